@@ -47,10 +47,10 @@ func Amounts(a *gatehouse.Action) []Amount {
 	return amountsOf(a, changes(a, walker{}))
 }
 
-// amountsOf adds up the changes of one action. A bulk operation with one value for
-// all records counts each record: by the difference to the value that it replaces,
-// or by the value itself when the earlier one is unknown. Of a plan, only the limit in
-// all counts: its other amounts are parts of it.
+// amountsOf adds up the changes of one action. A bulk operation with one value for all records
+// counts each record: by the difference to the value that it replaces, or by the value itself when
+// the earlier one is unknown. For a plan, only the total limit counts: its other amounts are parts
+// of it.
 func amountsOf(a *gatehouse.Action, all []Change) []Amount {
 	shape, plan := shapeOf(a), isPlan(a)
 	replaced := make(map[string]int) // by field: the number of records whose earlier value is known
@@ -148,9 +148,9 @@ func Claim(a *gatehouse.Action, amounts []Amount) string {
 	return withCurrency(m.Amount, m.Currency)
 }
 
-// ClaimDiffers reports whether the proposer claims another magnitude than the
-// payload has. Such an action cannot be decided in bulk. Of a large payload, which
-// would be slow to take apart often, only the top-level fields count.
+// ClaimDiffers reports whether the proposer claims another magnitude than the payload has. Such an
+// action cannot be decided in bulk. A large payload is slow to parse often, so only its top-level
+// fields count.
 func ClaimDiffers(a *gatehouse.Action) bool {
 	if a.Magnitude == nil || a.Magnitude.Amount == "" {
 		return false
@@ -159,10 +159,10 @@ func ClaimDiffers(a *gatehouse.Action) bool {
 	return Claim(a, amountsOf(a, changes(a, w))) != ""
 }
 
-// Countable reports whether [Amounts] counts all the money that the fields of a payload
-// say they hold. Not countable are: a text with digits, a number that is too large or in
-// a smaller unit, an object with a value, an amount that a quantity multiplies, and a
-// currency that is not a code or belongs to another field than the amount.
+// Countable reports whether [Amounts] counts all the money in the fields of a payload. Not
+// countable are: a text with digits, a number that is too large or in a smaller unit, an object
+// with a value, an amount that a quantity multiplies, and a currency that is not a code or belongs
+// to another field than the amount.
 func Countable(a *gatehouse.Action) bool {
 	var money, unnamed, multiplied, named, odd bool
 	for _, c := range changes(a, walker{}) {
@@ -202,8 +202,8 @@ func (c Change) inMoney() bool {
 	return false
 }
 
-// hintsMoney reports whether a field's name is about money, as that of amounts and
-// amount_cents, though [Amounts] does not count the field.
+// hintsMoney reports whether a field's name suggests money, such as amounts and amount_cents,
+// although [Amounts] does not count the field.
 func hintsMoney(name string) bool {
 	return !isOther(name) && slices.ContainsFunc(wordsOf(name), func(word string) bool {
 		word = strings.ToLower(word)
@@ -211,7 +211,7 @@ func hintsMoney(name string) bool {
 	})
 }
 
-// isOther reports whether a field's name ends with what is no money, as that of
+// isOther reports whether the last word of a field's name is not about money, such as in
 // payment_id and tax_rate.
 func isOther(name string) bool {
 	switch strings.ToLower(lastWord(name)) {
@@ -223,7 +223,7 @@ func isOther(name string) bool {
 
 func mentionsCurrency(name string) bool { return strings.Contains(strings.ToLower(name), "currency") }
 
-// isQuantity reports whether a field's name says how many there are of something.
+// isQuantity reports whether a field's name suggests a quantity.
 func isQuantity(name string) bool {
 	switch strings.ToLower(lastWord(name)) {
 	case "qty", "quantity", "count", "units":

@@ -33,7 +33,7 @@ func EditedChanges(e *gatehouse.Edit) []Change {
 	return list
 }
 
-// AfterEdit tells who may approve a pending revision that a person has edited, or would.
+// AfterEdit says who may approve a pending revision that a person has edited or would edit.
 func AfterEdit(a *gatehouse.Action, editor *gatehouse.Principal) string {
 	ap := a.Approval
 	if ap == nil {

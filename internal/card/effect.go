@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Person is the viewer, with the ids by which an approval knows people. The zero
-// value is nobody in particular.
+// Person is the viewer, with the ids by which an approval identifies people. The zero value stands
+// for no particular person.
 type Person struct {
 	ID, Person, Name string
 }

@@ -16,8 +16,7 @@ type Stretch struct {
 	Differs bool
 }
 
-// maxInner bounds half the total size, in bytes, of two texts that are compared
-// within.
+// maxInner is half the limit for the total size, in bytes, of the two texts that Inner compares.
 const maxInner = 4 << 10
 
 // Inner compares two texts that replace each other: prose by words, anything else
@@ -80,7 +79,7 @@ func stretch(list []Stretch, text string, differs bool) []Stretch {
 	return append(list, Stretch{text, differs})
 }
 
-// closeUp joins marks that only one character separates: they read as one.
+// closeUp joins marks that only one character separates, because people read them as one.
 func closeUp(list []Stretch) []Stretch {
 	var out []Stretch
 	for i, s := range list {
@@ -244,7 +243,7 @@ func (c Change) Sides() (was, is []Stretch) {
 	return was, is
 }
 
-// TypeOnly reports whether a change writes the same text as another type.
+// TypeOnly reports whether a change writes the same text with another JSON type.
 func (c Change) TypeOnly() bool {
 	return c.Kind == Changed && c.Before.Type != c.After.Type && c.Before.Text == c.After.Text
 }

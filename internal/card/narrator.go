@@ -369,7 +369,7 @@ func (n *narrator) values(c Change) (before, after string) {
 	return before, after
 }
 
-// sum appends by how much a number grows over all records.
+// sum appends the increase of a number over all records.
 func (n *narrator) sum(p *Phrase, changes []Change) {
 	if len(changes) == 0 {
 		return

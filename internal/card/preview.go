@@ -12,7 +12,7 @@ type Preview struct {
 	Says string
 	// Bad is true when the result is not what was proposed.
 	Bad bool
-	// Detail and Quote are why the target would refuse, and its own words, "" for none.
+	// Detail is the reason for the target's refusal, Quote the target's own text, "" for none.
 	Detail, Quote string
 	Fields        []PreviewField
 	// More and Undo are sentences, "" for none.
@@ -27,7 +27,7 @@ type PreviewField struct {
 	Before, After Value
 	// Note says how the value differs from the proposal; "" when it does not.
 	Note string
-	// Proposed is the proposed value, where the one after is another.
+	// Proposed is the proposed value, if After differs from it.
 	Proposed Value
 	Bad      bool
 }

@@ -121,8 +121,8 @@ func (n *narrator) row() Phrase {
 	return p
 }
 
-// rowFields are the fields that a row names, money first. A deletion names what it
-// deletes.
+// rowFields are the fields that a row names, money first. A deletion names the
+// deleted fields.
 func (n *narrator) rowFields() []field {
 	fields := n.withoutUnits()
 	if n.shape.delete && !n.bulk() {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// splitWords splits plain text into spans, with each word that mixes scripts as its
-// own span. Words in one of the scripts in passing are such words too.
+// splitWords splits plain text into spans, with each word that mixes scripts, or is in one of the
+// scripts in passing, as its own span.
 func splitWords(s string, passing scriptSet) []Span {
 	var out []Span
 	start := 0 // of the text that is not in out yet

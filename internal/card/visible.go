@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// SpanKind tells how a piece of text shows.
+// SpanKind is the way in which a piece of text is displayed.
 type SpanKind string
 
-// The kinds. Only SpanPlain, SpanMixed, SpanNewline, SpanTab and SpanBreak show as
-// themselves; for the others a view writes Shown in place of Text.
+// The kinds. Only SpanPlain, SpanMixed, SpanNewline, SpanTab and SpanBreak display as themselves;
+// for the others a view writes Shown in place of Text.
 const (
 	SpanPlain   SpanKind = "plain"
 	SpanMixed   SpanKind = "mixed"   // a word that mixes scripts, like a look-alike name
@@ -59,9 +59,9 @@ const (
 	breakAfter = 24
 )
 
-// Visible tells how each character of a text shows. Characters that readers need
-// are left alone: every script's letters with their marks, emoji with their inner
-// joiners, and joiners where Arabic and Indic scripts need them.
+// Visible returns how each character of a text is displayed. Characters that readers need are left
+// alone: every script's letters with their marks, emoji with their inner joiners, and joiners
+// where Arabic and Indic scripts need them.
 func Visible(s string) []Span {
 	v := viewer{s: s, passing: passes(s)}
 	for i := 0; i < len(s); {
@@ -101,8 +101,8 @@ type viewer struct {
 	word    int  // characters since the last possible break
 }
 
-// next tells how the character at i shows, and how many bytes belong to it. Callers
-// must pass positions in ascending order.
+// next returns how the character at i is displayed, and how many bytes belong to it. Callers must pass
+// positions in ascending order.
 func (v *viewer) next(i int) (SpanKind, int) {
 	r, size := utf8.DecodeRuneInString(v.s[i:])
 	kind := classify(r, size)
@@ -130,7 +130,7 @@ func (v *viewer) next(i int) (SpanKind, int) {
 // shownCodes is how many invisible characters are named one by one.
 const shownCodes = 12
 
-// special adds characters that do not show as themselves.
+// special adds characters that do not display as themselves.
 func (v *viewer) special(kind SpanKind, text, name string) {
 	v.word = 0
 	if kind == SpanNewline || kind == SpanTab {
@@ -162,7 +162,7 @@ func (v *viewer) special(kind SpanKind, text, name string) {
 	v.out = append(v.out, span)
 }
 
-// untag decodes the text that tags spell.
+// untag decodes the text that tag characters spell.
 func untag(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -237,7 +237,7 @@ func codeOf(text string, r rune) string {
 	return fmt.Sprintf("U+%04X", r)
 }
 
-// classify tells how a single character shows.
+// classify returns how a single character is displayed.
 func classify(r rune, size int) SpanKind {
 	switch {
 	case 0x20 <= r && r < 0x7f:

@@ -113,7 +113,7 @@ func (w *walker) repeat(steps []string, x, y Value) {
 	}
 }
 
-// removal shows a delete: everything that is known of the record is removed.
+// removal shows a delete: all fields of the pre-image are removed.
 func (w *walker) removal(a *gatehouse.Action) {
 	w.merge(nil, a.CurrentState, a.ProposedChange, func(steps []string, x, y gatehouse.JSON) {
 		w.compare(steps, steps, x, y)

@@ -9,7 +9,7 @@ import (
 
 var actionHeader = []string{"ID", "STATUS", "RISK", "TYPE", "CHANGE", "BY", "PROPOSED", "EXPIRES"}
 
-// actionTable lists actions: the same columns wherever actions are listed.
+// actionTable lists actions, with the same columns in all commands.
 func (g *globals) actionTable(actions ...*gatehouse.Action) *term.Table {
 	t := &term.Table{Header: actionHeader, Wide: 4, Drop: []int{6, 3, 5, 7},
 		Paint: func(column int, cell string) string {
@@ -28,7 +28,7 @@ func (g *globals) actionTable(actions ...*gatehouse.Action) *term.Table {
 			expires = g.At(a.Approval.ExpiresAt)
 		}
 		risk := a.RiskLevel.String()
-		if g.TTY { // piped, the column is the level alone
+		if g.TTY { // piped, the column has only the level
 			risk = sheet.RiskText(a.RiskLevel, a.RiskName)
 		}
 		change := card.RowText(a)
@@ -40,7 +40,7 @@ func (g *globals) actionTable(actions ...*gatehouse.Action) *term.Table {
 	return t
 }
 
-// printAction prints one action as a list would, or as JSON.
+// printAction prints one action as a row of a list, or as JSON.
 func (g *globals) printAction(a *gatehouse.Action, err error) error {
 	return show(g, a, err, func() *term.Table { return g.actionTable(a) })
 }

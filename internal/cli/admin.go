@@ -10,13 +10,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// adminCmd groups what only administrators do.
+// adminCmd groups the commands for administrators only.
 type adminCmd struct {
 	Notices noticesCmd    `cmd:"" help:"Changes to rights and rules since you last looked."`
 	Reset   adminResetCmd `cmd:"" help:"New secrets for an administrator who lost them, with access to the store."`
 }
 
-// noticesCmd lists what was changed of rights and rules.
+// noticesCmd lists the changes of rights and rules.
 type noticesCmd struct {
 	paging  `embed:""`
 	Seen    bool `help:"Those that you have dismissed, too."`
@@ -37,7 +37,7 @@ Examples:
 `
 }
 
-// Run lists, and dismisses what it has listed.
+// Run lists the notices, and with --dismiss dismisses those that it listed.
 func (c *noticesCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging,
 		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Notice], error) {

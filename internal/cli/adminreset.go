@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/serve"
 )
 
-// adminResetCmd makes an administrator's secrets anew.
+// adminResetCmd makes new secrets for an administrator.
 type adminResetCmd struct {
 	serve.StoreFlags
 	Name   string `arg:"" optional:"" default:"admin" help:"The administrator's name; admin, if absent."`

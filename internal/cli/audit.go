@@ -41,10 +41,10 @@ Examples:
 `
 }
 
-// followEvery is the time between two looks at the log.
+// followEvery is the time between two reads of the log.
 const followEvery = time.Second
 
-// Run prints, and with --follow goes on.
+// Run prints entries, and with --follow waits for more.
 func (c *auditTailCmd) Run(g *globals, api service) error {
 	if c.Lines < 0 || c.After != nil && *c.After < 0 {
 		return term.Usagef("--lines and --after must not be negative")
@@ -64,16 +64,16 @@ func (c *auditTailCmd) Run(g *globals, api service) error {
 	return c.tail(g, api, from)
 }
 
-// actors names those who act in the log. Names are asked for once, and again
-// when somebody unknown appears.
+// actors maps the principals in the log to their names. The names are read once, and again when an
+// unknown principal appears.
 type actors struct {
 	api   service
 	names map[string]string
 	deny  bool // the key may not list principals
 }
 
-// name returns the name of a principal. Other actors, such as policy, and those
-// whose names cannot be read, are returned as they are: the log goes on.
+// name returns the name of a principal. It returns other actors, such as policy, and principals
+// whose names cannot be read, unchanged.
 func (a *actors) name(g *globals, id string) string {
 	if !strings.HasPrefix(id, "prn_") || a.deny {
 		return id
@@ -86,14 +86,14 @@ func (a *actors) name(g *globals, id string) string {
 		a.deny = gatehouse.CodeOf(err) == gatehouse.CodeRoleRequired
 		return id
 	}
-	a.names = map[string]string{id: id} // unless it is listed
+	a.names = map[string]string{id: id} // the default if it is not listed
 	for _, p := range page.Items {
 		a.names[p.ID] = p.Name
 	}
 	return a.names[id]
 }
 
-// tail prints the entries from one on, and with --follow waits for more.
+// tail prints the entries from an index on, and with --follow waits for more.
 func (c *auditTailCmd) tail(g *globals, api service, from int64) error {
 	who := &actors{api: api}
 	for {
@@ -123,7 +123,7 @@ func (c *auditTailCmd) tail(g *globals, api service, from int64) error {
 	}
 }
 
-// printEntries prints each entry as a line, since more may come.
+// printEntries prints one line per entry, because more may follow.
 func (g *globals) printEntries(who *actors, entries []*gatehouse.Entry) error {
 	for _, e := range entries {
 		var line []byte

@@ -61,12 +61,12 @@ func (c *auditVerifyCmd) Run(g *globals, api service) error {
 	return nil
 }
 
-// entriesUpTo reads the log up to the size of a head, and shows how far it is.
+// entriesUpTo reads the log up to the size of a head, and shows the progress.
 func (g *globals) entriesUpTo(api service, size int64) iter.Seq2[*gatehouse.Entry, error] {
 	return audit.EntriesUpTo(g.Ctx, api, size, func(done int64) { g.Progress("verify", done, size) })
 }
 
-// held reads the heads of a tenant from the files that were named.
+// held reads the heads of a tenant from the named files.
 func (c *auditVerifyCmd) held(g *globals, tenant string) (held []gatehouse.LogHead, err error) {
 	for _, name := range c.Held {
 		heads, err := heldHeads(g, []string{name})

@@ -39,7 +39,7 @@ Examples:
 `
 }
 
-// backupAnswer tells what was written.
+// backupAnswer describes the written backup.
 type backupAnswer struct {
 	File  string              `json:"file"`
 	Bytes int64               `json:"bytes"`

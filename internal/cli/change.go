@@ -121,8 +121,8 @@ func (c *reverseCmd) Run(g *globals, api service) error {
 	return g.printProposed(a)
 }
 
-// printProposed prints a new action and how it stands; one that the policy
-// denied at once exits 10.
+// printProposed prints a new action and its state. If the policy denied it at once, the exit code
+// is 10.
 func (g *globals) printProposed(a *gatehouse.Action) error {
 	if err := g.printAction(a, nil); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package cli is the command line: the commands that speak to a server, and those that run one.
+// Package cli is the command line: the commands that call a server, and those that run one.
 package cli
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
 
-// cli is the command line. Its order is that of the help.
+// cli is the command line. The order of its commands is that of the help.
 type cli struct {
 	Globals globals          `embed:""`
 	Release kong.VersionFlag `name:"version" hidden:"" help:"Print the version."`
@@ -93,7 +93,7 @@ when piped, the API's JSON with --json. Words go to stderr. Exit codes: 0 done,
 rejected or denied, 11 expired, 12 superseded or already decided, 13 outcome
 unknown.`
 
-// exited is how the parser leaves, after a help text: by a panic that run ends.
+// exited is the exit code with which the parser panics after a help text; run recovers it.
 type exited int
 
 // newParser makes the parser of the command line c.
@@ -158,8 +158,8 @@ func run(g globals, args []string) (code int) {
 	return exitCode(err)
 }
 
-// idGiven refuses an empty id, which a shell makes of a variable that holds
-// nothing, such as the first of no pending actions.
+// idGiven refuses an empty id: a shell passes one for a variable without a value, such as the
+// first id of an empty list.
 func idGiven(parsed *kong.Context) error {
 	for _, p := range parsed.Path {
 		if v := p.Positional; v != nil && v.Name == "id" && v.Target.Kind() == reflect.String &&
@@ -171,16 +171,16 @@ func idGiven(parsed *kong.Context) error {
 	return nil
 }
 
-// usage tells a mistake in the command line, and how it should look. Without
-// any argument at all, that is the whole help.
+// usage reports an error in the command line, and the correct usage. Without any arguments, it
+// prints the whole help.
 func usage(g *globals, args []string, err error) int {
-	// An enumeration that may be left out has "" first, which nobody writes.
+	// For an optional enumeration, the parser also lists "", which the message omits.
 	words := strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)
 	var parse *kong.ParseError
 	if errors.As(err, &parse) && parse.Context != nil {
 		words = unknownCommand(words, parse.Context)
 	}
-	if slices.Contains(args, "--json") { // which a command line that is wrong has not set
+	if slices.Contains(args, "--json") { // g.JSON is not set when parsing fails
 		_ = term.WriteJSON(g.Stderr, problem(term.Usagef("%s", words), nil))
 		return term.ExitUsage
 	}
@@ -204,8 +204,8 @@ func usage(g *globals, args []string, err error) int {
 	return term.ExitUsage
 }
 
-// unknownCommand says of a word where a command belongs that it is none, and
-// which commands a group has. The parser calls it an unexpected argument.
+// unknownCommand replaces the parser's "unexpected argument" by "unknown command" where a command
+// is expected, and adds the commands of the group.
 func unknownCommand(words string, ctx *kong.Context) string {
 	word, ok := strings.CutPrefix(words, "unexpected argument ")
 	group := ctx.Selected()
@@ -243,7 +243,7 @@ func wholeNumber(ctx *kong.DecodeContext, target reflect.Value) error {
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// Only the first signal is caught: a second one ends what does not end.
+	// Only the first signal is caught, so that a second one ends the process.
 	context.AfterFunc(ctx, stop)
 	return run(globals{IO: term.New(ctx, os.Stdin, os.Stdout, os.Stderr)}, os.Args[1:])
 }

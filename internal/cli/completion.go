@@ -38,7 +38,7 @@ func (c *completionCmd) Run(g *globals, k *kong.Kong) error {
 	return fishCompletion(g.Stdout, nodes)
 }
 
-// completion is what can follow after the words of a command.
+// completion lists the words that can follow a command.
 type completion struct {
 	path  string // such as "policy lint"; "" for the program itself
 	words []completionWord
@@ -49,14 +49,14 @@ type completion struct {
 // completionWord is a subcommand, a flag, or a value of an argument.
 type completionWord struct {
 	word, help string
-	// takes is true for a flag that takes a value, values what it can be, and
-	// file is true when it names a file.
+	// takes is true for a flag that takes a value; values are its possible values, and file is
+	// true if it is a file name.
 	takes  bool
 	values []string
 	file   bool
 }
 
-// completions lists what can follow each command, the global flags with each.
+// completions lists the words that can follow each command, including the global flags.
 func completions(root *kong.Node) []completion {
 	var out []completion
 	var walk func(n *kong.Node, path string, inherited []completionWord)
@@ -110,7 +110,7 @@ func flagWord(f *kong.Flag) completionWord {
 	return w
 }
 
-// isFlag tells flags from the words that end a command's name.
+// isFlag distinguishes flags from subcommands and values.
 func (w completionWord) isFlag() bool { return strings.HasPrefix(w.word, "-") }
 
 // plain makes a help text fit between single quotes.
@@ -119,7 +119,7 @@ func plain(s string) string {
 	return strings.NewReplacer("'", "", "[", "(", "]", ")", "\\", "", "\n", " ", ":", " -").Replace(strings.TrimSuffix(s, "."))
 }
 
-// bashCompletion needs no other package than bash.
+// bashCompletion requires no package besides bash.
 func bashCompletion(w io.Writer, nodes []completion) error {
 	var b strings.Builder
 	b.WriteString("# bash completion for gatehouse\n_gatehouse() {\n")
@@ -203,7 +203,7 @@ func zshCompletion(w io.Writer, nodes []completion) error {
 		b.WriteString(" ;;\n")
 	}
 	b.WriteString("    esac\n    _describe gatehouse found\n}\n")
-	// Loaded by compinit the file is the function's body; sourced it defines it.
+	// Loaded by compinit, the file is the body of the function; sourced, it defines the function.
 	b.WriteString("if [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n    _gatehouse \"$@\"\nelse\n    compdef _gatehouse gatehouse\nfi\n")
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// service is what the client commands speak to: the domain, over HTTP.
+// service is the API that the client commands call.
 type service interface {
 	gatehouse.ActionService
 	gatehouse.DispatchService
@@ -31,7 +31,7 @@ type service interface {
 	gatehouse.TargetService
 }
 
-// connect makes the client. It does not yet speak to the server.
+// connect makes the client. It sends no request yet.
 func (g *globals) connect() (service, error) {
 	if err := g.resolve(); err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ type listedConnector struct {
 	Type    string   `json:"type"`
 	Tenants []string `json:"tenants"`
 	Open    []string `json:"open"`
-	// Classes are those that its operations have.
+	// Classes are the classes of its operations.
 	Classes []string `json:"classes"`
 }
 

@@ -52,7 +52,7 @@ Examples:
 type importedOperation struct {
 	Operation string        `json:"operation"`
 	State     openapi.State `json:"state"`
-	// Moved is whether this import made the state what it is.
+	// Moved is true if this import changed the state.
 	Moved    bool     `json:"moved"`
 	Class    string   `json:"class,omitempty"`
 	Level    int      `json:"level,omitempty"`
@@ -100,7 +100,7 @@ func (c *connectorImportCmd) Run(g *globals) error {
 	return c.tell(g, lines)
 }
 
-// known refuses a name that no operation of the document has: it was mistyped.
+// known refuses a name that matches no operation of the document, because it was mistyped.
 func (c *connectorImportCmd) known(api *openapi.API) error {
 	for _, p := range slices.Concat(c.Accept, c.Only) {
 		found := false
@@ -173,7 +173,7 @@ func (c *connectorImportCmd) tell(g *globals, lines []openapi.Line) error {
 	return nil
 }
 
-// ceilings suggests what a policy can count.
+// ceilings lists the amounts that a policy's ceilings can count.
 func (c *connectorImportCmd) ceilings(g *globals, lines []openapi.Line) {
 	said := false
 	for _, l := range lines {
@@ -201,7 +201,7 @@ func orEmpty(list []string) []string {
 	return list
 }
 
-// readBounded reads a file, and no more of it than one byte beyond a bound.
+// readBounded reads a file, but at most one byte beyond a limit.
 func readBounded(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -211,7 +211,7 @@ func readBounded(name string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
-// replaceFile writes a file as a whole, or not at all.
+// replaceFile writes a file completely, or not at all.
 func replaceFile(name string, text []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(name), ".import-*")
 	if err != nil {

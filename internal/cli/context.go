@@ -39,7 +39,7 @@ Examples:
 `
 }
 
-// Run stores it.
+// Run stores the context.
 func (c *contextAddCmd) Run(g *globals) error {
 	u, err := url.Parse(g.URL)
 	if g.URL == "" {
@@ -82,7 +82,7 @@ Examples:
 `
 }
 
-// Run makes it the current one.
+// Run makes the context the current one.
 func (c *contextUseCmd) Run(*globals) error {
 	all, err := loadContexts()
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *contexts) shown(name string) shownContext {
 	return shownContext{name, one.URL, map[bool]string{true: "keyring", false: "file"}[one.Keyring], name == c.Current}
 }
 
-// Run lists them.
+// Run lists the contexts.
 func (c *contextListCmd) Run(g *globals) error {
 	all, err := loadContexts()
 	if err != nil {
@@ -155,7 +155,7 @@ Examples:
 `
 }
 
-// Run shows one.
+// Run shows one context.
 func (c *contextShowCmd) Run(g *globals) error {
 	all, err := loadContexts()
 	if err != nil {
@@ -183,7 +183,7 @@ Examples:
 `
 }
 
-// Run forgets it.
+// Run removes the context.
 func (c *contextRemoveCmd) Run(*globals) error {
 	all, err := loadContexts()
 	if err != nil {

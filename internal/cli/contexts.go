@@ -16,22 +16,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// defaultURL is the server where nothing names another.
+// defaultURL is the server if neither flag, environment nor context names one.
 const defaultURL = "http://127.0.0.1:8080"
 
-// keyringService is under which name the system's keyring keeps secrets.
+// keyringService is the name of the secrets' service in the system's keyring.
 const keyringService = "gatehouse"
 
-// contexts are the servers that a person has named. They lie in a file that
-// only the person can read; the secrets in the system's keyring where there is
-// one, else in that file.
+// contexts are the servers that a person has named. They are stored in a file that only the person
+// can read; the secrets are in the system's keyring if there is one, otherwise in the file.
 type contexts struct {
 	Current  string                   `json:"current,omitempty"`
 	Contexts map[string]*savedContext `json:"contexts"`
 	path     string
 }
 
-// savedContext is one server, and as whom.
+// savedContext is a server with the caller's secrets.
 type savedContext struct {
 	URL string `json:"url"`
 	// Keyring says that the system's keyring has the secrets.
@@ -44,7 +43,7 @@ type contextSecrets struct {
 	EditToken string `json:"edit_token,omitempty"`
 }
 
-// loadContexts reads the file; that there is none is no error.
+// loadContexts reads the file; a missing file is no error.
 func loadContexts() (*contexts, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -99,7 +98,7 @@ func (c *contexts) find(name string) (*savedContext, error) {
 	return one, nil
 }
 
-// secrets reads the secrets of a context from where they lie.
+// secrets reads the secrets of a context from the keyring or the file.
 func (s *savedContext) secrets(name string) (contextSecrets, error) {
 	if !s.Keyring {
 		return s.contextSecrets, nil
@@ -115,7 +114,7 @@ func (s *savedContext) secrets(name string) (contextSecrets, error) {
 	return out, nil
 }
 
-// keep stores the secrets, in the keyring where there is one.
+// keep stores the secrets, in the keyring if there is one.
 func (s *savedContext) keep(name string, secrets contextSecrets, file bool) error {
 	b, err := json.Marshal(secrets)
 	if err != nil {
@@ -127,9 +126,8 @@ func (s *savedContext) keep(name string, secrets contextSecrets, file bool) erro
 	return nil
 }
 
-// resolve fills in what neither a flag nor the environment gave from the
-// context. The secrets of a context go to its own server only: where another
-// address is given, they are not used.
+// resolve completes the flags and the environment from the context. The secrets of a context are
+// used for its own server only, not for another address.
 func (g *globals) resolve() error {
 	if g.resolved {
 		return nil
@@ -155,7 +153,7 @@ func (g *globals) resolve() error {
 				if err != nil {
 					return err
 				}
-				// A key of somebody else does not go with this person's token.
+				// A key of somebody else is not combined with this person's token.
 				if g.Key == "" || g.Key == secrets.Key {
 					g.Key = secrets.Key
 					if g.EditToken == "" {
@@ -171,5 +169,5 @@ func (g *globals) resolve() error {
 	return nil
 }
 
-// contextNames are the names in their order.
+// contextNames are the sorted names.
 func (c *contexts) names() []string { return slices.Sorted(maps.Keys(c.Contexts)) }

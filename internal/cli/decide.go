@@ -61,8 +61,8 @@ func (c *approveCmd) Run(g *globals, api service) error {
 	return g.decide(api, c.ID, d)
 }
 
-// ask shows the action on the person's terminal and has it confirmed. It
-// completes d with the digest of exactly what was shown.
+// ask shows the action on the person's terminal and asks for confirmation. It sets d.Digest to the
+// digest of the shown content.
 func (c *approveCmd) ask(g *globals, a *gatehouse.Action, d *gatehouse.Decision) error {
 	if got := a.ComputeDigest(); got != a.Digest {
 		return fmt.Errorf("the content of %s has the digest %s, but the server says %s: do not approve this", a.ID, got, a.Digest)
@@ -76,7 +76,7 @@ func (c *approveCmd) ask(g *globals, a *gatehouse.Action, d *gatehouse.Decision)
 	fmt.Fprintln(tty)
 	d.Digest = a.Digest
 	if a.Status != gatehouse.StatusPending {
-		// Nothing to ask: the server answers what stands.
+		// Nothing to ask: the server answers with the action's state.
 		return nil
 	}
 	in := &prompt{ctx: g.Ctx, in: bufio.NewReader(tty)}
@@ -97,12 +97,12 @@ func (c *approveCmd) ask(g *globals, a *gatehouse.Action, d *gatehouse.Decision)
 	return nil
 }
 
-// sheetOn writes to the terminal that the person sits at.
+// sheetOn returns a sheet on the person's terminal.
 func (g *globals) sheetOn(tty io.Writer) *sheet.Sheet {
 	return sheet.On(tty, g.Now, max(g.Columns, 40), g.Color || g.ColorErr)
 }
 
-// retype has the value that matters typed by hand.
+// retype asks the person to retype the value that confirms the approval.
 func retype(tty io.Writer, in *prompt, a *gatehouse.Action, d *gatehouse.Decision) error {
 	if a.Approval == nil || a.Approval.Confirm == nil {
 		return fmt.Errorf("%s is %s, but the server does not say what to retype", a.ID, a.RiskLevel)
@@ -126,8 +126,8 @@ type prompt struct {
 	in  *bufio.Reader
 }
 
-// line reads one answer; an end of input is none. It returns at once when the
-// person interrupts: the read itself cannot be ended, and ends with the process.
+// line reads one line; the end of the input is an error. It returns at once when the person
+// interrupts, although the read itself ends only with the process.
 func (p *prompt) line() (string, error) {
 	type answer struct {
 		line string
@@ -184,9 +184,8 @@ func (c *rejectCmd) Run(g *globals, api service) error {
 	return g.decide(api, c.ID, d)
 }
 
-// askWhy shows the action on the person's terminal and asks for the reason of
-// the rejection. What is not pending is shown only: the server answers how it
-// stands.
+// askWhy shows the action on the person's terminal and asks for the reason of the rejection. An
+// action that is not pending is only shown: the server answers with its state.
 func (g *globals) askWhy(a *gatehouse.Action, d *gatehouse.Decision) error {
 	tty, err := g.Terminal()
 	if err != nil {
@@ -212,8 +211,8 @@ func (g *globals) askWhy(a *gatehouse.Action, d *gatehouse.Decision) error {
 	return nil
 }
 
-// decide sends the answer in its idempotent form, and prints what came of it.
-// Only the other form can acknowledge that the target changed.
+// decide sends the answer in its idempotent form, and prints the result. Only the other form can
+// acknowledge that the target changed.
 func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 	g.named = id
 	if d.AcknowledgeStale {
@@ -239,7 +238,7 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 		if answer.RejectedBy != "" {
 			by, at = answer.RejectedBy, g.AtPtr(answer.RejectedAt)
 		}
-		if by == "" { // the answer names only whose decision stood before
+		if by == "" { // the answer names only the maker of an earlier decision
 			if a, err := api.FindAction(g.Ctx, answer.ActionID); err == nil {
 				by, at = g.whoDecided(api, a, answer.Status)
 			}
@@ -248,8 +247,8 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 	})
 }
 
-// whoDecided returns who decided an action, and when; where more votes are
-// needed, the caller and the time of their vote.
+// whoDecided returns who decided an action, and when; if more votes are needed, the caller and the
+// time of their vote.
 func (g *globals) whoDecided(api service, a *gatehouse.Action, status string) (by, at string) {
 	if status != gatehouse.VoteRecorded || a.Approval == nil {
 		return a.DecidedBy, g.AtPtr(a.DecidedAt)
@@ -266,7 +265,7 @@ func (g *globals) whoDecided(api service, a *gatehouse.Action, status string) (b
 	return by, at
 }
 
-// sayOfNotes tells that notes were dropped.
+// sayOfNotes says that the notes were not stored.
 func (g *globals) sayOfNotes(stored *bool) {
 	if stored != nil && !*stored {
 		g.Say("Your notes were not stored: the decision stood before.")

@@ -17,7 +17,7 @@ type dlqCmd struct {
 	Discard dlqDiscardCmd `cmd:"" help:"Close failed dead letters for good."`
 }
 
-// dlqFilter selects dead letters by what they have in common.
+// dlqFilter selects dead letters by common properties.
 type dlqFilter struct {
 	Connector string               `placeholder:"NAME" help:"Only those of this connector."`
 	Code      string               `placeholder:"CODE" help:"Only those that ended with this code."`
@@ -143,7 +143,7 @@ type dlqSelection struct {
 	DryRun    bool `help:"Only tell what would happen, with ids, too."`
 }
 
-// read returns the selection. What a filter selects is acted on with --yes only.
+// read returns the selection. A selection by filter changes nothing without --yes.
 func (s *dlqSelection) read(all bool) (out gatehouse.DeadLetterSelection, err error) {
 	filter, err := s.dlqFilter.read(time.Now())
 	if err != nil {
@@ -275,8 +275,8 @@ func (c *dlqResolveCmd) Run(g *globals, api service) error {
 	return g.printDeadLetters(answer, answer.Results, sel)
 }
 
-// printDeadLetters prints what became of each, or would. An answer of --json is
-// printed as it came.
+// printDeadLetters prints what happened, or would happen, to each dead letter. With --json, the
+// answer is printed unchanged.
 func (g *globals) printDeadLetters(answer any, results []gatehouse.DeadLetterResult, sel gatehouse.DeadLetterSelection) error {
 	err := showList(g, answer, nil, "No dead letters.", func() *term.Table {
 		t := &term.Table{Header: []string{"ID", "ACTION", "RESULT", "DETAIL"}, Wide: 3}
@@ -299,7 +299,7 @@ func (g *globals) printDeadLetters(answer any, results []gatehouse.DeadLetterRes
 		return nil
 	}
 	for _, r := range results {
-		// What a filter selects is expected to hold some that cannot be done.
+		// A filter may select dead letters that must be resolved first; that is no error.
 		expected := r.Skipped == "" || r.Skipped == gatehouse.SkippedApplied || len(sel.IDs) == 0 && r.Skipped == gatehouse.SkippedResolveFirst
 		if !expected {
 			return term.Exit(term.ExitError)

@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// doctorCmd checks that everything is in order.
+// doctorCmd checks the server, the caller's credentials and the configuration.
 type doctorCmd struct {
 	Deep        bool              `help:"Check the store itself, row by row, against every invariant."`
 	Data        string            `help:"The data folder whose configuration is looked at; with --deep: whose store is, which a server may be using." env:"GATEHOUSE_DATA" placeholder:"DIR"`
@@ -56,12 +56,12 @@ Examples:
 }
 
 const (
-	// maxSkew is how far the clocks may differ without a word: times are shown
-	// by this machine's, and decided by the server's.
+	// maxSkew is the clock difference that needs no note. Times are shown by this machine's clock;
+	// the server decides by its own.
 	maxSkew = 5 * time.Second
 )
 
-// Run checks all there is.
+// Run runs all checks.
 func (c *doctorCmd) Run(g *globals) error {
 	if c.Deep {
 		return c.deep(g)
@@ -92,7 +92,7 @@ func (c *doctorCmd) Run(g *globals) error {
 
 type adder func(name, result, format string, args ...any)
 
-// server checks what needs no key, and tells whether the rest makes sense.
+// server runs the checks that need no key, and reports whether the server answers.
 func (c *doctorCmd) server(g *globals, add adder) bool {
 	ask := &http.Client{Timeout: 10 * time.Second}
 	req, err := http.NewRequestWithContext(g.Ctx, http.MethodGet, strings.TrimSuffix(g.URL, "/")+"/readyz", nil)
@@ -120,7 +120,7 @@ func (c *doctorCmd) server(g *globals, add adder) bool {
 		add("clock", term.CheckNote, "the server does not tell its time")
 		return true
 	}
-	// The header has whole seconds: half of one is added, and allowed.
+	// The header has whole seconds: half a second is added, and the difference rounded.
 	skew := date.Add(500 * time.Millisecond).Sub(before.Add(took / 2)).Round(time.Second)
 	result := term.CheckOK
 	if skew.Abs() > maxSkew {
@@ -130,7 +130,7 @@ func (c *doctorCmd) server(g *globals, add adder) bool {
 	return true
 }
 
-// identity checks what the key and the edit token are good for.
+// identity checks the key, and runs the checks that its principal's roles permit.
 func (c *doctorCmd) identity(g *globals, api service, add adder) {
 	if g.Key == "" {
 		add("key", term.CheckFail, "GATEHOUSE_KEY is not set")
@@ -160,8 +160,8 @@ func (c *doctorCmd) identity(g *globals, api service, add adder) {
 	}
 }
 
-// answerable looks for pending actions that nobody can answer any more: whoever
-// could has left, lost the role, or left the group. They wait until they expire.
+// answerable looks for pending actions with too few people left to answer: they have left, lost
+// the role, or left the group. Such actions wait until they expire.
 func (*doctorCmd) answerable(g *globals, api service, add adder) {
 	const most = 1000
 	var people []*gatehouse.Principal
@@ -208,8 +208,8 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 		strings.Join(stuck[:min(len(stuck), 5)], ", "))
 }
 
-// roles tells what waits for work that a process does only in its role. Which
-// roles the processes have, nobody knows: that nothing waits is all that is ok.
+// roles reports work that waits for a process with a certain role. The roles of the processes are
+// not known, so only "nothing waits" is ok.
 func (*doctorCmd) roles(g *globals, api service, add adder) {
 	found, err := api.CheckRoles(g.Ctx)
 	if err != nil {
@@ -239,8 +239,8 @@ func (*doctorCmd) roles(g *globals, api service, add adder) {
 	}
 }
 
-// editToken asks for a bulk decision on nothing: it is refused for being empty
-// once the token is accepted, and has no effect either way.
+// editToken sends a bulk decision without items, which has no effect: the server checks the token
+// first, then refuses the empty list.
 func (*doctorCmd) editToken(g *globals, api service, add adder) {
 	if g.EditToken == "" {
 		add("edit token", term.CheckNote, "GATEHOUSE_EDIT_TOKEN is not set: you cannot decide")
@@ -257,7 +257,7 @@ func (*doctorCmd) editToken(g *globals, api service, add adder) {
 	}
 }
 
-// breakers tells of connectors whose calls are stopped.
+// breakers reports connectors whose calls are stopped.
 func (*doctorCmd) breakers(g *globals, api service, add adder) {
 	const name = "breakers"
 	states, err := api.ListBreakers(g.Ctx)
@@ -277,7 +277,7 @@ func (*doctorCmd) breakers(g *globals, api service, add adder) {
 	}
 }
 
-// deadLetters tells what needs a person, apart by what can be done about it.
+// deadLetters counts the dead letters, and those with an unknown outcome.
 func (*doctorCmd) deadLetters(g *globals, api service, add adder) {
 	const name = "dead letters"
 	page, err := api.ListDeadLetters(g.Ctx, gatehouse.DeadLetterFilter{Limit: gatehouse.MaxLimit})
@@ -301,7 +301,7 @@ func (*doctorCmd) deadLetters(g *globals, api service, add adder) {
 	add(name, term.CheckNote, "%s, %d of them of an unknown outcome; see: gatehouse dlq list", n, unknown)
 }
 
-// configuration asks the server for what its own configuration names.
+// configuration asks the server to check what its own configuration names.
 func (*doctorCmd) configuration(g *globals, api service, add adder) {
 	found, err := api.CheckConfiguration(g.Ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// deep checks a store itself. It exits 1 when anything is violated.
+// deep checks the store itself. It exits 1 if an invariant is violated.
 func (c *doctorCmd) deep(g *globals) error {
 	held, err := heldHeads(g, c.Held)
 	if err != nil {
@@ -26,8 +26,7 @@ func (c *doctorCmd) deep(g *globals) error {
 	return err
 }
 
-// checked has the store checked: from beside it where the flags say where it
-// is, else by the server.
+// checked checks the store: directly if the flags name the store, otherwise through the server.
 func (c *doctorCmd) checked(g *globals, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
 	if c.Data != "" || c.DatabaseURL != "" {
 		log := slog.New(slog.NewTextHandler(g.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -82,8 +81,8 @@ func (c *doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
 	return nil
 }
 
-// heldHeads reads heads that were kept elsewhere: one, as "audit head --json"
-// prints it, or several, as "backup --json" does.
+// heldHeads reads heads that were kept outside of the store: one, as printed by "audit head
+// --json", or several, as printed by "backup --json".
 func heldHeads(g *globals, files []string) ([]gatehouse.LogHead, error) {
 	var all []gatehouse.LogHead
 	for _, name := range files {

@@ -95,7 +95,7 @@ func (c *editCmd) Run(g *globals, api service) error {
 	return g.printProposed(edited)
 }
 
-// tell has the server try the edit, and says what would change and who may approve it.
+// tell asks the server for a dry run of the edit, and prints the changes and who may approve them.
 func (c *editCmd) tell(g *globals, api service, a *gatehouse.Action, e gatehouse.EditRequest) error {
 	me, err := api.WhoAmI(g.Ctx)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *editCmd) tell(g *globals, api service, a *gatehouse.Action, e gatehouse
 	return nil
 }
 
-// sure asks on the person's terminal.
+// sure asks for confirmation on the person's terminal.
 func sure(g *globals, question string) error {
 	tty, err := g.Terminal()
 	if err != nil {

@@ -126,7 +126,7 @@ Examples:
 `
 }
 
-// Run verifies and tells.
+// Run verifies the bundle and prints its content.
 func (c *evidenceShowCmd) Run(g *globals) error {
 	archive, stored, run, err := c.read(g)
 	if err != nil {
@@ -150,11 +150,10 @@ func (c *evidenceShowCmd) Run(g *globals) error {
 	return nil
 }
 
-// maxBundle bounds an archive that is read from a file, in bytes.
+// maxBundle limits the size of an archive that is read from a file, in bytes.
 const maxBundle = 256 << 20
 
-// read reads the file, or fetches the run's archive with what the server
-// stored of it.
+// read reads the file, or fetches the run's archive with the SHA-256 that the server stored.
 func (c *evidenceShowCmd) read(g *globals) (archive []byte, sha256, run string, err error) {
 	if isFile(c.File) {
 		info, err := os.Stat(c.File)

@@ -17,12 +17,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// bundleReport is what a bundle says, and what of it does not hold. Nothing
-// that it says is believed before its hash was computed again.
+// bundleReport is the content of a bundle, and its problems. No content is trusted before its hash
+// is recomputed.
 type bundleReport struct {
 	OK       bool     `json:"ok"`
 	Problems []string `json:"problems"`
-	// SHA256 is that of the archive.
+	// SHA256 is the hash of the archive.
 	SHA256    string             `json:"sha256"`
 	Manifest  bundleManifest     `json:"manifest"`
 	Run       bundleRun          `json:"run"`
@@ -30,15 +30,15 @@ type bundleReport struct {
 	Decisions []bundleDecision   `json:"decisions"`
 	Receipts  []bundleReceipt    `json:"receipts"`
 	Costs     []*sheet.ModelCost `json:"costs"`
-	// Entries counts the audit entries, First and Last are their positions,
-	// and Head the log's when the bundle was made.
+	// Entries counts the audit entries, First and Last are their positions, and Head is the log's
+	// head when the bundle was made.
 	Entries int                `json:"audit_entries"`
 	First   *int64             `json:"audit_first,omitempty"`
 	Last    *int64             `json:"audit_last,omitempty"`
 	Head    *gatehouse.LogHead `json:"audit_head,omitempty"`
 }
 
-// The files of a bundle, as far as they are told here.
+// The files of a bundle, with the members that the command prints or checks.
 type (
 	bundleManifest struct {
 		Version  int                 `json:"v"`
@@ -103,7 +103,7 @@ func (r *bundleReport) problem(format string, args ...any) {
 	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
 }
 
-// err is what is wrong, as one error; nil for nothing.
+// err returns the problems as one error; nil if there are none.
 func (r *bundleReport) err() error {
 	if len(r.Problems) == 0 {
 		return nil
@@ -111,8 +111,7 @@ func (r *bundleReport) err() error {
 	return fmt.Errorf("the bundle does not hold: %s", strings.Join(r.Problems, "; "))
 }
 
-// expect compares with what is known of the bundle from elsewhere; "" is not
-// known.
+// expect compares the bundle with its known SHA-256 and run; "" means not known.
 func (r *bundleReport) expect(sum, run string) {
 	if sum != "" && !strings.EqualFold(sum, r.SHA256) {
 		r.problem("its SHA-256 is %s, and should be %s", r.SHA256, sum)
@@ -123,7 +122,7 @@ func (r *bundleReport) expect(sum, run string) {
 	r.OK = len(r.Problems) == 0
 }
 
-// verifyBundle reads an archive and computes every hash again.
+// verifyBundle reads an archive and recomputes every hash.
 func verifyBundle(archive []byte) *bundleReport {
 	sum := sha256.Sum256(archive)
 	r := &bundleReport{SHA256: hex.EncodeToString(sum[:]), Problems: []string{}}
@@ -155,8 +154,8 @@ func verifyBundle(archive []byte) *bundleReport {
 	return r
 }
 
-// open reads the files that the manifest names, each of which must have its
-// size and hash, and be there once; nothing else may be.
+// open reads the files that the manifest names. Each must be in the archive once, with the
+// manifest's size and hash; no other file may be in it.
 func (r *bundleReport) open(archive []byte) (map[string][]byte, error) {
 	z, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil {
@@ -207,7 +206,7 @@ func (r *bundleReport) open(archive []byte) (map[string][]byte, error) {
 	return files, nil
 }
 
-// unzip reads a file of at most some bytes.
+// unzip reads a file of at most that many bytes.
 func unzip(f *zip.File, most int64) ([]byte, error) {
 	in, err := f.Open()
 	if err != nil {
@@ -220,8 +219,8 @@ func unzip(f *zip.File, most int64) ([]byte, error) {
 	return b, closing(in, err)
 }
 
-// entries computes the hash of each audit entry from its text, and looks in
-// them for what was decided.
+// entries recomputes the hash of each audit entry from its text, and checks that the
+// entries contain the digest of each decision and the end of the run.
 func (r *bundleReport) entries(log *bundleAudit) {
 	r.Head, r.Entries = log.Head, len(log.Entries)
 	proposed := make(map[string]gatehouse.Digest)
@@ -269,7 +268,7 @@ func (r *bundleReport) entries(log *bundleAudit) {
 	}
 }
 
-// printBundle writes what a bundle says.
+// printBundle prints the content of a bundle.
 func printBundle(s *sheet.Sheet, r *bundleReport) {
 	m := r.Manifest
 	s.Line("run", m.Run)
@@ -277,7 +276,7 @@ func printBundle(s *sheet.Sheet, r *bundleReport) {
 	if f := r.Run.Failure; f != nil {
 		s.Line("failure", f.Detail+" ("+f.Code+")")
 	}
-	if m.Workflow != "" { // what is no bundle has none
+	if m.Workflow != "" { // unset if the archive is not a bundle
 		s.Line("workflow", fmt.Sprintf("%s version %d", m.Workflow, m.Revision))
 	}
 	s.Line("tenant", m.Tenant)

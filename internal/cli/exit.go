@@ -49,7 +49,7 @@ func exitOfCode(c gatehouse.Code) int {
 	return term.ExitError
 }
 
-// exitOfStatus tells how an action stands, after waiting for it.
+// exitOfStatus returns the exit code for an action's state after waiting, as an error; nil for 0.
 func exitOfStatus(s gatehouse.Status, until gatehouse.Until) error {
 	switch s {
 	case gatehouse.StatusApplied, gatehouse.StatusReversed:
@@ -73,7 +73,7 @@ func exitOfStatus(s gatehouse.Status, until gatehouse.Until) error {
 	return term.Exit(term.ExitError)
 }
 
-// report prints an error to stderr: words, or with --json the problem.
+// report prints an error to stderr: as text, or with --json as a problem.
 func (g *globals) report(err error) {
 	var silent term.Exit
 	if errors.As(err, &silent) {
@@ -101,7 +101,7 @@ func (g *globals) report(err error) {
 		g.Say("%s %s (%s)", word, term.Safe(e.Detail), e.Code)
 		for _, v := range e.Violations {
 			if strings.HasSuffix(e.Detail, v.Detail) && strings.Contains(e.Detail, v.Pointer) {
-				continue // said already
+				continue // already in the message
 			}
 			g.Say("  %s %s", term.Safe(v.Pointer), term.Safe(v.Detail))
 		}
@@ -119,7 +119,7 @@ func (g *globals) report(err error) {
 	}
 }
 
-// problem is an error in the form of RFC 9457, as the server would answer it.
+// problem is an error in the form of RFC 9457, as the server would return it.
 func problem(err error, e *gatehouse.Error) map[string]any {
 	p := map[string]any{}
 	if e == nil {
@@ -139,8 +139,7 @@ func problem(err error, e *gatehouse.Error) map[string]any {
 	return p
 }
 
-// ownName is the name of the principal that the key is of, and NAME where the
-// server does not tell.
+// ownName is the name of the key's principal, or NAME if the server does not return one.
 func (g *globals) ownName() string {
 	ctx, cancel := context.WithTimeout(g.Ctx, 3*time.Second)
 	defer cancel()
@@ -152,7 +151,7 @@ func (g *globals) ownName() string {
 	return "NAME"
 }
 
-// hint says what to do next, where that is not plain from the error.
+// hint says what to do next, if the error itself does not.
 func (g *globals) hint(err error, e *gatehouse.Error) string {
 	if e == nil {
 		var usage *term.UsageError
@@ -178,7 +177,7 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 		return "an administrator makes a new token: gatehouse principal rotate-edit-token " + name +
 			"; the only administrator: gatehouse admin reset " + name
 	case gatehouse.CodeNotFound:
-		if e.Context["request_id"] != nil { // the server said it
+		if e.Context["request_id"] != nil { // the error is the server's
 			if hint := missingHint(e.Detail); hint != "" {
 				return hint
 			}

@@ -2,8 +2,7 @@ package cli
 
 import "github.com/gatehouse-dev/gatehouse/internal/term"
 
-// globals holds the flags that every command takes and what a command runs
-// with. It is what each command's Run gets.
+// globals holds the flags and the state that all commands share. Each command's Run receives it.
 type globals struct {
 	URL       string `help:"The server to speak to; that of the context, or http://127.0.0.1:8080, if absent." env:"GATEHOUSE_URL" placeholder:"URL" group:"global"`
 	Context   string `help:"The named server to speak to; see gatehouse context." env:"GATEHOUSE_CONTEXT" placeholder:"NAME" group:"global"`
@@ -12,8 +11,8 @@ type globals struct {
 	AsJSON    bool   `name:"json" help:"Print the API's JSON, one document." group:"global"`
 
 	term.IO `kong:"-"`
-	// resolved says that the context has been read.
+	// resolved is true after the context was read.
 	resolved bool
-	// named is the id of the action that a decision is about, for hints.
+	// named is the id of the action that a decision concerns, for hints.
 	named string
 }

@@ -101,12 +101,12 @@ func amountFlags(texts []string, flag string) (list []gatehouse.Magnitude, err e
 	return list, nil
 }
 
-// movesMoney reports whether a grant without amounts does not cover such an action.
+// movesMoney reports whether a grant without amounts cannot cover an action like this one.
 func movesMoney(a *gatehouse.Action) bool {
 	return len(card.Amounts(a)) > 0 || !card.Countable(a) || a.Magnitude != nil && a.Magnitude.Amount != ""
 }
 
-// likeAction fills what is not given from an action.
+// likeAction fills in missing bounds from an action.
 func likeAction(n gatehouse.NewGrant, a *gatehouse.Action) gatehouse.NewGrant {
 	if n.Agent == "" {
 		n.Agent = a.ProposerID
@@ -120,7 +120,7 @@ func likeAction(n gatehouse.NewGrant, a *gatehouse.Action) gatehouse.NewGrant {
 	return n
 }
 
-// ask has the worst case confirmed where there is a terminal.
+// ask asks for confirmation of the worst case if there is a terminal.
 func (c *grantCreateCmd) ask(g *globals) error {
 	if c.Yes {
 		return nil

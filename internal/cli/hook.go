@@ -15,16 +15,16 @@ type hookCmd struct {
 	Codex      hookCodexCmd  `cmd:"" name:"codex" help:"Codex's hook PermissionRequest."`
 }
 
-// hookFlags are those of every hook.
+// hookFlags are the flags of every hook.
 type hookFlags struct {
 	mcpStateFlags
 	Hold gatehouse.Duration `default:"45s" help:"How long to wait for people."`
 }
 
-// exitBlock is the exit code by which a hook stops a call whatever it prints.
+// exitBlock is the exit code by which a hook stops a call, whatever its output.
 const exitBlock = 2
 
-// ask answers the agent. What goes wrong stops the call.
+// ask answers the agent. Any error stops the call.
 func (f *hookFlags) ask(g *globals, agent string, form func(*mcp.HookAnswer) ([]byte, error)) error {
 	answer, err := f.answer(g, agent)
 	if err != nil {

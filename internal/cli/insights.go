@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// insightsCmd tells how the gate was used.
+// insightsCmd shows statistics about the gate's use.
 type insightsCmd struct {
 	Since      string `default:"7d" placeholder:"WHEN" help:"Only actions proposed since then: 7d ago, or a time such as 2026-01-02T15:04:05Z."`
 	Type       string `placeholder:"TYPE" help:"Only actions of this type."`

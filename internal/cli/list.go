@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// paging chooses how much of a list is printed.
+// paging says how much of a list is printed.
 type paging struct {
 	Limit  int    `default:"50" help:"Print at most so many."`
 	All    bool   `help:"Print all, whatever the limit."`

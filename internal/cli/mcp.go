@@ -29,12 +29,12 @@ type mcpCmd struct {
 	Install mcpInstallCmd `cmd:"" help:"Print the entry for an agent's configuration."`
 }
 
-// mcpStateFlags say where a proxy keeps its pins.
+// mcpStateFlags say where a proxy stores its pins.
 type mcpStateFlags struct {
 	State string `help:"Keep pins and open calls in this folder." placeholder:"DIR"`
 }
 
-// folder is the state folder of a name, for one server.
+// folder is the state folder for a name and one server.
 func (f *mcpStateFlags) folder(url, name string) (string, error) {
 	if f.State != "" {
 		return f.State, nil
@@ -47,14 +47,14 @@ func (f *mcpStateFlags) folder(url, name string) (string, error) {
 	return filepath.Join(dir, "gatehouse", "mcp", name+"-"+hex.EncodeToString(sum[:4])), nil
 }
 
-// mcpServerFlags say how a server is started, or reached.
+// mcpServerFlags say how to start or reach a server.
 type mcpServerFlags struct {
 	Upstream string   `placeholder:"URL" help:"A server over streamable HTTP, in the place of a command."`
 	Header   []string `sep:"none" placeholder:"NAME=VALUE" help:"Sent to --upstream. Repeatable."`
 	Command  []string `arg:"" optional:"" placeholder:"COMMAND" help:"The server's command line, after --."`
 }
 
-// Validate makes sure that there is one server.
+// Validate requires exactly one server.
 func (f *mcpServerFlags) Validate() error {
 	switch {
 	case f.Upstream == "" && len(f.Command) == 0:
@@ -177,7 +177,7 @@ func (c *mcpProxyCmd) listen(g *globals, config mcp.Config) error {
 	if _, err := client.New(g.URL, ""); err != nil {
 		return term.Usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
 	}
-	if c.Upstream != "" { // headers that cannot be sent are told at the start
+	if c.Upstream != "" { // report invalid headers at the start
 		if _, err := c.connect(config.Log); err != nil {
 			return err
 		}
@@ -203,8 +203,7 @@ func (c *mcpProxyCmd) listen(g *globals, config mcp.Config) error {
 	return serveMCP(g, c.Listen, front, config.Log, time.Minute)
 }
 
-// relist is how long a list of tools holds over HTTP, where a server may tell nobody that
-// they have changed.
+// relist is how long a list of tools is valid over HTTP, where a server may not report changes.
 const relist = 30 * time.Second
 
 // connect prepares to reach the server over HTTP.
@@ -238,7 +237,7 @@ func (f *mcpServerFlags) connect(log *slog.Logger) (mcp.Upstream, error) {
 	return upstream, nil
 }
 
-// agent makes the client of a program that proposes and carries out.
+// agent makes the client of a program that proposes and carries out actions.
 func (g *globals) agent() (*client.Client, error) {
 	if err := g.resolve(); err != nil {
 		return nil, err

@@ -73,7 +73,7 @@ func declare(name string, source []byte, connector string) error {
 	switch {
 	case at >= 0:
 		indent := "  "
-		for _, line := range lines[at+1:] { // as its neighbours stand
+		for _, line := range lines[at+1:] { // use the indent of the neighbouring entries
 			text := bytes.TrimLeft(line, " ")
 			if len(bytes.TrimSpace(text)) > 0 && text[0] != '#' {
 				indent = strings.Repeat(" ", max(len(line)-len(text), 1))
@@ -103,7 +103,7 @@ func declare(name string, source []byte, connector string) error {
 	return os.Rename(draft, name)
 }
 
-// proxyLine is the command line of a proxy in front of the server.
+// proxyLine is the command line of a proxy for the server.
 func (f *mcpServerFlags) proxyLine(program, name string) []string {
 	return append([]string{program, "mcp", "proxy", "--name", name}, f.words()...)
 }
@@ -136,7 +136,7 @@ Examples:
 `
 }
 
-// stdioEntry is how most agents name a server on stdio.
+// stdioEntry is the form in which most agents configure a server on stdio.
 type stdioEntry struct {
 	Type    string            `json:"type,omitempty"`
 	Command string            `json:"command"`

@@ -35,7 +35,7 @@ Examples:
 `
 }
 
-// shownTool is a pinned tool with its judgement.
+// shownTool is a pinned tool with the judgement of it.
 type shownTool struct {
 	Name    string              `json:"name"`
 	Level   gatehouse.RiskLevel `json:"level"`
@@ -43,7 +43,7 @@ type shownTool struct {
 	Hints   []string            `json:"hints"`
 }
 
-// Run lists them.
+// Run lists the tools.
 func (c *mcpToolsListCmd) Run(g *globals, api service) error {
 	dir, err := c.folder(g.URL, c.Name)
 	if err != nil {
@@ -91,7 +91,7 @@ Examples:
 `
 }
 
-// Run approves what the server's proxy asks for.
+// Run approves the pending action that the server's proxy proposed.
 func (c *mcpToolsAcceptCmd) Run(g *globals, api service) error {
 	filter := gatehouse.ActionFilter{
 		Status: gatehouse.StatusPending, ActionType: mcpconn.PinsOperation, Limit: gatehouse.MaxLimit,

@@ -35,7 +35,7 @@ func (c *notifyBounceCmd) Run(g *globals) error {
 	if err != nil {
 		return fmt.Errorf("stdin: %w", err)
 	}
-	// The mail server may not expect that a program leaves a part unread.
+	// The mail server may require that the program reads all input.
 	if _, err := io.Copy(io.Discard, g.Stdin); err != nil {
 		return fmt.Errorf("stdin: %w", err)
 	}

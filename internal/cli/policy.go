@@ -37,7 +37,7 @@ type finding struct {
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
 	Detail string `json:"detail"`
-	// Remark marks what is for a person to look at, and fails nothing.
+	// Remark marks a finding for a person to look at; the check does not fail because of it.
 	Remark bool `json:"remark,omitempty"`
 }
 
@@ -50,7 +50,7 @@ func (f finding) print(w io.Writer) {
 	fmt.Fprintf(w, "%s:%d:%d: %s\n", term.Safe(f.File), f.Line, f.Column, detail)
 }
 
-// parsePolicy reads a policy; what is wrong with its text is in the findings.
+// parsePolicy reads a policy. Errors in its text are returned as findings.
 func parsePolicy(g *globals, name string) (*policy.Policy, []byte, []finding, error) {
 	src, err := term.ReadInput(&g.IO, name)
 	if err != nil {
@@ -71,8 +71,7 @@ func parsePolicy(g *globals, name string) (*policy.Policy, []byte, []finding, er
 	return p, src, nil, nil
 }
 
-// printFindings tells what a check found, a line for each place, and exits 1 where
-// there is anything that must not be.
+// printFindings prints a check's findings, one per line, and exits 1 unless ok.
 func (g *globals) printFindings(answer any, findings []finding, ok bool) error {
 	err := tell(g, answer, nil, func() error {
 		for _, f := range findings {
@@ -291,7 +290,7 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal, at time.Ti
 	return e, nil
 }
 
-// editorText tells whether who edits the change may approve it.
+// editorText says whether a person who edits the change may approve it.
 func editorText(e *gatehouse.Explanation) string {
 	switch upTo := gatehouse.RiskLevel(e.EditUpTo); {
 	case !gatehouse.EditorMayApprove(upTo, e.RiskLevel, e.Required):
@@ -302,7 +301,7 @@ func editorText(e *gatehouse.Explanation) string {
 	return "who edits the change may approve it"
 }
 
-// printExplanation writes a verdict and how it came about.
+// printExplanation writes a verdict and the reasons for it.
 func printExplanation(s *sheet.Sheet, e *gatehouse.Explanation) {
 	s.Line("outcome", string(e.Outcome))
 	s.Line("risk", sheet.RiskText(e.RiskLevel, e.RiskName))

@@ -73,7 +73,7 @@ func (c *policyApplyCmd) Run(g *globals) error {
 	return g.printVersion(v, nil)
 }
 
-// propose puts the policy before the gate.
+// propose proposes the policy as an action.
 func (c *policyApplyCmd) propose(g *globals, api service, src string) error {
 	a, err := api.ProposePolicy(g.Ctx, gatehouse.PolicyProposal{Source: src, Rationale: c.Rationale})
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *policyApplyCmd) propose(g *globals, api service, src string) error {
 	return exitOfStatus(a.Status, gatehouse.UntilDecided)
 }
 
-// breakGlass applies past the gate.
+// breakGlass applies the policy without the gate.
 func (c *policyApplyCmd) breakGlass(g *globals, src string) error {
 	gate, store, err := c.OpenGate(&g.IO)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// policyUsageCmd tells how full the ceilings are.
+// policyUsageCmd shows the usage of the ceilings.
 type policyUsageCmd struct{}
 
 func (*policyUsageCmd) Help() string {
@@ -33,7 +33,7 @@ func (c *policyUsageCmd) Run(g *globals, api service) error {
 	})
 }
 
-// accountOf says what an account counts for; an agent by its name.
+// accountOf names the scope of an account; for an agent, its name.
 func accountOf(a *gatehouse.CeilingAccount) string {
 	switch {
 	case a.Name != "":

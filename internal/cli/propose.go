@@ -28,7 +28,7 @@ type proposalFlags struct {
 	IdempotencyKey string            `placeholder:"KEY" help:"Names the effect: the same key with the same content is the same action."`
 }
 
-// proposal reads the file or gathers the flags.
+// proposal reads the file, or builds the proposal from the flags.
 func (f *proposalFlags) proposal(g *globals) (*gatehouse.Proposal, error) {
 	rest := *f
 	rest.File = ""
@@ -90,7 +90,7 @@ func (f *proposalFlags) gather() (*gatehouse.Proposal, error) {
 	return p, nil
 }
 
-// fields makes an object of FIELD=TEXT and FIELD:=JSON.
+// fields makes a JSON object from FIELD=TEXT and FIELD:=JSON.
 func fields(flag string, pairs []string) (gatehouse.JSON, error) {
 	members := make([]gatehouse.Member, 0, len(pairs))
 	seen := make(map[string]bool, len(pairs))
@@ -137,7 +137,7 @@ Examples:
 `
 }
 
-// Run proposes, and waits when told to.
+// Run proposes the action, and with --wait waits for it.
 func (c *proposeCmd) Run(g *globals, api service) error {
 	p, err := c.proposal(g)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *proposeCmd) Run(g *globals, api service) error {
 	return g.printProposed(a)
 }
 
-// tellNext says in words how an action stands.
+// tellNext prints the action's state in words.
 func (g *globals) tellNext(a *gatehouse.Action) {
 	switch a.Status {
 	case gatehouse.StatusPending:

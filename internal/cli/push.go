@@ -75,8 +75,8 @@ func (c *pushListCmd) Run(g *globals, api service) error {
 // maxListedError is how many columns of an error a list shows on a terminal.
 const maxListedError = 40
 
-// changesOf says what each push carries out. An action that may not be read
-// leaves its place empty.
+// changesOf returns the change of each push as text, "" for an action that the caller may not
+// read.
 func (g *globals) changesOf(api service, pushes []*gatehouse.Push) ([]string, error) {
 	changes := make([]string, len(pushes))
 	for i, p := range pushes {
@@ -92,7 +92,7 @@ func (g *globals) changesOf(api service, pushes []*gatehouse.Push) ([]string, er
 	return changes, nil
 }
 
-// pushDrainCmd sends what is due.
+// pushDrainCmd sends the pushes that are due.
 type pushDrainCmd struct {
 	Send  bool `help:"Send it. Without this flag nothing is sent."`
 	Limit int  `default:"100" help:"At most so many."`
@@ -155,7 +155,7 @@ func drainExit(answer *gatehouse.DrainAnswer) error {
 	return err
 }
 
-// pushResolveCmd is an operator's word on an unknown outcome.
+// pushResolveCmd records an operator's statement about an unknown outcome.
 type pushResolveCmd struct {
 	ID      string `arg:"" help:"The push."`
 	Outcome string `required:"" enum:"applied,failed" placeholder:"OUTCOME" help:"What you found at the target: applied or failed."`

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// pushMarkCmd holds back what a restored backup would send again.
+// pushMarkCmd holds back the pushes that a restored store would send again.
 type pushMarkCmd struct {
 	Before    string `required:"" placeholder:"TIME" help:"Those made before this time (RFC 3339): when the restored store began to be served."`
 	Mark      bool   `help:"Mark them. Without this flag nothing is changed."`
@@ -34,7 +34,7 @@ Examples:
 `
 }
 
-// Run marks, in as many calls as it takes.
+// Run marks the pushes, in as many calls as needed.
 func (c *pushMarkCmd) Run(g *globals, api service) error {
 	before, err := time.Parse(time.RFC3339, c.Before)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *pushMarkCmd) Run(g *globals, api service) error {
 			return err
 		}
 		out.Items, out.Marked, out.More = append(out.Items, answer.Items...), out.Marked+answer.Marked, answer.More
-		// What others settle meanwhile is listed no more, so this comes to its end.
+		// Pushes that others settle meanwhile are no longer listed, so the loop ends.
 		more = answer.More && !dry
 	}
 	err = tell(g, out, nil, func() error { return g.printMarked(out) })

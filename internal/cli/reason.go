@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// sayReason says on stderr why an action did not come to its effect.
+// sayReason says on stderr why an action had no effect.
 func (g *globals) sayReason(a *gatehouse.Action) {
 	for _, line := range reasonLines(a) {
 		g.Say("%s", term.Safe(line))

@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// appliedCmd lists what was carried out.
+// appliedCmd lists the applied changes.
 type appliedCmd struct {
 	paging `embed:""`
 }
@@ -42,7 +42,7 @@ func (c *appliedCmd) Run(g *globals, api service) error {
 	})
 }
 
-// corpusCmd lists what decisions teach.
+// corpusCmd lists the lessons of past decisions.
 type corpusCmd struct {
 	paging `embed:""`
 }
@@ -72,7 +72,7 @@ func (c *corpusCmd) Run(g *globals, api service) error {
 	})
 }
 
-// evidenceActionCmd prints all that is known of one action.
+// evidenceActionCmd prints all evidence of one action.
 type evidenceActionCmd struct {
 	ID     string `arg:"" help:"The action."`
 	Output string `short:"o" placeholder:"FILE" help:"Write to a file, which must not exist."`

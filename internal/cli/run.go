@@ -49,7 +49,7 @@ Examples:
 `
 }
 
-// Run starts, and waits when told to.
+// Run starts the run, and with --wait waits for its end.
 func (c *runStartCmd) Run(g *globals, api service) error {
 	input, err := readJSON(g, "--input", c.Input)
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *runListCmd) Run(g *globals, api service) error {
 	return showPage(g, page, err, "No runs.", func() *term.Table { return g.runTable(page.Items...) })
 }
 
-// runTable lists runs: the same columns wherever runs are listed.
+// runTable lists runs, with the same columns in all commands.
 func (g *globals) runTable(runs ...*gatehouse.Run) *term.Table {
 	t := &term.Table{
 		Header: []string{"ID", "STATUS", "WORKFLOW", "VERSION", "TRIGGER", "REF", "BY", "CREATED", "ENDED"}, Wide: 5,
@@ -185,7 +185,7 @@ func runStyle(s gatehouse.RunStatus) string {
 	return term.Dim
 }
 
-// printRun prints one run as a list would, or as JSON.
+// printRun prints one run as a row of a list, or as JSON.
 func (g *globals) printRun(r *gatehouse.Run, err error) error {
 	return show(g, r, err, func() *term.Table { return g.runTable(r) })
 }
@@ -203,7 +203,7 @@ func (g *globals) waitRun(api service, id string, timeout time.Duration) (*gateh
 		case !term.Passing(err), left <= 0:
 			return nil, err
 		default:
-			// The server is restarting, or busy: the run is still there.
+			// The server is restarting, or busy; the run still exists.
 			if err := g.Pause(min(term.RetryIn(err), left)); err != nil {
 				return nil, err
 			}
@@ -211,8 +211,8 @@ func (g *globals) waitRun(api service, id string, timeout time.Duration) (*gateh
 	}
 }
 
-// exitOfRun tells how a run stands, after waiting for it. What a person or the
-// policy refused is told apart from what failed.
+// exitOfRun returns the exit code for a run's state, as an error. A run that failed because an
+// action was rejected, denied or expired has a code of its own.
 func (g *globals) exitOfRun(api service, r *gatehouse.Run) error {
 	switch r.Status {
 	case gatehouse.RunSucceeded:
@@ -229,8 +229,8 @@ func (g *globals) exitOfRun(api service, r *gatehouse.Run) error {
 	return term.Exit(term.ExitPending)
 }
 
-// exitOfFailure looks for the action that a failed run's steps came to nothing
-// by. A failure without one is an error like any other.
+// exitOfFailure finds the rejected, denied or expired action that made a run fail. Without one,
+// the code is that of any other error.
 func exitOfFailure(d *gatehouse.RunDetail) int {
 	for _, s := range d.Steps {
 		if s.Status != gatehouse.StepFailed || s.ActionID == "" {
@@ -247,7 +247,7 @@ func exitOfFailure(d *gatehouse.RunDetail) int {
 	return term.ExitError
 }
 
-// actionOf returns what a step proposed; nil for nothing.
+// actionOf returns the action that a step proposed; nil for none.
 func actionOf(d *gatehouse.RunDetail, s *gatehouse.Step) *gatehouse.Action {
 	for _, a := range d.Actions {
 		if a.ID == s.ActionID {
@@ -346,7 +346,7 @@ func (c *runSignalCmd) Run(g *globals, api service) error {
 	})
 }
 
-// writeLine writes one document on a line of its own, for what goes on.
+// writeLine writes one document on one line, for output that continues.
 func (g *globals) writeLine(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -5,12 +5,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// What every command has in common. The parser makes the flags, the context and
-// the client, which a Run asks for by its parameters; what Run returns becomes a
-// message and an exit code in run. What is left is the answer: these print it.
+// The part that all commands share. The parser makes the flags, the context and the client, and
+// passes them to a Run as parameters; run turns the error of a Run into a message and an exit
+// code. The functions below print the answer.
 
-// tell prints an answer: with --json as it is, else in the words of text. Where there
-// is an error instead, it is returned, and text is not called.
+// tell prints an answer: as JSON with --json, else by calling text. If there is an error, tell
+// returns it and does not call text.
 func tell(g *globals, answer any, err error, text func() error) error {
 	switch {
 	case err != nil:
@@ -21,17 +21,17 @@ func tell(g *globals, answer any, err error, text func() error) error {
 	return text()
 }
 
-// show tells an answer as the table that rows makes of it.
+// show prints an answer as the table that rows returns.
 func show(g *globals, answer any, err error, rows func() *term.Table) error {
 	return showList(g, answer, err, "", rows)
 }
 
-// showList is show for a list, which may be empty: on a terminal, nothing says so.
+// showList is show for a list that may be empty; nothing is the text for that case on a terminal.
 func showList(g *globals, answer any, err error, nothing string, rows func() *term.Table) error {
 	return tell(g, answer, err, func() error { return g.Print(rows(), nothing) })
 }
 
-// showPage is showList for a page, after which there may be more.
+// showPage is showList for a page, and says if there are more.
 func showPage[T any](g *globals, page gatehouse.Page[T], err error, nothing string, rows func() *term.Table) error {
 	err = showList(g, page, err, nothing, rows)
 	if err == nil && !g.JSON && page.NextCursor != "" {

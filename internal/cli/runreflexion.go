@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/sheet"
 )
 
-// runReflexionCmd shows what a run teaches.
+// runReflexionCmd shows the lessons of a run.
 type runReflexionCmd struct {
 	ID string `arg:"" help:"The run."`
 }

@@ -37,9 +37,8 @@ func (c *runShowCmd) Run(g *globals, api service) error {
 	})
 }
 
-// definitionOf reads the version of a run, to draw it. It is nil when the
-// server does not give it, or a newer one's form is not known here: the rest
-// is shown nonetheless.
+// definitionOf reads the workflow version of a run, to draw it. It returns nil if the server does
+// not return the version or this program cannot parse it; the rest is shown anyway.
 func (g *globals) definitionOf(api service, r *gatehouse.Run) *workflow.Definition {
 	w, err := api.FindWorkflow(g.Ctx, r.Workflow, r.Version)
 	if err != nil {

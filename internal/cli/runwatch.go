@@ -40,8 +40,8 @@ Examples:
 `
 }
 
-// watchPoll is the length of one long poll. A change between two of them, which
-// neither hears of, is seen at the end of the next.
+// watchPoll is the length of one long poll. A change between two polls wakes neither of them; the
+// second returns it at its end.
 const watchPoll = 2 * time.Second
 
 // Run follows.
@@ -84,8 +84,7 @@ func (c *runWatchCmd) Run(g *globals, api service) error {
 	}
 }
 
-// watcher returns what shows a run each time that it was read; last is true for
-// the last time.
+// watcher returns the function that shows a run after each read; last is true for the final read.
 func (g *globals) watcher(api service) func(r *gatehouse.Run, last bool) error {
 	w := &runWatcher{g: g, api: api, seen: make(map[string]string)}
 	switch {
@@ -97,17 +96,17 @@ func (g *globals) watcher(api service) func(r *gatehouse.Run, last bool) error {
 	return w.lines
 }
 
-// runWatcher knows what of a run was shown.
+// runWatcher remembers the parts of a run that were shown.
 type runWatcher struct {
 	g   *globals
 	api service
-	// seen maps the run and its steps to how they were shown last.
+	// seen maps the run and its steps to their state when last shown.
 	seen map[string]string
-	// drawn is how many lines of the terminal are to be drawn anew.
+	// drawn is the number of lines on the terminal that the next draw replaces.
 	drawn int
 }
 
-// changed notes how something stands, and reports whether that is new.
+// changed stores a state, and reports whether it is new.
 func (w *runWatcher) changed(key, state string) bool {
 	before, known := w.seen[key]
 	w.seen[key] = state
@@ -134,7 +133,7 @@ func (w *runWatcher) lines(r *gatehouse.Run, _ bool) error {
 			term.Safe(detail))
 	}
 	for _, s := range r.Steps {
-		// What is blocked has not begun; items come later.
+		// A blocked step has not begun. Steps for items are added later.
 		if w.changed(s.Key, fmt.Sprint(s.Status, s.Generation)) && s.Status != gatehouse.StepBlocked {
 			line(w.stepTime(s), s.Key, s.Word(), stepDetail(s))
 		}
@@ -150,7 +149,7 @@ func (w *runWatcher) lines(r *gatehouse.Run, _ bool) error {
 	return err
 }
 
-// stepTime is when a step came to its state, as far as it tells.
+// stepTime is when a step reached its state; now if that is not known.
 func (w *runWatcher) stepTime(s *gatehouse.Step) time.Time {
 	switch {
 	case s.FinishedAt != nil:
@@ -190,12 +189,12 @@ func stepDetail(s *gatehouse.Step) string {
 	return ""
 }
 
-// draw keeps the timeline on a terminal up to date, and shows the whole run at
-// the end in its place.
+// draw keeps the timeline on a terminal up to date. At the end, the whole run replaces the
+// timeline.
 func (w *runWatcher) draw(r *gatehouse.Run, last bool) error {
 	d, err := w.api.RunDetail(w.g.Ctx, r.ID)
 	if term.Passing(err) && !last {
-		return nil // what is drawn stays
+		return nil // keep the lines that are drawn
 	}
 	if err != nil {
 		return err
@@ -217,7 +216,7 @@ func (w *runWatcher) draw(r *gatehouse.Run, last bool) error {
 		term.Safe(sheet.RunStatusText(r)))
 	lines := append([]string{head}, s.TimelineRows(d)...)
 	if most := w.g.rows() - 1; len(lines) > most {
-		// What scrolled away could not be drawn again.
+		// Lines that scrolled off the screen could not be redrawn.
 		lines = append(lines[:most-1], fmt.Sprintf("… and %d lines more: gatehouse run show %s", len(lines)-most+1,
 			term.Safe(r.ID)))
 	}
@@ -229,7 +228,7 @@ func (w *runWatcher) draw(r *gatehouse.Run, last bool) error {
 	return err
 }
 
-// rows is how many lines the terminal has; 24 where it does not say.
+// rows is the number of lines of the terminal; 24 if it is not known.
 func (g *globals) rows() int {
 	if f, ok := g.Stdout.(*os.File); ok {
 		if _, rows, err := xterm.GetSize(int(f.Fd())); err == nil && rows > 2 {

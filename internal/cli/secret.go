@@ -62,7 +62,7 @@ func (g *globals) printSecret(s *gatehouse.Secret, err error) error {
 	})
 }
 
-// secretInput is where a value comes from, which is never the command line.
+// secretInput says where a value is read from; the command line is never a source.
 type secretInput struct {
 	Name string `arg:"" help:"The name, as in store:NAME of the configuration."`
 	File string `help:"Read the value from this file instead of stdin." placeholder:"FILE"`

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// notifySlackManifestCmd prints what an app in Slack is made from.
+// notifySlackManifestCmd prints the manifest from which a Slack app is made.
 type notifySlackManifestCmd struct {
 	PublicURL string `name:"public-url" placeholder:"URL" help:"How Slack reaches this server, https://…; without it the app uses Socket Mode."`
 }

@@ -25,7 +25,7 @@ Examples:
 `
 }
 
-// buildInfo tells what this binary was built from, with what, and for what.
+// buildInfo describes the binary: its source, its compiler and its platform.
 type buildInfo struct {
 	gatehouse.Build
 	Go       string `json:"go"`

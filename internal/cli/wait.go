@@ -37,11 +37,11 @@ func (c *waitCmd) Run(g *globals, api service) error {
 // proxies between client and server.
 const pollFor = 25 * time.Second
 
-// wait polls until the action is where it is waited for, or the time is over,
-// prints it, and returns its exit code.
+// wait polls until the action has reached the awaited state or the timeout is over, prints the
+// action, and returns its exit code.
 func (g *globals) wait(api service, id string, until gatehouse.Until, timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
-	poll := time.Second // then it is told what is waited for
+	poll := time.Second // a short first poll, before it says what the action waits for
 	for {
 		left := time.Until(deadline)
 		a, err := api.WaitAction(g.Ctx, id, max(min(left, poll), 0), until)
@@ -60,7 +60,7 @@ func (g *globals) wait(api service, id string, until gatehouse.Until, timeout ti
 		case !term.Passing(err), time.Until(deadline) <= 0:
 			return err
 		default:
-			// The server is restarting, or busy: what was proposed is still there.
+			// The server is restarting, or busy; the action still exists.
 			if err := g.Pause(min(term.RetryIn(err), time.Until(deadline))); err != nil {
 				return err
 			}

@@ -23,8 +23,7 @@ type workflowCmd struct {
 	Show   workflowShowCmd   `cmd:"" help:"Show a stored workflow, or print its source."`
 }
 
-// parseWorkflow reads a workflow; what is wrong with its text is in the
-// findings.
+// parseWorkflow reads a workflow. Errors in its text are returned as findings.
 func parseWorkflow(g *globals, name string) (*workflow.Definition, []byte, []finding, error) {
 	src, err := term.ReadInput(&g.IO, name)
 	if err != nil {

@@ -157,8 +157,7 @@ func (c *workflowShowCmd) Run(g *globals, api service) error {
 	return nil
 }
 
-// find returns the newest version with what its runs came to, or the one that
-// is asked for, alone.
+// find returns the newest version with the counts of its runs, or only the requested version.
 func (c *workflowShowCmd) find(g *globals, api service) (*gatehouse.WorkflowSummary, error) {
 	if c.Version == 0 {
 		return api.WorkflowSummary(g.Ctx, c.Name)
@@ -167,8 +166,8 @@ func (c *workflowShowCmd) find(g *globals, api service) (*gatehouse.WorkflowSumm
 	return &gatehouse.WorkflowSummary{Workflow: w}, err
 }
 
-// printSource prints a source: its very bytes to a file or a program, and what
-// does not show made visible on a terminal.
+// printSource prints a source: unchanged to a file or a program; on a terminal, with invisible
+// characters made visible.
 func (g *globals) printSource(source string) error {
 	if !g.TTY {
 		_, err := io.WriteString(g.Stdout, source)
@@ -203,7 +202,7 @@ func printWorkflow(s *sheet.Sheet, w *gatehouse.WorkflowSummary, versions []*gat
 	}
 }
 
-// runCounts says what the runs of a workflow came to.
+// runCounts counts the runs of a workflow by their results.
 func runCounts(w *gatehouse.WorkflowSummary) string {
 	var parts []string
 	for _, status := range gatehouse.RunStatuses() {

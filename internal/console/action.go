@@ -44,7 +44,7 @@ type actionPage struct {
 	// that state.
 	target  target
 	payload payload
-	// preview is what the target would do.
+	// preview is the target's preview of the change.
 	preview preview
 	// cannot is the reason why this person may not decide; nil when they may.
 	cannot error

@@ -13,7 +13,7 @@ import (
 )
 
 // exportAudit sends every entry that the query selects as CSV, newest first. An export is complete
-// or refused: a file does not tell its reader that rows are missing.
+// or refused: the reader of a file cannot see that rows are missing.
 func (c *Console) exportAudit(v *view) error {
 	q, err := readAuditQuery(v.r.URL.Query())
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // auditQuery is the complete state of the audit page; all of it is in the URL.
 type auditQuery struct {
-	// By is who acted: a name, an id, or the log's own word for an actor.
+	// By is the actor: a name, an id, or the log's own word.
 	By   string
 	Kind string // the name of an auditKind
 	// About is the number of an entry, the id of anything, the name of a person or agent, or the
@@ -84,7 +84,7 @@ func (q auditQuery) page(before int64) string {
 // auditKind is a kind of entries that people look for together.
 type auditKind struct {
 	name, label string
-	// types are event types; one that ends in a dot stands for all that begin so.
+	// types are event types; one that ends in a dot matches all types with that prefix.
 	types []string
 }
 

@@ -30,9 +30,9 @@ type auditSearch struct {
 	v    *view
 	q    auditQuery
 	kind auditKind
-	// actors are the ids and words that By stands for, and about what About stands for.
+	// actors are the ids and words that match By, about those that match About.
 	actors, about map[string]bool
-	// of are all entries of the action that About names, instead of the log.
+	// of has all entries of the action that About names; they are searched instead of the log.
 	of []*gatehouse.Entry
 	// action is that action's id.
 	action string
@@ -83,12 +83,12 @@ func (s *auditSearch) actorsNamed(name string) (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The name itself is an actor too: the log names workers and workflows by it.
+	// The name itself is an actor too: the log identifies workers and workflows by name.
 	return map[string]bool{name: true, id: id != ""}, nil
 }
 
-// thingsNamed are the ids that a text stands for: itself, a person's or agent's, those of the
-// newest actions on a target with that reference, and that of an approval's or a push's action.
+// thingsNamed are the ids that a text matches: itself, a person's or agent's, those of the newest
+// actions on a target with that reference, and that of an approval's or a push's action.
 func (s *auditSearch) thingsNamed(text string) (map[string]bool, error) {
 	id, err := s.ofPerson(text)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// gatehouseName stands for what the server does by itself.
+// gatehouseName is the actor of everything that the server does by itself.
 const gatehouseName = "Gatehouse"
 
-// auditSentences has a sentence for every documented type of entries. {by} is who acted, {of} what
-// the entry is about; {whom} the principal in its data; any other name is a member of its data.
+// auditSentences has a sentence for every documented type of entry. {by} is the actor, {of} the
+// subject of the entry, {whom} the principal in its data; any other name is a member of its data.
 var auditSentences = map[string]string{
 	"hitl.proposed":           "{by} proposed {of}",
 	"hitl.denied":             "The policy denied {of}, proposed by {by}",
@@ -114,7 +114,7 @@ const stepSentence = "Step {step} of {of}: "
 
 // sentencePart is a piece of an entry's sentence.
 type sentencePart struct {
-	// text is the console's own, or, with value, from the log.
+	// text is the console's own text or, if value is set, text from the log.
 	text  string
 	value bool
 	// phrase is the short line of an action, instead of text.
@@ -122,7 +122,7 @@ type sentencePart struct {
 	href, title string
 }
 
-// sentence says in words what an entry records.
+// sentence describes in words what an entry records.
 func (p *auditPage) sentence(row auditRow) (parts []sentencePart) {
 	l := row.leaf
 	words, known := auditSentences[l.Type]
@@ -140,7 +140,7 @@ func (p *auditPage) sentence(row auditRow) (parts []sentencePart) {
 			name, rest, _ = strings.Cut(rest, "}")
 		}
 		words = rest
-		// A value that the entry does not have takes the words that lead to it along.
+		// If the entry does not have the value, the ": " before it is omitted too.
 		if found && !builtIn(name) && row.data[name] == "" {
 			before = strings.TrimSuffix(before, ": ")
 		}
@@ -173,7 +173,7 @@ func (p *auditPage) sentence(row auditRow) (parts []sentencePart) {
 
 func builtIn(name string) bool { return name == "by" || name == "of" || name == "whom" }
 
-// sentenceTail is what the states of an entry add to its sentence.
+// sentenceTail is the text that the states of an entry add to its sentence.
 func sentenceTail(l gatehouse.Leaf) string {
 	switch {
 	case l.Type == "hitl.proposed" && l.To == string(gatehouse.StatusApproved):
@@ -203,7 +203,7 @@ func (p *auditPage) personPart(id string) sentencePart {
 	return sentencePart{text: id, value: true}
 }
 
-// subjectPart is what an entry is about, with a link where it has a page.
+// subjectPart is the subject of an entry, with a link if it has a page.
 func (p *auditPage) subjectPart(l gatehouse.Leaf) sentencePart {
 	if l.ActionID != "" {
 		return sentencePart{text: short(l.ActionID), phrase: p.actions[l.ActionID], href: actionPath(l.ActionID),

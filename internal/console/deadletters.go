@@ -30,7 +30,7 @@ type errorGroupView struct {
 	open bool
 }
 
-// single reports whether the group is one dead letter, which then stands for itself.
+// single reports whether the group has only one dead letter, which is then shown without a group.
 func (g errorGroupView) single() bool { return g.Count == 1 && len(g.rows) == 1 }
 
 // deadList is the list of dead letters, grouped by error.
@@ -142,12 +142,12 @@ const (
 	actResolve = "resolve"
 )
 
-// groupPlanned is what an act would do to a group.
+// groupPlanned is the plan of an act on a group.
 type groupPlanned struct {
 	act     string
 	done    int
 	skipped []gatehouse.DeadLetterResult
-	// fields are the form's own, for the button that does it.
+	// fields are the fields of the form, for the button that carries out the plan.
 	fields [][2]string
 }
 
@@ -183,8 +183,8 @@ func (p *groupPlanned) button() string {
 	return "Record " + n
 }
 
-// selection reads the dead letters that an act concerns: the selected ones, or a group. A group is a dry
-// run until the form is sent again with the button of the plan.
+// selection reads the dead letters that an act concerns: the selected ones, or a group. An act on
+// a group is a dry run until the plan's button sends the form again.
 func (v *view) selection(what string) (gatehouse.DeadLetterSelection, error) {
 	if group := v.form("group"); group != "" {
 		l, err := readDeadFilter(v)
@@ -199,7 +199,7 @@ func (v *view) selection(what string) (gatehouse.DeadLetterSelection, error) {
 	return gatehouse.DeadLetterSelection{IDs: ids}, nil
 }
 
-// planned is the plan of an act, from the results of its dry run.
+// planned makes the plan of an act from the results of its dry run.
 func (v *view) planned(act string, done int, results []gatehouse.DeadLetterResult, fields ...string) *groupPlanned {
 	p := &groupPlanned{act: act, done: done}
 	for _, r := range results {
@@ -213,7 +213,7 @@ func (v *view) planned(act string, done int, results []gatehouse.DeadLetterResul
 	return p
 }
 
-// actOn does an act, or plans it, and shows the page as it is afterwards.
+// actOn carries out or plans an act, and shows the page after it.
 func (c *Console) actOn(v *view, what string, act func(gatehouse.DeadLetterSelection, *dispatchPage) error) error {
 	if err := v.parse(); err != nil {
 		return err

@@ -22,8 +22,9 @@ type Devices interface {
 
 const devicesPath = "/settings/notifications"
 
-// deviceRoutes are the page of the person's devices, and the files by which a browser is an app: the
-// service worker has to be at the root, because it controls only what is below its own path.
+// deviceRoutes are the page of the person's devices, and the files that let a browser install the
+// console as an app. The service worker is at the root, because it controls only the paths below
+// its own.
 func (c *Console) deviceRoutes() []route {
 	if c.cfg.Devices == nil {
 		return nil

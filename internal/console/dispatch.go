@@ -19,7 +19,7 @@ func (c *Console) dispatchRoutes() []route {
 	}
 }
 
-// The tabs of the page: first the one that needs a person, then one for each state.
+// The tabs of the page, first the one for a person's work.
 const (
 	tabAttention = "attention"
 	tabQueue     = "queue"
@@ -67,7 +67,7 @@ type dispatchPage struct {
 	failed    *gatehouse.Error
 	replayed  *gatehouse.ReplayAnswer
 	discarded *gatehouse.DeadLetterAnswer
-	// plan is what an act would do to a group, nil for none.
+	// plan is the plan of an act on a group, nil for none.
 	plan *groupPlanned
 }
 

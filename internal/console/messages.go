@@ -96,7 +96,7 @@ func (c *Console) retryMessage(v *view) error {
 	return v.redirect(messagesPath)
 }
 
-// retryFailed sends again what failed on a channel in the last day.
+// retryFailed sends the messages again that failed on a channel in the last day.
 func (c *Console) retryFailed(v *view) error {
 	if err := v.parse(); err != nil {
 		return err

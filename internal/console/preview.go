@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// preview is what the target of an action would do.
+// preview is the preview of an action by its target.
 type preview struct {
 	card.Preview
 	// shows is set when there is a preview, asked at the time at; why says why the target did
@@ -26,8 +26,7 @@ func (c *Console) canPreview(v *view, a *gatehouse.Action) bool {
 	return v.person != nil && gate.MayPreview(v.person) && c.cfg.Targets.CanPreview(a)
 }
 
-// askPreview asks the target what the action would do. A target that does not answer does not fail
-// the page.
+// askPreview asks the target for a preview. A target that does not answer does not fail the page.
 func (c *Console) askPreview(v *view, p *actionPage) {
 	if !p.preview.canAsk {
 		return
@@ -42,7 +41,7 @@ func (c *Console) askPreview(v *view, p *actionPage) {
 	p.preview.Preview, p.preview.shows = card.DescribePreview(p.a.Connector, got)
 }
 
-// actionPreview serves the part of an action's page that says what the target would do.
+// actionPreview serves the part of an action's page with the preview.
 func (c *Console) actionPreview(v *view) error {
 	a, err := c.cfg.Actions.FindAction(v.ctx, v.r.PathValue("id"))
 	if err != nil {

@@ -13,7 +13,7 @@ const (
 	bulkRetry  = "retry"
 )
 
-// bulkRuns is a selection of runs before, and after, something is done to all of them.
+// bulkRuns is a selection of runs, before or after an act on all of them.
 type bulkRuns struct {
 	back string
 	// cancel are the runs that can be canceled, retry those that can be retried, rest the others.
@@ -23,7 +23,7 @@ type bulkRuns struct {
 	results []runResult
 }
 
-// runResult is what became of one run.
+// runResult is the result for one run.
 type runResult struct {
 	id string
 	// r is the canceled run, or the run that retries it; nil when it was refused.
@@ -31,7 +31,7 @@ type runResult struct {
 	failed *gatehouse.Error
 }
 
-// refused counts the runs to which nothing was done.
+// refused counts the runs that were not changed.
 func (b *bulkRuns) refused() (n int) {
 	for _, x := range b.results {
 		if x.failed != nil {
@@ -41,7 +41,7 @@ func (b *bulkRuns) refused() (n int) {
 	return n
 }
 
-// bulkRunsPage shows what can be done to the selected runs.
+// bulkRunsPage shows the possible acts on the selected runs.
 func (c *Console) bulkRunsPage(v *view) error {
 	ids := v.r.URL.Query()["pick"]
 	if len(ids) > gatehouse.MaxLimit {
@@ -66,8 +66,7 @@ func (c *Console) bulkRunsPage(v *view) error {
 	return v.render(http.StatusOK, "Selected runs", "/runs", bulkRunsView(v, b))
 }
 
-// doBulkRuns cancels or retries each of the runs by itself. One that is refused does not stop the
-// others.
+// doBulkRuns cancels or retries each of the runs. A refusal of one does not stop the others.
 func (c *Console) doBulkRuns(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
@@ -106,7 +105,7 @@ func tooManyRuns() error {
 	return gatehouse.E(gatehouse.CodeInvalid, "at most %d runs at once", gatehouse.MaxLimit)
 }
 
-// readReturn is a path of this site to go back to.
+// readReturn returns the path on this site to go back to: otherwise if path is empty.
 func readReturn(path, otherwise string) string {
 	if path == "" {
 		return otherwise
@@ -114,7 +113,7 @@ func readReturn(path, otherwise string) string {
 	return localPath(path)
 }
 
-// resultTitle sums up what became of the runs.
+// resultTitle summarizes the results.
 func (b *bulkRuns) resultTitle() string {
 	did, failed := "canceled", b.refused()
 	if b.done == bulkRetry {

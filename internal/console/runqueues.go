@@ -24,7 +24,7 @@ func toolWord(tool string) string {
 	return tool
 }
 
-// holds says what a worker holds.
+// holds counts the steps and pushes that a worker holds.
 func holds(w gatehouse.WorkerState) string {
 	var parts []string
 	if w.Steps > 0 {

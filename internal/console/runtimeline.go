@@ -52,7 +52,7 @@ type timelineBar struct {
 
 // timelineCut is a stretch in which no step worked; it is drawn shorter.
 type timelineCut struct {
-	x      float64 // its middle, in hundredths of the width
+	x      float64 // its middle, in percent of the width
 	length time.Duration
 }
 

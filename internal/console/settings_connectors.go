@@ -14,8 +14,7 @@ const connectorsPath = "/settings/connectors"
 // ConnectorInfo is a connector of the server's configuration.
 type ConnectorInfo struct {
 	Name, Type string
-	// Unready says why it makes no calls, such as a secret that is missing; "" for
-	// one that does.
+	// Unready is the reason why it makes no calls, such as a missing secret; "" if it makes calls.
 	Unready    string
 	Operations []ConnectorOperation
 	// Open lists the operations and fields that are declared below L3.
@@ -33,7 +32,7 @@ type ConnectorOperation struct {
 	EntityTypes []string `json:"entity_types"`
 }
 
-// Connectors is what the console shows of the connectors of the server.
+// Connectors is the part of the connector service that the console uses.
 type Connectors interface {
 	// ListConnectors returns the connectors that serve the caller's tenant, by name.
 	ListConnectors(ctx context.Context) ([]ConnectorInfo, error)
@@ -53,7 +52,7 @@ func (c *Console) connectorRoutes() []route {
 	}
 }
 
-// connectorEntry is a connector with what the dispatcher knows of it.
+// connectorEntry is a connector with its state at the dispatcher.
 type connectorEntry struct {
 	ConnectorInfo
 	breaker *gatehouse.BreakerState
@@ -123,7 +122,7 @@ func (r *connectorEntry) stopped() bool {
 	return r.breaker != nil && r.breaker.State != gatehouse.BreakerClosed
 }
 
-// state says whether a connector makes calls, and tone in which colour.
+// state says whether a connector makes calls; tone is the colour of the text.
 func (r *connectorEntry) state() (text, tone string) {
 	switch {
 	case r.Unready != "":

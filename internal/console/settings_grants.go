@@ -13,7 +13,7 @@ import (
 
 const grantsPath = "/settings/grants"
 
-// Grants is what the console needs of grants.
+// Grants is the part of the grant service that the console uses.
 type Grants interface {
 	gatehouse.GrantService
 	// GrantsUpTo returns the highest level that the active policy lets a grant cover.
@@ -32,11 +32,11 @@ func (c *Console) grantRoutes() []route {
 	}
 }
 
-// grantsView lists grants; form is a new one, as typed.
+// grantsView lists grants; form holds the typed fields of a new one.
 type grantsView struct {
 	list []*gatehouse.Grant
 	form grantForm
-	// tried is the new one as it would be, nil before its worst case was asked for.
+	// tried is a preview of the new one, nil before its worst case was requested.
 	tried  *gatehouse.Grant
 	failed *gatehouse.Error
 }
@@ -44,7 +44,7 @@ type grantsView struct {
 // grantForm is the text of each field.
 type grantForm struct{ agent, connector, operation, when, count, amounts, hold string }
 
-// grants shows the list, with a new grant like the action in the query.
+// grants shows the list, with a form for a grant that covers the action in the query.
 func (c *Console) grants(v *view) error {
 	p := &grantsView{}
 	if id := v.r.URL.Query().Get("like"); id != "" {
@@ -65,7 +65,7 @@ func (c *Console) showGrants(v *view, status int, p *grantsView) error {
 	return v.render(status, "Grants", settingsPath, grantsBody(v, p))
 }
 
-// createGrant shows the worst case of a grant, and gives it once that was shown.
+// createGrant shows the worst case of a grant, and creates the grant after that was shown.
 func (c *Console) createGrant(v *view) error {
 	p := &grantsView{}
 	err := v.parse()
@@ -129,7 +129,7 @@ func (c *Console) revokeGrant(v *view) error {
 	return c.granted(v, &grantsView{}, err)
 }
 
-// granted shows the list after a change, with what was refused.
+// granted shows the list after a change, with the error of a refused one.
 func (c *Console) granted(v *view, p *grantsView, err error) error {
 	if err == nil {
 		return v.redirect(grantsPath)
@@ -142,7 +142,7 @@ func (c *Console) granted(v *view, p *grantsView, err error) error {
 
 func grantPath(id, verb string) string { return grantsPath + "/" + url.PathEscape(id) + verb }
 
-// likePath leads to a new grant like an action, "" where the person gives none.
+// likePath is the URL of the form for a grant like an action, "" if the person cannot create one.
 func (v *view) likePath(a *gatehouse.Action) string {
 	asked := a.Approval != nil && !a.DecidedVia.InAdvance()
 	if v.c.cfg.Grants == nil || !asked || !v.person.MayDecide() || a.Approval.Bars(v.person) {
@@ -158,7 +158,7 @@ func (v *view) likePath(a *gatehouse.Action) string {
 	return grantsPath + "?like=" + url.QueryEscape(a.ID)
 }
 
-// grantState says how a grant stands.
+// grantState describes the state of a grant.
 func grantState(g *gatehouse.Grant, now time.Time) string {
 	switch g.State(now) {
 	case string(gatehouse.GrantRevoked):

@@ -48,7 +48,7 @@ func (c *Console) showMandates(v *view, status int, failed *gatehouse.Error) err
 	return v.render(status, "Mandates", settingsPath, mandatesBody(v, list, failed))
 }
 
-// narrowMandate lowers the limits in all.
+// narrowMandate lowers the limits of the whole mandate.
 func (c *Console) narrowMandate(v *view) error {
 	err := v.parse()
 	if err == nil {
@@ -76,7 +76,7 @@ func narrowing(count, amounts string) (gatehouse.Narrowing, error) {
 	return gatehouse.Narrowing{InAll: &l}, v.Err()
 }
 
-// changedMandate shows the list after a change, with what was refused.
+// changedMandate shows the list after a change, with the error of a refused one.
 func (c *Console) changedMandate(v *view, err error) error {
 	if err == nil {
 		return v.redirect(mandatesPath)
@@ -90,7 +90,7 @@ func (c *Console) changedMandate(v *view, err error) error {
 
 func mandatePath(id, verb string) string { return mandatesPath + "/" + url.PathEscape(id) + verb }
 
-// mandateState says how a mandate stands.
+// mandateState describes the state of a mandate.
 func mandateState(m *gatehouse.Mandate, now time.Time) string {
 	switch m.State(now) {
 	case "paused":
@@ -110,12 +110,12 @@ func mandateState(m *gatehouse.Mandate, now time.Time) string {
 	return m.State(now)
 }
 
-// stepText says what a step of a mandate covers; its keys and its condition follow.
+// stepText says what a step of a mandate covers; the page adds its keys and its condition.
 func stepText(s *gatehouse.MandateStep) string {
 	return s.ActionType + ": " + s.Operation + " of " + s.Connector + " on " + s.EntityType
 }
 
-// leftToday says what is left of the day, after a semicolon; "" without a limit.
+// leftToday says what remains of the daily limit, after a semicolon; "" without a limit.
 func leftToday(m *gatehouse.Mandate, now time.Time) string {
 	today := m.Left(now).Today
 	if today == nil {

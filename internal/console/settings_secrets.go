@@ -26,7 +26,7 @@ func (c *Console) secretRoutes() []route {
 // secretsView lists secrets. A value is sent to the server only, never back.
 type secretsView struct {
 	list []*gatehouse.Secret
-	// name is that of a new secret, as typed.
+	// name is the typed name of a new secret.
 	name   string
 	failed *gatehouse.Error
 }
@@ -74,7 +74,7 @@ func secretIn(v *view) string {
 	return strings.TrimSuffix(strings.ReplaceAll(v.form("value"), "\r\n", "\n"), "\n")
 }
 
-// secretChanged shows the list after a change, with what was refused.
+// secretChanged shows the list after a change, with the error of a refused one.
 func (c *Console) secretChanged(v *view, p *secretsView, err error) error {
 	if err == nil {
 		return v.redirect(secretsPath)
@@ -87,7 +87,7 @@ func (c *Console) secretChanged(v *view, p *secretsView, err error) error {
 
 func secretPath(name, verb string) string { return secretsPath + "/" + url.PathEscape(name) + verb }
 
-// secretState says how a secret stands.
+// secretState describes the state of a secret.
 func secretState(s *gatehouse.Secret) string {
 	switch s.State {
 	case gatehouse.SecretMissing:

@@ -9,7 +9,7 @@ import (
 // standing tells a page whether the server has stored its answer. A page asks when the reply to its
 // answer was lost.
 type standing struct {
-	// Stands is true when the server has stored what the page sent.
+	// Stands is true when the server has stored the page's answer.
 	Stands bool   `json:"stands"`
 	Text   string `json:"text"`
 	// Onward is the URL of the redirect that the page missed, "" when it should stay.

@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// TargetReader reads the targets of pending actions, and of the reversals of applied ones, and asks
-// what pending actions would do.
+// TargetReader reads the targets of pending actions and of the reversals of applied ones, and asks
+// targets for previews of pending actions.
 type TargetReader interface {
 	// CanReadTarget decides without a call to the target.
 	CanReadTarget(a *gatehouse.Action) bool
@@ -163,7 +163,7 @@ func aboutOf(a *gatehouse.Action) *gatehouse.About {
 	return a.Approval.About
 }
 
-// sayer names who says how the target was: the agent, or the workflow of an approval step.
+// sayer names the source of the earlier state: the agent, or the workflow of an approval step.
 func sayer(a *gatehouse.Action) string {
 	if aboutOf(a) != nil {
 		return "the workflow"

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// insightLinks are where the figures of one row lead.
+// insightLinks are the URLs behind the figures of one row.
 type insightLinks struct {
 	only string
 	rows inboxQuery

@@ -35,7 +35,7 @@ func (q inboxQuery) kept() inboxQuery {
 	return k
 }
 
-// keptFrom parses a stored or posted query, and ignores what a saved view does not keep.
+// keptFrom parses a stored or posted query, without the parts that a saved view does not keep.
 func keptFrom(query string) inboxQuery {
 	values, err := url.ParseQuery(query)
 	if err != nil {

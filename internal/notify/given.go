@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// given are the facts that a proposer sends for the reviewer: why, what its work belongs to and how far
-// it is, what evaluators said, and the size of a text diff.
+// given are the facts that a proposer sends for the reviewer: the rationale, the project and progress of
+// its work, the evaluations, and the size of a text diff.
 func given(a *gatehouse.Action) (facts []Fact) {
 	if a.Rationale != "" {
 		facts = append(facts, Fact{"Rationale of the proposer", line(a.Rationale, maxWhy)})
@@ -78,7 +78,7 @@ func shortened(facts []Fact) []Fact {
 	return []Fact{{"Shortened here", strings.Join(labels, ", ") + ". Gatehouse shows all of it."}}
 }
 
-// evaluations lists what evaluators said. Failures and warnings come first, since the end may be cut.
+// evaluations lists the evaluations. Failures and warnings come first, since the end may be cut.
 func evaluations(list []gatehouse.Evaluation) string {
 	order := []string{"fail", "warn", "pass"}
 	sorted := slices.Clone(list)

@@ -11,9 +11,9 @@ import (
 const (
 	// failingAfter is the number of consecutive failures after which a channel counts as failing.
 	failingAfter = 3
-	// A channel is flaky when of at least flakyLeast messages whose first attempt was within
-	// flakyWithin, more than one in flakyAbove failed. It recovers when at most one in steadyBelow did:
-	// the gap between the two keeps the state from changing back and forth.
+	// The share of failures counts the first attempts of messages within flakyWithin. With at least
+	// flakyLeast of them, a channel is flaky if more than one in flakyAbove failed. It recovers when at
+	// most one in steadyBelow failed: the gap keeps the state from changing back and forth.
 	flakyWithin = 15 * time.Minute
 	flakyLeast  = 20
 	flakyAbove  = 10

@@ -46,7 +46,7 @@ func (p preferences) quiet(person, channel string) *gatehouse.Quiet {
 }
 
 // mutes reports whether a message is not sent to a person on a channel because of their preferences.
-// A vital one is sent all the same unless another of the message's channels brings it.
+// A vital message is sent anyway, unless the person gets it on another of its channels.
 func (s *spreading) mutes(
 	kind gatehouse.NotificationKind, c *Configured, p *gatehouse.Principal, channels []*Configured,
 ) (bool, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// probeAge is the age up to which the oldest message is used as a probe, as long as [Schedule]
-// takes. For an older message, attempts are counted again, so that it ends.
+// probeAge is the age up to which the oldest message is used as a probe; it is the length of
+// [Schedule]. For an older message, attempts are counted again, so that it ends.
 const probeAge = 76 * time.Hour
 
 // probes holds the times from which each failing channel may be tried again.

@@ -12,20 +12,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// selection is what a decision in bulk is of, and what it leaves out.
+// selection holds the actions of a bulk decision, and those left out.
 type selection struct {
 	items  []*item
 	left   []leftOut
 	totals card.Totals
 }
 
-// leftOut is one that cannot be decided with others, and why.
+// leftOut is an action that cannot be decided in bulk, and the reason.
 type leftOut struct {
 	item *item
 	why  string
 }
 
-// alone says why a card cannot be decided with others, "" when it can.
+// alone says why a card cannot be decided in bulk, "" when it can.
 func alone(it *item) string {
 	a := it.action
 	switch {
@@ -45,7 +45,7 @@ func alone(it *item) string {
 	return ""
 }
 
-// pick selects the card that is open or marked, or no longer.
+// pick selects the open or marked card, or deselects it.
 func (m *reviewer) pick() {
 	if m.place == onBulk || m.at == len(m.items) {
 		return
@@ -65,7 +65,7 @@ func (m *reviewer) pick() {
 	}
 }
 
-// selection returns what is selected, as far as it can be decided at once.
+// selection returns the selected actions, divided into those that can be decided now and the rest.
 func (m *reviewer) selection() *selection {
 	s := &selection{}
 	var actions []*gatehouse.Action
@@ -90,8 +90,8 @@ func (m *reviewer) selection() *selection {
 	return s
 }
 
-// bulkPage shows the total effect first, then each change in full: all of it has
-// to be seen before it can be approved.
+// bulkPage shows the total effect first, then each change in full: a person must see all of it
+// before they can approve it.
 func (m *reviewer) bulkPage() page {
 	p := &pager{view: view{width: max(m.width-1, minColumns), color: m.color, whole: m.whole, now: m.now()}}
 	p.text(term.Bold, term.Count(len(m.bulk.items), "action")+" at once")
@@ -139,8 +139,8 @@ func (m *reviewer) bulkKeys() string {
 	return "a approve " + term.Count(n, "action") + " · d reject · "
 }
 
-// decideBulk puts the questions that a decision on the selection takes. Enter is
-// asked for at any level: what is decided here is more than one screen shows.
+// decideBulk asks the questions that a bulk decision requires. Enter is required at every level,
+// because the changes may fill more than one screen.
 func (m *reviewer) decideBulk(k string) {
 	n := len(m.bulk.items)
 	d := &gatehouse.BulkDecision{Decision: gatehouse.Approve}
@@ -178,8 +178,7 @@ func (m *reviewer) decideBulk(k string) {
 	m.askToken(false)
 }
 
-// bulkAnswered is what the server made of a decision in bulk, and how each
-// action stands now.
+// bulkAnswered is the server's answer to a bulk decision, with the present state of each action.
 type bulkAnswered struct {
 	decision *gatehouse.BulkDecision
 	answer   *gatehouse.BulkAnswer
@@ -207,8 +206,8 @@ func (m *reviewer) sendBulk(d *draft) tea.Cmd {
 	}
 }
 
-// bulkSettled takes the answer to a decision in bulk in, and goes on with what
-// is still open.
+// bulkSettled handles the answer to a bulk decision, and goes to the first card that is still
+// open.
 func (m *reviewer) bulkSettled(msg bulkAnswered) tea.Cmd {
 	if msg.err != nil {
 		m.say(term.Red, errorText(msg.err, m.now()))
@@ -248,7 +247,7 @@ func (m *reviewer) bulkSettled(msg bulkAnswered) tea.Cmd {
 	return m.nextFrom(0)
 }
 
-// became takes in what became of one action of a decision in bulk.
+// became stores the result of a bulk decision for one action.
 func (m *reviewer) became(r gatehouse.BulkResult, now *gatehouse.Action) {
 	result := r.Result
 	if r.Skipped != "" {

@@ -12,11 +12,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// page is a card as lines of a terminal, safe and no longer than its width.
-// Nothing is cut: what does not fit on the screen is scrolled to.
+// page is a card as terminal lines, safe and no longer than its width. Nothing is cut: the person
+// scrolls to the rest.
 type page struct {
 	lines []string
-	// payload counts the lines down to the end of what is decided on.
+	// payload is the number of lines up to the end of the content that is decided on.
 	payload int
 	// hunks are the lines at which changes begin.
 	hunks []int
@@ -27,12 +27,12 @@ type view struct {
 	width  int
 	color  bool
 	why    bool // with the policy's judgement
-	whole  bool // with what is unchanged
+	whole  bool // with unchanged content
 	silent bool // without the votes of others
 	now    time.Time
-	// answersFor are those by whose right the person decides; none by their own.
+	// answersFor names the people for whom the person decides; none if by their own right.
 	answersFor []string
-	// target is the action's target as it was read.
+	// target is the action's target, as read.
 	target sheet.Target
 	// preview is what the target would do.
 	preview sheet.Preview
@@ -56,7 +56,7 @@ func cardPage(a *gatehouse.Action, v view) page {
 	p.artifact(a)
 	p.payload = len(p.lines)
 	if p.previewed(a) {
-		p.payload = len(p.lines) // to be seen before an approval, as the change is
+		p.payload = len(p.lines) // must be seen before an approval, like the change
 	}
 	p.evaluations(a)
 	if v.why {
@@ -90,7 +90,7 @@ func (p *pager) targetNow(a *gatehouse.Action) *gatehouse.Action {
 	return b.Shown
 }
 
-// previewed adds what the target would do, and reports whether that is not as proposed.
+// previewed adds the target's preview, and reports whether it differs from the proposal.
 func (p *pager) previewed(a *gatehouse.Action) (bad bool) {
 	lines := p.preview.Lines(a)
 	if len(lines) == 0 {
@@ -119,14 +119,13 @@ func (p *pager) previewed(a *gatehouse.Action) (bad bool) {
 // text adds a text of one line, wrapped to the width.
 func (p *pager) text(style, s string) { p.indented(style, "", s) }
 
-// indented adds a text of one line after a lead; what is too long continues
-// under itself.
+// indented adds a text of one line after a lead, and wraps it with the indent of the lead.
 func (p *pager) indented(style, lead, s string) {
 	indent := term.ColumnsOf(lead)
 	if indent > p.width/2 {
 		indent = 2 // a narrow terminal
 	}
-	// What others wrote has no line ends left after safe.
+	// Text from others has no line ends after term.Safe.
 	rest := term.Safe(s)
 	first := lead
 	for {
@@ -148,14 +147,14 @@ func (p *pager) head(title string) {
 	p.text(term.Bold, title)
 }
 
-// quote adds a text of somebody else, behind a bar.
+// quote adds another person's text, behind a bar.
 func (p *pager) quote(s string) {
 	for _, line := range term.SafeLines(s, max(p.width-4, 8)) {
 		p.lines = append(p.lines, "  "+term.Paint(p.color, term.Dim, "│")+" "+line)
 	}
 }
 
-// hunk marks that a change begins with the next line.
+// hunk marks the next line as the first of a change.
 func (p *pager) hunk() { p.hunks = append(p.hunks, len(p.lines)) }
 
 // change adds the target and every field before and after.
@@ -268,7 +267,7 @@ func (p *pager) blocks(blocks []card.Block) {
 	}
 }
 
-// artifact adds the diff that the proposer sent along.
+// artifact adds the diff that the proposer sent.
 func (p *pager) artifact(a *gatehouse.Action) {
 	d := card.ParseArtifact(a.ArtifactDiff)
 	if d == nil {
@@ -291,7 +290,7 @@ func (p *pager) artifact(a *gatehouse.Action) {
 // sheet writes with the functions of "gatehouse show", wrapped to the width.
 func (p *pager) sheet(write func(s *sheet.Sheet)) {
 	var b bytes.Buffer
-	// Its columns are wider than a narrow terminal: there it is wrapped again.
+	// The sheet's columns are wider than a narrow terminal, so its lines are wrapped again.
 	write(sheet.On(&b, func() time.Time { return p.now }, max(p.width, 40), p.color && p.width >= 40))
 	for line := range strings.SplitSeq(strings.TrimSuffix(b.String(), "\n"), "\n") {
 		if p.width < 40 {

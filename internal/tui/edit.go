@@ -18,15 +18,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// edited is what an editor left.
+// edited is the result of the editor.
 type edited struct {
 	item          *item
 	before, after []byte
 	err           error
 }
 
-// edit opens the proposal in the person's editor. What is saved becomes a
-// revision: a new action, which somebody else decides.
+// edit opens the proposal in the person's editor. The saved text becomes a revision: a new action,
+// which somebody else decides.
 func (m *reviewer) edit(it *item) tea.Cmd {
 	editor := strings.Fields(os.Getenv("VISUAL"))
 	if len(editor) == 0 {
@@ -74,14 +74,14 @@ func revisable(a *gatehouse.Action) ([]byte, error) {
 	p := a.Proposal
 	p.RiskLevel = a.ClaimedRisk
 	if strings.HasPrefix(p.IdempotencyKey, a.ID+":") {
-		p.IdempotencyKey = "" // the server's own
+		p.IdempotencyKey = "" // the server made it
 	}
 	var b bytes.Buffer
 	err := term.WriteJSON(&b, &p)
 	return b.Bytes(), err
 }
 
-// revised asks whether what was saved is to be proposed.
+// revised asks whether to propose the saved text.
 func (m *reviewer) revised(msg edited) {
 	m.busy = false
 	switch {
@@ -104,7 +104,7 @@ func (m *reviewer) revised(msg edited) {
 	m.ask(question{text: "Enter: replace it by your revision, which somebody else decides   Esc: back", confirm: true})
 }
 
-// revision is what came of one.
+// revision is the answer to a revision.
 type revision struct {
 	item   *item
 	action *gatehouse.Action
@@ -118,7 +118,7 @@ func (m *reviewer) sendRevision(d *draft) tea.Cmd {
 	}
 }
 
-// rebase has the change proposed on the present state of its target.
+// rebase asks the gate to propose the change on the target's present state.
 func (m *reviewer) rebase(it *item) tea.Cmd {
 	if !it.rebases {
 		m.say("", "Nothing says that its target has changed.")
@@ -131,14 +131,14 @@ func (m *reviewer) rebase(it *item) tea.Cmd {
 	}
 }
 
-// rebased is what came of a rebase.
+// rebased is the answer to a rebase.
 type rebased struct {
 	item   *item
 	action *gatehouse.Action
 	err    error
 }
 
-// replaced shows the new revision in the place of the old one, and what moved.
+// replaced shows the new revision in the place of the old one, and the changes at the target.
 func (m *reviewer) replaced(msg rebased) tea.Cmd {
 	if msg.err != nil {
 		m.say(term.Red, "Not rebased: "+errorText(msg.err, m.now()))

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// key does what a key stands for while no question is open.
+// key handles a key while no question is open.
 func (m *reviewer) key(k string) tea.Cmd {
 	if m.help {
 		m.help = false
@@ -56,7 +56,7 @@ func (m *reviewer) key(k string) tea.Cmd {
 	case "w":
 		seen := m.seen
 		m.why = !m.why
-		m.layout() // adds nothing above what is decided on
+		m.layout() // adds no lines above the end of the payload
 		m.seen = max(m.seen, seen)
 	case "enter":
 		if m.place == onList {
@@ -83,8 +83,8 @@ func (m *reviewer) key(k string) tea.Cmd {
 	return nil
 }
 
-// act does what changes something. It does nothing while an answer is awaited,
-// nor, but for undoing, in the moment after another card appeared.
+// act handles a key that changes something. It does nothing while an answer is awaited and, except
+// for undoing, right after a card appeared.
 func (m *reviewer) act(k string) tea.Cmd {
 	switch {
 	case m.busy:
@@ -92,7 +92,7 @@ func (m *reviewer) act(k string) tea.Cmd {
 	case k == "u":
 		return m.undo()
 	case m.place == onList:
-		return m.enter(onCard) // what is decided is shown first
+		return m.enter(onCard) // show the card before it is decided
 	case !m.armed:
 		return nil
 	case m.place == onBulk:
@@ -119,7 +119,7 @@ func (m *reviewer) act(k string) tea.Cmd {
 	return m.proceed()
 }
 
-// approve puts the questions that approving takes.
+// approve asks the questions that an approval requires.
 func (m *reviewer) approve(it *item) {
 	a := it.action
 	step := card.Ladder(a)
@@ -157,7 +157,7 @@ func (m *reviewer) approve(it *item) {
 	m.askToken(step.StepUp)
 }
 
-// reject asks why.
+// reject asks for the reason.
 func (m *reviewer) reject(it *item) {
 	m.draft = &draft{item: it, decision: gatehouse.Decision{Decision: gatehouse.Reject, Digest: it.action.Digest}}
 	d := &m.draft.decision
@@ -165,8 +165,7 @@ func (m *reviewer) reject(it *item) {
 	m.askToken(false)
 }
 
-// askToken asks for the edit token where none is known, and always where the
-// person has to prove anew who they are.
+// askToken asks for the edit token if it is not known, and always for a step-up proof.
 func (m *reviewer) askToken(stepUp bool) {
 	if !stepUp && m.token != "" {
 		return
@@ -180,20 +179,20 @@ func (m *reviewer) askToken(stepUp bool) {
 	}})
 }
 
-// question is one thing that the person has to answer.
+// question is one question to the person.
 type question struct {
 	text    string
-	confirm bool   // only Enter
-	must    string // the exact answer, "" for any but an empty one
-	typed   bool   // not to be pasted
+	confirm bool   // only Enter answers it
+	must    string // the exact answer; "" for any answer that is not empty
+	typed   bool   // cannot be pasted
 	secret  bool
-	empty   bool // an empty answer is one
+	empty   bool // the answer may be empty
 	done    func(answer string)
-	// then is what the answer leads to, where it is no part of a decision.
+	// then handles the answer to a question that is not part of a decision.
 	then func(answer string) tea.Cmd
 }
 
-// draft is a decision that is not sent yet, of one or of several, or a revision.
+// draft is an unsent decision on one action or on several, or an unsent revision.
 type draft struct {
 	item     *item
 	decision gatehouse.Decision
@@ -204,7 +203,7 @@ type draft struct {
 
 func (m *reviewer) ask(q question) { m.questions = append(m.questions, q) }
 
-// proceed sends what has no question left.
+// proceed sends the draft if no question is left.
 func (m *reviewer) proceed() tea.Cmd {
 	m.input = ""
 	if m.draft == nil || len(m.questions) > 0 {

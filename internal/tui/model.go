@@ -13,11 +13,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// inertFor is how long keys that decide do nothing after another card
-// appeared, so that a key meant for the last one does not decide this one.
+// inertFor is how long the deciding keys are inert after a card appears, so that a key meant for
+// the previous card does not decide the new one.
 const inertFor = 400 * time.Millisecond
 
-// reviewer is the program: the cards of the inbox, and where the person is.
+// reviewer is the state of the program: the inbox's cards, and the person's position.
 type reviewer struct {
 	g       *term.IO
 	me      *gatehouse.Principal
@@ -26,10 +26,10 @@ type reviewer struct {
 	given   string // the edit token of api
 	now     func() time.Time
 	yes     bool
-	color   bool   // where the cards are shown, which may not be stdout
+	color   bool   // whether the cards have colors; their terminal may not be stdout
 	token   string // the edit token, once it was typed
 
-	// standings are the delegations to this person that hold.
+	// standings are the delegations to this person that are in force.
 	standings []gatehouse.Standing
 
 	filter gatehouse.ActionFilter
@@ -39,7 +39,7 @@ type reviewer struct {
 	at     int // len(items): past the last one
 	place  place
 	going  bool       // g was typed, and a letter follows
-	bulk   *selection // what onBulk shows
+	bulk   *selection // the selection on the onBulk page
 
 	width, height int
 	page          page
@@ -71,13 +71,13 @@ type item struct {
 	picked  bool // for a decision in bulk
 }
 
-// armMsg ends the moment in which keys do nothing, of that card.
+// armMsg ends the time in which the keys of the card with this number are inert.
 type armMsg int
 
-// Init starts with the first card.
+// Init shows the first card.
 func (m *reviewer) Init() tea.Cmd { return m.appear() }
 
-// Update takes in what happened.
+// Update handles a message.
 func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -123,14 +123,14 @@ func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// appear shows the card that the person came to.
+// appear shows the card at the person's position.
 func (m *reviewer) appear() tea.Cmd {
 	m.top, m.seen, m.whole = 0, 0, false
 	m.layout()
 	return tea.Batch(m.rest(), m.readTarget(), m.askPreview())
 }
 
-// layout lays the card out anew, where the person is in it.
+// layout lays out the page at the person's position.
 func (m *reviewer) layout() {
 	m.page = page{}
 	switch {
@@ -143,7 +143,7 @@ func (m *reviewer) layout() {
 		m.page = cardPage(a, view{
 			width: max(m.width-1, minColumns), color: m.color, why: m.why, whole: m.whole, now: m.now(),
 			answersFor: m.answersFor(a), target: m.items[m.at].target, preview: m.items[m.at].preview,
-			// At L5 nobody sees the votes of others before the own.
+			// At L5, nobody sees the votes of others before voting.
 			silent: a.Status == gatehouse.StatusPending && a.RiskLevel >= gatehouse.L5 && !m.items[m.at].voted,
 		})
 	}
@@ -160,7 +160,7 @@ const (
 // small reports whether the screen is too small to decide on.
 func (m *reviewer) small() bool { return m.width <= minColumns || m.height < minRows }
 
-// scroll moves the screen over the card by so many lines.
+// scroll moves the screen by a number of lines.
 func (m *reviewer) scroll(by int) {
 	m.top = max(0, min(m.top+by, len(m.page.lines)-m.body()))
 	if m.top <= m.seen {
@@ -201,7 +201,7 @@ func (m *reviewer) move(by int) tea.Cmd {
 	return m.to(m.at + by)
 }
 
-// to shows a card; past the last one, it looks for another page.
+// to shows a card; past the last one, it also loads the next page.
 func (m *reviewer) to(at int) tea.Cmd {
 	m.at = at
 	if at == len(m.items) && m.more {
@@ -221,7 +221,7 @@ func (m *reviewer) nextFrom(at int) tea.Cmd {
 	return m.to(min(at, len(m.items)))
 }
 
-// reload looks for what came since.
+// reload reads the inbox again from its first page.
 func (m *reviewer) reload() tea.Cmd {
 	if m.busy {
 		return nil
@@ -231,13 +231,13 @@ func (m *reviewer) reload() tea.Cmd {
 	return func() tea.Msg { return m.load() }
 }
 
-// loaded is a page of the inbox; anew, the first one by another filter.
+// loaded is a page of the inbox; anew marks the first page of another filter.
 type loaded struct {
 	page   gatehouse.Page[*gatehouse.Action]
 	err    error
 	filter gatehouse.ActionFilter
 	anew   bool
-	// standings are nil where a further page was read.
+	// standings are nil if a further page was read.
 	standings []gatehouse.Standing
 }
 
@@ -254,8 +254,8 @@ func (m *reviewer) loadBy(f gatehouse.ActionFilter) loaded {
 	return out
 }
 
-// standing asks for whom this person answers now. A server that knows no delegations
-// has none.
+// standing reads for whom this person answers now. On a server without delegations, that is
+// nobody.
 func (m *reviewer) standing() ([]gatehouse.Standing, error) {
 	list, err := m.api.ListDelegations(m.g.Ctx)
 	if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
@@ -270,7 +270,7 @@ func (m *reviewer) standing() ([]gatehouse.Standing, error) {
 	return standings, nil
 }
 
-// take adds a page to the cards: what this person can decide.
+// take adds the actions of a page that this person can decide.
 func (m *reviewer) take(l loaded) (added int) {
 	if l.standings != nil {
 		m.standings = l.standings
@@ -290,8 +290,8 @@ func (m *reviewer) take(l loaded) (added int) {
 	return added
 }
 
-// mine reports whether this person can still decide an action, by a right of their own
-// or of somebody who has delegated it.
+// mine reports whether this person can still decide an action, by their own right or by a
+// delegation.
 func (m *reviewer) mine(a *gatehouse.Action) bool {
 	p := a.Approval
 	if p == nil || (card.Person{ID: m.me.ID, Person: m.me.Person, Name: m.me.Name}).IsOne(p.Excluded) || p.VoteOf(m.me.Person) != nil {
@@ -300,8 +300,8 @@ func (m *reviewer) mine(a *gatehouse.Action) bool {
 	return p.Asks(m.me, m.now()) || len(m.answersFor(a)) > 0
 }
 
-// answersFor names those by whose right this person can decide an action that does not
-// ask them: none of them, nor another delegate, has voted.
+// answersFor names the people by whose delegation this person can decide an action that does not
+// ask this person. Neither they nor another delegate of theirs has voted.
 func (m *reviewer) answersFor(a *gatehouse.Action) (names []string) {
 	p := a.Approval
 	if p == nil || p.Asks(m.me, m.now()) {
@@ -334,10 +334,10 @@ func (m *reviewer) arrived(l loaded) tea.Cmd {
 	return m.appear()
 }
 
-// say sets the line of words below the card.
+// say sets the message below the card.
 func (m *reviewer) say(style, text string) { m.style, m.message = style, text }
 
-// position says where the person is.
+// position returns the person's position, such as "2 of 9+".
 func (m *reviewer) position() string {
 	more := ""
 	if m.more {

@@ -11,20 +11,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// place is what the screen shows.
+// place is the kind of page on the screen.
 type place int
 
 const (
 	onCard place = iota
-	onList       // the cards that are known, one a line
+	onList       // the loaded cards, one per line
 	onBulk       // a selection with its total effect
 )
 
-// goes says what may follow g.
+// goes lists the keys that may follow g.
 const goes = "g: i the inbox as a list, b the selection; r w d p a n s other pages"
 
-// elsewhere is what is no part of a review: the letters that the console's g
-// knows, and the way there from a terminal.
+// elsewhere names the command for a page that is not part of a review. The letters are those that
+// follow g in the console.
 func elsewhere(k string) string {
 	switch k {
 	case "r":
@@ -45,7 +45,7 @@ func elsewhere(k string) string {
 	return ""
 }
 
-// goTo follows g.
+// goTo handles the key after g.
 func (m *reviewer) goTo(k string) tea.Cmd {
 	m.say("", elsewhere(k))
 	switch {
@@ -69,8 +69,8 @@ func (m *reviewer) enter(p place) tea.Cmd {
 	return m.appear()
 }
 
-// listPage has a line for each card, the one that is open marked. Nothing is
-// decided here, so lines may be cut.
+// listPage has a line for each card, and marks the open one. Nothing is decided here, so lines may
+// be cut.
 func (m *reviewer) listPage() page {
 	var p page
 	for i, it := range m.items {
@@ -102,7 +102,7 @@ func (m *reviewer) listPage() page {
 		}
 		p.lines = append(p.lines, line)
 	}
-	// The marked line is on the screen.
+	// Keep the marked line on the screen.
 	if room := m.body(); m.at < m.top {
 		m.top = m.at
 	} else if m.at >= m.top+room {
@@ -119,7 +119,7 @@ func (m *reviewer) listed() string {
 	return term.Count(len(m.items), "action") + m.filtered()
 }
 
-// filtered says by what text the cards are chosen.
+// filtered names the text that the cards are filtered by.
 func (m *reviewer) filtered() string {
 	if m.filter.Query == "" {
 		return ""
@@ -127,7 +127,7 @@ func (m *reviewer) filtered() string {
 	return " · with " + gatehouse.Quote(m.filter.Query)
 }
 
-// nothingMore says what is past the last card.
+// nothingMore is the text after the last card.
 func (m *reviewer) nothingMore() string {
 	if len(m.items) == 0 && m.filter.Query != "" {
 		return "Nothing that waits for you has " + gatehouse.Quote(m.filter.Query) + " in it. / takes another text, and none shows all."
@@ -135,7 +135,7 @@ func (m *reviewer) nothingMore() string {
 	return "That was all. r looks for what came since, k goes back, q quits."
 }
 
-// askFilter asks for the text by which the cards are chosen.
+// askFilter asks for the text to filter the cards by.
 func (m *reviewer) askFilter() {
 	if m.busy {
 		return
@@ -149,8 +149,8 @@ func (m *reviewer) askFilter() {
 				m.say(term.Yellow, "The selection was given up: it was of what the list held before.")
 			}
 			m.busy = true
-			// The card is laid out at once: should the list not come, what can be
-			// decided is what is shown.
+			// Show the card at once: if the list cannot be read, the card on the screen is the one
+			// that can be decided.
 			return tea.Batch(m.enter(onCard), func() tea.Msg {
 				l := m.loadBy(f)
 				l.anew = true
@@ -161,7 +161,7 @@ func (m *reviewer) askFilter() {
 	m.input = m.filter.Query
 }
 
-// askWhere asks for a card to go to.
+// askWhere asks which card to go to.
 func (m *reviewer) askWhere() {
 	if m.busy {
 		return
@@ -183,13 +183,13 @@ func (m *reviewer) askWhere() {
 	}})
 }
 
-// found is an action that was asked for by its id.
+// found is an action that was requested by its id.
 type found struct {
 	action *gatehouse.Action
 	err    error
 }
 
-// open shows the card of an action, if it waits for this person.
+// open shows the card of an action, if the action waits for this person.
 func (m *reviewer) open(msg found) tea.Cmd {
 	if msg.err != nil {
 		m.say(term.Red, errorText(msg.err, m.now()))

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// answered is what the server made of a decision. Where somebody else was
-// first, action is how it stands now.
+// answered is the server's answer to a decision. If somebody else was first, action is the present
+// state.
 type answered struct {
 	draft  *draft
 	answer *gatehouse.Answer
@@ -22,7 +22,7 @@ type answered struct {
 	err    error
 }
 
-// as returns the service for a decision: with the edit token typed for it.
+// as returns the service with an edit token; "" is the token that was typed last.
 func (m *reviewer) as(token string) (Service, error) {
 	if token == "" {
 		token = m.token
@@ -51,7 +51,7 @@ func (m *reviewer) send(d *draft) tea.Cmd {
 	}
 }
 
-// settled takes the answer to a decision in, and goes on.
+// settled handles the answer to a decision, and goes on.
 func (m *reviewer) settled(msg answered) tea.Cmd {
 	it := msg.draft.item
 	if msg.err != nil {
@@ -81,7 +81,7 @@ func (m *reviewer) settled(msg answered) tea.Cmd {
 	return m.next()
 }
 
-// hold remembers what can be undone, and says so.
+// hold remembers an approval that can be undone, and returns the sentence about it.
 func (m *reviewer) hold(a *gatehouse.Action) string {
 	m.held = nil
 	if a.HoldFor <= 0 {
@@ -91,8 +91,7 @@ func (m *reviewer) hold(a *gatehouse.Action) string {
 	return " It rests " + card.Duration(a.HoldFor.D()) + " before it is sent: u undoes it."
 }
 
-// refused shows why the server did not take a decision, and how the action
-// stands now.
+// refused shows why the server refused a decision, and the action's present state.
 func (m *reviewer) refused(it *item, msg answered) {
 	m.say(term.Red, errorText(msg.err, m.now()))
 	switch gatehouse.CodeOf(msg.err) {
@@ -123,14 +122,14 @@ func (m *reviewer) refused(it *item, msg answered) {
 	m.layout()
 }
 
-// undone is what came of taking approvals back, and of the first that failed.
+// undone is the result of undoing approvals, with the first error.
 type undone struct {
 	ids  []string
-	left []string // that may be tried again
+	left []string // can be tried again
 	err  error
 }
 
-// undo takes the last approval back, or those of the last bulk, while they rest.
+// undo takes back the last approval, or those of the last bulk decision, while they are held.
 func (m *reviewer) undo() tea.Cmd {
 	if len(m.held) == 0 {
 		m.say("", "There is nothing to undo: only an approval that still rests can be taken back.")
@@ -186,7 +185,7 @@ func (m *reviewer) canceled(msg undone) {
 	m.layout()
 }
 
-// errorText says an error on one line, with who decided and when.
+// errorText formats an error on one line, with who decided and when.
 func errorText(err error, now time.Time) string {
 	var e *gatehouse.Error
 	if !errors.As(err, &e) {

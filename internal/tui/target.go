@@ -16,7 +16,7 @@ type targetRead struct {
 	target sheet.Target
 }
 
-// readTarget reads the target of the card on the screen; nil where nothing is to be read.
+// readTarget reads the target of the card on the screen; nil if there is nothing to read.
 func (m *reviewer) readTarget() tea.Cmd {
 	if m.place != onCard || m.at >= len(m.items) || !sheet.ReadsTarget(m.items[m.at].action) {
 		return nil
@@ -30,8 +30,8 @@ func (m *reviewer) readTarget() tea.Cmd {
 	}
 }
 
-// targetArrived shows the target's state. If that changes what the person reads, the keys
-// that decide rest again.
+// targetArrived shows the target's state. If it differs from the proposal, the deciding keys are
+// inert again for a moment.
 func (m *reviewer) targetArrived(msg targetRead) tea.Cmd {
 	it := msg.item
 	if it.action.Digest != msg.digest {
@@ -50,14 +50,14 @@ func (m *reviewer) targetArrived(msg targetRead) tea.Cmd {
 	return m.rest()
 }
 
-// previewed is what the target of a card would do.
+// previewed is the preview of a card's target.
 type previewed struct {
 	item    *item
 	digest  gatehouse.Digest
 	preview sheet.Preview
 }
 
-// askPreview asks the target of the card on the screen; nil where it cannot be asked.
+// askPreview asks the target of the card on the screen for a preview; nil if it cannot be asked.
 func (m *reviewer) askPreview() tea.Cmd {
 	if m.place != onCard || m.at >= len(m.items) || !m.items[m.at].action.CanPreview {
 		return nil
@@ -71,8 +71,8 @@ func (m *reviewer) askPreview() tea.Cmd {
 	}
 }
 
-// previewArrived shows what the target would do. If that is not as proposed, the keys that decide
-// rest again.
+// previewArrived shows the preview. If it differs from the proposal, the deciding keys are inert
+// again for a moment.
 func (m *reviewer) previewArrived(msg previewed) tea.Cmd {
 	it := msg.item
 	if it.action.Digest != msg.digest {
@@ -90,7 +90,7 @@ func (m *reviewer) previewArrived(msg previewed) tea.Cmd {
 	return m.rest()
 }
 
-// rest keeps the keys that decide inert for a moment.
+// rest makes the deciding keys inert for a moment.
 func (m *reviewer) rest() tea.Cmd {
 	m.armed = false
 	m.cards++

@@ -1,4 +1,5 @@
-// Package tui is the review on a terminal: what waits for a person, one card a screen, decided by keys.
+// Package tui is the review on a terminal: the actions that wait for a person, one card per
+// screen, decided by keys.
 package tui
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// Service is what a review asks the server.
+// Service is the part of the API that a review uses.
 type Service interface {
 	gatehouse.ActionService
 	ListDelegations(ctx context.Context) ([]*gatehouse.Delegation, error)
@@ -22,22 +23,20 @@ type Service interface {
 	Preview(ctx context.Context, id string) (*gatehouse.Preview, error)
 }
 
-// Config says who reviews what.
+// Config configures a review.
 type Config struct {
-	// Me is the person; API speaks to the server as them, with EditToken, which
-	// may be empty.
+	// Me is the person. API calls the server as them, with EditToken, which may be empty.
 	Me        *gatehouse.Principal
 	API       Service
 	EditToken string
-	// Connect speaks to the server with a token that was typed.
+	// Connect returns the service with an edit token that was typed.
 	Connect func(token string) (Service, error)
 	Filter  gatehouse.ActionFilter
 	// Yes lets one key approve L3.
 	Yes bool
 }
 
-// Review shows the inbox on the person's terminal, and prints in the end what
-// was decided.
+// Review shows the inbox on the person's terminal, and finally prints the decisions.
 func Review(g *term.IO, c Config) error {
 	m := &reviewer{
 		g: g, me: c.Me, yes: c.Yes, color: g.Color || g.ColorErr, given: c.EditToken, token: c.EditToken,
@@ -88,7 +87,7 @@ func (m *reviewer) show() error {
 	case m.g.Ctx.Err() != nil:
 		return m.g.Ctx.Err()
 	case errors.Is(err, tea.ErrInterrupted):
-		return nil // decisions that were sent stay
+		return nil // decisions that were sent remain
 	}
 	return err
 }
@@ -110,7 +109,7 @@ func (m *reviewer) summary() error {
 	return m.g.Print(t, "")
 }
 
-// verdict is one thing that the person did.
+// verdict is one decision or other act of the person.
 type verdict struct {
 	ActionID string `json:"action_id"`
 	Result   string `json:"result"`

@@ -34,7 +34,7 @@ func (m *reviewer) View() tea.View {
 	return v
 }
 
-// body is how many lines of the card fit on the screen.
+// body is the number of lines of the card that fit on the screen.
 func (m *reviewer) body() int {
 	bar, _ := m.bar()
 	return max(m.height-1-len(bar), 1)
@@ -52,7 +52,7 @@ func (m *reviewer) bodyLines() []string {
 	return lines[:min(room, len(lines))]
 }
 
-// header says which card this is, and how urgent.
+// header says which card this is, and how urgent it is.
 func (m *reviewer) header() string {
 	switch {
 	case m.place == onList:
@@ -103,12 +103,12 @@ func (m *reviewer) bar() (lines []string, cursor int) {
 	return lines, -1
 }
 
-// barRoom is how many lines the words or the keys of the bar may take.
+// barRoom is the maximum number of lines for the bar's message or keys.
 func (m *reviewer) barRoom() int { return max(1, m.height/4) }
 
 func limit(lines []string, n int) []string { return lines[:min(n, len(lines))] }
 
-// prompt draws the question that is open.
+// prompt draws the open question.
 func (m *reviewer) prompt(lines []string) ([]string, int) {
 	q := m.questions[0]
 	lines = append(lines, limit(m.wrapped(m.style, m.message), m.barRoom())...)
@@ -120,7 +120,7 @@ func (m *reviewer) prompt(lines []string) ([]string, int) {
 	if q.secret {
 		shown = strings.Repeat("•", len([]rune(m.input)))
 	}
-	// The end of a long answer is where the person types.
+	// Show the end of a long answer, where the person types.
 	for term.ColumnsOf(shown) > m.width-4 {
 		_, size := firstRune(shown)
 		shown = shown[size:]
@@ -137,8 +137,8 @@ func firstRune(s string) (rune, int) {
 	return 0, len(s)
 }
 
-// keys says what can be done here. The effect of approving is named where
-// approving takes more than a key.
+// keys lists the keys of this page. It names the effect of approving if an approval takes more
+// than one key.
 func (m *reviewer) keys() string {
 	if m.help {
 		return "any key goes back"

@@ -25,7 +25,7 @@ type Place struct {
 type Bounces struct {
 	Store  gatehouse.Store
 	Places []Place
-	// Failed is called, with the channel, for each message that has failed so; nil for nothing.
+	// Failed is called for each message that failed by a bounce, with its channel; it may be nil.
 	Failed func(channel string)
 	Log    *slog.Logger
 }
@@ -86,8 +86,8 @@ func (b *Bounces) authentic(to []string) (tenant string, about returned, ok bool
 	return "", returned{}, false
 }
 
-// record stores what the report says of an accepted message. A message in another state keeps it,
-// as does one whose recipient has another address by now.
+// record stores a report's result for an accepted message. It does not change a message in another
+// state, or one whose recipient has another address by now.
 func (b *Bounces) record(
 	ctx context.Context, tenant string, about returned, r report,
 ) (result gatehouse.BounceResult, channel string, err error) {

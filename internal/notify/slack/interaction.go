@@ -60,7 +60,7 @@ var (
 type person struct{ issuer, user string }
 
 // who returns the issuer of a user: their enterprise, or their workspace. A user whose home is
-// neither the app's workspace nor its enterprise is a guest, and keeps the home that Slack names.
+// neither the app's workspace nor its enterprise is a guest; their issuer is the home that Slack names.
 func who(enterprise, team, home, user string) (person, error) {
 	owner := team
 	if enterprise != "" {

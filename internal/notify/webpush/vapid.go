@@ -14,8 +14,8 @@ import (
 // 2).
 const tokenLife = 12 * time.Hour
 
-// authorization is the value of the header Authorization, which tells a push service who sends (RFC
-// 8292).
+// authorization is the value of the header Authorization, which identifies the sender to a push
+// service (RFC 8292).
 func authorization(key *ecdsa.PrivateKey, endpoint, contact string, now time.Time) (string, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {

@@ -136,9 +136,9 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	return notify.Sent{Devices: outcomes}, worst(outcomes)
 }
 
-// worst is the error of a message as a whole: one that can be retried comes first. A message that a
-// device has taken has not failed. A browser names its endpoint, which may be false, so no failure
-// counts against the channel.
+// worst is the error of a message as a whole: an error that can be retried comes first. A message
+// that a device has accepted has not failed. The endpoint comes from a browser and may be false, so
+// no failure counts against the channel.
 func worst(outcomes []notify.DeviceOutcome) error {
 	var final *notify.Refusal
 	again := &notify.Refusal{Recipient: true}

@@ -74,7 +74,7 @@ type Push struct {
 	TTL                        int
 }
 
-// Subscribe makes a browser that takes messages of the holder of a key only.
+// Subscribe makes a browser that accepts messages only from the holder of a key.
 func (s *Service) Subscribe(t testing.TB, applicationServerKey []byte) *Browser {
 	t.Helper()
 	if _, err := ecdh.P256().NewPublicKey(applicationServerKey); err != nil {
