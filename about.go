@@ -1,7 +1,7 @@
 package gatehouse
 
-// About names the state of an entity in a target system, about which an approval step
-// of a workflow asks people. It is frozen with the approval.
+// About names an entity in a target system, and its state: the subject of an approval
+// step of a workflow. It is frozen with the approval.
 type About struct {
 	// Connector, EntityType and EntityRef name the entity as proposals do.
 	Connector  string `json:"connector"`

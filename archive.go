@@ -13,9 +13,8 @@ const (
 	// its end. It is longer than the life of any key or link to the action: stored
 	// answers (24 hours), signed links (7 days).
 	MinRetention = 30 * 24 * time.Hour
-	// MaxCeilingWindow is the longest window of a ceiling. An action that claims
-	// part of a ceiling is archived only when no window can reach the claim any
-	// more.
+	// MaxCeilingWindow is the longest window of a ceiling. An action with a claim
+	// on a ceiling is archived only after the claim is outside every window.
 	MaxCeilingWindow = 366 * 24 * time.Hour
 	// MaxFamily bounds the size of a family of actions, which is archived whole or
 	// not at all. Larger families stay in the live tables.
@@ -208,9 +207,9 @@ type ActionFamily struct {
 
 // ArchiveReader reads the archive. FindAction, FindActionByKey, LockAction,
 // FindPush and LockPush fall back to the archive when the live tables have no such
-// row; an archived action has ArchivedAt set. Of the lists, only
-// ActionFilter.Archived shows archived actions. Lists of receipts, mirrors, lessons
-// and facts, sums and counts cover live rows only.
+// row; an archived action has ArchivedAt set. Lists show archived actions only with
+// ActionFilter.Archived. Lists of receipts, mirrors, lessons and facts, sums and
+// counts cover live rows only.
 type ArchiveReader interface {
 	// FindArchived finds an archived action by the id of the action, its approval
 	// or its push.
@@ -224,7 +223,7 @@ type ArchiveWriter interface {
 	// families that another transaction has locked.
 	LockEnded(families []ActionFamily, before time.Time) ([]*Record, error)
 	// PutArchived stores locked actions of one tenant in the archive, and deletes
-	// them and everything that belongs to them from the other tables. An action
-	// that the archive already has is ErrConflict.
+	// them and everything that belongs to them from the other tables. An archived
+	// action is ErrConflict.
 	PutArchived(list []*Archived) error
 }

@@ -67,8 +67,8 @@ func (p *parser) duplicate(m member) *SyntaxError {
 	return p.fail(m.offset, "two members have the same name").under(string(m.name))
 }
 
-// order sorts the members of one object, the last that was written to out, and
-// finds duplicates. It reports the first duplicate of the text.
+// order sorts the members of the object that was last written to out. It reports
+// the first duplicate of the text.
 func (p *parser) order(ms []member) *SyntaxError {
 	start := ms[0].start
 	slices.SortFunc(ms, func(a, b member) int {

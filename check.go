@@ -14,11 +14,11 @@ type CheckService interface {
 	// an administrator of the default tenant; else the error has code
 	// role_required. Violations in other tenants are counted and not listed.
 	CheckStore(ctx context.Context, held []LogHead) (*StoreCheck, error)
-	// CheckConfiguration checks what the server's configuration names, as
-	// "gatehouse config check" does: it asks targets and changes nothing. Findings
-	// are cached for some seconds. The caller must be an operator; else the error
-	// has code role_required. Connectors of other tenants are left out; findings
-	// that concern no connector are shown in the default tenant only.
+	// CheckConfiguration checks the server's configuration as "gatehouse config
+	// check" does: it asks targets and changes nothing. Findings are cached for
+	// some seconds. The caller must be an operator; else the error has code
+	// role_required. Connectors of other tenants are left out; findings that
+	// concern no connector are shown in the default tenant only.
 	CheckConfiguration(ctx context.Context) (*ConfigurationCheck, error)
 }
 

@@ -101,10 +101,10 @@ type Standing struct {
 // administrators also create those of others.
 type DelegationService interface {
 	// CreateDelegation stores a delegation. The error has code [CodeInvalid] unless
-	// both are enabled persons with the role approver, and two different persons.
+	// From and To are two different, enabled persons with the role approver.
 	CreateDelegation(ctx context.Context, d NewDelegation) (*Delegation, error)
-	// ListDelegations returns the delegations from and to the caller; to an
-	// administrator, all of the tenant. Newest first. Delegations to the caller
+	// ListDelegations returns the delegations from and to the caller, or, for an
+	// administrator, all of the tenant, newest first. Delegations to the caller
 	// that are in force have a Delegator, unless that person may not decide.
 	ListDelegations(ctx context.Context) ([]*Delegation, error)
 	// EndDelegation ends a delegation; one that has already ended stays as it is.

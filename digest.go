@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// CanonicalAction returns the canonical form of what an approval binds:
+// CanonicalAction returns the canonical form of the data that an approval binds:
 //
 //	{"v":1,"tenant","revision","connector":{"name","fingerprint"},"operation",
 //	 "target","current_state","proposed_change","magnitude","idempotency_key"}
@@ -79,9 +79,9 @@ func (m *Magnitude) canonical() JSON {
 	return ObjectJSON(members...)
 }
 
-// EffectHash returns the SHA-256 of what a proposal would do, whoever proposes it
-// and when: connector, operation, target without its version, and change. The
-// order of entity_refs does not count.
+// EffectHash returns the SHA-256 of a proposal's effect, whoever proposes it and
+// when: connector, operation, target without its version, and change. The order of
+// entity_refs does not count.
 func (p *Proposal) EffectHash() Hash {
 	target := p.Target
 	target.Version = ""

@@ -151,8 +151,8 @@ type ChannelState struct {
 	// FailingSince is the time of the third consecutive failure, or when more than a
 	// tenth of the messages of 15 minutes had failed; nil while the channel works.
 	FailingSince *time.Time `json:"failing_since"`
-	// Flaky is true when FailingSince was set for more than a tenth of failures: a
-	// single success does not end the state.
+	// Flaky is true when the cause of FailingSince is the failed tenth: a single
+	// success does not end the state.
 	Flaky bool `json:"flaky,omitempty"`
 	// Minutes counts the messages of the last 15 minutes, oldest first.
 	Minutes []ChannelMinute `json:"-"`

@@ -131,7 +131,7 @@ type CeilingSpan struct {
 // CeilingAccount tells how full one account of a ceiling of the active policy is.
 type CeilingAccount struct {
 	Ceiling string `json:"ceiling"`
-	// Per says for what the ceiling has separate accounts: tenant, agent, type or
+	// Per is the kind of the ceiling's accounts: one per tenant, agent, type or
 	// target.
 	Per string `json:"per"`
 	// Scope is as in CeilingClaim; "" where nothing is counted yet.

@@ -57,8 +57,8 @@ type Push struct {
 	// Lane is "" for pushes of the dispatcher, else the connector whose outside
 	// workers lease the push.
 	Lane string `json:"lane,omitempty"`
-	// TargetSays is what the target answered to the call that made the push a
-	// dead letter: at most [MaxTargetSays] bytes, without secrets, "" for nothing.
+	// TargetSays is the target's answer to the call that made the push a dead
+	// letter: at most [MaxTargetSays] bytes, without secrets, "" for nothing.
 	TargetSays string `json:"target_says,omitempty"`
 	// ClosedAt is set when a failed push is discarded; then the push can never be
 	// replayed.
@@ -150,7 +150,7 @@ type Receipt struct {
 	Late bool `json:"late,omitempty"`
 	// Source is "call" for an answer to the gate's own call; "check" for an attempt
 	// that ended before its call, because the target could not be checked; and
-	// "receipt", "read_back" or "operator" for an outcome learned otherwise.
+	// "receipt", "read_back" or "operator" for an outcome from that source.
 	Source string `json:"source"`
 	// At is when the outcome was recorded.
 	At time.Time `json:"at"`

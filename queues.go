@@ -65,9 +65,8 @@ type ActionQueueReader interface {
 	// ExpiredActions returns up to limit pending actions whose approval's expiry
 	// is at or before Now, the earliest first.
 	ExpiredActions(limit int) ([]ActionRef, error)
-	// TimelyActions returns up to limit pending actions whose question has a
-	// [Moment] that has come and that the log does not record yet, the earliest
-	// first.
+	// TimelyActions returns up to limit pending actions whose question has a due
+	// [Moment] that is not in the log yet, the earliest first.
 	TimelyActions(limit int) ([]ActionRef, error)
 	// PlanArchive scans actions in the order of their proposal, from the cursor
 	// after (0 for the beginning), for families that can be archived. Every action

@@ -130,7 +130,7 @@ type RunReader interface {
 	// not depend on the size of the run. FindRunBodies returns input and output.
 	FindRunHead(id string) (*Run, error)
 	FindRunBodies(id string) (input, output JSON, err error)
-	// ListLineage returns the heads of a run, first, and of all its ancestors: the
+	// ListLineage returns the head of a run, then the heads of its ancestors: the
 	// runs that started it and the runs that it retries, recursively. It is empty
 	// when there is no such run.
 	ListLineage(id string) ([]*Run, error)

@@ -52,8 +52,9 @@ type BrowserService interface {
 	PeekSession(ctx context.Context, token string) (*Caller, error)
 	// SignOut ends the caller's session.
 	SignOut(ctx context.Context) error
-	// FindSetupLink tells whose a set-up link is, and does not consume it. The
-	// error is unauthenticated for an unknown or used link, expired for an old one.
+	// FindSetupLink returns a set-up link and its person, and does not consume the
+	// link. The error is unauthenticated for an unknown or used link, expired for
+	// an old one.
 	FindSetupLink(ctx context.Context, token string) (*SetupLink, *Principal, error)
 	// RedeemSetupLink consumes the link; errors as for FindSetupLink.
 	RedeemSetupLink(ctx context.Context, token string, b Browser) (*SignedIn, error)

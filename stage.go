@@ -154,8 +154,8 @@ func (a *Approval) See(at time.Time) {
 }
 
 // See sets the fields that follow from the clock: see [Approval.See]. A pending
-// action whose question has run out shows as expired or rejected, even before the
-// sweeper has stored that.
+// action whose question has ended shows as expired or rejected, even before the
+// sweeper stores the status.
 func (a *Action) See(now time.Time) {
 	ap := a.Approval
 	if ap == nil {
