@@ -65,7 +65,7 @@ function changed(before, now) {
   return now.filter((line) => !before.includes(line)).map((line) => line.split(" ")[0]);
 }
 
-/** Waits for the page and for what its scripts do after it. The network of a busy browser is sometimes never reported as idle. */
+/** Waits for the page and its scripts. A busy browser sometimes never reports that the network is idle. */
 async function quiet(page) {
   await page.waitForLoadState("load");
   await rest(300);

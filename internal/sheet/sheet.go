@@ -411,8 +411,8 @@ func (s *Sheet) outcome(a *gatehouse.Action) {
 	s.Line("reversible", s.Target.reversible(a))
 }
 
-// decided tells when an action was decided, by whom and how. A cancellation names
-// neither.
+// decided formats the time of a decision, the person, and the channel. A cancellation
+// has only a time.
 func (s *Sheet) decided(a *gatehouse.Action) string {
 	text := s.When(*a.DecidedAt)
 	if a.DecidedBy != "" {

@@ -9,14 +9,16 @@ import (
 
 // FindIdentity finds an identity by issuer and subject.
 func (t *readTx) FindIdentity(issuer, subject string) (i *gatehouse.ExternalIdentity, err error) {
-	err = t.one(`SELECT `+shared.IdentityColumns+` FROM external_identity WHERE tenant = $1 AND issuer = $2 AND subject = $3`,
+	err = t.one(`SELECT `+shared.IdentityColumns+` FROM external_identity
+WHERE tenant = $1 AND issuer = $2 AND subject = $3`,
 		func(r *row) error { i = shared.ScanIdentity(r); return nil }, t.tenant, issuer, subject)
 	return i, err
 }
 
 // ListIdentities lists the identities of a principal.
 func (t *readTx) ListIdentities(principalID string) (list []*gatehouse.ExternalIdentity, err error) {
-	err = t.each(`SELECT `+shared.IdentityColumns+` FROM external_identity WHERE tenant = $1 AND principal_id = $2 ORDER BY issuer, subject`,
+	err = t.each(`SELECT `+shared.IdentityColumns+` FROM external_identity WHERE tenant = $1 AND principal_id = $2
+ORDER BY issuer, subject`,
 		func(r *row) error { list = append(list, shared.ScanIdentity(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
@@ -95,7 +97,8 @@ func (t *tx) InsertCeremony(c *gatehouse.Ceremony) error {
 // TakeCeremony deletes and returns a ceremony that has not expired.
 func (t *tx) TakeCeremony(hash [32]byte) (c *gatehouse.Ceremony, err error) {
 	defer t.useAllTenants()()
-	err = t.each(`DELETE FROM ceremony WHERE hash = $1 AND expires_at > $2 RETURNING hash, tenant, session_id, data, expires_at`,
+	err = t.each(`DELETE FROM ceremony WHERE hash = $1 AND expires_at > $2
+RETURNING hash, tenant, session_id, data, expires_at`,
 		func(r *row) error {
 			c = &gatehouse.Ceremony{Hash: r.Hash(), Tenant: r.Text(), SessionID: r.Text(), Data: r.Blob(),
 				ExpiresAt: r.Time()}
@@ -115,7 +118,8 @@ func (t *readTx) FindStepUp(
 	since time.Time,
 ) (u *gatehouse.StepUp, err error) {
 	err = t.one(`SELECT tenant, id, session_id, action_id, digest, method, at, used_at FROM step_up
-WHERE tenant = $1 AND session_id = $2 AND action_id = $3 AND digest = $4 AND used_at IS NULL AND at > $5 ORDER BY id DESC LIMIT 1`,
+WHERE tenant = $1 AND session_id = $2 AND action_id = $3 AND digest = $4 AND used_at IS NULL AND at > $5
+ORDER BY id DESC LIMIT 1`,
 		func(r *row) error {
 			u = &gatehouse.StepUp{
 				Tenant: r.Text(), ID: r.Text(), SessionID: r.Text(), ActionID: r.Text(),
@@ -138,5 +142,6 @@ func (t *tx) InsertStepUp(u *gatehouse.StepUp) error {
 
 // UseStepUp marks a step-up as used; ErrConflict if it is used already.
 func (t *tx) UseStepUp(id string) error {
-	return t.write(guarded+`UPDATE step_up SET used_at = $3 WHERE tenant = $1 AND id = $2 AND used_at IS NULL`+orConflict, t.tenant, id, t.Now())
+	return t.write(guarded+`UPDATE step_up SET used_at = $3
+WHERE tenant = $1 AND id = $2 AND used_at IS NULL`+orConflict, t.tenant, id, t.Now())
 }

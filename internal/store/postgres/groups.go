@@ -10,7 +10,8 @@ import (
 // ListPeople lists the people of the tenant by id.
 func (t *readTx) ListPeople() (list []*gatehouse.Principal, err error) {
 	list = []*gatehouse.Principal{}
-	err = t.each(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = $1 AND p.kind = 'person' ORDER BY p.id`, func(r *row) error {
+	err = t.each(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = $1 AND p.kind = 'person'
+ORDER BY p.id`, func(r *row) error {
 		p, err := shared.ScanPrincipal(r)
 		list = append(list, p)
 		return err
@@ -23,8 +24,10 @@ func (t *readTx) ListPeople() (list []*gatehouse.Principal, err error) {
 var firstAnswerers = `SELECT ` + shared.PrincipalColumns + ` FROM principal p
 WHERE p.tenant = $1 AND p.kind = 'person' AND NOT p.disabled AND (strpos(p.roles, '"approver"') > 0 OR strpos(p.roles, '"admin"') > 0)
   AND ($2 || $3 || $4 = '' OR strpos($3, '"' || p.id || '"') > 0 OR strpos($3, '"' || p.name || '"') > 0
-    OR EXISTS (SELECT 1 FROM jsonb_array_elements_text(NULLIF(p.roles, '')::jsonb) r WHERE strpos($2, '"' || r || '"') > 0)
-    OR EXISTS (SELECT 1 FROM jsonb_array_elements(NULLIF(p.groups, '')::jsonb) m WHERE strpos($4, '"' || (m ->> 'group') || '"') > 0))
+    OR EXISTS (SELECT 1 FROM jsonb_array_elements_text(NULLIF(p.roles, '')::jsonb) r
+WHERE strpos($2, '"' || r || '"') > 0)
+    OR EXISTS (SELECT 1 FROM jsonb_array_elements(NULLIF(p.groups, '')::jsonb) m
+WHERE strpos($4, '"' || (m ->> 'group') || '"') > 0))
 ORDER BY p.id LIMIT ` + strconv.Itoa(gatehouse.MaxFirstAnswerers)
 
 // FindGroup finds a group by name.

@@ -9,7 +9,8 @@ import (
 
 // byName finds a principal by id (0 in the first column) and by folded name (1).
 const byName = `SELECT 0, ` + shared.PrincipalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.id = $2
-UNION ALL SELECT 1, ` + shared.PrincipalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.folded = lower($2 COLLATE "C")`
+UNION ALL SELECT 1, ` + shared.PrincipalColumns + ` FROM principal p
+WHERE p.tenant = $1 AND p.folded = lower($2 COLLATE "C")`
 
 // FindPrincipal finds a principal by id, or else by name.
 func (t *readTx) FindPrincipal(idOrName string) (p *gatehouse.Principal, err error) {
@@ -43,7 +44,8 @@ func (t *readTx) ListPrincipals(cursor string, limit int) (page gatehouse.Page[*
 	}
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.Principal{}
-	err = t.each(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id > $2 ORDER BY p.id LIMIT $3`, func(r *row) error {
+	err = t.each(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id > $2
+ORDER BY p.id LIMIT $3`, func(r *row) error {
 		p, err := shared.ScanPrincipal(r)
 		page.Items = append(page.Items, p)
 		return err
@@ -76,7 +78,8 @@ WHERE tenant = $1 AND id = $2`+orMissing, p.Tenant, p.ID, p.Name, shared.EncodeL
 // PrincipalsForShare reads principals and locks them against change, in order of id.
 func (t *tx) PrincipalsForShare(ids []string) ([]*gatehouse.Principal, error) {
 	list := make([]*gatehouse.Principal, 0, len(ids))
-	err := t.lockAndRead([]query{ask(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id = ANY($2) ORDER BY p.id FOR SHARE`,
+	err := t.lockAndRead([]query{ask(`SELECT `+shared.PrincipalColumns+` FROM principal p
+WHERE p.tenant = $1 AND p.id = ANY($2) ORDER BY p.id FOR SHARE`,
 		func(r *row) error {
 			p, err := shared.ScanPrincipal(r)
 			list = append(list, p)
@@ -101,10 +104,12 @@ JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash =
 // The key finds its principal, and the principal finds the edit token. The join order is fixed,
 // as in theAction.
 const (
-	credentialOfKey = `SELECT ` + shared.PrincipalColumns + `, e.hash FROM (SELECT * FROM api_key WHERE hash = $2 AND tenant = $1 AND revoked_at IS NULL` + lateralEnd + ` k
+	credentialOfKey = `SELECT ` + shared.PrincipalColumns + `, e.hash FROM (SELECT * FROM api_key
+WHERE hash = $2 AND tenant = $1 AND revoked_at IS NULL` + lateralEnd + ` k
 CROSS JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = k.tenant AND x.id = k.principal_id`
 	withToken = ` p
-LEFT JOIN LATERAL (SELECT * FROM edit_token x WHERE x.tenant = p.tenant AND x.principal_id = p.id` + lateralEnd + ` e ON true`
+LEFT JOIN LATERAL (SELECT * FROM edit_token x
+WHERE x.tenant = p.tenant AND x.principal_id = p.id` + lateralEnd + ` e ON true`
 	findCredential           = credentialOfKey + lateralEnd + withToken
 	lockCredential           = credentialOfKey + ` FOR SHARE)` + withToken
 	lockCredentialSkipLocked = credentialOfKey + ` FOR SHARE` + skipLocked + `)` + withToken
@@ -112,7 +117,8 @@ LEFT JOIN LATERAL (SELECT * FROM edit_token x WHERE x.tenant = p.tenant AND x.pr
 
 // ListKeys lists the keys of a principal, including revoked ones, oldest first.
 func (t *readTx) ListKeys(principalID string) (list []*gatehouse.Key, err error) {
-	err = t.each(`SELECT `+shared.KeyColumns+` FROM api_key k WHERE k.tenant = $1 AND k.principal_id = $2 ORDER BY k.id`,
+	err = t.each(`SELECT `+shared.KeyColumns+` FROM api_key k WHERE k.tenant = $1 AND k.principal_id = $2
+ORDER BY k.id`,
 		func(r *row) error { list = append(list, shared.ScanKey(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
@@ -135,7 +141,8 @@ func (t *tx) InsertKey(k *gatehouse.Key) error {
 
 // RevokeKey revokes a key. A second revocation keeps the first time.
 func (t *tx) RevokeKey(keyID string) error {
-	return t.write(guarded+`UPDATE api_key SET revoked_at = $3 WHERE tenant = $1 AND id = $2 AND revoked_at IS NULL RETURNING 1)
+	return t.write(guarded+`UPDATE api_key SET revoked_at = $3 WHERE tenant = $1 AND id = $2 AND revoked_at IS NULL
+RETURNING 1)
 SELECT CASE WHEN EXISTS (SELECT 1 FROM w) OR EXISTS (SELECT 1 FROM api_key WHERE tenant = $1 AND id = $2) THEN 0
   ELSE gatehouse_refuse('GH002') END`, t.tenant, keyID, t.Now())
 }

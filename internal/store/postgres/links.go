@@ -91,7 +91,8 @@ func (t *tx) CountReviewTry(id string) error {
 
 // MarkReviewOpened stores the time of the first opening.
 func (t *tx) MarkReviewOpened(id string) error {
-	return t.write(guarded+`UPDATE review SET opened_at = $1 WHERE tenant = $2 AND id = $3 AND opened_at IS NULL`+orConflict,
+	return t.write(guarded+`UPDATE review SET opened_at = $1
+WHERE tenant = $2 AND id = $3 AND opened_at IS NULL`+orConflict,
 		t.at, t.tenant, id)
 }
 

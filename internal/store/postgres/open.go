@@ -30,7 +30,8 @@ ORDER BY p.id FOR SHARE`
 	selectSides = `SELECT (SELECT version FROM policy_active WHERE tenant = $1), ` + joinedVotes + `, ` +
 		shared.PrincipalColumns + `, ` + sponsorColumns + ` FROM `
 	sideJoins = `
-LEFT JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = a.tenant AND x.id = a.proposer_id` + lateralEnd + ` p ON true
+LEFT JOIN LATERAL (SELECT * FROM principal x
+WHERE x.tenant = a.tenant AND x.id = a.proposer_id` + lateralEnd + ` p ON true
 LEFT JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = p.tenant AND x.id = p.sponsor` + lateralEnd + ` s ON true
 LEFT JOIN LATERAL (SELECT * FROM vote x WHERE x.seq = a.seq` + lateralEnd + ` v ON true`
 	sidesByAction   = selectSides + theAction + sideJoins

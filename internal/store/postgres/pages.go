@@ -70,7 +70,8 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	w := &pageScan{limit: limit + 1, before: func(p, q pagePosition) bool { return p.approval > q.approval }}
 	w.add("tenant = ? AND id < ? AND "+shared.Taught, t.tenant, before)
 	w.readBy("seq", t.tenant, readBy)
-	w.positions = w.number(`SELECT 0::bigint AS at, 0 AS bucket, false AS large, (SELECT ctid FROM action WHERE action.seq = z.seq) AS place FROM (SELECT seq FROM approval
+	w.positions = w.number(`SELECT 0::bigint AS at, 0 AS bucket, false AS large, (SELECT ctid FROM action
+WHERE action.seq = z.seq) AS place FROM (SELECT seq FROM approval
 WHERE `+w.sql()+` ORDER BY id DESC LIMIT ?) z`, limit+1)
 	rows, actions, err := t.pageRows(w)
 	if err != nil {
@@ -108,7 +109,8 @@ func (t *readTx) ListMirror(
 	where.readBy("action_seq", t.tenant, readBy)
 	last := fmt.Sprintf(" ORDER BY seq DESC LIMIT $%d", len(where.args)+1)
 	var sizes []int64
-	err = t.each(`SELECT octet_length(target)::bigint + octet_length(before_state) + octet_length(after_state) FROM mirror
+	err = t.each(`SELECT octet_length(target)::bigint + octet_length(before_state) + octet_length(after_state)
+FROM mirror
 WHERE `+where.sql()+last, func(r *row) error { sizes = append(sizes, r.Int()); return nil }, append(where.args, limit)...)
 	if err != nil || len(sizes) == 0 {
 		return page, err

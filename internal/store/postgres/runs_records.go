@@ -179,7 +179,8 @@ func (t *tx) InsertSignal(s *gatehouse.Signal) error {
 // TakeSignal takes the oldest signal that nobody has taken or is taking.
 func (t *tx) TakeSignal(runID, name string) (s *gatehouse.Signal, err error) {
 	err = t.one(`UPDATE run_signal SET taken_at = $1 WHERE seq = (SELECT seq FROM run_signal
-WHERE tenant = $2 AND run_id = $3 AND name = $4 AND taken_at IS NULL ORDER BY seq LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) RETURNING `+shared.SignalColumns,
+WHERE tenant = $2 AND run_id = $3 AND name = $4 AND taken_at IS NULL
+ORDER BY seq LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) RETURNING `+shared.SignalColumns,
 		func(r *row) error { s = shared.ScanSignal(r); return nil }, t.Now(), t.tenant, runID, name)
 	t.wrote = t.wrote || s != nil
 	return s, err
@@ -201,7 +202,8 @@ func (t *readTx) ListReflexions(
 		where.add("workflow = ?", workflow)
 	}
 	if readBy != "" {
-		where.add("run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? UNION ALL "+inherited+")", t.tenant, readBy, t.tenant, readBy)
+		where.add("run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? "+
+			"UNION ALL "+inherited+")", t.tenant, readBy, t.tenant, readBy)
 	}
 	if c.Seq != 0 {
 		where.add("seq < ?", c.Seq)
@@ -210,7 +212,8 @@ func (t *readTx) ListReflexions(
 	page.Items = []*gatehouse.Reflexion{}
 	var seqs []int64
 	last := where.number(` ORDER BY seq DESC LIMIT ?`, limit+1)
-	err = t.each(`SELECT seq, tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at FROM reflexion WHERE `+
+	err = t.each(`SELECT seq, tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at
+FROM reflexion WHERE `+
 		where.sql()+last, func(r *row) error {
 		seqs = append(seqs, r.Int())
 		page.Items = append(page.Items, &gatehouse.Reflexion{
@@ -240,7 +243,8 @@ func (t *tx) InsertReflexion(r *gatehouse.Reflexion) error {
 
 // FindBundle finds the evidence bundle of a run.
 func (t *readTx) FindBundle(runID string) (b *gatehouse.Bundle, err error) {
-	err = t.one(`SELECT tenant, run_id, sha256, manifest, archive, created_at FROM bundle WHERE tenant = $1 AND run_id = $2`, func(r *row) error {
+	err = t.one(`SELECT tenant, run_id, sha256, manifest, archive, created_at FROM bundle
+WHERE tenant = $1 AND run_id = $2`, func(r *row) error {
 		b = &gatehouse.Bundle{Tenant: r.Text(), RunID: r.Text(), SHA256: r.Text(), Manifest: r.JSON(),
 			Archive: r.Blob(), CreatedAt: r.Time()}
 		return nil
@@ -258,7 +262,8 @@ func (t *tx) InsertBundle(b *gatehouse.Bundle) error {
 	if err != nil {
 		return err
 	}
-	return t.write(guarded+`UPDATE run SET evidence = $1 WHERE tenant = $2 AND id = $3`+orMissing, b.SHA256, b.Tenant, b.RunID)
+	return t.write(guarded+`UPDATE run SET evidence = $1
+WHERE tenant = $2 AND id = $3`+orMissing, b.SHA256, b.Tenant, b.RunID)
 }
 
 // ListRunEntries reads the log entries of a run.

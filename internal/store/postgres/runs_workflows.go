@@ -13,10 +13,12 @@ const (
 	findWorkflow = `SELECT ` + shared.WorkflowColumns +
 		`, w.source FROM workflow w WHERE w.tenant = $1 AND w.name = $2 AND w.version = $3`
 	listWorkflows = `SELECT ` + shared.WorkflowColumns + `, n.versions, c.status, c.runs
-FROM (SELECT tenant, name, max(version) AS version, count(*) AS versions FROM workflow WHERE tenant = $1 AND name > $2 GROUP BY tenant, name
+FROM (SELECT tenant, name, max(version) AS version, count(*) AS versions FROM workflow
+WHERE tenant = $1 AND name > $2 GROUP BY tenant, name
   ORDER BY tenant, name LIMIT $3) n
 JOIN workflow w ON w.tenant = n.tenant AND w.name = n.name AND w.version = n.version
-LEFT JOIN LATERAL (SELECT r.status, count(*) AS runs FROM run r WHERE r.tenant = n.tenant AND r.workflow = n.name AND r.workflow <> '' AND r.created_at > $4 GROUP BY r.status) c ON true
+LEFT JOIN LATERAL (SELECT r.status, count(*) AS runs FROM run r
+WHERE r.tenant = n.tenant AND r.workflow = n.name AND r.workflow <> '' AND r.created_at > $4 GROUP BY r.status) c ON true
 ORDER BY n.name`
 )
 
@@ -66,7 +68,8 @@ func (t *readTx) ListWorkflows(
 
 // ListWorkflowVersions lists versions, newest first.
 func (t *readTx) ListWorkflowVersions(name string) (list []*gatehouse.Workflow, err error) {
-	err = t.each(`SELECT `+shared.WorkflowColumns+` FROM workflow w WHERE w.tenant = $1 AND w.name = $2 ORDER BY w.version DESC`,
+	err = t.each(`SELECT `+shared.WorkflowColumns+` FROM workflow w WHERE w.tenant = $1 AND w.name = $2
+ORDER BY w.version DESC`,
 		func(r *row) error { list = append(list, shared.ScanWorkflow(r)); return nil }, t.tenant, name)
 	return list, err
 }
@@ -95,8 +98,10 @@ func (t *tx) PutSchedule(s *gatehouse.Schedule, from time.Time) error {
 		return t.write(`INSERT INTO schedule (tenant, workflow, version, next_at) VALUES ($1, $2, $3, $4)
 ON CONFLICT (tenant, workflow) DO UPDATE SET version = excluded.version, next_at = excluded.next_at`, s.Tenant, s.Workflow, s.Version, s.NextAt)
 	case s.NextAt.IsZero():
-		return t.write(guarded+`DELETE FROM schedule WHERE tenant = $1 AND workflow = $2 AND next_at = $3`+orConflict, s.Tenant, s.Workflow, from)
+		return t.write(guarded+`DELETE FROM schedule
+WHERE tenant = $1 AND workflow = $2 AND next_at = $3`+orConflict, s.Tenant, s.Workflow, from)
 	}
-	return t.write(guarded+`UPDATE schedule SET version = $4, next_at = $5 WHERE tenant = $1 AND workflow = $2 AND next_at = $3`+orConflict,
+	return t.write(guarded+`UPDATE schedule SET version = $4, next_at = $5
+WHERE tenant = $1 AND workflow = $2 AND next_at = $3`+orConflict,
 		s.Tenant, s.Workflow, from, s.Version, s.NextAt)
 }

@@ -40,7 +40,8 @@ const actionTables = ` FROM action a JOIN proposal p ON p.seq = a.seq LEFT JOIN 
 const (
 	findAction      = `SELECT` + actionColumns + actionTables + `WHERE a.tenant = ? AND a.id = ?`
 	findActionByKey = `SELECT` + actionColumns + actionTables + `WHERE a.tenant = ? AND a.idempotency_key = ?`
-	findByApproval  = `SELECT` + actionColumns + ` FROM approval o JOIN action a ON a.seq = o.seq JOIN proposal p ON p.seq = a.seq
+	findByApproval  = `SELECT` + actionColumns + `
+FROM approval o JOIN action a ON a.seq = o.seq JOIN proposal p ON p.seq = a.seq
 WHERE o.tenant = ? AND o.id = ?`
 	findActions = `SELECT` + actionColumns + actionTables + `WHERE a.seq IN (SELECT value FROM json_each(?))`
 )
@@ -118,7 +119,8 @@ func (t *readTx) load(sql, tenant, key string) (row scanned, err error) {
 // ExpiredActions lists the overdue pending actions of all tenants.
 func (t *readTx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
 	var refs []gatehouse.ActionRef
-	err := t.each(`SELECT tenant, id FROM action WHERE status = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?`,
+	err := t.each(`SELECT tenant, id FROM action WHERE status = 'pending' AND expires_at <= ?
+ORDER BY expires_at LIMIT ?`,
 		func(r *stmt) error {
 			refs = append(refs, gatehouse.ActionRef{Tenant: r.Text(), ID: r.Text()})
 			return nil
@@ -251,7 +253,8 @@ const (
 	moveOther    = moveAction + moveGuard
 	// moveOn is moveOther for a move that writes only the status.
 	moveOn = `UPDATE OR ROLLBACK action SET status = ?1,
-  finished_at = CASE WHEN ?1 IN ('approved', 'pushing') THEN NULL ELSE coalesce(?2, finished_at) END WHERE seq = ?3 AND status = ?4`
+  finished_at = CASE WHEN ?1 IN ('approved', 'pushing') THEN NULL ELSE coalesce(?2, finished_at) END
+WHERE seq = ?3 AND status = ?4`
 )
 
 // MoveAction makes one guarded transition. A replay makes a finished action

@@ -17,14 +17,16 @@ const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at, CASE WHEN
   ELSE coalesce(a.finished_at, a.decided_at) END,
   EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.status <> 'applied' AND h.status <> 'canceled' AND h.closed_at IS NULL)
   OR a.status = 'failed' AND NOT EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.closed_at IS NOT NULL)
-  OR EXISTS (SELECT 1 FROM step s JOIN run r ON r.seq = s.run_seq WHERE s.tenant = a.tenant AND s.action_id = a.id AND s.action_id IS NOT NULL
+  OR EXISTS (SELECT 1 FROM step s JOIN run r ON r.seq = s.run_seq
+WHERE s.tenant = a.tenant AND s.action_id = a.id AND s.action_id IS NOT NULL
     AND r.status <> 'succeeded' AND r.status <> 'failed_terminal' AND r.status <> 'canceled')
   OR EXISTS (SELECT 1 FROM ceiling_claim c WHERE c.action_seq = a.seq AND c.released_at IS NULL AND c.counted_at > ?1)
   OR EXISTS (SELECT 1 FROM step_up u WHERE u.tenant = a.tenant AND u.action_id = a.id),
   a.supersedes IS NOT NULL OR a.superseded_by IS NOT NULL OR a.reverses IS NOT NULL OR a.reversed_by IS NOT NULL
   OR EXISTS (SELECT 1 FROM action k WHERE k.tenant = a.tenant AND k.reverses = a.id AND k.reverses IS NOT NULL)
   OR EXISTS (SELECT 1 FROM action k WHERE k.tenant = a.tenant AND k.supersedes = a.id AND k.supersedes IS NOT NULL),
-  coalesce((SELECT octet_length(p.proposed_change) + octet_length(p.current_state) FROM proposal p WHERE p.seq = a.seq), 0)`
+  coalesce((SELECT octet_length(p.proposed_change) + octet_length(p.current_state) FROM proposal p
+WHERE p.seq = a.seq), 0)`
 
 const (
 	scanEndings = `SELECT ` + endingColumns + ` FROM action a WHERE a.seq > ?2 ORDER BY a.seq LIMIT ?3`
@@ -120,7 +122,8 @@ func (t *readTx) keyIsFree(a *gatehouse.Action) error {
 	if a.IdempotencyKey == "" || shared.OwnKey(a) {
 		return nil
 	}
-	n, err := t.number(`SELECT count(*) FROM action_archive WHERE tenant = ? AND idempotency_key = ?`, a.Tenant, a.IdempotencyKey)
+	n, err := t.number(`SELECT count(*) FROM action_archive
+WHERE tenant = ? AND idempotency_key = ?`, a.Tenant, a.IdempotencyKey)
 	if err == nil && n > 0 {
 		return gatehouse.ErrConflict
 	}
@@ -147,7 +150,8 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 		where.add("risk = ?", int(f.RiskLevel))
 	}
 	if f.ProposedBy != "" {
-		where.add("proposer_id IN (?, (SELECT id FROM principal WHERE tenant = ? AND name = ?))", f.ProposedBy, tenant, f.ProposedBy)
+		where.add("proposer_id IN (?, (SELECT id FROM principal WHERE tenant = ? AND "+
+			"name = ?))", f.ProposedBy, tenant, f.ProposedBy)
 	}
 	if f.ReadBy != "" {
 		where.add("(proposer_id = ? OR id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)
@@ -236,7 +240,8 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = t.each(`SELECT ceiling, scope, amount, reserved_at, released_at FROM ceiling_claim WHERE action_seq = ? ORDER BY ceiling, scope`, func(s *stmt) error {
+	err = t.each(`SELECT ceiling, scope, amount, reserved_at, released_at FROM ceiling_claim WHERE action_seq = ?
+ORDER BY ceiling, scope`, func(s *stmt) error {
 		r.Claims = append(r.Claims, gatehouse.StoredClaim{Ceiling: s.Text(), Scope: s.Text(), Amount: s.Int(),
 			ReservedAt: s.Time(), ReleasedAt: s.TimePtr()})
 		return nil

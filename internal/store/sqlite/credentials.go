@@ -9,14 +9,16 @@ import (
 
 // FindIdentity finds by issuer and subject.
 func (t *readTx) FindIdentity(issuer, subject string) (i *gatehouse.ExternalIdentity, err error) {
-	err = t.one(`SELECT `+shared.IdentityColumns+` FROM external_identity WHERE tenant = ? AND issuer = ? AND subject = ?`,
+	err = t.one(`SELECT `+shared.IdentityColumns+` FROM external_identity
+WHERE tenant = ? AND issuer = ? AND subject = ?`,
 		func(r *stmt) error { i = shared.ScanIdentity(r); return nil }, t.tenant, issuer, subject)
 	return i, err
 }
 
 // ListIdentities lists the linked identities of a principal.
 func (t *readTx) ListIdentities(principalID string) (list []*gatehouse.ExternalIdentity, err error) {
-	err = t.each(`SELECT `+shared.IdentityColumns+` FROM external_identity WHERE tenant = ? AND principal_id = ? ORDER BY issuer, subject`,
+	err = t.each(`SELECT `+shared.IdentityColumns+` FROM external_identity WHERE tenant = ? AND principal_id = ?
+ORDER BY issuer, subject`,
 		func(r *stmt) error { list = append(list, shared.ScanIdentity(r)); return nil }, t.tenant, principalID)
 	return list, err
 }
@@ -71,7 +73,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 
 // UsePasskey stores the credential and the signature counter after a use.
 func (t *tx) UsePasskey(id string, credential []byte, signCount, from uint32) error {
-	return t.guarded(`UPDATE passkey SET credential = ?, sign_count = ?, last_used_at = ? WHERE tenant = ? AND id = ? AND sign_count = ?`,
+	return t.guarded(`UPDATE passkey SET credential = ?, sign_count = ?, last_used_at = ?
+WHERE tenant = ? AND id = ? AND sign_count = ?`,
 		credential, int64(signCount), t.at, t.tenant, id, int64(from))
 }
 
@@ -82,7 +85,8 @@ func (t *tx) DeletePasskey(id string) error {
 
 // InsertCeremony stores a ceremony and deletes expired ones.
 func (t *tx) InsertCeremony(c *gatehouse.Ceremony) error {
-	_, err := t.exec(`DELETE FROM ceremony WHERE hash IN (SELECT hash FROM ceremony WHERE expires_at <= ? ORDER BY expires_at LIMIT 16)`, t.at)
+	_, err := t.exec(`DELETE FROM ceremony WHERE hash IN (SELECT hash FROM ceremony WHERE expires_at <= ?
+ORDER BY expires_at LIMIT 16)`, t.at)
 	if err != nil {
 		return err
 	}
@@ -93,7 +97,8 @@ func (t *tx) InsertCeremony(c *gatehouse.Ceremony) error {
 
 // TakeCeremony returns a ceremony and deletes it.
 func (t *tx) TakeCeremony(hash [32]byte) (c *gatehouse.Ceremony, err error) {
-	err = t.each(`DELETE FROM ceremony WHERE hash = ? AND expires_at > ? RETURNING hash, tenant, session_id, data, expires_at`,
+	err = t.each(`DELETE FROM ceremony WHERE hash = ? AND expires_at > ?
+RETURNING hash, tenant, session_id, data, expires_at`,
 		func(r *stmt) error {
 			c = &gatehouse.Ceremony{Hash: r.Hash(), Tenant: r.Text(), SessionID: r.Text(), Data: r.Blob(),
 				ExpiresAt: r.Time()}
@@ -112,7 +117,8 @@ func (t *readTx) FindStepUp(
 	since time.Time,
 ) (u *gatehouse.StepUp, err error) {
 	err = t.one(`SELECT tenant, id, session_id, action_id, digest, method, at, used_at FROM step_up
-WHERE tenant = ? AND session_id = ? AND action_id = ? AND digest = ? AND used_at IS NULL AND at > ? ORDER BY id DESC LIMIT 1`,
+WHERE tenant = ? AND session_id = ? AND action_id = ? AND digest = ? AND used_at IS NULL AND at > ?
+ORDER BY id DESC LIMIT 1`,
 		func(r *stmt) error {
 			u = &gatehouse.StepUp{
 				Tenant: r.Text(), ID: r.Text(), SessionID: r.Text(), ActionID: r.Text(),

@@ -10,7 +10,8 @@ import (
 // ListPeople lists the tenant's persons by id.
 func (t *readTx) ListPeople() (list []*gatehouse.Principal, err error) {
 	list = []*gatehouse.Principal{}
-	err = t.each(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = ? AND p.kind = 'person' ORDER BY p.id`, func(r *stmt) error {
+	err = t.each(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = ? AND p.kind = 'person'
+ORDER BY p.id`, func(r *stmt) error {
 		p, err := shared.ScanPrincipal(r)
 		list = append(list, p)
 		return err
@@ -25,7 +26,8 @@ var firstAnswerers = `SELECT ` + shared.PrincipalColumns + ` FROM principal p
 WHERE p.tenant = ?1 AND p.kind = 'person' AND NOT p.disabled AND (instr(p.roles, '"approver"') > 0 OR instr(p.roles, '"admin"') > 0)
   AND (?2 || ?3 || ?4 = '' OR instr(?3, '"' || p.id || '"') > 0 OR instr(?3, '"' || p.name || '"') > 0
     OR EXISTS (SELECT 1 FROM json_each(iif(p.roles = '', '[]', p.roles)) r WHERE instr(?2, '"' || r.value || '"') > 0)
-    OR EXISTS (SELECT 1 FROM json_each(iif(p.groups = '', '[]', p.groups)) m WHERE instr(?4, '"' || (m.value ->> 'group') || '"') > 0))
+    OR EXISTS (SELECT 1 FROM json_each(iif(p.groups = '', '[]', p.groups)) m
+WHERE instr(?4, '"' || (m.value ->> 'group') || '"') > 0))
 ORDER BY p.id LIMIT ` + strconv.Itoa(gatehouse.MaxFirstAnswerers)
 
 // firstAnswerers lists the first persons of a question's audience, and caches

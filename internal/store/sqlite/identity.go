@@ -32,7 +32,8 @@ func (t *readTx) ListPrincipals(cursor string, limit int) (page gatehouse.Page[*
 	}
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.Principal{}
-	err = t.each(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = ? AND p.id > ? ORDER BY p.id LIMIT ?`, func(r *stmt) error {
+	err = t.each(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = ? AND p.id > ?
+ORDER BY p.id LIMIT ?`, func(r *stmt) error {
 		p, err := shared.ScanPrincipal(r)
 		page.Items = append(page.Items, p)
 		return err
@@ -256,6 +257,7 @@ ON CONFLICT (tenant, principal_id, route, key) DO UPDATE SET body_hash = exclude
 
 // PurgeIdempotency deletes old answers, oldest first.
 func (t *tx) PurgeIdempotency(olderThan time.Time, limit int) (int, error) {
-	return t.exec(`DELETE FROM idempotency WHERE seq IN (SELECT seq FROM idempotency WHERE created_at < ? ORDER BY created_at LIMIT ?)`,
+	return t.exec(`DELETE FROM idempotency WHERE seq IN (SELECT seq FROM idempotency WHERE created_at < ?
+ORDER BY created_at LIMIT ?)`,
 		olderThan, limit)
 }

@@ -36,7 +36,8 @@ func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gateho
 		where.add("id < ?", c.ID)
 	}
 	limit := shared.PageLimit(f.Limit)
-	list, err := t.pushes(`SELECT `+pushColumns+` FROM `+from+` WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, append(where.args, limit+1)...)
+	list, err := t.pushes(`SELECT `+pushColumns+` FROM `+from+` WHERE `+where.sql()+`
+ORDER BY id DESC LIMIT ?`, append(where.args, limit+1)...)
 	page.Items = append([]*gatehouse.Push{}, list...)
 	return shared.Finish(page, limit, func(p *gatehouse.Push) shared.Cursor { return shared.Cursor{ID: p.ID} },
 		shared.KindPushes, bound...), err
@@ -127,7 +128,8 @@ WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { sizes = 
 		limit = n
 	}
 	var seqs []int64
-	err = t.each(`SELECT `+mirrorColumns+` FROM mirror WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
+	err = t.each(`SELECT `+mirrorColumns+` FROM mirror WHERE `+where.sql()+`
+ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
 		var err error
 		seq, m := r.Int(), shared.ScanMirror(r, &err)
 		seqs, page.Items = append(seqs, seq), append(page.Items, m)

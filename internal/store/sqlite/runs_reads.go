@@ -9,7 +9,8 @@ import (
 
 // FindWorkflowSummary finds the newest version with its source and its counts.
 func (t *readTx) FindWorkflowSummary(name string, since time.Time) (w *gatehouse.WorkflowSummary, err error) {
-	err = t.one(`SELECT `+shared.WorkflowColumns+`, w.source, (SELECT count(*) FROM workflow n WHERE n.tenant = w.tenant AND n.name = w.name)
+	err = t.one(`SELECT `+shared.WorkflowColumns+`, w.source, (SELECT count(*) FROM workflow n
+WHERE n.tenant = w.tenant AND n.name = w.name)
 FROM workflow w WHERE w.tenant = ? AND w.name = ? ORDER BY w.version DESC LIMIT 1`, func(r *stmt) error {
 		w = &gatehouse.WorkflowSummary{Workflow: shared.ScanWorkflow(r), Runs: map[gatehouse.RunStatus]int{}}
 		w.Source, w.Versions = r.Text(), int(r.Int())
@@ -27,7 +28,8 @@ FROM workflow w WHERE w.tenant = ? AND w.name = ? ORDER BY w.version DESC LIMIT 
 
 // FindReflexion finds the reflexion of a run.
 func (t *readTx) FindReflexion(runID string) (x *gatehouse.Reflexion, err error) {
-	err = t.one(`SELECT tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at FROM reflexion
+	err = t.one(`SELECT tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at
+FROM reflexion
 WHERE tenant = ? AND run_id = ?`, func(r *stmt) error {
 		x = &gatehouse.Reflexion{
 			Tenant: r.Text(), ID: r.Text(), RunID: r.Text(), Workflow: r.Text(), Version: int(r.Int()),

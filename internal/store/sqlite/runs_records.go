@@ -64,9 +64,11 @@ micros, picos, currency, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 }
 
 const (
-	spentByTenant = `SELECT coalesce(sum(micros), 0), coalesce(sum(picos), 0) FROM model_usage INDEXED BY model_usage_spent
+	spentByTenant = `SELECT coalesce(sum(micros), 0), coalesce(sum(picos), 0)
+FROM model_usage INDEXED BY model_usage_spent
 WHERE tenant = ? AND currency = ? AND at > ?`
-	spentByWorkflow = `SELECT coalesce(sum(micros), 0), coalesce(sum(picos), 0) FROM model_usage INDEXED BY model_usage_workflow
+	spentByWorkflow = `SELECT coalesce(sum(micros), 0), coalesce(sum(picos), 0)
+FROM model_usage INDEXED BY model_usage_workflow
 WHERE tenant = ? AND currency = ? AND at > ? AND workflow = ? AND workflow <> ''`
 )
 
@@ -83,7 +85,8 @@ func (t *readTx) Spent(workflow, currency string, since time.Time) (sum gatehous
 }
 
 const (
-	claimedByTenant = `SELECT coalesce(sum(micros), 0), coalesce(sum(picos), 0) FROM budget_claim INDEXED BY budget_claim_at
+	claimedByTenant = `SELECT coalesce(sum(micros), 0), coalesce(sum(picos), 0)
+FROM budget_claim INDEXED BY budget_claim_at
 WHERE tenant = ? AND currency = ? AND at > ?`
 	claimedByWorkflow = claimedByTenant + ` AND workflow = ?`
 )
@@ -111,7 +114,8 @@ func (t *tx) ClaimBudget(c *gatehouse.BudgetClaim, forget time.Time) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.exec(`DELETE FROM budget_claim WHERE tenant = ? AND currency = ? AND at < ?`, c.Tenant, c.Currency, forget); err != nil {
+	if _, err := t.exec(`DELETE FROM budget_claim
+WHERE tenant = ? AND currency = ? AND at < ?`, c.Tenant, c.Currency, forget); err != nil {
 		return err
 	}
 	_, err = t.exec(`INSERT INTO budget_claim (tenant, workflow, step_id, generation, currency, micros, picos, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -161,7 +165,8 @@ func (t *tx) InsertSignal(s *gatehouse.Signal) error {
 // TakeSignal takes the oldest signal that has not been taken.
 func (t *tx) TakeSignal(runID, name string) (s *gatehouse.Signal, err error) {
 	err = t.one(`UPDATE run_signal SET taken_at = ? WHERE seq = (SELECT seq FROM run_signal INDEXED BY run_signal_open
-WHERE tenant = ? AND run_id = ? AND name = ? AND taken_at IS NULL ORDER BY seq LIMIT 1) RETURNING `+shared.SignalColumns,
+WHERE tenant = ? AND run_id = ? AND name = ? AND taken_at IS NULL ORDER BY seq LIMIT 1)
+RETURNING `+shared.SignalColumns,
 		func(r *stmt) error { s = shared.ScanSignal(r); return nil }, t.at, t.tenant, runID, name)
 	return s, err
 }
@@ -182,7 +187,8 @@ func (t *readTx) ListReflexions(
 		where.add("workflow = ?", workflow)
 	}
 	if readBy != "" {
-		where.add("run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? UNION ALL "+inherited+")", t.tenant, readBy, t.tenant, readBy)
+		where.add("run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? "+
+			"UNION ALL "+inherited+")", t.tenant, readBy, t.tenant, readBy)
 	}
 	if c.Seq != 0 {
 		where.add("seq < ?", c.Seq)
@@ -190,7 +196,8 @@ func (t *readTx) ListReflexions(
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.Reflexion{}
 	var seqs []int64
-	err = t.each(`SELECT seq, tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at FROM reflexion WHERE `+
+	err = t.each(`SELECT seq, tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at
+FROM reflexion WHERE `+
 		where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
 		seqs = append(seqs, r.Int())
 		page.Items = append(page.Items, &gatehouse.Reflexion{
@@ -216,7 +223,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 
 // FindBundle finds the evidence bundle of a run.
 func (t *readTx) FindBundle(runID string) (b *gatehouse.Bundle, err error) {
-	err = t.one(`SELECT tenant, run_id, sha256, manifest, archive, created_at FROM bundle WHERE tenant = ? AND run_id = ?`, func(r *stmt) error {
+	err = t.one(`SELECT tenant, run_id, sha256, manifest, archive, created_at FROM bundle
+WHERE tenant = ? AND run_id = ?`, func(r *stmt) error {
 		b = &gatehouse.Bundle{Tenant: r.Text(), RunID: r.Text(), SHA256: r.Text(), Manifest: r.JSON(),
 			Archive: r.Blob(), CreatedAt: r.Time()}
 		return nil

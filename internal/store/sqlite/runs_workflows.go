@@ -13,9 +13,11 @@ const (
 	findWorkflow = `SELECT ` + shared.WorkflowColumns +
 		`, w.source FROM workflow w WHERE w.tenant = ? AND w.name = ? AND w.version = ?`
 	listWorkflows = `SELECT ` + shared.WorkflowColumns + `, n.versions
-FROM (SELECT tenant, name, max(version) AS version, count(*) AS versions FROM workflow WHERE tenant = ? AND name > ? GROUP BY name ORDER BY name LIMIT ?) n
+FROM (SELECT tenant, name, max(version) AS version, count(*) AS versions FROM workflow
+WHERE tenant = ? AND name > ? GROUP BY name ORDER BY name LIMIT ?) n
 CROSS JOIN workflow w ON w.tenant = n.tenant AND w.name = n.name AND w.version = n.version ORDER BY n.name`
-	runsSince = `SELECT status, count(*) FROM run INDEXED BY run_outcome WHERE tenant = ? AND workflow = ? AND status IN ('queued', 'running',
+	runsSince = `SELECT status, count(*) FROM run INDEXED BY run_outcome
+WHERE tenant = ? AND workflow = ? AND status IN ('queued', 'running',
   'waiting_approval', 'waiting', 'failed_retryable', 'succeeded', 'failed_terminal', 'canceled') AND trigger_type <> '' AND created_at > ? GROUP BY status`
 )
 
@@ -67,7 +69,8 @@ func (t *readTx) ListWorkflows(
 
 // ListWorkflowVersions lists newest first.
 func (t *readTx) ListWorkflowVersions(name string) (list []*gatehouse.Workflow, err error) {
-	err = t.each(`SELECT `+shared.WorkflowColumns+` FROM workflow w WHERE w.tenant = ? AND w.name = ? ORDER BY w.version DESC`,
+	err = t.each(`SELECT `+shared.WorkflowColumns+` FROM workflow w WHERE w.tenant = ? AND w.name = ?
+ORDER BY w.version DESC`,
 		func(r *stmt) error { list = append(list, shared.ScanWorkflow(r)); return nil }, t.tenant, name)
 	return list, err
 }
@@ -98,7 +101,8 @@ func (t *tx) PutSchedule(s *gatehouse.Schedule, from time.Time) error {
 ON CONFLICT (tenant, workflow) DO UPDATE SET version = excluded.version, next_at = excluded.next_at`, s.Tenant, s.Workflow, s.Version, s.NextAt)
 		return err
 	case s.NextAt.IsZero():
-		return t.guarded(`DELETE FROM schedule WHERE tenant = ? AND workflow = ? AND next_at = ?`, s.Tenant, s.Workflow, from)
+		return t.guarded(`DELETE FROM schedule
+WHERE tenant = ? AND workflow = ? AND next_at = ?`, s.Tenant, s.Workflow, from)
 	}
 	return t.guarded(`UPDATE schedule SET version = ?, next_at = ? WHERE tenant = ? AND workflow = ? AND next_at = ?`,
 		s.Version, s.NextAt, s.Tenant, s.Workflow, from)
