@@ -114,7 +114,8 @@ func roundBodies() map[string]string {
 		"discardDeadLetters": `{"ids":["psh_1"],"reason":"over"}`, "resolveDeadLetters": `{"filter":{"connector":"shop"},"outcome":"failed","reason":"seen"}`,
 		"proposePolicy":   `{"source":"rules: []\n"}`,
 		"createPrincipal": `{"name":"eve","kind":"person","roles":["approver"]}`, "updatePrincipal": `{"disabled":true}`,
-		"targetChanged": `{"connector":"shop","entity_type":"item","entity_ref":"SKU-1","version":"8"}`, "createDelegation": `{"to":"ben","ends_at":"2026-12-01T08:00:00Z","action_types":["price_change"],"max_level":3}`, "setPreference": `{"channel":"mail","muted":["digests"],"quiet":{"from":"20:00","to":"07:00"}}`,
+		"targetChanged":    `{"connector":"shop","entity_type":"item","entity_ref":"SKU-1","version":"8"}`,
+		"createDelegation": `{"to":"ben","ends_at":"2026-12-01T08:00:00Z","action_types":["price_change"],"max_level":3}`, "setPreference": `{"channel":"mail","muted":["digests"],"quiet":{"from":"20:00","to":"07:00"}}`,
 		"putGroup": `{"members":["ana"]}`, "changeGroup": `{"add":["ana"],"remove":["ben"]}`,
 		"createGrant": `{"agent":"bot","connector":"shop","operation":"refund","when":"true","count":3,` +
 			`"amounts":[{"amount":"10.00","currency":"EUR"}],"for":"4h"}`,

@@ -169,8 +169,9 @@ func TestRoles(t *testing.T) {
 		"listEntries":        "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",
 		// Only one's own; the use case checks whose they are.
 		"applyWorkflow": "op root", "startRun": "bot", "cancelRun": "bot op root", "retryRun": "bot op root", "signalRun": "bot op root work",
-		"listDevices": anyKey, "removeDevice": anyKey, "testDevice": anyKey, "listPreferences": anyKey, "setPreference": anyKey,
-		"leaseSteps": "work", "heartbeatStep": "work", "completeStep": "work", "failStep": "work", "proposeStep": "work",
+		"listDevices": anyKey, "removeDevice": anyKey, "testDevice": anyKey, "listPreferences": anyKey,
+		"setPreference": anyKey,
+		"leaseSteps":    "work", "heartbeatStep": "work", "completeStep": "work", "failStep": "work", "proposeStep": "work",
 		"leasePushes": "work", "heartbeatPush": "work", "completePush": "work", "failPush": "work",
 		"listWorkflows": readers, "getWorkflow": readers, "listWorkflowVersions": readers,
 		// Every key finds the runs that its holder may read.

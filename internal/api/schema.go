@@ -43,11 +43,13 @@ var scalars = map[reflect.Type]func() *huma.Schema{
 	typeOf[gatehouse.TriggerType](): enumeration([]gatehouse.TriggerType{
 		gatehouse.TriggerAPI, gatehouse.TriggerWebhook, gatehouse.TriggerSchedule, gatehouse.TriggerRun, gatehouse.TriggerRetry,
 	}),
-	typeOf[gatehouse.Role]():         enumeration(gatehouse.Roles()),
-	typeOf[gatehouse.Code]():         enumeration(sortedCodes()),
-	typeOf[gatehouse.Kind]():         enumeration([]gatehouse.Kind{gatehouse.KindPerson, gatehouse.KindAgent, gatehouse.KindService}),
+	typeOf[gatehouse.Role](): enumeration(gatehouse.Roles()),
+	typeOf[gatehouse.Code](): enumeration(sortedCodes()),
+	typeOf[gatehouse.Kind](): enumeration([]gatehouse.Kind{gatehouse.KindPerson, gatehouse.KindAgent,
+		gatehouse.KindService}),
 	typeOf[gatehouse.MessageTopic](): enumeration(gatehouse.MessageTopics()),
-	typeOf[gatehouse.Outcome]():      enumeration([]gatehouse.Outcome{gatehouse.OutcomeAllow, gatehouse.OutcomeDeny, gatehouse.OutcomeNeedsApproval}),
+	typeOf[gatehouse.Outcome](): enumeration([]gatehouse.Outcome{gatehouse.OutcomeAllow, gatehouse.OutcomeDeny,
+		gatehouse.OutcomeNeedsApproval}),
 	typeOf[gatehouse.DecisionKind](): enumeration([]gatehouse.DecisionKind{
 		gatehouse.Approve, gatehouse.Reject,
 	}),

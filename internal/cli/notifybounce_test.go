@@ -73,7 +73,8 @@ links: {master_key: %q}
 	}
 	command(exitTryLater, report, "notify", "bounce", "--url", "http://127.0.0.1:9")
 
-	piped := "From MAILER-DAEMON Fri Nov 27 10:00:00 2026\nX-Original-To: " + to + "\n" + report + strings.Repeat("x", 1<<20)
+	piped := "From MAILER-DAEMON Fri Nov 27 10:00:00 2026\nX-Original-To: " + to + "\n" + report +
+		strings.Repeat("x", 1<<20)
 	if out := bounce(0, piped); out != "failed\n" {
 		t.Errorf("the first: %s", out)
 	}

@@ -22,7 +22,8 @@ func TestMessagePreferences(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, mails(), phones())
 	ana := w.signIn("ana", gatehouse.RoleApprover)
-	ana.get(notificationsPath).want(http.StatusOK).has(testid("preferences"), "How your requests ended", "no address of you")
+	ana.get(notificationsPath).want(http.StatusOK).has(testid("preferences"), "How your requests ended",
+		"no address of you")
 	path := notificationsPath + "/preferences"
 	ana.post(path, "channel", "mail", "want_questions", "yes", "want_alerts", "yes", "quiet_from", "20:00",
 		"quiet_to", "07:00", "quiet_zone", "Europe/Berlin").want(http.StatusOK).has("Saved", `value="Europe/Berlin"`)

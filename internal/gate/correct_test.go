@@ -149,7 +149,8 @@ func TestNotCorrectable(t *testing.T) {
 		w.dead(a, to, code, "no")
 		return a
 	}
-	for _, code := range []string{"target_changed", "authority_revoked", "not_as_approved", "http_503", "http_401", "retries_exhausted", "secret_missing"} {
+	for _, code := range []string{"target_changed", "authority_revoked", "not_as_approved", "http_503", "http_401",
+		"retries_exhausted", "secret_missing"} {
 		a := refused(gatehouse.PushFailed, code)
 		_, err := w.gate.Edit(oz, a.ID, editOf(a, "9.00", false))
 		w.wantCode(code, gatehouse.CodeOf(err), gatehouse.CodeAlreadyDecided)

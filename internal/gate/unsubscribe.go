@@ -77,7 +77,8 @@ func (g *Gate) verifyUnsubscribe(
 		case fresh.StateAt(tx.Now()) == gatehouse.RingKeyRevoked:
 			return badToken("an administrator has revoked the key of this link")
 		case !tx.Now().Before(t.Expires()), !fresh.Known(tx.Now()):
-			return gatehouse.E(gatehouse.CodeLinkExpired, "the link is too old: sign in, and see Settings, Notifications")
+			return gatehouse.E(gatehouse.CodeLinkExpired,
+				"the link is too old: sign in, and see Settings, Notifications")
 		}
 		return nil
 	})

@@ -89,7 +89,8 @@ func TestBounce(t *testing.T) {
 		}
 		delayed := mailtest.Report(toAna, "delayed", "4.4.1", "connection timed out")
 		b.wants("", delayed, gatehouse.BounceDelayed)
-		if n := b.sent("ana"); n.Status != gatehouse.NotificationAccepted || n.LastError != "delayed: 4.4.1 connection timed out" {
+		if n := b.sent("ana"); n.Status != gatehouse.NotificationAccepted ||
+			n.LastError != "delayed: 4.4.1 connection timed out" {
 			t.Errorf("delayed: %s, %q", n.Status, n.LastError)
 		}
 		hostile := "no such user\x1b[2J \u202e" + strings.Repeat("x", 5000)

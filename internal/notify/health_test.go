@@ -152,7 +152,8 @@ func TestFlakyRetries(t *testing.T) {
 		w.post(f, false, n)
 	}
 	w.post(f, true, n) // the third of 21 messages
-	if s := w.state(); s.Word() != "failing" || len(s.Minutes) != 1 || s.Minutes[0].Failed != 3 || s.Minutes[0].Tried != 21 {
+	if s := w.state(); s.Word() != "failing" || len(s.Minutes) != 1 || s.Minutes[0].Failed != 3 ||
+		s.Minutes[0].Tried != 21 {
 		t.Errorf("state: %+v", s)
 	}
 }

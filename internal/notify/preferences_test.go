@@ -20,7 +20,8 @@ func (w *world) prefer(name, channel string, quiet *gatehouse.QuietHours, muted 
 	err := w.Store.Update(context.Background(), "default", func(tx gatehouse.Tx) error {
 		now := tx.Now()
 		return tx.PutPreference(&gatehouse.Preference{
-			Tenant: "default", PrincipalID: w.person(name).ID, Channel: channel, Muted: muted, Quiet: quiet, ChangedAt: &now,
+			Tenant: "default", PrincipalID: w.person(name).ID, Channel: channel, Muted: muted, Quiet: quiet,
+			ChangedAt: &now,
 		})
 	})
 	if err != nil {

@@ -260,7 +260,8 @@ func (l *Looker) channel(name string, entry config.Channel, cfg *config.Config, 
 	case err != nil:
 		l.add(name, term.CheckFail, "%v", err)
 	case keyless:
-		l.add(name, term.CheckNote, "bounces needs a master key: links.master_key, or %s in the data folder", masterKeyFile)
+		l.add(name, term.CheckNote, "bounces needs a master key: links.master_key, or %s in the data folder",
+			masterKeyFile)
 	case cfg.SignIn.PublicURL == "":
 		l.add(name, term.CheckNote, "sign_in.public_url is not set: its messages have no links")
 	case entry.Kind == "webpush" && !strings.HasPrefix(cfg.SignIn.PublicURL, "https://"):

@@ -31,7 +31,8 @@ func TestReturnPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(sender, "bounce+") || !strings.HasSuffix(sender, "@gate.example") || strings.Index(sender, "@") > maxLocal {
+	if !strings.HasPrefix(sender, "bounce+") || !strings.HasSuffix(sender, "@gate.example") ||
+		strings.Index(sender, "@") > maxLocal {
 		t.Errorf("%q", sender)
 	}
 	if again, _ := r.sender("default", testID, strings.ToUpper(ana)); again != sender {
@@ -147,20 +148,24 @@ func TestReports(t *testing.T) {
 		mail string
 		want report
 	}{
-		"failed":              {mail, failed},
-		"CR LF":               {strings.ReplaceAll(mail, "\n", "\r\n"), failed},
-		"cut after its end":   {mail[:end], failed},
-		"cut before its end":  {mail[:strings.Index(mail, "Status:")], report{}},
-		"delayed":             {replaced("Action: failed\nStatus: 5.1.1", "Action: delayed\nStatus: 4.4.1"), report{"delayed", "4.4.1", failed.diagnostic}},
-		"failed after a time": {replaced("Status: 5.1.1", "Status: 4.4.7"), report{"failed", "4.4.7", failed.diagnostic}},
-		"delayed and failed":  {replaced("Final-Recipient", "Action: delayed\nStatus: 4.2.2\n\nFinal-Recipient"), failed},
-		"relayed":             {replaced("Action: failed\nStatus: 5.1.1", "Action: relayed\nStatus: 2.0.0"), report{}},
-		"no status":           {replaced("Status: 5.1.1\n", ""), report{}},
-		"a status of words":   {replaced("Status: 5.1.1", "Status: 5.1.x"), report{}},
-		"no report":           {"To: a@b.example\nSubject: Out of office\n\nAction: failed\nStatus: 5.1.1\n", report{}},
-		"another type":        {replaced("multipart/report", "multipart/mixed"), report{}},
-		"no boundary":         {replaced("\n\tboundary=\"4A.17/mx.example\"", ""), report{}},
-		"only in the mail":    {replaced("Content-Type: message/delivery-status", "Content-Type: message/rfc822"), report{}},
+		"failed":             {mail, failed},
+		"CR LF":              {strings.ReplaceAll(mail, "\n", "\r\n"), failed},
+		"cut after its end":  {mail[:end], failed},
+		"cut before its end": {mail[:strings.Index(mail, "Status:")], report{}},
+		"delayed": {replaced("Action: failed\nStatus: 5.1.1", "Action: delayed\nStatus: 4.4.1"),
+			report{"delayed", "4.4.1", failed.diagnostic}},
+		"failed after a time": {replaced("Status: 5.1.1", "Status: 4.4.7"),
+			report{"failed", "4.4.7", failed.diagnostic}},
+		"delayed and failed": {replaced("Final-Recipient", "Action: delayed\nStatus: 4.2.2\n\nFinal-Recipient"),
+			failed},
+		"relayed":           {replaced("Action: failed\nStatus: 5.1.1", "Action: relayed\nStatus: 2.0.0"), report{}},
+		"no status":         {replaced("Status: 5.1.1\n", ""), report{}},
+		"a status of words": {replaced("Status: 5.1.1", "Status: 5.1.x"), report{}},
+		"no report":         {"To: a@b.example\nSubject: Out of office\n\nAction: failed\nStatus: 5.1.1\n", report{}},
+		"another type":      {replaced("multipart/report", "multipart/mixed"), report{}},
+		"no boundary":       {replaced("\n\tboundary=\"4A.17/mx.example\"", ""), report{}},
+		"only in the mail": {replaced("Content-Type: message/delivery-status", "Content-Type: message/rfc822"),
+			report{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,6 +41,7 @@ func (t *tx) PutPreference(p *gatehouse.Preference) error {
 quiet_zone, changed_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 ON CONFLICT (tenant, principal_id, channel) DO UPDATE SET muted = excluded.muted, quiet_from = excluded.quiet_from,
 quiet_to = excluded.quiet_to, quiet_zone = excluded.quiet_zone, changed_at = excluded.changed_at`,
-		p.Tenant, p.PrincipalID, p.Channel, string(gatehouse.MustJSON(muted)), quiet.From, quiet.To, quiet.Zone, p.ChangedAt)
+		p.Tenant, p.PrincipalID, p.Channel, string(gatehouse.MustJSON(muted)), quiet.From, quiet.To, quiet.Zone,
+		p.ChangedAt)
 	return err
 }
