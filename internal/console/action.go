@@ -78,6 +78,8 @@ type actionPage struct {
 	grounds *gatehouse.Grounds
 	// ofRun is the run's step that proposed the action, nil for none.
 	ofRun *gatehouse.Step
+	// produced is what the steps before a question have produced.
+	produced []produced
 
 	// outcome is the error of the last answer, if it was refused; notes is the text typed with that
 	// answer.
@@ -153,6 +155,9 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 		return nil, err
 	}
 	if p.ofRun, err = c.stepOf(v, a.ID); err != nil {
+		return nil, err
+	}
+	if p.produced, err = c.producedBefore(v, p.ofRun); err != nil {
 		return nil, err
 	}
 	return p, nil
