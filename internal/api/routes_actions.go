@@ -73,8 +73,9 @@ func (s *Server) actionRoutes() []route {
 			query: []param{
 				{name: "wait", kind: paramWait, doc: "How long to wait, such as 30s; at most 60s."},
 				{name: "until", kind: paramEnum, enum: words([]gatehouse.Until{gatehouse.UntilDecided, gatehouse.UntilFinished}), doc: "What to wait for; decided by default."},
-				{name: "questions_after", kind: paramInteger, min: 0, max: gatehouse.MaxComments, doc: "With wait: answer also when " +
-					"the action has an open question with a higher number. Pass the highest number that you have seen."},
+				{name: "questions_after", kind: paramInteger, min: 0, max: gatehouse.MaxComments,
+					doc: "With wait: answer also when the action has an open question with a higher number. " +
+						"Pass the highest number that you have seen."},
 			},
 			handler: plain(s.getAction),
 		}, {

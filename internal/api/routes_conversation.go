@@ -13,9 +13,10 @@ func (s *Server) conversationRoutes() []route {
 		{
 			method: "POST", path: "/proposed-actions/{id}/comments", name: "comment", tag: tagActions,
 			summary: "Ask, answer or comment on a pending action",
-			doc: "Who may decide the action, its proposer and administrators write comments; questions go to the proposer, who " +
-				"alone answers them, with answers naming the question's number. A comment decides nothing. The conversation ends with " +
-				"the decision, and stands in comments of the action. The log has the digest of each text.",
+			doc: "Who may decide the action, its proposer and administrators write comments; questions go to the " +
+				"proposer, who alone answers them, with answers naming the question's number. A comment decides nothing. " +
+				"The conversation ends with the decision, and stands in comments of the action. The log has the digest " +
+				"of each text.",
 			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleAdmin}, thing: ThingAction,
 			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true, codes: closed,
 			handler: body((*gatehouse.CommentRequest).Validate,
@@ -25,8 +26,8 @@ func (s *Server) conversationRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/assign", name: "assign", tag: tagActions,
 			summary: "Assign a pending action to a person",
-			doc: "Who may decide the action, and administrators, name somebody who may decide it, by id or name; an empty " +
-				"assignee takes the assignment back. It tells that person and shows in lists, and restricts nothing.",
+			doc: "Who may decide the action, and administrators, name somebody who may decide it, by id or name; an " +
+				"empty assignee takes the assignment back. It tells that person and shows in lists, and restricts nothing.",
 			roles: []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}, thing: ThingAction,
 			status: http.StatusOK, out: typeOf[gatehouse.Action](), idempotent: true, codes: closed,
 			handler: body(checkAssign, func(ctx context.Context, c *call, in *gatehouse.AssignRequest) (reply, error) {

@@ -22,7 +22,8 @@ func TestMCPApproved(t *testing.T) {
 		names = append(names, tool.Name)
 	}
 	slices.Sort(names)
-	if want := []string{"append", "count", "gatehouse_answer", "gatehouse_wait", "note", "tag"}; !slices.Equal(names, want) {
+	want := []string{"append", "count", "gatehouse_answer", "gatehouse_wait", "note", "tag"}
+	if !slices.Equal(names, want) {
 		t.Errorf("tools %v, want %v", names, want)
 	}
 	id := c.begin("tools/call", callOf("append", `{"text":"a"}`))

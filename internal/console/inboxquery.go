@@ -213,8 +213,8 @@ func (q inboxQuery) next(cursor string, rows int) inboxQuery {
 // filter is the store's filter for this query.
 func (q inboxQuery) filter() gatehouse.ActionFilter {
 	f := gatehouse.ActionFilter{
-		ActionType: q.Type, RiskLevel: q.Risk, ProposedBy: q.By, AskedGroup: q.Group, Assignee: q.Assignee, Query: q.Text, Status: q.Status,
-		Decided: q.Decided, Cursor: q.Cursor,
+		ActionType: q.Type, RiskLevel: q.Risk, ProposedBy: q.By, AskedGroup: q.Group, Assignee: q.Assignee,
+		Query: q.Text, Status: q.Status, Decided: q.Decided, Cursor: q.Cursor,
 		Sort: gatehouse.SortUrgency, Limit: gatehouse.DefaultLimit,
 	}
 	if q.history() {

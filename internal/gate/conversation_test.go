@@ -115,7 +115,8 @@ func TestWaitAsked(t *testing.T) {
 		got, took := wait(time.Minute, 0)
 		asked <- result{got, took}
 	}()
-	w.wantCode("a question", w.said(ana, a.ID, gatehouse.CommentRequest{Text: "why?", Kind: gatehouse.CommentQuestion}), "")
+	question := gatehouse.CommentRequest{Text: "why?", Kind: gatehouse.CommentQuestion}
+	w.wantCode("a question", w.said(ana, a.ID, question), "")
 	first := <-asked
 	if first.took > 30*time.Second || first.a.Status != gatehouse.StatusPending || first.a.LastQuestion(0) != 1 {
 		t.Errorf("after %s: %+v", first.took, first.a)

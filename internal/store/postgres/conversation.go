@@ -7,7 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const selectComments = `SELECT ` + shared.CommentColumns + ` FROM comment WHERE seq = ` + seqOfAction + ` ORDER BY number`
+const selectComments = `SELECT ` + shared.CommentColumns + ` FROM comment
+WHERE seq = ` + seqOfAction + ` ORDER BY number`
 
 // ListComments lists the comments on an action.
 func (t *readTx) ListComments(actionID string) (list []gatehouse.Comment, err error) {

@@ -155,7 +155,9 @@ func (s *suite) conversationWalls() {
 		return errors.Join(talk(tx, a, list...), tx.PutSnooze("ana", a.Approval.ID, tx.Now().Add(time.Hour)))
 	})
 	before := s.find(a.ID)
-	next := &gatehouse.Comment{Number: 4, Kind: gatehouse.CommentNote, Text: "x", Author: "eve", AuthorID: "eve", At: s.now()}
+	next := &gatehouse.Comment{
+		Number: 4, Kind: gatehouse.CommentNote, Text: "x", Author: "eve", AuthorID: "eve", At: s.now(),
+	}
 	for what, write := range map[string]func(tx gatehouse.Tx) error{
 		"InsertComment": func(tx gatehouse.Tx) error {
 			return tx.InsertComment(a.Approval.ID, next, gatehouse.Conversation{Comments: 4, Asked: 1, Answered: 1})
