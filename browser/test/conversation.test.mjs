@@ -1,7 +1,7 @@
 // A question to the agent, its answer on an open page, an assignment, and a snooze.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessible, awake, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
+import { accessible, awake, desktop, newPage, phone, signIn, stillClock } from "../lib/browser.mjs";
 import { limit, priced, stage } from "../lib/stage.mjs";
 
 const { g, browser } = await stage();
@@ -10,8 +10,10 @@ const shots = process.env.SHOTS;
 async function reviewer(t, name, options) {
   const person = await g.person(name, "approver");
   const page = await newPage(browser, t, options);
+  const scripts = options?.javaScriptEnabled !== false;
+  if (scripts) await stillClock(page);
   await signIn(page, await g.setupLink(name));
-  if (options?.javaScriptEnabled !== false) await awake(page);
+  if (scripts) await awake(page);
   return { page, person };
 }
 

@@ -47,6 +47,18 @@ func loadComments(ctx context.Context, tx *sql.Tx, files map[int64]*file, within
 		})
 }
 
+// archivedConversation reads the conversation of an archived action.
+func (f *file) archivedConversation(a *gatehouse.Action) {
+	f.counts = a.Approval.Conversation
+	if a.Approval.Assignee != nil {
+		f.assignee = a.Approval.Assignee.ID
+	}
+	for i := range a.Comments {
+		c := &a.Comments[i]
+		f.comments = append(f.comments, comment{a.Tenant, c.Number, c.Kind, c.Answers, c.Digest(), c.AuthorID})
+	}
+}
+
 // checkConversation checks rule 14: the comments, their counts and the assignee are those of
 // the log.
 func (f *file) checkConversation(say sayer) {
