@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,6 +86,8 @@ type actionPage struct {
 	// answer.
 	outcome *gatehouse.Error
 	notes   string
+	// said is the text of a comment that was refused.
+	said string
 	// reasons are the reasons for a rejection that the policy offers.
 	reasons []string
 	// record counts the outcomes of earlier, similar actions; nil when the page loads it later.
@@ -288,6 +291,8 @@ func historyOf(a *gatehouse.Action) []moment {
 			add(a.FinishedAt, string(a.Status), "", "")
 		}
 	}
+	list = append(list, talkMoments(a)...)
+	slices.SortStableFunc(list, func(m, n moment) int { return m.at.Compare(n.at) })
 	for i := 1; i < len(list); i++ {
 		if d := list[i].at.Sub(list[i-1].at); d > 0 {
 			list[i].after = span(d)

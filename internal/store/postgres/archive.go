@@ -274,6 +274,10 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 				shared.ScanReceipt(r, &err))
 			return err
 		}, tenant, id),
+		ask(selectComments, func(r *row) error {
+			out.Action.Comments = append(out.Action.Comments, shared.ScanComment(r))
+			return nil
+		}, tenant, id),
 		ask(selectMirrorOf, func(r *row) (err error) { out.Mirror = shared.ScanMirror(r, &err); return err }, tenant,
 			id),
 		ask(selectClaims, func(r *row) error {
@@ -301,6 +305,8 @@ var moveOut = [...]string{
 	`DELETE FROM receipt WHERE action_seq` + ended,
 	`DELETE FROM push WHERE action_seq` + ended,
 	`DELETE FROM vote WHERE seq` + ended,
+	`DELETE FROM comment WHERE seq` + ended,
+	`DELETE FROM snooze WHERE seq` + ended,
 	`DELETE FROM approval WHERE seq` + ended,
 	`DELETE FROM proposal WHERE seq` + ended,
 	guarded + `DELETE FROM action WHERE seq` + ended + orMissing,

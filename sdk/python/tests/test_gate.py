@@ -131,6 +131,26 @@ class GateTest(unittest.TestCase):
             refund("A-8")
         self.assertEqual(self.client.cancel(waiting.exception.action["id"])["status"], "canceled")
 
+    def test_a_question_is_answered_where_the_agent_waits(self):
+        action = self.refund().propose("A-20")
+        asked = []
+
+        def answer(question):
+            asked.append(question["text"])
+            return "the supplier raised it" if question["number"] == 1 else None
+
+        call = Call(lambda: self.client.wait(action["id"], patience=60, until="decided", answer=answer))
+        self.reviewer.ask(action, "why <so> much?")
+        while len(self.client.get(action["id"]).get("comments", [])) < 2:
+            time.sleep(0.05)
+        self.reviewer.ask(action, "and tomorrow?")
+        while len(asked) < 2:
+            time.sleep(0.05)
+        self.reviewer.decide(self.client.get(action["id"]), "rejected", "no")
+        self.assertEqual(call.end().result["status"], "rejected")
+        self.assertEqual(asked, ["why <so> much?", "and tomorrow?"])
+        self.assertEqual([c["kind"] for c in call.result["comments"]], ["question", "answer", "question"])
+
     def test_a_connector_carries_it_out(self):
         @self.gate.tool(action_type="price_change", target="item/{sku}", connector="shop", operation="update",
                         run="connector", current_state=lambda sku, price: {"price": "10.00"})

@@ -38,6 +38,11 @@ class Reviewer:
             return json.load(answer)
 
 
+    def ask(self, action, text):
+        body = {"kind": "question", "text": text}
+        return self.client._call("POST", f"/proposed-actions/{action['id']}/comments", body)
+
+
 class Call(threading.Thread):
     """A call in a thread of its own."""
 
