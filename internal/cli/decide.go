@@ -251,6 +251,9 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 // whoDecided returns who decided an action, and when; if more votes are needed, the caller and the
 // time of their vote.
 func (g *globals) whoDecided(api service, a *gatehouse.Action, status string) (by, at string) {
+	if v, _ := a.HeldRejection(); v != nil {
+		return v.Name, g.At(v.At)
+	}
 	if status != gatehouse.VoteRecorded || a.Approval == nil {
 		return a.DecidedBy, g.AtPtr(a.DecidedAt)
 	}

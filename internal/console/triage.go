@@ -55,7 +55,7 @@ func (c *Console) count(v *view, q inboxQuery, seen func(*gatehouse.Action)) (ta
 			return t, err
 		}
 		for _, a := range page.Items {
-			if a.Status != gatehouse.StatusPending || !q.within(a) {
+			if !awaits(a) || !q.within(a) {
 				continue
 			}
 			t.team++
@@ -107,7 +107,7 @@ func (c *Console) inboxStates(v *view) error {
 		case gatehouse.CodeOf(err) == gatehouse.CodeNotFound:
 		case err != nil:
 			return err
-		case a.Status != gatehouse.StatusPending:
+		case !awaits(a):
 			state.Settled = append(state.Settled, settledRow{a.ID, settledText(a)})
 		}
 	}
@@ -119,6 +119,9 @@ func (c *Console) inboxStates(v *view) error {
 // settledText is the result shown on a row: "approved by bo".
 func settledText(a *gatehouse.Action) string {
 	word := decidedWord(a)
+	if held, _ := a.HeldRejection(); held != nil {
+		return word + " by " + held.Name
+	}
 	if a.DecidedBy == "" || a.DecidedVia == gatehouse.ViaPolicy {
 		return word
 	}

@@ -472,6 +472,9 @@ func (r *ruling) record(tx gatehouse.Tx, event string, to gatehouse.Status) erro
 	if r.grant != "" {
 		put("grant", r.grant)
 	}
+	if !r.decidedAt.IsZero() {
+		put("hold", r.action.HoldFor)
+	}
 	if push != nil {
 		put("not_before", push.NextAttempt)
 	}

@@ -489,7 +489,8 @@ func proposedData(a *gatehouse.Action, from lineage) map[string]any {
 	}
 	switch {
 	case from.undoing:
-		d["undone"], d["proposer"] = undoData(from.supersedes), a.ProposerID
+		addUndone(d, from.supersedes)
+		d["proposer"] = a.ProposerID
 	case from.editing:
 		d["edited"], d["proposer"] = editData(a), a.ProposerID
 	case a.RebasedBy != "":

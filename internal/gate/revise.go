@@ -130,7 +130,7 @@ func supersede(tx gatehouse.Tx, c *gatehouse.Caller, from lineage, a *gatehouse.
 	data := map[string]any{"superseded_by": a.ID}
 	switch {
 	case from.undoing:
-		data["undone"] = undoData(old)
+		addUndone(data, old)
 	case from.editing:
 		data["edited"] = editData(a)
 	case a.RebasedBy != "":

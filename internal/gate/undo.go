@@ -152,12 +152,12 @@ func (g *Gate) SweepHeld(ctx context.Context) (int, error) {
 	})
 }
 
-// undoData is the log entry's data of an undo: what was decided, and by whom.
-func undoData(old *gatehouse.Action) map[string]any {
+// addUndone adds to the log entry's data of an undo what was decided, and by whom.
+func addUndone(data map[string]any, old *gatehouse.Action) {
+	data["undone"], data["decided_by"] = gatehouse.Approve, old.DecidedBy
 	if v, _ := old.HeldRejection(); v != nil {
-		return map[string]any{"decision": gatehouse.Reject, "decided_by": v.Name}
+		data["undone"], data["decided_by"] = gatehouse.Reject, v.Name
 	}
-	return map[string]any{"decision": gatehouse.Approve, "decided_by": old.DecidedBy}
 }
 
 // tooLateToUndo says that no decision of the action can be taken back.

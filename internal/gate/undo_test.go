@@ -77,7 +77,7 @@ func TestUndoOfAnApproval(t *testing.T) {
 	if was := w.find(a.ID); was.Push.Status != gatehouse.PushCanceled || was.Approval.Status != gatehouse.ApprovalApproved {
 		t.Errorf("the push is %s, the approval %s", was.Push.Status, was.Approval.Status)
 	}
-	if d := w.data(a.ID, "hitl.superseded"); !strings.Contains(string(d), `"undone":{"decided_by":"ana","decision":"approved"}`) {
+	if d := w.data(a.ID, "hitl.superseded"); !strings.Contains(string(d), `"decided_by":"ana"`) {
 		t.Errorf("the log says %s", d)
 	}
 	if again, err := w.gate.Undo(ana, a.ID); err != nil || again.Code != gatehouse.AlreadyUndone || again.Action.ID != next.ID {
