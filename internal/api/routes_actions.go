@@ -87,7 +87,7 @@ func (s *Server) actionRoutes() []route {
 				"carry over. The active policy judges it again: where it denies, action is denied. By whoever was asked. " +
 				"Repeated: already_undone.",
 			roles: approvers, token: tokenRequired, thing: ThingAction,
-			status: http.StatusOK, out: typeOf[gatehouse.UndoAnswer](),
+			status: http.StatusOK, out: typeOf[gatehouse.UndoAnswer](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeSelfApproval},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.Undo(ctx, c.id))

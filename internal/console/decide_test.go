@@ -41,7 +41,8 @@ func TestApproveFromTheInboxAndUndo(t *testing.T) {
 	}
 	p.has(testid("undone"), "took back the decision", "This is revision 2 of it.", testid("approve"))
 	ana.get("/actions/"+a.ID).want(200).has("superseded", got.Superseded)
-	ana.get("/audit").want(200).has("undid the decision on", "asked again about")
+	w.number()
+	w.signIn("eve", gatehouse.RoleAuditor).get("/audit").want(200).has("undid the decision on", "asked again about")
 
 	// The page asks for an undo whose reply was lost.
 	if p := ana.get("/actions/" + a.ID + "/standing?want=undone&return=/inbox").want(200); !strings.Contains(p.body, got.Superseded) {
@@ -68,7 +69,8 @@ func TestRejectAndUndo(t *testing.T) {
 	bo.get("/inbox?tab=team").want(200).lacks(a.ID)
 	bo.get("/actions/"+a.ID).want(200).has("Rejected", testid("undo")).lacks(testid("approve"), testid("reject-go"))
 	bo.get("/inbox/states?ids="+a.ID).want(200).has("rejected by ana")
-	ana.get("/audit").want(200).has("with a hold")
+	w.number()
+	w.signIn("eve", gatehouse.RoleAuditor).get("/audit").want(200).has("with a hold")
 
 	ana.post("/actions/"+a.ID+"/undo", "return", "/actions/"+a.ID).want(200).has(testid("undone"), testid("approve"))
 	got := w.action(a.ID)

@@ -179,13 +179,15 @@ func (b *bulkUndone) title() string {
 
 // tooLateWord says what had happened to an action whose decision stays.
 func tooLateWord(item undoneItem) string {
-	switch {
-	case item.err.Code != gatehouse.CodeTooLate:
+	if item.err.Code != gatehouse.CodeTooLate {
 		return "not undone"
-	case item.a.Push != nil:
-		return "already sent"
 	}
-	return "already " + string(item.a.Status)
+	switch s := item.a.Status; s {
+	case gatehouse.StatusRejected, gatehouse.StatusDenied, gatehouse.StatusExpired, gatehouse.StatusCanceled,
+		gatehouse.StatusSuperseded, gatehouse.StatusPending:
+		return "already " + string(s)
+	}
+	return "already sent"
 }
 
 // undoable lists the decided items whose decision this person can take back now, and the first end

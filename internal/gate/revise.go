@@ -114,7 +114,7 @@ func supersede(tx gatehouse.Tx, c *gatehouse.Caller, from lineage, a *gatehouse.
 		return old, correct(tx, c, old, a)
 	}
 	if from.undoing {
-		err = takeBack(tx, c, old)
+		err = closeHeld(tx, c, old)
 	} else {
 		err = closeRevised(tx, c, from, old)
 	}

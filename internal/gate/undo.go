@@ -6,6 +6,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // Undo takes back a decision within its hold, before anything was sent or told: a new
@@ -16,10 +17,6 @@ func (g *Gate) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, erro
 	if err != nil {
 		return nil, err
 	}
-	// An undo needs no stored answer: a repeated one finds the revision.
-	own := *c
-	own.Idempotency = nil
-	c, ctx = &own, gatehouse.NewContext(ctx, &own)
 	old, err := g.FindAction(ctx, id)
 	if err != nil {
 		return nil, err
@@ -27,6 +24,18 @@ func (g *Gate) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, erro
 	if err := mayVote(c); err != nil {
 		return nil, err
 	}
+	// The answer is stored after the revision: after a crash in between, a retry finds that.
+	return usecase.PerformParts(ctx, g.Runner, c, func() (*gatehouse.UndoAnswer, error) {
+		own := *c
+		own.Idempotency = nil
+		return g.takeBack(gatehouse.NewContext(ctx, &own), &own, old)
+	})
+}
+
+// takeBack is Undo without the stored answer.
+func (g *Gate) takeBack(ctx context.Context, c *gatehouse.Caller, old *gatehouse.Action) (
+	_ *gatehouse.UndoAnswer, err error,
+) {
 	if done, err := g.undone(ctx, old); done != nil || err != nil {
 		return done, err
 	}
@@ -54,7 +63,7 @@ func (g *Gate) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, erro
 	a, _, err := g.propose(ctx, c, &p, from)
 	if err != nil {
 		// Of two undos at the same time, one makes the revision, and both return it.
-		if now, found := g.FindAction(ctx, id); found == nil {
+		if now, found := g.FindAction(ctx, old.ID); found == nil {
 			if done, found := g.undone(ctx, now); done != nil && found == nil {
 				return done, nil
 			}
@@ -84,9 +93,9 @@ func undoable(a *gatehouse.Action) bool {
 	return v != nil || a.Status == gatehouse.StatusApproved && a.Push != nil
 }
 
-// takeBack closes an action whose decision is in its hold. Of an undo and the end of the
+// closeHeld closes an action whose decision is in its hold. Of an undo and the end of the
 // hold, whichever locks the action first wins.
-func takeBack(tx gatehouse.Tx, c *gatehouse.Caller, old *gatehouse.Action) error {
+func closeHeld(tx gatehouse.Tx, c *gatehouse.Caller, old *gatehouse.Action) error {
 	if ap := old.Approval; ap != nil && ap.VoteOf(c.Principal.Person) == nil {
 		if err := entitled(ap, c.Principal, tx.Now()); err != nil {
 			return err
