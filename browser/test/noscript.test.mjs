@@ -32,7 +32,16 @@ test("approve, reject, sign out", limit, async (t) => {
   await page.getByTestId("reject-notes").fill("not before May\nask again then");
   await page.getByTestId("reject-go").click();
   await page.getByTestId("notice").first().getByText(/rejected/).first().waitFor();
-  const end = await g.action(no.id);
+  await page.getByTestId("undo").click();
+  await page.getByTestId("undone").waitFor();
+  const next = (await g.action(no.id)).superseded_by;
+  assert.equal((await g.action(next)).status, "pending");
+  await page.getByTestId("reject").locator("summary").click();
+  await page.getByTestId("reject-notes").fill("not before May\nask again then");
+  await page.getByTestId("reject-go").click();
+  await page.getByTestId("notice").first().getByText(/rejected/).first().waitFor();
+  // It takes effect at the end of its hold.
+  const end = await g.finished(next);
   assert.deepEqual([end.status, end.decided_by, end.approval.votes[0].notes], ["rejected", "ana", "not before May\nask again then"]);
 
   await page.getByTestId("person-menu").locator("summary").click();

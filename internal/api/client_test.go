@@ -50,7 +50,7 @@ func TestClientRoundTrip(t *testing.T) {
 		"Comment":     {"act_1", gatehouse.CommentRequest{Text: "<why>\n", Kind: gatehouse.CommentAnswer, Answers: 2}},
 		"Assign":      {"act_1", gatehouse.AssignRequest{Assignee: "ana"}},
 		"ListActions": {filter}, "Decide": {"act_1", decision}, "Answer": {"apr_1", short}, "BulkDecide": {bulk},
-		"Cancel": {"act_1"}, "Rebase": {"act_1"}, "Edit": {"act_1", gatehouse.EditRequest{
+		"Cancel": {"act_1"}, "Undo": {"act_1"}, "Rebase": {"act_1"}, "Edit": {"act_1", gatehouse.EditRequest{
 			Digest: "sha256:aa", Note: "<why>", Patch: `{"n":1.10}`, Approve: true, Confirm: "12.50", AcknowledgeStale: true,
 		}}, "Revise": {"act_1", &proposal},
 		"Reverse":  {"act_1", gatehouse.ReverseRequest{Rationale: "oops"}},

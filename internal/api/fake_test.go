@@ -95,6 +95,7 @@ func newFake() *fake {
 			"Answer":             &gatehouse.ShortAnswer{ActionID: "act_1", Status: "already_approved", ApprovedBy: "ana", ApprovedAt: &testTime},
 			"BulkDecide":         &gatehouse.BulkAnswer{Results: []gatehouse.BulkResult{{ActionID: "act_1", Result: gatehouse.Decided}, {ActionID: "act_2", Skipped: "already_decided"}, {ActionID: "act_3", Skipped: "individual_decision_required"}}, Decided: 1, Skipped: 2},
 			"Cancel":             &gatehouse.CancelAnswer{Code: "canceled", Result: "canceled", Action: testAction()},
+			"Undo":               &gatehouse.UndoAnswer{Code: "undone", Result: "undone", Action: testAction()},
 			"Evidence":           &gatehouse.Evidence{Action: testAction(), Receipts: []*gatehouse.Receipt{receipt}, Entries: []*gatehouse.Entry{entry}, Canonical: "{}"},
 			"ListMirror":         gatehouse.Page[*gatehouse.AppliedMirror]{Items: []*gatehouse.AppliedMirror{{Tenant: "default", ActionID: "act_1", After: `{"n":1234567890123456789}`, AppliedAt: testTime}}},
 			"ListCorpus":         gatehouse.Page[*gatehouse.CorpusEntry]{Items: []*gatehouse.CorpusEntry{{ID: "c", Features: `{}`, Outcome: gatehouse.Approve, At: testTime}}},

@@ -40,12 +40,13 @@ type cli struct {
 	Comment commentCmd `cmd:"" group:"act" help:"Comment on a pending action, ask its proposer, or answer."`
 	Assign  assignCmd  `cmd:"" group:"act" help:"Assign a pending action to a person."`
 	Cancel  cancelCmd  `cmd:"" group:"act" help:"Withdraw an action."`
+	Undo    undoCmd    `cmd:"" group:"act" help:"Take back a decision before it has an effect."`
 	Revise  reviseCmd  `cmd:"" group:"act" help:"Replace a pending action by another."`
 	Grant   grantCmd   `cmd:"" group:"act" help:"Approve in advance: create, list, show, revoke."`
 	Mandate mandateCmd `cmd:"" group:"act" help:"Plans of agents: propose, list, show, narrow, pause, resume, revoke."`
 	Edit    editCmd    `cmd:"" group:"act" help:"Edit the change of a pending action, as its reviewer."`
 	Rebase  rebaseCmd  `cmd:"" group:"act" help:"Propose the same change on the present state of its target."`
-	Reverse reverseCmd `cmd:"" group:"act" help:"Propose to undo an applied action."`
+	Reverse reverseCmd `cmd:"" group:"act" help:"Propose the opposite of an applied change."`
 
 	MCP  mcpCmd  `cmd:"" name:"mcp" group:"act" help:"MCP, for agents: proxy, serve, tools, add, install."`
 	Hook hookCmd `cmd:"" group:"act" help:"Hooks of coding agents: claude-code, codex."`

@@ -30,7 +30,7 @@ func keyMap() []keyHelp {
 		{[]string{"s"}, "assign to somebody"},
 		{[]string{"z"}, "snooze"},
 		{[]string{"b"}, "rebase on the present state, where the target has changed"},
-		{[]string{"u"}, "undo, while it is held"},
+		{[]string{"u"}, "undo the last decision, before its hold ends; after one in bulk, all of it"},
 		{[]string{"n", "p"}, "next, previous change"},
 		{[]string{"w"}, "why you were asked"},
 		{[]string{"/"}, "search"},

@@ -18,6 +18,7 @@ func (c *Console) inboxRoutes() []route {
 		{pattern: "GET /inbox/done", background: true, handle: c.inboxDone},
 		{pattern: "GET /inbox/bulk", roles: []gatehouse.Role{gatehouse.RoleApprover}, handle: c.bulkPage},
 		{pattern: "POST /inbox/bulk", roles: []gatehouse.Role{gatehouse.RoleApprover}, handle: c.bulkDecide},
+		{pattern: "POST /inbox/undo", roles: []gatehouse.Role{gatehouse.RoleApprover}, handle: c.bulkUndo},
 	}
 }
 
@@ -182,9 +183,9 @@ func (c *Console) listed(v *view, q inboxQuery, a *gatehouse.Action) bool {
 		return false
 	}
 	if q.history() {
-		return q.Tab == tabAll || a.Status != gatehouse.StatusPending
+		return q.Tab == tabAll || !awaits(a)
 	}
-	if a.Status != gatehouse.StatusPending || !q.Snap.IsZero() && a.ProposedAt.After(q.Snap) {
+	if !awaits(a) || !q.Snap.IsZero() && a.ProposedAt.After(q.Snap) {
 		return false
 	}
 	return q.Tab == tabTeam || v.mayDecide(a) == nil && v.snoozedUntil(a.ID).IsZero() != q.Snoozed
@@ -199,7 +200,7 @@ func (c *Console) inboxRow(v *view, q inboxQuery, a *gatehouse.Action) inboxRow 
 	if a.Approval != nil {
 		row.voted = a.Approval.VoteOf(v.person.Person) != nil
 	}
-	row.bulk = a.Status == gatehouse.StatusPending && !a.RiskLevel.NeedsConfirmation() && row.claim == "" && v.mayDecide(a) == nil
+	row.bulk = awaits(a) && !a.RiskLevel.NeedsConfirmation() && row.claim == "" && v.mayDecide(a) == nil
 	return row
 }
 
@@ -209,6 +210,9 @@ func (v *view) mayDecide(a *gatehouse.Action) error {
 	switch {
 	case a.Status == gatehouse.StatusExpired:
 		return gatehouse.E(gatehouse.CodeExpired, "nobody decided in time")
+	case heldRejection(a):
+		held, _ := a.HeldRejection()
+		return gatehouse.E(gatehouse.CodeAlreadyDecided, "%s has rejected it", held.Name)
 	case a.Approval == nil, a.Status != gatehouse.StatusPending:
 		return gatehouse.E(gatehouse.CodeAlreadyDecided, "it is %s", a.Status)
 	}

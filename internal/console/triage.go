@@ -65,7 +65,7 @@ func (c *Console) count(v *view, q inboxQuery, seen func(*gatehouse.Action)) (ta
 			return t, err
 		}
 		for _, a := range page.Items {
-			if a.Status != gatehouse.StatusPending || !q.within(a) {
+			if !awaits(a) || !q.within(a) {
 				continue
 			}
 			t.team++
@@ -123,7 +123,7 @@ func (c *Console) inboxStates(v *view) error {
 		case gatehouse.CodeOf(err) == gatehouse.CodeNotFound:
 		case err != nil:
 			return err
-		case a.Status != gatehouse.StatusPending:
+		case !awaits(a):
 			state.Settled = append(state.Settled, settledRow{a.ID, settledText(a)})
 		}
 	}
@@ -135,6 +135,9 @@ func (c *Console) inboxStates(v *view) error {
 // settledText is the result shown on a row: "approved by bo".
 func settledText(a *gatehouse.Action) string {
 	word := decidedWord(a)
+	if held, _ := a.HeldRejection(); held != nil {
+		return word + " by " + held.Name
+	}
 	if a.DecidedBy == "" || a.DecidedVia == gatehouse.ViaPolicy {
 		return word
 	}

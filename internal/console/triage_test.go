@@ -163,6 +163,7 @@ func TestTheRecordOfAnAgent(t *testing.T) {
 		if i == 0 {
 			ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Reject, "notes", "<i>wrong currency")...).
 				want(http.StatusOK)
+			w.afterHold()
 			continue
 		}
 		ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve)...).want(http.StatusOK)

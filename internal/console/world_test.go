@@ -56,6 +56,15 @@ type world struct {
 // now is the clock of the store and of the pages.
 func (w *world) now() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return time.Now().Add(w.ahead) }
 
+// afterHold lets held rejections take effect.
+func (w *world) afterHold() {
+	w.t.Helper()
+	w.advance(2 * time.Minute)
+	if _, err := w.gate.SweepHeld(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *world) advance(d time.Duration) { w.mu.Lock(); defer w.mu.Unlock(); w.ahead += d }
 
 // targets stands in for the configured connectors.

@@ -133,6 +133,8 @@ type ruling struct {
 	replayed bool
 	// standing is true when a decision stood before this call.
 	standing bool
+	// decidedAt is set for a held rejection that takes effect: the time of its vote.
+	decidedAt time.Time
 }
 
 type drift struct {
@@ -247,6 +249,10 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rig
 		r.standing = true
 		return nil
 	}
+	if v, _ := a.HeldRejection(); v != nil {
+		r.standing = true
+		return nil // somebody has rejected it: the hold changes nothing for others
+	}
 	if !tx.Now().Before(ap.End()) {
 		a.See(tx.Now())
 		r.standing = true
@@ -267,6 +273,9 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rig
 	if r.decision.Decision == gatehouse.Reject {
 		if err := r.vote(tx); err != nil {
 			return err
+		}
+		if _, at := a.HeldRejection(); r.decision.Hold && at.After(tx.Now()) {
+			return r.holdRejection(tx, at)
 		}
 		return r.reject(tx)
 	}
@@ -394,7 +403,7 @@ func (r *ruling) reject(tx gatehouse.Tx) error {
 		return err
 	}
 	failpoint.Here("reject/settled")
-	r.action.FinishedAt = r.action.DecidedAt
+	r.action.FinishedAt = timePtr(tx.Now())
 	return r.record(tx, "hitl.rejected", gatehouse.StatusRejected)
 }
 
@@ -430,13 +439,16 @@ func (r *ruling) settle(tx gatehouse.Tx, to gatehouse.Status, approval gatehouse
 	}
 	err := tx.MoveAction(gatehouse.ActionMove{
 		ID: a.ID, From: gatehouse.StatusPending, To: to,
-		DecidedBy: p.Name, DecidedVia: r.caller.Via, Decided: true, Finished: to.Finished(),
+		DecidedBy: p.Name, DecidedVia: r.caller.Via, Decided: true, Finished: to.Finished(), DecidedAt: r.decidedAt,
 	})
 	if err != nil {
 		return err
 	}
 	a.Status, a.Approval.Status = to, approval
 	a.DecidedBy, a.DecidedVia, a.DecidedAt = p.Name, r.caller.Via, timePtr(tx.Now())
+	if !r.decidedAt.IsZero() {
+		a.DecidedAt = &r.decidedAt
+	}
 	r.code = gatehouse.Decided
 	return nil
 }
@@ -460,6 +472,9 @@ func (r *ruling) record(tx gatehouse.Tx, event string, to gatehouse.Status) erro
 	if r.grant != "" {
 		put("grant", r.grant)
 	}
+	if !r.decidedAt.IsZero() {
+		put("hold", r.action.HoldFor)
+	}
 	if push != nil {
 		put("not_before", push.NextAttempt)
 	}
@@ -468,6 +483,9 @@ func (r *ruling) record(tx gatehouse.Tx, event string, to gatehouse.Status) erro
 	}
 	if push != nil {
 		put("push", push.ID)
+	}
+	if ap.RejectsAt != nil {
+		put("rejects_at", ap.RejectsAt)
 	}
 	put("required", ap.Required)
 	if r.proof != nil {
@@ -529,7 +547,7 @@ func (r *ruling) standingFor(d gatehouse.DecisionKind) *gatehouse.Vote {
 	if d == gatehouse.Reject {
 		want = gatehouse.ApprovalRejected
 	}
-	if ap.Status != want {
+	if v, _ := a.HeldRejection(); ap.Status != want && (v == nil || d == gatehouse.Approve) {
 		return nil
 	}
 	var first *gatehouse.Vote
@@ -556,6 +574,10 @@ func alreadyCode(d gatehouse.DecisionKind) string {
 }
 
 func alreadyDecided(a *gatehouse.Action) error {
+	if v, _ := a.HeldRejection(); v != nil {
+		return gatehouse.E(gatehouse.CodeAlreadyDecided, "%s has rejected it", v.Name).
+			With("current_status", gatehouse.StatusRejected).With("decided_by", v.Name).With("decided_at", v.At)
+	}
 	e := gatehouse.E(gatehouse.CodeAlreadyDecided, "the action is %s", a.Status).
 		With("current_status", a.Status).With("decided_by", a.DecidedBy).With("decided_at", a.DecidedAt)
 	if a.Superseded != "" {

@@ -300,7 +300,7 @@ document.addEventListener("htmx:error", (e) => {
 // An answer without a reply may have been stored: the page asks the server until it has the result.
 // Until then, the form sends nothing more.
 
-const answerPath = /^\/actions\/([^/]+)\/(decide|cancel)$/;
+const answerPath = /^\/actions\/([^/]+)\/(decide|cancel|undo)$/;
 const answered = (ctx) => {
   const form = ctx?.sourceElement;
   return form instanceof HTMLFormElement && answerPath.test(form.getAttribute("hx-post") || "") ? form : null;
@@ -332,7 +332,7 @@ async function askWhatStands(form, button) {
   const pane = detail();
   tell("No answer came. Checking… what the server has of yours.");
   const query = new URLSearchParams({
-    want: verb === "cancel" ? "canceled" : button?.value || form.dataset.decide,
+    want: { cancel: "canceled", undo: "undone" }[verb] || button?.value || form.dataset.decide,
     return: form.elements.namedItem("return")?.value || "",
     next: form.elements.namedItem("next")?.value || "",
   });

@@ -235,6 +235,9 @@ ORDER BY a.expires_at LIMIT $2 FOR NO KEY UPDATE OF o SKIP LOCKED`, limit)
 const timely = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
 WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= $1 ORDER BY o.next_at LIMIT $2`
 
+const heldRejections = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
+WHERE o.rejects_at IS NOT NULL AND o.status = 'requested' AND o.rejects_at <= $1 ORDER BY o.rejects_at LIMIT $2`
+
 func (t *readTx) timely(sql string, limit int) (refs []gatehouse.ActionRef, err error) {
 	err = t.each(sql, func(r *row) error {
 		refs = append(refs, gatehouse.ActionRef{Tenant: r.Text(), ID: r.Text()})
@@ -255,6 +258,19 @@ func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 func (t *tx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 	defer t.useAllTenants()()
 	return t.timely(timely+` FOR NO KEY UPDATE OF o SKIP LOCKED`, limit)
+}
+
+// HeldRejections lists the actions, of all tenants, whose held rejection takes effect.
+func (t *readTx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
+	defer t.useAllTenants()()
+	return t.timely(heldRejections, limit)
+}
+
+// HeldRejections in a writing transaction locks the approvals that it lists, and skips locked
+// ones.
+func (t *tx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
+	defer t.useAllTenants()()
+	return t.timely(heldRejections+` FOR NO KEY UPDATE OF o SKIP LOCKED`, limit)
 }
 
 const openOnTarget = `SELECT a.id FROM action a JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq
@@ -381,6 +397,9 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) error {
 	var decided, finished any
 	if m.Decided {
 		decided = t.Now()
+		if !m.DecidedAt.IsZero() {
+			decided = m.DecidedAt
+		}
 	}
 	if m.Finished {
 		finished = t.Now()

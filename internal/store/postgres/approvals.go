@@ -109,6 +109,14 @@ func (t *tx) TellApproval(approvalID string, from, told int, next *time.Time) er
 	return t.write(tellApproval, told, next, t.tenant, approvalID, from)
 }
 
+const holdRejection = guarded + `UPDATE approval SET rejects_at = $1, next_at = NULL
+WHERE tenant = $2 AND id = $3 AND status = 'requested'` + orConflict
+
+// HoldRejection stores when a rejection of an open approval takes effect.
+func (t *tx) HoldRejection(approvalID string, at time.Time) error {
+	return t.write(holdRejection, at, t.tenant, approvalID)
+}
+
 const markTarget = guarded + `UPDATE approval SET changed_at = $1, changed_version = $2, changed_by = $3
 WHERE tenant = $4 AND id = $5 AND status = 'requested'` + orConflict
 

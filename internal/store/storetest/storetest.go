@@ -65,6 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Ceilings", (*suite).ceilings},
 		{"CeilingRace", (*suite).ceilingRace},
 		{"Stages", (*suite).stages},
+		{"HeldRejections", (*suite).heldRejections},
 		{"Delegations", (*suite).delegations},
 		{"Grants", (*suite).grants},
 		{"Devices", (*suite).devices},
