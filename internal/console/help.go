@@ -18,6 +18,7 @@ func keyMap() []keyHelp {
 	return []keyHelp{
 		{[]string{"j", "k"}, "next, previous item"},
 		{[]string{"Enter"}, "open the item"},
+		{[]string{"→", "←"}, "unfold, fold the actions that are alike"},
 		{[]string{"Esc"}, "back to the list"},
 		{[]string{"x"}, "select for a decision in bulk"},
 		{[]string{"J", "K"}, "select while moving: Shift and j or k; Shift and a click selects a range"},

@@ -39,6 +39,8 @@ type inboxRow struct {
 	// like is the key that similar rows of the page share; see alike.
 	like  string
 	likes int
+	// foldID is the fold that has the row, "" for none.
+	foldID string
 }
 
 // inboxPage holds everything that the inbox shows.
@@ -100,7 +102,7 @@ func (c *Console) inbox(v *view) error {
 	if p.tally, err = c.count(v, q, nil); err != nil {
 		return err
 	}
-	p.alike()
+	p.alike(v.now)
 	p.placed()
 	title := "Inbox"
 	if !q.history() {
