@@ -1,6 +1,8 @@
 // Enhancements for pages that work without them: keys, live updates, copying, dialogs, passkeys.
 // The script makes no decisions: it presses the buttons of the page.
 
+import { openPalette } from "./palette.js";
+
 const root = document.documentElement;
 root.classList.add("js");
 
@@ -591,34 +593,10 @@ arrive();
 
 // Dialogs.
 
-const help = $("#help"), palette = $("#palette");
+const help = $("#help");
 document.addEventListener("click", (e) => {
   if (e.target.closest?.("[data-close]")) e.target.closest("dialog")?.close();
   if (e.target instanceof HTMLDialogElement) e.target.close();
-});
-
-function openPalette() {
-  if (!palette || palette.open) return;
-  palette.showModal();
-  const input = $("input", palette);
-  input.value = "";
-  filterPalette("");
-  input.focus();
-}
-function filterPalette(text) {
-  const want = text.trim().toLowerCase();
-  let first = true;
-  for (const li of $$("li", palette)) {
-    const hit = li.textContent.toLowerCase().includes(want);
-    li.hidden = !hit;
-    li.classList.toggle("on", hit && first && want !== "");
-    if (hit) first = false;
-  }
-}
-palette?.addEventListener("input", (e) => filterPalette(e.target.value));
-palette?.addEventListener("submit", (e) => {
-  const on = $("li.on a", palette);
-  if (on) { e.preventDefault(); location.assign(on.href); }
 });
 
 // Keys. They press the buttons of the page, for the open action, and never while somebody types.
