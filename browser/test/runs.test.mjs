@@ -82,6 +82,7 @@ test("the list waits in a pill, and filters stand in the address", limit, async 
   assert.deepEqual(await rows(), before);
   await page.getByTestId("fresh-pill").click();
   await page.locator(`#row-${fresh.id}`).waitFor();
+  await page.getByTestId("filters").locator("summary").click();
   await page.getByTestId("run-status").selectOption("failed_terminal");
   await page.getByTestId("run-workflow").fill("sync-stock");
   await page.getByTestId("filter-go").click();

@@ -16,7 +16,7 @@ type keyHelp struct {
 
 func keyMap() []keyHelp {
 	return []keyHelp{
-		{[]string{"j", "k"}, "next, previous item"},
+		{[]string{"j", "k"}, "next, previous item; on a run's page, step"},
 		{[]string{"Enter"}, "open the item"},
 		{[]string{"→", "←"}, "unfold, fold the actions that are alike"},
 		{[]string{"Esc"}, "back to the list"},

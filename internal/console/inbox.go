@@ -54,6 +54,8 @@ type inboxPage struct {
 	fresh  freshCount
 	views  []*gatehouse.SavedView
 	tally  tally
+	// known are the values that the filters suggest: those of the listed and the pending actions.
+	known known
 }
 
 // freshCount counts the proposals since the list was made.
@@ -99,8 +101,12 @@ func (c *Console) inbox(v *view) error {
 		return err
 	}
 	p.freeze(v.now)
-	if p.tally, err = c.count(v, q, nil); err != nil {
+	p.known = make(known)
+	if p.tally, err = c.count(v, q, p.known.action); err != nil {
 		return err
+	}
+	for _, row := range p.rows {
+		p.known.action(row.a)
 	}
 	p.alike(v.now)
 	p.placed()

@@ -92,7 +92,7 @@ function markCursor(scroll) {
 
 function move(step) {
   const list = stops();
-  if (!list.length) return;
+  if (!list.length) return moveStep(step);
   const row = stopOf(cursorID);
   const at = list.findIndex((el) => el === row || row?.closest("details:not([open])")?.parentElement === el);
   const onward = $("[rel=next]");
@@ -106,6 +106,25 @@ function move(step) {
   cursorID = list[to].dataset.id;
   markCursor(true);
   $(".row-link", list[to]).focus({ preventScroll: true });
+}
+
+// A run's page shows one step: the address selects it, else the server did. Its node and its row are
+// marked.
+function markStep() {
+  const steps = $(".steps");
+  if (!steps) return;
+  const shown = $(".step:target", steps) ?? $(".step.chosen", steps);
+  for (const a of $$('.graph a, .tl-rows a')) {
+    if (shown && a.getAttribute("href") === "#" + shown.id) a.setAttribute("aria-current", "true");
+    else a.removeAttribute("aria-current");
+  }
+}
+addEventListener("hashchange", markStep);
+markStep();
+
+function moveStep(step) {
+  const list = $$(".tl-rows a"), at = list.findIndex((a) => a.hasAttribute("aria-current"));
+  list[Math.min(list.length - 1, Math.max(0, at + step))]?.click();
 }
 
 // nextOpen is the next undecided row after the given one.
@@ -202,6 +221,7 @@ document.addEventListener("htmx:after:swap", (e) => {
   const would = ctx?.target?.id === "preview" && $("#preview[data-bad] .preview-says");
   if (would) { hush(); say(would.textContent); }
   if (ctx?.target?.id === "facts") $(".decision:has(.pop[open])")?.scrollIntoView({ block: "nearest" });
+  markStep();
   if (ctx?.target && ctx.target.id !== "detail") return; // a pill or a mark; the text being read has not changed
   if (ctx && ctx.changes !== changes) changed();
   if (!$("form[data-checking]")) tell("");
