@@ -275,7 +275,7 @@ func auditView(v *view, p *auditPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if len(p.rows) == 0 {
-			templ_7745c5c3_Err = emptyState("No entries", "Every transition writes an entry, which is numbered within a second.", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = fills(v, "No entries", "Every transition writes an entry, which is numbered within a second.", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

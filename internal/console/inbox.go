@@ -21,13 +21,6 @@ func (c *Console) inboxRoutes() []route {
 	}
 }
 
-// firstProposal is the command that the empty inbox of a development server offers.
-const (
-	firstProposalText = "What agents propose appears here. On the machine of a development server, this proposes a change as its agent:"
-	firstProposal     = `eval "$(gatehouse dev env --as agent)"; gatehouse propose --type price_change --connector shop --operation update ` +
-		`--target item/SKU-0001 --was price=10.00 --set price=12.50 --rationale "supplier raised cost"`
-)
-
 // inboxRow is an action in the list.
 type inboxRow struct {
 	line

@@ -1296,17 +1296,17 @@ func inboxEmpty(v *view, p *inboxPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case p.q.Tab == tabMine:
-			templ_7745c5c3_Err = emptyState("Nothing is waiting for you", firstProposalText, firstProposal).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptySample("Nothing is waiting for you", v.sampleProposal).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case p.q.Tab == tabTeam:
-			templ_7745c5c3_Err = emptyState("Nothing is pending", firstProposalText, firstProposal).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptySample("Nothing is pending", v.sampleProposal).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case p.q.Tab == tabAll:
-			templ_7745c5c3_Err = emptyState("Nothing has been proposed yet", firstProposalText, firstProposal).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptySample("Nothing has been proposed yet", v.sampleProposal).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -54,6 +54,9 @@ func (v *view) commands() (list []command) {
 	} {
 		path, _, _ := strings.Cut(x.path, "?")
 		rt, served := v.c.served["GET "+path]
+		if x.path == tenantsPath && !v.managesTenants() {
+			continue
+		}
 		if served && (len(rt.roles) == 0 || v.has(rt.roles...)) {
 			list = append(list, x)
 		}

@@ -268,9 +268,3 @@ func (q runQuery) seenAs(seen string) url.Values {
 	v.Set("seen", seen)
 	return v
 }
-
-// firstWorkflow is a command for an empty server: it creates a workflow and a run that asks a
-// person one question. Its author cannot answer that question, so the command acts as the
-// development server's second person; the first one, who is signed in here, can answer.
-const firstWorkflow = `printf 'name: hello\nsteps:\n  - {id: ask, uses: approval, with: {rationale: "shall we?"}}\n' > hello.yaml && ` +
-	`eval "$(gatehouse dev env --as reviewer)" && gatehouse workflow apply hello.yaml && eval "$(gatehouse dev env --as agent)" && gatehouse run start hello`

@@ -134,7 +134,7 @@ func runListView(v *view, p *runListPage) templ.Component {
 			}
 		}
 		if len(p.rows) == 0 {
-			templ_7745c5c3_Err = noRuns(p).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = noRuns(v, p).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -233,7 +233,7 @@ func runListView(v *view, p *runListPage) templ.Component {
 	})
 }
 
-func noRuns(p *runListPage) templ.Component {
+func noRuns(v *view, p *runListPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -262,12 +262,12 @@ func noRuns(p *runListPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case !p.any:
-			templ_7745c5c3_Err = emptyState("No workflow yet", "A run is one pass through a workflow, and pauses where people have to agree. On the machine of a development server, this command applies a first workflow as the server's second person, and starts a run of it as its agent, which then asks you:", firstWorkflow).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = fillsWith(v, "No workflow yet", v.sampleRun).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		default:
-			templ_7745c5c3_Err = emptyState("No runs yet",
+			templ_7745c5c3_Err = fills(v, "No runs yet",
 				"Start a run on a workflow's page, by a webhook, by a schedule, or with:",
 				"gatehouse run start NAME").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
