@@ -59,7 +59,7 @@ test("the filter stands in the address", limit, async (t) => {
   await filter.getByTestId("filter-go").click();
   await page.waitForURL(/connector=elsewhere/);
   assert.deepEqual(await listed(page), [lost.push.id]);
-  assert.deepEqual(await page.getByTestId("chip").allInnerTexts(), ["Remove the filter Connector: elsewhere ✕"]);
+  assert.match(await page.getByTestId("chip").innerText(), /^Remove the filter\s+Connector:\s+elsewhere/);
   await more();
   await filter.getByLabel("Error code").fill(code);
   await page.keyboard.press("Enter");

@@ -22,9 +22,12 @@ type inboxFold struct {
 	rows     []inboxRow
 	what     card.Phrase
 	// moved is the effect of all of them on money, by currency.
-	moved []string
+	moved []foldSum
 	open  bool
 }
+
+// foldSum is the sum of changes in one currency, and the absolute sum where that differs.
+type foldSum struct{ net, size string }
 
 // listItem is a row, or a fold of several.
 type listItem struct {
@@ -112,7 +115,8 @@ func (f *inboxFold) describe(v *view) {
 	}
 	me := card.Person{ID: v.person.ID, Person: v.person.Person, Name: v.person.Name}
 	for _, sum := range card.Effect(actions, me, v.now).Sums {
-		f.moved = append(f.moved, minus(sum.String()))
+		net, size, _ := strings.Cut(minus(sum.String()), " (")
+		f.moved = append(f.moved, foldSum{net, strings.TrimSuffix(size, ")")})
 	}
 }
 

@@ -163,11 +163,15 @@ func (c *Console) runLive(v *view) error {
 	if err != nil {
 		return err
 	}
+	// What somebody reads stays, although another step matters more now.
+	if s := d.StepByID(v.query("step")); s != nil {
+		p.chosen = s.ID
+	}
 	return v.write(http.StatusOK, runBody(v, p))
 }
 
 func runLivePath(p *runPage) string {
-	return runPath(p.d.ID) + "/live?" + url.Values{"seen": {p.state}}.Encode()
+	return runPath(p.d.ID) + "/live?" + url.Values{"seen": {p.state}, "step": {p.chosen}}.Encode()
 }
 
 // runEvidence sends the evidence archive of a run that has ended.

@@ -148,8 +148,11 @@ func logTicks(all [][]runline.Span, x *runline.Axis) []timelineTick {
 	for _, s := range waits {
 		for _, at := range []time.Time{s.To, s.From} {
 			place := 100 * x.Place(at)
-			if !slices.ContainsFunc(ticks, func(t timelineTick) bool { return math.Abs(t.x-place) < tickGap }) {
-				ticks = append(ticks, timelineTick{place, span(at.Sub(begin))})
+			text := span(at.Sub(begin))
+			if !slices.ContainsFunc(ticks, func(t timelineTick) bool {
+				return t.text == text || math.Abs(t.x-place) < tickGap
+			}) {
+				ticks = append(ticks, timelineTick{place, text})
 			}
 		}
 	}
