@@ -71,9 +71,13 @@ func newNarrator(a *gatehouse.Action, longest int) *narrator {
 	}
 
 	for i := range n.fields {
-		n.fields[i].salience = salience(n.fields[i].name)
-		if n.shape.effect == effectCreate && isName(n.fields[i].name) {
-			n.fields[i].salience = -1 // the name comes first
+		f := &n.fields[i]
+		f.salience = salience(f.name)
+		for _, c := range slices.Concat(f.changes, f.common) {
+			f.salience = min(f.salience, changedSalience(f.name, c))
+		}
+		if n.shape.effect == effectCreate && isName(f.name) {
+			f.salience = -1 // the name comes first
 		}
 	}
 	slices.SortStableFunc(n.fields, func(x, y field) int { return x.salience - y.salience })
@@ -402,7 +406,7 @@ func (n *narrator) withoutUnits() []field {
 		return n.fields
 	}
 	return slices.DeleteFunc(slices.Clone(n.fields), func(f field) bool {
-		return strings.HasSuffix(strings.ToLower(f.name), "currency") && len(f.changes) == 1 && f.changes[0].After.Text == c.Currency
+		return isCurrency(f.name) && len(f.changes) == 1 && f.changes[0].After.Text == c.Currency
 	})
 }
 

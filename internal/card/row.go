@@ -41,6 +41,20 @@ func (n *narrator) percent() (percent string) {
 	return percent
 }
 
+// Alike names several actions that do the same to different targets: "Change price of 13 items".
+// See [Short].
+func Alike(list []*gatehouse.Action) Phrase {
+	one := *list[0]
+	if one.Title != "" || len(one.Target.EntityRefs) > 0 {
+		row, _, _ := Row(&one)
+		row.say(", and ", thousands(len(list)-1), " more")
+		return row
+	}
+	one.Target.EntityRef, one.Target.EntityRefs = "", make([]string, len(list))
+	n := newNarrator(&one, longInButton)
+	return n.short()
+}
+
 // RowText is [Row] as text, followed by an update's effect on money: "Change price
 // of SKU-1042: 10.00 → 12.50 USD (+2.50 USD)". It is raw: see [Visible].
 func RowText(a *gatehouse.Action) string {

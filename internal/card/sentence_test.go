@@ -81,6 +81,27 @@ func TestSentences(t *testing.T) {
 			short:    "Change paid of RF-7", button: "Change paid to 480.00 USD",
 		},
 		{
+			name: "a currency without its amount", actionType: "refund", operation: "update", target: "refund/RF-7",
+			before:   `{"paid":"480.00","currency":"EUR","name":"Haas"}`,
+			after:    `{"currency":"USD","name":"Haase"}`,
+			sentence: "Change refund RF-7: paid from 480.00 EUR to 480.00 USD and name from Haas to Haase; reversible",
+			short:    "Change paid and name of RF-7", button: "Change paid and name",
+		},
+		{
+			name: "a currency alone", actionType: "refund", operation: "update", target: "refund/RF-7",
+			before:   `{"paid":"480.00","paid_currency":"EUR"}`,
+			after:    `{"paid_currency":"USD"}`,
+			sentence: "Change paid of RF-7 from 480.00 EUR to 480.00 USD; reversible",
+			short:    "Change paid of RF-7", button: "Change paid to 480.00 USD",
+		},
+		{
+			name: "a currency without any amount", actionType: "refund", operation: "update", target: "customer/C-1",
+			before:   `{"currency":"EUR","name":"Haas","city":"Bonn"}`,
+			after:    `{"currency":"USD","name":"Haase","city":"Ulm"}`,
+			sentence: "Change customer C-1: currency from EUR to USD, city from Bonn to Ulm and name from Haas to Haase; reversible",
+			short:    "Change currency, city and name of C-1", button: "Change currency, city and name",
+		},
+		{
 			name: "amount and currency", actionType: "refund", operation: "update", target: "refund/1042",
 			before:   `{"amount":"480.00","currency":"EUR"}`,
 			after:    `{"amount":"500.00","currency":"USD"}`,

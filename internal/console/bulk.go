@@ -32,7 +32,7 @@ type bulkItem struct {
 
 // bulkPage shows the total effect of a selection.
 func (c *Console) bulkPage(v *view) error {
-	picked := v.r.URL.Query()["pick"]
+	picked := v.pickedIDs()
 	if len(picked) > gatehouse.MaxBulk {
 		return gatehouse.E(gatehouse.CodeInvalid, "at most %d can be decided at once", gatehouse.MaxBulk)
 	}

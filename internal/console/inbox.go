@@ -22,13 +22,6 @@ func (c *Console) inboxRoutes() []route {
 	}
 }
 
-// firstProposal is the command that the empty inbox of a development server offers.
-const (
-	firstProposalText = "What agents propose appears here. On the machine of a development server, this proposes a change as its agent:"
-	firstProposal     = `eval "$(gatehouse dev env --as agent)"; gatehouse propose --type price_change --connector shop --operation update ` +
-		`--target item/SKU-0001 --was price=10.00 --set price=12.50 --rationale "supplier raised cost"`
-)
-
 // inboxRow is an action in the list.
 type inboxRow struct {
 	line
@@ -40,6 +33,8 @@ type inboxRow struct {
 	// like is the key that similar rows of the page share; see alike.
 	like  string
 	likes int
+	// foldID is the fold that has the row, "" for none.
+	foldID string
 }
 
 // inboxPage holds everything that the inbox shows.
@@ -53,6 +48,8 @@ type inboxPage struct {
 	fresh  freshCount
 	views  []*gatehouse.SavedView
 	tally  tally
+	// known are the values that the filters suggest: those of the listed and the pending actions.
+	known known
 }
 
 // freshCount counts the proposals since the list was made.
@@ -98,10 +95,14 @@ func (c *Console) inbox(v *view) error {
 		return err
 	}
 	p.freeze(v.now)
-	if p.tally, err = c.count(v, q, nil); err != nil {
+	p.known = make(known)
+	if p.tally, err = c.count(v, q, p.known.action); err != nil {
 		return err
 	}
-	p.alike()
+	for _, row := range p.rows {
+		p.known.action(row.a)
+	}
+	p.alike(v.now)
 	p.placed()
 	title := "Inbox"
 	if !q.history() {
