@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -461,6 +462,76 @@ func TestMixture(t *testing.T) {
 	for _, a := range w.allActions(t) {
 		if a.Status != gatehouse.StatusApplied || effects[effectOf(a)] != 1 {
 			t.Errorf("%s: %s %+v, %d effects", a.Connector, a.Status, a.Failure, effects[effectOf(a)])
+		}
+	}
+}
+
+// conditional are the connectors of class B in the mixture.
+var conditional = []string{"help", "salesforce", "kubernetes"}
+
+// overtaken holds a write of class B before its effect and kills the servers. Once another call has
+// carried the action out, the first one goes on: only the target's condition can refuse it.
+func (w *world) overtaken(t *testing.T, connector string, who *person) *gatehouse.Action {
+	t.Helper()
+	var p object
+	if connector == "help" {
+		p = w.mix.incident(connector)
+	} else {
+		p = w.mix.propose(connector)
+	}
+	object := lastSegment("/" + p["target"].(map[string]any)["entity_ref"].(string))
+	held, free := make(chan struct{}), make(chan struct{})
+	var first atomic.Bool
+	hold := func(r *http.Request) {
+		if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, object) &&
+			r.URL.Query().Get("dryRun") == "" && first.CompareAndSwap(false, true) {
+			close(held)
+			<-free
+		}
+	}
+	w.mix.stall.Store(&hold)
+	defer w.mix.stall.Store(nil)
+	res := w.agent.post("/proposed-actions", p)
+	a := &gatehouse.Action{ID: res.str("id"), Digest: gatehouse.Digest(res.str("digest"))}
+	if res := who.decide(a, "approved", nil); res.status/100 != 2 {
+		t.Fatalf("%s: %d %v", connector, res.status, res.body)
+	}
+	select {
+	case <-held:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("nothing was sent to %s", connector)
+	}
+	for _, server := range w.servers {
+		server.kill()
+	}
+	for _, server := range w.servers {
+		server.start()
+	}
+	until(t, "another call", func() bool {
+		return w.agent.call(http.MethodGet, "/proposed-actions/"+a.ID, nil).str("status") == "applied"
+	})
+	close(free)
+	until(t, "end of the first call", func() bool { return w.mix.running.Load() == 0 })
+	return a
+}
+
+// TestOvertaken: an overtaken write of class B has no effect, at any target.
+func TestOvertaken(t *testing.T) {
+	t.Parallel()
+	mix := newMixture(t)
+	w := newWorld(t, 1, mix.configured()+quick+mix.withSecret("\nsecrets: {}\n"))
+	w.mix = mix
+	ana := w.admin.create(t, "ana", "person", "approver")
+	for _, connector := range conditional {
+		w.overtaken(t, connector, ana)
+	}
+	effects := mix.all()
+	for _, write := range mix.snow.Writes() {
+		effects[write.SysID]++
+	}
+	for of, n := range effects {
+		if n != 1 {
+			t.Errorf("%s had %d effects", of, n)
 		}
 	}
 }
