@@ -33,6 +33,8 @@ type mixture struct {
 	running atomic.Int64 // requests under way
 	// stall delays a request before its effect; nil for none.
 	stall atomic.Pointer[func(*http.Request)]
+	// breaks answers in the place of a fake; nil for none.
+	breaks atomic.Pointer[func(http.ResponseWriter, *http.Request, http.Handler)]
 }
 
 const mixturePassword = "pass-of-the-storm"

@@ -184,6 +184,10 @@ func (m *mixture) stalled(next http.Handler) http.Handler {
 		if stall := m.stall.Load(); stall != nil {
 			(*stall)(r)
 		}
+		if breaks := m.breaks.Load(); breaks != nil {
+			(*breaks)(w, r, next)
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }
