@@ -106,8 +106,14 @@ func (n *narrator) undo(p Phrase) Phrase {
 
 func (n *narrator) bulk() bool { return len(n.a.Target.EntityRefs) > 0 }
 
+// many reports whether the action changes several records, named or not.
+func (n *narrator) many() bool { return n.bulk() || MaxRows(n.a) > 0 }
+
 // sentence is the full sentence, without its reversibility.
 func (n *narrator) sentence() Phrase {
+	if s, ok := selectionOf(n.a); ok {
+		return s.sentence(n.a)
+	}
 	switch n.shape.effect {
 	case effectDelete:
 		p := n.short()
@@ -163,6 +169,9 @@ func isPolicy(a *gatehouse.Action) bool {
 
 // short is verb and object.
 func (n *narrator) short() Phrase {
+	if s, ok := selectionOf(n.a); ok {
+		return s.short(n.a)
+	}
 	var p Phrase
 	if n.question() {
 		p.say("Continue ")
@@ -226,7 +235,7 @@ func (n *narrator) button() Phrase {
 		p.value(token(n.a.Target.EntityRef, longInButton))
 		return p
 	}
-	if n.shape.effect != effectUpdate || len(n.fields) == 0 || n.bulk() {
+	if n.shape.effect != effectUpdate || len(n.fields) == 0 || n.many() {
 		return n.short()
 	}
 	var p Phrase

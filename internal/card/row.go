@@ -25,7 +25,7 @@ func Row(a *gatehouse.Action) (row Phrase, amounts []Amount, percent string) {
 }
 
 func (n *narrator) percent() (percent string) {
-	if n.shape.effect != effectUpdate || n.bulk() || n.question() {
+	if n.shape.effect != effectUpdate || n.many() || n.question() {
 		return ""
 	}
 	for _, f := range n.fields {
@@ -63,7 +63,7 @@ func RowText(a *gatehouse.Action) string {
 	}
 	n := newNarrator(a, longInButton)
 	row := n.undo(n.row()).String()
-	if n.shape.effect != effectUpdate || n.bulk() || len(n.amounts) == 0 {
+	if n.shape.effect != effectUpdate || n.many() || len(n.amounts) == 0 {
 		return row // the fields show the amounts
 	}
 	texts := make([]string, len(n.amounts))
@@ -92,6 +92,9 @@ func ExceedsText(a *gatehouse.Action) string {
 }
 
 func (n *narrator) row() Phrase {
+	if s, ok := selectionOf(n.a); ok {
+		return s.sentence(n.a)
+	}
 	fields := n.rowFields()
 	if n.bulk() && n.shape.effect == effectUpdate {
 		p := n.short()

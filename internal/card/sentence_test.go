@@ -68,6 +68,20 @@ func TestSentences(t *testing.T) {
 			short:    "Change price of SKU-1042", button: "Change price to 12.50 USD",
 		},
 		{
+			name: "rows of a condition", actionType: "price_change", operation: "update_where", target: "price/*",
+			before: `{"rows":12}`,
+			after: `{"where":[{"column":"region","op":"=","value":"EU"},{"column":"sku","op":"in","value":["a","b c"]},
+				{"column":"note","op":"is null"}],"set":{"amount":"9.00"},"max_rows":20}`,
+			sentence: `Change 12 rows of price, at most 20, where region = EU and sku in a, "b c" and note is null: amount → 9.00`,
+			short:    "Change 12 rows of price, at most 20", button: "Change 12 rows of price, at most 20",
+		},
+		{
+			name: "rows of a condition that nobody counted", operation: "update_where", target: "price/*",
+			after:    `{"where":[{"column":"qty","op":"<","value":3}],"set":{"note":null,"amount":9},"max_rows":1}`,
+			sentence: "Change at most 1 row of price where qty < 3: amount → 9, note → null",
+			short:    "Change at most 1 row of price", button: "Change at most 1 row of price",
+		},
+		{
 			name: "a price without a currency", actionType: "price_change", operation: "update", target: "item/SKU-1042",
 			before: `{"price":10.00}`, after: `{"price":12.5}`,
 			sentence: "Change price of SKU-1042 from 10.00 to 12.5; reversible",
