@@ -53,6 +53,8 @@ const (
 	ThingDevice     = "device" // of the caller
 	ThingMandate    = "mandate"
 	ThingSecret     = "secret" // by name
+
+	ThingConnectorVersion = "connector_version"
 )
 
 // Lookup reports whether the caller's tenant has a thing, whatever the caller's
@@ -102,6 +104,8 @@ type Config struct {
 	Devices gatehouse.DeviceService
 	// If Preferences is nil, its routes are left out.
 	Preferences gatehouse.PreferenceService
+	// If Connectors is nil, its routes are left out.
+	Connectors gatehouse.ConnectorService
 	// If Mandates is nil, its routes are left out.
 	Mandates gatehouse.MandateService
 	// If Targets is nil, its route is left out.

@@ -62,7 +62,7 @@ func (p connectorPages) mine(ctx context.Context) ([]dispatch.Target, error) {
 	}
 	var mine []dispatch.Target
 	for _, t := range p.Registry.Targets() {
-		if _, configured := p.config.Connectors[t.Name]; configured && t.Serves(c.Principal.Tenant) {
+		if _, configured := p.stored.config().Connectors[t.Name]; configured && t.Serves(c.Principal.Tenant) {
 			mine = append(mine, t)
 		}
 	}
@@ -75,7 +75,7 @@ func (p connectorPages) ListConnectors(ctx context.Context) ([]console.Connector
 	var list []console.ConnectorInfo
 	for _, t := range mine {
 		info := console.ConnectorInfo{
-			Name: t.Name, Type: p.config.Connectors[t.Name].Type,
+			Name: t.Name, Type: p.stored.config().Connectors[t.Name].Type,
 			Operations: OperationsOf(t.Connector), Open: OpenOf(t.Connector),
 		}
 		if t.Unready != nil {
