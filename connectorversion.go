@@ -27,6 +27,13 @@ type ConnectorVersion struct {
 	ActionID  string    `json:"action_id"`
 }
 
+// ConnectorState says which version of the connectors in the store a process runs. When
+// another one is stored for more than a few seconds, the process cannot use it.
+type ConnectorState struct {
+	Running int `json:"running"`
+	Stored  int `json:"stored"`
+}
+
 // ConnectorProposal asks to replace the connectors in the store.
 type ConnectorProposal struct {
 	Source    string `json:"source"`

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -135,6 +134,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Build describes the server for /healthz and the OpenAPI document.
 	Build gatehouse.Build
+	// ConnectorState, when not nil, adds the version of the connectors to /healthz.
+	ConnectorState func() *gatehouse.ConnectorState
 	// Registerer and Gatherer are for /metrics; if both are nil, the server
 	// uses its own registry.
 	Registerer prometheus.Registerer
@@ -179,7 +180,6 @@ type Server struct {
 	answers answers
 	hooks   hookLimits
 	reviews *buckets // by address
-	health  []byte   // the answer of /healthz
 	mux     *http.ServeMux
 	front   http.Handler
 }
@@ -220,9 +220,6 @@ func New(cfg Config) (*Server, error) {
 	s.routes = s.table()
 	var err error
 	if s.metrics, err = newMetrics(cfg.Registerer, s.routes); err != nil {
-		return nil, err
-	}
-	if s.health, err = json.Marshal(gatehouse.Health{Status: "ok", Build: cfg.Build}); err != nil {
 		return nil, err
 	}
 	s.mux = http.NewServeMux()

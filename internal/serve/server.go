@@ -269,6 +269,7 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	telemetry.RegisterQueue(metrics, n.Store)
 	telemetry.RegisterCeilings(metrics, n.Gate)
+	telemetry.RegisterConnectors(metrics, n.stored.told)
 	n.Runs.SetMetrics(telemetry.NewRuns(metrics, n.Store))
 	archived := telemetry.NewArchive(metrics)
 
@@ -308,7 +309,7 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		LinkKeys: n.Gate, Secrets: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Devices: n.Gate,
 		Preferences: n.Gate, Mandates: n.Gate, Connectors: n.Gate, Targets: n.Gate, TargetHooks: reports, Bounces: bounces(n, s.told),
 		Events: n.Gate, PublicURL: n.publicURL(),
-		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
+		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready, ConnectorState: n.stored.told,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
 		Addresses: addresses, Rates: rates,

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
@@ -59,6 +60,15 @@ func newStoreConnectors(cfg *config.Config, secrets *storeSecrets, log *slog.Log
 
 // config is the file's configuration with the connectors that run.
 func (c *storeConnectors) config() *config.Config { return c.state.Load().merged }
+
+// told is the state for everybody; nil without connectors in the store.
+func (c *storeConnectors) told() *gatehouse.ConnectorState {
+	s := c.state.Load()
+	if s.stored == 0 {
+		return nil
+	}
+	return &gatehouse.ConnectorState{Running: s.running, Stored: s.stored}
+}
 
 // outdated says that this replica does not run the stored version; "" when it does.
 func (s *connectorState) outdated() string {
