@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +13,7 @@ import (
 
 type connectorApplyCmd struct {
 	File      string `arg:"" optional:"" help:"The connectors as YAML, - for stdin."`
-	Version   int    `help:"Propose this earlier version again, instead of a file." placeholder:"N"`
+	Restore   int    `help:"Propose this earlier version again, instead of a file." placeholder:"N"`
 	Base      *int   `help:"The version that the file was made from, 0 for none. Refused when another one is stored." placeholder:"N"`
 	Rationale string `help:"Why, for those who approve it." placeholder:"TEXT"`
 }
@@ -28,14 +29,14 @@ Examples:
 
     gatehouse connector show > connectors.yaml
     gatehouse connector apply connectors.yaml --base 3 --rationale "add the shop"
-    gatehouse connector apply --version 2 --rationale "back to the former shop"
+    gatehouse connector apply --restore 2 --rationale "back to the former shop"
 `
 }
 
 // Validate is called by the parser.
 func (c *connectorApplyCmd) Validate() error {
-	if (c.File == "") == (c.Version == 0) {
-		return fmt.Errorf("name a file or --version")
+	if (c.File == "") == (c.Restore == 0) {
+		return errors.New("name a file or --restore")
 	}
 	return nil
 }
@@ -60,8 +61,8 @@ func (c *connectorApplyCmd) Run(g *globals, api service) error {
 }
 
 func (c *connectorApplyCmd) source(g *globals, api service) (string, error) {
-	if c.Version > 0 {
-		v, err := api.FindConnectors(g.Ctx, c.Version)
+	if c.Restore > 0 {
+		v, err := api.FindConnectors(g.Ctx, c.Restore)
 		if err != nil {
 			return "", err
 		}

@@ -83,7 +83,7 @@ func (e ConnectorEntry) Text() (string, error) {
 		}
 		node, err := k.node(value)
 		if err != nil {
-			return "", fmt.Errorf("%s: %w", k.Name, err)
+			return "", err
 		}
 		put(k.Name, node)
 	}

@@ -30,9 +30,7 @@ func ParseConnectors(src []byte) (map[string]Connector, error) {
 	if err := refuseLiterals("", &root); err != nil {
 		return nil, err
 	}
-	var raw struct {
-		Connectors map[string]yaml.Node `yaml:"connectors"`
-	}
+	var raw storedFile
 	if err := root.Load(&raw, yaml.WithKnownFields()); err != nil {
 		return nil, locate(StoredPath, err)
 	}
@@ -42,6 +40,11 @@ func ParseConnectors(src []byte) (map[string]Connector, error) {
 		all[name] = entry
 	}
 	return all, err
+}
+
+// storedFile is the text of the connectors in the store.
+type storedFile struct {
+	Connectors map[string]yaml.Node `yaml:"connectors"`
 }
 
 // connectorsOf makes the entries of a section connectors.
@@ -89,6 +92,9 @@ func refuseLiterals(key string, n *yaml.Node) error {
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode {
 			if i%2 == 0 {
+				if child.Kind != yaml.ScalarNode || child.Anchor != "" {
+					return fail("a key is a plain text, without an anchor")
+				}
 				continue
 			}
 			key = n.Content[i-1].Value

@@ -117,7 +117,7 @@ func TestConnectorForm(t *testing.T) {
 	olga.post(path, form()...).want(http.StatusForbidden)
 	// It leads to the action, which this store does not have.
 	proposed := root.post(path, form("key.floor", "2", "rationale", "why")...).want(http.StatusNotFound)
-	if !strings.HasSuffix(proposed.url, "/actions/act_1") {
+	if !strings.HasSuffix(proposed.url.Path, "/actions/act_1") {
 		t.Errorf("it leads to %s", proposed.url)
 	}
 	root.post(path, form("name", "")...).want(http.StatusBadRequest)
