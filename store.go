@@ -73,6 +73,7 @@ type ReadTx interface {
 	SessionReader
 	ConsoleReader
 	PolicyReader
+	ConnectorVersionReader
 	RunReader
 	LogReader
 	ArchiveReader
@@ -102,6 +103,7 @@ type Tx interface {
 	SessionWriter
 	ConsoleWriter
 	PolicyWriter
+	ConnectorVersionWriter
 	RunWriter
 	LogWriter
 	ArchiveWriter

@@ -122,8 +122,11 @@ func newFake() *fake {
 			"TargetChanged":   &gatehouse.TargetChanges{Marked: 1, ActionIDs: []string{"act_1"}},
 			"ListDelegations": []*gatehouse.Delegation{testDelegation()}, "CreateDelegation": testDelegation(), "EndDelegation": testDelegation(),
 			"ListGrants": []*gatehouse.Grant{testGrant()}, "CreateGrant": testGrant(), "FindGrant": testGrant(),
-			"RevokeGrant":    testGrant(),
-			"ProposeMandate": testAction(), "ListMandates": []*gatehouse.Mandate{testMandate()}, "FindMandate": testMandate(),
+			"RevokeGrant":           testGrant(),
+			"ProposeConnectors":     testAction(),
+			"FindConnectors":        testConnectors(),
+			"ListConnectorVersions": []*gatehouse.ConnectorVersion{testConnectors()},
+			"ProposeMandate":        testAction(), "ListMandates": []*gatehouse.Mandate{testMandate()}, "FindMandate": testMandate(),
 			"NarrowMandate": testMandate(), "PauseMandate": testMandate(), "ResumeMandate": testMandate(),
 			"RevokeMandate": testMandate(),
 			"ListDevices":   []*gatehouse.Device{testDevice()}, "TestDevice": testNotification(),
@@ -278,7 +281,7 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 	cfg := Config{
 		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Sessions: f, Auth: f, Lookup: f,
 		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f, Notices: f, Insights: f, LinkKeys: f, Secrets: f, Reviews: f,
-		Delegations: f, Grants: f, Devices: f, Preferences: f, Mandates: f, Targets: f, TargetHooks: f, Bounces: f,
+		Delegations: f, Grants: f, Devices: f, Preferences: f, Mandates: f, Connectors: f, Targets: f, TargetHooks: f, Bounces: f,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Build: testBuild,
 	}
 	for _, c := range change {

@@ -139,7 +139,7 @@ func (n *narrator) sentence() Phrase {
 	}
 	p := n.short()
 	n.listing(&p, ": ")
-	if n.question() || onTool(n.a) || isPolicy(n.a) {
+	if n.question() || onTool(n.a) || isPolicy(n.a) || isConnectors(n.a) {
 		return p
 	}
 	p.say(" (operation ")
@@ -165,6 +165,11 @@ func isPlan(a *gatehouse.Action) bool {
 // isPolicy reports whether the action replaces the policy of its tenant.
 func isPolicy(a *gatehouse.Action) bool {
 	return a.Connector == "gatehouse" && a.Operation == "apply_policy"
+}
+
+// isConnectors reports whether the action replaces the connectors in the store.
+func isConnectors(a *gatehouse.Action) bool {
+	return a.Connector == "gatehouse" && a.Operation == "configure"
 }
 
 // short is verb and object.
@@ -201,6 +206,9 @@ func (n *narrator) short() Phrase {
 	}
 	if isPolicy(n.a) {
 		return Phrase{{Text: "Replace the policy"}}
+	}
+	if isConnectors(n.a) {
+		return Phrase{{Text: "Change the connectors in the store"}}
 	}
 	p.say(n.generic(), " ")
 	return append(p, object(n.a.Target, true)...)

@@ -64,7 +64,7 @@ type cli struct {
 	Audit     auditCmd     `cmd:"" group:"operate" help:"The audit log: tail, verify, head."`
 	Context   contextCmd   `cmd:"" group:"other" help:"Named servers: add, use, list, show, remove."`
 	Config    configCmd    `cmd:"" group:"serve" help:"The configuration: check, init."`
-	Connector connectorCmd `cmd:"" group:"serve" help:"Connectors: list, operations, schema, import, test."`
+	Connector connectorCmd `cmd:"" group:"serve" help:"Connectors: list, operations, schema, import, test, apply, show, versions."`
 	Doctor    doctorCmd    `cmd:"" group:"operate" help:"Check server, key, edit token and queues, or a whole store."`
 	Backup    backupCmd    `cmd:"" group:"operate" help:"Copy a data folder's store to a file, while it is served."`
 	Archive   archiveCmd   `cmd:"" group:"operate" help:"Tell what the archiver would move at this moment."`

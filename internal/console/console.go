@@ -32,6 +32,8 @@ type Config struct {
 	Delegations Delegations
 	// Connectors shows the connectors of the server; nil leaves its page out.
 	Connectors Connectors
+	// ConnectorStore keeps connectors in the store; nil leaves its forms out.
+	ConnectorStore gatehouse.ConnectorService
 	// Secrets manages the secrets of the store; nil leaves its page out.
 	Secrets gatehouse.SecretService
 	// Grants lets people approve in advance; nil leaves its page out.

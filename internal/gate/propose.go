@@ -232,7 +232,8 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 	tenant := c.Principal.Tenant
 	if p.Connector == PolicyConnector && !from.own {
 		return nil, gatehouse.Violations{{
-			Pointer: "/connector", Detail: "a policy is proposed with POST /policies/propose, a plan with POST /mandates",
+			Pointer: "/connector", Detail: "a policy is proposed with POST /policies/propose, a plan with POST /mandates, " +
+				"connectors with POST /connector-versions/propose",
 		}}.Err()
 	}
 	if err := spelling.CheckKeys(p); err != nil {

@@ -360,6 +360,9 @@ VALUES ('default', 'shop-token', 1, 1, 'prn_x', 2, 'prn_x')`, 23, "", true},
 			"pair", true},
 		{"a mandate that nobody gave", `INSERT INTO mandate (tenant, id, agent_id, count, used, created_at, expires_at, body)
 VALUES ('default', 'mnd_x', 'prn_bot', 9, 0, 1, 2, '{}')`, 23, "", true},
+		{"connectors that nobody approved", `INSERT INTO connector_version
+  (tenant, version, source, sha256, applied_by, applied_at, action_id)
+VALUES ('default', 1, 'connectors: {}', '` + strings.Repeat("0", 64) + `', 'prn_x', 1, 'act_x')`, 23, "", true},
 		{"another policy text", `UPDATE policy_version SET source = source || '#' WHERE tenant = 'default'`, 23, "", true},
 		{"nobody is asked", `DELETE FROM approval WHERE seq = ` + where("pending"), 17, "pending", false},
 	}...) {

@@ -52,6 +52,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Reviews", (*suite).reviews},
 		{"ApproverSince", (*suite).approverSince},
 		{"PolicyActions", (*suite).policyActions},
+		{"ConnectorVersions", (*suite).connectorVersions},
 		{"ActionKeys", (*suite).actionKeys},
 		{"ActionMoves", (*suite).actionMoves},
 		{"ActionMoveColumns", (*suite).actionMoveColumns},
