@@ -9,8 +9,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// Undo takes back a decision within its hold, before anything was sent or told: a new
-// revision of the same content is put to the same people, and replaces the old action.
+// Undo takes back a decision within its hold: an approval was not sent, and nobody was
+// told of a rejection. A new revision of the same content asks the same people, and
+// replaces the old action.
 // Votes do not carry over. The policy judges the revision, and can still deny it.
 func (g *Gate) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, error) {
 	c, err := gatehouse.CallerFrom(ctx)
