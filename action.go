@@ -155,6 +155,8 @@ type Action struct {
 	// Undoable is whether the connector says how to undo the operation; false if
 	// unknown. It is not stored: each read asks the connector as configured now.
 	Undoable bool `json:"undoable,omitzero"`
+	// Comments are the conversation on the action, in order. Lists leave it out.
+	Comments []Comment `json:"comments,omitempty"`
 	// ArchivedAt is set once the action is in the archive: see ArchiveReader.
 	ArchivedAt *time.Time `json:"archived_at,omitempty"`
 }

@@ -51,6 +51,10 @@ type Approval struct {
 	// TargetChanged is set once somebody reports that the target has changed since
 	// the proposal; see [TargetChange].
 	TargetChanged *TargetMark `json:"target_changed,omitempty"`
+	// Conversation counts the comments on the action, which are in [Action.Comments].
+	Conversation Conversation `json:"conversation,omitzero"`
+	// Assignee is nil while the action is assigned to nobody.
+	Assignee *Assignee `json:"assignee,omitempty"`
 	// Confirm is set at L4 and L5, nil below.
 	Confirm *Confirm `json:"confirm"`
 	// Votes holds at most one vote per person.

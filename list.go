@@ -65,6 +65,9 @@ type ActionFilter struct {
 	// AskedGroup selects the actions whose approval asks the group with this name; not
 	// available in the archive.
 	AskedGroup string
+	// Assignee selects the actions that are assigned to this person, by id or name; not
+	// available in the archive.
+	Assignee string
 	// ReadBy selects what the principal with this id proposed, and what Inherit
 	// lets that principal read in addition.
 	ReadBy string

@@ -12,6 +12,7 @@ import (
 
 // ActionService proposes and decides actions.
 type ActionService interface {
+	ConversationService
 	// Propose judges and stores a proposal. replayed is true when the
 	// idempotency_key is known, with the same content.
 	Propose(ctx context.Context, p *Proposal) (a *Action, replayed bool, err error)

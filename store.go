@@ -87,6 +87,7 @@ type ReadTx interface {
 	PreferenceReader
 	MandateReader
 	CredentialReader
+	ConversationReader
 }
 
 // Tx reads and writes the rows of one tenant. A guarded write whose guard fails
@@ -115,6 +116,7 @@ type Tx interface {
 	PreferenceWriter
 	MandateWriter
 	CredentialWriter
+	ConversationWriter
 }
 
 // IDReader finds ids by their beginning.

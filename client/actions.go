@@ -38,6 +38,14 @@ func (c *Client) FindAction(ctx context.Context, id string) (*gatehouse.Action, 
 // WaitAction waits until the action is decided or finished, with as many long polls as necessary.
 // When the time is over, it returns the action's present state.
 func (c *Client) WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error) {
+	return c.WaitAsked(ctx, id, wait, until, gatehouse.MaxComments)
+}
+
+// WaitAsked is WaitAction that also returns while the action has an open question with a number
+// above seen. With [gatehouse.Action.LastQuestion] as the next seen, each question comes once.
+func (c *Client) WaitAsked(
+	ctx context.Context, id string, wait time.Duration, until gatehouse.Until, seen int,
+) (*gatehouse.Action, error) {
 	deadline := time.Now().Add(wait)
 	for {
 		left := time.Until(deadline)
@@ -46,12 +54,27 @@ func (c *Client) WaitAction(ctx context.Context, id string, wait time.Duration, 
 		if poll > 0 {
 			q.Set("wait", poll.String())
 			q.Set("until", string(until))
+			if seen < gatehouse.MaxComments {
+				q.Set("questions_after", strconv.Itoa(seen))
+			}
 		}
 		a, err := get[gatehouse.Action](ctx, c, action(id, ""), q)
-		if err != nil || left <= gatehouse.MaxWait || settled(a, until) {
+		if err != nil || left <= gatehouse.MaxWait || settled(a, until) || a.AskedAfter(seen) {
 			return a, err
 		}
 	}
+}
+
+// Comment adds a question, an answer or a comment to a pending action.
+func (c *Client) Comment(ctx context.Context, id string, r gatehouse.CommentRequest) (*gatehouse.Action, error) {
+	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/comments"), r)
+	return out, err
+}
+
+// Assign assigns a pending action to a person.
+func (c *Client) Assign(ctx context.Context, id string, r gatehouse.AssignRequest) (*gatehouse.Action, error) {
+	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/assign"), r)
+	return out, err
 }
 
 func settled(a *gatehouse.Action, until gatehouse.Until) bool {
@@ -71,6 +94,7 @@ func (c *Client) ListActions(ctx context.Context, f gatehouse.ActionFilter) (gat
 	set(q, "sort", string(f.Sort))
 	set(q, "decided", string(f.Decided))
 	set(q, "group", f.AskedGroup)
+	set(q, "assignee", f.Assignee)
 	if f.Archived {
 		q.Set("archived", "true")
 	}

@@ -2,10 +2,7 @@ package sqlconn
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -106,15 +103,10 @@ func fingerprint(address string, cfg Config) string {
 		e.Operations, e.Fields, e.Preview = nil, nil, nil
 		entities[name] = e
 	}
-	b, err := json.Marshal(struct {
+	return connector.Fingerprint(struct {
 		Type, Address, PasswordSecret, IdempotencyTable string
 		Entities                                        map[string]Entity
 	}{"sql", address, cfg.PasswordSecret, cfg.IdempotencyTable, entities})
-	if err != nil {
-		panic("sqlconn: " + err.Error()) // strings and numbers always marshal
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // Close closes all connections.

@@ -135,9 +135,23 @@ func appendAction(b []byte, a *gatehouse.Action) []byte {
 	if a.Undoable {
 		b = append(b, `,"undoable":true`...)
 	}
+	b = listed(b, `,"comments":`, a.Comments, appendComment)
 	if a.ArchivedAt != nil {
 		b = moment(b, `,"archived_at":`, *a.ArchivedAt)
 	}
+	return append(b, '}')
+}
+
+func appendComment(b []byte, c *gatehouse.Comment) []byte {
+	b = number(b, `{"number":`, c.Number)
+	b = member(b, `,"kind":`, c.Kind)
+	if c.Answers != 0 {
+		b = number(b, `,"answers":`, c.Answers)
+	}
+	b = member(b, `,"text":`, c.Text)
+	b = member(b, `,"author":`, c.Author)
+	b = member(b, `,"author_id":`, c.AuthorID)
+	b = moment(b, `,"at":`, c.At)
 	return append(b, '}')
 }
 
@@ -297,6 +311,17 @@ func appendApproval(b []byte, a *gatehouse.Approval) []byte {
 		b = moment(b, `,"target_changed":{"at":`, m.At)
 		b = optional(b, `,"version":`, m.Version)
 		b = member(b, `,"by":`, m.By)
+		b = append(b, '}')
+	}
+	if c := a.Conversation; c != (gatehouse.Conversation{}) {
+		b = number(b, `,"conversation":{"comments":`, c.Comments)
+		b = number(b, `,"asked":`, c.Asked)
+		b = number(b, `,"answered":`, c.Answered)
+		b = append(b, '}')
+	}
+	if p := a.Assignee; p != nil {
+		b = member(b, `,"assignee":{"id":`, p.ID)
+		b = member(b, `,"name":`, p.Name)
 		b = append(b, '}')
 	}
 	if c := a.Confirm; c != nil {

@@ -42,10 +42,13 @@ func TestClientRoundTrip(t *testing.T) {
 	short.AcknowledgeStale = false
 	bulk := gatehouse.BulkDecision{Decision: gatehouse.Reject, Notes: "n", Items: []gatehouse.BulkItem{{ActionID: "act_1", Digest: "d"}}}
 	filter := gatehouse.ActionFilter{Status: "pending", ActionType: "t", RiskLevel: 4, ProposedBy: "bot", Query: "a b&c",
-		AskedGroup: "finance", Sort: gatehouse.SortUrgency, Limit: 7, Cursor: "c/+="}
+		AskedGroup: "finance", Assignee: "ben", Sort: gatehouse.SortUrgency, Limit: 7, Cursor: "c/+="}
 	person := gatehouse.NewPrincipal{Tenant: "default", Name: "eve", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}, Person: "p", Sponsor: "ana"}
 	cases := map[string][]any{ // the arguments after the context
 		"Propose": {&proposal}, "FindAction": {"act_1"}, "WaitAction": {"act_1", 30 * time.Second, gatehouse.UntilFinished},
+		"WaitAsked":   {"act_1", 30 * time.Second, gatehouse.UntilDecided, 2},
+		"Comment":     {"act_1", gatehouse.CommentRequest{Text: "<why>\n", Kind: gatehouse.CommentAnswer, Answers: 2}},
+		"Assign":      {"act_1", gatehouse.AssignRequest{Assignee: "ana"}},
 		"ListActions": {filter}, "Decide": {"act_1", decision}, "Answer": {"apr_1", short}, "BulkDecide": {bulk},
 		"Cancel": {"act_1"}, "Rebase": {"act_1"}, "Edit": {"act_1", gatehouse.EditRequest{
 			Digest: "sha256:aa", Note: "<why>", Patch: `{"n":1.10}`, Approve: true, Confirm: "12.50", AcknowledgeStale: true,

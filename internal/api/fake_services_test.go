@@ -31,6 +31,20 @@ func (f *fake) WaitAction(ctx context.Context, id string, wait time.Duration, un
 	return use[*gatehouse.Action](ctx, f, "WaitAction", id, id, wait, until)
 }
 
+func (f *fake) WaitAsked(
+	ctx context.Context, id string, wait time.Duration, until gatehouse.Until, seen int,
+) (*gatehouse.Action, error) {
+	return use[*gatehouse.Action](ctx, f, "WaitAsked", id, id, wait, until, seen)
+}
+
+func (f *fake) Comment(ctx context.Context, id string, r gatehouse.CommentRequest) (*gatehouse.Action, error) {
+	return use[*gatehouse.Action](ctx, f, "Comment", id, id, r)
+}
+
+func (f *fake) Assign(ctx context.Context, id string, r gatehouse.AssignRequest) (*gatehouse.Action, error) {
+	return use[*gatehouse.Action](ctx, f, "Assign", id, id, r)
+}
+
 func (f *fake) ListActions(ctx context.Context, filter gatehouse.ActionFilter) (actionPage, error) {
 	return use[actionPage](ctx, f, "ListActions", "", filter)
 }

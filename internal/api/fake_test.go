@@ -87,7 +87,8 @@ func newFake() *fake {
 		stored: make(map[string]*gatehouse.IdempotencyRecord),
 		values: map[string]any{
 			"Propose": testAction(), "ProposePolicy": testAction(), "FindAction": testAction(),
-			"WaitAction": testAction(), "Revise": testAction(), "Rebase": testAction(), "Edit": testAction(),
+			"WaitAction": testAction(), "WaitAsked": testAction(), "Comment": testAction(), "Assign": testAction(),
+			"Revise": testAction(), "Rebase": testAction(), "Edit": testAction(),
 			"Reverse":            testAction(),
 			"ListActions":        gatehouse.Page[*gatehouse.Action]{Items: []*gatehouse.Action{testAction()}, NextCursor: "n"},
 			"Decide":             &gatehouse.Answer{Code: gatehouse.Decided, Result: gatehouse.Decided, Action: testAction(), Votes: 1, Required: 1},

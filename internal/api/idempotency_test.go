@@ -122,6 +122,8 @@ func roundBodies() map[string]string {
 		"proposeMandate": `{"goal":"pay back","steps":[{"action_type":"refund","connector":"shop","operation":"refund",` +
 			`"entity_type":"order","when":"true","count":3,"amounts":[{"amount":"10.00","currency":"EUR"}]}],"for":"48h"}`,
 		"narrowMandate": `{"in_all":{"count":2}}`,
+		"comment":       `{"text":"why?","kind":"question"}`,
+		"assign":        `{"assignee":"ben"}`,
 		"createTenant":  `{"id":"acme"}`, "applyPolicy": `{"source":"rules: []"}`,
 		"applyWorkflow": `{"name": "triage", "steps": []}`, "startRun": `{"input":{"n":1},"trigger_ref":"INC1"}`, "cancelRun": `{"reason":"no"}`,
 		"signalRun": `{"name":"closed","data":{"n":1.10}}`, "leaseSteps": `{"tools":["page"],"max":10,"wait":"30s"}`, "heartbeatStep": `{"generation":1}`,

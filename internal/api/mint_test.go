@@ -24,6 +24,7 @@ var unguarded = map[string]string{
 	"revokeSession":  "ends a way in and makes none",
 	"removeDevice":   "ends one's own notifications", "testDevice": "sends a test to oneself",
 	"setPreference": "chooses one's own messages",
+	"comment":       "says something, and decides nothing", "assign": "shows a name, and restricts nothing",
 }
 
 // TestMintingNeedsTheEditToken walks the table of routes: every route that

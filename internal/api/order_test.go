@@ -148,8 +148,8 @@ func TestRoles(t *testing.T) {
 	const readers, anyKey = "root ana bot op aud view", "root ana bot op aud view work"
 	may := map[string]string{ // route → keys, of root ana bot op aud view work
 		"propose": "bot", "revise": "bot", "rebase": "bot ana root", "cancel": "bot ana root",
-		"reverse": "bot ana op root",
-		"decide":  "ana root", "edit": "ana op root", "bulkDecide": "ana root", "approve": "ana root", "reject": "ana root",
+		"reverse": "bot ana op root", "comment": "bot ana root", "assign": "ana root",
+		"decide": "ana root", "edit": "ana op root", "bulkDecide": "ana root", "approve": "ana root", "reject": "ana root",
 		"drain": "op root", "resolvePush": "op root", "replayDeadLetters": "root",
 		"discardDeadLetters": "op root", "resolveDeadLetters": "op root",
 		"createPrincipal": "root", "listPrincipals": "root", "getPrincipal": "root", "updatePrincipal": "root",

@@ -159,6 +159,7 @@ func list[T any](items []T, err error) (reply, error) {
 func (s *Server) table() []route {
 	var t []route
 	t = append(t, s.actionRoutes()...)
+	t = append(t, s.conversationRoutes()...)
 	t = append(t, s.decisionRoutes()...)
 	t = append(t, s.dispatchRoutes()...)
 	t = append(t, s.workflowRoutes()...)

@@ -41,6 +41,8 @@ func (s *Server) actionRoutes() []route {
 				param{name: "sort", kind: paramEnum, enum: words([]gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency}), doc: "The order; newest by default."},
 				param{name: "decided", kind: paramEnum, enum: words(gatehouse.DecidedHows()), doc: "Only actions that people approved, that people approved or rejected, or that the policy allowed without them, whatever has become of them since. Not in the archive."},
 				param{name: "group", max: 64, doc: "Only those that ask the group with this name. Not in the archive."},
+				param{name: "assignee", max: 128, doc: "Only those assigned to this person, by id or name; me is the caller. " +
+					"Not in the archive."},
 				param{name: "archived", kind: paramEnum, enum: []string{"true", "false"}, doc: "true: the archive instead, newest first; there q is an id only."},
 			),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -50,13 +52,17 @@ func (s *Server) actionRoutes() []route {
 				if c.query["group"] != "" && c.query["archived"] == "true" {
 					return reply{}, gatehouse.Violations{{Pointer: "/query/group", Detail: "cannot be asked of the archive"}}.Err()
 				}
+				assignee, err := assigneeOf(ctx, c)
+				if err != nil {
+					return reply{}, err
+				}
 				return answer(s.cfg.Actions.ListActions(ctx, gatehouse.ActionFilter{
 					Status: gatehouse.Status(c.query["status"]), ActionType: c.query["action_type"],
 					RiskLevel:  gatehouse.RiskLevel(c.query.integer("risk_level", 0)),
 					ProposedBy: c.query["proposed_by"], Query: c.query["q"], Sort: gatehouse.Sort(c.query["sort"]),
 					Archived: c.query["archived"] == "true", Decided: gatehouse.DecidedHow(c.query["decided"]),
-					AskedGroup: c.query["group"],
-					Limit:      c.query.limit(), Cursor: c.query["cursor"],
+					AskedGroup: c.query["group"], Assignee: assignee,
+					Limit: c.query.limit(), Cursor: c.query["cursor"],
 				}))
 			}),
 		}, {
@@ -67,6 +73,9 @@ func (s *Server) actionRoutes() []route {
 			query: []param{
 				{name: "wait", kind: paramWait, doc: "How long to wait, such as 30s; at most 60s."},
 				{name: "until", kind: paramEnum, enum: words([]gatehouse.Until{gatehouse.UntilDecided, gatehouse.UntilFinished}), doc: "What to wait for; decided by default."},
+				{name: "questions_after", kind: paramInteger, min: 0, max: gatehouse.MaxComments,
+					doc: "With wait: answer also when the action has an open question with a higher number. " +
+						"Pass the highest number that you have seen."},
 			},
 			handler: plain(s.getAction),
 		}, {
@@ -176,6 +185,10 @@ func (s *Server) getAction(ctx context.Context, c *call) (reply, error) {
 	until := gatehouse.Until(c.query["until"])
 	if until == "" {
 		until = gatehouse.UntilDecided
+	}
+	if c.query["questions_after"] != "" {
+		seen := int(c.query.integer("questions_after", 0))
+		return answer(s.cfg.Actions.WaitAsked(ctx, c.id, wait, until, seen))
 	}
 	return answer(s.cfg.Actions.WaitAction(ctx, c.id, wait, until))
 }

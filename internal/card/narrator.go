@@ -83,6 +83,10 @@ func newNarrator(a *gatehouse.Action, longest int) *narrator {
 	return n
 }
 
+// undoneDigits is the length of the id, with its prefix, that names a reversed action. It is
+// enough for the command line.
+const undoneDigits = 16
+
 // undo begins the phrase of a reversal with the action that it reverses.
 func (n *narrator) undo(p Phrase) Phrase {
 	if n.a.Reverses == "" || len(p) == 0 {
@@ -91,7 +95,7 @@ func (n *narrator) undo(p Phrase) Phrase {
 	p[0].Text = small(p[0].Text)
 	var out Phrase
 	out.say("Undo ")
-	out.value(token(n.a.Reverses, longInSentence))
+	out.value(n.a.Reverses[:min(len(n.a.Reverses), undoneDigits)])
 	out.say(": ")
 	return append(out, p...)
 }

@@ -351,11 +351,11 @@ func TestSentenceOfToolCalls(t *testing.T) {
 func TestSentenceOfReversal(t *testing.T) {
 	t.Parallel()
 	a := action(t, "price_change", "update", "item/SKU-1", `{"price":"12.50"}`, `{"price":"10.00"}`)
-	a.Reverses = "act_0"
-	if got, want := card.Sentence(a), "Undo act_0: change price of SKU-1 from 12.50 to 10.00; reversible"; got != want {
+	a.Reverses = "act_01a21da3eb597748a60e92d47c411e39"
+	if got, want := card.Sentence(a), "Undo act_01a21da3eb59: change price of SKU-1 from 12.50 to 10.00; reversible"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := card.Button(a), "Undo act_0: change price to 10.00"; got != want {
+	if got, want := card.Button(a), "Undo act_01a21da3eb59: change price to 10.00"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -37,6 +37,8 @@ type cli struct {
 	Reject  rejectCmd  `cmd:"" group:"act" help:"Reject an action."`
 	Review  reviewCmd  `cmd:"" group:"act" help:"Go through what waits for you, one card a screen."`
 	Wait    waitCmd    `cmd:"" group:"act" help:"Wait until an action is decided or finished."`
+	Comment commentCmd `cmd:"" group:"act" help:"Comment on a pending action, ask its proposer, or answer."`
+	Assign  assignCmd  `cmd:"" group:"act" help:"Assign a pending action to a person."`
 	Cancel  cancelCmd  `cmd:"" group:"act" help:"Withdraw an action."`
 	Revise  reviseCmd  `cmd:"" group:"act" help:"Replace a pending action by another."`
 	Grant   grantCmd   `cmd:"" group:"act" help:"Approve in advance: create, list, show, revoke."`

@@ -67,6 +67,11 @@ func (c *approveCmd) ask(g *globals, a *gatehouse.Action, d *gatehouse.Decision)
 	if got := a.ComputeDigest(); got != a.Digest {
 		return fmt.Errorf("the content of %s has the digest %s, but the server says %s: do not approve this", a.ID, got, a.Digest)
 	}
+	d.Digest = a.Digest
+	if a.Status != gatehouse.StatusPending {
+		// Nothing to ask: the server answers with the action's state.
+		return nil
+	}
 	tty, err := g.Terminal()
 	if err != nil {
 		return term.Usagef("there is no terminal to show the action on (%v): give --digest", err)
@@ -74,11 +79,6 @@ func (c *approveCmd) ask(g *globals, a *gatehouse.Action, d *gatehouse.Decision)
 	defer tty.Close()
 	g.sheetOn(tty).Action(a)
 	fmt.Fprintln(tty)
-	d.Digest = a.Digest
-	if a.Status != gatehouse.StatusPending {
-		// Nothing to ask: the server answers with the action's state.
-		return nil
-	}
 	in := &prompt{ctx: g.Ctx, in: bufio.NewReader(tty)}
 	if a.RiskLevel.NeedsConfirmation() && d.Confirm == "" {
 		return retype(tty, in, a, d)

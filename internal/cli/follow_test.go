@@ -36,7 +36,9 @@ type answer struct {
 	after  time.Duration
 }
 
-func (s *scriptedService) WaitAction(ctx context.Context, id string, wait time.Duration, _ gatehouse.Until) (*gatehouse.Action, error) {
+func (s *scriptedService) WaitAsked(
+	ctx context.Context, id string, wait time.Duration, _ gatehouse.Until, _ int,
+) (*gatehouse.Action, error) {
 	s.polls = append(s.polls, wait)
 	next := answer{status: gatehouse.StatusPending, after: wait}
 	if len(s.actions) > 0 {
@@ -71,7 +73,7 @@ func TestWaitOutlivesTheServer(t *testing.T) {
 		}}
 		g, out, _ := testGlobals(t)
 		start := time.Now()
-		err := g.wait(s, "act_1", gatehouse.UntilFinished, time.Hour)
+		err := g.wait(s, "act_1", waiting{until: gatehouse.UntilFinished, timeout: time.Hour})
 		if code := exitCode(err); code != term.ExitDone || !strings.HasPrefix(out.String(), "act_1\tapplied\t") {
 			t.Errorf("exit code %d, %q", code, out)
 		}
@@ -118,7 +120,7 @@ func TestWaitEnds(t *testing.T) {
 				}
 				start := time.Now()
 				s := &scriptedService{t: t, actions: c.actions}
-				err := g.wait(s, "act_1", gatehouse.UntilDecided, c.timeout)
+				err := g.wait(s, "act_1", waiting{until: gatehouse.UntilDecided, timeout: c.timeout})
 				if code := exitCode(err); code != c.code {
 					t.Errorf("exit code %d, want %d: %v", code, c.code, err)
 				}

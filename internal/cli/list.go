@@ -58,6 +58,7 @@ type listCmd struct {
 	Query      string               `short:"q" placeholder:"TEXT" help:"Beginnings of words of the type, the target, the title, the proposer, the rationale, the amount, the key or the proposed values; or an id."`
 	Sort       gatehouse.Sort       `enum:"newest,urgency" default:"newest" help:"newest; or urgency: what is due, then risk, then age, pending ones only."`
 	Group      string               `placeholder:"NAME" help:"Only those that ask this group of people."`
+	Assignee   string               `placeholder:"NAME" help:"Only those assigned to this person; me is you."`
 	Decided    gatehouse.DecidedHow `enum:",approved,people,allowed" default:"" placeholder:"HOW" help:"approved: by people; people: approved or rejected by people; allowed: by the policy alone."`
 	Archived   bool                 `help:"The archive instead, newest first; there --query is an id."`
 	paging     `embed:""`
@@ -82,7 +83,8 @@ Examples:
 func (c *listCmd) Run(g *globals, api service) error {
 	f := gatehouse.ActionFilter{
 		Status: c.Status, ActionType: c.Type, RiskLevel: gatehouse.RiskLevel(c.Risk),
-		ProposedBy: c.ProposedBy, Query: c.Query, Sort: c.Sort, Decided: c.Decided, AskedGroup: c.Group, Archived: c.Archived,
+		ProposedBy: c.ProposedBy, Query: c.Query, Sort: c.Sort, Decided: c.Decided, AskedGroup: c.Group,
+		Assignee: c.Assignee, Archived: c.Archived,
 	}
 	page, err := collect(g.Ctx, &c.paging,
 		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Action], error) {

@@ -22,8 +22,9 @@ func TestMCPApproved(t *testing.T) {
 		names = append(names, tool.Name)
 	}
 	slices.Sort(names)
-	if want := []string{"append", "count", "gatehouse_wait", "note", "tag"}; !slices.Equal(names, want) {
-		t.Errorf("tools %v, want %v", names, want)
+	tools := []string{"append", "count", "gatehouse_answer", "gatehouse_wait", "note", "tag"}
+	if !slices.Equal(names, tools) {
+		t.Errorf("tools %v, want %v", names, tools)
 	}
 	id := c.begin("tools/call", callOf("append", `{"text":"a"}`))
 	a := w.pending("append")

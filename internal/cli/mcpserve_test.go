@@ -99,7 +99,8 @@ func (w *mcpWorld) serve(name string, c *sdk.ClientSession) {
 	}
 	slices.Sort(names)
 	if want := []string{
-		"cancel_action", "check_policy", "get_action", "list_actions", "propose_change", "revise_action", "wait_action",
+		"answer_question", "cancel_action", "check_policy", "get_action", "list_actions", "propose_change",
+		"revise_action", "wait_action",
 	}; !slices.Equal(names, want) {
 		w.Errorf("%s: the tools are %v", name, names)
 	}
@@ -124,6 +125,14 @@ func (w *mcpWorld) serve(name string, c *sdk.ClientSession) {
 	}
 	if got, _ := call("wait_action", `{"action_id":"`+id+`","seconds":0}`); got["status"] != "pending" {
 		w.Errorf("%s: wait_action %v", name, got)
+	}
+	w.ask(id, "why so much?")
+	if got, _ := call("get_action", `{"action_id":"`+id+`"}`); len(got["questions"].([]any)) != 1 {
+		w.Errorf("%s: the questions are %v", name, got["questions"])
+	}
+	if got, failed := call("answer_question", `{"action_id":"`+id+`","question":1,"text":"so"}`); failed ||
+		got["status"] != "pending" || got["questions"] != nil {
+		w.Errorf("%s: answer_question %v", name, got)
 	}
 	w.decide(a, gatehouse.Reject, "too much")
 	got, _ = call("get_action", `{"action_id":"`+id+`"}`)

@@ -152,7 +152,7 @@ func (c *proposeCmd) Run(g *globals, api service) error {
 	}
 	if c.Wait {
 		g.Say("Proposed %s; waiting until it is %s.", a.ID, c.Until)
-		return g.wait(api, a.ID, c.Until, c.Timeout.D())
+		return g.wait(api, a.ID, waiting{until: c.Until, timeout: c.Timeout.D()})
 	}
 	return g.printProposed(a)
 }

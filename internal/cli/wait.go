@@ -13,6 +13,8 @@ type waitCmd struct {
 	ID      string             `arg:"" help:"The action."`
 	Until   gatehouse.Until    `enum:"decided,finished" default:"finished" help:"What to wait for: decided or finished."`
 	Timeout gatehouse.Duration `default:"10m" help:"Wait at most so long."`
+
+	Questions bool `help:"Stop waiting, with exit code 8, when somebody asks a question."`
 }
 
 func (*waitCmd) Help() string {
@@ -20,6 +22,7 @@ func (*waitCmd) Help() string {
 Prints the action as it stands in the end, and exits by its status: 0 applied
 (with --until decided also approved), 1 failed, 8 still pending when the time is
 over, 10 rejected or denied, 11 expired, 12 canceled or superseded, 13 unknown.
+A question that somebody asks meanwhile is told on stderr; see gatehouse comment.
 
 Examples:
 
@@ -30,27 +33,38 @@ Examples:
 
 // Run waits.
 func (c *waitCmd) Run(g *globals, api service) error {
-	return g.wait(api, c.ID, c.Until, c.Timeout.D())
+	return g.wait(api, c.ID, waiting{c.Until, c.Timeout.D(), c.Questions})
 }
 
 // pollFor is the length of one long poll: below the time-outs of the usual
 // proxies between client and server.
 const pollFor = 25 * time.Second
 
+// waiting says what to wait for, and how long. With questions, a question ends the wait.
+type waiting struct {
+	until     gatehouse.Until
+	timeout   time.Duration
+	questions bool
+}
+
 // wait polls until the action has reached the awaited state or the timeout is over, prints the
 // action, and returns its exit code.
-func (g *globals) wait(api service, id string, until gatehouse.Until, timeout time.Duration) error {
-	deadline := time.Now().Add(timeout)
+func (g *globals) wait(api service, id string, w waiting) error {
+	until, deadline, seen := w.until, time.Now().Add(w.timeout), 0
 	poll := time.Second // a short first poll, before it says what the action waits for
 	for {
 		left := time.Until(deadline)
-		a, err := api.WaitAction(g.Ctx, id, max(min(left, poll), 0), until)
+		a, err := api.WaitAsked(g.Ctx, id, max(min(left, poll), 0), until, seen)
 		if poll < pollFor && err == nil && a.Status == gatehouse.StatusPending {
 			g.Say("%s is pending: %s. Waiting; Ctrl-C stops the wait, not the action.", a.ID, waitsFor(a))
 		}
 		poll = pollFor
+		asked := err == nil && a.AskedAfter(seen)
+		if asked {
+			seen = g.sayQuestions(a, seen)
+		}
 		switch {
-		case err == nil && (reached(a.Status, until) || !time.Now().Before(deadline)):
+		case err == nil && (reached(a.Status, until) || !time.Now().Before(deadline) || asked && w.questions):
 			if err := g.printAction(a, nil); err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,11 +79,15 @@ type actionPage struct {
 	grounds *gatehouse.Grounds
 	// ofRun is the run's step that proposed the action, nil for none.
 	ofRun *gatehouse.Step
+	// produced is what the steps before a question have produced.
+	produced []produced
 
 	// outcome is the error of the last answer, if it was refused; notes is the text typed with that
 	// answer.
 	outcome *gatehouse.Error
 	notes   string
+	// said is the text of a comment that was refused.
+	said string
 	// reasons are the reasons for a rejection that the policy offers.
 	reasons []string
 	// record counts the outcomes of earlier, similar actions; nil when the page loads it later.
@@ -153,6 +158,9 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 		return nil, err
 	}
 	if p.ofRun, err = c.stepOf(v, a.ID); err != nil {
+		return nil, err
+	}
+	if p.produced, err = c.producedBefore(v, p.ofRun); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -283,6 +291,8 @@ func historyOf(a *gatehouse.Action) []moment {
 			add(a.FinishedAt, string(a.Status), "", "")
 		}
 	}
+	list = append(list, talkMoments(a)...)
+	slices.SortStableFunc(list, func(m, n moment) int { return m.at.Compare(n.at) })
 	for i := 1; i < len(list); i++ {
 		if d := list[i].at.Sub(list[i-1].at); d > 0 {
 			list[i].after = span(d)

@@ -83,6 +83,12 @@ func spanTitle(s card.Span) string {
 	return "letters of several scripts in one word"
 }
 
+// asksOnly says that a workflow's question is about its run alone, so there is no change to show.
+func asksOnly(p *actionPage) bool {
+	return p.ofRun != nil && p.ofRun.Uses == "approval" && p.a.Target.EntityType == "run" &&
+		len(p.payload.changes) == 0 && p.payload.hidden == 0
+}
+
 // nothingChanges is the sentence for a change without any field that differs.
 func nothingChanges(p *actionPage) string {
 	switch {

@@ -23,6 +23,8 @@ var auditSentences = map[string]string{
 	"hitl.escalation_timeout": "The last stage of {of} ended without an answer",
 	"hitl.expired":            "{of} expired without a decision",
 	"hitl.target_changed":     "{by} reported that the target of {of} changed",
+	gatehouse.EventCommented:  "{by} commented on {of}",
+	gatehouse.EventAssigned:   "{by} changed who {of} is assigned to",
 	"hitl.canceled":           "{by} canceled {of}",
 	"hitl.superseded":         "{by} replaced {of} by a revision",
 

@@ -60,6 +60,8 @@ type Config struct {
 	// Self lets people manage their own secrets, Views stores their saved lists.
 	Self  Self
 	Views Views
+	// Snoozes hides items from a person's own inbox; nil leaves that out.
+	Snoozes Snoozes
 	// Hints wakes open pages after a change; with nil, the pages poll.
 	Hints Hints
 	Log   *slog.Logger
@@ -145,6 +147,7 @@ func (c *Console) routes() []route {
 		c.unsubscribeRoutes(),
 		c.inboxRoutes(),
 		c.actionRoutes(),
+		c.conversationRoutes(),
 		c.runRoutes(),
 		c.workflowRoutes(),
 		c.dispatchRoutes(),

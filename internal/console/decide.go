@@ -58,7 +58,7 @@ func (c *Console) refuse(v *view, id string, err error) error {
 	if found != nil {
 		return found
 	}
-	p.outcome, p.notes = e, v.form("notes")
+	p.outcome, p.notes, p.said = e, v.form("notes"), v.form("text")
 	p.offered = stale(p)
 	if to := localPath(v.form("return")); strings.HasPrefix(to, "/inbox") {
 		p.back, p.next = to, queryOf(to)

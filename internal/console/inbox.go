@@ -153,7 +153,7 @@ func (p *inboxPage) watched() inboxQuery {
 
 // list finds a page of rows, the cursor of the next page, and the saved views.
 func (c *Console) list(v *view, p *inboxPage) error {
-	f := p.q.filter()
+	f := v.filter(p.q)
 	page, views, err := c.cfg.Views.Inbox(v.ctx, f)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func (c *Console) listed(v *view, q inboxQuery, a *gatehouse.Action) bool {
 	if a.Status != gatehouse.StatusPending || !q.Snap.IsZero() && a.ProposedAt.After(q.Snap) {
 		return false
 	}
-	return q.Tab == tabTeam || v.mayDecide(a) == nil
+	return q.Tab == tabTeam || v.mayDecide(a) == nil && v.snoozedUntil(a.ID).IsZero() != q.Snoozed
 }
 
 func (c *Console) inboxRow(v *view, q inboxQuery, a *gatehouse.Action) inboxRow {
@@ -250,7 +250,7 @@ func (c *Console) countFresh(v *view, q inboxQuery) (freshCount, error) {
 	if q.Snap.IsZero() || q.history() {
 		return count, nil
 	}
-	f := q.filter()
+	f := v.filter(q)
 	f.Sort, f.Status, f.Cursor = gatehouse.SortNewest, gatehouse.StatusPending, ""
 	page, err := c.cfg.Actions.ListActions(v.ctx, f)
 	if err != nil {

@@ -29,6 +29,10 @@ type inboxQuery struct {
 	Decided gatehouse.DecidedHow
 	// Group selects the actions that ask a group of people.
 	Group string
+	// Assignee selects what is assigned to a person, "me" for the reader. Snoozed lists, in the tab
+	// Mine, what the reader has snoozed.
+	Assignee string
+	Snoozed  bool
 	// Open is the action shown beside the list, Done the one that was decided last.
 	Open, Done string
 	Cursor     string
@@ -47,6 +51,7 @@ func readInboxQuery(values url.Values) inboxQuery {
 	q := inboxQuery{
 		Tab: oneOf(values.Get("tab"), tabTeam, tabDecided, tabAll), Type: values.Get("type"), By: values.Get("by"),
 		Group: values.Get("group"), Text: values.Get("q"),
+		Assignee: values.Get("assignee"), Snoozed: values.Has("snoozed"),
 		Open: values.Get("open"), Done: values.Get("done"), Cursor: values.Get("cursor"), Empty: values.Has("empty"),
 	}
 	if q.Tab == "" {
@@ -122,7 +127,7 @@ func decidedWords(how gatehouse.DecidedHow) string {
 // filtered reports whether any filter is set.
 func (q inboxQuery) filtered() bool {
 	return q.Type != "" || q.Risk != 0 || q.By != "" || q.Group != "" || q.Text != "" || q.Status != "" ||
-		q.Decided != "" || !q.From.IsZero() || !q.To.IsZero()
+		q.Decided != "" || q.Assignee != "" || q.Snoozed || !q.From.IsZero() || !q.To.IsZero()
 }
 
 // values are the query's URL parameters; defaults are left out.
@@ -142,6 +147,10 @@ func (q inboxQuery) values() url.Values {
 	}
 	set("by", q.By)
 	set("group", q.Group)
+	set("assignee", q.Assignee)
+	if q.Snoozed {
+		set("snoozed", "1")
+	}
 	set("q", q.Text)
 	set("status", string(q.Status))
 	set("decided", string(q.Decided))
@@ -184,6 +193,7 @@ func (q inboxQuery) with(open string) inboxQuery {
 // tab returns the same filters in another tab, without a snapshot.
 func (q inboxQuery) tab(tab string) inboxQuery {
 	q.Tab, q.Status, q.Decided, q.Cursor, q.Skip, q.Snap = tab, "", "", "", 0, time.Time{}
+	q.Snoozed = false
 	return q.with("")
 }
 
@@ -203,8 +213,8 @@ func (q inboxQuery) next(cursor string, rows int) inboxQuery {
 // filter is the store's filter for this query.
 func (q inboxQuery) filter() gatehouse.ActionFilter {
 	f := gatehouse.ActionFilter{
-		ActionType: q.Type, RiskLevel: q.Risk, ProposedBy: q.By, AskedGroup: q.Group, Query: q.Text, Status: q.Status,
-		Decided: q.Decided, Cursor: q.Cursor,
+		ActionType: q.Type, RiskLevel: q.Risk, ProposedBy: q.By, AskedGroup: q.Group, Assignee: q.Assignee,
+		Query: q.Text, Status: q.Status, Decided: q.Decided, Cursor: q.Cursor,
 		Sort: gatehouse.SortUrgency, Limit: gatehouse.DefaultLimit,
 	}
 	if q.history() {

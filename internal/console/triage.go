@@ -15,6 +15,8 @@ import (
 // tally counts the rows of the inbox's tabs, for this person and the filters.
 type tally struct {
 	mine, team int
+	// snoozed counts those of mine that this person has snoozed.
+	snoozed int
 	// more is set when only the most urgent rows were counted.
 	more bool
 }
@@ -33,6 +35,14 @@ func (t tally) text(n int) string {
 	return strconv.Itoa(n)
 }
 
+// snoozedText is the part of the count that tells what is snoozed; "" for nothing.
+func (t tally) snoozedText() string {
+	if t.snoozed == 0 {
+		return ""
+	}
+	return ", " + strconv.Itoa(t.snoozed) + " snoozed"
+}
+
 // of is the count of a tab of pending actions; "" for other tabs.
 func (t tally) of(tab string) string {
 	switch tab {
@@ -47,7 +57,7 @@ func (t tally) of(tab string) string {
 // count counts the pending actions that match a query. If seen is not nil, it is called for each.
 func (c *Console) count(v *view, q inboxQuery, seen func(*gatehouse.Action)) (tally, error) {
 	var t tally
-	f := q.tab(tabTeam).filter()
+	f := v.filter(q.tab(tabTeam))
 	f.Limit = gatehouse.MaxLimit
 	for range tallyPages {
 		page, err := c.cfg.Actions.ListActions(v.ctx, f)
@@ -59,8 +69,12 @@ func (c *Console) count(v *view, q inboxQuery, seen func(*gatehouse.Action)) (ta
 				continue
 			}
 			t.team++
-			if v.mayDecide(a) == nil {
+			switch {
+			case v.mayDecide(a) != nil:
+			case v.snoozedUntil(a.ID).IsZero():
 				t.mine++
+			default:
+				t.snoozed++
 			}
 			if seen != nil {
 				seen(a)
@@ -78,6 +92,8 @@ func (c *Console) count(v *view, q inboxQuery, seen func(*gatehouse.Action)) (ta
 type inboxState struct {
 	Mine string `json:"mine"`
 	Team string `json:"team"`
+	// Snoozed is the text behind the count of mine.
+	Snoozed string `json:"snoozed"`
 	// Settled are the requested rows that are no longer pending.
 	Settled []settledRow `json:"settled"`
 }
@@ -95,7 +111,7 @@ func (c *Console) inboxStates(v *view) error {
 	if err != nil {
 		return err
 	}
-	state := inboxState{Mine: t.of(tabMine), Team: t.of(tabTeam), Settled: []settledRow{}}
+	state := inboxState{Mine: t.of(tabMine), Team: t.of(tabTeam), Snoozed: t.snoozedText(), Settled: []settledRow{}}
 	asked := 0
 	for _, id := range strings.Split(v.query("ids"), ",") {
 		if id == "" || pending[id] || asked == maxSettled {

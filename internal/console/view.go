@@ -28,6 +28,9 @@ type view struct {
 	// standings are the delegations to this person, once they have been read.
 	standings     []gatehouse.Standing
 	standingsRead bool
+	// snoozes are this person's, once they have been read.
+	snoozes     []gatehouse.Snooze
+	snoozesRead bool
 
 	// ctx is the request's context with the caller in it; services are called with it. On a public
 	// page without a session, person and session are nil.

@@ -28,7 +28,8 @@ func (c *Console) viewRoutes() []route {
 // kept returns the part of the query that a saved view keeps: the filters, without the snapshot,
 // the page and the open action.
 func (q inboxQuery) kept() inboxQuery {
-	k := inboxQuery{Tab: q.Tab, Type: q.Type, Risk: q.Risk, By: q.By, Group: q.Group, Text: q.Text}
+	k := inboxQuery{Tab: q.Tab, Type: q.Type, Risk: q.Risk, By: q.By, Group: q.Group, Text: q.Text, Assignee: q.Assignee,
+		Snoozed: q.Snoozed}
 	if q.history() {
 		k.Status = q.Status
 	}

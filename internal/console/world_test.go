@@ -150,7 +150,8 @@ func newWorldWith(t *testing.T, channels ...gate.ChannelInfo) *world {
 		Slack: w.gate, Delegations: w.gate, Grants: w.gate, Devices: w.gate, Mandates: w.gate,
 		Preferences: w.gate, Unsubscribe: w.gate,
 		Secrets: w.gate, Connectors: connectors{},
-		Browser: w.gate, Sessions: w.gate, Self: w.gate, Views: w.gate, SignIn: ceremonies, Hints: w.hub, Log: log, Now: w.now,
+		Browser: w.gate, Sessions: w.gate, Self: w.gate, Views: w.gate, Snoozes: w.gate,
+		SignIn: ceremonies, Hints: w.hub, Log: log, Now: w.now,
 	}
 	pages, err := console.New(w.config)
 	if err != nil {

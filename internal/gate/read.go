@@ -30,6 +30,9 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 			return exceeds(tx, a)
 		})
 	}
+	if err == nil {
+		err = g.readComments(ctx, a)
+	}
 	if err != nil {
 		return nil, usecase.NotFound(err, "action")
 	}
@@ -49,7 +52,17 @@ func (g *Gate) describe(actions ...*gatehouse.Action) {
 // WaitAction returns when the action is decided or finished, or with its present
 // state when the time is over, the server stops, or the client disconnects.
 func (g *Gate) WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error) {
+	return g.WaitAsked(ctx, id, wait, until, gatehouse.MaxComments)
+}
+
+// WaitAsked is WaitAction that also returns with an open question above seen.
+func (g *Gate) WaitAsked(
+	ctx context.Context, id string, wait time.Duration, until gatehouse.Until, seen int,
+) (*gatehouse.Action, error) {
 	settled := func(a *gatehouse.Action) bool {
+		if a.AskedAfter(seen) {
+			return true
+		}
 		if until == gatehouse.UntilDecided {
 			return a.Status.Decided()
 		}
@@ -125,6 +138,11 @@ func (g *Gate) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, er
 		a, err := g.findAction(tx, c, id)
 		if err != nil {
 			return err
+		}
+		if a.ArchivedAt == nil {
+			if a.Comments, err = tx.ListComments(a.ID); err != nil {
+				return err
+			}
 		}
 		receipts, err := ReceiptsOf(tx, a)
 		if err != nil {

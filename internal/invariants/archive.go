@@ -161,6 +161,7 @@ func archivedFile(r *gatehouse.Record, people map[[2]string]string) *file {
 			o.OnTimeout == gatehouse.TimeoutReject,
 		}
 		f.expiresAt = micros(&end)
+		f.archivedConversation(a)
 		for _, v := range o.Votes {
 			f.votes = append(f.votes, vote{
 				a.Tenant, v.Person, v.PrincipalID, v.Name, v.For, v.Grant, v.Decision, v.Digest, v.At.UnixMicro(),

@@ -282,6 +282,19 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 		{"a waiting entry is gone", `DELETE FROM audit_leaf WHERE seq = (SELECT max(seq) FROM audit_leaf WHERE action_id = (SELECT id FROM action WHERE seq = ` + where("decided late") + `))`, 14, "decided late", false},
 		{"decided behind the log's back", `UPDATE action SET status = 'rejected', decided_at = proposed_at WHERE seq = (SELECT max(seq) FROM proposal WHERE entity_ref = 'late' AND tenant = 'default')`, 14, "", false},
 		{"a mirror is gone", `DELETE FROM mirror WHERE action_seq = ` + where("pair"), 14, "pair", true},
+		{"a comment says something else", `UPDATE comment SET text = 'other' WHERE number = 2 AND seq = ` +
+			where("pending"), 14, "pending", true},
+		{"a comment of another author", `UPDATE comment SET author_id = 'prn_none' WHERE number = 1 AND seq = ` +
+			where("talked about"), 14, "talked about", true},
+		{"a comment is gone", `DELETE FROM comment WHERE number = 3 AND seq = ` + where("pending"), 14, "pending", true},
+		{"a comment in another tenant", `UPDATE comment SET tenant = 'acme' WHERE number = 3 AND seq = ` +
+			where("pending"), 16, "pending", false},
+		{"a question is still open", `UPDATE approval SET asked = 1, answered = 0 WHERE seq = ` +
+			where("pending"), 14, "pending", true},
+		{"assigned to another", `UPDATE approval SET assignee_id = 'prn_none' WHERE seq = ` +
+			where("pending"), 14, "pending", true},
+		{"a comment on nothing", `UPDATE comment SET seq = 100000 WHERE number = 3 AND seq = ` +
+			where("pending"), 16, "", false},
 		{"an entry of nothing", insert + `'default', 'act_none', '{}'`, 14, "", true},
 		{"an attempt without intent", `UPDATE push SET attempts = attempts + 1 WHERE action_seq = ` + where("pair"), 15, "pair", true},
 		{"a call without intent", `UPDATE receipt SET attempt = 9 WHERE action_seq = ` + where("pair"), 15, "pair", true},

@@ -32,6 +32,10 @@ type file struct {
 	claims   []claim
 	mirrors  []child
 	leaves   []leaf
+	comments []comment
+	// counts and assignee are the approval's.
+	counts   gatehouse.Conversation
+	assignee string
 }
 
 // child identifies the action that a row belongs to.
@@ -115,7 +119,7 @@ func (c *checker) load(ctx context.Context, tx *sql.Tx, after int64) ([]*file, e
 		return fmt.Sprintf("%[1]s > %[2]d AND %[1]s <= %[3]d", column, after, last)
 	}
 	for _, load := range []func(context.Context, *sql.Tx, map[int64]*file, func(string) string) error{
-		loadVotes, loadPushes, loadReceipts, loadClaims, loadMirrors, c.loadLeaves,
+		loadVotes, loadPushes, loadReceipts, loadClaims, loadMirrors, loadComments, c.loadLeaves,
 	} {
 		if err := load(ctx, tx, bySeq, within); err != nil {
 			return nil, err

@@ -25,6 +25,7 @@ func (f *file) check(r *Report) {
 	f.checkTenants(say)
 	h := f.replay(say)
 	f.checkHistory(h, say)
+	f.checkConversation(say)
 }
 
 // sayer reports the violation of a rule.
@@ -266,6 +267,9 @@ func (f *file) checkTenants(say sayer) {
 	}
 	for _, v := range f.votes {
 		foreign("vote", v.tenant)
+	}
+	for _, c := range f.comments {
+		foreign("comment", c.tenant)
 	}
 	for _, p := range f.pushes {
 		own("push", p.child)

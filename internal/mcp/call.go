@@ -77,6 +77,9 @@ func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 		}
 		return p.waitCall(ctx, f, c)
 	}
+	if c.tool == answerName {
+		return p.answerCall(ctx, f, c)
+	}
 	l, err := p.tools(ctx)
 	if err != nil {
 		return p.tellResult(f, "", "error",
@@ -264,7 +267,8 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 		return p.tellResult(f, a.ID, string(a.Status), "The gate could not be reached. Whether "+a.ID+
 			" was carried out is not known here: ask again with gatehouse_wait.")
 	}
-	if !a.Status.Finished() && (x == nil || x.action == nil) {
+	asked := !task && a.AskedAfter(p.seen(a.ID))
+	if !a.Status.Finished() && !asked && (x == nil || x.action == nil) {
 		var answer []byte
 		if task {
 			answer = p.begun(f, key, a)
@@ -276,6 +280,7 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 			return answer
 		}
 	}
+	p.tells(a)
 	answer, final := p.tell(f, a, x)
 	p.done.release(a.ID, final)
 	if !final || key == "" {
@@ -289,7 +294,7 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 	return answer
 }
 
-// hold waits until an action is finished or wait has passed. x is the server's
+// hold waits until an action is finished, somebody asks, or wait has passed. x is the server's
 // answer if this proxy executed the action.
 func (p *Proxy) hold(
 	ctx context.Context, c *call, a *gatehouse.Action, wait time.Duration,
@@ -318,7 +323,7 @@ func (p *Proxy) hold(
 		if a.Status.Finished() && here != nil && x.begun.Load() && within(ctx, here, settling) {
 			continue
 		}
-		if a.Status.Finished() || !time.Now().Before(deadline) {
+		if a.Status.Finished() || !time.Now().Before(deadline) || a.AskedAfter(p.seen(a.ID)) {
 			return a, nil, nil
 		}
 		polled, err := p.poll(ctx, a, here, time.Until(deadline))
@@ -372,7 +377,7 @@ func (p *Proxy) poll(
 	}
 	answers := make(chan found, 1)
 	go func() {
-		got, err := p.Gate.WaitAction(ctx, a.ID, wait, gatehouse.UntilFinished)
+		got, err := p.Gate.WaitAsked(ctx, a.ID, wait, gatehouse.UntilFinished, p.seen(a.ID))
 		answers <- found{got, err}
 	}()
 	select {

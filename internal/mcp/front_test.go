@@ -199,6 +199,12 @@ func (k keyed) WaitAction(
 	return k.FindAction(ctx, id)
 }
 
+func (k keyed) WaitAsked(
+	ctx context.Context, id string, wait time.Duration, until gatehouse.Until, _ int,
+) (*gatehouse.Action, error) {
+	return k.WaitAction(ctx, id, wait, until)
+}
+
 func (k keyed) LeasePushes(ctx context.Context, _ gatehouse.PushLeaseRequest) ([]gatehouse.LeasedPush, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()

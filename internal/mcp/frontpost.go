@@ -175,7 +175,7 @@ func (s *session) mismatch(r *http.Request, f *frame) string {
 		return ""
 	}
 	tool := text(memberOf(f.params, "name"))
-	if tool == waitName {
+	if ownTool(tool) {
 		return ""
 	}
 	l, err := s.proxy.tools(r.Context())

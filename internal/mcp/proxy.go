@@ -24,6 +24,10 @@ type Gate interface {
 	Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error)
 	FindAction(ctx context.Context, id string) (*gatehouse.Action, error)
 	WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error)
+	WaitAsked(
+		ctx context.Context, id string, wait time.Duration, until gatehouse.Until, seen int,
+	) (*gatehouse.Action, error)
+	Comment(ctx context.Context, id string, r gatehouse.CommentRequest) (*gatehouse.Action, error)
 	LeasePushes(ctx context.Context, r gatehouse.PushLeaseRequest) ([]gatehouse.LeasedPush, error)
 	HeartbeatPush(ctx context.Context, id string, r gatehouse.Heartbeat) (*gatehouse.LeaseState, error)
 	CompletePush(ctx context.Context, id string, r gatehouse.PushResult) (*gatehouse.Push, error)
@@ -98,6 +102,8 @@ type Proxy struct {
 	count int
 	// held cancels the wait of a call, by the id of the client's request.
 	held map[string]context.CancelFunc
+	// questioned is the number of the last question that a client was told, by action.
+	questioned map[string]int
 	// watching holds the client's waiting requests, by the action's id.
 	watching map[string]map[*watcher]bool
 	// meta is the _meta of each modern request, nil for the legacy protocol.

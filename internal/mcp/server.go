@@ -19,6 +19,10 @@ type Service interface {
 	Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error)
 	FindAction(ctx context.Context, id string) (*gatehouse.Action, error)
 	WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error)
+	WaitAsked(
+		ctx context.Context, id string, wait time.Duration, until gatehouse.Until, seen int,
+	) (*gatehouse.Action, error)
+	Comment(ctx context.Context, id string, r gatehouse.CommentRequest) (*gatehouse.Action, error)
 	ListActions(ctx context.Context, f gatehouse.ActionFilter) (gatehouse.Page[*gatehouse.Action], error)
 	Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, error)
 	Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*gatehouse.Action, error)
@@ -29,7 +33,8 @@ const instructions = "Gatehouse stands between you and the systems that you chan
 	"propose_change; a policy and people decide, and Gatehouse carries out what was approved. Never assume that a " +
 	"proposal was applied: look at its status. A rejection comes with the reviewer's notes; take them into " +
 	"account in a revision. A reviewer may edit your change: the action is then superseded, and superseded_by is what " +
-	"counts, with edit saying what was changed and why."
+	"counts, with edit saying what was changed and why. A reviewer may ask you: answer what stands in questions with " +
+	"answer_question."
 
 // proposalSchema describes a proposal to a model. The server checks everything.
 const proposalSchema = `{
@@ -71,7 +76,13 @@ func serverTools() []tool {
 			name: "wait_action", required: `"action_id"`, run: wait, reads: true,
 			properties: "{" + idSchema + `,"seconds":{"type":"integer","minimum":0,"maximum":45},` +
 				`"until":{"type":"string","enum":["decided","finished"]}}`,
-			description: "Waits until an action is decided or finished, at most 45 seconds, and returns it.",
+			description: "Waits until an action is decided or finished, at most 45 seconds, and returns it. A question " +
+				"that a reviewer asks meanwhile ends the wait; open ones stand in questions.",
+		}, {
+			name: "answer_question", required: `"action_id","question","text"`, run: answerQuestion,
+			properties: "{" + idSchema + `,"question":{"type":"integer","description":"the number of the question"},` +
+				`"text":{"type":"string","description":"the answer, at most 4 KB"}}`,
+			description: "Answers a reviewer's question about an own pending action. It decides nothing.",
 		}, {
 			name: "cancel_action", properties: "{" + idSchema + "}", required: `"action_id"`, run: cancel,
 			description: "Withdraws an own action that is still pending.",
@@ -196,6 +207,7 @@ type shown struct {
 	DecidedBy string              `json:"decided_by,omitempty"`
 	Failure   *gatehouse.Failure  `json:"failure,omitempty"`
 	Receipt   gatehouse.JSON      `json:"response,omitempty"`
+	Questions []shownQuestion     `json:"questions,omitempty"`
 	Next      string              `json:"superseded_by,omitempty"`
 	EditedBy  string              `json:"edited_by,omitempty"`
 	Edit      *gatehouse.Edit     `json:"edit,omitempty"`
@@ -205,6 +217,12 @@ type shownVote struct {
 	By       string                 `json:"by"`
 	Decision gatehouse.DecisionKind `json:"decision"`
 	Notes    string                 `json:"notes,omitempty"`
+}
+
+type shownQuestion struct {
+	Number int    `json:"number"`
+	By     string `json:"by"`
+	Text   string `json:"text"`
 }
 
 func show(a *gatehouse.Action) shown {
@@ -218,6 +236,9 @@ func show(a *gatehouse.Action) shown {
 		out.Required = a.Approval.Required
 		if a.Status == gatehouse.StatusPending {
 			out.ExpiresAt = &a.Approval.ExpiresAt
+			for _, q := range a.OpenQuestions() {
+				out.Questions = append(out.Questions, shownQuestion{q.Number, q.Author, q.Text})
+			}
 		}
 		for _, v := range a.Approval.Votes {
 			out.Votes = append(out.Votes, shownVote{v.Name, v.Decision, v.Notes})
@@ -274,7 +295,28 @@ func wait(ctx context.Context, api Service, arguments []byte) (any, error) {
 	if in.Seconds != nil {
 		seconds = min(max(*in.Seconds, 0), maxToolWait)
 	}
-	return shownOr(api.WaitAction(ctx, in.ID, time.Duration(seconds)*time.Second, in.Until))
+	// Only a question that is asked from now on ends the wait: a model that leaves one
+	// unanswered goes on waiting.
+	a, err := api.FindAction(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	wait := time.Duration(seconds) * time.Second
+	return shownOr(api.WaitAsked(ctx, a.ID, wait, in.Until, a.LastQuestion(0)))
+}
+
+func answerQuestion(ctx context.Context, api Service, arguments []byte) (any, error) {
+	var in struct {
+		byID
+		Question int    `json:"question"`
+		Text     string `json:"text"`
+	}
+	if err := read(arguments, &in); err != nil {
+		return nil, err
+	}
+	return shownOr(api.Comment(ctx, in.ID, gatehouse.CommentRequest{
+		Kind: gatehouse.CommentAnswer, Answers: in.Question, Text: in.Text,
+	}))
 }
 
 func cancel(ctx context.Context, api Service, arguments []byte) (any, error) {

@@ -84,7 +84,7 @@ func (p *Proxy) list(ctx context.Context, f *frame) []byte {
 		}
 		tools = append(append(tools, shown...), ',')
 	}
-	tools = append(append(tools, waitTool...), ']')
+	tools = append(append(append(append(tools, waitTool...), ','), answerTool...), ']')
 	return resultFrame(f.id, setMember(l.envelope, "tools", tools))
 }
 

@@ -382,8 +382,13 @@ func heading(m *Message, a *gatehouse.Action) string {
 		}
 		return "Nobody has decided yet: an approval goes to stage " + strconv.Itoa(a.Approval.Stage)
 	case gatehouse.NotifyReminded:
-		if m.Event == string(gatehouse.MomentExtended) {
+		switch m.Event {
+		case string(gatehouse.MomentExtended):
 			return "Nobody decided in time. The time was extended once"
+		case gatehouse.EventAssigned:
+			return "An approval is assigned to you"
+		case gatehouse.EventCommented:
+			return "Your question about an approval was answered"
 		}
 		if m.To != nil {
 			return "Reminder: an approval waits for you"

@@ -34,6 +34,10 @@ type leaf struct {
 		// Delegation and To belong to a delegation, whose subject is the delegating person.
 		Delegation string `json:"delegation"`
 		To         string `json:"to"`
+		// Assignee and Asker are ids: of the person to whom an action was assigned, and of
+		// the author of an answered question.
+		Assignee string `json:"assignee_id"`
+		Asker    string `json:"asker"`
 		// Code says why an action was canceled, "" if a person did it.
 		Code string `json:"code"`
 	} `json:"data"`
@@ -59,12 +63,27 @@ func (l *leaf) kindOf() gatehouse.NotificationKind {
 		return gatehouse.NotifyDecided
 	case "hitl.expired":
 		return gatehouse.NotifyExpired
+	case gatehouse.EventAssigned, gatehouse.EventCommented:
+		if l.alone() != "" {
+			return gatehouse.NotifyReminded
+		}
 	case "delegation.made", "delegation.ended":
 		return gatehouse.NotifyDelegated
 	case "push.failed":
 		return gatehouse.NotifyDeadLetter
 	case "push.unknown":
 		return gatehouse.NotifyUnknown
+	}
+	return ""
+}
+
+// alone is the id of the only person whom an entry concerns; "" when it concerns all.
+func (l *leaf) alone() string {
+	switch l.Type {
+	case gatehouse.EventAssigned:
+		return l.Data.Assignee
+	case gatehouse.EventCommented:
+		return l.Data.Asker
 	}
 	return ""
 }
@@ -274,6 +293,9 @@ func (s *spreading) tell(t told, a *gatehouse.Action) error {
 	}
 	for _, c := range channels {
 		if !c.Trait().Personal {
+			if t.leaf.alone() != "" {
+				continue
+			}
 			if err := s.add(t, a, c, ""); err != nil {
 				return err
 			}
@@ -375,6 +397,9 @@ func (s *spreading) recipients(t told, a *gatehouse.Action) ([]*gatehouse.Princi
 				func(name string) bool { return p.ID == name || strings.EqualFold(p.Name, name) },
 			)
 		}
+	}
+	if alone := t.leaf.alone(); alone != "" {
+		concerned = func(p *gatehouse.Principal) bool { return p.ID == alone }
 	}
 	self := s.person(t.leaf.Actor)
 	var list []*gatehouse.Principal

@@ -143,6 +143,7 @@ func (s *Sheet) Action(a *gatehouse.Action) {
 		s.Head("Rationale, in the words of " + term.Safe(a.ProposedBy))
 		s.quote(a.Rationale)
 	}
+	s.Conversation(a)
 	s.Extras(a)
 	s.Votes(a)
 	s.outcome(a)
@@ -162,6 +163,9 @@ func (s *Sheet) Facts(a *gatehouse.Action) {
 	s.Line("on behalf of", a.OnBehalfOf)
 	if p := a.Approval; p != nil {
 		s.Line("approval", VotesText(p))
+		if p.Assignee != nil {
+			s.Line("assigned to", p.Assignee.Name)
+		}
 		if a.Status == gatehouse.StatusPending {
 			s.Line("expires", s.When(p.ExpiresAt))
 			if about := p.About; about != nil {

@@ -218,6 +218,14 @@ document.addEventListener("submit", async (e) => {
   form.requestSubmit(e.submitter);
 }, true);
 
+// A snooze is by this browser's clock, and goes on to the next row.
+document.addEventListener("submit", (e) => {
+  if (!("snooze" in (e.target.dataset ?? {}))) return;
+  const { zone, next } = e.target.elements;
+  zone.value = new Date().getTimezoneOffset();
+  if (rows().length) next.value = nextOpen(openID());
+}, true);
+
 // The panel of a rejection: a reason that the policy offers fills in the text and does not send it.
 // Ctrl-Enter sends the form, and Esc shows the bar again.
 document.addEventListener("click", (e) => {
@@ -644,6 +652,9 @@ const keys = {
   d: () => press("d"),
   e: () => press("e"),
   b: () => press("b"),
+  c: () => press("c"),
+  s: () => press("s"),
+  z: () => press("z"),
   u: () => press("u"),
   n: () => stepChange(1),
   p: () => stepChange(-1),

@@ -285,6 +285,10 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 				shared.ScanReceipt(r, &err))
 			return err
 		}, tenant, id),
+		ask(selectComments, func(r *row) error {
+			out.Action.Comments = append(out.Action.Comments, shared.ScanComment(r))
+			return nil
+		}, tenant, id),
 		ask(selectMirrorOf, func(r *row) (err error) { out.Mirror = shared.ScanMirror(r, &err); return err }, tenant,
 			id),
 		ask(selectClaims, func(r *row) error {
@@ -313,6 +317,10 @@ CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT
 	`DELETE FROM push WHERE action_seq = ANY (ARRAY(SELECT a.seq FROM unnest($2::text[]) u (id)
 CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a))`,
 	`DELETE FROM vote WHERE seq = ANY (ARRAY(SELECT a.seq FROM unnest($2::text[]) u (id)
+CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a))`,
+	`DELETE FROM comment WHERE seq = ANY (ARRAY(SELECT a.seq FROM unnest($2::text[]) u (id)
+CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a))`,
+	`DELETE FROM snooze WHERE seq = ANY (ARRAY(SELECT a.seq FROM unnest($2::text[]) u (id)
 CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a))`,
 	`DELETE FROM approval WHERE seq = ANY (ARRAY(SELECT a.seq FROM unnest($2::text[]) u (id)
 CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a))`,

@@ -63,6 +63,9 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	if f.AskedGroup != "" {
 		bound = append(bound, "group:"+f.AskedGroup)
 	}
+	if f.Assignee != "" {
+		bound = append(bound, "assignee:"+f.Assignee)
+	}
 	bound = shared.BoundToReader(bound, f.ReadBy)
 	c, err := shared.ParseCursor(f.Cursor, kind, bound...)
 	if err != nil {
@@ -152,6 +155,9 @@ UNION ALL SELECT action_id FROM push WHERE tenant = $1 AND id = $2`,
 	if f.AskedGroup != "" {
 		c.add("EXISTS (SELECT 1 FROM approval g WHERE g.seq = a.seq AND strpos(g.groups, ?) > 0)",
 			shared.InList(f.AskedGroup))
+	}
+	if f.Assignee != "" {
+		c.add("EXISTS (SELECT 1 FROM approval s WHERE s.seq = a.seq AND ? IN (s.assignee_id, s.assignee))", f.Assignee)
 	}
 	if f.ReadBy != "" {
 		c.add("(a.proposer_id = ? OR a.id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)

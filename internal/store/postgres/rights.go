@@ -29,18 +29,19 @@ step_wake step_attempt model_usage budget_claim run_signal reflexion bundle audi
 audit_waiting action_archive session setup_link external_identity passkey ceremony step_up saved_view ceiling_sum
 notification_position notification channel_state ring_key review slack_click notification_card delegation action_grant
 device mandate action_word action_word_block action_word_mark secret
-notification_preference`)
+notification_preference comment snooze`)
 	// For the server, locking a row requires the UPDATE privilege.
 	updatedTables = strings.Fields(`
 gatehouse_session principal api_key edit_token idempotency bulk_calls rate_spent policy_active action
 ceiling_claim approval vote decision_count push schedule run run_body step step_body budget_claim run_signal
 audit_log session setup_link passkey ceremony step_up saved_view ceiling_sum notification_position notification
 channel_state ring_key review slack_click notification_card delegation action_grant
-device mandate action_word action_word_mark secret notification_preference`)
+device mandate action_word action_word_mark secret notification_preference snooze`)
 	deletedTables = strings.Fields(`
 gatehouse_session principal_group idempotency action proposal ceiling_claim approval vote push receipt mirror
 schedule step_wake budget_claim audit_waiting session setup_link external_identity passkey ceremony step_up
-saved_view ceiling_sum notification review slack_click notification_card device action_word action_word_block`)
+saved_view ceiling_sum notification review slack_click notification_card device action_word action_word_block
+comment snooze`)
 	// sequences are those that statements use directly.
 	sequences = strings.Fields(`action_seq_seq audit_leaf_row run_seq_seq step_seq_seq`)
 )

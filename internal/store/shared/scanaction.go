@@ -3,7 +3,7 @@ package shared
 import "github.com/gatehouse-dev/gatehouse"
 
 // approvalWidth is the number of columns that ScanApproval reads.
-const approvalWidth = 17
+const approvalWidth = 22
 
 // extra holds the rare parts of a proposal.
 type extra struct {
@@ -100,6 +100,10 @@ func ScanApproval(r Row, actionID string, err *error) *gatehouse.Approval {
 		r.Skip(2)
 	}
 	o.About = JSONAt[gatehouse.About](r, err)
+	o.Conversation = gatehouse.Conversation{Comments: int(r.Int()), Asked: int(r.Int()), Answered: int(r.Int())}
+	if id, name := r.Text(), r.Text(); id != "" {
+		o.Assignee = &gatehouse.Assignee{ID: id, Name: name}
+	}
 	o.ExpiresAt = o.ExpiresAt.Add(-o.ExtendBy.D())
 	return o
 }

@@ -232,6 +232,9 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 	if r.Receipts, err = t.ListReceipts(id); err != nil {
 		return nil, err
 	}
+	if r.Action.Comments, err = t.ListComments(id); err != nil {
+		return nil, err
+	}
 	err = t.each(`SELECT `+mirrorColumns+` FROM mirror WHERE action_seq = ?`, func(s *stmt) (err error) {
 		s.Skip(1)
 		r.Mirror = shared.ScanMirror(s, &err)
@@ -259,6 +262,8 @@ var moveOut = [...]string{
 	`DELETE FROM receipt WHERE action_seq = ?`,
 	`DELETE FROM push WHERE action_seq = ?`,
 	`DELETE FROM vote WHERE seq = ?`,
+	`DELETE FROM comment WHERE seq = ?`,
+	`DELETE FROM snooze WHERE seq = ?`,
 	`DELETE FROM approval WHERE seq = ?`,
 	`DELETE FROM proposal WHERE seq = ?`,
 	`DELETE FROM action WHERE seq = ?`,

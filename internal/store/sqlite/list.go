@@ -50,6 +50,9 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	if f.AskedGroup != "" {
 		bound = append(bound, "group:"+f.AskedGroup)
 	}
+	if f.Assignee != "" {
+		bound = append(bound, "assignee:"+f.Assignee)
+	}
 	bound = shared.BoundToReader(bound, f.ReadBy)
 	c, err := shared.ParseCursor(f.Cursor, kind, bound...)
 	if err != nil {
@@ -121,6 +124,9 @@ func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condit
 	}
 	if f.AskedGroup != "" {
 		c.add("EXISTS (SELECT 1 FROM approval g WHERE g.seq = a.seq AND instr(g.groups, ?) > 0)", shared.InList(f.AskedGroup))
+	}
+	if f.Assignee != "" {
+		c.add("EXISTS (SELECT 1 FROM approval s WHERE s.seq = a.seq AND ? IN (s.assignee_id, s.assignee))", f.Assignee)
 	}
 	if f.ReadBy != "" {
 		c.add("(a.proposer_id = ? OR a.id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)

@@ -71,6 +71,8 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Preferences", (*suite).preferences},
 		{"Mandates", (*suite).mandates},
 		{"Targets", (*suite).targets},
+		{"Conversations", (*suite).conversations},
+		{"Snoozes", (*suite).snoozes},
 		{"Moments", (*suite).moments},
 		{"Opens", (*suite).opens},
 		{"Settles", (*suite).settles},

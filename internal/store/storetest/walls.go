@@ -13,7 +13,7 @@ import (
 func Walls(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 	for name, test := range map[string]func(*suite){
 		"TenantWalls": (*suite).tenantWalls, "SessionWalls": (*suite).sessionWalls, "RunWalls": (*suite).runWalls,
-		"ArchiveWalls": (*suite).archiveWalls,
+		"ArchiveWalls": (*suite).archiveWalls, "ConversationWalls": (*suite).conversationWalls,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

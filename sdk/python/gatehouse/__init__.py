@@ -6,11 +6,11 @@ from .errors import (
     Rejected, Reversed, Unknown, Unreachable, Waiting,
 )
 from .gate import Gate
-from .types import Action, LeasedPush, Proposal, Target
+from .types import Action, Comment, LeasedPush, Proposal, Target
 from .webhooks import verify_webhook
 
 __all__ = [
-    "APIError", "Action", "Canceled", "Client", "Denied", "Expired", "Failed", "Gate", "GatehouseError",
+    "APIError", "Action", "Canceled", "Client", "Comment", "Denied", "Expired", "Failed", "Gate", "GatehouseError",
     "InvalidSignature", "LeasedPush", "NoEffect", "NoResult", "NotApplied", "Proposal", "Rejected", "Reversed",
     "Target", "Unknown", "Unreachable", "Waiting", "verify_webhook",
 ]

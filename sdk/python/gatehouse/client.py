@@ -11,10 +11,10 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import uuid
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from .errors import APIError, Unreachable
-from .types import Action, LeasedPush, Proposal
+from .types import Action, Comment, LeasedPush, Proposal
 
 _MAX_PAUSE = 30.0  # seconds
 
@@ -43,23 +43,47 @@ class Client:
         """Proposes a change. If its idempotency_key is already known, the first call's action is returned."""
         return self._call("POST", "/proposed-actions", proposal)
 
-    def get(self, action_id: str, *, wait: float = 0, until: str = "finished") -> Action:
-        """Returns an action as soon as it is decided or finished, or after wait seconds (at most 60)."""
+    def get(
+        self, action_id: str, *, wait: float = 0, until: str = "finished", questions_after: Optional[int] = None,
+    ) -> Action:
+        """Returns an action as soon as it is decided or finished, or after wait seconds (at most 60).
+
+        With questions_after, an open question with a higher number ends the wait too.
+        """
         query = {"wait": _seconds(wait), "until": until} if wait > 0 else {}
+        if wait > 0 and questions_after is not None:
+            query["questions_after"] = str(questions_after)
         return self._call("GET", _path("proposed-actions", action_id), query=query, timeout=wait + 30)
 
-    def wait(self, action_id: str, *, patience: float = 3600, until: str = "finished") -> Action:
+    def wait(
+        self, action_id: str, *, patience: float = 3600, until: str = "finished",
+        answer: Optional[Callable[[Comment], Optional[str]]] = None,
+    ) -> Action:
         """Waits until an action is decided or finished, for at most patience seconds.
 
-        Returns the action in its state at that time: check its status.
+        Returns the action in its state at that time: check its status. answer gets each
+        question of a reviewer once, and returns the answer, or None to leave it open.
         """
+        seen = 0
         end = time.monotonic() + patience
         under_way = ("pending",) if until == "decided" else ("pending", "approved", "pushing")
         while True:
             left = end - time.monotonic()
-            action = self.get(action_id, wait=max(0.0, min(60.0, left)), until=until)
+            after = seen if answer else None
+            action = self.get(action_id, wait=max(0.0, min(60.0, left)), until=until, questions_after=after)
+            for question in _open_questions(action) if answer else []:
+                if question["number"] > seen:
+                    seen = question["number"]
+                    text = answer(question)
+                    if text:
+                        self.answer(action_id, seen, text)
             if action["status"] not in under_way or end <= time.monotonic():
                 return action
+
+    def answer(self, action_id: str, question: int, text: str) -> Action:
+        """Answers a reviewer's question about an own pending action. It decides nothing."""
+        body = {"kind": "answer", "answers": question, "text": text}
+        return self._call("POST", _path("proposed-actions", action_id, "comments"), body)
 
     def cancel(self, action_id: str) -> Action:
         """Withdraws an action that is not decided yet; afterwards, the error is 409 too_late."""
@@ -156,6 +180,14 @@ def _refusal(refused: urllib.error.HTTPError) -> APIError:
         }
     after = refused.headers.get("Retry-After", "")
     return APIError(refused.code, problem, float(after) if after.isascii() and after.isdigit() else None)
+
+
+def _open_questions(action: Action) -> List[Comment]:
+    if action["status"] != "pending":
+        return []
+    said = action.get("comments", [])
+    answered = {c.get("answers") for c in said}
+    return [c for c in said if c["kind"] == "question" and c["number"] not in answered]
 
 
 def _seconds(seconds: float) -> str:

@@ -39,6 +39,18 @@ class Proposal(TypedDict, total=False):
     idempotency_key: str
 
 
+class Comment(TypedDict, total=False):
+    """A comment on an action: kind is comment, question or answer; answers is the number of the question."""
+
+    number: int
+    kind: str
+    answers: int
+    text: str
+    author: str
+    author_id: str
+    at: str
+
+
 class Action(Proposal, total=False):
     """A stored proposal and its state."""
 
@@ -56,6 +68,7 @@ class Action(Proposal, total=False):
     edited_by: str
     edit: Dict[str, Any]
     repeats: str
+    comments: List[Comment]
 
 
 class Lease(TypedDict):

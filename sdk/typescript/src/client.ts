@@ -2,7 +2,7 @@
 import { APIError, Unreachable } from "./errors.ts";
 import { parse, stringify } from "./json.ts";
 import type {
-  Action, LeasedPush, LeaseRequest, LeaseState, Problem, Proposal, PushFailure, PushResult,
+  Action, Comment, LeasedPush, LeaseRequest, LeaseState, Problem, Proposal, PushFailure, PushResult,
 } from "./types.ts";
 
 const longestPause = 30; // seconds
@@ -30,6 +30,9 @@ export interface WaitOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** Answers a question, or leaves it open with null. */
+export type Answerer = (question: Comment) => string | null | Promise<string | null>;
+
 /** Calls the gate. It may be used concurrently. */
 export class Client {
   readonly url: string;
@@ -47,25 +50,43 @@ export class Client {
     return this.call("POST", "/proposed-actions", proposal, options);
   }
 
-  /** Returns an action as soon as it is decided or finished, or after wait seconds (at most 60). */
-  get(id: string, options: WaitOptions & { wait?: number } = {}): Promise<Action> {
-    const { wait = 0, until = "finished", signal } = options;
+  /**
+   * Returns an action as soon as it is decided or finished, or after wait seconds (at most 60). With
+   * questionsAfter, an open question with a higher number ends the wait too.
+   */
+  get(id: string, options: WaitOptions & { wait?: number; questionsAfter?: number | undefined } = {}): Promise<Action> {
+    const { wait = 0, until = "finished", signal, questionsAfter } = options;
     const query: Record<string, string> = wait > 0 ? { wait: seconds(wait), until } : {};
+    if (wait > 0 && questionsAfter !== undefined) query["questions_after"] = String(questionsAfter);
     return this.call("GET", path("proposed-actions", id), undefined, { query, timeout: wait + 30, signal });
   }
 
   /**
    * Waits until an action is decided or finished, for at most patience seconds (3600 by
-   * default), and returns it in its state at that time: check its status.
+   * default), and returns it in its state at that time: check its status. answer gets each question
+   * of a reviewer once, and returns the answer, or null to leave it open.
    */
-  async wait(id: string, options: WaitOptions & { patience?: number } = {}): Promise<Action> {
-    const { patience = 3600, until = "finished", signal } = options;
+  async wait(id: string, options: WaitOptions & { patience?: number; answer?: Answerer } = {}): Promise<Action> {
+    const { patience = 3600, until = "finished", signal, answer } = options;
+    let seen = 0;
     const end = now() + patience;
     for (;;) {
-      const action = await this.get(id, { wait: Math.max(0, Math.min(60, end - now())), until, signal });
+      const wait = Math.max(0, Math.min(60, end - now()));
+      const action = await this.get(id, { wait, until, signal, questionsAfter: answer ? seen : undefined });
+      for (const question of answer ? openQuestions(action) : []) {
+        if (question.number <= seen) continue;
+        seen = question.number;
+        const text = await answer?.(question);
+        if (text) await this.answer(id, seen, text);
+      }
       const open = action.status === "pending" || (until === "finished" && underWay(action));
       if (!open || end <= now()) return action;
     }
+  }
+
+  /** Answers a reviewer's question about an own pending action. It decides nothing. */
+  answer(id: string, question: number, text: string): Promise<Action> {
+    return this.call("POST", path("proposed-actions", id, "comments"), { kind: "answer", answers: question, text });
   }
 
   /** Withdraws an action that is not decided yet; afterwards, the error is 409 too_late. */
@@ -144,6 +165,12 @@ export class Client {
       await sleep(pause, signal);
     }
   }
+}
+
+/** The questions about a pending action that have no answer. */
+function openQuestions(action: Action): Comment[] {
+  const said = action.status === "pending" ? (action.comments ?? []) : [];
+  return said.filter((c) => c.kind === "question" && !said.some((d) => d.answers === c.number));
 }
 
 /** Reports whether an action is approved and not finished. */

@@ -1,5 +1,5 @@
 /** The Gatehouse client: proposals, functions behind the gate, webhooks. */
-export { Client, type CallOptions, type ClientOptions, type WaitOptions } from "./client.ts";
+export { Client, type Answerer, type CallOptions, type ClientOptions, type WaitOptions } from "./client.ts";
 export {
   APIError, Canceled, Denied, Expired, Failed, GatehouseError, InvalidSignature, NoEffect, NoResult, NotApplied,
   outcomeOf, Rejected, Reversed, Unknown, Unreachable, Waiting,

@@ -75,11 +75,24 @@ export interface Action {
   edited_by?: string;
   edit?: Edit;
   repeats?: string;
+  /** The conversation, in order. */
+  comments?: Comment[] | null;
   proposed_by: string;
   proposed_at: string;
   decided_by?: string;
   decided_at?: string;
   decided_via?: string;
+}
+
+/** A comment on an action; answers is the number of the question that an answer belongs to. */
+export interface Comment {
+  number: number;
+  kind: string;
+  answers?: number;
+  text: string;
+  author: string;
+  author_id: string;
+  at: string;
 }
 
 /** A reviewer's edits of the proposer's change, with the reason. */

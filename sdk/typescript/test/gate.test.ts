@@ -4,7 +4,7 @@ import { test } from "node:test";
 import {
   APIError, Canceled, Client, Denied, Failed, Gate, NoEffect, Rejected, Unknown, Waiting, type Call, type ToolOptions,
 } from "@gatehouse-dev/gatehouse";
-import { decide, outcome, pending } from "./world.ts";
+import { ask, decide, outcome, pending } from "./world.ts";
 
 type Refund = { order: string; amount?: string };
 
@@ -131,6 +131,28 @@ test("ask waits for the decision alone", async () => {
   await refund({ order: "T-14" });
   assert.deepEqual([(await refund.ask({ order: "T-14" })).approved, runs.length], [true, 1]);
   assert.ok((await outcome(world({ patience: 0.1 }).refund.ask({ order: "T-15" }))).error instanceof Waiting);
+});
+
+test("a question is answered where the agent waits", async () => {
+  const { gate, refund } = world();
+  const action = await refund.propose({ order: "T-20" });
+  const asked: string[] = [];
+  const waiting = gate.client.wait(action.id, {
+    until: "decided", patience: 60,
+    answer: (question) => {
+      asked.push(question.text);
+      return "the supplier raised it";
+    },
+  });
+  await ask(action, "why <so> much?");
+  let now = action;
+  while ((now.comments ?? []).length < 2) now = await gate.client.get(action.id);
+  await decide(now, "rejected", "no");
+  assert.equal((await waiting).status, "rejected");
+  assert.deepEqual(asked, ["why <so> much?"]);
+  assert.deepEqual((now.comments ?? []).map((c) => [c.kind, c.text]), [
+    ["question", "why <so> much?"], ["answer", "the supplier raised it"],
+  ]);
 });
 
 test("a connector carries it out", async () => {

@@ -27,6 +27,11 @@ export async function decide(action: Action, decision: "approved" | "rejected", 
   assert.equal(answer.status, 200, await answer.text());
 }
 
+/** Asks as a person. */
+export async function ask(action: Action, text: string): Promise<void> {
+  await reviewer.call("POST", `/proposed-actions/${action.id}/comments`, { kind: "question", text });
+}
+
 /** Awaits a promise from now on, and returns its result or its error. */
 export function outcome<T>(promise: Promise<T>): Promise<{ result?: T; error?: unknown }> {
   return promise.then((result) => ({ result }), (error: unknown) => ({ error }));

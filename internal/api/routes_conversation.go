@@ -1,0 +1,60 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func (s *Server) conversationRoutes() []route {
+	closed := []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeExpired, gatehouse.CodeSelfApproval}
+	return []route{
+		{
+			method: "POST", path: "/proposed-actions/{id}/comments", name: "comment", tag: tagActions,
+			summary: "Ask, answer or comment on a pending action",
+			doc: "Who may decide the action, its proposer and administrators write comments; questions go to the " +
+				"proposer, who alone answers them, with answers naming the question's number. A comment decides nothing. " +
+				"The conversation ends with the decision, and stands in comments of the action. The log has the digest " +
+				"of each text.",
+			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleAdmin}, thing: ThingAction,
+			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true, codes: closed,
+			handler: body((*gatehouse.CommentRequest).Validate,
+				func(ctx context.Context, c *call, in *gatehouse.CommentRequest) (reply, error) {
+					return answer(s.cfg.Actions.Comment(ctx, c.id, *in))
+				}),
+		}, {
+			method: "POST", path: "/proposed-actions/{id}/assign", name: "assign", tag: tagActions,
+			summary: "Assign a pending action to a person",
+			doc: "Who may decide the action, and administrators, name somebody who may decide it, by id or name; an " +
+				"empty assignee takes the assignment back. It tells that person and shows in lists, and restricts nothing.",
+			roles: []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}, thing: ThingAction,
+			status: http.StatusOK, out: typeOf[gatehouse.Action](), idempotent: true, codes: closed,
+			handler: body(checkAssign, func(ctx context.Context, c *call, in *gatehouse.AssignRequest) (reply, error) {
+				return answer(s.cfg.Actions.Assign(ctx, c.id, *in))
+			}),
+		},
+	}
+}
+
+func checkAssign(r *gatehouse.AssignRequest) error {
+	var v gatehouse.Violations
+	v.CheckText("/assignee", r.Assignee, 128)
+	return v.Err()
+}
+
+// assigneeOf is the assignee that a list is filtered by; me is the caller.
+func assigneeOf(ctx context.Context, c *call) (string, error) {
+	name := c.query["assignee"]
+	if name != "" && c.query["archived"] == "true" {
+		return "", gatehouse.Violations{{Pointer: "/query/assignee", Detail: "cannot be asked of the archive"}}.Err()
+	}
+	if name != "me" {
+		return name, nil
+	}
+	caller, err := gatehouse.PresumedFrom(ctx)
+	if err != nil {
+		return "", err
+	}
+	return caller.Principal.ID, nil
+}

@@ -1,0 +1,79 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestConversationPage: a person asks on the action's page, the agent's answer appears in the part
+// that open pages load again, and the row and the history say so. Hostile text is marked.
+func TestConversationPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
+	ben := w.signIn("ben", gatehouse.RoleApprover)
+	a := w.propose(bot, nil)
+	path := "/actions/" + a.ID
+	ana.post(path+"/comments", "text", "why <b>\u202e?", "kind", "question").want(http.StatusOK)
+	page := ana.get(path).want(http.StatusOK)
+	page.has("not answered", "asks bot", "why &lt;b&gt;", "U+202E", "asked question 1")
+	ana.get("/inbox").want(http.StatusOK).has(testid("asked"))
+	_, err := w.gate.Comment(bot, a.ID, gatehouse.CommentRequest{Text: "the supplier raised it", Answers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ana.get(path+"/conversation").want(http.StatusOK).has("answers question 1", "the supplier raised it")
+	ana.get("/inbox").want(http.StatusOK).has(testid("answered"))
+
+	ana.post(path+"/comments", "text", "  ", "kind", "comment").want(http.StatusUnprocessableEntity)
+	ana.post(path+"/comments", "text", "typed", "kind", "answer", "answers", "1").
+		want(http.StatusForbidden).has(testid("comment-text") + ">typed<")
+
+	ana.post(path+"/assign", "assignee", "ben").want(http.StatusOK)
+	ana.get(path).want(http.StatusOK).has("assigned to ben")
+	ben.get("/inbox?assignee=me").want(http.StatusOK).has(a.ID, "assigned to you")
+	ana.get("/inbox?assignee=me").want(http.StatusOK).lacks(a.ID)
+	ana.post(path+"/assign", "assignee", "nobody").want(http.StatusUnprocessableEntity)
+}
+
+// TestSnoozePage: a snoozed item leaves the own tab and its count, and no other.
+func TestSnoozePage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
+	ben := w.signIn("ben", gatehouse.RoleApprover)
+	a, b := w.propose(bot, nil), w.propose(bot, nil)
+	path := "/actions/" + a.ID + "/snooze"
+	to := ana.post(path, "for", "1h", "return", "/inbox", "next", b.ID).want(http.StatusOK)
+	if got := to.url.RequestURI(); got != "/inbox?open="+b.ID {
+		t.Errorf("goes on to %s", got)
+	}
+	row := `id="row-` + a.ID
+	ana.get("/inbox").want(http.StatusOK).has(", 1 snoozed", "(1) Inbox").lacks(row)
+	ana.get("/inbox?tab=team").want(http.StatusOK).has(row, "snoozed, back in")
+	ana.get("/inbox?snoozed=1").want(http.StatusOK).has(row).lacks(`id="row-` + b.ID)
+	ben.get("/inbox").want(http.StatusOK).has(row).lacks("1 snoozed")
+	ana.get("/inbox/states").want(http.StatusOK).has(`"mine":"1"`, `"snoozed":", 1 snoozed"`)
+	ana.post(path, "for", "").want(http.StatusOK)
+	ana.get("/inbox").want(http.StatusOK).has(row)
+
+	for zone, want := range map[string]int{"0": 9, "-120": 7, "soon": 9} {
+		ana.post(path, "for", "tomorrow", "zone", zone).want(http.StatusOK)
+		list, err := w.gate.Snoozes(w.as(ana.creds))
+		last := a.Approval.End().Add(-gatehouse.SnoozeEnds)
+		if err != nil || len(list) != 1 || list[0].Until.Hour() != want && !list[0].Until.Equal(last) {
+			t.Errorf("tomorrow in zone %s: %+v, %v", zone, list, err)
+		}
+	}
+	at := w.now().Add(5 * time.Hour).UTC().Format("2006-01-02T15:04")
+	ana.post(path, "for", "until", "until", at).want(http.StatusOK)
+	list, err := w.gate.Snoozes(w.as(ana.creds))
+	if err != nil || len(list) != 1 || !strings.HasPrefix(list[0].Until.UTC().Format(time.RFC3339), at) {
+		t.Errorf("until %s: %+v, %v", at, list, err)
+	}
+	ana.post(path, "for", "until", "until", "never").want(http.StatusUnprocessableEntity)
+}

@@ -1,0 +1,81 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// answerTool is the definition of the tool with which a client answers a question about its
+// call.
+const answerTool = `{"name":"gatehouse_answer","title":"Answer a reviewer's question",` +
+	`"description":"Answers a question that a reviewer asked about a call that waits for approval. The pending ` +
+	`result has the action id and the question's number. Answering decides nothing; wait again afterwards.",` +
+	`"inputSchema":{"type":"object","properties":{"action_id":{"type":"string"},"question":{"type":"integer"},` +
+	`"text":{"type":"string"}},"required":["action_id","question","text"],"additionalProperties":false},` +
+	`"annotations":{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":false}}`
+
+const answerName = "gatehouse_answer"
+
+// ownTool reports whether a tool is the gate's own.
+func ownTool(name string) bool { return name == waitName || name == answerName }
+
+// answerCall handles the proxy's own tool gatehouse_answer.
+func (p *Proxy) answerCall(ctx context.Context, f *frame, c *call) []byte {
+	var in struct {
+		ID       string `json:"action_id"`
+		Question int    `json:"question"`
+		Text     string `json:"text"`
+	}
+	if err := read([]byte(c.arguments), &in); err != nil {
+		return errorFrame(f.id, codeInvalidParams, "tools/call: "+err.Error())
+	}
+	a, err := p.Gate.FindAction(ctx, in.ID)
+	if err == nil && a.Connector != p.connector() {
+		err = gatehouse.E(gatehouse.CodeNotFound, "there is no such action of this server")
+	}
+	if err == nil {
+		a, err = p.Gate.Comment(ctx, a.ID, gatehouse.CommentRequest{
+			Kind: gatehouse.CommentAnswer, Answers: in.Question, Text: in.Text,
+		})
+	}
+	if err != nil {
+		return p.failed(ctx, f, err)
+	}
+	return p.tellResult(f, a.ID, string(a.Status), "The answer is stored. "+describe(a))
+}
+
+// seen returns the number of the last question of an action that a client was told.
+func (p *Proxy) seen(action string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.questioned[action]
+}
+
+// tells notes which questions a client is told now.
+func (p *Proxy) tells(a *gatehouse.Action) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a.Status != gatehouse.StatusPending {
+		delete(p.questioned, a.ID)
+		return
+	}
+	if last := a.LastQuestion(0); last > 0 {
+		if p.questioned == nil {
+			p.questioned = map[string]int{}
+		}
+		p.questioned[a.ID] = last
+	}
+}
+
+// questions tells a model the open questions of a pending action.
+func questions(a *gatehouse.Action) (text string) {
+	for _, q := range a.OpenQuestions() {
+		text += fmt.Sprintf("\n%s asks (question %d): %s", q.Author, q.Number, q.Text)
+	}
+	if text != "" {
+		text += "\nAnswer with gatehouse_answer: this action_id, the question's number, and your text."
+	}
+	return text
+}
