@@ -13,9 +13,10 @@ import (
 //
 // Argument $1 is the array of the rows' first column, $2 that of the second, and so on. The columns are
 // the fields of the row type, in their order; those of a struct in a field follow with the field's name
-// before theirs. The last argument is the number of rows. The text uses it as a LIMIT, so the planner
-// expects few rows and finds each by an index, whatever it believes about the sizes of tables. A
-// subquery with OFFSET 0 is planned by itself, as a lookup for a single row.
+// before theirs. The text unnests the first array, and finds the row's elements of the others by its number
+// n: unnest of many arrays costs three times as much. The last argument is the number of rows. It is a LIMIT,
+// so the planner expects few rows and finds each by an index, whatever it believes about the sizes of
+// tables. A subquery with OFFSET 0 is planned by itself, as a lookup for a single row.
 //
 // A read returns the number of the row, from 1, before its own columns.
 type arrayStatement struct {
@@ -23,7 +24,7 @@ type arrayStatement struct {
 	// skipping is the text of a read that locks, with SKIP LOCKED. A group waits for no lock: its
 	// result lacks rows that somebody else holds.
 	skipping string
-	// single is the text for one row, of a write with so many columns that arrays would cost. Its
+	// single is the text for one row, of a write with so many columns that arrays would be slow. Its
 	// arguments are the columns themselves.
 	single string
 	// needed says that a member runs alone if the read finds nothing for it.

@@ -64,6 +64,12 @@ var statements = map[string]*arrayStatement{
 	"wakeParents":       wakeParents.arrayStatement,
 }
 
+// unowned are the writes that two members of a group may send for the same object.
+var unowned = []string{
+	"appendLeaves", "insertAnswers", "insertMirrors", "insertReflexions", "insertUsages", "releaseClaims",
+	"wakeActionSteps", "wakeParents",
+}
+
 // The first column is unnested, the others are looked up by the number of the row.
 var (
 	firstColumn   = regexp.MustCompile(`FROM unnest\(\$1::(\w+)\[\]\) WITH ORDINALITY AS r\("?(\w+)"?, n\)`)
@@ -128,6 +134,14 @@ func TestStatements(t *testing.T) {
 		if s.skipping != "" && strings.ReplaceAll(s.skipping, " SKIP LOCKED", "") != s.text {
 			t.Errorf("%s: its text for groups differs by more than SKIP LOCKED", name)
 		}
+	}
+	for name, s := range statements {
+		if s.rank > 0 && (s.subject < 0) != slices.Contains(unowned, name) {
+			t.Errorf("%s: column %d names what it writes", name, s.subject)
+		}
+	}
+	if updateSteps.key < 0 || passSteps.key < 0 {
+		t.Error("the keys of steps are in no column")
 	}
 	if most := fmt.Sprint("LIMIT ", gatehouse.MaxFirstAnswerers, " "); !strings.Contains(findAnswerers.text, most) {
 		t.Errorf("findAnswerers finds not %s", most)
