@@ -43,7 +43,7 @@ func storeBugs() []bug {
 		plant("a leaf is passed over", "14", sqlite+"/numbers.go",
 			"WHERE id = 1`, first-1)", "WHERE id = 1`, first)", sqlite, conform+"AuditConflict"),
 		plant("a second sequencer on PostgreSQL is not fenced", "14", "internal/store/postgres/log.go",
-			"WHERE tenant = $1 AND size = $4`", "WHERE tenant = $1 AND $4 >= 0`", "internal/store/postgres", conform+"AuditConflict"),
+			"WHERE tenant = $1 AND size = $4", "WHERE tenant = $1 AND $4 >= 0", "internal/store/postgres", conform+"AuditConflict"),
 		plant("a leaf on PostgreSQL gets a second number", "14", "internal/store/postgres/log.go",
 			"(SELECT count(*) FROM leaf WHERE named) = $3", "$3 >= 0", "internal/store/postgres", conform+"AuditConflict"),
 		plant("what waited with a numbered leaf is forgotten", "14", "internal/store/postgres/log.go",
