@@ -32,9 +32,13 @@ func (t *tx) InsertConnectorVersion(v *gatehouse.ConnectorVersion) error {
 	if err := t.checkTenant(v.Tenant); err != nil {
 		return err
 	}
-	return t.write(guarded+`INSERT INTO connector_version
-  (tenant, version, source, sha256, applied_by, applied_at, action_id)
-SELECT $1, $2::int, $3, $4, $5, $6::bigint, $7
-WHERE $2::int - 1 = coalesce((SELECT max(version) FROM connector_version WHERE tenant = $1), 0)`+orConflict,
+	return t.write(`
+WITH w AS (
+  INSERT INTO connector_version (tenant, version, source, sha256, applied_by, applied_at, action_id)
+  SELECT $1, $2::int, $3, $4, $5, $6::bigint, $7
+  WHERE $2::int - 1 = coalesce((SELECT max(version) FROM connector_version WHERE tenant = $1), 0)
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		v.Tenant, v.Version, v.Source, v.SHA256, v.AppliedBy, v.AppliedAt, v.ActionID)
 }

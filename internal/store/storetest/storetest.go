@@ -77,6 +77,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Snoozes", (*suite).snoozes},
 		{"Moments", (*suite).moments},
 		{"Opens", (*suite).opens},
+		{"Settles", (*suite).settles},
 		{"WriteAfterLock", (*suite).writeAfterLock},
 		{"PushRoundTrip", (*suite).pushRoundTrip},
 		{"DeadLetters", (*suite).deadLetters},
