@@ -154,6 +154,7 @@ type rejectCmd struct {
 	ID     string           `arg:"" help:"The action, or its approval."`
 	Notes  string           `aliases:"reason" placeholder:"TEXT" help:"Why; kept with your vote, and what the agent learns from."`
 	Digest gatehouse.Digest `placeholder:"DIGEST" help:"The digest of what you saw, to be checked."`
+	Hold   bool             `help:"Let it take effect after the action's hold; until then \"gatehouse undo\" takes it back."`
 }
 
 func (*rejectCmd) Help() string {
@@ -171,7 +172,7 @@ Examples:
 
 // Run rejects.
 func (c *rejectCmd) Run(g *globals, api service) error {
-	d := gatehouse.Decision{Decision: gatehouse.Reject, Notes: c.Notes, Digest: c.Digest}
+	d := gatehouse.Decision{Decision: gatehouse.Reject, Notes: c.Notes, Digest: c.Digest, Hold: c.Hold}
 	if c.Notes == "" && g.Terminal != nil {
 		a, err := api.FindAction(g.Ctx, c.ID)
 		if err != nil {
@@ -250,6 +251,9 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 // whoDecided returns who decided an action, and when; if more votes are needed, the caller and the
 // time of their vote.
 func (g *globals) whoDecided(api service, a *gatehouse.Action, status string) (by, at string) {
+	if v, _ := a.HeldRejection(); v != nil {
+		return v.Name, g.At(v.At)
+	}
 	if status != gatehouse.VoteRecorded || a.Approval == nil {
 		return a.DecidedBy, g.AtPtr(a.DecidedAt)
 	}

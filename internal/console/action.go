@@ -25,6 +25,7 @@ func (c *Console) actionRoutes() []route {
 		{pattern: "GET /actions/{id}/standing", background: true, handle: c.actionStanding},
 		{pattern: "POST /actions/{id}/decide", handle: c.decide},
 		{pattern: "POST /actions/{id}/cancel", handle: c.cancel},
+		{pattern: "POST /actions/{id}/undo", handle: c.undo},
 		{pattern: "POST /actions/{id}/rebase", handle: c.rebase},
 		{pattern: "POST /actions/{id}/reverse", handle: c.reverse},
 		{pattern: "GET /actions/{id}/edit", roles: correctors, handle: c.editPage},
@@ -114,7 +115,7 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 		history: historyOf(a), undo: undoUntil(v, a),
 		canReverse: a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible &&
 			v.has(gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator),
-		canEdit: !gate.OwnQuestion(a) && (a.Status == gatehouse.StatusPending && v.has(gatehouse.RoleProposer) ||
+		canEdit: !gate.OwnQuestion(a) && (awaits(a) && v.has(gatehouse.RoleProposer) ||
 			v.mayEdit(a)),
 		canRebase: a.CanRebase && v.has(gatehouse.RoleProposer, gatehouse.RoleApprover), once: v.requestID,
 	}
@@ -200,19 +201,6 @@ func (v *view) showAction(status int, p *actionPage) error {
 	return v.render(status, strings.TrimSpace(p.a.RiskLevel.String()+" "+p.a.ActionType), "/inbox", actionAlone(v, p))
 }
 
-// undoUntil returns the end of the hold of an approval that this person may withdraw; zero for
-// none.
-func undoUntil(v *view, a *gatehouse.Action) time.Time {
-	if a.Status != gatehouse.StatusApproved || a.Approval == nil || a.DecidedAt == nil || a.Push == nil || a.Push.Attempts > 0 ||
-		!v.has(gatehouse.RoleApprover) {
-		return time.Time{}
-	}
-	if end := a.DecidedAt.Add(a.HoldFor.D()); end.After(v.now) {
-		return end
-	}
-	return time.Time{}
-}
-
 // actionLive tells an open page whether the action has changed since the page was made.
 func (c *Console) actionLive(v *view) error {
 	a, err := c.cfg.Actions.FindAction(v.ctx, v.r.PathValue("id"))
@@ -260,7 +248,10 @@ func historyOf(a *gatehouse.Action) []moment {
 	if a.RebasedBy != "" {
 		list[0].what, list[0].who = "rebased on the present state of its target", a.RebasedBy
 	}
-	if a.EditedBy != "" && a.RebasedBy == "" {
+	if a.UndoneBy != "" {
+		list[0].what, list[0].who = "asked again, after the decision was taken back", a.UndoneBy
+	}
+	if a.EditedBy != "" && a.RebasedBy == "" && a.UndoneBy == "" {
 		list[0].what, list[0].who = "edited", a.EditedBy
 	}
 	add := func(at *time.Time, what, who, via string) {
@@ -314,8 +305,10 @@ func voterOf(v gatehouse.Vote) string {
 
 // decidedWord names the decision that led to the action's present state.
 func decidedWord(a *gatehouse.Action) string {
-	switch a.Status {
-	case gatehouse.StatusRejected, gatehouse.StatusDenied, gatehouse.StatusExpired, gatehouse.StatusCanceled, gatehouse.StatusSuperseded:
+	if heldRejection(a) {
+		return "rejected"
+	}
+	if a.Push == nil && a.Status != gatehouse.StatusApproved {
 		return string(a.Status)
 	}
 	if a.DecidedVia == gatehouse.ViaPolicy {

@@ -212,6 +212,9 @@ func cannotText(p *actionPage) string {
 		return "Nobody decided in time. The question expired at " + clock(a.Approval.ExpiresAt) +
 			", and nothing was changed."
 	}
+	if v, at := a.HeldRejection(); v != nil {
+		return fmt.Sprintf("Rejected by %s. The proposer is told at %s.", v.Name, clock(at))
+	}
 	if a.DecidedBy != "" && a.DecidedAt != nil {
 		return fmt.Sprintf("%s. Decided by %s at %s.", itIs(a.Status), a.DecidedBy, clock(*a.DecidedAt))
 	}
@@ -329,6 +332,8 @@ func nextPage(p *inboxPage) string {
 // doneTitle describes the present state of the item that was decided last.
 func doneTitle(v *view, a *gatehouse.Action) string {
 	switch {
+	case heldRejection(a):
+		return "Rejected"
 	case a.Status == gatehouse.StatusPending:
 		return "Your vote is stored"
 	case a.Status == gatehouse.StatusApproved && !undoUntil(v, a).IsZero():

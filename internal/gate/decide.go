@@ -134,6 +134,8 @@ type ruling struct {
 	replayed bool
 	// standing is true when a decision stood before this call.
 	standing bool
+	// held says that a held rejection takes effect.
+	held bool
 }
 
 type drift struct {
@@ -248,6 +250,10 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rig
 		r.standing = true
 		return nil
 	}
+	if v, _ := a.HeldRejection(); v != nil {
+		r.standing = true
+		return nil // somebody has rejected it: the hold changes nothing for others
+	}
 	if !tx.Now().Before(ap.End()) {
 		a.See(tx.Now())
 		r.standing = true
@@ -267,6 +273,12 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rig
 	}
 	if r.decision.Decision == gatehouse.Reject {
 		r.vote(tx)
+		if _, at := a.HeldRejection(); r.decision.Hold && at.After(tx.Now()) {
+			if err := tx.PutVote(a.Approval.ID, r.ballot); err != nil {
+				return err
+			}
+			return r.holdRejection(tx, at)
+		}
 		return r.reject(tx)
 	}
 	return r.approve(tx, &rights)
@@ -392,7 +404,7 @@ func (r *ruling) reject(tx gatehouse.Tx) error {
 		return err
 	}
 	failpoint.Here("reject/settled")
-	r.action.FinishedAt = r.action.DecidedAt
+	r.action.FinishedAt = timePtr(tx.Now())
 	return nil
 }
 
@@ -456,6 +468,9 @@ func (r *ruling) leaf(event string, to gatehouse.Status) *gatehouse.Leaf {
 	if r.grant != "" {
 		put("grant", r.grant)
 	}
+	if r.held {
+		put("hold", r.action.HoldFor)
+	}
 	if push != nil {
 		put("not_before", push.NextAttempt)
 	}
@@ -464,6 +479,9 @@ func (r *ruling) leaf(event string, to gatehouse.Status) *gatehouse.Leaf {
 	}
 	if push != nil {
 		put("push", push.ID)
+	}
+	if ap.RejectsAt != nil {
+		put("rejects_at", ap.RejectsAt)
 	}
 	put("required", ap.Required)
 	if r.proof != nil {
@@ -525,7 +543,7 @@ func (r *ruling) standingFor(d gatehouse.DecisionKind) *gatehouse.Vote {
 	if d == gatehouse.Reject {
 		want = gatehouse.ApprovalRejected
 	}
-	if ap.Status != want {
+	if v, _ := a.HeldRejection(); ap.Status != want && (v == nil || d == gatehouse.Approve) {
 		return nil
 	}
 	var first *gatehouse.Vote
@@ -552,6 +570,10 @@ func alreadyCode(d gatehouse.DecisionKind) string {
 }
 
 func alreadyDecided(a *gatehouse.Action) error {
+	if v, _ := a.HeldRejection(); v != nil {
+		return gatehouse.E(gatehouse.CodeAlreadyDecided, "%s has rejected it", v.Name).
+			With("current_status", gatehouse.StatusRejected).With("decided_by", v.Name).With("decided_at", v.At)
+	}
 	e := gatehouse.E(gatehouse.CodeAlreadyDecided, "the action is %s", a.Status).
 		With("current_status", a.Status).With("decided_by", a.DecidedBy).With("decided_at", a.DecidedAt)
 	if a.Superseded != "" {

@@ -299,6 +299,14 @@ WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= $1 ORDER
 FOR NO KEY UPDATE OF o SKIP LOCKED`
 )
 
+const (
+	heldRejections = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
+WHERE o.rejects_at IS NOT NULL AND o.status = 'requested' AND o.rejects_at <= $1 ORDER BY o.rejects_at LIMIT $2`
+	lockHeldRejections = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
+WHERE o.rejects_at IS NOT NULL AND o.status = 'requested' AND o.rejects_at <= $1 ORDER BY o.rejects_at LIMIT $2
+FOR NO KEY UPDATE OF o SKIP LOCKED`
+)
+
 func (t *readTx) timely(sql string, limit int) (refs []gatehouse.ActionRef, err error) {
 	err = t.each(sql, func(r *row) error {
 		refs = append(refs, gatehouse.ActionRef{Tenant: r.Text(), ID: r.Text()})
@@ -319,6 +327,19 @@ func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 func (t *tx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 	defer t.useAllTenants()()
 	return t.timely(lockTimely, limit)
+}
+
+// HeldRejections lists the actions, of all tenants, whose held rejection takes effect.
+func (t *readTx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
+	defer t.useAllTenants()()
+	return t.timely(heldRejections, limit)
+}
+
+// HeldRejections in a writing transaction locks the approvals that it lists, and skips locked
+// ones.
+func (t *tx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
+	defer t.useAllTenants()()
+	return t.timely(lockHeldRejections, limit)
 }
 
 const openOnTarget = `SELECT a.id FROM action a JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq
@@ -434,6 +455,9 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) error {
 	var decided, finished *time.Time
 	if m.Decided {
 		decided = new(t.Now())
+		if !m.DecidedAt.IsZero() {
+			decided = &m.DecidedAt
+		}
 	}
 	if m.Finished {
 		finished = new(t.Now())

@@ -116,6 +116,18 @@ func (t *tx) TellApproval(approvalID string, from, told int, next *time.Time) er
 	return t.write(tellApproval, told, next, t.tenant, approvalID, from)
 }
 
+const holdRejection = `
+WITH w AS (
+  UPDATE approval SET rejects_at = $1, next_at = NULL
+  WHERE tenant = $2 AND id = $3 AND status = 'requested' RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
+
+// HoldRejection stores when a rejection of an open approval takes effect.
+func (t *tx) HoldRejection(approvalID string, at time.Time) error {
+	return t.write(holdRejection, at, t.tenant, approvalID)
+}
+
 const markTarget = `
 WITH w AS (
   UPDATE approval SET changed_at = $1, changed_version = $2, changed_by = $3
