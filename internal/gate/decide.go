@@ -134,8 +134,8 @@ type ruling struct {
 	replayed bool
 	// standing is true when a decision stood before this call.
 	standing bool
-	// decidedAt is set for a held rejection that takes effect: the time of its vote.
-	decidedAt time.Time
+	// held says that a held rejection takes effect.
+	held bool
 }
 
 type drift struct {
@@ -274,6 +274,9 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rig
 	if r.decision.Decision == gatehouse.Reject {
 		r.vote(tx)
 		if _, at := a.HeldRejection(); r.decision.Hold && at.After(tx.Now()) {
+			if err := tx.PutVote(a.Approval.ID, r.ballot); err != nil {
+				return err
+			}
 			return r.holdRejection(tx, at)
 		}
 		return r.reject(tx)
@@ -401,7 +404,7 @@ func (r *ruling) reject(tx gatehouse.Tx) error {
 		return err
 	}
 	failpoint.Here("reject/settled")
-	r.action.FinishedAt = r.action.DecidedAt
+	r.action.FinishedAt = timePtr(tx.Now())
 	return nil
 }
 
@@ -465,7 +468,7 @@ func (r *ruling) leaf(event string, to gatehouse.Status) *gatehouse.Leaf {
 	if r.grant != "" {
 		put("grant", r.grant)
 	}
-	if !r.decidedAt.IsZero() {
+	if r.held {
 		put("hold", r.action.HoldFor)
 	}
 	if push != nil {

@@ -123,13 +123,10 @@ func closeHeld(tx gatehouse.Tx, c *gatehouse.Caller, old *gatehouse.Action) erro
 	})
 }
 
-// holdRejection stores a vote whose rejection takes effect at a time. The action stays
-// pending, and the log has the vote.
+// holdRejection stores a rejection that takes effect at a time; the vote is stored. The
+// action stays pending, and the log has the vote.
 func (r *ruling) holdRejection(tx gatehouse.Tx, at time.Time) error {
 	ap := r.action.Approval
-	if err := tx.PutVote(ap.ID, r.ballot); err != nil {
-		return err
-	}
 	if err := tx.HoldRejection(ap.ID, at); err != nil {
 		return err
 	}
@@ -142,24 +139,13 @@ func (r *ruling) holdRejection(tx gatehouse.Tx, at time.Time) error {
 // rejectHeld lets a held rejection take effect.
 func rejectHeld(tx gatehouse.Tx, a *gatehouse.Action, v *gatehouse.Vote) error {
 	r := &ruling{
-		action: a, decidedAt: v.At, decision: gatehouse.Decision{Decision: v.Decision, Notes: v.Notes},
+		action: a, ballot: *v, held: true, decision: gatehouse.Decision{Decision: v.Decision, Notes: v.Notes},
 		caller: &gatehouse.Caller{Principal: &gatehouse.Principal{ID: v.PrincipalID, Name: v.Name}, Via: v.Via},
 	}
 	if v.For != "" {
 		r.from = &gatehouse.Principal{ID: v.For}
 	}
-	if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalRejected); err != nil {
-		return err
-	}
-	err := tx.MoveAction(gatehouse.ActionMove{
-		ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected,
-		DecidedBy: v.Name, DecidedVia: v.Via, Decided: true, DecidedAt: v.At, Finished: true,
-	})
-	if err != nil {
-		return err
-	}
-	failpoint.Here("reject/settled")
-	return r.record(tx, "hitl.rejected", gatehouse.StatusRejected)
+	return r.reject(tx)
 }
 
 // SweepHeld lets one batch of held rejections take effect, and returns their number. Reads

@@ -12,6 +12,7 @@ import (
 type settleRow struct {
 	Tenant, ActionID, ApprovalID string
 	Status                       gatehouse.Status
+	FinishedAt                   *time.Time
 	gatehouse.Vote
 	Push     *newPush
 	LeafBody string
@@ -36,14 +37,15 @@ type markRow struct{ Session, Last int64 }
 var settleDecision = single[settleRow](`
 WITH r AS (
   SELECT $1::text AS tenant, $2::text AS action_id, $3::text AS approval_id, $4::text AS status,
-    $5::text AS person, $6::text AS principal_id, $7::text AS name, $8::text AS decision, $9::text AS notes,
-    $10::text AS via, $11::text AS digest, $12::bigint AS at, $13::text AS "for", $14::text AS for_name,
-    $15::text AS "grant", $16::text AS push_id, $17::text AS push_connector, $18::text AS push_idempotency_key,
-    $19::text AS push_digest, $20::bigint AS push_not_before, $21::bigint AS push_created_at,
-    $22::text AS push_lane, $23::text AS leaf_body, $24::text AS answer_tenant,
-    $25::text AS answer_principal_id, $26::text AS answer_route, $27::text AS answer_key,
-    $28::bytea AS answer_body_hash, $29::bytea AS answer_body, $30::bigint AS answer_created_at,
-    $31::bigint AS answer_window_start, $32::bigint AS mark_session, $33::bigint AS mark_last
+    $5::bigint AS finished_at, $6::text AS person, $7::text AS principal_id, $8::text AS name,
+    $9::text AS decision, $10::text AS notes, $11::text AS via, $12::text AS digest, $13::bigint AS at,
+    $14::text AS "for", $15::text AS for_name, $16::text AS "grant", $17::text AS push_id,
+    $18::text AS push_connector, $19::text AS push_idempotency_key, $20::text AS push_digest,
+    $21::bigint AS push_not_before, $22::bigint AS push_created_at, $23::text AS push_lane,
+    $24::text AS leaf_body, $25::text AS answer_tenant, $26::text AS answer_principal_id,
+    $27::text AS answer_route, $28::text AS answer_key, $29::bytea AS answer_body_hash,
+    $30::bytea AS answer_body, $31::bigint AS answer_created_at, $32::bigint AS answer_window_start,
+    $33::bigint AS mark_session, $34::bigint AS mark_last
 ),
 approval AS (
   UPDATE approval SET status = r.status FROM r
@@ -62,7 +64,7 @@ vote AS (
 ),
 action AS (
   UPDATE action SET status = r.status, decided_by = r.name, decided_via = r.via, decided_at = r.at,
-    finished_at = CASE WHEN r.status = 'rejected' THEN r.at END
+    finished_at = r.finished_at
   FROM approval o CROSS JOIN r
   WHERE action.seq = o.seq AND (action.id, action.status) IS NOT DISTINCT FROM (r.action_id, 'pending')
   RETURNING action.seq
@@ -91,7 +93,7 @@ answer AS (
   FROM r WHERE answer_key IS NOT NULL
   ON CONFLICT (tenant, principal_id, route, key) DO UPDATE
   SET body_hash = excluded.body_hash, created_at = excluded.created_at, body = excluded.body
-  WHERE idempotency.created_at <= $31
+  WHERE idempotency.created_at <= $32
   RETURNING 1
 ),
 mark AS (
@@ -125,6 +127,9 @@ func (t *tx) SettleDecision(d *gatehouse.Settlement) error {
 	r := settleRow{
 		Tenant: t.tenant, ActionID: d.ActionID, ApprovalID: d.ApprovalID, Status: d.To, Vote: d.Vote,
 		LeafBody: leaf.Body,
+	}
+	if d.To.Finished() {
+		r.FinishedAt = new(t.Now())
 	}
 	if p := d.Push; p != nil {
 		r.Push = &newPush{p.ID, p.Connector, p.IdempotencyKey, p.Digest, p.NotBefore, p.CreatedAt, p.Lane}

@@ -48,7 +48,7 @@ func SettleByParts(tx gatehouse.Tx, d *gatehouse.Settlement) error {
 	}
 	err := tx.MoveAction(gatehouse.ActionMove{
 		ID: d.ActionID, From: gatehouse.StatusPending, To: d.To, DecidedBy: d.Vote.Name, DecidedVia: d.Vote.Via,
-		Decided: true, Finished: d.To.Finished(),
+		Decided: true, DecidedAt: d.Vote.At, Finished: d.To.Finished(),
 	})
 	if err == nil && d.Push != nil {
 		err = tx.InsertPush(d.Push)
