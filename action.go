@@ -131,6 +131,9 @@ type Action struct {
 	// RebasedBy is the name of the principal that requested the rebase, "" for an
 	// action that is no rebase.
 	RebasedBy string `json:"rebased_by,omitempty"`
+	// UndoneBy is the name of the person whose undo of a decision made this revision, ""
+	// for none.
+	UndoneBy string `json:"undone_by,omitempty"`
 	// EditedBy is the name of the reviewer who edited the change, "" for the proposer's
 	// own change. Edit has the differences and the reason.
 	EditedBy string `json:"edited_by,omitempty"`

@@ -46,6 +46,9 @@ type Approval struct {
 	Extended bool `json:"extended,omitempty"`
 	// Told counts the moments that the audit log records: see [Approval.Moments].
 	Told int `json:"-"`
+	// RejectsAt is when a held rejection takes effect; nil for none. It is derived: see
+	// [Action.HeldRejection].
+	RejectsAt *time.Time `json:"rejects_at,omitempty"`
 	// About is what an approval step of a workflow asks about; nil for none.
 	About *About `json:"about,omitempty"`
 	// TargetChanged is set once somebody reports that the target has changed since

@@ -20,4 +20,6 @@ type Health struct {
 	// Status is "ok".
 	Status string `json:"status"`
 	Build
+	// Connectors is absent for a server without connectors in its store.
+	Connectors *ConnectorState `json:"connectors,omitempty"`
 }

@@ -17,10 +17,14 @@ type TransitionReader interface {
 	OpenPage(by *Caller, f ActionFilter, views bool) (*OpenedPage, error)
 }
 
-// TransitionWriter has the typed reads that begin a transition.
+// TransitionWriter has the typed reads that begin a transition, and the typed write of a decision.
 type TransitionWriter interface {
 	// OpenDecision locks an action, as LockAction does. A missing action is no error.
 	OpenDecision(q DecisionQuery) (*OpenedDecision, error)
+	// SettleDecision writes a decision: the vote, the approval and its action, the push, and
+	// the leaf. The action is pending: it is locked, or inserted in this transaction. Otherwise
+	// the answer is ErrConflict.
+	SettleDecision(s *Settlement) error
 	// OpenProposal reads the data that a proposal is compared with.
 	OpenProposal(q ProposalQuery) (*OpenedProposal, error)
 	// OpenPush locks an action, then its push.
@@ -79,6 +83,18 @@ type OpenedDecision struct {
 	Rights
 	// Action is nil if there is none.
 	Action *Action
+}
+
+// Settlement is a decision that settles the question of a pending action. The voter decides it, by the
+// channel and at the time of the vote.
+type Settlement struct {
+	ActionID, ApprovalID string
+	Vote                 Vote
+	// To is approved or rejected.
+	To Status
+	// Push is the queued push of an approved action, due at NotBefore; nil for a rejected one.
+	Push *Push
+	Leaf *Leaf
 }
 
 // ProposalQuery opens a proposal. Zero fields ask for nothing.

@@ -68,6 +68,9 @@ type ActionQueueReader interface {
 	// TimelyActions returns up to limit pending actions whose question has a due
 	// [Moment] that is not in the log yet, the earliest first.
 	TimelyActions(limit int) ([]ActionRef, error)
+	// HeldRejections returns up to limit pending actions whose held rejection takes
+	// effect at or before Now, the earliest first.
+	HeldRejections(limit int) ([]ActionRef, error)
 	// PlanArchive scans actions in the order of their proposal, from the cursor
 	// after (0 for the beginning), for families that can be archived. Every action
 	// of a family must have ended before the given time, in an archivable state;

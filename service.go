@@ -27,6 +27,9 @@ type ActionService interface {
 	Answer(ctx context.Context, id string, d Decision) (*ShortAnswer, error)
 	BulkDecide(ctx context.Context, b BulkDecision) (*BulkAnswer, error)
 	Cancel(ctx context.Context, id string) (*CancelAnswer, error)
+	// Undo takes back a decision within its hold: a new revision of the same content is
+	// pending.
+	Undo(ctx context.Context, id string) (*UndoAnswer, error)
 	Revise(ctx context.Context, id string, p *Proposal) (*Action, error)
 	// Rebase replaces a pending action by a new one with the same change and the
 	// target's present state. The gate reads that state.
@@ -63,6 +66,9 @@ type Decision struct {
 	Confirm string `json:"confirm,omitempty"`
 	// AcknowledgeStale accepts that the target has changed since the proposal.
 	AcknowledgeStale bool `json:"acknowledge_stale,omitempty"`
+	// Hold lets a rejection take effect only after the action's hold, as an approval
+	// does: until then Undo can take it back. An approval is held in any case.
+	Hold bool `json:"hold,omitempty"`
 }
 
 // The codes of a successful answer.
@@ -71,6 +77,12 @@ const (
 	VoteRecorded    = "vote_recorded"
 	AlreadyApproved = "already_approved"
 	AlreadyRejected = "already_rejected"
+)
+
+// The codes of an undo.
+const (
+	Undone        = "undone"
+	AlreadyUndone = "already_undone"
 )
 
 // Answer is the outcome of a decision. Code and Result are the same word: decided,
@@ -116,6 +128,8 @@ type BulkDecision struct {
 	Decision DecisionKind `json:"decision"`
 	// Notes apply to each vote, at most [MaxNotesBytes] bytes.
 	Notes string `json:"notes,omitempty"`
+	// Hold is as in a Decision.
+	Hold bool `json:"hold,omitempty"`
 	// Items are at most [MaxBulk].
 	Items []BulkItem `json:"items"`
 }
@@ -150,6 +164,14 @@ type BulkResult struct {
 // CancelAnswer is the outcome of a cancellation. Code and Result are canceled or
 // already_canceled.
 type CancelAnswer struct {
+	Code   string  `json:"code"`
+	Result string  `json:"result"`
+	Action *Action `json:"action"`
+}
+
+// UndoAnswer is the outcome of an undo. Code and Result are undone or already_undone.
+// Action is the new revision: pending, or denied where the active policy denies it.
+type UndoAnswer struct {
 	Code   string  `json:"code"`
 	Result string  `json:"result"`
 	Action *Action `json:"action"`

@@ -18,13 +18,15 @@ var idTypes = map[string][]string{
 	"key":       {"key_"},
 	"session":   {"ses_"},
 	"principal": {"prn_"},
+	"grant":     {"grt_"},
+	"mandate":   {"mnd_"},
 }
 
 // ShortID reads a short id of a kind of things: the first digits of an id, at least
 // MinIDDigits and not all, with or without the type prefix. It returns them with
 // the prefix. ok is false for anything else, such as a full id or a name.
 // Principals have names, so their short ids need the prefix. Kinds are action,
-// push, run, step, key, session and principal.
+// push, run, step, key, session, principal, grant and mandate.
 func ShortID(kind, id string) (prefix string, ok bool) {
 	types := idTypes[kind]
 	if len(types) == 0 {

@@ -155,13 +155,18 @@ func (a *Approval) See(at time.Time) {
 
 // See sets the fields that follow from the clock: see [Approval.See]. A pending
 // action whose question has ended shows as expired or rejected, even before the
-// sweeper stores the status.
+// sweeper stores the status; a held rejection whose hold has ended shows as rejected.
 func (a *Action) See(now time.Time) {
 	ap := a.Approval
 	if ap == nil {
 		return
 	}
-	if a.Status == StatusPending && !now.Before(ap.End()) {
+	if v, at := a.HeldRejection(); v != nil {
+		if ap.RejectsAt = &at; !now.Before(at) {
+			a.Status, ap.Status, ap.RejectsAt = StatusRejected, ApprovalRejected, nil
+			a.DecidedBy, a.DecidedVia, a.DecidedAt = v.Name, v.Via, &v.At
+		}
+	} else if a.Status == StatusPending && !now.Before(ap.End()) {
 		a.Status, ap.Status = StatusExpired, ApprovalExpired
 		if ap.OnTimeout == TimeoutReject {
 			a.Status, a.DecidedBy, a.DecidedVia = StatusRejected, a.PolicyName(), ViaPolicy
@@ -175,6 +180,26 @@ func (a *Action) See(now time.Time) {
 		at = ap.End()
 	}
 	ap.See(at)
+}
+
+// HeldRejection returns the vote that rejects a pending action, and the time at which
+// the rejection takes effect: the end of the hold, or of the question where that is
+// earlier. Until then the action stays pending, nobody else can decide it, and Undo can
+// take the rejection back. The vote is nil for an action without a held rejection.
+func (a *Action) HeldRejection() (v *Vote, at time.Time) {
+	if a.Status != StatusPending || a.Approval == nil {
+		return nil, at
+	}
+	for i := range a.Approval.Votes {
+		if v = &a.Approval.Votes[i]; v.Decision != Reject {
+			continue
+		}
+		if at = v.At.Add(a.HoldFor.D()); at.After(a.Approval.End()) {
+			at = a.Approval.End()
+		}
+		return v, at
+	}
+	return nil, at
 }
 
 // PolicyName returns the name under which the policy decides: the rule that judged

@@ -73,6 +73,7 @@ type ReadTx interface {
 	SessionReader
 	ConsoleReader
 	PolicyReader
+	ConnectorVersionReader
 	RunReader
 	LogReader
 	ArchiveReader
@@ -102,6 +103,7 @@ type Tx interface {
 	SessionWriter
 	ConsoleWriter
 	PolicyWriter
+	ConnectorVersionWriter
 	RunWriter
 	LogWriter
 	ArchiveWriter
@@ -176,6 +178,9 @@ type ActionWriter interface {
 	// next one, nil for none. It is guarded by the number from, and by the status
 	// requested.
 	TellApproval(approvalID string, from, told int, next *time.Time) error
+	// HoldRejection stores when a rejection takes effect, on a requested approval with its
+	// vote. The question has no further moments.
+	HoldRejection(approvalID string, at time.Time) error
 	// PutVote inserts the person's vote, or replaces it.
 	PutVote(approvalID string, v Vote) error
 	// LinkSuperseded sets superseded_by of the old action.
@@ -202,8 +207,10 @@ type ActionMove struct {
 	// DecidedBy is a principal's name, or [Action.PolicyName].
 	DecidedBy  string
 	DecidedVia Channel
-	// Decided and Finished make the store set DecidedAt and FinishedAt to Now.
+	// Decided and Finished make the store set the times of the decision and of the end
+	// to Now. A DecidedAt that is not zero stands in for the former.
 	Decided, Finished bool
+	DecidedAt         time.Time
 	Failure           *Failure
 	// ReversedBy is the id of the action that reverses this one.
 	ReversedBy string

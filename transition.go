@@ -8,7 +8,7 @@ var (
 	actionMoves = map[Status][]Status{
 		"":               {StatusPending, StatusApproved, StatusDenied},
 		StatusPending:    {StatusApproved, StatusRejected, StatusExpired, StatusCanceled, StatusSuperseded},
-		StatusApproved:   {StatusCanceled, StatusPushing, StatusFailed},
+		StatusApproved:   {StatusCanceled, StatusSuperseded, StatusPushing, StatusFailed},
 		StatusPushing:    {StatusApplied, StatusFailed, StatusUnknown},
 		StatusUnknown:    {StatusApplied, StatusFailed, StatusApproved},
 		StatusFailed:     {StatusApproved},

@@ -120,7 +120,8 @@ func (c *Client) Answer(ctx context.Context, id string, d gatehouse.Decision) (*
 		Notes   string           `json:"notes,omitempty"`
 		Digest  gatehouse.Digest `json:"digest,omitempty"`
 		Confirm string           `json:"confirm,omitempty"`
-	}{d.Notes, d.Digest, d.Confirm}
+		Hold    bool             `json:"hold,omitempty"`
+	}{d.Notes, d.Digest, d.Confirm, d.Hold}
 	out, _, err := post[gatehouse.ShortAnswer](ctx, c, true, "/approvals/"+segment(id)+verb, body)
 	return out, err
 }
@@ -134,6 +135,12 @@ func (c *Client) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gat
 // Cancel withdraws an action.
 func (c *Client) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, error) {
 	out, _, err := post[gatehouse.CancelAnswer](ctx, c, true, action(id, "/cancel"), nil)
+	return out, err
+}
+
+// Undo takes back a decision within its hold: a new revision of the same content is pending.
+func (c *Client) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, error) {
+	out, _, err := post[gatehouse.UndoAnswer](ctx, c, true, action(id, "/undo"), nil)
 	return out, err
 }
 

@@ -106,3 +106,6 @@ export async function awake(page, ms = settle) {
   await page.locator("html.js").waitFor({ state: "attached" });
   await page.evaluate((ms) => window.letPass(ms), ms);
 }
+
+/** Opens every fold of alike actions in the inbox. */
+export const unfold = (page) => page.locator("#rows details").evaluateAll((all) => all.forEach((el) => { el.open = true; }));

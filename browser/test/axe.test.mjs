@@ -92,7 +92,7 @@ test("states that a click makes", limit, async (t) => {
   await page.getByTestId("person-menu").locator("summary").click();
   await looked(page, "everything unfolded");
   await page.getByTestId("person-menu").locator("summary").click();
-  await page.locator(".row [name=pick]").first().check();
+  await page.locator(".row [name=pick]:visible").first().check();
   await page.keyboard.press("?");
   await page.getByTestId("help").waitFor();
   await looked(page, "help over the inbox");
@@ -100,6 +100,9 @@ test("states that a click makes", limit, async (t) => {
   await page.keyboard.press("Control+k");
   await page.getByTestId("palette").waitFor();
   await looked(page, "palette");
+  await page.locator("#palette-input").fill("SKU");
+  await page.getByTestId("palette-actions").waitFor();
+  await looked(page, "palette with results");
   await page.keyboard.press("Escape");
   await page.locator(`.row[data-id="${scene.text.id}"]`).getByRole("link").click();
   await page.locator(`.row.open[data-id="${scene.text.id}"]`).waitFor();

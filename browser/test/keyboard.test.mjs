@@ -9,7 +9,7 @@ import { items } from "../lib/ledger.mjs";
 import { limit, priced, stage } from "../lib/stage.mjs";
 
 const { g, browser } = await stage();
-// Approvals are held for a while, so that they can be undone.
+// Decisions are held for a while, so that they can be undone.
 await g.policy(`version: 1
 risk: {price_change: 3}
 approvals:
@@ -65,7 +65,8 @@ async function enter(page) {
 /** Withdraws all pending actions, before the next test. */
 async function clear() {
   for (;;) {
-    const { items } = await g.api("GET", "/proposed-actions?status=pending&limit=100");
+    const page = await g.api("GET", "/proposed-actions?status=pending&limit=100");
+    const items = page.items.filter((a) => !a.approval.rejects_at);
     if (items.length === 0) return;
     await Promise.all(items.map((a) => g.decide(a.id, { decision: "rejected", notes: "end of the test" })));
   }
@@ -79,7 +80,7 @@ test("forty items", limit, async (t) => {
   }
   const { page, log, name } = await reviewer(t, "kim");
   assert.equal(await page.getByTestId("row").count(), 40);
-  await page.keyboard.press("j");
+  for (const key of ["j", "Enter", "j"]) await page.keyboard.press(key); // they are alike, and folded
   let id = await enter(page);
   const approved = [], rejected = [];
   for (let n = 1; n <= 40; n++) {
@@ -128,12 +129,28 @@ test("forty items", limit, async (t) => {
   assert.deepEqual(posts(log).map((e) => [e.posted, e.decision]).sort(), [...approved.map((id) => [id, "approved"]), ...rejected.map((id) => [id, "rejected"])].sort());
   for (const [id, was] of proposed) {
     const a = await g.action(id);
-    assert.equal(a.status, approved.includes(id) ? "approved" : "rejected");
-    assert.equal(a.decided_by, name);
+    assert.deepEqual([a.status, Boolean(a.approval.rejects_at)], approved.includes(id) ? ["approved", false] : ["pending", true]);
+    assert.equal(a.approval.votes[0].name, name);
     assert.equal(a.digest, was.digest);
     assert.deepEqual(a.approval.votes.map((v) => [v.via, v.notes ?? ""]), [["console", rejected.includes(id) ? "a dear price, just x" : ""]]);
   }
 });
+
+/** Waits until the decision on an action is taken back, and returns its revision. */
+async function undone(page, id) {
+  await page.locator(`#detail[data-done="${id}"][data-done-status=superseded]`).waitFor();
+  const a = await g.action(id);
+  assert.equal(a.status, "superseded");
+  const next = await g.action(a.superseded_by);
+  assert.deepEqual([next.status, next.approval.votes.length], ["pending", 0]);
+  return next.id;
+}
+
+/** The last revision of an action. */
+async function latest(id) {
+  const a = await g.action(id);
+  return a.superseded_by ? latest(a.superseded_by) : a;
+}
 
 test("undo", limit, async (t) => {
   await clear();
@@ -149,9 +166,28 @@ test("undo", limit, async (t) => {
   await page.keyboard.press("u"); // too soon after the change
   await awake(page);
   await page.keyboard.press("u");
-  await page.locator(`#detail[data-done="${first.id}"][data-done-status=canceled]`).waitFor();
-  assert.equal((await g.action(first.id)).status, "canceled");
+  const again = await undone(page, first.id);
   assert.equal((await g.action(second.id)).status, "pending");
+  assert.match(await page.getByTestId("undone").innerText(), /uma took back.*This is revision 2/s);
+  assert.equal(await openNow(page), again);
+
+  // A rejection has the same hold, and the same key.
+  await page.goto(`${g.url}/inbox?open=${again}`);
+  await awake(page);
+  await page.keyboard.press("d");
+  await page.locator("[data-testid=reject-notes]:focus").waitFor();
+  await page.keyboard.type("too dear");
+  await page.keyboard.press("Control+Enter");
+  await page.locator(`#detail[data-done="${again}"][data-done-status=rejected]`).waitFor();
+  const held = await g.action(again);
+  assert.equal(held.status, "pending");
+  assert.ok(held.approval.rejects_at);
+  await awake(page);
+  await page.keyboard.press("u");
+  const third = await undone(page, again);
+  assert.equal((await g.action(third)).revision, 3);
+  await g.decide(third, { decision: "rejected", notes: "end of this part" });
+  await page.goto(`${g.url}/inbox?open=${second.id}`);
 
   // The last item of a list can be undone too, when no other is open.
   await awake(page);
@@ -160,7 +196,32 @@ test("undo", limit, async (t) => {
   assert.equal(await openNow(page), null);
   await awake(page);
   await page.keyboard.press("u");
-  await page.locator(`#detail[data-done="${second.id}"][data-done-status=canceled]`).waitFor();
+  await undone(page, second.id);
+});
+
+test("undo of a decision in bulk, and too late", limit, async (t) => {
+  await clear();
+  const three = await Promise.all(["12.00", "13.00", "14.00"].map((price, i) => g.propose(priced(i, price))));
+  const { page } = await reviewer(t, "ulf");
+  for (const verb of ["approve", "reject"]) {
+    const now = await Promise.all(three.map((a) => latest(a.id)));
+    await page.goto(`${g.url}/inbox/bulk?${now.map((a) => `pick=${a.id}`).join("&")}`);
+    await page.getByTestId("bulk-notes").fill("all of them");
+    await page.getByTestId(`bulk-${verb}`).click();
+    await page.getByTestId("undo-all").getByText("Undo all 3").waitFor();
+    // One of them goes on meanwhile.
+    const gone = now[1];
+    await g.api("POST", `/proposed-actions/${gone.id}/cancel`, verb === "reject" ? { key: g.agent.key, token: null } : {});
+    await awake(page);
+    await page.keyboard.press("u");
+    await page.getByTestId("undo-result").waitFor();
+    assert.equal(await page.locator("h1").innerText(), "Undid 2 of 3; 1 was already canceled");
+    assert.match(await page.locator(".result-list li").first().innerText(), /not undone/);
+    three.splice(1, 1);
+    three.push(await g.propose(priced(3, "15.00")));
+    await page.goto(`${g.url}/actions/${gone.id}`);
+    assert.equal(await page.getByTestId("undo").count(), 0);
+  }
 });
 
 test("a key at the very moment of a change", limit, async (t) => {

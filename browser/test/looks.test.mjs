@@ -76,7 +76,7 @@ test("the panel of a rejection takes the place of the bar", limit, async (t) => 
   await text.press("Control+Enter");
   await page.locator(`#detail[data-done="${scene.prices[0].id}"]`).waitFor();
   const a = await g.action(scene.prices[0].id);
-  assert.deepEqual([a.status, a.approval.votes[0].notes], ["rejected", "Wrong currency"]);
+  assert.deepEqual([a.approval.votes[0].decision, a.approval.votes[0].notes], ["rejected", "Wrong currency"]);
   // An empty reason is never sent.
   await page.waitForTimeout(500);
   const next = await page.locator("#detail").getAttribute("data-open");

@@ -5,6 +5,10 @@ import { newPage, signIn } from "../lib/browser.mjs";
 import { limit, priced, stage } from "../lib/stage.mjs";
 
 const { g, browser } = await stage();
+// Dear prices are held, so that there is time for an undo.
+const { source } = await g.api("GET", "/policies/active");
+const dear = "{id: dear, when: 'action.type == \"price_change\" && dec(change.price) > 30', then: needs_approval, hold: 1h}";
+await g.policy(source.replace(/^rules:$/m, `rules:\n  - ${dear}`));
 const people = { ana: await g.person("ana", "approver"), bo: await g.person("bo", "approver") };
 
 async function plain(t, name) {
@@ -32,8 +36,17 @@ test("approve, reject, sign out", limit, async (t) => {
   await page.getByTestId("reject-notes").fill("not before May\nask again then");
   await page.getByTestId("reject-go").click();
   await page.getByTestId("notice").first().getByText(/rejected/).first().waitFor();
-  const end = await g.action(no.id);
-  assert.deepEqual([end.status, end.decided_by, end.approval.votes[0].notes], ["rejected", "ana", "not before May\nask again then"]);
+  await page.getByTestId("undo").click();
+  await page.getByTestId("undone").waitFor();
+  const next = (await g.action(no.id)).superseded_by;
+  assert.equal((await g.action(next)).status, "pending");
+  await page.getByTestId("reject").locator("summary").click();
+  await page.getByTestId("reject-notes").fill("not before May\nask again then");
+  await page.getByTestId("reject-go").click();
+  await page.getByTestId("notice").first().getByText(/rejected/).first().waitFor();
+  const end = await g.action(next);
+  assert.ok(end.approval.rejects_at);
+  assert.deepEqual(end.approval.votes.map((v) => [v.decision, v.name, v.notes]), [["rejected", "ana", "not before May\nask again then"]]);
 
   await page.getByTestId("person-menu").locator("summary").click();
   await page.getByTestId("signout").click();

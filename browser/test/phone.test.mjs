@@ -2,7 +2,7 @@
 // large enough for a thumb.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newPage, phone, signIn } from "../lib/browser.mjs";
+import { newPage, phone, signIn, unfold } from "../lib/browser.mjs";
 import { fill } from "../lib/scene.mjs";
 import { limit, stage } from "../lib/stage.mjs";
 
@@ -86,6 +86,7 @@ test("list, then action, with the answer in reach", limit, async (t) => {
   await menu.tap();
 
   for (const a of [scene.price, scene.text, scene.create, scene.bulk]) {
+    await unfold(page);
     await page.locator(`.row[data-id="${a.id}"]`).getByRole("link").tap();
     const bar = page.locator(`[data-testid=action][data-id="${a.id}"] [data-testid=decision]`);
     await bar.waitFor();
@@ -117,6 +118,7 @@ test("list, then action, with the answer in reach", limit, async (t) => {
 test("decide by thumb", limit, async (t) => {
   const page = await newPage(browser, t, touch);
   await signIn(page, await g.setupLink("cy"));
+  await unfold(page);
   await page.locator(`.row[data-id="${scene.price.id}"]`).getByRole("link").tap();
   await page.getByTestId("approve").tap();
   await page.locator(`#detail[data-done="${scene.price.id}"]`).waitFor();

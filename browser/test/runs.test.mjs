@@ -32,6 +32,11 @@ test("a run moves on while it is looked at, and nothing that is read moves", lim
   const page = await open(t, "op", path(going));
   await run(page, "waiting_approval").waitFor();
   await page.locator("html[data-live=on]").waitFor();
+  // The step that waits is shown, and stays when another one matters more.
+  const shown = () => page.locator(".steps .step:visible").evaluateAll((all) => all.map((el) => el.dataset.step));
+  assert.deepEqual(await shown(), ["change"]);
+  await page.getByTestId("all-steps").click();
+  assert.ok((await shown()).length > 4);
   // An unfolded part, typed text and the focus must all survive an update.
   await page.locator("[data-testid=step][data-step=read]").locator("summary").click();
   await page.getByTestId("cancel").locator("summary").first().click();
@@ -52,6 +57,9 @@ test("a run moves on while it is looked at, and nothing that is read moves", lim
   assert.match(await page.getByTestId("waits-for").innerText(), /^heard: the event acknowledged, until /);
   assert.match(await page.locator("[data-testid=tl-row][data-step=change]").innerText(), /waited for people/);
   assert.equal(await page.getByTestId("run-action").locator(".status").first().getAttribute("data-status"), "applied");
+
+  await page.evaluate(() => { location.hash = ""; });
+  assert.deepEqual(await shown(), ["change"]);
 
   // The second press cancels, and the page shows the end.
   await page.getByTestId("cancel-go").click();
@@ -82,6 +90,7 @@ test("the list waits in a pill, and filters stand in the address", limit, async 
   assert.deepEqual(await rows(), before);
   await page.getByTestId("fresh-pill").click();
   await page.locator(`#row-${fresh.id}`).waitFor();
+  await page.getByTestId("filters").locator("summary").click();
   await page.getByTestId("run-status").selectOption("failed_terminal");
   await page.getByTestId("run-workflow").fill("sync-stock");
   await page.getByTestId("filter-go").click();
@@ -312,3 +321,32 @@ test("whatever others wrote stays text", limit, async (t) => {
     for (const names of seen) for (const x of names) assert.ok(known.has(x), `${list} has ${x}`);
   }
 });
+
+for (const [what, options] of [["with a script", {}], ["without a script", { javaScriptEnabled: false }]]) {
+  test(`a node of the graph shows its step beside it, ${what}`, limit, async (t) => {
+    const page = await newPage(browser, t, options);
+    await signIn(page, await g.setupLink("vic"));
+    await page.goto(g.url + path(scene.done));
+    const shown = () => page.locator(".steps .step:visible").evaluateAll((all) => all.map((el) => el.dataset.step));
+    assert.equal((await shown()).length, 1);
+    for (const key of ["read", "change"]) {
+      const node = page.locator(`.graph a[href="#s-${step(scene.done, key).id}"]`);
+      await node.focus();
+      await page.keyboard.press("Enter");
+      await page.waitForURL(`**/*#s-${step(scene.done, key).id}`);
+      assert.deepEqual(await shown(), [key]);
+      if (what === "with a script") assert.equal(await node.getAttribute("aria-current"), "true");
+    }
+    const [graph, detail] = await Promise.all([page.getByTestId("graph").boundingBox(), page.locator("#steps").boundingBox()]);
+    assert.ok(detail.x > graph.x + graph.width - 1, "the step does not stand beside the graph");
+    if (what === "with a script") {
+      await page.keyboard.press("j");
+      assert.notDeepEqual(await shown(), ["change"]);
+      await page.keyboard.press("k");
+      assert.deepEqual(await shown(), ["change"]);
+      await accessible(page, "a run's master and detail");
+    }
+    await page.getByTestId("all-steps").click();
+    assert.equal((await shown()).length, scene.done.steps.length);
+  });
+}

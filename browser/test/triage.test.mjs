@@ -1,7 +1,7 @@
 // Many items: their number, an item's position, decisions by others, and selecting several.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessible, awake, newPage, signIn, stillClock } from "../lib/browser.mjs";
+import { accessible, awake, newPage, signIn, stillClock, unfold } from "../lib/browser.mjs";
 import { limit, priced, stage } from "../lib/stage.mjs";
 
 const { g, browser } = await stage();
@@ -68,6 +68,7 @@ test("ranges, and all that are alike", limit, async (t) => {
   for (let i = 6; i < 8; i++) await g.propose({ ...priced(i, "1"), action_type: "stock_change", proposed_change: { stock: i } , current_state: undefined });
   const { page } = await reviewer(t, "cleo");
   const all = await ids(page);
+  await unfold(page);
   // A shift click selects from the last selected row to this one.
   await page.locator(`#row-${all[1]} input`).click();
   await page.locator(`#row-${all[4]} input`).click({ modifiers: ["Shift"] });
@@ -89,6 +90,7 @@ test("ranges, and all that are alike", limit, async (t) => {
 
   // The same with keys alone.
   await page.locator("body").click({ position: { x: 900, y: 500 } });
+  await page.keyboard.press("j"); // the fold itself
   await page.keyboard.press("j");
   await page.keyboard.press("Shift+J");
   await page.keyboard.press("Shift+J");
@@ -117,12 +119,15 @@ test("the next page by j and Enter", limit, async (t) => {
   const first = await ids(page);
   assert.equal(first.length, 50);
   assert.equal(await page.title(), "(60) Inbox · Gatehouse");
-  for (let i = 0; i < 51; i++) await page.keyboard.press("j");
+  await unfold(page);
+  for (let i = 0; i < 52; i++) await page.keyboard.press("j");
   await page.locator("[rel=next]:focus").waitFor();
   await page.keyboard.press("Enter");
   await page.waitForURL("**cursor=**");
   await awake(page);
   assert.ok((await ids(page)).every((id) => !first.includes(id)));
+  await unfold(page);
+  await page.keyboard.press("j");
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
   await page.locator(".row.open").waitFor();

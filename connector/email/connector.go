@@ -3,9 +3,6 @@ package email
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	netmail "net/mail"
@@ -97,12 +94,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 // left out.
 func fingerprint(cfg Config) string {
 	cfg.Type, cfg.Tenants, cfg.Floor, cfg.Timeout = "email", nil, 0, 0
-	b, err := json.Marshal(cfg)
-	if err != nil {
-		panic("email: " + err.Error()) // strings always marshal
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
+	return connector.Fingerprint(cfg)
 }
 
 // Fingerprint implements [connector.Connector].

@@ -3,9 +3,6 @@ package github
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -95,7 +92,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 // fingerprint hashes the definition, with the names of secrets only. Levels and time-outs are left
 // out.
 func fingerprint(cfg Config) string {
-	b, err := json.Marshal(struct {
+	return connector.Fingerprint(struct {
 		Type, BaseURL, ActionInput string
 		NoRunDetails, AllowPrivate bool
 		Auth                       Auth
@@ -106,11 +103,6 @@ func fingerprint(cfg Config) string {
 		"github", cfg.BaseURL, cfg.ActionInput, cfg.NoRunDetails, cfg.AllowPrivate, cfg.Auth,
 		slices.Sorted(maps.Keys(cfg.Repositories)), 1,
 	})
-	if err != nil {
-		panic("github: " + err.Error()) // strings always marshal
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // Fingerprint implements [connector.Connector].

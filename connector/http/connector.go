@@ -2,10 +2,7 @@ package httpconn
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -93,7 +90,7 @@ func fingerprint(cfg Config, document string) string {
 		op.Timeout, op.Floor, op.Fields, op.KeyRetention, op.Preview = 0, 0, nil, 0, nil
 		operations[name] = op
 	}
-	b, err := json.Marshal(struct {
+	return connector.Fingerprint(struct {
 		Type, BaseURL string
 		AllowPrivate  bool
 		Auth          *Auth
@@ -101,11 +98,6 @@ func fingerprint(cfg Config, document string) string {
 		Operations    map[string]Operation
 		Document      string `json:",omitempty"`
 	}{"http", cfg.BaseURL, cfg.AllowPrivate, cfg.Auth, cfg.Headers, operations, document})
-	if err != nil {
-		panic("httpconn: " + err.Error()) // strings and numbers always marshal
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // Fingerprint implements [connector.Connector].

@@ -3,10 +3,7 @@ package jira
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -84,17 +81,12 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 // fingerprint hashes the definition, with the secret's name only. Levels and the time-out are left
 // out; of projects, only the keys count.
 func fingerprint(cfg Config) string {
-	b, err := json.Marshal(struct {
+	return connector.Fingerprint(struct {
 		Type, Site, Email, Token string
 		AllowPrivate             bool
 		Projects                 []string
 		Form                     int
 	}{"jira", cfg.Site, cfg.Email, cfg.Token.Secret, cfg.AllowPrivate, slices.Sorted(maps.Keys(cfg.Projects)), 1})
-	if err != nil {
-		panic("jira: " + err.Error()) // strings always marshal
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // Fingerprint implements [connector.Connector].

@@ -3,11 +3,8 @@ package kubernetes
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -142,18 +139,13 @@ func fingerprint(cfg Config) string {
 	for name, r := range cfg.Resources {
 		resources[name] = fmt.Sprint(cmp.Or(r.Version, "v1"), " ", r.Kind, " ", len(r.Namespaces) > 0, " ", r.Force)
 	}
-	b, err := json.Marshal(struct {
+	return connector.Fingerprint(struct {
 		Type, Server, CAFile, FieldManager string
 		AllowPrivate                       bool
 		Auth                               Auth
 		Resources                          map[string]string
 		Form                               int
 	}{"kubernetes", cfg.Server, cfg.CAFile, cmp.Or(cfg.FieldManager, defaultManager), cfg.AllowPrivate, cfg.Auth, resources, 1})
-	if err != nil {
-		panic("kubernetes: " + err.Error()) // strings always marshal
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // Fingerprint implements [connector.Connector].

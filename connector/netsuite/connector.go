@@ -3,9 +3,6 @@ package netsuite
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -225,7 +222,7 @@ func (c *Config) fingerprint() string {
 		e.Fields = fields
 		entities[name] = e
 	}
-	b, err := json.Marshal(struct {
+	return connector.Fingerprint(struct {
 		Type, Account, RESTURL, RESTletsURL string
 		AllowPrivate                        bool
 		Auth                                Auth
@@ -236,11 +233,6 @@ func (c *Config) fingerprint() string {
 		"netsuite", c.Account, c.RESTURL, c.RESTletsURL, c.AllowPrivate, c.Auth, c.RESTlet,
 		c.via(opCreate), c.via(opUpdate), entities,
 	})
-	if err != nil {
-		panic("netsuite: " + err.Error()) // strings and numbers always marshal
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // Fingerprint implements [connector.Connector].

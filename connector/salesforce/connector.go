@@ -3,9 +3,6 @@ package salesforce
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -92,18 +89,13 @@ func fingerprint(cfg Config) string {
 	for name, o := range cfg.Objects {
 		keys[name] = o.KeyField
 	}
-	b, err := json.Marshal(struct {
+	return connector.Fingerprint(struct {
 		Type, Site, APIVersion string
 		AllowPrivate           bool
 		Auth                   Auth
 		KeyFields              map[string]string
 		Form                   int
 	}{"salesforce", cfg.Site, cmp.Or(cfg.APIVersion, defaultVersion), cfg.AllowPrivate, cfg.Auth, keys, 1})
-	if err != nil {
-		panic("salesforce: " + err.Error()) // strings always marshal
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // Fingerprint implements [connector.Connector].

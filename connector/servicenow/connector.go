@@ -3,9 +3,6 @@ package servicenow
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -88,7 +85,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 // fingerprint hashes the definition, with the names of secrets only. Levels and time-outs are left
 // out; of tables, only the names count.
 func fingerprint(cfg Config) string {
-	b, err := json.Marshal(struct {
+	return connector.Fingerprint(struct {
 		Type, Instance string
 		AllowPrivate   bool
 		Auth           Auth
@@ -97,11 +94,6 @@ func fingerprint(cfg Config) string {
 		// Form is incremented when the connector sends something else for the same call.
 		Form int
 	}{"servicenow", cfg.Instance, cfg.AllowPrivate, cfg.Auth, slices.Sorted(maps.Keys(cfg.Tables)), cfg.Condition, 1})
-	if err != nil {
-		panic("servicenow: " + err.Error()) // strings always marshal
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // Fingerprint implements [connector.Connector].

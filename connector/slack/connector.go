@@ -3,9 +3,6 @@ package slack
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -86,7 +83,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 // fingerprint hashes the definition, with the names of secrets only. Levels and time-outs are left
 // out.
 func fingerprint(cfg Config) string {
-	b, err := json.Marshal(struct {
+	return connector.Fingerprint(struct {
 		Type, BaseURL, Token         string
 		AllowPrivate, AllowBroadcast bool
 		Channels                     []string
@@ -96,11 +93,6 @@ func fingerprint(cfg Config) string {
 		"slack", cfg.BaseURL, cfg.Token.Secret, cfg.AllowPrivate, cfg.AllowBroadcast,
 		slices.Sorted(maps.Keys(cfg.Channels)), 1,
 	})
-	if err != nil {
-		panic("slack: " + err.Error()) // strings always marshal
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // Fingerprint implements [connector.Connector].

@@ -18,6 +18,9 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	if cerr != nil {
 		return connector.State{}, cerr
 	}
+	if p.where != nil {
+		return c.checkMatch(ctx, p)
+	}
 	rows, err := readRows(ctx, c.reader, c.dialect, p.table, p.refs, false)
 	if err != nil {
 		return connector.State{}, c.unreachable(err)
@@ -47,9 +50,9 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}, nil
 }
 
-// Conditional is true: an update or delete compares the version and the pre-image while writing,
-// and an insert requires the row to be absent.
-func (*Connector) Conditional(connector.Call) bool { return true }
+// Conditional is true for all but update_where: an update or delete compares the version and the
+// pre-image while writing, and an insert requires the row to be absent.
+func (*Connector) Conditional(call connector.Call) bool { return call.Operation != opUpdateWhere }
 
 // difference is nil if the row permits the operation.
 func (p *plan) difference(ref string, r row) *difference {

@@ -33,15 +33,19 @@ type Config struct {
 	// KeyRetention is how long the records are kept, if something prunes them; for ever by
 	// default.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`
-	// Operations declares insert, update, delete, bulk_insert, bulk_update and bulk_delete. An
-	// undeclared operation has the floor 3, delete 4, and each bulk operation 5.
+	// Operations declares insert, update, delete, bulk_insert, bulk_update, bulk_delete and
+	// update_where. An undeclared operation has the floor 3, delete 4, and update_where and each
+	// bulk operation 5. An upsert has the floor of the insert or update that it is, at least 3.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level, 1 to 5.
+	// Floor is the least level, 1 to 5; 3 to 5 for update_where.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
+	// L4Above is for update_where: a proposal of more rows has at least the level 4. 0 by default,
+	// which is every proposal.
+	L4Above int `yaml:"l4_above"`
 }
 
 // Entity is one table.
@@ -74,6 +78,9 @@ const (
 	opUpdate = "update"
 	opDelete = "delete"
 	bulk     = "bulk_"
+
+	opUpsert      = "upsert"
+	opUpdateWhere = "update_where"
 )
 
 // maxBulkReversal limits the rows of a bulk reversal: a larger change has none.

@@ -2,10 +2,7 @@ package sqlconn
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -106,15 +103,10 @@ func fingerprint(address string, cfg Config) string {
 		e.Operations, e.Fields, e.Preview = nil, nil, nil
 		entities[name] = e
 	}
-	b, err := json.Marshal(struct {
+	return connector.Fingerprint(struct {
 		Type, Address, PasswordSecret, IdempotencyTable string
 		Entities                                        map[string]Entity
 	}{"sql", address, cfg.PasswordSecret, cfg.IdempotencyTable, entities})
-	if err != nil {
-		panic("sqlconn: " + err.Error()) // strings and numbers always marshal
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // Close closes all connections.
@@ -148,6 +140,9 @@ func (c *Connector) Fingerprint() string { return c.fingerprint }
 
 // splitOperation removes the prefix "bulk_"; false for an unknown name.
 func splitOperation(name string) (op string, many, ok bool) {
+	if name == opUpsert || name == opUpdateWhere {
+		return name, name == opUpdateWhere, true
+	}
 	op, many = strings.CutPrefix(name, bulk)
 	switch op {
 	case opInsert, opUpdate, opDelete:
@@ -156,8 +151,8 @@ func splitOperation(name string) (op string, many, ok bool) {
 	return "", false, false
 }
 
-// Operation accepts insert, update, delete, and each with the prefix "bulk_". All are of class A,
-// because the idempotency record commits together with the change.
+// Operation accepts insert, update, delete, each of them with the prefix "bulk_", upsert and
+// update_where. All are of class A, because the idempotency record commits together with the change.
 func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	if _, _, ok := splitOperation(name); !ok {
 		return connector.Operation{}, false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +30,8 @@ type dialect interface {
 	// lock is what makes a SELECT lock its rows until the end of the transaction: a hint after the
 	// table's name, and the end of the statement.
 	lock() (hint, end string)
+	// first is what limits a SELECT to n rows: after SELECT, and at the end before the lock.
+	first(n int) (top, end string)
 	// now is the SQL expression for the current time.
 	now() string
 
@@ -69,6 +72,8 @@ type dialect interface {
 type plain struct{}
 
 func (plain) recordKey(s string) any { return s }
+
+func (plain) first(n int) (top, end string) { return "", " LIMIT " + strconv.Itoa(n) }
 
 func (plain) execute(ctx context.Context, conn *sql.Conn, s *statement) (int64, error) {
 	res, err := conn.ExecContext(ctx, s.text.String(), s.args...)

@@ -157,7 +157,7 @@ func (c *Connector) abandon(ctx context.Context, conn *sql.Conn, call connector.
 		}
 	}
 	if v.unique && p.op == opInsert && c.anyExists(ctx, p) {
-		v.kind, v.code, v.detail = connector.Terminal, string(gatehouse.CodeAlreadyExists), "a row with this key exists"
+		v.kind, v.code, v.detail = connector.Terminal, p.existing(), "a row with this key exists"
 		return v.failure(cause)
 	}
 	if v.kind == connector.Ambiguous { // the rollback has resolved the ambiguity
@@ -185,7 +185,7 @@ func (c *Connector) apply(ctx context.Context, conn *sql.Conn, call connector.Ca
 		}
 		return res, err == nil, err
 	}
-	before, err := readRows(ctx, conn, c.dialect, p.table, p.refs, true)
+	before, err := c.lockRows(ctx, conn, p)
 	if err != nil {
 		return res, false, err
 	}
@@ -206,15 +206,34 @@ func (c *Connector) apply(ctx context.Context, conn *sql.Conn, call connector.Ca
 	return res, false, c.complete(ctx, conn, call, res)
 }
 
+// lockRows reads and locks the rows of a plan, which a condition names first.
+func (c *Connector) lockRows(ctx context.Context, conn *sql.Conn, p *plan) (map[string]row, error) {
+	if p.where != nil {
+		var err error
+		if p.refs, err = c.match(ctx, conn, p, true); err != nil {
+			return nil, err
+		}
+		if err := p.where.bound(len(p.refs)); err != nil {
+			return nil, err
+		}
+	}
+	return readRows(ctx, conn, c.dialect, p.table, p.refs, true)
+}
+
 // guard compares the locked rows with the proposal.
 func (p *plan) guard(rows map[string]row) error {
 	for _, ref := range p.refs {
 		r := rows[ref]
 		if p.op == opInsert {
 			if r != nil {
-				return &refusal{string(gatehouse.CodeAlreadyExists), "a row with the key " + gatehouse.Quote(ref) + " exists"}
+				return &refusal{p.existing(), "a row with the key " + gatehouse.Quote(ref) + " exists"}
 			}
 			continue
+		}
+		if p.where != nil && r != nil {
+			if err := p.where.exactly(p.table, ref, r); err != nil {
+				return err
+			}
 		}
 		d := p.table.compare(r, p.version, p.pre[ref])
 		switch {
@@ -226,6 +245,14 @@ func (p *plan) guard(rows map[string]row) error {
 		}
 	}
 	return nil
+}
+
+// existing is the code of an insert whose row is there: an upsert was proposed when there was none.
+func (p *plan) existing() string {
+	if p.upsert {
+		return string(gatehouse.CodeTargetChanged)
+	}
+	return string(gatehouse.CodeAlreadyExists)
 }
 
 // clip shortens a value for an error's detail.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -18,10 +19,17 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	if !ok {
 		return gatehouse.L5
 	}
+	entity := call.Target.EntityType
+	switch op {
+	case opUpdateWhere:
+		return c.cfg.whereFloor(entity, call.ProposedChange)
+	case opUpsert:
+		call.Operation = upserted(call)
+		return max(gatehouse.L3, c.Floor(call))
+	}
 	if many = many || len(call.Target.EntityRefs) > 0; many {
 		op = bulk + op
 	}
-	entity := call.Target.EntityType
 	fields, all := c.cfg.Entities[entity].Fields.Of(touched(call, many))
 	if !c.cfg.declares(entity, op) && op == opUpdate && all {
 		return fields
@@ -63,6 +71,31 @@ func (c *Config) floor(entity, op string) gatehouse.RiskLevel {
 	return connector.UndeclaredFloor(op, false, false)
 }
 
+// whereFloor is the floor of an update_where: at least that of an update, and of 4 above the
+// declared number of rows.
+func (c *Config) whereFloor(entity string, change gatehouse.JSON) gatehouse.RiskLevel {
+	o, ok := c.Entities[entity].Operations[opUpdateWhere]
+	if !ok {
+		o = c.Operations[opUpdateWhere]
+	}
+	floor := o.Floor
+	if floor == 0 {
+		floor = gatehouse.L5
+	}
+	if rows, ok := change.Get("max_rows"); !ok || tooMany(rows, o.L4Above) {
+		floor = max(floor, gatehouse.L4)
+	}
+	set, _ := change.Get("set")
+	fields, _ := c.Entities[entity].Fields.Of(connector.Fields(set))
+	return max(floor, c.floor(entity, opUpdate), fields)
+}
+
+// tooMany reports whether a number of rows is above a limit, or is no number.
+func tooMany(rows gatehouse.JSON, limit int) bool {
+	n, err := strconv.Atoi(string(rows))
+	return err != nil || n > limit
+}
+
 // checkBulk refuses a bulk operation with a lower floor than the same operation on one row.
 func (c *Config) checkBulk(entity string) error {
 	for _, op := range []string{opInsert, opUpdate, opDelete} {
@@ -75,11 +108,20 @@ func (c *Config) checkBulk(entity string) error {
 
 func checkOperations(at string, operations map[string]Operation) error {
 	for _, name := range slices.Sorted(maps.Keys(operations)) {
-		if _, _, ok := splitOperation(name); !ok {
-			return fmt.Errorf("%s.%s: must be insert, update or delete, or one of them with bulk_ before it", at, name)
-		}
-		if !operations[name].Floor.Valid() {
+		o := operations[name]
+		_, _, ok := splitOperation(name)
+		switch {
+		case name == opUpsert:
+			return fmt.Errorf("%s.%s: has the floor of the insert or update that it is", at, name)
+		case !ok:
+			return fmt.Errorf("%s.%s: must be insert, update or delete, one of them with bulk_ before it, or update_where",
+				at, name)
+		case !o.Floor.Valid():
 			return fmt.Errorf("%s.%s.floor: must be 1 to 5", at, name)
+		case name == opUpdateWhere && o.Floor < gatehouse.L3:
+			return fmt.Errorf("%s.%s.floor: must be 3 to 5: a proposal does not name the rows", at, name)
+		case o.L4Above < 0 || o.L4Above > 0 && name != opUpdateWhere:
+			return fmt.Errorf("%s.%s.l4_above: is a number of rows, for update_where", at, name)
 		}
 	}
 	return nil

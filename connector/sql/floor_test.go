@@ -26,8 +26,14 @@ func TestFloors(t *testing.T) {
 		"insert": {Floor: 1}, "update": {Floor: 2}, "bulk_update": {Floor: 3}, "delete": {Floor: 1}, "bulk_delete": {Floor: 2},
 	}, Fields: connector.FieldLevels{"owner": 3, "text": 1}}
 	cfg.Entities["plain"] = sqlconn.Entity{Table: "plain", Key: "id"}
+	cfg.Entities["where"] = sqlconn.Entity{Table: "where", Key: "id", Operations: map[string]sqlconn.Operation{
+		"update_where": {Floor: 3, L4Above: 20},
+	}, Fields: connector.FieldLevels{"price": 5}}
 	cfg.Operations = declared("insert", 4)
 	c := newConnector(t, cfg)
+	if got := c.Floor(call("upsert", "a", "1", "", `{"note":"x"}`)); got != 3 {
+		t.Errorf("an upsert of a row that was seen: %v", got)
+	}
 	for _, test := range []struct {
 		operation, entity, change string
 		refs                      []string
@@ -67,6 +73,16 @@ func TestFloors(t *testing.T) {
 		{"delete", "tag", `{}`, nil, 1},
 		{"delete", "tag", `{}`, []string{"a"}, 2},
 		{"bulk_delete", "tag", `{"a":{"owner":"x"}}`, []string{"a"}, 3},
+		// An upsert has the floor of what it is, at least 3.
+		{"upsert", "plain", `{"note":"x"}`, nil, 4},
+		{"upsert", "tag", `{"other":"x"}`, nil, 3},
+		// An update_where is a bulk operation unless it is declared, and above its number it is L4.
+		{"update_where", "plain", `{"max_rows":1,"set":{"note":"x"}}`, nil, 5},
+		{"update_where", "where", `{"max_rows":20,"set":{"note":"x"}}`, nil, 3},
+		{"update_where", "where", `{"max_rows":20,"set":{"price":"x"}}`, nil, 5},
+		{"update_where", "where", `{"max_rows":21,"set":{"note":"x"}}`, nil, 4},
+		{"update_where", "where", `{"max_rows":"20","set":{"note":"x"}}`, nil, 4},
+		{"update_where", "where", `{"set":{"note":"x"}}`, nil, 4},
 	} {
 		call := connector.Call{
 			Operation: test.operation, ProposedChange: gatehouse.JSON(test.change),

@@ -11,7 +11,9 @@ import (
 func (c *Connector) List() []connector.Listed {
 	return connector.ListOf(
 		c,
-		[]string{opInsert, opUpdate, opDelete, bulk + opInsert, bulk + opUpdate, bulk + opDelete},
+		[]string{
+			opInsert, opUpdate, opDelete, bulk + opInsert, bulk + opUpdate, bulk + opDelete, opUpsert, opUpdateWhere,
+		},
 		func(string) []string { return slices.Collect(maps.Keys(c.cfg.Entities)) },
 	)
 }

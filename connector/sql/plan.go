@@ -16,8 +16,10 @@ import (
 
 // plan is a parsed and checked call.
 type plan struct {
-	op         string
+	op         string // insert, update or delete
 	bulk       bool
+	upsert     bool // op is the insert or the update that an upsert is
+	where      *selection
 	entityType string
 	table      *table // nil while the target's catalogue cannot be read
 	refs       []string
@@ -74,7 +76,7 @@ func newPlan(call connector.Call, cfg Config, t *table) (*plan, error) {
 	var v gatehouse.Violations
 	op, bulk, ok := splitOperation(call.Operation)
 	if !ok {
-		v.Add("/operation", "must be insert, update or delete, or one of them with bulk_ before it")
+		v.Add("/operation", "must be insert, update or delete, one of them with bulk_ before it, upsert or update_where")
 		return nil, v.Err()
 	}
 	entity, ok := cfg.Entities[call.Target.EntityType]
@@ -86,9 +88,18 @@ func newPlan(call connector.Call, cfg Config, t *table) (*plan, error) {
 		op: op, bulk: bulk || len(call.Target.EntityRefs) > 0, entityType: call.Target.EntityType,
 		table: t, refs: call.Target.EntityRefs,
 	}
-	p.checkTarget(&v, call, entity)
-	p.takePreImage(&v, call)
-	p.takeChange(&v, call)
+	switch op {
+	case opUpsert:
+		p.op, p.upsert = upserted(call), true
+	case opUpdateWhere:
+		p.op, p.where = opUpdate, takeSelection(&v, call)
+		p.common = p.where.set
+	}
+	if p.where == nil {
+		p.checkTarget(&v, call, entity)
+		p.takePreImage(&v, call)
+		p.takeChange(&v, call)
+	}
 	if len(v) == 0 {
 		p.checkColumns(&v, entity)
 		p.checkGuard(&v, entity)
@@ -99,8 +110,19 @@ func newPlan(call connector.Call, cfg Config, t *table) (*plan, error) {
 	return p, nil
 }
 
+// upserted returns what an upsert is: an update where the proposer saw a row, which its version or
+// pre-image describes, and an insert where the proposer saw none.
+func upserted(call connector.Call) string {
+	if call.Target.Version == "" && (isNull(call.CurrentState) || call.CurrentState == "{}") {
+		return opInsert
+	}
+	return opUpdate
+}
+
 func (p *plan) checkTarget(v *gatehouse.Violations, call connector.Call, entity Entity) {
 	switch {
+	case p.upsert && p.bulk:
+		v.Add("/target/entity_refs", "an upsert is of one row; give entity_ref")
 	case !p.bulk:
 		p.refs = []string{call.Target.EntityRef}
 		if call.Target.EntityRef == "" {
@@ -219,6 +241,10 @@ func (p *plan) namesAllKeys(fields []gatehouse.Member) bool {
 
 // checkColumns matches the names in changes and pre-images with the columns.
 func (p *plan) checkColumns(v *gatehouse.Violations, entity Entity) {
+	if p.where != nil {
+		p.checkWhere(v, entity)
+		return
+	}
 	if p.change == nil {
 		p.checkChange(v, "/proposed_change", p.refs, p.common, entity)
 	}

@@ -99,7 +99,7 @@ func (c *Connector) beginPreview(ctx context.Context) (*sql.Conn, *connector.Err
 
 // try makes the change and describes what has changed.
 func (c *Connector) try(ctx context.Context, conn *sql.Conn, p *plan) (out gatehouse.Preview, err error) {
-	before, err := readRows(ctx, conn, c.dialect, p.table, p.refs, true)
+	before, err := c.lockRows(ctx, conn, p)
 	if err != nil {
 		return out, err
 	}

@@ -70,6 +70,13 @@ func (p *plan) result(before, after map[string]row) connector.Result {
 		{Name: "rows", Value: gatehouse.JSON(strconv.Itoa(len(p.refs)))},
 	}
 	response := []gatehouse.Member{{Name: "rows_affected", Value: gatehouse.JSON(strconv.Itoa(len(p.refs)))}}
+	if p.upsert {
+		did := map[string]string{opInsert: "inserted", opUpdate: "updated"}[p.op]
+		response = append(response, gatehouse.Member{Name: "did", Value: gatehouse.StringJSON(did)})
+	}
+	if p.where != nil {
+		response = appendImage(response, "keys", gatehouse.MustJSON(p.refs))
+	}
 	res := connector.Result{Reversal: p.reversal(before, after)}
 	if !p.bulk {
 		ref := p.refs[0]
@@ -107,17 +114,23 @@ func appendImage(members []gatehouse.Member, name string, image gatehouse.JSON) 
 // changed lists the columns that a change names; for an insert or a delete, all columns except the
 // key and the version.
 func (p *plan) changed(ref string) []int {
-	var columns []int
 	if p.op == opUpdate {
-		for _, f := range p.changeOf(ref) {
-			if i := p.table.byName[f.Name]; i != p.table.key {
-				columns = append(columns, i)
-			}
-		}
-		return columns
+		return p.named(ref)
 	}
+	var columns []int
 	for i := range p.table.columns {
 		if i != p.table.key && i != p.table.version {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}
+
+// named lists the columns that a change names, except the key.
+func (p *plan) named(ref string) []int {
+	var columns []int
+	for _, f := range p.changeOf(ref) {
+		if i := p.table.byName[f.Name]; i != p.table.key {
 			columns = append(columns, i)
 		}
 	}

@@ -81,6 +81,8 @@ func (d sqlserverDialect) columns(ctx context.Context, q querier, table string) 
 // it sees the latest committed rows also in a database that reads snapshots.
 func (sqlserverDialect) lock() (hint, end string) { return " WITH (UPDLOCK, HOLDLOCK)", "" }
 
+func (sqlserverDialect) first(n int) (top, end string) { return "TOP (" + strconv.Itoa(n) + ") ", "" }
+
 func (sqlserverDialect) now() string { return "CONVERT(nvarchar(33), SYSUTCDATETIME(), 126) + N'Z'" }
 
 // unlessExists is empty: the error of a duplicate ends the INSERT, not the transaction.

@@ -7,10 +7,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// ReadsState is true for operations on existing rows: an update or a delete, of one row or of many.
+// ReadsState is true for operations on existing rows: an update or a delete, of one row or of many,
+// and an upsert. Of an update_where only the number of rows is state, if the proposal names it.
 func (c *Connector) ReadsState(call connector.Call) bool {
 	op, _, ok := splitOperation(call.Operation)
-	return ok && op != opInsert
+	return ok && op != opInsert && (op != opUpdateWhere || !isNull(call.CurrentState))
 }
 
 // ReadState reads the rows of the call by their keys. It locks nothing.
@@ -22,6 +23,9 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	if cerr != nil {
 		return connector.Snapshot{}, cerr
 	}
+	if p.where != nil {
+		return c.readMatch(ctx, p)
+	}
 	rows, err := readRows(ctx, c.reader, c.dialect, p.table, p.refs, false)
 	if err != nil {
 		return connector.Snapshot{}, c.unreachable(err)
@@ -31,6 +35,9 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	var states []gatehouse.Member
 	for _, ref := range p.refs {
 		r := rows[ref]
+		if r == nil && p.upsert { // it then inserts
+			return connector.Snapshot{Matches: p.op == opInsert}, nil
+		}
 		if r == nil {
 			return connector.Snapshot{Gone: true}, nil
 		}
@@ -48,7 +55,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	default:
 		out.CurrentState = states[0].Value
 	}
-	if p.version != "" {
+	if p.version != "" || p.upsert && p.table.version >= 0 {
 		out.Version = text(rows[p.refs[0]][p.table.version].json)
 	}
 	return out, nil
@@ -63,11 +70,11 @@ func (p *plan) described(ref string, r row) []int {
 		i := p.table.byName[f.Name]
 		columns, taken[i] = append(columns, i), true
 	}
-	if p.op != opUpdate {
+	if p.op != opUpdate && !p.upsert {
 		return columns
 	}
-	for _, i := range p.comparable(r, p.changed(ref)) {
-		if !taken[i] {
+	for _, i := range p.comparable(r, p.named(ref)) {
+		if !taken[i] && i != p.table.version {
 			columns = append(columns, i)
 		}
 	}

@@ -27,7 +27,7 @@ func TestValidatePointsAtWhatIsWrong(t *testing.T) {
 			call    connector.Call
 			pointer string
 		}{
-			{call("upsert", "a", "1", "", `{"price":"1"}`), "/operation"},
+			{call("merge", "a", "1", "", `{"price":"1"}`), "/operation"},
 			{withType(call("update", "a", "1", "", `{"price":"1"}`), "sqlite_master"), "/target/entity_type"},
 			{withType(call("update", "a", "1", "", `{"price":"1"}`), "Item"), "/target/entity_type"},
 			{call("update", "a", "1", "", `{"Price":"1"}`), "/proposed_change/Price"},
@@ -129,9 +129,13 @@ func TestConfigIsStrict(t *testing.T) {
 		"entities":                                             func(c *sqlconn.Config) { c.Entities = nil },
 		"idempotency_table":                                    func(c *sqlconn.Config) { c.IdempotencyTable = "a; DROP TABLE b" },
 		"operations.upsert":                                    func(c *sqlconn.Config) { c.Operations = declared("upsert", 1) },
-		"operations.bulk":                                      func(c *sqlconn.Config) { c.Operations = declared("bulk", 5) },
-		"operations.insert.floor: must be 1 to 5":              func(c *sqlconn.Config) { c.Operations = declared("insert", 6) },
-		"operations.update.floor: must be 1 to 5":              func(c *sqlconn.Config) { c.Operations = declared("update", 0) },
+		"operations.update_where.floor: must be 3 to 5":        func(c *sqlconn.Config) { c.Operations = declared("update_where", 2) },
+		"operations.insert.l4_above": func(c *sqlconn.Config) {
+			c.Operations = map[string]sqlconn.Operation{"insert": {Floor: 3, L4Above: 1}}
+		},
+		"operations.bulk":                         func(c *sqlconn.Config) { c.Operations = declared("bulk", 5) },
+		"operations.insert.floor: must be 1 to 5": func(c *sqlconn.Config) { c.Operations = declared("insert", 6) },
+		"operations.update.floor: must be 1 to 5": func(c *sqlconn.Config) { c.Operations = declared("update", 0) },
 		"entities.item: the floor of bulk_update is 2, below the 3 of update": func(c *sqlconn.Config) {
 			c.Operations = declared("bulk_update", 2)
 		},

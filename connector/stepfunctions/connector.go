@@ -2,9 +2,6 @@ package stepfunctions
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -179,16 +176,11 @@ func (c *Connector) authenticate(secrets func(string) (string, error)) error {
 // fingerprint hashes the definition, with the names of secrets only. The permitted state machines
 // and their levels are left out, because an action names its own state machine.
 func (c *Config) fingerprint() string {
-	b, err := json.Marshal(struct {
+	return connector.Fingerprint(struct {
 		Type, Region, Account, Partition, Endpoint string
 		Credentials                                Credentials
 		AllowPrivate                               bool
 	}{"stepfunctions", c.Region, c.Account, c.Partition, c.Endpoint, c.Credentials, c.AllowPrivate})
-	if err != nil {
-		panic("stepfunctions: " + err.Error()) // strings always marshal
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // Fingerprint implements [connector.Connector].

@@ -2,9 +2,6 @@ package stripe
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -137,15 +134,10 @@ func (c *Config) check() error {
 
 // fingerprint hashes the definition, with the names of secrets only.
 func (c *Config) fingerprint() string {
-	b, err := json.Marshal(struct {
+	return connector.Fingerprint(struct {
 		Type, BaseURL, Mode, Account, APIVersion, Key string
 		AllowPrivate                                  bool
 	}{"stripe", c.BaseURL, c.Mode, c.Account, c.APIVersion, c.Key.Secret, c.AllowPrivate})
-	if err != nil {
-		panic("stripe: " + err.Error()) // strings always marshal
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // Fingerprint implements [connector.Connector].

@@ -105,6 +105,7 @@ func appendAction(b []byte, a *gatehouse.Action) []byte {
 	b = optional(b, `,"title":`, a.Title)
 	b = optional(b, `,"repeats":`, a.Repeats)
 	b = optional(b, `,"rebased_by":`, a.RebasedBy)
+	b = optional(b, `,"undone_by":`, a.UndoneBy)
 	b = optional(b, `,"edited_by":`, a.EditedBy)
 	if e := a.Edit; e != nil {
 		b = member(b, `,"edit":{"by_id":`, e.ByID)
@@ -297,6 +298,9 @@ func appendApproval(b []byte, a *gatehouse.Approval) []byte {
 	}
 	if a.Extended {
 		b = append(b, `,"extended":true`...)
+	}
+	if a.RejectsAt != nil {
+		b = moment(b, `,"rejects_at":`, *a.RejectsAt)
 	}
 	if o := a.About; o != nil {
 		b = member(b, `,"about":{"connector":`, o.Connector)

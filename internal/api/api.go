@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -53,6 +52,8 @@ const (
 	ThingDevice     = "device" // of the caller
 	ThingMandate    = "mandate"
 	ThingSecret     = "secret" // by name
+
+	ThingConnectorVersion = "connector_version"
 )
 
 // Lookup reports whether the caller's tenant has a thing, whatever the caller's
@@ -102,6 +103,8 @@ type Config struct {
 	Devices gatehouse.DeviceService
 	// If Preferences is nil, its routes are left out.
 	Preferences gatehouse.PreferenceService
+	// If Connectors is nil, its routes are left out.
+	Connectors gatehouse.ConnectorService
 	// If Mandates is nil, its routes are left out.
 	Mandates gatehouse.MandateService
 	// If Targets is nil, its route is left out.
@@ -131,6 +134,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Build describes the server for /healthz and the OpenAPI document.
 	Build gatehouse.Build
+	// ConnectorState, when not nil, adds the version of the connectors to /healthz.
+	ConnectorState func() *gatehouse.ConnectorState
 	// Registerer and Gatherer are for /metrics; if both are nil, the server
 	// uses its own registry.
 	Registerer prometheus.Registerer
@@ -175,7 +180,6 @@ type Server struct {
 	answers answers
 	hooks   hookLimits
 	reviews *buckets // by address
-	health  []byte   // the answer of /healthz
 	mux     *http.ServeMux
 	front   http.Handler
 }
@@ -216,9 +220,6 @@ func New(cfg Config) (*Server, error) {
 	s.routes = s.table()
 	var err error
 	if s.metrics, err = newMetrics(cfg.Registerer, s.routes); err != nil {
-		return nil, err
-	}
-	if s.health, err = json.Marshal(gatehouse.Health{Status: "ok", Build: cfg.Build}); err != nil {
 		return nil, err
 	}
 	s.mux = http.NewServeMux()

@@ -50,7 +50,7 @@ func TestClientRoundTrip(t *testing.T) {
 		"Comment":     {"act_1", gatehouse.CommentRequest{Text: "<why>\n", Kind: gatehouse.CommentAnswer, Answers: 2}},
 		"Assign":      {"act_1", gatehouse.AssignRequest{Assignee: "ana"}},
 		"ListActions": {filter}, "Decide": {"act_1", decision}, "Answer": {"apr_1", short}, "BulkDecide": {bulk},
-		"Cancel": {"act_1"}, "Rebase": {"act_1"}, "Edit": {"act_1", gatehouse.EditRequest{
+		"Cancel": {"act_1"}, "Undo": {"act_1"}, "Rebase": {"act_1"}, "Edit": {"act_1", gatehouse.EditRequest{
 			Digest: "sha256:aa", Note: "<why>", Patch: `{"n":1.10}`, Approve: true, Confirm: "12.50", AcknowledgeStale: true,
 		}}, "Revise": {"act_1", &proposal},
 		"Reverse":  {"act_1", gatehouse.ReverseRequest{Rationale: "oops"}},
@@ -74,11 +74,13 @@ func TestClientRoundTrip(t *testing.T) {
 		"CreateTenant": {"acme"}, "ListTenants": {}, "WhoAmI": {},
 		"ApplyPolicy": {"a: 1\n"}, "ActivePolicy": {}, "FindPolicy": {1}, "ListPolicies": {}, "PolicyUsage": {}, "ActivatePolicy": {1}, "ProposePolicy": {gatehouse.PolicyProposal{Source: "a: 1\n", Rationale: "why"}}, "ExplainPolicy": {&proposal},
 		"ListEntries": {int64(5), 10}, "Head": {},
-		"ReadTarget":    {"act_1"},
-		"Preview":       {"act_1"},
-		"TargetChanged": {gatehouse.TargetChange{Connector: "shop", EntityType: "item", EntityRef: "1"}},
-		"Insights":      {gatehouse.InsightFilter{Since: testTime, ActionType: "refund", ProposedBy: "b&t"}},
-		"ApplyWorkflow": {"triage", "name: triage\nsteps: []\n# <é>\n"}, "FindWorkflow": {"triage", 2}, "ListWorkflows": {"cur", 2}, "ListWorkflowVersions": {"triage"}, "WorkflowSummary": {"triage"},
+		"FindConnectors": {1}, "ListConnectorVersions": {},
+		"ProposeConnectors": {gatehouse.ConnectorProposal{Source: "connectors: {}\n", Rationale: "why"}},
+		"ReadTarget":        {"act_1"},
+		"Preview":           {"act_1"},
+		"TargetChanged":     {gatehouse.TargetChange{Connector: "shop", EntityType: "item", EntityRef: "1"}},
+		"Insights":          {gatehouse.InsightFilter{Since: testTime, ActionType: "refund", ProposedBy: "b&t"}},
+		"ApplyWorkflow":     {"triage", "name: triage\nsteps: []\n# <é>\n"}, "FindWorkflow": {"triage", 2}, "ListWorkflows": {"cur", 2}, "ListWorkflowVersions": {"triage"}, "WorkflowSummary": {"triage"},
 		"StartRun": {"triage", gatehouse.NewRun{Input: `{"n":12345678901234567890}`, TriggerRef: "INC 1"}}, "FindRun": {"run_1"},
 		"ListRuns": {gatehouse.RunFilter{Status: gatehouse.RunWaiting, Workflow: "triage", InputField: "customer",
 			InputValue: "A=1", Since: testTime, Until: testTime.Add(time.Hour), Limit: 3, Cursor: "c&="}}, "RunDetail": {"run_1"},
@@ -103,7 +105,7 @@ func TestClientRoundTrip(t *testing.T) {
 	for _, service := range []reflect.Type{
 		typeOf[gatehouse.ActionService](), typeOf[gatehouse.DispatchService](), typeOf[gatehouse.AdminService](),
 		typeOf[gatehouse.PolicyService](), typeOf[gatehouse.AuditService](), typeOf[gatehouse.RunService](), typeOf[gatehouse.WorkerService](), typeOf[gatehouse.InsightService](),
-		typeOf[gatehouse.TargetService](),
+		typeOf[gatehouse.TargetService](), typeOf[gatehouse.ConnectorService](),
 	} {
 		for i := range service.NumMethod() {
 			name := service.Method(i).Name

@@ -65,6 +65,10 @@ func (f *fake) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, 
 	return use[*gatehouse.CancelAnswer](ctx, f, "Cancel", id, id)
 }
 
+func (f *fake) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, error) {
+	return use[*gatehouse.UndoAnswer](ctx, f, "Undo", id, id)
+}
+
 func (f *fake) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
 	return use[*gatehouse.Action](ctx, f, "Edit", id, id, e)
 }

@@ -95,6 +95,7 @@ func newFake() *fake {
 			"Answer":             &gatehouse.ShortAnswer{ActionID: "act_1", Status: "already_approved", ApprovedBy: "ana", ApprovedAt: &testTime},
 			"BulkDecide":         &gatehouse.BulkAnswer{Results: []gatehouse.BulkResult{{ActionID: "act_1", Result: gatehouse.Decided}, {ActionID: "act_2", Skipped: "already_decided"}, {ActionID: "act_3", Skipped: "individual_decision_required"}}, Decided: 1, Skipped: 2},
 			"Cancel":             &gatehouse.CancelAnswer{Code: "canceled", Result: "canceled", Action: testAction()},
+			"Undo":               &gatehouse.UndoAnswer{Code: "undone", Result: "undone", Action: testAction()},
 			"Evidence":           &gatehouse.Evidence{Action: testAction(), Receipts: []*gatehouse.Receipt{receipt}, Entries: []*gatehouse.Entry{entry}, Canonical: "{}"},
 			"ListMirror":         gatehouse.Page[*gatehouse.AppliedMirror]{Items: []*gatehouse.AppliedMirror{{Tenant: "default", ActionID: "act_1", After: `{"n":1234567890123456789}`, AppliedAt: testTime}}},
 			"ListCorpus":         gatehouse.Page[*gatehouse.CorpusEntry]{Items: []*gatehouse.CorpusEntry{{ID: "c", Features: `{}`, Outcome: gatehouse.Approve, At: testTime}}},
@@ -121,8 +122,11 @@ func newFake() *fake {
 			"TargetChanged":   &gatehouse.TargetChanges{Marked: 1, ActionIDs: []string{"act_1"}},
 			"ListDelegations": []*gatehouse.Delegation{testDelegation()}, "CreateDelegation": testDelegation(), "EndDelegation": testDelegation(),
 			"ListGrants": []*gatehouse.Grant{testGrant()}, "CreateGrant": testGrant(), "FindGrant": testGrant(),
-			"RevokeGrant":    testGrant(),
-			"ProposeMandate": testAction(), "ListMandates": []*gatehouse.Mandate{testMandate()}, "FindMandate": testMandate(),
+			"RevokeGrant":           testGrant(),
+			"ProposeConnectors":     testAction(),
+			"FindConnectors":        testConnectors(),
+			"ListConnectorVersions": []*gatehouse.ConnectorVersion{testConnectors()},
+			"ProposeMandate":        testAction(), "ListMandates": []*gatehouse.Mandate{testMandate()}, "FindMandate": testMandate(),
 			"NarrowMandate": testMandate(), "PauseMandate": testMandate(), "ResumeMandate": testMandate(),
 			"RevokeMandate": testMandate(),
 			"ListDevices":   []*gatehouse.Device{testDevice()}, "TestDevice": testNotification(),
@@ -277,7 +281,7 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 	cfg := Config{
 		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Sessions: f, Auth: f, Lookup: f,
 		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f, Notices: f, Insights: f, LinkKeys: f, Secrets: f, Reviews: f,
-		Delegations: f, Grants: f, Devices: f, Preferences: f, Mandates: f, Targets: f, TargetHooks: f, Bounces: f,
+		Delegations: f, Grants: f, Devices: f, Preferences: f, Mandates: f, Connectors: f, Targets: f, TargetHooks: f, Bounces: f,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Build: testBuild,
 	}
 	for _, c := range change {

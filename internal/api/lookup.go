@@ -31,6 +31,12 @@ func (l serviceLookup) Exists(ctx context.Context, kind, id string) (err error) 
 			return noSuch(kind)
 		}
 		_, err = l.cfg.Policies.FindPolicy(ctx, version)
+	case ThingConnectorVersion:
+		version, convErr := numberOf(id, kind)
+		if convErr != nil {
+			return convErr
+		}
+		_, err = l.cfg.Connectors.FindConnectors(ctx, version)
 	}
 	return err
 }

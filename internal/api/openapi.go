@@ -234,7 +234,8 @@ func (rt *route) allCodes() []gatehouse.Code {
 	if rt.thing != "" {
 		codes = append(codes, gatehouse.CodeNotFound)
 	}
-	if rt.thing != "" && rt.thing != ThingWorkflow && rt.thing != ThingPolicy {
+	if rt.thing != "" && rt.thing != ThingWorkflow && rt.thing != ThingPolicy &&
+		rt.thing != ThingConnectorVersion {
 		codes = append(codes, gatehouse.CodeAmbiguousID)
 	}
 	if rt.token == tokenRequired {

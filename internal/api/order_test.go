@@ -42,7 +42,7 @@ func (rt *route) example() string {
 		ThingAction: "act_1", ThingPush: "psh_1", ThingPrincipal: "prn_1", ThingKey: "key_1", ThingPolicy: "1",
 		ThingSession: "ses_1", ThingWorkflow: "triage", ThingRun: "run_1", ThingStep: "stp_1", ThingGroup: "finance",
 		ThingLinkKey: "rgk_1", ThingDelegation: "dlg_1", ThingGrant: "grt_1", ThingDevice: "dev_1", ThingMandate: "mnd_1",
-		ThingSecret: "shop-token",
+		ThingSecret: "shop-token", ThingConnectorVersion: "1",
 	}[rt.thing]
 	if rt.name == "applyWorkflow" { // it names something that need not exist
 		id = "triage"
@@ -149,7 +149,7 @@ func TestRoles(t *testing.T) {
 	may := map[string]string{ // route → keys, of root ana bot op aud view work
 		"propose": "bot", "revise": "bot", "rebase": "bot ana root", "cancel": "bot ana root",
 		"reverse": "bot ana op root", "comment": "bot ana root", "assign": "ana root",
-		"decide": "ana root", "edit": "ana op root", "bulkDecide": "ana root", "approve": "ana root", "reject": "ana root",
+		"decide": "ana root", "undo": "ana root", "edit": "ana op root", "bulkDecide": "ana root", "approve": "ana root", "reject": "ana root",
 		"drain": "op root", "resolvePush": "op root", "replayDeadLetters": "root",
 		"discardDeadLetters": "op root", "resolveDeadLetters": "op root",
 		"createPrincipal": "root", "listPrincipals": "root", "getPrincipal": "root", "updatePrincipal": "root",
@@ -164,7 +164,9 @@ func TestRoles(t *testing.T) {
 		"listLinkKeys": "root", "rotateLinkKeys": "root", "revokeLinkKey": "root",
 		"readTarget": "root ana bot op", "previewAction": "root ana op aud",
 		"createTenant": "root", "listTenants": "root", "listNotices": "root", "dismissNotices": "root", "applyPolicy": "root", "activatePolicy": "root", "proposePolicy": "root",
-		"checkStore": "root", "previewArchive": "root", "markUnknown": "root", "askTargets": "op root", "checkRoles": "op root",
+		"proposeConnectors": "root", "listConnectorVersions": "op root", "getNewestConnectors": "op root",
+		"getConnectors": "op root",
+		"checkStore":    "root", "previewArchive": "root", "markUnknown": "root", "askTargets": "op root", "checkRoles": "op root",
 		"checkConfiguration": "op root",
 		"listEntries":        "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",
 		// Only one's own; the use case checks whose they are.

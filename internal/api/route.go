@@ -182,6 +182,7 @@ func (s *Server) table() []route {
 	t = append(t, s.eventRoutes()...)
 	t = append(t, s.insightRoutes()...)
 	t = append(t, s.policyRoutes()...)
+	t = append(t, s.connectorRoutes()...)
 	t = append(t, s.checkRoutes()...)
 	t = append(t, s.keeperRoutes()...)
 	t = append(t, s.auditRoutes()...)

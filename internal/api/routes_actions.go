@@ -89,6 +89,19 @@ func (s *Server) actionRoutes() []route {
 				return answer(s.cfg.Actions.Cancel(ctx, c.id))
 			}),
 		}, {
+			method: "POST", path: "/proposed-actions/{id}/undo", name: "undo", tag: tagDecisions,
+			summary: "Take back a decision within its hold",
+			doc: "For an approval that rests before it is sent, and for a rejection that was given with hold. The old action becomes " +
+				"superseded, and a new revision of the same content, with the caller in undone_by, asks the same people; votes do not " +
+				"carry over. The active policy judges it again: where it denies, action is denied. By whoever was asked. " +
+				"Repeated: already_undone.",
+			roles: approvers, token: tokenRequired, thing: ThingAction,
+			status: http.StatusOK, out: typeOf[gatehouse.UndoAnswer](), idempotent: true,
+			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeSelfApproval},
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Actions.Undo(ctx, c.id))
+			}),
+		}, {
 			method: "POST", path: "/proposed-actions/{id}/revise", name: "revise", tag: tagActions,
 			summary: "Replace a pending action by a new revision",
 			doc:     "Takes a whole proposal. The new action names the old one in supersedes; the old one becomes superseded, and its votes do not carry over.",
@@ -139,7 +152,7 @@ func (s *Server) actionRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/reverse", name: "reverse", tag: tagActions,
-			summary: "Propose to undo an applied action",
+			summary: "Propose the opposite of an applied change",
 			doc:     "Proposes the change that the receipt describes; it goes through the gate like any other.",
 			roles:   []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator}, thing: ThingAction,
 			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,

@@ -21,6 +21,7 @@ type shortDecision struct {
 	Notes   string           `json:"notes,omitempty"`
 	Digest  gatehouse.Digest `json:"digest,omitempty"`
 	Confirm string           `json:"confirm,omitempty"`
+	Hold    bool             `json:"hold,omitempty"`
 }
 
 func (s *Server) decisionRoutes() []route {
@@ -29,7 +30,9 @@ func (s *Server) decisionRoutes() []route {
 			method: "POST", path: "/proposed-actions/{id}/decide", name: "decide", tag: tagDecisions,
 			summary: "Approve or reject an action",
 			doc: "code tells what came of it: decided, vote_recorded (the quorum is not met yet), or already_approved / already_rejected " +
-				"when the same person repeats the decision that stands. digest is needed to approve.",
+				"when the same person repeats the decision that stands. digest is needed to approve. An approval is held for the action's " +
+				"hold before it is sent. A rejection takes effect at once or, with hold: true, after the same time: until then the action " +
+				"is pending, approval.rejects_at says when, and undo takes it back.",
 			roles: approvers, token: tokenRequired, proves: true, thing: ThingAction, decides: "decide",
 			status: http.StatusOK, out: typeOf[gatehouse.Answer](), idempotent: true,
 			codes: append([]gatehouse.Code{gatehouse.CodeAlreadyDecided}, refusals...),
@@ -65,7 +68,7 @@ func (s *Server) shortForm(verb string, kind gatehouse.DecisionKind) route {
 		codes: append([]gatehouse.Code{gatehouse.CodeNotAwaitingApproval}, refusals...),
 		handler: maybe(body(checkShort(kind), func(ctx context.Context, c *call, in *shortDecision) (reply, error) {
 			return answer(s.cfg.Actions.Answer(ctx, c.id, gatehouse.Decision{
-				Decision: kind, Notes: in.Notes, Digest: in.Digest, Confirm: in.Confirm,
+				Decision: kind, Notes: in.Notes, Digest: in.Digest, Confirm: in.Confirm, Hold: in.Hold,
 			}))
 		})),
 	}

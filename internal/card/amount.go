@@ -49,10 +49,10 @@ func Amounts(a *gatehouse.Action) []Amount {
 
 // amountsOf adds up the changes of one action. A bulk operation with one value for all records
 // counts each record: by the difference to the value that it replaces, or by the value itself when
-// the earlier one is unknown. For a plan, only the total limit counts: its other amounts are parts
+// the earlier one is unknown. So does an update of the records that a condition names. For a plan, only the total limit counts: its other amounts are parts
 // of it.
 func amountsOf(a *gatehouse.Action, all []Change) []Amount {
-	shape, plan := shapeOf(a), isPlan(a)
+	shape, plan, most := shapeOf(a), isPlan(a), MaxRows(a)
 	replaced := make(map[string]int) // by field: the number of records whose earlier value is known
 	for _, c := range all {
 		if c.Common && len(c.Steps) == 2 {
@@ -61,11 +61,11 @@ func amountsOf(a *gatehouse.Action, all []Change) []Amount {
 	}
 	sums := make(map[string]*Amount)
 	for _, c := range all {
-		if c.Context || c.Kind == Same || len(c.Steps) == 0 || !isMoney(c.moneyField()) || plan &&
-			c.Steps[0] != "in_all" {
+		if c.Context || c.Kind == Same || len(c.Steps) == 0 || !isMoney(c.moneyField()) ||
+			plan && c.Steps[0] != "in_all" || most > 0 && c.Steps[0] != "set" {
 			continue
 		}
-		records := 1
+		records := max(1, most)
 		if n := len(a.Target.EntityRefs); n > 0 && c.Key == "" && !c.Common && !shape.byKey && !shape.delete {
 			records = n - replaced[c.Steps[0]]
 		}

@@ -92,7 +92,7 @@ func Effect(actions []*gatehouse.Action, who Person, now time.Time) Totals {
 			continue
 		}
 		t.Count++
-		t.Records += max(1, len(a.Target.EntityRefs))
+		t.Records += records(a)
 		types[a.ActionType]++
 		connectors[a.Connector]++
 		if len(a.Target.EntityRefs) > 1 && (t.Largest == nil || len(a.Target.EntityRefs) > len(t.Largest.Target.EntityRefs)) {

@@ -27,6 +27,12 @@ func lastWord(name string) string {
 	return words[len(words)-1]
 }
 
+// isCurrency reports whether a field's name says that it holds the currency of an amount.
+func isCurrency(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasSuffix(name, "currency") || strings.HasSuffix(name, "currency_code")
+}
+
 // scope holds the currencies that the members of one object name, before and after;
 // "" stands for a member that is present and not a currency.
 type scope struct {
@@ -40,10 +46,10 @@ func newScope(before, after []gatehouse.Member) *scope {
 func currenciesIn(members []gatehouse.Member) map[string]string {
 	var found map[string]string
 	for _, m := range members {
-		name := strings.ToLower(m.Name)
-		if !strings.HasSuffix(name, "currency") && !strings.HasSuffix(name, "currency_code") {
+		if !isCurrency(m.Name) {
 			continue
 		}
+		name := strings.ToLower(m.Name)
 		if found == nil {
 			found = make(map[string]string)
 		}

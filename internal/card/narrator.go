@@ -71,9 +71,13 @@ func newNarrator(a *gatehouse.Action, longest int) *narrator {
 	}
 
 	for i := range n.fields {
-		n.fields[i].salience = salience(n.fields[i].name)
-		if n.shape.effect == effectCreate && isName(n.fields[i].name) {
-			n.fields[i].salience = -1 // the name comes first
+		f := &n.fields[i]
+		f.salience = salience(f.name)
+		for _, c := range slices.Concat(f.changes, f.common) {
+			f.salience = min(f.salience, changedSalience(f.name, c))
+		}
+		if n.shape.effect == effectCreate && isName(f.name) {
+			f.salience = -1 // the name comes first
 		}
 	}
 	slices.SortStableFunc(n.fields, func(x, y field) int { return x.salience - y.salience })
@@ -83,6 +87,10 @@ func newNarrator(a *gatehouse.Action, longest int) *narrator {
 	return n
 }
 
+// undoneDigits is the length of the id, with its prefix, that names a reversed action. It is
+// enough for the command line.
+const undoneDigits = 16
+
 // undo begins the phrase of a reversal with the action that it reverses.
 func (n *narrator) undo(p Phrase) Phrase {
 	if n.a.Reverses == "" || len(p) == 0 {
@@ -91,15 +99,21 @@ func (n *narrator) undo(p Phrase) Phrase {
 	p[0].Text = small(p[0].Text)
 	var out Phrase
 	out.say("Undo ")
-	out.value(token(n.a.Reverses, longInSentence))
+	out.value(n.a.Reverses[:min(len(n.a.Reverses), undoneDigits)])
 	out.say(": ")
 	return append(out, p...)
 }
 
 func (n *narrator) bulk() bool { return len(n.a.Target.EntityRefs) > 0 }
 
+// many reports whether the action changes several records, named or not.
+func (n *narrator) many() bool { return n.bulk() || MaxRows(n.a) > 0 }
+
 // sentence is the full sentence, without its reversibility.
 func (n *narrator) sentence() Phrase {
+	if s, ok := selectionOf(n.a); ok {
+		return s.sentence(n.a)
+	}
 	switch n.shape.effect {
 	case effectDelete:
 		p := n.short()
@@ -125,7 +139,7 @@ func (n *narrator) sentence() Phrase {
 	}
 	p := n.short()
 	n.listing(&p, ": ")
-	if n.question() || onTool(n.a) || isPolicy(n.a) {
+	if n.question() || onTool(n.a) || isPolicy(n.a) || isConnectors(n.a) {
 		return p
 	}
 	p.say(" (operation ")
@@ -153,8 +167,16 @@ func isPolicy(a *gatehouse.Action) bool {
 	return a.Connector == "gatehouse" && a.Operation == "apply_policy"
 }
 
+// isConnectors reports whether the action replaces the connectors in the store.
+func isConnectors(a *gatehouse.Action) bool {
+	return a.Connector == "gatehouse" && a.Operation == "configure"
+}
+
 // short is verb and object.
 func (n *narrator) short() Phrase {
+	if s, ok := selectionOf(n.a); ok {
+		return s.short(n.a)
+	}
 	var p Phrase
 	if n.question() {
 		p.say("Continue ")
@@ -184,6 +206,9 @@ func (n *narrator) short() Phrase {
 	}
 	if isPolicy(n.a) {
 		return Phrase{{Text: "Replace the policy"}}
+	}
+	if isConnectors(n.a) {
+		return Phrase{{Text: "Change the connectors in the store"}}
 	}
 	p.say(n.generic(), " ")
 	return append(p, object(n.a.Target, true)...)
@@ -218,7 +243,7 @@ func (n *narrator) button() Phrase {
 		p.value(token(n.a.Target.EntityRef, longInButton))
 		return p
 	}
-	if n.shape.effect != effectUpdate || len(n.fields) == 0 || n.bulk() {
+	if n.shape.effect != effectUpdate || len(n.fields) == 0 || n.many() {
 		return n.short()
 	}
 	var p Phrase
@@ -398,7 +423,7 @@ func (n *narrator) withoutUnits() []field {
 		return n.fields
 	}
 	return slices.DeleteFunc(slices.Clone(n.fields), func(f field) bool {
-		return strings.HasSuffix(strings.ToLower(f.name), "currency") && len(f.changes) == 1 && f.changes[0].After.Text == c.Currency
+		return isCurrency(f.name) && len(f.changes) == 1 && f.changes[0].After.Text == c.Currency
 	})
 }
 

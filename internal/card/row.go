@@ -25,7 +25,7 @@ func Row(a *gatehouse.Action) (row Phrase, amounts []Amount, percent string) {
 }
 
 func (n *narrator) percent() (percent string) {
-	if n.shape.effect != effectUpdate || n.bulk() || n.question() {
+	if n.shape.effect != effectUpdate || n.many() || n.question() {
 		return ""
 	}
 	for _, f := range n.fields {
@@ -41,6 +41,20 @@ func (n *narrator) percent() (percent string) {
 	return percent
 }
 
+// Alike names several actions that do the same to different targets: "Change price of 13 items".
+// See [Short].
+func Alike(list []*gatehouse.Action) Phrase {
+	one := *list[0]
+	if one.Title != "" || len(one.Target.EntityRefs) > 0 {
+		row, _, _ := Row(&one)
+		row.say(", and ", thousands(len(list)-1), " more")
+		return row
+	}
+	one.Target.EntityRef, one.Target.EntityRefs = "", make([]string, len(list))
+	n := newNarrator(&one, longInButton)
+	return n.short()
+}
+
 // RowText is [Row] as text, followed by an update's effect on money: "Change price
 // of SKU-1042: 10.00 → 12.50 USD (+2.50 USD)". It is raw: see [Visible].
 func RowText(a *gatehouse.Action) string {
@@ -49,7 +63,7 @@ func RowText(a *gatehouse.Action) string {
 	}
 	n := newNarrator(a, longInButton)
 	row := n.undo(n.row()).String()
-	if n.shape.effect != effectUpdate || n.bulk() || len(n.amounts) == 0 {
+	if n.shape.effect != effectUpdate || n.many() || len(n.amounts) == 0 {
 		return row // the fields show the amounts
 	}
 	texts := make([]string, len(n.amounts))
@@ -78,6 +92,9 @@ func ExceedsText(a *gatehouse.Action) string {
 }
 
 func (n *narrator) row() Phrase {
+	if s, ok := selectionOf(n.a); ok {
+		return s.sentence(n.a)
+	}
 	fields := n.rowFields()
 	if n.bulk() && n.shape.effect == effectUpdate {
 		p := n.short()

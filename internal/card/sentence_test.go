@@ -68,6 +68,20 @@ func TestSentences(t *testing.T) {
 			short:    "Change price of SKU-1042", button: "Change price to 12.50 USD",
 		},
 		{
+			name: "rows of a condition", actionType: "price_change", operation: "update_where", target: "price/*",
+			before: `{"rows":12}`,
+			after: `{"where":[{"column":"region","op":"=","value":"EU"},{"column":"sku","op":"in","value":["a","b c"]},
+				{"column":"note","op":"is null"}],"set":{"amount":"9.00"},"max_rows":20}`,
+			sentence: `Change 12 rows of price, at most 20, where region = EU and sku in a, "b c" and note is null: amount → 9.00`,
+			short:    "Change 12 rows of price, at most 20", button: "Change 12 rows of price, at most 20",
+		},
+		{
+			name: "rows of a condition that nobody counted", operation: "update_where", target: "price/*",
+			after:    `{"where":[{"column":"qty","op":"<","value":3}],"set":{"note":null,"amount":9},"max_rows":1}`,
+			sentence: "Change at most 1 row of price where qty < 3: amount → 9, note → null",
+			short:    "Change at most 1 row of price", button: "Change at most 1 row of price",
+		},
+		{
 			name: "a price without a currency", actionType: "price_change", operation: "update", target: "item/SKU-1042",
 			before: `{"price":10.00}`, after: `{"price":12.5}`,
 			sentence: "Change price of SKU-1042 from 10.00 to 12.5; reversible",
@@ -79,6 +93,27 @@ func TestSentences(t *testing.T) {
 			after:    `{"paid":"480.00","paid_currency":"USD"}`,
 			sentence: "Change paid of RF-7 from 480.00 EUR to 480.00 USD; reversible",
 			short:    "Change paid of RF-7", button: "Change paid to 480.00 USD",
+		},
+		{
+			name: "a currency without its amount", actionType: "refund", operation: "update", target: "refund/RF-7",
+			before:   `{"paid":"480.00","currency":"EUR","name":"Haas"}`,
+			after:    `{"currency":"USD","name":"Haase"}`,
+			sentence: "Change refund RF-7: paid from 480.00 EUR to 480.00 USD and name from Haas to Haase; reversible",
+			short:    "Change paid and name of RF-7", button: "Change paid and name",
+		},
+		{
+			name: "a currency alone", actionType: "refund", operation: "update", target: "refund/RF-7",
+			before:   `{"paid":"480.00","paid_currency":"EUR"}`,
+			after:    `{"paid_currency":"USD"}`,
+			sentence: "Change paid of RF-7 from 480.00 EUR to 480.00 USD; reversible",
+			short:    "Change paid of RF-7", button: "Change paid to 480.00 USD",
+		},
+		{
+			name: "a currency without any amount", actionType: "refund", operation: "update", target: "customer/C-1",
+			before:   `{"currency":"EUR","name":"Haas","city":"Bonn"}`,
+			after:    `{"currency":"USD","name":"Haase","city":"Ulm"}`,
+			sentence: "Change customer C-1: currency from EUR to USD, city from Bonn to Ulm and name from Haas to Haase; reversible",
+			short:    "Change currency, city and name of C-1", button: "Change currency, city and name",
 		},
 		{
 			name: "amount and currency", actionType: "refund", operation: "update", target: "refund/1042",
@@ -351,11 +386,11 @@ func TestSentenceOfToolCalls(t *testing.T) {
 func TestSentenceOfReversal(t *testing.T) {
 	t.Parallel()
 	a := action(t, "price_change", "update", "item/SKU-1", `{"price":"12.50"}`, `{"price":"10.00"}`)
-	a.Reverses = "act_0"
-	if got, want := card.Sentence(a), "Undo act_0: change price of SKU-1 from 12.50 to 10.00; reversible"; got != want {
+	a.Reverses = "act_01a21da3eb597748a60e92d47c411e39"
+	if got, want := card.Sentence(a), "Undo act_01a21da3eb59: change price of SKU-1 from 12.50 to 10.00; reversible"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := card.Button(a), "Undo act_0: change price to 10.00"; got != want {
+	if got, want := card.Button(a), "Undo act_01a21da3eb59: change price to 10.00"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -97,7 +97,11 @@ func (w *walker) common(a *gatehouse.Action) {
 				w.repeat(steps, NewValue(f.Value), value)
 				continue
 			}
+			n := len(w.out)
 			w.keep(steps, f.Value)
+			for i := range w.out[n:] {
+				w.out[n+i].Common = true
+			}
 		}
 		leave()
 	}
@@ -120,11 +124,16 @@ func (w *walker) removal(a *gatehouse.Action) {
 	})
 }
 
-// keep adds values that the change does not name to the context.
+// keep adds values that the change does not name to the context. An amount whose currency the
+// change replaces is a change itself, although it keeps its number.
 func (w *walker) keep(steps []string, x gatehouse.JSON) {
-	inner := walker{shallow: w.shallow}
+	inner := walker{shallow: w.shallow, scope: w.scope}
 	inner.compare(steps, steps, x, x)
 	for _, c := range inner.out {
+		if c.Kind == Changed {
+			w.out = append(w.out, c)
+			continue
+		}
 		c.Context = true
 		w.context = append(w.context, c)
 	}

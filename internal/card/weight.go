@@ -18,11 +18,11 @@ var weights = [][]string{
 }
 
 // mainMoney are the most important field names of amounts.
-var mainMoney = []string{"price", "amount", "total", "cost"}
+var mainMoney = [...]string{"price", "amount", "total", "cost"}
 
 // salience orders fields: a lower number means a costlier wrong value.
 func salience(name string) int {
-	if i := slices.Index(mainMoney, strings.ToLower(name)); i >= 0 {
+	if i := slices.Index(mainMoney[:], strings.ToLower(name)); i >= 0 {
 		return i
 	}
 	if isMoney(name) {
@@ -31,11 +31,23 @@ func salience(name string) int {
 	for i, list := range weights {
 		for _, w := range wordsOf(name) {
 			if slices.Contains(list, strings.ToLower(w)) {
-				return len(mainMoney) + 1 + i
+				return otherCurrency + 1 + i
 			}
 		}
 	}
-	return len(mainMoney) + 1 + len(weights)
+	return otherCurrency + 1 + len(weights)
+}
+
+// otherCurrency is the salience of a currency that is replaced by another: directly after the
+// amounts, whose meaning it changes.
+const otherCurrency = len(mainMoney) + 1
+
+// changedSalience is the salience of a change to the field of the given name.
+func changedSalience(name string, c Change) int {
+	if c.Kind == Changed && isCurrency(name) {
+		return otherCurrency
+	}
+	return salience(name)
 }
 
 // ByWeight sorts the fields by the cost of a wrong value, the highest first. The
@@ -49,7 +61,7 @@ func weightOf(c Change) int {
 	if c.Key != "" && len(steps) > 1 || len(steps) == 0 {
 		return 0 // records keep their order
 	}
-	return salience(steps[0])
+	return changedSalience(steps[0], c)
 }
 
 func isName(name string) bool { return slices.Contains(weights[len(weights)-1], strings.ToLower(name)) }

@@ -16,6 +16,7 @@ func (*cancelCmd) Help() string {
 	return `
 The proposer can cancel while the action is pending; an approver while an
 approved action rests before it is sent. Later it is too late: exit code 12.
+It ends the action; "gatehouse undo" asks people again instead.
 
 Examples:
 
@@ -29,6 +30,56 @@ func (c *cancelCmd) Run(g *globals, api service) error {
 	return show(g, answer, err, func() *term.Table {
 		return term.Row([]string{"ID", "RESULT"}, answer.Action.ID, answer.Result)
 	})
+}
+
+// undoCmd takes decisions back.
+type undoCmd struct {
+	IDs []string `arg:"" name:"id" help:"The actions."`
+}
+
+func (*undoCmd) Help() string {
+	return `
+Takes a decision back before it has had any effect: an approval while it rests
+before it is sent, and a rejection that was given with --hold. The same change
+asks the same people again, as a new revision; the votes start over. Whoever was
+asked can do it. Later it is too late: exit code 12. What was sent already is
+reversed with "gatehouse reverse".
+
+Examples:
+
+    gatehouse undo act_01993b7e
+`
+}
+
+// Run takes the decisions back, and reports every one before it fails with the first error.
+func (c *undoCmd) Run(g *globals, api service) error {
+	t := &term.Table{Header: []string{"ID", "RESULT", "REVISION", "STATUS"}}
+	answers, first := []*gatehouse.UndoAnswer{}, error(nil)
+	for _, id := range c.IDs {
+		answer, err := api.Undo(g.Ctx, id)
+		switch {
+		case err == nil:
+			answers = append(answers, answer)
+			t.Add(answer.Action.Supersedes, answer.Result, answer.Action.ID, string(answer.Action.Status))
+		case len(c.IDs) == 1:
+			return err
+		default:
+			t.Add(id, string(gatehouse.CodeOf(err)), "", "")
+			if first == nil {
+				first = err
+			}
+		}
+	}
+	if g.JSON {
+		if err := g.PrintJSON(map[string]any{"items": answers}); err != nil {
+			return err
+		}
+		return first
+	}
+	if err := g.Print(t, ""); err != nil {
+		return err
+	}
+	return first
 }
 
 // reviseCmd replaces a pending action.
@@ -95,7 +146,7 @@ func (c *rebaseCmd) Run(g *globals, api service) error {
 	return g.printProposed(a)
 }
 
-// reverseCmd proposes to undo an applied action.
+// reverseCmd proposes the reversal of an applied action.
 type reverseCmd struct {
 	ID        string `arg:"" help:"The applied action."`
 	Rationale string `placeholder:"TEXT" help:"Why."`

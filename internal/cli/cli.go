@@ -40,12 +40,13 @@ type cli struct {
 	Comment commentCmd `cmd:"" group:"act" help:"Comment on a pending action, ask its proposer, or answer."`
 	Assign  assignCmd  `cmd:"" group:"act" help:"Assign a pending action to a person."`
 	Cancel  cancelCmd  `cmd:"" group:"act" help:"Withdraw an action."`
+	Undo    undoCmd    `cmd:"" group:"act" help:"Take back a decision before it has an effect."`
 	Revise  reviseCmd  `cmd:"" group:"act" help:"Replace a pending action by another."`
 	Grant   grantCmd   `cmd:"" group:"act" help:"Approve in advance: create, list, show, revoke."`
 	Mandate mandateCmd `cmd:"" group:"act" help:"Plans of agents: propose, list, show, narrow, pause, resume, revoke."`
 	Edit    editCmd    `cmd:"" group:"act" help:"Edit the change of a pending action, as its reviewer."`
 	Rebase  rebaseCmd  `cmd:"" group:"act" help:"Propose the same change on the present state of its target."`
-	Reverse reverseCmd `cmd:"" group:"act" help:"Propose to undo an applied action."`
+	Reverse reverseCmd `cmd:"" group:"act" help:"Propose the opposite of an applied change."`
 
 	MCP  mcpCmd  `cmd:"" name:"mcp" group:"act" help:"MCP, for agents: proxy, serve, tools, add, install."`
 	Hook hookCmd `cmd:"" group:"act" help:"Hooks of coding agents: claude-code, codex."`
@@ -63,7 +64,7 @@ type cli struct {
 	Audit     auditCmd     `cmd:"" group:"operate" help:"The audit log: tail, verify, head."`
 	Context   contextCmd   `cmd:"" group:"other" help:"Named servers: add, use, list, show, remove."`
 	Config    configCmd    `cmd:"" group:"serve" help:"The configuration: check, init."`
-	Connector connectorCmd `cmd:"" group:"serve" help:"Connectors: list, operations, schema, import, test."`
+	Connector connectorCmd `cmd:"" group:"serve" help:"Connectors: list, operations, schema, import, test, apply, show, versions."`
 	Doctor    doctorCmd    `cmd:"" group:"operate" help:"Check server, key, edit token and queues, or a whole store."`
 	Backup    backupCmd    `cmd:"" group:"operate" help:"Copy a data folder's store to a file, while it is served."`
 	Archive   archiveCmd   `cmd:"" group:"operate" help:"Tell what the archiver would move at this moment."`

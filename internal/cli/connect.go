@@ -27,6 +27,7 @@ type service interface {
 	gatehouse.DeviceService
 	gatehouse.PreferenceService
 	gatehouse.MandateService
+	gatehouse.ConnectorService
 	gatehouse.InsightService
 	gatehouse.TargetService
 }

@@ -12,23 +12,26 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// connectorCmd groups the commands about configured connectors. They need no
-// server.
+// connectorCmd groups the commands about connectors. Apply, show and versions ask a server.
 type connectorCmd struct {
 	List       connectorListCmd       `cmd:"" help:"List the configured connectors, and what they have open below L3."`
 	Operations connectorOperationsCmd `cmd:"" help:"List what a proposal can name of a connector."`
 	Schema     connectorSchemaCmd     `cmd:"" help:"Print the JSON Schema of the proposed change of an operation."`
 	Import     connectorImportCmd     `cmd:"" help:"Derive operations of an http connector from an OpenAPI document."`
+	Apply      connectorApplyCmd      `cmd:"" help:"Propose to replace the connectors in the store."`
+	Show       connectorShowCmd       `cmd:"" help:"Print the connectors in the store."`
+	Versions   connectorVersionsCmd   `cmd:"" help:"List the versions of the connectors in the store."`
 	Test       connectorTestCmd       `cmd:"" help:"Ask the target of a connector, with its credentials, whether it can be used."`
 }
 
-type connectorListCmd struct{ serve.DataFlags }
+type connectorListCmd struct{ serve.ConnectorFlags }
 
 func (*connectorListCmd) Help() string {
 	return `
-Reads the configuration, and calls nothing. Piped, the columns are: name, type,
-tenants, the operations and fields that are declared below L3, and the classes of
-the operations.
+Reads the configuration and the connectors of the store, and calls nothing. Piped, the
+columns are: name, type, tenants, the operations and fields that are declared below L3,
+the classes of the operations, and where it is configured (file, or store with the
+version).
 
 Examples:
 
@@ -45,16 +48,19 @@ type listedConnector struct {
 	Open    []string `json:"open"`
 	// Classes are the classes of its operations.
 	Classes []string `json:"classes"`
+	// Source is file or store, Version the version of the store's connectors.
+	Source  string `json:"source"`
+	Version int    `json:"version,omitempty"`
 }
 
 // Run lists the connectors.
 func (c *connectorListCmd) Run(g *globals) error {
-	cfg, err := c.Load()
+	cfg, version, err := c.LoadAll(g.Ctx)
 	if err != nil {
 		return err
 	}
 	all := []listedConnector{}
-	t := &term.Table{Header: []string{"NAME", "TYPE", "TENANTS", "BELOW L3", "CLASS"}, Wide: 3}
+	t := &term.Table{Header: []string{"NAME", "TYPE", "TENANTS", "BELOW L3", "CLASS", "SOURCE"}, Wide: 3}
 	redactor := connector.NewRedactor(cfg.SecretValues())
 	for _, name := range slices.Sorted(maps.Keys(cfg.Connectors)) {
 		entry := cfg.Connectors[name]
@@ -64,7 +70,12 @@ func (c *connectorListCmd) Run(g *globals) error {
 		}
 		one := listedConnector{
 			Name: name, Type: entry.Type, Tenants: entry.Tenants, Open: serve.OpenOf(b.Connector),
-			Classes: classesOf(b.Connector),
+			Classes: classesOf(b.Connector), Source: "file",
+		}
+		source := one.Source
+		if entry.InStore() {
+			one.Source, one.Version = "store", version
+			source = fmt.Sprintf("store, version %d", version)
 		}
 		if one.Tenants == nil {
 			one.Tenants = []string{"default"}
@@ -72,14 +83,14 @@ func (c *connectorListCmd) Run(g *globals) error {
 		_ = b.Close()
 		all = append(all, one)
 		t.Add(one.Name, one.Type, strings.Join(one.Tenants, ", "), strings.Join(one.Open, ", "),
-			strings.Join(one.Classes, ", "))
+			strings.Join(one.Classes, ", "), source)
 	}
 	return showList(g, map[string]any{"connectors": all}, nil, "There is no connector.",
 		func() *term.Table { return t })
 }
 
 type connectorTestCmd struct {
-	serve.DataFlags
+	serve.ConnectorFlags
 	Name string `arg:"" help:"The connector."`
 }
 
@@ -96,7 +107,7 @@ Examples:
 
 // Run asks the target.
 func (c *connectorTestCmd) Run(g *globals) error {
-	cfg, err := c.Load()
+	cfg, _, err := c.LoadAll(g.Ctx)
 	if err != nil {
 		return err
 	}
@@ -105,6 +116,7 @@ func (c *connectorTestCmd) Run(g *globals) error {
 		return term.Usagef("there is no connector %s in the configuration", gatehouse.Quote(c.Name))
 	}
 	l := &serve.Looker{}
+	l.OpenSecrets(g.Ctx, cfg, c.Data, string(c.DatabaseURL))
 	l.Connector(g.Ctx, c.Name, entry, cfg)
 	return g.PrintChecks(l.Checks)
 }

@@ -24,7 +24,7 @@ func classesOf(c connector.Connector) []string {
 }
 
 type connectorOperationsCmd struct {
-	serve.DataFlags
+	serve.ConnectorFlags
 	Name string `arg:"" help:"The connector."`
 }
 
@@ -67,7 +67,7 @@ func (c *connectorOperationsCmd) Run(g *globals) error {
 }
 
 type connectorSchemaCmd struct {
-	serve.DataFlags
+	serve.ConnectorFlags
 	Name      string `arg:"" help:"The connector."`
 	Operation string `arg:"" help:"The operation."`
 	Entity    string `help:"The entity type; by default the first one that the operation takes." placeholder:"TYPE"`

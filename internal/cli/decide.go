@@ -67,6 +67,11 @@ func (c *approveCmd) ask(g *globals, a *gatehouse.Action, d *gatehouse.Decision)
 	if got := a.ComputeDigest(); got != a.Digest {
 		return fmt.Errorf("the content of %s has the digest %s, but the server says %s: do not approve this", a.ID, got, a.Digest)
 	}
+	d.Digest = a.Digest
+	if a.Status != gatehouse.StatusPending {
+		// Nothing to ask: the server answers with the action's state.
+		return nil
+	}
 	tty, err := g.Terminal()
 	if err != nil {
 		return term.Usagef("there is no terminal to show the action on (%v): give --digest", err)
@@ -74,11 +79,6 @@ func (c *approveCmd) ask(g *globals, a *gatehouse.Action, d *gatehouse.Decision)
 	defer tty.Close()
 	g.sheetOn(tty).Action(a)
 	fmt.Fprintln(tty)
-	d.Digest = a.Digest
-	if a.Status != gatehouse.StatusPending {
-		// Nothing to ask: the server answers with the action's state.
-		return nil
-	}
 	in := &prompt{ctx: g.Ctx, in: bufio.NewReader(tty)}
 	if a.RiskLevel.NeedsConfirmation() && d.Confirm == "" {
 		return retype(tty, in, a, d)
@@ -154,6 +154,7 @@ type rejectCmd struct {
 	ID     string           `arg:"" help:"The action, or its approval."`
 	Notes  string           `aliases:"reason" placeholder:"TEXT" help:"Why; kept with your vote, and what the agent learns from."`
 	Digest gatehouse.Digest `placeholder:"DIGEST" help:"The digest of what you saw, to be checked."`
+	Hold   bool             `help:"Let it take effect after the action's hold; until then \"gatehouse undo\" takes it back."`
 }
 
 func (*rejectCmd) Help() string {
@@ -171,7 +172,7 @@ Examples:
 
 // Run rejects.
 func (c *rejectCmd) Run(g *globals, api service) error {
-	d := gatehouse.Decision{Decision: gatehouse.Reject, Notes: c.Notes, Digest: c.Digest}
+	d := gatehouse.Decision{Decision: gatehouse.Reject, Notes: c.Notes, Digest: c.Digest, Hold: c.Hold}
 	if c.Notes == "" && g.Terminal != nil {
 		a, err := api.FindAction(g.Ctx, c.ID)
 		if err != nil {
@@ -250,6 +251,9 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 // whoDecided returns who decided an action, and when; if more votes are needed, the caller and the
 // time of their vote.
 func (g *globals) whoDecided(api service, a *gatehouse.Action, status string) (by, at string) {
+	if v, _ := a.HeldRejection(); v != nil {
+		return v.Name, g.At(v.At)
+	}
 	if status != gatehouse.VoteRecorded || a.Approval == nil {
 		return a.DecidedBy, g.AtPtr(a.DecidedAt)
 	}

@@ -22,7 +22,7 @@ func (*reviewCmd) Help() string {
 Shows what waits for your decision, or for that of somebody who has delegated it to
 you, one card a screen: what is due first, then by risk, then by age. The order stays while you work. It needs a terminal.
 
-    a  approve      d  reject, and say why       u  undo, while it rests
+    a  approve      d  reject, and say why       u  undo, within the hold
     j  next         k  previous                  e  edit as a revision
     b  rebase on the present state, where the target has changed
     n  next change  p  previous change           w  why you are asked

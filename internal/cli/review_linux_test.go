@@ -74,17 +74,17 @@ func TestReviewLadder(t *testing.T) {
 	s.sees("That was all.")
 	s.until("can undo", func(flat string) bool { return strings.Contains(flat, "r again") })
 	s.types("u")
-	s.sees("Undone: " + note.ID + " is canceled")
+	s.sees("Undone: it is pending again, as act_")
 	s.types("q")
 	out := s.ends(0)
 
-	in.want(note, gatehouse.StatusCanceled)
+	again := in.want(note, gatehouse.StatusSuperseded).Superseded
 	in.want(price, gatehouse.StatusApproved)
 	in.want(item, gatehouse.StatusApproved)
 	if a := in.want(wipe, gatehouse.StatusPending); a.Approval.Approvals() != 1 {
 		t.Errorf("%d approvals", a.Approval.Approvals())
 	}
-	want := wipe.ID + "\tvote_recorded\n" + item.ID + "\tapproved\n" + price.ID + "\tapproved\n" + note.ID + "\tapproved\n" + note.ID + "\tcanceled\n"
+	want := wipe.ID + "\tvote_recorded\n" + item.ID + "\tapproved\n" + price.ID + "\tapproved\n" + note.ID + "\tapproved\n" + note.ID + "\tundone, pending as " + again + "\n"
 	if out != want {
 		t.Errorf("printed\n%s\nwant\n%s", out, want)
 	}
@@ -107,7 +107,7 @@ func TestReviewByKeys(t *testing.T) {
 	s.types("w")
 	s.sees("Policy: needs_approval")
 	s.types("?")
-	s.sees("undo your last approval, while it rests")
+	s.sees("undo your last decision, before it has an effect")
 	s.types("x")
 	s.sees("1 of 2")
 	s.types("j")
@@ -135,16 +135,31 @@ func TestReviewByKeys(t *testing.T) {
 	s.types(enter)
 	s.sees("An answer is needed")
 	s.types("the list says 19.90" + enter)
+	s.sees("Rejected: Change price of B. The agent is told after 1 h: u undoes it.")
+	s.types("u")
+	s.sees("Undone: it is pending again, as act_")
+	again := in.want(second, gatehouse.StatusSuperseded).Superseded
+	s.types("k")
+	s.sees("2 of 2 · L3")
+	s.ready()
+	s.types("d")
+	s.sees("Why do you reject it?")
+	s.types("the list says 19.90" + enter)
 	s.sees("Rejected: Change price of B.")
 	s.types("q")
 	out := s.ends(0)
 
 	in.want(first, gatehouse.StatusApproved)
-	if a := in.want(second, gatehouse.StatusRejected); a.Approval.Votes[0].Notes != "the list says 19.90" || a.Approval.Votes[0].Via != gatehouse.ViaClient {
+	second, err := in.bot.FindAction(t.Context(), again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := in.want(second, gatehouse.StatusPending); a.Approval.RejectsAt == nil || a.Approval.Votes[0].Notes != "the list says 19.90" || a.Approval.Votes[0].Via != gatehouse.ViaClient {
 		t.Errorf("%+v", a.Approval.Votes)
 	}
 	squeezed := regexp.MustCompile(`\s`).ReplaceAllString(out, "")
-	if want := `{"items":[{"action_id":"` + first.ID + `","result":"approved"},{"action_id":"` + second.ID + `","result":"rejected"}]}`; squeezed != want {
+	if want := `{"items":[{"action_id":"` + first.ID + `","result":"approved"},{"action_id":"` + second.Supersedes + `","result":"rejected"},{"action_id":"` +
+		second.Supersedes + `","result":"undone,pendingas` + second.ID + `"},{"action_id":"` + second.ID + `","result":"rejected"}]}`; squeezed != want {
 		t.Errorf("printed %s, want %s", squeezed, want)
 	}
 }
@@ -192,7 +207,7 @@ func TestReviewConflicts(t *testing.T) {
 	s.sees("Rejected: Change price of B.")
 	s.types("q")
 	s.ends(0)
-	if a, err := in.bot.FindAction(t.Context(), next); err != nil || a.Status != gatehouse.StatusRejected ||
+	if a, err := in.bot.FindAction(t.Context(), next); err != nil || a.Approval.RejectsAt == nil ||
 		a.RebasedBy != "ben" {
 		t.Errorf("the revision: %+v, %v", a, err)
 	}

@@ -79,6 +79,8 @@ type Connector struct {
 	Tenants []string
 	node    *yaml.Node
 	file    string
+	// stored says that the entry is of the store.
+	stored bool
 }
 
 // Policy names the file that is stored for a tenant that has none yet. After
@@ -166,8 +168,7 @@ func Parse(path string, src []byte) (*Config, error) {
 		return nil, locate(path, err)
 	}
 	c := &Config{
-		Connectors: make(map[string]Connector, len(raw.Connectors)),
-		Policy:     raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit, AgentsSee: raw.AgentsSee, Hooks: raw.Hooks, SignIn: raw.SignIn,
+		Policy: raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit, AgentsSee: raw.AgentsSee, Hooks: raw.Hooks, SignIn: raw.SignIn,
 		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, ApproverDelay: raw.ApproverDelay, nats: &raw.NATS, file: path,
 		credentials: found, Channels: raw.Channels, Routes: raw.Routes, Digest: raw.Digest, Links: raw.Links, Callbacks: raw.Callbacks,
 	}
@@ -177,18 +178,9 @@ func Parse(path string, src []byte) (*Config, error) {
 	if c.Policy.File != "" && !filepath.IsAbs(c.Policy.File) {
 		c.Policy.File = filepath.Join(filepath.Dir(path), c.Policy.File)
 	}
-	for name, node := range raw.Connectors {
-		var head struct {
-			Type    string   `yaml:"type"`
-			Tenants []string `yaml:"tenants"`
-		}
-		if err := node.Load(&head); err != nil {
-			return nil, locate(path, err)
-		}
-		if !gatehouse.ValidName(name) {
-			return nil, fmt.Errorf("%s:%d:%d: %s cannot name a connector", path, node.Line, node.Column, gatehouse.Quote(name))
-		}
-		c.Connectors[name] = Connector{Type: head.Type, Tenants: head.Tenants, node: &node, file: path}
+	var err error
+	if c.Connectors, err = connectorsOf(path, raw.Connectors); err != nil {
+		return nil, err
 	}
 	if why := c.RateLimit.problem(); why != "" {
 		return nil, fmt.Errorf("%s: rate_limit.%s", path, why)

@@ -21,6 +21,9 @@ var updateReference = flag.Bool("update-reference", false, "write docs/configura
 
 const referencePage = "../../docs/configuration.md"
 
+// keysFile has the same rows for [ConnectorKeys]: type, key, value, meaning.
+const keysFile = "connectorkeys.tsv"
+
 // section is a part of the page: a struct whose keys stand below a key.
 type section struct{ title, page, below, dir, name string }
 
@@ -57,11 +60,11 @@ var sections = []section{
 	{"NATS", "[events](events.md)", "nats", "../feed", "Config"},
 }
 
-// TestReference compares docs/configuration.md with the structs that the file
-// is read into: each key is there, with its type and its field's comment.
+// TestReference compares docs/configuration.md, and the keys of forms, with the structs that
+// the file is read into: each key is there, with its type and its field's comment.
 func TestReference(t *testing.T) {
 	t.Parallel()
-	var page strings.Builder
+	var page, forms strings.Builder
 	page.WriteString(referenceIntro)
 	for _, s := range sections {
 		if s.title != "" {
@@ -70,22 +73,25 @@ func TestReference(t *testing.T) {
 		page.WriteString("\n| key | meaning |\n|---|---|\n")
 		r := reference{t: t, out: &page, structs: parseStructs(t, s.dir), shown: map[string]string{}}
 		if s.below == connectorKey {
+			r.forms, r.kind = &forms, strings.TrimPrefix(s.title, "Connectors of type ")
 			r.known = []string{"type", "tenants", "allow_private", "timeout"} // in the introduction
 		}
 		r.keys("", s.name)
 	}
 
-	if *updateReference {
-		if err := os.WriteFile(referencePage, []byte(page.String()), 0o600); err != nil {
+	for name, want := range map[string]string{referencePage: page.String(), keysFile: forms.String()} {
+		if *updateReference {
+			if err := os.WriteFile(name, []byte(want), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(name)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	got, err := os.ReadFile(referencePage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != page.String() {
-		t.Error("docs/configuration.md differs from the structs: go test ./internal/config -run Reference -update-reference")
+		if string(got) != want {
+			t.Errorf("%s differs from the structs: go test ./internal/config -run Reference -update-reference", name)
+		}
 	}
 }
 
@@ -145,6 +151,8 @@ type reference struct {
 	t       *testing.T
 	out     *strings.Builder
 	structs map[string]*ast.TypeSpec
+	forms   *strings.Builder  // the rows for forms, nil for none
+	kind    string            // the type of connector
 	known   []string          // keys at the top that another part of the page describes
 	shown   map[string]string // where the keys of a struct are, by its name
 }
@@ -180,7 +188,15 @@ func (r reference) keys(prefix, name string) {
 		if text == "" {
 			r.t.Errorf("%s.%s has no comment", name, f.Names[0].Name)
 		}
+		top := key
 		key = prefix + key + path
+		if r.forms != nil && prefix == "" {
+			word := value
+			if kind != "" || path != "" {
+				word = "nested"
+			}
+			fmt.Fprintf(r.forms, "%s\t%s\t%s\t%s\n", r.kind, top, word, strings.ReplaceAll(text, `\|`, "|"))
+		}
 		first := r.shown[kind]
 		if first != "" {
 			text += " Its keys are those of `" + first + "`."

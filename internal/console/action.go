@@ -25,6 +25,7 @@ func (c *Console) actionRoutes() []route {
 		{pattern: "GET /actions/{id}/standing", background: true, handle: c.actionStanding},
 		{pattern: "POST /actions/{id}/decide", handle: c.decide},
 		{pattern: "POST /actions/{id}/cancel", handle: c.cancel},
+		{pattern: "POST /actions/{id}/undo", handle: c.undo},
 		{pattern: "POST /actions/{id}/rebase", handle: c.rebase},
 		{pattern: "POST /actions/{id}/reverse", handle: c.reverse},
 		{pattern: "GET /actions/{id}/edit", roles: correctors, handle: c.editPage},
@@ -79,6 +80,8 @@ type actionPage struct {
 	grounds *gatehouse.Grounds
 	// ofRun is the run's step that proposed the action, nil for none.
 	ofRun *gatehouse.Step
+	// produced is what the steps before a question have produced.
+	produced []produced
 
 	// outcome is the error of the last answer, if it was refused; notes is the text typed with that
 	// answer.
@@ -112,7 +115,7 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 		history: historyOf(a), undo: undoUntil(v, a),
 		canReverse: a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible &&
 			v.has(gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator),
-		canEdit: !gate.OwnQuestion(a) && (a.Status == gatehouse.StatusPending && v.has(gatehouse.RoleProposer) ||
+		canEdit: !gate.OwnQuestion(a) && (awaits(a) && v.has(gatehouse.RoleProposer) ||
 			v.mayEdit(a)),
 		canRebase: a.CanRebase && v.has(gatehouse.RoleProposer, gatehouse.RoleApprover), once: v.requestID,
 	}
@@ -158,6 +161,9 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 	if p.ofRun, err = c.stepOf(v, a.ID); err != nil {
 		return nil, err
 	}
+	if p.produced, err = c.producedBefore(v, p.ofRun); err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 
@@ -193,19 +199,6 @@ func (v *view) showAction(status int, p *actionPage) error {
 		return v.write(status, actionAlone(v, p))
 	}
 	return v.render(status, strings.TrimSpace(p.a.RiskLevel.String()+" "+p.a.ActionType), "/inbox", actionAlone(v, p))
-}
-
-// undoUntil returns the end of the hold of an approval that this person may withdraw; zero for
-// none.
-func undoUntil(v *view, a *gatehouse.Action) time.Time {
-	if a.Status != gatehouse.StatusApproved || a.Approval == nil || a.DecidedAt == nil || a.Push == nil || a.Push.Attempts > 0 ||
-		!v.has(gatehouse.RoleApprover) {
-		return time.Time{}
-	}
-	if end := a.DecidedAt.Add(a.HoldFor.D()); end.After(v.now) {
-		return end
-	}
-	return time.Time{}
 }
 
 // actionLive tells an open page whether the action has changed since the page was made.
@@ -255,7 +248,10 @@ func historyOf(a *gatehouse.Action) []moment {
 	if a.RebasedBy != "" {
 		list[0].what, list[0].who = "rebased on the present state of its target", a.RebasedBy
 	}
-	if a.EditedBy != "" && a.RebasedBy == "" {
+	if a.UndoneBy != "" {
+		list[0].what, list[0].who = "asked again, after the decision was taken back", a.UndoneBy
+	}
+	if a.EditedBy != "" && a.RebasedBy == "" && a.UndoneBy == "" {
 		list[0].what, list[0].who = "edited", a.EditedBy
 	}
 	add := func(at *time.Time, what, who, via string) {
@@ -309,8 +305,10 @@ func voterOf(v gatehouse.Vote) string {
 
 // decidedWord names the decision that led to the action's present state.
 func decidedWord(a *gatehouse.Action) string {
-	switch a.Status {
-	case gatehouse.StatusRejected, gatehouse.StatusDenied, gatehouse.StatusExpired, gatehouse.StatusCanceled, gatehouse.StatusSuperseded:
+	if heldRejection(a) {
+		return "rejected"
+	}
+	if a.Push == nil && a.Status != gatehouse.StatusApproved {
 		return string(a.Status)
 	}
 	if a.DecidedVia == gatehouse.ViaPolicy {

@@ -83,6 +83,12 @@ func spanTitle(s card.Span) string {
 	return "letters of several scripts in one word"
 }
 
+// asksOnly says that a workflow's question is about its run alone, so there is no change to show.
+func asksOnly(p *actionPage) bool {
+	return p.ofRun != nil && p.ofRun.Uses == "approval" && p.a.Target.EntityType == "run" &&
+		len(p.payload.changes) == 0 && p.payload.hidden == 0
+}
+
 // nothingChanges is the sentence for a change without any field that differs.
 func nothingChanges(p *actionPage) string {
 	switch {
@@ -206,6 +212,9 @@ func cannotText(p *actionPage) string {
 		return "Nobody decided in time. The question expired at " + clock(a.Approval.ExpiresAt) +
 			", and nothing was changed."
 	}
+	if v, at := a.HeldRejection(); v != nil {
+		return fmt.Sprintf("Rejected by %s. The proposer is told at %s.", v.Name, clock(at))
+	}
 	if a.DecidedBy != "" && a.DecidedAt != nil {
 		return fmt.Sprintf("%s. Decided by %s at %s.", itIs(a.Status), a.DecidedBy, clock(*a.DecidedAt))
 	}
@@ -323,6 +332,8 @@ func nextPage(p *inboxPage) string {
 // doneTitle describes the present state of the item that was decided last.
 func doneTitle(v *view, a *gatehouse.Action) string {
 	switch {
+	case heldRejection(a):
+		return "Rejected"
 	case a.Status == gatehouse.StatusPending:
 		return "Your vote is stored"
 	case a.Status == gatehouse.StatusApproved && !undoUntil(v, a).IsZero():

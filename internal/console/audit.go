@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -43,6 +44,8 @@ type auditPage struct {
 	checked      *gatehouse.LogCheck
 	checkedAt    time.Time
 	took         time.Duration
+	// known are the values that the filters suggest.
+	known known
 }
 
 func (c *Console) audit(v *view) error {
@@ -94,6 +97,11 @@ func (c *Console) auditPage(v *view) (p *auditPage, err error) {
 		p.newer = p.q.page(end + auditRows)
 	}
 	p.name(c, v)
+	p.known = make(known)
+	p.known.add("by", gatehouseName)
+	for _, row := range p.rows {
+		p.known.add("by", cmp.Or(p.names[row.leaf.Actor], row.leaf.Actor))
+	}
 	return p, p.describe(c, v)
 }
 

@@ -111,6 +111,14 @@ var auditSentences = map[string]string{
 	"archive.stored":    "{by} moved finished actions into the archive",
 }
 
+// heldSentences has the sentences of entries about a held rejection, and about an undo.
+var heldSentences = map[string]string{
+	"hitl.voted":      "{by} rejected {of}, with a hold",
+	"hitl.rejected":   "The rejection of {of} by {by} took effect",
+	"hitl.superseded": "{by} undid the decision on {of}, which is asked again",
+	"hitl.proposed":   "{by} asked again about {of}, after an undo",
+}
+
 // stepSentence is the sentence of step.*, whose last word is a state.
 const stepSentence = "Step {step} of {of}: "
 
@@ -128,6 +136,9 @@ type sentencePart struct {
 func (p *auditPage) sentence(row auditRow) (parts []sentencePart) {
 	l := row.leaf
 	words, known := auditSentences[l.Type]
+	if other := heldSentences[l.Type]; row.data["rejects_at"]+row.data["undone"]+row.data["hold"] != "" && other != "" {
+		words = other
+	}
 	last := ""
 	if state, step := strings.CutPrefix(l.Type, "step."); step {
 		words, known, last = stepSentence, true, stateWord(state)

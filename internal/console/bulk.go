@@ -32,7 +32,7 @@ type bulkItem struct {
 
 // bulkPage shows the total effect of a selection.
 func (c *Console) bulkPage(v *view) error {
-	picked := v.r.URL.Query()["pick"]
+	picked := v.pickedIDs()
 	if len(picked) > gatehouse.MaxBulk {
 		return gatehouse.E(gatehouse.CodeInvalid, "at most %d can be decided at once", gatehouse.MaxBulk)
 	}
@@ -116,7 +116,7 @@ func (c *Console) bulkDecide(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
 	}
-	d := gatehouse.BulkDecision{Decision: gatehouse.DecisionKind(v.form("decision")), Notes: strings.TrimSpace(v.form("notes"))}
+	d := gatehouse.BulkDecision{Decision: gatehouse.DecisionKind(v.form("decision")), Notes: strings.TrimSpace(v.form("notes")), Hold: true}
 	if d.Decision == gatehouse.Reject && d.Notes == "" {
 		return gatehouse.E(gatehouse.CodeInvalid, "say why you reject them: the proposers read it")
 	}

@@ -2,11 +2,14 @@ package console_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/console"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // connectors are those of a server: shop works, crm lacks a secret.
@@ -19,7 +22,7 @@ func (connectors) ListConnectors(context.Context) ([]console.ConnectorInfo, erro
 			Operations: []console.ConnectorOperation{{Operation: "update", Class: "C", Level: 3}},
 		},
 		{
-			Name: "shop", Type: "sql", Open: []string{"update of item: note (L1)"},
+			Name: "shop", Type: "sql", Stored: true, Open: []string{"update of item: note (L1)"},
 			Operations: []console.ConnectorOperation{
 				{Operation: "bulk_delete", Class: "A", Level: 5, Reverses: true, EntityTypes: []string{"item"}},
 			},
@@ -35,6 +38,100 @@ func (connectors) TestConnector(_ context.Context, name string) (string, bool, e
 		return "secret crm-token is not set", false, nil
 	}
 	return "", false, gatehouse.E(gatehouse.CodeNotFound, "no such connector")
+}
+
+// problemText says why version 3 does not run.
+const problemText = "connector crm: <b>no</b> type \u202Ecod"
+
+func (connectors) ConnectorStatus() console.ConnectorStatus {
+	return console.ConnectorStatus{Running: 2, Stored: 3, Problem: problemText}
+}
+
+func (connectors) ConnectorKeys(kind string) []console.ConnectorKey {
+	if kind != "http" {
+		return nil
+	}
+	return []console.ConnectorKey{
+		{Name: "base_url", Text: "The prefix of every path."}, {Name: "token", Kind: "secret", Text: "The token."},
+		{Name: "floor", Kind: "number", Text: "The level."}, {Name: "quiet", Kind: "true or false", Text: "Less."},
+		{Name: "tls", Text: "none or full.", Choices: []string{"none", "full"}},
+		{Name: "operations", Kind: "nested", Text: "The operations."},
+	}
+}
+
+func (connectors) ConnectorEntry(source, name string) (console.ConnectorEntry, error) {
+	if name != "shop" || !strings.Contains(source, "shop") {
+		return console.ConnectorEntry{}, gatehouse.E(gatehouse.CodeNotFound, "no such connector")
+	}
+	return console.ConnectorEntry{Name: "shop", Type: "http", Values: map[string]string{
+		"base_url": hostileText, "tls": "full", "quiet": "true", "operations": "update: {}\n", "more": "x\n",
+	}}, nil
+}
+
+func (connectors) EditConnectors(source string, e console.ConnectorEntry) (string, error) {
+	if e.Values["base_url"] == "refused" {
+		return "", gatehouse.E(gatehouse.CodeInvalid, "base_url: <b>refused</b>")
+	}
+	return source + fmt.Sprintf("# %s %s %v\n", e.Name, e.Type, e.Values), nil
+}
+
+// storedConnectors are the gate's connectors in the store, with a version that has shop.
+type storedConnectors struct {
+	*gate.Gate
+	proposed []gatehouse.ConnectorProposal
+}
+
+func (*storedConnectors) FindConnectors(context.Context, int) (*gatehouse.ConnectorVersion, error) {
+	return &gatehouse.ConnectorVersion{Version: 3, Source: "connectors: {shop: {}}\n"}, nil
+}
+
+func (s *storedConnectors) ProposeConnectors(
+	_ context.Context, p gatehouse.ConnectorProposal,
+) (*gatehouse.Action, error) {
+	if *p.Base != 3 {
+		return nil, gatehouse.E(gatehouse.CodeTargetChanged, "version 3 is stored meanwhile")
+	}
+	s.proposed = append(s.proposed, p)
+	return &gatehouse.Action{ID: "act_1"}, nil
+}
+
+// TestConnectorForm: an administrator proposes to add, change and remove a connector of the
+// store, by a form without script.
+func TestConnectorForm(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	root, olga := w.signIn("root-too", gatehouse.RoleAdmin), w.signIn("olga", gatehouse.RoleOperator)
+	const path = "/settings/connectors"
+	root.get(path).want(http.StatusOK).has("version 2 of the connectors", "version 3 is stored", "from the store, version 2",
+		path+"/new?type=http", path+"/shop/edit", "docs/connectors/jira.md")
+	olga.get(path).want(http.StatusOK).has("from the file").lacks(path + "/shop/edit")
+	olga.get(path + "/new?type=http").want(http.StatusForbidden)
+	root.get(path + "/new?type=none").want(http.StatusNotFound)
+	root.get(path+"/new?type=http").want(http.StatusOK).has(`name="key.base_url"`, `type="checkbox"`, `<option value="full">`)
+	root.get(path+"/shop/edit").want(http.StatusOK).has(`value="full" selected`, "checked", "update: {}", `name="key.more"`)
+	root.get(path + "/crm/edit").want(http.StatusNotFound)
+
+	form := func(more ...string) []string {
+		return append([]string{"base", "3", "type", "http", "name", "web", "key.base_url", "https://a.example"}, more...)
+	}
+	olga.post(path, form()...).want(http.StatusForbidden)
+	// It leads to the action, which this store does not have.
+	proposed := root.post(path, form("key.floor", "2", "rationale", "why")...).want(http.StatusNotFound)
+	if !strings.HasSuffix(proposed.url.Path, "/actions/act_1") {
+		t.Errorf("it leads to %s", proposed.url)
+	}
+	root.post(path, form("name", "")...).want(http.StatusBadRequest)
+	root.post(path, "base", "2", "type", "http", "name", "web").want(http.StatusConflict).has("version 3 is stored meanwhile")
+	root.post(path, "base", "3", "type", "http", "name", "a b").want(http.StatusUnprocessableEntity)
+	root.post(path, "base", "3", "type", "http", "name", "shop").want(http.StatusConflict).has("already")
+	root.post(path, "base", "3", "type", "http", "name", "web", "key.base_url", "refused").
+		want(http.StatusUnprocessableEntity).has("&lt;b&gt;refused", `value="refused"`)
+	root.post(path + "/shop/remove").want(http.StatusNotFound).has("No such action")
+	root.post(path + "/crm/remove").want(http.StatusNotFound)
+	if n := len(w.connectors.proposed); n != 2 || w.connectors.proposed[0].Rationale != "why" ||
+		w.connectors.proposed[0].Source != "connectors: {shop: {}}\n# web http map[base_url:https://a.example floor:2]\n" {
+		t.Errorf("%+v", w.connectors.proposed)
+	}
 }
 
 // TestConnectorsPage: an operator sees what each connector can do and whether it makes

@@ -32,6 +32,8 @@ type Config struct {
 	Delegations Delegations
 	// Connectors shows the connectors of the server; nil leaves its page out.
 	Connectors Connectors
+	// ConnectorStore keeps connectors in the store; nil leaves its forms out.
+	ConnectorStore gatehouse.ConnectorService
 	// Secrets manages the secrets of the store; nil leaves its page out.
 	Secrets gatehouse.SecretService
 	// Grants lets people approve in advance; nil leaves its page out.
@@ -91,6 +93,7 @@ type Console struct {
 	log      *slog.Logger
 	assets   *assets
 	nav      []navItem
+	served   map[string]route // by pattern
 	handler  http.Handler
 	streams  streams
 	presence presence
@@ -181,13 +184,13 @@ func New(cfg Config) (*Console, error) {
 	}
 	c := &Console{cfg: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://") || cfg.TLS && cfg.PublicURL == "", log: cfg.Log, assets: a, reads: newReadings(), bodyTime: bodyTime, heartbeat: heartbeat}
 	mux := http.NewServeMux()
-	served := make(map[string]bool)
+	c.served = make(map[string]route)
 	for _, rt := range c.routes() {
 		mux.Handle(rt.pattern, c.serve(rt))
-		served[rt.pattern] = true
+		c.served[rt.pattern] = rt
 	}
 	for _, item := range navigation() {
-		if served["GET "+item.Path] {
+		if _, ok := c.served["GET "+item.Path]; ok {
 			c.nav = append(c.nav, item)
 		}
 	}
@@ -209,6 +212,7 @@ func (c *Console) baseRoutes() []route {
 		{pattern: "POST /preferences", public: true, handle: c.savePreferences},
 		{pattern: "GET /help", handle: c.help},
 		{pattern: "GET /search", handle: c.search},
+		{pattern: "GET /palette", handle: c.palette},
 		{pattern: "GET " + changesPath, background: true, handle: c.changes},
 	}
 }

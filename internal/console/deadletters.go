@@ -43,6 +43,8 @@ type deadList struct {
 	capped bool
 	// deadAll leads to more dead letters, "" for none.
 	deadAll string
+	// known are the values that the filters suggest.
+	known known
 }
 
 func deadStatuses() []gatehouse.PushStatus {
@@ -98,8 +100,10 @@ func (c *Console) deadLetters(v *view) (deadList, error) {
 		}
 		rows[d.Group] = append(rows[d.Group], deadRow{d: d, a: a, short: shortOf(a)})
 	}
-	l.capped = groups.Capped
+	l.capped, l.known = groups.Capped, make(known)
 	for _, g := range groups.Items {
+		l.known.add("connector", g.Connector)
+		l.known.add("code", g.ErrorCode)
 		if l.filter.Group != "" && g.Key != l.filter.Group || f.Cursor != "" && len(rows[g.Key]) == 0 {
 			continue
 		}

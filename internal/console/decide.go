@@ -30,7 +30,7 @@ func (c *Console) decide(v *view) error {
 func (c *Console) answer(v *view, a *gatehouse.Action) error {
 	d := gatehouse.Decision{
 		Decision: gatehouse.DecisionKind(v.form("decision")), Notes: strings.TrimSpace(v.form("notes")), Digest: gatehouse.Digest(v.form("digest")),
-		Confirm: v.form("confirm"), AcknowledgeStale: v.form("acknowledge_stale") != "",
+		Confirm: v.form("confirm"), AcknowledgeStale: v.form("acknowledge_stale") != "", Hold: true,
 	}
 	step := card.Ladder(a)
 	if d.Decision == gatehouse.Reject && d.Notes == "" && a.Status == gatehouse.StatusPending {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -30,10 +31,87 @@ func TestApproveFromTheInboxAndUndo(t *testing.T) {
 	if got.Status != gatehouse.StatusApproved || got.DecidedBy != "ana" || got.DecidedVia != gatehouse.ViaConsole {
 		t.Fatalf("the action is %s, decided by %s through %s", got.Status, got.DecidedBy, got.DecidedVia)
 	}
-	ana.post("/actions/"+a.ID+"/cancel", "return", "/actions/"+a.ID).want(200).has("canceled")
-	if got := w.action(a.ID); got.Status != gatehouse.StatusCanceled {
+	p = ana.post("/actions/"+a.ID+"/undo", "return", "/inbox?tab=team").want(200)
+	got = w.action(a.ID)
+	if got.Status != gatehouse.StatusSuperseded {
 		t.Errorf("after undo the action is %s", got.Status)
 	}
+	if p.url.Query().Get("open") != got.Superseded || p.url.Query().Get("done") != a.ID {
+		t.Errorf("the undo led to %s", p.url)
+	}
+	p.has(testid("undone"), "took back the decision", "This is revision 2 of it.", testid("approve"))
+	ana.get("/actions/"+a.ID).want(200).has("superseded", got.Superseded)
+	w.number()
+	w.signIn("eve", gatehouse.RoleAuditor).get("/audit").want(200).has("undid the decision on", "asked again about")
+
+	// The page asks for an undo whose reply was lost.
+	if p := ana.get("/actions/" + a.ID + "/standing?want=undone&return=/inbox").want(200); !strings.Contains(p.body, got.Superseded) {
+		t.Errorf("standing: %s", p.body)
+	}
+
+	next := w.action(got.Superseded)
+	ana.post("/actions/"+next.ID+"/decide", decision(next, gatehouse.Approve)...).want(200).has(testid("undo"), testid("cancel"))
+	w.advance(2 * time.Minute)
+	ana.post("/actions/"+next.ID+"/undo", "return", "/inbox").want(http.StatusConflict).has("Too late to undo").lacks(testid("undo"))
+}
+
+func TestRejectAndUndo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.propose(w.agent("bot"), nil)
+	ana, bo := w.signIn("ana", gatehouse.RoleApprover), w.signIn("bo", gatehouse.RoleApprover)
+
+	p := ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Reject, "notes", "too much", "return", "/inbox")...).want(200)
+	p.has("Rejected", testid("undo"), "then the proposer is told").lacks(`data-id="` + a.ID)
+	if got := w.action(a.ID); got.Status != gatehouse.StatusPending || got.Approval.RejectsAt == nil {
+		t.Fatalf("it is %s, rejected at %v", got.Status, got.Approval.RejectsAt)
+	}
+	bo.get("/inbox?tab=team").want(200).lacks(a.ID)
+	bo.get("/actions/"+a.ID).want(200).has("Rejected", testid("undo")).lacks(testid("approve"), testid("reject-go"))
+	bo.get("/inbox/states?ids=" + a.ID).want(200).has("rejected by ana")
+	w.number()
+	w.signIn("eve", gatehouse.RoleAuditor).get("/audit").want(200).has("with a hold")
+
+	ana.post("/actions/"+a.ID+"/undo", "return", "/actions/"+a.ID).want(200).has(testid("undone"), testid("approve"))
+	got := w.action(a.ID)
+	if next := w.action(got.Superseded); next.Status != gatehouse.StatusPending || next.UndoneBy != "ana" {
+		t.Errorf("the revision: %+v", next)
+	}
+}
+
+// TestUndoAll: a bulk decision is taken back as a whole, except what was sent meanwhile.
+func TestUndoAll(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
+	for _, d := range []gatehouse.DecisionKind{gatehouse.Approve, gatehouse.Reject} {
+		var items, ids []string
+		for range 3 {
+			a := w.propose(bot, nil)
+			items, ids = append(items, "item", a.ID+" "+string(a.Digest)), append(ids, "item", a.ID)
+		}
+		ana.post("/inbox/bulk", append(items, "decision", string(d), "notes", "all", "return", "/inbox")...).
+			want(200).has(testid("undo-all"), "Undo all 3")
+		gone := w.action(ids[1])
+		word := "already rejected"
+		if d == gatehouse.Approve {
+			word = "already sent"
+			w.sent(gone)
+		} else {
+			word = "already canceled"
+			if _, err := w.gate.Cancel(bot, gone.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ana.post("/inbox/undo", append(ids, "return", "/inbox")...).want(200).
+			has("Undid 2 of 3; 1 was "+word, gone.ID, "not undone")
+		for i := 3; i < len(ids); i += 2 {
+			if next := w.action(w.action(ids[i]).Superseded); next.Status != gatehouse.StatusPending {
+				t.Errorf("%s is %s", next.ID, next.Status)
+			}
+		}
+	}
+	ana.post("/inbox/undo", "return", "/inbox").want(http.StatusUnprocessableEntity)
 }
 
 func TestRejectAsksWhy(t *testing.T) {
@@ -46,8 +124,8 @@ func TestRejectAsksWhy(t *testing.T) {
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
 		t.Fatalf("a rejection without a reason left it %s", got.Status)
 	}
-	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Reject, "notes", "too much")...).want(200).has("rejected", "too much")
-	if got := w.action(a.ID); got.Status != gatehouse.StatusRejected {
+	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Reject, "notes", "too much")...).want(200).has("Rejected", "too much")
+	if got := w.action(a.ID); got.Approval.RejectsAt == nil {
 		t.Errorf("it is %s", got.Status)
 	}
 }
@@ -146,4 +224,23 @@ func TestWhatIsNotShownCannotBeApproved(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	ana.get("/actions/"+a.ID).has(testid("hidden-lock"), testid("show-all"), testid("reject")).lacks(testid("approve"), `name="digest"`)
 	ana.get("/actions/"+a.ID+"?full=1").has(testid("approve"), "f1999").lacks(testid("hidden-lock"))
+}
+
+// sent lets a worker claim the push of an approved action.
+func (w *world) sent(a *gatehouse.Action) {
+	w.t.Helper()
+	err := w.store.Update(w.t.Context(), a.Tenant, func(tx gatehouse.Tx) error {
+		p, err := tx.LockPush(a.Push.ID)
+		if err != nil {
+			return err
+		}
+		now := tx.Now()
+		until := now.Add(time.Minute)
+		p.Status, p.LeaseOwner, p.LeaseUntil, p.PickedAt = gatehouse.PushPicking, "test", &until, &now
+		p.Generation++
+		return tx.UpdatePush(p, gatehouse.PushQueued, p.Generation-1)
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }

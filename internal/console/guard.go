@@ -78,7 +78,9 @@ func (c *Console) serve(rt route) http.Handler {
 
 // pass checks the caller's rights and runs the route.
 func (v *view) pass(rt route) error {
-	err := v.identify(rt.background)
+	// An empty page asks for its content again by itself: see fills.
+	asksAgain := v.query("live") != "" && v.r.Method == http.MethodGet
+	err := v.identify(rt.background || asksAgain)
 	if err != nil && !rt.public {
 		if gatehouse.CodeOf(err) == gatehouse.CodeUnauthenticated {
 			return v.toSignIn()

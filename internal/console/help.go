@@ -16,8 +16,9 @@ type keyHelp struct {
 
 func keyMap() []keyHelp {
 	return []keyHelp{
-		{[]string{"j", "k"}, "next, previous item"},
+		{[]string{"j", "k"}, "next, previous item; on a run's page, step"},
 		{[]string{"Enter"}, "open the item"},
+		{[]string{"→", "←"}, "unfold, fold the actions that are alike"},
 		{[]string{"Esc"}, "back to the list"},
 		{[]string{"x"}, "select for a decision in bulk"},
 		{[]string{"J", "K"}, "select while moving: Shift and j or k; Shift and a click selects a range"},
@@ -30,11 +31,11 @@ func keyMap() []keyHelp {
 		{[]string{"s"}, "assign to somebody"},
 		{[]string{"z"}, "snooze"},
 		{[]string{"b"}, "rebase on the present state, where the target has changed"},
-		{[]string{"u"}, "undo, while it is held"},
+		{[]string{"u"}, "undo the last decision, before its hold ends; after one in bulk, all of it"},
 		{[]string{"n", "p"}, "next, previous change"},
 		{[]string{"w"}, "why you were asked"},
 		{[]string{"/"}, "search"},
-		{[]string{"Ctrl-K"}, "go to a page or an id"},
+		{[]string{"Ctrl-K"}, "find an action, a run, a person, a page or a command"},
 		{[]string{"g", "i"}, "inbox; g and r, w, d, p, a, n, s: runs, workflows, dispatch, policies, audit, insights, settings"},
 		{[]string{"?"}, "this help"},
 	}
@@ -47,6 +48,9 @@ func (c *Console) help(v *view) error {
 // search opens the action with the given id; any other text searches the inbox.
 func (c *Console) search(v *view) error {
 	q := v.query("q")
+	if q == "" {
+		return v.render(http.StatusOK, "Search", "", searchPage())
+	}
 	if strings.HasPrefix(q, "act_") || strings.HasPrefix(q, "apr_") {
 		a, err := c.cfg.Actions.FindAction(v.ctx, q)
 		switch {

@@ -15,6 +15,7 @@ var iconPaths = map[string]string{
 	"audit":     "M5 2.500h7l3.500 3.500v11.500H5zM12 2.500V6h3.500M7.500 10h5M7.500 13.500h5",
 	"insights":  "M3 17h14M5.500 17v-5M10 17V5M14.500 17V9",
 	"settings":  "M3 6h8M15 6h2M13 4v4M3 14h2M9 14h8M7 12v4",
+	"search":    "M9 3.500a5.500 5.500 0 1 1 0 11 5.500 5.500 0 0 1 0-11zM13 13l4 4",
 	"more":      "M4 10h.01M10 10h.01M16 10h.01",
 	"empty":     "M3 11l2.500-7h9L17 11v5H3zM3 11h4l1.200 2h3.600L13 11h4",
 }

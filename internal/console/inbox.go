@@ -18,15 +18,9 @@ func (c *Console) inboxRoutes() []route {
 		{pattern: "GET /inbox/done", background: true, handle: c.inboxDone},
 		{pattern: "GET /inbox/bulk", roles: []gatehouse.Role{gatehouse.RoleApprover}, handle: c.bulkPage},
 		{pattern: "POST /inbox/bulk", roles: []gatehouse.Role{gatehouse.RoleApprover}, handle: c.bulkDecide},
+		{pattern: "POST /inbox/undo", roles: []gatehouse.Role{gatehouse.RoleApprover}, handle: c.bulkUndo},
 	}
 }
-
-// firstProposal is the command that the empty inbox of a development server offers.
-const (
-	firstProposalText = "What agents propose appears here. On the machine of a development server, this proposes a change as its agent:"
-	firstProposal     = `eval "$(gatehouse dev env --as agent)"; gatehouse propose --type price_change --connector shop --operation update ` +
-		`--target item/SKU-0001 --was price=10.00 --set price=12.50 --rationale "supplier raised cost"`
-)
 
 // inboxRow is an action in the list.
 type inboxRow struct {
@@ -39,6 +33,8 @@ type inboxRow struct {
 	// like is the key that similar rows of the page share; see alike.
 	like  string
 	likes int
+	// foldID is the fold that has the row, "" for none.
+	foldID string
 }
 
 // inboxPage holds everything that the inbox shows.
@@ -52,6 +48,8 @@ type inboxPage struct {
 	fresh  freshCount
 	views  []*gatehouse.SavedView
 	tally  tally
+	// known are the values that the filters suggest: those of the listed and the pending actions.
+	known known
 }
 
 // freshCount counts the proposals since the list was made.
@@ -97,10 +95,14 @@ func (c *Console) inbox(v *view) error {
 		return err
 	}
 	p.freeze(v.now)
-	if p.tally, err = c.count(v, q, nil); err != nil {
+	p.known = make(known)
+	if p.tally, err = c.count(v, q, p.known.action); err != nil {
 		return err
 	}
-	p.alike()
+	for _, row := range p.rows {
+		p.known.action(row.a)
+	}
+	p.alike(v.now)
 	p.placed()
 	title := "Inbox"
 	if !q.history() {
@@ -182,9 +184,9 @@ func (c *Console) listed(v *view, q inboxQuery, a *gatehouse.Action) bool {
 		return false
 	}
 	if q.history() {
-		return q.Tab == tabAll || a.Status != gatehouse.StatusPending
+		return q.Tab == tabAll || !awaits(a)
 	}
-	if a.Status != gatehouse.StatusPending || !q.Snap.IsZero() && a.ProposedAt.After(q.Snap) {
+	if !awaits(a) || !q.Snap.IsZero() && a.ProposedAt.After(q.Snap) {
 		return false
 	}
 	return q.Tab == tabTeam || v.mayDecide(a) == nil && v.snoozedUntil(a.ID).IsZero() != q.Snoozed
@@ -199,7 +201,7 @@ func (c *Console) inboxRow(v *view, q inboxQuery, a *gatehouse.Action) inboxRow 
 	if a.Approval != nil {
 		row.voted = a.Approval.VoteOf(v.person.Person) != nil
 	}
-	row.bulk = a.Status == gatehouse.StatusPending && !a.RiskLevel.NeedsConfirmation() && row.claim == "" && v.mayDecide(a) == nil
+	row.bulk = awaits(a) && !a.RiskLevel.NeedsConfirmation() && row.claim == "" && v.mayDecide(a) == nil
 	return row
 }
 
@@ -209,6 +211,9 @@ func (v *view) mayDecide(a *gatehouse.Action) error {
 	switch {
 	case a.Status == gatehouse.StatusExpired:
 		return gatehouse.E(gatehouse.CodeExpired, "nobody decided in time")
+	case heldRejection(a):
+		held, _ := a.HeldRejection()
+		return gatehouse.E(gatehouse.CodeAlreadyDecided, "%s has rejected it", held.Name)
 	case a.Approval == nil, a.Status != gatehouse.StatusPending:
 		return gatehouse.E(gatehouse.CodeAlreadyDecided, "it is %s", a.Status)
 	}

@@ -28,6 +28,7 @@ func TestTabs(t *testing.T) {
 	ana.get("/inbox").has("Nothing is waiting for you", "gatehouse propose").lacks(mine.ID)
 	ana.get("/inbox?tab=decided").has(mine.ID, "rejected").lacks(own.ID)
 	ana.get("/inbox?tab=all").has(mine.ID, "rejected", own.ID)
+	w.afterHold()
 	ana.get("/inbox?tab=all&status=rejected").has(mine.ID).lacks(own.ID)
 }
 
@@ -178,6 +179,8 @@ func TestTheNoticeFollowsWhatWasDecided(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	ana.get("/inbox?done=" + a.ID).want(200).has(`hx-get="/inbox/done?done=` + a.ID)
 	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Reject, "notes", "too much")...).want(200)
+	ana.get("/inbox/done?done="+a.ID).want(200).has("Rejected", "hx-get", testid("undo")).lacks("<html")
+	w.afterHold()
 	ana.get("/inbox/done?done="+a.ID).want(200).has("Rejected").lacks("hx-get", "<html")
 	ana.get("/inbox/done?done=act_none").want(404)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/console"
 )
 
 // TestReasonsOfThePolicyAreOffered: the page offers the reasons as text, and only to people who may
@@ -71,4 +72,41 @@ func TestBottomBar(t *testing.T) {
 	}
 	ana.get("/inbox").want(http.StatusOK).lacks("data-here")
 	w.stranger().get("/signin").want(http.StatusOK).lacks(testid("bottom-bar"))
+}
+
+// TestEmptyListsOfferASample: empty lists fill themselves, and offer a command. Only a development
+// server names its own people in it.
+func TestEmptyListsOfferASample(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover, gatehouse.RoleOperator)
+	ana.get("/inbox").want(http.StatusOK).has("gatehouse propose --type price_change").lacks("dev env")
+	ana.get("/runs").want(http.StatusOK).has(testid("fills"), `hx-get="/runs?live=1"`, "gatehouse run start hello").lacks("dev env")
+	ana.get("/dispatch").want(http.StatusOK).has(testid("fills"), "no failure is open").lacks("gatehouse demo")
+	cfg := w.config
+	cfg.Development = true
+	pages, err := console.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server.Config.Handler = pages
+	ana.get("/inbox").want(http.StatusOK).has("gatehouse dev env --as agent", "gatehouse propose --type price_change")
+	ana.get("/runs").want(http.StatusOK).has("gatehouse dev env --as reviewer")
+	ana.get("/dispatch").want(http.StatusOK).has("gatehouse demo")
+	w.price(w.agent("bot"), "12.50")
+	ana.get("/inbox").want(http.StatusOK).lacks(testid("empty"))
+}
+
+// TestPoliciesTellTheirHistory: the page counts what the policy said about the newest proposals.
+func TestPoliciesTellTheirHistory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	ana.get("/policies").want(http.StatusOK).has("Nothing has been proposed yet.")
+	w.applyPolicy("version: 1\nrisk: {note: 1}\nrules:\n  - {id: notes, when: true, then: allow}\n")
+	bot := w.agent("bot")
+	w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType = "note" })
+	a := w.price(bot, "12.50")
+	ana.get("/policies").want(http.StatusOK).has("Of the last 2 proposals: 1 allowed, 1 put to people.",
+		"/policies/explain?action="+a.ID, "gatehouse policy explain -f change.json --policy policy.yaml")
 }

@@ -304,7 +304,7 @@ func TestActionSaysWhy(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	plain := w.propose(bot, nil)
 	ana.get("/actions/"+plain.ID).want(http.StatusOK).
-		has("no rule matched; L3 needs approval", "the policy lists price_change with L3", "/policies/1\"").lacks(testid("ground"), "raises it")
+		has("No rule matched. A medium write (L3) needs approval.", "the policy lists price_change with L3", "/policies/1\"").lacks(testid("ground"), "raises it")
 	note := w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType = "note" })
 	ana.get("/actions/"+note.ID).want(http.StatusOK).has(`data-rule="safe-changes"`, "risk &lt;= 2", "the policy lists note with L1.")
 
@@ -375,7 +375,7 @@ func TestInsightsCountAndLead(t *testing.T) {
 	if len(cells) != 2 {
 		t.Fatalf("%d cells of L3: %v", len(cells), cells)
 	}
-	ana.get(html.UnescapeString(cells[0][1])).want(http.StatusOK).has("YOUNG", testid("filter-time")).lacks("SKU-1042")
+	ana.get(html.UnescapeString(cells[0][1])).want(http.StatusOK).has("YOUNG", "Proposed from ").lacks("SKU-1042")
 	ana.get(html.UnescapeString(cells[1][1])).want(http.StatusOK).has("SKU-1042").lacks("YOUNG")
 	ana.get("/insights?by=other&window=30d").want(http.StatusOK).has("2 proposals", "Only").lacks("67 %")
 	ana.get("/insights?type=nothing").want(http.StatusOK).has("Nothing was proposed")

@@ -45,7 +45,8 @@ type policiesView struct {
 	shown    *gatehouse.PolicyVersion
 	check    *gatehouse.PolicyCheck
 	// usage is how much of each of the active policy's ceilings is reserved.
-	usage []*gatehouse.CeilingAccount
+	usage   []*gatehouse.CeilingAccount
+	history policyHistory
 	// warnings are the findings about a version that was just applied.
 	warnings []gatehouse.PolicyFinding
 }
@@ -80,6 +81,9 @@ func (c *Console) showPolicy(v *view, shown *gatehouse.PolicyVersion, warnings [
 		return err
 	}
 	if p.check, err = c.cfg.PolicyChecker.CheckPolicy(v.ctx, shown.Source); err != nil {
+		return err
+	}
+	if p.history, err = c.policyHistory(v); err != nil {
 		return err
 	}
 	return v.render(http.StatusOK, "Policies", "/policies", policiesBody(v, p))

@@ -149,7 +149,7 @@ func kindOf(x card.Value) string {
 
 // mayEdit reports whether the person may edit a pending action as its reviewer.
 func (v *view) mayEdit(a *gatehouse.Action) bool {
-	return a.Status == gatehouse.StatusPending && gate.MayEdit(a, v.person, v.now) == nil
+	return awaits(a) && gate.MayEdit(a, v.person, v.now) == nil
 }
 
 // corrects reports whether the person may correct a failed action.

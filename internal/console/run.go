@@ -47,7 +47,9 @@ type runPage struct {
 	// waits are the steps that wait for something or somebody.
 	waits []runWait
 	graph []drawnNode
-	costs []modelCost
+	// chosen is the id of the step that is shown at first.
+	chosen string
+	costs  []modelCost
 	// reflexion is the run's lessons, nil when there are none yet.
 	reflexion *gatehouse.Reflexion
 	raw       *rawBudget
@@ -75,6 +77,8 @@ func (c *Console) runPageOf(v *view, d *gatehouse.RunDetail) (*runPage, error) {
 	if p.graph, err = readDrawing(def.SVG(d.Run)); err != nil {
 		return nil, err
 	}
+	linkSteps(p.graph, stepLinks(firstSteps(d.Steps)))
+	p.chosen = chosenStep(firstSteps(d.Steps))
 	if p.reflexion, err = c.reflexionOf(v, d.Run); err != nil {
 		return nil, err
 	}
@@ -159,11 +163,15 @@ func (c *Console) runLive(v *view) error {
 	if err != nil {
 		return err
 	}
+	// What somebody reads stays, although another step matters more now.
+	if s := d.StepByID(v.query("step")); s != nil {
+		p.chosen = s.ID
+	}
 	return v.write(http.StatusOK, runBody(v, p))
 }
 
 func runLivePath(p *runPage) string {
-	return runPath(p.d.ID) + "/live?" + url.Values{"seen": {p.state}}.Encode()
+	return runPath(p.d.ID) + "/live?" + url.Values{"seen": {p.state}, "step": {p.chosen}}.Encode()
 }
 
 // runEvidence sends the evidence archive of a run that has ended.

@@ -162,7 +162,27 @@ func TestActionLeadsToItsRun(t *testing.T) {
 	forged := w.propose(bot, func(p *gatehouse.Proposal) {
 		p.Context = gatehouse.MustJSON(map[string]any{"run": run.ID, "run_id": run.ID, "workflow": "asking", "step": "ask"})
 	})
-	ana.get("/actions/"+forged.ID).want(http.StatusOK).lacks(testid("of-run"), `href="/runs/`)
+	ana.get("/actions/"+forged.ID).want(http.StatusOK).lacks(testid("of-run"), run.ID+`"`)
+}
+
+// TestAQuestionShowsWhatWasProduced: below its question, an approval step has the outputs of the
+// steps that it needs, with hidden characters marked and long texts cut.
+func TestAQuestionShowsWhatWasProduced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.moving()
+	w.apply("offer", `name: offer
+steps:
+  - {id: price, uses: transform, with: {net: "1180.00", to: "a${{ input.hidden }}b", long: "${{ input.long }}"}}
+  - {id: other, needs: [], uses: transform, with: {margin: "12 %"}}
+  - {id: ask, needs: [price], uses: approval, with: {title: "Send the offer?"}}
+`)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	input := gatehouse.MustJSON(map[string]any{"hidden": "\u202e", "long": strings.Repeat("x", 500)})
+	run := w.reached(w.start(w.agent("bot"), "offer", input).ID, gatehouse.RunWaitingApproval)
+	ana.get("/actions/"+run.StepOf("ask").ActionID).want(http.StatusOK).
+		has(testid("produced"), "1180.00", "U+202E", "x…", "all of it").
+		lacks("12 %", "No fields change", "Read it from", "\u202e")
 }
 
 func TestRunList(t *testing.T) {

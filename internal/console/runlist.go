@@ -100,10 +100,12 @@ type runListPage struct {
 	any bool
 	// short is set when the search by input has stopped before the page was full.
 	short bool
+	// known are the values that the filters suggest.
+	known known
 }
 
 func (c *Console) runList(v *view) error {
-	p := &runListPage{any: true}
+	p := &runListPage{any: true, known: make(known)}
 	var err error
 	if p.q, err = readRunQuery(v.r.URL.Query()); err != nil {
 		return err
@@ -118,19 +120,21 @@ func (c *Console) runList(v *view) error {
 			return err
 		}
 		p.rows = append(p.rows, row)
+		p.known.run(r)
 	}
 	if page.NextCursor != "" {
 		p.next = p.q.page(page.NextCursor).url()
 		p.short = len(page.Items) < listedRuns
 	}
 	p.seen = seenRuns(page.Items)
-	if len(p.rows) == 0 && !p.q.filtered() {
-		known, err := c.cfg.Runs.ListWorkflows(v.ctx, "", 1)
-		if err != nil {
-			return err
-		}
-		p.any = len(known.Items) > 0
+	flows, err := c.cfg.Runs.ListWorkflows(v.ctx, "", maxKnown)
+	if err != nil {
+		return err
 	}
+	for _, w := range flows.Items {
+		p.known.add("workflow", w.Name)
+	}
+	p.any = len(flows.Items) > 0
 	return v.render(http.StatusOK, "Runs", "/runs", runListView(v, p))
 }
 
@@ -264,9 +268,3 @@ func (q runQuery) seenAs(seen string) url.Values {
 	v.Set("seen", seen)
 	return v
 }
-
-// firstWorkflow is a command for an empty server: it creates a workflow and a run that asks a
-// person one question. Its author cannot answer that question, so the command acts as the
-// development server's second person; the first one, who is signed in here, can answer.
-const firstWorkflow = `printf 'name: hello\nsteps:\n  - {id: ask, uses: approval, with: {rationale: "shall we?"}}\n' > hello.yaml && ` +
-	`eval "$(gatehouse dev env --as reviewer)" && gatehouse workflow apply hello.yaml && eval "$(gatehouse dev env --as agent)" && gatehouse run start hello`

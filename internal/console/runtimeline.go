@@ -1,6 +1,8 @@
 package console
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +35,9 @@ type timeline struct {
 	phases []runline.Phase
 	cuts   []timelineCut
 	total  time.Duration
+	// log is set when the axis is logarithmic; ticks are the times on it.
+	log   bool
+	ticks []timelineTick
 	// left counts the steps that have no row of their own.
 	left int
 }
@@ -48,7 +53,30 @@ type timelineRow struct {
 type timelineBar struct {
 	phase    runline.Phase
 	x, width float64
+	length   time.Duration
 }
+
+// timelineTick is a time on a logarithmic axis, as the time since the run began.
+type timelineTick struct {
+	x    float64
+	text string
+}
+
+// label is the length of a span, written within its bar where it fits.
+func (b timelineBar) label() string {
+	if b.length < time.Second || b.phase == runline.Queued || b.phase == runline.Fails {
+		return ""
+	}
+	text := span(b.length)
+	if b.width < letterWidth*float64(len(text)+1) {
+		return ""
+	}
+	return text
+}
+
+// letterWidth is about the width of a letter within a bar on a narrow window, in percent of the
+// drawing.
+const letterWidth = 2.2
 
 // timelineCut is a stretch in which no step worked; it is drawn shorter.
 type timelineCut struct {
@@ -66,6 +94,10 @@ func newTimeline(d *gatehouse.RunDetail, now time.Time) *timeline {
 	t := &timeline{left: len(d.Steps) - len(shown)}
 	all := runline.Spans(d, shown, now)
 	x := runline.NewAxis(all)
+	if t.log = runline.Uneven(all); t.log {
+		x = runline.NewLogAxis(all)
+		t.ticks = logTicks(all, x)
+	}
 	t.total = x.Total()
 	for _, c := range x.Cuts {
 		t.cuts = append(t.cuts, timelineCut{x: 100 * c.At, length: c.Length})
@@ -76,7 +108,9 @@ func newTimeline(d *gatehouse.RunDetail, now time.Time) *timeline {
 		for _, one := range all[i] {
 			seen[one.Phase] = true
 			from, to := 100*x.Place(one.From), 100*x.Place(one.To)
-			row.bars = append(row.bars, timelineBar{phase: one.Phase, x: min(from, 100-minBar), width: max(to-from, minBar)})
+			row.bars = append(row.bars, timelineBar{
+				phase: one.Phase, x: min(from, 100-minBar), width: max(to-from, minBar), length: one.To.Sub(one.From),
+			})
 		}
 		t.rows = append(t.rows, row)
 	}
@@ -86,6 +120,55 @@ func newTimeline(d *gatehouse.RunDetail, now time.Time) *timeline {
 		}
 	}
 	return t
+}
+
+// tickGap is the least distance between two ticks, in percent of the width.
+const tickGap = 14
+
+// logTicks are the begins and ends of waits on a logarithmic axis, as far as they have room, and the
+// ends of the axis.
+func logTicks(all [][]runline.Span, x *runline.Axis) []timelineTick {
+	var begin, end time.Time
+	var waits []runline.Span
+	for _, list := range all {
+		for _, s := range list {
+			if begin.IsZero() || s.From.Before(begin) {
+				begin = s.From
+			}
+			if s.To.After(end) {
+				end = s.To
+			}
+			if !s.Phase.Working() {
+				waits = append(waits, s)
+			}
+		}
+	}
+	ticks := []timelineTick{{0, "0"}, {100, span(end.Sub(begin))}}
+	slices.SortStableFunc(waits, func(a, b runline.Span) int { return cmp.Compare(b.To.Sub(b.From), a.To.Sub(a.From)) })
+	for _, s := range waits {
+		for _, at := range []time.Time{s.To, s.From} {
+			place := 100 * x.Place(at)
+			text := span(at.Sub(begin))
+			if !slices.ContainsFunc(ticks, func(t timelineTick) bool {
+				return t.text == text || math.Abs(t.x-place) < tickGap
+			}) {
+				ticks = append(ticks, timelineTick{place, text})
+			}
+		}
+	}
+	slices.SortFunc(ticks, func(a, b timelineTick) int { return cmp.Compare(a.x, b.x) })
+	return ticks
+}
+
+// anchor places a tick's text beside it, so that it stays within the drawing.
+func (t timelineTick) anchor() string {
+	switch {
+	case t.x < tickGap/2:
+		return "start"
+	case t.x > 100-tickGap/2:
+		return "end"
+	}
+	return "middle"
 }
 
 // spanWords describes a row for screen readers: the state, and the duration of each phase.

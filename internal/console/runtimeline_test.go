@@ -17,10 +17,9 @@ func at(d time.Duration) time.Time {
 
 func atPtr(d time.Duration) *time.Time { t := at(d); return &t }
 
-func TestTimelineDrawsWaitsShort(t *testing.T) {
-	t.Parallel()
-	const days = 50 * time.Hour
-	d := &gatehouse.RunDetail{
+// askedRun reads for four seconds, with a failed attempt, and then asks people, who take their time.
+func askedRun(days time.Duration) *gatehouse.RunDetail {
+	return &gatehouse.RunDetail{
 		Run: &gatehouse.Run{CreatedAt: at(0), FinishedAt: atPtr(days + 8*time.Second), Status: gatehouse.RunSucceeded, Steps: []*gatehouse.Step{
 			{ID: "s1", Key: "read", Uses: "transform", Status: gatehouse.StepSucceeded, Attempts: 2, ReadyAt: atPtr(0), StartedAt: atPtr(0), FinishedAt: atPtr(4 * time.Second)},
 			{ID: "s2", Key: "ask", Uses: "approval", Status: gatehouse.StepSucceeded, Attempts: 1, ActionID: "a1", ReadyAt: atPtr(4 * time.Second),
@@ -34,6 +33,12 @@ func TestTimelineDrawsWaitsShort(t *testing.T) {
 		},
 		Actions: []*gatehouse.Action{{ID: "a1", DecidedAt: atPtr(days + 5*time.Second), DecidedVia: gatehouse.ViaConsole}},
 	}
+}
+
+func TestTimelineDrawsWaitsShort(t *testing.T) {
+	t.Parallel()
+	const wait = 40 * time.Second
+	d := askedRun(wait)
 	x := newTimeline(d, at(1000*time.Hour))
 	var phases []runline.Phase
 	for _, b := range x.rows[0].bars {
@@ -42,26 +47,52 @@ func TestTimelineDrawsWaitsShort(t *testing.T) {
 	if !slices.Equal(phases, []runline.Phase{runline.Fails, runline.Queued, runline.Works}) {
 		t.Errorf("the first step is drawn as %v", phases)
 	}
-	// Seven seconds of work, one of queueing, and two days that are drawn at a quarter of the
-	// work's width.
-	if len(x.cuts) != 1 || x.cuts[0].length != days || x.cutWords() != "2 d 2 h" {
+	// Seven seconds of work, one of queueing, and a wait that is drawn at a quarter of the work's
+	// width.
+	if x.log || len(x.cuts) != 1 || x.cuts[0].length != wait || x.cutWords() != "40 s" {
 		t.Errorf("drawn short: %+v", x.cuts)
 	}
 	people := x.rows[1].bars[1]
 	if people.phase != runline.People || people.width < 15 || people.width > 20 {
-		t.Errorf("two days take %+v", people)
+		t.Errorf("the wait takes %+v", people)
 	}
 	if last := x.rows[1].bars[2]; last.phase != runline.Works || last.x+last.width < 99.9 || last.x+last.width > 100.1 {
 		t.Errorf("the last bar is %+v", last)
 	}
-	if want := "succeeded: worked 4 s, waited for people 2 d 2 h"; x.rows[1].words != want {
+	if want := "succeeded: worked 4 s, waited for people 40 s"; x.rows[1].words != want {
 		t.Errorf("read out as %q, want %q", x.rows[1].words, want)
 	}
 	if len(x.rows[2].bars) != 0 || x.rows[2].words != "canceled" {
 		t.Errorf("what never began: %+v", x.rows[2])
 	}
-	if x.total != days+8*time.Second {
+	if x.total != wait+8*time.Second {
 		t.Errorf("%s in all", x.total)
+	}
+}
+
+// TestTimelineIsLogarithmic: from fifty times the shortest bar on, a wait makes the axis logarithmic, so
+// that both can be seen. Nothing is cut out then, and the lengths stand in the bars that have room.
+func TestTimelineIsLogarithmic(t *testing.T) {
+	t.Parallel()
+	const days = 50 * time.Hour
+	for wait, log := range map[time.Duration]bool{50 * time.Second: false, 52 * time.Second: true, days: true} {
+		if x := newTimeline(askedRun(wait), at(1000*time.Hour)); x.log != log || log == (len(x.ticks) == 0) {
+			t.Errorf("a wait of %s: logarithmic %t, ticks %v", wait, x.log, x.ticks)
+		}
+	}
+	x := newTimeline(askedRun(days), at(1000*time.Hour))
+	first, people, last := x.rows[0].bars[0], x.rows[1].bars[1], x.rows[1].bars[2]
+	if len(x.cuts) != 0 || people.width < 40 || first.width < 2 || last.width < 2 {
+		t.Errorf("the bars are %+v, %+v, %+v", first, people, last)
+	}
+	if end := last.x + last.width; end < 99.9 || end > 100.1 || people.x < first.x+first.width {
+		t.Errorf("the bars overlap, or end at %f", end)
+	}
+	if people.label() != "2 d 2 h" || first.label() != "" {
+		t.Errorf("the labels are %q and %q", people.label(), first.label())
+	}
+	if n := len(x.ticks); x.ticks[0].text != "0" || x.ticks[n-1].text != "2 d 2 h" {
+		t.Errorf("the ticks are %+v", x.ticks)
 	}
 }
 

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,6 +15,8 @@ const connectorsPath = "/settings/connectors"
 // ConnectorInfo is a connector of the server's configuration.
 type ConnectorInfo struct {
 	Name, Type string
+	// Stored says that the connector is configured in the store, and not in the file.
+	Stored bool
 	// Unready is the reason why it makes no calls, such as a missing secret; "" if it makes calls.
 	Unready    string
 	Operations []ConnectorOperation
@@ -39,6 +42,15 @@ type Connectors interface {
 	// TestConnector asks a target whether it can be used, and changes nothing. called
 	// is false for a target that cannot be asked.
 	TestConnector(ctx context.Context, name string) (problem string, called bool, err error)
+	// ConnectorStatus tells about the connectors in the store.
+	ConnectorStatus() ConnectorStatus
+	// ConnectorKeys are the keys of a type, nil for no type.
+	ConnectorKeys(kind string) []ConnectorKey
+	// ConnectorEntry finds the entry of a name in a text of connectors.
+	ConnectorEntry(source, name string) (ConnectorEntry, error)
+	// EditConnectors replaces or adds an entry in a text of connectors, or removes one
+	// without a type.
+	EditConnectors(source string, e ConnectorEntry) (string, error)
 }
 
 func (c *Console) connectorRoutes() []route {
@@ -46,9 +58,17 @@ func (c *Console) connectorRoutes() []route {
 		return nil
 	}
 	people := []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleAdmin}
+	admins := []gatehouse.Role{gatehouse.RoleAdmin}
 	return []route{
 		{pattern: "GET " + connectorsPath, roles: people, handle: c.connectors},
 		{pattern: "POST " + connectorsPath + "/{connector}/test", roles: people, handle: c.testConnector},
+		{pattern: "GET " + connectorsPath + "/new", roles: admins, handle: c.newConnector},
+		{pattern: "GET " + connectorsPath + "/{connector}/edit", roles: admins, handle: c.editConnector},
+		{pattern: "POST " + connectorsPath, roles: admins, mints: true, handle: c.proposeConnector},
+		{
+			pattern: "POST " + connectorsPath + "/{connector}/remove", roles: admins, mints: true,
+			handle: c.removeConnector,
+		},
 	}
 }
 
@@ -65,6 +85,7 @@ type connectorsPage struct {
 	// tested is the connector that was tested, with the outcome.
 	tested, problem string
 	called          bool
+	status          ConnectorStatus
 }
 
 func (c *Console) connectors(v *view) error { return c.showConnectors(v, &connectorsPage{}) }
@@ -82,6 +103,7 @@ func (c *Console) testConnector(v *view) error {
 }
 
 func (c *Console) showConnectors(v *view, p *connectorsPage) error {
+	p.status = c.cfg.Connectors.ConnectorStatus()
 	list, err := c.cfg.Connectors.ListConnectors(v.ctx)
 	if err != nil {
 		return err
@@ -120,6 +142,14 @@ func deadLettersOf(name string) string {
 
 func (r *connectorEntry) stopped() bool {
 	return r.breaker != nil && r.breaker.State != gatehouse.BreakerClosed
+}
+
+// source says where a connector is configured.
+func (p *connectorsPage) source(r *connectorEntry) string {
+	if r.Stored {
+		return fmt.Sprintf("from the store, version %d", p.status.Running)
+	}
+	return "from the file"
 }
 
 // state says whether a connector makes calls; tone is the colour of the text.

@@ -17,7 +17,7 @@ type standing struct {
 }
 
 // actionStanding reports whether the server stored an answer. The parameter want is the answer that
-// the page sent: approved, rejected or canceled. It changes nothing.
+// the page sent: approved, rejected, canceled or undone. It changes nothing.
 func (c *Console) actionStanding(v *view) error {
 	a, err := c.cfg.Actions.FindAction(v.ctx, v.r.PathValue("id"))
 	if err != nil {
@@ -25,7 +25,14 @@ func (c *Console) actionStanding(v *view) error {
 	}
 	var s standing
 	s.Stands, s.Text = whatStands(a, v.person, v.query("want"))
-	if s.Stands {
+	switch {
+	case s.Stands && v.query("want") == gatehouse.Undone:
+		next, err := c.cfg.Actions.FindAction(v.ctx, a.Superseded)
+		if err != nil {
+			return err
+		}
+		s.Onward = undonePath(v.query("return"), next)
+	case s.Stands:
 		s.Onward = onwardPath(v.query("return"), v.query("next"), a.ID)
 	}
 	return v.json(s)
@@ -38,6 +45,12 @@ func whatStands(a *gatehouse.Action, p *gatehouse.Principal, want string) (stand
 			return true, "The action is canceled."
 		}
 		return false, "The action was not canceled. " + itIs(a.Status) + "."
+	}
+	if want == gatehouse.Undone {
+		if a.Status == gatehouse.StatusSuperseded {
+			return true, "The decision is taken back."
+		}
+		return false, "The decision was not taken back. " + itIs(a.Status) + "."
 	}
 	var own gatehouse.DecisionKind
 	if a.Approval != nil {

@@ -2,9 +2,7 @@ package console
 
 import (
 	"encoding/json"
-	"hash/fnv"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,7 +63,7 @@ func (c *Console) count(v *view, q inboxQuery, seen func(*gatehouse.Action)) (ta
 			return t, err
 		}
 		for _, a := range page.Items {
-			if a.Status != gatehouse.StatusPending || !q.within(a) {
+			if !awaits(a) || !q.within(a) {
 				continue
 			}
 			t.team++
@@ -123,7 +121,7 @@ func (c *Console) inboxStates(v *view) error {
 		case gatehouse.CodeOf(err) == gatehouse.CodeNotFound:
 		case err != nil:
 			return err
-		case a.Status != gatehouse.StatusPending:
+		case !awaits(a):
 			state.Settled = append(state.Settled, settledRow{a.ID, settledText(a)})
 		}
 	}
@@ -135,6 +133,9 @@ func (c *Console) inboxStates(v *view) error {
 // settledText is the result shown on a row: "approved by bo".
 func settledText(a *gatehouse.Action) string {
 	word := decidedWord(a)
+	if held, _ := a.HeldRejection(); held != nil {
+		return word + " by " + held.Name
+	}
 	if a.DecidedBy == "" || a.DecidedVia == gatehouse.ViaPolicy {
 		return word
 	}
@@ -169,10 +170,7 @@ func dueBucket(until, now time.Time) string {
 // groups inserts headings into a list that is ordered by due bucket, then by level.
 func (p *inboxPage) groups(now time.Time) (list []inboxGroup) {
 	for _, row := range p.rows {
-		due := ""
-		if row.a.Approval != nil {
-			due = dueBucket(row.a.Approval.ExpiresAt, now)
-		}
+		due := row.due(now)
 		name := row.a.RiskName
 		if name == "" {
 			name = riskTitle(row.a.RiskLevel)
@@ -190,45 +188,4 @@ func (p *inboxPage) groups(now time.Time) (list []inboxGroup) {
 func riskTitle(r gatehouse.RiskLevel) string {
 	m := riskMeaning(r)
 	return strings.ToUpper(m[:1]) + m[1:]
-}
-
-// alike marks rows with the same agent, type, operation, level and fields. It considers only rows
-// that can be decided in bulk, and only groups of several.
-func (p *inboxPage) alike() {
-	counts := make(map[string]int)
-	for i := range p.rows {
-		row := &p.rows[i]
-		if !row.bulk {
-			continue
-		}
-		row.like = likeness(row.a)
-		counts[row.like]++
-	}
-	for i := range p.rows {
-		if row := &p.rows[i]; counts[row.like] > 1 {
-			row.likes = counts[row.like]
-		} else {
-			row.like = ""
-		}
-	}
-}
-
-// likeness is a key for what an action does, independent of its record and values.
-func likeness(a *gatehouse.Action) string {
-	parts := []string{a.ActionType, a.Connector, a.Operation, a.Target.EntityType, a.ProposedBy, a.RiskLevel.String(), a.RiskName}
-	if !large(a) {
-		if members, err := a.ProposedChange.Fields(); err == nil {
-			names := make([]string, len(members))
-			for i, m := range members {
-				names[i] = m.Name
-			}
-			slices.Sort(names)
-			parts = append(parts, names...)
-		}
-	}
-	h := fnv.New64a()
-	for _, part := range parts {
-		_, _ = h.Write([]byte(strconv.Itoa(len(part)) + ":" + part))
-	}
-	return strconv.FormatUint(h.Sum64(), 36)
 }

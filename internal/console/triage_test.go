@@ -163,6 +163,7 @@ func TestTheRecordOfAnAgent(t *testing.T) {
 		if i == 0 {
 			ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Reject, "notes", "<i>wrong currency")...).
 				want(http.StatusOK)
+			w.afterHold()
 			continue
 		}
 		ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve)...).want(http.StatusOK)
@@ -183,4 +184,48 @@ func TestTheRecordOfAnAgent(t *testing.T) {
 	// A decided action is not one of its own predecessors.
 	ana.get("/actions/" + theirs.ID + "/record").want(http.StatusOK).lacks("before this one")
 	w.stranger().get("/actions/" + fresh.ID + "/record").lacks("2 of 3")
+}
+
+// TestAlikeRowsFold: alike rows that can be decided in bulk are one row with their number and sum. What
+// is not alike, or asks for a confirmation, stays outside; the open row unfolds them.
+func TestAlikeRowsFold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	var alike []*gatehouse.Action
+	for _, price := range []string{"12.50", "13.50", "14.50", "15.50", "16.50"} {
+		alike = append(alike, w.price(bot, price))
+		if len(alike) == 2 {
+			w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType = "stock_change" })
+		}
+	}
+	high := w.propose(bot, func(p *gatehouse.Proposal) { p.RiskLevel = gatehouse.L4 })
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	page := ana.get("/inbox").want(http.StatusOK)
+	page.has(testid("fold-count")+">5 alike<", "Change price of ", ">5 items<", "+22.50 USD")
+	fold := between(page.body, testid("fold"), "</details>")
+	if strings.Count(page.body, testid("fold")) != 1 || strings.Contains(fold, "<details open") {
+		t.Errorf("the fold is %s", fold)
+	}
+	var ids []string
+	for _, a := range alike {
+		ids = append(ids, a.ID)
+		if !strings.Contains(fold, `id="row-`+a.ID) || strings.Contains(fold, "1 of 5 alike") {
+			t.Errorf("the fold lacks %s: %s", a.ID, fold)
+		}
+	}
+	if strings.Contains(fold, high.ID) || strings.Contains(fold, "stock_change") {
+		t.Errorf("the fold has other rows: %s", fold)
+	}
+	// Without a script, the box of the fold selects all of it; what is selected twice counts once.
+	bulk := ana.get("/inbox/bulk?fold=" + strings.Join(ids, ",") + "&pick=" + ids[0] + "&pick=" + high.ID)
+	bulk.want(http.StatusOK).has("5 items at once", "Approve 5 items", "L4 is decided one by one")
+	open := ana.get("/inbox?open=" + ids[2]).want(http.StatusOK)
+	open.has(testid("place") + ">4 of 7<")
+	if fold = between(open.body, testid("fold"), "<summary"); !strings.Contains(fold, "<details open") {
+		t.Errorf("the open row is folded away: %s", fold)
+	}
+	// Four are too few.
+	ana.post("/actions/"+ids[0]+"/decide", decision(alike[0], gatehouse.Approve)...).want(http.StatusOK)
+	ana.get("/inbox").want(http.StatusOK).lacks(testid("fold")).has("1 of 4 alike")
 }

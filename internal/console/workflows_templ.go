@@ -39,7 +39,7 @@ func workflowListView(v *view, p *workflowListPage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(p.rows) == 0 {
-			templ_7745c5c3_Err = emptyState("No workflow yet", "A workflow says which steps are done in which order, and where people have to agree. On the machine of a development server, this command applies a first workflow as the server's second person, and starts a run of it as its agent, which then asks you:", firstWorkflow).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = fillsWith(v, "No workflow yet", v.sampleRun).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -51,10 +51,21 @@ type world struct {
 	// would is what the target would do, nil where it cannot be asked; mute keeps it from answering.
 	would *gatehouse.Preview
 	mute  bool
+	// connectors are those in the store.
+	connectors *storedConnectors
 }
 
 // now is the clock of the store and of the pages.
 func (w *world) now() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return time.Now().Add(w.ahead) }
+
+// afterHold lets held rejections take effect.
+func (w *world) afterHold() {
+	w.t.Helper()
+	w.advance(2 * time.Minute)
+	if _, err := w.gate.SweepHeld(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
 
 func (w *world) advance(d time.Duration) { w.mu.Lock(); defer w.mu.Unlock(); w.ahead += d }
 
@@ -144,12 +155,13 @@ func newWorldWith(t *testing.T, channels ...gate.ChannelInfo) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.connectors = &storedConnectors{Gate: w.gate}
 	w.config = console.Config{
 		Actions: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, Runs: w.runs,
 		LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate, Notices: w.gate, Notifications: w.gate, Reviews: w.gate, Targets: w.gate,
 		Slack: w.gate, Delegations: w.gate, Grants: w.gate, Devices: w.gate, Mandates: w.gate,
 		Preferences: w.gate, Unsubscribe: w.gate,
-		Secrets: w.gate, Connectors: connectors{},
+		Secrets: w.gate, Connectors: connectors{}, ConnectorStore: w.connectors,
 		Browser: w.gate, Sessions: w.gate, Self: w.gate, Views: w.gate, Snoozes: w.gate,
 		SignIn: ceremonies, Hints: w.hub, Log: log, Now: w.now,
 	}

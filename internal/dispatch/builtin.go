@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// Builtin is the connector that activates an approved policy and makes an approved
-// mandate. The action's id is the idempotency key: a repeated call finds the result of
+// Builtin is the connector that activates an approved policy, makes an approved mandate
+// and stores approved connectors. The action's id is the idempotency key: a repeated call finds the result of
 // the first.
 type Builtin struct {
 	// Gate is set before anything is dispatched.
@@ -30,21 +30,30 @@ func (*Builtin) Fingerprint() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Operation knows apply_policy and approve_plan.
+// Operation knows apply_policy, approve_plan and configure.
 func (*Builtin) Operation(name string) (connector.Operation, bool) {
-	if name != gate.PolicyOperation && name != gate.MandateOperation {
-		return connector.Operation{}, false
+	switch name {
+	case gate.PolicyOperation, gate.MandateOperation, gate.ConnectorOperation:
+		return connector.Operation{
+			Name: name, Class: connector.ClassA, Floor: gatehouse.L4, Reverses: name == gate.ConnectorOperation,
+		}, true
 	}
-	return connector.Operation{Name: name, Class: connector.ClassA, Floor: gatehouse.L4}, true
+	return connector.Operation{}, false
 }
 
-// Check compares the active version with the version that a policy replaces. A plan is
-// checked when its mandate is made.
+// Check compares the version of the policy, or of the connectors in the store, with the
+// version that is replaced. A plan is checked when its mandate is made.
 func (c *Builtin) Check(ctx context.Context, call connector.Call) (connector.State, error) {
-	if call.Operation == gate.MandateOperation {
+	var active int
+	var err error
+	switch call.Operation {
+	case gate.MandateOperation:
 		return connector.State{Matches: true}, nil
+	case gate.ConnectorOperation:
+		active, err = c.Gate.NewestConnectors(ctx)
+	default:
+		active, err = c.Gate.ActivePolicyOf(ctx, call.Tenant)
 	}
-	active, err := c.Gate.ActivePolicyOf(ctx, call.Tenant)
 	if err != nil {
 		return connector.State{}, &connector.Error{Kind: connector.NotSent, Code: "store", Detail: "the store did not answer"}
 	}
@@ -55,11 +64,23 @@ func (c *Builtin) Check(ctx context.Context, call connector.Call) (connector.Sta
 	}, nil
 }
 
-// Execute stores the policy and activates it, or makes the mandate.
+// Execute stores the policy and activates it, makes the mandate, or stores the
+// connectors.
 func (c *Builtin) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
-	if call.Operation == gate.MandateOperation {
+	switch call.Operation {
+	case gate.MandateOperation:
 		id, err := c.Gate.StartMandate(ctx, call.Tenant, call.ActionID)
 		return connector.Result{ExternalID: id}, failed(err)
+	case gate.ConnectorOperation:
+		n, err := c.Gate.StoreConnectors(ctx, call.ActionID, call.ProposedChange, call.Target.Version)
+		if err != nil {
+			return connector.Result{}, failed(err)
+		}
+		v := strconv.Itoa(n)
+		return connector.Result{
+			ExternalID: "connectors:" + v, ResponseMetadata: gatehouse.JSON(`{"version":` + v + `}`),
+			Reversal: gate.UndoConnectors(call.CurrentState, call.ProposedChange, n),
+		}, nil
 	}
 	version, err := c.Gate.ApplyApproved(ctx, call.Tenant, call.ActionID, call.ProposedChange, call.Target.Version)
 	if err != nil {

@@ -42,6 +42,10 @@ type job struct {
 	// pass is true if the job must report its result to the breaker, trial if
 	// the job is the breaker's trial.
 	pass, trial bool
+	// refreshed is true once the job had the connectors of the store loaded anew, behind
+	// says why this process has others than the store.
+	refreshed bool
+	behind    error
 }
 
 func (d *Dispatcher) newJob(p *gatehouse.Push, claimed time.Time) *job {
@@ -95,7 +99,8 @@ func (j *job) run(ctx context.Context) (outcome string, took time.Duration, err 
 func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string, err error) {
 	end := func(outcome string, err error) (*connector.Call, string, error) { return nil, outcome, err }
 	if wait := j.atBreaker(ctx); wait > 0 {
-		return end(j.putBack(ctx, wait))
+		return end(j.putBack(ctx, wait, codeBreakerOpen, "the breaker of connector "+gatehouse.Quote(j.push.Connector)+
+			" is open: too many calls in a row have failed"))
 	}
 	if j.clean = j.first(); !j.clean {
 		if more, outcome, err := j.look(ctx); !more {
@@ -125,7 +130,15 @@ func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
 		j.class = j.targets.Class(j.push.Tenant, j.push.Connector, j.action.Operation)
 		return end(j.checkFailed(ctx, failure))
 	}
-	if r := j.admit(j.push, j.action); r != nil {
+	r := j.admit(j.push, j.action)
+	if j.outdated(r) {
+		_ = j.refreshConnectors(ctx)
+		r = j.admit(j.push, j.action)
+	}
+	if r != nil && r.connector && j.behind != nil {
+		return end(j.putBack(ctx, behindWait, codeBehind, j.behind.Error()))
+	}
+	if r != nil {
 		return end(j.quarantine(ctx, *r))
 	}
 	if j.push.Attempts > 0 {
@@ -180,7 +193,7 @@ func (j *job) admit(p *gatehouse.Push, a *gatehouse.Action) *reason {
 	}
 	conn, op, err := j.targets.operation(p.Tenant, p.Connector, a.Operation)
 	if err != nil {
-		return &reason{code: "connector_missing", detail: err.Error()}
+		return &reason{code: "connector_missing", detail: err.Error(), connector: true}
 	}
 	j.conn, j.class, j.retention = conn, op.Class, op.KeyRetention
 	return j.verify(p, a)
@@ -217,6 +230,9 @@ func successReceipt(tx gatehouse.ReadTx, p *gatehouse.Push) (*gatehouse.Receipt,
 // reason says why a push is quarantined.
 type reason struct {
 	code, detail string
+	// connector says that this process has another definition of the connector than the
+	// proposal, or none.
+	connector bool
 	// found is the target's present state for the audit leaf; "" for none.
 	found gatehouse.JSON
 }
@@ -230,7 +246,7 @@ func (j *job) verify(p *gatehouse.Push, a *gatehouse.Action) *reason {
 	case p.Digest != a.Digest || p.IdempotencyKey != a.IdempotencyKey || p.Connector != a.Connector:
 		return &reason{code: code, detail: "the queued change is not the one that was approved"}
 	case j.conn.Fingerprint() != a.Fingerprint:
-		return &reason{code: code, detail: "the connector's definition has changed since the proposal"}
+		return &reason{code: code, detail: "the connector's definition has changed since the proposal", connector: true}
 	}
 	return nil
 }

@@ -468,7 +468,7 @@ func TestSecretGoneMeanwhile(t *testing.T) {
 	a := b.approve()
 	b.drain(b.dispatcher(testConfig(), failpoint(func(p Point) {
 		if p == PointSent {
-			b.targets.Replace([]Target{{Name: "shop", Connector: l, Unready: errors.New("secret k was revoked")}}, nil)
+			b.targets.Replace([]Target{{Name: "shop", Connector: l, Unready: errors.New("secret k was revoked")}}, nil, nil)
 		}
 	})))
 	s := b.state(a)

@@ -24,6 +24,8 @@ type Target struct {
 	// missing. Its pushes then wait, as for a target that is down.
 	// Connector may be nil.
 	Unready error
+	// Stored says that the connector is configured in the store.
+	Stored bool
 }
 
 // AllTenants stands for every tenant, present and future.
@@ -42,6 +44,8 @@ type Registry struct {
 	state atomic.Pointer[registered]
 	// used maps the name of a connector to the time of its last call.
 	used sync.Map
+	// refresh loads the connectors of the store anew; nil for a registry without any.
+	refresh func(context.Context) error
 }
 
 // registered is an immutable snapshot of a registry's content.

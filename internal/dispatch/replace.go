@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -17,14 +18,27 @@ func (r *Registry) holds() *registered {
 	return &registered{}
 }
 
-// Replace replaces the targets of the same names and the list of secrets to redact.
-// Calls in progress keep their connector.
-func (r *Registry) Replace(targets []Target, secrets []string) {
+// Replace adds targets, or replaces those of the same names, removes the targets that are
+// gone, and replaces the list of secrets to redact. Calls in progress keep their connector.
+func (r *Registry) Replace(targets []Target, gone, secrets []string) {
 	all := maps.Clone(r.holds().targets)
+	for _, name := range gone {
+		delete(all, name)
+	}
 	for _, t := range targets {
 		all[t.Name] = t
 	}
 	r.state.Store(&registered{targets: all, redactor: connector.NewRedactor(secrets)})
+}
+
+// SetRefresh sets how the connectors of the store are loaded anew. The error says why
+// this process does not have the stored ones. Call it before dispatching.
+func (r *Registry) SetRefresh(refresh func(context.Context) error) { r.refresh = refresh }
+
+// mayBeOutdated reports whether the store may have another connector of the name.
+func (r *Registry) mayBeOutdated(name string) bool {
+	t, ok := r.holds().targets[name]
+	return r.refresh != nil && (!ok || t.Stored)
 }
 
 // Targets returns all targets by name.

@@ -85,7 +85,14 @@ func (j *job) lastChecks(s *step) (outcome string) {
 	default:
 		return j.stop(s, reason{code: "not_approved", detail: "the action is " + string(s.action.Status)})
 	}
-	if r := j.admit(p, s.action); r != nil {
+	if r := j.admit(p, s.action); j.outdated(r) {
+		s.err = outdated{j}
+		return ""
+	} else if r != nil && r.connector && j.behind != nil {
+		p.PutBack++
+		s.retry(now.Add(behindWait), codeBehind, clip(j.behind.Error()))
+		return outcomeReleased
+	} else if r != nil {
 		return j.stop(s, *r)
 	}
 	s.do(func() error {

@@ -47,14 +47,12 @@ func (j *job) tell(s sign, failure *connector.Error) {
 	j.breakers.ended(j.push.Connector, j.trial, s, failure)
 }
 
-// putBack puts the push back without an attempt because its connector's breaker
-// is open. The waits vary, so that waiting pushes return one after another.
-func (j *job) putBack(ctx context.Context, wait time.Duration) (string, error) {
+// putBack puts the push back without an attempt. The waits vary, so that waiting pushes return one after another.
+func (j *job) putBack(ctx context.Context, wait time.Duration, code, detail string) (string, error) {
 	wait += time.Duration(float64(wait) * j.random() / 5)
-	detail := "the breaker of connector " + gatehouse.Quote(j.push.Connector) + " is open: too many calls in a row have failed"
 	err := j.update(ctx, gatehouse.PushPicking, func(s *step) {
 		s.push.PutBack++
-		s.retry(s.tx.Now().Add(wait), codeBreakerOpen, detail)
+		s.retry(s.tx.Now().Add(wait), code, clip(detail))
 	})
 	return outcomeReleased, err
 }

@@ -42,6 +42,9 @@ func (r *ruling) shortAnswer() (*gatehouse.ShortAnswer, error) {
 			out.ApprovedBy, out.ApprovedAt = a.DecidedBy, a.DecidedAt
 		} else {
 			out.RejectedBy, out.RejectedAt = a.DecidedBy, a.DecidedAt
+			if v, _ := a.HeldRejection(); v != nil {
+				out.RejectedBy, out.RejectedAt = v.Name, &v.At
+			}
 		}
 	case r.code == gatehouse.VoteRecorded:
 		out.Status, out.Replayed = r.code, r.replayed

@@ -143,7 +143,9 @@ func (g *Gate) bulkItem(ctx context.Context, b gatehouse.BulkDecision, item gate
 	}
 	if err == nil {
 		var ans *gatehouse.Answer
-		ans, err = g.decide(ctx, a.ID, gatehouse.Decision{Decision: b.Decision, Notes: b.Notes, Digest: item.Digest})
+		ans, err = g.decide(ctx, a.ID, gatehouse.Decision{
+			Decision: b.Decision, Notes: b.Notes, Digest: item.Digest, Hold: b.Hold,
+		})
 		if err == nil {
 			res.Result = ans.Code
 			return res

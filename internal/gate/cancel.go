@@ -109,6 +109,15 @@ func cancelPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) er
 
 // cancelHeld withdraws an approved action whose push cannot be claimed yet.
 func cancelHeld(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
+	if err := withdrawPush(tx, a); err != nil {
+		return err
+	}
+	return moveCanceled(tx, c, a)
+}
+
+// withdrawPush cancels the push of an approved action within its hold, and releases the
+// action's ceilings.
+func withdrawPush(tx gatehouse.Tx, a *gatehouse.Action) error {
 	p, err := tx.LockPush(a.Push.ID)
 	if err != nil {
 		return err
@@ -127,7 +136,7 @@ func cancelHeld(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error
 		return err
 	}
 	a.Push = p.Summary()
-	return moveCanceled(tx, c, a)
+	return nil
 }
 
 func moveCanceled(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
 // salientFields are the fields of a change whose value matters most, in order of
@@ -28,6 +29,10 @@ func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 	}
 	if n := len(a.Target.EntityRefs); n > 0 {
 		return &gatehouse.Confirm{Value: strconv.Itoa(n), Prompt: fmt.Sprintf("Type %d, the number of %s records affected", n, label(a.Target.EntityType))}
+	}
+	if n := card.MaxRows(a); n > 0 {
+		prompt := fmt.Sprintf("Type %d, the largest number of %s records affected", n, label(a.Target.EntityType))
+		return &gatehouse.Confirm{Value: strconv.Itoa(n), Prompt: prompt}
 	}
 	if a.Connector == PolicyConnector && a.Operation == MandateOperation {
 		if all, ok := a.ProposedChange.Get("in_all"); ok {

@@ -127,12 +127,15 @@ type ruling struct {
 	lenders  []*gatehouse.Principal
 	from     *gatehouse.Principal
 	grant    string // the id of the approving grant or mandate, "" for none
+	ballot   gatehouse.Vote
 	action   *gatehouse.Action
 	proof    *gatehouse.StepUp // the consumed step-up, nil for none
 	code     string
 	replayed bool
 	// standing is true when a decision stood before this call.
 	standing bool
+	// decidedAt is set for a held rejection that takes effect: the time of its vote.
+	decidedAt time.Time
 }
 
 type drift struct {
@@ -247,6 +250,10 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rig
 		r.standing = true
 		return nil
 	}
+	if v, _ := a.HeldRejection(); v != nil {
+		r.standing = true
+		return nil // somebody has rejected it: the hold changes nothing for others
+	}
 	if !tx.Now().Before(ap.End()) {
 		a.See(tx.Now())
 		r.standing = true
@@ -265,8 +272,9 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rig
 		return gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest is another").With("digest", a.Digest)
 	}
 	if r.decision.Decision == gatehouse.Reject {
-		if err := r.vote(tx); err != nil {
-			return err
+		r.vote(tx)
+		if _, at := a.HeldRejection(); r.decision.Hold && at.After(tx.Now()) {
+			return r.holdRejection(tx, at)
 		}
 		return r.reject(tx)
 	}
@@ -347,11 +355,12 @@ func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 	if err := r.gate.votersStand(tx, a, rights, r.caller.Principal, r.from); err != nil {
 		return err
 	}
-	if err := r.vote(tx); err != nil {
-		return err
-	}
+	r.vote(tx)
 	if ap.Approvals() < ap.Required {
 		r.code = gatehouse.VoteRecorded
+		if err := tx.PutVote(ap.ID, r.ballot); err != nil {
+			return err
+		}
 		return r.record(tx, "hitl.voted", gatehouse.StatusPending)
 	}
 	if r.full != nil {
@@ -367,15 +376,13 @@ func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 // approved settles an action that has enough votes and reserved ceilings, and writes
 // the push.
 func (r *ruling) approved(tx gatehouse.Tx) error {
-	if err := r.settle(tx, gatehouse.StatusApproved, gatehouse.ApprovalApproved); err != nil {
+	push := r.gate.newPush(tx, r.action)
+	failpoint.Here("decide/pushed")
+	if err := r.settle(tx, gatehouse.StatusApproved, "hitl.approved", push); err != nil {
 		return err
 	}
 	failpoint.Here("decide/settled")
-	if err := r.gate.enqueue(tx, r.action); err != nil {
-		return err
-	}
-	failpoint.Here("decide/pushed")
-	return r.record(tx, "hitl.approved", gatehouse.StatusApproved)
+	return nil
 }
 
 // plain reports whether no look outside the transaction is needed: the policy that
@@ -390,16 +397,16 @@ func (r *ruling) plain(a *gatehouse.Action, version int) bool {
 }
 
 func (r *ruling) reject(tx gatehouse.Tx) error {
-	if err := r.settle(tx, gatehouse.StatusRejected, gatehouse.ApprovalRejected); err != nil {
+	if err := r.settle(tx, gatehouse.StatusRejected, "hitl.rejected", nil); err != nil {
 		return err
 	}
 	failpoint.Here("reject/settled")
 	r.action.FinishedAt = r.action.DecidedAt
-	return r.record(tx, "hitl.rejected", gatehouse.StatusRejected)
+	return nil
 }
 
-// vote stores the caller's vote, in the place of an earlier one.
-func (r *ruling) vote(tx gatehouse.Tx) error {
+// vote makes the caller's vote, in the place of an earlier one.
+func (r *ruling) vote(tx gatehouse.Tx) {
 	p := r.caller.Principal
 	v := gatehouse.Vote{
 		Person: p.Person, PrincipalID: p.ID, Name: p.Name, Decision: r.decision.Decision,
@@ -409,9 +416,7 @@ func (r *ruling) vote(tx gatehouse.Tx) error {
 		v.For, v.ForName = r.from.ID, r.from.Name
 	}
 	v.Grant = r.grant
-	if err := tx.PutVote(r.action.Approval.ID, v); err != nil {
-		return err
-	}
+	r.ballot = v
 	failpoint.Here("decide/voted")
 	ap := r.action.Approval
 	if own := ap.VoteOf(p.Person); own != nil {
@@ -419,30 +424,30 @@ func (r *ruling) vote(tx gatehouse.Tx) error {
 	} else {
 		ap.Votes = append(ap.Votes, v)
 	}
-	return nil
 }
 
-// settle stores the decision: of any number of concurrent callers, one succeeds.
-func (r *ruling) settle(tx gatehouse.Tx, to gatehouse.Status, approval gatehouse.ApprovalStatus) error {
-	a, p := r.action, r.caller.Principal
-	if err := tx.MoveApproval(a.Approval.ID, approval); err != nil {
-		return err
-	}
-	err := tx.MoveAction(gatehouse.ActionMove{
-		ID: a.ID, From: gatehouse.StatusPending, To: to,
-		DecidedBy: p.Name, DecidedVia: r.caller.Via, Decided: true, Finished: to.Finished(),
+// settle stores the vote and the decision: of any number of concurrent callers, one succeeds.
+func (r *ruling) settle(tx gatehouse.Tx, to gatehouse.Status, event string, push *gatehouse.Push) error {
+	a := r.action
+	err := tx.SettleDecision(&gatehouse.Settlement{
+		ActionID: a.ID, ApprovalID: a.Approval.ID, Vote: r.ballot, To: to, Push: push, Leaf: r.leaf(event, to),
 	})
 	if err != nil {
 		return err
 	}
-	a.Status, a.Approval.Status = to, approval
-	a.DecidedBy, a.DecidedVia, a.DecidedAt = p.Name, r.caller.Via, timePtr(tx.Now())
+	a.Status, a.Approval.Status = to, gatehouse.ApprovalStatus(to)
+	a.DecidedBy, a.DecidedVia, a.DecidedAt = r.ballot.Name, r.ballot.Via, timePtr(r.ballot.At)
 	r.code = gatehouse.Decided
 	return nil
 }
 
-// record appends the leaf of the vote and of the action's transition.
+// record appends the leaf of the vote.
 func (r *ruling) record(tx gatehouse.Tx, event string, to gatehouse.Status) error {
+	return tx.AppendLeaf(r.leaf(event, to))
+}
+
+// leaf is the leaf of the vote and of the action's transition.
+func (r *ruling) leaf(event string, to gatehouse.Status) *gatehouse.Leaf {
 	ap, push := r.action.Approval, r.action.Push
 	data := make([]gatehouse.Member, 0, 11)
 	put := func(name string, value any) {
@@ -460,6 +465,9 @@ func (r *ruling) record(tx gatehouse.Tx, event string, to gatehouse.Status) erro
 	if r.grant != "" {
 		put("grant", r.grant)
 	}
+	if !r.decidedAt.IsZero() {
+		put("hold", r.action.HoldFor)
+	}
 	if push != nil {
 		put("not_before", push.NextAttempt)
 	}
@@ -469,13 +477,16 @@ func (r *ruling) record(tx gatehouse.Tx, event string, to gatehouse.Status) erro
 	if push != nil {
 		put("push", push.ID)
 	}
+	if ap.RejectsAt != nil {
+		put("rejects_at", ap.RejectsAt)
+	}
 	put("required", ap.Required)
 	if r.proof != nil {
 		put("step_up", r.proof.ID)
 	}
 	put("via", r.caller.Via)
 	put("votes", ap.Approvals())
-	return recordData(tx, r.action, event, r.caller.Principal.ID, gatehouse.StatusPending, to, gatehouse.ObjectJSON(data...))
+	return leafOf(r.action, event, r.caller.Principal.ID, gatehouse.StatusPending, to, gatehouse.ObjectJSON(data...))
 }
 
 // tell sends the hints after the commit.
@@ -529,7 +540,7 @@ func (r *ruling) standingFor(d gatehouse.DecisionKind) *gatehouse.Vote {
 	if d == gatehouse.Reject {
 		want = gatehouse.ApprovalRejected
 	}
-	if ap.Status != want {
+	if v, _ := a.HeldRejection(); ap.Status != want && (v == nil || d == gatehouse.Approve) {
 		return nil
 	}
 	var first *gatehouse.Vote
@@ -556,6 +567,10 @@ func alreadyCode(d gatehouse.DecisionKind) string {
 }
 
 func alreadyDecided(a *gatehouse.Action) error {
+	if v, _ := a.HeldRejection(); v != nil {
+		return gatehouse.E(gatehouse.CodeAlreadyDecided, "%s has rejected it", v.Name).
+			With("current_status", gatehouse.StatusRejected).With("decided_by", v.Name).With("decided_at", v.At)
+	}
 	e := gatehouse.E(gatehouse.CodeAlreadyDecided, "the action is %s", a.Status).
 		With("current_status", a.Status).With("decided_by", a.DecidedBy).With("decided_at", a.DecidedAt)
 	if a.Superseded != "" {

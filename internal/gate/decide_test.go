@@ -263,6 +263,10 @@ func TestConfirmationAsksForWhatMatters(t *testing.T) {
 		"bulk": {func(p *gatehouse.Proposal) {
 			p.Target = gatehouse.Target{EntityType: "item", EntityRefs: []string{"a", "b", "c"}}
 		}, "3"},
+		"rows of a condition": {func(p *gatehouse.Proposal) {
+			p.Operation = "update_where"
+			p.ProposedChange = `{"max_rows":20,"set":{"price":"9.00"},"where":[{"column":"region","op":"=","value":"EU"}]}`
+		}, "20"},
 		// Text that cannot be seen cannot be retyped: a name with a bidi override
 		// is skipped in favour of the reference.
 		"hostile": {func(p *gatehouse.Proposal) { p.ProposedChange = "{\"name\":\"Acme\u202eLtd\"}" }, "SKU-1"},

@@ -221,10 +221,10 @@ func (r *ruling) onEdited(tx gatehouse.Tx, a *gatehouse.Action) error {
 	return r.rule(tx, a, gatehouse.Rights{PolicyVersion: a.Policy.Version})
 }
 
-// keepMark keeps the mark of a changed target on an edited revision, since the editor
-// did not read the target.
+// keepMark keeps the mark of a changed target on a revision for which nobody read the
+// target: that of an edit, or of an undo.
 func keepMark(tx gatehouse.Tx, a *gatehouse.Action, from lineage) error {
-	if !from.editing || from.supersedes.Approval == nil || from.supersedes.Approval.TargetChanged == nil {
+	if !from.editing && !from.undoing || from.supersedes.Approval == nil || from.supersedes.Approval.TargetChanged == nil {
 		return nil
 	}
 	a.Approval.TargetChanged = from.supersedes.Approval.TargetChanged

@@ -6,9 +6,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// enqueue writes the push of an approved action, in the transaction that
+// enqueue writes the push of an action that policy has approved, in the transaction that
 // approves it: an approval without its push is never visible.
 func (g *Gate) enqueue(tx gatehouse.Tx, a *gatehouse.Action) error {
+	return tx.InsertPush(g.newPush(tx, a))
+}
+
+// newPush makes the push of an approved action.
+func (g *Gate) newPush(tx gatehouse.Tx, a *gatehouse.Action) *gatehouse.Push {
 	now := tx.Now()
 	due := now.Add(a.HoldFor.D())
 	p := &gatehouse.Push{
@@ -19,11 +24,8 @@ func (g *Gate) enqueue(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if l, ok := g.targets.(lanes); ok {
 		p.Lane = l.Lane(a.Tenant, a.Connector)
 	}
-	if err := tx.InsertPush(p); err != nil {
-		return err
-	}
 	a.Push = p.Summary()
-	return nil
+	return p
 }
 
 // lanes is an optional ability of Targets: some connectors are served by outside

@@ -10,7 +10,7 @@ import (
 
 // Exists returns nil when the caller's tenant has the thing, else not_found. Kinds
 // are action (an approval's id names its action), push, principal, key, session,
-// link_key, delegation, grant, mandate, device (of the caller), policy, secret,
+// link_key, delegation, grant, mandate, device (of the caller), policy, connector_version, secret,
 // group and workflow (by name), run and step. Things of an unknown kind always exist.
 func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 	return g.View(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
@@ -58,6 +58,12 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 				return gatehouse.ErrNotFound
 			}
 			_, err = tx.FindPolicy(version)
+		case "connector_version":
+			version, convErr := strconv.Atoi(id)
+			if convErr != nil || version < 1 {
+				return gatehouse.ErrNotFound
+			}
+			_, err = tx.FindConnectorVersion(version)
 		}
 		return err
 	})

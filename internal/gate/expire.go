@@ -18,41 +18,53 @@ const (
 	longestSweep = time.Second
 )
 
-// Sweep runs SweepTimely and SweepExpired, and rests after a full batch.
-func (g *Gate) Sweep(ctx context.Context) (int, error) {
+// Sweep runs SweepTimely, SweepHeld and SweepExpired, and rests after a full batch.
+func (g *Gate) Sweep(ctx context.Context) (most int, err error) {
 	began := time.Now()
-	told, err := g.SweepTimely(ctx)
-	if err != nil {
-		return 0, err
+	for _, sweep := range []func(context.Context) (int, error){g.SweepTimely, g.SweepHeld, g.SweepExpired} {
+		n, err := sweep(ctx)
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, n)
 	}
-	n, err := g.SweepExpired(ctx)
-	if n = max(n, told); n == sweepBatch {
+	if most == sweepBatch {
 		select {
 		case <-ctx.Done():
 		case <-time.After(min(sweepRest*time.Since(began), longestSweep)):
 		}
 	}
-	return n, err
+	return most, nil
 }
 
 // SweepExpired closes one batch of approvals past their expiry, and returns their
 // number. The predicate "now >= expires_at" is authoritative in every decision and
 // read; the sweeper only stores and announces the result.
 func (g *Gate) SweepExpired(ctx context.Context) (int, error) {
+	due := func(q gatehouse.Queues) ([]gatehouse.ActionRef, error) { return q.ExpiredActions(sweepBatch) }
+	return g.sweepEach(ctx, due, expire)
+}
+
+// sweepEach calls settle with each action of a due batch, in one transaction, and returns
+// their number.
+func (g *Gate) sweepEach(
+	ctx context.Context, due func(gatehouse.Queues) ([]gatehouse.ActionRef, error),
+	settle func(gatehouse.Tx, *gatehouse.Action) error,
+) (int, error) {
 	var swept []gatehouse.ActionRef
 	err := g.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		swept = swept[:0]
-		due, err := q.ExpiredActions(sweepBatch)
+		list, err := due(q)
 		if err != nil {
 			return err
 		}
-		for _, ref := range due {
+		for _, ref := range list {
 			tx := q.In(ref.Tenant)
 			a, err := tx.LockAction(ref.ID)
 			if err != nil {
 				return err
 			}
-			if err := expire(tx, a); err != nil {
+			if err := settle(tx, a); err != nil {
 				return err
 			}
 			swept = append(swept, ref)
@@ -79,6 +91,9 @@ func (g *Gate) SweepExpired(ctx context.Context) (int, error) {
 func expire(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if a.Status != gatehouse.StatusPending || a.Approval == nil || tx.Now().Before(a.Approval.End()) {
 		return nil
+	}
+	if v, _ := a.HeldRejection(); v != nil {
+		return rejectHeld(tx, a, v)
 	}
 	if a.Approval.OnTimeout == gatehouse.TimeoutReject {
 		return rejectByTimeout(tx, a)

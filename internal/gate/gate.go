@@ -93,6 +93,9 @@ type Config struct {
 	// SecretUses returns which connectors use a tenant's secrets of the store, by
 	// secret; the caller may change the map. Nil means none.
 	SecretUses func(tenant string) map[string][]string
+	// CheckConnectors says why this server cannot use a text of connectors; nil for a gate
+	// without connectors in the store.
+	CheckConnectors func(ctx context.Context, source string) error
 	// LinkTTL is how long a link is valid, LinkRotation the age at which a key is
 	// replaced; see [gatehouse.DefaultLinkTTL].
 	LinkTTL, LinkRotation time.Duration

@@ -482,3 +482,19 @@ func TestGrantsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestGrantOfManyRows: no grant covers a change of rows that the action does not name.
+func TestGrantOfManyRows(t *testing.T) {
+	t.Parallel()
+	w, bot, ana := refunds(t, "")
+	w.grant(ana, func(n *gatehouse.NewGrant) {
+		n.Operation, n.When, n.Amounts = "update_where", "true", nil
+	})
+	where := func(change gatehouse.JSON) func(*gatehouse.Proposal) {
+		return func(p *gatehouse.Proposal) { p.Operation, p.ProposedChange = "update_where", change }
+	}
+	w.wantStatus("of another shape", w.refund(bot, "", where(`{"title":"blue"}`)), gatehouse.StatusApproved)
+	w.wantStatus("20 rows", w.refund(bot, "", where(
+		`{"max_rows":20,"set":{"title":"blue"},"where":[{"column":"title","op":"=","value":"red"}]}`,
+	)), gatehouse.StatusPending)
+}

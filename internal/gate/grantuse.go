@@ -64,7 +64,7 @@ func (g *Gate) findGrants(ctx context.Context, d *draft, f policy.Facts, from *l
 func grantable(a *gatehouse.Action, from *lineage) bool {
 	return from.supersedes == nil && from.reverses == nil && from.author == nil && from.starter == nil &&
 		from.required == 0 && !from.own &&
-		len(a.Target.EntityRefs) == 0 && a.Connector != workflow.ApprovalConnector
+		len(a.Target.EntityRefs) == 0 && card.MaxRows(a) == 0 && a.Connector != workflow.ApprovalConnector
 }
 
 // covered is a grant that covers a proposal, and the money that the proposal takes.
@@ -180,8 +180,6 @@ func (g *Gate) useGrant(tx gatehouse.Tx, a *gatehouse.Action, v *judgement, foun
 	if err != nil {
 		return false, err
 	}
-	if err := r.vote(tx); err != nil {
-		return false, err
-	}
+	r.vote(tx)
 	return true, r.approved(tx)
 }

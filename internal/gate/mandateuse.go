@@ -120,16 +120,14 @@ func (g *Gate) approveFor(tx gatehouse.Tx, a *gatehouse.Action, voters []*gateho
 			gate: g, action: a, grant: mandate, caller: &gatehouse.Caller{Principal: p, Via: gatehouse.ViaMandate},
 			decision: gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest},
 		}
-		if err := r.vote(tx); err != nil {
+		r.vote(tx)
+		if i == len(voters)-1 {
+			return r.approved(tx)
+		}
+		if err := tx.PutVote(a.Approval.ID, r.ballot); err != nil {
 			return err
 		}
-		var err error
-		if i < len(voters)-1 {
-			err = r.record(tx, "hitl.voted", gatehouse.StatusPending)
-		} else {
-			err = r.approved(tx)
-		}
-		if err != nil {
+		if err := r.record(tx, "hitl.voted", gatehouse.StatusPending); err != nil {
 			return err
 		}
 	}

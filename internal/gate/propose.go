@@ -66,6 +66,8 @@ type lineage struct {
 	edit     *gatehouse.Edit
 	editors  []string
 	editing  bool
+	// undoing says that the caller takes back the decision of the superseded action.
+	undoing bool
 	// vote is the caller's approval in the same transaction, nil for none. With dry,
 	// nothing is stored.
 	vote *ruling
@@ -230,7 +232,8 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 	tenant := c.Principal.Tenant
 	if p.Connector == PolicyConnector && !from.own {
 		return nil, gatehouse.Violations{{
-			Pointer: "/connector", Detail: "a policy is proposed with POST /policies/propose, a plan with POST /mandates",
+			Pointer: "/connector", Detail: "a policy is proposed with POST /policies/propose, a plan with POST /mandates, " +
+				"connectors with POST /connector-versions/propose",
 		}}.Err()
 	}
 	if err := spelling.CheckKeys(p); err != nil {
@@ -258,7 +261,10 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 	if from.reverses != nil {
 		a.Reverses = from.reverses.ID
 	}
-	if from.author != nil && !from.editing {
+	switch {
+	case from.undoing:
+		a.UndoneBy = c.Principal.Name
+	case from.author != nil && !from.editing:
 		a.RebasedBy = c.Principal.Name
 	}
 	a.EditedBy, a.Edit, a.Editors = from.editedBy, from.edit, from.editors
@@ -310,6 +316,8 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 		a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
 		why := "the step asks for " + strconv.Itoa(from.required) + " people"
 		switch {
+		case from.undoing:
+			why = a.UndoneBy + " took the decision back, so people decide again"
 		case from.editing:
 			why = "a person edited the change, so people approve it"
 		case a.RebasedBy != "":
@@ -481,6 +489,9 @@ func proposedData(a *gatehouse.Action, from lineage) map[string]any {
 		d["reverses"] = a.Reverses
 	}
 	switch {
+	case from.undoing:
+		addUndone(d, from.supersedes)
+		d["proposer"] = a.ProposerID
 	case from.editing:
 		d["edited"], d["proposer"] = editData(a), a.ProposerID
 	case a.RebasedBy != "":

@@ -18,10 +18,16 @@ func record(tx gatehouse.Tx, a *gatehouse.Action, event, actor string, from, to 
 
 func recordData(tx gatehouse.Tx, a *gatehouse.Action, event, actor string, from, to gatehouse.Status,
 	data gatehouse.JSON) error {
-	return tx.AppendLeaf(&gatehouse.Leaf{
+	return tx.AppendLeaf(leafOf(a, event, actor, from, to, data))
+}
+
+func leafOf(
+	a *gatehouse.Action, event, actor string, from, to gatehouse.Status, data gatehouse.JSON,
+) *gatehouse.Leaf {
+	return &gatehouse.Leaf{
 		Tenant: a.Tenant, Type: event, Subject: a.ID, ActionID: a.ID, Actor: actor,
 		From: string(from), To: string(to), Digest: a.Digest, Data: data,
-	})
+	}
 }
 
 func union(a, b []string) []string {

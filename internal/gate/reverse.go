@@ -24,6 +24,13 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 	if err := g.AlreadyAnswered(ctx, c); err != nil {
 		return nil, err
 	}
+	from := lineage{revision: 1, reverses: old}
+	if old.Connector == PolicyConnector && old.Operation == ConnectorOperation {
+		if err := Require(c, gatehouse.RoleAdmin); err != nil {
+			return nil, err
+		}
+		from.own = true
+	}
 
 	if old.Status != gatehouse.StatusApplied {
 		return nil, notReversible(old, "only an applied action can be reversed; this one is "+string(old.Status))
@@ -55,7 +62,7 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 		return nil, notReversible(old, "the target is gone: there is nothing to undo the change on").
 			With("reason", "target_gone")
 	}
-	a, _, err := g.propose(ctx, c, p, lineage{revision: 1, reverses: old})
+	a, _, err := g.propose(ctx, c, p, from)
 	return a, err
 }
 

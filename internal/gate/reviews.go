@@ -233,7 +233,7 @@ func (o *opened) state(now time.Time, other bool, caller *gatehouse.Caller) (gat
 	case a.Status == gatehouse.StatusExpired,
 		a.Status == gatehouse.StatusPending && !now.Before(a.Approval.End()):
 		return gatehouse.ReviewExpired, "Nobody decided in time."
-	case a.Status != gatehouse.StatusPending:
+	case a.Status != gatehouse.StatusPending, a.Approval.RejectsAt != nil:
 		return gatehouse.ReviewDecided, ""
 	case !now.Before(o.token.Expires()), !o.key.Known(now):
 		return gatehouse.ReviewExpired, "The link is too old. The approval still waits in Gatehouse."

@@ -93,10 +93,11 @@ func (g *Gate) asked(ctx context.Context, old *gatehouse.Action, p *gatehouse.Pr
 }
 
 func revisable(a *gatehouse.Action) error {
-	switch a.Status {
-	case gatehouse.StatusPending:
+	switch v, _ := a.HeldRejection(); {
+	case v != nil:
+	case a.Status == gatehouse.StatusPending:
 		return nil
-	case gatehouse.StatusExpired:
+	case a.Status == gatehouse.StatusExpired:
 		return expiredError(a)
 	}
 	return alreadyDecided(a)
@@ -112,24 +113,11 @@ func supersede(tx gatehouse.Tx, c *gatehouse.Caller, from lineage, a *gatehouse.
 	if from.corrects() {
 		return old, correct(tx, c, old, a)
 	}
-	if old.Status == gatehouse.StatusPending && !tx.Now().Before(old.Approval.End()) {
-		return nil, expiredError(old)
+	if from.undoing {
+		err = closeHeld(tx, c, old)
+	} else {
+		err = closeRevised(tx, c, from, old)
 	}
-	if err := revisable(old); err != nil {
-		return nil, err
-	}
-	if from.editing {
-		if err := mayEdit(old, c.Principal, tx.Now()); err != nil {
-			return nil, err
-		}
-	}
-	if err := tx.MoveApproval(old.Approval.ID, gatehouse.ApprovalCanceled); err != nil {
-		return nil, err
-	}
-	err = tx.MoveAction(gatehouse.ActionMove{
-		ID: old.ID, From: gatehouse.StatusPending, To: gatehouse.StatusSuperseded,
-		Decided: true, Finished: true,
-	})
 	if err != nil {
 		return nil, err
 	}
@@ -141,10 +129,38 @@ func supersede(tx gatehouse.Tx, c *gatehouse.Caller, from lineage, a *gatehouse.
 	}
 	data := map[string]any{"superseded_by": a.ID}
 	switch {
+	case from.undoing:
+		addUndone(data, old)
 	case from.editing:
 		data["edited"] = editData(a)
 	case a.RebasedBy != "":
 		data["rebased"] = rebaseData(old, a)
 	}
-	return old, record(tx, old, "hitl.superseded", c.Principal.ID, gatehouse.StatusPending, gatehouse.StatusSuperseded, data)
+	return old, record(tx, old, "hitl.superseded", c.Principal.ID, old.Status, gatehouse.StatusSuperseded, data)
+}
+
+// closeRevised closes a pending action that a revision replaces.
+func closeRevised(tx gatehouse.Tx, c *gatehouse.Caller, from lineage, old *gatehouse.Action) error {
+	if old.Status == gatehouse.StatusPending && !tx.Now().Before(old.Approval.End()) {
+		return expiredError(old)
+	}
+	if err := revisable(old); err != nil {
+		return err
+	}
+	if from.editing {
+		if err := mayEdit(old, c.Principal, tx.Now()); err != nil {
+			return err
+		}
+	}
+	return closePending(tx, old)
+}
+
+func closePending(tx gatehouse.Tx, old *gatehouse.Action) error {
+	if err := tx.MoveApproval(old.Approval.ID, gatehouse.ApprovalCanceled); err != nil {
+		return err
+	}
+	return tx.MoveAction(gatehouse.ActionMove{
+		ID: old.ID, From: gatehouse.StatusPending, To: gatehouse.StatusSuperseded,
+		Decided: true, Finished: true,
+	})
 }

@@ -4,41 +4,14 @@ import (
 	"context"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // SweepTimely logs begun stages, reminders and extensions of one batch of questions,
 // and returns the number of questions. The right to answer follows from the clock and
 // does not depend on these entries.
 func (g *Gate) SweepTimely(ctx context.Context) (int, error) {
-	var told []string
-	err := g.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
-		told = told[:0]
-		due, err := q.TimelyActions(sweepBatch)
-		if err != nil {
-			return err
-		}
-		for _, ref := range due {
-			tx := q.In(ref.Tenant)
-			a, err := tx.LockAction(ref.ID)
-			if err != nil {
-				return err
-			}
-			if err := tellMoments(tx, a); err != nil {
-				return err
-			}
-			told = append(told, ref.ID)
-		}
-		return nil
-	})
-	if err != nil || len(told) == 0 {
-		return 0, err
-	}
-	for _, id := range told {
-		g.Hints.Notify(id)
-	}
-	g.Hints.Notify(usecase.TopicAudit)
-	return len(told), nil
+	due := func(q gatehouse.Queues) ([]gatehouse.ActionRef, error) { return q.TimelyActions(sweepBatch) }
+	return g.sweepEach(ctx, due, tellMoments)
 }
 
 // tellMoments appends the leaves of the moments that have come. Of several

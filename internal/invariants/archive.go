@@ -158,7 +158,7 @@ func archivedFile(r *gatehouse.Record, people map[[2]string]string) *file {
 		end := o.End()
 		f.approval = &approval{
 			a.Tenant, o.ID, o.Status, o.Required, o.Excluded, end.UnixMicro(), string(o.Question()),
-			o.OnTimeout == gatehouse.TimeoutReject,
+			o.OnTimeout == gatehouse.TimeoutReject, sql.NullInt64{},
 		}
 		f.expiresAt = micros(&end)
 		f.archivedConversation(a)

@@ -305,6 +305,7 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 		{"a key of nobody", `UPDATE api_key SET principal_id = 'prn_none' WHERE tenant = 'acme' AND revoked_at IS NOT NULL`, 16, "", false},
 		{"no proposal", `DELETE FROM proposal WHERE seq = ` + where("pending"), 16, "", false},
 		{"out of the queue", `UPDATE action SET expires_at = 1 WHERE seq = ` + where("pending"), 17, "pending", true},
+		{"a rejection that never takes effect", `UPDATE vote SET decision = 'rejected' WHERE seq = ` + where("one of two"), 17, "one of two", false},
 		{"a run that is not what its steps are", `UPDATE run SET status = 'waiting' WHERE id = 'run_3'`, 18, "run:run_3", true},
 		{"succeeded without all its steps", `UPDATE step SET status = 'blocked' WHERE id = 'stp_1_1'`, 18, "run:run_1", true},
 		{"a queued run with a leased step", `UPDATE step SET generation = 1 WHERE id = 'stp_2_0'`, 18, "run:run_2", true},
@@ -359,6 +360,9 @@ VALUES ('default', 'shop-token', 1, 1, 'prn_x', 2, 'prn_x')`, 23, "", true},
 			"pair", true},
 		{"a mandate that nobody gave", `INSERT INTO mandate (tenant, id, agent_id, count, used, created_at, expires_at, body)
 VALUES ('default', 'mnd_x', 'prn_bot', 9, 0, 1, 2, '{}')`, 23, "", true},
+		{"connectors that nobody approved", `INSERT INTO connector_version
+  (tenant, version, source, sha256, applied_by, applied_at, action_id)
+VALUES ('default', 1, 'connectors: {}', '` + strings.Repeat("0", 64) + `', 'prn_x', 1, 'act_x')`, 23, "", true},
 		{"another policy text", `UPDATE policy_version SET source = source || '#' WHERE tenant = 'default'`, 23, "", true},
 		{"nobody is asked", `DELETE FROM approval WHERE seq = ` + where("pending"), 17, "pending", false},
 	}...) {

@@ -56,6 +56,7 @@ type approval struct {
 	expiresAt  int64
 	question   string // digest of what is frozen
 	timedOut   bool   // the policy rejects when nobody answers in time
+	rejectsAt  sql.NullInt64
 }
 
 type vote struct {
@@ -136,7 +137,7 @@ func (c *checker) loadActions(ctx context.Context, tx *sql.Tx, after int64) (fil
 p.tenant, p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version, p.amount, p.currency,
 p.digest, p.fingerprint, p.policy_outcome, p.proposed_change, p.current_state, p.extra,
 o.tenant, o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt,
-o.confirm_value, o.groups, o.timing, o.about
+o.confirm_value, o.groups, o.timing, o.about, o.rejects_at
 FROM action a LEFT JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq
 WHERE a.seq > %d ORDER BY a.seq LIMIT %d`, after, c.o.Page)
 	err = each(ctx, tx, query, func(rows *sql.Rows) error {
@@ -150,7 +151,7 @@ WHERE a.seq > %d ORDER BY a.seq LIMIT %d`, after, c.o.Page)
 			&p[0], &rev, &p[1], &p[2], &p[3], &p[4], &p[5], &p[6], &p[7], &p[8], &p[9], &p[10], &p[11], &change, &state, &p[12],
 			&o.tenant, &o.id, &o.status, &o.required, &o.roles, &o.people, &o.excluded, &o.expiresAt, &o.createdAt,
 			&o.prompt, &o.value, &o.groups, &o.timing,
-			&o.about)
+			&o.about, &o.rejectsAt)
 		if err != nil {
 			return err
 		}
@@ -176,6 +177,7 @@ type approvalRow struct {
 	roles, people, excluded        sql.NullString
 	prompt, value, groups, timing  sql.NullString
 	about                          sql.NullString
+	rejectsAt                      sql.NullInt64
 }
 
 func (o *approvalRow) read() (*approval, error) {
@@ -205,6 +207,7 @@ func (o *approvalRow) read() (*approval, error) {
 	return &approval{
 		timedOut: a.OnTimeout == gatehouse.TimeoutReject, tenant: o.tenant.String, id: o.id.String, status: gatehouse.ApprovalStatus(o.status.String), required: a.Required,
 		excluded: a.Excluded, expiresAt: o.expiresAt.Int64, question: string(a.Question()),
+		rejectsAt: o.rejectsAt,
 	}, errors.Join(err[:]...)
 }
 

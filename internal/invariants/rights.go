@@ -88,7 +88,7 @@ func readRights(ctx context.Context, tx *sql.Tx) (*rightsHistory, error) {
 		mandates: map[subject]string{}, secrets: map[subject]loggedSecret{}}
 	const query = `SELECT tenant, body FROM audit_leaf WHERE action_id = '' AND (
   body LIKE '%"type":"principal.%' OR body LIKE '%"type":"policy.%' OR body LIKE '%"type":"delegation.%'
-  OR body LIKE '%"type":"grant.%' OR body LIKE '%"type":"mandate.%' OR body LIKE '%"type":"secret.%'
+  OR body LIKE '%"type":"connectors.%' OR body LIKE '%"type":"grant.%' OR body LIKE '%"type":"mandate.%' OR body LIKE '%"type":"secret.%'
   OR body LIKE '%"approver_since":%')
 ORDER BY seq`
 	err := each(ctx, tx, query, func(rows *sql.Rows) error {
@@ -117,13 +117,16 @@ func (h *rightsHistory) add(tenant string, l *gatehouse.Leaf) {
 		// An unreadable entry leaves the record unchanged, and the comparison
 		// reports the difference.
 		_ = json.Unmarshal([]byte(l.Data), p)
-	case "policy.applied", "policy.activated":
+	case "policy.applied", "policy.activated", "connectors.applied":
 		var d struct {
 			Version int    `json:"version"`
 			SHA256  string `json:"sha256"`
 		}
 		if json.Unmarshal([]byte(l.Data), &d) == nil {
-			h.policies[at], h.active[tenant] = d.SHA256, d.Version
+			h.policies[at] = d.SHA256
+			if l.Type != "connectors.applied" {
+				h.active[tenant] = d.Version
+			}
 		}
 	case "delegation.made", "delegation.ended":
 		h.delegated(tenant, l)
@@ -217,15 +220,14 @@ func sorted[T ~string](list []T) []T {
 }
 
 func (c *checker) policies(ctx context.Context, tx *sql.Tx, h *rightsHistory) error {
-	const versions = `SELECT tenant, version, source, sha256 FROM policy_version`
+	const versions = `SELECT tenant, 'policy:' || version, source, sha256 FROM policy_version
+UNION ALL SELECT tenant, 'connectors:' || version, source, sha256 FROM connector_version`
 	err := each(ctx, tx, versions, func(rows *sql.Rows) error {
-		var tenant, source, stored string
-		var version int
-		if err := rows.Scan(&tenant, &version, &source, &stored); err != nil {
+		var tenant, id, source, stored string
+		if err := rows.Scan(&tenant, &id, &source, &stored); err != nil {
 			return err
 		}
 		c.r.examined(23, 1)
-		id := fmt.Sprintf("policy:%d", version)
 		sum := sha256.Sum256([]byte(source))
 		if got, want := hex.EncodeToString(sum[:]), h.policies[subject{tenant, id}]; got != want || stored != want {
 			c.r.violated(23, tenant, id, "its text has the SHA-256 %s, the log has %q", got, want)

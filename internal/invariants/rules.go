@@ -15,6 +15,7 @@ func (f *file) check(r *Report) {
 	}
 	say := func(n int, format string, args ...any) { r.violated(n, f.tenant, f.id, format, args...) }
 	f.checkFit(say)
+	f.checkHeld(say)
 	f.checkPushes(say)
 	f.checkDigests(say)
 	f.checkDecision(say)
@@ -37,7 +38,7 @@ func (f *file) let() bool {
 	case gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusApplied, gatehouse.StatusFailed,
 		gatehouse.StatusUnknown, gatehouse.StatusReversed:
 		return true
-	case gatehouse.StatusCanceled: // during its hold, or before its decision
+	case gatehouse.StatusCanceled, gatehouse.StatusSuperseded: // during its hold, or before its decision
 		return f.approval == nil || f.approval.status == gatehouse.ApprovalApproved
 	}
 	return false
@@ -83,7 +84,7 @@ func (f *file) checkFit(say sayer) {
 	case gatehouse.StatusExpired:
 		fits = asked(gatehouse.ApprovalExpired)
 	case gatehouse.StatusSuperseded:
-		fits = asked(gatehouse.ApprovalCanceled) && f.superseded != ""
+		fits = f.superseded != "" && (asked(gatehouse.ApprovalCanceled) || let && ps == gatehouse.PushCanceled)
 	case gatehouse.StatusCanceled:
 		fits = asked(gatehouse.ApprovalCanceled) || let && ps == gatehouse.PushCanceled
 	case gatehouse.StatusDenied:
@@ -98,6 +99,18 @@ func (f *file) checkFit(say sayer) {
 	}
 	if f.status == gatehouse.StatusPending && (f.approval == nil || !f.expiresAt.Valid || f.expiresAt.Int64 != f.approval.expiresAt) {
 		say(17, "the queue has it until %d, its approval says otherwise", f.expiresAt.Int64)
+	}
+}
+
+// checkHeld checks rule 17 for a held rejection: the sweeper finds it by its time.
+func (f *file) checkHeld(say sayer) {
+	if f.status != gatehouse.StatusPending || f.approval == nil {
+		return
+	}
+	held := slices.ContainsFunc(f.votes, func(v vote) bool { return v.decision == gatehouse.Reject })
+	if held != f.approval.rejectsAt.Valid {
+		say(17, "the action is pending, a person has rejected it: %v, which takes effect at a time: %v", held,
+			f.approval.rejectsAt.Valid)
 	}
 }
 
@@ -190,7 +203,8 @@ func (f *file) checkDecision(say sayer) {
 
 // checkClaims checks rule 10.
 func (f *file) checkClaims(say sayer) {
-	effective := f.let() && f.status != gatehouse.StatusFailed && f.status != gatehouse.StatusCanceled
+	over := f.status == gatehouse.StatusFailed || f.status == gatehouse.StatusCanceled || f.status == gatehouse.StatusSuperseded
+	effective := f.let() && !over
 	if f.proposal != nil && effective && len(f.claims) < len(f.proposal.ceilings) {
 		say(10, "the action is %s with %d claims on %d ceilings", f.status, len(f.claims), len(f.proposal.ceilings))
 	}

@@ -39,37 +39,13 @@ var styles = map[string]string{
 
 func (s *session) read(ctx context.Context, q request, m []string) (*result, int64, *Error) {
 	list, quoted, hint, key, keys, order := m[0], m[1], m[2], m[3], m[4], m[5]
-	var t *table
-	var failed *Error
-	if hint == "" {
-		t, failed = s.table(ctx, unquoted(quoted))
-		if t == nil && failed == nil {
-			failed = ended(208, "Invalid object name '"+unquoted(quoted)+"'.")
-		}
-	} else {
-		t, failed = s.open(ctx, quoted)
-	}
+	t, failed := s.openRead(ctx, quoted, hint)
 	if failed != nil {
 		return nil, 0, failed
 	}
-	var types []dataType
-	var columns []string
-	for _, p := range parts(readForm, list) {
-		c := t.column(unquoted(p[0] + p[2]))
-		if c == nil {
-			return nil, 0, ended(207, "Invalid column name '"+unquoted(p[0]+p[2])+"'.")
-		}
-		style := ""
-		if p[1] != "" {
-			style = p[1] + " " + p[3]
-		}
-		if style != styles[c.name] {
-			return nil, 0, refused(50000, "mssqltest: "+c.name+" is not read exactly by "+list)
-		}
-		if types = append(types, c.dataType); style != "" {
-			types[len(types)-1] = dataType{name: "nvarchar"}
-		}
-		columns = append(columns, "+"+lite(c.column))
+	columns, types, failed := readList(t, list)
+	if failed != nil {
+		return nil, 0, failed
 	}
 	if len(columns) == 0 || key != order {
 		return nil, 0, syntax(list)
@@ -80,6 +56,84 @@ func (s *session) read(ctx context.Context, q request, m []string) (*result, int
 	}
 	return s.query(ctx, types, "SELECT "+strings.Join(columns, ", ")+" FROM "+lite(t.name)+where+
 		" ORDER BY "+lite(unquoted(order)), args...)
+}
+
+// openRead gives the table of a SELECT, which a hint locks.
+func (s *session) openRead(ctx context.Context, quoted, hint string) (*table, *Error) {
+	if hint != "" {
+		return s.open(ctx, quoted)
+	}
+	t, failed := s.table(ctx, unquoted(quoted))
+	if t == nil && failed == nil {
+		failed = ended(208, "Invalid object name '"+unquoted(quoted)+"'.")
+	}
+	return t, failed
+}
+
+var conditionForm = regexp.MustCompile(`^(` + name + `) (?:(=|<=|<|>=|>) (@p\d+)|IN \(` + keyList + `\)|(IS NULL))(?: AND |$)`)
+
+// match reads the keys of the rows that fulfil conditions, up to a number.
+func (s *session) match(ctx context.Context, q request, m []string) (*result, int64, *Error) {
+	t, failed := s.openRead(ctx, m[2], m[3])
+	if failed != nil {
+		return nil, 0, failed
+	}
+	columns, types, failed := readList(t, m[1])
+	if failed != nil {
+		return nil, 0, failed
+	}
+	var where []string
+	var args []any
+	for _, p := range parts(conditionForm, m[4]) {
+		c := t.column(unquoted(p[0]))
+		switch {
+		case c == nil:
+			return nil, 0, ended(207, "Invalid column name '"+unquoted(p[0])+"'.")
+		case p[4] != "":
+			where = append(where, lite(c.column)+" IS NULL")
+			continue
+		case p[3] != "":
+			in, values, failed := s.in(q, t, p[0], p[3], len(args))
+			if failed != nil {
+				return nil, 0, failed
+			}
+			where, args = append(where, strings.TrimPrefix(in, " WHERE ")), append(args, values...)
+			continue
+		}
+		v, failed := s.param(q, p[2], c)
+		if failed != nil {
+			return nil, 0, failed
+		}
+		args = append(args, v)
+		where = append(where, lite(c.column)+" "+p[1]+" ?"+strconv.Itoa(len(args)))
+	}
+	if len(columns) == 0 || len(where) == 0 {
+		return nil, 0, syntax(q.text)
+	}
+	return s.query(ctx, types, "SELECT "+strings.Join(columns, ", ")+" FROM "+lite(t.name)+" WHERE "+
+		strings.Join(where, " AND ")+" ORDER BY "+lite(unquoted(m[5]))+" LIMIT "+m[0], args...)
+}
+
+// readList takes apart the columns of a SELECT, each of which must be read exactly.
+func readList(t *table, list string) (columns []string, types []dataType, failed *Error) {
+	for _, p := range parts(readForm, list) {
+		c := t.column(unquoted(p[0] + p[2]))
+		if c == nil {
+			return nil, nil, ended(207, "Invalid column name '"+unquoted(p[0]+p[2])+"'.")
+		}
+		style := ""
+		if p[1] != "" {
+			style = p[1] + " " + p[3]
+		}
+		if style != styles[c.name] {
+			return nil, nil, refused(50000, "mssqltest: "+c.name+" is not read exactly by "+list)
+		}
+		if types = append(types, c.dataType); style != "" {
+			types[len(types)-1] = dataType{name: "nvarchar"}
+		}
+		columns = append(columns, "+"+lite(c.column))
+	}
+	return columns, types, nil
 }
 
 // in is the condition that finds rows by their keys, after some parameters.

@@ -54,6 +54,8 @@ var forms = []form{
 	of(`SELECT digest, result FROM (`+tableRef+`) WHERE tenant = (@p1) AND idempotency_key = (@p2)`, (*session).record),
 	of(`UPDATE (`+tableRef+`) SET result = (@p1) WHERE tenant = (@p2) AND idempotency_key = (@p3)`,
 		(*session).complete),
+	of(`SELECT TOP \((\d+)\) (.+) FROM (`+tableRef+`)( WITH \(UPDLOCK, HOLDLOCK\))? WHERE (.+) ORDER BY (`+name+`)`,
+		(*session).match),
 	of(`SELECT (.+) FROM (`+tableRef+`)( WITH \(UPDLOCK, HOLDLOCK\))? WHERE (`+name+`) IN \(`+keyList+`\) ORDER BY `+
 		`(`+name+`)`, (*session).read),
 	of(`INSERT INTO (`+tableRef+`) \((.+)\) VALUES \((.+)\)`+counted, (*session).insert),

@@ -345,7 +345,7 @@ func stageChannels(t told, a *gatehouse.Action) []string {
 func stale(tx gatehouse.ReadTx, kind gatehouse.NotificationKind, a *gatehouse.Action) (bool, error) {
 	switch kind {
 	case gatehouse.NotifyAsked, gatehouse.NotifyEscalated, gatehouse.NotifyReminded:
-		return a.Status != gatehouse.StatusPending || a.Approval == nil, nil
+		return a.Status != gatehouse.StatusPending || a.Approval == nil || a.Approval.RejectsAt != nil, nil
 	case gatehouse.NotifyDeadLetter, gatehouse.NotifyUnknown:
 		if a.Push == nil {
 			return true, nil

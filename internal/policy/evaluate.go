@@ -112,7 +112,7 @@ func (p *Policy) judge(ctx context.Context, f Facts, observe func(*rule, bool, e
 		}
 	}
 	v.risk = risk
-	verdict := settle(found, risk)
+	verdict := p.settle(found, risk)
 	verdict.EditUpTo = p.editUpTo
 	p.ask(&verdict, found)
 	p.claim(&verdict, v)
@@ -128,11 +128,11 @@ func (p *Policy) judge(ctx context.Context, f Facts, observe func(*rule, bool, e
 const maxReasons = 20
 
 // settle determines the outcome, the rules that decided it, and their reasons.
-func settle(found []finding, risk gatehouse.RiskLevel) gatehouse.Verdict {
+func (p *Policy) settle(found []finding, risk gatehouse.RiskLevel) gatehouse.Verdict {
 	v := gatehouse.Verdict{RiskLevel: risk, Rules: []string{}}
 	if len(found) == 0 {
 		v.Outcome = gatehouse.OutcomeNeedsApproval
-		v.Reasons = []string{fmt.Sprintf("no rule matched; %s needs approval", risk)}
+		v.Reasons = []string{"No rule matched. " + p.levelWords(risk) + " needs approval."}
 		return v
 	}
 	v.Outcome = gatehouse.OutcomeAllow
@@ -159,6 +159,21 @@ func settle(found []finding, risk gatehouse.RiskLevel) gatehouse.Verdict {
 		v.Reasons = append(v.Reasons, fmt.Sprintf("and %d more rules", more))
 	}
 	return v
+}
+
+// levelWords is a level as the subject of a sentence, with the policy's own name when it has one.
+func (p *Policy) levelWords(risk gatehouse.RiskLevel) string {
+	if name := p.LevelName(risk); name != "" {
+		return fmt.Sprintf("Level %s (%s)", risk, name)
+	}
+	word := map[gatehouse.RiskLevel]string{
+		gatehouse.L1: "A note",
+		gatehouse.L2: "A change to a safe field",
+		gatehouse.L3: "A medium write",
+		gatehouse.L4: "Creating or removing a record",
+		gatehouse.L5: "A destructive or bulk change",
+	}[risk]
+	return fmt.Sprintf("%s (%s)", word, risk)
 }
 
 // ask fills in the approval. A rule that asks for approval states its own values,

@@ -67,9 +67,9 @@ func (l *load) client(t *testing.T, ctx context.Context, rng *rand.Rand) {
 			p = price(l.sku(), fmt.Sprintf("%d.50", 11+n), object{"idempotency_key": key})
 		case 6, 7: // two persons, or a place under a tight ceiling
 			p = price(l.sku(), fmt.Sprintf("%d.50", 11+n), object{"idempotency_key": key, "action_type": [...]string{"pair", "counted"}[n%2]})
-		case 8, 9, 10, 11, 12, 13:
+		case 8, 9, 10, 11:
 			p = contact(key, "update", fmt.Sprintf("new-%d", n), object{"idempotency_key": key})
-		case 14, 15:
+		case 12, 13, 14, 15:
 			p = l.mixed(t, n, key)
 		default:
 			p = contact(key, "once", fmt.Sprintf("new-%d", n), object{"idempotency_key": key})
@@ -96,15 +96,17 @@ func (l *load) client(t *testing.T, ctx context.Context, rng *rand.Rand) {
 // mixed proposes a change of a target of the mixture, if there is one.
 func (l *load) mixed(t *testing.T, n int64, key string) object {
 	with := object{"idempotency_key": key}
-	switch {
-	case l.mix == nil:
+	if l.mix == nil {
 		return contact(key, "update", fmt.Sprintf("new-%d", n), with)
-	case n%3 == 0:
-		return merged(l.mix.part(t, 11+n), with)
-	case n%3 == 1:
-		return merged(l.mix.incident("help"), with)
 	}
-	return merged(l.mix.incident("desk"), with)
+	switch i := int(n) % (3 + len(systemNames)); i {
+	case 0:
+		return merged(l.mix.part(t, 11+n), with)
+	case 1, 2:
+		return merged(l.mix.incident([]string{"help", "desk"}[i-1]), with)
+	default:
+		return merged(l.mix.propose(systemNames[i-3]), with)
+	}
 }
 
 // settle brings an action to one of its possible ends.

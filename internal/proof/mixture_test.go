@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector/stepfunctions/stepfunctionstest"
 	"github.com/gatehouse-dev/gatehouse/internal/mssqltest"
 	"github.com/gatehouse-dev/gatehouse/internal/snowtest"
 )
@@ -19,6 +20,8 @@ import (
 //	help  class B, ServiceNow with the business rule that compares the version
 //	desk  class C, ServiceNow as it comes: one automatic call
 //
+// and the systems of systems_test.go, one for each other connector.
+//
 // They live in the test process and so survive every kill of the server. Each action has a row, or an
 // incident, of its own.
 type mixture struct {
@@ -26,8 +29,14 @@ type mixture struct {
 	snow *snowtest.Server
 	url  string
 	rows atomic.Int64
+	*fakes
+	running atomic.Int64 // requests under way
 	// stall delays a request before its effect; nil for none.
 	stall atomic.Pointer[func(*http.Request)]
+	// unguarded takes the condition of help away.
+	unguarded atomic.Bool
+	// breaks answers in the place of a fake; nil for none.
+	breaks atomic.Pointer[func(http.ResponseWriter, *http.Request, http.Handler)]
 }
 
 const mixturePassword = "pass-of-the-storm"
@@ -44,26 +53,21 @@ func newMixture(t *testing.T) *mixture {
 		Rule: func(_ string, was, write map[string]string) bool {
 			expected := write["u_gatehouse_expected"]
 			delete(write, "u_gatehouse_expected")
-			return expected == "" || expected == was["sys_mod_count"]
-		},
-		Trouble: func(r *http.Request) snowtest.Trouble {
-			if stall := m.stall.Load(); stall != nil {
-				(*stall)(r)
-			}
-			return snowtest.Trouble{}
+			return expected == "" || expected == was["sys_mod_count"] || m.unguarded.Load()
 		},
 	})
-	s := httptest.NewServer(m.snow)
+	s := httptest.NewServer(m.stalled(m.snow))
 	t.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()
 	})
 	m.url = s.URL
+	m.fakes = newFakes(t, m)
 	return m
 }
 
-// connectors continue the connectors of a configuration.
-func (m *mixture) connectors() string {
+// configured continues the connectors of a configuration.
+func (m *mixture) configured() string {
 	return strings.NewReplacer("ERP", m.erp.DSN(), "SNOW", m.url).Replace(`  erp:
     type: sql
     dsn: "ERP"
@@ -81,12 +85,13 @@ func (m *mixture) connectors() string {
     auth: {basic: {username: gate, password: {secret: snow}}}
     condition: {}
     tables: {incident: {}}
-`)
+`) + m.connectors
 }
 
 // withSecret adds the mixture's to the secrets of a configuration.
 func (m *mixture) withSecret(configuration string) string {
-	return strings.Replace(configuration, "secrets: {", "secrets: {snow: "+mixturePassword+", ", 1)
+	return strings.Replace(configuration, "secrets: {", "secrets: {snow: "+mixturePassword+", fake: "+mixturePassword+
+		", awsid: "+stepfunctionstest.KeyID+", awskey: "+stepfunctionstest.SecretKey+", ", 1)
 }
 
 // part proposes a price for a new row of the erp.
@@ -112,10 +117,15 @@ func (m *mixture) incident(connector string) object {
 	}
 }
 
-// effects counts the effects of each target's actions in its own ledger, by connector and reference.
-func (m *mixture) effects(t *testing.T) map[string]int {
+// propose proposes a change of one of the systems, each time of another object.
+func (m *mixture) propose(system string) object {
+	return merged(systems[system].propose(m.rows.Add(1)), object{"connector": system})
+}
+
+// count counts the effects of each target's actions in its own ledger, by what names them.
+func (m *mixture) count(t *testing.T) map[string]int {
 	t.Helper()
-	out := make(map[string]int)
+	out := m.all()
 	rows, err := m.erp.DB.Query(`SELECT p.id, p.version - 1, count(r.tenant) FROM parts p
 		LEFT JOIN gatehouse_applied r ON r.entity = 'part/' || p.id GROUP BY p.id`)
 	if err != nil {
@@ -145,14 +155,17 @@ func (m *mixture) effects(t *testing.T) map[string]int {
 // check holds each class to its promise: nothing twice, and nothing lost that was approved.
 func (m *mixture) check(t *testing.T, l *leg, actions map[string]*gatehouse.Action) {
 	t.Helper()
-	effects := m.effects(t)
+	effects := m.count(t)
 	for _, a := range actions {
-		class := map[string]string{"erp": "A", "help": "B", "desk": "C"}[a.Connector]
+		class, of := map[string]string{"erp": "A", "help": "B", "desk": "C"}[a.Connector], a.Target.EntityRef
+		if s, ok := systems[a.Connector]; ok {
+			class, of = s.class, effectOf(a)
+		}
 		if class == "" {
 			continue
 		}
-		n := effects[a.Target.EntityRef]
-		delete(effects, a.Target.EntityRef)
+		n := effects[of]
+		delete(effects, of)
 		if n > 1 {
 			t.Errorf("invariant 5: %s had %d effects on %s", a.ID, n, a.Connector)
 		}
@@ -161,6 +174,7 @@ func (m *mixture) check(t *testing.T, l *leg, actions map[string]*gatehouse.Acti
 			t.Errorf("%s is applied, but had %d effects on %s", a.ID, n, a.Connector)
 		case a.Status == gatehouse.StatusApplied:
 			l.add("applied with class "+class, 1)
+			l.add("applied by "+a.Connector, 1)
 		case a.Status == gatehouse.StatusUnknown && class == "C":
 			l.add("unknown with class C", 1)
 		case a.Status == gatehouse.StatusUnknown, a.Status == gatehouse.StatusFailed:

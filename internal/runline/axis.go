@@ -27,14 +27,7 @@ type Cut struct {
 
 // NewAxis makes the axis of the spans of all steps.
 func NewAxis(all [][]Span) *Axis {
-	x := &Axis{}
-	for _, list := range all {
-		for _, s := range list {
-			x.times = append(x.times, s.From, s.To)
-		}
-	}
-	slices.SortFunc(x.times, time.Time.Compare)
-	x.times = slices.CompactFunc(x.times, time.Time.Equal)
+	x := &Axis{times: eventTimes(all)}
 	if len(x.times) < 2 {
 		return x
 	}
@@ -67,6 +60,17 @@ func NewAxis(all [][]Span) *Axis {
 		x.Cuts[i].At = (at[e[0]] + at[e[1]]) / 2
 	}
 	return x
+}
+
+// eventTimes are the times at which a span begins or ends, in order.
+func eventTimes(all [][]Span) (times []time.Time) {
+	for _, list := range all {
+		for _, s := range list {
+			times = append(times, s.From, s.To)
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	return slices.CompactFunc(times, time.Time.Equal)
 }
 
 // busy tells between which times some step worked, and how long that was.

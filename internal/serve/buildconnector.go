@@ -69,6 +69,9 @@ func BuildConnector(
 				b.Names = append(b.Names, name)
 			}
 			in, ok := cfg.Stored[name]
+			if entry.InStore() {
+				in, ok = name, true
+			}
 			if !ok {
 				return cfg.Secret(name)
 			}

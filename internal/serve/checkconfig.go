@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
@@ -22,12 +21,11 @@ const (
 // ownConfiguration checks the server's own configuration, for operators without
 // access to its file and network.
 type ownConfiguration struct {
-	config *config.Config
-	// secrets are the secrets of the store; nil for none.
-	secrets *storeSecrets
-	mu      sync.Mutex
-	at      time.Time
-	found   []term.Check
+	// stored has the configuration with the connectors of the store.
+	stored *storeConnectors
+	mu     sync.Mutex
+	at     time.Time
+	found  []term.Check
 }
 
 // look returns the checks and their time, at most configurationStands ago. A running
@@ -36,8 +34,9 @@ func (o *ownConfiguration) look(ctx context.Context) (time.Time, []term.Check) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.at.IsZero() || time.Since(o.at) >= configurationStands {
-		l := &Looker{stored: o.secrets}
-		l.All(context.WithoutCancel(ctx), o.config)
+		l := &Looker{stored: o.stored.secrets}
+		l.All(context.WithoutCancel(ctx), o.stored.config())
+		l.replica(o.stored.state.Load())
 		o.at, o.found = time.Now(), l.Checks
 	}
 	return o.at, o.found
@@ -55,7 +54,7 @@ func (o *ownConfiguration) tells(tenant string, c term.Check) bool {
 	if !ok {
 		return tenant == gatehouse.DefaultTenant
 	}
-	target := dispatch.Target{Tenants: o.config.Connectors[name].Tenants}
+	target := dispatch.Target{Tenants: o.stored.config().Connectors[name].Tenants}
 	return target.Serves(tenant)
 }
 

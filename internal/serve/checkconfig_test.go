@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -48,7 +49,7 @@ connectors:
 	if err != nil {
 		t.Fatal(err)
 	}
-	checker := &StoreChecker{own: &ownConfiguration{config: cfg}}
+	checker := &StoreChecker{own: &ownConfiguration{stored: newStoreConnectors(cfg, nil, slog.New(slog.DiscardHandler))}}
 	as := func(tenant string, role gatehouse.Role) context.Context {
 		return gatehouse.NewContext(t.Context(), &gatehouse.Caller{
 			Principal: &gatehouse.Principal{ID: "prn_1", Tenant: tenant, Roles: []gatehouse.Role{role}},

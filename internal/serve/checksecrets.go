@@ -9,11 +9,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// openSecrets reads the stored secrets that a configuration refers to. Servers may use
+// OpenSecrets reads the stored secrets that a configuration refers to. Servers may use
 // the store at the same time. If the store cannot be read, connectors with stored
 // secrets are not checked.
-func (l *Looker) openSecrets(ctx context.Context, cfg *config.Config, data, databaseURL string) {
-	if l.Offline || len(cfg.Stored) == 0 {
+func (l *Looker) OpenSecrets(ctx context.Context, cfg *config.Config, data, databaseURL string) {
+	if l.Offline || !cfg.UsesStore() {
 		return
 	}
 	if err := l.readSecrets(ctx, cfg, data, databaseURL); err != nil {
@@ -39,7 +39,7 @@ func (l *Looker) readSecrets(ctx context.Context, cfg *config.Config, data, data
 	s.open = func(ctx context.Context, tenant string) ([]gate.OpenedSecret, error) {
 		return gate.OpenSecrets(ctx, target.Store, master, tenant)
 	}
-	if err := s.read(ctx); err != nil {
+	if err := s.read(ctx, cfg); err != nil {
 		return err
 	}
 	l.stored = s

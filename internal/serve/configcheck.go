@@ -69,7 +69,8 @@ func (c *CheckCommand) Run(g *term.IO) error {
 	l := &Looker{Offline: c.Offline}
 	cfg := l.File(&c.DataFlags)
 	if cfg != nil {
-		l.openSecrets(g.Ctx, cfg, c.Data, string(c.DatabaseURL))
+		cfg = l.merge(g.Ctx, cfg, c.Data, string(c.DatabaseURL))
+		l.OpenSecrets(g.Ctx, cfg, c.Data, string(c.DatabaseURL))
 		l.All(g.Ctx, cfg)
 	}
 	if c.DatabaseURL != "" {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/console"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
@@ -62,7 +63,7 @@ func (p connectorPages) mine(ctx context.Context) ([]dispatch.Target, error) {
 	}
 	var mine []dispatch.Target
 	for _, t := range p.Registry.Targets() {
-		if _, configured := p.config.Connectors[t.Name]; configured && t.Serves(c.Principal.Tenant) {
+		if _, configured := p.stored.config().Connectors[t.Name]; configured && t.Serves(c.Principal.Tenant) {
 			mine = append(mine, t)
 		}
 	}
@@ -75,7 +76,7 @@ func (p connectorPages) ListConnectors(ctx context.Context) ([]console.Connector
 	var list []console.ConnectorInfo
 	for _, t := range mine {
 		info := console.ConnectorInfo{
-			Name: t.Name, Type: p.config.Connectors[t.Name].Type,
+			Name: t.Name, Stored: t.Stored, Type: p.stored.config().Connectors[t.Name].Type,
 			Operations: OperationsOf(t.Connector), Open: OpenOf(t.Connector),
 		}
 		if t.Unready != nil {
@@ -111,4 +112,46 @@ func (p connectorPages) TestConnector(ctx context.Context, name string) (problem
 		return problem, true, nil
 	}
 	return "", false, gatehouse.E(gatehouse.CodeNotFound, "no such connector")
+}
+
+// ConnectorStatus implements [console.Connectors].
+func (p connectorPages) ConnectorStatus() console.ConnectorStatus {
+	s := p.stored.state.Load()
+	return console.ConnectorStatus{Running: s.running, Stored: s.stored, Problem: s.problem}
+}
+
+// ConnectorKeys implements [console.Connectors].
+func (p connectorPages) ConnectorKeys(kind string) []console.ConnectorKey {
+	var keys []console.ConnectorKey
+	for _, k := range config.ConnectorKeys(kind) {
+		keys = append(keys, console.ConnectorKey(k))
+	}
+	return keys
+}
+
+// ConnectorEntry implements [console.Connectors].
+func (p connectorPages) ConnectorEntry(source, name string) (console.ConnectorEntry, error) {
+	e, err := config.EntryOf(source, name)
+	return console.ConnectorEntry(e), invalidText(err)
+}
+
+// EditConnectors implements [console.Connectors].
+func (p connectorPages) EditConnectors(source string, e console.ConnectorEntry) (string, error) {
+	text := ""
+	var err error
+	if e.Type != "" {
+		text, err = config.ConnectorEntry(e).Text()
+	}
+	if err == nil {
+		text, err = config.EditConnectors(source, e.Name, text)
+	}
+	return text, invalidText(err)
+}
+
+// invalidText makes an error of a text one for its author.
+func invalidText(err error) error {
+	if err == nil || gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
+		return err
+	}
+	return gatehouse.E(gatehouse.CodeInvalid, "%s", err.Error())
 }

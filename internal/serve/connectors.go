@@ -24,7 +24,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/stripe"
 	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // secretOf finds a secret by its name.
@@ -82,25 +81,4 @@ func NewConnector(ctx context.Context, entry config.Connector, secret secretOf) 
 	}
 	return nil, fmt.Errorf("%s: type must be one of %s, not %s", entry.At(),
 		strings.Join(slices.Sorted(maps.Keys(types)), ", "), gatehouse.Quote(entry.Type))
-}
-
-// Connector makes one connector of the configuration, without calling its target.
-func (f *DataFlags) Connector(ctx context.Context, name string) (connector.Connector, func(), error) {
-	cfg, err := f.Load()
-	if err != nil {
-		return nil, nil, err
-	}
-	entry, ok := cfg.Connectors[name]
-	if !ok {
-		return nil, nil, term.Usagef("there is no connector %s in the configuration", gatehouse.Quote(name))
-	}
-	b, err := BuildConnector(ctx, cfg, entry, Elsewhere)
-	if err == nil && b.Connector == nil {
-		err = b.Unready
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("connector %s: %s", name,
-			connector.NewRedactor(cfg.SecretValues()).Text(err.Error()))
-	}
-	return b.Connector, func() { _ = b.Close() }, nil
 }

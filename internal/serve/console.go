@@ -26,8 +26,8 @@ func newConsole(n *Node, signIn signin.Config, metrics *prometheus.Registry) (ht
 		LogChecker: n.Gate, PolicyChecker: n.Gate, Statistics: n.Gate, Notices: n.Gate,
 		Notifications: n.Gate, Reviews: n.Gate, Targets: n.Gate, Slack: n.Gate, Delegations: n.Gate, Grants: n.Gate,
 		Devices: n.Gate, Preferences: n.Gate, Unsubscribe: n.Gate, Mandates: n.Gate, Secrets: n.Gate,
-		Connectors: connectorPages{n},
-		Browser:    n.Gate, Sessions: n.Gate, Self: n.Gate, Views: n.Gate, Snoozes: n.Gate,
+		Connectors: connectorPages{n}, ConnectorStore: n.Gate,
+		Browser: n.Gate, Sessions: n.Gate, Self: n.Gate, Views: n.Gate, Snoozes: n.Gate,
 		SignIn: ceremonies, Hints: n.Hub, Log: n.Log,
 		PublicURL: signIn.PublicURL, TLS: n.secure != nil, Development: n.development,
 	})

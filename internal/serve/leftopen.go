@@ -99,7 +99,7 @@ func (n *Node) leftOpen(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return leftOpen(n.targets, policies), nil
+	return leftOpen(n.Registry.Targets(), policies), nil
 }
 
 // warnOpen logs the sentences of leftOpen.

@@ -82,7 +82,17 @@ func (s *storeSecrets) value(tenant, name string) (string, error) {
 	if !ok {
 		return "", errors.New("is not set; gatehouse secret set stores it")
 	}
+	if found.Value != "" && !slices.Contains(s.values, found.Value) {
+		s.values = append(s.values, found.Value)
+	}
 	return found.Value, found.Err
+}
+
+// swap runs fn while no connector is rebuilt and no secret is read.
+func (s *storeSecrets) swap(fn func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fn()
 }
 
 // Value is value, for other goroutines.
@@ -127,12 +137,8 @@ func (s *storeSecrets) noteUsers() {
 	s.usedBy.Store(&all)
 }
 
-// run refreshes on each hint, and on a timer, until the context ends. It returns at
-// once if no connector uses secrets of the store.
+// run refreshes on each hint, and on a timer, until the context ends.
 func (s *storeSecrets) run(ctx context.Context, hints usecase.Hints) {
-	if s == nil || len(s.users) == 0 {
-		return
-	}
 	changed, end := hints.Subscribe(usecase.TopicSecrets)
 	defer end()
 	every := time.NewTicker(secretsInterval)
@@ -155,7 +161,7 @@ func (s *storeSecrets) run(ctx context.Context, hints usecase.Hints) {
 func (s *storeSecrets) refresh(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.read(ctx); err != nil {
+	if err := s.read(ctx, s.config); err != nil {
 		return err
 	}
 	var targets []dispatch.Target
@@ -172,28 +178,24 @@ func (s *storeSecrets) refresh(ctx context.Context) error {
 		}
 		s.replace(ctx, name, u, b)
 		targets = append(targets, dispatch.Target{
-			Name: name, Connector: b.Connector, Tenants: u.entry.Tenants, Unready: b.Unready,
+			Name: name, Connector: b.Connector, Tenants: u.entry.Tenants, Unready: b.Unready, Stored: u.entry.InStore(),
 		})
 	}
 	s.noteUsers()
 	if len(targets) > 0 {
-		s.registry.Replace(targets, slices.Concat(s.config.SecretValues(), s.values))
+		s.registry.Replace(targets, nil, slices.Concat(s.config.SecretValues(), s.values))
 	}
 	return failed
 }
 
-// read reads the secrets that the configuration refers to. Others are left out: their
-// values would be redacted from the answers of all tenants' targets.
-func (s *storeSecrets) read(ctx context.Context) error {
-	if len(s.config.Stored) == 0 {
-		return nil
-	}
-	named := slices.Collect(maps.Values(s.config.Stored))
+// read reads the secrets of the tenants whose connectors can use some. Only values that a
+// connector uses are redacted from targets' answers: see value.
+func (s *storeSecrets) read(ctx context.Context, cfg *config.Config) error {
 	found := map[secretKey]gate.OpenedSecret{}
 	read := map[string]bool{}
-	for _, entry := range s.config.Connectors {
+	for _, entry := range cfg.Connectors {
 		tenant := ownTenant(entry)
-		if read[tenant] {
+		if read[tenant] || len(cfg.Stored) == 0 && !entry.InStore() {
 			continue
 		}
 		read[tenant] = true
@@ -202,13 +204,7 @@ func (s *storeSecrets) read(ctx context.Context) error {
 			return err
 		}
 		for _, o := range opened {
-			if !slices.Contains(named, o.Name) {
-				continue
-			}
 			found[secretKey{tenant, o.Name}] = o
-			if o.Value != "" && !slices.Contains(s.values, o.Value) {
-				s.values = append(s.values, o.Value)
-			}
 		}
 	}
 	s.found = found

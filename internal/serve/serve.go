@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 	"github.com/gatehouse-dev/gatehouse/internal/version"
@@ -135,13 +134,13 @@ func (c *Command) Run(g *term.IO) error {
 		return err
 	}
 	paceGarbage()
-	go warnOfConfig(g.Ctx, cfg, n.secrets, log)
+	go warnOfConfig(g.Ctx, n.stored, log)
 	if n.secure == nil && reachable(string(c.Listen)) && !strings.HasPrefix(cfg.SignIn.PublicURL, "https://") {
 		log.Warn("serving plain HTTP to other machines: keys and tokens travel in the clear. Serve HTTPS with --tls-cert or --acme-domain, or put a proxy that ends TLS in front and name it as sign_in.public_url",
 			"listen", c.Listen)
 	}
 	log.Info("serving", "url", s.URL, "roles", roles, "store", c.place(), "version", version.Number,
-		"connectors", len(cfg.Connectors))
+		"connectors", len(n.stored.config().Connectors), "connectors_version", n.stored.state.Load().running)
 	if has(roles, RoleAPI) {
 		s.work.Go(func() { s.warnOpen(g.Ctx) }) // in parallel: it reads the policy of each tenant
 		s.work.Go(func() { s.warnBreakers(g.Ctx) })
@@ -157,9 +156,10 @@ func (c *Command) Run(g *term.IO) error {
 
 // warnOfConfig checks everything that the configuration names, while the server runs,
 // and logs what "config check" would report as failed or as a note.
-func warnOfConfig(ctx context.Context, cfg *config.Config, secrets *storeSecrets, log *slog.Logger) {
-	l := &Looker{stored: secrets}
-	l.All(ctx, cfg)
+func warnOfConfig(ctx context.Context, stored *storeConnectors, log *slog.Logger) {
+	l := &Looker{stored: stored.secrets}
+	l.All(ctx, stored.config())
+	l.replica(stored.state.Load())
 	if ctx.Err() != nil {
 		return
 	}

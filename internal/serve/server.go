@@ -69,6 +69,7 @@ type Node struct {
 	Store    gatehouse.Store
 	targets  []dispatch.Target
 	secrets  *storeSecrets
+	stored   *storeConnectors
 	Registry *dispatch.Registry
 	Hub      *wake.Hints
 	Gate     *gate.Gate
@@ -105,7 +106,7 @@ func openNodeWith(
 	if err != nil {
 		return nil, err
 	}
-	n.checks = &StoreChecker{Data: data, Log: log, own: &ownConfiguration{config: cfg, secrets: n.secrets}}
+	n.checks = &StoreChecker{Data: data, Log: log, own: &ownConfiguration{stored: n.stored}}
 	return n, nil
 }
 
@@ -124,7 +125,8 @@ func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Lo
 	n := &Node{
 		Hub: wake.Spread(&wake.Hub{}, b.carriers...), Backplane: b, config: cfg, secrets: newStoreSecrets(cfg, log), Log: log,
 	}
-	n.closers = append(n.closers, b, n.secrets)
+	n.stored = newStoreConnectors(cfg, n.secrets, log)
+	n.closers = append(n.closers, b, n.secrets, n.stored)
 	var err error
 	if n.tracing, err = telemetry.NewTracing(ctx, version.Number); err != nil {
 		return nil, errors.Join(fmt.Errorf("tracing: %w", err), n.Close())
@@ -195,7 +197,7 @@ func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Lo
 		PolicySource: source, Retention: cfg.Retention.Finished.D(),
 		AgentsSeeTenant: cfg.AgentsSee == config.AgentsSeeTenant, ApproverDelay: cfg.ApproverDelay.D(),
 		Channels: channelInfos(n.channels), Callbacks: callbacks,
-		Master: master, SecretUses: n.secrets.uses, LinkTTL: cfg.Links.TTL.D(), LinkRotation: cfg.Links.RotateEvery.D(),
+		Master: master, SecretUses: n.secrets.uses, CheckConnectors: n.stored.check, LinkTTL: cfg.Links.TTL.D(), LinkRotation: cfg.Links.RotateEvery.D(),
 	}
 	if cfg.Dispatch.Hold != nil {
 		hold := cfg.Dispatch.Hold.D()
@@ -206,6 +208,11 @@ func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Lo
 	n.secrets.gate, n.secrets.registry, n.secrets.open = n.Gate, n.Registry, n.Gate.OpenSecrets
 	if err := n.secrets.refresh(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("secrets: %w", err), n.Close())
+	}
+	n.stored.gate, n.stored.registry = n.Gate, n.Registry
+	n.Registry.SetRefresh(n.stored.refresh)
+	if err := n.stored.start(ctx); err != nil {
+		return nil, errors.Join(err, n.Close())
 	}
 	if n.Runs, err = newRuns(n.Gate, cfg); err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -262,6 +269,7 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	telemetry.RegisterQueue(metrics, n.Store)
 	telemetry.RegisterCeilings(metrics, n.Gate)
+	telemetry.RegisterConnectors(metrics, n.stored.told)
 	n.Runs.SetMetrics(telemetry.NewRuns(metrics, n.Store))
 	archived := telemetry.NewArchive(metrics)
 
@@ -274,8 +282,8 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	dispatcher, err := dispatch.New(dispatch.Dependencies{
 		Store: n.Store, Targets: n.Registry, Authority: n.Gate, Owner: ownerName(), Wake: pushes,
 		Committed: func(id string) { n.Hub.Notify(id); n.Hub.Notify(usecase.TopicAudit) },
-		Log:       n.Log, Metrics: telemetry.NewPushes(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...),
-		BreakerMoved: telemetry.NewBreakers(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...).Moved,
+		Log:       n.Log, Metrics: telemetry.NewPushes(metrics, slices.Sorted(maps.Keys(n.stored.config().Connectors))...),
+		BreakerMoved: telemetry.NewBreakers(metrics, slices.Sorted(maps.Keys(n.stored.config().Connectors))...).Moved,
 		Failpoint:    func(p dispatch.Point) { failpoint.Here(string(p)) },
 		Trace:        n.tracing.Push,
 	}, engineConfig(n.config.Dispatch))
@@ -299,9 +307,9 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		Runs: n.Runs, Workers: n.Runs, Hooks: n.Runs, Checks: n.checks, Keeper: n.Gate,
 		Notices: n.Gate, Notifications: n.Gate, Insights: n.Gate,
 		LinkKeys: n.Gate, Secrets: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Devices: n.Gate,
-		Preferences: n.Gate, Mandates: n.Gate, Targets: n.Gate, TargetHooks: reports, Bounces: bounces(n, s.told),
+		Preferences: n.Gate, Mandates: n.Gate, Connectors: n.Gate, Targets: n.Gate, TargetHooks: reports, Bounces: bounces(n, s.told),
 		Events: n.Gate, PublicURL: n.publicURL(),
-		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
+		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready, ConnectorState: n.stored.told,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
 		Addresses: addresses, Rates: rates,
@@ -443,6 +451,7 @@ func (s *Server) background(ctx context.Context, d *dispatch.Dispatcher, roles [
 		}
 	}
 	s.work.Go(func() { s.secrets.run(ctx, s.Hub) })
+	s.work.Go(func() { s.stored.run(ctx, s.Hub) })
 	s.work.Go(func() { s.watchVersion(ctx) })
 	s.work.Go(func() {
 		dispatch.Loop(ctx, s.Log, "decision counts", countInterval, func(ctx context.Context) (bool, error) {

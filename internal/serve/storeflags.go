@@ -88,7 +88,7 @@ func (f *StoreFlags) Open(ctx context.Context, cfg *config.Config, b *Backplane,
 	if err != nil {
 		return nil, err
 	}
-	n.checks = &StoreChecker{f.Data, string(f.DatabaseURL), log, &ownConfiguration{config: cfg, secrets: n.secrets}}
+	n.checks = &StoreChecker{f.Data, string(f.DatabaseURL), log, &ownConfiguration{stored: n.stored}}
 	return n, nil
 }
 

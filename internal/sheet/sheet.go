@@ -167,6 +167,9 @@ func (s *Sheet) Facts(a *gatehouse.Action) {
 			s.Line("assigned to", p.Assignee.Name)
 		}
 		if a.Status == gatehouse.StatusPending {
+			if v, at := a.HeldRejection(); v != nil {
+				s.Line("rejected", "by "+v.Name+"; takes effect "+s.When(at)+", until then it can be undone")
+			}
 			s.Line("expires", s.When(p.ExpiresAt))
 			if about := p.About; about != nil {
 				s.Line("about", AboutText(a))
@@ -191,6 +194,7 @@ func (s *Sheet) Facts(a *gatehouse.Action) {
 	s.Line("supersedes", a.Supersedes)
 	s.Line("superseded", a.Superseded)
 	s.Line("rebased by", a.RebasedBy)
+	s.Line("undone by", a.UndoneBy)
 	s.Line("edited by", a.EditedBy)
 	s.Line("reverses", a.Reverses)
 	s.Line("repeats", a.Repeats)

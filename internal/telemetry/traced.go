@@ -159,6 +159,13 @@ func (s *tracedActions) Cancel(ctx context.Context, id string) (*gatehouse.Cance
 	return answer, err
 }
 
+func (s *tracedActions) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, error) {
+	began := time.Now()
+	answer, err := s.ActionService.Undo(ctx, id)
+	s.tracing.asked(ctx, began, "undo", id, err)
+	return answer, err
+}
+
 // Push begins a span of a push, such as "dispatch" or "call". The returned
 // function ends it with the outcome.
 func (t *Tracing) Push(ctx context.Context, name string, p *gatehouse.Push) (context.Context, func(outcome string, err error)) {

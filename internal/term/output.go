@@ -211,25 +211,27 @@ func (g *IO) AtPtr(t *time.Time) string {
 	return g.At(*t)
 }
 
-// Distance says how far t lies from now, such as "3m ago" or "in 4h".
+// Distance says how far t lies from now, such as "3m ago" or "in 4h". The past is rounded
+// down, and the future to the nearest unit: 24 hours are "in 24h" also a moment later.
 func Distance(now, t time.Time) string {
 	d := t.Sub(now)
-	form, past := "in %s", d < 0
-	if past {
-		form, d = "%s ago", -d
+	form, rounded := "in %s", time.Duration.Round
+	if d < 0 {
+		form, d, rounded = "%s ago", -d, time.Duration.Truncate
 	}
+	count := func(unit time.Duration) int64 { return int64(rounded(d, unit) / unit) }
 	var s string
 	switch {
 	case d < time.Second:
 		return "now"
 	case d < time.Minute:
-		s = fmt.Sprintf("%ds", d/time.Second)
+		s = fmt.Sprintf("%ds", count(time.Second))
 	case d < time.Hour:
-		s = fmt.Sprintf("%dm", d/time.Minute)
+		s = fmt.Sprintf("%dm", count(time.Minute))
 	case d < 48*time.Hour:
-		s = fmt.Sprintf("%dh", d/time.Hour)
+		s = fmt.Sprintf("%dh", count(time.Hour))
 	default:
-		s = fmt.Sprintf("%dd", d/(24*time.Hour))
+		s = fmt.Sprintf("%dd", count(24*time.Hour))
 	}
 	return fmt.Sprintf(form, s)
 }

@@ -143,7 +143,7 @@ func (m *reviewer) bulkKeys() string {
 // because the changes may fill more than one screen.
 func (m *reviewer) decideBulk(k string) {
 	n := len(m.bulk.items)
-	d := &gatehouse.BulkDecision{Decision: gatehouse.Approve}
+	d := &gatehouse.BulkDecision{Decision: gatehouse.Approve, Hold: true}
 	switch {
 	case n == 0:
 		m.say("", "Nothing is left of the selection; Esc goes back.")
@@ -224,7 +224,7 @@ func (m *reviewer) bulkSettled(msg bulkAnswered) tea.Cmd {
 		switch {
 		case r.Skipped != "" && skipped == "":
 			skipped = r.Skipped
-		case r.Result == gatehouse.Decided && approved && msg.now[r.ActionID] != nil && msg.now[r.ActionID].HoldFor > 0:
+		case r.Result == gatehouse.Decided && msg.now[r.ActionID] != nil && undoable(msg.now[r.ActionID]):
 			m.held = append(m.held, r.ActionID)
 		}
 	}
@@ -240,7 +240,7 @@ func (m *reviewer) bulkSettled(msg bulkAnswered) tea.Cmd {
 		text += fmt.Sprintf(" Skipped: %d (%s).", n, skipped)
 	}
 	if len(m.held) > 0 {
-		text += " They rest before they are sent: u undoes them."
+		text += " Nothing happens before their hold ends: u undoes them."
 	}
 	m.say(term.Green, text)
 	m.place, m.bulk = onCard, nil
@@ -253,7 +253,9 @@ func (m *reviewer) became(r gatehouse.BulkResult, now *gatehouse.Action) {
 	if r.Skipped != "" {
 		result = "skipped: " + r.Skipped
 	} else if result == gatehouse.Decided && now != nil {
-		result = string(now.Status)
+		if result = string(now.Status); now.Approval != nil && now.Approval.RejectsAt != nil {
+			result = string(gatehouse.StatusRejected)
+		}
 	}
 	m.verdicts = append(m.verdicts, verdict{r.ActionID, result})
 	for _, it := range m.items {
@@ -264,6 +266,7 @@ func (m *reviewer) became(r gatehouse.BulkResult, now *gatehouse.Action) {
 		it.voted = it.voted || r.Result == gatehouse.VoteRecorded
 		if now != nil {
 			it.action = now
+			it.voted = it.voted || now.Approval != nil && now.Approval.RejectsAt != nil
 		}
 	}
 }

@@ -159,7 +159,9 @@ func (m *reviewer) approve(it *item) {
 
 // reject asks for the reason.
 func (m *reviewer) reject(it *item) {
-	m.draft = &draft{item: it, decision: gatehouse.Decision{Decision: gatehouse.Reject, Digest: it.action.Digest}}
+	m.draft = &draft{item: it, decision: gatehouse.Decision{
+		Decision: gatehouse.Reject, Digest: it.action.Digest, Hold: true,
+	}}
 	d := &m.draft.decision
 	m.ask(question{text: "Why do you reject it? (kept with your vote; the agent learns from it)", done: func(s string) { d.Notes = s }})
 	m.askToken(false)

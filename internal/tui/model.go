@@ -55,7 +55,7 @@ type reviewer struct {
 	busy      bool
 	message   string
 	style     string
-	held      []string // the last approvals, while they may be undone
+	held      []string // the last decisions, while they may be undone
 	verdicts  []verdict
 }
 
@@ -110,7 +110,7 @@ func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.open(msg)
 	case undone:
 		m.busy = false
-		m.canceled(msg)
+		m.tookBack(msg)
 	case edited:
 		m.revised(msg)
 	case rebased:

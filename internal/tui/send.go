@@ -59,6 +59,7 @@ func (m *reviewer) settled(msg answered) tea.Cmd {
 		return nil
 	}
 	it.action, it.picked = msg.answer.Action, false
+	it.voted = it.action.Approval != nil && it.action.Approval.RejectsAt != nil
 	approved := msg.draft.decision.Decision == gatehouse.Approve
 	result := msg.answer.Code
 	switch result {
@@ -67,8 +68,7 @@ func (m *reviewer) settled(msg answered) tea.Cmd {
 		if approved {
 			m.say(term.Green, "Approved: "+card.Short(it.action)+"."+m.hold(it.action))
 		} else {
-			m.held = nil
-			m.say(term.Green, "Rejected: "+card.Short(it.action)+".")
+			m.say(term.Green, "Rejected: "+card.Short(it.action)+"."+m.hold(it.action))
 		}
 	case gatehouse.VoteRecorded:
 		it.voted = true
@@ -81,14 +81,25 @@ func (m *reviewer) settled(msg answered) tea.Cmd {
 	return m.next()
 }
 
-// hold remembers an approval that can be undone, and returns the sentence about it.
+// hold remembers a decision that can be undone, and returns the sentence about it.
 func (m *reviewer) hold(a *gatehouse.Action) string {
 	m.held = nil
-	if a.HoldFor <= 0 {
+	rest := card.Duration(a.HoldFor.D())
+	switch {
+	case !undoable(a):
 		return ""
+	case a.Status == gatehouse.StatusApproved:
+		rest = " It rests " + rest + " before it is sent: u undoes it."
+	default:
+		rest = " The agent is told after " + rest + ": u undoes it."
 	}
 	m.held = []string{a.ID}
-	return " It rests " + card.Duration(a.HoldFor.D()) + " before it is sent: u undoes it."
+	return rest
+}
+
+// undoable reports whether an action has just been decided, with a hold.
+func undoable(a *gatehouse.Action) bool {
+	return a.HoldFor > 0 && a.Status == gatehouse.StatusApproved || a.Approval != nil && a.Approval.RejectsAt != nil
 }
 
 // refused shows why the server refused a decision, and the action's present state.
@@ -122,17 +133,18 @@ func (m *reviewer) refused(it *item, msg answered) {
 	m.layout()
 }
 
-// undone is the result of undoing approvals, with the first error.
+// undone is the result of undoing decisions, with the first error.
 type undone struct {
 	ids  []string
-	left []string // can be tried again
+	next []*gatehouse.Action // the revision of each id
+	left []string            // can be tried again
 	err  error
 }
 
-// undo takes back the last approval, or those of the last bulk decision, while they are held.
+// undo takes back the last decision, or those of the last bulk decision, while they are held.
 func (m *reviewer) undo() tea.Cmd {
 	if len(m.held) == 0 {
-		m.say("", "There is nothing to undo: only an approval that still rests can be taken back.")
+		m.say("", "There is nothing to undo: only a decision whose hold has not ended can be taken back.")
 		return nil
 	}
 	held := m.held
@@ -145,10 +157,10 @@ func (m *reviewer) undo() tea.Cmd {
 		}
 		var out undone
 		for _, id := range held {
-			_, err := api.Cancel(m.g.Ctx, id)
+			answer, err := api.Undo(m.g.Ctx, id)
 			switch {
 			case err == nil:
-				out.ids = append(out.ids, id)
+				out.ids, out.next = append(out.ids, id), append(out.next, answer.Action)
 			case term.Passing(err):
 				out.left = append(out.left, id)
 			}
@@ -160,23 +172,26 @@ func (m *reviewer) undo() tea.Cmd {
 	}
 }
 
-func (m *reviewer) canceled(msg undone) {
+// tookBack shows the revisions that an undo has made in the places of the old actions.
+func (m *reviewer) tookBack(msg undone) {
 	m.held = msg.left
-	for _, id := range msg.ids {
+	for i, id := range msg.ids {
 		for _, it := range m.items {
 			if it.action.ID == id {
-				it.action.Status = gatehouse.StatusCanceled
+				it.action, it.voted = msg.next[i], false
 			}
 		}
-		m.verdicts = append(m.verdicts, verdict{id, "canceled"})
+		m.verdicts = append(m.verdicts, verdict{id, "undone, pending as " + msg.next[i].ID})
 	}
 	text := ""
-	switch len(msg.ids) {
-	case 0:
-	case 1:
-		text = "Undone: " + msg.ids[0] + " is canceled and will not be carried out."
+	switch {
+	case len(msg.ids) == 0:
+	case len(msg.ids) == 1 && msg.next[0].Status != gatehouse.StatusPending:
+		text = "Undone. The policy denies it now: " + strings.Join(msg.next[0].Policy.Reasons, "; ")
+	case len(msg.ids) == 1:
+		text = "Undone: it is pending again, as " + msg.next[0].ID + "."
 	default:
-		text = "Undone: " + term.Count(len(msg.ids), "action") + " are canceled and will not be carried out."
+		text = "Undone: " + term.Count(len(msg.ids), "action") + " are pending again."
 	}
 	m.say(term.Green, text)
 	if msg.err != nil {

@@ -184,7 +184,7 @@ func (m *reviewer) helpLines() []string {
 	for _, k := range [][2]string{
 		{"a", "approve: L1 and L2 at once, L3 after Enter, L4 and L5 after the value that matters and your edit token"},
 		{"d", "reject; asks why"},
-		{"u", "undo your last approval, while it rests"},
+		{"u", "undo your last decision, before it has an effect"},
 		{"e", "edit the proposal in your editor, as a revision"},
 		{"b", "rebase on the present state, where the server said that the target has changed"},
 		{"j k", "next, previous card"},

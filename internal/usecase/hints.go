@@ -14,6 +14,8 @@ const (
 	TopicAudit = "audit"
 	// TopicSecrets tells that a secret of the store has changed.
 	TopicSecrets = "secrets"
+	// TopicConnectors tells that the store has another version of the connectors.
+	TopicConnectors = "connectors"
 )
 
 // TopicLog is the topic of one tenant's log. It is notified when entries are

@@ -21,10 +21,8 @@ const (
 )
 
 // Token is an access token that is fetched when needed, by one caller at a time, and kept in memory
-// until shortly before its expiry. Each process has its own: to share one would put a bearer right
-// into the database to save a request an hour for each replica, and make the store, and the replica
-// that fetches, needed for each call. Replicas that have started together replace theirs at
-// different times.
+// until shortly before its expiry. Each process has its own: see docs/decisions/0016-access-tokens.md.
+// Replicas that have started together replace theirs at different times.
 type Token struct {
 	// Fetch returns a new token and its expiry.
 	Fetch func(ctx context.Context) (token string, expires time.Time, failed *connector.Error)

@@ -1,6 +1,8 @@
 // Enhancements for pages that work without them: keys, live updates, copying, dialogs, passkeys.
 // The script makes no decisions: it presses the buttons of the page.
 
+import { openPalette } from "./palette.js";
+
 const root = document.documentElement;
 root.classList.add("js");
 
@@ -73,20 +75,26 @@ function ignore() {
 
 // The list and the open action.
 
-const rows = () => $$("#rows > .row");
+const rows = () => $$("#rows .row");
+// The keys stop at each visible row; a fold of alike rows is one row, before its own when it is open.
+const stops = () => $$("#rows .row, #rows .fold-row").filter((el) => !el.parentElement.closest("details:not([open])"));
+const stopOf = (id) => $('#rows [data-id="' + CSS.escape(id) + '"]');
+const foldOf = (el) => $("details", el?.closest(".fold-row") ?? document.createElement("i"));
 const detail = () => $("#detail");
 const openID = () => detail()?.dataset.open || "";
 let cursorID = openID();
 
 function markCursor(scroll) {
-  for (const row of rows()) row.classList.toggle("cursor", row.dataset.id === cursorID);
-  if (scroll) document.getElementById("row-" + cursorID)?.scrollIntoView({ block: "nearest" });
+  for (const row of $$("#rows .row, #rows .fold-row")) row.classList.toggle("cursor", row.dataset.id === cursorID);
+  const el = scroll && stopOf(cursorID);
+  if (el) (el.matches(".fold-row") ? $("summary", el) : el).scrollIntoView({ block: "nearest" });
 }
 
 function move(step) {
-  const list = rows();
-  if (!list.length) return;
-  const at = list.findIndex((row) => row.dataset.id === cursorID);
+  const list = stops();
+  if (!list.length) return moveStep(step);
+  const row = stopOf(cursorID);
+  const at = list.findIndex((el) => el === row || row?.closest("details:not([open])")?.parentElement === el);
   const onward = $("[rel=next]");
   if (step > 0 && at === list.length - 1 && onward) {
     // Enter follows the link.
@@ -98,6 +106,25 @@ function move(step) {
   cursorID = list[to].dataset.id;
   markCursor(true);
   $(".row-link", list[to]).focus({ preventScroll: true });
+}
+
+// A run's page shows one step: the address selects it, else the server did. Its node and its row are
+// marked.
+function markStep() {
+  const steps = $(".steps");
+  if (!steps) return;
+  const shown = $(".step:target", steps) ?? $(".step.chosen", steps);
+  for (const a of $$('.graph a, .tl-rows a')) {
+    if (shown && a.getAttribute("href") === "#" + shown.id) a.setAttribute("aria-current", "true");
+    else a.removeAttribute("aria-current");
+  }
+}
+addEventListener("hashchange", markStep);
+markStep();
+
+function moveStep(step) {
+  const list = $$(".tl-rows a"), at = list.findIndex((a) => a.hasAttribute("aria-current"));
+  list[Math.min(list.length - 1, Math.max(0, at + step))]?.click();
 }
 
 // nextOpen is the next undecided row after the given one.
@@ -116,7 +143,17 @@ function settleRow(id, text) {
   done.textContent = text === "pending" ? "voted" : text;
   done.hidden = false;
   $("input[name=pick]", row)?.remove();
+  settleFold(row.closest(".fold-row"));
   countPicked();
+}
+
+// settleFold says how many rows of a fold are left.
+function settleFold(fold) {
+  if (!fold) return;
+  const left = $$(".row:not(.settled)", fold).length, done = $("summary .row-done", fold);
+  done.textContent = left ? left + " left" : "all decided";
+  done.hidden = false;
+  fold.classList.toggle("settled", !left);
 }
 
 // place shows the position of the open action in the list.
@@ -171,6 +208,8 @@ function arrive() {
   }
   if (pane.dataset.done) settleRow(pane.dataset.done, pane.dataset.doneStatus);
   if (pane.dataset.open) cursorID = pane.dataset.open;
+  const fold = foldOf(stopOf(cursorID));
+  if (fold && pane.dataset.open) fold.open = true;
   markCursor(false);
   place();
 }
@@ -182,6 +221,7 @@ document.addEventListener("htmx:after:swap", (e) => {
   const would = ctx?.target?.id === "preview" && $("#preview[data-bad] .preview-says");
   if (would) { hush(); say(would.textContent); }
   if (ctx?.target?.id === "facts") $(".decision:has(.pop[open])")?.scrollIntoView({ block: "nearest" });
+  markStep();
   if (ctx?.target && ctx.target.id !== "detail") return; // a pill or a mark; the text being read has not changed
   if (ctx && ctx.changes !== changes) changed();
   if (!$("form[data-checking]")) tell("");
@@ -300,7 +340,7 @@ document.addEventListener("htmx:error", (e) => {
 // An answer without a reply may have been stored: the page asks the server until it has the result.
 // Until then, the form sends nothing more.
 
-const answerPath = /^\/actions\/([^/]+)\/(decide|cancel)$/;
+const answerPath = /^\/actions\/([^/]+)\/(decide|cancel|undo)$/;
 const answered = (ctx) => {
   const form = ctx?.sourceElement;
   return form instanceof HTMLFormElement && answerPath.test(form.getAttribute("hx-post") || "") ? form : null;
@@ -332,7 +372,7 @@ async function askWhatStands(form, button) {
   const pane = detail();
   tell("No answer came. Checking… what the server has of yours.");
   const query = new URLSearchParams({
-    want: verb === "cancel" ? "canceled" : button?.value || form.dataset.decide,
+    want: { cancel: "canceled", undo: "undone" }[verb] || button?.value || form.dataset.decide,
     return: form.elements.namedItem("return")?.value || "",
     next: form.elements.namedItem("next")?.value || "",
   });
@@ -497,6 +537,12 @@ function countPicked() {
   const label = $("#picked");
   if (label) label.textContent = n + " selected";
   $("#bulk")?.classList.toggle("on", n > 0);
+  for (const box of $$("input[data-fold]")) {
+    const boxes = boxesOf(box.closest(".fold-row")), on = boxes.filter((b) => b.checked).length;
+    box.checked = on > 0 && on === boxes.length;
+    box.indeterminate = on > 0 && on < boxes.length;
+    box.hidden = boxes.length === 0;
+  }
   const more = $("#pick-alike"), like = alike();
   if (!more) return;
   more.hidden = !like.some((box) => !box.checked);
@@ -506,6 +552,21 @@ function countPicked() {
 // The last selected row starts a range, and determines which rows are similar to it.
 let picked = "";
 const pickOf = (row) => $("input[name=pick]", row);
+const boxesOf = (el) => el ? $$("input[name=pick]", el) : [];
+
+// Only without a script does the box of a fold stand for its rows itself.
+for (const box of $$("input[name=fold]")) {
+  box.removeAttribute("name");
+  box.dataset.fold = "";
+}
+
+// pickAll selects the rows, or none of them when all were selected.
+function pickAll(boxes, on = boxes.some((box) => !box.checked)) {
+  for (const box of boxes) box.checked = on;
+  picked = boxes.at(-1)?.value ?? picked;
+  countPicked();
+  say(boxes.length > 1 ? $("#picked").textContent : on ? "selected" : "not selected");
+}
 
 function alike() {
   const like = document.getElementById("row-" + picked)?.dataset.like;
@@ -536,6 +597,7 @@ document.addEventListener("click", (e) => {
   if (e.target.name === "pick") shifted = e.shiftKey;
 }, true);
 document.addEventListener("change", (e) => {
+  if ("fold" in (e.target.dataset ?? {})) pickAll(boxesOf(e.target.closest(".fold-row")), e.target.checked);
   if (e.target.name !== "pick") return;
   const id = e.target.value;
   if (shifted) pickTo(id, e.target.checked);
@@ -549,12 +611,9 @@ function moveAndPick(step) {
   const at = cursorID;
   move(step);
   for (const id of [at, cursorID]) {
-    const box = pickOf(document.getElementById("row-" + id) ?? document.createElement("i"));
-    if (!box) continue;
-    box.checked = true;
-    picked = id;
+    const boxes = boxesOf(stopOf(id));
+    if (boxes.length) pickAll(boxes, true);
   }
-  countPicked();
   say($("#picked").textContent);
 }
 countPicked();
@@ -562,34 +621,10 @@ arrive();
 
 // Dialogs.
 
-const help = $("#help"), palette = $("#palette");
+const help = $("#help");
 document.addEventListener("click", (e) => {
   if (e.target.closest?.("[data-close]")) e.target.closest("dialog")?.close();
   if (e.target instanceof HTMLDialogElement) e.target.close();
-});
-
-function openPalette() {
-  if (!palette || palette.open) return;
-  palette.showModal();
-  const input = $("input", palette);
-  input.value = "";
-  filterPalette("");
-  input.focus();
-}
-function filterPalette(text) {
-  const want = text.trim().toLowerCase();
-  let first = true;
-  for (const li of $$("li", palette)) {
-    const hit = li.textContent.toLowerCase().includes(want);
-    li.hidden = !hit;
-    li.classList.toggle("on", hit && first && want !== "");
-    if (hit) first = false;
-  }
-}
-palette?.addEventListener("input", (e) => filterPalette(e.target.value));
-palette?.addEventListener("submit", (e) => {
-  const on = $("li.on a", palette);
-  if (on) { e.preventDefault(); location.assign(on.href); }
 });
 
 // Keys. They press the buttons of the page, for the open action, and never while somebody types.
@@ -611,7 +646,7 @@ function press(key) {
   // If another row than the open action is marked, the key could be meant for that one: open it
   // first.
   const shown = openID() || detail()?.dataset.done;
-  if (cursorID !== shown && rows().some((row) => row.dataset.id === cursorID)) return openCursor();
+  if (cursorID !== shown && stopOf(cursorID)) return openCursor();
   const el = $('#detail [data-key="' + key + '"]') || $('.bulk-form [data-key="' + key + '"]');
   if (!el) return false;
   const form = el.form;
@@ -630,10 +665,26 @@ function press(key) {
   return true;
 }
 
+// openCursor opens the marked row. A fold unfolds first, and then goes to its first row.
 function openCursor() {
-  const link = $('.row[data-id="' + CSS.escape(cursorID) + '"] .row-link');
-  link?.click();
-  return Boolean(link);
+  const el = stopOf(cursorID);
+  if (!el?.matches(".fold-row")) {
+    const link = el && $(".row-link", el);
+    link?.click();
+    return Boolean(link);
+  }
+  if (foldOf(el).open) move(1); else foldOf(el).open = true;
+  return true;
+}
+
+function refold() {
+  const fold = foldOf(stopOf(cursorID));
+  if (!fold?.open) return false;
+  fold.open = false;
+  cursorID = fold.parentElement.dataset.id;
+  markCursor(true);
+  $("summary", fold).focus({ preventScroll: true });
+  return true;
 }
 
 function back() {
@@ -661,7 +712,9 @@ const keys = {
   w: () => { const why = $("#why"); why?.scrollIntoView({ block: "start" }); why?.focus({ preventScroll: true }); },
   J: () => moveAndPick(1),
   K: () => moveAndPick(-1),
-  x: () => { const box = $('.row[data-id="' + CSS.escape(cursorID) + '"] input[name=pick]'); if (!box) return say("This one is decided by itself."); box.checked = !box.checked; picked = cursorID; countPicked(); say(box.checked ? "selected" : "not selected"); },
+  x: () => { const boxes = boxesOf(stopOf(cursorID)); if (!boxes.length) return say("This one is decided by itself."); pickAll(boxes); },
+  ArrowRight: () => { const fold = foldOf(stopOf(cursorID)); if (!fold || fold.open) return false; fold.open = true; },
+  ArrowLeft: () => refold(),
   X: () => pickAlike(),
   v: () => { const go = $("#bulk.on [type=submit]"); if (!go) return false; go.click(); },
   "/": () => { const box = $("#search"); if (!box) return openPalette(); box.closest("details").open = true; box.focus(); box.select(); },

@@ -22,14 +22,12 @@ func decisionBugs() []bug {
 			"by != nil && by.Person == r.caller.Principal.Person", "by != nil", model, "TestModel"),
 		plant("a person's second vote replaces the first, either way", "1", decide,
 			"if done, err := r.ownVote(ap, person); done || err != nil {\n\t\treturn err\n\t}", "", model, "TestLinearizable"),
-		plant("an approved action without its push", "3", decide,
-			"if err := r.gate.enqueue(tx, r.action); err != nil {\n\t\treturn err\n\t}",
-			"r.action.Push = &gatehouse.PushSummary{}", model, "TestModel"),
+		plant("an approved action without its push", "3", "internal/store/shared/decided.go",
+			"if err == nil && d.Push != nil {", "if false {", model, "TestModel"),
 		{
 			"the push is written in a transaction of its own", "3",
 			[]edit{
-				{decide, "if err := r.gate.enqueue(tx, r.action); err != nil {\n\t\treturn err\n\t}",
-					"r.action.Push = &gatehouse.PushSummary{}"},
+				{"internal/store/shared/decided.go", "if err == nil && d.Push != nil {", "if false {"},
 				{decide, "r.tell()\n\treturn out, nil", "if r.action.Status == gatehouse.StatusApproved && r.code == gatehouse.Decided {\n\t\tif err := g.Store.Update(ctx, r.action.Tenant, func(tx gatehouse.Tx) error { return g.enqueue(tx, r.action) }); err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t}\n\tr.tell()\n\treturn out, nil"},
 			},
 			model, "TestOneTransaction",

@@ -6,7 +6,7 @@ func wallBugs() []bug {
 	const postgres = "internal/store/postgres"
 	return []bug{
 		plant("a push on PostgreSQL is found from another tenant", "16", postgres+"/pushes.go",
-			"FROM push h WHERE tenant = $1 AND id = $2`", "FROM push h WHERE $1::text <> '' AND id = $2`",
+			"FROM push WHERE tenant = r.tenant AND id = r.id OFFSET 0", "FROM push WHERE r.tenant <> '' AND id = r.id OFFSET 0",
 			postgres, "TestStatementsSeparateTenants/TenantWalls"),
 		plant("a list on PostgreSQL shows other tenants' pushes", "16", postgres+"/pages.go",
 			`where.add("h.tenant = ?", t.tenant)`, `where.add("?::text <> ''", t.tenant)`, postgres, "TestStatementsSeparateTenants/TenantWalls"),

@@ -1,70 +1,141 @@
 package postgres
 
 import (
-	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// An action is read as one row, with its proposal, its approval, its push, and its latest
+// actionName names an action by its id, its approval's id, or its idempotency key. The fields for the other
+// names are "", which no row has.
+type actionName struct{ Tenant, ID, Key string }
+
+// findActions finds actions, each as one row with its proposal, its approval, its push, and its latest
 // receipt that is not late.
-const (
-	actionColumns = `a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''), a.proposed_at,
-  a.decided_by, a.decided_via, a.decided_at, a.finished_at, a.failure_code, a.failure_detail,
+var findActions = reads[actionName](`
+SELECT r.n, a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''),
+  a.proposed_at, a.decided_by, a.decided_via, a.decided_at, a.finished_at, a.failure_code, a.failure_detail,
   coalesce(a.supersedes, ''), coalesce(a.superseded_by, ''), coalesce(a.reverses, ''), coalesce(a.reversed_by, ''),
-  p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version, p.claimed_risk,
-  p.amount, p.currency, p.on_behalf_of, p.expires_in, p.hold, p.digest, p.fingerprint, p.content_hash,
-  p.policy_outcome, p.policy_version, p.policy_rules, p.policy_reasons, p.proposed_by, p.rationale,
-  p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
-  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value, o.groups,
-  o.timing, o.told, o.changed_at, o.changed_version, o.changed_by, o.about,
-  o.comments, o.asked, o.answered, o.assignee_id, o.assignee`
+  p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version,
+  p.claimed_risk, p.amount, p.currency, p.on_behalf_of, p.expires_in, p.hold, p.digest, p.fingerprint,
+  p.content_hash, p.policy_outcome, p.policy_version, p.policy_rules, p.policy_reasons, p.proposed_by,
+  p.rationale, p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
+  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at,
+  o.confirm_prompt, o.confirm_value, o.groups, o.timing, o.told, o.changed_at, o.changed_version, o.changed_by,
+  o.about, o.comments, o.asked, o.answered, o.assignee_id, o.assignee,
+  h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status, h.attempts, h.attempt_base,
+  h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at, h.sent_at, h.applied_at,
+  h.finished_at, h.generation, h.lease_owner, h.lease_until, h.replays, h.lane, h.target_says, h.closed_at,
+  h.closed_by, h.closed_reason, h.put_back,
+  c.tenant, c.id, c.action_id, c.push_id, c.idempotency_key, c.attempt, c.generation, c.outcome, c.error_code,
+  c.error, c.external_id, c.reversible, c.late, c.source, c.at, c.request_metadata, c.response_metadata, c.reversal
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, ($3::text[])[n] AS key, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $4
+) r
+CROSS JOIN LATERAL (
+  SELECT * FROM action
+  WHERE action.seq = (
+    SELECT seq FROM action WHERE tenant = r.tenant AND id = r.id
+    UNION ALL SELECT seq FROM approval WHERE tenant = r.tenant AND id = r.id
+    UNION ALL SELECT seq FROM action WHERE tenant = r.tenant AND idempotency_key = r.key LIMIT 1)
+  OFFSET 0
+) a
+CROSS JOIN LATERAL (SELECT * FROM proposal WHERE proposal.seq = a.seq OFFSET 0) p
+LEFT JOIN LATERAL (SELECT * FROM approval WHERE approval.seq = a.seq OFFSET 0) o ON true
+LEFT JOIN LATERAL (SELECT * FROM push WHERE push.action_seq = a.seq OFFSET 0) h ON true
+LEFT JOIN LATERAL (
+  SELECT * FROM receipt WHERE receipt.action_seq = h.action_seq AND NOT late ORDER BY seq DESC LIMIT 1
+) c ON true`)
 
-	selectAction = `SELECT ` + actionColumns + `, ` + pushColumns + `, ` + receiptColumns + ` FROM action a
-JOIN proposal p ON p.seq = a.seq
-LEFT JOIN approval o ON o.seq = a.seq
-LEFT JOIN push h ON h.action_seq = a.seq
-LEFT JOIN LATERAL (SELECT * FROM receipt l WHERE l.action_seq = h.action_seq AND NOT l.late ORDER BY l.seq DESC LIMIT 1) r ON true
-WHERE a.seq = `
+// lockActions locks the approvals of actions, by the id of either; an action without one is locked itself.
+var lockActions = locks[idRow](`
+SELECT r.n
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (
+  SELECT seq FROM action WHERE tenant = r.tenant AND id = r.id
+  UNION ALL SELECT seq FROM approval WHERE tenant = r.tenant AND id = r.id LIMIT 1
+) s
+CROSS JOIN LATERAL (
+  SELECT 1 FROM (SELECT 1 FROM approval WHERE approval.seq = s.seq FOR NO KEY UPDATE) o
+  UNION ALL SELECT 1 FROM (
+    SELECT 1 FROM action WHERE action.seq = s.seq
+      AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.seq = action.seq) FOR NO KEY UPDATE
+  ) a
+) l`, `
+SELECT r.n
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (
+  SELECT seq FROM action WHERE tenant = r.tenant AND id = r.id
+  UNION ALL SELECT seq FROM approval WHERE tenant = r.tenant AND id = r.id LIMIT 1
+) s
+CROSS JOIN LATERAL (
+  SELECT 1 FROM (SELECT 1 FROM approval WHERE approval.seq = s.seq FOR NO KEY UPDATE SKIP LOCKED) o
+  UNION ALL SELECT 1 FROM (
+    SELECT 1 FROM action WHERE action.seq = s.seq
+      AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.seq = action.seq) FOR NO KEY UPDATE SKIP LOCKED
+  ) a
+) l`)
 
-	// The seq of an action, by its own id or its approval's, and by its idempotency key.
-	seqByID = `(SELECT seq FROM action WHERE tenant = $1 AND id = $2
-  UNION ALL SELECT seq FROM approval WHERE tenant = $1 AND id = $2 LIMIT 1)`
-	seqByKey = `(SELECT seq FROM action WHERE tenant = $1 AND idempotency_key = $2)`
+// openActions locks the approvals of actions and reads both, for actions that are still open: they have no
+// push. After a wait for the lock, the approval is current, and the other rows are from the start of the
+// statement.
+var openActions = locksIfFree[idRow](`
+SELECT r.n, a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''),
+  a.proposed_at, a.decided_by, a.decided_via, a.decided_at, a.finished_at, a.failure_code, a.failure_detail,
+  coalesce(a.supersedes, ''), coalesce(a.superseded_by, ''), coalesce(a.reverses, ''), coalesce(a.reversed_by, ''),
+  p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version,
+  p.claimed_risk, p.amount, p.currency, p.on_behalf_of, p.expires_in, p.hold, p.digest, p.fingerprint,
+  p.content_hash, p.policy_outcome, p.policy_version, p.policy_rules, p.policy_reasons, p.proposed_by,
+  p.rationale, p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
+  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at,
+  o.confirm_prompt, o.confirm_value, o.groups, o.timing, o.told, o.changed_at, o.changed_version, o.changed_by,
+  o.about, o.comments, o.asked, o.answered, o.assignee_id, o.assignee, NULL::text
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (
+  SELECT * FROM approval
+  WHERE approval.seq = (
+    SELECT seq FROM action WHERE tenant = r.tenant AND id = r.id
+    UNION ALL SELECT seq FROM approval WHERE tenant = r.tenant AND id = r.id LIMIT 1)
+  FOR NO KEY UPDATE
+) o
+CROSS JOIN LATERAL (SELECT * FROM action WHERE action.seq = o.seq OFFSET 0) a
+CROSS JOIN LATERAL (SELECT * FROM proposal WHERE proposal.seq = a.seq OFFSET 0) p`, `
+SELECT r.n, a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''),
+  a.proposed_at, a.decided_by, a.decided_via, a.decided_at, a.finished_at, a.failure_code, a.failure_detail,
+  coalesce(a.supersedes, ''), coalesce(a.superseded_by, ''), coalesce(a.reverses, ''), coalesce(a.reversed_by, ''),
+  p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version,
+  p.claimed_risk, p.amount, p.currency, p.on_behalf_of, p.expires_in, p.hold, p.digest, p.fingerprint,
+  p.content_hash, p.policy_outcome, p.policy_version, p.policy_rules, p.policy_reasons, p.proposed_by,
+  p.rationale, p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
+  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at,
+  o.confirm_prompt, o.confirm_value, o.groups, o.timing, o.told, o.changed_at, o.changed_version, o.changed_by,
+  o.about, o.comments, o.asked, o.answered, o.assignee_id, o.assignee, NULL::text
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (
+  SELECT * FROM approval
+  WHERE approval.seq = (
+    SELECT seq FROM action WHERE tenant = r.tenant AND id = r.id
+    UNION ALL SELECT seq FROM approval WHERE tenant = r.tenant AND id = r.id LIMIT 1)
+  FOR NO KEY UPDATE SKIP LOCKED
+) o
+CROSS JOIN LATERAL (SELECT * FROM action WHERE action.seq = o.seq OFFSET 0) a
+CROSS JOIN LATERAL (SELECT * FROM proposal WHERE proposal.seq = a.seq OFFSET 0) p`)
 
-	// The same, for an id whose type is known.
-	seqOfAction   = `(SELECT seq FROM action WHERE tenant = $1 AND id = $2)`
-	seqOfApproval = `(SELECT seq FROM approval WHERE tenant = $1 AND id = $2)`
-
-	// An action, and an approval with its action, by the id of either. Each joined row is looked
-	// up by the row before it. Otherwise, if the tables were nearly empty when the planner ran,
-	// it would join them in any order and read whole tables.
-	theAction   = `(SELECT * FROM action WHERE tenant = $1 AND id = $2` + lateralEnd + ` a`
-	itsAction   = ` CROSS JOIN LATERAL (SELECT * FROM action WHERE action.seq = o.seq` + lateralEnd + ` a`
-	theApproval = `(SELECT * FROM approval WHERE tenant = $1 AND id = $2`
-	itsApproval = ` CROSS JOIN LATERAL (SELECT * FROM approval WHERE approval.seq = a.seq`
-	itsProposal = ` CROSS JOIN LATERAL (SELECT * FROM proposal WHERE proposal.seq = a.seq` + lateralEnd + ` p`
-	lateralEnd  = ` OFFSET 0)`
-
-	// An open action, with a lock on its approval. After a wait for the lock, the approval row
-	// is current but the joined rows are from the start of the statement: see lockOpen.
-	selectOpen       = `SELECT ` + actionColumns + `, NULL::text FROM `
-	lockOpenApproval = ` FOR NO KEY UPDATE`
-	skipLocked       = ` SKIP LOCKED`
-
-	openByAction             = selectOpen + theAction + itsApproval + lockOpenApproval + `) o` + itsProposal
-	openByApproval           = selectOpen + theApproval + lockOpenApproval + `) o` + itsAction + itsProposal
-	openByActionSkipLocked   = selectOpen + theAction + itsApproval + lockOpenApproval + skipLocked + `) o` + itsProposal
-	openByApprovalSkipLocked = selectOpen + theApproval + lockOpenApproval + skipLocked + `) o` + itsAction + itsProposal
-
-	lockApproval   = `SELECT 1 FROM approval WHERE seq = ` + seqByID + ` FOR NO KEY UPDATE`
-	lockActionOnly = `SELECT 1 FROM action a WHERE seq = ` + seqByID + `
-AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.seq = a.seq) FOR NO KEY UPDATE`
-)
-
-// scanAction reads a row of selectAction.
+// scanAction reads a row of findActions or openActions.
 func scanAction(r *row) (a *gatehouse.Action, err error) {
 	a, err = shared.ScanAction(r)
 	if r.Null() {
@@ -88,19 +159,19 @@ func (t *readTx) see(a *gatehouse.Action) {
 }
 
 // loadQueries load an action as stored.
-func loadQueries(a **gatehouse.Action, seq, tenant, key string) []query {
+func loadQueries(a **gatehouse.Action, name actionName) []query {
 	return []query{
-		ask(selectAction+seq, func(r *row) (err error) { *a, err = scanAction(r); return err }, tenant, key),
-		ask(selectVotes+`= `+seq+orderVotes, func(r *row) error {
+		findActions.ask(func(r *row) (err error) { *a, err = scanAction(r); return err }, name),
+		findVotes.ask(func(r *row) error {
 			(*a).Approval.Votes = append((*a).Approval.Votes, shared.ScanVote(r))
 			return nil
-		}, tenant, key),
+		}, name),
 	}
 }
 
 // loadAction loads an action as stored, after the locks.
-func (t *readTx) loadAction(locks []query, seq, tenant, key string) (a *gatehouse.Action, err error) {
-	err = t.lockAndRead(locks, loadQueries(&a, seq, tenant, key)...)
+func (t *readTx) loadAction(locks []query, id string) (a *gatehouse.Action, err error) {
+	err = t.lockAndRead(locks, loadQueries(&a, actionName{Tenant: t.tenant, ID: id})...)
 	if err == nil && a == nil {
 		return nil, gatehouse.ErrNotFound
 	}
@@ -109,7 +180,7 @@ func (t *readTx) loadAction(locks []query, seq, tenant, key string) (a *gatehous
 
 // FindAction finds an action by its id or its approval's id.
 func (t *readTx) FindAction(id string) (*gatehouse.Action, error) {
-	a, err := t.shown(t.loadAction(nil, seqByID, t.tenant, id))
+	a, err := t.shown(t.loadAction(nil, id))
 	return t.orArchived(id, a, t.tenant, err)
 }
 
@@ -121,9 +192,9 @@ type byKey struct {
 }
 
 func (k *byKey) queries(tenant, key string) []query {
-	return append(loadQueries(&k.action, seqByKey, tenant, key),
-		ask(archivedByKey, func(r *row) (err error) { k.archived, err = shared.ScanArchived(r); return err }, tenant,
-			key))
+	return append(loadQueries(&k.action, actionName{Tenant: tenant, Key: key}),
+		findArchivedByKey.ask(func(r *row) (err error) { k.archived, err = shared.ScanArchived(r); return err },
+			keyRow{tenant, key}))
 }
 
 // FindActionByKey finds an action by its idempotency key.
@@ -158,11 +229,11 @@ func (t *readTx) shown(a *gatehouse.Action, err error) (*gatehouse.Action, error
 // pending here, as the guard of MoveAction sees it.
 func (t *tx) LockAction(id string) (*gatehouse.Action, error) {
 	if t.opening.likelyOpen && !t.begun {
-		if a, err := t.lockOpen(t.tenant, id); a != nil || err != nil {
+		if a, err := t.lockOpen(id); a != nil || err != nil {
 			return a, err
 		}
 	}
-	a, err := t.loadAction([]query{ask(lockApproval, nil, t.tenant, id), ask(lockActionOnly, nil, t.tenant, id)}, seqByID, t.tenant, id)
+	a, err := t.loadAction([]query{lockActions.ask(nil, idRow{t.tenant, id})}, id)
 	if err != nil {
 		return t.orArchived(id, nil, t.tenant, err)
 	}
@@ -170,32 +241,20 @@ func (t *tx) LockAction(id string) (*gatehouse.Action, error) {
 	return a, t.claimLocked(a)
 }
 
-// isApproval reports whether an id has the form of an approval's id.
-func isApproval(id string) bool { return strings.HasPrefix(id, "apr_") }
-
-// lockOpen is LockAction for an action that is still open, in fewer statements. While an
-// approval is requested, only its votes can have changed since the start of the statement that
-// waited for the lock. It returns nil if the action is not open, or if the id has the form of
-// another type.
-func (t *tx) lockOpen(tenant, id string) (a *gatehouse.Action, err error) {
-	asked, seq := openByAction, seqOfAction
-	if isApproval(id) {
-		asked, seq = openByApproval, seqOfApproval
-	}
-	c, alone := t.opening.tally, []query(nil)
-	if c == nil || c.tenant != tenant || c.id != id {
-		c = &voteTally{seen: true}
-		alone = append(alone, ask(selectVotes+`= `+seq+orderVotes, c.vote, tenant, id))
-	}
+// lockOpen is LockAction for an action that is still open, in fewer statements. While an approval is
+// requested, only its votes can have changed during a wait for the lock, and they are read after it. It
+// returns nil if the action is not open.
+func (t *tx) lockOpen(id string) (a *gatehouse.Action, err error) {
+	var votes []gatehouse.Vote
 	err = t.lockAndRead(
-		[]query{ask(asked, func(r *row) (err error) { a, err = scanAction(r); return err }, tenant, id)},
-		alone...)
-	if err != nil || a == nil || !c.seen || a.Status != gatehouse.StatusPending ||
+		[]query{openActions.ask(func(r *row) (err error) { a, err = scanAction(r); return err }, idRow{t.tenant, id})},
+		findVotes.ask(func(r *row) error { votes = append(votes, shared.ScanVote(r)); return nil },
+			actionName{Tenant: t.tenant, ID: id}))
+	if err != nil || a == nil || a.Status != gatehouse.StatusPending ||
 		a.Approval.Status != gatehouse.ApprovalRequested {
 		return nil, err
 	}
-	a.Approval.Votes = append(a.Approval.Votes, c.inOrder()...)
-	t.openAction = openAction{tenant, a.Approval.ID, a.ID}
+	a.Approval.Votes = votes
 	t.see(a)
 	return a, t.claimLocked(a)
 }
@@ -232,8 +291,21 @@ WHERE a.status = 'pending' AND a.expires_at <= $1 AND a.expires_at >= $3 AND o.s
 ORDER BY a.expires_at LIMIT $2 FOR NO KEY UPDATE OF o SKIP LOCKED`, limit)
 }
 
-const timely = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
+const (
+	timely = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
 WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= $1 ORDER BY o.next_at LIMIT $2`
+	lockTimely = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
+WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= $1 ORDER BY o.next_at LIMIT $2
+FOR NO KEY UPDATE OF o SKIP LOCKED`
+)
+
+const (
+	heldRejections = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
+WHERE o.rejects_at IS NOT NULL AND o.status = 'requested' AND o.rejects_at <= $1 ORDER BY o.rejects_at LIMIT $2`
+	lockHeldRejections = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
+WHERE o.rejects_at IS NOT NULL AND o.status = 'requested' AND o.rejects_at <= $1 ORDER BY o.rejects_at LIMIT $2
+FOR NO KEY UPDATE OF o SKIP LOCKED`
+)
 
 func (t *readTx) timely(sql string, limit int) (refs []gatehouse.ActionRef, err error) {
 	err = t.each(sql, func(r *row) error {
@@ -254,7 +326,20 @@ func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 // ones.
 func (t *tx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 	defer t.useAllTenants()()
-	return t.timely(timely+` FOR NO KEY UPDATE OF o SKIP LOCKED`, limit)
+	return t.timely(lockTimely, limit)
+}
+
+// HeldRejections lists the actions, of all tenants, whose held rejection takes effect.
+func (t *readTx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
+	defer t.useAllTenants()()
+	return t.timely(heldRejections, limit)
+}
+
+// HeldRejections in a writing transaction locks the approvals that it lists, and skips locked
+// ones.
+func (t *tx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
+	defer t.useAllTenants()()
+	return t.timely(lockHeldRejections, limit)
 }
 
 const openOnTarget = `SELECT a.id FROM action a JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq
@@ -283,94 +368,83 @@ AND NOT (status = 'pending' AND expires_at <= $3) ORDER BY id DESC LIMIT 1`,
 	return id, err
 }
 
-// InsertAction stores a proposed action and its approval.
-func (t *tx) InsertAction(a *gatehouse.Action) error {
-	if err := t.checkTenant(a.Tenant); err != nil {
-		return err
-	}
-	if !gatehouse.Status("").CanMove(a.Status) {
-		return gatehouse.ErrConflict
-	}
-	if a.IdempotencyKey != "" && !shared.OwnKey(a) && t.freeKey != (keyOf{a.Tenant, a.IdempotencyKey}) {
-		if err := t.write(keyIsFree, a.Tenant, a.IdempotencyKey); err != nil {
-			return err
-		}
-	}
-	var expires *time.Time
-	if a.Approval != nil {
-		end := a.Approval.End()
-		expires = &end
-	}
-	var code, detail any
-	if a.Failure != nil {
-		code, detail = a.Failure.Code, a.Failure.Detail
-	}
-	rare, err := shared.EncodeExtra(a)
-	if err != nil {
-		return err
-	}
-	var amount, currency any
-	if a.Magnitude != nil {
-		amount, currency = string(a.Magnitude.Amount), a.Magnitude.Currency
-	}
-	args := []any{
-		a.Tenant, a.ID, string(a.Status), a.ActionType, int(a.RiskLevel), a.ProposerID, shared.OrNull(a.IdempotencyKey),
-		a.ProposedAt, expires,
-		a.DecidedBy, string(a.DecidedVia), a.DecidedAt, a.FinishedAt, code, detail,
-		shared.OrNull(a.Supersedes), shared.OrNull(a.Superseded), shared.OrNull(a.Reverses),
-		shared.OrNull(a.ReversedBy),
-		a.Revision, a.Connector, a.Operation, a.Target.EntityType, a.Target.EntityRef, shared.EncodeList(a.Target.EntityRefs),
-		a.Target.Version, int(a.ClaimedRisk), amount, currency, a.OnBehalfOf, int64(a.ExpiresIn), int64(a.HoldFor),
-		string(a.Digest), a.Fingerprint, a.ContentHash[:],
-		string(a.Policy.Outcome), a.Policy.Version, shared.EncodeList(a.Policy.Rules), shared.EncodeList(a.Policy.Reasons),
-		a.ProposedBy, a.Rationale, a.ProposedChange, a.CurrentState, a.Context, a.Metadata, rare,
-	}
-	if a.Approval == nil {
-		return t.write(insertAction+insertProposal, args...)
-	}
-	return t.insertWithApproval(a, args)
+// moveRow is a guarded move of an action.
+type moveRow struct {
+	Tenant                string
+	ID                    string
+	From, To              gatehouse.Status
+	DecidedBy             string
+	DecidedVia            gatehouse.Channel
+	DecidedAt, FinishedAt *time.Time
+	Failure               *failure
 }
 
-// insertAction and insertProposal form one statement; insertApproval can stand between them.
-//
-// A set first takes the seq of each action from the sequence.
-const (
-	actionNames = `tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
-decided_by, decided_via, decided_at, finished_at, failure_code, failure_detail, supersedes, superseded_by, reverses, reversed_by`
-	actionValues = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19`
-	insertAction = `WITH a AS (INSERT INTO action (` + actionNames + `)
-VALUES (` + actionValues + `) RETURNING seq)
-`
-	insertActions = `, s AS (SELECT nextval('action_seq_seq') AS seq, u.* FROM u), a AS (INSERT INTO action (seq, ` + actionNames + `)
-SELECT seq, ` + actionValues + ` FROM s u)
-`
-	insertProposal  = insertProposalOf + `a`
-	insertProposals = insertProposalOf + `s u`
-	actionKinds     = "tttt i tt ii tt ii tt tttt  i tttttt i ttt ii tt b t i ttttttttt"
-
-	insertProposalOf = `INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
-target_version, claimed_risk, amount, currency, on_behalf_of, expires_in, hold, digest, fingerprint, content_hash,
-policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale,
-proposed_change, current_state, context, metadata, extra)
-SELECT seq, $1, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42,
-  $43, $44, $45, $46 FROM `
+var moveActions = writes[moveRow](rankMove, "ID", `
+WITH r AS (
+  SELECT tenant, ($2::text[])[n] AS id, ($3::text[])[n] AS "from", ($4::text[])[n] AS "to",
+    ($5::text[])[n] AS decided_by, ($6::text[])[n] AS decided_via, ($7::bigint[])[n] AS decided_at,
+    ($8::bigint[])[n] AS finished_at, ($9::text[])[n] AS failure_code, ($10::text[])[n] AS failure_detail, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $11
+),
+w AS (
+  UPDATE action SET status = r."to",
+    decided_by = CASE WHEN r.decided_by = '' THEN action.decided_by ELSE r.decided_by END,
+    decided_via = CASE WHEN r.decided_via = '' THEN action.decided_via ELSE r.decided_via END,
+    decided_at = coalesce(r.decided_at, action.decided_at),
+    finished_at = CASE
+      WHEN r."to" IN ('approved', 'pushing') THEN NULL
+      ELSE coalesce(r.finished_at, action.finished_at)
+    END,
+    failure_code = CASE
+      WHEN r.failure_code IS NOT NULL THEN r.failure_code
+      WHEN action.status <> 'failed' THEN action.failure_code
+    END,
+    failure_detail = CASE
+      WHEN r.failure_code IS NOT NULL THEN r.failure_detail
+      WHEN action.status <> 'failed' THEN action.failure_detail
+    END
+  FROM r WHERE action.tenant = r.tenant AND action.id = r.id AND action.status = r."from"
+  RETURNING 1
 )
+SELECT CASE WHEN (SELECT count(*) FROM w) = $11 THEN 0 ELSE gatehouse_refuse('GH001') END`)
 
-const moveAction = `UPDATE action SET status = $1::text,
-  decided_by = CASE WHEN $2::text = '' THEN decided_by ELSE $2 END,
-  decided_via = CASE WHEN $3::text = '' THEN decided_via ELSE $3 END,
-  decided_at = coalesce($4, decided_at),
-  finished_at = CASE WHEN $1 IN ('approved', 'pushing') THEN NULL ELSE coalesce($5, finished_at) END,
-  failure_code = CASE WHEN $6::text IS NOT NULL THEN $6 WHEN status = 'failed' THEN NULL ELSE failure_code END,
-  failure_detail = CASE WHEN $6 IS NOT NULL THEN $7 WHEN status = 'failed' THEN NULL ELSE failure_detail END`
+// reversalRow is the move of an action that another one reverses.
+type reversalRow struct {
+	moveRow
+	ReversedBy string
+}
 
-// Writing reversed_by checks its foreign key, so only moves that set the column write it.
-const (
-	moveGuard    = ` WHERE tenant = $8 AND id = $9 AND status = $10`
-	moveReversed = guarded + moveAction + `, reversed_by = $11` + moveGuard + orConflict
-	moveOther    = guarded + moveAction + moveGuard + orConflict
-	moveActions  = moveAction + ` FROM u` + moveGuard
+// moveReversals is moveActions with reversed_by. Writing that column checks its foreign key, so other moves
+// do not write it.
+var moveReversals = writes[reversalRow](rankMove, "ID", `
+WITH r AS (
+  SELECT tenant, ($2::text[])[n] AS id, ($3::text[])[n] AS "from", ($4::text[])[n] AS "to",
+    ($5::text[])[n] AS decided_by, ($6::text[])[n] AS decided_via, ($7::bigint[])[n] AS decided_at,
+    ($8::bigint[])[n] AS finished_at, ($9::text[])[n] AS failure_code, ($10::text[])[n] AS failure_detail,
+    ($11::text[])[n] AS reversed_by, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $12
+),
+w AS (
+  UPDATE action SET status = r."to", reversed_by = r.reversed_by,
+    decided_by = CASE WHEN r.decided_by = '' THEN action.decided_by ELSE r.decided_by END,
+    decided_via = CASE WHEN r.decided_via = '' THEN action.decided_via ELSE r.decided_via END,
+    decided_at = coalesce(r.decided_at, action.decided_at),
+    finished_at = CASE
+      WHEN r."to" IN ('approved', 'pushing') THEN NULL
+      ELSE coalesce(r.finished_at, action.finished_at)
+    END,
+    failure_code = CASE
+      WHEN r.failure_code IS NOT NULL THEN r.failure_code
+      WHEN action.status <> 'failed' THEN action.failure_code
+    END,
+    failure_detail = CASE
+      WHEN r.failure_code IS NOT NULL THEN r.failure_detail
+      WHEN action.status <> 'failed' THEN action.failure_detail
+    END
+  FROM r WHERE action.tenant = r.tenant AND action.id = r.id AND action.status = r."from"
+  RETURNING 1
 )
+SELECT CASE WHEN (SELECT count(*) FROM w) = $12 THEN 0 ELSE gatehouse_refuse('GH001') END`)
 
 // MoveAction is one guarded transition. A move to approved or pushing, as in a replay, clears
 // the finish time.
@@ -378,31 +452,49 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) error {
 	if !m.From.CanMove(m.To) {
 		return gatehouse.ErrConflict
 	}
-	var decided, finished any
+	var decided, finished *time.Time
 	if m.Decided {
-		decided = t.Now()
+		decided = new(t.Now())
+		if !m.DecidedAt.IsZero() {
+			decided = &m.DecidedAt
+		}
 	}
 	if m.Finished {
-		finished = t.Now()
+		finished = new(t.Now())
 	}
-	var code, detail any
-	if m.Failure != nil {
-		code, detail = m.Failure.Code, m.Failure.Detail
+	r := moveRow{
+		t.tenant, m.ID, m.From, m.To, m.DecidedBy, m.DecidedVia, decided, finished, failureOf(m.Failure),
 	}
-	args := []any{string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, code, detail, t.tenant, m.ID, string(m.From)}
-	move := moveOther
-	if m.ReversedBy != "" {
-		move, args = moveReversed, append(args, m.ReversedBy)
+	var err error
+	if m.ReversedBy == "" {
+		err = moveActions.write(t, r)
+	} else {
+		err = moveReversals.write(t, reversalRow{r, m.ReversedBy})
 	}
-	err := t.write(move, args...)
 	if err == nil && shared.HasEnded(m.To) {
-		err = t.write(wakeActionStep, t.tenant, m.ID)
+		err = wakeActionSteps.write(t, idRow{t.tenant, m.ID})
 	}
 	return err
 }
 
+// wakeActionSteps wakes the steps that wait for actions, by the actions' ids.
+var wakeActionSteps = writes[idRow](rankWake, "", `
+WITH r AS (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+)
+INSERT INTO step_wake (step_seq, tenant, run_id, step_id)
+SELECT s.seq, s.tenant, s.run_id, s.id
+FROM r CROSS JOIN LATERAL (
+  SELECT * FROM step
+  WHERE tenant = r.tenant AND action_id = r.id AND action_id IS NOT NULL AND status = 'waiting_approval' OFFSET 0
+) s
+ON CONFLICT DO NOTHING`)
+
 // LinkSuperseded stores the revision that replaced an action.
 func (t *tx) LinkSuperseded(oldID, newID string) error {
-	return t.write(guarded+`UPDATE action SET superseded_by = $1 WHERE tenant = $2 AND id = $3`+orMissing,
-		newID, t.tenant, oldID)
+	return t.write(`WITH w AS (
+  UPDATE action SET superseded_by = $1 WHERE tenant = $2 AND id = $3 RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`, newID, t.tenant, oldID)
 }

@@ -34,17 +34,18 @@ UNION ALL SELECT id FROM action WHERE tenant = $1 AND superseded_by = $2
 UNION ALL SELECT id FROM action WHERE tenant = $1 AND reverses = $2
 UNION ALL SELECT id FROM action WHERE tenant = $1 AND reversed_by = $2`
 
+	// Each action of a list is looked up by itself: a join might read all actions of the tenant.
+	//
 	// A lock on one of these rows means that somebody is about to use the action: the archiver
 	// skips it.
 	lockEndedActions = `SELECT l.id FROM unnest($2::text[]) u (id)
 CROSS JOIN LATERAL (SELECT a.id FROM action a WHERE a.tenant = $1 AND a.id = u.id FOR UPDATE SKIP LOCKED) l`
-	lockEndedApprovals = `SELECT l.id FROM ` + seqsOf + `
+	lockEndedApprovals = `SELECT l.id FROM unnest($2::text[]) u (id)
+CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a
 CROSS JOIN LATERAL (SELECT o.id FROM approval o WHERE o.seq = a.seq FOR UPDATE SKIP LOCKED) l`
-	countApprovals = `SELECT count(*) FROM ` + seqsOf + ` CROSS JOIN LATERAL (SELECT seq FROM approval WHERE approval.seq = a.seq` + lateralEnd + ` o`
-
-	// seqsOf looks up each action of a list by itself: a join might read all actions of the
-	// tenant.
-	seqsOf = `unnest($2::text[]) u (id) CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a`
+	countApprovals = `SELECT count(*) FROM unnest($2::text[]) u (id)
+CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a
+CROSS JOIN LATERAL (SELECT seq FROM approval WHERE approval.seq = a.seq OFFSET 0) o`
 )
 
 func (t *readTx) endings() shared.Endings {
@@ -81,10 +82,19 @@ const (
 	archivedByID = `SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = $1 AND id = $2
 UNION ALL SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = $1 AND approval_id = $2
 UNION ALL SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = $1 AND push_id = $2 LIMIT 1`
-	archivedByKey = `SELECT ` + shared.ArchiveColumns +
-		` FROM action_archive WHERE tenant = $1 AND idempotency_key = $2`
 	keyIsFree = `SELECT gatehouse_refuse('GH001') FROM action_archive WHERE tenant = $1 AND idempotency_key = $2`
 )
+
+var findArchivedByKey = reads[keyRow](`
+SELECT r.n, a.tenant, a.id, a.approval_id, a.push_id, a.idempotency_key, a.status, a.action_type, a.risk,
+  a.proposer_id, a.proposed_at, a.ended_at, a.archived_at, a.batch, a.sha256, a.document
+FROM (
+  SELECT tenant, ($2::text[])[n] AS key, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (
+  SELECT * FROM action_archive WHERE tenant = r.tenant AND idempotency_key = r.key OFFSET 0
+) a`)
 
 // allowSecondRead lets a Read continue with a second question. In a lookup, only a row that has
 // moved to the archive costs one.
@@ -252,24 +262,25 @@ func (t *tx) lockFamily(f gatehouse.ActionFamily) (bool, error) {
 }
 
 const (
-	selectPushOf   = `SELECT ` + pushColumns + ` FROM push h WHERE h.action_seq = ` + seqOfAction
-	selectReceipts = `SELECT ` + receiptColumns + ` FROM receipt r WHERE r.action_seq = ` + seqOfAction + ` ORDER BY r.seq`
-	mirrorColumns  = `tenant, action_id, action_type, connector, operation, target, before_state, after_state, digest, external_id, receipt_id, applied_at`
-	selectMirrorOf = `SELECT ` + mirrorColumns + ` FROM mirror WHERE action_seq = ` + seqOfAction
-	selectClaims   = `SELECT ceiling, scope, amount, reserved_at, released_at FROM ceiling_claim WHERE action_seq = ` + seqOfAction + ` ORDER BY action_seq, ceiling, scope`
+	selectPushOf = `SELECT h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status, h.attempts,
+  h.attempt_base, h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at, h.sent_at,
+  h.applied_at, h.finished_at, h.generation, h.lease_owner, h.lease_until, h.replays, h.lane, h.target_says,
+  h.closed_at, h.closed_by, h.closed_reason, h.put_back
+FROM push h WHERE h.action_seq = (SELECT seq FROM action WHERE tenant = $1 AND id = $2)`
+	selectMirrorOf = `SELECT tenant, action_id, action_type, connector, operation, target, before_state,
+  after_state, digest, external_id, receipt_id, applied_at
+FROM mirror WHERE action_seq = (SELECT seq FROM action WHERE tenant = $1 AND id = $2)`
+	selectClaims = `SELECT ceiling, scope, amount, reserved_at, released_at FROM ceiling_claim
+WHERE action_seq = (SELECT seq FROM action WHERE tenant = $1 AND id = $2)
+ORDER BY action_seq, ceiling, scope`
 )
 
 // record reads everything that the tables hold of an action, in one round trip.
 func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 	out := &gatehouse.Record{}
-	err := t.read(
-		ask(selectAction+seqOfAction, func(r *row) (err error) { out.Action, err = scanAction(r); return err }, tenant, id),
-		ask(selectVotes+`= `+seqOfAction+orderVotes, func(r *row) error {
-			out.Action.Approval.Votes = append(out.Action.Approval.Votes, shared.ScanVote(r))
-			return nil
-		}, tenant, id),
+	err := t.read(append(loadQueries(&out.Action, actionName{Tenant: tenant, ID: id}),
 		ask(selectPushOf, func(r *row) error { out.Push = shared.ScanPush(r); return nil }, tenant, id),
-		ask(selectReceipts, func(r *row) (err error) {
+		ask(receiptsOfAction, func(r *row) (err error) {
 			out.Receipts = append(out.Receipts,
 				shared.ScanReceipt(r, &err))
 			return err
@@ -285,7 +296,7 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 				ReservedAt: r.Time(), ReleasedAt: r.TimePtr()})
 			return nil
 		}, tenant, id),
-	)
+	)...)
 	if err == nil && out.Action == nil {
 		err = gatehouse.ErrNotFound
 	}
@@ -295,21 +306,32 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 const putArchived = `INSERT INTO action_archive (` + shared.ArchiveColumns +
 	`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 
-// ended matches the rows of the actions that move.
-const ended = ` = ANY (ARRAY(SELECT a.seq FROM ` + seqsOf + `))`
-
 // moveOut deletes actions from the tables, children first.
 var moveOut = [...]string{
-	`DELETE FROM mirror WHERE action_seq` + ended,
-	`DELETE FROM ceiling_claim WHERE action_seq` + ended,
-	`DELETE FROM receipt WHERE action_seq` + ended,
-	`DELETE FROM push WHERE action_seq` + ended,
-	`DELETE FROM vote WHERE seq` + ended,
-	`DELETE FROM comment WHERE seq` + ended,
-	`DELETE FROM snooze WHERE seq` + ended,
-	`DELETE FROM approval WHERE seq` + ended,
-	`DELETE FROM proposal WHERE seq` + ended,
-	guarded + `DELETE FROM action WHERE seq` + ended + orMissing,
+	`DELETE FROM mirror WHERE action_seq = ANY (ARRAY(SELECT a.seq FROM unnest($2::text[]) u (id)
+CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a))`,
+	`DELETE FROM ceiling_claim WHERE action_seq = ANY (ARRAY(SELECT a.seq FROM unnest($2::text[]) u (id)
+CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a))`,
+	`DELETE FROM receipt WHERE action_seq = ANY (ARRAY(SELECT a.seq FROM unnest($2::text[]) u (id)
+CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a))`,
+	`DELETE FROM push WHERE action_seq = ANY (ARRAY(SELECT a.seq FROM unnest($2::text[]) u (id)
+CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a))`,
+	`DELETE FROM vote WHERE seq = ANY (ARRAY(SELECT a.seq FROM unnest($2::text[]) u (id)
+CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a))`,
+	`DELETE FROM comment WHERE seq = ANY (ARRAY(SELECT a.seq FROM unnest($2::text[]) u (id)
+CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a))`,
+	`DELETE FROM snooze WHERE seq = ANY (ARRAY(SELECT a.seq FROM unnest($2::text[]) u (id)
+CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a))`,
+	`DELETE FROM approval WHERE seq = ANY (ARRAY(SELECT a.seq FROM unnest($2::text[]) u (id)
+CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a))`,
+	`DELETE FROM proposal WHERE seq = ANY (ARRAY(SELECT a.seq FROM unnest($2::text[]) u (id)
+CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a))`,
+	`WITH w AS (
+  DELETE FROM action WHERE seq = ANY (ARRAY(SELECT a.seq FROM unnest($2::text[]) u (id)
+  CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a))
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`,
 }
 
 // PutArchived moves actions into the archive.

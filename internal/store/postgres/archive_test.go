@@ -127,7 +127,8 @@ func TestArchivePlans(t *testing.T) {
 	plan := planner(t, s.config.URL)
 	wrong := regexp.MustCompile(`Seq Scan|Bitmap|by \(tenant = \$1\)$`)
 	for _, sql := range append([]string{
-		archivedByID, archivedByKey, keyIsFree, findEnding, scanEndings, findKin, lockEndedActions, lockEndedApprovals, countApprovals,
+		archivedByID, findArchivedByKey.text, keyIsFree, findEnding, scanEndings, findKin,
+		lockEndedActions, lockEndedApprovals, countApprovals,
 	}, moveOut[:]...) {
 		lines := plan(sql)
 		for _, line := range lines {

@@ -25,12 +25,17 @@ func (t *tx) ReserveCeiling(actionID string, c gatehouse.CeilingClaim) error {
 	if err != nil {
 		return err
 	}
-	return t.write(guarded+`
-INSERT INTO ceiling_claim (action_seq, ceiling, scope, tenant, amount, reserved_at, counted_at)
-SELECT seq, $3, $4, tenant, $5, $6, $7 FROM action WHERE tenant = $1 AND id = $2
-ON CONFLICT (action_seq, ceiling, scope) DO UPDATE
-SET amount = excluded.amount, reserved_at = excluded.reserved_at, counted_at = excluded.counted_at, released_at = NULL`+
-		orMissing, t.tenant, actionID, c.Ceiling, c.Scope, amount, t.Now(), c.CountedAt(t.Now()))
+	return t.write(`
+WITH w AS (
+  INSERT INTO ceiling_claim (action_seq, ceiling, scope, tenant, amount, reserved_at, counted_at)
+  SELECT seq, $3, $4, tenant, $5, $6, $7 FROM action WHERE tenant = $1 AND id = $2
+  ON CONFLICT (action_seq, ceiling, scope) DO UPDATE
+  SET amount = excluded.amount, reserved_at = excluded.reserved_at, counted_at = excluded.counted_at,
+    released_at = NULL
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`,
+		t.tenant, actionID, c.Ceiling, c.Scope, amount, t.Now(), c.CountedAt(t.Now()))
 }
 
 // CeilingUsed locks the ceiling and scope, then sums the claims counted after since. A sum that

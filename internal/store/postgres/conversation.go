@@ -8,7 +8,7 @@ import (
 )
 
 const selectComments = `SELECT ` + shared.CommentColumns + ` FROM comment
-WHERE seq = ` + seqOfAction + ` ORDER BY number`
+WHERE seq = (SELECT seq FROM action WHERE tenant = $1 AND id = $2) ORDER BY number`
 
 // ListComments lists the comments on an action.
 func (t *readTx) ListComments(actionID string) (list []gatehouse.Comment, err error) {
@@ -19,14 +19,29 @@ func (t *readTx) ListComments(actionID string) (list []gatehouse.Comment, err er
 	return list, err
 }
 
-const (
-	countComment = guarded + `UPDATE approval SET comments = $1, asked = $2, answered = $3
-WHERE tenant = $4 AND id = $5 AND status = 'requested' AND comments = $6` + orConflict
-	insertComment = guarded + `INSERT INTO comment (seq, tenant, ` + shared.CommentColumns + `)
-SELECT seq, tenant, $3, $4, $5, $6, $7, $8, $9 FROM approval WHERE tenant = $1 AND id = $2` + orMissing
-	setAssignee = guarded + `UPDATE approval SET assignee_id = $1, assignee = $2
-WHERE tenant = $3 AND id = $4 AND status = 'requested'` + orConflict
+const countComment = `
+WITH w AS (
+  UPDATE approval SET comments = $1, asked = $2, answered = $3
+  WHERE tenant = $4 AND id = $5 AND status = 'requested' AND comments = $6
+  RETURNING 1
 )
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
+
+const insertComment = `
+WITH w AS (
+  INSERT INTO comment (seq, tenant, number, kind, answers, text, author, author_id, at)
+  SELECT seq, tenant, $3, $4, $5, $6, $7, $8, $9 FROM approval WHERE tenant = $1 AND id = $2
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`
+
+const setAssignee = `
+WITH w AS (
+  UPDATE approval SET assignee_id = $1, assignee = $2
+  WHERE tenant = $3 AND id = $4 AND status = 'requested'
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
 
 // InsertComment stores a comment, and the counts on the approval.
 func (t *tx) InsertComment(approvalID string, c *gatehouse.Comment, after gatehouse.Conversation) error {
@@ -57,9 +72,14 @@ WHERE z.tenant = $1 AND z.principal_id = $2 AND z.until > $3 AND a.status = 'pen
 	return list, err
 }
 
-const putSnooze = guarded + `INSERT INTO snooze (tenant, principal_id, seq, until)
-SELECT tenant, $3, seq, $4 FROM approval WHERE tenant = $1 AND id = $2 AND status = 'requested'
-ON CONFLICT (tenant, principal_id, seq) DO UPDATE SET until = excluded.until` + orConflict
+const putSnooze = `
+WITH w AS (
+  INSERT INTO snooze (tenant, principal_id, seq, until)
+  SELECT tenant, $3, seq, $4 FROM approval WHERE tenant = $1 AND id = $2 AND status = 'requested'
+  ON CONFLICT (tenant, principal_id, seq) DO UPDATE SET until = excluded.until
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
 
 // PutSnooze hides an action, and forgets what is over.
 func (t *tx) PutSnooze(principalID, approvalID string, until time.Time) error {
@@ -74,5 +94,5 @@ func (t *tx) PutSnooze(principalID, approvalID string, until time.Time) error {
 // EndSnoozes shows an action again.
 func (t *tx) EndSnoozes(principalID, approvalID string) error {
 	return t.write(`DELETE FROM snooze WHERE tenant = $1 AND ($3 = '' OR principal_id = $3)
-AND seq = `+seqOfApproval, t.tenant, approvalID, principalID)
+AND seq = (SELECT seq FROM approval WHERE tenant = $1 AND id = $2)`, t.tenant, approvalID, principalID)
 }

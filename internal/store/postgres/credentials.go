@@ -34,7 +34,12 @@ func (t *tx) InsertIdentity(i *gatehouse.ExternalIdentity) error {
 
 // DeleteIdentity unlinks an identity.
 func (t *tx) DeleteIdentity(issuer, subject string) error {
-	return t.write(guarded+`DELETE FROM external_identity WHERE tenant = $1 AND issuer = $2 AND subject = $3`+orMissing,
+	return t.write(`
+WITH w AS (
+  DELETE FROM external_identity WHERE tenant = $1 AND issuer = $2 AND subject = $3
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`,
 		t.tenant, issuer, subject)
 }
 
@@ -72,14 +77,24 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 
 // UsePasskey stores the result of a use, guarded by the earlier sign count.
 func (t *tx) UsePasskey(id string, credential []byte, signCount, from uint32) error {
-	return t.write(guarded+`UPDATE passkey SET credential = $3, sign_count = $4, last_used_at = $5
-WHERE tenant = $1 AND id = $2 AND sign_count = $6`+orConflict,
+	return t.write(`
+WITH w AS (
+  UPDATE passkey SET credential = $3, sign_count = $4, last_used_at = $5
+  WHERE tenant = $1 AND id = $2 AND sign_count = $6
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		t.tenant, id, credential, int64(signCount), t.Now(), int64(from))
 }
 
 // DeletePasskey deletes a passkey.
 func (t *tx) DeletePasskey(id string) error {
-	return t.write(guarded+`DELETE FROM passkey WHERE tenant = $1 AND id = $2`+orMissing, t.tenant, id)
+	return t.write(`
+WITH w AS (
+  DELETE FROM passkey WHERE tenant = $1 AND id = $2
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`, t.tenant, id)
 }
 
 // InsertCeremony stores a ceremony, and deletes some expired ones.
@@ -142,6 +157,11 @@ func (t *tx) InsertStepUp(u *gatehouse.StepUp) error {
 
 // UseStepUp marks a step-up as used; ErrConflict if it is used already.
 func (t *tx) UseStepUp(id string) error {
-	return t.write(guarded+`UPDATE step_up SET used_at = $3
-WHERE tenant = $1 AND id = $2 AND used_at IS NULL`+orConflict, t.tenant, id, t.Now())
+	return t.write(`
+WITH w AS (
+  UPDATE step_up SET used_at = $3
+  WHERE tenant = $1 AND id = $2 AND used_at IS NULL
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`, t.tenant, id, t.Now())
 }

@@ -64,7 +64,12 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, NULL, '')`, d.Tenant, d.ID, d.F
 // EndDelegation ends a delegation early.
 func (t *tx) EndDelegation(id, by string) error {
 	return t.write(
-		guarded+`UPDATE delegation SET ended_at = $1, ended_by = $2 WHERE tenant = $3 AND id = $4 AND ended_at IS NULL`+orConflict,
+		`
+WITH w AS (
+  UPDATE delegation SET ended_at = $1, ended_by = $2 WHERE tenant = $3 AND id = $4 AND ended_at IS NULL
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		t.Now(),
 		by,
 		t.tenant,

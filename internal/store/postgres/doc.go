@@ -30,11 +30,18 @@
 //   - A commit that the server stored without the standby that it should have waited
 //     for is not acknowledged. The store never ends such a wait.
 //
-// When a transaction runs alone, the writes of an approval that settles its
-// question go out as one statement together with the commit mark (settle.go).
-//
 // A transition begins with an Open method (open.go). Its first batch takes the locks,
 // reads the clock and all rows that the rules examine. The method returns the rows.
+//
+// # Statements
+//
+// The statements of the transitions are texts over arrays, one array for each column
+// (statement.go). An Update that runs alone sends one row, a group the rows of all its
+// members. No text is made from other texts; only filters of lists are put together, and
+// lists of columns are inserted (plain_test.go names the files).
+//
+// A decision is one statement with all its parts (settle.go). When its transaction runs
+// alone, the stored answer and the commit mark are parts of it, too.
 //
 // # Groups
 //
@@ -44,8 +51,8 @@
 // queued Updates form the next group, of up to 64, in one transaction with two round
 // trips. The first locks and reads for all members; each closure then runs on its own
 // answers; the second writes and commits for all. A group waits only for Updates that
-// were announced (Announce), and for those 25 ms at most. Equal statements of several
-// members are sent as one, over a table of the members' arguments (sets.go). The rules:
+// were announced (Announce), and for those 25 ms at most. Each statement goes out once,
+// with the rows of all members. The rules:
 //
 //   - A group waits for no row lock. A row that somebody else holds is missing from the
 //     answers, and the member that wanted it runs alone and waits there. The writes of a
@@ -58,8 +65,8 @@
 //     nothing. A member whose caller gives up before COMMIT is sent withdraws its writes.
 //     The group goes on without a member whose closure takes longer than 100 ms.
 //   - Any server error undoes the whole group, and each member runs again, alone. So
-//     each caller learns of its own failure only. A set of guarded writes fails when one
-//     of them does.
+//     each caller learns of its own failure only. A guarded statement fails when the guard
+//     of one row does.
 //   - The commit mark belongs to the group. When the answer to COMMIT is lost, all members
 //     share the outcome.
 //   - The clock is read once for all members, after the locks.

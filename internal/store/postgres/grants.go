@@ -63,8 +63,13 @@ func (t *tx) UpdateGrant(g *gatehouse.Grant) error {
 	if err := t.checkTenant(g.Tenant); err != nil {
 		return err
 	}
-	return t.write(guarded+`UPDATE action_grant
-SET used = $1, used_amounts = $2, ended_at = $3, ended_by = $4, end_reason = $5
-WHERE tenant = $6 AND id = $7 AND ended_at IS NULL`+orConflict,
+	return t.write(`
+WITH w AS (
+  UPDATE action_grant
+  SET used = $1, used_amounts = $2, ended_at = $3, ended_by = $4, end_reason = $5
+  WHERE tenant = $6 AND id = $7 AND ended_at IS NULL
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		g.Used, shared.EncodeAmounts(g.UsedAmounts), g.EndedAt, g.EndedBy, string(g.EndReason), t.tenant, g.ID)
 }

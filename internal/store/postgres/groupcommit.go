@@ -100,7 +100,7 @@ func (t *tx) join(locks, queries []query) (grouped bool, err error) {
 	}
 	clock := len(locks)+len(queries) == 0
 	t.noteKeys(locks)
-	if t.mode.alone || len(t.queue) > 0 || !t.opening.groups && !clock || !t.s.groupable(locks, queries) ||
+	if t.mode.alone || len(t.queue) > 0 || !t.opening.groups && !clock || !groupable(locks, queries, t.opening.queries) ||
 		t.s.lockQueue.blocked(t.opening.keys) {
 		return false, t.connect()
 	}
@@ -130,9 +130,9 @@ func (t *tx) join(locks, queries []query) (grouped bool, err error) {
 }
 
 // groupable reports whether a group can send all these statements.
-func (s *Store) groupable(locks, queries []query) bool {
-	for _, q := range slices.Concat(locks, queries) {
-		if s.sets[q.sql] == nil {
+func groupable(lists ...[]query) bool {
+	for _, q := range slices.Concat(lists...) {
+		if q.statement == nil {
 			return false
 		}
 	}
@@ -225,7 +225,7 @@ func (m *member) read() (err error) {
 			if q.row == nil || err != nil {
 				break
 			}
-			m.t.r = row{raw: raw}
+			m.t.r = q.reader(raw)
 			err = q.row(&m.t.r)
 		}
 	}
@@ -267,19 +267,15 @@ func (t *tx) claimLocked(a *gatehouse.Action) error {
 
 // checkWrite returns errRunAlone for a write that groups do not send.
 func (m *member) checkWrite(q query) error {
-	s := m.t.s.sets[q.sql]
-	if s == nil || s.rank == 0 || len(m.t.queue) >= maxQueue {
+	s := q.statement
+	if s == nil || len(m.t.queue) >= maxQueue {
 		return errRunAlone
 	}
-	if s.subject > 0 {
-		if id, ok := q.args[s.subject-1].(string); !ok || !m.takeOwnership(id) {
-			return errRunAlone
-		}
+	if s.subject >= 0 && !m.takeOwnership(q.subject()) {
+		return errRunAlone
 	}
-	if s.key > 0 {
-		if key, ok := q.args[s.key-1].(string); ok && !m.takeOwnership("key "+q.tenant+" "+key) {
-			return errRunAlone
-		}
+	if key := s.textAt(q.rows[0], s.key); key != "" && !m.takeOwnership("key "+q.tenant+" "+key) {
+		return errRunAlone
 	}
 	return nil
 }
@@ -368,7 +364,7 @@ func (g *group) run() {
 	}
 	g.at = t.at
 	for _, m := range g.members {
-		if s.missesLock(m) {
+		if m.missesLock() {
 			g.memberEnded(m, nil)
 			m.admitted <- errRunAlone
 			continue

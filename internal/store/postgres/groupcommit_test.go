@@ -11,38 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/gatehouse-dev/gatehouse"
 )
-
-// TestSets prepares each set: it takes the arguments of the single statement, and one more.
-func TestSets(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	c, err := pgx.Connect(ctx, database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close(ctx)
-	for one, set := range makeSets() {
-		a, err := c.Prepare(ctx, "", one)
-		if err != nil {
-			t.Fatalf("%s: %v", one, err)
-		}
-		b, err := c.Prepare(ctx, "", set.sql)
-		if err != nil {
-			t.Errorf("%s: %v", set.sql, err)
-			continue
-		}
-		if len(a.ParamOIDs)+1 != len(b.ParamOIDs) {
-			t.Errorf("%s: %d arguments, for a statement of %d", set.sql, len(b.ParamOIDs), len(a.ParamOIDs))
-		}
-		if fields := len(b.Fields); set.rank == 0 && fields != len(a.Fields)+1 {
-			t.Errorf("%s: %d columns, for a statement of %d", set.sql, fields, len(a.Fields))
-		}
-	}
-}
 
 // together makes the Updates of calls form one group: it keeps the group queue busy until all
 // of them wait in it. It returns their errors.
@@ -78,9 +48,12 @@ func gathered(t testing.TB, s *Store, calls ...func() error) (ended func() []err
 	return func() []error { wg.Wait(); return errs }
 }
 
-// openNew opens a proposal under a key that no action has.
+// openNew opens a proposal under a key that no action has, with everything that an opening can read in a
+// group.
 func openNew(tx gatehouse.Tx, key string) error {
-	o, err := tx.OpenProposal(gatehouse.ProposalQuery{Key: key})
+	o, err := tx.OpenProposal(gatehouse.ProposalQuery{
+		Key: key, Effect: gatehouse.Hash{1}, Names: []string{"nobody"}, Asked: &gatehouse.Audience{},
+	})
 	if err == nil && o.Same != nil {
 		err = gatehouse.ErrConflict
 	}

@@ -2,13 +2,14 @@ package postgres
 
 import "slices"
 
-// mergedRead is one statement that members of a group send, with the distinct argument lists
-// and the requesters of each.
+// mergedRead is one statement that members of a group send, with the distinct rows and the requesters of
+// each.
 type mergedRead struct {
-	sql, tenant string
-	args        [][]any
-	argIndex    map[string]int
-	requesters  [][]requester
+	statement  *arrayStatement
+	tenant     string
+	rows       []any
+	slots      map[any]int
+	requesters [][]requester
 }
 
 // requester is one statement of a member.
@@ -21,19 +22,17 @@ type requester struct {
 type mergedReads []*mergedRead
 
 func (list *mergedReads) add(q query, by requester) {
-	at := slices.IndexFunc(*list, func(o *mergedRead) bool { return o.sql == q.sql && o.tenant == q.tenant })
+	at := slices.IndexFunc(*list, func(o *mergedRead) bool { return o.statement == q.statement && o.tenant == q.tenant })
 	if at < 0 {
 		at = len(*list)
-		*list = append(*list, &mergedRead{sql: q.sql, tenant: q.tenant, argIndex: make(map[string]int)})
+		*list = append(*list, &mergedRead{statement: q.statement, tenant: q.tenant, slots: make(map[any]int)})
 	}
 	o := (*list)[at]
-	var b [128]byte
-	key := sameArgs(b[:0], q.args)
-	slot, known := o.argIndex[string(key)]
+	slot, known := o.slots[q.rows[0]]
 	if !known {
-		slot = len(o.args)
-		o.argIndex[string(key)] = slot
-		o.args, o.requesters = append(o.args, q.args), append(o.requesters, nil)
+		slot = len(o.rows)
+		o.slots[q.rows[0]] = slot
+		o.rows, o.requesters = append(o.rows, q.rows[0]), append(o.requesters, nil)
 	}
 	o.requesters[slot] = append(o.requesters[slot], by)
 }
@@ -57,28 +56,19 @@ func (o *mergedRead) deliver(slot int, raw [][]byte) {
 	}
 }
 
-// queries returns the statements to send: one for all argument lists if s can take them.
-func (o *mergedRead) queries(s *set) []query {
-	if s != nil && (s.locks || len(o.args) > 1) {
-		if columns, ok := s.columns(o.args); ok {
-			return []query{{sql: s.sql, args: columns, row: func(r *row) error {
-				o.deliver(int(r.Int())-1, r.raw[1:])
-				return nil
-			}}}
-		}
-	}
-	list := make([]query, len(o.args))
-	for slot, args := range o.args {
-		list[slot] = query{sql: o.sql, args: args, row: func(r *row) error { o.deliver(slot, r.raw); return nil }}
-	}
-	return list
+// query is the statement to send.
+func (o *mergedRead) query() query {
+	return query{sql: o.statement.forGroup(), args: o.statement.arguments(o.rows), row: func(r *row) error {
+		o.deliver(int(r.Int())-1, r.raw)
+		return nil
+	}}
 }
 
 // readClockOfGroup is readClock, and limits how long the group's writes wait for a lock. After
 // that, each member runs alone, and only the one that needs the lock waits, such as for a key
 // that a disconnected replica has inserted and not committed. The limit exceeds the server's
 // deadlock_timeout, so that a deadlock of two groups is found first.
-const readClockOfGroup = readClock + `, set_config('lock_timeout', '2s', true)`
+const readClockOfGroup = `SELECT clock_timestamp(), set_config('lock_timeout', '2s', true)`
 
 // read locks and reads for all members, in one round trip.
 func (g *group) read(t *tx) error {
@@ -96,7 +86,7 @@ func (g *group) read(t *tx) error {
 	ask := func(list mergedReads) {
 		for _, o := range list {
 			t.useTenant(o.tenant)
-			batch = append(t.withTenant(batch), o.queries(g.s.sets[o.sql])...)
+			batch = append(t.withTenant(batch), o.query())
 		}
 	}
 	ask(locks)
@@ -113,17 +103,9 @@ func (g *group) read(t *tx) error {
 
 // missesLock reports whether a row that a member must lock does not exist or is locked by
 // somebody else.
-func (s *Store) missesLock(m *member) bool {
-	var asked [needs]bool
-	var found [needs]int
+func (m *member) missesLock() bool {
 	for i, q := range slices.Concat(m.locks, m.reads) {
-		if set := s.sets[q.sql]; set != nil && set.need > 0 {
-			asked[set.need] = true
-			found[set.need] += len(m.answers[i])
-		}
-	}
-	for need := range asked {
-		if asked[need] && found[need] == 0 {
+		if q.statement.needed && len(m.answers[i]) == 0 {
 			return true
 		}
 	}
@@ -133,42 +115,69 @@ func (s *Store) missesLock(m *member) bool {
 // merge combines the writes of all members into few statements. The order of each member's
 // writes is kept.
 func (g *group) merge(t *tx, writers []*member) (batch []query) {
-	s := g.s
 	left := make([][]query, len(writers))
 	for i, m := range writers {
-		left[i] = s.sortByRank(m.writes)
+		left[i] = sortByRank(m.writes)
 	}
 	for {
 		var next *query
-		rank := 0
 		for _, list := range left {
-			if len(list) > 0 && (next == nil || s.sets[list[0].sql].rank < rank) {
-				next, rank = &list[0], s.sets[list[0].sql].rank
+			if len(list) > 0 && (next == nil || list[0].statement.rank < next.statement.rank) {
+				next = &list[0]
 			}
 		}
 		if next == nil {
 			return batch
 		}
-		sql, tenant := next.sql, next.tenant
-		var args [][]any
+		merged := query{statement: next.statement, tenant: next.tenant}
 		for i, list := range left {
 			n := 0
-			for n < len(list) && list[n].sql == sql && list[n].tenant == tenant && (n == 0 || s.sets[sql].compatible(list[:n], list[n])) {
-				args = append(args, list[n].args)
+			for n < len(list) && list[n].statement == merged.statement && list[n].tenant == merged.tenant &&
+				(n == 0 || compatible(list[:n], list[n])) {
+				merged.rows = append(merged.rows, list[n].rows...)
 				n++
 			}
 			left[i] = list[n:]
 		}
-		t.useTenant(tenant)
-		batch = t.withTenant(batch)
-		if len(args) > 1 {
-			if columns, ok := s.sets[sql].columns(args); ok {
-				batch = append(batch, query{sql: s.sets[sql].sql, args: columns})
-				continue
-			}
-		}
-		for _, a := range args {
-			batch = append(batch, query{sql: sql, args: a})
-		}
+		t.useTenant(merged.tenant)
+		batch = append(t.withTenant(batch), merged)
 	}
 }
+
+// sortByRank sorts a member's writes into the order in which groups send them, if all of them
+// concern runs. These tables are separate from the others, and each step is written once, so
+// only the order of statements of one kind matters.
+func sortByRank(writes []query) []query {
+	steps := make(map[string]bool, len(writes))
+	for _, q := range writes {
+		switch q.statement {
+		case updateSteps.arrayStatement, passSteps.arrayStatement:
+			id := q.subject()
+			if steps[id] {
+				return writes
+			}
+			steps[id] = true
+		case appendLeaves.arrayStatement:
+		default:
+			if q.statement.rank > rankLastOfRuns {
+				return writes
+			}
+		}
+	}
+	sorted := slices.Clone(writes)
+	slices.SortStableFunc(sorted, func(a, b query) int { return a.statement.rank - b.statement.rank })
+	return sorted
+}
+
+// compatible reports whether a write can share a statement with the others of its member: its subject
+// differs from all of theirs.
+func compatible(others []query, q query) bool {
+	if q.statement.subject < 0 {
+		return q.statement == appendLeaves.arrayStatement
+	}
+	id := q.subject()
+	return !slices.ContainsFunc(others, func(o query) bool { return o.subject() == id })
+}
+
+// subject is the object that a write of one row names; "" for none.
+func (q *query) subject() string { return q.statement.textAt(q.rows[0], q.statement.subject) }

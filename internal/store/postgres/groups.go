@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"strconv"
-
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
@@ -19,16 +17,36 @@ ORDER BY p.id`, func(r *row) error {
 	return list, err
 }
 
-// The part of the condition without arguments matches the index principal_approver. Names and
-// ids contain no quotes, so they can be searched for in quoted form.
-var firstAnswerers = `SELECT ` + shared.PrincipalColumns + ` FROM principal p
-WHERE p.tenant = $1 AND p.kind = 'person' AND NOT p.disabled AND (strpos(p.roles, '"approver"') > 0 OR strpos(p.roles, '"admin"') > 0)
-  AND ($2 || $3 || $4 = '' OR strpos($3, '"' || p.id || '"') > 0 OR strpos($3, '"' || p.name || '"') > 0
-    OR EXISTS (SELECT 1 FROM jsonb_array_elements_text(NULLIF(p.roles, '')::jsonb) r
-WHERE strpos($2, '"' || r || '"') > 0)
-    OR EXISTS (SELECT 1 FROM jsonb_array_elements(NULLIF(p.groups, '')::jsonb) m
-WHERE strpos($4, '"' || (m ->> 'group') || '"') > 0))
-ORDER BY p.id LIMIT ` + strconv.Itoa(gatehouse.MaxFirstAnswerers)
+// audienceRow is a tenant, and the audience of a question in the form that EncodeAudience returns.
+type audienceRow struct{ Tenant, Roles, People, Groups string }
+
+// findAnswerers finds the first persons, at most gatehouse.MaxFirstAnswerers, whom a question asks. The
+// condition up to the audience is that of the index principal_approver. Names and ids contain no quotes,
+// so the text searches for them in quoted form.
+var findAnswerers = reads[audienceRow](`
+SELECT r.n, p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
+  p.approver_since, p.groups
+FROM (
+  SELECT tenant, ($2::text[])[n] AS roles, ($3::text[])[n] AS people, ($4::text[])[n] AS groups, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $5
+) r
+CROSS JOIN LATERAL (
+  SELECT * FROM principal p
+  WHERE p.tenant = r.tenant AND p.kind = 'person' AND NOT p.disabled
+    AND (strpos(p.roles, '"approver"') > 0 OR strpos(p.roles, '"admin"') > 0)
+    AND (
+      r.roles || r.people || r.groups = ''
+      OR strpos(r.people, '"' || p.id || '"') > 0
+      OR strpos(r.people, '"' || p.name || '"') > 0
+      OR EXISTS (
+        SELECT 1 FROM jsonb_array_elements_text(NULLIF(p.roles, '')::jsonb) role
+        WHERE strpos(r.roles, '"' || role || '"') > 0)
+      OR EXISTS (
+        SELECT 1 FROM jsonb_array_elements(NULLIF(p.groups, '')::jsonb) m
+        WHERE strpos(r.groups, '"' || (m ->> 'group') || '"') > 0)
+    )
+  ORDER BY p.id LIMIT 16 OFFSET 0
+) p`)
 
 // FindGroup finds a group by name.
 func (t *readTx) FindGroup(name string) (g *gatehouse.Group, err error) {
@@ -58,5 +76,10 @@ func (t *tx) InsertGroup(g *gatehouse.Group) error {
 
 // DeleteGroup deletes a group.
 func (t *tx) DeleteGroup(name string) error {
-	return t.write(guarded+`DELETE FROM principal_group WHERE tenant = $1 AND name = $2`+orMissing, t.tenant, name)
+	return t.write(`
+WITH w AS (
+  DELETE FROM principal_group WHERE tenant = $1 AND name = $2
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`, t.tenant, name)
 }

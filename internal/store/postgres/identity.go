@@ -7,21 +7,33 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// byName finds a principal by id (0 in the first column) and by folded name (1).
-const byName = `SELECT 0, ` + shared.PrincipalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.id = $2
-UNION ALL SELECT 1, ` + shared.PrincipalColumns + ` FROM principal p
-WHERE p.tenant = $1 AND p.folded = lower($2 COLLATE "C")`
+// nameRow names a principal by id or name.
+type nameRow struct{ Tenant, Name string }
+
+// findNamed finds principals by id (0 in the column by) and by folded name (1).
+var findNamed = reads[nameRow](`
+SELECT r.n, p.by, p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
+  p.approver_since, p.groups
+FROM (
+  SELECT tenant, ($2::text[])[n] AS name, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (
+  SELECT 0 AS by, principal.* FROM principal WHERE tenant = r.tenant AND id = r.name
+  UNION ALL SELECT 1, principal.* FROM principal WHERE tenant = r.tenant AND folded = lower(r.name COLLATE "C")
+  OFFSET 0
+) p`)
 
 // FindPrincipal finds a principal by id, or else by name.
 func (t *readTx) FindPrincipal(idOrName string) (p *gatehouse.Principal, err error) {
 	var n named
-	if err = t.each(byName, n.scan, t.tenant, idOrName); err == nil && n.principal == nil {
+	if err = t.read(findNamed.ask(n.scan, nameRow{t.tenant, idOrName})); err == nil && n.principal == nil {
 		err = gatehouse.ErrNotFound
 	}
 	return n.principal, err
 }
 
-// named collects the rows of byName: an id precedes a name.
+// named collects the rows of findNamed: an id precedes a name.
 type named struct {
 	principal *gatehouse.Principal
 	byID      bool
@@ -70,8 +82,15 @@ func (t *tx) UpdatePrincipal(p *gatehouse.Principal) error {
 	if err := t.checkTenant(p.Tenant); err != nil {
 		return err
 	}
-	return t.write(guarded+`UPDATE principal SET name = $3, roles = $4, person = $5, sponsor = $6, disabled = $7, approver_since = $8, groups = $9
-WHERE tenant = $1 AND id = $2`+orMissing, p.Tenant, p.ID, p.Name, shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled,
+	return t.write(`
+WITH w AS (
+  UPDATE principal SET name = $3, roles = $4, person = $5, sponsor = $6, disabled = $7, approver_since = $8,
+    groups = $9
+  WHERE tenant = $1 AND id = $2
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`,
+		p.Tenant, p.ID, p.Name, shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled,
 		p.ApproverSince, shared.EncodeMemberships(p.Groups))
 }
 
@@ -101,19 +120,62 @@ JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash =
 	return k, p, err
 }
 
-// The key finds its principal, and the principal finds the edit token. The join order is fixed,
-// as in theAction.
-const (
-	credentialOfKey = `SELECT ` + shared.PrincipalColumns + `, e.hash FROM (SELECT * FROM api_key
-WHERE hash = $2 AND tenant = $1 AND revoked_at IS NULL` + lateralEnd + ` k
-CROSS JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = k.tenant AND x.id = k.principal_id`
-	withToken = ` p
-LEFT JOIN LATERAL (SELECT * FROM edit_token x
-WHERE x.tenant = p.tenant AND x.principal_id = p.id` + lateralEnd + ` e ON true`
-	findCredential           = credentialOfKey + lateralEnd + withToken
-	lockCredential           = credentialOfKey + ` FOR SHARE)` + withToken
-	lockCredentialSkipLocked = credentialOfKey + ` FOR SHARE` + skipLocked + `)` + withToken
-)
+// credentialRow is the hash of a key.
+type credentialRow struct {
+	Tenant string
+	Key    [32]byte
+}
+
+// findCredentials finds the principals of keys, and their edit tokens.
+var findCredentials = reads[credentialRow](`
+SELECT r.n, p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
+  p.approver_since, p.groups, e.hash
+FROM (
+  SELECT tenant, ($2::bytea[])[n] AS key, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (
+  SELECT * FROM api_key WHERE hash = r.key AND tenant = r.tenant AND revoked_at IS NULL OFFSET 0
+) k
+CROSS JOIN LATERAL (
+  SELECT * FROM principal WHERE tenant = k.tenant AND id = k.principal_id OFFSET 0
+) p
+LEFT JOIN LATERAL (
+  SELECT * FROM edit_token WHERE tenant = p.tenant AND principal_id = p.id OFFSET 0
+) e ON true`)
+
+// lockCredentials also locks the principals against changes.
+var lockCredentials = locks[credentialRow](`
+SELECT r.n, p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
+  p.approver_since, p.groups, e.hash
+FROM (
+  SELECT tenant, ($2::bytea[])[n] AS key, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (
+  SELECT * FROM api_key WHERE hash = r.key AND tenant = r.tenant AND revoked_at IS NULL OFFSET 0
+) k
+CROSS JOIN LATERAL (
+  SELECT * FROM principal WHERE tenant = k.tenant AND id = k.principal_id FOR SHARE
+) p
+LEFT JOIN LATERAL (
+  SELECT * FROM edit_token WHERE tenant = p.tenant AND principal_id = p.id OFFSET 0
+) e ON true`, `
+SELECT r.n, p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
+  p.approver_since, p.groups, e.hash
+FROM (
+  SELECT tenant, ($2::bytea[])[n] AS key, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (
+  SELECT * FROM api_key WHERE hash = r.key AND tenant = r.tenant AND revoked_at IS NULL OFFSET 0
+) k
+CROSS JOIN LATERAL (
+  SELECT * FROM principal WHERE tenant = k.tenant AND id = k.principal_id FOR SHARE SKIP LOCKED
+) p
+LEFT JOIN LATERAL (
+  SELECT * FROM edit_token WHERE tenant = p.tenant AND principal_id = p.id OFFSET 0
+) e ON true`)
 
 // ListKeys lists the keys of a principal, including revoked ones, oldest first.
 func (t *readTx) ListKeys(principalID string) (list []*gatehouse.Key, err error) {
@@ -141,8 +203,11 @@ func (t *tx) InsertKey(k *gatehouse.Key) error {
 
 // RevokeKey revokes a key. A second revocation keeps the first time.
 func (t *tx) RevokeKey(keyID string) error {
-	return t.write(guarded+`UPDATE api_key SET revoked_at = $3 WHERE tenant = $1 AND id = $2 AND revoked_at IS NULL
-RETURNING 1)
+	return t.write(`
+WITH w AS (
+  UPDATE api_key SET revoked_at = $3 WHERE tenant = $1 AND id = $2 AND revoked_at IS NULL
+  RETURNING 1
+)
 SELECT CASE WHEN EXISTS (SELECT 1 FROM w) OR EXISTS (SELECT 1 FROM api_key WHERE tenant = $1 AND id = $2) THEN 0
   ELSE gatehouse_refuse('GH002') END`, t.tenant, keyID, t.Now())
 }
@@ -190,8 +255,19 @@ func (t *tx) InsertTenant(n *gatehouse.Tenant) error {
 	return t.write(`INSERT INTO tenant (id, created_at) VALUES ($1, $2)`, n.ID, n.CreatedAt)
 }
 
-const findAnswer = `SELECT tenant, principal_id, route, key, body_hash, created_at, body FROM idempotency
-WHERE tenant = $1 AND principal_id = $2 AND route = $3 AND key = $4`
+// answerName names a stored answer.
+type answerName struct{ Tenant, PrincipalID, Route, Key string }
+
+var findAnswers = reads[answerName](`
+SELECT r.n, i.tenant, i.principal_id, i.route, i.key, i.body_hash, i.created_at, i.body
+FROM (
+  SELECT tenant, ($2::text[])[n] AS principal_id, ($3::text[])[n] AS route, ($4::text[])[n] AS key, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $5
+) r
+CROSS JOIN LATERAL (
+  SELECT * FROM idempotency
+  WHERE tenant = r.tenant AND principal_id = r.principal_id AND route = r.route AND key = r.key OFFSET 0
+) i`)
 
 func scanAnswer(r *row) *gatehouse.IdempotencyRecord {
 	return &gatehouse.IdempotencyRecord{
@@ -202,17 +278,29 @@ func scanAnswer(r *row) *gatehouse.IdempotencyRecord {
 
 func (t *readTx) windowStart() time.Time { return t.Now().Add(-gatehouse.IdempotencyWindow) }
 
-const (
-	answerColumns = `INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at, body)
-`
-	replaceAnswer = `ON CONFLICT (tenant, principal_id, route, key) DO UPDATE SET body_hash = excluded.body_hash, created_at = excluded.created_at,
-  body = excluded.body WHERE idempotency.created_at <= `
-	answerInserted = answerColumns + `VALUES ($1, $2, $3, $4, $5, $6, $7)
-` + replaceAnswer + `$8`
-	insertAnswer  = guarded + answerInserted + orConflict
-	insertAnswers = answerColumns + `SELECT $1, $2, $3, $4, $5, $6, $7 FROM u
-` + replaceAnswer + `(SELECT min(a8) FROM u)`
+// answerRow is an answer, and the time from which on an earlier one is kept.
+type answerRow struct {
+	gatehouse.IdempotencyRecord
+	WindowStart time.Time
+}
+
+// insertAnswers stores answers, each in place of one from before the window.
+var insertAnswers = writes[answerRow](rankAnswer, "", `
+WITH r AS (
+  SELECT tenant, ($2::text[])[n] AS principal_id, ($3::text[])[n] AS route, ($4::text[])[n] AS key,
+    ($5::bytea[])[n] AS body_hash, ($6::bytea[])[n] AS body, ($7::bigint[])[n] AS created_at,
+    ($8::bigint[])[n] AS window_start, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $9
+),
+w AS (
+  INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at, body)
+  SELECT tenant, principal_id, route, key, body_hash, created_at, body FROM r
+  ON CONFLICT (tenant, principal_id, route, key) DO UPDATE
+  SET body_hash = excluded.body_hash, created_at = excluded.created_at, body = excluded.body
+  WHERE idempotency.created_at <= (SELECT min(window_start) FROM r)
+  RETURNING 1
 )
+SELECT CASE WHEN (SELECT count(*) FROM w) = $9 THEN 0 ELSE gatehouse_refuse('GH001') END`)
 
 // InsertIdempotency stores an answer. It replaces an unpurged answer past its window; within
 // the window the result is ErrConflict.
@@ -220,8 +308,7 @@ func (t *tx) InsertIdempotency(a *gatehouse.IdempotencyRecord) error {
 	if err := t.checkTenant(a.Tenant); err != nil {
 		return err
 	}
-	return t.write(insertAnswer,
-		a.Tenant, a.PrincipalID, a.Route, a.Key, a.BodyHash[:], a.CreatedAt, a.Body, t.windowStart())
+	return insertAnswers.write(t, answerRow{*a, t.windowStart()})
 }
 
 // PurgeIdempotency deletes old answers, oldest first. It skips rows that another process is

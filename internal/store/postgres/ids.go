@@ -15,6 +15,8 @@ var idRanges = map[string]string{
 	"key_": idRange("api_key") + ` ORDER BY id LIMIT $4`,
 	"ses_": idRange("session") + ` ORDER BY id LIMIT $4`,
 	"prn_": idRange("principal") + ` ORDER BY id LIMIT $4`,
+	"grt_": idRange("action_grant") + ` ORDER BY id LIMIT $4`,
+	"mnd_": idRange("mandate") + ` ORDER BY id LIMIT $4`,
 }
 
 // FindIDs finds the ids that begin with prefix.

@@ -47,14 +47,24 @@ retired_at, ends_at, revoked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10
 
 // RetireRingKey ends a key's use.
 func (t *tx) RetireRingKey(id string, ends time.Time) error {
-	return t.write(guarded+`UPDATE ring_key SET retired_at = $1, ends_at = $2 WHERE tenant = $3 AND id = $4
-AND retired_at IS NULL`+orConflict, t.Now(), ends, t.tenant, id)
+	return t.write(`
+WITH w AS (
+  UPDATE ring_key SET retired_at = $1, ends_at = $2 WHERE tenant = $3 AND id = $4
+  AND retired_at IS NULL
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`, t.Now(), ends, t.tenant, id)
 }
 
 // RevokeRingKey revokes a key; ErrConflict if it is revoked already.
 func (t *tx) RevokeRingKey(id string) error {
-	return t.write(guarded+`UPDATE ring_key SET revoked_at = $1, retired_at = coalesce(retired_at, $1)
-WHERE tenant = $2 AND id = $3 AND revoked_at IS NULL`+orConflict, t.Now(), t.tenant, id)
+	return t.write(`
+WITH w AS (
+  UPDATE ring_key SET revoked_at = $1, retired_at = coalesce(retired_at, $1)
+  WHERE tenant = $2 AND id = $3 AND revoked_at IS NULL
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`, t.Now(), t.tenant, id)
 }
 
 const selectReview = `SELECT v.tenant, v.id, v.action_id, v.approval_id, v.recipient, v.created_at, v.expires_at, v.tries,
@@ -85,14 +95,24 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, v.Tenant, v.ID, v.ActionID, v.Approval
 
 // CountReviewTry counts a wrong code, up to five.
 func (t *tx) CountReviewTry(id string) error {
-	return t.write(guarded+`UPDATE review SET tries = tries + 1 WHERE tenant = $1 AND id = $2 AND tries < 5`+orConflict,
+	return t.write(`
+WITH w AS (
+  UPDATE review SET tries = tries + 1 WHERE tenant = $1 AND id = $2 AND tries < 5
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		t.tenant, id)
 }
 
 // MarkReviewOpened stores the time of the first opening.
 func (t *tx) MarkReviewOpened(id string) error {
-	return t.write(guarded+`UPDATE review SET opened_at = $1
-WHERE tenant = $2 AND id = $3 AND opened_at IS NULL`+orConflict,
+	return t.write(`
+WITH w AS (
+  UPDATE review SET opened_at = $1
+  WHERE tenant = $2 AND id = $3 AND opened_at IS NULL
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		t.at, t.tenant, id)
 }
 

@@ -33,6 +33,12 @@ func (a lockKey) compare(b lockKey) int {
 // lockedKey returns the key of the first lock with a single key: a name, or a tenant and an id.
 func lockedKey(locks []query) (lockKey, bool) {
 	for _, q := range locks {
+		if q.statement != nil {
+			if r, ok := q.rows[0].(idRow); ok {
+				return lockKey{"id", r.Tenant, r.ID}, true
+			}
+			continue
+		}
 		switch len(q.args) {
 		case 1:
 			if name, ok := q.args[0].(int64); ok { // see lockFor

@@ -12,45 +12,66 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// A leaf is stored with a row in audit_waiting; the leaves of one statement share a row. The
-// sequencer deletes the row when it numbers the leaves.
-const (
-	leafColumns = `INSERT INTO audit_leaf (seq, tenant, action_id, body) `
-	nextLeaf    = `SELECT nextval('audit_leaf_row'), $1, $2, $3`
-	insertLeaf  = leafColumns + nextLeaf + ` RETURNING seq, tenant`
-	leafWaits   = `INSERT INTO audit_waiting (first, tenant, leaves) SELECT seq, tenant, ARRAY[seq] FROM l`
-	appendLeaf  = `WITH l AS (` + insertLeaf + `) ` + leafWaits
-)
+// leafRow is a leaf without a number. Key is what its entry is found by.
+type leafRow struct{ Tenant, Key, Body string }
 
-// leafSet is appendLeaf for a group, of one tenant.
-func leafSet() *set {
-	types := kinds("ttt")
-	return &set{sql: `WITH u AS (` + argsTable(types) + `), l AS (` + ofRow(leafColumns+nextLeaf+` FROM u ORDER BY n RETURNING seq, tenant`) + `)
-INSERT INTO audit_waiting (first, tenant, leaves) SELECT min(seq), tenant, array_agg(seq ORDER BY seq) FROM l GROUP BY tenant`, types: types}
-}
+// appendLeaves stores leaves of one tenant with a row in audit_waiting, which they share. The sequencer
+// deletes that row when it numbers them.
+var appendLeaves = writes[leafRow](rankLeaf, "", `
+WITH r AS (
+  SELECT tenant, ($2::text[])[n] AS key, ($3::text[])[n] AS body, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $4
+),
+leaf AS (
+  INSERT INTO audit_leaf (seq, tenant, action_id, body)
+  SELECT nextval('audit_leaf_row'), tenant, key, body FROM r
+  RETURNING seq, tenant
+)
+INSERT INTO audit_waiting (first, tenant, leaves)
+SELECT min(seq), min(tenant), array_agg(seq) FROM leaf`)
 
 // AppendLeaf stores a leaf without a number. It fills in time and id if they are missing.
 func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
-	if err := t.checkTenant(l.Tenant); err != nil {
+	r, err := t.leaf(l)
+	if err != nil {
 		return err
 	}
-	if err := shared.CompleteLeaf(l, t.Now()); err != nil {
-		return err
-	}
-	return t.write(appendLeaf, l.Tenant, shared.LeafKey(l), shared.LeafBody(l))
+	return appendLeaves.write(t, r)
 }
 
+func (t *tx) leaf(l *gatehouse.Leaf) (leafRow, error) {
+	if err := t.checkTenant(l.Tenant); err != nil {
+		return leafRow{}, err
+	}
+	if err := shared.CompleteLeaf(l, t.Now()); err != nil {
+		return leafRow{}, err
+	}
+	return leafRow{l.Tenant, shared.LeafKey(l), shared.LeafBody(l)}, nil
+}
+
+// The batches of the entries from $2 on, at most $3 entries: from the batch that contains $2, or that follows
+// a gap. Under row security, only columns of earlier tables in the join can search an index.
 const (
-	// The batches of the entries from $2 on, at most $3 entries: from the batch that contains
-	// $2, or that follows a gap. Under row security, only columns of earlier tables in the join
-	// can search an index.
-	batchesFrom = ` FROM (SELECT coalesce((SELECT max(number) FROM audit_batch WHERE tenant = $1 AND number <= $2), 0) AS low,
-  greatest($2, coalesce((SELECT min(number) FROM audit_batch WHERE tenant = $1 AND number > $2), 0)) + $3 AS high OFFSET 0) e
-CROSS JOIN LATERAL (SELECT * FROM audit_batch WHERE tenant = $1 AND number >= e.low AND number < e.high ORDER BY number OFFSET 0) b`
-	selectBatches = `SELECT b.number, b.position, b.hashes` + batchesFrom
+	selectBatches = `SELECT b.number, b.position, b.hashes
+FROM (
+  SELECT coalesce((SELECT max(number) FROM audit_batch WHERE tenant = $1 AND number <= $2), 0) AS low,
+    greatest($2, coalesce((SELECT min(number) FROM audit_batch WHERE tenant = $1 AND number > $2), 0)) + $3 AS high
+  OFFSET 0
+) e
+CROSS JOIN LATERAL (
+  SELECT * FROM audit_batch WHERE tenant = $1 AND number >= e.low AND number < e.high ORDER BY number OFFSET 0
+) b`
 	// The entries come in the order of batches and leaves, and are read only as far as needed;
 	// a sort would read all of them.
-	selectEntries = `SELECT b.number + u.n - 1, l.body` + batchesFrom + `
+	selectEntries = `SELECT b.number + u.n - 1, l.body
+FROM (
+  SELECT coalesce((SELECT max(number) FROM audit_batch WHERE tenant = $1 AND number <= $2), 0) AS low,
+    greatest($2, coalesce((SELECT min(number) FROM audit_batch WHERE tenant = $1 AND number > $2), 0)) + $3 AS high
+  OFFSET 0
+) e
+CROSS JOIN LATERAL (
+  SELECT * FROM audit_batch WHERE tenant = $1 AND number >= e.low AND number < e.high ORDER BY number OFFSET 0
+) b
 CROSS JOIN LATERAL unnest(b.leaves) WITH ORDINALITY u (seq, n)
 CROSS JOIN LATERAL (SELECT body FROM audit_leaf WHERE tenant = $1 AND seq = u.seq OFFSET 0) l
 WHERE b.number + u.n > $2 LIMIT $3`
@@ -199,7 +220,12 @@ func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err
 const (
 	// The row of audit_log is the fence: of two sequencers that expect the same size, one waits
 	// for the other and then finds a different size.
-	extendLog = guarded + `UPDATE audit_log SET size = size + $2, hashes = hashes + $3 WHERE tenant = $1 AND size = $4` + orConflict
+	extendLog = `
+WITH w AS (
+  UPDATE audit_log SET size = size + $2, hashes = hashes + $3 WHERE tenant = $1 AND size = $4
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
 	// Leaves that were stored together share a row, whose key is the first leaf. Normally the
 	// first is numbered with the others. If it no longer exists, the others find the row. The
 	// row's remaining leaves keep waiting.

@@ -51,7 +51,12 @@ func (t *tx) UpdateMandate(m *gatehouse.Mandate) error {
 	if err := t.checkTenant(m.Tenant); err != nil {
 		return err
 	}
-	return t.write(guarded+`UPDATE mandate SET count = $1, used = $2, expires_at = $3, ended_at = $4, body = $5
-WHERE tenant = $6 AND id = $7 AND ended_at IS NULL`+orConflict,
+	return t.write(`
+WITH w AS (
+  UPDATE mandate SET count = $1, used = $2, expires_at = $3, ended_at = $4, body = $5
+  WHERE tenant = $6 AND id = $7 AND ended_at IS NULL
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		m.InAll.Count, m.InAll.Used, m.ExpiresAt, m.EndedAt, m.Text(), t.tenant, m.ID)
 }

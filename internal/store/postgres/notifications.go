@@ -27,7 +27,12 @@ func (t *tx) MoveLogPosition(from, to int64) error {
 
 	}
 	return t.write(
-		guarded+`UPDATE notification_position SET next = $1 WHERE tenant = $2 AND next = $3`+orConflict,
+		`
+WITH w AS (
+  UPDATE notification_position SET next = $1 WHERE tenant = $2 AND next = $3
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		to,
 		t.tenant,
 		from,
@@ -187,8 +192,13 @@ func (t *tx) UpdateNotification(n *gatehouse.Notification, from gatehouse.Notifi
 		return err
 	}
 	return t.write(
-		guarded+`UPDATE notification SET status = $1, attempts = $2, last_error = $3, due_at = $4, finished_at = $5,
-lease_owner = $6, ref = $7, data = $8 WHERE tenant = $9 AND id = $10 AND status = $11 AND generation = $12`+orConflict,
+		`
+WITH w AS (
+  UPDATE notification SET status = $1, attempts = $2, last_error = $3, due_at = $4, finished_at = $5,
+  lease_owner = $6, ref = $7, data = $8 WHERE tenant = $9 AND id = $10 AND status = $11 AND generation = $12
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		string(n.Status),
 		n.Attempts,
 		n.LastError,
@@ -247,9 +257,14 @@ func (t *tx) PutChannelState(s *gatehouse.ChannelState) error {
 		return err
 	}
 	return t.write(
-		guarded+`UPDATE channel_state SET failures = $1, failing_since = $2, flaky = $3, minutes = $4, off_at = $5,
-last_error = $6, last_ok_at = $7
-WHERE tenant = $8 AND channel = $9`+orConflict,
+		`
+WITH w AS (
+  UPDATE channel_state SET failures = $1, failing_since = $2, flaky = $3, minutes = $4, off_at = $5,
+  last_error = $6, last_ok_at = $7
+  WHERE tenant = $8 AND channel = $9
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		s.Failures,
 		s.FailingSince,
 		s.Flaky,

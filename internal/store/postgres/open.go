@@ -13,36 +13,83 @@ type opening struct {
 	// lock or insert.
 	groups bool
 	keys   []lockKey
-	// likelyOpen says that the action that LockAction finds is probably open. tally holds the
-	// votes on it that openRights reads.
+	// likelyOpen says that the action that LockAction finds is probably open.
 	likelyOpen bool
-	tally      *voteTally
 }
 
-const (
-	// The people who approved the action.
-	lockVoters = `SELECT ` + shared.PrincipalColumns + ` FROM principal p WHERE p.tenant = $1
-AND p.id = ANY (ARRAY(SELECT principal_id FROM vote WHERE seq = ` + seqOfAction + ` AND decision = 'approved'))
-ORDER BY p.id FOR SHARE`
-	lockVoter = `SELECT ` + shared.PrincipalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.id = $2 FOR SHARE`
-	// The active policy, the votes on an action, its proposer, and the proposer's sponsor,
-	// whose id is in sponsor. One row per vote, or a single row without votes.
-	selectSides = `SELECT (SELECT version FROM policy_active WHERE tenant = $1), ` + joinedVotes + `, ` +
-		shared.PrincipalColumns + `, ` + sponsorColumns + ` FROM `
-	sideJoins = `
-LEFT JOIN LATERAL (SELECT * FROM principal x
-WHERE x.tenant = a.tenant AND x.id = a.proposer_id` + lateralEnd + ` p ON true
-LEFT JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = p.tenant AND x.id = p.sponsor` + lateralEnd + ` s ON true
-LEFT JOIN LATERAL (SELECT * FROM vote x WHERE x.seq = a.seq` + lateralEnd + ` v ON true`
-	sidesByAction   = selectSides + theAction + sideJoins
-	sidesByApproval = selectSides + theApproval + lateralEnd + ` o` + itsAction + sideJoins
-	sponsorColumns  = `s.tenant, s.id, s.name, s.kind, s.roles, s.person, s.sponsor, s.disabled, s.created_at,
-  s.approver_since, s.groups`
-)
+// lockVoters locks the people who approved an action against changes.
+var lockVoters = locksIfFree[idRow](`
+SELECT r.n, p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
+  p.approver_since, p.groups
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (
+  SELECT * FROM principal
+  WHERE tenant = r.tenant AND id = ANY (ARRAY(
+    SELECT principal_id FROM vote
+    WHERE seq = (SELECT seq FROM action WHERE tenant = r.tenant AND id = r.id) AND decision = 'approved'))
+  ORDER BY id FOR SHARE
+) p`, `
+SELECT r.n, p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
+  p.approver_since, p.groups
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (
+  SELECT * FROM principal
+  WHERE tenant = r.tenant AND id = ANY (ARRAY(
+    SELECT principal_id FROM vote
+    WHERE seq = (SELECT seq FROM action WHERE tenant = r.tenant AND id = r.id) AND decision = 'approved'))
+  ORDER BY id FOR SHARE SKIP LOCKED
+) p`)
 
-func (h *opening) ask(sql string, row func(*row) error, args ...any) {
-	h.queries = append(h.queries, ask(sql, row, args...))
-}
+// lockPeople locks people against changes.
+var lockPeople = locksIfFree[idRow](`
+SELECT r.n, p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
+  p.approver_since, p.groups
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (SELECT * FROM principal WHERE tenant = r.tenant AND id = r.id FOR SHARE) p`, `
+SELECT r.n, p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
+  p.approver_since, p.groups
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (SELECT * FROM principal WHERE tenant = r.tenant AND id = r.id FOR SHARE SKIP LOCKED) p`)
+
+// findRights finds what the right to decide an action depends on, by its id or its approval's: the active
+// policy, its proposer, and the proposer's sponsor, whose id is in sponsor.
+var findRights = reads[idRow](`
+SELECT r.n, (SELECT version FROM policy_active WHERE tenant = r.tenant),
+  p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
+  p.approver_since, p.groups,
+  s.tenant, s.id, s.name, s.kind, s.roles, s.person, s.sponsor, s.disabled, s.created_at,
+  s.approver_since, s.groups
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (
+  SELECT * FROM action
+  WHERE seq = (
+    SELECT seq FROM action WHERE tenant = r.tenant AND id = r.id
+    UNION ALL SELECT seq FROM approval WHERE tenant = r.tenant AND id = r.id LIMIT 1)
+  OFFSET 0
+) a
+LEFT JOIN LATERAL (
+  SELECT * FROM principal WHERE tenant = a.tenant AND id = a.proposer_id OFFSET 0
+) p ON true
+LEFT JOIN LATERAL (
+  SELECT * FROM principal WHERE tenant = p.tenant AND id = p.sponsor OFFSET 0
+) s ON true`)
+
+func (h *opening) add(q query) { h.queries = append(h.queries, q) }
 
 // OpenCaller finds the caller's credential and stored answer.
 func (t *readTx) OpenCaller(by *gatehouse.Caller) (facts gatehouse.CallerFacts, err error) {
@@ -63,23 +110,24 @@ func (t *readTx) openCaller(
 	}
 	h := &t.opening
 	if by.Presumed != nil {
-		sql := findCredential
+		key := findCredentials
 		if locked = voters != nil; locked {
-			sql = lockCredential
+			key = lockCredentials
 		}
-		h.ask(sql, func(r *row) (err error) {
+		h.add(key.ask(func(r *row) (err error) {
 			facts.Principal, err = shared.ScanPrincipal(r)
 			facts.EditToken = r.Hash()
 			if locked {
 				*voters = append(*voters, facts.Principal)
 			}
 			return err
-		}, t.tenant, by.Presumed.Key[:])
+		}, credentialRow{t.tenant, by.Presumed.Key}))
 	}
 	if a := by.Idempotency; a != nil {
 		id := by.Principal.ID
 		h.keys = append(h.keys, lockKey{"answer", t.tenant, id + "\x00" + a.Route + "\x00" + a.Key})
-		h.ask(findAnswer, func(r *row) error { facts.Answer = scanAnswer(r); return nil }, t.tenant, id, a.Route, a.Key)
+		h.add(findAnswers.ask(func(r *row) error { facts.Answer = scanAnswer(r); return nil },
+			answerName{t.tenant, id, a.Route, a.Key}))
 	}
 	return locked
 }
@@ -94,32 +142,17 @@ func (t *readTx) dropOldAnswer(facts *gatehouse.CallerFacts) {
 
 // openPolicy adds the read of the active version.
 func (t *readTx) openPolicy(version *int) {
-	t.opening.ask(activeVersion, func(r *row) error { *version = int(r.Int()); return nil }, t.tenant)
+	t.opening.add(activeVersions.ask(func(r *row) error { *version = int(r.Int()); return nil }, tenantRow{t.tenant}))
 }
 
-// openRights adds the reads of the rows beside an action: policy, votes, proposer, sponsor.
+// openRights adds the read of policy, proposer and sponsor.
 func (t *tx) openRights(id string, rights *gatehouse.Rights) {
-	sql := sidesByAction
-	if isApproval(id) {
-		sql = sidesByApproval
-	}
-	c := &voteTally{tenant: t.tenant, id: id}
-	t.opening.tally = c
-	t.opening.ask(sql, func(r *row) error {
+	t.opening.add(findRights.ask(func(r *row) error {
 		if r.Null() {
 			r.Skip(1)
 		} else {
 			rights.PolicyVersion = int(r.Int())
 		}
-		if r.Null() {
-			r.Skip(voteWidth)
-		} else if err := c.vote(r); err != nil {
-			return err
-		}
-		if c.seen {
-			return nil
-		}
-		c.seen = true
 		for _, p := range []**gatehouse.Principal{&rights.Proposer, &rights.Sponsor} {
 			if r.Null() {
 				break
@@ -130,16 +163,16 @@ func (t *tx) openRights(id string, rights *gatehouse.Rights) {
 			}
 		}
 		return nil
-	}, t.tenant, id)
+	}, idRow{t.tenant, id}))
 }
 
 // openVoters adds a query that locks people.
-func (t *tx) openVoters(sql, id string, rights *gatehouse.Rights) {
-	t.opening.ask(sql, func(r *row) error {
+func (t *tx) openVoters(people of[idRow], id string, rights *gatehouse.Rights) {
+	t.opening.add(people.ask(func(r *row) error {
 		p, err := shared.ScanPrincipal(r)
 		rights.Voters = append(rights.Voters, p)
 		return err
-	}, t.tenant, id)
+	}, idRow{t.tenant, id}))
 }
 
 // OpenDecision locks the action and reads the caller and, for an approval, the rights.
@@ -149,7 +182,7 @@ func (t *tx) OpenDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision,
 	if q.Approve {
 		t.openRights(q.ActionID, &o.Rights)
 		if !t.openCaller(q.By, &o.CallerFacts, &o.Voters) {
-			t.openVoters(lockVoter, q.By.Principal.ID, &o.Rights)
+			t.openVoters(lockPeople, q.By.Principal.ID, &o.Rights)
 		}
 	} else {
 		t.openCaller(q.By, &o.CallerFacts, nil)
@@ -185,24 +218,25 @@ func (t *tx) OpenProposal(q gatehouse.ProposalQuery) (*gatehouse.OpenedProposal,
 	t.openCaller(q.By, &o.CallerFacts, nil)
 	t.openPolicy(&o.PolicyVersion)
 	if q.Effect != (gatehouse.Hash{}) {
-		h.ask(deadLetterOf, func(r *row) error { o.DeadLetter = r.Text(); return nil }, t.tenant, q.Effect[:])
+		h.add(findDeadLetters.ask(func(r *row) error { o.DeadLetter = r.Text(); return nil },
+			effectRow{t.tenant, q.Effect}))
 	}
 	if q.Asked != nil {
 		roles, people, groups := shared.EncodeAudience(*q.Asked)
-		h.ask(firstAnswerers, func(r *row) error {
+		h.add(findAnswerers.ask(func(r *row) error {
 			p, err := shared.ScanPrincipal(r)
 			o.Answerers = append(o.Answerers, p)
 			return err
-		}, t.tenant, roles, people, groups)
+		}, audienceRow{t.tenant, roles, people, groups}))
 	}
 	for _, name := range q.Names {
 		var n named
 		o.Named[name] = nil
-		h.ask(byName, func(r *row) error {
+		h.add(findNamed.ask(func(r *row) error {
 			err := n.scan(r)
 			o.Named[name] = n.principal
 			return err
-		}, t.tenant, name)
+		}, nameRow{t.tenant, name}))
 	}
 	var err error
 	if q.Supersedes != "" {
@@ -223,12 +257,12 @@ func (t *tx) OpenPush(q gatehouse.PushQuery) (*gatehouse.OpenedPush, error) {
 	o := new(gatehouse.OpenedPush)
 	t.opening = opening{groups: true, keys: []lockKey{{"id", t.tenant, q.ActionID}}}
 	h := &t.opening
-	h.ask(lockPush, func(r *row) error { o.Push = shared.ScanPush(r); return nil }, t.tenant, q.PushID)
+	h.add(lockPushes.ask(func(r *row) error { o.Push = shared.ScanPush(r); return nil }, idRow{t.tenant, q.PushID}))
 	if q.ReceiptKey != "" {
-		h.ask(findSuccess, func(r *row) (err error) {
+		h.add(findSuccesses.ask(func(r *row) (err error) {
 			o.Receipt = shared.ScanReceipt(r, &err)
 			return err
-		}, t.tenant, q.ReceiptKey)
+		}, keyRow{t.tenant, q.ReceiptKey}))
 	}
 	if q.Rights {
 		t.openRights(q.ActionID, &o.Rights)
@@ -257,10 +291,10 @@ func (t *readTx) OpenPage(by *gatehouse.Caller, f gatehouse.ActionFilter, views 
 	t.openCaller(by, &o.CallerFacts, nil)
 	if views {
 		id := by.Principal.ID
-		t.opening.ask(listViews, func(r *row) error {
+		t.opening.add(ask(listViews, func(r *row) error {
 			o.Views = append(o.Views, t.scanView(r, id))
 			return nil
-		}, t.tenant, id)
+		}, t.tenant, id))
 	}
 	page, err := t.ListActions(f)
 	if len(t.opening.queries) > 0 && t.err == nil { // a page that needs no query

@@ -35,13 +35,13 @@ func TestDecisionsLookRowsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	explain := planner(t, url)
-	named := regexp.MustCompile(`\b(id|seq|hash|principal_id|action_seq) = `)
+	named := regexp.MustCompile(`\b(id|seq|hash|principal_id|action_seq|idempotency_key) = `)
 	for name, sql := range map[string]string{
-		"an action": openByAction, "an action in a group": s.sets[openByAction].sql,
-		"an approval": openByApproval, "an approval in a group": s.sets[openByApproval].sql,
-		"the sides of an action": sidesByAction, "the sides of an action in a group": s.sets[sidesByAction].sql,
-		"the sides of an approval": sidesByApproval, "the sides of an approval in a group": s.sets[sidesByApproval].sql,
-		"a key": findCredential, "a key, locked": lockCredential, "a key in a group": s.sets[lockCredential].sql,
+		"an action": findActions.text, "an open action": openActions.text,
+		"an open action in a group": openActions.skipping,
+		"a lock":                    lockActions.text, "a lock in a group": lockActions.skipping,
+		"the rights": findRights.text, "a key": findCredentials.text,
+		"a key, locked": lockCredentials.text, "a key in a group": lockCredentials.skipping,
 	} {
 		plan := slices.DeleteFunc(explain(sql), regexp.MustCompile(` on policy_active .*by \(tenant = `).MatchString)
 		if len(plan) < 3 {
@@ -119,4 +119,16 @@ func TestVotesComeWithTheSides(t *testing.T) {
 			})
 		}
 	}
+}
+
+// lockWith locks an action by LockAction, or as a decision opens it.
+func lockWith(tx gatehouse.Tx, opened bool, id string) (*gatehouse.Action, error) {
+	if !opened {
+		return tx.LockAction(id)
+	}
+	o, err := tx.OpenDecision(gatehouse.DecisionQuery{ActionID: id})
+	if err != nil {
+		return nil, err
+	}
+	return o.Action, nil
 }

@@ -119,7 +119,8 @@ WHERE `+where.sql()+last, func(r *row) error { sizes = append(sizes, r.Int()); r
 		limit = n
 	}
 	var seqs []int64
-	err = t.each(`SELECT seq, `+mirrorColumns+` FROM mirror WHERE `+where.sql()+last, func(r *row) error {
+	err = t.each(`SELECT seq, tenant, action_id, action_type, connector, operation, target, before_state,
+  after_state, digest, external_id, receipt_id, applied_at FROM mirror WHERE `+where.sql()+last, func(r *row) error {
 		var err error
 		seqs = append(seqs, r.Int())
 		page.Items = append(page.Items, shared.ScanMirror(r, &err))

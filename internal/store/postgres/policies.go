@@ -15,12 +15,22 @@ JOIN policy_version v ON v.tenant = a.tenant AND v.version = a.version WHERE a.t
 	return p, err
 }
 
-const activeVersion = `SELECT version FROM policy_active WHERE tenant = $1`
+// tenantRow is a tenant.
+type tenantRow struct{ Tenant string }
+
+var activeVersions = reads[tenantRow](`
+SELECT r.n, a.version
+FROM (
+  SELECT tenant, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $2
+) r
+CROSS JOIN LATERAL (SELECT version FROM policy_active WHERE tenant = r.tenant OFFSET 0) a`)
 
 // ActivePolicyVersion is the number of the active version; 0 for none.
 func (t *readTx) ActivePolicyVersion() (int, error) {
-	n, err := t.number(activeVersion, t.tenant)
-	return int(n), err
+	version := 0
+	err := t.read(activeVersions.ask(func(r *row) error { version = int(r.Int()); return nil }, tenantRow{t.tenant}))
+	return version, err
 }
 
 // FindPolicy finds a version by number.
@@ -59,7 +69,12 @@ RETURNING version`,
 
 // ActivatePolicy activates a stored version.
 func (t *tx) ActivatePolicy(version int) error {
-	return t.write(guarded+`INSERT INTO policy_active (tenant, version)
-SELECT tenant, version FROM policy_version WHERE tenant = $1 AND version = $2
-ON CONFLICT (tenant) DO UPDATE SET version = excluded.version`+orMissing, t.tenant, version)
+	return t.write(`
+WITH w AS (
+  INSERT INTO policy_active (tenant, version)
+  SELECT tenant, version FROM policy_version WHERE tenant = $1 AND version = $2
+  ON CONFLICT (tenant) DO UPDATE SET version = excluded.version
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`, t.tenant, version)
 }

@@ -18,18 +18,45 @@ const deadLetters = `(status = 'unknown' OR status = 'failed' AND closed_at IS N
 // CountAllDeadLetters counts the dead letters of all tenants.
 func (t *readTx) CountAllDeadLetters() (int, error) {
 	defer t.useAllTenants()()
-	n, err := t.number(`SELECT count(*) FROM push WHERE ` + deadLetters)
+	n, err := t.number(`SELECT count(*) FROM push WHERE (status = 'unknown' OR status = 'failed' AND closed_at IS NULL)`)
 	return int(n), err
 }
 
-// deadLetterOf finds the newest dead letter with an effect.
-const deadLetterOf = `SELECT action_id FROM push WHERE tenant = $1 AND effect = $2 AND ` + deadLetters + ` ORDER BY id DESC LIMIT 1`
+// effectRow is the effect of a change.
+type effectRow struct {
+	Tenant string
+	Effect gatehouse.Hash
+}
+
+// findDeadLetters finds the newest dead letters with an effect. The condition is that of deadLetters.
+var findDeadLetters = reads[effectRow](`
+SELECT r.n, h.action_id
+FROM (
+  SELECT tenant, ($2::bytea[])[n] AS effect, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (
+  SELECT action_id FROM push
+  WHERE tenant = r.tenant AND effect = r.effect
+    AND (status = 'unknown' OR status = 'failed' AND closed_at IS NULL)
+  ORDER BY id DESC LIMIT 1
+) h`)
 
 const (
-	markDeadLetter = guarded + `UPDATE push SET target_says = $1, effect = $2
-WHERE tenant = $3 AND id = $4 AND status = $5 AND generation = $6 AND status IN ('failed', 'unknown')` + orConflict
-	closePush = guarded + `UPDATE push SET closed_at = $1, closed_by = $2, closed_reason = $3
-WHERE tenant = $4 AND id = $5 AND status = 'failed' AND closed_at IS NULL` + orConflict
+	markDeadLetter = `
+WITH w AS (
+  UPDATE push SET target_says = $1, effect = $2
+  WHERE tenant = $3 AND id = $4 AND status = $5 AND generation = $6 AND status IN ('failed', 'unknown')
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
+	closePush = `
+WITH w AS (
+  UPDATE push SET closed_at = $1, closed_by = $2, closed_reason = $3
+  WHERE tenant = $4 AND id = $5 AND status = 'failed' AND closed_at IS NULL
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
 )
 
 // MarkDeadLetter stores the target's answer and the effect of a push that is a dead letter.
@@ -45,19 +72,50 @@ func (t *tx) ClosePush(id, by, reason string) error {
 	return t.write(closePush, t.Now(), by, reason, t.tenant, id)
 }
 
-const findPush = `SELECT ` + pushColumns + ` FROM push h WHERE tenant = $1 AND id = $2`
+var findPushes = reads[idRow](`
+SELECT r.n, h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status, h.attempts, h.attempt_base,
+  h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at, h.sent_at, h.applied_at,
+  h.finished_at, h.generation, h.lease_owner, h.lease_until, h.replays, h.lane, h.target_says, h.closed_at,
+  h.closed_by, h.closed_reason, h.put_back
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (SELECT * FROM push WHERE tenant = r.tenant AND id = r.id OFFSET 0) h`)
 
-const lockPush = findPush + ` FOR NO KEY UPDATE`
+var lockPushes = locks[idRow](`
+SELECT r.n, h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status, h.attempts, h.attempt_base,
+  h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at, h.sent_at, h.applied_at,
+  h.finished_at, h.generation, h.lease_owner, h.lease_until, h.replays, h.lane, h.target_says, h.closed_at,
+  h.closed_by, h.closed_reason, h.put_back
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (SELECT * FROM push WHERE tenant = r.tenant AND id = r.id FOR NO KEY UPDATE) h`, `
+SELECT r.n, h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status, h.attempts, h.attempt_base,
+  h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at, h.sent_at, h.applied_at,
+  h.finished_at, h.generation, h.lease_owner, h.lease_until, h.replays, h.lane, h.target_says, h.closed_at,
+  h.closed_by, h.closed_reason, h.put_back
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (SELECT * FROM push WHERE tenant = r.tenant AND id = r.id FOR NO KEY UPDATE SKIP LOCKED) h`)
 
 // FindPush finds a push by id.
 func (t *readTx) FindPush(id string) (p *gatehouse.Push, err error) {
-	err = t.one(findPush, func(r *row) error { p = shared.ScanPush(r); return nil }, t.tenant, id)
+	err = t.read(findPushes.ask(func(r *row) error { p = shared.ScanPush(r); return nil }, idRow{t.tenant, id}))
+	if err == nil && p == nil {
+		err = gatehouse.ErrNotFound
+	}
 	return t.orArchivedPush(id, p, t.tenant, err)
 }
 
 // LockPush is FindPush with a lock on the row.
 func (t *tx) LockPush(id string) (p *gatehouse.Push, err error) {
-	err = t.lockAndRead([]query{ask(lockPush, func(r *row) error { p = shared.ScanPush(r); return nil }, t.tenant, id)})
+	scan := func(r *row) error { p = shared.ScanPush(r); return nil }
+	err = t.lockAndRead([]query{lockPushes.ask(scan, idRow{t.tenant, id})})
 	if err == nil && p == nil {
 		err = gatehouse.ErrNotFound
 	}
@@ -76,17 +134,6 @@ func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
 	return counts, err
 }
 
-// walkTenants finds the tenants with queued pushes and the first due time of each, with one
-// index lookup per tenant: tenants after $1, up to and including $2, due times from $3 on.
-const walkTenants = `WITH RECURSIVE t (tenant, due_at) AS (
-  (SELECT tenant, due_at FROM push
-    WHERE status = 'queued' AND lane = '' AND tenant > $1 AND tenant <= $2 AND due_at >= $3 ORDER BY tenant, due_at, seq LIMIT 1)
-  UNION ALL
-  SELECT n.tenant, n.due_at FROM t CROSS JOIN LATERAL (SELECT p.tenant, p.due_at FROM push p
-    WHERE p.status = 'queued' AND p.lane = '' AND p.tenant > t.tenant AND p.tenant <= $2 AND p.due_at >= $3
-    ORDER BY p.tenant, p.due_at, p.seq LIMIT 1) n)
-`
-
 // pushMarks are the first due time of the queued pushes, and the first lease end of the leased
 // ones, of all tenants. A transaction stores no due time and no lease end before its own start.
 const pushMarks = `WITH RECURSIVE t (tenant, due_at) AS (
@@ -99,9 +146,28 @@ SELECT (SELECT min(due_at) FROM t), (SELECT lease_until FROM push WHERE status I
 // lastTenant sorts at or after every tenant.
 const lastTenant = "\x7f"
 
-const nextPush = walkTenants + `SELECT least(
+// nextPush finds the tenants with queued pushes and the first due time of each, with one index lookup per
+// tenant: tenants after $1, up to and including $2, due times from $3 on.
+const nextPush = `
+WITH RECURSIVE t (tenant, due_at) AS (
+  (
+    SELECT tenant, due_at FROM push
+    WHERE status = 'queued' AND lane = '' AND tenant > $1 AND tenant <= $2 AND due_at >= $3
+    ORDER BY tenant, due_at, seq LIMIT 1
+  )
+  UNION ALL
+  SELECT n.tenant, n.due_at FROM t CROSS JOIN LATERAL (
+    SELECT p.tenant, p.due_at FROM push p
+    WHERE p.status = 'queued' AND p.lane = '' AND p.tenant > t.tenant AND p.tenant <= $2 AND p.due_at >= $3
+    ORDER BY p.tenant, p.due_at, p.seq LIMIT 1
+  ) n
+)
+SELECT least(
   (SELECT min(due_at) FROM t WHERE tenant <> ALL ($5::text[])),
-  (SELECT lease_until FROM push WHERE status IN ('picking', 'sent') AND lease_until >= $4 ORDER BY lease_until LIMIT 1))`
+  (
+    SELECT lease_until FROM push WHERE status IN ('picking', 'sent') AND lease_until >= $4
+    ORDER BY lease_until LIMIT 1
+  ))`
 
 // NextPushAt returns when the next push falls due or the next lease ends.
 func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
@@ -122,22 +188,34 @@ func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 	return next, err
 }
 
-// leased selects the pushes in flight, from the low mark of leases on: there are never many,
-// and none before the mark.
-func leased(begin string) string {
-	return `leased AS MATERIALIZED (SELECT tenant, lane FROM push
-  WHERE status IN ('picking', 'sent') AND lease_until >= ` + begin + ` ORDER BY lease_until)`
-}
-
-// inFlight counts the pushes of a tenant in flight, except those of external workers.
-func inFlight(tenant string) string {
-	return `(SELECT count(*) FROM leased WHERE leased.tenant = ` + tenant + ` AND leased.lane = '')`
-}
-
-var dueTenants = walkTenants + `, ` + leased(`$4`) + ` SELECT t.tenant,
-  (SELECT count(*) FROM (SELECT 1 FROM push p
-    WHERE p.tenant = t.tenant AND p.status = 'queued' AND p.lane = '' AND p.due_at >= $3 AND p.due_at <= $5 ORDER BY p.due_at, p.seq LIMIT $6) d),
-  ` + inFlight(`t.tenant`) + `
+// dueTenants finds tenants as nextPush does. It counts the due pushes of each, and those in flight, except
+// those of external workers. Of the leases it reads those from their low mark on: there are never many.
+const dueTenants = `
+WITH RECURSIVE t (tenant, due_at) AS (
+  (
+    SELECT tenant, due_at FROM push
+    WHERE status = 'queued' AND lane = '' AND tenant > $1 AND tenant <= $2 AND due_at >= $3
+    ORDER BY tenant, due_at, seq LIMIT 1
+  )
+  UNION ALL
+  SELECT n.tenant, n.due_at FROM t CROSS JOIN LATERAL (
+    SELECT p.tenant, p.due_at FROM push p
+    WHERE p.status = 'queued' AND p.lane = '' AND p.tenant > t.tenant AND p.tenant <= $2 AND p.due_at >= $3
+    ORDER BY p.tenant, p.due_at, p.seq LIMIT 1
+  ) n
+),
+leased AS MATERIALIZED (
+  SELECT tenant, lane FROM push
+  WHERE status IN ('picking', 'sent') AND lease_until >= $4 ORDER BY lease_until
+)
+SELECT t.tenant, (
+    SELECT count(*) FROM (
+      SELECT 1 FROM push p
+      WHERE p.tenant = t.tenant AND p.status = 'queued' AND p.lane = '' AND p.due_at >= $3 AND p.due_at <= $5
+      ORDER BY p.due_at, p.seq LIMIT $6
+    ) d
+  ),
+  (SELECT count(*) FROM leased WHERE leased.tenant = t.tenant AND leased.lane = '')
 FROM t WHERE t.due_at <= $5 LIMIT $7`
 
 // DueTenants lists tenants with due pushes by name: those that follow the tenant after, then the
@@ -161,6 +239,14 @@ func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.Due
 	return list, t.scanRead(&t.s.pushScan, queries...)
 }
 
+const expiredLeases = `
+SELECT h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status,
+  h.attempts, h.attempt_base, h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at,
+  h.sent_at, h.applied_at, h.finished_at, h.generation, h.lease_owner, h.lease_until, h.replays, h.lane,
+  h.target_says, h.closed_at, h.closed_by, h.closed_reason, h.put_back
+FROM push h WHERE status IN ('picking', 'sent') AND lease_until >= $1 AND lease_until <= $2
+ORDER BY lease_until LIMIT $3`
+
 // ExpiredLeases lists pushes whose lease has ended, earliest end first.
 func (t *readTx) ExpiredLeases(limit int) ([]*gatehouse.Push, error) {
 	defer t.useAllTenants()()
@@ -168,8 +254,7 @@ func (t *readTx) ExpiredLeases(limit int) ([]*gatehouse.Push, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.pushes(`SELECT `+pushColumns+` FROM push h WHERE status IN ('picking', 'sent') AND lease_until >= $1 AND lease_until <= $2
-ORDER BY lease_until LIMIT $3`, from[1], t.Now(), limit)
+	return t.pushes(expiredLeases, from[1], t.Now(), limit)
 }
 
 func (t *readTx) pushes(sql string, args ...any) (list []*gatehouse.Push, err error) {
@@ -177,17 +262,42 @@ func (t *readTx) pushes(sql string, args ...any) (list []*gatehouse.Push, err er
 	return list, err
 }
 
-const (
-	pushInserted = `INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts,
-attempt_base, last_error, error_code, not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation,
-lease_owner, lease_until, replays, lane)
-SELECT tenant, $3, seq, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23 FROM `
-	pushAllowed = `action
-WHERE tenant = $1 AND id = $2 AND status = 'approved'`
-	insertPush = guarded + pushInserted + pushAllowed + ` FOR NO KEY UPDATE` +
-		unless + `SELECT 1 FROM action WHERE tenant = $1 AND id = $2` + orSo
-	insertPushes = pushInserted + ofEach + pushAllowed + once
+// insertPushes puts approved actions into the outbox. It locks them.
+var insertPushes = writes[gatehouse.Push](rankPush, "ActionID", `
+WITH r AS (
+  SELECT id, ($2::text[])[n] AS tenant, ($3::text[])[n] AS action_id, ($4::text[])[n] AS connector,
+    ($5::text[])[n] AS idempotency_key, ($6::text[])[n] AS digest, ($7::text[])[n] AS status,
+    ($8::bigint[])[n] AS attempts, ($9::bigint[])[n] AS attempt_base, ($10::text[])[n] AS last_error,
+    ($11::text[])[n] AS error_code, ($12::bigint[])[n] AS not_before, ($13::bigint[])[n] AS created_at,
+    ($14::bigint[])[n] AS next_attempt, ($15::bigint[])[n] AS picked_at, ($16::bigint[])[n] AS sent_at,
+    ($17::bigint[])[n] AS applied_at, ($18::bigint[])[n] AS finished_at, ($19::bigint[])[n] AS generation,
+    ($20::text[])[n] AS lease_owner, ($21::bigint[])[n] AS lease_until, ($22::bigint[])[n] AS replays,
+    ($23::bigint[])[n] AS put_back, ($24::text[])[n] AS lane, ($25::text[])[n] AS target_says,
+    ($26::bigint[])[n] AS closed_at, ($27::text[])[n] AS closed_by, ($28::text[])[n] AS closed_reason, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(id, n) LIMIT $29
+),
+w AS (
+  INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status,
+    attempts, attempt_base, last_error, error_code, not_before, created_at, next_attempt,
+    picked_at, sent_at, applied_at, finished_at, generation, lease_owner, lease_until, replays, lane)
+  SELECT a.tenant, r.id, a.seq, a.id, r.connector, r.idempotency_key, r.digest, r.status,
+    r.attempts, r.attempt_base, r.last_error, r.error_code, r.not_before, r.created_at, r.next_attempt,
+    r.picked_at, r.sent_at, r.applied_at, r.finished_at, r.generation, r.lease_owner, r.lease_until,
+    r.replays, r.lane
+  FROM r CROSS JOIN LATERAL (
+    SELECT * FROM action WHERE tenant = r.tenant AND id = r.action_id AND status = 'approved'
+    FOR NO KEY UPDATE
+  ) a
+  RETURNING 1
 )
+SELECT CASE
+  WHEN (SELECT count(*) FROM w) = $29 THEN 0
+  WHEN EXISTS (
+    SELECT 1 FROM r CROSS JOIN LATERAL (
+      SELECT 1 FROM action WHERE tenant = r.tenant AND id = r.action_id OFFSET 0) a
+  ) THEN gatehouse_refuse('GH001')
+  ELSE gatehouse_refuse('GH002')
+END`)
 
 // InsertPush puts an approved action into the outbox, once and only while it is approved.
 func (t *tx) InsertPush(p *gatehouse.Push) error {
@@ -197,21 +307,39 @@ func (t *tx) InsertPush(p *gatehouse.Push) error {
 	if !gatehouse.PushStatus("").CanMove(p.Status) {
 		return gatehouse.ErrConflict
 	}
-	return t.write(insertPush, p.Tenant, p.ActionID,
-		p.ID, p.Connector, p.IdempotencyKey, string(p.Digest), string(p.Status), p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode,
-		p.NotBefore, p.CreatedAt, p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation, p.LeaseOwner,
-		p.LeaseUntil, p.Replays, p.Lane)
+	return insertPushes.write(t, *p)
 }
 
-// The due pushes are selected and locked first, once. As a subquery in the condition of the
-// UPDATE, the selection could run again for each row and take more than the limit.
-var claimPushes = `WITH ` + leased(`$8`) + `, due AS MATERIALIZED (
-  SELECT d.seq FROM unnest($4::text[], $5::bigint[], $6::bigint[]) AS s (tenant, n, most) CROSS JOIN LATERAL (
-    SELECT seq FROM push WHERE tenant = s.tenant AND status = 'queued' AND lane = '' AND due_at >= $7 AND due_at <= $3 ORDER BY due_at, seq
-    LIMIT CASE WHEN s.most = 0 THEN s.n ELSE least(s.n, greatest(0, s.most - ` + inFlight(`s.tenant`) + `)) END
-    FOR NO KEY UPDATE SKIP LOCKED) d)
-UPDATE push h SET status = 'picking', generation = h.generation + 1, lease_owner = $1, lease_until = $2, picked_at = $3
-FROM due WHERE h.seq = due.seq RETURNING ` + pushColumns
+// claimPushes selects and locks the due pushes first, once. As a subquery in the condition of the UPDATE,
+// the selection could run again for each row and take more than the limit. Leases count from their low
+// mark on.
+const claimPushes = `
+WITH leased AS MATERIALIZED (
+  SELECT tenant, lane FROM push
+  WHERE status IN ('picking', 'sent') AND lease_until >= $8 ORDER BY lease_until
+),
+due AS MATERIALIZED (
+  SELECT d.seq
+  FROM unnest($4::text[], $5::bigint[], $6::bigint[]) AS s(tenant, n, most)
+  CROSS JOIN LATERAL (
+    SELECT seq FROM push
+    WHERE tenant = s.tenant AND status = 'queued' AND lane = '' AND due_at >= $7 AND due_at <= $3
+    ORDER BY due_at, seq
+    LIMIT CASE
+      WHEN s.most = 0 THEN s.n
+      ELSE least(s.n, greatest(0, s.most - (
+        SELECT count(*) FROM leased WHERE leased.tenant = s.tenant AND leased.lane = '')))
+    END
+    FOR NO KEY UPDATE SKIP LOCKED
+  ) d
+)
+UPDATE push h SET status = 'picking', generation = h.generation + 1, lease_owner = $1, lease_until = $2,
+  picked_at = $3
+FROM due WHERE h.seq = due.seq
+RETURNING h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status,
+  h.attempts, h.attempt_base, h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at,
+  h.sent_at, h.applied_at, h.finished_at, h.generation, h.lease_owner, h.lease_until, h.replays, h.lane,
+  h.target_says, h.closed_at, h.closed_by, h.closed_reason, h.put_back`
 
 // ClaimPushes claims due pushes for one worker and skips those that another worker is claiming.
 // Claims for a tenant with a limit on pushes in flight run one after another, so that each
@@ -250,13 +378,21 @@ func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.
 	return list, err
 }
 
-const claimLane = `WITH due AS MATERIALIZED (SELECT seq FROM push
+const claimLane = `
+WITH due AS MATERIALIZED (
+  SELECT seq FROM push
   WHERE tenant = $4 AND status = 'queued' AND lane <> '' AND lane = ANY ($5::text[]) AND due_at <= $3
-  AND ($7 = '' OR EXISTS (
-    SELECT 1 FROM action a WHERE a.tenant = push.tenant AND a.id = push.action_id AND a.proposer_id = $7))
-  ORDER BY due_at, seq LIMIT $6 FOR NO KEY UPDATE SKIP LOCKED)
-UPDATE push h SET status = 'picking', generation = h.generation + 1, lease_owner = $1, lease_until = $2, picked_at = $3
-FROM due WHERE h.seq = due.seq RETURNING ` + pushColumns
+    AND ($7 = '' OR EXISTS (
+      SELECT 1 FROM action a WHERE a.tenant = push.tenant AND a.id = push.action_id AND a.proposer_id = $7))
+  ORDER BY due_at, seq LIMIT $6 FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE push h SET status = 'picking', generation = h.generation + 1, lease_owner = $1, lease_until = $2,
+  picked_at = $3
+FROM due WHERE h.seq = due.seq
+RETURNING h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status,
+  h.attempts, h.attempt_base, h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at,
+  h.sent_at, h.applied_at, h.finished_at, h.generation, h.lease_owner, h.lease_until, h.replays, h.lane,
+  h.target_says, h.closed_at, h.closed_by, h.closed_reason, h.put_back`
 
 // ClaimLane claims due pushes for one external worker. No two workers get the same push.
 func (t *tx) ClaimLane(
@@ -277,15 +413,39 @@ func dueAt(p *gatehouse.Push) time.Time {
 	return p.NotBefore
 }
 
-const (
-	pushUpdated = `UPDATE push SET status = $5, attempts = $6, attempt_base = $7, last_error = $8, error_code = $9, not_before = $10,
-next_attempt = $11, picked_at = $12, sent_at = $13, applied_at = $14, finished_at = $15, generation = $16, lease_owner = $17,
-lease_until = $18, replays = $19, put_back = $20`
-	pushGuard = `
-WHERE tenant = $1 AND id = $2 AND status = $3 AND generation = $4`
-	updatePush   = guarded + pushUpdated + pushGuard + orConflict
-	updatePushes = pushUpdated + ` FROM u` + pushGuard
+// pushUpdate is a push with its new values, and the status and the generation that its holder read.
+type pushUpdate struct {
+	FromStatus     gatehouse.PushStatus
+	FromGeneration int
+	gatehouse.Push
+}
+
+var updatePushes = writes[pushUpdate](rankPushUpdate, "ID", `
+WITH r AS (
+  SELECT from_status, ($2::bigint[])[n] AS from_generation, ($3::text[])[n] AS id, ($4::text[])[n] AS tenant,
+    ($5::text[])[n] AS action_id, ($6::text[])[n] AS connector, ($7::text[])[n] AS idempotency_key,
+    ($8::text[])[n] AS digest, ($9::text[])[n] AS status, ($10::bigint[])[n] AS attempts,
+    ($11::bigint[])[n] AS attempt_base, ($12::text[])[n] AS last_error, ($13::text[])[n] AS error_code,
+    ($14::bigint[])[n] AS not_before, ($15::bigint[])[n] AS created_at, ($16::bigint[])[n] AS next_attempt,
+    ($17::bigint[])[n] AS picked_at, ($18::bigint[])[n] AS sent_at, ($19::bigint[])[n] AS applied_at,
+    ($20::bigint[])[n] AS finished_at, ($21::bigint[])[n] AS generation, ($22::text[])[n] AS lease_owner,
+    ($23::bigint[])[n] AS lease_until, ($24::bigint[])[n] AS replays, ($25::bigint[])[n] AS put_back,
+    ($26::text[])[n] AS lane, ($27::text[])[n] AS target_says, ($28::bigint[])[n] AS closed_at,
+    ($29::text[])[n] AS closed_by, ($30::text[])[n] AS closed_reason, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(from_status, n) LIMIT $31
+),
+w AS (
+  UPDATE push SET status = r.status, attempts = r.attempts, attempt_base = r.attempt_base,
+    last_error = r.last_error, error_code = r.error_code, not_before = r.not_before,
+    next_attempt = r.next_attempt, picked_at = r.picked_at, sent_at = r.sent_at, applied_at = r.applied_at,
+    finished_at = r.finished_at, generation = r.generation, lease_owner = r.lease_owner,
+    lease_until = r.lease_until, replays = r.replays, put_back = r.put_back
+  FROM r
+  WHERE push.tenant = r.tenant AND push.id = r.id AND push.status = r.from_status
+    AND push.generation = r.from_generation
+  RETURNING 1
 )
+SELECT CASE WHEN (SELECT count(*) FROM w) = $31 THEN 0 ELSE gatehouse_refuse('GH001') END`)
 
 // UpdatePush writes the mutable fields of a push, guarded by the status and the generation that
 // its holder read. A heartbeat keeps the status.
@@ -296,8 +456,5 @@ func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation
 	if p.Status != from && !from.CanMove(p.Status) || p.Generation < generation {
 		return gatehouse.ErrConflict
 	}
-	return t.write(updatePush,
-		p.Tenant, p.ID, string(from), generation,
-		string(p.Status), p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode, p.NotBefore,
-		p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation, p.LeaseOwner, p.LeaseUntil, p.Replays, p.PutBack)
+	return updatePushes.write(t, pushUpdate{from, generation, *p})
 }

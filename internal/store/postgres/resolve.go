@@ -37,8 +37,9 @@ WHERE started_at < clock_timestamp() - interval '2 days' ORDER BY seq LIMIT 100 
 SELECT s.seq, s.started_at, a.pid, a.backend_start FROM s, pg_stat_activity a WHERE a.pid = pg_backend_pid()`
 
 	// markSession is the last write of each transaction.
-	markSession = guarded + markMoved + orConflict
-	markMoved   = `UPDATE gatehouse_session SET last = $2 WHERE seq = $1 AND last = $2 - 1`
+	markSession = `
+WITH w AS (UPDATE gatehouse_session SET last = $2 WHERE seq = $1 AND last = $2 - 1 RETURNING 1)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
 	// revokeMark replaces a transaction's number with its negative. From then on the transaction
 	// cannot commit, because its markSession fails. The statement waits for a transaction that
 	// has written the mark and is about to end. It may run any number of times. A separate

@@ -55,7 +55,7 @@ func TestOutcomeWithMarkHeld(t *testing.T) {
 	ctx := context.Background()
 	s := openTest(t, Config{})
 	c, o := leftBehind(t, s)
-	if _, err := c.Exec(ctx, markMoved, o.seq, o.last+1); err != nil {
+	if _, err := c.Exec(ctx, markSession, o.seq, o.last+1); err != nil {
 		t.Fatal(err)
 	}
 	if stored, err := s.outcome(ctx, o); err == nil {
@@ -150,8 +150,8 @@ func TestOutcomeOfReadOnly(t *testing.T) {
 		stored bool
 	}{
 		"not begun to end": {nil, false},
-		"has its mark":     {[]string{markMoved}, false},
-		"stored":           {[]string{markMoved, `commit`}, true},
+		"has its mark":     {[]string{markSession}, false},
+		"stored":           {[]string{markSession, `commit`}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,7 +160,7 @@ func TestOutcomeOfReadOnly(t *testing.T) {
 			c, o := leftBehind(t, s)
 			for _, sql := range tt.did {
 				var args []any
-				if sql == markMoved {
+				if sql == markSession {
 					args = []any{o.seq, o.last + 1}
 				}
 				if _, err := c.Exec(ctx, sql, args...); err != nil {

@@ -29,7 +29,7 @@ step_wake step_attempt model_usage budget_claim run_signal reflexion bundle audi
 audit_waiting action_archive session setup_link external_identity passkey ceremony step_up saved_view ceiling_sum
 notification_position notification channel_state ring_key review slack_click notification_card delegation action_grant
 device mandate action_word action_word_block action_word_mark secret
-notification_preference comment snooze`)
+notification_preference comment snooze connector_version`)
 	// For the server, locking a row requires the UPDATE privilege.
 	updatedTables = strings.Fields(`
 gatehouse_session principal api_key edit_token idempotency bulk_calls rate_spent policy_active action

@@ -12,6 +12,24 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
+// The columns of a page's actions, as in findActions.
+const (
+	actionColumns = `a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''),
+  a.proposed_at, a.decided_by, a.decided_via, a.decided_at, a.finished_at, a.failure_code, a.failure_detail,
+  coalesce(a.supersedes, ''), coalesce(a.superseded_by, ''), coalesce(a.reverses, ''), coalesce(a.reversed_by, ''),
+  p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version, p.claimed_risk,
+  p.amount, p.currency, p.on_behalf_of, p.expires_in, p.hold, p.digest, p.fingerprint, p.content_hash,
+  p.policy_outcome, p.policy_version, p.policy_rules, p.policy_reasons, p.proposed_by, p.rationale,
+  p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
+  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt,
+  o.confirm_value, o.groups, o.timing, o.told, o.changed_at, o.changed_version, o.changed_by, o.about,
+  o.comments, o.asked, o.answered, o.assignee_id, o.assignee`
+	receiptColumns = `r.tenant, r.id, r.action_id, r.push_id, r.idempotency_key, r.attempt, r.generation, r.outcome,
+  r.error_code, r.error, r.external_id, r.reversible, r.late, r.source, r.at, r.request_metadata, r.response_metadata,
+  r.reversal`
+	lateralEnd = ` OFFSET 0)`
+)
+
 // pageScan finds the actions of a page, in page order. positions is a query for up to limit
 // rows (at, bucket, large, place); place is the ctid of the action's row.
 type pageScan struct {

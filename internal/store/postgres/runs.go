@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"slices"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
@@ -12,12 +13,21 @@ const (
   r.started_by, r.starter_id, r.parent_run, r.parent_step, r.retry_of, r.writes, r.failure_code, r.failure_detail,
   r.created_at, r.started_at, r.finished_at, r.deadline, r.evidence`
 
-	seqOfRun = `(SELECT seq FROM run WHERE tenant = $1 AND id = $2)`
-	seqOfRef = `(SELECT seq FROM run WHERE tenant = $1 AND workflow = $2 AND trigger_ref = $3 AND trigger_ref IS NOT NULL)`
-	fullRun  = `SELECT ` + runColumns + `, b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.seq = `
-	lockRun  = `SELECT 1 FROM run WHERE tenant = $1 AND id = $2 FOR NO KEY UPDATE`
+	findRun = `SELECT ` + runColumns + `, b.input, b.output
+FROM run r JOIN run_body b ON b.seq = r.seq
+WHERE r.seq = (SELECT seq FROM run WHERE tenant = $1 AND id = $2)`
+	stepsOfRun = `SELECT ` + stepColumns + `
+FROM step s LEFT JOIN step_body b ON b.seq = s.seq
+WHERE s.run_seq = (SELECT seq FROM run WHERE tenant = $1 AND id = $2)`
 
-	runHead   = `SELECT ` + runColumns + ` FROM run r WHERE r.tenant = $1 AND r.id = $2`
+	findRunByRef = `SELECT ` + runColumns + `, b.input, b.output
+FROM run r JOIN run_body b ON b.seq = r.seq
+WHERE r.seq = (
+  SELECT seq FROM run WHERE tenant = $1 AND workflow = $2 AND trigger_ref = $3 AND trigger_ref IS NOT NULL)`
+	stepsOfRunByRef = `SELECT ` + stepColumns + `
+FROM step s LEFT JOIN step_body b ON b.seq = s.seq
+WHERE s.run_seq = (
+  SELECT seq FROM run WHERE tenant = $1 AND workflow = $2 AND trigger_ref = $3 AND trigger_ref IS NOT NULL)`
 	runBodies = `SELECT b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.tenant = $1 AND r.id = $2`
 	lineage   = `WITH RECURSIVE l (id) AS (
   SELECT $2::text COLLATE "C"
@@ -26,22 +36,48 @@ const (
 SELECT ` + runColumns + ` FROM l JOIN run r ON r.tenant = $1 AND r.id = l.id`
 )
 
+var lockRuns = locks[idRow](`
+SELECT r.n
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (SELECT 1 FROM run WHERE tenant = r.tenant AND id = r.id FOR NO KEY UPDATE) l`, `
+SELECT r.n
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (SELECT 1 FROM run WHERE tenant = r.tenant AND id = r.id FOR NO KEY UPDATE SKIP LOCKED) l`)
+
+var findRunHeads = reads[idRow](`
+SELECT r.n, run.tenant, run.id, run.workflow, run.version, run.workspace, run.status, run.stop, run.trigger_type,
+  coalesce(run.trigger_ref, ''), run.started_by, run.starter_id, run.parent_run, run.parent_step, run.retry_of,
+  run.writes, run.failure_code, run.failure_detail, run.created_at, run.started_at, run.finished_at, run.deadline,
+  run.evidence
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (SELECT * FROM run WHERE tenant = r.tenant AND id = r.id OFFSET 0) run`)
+
 // FindRun finds a run by id.
 func (t *readTx) FindRun(id string) (*gatehouse.Run, error) {
-	return t.run(seqOfRun, t.tenant, id)
+	return t.run(findRun, stepsOfRun, t.tenant, id)
 }
 
 // FindRunByRef finds a run by workflow and trigger_ref.
 func (t *readTx) FindRunByRef(workflow, ref string) (*gatehouse.Run, error) {
-	return t.run(seqOfRef, t.tenant, workflow, ref)
+	return t.run(findRunByRef, stepsOfRunByRef, t.tenant, workflow, ref)
 }
 
 // LockRun reads run and steps after the lock, without their bodies.
 func (t *tx) LockRun(id, item string) (run *gatehouse.Run, err error) {
 	err = t.lockAndRead(
-		[]query{ask(lockRun, nil, t.tenant, id)},
-		ask(runHead, func(r *row) error { run = shared.ScanRun(r); return nil }, t.tenant, id),
-		ask(boardSteps, func(r *row) error { run.Steps = append(run.Steps, scanBoard(r, run)); return nil }, t.tenant, id, item),
+		[]query{lockRuns.ask(nil, idRow{t.tenant, id})},
+		findRunHeads.ask(func(r *row) error { run = shared.ScanRun(r); return nil }, idRow{t.tenant, id}),
+		findBoards.ask(func(r *row) error { run.Steps = append(run.Steps, scanBoard(r, run)); return nil },
+			boardRow{t.tenant, id, item}),
 	)
 	if err != nil {
 		return nil, err
@@ -59,8 +95,8 @@ func (t *tx) LockRun(id, item string) (run *gatehouse.Run, err error) {
 
 // LockRunHead reads the run's row after the lock.
 func (t *tx) LockRunHead(id string) (run *gatehouse.Run, err error) {
-	err = t.lockAndRead([]query{ask(lockRun, nil, t.tenant, id)},
-		ask(runHead, func(r *row) error { run = shared.ScanRun(r); return nil }, t.tenant, id))
+	err = t.lockAndRead([]query{lockRuns.ask(nil, idRow{t.tenant, id})},
+		findRunHeads.ask(func(r *row) error { run = shared.ScanRun(r); return nil }, idRow{t.tenant, id}))
 	if err == nil && run == nil {
 		err = gatehouse.ErrNotFound
 	}
@@ -69,7 +105,10 @@ func (t *tx) LockRunHead(id string) (run *gatehouse.Run, err error) {
 
 // FindRunHead reads the run's row only.
 func (t *readTx) FindRunHead(id string) (run *gatehouse.Run, err error) {
-	err = t.one(runHead, func(r *row) error { run = shared.ScanRun(r); return nil }, t.tenant, id)
+	err = t.read(findRunHeads.ask(func(r *row) error { run = shared.ScanRun(r); return nil }, idRow{t.tenant, id}))
+	if err == nil && run == nil {
+		err = gatehouse.ErrNotFound
+	}
 	return run, err
 }
 
@@ -89,15 +128,15 @@ func (t *readTx) ListLineage(id string) (list []*gatehouse.Run, err error) {
 }
 
 // run reads a run and its steps, with bodies.
-func (t *readTx) run(seq string, args ...any) (run *gatehouse.Run, err error) {
+func (t *readTx) run(find, findSteps string, args ...any) (run *gatehouse.Run, err error) {
 	var steps []*gatehouse.Step
 	err = t.read(
-		ask(fullRun+seq, func(r *row) error {
+		ask(find, func(r *row) error {
 			run = shared.ScanRun(r)
 			run.Input, run.Output = r.JSON(), r.JSON()
 			return nil
 		}, args...),
-		ask(fullStep+`WHERE s.run_seq = `+seq, func(r *row) error { steps = append(steps, scanStep(r)); return nil }, args...),
+		ask(findSteps, func(r *row) error { steps = append(steps, scanStep(r)); return nil }, args...),
 	)
 	if err != nil {
 		return nil, err
@@ -111,8 +150,8 @@ func (t *readTx) run(seq string, args ...any) (run *gatehouse.Run, err error) {
 }
 
 // runs reads runs without their steps and bodies.
-func (t *readTx) runs(where string, args ...any) (list []*gatehouse.Run, err error) {
-	err = t.each(`SELECT `+runColumns+` FROM run r `+where,
+func (t *readTx) runs(sql string, args ...any) (list []*gatehouse.Run, err error) {
+	err = t.each(sql,
 		func(r *row) error { list = append(list, shared.ScanRun(r)); return nil }, args...)
 	return list, err
 }
@@ -162,9 +201,6 @@ func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse
 	}, shared.KindRuns, bound...), err
 }
 
-// newRunSeq is the seq of the run that this session inserted last.
-const newRunSeq = `currval('run_seq_seq')`
-
 const insertRun = `INSERT INTO run (tenant, id, workflow, version, workspace, status, stop, trigger_type, trigger_ref, started_by, starter_id,
 parent_run, parent_step, retry_of, writes, failure_code, failure_detail, created_at, started_at, finished_at, deadline, evidence)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
@@ -185,7 +221,9 @@ func (t *tx) InsertRun(r *gatehouse.Run) error {
 	if err != nil {
 		return err
 	}
-	if err := t.write(`INSERT INTO run_body (seq, tenant, input, output) VALUES (`+newRunSeq+`, $1, $2, $3)`, r.Tenant, r.Input, r.Output); err != nil {
+	err = t.write(`INSERT INTO run_body (seq, tenant, input, output) VALUES (currval('run_seq_seq'), $1, $2, $3)`,
+		r.Tenant, r.Input, r.Output)
+	if err != nil {
 		return err
 	}
 	for _, s := range r.Steps {
@@ -199,14 +237,61 @@ func (t *tx) InsertRun(r *gatehouse.Run) error {
 	return nil
 }
 
-const (
-	runMoved     = `UPDATE run SET status = $4, stop = $5, writes = $6, failure_code = $7, failure_detail = $8, started_at = $9, finished_at = $10`
-	moveRun      = guarded + runMoved + ` WHERE seq = ` + seqOfRun + ` AND status = $3` + orConflict
-	setRunOutput = `UPDATE run_body SET output = $3 WHERE seq = ` + seqOfRun
-	wakeParent   = `INSERT INTO step_wake (step_seq, tenant, run_id, step_id)
-SELECT seq, tenant, run_id, id FROM step WHERE tenant = $1 AND child_run = $2 AND child_run IS NOT NULL AND status = 'waiting'
-ON CONFLICT DO NOTHING`
+// runMove is a run with its new values, and the status that its holder read.
+type runMove struct {
+	Tenant, ID            string
+	From, Status          gatehouse.RunStatus
+	Stop                  gatehouse.RunStatus
+	Writes                int
+	Failure               *failure
+	StartedAt, FinishedAt *time.Time
+}
+
+// moveRuns looks each run up by its id alone, however many runs of its tenant have the status.
+var moveRuns = writes[runMove](rankRun, "ID", `
+WITH r AS (
+  SELECT tenant, ($2::text[])[n] AS id, ($3::text[])[n] AS "from", ($4::text[])[n] AS status,
+    ($5::text[])[n] AS stop, ($6::bigint[])[n] AS writes, ($7::text[])[n] AS failure_code,
+    ($8::text[])[n] AS failure_detail, ($9::bigint[])[n] AS started_at, ($10::bigint[])[n] AS finished_at, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $11
+),
+w AS (
+  UPDATE run SET status = r.status, stop = r.stop, writes = r.writes, failure_code = r.failure_code,
+    failure_detail = r.failure_detail, started_at = r.started_at, finished_at = r.finished_at
+  FROM r CROSS JOIN LATERAL (SELECT seq FROM run WHERE tenant = r.tenant AND id = r.id OFFSET 0) x
+  WHERE run.seq = x.seq AND run.status = r."from"
+  RETURNING 1
 )
+SELECT CASE WHEN (SELECT count(*) FROM w) = $11 THEN 0 ELSE gatehouse_refuse('GH001') END`)
+
+// runOutput is the output of a run.
+type runOutput struct {
+	Tenant, ID string
+	Output     gatehouse.JSON
+}
+
+var setRunOutputs = writes[runOutput](rankOutput, "ID", `
+WITH r AS (
+  SELECT tenant, ($2::text[])[n] AS id, ($3::text[])[n] AS output, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $4
+)
+UPDATE run_body SET output = r.output
+FROM r CROSS JOIN LATERAL (SELECT seq FROM run WHERE tenant = r.tenant AND id = r.id OFFSET 0) x
+WHERE run_body.seq = x.seq`)
+
+// wakeParents wakes the steps that wait for runs, by the runs' ids.
+var wakeParents = writes[idRow](rankWakeParent, "", `
+WITH r AS (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+)
+INSERT INTO step_wake (step_seq, tenant, run_id, step_id)
+SELECT s.seq, s.tenant, s.run_id, s.id
+FROM r CROSS JOIN LATERAL (
+  SELECT * FROM step
+  WHERE tenant = r.tenant AND child_run = r.id AND child_run IS NOT NULL AND status = 'waiting' OFFSET 0
+) s
+ON CONFLICT DO NOTHING`)
 
 // MoveRun writes the mutable fields of a run. A run that ends wakes the step of its parent run
 // that waits for it.
@@ -217,13 +302,14 @@ func (t *tx) MoveRun(r *gatehouse.Run, from gatehouse.RunStatus) error {
 	if r.Status != from && !from.CanMove(r.Status) {
 		return gatehouse.ErrConflict
 	}
-	code, detail := shared.FailureArgs(r.Failure)
-	err := t.write(moveRun, r.Tenant, r.ID, string(from), string(r.Status), string(r.Stop), r.Writes, code, detail, r.StartedAt, r.FinishedAt)
+	err := moveRuns.write(t, runMove{
+		r.Tenant, r.ID, from, r.Status, r.Stop, r.Writes, failureOf(r.Failure), r.StartedAt, r.FinishedAt,
+	})
 	if err == nil && r.Output != "" {
-		err = t.write(setRunOutput, r.Tenant, r.ID, r.Output)
+		err = setRunOutputs.write(t, runOutput{r.Tenant, r.ID, r.Output})
 	}
 	if err == nil && r.Status != from && r.Status.Final() {
-		err = t.write(wakeParent, r.Tenant, r.ID)
+		err = wakeParents.write(t, idRow{r.Tenant, r.ID})
 	}
 	return err
 }

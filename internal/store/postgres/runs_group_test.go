@@ -353,33 +353,25 @@ func TestAttemptIsOfItsStep(t *testing.T) {
 // unless the member writes a step twice or writes anything else.
 func TestOrderedWrites(t *testing.T) {
 	t.Parallel()
-	s := &Store{sets: makeSets()}
-	write := func(sql string, args ...any) query { return query{sql: sql, args: args} }
-	first, second, leaf := write(updateStep, "t", "stp_1"), write(updateBodies, "t", "stp_2"), write(appendLeaf, "t", "", "{}")
-	again, push := write(updateBodies, "t", "stp_1"), write(updatePush, "t", "psh_1")
-	order := func(writes ...query) (list []string) {
-		for _, q := range s.sortByRank(writes) {
-			list = append(list, q.sql)
-		}
-		return list
-	}
+	step := func(id string) query { return updateSteps.row(new(tx), stepUpdate{Tenant: "t", ID: id}) }
+	first, second, leaf := step("stp_1"), step("stp_2"), appendLeaves.row(new(tx), leafRow{Tenant: "t", Body: "{}"})
+	pass, push := passSteps.row(new(tx), passedStep{ID: "stp_1"}), updatePushes.row(new(tx), pushUpdate{})
+	other := passSteps.row(new(tx), passedStep{ID: "stp_3"})
 	for _, c := range []struct{ writes, want []query }{
-		{[]query{leaf, first, second}, []query{second, first, leaf}},
-		{[]query{leaf, first, again}, []query{leaf, first, again}},
+		{[]query{leaf, other, first, second}, []query{first, second, other, leaf}},
+		{[]query{leaf, pass, first}, []query{leaf, pass, first}},
 		{[]query{leaf, first, second, push}, []query{leaf, first, second, push}},
 	} {
-		var want []string
-		for _, q := range c.want {
-			want = append(want, q.sql)
-		}
-		if d := cmp.Diff(want, order(c.writes...)); d != "" {
-			t.Error(d)
+		got := sortByRank(c.writes)
+		for i, q := range c.want {
+			if got[i].rows[0] != q.rows[0] {
+				t.Errorf("write %d of %d is %v", i, len(c.writes), got[i].rows[0])
+			}
 		}
 	}
-	set := s.sets[updateStep]
-	if !set.compatible([]query{first}, write(updateStep, "t", "stp_2")) || set.compatible([]query{first}, first) ||
-		s.sets[setRunOutput].compatible([]query{first}, first) {
-		t.Error("what is of one step goes together, or what is of two does not")
+	output := setRunOutputs.row(new(tx), runOutput{ID: "run_1"})
+	if !compatible([]query{first}, second) || compatible([]query{first}, first) || compatible([]query{output}, output) {
+		t.Error("writes of one step go together, or writes of two do not")
 	}
 }
 

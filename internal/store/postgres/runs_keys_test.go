@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -235,7 +236,11 @@ func TestPassedStepsStayInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, step := range leased {
-		_, err := tx.Exec(t.Context(), passStep, "default", fmt.Sprintf("stp_%02d_1", i), 1, 1, step.RunID+":s1", false, 1, 2, 3, "{}", "{}", "w")
+		at, key := time.UnixMicro(1), step.RunID+":s1"
+		_, err := tx.Exec(t.Context(), passSteps.text, passSteps.arguments([]any{passedStep{
+			Tenant: "default", ID: fmt.Sprintf("stp_%02d_1", i), Attempts: 1, Generation: 1, IdempotencyKey: &key,
+			ReadyAt: &at, StartedAt: &at, FinishedAt: &at, Input: "{}", Output: "{}", Worker: "w",
+		}})...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,93 +8,187 @@ import (
 )
 
 // The poll queries. Each begins at the first work item, and none walks over parked steps.
-const (
-	// One index lookup finds each lane. The comparisons begin with the tool, so that no other
-	// index can answer them: an index that begins with the tenant would read all steps of the
-	// tenant.
-	nextLane = `SELECT s.tenant, s.workspace, s.workflow FROM step s WHERE s.queued_at IS NOT NULL AND s.queued_at >= $10
-  AND (s.tool, s.tenant, s.workspace, s.workflow) <= ($1, $5, $6, $7) AND (s.tool, s.tenant, s.workspace, s.workflow) > `
-	firstOfLane = ` ORDER BY s.tool, s.tenant, s.workspace, s.workflow, s.queued_at, s.seq LIMIT 1`
-	dueLanes    = `WITH RECURSIVE l (tenant, workspace, workflow) AS (
-  (` + nextLane + `($1, $2, $3, $4)` + firstOfLane + `)
+
+// dueLanes finds each lane with one index lookup. The comparisons begin with the tool, so that no other
+// index can answer them: an index that begins with the tenant would read all steps of the tenant.
+const dueLanes = `
+WITH RECURSIVE l (tenant, workspace, workflow) AS (
+  (
+    SELECT s.tenant, s.workspace, s.workflow FROM step s
+    WHERE s.queued_at IS NOT NULL AND s.queued_at >= $10
+      AND (s.tool, s.tenant, s.workspace, s.workflow) <= ($1, $5, $6, $7)
+      AND (s.tool, s.tenant, s.workspace, s.workflow) > ($1, $2, $3, $4)
+    ORDER BY s.tool, s.tenant, s.workspace, s.workflow, s.queued_at, s.seq LIMIT 1
+  )
   UNION ALL
-  SELECT n.tenant, n.workspace, n.workflow FROM l CROSS JOIN LATERAL (` + nextLane + `($1, l.tenant, l.workspace, l.workflow)` + firstOfLane + `) n),
-running AS MATERIALIZED (SELECT tenant, workflow, count(*) AS n FROM (SELECT tenant, workflow FROM step
-  WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until >= $11 ORDER BY lease_until, seq OFFSET 0) s GROUP BY tenant, workflow)
-SELECT l.tenant, l.workspace, l.workflow,
-  (SELECT count(*) FROM (SELECT 1 FROM step s WHERE s.queued_at IS NOT NULL AND s.queued_at >= $10 AND s.tool = $1 AND s.tenant = l.tenant
-    AND s.workspace = l.workspace AND s.workflow = l.workflow ORDER BY s.queued_at, s.seq LIMIT $8) d),
+  SELECT n.tenant, n.workspace, n.workflow FROM l CROSS JOIN LATERAL (
+    SELECT s.tenant, s.workspace, s.workflow FROM step s
+    WHERE s.queued_at IS NOT NULL AND s.queued_at >= $10
+      AND (s.tool, s.tenant, s.workspace, s.workflow) <= ($1, $5, $6, $7)
+      AND (s.tool, s.tenant, s.workspace, s.workflow) > ($1, l.tenant, l.workspace, l.workflow)
+    ORDER BY s.tool, s.tenant, s.workspace, s.workflow, s.queued_at, s.seq LIMIT 1
+  ) n
+),
+running AS MATERIALIZED (
+  SELECT tenant, workflow, count(*) AS n FROM (
+    SELECT tenant, workflow FROM step
+    WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until >= $11
+    ORDER BY lease_until, seq OFFSET 0
+  ) s GROUP BY tenant, workflow
+)
+SELECT l.tenant, l.workspace, l.workflow, (
+    SELECT count(*) FROM (
+      SELECT 1 FROM step s
+      WHERE s.queued_at IS NOT NULL AND s.queued_at >= $10 AND s.tool = $1 AND s.tenant = l.tenant
+        AND s.workspace = l.workspace AND s.workflow = l.workflow
+      ORDER BY s.queued_at, s.seq LIMIT $8
+    ) d
+  ),
   coalesce((SELECT n FROM running f WHERE f.tenant = l.tenant AND f.workflow = l.workflow), 0),
   coalesce((SELECT sum(n) FROM running f WHERE f.tenant = l.tenant), 0)::bigint
 FROM l LIMIT $9`
 
-	// stepMarks are the low marks of ready, leased and due steps in all lanes. A transaction
-	// stores no ready time, lease end or due time before its own start.
-	stepMarks = `WITH RECURSIVE l (tool, tenant, workspace, workflow, at) AS (
-  (SELECT s.tool, s.tenant, s.workspace, s.workflow, s.queued_at FROM step s WHERE s.queued_at IS NOT NULL` + firstOfLane + `)
+// stepMarks are the low marks of ready, leased and due steps in all lanes. A transaction stores no ready
+// time, lease end or due time before its own start.
+const stepMarks = `
+WITH RECURSIVE l (tool, tenant, workspace, workflow, at) AS (
+  (
+    SELECT s.tool, s.tenant, s.workspace, s.workflow, s.queued_at FROM step s WHERE s.queued_at IS NOT NULL
+    ORDER BY s.tool, s.tenant, s.workspace, s.workflow, s.queued_at, s.seq LIMIT 1
+  )
   UNION ALL
-  SELECT n.* FROM l CROSS JOIN LATERAL (SELECT s.tool, s.tenant, s.workspace, s.workflow, s.queued_at FROM step s WHERE s.queued_at IS NOT NULL
-    AND (s.tool, s.tenant, s.workspace, s.workflow) > (l.tool, l.tenant, l.workspace, l.workflow)` + firstOfLane + `) n)
-SELECT (SELECT min(at) FROM l),
-  (SELECT lease_until FROM step WHERE status = 'running' AND lease_until IS NOT NULL ORDER BY lease_until, seq LIMIT 1),
-  (SELECT due_at FROM step WHERE ` + openDue + ` ORDER BY due_at, seq LIMIT 1)`
+  SELECT n.* FROM l CROSS JOIN LATERAL (
+    SELECT s.tool, s.tenant, s.workspace, s.workflow, s.queued_at FROM step s
+    WHERE s.queued_at IS NOT NULL
+      AND (s.tool, s.tenant, s.workspace, s.workflow) > (l.tool, l.tenant, l.workspace, l.workflow)
+    ORDER BY s.tool, s.tenant, s.workspace, s.workflow, s.queued_at, s.seq LIMIT 1
+  ) n
+)
+SELECT (SELECT min(at) FROM l), (
+    SELECT lease_until FROM step WHERE status = 'running' AND lease_until IS NOT NULL
+    ORDER BY lease_until, seq LIMIT 1
+  ), (
+    SELECT due_at FROM step
+    WHERE due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_approval')
+    ORDER BY due_at, seq LIMIT 1
+  )`
 
-	// Tools are found like lanes, with one lookup each; then the first lanes of each tool. The
-	// first row of a lane has waited longest. OFFSET keeps the planner from dropping the order
-	// of the leases, which is the order of their index.
-	nextTool     = `SELECT s.tool FROM step s WHERE s.queued_at IS NOT NULL`
-	oldestOfLane = `SELECT s.tenant, s.workspace, s.workflow, s.queued_at FROM step s WHERE s.queued_at IS NOT NULL
-      AND (s.tool, s.tenant, s.workspace, s.workflow) <= (t.tool, $4, $5, '') AND (s.tool, s.tenant, s.workspace, s.workflow) > `
-	readyTools = `WITH RECURSIVE t (tool) AS (
-  (` + nextTool + firstOfLane + `)
+// readyTools finds tools like lanes, with one lookup each; then the first lanes of each tool. The first row
+// of a lane has waited longest. OFFSET keeps the planner from dropping the order of the leases, which is
+// the order of their index.
+const readyTools = `
+WITH RECURSIVE t (tool) AS (
+  (
+    SELECT s.tool FROM step s WHERE s.queued_at IS NOT NULL
+    ORDER BY s.tool, s.tenant, s.workspace, s.workflow, s.queued_at, s.seq LIMIT 1
+  )
   UNION ALL
-  SELECT n.tool FROM t CROSS JOIN LATERAL (` + nextTool + ` AND s.tool > t.tool` + firstOfLane + `) n)
-SELECT t.tool, w.at, EXISTS (SELECT 1 FROM step r WHERE r.lease_until IS NOT NULL AND r.lease_until > $2 AND r.tool = t.tool AND ($3 = '' OR r.tenant = $3)
-  ORDER BY r.lease_until, r.seq LIMIT 1 OFFSET 0)
-FROM (SELECT tool FROM t LIMIT $1) t CROSS JOIN LATERAL (
+  SELECT n.tool FROM t CROSS JOIN LATERAL (
+    SELECT s.tool FROM step s WHERE s.queued_at IS NOT NULL AND s.tool > t.tool
+    ORDER BY s.tool, s.tenant, s.workspace, s.workflow, s.queued_at, s.seq LIMIT 1
+  ) n
+)
+SELECT t.tool, w.at, EXISTS (
+    SELECT 1 FROM step r
+    WHERE r.lease_until IS NOT NULL AND r.lease_until > $2 AND r.tool = t.tool AND ($3 = '' OR r.tenant = $3)
+    ORDER BY r.lease_until, r.seq LIMIT 1 OFFSET 0
+  )
+FROM (SELECT tool FROM t LIMIT $1) t
+CROSS JOIN LATERAL (
   WITH RECURSIVE l (tenant, workspace, workflow, at) AS (
-    (` + oldestOfLane + `(t.tool, $3, '', '')` + firstOfLane + `)
+    (
+      SELECT s.tenant, s.workspace, s.workflow, s.queued_at FROM step s
+      WHERE s.queued_at IS NOT NULL
+        AND (s.tool, s.tenant, s.workspace, s.workflow) <= (t.tool, $4, $5, '')
+        AND (s.tool, s.tenant, s.workspace, s.workflow) > (t.tool, $3, '', '')
+      ORDER BY s.tool, s.tenant, s.workspace, s.workflow, s.queued_at, s.seq LIMIT 1
+    )
     UNION ALL
-    SELECT n.* FROM l CROSS JOIN LATERAL (` + oldestOfLane + `(t.tool, l.tenant, l.workspace, l.workflow)` + firstOfLane + `) n)
-  SELECT min(x.at) AS at FROM (SELECT l.at FROM l LIMIT $6) x) w
+    SELECT n.* FROM l CROSS JOIN LATERAL (
+      SELECT s.tenant, s.workspace, s.workflow, s.queued_at FROM step s
+      WHERE s.queued_at IS NOT NULL
+        AND (s.tool, s.tenant, s.workspace, s.workflow) <= (t.tool, $4, $5, '')
+        AND (s.tool, s.tenant, s.workspace, s.workflow) > (t.tool, l.tenant, l.workspace, l.workflow)
+      ORDER BY s.tool, s.tenant, s.workspace, s.workflow, s.queued_at, s.seq LIMIT 1
+    ) n
+  )
+  SELECT min(x.at) AS at FROM (SELECT l.at FROM l LIMIT $6) x
+) w
 WHERE w.at IS NOT NULL`
 
-	nextQueued    = `SELECT r.tenant, r.workflow, r.workspace FROM run r WHERE r.status = 'queued'`
-	firstOfQueued = ` ORDER BY r.tenant, r.workflow, r.created_at, r.seq LIMIT 1`
-	queuedLanes   = `WITH RECURSIVE l (tenant, workflow, workspace) AS (
-  (` + nextQueued + ` AND (r.tenant, r.workflow) > ($4, $5)` + firstOfQueued + `)
+const queuedLanes = `
+WITH RECURSIVE l (tenant, workflow, workspace) AS (
+  (
+    SELECT r.tenant, r.workflow, r.workspace FROM run r
+    WHERE r.status = 'queued' AND (r.tenant, r.workflow) > ($4, $5)
+    ORDER BY r.tenant, r.workflow, r.created_at, r.seq LIMIT 1
+  )
   UNION ALL
-  SELECT n.tenant, n.workflow, n.workspace FROM l
-    CROSS JOIN LATERAL (` + nextQueued + ` AND (r.tenant, r.workflow) > (l.tenant, l.workflow)` + firstOfQueued + `) n)
-SELECT l.tenant, l.workspace, l.workflow,
-  (SELECT count(*) FROM (SELECT 1 FROM run r WHERE r.status = 'queued' AND r.tenant = l.tenant AND r.workflow = l.workflow
-    ORDER BY r.created_at, r.seq LIMIT $1) d),
-  (SELECT count(*) FROM run r WHERE r.started_at IS NOT NULL AND r.tenant = l.tenant AND r.started_at > $2 AND r.workflow = l.workflow),
+  SELECT n.tenant, n.workflow, n.workspace FROM l CROSS JOIN LATERAL (
+    SELECT r.tenant, r.workflow, r.workspace FROM run r
+    WHERE r.status = 'queued' AND (r.tenant, r.workflow) > (l.tenant, l.workflow)
+    ORDER BY r.tenant, r.workflow, r.created_at, r.seq LIMIT 1
+  ) n
+)
+SELECT l.tenant, l.workspace, l.workflow, (
+    SELECT count(*) FROM (
+      SELECT 1 FROM run r WHERE r.status = 'queued' AND r.tenant = l.tenant AND r.workflow = l.workflow
+      ORDER BY r.created_at, r.seq LIMIT $1
+    ) d
+  ), (
+    SELECT count(*) FROM run r
+    WHERE r.started_at IS NOT NULL AND r.tenant = l.tenant AND r.started_at > $2 AND r.workflow = l.workflow
+  ),
   (SELECT count(*) FROM run r WHERE r.started_at IS NOT NULL AND r.tenant = l.tenant AND r.started_at > $2)
 FROM l LIMIT $3`
-	oldestQueued = `WHERE r.status = 'queued' AND r.tenant = $1 AND r.workflow = $2 ORDER BY r.created_at, r.seq LIMIT $3`
+
+const (
+	oldestQueued = `SELECT ` + runColumns + `
+FROM run r WHERE r.status = 'queued' AND r.tenant = $1 AND r.workflow = $2 ORDER BY r.created_at, r.seq LIMIT $3`
+	overdueRuns = `SELECT ` + runColumns + `
+FROM run r
+WHERE r.deadline IS NOT NULL AND r.stop = ''
+  AND r.status IN ('queued', 'running', 'waiting_approval', 'waiting', 'failed_retryable') AND r.deadline <= $1
+ORDER BY r.deadline, r.seq LIMIT $2`
+	unbundledRuns = `SELECT ` + runColumns + `
+FROM run r WHERE r.evidence = '' AND r.status IN ('succeeded', 'failed_terminal', 'canceled')
+ORDER BY r.finished_at, r.seq LIMIT $1`
 
 	settledSteps = `SELECT tenant, run_id, step_id FROM step_wake ORDER BY step_seq LIMIT $1`
-	openDue      = `due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_approval')`
-	dueSteps     = `SELECT tenant, run_id, id FROM step WHERE ` + openDue + ` AND due_at >= $3 AND due_at <= $1 ORDER BY due_at, seq LIMIT $2`
-	expiredSteps = `SELECT tenant, run_id, id FROM step WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until >= $3 AND lease_until <= $1
+	dueSteps     = `SELECT tenant, run_id, id FROM step
+WHERE due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_approval')
+  AND due_at >= $3 AND due_at <= $1
+ORDER BY due_at, seq LIMIT $2`
+	expiredSteps = `SELECT tenant, run_id, id FROM step
+WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until >= $3 AND lease_until <= $1
 ORDER BY lease_until, seq LIMIT $2`
+	dueSchedules = `SELECT tenant, workflow, version, next_at FROM schedule WHERE next_at <= $1 ORDER BY next_at LIMIT $2`
+)
 
-	openDeadlines = `r.deadline IS NOT NULL AND r.stop = '' AND r.status IN ('queued', 'running', 'waiting_approval', 'waiting', 'failed_retryable')`
-	overdueRuns   = `WHERE ` + openDeadlines + ` AND r.deadline <= $1 ORDER BY r.deadline, r.seq LIMIT $2`
-	unbundledRuns = `WHERE r.evidence = '' AND r.status IN ('succeeded', 'failed_terminal', 'canceled') ORDER BY r.finished_at, r.seq LIMIT $1`
-	dueSchedules  = `SELECT tenant, workflow, version, next_at FROM schedule WHERE next_at <= $1 ORDER BY next_at LIMIT $2`
-
-	nextRunWork = `SELECT least(
-  (SELECT due_at FROM step WHERE ` + openDue + ` AND due_at >= $1 ORDER BY due_at LIMIT 1),
-  (SELECT lease_until FROM step WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until >= $2 ORDER BY lease_until LIMIT 1),
-  (SELECT r.deadline FROM run r WHERE ` + openDeadlines + ` ORDER BY r.deadline LIMIT 1),
+const nextRunWork = `
+SELECT least(
+  (
+    SELECT due_at FROM step
+    WHERE due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_approval') AND due_at >= $1
+    ORDER BY due_at LIMIT 1
+  ), (
+    SELECT lease_until FROM step WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until >= $2
+    ORDER BY lease_until LIMIT 1
+  ), (
+    SELECT r.deadline FROM run r
+    WHERE r.deadline IS NOT NULL AND r.stop = ''
+      AND r.status IN ('queued', 'running', 'waiting_approval', 'waiting', 'failed_retryable')
+    ORDER BY r.deadline LIMIT 1
+  ),
   (SELECT next_at FROM schedule ORDER BY next_at LIMIT 1),
   (SELECT 0 FROM step_wake ORDER BY step_seq LIMIT 1))`
 
-	runCounts = `SELECT s.status, (SELECT count(*) FROM run r WHERE r.tenant = t.id AND r.status = s.status AND r.status <> '')
-FROM tenant t CROSS JOIN unnest('{queued,running,waiting_approval,waiting,failed_retryable}'::text[]) AS s (status)`
-)
+const runCounts = `
+SELECT s.status, (
+    SELECT count(*) FROM run r WHERE r.tenant = t.id AND r.status = s.status AND r.status <> ''
+  )
+FROM tenant t
+CROSS JOIN unnest('{queued,running,waiting_approval,waiting,failed_retryable}'::text[]) AS s (status)`
 
 // maxName sorts at or after every name.
 const maxName = "\U0010FFFF"

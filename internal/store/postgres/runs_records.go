@@ -29,20 +29,35 @@ func (t *readTx) ListAttempts(runID string) (list []*gatehouse.StepAttempt, err 
 const (
 	attemptsOfRun = `SELECT seq, tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail
 FROM step_attempt WHERE tenant = $1 AND run_id = $2`
-	attemptColumns = `INSERT INTO step_attempt (tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail) `
-	attemptValues  = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11`
-	// The step of an attempt must exist and belong to the run.
-	ofStep        = `step s WHERE s.tenant = $1 AND s.id = $3 AND s.run_id = $2`
-	insertAttempt = guarded + attemptColumns + `SELECT ` + attemptValues + ` FROM ` + ofStep + orMissing
 )
+
+// insertAttempts stores the results of leases. The step must exist and belong to the run.
+var insertAttempts = writes[gatehouse.StepAttempt](rankAttempt, "StepID", `
+WITH r AS (
+  SELECT tenant, ($2::text[])[n] AS run_id, ($3::text[])[n] AS step_id, ($4::bigint[])[n] AS attempt,
+    ($5::bigint[])[n] AS generation, ($6::text[])[n] AS worker, ($7::bigint[])[n] AS started_at,
+    ($8::bigint[])[n] AS finished_at, ($9::text[])[n] AS outcome, ($10::text[])[n] AS code,
+    ($11::text[])[n] AS detail, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $12
+),
+w AS (
+  INSERT INTO step_attempt (tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at,
+    outcome, code, detail)
+  SELECT r.tenant, r.run_id, r.step_id, r.attempt, r.generation, r.worker, r.started_at, r.finished_at,
+    r.outcome, r.code, r.detail
+  FROM r CROSS JOIN LATERAL (
+    SELECT 1 FROM step WHERE tenant = r.tenant AND id = r.step_id AND run_id = r.run_id OFFSET 0
+  ) s
+  RETURNING 1
+)
+SELECT CASE WHEN (SELECT count(*) FROM w) = $12 THEN 0 ELSE gatehouse_refuse('GH002') END`)
 
 // InsertAttempt stores the result of a lease.
 func (t *tx) InsertAttempt(a *gatehouse.StepAttempt) error {
 	if err := t.checkTenant(a.Tenant); err != nil {
 		return err
 	}
-	err := t.write(insertAttempt, a.Tenant, a.RunID, a.StepID, a.Attempt, a.Generation, a.Worker, a.StartedAt, a.FinishedAt, a.Outcome, a.Code, a.Detail)
-	return err
+	return insertAttempts.write(t, *a)
 }
 
 // ListUsage lists the model usage of a run, oldest first.
@@ -60,12 +75,26 @@ FROM model_usage WHERE tenant = $1 AND run_id = $2 ORDER BY seq`, func(r *row) e
 	return list, err
 }
 
-const (
-	usageColumns = `INSERT INTO model_usage (tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost,
-micros, picos, currency, at) `
-	usageValues = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14`
-	insertUsage = usageColumns + `VALUES (` + usageValues + `)`
+// usageRow is the cost of a model's answer, as text, and as the sum of micros and picos.
+type usageRow struct {
+	gatehouse.ModelUsage
+	Micros, Picos int64
+}
+
+var insertUsages = writes[usageRow](rankUsage, "", `
+WITH r AS (
+  SELECT tenant, ($2::text[])[n] AS run_id, ($3::text[])[n] AS workflow, ($4::text[])[n] AS step_id,
+    ($5::bigint[])[n] AS attempt, ($6::text[])[n] AS provider, ($7::text[])[n] AS model,
+    ($8::bigint[])[n] AS input_tokens, ($9::bigint[])[n] AS output_tokens, ($10::text[])[n] AS cost,
+    ($11::text[])[n] AS currency, ($12::bigint[])[n] AS at, ($13::bigint[])[n] AS micros,
+    ($14::bigint[])[n] AS picos, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $15
 )
+INSERT INTO model_usage (tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens,
+  output_tokens, cost, micros, picos, currency, at)
+SELECT tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens,
+  output_tokens, cost, micros, picos, currency, at
+FROM r ORDER BY n`)
 
 // InsertUsage stores the cost of a model's answer.
 func (t *tx) InsertUsage(u *gatehouse.ModelUsage) error {
@@ -76,9 +105,7 @@ func (t *tx) InsertUsage(u *gatehouse.ModelUsage) error {
 	if err != nil {
 		return err
 	}
-	err = t.write(insertUsage, u.Tenant, u.RunID, u.Workflow, u.StepID, u.Attempt, u.Provider, u.Model, u.InputTokens, u.OutputTokens, string(u.Cost),
-		micros, picos, u.Currency, u.At)
-	return err
+	return insertUsages.write(t, usageRow{*u, micros, picos})
 }
 
 const (
@@ -104,9 +131,21 @@ const (
 WHERE tenant = $1 AND currency = $2 AND at > $3`
 	claimedByWorkflow = claimedByTenant + ` AND workflow = $4`
 	forgetClaims      = `DELETE FROM budget_claim WHERE tenant = $1 AND currency = $2 AND at < $3`
-	releaseClaim      = `DELETE FROM budget_claim WHERE tenant = $1 AND step_id = $2 AND generation = $3`
-	releaseClaims     = `DELETE FROM budget_claim USING u WHERE tenant = $1 AND step_id = $2 AND generation = $3`
 )
+
+// claimName names the budget claim of a call.
+type claimName struct {
+	Tenant, StepID string
+	Generation     int
+}
+
+var releaseClaims = writes[claimName](rankClaim, "", `
+WITH r AS (
+  SELECT tenant, ($2::text[])[n] AS step_id, ($3::bigint[])[n] AS generation, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $4
+)
+DELETE FROM budget_claim c USING r
+WHERE c.tenant = r.tenant AND c.step_id = r.step_id AND c.generation = r.generation`)
 
 // BudgetClaimed sums claims. A sum that overflows is an error, as in Spent.
 func (t *readTx) BudgetClaimed(workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
@@ -143,7 +182,7 @@ ON CONFLICT (tenant, step_id, generation) DO UPDATE SET currency = excluded.curr
 
 // ReleaseBudget removes a claim.
 func (t *tx) ReleaseBudget(stepID string, generation int) error {
-	return t.write(releaseClaim, t.tenant, stepID, generation)
+	return releaseClaims.write(t, claimName{t.tenant, stepID, generation})
 }
 
 // ListSignals lists the signals of a run, oldest first.
@@ -226,19 +265,22 @@ FROM reflexion WHERE `+
 	return shared.Finish(page, limit, func(*gatehouse.Reflexion) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindReflexions, bound...), err
 }
 
-const (
-	reflexionColumns = `INSERT INTO reflexion (tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at) `
-	reflexionValues  = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10`
-	insertReflexion  = reflexionColumns + `VALUES (` + reflexionValues + `)`
+var insertReflexions = writes[gatehouse.Reflexion](rankReflexion, "", `
+WITH r AS (
+  SELECT id, ($2::text[])[n] AS tenant, ($3::text[])[n] AS run_id, ($4::text[])[n] AS workflow,
+    ($5::bigint[])[n] AS version, ($6::text[])[n] AS outcome, ($7::text[])[n] AS attempted,
+    ($8::text[])[n] AS happened, ($9::text[])[n] AS otherwise, ($10::bigint[])[n] AS at, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(id, n) LIMIT $11
 )
+INSERT INTO reflexion (tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at)
+SELECT tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at FROM r ORDER BY n`)
 
 // InsertReflexion stores the reflexion of a run, once.
 func (t *tx) InsertReflexion(r *gatehouse.Reflexion) error {
 	if err := t.checkTenant(r.Tenant); err != nil {
 		return err
 	}
-	err := t.write(insertReflexion, r.Tenant, r.ID, r.RunID, r.Workflow, r.Version, string(r.Outcome), r.Attempted, r.Happened, r.Otherwise, r.At)
-	return err
+	return insertReflexions.write(t, *r)
 }
 
 // FindBundle finds the evidence bundle of a run.
@@ -262,8 +304,13 @@ func (t *tx) InsertBundle(b *gatehouse.Bundle) error {
 	if err != nil {
 		return err
 	}
-	return t.write(guarded+`UPDATE run SET evidence = $1
-WHERE tenant = $2 AND id = $3`+orMissing, b.SHA256, b.Tenant, b.RunID)
+	return t.write(`
+WITH w AS (
+  UPDATE run SET evidence = $1
+  WHERE tenant = $2 AND id = $3
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`, b.SHA256, b.Tenant, b.RunID)
 }
 
 // ListRunEntries reads the log entries of a run.

@@ -2,50 +2,99 @@ package postgres
 
 import (
 	"strings"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
+// stepColumns are the columns that scanStep reads.
+const stepColumns = `s.tenant, s.id, s.run_id, s.key, s.position, s.parent, s.workflow, s.workspace, s.uses, s.tool,
+  s.status, s.attempts, s.generation, coalesce(s.idempotency_key, ''), s.skipped, s.failure_code, s.failure_detail,
+  coalesce(s.action_id, ''), coalesce(s.child_run, ''), s.event, s.due_at, s.lease_owner, s.lease_until,
+  s.created_at, s.ready_at, s.started_at, s.finished_at,
+  coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')`
+
 const (
-	stepColumns = `s.tenant, s.id, s.run_id, s.key, s.position, s.parent, s.workflow, s.workspace, s.uses, s.tool, s.status,
-  s.attempts, s.generation, coalesce(s.idempotency_key, ''), s.skipped, s.failure_code, s.failure_detail, coalesce(s.action_id, ''),
-  coalesce(s.child_run, ''), s.event, s.due_at, s.lease_owner, s.lease_until, s.created_at, s.ready_at, s.started_at, s.finished_at`
+	itemsOfStep = `SELECT ` + stepColumns + `
+FROM step s LEFT JOIN step_body b ON b.seq = s.seq
+WHERE s.tenant = $1 AND s.parent = $2 COLLATE "C" AND s.parent <> ''`
+	openItemsOfStep = `SELECT ` + stepColumns + `
+FROM step s LEFT JOIN step_body b ON b.seq = s.seq
+WHERE s.tenant = $1 AND s.parent = $2 COLLATE "C" AND s.parent <> ''
+  AND s.item_status IN ('ready', 'running', 'waiting_approval', 'waiting', 'failed_retryable', 'blocked')`
+	countSteps = `SELECT count(*) FROM step WHERE run_seq = (SELECT seq FROM run WHERE tenant = $1 AND id = $2)`
 
-	stepBodies = `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')`
-	fullStep   = `SELECT ` + stepColumns + stepBodies + ` FROM step s LEFT JOIN step_body b ON b.seq = s.seq `
-
-	// The steps that a transition reads: the run's top-level steps, and one item. Most top-level
-	// steps have not begun or have ended; they do not move by themselves, and only their resting
-	// columns are read. Of the other items it reads only which open states occur, with one index
-	// lookup per state.
-	boardSteps = `SELECT ` + restingStep + topStep + ` AND s.status IN ('blocked', 'succeeded', 'canceled')
-UNION ALL SELECT ` + movingStep + `, CASE WHEN s.status = 'waiting' THEN ` + openItems + ` END` + topStep + ` AND s.status NOT IN ('blocked', 'succeeded', 'canceled')
-UNION ALL SELECT ` + movingStep + `, NULL FROM step s WHERE s.tenant = $1 AND s.id = $3 AND s.run_id = $2 AND length(s.parent) > 0`
-	anyStep    = `s.id, s.key, s.position, s.parent, s.uses, s.tool, s.status, s.attempts, s.generation, s.skipped, s.created_at, `
-	movingStep = anyStep + `s.idempotency_key, s.failure_code, s.failure_detail, s.action_id, s.child_run, s.event, s.due_at, s.lease_owner,
-  s.lease_until, s.ready_at, s.started_at, s.finished_at`
-	restingStep = anyStep + `NULL, NULL, NULL, NULL, NULL, NULL, NULL::bigint, NULL, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL`
-	topStep     = ` FROM step s WHERE s.run_seq = ` + seqOfRun + ` AND s.parent = ''`
-	openItems   = `(SELECT string_agg(o.status, ',') FROM unnest('{ready,running,waiting_approval,waiting,failed_retryable}'::text[]) AS o (status)
-  CROSS JOIN LATERAL (SELECT 1 FROM step i
-    WHERE i.tenant = $1 AND i.parent = s.id COLLATE "C" AND i.parent <> '' AND i.item_status = o.status AND i.id <> $3 LIMIT 1) i)`
-	itemsOfStep     = fullStep + `WHERE s.tenant = $1 AND s.parent = $2 COLLATE "C" AND s.parent <> ''`
-	openItemsOfStep = itemsOfStep + ` AND s.item_status IN ('ready', 'running', 'waiting_approval', 'waiting', 'failed_retryable', 'blocked')`
-	countSteps      = `SELECT count(*) FROM step WHERE run_seq = ` + seqOfRun
-
-	findStep = fullStep + `WHERE s.tenant = $1 AND s.id = $2`
+	findStep = `SELECT ` + stepColumns + `
+FROM step s LEFT JOIN step_body b ON b.seq = s.seq WHERE s.tenant = $1 AND s.id = $2`
+	findStepOf = `SELECT ` + stepColumns + `
+FROM step s LEFT JOIN step_body b ON b.seq = s.seq
+WHERE s.run_seq = (SELECT seq FROM run WHERE tenant = $1 AND id = $2) AND s.parent = '' AND s.key = $3`
 	// The key of an item begins with the key of its step.
-	findStepOf = fullStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.parent = '' AND s.key = $3`
-	findItemOf = fullStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.key = $3 AND s.parent =
-  (SELECT p.id FROM step p WHERE p.run_seq = ` + seqOfRun + ` AND p.parent = '' AND p.key = $4)`
+	findItemOf = `SELECT ` + stepColumns + `
+FROM step s LEFT JOIN step_body b ON b.seq = s.seq
+WHERE s.run_seq = (SELECT seq FROM run WHERE tenant = $1 AND id = $2) AND s.key = $3
+  AND s.parent = (
+    SELECT p.id FROM step p
+    WHERE p.run_seq = (SELECT seq FROM run WHERE tenant = $1 AND id = $2) AND p.parent = '' AND p.key = $4)`
 	// A key of the form "run id:step key" is in no index.
-	findStepByKey = fullStep + `WHERE s.seq = (SELECT k.seq FROM step k WHERE k.tenant = $1 AND k.own_key = $2 AND k.own_key IS NOT NULL
-UNION ALL SELECT k.seq FROM step k WHERE k.run_seq = (SELECT r.seq FROM run r WHERE r.tenant = $1 AND r.id = split_part($2, ':', 1)) AND k.parent = ''
-  AND k.key = substr($2, strpos($2, ':') + 1) AND k.idempotency_key = $2 AND k.status NOT IN ('failed_terminal', 'canceled') LIMIT 1)`
-	findStepByAction = fullStep + `WHERE s.tenant = $1 AND s.action_id = $2 AND s.action_id IS NOT NULL
+	findStepByKey = `SELECT ` + stepColumns + `
+FROM step s LEFT JOIN step_body b ON b.seq = s.seq
+WHERE s.seq = (
+  SELECT k.seq FROM step k WHERE k.tenant = $1 AND k.own_key = $2 AND k.own_key IS NOT NULL
+  UNION ALL SELECT k.seq FROM step k
+  WHERE k.run_seq = (SELECT r.seq FROM run r WHERE r.tenant = $1 AND r.id = split_part($2, ':', 1))
+    AND k.parent = '' AND k.key = substr($2, strpos($2, ':') + 1) AND k.idempotency_key = $2
+    AND k.status NOT IN ('failed_terminal', 'canceled') LIMIT 1)`
+	findStepByAction = `SELECT ` + stepColumns + `
+FROM step s LEFT JOIN step_body b ON b.seq = s.seq
+WHERE s.tenant = $1 AND s.action_id = $2 AND s.action_id IS NOT NULL
 ORDER BY s.action_at DESC, s.seq DESC LIMIT 1`
 )
+
+// boardRow names a run, and one of its items; "" for none.
+type boardRow struct{ Tenant, RunID, ItemID string }
+
+// findBoards finds the steps that a transition reads: a run's top-level steps, and one item. Most
+// top-level steps have not begun or have ended; they do not move by themselves, and only their resting
+// columns are read. Of the other items it reads only which open states occur, with one lookup per state.
+var findBoards = reads[boardRow](`
+SELECT r.n, s.*
+FROM (
+  SELECT tenant, ($2::text[])[n] AS run_id, ($3::text[])[n] AS item_id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $4
+) r
+CROSS JOIN LATERAL (
+  SELECT s.id, s.key, s.position, s.parent, s.uses, s.tool, s.status, s.attempts, s.generation, s.skipped,
+    s.created_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL::bigint, NULL, NULL::bigint, NULL::bigint,
+    NULL::bigint, NULL::bigint, NULL
+  FROM step s
+  WHERE s.run_seq = (SELECT seq FROM run WHERE tenant = r.tenant AND id = r.run_id) AND s.parent = ''
+    AND s.status IN ('blocked', 'succeeded', 'canceled')
+  UNION ALL
+  SELECT s.id, s.key, s.position, s.parent, s.uses, s.tool, s.status, s.attempts, s.generation, s.skipped,
+    s.created_at, s.idempotency_key, s.failure_code, s.failure_detail, s.action_id, s.child_run, s.event,
+    s.due_at, s.lease_owner, s.lease_until, s.ready_at, s.started_at, s.finished_at,
+    CASE WHEN s.status = 'waiting' THEN (
+      SELECT string_agg(o.status, ',')
+      FROM unnest('{ready,running,waiting_approval,waiting,failed_retryable}'::text[]) AS o (status)
+      CROSS JOIN LATERAL (
+        SELECT 1 FROM step i
+        WHERE i.tenant = r.tenant AND i.parent = s.id COLLATE "C" AND i.parent <> ''
+          AND i.item_status = o.status AND i.id <> r.item_id LIMIT 1
+      ) i
+    ) END
+  FROM step s
+  WHERE s.run_seq = (SELECT seq FROM run WHERE tenant = r.tenant AND id = r.run_id) AND s.parent = ''
+    AND s.status NOT IN ('blocked', 'succeeded', 'canceled')
+  UNION ALL
+  SELECT s.id, s.key, s.position, s.parent, s.uses, s.tool, s.status, s.attempts, s.generation, s.skipped,
+    s.created_at, s.idempotency_key, s.failure_code, s.failure_detail, s.action_id, s.child_run, s.event,
+    s.due_at, s.lease_owner, s.lease_until, s.ready_at, s.started_at, s.finished_at, NULL
+  FROM step s
+  WHERE s.tenant = r.tenant AND s.id = r.item_id AND s.run_id = r.run_id AND length(s.parent) > 0
+  OFFSET 0
+) s`)
 
 func scanStep(r *row) *gatehouse.Step {
 	return &gatehouse.Step{
@@ -129,17 +178,26 @@ func (t *readTx) FindStepByAction(actionID string) (*gatehouse.Step, error) {
 	return t.step(findStepByAction, t.tenant, actionID)
 }
 
-const (
-	stepInsert = `INSERT INTO step (run_seq, tenant, id, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
-generation, idempotency_key, skipped, failure_code, failure_detail, action_id, action_at, child_run, event, due_at, lease_owner, lease_until,
-created_at, ready_at, started_at, finished_at)
-SELECT `
-	stepValues = `, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28`
+// insertStep inserts a step of the run that this session inserted last.
+const insertStep = `
+INSERT INTO step (run_seq, tenant, id, run_id, key, position, parent, workflow, workspace, uses, tool, status,
+  attempts, generation, idempotency_key, skipped, failure_code, failure_detail, action_id, action_at, child_run,
+  event, due_at, lease_owner, lease_until, created_at, ready_at, started_at, finished_at)
+SELECT currval('run_seq_seq'), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+  $19, $20, $21, $22, $23, $24, $25, $26, $27, $28`
 
-	// A step of the run inserted last, and an item of an existing run.
-	insertStep = stepInsert + newRunSeq + stepValues
-	insertItem = guarded + stepInsert + `r.seq` + stepValues + ` FROM run r WHERE r.tenant = $1 AND r.id = $3` + orMissing
+// insertItem inserts an item of an existing run.
+const insertItem = `
+WITH w AS (
+  INSERT INTO step (run_seq, tenant, id, run_id, key, position, parent, workflow, workspace, uses, tool, status,
+    attempts, generation, idempotency_key, skipped, failure_code, failure_detail, action_id, action_at, child_run,
+    event, due_at, lease_owner, lease_until, created_at, ready_at, started_at, finished_at)
+  SELECT run.seq, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+    $22, $23, $24, $25, $26, $27, $28
+  FROM run WHERE run.tenant = $1 AND run.id = $3
+  RETURNING 1
 )
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`
 
 // InsertSteps adds items to runs.
 func (t *tx) InsertSteps(steps ...*gatehouse.Step) error {
@@ -178,40 +236,99 @@ func (t *tx) insertStep(sql string, s *gatehouse.Step) error {
 }
 
 const (
-	stepMoved = `UPDATE step SET status = $5, attempts = $6, generation = $7, idempotency_key = $8, skipped = $9,
-  failure_code = $10, failure_detail = $11,
-  action_at = CASE WHEN $12::text IS NULL THEN NULL WHEN action_id IS NOT DISTINCT FROM $12 THEN action_at ELSE $13 END,
-  action_id = $12, child_run = $14, event = $15, due_at = $16, lease_owner = $17, lease_until = $18, ready_at = $19, started_at = $20,
-  finished_at = $21`
-	stepGuard  = ` WHERE tenant = $1 AND id = $2 AND status = $3 AND generation = $4 AND ` + keyFree + `$8 AND k.id <> $2 OFFSET 0)`
-	keyFree    = `NOT EXISTS (SELECT 1 FROM step k WHERE k.tenant = $1 AND k.own_key = `
-	updateStep = guarded + stepMoved + stepGuard + orConflict
-	// With bodies; an absent one stays unchanged.
-	updateBodies = guarded + stepMoved + stepGuard + ` RETURNING seq), b AS (
-INSERT INTO step_body AS b (seq, tenant, item, input, output) SELECT seq, $1, '', $22, $23 FROM w` + bodiesStay + `)
-SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
-	bodiesStay = `
-ON CONFLICT (seq) DO UPDATE SET input = CASE WHEN excluded.input = '' THEN b.input ELSE excluded.input END,
-  output = CASE WHEN excluded.output = '' THEN b.output ELSE excluded.output END`
-
 	// The object that a step is parked on is locked, in the order of LockAction, before a wake
 	// is inserted or deleted. So a transaction that ends the object has either committed before,
 	// and this one sees the end, or waits for this one and sees its result.
-	actionOfStep     = `(SELECT a.seq FROM action a WHERE a.tenant = $1 AND a.id = (SELECT s.action_id FROM step s WHERE s.tenant = $1 AND s.id = $2))`
-	childOfStep      = `(SELECT r.seq FROM run r WHERE r.tenant = $1 AND r.id = (SELECT s.child_run FROM step s WHERE s.tenant = $1 AND s.id = $2))`
-	lockStepApproval = `SELECT 1 FROM approval WHERE seq = ` + actionOfStep + ` FOR NO KEY UPDATE`
-	lockStepAction   = `SELECT 1 FROM action WHERE seq = ` + actionOfStep + ` FOR NO KEY UPDATE`
-	lockChild        = `SELECT 1 FROM run WHERE seq = ` + childOfStep + ` FOR NO KEY UPDATE`
+	lockStepApproval = `SELECT 1 FROM approval WHERE seq = (
+  SELECT a.seq FROM action a
+  WHERE a.tenant = $1 AND a.id = (SELECT s.action_id FROM step s WHERE s.tenant = $1 AND s.id = $2)
+) FOR NO KEY UPDATE`
+	lockStepAction = `SELECT 1 FROM action WHERE seq = (
+  SELECT a.seq FROM action a
+  WHERE a.tenant = $1 AND a.id = (SELECT s.action_id FROM step s WHERE s.tenant = $1 AND s.id = $2)
+) FOR NO KEY UPDATE`
+	lockChild = `SELECT 1 FROM run WHERE seq = (
+  SELECT r.seq FROM run r
+  WHERE r.tenant = $1 AND r.id = (SELECT s.child_run FROM step s WHERE s.tenant = $1 AND s.id = $2)
+) FOR NO KEY UPDATE`
 
 	unwakeStep = `DELETE FROM step_wake WHERE step_seq = (SELECT seq FROM step WHERE tenant = $1 AND id = $2)`
-	wakeStep   = `INSERT INTO step_wake (step_seq, tenant, run_id, step_id) SELECT s.seq, s.tenant, s.run_id, s.id FROM step s
-WHERE s.tenant = $1 AND s.id = $2 AND `
-	wakeIfAction = wakeStep + `EXISTS (SELECT 1 FROM action WHERE seq = ` + actionOfStep + ` AND ` + shared.Ended + `
-UNION ALL SELECT 1 FROM action_archive r WHERE r.tenant = $1 AND r.id = (SELECT k.action_id FROM step k WHERE k.tenant = $1 AND k.id = $2))`
-	wakeIfChild    = wakeStep + `(SELECT status FROM run WHERE seq = ` + childOfStep + `) IN ('succeeded', 'failed_terminal', 'canceled')`
-	wakeActionStep = `INSERT INTO step_wake (step_seq, tenant, run_id, step_id) SELECT seq, tenant, run_id, id FROM step
-WHERE tenant = $1 AND action_id = $2 AND action_id IS NOT NULL AND status = 'waiting_approval' ON CONFLICT DO NOTHING`
+	// The statuses are those of shared.Ended.
+	wakeIfAction = `INSERT INTO step_wake (step_seq, tenant, run_id, step_id)
+SELECT s.seq, s.tenant, s.run_id, s.id FROM step s
+WHERE s.tenant = $1 AND s.id = $2 AND EXISTS (
+  SELECT 1 FROM action a
+  WHERE a.tenant = $1 AND a.id = s.action_id
+    AND a.status IN ('applied', 'failed', 'rejected', 'denied', 'expired', 'canceled', 'superseded', 'reversed')
+  UNION ALL SELECT 1 FROM action_archive r WHERE r.tenant = $1 AND r.id = s.action_id)`
+	wakeIfChild = `INSERT INTO step_wake (step_seq, tenant, run_id, step_id)
+SELECT s.seq, s.tenant, s.run_id, s.id FROM step s
+WHERE s.tenant = $1 AND s.id = $2 AND (SELECT status FROM run WHERE seq = (
+  SELECT r.seq FROM run r
+  WHERE r.tenant = $1 AND r.id = (SELECT s.child_run FROM step s WHERE s.tenant = $1 AND s.id = $2)
+)) IN ('succeeded', 'failed_terminal', 'canceled')`
 )
+
+// stepUpdate is a step with its new values, and the status and the generation that its holder read.
+type stepUpdate struct {
+	Tenant, ID                                 string
+	FromStatus                                 gatehouse.StepStatus
+	FromGeneration                             int
+	Status                                     gatehouse.StepStatus
+	Attempts, Generation                       int
+	IdempotencyKey                             *string
+	Skipped                                    bool
+	Failure                                    *failure
+	ActionID                                   *string
+	ActionAt                                   time.Time
+	ChildRun                                   *string
+	Event                                      string
+	DueAt                                      *time.Time
+	LeaseOwner                                 string
+	LeaseUntil, ReadyAt, StartedAt, FinishedAt *time.Time
+	Input, Output                              gatehouse.JSON
+}
+
+// updateSteps writes the mutable fields of steps. A body that is absent stays as it is stored.
+var updateSteps = writes[stepUpdate](rankStep, "ID", `
+WITH r AS (
+  SELECT tenant, ($2::text[])[n] AS id, ($3::text[])[n] AS from_status, ($4::bigint[])[n] AS from_generation,
+    ($5::text[])[n] AS status, ($6::bigint[])[n] AS attempts, ($7::bigint[])[n] AS generation,
+    ($8::text[])[n] AS idempotency_key, ($9::boolean[])[n] AS skipped, ($10::text[])[n] AS failure_code,
+    ($11::text[])[n] AS failure_detail, ($12::text[])[n] AS action_id, ($13::bigint[])[n] AS action_at,
+    ($14::text[])[n] AS child_run, ($15::text[])[n] AS event, ($16::bigint[])[n] AS due_at,
+    ($17::text[])[n] AS lease_owner, ($18::bigint[])[n] AS lease_until, ($19::bigint[])[n] AS ready_at,
+    ($20::bigint[])[n] AS started_at, ($21::bigint[])[n] AS finished_at, ($22::text[])[n] AS input,
+    ($23::text[])[n] AS output, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $24
+),
+w AS (
+  UPDATE step SET status = r.status, attempts = r.attempts, generation = r.generation,
+    idempotency_key = r.idempotency_key, skipped = r.skipped,
+    failure_code = r.failure_code, failure_detail = r.failure_detail,
+    action_at = CASE
+      WHEN r.action_id IS NULL THEN NULL
+      WHEN step.action_id IS NOT DISTINCT FROM r.action_id THEN step.action_at
+      ELSE r.action_at
+    END,
+    action_id = r.action_id, child_run = r.child_run, event = r.event, due_at = r.due_at,
+    lease_owner = r.lease_owner, lease_until = r.lease_until, ready_at = r.ready_at,
+    started_at = r.started_at, finished_at = r.finished_at
+  FROM r
+  WHERE step.tenant = r.tenant AND step.id = r.id AND step.status = r.from_status
+    AND step.generation = r.from_generation
+    AND NOT EXISTS (
+      SELECT 1 FROM step k WHERE k.tenant = r.tenant AND k.own_key = r.idempotency_key AND k.id <> r.id OFFSET 0)
+  RETURNING step.seq, step.tenant, r.input, r.output
+),
+b AS (
+  INSERT INTO step_body AS b (seq, tenant, item, input, output)
+  SELECT seq, tenant, '', input, output FROM w WHERE input <> '' OR output <> ''
+  ON CONFLICT (seq) DO UPDATE
+  SET input = CASE WHEN excluded.input = '' THEN b.input ELSE excluded.input END,
+    output = CASE WHEN excluded.output = '' THEN b.output ELSE excluded.output END
+)
+SELECT CASE WHEN (SELECT count(*) FROM w) = $24 THEN 0 ELSE gatehouse_refuse('GH001') END`).withKey("IdempotencyKey")
 
 // UpdateStep writes the mutable fields of a step, guarded by the status and the generation that
 // its holder read. A heartbeat keeps the status.
@@ -225,18 +342,45 @@ func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 	return t.updateStep(s, from, generation)
 }
 
-const (
-	// A blocked step has no bodies and waits for no action or run.
-	stepPassed = `UPDATE step SET status = 'succeeded', attempts = $3, generation = $4, idempotency_key = $5, skipped = $6, ready_at = $7,
-  started_at = $8, finished_at = $9`
-	stepBlocked = ` WHERE tenant = $1 AND id = $2 AND status = 'blocked' AND generation = $4 - 1 AND ` + keyFree + `$5 OFFSET 0)
-  RETURNING seq, tenant, run_id, id, attempts, generation, started_at, finished_at, `
-	passedParts = `), b AS (INSERT INTO step_body (seq, tenant, item, input, output) SELECT seq, tenant, '', input, output FROM w),
-a AS (` + attemptColumns + `SELECT tenant, run_id, id, attempts, generation, worker, started_at, finished_at, 'succeeded', '', '' FROM w)
-`
-	passStep = guarded + stepPassed + stepBlocked + `$10::text AS input, $11::text AS output, $12::text AS worker` + passedParts +
-		`SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
+// passedStep is an inline step that has succeeded.
+type passedStep struct {
+	Tenant, ID                     string
+	Attempts, Generation           int
+	IdempotencyKey                 *string
+	Skipped                        bool
+	ReadyAt, StartedAt, FinishedAt *time.Time
+	Input, Output                  gatehouse.JSON
+	Worker                         string
+}
+
+// passSteps moves blocked steps, which have no bodies and wait for no action or run, to succeeded.
+var passSteps = writes[passedStep](rankPass, "ID", `
+WITH r AS (
+  SELECT tenant, ($2::text[])[n] AS id, ($3::bigint[])[n] AS attempts, ($4::bigint[])[n] AS generation,
+    ($5::text[])[n] AS idempotency_key, ($6::boolean[])[n] AS skipped, ($7::bigint[])[n] AS ready_at,
+    ($8::bigint[])[n] AS started_at, ($9::bigint[])[n] AS finished_at, ($10::text[])[n] AS input,
+    ($11::text[])[n] AS output, ($12::text[])[n] AS worker, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $13
+),
+w AS (
+  UPDATE step SET status = 'succeeded', attempts = r.attempts, generation = r.generation,
+    idempotency_key = r.idempotency_key, skipped = r.skipped, ready_at = r.ready_at,
+    started_at = r.started_at, finished_at = r.finished_at
+  FROM r
+  WHERE step.tenant = r.tenant AND step.id = r.id AND step.status = 'blocked'
+    AND step.generation = r.generation - 1
+    AND NOT EXISTS (SELECT 1 FROM step k WHERE k.tenant = r.tenant AND k.own_key = r.idempotency_key OFFSET 0)
+  RETURNING step.seq, step.run_id, r.*
+),
+b AS (
+  INSERT INTO step_body (seq, tenant, item, input, output) SELECT seq, tenant, '', input, output FROM w
+),
+a AS (
+  INSERT INTO step_attempt (tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at,
+    outcome, code, detail)
+  SELECT tenant, run_id, id, attempts, generation, worker, started_at, finished_at, 'succeeded', '', '' FROM w
 )
+SELECT CASE WHEN (SELECT count(*) FROM w) = $13 THEN 0 ELSE gatehouse_refuse('GH001') END`).withKey("IdempotencyKey")
 
 // PassStep writes the result of an inline step, which began in this transaction.
 func (t *tx) PassStep(s *gatehouse.Step, worker string) error {
@@ -246,17 +390,17 @@ func (t *tx) PassStep(s *gatehouse.Step, worker string) error {
 	if !shared.Passed(s) {
 		return gatehouse.ErrConflict
 	}
-	return t.write(passStep, s.Tenant, s.ID, s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped,
-		s.ReadyAt, s.StartedAt, s.FinishedAt,
-		s.Input, s.Output, worker)
+	return passSteps.write(t, passedStep{
+		s.Tenant, s.ID, s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped,
+		s.ReadyAt, s.StartedAt, s.FinishedAt, s.Input, s.Output, worker,
+	})
 }
 
 func (t *tx) updateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
-	code, detail := shared.FailureArgs(s.Failure)
 	statements := make([]query, 0, 8)
 	add := func(sql ...string) {
 		for _, q := range sql {
-			statements = append(statements, query{sql: q, args: []any{s.Tenant, s.ID}})
+			statements = append(statements, query{sql: q, args: []any{s.Tenant, s.ID}, tenant: t.tenant})
 		}
 	}
 	switch from {
@@ -265,16 +409,11 @@ func (t *tx) updateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 	case gatehouse.StepWaiting:
 		add(lockChild)
 	}
-	update := query{sql: updateStep, args: []any{
-		s.Tenant, s.ID, string(from), generation,
-		string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail,
-		shared.OrNull(s.ActionID), t.Now(), shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil,
-		s.ReadyAt, s.StartedAt, s.FinishedAt,
-	}}
-	if s.Input != "" || s.Output != "" {
-		update = query{sql: updateBodies, args: append(update.args, s.Input, s.Output)}
-	}
-	statements = append(statements, update)
+	statements = append(statements, updateSteps.row(t, stepUpdate{
+		s.Tenant, s.ID, from, generation, s.Status, s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped,
+		failureOf(s.Failure), orNull(s.ActionID), t.Now(), orNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner,
+		s.LeaseUntil, s.ReadyAt, s.StartedAt, s.FinishedAt, s.Input, s.Output,
+	}))
 	if from.Parked() {
 		add(unwakeStep)
 	}
@@ -285,7 +424,7 @@ func (t *tx) updateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 		add(lockChild, wakeIfChild)
 	}
 	for _, q := range statements {
-		if err := t.write(q.sql, q.args...); err != nil {
+		if err := t.queueWrite(q); err != nil {
 			return err
 		}
 	}

@@ -98,10 +98,20 @@ func (t *tx) PutSchedule(s *gatehouse.Schedule, from time.Time) error {
 		return t.write(`INSERT INTO schedule (tenant, workflow, version, next_at) VALUES ($1, $2, $3, $4)
 ON CONFLICT (tenant, workflow) DO UPDATE SET version = excluded.version, next_at = excluded.next_at`, s.Tenant, s.Workflow, s.Version, s.NextAt)
 	case s.NextAt.IsZero():
-		return t.write(guarded+`DELETE FROM schedule
-WHERE tenant = $1 AND workflow = $2 AND next_at = $3`+orConflict, s.Tenant, s.Workflow, from)
+		return t.write(`
+WITH w AS (
+  DELETE FROM schedule
+  WHERE tenant = $1 AND workflow = $2 AND next_at = $3
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`, s.Tenant, s.Workflow, from)
 	}
-	return t.write(guarded+`UPDATE schedule SET version = $4, next_at = $5
-WHERE tenant = $1 AND workflow = $2 AND next_at = $3`+orConflict,
+	return t.write(`
+WITH w AS (
+  UPDATE schedule SET version = $4, next_at = $5
+  WHERE tenant = $1 AND workflow = $2 AND next_at = $3
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		s.Tenant, s.Workflow, from, s.Version, s.NextAt)
 }

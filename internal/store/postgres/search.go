@@ -13,8 +13,8 @@ const (
 	// selectSearchPlaces selects it at the positions of a pageScan, which stand between the two
 	// parts.
 	selectSearchPlaces = `SELECT x.at, x.bucket, x.large, ` + searchColumns + ` FROM (`
-	searchPlacesJoins  = `) x CROSS JOIN LATERAL (SELECT * FROM action WHERE action.ctid = x.place` +
-		lateralEnd + ` a` + itsProposal
+	searchPlacesJoins  = `) x CROSS JOIN LATERAL (SELECT * FROM action WHERE action.ctid = x.place OFFSET 0) a
+CROSS JOIN LATERAL (SELECT * FROM proposal WHERE proposal.seq = a.seq OFFSET 0) p`
 
 	selectSearchMark   = `SELECT block FROM action_word_mark`
 	selectSearchRanges = `SELECT block, top_id FROM action_word_block

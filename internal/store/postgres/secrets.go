@@ -34,15 +34,25 @@ func (t *tx) PutSecret(s *gatehouse.Secret) error {
 		return t.write(`INSERT INTO secret (tenant, name, version, ring_key, sealed, set_at, set_by, revoked_by)
 VALUES ($1, $2, 1, $3, $4, $5, $6, '')`, s.Tenant, s.Name, s.RingKey, s.Sealed, s.SetAt, s.SetBy)
 	}
-	return t.write(guarded+`UPDATE secret SET version = $3, ring_key = $4, sealed = $5, set_at = $6, set_by = $7, revoked_at = NULL,
-revoked_by = '' WHERE tenant = $1 AND name = $2 AND version = $3 - 1`+orConflict,
+	return t.write(`
+WITH w AS (
+  UPDATE secret SET version = $3, ring_key = $4, sealed = $5, set_at = $6, set_by = $7, revoked_at = NULL,
+  revoked_by = '' WHERE tenant = $1 AND name = $2 AND version = $3 - 1
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		s.Tenant, s.Name, s.Version, s.RingKey, s.Sealed, s.SetAt, s.SetBy)
 }
 
 // RevokeSecret deletes a value; ErrConflict if there is none.
 func (t *tx) RevokeSecret(name, by string) error {
-	return t.write(guarded+`UPDATE secret SET sealed = NULL, ring_key = NULL, revoked_at = $3, revoked_by = $4
-WHERE tenant = $1 AND name = $2 AND revoked_at IS NULL`+orConflict, t.tenant, name, t.Now(), by)
+	return t.write(`
+WITH w AS (
+  UPDATE secret SET sealed = NULL, ring_key = NULL, revoked_at = $3, revoked_by = $4
+  WHERE tenant = $1 AND name = $2 AND revoked_at IS NULL
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`, t.tenant, name, t.Now(), by)
 }
 
 // UseSecret stores the time of the last use.
@@ -53,7 +63,12 @@ func (t *tx) UseSecret(name string, at time.Time) error {
 
 // ResealRingKey stores a key as sealed under another master key.
 func (t *tx) ResealRingKey(id, from string, sealed []byte, to string) error {
-	return t.write(guarded+`UPDATE ring_key SET sealed = $3, master = $4 WHERE tenant = $1 AND id = $2 AND master = $5`+orConflict,
+	return t.write(`
+WITH w AS (
+  UPDATE ring_key SET sealed = $3, master = $4 WHERE tenant = $1 AND id = $2 AND master = $5
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		t.tenant, id, sealed, to, from)
 }
 

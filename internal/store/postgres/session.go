@@ -19,18 +19,39 @@ const (
 // maxQueue bounds the writes that wait for the next round trip.
 const maxQueue = 256
 
-// query is one statement for the server. row, which may be nil, is called for each row of the
-// result and must not use the transaction.
+// query is one statement for the server: sql with args, or a statement with rows. row, which may be nil,
+// is called for each row of the result and must not use the transaction.
 type query struct {
-	sql  string
-	args []any
-	row  func(*row) error
+	sql       string
+	args      []any
+	statement *arrayStatement
+	rows      []any
+	row       func(*row) error
 	// tenant is the tenant of a statement that a group sends.
 	tenant string
 }
 
 func ask(sql string, row func(*row) error, args ...any) query {
 	return query{sql: sql, args: bind(args), row: row}
+}
+
+// sent returns what goes to the server.
+func (q *query) sent() (sql string, args []any) {
+	switch s := q.statement; {
+	case s == nil:
+		return q.sql, q.args
+	case s.single != "" && len(q.rows) == 1:
+		return s.single, s.scalars(q.rows[0])
+	}
+	return q.statement.text, q.statement.arguments(q.rows)
+}
+
+// reader is a row of the result as the query's function reads it: without the number of the row.
+func (q *query) reader(raw [][]byte) row {
+	if q.statement == nil {
+		return row{raw: raw}
+	}
+	return row{raw: raw, column: 1}
 }
 
 // readTx implements gatehouse.ReadTx over a connection. Statements go out in
@@ -152,7 +173,8 @@ func (t *readTx) send(ctx context.Context, batch []query) (err, own error) {
 	t.s.tell(batch)
 	var b pgx.Batch
 	for i := range batch {
-		b.Queue(batch[i].sql, batch[i].args...)
+		sql, args := batch[i].sent()
+		b.Queue(sql, args...)
 	}
 	t.tag = ""
 	results := t.c.SendBatch(ctx, &b)
@@ -161,7 +183,7 @@ func (t *readTx) send(ctx context.Context, batch []query) (err, own error) {
 		if err == nil {
 			for rows.Next() {
 				if fn := batch[i].row; fn != nil && own == nil {
-					t.r = row{raw: rows.RawValues()}
+					t.r = batch[i].reader(rows.RawValues())
 					own = fn(&t.r)
 				}
 			}
@@ -184,7 +206,7 @@ func (s *Store) tell(batch []query) {
 	}
 	statements := make([]string, len(batch))
 	for i, q := range batch {
-		statements[i] = q.sql
+		statements[i], _ = q.sent()
 	}
 	s.config.trip(statements)
 }
@@ -209,18 +231,21 @@ func (t *readTx) number(sql string, args ...any) (n int64, err error) {
 	return n, err
 }
 
-// write queues a statement. An error shows at the next read or at the commit: a guarded
-// statement fails by itself, on the server.
-func (t *readTx) write(sql string, args ...any) error {
+// write queues a statement that no group sends. An error shows at the next read or at the commit: a
+// guarded statement fails by itself, on the server.
+func (t *tx) write(sql string, args ...any) error {
+	return t.queueWrite(query{sql: sql, args: bind(args), tenant: t.tenant})
+}
+
+func (t *tx) queueWrite(q query) error {
 	switch {
 	case t.end:
 		return errEnded
 	case t.err != nil:
 		return t.err
 	}
-	q := query{sql: sql, args: bind(args), tenant: t.tenant}
-	if t.w != nil && t.w.member != nil {
-		if t.err = t.w.member.checkWrite(q); t.err != nil {
+	if t.member != nil {
+		if t.err = t.member.checkWrite(q); t.err != nil {
 			return t.err
 		}
 		t.queue, t.wrote = append(t.queue, q), true
@@ -233,15 +258,3 @@ func (t *readTx) write(sql string, args ...any) error {
 	}
 	return nil
 }
-
-// A guarded statement stands between guarded and one of the endings. It fails when it changes
-// no row.
-const (
-	guarded    = `WITH w AS (`
-	orConflict = ` RETURNING 1) SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
-	orMissing  = ` RETURNING 1) SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`
-	// unless and orSo enclose a query: if the query finds a row, the failure is a conflict;
-	// otherwise a row is missing.
-	unless = ` RETURNING 1) SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse(CASE WHEN EXISTS (`
-	orSo   = `) THEN 'GH001' ELSE 'GH002' END) END`
-)

@@ -76,7 +76,11 @@ WHERE tenant = $3 AND id = $4 AND revoked_at IS NULL AND last_seen_at < $1`, see
 
 // RevokeSession revokes a session. A second revocation keeps the first time.
 func (t *tx) RevokeSession(id string) error {
-	return t.write(guarded+`UPDATE session SET revoked_at = $3 WHERE tenant = $1 AND id = $2 AND revoked_at IS NULL RETURNING 1)
+	return t.write(`
+WITH w AS (
+  UPDATE session SET revoked_at = $3 WHERE tenant = $1 AND id = $2 AND revoked_at IS NULL
+  RETURNING 1
+)
 SELECT CASE WHEN EXISTS (SELECT 1 FROM w) OR EXISTS (SELECT 1 FROM session WHERE tenant = $1 AND id = $2) THEN 0
   ELSE gatehouse_refuse('GH002') END`, t.tenant, id, t.Now())
 }
@@ -119,7 +123,12 @@ func (t *tx) InsertSetupLink(l *gatehouse.SetupLink) error {
 
 // UseSetupLink marks a link as used; ErrConflict if it is used already.
 func (t *tx) UseSetupLink(id string) error {
-	return t.write(guarded+`UPDATE setup_link SET used_at = $3 WHERE tenant = $1 AND id = $2 AND used_at IS NULL`+orConflict, t.tenant, id, t.Now())
+	return t.write(`
+WITH w AS (
+  UPDATE setup_link SET used_at = $3 WHERE tenant = $1 AND id = $2 AND used_at IS NULL
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`, t.tenant, id, t.Now())
 }
 
 // PurgeSessions deletes sessions, step-ups and links that ended long ago: step-ups first, since

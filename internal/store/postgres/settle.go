@@ -1,97 +1,154 @@
 package postgres
 
 import (
-	"slices"
-	"strconv"
-	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// An approval that settles its question always writes the same rows. When it runs alone, most of
-// its cost is the number of statements and their repeated lookups of action and approval. So the
-// writes go out as one statement with the commit mark, in which the parts use each other's
-// results.
-//
-// This requires that the transaction has locked the approval and found it open: no row can be
-// missing then, so a failed guard can only be a conflict. The update of the approval row comes
-// first and the other parts use its result: no part of a statement sees what another part
-// changed, or can lock the row again.
-
-// settleWrites are the statements of such a decision, in the order in which closures write
-// them. A stored answer may follow.
-var settleWrites = []string{insertVote, moveApproval, moveOther, insertPush, appendLeaf}
-
-// makeSettleStatement merges settleWrites into one statement. Its arguments are theirs, then the
-// mark's.
-func makeSettleStatement(answer bool) string {
-	type part struct {
-		name, sql string
-		arguments int
-		counts    bool // whether it must return a row
-	}
-	list := []part{
-		{"v", voteColumns + `o WHERE tenant = $1 AND id = $2` + replaceVote + ` RETURNING 1`, 13, true},
-		{"o", `UPDATE approval SET status = $1` + approvalAsked + ` RETURNING seq, tenant, id`, 3, false},
-		{"a", moveAction + moveGuard + ` RETURNING tenant, seq, id, status`, 10, false},
-		{"h", pushInserted + `a WHERE tenant = $1 AND id = $2 AND status = 'approved' RETURNING 1`, 23, true},
-		{"l", insertLeaf, 3, false},
-		{"w", leafWaits, 0, false},
-	}
-	if answer {
-		list = append(list, part{"i", answerInserted + ` RETURNING 1`, 8, true})
-	}
-	list = append(list, part{"m", markMoved + ` RETURNING 1`, 2, true})
-	var with, rows []string
-	from := 0
-	for _, p := range list {
-		with = append(with, p.name+` AS (`+renumbered(p.sql, from)+`)`)
-		from += p.arguments
-		if p.counts {
-			rows = append(rows, `SELECT 1 FROM `+p.name)
-		}
-	}
-	with[0], with[1] = with[1], with[0] // v uses o
-	return `WITH ` + strings.Join(with, ",\n") + `
-SELECT CASE WHEN (SELECT count(*) FROM (` + strings.Join(rows, ` UNION ALL `) + `) x) = ` + strconv.Itoa(len(rows)) +
-		` THEN 0 ELSE gatehouse_refuse('GH001') END`
+// settleRow is a decision that settles its question, in a transaction that runs alone, with the stored
+// answer and the commit mark. The status is that of the action and of its approval.
+type settleRow struct {
+	Tenant, ActionID, ApprovalID string
+	Status                       gatehouse.Status
+	gatehouse.Vote
+	Push     *newPush
+	LeafBody string
+	Answer   *answerRow
+	Mark     *markRow
 }
 
-// renumbered raises the numbers of a statement's arguments.
-func renumbered(sql string, by int) string {
-	return substituted(sql, func(n int) string { return "$" + strconv.Itoa(n+by) })
+// newPush is a push that has not begun, with its first attempt at NotBefore.
+type newPush struct {
+	ID, Connector, IdempotencyKey string
+	Digest                        gatehouse.Digest
+	NotBefore, CreatedAt          time.Time
+	Lane                          string
 }
 
-// mergeSettle removes a settling decision from the end of the queue, if there is one, and
-// returns it merged with the mark. Otherwise it returns the mark.
-func (t *tx) mergeSettle(mark query) query {
-	at := slices.IndexFunc(t.queue, func(q query) bool { return q.sql == insertVote })
-	if at < 0 || t.openAction == (openAction{}) {
-		return mark
+// markRow is the number of a transaction of a session.
+type markRow struct{ Session, Last int64 }
+
+// settleDecision writes a decision. Its parts use each other's results, because no part of a statement sees
+// what another part has changed: the approval moves, then its action by the same seq, then the push. The
+// condition on id and status of the action is written so that no index can answer it.
+var settleDecision = single[settleRow](`
+WITH r AS (
+  SELECT $1::text AS tenant, $2::text AS action_id, $3::text AS approval_id, $4::text AS status,
+    $5::text AS person, $6::text AS principal_id, $7::text AS name, $8::text AS decision, $9::text AS notes,
+    $10::text AS via, $11::text AS digest, $12::bigint AS at, $13::text AS "for", $14::text AS for_name,
+    $15::text AS "grant", $16::text AS push_id, $17::text AS push_connector, $18::text AS push_idempotency_key,
+    $19::text AS push_digest, $20::bigint AS push_not_before, $21::bigint AS push_created_at,
+    $22::text AS push_lane, $23::text AS leaf_body, $24::text AS answer_tenant,
+    $25::text AS answer_principal_id, $26::text AS answer_route, $27::text AS answer_key,
+    $28::bytea AS answer_body_hash, $29::bytea AS answer_body, $30::bigint AS answer_created_at,
+    $31::bigint AS answer_window_start, $32::bigint AS mark_session, $33::bigint AS mark_last
+),
+approval AS (
+  UPDATE approval SET status = r.status FROM r
+  WHERE approval.tenant = r.tenant AND approval.id = r.approval_id AND approval.status = 'requested'
+  RETURNING approval.seq
+),
+vote AS (
+  INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at,
+    for_id, for_name, grant_id)
+  SELECT seq, tenant, person, principal_id, name, decision, notes, via, digest, at, "for", for_name, "grant"
+  FROM approval CROSS JOIN r
+  ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name,
+    decision = excluded.decision, notes = excluded.notes, via = excluded.via, digest = excluded.digest,
+    at = excluded.at, for_id = excluded.for_id, for_name = excluded.for_name, grant_id = excluded.grant_id
+  RETURNING 1
+),
+action AS (
+  UPDATE action SET status = r.status, decided_by = r.name, decided_via = r.via, decided_at = r.at,
+    finished_at = CASE WHEN r.status = 'rejected' THEN r.at END
+  FROM approval o CROSS JOIN r
+  WHERE action.seq = o.seq AND (action.id, action.status) IS NOT DISTINCT FROM (r.action_id, 'pending')
+  RETURNING action.seq
+),
+push AS (
+  INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status,
+    attempts, attempt_base, last_error, error_code, not_before, created_at, next_attempt,
+    generation, lease_owner, replays, lane)
+  SELECT tenant, push_id, seq, action_id, push_connector, push_idempotency_key, push_digest, 'queued',
+    0, 0, '', '', push_not_before, push_created_at, push_not_before, 0, '', 0, push_lane
+  FROM action CROSS JOIN r WHERE r.status = 'approved'
+  RETURNING 1
+),
+leaf AS (
+  INSERT INTO audit_leaf (seq, tenant, action_id, body)
+  SELECT nextval('audit_leaf_row'), tenant, action_id, leaf_body FROM r
+  RETURNING seq, tenant
+),
+waiting AS (
+  INSERT INTO audit_waiting (first, tenant, leaves) SELECT seq, tenant, ARRAY[seq] FROM leaf
+),
+answer AS (
+  INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at, body)
+  SELECT answer_tenant, answer_principal_id, answer_route, answer_key, answer_body_hash, answer_created_at,
+    answer_body
+  FROM r WHERE answer_key IS NOT NULL
+  ON CONFLICT (tenant, principal_id, route, key) DO UPDATE
+  SET body_hash = excluded.body_hash, created_at = excluded.created_at, body = excluded.body
+  WHERE idempotency.created_at <= $31
+  RETURNING 1
+),
+mark AS (
+  UPDATE gatehouse_session SET last = r.mark_last FROM r
+  WHERE gatehouse_session.seq = r.mark_session AND gatehouse_session.last = r.mark_last - 1
+  RETURNING 1
+)
+SELECT CASE
+  WHEN (
+    SELECT count(*) FROM (
+      SELECT 1 FROM vote UNION ALL SELECT 1 FROM action UNION ALL SELECT 1 FROM push
+      UNION ALL SELECT 1 FROM answer UNION ALL SELECT 1 FROM mark
+    ) x
+  ) = (SELECT 2 + num_nonnulls(push_id, answer_key, mark_session) FROM r)
+  THEN 0 ELSE gatehouse_refuse('GH001')
+END`)
+
+// SettleDecision writes a decision as one statement, or, in a group, as the statements for its parts. The
+// action is locked, so no row is missing: a failure is a conflict.
+func (t *tx) SettleDecision(d *gatehouse.Settlement) error {
+	if err := shared.CheckSettlement(t.tenant, d); err != nil {
+		return err
 	}
-	list := t.queue[at:]
-	answer := len(list) == len(settleWrites)+1 && list[len(settleWrites)].sql == insertAnswer
-	if !answer && len(list) != len(settleWrites) {
-		return mark
+	if t.member != nil {
+		return shared.SettleByParts(t, d)
 	}
-	args := make([]any, 0, 64)
-	for i, q := range list {
-		if i < len(settleWrites) && q.sql != settleWrites[i] {
-			return mark
-		}
-		args = append(args, q.args...)
+	leaf, err := t.leaf(d.Leaf)
+	if err != nil {
+		return err
 	}
-	vote, approval, action, push := list[0].args, list[1].args, list[2].args, list[3].args
-	o := openAction{tenant: vote[0], approval: vote[1], action: action[8]}
-	if o != t.openAction || o != (openAction{approval[1], approval[2], push[1]}) || action[7] != o.tenant ||
-		push[0] != o.tenant {
-		return mark
+	r := settleRow{
+		Tenant: t.tenant, ActionID: d.ActionID, ApprovalID: d.ApprovalID, Status: d.To, Vote: d.Vote,
+		LeafBody: leaf.Body,
 	}
-	t.queue = t.queue[:at]
-	sql := t.s.settleStatements[0]
-	if answer {
-		sql = t.s.settleStatements[1]
+	if p := d.Push; p != nil {
+		r.Push = &newPush{p.ID, p.Connector, p.IdempotencyKey, p.Digest, p.NotBefore, p.CreatedAt, p.Lane}
 	}
-	return query{sql: sql, args: append(args, mark.args...)}
+	if err := settleDecision.write(t, r); err != nil || d.To == gatehouse.StatusApproved {
+		return err
+	}
+	return wakeActionSteps.write(t, idRow{t.tenant, d.ActionID})
 }
 
-// openAction is an action that the transaction has locked and found open.
-type openAction struct{ tenant, approval, action any }
+// withMark ends the writes of a transaction with its commit mark. If the last write is one decision, or
+// one decision and one stored answer, answer and mark become parts of it.
+func withMark(batch []query, mark markRow) []query {
+	last := len(batch) - 1
+	is := func(s *arrayStatement) bool { return last >= 0 && batch[last].statement == s }
+	var answer *answerRow
+	if is(insertAnswers.arrayStatement) {
+		r := batch[last].rows[0].(answerRow)
+		answer, last = &r, last-1
+	}
+	if !is(settleDecision.arrayStatement) {
+		return append(batch, ask(markSession, nil, mark.Session, mark.Last))
+	}
+	r := batch[last].rows[0].(settleRow)
+	r.Answer, r.Mark = answer, &mark
+	return append(batch[:last], query{statement: settleDecision.arrayStatement, rows: []any{r}})
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -47,22 +46,10 @@ func written(t *testing.T, url string) (rows []string) {
 	return rows
 }
 
-// lockWith locks an action by LockAction, or as a decision opens it.
-func lockWith(tx gatehouse.Tx, opened bool, id string) (*gatehouse.Action, error) {
-	if !opened {
-		return tx.LockAction(id)
-	}
-	o, err := tx.OpenDecision(gatehouse.DecisionQuery{ActionID: id})
-	if err != nil {
-		return nil, err
-	}
-	return o.Action, nil
-}
-
-// settle decides an action that is likely to be open; between runs after the lock.
-func settle(s *Store, opened, answer bool, between func(tx *tx) error) error {
+// settle decides an action, by one write or by several; between runs after the lock.
+func settle(s *Store, one, answer bool, between func(tx *tx) error) error {
 	return s.Update(context.Background(), "default", func(x gatehouse.Tx) error {
-		a, err := lockWith(x, opened, "act_000000000")
+		a, err := x.LockAction("act_000000000")
 		if err != nil {
 			return err
 		}
@@ -72,21 +59,32 @@ func settle(s *Store, opened, answer bool, between func(tx *tx) error) error {
 			}
 		}
 		now := x.Now()
-		err = errors.Join(
-			x.PutVote(a.Approval.ID, gatehouse.Vote{
-				Person: "prn_ana", PrincipalID: "prn_ana", Name: "ana", Decision: gatehouse.Approve, Via: gatehouse.ViaAPI, Digest: a.Digest, At: now,
-			}),
-			x.MoveApproval(a.Approval.ID, gatehouse.ApprovalApproved),
-			x.MoveAction(gatehouse.ActionMove{
-				ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusApproved,
-				DecidedBy: "ana", DecidedVia: gatehouse.ViaAPI, Decided: true,
-			}),
-			x.InsertPush(&gatehouse.Push{
-				ID: "psh_1", Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector, IdempotencyKey: a.IdempotencyKey, Digest: a.Digest,
-				Status: gatehouse.PushQueued, NotBefore: now, NextAttempt: &now, CreatedAt: now,
-			}),
-			x.AppendLeaf(&gatehouse.Leaf{Tenant: a.Tenant, Type: "hitl.approved", Subject: a.ID, ActionID: a.ID, Actor: "prn_ana"}),
-		)
+		vote := gatehouse.Vote{
+			Person: "prn_ana", PrincipalID: "prn_ana", Name: "ana", Decision: gatehouse.Approve, Via: gatehouse.ViaAPI,
+			Digest: a.Digest, At: now,
+		}
+		push := &gatehouse.Push{
+			ID: "psh_1", Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector, IdempotencyKey: a.IdempotencyKey,
+			Digest: a.Digest, Status: gatehouse.PushQueued, NotBefore: now, NextAttempt: &now, CreatedAt: now,
+		}
+		leaf := &gatehouse.Leaf{
+			Tenant: a.Tenant, Type: "hitl.approved", Subject: a.ID, ActionID: a.ID, Actor: "prn_ana",
+		}
+		if one {
+			err = x.SettleDecision(&gatehouse.Settlement{
+				ActionID: a.ID, ApprovalID: a.Approval.ID, Vote: vote, To: gatehouse.StatusApproved,
+				Push: push, Leaf: leaf,
+			})
+		} else {
+			err = errors.Join(
+				x.PutVote(a.Approval.ID, vote),
+				x.MoveApproval(a.Approval.ID, gatehouse.ApprovalApproved),
+				x.MoveAction(gatehouse.ActionMove{
+					ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusApproved,
+					DecidedBy: "ana", DecidedVia: gatehouse.ViaAPI, Decided: true,
+				}),
+				x.InsertPush(push), x.AppendLeaf(leaf))
+		}
 		if answer && err == nil {
 			err = x.InsertIdempotency(&gatehouse.IdempotencyRecord{
 				Tenant: a.Tenant, PrincipalID: "prn_ana", Route: "POST", Key: "k", Body: []byte("{}"), CreatedAt: now,
@@ -111,16 +109,16 @@ func TestSettleStatement(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var stored [2][]string
-			for i, opened := range []bool{false, true} {
+			for i, one := range []bool{false, true} {
 				s, url, road := open(t)
 				road.of(t, "decision", func() {
-					if err := settle(s, opened, answer, nil); err != nil {
+					if err := settle(s, one, answer, nil); err != nil {
 						t.Error(err)
 					}
 				})
-				if one := slices.ContainsFunc(road.trips,
-					func(sent []string) bool { return slices.ContainsFunc(sent, s.isSettle) }); one != opened {
-					t.Errorf("sent as one is %v, want %v", one, opened)
+				last := road.trips[len(road.trips)-1]
+				if whole := slices.Equal(last, []string{settleDecision.single, `commit`}); whole != one {
+					t.Errorf("sent as one statement with the mark is %v, want %v", whole, one)
 				}
 				stored[i] = written(t, url)
 			}
@@ -151,7 +149,7 @@ func TestSettleStatement(t *testing.T) {
 					t.Errorf("it is %v, want a conflict", err)
 				}
 			})
-			if !slices.ContainsFunc(road.trips, func(sent []string) bool { return slices.ContainsFunc(sent, s.isSettle) }) {
+			if !slices.Contains(road.trips[len(road.trips)-1], settleDecision.single) {
 				t.Error("it was not sent as one")
 			}
 			if diff := cmp.Diff(before, written(t, url)); diff != "" {
@@ -161,51 +159,53 @@ func TestSettleStatement(t *testing.T) {
 	}
 }
 
-func (s *Store) isSettle(sql string) bool { return slices.Contains(s.settleStatements[:], sql) }
-
-// TestSettleIsOneDecision: writes about another action, or with additional writes, go out as
-// single statements.
-func TestSettleIsOneDecision(t *testing.T) {
+// TestSettleInGroup: the decisions of a group and their stored answers are all stored.
+func TestSettleInGroup(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	mark := query{sql: markSession, args: []any{int64(1), int64(1)}}
-	decision := func() *tx {
-		args := func(n int, at map[int]any) []any {
-			list := make([]any, n)
-			for i, v := range at {
-				list[i] = v
+	fill(t, s, 3)
+	ids := []string{"act_000000000", "act_000000001", "act_000000002"}
+	var calls []func() error
+	for _, id := range ids {
+		calls = append(calls, func() error {
+			return s.Update(context.Background(), "default", func(x gatehouse.Tx) error {
+				o, err := x.OpenDecision(gatehouse.DecisionQuery{ActionID: id})
+				if err != nil {
+					return err
+				}
+				err = x.SettleDecision(&gatehouse.Settlement{
+					ActionID: id, ApprovalID: o.Action.Approval.ID, To: gatehouse.StatusRejected,
+					Vote: gatehouse.Vote{Person: "prn_ana", PrincipalID: "prn_ana", Name: "ana",
+						Decision: gatehouse.Reject, Via: gatehouse.ViaAPI, At: x.Now()},
+					Leaf: &gatehouse.Leaf{Tenant: "default", Type: "hitl.rejected", Subject: id, ActionID: id, Actor: "a"},
+				})
+				return errors.Join(err, x.InsertIdempotency(&gatehouse.IdempotencyRecord{
+					Tenant: "default", PrincipalID: "prn_ana", Route: "POST", Key: id, Body: []byte("{}"),
+					CreatedAt: x.Now(),
+				}))
+			})
+		})
+	}
+	for i, err := range together(t, s, calls...) {
+		if err != nil {
+			t.Errorf("member %d: %v", i, err)
+		}
+	}
+	err := s.View(t.Context(), "default", func(tx gatehouse.ReadTx) error {
+		for _, id := range ids {
+			a, err := tx.FindAction(id)
+			if err != nil || a.Status != gatehouse.StatusRejected || len(a.Approval.Votes) != 1 {
+				t.Errorf("%s is %+v: %v", id, a, err)
 			}
-			return list
+			by := &gatehouse.Caller{Principal: &gatehouse.Principal{ID: "prn_ana"},
+				Idempotency: &gatehouse.IdempotencyRequest{Route: "POST", Key: id}}
+			if facts, err := tx.OpenCaller(by); err != nil || facts.Answer == nil {
+				t.Errorf("%s has no answer: %v", id, err)
+			}
 		}
-		x := &tx{readTx: readTx{s: s}, openAction: openAction{"t", "apr", "act"}}
-		x.queue = []query{
-			{sql: insertVote, args: args(13, map[int]any{0: "t", 1: "apr"})},
-			{sql: moveApproval, args: args(3, map[int]any{1: "t", 2: "apr"})},
-			{sql: moveOther, args: args(10, map[int]any{7: "t", 8: "act"})},
-			{sql: insertPush, args: args(23, map[int]any{0: "t", 1: "act"})},
-			{sql: appendLeaf, args: args(3, nil)},
-		}
-		return x
-	}
-	if x := decision(); !s.isSettle(x.mergeSettle(mark).sql) || len(x.queue) != 0 {
-		t.Error("a decision goes out one by one")
-	}
-	for name, change := range map[string]func(x *tx){
-		"another approval":      func(x *tx) { x.queue[1].args[2] = "apr2" },
-		"another action":        func(x *tx) { x.queue[2].args[8] = "act2" },
-		"another's push":        func(x *tx) { x.queue[3].args[1] = "act2" },
-		"another tenant's push": func(x *tx) { x.queue[3].args[0] = "t2" },
-		"not locked":            func(x *tx) { x.openAction = openAction{} },
-		"another one locked":    func(x *tx) { x.openAction.action = "act2" },
-		"a vote alone":          func(x *tx) { x.queue = x.queue[:1] },
-		"another order":         func(x *tx) { x.queue[1], x.queue[2] = x.queue[2], x.queue[1] },
-		"two leaves":            func(x *tx) { x.queue = append(x.queue, x.queue[4]) },
-	} {
-		x := decision()
-		change(x)
-		n := len(x.queue)
-		if got := x.mergeSettle(mark); got.sql != markSession || len(x.queue) != n {
-			t.Errorf("%s: it goes out as %.60s…", name, strings.TrimSpace(got.sql))
-		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

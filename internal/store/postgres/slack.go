@@ -83,8 +83,13 @@ func (t *tx) UpdateSlackClick(c *gatehouse.SlackClick, generation int) error {
 	if err := t.checkTenant(c.Tenant); err != nil {
 		return err
 	}
-	return t.write(guarded+`UPDATE slack_click SET result = $1, said = $2, attempts = $3, last_error = $4, due_at = $5,
-finished_at = $6, lease_owner = $7 WHERE tenant = $8 AND id = $9 AND generation = $10`+orConflict,
+	return t.write(`
+WITH w AS (
+  UPDATE slack_click SET result = $1, said = $2, attempts = $3, last_error = $4, due_at = $5,
+  finished_at = $6, lease_owner = $7 WHERE tenant = $8 AND id = $9 AND generation = $10
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		c.Result, c.Said, c.Attempts, c.LastError, c.DueAt, c.FinishedAt, c.LeaseOwner, c.Tenant, c.ID, generation)
 }
 
@@ -171,9 +176,14 @@ func (t *tx) UpdateCard(c *gatehouse.PostedCard, generation int) error {
 	if err := t.checkTenant(c.Tenant); err != nil {
 		return err
 	}
-	return t.write(guarded+`UPDATE notification_card SET shown = $1, attempts = $2, last_error = $3, lease_owner = '',
-updated_at = $4::bigint, due_at = CASE WHEN wanted = $5 THEN $6::bigint ELSE $4::bigint END
-WHERE tenant = $7 AND channel = $8 AND action_id = $9 AND generation = $10`+orConflict,
+	return t.write(`
+WITH w AS (
+  UPDATE notification_card SET shown = $1, attempts = $2, last_error = $3, lease_owner = '',
+  updated_at = $4::bigint, due_at = CASE WHEN wanted = $5 THEN $6::bigint ELSE $4::bigint END
+  WHERE tenant = $7 AND channel = $8 AND action_id = $9 AND generation = $10
+  RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`,
 		c.Shown, c.Attempts, c.LastError, t.Now(), c.Wanted, c.DueAt, c.Tenant, c.Channel, c.ActionID, generation)
 }
 

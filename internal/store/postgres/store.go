@@ -62,18 +62,14 @@ type Store struct {
 	lockQueue     lockQueue
 	// setTenantLongWait is the first statement of an Update that may wait long for a lock.
 	setTenantLongWait string
-	// groupQueue is where Updates wait to form a group. sets holds the statements that groups
-	// send.
+	// groupQueue is where Updates wait to form a group.
 	groupQueue groupQueue
-	sets       map[string]*set
 	// Where the queues of the dispatcher, the sequencer, the step workers and the sweeper
 	// begin.
 	pushScan, leafScan, stepScan, expiryScan scanStart
 	searchHead                               searchHead
 	// timelines knows the servers that were replaced by another primary.
 	timelines *timelines
-	// settleStatements are a decision in one statement, without and with a stored answer.
-	settleStatements [2]string
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -139,7 +135,6 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	s := &Store{
-		sets: makeSets(), settleStatements: [2]string{makeSettleStatement(false), makeSettleStatement(true)},
 		config: config, log: config.Logger, pool: pool, conn: pc.ConnConfig,
 		updateSlots: make(chan struct{}, config.MaxConns-1), viewSlots: make(chan struct{}, config.MaxConns-1),
 		callerSlots: make(

@@ -69,9 +69,9 @@ func TestOldPrimary(t *testing.T) {
 	must(t, standby.Promote())
 	must(t, putTenant(s, "promoted"))
 	c, o := leftBehind(t, s)
-	for _, sql := range []string{markMoved, `commit`} {
+	for _, sql := range []string{markSession, `commit`} {
 		var args []any
-		if sql == markMoved {
+		if sql == markSession {
 			args = []any{o.seq, o.last + 1}
 		}
 		if _, err := c.Exec(t.Context(), sql, args...); err != nil {

@@ -43,7 +43,6 @@ type tx struct {
 	unclear bool
 	// leftSession is set when the server may still be executing that COMMIT.
 	leftSession *session
-	openAction  openAction
 }
 
 // Update runs fn in a transaction; see the package comment for its rules.
@@ -214,8 +213,7 @@ func (t *tx) commit() (again bool, err error) {
 	before := *o
 	o.warned = false
 	o.committing.Store(true)
-	last := t.mergeSettle(ask(markSession, nil, o.seq, o.last+1))
-	batch := append(t.pendingBatch(2), last, query{sql: `commit`})
+	batch := append(withMark(t.pendingBatch(2), markRow{o.seq, o.last + 1}), query{sql: `commit`})
 	t.begun = true
 	err, _ = t.send(ctx, batch)
 	var pg *pgconn.PgError

@@ -225,6 +225,14 @@ func ScanPolicy(r Row) *gatehouse.PolicyVersion {
 	}
 }
 
+// ScanConnectorVersion reads [ConnectorVersionColumns].
+func ScanConnectorVersion(r Row) *gatehouse.ConnectorVersion {
+	return &gatehouse.ConnectorVersion{
+		Tenant: r.Text(), Version: int(r.Int()), SHA256: r.Text(), AppliedBy: r.Text(), AppliedAt: r.Time(),
+		ActionID: r.Text(),
+	}
+}
+
 // ScanPrincipal reads [PrincipalColumns].
 func ScanPrincipal(r Row) (*gatehouse.Principal, error) {
 	var err error

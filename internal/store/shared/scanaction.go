@@ -15,6 +15,7 @@ type extra struct {
 	Title        string                   `json:"title,omitempty"`
 	Repeats      string                   `json:"repeats,omitempty"`
 	RebasedBy    string                   `json:"rebased_by,omitempty"`
+	UndoneBy     string                   `json:"undone_by,omitempty"`
 	EditedBy     string                   `json:"edited_by,omitempty"`
 	Edit         *gatehouse.Edit          `json:"edit,omitempty"`
 	Editors      []string                 `json:"editors,omitempty"`
@@ -23,12 +24,13 @@ type extra struct {
 // EncodeExtra stores the rare parts; "" for none.
 func EncodeExtra(a *gatehouse.Action) (string, error) {
 	if len(a.Evaluations) == 0 && a.ArtifactDiff == nil && a.Callback == nil && len(a.Ceilings) == 0 &&
-		a.RiskName == "" && a.Title == "" && a.Repeats == "" && a.RebasedBy == "" && len(a.Editors) == 0 {
+		a.RiskName == "" && a.Title == "" && a.Repeats == "" && a.RebasedBy == "" && a.UndoneBy == "" &&
+		len(a.Editors) == 0 {
 		return "", nil
 	}
 	return EncodeJSON(&extra{
 		a.Evaluations, a.ArtifactDiff, StoreCallback(a.Callback), a.Ceilings, a.RiskName, a.Title, a.Repeats,
-		a.RebasedBy,
+		a.RebasedBy, a.UndoneBy,
 		a.EditedBy, a.Edit, a.Editors,
 	})
 }
@@ -67,7 +69,7 @@ func ScanAction(r Row) (a *gatehouse.Action, err error) {
 		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback.Load(),
 			x.Ceilings
 		a.RiskName, a.Title, a.Repeats, a.RebasedBy = x.RiskName, x.Title, x.Repeats, x.RebasedBy
-		a.EditedBy, a.Edit, a.Editors = x.EditedBy, x.Edit, x.Editors
+		a.UndoneBy, a.EditedBy, a.Edit, a.Editors = x.UndoneBy, x.EditedBy, x.Edit, x.Editors
 	}
 	if r.Null() {
 		r.Skip(approvalWidth)

@@ -53,12 +53,10 @@ type scanned struct {
 	action *gatehouse.Action
 }
 
-// scanAction reads a row of actionColumns.
+// scanAction reads a row of actionColumns. Its votes are read next, and then it is shown.
 func (t *readTx) scanAction(r *stmt) (row scanned, err error) {
 	row.seq = r.Int()
-	if row.action, err = shared.ScanAction(r); row.action.Approval != nil {
-		t.show(row.action)
-	}
+	row.action, err = shared.ScanAction(r)
 	return row, err
 }
 
@@ -107,6 +105,7 @@ func (t *readTx) load(sql, tenant, key string) (row scanned, err error) {
 		if a.Approval.Votes, err = t.votes(row.seq); err != nil {
 			return scanned{}, err
 		}
+		t.show(a)
 	}
 	if a.Status == gatehouse.StatusPending {
 		return row, nil // a pending action has no push yet
@@ -132,9 +131,18 @@ ORDER BY expires_at LIMIT ?`,
 // TimelyActions lists the actions of all tenants whose question has a due
 // moment that the log does not record yet.
 func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
-	var refs []gatehouse.ActionRef
-	err := t.each(`SELECT a.tenant, a.id FROM approval o INDEXED BY approval_next JOIN action a ON a.seq = o.seq
-WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= ? ORDER BY o.next_at LIMIT ?`,
+	return t.dueApprovals(`SELECT a.tenant, a.id FROM approval o INDEXED BY approval_next JOIN action a ON a.seq = o.seq
+WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= ? ORDER BY o.next_at LIMIT ?`, limit)
+}
+
+// HeldRejections lists the actions of all tenants whose held rejection takes effect.
+func (t *readTx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
+	return t.dueApprovals(`SELECT a.tenant, a.id FROM approval o INDEXED BY approval_rejects JOIN action a ON a.seq = o.seq
+WHERE o.rejects_at IS NOT NULL AND o.status = 'requested' AND o.rejects_at <= ? ORDER BY o.rejects_at LIMIT ?`, limit)
+}
+
+func (t *readTx) dueApprovals(sql string, limit int) (refs []gatehouse.ActionRef, err error) {
+	err = t.each(sql,
 		func(r *stmt) error {
 			refs = append(refs, gatehouse.ActionRef{Tenant: r.Text(), ID: r.Text()})
 			return nil
@@ -267,6 +275,9 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) (err error) {
 	var decided, finished *time.Time
 	if m.Decided {
 		decided = &t.at
+		if !m.DecidedAt.IsZero() {
+			decided = &m.DecidedAt
+		}
 	}
 	if m.Finished {
 		finished = &t.at

@@ -78,6 +78,12 @@ func (t *tx) TellApproval(approvalID string, from, told int, next *time.Time) er
 		told, next, t.tenant, approvalID, from)
 }
 
+// HoldRejection stores when a rejection of an open question takes effect.
+func (t *tx) HoldRejection(approvalID string, at time.Time) error {
+	return t.guarded(`UPDATE OR ROLLBACK approval SET rejects_at = ?, next_at = NULL
+WHERE tenant = ? AND id = ? AND status = 'requested'`, at, t.tenant, approvalID)
+}
+
 // MarkTarget records that the target has changed since the proposal.
 func (t *tx) MarkTarget(approvalID string, m gatehouse.TargetMark) error {
 	return t.guarded(`UPDATE OR ROLLBACK approval SET changed_at = ?, changed_version = ?, changed_by = ?

@@ -16,6 +16,8 @@ var rangesOf = map[string]string{
 	"key_": idsFrom("api_key") + ` ORDER BY id LIMIT ?4`,
 	"ses_": idsFrom("session") + ` ORDER BY id LIMIT ?4`,
 	"prn_": idsFrom("principal") + ` ORDER BY id LIMIT ?4`,
+	"grt_": idsFrom("action_grant") + ` ORDER BY id LIMIT ?4`,
+	"mnd_": idsFrom("mandate") + ` ORDER BY id LIMIT ?4`,
 }
 
 // FindIDs reads a range of the index on ids.

@@ -262,6 +262,7 @@ func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
 	for _, a := range items {
 		if a.Approval != nil {
 			sortVotes(a.Approval.Votes)
+			t.show(a)
 		}
 	}
 	err = t.each(`SELECT action_seq, `+pushColumns+` FROM push WHERE action_seq IN (SELECT value FROM json_each(?))`, func(r *stmt) error {

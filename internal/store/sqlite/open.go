@@ -36,6 +36,22 @@ func (t *tx) OpenDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision,
 	return o, cmp.Or(errs[:]...)
 }
 
+// SettleDecision writes the parts of a decision, one after another.
+func (t *tx) SettleDecision(d *gatehouse.Settlement) error {
+	if err := shared.CheckSettlement(t.tenant, d); err != nil {
+		return err
+	}
+	if t.holds(t.tenant, d.ActionID) == nil {
+		if _, err := t.LockAction(d.ActionID); err != nil {
+			return err
+		}
+	}
+	if t.held.approval != d.ApprovalID {
+		return gatehouse.ErrConflict
+	}
+	return shared.SettleByParts(t, d)
+}
+
 // rights reads the active policy version, the voters, the proposer and the
 // proposer's sponsor.
 func (t *tx) rights(a *gatehouse.Action, voters ...string) (o gatehouse.Rights, err error) {

@@ -43,6 +43,7 @@ func (s *suite) pending(change ...func(*gatehouse.Action)) *gatehouse.Action {
 func (s *suite) full(at time.Time) *gatehouse.Action {
 	added, removed := 3, 1
 	return s.action(at, func(a *gatehouse.Action) {
+		a.UndoneBy = "ben"
 		a.Revision, a.RiskName, a.Title = 2, "Destroys, or changes \"much\"", "Delete these three items?"
 		a.ActionType, a.RiskLevel, a.ClaimedRisk = "bulk_delete", gatehouse.L5, gatehouse.L4
 		a.Target = gatehouse.Target{EntityType: "item", EntityRefs: []string{"a", `b "quoted" \`, "ü\n"}, Version: "7"}

@@ -38,6 +38,8 @@ func (s *suite) ids() {
 		{tenant, "key_01a20778", 10, nil},
 		{tenant, "ses_01a20778", 10, nil},
 		{tenant, "prn_01a20778", 10, nil},
+		{tenant, "grt_01a20778", 10, nil},
+		{tenant, "mnd_01a20778", 10, nil},
 		{tenant, "act_%", 10, nil},
 		{tenant, "xyz_01a20778", 10, nil},
 		{tenant, "a", 10, nil},

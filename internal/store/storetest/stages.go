@@ -130,3 +130,62 @@ func (s *suite) moments() {
 	timely()
 	s.same("not told", s.find(fresh.ID).Approval.Told, 0)
 }
+
+// heldRejections checks rejections that take effect later.
+func (s *suite) heldRejections() {
+	hold := func(a *gatehouse.Action) { a.HoldFor = gatehouse.Duration(time.Hour) }
+	a, over, undone := s.pending(timing, hold, born(40*time.Minute)), s.pending(hold), s.pending(hold)
+	reject := func(a *gatehouse.Action, at time.Time) {
+		s.update(func(tx gatehouse.Tx) error {
+			if err := tx.PutVote(a.Approval.ID, vote("ana", gatehouse.Reject, at)); err != nil {
+				return err
+			}
+			return tx.HoldRejection(a.Approval.ID, at.Add(time.Hour))
+		})
+	}
+	now := s.now()
+	reject(a, now)
+	reject(over, now.Add(-time.Hour))
+	reject(undone, now.Add(-time.Hour))
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.MoveApproval(undone.Approval.ID, gatehouse.ApprovalCanceled)
+	})
+	check := func(refs []gatehouse.ActionRef, err error) error {
+		s.same("take effect", refs, []gatehouse.ActionRef{{Tenant: tenant, ID: over.ID}})
+		return err
+	}
+	s.viewQueues(func(q gatehouse.ReadQueues) error { return check(q.HeldRejections(10)) })
+	s.updateQueues(func(q gatehouse.Queues) error { return check(q.HeldRejections(10)) })
+	s.viewQueues(func(q gatehouse.ReadQueues) error {
+		due, err := q.TimelyActions(10)
+		s.same("a rejected question has no moments", len(due), 0)
+		return err
+	})
+
+	shown := s.find(a.ID)
+	s.same("within the hold", shown.Status, gatehouse.StatusPending)
+	s.same("until", shown.Approval.RejectsAt.Equal(now.Add(time.Hour)), true)
+	shown = s.find(over.ID)
+	s.same("after the hold", shown.Status, gatehouse.StatusRejected)
+	s.same("by", shown.DecidedBy, "ana")
+	s.update(func(tx gatehouse.Tx) error {
+		locked, err := tx.LockAction(over.ID)
+		s.same("as stored", locked.Status, gatehouse.StatusPending)
+		return err
+	})
+
+	at := now.Add(-time.Hour)
+	s.update(func(tx gatehouse.Tx) error {
+		if err := tx.MoveApproval(over.Approval.ID, gatehouse.ApprovalRejected); err != nil {
+			return err
+		}
+		return tx.MoveAction(gatehouse.ActionMove{
+			ID: over.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, DecidedBy: "ana",
+			DecidedVia: gatehouse.ViaAPI, Decided: true, Finished: true, DecidedAt: at,
+		})
+	})
+	s.same("decided when the vote came", s.find(over.ID).DecidedAt.Equal(at.Truncate(time.Microsecond)), true)
+	s.refused(gatehouse.ErrConflict, "a question that has its answer", func(tx gatehouse.Tx) error {
+		return tx.HoldRejection(over.Approval.ID, now)
+	})
+}

@@ -25,20 +25,10 @@ class GateTest(unittest.TestCase):
 
         return refund
 
-    def pending(self, ref):
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
-            page = self.reviewer.client._call("GET", "/proposed-actions", query={"status": "pending", "limit": "200"})
-            found = [a for a in page["items"] if a["target"].get("entity_ref") == ref]
-            if found:
-                return found[0]
-            time.sleep(0.05)
-        self.fail(f"nothing is pending for {ref}")
-
     def test_the_function_runs_once_approved(self):
         refund = self.refund()
         call = Call(refund, "A-1", "12.50")
-        action = self.pending("A-1")
+        action = self.reviewer.pending("A-1")
         self.assertEqual(action["proposed_change"], {"order": "A-1", "amount": "12.50"})
         self.assertEqual(self.runs, [])
         self.reviewer.decide(action, "approved")
@@ -51,14 +41,14 @@ class GateTest(unittest.TestCase):
     def test_two_equal_calls_at_once_run_the_function_once(self):
         refund = self.refund()
         calls = [Call(refund, "A-2"), Call(refund, "A-2")]
-        self.reviewer.decide(self.pending("A-2"), "approved")
+        self.reviewer.decide(self.reviewer.pending("A-2"), "approved")
         for call in calls:
             self.assertEqual((call.end().error, call.result), (None, {"refunded": "1.00"}))
         self.assertEqual(self.runs, [("A-2", "1.00")])
 
     def test_rejected_with_notes(self):
         call = Call(self.refund(), "A-3")
-        self.reviewer.decide(self.pending("A-3"), "rejected", "ask the shop first")
+        self.reviewer.decide(self.reviewer.pending("A-3"), "rejected", "ask the shop first")
         self.assertIsInstance(call.end().error, Rejected)
         self.assertEqual(call.error.notes, ["ask the shop first"])
         self.assertEqual(self.runs, [])
@@ -73,7 +63,7 @@ class GateTest(unittest.TestCase):
         for ref, fails, want in (("A-5", RuntimeError("broke"), Unknown), ("A-6", NoEffect("closed", "closed"), Failed)):
             self.gate = Gate(self.client, patience=60)
             call = Call(self.refund(fails=fails), ref)
-            self.reviewer.decide(self.pending(ref), "approved")
+            self.reviewer.decide(self.reviewer.pending(ref), "approved")
             self.assertIsInstance(call.end().error, want)
             self.assertIs(call.error.__cause__, fails)
             self.assertIn(str(fails), str(call.error))
@@ -86,7 +76,7 @@ class GateTest(unittest.TestCase):
                 raise NoEffect("busy", retry=True)
 
         call = Call(retried, "A-11")
-        self.reviewer.decide(self.pending("A-11"), "approved")
+        self.reviewer.decide(self.reviewer.pending("A-11"), "approved")
         self.assertIsNone(call.end().error)
         self.assertEqual(self.runs, ["A-11", "A-11"])
 
@@ -100,7 +90,7 @@ class GateTest(unittest.TestCase):
         async def both():
             one, two = asyncio.create_task(later("A-12")), asyncio.create_task(later("A-13"))
             for ref, decision in (("A-12", "approved"), ("A-13", "rejected")):
-                self.reviewer.decide(await asyncio.to_thread(self.pending, ref), decision)
+                self.reviewer.decide(await asyncio.to_thread(self.reviewer.pending, ref), decision)
             return await asyncio.gather(one, two, return_exceptions=True)
 
         one, two = asyncio.run(both())
@@ -127,7 +117,7 @@ class GateTest(unittest.TestCase):
 
     def test_a_revision_for_another_target_does_not_run(self):
         call = Call(self.refund(), "A-7")
-        old = self.pending("A-7")
+        old = self.reviewer.pending("A-7")
         new = {m: old[m] for m in ("action_type", "connector", "operation", "target")}
         new = self.client.revise(old["id"], {**new, "proposed_change": {"order": "B-7", "amount": "1.00"}})
         self.reviewer.decide(new, "approved")
@@ -168,7 +158,7 @@ class GateTest(unittest.TestCase):
             return {"price": price}
 
         call = Call(set_price, "SKU-1", "12.00")
-        self.reviewer.decide(self.pending("SKU-1"), "approved")
+        self.reviewer.decide(self.reviewer.pending("SKU-1"), "approved")
         self.assertEqual(call.end().error, None)
         self.assertEqual(call.result["status"], "applied")
 

@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import time
 import urllib.request
 
 from gatehouse import Client
@@ -15,6 +16,17 @@ class Reviewer:
 
     def __init__(self):
         self.client = Client(URL, os.environ["REVIEWER_KEY"])
+
+    def pending(self, ref):
+        """Waits for the pending action about an entity."""
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            page = self.client._call("GET", "/proposed-actions", query={"status": "pending", "limit": "200"})
+            found = [a for a in page["items"] if a["target"].get("entity_ref") == ref]
+            if found:
+                return found[0]
+            time.sleep(0.05)
+        raise AssertionError(f"nothing is pending for {ref}")
 
     def decide(self, action, decision, notes=""):
         body = {"decision": decision, "digest": action["digest"], "notes": notes}

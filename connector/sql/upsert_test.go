@@ -1,0 +1,110 @@
+package sqlconn_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
+)
+
+// TestUpsertConformance: an upsert of a row that was seen, and of one that was not.
+func TestUpsertConformance(t *testing.T) {
+	t.Parallel()
+	for name, upsert := range map[string]connector.Call{
+		"of a row":  call("upsert", "SKU-1042", "7", `{"price":"10.00"}`, `{"price":"12.50"}`),
+		"of no row": call("upsert", "SKU-9", "", "", `{"price":"12.50","name":"new"}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachEngine(t, func(t *testing.T, engine string) {
+				connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+					tg, c := newShop(t, engine)
+					row := `FROM items WHERE sku = '` + upsert.Target.EntityRef + `'`
+					base := 0
+					if upsert.Target.Version != "" {
+						base = 7
+					}
+					return &connectortest.Fixture{
+						Connector: c, Call: upsert,
+						Disturb: func(t *testing.T) {
+							if base == 0 {
+								tg.exec(t, `INSERT INTO items VALUES ('SKU-9', 100, '1.00', 1, 'theirs', NULL)`)
+								base = 100
+								return
+							}
+							base++
+							tg.exec(t, `UPDATE items SET price = '10.01', version = version + 1 WHERE sku = 'SKU-1042'`)
+						},
+						Read: func(t *testing.T) gatehouse.JSON {
+							return gatehouse.StringJSON(tg.one(t, `SELECT price || ' ' || name `+row))
+						},
+						Effects: func(t *testing.T) int {
+							var version int
+							fmt.Sscan(tg.one(t, `SELECT coalesce(max(version), 0) `+row), &version)
+							return version - base
+						},
+						Dump: tg.everything,
+					}
+				}})
+			})
+		})
+	}
+}
+
+// TestUpsert: the receipt says what was done, and what was approved for another state is not done.
+func TestUpsert(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, engine string) {
+		tg, c := newShop(t, engine)
+		for _, test := range []struct {
+			call      connector.Call
+			did, undo string
+		}{
+			{call("upsert", "SKU-9", "", `null`, `{"price":"5.00","name":"new"}`), "inserted", "delete"},
+			{call("upsert", "SKU-9", "1", "", `{"price":"6.00"}`), "updated", "update"},
+			{call("upsert", "SKU-2", "", `{"price":"1.00"}`, `{"price":"6.00"}`), "updated", "update"},
+		} {
+			res := mustExecute(t, c, test.call)
+			if !strings.Contains(string(res.ResponseMetadata), `"did":"`+test.did+`"`) ||
+				res.Reversal == nil || res.Reversal.Operation != test.undo {
+				t.Errorf("%s: %+v", test.did, res)
+			}
+			replayed := mustExecute(t, c, test.call)
+			if replayed.ResponseMetadata != res.ResponseMetadata {
+				t.Errorf("the replay says %s", replayed.ResponseMetadata)
+			}
+		}
+		before := tg.dump(t)
+		for name, stale := range map[string]connector.Call{
+			"a row has appeared": call("upsert", "SKU-3", "", "", `{"price":"1"}`),
+			"the row is gone":    call("upsert", "SKU-0", "1", "", `{"price":"1"}`),
+			"the row differs":    call("upsert", "SKU-9", "", `{"price":"5.00"}`, `{"price":"1"}`),
+		} {
+			_, err := c.Execute(t.Context(), stale)
+			if e := failure(t, err); e == nil || e.Kind != connector.Terminal || e.Code != "target_changed" {
+				t.Errorf("%s: got %v", name, e)
+			}
+		}
+		if after := tg.dump(t); after != before {
+			t.Errorf("the table was\n%s\nand is\n%s", before, after)
+		}
+		// What is proposed anew on the present state is done.
+		gone := call("upsert", "SKU-0", "1", `{"name":"old"}`, `{"name":"back"}`)
+		now, err := c.ReadState(t.Context(), gone)
+		if err != nil || now.Matches || now.Gone || now.CurrentState != "" || now.Version != "" {
+			t.Fatalf("the state of a row that is gone: %+v, %v", now, err)
+		}
+		gone.Target.Version, gone.CurrentState = now.Version, now.CurrentState
+		mustExecute(t, c, keyed(gone, "anew"))
+		if got := tg.one(t, `SELECT name FROM items WHERE sku = 'SKU-0'`); got != "back" {
+			t.Errorf("holds %s", got)
+		}
+		many := call("upsert", "", "", "", `{"a":{}}`)
+		many.Target.EntityRefs = []string{"a"}
+		if err := c.Validate(many); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+			t.Errorf("an upsert of several rows: %v", err)
+		}
+	})
+}

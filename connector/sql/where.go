@@ -1,0 +1,329 @@
+package sqlconn
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// An update_where changes the rows that a condition names, up to a number that people approve. Its
+// proposed_change is {"where": [{"column", "op", "value"}, …], "set": {…}, "max_rows": n}: a row must
+// fulfil all members of where. Its current_state can be {"rows": n}, the exact number that was seen.
+
+// anyRow is the entity_ref of an update_where, whose condition names the rows.
+const anyRow = "*"
+
+// The limits of a condition.
+const (
+	maxConditions = 10
+	maxListed     = 100 // values of in
+)
+
+// selection is a parsed update_where.
+type selection struct {
+	where   []condition
+	set     []gatehouse.Member
+	maxRows int
+	seen    int // the number of rows in current_state; 0 for none
+}
+
+// condition compares a column with a value, or with one of some values. op is one of the keys of
+// operators.
+type condition struct {
+	column, op string
+	value      gatehouse.JSON
+	values     []gatehouse.JSON
+}
+
+// operators maps the operators to what they accept of a comparison's sign.
+var operators = map[string]func(sign int) bool{
+	"=":       func(sign int) bool { return sign == 0 },
+	"<":       func(sign int) bool { return sign < 0 },
+	"<=":      func(sign int) bool { return sign <= 0 },
+	">":       func(sign int) bool { return sign > 0 },
+	">=":      func(sign int) bool { return sign >= 0 },
+	"in":      nil,
+	"is null": nil,
+}
+
+// takeSelection parses the call of an update_where. What cannot be parsed is a violation.
+func takeSelection(v *gatehouse.Violations, call connector.Call) *selection {
+	s := &selection{}
+	if call.Target.EntityRef != anyRow || len(call.Target.EntityRefs) > 0 {
+		v.Add("/target/entity_ref", `must be "*": the condition names the rows`)
+	}
+	if call.Target.Version != "" {
+		v.Add("/target/version", "has no meaning for many rows")
+	}
+	change, ok := exactMembers(call.ProposedChange, "where", "set", "max_rows")
+	if !ok {
+		v.Add("/proposed_change", `must be {"where": [{"column", "op", "value"}, …], "set": {…}, "max_rows": n}`)
+		return s
+	}
+	var err error
+	if s.set, err = change["set"].Fields(); err != nil {
+		v.Add("/proposed_change/set", "must be an object of columns")
+	}
+	s.maxRows, err = strconv.Atoi(string(change["max_rows"]))
+	if err != nil || s.maxRows < 1 || s.maxRows > gatehouse.MaxEntityRefs {
+		v.Add("/proposed_change/max_rows", "must be 1 to %d", gatehouse.MaxEntityRefs)
+	}
+	where, err := change["where"].Elements()
+	if err != nil || len(where) < 1 || len(where) > maxConditions {
+		v.Add("/proposed_change/where", "must be a list of 1 to %d conditions", maxConditions)
+	}
+	for i, one := range where {
+		var c condition
+		if why := c.parse(one); why != "" {
+			v.Add(fmt.Sprintf("/proposed_change/where/%d", i), "%s", why)
+		}
+		s.where = append(s.where, c)
+	}
+	if isNull(call.CurrentState) {
+		return s
+	}
+	state, ok := exactMembers(call.CurrentState, "rows")
+	s.seen, err = strconv.Atoi(string(state["rows"]))
+	if !ok || err != nil || s.seen < 1 || s.seen > s.maxRows {
+		v.Add("/current_state", `must be {"rows": n}, the number of rows that the condition names, at most max_rows`)
+	}
+	return s
+}
+
+// exactMembers returns the members of an object; false if it has others than the named ones.
+func exactMembers(j gatehouse.JSON, names ...string) (map[string]gatehouse.JSON, bool) {
+	fields, err := j.Fields()
+	out := make(map[string]gatehouse.JSON, len(fields))
+	for _, f := range fields {
+		if !slices.Contains(names, f.Name) {
+			return nil, false
+		}
+		out[f.Name] = f.Value
+	}
+	return out, err == nil
+}
+
+// parse reads a condition, and says what is wrong with it.
+func (c *condition) parse(j gatehouse.JSON) string {
+	m, ok := exactMembers(j, "column", "op", "value")
+	if !ok {
+		return "must have the members column, op and value only"
+	}
+	c.column, _ = m["column"].Text()
+	c.op, _ = m["op"].Text()
+	c.value = m["value"]
+	c.values = []gatehouse.JSON{c.value}
+	compare, known := operators[c.op]
+	switch {
+	case !known:
+		return "op must be one of =, <, <=, >, >=, in, is null"
+	case c.op == "is null":
+		c.values = nil
+		if c.value != "" {
+			return "is null takes no value"
+		}
+	case compare == nil:
+		var err error
+		if c.values, err = c.value.Elements(); err != nil || len(c.values) < 1 || len(c.values) > maxListed {
+			return fmt.Sprintf("in takes a list of 1 to %d values", maxListed)
+		}
+	}
+	for _, value := range c.values {
+		if isNull(value) || isComposite(value) {
+			return "compares with strings, numbers and booleans; for null there is the operator is null"
+		}
+	}
+	return ""
+}
+
+// checkWhere matches a condition and a change with the columns.
+func (p *plan) checkWhere(v *gatehouse.Violations, entity Entity) {
+	p.checkChange(v, "/proposed_change/set", nil, p.common, entity)
+	for i, c := range p.where.where {
+		at := fmt.Sprintf("/proposed_change/where/%d", i)
+		if !p.known(c.column, entity) {
+			v.Add(at+"/column", "is not a column that can be compared; these are: %s", connector.Names(p.columns(entity)))
+			continue
+		}
+		if p.table == nil {
+			continue
+		}
+		col, _ := p.table.column(c.column)
+		if why := c.suits(col); why != "" {
+			v.Add(at, "%s", why)
+		}
+	}
+}
+
+// suits says why a column cannot be compared so, "" when it can. Texts have no order that all
+// databases agree on, so "9.00" < "10.00" is refused.
+func (c condition) suits(col column) string {
+	ordered := c.op != "=" && operators[c.op] != nil
+	number := col.kind == kindInteger || col.kind == kindNumber
+	point := col.kind == kindTime || strings.EqualFold(col.decl, "date")
+	switch {
+	case c.op == "is null":
+		return ""
+	case col.kind == kindJSON || col.kind == kindRowVersion:
+		return "is " + col.decl + ", which can only be compared with is null"
+	case ordered && !number && !point:
+		return "is " + col.decl + ", which has no order; < and > are for numbers and times"
+	}
+	for _, value := range c.values {
+		if why := col.accepts(value); why != "" {
+			return why
+		}
+		text, _ := value.Text()
+		if _, isNumber := decimal(value); number && !isNumber {
+			return "is " + col.decl + " and needs a number"
+		}
+		if _, isTime := parseTime(text); point && !isTime {
+			return "is " + col.decl + " and needs a time in the form of RFC 3339, or a date"
+		}
+	}
+	return ""
+}
+
+// write adds a condition to a statement.
+func (c condition) write(s *statement, col column) {
+	s.add(s.dialect.quote(col.name))
+	switch c.op {
+	case "is null":
+		s.add(" IS NULL")
+	case "in":
+		s.add(" IN (")
+		for i, value := range c.values {
+			if i > 0 {
+				s.add(", ")
+			}
+			s.param(s.dialect.bind(col, value))
+		}
+		s.add(")")
+	default:
+		s.add(" ", c.op, " ").param(s.dialect.bind(col, c.value))
+	}
+}
+
+// match returns the keys of the rows that the condition names, in order; of too many, it returns
+// one more than max_rows.
+func (c *Connector) match(ctx context.Context, q querier, p *plan, lock bool) ([]string, error) {
+	key := p.table.columns[p.table.key]
+	top, limit := c.dialect.first(p.where.maxRows + 1)
+	var hint, end string
+	if lock {
+		hint, end = c.dialect.lock()
+	}
+	s := &statement{dialect: c.dialect}
+	s.add("SELECT ", top, c.dialect.read(key), " FROM ", p.table.sqlName, hint, " WHERE ")
+	for i, one := range p.where.where {
+		if i > 0 {
+			s.add(" AND ")
+		}
+		one.write(s, p.table.columns[p.table.byName[one.column]])
+	}
+	s.add(" ORDER BY ", c.dialect.quote(key.name), limit, end)
+	found := make(map[string]row)
+	if err := scanRows(ctx, q, s, &table{columns: []column{key}}, found); err != nil {
+		return nil, err
+	}
+	for _, r := range found {
+		if isNull(r[0].json) {
+			return nil, &refusal{"not_as_approved", "a row has no key: column " + key.name + " is null"}
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// bound compares the number of matching rows with what is approved.
+func (s *selection) bound(rows int) error {
+	switch {
+	case rows > s.maxRows:
+		return &refusal{"not_as_approved", fmt.Sprintf("the condition names more than %d rows, the approved number", s.maxRows)}
+	case rows == 0:
+		return &refusal{string(gatehouse.CodeTargetChanged), "the condition names no row"}
+	case s.seen > 0 && rows != s.seen:
+		return &refusal{string(gatehouse.CodeTargetChanged), fmt.Sprintf("the condition names %d rows instead of %d", rows, s.seen)}
+	}
+	return nil
+}
+
+// exactly refuses a row that the database takes for one that the condition names, and that is none:
+// a collation may take "Bulb" for "bulb", and an old version compares decimals as floats.
+func (s *selection) exactly(t *table, ref string, r row) error {
+	for _, c := range s.where {
+		col, got := t.columns[t.byName[c.column]], r[t.byName[c.column]].json
+		if !c.holds(col, got) {
+			return &refusal{"not_as_approved", fmt.Sprintf("row %s: the database takes %s for %s %s in column %s",
+				gatehouse.Quote(ref), clip(got), c.op, clip(c.value), col.name)}
+		}
+	}
+	return nil
+}
+
+func (c condition) holds(col column, got gatehouse.JSON) bool {
+	compare := operators[c.op]
+	switch {
+	case c.op == "is null":
+		return isNull(got)
+	case col.kind == kindOther:
+		return true // its order and its spellings are the database's own
+	case c.op == "in" || c.op == "=":
+		return slices.ContainsFunc(c.values, func(value gatehouse.JSON) bool { return col.equal(value, got) })
+	case col.kind == kindTime:
+		wantText, _ := c.value.Text()
+		gotText, _ := got.Text()
+		want, ok := parseTime(wantText)
+		is, also := parseTime(gotText)
+		return ok && also && compare(is.Compare(want))
+	}
+	want, ok := decimal(c.value)
+	is, also := decimal(got)
+	return ok && also && compare(is.Cmp(want))
+}
+
+// checkMatch compares the number of rows with the proposal. It locks nothing.
+func (c *Connector) checkMatch(ctx context.Context, p *plan) (connector.State, error) {
+	refs, err := c.match(ctx, c.reader, p, false)
+	if err != nil {
+		return connector.State{}, c.unreachable(err)
+	}
+	if p.where.bound(len(refs)) == nil {
+		return connector.State{Matches: true}, nil
+	}
+	limit := strconv.Itoa(p.where.maxRows)
+	expected, actual := gatehouse.StringJSON("1 to "+limit), gatehouse.JSON(strconv.Itoa(len(refs)))
+	if p.where.seen > 0 {
+		expected = gatehouse.JSON(strconv.Itoa(p.where.seen))
+	}
+	if len(refs) > p.where.maxRows {
+		actual = gatehouse.StringJSON("more than " + limit)
+	}
+	return connector.State{Expected: rowCount(expected), Actual: rowCount(actual)}, nil
+}
+
+func rowCount(n gatehouse.JSON) gatehouse.JSON {
+	return gatehouse.ObjectJSON(gatehouse.Member{Name: "rows", Value: n})
+}
+
+// readMatch reads the number of rows anew. A number above max_rows cannot be proposed again.
+func (c *Connector) readMatch(ctx context.Context, p *plan) (connector.Snapshot, error) {
+	refs, err := c.match(ctx, c.reader, p, false)
+	switch {
+	case err != nil:
+		return connector.Snapshot{}, c.unreachable(err)
+	case len(refs) == 0:
+		return connector.Snapshot{Gone: true}, nil
+	case len(refs) > p.where.maxRows:
+		return connector.Snapshot{}, fail(connector.Terminal, "too_many_rows",
+			fmt.Sprintf("the condition names more than %d rows", p.where.maxRows), nil)
+	}
+	return connector.Snapshot{
+		Matches: len(refs) == p.where.seen, CurrentState: rowCount(gatehouse.JSON(strconv.Itoa(len(refs)))),
+	}, nil
+}

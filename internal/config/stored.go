@@ -1,0 +1,225 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// StoredPath stands for the file in messages about the connectors in the store.
+const StoredPath = "connectors"
+
+// ParseConnectors reads the connectors in the store: a section connectors as in the file.
+// Every replica reads the same text, so it has no variables, no file:PATH and no SQLite
+// file. Secrets are only named: {secret: NAME} is the secret NAME of the store, and a
+// literal one is an error.
+func ParseConnectors(src []byte) (map[string]Connector, error) {
+	var root yaml.Node
+	if empty(src) {
+		src = []byte("{}")
+	}
+	if err := yaml.Load(src, &root); err != nil {
+		return nil, locate(StoredPath, err)
+	}
+	if err := refuseLiterals("", &root); err != nil {
+		return nil, err
+	}
+	var raw storedFile
+	if err := root.Load(&raw, yaml.WithKnownFields()); err != nil {
+		return nil, locate(StoredPath, err)
+	}
+	all, err := connectorsOf(StoredPath, raw.Connectors)
+	for name, entry := range all {
+		entry.stored = true
+		all[name] = entry
+	}
+	return all, err
+}
+
+// storedFile is the text of the connectors in the store.
+type storedFile struct {
+	Connectors map[string]yaml.Node `yaml:"connectors"`
+}
+
+// connectorsOf makes the entries of a section connectors.
+func connectorsOf(path string, raw map[string]yaml.Node) (map[string]Connector, error) {
+	all := make(map[string]Connector, len(raw))
+	for name, node := range raw {
+		var head struct {
+			Type    string   `yaml:"type"`
+			Tenants []string `yaml:"tenants"`
+		}
+		if err := node.Load(&head); err != nil {
+			return nil, locate(path, err)
+		}
+		if !gatehouse.ValidName(name) {
+			return nil, fmt.Errorf("%s:%d:%d: %s cannot name a connector", path, node.Line, node.Column,
+				gatehouse.Quote(name))
+		}
+		all[name] = Connector{Type: head.Type, Tenants: head.Tenants, node: &node, file: path}
+	}
+	return all, nil
+}
+
+var (
+	// secretKey matches a key whose value is a secret, but not token_url or token_path.
+	secretKey = regexp.MustCompile(`(?i)(^|[-_])(secret|passw(or)?d|passphrase|(api_?)?token|credentials?|` +
+		`authorization|(api|access|private)[-_]?key)$`)
+	// secretText matches texts that are a secret whatever their key is.
+	secretText = regexp.MustCompile(`^(Bearer|Basic) +[^{ ]|PRIVATE KEY-----|^(sk|rk)_(live|test)_|^gh[pousr]_|` +
+		`^github_pat_|^xox[abprs]-|^eyJ[\w-]{8,}\.`)
+)
+
+// refuseLiterals refuses what the value of a key must not have in the store.
+func refuseLiterals(key string, n *yaml.Node) error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("%s:%d:%d: %s", StoredPath, n.Line, n.Column, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		return fail("a connector in the store has no anchors and aliases")
+	case n.Kind == yaml.ScalarNode:
+		if why := literal(key, n); why != "" {
+			return fail("%s", why)
+		}
+	}
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode {
+			if i%2 == 0 {
+				if child.Kind != yaml.ScalarNode || child.Anchor != "" {
+					return fail("a key is a plain text, without an anchor")
+				}
+				continue
+			}
+			key = n.Content[i-1].Value
+		}
+		if err := refuseLiterals(key, child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// literal says what is wrong with the text of a key; it does not repeat the text.
+func literal(key string, n *yaml.Node) string {
+	var found credentials
+	found.address(n.Value)
+	names := key == "secret" || strings.HasSuffix(key, "_secret")
+	switch {
+	case variable.MatchString(n.Value):
+		return "a connector in the store cannot use a variable of the environment: name a secret of the store"
+	case strings.HasPrefix(n.Value, "file:") && n.Style&yaml.LiteralStyle == 0:
+		return "a connector in the store cannot read a file: name a secret of the store"
+	case key == "dsn" && strings.HasPrefix(n.Value, "sqlite:"):
+		return "a SQLite file belongs to one machine: its connector stands in the file"
+	case names && gatehouse.ValidName(n.Value):
+		return ""
+	case names, len(found) > 0, secretText.MatchString(n.Value),
+		secretKey.MatchString(key) && n.Value != "" && n.ShortTag() == "!!str":
+		return "holds a literal secret: set it with gatehouse secret set NAME, and write {secret: NAME}"
+	}
+	return ""
+}
+
+// InStore reports whether the entry is one of the store, and not of the file.
+func (c Connector) InStore() bool { return c.stored }
+
+// UsesStore reports whether a connector can use secrets of the store.
+func (c *Config) UsesStore() bool {
+	for _, entry := range c.Connectors {
+		if entry.stored {
+			return true
+		}
+	}
+	return len(c.Stored) > 0
+}
+
+// With returns the configuration with the connectors of the store besides those of the
+// file. A name in both is an error.
+func (c *Config) With(stored map[string]Connector) (*Config, error) {
+	all := maps.Clone(c.Connectors)
+	if all == nil {
+		all = map[string]Connector{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(stored)) {
+		if other, ok := all[name]; ok {
+			return nil, fmt.Errorf("connector %s is in the file (%s) and in the store (%s): rename or remove one of them",
+				name, other.At(), stored[name].At())
+		}
+		all[name] = stored[name]
+	}
+	merged := *c
+	merged.Connectors = all
+	return &merged, nil
+}
+
+// EditConnectors returns a text of connectors with one entry replaced, added, or, for an
+// empty entry, removed. Comments and order of the other entries stay.
+func EditConnectors(src, name, entry string) (string, error) {
+	var root, value yaml.Node
+	if empty([]byte(src)) {
+		src = "connectors: {}\n"
+	}
+	if err := yaml.Load([]byte(src), &root); err != nil {
+		return "", locate(StoredPath, err)
+	}
+	section := child(documentOf(&root), "connectors")
+	if section == nil || section.Kind != yaml.MappingNode {
+		return "", fmt.Errorf("%s: there is no section connectors", StoredPath)
+	}
+	at := slices.IndexFunc(section.Content, func(n *yaml.Node) bool { return n.Value == name })
+	for at >= 0 && at%2 != 0 { // a value, not a key
+		next := slices.IndexFunc(section.Content[at+1:], func(n *yaml.Node) bool { return n.Value == name })
+		if next < 0 {
+			at = -1
+			break
+		}
+		at += 1 + next
+	}
+	if entry == "" {
+		if at >= 0 {
+			section.Content = slices.Delete(section.Content, at, at+2)
+		}
+	} else {
+		if err := yaml.Load([]byte(entry), &value); err != nil {
+			return "", locate(name, err)
+		}
+		node := documentOf(&value)
+		if at >= 0 {
+			section.Content[at+1] = node
+		} else {
+			key := yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}
+			section.Content = append(section.Content, &key, node)
+		}
+	}
+	section.Style = 0
+	if len(section.Content) == 0 {
+		section.Style = yaml.FlowStyle
+	}
+	out, err := yaml.Dump(&root, yaml.WithIndent(2))
+	return string(out), err
+}
+
+// documentOf is the content of a document.
+func documentOf(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.DocumentNode && len(n.Content) > 0 {
+		return n.Content[0]
+	}
+	return n
+}
+
+// child is the value of a key of a mapping, nil for none.
+func child(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+)
+
+// codeBehind is the error code of a push that waits until this process, or another one,
+// has the stored version of the connectors.
+const codeBehind = "connectors_outdated"
+
+// behindWait is how long such a push waits.
+const behindWait = 5 * time.Second
+
+// outdated is the error of a transaction that needs the connectors of the store loaded
+// anew. It implements [Unjudged].
+type outdated struct{ j *job }
+
+func (outdated) Error() string { return "dispatch: the connectors of the store may be outdated" }
+
+// Judge loads the connectors.
+func (o outdated) Judge(ctx context.Context) error { return o.j.refreshConnectors(ctx) }
+
+// outdated reports whether a refusal may be due to an outdated connector.
+func (j *job) outdated(r *reason) bool {
+	return r != nil && r.connector && !j.refreshed && j.targets.mayBeOutdated(j.push.Connector)
+}
+
+// refreshConnectors loads the connectors of the store, once per job.
+func (j *job) refreshConnectors(ctx context.Context) error {
+	j.refreshed, j.behind = true, j.targets.refresh(ctx)
+	return nil
+}

@@ -1,0 +1,201 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
+)
+
+// Undo takes back a decision within its hold: an approval was not sent, and nobody was
+// told of a rejection. A new revision of the same content asks the same people, and
+// replaces the old action.
+// Votes do not carry over. The policy judges the revision, and can still deny it.
+func (g *Gate) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	old, err := g.FindAction(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := mayVote(c); err != nil {
+		return nil, err
+	}
+	// The answer is stored after the revision: after a crash in between, a retry finds that.
+	return usecase.PerformParts(ctx, g.Runner, c, func() (*gatehouse.UndoAnswer, error) {
+		own := *c
+		own.Idempotency = nil
+		return g.takeBack(gatehouse.NewContext(ctx, &own), &own, old)
+	})
+}
+
+// takeBack is Undo without the stored answer.
+func (g *Gate) takeBack(ctx context.Context, c *gatehouse.Caller, old *gatehouse.Action) (
+	_ *gatehouse.UndoAnswer, err error,
+) {
+	if done, err := g.undone(ctx, old); done != nil || err != nil {
+		return done, err
+	}
+	if !undoable(old) {
+		return nil, tooLateToUndo(old)
+	}
+
+	p := old.Proposal
+	// The stored level is the server's, not the claim; the key belongs to the old revision.
+	p.RiskLevel, p.IdempotencyKey = old.ClaimedRisk, ""
+	from := lineage{
+		revision: old.Revision + 1, supersedes: old, undoing: true, title: old.Title, about: aboutOf(old),
+		editedBy: old.EditedBy, edit: old.Edit, editors: old.Editors, own: old.Connector == PolicyConnector,
+	}
+	if from.required, from.starter, err = g.asked(ctx, old, &p); err != nil {
+		return nil, err
+	}
+	from.required = max(from.required, 1)
+	if old.Reverses != "" {
+		from.reverses = &gatehouse.Action{ID: old.Reverses}
+	}
+	if from.author, err = g.stillProposes(ctx, old, cannotUndo); err != nil {
+		return nil, err
+	}
+	a, _, err := g.propose(ctx, c, &p, from)
+	if err != nil {
+		// Of two undos at the same time, one makes the revision, and both return it.
+		if now, found := g.FindAction(ctx, old.ID); found == nil {
+			if done, found := g.undone(ctx, now); done != nil && found == nil {
+				return done, nil
+			}
+		}
+		return nil, err
+	}
+	return &gatehouse.UndoAnswer{Code: gatehouse.Undone, Result: gatehouse.Undone, Action: a}, nil
+}
+
+// undone returns the answer for an action whose decision was taken back before; nil for
+// every other action.
+func (g *Gate) undone(ctx context.Context, old *gatehouse.Action) (*gatehouse.UndoAnswer, error) {
+	if old.Status != gatehouse.StatusSuperseded || old.Superseded == "" {
+		return nil, nil
+	}
+	next, err := g.FindAction(ctx, old.Superseded)
+	if err != nil || next.UndoneBy == "" {
+		return nil, err
+	}
+	return &gatehouse.UndoAnswer{Code: gatehouse.AlreadyUndone, Result: gatehouse.AlreadyUndone, Action: next}, nil
+}
+
+// undoable reports whether an action has a decision that can still be taken back. The
+// transaction of the undo checks it again, with the hold's end.
+func undoable(a *gatehouse.Action) bool {
+	v, _ := a.HeldRejection()
+	return v != nil || a.Status == gatehouse.StatusApproved && a.Push != nil
+}
+
+// closeHeld closes an action whose decision is in its hold. Of an undo and the end of the
+// hold, whichever locks the action first wins.
+func closeHeld(tx gatehouse.Tx, c *gatehouse.Caller, old *gatehouse.Action) error {
+	if ap := old.Approval; ap != nil && ap.VoteOf(c.Principal.Person) == nil {
+		if err := entitled(ap, c.Principal, tx.Now()); err != nil {
+			return err
+		}
+	}
+	failpoint.Here("undo/locked")
+	if v, at := old.HeldRejection(); v != nil {
+		if !tx.Now().Before(at) {
+			return tooLateToUndo(old)
+		}
+		return closePending(tx, old)
+	}
+	if old.Status != gatehouse.StatusApproved || old.Push == nil {
+		return tooLateToUndo(old)
+	}
+	if err := withdrawPush(tx, old); err != nil {
+		if gatehouse.CodeOf(err) == gatehouse.CodeTooLate {
+			return tooLateToUndo(old)
+		}
+		return err
+	}
+	return tx.MoveAction(gatehouse.ActionMove{
+		ID: old.ID, From: gatehouse.StatusApproved, To: gatehouse.StatusSuperseded, Finished: true,
+	})
+}
+
+// holdRejection stores a vote whose rejection takes effect at a time. The action stays
+// pending, and the log has the vote.
+func (r *ruling) holdRejection(tx gatehouse.Tx, at time.Time) error {
+	ap := r.action.Approval
+	if err := tx.PutVote(ap.ID, r.ballot); err != nil {
+		return err
+	}
+	if err := tx.HoldRejection(ap.ID, at); err != nil {
+		return err
+	}
+	failpoint.Here("reject/held")
+	ap.RejectsAt = &at
+	r.code = gatehouse.Decided
+	return r.record(tx, "hitl.voted", gatehouse.StatusPending)
+}
+
+// rejectHeld lets a held rejection take effect.
+func rejectHeld(tx gatehouse.Tx, a *gatehouse.Action, v *gatehouse.Vote) error {
+	r := &ruling{
+		action: a, decidedAt: v.At, decision: gatehouse.Decision{Decision: v.Decision, Notes: v.Notes},
+		caller: &gatehouse.Caller{Principal: &gatehouse.Principal{ID: v.PrincipalID, Name: v.Name}, Via: v.Via},
+	}
+	if v.For != "" {
+		r.from = &gatehouse.Principal{ID: v.For}
+	}
+	if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalRejected); err != nil {
+		return err
+	}
+	err := tx.MoveAction(gatehouse.ActionMove{
+		ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected,
+		DecidedBy: v.Name, DecidedVia: v.Via, Decided: true, DecidedAt: v.At, Finished: true,
+	})
+	if err != nil {
+		return err
+	}
+	failpoint.Here("reject/settled")
+	return r.record(tx, "hitl.rejected", gatehouse.StatusRejected)
+}
+
+// SweepHeld lets one batch of held rejections take effect, and returns their number. Reads
+// and decisions follow the clock; the runs and messages that a rejection causes follow
+// from what the sweeper stores.
+func (g *Gate) SweepHeld(ctx context.Context) (int, error) {
+	due := func(q gatehouse.Queues) ([]gatehouse.ActionRef, error) { return q.HeldRejections(sweepBatch) }
+	return g.sweepEach(ctx, due, func(tx gatehouse.Tx, a *gatehouse.Action) error {
+		v, at := a.HeldRejection()
+		if v == nil || tx.Now().Before(at) {
+			return nil
+		}
+		return rejectHeld(tx, a, v)
+	})
+}
+
+// addUndone adds to the log entry's data of an undo what was decided, and by whom.
+func addUndone(data map[string]any, old *gatehouse.Action) {
+	data["undone"], data["decided_by"] = gatehouse.Approve, old.DecidedBy
+	if v, _ := old.HeldRejection(); v != nil {
+		data["undone"], data["decided_by"] = gatehouse.Reject, v.Name
+	}
+}
+
+// tooLateToUndo says that no decision of the action can be taken back.
+func tooLateToUndo(a *gatehouse.Action) error {
+	text, status := "too late to undo: the action is %s", a.Status
+	if v, _ := a.HeldRejection(); v != nil {
+		status = gatehouse.StatusRejected // its hold has ended
+	} else if status == gatehouse.StatusPending {
+		text = "there is no decision to undo: the action is %s"
+	}
+	return gatehouse.E(gatehouse.CodeTooLate, text, status).With("current_status", status)
+}
+
+// cannotUndo is the error of an undo that cannot make a revision; reason is for programs.
+func cannotUndo(reason, format string, args ...any) *gatehouse.Error {
+	return gatehouse.E(gatehouse.CodeTooLate, format, args...).With("reason", reason)
+}

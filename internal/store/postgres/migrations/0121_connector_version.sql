@@ -1,0 +1,27 @@
+-- Connectors in the store.
+
+-- source is the section connectors of a configuration file. The newest version is in
+-- force. action_id is the action that approved it; one action stores one version.
+CREATE TABLE connector_version (
+  tenant      TEXT COLLATE "C" NOT NULL REFERENCES tenant (id),
+  version     INTEGER NOT NULL CHECK (version >= 1),
+  source      TEXT NOT NULL CHECK (source <> ''),
+  sha256      TEXT NOT NULL CHECK (length(sha256) = 64),
+  applied_by  TEXT NOT NULL CHECK (applied_by <> ''),
+  applied_at  BIGINT NOT NULL,
+  action_id   TEXT COLLATE "C" NOT NULL CHECK (action_id <> ''),
+  PRIMARY KEY (tenant, version),
+  UNIQUE (tenant, action_id)
+);
+
+CREATE TRIGGER connector_version_frozen BEFORE UPDATE ON connector_version
+FOR EACH ROW
+EXECUTE FUNCTION gatehouse_forbid('a version of the connectors never changes');
+CREATE TRIGGER connector_version_kept BEFORE DELETE ON connector_version
+FOR EACH ROW
+EXECUTE FUNCTION gatehouse_forbid('a version of the connectors is never deleted');
+
+CREATE POLICY wall ON connector_version
+USING (tenant = current_setting('gatehouse.tenant', true) OR current_setting('gatehouse.tenant', true) = '*');
+ALTER TABLE connector_version ENABLE ROW LEVEL SECURITY;
+ALTER TABLE connector_version FORCE ROW LEVEL SECURITY;

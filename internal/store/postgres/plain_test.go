@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// assembled are the files in which SQL is put together: the filters of lists, and queries of single
+// objects that begin with a common SELECT.
+var assembled = map[string]bool{
+	"devices.go": true, "grants.go": true, "ids.go": true, "links.go": true,
+	"list.go": true, "lockqueue.go": true, "mandates.go": true, "moving.go": true, "notifications.go": true,
+	"pages.go": true, "policies.go": true, "readers.go": true, "ready.go": true,
+	"rows.go": true, "runs_input.go": true, "searchindex.go": true,
+	"secrets.go": true, "tenantscope.go": true,
+}
+
+var sqlText = regexp.MustCompile(`\b(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|WITH|JOIN|ORDER BY|RETURNING|LIMIT)\b`)
+
+// TestPlainStatements: the text of a statement stands in one piece. The only text that is added to another
+// is a list of columns, whose name ends with Columns.
+func TestPlainStatements(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 50 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch x := n.(type) {
+			case *ast.CallExpr:
+				for i, arg := range x.Args {
+					if _, literal := arg.(*ast.BasicLit); isStatement(x) && name != "statement.go" && !literal && i >= len(x.Args)-1 {
+						t.Errorf("%s: the text of a statement is not a literal", set.Position(arg.Pos()))
+					}
+				}
+				if f, ok := x.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Sprintf" && mentionsSQL(x) && !assembled[name] {
+					t.Errorf("%s: SQL is formatted", set.Position(x.Pos()))
+				}
+			case *ast.BinaryExpr:
+				if x.Op == token.ADD && mentionsSQL(x) && !assembled[name] && !plain(x) {
+					t.Errorf("%s: SQL is put together", set.Position(x.Pos()))
+				}
+				return false
+			}
+			return true
+		})
+	}
+}
+
+// isStatement reports whether a call makes a statement over arrays.
+func isStatement(c *ast.CallExpr) bool {
+	generic, ok := c.Fun.(*ast.IndexExpr)
+	if !ok {
+		return false
+	}
+	f, ok := generic.X.(*ast.Ident)
+	return ok && (f.Name == "reads" || f.Name == "writes" || f.Name == "locks" || f.Name == "locksIfFree")
+}
+
+func mentionsSQL(n ast.Node) (found bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if l, ok := n.(*ast.BasicLit); ok {
+			found = found || l.Kind == token.STRING && sqlText.MatchString(l.Value)
+		}
+		return !found
+	})
+	return found
+}
+
+// plain reports whether only literals, lists of columns, and the conditions of a list are added.
+func plain(e ast.Expr) bool {
+	switch x := e.(type) {
+	case *ast.BasicLit:
+		return true
+	case *ast.Ident:
+		return strings.HasSuffix(x.Name, "Columns") || x.Name == "last" || x.Name == "inherited"
+	case *ast.SelectorExpr:
+		return strings.HasSuffix(x.Sel.Name, "Columns")
+	case *ast.BinaryExpr:
+		return plain(x.X) && plain(x.Y)
+	case *ast.CallExpr:
+		f, ok := x.Fun.(*ast.SelectorExpr)
+		return ok && (f.Sel.Name == "sql" || f.Sel.Name == "number")
+	}
+	return false
+}

@@ -1,0 +1,24 @@
+package telemetry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// RegisterConnectors exposes the versions of the connectors in the store: of those that
+// this process runs, and of those that are stored. state is nil without any.
+func RegisterConnectors(r prometheus.Registerer, state func() *gatehouse.ConnectorState) {
+	gauge := func(name, help string, value func(*gatehouse.ConnectorState) int) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+			if s := state(); s != nil {
+				return float64(value(s))
+			}
+			return 0
+		}))
+	}
+	gauge("gatehouse_connectors_running_version", "The version of the store's connectors that this process runs.",
+		func(s *gatehouse.ConnectorState) int { return s.Running })
+	gauge("gatehouse_connectors_stored_version", "The newest version of the connectors in the store.",
+		func(s *gatehouse.ConnectorState) int { return s.Stored })
+}
