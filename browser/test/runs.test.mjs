@@ -337,7 +337,7 @@ for (const [what, options] of [["with a script", {}], ["without a script", { jav
       assert.deepEqual(await shown(), [key]);
       if (what === "with a script") assert.equal(await node.getAttribute("aria-current"), "true");
     }
-    const [graph, detail] = await Promise.all([page.getByTestId("graph").boundingBox(), page.locator("#steps").boundingBox()]);
+    const graph = await page.getByTestId("graph").boundingBox(), detail = await page.locator("#steps").boundingBox();
     assert.ok(detail.x > graph.x + graph.width - 1, "the step does not stand beside the graph");
     if (what === "with a script") {
       await page.keyboard.press("j");
