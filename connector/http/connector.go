@@ -90,7 +90,7 @@ func fingerprint(cfg Config, document string) string {
 	operations := make(map[string]Operation, len(cfg.Operations))
 	for name, op := range cfg.Operations {
 		// These settings affect approval and timing, but not the request.
-		op.Timeout, op.Floor, op.Fields, op.KeyRetention, op.Preview = 0, 0, nil, 0, nil
+		op.Timeout, op.Floor, op.Fields, op.KeyRetention, op.Preview, op.Amounts = 0, 0, nil, 0, nil, nil
 		operations[name] = op
 	}
 	b, err := json.Marshal(struct {
@@ -119,6 +119,7 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	}
 	return connector.Operation{
 		Name: name, Class: op.class, Reverses: op.reverse != nil, KeyRetention: op.cfg.KeyRetention.D(),
+		Amounts: op.cfg.Amounts,
 	}, true
 }
 

@@ -52,6 +52,7 @@ var (
 	_ connector.ReadBacker  = (*Connector)(nil)
 	_ connector.Validator   = (*Connector)(nil)
 	_ connector.Typed       = (*Connector)(nil)
+	_ connector.Describer   = (*Connector)(nil)
 	_ connector.Floorer     = (*Connector)(nil)
 	_ connector.Declarer    = (*Connector)(nil)
 	_ connector.Conditional = (*Connector)(nil)
@@ -245,6 +246,14 @@ func (c *Config) fingerprint() string {
 
 // Fingerprint implements [connector.Connector].
 func (c *Connector) Fingerprint() string { return c.fingerprint }
+
+// Declared implements [connector.Describer].
+func (c *Connector) Declared(call connector.Call) (out gatehouse.Declared) {
+	if e := c.entities[call.Target.EntityType]; e != nil {
+		out.Amounts = e.amounts
+	}
+	return out
+}
 
 // Operation implements [connector.Connector].
 func (c *Connector) Operation(name string) (connector.Operation, bool) {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
@@ -36,6 +37,7 @@ var (
 	_ connector.Checker     = (*Connector)(nil)
 	_ connector.ReadBacker  = (*Connector)(nil)
 	_ connector.Validator   = (*Connector)(nil)
+	_ connector.Describer   = (*Connector)(nil)
 	_ connector.Floorer     = (*Connector)(nil)
 	_ connector.Prober      = (*Connector)(nil)
 	_ connector.StateReader = (*Connector)(nil)
@@ -103,7 +105,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 func fingerprint(address string, cfg Config) string {
 	entities := make(map[string]Entity, len(cfg.Entities))
 	for name, e := range cfg.Entities {
-		e.Operations, e.Fields, e.Preview = nil, nil, nil
+		e.Operations, e.Fields, e.Preview, e.Amounts = nil, nil, nil, nil
 		entities[name] = e
 	}
 	b, err := json.Marshal(struct {
@@ -154,6 +156,11 @@ func splitOperation(name string) (op string, many, ok bool) {
 		return op, many, true
 	}
 	return "", false, false
+}
+
+// Declared implements [connector.Describer].
+func (c *Connector) Declared(call connector.Call) gatehouse.Declared {
+	return gatehouse.Declared{Amounts: c.cfg.Entities[call.Target.EntityType].Amounts}
 }
 
 // Operation accepts insert, update, delete, and each with the prefix "bulk_". All are of class A,

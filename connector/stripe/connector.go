@@ -159,6 +159,7 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	}
 	return connector.Operation{
 		Name: name, Class: connector.ClassA, Floor: c.floor(name), Reverses: op.reverses, KeyRetention: keyRetention,
+		Amounts: op.amounts,
 	}, true
 }
 

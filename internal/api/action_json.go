@@ -67,6 +67,10 @@ func appendAction(b []byte, a *gatehouse.Action) []byte {
 	b = member(b, `,"status":`, a.Status)
 	b = member(b, `,"digest":`, a.Digest)
 	b = member(b, `,"connector_fingerprint":`, a.Fingerprint)
+	if d := a.Declared; d != nil {
+		b = append(b, `,"declared":`...)
+		b = appendDeclared(b, d)
+	}
 	b = member(b, `,"policy":{"outcome":`, a.Policy.Outcome)
 	b = texts(b, `,"rules":`, a.Policy.Rules)
 	b = texts(b, `,"reasons":`, a.Policy.Reasons)
@@ -151,6 +155,18 @@ func appendEditedField(b []byte, f *gatehouse.EditedField) []byte {
 			b = append(append(b, side.name...), side.value...)
 		}
 	}
+	return append(b, '}')
+}
+
+func appendDeclared(b []byte, d *gatehouse.Declared) []byte {
+	b = listed(append(b, '{'), `"amounts":`, d.Amounts, func(b []byte, f *gatehouse.AmountField) []byte {
+		b = member(b, `{"field":`, f.Field)
+		b = optional(b, `,"currency":`, f.Currency)
+		if f.Minor {
+			b = append(b, `,"minor":true`...)
+		}
+		return append(b, '}')
+	})
 	return append(b, '}')
 }
 

@@ -38,6 +38,19 @@ func salience(name string) int {
 	return len(mainMoney) + 1 + len(weights)
 }
 
+// money reports whether a field holds money: by its declared parts, else by its name.
+func (f field) money() bool {
+	return isMoney(f.name) || slices.ContainsFunc(f.changes, func(c Change) bool { return c.declared != nil })
+}
+
+// weight is the field's salience; a declared amount comes first.
+func (f field) weight() int {
+	if slices.ContainsFunc(f.changes, func(c Change) bool { return c.declared != nil }) {
+		return 0
+	}
+	return salience(f.name)
+}
+
 // ByWeight sorts the fields by the cost of a wrong value, the highest first. The
 // parts of one field stay together, in order.
 func ByWeight(changes []Change) {
@@ -48,6 +61,9 @@ func weightOf(c Change) int {
 	steps := c.Steps
 	if c.Key != "" && len(steps) > 1 || len(steps) == 0 {
 		return 0 // records keep their order
+	}
+	if c.declared != nil {
+		return 0
 	}
 	return salience(steps[0])
 }

@@ -18,18 +18,20 @@ type extra struct {
 	EditedBy     string                   `json:"edited_by,omitempty"`
 	Edit         *gatehouse.Edit          `json:"edit,omitempty"`
 	Editors      []string                 `json:"editors,omitempty"`
+	Declared     *gatehouse.Declared      `json:"declared,omitempty"`
 }
 
 // EncodeExtra stores the rare parts; "" for none.
 func EncodeExtra(a *gatehouse.Action) (string, error) {
 	if len(a.Evaluations) == 0 && a.ArtifactDiff == nil && a.Callback == nil && len(a.Ceilings) == 0 &&
-		a.RiskName == "" && a.Title == "" && a.Repeats == "" && a.RebasedBy == "" && len(a.Editors) == 0 {
+		a.RiskName == "" && a.Title == "" && a.Repeats == "" && a.RebasedBy == "" && len(a.Editors) == 0 &&
+		a.Declared.IsZero() {
 		return "", nil
 	}
 	return EncodeJSON(&extra{
 		a.Evaluations, a.ArtifactDiff, StoreCallback(a.Callback), a.Ceilings, a.RiskName, a.Title, a.Repeats,
 		a.RebasedBy,
-		a.EditedBy, a.Edit, a.Editors,
+		a.EditedBy, a.Edit, a.Editors, a.Declared,
 	})
 }
 
@@ -67,7 +69,7 @@ func ScanAction(r Row) (a *gatehouse.Action, err error) {
 		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback.Load(),
 			x.Ceilings
 		a.RiskName, a.Title, a.Repeats, a.RebasedBy = x.RiskName, x.Title, x.Repeats, x.RebasedBy
-		a.EditedBy, a.Edit, a.Editors = x.EditedBy, x.Edit, x.Editors
+		a.EditedBy, a.Edit, a.Editors, a.Declared = x.EditedBy, x.Edit, x.Editors, x.Declared
 	}
 	if r.Null() {
 		r.Skip(approvalWidth)
