@@ -11,10 +11,28 @@ type Declared struct {
 	// Amounts are the fields of the change that hold money. If there are any, no other
 	// field counts; without any, fields count by their names.
 	Amounts []AmountField `json:"amounts,omitempty"`
+	// Undo tells whether the effect can be undone; nil if unknown.
+	Undo *Undo `json:"undo,omitempty"`
 }
 
 // IsZero reports whether nothing is declared.
-func (d *Declared) IsZero() bool { return d == nil || len(d.Amounts) == 0 }
+func (d *Declared) IsZero() bool { return d == nil || len(d.Amounts) == 0 && d.Undo == nil }
+
+// Undo tells whether the effect of an operation can be undone. Its texts continue a sentence,
+// without a full stop.
+type Undo struct {
+	Possible bool `json:"possible"`
+	// Why says why not: "an e-mail that was sent stays sent"; "" for no particular reason.
+	Why string `json:"why,omitempty"`
+	// Except says what stays nevertheless: "who has read it has the text"; "" for nothing.
+	Except string `json:"except,omitempty"`
+	// Within is how long after the change it can be undone; 0 for no limit.
+	Within Duration `json:"within,omitempty"`
+	// Unchanged is true if it can be undone only while nobody changes the target again.
+	Unchanged bool `json:"unchanged,omitempty"`
+	// NeedsBefore is true if the reversal takes the values before from the proposal.
+	NeedsBefore bool `json:"needs_before,omitempty"`
+}
 
 // AmountField declares a field of a change that holds an amount of money.
 type AmountField struct {

@@ -46,6 +46,9 @@ type Operation struct {
 	// Amounts are the fields of a change that hold money, unless the connector is a
 	// [Describer]; none if people recognize them by their names.
 	Amounts []gatehouse.AmountField
+	// Undo tells whether the effect can be undone, unless the connector is a [Describer]; nil
+	// for what Reverses says.
+	Undo *gatehouse.Undo
 	// KeyRetention is how long the target keeps idempotency records; a dead letter
 	// older than that is not replayed. Zero means forever.
 	KeyRetention time.Duration

@@ -302,4 +302,6 @@ type Reverse struct {
 	// Version says where the answer has the new version: "header ETag" or a JSON pointer. None by
 	// default.
 	Version string `yaml:"version"`
+	// Within is how long after the change the target lets it be undone; forever by default.
+	Within gatehouse.Duration `yaml:"within" json:",omitempty"`
 }

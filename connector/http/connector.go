@@ -119,8 +119,19 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	}
 	return connector.Operation{
 		Name: name, Class: op.class, Reverses: op.reverse != nil, KeyRetention: op.cfg.KeyRetention.D(),
-		Amounts: op.cfg.Amounts,
+		Amounts: op.cfg.Amounts, Undo: op.undo(),
 	}, true
+}
+
+// undo tells whether the operation can be undone.
+func (op *operation) undo() *gatehouse.Undo {
+	if op.reverse == nil {
+		return &gatehouse.Undo{}
+	}
+	return &gatehouse.Undo{
+		Possible: true, Within: op.cfg.Reverse.Within, Unchanged: op.reverse.version != nil,
+		NeedsBefore: op.reverse.change == nil,
+	}
 }
 
 // builder compiles a configuration and keeps the first error.

@@ -251,6 +251,11 @@ func (c *Connector) Fingerprint() string { return c.fingerprint }
 func (c *Connector) Declared(call connector.Call) (out gatehouse.Declared) {
 	if e := c.entities[call.Target.EntityType]; e != nil {
 		out.Amounts = e.amounts
+		if _, ok := e.fields["inactive"]; ok && call.Operation == opCreate {
+			out.Undo = connector.UndoExcept("the record stays, inactive")
+		} else if call.Operation == opCreate {
+			out.Undo = connector.NoUndo("a transaction that was created stays")
+		}
 	}
 	return out
 }

@@ -160,7 +160,11 @@ func splitOperation(name string) (op string, many, ok bool) {
 
 // Declared implements [connector.Describer].
 func (c *Connector) Declared(call connector.Call) gatehouse.Declared {
-	return gatehouse.Declared{Amounts: c.cfg.Entities[call.Target.EntityType].Amounts}
+	out := gatehouse.Declared{Amounts: c.cfg.Entities[call.Target.EntityType].Amounts}
+	if len(call.Target.EntityRefs) > maxBulkReversal {
+		out.Undo = connector.NoUndo("the values before are kept for at most 1,000 rows")
+	}
+	return out
 }
 
 // Operation accepts insert, update, delete, and each with the prefix "bulk_". All are of class A,

@@ -167,6 +167,30 @@ func appendDeclared(b []byte, d *gatehouse.Declared) []byte {
 		}
 		return append(b, '}')
 	})
+	if u := d.Undo; u != nil {
+		if len(d.Amounts) > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `"undo":`...)
+		b = appendUndo(b, u)
+	}
+	return append(b, '}')
+}
+
+func appendUndo(b []byte, u *gatehouse.Undo) []byte {
+	b = append(b, `{"possible":`...)
+	b = strconv.AppendBool(b, u.Possible)
+	b = optional(b, `,"why":`, u.Why)
+	b = optional(b, `,"except":`, u.Except)
+	if u.Within != 0 {
+		b = member(b, `,"within":`, u.Within.String())
+	}
+	if u.Unchanged {
+		b = append(b, `,"unchanged":true`...)
+	}
+	if u.NeedsBefore {
+		b = append(b, `,"needs_before":true`...)
+	}
 	return append(b, '}')
 }
 

@@ -121,7 +121,7 @@ func (c *ceiling) currencyOf(v *view) (string, error) {
 // declaredCurrency returns the currency of the amounts that the connector declares; false
 // without declared amounts in the change, and with several currencies.
 func (v *view) declaredCurrency() (string, bool) {
-	if v.Declared.IsZero() {
+	if v.Declared == nil || len(v.Declared.Amounts) == 0 {
 		return "", false
 	}
 	_, currency, ok := card.Money(v.action())

@@ -92,7 +92,10 @@ func (p *pager) targetNow(a *gatehouse.Action) *gatehouse.Action {
 
 // previewed adds the target's preview, and reports whether it differs from the proposal.
 func (p *pager) previewed(a *gatehouse.Action) (bad bool) {
-	lines := p.preview.Lines(a)
+	if undo := p.preview.Undo(a, p.now); undo != "" {
+		p.indented("", "  ", undo)
+	}
+	lines := p.preview.Lines(a, p.now)
 	if len(lines) == 0 {
 		return false
 	}
