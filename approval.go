@@ -51,6 +51,8 @@ type Approval struct {
 	// TargetChanged is set once somebody reports that the target has changed since
 	// the proposal; see [TargetChange].
 	TargetChanged *TargetMark `json:"target_changed,omitempty"`
+	// Evaluated are the results of registered evaluators, in the order of their arrival.
+	Evaluated []Evaluated `json:"evaluated,omitempty"`
 	// Confirm is set at L4 and L5, nil below.
 	Confirm *Confirm `json:"confirm"`
 	// Votes holds at most one vote per person.

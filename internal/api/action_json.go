@@ -158,6 +158,17 @@ func appendEditedField(b []byte, f *gatehouse.EditedField) []byte {
 	return append(b, '}')
 }
 
+func appendEvaluated(b []byte, e *gatehouse.Evaluated) []byte {
+	b = member(b, `{"by_id":`, e.ByID)
+	b = member(b, `,"by":`, e.By)
+	b = member(b, `,"digest":`, e.Digest)
+	b = member(b, `,"result":`, e.Result)
+	b = optional(b, `,"score":`, e.Score)
+	b = optional(b, `,"text":`, e.Text)
+	b = moment(b, `,"at":`, e.At)
+	return append(b, '}')
+}
+
 func appendDeclared(b []byte, d *gatehouse.Declared) []byte {
 	b = listed(append(b, '{'), `"amounts":`, d.Amounts, func(b []byte, f *gatehouse.AmountField) []byte {
 		b = member(b, `{"field":`, f.Field)
@@ -339,6 +350,7 @@ func appendApproval(b []byte, a *gatehouse.Approval) []byte {
 		b = member(b, `,"by":`, m.By)
 		b = append(b, '}')
 	}
+	b = listed(b, `,"evaluated":`, a.Evaluated, appendEvaluated)
 	if c := a.Confirm; c != nil {
 		b = member(b, `,"confirm":{"prompt":`, c.Prompt)
 		b = member(b, `,"value":`, c.Value)

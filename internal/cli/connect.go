@@ -29,6 +29,7 @@ type service interface {
 	gatehouse.MandateService
 	gatehouse.InsightService
 	gatehouse.TargetService
+	gatehouse.EvaluationService
 }
 
 // connect makes the client. It sends no request yet.

@@ -92,7 +92,7 @@ type auditKind struct {
 func auditKinds() []auditKind {
 	return []auditKind{
 		{"proposals", "Proposals", []string{"hitl.proposed", "hitl.superseded", "hitl.canceled",
-			"hitl.target_changed"}},
+			"hitl.target_changed", "hitl.evaluated"}},
 		{"decisions", "Decisions", []string{
 			"hitl.voted", "hitl.approved", "hitl.rejected", "hitl.denied", "hitl.expired", "hitl.reminded",
 			"hitl.escalated",

@@ -23,6 +23,7 @@ var auditSentences = map[string]string{
 	"hitl.escalation_timeout": "The last stage of {of} ended without an answer",
 	"hitl.expired":            "{of} expired without a decision",
 	"hitl.target_changed":     "{by} reported that the target of {of} changed",
+	"hitl.evaluated":          "{by} evaluated {of}",
 	"hitl.canceled":           "{by} canceled {of}",
 	"hitl.superseded":         "{by} replaced {of} by a revision",
 

@@ -299,7 +299,7 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		Runs: n.Runs, Workers: n.Runs, Hooks: n.Runs, Checks: n.checks, Keeper: n.Gate,
 		Notices: n.Gate, Notifications: n.Gate, Insights: n.Gate,
 		LinkKeys: n.Gate, Secrets: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Devices: n.Gate,
-		Preferences: n.Gate, Mandates: n.Gate, Targets: n.Gate, TargetHooks: reports, Bounces: bounces(n, s.told),
+		Preferences: n.Gate, Mandates: n.Gate, Targets: n.Gate, Evaluations: n.Gate, TargetHooks: reports, Bounces: bounces(n, s.told),
 		Events: n.Gate, PublicURL: n.publicURL(),
 		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),

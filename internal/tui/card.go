@@ -305,7 +305,7 @@ func (p *pager) sheet(write func(s *sheet.Sheet)) {
 }
 
 func (p *pager) evaluations(a *gatehouse.Action) {
-	if len(a.Evaluations) > 0 {
+	if len(a.Evaluations) > 0 || len(sheet.Evaluated(a)) > 0 {
 		p.sheet(func(s *sheet.Sheet) { s.Evaluations(a) })
 	}
 }

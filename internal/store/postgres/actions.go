@@ -19,7 +19,7 @@ const (
   p.policy_outcome, p.policy_version, p.policy_rules, p.policy_reasons, p.proposed_by, p.rationale,
   p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
   o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value, o.groups,
-  o.timing, o.told, o.changed_at, o.changed_version, o.changed_by, o.about`
+  o.timing, o.told, o.changed_at, o.changed_version, o.changed_by, o.about, o.evaluated`
 
 	selectAction = `SELECT ` + actionColumns + `, ` + pushColumns + `, ` + receiptColumns + ` FROM action a
 JOIN proposal p ON p.seq = a.seq

@@ -117,6 +117,18 @@ func (t *tx) MarkTarget(approvalID string, m gatehouse.TargetMark) error {
 	return t.write(markTarget, m.At, m.Version, m.By, t.tenant, approvalID)
 }
 
+const setEvaluated = guarded + `UPDATE approval SET evaluated = $1
+WHERE tenant = $2 AND id = $3 AND status = 'requested'` + orConflict
+
+// SetEvaluated stores the evaluations of a waiting question.
+func (t *tx) SetEvaluated(approvalID string, list []gatehouse.Evaluated) error {
+	text, err := shared.EncodeJSON(&list)
+	if err != nil {
+		return err
+	}
+	return t.write(setEvaluated, text, t.tenant, approvalID)
+}
+
 const (
 	voteColumns = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at,
 		for_id, for_name, grant_id)

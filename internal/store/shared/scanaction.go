@@ -3,7 +3,7 @@ package shared
 import "github.com/gatehouse-dev/gatehouse"
 
 // approvalWidth is the number of columns that ScanApproval reads.
-const approvalWidth = 17
+const approvalWidth = 18
 
 // extra holds the rare parts of a proposal.
 type extra struct {
@@ -102,6 +102,9 @@ func ScanApproval(r Row, actionID string, err *error) *gatehouse.Approval {
 		r.Skip(2)
 	}
 	o.About = JSONAt[gatehouse.About](r, err)
+	if list := JSONAt[[]gatehouse.Evaluated](r, err); list != nil {
+		o.Evaluated = *list
+	}
 	o.ExpiresAt = o.ExpiresAt.Add(-o.ExtendBy.D())
 	return o
 }
