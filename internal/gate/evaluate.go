@@ -21,14 +21,14 @@ func (g *Gate) Evaluate(
 	if err != nil {
 		return nil, err
 	}
+	found, err := g.FindAction(ctx, id)
+	if err != nil {
+		return nil, err
+	}
 	if err := Require(c, gatehouse.RoleEvaluator); err != nil {
 		return nil, err
 	}
 	if err := n.Validate(); err != nil {
-		return nil, err
-	}
-	found, err := g.FindAction(ctx, id)
-	if err != nil {
 		return nil, err
 	}
 	out, err := usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Evaluated, error) {
