@@ -54,7 +54,8 @@ func TestEvaluate(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantStatus("evaluated", got, gatehouse.StatusPending)
-	if e := got.Approval.Evaluated; len(e) != 2 || e[0].By != "check" || e[0].NewEvaluated != n || len(got.Evaluations) != 0 {
+	e := got.Approval.Evaluated
+	if len(e) != 2 || e[0].By != "check" || e[0].NewEvaluated != n || len(got.Evaluations) != 0 {
 		t.Errorf("%+v", e)
 	}
 	w.clock.Advance(48 * time.Hour)
