@@ -105,24 +105,27 @@ type Action struct {
 	Status   Status `json:"status"`
 	Digest   Digest `json:"digest"`
 	// Fingerprint is the fingerprint of the connector's definition at the proposal.
-	Fingerprint string         `json:"connector_fingerprint"`
-	Policy      PolicyOutcome  `json:"policy"`
-	Approval    *Approval      `json:"approval"`
-	Push        *PushSummary   `json:"push"`
-	Receipt     *Receipt       `json:"receipt"`
-	Supersedes  string         `json:"supersedes,omitempty"`
-	Superseded  string         `json:"superseded_by,omitempty"`
-	Reverses    string         `json:"reverses,omitempty"`
-	ReversedBy  string         `json:"reversed_by,omitempty"`
-	ProposedBy  string         `json:"proposed_by"`
-	ProposerID  string         `json:"proposed_by_id"`
-	ProposedAt  time.Time      `json:"proposed_at"`
-	DecidedBy   string         `json:"decided_by,omitempty"`
-	DecidedAt   *time.Time     `json:"decided_at,omitempty"`
-	DecidedVia  Channel        `json:"decided_via,omitempty"`
-	FinishedAt  *time.Time     `json:"finished_at,omitempty"`
-	Failure     *Failure       `json:"failure"`
-	Ceilings    []CeilingClaim `json:"ceilings,omitempty"`
+	Fingerprint string `json:"connector_fingerprint"`
+	// Declared is what the connector declared about the operation at the proposal; nil for
+	// nothing.
+	Declared   *Declared      `json:"declared,omitempty"`
+	Policy     PolicyOutcome  `json:"policy"`
+	Approval   *Approval      `json:"approval"`
+	Push       *PushSummary   `json:"push"`
+	Receipt    *Receipt       `json:"receipt"`
+	Supersedes string         `json:"supersedes,omitempty"`
+	Superseded string         `json:"superseded_by,omitempty"`
+	Reverses   string         `json:"reverses,omitempty"`
+	ReversedBy string         `json:"reversed_by,omitempty"`
+	ProposedBy string         `json:"proposed_by"`
+	ProposerID string         `json:"proposed_by_id"`
+	ProposedAt time.Time      `json:"proposed_at"`
+	DecidedBy  string         `json:"decided_by,omitempty"`
+	DecidedAt  *time.Time     `json:"decided_at,omitempty"`
+	DecidedVia Channel        `json:"decided_via,omitempty"`
+	FinishedAt *time.Time     `json:"finished_at,omitempty"`
+	Failure    *Failure       `json:"failure"`
+	Ceilings   []CeilingClaim `json:"ceilings,omitempty"`
 	// Title is the question that an approval step of a workflow asks, "" for none.
 	Title string `json:"title,omitempty"`
 	// Repeats is the action with the same change whose push was a dead letter when

@@ -58,6 +58,8 @@ type Approval struct {
 	Conversation Conversation `json:"conversation,omitzero"`
 	// Assignee is nil while the action is assigned to nobody.
 	Assignee *Assignee `json:"assignee,omitempty"`
+	// Evaluated are the results of registered evaluators, in the order of their arrival.
+	Evaluated []Evaluated `json:"evaluated,omitempty"`
 	// Confirm is set at L4 and L5, nil below.
 	Confirm *Confirm `json:"confirm"`
 	// Votes holds at most one vote per person.

@@ -183,6 +183,12 @@ func (d Decimal) Abs() Decimal {
 	return f.decimal()
 }
 
+// Shifted returns d with the point n digits further left, for n ≥ 0, without exponent.
+func (d Decimal) Shifted(n int) Decimal {
+	f := d.fixed()
+	return fixed{f.coefficient, f.scale + n}.decimal()
+}
+
 // Sign returns -1, 0 or 1.
 func (d Decimal) Sign() int { return d.fixed().coefficient.Sign() }
 

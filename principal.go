@@ -28,11 +28,13 @@ const (
 	RoleViewer   Role = "viewer"
 	RoleWorker   Role = "worker"
 	RoleAdmin    Role = "admin"
+	// RoleEvaluator evaluates pending actions. Only a service has it, and no other role.
+	RoleEvaluator Role = "evaluator"
 )
 
 // Roles lists every role.
 func Roles() []Role {
-	return []Role{RoleProposer, RoleApprover, RoleOperator, RoleAuditor, RoleViewer, RoleWorker, RoleAdmin}
+	return []Role{RoleProposer, RoleApprover, RoleOperator, RoleAuditor, RoleViewer, RoleWorker, RoleAdmin, RoleEvaluator}
 }
 
 // Principal is a person, agent or service known in one tenant. Its name is
@@ -101,6 +103,9 @@ func (p *Principal) Validate() error {
 		}
 		if r == RoleViewer && len(p.Roles) > 1 {
 			v.Add("/roles", "viewer stands alone")
+		}
+		if r == RoleEvaluator && (len(p.Roles) > 1 || p.Kind != KindService) {
+			v.Add("/roles", "evaluator is the only role of a service")
 		}
 	}
 

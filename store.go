@@ -174,6 +174,9 @@ type ActionWriter interface {
 	// MarkTarget stores a mark about the target on a waiting question; ErrConflict
 	// when the question is answered.
 	MarkTarget(approvalID string, m TargetMark) error
+	// SetEvaluated stores the evaluations of a waiting question; ErrConflict when it does
+	// not wait.
+	SetEvaluated(approvalID string, list []Evaluated) error
 	// TellApproval stores the number of moments in the log, and the time of the
 	// next one, nil for none. It is guarded by the number from, and by the status
 	// requested.

@@ -19,6 +19,14 @@ func (c *Client) Preview(ctx context.Context, id string) (*gatehouse.Preview, er
 	return get[gatehouse.Preview](ctx, c, action(id, "/preview"), nil)
 }
 
+var _ gatehouse.EvaluationService = (*Client)(nil)
+
+// Evaluate stores the caller's result for a pending action.
+func (c *Client) Evaluate(ctx context.Context, id string, n gatehouse.NewEvaluated) (*gatehouse.Evaluated, error) {
+	out, _, err := post[gatehouse.Evaluated](ctx, c, true, action(id, "/evaluations"), n)
+	return out, err
+}
+
 // TargetChanged reports that an entity in a target system has changed.
 func (c *Client) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
 	out, _, err := post[gatehouse.TargetChanges](ctx, c, true, "/targets/changed", t)

@@ -8,8 +8,8 @@
 // change is exactly what is sent.
 //
 // Abilities beyond Execute are the small interfaces [Checker], [SelectiveChecker],
-// [StateReader], [Previewer], [ReadBacker], [Validator], [Typed], [Floorer], [Conditional] and
-// [Prober]; a connector has the abilities that it implements.
+// [StateReader], [Previewer], [ReadBacker], [Validator], [Typed], [Describer], [Floorer],
+// [Conditional] and [Prober]; a connector has the abilities that it implements.
 package connector
 
 import (
@@ -43,6 +43,12 @@ type Operation struct {
 	// Reverses is true if the connector expects the Result of an applied change to have a
 	// Reversal.
 	Reverses bool
+	// Amounts are the fields of a change that hold money, unless the connector is a
+	// [Describer]; none if people recognize them by their names.
+	Amounts []gatehouse.AmountField
+	// Undo tells whether the effect can be undone, unless the connector is a [Describer]; nil
+	// for what Reverses says.
+	Undo *gatehouse.Undo
 	// KeyRetention is how long the target keeps idempotency records; a dead letter
 	// older than that is not replayed. Zero means forever.
 	KeyRetention time.Duration

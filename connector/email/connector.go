@@ -85,7 +85,10 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		}
 	}
 	c.operations, err = typed.NewOperations(typed.Operation{
-		Operation: connector.Operation{Name: opSend, Class: connector.ClassC, Floor: gatehouse.L3}, Change: mails,
+		Operation: connector.Operation{
+			Name: opSend, Class: connector.ClassC, Floor: gatehouse.L3,
+			Undo: connector.NoUndo("an e-mail that was sent stays sent"),
+		}, Change: mails,
 	})
 	return c, err
 }

@@ -77,12 +77,27 @@ const (
 		"prerelease": {"type": "boolean"}}}`
 )
 
+// undos tells what stays after an operation was undone, or why it cannot be.
+func undos() map[string]*gatehouse.Undo {
+	return map[string]*gatehouse.Undo{
+		opComment:       connector.UndoExcept("its subscribers were mailed"),
+		opDeleteComment: connector.NoUndo("a deleted comment cannot be restored"),
+		opMerge:         connector.NoUndo("only another pull request takes a merge back"),
+		opDispatch:      connector.UndoExcept("what the jobs did stays"),
+		opCancelRun:     connector.NoUndo("a canceled run does not continue"),
+		opRelease:       connector.UndoExcept("the tag stays, and followers were told"),
+		opDeleteRelease: connector.NoUndo("a deleted release cannot be restored"),
+	}
+}
+
 func newOperations() (*typed.Operations, error) {
 	operation := func(
 		name string, class connector.Class, floor gatehouse.RiskLevel, reverses bool, change string,
 	) typed.Operation {
 		return typed.Operation{
-			Operation: connector.Operation{Name: name, Class: class, Floor: floor, Reverses: reverses}, Change: change,
+			Operation: connector.Operation{
+				Name: name, Class: class, Floor: floor, Reverses: reverses, Undo: undos()[name],
+			}, Change: change,
 		}
 	}
 	return typed.NewOperations(

@@ -165,6 +165,10 @@ type Operation struct {
 	// Fields declares levels of fields, 1 to 5. They count without Floor; beside it a declared field
 	// only raises it.
 	Fields connector.FieldLevels `yaml:"fields"`
+	// Amounts lists the fields of the change that hold money, each {field: /total, currency:
+	// /unit}; currency is a pointer or a code, and minor: true says that the value counts cents.
+	// By default, fields count by their names.
+	Amounts []gatehouse.AmountField `yaml:"amounts" json:",omitempty"`
 	// KeyRetention is how long the target remembers idempotency keys. Zero means forever.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`
 }
@@ -298,4 +302,6 @@ type Reverse struct {
 	// Version says where the answer has the new version: "header ETag" or a JSON pointer. None by
 	// default.
 	Version string `yaml:"version"`
+	// Within is how long after the change the target lets it be undone; forever by default.
+	Within gatehouse.Duration `yaml:"within" json:",omitempty"`
 }

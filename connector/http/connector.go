@@ -87,7 +87,7 @@ func fingerprint(cfg Config, document string) string {
 	operations := make(map[string]Operation, len(cfg.Operations))
 	for name, op := range cfg.Operations {
 		// These settings affect approval and timing, but not the request.
-		op.Timeout, op.Floor, op.Fields, op.KeyRetention, op.Preview = 0, 0, nil, 0, nil
+		op.Timeout, op.Floor, op.Fields, op.KeyRetention, op.Preview, op.Amounts = 0, 0, nil, 0, nil, nil
 		operations[name] = op
 	}
 	return connector.Fingerprint(struct {
@@ -111,7 +111,19 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	}
 	return connector.Operation{
 		Name: name, Class: op.class, Reverses: op.reverse != nil, KeyRetention: op.cfg.KeyRetention.D(),
+		Amounts: op.cfg.Amounts, Undo: op.undo(),
 	}, true
+}
+
+// undo tells whether the operation can be undone.
+func (op *operation) undo() *gatehouse.Undo {
+	if op.reverse == nil {
+		return &gatehouse.Undo{}
+	}
+	return &gatehouse.Undo{
+		Possible: true, Within: op.cfg.Reverse.Within, Unchanged: op.reverse.version != nil,
+		NeedsBefore: op.reverse.change == nil,
+	}
 }
 
 // builder compiles a configuration and keeps the first error.

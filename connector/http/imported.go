@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
 )
 
 // Imported is the file that gatehouse connector import writes from an OpenAPI document.
@@ -82,7 +84,7 @@ func (c *Config) withImported() (string, error) {
 	}
 	all := make(map[string]Operation, len(c.Operations)+len(i.Operations))
 	for name, op := range i.Operations {
-		all[name] = op.Operation
+		all[name] = op.counting(op.Imported)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Operations)) {
 		own := c.Operations[name]
@@ -91,7 +93,7 @@ func (c *Config) withImported() (string, error) {
 			continue // what is declared of it counts again when it is accepted
 		}
 		if ok {
-			if own, err = imported.with(own); err != nil {
+			if own, err = imported.counting(imported.Imported).with(own); err != nil {
 				return "", fmt.Errorf("operations.%s: %w", name, err)
 			}
 		}
@@ -99,6 +101,17 @@ func (c *Config) withImported() (string, error) {
 	}
 	c.Operations = all
 	return i.OpenAPI.SHA256, nil
+}
+
+// counting declares the amounts that the import found, unless the file declares others.
+func (o Operation) counting(from Origin) Operation {
+	if o.Amounts != nil {
+		return o
+	}
+	for _, pointer := range from.Money[:min(len(from.Money), gatehouse.MaxAmountFields)] {
+		o.Amounts = append(o.Amounts, gatehouse.AmountField{Field: pointer, Currency: from.Currency})
+	}
+	return o
 }
 
 // with merges an operator's declarations into an imported operation; the operator's declarations
@@ -135,6 +148,9 @@ func (o Operation) with(own Operation) (Operation, error) {
 	}
 	if own.Fields != nil {
 		o.Fields = own.Fields
+	}
+	if own.Amounts != nil {
+		o.Amounts = own.Amounts
 	}
 	return o, nil
 }

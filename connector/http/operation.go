@@ -111,6 +111,7 @@ func (b *builder) operation(name string, cfg Operation, common []header) *operat
 	if op.timeout == 0 {
 		op.timeout = defaultTimeout
 	}
+	b.fail(at+".amounts", gatehouse.CheckAmountFields(cfg.Amounts))
 	b.levels(name, op)
 	b.check(at+".check", op, common)
 	b.readBack(at+".read_back", op, common)

@@ -52,10 +52,15 @@ const (
 )
 
 func newOperations() (*typed.Operations, error) {
+	undos := map[string]*gatehouse.Undo{
+		opCreate: connector.NoUndo("an issue that was created stays"), opComment: connector.NoUndo("a comment stays"),
+	}
 	of := func(name string, floor gatehouse.RiskLevel, reverses bool, change string) typed.Operation {
 		return typed.Operation{
-			Operation: connector.Operation{Name: name, Class: connector.ClassC, Floor: floor, Reverses: reverses},
-			Change:    change,
+			Operation: connector.Operation{
+				Name: name, Class: connector.ClassC, Floor: floor, Reverses: reverses, Undo: undos[name],
+			},
+			Change: change,
 		}
 	}
 	return typed.NewOperations(

@@ -50,9 +50,15 @@ const (
 )
 
 func newOperations() (*typed.Operations, error) {
+	undos := map[string]*gatehouse.Undo{
+		opRestart: connector.NoUndo("the pods are replaced"),
+		opDelete:  connector.UndoExcept("what depended on the object may be gone"),
+	}
 	of := func(name string, class connector.Class, floor gatehouse.RiskLevel, reverses bool, change string) typed.Operation {
 		return typed.Operation{
-			Operation: connector.Operation{Name: name, Class: class, Floor: floor, Reverses: reverses}, Change: change,
+			Operation: connector.Operation{
+				Name: name, Class: class, Floor: floor, Reverses: reverses, Undo: undos[name],
+			}, Change: change,
 		}
 	}
 	return typed.NewOperations(

@@ -40,6 +40,10 @@ type Tool struct {
 	Class connector.Class `yaml:"class"`
 	// Floor is the least level of the tool, 1 to 5.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
+	// Amounts lists the fields of the arguments that hold money, each {field: /total, currency:
+	// /unit}; currency is a pointer or a code, and minor: true says that the value counts cents.
+	// By default, fields count by their names.
+	Amounts []gatehouse.AmountField `yaml:"amounts"`
 }
 
 // Connector leaves its pushes to the proxy in front of the server.
@@ -69,6 +73,9 @@ func New(c Config) (*Connector, error) {
 			return nil, fmt.Errorf("tools.%s: is not a valid tool name", name)
 		case t.Floor != 0 && !t.Floor.Valid():
 			return nil, fmt.Errorf("tools.%s.floor: must be 1 to 5", name)
+		}
+		if err := gatehouse.CheckAmountFields(t.Amounts); err != nil {
+			return nil, fmt.Errorf("tools.%s.amounts: %w", name, err)
 		}
 		switch t.Class {
 		case "":
@@ -103,7 +110,7 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	case ok:
 		class = t.Class
 	}
-	return connector.Operation{Name: name, Class: class}, true
+	return connector.Operation{Name: name, Class: class, Amounts: c.tools[name].Amounts}, true
 }
 
 // Floor implements [connector.Floorer].

@@ -49,6 +49,7 @@ var (
 	_ connector.ReadBacker  = (*Connector)(nil)
 	_ connector.Validator   = (*Connector)(nil)
 	_ connector.Typed       = (*Connector)(nil)
+	_ connector.Describer   = (*Connector)(nil)
 	_ connector.Floorer     = (*Connector)(nil)
 	_ connector.Declarer    = (*Connector)(nil)
 	_ connector.Conditional = (*Connector)(nil)
@@ -237,6 +238,19 @@ func (c *Config) fingerprint() string {
 
 // Fingerprint implements [connector.Connector].
 func (c *Connector) Fingerprint() string { return c.fingerprint }
+
+// Declared implements [connector.Describer].
+func (c *Connector) Declared(call connector.Call) (out gatehouse.Declared) {
+	if e := c.entities[call.Target.EntityType]; e != nil {
+		out.Amounts = e.amounts
+		if _, ok := e.fields["inactive"]; ok && call.Operation == opCreate {
+			out.Undo = connector.UndoExcept("the record stays, inactive")
+		} else if call.Operation == opCreate {
+			out.Undo = connector.NoUndo("a transaction that was created stays")
+		}
+	}
+	return out
+}
 
 // Operation implements [connector.Connector].
 func (c *Connector) Operation(name string) (connector.Operation, bool) {

@@ -22,6 +22,8 @@ var canonicalMap []byte
 type entity struct {
 	Entity
 	fields map[string]*field
+	// amounts are the fields that hold money.
+	amounts []gatehouse.AmountField
 	// shapes are the schemas of the changes of create and update.
 	shapes  map[string]*jsonshape.Schema
 	schemas map[string]gatehouse.JSON
@@ -102,7 +104,26 @@ func compileEntity(name string, e Entity, needsREST bool) (*entity, error) {
 			return nil, fmt.Errorf("%s.fields.%s: a line has no lines", at, f.name)
 		}
 	}
+	out.amounts = out.moneyFields()
 	return out, out.compileSchemas(at)
+}
+
+// moneyFields lists the fields of type money. Of lines it is the field amount, because a rate
+// is part of it; of lines that balance, one side.
+func (e *entity) moneyFields() (list []gatehouse.AmountField) {
+	for _, name := range slices.Sorted(maps.Keys(e.fields)) {
+		f, amount := e.fields[name], "amount"
+		if len(e.Balanced) > 0 {
+			amount = e.Balanced[0]
+		}
+		switch {
+		case f.Type == typeMoney:
+			list = append(list, gatehouse.AmountField{Field: "/" + name})
+		case f.Type == typeLines && f.lines[amount] != nil && f.lines[amount].Type == typeMoney:
+			list = append(list, gatehouse.AmountField{Field: "/" + name + "/*/" + amount})
+		}
+	}
+	return list
 }
 
 func compileFields(at string, fields map[string]Field, linesToo bool) (map[string]*field, error) {

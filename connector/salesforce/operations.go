@@ -57,8 +57,11 @@ func newOperations() (*typed.Operations, error) {
 			Change: changesFields,
 		},
 		typed.Operation{
-			Operation: connector.Operation{Name: opDelete, Class: connector.ClassC, Floor: gatehouse.L4},
-			Change:    changesNothing,
+			Operation: connector.Operation{
+				Name: opDelete, Class: connector.ClassC, Floor: gatehouse.L4,
+				Undo: connector.NoUndo("a person restores a deleted record from the recycle bin within 15 days"),
+			},
+			Change: changesNothing,
 		},
 	)
 }

@@ -46,11 +46,18 @@ func newOperations(conditional bool) (*typed.Operations, error) {
 	if conditional {
 		class = connector.ClassB
 	}
+	undos := map[string]*gatehouse.Undo{
+		opCreate:   connector.NoUndo("a record that was created stays"),
+		opWorkNote: connector.NoUndo("a work note stays"),
+		opComment:  connector.NoUndo("a comment stays"),
+	}
 	operation := func(
 		name string, class connector.Class, floor gatehouse.RiskLevel, reverses bool, change string,
 	) typed.Operation {
 		return typed.Operation{
-			Operation: connector.Operation{Name: name, Class: class, Floor: floor, Reverses: reverses}, Change: change,
+			Operation: connector.Operation{
+				Name: name, Class: class, Floor: floor, Reverses: reverses, Undo: undos[name],
+			}, Change: change,
 		}
 	}
 	return typed.NewOperations(

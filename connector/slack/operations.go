@@ -34,15 +34,19 @@ const (
 )
 
 func newOperations() (*typed.Operations, error) {
-	operation := func(name string, floor gatehouse.RiskLevel, reverses bool, change string) typed.Operation {
+	operation := func(
+		name string, floor gatehouse.RiskLevel, reverses bool, change string, undo *gatehouse.Undo,
+	) typed.Operation {
 		return typed.Operation{Change: change, Operation: connector.Operation{
-			Name: name, Class: connector.ClassC, Floor: floor, Reverses: reverses,
+			Name: name, Class: connector.ClassC, Floor: floor, Reverses: reverses, Undo: undo,
 		}}
 	}
 	return typed.NewOperations(
-		operation(opPost, gatehouse.L3, true, posts),
-		operation(opUpdate, gatehouse.L3, true, edits),
-		operation(opDelete, gatehouse.L4, false, deletes),
+		operation(opPost, gatehouse.L3, true, posts,
+			connector.UndoExcept("who has read the message has its text")),
+		operation(opUpdate, gatehouse.L3, true, edits, nil),
+		operation(opDelete, gatehouse.L4, false, deletes,
+			connector.NoUndo("a deleted message cannot be restored")),
 	)
 }
 

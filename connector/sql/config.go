@@ -67,6 +67,10 @@ type Entity struct {
 	// Fields declares levels of columns, 1 to 5, for updates of one row. Elsewhere a declared column
 	// only raises the floor.
 	Fields connector.FieldLevels `yaml:"fields"`
+	// Amounts lists the columns that hold money, each {field: /price, currency:
+	// /unit}; currency is a pointer or a code, and minor: true says that the value counts cents.
+	// By default, columns count by their names.
+	Amounts []gatehouse.AmountField `yaml:"amounts" json:",omitempty"`
 	// Preview makes a pending change in a transaction that is rolled back, to show people what it
 	// would do; true by default, false for MariaDB and MySQL, where a trigger may write to a
 	// table that no rollback undoes.
@@ -140,6 +144,9 @@ func (e Entity) validate(at string) error {
 	}
 	if err := checkOperations(at+".operations", e.Operations); err != nil {
 		return err
+	}
+	if err := gatehouse.CheckAmountFields(e.Amounts); err != nil {
+		return fmt.Errorf("%s.amounts: %w", at, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
 		if !identifierForm.MatchString(name) {

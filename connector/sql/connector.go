@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
@@ -33,6 +34,7 @@ var (
 	_ connector.Checker     = (*Connector)(nil)
 	_ connector.ReadBacker  = (*Connector)(nil)
 	_ connector.Validator   = (*Connector)(nil)
+	_ connector.Describer   = (*Connector)(nil)
 	_ connector.Floorer     = (*Connector)(nil)
 	_ connector.Prober      = (*Connector)(nil)
 	_ connector.StateReader = (*Connector)(nil)
@@ -100,7 +102,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 func fingerprint(address string, cfg Config) string {
 	entities := make(map[string]Entity, len(cfg.Entities))
 	for name, e := range cfg.Entities {
-		e.Operations, e.Fields, e.Preview = nil, nil, nil
+		e.Operations, e.Fields, e.Preview, e.Amounts = nil, nil, nil, nil
 		entities[name] = e
 	}
 	return connector.Fingerprint(struct {
@@ -149,6 +151,15 @@ func splitOperation(name string) (op string, many, ok bool) {
 		return op, many, true
 	}
 	return "", false, false
+}
+
+// Declared implements [connector.Describer].
+func (c *Connector) Declared(call connector.Call) gatehouse.Declared {
+	out := gatehouse.Declared{Amounts: c.cfg.Entities[call.Target.EntityType].Amounts}
+	if len(call.Target.EntityRefs) > maxBulkReversal {
+		out.Undo = connector.NoUndo("the values before are kept for at most 1,000 rows")
+	}
+	return out
 }
 
 // Operation accepts insert, update, delete, each of them with the prefix "bulk_", upsert and

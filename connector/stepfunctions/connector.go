@@ -191,9 +191,11 @@ func (c *Connector) Fingerprint() string { return c.fingerprint }
 func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	switch name {
 	case opStart:
-		return connector.Operation{Name: name, Class: connector.ClassA, KeyRetention: nameRetention}, true
+		return connector.Operation{Name: name, Class: connector.ClassA, KeyRetention: nameRetention,
+			Undo: connector.NoUndo("an execution that was started runs on")}, true
 	case opSuccess, opFailure:
-		return connector.Operation{Name: name, Class: connector.ClassA}, true
+		return connector.Operation{Name: name, Class: connector.ClassA,
+			Undo: connector.NoUndo("a task that was answered goes on")}, true
 	}
 	return connector.Operation{}, false
 }

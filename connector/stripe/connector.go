@@ -48,6 +48,7 @@ var (
 	_ connector.Validator   = (*Connector)(nil)
 	_ connector.Typed       = (*Connector)(nil)
 	_ connector.Declarer    = (*Connector)(nil)
+	_ connector.Describer   = (*Connector)(nil)
 )
 
 var (
@@ -142,6 +143,24 @@ func (c *Config) fingerprint() string {
 
 // Fingerprint implements [connector.Connector].
 func (c *Connector) Fingerprint() string { return c.fingerprint }
+
+// Declared implements [connector.Describer].
+func (c *Connector) Declared(call connector.Call) (out gatehouse.Declared) {
+	op, ok := c.operations[call.Operation]
+	if !ok {
+		return out
+	}
+	out.Amounts = op.amounts
+	switch {
+	case call.Operation == opRefund:
+		out.Undo = connector.NoUndo("a refund stays")
+	case call.Operation == opCancel && member(call.ProposedChange, "at") == "now":
+		out.Undo = connector.NoUndo("a subscription that was canceled at once does not come back")
+	default:
+		out.Undo = &gatehouse.Undo{Possible: op.reverses, Unchanged: op.reverses}
+	}
+	return out
+}
 
 // Operation implements [connector.Connector].
 func (c *Connector) Operation(name string) (connector.Operation, bool) {

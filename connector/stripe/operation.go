@@ -35,6 +35,7 @@ type operation struct {
 	entities []string
 	floor    gatehouse.RiskLevel
 	reverses bool
+	amounts  []gatehouse.AmountField
 	schema   gatehouse.JSON
 	// members are the members of a pre-image that can be compared.
 	members []string
@@ -58,6 +59,9 @@ type request struct {
 
 const moneySchema = `"amount":{"pattern":"^(0|[1-9][0-9]*)(\\.[0-9]+)?$","type":["number","string"]},` +
 	`"currency":{"pattern":"^[a-z]{3}$","type":"string"}`
+
+// moneyFields declares the amount of moneySchema, which counts the major unit.
+var moneyFields = []gatehouse.AmountField{{Field: "/amount", Currency: "/currency"}}
 
 // operations are the operations by name.
 func operations() map[string]*operation {
@@ -122,7 +126,7 @@ func sameCurrency(call connector.Call, s *state) string {
 
 func refund() *operation {
 	return &operation{
-		entities: []string{paymentIntent, charge}, floor: gatehouse.L4,
+		entities: []string{paymentIntent, charge}, floor: gatehouse.L4, amounts: moneyFields,
 		schema: `{"additionalProperties":false,"properties":{` + moneySchema +
 			`,"reason":{"enum":["duplicate","fraudulent","requested_by_customer"]}},` +
 			`"required":["amount","currency"],"type":"object"}`,
@@ -150,7 +154,7 @@ func balance(name string) *operation {
 		sign, back = "", opCredit
 	}
 	return &operation{
-		entities: []string{customer}, floor: gatehouse.L4, reverses: true,
+		entities: []string{customer}, floor: gatehouse.L4, reverses: true, amounts: moneyFields,
 		schema: `{"additionalProperties":false,"properties":{` + moneySchema +
 			`,"description":{"maxLength":350,"type":"string"}},"required":["amount","currency"],"type":"object"}`,
 		members: []string{"balance", "currency"},

@@ -38,6 +38,10 @@ type Operation struct {
 	// Fields declares levels of fields, 1 to 5, for actions on one entity. Workers must write only the
 	// fields of the change.
 	Fields connector.FieldLevels `yaml:"fields"`
+	// Amounts lists the fields of the change that hold money, each {field: /total, currency:
+	// /unit}; currency is a pointer or a code, and minor: true says that the value counts cents.
+	// By default, fields count by their names.
+	Amounts []gatehouse.AmountField `yaml:"amounts"`
 	// KeyRetention is how long the target keeps idempotency keys; forever by default.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`
 }
@@ -78,8 +82,11 @@ func New(c Config) (*Connector, error) {
 		if err := o.checkLevels(name); err != nil {
 			return nil, err
 		}
+		if err := gatehouse.CheckAmountFields(o.Amounts); err != nil {
+			return nil, fmt.Errorf("operations.%s.amounts: %w", name, err)
+		}
 		out.operations[name] = o
-		// The levels are left out, because they affect approval and not the call: an action keeps
+		// Levels and amounts are left out, because they affect approval and not the call: an action keeps
 		// the level of its proposal.
 		fmt.Fprintln(h, name, o.Class, o.KeyRetention)
 	}
@@ -96,7 +103,7 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	if !ok {
 		return connector.Operation{}, false
 	}
-	return connector.Operation{Name: name, Class: o.Class, KeyRetention: o.KeyRetention.D()}, true
+	return connector.Operation{Name: name, Class: o.Class, KeyRetention: o.KeyRetention.D(), Amounts: o.Amounts}, true
 }
 
 // Outside marks the connector as one whose changes external workers carry out.

@@ -67,6 +67,10 @@ func appendAction(b []byte, a *gatehouse.Action) []byte {
 	b = member(b, `,"status":`, a.Status)
 	b = member(b, `,"digest":`, a.Digest)
 	b = member(b, `,"connector_fingerprint":`, a.Fingerprint)
+	if d := a.Declared; d != nil {
+		b = append(b, `,"declared":`...)
+		b = appendDeclared(b, d)
+	}
 	b = member(b, `,"policy":{"outcome":`, a.Policy.Outcome)
 	b = texts(b, `,"rules":`, a.Policy.Rules)
 	b = texts(b, `,"reasons":`, a.Policy.Reasons)
@@ -165,6 +169,53 @@ func appendEditedField(b []byte, f *gatehouse.EditedField) []byte {
 		if side.value != "" {
 			b = append(append(b, side.name...), side.value...)
 		}
+	}
+	return append(b, '}')
+}
+
+func appendEvaluated(b []byte, e *gatehouse.Evaluated) []byte {
+	b = member(b, `{"by_id":`, e.ByID)
+	b = member(b, `,"by":`, e.By)
+	b = member(b, `,"digest":`, e.Digest)
+	b = member(b, `,"result":`, e.Result)
+	b = optional(b, `,"score":`, e.Score)
+	b = optional(b, `,"text":`, e.Text)
+	b = moment(b, `,"at":`, e.At)
+	return append(b, '}')
+}
+
+func appendDeclared(b []byte, d *gatehouse.Declared) []byte {
+	b = listed(append(b, '{'), `"amounts":`, d.Amounts, func(b []byte, f *gatehouse.AmountField) []byte {
+		b = member(b, `{"field":`, f.Field)
+		b = optional(b, `,"currency":`, f.Currency)
+		if f.Minor {
+			b = append(b, `,"minor":true`...)
+		}
+		return append(b, '}')
+	})
+	if u := d.Undo; u != nil {
+		if len(d.Amounts) > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `"undo":`...)
+		b = appendUndo(b, u)
+	}
+	return append(b, '}')
+}
+
+func appendUndo(b []byte, u *gatehouse.Undo) []byte {
+	b = append(b, `{"possible":`...)
+	b = strconv.AppendBool(b, u.Possible)
+	b = optional(b, `,"why":`, u.Why)
+	b = optional(b, `,"except":`, u.Except)
+	if u.Within != 0 {
+		b = member(b, `,"within":`, u.Within.String())
+	}
+	if u.Unchanged {
+		b = append(b, `,"unchanged":true`...)
+	}
+	if u.NeedsBefore {
+		b = append(b, `,"needs_before":true`...)
 	}
 	return append(b, '}')
 }
@@ -328,6 +379,7 @@ func appendApproval(b []byte, a *gatehouse.Approval) []byte {
 		b = member(b, `,"name":`, p.Name)
 		b = append(b, '}')
 	}
+	b = listed(b, `,"evaluated":`, a.Evaluated, appendEvaluated)
 	if c := a.Confirm; c != nil {
 		b = member(b, `,"confirm":{"prompt":`, c.Prompt)
 		b = member(b, `,"value":`, c.Value)

@@ -107,6 +107,8 @@ type Config struct {
 	Connectors gatehouse.ConnectorService
 	// If Mandates is nil, its routes are left out.
 	Mandates gatehouse.MandateService
+	// If Evaluations is nil, its route is left out.
+	Evaluations gatehouse.EvaluationService
 	// If Targets is nil, its route is left out.
 	Targets gatehouse.TargetService
 	// If TargetHooks is nil, its route is left out.

@@ -78,6 +78,7 @@ func TestClientRoundTrip(t *testing.T) {
 		"ProposeConnectors": {gatehouse.ConnectorProposal{Source: "connectors: {}\n", Rationale: "why"}},
 		"ReadTarget":        {"act_1"},
 		"Preview":           {"act_1"},
+		"Evaluate":          {"act_1", gatehouse.NewEvaluated{Digest: "sha256:x", Result: "warn"}},
 		"TargetChanged":     {gatehouse.TargetChange{Connector: "shop", EntityType: "item", EntityRef: "1"}},
 		"Insights":          {gatehouse.InsightFilter{Since: testTime, ActionType: "refund", ProposedBy: "b&t"}},
 		"ApplyWorkflow":     {"triage", "name: triage\nsteps: []\n# <é>\n"}, "FindWorkflow": {"triage", 2}, "ListWorkflows": {"cur", 2}, "ListWorkflowVersions": {"triage"}, "WorkflowSummary": {"triage"},

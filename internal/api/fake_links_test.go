@@ -167,6 +167,12 @@ func (f *fake) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetStat
 	return use[*gatehouse.TargetState](ctx, f, "ReadTarget", id, id)
 }
 
+func (f *fake) Evaluate(
+	ctx context.Context, id string, n gatehouse.NewEvaluated,
+) (*gatehouse.Evaluated, error) {
+	return use[*gatehouse.Evaluated](ctx, f, "Evaluate", id, n)
+}
+
 func (f *fake) Preview(ctx context.Context, id string) (*gatehouse.Preview, error) {
 	return use[*gatehouse.Preview](ctx, f, "Preview", id, id)
 }

@@ -111,6 +111,10 @@ func newFake() *fake {
 			"FindPrincipal": principal, "UpdatePrincipal": principal, "WhoAmI": principal,
 			"ListPrincipals": gatehouse.Page[*gatehouse.Principal]{Items: []*gatehouse.Principal{principal}},
 			"ReadTarget":     &gatehouse.TargetState{Version: "8", CurrentState: `{"price":"11.00"}`, ReadAt: testTime},
+			"Evaluate": &gatehouse.Evaluated{
+				ByID: "prn_check", By: "check", At: testTime,
+				NewEvaluated: gatehouse.NewEvaluated{Digest: "sha256:x", Result: "warn", Score: "0.4"},
+			},
 			"Preview": &gatehouse.Preview{
 				Rows: 1, Differs: true, AskedAt: testTime, Undo: &gatehouse.PreviewUndo{Possible: true},
 				Changes: []gatehouse.PreviewChange{{
@@ -281,7 +285,8 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 	cfg := Config{
 		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Sessions: f, Auth: f, Lookup: f,
 		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f, Notices: f, Insights: f, LinkKeys: f, Secrets: f, Reviews: f,
-		Delegations: f, Grants: f, Devices: f, Preferences: f, Mandates: f, Connectors: f, Targets: f, TargetHooks: f, Bounces: f,
+		Delegations: f, Grants: f, Devices: f, Preferences: f, Mandates: f, Connectors: f, Targets: f, TargetHooks: f,
+		Evaluations: f, Bounces: f,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Build: testBuild,
 	}
 	for _, c := range change {

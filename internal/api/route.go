@@ -179,6 +179,7 @@ func (s *Server) table() []route {
 	t = append(t, s.preferenceRoutes()...)
 	t = append(t, s.mandateRoutes()...)
 	t = append(t, s.targetRoutes()...)
+	t = append(t, s.evaluationRoutes()...)
 	t = append(t, s.eventRoutes()...)
 	t = append(t, s.insightRoutes()...)
 	t = append(t, s.policyRoutes()...)
@@ -196,7 +197,10 @@ func (s *Server) table() []route {
 
 // The role sets of routes.
 var (
-	readers   = []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAuditor, gatehouse.RoleViewer}
+	readers = []gatehouse.Role{
+		gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAuditor,
+		gatehouse.RoleViewer, gatehouse.RoleEvaluator,
+	}
 	proposers = []gatehouse.Role{gatehouse.RoleProposer}
 	approvers = []gatehouse.Role{gatehouse.RoleApprover}
 	editors   = []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleOperator}

@@ -61,7 +61,7 @@ func amountsOf(a *gatehouse.Action, all []Change) []Amount {
 	}
 	sums := make(map[string]*Amount)
 	for _, c := range all {
-		if c.Context || c.Kind == Same || len(c.Steps) == 0 || !isMoney(c.moneyField()) ||
+		if c.Context || c.Kind == Same || len(c.Steps) == 0 || !c.money ||
 			plan && c.Steps[0] != "in_all" || most > 0 && c.Steps[0] != "set" {
 			continue
 		}
@@ -95,8 +95,8 @@ func (c Change) moneyField() string {
 // addMoney adds the effect of one field in a number of records, in the field's
 // earlier and later currency.
 func addMoney(sums map[string]*Amount, c Change, records int, set bool) {
-	before, wasNumber := c.Before.Decimal()
-	after, isNumber := c.After.Decimal()
+	before, wasNumber := c.number(c.Before)
+	after, isNumber := c.number(c.After)
 	if !wasNumber && !isNumber {
 		return
 	}
@@ -159,13 +159,31 @@ func ClaimDiffers(a *gatehouse.Action) bool {
 	return Claim(a, amountsOf(a, changes(a, w))) != ""
 }
 
+// Money returns the amount of money in an action's change, in one currency, "" if the change
+// names none. Every value counts in full, because the proposer states the values before. It
+// returns false if there is no amount, if there are amounts in several currencies, and if the
+// amount is not [Countable].
+func Money(a *gatehouse.Action) (amount gatehouse.Decimal, currency string, ok bool) {
+	bare := *a
+	bare.CurrentState = ""
+	amounts := Amounts(&bare)
+	if len(amounts) != 1 || !Countable(&bare) {
+		return "", "", false
+	}
+	return amounts[0].Size, amounts[0].Currency, true
+}
+
 // Countable reports whether [Amounts] counts all the money in the fields of a payload. Not
 // countable are: a text with digits, a number that is too large or in a smaller unit, an object
 // with a value, an amount that a quantity multiplies, and a currency that is not a code or belongs
 // to another field than the amount.
 func Countable(a *gatehouse.Action) bool {
+	all := changes(a, walker{})
+	if declared, countable := countableDeclared(a, all); declared {
+		return countable
+	}
 	var money, unnamed, multiplied, named, odd bool
-	for _, c := range changes(a, walker{}) {
+	for _, c := range all {
 		if c.Context || len(c.Steps) == 0 {
 			continue
 		}

@@ -100,7 +100,7 @@ func (n *narrator) origin(p *Phrase, c Change) {
 	case Differs:
 		if x, ok := n.before.said(c); ok {
 			p.note(" (the agent says ")
-			p.value(n.amount(x, c.CurrencyBefore, false))
+			p.value(n.amount(c, x, c.CurrencyBefore, false))
 			p.note(")")
 		}
 	}

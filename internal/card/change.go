@@ -46,6 +46,12 @@ type Change struct {
 	// CurrencyBefore and Currency are the currencies of a field that holds money,
 	// "" when they are unknown.
 	CurrencyBefore, Currency string
+	// money is true for a field that holds money; declared says that the connector
+	// declares it, and is nil if its name says it.
+	money    bool
+	declared *declaredField
+	// around is the object that has the field.
+	around *scope
 	// Text compares the lines of long texts, nil for other values.
 	Text *Text
 }
@@ -103,6 +109,7 @@ func changes(a *gatehouse.Action, w walker) []Change {
 			}
 		}
 	}
+	declare(a, shape, all)
 	return all
 }
 

@@ -67,7 +67,15 @@ func currenciesIn(members []gatehouse.Member) map[string]string {
 // that the change does not name stays. It does not use the currency of the
 // magnitude that the proposer claims.
 func (s *scope) of(field string) (before, after string) {
-	if s == nil || !isMoney(field) {
+	if !isMoney(field) {
+		return "", ""
+	}
+	return s.beside(field)
+}
+
+// beside is of, for a field that holds money.
+func (s *scope) beside(field string) (before, after string) {
+	if s == nil {
 		return "", ""
 	}
 	field = strings.ToLower(field)

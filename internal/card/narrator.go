@@ -71,13 +71,9 @@ func newNarrator(a *gatehouse.Action, longest int) *narrator {
 	}
 
 	for i := range n.fields {
-		f := &n.fields[i]
-		f.salience = salience(f.name)
-		for _, c := range slices.Concat(f.changes, f.common) {
-			f.salience = min(f.salience, changedSalience(f.name, c))
-		}
-		if n.shape.effect == effectCreate && isName(f.name) {
-			f.salience = -1 // the name comes first
+		n.fields[i].salience = n.fields[i].weight()
+		if n.shape.effect == effectCreate && isName(n.fields[i].name) {
+			n.fields[i].salience = -1 // the name comes first
 		}
 	}
 	slices.SortStableFunc(n.fields, func(x, y field) int { return x.salience - y.salience })
@@ -372,8 +368,11 @@ func lines(t *Text) string {
 }
 
 // amount is a value with its currency.
-func (n *narrator) amount(v Value, currency string, show bool) string {
+func (n *narrator) amount(c Change, v Value, currency string, show bool) string {
 	s := inline(v, n.longest)
+	if worth := c.Worth(v); worth != "" {
+		return s + " (" + worth + ")"
+	}
 	if _, isNumber := v.Decimal(); isNumber && show && currency != "" {
 		s += " " + currency
 	}
@@ -383,8 +382,8 @@ func (n *narrator) amount(v Value, currency string, show bool) string {
 // values are the values before and after, with their currencies. A text that looks like
 // the number before is quoted.
 func (n *narrator) values(c Change) (before, after string) {
-	before = n.amount(c.Before, c.CurrencyBefore, c.CurrencyBefore != c.Currency)
-	after = n.amount(c.After, c.Currency, true)
+	before = n.amount(c, c.Before, c.CurrencyBefore, c.CurrencyBefore != c.Currency)
+	after = n.amount(c, c.After, c.Currency, true)
 	if c.TypeOnly() && c.Before.Type == String {
 		before = strconv.Quote(c.Before.Text)
 	}
@@ -423,8 +422,16 @@ func (n *narrator) withoutUnits() []field {
 		return n.fields
 	}
 	return slices.DeleteFunc(slices.Clone(n.fields), func(f field) bool {
-		return isCurrency(f.name) && len(f.changes) == 1 && f.changes[0].After.Text == c.Currency
+		return len(f.changes) == 1 && f.changes[0].names(c)
 	})
+}
+
+// names reports whether the field only names the currency of an amount.
+func (c *Change) names(amount Change) bool {
+	if d := amount.declared; d != nil && d.unit != "" {
+		return c.Path == d.unit && strings.EqualFold(c.After.Text, amount.Currency)
+	}
+	return strings.HasSuffix(strings.ToLower(c.Steps[0]), "currency") && c.After.Text == amount.Currency
 }
 
 // listing names the first fields with their values, and counts the rest.

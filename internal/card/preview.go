@@ -32,8 +32,9 @@ type PreviewField struct {
 	Bad      bool
 }
 
-// DescribePreview puts a preview into words; false when there is none.
-func DescribePreview(connector string, p *gatehouse.Preview) (out Preview, ok bool) {
+// DescribePreview puts a preview into words; false when there is none. undo is the [UndoText] that the
+// connector declares: it counts unless the target says that the change cannot be undone.
+func DescribePreview(connector string, p *gatehouse.Preview, undo string) (out Preview, ok bool) {
 	if p == nil || p.None != "" {
 		return out, false
 	}
@@ -66,11 +67,14 @@ func DescribePreview(connector string, p *gatehouse.Preview) (out Preview, ok bo
 	default:
 		out.Says = previewRows(p) + ", as proposed"
 	}
-	if u := p.Undo; u != nil && p.Failure == nil {
-		out.Undo, out.Lasting = "Can be undone.", !u.Possible
-		if out.Lasting {
-			out.Undo = "Cannot be undone: " + u.Why + "."
-		}
+	switch u := p.Undo; {
+	case p.Failure != nil:
+	case u != nil && !u.Possible:
+		out.Undo, out.Lasting = "Cannot be undone: "+u.Why+".", true
+	case u != nil && (undo == "" || Lasts(undo)):
+		out.Undo = "Can be undone."
+	default:
+		out.Undo, out.Lasting = undo, Lasts(undo)
 	}
 	return out, true
 }

@@ -27,7 +27,7 @@ func TestDescribePreview(t *testing.T) {
 			Undo:    &gatehouse.PreviewUndo{Possible: true},
 		},
 	} {
-		got, ok := card.DescribePreview("shop", &p)
+		got, ok := card.DescribePreview("shop", &p, "")
 		if !ok || got.Says+"|"+got.Undo != want {
 			t.Errorf("%q, want %q", got.Says+"|"+got.Undo, want)
 		}
@@ -35,10 +35,10 @@ func TestDescribePreview(t *testing.T) {
 			t.Errorf("the field is %q", got.Fields[0].Name)
 		}
 	}
-	if _, ok := card.DescribePreview("shop", &gatehouse.Preview{None: "no"}); ok {
+	if _, ok := card.DescribePreview("shop", &gatehouse.Preview{None: "no"}, ""); ok {
 		t.Error("no preview is described")
 	}
-	if _, ok := card.DescribePreview("shop", nil); ok {
+	if _, ok := card.DescribePreview("shop", nil, ""); ok {
 		t.Error("nothing is described")
 	}
 }

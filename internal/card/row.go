@@ -29,7 +29,7 @@ func (n *narrator) percent() (percent string) {
 		return ""
 	}
 	for _, f := range n.fields {
-		if len(n.fields) > 1 && !isMoney(f.name) {
+		if len(n.fields) > 1 && !f.money() {
 			continue
 		}
 		c, ok := f.only()
@@ -123,7 +123,7 @@ func (n *narrator) row() Phrase {
 			p.say(" and ", thousands(len(fields)-i), " more")
 			break
 		}
-		if i > 0 || !isMoney(f.name) {
+		if i > 0 || !f.money() {
 			room--
 		}
 		if i > 0 {
@@ -152,7 +152,7 @@ func (n *narrator) rowFields() []field {
 	}
 	fields = slices.Clone(fields)
 	slices.SortStableFunc(fields, func(x, y field) int {
-		if mx, my := isMoney(x.name), isMoney(y.name); mx != my {
+		if mx, my := x.money(), y.money(); mx != my {
 			if mx {
 				return -1
 			}
@@ -184,7 +184,7 @@ func (n *narrator) move(p *Phrase, f field) {
 	}
 	before, after := n.values(c)
 	if c.Kind == Removed {
-		before = n.amount(c.Before, c.CurrencyBefore, true)
+		before = n.amount(c, c.Before, c.CurrencyBefore, true)
 	}
 	switch {
 	case n.shape.delete:

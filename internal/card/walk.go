@@ -279,6 +279,7 @@ func (w *walker) single(steps, was []string, x, y Value) {
 	}
 	c.Path = Pointer(c.Steps)
 	if len(c.Steps) > 0 {
+		c.around = w.scope
 		c.CurrencyBefore, c.Currency = w.scope.of(c.Steps[len(c.Steps)-1])
 	}
 	if _, isNumber := y.Decimal(); isNumber && c.Kind == Same && c.Recoined() {

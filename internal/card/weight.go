@@ -50,6 +50,23 @@ func changedSalience(name string, c Change) int {
 	return salience(name)
 }
 
+// money reports whether a field holds money: by its declared parts, else by its name.
+func (f field) money() bool {
+	return isMoney(f.name) || slices.ContainsFunc(f.changes, func(c Change) bool { return c.declared != nil })
+}
+
+// weight is the field's salience; a declared amount comes first.
+func (f field) weight() int {
+	least := salience(f.name)
+	for _, c := range slices.Concat(f.changes, f.common) {
+		if c.declared != nil {
+			return 0
+		}
+		least = min(least, changedSalience(f.name, c))
+	}
+	return least
+}
+
 // ByWeight sorts the fields by the cost of a wrong value, the highest first. The
 // parts of one field stay together, in order.
 func ByWeight(changes []Change) {
@@ -60,6 +77,9 @@ func weightOf(c Change) int {
 	steps := c.Steps
 	if c.Key != "" && len(steps) > 1 || len(steps) == 0 {
 		return 0 // records keep their order
+	}
+	if c.declared != nil {
+		return 0
 	}
 	return changedSalience(steps[0], c)
 }

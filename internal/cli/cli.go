@@ -30,23 +30,24 @@ type cli struct {
 	Dev   serve.DevCommand  `cmd:"" group:"serve" help:"Serve on this machine without any set-up, for development."`
 	Demo  serve.DemoCommand `cmd:"" group:"serve" help:"Play a shop with an agent, and check its ledger."`
 
-	Propose proposeCmd `cmd:"" group:"act" help:"Propose a change."`
-	List    listCmd    `cmd:"" group:"act" help:"List actions."`
-	Show    showCmd    `cmd:"" group:"act" help:"Show an action in full."`
-	Approve approveCmd `cmd:"" group:"act" help:"Approve an action."`
-	Reject  rejectCmd  `cmd:"" group:"act" help:"Reject an action."`
-	Review  reviewCmd  `cmd:"" group:"act" help:"Go through what waits for you, one card a screen."`
-	Wait    waitCmd    `cmd:"" group:"act" help:"Wait until an action is decided or finished."`
-	Comment commentCmd `cmd:"" group:"act" help:"Comment on a pending action, ask its proposer, or answer."`
-	Assign  assignCmd  `cmd:"" group:"act" help:"Assign a pending action to a person."`
-	Cancel  cancelCmd  `cmd:"" group:"act" help:"Withdraw an action."`
-	Undo    undoCmd    `cmd:"" group:"act" help:"Take back a decision before it has an effect."`
-	Revise  reviseCmd  `cmd:"" group:"act" help:"Replace a pending action by another."`
-	Grant   grantCmd   `cmd:"" group:"act" help:"Approve in advance: create, list, show, revoke."`
-	Mandate mandateCmd `cmd:"" group:"act" help:"Plans of agents: propose, list, show, narrow, pause, resume, revoke."`
-	Edit    editCmd    `cmd:"" group:"act" help:"Edit the change of a pending action, as its reviewer."`
-	Rebase  rebaseCmd  `cmd:"" group:"act" help:"Propose the same change on the present state of its target."`
-	Reverse reverseCmd `cmd:"" group:"act" help:"Propose the opposite of an applied change."`
+	Propose  proposeCmd  `cmd:"" group:"act" help:"Propose a change."`
+	List     listCmd     `cmd:"" group:"act" help:"List actions."`
+	Show     showCmd     `cmd:"" group:"act" help:"Show an action in full."`
+	Approve  approveCmd  `cmd:"" group:"act" help:"Approve an action."`
+	Reject   rejectCmd   `cmd:"" group:"act" help:"Reject an action."`
+	Review   reviewCmd   `cmd:"" group:"act" help:"Go through what waits for you, one card a screen."`
+	Wait     waitCmd     `cmd:"" group:"act" help:"Wait until an action is decided or finished."`
+	Comment  commentCmd  `cmd:"" group:"act" help:"Comment on a pending action, ask its proposer, or answer."`
+	Assign   assignCmd   `cmd:"" group:"act" help:"Assign a pending action to a person."`
+	Cancel   cancelCmd   `cmd:"" group:"act" help:"Withdraw an action."`
+	Undo     undoCmd     `cmd:"" group:"act" help:"Take back a decision before it has an effect."`
+	Revise   reviseCmd   `cmd:"" group:"act" help:"Replace a pending action by another."`
+	Grant    grantCmd    `cmd:"" group:"act" help:"Approve in advance: create, list, show, revoke."`
+	Mandate  mandateCmd  `cmd:"" group:"act" help:"Plans of agents: propose, list, show, narrow, pause, resume, revoke."`
+	Edit     editCmd     `cmd:"" group:"act" help:"Edit the change of a pending action, as its reviewer."`
+	Evaluate evaluateCmd `cmd:"" group:"act" help:"Evaluate a pending action, as a registered evaluator."`
+	Rebase   rebaseCmd   `cmd:"" group:"act" help:"Propose the same change on the present state of its target."`
+	Reverse  reverseCmd  `cmd:"" group:"act" help:"Propose the opposite of an applied change."`
 
 	MCP  mcpCmd  `cmd:"" name:"mcp" group:"act" help:"MCP, for agents: proxy, serve, tools, add, install."`
 	Hook hookCmd `cmd:"" group:"act" help:"Hooks of coding agents: claude-code, codex."`
@@ -73,6 +74,7 @@ type cli struct {
 
 	Admin     adminCmd     `cmd:"" group:"administer" help:"For administrators: notices, reset."`
 	Policy    policyCmd    `cmd:"" group:"administer" help:"Policies: lint, test, explain, apply, show, list, usage, activate."`
+	Evaluator evaluatorCmd `cmd:"" group:"administer" help:"Registered evaluators: add, list, revoke."`
 	Group     groupCmd     `cmd:"" group:"administer" help:"Groups of people whom policies ask."`
 	Delegate  delegateCmd  `cmd:"" group:"administer" help:"Answer for people who are away: to, list, end."`
 	Principal principalCmd `cmd:"" group:"administer" help:"People, agents and services."`

@@ -30,6 +30,7 @@ type service interface {
 	gatehouse.ConnectorService
 	gatehouse.InsightService
 	gatehouse.TargetService
+	gatehouse.EvaluationService
 }
 
 // connect makes the client. It sends no request yet.

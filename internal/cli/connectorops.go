@@ -31,8 +31,8 @@ type connectorOperationsCmd struct {
 func (*connectorOperationsCmd) Help() string {
 	return `
 Reads the configuration, and calls nothing. Piped, the columns are: operation, class,
-level without declared fields, whether it can be undone (yes or no), and the entity
-types that it takes, * for any.
+level without declared fields, whether it can be undone (yes or no), the entity types
+that it takes, * for any, and the fields that are declared as amounts of money.
 
 Examples:
 
@@ -51,7 +51,7 @@ func (c *connectorOperationsCmd) Run(g *globals) error {
 	if all == nil {
 		return fmt.Errorf("connector %s does not tell its operations", c.Name)
 	}
-	t := &term.Table{Header: []string{"OPERATION", "CLASS", "LEVEL", "UNDONE", "ENTITY TYPES"}, Wide: 4}
+	t := &term.Table{Header: []string{"OPERATION", "CLASS", "LEVEL", "UNDONE", "ENTITY TYPES", "AMOUNTS"}, Wide: 4}
 	for _, one := range all {
 		undone, types := "no", strings.Join(one.EntityTypes, ", ")
 		if one.Reverses {
@@ -60,7 +60,8 @@ func (c *connectorOperationsCmd) Run(g *globals) error {
 		if types == "" {
 			types = "*"
 		}
-		t.Add(one.Operation, one.Class, fmt.Sprintf("L%d", one.Level), undone, types)
+		t.Add(one.Operation, one.Class, fmt.Sprintf("L%d", one.Level), undone, types,
+			strings.Join(one.Amounts, ", "))
 	}
 	return showList(g, map[string]any{"operations": all}, nil, "There is no operation.",
 		func() *term.Table { return t })

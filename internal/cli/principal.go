@@ -23,7 +23,7 @@ type principalCmd struct {
 type principalCreateCmd struct {
 	Name    string           `required:"" placeholder:"NAME" help:"Unique in the tenant."`
 	Kind    gatehouse.Kind   `required:"" enum:"person,agent,service" placeholder:"KIND" help:"person, agent or service."`
-	Role    []gatehouse.Role `required:"" placeholder:"ROLE" help:"proposer, approver, operator, auditor, viewer, worker or admin. Repeatable."`
+	Role    []gatehouse.Role `required:"" placeholder:"ROLE" help:"proposer, approver, operator, auditor, viewer, worker, evaluator, admin. Repeatable."`
 	Tenant  string           `placeholder:"TENANT" help:"Another tenant than yours; for administrators of the default tenant."`
 	Sponsor string           `placeholder:"NAME" help:"The person who answers for an agent."`
 	Person  string           `placeholder:"ID" help:"The human behind it, where one human has several principals."`

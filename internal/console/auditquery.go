@@ -92,7 +92,7 @@ type auditKind struct {
 func auditKinds() []auditKind {
 	return []auditKind{
 		{"proposals", "Proposals", []string{"hitl.proposed", "hitl.superseded", "hitl.canceled",
-			"hitl.target_changed", gatehouse.EventCommented, gatehouse.EventAssigned}},
+			"hitl.target_changed", "hitl.evaluated", gatehouse.EventCommented, gatehouse.EventAssigned}},
 		{"decisions", "Decisions", []string{
 			"hitl.voted", "hitl.approved", "hitl.rejected", "hitl.denied", "hitl.expired", "hitl.reminded",
 			"hitl.escalated",

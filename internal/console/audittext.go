@@ -25,6 +25,7 @@ var auditSentences = map[string]string{
 	"hitl.target_changed":     "{by} reported that the target of {of} changed",
 	gatehouse.EventCommented:  "{by} commented on {of}",
 	gatehouse.EventAssigned:   "{by} changed who {of} is assigned to",
+	"hitl.evaluated":          "{by} evaluated {of}",
 	"hitl.canceled":           "{by} canceled {of}",
 	"hitl.superseded":         "{by} replaced {of} by a revision",
 

@@ -38,7 +38,7 @@ func (c *Console) askPreview(v *view, p *actionPage) {
 		return
 	}
 	p.preview.at = got.AskedAt
-	p.preview.Preview, p.preview.shows = card.DescribePreview(p.a.Connector, got)
+	p.preview.Preview, p.preview.shows = card.DescribePreview(p.a.Connector, got, card.UndoText(p.a, v.now))
 }
 
 // actionPreview serves the part of an action's page with the preview.

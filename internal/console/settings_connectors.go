@@ -31,6 +31,8 @@ type ConnectorOperation struct {
 	// Level is the risk level of a change without declared fields.
 	Level    int  `json:"level"`
 	Reverses bool `json:"reverses"`
+	// Amounts are the declared amounts of money, such as "/amount in /currency".
+	Amounts []string `json:"amounts"`
 	// EntityTypes are the entity types that it takes; none for any.
 	EntityTypes []string `json:"entity_types"`
 }

@@ -388,6 +388,8 @@ func roleMeaning(r gatehouse.Role) string {
 		return "reads only; cannot be combined with other roles"
 	case gatehouse.RoleWorker:
 		return "carries out changes as a pull worker"
+	case gatehouse.RoleEvaluator:
+		return "evaluates pending changes under its own name; the only role of a service"
 	case gatehouse.RoleAdmin:
 		return "manages principals and policies; implies approver, operator and auditor"
 	}

@@ -165,6 +165,16 @@ func (r *Registry) Reverses(tenant, name, operation string) bool {
 	return err == nil && op.Reverses
 }
 
+// Declared returns what the connector declares about a proposal's operation; nil for
+// nothing.
+func (r *Registry) Declared(tenant string, p *gatehouse.Proposal) *gatehouse.Declared {
+	c, op, err := r.operation(tenant, p.Connector, p.Operation)
+	if err != nil {
+		return nil
+	}
+	return connector.DeclaredOf(c, op, callOf(&gatehouse.Action{Tenant: tenant, Proposal: *p}, 0))
+}
+
 // Lane returns "" for a connector that the dispatcher calls. For a connector
 // whose pushes external workers carry out it returns the connector's name.
 func (r *Registry) Lane(tenant, name string) string {

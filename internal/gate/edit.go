@@ -116,7 +116,7 @@ func editedMagnitude(old *gatehouse.Action, p *gatehouse.Proposal) *gatehouse.Ma
 	if m == nil || m.Amount == "" || card.Claim(old, card.Amounts(old)) != "" {
 		return m
 	}
-	for _, x := range card.Amounts(&gatehouse.Action{Proposal: *p}) {
+	for _, x := range card.Amounts(&gatehouse.Action{Proposal: *p, Declared: old.Declared}) {
 		if x.Currency != m.Currency {
 			continue
 		}

@@ -42,6 +42,20 @@ type Reverses interface {
 	Reverses(tenant, connector, operation string) bool
 }
 
+// Declares is an optional ability of Targets: it tells what a connector declares about a
+// proposal's operation; nil for nothing.
+type Declares interface {
+	Declared(tenant string, p *gatehouse.Proposal) *gatehouse.Declared
+}
+
+// declared asks Targets with [Declares].
+func (g *Gate) declared(tenant string, p *gatehouse.Proposal) *gatehouse.Declared {
+	if d, ok := g.targets.(Declares); ok {
+		return d.Declared(tenant, p)
+	}
+	return nil
+}
+
 // Redactor is an optional ability of Targets: it removes the secrets of the
 // configuration from text that came from outside.
 type Redactor interface {

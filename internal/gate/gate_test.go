@@ -43,8 +43,11 @@ func (c *clock) Advance(d time.Duration) {
 type targets struct {
 	fingerprint string
 	floor       gatehouse.RiskLevel
+	declared    *gatehouse.Declared
 	onCheck     func(a *gatehouse.Action) (matches bool, err error)
 }
+
+func (f *targets) Declared(string, *gatehouse.Proposal) *gatehouse.Declared { return f.declared }
 
 func (f *targets) Describe(_ string, p *gatehouse.Proposal) (string, gatehouse.RiskLevel, time.Duration, error) {
 	if p.Operation == "none" {

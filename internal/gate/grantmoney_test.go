@@ -43,6 +43,33 @@ func TestGrantMoney(t *testing.T) {
 	}
 }
 
+// TestGrantOfDeclaredMoney: a declared amount counts, whatever its name and unit, and stays
+// declared as it was at the proposal.
+func TestGrantOfDeclaredMoney(t *testing.T) {
+	t.Parallel()
+	w, bot, ana := refunds(t, "")
+	g := w.grant(ana, func(n *gatehouse.NewGrant) { n.When, n.Count = "true", 100 })
+	w.targets.declared = &gatehouse.Declared{Amounts: []gatehouse.AmountField{
+		{Field: "/value", Currency: "/unit", Minor: true},
+	}}
+	say := func(text string) *gatehouse.Action {
+		return w.refund(bot, "", func(p *gatehouse.Proposal) { p.ProposedChange = gatehouse.JSON(text) })
+	}
+	w.wantStatus("an object as the amount", say(`{"value":{"n":1},"unit":"EUR"}`), gatehouse.StatusPending)
+	w.wantStatus("a text as the amount", say(`{"value":"EUR 1","unit":"EUR"}`), gatehouse.StatusPending)
+	w.wantStatus("no currency", say(`{"value":500}`), gatehouse.StatusPending)
+	a := say(`{"value":500,"unit":"eur"}`)
+	w.wantStatus("5.00 EUR in cents", a, gatehouse.StatusApproved)
+	if got := w.granted(g.ID); got.Used != 1 || got.UsedAmounts[0].Amount.Cmp("5") != 0 {
+		t.Errorf("used %d, %v", got.Used, got.UsedAmounts)
+	}
+	w.targets.declared = nil
+	kept, err := w.gate.FindAction(bot, a.ID)
+	if err != nil || kept.Declared.IsZero() || !kept.Declared.Amounts[0].Minor {
+		t.Errorf("%+v, %v", kept.Declared, err)
+	}
+}
+
 // TestGrantOfLongAmount: no amount makes a grant unreadable, so that it cannot be
 // revoked.
 func TestGrantOfLongAmount(t *testing.T) {

@@ -352,7 +352,10 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 		if active == nil {
 			return nil
 		}
-		facts = policy.Facts{Tenant: tenant, Proposal: p, Proposer: c.Principal, Floor: floor, ProposedAt: tx.Now()}
+		facts = policy.Facts{
+			Tenant: tenant, Proposal: p, Proposer: c.Principal, Floor: floor, ProposedAt: tx.Now(),
+			Declared: g.declared(tenant, p),
+		}
 		return nil
 	})
 	if err != nil || active == nil {
@@ -376,6 +379,7 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 	if err == nil && out.Outcome == gatehouse.OutcomeNeedsApproval {
 		d := &draft{verdict: judgement{Verdict: v, policy: active}}
 		d.action.Proposal, d.action.ProposerID, d.action.Fingerprint = *p, facts.Proposer.ID, fingerprint
+		d.action.Declared = facts.Declared
 		if err = g.findGrants(ctx, d, facts, &lineage{}); err == nil {
 			out.CoveredBy = d.verdict.coveredBy(facts.ProposedAt)
 		}

@@ -118,6 +118,7 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	facts := policy.Facts{
 		Tenant: c.Principal.Tenant, Proposal: p, Proposer: from.proposer(c), Starter: from.starter,
 		Floor:    d.action.RiskLevel,
+		Declared: d.action.Declared,
 		Reversal: from.reverses != nil,
 	}
 	first := true
@@ -249,7 +250,7 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 	}
 	a := gatehouse.Action{
 		ID: id, Revision: from.revision, Tenant: tenant, Proposal: *p,
-		ClaimedRisk: p.RiskLevel, Fingerprint: fingerprint,
+		ClaimedRisk: p.RiskLevel, Fingerprint: fingerprint, Declared: g.declared(tenant, p),
 		ProposedBy: from.proposer(c).Name, ProposerID: from.proposer(c).ID,
 		ContentHash: p.ContentHash(), Title: from.title,
 	}

@@ -60,7 +60,7 @@ func (d *Draft) Judge(ctx context.Context) error {
 	err := d.gate.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
 		d.draft.verdict, err = d.gate.judge(tx, policy.Facts{
 			Tenant: tenant, Proposal: d.proposal, Proposer: d.by.Principal,
-			Starter: d.from.starter, Floor: a.RiskLevel,
+			Starter: d.from.starter, Floor: a.RiskLevel, Declared: a.Declared,
 		})
 		return err
 	})

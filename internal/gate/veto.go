@@ -70,7 +70,7 @@ func (g *Gate) hear(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (*hea
 	proposal.RiskLevel = a.ClaimedRisk
 	j, err := g.judge(tx, policy.Facts{
 		Tenant: a.Tenant, Proposal: &proposal, Proposer: proposer, Floor: floor, ProposedAt: a.ProposedAt,
-		Reversal: a.Reverses != "",
+		Reversal: a.Reverses != "", Declared: a.Declared,
 	})
 	if err != nil {
 		return nil, err

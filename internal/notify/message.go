@@ -318,6 +318,9 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 			m.Facts = append(m.Facts, Fact{"About", line(text, maxLine)})
 		}
 		m.Facts = append(m.Facts, given(a)...)
+		if undo := card.UndoText(a, now); undo != "" {
+			m.Facts = append(m.Facts, Fact{"Undo", line(undo, maxLine)})
+		}
 		if mark := a.Approval.TargetChanged; mark != nil {
 			m.Facts = append(m.Facts, Fact{"Target", line("changed since the proposal"+changedTo(mark)+", says "+mark.By, maxLine)})
 		}

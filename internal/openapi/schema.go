@@ -270,6 +270,12 @@ func short(s string) string {
 	return string(r)
 }
 
+// moneyWords are the words of names of properties that hold money.
+var moneyWords = []string{
+	"amount", "price", "total", "subtotal", "cost", "fee", "refund",
+	"payment", "charge", "deposit",
+}
+
 // money are the pointers of amounts and of the first currency in a converted schema.
 func money(v any, at string, depth int) (amounts []string, currency string) {
 	in, _ := v.(map[string]any)
@@ -283,7 +289,7 @@ func money(v any, at string, depth int) (amounts []string, currency string) {
 		for _, word := range words(name) {
 			switch {
 			case about == nil:
-			case (word == "amount" || word == "price" || word == "total") && isScalar(about["type"]):
+			case slices.Contains(moneyWords, word) && isScalar(about["type"]):
 				amounts = append(amounts, here)
 			case word == "currency" && currency == "":
 				currency = here

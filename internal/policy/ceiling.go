@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
@@ -94,6 +95,8 @@ func (c *ceiling) currencyOf(v *view) (string, error) {
 			return "", errors.New("the currency of the amount is not known: amount_currency gives no text")
 		}
 		text = s
+	} else if currency, declared := v.declaredCurrency(); declared {
+		text = currency
 	} else if member, given := v.Proposal.ProposedChange.Get("currency"); given && member != "null" {
 		s, ok := member.Text()
 		if !ok {
@@ -113,6 +116,16 @@ func (c *ceiling) currencyOf(v *view) (string, error) {
 		return "", fmt.Errorf("%s is not the code of a currency", gatehouse.Quote(text))
 	}
 	return currency, nil
+}
+
+// declaredCurrency returns the currency of the amounts that the connector declares; false
+// without declared amounts in the change, and with several currencies.
+func (v *view) declaredCurrency() (string, bool) {
+	if v.Declared == nil || len(v.Declared.Amounts) == 0 {
+		return "", false
+	}
+	_, currency, ok := card.Money(v.action())
+	return currency, ok && currency != ""
 }
 
 // isCurrency reports whether s has the form of an ISO 4217 code.

@@ -26,6 +26,8 @@ type Facts struct {
 	// ProposedAt is the store's time of the proposal, which is stored with the
 	// action, so that judging again gives the same result. Zero is a missing fact.
 	ProposedAt time.Time
+	// Declared is what the connector declares about the operation; nil for nothing.
+	Declared *gatehouse.Declared
 	// Reversal is true for an action that reverses another.
 	Reversal bool
 }
@@ -112,7 +114,16 @@ func (v *view) ResolveName(name string) (any, bool) {
 		}
 		return given(p.Magnitude.Currency)
 	case "magnitude.differs":
-		return types.Bool(card.ClaimDiffers(&gatehouse.Action{Proposal: *p})), true
+		return types.Bool(card.ClaimDiffers(v.action())), true
+	case "money.amount":
+		amount, _, ok := card.Money(v.action())
+		return expr.Number(amount), ok
+	case "money.currency":
+		_, currency, ok := card.Money(v.action())
+		if !ok {
+			return nil, false
+		}
+		return given(currency)
 	}
 	return v.proposerFact(name)
 }
@@ -141,6 +152,11 @@ func (v *view) proposerFact(name string) (any, bool) {
 		}), true
 	}
 	return nil, false
+}
+
+// action is the proposal as the functions of money read it.
+func (v *view) action() *gatehouse.Action {
+	return &gatehouse.Action{Proposal: *v.Proposal, Declared: v.Declared}
 }
 
 // targets lists the keys of a proposal's target: one, or those of a bulk operation,

@@ -42,6 +42,8 @@ func facts() []expr.Fact {
 		{Name: "magnitude.amount", Type: expr.NumberType},
 		{Name: "magnitude.currency", Type: cel.StringType},
 		{Name: "magnitude.differs", Type: cel.BoolType},
+		{Name: "money.amount", Type: expr.NumberType},
+		{Name: "money.currency", Type: cel.StringType},
 		{Name: "evaluations", Type: cel.ListType(object)},
 		{Name: "proposer.id", Type: cel.StringType},
 		{Name: "proposer.name", Type: cel.StringType},

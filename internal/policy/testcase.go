@@ -120,7 +120,7 @@ func (e *expectation) differences(v gatehouse.Verdict) []string {
 // test reads a test. Only the action's type is required; the defaults describe an
 // agent's update of one item.
 func (p *parser) test(n *yaml.Node) {
-	f := p.Mapping(n, "a test", "name", "action", "at", "reversal", "proposer", "tenant", "floor", "expect")
+	f := p.Mapping(n, "a test", "name", "action", "at", "reversal", "proposer", "tenant", "floor", "amounts", "expect")
 	if f.Node == nil {
 		return
 	}
@@ -152,6 +152,9 @@ func (p *parser) test(n *yaml.Node) {
 	if action := f.Values["action"]; action != nil {
 		t.facts.Proposal = p.proposal(action)
 	}
+	if amounts := f.Values["amounts"]; amounts != nil {
+		t.facts.Declared = &gatehouse.Declared{Amounts: p.amounts(amounts)}
+	}
 	if who := f.Values["proposer"]; who != nil {
 		p.proposer(who, t.facts.Proposer)
 	}
@@ -160,6 +163,23 @@ func (p *parser) test(n *yaml.Node) {
 		t.expect = p.expect(expect)
 	}
 	p.policy.tests = append(p.policy.tests, t)
+}
+
+// amounts reads the amounts that a connector would declare.
+func (p *parser) amounts(n *yaml.Node) (list []gatehouse.AmountField) {
+	before := len(p.Problems)
+	text := p.JSON(n)
+	if len(p.Problems) > before {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&list); err != nil {
+		p.Fail(n, "amounts: %s", strings.TrimPrefix(err.Error(), "json: "))
+	} else if err := gatehouse.CheckAmountFields(list); err != nil {
+		p.Fail(n, "amounts: %v", err)
+	}
+	return list
 }
 
 func (p *parser) proposal(n *yaml.Node) *gatehouse.Proposal {

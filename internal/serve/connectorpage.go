@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -26,10 +27,42 @@ func OperationsOf(c connector.Connector) []console.ConnectorOperation {
 		}
 		all = append(all, console.ConnectorOperation{
 			Operation: op.Name, Class: string(op.Class), Level: int(connector.FloorOf(c, op.Operation, call)),
-			Reverses: op.Reverses, EntityTypes: append([]string{}, op.EntityTypes...),
+			Reverses: op.Reverses, Amounts: amountsOf(c, op), EntityTypes: append([]string{}, op.EntityTypes...),
 		})
 	}
 	return all
+}
+
+// amountsOf describes the declared amounts of an operation, "price in /currency (minor
+// unit)"; those of one entity type begin with its name.
+func amountsOf(c connector.Connector, op connector.Listed) []string {
+	out := []string{}
+	types := op.EntityTypes
+	if len(types) == 0 {
+		types = []string{""}
+	}
+	for _, entity := range types {
+		call := connector.Call{Operation: op.Name, ProposedChange: "{}", Target: gatehouse.Target{EntityType: entity}}
+		d := connector.DeclaredOf(c, op.Operation, call)
+		if d == nil {
+			continue
+		}
+		for _, f := range d.Amounts {
+			text := f.Field
+			if f.Currency != "" {
+				text += " in " + f.Currency
+			}
+			if f.Minor {
+				text += " (minor unit)"
+			}
+			if _, own := c.(connector.Describer); own && len(types) > 1 {
+				text = entity + ": " + text
+			}
+			out = append(out, text)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // OpenOf describes the changes that a connector declares below L3.

@@ -1,6 +1,8 @@
 package sheet
 
 import (
+	"time"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
@@ -38,7 +40,7 @@ type PreviewLine struct {
 
 // Lines describes the preview; none when there is nothing to say. Its fields are left out where the
 // target would do what is proposed, since the change itself is shown.
-func (p Preview) Lines(a *gatehouse.Action) (list []PreviewLine) {
+func (p Preview) Lines(a *gatehouse.Action, now time.Time) (list []PreviewLine) {
 	add := func(bad bool, text string) {
 		if text != "" {
 			list = append(list, PreviewLine{Text: text, Bad: bad})
@@ -48,7 +50,7 @@ func (p Preview) Lines(a *gatehouse.Action) (list []PreviewLine) {
 		add(false, "not known: "+p.Why)
 		return list
 	}
-	d, ok := card.DescribePreview(a.Connector, p.Answer)
+	d, ok := card.DescribePreview(a.Connector, p.Answer, card.UndoText(a, now))
 	if !ok {
 		return nil
 	}
@@ -81,9 +83,18 @@ func previewValue(v card.Value) string {
 	return term.Safe(string(v.JSON))
 }
 
+// Undo says whether the change could be undone, where [Preview.Lines] does not; "" elsewhere.
+func (p Preview) Undo(a *gatehouse.Action, now time.Time) string {
+	if p.Answer != nil && p.Answer.None == "" {
+		return ""
+	}
+	return card.UndoText(a, now)
+}
+
 // previewed writes what the target would do.
 func (s *Sheet) previewed(a *gatehouse.Action) {
-	lines := s.Preview.Lines(a)
+	lines := s.Preview.Lines(a, s.now())
+	s.Line("undo", s.Preview.Undo(a, s.now()))
 	if len(lines) == 0 {
 		return
 	}

@@ -314,8 +314,32 @@ func (s *Sheet) change(a *gatehouse.Action) {
 	}
 }
 
-// Evaluations writes what the proposer reports of its own checks.
+// Evaluated are the lines about the results of registered evaluators.
+func Evaluated(a *gatehouse.Action) (lines []string) {
+	if a.Approval == nil {
+		return nil
+	}
+	for _, e := range a.Approval.Evaluated {
+		text := "✓ " + e.By + ": " + e.Result
+		if e.Score != "" {
+			text += ", score " + string(e.Score)
+		}
+		if e.Text != "" {
+			text += ": " + e.Text
+		}
+		lines = append(lines, text)
+	}
+	return lines
+}
+
+// Evaluations writes what registered evaluators say, and what the proposer reports of its own checks.
 func (s *Sheet) Evaluations(a *gatehouse.Action) {
+	if lines := Evaluated(a); len(lines) > 0 {
+		s.Head("Registered evaluators")
+		for _, line := range lines {
+			s.Item(line)
+		}
+	}
 	if len(a.Evaluations) == 0 {
 		return
 	}

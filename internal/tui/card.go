@@ -92,7 +92,10 @@ func (p *pager) targetNow(a *gatehouse.Action) *gatehouse.Action {
 
 // previewed adds the target's preview, and reports whether it differs from the proposal.
 func (p *pager) previewed(a *gatehouse.Action) (bad bool) {
-	lines := p.preview.Lines(a)
+	if undo := p.preview.Undo(a, p.now); undo != "" {
+		p.indented("", "  ", undo)
+	}
+	lines := p.preview.Lines(a, p.now)
 	if len(lines) == 0 {
 		return false
 	}
@@ -302,7 +305,7 @@ func (p *pager) sheet(write func(s *sheet.Sheet)) {
 }
 
 func (p *pager) evaluations(a *gatehouse.Action) {
-	if len(a.Evaluations) > 0 {
+	if len(a.Evaluations) > 0 || len(sheet.Evaluated(a)) > 0 {
 		p.sheet(func(s *sheet.Sheet) { s.Evaluations(a) })
 	}
 }

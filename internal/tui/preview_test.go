@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/sheet"
@@ -25,7 +26,8 @@ func TestPreviewIsSeenFirst(t *testing.T) {
 	if n, seen := page(good); n != without {
 		t.Errorf("%d lines are to be seen instead of %d: %s", n, without, seen)
 	}
-	if lines := (sheet.Preview{Answer: good}).Lines(a); slices.ContainsFunc(lines, func(l sheet.PreviewLine) bool {
+	lines := (sheet.Preview{Answer: good}).Lines(a, time.Time{})
+	if slices.ContainsFunc(lines, func(l sheet.PreviewLine) bool {
 		return strings.Contains(l.Text, "price")
 	}) {
 		t.Errorf("the change is repeated: %v", lines)

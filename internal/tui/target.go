@@ -79,7 +79,7 @@ func (m *reviewer) previewArrived(msg previewed) tea.Cmd {
 		return nil
 	}
 	it.preview = msg.preview
-	lines := msg.preview.Lines(it.action)
+	lines := msg.preview.Lines(it.action, m.now())
 	if len(lines) == 0 || m.place != onCard || m.at >= len(m.items) || m.items[m.at] != it {
 		return nil
 	}

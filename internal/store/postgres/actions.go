@@ -23,7 +23,7 @@ SELECT r.n, a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coal
   p.rationale, p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
   o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at,
   o.confirm_prompt, o.confirm_value, o.groups, o.timing, o.told, o.changed_at, o.changed_version, o.changed_by,
-  o.about, o.comments, o.asked, o.answered, o.assignee_id, o.assignee,
+  o.about, o.comments, o.asked, o.answered, o.assignee_id, o.assignee, o.evaluated,
   h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status, h.attempts, h.attempt_base,
   h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at, h.sent_at, h.applied_at,
   h.finished_at, h.generation, h.lease_owner, h.lease_until, h.replays, h.lane, h.target_says, h.closed_at,
@@ -97,7 +97,7 @@ SELECT r.n, a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coal
   p.rationale, p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
   o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at,
   o.confirm_prompt, o.confirm_value, o.groups, o.timing, o.told, o.changed_at, o.changed_version, o.changed_by,
-  o.about, o.comments, o.asked, o.answered, o.assignee_id, o.assignee, NULL::text
+  o.about, o.comments, o.asked, o.answered, o.assignee_id, o.assignee, o.evaluated, NULL::text
 FROM (
   SELECT tenant, ($2::text[])[n] AS id, n
   FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
@@ -120,7 +120,7 @@ SELECT r.n, a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coal
   p.rationale, p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
   o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at,
   o.confirm_prompt, o.confirm_value, o.groups, o.timing, o.told, o.changed_at, o.changed_version, o.changed_by,
-  o.about, o.comments, o.asked, o.answered, o.assignee_id, o.assignee, NULL::text
+  o.about, o.comments, o.asked, o.answered, o.assignee_id, o.assignee, o.evaluated, NULL::text
 FROM (
   SELECT tenant, ($2::text[])[n] AS id, n
   FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // findVotes finds the votes on an action, by its id, its approval's id, or its key.
@@ -138,4 +139,19 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') 
 // MarkTarget stores that the target changed after the proposal.
 func (t *tx) MarkTarget(approvalID string, m gatehouse.TargetMark) error {
 	return t.write(markTarget, m.At, m.Version, m.By, t.tenant, approvalID)
+}
+
+const setEvaluated = `
+WITH w AS (
+  UPDATE approval SET evaluated = $1 WHERE tenant = $2 AND id = $3 AND status = 'requested' RETURNING 1
+)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
+
+// SetEvaluated stores the evaluations of a waiting question.
+func (t *tx) SetEvaluated(approvalID string, list []gatehouse.Evaluated) error {
+	text, err := shared.EncodeJSON(&list)
+	if err != nil {
+		return err
+	}
+	return t.write(setEvaluated, text, t.tenant, approvalID)
 }

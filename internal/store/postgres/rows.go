@@ -23,7 +23,7 @@ const (
   p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
   o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt,
   o.confirm_value, o.groups, o.timing, o.told, o.changed_at, o.changed_version, o.changed_by, o.about,
-  o.comments, o.asked, o.answered, o.assignee_id, o.assignee`
+  o.comments, o.asked, o.answered, o.assignee_id, o.assignee, o.evaluated`
 	receiptColumns = `r.tenant, r.id, r.action_id, r.push_id, r.idempotency_key, r.attempt, r.generation, r.outcome,
   r.error_code, r.error, r.external_id, r.reversible, r.late, r.source, r.at, r.request_metadata, r.response_metadata,
   r.reversal`

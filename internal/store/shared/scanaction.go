@@ -3,7 +3,7 @@ package shared
 import "github.com/gatehouse-dev/gatehouse"
 
 // approvalWidth is the number of columns that ScanApproval reads.
-const approvalWidth = 22
+const approvalWidth = 23
 
 // extra holds the rare parts of a proposal.
 type extra struct {
@@ -19,19 +19,20 @@ type extra struct {
 	EditedBy     string                   `json:"edited_by,omitempty"`
 	Edit         *gatehouse.Edit          `json:"edit,omitempty"`
 	Editors      []string                 `json:"editors,omitempty"`
+	Declared     *gatehouse.Declared      `json:"declared,omitempty"`
 }
 
 // EncodeExtra stores the rare parts; "" for none.
 func EncodeExtra(a *gatehouse.Action) (string, error) {
 	if len(a.Evaluations) == 0 && a.ArtifactDiff == nil && a.Callback == nil && len(a.Ceilings) == 0 &&
 		a.RiskName == "" && a.Title == "" && a.Repeats == "" && a.RebasedBy == "" && a.UndoneBy == "" &&
-		len(a.Editors) == 0 {
+		len(a.Editors) == 0 && a.Declared.IsZero() {
 		return "", nil
 	}
 	return EncodeJSON(&extra{
 		a.Evaluations, a.ArtifactDiff, StoreCallback(a.Callback), a.Ceilings, a.RiskName, a.Title, a.Repeats,
 		a.RebasedBy, a.UndoneBy,
-		a.EditedBy, a.Edit, a.Editors,
+		a.EditedBy, a.Edit, a.Editors, a.Declared,
 	})
 }
 
@@ -69,7 +70,7 @@ func ScanAction(r Row) (a *gatehouse.Action, err error) {
 		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback.Load(),
 			x.Ceilings
 		a.RiskName, a.Title, a.Repeats, a.RebasedBy = x.RiskName, x.Title, x.Repeats, x.RebasedBy
-		a.UndoneBy, a.EditedBy, a.Edit, a.Editors = x.UndoneBy, x.EditedBy, x.Edit, x.Editors
+		a.UndoneBy, a.EditedBy, a.Edit, a.Editors, a.Declared = x.UndoneBy, x.EditedBy, x.Edit, x.Editors, x.Declared
 	}
 	if r.Null() {
 		r.Skip(approvalWidth)
@@ -105,6 +106,9 @@ func ScanApproval(r Row, actionID string, err *error) *gatehouse.Approval {
 	o.Conversation = gatehouse.Conversation{Comments: int(r.Int()), Asked: int(r.Int()), Answered: int(r.Int())}
 	if id, name := r.Text(), r.Text(); id != "" {
 		o.Assignee = &gatehouse.Assignee{ID: id, Name: name}
+	}
+	if list := JSONAt[[]gatehouse.Evaluated](r, err); list != nil {
+		o.Evaluated = *list
 	}
 	o.ExpiresAt = o.ExpiresAt.Add(-o.ExtendBy.D())
 	return o

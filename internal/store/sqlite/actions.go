@@ -34,7 +34,7 @@ const actionColumns = `
   p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
   o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value, o.groups,
   o.timing, o.told, o.changed_at, o.changed_version, o.changed_by, o.about,
-  o.comments, o.asked, o.answered, o.assignee_id, o.assignee`
+  o.comments, o.asked, o.answered, o.assignee_id, o.assignee, o.evaluated`
 
 const actionTables = ` FROM action a JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq `
 

@@ -90,6 +90,16 @@ func (t *tx) MarkTarget(approvalID string, m gatehouse.TargetMark) error {
 WHERE tenant = ? AND id = ? AND status = 'requested'`, m.At, m.Version, m.By, t.tenant, approvalID)
 }
 
+// SetEvaluated stores the evaluations of a waiting question.
+func (t *tx) SetEvaluated(approvalID string, list []gatehouse.Evaluated) error {
+	text, err := shared.EncodeJSON(&list)
+	if err != nil {
+		return err
+	}
+	return t.guarded(`UPDATE OR ROLLBACK approval SET evaluated = ?
+WHERE tenant = ? AND id = ? AND status = 'requested'`, text, t.tenant, approvalID)
+}
+
 const insertVote = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest,
 	at, for_id, for_name, grant_id)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`

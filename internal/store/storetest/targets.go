@@ -96,4 +96,23 @@ func (s *suite) targets() {
 		"another tenant's",
 		func(tx gatehouse.Tx) error { return tx.MarkTarget(eight.Approval.ID, m) },
 	)
+
+	results := []gatehouse.Evaluated{{
+		ByID: "prn_check", By: "check", At: s.now(),
+		NewEvaluated: gatehouse.NewEvaluated{Digest: eight.Digest, Result: "warn", Score: "0.40", Text: "“new”"},
+	}}
+	s.update(func(tx gatehouse.Tx) error { return tx.SetEvaluated(eight.Approval.ID, results) })
+	s.same("the evaluations", s.find(eight.ID).Approval.Evaluated, results)
+	s.same("no evaluations", s.find(seven.ID).Approval.Evaluated, []gatehouse.Evaluated(nil))
+	s.update(func(tx gatehouse.Tx) error {
+		a, err := tx.LockAction(eight.ID)
+		if err == nil {
+			s.same("the evaluations, locked", a.Approval.Evaluated, results)
+		}
+		return err
+	})
+	s.refused(gatehouse.ErrConflict, "an evaluation of what has its answer",
+		func(tx gatehouse.Tx) error { return tx.SetEvaluated(answered.Approval.ID, results) })
+	s.as("acme").refused(gatehouse.ErrConflict, "an evaluation of another tenant's",
+		func(tx gatehouse.Tx) error { return tx.SetEvaluated(eight.Approval.ID, results) })
 }

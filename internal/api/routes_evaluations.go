@@ -1,0 +1,30 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func (s *Server) evaluationRoutes() []route {
+	e := s.cfg.Evaluations
+	if e == nil {
+		return nil
+	}
+	return []route{{
+		method: "POST", path: "/proposed-actions/{id}/evaluations", name: "evaluateAction", tag: tagActions,
+		summary: "Evaluate a pending action, as a registered evaluator",
+		doc: "Only for a service whose only role is evaluator. The result stands on the card under the evaluator's " +
+			"name, apart from the proposer's words, and decides nothing. One evaluator evaluates a revision once.",
+		roles: []gatehouse.Role{gatehouse.RoleEvaluator}, thing: ThingAction, status: http.StatusCreated,
+		out: typeOf[gatehouse.Evaluated](), idempotent: true,
+		codes: []gatehouse.Code{gatehouse.CodeDigestMismatch, gatehouse.CodeAlreadyExists, gatehouse.CodeTooLate},
+		handler: body(
+			(*gatehouse.NewEvaluated).Validate,
+			func(ctx context.Context, c *call, in *gatehouse.NewEvaluated) (reply, error) {
+				return answer(e.Evaluate(ctx, c.id, *in))
+			},
+		),
+	}}
+}

@@ -1,0 +1,189 @@
+package card
+
+import (
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// declaredField is an amount that a connector declares, at one place of a change.
+type declaredField struct {
+	gatehouse.AmountField
+	// unit is the path of the field with the currency, "" for none.
+	unit string
+	// digits is the number of digits after the point that the minor unit stands for; 0 for a
+	// value in the major unit.
+	digits int
+	// odd is true if the currency is missing, or its minor unit is not known.
+	odd bool
+}
+
+// declare marks the fields that hold money: those that the connector declares or, if the
+// action has none of them, those whose names say it.
+func declare(a *gatehouse.Action, shape shape, all []Change) {
+	found := false
+	if !a.Declared.IsZero() {
+		for i := range all {
+			c := &all[i]
+			steps := c.Steps
+			if c.Key != "" && len(steps) > 1 {
+				steps = steps[1:]
+			}
+			for _, f := range a.Declared.Amounts {
+				if places, ok := match(Steps(f.Field), steps); ok && len(steps) > 0 {
+					c.hold(a, shape, f, steps, places)
+					found = true
+					break
+				}
+			}
+		}
+	}
+	for i := range all {
+		if c := &all[i]; !found && len(c.Steps) > 0 {
+			c.money = isMoney(c.moneyField())
+		}
+	}
+}
+
+// match compares steps with a declared pointer, whose * is any element of a list. places are
+// the elements.
+func match(pattern, steps []string) (places []string, ok bool) {
+	if len(pattern) != len(steps) {
+		return nil, false
+	}
+	for i, p := range pattern {
+		switch {
+		case p == "*" && isIndex(steps[i]):
+			places = append(places, steps[i])
+		case p != steps[i]:
+			return nil, false
+		}
+	}
+	return places, true
+}
+
+// hold marks a field as a declared amount, with its currency.
+func (c *Change) hold(a *gatehouse.Action, shape shape, f gatehouse.AmountField, steps, places []string) {
+	d := &declaredField{AmountField: f}
+	c.money, c.declared = true, d
+	switch {
+	case f.Currency == "":
+		c.CurrencyBefore, c.Currency = c.around.beside(steps[len(steps)-1])
+	case gatehouse.ValidCurrency(f.Currency):
+		c.CurrencyBefore, c.Currency = f.Currency, f.Currency
+	default:
+		at := Steps(f.Currency)
+		for i := range at {
+			if at[i] == "*" {
+				at[i], places = places[0], places[1:]
+			}
+		}
+		d.unit = Pointer(at)
+		before, after := a.CurrentState, a.ProposedChange
+		if c.Key != "" {
+			before = find(before, []string{c.Key})
+		}
+		if shape.byKey && c.Key != "" {
+			d.unit = Pointer([]string{c.Key}) + d.unit
+			after = find(after, []string{c.Key})
+		}
+		was, is := find(before, at), find(after, at)
+		if is == "" {
+			is = was // a currency that the change does not name stays
+		}
+		c.CurrencyBefore, c.Currency = currencyCode(was), currencyCode(is)
+		d.odd = c.Currency == ""
+	}
+	if f.Minor {
+		var known bool
+		if d.digits, known = gatehouse.MinorDigits(c.Currency); !known {
+			c.CurrencyBefore, c.Currency, d.odd = "", "", true
+		}
+	}
+	if c.Kind == Same && c.Recoined() {
+		c.Kind = Changed
+	}
+	before, wasNumber := c.number(c.Before)
+	after, isNumber := c.number(c.After)
+	if c.Delta = nil; c.Kind == Changed && wasNumber && isNumber && c.CurrencyBefore == c.Currency {
+		c.Delta = &Delta{Amount: after.Sub(before), Currency: c.Currency}
+	}
+}
+
+// find returns a part of a value, "" for none.
+func find(j gatehouse.JSON, steps []string) gatehouse.JSON {
+	for _, s := range steps {
+		if elements, err := j.Elements(); err == nil && isIndex(s) {
+			if j = ""; number(s) < len(elements) {
+				j = elements[number(s)]
+			}
+			continue
+		}
+		var ok bool
+		if j, ok = j.Get(s); !ok {
+			return ""
+		}
+	}
+	return j
+}
+
+func currencyCode(j gatehouse.JSON) string {
+	text, _ := j.Text()
+	if text = strings.ToUpper(text); !gatehouse.ValidCurrency(text) {
+		return ""
+	}
+	return text
+}
+
+// number returns a side of the change in the currency's major unit.
+func (c *Change) number(v Value) (gatehouse.Decimal, bool) {
+	d, ok := v.Decimal()
+	if ok && c.declared != nil && c.declared.digits > 0 {
+		d = d.Shifted(c.declared.digits)
+	}
+	return d, ok
+}
+
+// Worth returns a side of the change in the currency's major unit, "98.00 EUR", where the
+// payload counts the minor unit; "" elsewhere.
+func (c *Change) Worth(v Value) string {
+	if c.declared == nil || !c.declared.Minor || c.declared.odd {
+		return ""
+	}
+	d, ok := c.number(v)
+	if !ok {
+		return ""
+	}
+	currency := c.Currency
+	if v == c.Before && c.CurrencyBefore != "" {
+		currency = c.CurrencyBefore
+	}
+	return withCurrency(d, currency)
+}
+
+// countableDeclared is [Countable] for a change with declared amounts: each is a number, with
+// the currency that is declared for it. declared is false for a change with none of them.
+func countableDeclared(a *gatehouse.Action, all []Change) (declared, countable bool) {
+	if a.Declared.IsZero() {
+		return false, false
+	}
+	for i := range all {
+		c := &all[i]
+		if c.Context || len(c.Steps) == 0 {
+			continue
+		}
+		if d := c.declared; d != nil {
+			declared = true
+			if _, ok := c.After.Decimal(); d.odd || !ok && c.After.Type != Null && c.After.Type != Absent {
+				return true, false
+			}
+		}
+		for _, f := range a.Declared.Amounts {
+			at := Steps(f.Field)
+			if _, inside := match(at, c.Steps[:min(len(at), len(c.Steps))]); inside && len(c.Steps) > len(at) {
+				return true, false // an object or a list where the amount should be
+			}
+		}
+	}
+	return declared, true
+}

@@ -1,0 +1,127 @@
+package card
+
+import (
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func declaring(operation, state, change string, fields ...gatehouse.AmountField) *gatehouse.Action {
+	return &gatehouse.Action{
+		Proposal: gatehouse.Proposal{
+			Connector: "crm", Operation: operation, Target: gatehouse.Target{EntityType: "invoice", EntityRef: "7"},
+			CurrentState: gatehouse.JSON(state), ProposedChange: gatehouse.JSON(change),
+		},
+		Declared: &gatehouse.Declared{Amounts: fields},
+	}
+}
+
+// TestDeclaredAmounts: a declared field is the amount, whatever its name, in its declared
+// currency and unit; without one in the change, names count.
+func TestDeclaredAmounts(t *testing.T) {
+	t.Parallel()
+	volume := gatehouse.AmountField{Field: "/volume", Currency: "/unit"}
+	cents := gatehouse.AmountField{Field: "/cents", Currency: "/unit", Minor: true}
+	for name, c := range map[string]struct {
+		a         *gatehouse.Action
+		amounts   string
+		sentence  string
+		countable bool
+	}{
+		"a name that does not say money": {
+			declaring("update", `{"volume":10,"unit":"EUR"}`, `{"volume":12.5,"note":"x"}`, volume),
+			"+2.5 EUR", "Change invoice 7: volume from 10 to 12.5 EUR and note set to x", true,
+		},
+		"only the declared field counts": {
+			declaring("create", "", `{"volume":12,"price":99,"unit":"EUR"}`, volume),
+			"+12 EUR", "Create invoice 7 with volume 12 EUR and price 99", true,
+		},
+		"a currency in small letters": {
+			declaring("refund", "", `{"amount":"12.50","currency":"eur"}`,
+				gatehouse.AmountField{Field: "/amount", Currency: "/currency"}),
+			"+12.50 EUR", "Refund invoice 7: amount 12.50 EUR (operation refund of crm)", true,
+		},
+		"a minor unit": {
+			declaring("update", `{"cents":9800,"unit":"EUR"}`, `{"cents":980000,"unit":"EUR"}`, cents),
+			"+9702.00 EUR", "Change cents of invoice 7 from 9800 (98.00 EUR) to 980000 (9800.00 EUR)", true,
+		},
+		"a minor unit without a fraction": {
+			declaring("create", "", `{"cents":9800,"unit":"JPY"}`, cents),
+			"+9800 JPY", "Create invoice 7 with cents 9800 (9800 JPY)", true,
+		},
+		"a minor unit on which systems differ": {
+			declaring("create", "", `{"cents":9800,"unit":"ISK"}`, cents),
+			"+9800", "Create invoice 7 with cents 9800 and unit ISK", false,
+		},
+		"no currency in the change": {
+			declaring("create", "", `{"volume":12}`, volume), "+12", "Create invoice 7 with volume 12", false,
+		},
+		"a fixed currency": {
+			declaring("create", "", `{"volume":12}`, gatehouse.AmountField{Field: "/volume", Currency: "USD"}),
+			"+12 USD", "Create invoice 7 with volume 12 USD", true,
+		},
+		"every element of a list": {
+			declaring("create", "", `{"lines":[{"cur":"EUR","worth":1},{"cur":"USD","worth":2},{"cur":"EUR","worth":4}]}`,
+				gatehouse.AmountField{Field: "/lines/*/worth", Currency: "/lines/*/cur"}),
+			"+5 EUR, +2 USD", "Create invoice 7 with lines in 6 parts", true,
+		},
+		"an object in place of the amount": {
+			declaring("create", "", `{"volume":{"value":12},"unit":"EUR"}`, volume),
+			"", "Create invoice 7 with volume.value 12 and unit EUR", false,
+		},
+		"names where no declared field changes": {
+			declaring("update", `{"price":10,"currency":"EUR"}`, `{"price":12}`, volume),
+			"+2 EUR", "Change price of invoice 7 from 10 to 12 EUR", true,
+		},
+	} {
+		amounts := ""
+		for i, x := range Amounts(c.a) {
+			if i > 0 {
+				amounts += ", "
+			}
+			amounts += x.String()
+		}
+		if amounts != c.amounts {
+			t.Errorf("%s: amounts %q, not %q", name, amounts, c.amounts)
+		}
+		if got := Sentence(c.a); got != c.sentence {
+			t.Errorf("%s: %q, not %q", name, got, c.sentence)
+		}
+		if got := Countable(c.a); got != c.countable {
+			t.Errorf("%s: countable is %v", name, got)
+		}
+	}
+}
+
+// TestDeclaredAmountsOfRecords: a bulk operation counts the declared field of each record.
+func TestDeclaredAmountsOfRecords(t *testing.T) {
+	t.Parallel()
+	field := gatehouse.AmountField{Field: "/worth", Currency: "/cur"}
+	a := declaring("bulk_update", `{"a":{"worth":1,"cur":"EUR"},"b":{"worth":5,"cur":"USD"}}`,
+		`{"a":{"worth":3},"b":{"worth":4}}`, field)
+	a.Target = gatehouse.Target{EntityType: "invoice", EntityRefs: []string{"a", "b"}}
+	list := Amounts(a)
+	if len(list) != 2 || list[0].String() != "+2 EUR" || list[1].String() != "-1 USD" {
+		t.Errorf("by record: %v", list)
+	}
+	a.ProposedChange = `{"worth":9}`
+	list = Amounts(a)
+	if len(list) != 2 || list[0].String() != "+8 EUR" || list[1].String() != "+4 USD" {
+		t.Errorf("one value for all: %v", list)
+	}
+}
+
+// TestClaimAgainstDeclared: a claim is compared with the declared amount in its major unit.
+func TestClaimAgainstDeclared(t *testing.T) {
+	t.Parallel()
+	a := declaring("create", "", `{"cents":980000,"unit":"EUR"}`,
+		gatehouse.AmountField{Field: "/cents", Currency: "/unit", Minor: true})
+	a.Magnitude = &gatehouse.Magnitude{Amount: "9800", Currency: "EUR"}
+	if ClaimDiffers(a) {
+		t.Errorf("the claim %v is what the change has", a.Magnitude)
+	}
+	a.Magnitude.Amount = "98.00"
+	if !ClaimDiffers(a) {
+		t.Errorf("the claim %v is not what the change has", a.Magnitude)
+	}
+}

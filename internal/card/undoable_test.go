@@ -1,0 +1,77 @@
+package card_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 12, 2, 14, 0, 0, 0, time.UTC)
+	for want, u := range map[string]gatehouse.Undo{
+		"Cannot be undone: an e-mail that was sent stays sent.": {Why: "an e-mail that was sent stays sent"},
+		"Cannot be undone: shop has no way back.":               {},
+		"Can be undone.": {Possible: true},
+		"Can be undone as long as nobody changes the price.": {Possible: true, Unchanged: true},
+		"Can be undone until 3 Dec 2026, 14:00 UTC, but who has read it has the text.": {
+			Possible: true, Within: gatehouse.Duration(24 * time.Hour), Except: "who has read it has the text",
+		},
+	} {
+		a := undoing(u)
+		if got := card.UndoText(a, now); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+		a.Status = gatehouse.StatusApplied
+		if got := card.UndoText(a, now); got != "" {
+			t.Errorf("of an applied action: %q", got)
+		}
+	}
+	a := undoing(gatehouse.Undo{Possible: true, NeedsBefore: true})
+	a.CurrentState = `{"cost":"1"}`
+	if got := card.UndoText(a, now); got != "Cannot be undone: the proposal does not give the value of price before." {
+		t.Errorf("without the value before: %q", got)
+	}
+	a.CurrentState = `{"price":"1"}`
+	if got := card.UndoText(a, now); got != "Can be undone." {
+		t.Errorf("with the value before: %q", got)
+	}
+	a = undoing(gatehouse.Undo{Possible: true, Unchanged: true})
+	a.HoldFor, a.Declared.Undo.Within = gatehouse.Duration(time.Hour), gatehouse.Duration(time.Hour)
+	a.Target = gatehouse.Target{EntityType: "item", EntityRefs: []string{"a", "b"}}
+	want := "Can be undone until 2 Dec 2026, 16:00 UTC as long as nobody changes the records."
+	if got := card.UndoText(a, now); got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+}
+
+func undoing(u gatehouse.Undo) *gatehouse.Action {
+	return &gatehouse.Action{
+		Status: gatehouse.StatusPending, Declared: &gatehouse.Declared{Undo: &u},
+		Proposal: gatehouse.Proposal{
+			Connector: "shop", Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: "A"},
+			ProposedChange: `{"price":"2"}`,
+		},
+	}
+}
+
+// TestUndoOfPreview: what the target says counts before what its connector declares.
+func TestUndoOfPreview(t *testing.T) {
+	t.Parallel()
+	const declared = "Can be undone as long as nobody changes it."
+	for want, p := range map[string]gatehouse.Preview{
+		declared:                        {Undo: &gatehouse.PreviewUndo{Possible: true}},
+		"Cannot be undone: it is gone.": {Undo: &gatehouse.PreviewUndo{Why: "it is gone"}},
+		"":                              {Failure: &gatehouse.PreviewFailure{Code: "x"}},
+	} {
+		if got, _ := card.DescribePreview("shop", &p, declared); got.Undo != want {
+			t.Errorf("%q, not %q", got.Undo, want)
+		}
+	}
+	p := gatehouse.Preview{Undo: &gatehouse.PreviewUndo{Possible: true}}
+	if got, _ := card.DescribePreview("shop", &p, "Cannot be undone: x."); got.Undo != "Can be undone." || got.Lasting {
+		t.Errorf("%+v", got)
+	}
+}
