@@ -102,13 +102,16 @@ func TestConnectorForm(t *testing.T) {
 	w := newWorld(t)
 	root, olga := w.signIn("root-too", gatehouse.RoleAdmin), w.signIn("olga", gatehouse.RoleOperator)
 	const path = "/settings/connectors"
-	root.get(path).want(http.StatusOK).has("version 2 of the connectors", "version 3 is stored", "from the store, version 2",
+	root.get(path).want(http.StatusOK).has("version 2 of the connectors", "version 3 is stored",
+		"from the store, version 2",
 		path+"/new?type=http", path+"/shop/edit", "docs/connectors/jira.md")
 	olga.get(path).want(http.StatusOK).has("from the file").lacks(path + "/shop/edit")
 	olga.get(path + "/new?type=http").want(http.StatusForbidden)
 	root.get(path + "/new?type=none").want(http.StatusNotFound)
-	root.get(path+"/new?type=http").want(http.StatusOK).has(`name="key.base_url"`, `type="checkbox"`, `<option value="full">`)
-	root.get(path+"/shop/edit").want(http.StatusOK).has(`value="full" selected`, "checked", "update: {}", `name="key.more"`)
+	root.get(path+"/new?type=http").want(http.StatusOK).
+		has(`name="key.base_url"`, `type="checkbox"`, `<option value="full">`)
+	root.get(path+"/shop/edit").want(http.StatusOK).
+		has(`value="full" selected`, "checked", "update: {}", `name="key.more"`)
 	root.get(path + "/crm/edit").want(http.StatusNotFound)
 
 	form := func(more ...string) []string {
@@ -121,7 +124,8 @@ func TestConnectorForm(t *testing.T) {
 		t.Errorf("it leads to %s", proposed.url)
 	}
 	root.post(path, form("name", "")...).want(http.StatusBadRequest)
-	root.post(path, "base", "2", "type", "http", "name", "web").want(http.StatusConflict).has("version 3 is stored meanwhile")
+	root.post(path, "base", "2", "type", "http", "name", "web").want(http.StatusConflict).
+		has("version 3 is stored meanwhile")
 	root.post(path, "base", "3", "type", "http", "name", "a b").want(http.StatusUnprocessableEntity)
 	root.post(path, "base", "3", "type", "http", "name", "shop").want(http.StatusConflict).has("already")
 	root.post(path, "base", "3", "type", "http", "name", "web", "key.base_url", "refused").
