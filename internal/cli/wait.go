@@ -51,7 +51,7 @@ func (g *globals) wait(api service, id string, until gatehouse.Until, timeout ti
 		poll = pollFor
 		switch {
 		case err == nil && (reached(a.Status, until) || !time.Now().Before(deadline)):
-			if err := g.printAction(a, nil); err != nil {
+			if err := g.printAction(a); err != nil {
 				return err
 			}
 			g.sayReason(a)
