@@ -86,8 +86,11 @@ func (*storedConnectors) FindConnectors(context.Context, int) (*gatehouse.Connec
 }
 
 func (s *storedConnectors) ProposeConnectors(
-	_ context.Context, p gatehouse.ConnectorProposal,
+	ctx context.Context, p gatehouse.ConnectorProposal,
 ) (*gatehouse.Action, error) {
+	if err := s.CheckFresh(ctx, ""); err != nil {
+		return nil, err
+	}
 	if *p.Base != 3 {
 		return nil, gatehouse.E(gatehouse.CodeTargetChanged, "version 3 is stored meanwhile")
 	}
