@@ -50,6 +50,7 @@ try {
     "principal-new": "/settings/principals/new",
     providers: "/settings/sign-in",
     connectors: "/settings/connectors",
+    "connector-new": "/settings/connectors/new?type=email",
     secrets: "/settings/secrets",
     grants: "/settings/grants",
     mandates: "/settings/mandates",

@@ -63,6 +63,7 @@ const pages = {
   "queues": "/runs/queues",
   "health": "/dispatch?tab=health",
   "connectors": "/settings/connectors",
+  "new connector": "/settings/connectors/new?type=email",
   "secrets": "/settings/secrets",
   "grants": "/settings/grants",
   "mandates": "/settings/mandates",

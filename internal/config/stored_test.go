@@ -73,7 +73,8 @@ func TestConnectorsInBoth(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = file.With(stored)
-	if err == nil || !strings.Contains(err.Error(), "connector erp is in the file (g.yaml:1:19) and in the store (connectors:2:8)") {
+	const want = "connector erp is in the file (g.yaml:1:19) and in the store (connectors:2:8)"
+	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}
 }

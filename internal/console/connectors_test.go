@@ -86,8 +86,11 @@ func (*storedConnectors) FindConnectors(context.Context, int) (*gatehouse.Connec
 }
 
 func (s *storedConnectors) ProposeConnectors(
-	_ context.Context, p gatehouse.ConnectorProposal,
+	ctx context.Context, p gatehouse.ConnectorProposal,
 ) (*gatehouse.Action, error) {
+	if err := s.CheckFresh(ctx, ""); err != nil {
+		return nil, err
+	}
 	if *p.Base != 3 {
 		return nil, gatehouse.E(gatehouse.CodeTargetChanged, "version 3 is stored meanwhile")
 	}
@@ -102,13 +105,16 @@ func TestConnectorForm(t *testing.T) {
 	w := newWorld(t)
 	root, olga := w.signIn("root-too", gatehouse.RoleAdmin), w.signIn("olga", gatehouse.RoleOperator)
 	const path = "/settings/connectors"
-	root.get(path).want(http.StatusOK).has("version 2 of the connectors", "version 3 is stored", "from the store, version 2",
+	root.get(path).want(http.StatusOK).has("version 2 of the connectors", "version 3 is stored",
+		"from the store, version 2",
 		path+"/new?type=http", path+"/shop/edit", "docs/connectors/jira.md")
 	olga.get(path).want(http.StatusOK).has("from the file").lacks(path + "/shop/edit")
 	olga.get(path + "/new?type=http").want(http.StatusForbidden)
 	root.get(path + "/new?type=none").want(http.StatusNotFound)
-	root.get(path+"/new?type=http").want(http.StatusOK).has(`name="key.base_url"`, `type="checkbox"`, `<option value="full">`)
-	root.get(path+"/shop/edit").want(http.StatusOK).has(`value="full" selected`, "checked", "update: {}", `name="key.more"`)
+	root.get(path+"/new?type=http").want(http.StatusOK).
+		has(`name="key.base_url"`, `type="checkbox"`, `<option value="full">`)
+	root.get(path+"/shop/edit").want(http.StatusOK).
+		has(`value="full" selected`, "checked", "update: {}", `name="key.more"`)
 	root.get(path + "/crm/edit").want(http.StatusNotFound)
 
 	form := func(more ...string) []string {
@@ -121,7 +127,8 @@ func TestConnectorForm(t *testing.T) {
 		t.Errorf("it leads to %s", proposed.url)
 	}
 	root.post(path, form("name", "")...).want(http.StatusBadRequest)
-	root.post(path, "base", "2", "type", "http", "name", "web").want(http.StatusConflict).has("version 3 is stored meanwhile")
+	root.post(path, "base", "2", "type", "http", "name", "web").want(http.StatusConflict).
+		has("version 3 is stored meanwhile")
 	root.post(path, "base", "3", "type", "http", "name", "a b").want(http.StatusUnprocessableEntity)
 	root.post(path, "base", "3", "type", "http", "name", "shop").want(http.StatusConflict).has("already")
 	root.post(path, "base", "3", "type", "http", "name", "web", "key.base_url", "refused").

@@ -41,6 +41,7 @@ func TestFormsOfAdministratorsNeedAFreshSignIn(t *testing.T) {
 	fields := []string{
 		"sure", "yes", "name", "mallory", "kind", "person", "role", "approver", "id", "acme", "once", "1",
 		"source", source.Source + "\n# changed\n", "base", "1", "count", "1", "for", "1h",
+		"type", "http",
 	}
 	seen := 0
 	for _, rt := range console.Routes(w.console) {

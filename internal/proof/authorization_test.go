@@ -194,6 +194,16 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 	if res := w.admin.post("/secrets", object{"name": "shop-token", "value": "value"}); res.status != 201 {
 		t.Fatal(res)
 	}
+	proposed := w.admin.post("/connector-versions/propose", object{"source": "connectors: {}\n"})
+	if proposed.status != 201 {
+		t.Fatal(proposed)
+	}
+	var connectors gatehouse.Action
+	proposed.decode(t, &connectors)
+	must(t, c.ana.decide(&connectors, "approved", object{"confirm": connectors.Approval.Confirm.Value}), 200, "decided")
+	if done := w.admin.finished(t, connectors.ID); done.Status != gatehouse.StatusApplied {
+		t.Fatalf("the connectors are %s", done.Status)
+	}
 	run := c.bot.post("/workflows/paging/runs", object{"input": object{}})
 	if run.status != 201 {
 		t.Fatal(run)
@@ -207,7 +217,7 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 		"proposed-actions": a.ID, "approvals": waiting.Approval.ID, "pushes": a.Push.ID, "runs": run.str("id"),
 		"steps": steps[0].Step.ID, "workflows": "paging", "principals": c.ana.id, "keys": keys.Items[0].ID, "policies": "2",
 		"groups": "finance", "delegations": delegation.str("id"), "grants": grant.str("id"), "mandates": mandate,
-		"secrets":  "shop-token",
+		"secrets": "shop-token", "connector-versions": "1",
 		"links":    "rgk_0", // there is no link key either
 		"devices":  "dev_0", // browsers add devices, and nobody sees those of others
 		"sessions": "ses_0", // nobody has a session here: 404 for every known key

@@ -254,7 +254,8 @@ func TestConnectorsOfTwoReplicas(t *testing.T) {
 		}
 	}
 	if state := two.stored.state.Load(); state.running != 1 || state.stored != 2 ||
-		!strings.HasPrefix(state.outdated(), "this replica runs version 1 of the connectors, version 2 is stored: connector late") {
+		!strings.HasPrefix(state.outdated(),
+			"this replica runs version 1 of the connectors, version 2 is stored: connector late") {
 		t.Errorf("%+v", state)
 	}
 	for range 5 {
