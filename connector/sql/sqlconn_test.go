@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -102,6 +103,16 @@ func (tg *target) one(t testing.TB, query string, args ...any) string {
 		return "<null>"
 	}
 	return s.String
+}
+
+// number reads a single number.
+func (tg *target) number(t testing.TB, query string) int {
+	t.Helper()
+	n, err := strconv.Atoi(tg.one(t, query))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // asText casts a column to text.

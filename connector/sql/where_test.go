@@ -44,9 +44,7 @@ func TestUpdateWhereConformance(t *testing.T) {
 					return gatehouse.StringJSON(tg.one(t, `SELECT max(price) || min(price) FROM items WHERE qty < 4`))
 				},
 				Effects: func(t *testing.T) int {
-					var n int
-					fmt.Sscan(tg.one(t, `SELECT version - 1 FROM items WHERE sku = 'SKU-3'`), &n)
-					return n
+					return tg.number(t, `SELECT version - 1 FROM items WHERE sku = 'SKU-3'`)
 				},
 				Dump: tg.everything,
 			}
