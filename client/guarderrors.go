@@ -57,16 +57,16 @@ func (e *NotApplied) kind() error {
 }
 
 func (e *NotApplied) Error() string {
-	said := e.kind().Error()
+	text := e.kind().Error()
 	switch {
 	case e.Action.Status == gatehouse.StatusDenied:
-		said += ": " + strings.Join(e.Action.Policy.Reasons, "; ")
+		text += ": " + strings.Join(e.Action.Policy.Reasons, "; ")
 	case e.Action.Status == gatehouse.StatusRejected:
-		said += ": " + strings.Join(e.Notes(), "; ")
+		text += ": " + strings.Join(e.Notes(), "; ")
 	case e.Action.Failure != nil:
-		said += fmt.Sprintf(": %s: %s", e.Action.Failure.Code, e.Action.Failure.Detail)
+		text += fmt.Sprintf(": %s: %s", e.Action.Failure.Code, e.Action.Failure.Detail)
 	}
-	return said + " (" + e.Action.ID + ")"
+	return text + " (" + e.Action.ID + ")"
 }
 
 // Notes are the notes of the people who rejected the action.

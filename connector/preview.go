@@ -14,8 +14,8 @@ import (
 // afterwards, byte for byte.
 //
 // A change that the target would refuse is no error, but a [gatehouse.Preview] with a
-// Failure. A call of which nothing can be said is a preview with None. The answer needs
-// no bounds and no time; whoever asks sets them.
+// Failure. If nothing can be said about a call, the preview has None set. Preview sets no
+// bounds and no time; its caller does.
 type Previewer interface {
 	// Previews reports whether Preview can ask the target about a call. It makes no
 	// call to the target.

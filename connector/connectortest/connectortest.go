@@ -26,9 +26,9 @@ type Fixture struct {
 	Connector connector.Connector
 	// Call changes the entity in its present state, and names its version, its pre-image or both.
 	Call connector.Call
-	// Creates says that each call creates something, such as a message: there is no state to become
-	// stale, and concurrent calls do not exclude each other. Read then returns what was created,
-	// and Disturb is not called.
+	// Creates says that each call creates something, such as a message: no state can become stale,
+	// and concurrent calls do not exclude each other. Read then returns the created object, and
+	// Disturb is not called.
 	Creates bool
 	// Disturb changes the entity without the connector, so that neither the version nor the
 	// pre-image of Call matches any more.

@@ -65,9 +65,9 @@ func appSigner(key string) (jose.Signer, error) {
 	}
 	private, err := x509.ParsePKCS1PrivateKey(block.Bytes)
 	if err != nil {
-		any8, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+		pkcs8, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 		var ok bool
-		if private, ok = any8.(*rsa.PrivateKey); err != nil || !ok {
+		if private, ok = pkcs8.(*rsa.PrivateKey); err != nil || !ok {
 			return nil, invalid
 		}
 	}
@@ -116,7 +116,7 @@ func fetch(
 		return "", time.Time{}, &connector.Error{
 			Kind:   connector.NotSent,
 			Code:   "token_refused",
-			Detail: "the answer to the request for an installation token has none",
+			Detail: "GitHub's answer contains no installation token",
 		}
 	}
 	return got.Token, got.ExpiresAt, nil

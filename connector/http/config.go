@@ -268,8 +268,8 @@ type Preview struct {
 	Before *Pointer `yaml:"before"`
 	// Rows points to the number of records that would change.
 	Rows *Pointer `yaml:"rows"`
-	// Failure points to what a successful answer has when the change would be refused, such
-	// as /errors; null, false and empty values mean that it would not.
+	// Failure points to the part of a successful answer that reports a refusal of the change,
+	// such as /errors; null, false and empty values mean that the change would be accepted.
 	Failure *Pointer `yaml:"failure"`
 }
 

@@ -84,8 +84,8 @@ type RESTlet struct {
 	// Protocol is gatehouse or plain: gatehouse for the RESTlet of this project, plain,
 	// the default, for one of yours.
 	Protocol string `yaml:"protocol"`
-	// Reads is set to rest if the record service may be asked what a plain RESTlet
-	// changes, before and after; it is not by default.
+	// Reads is rest if the connector may read records by the record service before and
+	// after a plain RESTlet changes them. By default it may not.
 	Reads string `yaml:"reads"`
 }
 

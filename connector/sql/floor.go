@@ -12,8 +12,8 @@ import (
 
 // Floor implements [connector.Floorer]. An operation on several keys is a bulk operation, whatever
 // its name. A declared operation has its declared floor. Otherwise, an update of one row whose
-// columns are all declared has the highest of their levels. An insert, a delete and a bulk
-// operation are lowered by a declaration of the operation only.
+// columns are all declared has the highest of their levels. Only a declared operation lowers the
+// floor of an insert, a delete or a bulk operation.
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	op, many, ok := splitOperation(call.Operation)
 	if !ok {

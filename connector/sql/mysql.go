@@ -273,8 +273,8 @@ func (mysqlDialect) begin(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// commit believes one refusal only: a cluster (Galera) that could not certify the transaction
-// answers with a deadlock. Any other error can be said of a commit that stands.
+// commit takes one error only as a rollback: a deadlock, by which a cluster (Galera) says that it
+// could not certify the transaction. After any other error, the commit may have taken effect.
 func (d mysqlDialect) commit(ctx context.Context, conn *sql.Conn) (rolledBack bool, err error) {
 	_, err = conn.ExecContext(ctx, "COMMIT")
 	if err == nil {

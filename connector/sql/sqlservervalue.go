@@ -56,7 +56,7 @@ func sqlserverType(dataType string, length, precision, scale int) string {
 	return dataType
 }
 
-// read has the server write what the driver would give another form.
+// read lets the server format the values that the driver would return in another form.
 func (d sqlserverDialect) read(c column) string {
 	name := d.quote(c.name)
 	dataType, _, _ := strings.Cut(c.decl, "(")

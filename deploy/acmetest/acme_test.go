@@ -34,7 +34,7 @@ const domain = "gate.example.com"
 // leads to it. It keeps the certificate over a restart, and serves no other domain.
 func TestACME(t *testing.T) {
 	dir := t.TempDir()
-	gatehouse := build(t, dir, "../..", "./cmd/gatehouse")
+	gatehouse := gatehouse(t, dir)
 	pebble := build(t, dir, ".", "github.com/letsencrypt/pebble/v2/cmd/pebble")
 	dns := build(t, dir, ".", "github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv")
 
@@ -122,7 +122,7 @@ func TestACME(t *testing.T) {
 // unencrypted meanwhile.
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
-	gatehouse := build(t, dir, "../..", "./cmd/gatehouse")
+	gatehouse := gatehouse(t, dir)
 	gate := free(t)
 	server := start(t, nil, gatehouse, "serve", "--data", filepath.Join(dir, "data"), "--listen", gate,
 		"--acme-domain", domain, "--acme-directory", "https://"+free(t)+"/dir", "--log-format", "json")
@@ -141,6 +141,15 @@ func TestRefused(t *testing.T) {
 			t.Errorf("plain HTTP answers %s", resp.Status)
 		}
 	}
+}
+
+// gatehouse is the program, built into a folder unless scripts/test has built it.
+func gatehouse(t *testing.T, dir string) string {
+	t.Helper()
+	if built := os.Getenv("GATEHOUSE_BINARY"); built != "" {
+		return built
+	}
+	return build(t, dir, "../..", "./cmd/gatehouse")
 }
 
 // build builds a command of the module in a folder.

@@ -29,7 +29,7 @@ func (s *Server) decisionRoutes() []route {
 		{
 			method: "POST", path: "/proposed-actions/{id}/decide", name: "decide", tag: tagDecisions,
 			summary: "Approve or reject an action",
-			doc: "code tells what came of it: decided, vote_recorded (the quorum is not met yet), or already_approved / already_rejected " +
+			doc: "code is the outcome: decided, vote_recorded (the quorum is not met yet), or already_approved / already_rejected " +
 				"when the same person repeats the decision that stands. digest is needed to approve. An approval is held for the action's " +
 				"hold before it is sent. A rejection takes effect at once or, with hold: true, after the same time: until then the action " +
 				"is pending, approval.rejects_at says when, and undo takes it back.",
@@ -61,8 +61,9 @@ func (s *Server) shortForm(verb string, kind gatehouse.DecisionKind) route {
 	return route{
 		method: "POST", path: "/approvals/{id}/" + verb, name: verb, tag: tagDecisions,
 		summary: "The idempotent form: " + verb,
-		doc: "{id} is an action's or an approval's. When people have taken the same decision already, whoever took it and whatever followed: " +
-			"200 with status already_" + string(kind) + ". When it was decided the other way, by policy, canceled or superseded: 409 not_awaiting_approval.",
+		doc: "{id} is an action's or an approval's. If people have already taken the same decision, the answer is " +
+			"200 with status already_" + string(kind) + ", regardless of who took it and of later changes. " +
+			"When it was decided the other way, by policy, canceled or superseded: 409 not_awaiting_approval.",
 		roles: approvers, token: tokenRequired, proves: true, thing: ThingAction, decides: verb,
 		status: http.StatusOK, out: typeOf[gatehouse.ShortAnswer](), idempotent: true,
 		codes: append([]gatehouse.Code{gatehouse.CodeNotAwaitingApproval}, refusals...),

@@ -31,9 +31,11 @@ func (s *Server) eventRoutes() []route {
 	return []route{{
 		method: "GET", path: "/events", name: "streamEvents", tag: tagAudit,
 		summary: "Stream what happens",
-		doc: "Server-sent events: each is an entry of the log as a CloudEvent 1.0, with its index as the id. From now on, or after an index: by the header " +
-			"Last-Event-ID, which a client sends when it connects again, or by after. An auditor hears all of the tenant's log, others of the actions and runs " +
-			"that they may read. A comment comes every 15 seconds; a revoked key ends the stream.",
+		doc: "Server-sent events: each is an entry of the log as a CloudEvent 1.0, with its index as the id. " +
+			"The stream starts now, or after the index in the header Last-Event-ID, " +
+			"which a client sends when it connects again, or in the parameter after. " +
+			"An auditor hears all of the tenant's log, others of the actions and runs that they may read. " +
+			"A comment comes every 15 seconds; a revoked key ends the stream.",
 		status: http.StatusOK, out: typeOf[string](), media: mediaEvents,
 		query: []param{
 			{
@@ -41,12 +43,12 @@ func (s *Server) eventRoutes() []route {
 				kind: paramInteger,
 				min:  -1,
 				max:  math.MaxInt64 - 1,
-				doc:  "The index of the last event that was read; -1 is before the first. Last-Event-ID counts instead where both are given.",
+				doc:  "The index of the last event that was read; -1 is before the first. Last-Event-ID takes precedence.",
 			},
 			{
 				name: "type",
 				max:  2000,
-				doc:  "Only these types, with commas between them; hitl.* stands for all that begin so.",
+				doc:  "Only these types, with commas between them; hitl.* selects all types with the prefix hitl.",
 			},
 			{name: "action_id", max: 128, doc: "Only what concerns one action."},
 		},

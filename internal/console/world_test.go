@@ -26,7 +26,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 	"github.com/gatehouse-dev/gatehouse/internal/signin"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -113,17 +113,6 @@ func (x targets) Preview(context.Context, *gatehouse.Action) (gatehouse.Preview,
 	return *x.w.would, nil
 }
 
-// template is a file with the store's tables.
-var template = sqlitetest.Template{Make: func(path string, clock func() time.Time) error {
-	s, err := sqlite.Open(context.Background(), sqlite.Config{
-		Path: path, Clock: clock, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		return err
-	}
-	return s.Close()
-}}
-
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	return newWorldWith(t)
@@ -133,7 +122,7 @@ func newWorld(t *testing.T) *world {
 func newWorldWith(t *testing.T, channels ...gate.ChannelInfo) *world {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	path := template.File(t)
+	path := migratedfile.New(t)
 	dir := filepath.Dir(path)
 	w := &world{t: t, dir: dir, hub: &wake.Hub{}}
 	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: w.now, Logger: log})

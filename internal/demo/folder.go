@@ -68,7 +68,7 @@ digest: {after: 1000}
 var devTemplate = template.Must(template.New("dev").Parse(`# Made by "gatehouse dev", with a shop of demo data to try things on. Edit it at
 # will: it is read at each start.
 #
-# Every change asks a person, whatever an agent calls it. What is named under
+# Every change needs a person's approval, whatever risk level an agent claims. What is named under
 # fields may be changed at that level: L1 and L2 need nobody under the default policy.
 connectors:
   shop:
@@ -99,7 +99,7 @@ func text(s string) string {
 }
 
 // ErrNotDemo is returned for a folder that no demo made: it is left alone.
-var ErrNotDemo = errors.New("the folder holds something else than a demo")
+var ErrNotDemo = errors.New("the folder was not created by a demo")
 
 // Check returns nil when a demo may be made in the folder: the folder is an earlier
 // demo's, is empty, or does not exist.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 // clock is a store's clock that moves only when advanced.
@@ -65,22 +64,11 @@ func testConfig() Config {
 
 func newBench(t testing.TB, c connector.Connector, tenants ...string) *bench {
 	t.Helper()
-	b := &bench{t: t, path: template.File(t), clock: newClock(), authority: &authority{}}
+	b := &bench{t: t, path: migratedfile.New(t), clock: newClock(), authority: &authority{}}
 	b.open(b.clock.now)
 	b.target(c, tenants...)
 	return b
 }
-
-// template is a file with the store's tables.
-var template = sqlitetest.Template{Make: func(path string, clock func() time.Time) error {
-	s, err := sqlite.Open(context.Background(), sqlite.Config{
-		Path: path, Clock: clock, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		return err
-	}
-	return s.Close()
-}}
 
 func openStore(ctx context.Context, path string, now func() time.Time) (*sqlite.Store, error) {
 	return sqlite.Open(ctx, sqlite.Config{Path: path, Clock: now, Readers: 2})

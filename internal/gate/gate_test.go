@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -71,17 +71,6 @@ func (f *targets) Check(_ context.Context, a *gatehouse.Action) (matches bool, e
 
 type appConfig = gate.Config
 
-// template is a file with the store's tables.
-var template = sqlitetest.Template{Make: func(path string, clock func() time.Time) error {
-	s, err := sqlite.Open(context.Background(), sqlite.Config{
-		Path: path, Clock: clock, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		return err
-	}
-	return s.Close()
-}}
-
 func newWorld(t *testing.T, source string) *world {
 	t.Helper()
 	return newWorldWith(t, source, func(*appConfig) {})
@@ -91,7 +80,7 @@ func newWorld(t *testing.T, source string) *world {
 func newWorldWith(t *testing.T, source string, change func(*appConfig)) *world {
 	t.Helper()
 	c := &clock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
-	path := template.File(t)
+	path := migratedfile.New(t)
 	store, err := sqlite.Open(t.Context(), sqlite.Config{
 		Path: path, Clock: c.Now, Logger: slog.New(slog.DiscardHandler),
 	})

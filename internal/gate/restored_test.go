@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 // TestMarkUnknown marks pushes under way in a store of two tenants: each
@@ -20,7 +20,7 @@ func TestMarkUnknown(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()
 	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: filepath.Join(t.TempDir(), "gatehouse.db"), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
+		Path: migratedfile.New(t), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestPreviewArchiveOfOneTenant(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()
 	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: filepath.Join(t.TempDir(), "gatehouse.db"), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
+		Path: migratedfile.New(t), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
@@ -61,7 +62,7 @@ func fill(t *testing.T, s gatehouse.Store, clock *gatetest.Clock) gatehouse.LogH
 
 func onSQLite(t *testing.T) *original {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "gatehouse.db")
+	path := migratedfile.New(t)
 	clock := gatetest.NewClock()
 	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
 	if err != nil {

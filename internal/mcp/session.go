@@ -82,7 +82,7 @@ func (s *session) run() {
 	s.proxy.end(errServerGone)
 	s.close()
 	if err != nil {
-		s.log("the server was not read any more", "error", err)
+		s.log("reading from the server failed", "error", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,11 +134,12 @@ type outlet struct {
 	id, progress []byte
 	// known is the id by which the proxy knows the request.
 	known string
-	since int
-	// hears is true if the request opens a stream for notifications of changed
+	// number counts the requests of the session.
+	number int
+	// listensForTools is true if the request opens a stream for notifications of changed
 	// tools.
-	hears bool
-	wake  chan struct{}
+	listensForTools bool
+	wake            chan struct{}
 
 	mu    sync.Mutex
 	queue [][]byte
@@ -198,12 +199,12 @@ func (s *session) request(f *frame) (o *outlet, raw []byte) {
 	o.id = f.id
 	meta := memberOf(f.params, "_meta")
 	o.progress = memberOf(meta, "progressToken")
-	o.hears = f.method == "subscriptions/listen" &&
+	o.listensForTools = f.method == "subscriptions/listen" &&
 		string(memberOf(memberOf(f.params, "notifications"), "toolsListChanged")) == "true"
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count++
-	o.since = s.count
+	o.number = s.count
 	if !s.modern {
 		o.known = string(f.id)
 		if s.outlets[o.known] != nil || s.detached {
@@ -294,7 +295,7 @@ func (s *session) notify(f *frame) {
 	switch {
 	case f.method == "notifications/tools/list_changed" && by == nil: // the gate's own
 		for _, o := range s.outlets {
-			if o.hears && !o.full(len(f.raw)) {
+			if o.listensForTools && !o.full(len(f.raw)) {
 				about := setMember([]byte("{}"), subscription, o.id)
 				o.add(setMember(f.raw, "params", setMember([]byte("{}"), "_meta", about)))
 			}
@@ -325,7 +326,7 @@ func (s *session) tell(f *frame) {
 	o := s.listening
 	var last *outlet
 	for _, open := range s.outlets {
-		if last == nil || open.since > last.since {
+		if last == nil || open.number > last.number {
 			last = open
 		}
 		if f.method == "notifications/progress" && open.progress != nil &&

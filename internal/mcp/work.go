@@ -150,44 +150,44 @@ func (w *worker) run(ctx context.Context) {
 	defer cut()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(drainGrace, cut) })
 	defer stop()
-	free := make(chan struct{}, parallel)
-	var under sync.WaitGroup
-	defer under.Wait()
+	slots := make(chan struct{}, parallel)
+	var running sync.WaitGroup
+	defer running.Wait()
 	host, _ := os.Hostname()
 	name := clip(fmt.Sprintf("mcp proxy %s on %s, process %d", w.Name, host, os.Getpid()), 128)
 	for failures := 0; w.ready(ctx); {
-		slots := 1
+		free := 1
 		select {
-		case free <- struct{}{}:
+		case slots <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
 		for more := true; more; {
 			select {
-			case free <- struct{}{}:
-				slots++
+			case slots <- struct{}{}:
+				free++
 			default:
 				more = false
 			}
 		}
 		pushes, err := w.Gate.LeasePushes(ctx, gatehouse.PushLeaseRequest{
-			Connectors: []string{w.connector()}, Own: true, Max: slots, Wait: gatehouse.Duration(leaseWait),
+			Connectors: []string{w.connector()}, Own: true, Max: free, Wait: gatehouse.Duration(leaseWait),
 			Lease: gatehouse.Span(w.Lease), Worker: name,
 		})
 		for i := range pushes {
-			under.Go(func() {
-				defer func() { <-free }()
+			running.Go(func() {
+				defer func() { <-slots }()
 				w.carryOut(calls, &pushes[i])
 			})
 		}
-		for range slots - len(pushes) {
-			<-free
+		for range free - len(pushes) {
+			<-slots
 		}
 		failures++
 		if err == nil {
 			failures = 0
 		} else if ctx.Err() == nil {
-			w.Log.Warn("nothing could be leased", "failures", failures, "error", err)
+			w.Log.Warn("leasing failed", "failures", failures, "error", err)
 		}
 		if !pause(ctx, min(time.Duration(failures)*time.Second, 15*time.Second)) {
 			return

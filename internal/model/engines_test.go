@@ -4,7 +4,6 @@ import (
 	"flag"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 // opener opens replicas on one new, empty database. They use the given clock;
@@ -39,7 +39,7 @@ func engines(t testing.TB) map[string]opener {
 func openSQLite(t testing.TB, now func() time.Time, replicas int) []gatehouse.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: filepath.Join(t.TempDir(), "gatehouse.db"), Clock: now, Readers: 2, Logger: slog.New(slog.DiscardHandler),
+		Path: migratedfile.New(t), Clock: now, Readers: 2, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

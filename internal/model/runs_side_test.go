@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
@@ -89,7 +89,7 @@ func runGrounds(t *testing.T, now func() time.Time) (sides []*runSide) {
 		s := &runSide{t: t, name: name}
 		var err error
 		if name == "sqlite" {
-			path := filepath.Join(t.TempDir(), "gatehouse.db")
+			path := migratedfile.New(t)
 			s.store, err = sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: now, Readers: 2, Logger: log})
 			s.look = func() *invariants.Target {
 				target, err := invariants.OpenFile(context.Background(), path, log)

@@ -61,16 +61,6 @@ func onEngines(t *testing.T, fn func(t *testing.T, e engine)) {
 	}
 }
 
-// rounds is the number of rounds in every run on the engine: fewer on
-// PostgreSQL, because SQLite has already made as many.
-// made as many already.
-func (e engine) rounds(n int) int {
-	if e.name == onPostgres.name {
-		return max(2, n/3)
-	}
-	return n
-}
-
 func (e engine) database(t testing.TB) string {
 	if e.dsn == nil {
 		return ""

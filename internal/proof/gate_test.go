@@ -125,6 +125,16 @@ func (g *gate) start() {
 	}
 }
 
+// revive starts the servers that are dead.
+func (g *gate) revive() {
+	g.t.Helper()
+	for _, s := range g.servers {
+		if s.cmd == nil {
+			s.start()
+		}
+	}
+}
+
 func (g *gate) stop() {
 	g.t.Helper()
 	for _, s := range g.servers {

@@ -201,7 +201,6 @@ func (l *load) wrong(ctx context.Context, res answer, what string) {
 // stands waits until nothing has been acknowledged for half a second.
 func (l *load) stands(t *testing.T) {
 	t.Helper()
-	t.Helper()
 	last, since := l.fresh.Load(), time.Now()
 	until(t, "end of the space", func() bool {
 		if n := l.fresh.Load(); n != last {
@@ -211,11 +210,15 @@ func (l *load) stands(t *testing.T) {
 	})
 }
 
+// until waits until fn, which may ask the store, returns true. It asks often at first, because much of what it
+// waits for takes milliseconds, and then less often, because the rest takes seconds.
 func until(t testing.TB, what string, fn func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !fn(); time.Sleep(time.Millisecond) {
+	pause := time.Millisecond
+	for deadline := time.Now().Add(60 * time.Second); !fn(); time.Sleep(pause) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the load brings no %s", what)
 		}
+		pause = min(pause+pause/4, 20*time.Millisecond)
 	}
 }

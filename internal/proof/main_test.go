@@ -14,8 +14,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// binary is the path of the gatehouse binary of this run; mortal returns the
-// path of a binary with failpoints, which it builds on first use.
+// binary is the path of the gatehouse binary of this run, which GATEHOUSE_BINARY names if scripts/test
+// has built it; mortal returns the path of a binary with failpoints, which it builds on first use.
 var (
 	binary string
 	mortal func() (string, error)
@@ -35,10 +35,12 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "gatehouse")
-	if err := build(binary); err != nil {
-		fmt.Fprintln(os.Stderr, "build the binary:", err)
-		return 1
+	if binary = os.Getenv("GATEHOUSE_BINARY"); binary == "" {
+		binary = filepath.Join(dir, "gatehouse")
+		if err := build(binary); err != nil {
+			fmt.Fprintln(os.Stderr, "build the binary:", err)
+			return 1
+		}
 	}
 	mortal = sync.OnceValues(func() (string, error) {
 		path := filepath.Join(dir, "mortal")

@@ -17,7 +17,7 @@ import (
 func TestQuorumStorm(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
-		inLegs(t, e, "quorum", goal{"rounds", e.rounds(4), 40, 8}, func(t *testing.T, l *leg, n int) { quorumStorm(t, e, l, n) })
+		inLegs(t, e, "quorum", goal{"rounds", 2, 40, 8}, func(t *testing.T, l *leg, n int) { quorumStorm(t, e, l, n) })
 	})
 }
 
@@ -56,7 +56,7 @@ func quorumStorm(t *testing.T, e engine, l *leg, rounds int) {
 func TestWithdrawStorm(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
-		inLegs(t, e, "withdraw", goal{"rounds", max(12, e.rounds(24)), 240, 48}, func(t *testing.T, l *leg, n int) { withdrawStorm(t, e, l, n) })
+		inLegs(t, e, "withdraw", goal{"rounds", 12, 240, 48}, func(t *testing.T, l *leg, n int) { withdrawStorm(t, e, l, n) })
 	})
 }
 

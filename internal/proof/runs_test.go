@@ -241,6 +241,8 @@ func runStorm(t *testing.T, e engine, l *leg, kills int) {
 		w.die(t, l, w.servers[i%len(w.servers)], name)
 		w.worker.tell()
 	}
+	w.revive()
+	w.worker.tell()
 	cancel()
 	load.Wait()
 	ended := w.ended(t)
@@ -256,13 +258,15 @@ func runStorm(t *testing.T, e engine, l *leg, kills int) {
 }
 
 // die starts a server that kills itself at a failpoint, and waits for its
-// death.
+// death. The server may be dead before, and a single one is dead afterwards.
 func (w *runWorld) die(t *testing.T, l *leg, victim *server, name string) {
 	t.Helper()
 	nth := 1 + l.rng.IntN(4)
 	env := victim.env
 	victim.env = append(env[:len(env):len(env)], "GATEHOUSE_FAILPOINT="+name+":"+strconv.Itoa(nth))
-	victim.kill()
+	if victim.cmd != nil {
+		victim.kill()
+	}
 	err := victim.launch()
 	victim.env = env
 	w.worker.tell()
@@ -279,7 +283,10 @@ func (w *runWorld) die(t *testing.T, l *leg, victim *server, name string) {
 	}
 	l.add("SIGKILLs at failpoints of runs", 1)
 	l.Points[name]++
-	victim.start()
+	victim.cmd = nil
+	if len(w.servers) > 1 {
+		victim.start()
+	}
 }
 
 // ended waits until every run has ended and has its evidence, and counts the

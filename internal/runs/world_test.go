@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	runtimes "runtime"
 	"sync"
 	"testing"
@@ -23,6 +22,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
@@ -135,7 +135,7 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 // engines opens an empty store of each engine.
 var engines = map[string]func(testing.TB) (gatehouse.Store, error){
 	"sqlite": func(t testing.TB) (gatehouse.Store, error) {
-		return sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "gatehouse.db")})
+		return sqlite.Open(t.Context(), sqlite.Config{Path: migratedfile.New(t)})
 	},
 	"postgres": func(t testing.TB) (gatehouse.Store, error) {
 		return postgres.Open(t.Context(), postgres.Config{URL: migrated.Database(t)})

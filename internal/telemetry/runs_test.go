@@ -2,7 +2,6 @@ package telemetry_test
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
@@ -56,7 +56,7 @@ func (t countingQueues) RunCounts() (map[gatehouse.RunStatus]int, error) {
 
 func TestRuns(t *testing.T) {
 	t.Parallel()
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "gatehouse.db")})
+	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: migratedfile.New(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func (p *parser) step(s *Step, f form.Fields) {
 	}
 	if v := f.Values["max_items"]; v != nil {
 		if s.MaxItems, s.ownItems = p.Whole(v, "max_items", MaxItems), true; !each {
-			p.Fail(v, "max_items says nothing without for_each")
+			p.Fail(v, "max_items needs for_each")
 		}
 	}
 	if s.ForEach != nil {

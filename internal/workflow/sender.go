@@ -72,7 +72,7 @@ func (p *parser) from(s *Step, w form.Fields) {
 	v := w.Values["from"]
 	switch {
 	case v != nil && w.Values["event"] == nil:
-		p.Fail(v, "from says nothing without event")
+		p.Fail(v, "from needs event")
 	case v != nil && s.event == "":
 		p.Fail(v, "from needs an event without expressions")
 	}

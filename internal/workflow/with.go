@@ -36,16 +36,16 @@ var partKeys = map[string][]string{
 // with checks `with` as far as possible without evaluating it.
 func (p *parser) with(s *Step, f form.Fields) {
 	n := f.Values["with"]
-	known, says := withKeys[s.Kind]
+	known, restricted := withKeys[s.Kind]
 	if n == nil {
 		if s.Kind == KindConnector || s.Kind == KindModel || s.Kind == KindWait || s.Kind == KindTransform {
 			p.Fail(f.Node, "a step that uses %s needs with", s.Kind)
 		}
 		return
 	}
-	if !says {
+	if !restricted {
 		if s.Kind == KindWorkflow && n.Kind != yaml.MappingNode && !isExpression(n) {
-			p.Fail(n, "with must be a mapping: the input of the run")
+			p.Fail(n, "with must be a mapping: the child run's input")
 		}
 		return
 	}
@@ -129,7 +129,7 @@ func (p *parser) wait(s *Step, w form.Fields) {
 	}
 	if v := w.Values["timeout"]; v != nil {
 		if w.Values["event"] == nil {
-			p.Fail(v, "timeout says nothing without event")
+			p.Fail(v, "timeout needs event")
 		}
 	}
 	for _, key := range []string{"for", "timeout"} {

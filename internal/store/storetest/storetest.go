@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -261,6 +262,9 @@ func (s *suite) refused(want error, what string, fn func(tx gatehouse.Tx) error)
 // same compares values: times by instant, nil slices equal to empty ones.
 func (s *suite) same(what string, got, want any) {
 	s.Helper()
+	if reflect.DeepEqual(want, got) { // which takes a tenth of the time of a diff
+		return
+	}
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 		s.Fatalf("%s (-want +got):\n%s", what, d)
 	}

@@ -1,0 +1,28 @@
+// Package migratedfile gives tests SQLite files that have a store's tables.
+package migratedfile
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest"
+)
+
+var template = sqlitetest.Template{Make: func(path string, clock func() time.Time) error {
+	s, err := sqlite.Open(context.Background(), sqlite.Config{
+		Path: path, Clock: clock, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}}
+
+// New returns the path of a new file in the test's temporary folder.
+func New(t testing.TB) (path string) {
+	t.Helper()
+	return template.File(t)
+}
