@@ -66,7 +66,7 @@ func decisionBugs() []bug {
 			"if r.known != nil && rights.PolicyVersion != r.policyVersion {", "if rights.PolicyVersion < 0 {", gate,
 			"TestPolicyAppliedMeanwhileVetoes"),
 		plant("a revised action keeps its approval open", "1, 11", "internal/gate/revise.go",
-			"if err := tx.MoveApproval(old.Approval.ID, gatehouse.ApprovalCanceled); err != nil {\n\t\treturn nil, err\n\t}", "", model, "TestModel"),
+			"if err := tx.MoveApproval(old.Approval.ID, gatehouse.ApprovalCanceled); err != nil {\n\t\treturn err\n\t}", "", model, "TestModel"),
 		plant("another body is answered under the same key", "contract", "internal/usecase/idempotency.go",
 			"case rec.BodyHash != c.Idempotency.BodyHash:", "case false:", model, "TestModel"),
 		plant("the answer is not stored with the effect", "contract", "internal/usecase/usecase.go",
