@@ -108,4 +108,6 @@ export async function awake(page, ms = settle) {
 }
 
 /** Opens every fold of alike actions in the inbox. */
-export const unfold = (page) => page.locator("#rows details").evaluateAll((all) => all.forEach((el) => { el.open = true; }));
+export function unfold(page) {
+  return page.locator("#rows details").evaluateAll((all) => all.forEach((el) => { el.open = true; }));
+}

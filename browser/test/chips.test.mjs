@@ -9,7 +9,8 @@ const { g, browser } = await stage();
 await fill(g);
 await g.person("eve", "auditor", "approver", "operator");
 
-const chips = (page) => page.getByTestId("chip").evaluateAll((all) => all.map((el) => el.innerText.replace(/\s+/g, " ").trim()));
+const words = (text) => text.replace(/\s+/g, " ").trim();
+const chips = async (page) => (await page.getByTestId("chip").allInnerTexts()).map(words);
 const known = (page, name) => page.locator(`#known-${name} option`).evaluateAll((all) => all.map((el) => el.value));
 
 async function visit(page, path) {

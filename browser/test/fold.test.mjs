@@ -11,7 +11,9 @@ approvals:
   3: {required: 1, roles: [approver], expiry: 24h, hold: 1h}
 `);
 
-const stock = (i) => ({ ...priced(i, "1"), action_type: "stock_change", proposed_change: { stock: i }, current_state: undefined });
+const stock = (i) => ({
+  ...priced(i, "1"), action_type: "stock_change", proposed_change: { stock: i }, current_state: undefined,
+});
 const checked = (page) => page.locator("input[name=pick]:checked").count();
 const pending = async () => (await g.api("GET", "/proposed-actions?status=pending&limit=100")).items;
 

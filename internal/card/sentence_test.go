@@ -110,10 +110,11 @@ func TestSentences(t *testing.T) {
 		},
 		{
 			name: "a currency without any amount", actionType: "refund", operation: "update", target: "customer/C-1",
-			before:   `{"currency":"EUR","name":"Haas","city":"Bonn"}`,
-			after:    `{"currency":"USD","name":"Haase","city":"Ulm"}`,
-			sentence: "Change customer C-1: currency from EUR to USD, city from Bonn to Ulm and name from Haas to Haase; reversible",
-			short:    "Change currency, city and name of C-1", button: "Change currency, city and name",
+			before: `{"currency":"EUR","name":"Haas","city":"Bonn"}`,
+			after:  `{"currency":"USD","name":"Haase","city":"Ulm"}`,
+			sentence: "Change customer C-1: currency from EUR to USD, city from Bonn to Ulm and name from Haas to Haase; " +
+				"reversible",
+			short: "Change currency, city and name of C-1", button: "Change currency, city and name",
 		},
 		{
 			name: "amount and currency", actionType: "refund", operation: "update", target: "refund/1042",

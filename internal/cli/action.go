@@ -41,6 +41,6 @@ func (g *globals) actionTable(actions ...*gatehouse.Action) *term.Table {
 }
 
 // printAction prints one action as a row of a list, or as JSON.
-func (g *globals) printAction(a *gatehouse.Action, err error) error {
-	return show(g, a, err, func() *term.Table { return g.actionTable(a) })
+func (g *globals) printAction(a *gatehouse.Action) error {
+	return show(g, a, nil, func() *term.Table { return g.actionTable(a) })
 }

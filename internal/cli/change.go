@@ -175,7 +175,7 @@ func (c *reverseCmd) Run(g *globals, api service) error {
 // printProposed prints a new action and its state. If the policy denied it at once, the exit code
 // is 10.
 func (g *globals) printProposed(a *gatehouse.Action) error {
-	if err := g.printAction(a, nil); err != nil {
+	if err := g.printAction(a); err != nil {
 		return err
 	}
 	g.tellNext(a)

@@ -40,7 +40,7 @@ func (c *commentCmd) Run(g *globals, api service) error {
 		return err
 	}
 	if g.JSON {
-		return g.printAction(a, nil)
+		return g.printAction(a)
 	}
 	_, err = fmt.Fprintln(g.Stdout, a.Comments[len(a.Comments)-1].Number)
 	return err
@@ -71,7 +71,7 @@ func (c *assignCmd) Run(g *globals, api service) error {
 		return err
 	}
 	if g.JSON {
-		return g.printAction(a, nil)
+		return g.printAction(a)
 	}
 	who := "nobody"
 	if a.Approval.Assignee != nil {

@@ -54,7 +54,7 @@ func (c *connectorApplyCmd) Run(g *globals, api service) error {
 		return err
 	}
 	g.Say("Connectors are changed through the gate: somebody else has to approve " + a.ID + ".")
-	if err := g.printAction(a, nil); err != nil {
+	if err := g.printAction(a); err != nil {
 		return err
 	}
 	return exitOfStatus(a.Status, gatehouse.UntilDecided)

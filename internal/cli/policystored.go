@@ -80,7 +80,7 @@ func (c *policyApplyCmd) propose(g *globals, api service, src string) error {
 		return err
 	}
 	g.Say("The policy is changed through the gate: somebody else has to approve " + a.ID + ".")
-	if err := g.printAction(a, nil); err != nil {
+	if err := g.printAction(a); err != nil {
 		return err
 	}
 	return exitOfStatus(a.Status, gatehouse.UntilDecided)

@@ -65,7 +65,7 @@ func (g *globals) wait(api service, id string, w waiting) error {
 		}
 		switch {
 		case err == nil && (reached(a.Status, until) || !time.Now().Before(deadline) || asked && w.questions):
-			if err := g.printAction(a, nil); err != nil {
+			if err := g.printAction(a); err != nil {
 				return err
 			}
 			g.sayReason(a)

@@ -115,7 +115,9 @@ func TestEveryPageShowsHostileTextAsText(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"/inbox?open=" + pending.ID, "/inbox?tab=team", "/inbox?tab=decided", "/inbox?q=" + "alert", "/inbox/bulk?pick=" + pending.ID, "/search?q=alert", "/palette?q=alert", "/dispatch?tab=dead",
+		"/inbox?open=" + pending.ID, "/inbox?tab=team", "/inbox?tab=decided", "/inbox?q=" + "alert",
+		"/inbox/bulk?pick=" + pending.ID, "/search?q=alert",
+		"/palette?q=alert", "/dispatch?tab=dead",
 		"/runs?workflow=" + label, "/runs/bulk?pick=" + run.ID, "/audit?kind=decisions", "/audit?q=" + pending.ID,
 	} {
 		visit(path)

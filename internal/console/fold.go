@@ -143,7 +143,9 @@ func (v *view) pickedIDs() (ids []string) {
 
 // likeness is a key for what an action does, independent of its record and values.
 func likeness(a *gatehouse.Action) string {
-	parts := []string{a.ActionType, a.Connector, a.Operation, a.Target.EntityType, a.ProposedBy, a.RiskLevel.String(), a.RiskName}
+	parts := []string{
+		a.ActionType, a.Connector, a.Operation, a.Target.EntityType, a.ProposedBy, a.RiskLevel.String(), a.RiskName,
+	}
 	if !large(a) {
 		if members, err := a.ProposedChange.Fields(); err == nil {
 			names := make([]string, len(members))

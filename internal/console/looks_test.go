@@ -81,7 +81,8 @@ func TestEmptyListsOfferASample(t *testing.T) {
 	w := newWorld(t)
 	ana := w.signIn("ana", gatehouse.RoleApprover, gatehouse.RoleOperator)
 	ana.get("/inbox").want(http.StatusOK).has("gatehouse propose --type price_change").lacks("dev env")
-	ana.get("/runs").want(http.StatusOK).has(testid("fills"), `hx-get="/runs?live=1"`, "gatehouse run start hello").lacks("dev env")
+	ana.get("/runs").want(http.StatusOK).
+		has(testid("fills"), `hx-get="/runs?live=1"`, "gatehouse run start hello").lacks("dev env")
 	ana.get("/dispatch").want(http.StatusOK).has(testid("fills"), "no failure is open").lacks("gatehouse demo")
 	cfg := w.config
 	cfg.Development = true

@@ -304,7 +304,8 @@ func TestActionSaysWhy(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	plain := w.propose(bot, nil)
 	ana.get("/actions/"+plain.ID).want(http.StatusOK).
-		has("No rule matched. A medium write (L3) needs approval.", "the policy lists price_change with L3", "/policies/1\"").lacks(testid("ground"), "raises it")
+		has("No rule matched. A medium write (L3) needs approval.").
+		has("the policy lists price_change with L3", "/policies/1\"").lacks(testid("ground"), "raises it")
 	note := w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType = "note" })
 	ana.get("/actions/"+note.ID).want(http.StatusOK).has(`data-rule="safe-changes"`, "risk &lt;= 2", "the policy lists note with L1.")
 

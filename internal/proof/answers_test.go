@@ -27,6 +27,7 @@ var broken = map[string]struct {
 		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(http.StatusTooManyRequests)
 	}},
+	"credentials refused":    {false, func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) }},
 	"down before the effect": {false, func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) }},
 	"down after the effect":  {true, func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) }},
 	"a page instead":         {true, func(w http.ResponseWriter) { fmt.Fprint(w, "<html>Sign in</html>") }},
@@ -100,6 +101,8 @@ func brokenAnswer(t *testing.T, name, fault string) {
 	case failure != nil && strings.Contains(failure.Error()+failure.Says, mixturePassword) && fault != "hostile":
 		t.Errorf("a secret stands in %v", failure)
 	case fault == "too many requests" && (failure == nil || failure.Kind != connector.Transient || failure.RetryAfter == 0):
+		t.Errorf("%+v", failure)
+	case fault == "credentials refused" && (failure == nil || failure.Kind == connector.Ambiguous):
 		t.Errorf("%+v", failure)
 	case strings.HasPrefix(fault, "lost") && (failure == nil || failure.Kind != connector.Ambiguous):
 		t.Errorf("%v of a lost answer", failure)

@@ -22,7 +22,8 @@ var tableInvariants = []struct{ name, query string }{
 		 GROUP BY a.seq HAVING count(p.seq) <> 1`},
 	{"3: a push of an action that never was approved",
 		`SELECT a.id, a.status, p.status FROM push p JOIN action a ON a.seq = p.action_seq
-		 WHERE a.status IN ('pending','rejected','denied','expired','superseded')`},
+		 WHERE a.status IN ('pending','rejected','denied','expired')
+		    OR a.status = 'superseded' AND p.status <> 'canceled'`},
 	{"4: a push without approval or allow",
 		`SELECT a.id, f.policy_outcome, ap.status FROM push p JOIN action a ON a.seq = p.action_seq
 		 JOIN proposal f ON f.seq = a.seq LEFT JOIN approval ap ON ap.seq = a.seq
@@ -65,7 +66,8 @@ var tableInvariants = []struct{ name, query string }{
 		   WHEN 'unknown' THEN coalesce(ap.status, 'approved') = 'approved' AND p.status = 'unknown'
 		   WHEN 'rejected' THEN ap.status = 'rejected' AND p.status IS NULL
 		   WHEN 'expired' THEN ap.status = 'expired' AND p.status IS NULL
-		   WHEN 'superseded' THEN ap.status = 'canceled' AND p.status IS NULL AND a.superseded_by IS NOT NULL
+		   WHEN 'superseded' THEN a.superseded_by IS NOT NULL AND (ap.status = 'canceled' AND p.status IS NULL
+		     OR coalesce(ap.status, 'approved') = 'approved' AND p.status = 'canceled')
 		   WHEN 'canceled' THEN ap.status = 'canceled' AND p.status IS NULL OR coalesce(ap.status, 'approved') = 'approved' AND p.status = 'canceled'
 		   WHEN 'denied' THEN ap.status IS NULL AND p.status IS NULL END`},
 	{"12: applied without a receipt of it, or twice with one",

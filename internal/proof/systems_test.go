@@ -538,4 +538,12 @@ func TestOvertaken(t *testing.T) {
 			t.Errorf("%s had %d effects", of, n)
 		}
 	}
+
+	// A planted bug, which the counts must show: the target has lost its condition.
+	mix.unguarded.Store(true)
+	before := len(mix.snow.Writes())
+	w.overtaken(t, "help", ana)
+	if n := len(mix.snow.Writes()) - before; n != 2 {
+		t.Errorf("%d effects without the condition: the proof proves nothing", n)
+	}
 }

@@ -712,7 +712,10 @@ const keys = {
   w: () => { const why = $("#why"); why?.scrollIntoView({ block: "start" }); why?.focus({ preventScroll: true }); },
   J: () => moveAndPick(1),
   K: () => moveAndPick(-1),
-  x: () => { const boxes = boxesOf(stopOf(cursorID)); if (!boxes.length) return say("This one is decided by itself."); pickAll(boxes); },
+  x: () => {
+    const boxes = boxesOf(stopOf(cursorID));
+    if (boxes.length) pickAll(boxes); else say("This one is decided by itself.");
+  },
   ArrowRight: () => { const fold = foldOf(stopOf(cursorID)); if (!fold || fold.open) return false; fold.open = true; },
   ArrowLeft: () => refold(),
   X: () => pickAlike(),

@@ -14,7 +14,8 @@ function mark(option) {
   active?.setAttribute("aria-selected", "false");
   active = option ?? null;
   active?.setAttribute("aria-selected", "true");
-  if (active) input.setAttribute("aria-activedescendant", active.id); else input.removeAttribute("aria-activedescendant");
+  if (active) input.setAttribute("aria-activedescendant", active.id);
+  else input.removeAttribute("aria-activedescendant");
   active?.scrollIntoView({ block: "nearest" });
 }
 
@@ -46,7 +47,8 @@ async function ask() {
   if (q.length < 2) return;
   const now = asked = new AbortController();
   try {
-    const res = await fetch("/palette?" + new URLSearchParams({ q }), { credentials: "same-origin", signal: now.signal });
+    const url = "/palette?" + new URLSearchParams({ q });
+    const res = await fetch(url, { credentials: "same-origin", signal: now.signal });
     if (res.ok && !res.redirected && now === asked) show(await res.text());
   } catch {
     // Without an answer, Enter still searches.

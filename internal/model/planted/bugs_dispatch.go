@@ -66,8 +66,5 @@ func dispatchBugs() []bug {
 		plant("an answer that cannot be recorded is dropped", "13", "internal/dispatch/send.go",
 			"case <-time.After(pause):\n", "case <-time.After(pause):\n\t\t\treturn \"\", err\n", dispatch,
 			"TestOutcomeIsRecordedAfterTrouble"),
-		plant("a target of class B has lost its condition", "5", "internal/proof/mixture_test.go",
-			"return expected == \"\" || expected == was[\"sys_mod_count\"]",
-			"return expected == \"\" || was != nil", "./internal/proof", "TestOvertaken"),
 	}
 }

@@ -176,6 +176,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"ArchiveLists", (*suite).archiveLists},
 		{"ArchiveRace", (*suite).archiveRace},
 		{"ArchiveWalls", (*suite).archiveWalls},
+		{"ConversationWalls", (*suite).conversationWalls},
 		{"OtherTenantsRows", (*suite).otherTenantsRows},
 		{"TenantWalls", (*suite).tenantWalls},
 		{"SessionWalls", (*suite).sessionWalls},
