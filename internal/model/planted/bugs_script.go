@@ -15,7 +15,7 @@ func scriptBugs() []bug {
 		plant("keys that are switched off act", "contract", script,
 			`root.dataset.keys === "off" || typing`, "typing", browser, "keyboard/switched off"),
 		plant("a key answers what is open while another item is marked", "contract", script,
-			"  if (cursorID !== shown && rows().some((row) => row.dataset.id === cursorID)) return openCursor();\n", "", browser, "keyboard/moving about"),
+			"  if (cursorID !== shown && stopOf(cursorID)) return openCursor();\n", "", browser, "keyboard/moving about"),
 		plant("a key reaches behind an open dialog", "contract", script,
 			`|| typing(e.target) || $("dialog[open]")) return;`, "|| typing(e.target)) return;", browser, "keyboard/moving about"),
 		plant("what changes while an item is on its way is missed", "contract", script,
