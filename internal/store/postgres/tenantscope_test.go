@@ -173,7 +173,7 @@ func rowsAreSeparate(t *testing.T, url string) {
 			t.Fatal(err)
 		}
 	}
-	if filled < 10 {
+	if filled < 6 {
 		t.Errorf("rows in %d tables only", filled)
 	}
 }
