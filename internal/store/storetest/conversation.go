@@ -62,7 +62,7 @@ func (s *suite) conversations() {
 			return tx.SetAssignee(a.Approval.ID, &gatehouse.Assignee{ID: "prn_ana", Name: "ana"})
 		},
 		"a snooze of a decided action": func(tx gatehouse.Tx) error {
-			return tx.PutSnooze("prn_ana", a.Approval.ID, s.now().Add(time.Hour))
+			return tx.PutSnooze("prn_ana", a.Approval.ID, tx.Now().Add(time.Hour))
 		},
 	} {
 		if err := s.store.Update(s.Context(), tenant, write); !errors.Is(err, gatehouse.ErrConflict) {
