@@ -281,8 +281,8 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Sessions: f, Auth: f, Lookup: f,
 		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f, Notices: f, Insights: f, LinkKeys: f, Secrets: f, Reviews: f,
 		Delegations: f, Grants: f, Devices: f, Preferences: f, Mandates: f, Targets: f, TargetHooks: f, Evaluations: f,
-		 Bounces: f,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Build: testBuild,
+		Bounces: f,
+		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)), Build: testBuild,
 	}
 	for _, c := range change {
 		c(&cfg)
