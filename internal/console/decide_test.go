@@ -93,9 +93,8 @@ func TestUndoAll(t *testing.T) {
 		ana.post("/inbox/bulk", append(items, "decision", string(d), "notes", "all", "return", "/inbox")...).
 			want(200).has(testid("undo-all"), "Undo all 3")
 		gone := w.action(ids[1])
-		word := "already rejected"
+		word := "already sent"
 		if d == gatehouse.Approve {
-			word = "already sent"
 			w.sent(gone)
 		} else {
 			word = "already canceled"

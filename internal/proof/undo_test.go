@@ -115,10 +115,9 @@ var undoRows = map[string]func(*testing.T, *contract){
 			time.Sleep(time.Second - time.Duration(6-i)*4*time.Millisecond)
 			won := 0
 			for _, res := range storm(4, func(int) answer { return c.ben.undo(a) }) {
-				switch {
-				case res.status == 200:
+				if res.status == 200 {
 					won++
-				default:
+				} else {
 					must(t, res, 409, "too_late", "current_status")
 				}
 			}
