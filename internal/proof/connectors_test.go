@@ -43,7 +43,10 @@ func TestConnectorsSurviveAKill(t *testing.T) {
 		}
 		_ = ana.decide(&a, "approved", object{"confirm": a.Approval.Confirm.Value}) // the server may die first
 		select {
-		case <-victim.exited:
+		case err := <-victim.exited:
+			if err == nil {
+				t.Error("the server was not killed")
+			}
 		case <-time.After(time.Minute):
 			t.Fatal("the server does not come to the call")
 		}
