@@ -68,7 +68,7 @@ func TestRejectAndUndo(t *testing.T) {
 	}
 	bo.get("/inbox?tab=team").want(200).lacks(a.ID)
 	bo.get("/actions/"+a.ID).want(200).has("Rejected", testid("undo")).lacks(testid("approve"), testid("reject-go"))
-	bo.get("/inbox/states?ids="+a.ID).want(200).has("rejected by ana")
+	bo.get("/inbox/states?ids=" + a.ID).want(200).has("rejected by ana")
 	w.number()
 	w.signIn("eve", gatehouse.RoleAuditor).get("/audit").want(200).has("with a hold")
 

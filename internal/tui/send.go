@@ -137,7 +137,7 @@ func (m *reviewer) refused(it *item, msg answered) {
 type undone struct {
 	ids  []string
 	next []*gatehouse.Action // the revision of each id
-	left []string // can be tried again
+	left []string            // can be tried again
 	err  error
 }
 
