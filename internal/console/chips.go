@@ -23,9 +23,9 @@ func (l *chips) add(label, value, without string) {
 
 // chips are the active filters of the inbox.
 func (q inboxQuery) chips() (list chips) {
-	add := func(label, value string, clear func(*inboxQuery)) {
+	add := func(label, value string, drop func(*inboxQuery)) {
 		rest := q.fresh()
-		clear(&rest)
+		drop(&rest)
 		list.add(label, value, rest.url())
 	}
 	risk := ""
@@ -47,9 +47,9 @@ func (q inboxQuery) chips() (list chips) {
 
 // chips are the active filters of the runs.
 func (q runQuery) chips() (list chips) {
-	add := func(label, value string, clear func(*runQuery)) {
+	add := func(label, value string, drop func(*runQuery)) {
 		rest := q.page("")
-		clear(&rest)
+		drop(&rest)
 		list.add(label, value, rest.url())
 	}
 	if q.Status != "" {
@@ -65,9 +65,9 @@ func (q runQuery) chips() (list chips) {
 // chips are the active filters of the log.
 func (q auditQuery) chips() (list chips) {
 	q.Before = -1
-	add := func(label, value string, clear func(*auditQuery)) {
+	add := func(label, value string, drop func(*auditQuery)) {
 		rest := q
-		clear(&rest)
+		drop(&rest)
 		list.add(label, value, rest.at("/audit"))
 	}
 	kind, _ := kindNamed(q.Kind)
@@ -81,9 +81,9 @@ func (q auditQuery) chips() (list chips) {
 
 // chips are the active filters of the dead letters.
 func (l *deadList) chips() (list chips) {
-	add := func(label, value string, clear func(*deadList)) {
+	add := func(label, value string, drop func(*deadList)) {
 		rest := *l
-		clear(&rest)
+		drop(&rest)
 		list.add(label, value, rest.deadPath("/dispatch"))
 	}
 	outcome := ""

@@ -79,8 +79,6 @@ type found struct {
 	people    []*gatehouse.Principal
 }
 
-func (f *found) none() bool { return len(f.actions)+len(f.runs)+len(f.workflows)+len(f.people) == 0 }
-
 // palette answers a search with a few results of each kind that this person may see. Each service
 // checks the person's tenant and rights itself.
 func (c *Console) palette(v *view) error {
