@@ -14,7 +14,7 @@ const (
 	actionDesign = `
 new:        pending approved denied
 pending:    approved rejected expired canceled superseded
-approved:   canceled pushing failed
+approved:   canceled pushing failed superseded
 pushing:    applied failed unknown
 unknown:    applied failed approved
 failed:     approved
