@@ -181,9 +181,16 @@ func (p *Plan) Terms(agent *Principal, upTo RiskLevel, now time.Time) *Terms {
 
 // WorstCase describes the most that can happen under the terms.
 func (t *Terms) WorstCase() string {
+	const shownCondition = 80 // characters
 	steps := make([]string, len(t.Steps))
 	for i, s := range t.Steps {
-		steps[i] = fmt.Sprintf("%s of %s, %d times", s.Operation, s.Connector, s.Count)
+		steps[i] = fmt.Sprintf("%s (%s of %s), %d times", s.ActionType, s.Operation, s.Connector, s.Count)
+		if when := strings.Join(strings.Fields(s.When), " "); when != "" && when != "true" {
+			if r := []rune(when); len(r) > shownCondition {
+				when = string(r[:shownCondition]) + "…"
+			}
+			steps[i] += ", when " + when
+		}
 		if n := len(s.Keys); n > 0 {
 			steps[i] += fmt.Sprintf(", on %d named records", n)
 		}

@@ -252,7 +252,7 @@ var people = func() map[string]*gatehouse.Principal {
 	for name, roles := range map[string][]gatehouse.Role{
 		"root": {gatehouse.RoleAdmin}, "ana": {gatehouse.RoleApprover}, "bot": {gatehouse.RoleProposer},
 		"op": {gatehouse.RoleOperator}, "aud": {gatehouse.RoleAuditor}, "view": {gatehouse.RoleViewer}, "work": {gatehouse.RoleWorker},
-		"all": {gatehouse.RoleAdmin, gatehouse.RoleProposer, gatehouse.RoleWorker},
+		"all": {gatehouse.RoleAdmin, gatehouse.RoleProposer, gatehouse.RoleWorker, gatehouse.RoleEvaluator},
 	} {
 		m["gth_"+name] = &gatehouse.Principal{ID: "prn_" + name, Tenant: "default", Name: name, Kind: gatehouse.KindPerson, Roles: roles, Person: "prn_" + name}
 	}

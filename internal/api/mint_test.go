@@ -23,8 +23,9 @@ var unguarded = map[string]string{
 	"dismissNotices": "hides from oneself what was seen",
 	"revokeSession":  "ends a way in and makes none",
 	"removeDevice":   "ends one's own notifications", "testDevice": "sends a test to oneself",
-	"setPreference": "chooses one's own messages",
-	"comment":       "says something, and decides nothing", "assign": "shows a name, and restricts nothing",
+	"setPreference":  "chooses one's own messages",
+	"evaluateAction": "adds a result, and decides nothing",
+	"comment":        "says something, and decides nothing", "assign": "shows a name, and restricts nothing",
 }
 
 // TestMintingNeedsTheEditToken walks the table of routes: every route that

@@ -174,7 +174,8 @@ func TestRoles(t *testing.T) {
 		"listDevices": anyKey, "removeDevice": anyKey, "testDevice": anyKey, "listPreferences": anyKey,
 		"setPreference": anyKey,
 		"leaseSteps":    "work", "heartbeatStep": "work", "completeStep": "work", "failStep": "work", "proposeStep": "work",
-		"leasePushes": "work", "heartbeatPush": "work", "completePush": "work", "failPush": "work",
+		"evaluateAction": "",
+		"leasePushes":    "work", "heartbeatPush": "work", "completePush": "work", "failPush": "work",
 		"listWorkflows": readers, "getWorkflow": readers, "listWorkflowVersions": readers,
 		// Every key finds the runs that its holder may read.
 		"listRuns": anyKey, "getRun": anyKey,

@@ -83,9 +83,8 @@ func newNarrator(a *gatehouse.Action, longest int) *narrator {
 	return n
 }
 
-// undoneDigits is the length of the id, with its prefix, that names a reversed action. It is
-// enough for the command line.
-const undoneDigits = 16
+// ShortID is the beginning of an action's id, which is enough for the command line.
+func ShortID(id string) string { return id[:min(len(id), 16)] }
 
 // undo begins the phrase of a reversal with the action that it reverses.
 func (n *narrator) undo(p Phrase) Phrase {
@@ -95,7 +94,7 @@ func (n *narrator) undo(p Phrase) Phrase {
 	p[0].Text = small(p[0].Text)
 	var out Phrase
 	out.say("Undo ")
-	out.value(n.a.Reverses[:min(len(n.a.Reverses), undoneDigits)])
+	out.value(ShortID(n.a.Reverses))
 	out.say(": ")
 	return append(out, p...)
 }
@@ -122,19 +121,15 @@ func (n *narrator) sentence() Phrase {
 		n.listing(&p, " with ")
 		return p
 	case effectUpdate:
-		if len(n.withoutUnits()) > 1 && !n.bulk() {
-			var p Phrase
-			p.say(n.updateVerb(), " ")
-			p = append(p, object(n.a.Target, true)...)
-			n.listing(&p, ": ")
-			return p
-		}
-		p := n.short()
-		n.fromTo(&p, true)
-		return p
+		return n.update()
 	}
-	p := n.short()
-	n.listing(&p, ": ")
+	var p Phrase
+	if n.writesFields() {
+		p = n.update()
+	} else {
+		p = n.short()
+		n.listing(&p, ": ")
+	}
 	if n.question() || onTool(n.a) || isPolicy(n.a) || isConnectors(n.a) {
 		return p
 	}
@@ -143,6 +138,20 @@ func (n *narrator) sentence() Phrase {
 	p.say(" of ")
 	p.value(token(n.a.Connector, longInSentence))
 	p.say(")")
+	return p
+}
+
+// update names the changed fields, with their values before and after.
+func (n *narrator) update() Phrase {
+	if len(n.withoutUnits()) > 1 && !n.bulk() {
+		var p Phrase
+		p.say(n.updateVerb(), " ")
+		p = append(p, object(n.a.Target, true)...)
+		n.listing(&p, ": ")
+		return p
+	}
+	p := n.short()
+	n.fromTo(&p, true)
 	return p
 }
 
@@ -195,10 +204,10 @@ func (n *narrator) short() Phrase {
 			p.say(" without a visible change")
 			return p
 		}
-		p.say(n.updateVerb(), " ")
-		n.names(&p)
-		p.say(" of ")
-		return append(p, object(n.a.Target, false)...)
+		return n.namedUpdate()
+	}
+	if n.writesFields() {
+		return n.namedUpdate()
 	}
 	if isPolicy(n.a) {
 		return Phrase{{Text: "Replace the policy"}}
@@ -208,6 +217,22 @@ func (n *narrator) short() Phrase {
 	}
 	p.say(n.generic(), " ")
 	return append(p, object(n.a.Target, true)...)
+}
+
+// namedUpdate is an update without its values.
+func (n *narrator) namedUpdate() (p Phrase) {
+	p.say(n.updateVerb(), " ")
+	n.names(&p)
+	p.say(" of ")
+	return append(p, object(n.a.Target, false)...)
+}
+
+// writesFields reports whether the fields say what an operation of a neutral name does. The action
+// type does not: the proposer chooses it, and could call a new bank account a change of price.
+func (n *narrator) writesFields() bool {
+	return n.shape.effect == effectUnknown && isNeutral(n.a.Operation) && len(n.fields) > 0 && !onTool(n.a) &&
+		(strings.HasPrefix(typeWord(n.a.ActionType), "Change ") ||
+			slices.ContainsFunc(n.changes, func(c Change) bool { return c.Kind != Added }))
 }
 
 // acceptTools is the operation by which people accept changed tool descriptions of
@@ -239,7 +264,7 @@ func (n *narrator) button() Phrase {
 		p.value(token(n.a.Target.EntityRef, longInButton))
 		return p
 	}
-	if n.shape.effect != effectUpdate || len(n.fields) == 0 || n.many() {
+	if n.shape.effect != effectUpdate && !n.writesFields() || len(n.fields) == 0 || n.many() {
 		return n.short()
 	}
 	var p Phrase
@@ -422,7 +447,8 @@ func (n *narrator) withoutUnits() []field {
 		return n.fields
 	}
 	return slices.DeleteFunc(slices.Clone(n.fields), func(f field) bool {
-		return len(f.changes) == 1 && f.changes[0].names(c)
+		return len(f.changes) == 1 &&
+			(f.changes[0].names(c) || isCurrency(f.name) && f.changes[0].After.Text == c.Currency)
 	})
 }
 

@@ -384,6 +384,27 @@ func TestSentenceOfToolCalls(t *testing.T) {
 	}
 }
 
+// TestTheTypeNamesNoChange: the proposer chooses the action type, so the fields say what a write of a
+// neutral name changes.
+func TestTheTypeNamesNoChange(t *testing.T) {
+	t.Parallel()
+	a := action(t, "price_change", "put", "vendor/7", `{"iban":"DE1","name":"Acme"}`, `{"iban":"DE2","name":"Acme"}`)
+	if got, want := card.Sentence(a), `Change iban of vendor 7 from DE1 to DE2 (operation put of shop)`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := card.Button(a), "Change iban to DE2"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	a = action(t, "note", "send", "vendor/7", `{"role":"viewer"}`, `{"role":"admin"}`)
+	if got, want := card.Button(a), "Change role to admin"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	a = action(t, "email_to_customer", "send", "customer/7", ``, `{"subject":"Hello"}`)
+	if got, want := card.Button(a), "Send an e-mail to customer 7"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestSentenceOfReversal(t *testing.T) {
 	t.Parallel()
 	a := action(t, "price_change", "update", "item/SKU-1", `{"price":"12.50"}`, `{"price":"10.00"}`)

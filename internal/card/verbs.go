@@ -20,6 +20,11 @@ var typeWords = map[string]string{
 // neutral are operation names that do not say what the operation does.
 var neutral = []string{"post", "put", "send", "call", "execute", "exec", "apply", "push", "run", "invoke", "do", "request", "submit", "write", "upsert", "process", "perform", "operation", "bulk"}
 
+func isNeutral(operation string) bool {
+	w := wordsOf(strings.TrimPrefix(operation, "bulk_"))
+	return len(w) == 0 || len(w) == 1 && slices.Contains(neutral, strings.ToLower(w[0]))
+}
+
 // typePrefixes are ignored prefixes of action types, as in the default policy.
 var typePrefixes = []string{"ns_", "propose_", "workflow_"}
 
@@ -41,7 +46,7 @@ func typeWord(actionType string) string {
 // or the action type's verb when the name says nothing.
 func (n *narrator) generic() string {
 	w := wordsOf(strings.TrimPrefix(n.a.Operation, "bulk_"))
-	if len(w) == 0 || len(w) == 1 && slices.Contains(neutral, strings.ToLower(w[0])) {
+	if isNeutral(n.a.Operation) {
 		if words := typeWord(n.a.ActionType); words != "" {
 			return words
 		}

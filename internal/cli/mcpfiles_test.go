@@ -34,8 +34,8 @@ func TestMCPFilesystem(t *testing.T) {
 	w := newMCPWorld(t)
 	w.command = []string{"node", filesystemServer(t), w.dir}
 	c := w.proxy("--read-only-hint-is-read", "read_text_file", "--hold", "30s")
-	if got := c.request("tools/list", `{}`).Result.Tools; len(got) != 15 {
-		t.Errorf("%d tools, want 14 and the gate's own", len(got))
+	if got := c.request("tools/list", `{}`).Result.Tools; len(got) != 16 {
+		t.Errorf("%d tools, want 14 and the gate's two", len(got))
 	}
 	path := gatehouse.StringJSON(filepath.Join(w.dir, "a.txt"))
 	id := c.begin("tools/call", callOf("write_file", `{"path":`+string(path)+`,"content":"Zoë: 12.50 €"}`))

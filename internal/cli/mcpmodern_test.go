@@ -28,7 +28,7 @@ func TestMCPSDKClient(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	tools, err := c.ListTools(t.Context(), nil)
-	if err != nil || len(tools.Tools) != 5 {
+	if err != nil || len(tools.Tools) != 6 {
 		t.Fatalf("%v: %+v", err, tools)
 	}
 	for _, d := range []gatehouse.DecisionKind{gatehouse.Approve, gatehouse.Reject} {

@@ -54,7 +54,7 @@ func TestMCPRemote(t *testing.T) {
 			t.Parallel()
 			w := newMCPWorld(t)
 			c := w.start(w.remotePeer(options))
-			if got := len(c.request("tools/list", `{}`).Result.Tools); got != 6 {
+			if got := len(c.request("tools/list", `{}`).Result.Tools); got != 7 {
 				t.Errorf("%d tools", got)
 			}
 			for range 2 {

@@ -89,13 +89,23 @@ func asksOnly(p *actionPage) bool {
 		len(p.payload.changes) == 0 && p.payload.hidden == 0
 }
 
+// rewrittenText counts the fields that are written as they are: at the target, if it was asked, or in
+// what the proposer says of it.
+func rewrittenText(n int, asked bool) string {
+	s := plural(n, "field rewritten", "fields rewritten")
+	if asked {
+		return s + " unchanged"
+	}
+	return s + ", unchanged as the proposer says"
+}
+
 // nothingChanges is the sentence for a change without any field that differs.
 func nothingChanges(p *actionPage) string {
 	switch {
 	case len(p.payload.same) > 0:
 		return "No visible change: every field is written as it is."
 	case p.a.Operation == "delete" || p.a.Operation == "bulk_delete":
-		return "No fields change; the whole record is deleted."
+		return "The whole record is deleted."
 	}
 	return "No fields change."
 }
@@ -375,7 +385,8 @@ func levelFrom(a *gatehouse.Action, g *gatehouse.Grounds) card.Phrase {
 	if g.Listed == 0 {
 		p = append(p, card.Part{Text: "does not list "}, card.Part{Text: g.Type, Value: true}, card.Part{Text: ", which makes it L3 at least"})
 	} else {
-		p = append(p, card.Part{Text: "lists "}, card.Part{Text: g.Type, Value: true}, card.Part{Text: " with " + g.Listed.String()})
+		p = append(p, card.Part{Text: "lists "}, card.Part{Text: g.Type, Value: true}, card.Part{Text: ", as "},
+			card.Part{Text: a.ProposedBy, Value: true}, card.Part{Text: " calls it, with " + g.Listed.String()})
 	}
 	if g.Floor != 0 {
 		p = append(p, card.Part{Text: "; the connector " + a.Connector + " takes nothing below " + g.Floor.String() + " for this operation"})
@@ -383,10 +394,12 @@ func levelFrom(a *gatehouse.Action, g *gatehouse.Grounds) card.Phrase {
 	if g.Claimed != 0 {
 		p = append(p, card.Part{Text: "; the proposer said " + g.Claimed.String()})
 	}
-	if known := max(g.Listed, g.Floor, g.Claimed); a.RiskLevel > max(known, gatehouse.L3) || g.Listed != 0 && a.RiskLevel > known {
+	known := max(g.Listed, g.Floor, g.Claimed)
+	raised := a.RiskLevel > max(known, gatehouse.L3) || g.Listed != 0 && a.RiskLevel > known
+	if raised {
 		p = append(p, card.Part{Text: "; a rule raises it to " + a.RiskLevel.String()})
 	}
-	if len(p) > 3 {
+	if raised || g.Floor != 0 || g.Claimed != 0 {
 		p = append(p, card.Part{Text: ". The highest level applies"})
 	}
 	return append(p, card.Part{Text: "."})

@@ -228,7 +228,7 @@ func bulkReview(v *view, b *bulkView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = foldedFields("rewritten", item.payload.same, plural(len(item.payload.same), "field rewritten unchanged", "fields rewritten unchanged")).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = foldedFields("rewritten", item.payload.same, rewrittenText(len(item.payload.same), false)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

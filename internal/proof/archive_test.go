@@ -187,6 +187,9 @@ func recordOf(tx gatehouse.ReadTx, id string) (*gatehouse.Record, error) {
 		}
 	}
 	if a.ArchivedAt == nil {
+		if a.Comments, err = tx.ListComments(id); err != nil {
+			return nil, err
+		}
 		r.Receipts, err = tx.ListReceipts(id)
 		return r, err
 	}

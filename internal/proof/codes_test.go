@@ -91,6 +91,9 @@ var provocations = map[gatehouse.Code]provocation{
 		if res.status != 201 {
 			t.Fatalf("start: %s", res)
 		}
+		for w.agent.get("/runs/"+res.str("id")+"?wait=1s").str("status") != "waiting" {
+			time.Sleep(10 * time.Millisecond)
+		}
 		return func() answer { return other.post("/runs/"+res.str("id")+"/signals", object{"name": "go"}) }
 	}},
 	gatehouse.CodeBadToken: {nil, func(_ *testing.T, w *codeWorld) func() answer {

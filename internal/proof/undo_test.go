@@ -90,8 +90,8 @@ var undoRows = map[string]func(*testing.T, *contract){
 		if waits.str("status") != "pending" {
 			t.Errorf("the agent is told %s", waits.str("status"))
 		}
-		must(t, c.ben.undo(a, "Idempotency-Key: u-"+a.ID), 200, "undone", "action")
-		must(t, c.ben.undo(a, "Idempotency-Key: u-"+a.ID), 200, "undone", "action")
+		must(t, c.ben.undo(a, "Idempotency-Key", "u-"+a.ID), 200, "undone", "action")
+		must(t, c.ben.undo(a, "Idempotency-Key", "u-"+a.ID), 200, "undone", "action")
 		next := c.undone(t, a)
 		must(t, c.ben.decide(next, "rejected"), 200, "decided")
 		c.noEffect(t, next)

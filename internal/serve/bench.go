@@ -138,6 +138,7 @@ func startBench(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 		return &bench.Gate{Store: n.Store, App: n.Gate, Runs: n.Runs, Log: log, Close: n.Close}, nil
 	}
 	n.config.RateLimit = config.RateLimit{PerSecond: 1e6, Burst: 1e6} // measure the gate, not the limit
+	n.stored = newStoreConnectors(n.config, n.secrets, log)
 	served, err := StartRoles(n, "127.0.0.1:0", roles)
 	if err != nil {
 		return nil, err
