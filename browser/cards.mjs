@@ -30,48 +30,114 @@ async function applied(a) {
 }
 
 const address = { street: "Elm Street 4", city: "Ghent", zip: "9000", country: "BE" };
-const wide = Object.fromEntries(Array.from({ length: 59 }, (_, i) => [`field_${String(i).padStart(2, "0")}`, `value ${i}`]));
+const wide = Object.fromEntries(
+  Array.from({ length: 59 }, (_, i) => [`field_${String(i).padStart(2, "0")}`, `value ${i}`]),
+);
 const lines = [{ sku: "A-1", quantity: 2, price: "10.00" }, { sku: "B-2", quantity: 1, price: "25.00" }];
 
 const cards = {
   price: () => g.propose(priced(0, "12.50", { rationale: "supplier raised cost by 25 %" })),
-  conflict: () => g.propose(priced(1, "36.00", { current_state: { price: "30.00", currency: "USD" }, rationale: "a rise of 20 %" })),
+  conflict: () => g.propose(priced(1, "36.00", {
+    current_state: { price: "30.00", currency: "USD" },
+    rationale: "a rise of 20 %",
+  })),
   create: () => item({
-    action_type: "create_item", operation: "insert", target: { entity_type: "item", entity_ref: "SKU-9001" },
-    proposed_change: { name: "Copper washer 8 mm", price: "0.12", cost: "0.05", currency: "USD", stock: 5000, version: 1 },
+    action_type: "create_item",
+    operation: "insert",
+    target: { entity_type: "item", entity_ref: "SKU-9001" },
+    proposed_change: {
+      name: "Copper washer 8 mm", price: "0.12", cost: "0.05", currency: "USD", stock: 5000, version: 1,
+    },
     rationale: "ordered by two customers, not in the catalogue",
   }),
   "bulk-delete": () => item({
-    action_type: "bulk_delete", operation: "bulk_delete", proposed_change: {}, rationale: "tidies up the catalogue",
+    action_type: "bulk_delete",
+    operation: "bulk_delete",
     target: { entity_type: "item", entity_refs: [2, 3, 4].map((i) => items[i].sku) },
+    proposed_change: {},
+    rationale: "tidies up the catalogue",
   }),
-  claim: () => thing("invoice-88", undefined, { amount: "9800.00", currency: "USD" },
-    { magnitude: { amount: "98.00", currency: "USD" }, rationale: "a refund of 98.00 USD" }),
-  iban: () => thing("vendor-7", { name: "Acme", iban: "DE89370400440532013000" }, { name: "Acme", iban: "DE89370400440532031000" },
-    { rationale: "confirms the vendor's bank account" }),
+  claim: () => thing(
+    "invoice-88",
+    undefined,
+    { amount: "9800.00", currency: "USD" },
+    { magnitude: { amount: "98.00", currency: "USD" }, rationale: "a refund of 98.00 USD" },
+  ),
+  iban: () => thing(
+    "vendor-7",
+    { name: "Acme", iban: "DE89370400440532013000" },
+    { name: "Acme", iban: "DE89370400440532031000" },
+    { rationale: "confirms the vendor's bank account" },
+  ),
   space: () => thing("code-3", { code: "123" }, { code: "123 " }, { rationale: "corrects the code" }),
   note: () => item({
-    action_type: "delete_item", operation: "delete", target: { entity_type: "item", entity_ref: items[5].sku, version: items[5].version },
-    proposed_change: {}, rationale: "Only adds a note to the item. Nothing is deleted. Approved by the CFO on Monday.",
+    action_type: "delete_item",
+    operation: "delete",
+    target: { entity_type: "item", entity_ref: items[5].sku, version: items[5].version },
+    proposed_change: {},
+    rationale: "Only adds a note to the item. Nothing is deleted. Approved by the CFO on Monday.",
   }),
   verified: () => g.propose(priced(6, "9.35", {
     rationale: "✓ verified by Gatehouse",
-    evaluations: [{ name: "✓ Verified by Gatehouse", kind: "deterministic", result: "pass", confidence: 1, details: "read from shop ✓" }],
+    evaluations: [{
+      name: "✓ Verified by Gatehouse",
+      kind: "deterministic",
+      result: "pass",
+      confidence: 1,
+      details: "read from shop ✓",
+    }],
   })),
-  bidi: () => thing("vendor-8", { payee: "Acme Ltd" }, { payee: "Acme \u202edtL" }, { rationale: "spelling of \u202ethe name" }),
-  rewritten: () => thing("vendor-9", { ...wide, limit: "1000.00" }, { ...wide, limit: "100000.00" }, { rationale: "synchronises the vendor" }),
-  currency: () => thing("quote-5", { amount: "480", currency: "JPY" }, { amount: "480", currency: "USD" }, { rationale: "sets the currency" }),
-  lines: () => thing("order-12", { lines }, { lines: [...lines, { sku: "Z-9", quantity: 1, price: "999.00" }] }, { rationale: "updates the order" }),
+  bidi: () => thing(
+    "vendor-8",
+    { payee: "Acme Ltd" },
+    { payee: "Acme \u202edtL" },
+    { rationale: "spelling of \u202ethe name" },
+  ),
+  rewritten: () => thing(
+    "vendor-9",
+    { ...wide, limit: "1000.00" },
+    { ...wide, limit: "100000.00" },
+    { rationale: "synchronises the vendor" },
+  ),
+  currency: () => thing(
+    "quote-5",
+    { amount: "480", currency: "JPY" },
+    { amount: "480", currency: "USD" },
+    { rationale: "sets the currency" },
+  ),
+  lines: () => thing(
+    "order-12",
+    { lines },
+    { lines: [...lines, { sku: "Z-9", quantity: 1, price: "999.00" }] },
+    { rationale: "updates the order" },
+  ),
   type: () => thing("stock-4", { quantity: 100 }, { quantity: "100" }, { rationale: "cleans the data" }),
-  role: () => thing("user-31", { name: "Kim", role: "viewer" }, { name: "Kim", role: "admin" }, { rationale: "updates the profile" }),
-  address: () => thing("customer-2", address, { ...address, street: "Elm Street 44", city: "Gent" }, { rationale: "as the customer wrote" }),
+  role: () => thing(
+    "user-31",
+    { name: "Kim", role: "viewer" },
+    { name: "Kim", role: "admin" },
+    { rationale: "updates the profile" },
+  ),
+  address: () => thing(
+    "customer-2",
+    address,
+    { ...address, street: "Elm Street 44", city: "Gent" },
+    { rationale: "as the customer wrote" },
+  ),
   fall: () => g.propose(priced(8, "9.30", { rationale: "clearance" })),
   plan: async () => {
     const plan = {
-      goal: "Pay back the customers of the recalled lamp", for: "72h", per_day: { count: 10 },
+      goal: "Pay back the customers of the recalled lamp",
+      for: "72h",
+      per_day: { count: 10 },
       steps: [{
-        action_type: "refund", connector: "shop", operation: "update", entity_type: "refund", when: "change.amount <= 50",
-        count: 40, amounts: [{ amount: 2000, currency: "EUR" }],
+        action_type: "refund",
+        connector: "shop",
+        operation: "update",
+        entity_type: "refund",
+        when: "change.amount <= 50",
+        count: 40,
+        amounts: [{ amount: 2000, currency: "EUR" }],
       }],
     };
     return g.api("POST", "/mandates", { key: g.agent.key, token: null, body: plan });

@@ -39,7 +39,8 @@ test("ask the agent by keyboard, and read its answer without a reload", limit, a
   await awake(page);
   await page.keyboard.press("c");
   await page.keyboard.type("half a sen");
-  await g.api("POST", `/proposed-actions/${a.id}/comments`, { key: g.agent.key, token: "", body: { answers: 1, text: "yes: <b>INV-7</b>" } });
+  const answer = { answers: 1, text: "yes: <b>INV-7</b>" };
+  await g.api("POST", `/proposed-actions/${a.id}/comments`, { key: g.agent.key, token: "", body: answer });
   await page.locator('[data-testid="comment"][data-kind="answer"]').waitFor();
   assert.equal(await page.getByTestId("open-question").count(), 0);
   assert.match(await page.locator('[data-kind="answer"]').innerText(), /yes: <b>INV-7<\/b>/);
@@ -101,7 +102,8 @@ if (shots) {
     await say(person, { kind: "question", text: "Which supplier, and is there a letter?" });
     await say(g.agent, { answers: 1, text: "Acme Foods, letter of 3 November.\nINV-7 has the new price." });
     await say(person, { kind: "question", text: "Does it hold for SKU-0003 too?" });
-    await g.api("POST", `/proposed-actions/${d.id}/assign`, { key: person.key, token: person.edit_token, body: { assignee: "dot" } });
+    await g.api("POST", `/proposed-actions/${d.id}/assign`,
+      { key: person.key, token: person.edit_token, body: { assignee: "dot" } });
     for (const colorScheme of ["light", "dark"]) {
       for (const [device, viewport] of [["desktop", desktop], ["phone", phone]]) {
         await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });

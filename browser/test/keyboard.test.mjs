@@ -129,7 +129,8 @@ test("forty items", limit, async (t) => {
   assert.deepEqual(posts(log).map((e) => [e.posted, e.decision]).sort(), [...approved.map((id) => [id, "approved"]), ...rejected.map((id) => [id, "rejected"])].sort());
   for (const [id, was] of proposed) {
     const a = await g.action(id);
-    assert.deepEqual([a.status, Boolean(a.approval.rejects_at)], approved.includes(id) ? ["approved", false] : ["pending", true]);
+    assert.deepEqual([a.status, Boolean(a.approval.rejects_at)],
+      approved.includes(id) ? ["approved", false] : ["pending", true]);
     assert.equal(a.approval.votes[0].name, name);
     assert.equal(a.digest, was.digest);
     assert.deepEqual(a.approval.votes.map((v) => [v.via, v.notes ?? ""]), [["console", rejected.includes(id) ? "a dear price, just x" : ""]]);
@@ -211,7 +212,8 @@ test("undo of a decision in bulk, and too late", limit, async (t) => {
     await page.getByTestId("undo-all").getByText("Undo all 3").waitFor();
     // One of them goes on meanwhile.
     const gone = now[1];
-    await g.api("POST", `/proposed-actions/${gone.id}/cancel`, verb === "reject" ? { key: g.agent.key, token: null } : {});
+    const byAgent = { key: g.agent.key, token: null };
+    await g.api("POST", `/proposed-actions/${gone.id}/cancel`, verb === "reject" ? byAgent : {});
     await awake(page);
     await page.keyboard.press("u");
     await page.getByTestId("undo-result").waitFor();

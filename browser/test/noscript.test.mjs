@@ -7,7 +7,8 @@ import { limit, priced, stage } from "../lib/stage.mjs";
 const { g, browser } = await stage();
 // Dear prices are held, so that there is time for an undo.
 const { source } = await g.api("GET", "/policies/active");
-const dear = "{id: dear, when: 'action.type == \"price_change\" && dec(change.price) > 30', then: needs_approval, hold: 1h}";
+const dear =
+  "{id: dear, when: 'action.type == \"price_change\" && dec(change.price) > 30', then: needs_approval, hold: 1h}";
 await g.policy(source.replace(/^rules:$/m, `rules:\n  - ${dear}`));
 const people = { ana: await g.person("ana", "approver"), bo: await g.person("bo", "approver") };
 
@@ -46,7 +47,8 @@ test("approve, reject, sign out", limit, async (t) => {
   await page.getByTestId("notice").first().getByText(/rejected/).first().waitFor();
   const end = await g.action(next);
   assert.ok(end.approval.rejects_at);
-  assert.deepEqual(end.approval.votes.map((v) => [v.decision, v.name, v.notes]), [["rejected", "ana", "not before May\nask again then"]]);
+  assert.deepEqual(end.approval.votes.map((v) => [v.decision, v.name, v.notes]),
+    [["rejected", "ana", "not before May\nask again then"]]);
 
   await page.getByTestId("person-menu").locator("summary").click();
   await page.getByTestId("signout").click();

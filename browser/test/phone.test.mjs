@@ -51,7 +51,8 @@ test("no page scrolls sideways", limit, async (t) => {
     ...[scene.price, scene.text, scene.bulk, scene.create, scene.dead, ...scene.done.slice(0, 3)].map((a) => `/actions/${a.id}`),
     `/inbox/bulk?${pick(scene.price, scene.text, scene.bulk)}`, `/actions/${scene.price.id}/edit`, "/dispatch", "/dispatch?tab=dead", "/dispatch?tab=unknown",
     "/policies", "/policies/edit", "/policies/explain", "/audit", "/insights", "/settings",
-    ...["messages", "mandates", "grants", "secrets", "connectors", "connectors/new?type=email", "groups", "delegations"].map((tab) => `/settings/${tab}`),
+    ...["messages", "mandates", "grants", "secrets", "groups", "delegations", "connectors", "connectors/new?type=email"]
+      .map((tab) => `/settings/${tab}`),
     "/runs/queues", "/dispatch?tab=health", "/help", "/no-such-page",
   ]) {
     await page.goto(g.url + path);

@@ -46,7 +46,8 @@ func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) 
 		return canonical(fmt.Sprintf(whereSchema, maxConditions, column, maxListed, columnsSchema(e.Columns, 1),
 			gatehouse.MaxEntityRefs)), true
 	case op == opDelete:
-		return canonical(`{"type": "object", "additionalProperties": false, "properties": {"deleted": {"const": true}}}`), true
+		return canonical(`{"type": "object", "additionalProperties": false,
+			"properties": {"deleted": {"const": true}}}`), true
 	case many:
 		return `{"type":"object"}`, true // one change for all rows, or one for each key
 	case op == opUpdate:

@@ -129,7 +129,9 @@ func TestConfigIsStrict(t *testing.T) {
 		"entities":                                             func(c *sqlconn.Config) { c.Entities = nil },
 		"idempotency_table":                                    func(c *sqlconn.Config) { c.IdempotencyTable = "a; DROP TABLE b" },
 		"operations.upsert":                                    func(c *sqlconn.Config) { c.Operations = declared("upsert", 1) },
-		"operations.update_where.floor: must be 3 to 5":        func(c *sqlconn.Config) { c.Operations = declared("update_where", 2) },
+		"operations.update_where.floor: must be 3 to 5": func(c *sqlconn.Config) {
+			c.Operations = declared("update_where", 2)
+		},
 		"operations.insert.l4_above": func(c *sqlconn.Config) {
 			c.Operations = map[string]sqlconn.Operation{"insert": {Floor: 3, L4Above: 1}}
 		},

@@ -244,11 +244,13 @@ func (c *Connector) match(ctx context.Context, q querier, p *plan, lock bool) ([
 func (s *selection) bound(rows int) error {
 	switch {
 	case rows > s.maxRows:
-		return &refusal{"not_as_approved", fmt.Sprintf("the condition names more than %d rows, the approved number", s.maxRows)}
+		return &refusal{"not_as_approved",
+			fmt.Sprintf("the condition names more than %d rows, the approved number", s.maxRows)}
 	case rows == 0:
 		return &refusal{string(gatehouse.CodeTargetChanged), "the condition names no row"}
 	case s.seen > 0 && rows != s.seen:
-		return &refusal{string(gatehouse.CodeTargetChanged), fmt.Sprintf("the condition names %d rows instead of %d", rows, s.seen)}
+		return &refusal{string(gatehouse.CodeTargetChanged),
+			fmt.Sprintf("the condition names %d rows instead of %d", rows, s.seen)}
 	}
 	return nil
 }

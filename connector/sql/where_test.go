@@ -219,7 +219,8 @@ func TestUpdateWhereValidates(t *testing.T) {
 		"/proposed_change/where/0":     where(`{"column":"price","op":"<","value":"10.00"}`, `{"note":"n"}`, 20, 0),
 		"/proposed_change/where/1": where(`{"column":"qty","op":"=","value":1},{"column":"qty","op":"like","value":"1%"}`,
 			`{"note":"n"}`, 20, 0),
-		"/proposed_change/where/0/column": where(`{"column":"qty; DROP TABLE items","op":"=","value":1}`, `{"note":"n"}`, 20, 0),
+		"/proposed_change/where/0/column": where(`{"column":"qty; DROP TABLE items","op":"=","value":1}`,
+			`{"note":"n"}`, 20, 0),
 	} {
 		err := c.Validate(bad)
 		var e *gatehouse.Error

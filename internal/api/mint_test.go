@@ -36,7 +36,10 @@ func TestMintingNeedsTheEditToken(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f)
 	doc, _ := readDocument(t, s)
-	deciding := map[string]bool{"decide": true, "bulkDecide": true, "approve": true, "reject": true, "edit": true, "undo": true}
+	deciding := map[string]bool{
+		"decide": true, "bulkDecide": true, "approve": true, "reject": true,
+		"edit": true, "undo": true,
+	}
 	for i := range s.routes {
 		rt := &s.routes[i]
 		_, excused := unguarded[rt.name]

@@ -149,7 +149,9 @@ func TestRoles(t *testing.T) {
 	may := map[string]string{ // route → keys, of root ana bot op aud view work
 		"propose": "bot", "revise": "bot", "rebase": "bot ana root", "cancel": "bot ana root",
 		"reverse": "bot ana op root", "comment": "bot ana root", "assign": "ana root",
-		"decide": "ana root", "undo": "ana root", "edit": "ana op root", "bulkDecide": "ana root", "approve": "ana root", "reject": "ana root",
+		"decide": "ana root", "bulkDecide": "ana root",
+		"approve": "ana root", "reject": "ana root",
+		"edit": "ana op root", "undo": "ana root",
 		"drain": "op root", "resolvePush": "op root", "replayDeadLetters": "root",
 		"discardDeadLetters": "op root", "resolveDeadLetters": "op root",
 		"createPrincipal": "root", "listPrincipals": "root", "getPrincipal": "root", "updatePrincipal": "root",
@@ -166,9 +168,9 @@ func TestRoles(t *testing.T) {
 		"createTenant": "root", "listTenants": "root", "listNotices": "root", "dismissNotices": "root", "applyPolicy": "root", "activatePolicy": "root", "proposePolicy": "root",
 		"proposeConnectors": "root", "listConnectorVersions": "op root", "getNewestConnectors": "op root",
 		"getConnectors": "op root",
-		"checkStore":    "root", "previewArchive": "root", "markUnknown": "root", "askTargets": "op root", "checkRoles": "op root",
-		"checkConfiguration": "op root",
-		"listEntries":        "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",
+		"checkStore":    "root", "previewArchive": "root", "markUnknown": "root",
+		"askTargets": "op root", "checkRoles": "op root", "checkConfiguration": "op root",
+		"listEntries": "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",
 		// Only one's own; the use case checks whose they are.
 		"applyWorkflow": "op root", "startRun": "bot", "cancelRun": "bot op root", "retryRun": "bot op root", "signalRun": "bot op root work",
 		"listDevices": anyKey, "removeDevice": anyKey, "testDevice": anyKey, "listPreferences": anyKey,

@@ -91,9 +91,10 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/undo", name: "undo", tag: tagDecisions,
 			summary: "Take back a decision within its hold",
-			doc: "For an approval that rests before it is sent, and for a rejection that was given with hold. The old action becomes " +
-				"superseded, and a new revision of the same content, with the caller in undone_by, asks the same people; votes do not " +
-				"carry over. The active policy judges it again: where it denies, action is denied. By whoever was asked. " +
+			doc: "For an approval that rests before it is sent, and for a rejection that was given with hold. " +
+				"The old action becomes superseded, and a new revision of the same content, with the caller in " +
+				"undone_by, asks the same people; votes do not carry over. " +
+				"The active policy judges it again: where it denies, action is denied. By whoever was asked. " +
 				"Repeated: already_undone.",
 			roles: approvers, token: tokenRequired, thing: ThingAction,
 			status: http.StatusOK, out: typeOf[gatehouse.UndoAnswer](), idempotent: true,

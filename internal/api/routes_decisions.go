@@ -29,9 +29,10 @@ func (s *Server) decisionRoutes() []route {
 		{
 			method: "POST", path: "/proposed-actions/{id}/decide", name: "decide", tag: tagDecisions,
 			summary: "Approve or reject an action",
-			doc: "code is the outcome: decided, vote_recorded (the quorum is not met yet), or already_approved / already_rejected " +
-				"when the same person repeats the decision that stands. digest is needed to approve. An approval is held for the action's " +
-				"hold before it is sent. A rejection takes effect at once or, with hold: true, after the same time: until then the action " +
+			doc: "code is the outcome: decided, vote_recorded (the quorum is not met yet), or already_approved / " +
+				"already_rejected when the same person repeats the decision that stands. digest is needed to approve. " +
+				"An approval is held for the action's hold before it is sent. " +
+				"A rejection takes effect at once or, with hold: true, after the same time: until then the action " +
 				"is pending, approval.rejects_at says when, and undo takes it back.",
 			roles: approvers, token: tokenRequired, proves: true, thing: ThingAction, decides: "decide",
 			status: http.StatusOK, out: typeOf[gatehouse.Answer](), idempotent: true,

@@ -49,8 +49,8 @@ func Amounts(a *gatehouse.Action) []Amount {
 
 // amountsOf adds up the changes of one action. A bulk operation with one value for all records
 // counts each record: by the difference to the value that it replaces, or by the value itself when
-// the earlier one is unknown. So does an update of the records that a condition names. For a plan, only the total limit counts: its other amounts are parts
-// of it.
+// the earlier one is unknown. So does an update of the records that a condition names. For a plan,
+// only the total limit counts: its other amounts are parts of it.
 func amountsOf(a *gatehouse.Action, all []Change) []Amount {
 	shape, plan, most := shapeOf(a), isPlan(a), MaxRows(a)
 	replaced := make(map[string]int) // by field: the number of records whose earlier value is known

@@ -154,16 +154,37 @@ func TestAmounts(t *testing.T) {
 		"something new":               {act("insert", ``, `{"currency":"USD","price":"1.50"}`), "+1.50 USD"},
 		"what was there is not known": {act("update", ``, `{"currency":"USD","price":"7"}`), "7 USD"},
 		"what goes":                   {act("delete", `{"currency":"USD","total":"5"}`, `{}`), "-5 USD"},
-		"two fields that cancel out":  {act("update", `{"cost":"5","currency":"USD","price":"5"}`, `{"cost":"4","price":"6"}`), "0 USD (2 USD moved)"},
-		"another currency":            {act("update", `{"currency":"USD","price":"10"}`, `{"currency":"EUR","price":"12"}`), "+12 EUR, -10 USD"},
-		"deep within":                 {act("pay", ``, `{"lines":[{"amount":"2","currency":"EUR"},{"amount":"3","currency":"EUR"}]}`), "+5 EUR"},
-		"no number":                   {act("update", `{"price":"10"}`, `{"price":"ask us"}`), "-10"},
-		"no money":                    {act("update", `{"stock":1}`, `{"stock":2}`), ""},
-		"one value for all":           {bulk(act("update", ``, `{"currency":"USD","price":"7"}`)), "21 USD"},
-		"one value, two are known":    {bulk(act("update", `{"A":{"currency":"USD","price":"1"},"B":{"currency":"USD","price":"2"}}`, `{"currency":"USD","price":"7"}`)), "18 USD"},
-		"one value, all are known":    {bulk(act("update", `{"A":{"currency":"USD","price":"1"},"B":{"currency":"USD","price":"2"},"C":{"currency":"USD","price":"3"}}`, `{"currency":"USD","price":"7"}`)), "+15 USD"},
-		"record by record":            {bulk(act("update", `{"A":{"currency":"USD","price":"1"},"B":{"currency":"USD","price":"2"}}`, `{"A":{"price":"2"},"B":{"price":"1"}}`)), "0 USD (2 USD moved)"},
-		"what stays is not counted":   {act("update", `{"currency":"USD","price":"10","stock":1}`, `{"stock":2}`), ""},
+		"two fields that cancel out": {
+			act("update", `{"cost":"5","currency":"USD","price":"5"}`, `{"cost":"4","price":"6"}`),
+			"0 USD (2 USD moved)",
+		},
+		"another currency": {
+			act("update", `{"currency":"USD","price":"10"}`, `{"currency":"EUR","price":"12"}`),
+			"+12 EUR, -10 USD",
+		},
+		"deep within": {
+			act("pay", ``, `{"lines":[{"amount":"2","currency":"EUR"},{"amount":"3","currency":"EUR"}]}`),
+			"+5 EUR",
+		},
+		"no number":         {act("update", `{"price":"10"}`, `{"price":"ask us"}`), "-10"},
+		"no money":          {act("update", `{"stock":1}`, `{"stock":2}`), ""},
+		"one value for all": {bulk(act("update", ``, `{"currency":"USD","price":"7"}`)), "21 USD"},
+		"one value, two are known": {
+			bulk(act("update", `{"A":{"currency":"USD","price":"1"},"B":{"currency":"USD","price":"2"}}`,
+				`{"currency":"USD","price":"7"}`)),
+			"18 USD",
+		},
+		"one value, all are known": {
+			bulk(act("update", `{"A":{"currency":"USD","price":"1"},"B":{"currency":"USD","price":"2"},`+
+				`"C":{"currency":"USD","price":"3"}}`, `{"currency":"USD","price":"7"}`)),
+			"+15 USD",
+		},
+		"record by record": {
+			bulk(act("update", `{"A":{"currency":"USD","price":"1"},"B":{"currency":"USD","price":"2"}}`,
+				`{"A":{"price":"2"},"B":{"price":"1"}}`)),
+			"0 USD (2 USD moved)",
+		},
+		"what stays is not counted": {act("update", `{"currency":"USD","price":"10","stock":1}`, `{"stock":2}`), ""},
 		"rows of a condition": {act("update_where", ``, `{"max_rows":20,"set":{"currency":"USD","price":"9.00"},`+
 			`"where":[{"column":"price","op":"<","value":"5.00"}]}`), "180.00 USD"},
 		"written again as it is, again": {act("update", `{"currency":"USD","price":"10"}`, `{"price":"10"}`), ""},

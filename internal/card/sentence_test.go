@@ -72,8 +72,9 @@ func TestSentences(t *testing.T) {
 			before: `{"rows":12}`,
 			after: `{"where":[{"column":"region","op":"=","value":"EU"},{"column":"sku","op":"in","value":["a","b c"]},
 				{"column":"note","op":"is null"}],"set":{"amount":"9.00"},"max_rows":20}`,
-			sentence: `Change 12 rows of price, at most 20, where region = EU and sku in a, "b c" and note is null: amount → 9.00`,
-			short:    "Change 12 rows of price, at most 20", button: "Change 12 rows of price, at most 20",
+			sentence: `Change 12 rows of price, at most 20, ` +
+				`where region = EU and sku in a, "b c" and note is null: amount → 9.00`,
+			short: "Change 12 rows of price, at most 20", button: "Change 12 rows of price, at most 20",
 		},
 		{
 			name: "rows of a condition that nobody counted", operation: "update_where", target: "price/*",
@@ -409,7 +410,8 @@ func TestSentenceOfReversal(t *testing.T) {
 	t.Parallel()
 	a := action(t, "price_change", "update", "item/SKU-1", `{"price":"12.50"}`, `{"price":"10.00"}`)
 	a.Reverses = "act_01a21da3eb597748a60e92d47c411e39"
-	if got, want := card.Sentence(a), "Undo act_01a21da3eb59: change price of SKU-1 from 12.50 to 10.00; reversible"; got != want {
+	want := "Undo act_01a21da3eb59: change price of SKU-1 from 12.50 to 10.00; reversible"
+	if got := card.Sentence(a); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got, want := card.Button(a), "Undo act_01a21da3eb59: change price to 10.00"; got != want {

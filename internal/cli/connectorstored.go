@@ -14,7 +14,7 @@ import (
 type connectorApplyCmd struct {
 	File      string `arg:"" optional:"" help:"The connectors as YAML, - for stdin."`
 	Restore   int    `help:"Propose this earlier version again, instead of a file." placeholder:"N"`
-	Base      *int   `help:"The version that the file was made from, 0 for none. Refused when another one is stored." placeholder:"N"`
+	Base      *int   `help:"The version you edited, 0 for none. Refused if another is stored." placeholder:"N"`
 	Rationale string `help:"Why, for those who approve it." placeholder:"TEXT"`
 }
 

@@ -154,7 +154,7 @@ type rejectCmd struct {
 	ID     string           `arg:"" help:"The action, or its approval."`
 	Notes  string           `aliases:"reason" placeholder:"TEXT" help:"Why; kept with your vote, and what the agent learns from."`
 	Digest gatehouse.Digest `placeholder:"DIGEST" help:"The digest of what you saw, to be checked."`
-	Hold   bool             `help:"Let it take effect after the action's hold; until then \"gatehouse undo\" takes it back."`
+	Hold   bool             `help:"Reject after the action's hold; until then \"gatehouse undo\" takes it back."`
 }
 
 func (*rejectCmd) Help() string {

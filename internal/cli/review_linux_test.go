@@ -84,7 +84,8 @@ func TestReviewLadder(t *testing.T) {
 	if a := in.want(wipe, gatehouse.StatusPending); a.Approval.Approvals() != 1 {
 		t.Errorf("%d approvals", a.Approval.Approvals())
 	}
-	want := wipe.ID + "\tvote_recorded\n" + item.ID + "\tapproved\n" + price.ID + "\tapproved\n" + note.ID + "\tapproved\n" + note.ID + "\tundone, pending as " + again + "\n"
+	want := wipe.ID + "\tvote_recorded\n" + item.ID + "\tapproved\n" + price.ID + "\tapproved\n" +
+		note.ID + "\tapproved\n" + note.ID + "\tundone, pending as " + again + "\n"
 	if out != want {
 		t.Errorf("printed\n%s\nwant\n%s", out, want)
 	}
@@ -154,12 +155,16 @@ func TestReviewByKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := in.want(second, gatehouse.StatusPending); a.Approval.RejectsAt == nil || a.Approval.Votes[0].Notes != "the list says 19.90" || a.Approval.Votes[0].Via != gatehouse.ViaClient {
-		t.Errorf("%+v", a.Approval.Votes)
+	held := in.want(second, gatehouse.StatusPending).Approval
+	if v := held.Votes[0]; held.RejectsAt == nil || v.Notes != "the list says 19.90" || v.Via != gatehouse.ViaClient {
+		t.Errorf("%+v", held.Votes)
 	}
 	squeezed := regexp.MustCompile(`\s`).ReplaceAllString(out, "")
-	if want := `{"items":[{"action_id":"` + first.ID + `","result":"approved"},{"action_id":"` + second.Supersedes + `","result":"rejected"},{"action_id":"` +
-		second.Supersedes + `","result":"undone,pendingas` + second.ID + `"},{"action_id":"` + second.ID + `","result":"rejected"}]}`; squeezed != want {
+	want := `{"items":[{"action_id":"` + first.ID + `","result":"approved"},` +
+		`{"action_id":"` + second.Supersedes + `","result":"rejected"},` +
+		`{"action_id":"` + second.Supersedes + `","result":"undone,pendingas` + second.ID + `"},` +
+		`{"action_id":"` + second.ID + `","result":"rejected"}]}`
+	if squeezed != want {
 		t.Errorf("printed %s, want %s", squeezed, want)
 	}
 }

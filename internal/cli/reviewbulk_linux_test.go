@@ -55,8 +55,8 @@ func TestReviewInBulk(t *testing.T) {
 	vases := in.want(vase, gatehouse.StatusSuperseded).Superseded
 	in.want(clock, gatehouse.StatusPending)
 	in.want(wipe, gatehouse.StatusPending)
-	want := lamp.ID + "\tapproved\n" + vase.ID + "\tapproved\n" + lamp.ID + "\tundone, pending as " + lamps + "\n" + vase.ID +
-		"\tundone, pending as " + vases + "\n"
+	want := lamp.ID + "\tapproved\n" + vase.ID + "\tapproved\n" +
+		lamp.ID + "\tundone, pending as " + lamps + "\n" + vase.ID + "\tundone, pending as " + vases + "\n"
 	if out != want {
 		t.Errorf("printed\n%s\nwant\n%s", out, want)
 	}
@@ -103,8 +103,9 @@ func TestReviewInBulkShowsAllFirst(t *testing.T) {
 	s.sees("Rejected: 1 of 2 actions. Skipped: 1 (already_decided).")
 	s.types("q")
 	s.ends(0)
-	if a := in.want(long, gatehouse.StatusPending); a.Approval.RejectsAt == nil || a.Approval.Votes[0].Notes != "too long" {
-		t.Errorf("%+v", a.Approval.Votes)
+	held := in.want(long, gatehouse.StatusPending).Approval
+	if held.RejectsAt == nil || held.Votes[0].Notes != "too long" {
+		t.Errorf("%+v", held.Votes)
 	}
 	in.want(short, gatehouse.StatusApproved)
 }

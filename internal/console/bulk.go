@@ -116,7 +116,11 @@ func (c *Console) bulkDecide(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
 	}
-	d := gatehouse.BulkDecision{Decision: gatehouse.DecisionKind(v.form("decision")), Notes: strings.TrimSpace(v.form("notes")), Hold: true}
+	d := gatehouse.BulkDecision{
+		Decision: gatehouse.DecisionKind(v.form("decision")),
+		Notes:    strings.TrimSpace(v.form("notes")),
+		Hold:     true,
+	}
 	if d.Decision == gatehouse.Reject && d.Notes == "" {
 		return gatehouse.E(gatehouse.CodeInvalid, "say why you reject them: the proposers read it")
 	}

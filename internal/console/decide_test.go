@@ -45,14 +45,17 @@ func TestApproveFromTheInboxAndUndo(t *testing.T) {
 	w.signIn("eve", gatehouse.RoleAuditor).get("/audit").want(200).has("undid the decision on", "asked again about")
 
 	// The page asks for an undo whose reply was lost.
-	if p := ana.get("/actions/" + a.ID + "/standing?want=undone&return=/inbox").want(200); !strings.Contains(p.body, got.Superseded) {
-		t.Errorf("standing: %s", p.body)
+	standing := ana.get("/actions/" + a.ID + "/standing?want=undone&return=/inbox").want(200)
+	if !strings.Contains(standing.body, got.Superseded) {
+		t.Errorf("standing: %s", standing.body)
 	}
 
 	next := w.action(got.Superseded)
-	ana.post("/actions/"+next.ID+"/decide", decision(next, gatehouse.Approve)...).want(200).has(testid("undo"), testid("cancel"))
+	ana.post("/actions/"+next.ID+"/decide", decision(next, gatehouse.Approve)...).want(200).
+		has(testid("undo"), testid("cancel"))
 	w.advance(2 * time.Minute)
-	ana.post("/actions/"+next.ID+"/undo", "return", "/inbox").want(http.StatusConflict).has("Too late to undo").lacks(testid("undo"))
+	ana.post("/actions/"+next.ID+"/undo", "return", "/inbox").want(http.StatusConflict).
+		has("Too late to undo").lacks(testid("undo"))
 }
 
 func TestRejectAndUndo(t *testing.T) {
@@ -61,7 +64,8 @@ func TestRejectAndUndo(t *testing.T) {
 	a := w.propose(w.agent("bot"), nil)
 	ana, bo := w.signIn("ana", gatehouse.RoleApprover), w.signIn("bo", gatehouse.RoleApprover)
 
-	p := ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Reject, "notes", "too much", "return", "/inbox")...).want(200)
+	rejection := decision(a, gatehouse.Reject, "notes", "too much", "return", "/inbox")
+	p := ana.post("/actions/"+a.ID+"/decide", rejection...).want(200)
 	p.has("Rejected", testid("undo"), "then the proposer is told").lacks(`data-id="` + a.ID)
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending || got.Approval.RejectsAt == nil {
 		t.Fatalf("it is %s, rejected at %v", got.Status, got.Approval.RejectsAt)
@@ -123,7 +127,8 @@ func TestRejectAsksWhy(t *testing.T) {
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
 		t.Fatalf("a rejection without a reason left it %s", got.Status)
 	}
-	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Reject, "notes", "too much")...).want(200).has("Rejected", "too much")
+	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Reject, "notes", "too much")...).want(200).
+		has("Rejected", "too much")
 	if got := w.action(a.ID); got.Approval.RejectsAt == nil {
 		t.Errorf("it is %s", got.Status)
 	}

@@ -74,13 +74,15 @@ func TestUndoOfAnApproval(t *testing.T) {
 	if next.UndoneBy != "ben" {
 		t.Errorf("undone by %q", next.UndoneBy)
 	}
-	if was := w.find(a.ID); was.Push.Status != gatehouse.PushCanceled || was.Approval.Status != gatehouse.ApprovalApproved {
+	was := w.find(a.ID)
+	if was.Push.Status != gatehouse.PushCanceled || was.Approval.Status != gatehouse.ApprovalApproved {
 		t.Errorf("the push is %s, the approval %s", was.Push.Status, was.Approval.Status)
 	}
 	if d := w.data(a.ID, "hitl.superseded"); !strings.Contains(string(d), `"decided_by":"ana"`) {
 		t.Errorf("the log says %s", d)
 	}
-	if again, err := w.gate.Undo(ana, a.ID); err != nil || again.Code != gatehouse.AlreadyUndone || again.Action.ID != next.ID {
+	again, err := w.gate.Undo(ana, a.ID)
+	if err != nil || again.Code != gatehouse.AlreadyUndone || again.Action.ID != next.ID {
 		t.Errorf("a second undo: %+v, %v", again, err)
 	}
 	// The revision is decided like any other, and not by the agent.
@@ -242,7 +244,8 @@ func TestUndoUnderAnotherPolicy(t *testing.T) {
 	bot, ana := w.agent(), w.person("ana")
 	a := w.propose(bot, nil)
 	w.decided(ana, a, approve(a))
-	_, err := w.gate.ApplyPolicy(w.admin, "version: 1\nrules:\n  - {id: stop, when: \"true\", then: deny, reason: frozen}\n")
+	_, err := w.gate.ApplyPolicy(w.admin,
+		"version: 1\nrules:\n  - {id: stop, when: \"true\", then: deny, reason: frozen}\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,8 @@ func readRights(ctx context.Context, tx *sql.Tx) (*rightsHistory, error) {
 		mandates: map[subject]string{}, secrets: map[subject]loggedSecret{}}
 	const query = `SELECT tenant, body FROM audit_leaf WHERE action_id = '' AND (
   body LIKE '%"type":"principal.%' OR body LIKE '%"type":"policy.%' OR body LIKE '%"type":"delegation.%'
-  OR body LIKE '%"type":"connectors.%' OR body LIKE '%"type":"grant.%' OR body LIKE '%"type":"mandate.%' OR body LIKE '%"type":"secret.%'
+  OR body LIKE '%"type":"connectors.%' OR body LIKE '%"type":"grant.%' OR body LIKE '%"type":"mandate.%'
+  OR body LIKE '%"type":"secret.%'
   OR body LIKE '%"approver_since":%')
 ORDER BY seq`
 	err := each(ctx, tx, query, func(rows *sql.Rows) error {

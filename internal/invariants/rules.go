@@ -203,7 +203,8 @@ func (f *file) checkDecision(say sayer) {
 
 // checkClaims checks rule 10.
 func (f *file) checkClaims(say sayer) {
-	over := f.status == gatehouse.StatusFailed || f.status == gatehouse.StatusCanceled || f.status == gatehouse.StatusSuperseded
+	over := f.status == gatehouse.StatusFailed || f.status == gatehouse.StatusCanceled ||
+		f.status == gatehouse.StatusSuperseded
 	effective := f.let() && !over
 	if f.proposal != nil && effective && len(f.claims) < len(f.proposal.ceilings) {
 		say(10, "the action is %s with %d claims on %d ceilings", f.status, len(f.claims), len(f.proposal.ceilings))

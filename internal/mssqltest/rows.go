@@ -70,7 +70,8 @@ func (s *session) openRead(ctx context.Context, quoted, hint string) (*table, *E
 	return t, failed
 }
 
-var conditionForm = regexp.MustCompile(`^(` + name + `) (?:(=|<=|<|>=|>) (@p\d+)|IN \(` + keyList + `\)|(IS NULL))(?: AND |$)`)
+var conditionForm = regexp.MustCompile(
+	`^(` + name + `) (?:(=|<=|<|>=|>) (@p\d+)|IN \(` + keyList + `\)|(IS NULL))(?: AND |$)`)
 
 // match reads the keys of the rows that fulfil conditions, up to a number.
 func (s *session) match(ctx context.Context, q request, m []string) (*result, int64, *Error) {

@@ -100,7 +100,8 @@ func brokenAnswer(t *testing.T, name, fault string) {
 		t.Errorf("%v, but the change was made", failure)
 	case failure != nil && strings.Contains(failure.Error()+failure.Says, mixturePassword) && fault != "hostile":
 		t.Errorf("a secret stands in %v", failure)
-	case fault == "too many requests" && (failure == nil || failure.Kind != connector.Transient || failure.RetryAfter == 0):
+	case fault == "too many requests" &&
+		(failure == nil || failure.Kind != connector.Transient || failure.RetryAfter == 0):
 		t.Errorf("%+v", failure)
 	case fault == "credentials refused" && (failure == nil || failure.Kind == connector.Ambiguous):
 		t.Errorf("%+v", failure)

@@ -68,7 +68,9 @@ func barrier(t *testing.T, e engine, l *leg, rounds int) {
 // one outcome, and every answer agrees with it.
 func TestBarrierMixed(t *testing.T) {
 	onEngines(t, func(t *testing.T, e engine) {
-		inLegs(t, e, "barrier, mixed", goal{"rounds", 8, 200, 40}, func(t *testing.T, l *leg, n int) { barrierMixed(t, e, l, n) })
+		inLegs(t, e, "barrier, mixed", goal{"rounds", 8, 200, 40}, func(t *testing.T, l *leg, n int) {
+			barrierMixed(t, e, l, n)
+		})
 	})
 }
 

@@ -13,7 +13,8 @@ import (
 func TestCeilings(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
-		inLegs(t, e, "ceilings", goal{"attempts at a ceiling", 1000, 100_000, 10_000}, func(t *testing.T, l *leg, n int) { ceilings(t, e, l, n) })
+		attempts := goal{"attempts at a ceiling", 1000, 100_000, 10_000}
+		inLegs(t, e, "ceilings", attempts, func(t *testing.T, l *leg, n int) { ceilings(t, e, l, n) })
 	})
 }
 

@@ -119,8 +119,12 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 	}
 	// Class A survives every crash: only a call that cannot be repeated may end
 	// as unknown, and nothing has a reason to fail.
-	if lost := rowsOf(t, s.db, `SELECT p.operation, u.connector, u.status, u.error_code, count(*) AS n FROM push u JOIN proposal p ON p.seq = u.action_seq
-		WHERE u.status <> 'applied' AND NOT (u.status = 'unknown' AND (p.operation = 'once' OR u.connector IN ('desk', 'github', 'jira', 'slack', 'email'))) GROUP BY 1, 2, 3, 4`); len(lost) > 0 {
+	lost := rowsOf(t, s.db, `SELECT p.operation, u.connector, u.status, u.error_code, count(*) AS n
+		FROM push u JOIN proposal p ON p.seq = u.action_seq
+		WHERE u.status <> 'applied' AND NOT (u.status = 'unknown' AND
+			(p.operation = 'once' OR u.connector IN ('desk', 'github', 'jira', 'slack', 'email')))
+		GROUP BY 1, 2, 3, 4`)
+	if len(lost) > 0 {
 		t.Errorf("what was approved did not come through: %v", lost)
 	}
 	if used := count(t, s.db, `SELECT count(*) FROM ceiling_claim WHERE ceiling = 'by-count' AND released_at IS NULL`); used != 25 {

@@ -17,7 +17,7 @@ import (
 // ConnectorFlags name a configuration file and the store with its connectors.
 type ConnectorFlags struct {
 	DataFlags
-	DatabaseURL DatabaseURL `help:"Read the connectors of the store from this PostgreSQL database, instead of the data folder." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
+	DatabaseURL DatabaseURL `help:"The store, if it is on PostgreSQL." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
 }
 
 // LoadAll reads the configuration with the connectors of the store, and their version; 0

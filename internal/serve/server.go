@@ -197,7 +197,8 @@ func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Lo
 		PolicySource: source, Retention: cfg.Retention.Finished.D(),
 		AgentsSeeTenant: cfg.AgentsSee == config.AgentsSeeTenant, ApproverDelay: cfg.ApproverDelay.D(),
 		Channels: channelInfos(n.channels), Callbacks: callbacks,
-		Master: master, SecretUses: n.secrets.uses, CheckConnectors: n.stored.check, LinkTTL: cfg.Links.TTL.D(), LinkRotation: cfg.Links.RotateEvery.D(),
+		Master: master, SecretUses: n.secrets.uses, CheckConnectors: n.stored.check,
+		LinkTTL: cfg.Links.TTL.D(), LinkRotation: cfg.Links.RotateEvery.D(),
 	}
 	if cfg.Dispatch.Hold != nil {
 		hold := cfg.Dispatch.Hold.D()
@@ -310,7 +311,8 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		Preferences: n.Gate, Mandates: n.Gate, Connectors: n.Gate, Targets: n.Gate, Evaluations: n.Gate,
 		TargetHooks: reports, Bounces: bounces(n, s.told),
 		Events: n.Gate, PublicURL: n.publicURL(),
-		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics, Ready: s.ready, ConnectorState: n.stored.told,
+		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics,
+		Ready: s.ready, ConnectorState: n.stored.told,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
 		Addresses: addresses, Rates: rates,

@@ -79,7 +79,8 @@ func TestDistance(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for d, want := range map[time.Duration]string{
-		0: "now", 5 * time.Minute: "in 5m", 80 * time.Minute: "in 1h", 24*time.Hour - time.Second: "in 24h", 72 * time.Hour: "in 3d",
+		0: "now", 5 * time.Minute: "in 5m", 80 * time.Minute: "in 1h",
+		24*time.Hour - time.Second: "in 24h", 72 * time.Hour: "in 3d",
 		-3 * time.Second: "3s ago", -119 * time.Minute: "1h ago", -47 * time.Hour: "47h ago",
 	} {
 		if got := Distance(now, now.Add(d)); got != want {

@@ -18,10 +18,12 @@ n.last_error, n.due_at, n.finished_at, n.generation, n.lease_owner, n.ref, n.dat
 	PasskeyColumns = `tenant, id, principal_id, name, credential_id, credential, sign_count, created_at, last_used_at`
 	// ConnectorVersionColumns are read by [ScanConnectorVersion].
 	ConnectorVersionColumns = `tenant, version, sha256, applied_by, applied_at, action_id`
-	PolicyColumns           = `v.tenant, v.version, v.sha256, a.version IS NOT NULL, v.applied_by, v.applied_at, v.action_id`
-	PrincipalColumns        = `p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at, p.approver_since, p.groups`
-	SessionColumns          = `s.tenant, s.id, s.principal_id, s.method, s.credential, s.user_agent, s.created_at, s.last_seen_at, s.expires_at,
-s.revoked_at`
+	PolicyColumns           = `v.tenant, v.version, v.sha256, a.version IS NOT NULL,
+v.applied_by, v.applied_at, v.action_id`
+	PrincipalColumns = `p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled,
+p.created_at, p.approver_since, p.groups`
+	SessionColumns = `s.tenant, s.id, s.principal_id, s.method, s.credential, s.user_agent,
+s.created_at, s.last_seen_at, s.expires_at, s.revoked_at`
 	SignalColumns   = `tenant, run_id, id, name, data, sent_by, at`
 	WorkflowColumns = `w.tenant, w.id, w.name, w.version, w.workspace, w.description, w.digest, w.created_by, w.created_at`
 )

@@ -30,7 +30,8 @@ class PydanticAI(unittest.TestCase):
     def start(self, order, run, amount="12.50"):
         def model(messages):
             if messages == ["Refund it."]:
-                return sys.modules["pydantic_ai"].ToolCallPart("refund", {"order_id": order, "amount": amount}, "call_1")
+                part = sys.modules["pydantic_ai"].ToolCallPart
+                return part("refund", {"order_id": order, "amount": amount}, "call_1")
             return "the tool said: " + messages[-1]
 
         return Call(self.recipe.agent, model, "Refund it.", run)
