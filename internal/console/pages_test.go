@@ -117,7 +117,7 @@ func TestUnknownOutcomeIsSettledByAnOperator(t *testing.T) {
 		t.Fatalf("a refusal left it %s", got)
 	}
 	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason",
-		"the order shows it").want(http.StatusOK).has("everything that was sent has a known outcome")
+		"the order shows it").want(http.StatusOK).has("verything that was sent has a known outcome")
 	if got := w.action(a.ID).Status; got != gatehouse.StatusApplied {
 		t.Errorf("it is %s", got)
 	}

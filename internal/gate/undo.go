@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
@@ -102,7 +101,6 @@ func closeHeld(tx gatehouse.Tx, c *gatehouse.Caller, old *gatehouse.Action) erro
 			return err
 		}
 	}
-	failpoint.Here("undo/locked")
 	if v, at := old.HeldRejection(); v != nil {
 		if !tx.Now().Before(at) {
 			return tooLateToUndo(old)
@@ -130,7 +128,6 @@ func (r *ruling) holdRejection(tx gatehouse.Tx, at time.Time) error {
 	if err := tx.HoldRejection(ap.ID, at); err != nil {
 		return err
 	}
-	failpoint.Here("reject/held")
 	ap.RejectsAt = &at
 	r.code = gatehouse.Decided
 	return r.record(tx, "hitl.voted", gatehouse.StatusPending)
