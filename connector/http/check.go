@@ -161,9 +161,9 @@ func (c *Connector) get(
 	}
 	ctx, cancel := context.WithTimeout(ctx, op.timeout)
 	defer cancel()
-	a, err := rest.Send(ctx, c.client, d)
-	if err != nil {
-		return nil, document{}, rest.Unread(ctx, err)
+	a, failed := c.read(ctx, d)
+	if failed != nil {
+		return nil, document{}, failed
 	}
 	return a, document{a.JSON()}, nil
 }

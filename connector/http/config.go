@@ -24,6 +24,11 @@ type Config struct {
 	AllowPrivate bool `yaml:"allow_private"`
 	// Auth is the authentication. Optional.
 	Auth *Auth `yaml:"auth"`
+	// ClientCertificate is presented to a target that requires one (mutual TLS). Optional.
+	ClientCertificate *ClientCertificate `yaml:"client_certificate"`
+	// CAFile is a file with PEM certificates that verify the server's certificate; the system's
+	// certificates by default.
+	CAFile string `yaml:"ca_file"`
 	// Headers are sent with every request.
 	Headers map[string]Value `yaml:"headers"`
 	// Entities, if given, are the only entity types that actions can name.
@@ -52,6 +57,48 @@ type Auth struct {
 	Basic *Basic `yaml:"basic"`
 	// Header sends a secret in a header of its own.
 	Header *SecretHeader `yaml:"header"`
+	// OAuth2 fetches access tokens by the client credentials flow (RFC 6749).
+	OAuth2 *OAuth2 `yaml:"oauth2" json:",omitempty"`
+	// OAuth1 signs each request (RFC 5849, HMAC-SHA256).
+	OAuth1 *OAuth1 `yaml:"oauth1" json:",omitempty"`
+}
+
+// OAuth2 is a client of an authorization server.
+type OAuth2 struct {
+	// TokenURL is the address of the token endpoint.
+	TokenURL string `yaml:"token_url"`
+	// ClientID is the client's id.
+	ClientID string `yaml:"client_id"`
+	// ClientSecret is the client's secret.
+	ClientSecret Secret `yaml:"client_secret"`
+	// Scopes are asked for; the server's default without them.
+	Scopes []string `yaml:"scopes"`
+	// Audience is sent to authorization servers that need it. Optional.
+	Audience string `yaml:"audience"`
+	// Style says how the client authenticates: basic (the default) or body.
+	Style string `yaml:"style"`
+}
+
+// OAuth1 holds the credentials of a client and of a user.
+type OAuth1 struct {
+	// ConsumerKey is the secret with the client's key.
+	ConsumerKey Secret `yaml:"consumer_key"`
+	// ConsumerSecret is the secret with the client's shared secret.
+	ConsumerSecret Secret `yaml:"consumer_secret"`
+	// Token is the secret with the access token.
+	Token Secret `yaml:"token"`
+	// TokenSecret is the secret with the access token's shared secret.
+	TokenSecret Secret `yaml:"token_secret"`
+	// Realm is the protection realm. Optional.
+	Realm string `yaml:"realm"`
+}
+
+// ClientCertificate is a certificate with its private key.
+type ClientCertificate struct {
+	// Cert is the secret with the certificate chain, as PEM.
+	Cert Secret `yaml:"cert"`
+	// Key is the secret with the certificate's private key, as PEM.
+	Key Secret `yaml:"key"`
 }
 
 // Secret refers to a secret by name.
@@ -145,6 +192,9 @@ type Operation struct {
 	Conditional *Conditional `yaml:"conditional"`
 	// Success lists the statuses that prove the change; 200-299 by default.
 	Success []StatusRange `yaml:"success"`
+	// ResponseSchema is the JSON Schema (2020-12, without references) that a successful answer must
+	// fit. With another answer, the outcome is not known.
+	ResponseSchema Schema `yaml:"response_schema" json:",omitempty"`
 	// Outcomes are tried in order, before Success and the defaults.
 	Outcomes []Rule `yaml:"outcomes"`
 	// ExternalID points to the target's own id of the effect in the answer.

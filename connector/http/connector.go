@@ -2,7 +2,6 @@ package httpconn
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,6 +27,8 @@ type Connector struct {
 	operations  map[string]*operation
 	entities    map[string]Entity // nil for any
 	client      *http.Client
+	token       *rest.Token  // with OAuth 2.0
+	oauth1      *rest.OAuth1 // with OAuth 1.0
 }
 
 var (
@@ -61,12 +62,13 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		return nil, err
 	}
 	b := &builder{cfg: cfg, secrets: secrets}
-	common := b.common()
 	c := &Connector{
 		base: base, fingerprint: fingerprint(cfg, document), client: rest.NewClient(cfg.AllowPrivate),
 		entities:   cfg.Entities,
 		operations: make(map[string]*operation, len(cfg.Operations)),
 	}
+	b.trust(c)
+	common := b.common(c)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Operations)) {
 		if !gatehouse.ValidName(name) {
 			b.fail("operations", fmt.Errorf("%s cannot name an operation", gatehouse.Quote(name)))
@@ -97,7 +99,13 @@ func fingerprint(cfg Config, document string) string {
 		Headers       map[string]Value
 		Operations    map[string]Operation
 		Document      string `json:",omitempty"`
-	}{"http", cfg.BaseURL, cfg.AllowPrivate, cfg.Auth, cfg.Headers, operations, document})
+		// Without omitempty, the fingerprint of an older configuration would change.
+		ClientCertificate *ClientCertificate `json:",omitempty"`
+		CAFile            string             `json:",omitempty"`
+	}{
+		"http", cfg.BaseURL, cfg.AllowPrivate, cfg.Auth, cfg.Headers, operations, document,
+		cfg.ClientCertificate, cfg.CAFile,
+	})
 }
 
 // Fingerprint implements [connector.Connector].
@@ -139,18 +147,10 @@ func (b *builder) fail(at string, err error) {
 	}
 }
 
+// secret is the value of a secret that goes into a header.
 func (b *builder) secret(at, name string) string {
-	if name == "" {
-		b.fail(at, errors.New("needs the name of a secret"))
-		return ""
-	}
-	if b.secrets == nil {
-		b.fail(at, errors.New("there are no secrets"))
-		return ""
-	}
-	value, err := b.secrets(name)
-	if err != nil {
-		b.fail(at, err)
+	value := b.value(at, name)
+	if b.err != nil {
 		return ""
 	}
 	if _, err := asHeader("", value); err != nil {
@@ -159,35 +159,31 @@ func (b *builder) secret(at, name string) string {
 	return value
 }
 
+// value is the value of a secret.
+func (b *builder) value(at, name string) string {
+	switch {
+	case name == "":
+		b.fail(at, errors.New("needs the name of a secret"))
+		return ""
+	case b.secrets == nil:
+		b.fail(at, errors.New("there are no secrets"))
+		return ""
+	}
+	value, err := b.secrets(name)
+	if err == nil && value == "" {
+		err = fmt.Errorf("secret %s is empty", gatehouse.Quote(name))
+	}
+	b.fail(at, err)
+	return value
+}
+
 // common compiles the headers of every request: those required by HTTP, authentication, and the
 // connector's own.
-func (b *builder) common() []header {
+func (b *builder) common(c *Connector) []header {
 	var h headers
 	h.set(header{name: "Accept", value: template{{literal: "application/json"}}})
 	h.set(header{name: "User-Agent", value: template{{literal: "gatehouse"}}})
-	if a := b.cfg.Auth; a != nil {
-		n := 0
-		if a.Bearer != nil {
-			n++
-			h.set(header{name: "Authorization", secret: "Bearer " + b.secret("auth.bearer", a.Bearer.Secret)})
-		}
-		if a.Basic != nil {
-			n++
-			if a.Basic.Username == "" || strings.ContainsAny(a.Basic.Username, ":\r\n") {
-				b.fail("auth.basic.username", errors.New("is missing, or has a colon or line break"))
-			}
-			pair := a.Basic.Username + ":" + b.secret("auth.basic.password", a.Basic.Password.Secret)
-			encoded := base64.StdEncoding.EncodeToString([]byte(pair))
-			h.set(header{name: "Authorization", secret: "Basic " + encoded})
-		}
-		if a.Header != nil {
-			n++
-			h.set(header{name: b.headerName("auth.header.name", a.Header.Name), secret: b.secret("auth.header", a.Header.Secret)})
-		}
-		if n != 1 {
-			b.fail("auth", errors.New("needs exactly one of bearer, basic and header"))
-		}
-	}
+	b.auth(c, &h)
 	b.headers(&h, "headers", b.cfg.Headers)
 	return h
 }
@@ -217,6 +213,9 @@ func (b *builder) headers(h *headers, at string, more map[string]Value) {
 		v := more[name]
 		here := at + "." + name
 		n := header{name: b.headerName(here, name)}
+		if a := b.cfg.Auth; n.name == "Authorization" && a != nil && (a.OAuth2 != nil || a.OAuth1 != nil) {
+			b.fail(here, errors.New("is set by auth"))
+		}
 		if v.Secret != "" {
 			n.secret = v.Prefix + b.secret(here, v.Secret)
 			if _, err := asHeader("", n.secret); err != nil {

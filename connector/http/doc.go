@@ -4,7 +4,8 @@
 //
 // One Execute writes at most one request, on a connection of its own: connections are not kept
 // alive, HTTP/2 is off and no body can be rewound, so the standard library never resends a request.
-// Redirects are not followed and proxies are not used.
+// Redirects are not followed and proxies are not used. An access token is fetched before, by a
+// request of its own.
 //
 // A failure is not_sent only if no connection could be written to (with TLS: if no handshake was
 // completed). Once a connection was established, every failure before the status line is ambiguous.

@@ -26,14 +26,14 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	}
 	ctx, cancel := context.WithTimeout(ctx, op.timeout)
 	defer cancel()
-	a, err := rest.Send(ctx, c.client, d)
+	a, again, failed := c.send(ctx, d)
 	res := connector.Result{RequestMetadata: d.Metadata()}
-	if err != nil {
-		return res, rest.Unanswered(ctx, err)
+	if failed != nil {
+		return res, failed
 	}
 	doc := document{a.JSON()}
 	res.ResponseMetadata = a.Metadata(doc.json)
-	if failure := op.classify(call, a, doc); failure != nil {
+	if failure := op.classify(call, a, doc, again); failure != nil {
 		failure.Says = a.Says(doc.json)
 		return res, failure
 	}
@@ -46,9 +46,12 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	return res, nil
 }
 
-// classify returns nil when the answer proves that the change was applied.
-func (op *operation) classify(call connector.Call, a *rest.Answer, doc document) *connector.Error {
+// classify returns nil when the answer proves that the change was applied. again is as for send.
+func (op *operation) classify(call connector.Call, a *rest.Answer, doc document, again bool) *connector.Error {
 	byDefault := op.byDefault(a)
+	if byDefault != nil && again {
+		byDefault.Kind = connector.Transient // the next attempt has another access token
+	}
 	for _, r := range op.rules {
 		matches, known := r.matches(call, a, doc)
 		if !known {
@@ -61,7 +64,7 @@ func (op *operation) classify(call connector.Call, a *rest.Answer, doc document)
 			continue
 		}
 		if r.applied {
-			return nil
+			return op.unlikeSchema(a, doc)
 		}
 		e := &connector.Error{Kind: r.kind, Code: r.code, Detail: a.Describe(), RetryAfter: rest.RetryAfter(a.Header)}
 		if e.Code == "" {
@@ -72,7 +75,28 @@ func (op *operation) classify(call connector.Call, a *rest.Answer, doc document)
 		}
 		return e
 	}
+	if byDefault == nil {
+		return op.unlikeSchema(a, doc)
+	}
 	return byDefault
+}
+
+// unlikeSchema returns nil when an answer of success fits the response schema.
+func (op *operation) unlikeSchema(a *rest.Answer, doc document) *connector.Error {
+	if op.response == nil || a.Status > 299 {
+		return nil
+	}
+	e := &connector.Error{Kind: connector.Ambiguous, Code: "answer_schema"}
+	if doc.json == "" {
+		e.Detail = a.Describe() + ", but with no JSON that can be read"
+		return e
+	}
+	v := op.response.Check("", doc.json)
+	if len(v) == 0 {
+		return nil
+	}
+	e.Detail = a.Describe() + ", but not by response_schema: " + v.Err().Error()
+	return e
 }
 
 // matches reports whether a rule applies to the answer; known is false if that depends on a part of

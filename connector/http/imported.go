@@ -132,6 +132,7 @@ func (o Operation) with(own Operation) (Operation, error) {
 	o.Class = cmp.Or(own.Class, o.Class)
 	o.IdempotencyHeader = cmp.Or(own.IdempotencyHeader, o.IdempotencyHeader)
 	o.Conditional = cmp.Or(own.Conditional, o.Conditional)
+	o.ResponseSchema = cmp.Or(own.ResponseSchema, o.ResponseSchema)
 	o.ExternalID = cmp.Or(own.ExternalID, o.ExternalID)
 	o.Check = cmp.Or(own.Check, o.Check)
 	o.ReadBack = cmp.Or(own.ReadBack, o.ReadBack)

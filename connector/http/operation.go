@@ -22,6 +22,7 @@ type operation struct {
 	body        *bodyTemplate // nil: the proposed change, or none
 	noBody      bool
 	shape       *jsonshape.Schema // of the proposed change; nil for any
+	response    *jsonshape.Schema // of a successful answer; nil for any
 	idempotency string
 	conditional *conditional
 	rules       []rule
@@ -91,7 +92,8 @@ func (b *builder) operation(name string, cfg Operation, common []header) *operat
 	}
 	op.path = b.path(at+".path", cfg.Path, cfg.EncodeSlashes)
 	b.body(at+".body", op)
-	b.schema(at+".schema", op)
+	op.shape = b.schema(at+".schema", cfg.Schema)
+	op.response = b.schema(at+".response_schema", cfg.ResponseSchema)
 	if !op.noBody {
 		op.headers.set(header{name: "Content-Type", value: template{{literal: "application/json"}}})
 	}

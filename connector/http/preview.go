@@ -74,9 +74,9 @@ func (c *Connector) Preview(ctx context.Context, call connector.Call) (gatehouse
 	}
 	ctx, cancel := context.WithTimeout(ctx, op.timeout)
 	defer cancel()
-	a, err := rest.Send(ctx, c.client, d)
-	if err != nil {
-		return gatehouse.Preview{}, rest.Unread(ctx, err)
+	a, failed := c.read(ctx, d)
+	if failed != nil {
+		return gatehouse.Preview{}, failed
 	}
 	if a.Status < 200 || a.Status > 299 {
 		e := op.byDefault(a)

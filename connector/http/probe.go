@@ -2,6 +2,7 @@ package httpconn
 
 import (
 	"context"
+	"errors"
 
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
@@ -9,5 +10,12 @@ import (
 
 var _ connector.Prober = (*Connector)(nil)
 
-// Probe connects to the target and sends nothing.
-func (c *Connector) Probe(ctx context.Context) error { return rest.Reach(ctx, c.client, c.base) }
+// Probe connects to the target and sends it nothing. With OAuth 2.0 it also needs an access token.
+func (c *Connector) Probe(ctx context.Context) error {
+	if c.token != nil {
+		if _, failed := c.token.Get(ctx); failed != nil {
+			return errors.New(failed.Detail)
+		}
+	}
+	return rest.Reach(ctx, c.client, c.base)
+}

@@ -81,13 +81,13 @@ func writeJSON(b *strings.Builder, node *yaml.Node, depth int) error {
 	return nil
 }
 
-func (b *builder) schema(at string, op *operation) {
-	if op.cfg.Schema == "" {
-		return
+func (b *builder) schema(at string, s Schema) *jsonshape.Schema {
+	if s == "" {
+		return nil
 	}
-	var err error
-	op.shape, err = jsonshape.Compile(gatehouse.JSON(op.cfg.Schema))
+	shape, err := jsonshape.Compile(gatehouse.JSON(s))
 	b.fail(at, err)
+	return shape
 }
 
 // anyObject is the schema of an operation that declares none.

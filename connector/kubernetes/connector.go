@@ -3,13 +3,10 @@ package kubernetes
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -84,15 +81,9 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 // authenticate sets the client's trusted authorities and certificate, and returns the value of the
 // Authorization header.
 func authenticate(client *http.Client, cfg Config, secrets func(string) (string, error)) (string, error) {
-	var roots *x509.CertPool
-	if cfg.CAFile != "" {
-		text, err := os.ReadFile(cfg.CAFile)
-		if err != nil {
-			return "", fmt.Errorf("ca_file: %w", err)
-		}
-		if roots = x509.NewCertPool(); !roots.AppendCertsFromPEM(text) {
-			return "", fmt.Errorf("ca_file: %s has no certificate as PEM", gatehouse.Quote(cfg.CAFile))
-		}
+	roots, err := rest.Authorities(cfg.CAFile)
+	if err != nil {
+		return "", fmt.Errorf("ca_file: %w", err)
 	}
 	if cfg.Auth.Token != nil {
 		rest.Trust(client, roots)
@@ -113,9 +104,9 @@ func authenticate(client *http.Client, cfg Config, secrets func(string) (string,
 	if err != nil {
 		return "", err
 	}
-	pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))
+	pair, err := rest.Certificate(certificate, key)
 	if err != nil {
-		return "", errors.New("auth.certificate: certificate and key are not PEM, or do not belong together")
+		return "", fmt.Errorf("auth.certificate: %w", err)
 	}
 	rest.Trust(client, roots, pair)
 	return "", nil

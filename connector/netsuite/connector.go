@@ -2,7 +2,6 @@ package netsuite
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,7 +32,7 @@ type Connector struct {
 	restletsURL *url.URL
 	client      *http.Client
 	oauth2      *oauth2
-	tba         *tba
+	tba         *rest.OAuth1
 	timeout     time.Duration
 	// slots limits the concurrent requests.
 	slots chan struct{}
@@ -188,18 +187,16 @@ func (c *Connector) authenticate(secrets func(string) (string, error), now func(
 			return fmt.Errorf("auth.oauth2: %w", err)
 		}
 	default:
-		c.tba = &tba{
-			realm: strings.ReplaceAll(strings.ToUpper(c.cfg.Account), "-", "_"), nonce: rand.Text, now: now,
-		}
+		c.tba = &rest.OAuth1{Realm: strings.ReplaceAll(strings.ToUpper(c.cfg.Account), "-", "_"), Now: now}
 		for _, s := range []struct {
 			at   string
 			name Secret
 			into *string
 		}{
-			{"consumer_key", auth.TBA.ConsumerKey, &c.tba.consumerKey},
-			{"consumer_secret", auth.TBA.ConsumerSecret, &c.tba.consumerSecret},
-			{"token", auth.TBA.Token, &c.tba.tokenID},
-			{"token_secret", auth.TBA.TokenSecret, &c.tba.tokenSecret},
+			{"consumer_key", auth.TBA.ConsumerKey, &c.tba.ConsumerKey},
+			{"consumer_secret", auth.TBA.ConsumerSecret, &c.tba.ConsumerSecret},
+			{"token", auth.TBA.Token, &c.tba.Token},
+			{"token_secret", auth.TBA.TokenSecret, &c.tba.TokenSecret},
 		} {
 			var err error
 			if *s.into, err = value("auth.tba."+s.at, s.name); err != nil {

@@ -101,7 +101,7 @@ func (o *oauth2) fetch(ctx context.Context) (string, time.Time, *connector.Error
 	if err != nil {
 		return "", time.Time{}, rest.NotSent("token_refused", "the assertion could not be signed")
 	}
-	token, expires, failure := rest.FetchToken(ctx, o.client, o.tokenURL, url.Values{
+	token, expires, failure := rest.FetchToken(ctx, o.client, o.tokenURL, "", url.Values{
 		"grant_type":            {"client_credentials"},
 		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
 		"client_assertion":      {assertion},

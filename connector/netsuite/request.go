@@ -43,7 +43,7 @@ func (c *Connector) do(ctx context.Context, r *rest.Request) (*exchange, *connec
 		}
 		r.SetSecret("Authorization", "Bearer "+token)
 	} else {
-		c.tba.sign(r)
+		c.tba.Sign(r)
 	}
 	a, err := rest.Send(ctx, c.client, r)
 	if err != nil {

@@ -114,7 +114,7 @@ func (c *Connector) useOAuth(o *OAuth, secrets func(string) (string, error)) err
 	u := *c.api.Base
 	u.Path += "/oauth_token.do"
 	token := &rest.Token{Fetch: func(ctx context.Context) (string, time.Time, *connector.Error) {
-		return rest.FetchToken(ctx, c.api.Client, &u, form)
+		return rest.FetchToken(ctx, c.api.Client, &u, "", form)
 	}}
 	c.api.Credential = func(ctx context.Context) (string, *connector.Error) {
 		value, failed := token.Get(ctx)

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
 // maxShown limits how much of an answer's body a receipt keeps, maxShownHeader how much of one
@@ -31,6 +32,21 @@ func (a *Answer) JSON() gatehouse.JSON {
 		return ""
 	}
 	return j
+}
+
+// Redact removes a secret that the target has repeated.
+func (a *Answer) Redact(secret string) {
+	r := connector.NewRedactor([]string{secret})
+	if j := a.JSON(); j != "" && r.FindsJSON(j) {
+		a.Body = []byte(r.JSON(j))
+	} else if j == "" && r.Finds(string(a.Body)) {
+		a.Body = []byte(r.Text(string(a.Body)))
+	}
+	for _, values := range a.Header {
+		for i := range values {
+			values[i] = r.Text(values[i])
+		}
+	}
 }
 
 // Metadata describes the answer for the receipt. doc is the result of JSON, or "".

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"regexp"
 	"sync"
 	"time"
 
@@ -18,7 +19,12 @@ const (
 	// again is how long a token that is still valid is used before another one is asked for, after
 	// that was refused.
 	again = 10 * time.Second
+	// unknownLife is how long a token is used whose endpoint does not say when it expires.
+	unknownLife = 5 * time.Minute
 )
+
+// tokenForm is what a header can hold.
+var tokenForm = regexp.MustCompile(`^[!-~]+$`)
 
 // Token is an access token that is fetched when needed, by one caller at a time, and kept in memory
 // until shortly before its expiry. Each process has its own: see docs/decisions/0016-access-tokens.md.
@@ -30,6 +36,7 @@ type Token struct {
 	turn    chan struct{}
 	once    sync.Once
 	token   string
+	given   int // how often token was returned
 	expires time.Time
 	renew   time.Time // when the next one is asked for
 }
@@ -42,12 +49,14 @@ func (t *Token) Get(ctx context.Context) (string, *connector.Error) {
 	defer t.release()
 	now := time.Now()
 	if t.token != "" && now.Before(t.renew) {
+		t.given++
 		return t.token, nil
 	}
 	token, expires, failed := t.Fetch(ctx)
 	switch {
 	case failed != nil && t.token != "" && time.Until(t.expires) > again:
 		t.renew = time.Now().Add(again)
+		t.given++
 		return t.token, nil
 	case failed != nil:
 		return "", NothingSent(failed)
@@ -56,18 +65,22 @@ func (t *Token) Get(ctx context.Context) (string, *connector.Error) {
 	if tenth := expires.Sub(now) / 10; tenth > 0 {
 		early += rand.N(tenth)
 	}
-	t.token, t.expires, t.renew = token, expires, expires.Add(-early)
+	t.token, t.given, t.expires, t.renew = token, 1, expires, expires.Add(-early)
 	return token, nil
 }
 
-// Drop forgets a token that was refused, unless it has been replaced meanwhile.
-func (t *Token) Drop(token string) {
-	if t.take(context.Background()) == nil {
-		defer t.release()
-		if t.token == token {
-			t.token = ""
-		}
+// Drop forgets a token that was refused, unless it has been replaced meanwhile. It reports whether
+// another token may be accepted: not after the refusal of one that was fetched for this call.
+func (t *Token) Drop(token string) bool {
+	if t.take(context.Background()) != nil {
+		return false
 	}
+	defer t.release()
+	if t.token != token {
+		return true
+	}
+	t.token = ""
+	return t.given > 1
 }
 
 func (t *Token) take(ctx context.Context) *connector.Error {
@@ -84,15 +97,20 @@ func (t *Token) take(ctx context.Context) *connector.Error {
 
 func (t *Token) release() { <-t.turn }
 
-// FetchToken calls a token endpoint (RFC 6749, section 4.4), without retries. The form and the
-// answer contain secrets; a failure does not repeat them.
+// FetchToken calls a token endpoint (RFC 6749, section 4.4), without retries. authorization is the
+// value of that header, "" for none. It, the form and the answer contain secrets; a failure does not
+// repeat them.
 func FetchToken(
 	ctx context.Context,
 	client *http.Client,
 	u *url.URL,
+	authorization string,
 	form url.Values,
 ) (string, time.Time, *connector.Error) {
 	r := NewRequest(http.MethodPost, u)
+	if authorization != "" {
+		r.SetSecret("Authorization", authorization)
+	}
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Body, r.HasBody = []byte(form.Encode()), true
@@ -110,12 +128,15 @@ func FetchToken(
 		ExpiresIn   json.Number `json:"expires_in"`
 	}
 	err = json.Unmarshal(a.Body, &got)
-	seconds, errSeconds := got.ExpiresIn.Int64()
-	if err != nil || errSeconds != nil || got.AccessToken == "" || seconds <= 0 {
+	seconds, errSeconds := int64(unknownLife/time.Second), error(nil)
+	if got.ExpiresIn != "" {
+		seconds, errSeconds = got.ExpiresIn.Int64()
+	}
+	if err != nil || errSeconds != nil || !tokenForm.MatchString(got.AccessToken) || seconds <= 0 {
 		return "", time.Time{}, &connector.Error{
 			Kind:   connector.NotSent,
 			Code:   "token_refused",
-			Detail: "the answer to the request for an access token has none",
+			Detail: "the answer to the request for an access token has no valid one",
 		}
 	}
 	return got.AccessToken, time.Now().Add(time.Duration(min(seconds, 86400)) * time.Second), nil

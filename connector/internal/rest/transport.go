@@ -12,11 +12,14 @@ import (
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"code.dny.dev/ssrf"
+
+	"github.com/gatehouse-dev/gatehouse"
 )
 
 // maxResponse limits how much of an answer is read, in bytes.
@@ -95,6 +98,32 @@ func NewClient(allowPrivate bool) *http.Client {
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// Authorities reads a file of PEM certificates. Without a file it returns nil, which stands for the
+// system's certificates.
+func Authorities(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, errors.New(gatehouse.Quote(file) + " has no certificate as PEM")
+	}
+	return roots, nil
+}
+
+// Certificate parses a client certificate and its private key. The error repeats nothing of them.
+func Certificate(certificate, key string) (tls.Certificate, error) {
+	pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))
+	if err != nil {
+		return tls.Certificate{}, errors.New("certificate and key are not PEM, or do not belong together")
+	}
+	return pair, nil
 }
 
 // Trust limits the trusted authorities of a client of [NewClient] to roots, unless it is nil, and

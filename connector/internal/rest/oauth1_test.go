@@ -1,4 +1,4 @@
-package netsuite
+package rest
 
 import (
 	"net/http"
@@ -6,22 +6,20 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 // TestOracleVectors signs the example requests of Oracle's documentation of token-based
 // authentication.
 func TestOracleVectors(t *testing.T) {
 	t.Parallel()
-	a := tba{
-		realm:          "123456",
-		consumerKey:    "ef40afdd8abaac111b13825dd5e5e2ddddb44f86d5a0dd6dcf38c20aae6b67e4",
-		consumerSecret: "d26ad321a4b2f23b0741c8d38392ce01c3e23e109df6c96eac6d099e9ab9e8b5",
-		tokenID:        "2b0ce516420110bcbd36b69e99196d1b7f6de3c6234c5afb799b73d87569f5cc",
-		tokenSecret:    "c29a677df7d5439a458c063654187e3d678d73aca8e3c9d8bea1478a3eb0d295",
-		nonce:          func() string { return "fjaLirsIcCGVZWzBX0pg" },
-		now:            func() time.Time { return time.Unix(1508242306, 0) },
+	a := OAuth1{
+		Realm:          "123456",
+		ConsumerKey:    "ef40afdd8abaac111b13825dd5e5e2ddddb44f86d5a0dd6dcf38c20aae6b67e4",
+		ConsumerSecret: "d26ad321a4b2f23b0741c8d38392ce01c3e23e109df6c96eac6d099e9ab9e8b5",
+		Token:          "2b0ce516420110bcbd36b69e99196d1b7f6de3c6234c5afb799b73d87569f5cc",
+		TokenSecret:    "c29a677df7d5439a458c063654187e3d678d73aca8e3c9d8bea1478a3eb0d295",
+		nonce:          "fjaLirsIcCGVZWzBX0pg",
+		Now:            func() time.Time { return time.Unix(1508242306, 0) },
 	}
 	for _, v := range []struct{ method, url, signature string }{
 		{
@@ -33,13 +31,17 @@ func TestOracleVectors(t *testing.T) {
 			http.MethodGet, "https://123456.suitetalk.api.netsuite.com/services/rest/record/v1/employee/40",
 			"B5OIWznZ2YP0OB7VrJrGkYsTh+8H+5T9Hag+o92q0zY=",
 		},
+		{ // the host in lower case and without the default port is signed (RFC 5849, section 3.4.1.2)
+			http.MethodGet, "https://123456.SuiteTalk.api.netsuite.com:443/services/rest/record/v1/employee/40",
+			"B5OIWznZ2YP0OB7VrJrGkYsTh+8H+5T9Hag+o92q0zY=",
+		},
 	} {
 		u, err := url.Parse(v.url)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := rest.NewRequest(v.method, u)
-		a.sign(r)
+		r := NewRequest(v.method, u)
+		a.Sign(r)
 		header := r.Header.Get("Authorization")
 		if want := `oauth_signature="` + encode(v.signature) + `"`; !strings.Contains(header, want) {
 			t.Errorf("%s %s: %s lacks %s", v.method, v.url, header, want)
