@@ -138,7 +138,10 @@ func startBench(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 		return &bench.Gate{Store: n.Store, App: n.Gate, Runs: n.Runs, Log: log, Close: n.Close}, nil
 	}
 	n.config.RateLimit = config.RateLimit{PerSecond: 1e6, Burst: 1e6} // measure the gate, not the limit
+	n.secrets = newStoreSecrets(n.config, log)
+	n.secrets.gate, n.secrets.registry, n.secrets.open = n.Gate, n.Registry, n.Gate.OpenSecrets
 	n.stored = newStoreConnectors(n.config, n.secrets, log)
+	n.stored.gate, n.stored.registry = n.Gate, n.Registry
 	served, err := StartRoles(n, "127.0.0.1:0", roles)
 	if err != nil {
 		return nil, err
