@@ -385,8 +385,8 @@ func levelFrom(a *gatehouse.Action, g *gatehouse.Grounds) card.Phrase {
 	if g.Listed == 0 {
 		p = append(p, card.Part{Text: "does not list "}, card.Part{Text: g.Type, Value: true}, card.Part{Text: ", which makes it L3 at least"})
 	} else {
-		p = append(p, card.Part{Text: "lists "}, card.Part{Text: g.Type, Value: true}, card.Part{Text: ", as "},
-			card.Part{Text: a.ProposedBy, Value: true}, card.Part{Text: " calls it, with " + g.Listed.String()})
+		p = append(p, card.Part{Text: "lists "}, card.Part{Text: g.Type, Value: true}, card.Part{Text: " (as "},
+			card.Part{Text: a.ProposedBy, Value: true}, card.Part{Text: " calls it) with " + g.Listed.String()})
 	}
 	if g.Floor != 0 {
 		p = append(p, card.Part{Text: "; the connector " + a.Connector + " takes nothing below " + g.Floor.String() + " for this operation"})

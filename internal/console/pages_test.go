@@ -305,9 +305,9 @@ func TestActionSaysWhy(t *testing.T) {
 	plain := w.propose(bot, nil)
 	ana.get("/actions/"+plain.ID).want(http.StatusOK).
 		has("No rule matched. A medium write (L3) needs approval.").
-		has("the policy lists price_change with L3", "/policies/1\"").lacks(testid("ground"), "raises it")
+		has("the policy lists price_change (as bot calls it) with L3", "/policies/1\"").lacks(testid("ground"), "raises it")
 	note := w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType = "note" })
-	ana.get("/actions/"+note.ID).want(http.StatusOK).has(`data-rule="safe-changes"`, "risk &lt;= 2", "the policy lists note with L1.")
+	ana.get("/actions/"+note.ID).want(http.StatusOK).has(`data-rule="safe-changes"`, "risk &lt;= 2", "the policy lists note (as bot calls it) with L1.")
 
 	const source = "version: 1\nrisk: {price_change: 3, label: 1}\nrules:\n" +
 		"  - {id: dear, when: 'has(change.price) && dec(change.price) > 12 && magnitude.amount > 1', then: needs_approval, risk: 4}\n"
@@ -324,7 +324,7 @@ func TestActionSaysWhy(t *testing.T) {
 		ana.get(path+dear.ID).want(http.StatusOK).has(`data-rule="dear"`, "Rule dear says needs_approval and L4 when",
 			"dec(change.price) &gt; 12", "change.price &#34;12.50&#34;", "magnitude.amount 2.50", "/policies/2\"",
 			"policy v2",
-			"the policy lists price_change with L3; the proposer said L2; a rule raises it to L4. The highest level applies.").lacks("with L5")
+			"the policy lists price_change (as bot calls it) with L3; the proposer said L2; a rule raises it to L4. The highest level applies.").lacks("with L5")
 	}
 	unlisted := w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType, p.Target.EntityRef = "reticulate", "SKU-3" })
 	ana.get("/actions/"+unlisted.ID).want(http.StatusOK).has("does not list reticulate", "L3 at least")

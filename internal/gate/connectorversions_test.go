@@ -107,7 +107,7 @@ func TestConnectorVersions(t *testing.T) {
 	_, err = propose(acme, "c", nil)
 	wantCode(t, err, gatehouse.CodeRoleRequired)
 	_, err = w.gate.FindConnectors(acme, 1)
-	wantCode(t, err, gatehouse.CodeRoleRequired)
+	wantCode(t, err, gatehouse.CodeNotFound)
 
 	undo := gate.UndoConnectors(first.CurrentState, first.ProposedChange, 1)
 	if undo.Target.Version != "1" || undo.ProposedChange != `{"source":"connectors: {}\n"}` {
