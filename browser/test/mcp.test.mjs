@@ -61,6 +61,7 @@ class Client {
     const c = new Client();
     c.waiting = new Map();
     c.child = spawn(command, args, {
+      cwd: dir, // servers may write files
       stdio: ["pipe", "pipe", "ignore"],
       env: { ...process.env, GATEHOUSE_URL: g.url, GATEHOUSE_KEY: g.agent.key, MEMORY_FILE_PATH: join(dir, "memory.jsonl") },
     });
