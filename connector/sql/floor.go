@@ -90,7 +90,7 @@ func (c *Config) whereFloor(entity string, change gatehouse.JSON) gatehouse.Risk
 	return max(floor, c.floor(entity, opUpdate), fields)
 }
 
-// tooMany reports whether a number of rows is above a limit, or is no number.
+// tooMany reports whether rows exceeds the limit. It is also true for a value that is not a number.
 func tooMany(rows gatehouse.JSON, limit int) bool {
 	n, err := strconv.Atoi(string(rows))
 	return err != nil || n > limit

@@ -89,14 +89,14 @@ func asksOnly(p *actionPage) bool {
 		len(p.payload.changes) == 0 && p.payload.hidden == 0
 }
 
-// rewrittenText counts the fields that are written as they are: at the target, if it was asked, or in
-// what the proposer says of it.
-func rewrittenText(n int, asked bool) string {
+// rewrittenText counts the fields that are written with the value that they have, and says so if
+// that value is only the proposer's word.
+func rewrittenText(n int, before card.Provenance) string {
 	s := plural(n, "field rewritten", "fields rewritten")
-	if asked {
-		return s + " unchanged"
+	if before == card.ByProposer {
+		return s + ", unchanged as the proposer says"
 	}
-	return s + ", unchanged as the proposer says"
+	return s + " unchanged"
 }
 
 // nothingChanges is the sentence for a change without any field that differs.

@@ -89,7 +89,7 @@ func payloadSection(v *view, p *actionPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = foldedFields("rewritten", p.payload.same, rewrittenText(len(p.payload.same), p.target.asked)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = foldedFields("rewritten", p.payload.same, rewrittenText(len(p.payload.same), p.target.Provenance)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

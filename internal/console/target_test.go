@@ -42,6 +42,13 @@ func TestBeforeHasAProvenance(t *testing.T) {
 	ana.get("/actions/" + c.ID).want(200).has("; reversible")
 	ana.get("/actions/"+c.ID+"/target").want(200).has("The target is gone", "to 12.50 USD").lacks("reversible")
 
+	// A target that gave no values does not vouch for those that are written again.
+	again := w.propose(bot, func(p *gatehouse.Proposal) {
+		p.Target.Version, p.Target.EntityRef = "", "SKU-5"
+		p.ProposedChange = `{"currency":"USD","price":"12.50"}`
+	})
+	ana.get("/actions/" + again.ID + "/target").want(200).has("1 field rewritten, unchanged as the proposer says")
+
 	// A connector that cannot read its target is not asked, and the page says whose values it
 	// shows.
 	once := w.propose(bot, func(p *gatehouse.Proposal) { p.Connector, p.Target.EntityRef = "once", "SKU-3" })

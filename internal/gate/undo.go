@@ -159,7 +159,7 @@ func (g *Gate) SweepHeld(ctx context.Context) (int, error) {
 	})
 }
 
-// addUndone adds to the log entry's data of an undo what was decided, and by whom.
+// addUndone adds the undone decision and its maker to the log entry of an undo.
 func addUndone(data map[string]any, old *gatehouse.Action) {
 	data["undone"], data["decided_by"] = gatehouse.Approve, old.DecidedBy
 	if v, _ := old.HeldRejection(); v != nil {
