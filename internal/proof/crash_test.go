@@ -90,6 +90,7 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 		s.die(t, w.servers[i%len(w.servers)], name)
 	}
 	w.revive()
+	s.reach(t)
 	s.load.stop()
 	s.calm()
 	for _, connector := range conditional {
@@ -145,6 +146,17 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 			t.Errorf("the storm does not count: nothing was applied by %s", name)
 		}
 	}
+}
+
+// reach lets the load go on until the ceiling is full, and every target has had an effect.
+func (s *crashStorm) reach(t *testing.T) {
+	t.Helper()
+	until(t, "effect of every target, and full ceiling", func() bool {
+		s.load.fresh.Store(0)
+		full := count(t, s.db, `SELECT count(*) FROM ceiling_claim WHERE ceiling = 'by-count' AND released_at IS NULL`) == 25
+		reached := count(t, s.db, `SELECT count(DISTINCT connector) FROM push WHERE status = 'applied'`)
+		return full && reached >= len(systemNames)+2
+	})
 }
 
 type crashStorm struct {
@@ -268,6 +280,7 @@ func (s *crashStorm) round(t *testing.T, kind int) (acks int) {
 // death. The server may be dead before, and a single one is dead afterwards.
 func (s *crashStorm) die(t *testing.T, victim *server, name string) {
 	t.Helper()
+	s.load.fresh.Store(0)
 	nth, kill := 1, func() {
 		if victim.cmd != nil {
 			victim.kill()
@@ -286,7 +299,7 @@ func (s *crashStorm) die(t *testing.T, victim *server, name string) {
 	case "sweep/moved", "sweep/committed", "cancel/recorded", "cancel/committed", "reject/settled":
 		nth += s.rng.IntN(3)
 	default:
-		nth += s.rng.IntN(20)
+		nth += s.rng.IntN(scale(8, 20))
 	}
 	kill()
 	s.calm()

@@ -90,6 +90,19 @@ func (l *load) client(t *testing.T, ctx context.Context, rng *rand.Rand) {
 		if !left {
 			l.settle(ctx, rng, a)
 		}
+		l.rest(ctx)
+	}
+}
+
+// rest pauses a client when there have been enough acknowledgements since the last fault: what the storm then waits
+// for, such as the end of a lease, needs some load, and not all that the machine can do. The long form never rests.
+func (l *load) rest(ctx context.Context) {
+	if long() || l.fresh.Load() < crashAcks {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(50 * time.Millisecond):
 	}
 }
 
@@ -184,7 +197,7 @@ func (l *load) sure(ctx context.Context, fn func() answer) answer {
 		if ctx.Err() != nil {
 			return answer{err: ctx.Err()}
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
