@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// ask builds the approval: how many people must approve, who may, and who may not. why
-// tells why too few people may; "" if enough may.
+// ask builds the approval: how many people must approve, who may, and who may not. why is the
+// reason when too few people may approve; "" otherwise.
 func ask(
 	tx gatehouse.ReadTx, proposer *gatehouse.Principal, a *gatehouse.Action, v gatehouse.Verdict, from lineage,
 ) (ap *gatehouse.Approval, why string, err error) {
@@ -50,8 +50,8 @@ func ask(
 	return ap, why, err
 }
 
-// timing is how long the question of a verdict is open, with its stages and reminders.
-// in, the proposer's expiry, can only shorten it.
+// timing returns how long the approval of a verdict stays open, and its stages and reminders.
+// The proposer's expiry, in, can only shorten that time.
 func timing(v gatehouse.Verdict, in time.Duration) (time.Duration, gatehouse.Timing) {
 	expiry, t := v.Expiry, v.Timing
 	if expiry <= 0 || expiry+t.ExtendBy.D() > gatehouse.MaxExpiry {
@@ -83,11 +83,10 @@ func audience(v gatehouse.Verdict) gatehouse.Audience {
 	return asked
 }
 
-// unanswerable tells why fewer people may answer a question than must approve; "" if
-// enough may. An approver whose vote does not count yet counts here: see [Gate.counts].
-// The text names only people whom the question names, the proposer, its sponsor, and
-// the person on whose behalf it is proposed. Agents read it, so all others are only
-// counted.
+// unanswerable returns why fewer people may answer an approval than must approve; "" if enough
+// may. An approver whose vote does not count yet is counted here: see [Gate.counts]. Proposers
+// read the text, so it names only people whom the approval names, the proposer, its sponsor, and
+// the person on whose behalf it is proposed. Others are only counted.
 func unanswerable(
 	tx gatehouse.ReadTx, ap *gatehouse.Approval, v gatehouse.Verdict, e exclusion, asker string,
 ) (string, error) {
@@ -140,7 +139,7 @@ type exclusion struct {
 	find       finder
 }
 
-// reasons lists the exclusions of people who are asked and could answer otherwise.
+// reasons lists why people in the audience may not answer, for those who otherwise could.
 func (e exclusion) reasons(
 	ap *gatehouse.Approval, people []*gatehouse.Principal,
 ) (list []string, err error) {
@@ -181,7 +180,7 @@ func (e exclusion) reasons(
 	return list, nil
 }
 
-// unfit counts the asked people who could answer no question, and lists the asked
+// unfit counts the people in the audience who can answer no approval at all, and lists the
 // groups and names that match nobody.
 func unfit(ap *gatehouse.Approval, people []*gatehouse.Principal) (list []string) {
 	disabled, lacking := 0, 0

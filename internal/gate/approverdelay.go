@@ -27,10 +27,9 @@ func renewed(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) error
 	return tx.UpdatePrincipal(p)
 }
 
-// counts returns an error when an approver's vote does not count yet: at L5, when
-// they became an approver less than the configured delay ago. Whoever can make
-// approvers therefore cannot use them for a destructive change before others have
-// seen it.
+// counts returns an error when an approver's vote does not count yet: at L5, when they became an
+// approver less than the configured delay ago. An attacker who can create approvers cannot use
+// them for a destructive change before others notice.
 func (g *Gate) counts(now time.Time, a *gatehouse.Action, p *gatehouse.Principal) error {
 	if a.RiskLevel < gatehouse.L5 || g.config.ApproverDelay <= 0 {
 		return nil

@@ -8,10 +8,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// askers is how many targets are asked at once.
+// askers is the number of targets that are read back concurrently.
 const askers = 8
 
-// readsBack is an optional ability of Targets: to ask a target for an earlier effect.
+// readsBack is an optional ability of Targets: to look for the effect of an earlier call.
 type readsBack interface {
 	// ReadBack returns a receipt of outcome applied or not_sent; nil when
 	// nothing is proven.
@@ -87,7 +87,7 @@ func (g *Gate) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehou
 	return out, nil
 }
 
-// ask asks the target of one push. Only failures of the store are errors.
+// ask reads back the outcome of one push. Only failures of the store are errors.
 func (g *Gate) ask(ctx context.Context, c *gatehouse.Caller, id string) (gatehouse.AskResult, error) {
 	res := gatehouse.AskResult{PushID: id}
 	var p *gatehouse.Push

@@ -19,9 +19,9 @@ type CallbackInfo struct {
 	Check func(*gatehouse.Callback) error
 }
 
-// withCallback checks the callback of a proposal and seals its task token for the
-// action with the id. The proposal itself stays as it is. A revision that the gate
-// makes has the callback of the action that it replaces.
+// withCallback checks the callback of a proposal and seals its task token for the action with
+// the id. It does not change the proposal. A revision that the gate makes inherits the callback
+// of the action that it replaces.
 func (g *Gate) withCallback(
 	tenant, id string, p *gatehouse.Proposal, from lineage,
 ) (*gatehouse.Proposal, error) {
@@ -75,7 +75,7 @@ func unsupportedCallback(kind, key string) error {
 	}
 }
 
-// callbackPlace returns the context to which an action's sealed task token is bound.
+// callbackPlace returns the associated data of an action's sealed task token.
 func callbackPlace(tenant, action string) []string { return []string{tenant, "callback", action} }
 
 // TaskToken opens the task token of an action's callback, "" where it has none.

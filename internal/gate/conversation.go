@@ -85,8 +85,8 @@ func (g *Gate) mayComment(
 	return g.mayAnswer(tx, a, c.Principal)
 }
 
-// Assign shows a person as the one who looks after a pending action, and ends that
-// person's snooze of it. Only somebody who may decide the action can be named.
+// Assign makes a person the assignee of a pending action, and ends that person's snooze of it.
+// Only somebody who may decide the action can be assigned.
 func (g *Gate) Assign(ctx context.Context, id string, r gatehouse.AssignRequest) (*gatehouse.Action, error) {
 	return g.converse(ctx, id, func(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
 		if !c.Principal.Has(gatehouse.RoleAdmin) {

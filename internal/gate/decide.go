@@ -110,7 +110,7 @@ type ruling struct {
 
 	id string
 
-	// Read before the transaction; known is nil when no action was read.
+	// Read before the transaction. known is nil when no action was read.
 	known         *gatehouse.Action
 	policyKnown   bool
 	looked        bool
@@ -134,7 +134,7 @@ type ruling struct {
 	replayed bool
 	// standing is true when a decision stood before this call.
 	standing bool
-	// held says that a held rejection takes effect.
+	// held is true if a held rejection takes effect.
 	held bool
 }
 
@@ -181,7 +181,7 @@ func (r *ruling) lookAtPolicy(tx gatehouse.ReadTx, a *gatehouse.Action, version 
 	return err
 }
 
-// judge judges the hearing that lookAtPolicy has read, outside its transaction.
+// judge evaluates the veto whose input lookAtPolicy has read, outside that transaction.
 func (r *ruling) judge(ctx context.Context) (err error) {
 	if r.hearing == nil {
 		return nil
@@ -499,8 +499,8 @@ func (r *ruling) tell() {
 	}
 	h := r.gate.Hints
 	h.Notify(r.action.ID)
-	// A push held for longer than a poll interval needs no hint: the dispatcher finds
-	// its time in the store, and each hint costs it a look.
+	// A push held for longer than a poll interval needs no hint: the dispatcher finds its time
+	// in the store, and each hint costs it a query.
 	if a := r.action; a.Status == gatehouse.StatusApproved && a.HoldFor.D() < usecase.PollInterval {
 		r.gate.HintPush(a.Push.ID)
 	}

@@ -46,8 +46,8 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	return r.judge(ctx)
 }
 
-// refused reports whether the transaction will refuse an answer before it needs the
-// target, judging by the action as it was read.
+// refused reports whether the transaction will refuse an answer before it needs the target. It
+// judges by the action as it was read.
 func (r *ruling) refused(a *gatehouse.Action, now time.Time) bool {
 	ap, person := a.Approval, r.caller.Principal
 	return ap == nil || entitled(ap, person, now) != nil || ap.VoteOf(person.Person) != nil || r.decision.Digest != a.Digest

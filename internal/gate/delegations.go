@@ -244,8 +244,8 @@ func (g *Gate) StandingsOf(ctx context.Context) (list []gatehouse.Standing, err 
 	return list, err
 }
 
-// standsFor returns the principals whose right a person may use on an action that
-// does not ask that person. Each principal's vote must count at the action's level.
+// standsFor returns the principals whose right a person may use on an action whose audience does
+// not include that person. Each principal's vote must count at the action's level.
 func (g *Gate) standsFor(
 	tx gatehouse.ReadTx,
 	a *gatehouse.Action,
@@ -277,12 +277,12 @@ func (g *Gate) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.
 	return nil
 }
 
-// usedBy returns the name of the voter, other than besides, who has already approved by
-// the right of whose: the person of whose, or a delegate; "" for nobody. So one right
-// counts once.
-func usedBy(tx gatehouse.ReadTx, ap *gatehouse.Approval, whose, besides *gatehouse.Principal) (string, error) {
+// usedBy returns the name of the voter who has already approved by the right of holder, as the
+// holder's person or as a delegate. It skips the votes of except, and returns "" if there is no
+// such voter. Each right counts once.
+func usedBy(tx gatehouse.ReadTx, ap *gatehouse.Approval, holder, except *gatehouse.Principal) (string, error) {
 	for _, v := range ap.Votes {
-		if v.Decision != gatehouse.Approve || v.Person == besides.Person {
+		if v.Decision != gatehouse.Approve || v.Person == except.Person {
 			continue
 		}
 		person := v.Person
@@ -296,7 +296,7 @@ func usedBy(tx gatehouse.ReadTx, ap *gatehouse.Approval, whose, besides *gatehou
 			}
 			person = p.Person
 		}
-		if person == whose.Person || v.Person == whose.Person {
+		if person == holder.Person || v.Person == holder.Person {
 			return v.Name, nil
 		}
 	}

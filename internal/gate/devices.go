@@ -26,7 +26,7 @@ func (g *Gate) deviceChannel(tenant string) *ChannelInfo {
 	return &g.config.Channels[i]
 }
 
-// errNoDevices says that devices get no messages here.
+// errNoDevices is the error for a tenant without a channel that sends to devices.
 func errNoDevices() *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeUnsupported, "no channel of kind webpush is switched on for this tenant")
 }

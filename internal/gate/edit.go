@@ -74,7 +74,8 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 	return a, err
 }
 
-// OwnQuestion reports whether an action is a question of Gatehouse itself.
+// OwnQuestion reports whether an action asks for something within Gatehouse, such as an approval
+// step or a new policy.
 func OwnQuestion(a *gatehouse.Action) bool {
 	return a.Connector == PolicyConnector || a.Connector == workflow.ApprovalConnector ||
 		strings.HasPrefix(a.Operation, "gatehouse_")
@@ -109,8 +110,8 @@ func edited(old *gatehouse.Action, e *gatehouse.EditRequest) (*gatehouse.Proposa
 	return &p, p.Validate()
 }
 
-// editedMagnitude is the claim of an edited change. A claim that matched the old
-// payload is set to the new payload's amount; any other stays as it is.
+// editedMagnitude returns the claimed magnitude of an edited change. A claim that matched the
+// old payload is set to the new payload's amount; any other stays as it is.
 func editedMagnitude(old *gatehouse.Action, p *gatehouse.Proposal) *gatehouse.Magnitude {
 	m := old.Magnitude
 	if m == nil || m.Amount == "" || card.Claim(old, card.Amounts(old)) != "" {
@@ -173,8 +174,8 @@ func (g *Gate) editLineage(
 	return from, err
 }
 
-// mayEdit checks the right to edit a pending action: the person's own right to answer
-// it. For an earlier editor, exclusion does not count.
+// mayEdit checks that a person may edit a pending action: they need the right to answer it
+// themselves. An earlier editor, though excluded from answering, may edit again.
 func mayEdit(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) error {
 	ap := *a.Approval
 	if excluded(a.Editors, p) {
@@ -200,7 +201,7 @@ func (g *Gate) editorStands(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehou
 		With("voter", p.Name)
 }
 
-// lookAhead looks at the target of an action that is about to be stored and approved.
+// lookAhead reads the target of an action that is about to be stored and approved.
 func (r *ruling) lookAhead(ctx context.Context, d *draft, about *gatehouse.About) error {
 	a := d.action
 	if about != nil {
@@ -221,8 +222,8 @@ func (r *ruling) onEdited(tx gatehouse.Tx, a *gatehouse.Action) error {
 	return r.rule(tx, a, gatehouse.Rights{PolicyVersion: a.Policy.Version})
 }
 
-// keepMark keeps the mark of a changed target on a revision for which nobody read the
-// target: that of an edit, or of an undo.
+// keepMark copies the mark of a changed target to a revision made by an edit or an undo, which
+// do not read the target.
 func keepMark(tx gatehouse.Tx, a *gatehouse.Action, from lineage) error {
 	if !from.editing && !from.undoing || from.supersedes.Approval == nil || from.supersedes.Approval.TargetChanged == nil {
 		return nil
@@ -231,7 +232,7 @@ func keepMark(tx gatehouse.Tx, a *gatehouse.Action, from lineage) error {
 	return tx.MarkTarget(a.Approval.ID, *a.Approval.TargetChanged)
 }
 
-// editData is the log entry's data of an edit. The action has the fields.
+// editData returns the log entry's data of an edit. The changed fields are in the action.
 func editData(a *gatehouse.Action) map[string]any {
 	return map[string]any{"of": a.Edit.Of, "note": a.Edit.Note, "fields": len(a.Edit.Changes)}
 }

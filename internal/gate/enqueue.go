@@ -35,7 +35,7 @@ type lanes interface {
 	Lane(tenant, connector string) string
 }
 
-// checkCeilings fails with ceiling_exceeded when a claim would pass its limit.
+// checkCeilings fails with ceiling_exceeded when one of the action's claims exceeds its ceiling.
 func checkCeilings(tx gatehouse.Tx, a *gatehouse.Action) error {
 	for _, c := range a.Ceilings {
 		used, err := tx.CeilingUsed(c.Ceiling, c.Scope, tx.Now().Add(-c.Window.D()))

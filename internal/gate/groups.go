@@ -126,8 +126,8 @@ func (g *Gate) DeleteGroup(ctx context.Context, name string) error {
 	return err
 }
 
-// changeGroup checks that the caller is an administrator, and runs a change of a
-// group. fn gets all people of the tenant as they are.
+// changeGroup checks that the caller is an administrator, and runs a change of a group. fn gets
+// all people of the tenant, in their present state.
 func (g *Gate) changeGroup(ctx context.Context, name string, fn func(gatehouse.Tx, *gatehouse.Caller, []*gatehouse.Principal) error) (*gatehouse.Group, error) {
 	c, err := g.minter(ctx)
 	if err != nil {

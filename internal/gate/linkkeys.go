@@ -18,13 +18,13 @@ const maxRotated = 100
 // rotationAuthor is the author of scheduled rotations, which need no notice.
 const rotationAuthor = "schedule"
 
-// errNoMaster says that this server has nothing to seal keys with.
+// errNoMaster is the error of a server without a master key.
 func errNoMaster() *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeUnsupported,
 		"no master key is configured, so nothing can be sealed: see links.master_key")
 }
 
-// ringPlace returns the context to which a sealed key of the ring is bound.
+// ringPlace returns the associated data of a sealed key of the ring.
 func ringPlace(k *gatehouse.RingKey) []string {
 	return []string{k.Tenant, string(k.Purpose), strconv.FormatUint(uint64(k.Number), 10)}
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Whoever can make credentials, roles or policies can make an approver who says
-// yes. Minting is therefore guarded like deciding: a key alone, which can be found
-// in environments and shell histories, is not enough.
+// Whoever can create credentials, roles or policies can create an approver. Such changes are
+// therefore guarded like decisions: a key alone, which can be found in environments and shell
+// histories, is not enough.
 
 // minter returns the caller of a use case that makes or changes credentials,
 // roles, groups, set-up links, policies, secrets or connectors: an administrator

@@ -63,7 +63,7 @@ func (c *policyCache) see(tenant string, version int) {
 	c.seen[tenant] = version
 }
 
-// last returns the version that was last found active, nil for none.
+// last returns the version that was active at the last look-up, nil for none.
 func (c *policyCache) last(tenant string) (p *policy.Policy, version int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -163,9 +163,9 @@ func (g *Gate) judgeAsLast(ctx context.Context, f policy.Facts) (j judgement, kn
 	return j, true, err
 }
 
-// asksMore says how today's verdict requires more than people were asked for when the
-// action was judged; "" for nothing. The approval stores what was asked, and has all
-// its votes once it is approved.
+// asksMore returns in which respect today's verdict requires more than the approval did when the
+// action was judged; "" for none. An approved action has all the votes that its approval
+// required.
 func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.RiskLevel, required int) string {
 	if outcome != gatehouse.OutcomeNeedsApproval && !level.NeedsPerson() {
 		return ""

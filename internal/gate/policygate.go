@@ -40,7 +40,7 @@ func (g *Gate) gatedChanges(tx gatehouse.ReadTx, tenant string) (bool, error) {
 	return err == nil && strings.Contains(stored.Source, "policy_changes"), err
 }
 
-// direct fails with policy_gated when the policy must not be changed directly.
+// direct fails with policy_gated when the policy can be replaced only through the gate.
 func (g *Gate) direct(tx gatehouse.ReadTx, tenant string) error {
 	gated, err := g.gatedChanges(tx, tenant)
 	if err == nil && gated {

@@ -457,7 +457,7 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 	return nil
 }
 
-// hold is how long an action rests after people approve it, under a verdict.
+// hold is how long an action waits after people have approved it, under a verdict.
 func (g *Gate) hold(v gatehouse.Verdict) time.Duration { return g.holdAt(v, v.RiskLevel) }
 
 func (g *Gate) holdAt(v gatehouse.Verdict, risk gatehouse.RiskLevel) time.Duration {

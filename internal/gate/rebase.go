@@ -32,13 +32,13 @@ func (e *UnreadableError) Error() string { return e.Detail }
 // Unwrap returns the cause, for logs only.
 func (e *UnreadableError) Unwrap() error { return e.Cause }
 
-// Rebase replaces a pending action by the same change on the present state of its
-// target, which the gate reads. The proposer stays the same: the policy judges the
-// revision as theirs, and people who could not decide the old one cannot decide the new
-// one. The caller adds no content, so rebasing does not exclude them.
+// Rebase replaces a pending action by the same change on the present state of its target, which
+// the gate reads. The proposer stays the same: the policy judges the revision as theirs, and
+// people who could not decide the old one cannot decide the new one. The caller adds no content,
+// so rebasing does not exclude them.
 //
-// People were asked about the change, so people are asked again, whatever the
-// policy says of the present state; it can still deny.
+// An action that needed people's approval needs it again, whatever the policy says of the
+// present state; the policy can still deny.
 func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {

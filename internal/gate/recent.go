@@ -8,14 +8,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Recent asks slow targets on behalf of open pages: equal questions within a short time
-// share one answer, and few questions run at a time.
+// Recent caches reads of slow targets for open pages: equal reads within a short time share one
+// result, and few run at a time.
 type Recent[T any] struct {
-	// Serves is how long an answer is shared, Patience how long a caller waits for it,
-	// including the time in the queue.
+	// Serves is how long a result is shared, Patience how long a caller waits for it, including
+	// the time in the queue.
 	Serves, Patience time.Duration
-	// Slots is the number of concurrent questions to one group. A question that takes
-	// too long keeps its slot until it ends.
+	// Slots is the number of concurrent reads for one group. A read that takes too long keeps
+	// its slot until it ends.
 	Slots int
 
 	mu     sync.Mutex
@@ -23,7 +23,7 @@ type Recent[T any] struct {
 	groups map[string]chan struct{}
 }
 
-// asked is one question, in progress or answered.
+// asked is one read, in progress or finished.
 type asked[T any] struct {
 	done  chan struct{}
 	at    time.Time
@@ -31,7 +31,7 @@ type asked[T any] struct {
 	err   error
 }
 
-// Get returns the recent answer for a key and when it was given, or asks for one.
+// Get returns the recent result for a key and when it was read, or reads it.
 func (r *Recent[T]) Get(
 	ctx context.Context, group, key string, now func() time.Time, ask func(context.Context) (T, error),
 ) (value T, at time.Time, err error) {
@@ -42,7 +42,7 @@ func (r *Recent[T]) Get(
 	if one == nil || r.old(one, now()) {
 		one = &asked[T]{done: make(chan struct{})}
 		r.put(group, key, one, now())
-		// Later callers share the answer, so the question outlives this request.
+		// Later callers share the result, so the read outlives this request.
 		go r.run(context.WithoutCancel(ctx), r.groups[group], one, now, ask)
 	}
 	r.mu.Unlock()
@@ -58,7 +58,7 @@ func (r *Recent[T]) old(one *asked[T], now time.Time) bool {
 	return !one.at.IsZero() && now.Sub(one.at) > r.Serves
 }
 
-// put adds a question, and drops old answers.
+// put adds a read, and drops old ones.
 func (r *Recent[T]) put(group, key string, one *asked[T], now time.Time) {
 	if r.of == nil {
 		r.of, r.groups = make(map[string]*asked[T]), make(map[string]chan struct{})

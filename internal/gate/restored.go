@@ -59,9 +59,8 @@ func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) 
 	return out, nil
 }
 
-// doubtful lists the pushes of a tenant to mark, at most one more than the limit.
-// It leaves out questions of workflows, since answering them has no external
-// effect.
+// doubtful lists the pushes of a tenant to mark, at most one more than the limit. It leaves out
+// approval steps of workflows, which have no external effect.
 func (g *Gate) doubtful(ctx context.Context, tenant string, r gatehouse.MarkUnknownRequest) (list []gatehouse.MarkedPush, err error) {
 	err = g.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
 		list = []gatehouse.MarkedPush{}
@@ -101,10 +100,9 @@ func (g *Gate) doubtful(ctx context.Context, tenant string, r gatehouse.MarkUnkn
 	return list, err
 }
 
-// doubt marks one push, if it is still under way. The transition table reaches
-// unknown only through a recorded intent, which the lost history may have held: the
-// push moves through picking and sent, without a call. The raised generation fences
-// any holder.
+// doubt marks one push, unless it has ended. The transition table reaches unknown only through a
+// recorded intent, and the lost history may have held one: the push moves through picking and
+// sent, without a call. The raised generation fences any holder.
 func (g *Gate) doubt(ctx context.Context, c *gatehouse.Caller, m gatehouse.MarkedPush, r gatehouse.MarkUnknownRequest) (marked bool, err error) {
 	err = g.Update(ctx, m.Tenant, nil, func(tx gatehouse.Tx) error {
 		marked = false

@@ -67,9 +67,8 @@ func (o *opened) refusal() error {
 	return nil
 }
 
-// proof finds the proof that the recipient answers. Each well-formed code counts as
-// a try before it is compared, so that even of concurrent codes at most five are
-// compared.
+// proof determines the proof that the caller is the recipient. Each well-formed code counts as a
+// try before it is compared, so that even of concurrent codes at most five are compared.
 func (g *Gate) proof(ctx context.Context, o *opened, typed string) (gatehouse.ReviewProof, error) {
 	if o.Proven != "" {
 		return o.Proven, nil

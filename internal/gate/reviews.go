@@ -119,7 +119,7 @@ type opened struct {
 	key    *gatehouse.RingKey
 	secret []byte
 	action *gatehouse.Action
-	// lost says why the recipient may not decide, nil otherwise.
+	// lost is the reason why the recipient may not decide, nil if they may.
 	lost error
 }
 
@@ -241,7 +241,7 @@ func (o *opened) state(now time.Time, other bool, caller *gatehouse.Caller) (gat
 	return gatehouse.ReviewPending, ""
 }
 
-// know finds out whether the caller or the device is the recipient's.
+// know determines whether the caller or the device belongs to the recipient.
 func (g *Gate) know(tx gatehouse.ReadTx, o *opened, caller *gatehouse.Caller, device string) error {
 	if caller != nil {
 		o.Known = gatehouse.ProofSession

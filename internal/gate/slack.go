@@ -25,7 +25,7 @@ const (
 	SlackOpenInGatehouse = "open_in_gatehouse"
 )
 
-// slackRoute is the route under which the answers of clicks are stored.
+// slackRoute is the route under which the results of clicks are stored.
 const slackRoute = "slack"
 
 // StoreSlackClick stores a click before Slack gets its answer. It sets ID,
@@ -158,7 +158,7 @@ func notLinked(err error) error {
 	return err
 }
 
-// slackAnswer is the stored part of a decision's answer.
+// slackAnswer is the part of a decision's answer that is stored.
 type slackAnswer struct {
 	Code     string `json:"code"`
 	Votes    int    `json:"votes,omitempty"`

@@ -6,16 +6,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// SweepTimely logs begun stages, reminders and extensions of one batch of questions,
-// and returns the number of questions. The right to answer follows from the clock and
+// SweepTimely logs the stages, reminders and extensions that have begun, for one batch of
+// approvals, and returns the number of approvals. The right to answer follows from the clock and
 // does not depend on these entries.
 func (g *Gate) SweepTimely(ctx context.Context) (int, error) {
 	due := func(q gatehouse.Queues) ([]gatehouse.ActionRef, error) { return q.TimelyActions(sweepBatch) }
 	return g.sweepEach(ctx, due, tellMoments)
 }
 
-// tellMoments appends the leaves of the moments that have come. Of several
-// reminders that are due at once it records only the last, since they say the same.
+// tellMoments appends the leaves of the stages, reminders and extensions that have begun. Of
+// several reminders that are due at once it records only the last, since they say the same.
 func tellMoments(tx gatehouse.Tx, a *gatehouse.Action) error {
 	ap := a.Approval
 	if a.Status != gatehouse.StatusPending || ap == nil || ap.Status != gatehouse.ApprovalRequested {

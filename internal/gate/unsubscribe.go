@@ -85,7 +85,7 @@ func (g *Gate) verifyUnsubscribe(
 	return k, person, channel, err
 }
 
-// digests returns what a link switches off, and the stored preference.
+// digests returns the channel and person of an unsubscribe link, and the stored preference.
 func digests(
 	tx gatehouse.ReadTx, person, channel string,
 ) (*gatehouse.Unsubscription, *gatehouse.Preference, error) {

@@ -9,23 +9,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// hearing is the input of a veto, the reason why the active policy no longer allows an
-// action: it denies the action, or asks for more than people were asked for. If the
-// version that judged the action is active, its verdict stands, but the floor of the
-// operation may have been raised. A hearing is read in a transaction, and judged
-// outside, since judging may be slow.
+// hearing is the input of a veto: the reason why the active policy no longer allows an action,
+// because it denies the action or requires more than the approval did. If the version that
+// judged the action is active, its verdict stands, but the floor of the operation may have been
+// raised. The input is read in a transaction, and judged outside, since judging may be slow.
 type hearing struct {
 	action *gatehouse.Action
 	floor  gatehouse.RiskLevel
-	// decided is true if no judgement is needed: veto is the result, "" if nothing
-	// stands against the action.
+	// decided is true if no judgement is needed. veto is the result, "" for none.
 	decided   bool
 	veto      string
 	judgement judgement
 }
 
-// vetoKey identifies a hearing. Two hearings with the same key have the same
-// result, since policy versions and proposals never change.
+// vetoKey identifies a vetoInput. Two inputs with the same key have the same result, since
+// policy versions and proposals never change.
 type vetoKey struct {
 	tenant, action string
 	digest         gatehouse.Digest
@@ -82,7 +80,7 @@ func (g *Gate) hear(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (*hea
 	return h, nil
 }
 
-// told puts the verdict in words.
+// told returns the veto that follows from the verdict, "" for none.
 func (h *hearing) told() string {
 	j := h.judgement
 	if j.Outcome != gatehouse.OutcomeDeny {
@@ -99,7 +97,7 @@ func (h *hearing) told() string {
 	return reason
 }
 
-// vetoCache keeps the results of hearings.
+// vetoCache keeps the vetoes of judged inputs.
 type vetoCache struct {
 	mu    sync.Mutex
 	vetos map[vetoKey]string
@@ -140,7 +138,7 @@ func (u *unjudged) Judge(ctx context.Context) error {
 	return u.gate.conclude(ctx, u.hearing)
 }
 
-// conclude judges a hearing, and caches the veto. It fails when the context ends.
+// conclude judges the input, and caches the veto. It fails when the context ends.
 func (g *Gate) conclude(ctx context.Context, h *hearing) (err error) {
 	if h.decided {
 		return nil
@@ -153,8 +151,8 @@ func (g *Gate) conclude(ctx context.Context, h *hearing) (err error) {
 	return nil
 }
 
-// vetoed returns the veto within a transaction, "" for none. If the hearing has to
-// be judged first, it fails with an error that has a method Judge.
+// vetoed returns the veto within a transaction, "" for none. If the policy has to judge first,
+// it fails with [*unjudged].
 func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (string, error) {
 	h, err := g.hear(tx, a, version)
 	if err != nil {

@@ -41,7 +41,7 @@ func (m *moving) advance() error {
 	return m.settleRun()
 }
 
-// stop keeps the run from starting anything new.
+// stop prevents the run from starting new work.
 func (m *moving) stop(as gatehouse.RunStatus, why *gatehouse.Failure) {
 	m.run.Stop, m.stopped = as, true
 	if m.run.Failure == nil {
@@ -81,7 +81,7 @@ func (m *moving) closeRest() error {
 	return nil
 }
 
-// hasItems reports whether the step waits for its items.
+// hasItems reports whether the step waits for its items to end.
 func (m *moving) hasItems(s *gatehouse.Step) bool {
 	if s.Status != gatehouse.StepWaiting || s.Parent != "" {
 		return false
@@ -107,7 +107,7 @@ func (m *moving) take(of *gatehouse.Step, items ...*gatehouse.Step) {
 	m.run.Steps = steps
 }
 
-// takeOpen reads the unfinished items.
+// takeOpen reads the unfinished items of all steps into the run.
 func (m *moving) takeOpen() error {
 	for _, s := range m.run.Steps {
 		if !m.hasItems(s) || len(s.OpenItems) == 0 {
@@ -293,9 +293,8 @@ func (m *moving) moveRun(to gatehouse.RunStatus) error {
 	return m.leaf("run."+eventOf(string(to)), nil, string(from), string(to), data...)
 }
 
-// result evaluates the workflow's output. If the template fails, trouble says why,
-// and the run has no output; a run whose steps have all succeeded does not fail for
-// that.
+// result evaluates the workflow's output. trouble is the error of the template: the run then
+// succeeds without an output.
 func (m *moving) result() (trouble, err error) {
 	b := &templateValues{tx: m.tx, run: m.run, def: m.def}
 	out, trouble := m.def.Result(b.scope(nil))
@@ -341,7 +340,7 @@ func (b *templateValues) scope(item *gatehouse.Step) *workflow.Scope {
 	return s
 }
 
-// errUnread says that an expression uses a value that was not prefetched.
+// errUnread is the error of an expression that uses a value which was not prefetched.
 var errUnread = errors.New("runs: not read")
 
 func (b *templateValues) now() time.Time {
@@ -408,8 +407,8 @@ func (b *templateValues) iterations(id string) iter.Seq[*gatehouse.Step] {
 	}
 }
 
-// rejection returns the output of the step's last iteration that people refused
-// without ending the run.
+// rejection returns the output of the step's last iteration if people rejected it and the run
+// continued.
 func (b *templateValues) rejection(id string) (out gatehouse.JSON, ok bool) {
 	if b.tx == nil {
 		b.err = errUnread
@@ -433,7 +432,7 @@ func place(item *gatehouse.Step) int {
 	return n
 }
 
-// eventOf is the word for a state in the names of events.
+// eventOf returns the word for a state in event names.
 func eventOf(status string) string {
 	switch status {
 	case string(gatehouse.RunFailed):

@@ -13,9 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// ApplyWorkflow stores a source as the next version of a workflow. The author is
-// responsible for the proposals of its runs: neither the author nor the starter of a
-// run can decide on them.
+// ApplyWorkflow stores a source as the next version of a workflow. Neither its author nor the
+// starter of a run can decide on the actions that the run proposes.
 func (r *Runs) ApplyWorkflow(ctx context.Context, name, source string) (*gatehouse.Workflow, bool, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {

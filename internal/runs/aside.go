@@ -14,13 +14,13 @@ const (
 	asideMost  = 5 * time.Minute
 )
 
-// maxAside bounds the set, since each poll reads its members, too. Steps and runs
-// beyond the bound are retried at each poll.
+// maxAside bounds the set, because each poll finds its members again. Steps and runs beyond the
+// bound are retried at each poll.
 const maxAside = 10_000
 
-// setAside holds the steps, and (without a step id) the runs, that could not be
-// woken. Only this process knows the set: another process, or this one after a
-// restart, tries each step and run once before it sets it aside.
+// setAside holds the steps, and (without a step id) the runs, that could not be woken. Each
+// process has its own set: another process, or this one after a restart, tries each step and run
+// once before it sets it aside.
 type setAside struct {
 	mu    sync.Mutex
 	until map[gatehouse.StepRef]aside

@@ -14,8 +14,8 @@ import (
 
 // Models makes the model calls of steps.
 type Models interface {
-	// Ask makes one call. The failure is the model's or the provider's; usage is
-	// the call's cost, also when the answer was unusable.
+	// Ask makes one call. failure is the model's or the provider's. usage is the call's cost,
+	// even if the answer was unusable.
 	Ask(ctx context.Context, tenant, provider string, request gatehouse.JSON) (answer gatehouse.JSON, usage *gatehouse.ModelUsage, failure *gatehouse.StepFailure)
 	// Most returns the most that a call can cost, in the provider's currency; false
 	// when that is unknown.
@@ -29,9 +29,8 @@ func (r *Runs) Carry(ctx context.Context, step *gatehouse.Step, worker string) e
 	return r.CarryOn(ctx, step, worker, 0)
 }
 
-// CarryOn is Carry, and in the transaction that closes the step it also executes up
-// to onward inline steps that become ready: see carryOn. A retried step executes
-// alone.
+// CarryOn is Carry, but the transaction that closes the step also executes up to onward inline
+// steps that become ready: see carryOn. A retried step executes alone.
 func (r *Runs) CarryOn(ctx context.Context, step *gatehouse.Step, worker string, onward int) error {
 	return r.carryWith(ctx, step, worker, onward, nil)
 }

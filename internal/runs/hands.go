@@ -6,17 +6,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Every principal that can influence what a run proposes is stored as a hand on the
-// run, in the transaction that stores the principal's data, before any step can read
-// the data. No hand can decide on later proposals of the run: see Runs.proposerOf.
+// A contributor is a principal that can influence what a run proposes. It is stored with the
+// run, in the transaction that stores the principal's data, before any step can read the data.
+// No contributor can decide on later proposals of the run: see Runs.proposerOf.
 
-// hand stores that a principal contributed to the run's data.
+// hand stores a contributor of the run.
 func (m *moving) hand(principal string) error {
 	return m.tx.InsertHand(m.run.ID, principal)
 }
 
-// handOfSender stores the sender of the webhook that started the run, if the workflow
-// names one.
+// handOfSender stores the sender of the webhook that started the run as a contributor, if the
+// workflow names one.
 func (m *moving) handOfSender() error {
 	hook := m.def.On.Webhook
 	if m.run.Trigger != gatehouse.TriggerWebhook || hook == nil || hook.Sender == "" {
@@ -29,7 +29,7 @@ func (m *moving) handOfSender() error {
 	return m.hand(p.ID)
 }
 
-// inherit stores the hands on another run, whose output this run uses.
+// inherit stores the contributors of another run whose output this run uses.
 func (m *moving) inherit(run *gatehouse.Run) error {
 	names, err := m.runs.hands(m.tx, run)
 	if err != nil {
@@ -43,9 +43,9 @@ func (m *moving) inherit(run *gatehouse.Run) error {
 	return nil
 }
 
-// handsOfAction stores the hands on an applied action, whose change and receipt
-// become the step's output: a proposer other than the workflow, the editors, and the
-// outside worker that executed the action.
+// handsOfAction stores the contributors of an applied action, whose change and receipt become
+// the step's output: a proposer other than the workflow, the editors, and the outside worker
+// that executed the action.
 func (m *moving) handsOfAction(a *gatehouse.Action) error {
 	if a.ProposedBy != actorName(m.run.Workflow) {
 		if err := m.hand(a.ProposerID); err != nil {

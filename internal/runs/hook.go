@@ -18,15 +18,14 @@ type HookVerifier interface {
 	Verify(kind, secret string, h http.Header, body []byte, now time.Time) (delivery string, input gatehouse.JSON, err error)
 }
 
-// badSignature answers every delivery that starts no run, so that the answer does
-// not reveal which workflows exist.
+// badSignature is the answer to every delivery that starts no run, so that it does not reveal
+// which workflows exist.
 func badSignature() *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeBadSignature, "the signature of this delivery is not one of the workflow's")
 }
 
-// Receive starts a run for a webhook. The signature is the sender's authority. A
-// delivery with the id, or the workflow's ref, of an earlier one returns the same
-// run.
+// Receive starts a run for a webhook. The signature proves the sender. A delivery with the id,
+// or the workflow's ref, of an earlier delivery returns the earlier run.
 func (r *Runs) Receive(ctx context.Context, tenant, name string, h http.Header, body []byte) (*gatehouse.Run, bool, error) {
 	if tenant == "" {
 		tenant = gatehouse.DefaultTenant

@@ -69,7 +69,7 @@ func happened(run *gatehouse.Run) string {
 	return b.String()
 }
 
-// lessons map the code of a failure to what should be done differently.
+// lessons maps the code of a failure to what should be done differently.
 var lessons = []struct {
 	codes []string
 	words string

@@ -8,16 +8,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// An inline step only computes a value from its run, and needs no outside work.
-// When the preceding step closes, the inline step may be readied, leased,
-// executed and closed in the same transaction, by the worker that holds the
-// preceding step's lease. Its row, attempt and leaf are the usual ones; no reader sees
-// the states in between, and without the commit nothing has happened. The lease
-// counts as one for its lane, so the number of running steps of the workflow does
-// not grow, and other lanes wait at most one transaction longer.
+// An inline step only computes a value from the data of its run. When the preceding step closes,
+// the inline step may be readied, leased, executed and closed in the same transaction, by the
+// worker that holds the preceding step's lease. Its row, attempt and leaf are the usual ones; no
+// reader sees the intermediate states. The chain counts as one lease of its lane, so the number
+// of running steps of the workflow does not grow, and other lanes wait at most one transaction
+// longer.
 
-// closeHeld closes a held step by fn, together with the inline steps that follow.
-// output is the step's output, "" when it is skipped.
+// closeHeld closes a held step by fn, together with the inline steps that follow it. output is
+// the step's output, "" when it is skipped.
 func (r *Runs) closeHeld(ctx context.Context, w *work, worker string, output gatehouse.JSON, fn func(*moving) error) error {
 	with := func(ctx context.Context, ahead map[string]*work) error {
 		return r.moveHeld(ctx, w.step, worker, func(m *moving) error {
@@ -36,11 +35,10 @@ func (r *Runs) closeHeld(ctx context.Context, w *work, worker string, output gat
 	return err
 }
 
-// lookAhead evaluates, before the transaction, the chain of inline steps that the
-// end of this step may make ready, up to the limit. Their expressions may use only
-// outputs of earlier steps in the chain and values read for this step, and their
-// outputs together must fit the bound of one step. The transaction checks whether
-// they are ready.
+// lookAhead evaluates, before the transaction, the chain of inline steps that the end of this
+// step may make ready, up to the limit. Their expressions may use only values read for this step
+// and outputs of earlier steps in the chain. All outputs together must fit the bound of one
+// step. The transaction checks which of the steps are ready.
 func (w *work) lookAhead(output gatehouse.JSON) map[string]*work {
 	if _, n := w.step.Iteration(); w.onward == 0 || n > 1 {
 		return nil
@@ -79,7 +77,7 @@ func (w *work) lookAhead(output gatehouse.JSON) map[string]*work {
 	return ahead
 }
 
-// follows reports whether the step needs one of the steps in row.
+// follows reports whether the step needs one of the steps in the chain.
 func follows(spec *workflow.Step, row map[string]bool) bool {
 	return slices.ContainsFunc(spec.Needs, func(need string) bool { return row[need] })
 }

@@ -204,11 +204,11 @@ func (m *moving) await(s *gatehouse.Step, a *gatehouse.Action) error {
 	return m.park(s, gatehouse.StepWaitingApproval, member("action", a.ID), member("status", string(a.Status)))
 }
 
-// takeUp adopts an action that was already proposed under the step's key: the step
-// waits for it, or takes its result.
+// takeUp adopts an action that was already proposed under the step's key: the step waits for the
+// action, or takes its result.
 func (m *moving) takeUp(s *gatehouse.Step, known, wanted *gatehouse.Action) error {
-	// An approval step accepts only a question that its own workflow asked, because
-	// only that bars all contributors to the run from deciding.
+	// An approval step adopts only an approval that its own workflow requested: only then are
+	// all contributors to the run barred from deciding.
 	forged := wanted.Connector == workflow.ApprovalConnector && known.ProposerID != wanted.ProposerID
 	if forged || !sameChange(known, wanted) {
 		s.IdempotencyKey = ""
@@ -229,9 +229,9 @@ func sameChange(a, b *gatehouse.Action) bool {
 		gatehouse.MustJSON(a.Target) == gatehouse.MustJSON(b.Target) && a.ProposedChange.Equal(b.ProposedChange)
 }
 
-// proposedBefore returns the action that the same step proposed in a run that this
-// one retries, if the action has since had its effect, or may still have it, like a
-// dead letter that was replayed.
+// proposedBefore returns the action that the same step proposed in a run that this one retries.
+// The action must have had its effect since, or be able to have it, like a dead letter that was
+// replayed.
 func (m *moving) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.Action, error) {
 	for id := m.run.RetryOf; id != ""; {
 		old, step, err := earlierStep(m.tx, w.step, id)

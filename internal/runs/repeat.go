@@ -7,12 +7,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// A run that goes back from a rejected step to an earlier one undoes nothing: the
-// steps of the iteration stay as they ended, and the rejected step has the
-// rejection as its output. The repeated steps are new rows, inserted in the
-// transaction that settles the rejection. So a rejection sends the run back only once,
-// even if the transaction is repeated after a crash: the rejected step is final, and
-// the keys of the next iteration exist.
+// A run that goes back from a rejected step to an earlier one undoes nothing: the steps of the
+// iteration keep their results, and the rejected step has the rejection as its output. The
+// repeated steps are new rows, inserted in the transaction that settles the rejection. A
+// rejection therefore sends the run back only once, even if that transaction is repeated after a
+// crash: the rejected step is final, and the keys of the next iteration exist.
 
 // refused continues a run whose step's action was rejected or has expired, if the
 // workflow says so. A stopping run does not continue.

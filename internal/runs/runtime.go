@@ -40,10 +40,10 @@ type Runtime struct {
 	config RuntimeConfig
 	log    *slog.Logger
 	fair   *fair
-	// slots holds an element for each executing step, until its result is being
-	// stored; held holds one for each leased step.
+	// slots limits the executing steps: a step frees its slot when its result is about to be
+	// stored. held limits the leased steps.
 	slots, held lease.Slots
-	// freed hints that a step has ended: its lane may have been full.
+	// freed signals that a step has ended, so that its lane may have room.
 	freed chan struct{}
 }
 
@@ -122,7 +122,7 @@ func (r *Runtime) carry(ctx context.Context, steps []*gatehouse.Step) {
 		Storing: func(*gatehouse.Step) { <-r.slots },
 		Done: func(s *gatehouse.Step, err error) {
 			if err != nil {
-				// When the lease ends, the step becomes ready again.
+				// The step becomes ready again when the lease expires.
 				r.log.ErrorContext(ctx, "a step could not be carried on", "run", s.RunID, "step", s.Key, "error", err)
 			}
 			<-r.held
@@ -169,8 +169,8 @@ const patience = time.Millisecond
 // being stored, the next steps are leased and executed.
 const storing = 64
 
-// worthwhile is the number of slots that a lease waits for while there is a
-// backlog. When steps are stored together, their slots become free all at once.
+// worthwhile is the number of free slots that a lease waits for while there is a backlog. When
+// steps are stored together, their slots become free all at once.
 func (r *Runtime) worthwhile() int {
 	if cap(r.held) > cap(r.slots) {
 		return r.config.Workers
@@ -243,7 +243,8 @@ func (r *Runtime) untilDue(ctx context.Context) time.Duration {
 	return wait
 }
 
-// loop calls fn again at once if fn found something, else after the poll or a hint.
+// loop calls fn repeatedly: at once if the last call found work, else after the poll interval or
+// a hint.
 func (r *Runtime) loop(ctx context.Context, what, topic string, fn func(context.Context) (int, error)) {
 	var hint <-chan struct{}
 	if topic != "" {

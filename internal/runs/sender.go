@@ -8,11 +8,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// takesFrom fails with sender_not_allowed when the run does not accept an event of
-// this name from the principal. The workflow's from decides. Without one, an agent
-// may send events only to the runs that it started: no agent speaks for another.
-// The rule is applied when an event is sent, whether or not its step is waiting, so
-// that stored events need no second check.
+// takesFrom fails with sender_not_allowed when the run does not accept an event of this name
+// from the principal. The workflow's `from` decides. Without one, an agent may send events only
+// to the runs that it started. The check is made when an event is sent, whether or not its step
+// is waiting, so stored events need no second check.
 func (m *moving) takesFrom(p *gatehouse.Principal, event string) error {
 	from := m.def.Senders(event)
 	starter, err := m.startedBy(p)
@@ -36,8 +35,8 @@ func (m *moving) takesFrom(p *gatehouse.Principal, event string) error {
 	return gatehouse.E(gatehouse.CodeSenderNotAllowed, "the run takes the event %s from others", gatehouse.Quote(event)).With("from", names)
 }
 
-// mayAddress fails with not_found unless the principal may read the run or the
-// workflow's from lets it send the event. The latter does not let it read the run.
+// mayAddress fails with not_found unless the principal may read the run, or the workflow's
+// `from` lets it send the event. Sending does not require reading.
 func (m *moving) mayAddress(c *gatehouse.Caller, event string) error {
 	err := m.runs.gate.ReadRun(m.tx, c, m.run)
 	if !errors.Is(err, gatehouse.ErrNotFound) {

@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// stopRun keeps a run from starting anything new; the run ends when the work under
-// way has settled. It does not change a run that is stopping or has ended.
+// stopRun stops a run: no step starts any more, and the run ends when the work under way has
+// settled. It does not change a run that is stopping or has ended.
 func (r *Runs) stopRun(ctx context.Context, tenant, id, actor string, as gatehouse.RunStatus, why *gatehouse.Failure) error {
 	return r.move(ctx, tenant, id, "", actor, func(m *moving) error { return m.stopNow(as, why) })
 }
@@ -316,8 +316,8 @@ func (r *Runs) ListRuns(ctx context.Context, f gatehouse.RunFilter) (page gateho
 	return page, err
 }
 
-// WaitRun returns when the run has ended or its state has changed, or, when the
-// time is over, with the run as it is.
+// WaitRun returns when the run has ended or its state has changed, or after the given time, with
+// the present state of the run.
 func (r *Runs) WaitRun(ctx context.Context, id string, wait time.Duration) (*gatehouse.Run, error) {
 	return r.WatchRun(ctx, id, "", wait)
 }

@@ -152,8 +152,8 @@ func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 // too long.
 const codeTimeout = "timeout"
 
-// restOn lets a step wait again for an action or run that had ended and now
-// continues, like a replayed dead letter.
+// restOn lets a step wait again for an action or run that had ended but continues, like a
+// replayed dead letter.
 func (m *moving) restOn(s *gatehouse.Step) error { return m.tx.UpdateStep(s, s.Status, s.Generation) }
 
 // settleAction moves a step on when its action has ended. unknown is not an end.
@@ -286,12 +286,12 @@ func (m *moving) abandoned(s *gatehouse.Step) error {
 	})
 }
 
-// maxLost bounds the leases that an inside-run step may lose, so that a step that
+// maxLost bounds the leases that a step without outside effects may lose, so that a step that
 // always crashes its server fails in the end. A push has the same number of claims.
 const maxLost = 10
 
-// insideRun reports whether a step has no effect outside its run, so that a lost
-// lease left nothing behind. Only a lost lease makes such a step retry: a workflow
+// insideRun reports whether a step has no effect outside its run, so that an attempt whose lease
+// was lost left nothing behind. Such a step is retried after a lost lease only, since a workflow
 // cannot set its retries.
 func insideRun(spec *workflow.Step) bool {
 	return spec.Kind == workflow.KindTransform || spec.Kind == workflow.KindWait
@@ -304,9 +304,9 @@ func afterLost(attempt int, random float64) time.Duration {
 	return time.Duration(float64(attempt-1) * (0.5 + random) * float64(time.Second))
 }
 
-// cancelFor cancels the action or child run that a step waits for, when the step's
-// run stops or its wait times out. If that can no longer be canceled, the step waits
-// until it settles, so that no retry overtakes an effect already sent.
+// cancelFor cancels the action or child run that a step waits for, when the step's run stops or
+// its wait times out. If that cannot be canceled any more, the step waits until it settles, so
+// that no retry overtakes an effect that was already sent.
 func (r *Runs) cancelFor(ctx context.Context, s *gatehouse.Step, why *gatehouse.Failure) error {
 	var err error
 	if s.ChildRun != "" {

@@ -58,8 +58,8 @@ func mistake(code, format string, args ...any) *gatehouse.Failure {
 	return &gatehouse.Failure{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// prepare evaluates the definition of a leased step. failure is the fault of the
-// step, err the fault of the server.
+// prepare evaluates the definition of a leased step. failure is an error in the step, err an
+// error of the server.
 func (r *Runs) prepare(ctx context.Context, step *gatehouse.Step) (w *work, failure *gatehouse.Failure, err error) {
 	if w, failure = r.prepareAlone(step); w != nil {
 		return w, failure, nil
@@ -67,7 +67,7 @@ func (r *Runs) prepare(ctx context.Context, step *gatehouse.Step) (w *work, fail
 	return r.prepareWith(ctx, step)
 }
 
-// prepareWith is prepare with reads from the store.
+// prepareWith is prepare with reads from the store allowed.
 func (r *Runs) prepareWith(ctx context.Context, step *gatehouse.Step) (w *work, failure *gatehouse.Failure, err error) {
 	err = r.Store.View(ctx, step.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		w = &work{step: step}
@@ -414,8 +414,8 @@ func (m *moving) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse
 	return m.tx.InsertAttempt(a)
 }
 
-// began returns the earliest time at which the step's present attempt can have
-// started: the first lease, or, for a retry, the time when it was due.
+// began returns the earliest time at which the step's present attempt can have started: when the
+// step was first leased or, for a retry, when it became due.
 func began(s *gatehouse.Step, otherwise time.Time) time.Time {
 	at := otherwise
 	if s.StartedAt != nil {
@@ -460,8 +460,8 @@ func clip(s string) string {
 	return s[:cut] + "…"
 }
 
-// cached looks for another step with the same key, and takes its output, waits for
-// it, or fails because it has another effect. done is false when there is none.
+// cached looks for another step with the same key. It takes that step's output, waits for it, or
+// fails because the other step has another effect. done is false when there is no such step.
 func (m *moving) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 	other, err := m.tx.FindStepByKey(w.key)
 	switch {

@@ -24,8 +24,7 @@ func worker(ctx context.Context) (*gatehouse.Caller, error) {
 	return c, gate.Require(c, gatehouse.RoleWorker)
 }
 
-// checkLease validates the bounds that all requests for work share, and sets
-// defaults.
+// checkLease validates the limits of a request for work, and sets defaults.
 func checkLease(v *gatehouse.Violations, most *int, wait *gatehouse.Duration, lease *gatehouse.Span) {
 	if *most == 0 {
 		*most = 1
@@ -61,8 +60,7 @@ func checkNames(v *gatehouse.Violations, pointer string, names []string) {
 	}
 }
 
-// LeaseSteps leases ready steps to an outside worker. When none is ready, it waits
-// for some.
+// LeaseSteps leases ready steps to an outside worker. When none is ready, it waits for one.
 func (r *Runs) LeaseSteps(ctx context.Context, q gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
 	c, err := worker(ctx)
 	if err != nil {
@@ -125,8 +123,8 @@ func (r *Runs) await(ctx context.Context, wait time.Duration, topics []string, t
 	}
 }
 
-// leaseOutside claims steps and evaluates them. Steps that fail to evaluate, or
-// that need no work, are settled here and not handed out.
+// leaseOutside claims steps and evaluates them. Steps that fail to evaluate, or that need no
+// work, are settled here and not returned.
 func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
 	var out []gatehouse.LeasedStep
 	for _, tool := range q.Tools {
@@ -244,8 +242,7 @@ func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out 
 	return out, last, nil
 }
 
-// handOut prepares a claimed step for its worker; nil when the step has already
-// been settled.
+// handOut prepares a claimed step for its worker; nil when the step has already been settled.
 func (r *Runs) handOut(ctx context.Context, s *gatehouse.Step, owner string) (*gatehouse.LeasedStep, error) {
 	w, failure, err := r.prepare(ctx, s)
 	switch {
