@@ -166,7 +166,7 @@ type Dependencies struct {
 	Failpoint func(Point)
 }
 
-// Point is a place between two steps at which a crash test strikes.
+// Point is a point between two steps at which a crash test kills the process.
 type Point string
 
 // The points, in the order of the path, then those of a rescue. The points

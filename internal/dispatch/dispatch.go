@@ -45,7 +45,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	}
 }
 
-// lookout decides how long Run sleeps and when it looks for expired leases.
+// lookout holds how long Run sleeps and when it next checks for expired leases.
 type lookout struct {
 	poll time.Duration
 	// rest is the shortest sleep. It grows while due work cannot be moved, so
@@ -66,10 +66,9 @@ func (l *lookout) rescueDue() bool {
 	return true
 }
 
-// sleep waits for a hint, for the next due time that the store knows, or for
-// the poll interval. The queues of full tenants do not count: such a tenant
-// waits for one of its pushes to settle. If this process carries that push, it
-// notices; otherwise it finds out by polling.
+// sleep waits for a hint, for the next due time that the store knows, or for the poll interval.
+// Due pushes of full tenants do not end the sleep: such a tenant waits for one of its pushes to
+// settle. If that push is in this process, its end wakes Run; otherwise Run polls.
 func (d *Dispatcher) sleep(ctx context.Context, look *lookout, full []string, moved bool) {
 	switch {
 	case moved:
@@ -223,8 +222,8 @@ func (d *Dispatcher) report(ctx context.Context, jobs []*job) ([]gatehouse.Drain
 	return items, err
 }
 
-// gather is how long a claim waits for further slots, so that quick pushes are
-// claimed several at a time and slow ones do not idle.
+// gather is how long a claim waits for further slots: long enough to claim several quick pushes
+// together, and too short for idle slots to matter.
 const gather = 5 * time.Millisecond
 
 // worthwhile is the number of slots to wait for after a claim that used all of

@@ -42,8 +42,8 @@ type job struct {
 	// pass is true if the job must report its result to the breaker, trial if
 	// the job is the breaker's trial.
 	pass, trial bool
-	// refreshed is true once the job had the connectors of the store loaded anew, behind
-	// says why this process has others than the store.
+	// refreshed is true once the job has reloaded the connectors of the store. behind is the
+	// reason if this process still has other versions.
 	refreshed bool
 	behind    error
 }
@@ -114,8 +114,8 @@ func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string
 	return j.intend(ctx)
 }
 
-// look reads the stored state and, where needed, asks the target. more is false
-// when the push already has an outcome.
+// look reads the stored state and, where needed, the target. more is false when the push already
+// has an outcome.
 func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
 	end := func(outcome string, err error) (bool, string, error) { return false, outcome, err }
 	prior, err := j.load(ctx)
@@ -230,8 +230,8 @@ func successReceipt(tx gatehouse.ReadTx, p *gatehouse.Push) (*gatehouse.Receipt,
 // reason says why a push is quarantined.
 type reason struct {
 	code, detail string
-	// connector says that this process has another definition of the connector than the
-	// proposal, or none.
+	// connector is true if this process has no definition of the connector, or another one than
+	// the proposal.
 	connector bool
 	// found is the target's present state for the audit leaf; "" for none.
 	found gatehouse.JSON
@@ -300,12 +300,12 @@ func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Er
 	}, nil
 }
 
-// lookUntil is the deadline of a look before the call; half of the lease
-// remains for the call. So with any lease, a silent target costs an attempt
-// instead of endless releases of the push.
+// lookUntil is the deadline of reads before the call: half of the lease remains for the call. A
+// target that does not answer therefore uses up an attempt, whatever the lease; otherwise the
+// push would be released endlessly.
 func (j *job) lookUntil() time.Time { return j.until.Add(-j.config.Lease / 2) }
 
-// looking bounds the time of a look at the target.
+// looking returns the context for reads of the target.
 func (j *job) looking(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	ctx, cancelToo := context.WithTimeout(ctx, j.config.CheckTimeout)

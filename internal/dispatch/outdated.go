@@ -12,8 +12,8 @@ const codeBehind = "connectors_outdated"
 // behindWait is how long such a push waits.
 const behindWait = 5 * time.Second
 
-// outdated is the error of a transaction that needs the connectors of the store loaded
-// anew. It implements [Unjudged].
+// outdated is the error of a transaction that needs the connectors of the store reloaded. It
+// implements [Unjudged].
 type outdated struct{ j *job }
 
 func (outdated) Error() string { return "dispatch: the connectors of the store may be outdated" }

@@ -80,8 +80,8 @@ func (r *Registry) shown(p gatehouse.Preview) gatehouse.Preview {
 	return p
 }
 
-// mostTelling keeps at most MaxPreviewChanges changes, and drops those as proposed
-// first.
+// mostTelling keeps at most MaxPreviewChanges changes. It drops the changes that equal the
+// proposal first.
 func mostTelling(all []gatehouse.PreviewChange) []gatehouse.PreviewChange {
 	var out []gatehouse.PreviewChange
 	for _, how := range []gatehouse.PreviewHow{

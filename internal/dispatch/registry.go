@@ -44,7 +44,7 @@ type Registry struct {
 	state atomic.Pointer[registered]
 	// used maps the name of a connector to the time of its last call.
 	used sync.Map
-	// refresh loads the connectors of the store anew; nil for a registry without any.
+	// refresh reloads the connectors of the store; nil for a registry without any.
 	refresh func(context.Context) error
 }
 

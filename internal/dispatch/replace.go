@@ -31,8 +31,8 @@ func (r *Registry) Replace(targets []Target, gone, secrets []string) {
 	r.state.Store(&registered{targets: all, redactor: connector.NewRedactor(secrets)})
 }
 
-// SetRefresh sets how the connectors of the store are loaded anew. The error says why
-// this process does not have the stored ones. Call it before dispatching.
+// SetRefresh sets the function that reloads the connectors of the store. Its error is the reason
+// why this process does not have the stored ones. Call it before dispatching.
 func (r *Registry) SetRefresh(refresh func(context.Context) error) { r.refresh = refresh }
 
 // mayBeOutdated reports whether the store may have another connector of the name.

@@ -131,7 +131,7 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 		cancel()
 		traced(callOutcome(failure), nil)
 	default:
-		// This process was stopped meanwhile: another worker may have the push.
+		// This process was suspended meanwhile: another worker may have the push.
 		failure = &connector.Error{Kind: connector.NotSent, Code: "lease_short", Detail: "the lease was over before the call"}
 	}
 	took = j.now().Sub(start)

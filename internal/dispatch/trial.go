@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// atBreaker asks the connector's breaker whether the push may go on; if not,
-// wait is the time until the next try. If the connector has a probe, the probe
-// runs before a trial and costs no attempt.
+// atBreaker asks the connector's breaker whether the push may proceed; if not, wait is the time
+// until the next try. If the connector has a probe, the probe runs before a trial and costs no
+// attempt.
 func (j *job) atBreaker(ctx context.Context) (wait time.Duration) {
 	name := j.push.Connector
 	j.pass, j.trial, wait = j.breakers.admit(name)

@@ -19,8 +19,8 @@ func (n *Notifier) callsBack(tenant string) bool {
 	})
 }
 
-// reaches lists the callbacks that an entry causes: the action is decided, the action is finished
-// or, for a new action, a task starts to wait.
+// reaches lists the callbacks that an entry causes: the action is decided, the action is
+// finished, or a task starts to wait for a new action.
 func (l *leaf) reaches() (kinds []gatehouse.NotificationKind) {
 	from, to := gatehouse.Status(l.From), gatehouse.Status(l.To)
 	if to == "" || l.ActionID == "" || l.ActionID != l.Subject {
@@ -138,8 +138,8 @@ func waits(a *gatehouse.Action) bool {
 	return !a.Status.Decided()
 }
 
-// beatAgain queues the next heartbeat, unless the task no longer exists. A failed heartbeat is
-// simply followed by the next one, without a limit.
+// beatAgain queues the next heartbeat, unless the task no longer exists. After a failed
+// heartbeat it does the same, without a limit.
 func beatAgain(m *gatehouse.Notification, now time.Time, sent Sent, failure error) {
 	muted := errMuted("")
 	if errors.As(failure, &muted) || failure != nil && refusal(failure).Final {

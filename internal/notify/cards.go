@@ -18,7 +18,7 @@ import (
 const TopicCards = "cards"
 
 const (
-	// maxCardWait limits the pause between two attempts to write a card.
+	// maxCardWait bounds the wait between two attempts to write a card.
 	maxCardWait = 10 * time.Minute
 	// writerBusy is how long a message waits while another process writes its card.
 	writerBusy = 5 * time.Second
@@ -26,9 +26,10 @@ const (
 
 // Deciding describes the decisions that people can make on a message itself.
 type Deciding struct {
-	// Value identifies the tenant, the action and the first part of its digest.
+	// Value identifies the tenant, the action and the start of its digest.
 	Value string
-	// Approve and Reject say which buttons exist; Note says why a button is missing.
+	// Approve and Reject are true if the message has that button; Note is the reason why a
+	// button is missing.
 	Approve, Reject bool
 	Note            string
 }

@@ -10,7 +10,7 @@ type change struct {
 }
 
 // fare records a channel's state after an attempt, and reports when the channel starts or stops
-// failing. first says that no earlier attempt of the message has failed.
+// failing. first is true if no earlier attempt of the message has failed.
 func (n *Notifier) fare(
 	tx gatehouse.Tx,
 	c *Configured,

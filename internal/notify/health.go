@@ -22,8 +22,8 @@ const (
 	offAfter = 5 * 24 * time.Hour
 )
 
-// counted reports whether outcomes count for the share of failures. While a channel is down, they say
-// nothing about how reliable it is: otherwise it would be flaky as soon as it has recovered.
+// counted reports whether outcomes count for the share of failures. While a channel is down they
+// do not count; otherwise it would be flaky as soon as it has recovered.
 func counted(s *gatehouse.ChannelState) bool {
 	return s.OffAt == nil && (s.FailingSince == nil || s.Flaky)
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// preferences are what people want, by person and channel. People without an entry want everything.
+// preferences are the stored preferences, by person and channel. People without an entry get
+// everything.
 type preferences map[[2]string]*preference
 
 type preference struct {

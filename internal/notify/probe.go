@@ -21,7 +21,7 @@ type probes struct {
 	after map[string]time.Duration
 }
 
-// leaveAlone stops the probes of a channel for as long as its receiver has asked.
+// leaveAlone stops the probes of a channel for the wait that its receiver has asked for.
 func (n *Notifier) leaveAlone(channel string, d time.Duration) {
 	n.probes.mu.Lock()
 	defer n.probes.mu.Unlock()

@@ -101,8 +101,8 @@ func (r *routing) off(name string) bool {
 	return s != nil && s.OffAt != nil
 }
 
-// next is the stand-in for a channel on a route; "" for none. A channel that already gets the
-// route's messages comes last.
+// next returns the first working fallback of a channel on a route; "" for none. A channel that
+// already gets the route's messages comes last.
 func (r *routing) next(route *Route, broken string) string {
 	for _, name := range slices.Concat(route.Fallback, route.Channels) {
 		if name != broken && r.works(name) {
@@ -112,8 +112,8 @@ func (r *routing) next(route *Route, broken string) string {
 	return ""
 }
 
-// over returns the channels for a message, including besides. A failing channel keeps its messages
-// and sends them late; one that is off gets none.
+// over returns the channels for a message, and the channels in besides. A failing channel keeps
+// its messages and sends them late; one that is off gets none.
 func (r *routing) over(kind gatehouse.NotificationKind, a *gatehouse.Action, besides ...string) []*Configured {
 	var names []string
 	for _, name := range besides {

@@ -77,7 +77,7 @@ func (l *leaf) kindOf() gatehouse.NotificationKind {
 	return ""
 }
 
-// alone is the id of the only person whom an entry concerns; "" when it concerns all.
+// alone is the id of the only person to notify; "" when the recipients follow from the action.
 func (l *leaf) alone() string {
 	switch l.Type {
 	case gatehouse.EventAssigned:
@@ -427,8 +427,8 @@ func mayAnswer(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) bool 
 		a.Approval.VoteOf(p.Person) == nil
 }
 
-// answersFor lists the people whose question a person may answer by a delegation, if neither of the
-// two has answered it.
+// answersFor lists the people for whom a person may answer a question by a delegation, if
+// neither of the two has answered it.
 func answersFor(
 	a *gatehouse.Action, p *gatehouse.Principal, list []gatehouse.Standing, now time.Time,
 ) []*gatehouse.Principal {
