@@ -96,8 +96,8 @@ CROSS JOIN LATERAL (
   SELECT * FROM action_archive WHERE tenant = r.tenant AND idempotency_key = r.key OFFSET 0
 ) a`)
 
-// allowSecondRead lets a Read continue with a second question. In a lookup, only a row that has
-// moved to the archive costs one.
+// allowSecondRead permits a second query in a Read. A lookup needs one only for a row that is in
+// the archive.
 func (t *readTx) allowSecondRead() {
 	if t.single {
 		t.begun, t.serverTenant = false, ""

@@ -49,7 +49,7 @@ func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gateho
 		shared.KindPushes, bound...), err
 }
 
-// filterOf returns what a cursor is bound to.
+// filterOf returns the values to which a cursor is bound.
 func filterOf(tenant string, f gatehouse.PushFilter) []string {
 	return append([]string{tenant, string(f.Status)}, shared.PushFilterKey(f)...)
 }

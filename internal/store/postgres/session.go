@@ -199,7 +199,7 @@ func (t *readTx) send(ctx context.Context, batch []query) (err, own error) {
 	return results.Close(), own
 }
 
-// tell reports a batch to a test.
+// tell passes a batch to a test.
 func (s *Store) tell(batch []query) {
 	if s.config.trip == nil {
 		return

@@ -55,7 +55,7 @@ func (t *readTx) votes(seq int64) ([]gatehouse.Vote, error) {
 	return votes, err
 }
 
-// MoveApproval moves a requested approval on.
+// MoveApproval moves a requested approval to a final status.
 func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error {
 	if !gatehouse.ApprovalRequested.CanMove(to) {
 		return gatehouse.ErrConflict
@@ -71,8 +71,8 @@ func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error 
 	return err
 }
 
-// TellApproval stores the number of an open question's moments that the log
-// records, and the time of the next moment.
+// TellApproval stores how many moments of an open approval are in the log, and the time of the
+// next one.
 func (t *tx) TellApproval(approvalID string, from, told int, next *time.Time) error {
 	return t.guarded(`UPDATE OR ROLLBACK approval SET told = ?, next_at = ? WHERE tenant = ? AND id = ? AND status = 'requested' AND told = ?`,
 		told, next, t.tenant, approvalID, from)

@@ -18,8 +18,8 @@ var errRolledBack = errors.New("sqlite: transaction rolled back")
 // wrote and then failed.
 const carefulBatches = 64
 
-// spoiled says that a closure without a savepoint wrote and then failed with
-// err. Only a rollback of the whole transaction undoes its writes.
+// spoiled is the error of a batch in which a closure without a savepoint wrote and then failed
+// with err. Only a rollback of the whole transaction undoes its writes.
 type spoiled struct{ err error }
 
 func (s *spoiled) Error() string { return s.err.Error() }

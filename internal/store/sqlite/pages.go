@@ -43,7 +43,7 @@ ORDER BY id DESC LIMIT ?`, append(where.args, limit+1)...)
 		shared.KindPushes, bound...), err
 }
 
-// filterOf returns the tenant and filter to which a cursor of pushes is bound.
+// filterOf returns the values to which a cursor is bound.
 func filterOf(tenant string, f gatehouse.PushFilter) []string {
 	return append([]string{tenant, string(f.Status)}, shared.PushFilterKey(f)...)
 }

@@ -93,7 +93,8 @@ type people struct {
 	touched bool
 }
 
-// actives caches the version of each tenant's active policy in the same way.
+// actives caches the number of each tenant's active policy version. As in people, only the
+// writer changes it.
 type actives struct {
 	by      map[string]int
 	touched bool
