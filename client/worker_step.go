@@ -58,9 +58,9 @@ func pauseUnless(lost <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// keep sends heartbeats until done; its error says that the lease is lost. After the handler has
-// returned, a refused heartbeat may only mean that the report has arrived and ended the lease. The
-// answer to the report then decides.
+// keep sends heartbeats until done; its error means that the lease is lost. After the handler
+// has returned, a refused heartbeat may only mean that the report has arrived and ended the
+// lease: the answer to the report decides.
 func (w *Worker) keep(work context.Context, s *gatehouse.LeasedStep, returned, done <-chan struct{}, end context.CancelCauseFunc) error {
 	beat := time.NewTicker(w.Lease / 3)
 	defer beat.Stop()

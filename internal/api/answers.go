@@ -32,8 +32,7 @@ type answers struct {
 	waits map[string]int
 }
 
-// full reports whether a principal has so many unread bytes that it must read
-// first.
+// full reports whether a principal has too many unread bytes to get a further answer.
 func (a *answers) full(principal string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,8 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// serviceLookup looks things up through the services' read methods, where they
-// have one.
+// serviceLookup looks objects up through the services' read methods, where they have one.
 type serviceLookup struct{ cfg Config }
 
 func (l serviceLookup) Exists(ctx context.Context, kind, id string) (err error) {
@@ -61,8 +60,8 @@ func (s *Server) resolve(ctx context.Context, rt *route, c *call) error {
 	return nil
 }
 
-// missing returns the not_found error for the thing in the path; nil if the thing
-// exists or cannot be looked up.
+// missing returns the not_found error for the object in the path; nil if the object exists or
+// cannot be looked up.
 func (s *Server) missing(ctx context.Context, rt *route, id string) error {
 	if rt.thing == "" {
 		return nil

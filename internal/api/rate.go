@@ -20,11 +20,10 @@ type RateStore interface {
 }
 
 const (
-	// burstSlices is the number of parts of a burst: a process reports to the
-	// store each time it has spent one. leak is the part of the rate that it
-	// never reports, so a principal below that rate costs no statement. Up to
-	// two slices of what a process spends are unknown to the others: one not
-	// yet reported, and one being reported.
+	// burstSlices is the number of parts of a burst: a process reports to the store each time it
+	// has spent one. leak is the part of the rate that it never reports, so a principal below
+	// that rate costs no statement. The other processes do not know up to two slices of what a
+	// process has spent: one that is not reported yet, and one that is being reported.
 	burstSlices = 20
 	leak        = 0.1
 	// spendTimeout bounds the wait for the store. After a failure of the store,
@@ -133,8 +132,8 @@ func (b *buckets) countUntold(name string) (k *bucket, tell bool, err error) {
 	return k, false, nil
 }
 
-// tell counts a request and reports everything untold to the store, which
-// returns what all processes have spent.
+// tell counts a request and reports all unreported requests to the store, which returns what all
+// processes have spent.
 func (b *buckets) tell(ctx context.Context, p *gatehouse.Principal, k *bucket) error {
 	b.mu.Lock()
 	now := time.Now()

@@ -21,14 +21,13 @@ type route struct {
 	// is enough.
 	roles []gatehouse.Role
 	token tokenRule
-	// mints says that the route creates or changes credentials, roles, groups,
-	// set-up links, policies, secrets or connectors, and so requires the edit
-	// token.
+	// mints is true if the route creates or changes credentials, roles, groups, set-up links,
+	// policies, secrets or connectors, and so requires the edit token.
 	mints bool
-	// cached says that the use case accepts a caller from the credential cache, and
+	// cached is true if the use case accepts a caller from the credential cache, and
 	// verifies the caller.
 	cached bool
-	// thing is the kind of thing that {id} names.
+	// thing is the kind of object that {id} names.
 	thing string
 	query []param
 	handler

@@ -95,7 +95,7 @@ func (s *Server) policyRoutes() []route {
 // versionOf parses a policy version from the path; anything else is not found.
 func versionOf(id string) (int, error) { return numberOf(id, ThingPolicy) }
 
-// numberOf parses the number of a version of a thing.
+// numberOf parses the number of a version.
 func numberOf(id, thing string) (int, error) {
 	version, err := strconv.Atoi(id)
 	if err != nil || version < 1 || strconv.Itoa(version) != id {

@@ -78,8 +78,8 @@ func (b Before) Describe() Phrase {
 	return n.describe()
 }
 
-// said returns the proposer's value of a field whose read value differs; false when
-// they agree.
+// said returns the value that the proposer gives for a field whose read value differs; false
+// when they agree.
 func (b Before) said(c Change) (Value, bool) {
 	for _, m := range b.Moved() {
 		if m.Path == c.Path || m.Path == c.Was {

@@ -14,7 +14,7 @@ type declaredField struct {
 	// digits is the number of digits after the point that the minor unit stands for; 0 for a
 	// value in the major unit.
 	digits int
-	// odd is true if the currency is missing, or its minor unit is not known.
+	// odd is true if the currency is missing, or has no known minor unit.
 	odd bool
 }
 
@@ -161,8 +161,8 @@ func (c *Change) Worth(v Value) string {
 	return withCurrency(d, currency)
 }
 
-// countableDeclared is [Countable] for a change with declared amounts: each is a number, with
-// the currency that is declared for it. declared is false for a change with none of them.
+// countableDeclared is [Countable] for a change with declared amounts: each must be a number
+// with the declared currency. declared is false for a change without such amounts.
 func countableDeclared(a *gatehouse.Action, all []Change) (declared, countable bool) {
 	if a.Declared.IsZero() {
 		return false, false

@@ -214,9 +214,8 @@ func join(
 	return nil, fmt.Errorf("the same call was made more than %d times", maxChain)
 }
 
-// rejectionHolds reports whether a rejection answers an equal call: for a
-// while, so that people are not asked the same again, and forever if a server's
-// tools were rejected.
+// rejectionHolds reports whether a rejection also answers equal calls: for a while, so that
+// people are not asked again at once, and forever if a server's tools were rejected.
 func rejectionHolds(a *gatehouse.Action) bool {
 	return a.Status == gatehouse.StatusRejected &&
 		(a.ActionType == acceptType || a.DecidedAt != nil && time.Since(*a.DecidedAt) < rejectionStands)
@@ -243,8 +242,7 @@ func (p *Proxy) failed(ctx context.Context, f *frame, err error) []byte {
 		"The gate could not be reached, so nothing was carried out by this call. Try again later.")
 }
 
-// outcome waits for an action as long as a call may be held, and answers with
-// its outcome.
+// outcome waits for an action for at most the hold, and answers with its outcome.
 func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *gatehouse.Action) []byte {
 	wait := p.Hold
 	task := c.tool != waitName && wantsTask(f, c)

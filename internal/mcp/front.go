@@ -53,8 +53,8 @@ type Front struct {
 	stop context.CancelFunc
 
 	open atomic.Int64
-	// patience bounds the time for a body to arrive. discover bounds the time
-	// for a server to show that it knows the newer protocol.
+	// patience bounds the time for a body to arrive. discover bounds the time in which a server
+	// must show that it knows the newer protocol.
 	patience, discover time.Duration
 
 	mu    sync.Mutex

@@ -42,7 +42,7 @@ type home struct {
 const (
 	// trustedFor is how long a key is trusted without asking the gate.
 	trustedFor = 30 * time.Second
-	// keptFor is how long a key's last server is kept for later approvals.
+	// keptFor is how long a key's last server is kept for actions that are approved later.
 	keptFor = 24 * time.Hour
 	// discoverPatience is how long a server may take to show that it knows the
 	// newer protocol. Some older servers do not answer unknown requests.

@@ -102,7 +102,7 @@ type Proxy struct {
 	count int
 	// held cancels the wait of a call, by the id of the client's request.
 	held map[string]context.CancelFunc
-	// questioned is the number of the last question that a client was told, by action.
+	// questioned is the number of the last question that the client got, by action.
 	questioned map[string]int
 	// watching holds the client's waiting requests, by the action's id.
 	watching map[string]map[*watcher]bool

@@ -46,14 +46,14 @@ func (p *Proxy) answerCall(ctx context.Context, f *frame, c *call) []byte {
 	return p.tellResult(f, a.ID, string(a.Status), "The answer is stored. "+describe(a))
 }
 
-// seen returns the number of the last question of an action that a client was told.
+// seen returns the number of the last question of an action that the client got.
 func (p *Proxy) seen(action string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.questioned[action]
 }
 
-// tells notes which questions a client is told now.
+// tells records which questions the client gets now.
 func (p *Proxy) tells(a *gatehouse.Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

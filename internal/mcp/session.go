@@ -41,7 +41,7 @@ type session struct {
 	listening *outlet
 	// waiting are messages that answer no request and have no stream yet.
 	waiting [][]byte
-	// detached says that the client has ended the session.
+	// detached is true once the client has ended the session.
 	detached bool
 	count    int
 }

@@ -94,8 +94,7 @@ func (e *executed) settle(action string, set func(*execution)) {
 	}
 }
 
-// release forgets an action that nobody waits for. A result that no client has
-// received stays.
+// release forgets an action, unless the client has not received its result yet.
 func (e *executed) release(action string, received bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -42,10 +42,10 @@ func (o *ownConfiguration) look(ctx context.Context) (time.Time, []term.Check) {
 	return o.at, o.found
 }
 
-// tells reports whether people of a tenant may see a check. The check of a connector
-// is for the tenants that it serves, all others are for the default tenant, whose
-// administrators run the server. Nobody sees "open", which is about the first policy:
-// a running server has an active one.
+// tells reports whether people of a tenant may see a check. The check of a connector is shown to
+// the tenants that it serves, all others to the default tenant, whose administrators run the
+// server. Nobody sees "open", which is about the first policy: a running server has an active
+// one.
 func (o *ownConfiguration) tells(tenant string, c term.Check) bool {
 	if c.Name == "open" {
 		return false

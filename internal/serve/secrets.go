@@ -95,7 +95,7 @@ func (s *storeSecrets) swap(fn func() error) error {
 	return fn()
 }
 
-// Value is value, for other goroutines.
+// Value is value for callers that do not hold the lock.
 func (s *storeSecrets) Value(tenant, name string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
