@@ -132,7 +132,7 @@ func NewArchived(r *Record, batch string, now time.Time) (*Archived, error) {
 	return a, nil
 }
 
-// ErrArchiveDamaged says that a document was changed after it was archived.
+// ErrArchiveDamaged is the error of a document that was changed after it was archived.
 var ErrArchiveDamaged = errors.New("gatehouse: a damaged document in the archive")
 
 // Record reads the document, and checks it against its hash and against the columns

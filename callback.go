@@ -31,8 +31,8 @@ const (
 	MinHeartbeat   = 10 * time.Second
 )
 
-// Callback says how the proposer is told of its action: once when it is decided, and
-// once when it is finished.
+// Callback configures how the proposer learns of its action: once when it is decided, and once
+// when it is finished.
 type Callback struct {
 	// Type is webhook, nats or step_functions.
 	Type string `json:"type"`
