@@ -112,7 +112,7 @@ func operation(r huma.Registry, rt *route) *huma.Operation {
 		op.Extensions["x-roles"] = words(rt.roles)
 		op.Description += " Roles: " + anyOf(rt.roles) + "."
 	}
-	if rt.mints {
+	if rt.changesRights {
 		op.Extensions["x-mints"] = true
 		op.Description += " Needs the edit token: it changes rights, credentials or rules."
 	}
@@ -231,11 +231,11 @@ func (rt *route) allCodes() []gatehouse.Code {
 	if len(rt.roles) > 0 {
 		codes = append(codes, gatehouse.CodeRoleRequired)
 	}
-	if rt.thing != "" {
+	if rt.object != "" {
 		codes = append(codes, gatehouse.CodeNotFound)
 	}
-	if rt.thing != "" && rt.thing != ThingWorkflow && rt.thing != ThingPolicy &&
-		rt.thing != ThingConnectorVersion {
+	if rt.object != "" && rt.object != ObjectWorkflow && rt.object != ObjectPolicy &&
+		rt.object != ObjectConnectorVersion {
 		codes = append(codes, gatehouse.CodeAmbiguousID)
 	}
 	if rt.token == tokenRequired {

@@ -70,7 +70,7 @@ func (s *Server) actionRoutes() []route {
 			method: "GET", path: "/proposed-actions/{id}", name: "getAction", tag: tagActions,
 			summary: "Read an action, or wait for it",
 			doc:     "With wait, answers when the action is decided or finished; when the time is over first, 200 with the action as it is.",
-			roles:   readers, thing: ThingAction, status: http.StatusOK, out: typeOf[gatehouse.Action](),
+			roles:   readers, object: ObjectAction, status: http.StatusOK, out: typeOf[gatehouse.Action](),
 			query: []param{
 				{name: "wait", kind: paramWait, doc: "How long to wait, such as 30s; at most 60s."},
 				{name: "until", kind: paramEnum, enum: words([]gatehouse.Until{gatehouse.UntilDecided, gatehouse.UntilFinished}), doc: "What to wait for; decided by default."},
@@ -83,7 +83,7 @@ func (s *Server) actionRoutes() []route {
 			method: "POST", path: "/proposed-actions/{id}/cancel", name: "cancel", tag: tagActions,
 			summary: "Cancel an action",
 			doc:     "By its proposer while it is pending; by an approver, with the edit token, while the approval rests before dispatch. Repeated: already_canceled.",
-			roles:   []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, token: tokenOptional, thing: ThingAction,
+			roles:   []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, token: tokenOptional, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.CancelAnswer](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeEditTokenRequired},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -97,7 +97,7 @@ func (s *Server) actionRoutes() []route {
 				"undone_by, asks the same people; votes do not carry over. " +
 				"The active policy judges it again: where it denies, action is denied. By whoever was asked. " +
 				"Repeated: already_undone.",
-			roles: approvers, token: tokenRequired, thing: ThingAction,
+			roles: approvers, token: tokenRequired, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.UndoAnswer](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeSelfApproval},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -107,7 +107,7 @@ func (s *Server) actionRoutes() []route {
 			method: "POST", path: "/proposed-actions/{id}/revise", name: "revise", tag: tagActions,
 			summary: "Replace a pending action by a new revision",
 			doc:     "Takes a whole proposal. The new action names the old one in supersedes; the old one becomes superseded, and its votes do not carry over.",
-			roles:   proposers, thing: ThingAction,
+			roles:   proposers, object: ObjectAction,
 			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeExpired, gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported},
 			handler: body((*gatehouse.Proposal).Validate, func(ctx context.Context, c *call, in *gatehouse.Proposal) (reply, error) {
@@ -121,7 +121,7 @@ func (s *Server) actionRoutes() []route {
 				"supersedes and the caller in rebased_by; the old one becomes superseded, and its votes do not carry over. The caller has no " +
 				"hand in the content, and may decide it. A cannot_rebase says in reason why: unchanged, target_gone, unreadable, " +
 				"state_too_large, state_invalid or proposer_disabled. A busy says that the target did not answer. Nothing is stored then.",
-			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, thing: ThingAction,
+			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, object: ObjectAction,
 			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeExpired, gatehouse.CodeCannotRebase},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -140,7 +140,7 @@ func (s *Server) actionRoutes() []route {
 				"neither is. With dry_run nothing is stored, and the answer is the revision as it would be: 200, without id and digest. " +
 				"The reason of cannot_edit is unchanged, denied, not_editable or proposer_disabled; for a correction also " +
 				"others_approve or dead_letter_closed. Nothing is stored then.",
-			roles: editors, token: tokenRequired, thing: ThingAction,
+			roles: editors, token: tokenRequired, object: ObjectAction,
 			status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: append([]gatehouse.Code{
 				gatehouse.CodeAlreadyDecided, gatehouse.CodeCannotEdit,
@@ -156,7 +156,7 @@ func (s *Server) actionRoutes() []route {
 			method: "POST", path: "/proposed-actions/{id}/reverse", name: "reverse", tag: tagActions,
 			summary: "Propose the opposite of an applied change",
 			doc:     "Proposes the change that the receipt describes; it goes through the gate like any other.",
-			roles:   []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator}, thing: ThingAction,
+			roles:   []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator}, object: ObjectAction,
 			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeNotReversible},
 			handler: maybe(body(checkReverse, func(ctx context.Context, c *call, in *gatehouse.ReverseRequest) (reply, error) {
@@ -166,7 +166,7 @@ func (s *Server) actionRoutes() []route {
 			method: "GET", path: "/proposed-actions/{id}/evidence", name: "getEvidence", tag: tagActions,
 			summary: "Read all that is known of an action",
 			doc:     "The action, every receipt, its entries in the audit log, and the canonical text whose SHA-256 is the digest.",
-			roles:   readers, thing: ThingAction, status: http.StatusOK, out: typeOf[gatehouse.Evidence](),
+			roles:   readers, object: ObjectAction, status: http.StatusOK, out: typeOf[gatehouse.Evidence](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.Evidence(ctx, c.id))
 			}),

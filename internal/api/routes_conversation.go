@@ -17,7 +17,7 @@ func (s *Server) conversationRoutes() []route {
 				"proposer, who alone answers them, with answers naming the question's number. A comment decides nothing. " +
 				"The conversation ends with the decision, and stands in comments of the action. The log has the digest " +
 				"of each text.",
-			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleAdmin}, thing: ThingAction,
+			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleAdmin}, object: ObjectAction,
 			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true, codes: closed,
 			handler: body((*gatehouse.CommentRequest).Validate,
 				func(ctx context.Context, c *call, in *gatehouse.CommentRequest) (reply, error) {
@@ -28,7 +28,7 @@ func (s *Server) conversationRoutes() []route {
 			summary: "Assign a pending action to a person",
 			doc: "Who may decide the action, and administrators, name somebody who may decide it, by id or name; an " +
 				"empty assignee takes the assignment back. It tells that person and shows in lists, and restricts nothing.",
-			roles: []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}, thing: ThingAction,
+			roles: []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.Action](), idempotent: true, codes: closed,
 			handler: body(checkAssign, func(ctx context.Context, c *call, in *gatehouse.AssignRequest) (reply, error) {
 				return answer(s.cfg.Actions.Assign(ctx, c.id, *in))

@@ -28,7 +28,7 @@ func (s *Server) delegationRoutes() []route {
 			summary: "Let somebody answer for a person",
 			doc: "From one person with the role approver to another, until a time, for all or some action types and up to a risk level. The delegate votes in " +
 				"their own name, for that person. Without from it is the caller's own; that of somebody else takes an administrator.",
-			roles: delegators, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.Delegation](), idempotent: true,
+			roles: delegators, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Delegation](), idempotent: true,
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewDelegation) (reply, error) {
 				return answer(d.CreateDelegation(ctx, *in))
 			}),
@@ -36,7 +36,7 @@ func (s *Server) delegationRoutes() []route {
 			method: "POST", path: "/delegations/{id}/end", name: "endDelegation", tag: tagAdmin,
 			summary: "End a delegation early",
 			doc:     "By either of the two, or an administrator. Votes that were given stay. Repeated, it changes nothing.",
-			roles:   delegators, mints: true, thing: ThingDelegation, status: http.StatusOK, out: typeOf[gatehouse.Delegation](), idempotent: true,
+			roles:   delegators, changesRights: true, object: ObjectDelegation, status: http.StatusOK, out: typeOf[gatehouse.Delegation](), idempotent: true,
 			handler: plain(
 				func(ctx context.Context, c *call) (reply, error) { return answer(d.EndDelegation(ctx, c.id)) },
 			),

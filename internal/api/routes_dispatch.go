@@ -49,7 +49,7 @@ func (s *Server) dispatchRoutes() []route {
 		}, {
 			method: "POST", path: "/pushes/{id}/resolve", name: "resolvePush", tag: tagDispatch,
 			summary: "Settle an unknown outcome", doc: "An operator's word on what happened at the target, with the reason; only from unknown.",
-			roles: operators, thing: ThingPush, status: http.StatusOK, out: typeOf[gatehouse.Push](), idempotent: true,
+			roles: operators, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.Push](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeNotUnknown},
 			handler: body((*gatehouse.Resolution).Validate, func(ctx context.Context, c *call, in *gatehouse.Resolution) (reply, error) {
 				return answer(s.cfg.Dispatch.ResolvePush(ctx, c.id, *in))

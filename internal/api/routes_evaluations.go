@@ -17,7 +17,7 @@ func (s *Server) evaluationRoutes() []route {
 		summary: "Evaluate a pending action, as a registered evaluator",
 		doc: "Only for a service whose only role is evaluator. The result stands on the card under the evaluator's " +
 			"name, apart from the proposer's words, and decides nothing. One evaluator evaluates a revision once.",
-		roles: []gatehouse.Role{gatehouse.RoleEvaluator}, thing: ThingAction, status: http.StatusCreated,
+		roles: []gatehouse.Role{gatehouse.RoleEvaluator}, object: ObjectAction, status: http.StatusCreated,
 		out: typeOf[gatehouse.Evaluated](), idempotent: true,
 		codes: []gatehouse.Code{gatehouse.CodeDigestMismatch, gatehouse.CodeAlreadyExists, gatehouse.CodeTooLate},
 		handler: body(

@@ -20,7 +20,7 @@ func (s *Server) policyRoutes() []route {
 		{
 			method: "POST", path: "/policies", name: "applyPolicy", tag: tagPolicy,
 			summary: "Store a policy and make it the active one", doc: "A policy that does not load is 422 with line and column, and nothing changes.",
-			roles: admins, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.PolicyVersion](), idempotent: true,
+			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.PolicyVersion](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodePolicyGated},
 			handler: body(checkSource, func(ctx context.Context, _ *call, in *policySource) (reply, error) {
 				return answer(s.cfg.Policies.ApplyPolicy(ctx, in.Source))
@@ -30,7 +30,7 @@ func (s *Server) policyRoutes() []route {
 			summary: "Propose to replace the active policy",
 			doc: "Makes an action of L4 that shows the difference, and that somebody else approves; its push applies the policy. " +
 				"Where the active policy says policy_changes: gated, there is no other way.",
-			roles: admins, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
+			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			handler: body(checkProposedSource, func(ctx context.Context, _ *call, in *gatehouse.PolicyProposal) (reply, error) {
 				return answer(s.cfg.Policies.ProposePolicy(ctx, *in))
 			}),
@@ -60,7 +60,7 @@ func (s *Server) policyRoutes() []route {
 		}, {
 			method: "GET", path: "/policies/{id}", name: "getPolicy", tag: tagPolicy,
 			summary: "Read a policy version", doc: "{id} is its number.",
-			roles: readers, thing: ThingPolicy, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
+			roles: readers, object: ObjectPolicy, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				version, err := versionOf(c.id)
 				if err != nil {
@@ -71,7 +71,7 @@ func (s *Server) policyRoutes() []route {
 		}, {
 			method: "POST", path: "/policies/{id}/activate", name: "activatePolicy", tag: tagPolicy,
 			summary: "Make a stored version the active one", doc: "{id} is its number. Actions keep the version that judged them; the active one can only veto.",
-			roles: admins, mints: true, thing: ThingPolicy, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
+			roles: admins, changesRights: true, object: ObjectPolicy, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
 			codes: []gatehouse.Code{gatehouse.CodePolicyGated},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				version, err := versionOf(c.id)
@@ -93,7 +93,7 @@ func (s *Server) policyRoutes() []route {
 }
 
 // versionOf parses a policy version from the path; anything else is not found.
-func versionOf(id string) (int, error) { return numberOf(id, ThingPolicy) }
+func versionOf(id string) (int, error) { return numberOf(id, ObjectPolicy) }
 
 // numberOf parses the number of a version.
 func numberOf(id, thing string) (int, error) {

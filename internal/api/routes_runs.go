@@ -85,7 +85,7 @@ func (s *Server) runRoutes() []route {
 			summary: "Read a run, or wait for it",
 			doc: "With its steps. With wait, answers when the run has ended or changed; when the time is over first, 200 with the run as it is. " +
 				"With since, the position of a run that was read, what has changed from there on is answered at once: nothing between two waits is missed.",
-			thing: ThingRun, status: http.StatusOK, out: typeOf[gatehouse.Run](),
+			object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Run](),
 			query: []param{
 				{name: "wait", kind: paramWait, doc: "How long to wait, such as 30s; at most 60s."},
 				{name: "since", max: 64, doc: "The position from which on to wait for a change; from now on by default."},
@@ -95,7 +95,7 @@ func (s *Server) runRoutes() []route {
 			method: "GET", path: "/runs/{id}/detail", name: "getRunDetail", tag: tagRuns,
 			summary: "Read all that is known of a run",
 			doc:     "The run with its steps, every attempt, what models cost, the events that it was sent, the actions that it proposed, and what each step needs.",
-			thing:   ThingRun, status: http.StatusOK, out: typeOf[gatehouse.RunDetail](),
+			object:  ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.RunDetail](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Runs.RunDetail(ctx, c.id))
 			}),
@@ -103,7 +103,7 @@ func (s *Server) runRoutes() []route {
 			method: "POST", path: "/runs/{id}/cancel", name: "cancelRun", tag: tagRuns,
 			summary: "Cancel a run",
 			doc:     "Takes up nothing new, cancels what is pending, tells workers to stop, and lets settle what has been sent. Repeated, it changes nothing.",
-			roles:   steerers, thing: ThingRun, status: http.StatusOK, out: typeOf[gatehouse.Run](), idempotent: true,
+			roles:   steerers, object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Run](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
 			handler: maybe(body(checkCancelRun, func(ctx context.Context, c *call, in *cancelRun) (reply, error) {
 				return answer(s.cfg.Runs.CancelRun(ctx, c.id, in.Reason))
@@ -114,7 +114,7 @@ func (s *Server) runRoutes() []route {
 			doc: "Starts a new run of the same version with the same input. Steps that succeeded are taken over with their " +
 				"output. With from, the id of a step, that step and all that need it are done again; a change that was made " +
 				"already is not made twice.",
-			roles: steerers, thing: ThingRun, status: http.StatusCreated, out: typeOf[gatehouse.Run](), idempotent: true,
+			roles: steerers, object: ObjectRun, status: http.StatusCreated, out: typeOf[gatehouse.Run](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
 			handler: maybe(body(checkRetryRun, func(ctx context.Context, c *call, in *retryRun) (reply, error) {
 				if in.From != "" {
@@ -126,7 +126,7 @@ func (s *Server) runRoutes() []route {
 			method: "POST", path: "/runs/{id}/signals", name: "signalRun", tag: tagRuns,
 			summary: "Send an event to a run", doc: "One that comes before its step waits for it is kept. The `from` of the step says whose events it takes; " +
 				"without it, those of an agent only if it started the run: else sender_not_allowed, and nothing is stored.",
-			roles: signalers, thing: ThingRun, status: http.StatusCreated, out: typeOf[gatehouse.Signal](), idempotent: true,
+			roles: signalers, object: ObjectRun, status: http.StatusCreated, out: typeOf[gatehouse.Signal](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeSenderNotAllowed},
 			handler: body(checkSignal, func(ctx context.Context, c *call, in *newSignal) (reply, error) {
 				return answer(s.cfg.Runs.SignalRun(ctx, c.id, in.Name, in.Data))
@@ -136,7 +136,7 @@ func (s *Server) runRoutes() []route {
 			summary: "Fetch the evidence of a run",
 			doc: "One ZIP archive with a manifest; ETag and X-Evidence-SHA256 are the SHA-256 of the archive, as 64 hexadecimal digits. " +
 				"With format=manifest, the manifest and that hash as JSON. Before the run has ended: too_late.",
-			thing: ThingRun, status: http.StatusOK, out: typeOf[gatehouse.Bundle](), media: mediaZip,
+			object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Bundle](), media: mediaZip,
 			codes:   []gatehouse.Code{gatehouse.CodeTooLate},
 			query:   []param{{name: "format", kind: paramEnum, enum: []string{"archive", "manifest"}, doc: "archive by default."}},
 			handler: plain(s.getRunEvidence),

@@ -27,7 +27,7 @@ func (s *Server) sessionRoutes() []route {
 		}, {
 			method: "POST", path: "/sessions/{id}/revoke", name: "revokeSession", tag: tagAdmin,
 			summary: "End a session", doc: "From its next request on: the caller's own, or, for an administrator, anybody's. Of an ended one it changes nothing.",
-			thing: ThingSession, status: http.StatusOK, out: typeOf[gatehouse.Session](), codes: []gatehouse.Code{gatehouse.CodeRoleRequired},
+			object: ObjectSession, status: http.StatusOK, out: typeOf[gatehouse.Session](), codes: []gatehouse.Code{gatehouse.CodeRoleRequired},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Sessions.RevokeSession(ctx, c.id))
 			}),
@@ -35,7 +35,7 @@ func (s *Server) sessionRoutes() []route {
 			method: "POST", path: "/principals/{id}/setup-link", name: "createSetupLink", tag: tagAdmin,
 			summary: "Make a person's set-up link",
 			doc:     "It signs that person in to the console, once, within 30 minutes; earlier ones that were not used end. Shown in this answer only.",
-			roles:   admins, mints: true, thing: ThingPrincipal, status: http.StatusCreated, out: typeOf[gatehouse.NewSetupLink](), idempotent: true, secret: true,
+			roles:   admins, changesRights: true, object: ObjectPrincipal, status: http.StatusCreated, out: typeOf[gatehouse.NewSetupLink](), idempotent: true, secret: true,
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Sessions.CreateSetupLink(ctx, c.id))
 			}),

@@ -19,7 +19,7 @@ func (s *Server) targetRoutes() []route {
 		doc: "The connector reads the target of a pending action, or what the reversal of an applied action would change. " +
 			"Nothing is changed. cannot_rebase: the state cannot be read. busy: the target did not answer. A program may " +
 			"read for its own actions only.",
-		roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator}, thing: ThingAction,
+		roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator}, object: ObjectAction,
 		status: http.StatusOK, out: typeOf[gatehouse.TargetState](),
 		codes: []gatehouse.Code{gatehouse.CodeCannotRebase},
 		handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -32,7 +32,7 @@ func (s *Server) targetRoutes() []route {
 			"busy: the target did not answer. For people only, where can_preview says so.",
 		roles: []gatehouse.Role{
 			gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAdmin, gatehouse.RoleAuditor,
-		}, thing: ThingAction, status: http.StatusOK, out: typeOf[gatehouse.Preview](),
+		}, object: ObjectAction, status: http.StatusOK, out: typeOf[gatehouse.Preview](),
 		handler: plain(func(ctx context.Context, c *call) (reply, error) {
 			return answer(t.Preview(ctx, c.id))
 		}),

@@ -41,28 +41,28 @@ func (s *Server) stepRoutes() []route {
 		}, {
 			method: "POST", path: "/steps/{id}/heartbeat", name: "heartbeatStep", tag: tagWorkers,
 			summary: "Keep the lease of a step", doc: "For another while. cancel in the answer asks the holder to stop.",
-			roles: workers, thing: ThingStep, status: http.StatusOK, out: typeOf[gatehouse.LeaseState](), codes: leaseLost,
+			roles: workers, object: ObjectStep, status: http.StatusOK, out: typeOf[gatehouse.LeaseState](), codes: leaseLost,
 			handler: body(checkHeartbeat, func(ctx context.Context, c *call, in *gatehouse.Heartbeat) (reply, error) {
 				return answer(s.cfg.Workers.HeartbeatStep(ctx, c.id, *in))
 			}),
 		}, {
 			method: "POST", path: "/steps/{id}/complete", name: "completeStep", tag: tagWorkers,
 			summary: "Report that a step succeeded", doc: "With its output, and with what models cost that the worker called itself.",
-			roles: workers, thing: ThingStep, status: http.StatusOK, out: typeOf[gatehouse.Step](), codes: leaseLost, idempotent: true,
+			roles: workers, object: ObjectStep, status: http.StatusOK, out: typeOf[gatehouse.Step](), codes: leaseLost, idempotent: true,
 			handler: body(checkStepResult, func(ctx context.Context, c *call, in *gatehouse.StepResult) (reply, error) {
 				return answer(s.cfg.Workers.CompleteStep(ctx, c.id, *in))
 			}),
 		}, {
 			method: "POST", path: "/steps/{id}/fail", name: "failStep", tag: tagWorkers,
 			summary: "Report that a step failed", doc: "A retryable failure is tried again after a pause, as often as the workflow says, and not before retry_after.",
-			roles: workers, thing: ThingStep, status: http.StatusOK, out: typeOf[gatehouse.Step](), codes: leaseLost, idempotent: true,
+			roles: workers, object: ObjectStep, status: http.StatusOK, out: typeOf[gatehouse.Step](), codes: leaseLost, idempotent: true,
 			handler: body(checkStepFailure, func(ctx context.Context, c *call, in *gatehouse.StepFailure) (reply, error) {
 				return answer(s.cfg.Workers.FailStep(ctx, c.id, *in))
 			}),
 		}, {
 			method: "POST", path: "/steps/{id}/propose", name: "proposeStep", tag: tagWorkers,
 			summary: "Propose the change that a step comes to", doc: "The step is parked until the action settles, and goes on with what came of it; the lease ends.",
-			roles: workers, thing: ThingStep, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
+			roles: workers, object: ObjectStep, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeLeaseLost, gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported, gatehouse.CodeTooLate},
 			handler: body(checkStepProposal, func(ctx context.Context, c *call, in *gatehouse.StepProposal) (reply, error) {
 				return answer(s.cfg.Workers.ProposeStep(ctx, c.id, *in))
@@ -88,14 +88,14 @@ func (s *Server) pushLeaseRoutes() []route {
 		}, {
 			method: "POST", path: "/pushes/{id}/heartbeat", name: "heartbeatPush", tag: tagWorkers,
 			summary: "Keep the lease of a push", doc: "For another while. cancel in the answer asks the holder not to send what it has not sent yet.",
-			roles: workers, thing: ThingPush, status: http.StatusOK, out: typeOf[gatehouse.LeaseState](), codes: leaseLost,
+			roles: workers, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.LeaseState](), codes: leaseLost,
 			handler: body(checkHeartbeat, func(ctx context.Context, c *call, in *gatehouse.Heartbeat) (reply, error) {
 				return answer(s.cfg.Workers.HeartbeatPush(ctx, c.id, *in))
 			}),
 		}, {
 			method: "POST", path: "/pushes/{id}/complete", name: "completePush", tag: tagWorkers,
 			summary: "Report that a change was applied", doc: "With what proves it, and how it could be undone.",
-			roles: workers, thing: ThingPush, status: http.StatusOK, out: typeOf[gatehouse.Push](), codes: leaseLost, idempotent: true,
+			roles: workers, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.Push](), codes: leaseLost, idempotent: true,
 			handler: body(checkPushResult, func(ctx context.Context, c *call, in *gatehouse.PushResult) (reply, error) {
 				return answer(s.cfg.Workers.CompletePush(ctx, c.id, *in))
 			}),
@@ -104,7 +104,7 @@ func (s *Server) pushLeaseRoutes() []route {
 			summary: "Report that a call failed",
 			doc: "kind tells what is known of it: terminal (refused for good), transient (refused, may succeed later), not_sent (never reached the target), " +
 				"ambiguous (nobody knows whether it was applied).",
-			roles: workers, thing: ThingPush, status: http.StatusOK, out: typeOf[gatehouse.Push](), codes: leaseLost, idempotent: true,
+			roles: workers, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.Push](), codes: leaseLost, idempotent: true,
 			handler: body(checkPushFailure, func(ctx context.Context, c *call, in *gatehouse.PushFailure) (reply, error) {
 				return answer(s.cfg.Workers.FailPush(ctx, c.id, *in))
 			}),

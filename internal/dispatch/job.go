@@ -44,8 +44,8 @@ type job struct {
 	pass, trial bool
 	// refreshed is true once the job has reloaded the connectors of the store. behind is the
 	// reason if this process still has other versions.
-	refreshed bool
-	behind    error
+	refreshed      bool
+	outdatedReason error
 }
 
 func (d *Dispatcher) newJob(p *gatehouse.Push, claimed time.Time) *job {
@@ -58,9 +58,9 @@ func (d *Dispatcher) newJob(p *gatehouse.Push, claimed time.Time) *job {
 	}
 }
 
-// carry processes the push until it settles or is put back, at most until
+// process processes the push until it settles or is put back, at most until
 // giveUp.
-func (j *job) carry(ctx context.Context) {
+func (j *job) process(ctx context.Context) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), j.giveUp)
 	defer cancel()
 	defer j.leave()
@@ -85,7 +85,7 @@ func (j *job) carry(ctx context.Context) {
 }
 
 func (j *job) run(ctx context.Context) (outcome string, took time.Duration, err error) {
-	defer j.tell(signNone, nil)
+	defer j.reportToBreaker(signNone, nil)
 	call, outcome, err := j.prepare(ctx)
 	if err != nil || call == nil {
 		return outcome, 0, err
@@ -103,7 +103,7 @@ func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string
 			" is open: too many calls in a row have failed"))
 	}
 	if j.clean = j.first(); !j.clean {
-		if more, outcome, err := j.look(ctx); !more {
+		if more, outcome, err := j.inspect(ctx); !more {
 			return end(outcome, err)
 		}
 	}
@@ -114,9 +114,9 @@ func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string
 	return j.intend(ctx)
 }
 
-// look reads the stored state and, where needed, the target. more is false when the push already
+// inspect reads the stored state and, where needed, the target. more is false when the push already
 // has an outcome.
-func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
+func (j *job) inspect(ctx context.Context) (more bool, outcome string, err error) {
 	end := func(outcome string, err error) (bool, string, error) { return false, outcome, err }
 	prior, err := j.load(ctx)
 	if err != nil {
@@ -135,14 +135,14 @@ func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
 		_ = j.refreshConnectors(ctx)
 		r = j.admit(j.push, j.action)
 	}
-	if r != nil && r.connector && j.behind != nil {
-		return end(j.putBack(ctx, behindWait, codeBehind, j.behind.Error()))
+	if r != nil && r.connector && j.outdatedReason != nil {
+		return end(j.putBack(ctx, outdatedWait, codeOutdated, j.outdatedReason.Error()))
 	}
 	if r != nil {
 		return end(j.quarantine(ctx, *r))
 	}
 	if j.push.Attempts > 0 {
-		if found := j.readBack(ctx, j.lookUntil()); found != nil {
+		if found := j.readBack(ctx, j.readDeadline()); found != nil {
 			return end(j.settle(ctx, found))
 		}
 		if !j.clean && once(j.class) {
@@ -259,7 +259,7 @@ func (j *job) readBack(ctx context.Context, until time.Time) *gatehouse.Receipt 
 	if !ok {
 		return nil
 	}
-	ctx, cancel := j.looking(ctx, until)
+	ctx, cancel := j.readContext(ctx, until)
 	defer cancel()
 	finding, res, failure := j.targets.readBack(ctx, r, callOf(j.action, j.push.Attempts))
 	if failure != nil {
@@ -284,7 +284,7 @@ func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Er
 	if !ok {
 		return nil, nil
 	}
-	ctx, cancel := j.looking(ctx, j.lookUntil())
+	ctx, cancel := j.readContext(ctx, j.readDeadline())
 	defer cancel()
 	s, err := j.targets.check(ctx, c, callOf(j.action, j.push.Attempts))
 	if err != nil {
@@ -300,13 +300,13 @@ func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Er
 	}, nil
 }
 
-// lookUntil is the deadline of reads before the call: half of the lease remains for the call. A
+// readDeadline is the deadline of reads before the call: half of the lease remains for the call. A
 // target that does not answer therefore uses up an attempt, whatever the lease; otherwise the
 // push would be released endlessly.
-func (j *job) lookUntil() time.Time { return j.until.Add(-j.config.Lease / 2) }
+func (j *job) readDeadline() time.Time { return j.until.Add(-j.config.Lease / 2) }
 
-// looking returns the context for reads of the target.
-func (j *job) looking(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
+// readContext returns the context for reads of the target.
+func (j *job) readContext(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	ctx, cancelToo := context.WithTimeout(ctx, j.config.CheckTimeout)
 	return ctx, func() { cancelToo(); cancel() }

@@ -64,9 +64,9 @@ func (d *Dispatcher) outsideJob(p *gatehouse.Push, owner string, claimed time.Ti
 	return own.newJob(p, claimed)
 }
 
-// told reports whether the caller is the last holder of a push and has already
+// alreadyReported reports whether the caller is the last holder of a push and has already
 // reported the outcome of its call: a receipt of that generation exists.
-func (d *Dispatcher) told(ctx context.Context, tenant, id string, generation int, holds func(owner string) bool) (*gatehouse.Push, bool) {
+func (d *Dispatcher) alreadyReported(ctx context.Context, tenant, id string, generation int, holds func(owner string) bool) (*gatehouse.Push, bool) {
 	var p *gatehouse.Push
 	told := false
 	err := d.store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
@@ -164,7 +164,7 @@ func (d Outside) Fail(ctx context.Context, tenant, id string, holds func(string)
 func (d Outside) settle(ctx context.Context, tenant, id string, generation int, holds func(string) bool, res connector.Result, failure *connector.Error) (*gatehouse.Push, error) {
 	j, err := d.held(ctx, tenant, id, generation, holds)
 	if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost {
-		if p, told := d.told(ctx, tenant, id, generation, holds); told {
+		if p, told := d.alreadyReported(ctx, tenant, id, generation, holds); told {
 			return p, nil // the answer was lost on the way
 		}
 	}
@@ -186,7 +186,7 @@ func (d Outside) settle(ctx context.Context, tenant, id string, generation int, 
 		v, wait := judge(j.class, failure.Kind, j.clean, j.spent()), j.wait(failure)
 		settle = func(s *step) string {
 			s.receipt(r)
-			return conclude(s, v, wait, r, failure.Says)
+			return applyVerdict(s, v, wait, r, failure.Says)
 		}
 	}
 	var settled string

@@ -32,7 +32,7 @@ func (r *Registry) Preview(ctx context.Context, a *gatehouse.Action) (gatehouse.
 	if failure != nil {
 		return gatehouse.Preview{}, failure
 	}
-	return r.shown(out), nil
+	return r.boundPreview(out), nil
 }
 
 // previews is false for a connector that panics.
@@ -51,14 +51,14 @@ func (r *Registry) preview(
 	return p, asError(err)
 }
 
-// shown returns a preview fit for people: bounded, and free of secrets.
-func (r *Registry) shown(p gatehouse.Preview) gatehouse.Preview {
+// boundPreview returns a preview fit for people: bounded, and free of secrets.
+func (r *Registry) boundPreview(p gatehouse.Preview) gatehouse.Preview {
 	if p.None != "" {
 		return gatehouse.Preview{None: r.clip(p.None)}
 	}
 	all := p.Changes
 	if len(all) > gatehouse.MaxPreviewChanges {
-		all = mostTelling(all)
+		all = mostRelevant(all)
 	}
 	p.More += len(p.Changes) - len(all)
 	p.Changes = make([]gatehouse.PreviewChange, len(all))
@@ -80,9 +80,9 @@ func (r *Registry) shown(p gatehouse.Preview) gatehouse.Preview {
 	return p
 }
 
-// mostTelling keeps at most MaxPreviewChanges changes. It drops the changes that equal the
+// mostRelevant keeps at most MaxPreviewChanges changes. It drops the changes that equal the
 // proposal first.
-func mostTelling(all []gatehouse.PreviewChange) []gatehouse.PreviewChange {
+func mostRelevant(all []gatehouse.PreviewChange) []gatehouse.PreviewChange {
 	var out []gatehouse.PreviewChange
 	for _, how := range []gatehouse.PreviewHow{
 		gatehouse.PreviewDiffers, gatehouse.PreviewAlso, gatehouse.PreviewAsProposed,

@@ -38,12 +38,12 @@ func (w *pushBatch) join(ctx context.Context) context.Context {
 	w.waiting = append(w.waiting, called)
 	switch {
 	case w.coming == 0:
-		w.call()
+		w.release()
 	case len(w.waiting) == 1:
 		time.AfterFunc(w.linger, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.call()
+			w.release()
 		})
 	}
 	w.mu.Unlock()
@@ -58,12 +58,12 @@ func (w *pushBatch) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.coming--; w.coming == 0 {
-		w.call()
+		w.release()
 	}
 }
 
-// call releases the waiting members. The pushBatch is locked.
-func (w *pushBatch) call() {
+// release releases the waiting members. The pushBatch is locked.
+func (w *pushBatch) release() {
 	if w.gone {
 		return
 	}
@@ -75,8 +75,8 @@ func (w *pushBatch) call() {
 	w.waiting = nil
 }
 
-// gather forms batches from the jobs of a claim that read nothing before their intent.
-func (d *Dispatcher) gather(jobs []*job) {
+// formBatches forms batches from the jobs of a claim that read nothing before their intent.
+func (d *Dispatcher) formBatches(jobs []*job) {
 	if d.announcer == nil || len(jobs) < 2 {
 		return
 	}
@@ -104,10 +104,10 @@ func (j *job) leave() {
 	j.intents, j.outcomes = nil, nil
 }
 
-// called frees the slot of a job whose call is done, so that another push can use it while a
+// freeSlot frees the slot of a job whose call is done, so that another push can use it while a
 // remote store records the outcome. At most Workers outcomes are recorded that way; further jobs
 // keep their slots until they are done.
-func (j *job) called() {
+func (j *job) freeSlot() {
 	if j.announcer == nil || j.recorded {
 		return
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// ask builds the approval: how many people must approve, who may, and who may not. why is the
+// readBackPush builds the approval: how many people must approve, who may, and who may not. why is the
 // reason when too few people may approve; "" otherwise.
-func ask(
+func newApproval(
 	tx gatehouse.ReadTx, proposer *gatehouse.Principal, a *gatehouse.Action, v gatehouse.Verdict, from lineage,
 ) (ap *gatehouse.Approval, why string, err error) {
 	find := from.find(tx)
@@ -64,8 +64,8 @@ func timing(v gatehouse.Verdict, in time.Duration) (time.Duration, gatehouse.Tim
 	return expiry, t
 }
 
-// everybody is the audience of a verdict in all stages together.
-func everybody(v gatehouse.Verdict, in time.Duration) gatehouse.Audience {
+// fullAudience is the audience of a verdict in all stages together.
+func fullAudience(v gatehouse.Verdict, in time.Duration) gatehouse.Audience {
 	all := audience(v)
 	_, t := timing(v, in)
 	for _, s := range t.Stages {
@@ -111,7 +111,7 @@ func unanswerable(
 	}
 	why += fmt.Sprintf(": %s %s (%s), and %d may answer", asker, persons(ap.Required),
 		strings.Join(ap.Everybody().Words(), ", "), n)
-	return strings.Join(append(append([]string{why}, excluded...), unfit(ap, people)...), "; "), nil
+	return strings.Join(append(append([]string{why}, excluded...), ineligible(ap, people)...), "; "), nil
 }
 
 // rulesAsk names the rules that ask people, else the policy.
@@ -180,9 +180,9 @@ func (e exclusion) reasons(
 	return list, nil
 }
 
-// unfit counts the people in the audience who can answer no approval at all, and lists the
+// ineligible counts the people in the audience who can answer no approval at all, and lists the
 // groups and names that match nobody.
-func unfit(ap *gatehouse.Approval, people []*gatehouse.Principal) (list []string) {
+func ineligible(ap *gatehouse.Approval, people []*gatehouse.Principal) (list []string) {
 	disabled, lacking := 0, 0
 	for _, p := range people {
 		switch {

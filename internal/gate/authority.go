@@ -71,7 +71,7 @@ func (g *Gate) votersStand(
 			return err
 		}
 		for _, p := range []*gatehouse.Principal{found[at], found[whose]} {
-			if err := g.counts(tx.Now(), a, p); err != nil {
+			if err := g.voteCounts(tx.Now(), a, p); err != nil {
 				return revoked("%s", err).With("voter", v.name)
 			}
 		}

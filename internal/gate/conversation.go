@@ -19,7 +19,7 @@ func (g *Gate) Comment(ctx context.Context, id string, r gatehouse.CommentReques
 	if strings.TrimSpace(r.Text) == "" {
 		return nil, gatehouse.Violations{{Pointer: "/text", Detail: "is required"}}.Err()
 	}
-	return g.converse(ctx, id, func(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
+	return g.changeConversation(ctx, id, func(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
 		if err := g.mayComment(tx, c, a, r.Kind); err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (g *Gate) mayComment(
 // Assign makes a person the assignee of a pending action, and ends that person's snooze of it.
 // Only somebody who may decide the action can be assigned.
 func (g *Gate) Assign(ctx context.Context, id string, r gatehouse.AssignRequest) (*gatehouse.Action, error) {
-	return g.converse(ctx, id, func(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
+	return g.changeConversation(ctx, id, func(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
 		if !c.Principal.Has(gatehouse.RoleAdmin) {
 			if err := g.mayAnswer(tx, a, c.Principal); err != nil {
 				return err
@@ -144,9 +144,9 @@ func (g *Gate) assignee(tx gatehouse.ReadTx, a *gatehouse.Action, name string) (
 	return &gatehouse.Assignee{ID: p.ID, Name: p.Name}, nil
 }
 
-// converse runs fn on a pending action that the caller may read, locked and with its
+// changeConversation runs fn on a pending action that the caller may read, locked and with its
 // comments.
-func (g *Gate) converse(
+func (g *Gate) changeConversation(
 	ctx context.Context, id string, fn func(gatehouse.Tx, *gatehouse.Caller, *gatehouse.Action) error,
 ) (*gatehouse.Action, error) {
 	c, err := gatehouse.CallerFrom(ctx)

@@ -166,14 +166,14 @@ func (g *Gate) ListDelegations(ctx context.Context) (list []*gatehouse.Delegatio
 		if err != nil {
 			return err
 		}
-		introduce(list, standings)
+		setDelegators(list, standings)
 		return nil
 	})
 	return list, err
 }
 
-// introduce sets Delegator in the delegations that are in force for the caller.
-func introduce(list []*gatehouse.Delegation, standings []gatehouse.Standing) {
+// setDelegators sets Delegator in the delegations that are in force for the caller.
+func setDelegators(list []*gatehouse.Delegation, standings []gatehouse.Standing) {
 	for _, s := range standings {
 		i := slices.IndexFunc(list, func(d *gatehouse.Delegation) bool { return d.ID == s.ID })
 		if i >= 0 && s.For.MayDecide() {
@@ -225,7 +225,7 @@ func recordDelegation(tx gatehouse.Tx, c *gatehouse.Caller, event string, d *gat
 	if d.Level > 0 {
 		detail += ", up to " + d.Level.String()
 	}
-	return tell(tx, authorOf(c), change{
+	return recordChange(tx, authorOf(c), change{
 		tenant: d.Tenant, kind: event, subject: d.From, name: d.FromName, detail: detail,
 		data: map[string]any{
 			"delegation": d.ID, "to": d.To, "starts_at": d.Starts, "ends_at": d.Ends,
@@ -244,9 +244,9 @@ func (g *Gate) StandingsOf(ctx context.Context) (list []gatehouse.Standing, err 
 	return list, err
 }
 
-// standsFor returns the principals whose right a person may use on an action whose audience does
+// lendersFor returns the principals whose right a person may use on an action whose audience does
 // not include that person. Each principal's vote must count at the action's level.
-func (g *Gate) standsFor(
+func (g *Gate) lendersFor(
 	tx gatehouse.ReadTx,
 	a *gatehouse.Action,
 	p *gatehouse.Principal,
@@ -256,7 +256,7 @@ func (g *Gate) standsFor(
 		return nil, err
 	}
 	return slices.DeleteFunc(a.StandsFor(p, list, tx.Now()), func(from *gatehouse.Principal) bool {
-		return g.counts(tx.Now(), a, from) != nil
+		return g.voteCounts(tx.Now(), a, from) != nil
 	}), nil
 }
 
@@ -267,7 +267,7 @@ func (g *Gate) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.
 	if refusal == nil {
 		return nil
 	}
-	list, err := g.standsFor(tx, a, p)
+	list, err := g.lendersFor(tx, a, p)
 	if err != nil {
 		return err
 	}

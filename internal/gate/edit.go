@@ -66,7 +66,7 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 	if from.vote != nil && !e.DryRun {
 		result := gatehouse.FailedResult(err)
 		if err == nil {
-			from.vote.tell()
+			from.vote.sendHints()
 			result = gatehouse.DecisionResultOf(from.vote.code, false)
 		}
 		g.countDecision(ctx, endpointDecide, result)
@@ -158,7 +158,7 @@ func (g *Gate) editLineage(
 			Path: x.Path, Before: x.Before.JSON, After: x.After.JSON,
 		})
 	}
-	if from.required, from.starter, err = g.asked(ctx, old, p); err != nil {
+	if from.required, from.starter, err = g.runRequirements(ctx, old, p); err != nil {
 		return from, err
 	}
 	from.required = max(from.required, 1)
@@ -201,15 +201,15 @@ func (g *Gate) editorStands(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehou
 		With("voter", p.Name)
 }
 
-// lookAhead reads the target of an action that is about to be stored and approved.
-func (r *ruling) lookAhead(ctx context.Context, d *draft, about *gatehouse.About) error {
+// prepareDraft reads the target of an action that is about to be stored and approved.
+func (r *ruling) prepareDraft(ctx context.Context, d *draft, about *gatehouse.About) error {
 	a := d.action
 	if about != nil {
 		a.Approval = &gatehouse.Approval{About: about}
 	}
 	a.Status, a.Ceilings = gatehouse.StatusPending, d.verdict.Ceilings
-	r.known, r.policyKnown, r.policyVersion, r.looked = &a, true, d.verdict.version, false
-	return r.look(ctx)
+	r.known, r.policyKnown, r.policyVersion, r.prepared = &a, true, d.verdict.version, false
+	return r.prepare(ctx)
 }
 
 // onEdited approves the revision that the caller has just made.
@@ -222,9 +222,9 @@ func (r *ruling) onEdited(tx gatehouse.Tx, a *gatehouse.Action) error {
 	return r.rule(tx, a, gatehouse.Rights{PolicyVersion: a.Policy.Version})
 }
 
-// keepMark copies the mark of a changed target to a revision made by an edit or an undo, which
+// copyTargetMark copies the mark of a changed target to a revision made by an edit or an undo, which
 // do not read the target.
-func keepMark(tx gatehouse.Tx, a *gatehouse.Action, from lineage) error {
+func copyTargetMark(tx gatehouse.Tx, a *gatehouse.Action, from lineage) error {
 	if !from.editing && !from.undoing || from.supersedes.Approval == nil || from.supersedes.Approval.TargetChanged == nil {
 		return nil
 	}

@@ -190,7 +190,7 @@ func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.Ri
 // ApplyPolicy stores a new version and makes it the active one. A source that
 // does not parse is an error with code invalid, with line and column.
 func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.PolicyVersion, error) {
-	c, err := g.minter(ctx)
+	c, err := g.provenAdmin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -198,10 +198,10 @@ func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.Polic
 	if err != nil {
 		return nil, policyError(err)
 	}
-	said := linted(parsed)
+	said := lint(parsed)
 	by := usecase.Case{By: c}
 	return usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.PolicyVersion, error) {
-		if err := g.direct(tx, c.Principal.Tenant); err != nil {
+		if err := g.requireUngated(tx, c.Principal.Tenant); err != nil {
 			return nil, err
 		}
 		out, err := storePolicy(tx, c.Principal.Tenant, authorOf(c), source, "")
@@ -231,17 +231,17 @@ func storePolicy(tx gatehouse.Tx, tenant string, by author, source, action strin
 	if err := endGrantsUnder(tx, by, source); err != nil {
 		return nil, err
 	}
-	return v, tellPolicy(tx, by, "policy.applied", v)
+	return v, recordPolicy(tx, by, "policy.applied", v)
 }
 
-// tellPolicy records that a version became active.
-func tellPolicy(tx gatehouse.Tx, by author, kind string, v *gatehouse.PolicyVersion) error {
+// recordPolicy records that a version became active.
+func recordPolicy(tx gatehouse.Tx, by author, kind string, v *gatehouse.PolicyVersion) error {
 	data := map[string]any{"version": v.Version, "sha256": v.SHA256}
 	detail := ""
 	if v.ActionID != "" {
 		data["action"], detail = v.ActionID, "approved as "+v.ActionID
 	}
-	return tell(tx, by, change{
+	return recordChange(tx, by, change{
 		tenant: v.Tenant, kind: kind, subject: fmt.Sprintf("policy:%d", v.Version), name: fmt.Sprintf("policy version %d", v.Version),
 		detail: detail, data: data,
 	})
@@ -267,7 +267,7 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 	if err != nil {
 		return nil, err
 	}
-	c, err := g.minter(ctx)
+	c, err := g.provenAdmin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +276,7 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 		return nil, policyError(err)
 	}
 	err = g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
-		if err := g.direct(tx, tenant); err != nil {
+		if err := g.requireUngated(tx, tenant); err != nil {
 			return err
 		}
 		if err := tx.ActivatePolicy(version); err != nil {
@@ -285,7 +285,7 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 		if err := endGrantsUnder(tx, authorOf(c), stored.Source); err != nil {
 			return err
 		}
-		return tellPolicy(tx, authorOf(c), "policy.activated", &gatehouse.PolicyVersion{Tenant: tenant, Version: version, SHA256: stored.SHA256})
+		return recordPolicy(tx, authorOf(c), "policy.activated", &gatehouse.PolicyVersion{Tenant: tenant, Version: version, SHA256: stored.SHA256})
 	})
 	if err != nil {
 		return nil, err
@@ -419,7 +419,7 @@ func explainAnswerers(
 	}
 	a := &gatehouse.Action{Proposal: *p}
 	a.RiskLevel = v.RiskLevel
-	ap, why, err := ask(tx, proposer, a, v, lineage{opened: new(gatehouse.OpenedProposal)})
+	ap, why, err := newApproval(tx, proposer, a, v, lineage{opened: new(gatehouse.OpenedProposal)})
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// linted returns the linter's findings. It runs the policy's tests, so it must not
+// lint returns the linter's findings. It runs the policy's tests, so it must not
 // be called within a transaction.
-func linted(p *policy.Policy) []gatehouse.PolicyFinding {
+func lint(p *policy.Policy) []gatehouse.PolicyFinding {
 	var out []gatehouse.PolicyFinding
 	for _, r := range p.Lint() {
 		out = append(out, gatehouse.PolicyFinding{Line: r.Line, Column: r.Column, Detail: r.Detail, Remark: !r.Error})

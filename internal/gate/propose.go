@@ -146,7 +146,7 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 			return err
 		}
 		if from.vote != nil {
-			return from.vote.lookAhead(ctx, d, from.about)
+			return from.vote.prepareDraft(ctx, d, from.about)
 		}
 		return g.findGrants(ctx, d, facts, &from)
 	}
@@ -209,7 +209,7 @@ func (d *draft) query(proposer *gatehouse.Principal) (q gatehouse.ProposalQuery)
 	for _, who := range named(proposer, d.action.OnBehalfOf) {
 		q.Names = append(q.Names, spellings(who)...)
 	}
-	asked := everybody(d.verdict.Verdict, d.action.ExpiresIn.D())
+	asked := fullAudience(d.verdict.Verdict, d.action.ExpiresIn.D())
 	q.Asked = &asked
 	return q
 }
@@ -415,7 +415,7 @@ func insertDenied(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, fro
 }
 
 func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v gatehouse.Verdict, from lineage) error {
-	ap, why, err := ask(tx, from.proposer(c), a, v, from)
+	ap, why, err := newApproval(tx, from.proposer(c), a, v, from)
 	switch {
 	case err != nil:
 		return err
@@ -438,7 +438,7 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 		return err
 	}
 	failpoint.Here("propose/inserted")
-	if err := keepMark(tx, a, from); err != nil {
+	if err := copyTargetMark(tx, a, from); err != nil {
 		return err
 	}
 	data := proposedData(a, from)

@@ -96,7 +96,7 @@ func (g *Gate) ownEntries(tx gatehouse.ReadTx, c *gatehouse.Caller, from int64, 
 			id := cmp.Or(leaf.ActionID, leaf.Subject)
 			own, seen := known[id]
 			if !seen {
-				if own, err = g.ownThing(tx, c, id); err != nil {
+				if own, err = g.ownObject(tx, c, id); err != nil {
 					return nil, err
 				}
 				known[id] = own
@@ -109,8 +109,8 @@ func (g *Gate) ownEntries(tx gatehouse.ReadTx, c *gatehouse.Caller, from int64, 
 	return list, nil
 }
 
-// ownThing reports whether the id is that of an action or run that the caller may read.
-func (g *Gate) ownThing(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (bool, error) {
+// ownObject reports whether the id is that of an action or run that the caller may read.
+func (g *Gate) ownObject(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (bool, error) {
 	_, err := g.findAction(tx, c, id)
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		err = g.ReadRunOf(tx, c, id)

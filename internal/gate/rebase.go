@@ -66,7 +66,7 @@ func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error)
 	from := lineage{
 		revision: old.Revision + 1, supersedes: old, editedBy: old.EditedBy, edit: old.Edit, editors: old.Editors,
 	}
-	if from.required, from.starter, err = g.asked(ctx, old, p); err != nil {
+	if from.required, from.starter, err = g.runRequirements(ctx, old, p); err != nil {
 		return nil, err
 	}
 	from.required = max(from.required, 1)

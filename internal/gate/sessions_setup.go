@@ -26,7 +26,7 @@ func (g *Gate) CreateSetupLink(ctx context.Context, principal string) (*gatehous
 		if err := tx.InsertSetupLink(l); err != nil {
 			return nil, err
 		}
-		if err := renewed(tx, c, p); err != nil {
+		if err := restartApproverDelay(tx, c, p); err != nil {
 			return nil, err
 		}
 		if err := recordKey(tx, c, p, "setup_link.created", l.ID); err != nil {

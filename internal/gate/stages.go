@@ -11,12 +11,12 @@ import (
 // does not depend on these entries.
 func (g *Gate) SweepTimely(ctx context.Context) (int, error) {
 	due := func(q gatehouse.Queues) ([]gatehouse.ActionRef, error) { return q.TimelyActions(sweepBatch) }
-	return g.sweepEach(ctx, due, tellMoments)
+	return g.sweepEach(ctx, due, recordMoments)
 }
 
-// tellMoments appends the leaves of the stages, reminders and extensions that have begun. Of
+// recordMoments appends the leaves of the stages, reminders and extensions that have begun. Of
 // several reminders that are due at once it records only the last, since they say the same.
-func tellMoments(tx gatehouse.Tx, a *gatehouse.Action) error {
+func recordMoments(tx gatehouse.Tx, a *gatehouse.Action) error {
 	ap := a.Approval
 	if a.Status != gatehouse.StatusPending || ap == nil || ap.Status != gatehouse.ApprovalRequested {
 		return nil
@@ -39,7 +39,7 @@ func tellMoments(tx gatehouse.Tx, a *gatehouse.Action) error {
 	}
 	for i := ap.Told; i < told; i++ {
 		if m := moments[i]; m.Kind != gatehouse.MomentReminded || i == last {
-			if err := tellMoment(tx, a, m); err != nil {
+			if err := recordMoment(tx, a, m); err != nil {
 				return err
 			}
 		}
@@ -47,7 +47,7 @@ func tellMoments(tx gatehouse.Tx, a *gatehouse.Action) error {
 	return nil
 }
 
-func tellMoment(tx gatehouse.Tx, a *gatehouse.Action, m gatehouse.Moment) error {
+func recordMoment(tx gatehouse.Tx, a *gatehouse.Action, m gatehouse.Moment) error {
 	ap := a.Approval
 	data := map[string]any{"approval": ap.ID, "at": m.At}
 	switch m.Kind {

@@ -141,7 +141,7 @@ func markTarget(tx gatehouse.Tx, c *gatehouse.Caller, id string, t gatehouse.Tar
 func (r *ruling) movedSince() error {
 	a := r.action
 	m := a.Approval.TargetChanged
-	if m == nil || r.decision.AcknowledgeStale || r.asIs {
+	if m == nil || r.decision.AcknowledgeStale || r.targetUnchanged {
 		return nil
 	}
 	version := func(s string) gatehouse.JSON {

@@ -28,12 +28,12 @@ func (g *Gate) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, erro
 	return usecase.PerformParts(ctx, g.Runner, c, func() (*gatehouse.UndoAnswer, error) {
 		own := *c
 		own.Idempotency = nil
-		return g.takeBack(gatehouse.NewContext(ctx, &own), &own, old)
+		return g.undoDecision(gatehouse.NewContext(ctx, &own), &own, old)
 	})
 }
 
-// takeBack is Undo without the stored answer.
-func (g *Gate) takeBack(ctx context.Context, c *gatehouse.Caller, old *gatehouse.Action) (
+// undoDecision is Undo without the stored answer.
+func (g *Gate) undoDecision(ctx context.Context, c *gatehouse.Caller, old *gatehouse.Action) (
 	_ *gatehouse.UndoAnswer, err error,
 ) {
 	if done, err := g.undone(ctx, old); done != nil || err != nil {
@@ -50,7 +50,7 @@ func (g *Gate) takeBack(ctx context.Context, c *gatehouse.Caller, old *gatehouse
 		revision: old.Revision + 1, supersedes: old, undoing: true, title: old.Title, about: aboutOf(old),
 		editedBy: old.EditedBy, edit: old.Edit, editors: old.Editors, own: old.Connector == PolicyConnector,
 	}
-	if from.required, from.starter, err = g.asked(ctx, old, &p); err != nil {
+	if from.required, from.starter, err = g.runRequirements(ctx, old, &p); err != nil {
 		return nil, err
 	}
 	from.required = max(from.required, 1)

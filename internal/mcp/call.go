@@ -82,7 +82,7 @@ func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 	}
 	l, err := p.tools(ctx)
 	if err != nil {
-		return p.tellResult(f, "", "error",
+		return p.gateResult(f, "", "error",
 			"The server's tools could not be listed, so nothing was carried out: "+err.Error())
 	}
 	switch {
@@ -91,7 +91,7 @@ func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 	case c.hasRound() && !p.passes(l, c.tool):
 		return p.nextRound(ctx, f, c)
 	case l.differs.quarantines(c.tool):
-		return p.tellResult(f, "", "quarantined", fmt.Sprintf("The tool %s is in quarantine: its definition or its "+
+		return p.gateResult(f, "", "quarantined", fmt.Sprintf("The tool %s is in quarantine: its definition or its "+
 			"server has changed since it was accepted. Nothing was carried out. An administrator has been asked to "+
 			"accept the change; use another tool, or tell the user.", c.tool))
 	case p.passes(l, c.tool) && c.task != nil:
@@ -234,11 +234,11 @@ func (p *Proxy) failed(ctx context.Context, f *frame, err error) []byte {
 				detail += "; " + text
 			}
 		}
-		return p.tellResult(f, "", "refused",
+		return p.gateResult(f, "", "refused",
 			fmt.Sprintf("The gate refused the call (%s): %s. Nothing was carried out.", e.Code, detail))
 	}
 	p.Log.Error("the gate was not reached", "error", err)
-	return p.tellResult(f, "", "unreachable",
+	return p.gateResult(f, "", "unreachable",
 		"The gate could not be reached, so nothing was carried out by this call. Try again later.")
 }
 
@@ -262,7 +262,7 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 		return nil // the client no longer waits; the action continues
 	case err != nil:
 		p.Log.Warn("the outcome could not be read", "action", a.ID, "error", err)
-		return p.tellResult(f, a.ID, string(a.Status), "The gate could not be reached. Whether "+a.ID+
+		return p.gateResult(f, a.ID, string(a.Status), "The gate could not be reached. Whether "+a.ID+
 			" was carried out is not known here: ask again with gatehouse_wait.")
 	}
 	asked := !task && a.AskedAfter(p.seen(a.ID))
@@ -278,8 +278,8 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 			return answer
 		}
 	}
-	p.tells(a)
-	answer, final := p.tell(f, a, x)
+	p.noteQuestions(a)
+	answer, final := p.stateAnswer(f, a, x)
 	p.done.release(a.ID, final)
 	if !final || key == "" {
 		return answer

@@ -354,7 +354,7 @@ func (h *home) listen(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, errNoSession.Error(), http.StatusNotFound)
 		return
 	}
-	o := s.hear()
+	o := s.openStream()
 	if o == nil {
 		http.Error(w, "the session has a stream already", http.StatusConflict)
 		return

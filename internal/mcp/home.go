@@ -135,10 +135,10 @@ func (h *home) take(call string) *session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found := h.wanted[call]
-	if !found.canCarry() {
+	if !found.canExecute() {
 		found = nil
 		for _, s := range h.all() {
-			if s.canCarry() && (found == nil || s.used.After(found.used)) {
+			if s.canExecute() && (found == nil || s.used.After(found.used)) {
 				found = s
 			}
 		}
@@ -175,7 +175,7 @@ func (h *home) carryOut(ctx context.Context, push *gatehouse.LeasedPush) {
 		return
 	}
 	defer h.put(s)
-	s.proxy.carryOut(ctx, push)
+	s.proxy.execute(ctx, push)
 }
 
 // wants remembers which session asked for a call.
@@ -280,9 +280,9 @@ func (h *home) end(s *session) {
 	if h.shared == s {
 		h.shared = nil
 	}
-	keep := s.canCarry()
+	keep := s.canExecute()
 	for _, other := range h.all() {
-		keep = keep && !other.canCarry()
+		keep = keep && !other.canExecute()
 	}
 	if keep {
 		h.kept = s

@@ -102,8 +102,8 @@ type Proxy struct {
 	count int
 	// held cancels the wait of a call, by the id of the client's request.
 	held map[string]context.CancelFunc
-	// questioned is the number of the last question that the client got, by action.
-	questioned map[string]int
+	// lastQuestions is the number of the last question that the client got, by action.
+	lastQuestions map[string]int
 	// watching holds the client's waiting requests, by the action's id.
 	watching map[string]map[*watcher]bool
 	// meta is the _meta of each modern request, nil for the legacy protocol.
@@ -406,7 +406,7 @@ func (p *Proxy) serverFrame(line []byte) {
 		return
 	}
 	if !f.isResponse() {
-		if p.told(f) {
+		if p.deliverProgress(f) {
 			return
 		}
 		if f.method == "notifications/tools/list_changed" {

@@ -154,7 +154,7 @@ func (r *remote) Send(raw []byte) error {
 		r.Abandon(memberOf(f.params, "requestId"))
 		return nil
 	}
-	return r.tell(f)
+	return r.sendOneWay(f)
 }
 
 // Abandon closes the response of a request, which tells a modern server that
@@ -200,8 +200,8 @@ func (r *remote) speaksModern() bool {
 	return r.modern
 }
 
-// tell posts a notification, or the client's answer to a server's request.
-func (r *remote) tell(f *frame) error {
+// deliver posts a notification, or the client's answer to a server's request.
+func (r *remote) sendOneWay(f *frame) error {
 	ctx, cancel := context.WithTimeout(r.ctx, postPatience)
 	defer cancel()
 	req, err := r.request(ctx, http.MethodPost, f)

@@ -111,7 +111,7 @@ func (p *Proxy) again(f *frame, c *call, key string, a *gatehouse.Action) []byte
 		p.Log.Error("a round could not be signed", "action", a.ID, "error", err)
 		return nil
 	}
-	result := memberOf(p.tellResult(f, a.ID, string(a.Status), describe(a)), "result")
+	result := memberOf(p.gateResult(f, a.ID, string(a.Status), describe(a)), "result")
 	result = setMember(result, "resultType", []byte(`"input_required"`))
 	return resultFrame(f.id, setMember(result, "requestState", []byte(gatehouse.StringJSON(state))))
 }

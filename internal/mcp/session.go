@@ -104,8 +104,8 @@ func (s *session) close() {
 	})
 }
 
-// canCarry reports whether the session's server can execute a call.
-func (s *session) canCarry() bool {
+// canExecute reports whether the session's server can execute a call.
+func (s *session) canExecute() bool {
 	return s != nil && !s.retired && s.isReady.Load() && !s.isGone.Load()
 }
 
@@ -259,7 +259,7 @@ func (s *session) Write(line []byte) (int, error) {
 	case s.modern:
 		s.notify(f)
 	default:
-		s.tell(f)
+		s.deliver(f)
 	}
 	return len(line), nil
 }
@@ -314,9 +314,9 @@ func (s *session) notify(f *frame) {
 	}
 }
 
-// tell passes on frames that answer no request: progress to its request, the
+// deliver passes on frames that answer no request: progress to its request, the
 // rest to the client's stream or to the latest request.
-func (s *session) tell(f *frame) {
+func (s *session) deliver(f *frame) {
 	if s.detached {
 		if f.isRequest() {
 			go func() { _ = s.proxy.Upstream.Send(errorFrame(f.id, codeNoMethod, "the client has gone")) }()
@@ -347,9 +347,9 @@ func (s *session) tell(f *frame) {
 	}
 }
 
-// hear opens the stream of messages that answer no request; nil when it is
+// openStream opens the stream of messages that answer no request; nil when it is
 // already open.
-func (s *session) hear() *outlet {
+func (s *session) openStream() *outlet {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listening != nil || s.detached {

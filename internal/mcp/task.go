@@ -242,7 +242,7 @@ func (p *Proxy) settled(f *frame, r *taskRef, a *gatehouse.Action) []byte {
 	default:
 		x = nil
 	}
-	answer, final := p.tell(f, a, x)
+	answer, final := p.stateAnswer(f, a, x)
 	p.done.release(a.ID, false)
 	if final {
 		if err := p.Folder.consume(r.Key, a.ID, !rejectionHolds(a)); err != nil {

@@ -128,12 +128,12 @@ func (p *Proxy) work(ctx context.Context) {
 		return
 	}
 	w := &worker{
-		Config: p.Config, ready: func(context.Context) bool { return true }, carryOut: p.carryOut,
+		Config: p.Config, ready: func(context.Context) bool { return true }, carryOut: p.execute,
 	}
 	w.run(ctx)
 }
 
-// worker leases approved actions of one key and passes them to carryOut.
+// worker leases approved actions of one key and passes them to execute.
 type worker struct {
 	Config
 	// ready waits until an action can be executed; false when ctx is over.
@@ -220,9 +220,9 @@ type verdict struct {
 	answer, refusal []byte
 }
 
-// carryOut sends an approved call and reports its outcome. Meanwhile it keeps
+// execute sends an approved call and reports its outcome. Meanwhile it keeps
 // the lease.
-func (p *Proxy) carryOut(ctx context.Context, push *gatehouse.LeasedPush) {
+func (p *Proxy) execute(ctx context.Context, push *gatehouse.LeasedPush) {
 	log := p.Log.With("action", push.ActionID, "tool", push.Operation)
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()

@@ -235,7 +235,7 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 	}
 	if !row.Kind.Asks() && row.Recipient == "" && !c.Trait().Every {
 		var waits bool
-		if m.Card, waits, err = asked(tx, row.ActionID, c.Name); err != nil {
+		if m.Card, waits, err = questionMessage(tx, row.ActionID, c.Name); err != nil {
 			return nil, "", err
 		}
 		if waits {
@@ -250,7 +250,7 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 		return nil, "", err
 	}
 	if k, ok := c.Channel.(Keeper); ok && m.Kind == gatehouse.NotifyAsked {
-		err = n.offer(tx, k, m, a)
+		err = n.addDecisions(tx, k, m, a)
 	}
 	return m, "", err
 }
@@ -263,8 +263,8 @@ var errCardWaits = &Refusal{Recipient: true, Err: errors.New("the message that a
 // waits for it.
 const cardTries = 2
 
-// asked finds the message in a shared place that asked for the approval.
-func asked(tx gatehouse.ReadTx, action, channel string) (ref string, waits bool, err error) {
+// questionMessage finds the message in a shared place that asked for the approval.
+func questionMessage(tx gatehouse.ReadTx, action, channel string) (ref string, waits bool, err error) {
 	page, err := tx.ListNotifications(gatehouse.NotificationFilter{
 		Channel: channel, ActionID: action, Limit: gatehouse.MaxLimit,
 	})
@@ -318,7 +318,7 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 			}
 			m.Facts = append(m.Facts, Fact{"About", line(text, maxLine)})
 		}
-		m.Facts = append(m.Facts, given(a)...)
+		m.Facts = append(m.Facts, proposerFacts(a)...)
 		if undo := card.UndoText(a, now); undo != "" {
 			m.Facts = append(m.Facts, Fact{"Undo", line(undo, maxLine)})
 		}

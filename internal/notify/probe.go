@@ -21,8 +21,8 @@ type probes struct {
 	after map[string]time.Duration
 }
 
-// leaveAlone stops the probes of a channel for the wait that its receiver has asked for.
-func (n *Notifier) leaveAlone(channel string, d time.Duration) {
+// pauseProbes stops the probes of a channel for the wait that its receiver has asked for.
+func (n *Notifier) pauseProbes(channel string, d time.Duration) {
 	n.probes.mu.Lock()
 	defer n.probes.mu.Unlock()
 	if n.probes.after == nil {

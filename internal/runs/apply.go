@@ -55,7 +55,7 @@ func (r *Runs) ApplyWorkflow(ctx context.Context, name, source string) (*gatehou
 		if err := tx.InsertWorkflow(out); err != nil {
 			return nil, err
 		}
-		if err := standFor(tx, c, name); err != nil {
+		if err := ensurePrincipal(tx, c, name); err != nil {
 			return nil, err
 		}
 		if err := schedule(tx, out, def, tx.Now()); err != nil {
@@ -121,8 +121,8 @@ func parseWorkflow(name, source string) (*workflow.Definition, error) {
 // runs.
 func actorName(workflow string) string { return "workflow:" + workflow }
 
-// standFor creates the workflow's principal, or makes the caller its sponsor.
-func standFor(tx gatehouse.Tx, c *gatehouse.Caller, name string) error {
+// ensurePrincipal creates the workflow's principal, or makes the caller its sponsor.
+func ensurePrincipal(tx gatehouse.Tx, c *gatehouse.Caller, name string) error {
 	sponsor := c.Principal.ID
 	if c.Principal.Kind != gatehouse.KindPerson {
 		sponsor = c.Principal.Sponsor

@@ -43,11 +43,11 @@ func (r *Runs) leased(steps []*gatehouse.Step) {
 }
 
 // count records the outcomes of one transaction.
-func (r *Runs) count(m *moving) {
+func (r *Runs) count(m *runTx) {
 	if r.metrics == nil {
 		return
 	}
-	for range m.passed {
+	for range m.inlineDone {
 		r.metrics.StepLeased(0)
 	}
 	for _, outcome := range m.outcomes {

@@ -26,8 +26,8 @@ func (r *Runs) SetOutside(o Outside) { r.outside = o }
 
 var _ gatehouse.WorkerService = (*Runs)(nil)
 
-// handsOut returns the source of pushes for outside workers.
-func (r *Runs) handsOut() (Outside, error) {
+// outsidePushes returns the source of pushes for outside workers.
+func (r *Runs) outsidePushes() (Outside, error) {
 	if r.outside == nil {
 		return nil, gatehouse.E(gatehouse.CodeUnsupported, "no connector of type worker is configured")
 	}
@@ -47,7 +47,7 @@ func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	outside, err := r.handsOut()
+	outside, err := r.outsidePushes()
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (r *Runs) HeartbeatPush(ctx context.Context, id string, q gatehouse.Heartbe
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	outside, err := r.handsOut()
+	outside, err := r.outsidePushes()
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (r *Runs) CompletePush(ctx context.Context, id string, q gatehouse.PushResu
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	outside, err := r.handsOut()
+	outside, err := r.outsidePushes()
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (r *Runs) FailPush(ctx context.Context, id string, q gatehouse.PushFailure)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	outside, err := r.handsOut()
+	outside, err := r.outsidePushes()
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ func (r *Runs) release(ctx context.Context, steps []*gatehouse.Step, owner strin
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
 	defer cancel()
 	for _, step := range steps {
-		err := r.move(ctx, step.Tenant, step.RunID, step.ID, owner, func(m *moving) error {
+		err := r.move(ctx, step.Tenant, step.RunID, step.ID, owner, func(m *runTx) error {
 			s, err := m.held(step.ID, step.Generation)
 			if err != nil {
 				return err
@@ -32,7 +32,7 @@ func (r *Runs) release(ctx context.Context, steps []*gatehouse.Step, owner strin
 }
 
 // putBack makes a step with an unused lease ready again.
-func (m *moving) putBack(s *gatehouse.Step) error {
+func (m *runTx) putBack(s *gatehouse.Step) error {
 	s.Attempts--
 	s.DueAt = new(m.tx.Now())
 	if err := m.park(s, gatehouse.StepRetrying, member("code", "not_handed_out")); err != nil {

@@ -202,8 +202,8 @@ func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Defin
 		}
 	}
 
-	m := &moving{runs: r, tx: tx, run: &run, def: def, actor: from.actor, from: run.Status, tools: make(map[string]bool)}
-	if err := m.handOfSender(); err != nil {
+	m := &runTx{runs: r, tx: tx, run: &run, def: def, actor: from.actor, from: run.Status, tools: make(map[string]bool)}
+	if err := m.addSender(); err != nil {
 		return nil, err
 	}
 
@@ -251,7 +251,7 @@ func takeOver(run, again *gatehouse.Run, def *workflow.Definition) {
 }
 
 // admit starts a queued run: the steps without needs become ready.
-func (m *moving) admit() error {
+func (m *runTx) admit() error {
 	if err := m.moveRun(gatehouse.RunRunning); err != nil {
 		return err
 	}
@@ -346,7 +346,7 @@ func (r *Runs) admitOne(ctx context.Context, run *gatehouse.Run) (admitted bool,
 	if err != nil {
 		return false, err
 	}
-	var last *moving
+	var last *runTx
 	err = r.Update(ctx, run.Tenant, nil, func(tx gatehouse.Tx) error {
 		admitted, last = false, nil
 		if err := tx.LockAdmission(); err != nil {

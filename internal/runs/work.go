@@ -44,10 +44,10 @@ type work struct {
 	fanOut bool
 	with   gatehouse.JSON
 	key    string
-	// onward is how many inline steps may be executed with this one; known holds
+	// inlineLimit is how many inline steps may be executed with this one; known holds
 	// the values that were read to evaluate it.
-	onward int
-	known  known
+	inlineLimit int
+	known       known
 	// before is the action that the previous iteration proposed, "" for none.
 	before  string
 	batched *batched
@@ -78,12 +78,12 @@ func (r *Runs) prepareWith(ctx context.Context, step *gatehouse.Step) (w *work, 
 			return err
 		}
 		b := &templateValues{tx: tx, run: w.run, def: w.def}
-		failure = w.look(b.scope(step))
+		failure = w.load(b.scope(step))
 		w.known = b.known
 		if b.err != nil || w.spec == nil {
 			return b.err
 		}
-		return w.lookBack(tx)
+		return w.findPrevious(tx)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -109,15 +109,15 @@ func (r *Runs) prepareAlone(step *gatehouse.Step) (w *work, failure *gatehouse.F
 		return nil, nil // it needs the previous iteration's output
 	}
 	b := &templateValues{run: w.run, def: w.def}
-	failure = w.look(b.scope(step))
+	failure = w.load(b.scope(step))
 	if b.err != nil {
 		return nil, nil
 	}
 	return w, failure
 }
 
-// look finds the step's definition and evaluates it.
-func (w *work) look(scope *workflow.Scope) *gatehouse.Failure {
+// load finds the step's definition and evaluates it.
+func (w *work) load(scope *workflow.Scope) *gatehouse.Failure {
 	id, _ := w.step.Iteration()
 	if w.spec = w.def.Step(id); w.spec == nil {
 		return mistake("workflow", "the workflow has no step %s", gatehouse.Quote(id))
@@ -182,7 +182,7 @@ func (w *work) idempotencyKey(scope *workflow.Scope) (string, error) {
 func (r *Runs) complete(ctx context.Context, w *work, worker string, res gatehouse.StepResult) error {
 	step := w.step
 	res = r.redactResult(res)
-	return r.closeHeld(ctx, w, worker, orNull(res.Output), func(m *moving) error {
+	return r.closeHeld(ctx, w, worker, orNull(res.Output), func(m *runTx) error {
 		s, err := m.held(step.ID, res.Generation)
 		if err != nil {
 			return err
@@ -193,7 +193,7 @@ func (r *Runs) complete(ctx context.Context, w *work, worker string, res gatehou
 }
 
 // completed is complete within a transaction.
-func (m *moving) completed(s *gatehouse.Step, worker string, res gatehouse.StepResult) error {
+func (m *runTx) completed(s *gatehouse.Step, worker string, res gatehouse.StepResult) error {
 	s.Output = orNull(res.Output)
 	failpoint.Here("step/completing")
 	if err := m.spend(s, res.Usage); err != nil {
@@ -214,7 +214,7 @@ func orNull(j gatehouse.JSON) gatehouse.JSON {
 
 // skip closes a step whose condition does not hold.
 func (r *Runs) skip(ctx context.Context, w *work, worker string) error {
-	return r.closeHeld(ctx, w, worker, "", func(m *moving) error {
+	return r.closeHeld(ctx, w, worker, "", func(m *runTx) error {
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err != nil {
 			return err
@@ -233,7 +233,7 @@ const maxRunSteps = 5000
 
 // fanOut inserts the items of a step, each a step of its own.
 func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
-	return r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *moving) error {
+	return r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *runTx) error {
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err != nil {
 			return err
@@ -282,7 +282,7 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 			Value: usecase.Encode(len(items))}); err != nil {
 			return err
 		}
-		m.take(s, items...)
+		m.insertItems(s, items...)
 		m.tools[s.Tool] = true
 		return m.tx.InsertSteps(items...)
 	})
@@ -290,7 +290,7 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 
 // before returns, by key, the step's items in the latest retried run that has any.
 // That run has already copied the items of earlier runs.
-func (m *moving) before(key string) (map[string]*gatehouse.Step, error) {
+func (m *runTx) before(key string) (map[string]*gatehouse.Step, error) {
 	for run := m.run; run.RetryOf != "" && !redoes(run, m.def, key); {
 		id := run.RetryOf
 		first, err := m.tx.FindStepOf(id, key+"[0]")
@@ -321,7 +321,7 @@ func (r *Runs) fail(ctx context.Context, step *gatehouse.Step, worker string, f 
 // failUsing is fail for an attempt with the cost of model calls.
 func (r *Runs) failUsing(ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure, used []gatehouse.ModelUsage) error {
 	f = r.redactFailure(f)
-	return r.moveHeld(ctx, step, worker, func(m *moving) error {
+	return r.moveHeld(ctx, step, worker, func(m *runTx) error {
 		s, err := m.held(step.ID, f.Generation)
 		if err != nil {
 			return err
@@ -334,7 +334,7 @@ func (r *Runs) failUsing(ctx context.Context, step *gatehouse.Step, worker strin
 }
 
 // failed is fail within a transaction.
-func (m *moving) failed(s *gatehouse.Step, worker string, f gatehouse.StepFailure) error {
+func (m *runTx) failed(s *gatehouse.Step, worker string, f gatehouse.StepFailure) error {
 	failure := &gatehouse.Failure{Code: f.Code, Detail: clip(f.Detail)}
 	if failure.Code == "" {
 		failure.Code = "failed"
@@ -364,7 +364,7 @@ func (m *moving) failed(s *gatehouse.Step, worker string, f gatehouse.StepFailur
 // nextAttempt returns when the step may be retried. ok is false when it may not:
 // for permanent errors, when no attempt is left, and past the deadline. A wait that
 // would end after the deadline is shortened.
-func (m *moving) nextAttempt(s *gatehouse.Step, f gatehouse.StepFailure) (at time.Time, ok bool) {
+func (m *runTx) nextAttempt(s *gatehouse.Step, f gatehouse.StepFailure) (at time.Time, ok bool) {
 	spec := m.spec(s)
 	if !f.Retryable || spec == nil {
 		return time.Time{}, false
@@ -381,7 +381,7 @@ func (m *moving) nextAttempt(s *gatehouse.Step, f gatehouse.StepFailure) (at tim
 }
 
 // spec returns the definition of a step, or of the step that an item belongs to.
-func (m *moving) spec(s *gatehouse.Step) *workflow.Step {
+func (m *runTx) spec(s *gatehouse.Step) *workflow.Step {
 	if s.Parent != "" {
 		if s = m.run.StepByID(s.Parent); s == nil {
 			return nil
@@ -393,7 +393,7 @@ func (m *moving) spec(s *gatehouse.Step) *workflow.Step {
 
 // canceled closes a held step that has started nothing, because its run is
 // stopping.
-func (m *moving) canceled(s *gatehouse.Step, worker string) error {
+func (m *runTx) canceled(s *gatehouse.Step, worker string) error {
 	if err := m.attempt(s, worker, string(gatehouse.StepCanceled), nil); err != nil {
 		return err
 	}
@@ -402,7 +402,7 @@ func (m *moving) canceled(s *gatehouse.Step, worker string) error {
 
 // attempt records the outcome of a lease that ends. A step that is released
 // untouched has no attempt.
-func (m *moving) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.Failure) error {
+func (m *runTx) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.Failure) error {
 	a := &gatehouse.StepAttempt{
 		Tenant: s.Tenant, RunID: s.RunID, StepID: s.ID, Attempt: s.Attempts, Generation: s.Generation, Worker: worker,
 		FinishedAt: m.tx.Now(), Outcome: outcome,
@@ -428,7 +428,7 @@ func began(s *gatehouse.Step, otherwise time.Time) time.Time {
 }
 
 // spend stores the cost of model calls, and releases the step's claim on budgets.
-func (m *moving) spend(s *gatehouse.Step, usage []gatehouse.ModelUsage) error {
+func (m *runTx) spend(s *gatehouse.Step, usage []gatehouse.ModelUsage) error {
 	if spec := m.spec(s); spec != nil && spec.Kind == workflow.KindModel {
 		if err := m.tx.ReleaseBudget(s.ID, s.Generation); err != nil {
 			return err
@@ -462,7 +462,7 @@ func clip(s string) string {
 
 // cached looks for another step with the same key. It takes that step's output, waits for it, or
 // fails because the other step has another effect. done is false when there is no such step.
-func (m *moving) cached(s *gatehouse.Step, w *work) (done bool, err error) {
+func (m *runTx) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 	other, err := m.tx.FindStepByKey(w.key)
 	switch {
 	case errors.Is(err, gatehouse.ErrNotFound):
@@ -480,7 +480,7 @@ func (m *moving) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if err := m.inherit(from); err != nil {
+		if err := m.inheritContributors(from); err != nil {
 			return false, err
 		}
 		s.Output = orNull(other.Output)

@@ -157,7 +157,7 @@ func (c *Command) Run(g *term.IO) error {
 // warnOfConfig checks everything that the configuration names, while the server runs,
 // and logs what "config check" would report as failed or as a note.
 func warnOfConfig(ctx context.Context, stored *storeConnectors, log *slog.Logger) {
-	l := &Looker{stored: stored.secrets}
+	l := &ConfigChecker{stored: stored.secrets}
 	l.All(ctx, stored.config())
 	l.replica(stored.state.Load())
 	if ctx.Err() != nil {

@@ -61,8 +61,8 @@ func newStoreConnectors(cfg *config.Config, secrets *storeSecrets, log *slog.Log
 // config is the file's configuration with the connectors of the running version.
 func (c *storeConnectors) config() *config.Config { return c.state.Load().merged }
 
-// told is the state for clients; nil without connectors in the store.
-func (c *storeConnectors) told() *gatehouse.ConnectorState {
+// usedStored is the state for clients; nil without connectors in the store.
+func (c *storeConnectors) publicState() *gatehouse.ConnectorState {
 	s := c.state.Load()
 	if s.stored == 0 {
 		return nil

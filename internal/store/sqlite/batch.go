@@ -24,7 +24,7 @@ type spoiled struct{ err error }
 
 func (s *spoiled) Error() string { return s.err.Error() }
 
-// together runs the first request and the requests queued behind it in one
+// runBatch runs the first request and the requests queued behind it in one
 // transaction. On an error nothing is stored; otherwise outcomes holds the
 // result of each closure.
 //
@@ -32,7 +32,7 @@ func (s *spoiled) Error() string { return s.err.Error() }
 // costs a tenth of the writer's time. Nearly every closure that fails does so
 // before it writes. So the batch runs without savepoints first; if a closure
 // fails after a write, the batch runs again with savepoints.
-func (w *writer) together() (outcomes []error, err error) {
+func (w *writer) runBatch() (outcomes []error, err error) {
 	defer w.settle()
 	savepoints := w.careful > 0
 	if savepoints {
@@ -89,8 +89,8 @@ func (w *writer) attempt(savepoints bool) (wrote bool, err error) {
 	return wrote, nil
 }
 
-// alone runs one closure in its own transaction.
-func (w *writer) alone(r *request) error {
+// runAlone runs one closure in its own transaction.
+func (w *writer) runAlone(r *request) error {
 	defer w.settle()
 	if err := w.broken(); err != nil {
 		return err

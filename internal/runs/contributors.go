@@ -10,14 +10,14 @@ import (
 // run, in the transaction that stores the principal's data, before any step can read the data.
 // No contributor can decide on later proposals of the run: see Runs.proposerOf.
 
-// hand stores a contributor of the run.
-func (m *moving) hand(principal string) error {
+// addContributor stores a contributor of the run.
+func (m *runTx) addContributor(principal string) error {
 	return m.tx.InsertHand(m.run.ID, principal)
 }
 
-// handOfSender stores the sender of the webhook that started the run as a contributor, if the
+// addSender stores the sender of the webhook that started the run as a contributor, if the
 // workflow names one.
-func (m *moving) handOfSender() error {
+func (m *runTx) addSender() error {
 	hook := m.def.On.Webhook
 	if m.run.Trigger != gatehouse.TriggerWebhook || hook == nil || hook.Sender == "" {
 		return nil
@@ -26,34 +26,34 @@ func (m *moving) handOfSender() error {
 	if err != nil {
 		return err
 	}
-	return m.hand(p.ID)
+	return m.addContributor(p.ID)
 }
 
-// inherit stores the contributors of another run whose output this run uses.
-func (m *moving) inherit(run *gatehouse.Run) error {
-	names, err := m.runs.hands(m.tx, run)
+// inheritContributors stores the contributors of another run whose output this run uses.
+func (m *runTx) inheritContributors(run *gatehouse.Run) error {
+	names, err := m.runs.contributors(m.tx, run)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := m.hand(name); err != nil {
+		if err := m.addContributor(name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// handsOfAction stores the contributors of an applied action, whose change and receipt become
+// addContributorsOfAction stores the contributors of an applied action, whose change and receipt become
 // the step's output: a proposer other than the workflow, the editors, and the outside worker
 // that executed the action.
-func (m *moving) handsOfAction(a *gatehouse.Action) error {
+func (m *runTx) addContributorsOfAction(a *gatehouse.Action) error {
 	if a.ProposedBy != actorName(m.run.Workflow) {
-		if err := m.hand(a.ProposerID); err != nil {
+		if err := m.addContributor(a.ProposerID); err != nil {
 			return err
 		}
 	}
 	for _, editor := range a.Editors {
-		if err := m.hand(editor); err != nil {
+		if err := m.addContributor(editor); err != nil {
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ func (m *moving) handsOfAction(a *gatehouse.Action) error {
 	if p.Lane == "" || p.LeaseOwner == "" {
 		return nil // this server's dispatcher sent it
 	}
-	return m.hand(principalOf(p.LeaseOwner))
+	return m.addContributor(principalOf(p.LeaseOwner))
 }
 
 // principalOf returns the id of the principal that holds a lease; see ownerOf.

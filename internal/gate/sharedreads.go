@@ -19,12 +19,12 @@ type Recent[T any] struct {
 	Slots int
 
 	mu     sync.Mutex
-	of     map[string]*asked[T]
+	of     map[string]*sharedRead[T]
 	groups map[string]chan struct{}
 }
 
-// asked is one read, in progress or finished.
-type asked[T any] struct {
+// approvesPending is one read, in progress or finished.
+type sharedRead[T any] struct {
 	done  chan struct{}
 	at    time.Time
 	value T
@@ -40,7 +40,7 @@ func (r *Recent[T]) Get(
 	r.mu.Lock()
 	one := r.of[key]
 	if one == nil || r.old(one, now()) {
-		one = &asked[T]{done: make(chan struct{})}
+		one = &sharedRead[T]{done: make(chan struct{})}
 		r.put(group, key, one, now())
 		// Later callers share the result, so the read outlives this request.
 		go r.run(context.WithoutCancel(ctx), r.groups[group], one, now, ask)
@@ -54,14 +54,14 @@ func (r *Recent[T]) Get(
 	}
 }
 
-func (r *Recent[T]) old(one *asked[T], now time.Time) bool {
+func (r *Recent[T]) old(one *sharedRead[T], now time.Time) bool {
 	return !one.at.IsZero() && now.Sub(one.at) > r.Serves
 }
 
 // put adds a read, and drops old ones.
-func (r *Recent[T]) put(group, key string, one *asked[T], now time.Time) {
+func (r *Recent[T]) put(group, key string, one *sharedRead[T], now time.Time) {
 	if r.of == nil {
-		r.of, r.groups = make(map[string]*asked[T]), make(map[string]chan struct{})
+		r.of, r.groups = make(map[string]*sharedRead[T]), make(map[string]chan struct{})
 	}
 	for k, other := range r.of {
 		if r.old(other, now) {
@@ -75,7 +75,7 @@ func (r *Recent[T]) put(group, key string, one *asked[T], now time.Time) {
 }
 
 func (r *Recent[T]) run(
-	ctx context.Context, slots chan struct{}, one *asked[T], now func() time.Time, ask func(context.Context) (T, error),
+	ctx context.Context, slots chan struct{}, one *sharedRead[T], now func() time.Time, ask func(context.Context) (T, error),
 ) {
 	ctx, cancel := context.WithTimeout(ctx, r.Patience)
 	defer cancel()

@@ -9,9 +9,9 @@ type change struct {
 	known, failing, alerted bool
 }
 
-// fare records a channel's state after an attempt, and reports when the channel starts or stops
+// recordHealth records a channel's state after an attempt, and reports when the channel starts or stops
 // failing. first is true if no earlier attempt of the message has failed.
-func (n *Notifier) fare(
+func (n *Notifier) recordHealth(
 	tx gatehouse.Tx,
 	c *Configured,
 	m *gatehouse.Notification,
@@ -81,7 +81,7 @@ func (n *Notifier) alert(tx gatehouse.Tx, tenant, broken, event, why string) err
 	if err != nil {
 		return err
 	}
-	s := &spreading{n: n, tx: tx, tenant: tenant, now: tx.Now(), routes: routes}
+	s := &fanOut{n: n, tx: tx, tenant: tenant, now: tx.Now(), routes: routes}
 	data := gatehouse.ObjectJSON(
 		gatehouse.Member{Name: "channel", Value: gatehouse.StringJSON(broken)},
 		gatehouse.Member{Name: "error", Value: gatehouse.StringJSON(why)},

@@ -11,10 +11,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// lesson returns the lesson of a run that ends now: the attempt, its result, and what
+// reflexion returns the lesson of a run that ends now: the attempt, its result, and what
 // to do differently. It has only facts of the run, fixed texts, and quoted reasons of
 // people and targets.
-func (m *moving) lesson() (*gatehouse.Reflexion, error) {
+func (m *runTx) reflexion() (*gatehouse.Reflexion, error) {
 	run := m.run
 	if slices.ContainsFunc(m.def.Steps, func(s *workflow.Step) bool { return s.ForEach != nil }) {
 		whole, err := m.tx.FindRun(run.ID)

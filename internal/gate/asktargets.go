@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// askers is the number of targets that are read back concurrently.
-const askers = 8
+// maxReadBacks is the number of targets that are read back concurrently.
+const maxReadBacks = 8
 
 // readsBack is an optional ability of Targets: to look for the effect of an earlier call.
 type readsBack interface {
@@ -54,13 +54,13 @@ func (g *Gate) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehou
 	}
 	out.Results = make([]gatehouse.AskResult, len(ids))
 	next := make(chan int)
-	errs := make([]error, min(askers, len(ids)))
+	errs := make([]error, min(maxReadBacks, len(ids)))
 	var work sync.WaitGroup
 	for worker := range errs {
 		work.Go(func() {
 			for i := range next {
 				var err error
-				if out.Results[i], err = g.ask(ctx, c, ids[i]); err != nil && errs[worker] == nil {
+				if out.Results[i], err = g.readBackPush(ctx, c, ids[i]); err != nil && errs[worker] == nil {
 					errs[worker] = err
 				}
 			}
@@ -87,8 +87,8 @@ func (g *Gate) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehou
 	return out, nil
 }
 
-// ask reads back the outcome of one push. Only failures of the store are errors.
-func (g *Gate) ask(ctx context.Context, c *gatehouse.Caller, id string) (gatehouse.AskResult, error) {
+// readBackPush reads back the outcome of one push. Only failures of the store are errors.
+func (g *Gate) readBackPush(ctx context.Context, c *gatehouse.Caller, id string) (gatehouse.AskResult, error) {
 	res := gatehouse.AskResult{PushID: id}
 	var p *gatehouse.Push
 	var a *gatehouse.Action
