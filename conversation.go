@@ -92,7 +92,7 @@ func (r *CommentRequest) Validate() error {
 		v.Add("/kind", "must be comment, question or answer")
 	}
 	if r.Answers < 0 || (r.Kind == CommentAnswer) != (r.Answers > 0) {
-		v.Add("/answers", "names the question of an answer, and only that")
+		v.Add("/answers", "is allowed for an answer only: the number of its question")
 	}
 	return v.Err()
 }

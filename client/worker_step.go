@@ -37,7 +37,7 @@ func (w *Worker) execute(work context.Context, s *gatehouse.LeasedStep) {
 		if reported == nil {
 			break
 		}
-		log.WarnContext(work, "what came of a step could not be reported", "failures", failures, "err", reported)
+		log.WarnContext(work, "the result of a step could not be reported", "failures", failures, "err", reported)
 		if refused(reported) || !pauseUnless(lost, pauseAfter(failures, reported)) {
 			break
 		}

@@ -79,7 +79,7 @@ func (a *answers) count(m *map[string]int, principal string, n int) (done func()
 
 // unread returns the error with code rate_limited.
 func unread() error {
-	e := gatehouse.E(gatehouse.CodeRateLimited, "%d MiB of answers wait for you to read them; read them first", maxUnread>>20)
+	e := gatehouse.E(gatehouse.CodeRateLimited, "%d MiB of answers are unread; read them first", maxUnread>>20)
 	e.RetryAfter = 1
 	return e
 }

@@ -255,9 +255,9 @@ const tagOps = "Operation"
 
 // opsDocs describes the endpoints outside the table, which need no key.
 var opsDocs = []func(huma.Registry) *huma.Operation{
-	opsDoc("/healthz", "health", "Tell that the process answers, and what it was built from", "application/json",
+	opsDoc("/healthz", "health", "Show that the process answers, and its build", "application/json",
 		typeOf[gatehouse.Health]()),
-	opsDoc("/readyz", "ready", "Tell whether the server can do its work; 503 busy when not", "application/json", nil),
+	opsDoc("/readyz", "ready", "Show whether the server is ready; 503 busy if not", "application/json", nil),
 	opsDoc("/metrics", "metrics", "Metrics for Prometheus", "text/plain", nil),
 }
 

@@ -41,8 +41,9 @@ func (rt *route) example() string {
 	id := map[string]string{
 		ObjectAction: "act_1", ObjectPush: "psh_1", ObjectPrincipal: "prn_1", ObjectKey: "key_1", ObjectPolicy: "1",
 		ObjectSession: "ses_1", ObjectWorkflow: "triage", ObjectRun: "run_1", ObjectStep: "stp_1", ObjectGroup: "finance",
-		ObjectLinkKey: "rgk_1", ObjectDelegation: "dlg_1", ObjectGrant: "grt_1", ObjectDevice: "dev_1", ObjectMandate: "mnd_1",
-		ObjectSecret: "shop-token", ObjectConnectorVersion: "1",
+		ObjectLinkKey: "rgk_1", ObjectDelegation: "dlg_1", ObjectGrant: "grt_1", ObjectDevice: "dev_1",
+		ObjectMandate: "mnd_1",
+		ObjectSecret:  "shop-token", ObjectConnectorVersion: "1",
 	}[rt.object]
 	if rt.name == "applyWorkflow" { // it names something that need not exist
 		id = "triage"

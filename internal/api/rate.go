@@ -156,7 +156,7 @@ func (b *buckets) report(ctx context.Context, p *gatehouse.Principal, k *bucket)
 		k.unreported += n
 		if ctx.Err() == nil {
 			b.again = now.Add(spendPause)
-			b.log.Warn("the rate limit is counted by this process alone: the store did not answer", "error", err)
+			b.log.Warn("the store did not answer: this process counts the rate limit alone", "error", err)
 		}
 		return nil
 	}

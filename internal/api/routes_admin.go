@@ -24,7 +24,7 @@ func (s *Server) adminRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/whoami", name: "whoAmI", tag: tagAdmin,
-			summary: "Tell whose key this is", doc: "The principal of the key, with its roles.",
+			summary: "Show the principal of the key", doc: "The principal of the key, with its roles.",
 			status: http.StatusOK, out: typeOf[gatehouse.Principal](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Admin.WhoAmI(ctx))
@@ -32,7 +32,8 @@ func (s *Server) adminRoutes() []route {
 		}, {
 			method: "POST", path: "/principals", name: "createPrincipal", tag: tagAdmin,
 			summary: "Create a person, agent or service", doc: "The key, and a person's edit token, are shown in this answer only.",
-			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
+			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Credentials](),
+			idempotent: true, secret: true,
 			codes: []gatehouse.Code{gatehouse.CodeAlreadyExists},
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewPrincipal) (reply, error) {
 				return answer(s.cfg.Admin.CreatePrincipal(ctx, *in))
@@ -54,14 +55,16 @@ func (s *Server) adminRoutes() []route {
 		}, {
 			method: "PATCH", path: "/principals/{id}", name: "updatePrincipal", tag: tagAdmin,
 			summary: "Change roles or sponsor, disable or enable", doc: "Absent members stay as they are.",
-			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusOK, out: typeOf[gatehouse.Principal](),
+			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusOK,
+			out: typeOf[gatehouse.Principal](),
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.PrincipalChange) (reply, error) {
 				return answer(s.cfg.Admin.UpdatePrincipal(ctx, c.id, *in))
 			}),
 		}, {
 			method: "POST", path: "/principals/{id}/keys", name: "createKey", tag: tagAdmin,
 			summary: "Make another API key", doc: "Shown in this answer only.",
-			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusCreated, out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
+			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusCreated,
+			out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Admin.CreateKey(ctx, c.id))
 			}),
@@ -82,7 +85,8 @@ func (s *Server) adminRoutes() []route {
 		}, {
 			method: "POST", path: "/principals/{id}/edit-token", name: "rotateEditToken", tag: tagAdmin,
 			summary: "Make a new edit token", doc: "The old one ends. Shown in this answer only.",
-			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusCreated, out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
+			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusCreated,
+			out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Admin.RotateEditToken(ctx, c.id))
 			}),

@@ -30,7 +30,7 @@ func (s *Server) decisionRoutes() []route {
 			method: "POST", path: "/proposed-actions/{id}/decide", name: "decide", tag: tagDecisions,
 			summary: "Approve or reject an action",
 			doc: "code is the outcome: decided, vote_recorded (the quorum is not met yet), or already_approved / " +
-				"already_rejected when the same person repeats the decision that stands. digest is needed to approve. " +
+				"already_rejected when the person repeats the standing decision. digest is required to approve. " +
 				"An approval is held for the action's hold before it is sent. " +
 				"A rejection takes effect at once or, with hold: true, after the same time: until then the action " +
 				"is pending, approval.rejects_at says when, and undo takes it back.",
@@ -42,7 +42,7 @@ func (s *Server) decisionRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/proposed-actions/bulk-decide", name: "bulkDecide", tag: tagDecisions,
-			summary: "Answer many actions alike",
+			summary: "Give many actions the same answer",
 			doc: "At most 500 items, at most 30 calls a minute for each person. Each item is decided or skipped by itself: " +
 				"lost races are skipped as already_decided, L4 and L5 as individual_decision_required.",
 			roles: approvers, token: tokenRequired, decides: "bulk-decide", bulk: true, via: gatehouse.ViaBulk,

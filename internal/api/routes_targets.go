@@ -38,9 +38,11 @@ func (s *Server) targetRoutes() []route {
 		}),
 	}, {
 		method: "POST", path: "/targets/changed", name: "targetChanged", tag: tagActions,
-		summary: "Say that something in a target system is another now",
-		doc: "Marks the open actions on it that were proposed on another version: their cards say so, and who approves one gets target_changed, unless the " +
-			"connector asks the target itself. Repeated, it changes nothing. action_ids is empty for an agent that reads its own actions only.",
+		summary: "Report that an entity in a target system has changed",
+		doc: "Marks the open actions on it that were proposed on another version: their cards say so, and an approver " +
+			"gets target_changed, unless the " +
+			"connector reads the target itself. Repeated, it changes nothing. action_ids is empty for an agent that may read " +
+			"only its own actions.",
 		roles:  []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleOperator},
 		status: http.StatusOK, out: typeOf[gatehouse.TargetChanges](), idempotent: true,
 		handler: body(

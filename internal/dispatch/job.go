@@ -73,7 +73,7 @@ func (j *job) process(ctx context.Context) {
 		j.log.WarnContext(ctx, "lease lost; nothing was changed")
 	case err != nil:
 		// When the lease ends, a rescue brings the push back.
-		j.log.ErrorContext(ctx, "push could not be carried on", "error", err)
+		j.log.ErrorContext(ctx, "push could not be processed", "error", err)
 	default:
 		if outcome == outcomeRetry || outcome == outcomeReleased {
 			j.hint()
@@ -149,7 +149,8 @@ func (j *job) inspect(ctx context.Context) (more bool, outcome string, err error
 			return end(j.quarantine(ctx, reason{code: "ambiguous", detail: "an earlier call may have had its effect"}))
 		}
 		if !j.clean && j.forgotten() {
-			return end(j.quarantine(ctx, reason{code: "too_old", detail: "an earlier call may have had its effect, and the target does not know its key any more"}))
+			return end(j.quarantine(ctx, reason{code: "too_old", detail: "an earlier call may have had its effect, and the " +
+				"target may have dropped its key"}))
 		}
 	}
 	if j.clean { // else our own change would look like drift
@@ -189,7 +190,7 @@ func (j *job) poison(p *gatehouse.Push) bool {
 // admit finds the connector and refuses a push that cannot or must not be sent.
 func (j *job) admit(p *gatehouse.Push, a *gatehouse.Action) *reason {
 	if j.poison(p) {
-		return &reason{code: "poison", detail: "claimed again and again without coming to a call"}
+		return &reason{code: "poison", detail: "claimed repeatedly without a call"}
 	}
 	conn, op, err := j.targets.operation(p.Tenant, p.Connector, a.Operation)
 	if err != nil {
@@ -295,7 +296,7 @@ func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Er
 	}
 	return &reason{
 		code:   string(gatehouse.CodeTargetChanged),
-		detail: "the target is not as the proposal says: expected " + string(s.Expected) + ", found " + string(s.Actual),
+		detail: "the target differs from the proposal: expected " + string(s.Expected) + ", found " + string(s.Actual),
 		found:  gatehouse.ObjectJSON(gatehouse.Member{Name: "actual", Value: s.Actual}, gatehouse.Member{Name: "expected", Value: s.Expected}),
 	}, nil
 }

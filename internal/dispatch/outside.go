@@ -37,7 +37,7 @@ func (d Outside) Lease(
 		call, outcome, err := j.prepare(ctx)
 		if err != nil {
 			// When the lease ends, a rescue brings the push back.
-			j.log.ErrorContext(ctx, "a push was not handed out", "error", err)
+			j.log.ErrorContext(ctx, "a leased push was not returned to its worker", "error", err)
 			continue
 		}
 		if call == nil {
@@ -66,7 +66,9 @@ func (d *Dispatcher) outsideJob(p *gatehouse.Push, owner string, claimed time.Ti
 
 // alreadyReported reports whether the caller is the last holder of a push and has already
 // reported the outcome of its call: a receipt of that generation exists.
-func (d *Dispatcher) alreadyReported(ctx context.Context, tenant, id string, generation int, holds func(owner string) bool) (*gatehouse.Push, bool) {
+func (d *Dispatcher) alreadyReported(
+	ctx context.Context, tenant, id string, generation int, holds func(owner string) bool,
+) (*gatehouse.Push, bool) {
 	var p *gatehouse.Push
 	told := false
 	err := d.store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {

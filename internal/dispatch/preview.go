@@ -18,7 +18,7 @@ func (r *Registry) Previews(a *gatehouse.Action) bool {
 // canonical form, and free of secrets. An error is a *connector.Error.
 func (r *Registry) Preview(ctx context.Context, a *gatehouse.Action) (gatehouse.Preview, error) {
 	if !r.Previews(a) {
-		return gatehouse.Preview{None: "the target of this action cannot be asked"}, nil
+		return gatehouse.Preview{None: "this action cannot be previewed"}, nil
 	}
 	if failure := r.call(a.Tenant, a.Connector); failure != nil {
 		return gatehouse.Preview{}, failure
@@ -26,7 +26,7 @@ func (r *Registry) Preview(ctx context.Context, a *gatehouse.Action) (gatehouse.
 	c, _ := r.Lookup(a.Tenant, a.Connector)
 	p, ok := c.(connector.Previewer)
 	if !ok {
-		return gatehouse.Preview{None: "the target of this action cannot be asked"}, nil
+		return gatehouse.Preview{None: "this action cannot be previewed"}, nil
 	}
 	out, failure := r.preview(ctx, p, callOf(a, 0))
 	if failure != nil {

@@ -46,7 +46,7 @@ func (d *Dispatcher) rescue(ctx context.Context, p *gatehouse.Push) error {
 			return errLost
 		}
 		outcome = outcomeRescued
-		const code, detail = "lease_expired", "the worker's lease ended before it told what came of it"
+		const code, detail = "lease_expired", "the worker's lease ended before it reported the outcome"
 		next := now
 		if q.Status == gatehouse.PushSent {
 			n := q.Attempts - q.AttemptBase

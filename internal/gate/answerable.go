@@ -175,7 +175,7 @@ func (e exclusion) reasons(
 		}
 	}
 	if n := (&gatehouse.Approval{}).Answerers(left); n > 0 {
-		list = append(list, are(n)+" excluded for a hand in the content")
+		list = append(list, are(n)+" excluded for contributing to the content")
 	}
 	return list, nil
 }

@@ -108,7 +108,7 @@ func (g *Gate) readBackPush(ctx context.Context, c *gatehouse.Caller, id string)
 	}
 	reader, ok := g.targets.(readsBack)
 	if !ok {
-		res.Detail = "no target can be asked"
+		res.Detail = "this server cannot read targets back"
 		return res, nil
 	}
 	asked, cancel := context.WithTimeout(ctx, g.config.CheckTimeout)
@@ -116,11 +116,11 @@ func (g *Gate) readBackPush(ctx context.Context, c *gatehouse.Caller, id string)
 	receipt, err := reader.ReadBack(asked, a, p.Attempts)
 	switch {
 	case err != nil:
-		g.Log.WarnContext(ctx, "a target could not be asked", "push", id, "error", err)
+		g.Log.WarnContext(ctx, "a target could not be read back", "push", id, "error", err)
 		res.Detail = "the target did not answer"
 		return res, nil
 	case receipt == nil:
-		res.Detail = "the target cannot prove it either way: look there, then resolve it"
+		res.Detail = "the target cannot prove it either way: check the outcome there, then resolve it"
 		return res, nil
 	}
 	err = g.Update(ctx, p.Tenant, nil, func(tx gatehouse.Tx) error {
@@ -150,7 +150,7 @@ func settleUnknown(tx gatehouse.Tx, actor string, p *gatehouse.Push, a *gatehous
 		p.Status, p.AppliedAt = gatehouse.PushApplied, &now
 		p.LastError, p.ErrorCode = "", ""
 	} else {
-		const code, detail = "not_applied", "the target says that there was no effect, and can be none"
+		const code, detail = "not_applied", "the target proves that there was no effect and will be none"
 		event = "push.failed"
 		p.Status, m.To, m.Failure = gatehouse.PushFailed, gatehouse.StatusFailed, &gatehouse.Failure{Code: code, Detail: detail}
 		p.ErrorCode, p.LastError, r.ErrorCode, r.Error = code, detail, code, detail

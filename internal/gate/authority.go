@@ -65,7 +65,7 @@ func (g *Gate) votersStand(
 		}
 		if at < 0 || whose < 0 || a.Approval.Bars(found[at]) || !found[at].MayDecide() || excluded(barred, found[at]) ||
 			entitled(a.Approval, found[whose], tx.Now()) != nil || excluded(barred, found[whose]) {
-			return revoked("%s voted, and has lost the right to", v.name).With("voter", v.name)
+			return revoked("%s voted, but has lost the right to", v.name).With("voter", v.name)
 		}
 		if err := g.editorStands(tx, a, found[at]); err != nil {
 			return err
@@ -125,7 +125,7 @@ func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.R
 		return nil
 	}
 	if a.Approval.Status != gatehouse.ApprovalApproved || a.Approval.Approvals() < a.Approval.Required {
-		return revoked("the approval does not stand")
+		return revoked("the approval is no longer valid")
 	}
 	return g.votersStand(tx, a, rights, nil, nil)
 }

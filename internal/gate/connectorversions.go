@@ -45,7 +45,7 @@ func (g *Gate) ProposeConnectors(ctx context.Context, r gatehouse.ConnectorPropo
 	}
 	if r.Base != nil && *r.Base != newest.Version {
 		return nil, gatehouse.E(gatehouse.CodeTargetChanged,
-			"version %d of the connectors is stored meanwhile, and the text is made from version %d", newest.Version,
+			"version %d of the connectors was stored meanwhile; the text was made from version %d", newest.Version,
 			*r.Base)
 	}
 	if newest.Source == r.Source {
@@ -144,7 +144,7 @@ func (g *Gate) StoreConnectors(
 			return err
 		}
 		if strconv.Itoa(newest) != from {
-			return gatehouse.E(gatehouse.CodeTargetChanged, "version %d is stored, and not %s", newest, from)
+			return gatehouse.E(gatehouse.CodeTargetChanged, "version %d is stored, not %s", newest, from)
 		}
 		a, err := tx.FindAction(actionID)
 		if err != nil {

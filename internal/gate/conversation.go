@@ -25,7 +25,7 @@ func (g *Gate) Comment(ctx context.Context, id string, r gatehouse.CommentReques
 		}
 		said, counts := a.Comments, a.Approval.Conversation
 		if len(said) >= gatehouse.MaxComments {
-			return gatehouse.Violations{{Pointer: "/text", Detail: "the action has as many comments as it can have"}}.Err()
+			return gatehouse.Violations{{Pointer: "/text", Detail: "the action has the maximum number of comments"}}.Err()
 		}
 		switch r.Kind {
 		case gatehouse.CommentQuestion:
@@ -220,7 +220,7 @@ func (g *Gate) SnoozeAction(ctx context.Context, id string, until time.Time) err
 			return err
 		}
 		if len(list) >= gatehouse.MaxSnoozes {
-			v.Add("/until", "you have snoozed as many items as you can")
+			v.Add("/until", "you have the maximum number of snoozed items")
 		}
 		if err := v.Err(); err != nil {
 			return err

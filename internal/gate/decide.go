@@ -269,7 +269,8 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rig
 		return err
 	}
 	if r.decision.Digest != "" && r.decision.Digest != a.Digest {
-		return gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest is another").With("digest", a.Digest)
+		return gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest "+
+			"differs").With("digest", a.Digest)
 	}
 	if r.decision.Decision == gatehouse.Reject {
 		r.vote(tx)

@@ -102,9 +102,9 @@ func newDelegation(
 	n.Starts, n.Ends = n.Starts.UTC().Truncate(time.Microsecond), n.Ends.UTC().Truncate(time.Microsecond)
 	switch {
 	case n.Ends.IsZero():
-		v.Add("/ends_at", "is required: the time from which it holds no more")
+		v.Add("/ends_at", "is required: the time at which it ends")
 	case !n.Ends.After(n.Starts):
-		v.Add("/ends_at", "must be after its beginning, and not past")
+		v.Add("/ends_at", "must be after its beginning and in the future")
 	case n.Ends.Sub(n.Starts) > gatehouse.MaxDelegation:
 		v.Add("/ends_at", "is more than %d days after its beginning", int(gatehouse.MaxDelegation.Hours()/24))
 	}
@@ -320,7 +320,7 @@ func (r *ruling) borrow(tx gatehouse.ReadTx) error {
 			r.from = from
 			return nil
 		}
-		used = gatehouse.E(gatehouse.CodeAlreadyVoted, "%s, for whom you answer, counts already by the vote of %s",
+		used = gatehouse.E(gatehouse.CodeAlreadyVoted, "%s, for whom you answer, is already counted by the vote of %s",
 			from.Name, by).With("decision", gatehouse.Approve)
 	}
 	if used != nil || r.decision.Decision == gatehouse.Reject {

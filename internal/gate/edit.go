@@ -85,7 +85,7 @@ func OwnQuestion(a *gatehouse.Action) bool {
 func edited(old *gatehouse.Action, e *gatehouse.EditRequest) (*gatehouse.Proposal, error) {
 	switch {
 	case e.Digest != old.Digest:
-		return nil, gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest is another").
+		return nil, gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest differs").
 			With("digest", old.Digest)
 	case OwnQuestion(old):
 		return nil, cannotEdit(
@@ -197,7 +197,7 @@ func (g *Gate) editorStands(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehou
 	if active != nil && gatehouse.EditorMayApprove(active.EditUpTo(), a.RiskLevel, a.Approval.Required) {
 		return nil
 	}
-	return revoked("%s edited the change, and policy version %d does not let who edits approve it", p.Name, version).
+	return revoked("%s edited the change, and policy version %d does not let editors approve it", p.Name, version).
 		With("voter", p.Name)
 }
 
@@ -216,7 +216,7 @@ func (r *ruling) prepareDraft(ctx context.Context, d *draft, about *gatehouse.Ab
 func (r *ruling) onEdited(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if a.Approval.Bars(r.caller.Principal) {
 		return gatehouse.E(gatehouse.CodeSelfApproval,
-			"you edited it, and it is %s now: the policy has somebody else approve it", a.RiskLevel)
+			"you edited it, and it is %s now: the policy requires another approver", a.RiskLevel)
 	}
 	r.decision.Digest = a.Digest
 	return r.rule(tx, a, gatehouse.Rights{PolicyVersion: a.Policy.Version})

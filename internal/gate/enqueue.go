@@ -50,7 +50,7 @@ func checkCeilings(tx gatehouse.Tx, a *gatehouse.Action) error {
 }
 
 func ceilingExceeded(c gatehouse.CeilingClaim, used gatehouse.Decimal) error {
-	return gatehouse.E(gatehouse.CodeCeilingExceeded, "the ceiling %s would be passed", c.Ceiling).
+	return gatehouse.E(gatehouse.CodeCeilingExceeded, "the ceiling %s would be exceeded", c.Ceiling).
 		With("ceiling", c.Ceiling).With("scope", c.Scope).
 		With("limit", c.Limit).With("used", used).With("amount", c.Amount)
 }

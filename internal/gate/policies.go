@@ -180,9 +180,10 @@ func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.Ri
 	}
 	switch {
 	case asked < required:
-		return fmt.Sprintf("%d must approve, and %d were asked", required, asked)
+		return fmt.Sprintf("%d must approve, but only %d were required", required, asked)
 	case level.NeedsConfirmation() && !a.RiskLevel.NeedsConfirmation():
-		return fmt.Sprintf("at %s approvers retype the value and prove who they are, and it was asked at %s", level, a.RiskLevel)
+		return fmt.Sprintf("at %s approvers retype the value and step up, but the approval was requested at "+
+			"%s", level, a.RiskLevel)
 	}
 	return ""
 }
@@ -285,7 +286,8 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 		if err := endGrantsUnder(tx, authorOf(c), stored.Source); err != nil {
 			return err
 		}
-		return recordPolicy(tx, authorOf(c), "policy.activated", &gatehouse.PolicyVersion{Tenant: tenant, Version: version, SHA256: stored.SHA256})
+		return recordPolicy(tx, authorOf(c), "policy.activated",
+			&gatehouse.PolicyVersion{Tenant: tenant, Version: version, SHA256: stored.SHA256})
 	})
 	if err != nil {
 		return nil, err

@@ -104,7 +104,7 @@ func (g *Gate) ApplyApproved(ctx context.Context, tenant, actionID string, chang
 			return err
 		}
 		if strconv.Itoa(active) != from {
-			return gatehouse.E(gatehouse.CodeTargetChanged, "version %d is active, and not %s", active, from)
+			return gatehouse.E(gatehouse.CodeTargetChanged, "version %d is active, not %s", active, from)
 		}
 
 		a, err := tx.FindAction(actionID)

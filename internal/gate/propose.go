@@ -25,7 +25,8 @@ func (g *Gate) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.A
 	}
 	if p.Connector == workflow.ApprovalConnector {
 		// People would take it for the approval step of a run.
-		return nil, false, gatehouse.Violations{{Pointer: "/connector", Detail: "only a step of a run asks whether the run may go on"}}.Err()
+		return nil, false, gatehouse.Violations{{Pointer: "/connector", Detail: "only an approval step of a run may use " +
+			"this connector"}}.Err()
 	}
 	return g.propose(ctx, c, p, lineage{revision: 1})
 }

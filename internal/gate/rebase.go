@@ -128,7 +128,7 @@ func (g *Gate) rebased(ctx context.Context, old *gatehouse.Action) (*gatehouse.P
 	p.RiskLevel, p.IdempotencyKey = old.ClaimedRisk, ""
 	switch {
 	case now.Gone:
-		return nil, cannotRebase("target_gone", "the target is not there any more: there is nothing to make the change to")
+		return nil, cannotRebase("target_gone", "the target no longer exists: there is nothing to change")
 	case now.Matches:
 		return nil, cannotRebase("unchanged", "the target is as it was proposed: there is nothing to rebase")
 	case len(now.CurrentState) > maxFreshState:
@@ -136,7 +136,7 @@ func (g *Gate) rebased(ctx context.Context, old *gatehouse.Action) (*gatehouse.P
 			maxFreshState>>10)
 	}
 	if err := p.Validate(); err != nil {
-		return nil, cannotRebase("state_invalid", "the target's present state cannot stand in a proposal: %s", err)
+		return nil, cannotRebase("state_invalid", "the target's present state cannot be part of a proposal: %s", err)
 	}
 	return &p, nil
 }
@@ -148,7 +148,7 @@ func (g *Gate) notRead(a *gatehouse.Action, err error) error {
 	if errors.As(err, &unreadable) {
 		return cannotRebase("unreadable", "%s", unreadable.Detail).Because(err)
 	}
-	e := gatehouse.E(gatehouse.CodeBusy, "the target did not tell its present state; try again").Because(err)
+	e := gatehouse.E(gatehouse.CodeBusy, "the target did not return its present state; try again").Because(err)
 	e.RetryAfter = 30
 	return e
 }

@@ -133,7 +133,8 @@ func revokeAccess(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
 		if err := tx.RevokeKey(k.ID); err != nil {
 			return err
 		}
-		err := recordChange(tx, by, change{tenant: p.Tenant, kind: "key.revoked", subject: k.ID, name: p.Name, data: map[string]any{"principal": p.ID}})
+		err := recordChange(tx, by,
+			change{tenant: p.Tenant, kind: "key.revoked", subject: k.ID, name: p.Name, data: map[string]any{"principal": p.ID}})
 		if err != nil {
 			return err
 		}

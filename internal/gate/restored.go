@@ -61,7 +61,9 @@ func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) 
 
 // restoredPushes lists the pushes of a tenant to mark, at most one more than the limit. It leaves out
 // approval steps of workflows, which have no external effect.
-func (g *Gate) restoredPushes(ctx context.Context, tenant string, r gatehouse.MarkUnknownRequest) (list []gatehouse.MarkedPush, err error) {
+func (g *Gate) restoredPushes(
+	ctx context.Context, tenant string, r gatehouse.MarkUnknownRequest,
+) (list []gatehouse.MarkedPush, err error) {
 	err = g.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
 		list = []gatehouse.MarkedPush{}
 		for _, status := range []gatehouse.PushStatus{gatehouse.PushSent, gatehouse.PushPicking, gatehouse.PushQueued} {
@@ -103,7 +105,9 @@ func (g *Gate) restoredPushes(ctx context.Context, tenant string, r gatehouse.Ma
 // markRestored marks one push, unless it has ended. The transition table reaches unknown only through a
 // recorded intent, and the lost history may have held one: the push moves through picking and
 // sent, without a call. The raised generation fences any holder.
-func (g *Gate) markRestored(ctx context.Context, c *gatehouse.Caller, m gatehouse.MarkedPush, r gatehouse.MarkUnknownRequest) (marked bool, err error) {
+func (g *Gate) markRestored(
+	ctx context.Context, c *gatehouse.Caller, m gatehouse.MarkedPush, r gatehouse.MarkUnknownRequest,
+) (marked bool, err error) {
 	err = g.Update(ctx, m.Tenant, nil, func(tx gatehouse.Tx) error {
 		marked = false
 		p, a, err := lockPush(tx, m.PushID)

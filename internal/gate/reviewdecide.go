@@ -85,7 +85,8 @@ func (g *Gate) proof(ctx context.Context, o *openedReview, typed string) (gateho
 		return "", gatehouse.E(gatehouse.CodeSignInRequired, "deciding needs the code of the mail, or a sign-in as %s",
 			o.Person.Name)
 	case code == "":
-		return "", gatehouse.E(gatehouse.CodeSignInRequired, "this is not a code: it has six letters and digits, and stands in the mail")
+		return "", gatehouse.E(gatehouse.CodeSignInRequired, "this is not a code: the code in the mail has six letters "+
+			"and digits")
 	}
 	err := g.Store.Update(ctx, o.Tenant, func(tx gatehouse.Tx) error { return tx.CountReviewTry(o.ID) })
 	if errors.Is(err, gatehouse.ErrConflict) {
@@ -178,7 +179,8 @@ func (g *Gate) TakeReviewNonce(ctx context.Context, id, token, cookie, nonce str
 		return err
 	}
 	if !link.CheckNonce(o.secret, nonce, id, cookie, now) || !g.nonces.take(nonce, now) {
-		return gatehouse.E(gatehouse.CodeSignInRequired, "the page has lain open for too long, or was sent before: nothing was decided. Try again")
+		return gatehouse.E(gatehouse.CodeSignInRequired, "the page was open for too long, or was sent before: nothing was "+
+			"decided. Try again")
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ func (g *Gate) open(ctx context.Context, id, token, device string) (*openedRevie
 		return g.readReview(tx, o, id, caller, device)
 	})
 	if errors.Is(err, gatehouse.ErrNotFound) {
-		return nil, badToken("this link's review is not there any more")
+		return nil, badToken("this link's review no longer exists")
 	}
 	if err != nil {
 		return nil, err
@@ -178,7 +178,9 @@ func (g *Gate) open(ctx context.Context, id, token, device string) (*openedRevie
 }
 
 // readReview reads the rows that the token names and determines the review's state.
-func (g *Gate) readReview(tx gatehouse.ReadTx, o *openedReview, id string, caller *gatehouse.Caller, device string) (err error) {
+func (g *Gate) readReview(
+	tx gatehouse.ReadTx, o *openedReview, id string, caller *gatehouse.Caller, device string,
+) (err error) {
 	if o.key, err = tx.FindRingKey(o.token.Key()); err != nil {
 		return err
 	}

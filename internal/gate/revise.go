@@ -60,7 +60,9 @@ func sameTarget(a *gatehouse.Action, p *gatehouse.Proposal) bool {
 // fewer than before, since the run continues with it; 0 for an action of no run. An approval
 // step must keep its target. starter is the principal that started the run, nil for none: its
 // ceilings apply to the revision.
-func (g *Gate) runRequirements(ctx context.Context, old *gatehouse.Action, p *gatehouse.Proposal) (required int, starter *gatehouse.Principal, err error) {
+func (g *Gate) runRequirements(
+	ctx context.Context, old *gatehouse.Action, p *gatehouse.Proposal,
+) (required int, starter *gatehouse.Principal, err error) {
 	ofRun := true
 	err = g.Store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error {
 		step, err := tx.FindStepByAction(old.ID)

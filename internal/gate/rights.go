@@ -51,7 +51,8 @@ func steppedUp(c *gatehouse.Caller) error {
 // entitled checks the right to answer one approval now.
 func entitled(ap *gatehouse.Approval, p *gatehouse.Principal, now time.Time) error {
 	if ap.Bars(p) {
-		return gatehouse.E(gatehouse.CodeSelfApproval, "the proposer, its sponsor, the person it was proposed for and everybody with a hand in its content cannot decide")
+		return gatehouse.E(gatehouse.CodeSelfApproval, "the proposer, its sponsor, the person it was proposed for and "+
+			"everybody who contributed to its content cannot decide")
 	}
 	if !p.MayDecide() {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides")
@@ -60,7 +61,7 @@ func entitled(ap *gatehouse.Approval, p *gatehouse.Principal, now time.Time) err
 		return nil
 	}
 	asked := ap.AudienceAt(now)
-	words := "the policy names others for this approval"
+	words := "the policy names other people for this approval"
 	if from := asksFrom(ap, p); !from.IsZero() {
 		words += "; you are asked from " + from.UTC().Format(time.RFC3339)
 	}

@@ -75,12 +75,13 @@ func (r *Recent[T]) put(group, key string, one *sharedRead[T], now time.Time) {
 }
 
 func (r *Recent[T]) run(
-	ctx context.Context, slots chan struct{}, one *sharedRead[T], now func() time.Time, ask func(context.Context) (T, error),
+	ctx context.Context, slots chan struct{}, one *sharedRead[T], now func() time.Time,
+	ask func(context.Context) (T, error),
 ) {
 	ctx, cancel := context.WithTimeout(ctx, r.Patience)
 	defer cancel()
 	var value T
-	err := error(gatehouse.E(gatehouse.CodeBusy, "too many targets are being asked"))
+	err := error(gatehouse.E(gatehouse.CodeBusy, "too many targets are being read"))
 	select {
 	case slots <- struct{}{}:
 		value, err = ask(ctx)

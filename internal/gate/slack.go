@@ -143,7 +143,7 @@ func slackMay(
 		return gatehouse.E(gatehouse.CodeUnauthenticated, "your account in Gatehouse is disabled")
 	}
 	if len(c.Digest) != gatehouse.DigestPrefix || !strings.HasPrefix(string(a.Digest), c.Digest) {
-		return gatehouse.E(gatehouse.CodeDigestMismatch, "this card is not about what is asked now")
+		return gatehouse.E(gatehouse.CodeDigestMismatch, "this card is outdated: it shows an earlier question")
 	}
 	if a.Status == gatehouse.StatusPending && a.RiskLevel > upTo {
 		return gatehouse.E(SlackOpenInGatehouse, "%s is decided in Gatehouse, not from Slack", a.RiskLevel)
@@ -195,7 +195,7 @@ func slackOutcome(err error) (result, said string, failed error) {
 		said = "Your Slack account is linked to nobody in Gatehouse, and your answer was not recorded. " +
 			"To link it, sign in to Gatehouse, make a code under Settings, and enter it here with the app's command."
 	case gatehouse.CodeNotFound:
-		said = "What this card asked about is not there any more."
+		said = "The action of this card no longer exists."
 	case gatehouse.CodeExpired:
 		said = "Already resolved or expired: nobody decided in time, and your answer was not recorded."
 	case gatehouse.CodeAlreadyDecided:

@@ -104,7 +104,7 @@ func (g *Gate) LinkSlack(ctx context.Context, tenants []string, issuer, user, co
 		known, err := tx.FindIdentity(issuer, user)
 		switch {
 		case err == nil && known.PrincipalID == p.ID:
-			said = "You are linked already, as " + p.Name + "."
+			said = "You are already linked, as " + p.Name + "."
 			return nil
 		case err == nil:
 			said = "This Slack account is linked to somebody else. They, or an administrator, can unlink it."

@@ -78,7 +78,7 @@ func (g *Gate) verifyUnsubscribe(
 			return badToken("an administrator has revoked the key of this link")
 		case !tx.Now().Before(t.Expires()), !fresh.Known(tx.Now()):
 			return gatehouse.E(gatehouse.CodeLinkExpired,
-				"the link is too old: sign in, and see Settings, Notifications")
+				"the link is too old: sign in, and open Settings, Notifications")
 		}
 		return nil
 	})

@@ -125,7 +125,7 @@ func (p *Proxy) nextRound(ctx context.Context, f *frame, c *call) []byte {
 	}
 	r, err := p.openRound(c)
 	if err != nil {
-		return errorFrame(f.id, codeInvalidParams, "tools/call: the requestState is not taken: "+err.Error()+
+		return errorFrame(f.id, codeInvalidParams, "tools/call: the requestState is not valid: "+err.Error()+
 			". Nothing was carried out by this. Send the call without it: it joins the action that is open")
 	}
 	a, err := p.Gate.FindAction(ctx, r.Action)
@@ -287,7 +287,7 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 	// Consume before answering: after a crash in between, an equal call becomes
 	// a new action, which the gate judges again.
 	if err := p.Folder.consume(key, a.ID, !rejectionHolds(a)); err != nil {
-		p.Log.Error("an outcome could not be noted as received", "action", a.ID, "error", err)
+		p.Log.Error("an outcome could not be recorded as received", "action", a.ID, "error", err)
 	}
 	return answer
 }

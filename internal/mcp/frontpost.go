@@ -99,7 +99,7 @@ func (h *home) initialize(w http.ResponseWriter, r *http.Request, f *frame) {
 }
 
 func (h *home) notBegun(w http.ResponseWriter, f *frame, err error) {
-	h.front.logged(h.me).Error("no session could be begun", "error", err)
+	h.front.logged(h.me).Error("a session could not be started", "error", err)
 	status, detail := http.StatusBadGateway, "the MCP server could not be started"
 	if errors.Is(err, errFull) || errors.Is(err, errStopping) {
 		status, detail = http.StatusServiceUnavailable, err.Error()
@@ -119,7 +119,7 @@ func (h *home) inSession(w http.ResponseWriter, r *http.Request, f *frame, id st
 		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest,
 			"this protocol version has no sessions")
 	case f.method == "initialize":
-		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest, "the session has begun already")
+		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest, "the session has already started")
 	default:
 		h.handle(w, r, s, f)
 	}
@@ -285,7 +285,8 @@ func (a *answering) run() {
 			return
 		case <-tick.C:
 			if a.method == "server/discover" && !a.streams {
-				answerError(a.w, http.StatusNotFound, a.o.id, codeNoMethod, "the server does not answer: it knows older protocols only")
+				answerError(a.w, http.StatusNotFound, a.o.id, codeNoMethod, "the server does not answer: it supports only older "+
+					"protocols")
 				return
 			}
 			if !a.write(nil) {

@@ -159,7 +159,7 @@ func newProxy(c Config, out io.Writer) *Proxy {
 func identify(ctx context.Context, gate Gate) (*gatehouse.Principal, error) {
 	me, err := gate.WhoAmI(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask the gate who this key is: %w", err)
+		return nil, fmt.Errorf("look up the key at the gate: %w", err)
 	}
 	for _, role := range []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker} {
 		if !slices.Contains(me.Roles, role) {
@@ -268,7 +268,7 @@ func (p *Proxy) checkClient(f *frame) error {
 	known := f.method == "tools/call" || f.method == "tools/list"
 	switch {
 	case toolMethod(f.method) && (!known || !f.isRequest()):
-		return refuse(codeNoMethod, "the gate knows the requests tools/call and tools/list alone")
+		return refuse(codeNoMethod, "the gate accepts only the requests tools/call and tools/list")
 	case f.isRequest() && isOwn(f.id), f.method == "notifications/cancelled" && isOwn(memberOf(f.params, "requestId")):
 		return refuse(codeInvalidRequest, "the id has a prefix that only the gate uses")
 	}
@@ -373,7 +373,7 @@ func (p *Proxy) answer(frame []byte) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
 	if _, err := p.out.Write(append(frame[:len(frame):len(frame)], '\n')); err != nil {
-		p.Log.Warn("the client was not reached", "error", err)
+		p.Log.Warn("the client could not be reached", "error", err)
 	}
 }
 
@@ -429,7 +429,7 @@ func (p *Proxy) serverFrame(line []byte) {
 	}
 	method, open := p.answered(f.id)
 	if !open {
-		p.Log.Warn("the server answered what it was not asked", "id", gatehouse.Quote(string(f.id)))
+		p.Log.Warn("the server answered an unknown request", "id", gatehouse.Quote(string(f.id)))
 		return
 	}
 	if (method == "initialize" || method == "server/discover") && f.result != nil {

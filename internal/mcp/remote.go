@@ -338,7 +338,7 @@ func contentType(resp *http.Response) string {
 // missing, read answers with an error: the request may have been executed.
 func (r *remote) read(ctx context.Context, x *exchange, resp *http.Response) {
 	defer x.cancel()
-	why := "the server's answer ended before it was whole"
+	why := "the server's answer is incomplete"
 	switch contentType(resp) {
 	case jsonType:
 		body, err := io.ReadAll(io.LimitReader(resp.Body, maxServerFrame+1))
@@ -349,7 +349,7 @@ func (r *remote) read(ctx context.Context, x *exchange, resp *http.Response) {
 			why = "the server's answer is longer than 16 MiB"
 		default:
 			r.seen(body)
-			why = "the server's answer answers something else"
+			why = "the server's answer has another request's id"
 		}
 	case streamType:
 		r.follow(ctx, x, resp)

@@ -246,7 +246,7 @@ func (p *Proxy) settled(f *frame, r *taskRef, a *gatehouse.Action) []byte {
 	p.done.release(a.ID, false)
 	if final {
 		if err := p.Folder.consume(r.Key, a.ID, !rejectionHolds(a)); err != nil {
-			p.Log.Error("an outcome could not be noted as received", "action", a.ID, "error", err)
+			p.Log.Error("an outcome could not be recorded as received", "action", a.ID, "error", err)
 		}
 	}
 	return answer

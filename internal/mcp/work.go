@@ -287,7 +287,7 @@ func (p *Proxy) send(ctx context.Context, push *gatehouse.LeasedPush) verdict {
 		v.answer = r.result
 		return v
 	case incomplete(r.result):
-		return p.failure(push, "ambiguous", "not_complete", "the server answered with a result that is not complete")
+		return p.failure(push, "ambiguous", "not_complete", "the server's result is incomplete")
 	}
 	return verdict{
 		result: &gatehouse.PushResult{Generation: push.Lease.Generation, ResponseMetadata: keepResult(r.result)},
@@ -357,7 +357,7 @@ func (p *Proxy) keep(push *gatehouse.LeasedPush, reported <-chan struct{}) {
 		_, err := p.Gate.HeartbeatPush(ctx, push.Push.ID, beat)
 		cancel()
 		if err != nil {
-			p.Log.Warn("the lease was not prolonged", "action", push.ActionID, "error", err)
+			p.Log.Warn("the lease was not renewed", "action", push.ActionID, "error", err)
 		}
 	}
 }

@@ -111,7 +111,9 @@ func (n *Notifier) WriteCards(ctx context.Context, channel string) (more bool, e
 
 // updateCard rewrites the card of a message's action now. While another process writes the card, the
 // message waits.
-func (n *Notifier) updateCard(ctx context.Context, c *Configured, k Keeper, row *gatehouse.Notification, ref string) error {
+func (n *Notifier) updateCard(
+	ctx context.Context, c *Configured, k Keeper, row *gatehouse.Notification, ref string,
+) error {
 	var held *gatehouse.PostedCard
 	err := n.store.Update(ctx, row.Tenant, func(tx gatehouse.Tx) (err error) {
 		_, err = tx.FindCard(c.Name, row.ActionID)
@@ -127,7 +129,7 @@ func (n *Notifier) updateCard(ctx context.Context, c *Configured, k Keeper, row 
 		return err
 	})
 	if errors.Is(err, gatehouse.ErrConflict) {
-		return &Refusal{Recipient: true, After: writerBusy, Err: errors.New("somebody else writes the card")}
+		return &Refusal{Recipient: true, After: writerBusy, Err: errors.New("another process is writing the card")}
 	}
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func (s *fanOut) addDelegated(t trigger) error {
 func (n *Notifier) delegated(tx gatehouse.ReadTx, m *Message, id, event string) (muted string, err error) {
 	d, err := tx.FindDelegation(id)
 	if errors.Is(err, gatehouse.ErrNotFound) {
-		return "the delegation is not there", nil
+		return "the delegation does not exist", nil
 	}
 	if err != nil {
 		return "", err

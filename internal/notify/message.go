@@ -211,7 +211,7 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 	}
 	a, err := tx.FindAction(row.ActionID)
 	if errors.Is(err, gatehouse.ErrNotFound) {
-		return nil, "the action is not there", nil
+		return nil, "the action does not exist", nil
 	}
 	if err != nil {
 		return nil, "", err
@@ -257,7 +257,7 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 
 // errCardWaits is the error of an outcome whose question is still being sent: the outcome must
 // arrive after it.
-var errCardWaits = &Refusal{Recipient: true, Err: errors.New("the message that asked is still on its way")}
+var errCardWaits = &Refusal{Recipient: true, Err: errors.New("the question is still being sent")}
 
 // cardTries is the number of attempts for a question's message after which the outcome no longer
 // waits for it.

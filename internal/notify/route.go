@@ -46,7 +46,9 @@ func (r *Route) matches(kind gatehouse.NotificationKind, a *gatehouse.Action) bo
 	}) {
 		return false
 	}
-	if len(r.Targets) > 0 && !slices.ContainsFunc(r.Targets, func(pattern string) bool { return matchesTarget(a, pattern) }) {
+	if len(r.Targets) > 0 && !slices.ContainsFunc(r.Targets, func(pattern string) bool {
+		return matchesTarget(a, pattern)
+	}) {
 		return false
 	}
 	if r.Amount != "" && !r.reachesAmount(a) {

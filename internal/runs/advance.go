@@ -200,7 +200,9 @@ func (m *runTx) ready(s *gatehouse.Step) error {
 }
 
 // end closes a step for good.
-func (m *runTx) end(s *gatehouse.Step, to gatehouse.StepStatus, failure *gatehouse.Failure, data ...gatehouse.Member) error {
+func (m *runTx) end(
+	s *gatehouse.Step, to gatehouse.StepStatus, failure *gatehouse.Failure, data ...gatehouse.Member,
+) error {
 	from := s.Status
 	s.Status, s.Failure, s.FinishedAt = to, failure, new(m.tx.Now())
 	s.LeaseOwner, s.LeaseUntil, s.DueAt = "", nil, nil

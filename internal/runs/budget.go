@@ -48,7 +48,7 @@ func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.Step
 				of = "tenant"
 			}
 			if !known || currency != b.Currency {
-				over = exceeded(w, "the budget of the %s is in %s, and what this call costs in that is not known", of, b.Currency)
+				over = exceeded(w, "the budget of the %s is in %s, in which the cost of this call is not known", of, b.Currency)
 				return nil
 			}
 

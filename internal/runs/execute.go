@@ -88,7 +88,8 @@ func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string, o
 	case workflow.KindWorkflow:
 		return r.startChild(ctx, w, worker)
 	}
-	return r.mistaken(ctx, w, worker, mistake("workflow", "nothing here does %s", gatehouse.Quote(w.spec.Uses)))
+	return r.mistaken(ctx, w, worker,
+		mistake("workflow", "this server has no built-in step %s", gatehouse.Quote(w.spec.Uses)))
 }
 
 // useCached closes a step whose own key another step has already used. While the
@@ -332,7 +333,7 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 			Generation: w.step.Generation, Code: "child_under_way", Detail: "the run " + again.ID + " has not ended", Retryable: true,
 		})
 	case depth > maxDepth:
-		return r.mistaken(ctx, w, worker, mistake("too_deep", "runs start runs, at most %d deep", maxDepth))
+		return r.mistaken(ctx, w, worker, mistake("too_deep", "child runs can be nested at most %d deep", maxDepth))
 	}
 
 	input := w.with

@@ -17,7 +17,9 @@ import (
 
 // closeHeld closes a held step by fn, together with the inline steps that follow it. output is
 // the step's output, "" when it is skipped.
-func (r *Runs) closeHeld(ctx context.Context, w *work, worker string, output gatehouse.JSON, fn func(*runTx) error) error {
+func (r *Runs) closeHeld(
+	ctx context.Context, w *work, worker string, output gatehouse.JSON, fn func(*runTx) error,
+) error {
 	with := func(ctx context.Context, ahead map[string]*work) error {
 		return r.moveHeld(ctx, w.step, worker, func(m *runTx) error {
 			m.inline = ahead

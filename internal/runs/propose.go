@@ -213,7 +213,8 @@ func (m *runTx) adopt(s *gatehouse.Step, known, wanted *gatehouse.Action) error 
 	if forged || !sameChange(known, wanted) {
 		s.IdempotencyKey = ""
 		return m.failed(s, m.actor, gatehouse.StepFailure{
-			Code: string(gatehouse.CodeDuplicateKey), Detail: "the action " + known.ID + " has this idempotency key, and is another change",
+			Code: string(gatehouse.CodeDuplicateKey), Detail: "the action " + known.ID + " has this idempotency key, but " +
+				"proposes another change",
 		})
 	}
 	if other, err := m.tx.FindStepByKey(s.IdempotencyKey); err == nil && other.ID != s.ID {

@@ -38,7 +38,8 @@ func attempted(run *gatehouse.Run) string {
 			steps = append(steps, s.Key+" ("+s.Uses+")")
 		}
 	}
-	return fmt.Sprintf("%s version %d, begun by %s: %s.", run.Workflow, run.Version, run.Trigger, strings.Join(steps, ", "))
+	return fmt.Sprintf("%s version %d, started by %s: %s.", run.Workflow, run.Version, run.Trigger,
+		strings.Join(steps, ", "))
 }
 
 func happened(run *gatehouse.Run) string {

@@ -26,7 +26,7 @@ func (r *Runs) release(ctx context.Context, steps []*gatehouse.Step, owner strin
 			return m.putBack(s)
 		})
 		if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost { // after a lost lease, the step has moved on
-			r.Log.ErrorContext(ctx, "a step that was not handed out was not put back", "step", step.ID, "error", err)
+			r.Log.ErrorContext(ctx, "an unused lease of a step was not released", "step", step.ID, "error", err)
 		}
 	}
 }

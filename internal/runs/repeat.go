@@ -15,7 +15,9 @@ import (
 
 // continueRejected continues a run whose step's action was rejected or has expired, if the
 // workflow says so. A stopping run does not continue.
-func (m *runTx) continueRejected(s *gatehouse.Step, a *gatehouse.Action, why *gatehouse.Failure) (wentOn bool, err error) {
+func (m *runTx) continueRejected(
+	s *gatehouse.Step, a *gatehouse.Action, why *gatehouse.Failure,
+) (wentOn bool, err error) {
 	spec := m.spec(s)
 	if spec == nil || m.run.Stop != "" {
 		return false, nil

@@ -274,7 +274,9 @@ func (r *Runs) beginWith(tx gatehouse.Tx, lock lockRun, tenant, id, step, actor 
 	if err != nil {
 		return nil, err
 	}
-	return &runTx{runs: r, tx: tx, run: run, def: def, actor: actor, from: run.Status, was: markOf(run), tools: make(map[string]bool)}, nil
+	return &runTx{
+		runs: r, tx: tx, run: run, def: def, actor: actor, from: run.Status, was: markOf(run), tools: make(map[string]bool),
+	}, nil
 }
 
 // mark holds the fields of a run that settleRun stores when one of them has changed.

@@ -123,7 +123,7 @@ func (r *Runtime) execute(ctx context.Context, steps []*gatehouse.Step) {
 		Done: func(s *gatehouse.Step, err error) {
 			if err != nil {
 				// The step becomes ready again when the lease expires.
-				r.log.ErrorContext(ctx, "a step could not be carried on", "run", s.RunID, "step", s.Key, "error", err)
+				r.log.ErrorContext(ctx, "a step could not be executed", "run", s.RunID, "step", s.Key, "error", err)
 			}
 			<-r.held
 			select {

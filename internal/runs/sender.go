@@ -23,7 +23,7 @@ func (m *runTx) acceptsEvent(p *gatehouse.Principal, event string) error {
 			return nil
 		}
 		return gatehouse.E(gatehouse.CodeSenderNotAllowed,
-			"the run takes the event %s from no other agent than the one that started it", gatehouse.Quote(event))
+			"of agents, only the one that started the run may send it the event %s", gatehouse.Quote(event))
 	}
 	names := make([]string, len(from))
 	for i, s := range from {
@@ -32,7 +32,8 @@ func (m *runTx) acceptsEvent(p *gatehouse.Principal, event string) error {
 		}
 		names[i] = s.String()
 	}
-	return gatehouse.E(gatehouse.CodeSenderNotAllowed, "the run takes the event %s from others", gatehouse.Quote(event)).With("from", names)
+	return gatehouse.E(gatehouse.CodeSenderNotAllowed, "the run accepts the event %s from other senders "+
+		"only", gatehouse.Quote(event)).With("from", names)
 }
 
 // maySend fails with not_found unless the principal may read the run, or the workflow's

@@ -44,7 +44,7 @@ func (r *Runs) StartRun(ctx context.Context, name string, n gatehouse.NewRun) (*
 	var v gatehouse.Violations
 	v.CheckText("/trigger_ref", n.TriggerRef, maxRef)
 	if prefix, _, _ := strings.Cut(n.TriggerRef, ":"); slices.Contains(ownRefs, prefix) && prefix != n.TriggerRef {
-		v.Add("/trigger_ref", "cannot begin with %s:, which stands for runs that the server begins itself", prefix)
+		v.Add("/trigger_ref", "cannot begin with %s:, which is reserved for runs that the server starts itself", prefix)
 	}
 	if err := v.Err(); err != nil {
 		return nil, false, err
@@ -409,7 +409,7 @@ func (r *Runs) fire(ctx context.Context, s *gatehouse.Schedule, now time.Time) e
 	_, _, err := r.start(ctx, system, s.Workflow, input, origin{trigger: gatehouse.TriggerSchedule, ref: "schedule:" + at, actor: "schedule"})
 	if gatehouse.CodeOf(err) == gatehouse.CodeInvalid {
 		// The workflow requires an input that no scheduled run has.
-		r.Log.Error("scheduled run not begun", "tenant", s.Tenant, "workflow", s.Workflow, "error", err)
+		r.Log.Error("scheduled run not started", "tenant", s.Tenant, "workflow", s.Workflow, "error", err)
 		err = nil
 	}
 	if err != nil {

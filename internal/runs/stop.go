@@ -209,7 +209,7 @@ func (m *runTx) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (*
 		return nil, err
 	}
 	if len(known) >= maxSignals {
-		return nil, gatehouse.E(gatehouse.CodeTooLate, "the run has taken %d events, and takes no more", maxSignals)
+		return nil, gatehouse.E(gatehouse.CodeTooLate, "the run has the maximum number of events, %d", maxSignals)
 	}
 	size := len(data)
 	for _, s := range known {

@@ -141,9 +141,9 @@ func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 		return err
 	}
 
-	why := &gatehouse.Failure{Code: "parent_stopped", Detail: "the run that began this one has stopped"}
+	why := &gatehouse.Failure{Code: "parent_stopped", Detail: "the run that started this one has stopped"}
 	if timedOut {
-		why = &gatehouse.Failure{Code: codeTimeout, Detail: "the step that began this run waits no longer"}
+		why = &gatehouse.Failure{Code: codeTimeout, Detail: "the step that started this run no longer waits"}
 	}
 	return r.cancelFor(ctx, cancel, why)
 }
@@ -272,7 +272,8 @@ func (m *runTx) settleChild(s *gatehouse.Step) (settled bool, err error) {
 // arrive fails.
 func (m *runTx) waitOver(s *gatehouse.Step) error {
 	if s.Event != "" {
-		return m.end(s, gatehouse.StepFailed, mistake(codeTimeout, "no event %s came in time", gatehouse.Quote(s.Event)))
+		return m.end(s, gatehouse.StepFailed,
+			mistake(codeTimeout, "the event %s did not arrive in time", gatehouse.Quote(s.Event)))
 	}
 	s.Output = gatehouse.ObjectJSON(gatehouse.Member{Name: "at", Value: usecase.Encode(m.tx.Now())})
 	return m.end(s, gatehouse.StepSucceeded, nil)
@@ -282,7 +283,7 @@ func (m *runTx) waitOver(s *gatehouse.Step) error {
 // everything or nothing, so the next attempt uses the same key.
 func (m *runTx) abandoned(s *gatehouse.Step) error {
 	return m.failed(s, s.LeaseOwner, gatehouse.StepFailure{
-		Code: "lease_expired", Detail: "the worker was not heard of in time", Retryable: true,
+		Code: "lease_expired", Detail: "the worker sent no heartbeat in time", Retryable: true,
 	})
 }
 

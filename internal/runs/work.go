@@ -255,7 +255,8 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 		}
 		if n := known + len(w.items); n > maxRunSteps {
 			return m.failed(s, worker, gatehouse.StepFailure{
-				Code: "too_many_items", Detail: fmt.Sprintf("the run would have %d steps: it has at most %d, items among them", n, maxRunSteps),
+				Code: "too_many_items", Detail: fmt.Sprintf("the run would have %d steps, with at most %d allowed, including "+
+					"items", n, maxRunSteps),
 			})
 		}
 
@@ -473,7 +474,8 @@ func (m *runTx) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 		return false, nil
 	case !w.sameAs(other):
 		return true, m.failed(s, m.actor, gatehouse.StepFailure{
-			Code: string(gatehouse.CodeDuplicateKey), Detail: "the step " + other.ID + " has this idempotency key, and is for something else",
+			Code: string(gatehouse.CodeDuplicateKey), Detail: "the step " + other.ID + " has this idempotency key, but " +
+				"another effect",
 		})
 	case other.Status == gatehouse.StepSucceeded:
 		from, err := m.tx.FindRunHead(other.RunID)
@@ -493,7 +495,7 @@ func (m *runTx) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 	// Waiting for it counts as no attempt.
 	s.Attempts--
 	next := m.tx.Now().Add(keyWait)
-	s.Failure = mistake("key_in_use", "the step %s is at work under the same idempotency key", other.ID)
+	s.Failure = mistake("key_in_use", "the step %s is executing under the same idempotency key", other.ID)
 	s.DueAt = &next
 	return true, m.park(s, gatehouse.StepRetrying, member("code", s.Failure.Code), member("other", other.ID))
 }

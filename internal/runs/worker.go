@@ -144,7 +144,7 @@ func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gateho
 			}
 			if err != nil {
 				// The step stays leased, and returns when the lease expires.
-				r.Log.ErrorContext(ctx, "a leased step was not handed out", "step", s.ID, "error", err)
+				r.Log.ErrorContext(ctx, "a leased step was not returned to its worker", "step", s.ID, "error", err)
 				continue
 			}
 			if leased != nil {
@@ -307,7 +307,9 @@ func (m *runTx) heldBy(c *gatehouse.Caller, id string, generation int) (*gatehou
 
 // settle applies fn to a step that an outside worker holds, once for each
 // Idempotency-Key, and returns the changed step.
-func (r *Runs) settle(ctx context.Context, c *gatehouse.Caller, id string, generation int, fn func(*runTx, *gatehouse.Step) error) (*gatehouse.Step, error) {
+func (r *Runs) settle(
+	ctx context.Context, c *gatehouse.Caller, id string, generation int, fn func(*runTx, *gatehouse.Step) error,
+) (*gatehouse.Step, error) {
 	known, err := r.stepFor(ctx, c, id)
 	if err != nil {
 		return nil, err
@@ -380,7 +382,9 @@ func (m *runTx) within(s *gatehouse.Step, until time.Time) time.Time {
 }
 
 // renewLease renews a lease.
-func (r *Runs) renewLease(ctx context.Context, s *gatehouse.Step, worker string, generation int, lease time.Duration) (out *gatehouse.LeaseState, err error) {
+func (r *Runs) renewLease(
+	ctx context.Context, s *gatehouse.Step, worker string, generation int, lease time.Duration,
+) (out *gatehouse.LeaseState, err error) {
 	err = r.Update(ctx, s.Tenant, nil, func(tx gatehouse.Tx) error {
 		m, err := r.begin(tx, s.Tenant, s.RunID, s.ID, worker)
 		if err != nil {
@@ -473,5 +477,5 @@ func (r *Runs) ProposeStep(ctx context.Context, id string, q gatehouse.StepPropo
 	if err != nil || a != nil {
 		return a, err
 	}
-	return nil, gatehouse.E(gatehouse.CodeTooLate, "the run takes up nothing new")
+	return nil, gatehouse.E(gatehouse.CodeTooLate, "the run is stopping")
 }

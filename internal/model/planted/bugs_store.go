@@ -8,7 +8,8 @@ func storeBugs() []bug {
 			"callers are answered before the COMMIT", "2",
 			[]edit{
 				{sqlite + "/writer.go", "\tr.err = err\n\tclose(r.done)\n", "\tselect {\n\tcase <-r.done:\n\tdefault:\n\t\tr.err = err\n\t\tclose(r.done)\n\t}\n"},
-				{sqlite + "/batch.go", "\treturn wrote, nil\n}\n\n// runAlone", "\tfor i, r := range w.open {\n\t\tr.answer(w.outcomes[i])\n\t}\n\treturn wrote, nil\n}\n\n// runAlone"},
+				{sqlite + "/batch.go", "\treturn wrote, nil\n}\n\n// runAlone", "\tfor i, r := range w.open " +
+					"{\n\t\tr.answer(w.outcomes[i])\n\t}\n\treturn wrote, nil\n}\n\n// runAlone"},
 			},
 			sqlite, "TestUnclearCommit",
 		},

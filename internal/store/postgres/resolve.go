@@ -84,7 +84,7 @@ func attachSession(_ context.Context, config *pgx.ConnConfig) error {
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if o.committing.Load() {
-			return nil, errors.New("a COMMIT is not canceled")
+			return nil, errors.New("a COMMIT must not be canceled")
 		}
 		return dial(ctx, network, address)
 	}

@@ -97,7 +97,7 @@ func SplitCost(cost gatehouse.Decimal) (micros, picos int64, err error) {
 		return 0, 0, gatehouse.E(gatehouse.CodeInvalid, "the cost: %s", err)
 	}
 	if whole < 0 {
-		return 0, 0, gatehouse.E(gatehouse.CodeInvalid, "the cost is below zero")
+		return 0, 0, gatehouse.E(gatehouse.CodeInvalid, "the cost is negative")
 	}
 	micros = whole
 	if gatehouse.DecimalFromMicros(whole).Cmp(cost) > 0 {
@@ -115,7 +115,7 @@ func SplitCost(cost gatehouse.Decimal) (micros, picos int64, err error) {
 // parts.
 func JoinCost(micros, picos int64) (gatehouse.Decimal, error) {
 	if micros < 0 || picos < 0 {
-		return "", fmt.Errorf("store: a sum of costs below zero")
+		return "", fmt.Errorf("store: a negative sum of costs")
 	}
 	sum := new(big.Int).Mul(big.NewInt(micros), million)
 	sum.Add(sum, big.NewInt(picos))

@@ -141,7 +141,7 @@ func (w *writer) run(r *request, savepoint bool) (wrote bool, err, whole error) 
 		return false, nil, lost(err)
 	}
 	if err == nil && w.c.deferredKeys() {
-		err = fmt.Errorf("%w: a row refers to one that is not there", gatehouse.ErrNotFound)
+		err = fmt.Errorf("%w: a row refers to a missing row", gatehouse.ErrNotFound)
 	}
 	if err == nil {
 		if savepoint {

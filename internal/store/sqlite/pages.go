@@ -78,7 +78,8 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	var where condition
 	where.add("tenant = ? AND id < ?", t.tenant, before)
 	where.readBy("seq", t.tenant, readBy)
-	err = t.each(`SELECT seq, id FROM approval WHERE `+where.sql()+` AND `+shared.DecidedByPeople+` ORDER BY id DESC LIMIT ?`,
+	err = t.each(
+		`SELECT seq, id FROM approval WHERE `+where.sql()+` AND `+shared.DecidedByPeople+` ORDER BY id DESC LIMIT ?`,
 		func(r *stmt) error { rows = append(rows, place{seq: r.Int(), id: r.Text()}); return nil },
 		append(where.args, limit+1)...)
 	if err != nil {
