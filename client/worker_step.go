@@ -74,13 +74,13 @@ func (w *Worker) keep(work context.Context, s *gatehouse.LeasedStep, returned, d
 		case <-beat.C:
 		}
 		// The duration of the request counts against the lease that it asks for.
-		asked := time.Now()
+		start := time.Now()
 		attempt, stop := context.WithDeadline(ctx, until)
 		state, err := w.Client.HeartbeatStep(attempt, s.Step.ID, gatehouse.Heartbeat{Generation: s.Lease.Generation, Lease: gatehouse.Span(w.Lease)})
 		stop()
 		switch {
 		case err == nil:
-			until = asked.Add(w.Lease)
+			until = start.Add(w.Lease)
 			if state.Cancel {
 				end(ErrCanceled)
 			}

@@ -101,10 +101,10 @@ func (s *Server) policyRoutes() []route {
 func versionOf(id string) (int, error) { return numberOf(id, ObjectPolicy) }
 
 // numberOf parses the number of a version.
-func numberOf(id, thing string) (int, error) {
+func numberOf(id, kind string) (int, error) {
 	version, err := strconv.Atoi(id)
 	if err != nil || version < 1 || strconv.Itoa(version) != id {
-		return 0, noSuch(thing)
+		return 0, noSuch(kind)
 	}
 	return version, nil
 }

@@ -70,19 +70,19 @@ func (d *Dispatcher) alreadyReported(
 	ctx context.Context, tenant, id string, generation int, holds func(owner string) bool,
 ) (*gatehouse.Push, bool) {
 	var p *gatehouse.Push
-	told := false
+	reported := false
 	err := d.store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
-		told = false
+		reported = false
 		if p, err = tx.FindPush(id); err != nil || p.Lane == "" || p.Generation != generation || !holds(p.LeaseOwner) {
 			return err
 		}
 		receipts, err := tx.ListReceipts(p.ActionID)
 		for _, r := range receipts {
-			told = told || r.Generation == generation && r.Source == sourceCall && !r.Late
+			reported = reported || r.Generation == generation && r.Source == sourceCall && !r.Late
 		}
 		return err
 	})
-	return p, err == nil && told
+	return p, err == nil && reported
 }
 
 // held finds a push that the calling external worker holds.
@@ -166,7 +166,7 @@ func (d Outside) Fail(ctx context.Context, tenant, id string, holds func(string)
 func (d Outside) settle(ctx context.Context, tenant, id string, generation int, holds func(string) bool, res connector.Result, failure *connector.Error) (*gatehouse.Push, error) {
 	j, err := d.held(ctx, tenant, id, generation, holds)
 	if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost {
-		if p, told := d.alreadyReported(ctx, tenant, id, generation, holds); told {
+		if p, reported := d.alreadyReported(ctx, tenant, id, generation, holds); reported {
 			return p, nil // the answer was lost on the way
 		}
 	}

@@ -139,12 +139,12 @@ func (s *step) retry(next time.Time, code, detail string) {
 func (s *step) applied(r *gatehouse.Receipt) {
 	s.throughSent()
 	// Keep the usual lock order: an action without an approval is locked by its own row.
-	asked := s.action.Approval != nil
-	if asked {
+	hasApproval := s.action.Approval != nil
+	if hasApproval {
 		s.movePush(gatehouse.PushApplied)
 	}
 	s.moveAction(gatehouse.StatusApplied, nil)
-	if !asked {
+	if !hasApproval {
 		s.movePush(gatehouse.PushApplied)
 	}
 	s.receipt(r)

@@ -31,11 +31,11 @@ func newApproval(
 	if from.corrects() || !gatehouse.EditorMayApprove(v.EditUpTo, a.RiskLevel, required) {
 		barred = union(barred, a.Editors)
 	}
-	asked := audience(v)
+	people := audience(v)
 	expiry, timing := timing(v, a.ExpiresIn.D())
 	ap = &gatehouse.Approval{
-		Required: required, Roles: usecase.OrEmpty(asked.Roles),
-		People: asked.People, Groups: asked.Groups, Excluded: barred,
+		Required: required, Roles: usecase.OrEmpty(people.Roles),
+		People: people.People, Groups: people.Groups, Excluded: barred,
 		CreatedAt: tx.Now(), ExpiresAt: tx.Now().Add(expiry), Timing: timing,
 	}
 	asker := ""
@@ -76,11 +76,11 @@ func fullAudience(v gatehouse.Verdict, in time.Duration) gatehouse.Audience {
 
 // audience is the people whom a verdict asks from the beginning.
 func audience(v gatehouse.Verdict) gatehouse.Audience {
-	asked := gatehouse.Audience{Roles: v.Roles, People: v.People, Groups: v.Groups}
+	out := gatehouse.Audience{Roles: v.Roles, People: v.People, Groups: v.Groups}
 	if len(v.Roles) == 0 && len(v.People) == 0 && len(v.Groups) == 0 {
-		asked.Roles = []gatehouse.Role{gatehouse.RoleApprover}
+		out.Roles = []gatehouse.Role{gatehouse.RoleApprover}
 	}
-	return asked
+	return out
 }
 
 // unanswerable returns why fewer people may answer an approval than must approve; "" if enough
@@ -199,13 +199,13 @@ func ineligible(ap *gatehouse.Approval, people []*gatehouse.Principal) (list []s
 	if lacking > 0 {
 		list = append(list, are(lacking)+" without the role approver")
 	}
-	asked := ap.Everybody()
-	for _, group := range asked.Groups {
+	everybody := ap.Everybody()
+	for _, group := range everybody.Groups {
 		if !slices.ContainsFunc(people, func(p *gatehouse.Principal) bool { return p.In(group) }) {
 			list = append(list, "nobody is in group "+group)
 		}
 	}
-	for _, name := range asked.People {
+	for _, name := range everybody.People {
 		if !slices.ContainsFunc(people, func(p *gatehouse.Principal) bool { return p.ID == name || p.Name == name }) {
 			list = append(list, "there is no person "+name)
 		}

@@ -111,9 +111,9 @@ func (g *Gate) readBackPush(ctx context.Context, c *gatehouse.Caller, id string)
 		res.Detail = "this server cannot read targets back"
 		return res, nil
 	}
-	asked, cancel := context.WithTimeout(ctx, g.config.CheckTimeout)
+	limited, cancel := context.WithTimeout(ctx, g.config.CheckTimeout)
 	defer cancel()
-	receipt, err := reader.ReadBack(asked, a, p.Attempts)
+	receipt, err := reader.ReadBack(limited, a, p.Attempts)
 	switch {
 	case err != nil:
 		g.Log.WarnContext(ctx, "a target could not be read back", "push", id, "error", err)

@@ -23,15 +23,15 @@ func (g *Gate) Comment(ctx context.Context, id string, r gatehouse.CommentReques
 		if err := g.mayComment(tx, c, a, r.Kind); err != nil {
 			return err
 		}
-		said, counts := a.Comments, a.Approval.Conversation
-		if len(said) >= gatehouse.MaxComments {
+		comments, counts := a.Comments, a.Approval.Conversation
+		if len(comments) >= gatehouse.MaxComments {
 			return gatehouse.Violations{{Pointer: "/text", Detail: "the action has the maximum number of comments"}}.Err()
 		}
 		switch r.Kind {
 		case gatehouse.CommentQuestion:
 			counts.Asked++
 		case gatehouse.CommentAnswer:
-			if r.Answers > len(said) || said[r.Answers-1].Kind != gatehouse.CommentQuestion {
+			if r.Answers > len(comments) || comments[r.Answers-1].Kind != gatehouse.CommentQuestion {
 				return gatehouse.Violations{{Pointer: "/answers", Detail: "is not the number of a question"}}.Err()
 			}
 			if a.AnswerTo(r.Answers) == nil {
@@ -47,7 +47,7 @@ func (g *Gate) Comment(ctx context.Context, id string, r gatehouse.CommentReques
 		if err := tx.InsertComment(a.Approval.ID, comment, counts); err != nil {
 			return err
 		}
-		a.Comments, a.Approval.Conversation = append(said, *comment), counts
+		a.Comments, a.Approval.Conversation = append(comments, *comment), counts
 		if r.Kind == gatehouse.CommentAnswer {
 			if err := tx.EndSnoozes("", a.Approval.ID); err != nil {
 				return err

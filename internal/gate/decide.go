@@ -145,15 +145,15 @@ type drift struct {
 
 // find reads the action and, to approve a pending one, the active policy.
 func (r *ruling) find(ctx context.Context) error {
-	var trouble error
+	var policyErr error
 	err := r.gate.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		if r.known, err = tx.FindAction(r.id); err == nil && r.approvesPending(r.known) {
-			trouble = r.readActivePolicy(tx, r.known)
+			policyErr = r.readActivePolicy(tx, r.known)
 		}
 		return err
 	})
 	if err == nil {
-		err = trouble // outside of View, which would report a missing action
+		err = policyErr // outside of View, which would report a missing action
 	}
 	if err != nil {
 		return err

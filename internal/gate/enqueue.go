@@ -62,11 +62,11 @@ func (g *Gate) fullCeiling(ctx context.Context, a *gatehouse.Action) (full, err 
 	if !g.remote() || len(a.Ceilings) == 0 {
 		return nil, nil
 	}
-	asked := *a
-	if err := g.readExcesses(ctx, []*gatehouse.Action{&asked}); err != nil || len(asked.Exceeds) == 0 {
+	copied := *a
+	if err := g.readExcesses(ctx, []*gatehouse.Action{&copied}); err != nil || len(copied.Exceeds) == 0 {
 		return nil, err
 	}
-	return ceilingExceeded(asked.Exceeds[0].CeilingClaim, asked.Exceeds[0].Used), nil
+	return ceilingExceeded(copied.Exceeds[0].CeilingClaim, copied.Exceeds[0].Used), nil
 }
 
 // reserve stores the action's claims. The check locks each ceiling until the

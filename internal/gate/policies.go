@@ -174,13 +174,13 @@ func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.Ri
 	if level == gatehouse.L5 {
 		required = max(required, 2)
 	}
-	asked := 0
+	before := 0
 	if a.Approval != nil {
-		asked = a.Approval.Required
+		before = a.Approval.Required
 	}
 	switch {
-	case asked < required:
-		return fmt.Sprintf("%d must approve, but only %d were required", required, asked)
+	case before < required:
+		return fmt.Sprintf("%d must approve, but only %d were required", required, before)
 	case level.NeedsConfirmation() && !a.RiskLevel.NeedsConfirmation():
 		return fmt.Sprintf("at %s approvers retype the value and step up, but the approval was requested at "+
 			"%s", level, a.RiskLevel)
@@ -199,7 +199,7 @@ func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.Polic
 	if err != nil {
 		return nil, policyError(err)
 	}
-	said := lint(parsed)
+	findings := lint(parsed)
 	by := usecase.Case{By: c}
 	return usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.PolicyVersion, error) {
 		if err := g.requireUngated(tx, c.Principal.Tenant); err != nil {
@@ -209,7 +209,7 @@ func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.Polic
 		if err != nil {
 			return nil, err
 		}
-		if out.Warnings, err = policyRemarks(tx, parsed, said); err != nil {
+		if out.Warnings, err = policyRemarks(tx, parsed, findings); err != nil {
 			return nil, err
 		}
 		return out, nil

@@ -25,9 +25,9 @@ func lint(p *policy.Policy) []gatehouse.PolicyFinding {
 func policyRemarks(
 	tx gatehouse.ReadTx,
 	p *policy.Policy,
-	said []gatehouse.PolicyFinding,
+	findings []gatehouse.PolicyFinding,
 ) ([]gatehouse.PolicyFinding, error) {
-	out := slices.Clone(said)
+	out := slices.Clone(findings)
 	people, err := tx.ListPeople()
 	if err != nil {
 		return nil, err

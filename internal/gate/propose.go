@@ -210,8 +210,8 @@ func (d *draft) query(proposer *gatehouse.Principal) (q gatehouse.ProposalQuery)
 	for _, who := range named(proposer, d.action.OnBehalfOf) {
 		q.Names = append(q.Names, spellings(who)...)
 	}
-	asked := fullAudience(d.verdict.Verdict, d.action.ExpiresIn.D())
-	q.Asked = &asked
+	people := fullAudience(d.verdict.Verdict, d.action.ExpiresIn.D())
+	q.Asked = &people
 	return q
 }
 

@@ -21,23 +21,23 @@ func recordMoments(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if a.Status != gatehouse.StatusPending || ap == nil || ap.Status != gatehouse.ApprovalRequested {
 		return nil
 	}
-	moments, told, last := ap.Moments(), ap.Told, -1
-	for told < len(moments) && !moments[told].At.After(tx.Now()) {
-		if moments[told].Kind == gatehouse.MomentReminded {
-			last = told
+	moments, logged, last := ap.Moments(), ap.Told, -1
+	for logged < len(moments) && !moments[logged].At.After(tx.Now()) {
+		if moments[logged].Kind == gatehouse.MomentReminded {
+			last = logged
 		}
-		told++
+		logged++
 	}
-	if told == ap.Told {
+	if logged == ap.Told {
 		return nil
 	}
-	if err := tx.TellApproval(ap.ID, ap.Told, told, ap.NextMoment(told)); err != nil {
+	if err := tx.TellApproval(ap.ID, ap.Told, logged, ap.NextMoment(logged)); err != nil {
 		return err
 	}
 	if !tx.Now().Before(ap.End()) {
 		return nil // the question is over, and its end is recorded instead
 	}
-	for i := ap.Told; i < told; i++ {
+	for i := ap.Told; i < logged; i++ {
 		if m := moments[i]; m.Kind != gatehouse.MomentReminded || i == last {
 			if err := recordMoment(tx, a, m); err != nil {
 				return err

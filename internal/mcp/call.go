@@ -195,7 +195,7 @@ func join(
 		if err != nil {
 			return nil, err
 		}
-		asked := a.ID
+		earlier := a.ID
 		if a, err = last(ctx, gate, a); err != nil {
 			return nil, err
 		}
@@ -204,7 +204,7 @@ func join(
 			!a.Status.Finished(),
 			a.Status == gatehouse.StatusUnknown,
 			a.ID == known.Open,
-			asked == known.Open:
+			earlier == known.Open:
 			return a, folder.open(key, a.ID)
 		case rejectionHolds(a):
 			return a, nil
@@ -265,8 +265,8 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 		return p.gateResult(f, a.ID, string(a.Status), "The gate could not be reached. Whether "+a.ID+
 			" was carried out is not known here: ask again with gatehouse_wait.")
 	}
-	asked := !task && a.AskedAfter(p.seen(a.ID))
-	if !a.Status.Finished() && !asked && (x == nil || x.action == nil) {
+	question := !task && a.AskedAfter(p.seen(a.ID))
+	if !a.Status.Finished() && !question && (x == nil || x.action == nil) {
 		var answer []byte
 		if task {
 			answer = p.begun(f, key, a)

@@ -119,7 +119,7 @@ func (h *home) inSession(w http.ResponseWriter, r *http.Request, f *frame, id st
 		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest,
 			"this protocol version has no sessions")
 	case f.method == "initialize":
-		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest, "the session has already started")
+		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest, "the session has begun already")
 	default:
 		h.handle(w, r, s, f)
 	}

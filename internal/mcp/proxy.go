@@ -97,9 +97,9 @@ type Proxy struct {
 	// forwarded maps each request that the server has not answered yet to its
 	// method.
 	forwarded map[string]string
-	// asked holds the proxy's own requests, by id.
-	asked map[string]chan reply
-	count int
+	// pending holds the proxy's own requests, by id.
+	pending map[string]chan reply
+	count   int
 	// held cancels the wait of a call, by the id of the client's request.
 	held map[string]context.CancelFunc
 	// lastQuestions is the number of the last question that the client got, by action.
@@ -146,7 +146,7 @@ var errServerGone = errors.New("the MCP server has ended")
 
 func newProxy(c Config, out io.Writer) *Proxy {
 	p := &Proxy{
-		Config: c, out: out, forwarded: map[string]string{}, asked: map[string]chan reply{},
+		Config: c, out: out, forwarded: map[string]string{}, pending: map[string]chan reply{},
 		held: map[string]context.CancelFunc{}, ready: make(chan struct{}), done: newExecuted(),
 		watching: map[string]map[*watcher]bool{},
 	}
@@ -208,9 +208,9 @@ func (p *Proxy) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = err
-	for id, waiting := range p.asked {
+	for id, waiting := range p.pending {
 		waiting <- reply{err: err}
-		delete(p.asked, id)
+		delete(p.pending, id)
 	}
 }
 
@@ -420,8 +420,8 @@ func (p *Proxy) serverFrame(line []byte) {
 		return
 	}
 	p.mu.Lock()
-	waiting, own := p.asked[string(f.id)]
-	delete(p.asked, string(f.id))
+	waiting, own := p.pending[string(f.id)]
+	delete(p.pending, string(f.id))
 	p.mu.Unlock()
 	if own {
 		waiting <- reply{result: f.result, failure: f.failure}
@@ -452,10 +452,10 @@ func (p *Proxy) answered(id []byte) (method string, open bool) {
 func (p *Proxy) spoiled(line []byte, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id, waiting := range p.asked {
+	for id, waiting := range p.pending {
 		if bytes.Contains(line, []byte(id)) {
 			waiting <- reply{err: errors.New(why)}
-			delete(p.asked, id)
+			delete(p.pending, id)
 		}
 	}
 }
@@ -470,7 +470,7 @@ func (p *Proxy) ask(ctx context.Context, method string, params []byte) reply {
 	}
 	p.count++
 	id := strconv.Quote(ownPrefix + strconv.Itoa(p.count) + ":")
-	p.asked[id] = waiting
+	p.pending[id] = waiting
 	if p.meta != nil {
 		meta := p.meta
 		if token := memberOf(memberOf(params, "_meta"), "progressToken"); token != nil {
@@ -502,5 +502,5 @@ func (e errNotSent) Unwrap() error { return e.error }
 func (p *Proxy) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.asked, id)
+	delete(p.pending, id)
 }

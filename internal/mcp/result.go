@@ -15,9 +15,9 @@ func (p *Proxy) stateAnswer(f *frame, a *gatehouse.Action, x *execution) (answer
 		return resultFrame(f.id, withEdit(x.result, a)), true
 	}
 	if x != nil && x.failure != nil {
-		if said := editText(a); said != "" {
+		if edit := editText(a); edit != "" {
 			return p.gateResult(f, a.ID, string(gatehouse.StatusFailed),
-				said+"The server refused the call: "+clip(string(x.failure), gatehouse.MaxTargetSays)), true
+				edit+"The server refused the call: "+clip(string(x.failure), gatehouse.MaxTargetSays)), true
 		}
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, f.id, x.failure), true
 	}

@@ -58,22 +58,22 @@ func (p *Proxy) sealRound(c *call, r round) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said := base64.RawURLEncoding.EncodeToString(b)
-	return said + "." + base64.RawURLEncoding.EncodeToString(p.roundMAC(key, c, said)), nil
+	payload := base64.RawURLEncoding.EncodeToString(b)
+	return payload + "." + base64.RawURLEncoding.EncodeToString(p.roundMAC(key, c, payload)), nil
 }
 
 // roundMAC covers the caller, the call, and the content of the round with its
 // expiry.
-func (p *Proxy) roundMAC(key []byte, c *call, said string) []byte {
+func (p *Proxy) roundMAC(key []byte, c *call, payload string) []byte {
 	m := hmac.New(sha256.New, key)
-	m.Write([]byte(hash("round", p.me.ID, p.connector(), c.tool, string(c.arguments), said)))
+	m.Write([]byte(hash("round", p.me.ID, p.connector(), c.tool, string(c.arguments), payload)))
 	return m.Sum(nil)
 }
 
 // openRound checks the requestState of a call and marks it as used.
 func (p *Proxy) openRound(c *call) (*round, error) {
-	said, signature, ok := strings.Cut(text(c.state), ".")
-	if !ok || len(said) > maxState {
+	payload, signature, ok := strings.Cut(text(c.state), ".")
+	if !ok || len(payload) > maxState {
 		return nil, errState
 	}
 	key, err := p.Folder.roundKey()
@@ -81,11 +81,11 @@ func (p *Proxy) openRound(c *call) (*round, error) {
 		return nil, err
 	}
 	mac, err := base64.RawURLEncoding.Strict().DecodeString(signature)
-	if err != nil || !hmac.Equal(mac, p.roundMAC(key, c, said)) {
+	if err != nil || !hmac.Equal(mac, p.roundMAC(key, c, payload)) {
 		return nil, errState
 	}
 	var r round
-	b, err := base64.RawURLEncoding.DecodeString(said)
+	b, err := base64.RawURLEncoding.DecodeString(payload)
 	if err == nil {
 		err = json.Unmarshal(b, &r)
 	}

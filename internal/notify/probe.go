@@ -39,9 +39,9 @@ func (n *Notifier) mayProbe(channel string, now time.Time) bool {
 		n.probes.from = make(map[string]time.Time)
 	}
 	from := n.probes.from[channel]
-	if asked := n.probes.after[channel]; asked > 0 {
+	if wait := n.probes.after[channel]; wait > 0 {
 		delete(n.probes.after, channel)
-		if later := now.Add(asked); later.After(from) {
+		if later := now.Add(wait); later.After(from) {
 			from = later
 			n.probes.from[channel] = later
 		}

@@ -268,12 +268,12 @@ func (m *runTx) moveRun(to gatehouse.RunStatus) error {
 		run.FinishedAt, m.ended = &now, true
 		if to == gatehouse.RunSucceeded {
 			run.Failure, run.Stop = nil, ""
-			trouble, err := m.result()
+			templateErr, err := m.result()
 			if err != nil {
 				return err
 			}
-			if trouble != nil {
-				data = append(data, member("output_error", clip(trouble.Error())))
+			if templateErr != nil {
+				data = append(data, member("output_error", clip(templateErr.Error())))
 			}
 		}
 		if f := run.Failure; f != nil {
@@ -295,15 +295,15 @@ func (m *runTx) moveRun(to gatehouse.RunStatus) error {
 	return m.leaf("run."+eventOf(string(to)), nil, string(from), string(to), data...)
 }
 
-// result evaluates the workflow's output. trouble is the error of the template: the run then
+// result evaluates the workflow's output. templateErr is the error of the template: the run then
 // succeeds without an output.
-func (m *runTx) result() (trouble, err error) {
+func (m *runTx) result() (templateErr, err error) {
 	b := &templateValues{tx: m.tx, run: m.run, def: m.def}
-	out, trouble := m.def.Result(b.scope(nil))
-	if trouble == nil {
+	out, templateErr := m.def.Result(b.scope(nil))
+	if templateErr == nil {
 		m.run.Output = out
 	}
-	return trouble, b.err
+	return templateErr, b.err
 }
 
 // templateValues reads the values that a template uses, on demand: the run's input,

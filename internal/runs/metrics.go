@@ -24,11 +24,11 @@ func (r *Runs) SetMetrics(m Metrics) { r.metrics = m }
 // records how long they had been ready. It sends one hint per tenant, whatever the
 // number of steps.
 func (r *Runs) leased(steps []*gatehouse.Step) {
-	told := ""
+	last := ""
 	for _, s := range steps {
-		if s.Tenant != told {
-			told = s.Tenant
-			r.Hints.Notify(usecase.TopicLog(told))
+		if s.Tenant != last {
+			last = s.Tenant
+			r.Hints.Notify(usecase.TopicLog(last))
 		}
 	}
 	if r.metrics == nil {

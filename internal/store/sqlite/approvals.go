@@ -66,7 +66,7 @@ func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error 
 	}
 	err := t.guarded(`UPDATE OR ROLLBACK approval SET status = ? WHERE seq = ? AND status = 'requested'`, string(to), h.seq)
 	if err == nil {
-		h.asked = to
+		h.approvalStatus = to
 	}
 	return err
 }
@@ -112,7 +112,7 @@ const replaceVote = ` ON CONFLICT (seq, person) DO UPDATE SET principal_id = exc
 // decided approval accepts no votes.
 func (t *tx) PutVote(approvalID string, v gatehouse.Vote) error {
 	if h := t.holdsApproval(t.tenant, approvalID); h != nil {
-		if h.asked != gatehouse.ApprovalRequested {
+		if h.approvalStatus != gatehouse.ApprovalRequested {
 			return gatehouse.ErrConflict
 		}
 		// Without an earlier vote, a plain insert is enough.
