@@ -123,7 +123,7 @@ func (j *job) inspect(ctx context.Context) (more bool, outcome string, err error
 		return end(j.release(ctx, "store_error", "the store did not answer", err))
 	}
 	if prior != nil {
-		return end(j.settle(ctx, j.learned(prior)))
+		return end(j.settle(ctx, j.receiptFrom(prior)))
 	}
 	// These checks come before any call to the target.
 	if failure := j.targets.call(j.push.Tenant, j.push.Connector); failure != nil {
@@ -327,8 +327,8 @@ func (j *job) receipt(source string, o gatehouse.ReceiptOutcome, res connector.R
 	return r
 }
 
-// learned builds a receipt of this push with the outcome of another receipt.
-func (j *job) learned(from *gatehouse.Receipt) *gatehouse.Receipt {
+// receiptFrom builds a receipt of this push with the outcome of another receipt.
+func (j *job) receiptFrom(from *gatehouse.Receipt) *gatehouse.Receipt {
 	return j.receipt(sourceReceipt, from.Outcome, connector.Result{
 		ExternalID: from.ExternalID, RequestMetadata: from.RequestMetadata,
 		ResponseMetadata: from.ResponseMetadata, Reversal: from.Reversal,

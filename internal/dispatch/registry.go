@@ -114,15 +114,15 @@ func (r *Registry) operation(tenant, name, operation string) (connector.Connecto
 	if !ok {
 		return nil, connector.Operation{}, gatehouse.Violations{{
 			Pointer: "/operation",
-			Detail:  "connector " + gatehouse.Quote(name) + " has no operation " + gatehouse.Quote(operation) + others(c),
+			Detail:  "connector " + gatehouse.Quote(name) + " has no operation " + gatehouse.Quote(operation) + otherOperations(c),
 		}}.Err()
 	}
 	return c, op, nil
 }
 
-// others lists the connector's operations for an error; "" if the connector is no
+// otherOperations lists the connector's operations for an error; "" if the connector is no
 // [connector.Lister].
-func others(c connector.Connector) string {
+func otherOperations(c connector.Connector) string {
 	l, ok := c.(connector.Lister)
 	if !ok {
 		return ""

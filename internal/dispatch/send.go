@@ -77,7 +77,7 @@ func (j *job) lastChecks(s *step) (outcome string) {
 		return outcomeReleased
 	}
 	if s.prior != nil {
-		s.applied(j.learned(s.prior))
+		s.applied(j.receiptFrom(s.prior))
 		return string(gatehouse.PushApplied)
 	}
 	switch s.action.Status {

@@ -360,7 +360,7 @@ func (h *home) listen(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the session has a stream already", http.StatusConflict)
 		return
 	}
-	defer s.unhear(o)
+	defer s.closeStream(o)
 	a := &answering{w: w, r: r, s: s, o: o}
 	tick := time.NewTicker(beat)
 	defer tick.Stop()

@@ -178,8 +178,8 @@ func (h *home) carryOut(ctx context.Context, push *gatehouse.LeasedPush) {
 	s.proxy.execute(ctx, push)
 }
 
-// wants remembers which session asked for a call.
-func (h *home) wants(s *session, tool string, arguments gatehouse.JSON) {
+// recordWanted remembers which session asked for a call.
+func (h *home) recordWanted(s *session, tool string, arguments gatehouse.JSON) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.wanted) >= maxWanted {

@@ -383,7 +383,7 @@ func (p *Proxy) fromServer() error {
 		line, err := p.Upstream.Receive()
 		switch {
 		case errors.Is(err, errTooLong):
-			p.spoiled(line, "the server's frame is longer than 16 MiB")
+			p.failBroken(line, "the server's frame is longer than 16 MiB")
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
@@ -399,7 +399,7 @@ func (p *Proxy) serverFrame(line []byte) {
 	var bad *frameError
 	if errors.As(err, &bad) {
 		p.Log.Warn("a frame of the server was refused", "why", bad.detail)
-		p.spoiled(line, bad.detail)
+		p.failBroken(line, bad.detail)
 		if method, open := p.answered(bad.id); open && bad.id != nil {
 			p.answer(errorFrame(bad.id, codeInternal, "the server's answer to "+method+" was refused: "+bad.detail))
 		}
@@ -448,8 +448,8 @@ func (p *Proxy) answered(id []byte) (method string, open bool) {
 	return method, open
 }
 
-// spoiled fails the proxy's own requests whose id appears in a broken frame.
-func (p *Proxy) spoiled(line []byte, why string) {
+// failBroken fails the proxy's own requests whose id appears in a broken frame.
+func (p *Proxy) failBroken(line []byte, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, waiting := range p.pending {

@@ -59,7 +59,7 @@ func newSession(h *home, upstream Upstream, modern bool) *session {
 	c.Gate, c.Upstream, c.Log = h.gate, upstream, h.front.logged(h.me)
 	s.proxy = newProxy(c, s)
 	s.proxy.me, s.proxy.done = h.me, h.done
-	s.proxy.wants = func(tool string, arguments gatehouse.JSON) { h.wants(s, tool, arguments) }
+	s.proxy.wants = func(tool string, arguments gatehouse.JSON) { h.recordWanted(s, tool, arguments) }
 	s.proxy.accepted = h.front.accepted
 	return s
 }
@@ -363,7 +363,7 @@ func (s *session) openStream() *outlet {
 	return s.listening
 }
 
-func (s *session) unhear(o *outlet) {
+func (s *session) closeStream(o *outlet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listening == o {

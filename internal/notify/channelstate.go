@@ -36,7 +36,7 @@ func (n *Notifier) recordHealth(
 	if failure == nil {
 		s.Failures, s.LastOKAt = 0, &now
 		broken := s.FailingSince != nil || s.OffAt != nil
-		if broken && !recovers(s, now) {
+		if broken && !endsFailure(s, now) {
 			return moved, tx.PutChannelState(s)
 		}
 		s.FailingSince, s.Flaky, s.OffAt, s.LastError = nil, false, nil, ""
@@ -54,7 +54,7 @@ func (n *Notifier) recordHealth(
 	}
 	s.Failures++
 	s.LastError = shortError(failure)
-	event, why := breaks(s, c, now, refusal(failure).Gone)
+	event, why := applyFailure(s, c, now, refusal(failure).Gone)
 	if err := tx.PutChannelState(s); err != nil || event == "" {
 		return moved, err
 	}

@@ -425,7 +425,7 @@ func (l *ConfigChecker) policy(cfg *config.Config) bool {
 
 // open warns of changes that agents can make without a person's decision.
 func (l *ConfigChecker) open(ctx context.Context, cfg *config.Config) {
-	sentences, err := leftOpenAtFirst(ctx, cfg)
+	sentences, err := ungatedAtFirst(ctx, cfg)
 	if err != nil {
 		l.add("open", term.CheckNote, "could not be told: %v", err)
 		return

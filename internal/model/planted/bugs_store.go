@@ -58,7 +58,7 @@ func storeBugs() []bug {
 		plant("a group waits for what one of its members does", "promise 6", "internal/store/postgres/groupmerge.go",
 			"'2s', true)", "'10s', true)", "internal/store/postgres", "TestGroupWaitsNotLong"),
 		plant("votes are taken after the decision, in its transaction", "1", sqlite+"/approvals.go",
-			"if h.asked != gatehouse.ApprovalRequested {", "if false {", sqlite, conform+"WriteAfterLock"),
+			"if h.approvalStatus != gatehouse.ApprovalRequested {", "if false {", sqlite, conform+"WriteAfterLock"),
 		plant("a held action is pushed unapproved", "4", sqlite+"/pushes.go",
 			"h != nil && h.status == gatehouse.StatusApproved {", "h != nil {", sqlite, conform+"WriteAfterLock"),
 		plant("a decision opens without those who approved", "8", sqlite+"/open.go",

@@ -136,12 +136,12 @@ SELECT seq, tenant, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM approval WHERE tenant =
 	if err != nil || n > 0 {
 		return err
 	}
-	return t.absent(`SELECT 1 FROM approval WHERE tenant = ? AND id = ?`, t.tenant, approvalID)
+	return t.whyUnmatched(`SELECT 1 FROM approval WHERE tenant = ? AND id = ?`, t.tenant, approvalID)
 }
 
-// absent explains why a guarded insert matched no row: the parent row is in
+// whyUnmatched explains why a guarded insert matched no row: the parent row is in
 // another state, or does not exist.
-func (t *readTx) absent(sql string, args ...any) error {
+func (t *readTx) whyUnmatched(sql string, args ...any) error {
 	n, err := t.number(sql, args...)
 	switch {
 	case err != nil:

@@ -251,9 +251,9 @@ func (w *writer) resolve(number int64, cause error) error {
 	return fmt.Errorf("sqlite: a transaction may or may not be stored: %w", unclear)
 }
 
-// mend tries again to read back an unclear commit. The callers have already
+// retryReadBack tries again to read back an unclear commit. The callers have already
 // been answered, so nothing runs again.
-func (w *writer) mend() {
+func (w *writer) retryReadBack() {
 	stored, err := w.readBack(w.unclear)
 	if err != nil {
 		w.pause = min(2*w.pause, longPause)

@@ -156,7 +156,7 @@ func (w *writer) loop() {
 		case r := <-w.queue:
 			w.serve(r)
 		case <-w.again:
-			w.mend()
+			w.retryReadBack()
 		case <-w.s.closing:
 			for {
 				select {
