@@ -111,7 +111,8 @@ func (c *Client) WatchRun(ctx context.Context, id, since string, wait time.Durat
 		}
 		r, err := get[gatehouse.Run](ctx, c, run(id, ""), q)
 		// An answer before the end of the poll means that something has changed.
-		if err != nil || left <= gatehouse.MaxWait || r.Status.Final() || time.Since(start) < poll || since != "" && r.Position != since {
+		if err != nil || left <= gatehouse.MaxWait || r.Status.Final() || time.Since(start) < poll ||
+			since != "" && r.Position != since {
 			return r, err
 		}
 		since = r.Position

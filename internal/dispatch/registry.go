@@ -114,7 +114,8 @@ func (r *Registry) operation(tenant, name, operation string) (connector.Connecto
 	if !ok {
 		return nil, connector.Operation{}, gatehouse.Violations{{
 			Pointer: "/operation",
-			Detail:  "connector " + gatehouse.Quote(name) + " has no operation " + gatehouse.Quote(operation) + otherOperations(c),
+			Detail: "connector " + gatehouse.Quote(name) + " has no operation " +
+				gatehouse.Quote(operation) + otherOperations(c),
 		}}.Err()
 	}
 	return c, op, nil
