@@ -43,7 +43,7 @@ func (s *Server) decisionRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/bulk-decide", name: "bulkDecide", tag: tagDecisions,
 			summary: "Give many actions the same answer",
-			doc: "At most 500 items, at most 30 calls a minute for each person. Each item is decided or skipped by itself: " +
+			doc: "At most 500 items, at most 30 calls a minute for each person. Each item is decided or skipped separately: " +
 				"lost races are skipped as already_decided, L4 and L5 as individual_decision_required.",
 			roles: approvers, token: tokenRequired, decides: "bulk-decide", bulk: true, via: gatehouse.ViaBulk,
 			status: http.StatusOK, out: typeOf[gatehouse.BulkAnswer](), idempotent: true,

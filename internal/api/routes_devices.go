@@ -37,7 +37,7 @@ func (s *Server) deviceRoutes() []route {
 		}, {
 			method: "POST", path: "/devices/{id}/test", name: "testDevice", tag: tagNotifications,
 			summary: "Send a test to one of your devices",
-			doc: "Answers once the push service has answered, or after 25 seconds. The status tells whether the push service " +
+			doc: "Answers once the push service has answered, or after 25 seconds. The status says whether the push service " +
 				"took the test.",
 			object: ObjectDevice, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
 			codes: []gatehouse.Code{gatehouse.CodeUnsupported},

@@ -109,7 +109,7 @@ func (s *Server) pushLeaseRoutes() []route {
 			summary: "Report that a call failed",
 			doc: "kind is terminal (refused for good), transient (refused, may succeed later), not_sent (never reached the " +
 				"target), " +
-				"ambiguous (nobody knows whether it was applied).",
+				"ambiguous (it is not known whether it was applied).",
 			roles: workers, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.Push](),
 			codes: leaseLost, idempotent: true,
 			handler: body(checkPushFailure, func(ctx context.Context, c *call, in *gatehouse.PushFailure) (reply, error) {

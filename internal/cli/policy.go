@@ -22,7 +22,7 @@ import (
 // --policy, need no server.
 type policyCmd struct {
 	Lint     policyLintCmd     `cmd:"" help:"Parse and type-check a policy file."`
-	Test     policyTestCmd     `cmd:"" help:"Run the tests that stand in a policy file."`
+	Test     policyTestCmd     `cmd:"" help:"Run the tests of a policy file."`
 	Explain  policyExplainCmd  `cmd:"" help:"Tell how a proposal would be judged, and why."`
 	Apply    policyApplyCmd    `cmd:"" help:"Store a policy and make it the active one."`
 	Show     policyShowCmd     `cmd:"" help:"Print a policy's source."`

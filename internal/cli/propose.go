@@ -35,7 +35,7 @@ func (f *proposalFlags) proposal(g *globals) (*gatehouse.Proposal, error) {
 	flags := !rest.empty()
 	switch {
 	case f.File != "" && flags:
-		return nil, term.Usagef("--file stands alone: everything else is in the file")
+		return nil, term.Usagef("--file cannot be combined with other flags: everything is in the file")
 	case f.File == "" && !flags:
 		return nil, term.Usagef("give --file, or at least --type, --connector, --operation, --target and --set")
 	case f.File != "":

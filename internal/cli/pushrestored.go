@@ -142,7 +142,7 @@ func (c *pushAskCmd) Run(g *globals, api service) error {
 
 // archiveCmd shows what the archiver would move.
 type archiveCmd struct {
-	DryRun    bool               `required:"" name:"dry-run" help:"Only tell: the server archives by itself, as its configuration says."`
+	DryRun    bool               `required:"" name:"dry-run" help:"Only report; the server itself archives."`
 	Retention gatehouse.Duration `placeholder:"180d" help:"Tell it for this retention instead of the configured one."`
 }
 

@@ -22,7 +22,7 @@ func (c *Count) UnmarshalYAML(node *yaml.Node) error {
 		return err
 	}
 	if n == 0 {
-		return errors.New("0 is none at all; leave it out for the default")
+		return errors.New("0 is not allowed; leave it out for the default")
 	}
 	*c = Count(n)
 	return nil

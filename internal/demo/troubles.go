@@ -148,7 +148,9 @@ func lostAnswerUnknown(ctx context.Context, p *play, l *Line) error {
 	if calls := p.Warehouse.Calls(opCredit); found != 1 || calls != 1 {
 		return fmt.Errorf("%d credits after %d calls; both should be 1", found, calls)
 	}
-	_, err = p.olga.ResolvePush(ctx, a.Push.ID, gatehouse.Resolution{Outcome: "applied", Reason: "the credit stands in the ledger"})
+	_, err = p.olga.ResolvePush(ctx, a.Push.ID, gatehouse.Resolution{
+		Outcome: "applied", Reason: "the credit is in the ledger",
+	})
 	if err != nil {
 		return err
 	}

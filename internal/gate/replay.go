@@ -162,7 +162,10 @@ func (g *Gate) unknownSafety(now time.Time, p *gatehouse.Push, a *gatehouse.Acti
 		if g.conditional(a) {
 			return safety{safe: true, reason: "class B: the write's condition holds for one call only"}
 		}
-		return safety{skip: gatehouse.SkippedResolveFirst, reason: "class B, but nothing says that the write has a condition: look at the target, then resolve it"}
+		return safety{
+			skip:   gatehouse.SkippedResolveFirst,
+			reason: "class B, but the write may have no condition: look at the target, then resolve it",
+		}
 	}
 	return safety{
 		skip:   gatehouse.SkippedResolveFirst,

@@ -126,7 +126,7 @@ func OpenSecrets(
 		for _, s := range list {
 			o := OpenedSecret{Name: s.Name, Version: s.Version}
 			if s.RevokedAt != nil {
-				o.Err = errors.New("was revoked; gatehouse secret set stores it anew")
+				o.Err = errors.New("was revoked; gatehouse secret set stores it again")
 			} else if o.Value, o.Err = keys.open(s); o.Err != nil {
 				o.Err = errors.New("cannot be opened: its key is sealed under a master key that this server does not " +
 					"have, see links.master_key")

@@ -148,7 +148,7 @@ func (f *Front) foreign(r *http.Request) string {
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		if u, err := url.Parse(origin); err != nil || !strings.EqualFold(u.Host, r.Host) {
-			return "the Origin is another site"
+			return "the Origin is a different site"
 		}
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {

@@ -126,4 +126,4 @@ func (d differences) sides() (was, is gatehouse.JSON) {
 	return gatehouse.ObjectJSON(old...), gatehouse.ObjectJSON(now...)
 }
 
-var errAbsent = errors.New("there is none yet")
+var errAbsent = errors.New("it does not exist yet")

@@ -50,7 +50,7 @@ func standing(a *gatehouse.Action) string {
 			"Do not try the same call again; take the reason into account or ask the user."
 	case gatehouse.StatusExpired:
 		return of + " expired: nobody decided in time, and it was not carried out. This is not a rejection. " +
-			"Calling the tool again asks anew."
+			"Calling the tool again makes a new proposal."
 	case gatehouse.StatusCanceled:
 		return of + " was canceled and not carried out."
 	case gatehouse.StatusSuperseded:

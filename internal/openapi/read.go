@@ -131,7 +131,7 @@ func (p *reader) value(n *yaml.Node, depth int) (any, error) {
 				return nil, fmt.Errorf("line %d: a key must be a text", key.Line)
 			}
 			if _, twice := out[key.Value]; twice {
-				return nil, fmt.Errorf("line %d: the key %s stands there twice", key.Line, gatehouse.Quote(key.Value))
+				return nil, fmt.Errorf("line %d: the key %s occurs twice", key.Line, gatehouse.Quote(key.Value))
 			}
 			v, err := p.value(n.Content[i+1], depth+1)
 			if err != nil {

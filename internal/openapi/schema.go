@@ -201,7 +201,7 @@ func (c *converter) properties(in, out map[string]any) error {
 			required = slices.DeleteFunc(required, func(r string) bool { return r == name })
 			continue
 		case about["format"] == "password" && slices.Contains(required, name):
-			return fmt.Errorf("it needs the password %s, which would stand in proposals", name)
+			return fmt.Errorf("it needs the password %s, which proposals would contain", name)
 		case about["format"] == "password":
 			c.note("%s is a password, and is not taken", name)
 			made[name] = false

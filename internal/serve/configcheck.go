@@ -427,7 +427,7 @@ func (l *ConfigChecker) policy(cfg *config.Config) bool {
 func (l *ConfigChecker) open(ctx context.Context, cfg *config.Config) {
 	sentences, err := ungatedAtFirst(ctx, cfg)
 	if err != nil {
-		l.add("open", term.CheckNote, "could not be told: %v", err)
+		l.add("open", term.CheckNote, "could not be determined: %v", err)
 		return
 	}
 	for _, s := range sentences {

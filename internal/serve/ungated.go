@@ -106,7 +106,7 @@ func (n *Node) ungatedChanges(ctx context.Context) ([]string, error) {
 func (n *Node) warnOpen(ctx context.Context) {
 	open, err := n.ungatedChanges(ctx)
 	if err != nil && ctx.Err() == nil {
-		n.Log.ErrorContext(ctx, "what the connectors leave open cannot be told", "error", err)
+		n.Log.ErrorContext(ctx, "the changes that need no approval cannot be determined", "error", err)
 	}
 	for _, sentence := range open {
 		n.Log.WarnContext(ctx, sentence)

@@ -175,11 +175,11 @@ func excessLine(x *gatehouse.CeilingExcess) string {
 func RetryHint(r gatehouse.Retry) string {
 	switch r {
 	case gatehouse.RetryNever:
-		return "retry never: this change as it stands is over"
+		return "retry never: this change cannot be applied"
 	case gatehouse.RetryLater:
 		return "retry later: an operator replays it when the target is up; do not propose it again"
 	case gatehouse.RetryOperator:
-		return "retry operator: a person has to look at it first; do not propose it again"
+		return "retry operator: a person must check it first; do not propose it again"
 	}
 	return ""
 }

@@ -98,7 +98,7 @@ func (s *Service) FinishOIDC(ctx context.Context, state string, answer url.Value
 	}
 	for name, values := range answer {
 		if len(values) != 1 {
-			return nil, s.refuse(ctx, "a parameter stands there twice", "parameter", name)
+			return nil, s.refuse(ctx, "a parameter occurs twice", "parameter", name)
 		}
 	}
 	switch {

@@ -89,7 +89,8 @@ func Twins(v *gatehouse.Violations, at string, value gatehouse.JSON, distinct fu
 			if distinct == nil || !distinct(m.Name) {
 				folded := Fold(m.Name)
 				if other, ok := seen[folded]; ok {
-					v.Add(here, "is another spelling of %s beside it; a change can name a field once", gatehouse.Quote(other))
+					v.Add(here, "is another spelling of %s in the same object; a change can name a field only once",
+						gatehouse.Quote(other))
 				} else {
 					seen[folded] = m.Name
 				}

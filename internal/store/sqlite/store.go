@@ -180,7 +180,8 @@ func (s *Store) logStandstill(behind time.Duration) {
 	}
 	now := time.Now().Unix()
 	if last := s.lagLogged.Load(); now-last >= 60 && s.lagLogged.CompareAndSwap(last, now) {
-		s.log.Error("sqlite: the wall clock is behind the store's; time stands still until it has caught up", "behind", behind)
+		s.log.Error("sqlite: the wall clock is behind; the store's clock waits until it has caught up",
+			"behind", behind)
 	}
 }
 
