@@ -2,8 +2,8 @@ package gatehouse
 
 import "slices"
 
-// A frequent transition begins with one typed read, which costs PostgreSQL one round
-// trip. It locks the rows that the transition moves, and returns all data for its rules.
+// Each frequent transition begins with one typed read, which costs PostgreSQL one round trip. It
+// locks the rows that the transition changes, and returns all data for its rules.
 
 // TransitionReader has the typed reads that lock nothing.
 type TransitionReader interface {
@@ -107,8 +107,7 @@ type ProposalQuery struct {
 	Supersedes string
 	// Effect is the hash that finds dead letters of the same change.
 	Effect Hash
-	// Names are the names of people who cannot decide, and Asked is the question's
-	// audience.
+	// Names are the names of people who cannot decide; Asked is the audience of the question.
 	Names []string
 	Asked *Audience
 }

@@ -195,7 +195,7 @@ func roleRequired(rt *route) error {
 
 // guarded describes what the edit token protects on this route.
 func (rt *route) guarded() string {
-	if rt.mints {
+	if rt.changesRights {
 		return "changing rights, credentials or rules"
 	}
 	return "deciding"
@@ -206,7 +206,7 @@ func (rt *route) guarded() string {
 func (s *Server) caller(r *http.Request, rt *route) (*gatehouse.Caller, string, error) {
 	// A short id is resolved before the use case, so its caller must be
 	// authenticated.
-	_, short := gatehouse.ShortID(rt.thing, r.PathValue("id"))
+	_, short := gatehouse.ShortID(rt.object, r.PathValue("id"))
 	if s.cache != nil && rt.cached && !short {
 		key, token := bearer(r), editToken(r)
 		if rt.token == tokenNone {

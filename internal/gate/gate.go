@@ -165,14 +165,14 @@ func (g *Gate) remote() bool { return g.credentials != nil }
 
 // checks reports whether Check may have to ask the action's target.
 func (g *Gate) checks(a *gatehouse.Action) bool {
-	c, told := g.targets.(Checks)
-	return !told || c.Checks(a)
+	c, known := g.targets.(Checks)
+	return !known || c.Checks(a)
 }
 
 // checksAny reports whether Check may have to ask any target.
 func (g *Gate) checksAny() bool {
-	c, told := g.targets.(Checks)
-	return !told || c.ChecksAny()
+	c, known := g.targets.(Checks)
+	return !known || c.ChecksAny()
 }
 
 // Redactor returns the redactor of the configuration's secrets, nil for none.

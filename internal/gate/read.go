@@ -176,8 +176,8 @@ func (g *Gate) ListCorpus(ctx context.Context, cursor string, limit int) (page g
 	return page, err
 }
 
-// ListEntries returns numbered entries of the tenant's log, starting at an index.
-// Callers who may read only their own things get the entries about these.
+// ListEntries returns numbered entries of the tenant's log, starting at an index. Callers who
+// may read only their own objects get the entries about these.
 func (g *Gate) ListEntries(ctx context.Context, from int64, limit int) (list []*gatehouse.Entry, err error) {
 	err = g.View(ctx, "entry", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		if g.ReadsAs(c.Principal) != "" {

@@ -56,7 +56,7 @@ func identityBugs() []bug {
 		plant("only the first answerers are counted", "8", "internal/gate/answerable.go",
 			"if n >= ap.Required {", "if n >= ap.Required && len(people) < 0 {", gate, "TestManyMayAnswer"),
 		plant("those who could answer before a change still count", "8", sqlite+"/people.go",
-			"\tp.asked = nil\n", "", sqlite, "TestWriterSeesPeopleAsTheyAre"),
+			"\tp.byAudience = nil\n", "", sqlite, "TestWriterSeesPeopleAsTheyAre"),
 		plant("a connector serves tenants that it does not list", "16", "internal/dispatch/registry.go",
 			"return slices.Contains(t.Tenants, tenant) || slices.Contains(t.Tenants, AllTenants)",
 			"return len(tenant) > 0 || slices.Contains(t.Tenants, tenant)", dispatch,
