@@ -36,7 +36,7 @@ type TransitionWriter interface {
 
 // CallerFacts is the store's data about a caller.
 type CallerFacts struct {
-	// Principal and EditToken belong to the key of [Caller.Presumed]. They are zero for a
+	// Principal and EditToken belong to the key of [Caller.Cached]. They are zero for a
 	// caller without it, and for a key that is unknown or revoked.
 	Principal *Principal
 	EditToken [32]byte

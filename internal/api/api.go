@@ -26,11 +26,11 @@ type Authenticator interface {
 	CheckEditToken(ctx context.Context, p *gatehouse.Principal, token string) (bool, error)
 }
 
-// Presumer is an optional ability of an [Authenticator].
-type Presumer interface {
-	// Presume returns the last known caller with these secrets, or nil; see
-	// [gatehouse.Presumption]. editToken is "" if the request has none.
-	Presume(key, editToken string) *gatehouse.Caller
+// CredentialCache is an optional ability of an [Authenticator].
+type CredentialCache interface {
+	// CachedCaller returns the last known caller with these secrets, or nil; see
+	// [gatehouse.CachedCredential]. editToken is "" if the request has none.
+	CachedCaller(key, editToken string) *gatehouse.Caller
 }
 
 // The kinds of things that a path can name.
@@ -174,7 +174,7 @@ type Server struct {
 	cfg     Config
 	log     *slog.Logger
 	routes  []route
-	presume Presumer // nil for none
+	cache   CredentialCache // nil for none
 	metrics *metrics
 	running running
 	bulk    *window
@@ -214,7 +214,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.BulkPerMinute = 30
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger, bulk: newWindow(cfg.BulkPerMinute)}
-	s.presume, _ = cfg.Auth.(Presumer)
+	s.cache, _ = cfg.Auth.(CredentialCache)
 	s.general = newBuckets(cfg.RequestsPerSecond, cfg.RequestBurst)
 	s.general.sharedBy(cfg.Rates, cfg.Logger)
 	s.hooks = newHookLimits(HookRate{cfg.HooksPerSecond, cfg.HookBurst}, cfg.HookRates)

@@ -25,8 +25,9 @@ type route struct {
 	// set-up links, policies, secrets or connectors, and so requires the edit
 	// token.
 	mints bool
-	// proves says that the use case accepts a presumed caller and checks it.
-	proves bool
+	// cached says that the use case accepts a caller from the credential cache, and
+	// verifies the caller.
+	cached bool
 	// thing is the kind of thing that {id} names.
 	thing string
 	query []param

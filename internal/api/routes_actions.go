@@ -17,7 +17,8 @@ func (s *Server) actionRoutes() []route {
 			doc: "The policy judges the change at once. A denial is an answer, not an error: 201 with status denied. " +
 				"What fewer people may answer than must approve is denied too; the first of policy.reasons counts them. " +
 				"A known idempotency_key with the same content answers 200 with the action that it named.",
-			roles: proposers, proves: true, status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,
+			roles: proposers, cached: true, status: http.StatusCreated, replays: true,
+			out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported},
 			handler: body((*gatehouse.Proposal).Validate, func(ctx context.Context, _ *call, in *gatehouse.Proposal) (reply, error) {
 				a, replayed, err := s.cfg.Actions.Propose(ctx, in)
@@ -30,7 +31,7 @@ func (s *Server) actionRoutes() []route {
 			method: "GET", path: "/proposed-actions", name: "listActions", tag: tagActions,
 			summary: "List actions",
 			doc:     "Newest first; sort=urgency lists pending ones by due bucket, then risk, then age. The pages together hold every action exactly once, whatever is written meanwhile. What is in the archive (archived_at) is listed with archived=true only.",
-			roles:   readers, proves: true, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Action]](),
+			roles:   readers, cached: true, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Action]](),
 			query: paging(
 				param{name: "status", kind: paramEnum, enum: words(gatehouse.Statuses()), doc: "Only actions in this state."},
 				param{name: "action_type", max: 128, doc: "Only actions of this type."},

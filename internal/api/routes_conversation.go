@@ -52,7 +52,7 @@ func assigneeOf(ctx context.Context, c *call) (string, error) {
 	if name != "me" {
 		return name, nil
 	}
-	caller, err := gatehouse.PresumedFrom(ctx)
+	caller, err := gatehouse.CachedCallerFrom(ctx)
 	if err != nil {
 		return "", err
 	}

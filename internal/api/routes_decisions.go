@@ -34,7 +34,7 @@ func (s *Server) decisionRoutes() []route {
 				"An approval is held for the action's hold before it is sent. " +
 				"A rejection takes effect at once or, with hold: true, after the same time: until then the action " +
 				"is pending, approval.rejects_at says when, and undo takes it back.",
-			roles: approvers, token: tokenRequired, proves: true, thing: ThingAction, decides: "decide",
+			roles: approvers, token: tokenRequired, cached: true, thing: ThingAction, decides: "decide",
 			status: http.StatusOK, out: typeOf[gatehouse.Answer](), idempotent: true,
 			codes: append([]gatehouse.Code{gatehouse.CodeAlreadyDecided}, refusals...),
 			handler: body(checkDecision, func(ctx context.Context, c *call, in *gatehouse.Decision) (reply, error) {
@@ -65,7 +65,7 @@ func (s *Server) shortForm(verb string, kind gatehouse.DecisionKind) route {
 		doc: "{id} is an action's or an approval's. If people have already taken the same decision, the answer is " +
 			"200 with status already_" + string(kind) + ", regardless of who took it and of later changes. " +
 			"When it was decided the other way, by policy, canceled or superseded: 409 not_awaiting_approval.",
-		roles: approvers, token: tokenRequired, proves: true, thing: ThingAction, decides: verb,
+		roles: approvers, token: tokenRequired, cached: true, thing: ThingAction, decides: verb,
 		status: http.StatusOK, out: typeOf[gatehouse.ShortAnswer](), idempotent: true,
 		codes: append([]gatehouse.Code{gatehouse.CodeNotAwaitingApproval}, refusals...),
 		handler: maybe(body(checkShort(kind), func(ctx context.Context, c *call, in *shortDecision) (reply, error) {

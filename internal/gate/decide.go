@@ -29,7 +29,7 @@ func (g *Gate) decide(ctx context.Context, id string, d gatehouse.Decision) (*ga
 // decideAs runs a decision. Inside the transaction, shape makes the endpoint's answer,
 // which is stored under the Idempotency-Key.
 func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decision, shape func(*ruling) (*T, error)) (*T, error) {
-	c, err := gatehouse.PresumedFrom(ctx)
+	c, err := gatehouse.CachedCallerFrom(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	if o == nil {
 		return nil
 	}
-	if err := usecase.Prove(c, o.CallerFacts); err != nil {
+	if err := usecase.Verify(c, o.CallerFacts); err != nil {
 		return err
 	}
 	if !looks() || r.policyKnown && r.plain(o.Action, r.policyVersion) {

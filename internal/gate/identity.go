@@ -40,11 +40,11 @@ func (g *Gate) Authenticate(ctx context.Context, key string) (*gatehouse.Princip
 		return err
 	})
 	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && p.Disabled {
-		g.remembered.forget(hash)
+		g.credentials.forget(hash)
 		return nil, denied
 	}
 	if err == nil {
-		g.remembered.keep(hash, p)
+		g.credentials.keep(hash, p)
 	}
 	return p, err
 }
@@ -65,7 +65,7 @@ func (g *Gate) CheckEditToken(ctx context.Context, p *gatehouse.Principal, token
 	}
 	ok := err == nil && subtle.ConstantTimeCompare(stored[:], hash[:]) == 1
 	if ok {
-		g.remembered.keepToken(p, hash)
+		g.credentials.keepToken(p, hash)
 	}
 	return ok, err
 }

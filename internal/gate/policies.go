@@ -151,10 +151,10 @@ func (j judgement) judged(ctx context.Context) (judgement, error) {
 	return j, ctx.Err()
 }
 
-// presumeJudged judges by the version that was last found active. known is false
+// judgeAsLast judges by the version that was last found active. known is false
 // when there is none, or when the policy uses the time, which only the store knows.
 // The transaction verifies that the version is still active.
-func (g *Gate) presumeJudged(ctx context.Context, f policy.Facts) (j judgement, known bool, err error) {
+func (g *Gate) judgeAsLast(ctx context.Context, f policy.Facts) (j judgement, known bool, err error) {
 	p, version := g.policies.last(f.Tenant)
 	if p == nil || p.ReadsTime() {
 		return j, false, nil

@@ -30,10 +30,10 @@ func (g *Gate) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.A
 	return g.propose(ctx, c, p, lineage{revision: 1})
 }
 
-// Proposer returns the caller, who must have the role of a proposer, and may still be
-// presumed: see [gatehouse.Presumption].
+// Proposer returns the caller, who must have the role of a proposer. The caller may come
+// from the credential cache: see [gatehouse.CachedCredential].
 func Proposer(ctx context.Context) (*gatehouse.Caller, error) {
-	c, err := gatehouse.PresumedFrom(ctx)
+	c, err := gatehouse.CachedCallerFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -123,11 +123,11 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	}
 	first := true
 	judge := func() error {
-		presume := first && g.remote()
+		cached := first && g.remote()
 		first = false
-		if presume {
+		if cached {
 			var known bool
-			if d.verdict, known, err = g.presumeJudged(ctx, facts); known {
+			if d.verdict, known, err = g.judgeAsLast(ctx, facts); known {
 				return err
 			}
 		}

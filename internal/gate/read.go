@@ -98,10 +98,10 @@ func (g *Gate) WaitAsked(
 	}
 }
 
-// ListActions returns a page of the caller's tenant. A presumed caller is verified
+// ListActions returns a page of the caller's tenant. A cached caller is verified
 // with data from the same query, before the page is returned.
 func (g *Gate) ListActions(ctx context.Context, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
-	c, err := gatehouse.PresumedFrom(ctx)
+	c, err := gatehouse.CachedCallerFrom(ctx)
 	if err != nil {
 		return page, err
 	}
@@ -118,7 +118,7 @@ func (g *Gate) openPage(
 		if o == nil {
 			return err
 		}
-		if err := usecase.Prove(c, o.CallerFacts); err != nil {
+		if err := usecase.Verify(c, o.CallerFacts); err != nil {
 			return err
 		}
 		page, saved = o.Page, o.Views

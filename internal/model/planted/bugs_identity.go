@@ -52,7 +52,7 @@ func identityBugs() []bug {
 			"ap.Answerers(from.opened.Answerers) >= ap.Required", "ap.Answerers(from.opened.Answerers) >= 0", model,
 			"TestModel"),
 		plant("a cached caller is taken without its key", "promise 2", "internal/usecase/caller.go",
-			"if !c.Presumed.Proven {", "if false {", "internal/store/postgres", "TestPresumption"),
+			"if !c.Cached.Verified {", "if false {", "internal/store/postgres", "TestCachedCaller"),
 		plant("only the first answerers are counted", "8", "internal/gate/answerable.go",
 			"if n >= ap.Required {", "if n >= ap.Required && len(people) < 0 {", gate, "TestManyMayAnswer"),
 		plant("those who could answer before a change still count", "8", sqlite+"/people.go",
