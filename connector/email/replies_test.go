@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/connector/email"
 )
+
+// huge is more than the buffers between client and server hold, in bytes.
+const huge = 32 << 20
 
 // scripted is a mail server of plain texts: it answers a command as its replies say, and closes the
 // connection after such an answer. "BANNER" is the greeting, "." the end of a message.
@@ -21,9 +25,10 @@ func scripted(t *testing.T, replies map[string]string) (addr string, mails *atom
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { listener.Close() })
 	mails = new(atomic.Int64)
 	usual := map[string]string{"BANNER": "220 ready\r\n", "DATA": "354 go on\r\n", "QUIT": "221 bye\r\n"}
+	var served sync.WaitGroup
+	t.Cleanup(func() { listener.Close(); served.Wait() })
 	serve := func(conn net.Conn) {
 		defer conn.Close()
 		lines, inMessage, command := bufio.NewScanner(conn), false, "BANNER"
@@ -37,7 +42,11 @@ func scripted(t *testing.T, replies map[string]string) (addr string, mails *atom
 				default:
 					reply = "250 fine\r\n"
 				}
-				if _, err := fmt.Fprint(conn, reply); err != nil || broken {
+				n, err := fmt.Fprint(conn, reply)
+				if n > huge/2 {
+					t.Errorf("the client reads %d bytes of a reply", n)
+				}
+				if err != nil || broken {
 					return
 				}
 				inMessage = command == "DATA"
@@ -60,7 +69,7 @@ func scripted(t *testing.T, replies map[string]string) (addr string, mails *atom
 			if err != nil {
 				return
 			}
-			go serve(conn)
+			served.Go(func() { serve(conn) })
 		}
 	}()
 	return listener.Addr().String(), mails
@@ -73,7 +82,7 @@ func TestBrokenReplies(t *testing.T) {
 	for name, reply := range map[string]string{
 		"not now": "421 too busy\r\n", "full": "452 no space\r\n", "never": "554 no\r\n",
 		"no code": "fine, thanks\r\n", "no such code": "999 fine\r\n", "another protocol": "HTTP/1.1 400 Bad Request\r\n\r\n",
-		"cut off": "25", "unfinished": "250-fine\r\n", "hung up": "", "huge": strings.Repeat("2", 4<<20) + "\r\n",
+		"cut off": "25", "unfinished": "250-fine\r\n", "hung up": "", "huge": strings.Repeat("2", huge) + "\r\n",
 		"hostile": "250 \x00\xff\u202e<script>\r\n250 fine\r\n354 go on\r\n250 queued\r\n",
 	} {
 		for _, command := range []string{"BANNER", "EHLO", "MAIL", "RCPT", "DATA", ".", "QUIT"} {
