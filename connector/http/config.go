@@ -331,6 +331,23 @@ type ReadBack struct {
 	Change *Pointer `yaml:"change"`
 	// ExternalID points to the target's own id of the effect.
 	ExternalID *Pointer `yaml:"external_id"`
+	// Pages says that the answer is a list, which may have several pages. JSON, Change and
+	// ExternalID then point into each element.
+	Pages *Pages `yaml:"pages" json:",omitempty"`
+}
+
+// Pages describes a list that the target returns in pages, all of them at its own address.
+type Pages struct {
+	// Items points to the list in the answer; the whole answer by default.
+	Items Pointer `yaml:"items"`
+	// Next leads to the next page: link is the header Link with rel=next, offset counts the
+	// elements, and a JSON pointer is where the answer has the cursor or the address.
+	Next string `yaml:"next"`
+	// Parameter is the query parameter for the cursor, or for the offset (offset by default).
+	// Without it, the pointer leads to an address.
+	Parameter string `yaml:"parameter"`
+	// Max is how many pages are read at most, 1 to 50; 10 by default.
+	Max int `yaml:"max"`
 }
 
 // Reverse describes how to reverse an applied change.
