@@ -140,8 +140,8 @@ var connectorFaults = map[string]func(*testing.T, *subject){
 		if old.Fingerprint() != s.connector.Fingerprint() {
 			t.Error("a rotated secret sets approvals aside")
 		}
-		if s.name != "stepfunctions" && classOf(s.name) != "" && s.name != "desk" && s.name != "help" {
-			s.answers(func(w http.ResponseWriter, _ *http.Request) bool { // these fakes know no credentials
+		if s.name != "stepfunctions" && s.name != "desk" && s.name != "help" {
+			s.answers(func(w http.ResponseWriter, _ *http.Request) bool { // the fake does not check credentials
 				w.WriteHeader(http.StatusUnauthorized)
 				return true
 			})
