@@ -1,6 +1,6 @@
 package gatehouse
 
-// Retry tells an agent what to expect of a change that did not succeed.
+// Retry is what an agent can expect of a change that did not succeed.
 type Retry string
 
 // The answers to whether a change is tried again.
@@ -15,7 +15,7 @@ const (
 	RetryOperator Retry = "operator"
 )
 
-// cause is what made a push fail, as far as its error code tells.
+// cause is the cause of a push's failure, as far as its error code shows.
 type cause int
 
 const (

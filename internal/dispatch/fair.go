@@ -69,7 +69,7 @@ func (f *fair) claimed(pushes []*gatehouse.Push) {
 	f.tenants.Charge(queues)
 }
 
-// looked records the last tenant that a claim looked at.
+// looked records the last tenant that a claim considered.
 func (f *fair) looked(due []gatehouse.DueTenant) {
 	last := ""
 	if len(due) > 0 {

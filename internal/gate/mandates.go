@@ -139,7 +139,7 @@ func (g *Gate) StartMandate(ctx context.Context, tenant, actionID string) (id st
 			return err
 		}
 		by := author{id: a.ProposerID, name: a.ProposedBy, tenant: tenant, via: a.DecidedVia}
-		return tell(tx, by, change{
+		return recordChange(tx, by, change{
 			tenant: tenant, kind: "mandate.given", subject: id, name: m.AgentName, detail: m.WorstCase(),
 			data: mandateData(m, map[string]any{"action": a.ID, "digest": a.Digest}),
 		})

@@ -31,7 +31,7 @@ func (c *catalogue) add(tools [][]byte) error {
 	for _, raw := range tools {
 		t, err := gatehouse.Canonicalize(raw)
 		if err != nil {
-			return fmt.Errorf("a tool is not JSON as it must be: %w", err)
+			return fmt.Errorf("a tool is not valid JSON: %w", err)
 		}
 		name := toolName(t)
 		switch {

@@ -179,7 +179,7 @@ func read(arguments []byte, into any) error {
 	}
 	canonical, err := gatehouse.Canonicalize(arguments)
 	if err != nil {
-		return gatehouse.E(gatehouse.CodeMalformed, "the arguments are not JSON as it must be: %v", err)
+		return gatehouse.E(gatehouse.CodeMalformed, "the arguments are not valid JSON: %v", err)
 	}
 	d := json.NewDecoder(bytes.NewReader([]byte(canonical)))
 	d.DisallowUnknownFields()

@@ -73,8 +73,8 @@ func (v *view) read(root ast.Expr) []gatehouse.RuleFact {
 	return out
 }
 
-// told returns the value of a fact as JSON: "" when there is none, or when it is
-// too long to show.
+// told returns the value of a fact as JSON; "" when the fact is missing, or its value too long
+// to show.
 func (v *view) told(fact string, steps []string) (value gatehouse.JSON, long bool) {
 	found, ok := v.ResolveName(fact)
 	if !ok {

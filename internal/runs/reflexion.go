@@ -11,10 +11,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// lesson returns the lesson of a run that ends now: the attempt, its result, and what
+// reflexion returns the lesson of a run that ends now: the attempt, its result, and what
 // to do differently. It has only facts of the run, fixed texts, and quoted reasons of
 // people and targets.
-func (m *moving) lesson() (*gatehouse.Reflexion, error) {
+func (m *runTx) reflexion() (*gatehouse.Reflexion, error) {
 	run := m.run
 	if slices.ContainsFunc(m.def.Steps, func(s *workflow.Step) bool { return s.ForEach != nil }) {
 		whole, err := m.tx.FindRun(run.ID)
@@ -38,7 +38,8 @@ func attempted(run *gatehouse.Run) string {
 			steps = append(steps, s.Key+" ("+s.Uses+")")
 		}
 	}
-	return fmt.Sprintf("%s version %d, begun by %s: %s.", run.Workflow, run.Version, run.Trigger, strings.Join(steps, ", "))
+	return fmt.Sprintf("%s version %d, started by %s: %s.", run.Workflow, run.Version, run.Trigger,
+		strings.Join(steps, ", "))
 }
 
 func happened(run *gatehouse.Run) string {
@@ -69,7 +70,7 @@ func happened(run *gatehouse.Run) string {
 	return b.String()
 }
 
-// lessons map the code of a failure to what should be done differently.
+// lessons maps the code of a failure to what should be done differently.
 var lessons = []struct {
 	codes []string
 	words string
