@@ -60,7 +60,10 @@ func breaks(fault Fault) func(*testing.T, *Fixture) {
 			return
 		}
 		if failure != nil {
-			time.Sleep(failure.RetryAfter)
+			select {
+			case <-time.After(failure.RetryAfter):
+			case <-t.Context().Done():
+			}
 		}
 		again := f.Call
 		again.Attempt++

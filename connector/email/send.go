@@ -80,12 +80,12 @@ func (c *Connector) client(ctx context.Context) (*mail.Client, error) {
 				return nil, err
 			}
 			context.AfterFunc(ctx, func() { _ = conn.Close() })
-			conn = &limited{Conn: conn, left: maxReplies}
+			limit := &limited{Conn: conn, left: maxReplies}
 			if c.server.implicit {
-				secure := tls.Client(conn, c.server.tls)
+				secure := tls.Client(limit, c.server.tls)
 				return secure, secure.HandshakeContext(dial)
 			}
-			return conn, nil
+			return limit, nil
 		}),
 	}
 	if c.server.implicit {

@@ -140,8 +140,8 @@ var connectorFaults = map[string]func(*testing.T, *subject){
 		if old.Fingerprint() != s.connector.Fingerprint() {
 			t.Error("a rotated secret sets approvals aside")
 		}
-		if s.name != "stepfunctions" && classOf(s.name) != "" && s.name != "desk" && s.name != "help" {
-			s.answers(func(w http.ResponseWriter, _ *http.Request) bool { // these fakes know no credentials
+		if s.name != "stepfunctions" && s.name != "desk" && s.name != "help" {
+			s.answers(func(w http.ResponseWriter, _ *http.Request) bool { // the fake does not check credentials
 				w.WriteHeader(http.StatusUnauthorized)
 				return true
 			})
@@ -224,14 +224,14 @@ func falsified(t *testing.T, s *subject, part func(falsification) (from, to stri
 		t.Log("SMTP returns no values")
 		return
 	}
-	done := false
+	var done atomic.Bool
 	s.answers(func(_ http.ResponseWriter, r *http.Request) bool {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return true
 		}
 		if mixtureWrites(r) && s.name != "stepfunctions" {
-			done = strings.Contains(string(body), from)
+			done.Store(strings.Contains(string(body), from))
 			body = bytes.Replace(body, []byte(from), []byte(to), 1)
 		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -242,8 +242,7 @@ func falsified(t *testing.T, s *subject, part func(falsification) (from, to stri
 		// Its answer names no values. The signature covers what is sent, and reading back compares.
 		s.aws.Set(func() {
 			for _, run := range s.aws.Executions {
-				run.Input, done = strings.Replace(run.Input, strings.ReplaceAll(from, `\`, ""),
-					strings.ReplaceAll(to, `\`, ""), 1), true
+				run.Input = strings.Replace(run.Input, strings.ReplaceAll(from, `\`, ""), strings.ReplaceAll(to, `\`, ""), 1)
 			}
 		})
 		finding, _, err := s.connector.(connector.ReadBacker).ReadBack(t.Context(), s.call)
@@ -253,9 +252,9 @@ func falsified(t *testing.T, s *subject, part func(falsification) (from, to stri
 		return
 	}
 	var failure *connector.Error
-	if !errors.As(err, &failure) || failure.Code != "not_as_approved" || !done ||
+	if !errors.As(err, &failure) || failure.Code != "not_as_approved" || !done.Load() ||
 		failure.Kind != connector.Ambiguous && failure.Kind != connector.Terminal {
-		t.Errorf("%v; falsified: %v", err, done)
+		t.Errorf("%v; falsified: %v", err, done.Load())
 	}
 }
 
