@@ -73,7 +73,7 @@ func parsePolicy(g *globals, name string) (*policy.Policy, []byte, []finding, er
 
 // printFindings prints a check's findings, one per line, and exits 1 unless ok.
 func (g *globals) printFindings(answer any, findings []finding, ok bool) error {
-	err := tell(g, answer, nil, func() error {
+	err := printOutcome(g, answer, nil, func() error {
 		for _, f := range findings {
 			f.print(g.Stdout)
 		}

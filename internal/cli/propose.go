@@ -157,8 +157,8 @@ func (c *proposeCmd) Run(g *globals, api service) error {
 	return g.printProposed(a)
 }
 
-// tellNext prints the action's state in words.
-func (g *globals) tellNext(a *gatehouse.Action) {
+// printNext prints the action's state in words.
+func (g *globals) printNext(a *gatehouse.Action) {
 	switch a.Status {
 	case gatehouse.StatusPending:
 		if a.Approval != nil {

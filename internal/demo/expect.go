@@ -38,7 +38,7 @@ func bringForward(ctx context.Context, db *sql.DB, entries []entry) (n int, err 
 			continue
 		}
 		seen[e.ActionID] = true
-		if err := e.make(ctx, conn); err != nil {
+		if err := e.apply(ctx, conn); err != nil {
 			return n, fmt.Errorf("journal, %s by %s: %w", e.Kind, e.By, err)
 		}
 		n++
@@ -46,8 +46,8 @@ func bringForward(ctx context.Context, db *sql.DB, entries []entry) (n int, err 
 	return n, nil
 }
 
-// make applies the entry's change.
-func (e *entry) make(ctx context.Context, conn *sql.Conn) error {
+// apply applies the entry's change.
+func (e *entry) apply(ctx context.Context, conn *sql.Conn) error {
 	fields, err := e.Change.Fields()
 	if err != nil {
 		return err

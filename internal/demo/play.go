@@ -253,7 +253,7 @@ func (p *play) outside(ctx context.Context, e entry) error {
 	}
 	defer conn.Close()
 	e.By, e.Kind = "a clerk", kindOutside
-	if err := e.make(ctx, conn); err != nil {
+	if err := e.apply(ctx, conn); err != nil {
 		return err
 	}
 	return p.journal.write(e)

@@ -134,7 +134,7 @@ func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func
 		}
 		d.fair.claimed(pushes)
 		if tenant == "" {
-			d.fair.looked(due)
+			d.fair.recordConsidered(due)
 		}
 		around := len(due) < lease.Walk
 		for _, t := range full {

@@ -224,7 +224,7 @@ func (r *ruling) prepare(ctx context.Context) (err error) {
 	case err != nil:
 		r.gate.Log.Warn("target not read before a decision", "action", a.ID, "error", err)
 	case checked && !matches:
-		r.drift = &drift{expected, actual, r.gate.gone(ctx, a)}
+		r.drift = &drift{expected, actual, r.gate.targetGone(ctx, a)}
 	case checked:
 		r.targetUnchanged = true
 	}

@@ -207,7 +207,7 @@ func (g *Gate) RevokeGrant(ctx context.Context, id string) (*gatehouse.Grant, er
 		return nil, err
 	}
 	out, err := usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Grant, error) {
-		if err := proven(tx, c); err != nil {
+		if err := checkSecondSecret(tx, c); err != nil {
 			return nil, err
 		}
 		grant, err := tx.LockGrant(id)

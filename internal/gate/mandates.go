@@ -319,7 +319,7 @@ func (g *Gate) changeMandate(
 		return nil, err
 	}
 	out, err := usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Mandate, error) {
-		if err := proven(tx, c); err != nil {
+		if err := checkSecondSecret(tx, c); err != nil {
 			return nil, err
 		}
 		// The same lock order as in a change of the person's rights.

@@ -166,8 +166,8 @@ func (g *Gate) rebases(a *gatehouse.Action) bool {
 	return ok && a.Status == gatehouse.StatusPending && r.ReadsState(a)
 }
 
-// gone reports whether the target of a pending action is known not to exist.
-func (g *Gate) gone(ctx context.Context, a *gatehouse.Action) bool {
+// targetGone reports whether the target of a pending action is known not to exist.
+func (g *Gate) targetGone(ctx context.Context, a *gatehouse.Action) bool {
 	if !g.rebases(a) {
 		return false
 	}

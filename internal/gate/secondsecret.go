@@ -25,10 +25,10 @@ func (g *Gate) provenAdmin(ctx context.Context) (*gatehouse.Caller, error) {
 // edit token, or comes from a browser that signed in within
 // [gatehouse.FreshSignIn].
 func (g *Gate) requireSecondSecret(ctx context.Context, c *gatehouse.Caller) error {
-	return g.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return proven(tx, c) })
+	return g.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return checkSecondSecret(tx, c) })
 }
 
-func proven(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+func checkSecondSecret(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 	switch {
 	case c.Session == nil && c.StepUp, c.TokenShown:
 		return nil

@@ -48,7 +48,7 @@ func (g *Gate) CreateSlackCode(ctx context.Context) (*gatehouse.SlackCode, error
 	}
 	out := &gatehouse.SlackCode{Code: string(raw[:codeLength/2]) + "-" + string(raw[codeLength/2:])}
 	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
-		if err := proven(tx, c); err != nil {
+		if err := checkSecondSecret(tx, c); err != nil {
 			return err
 		}
 		out.ExpiresAt = tx.Now().Add(gatehouse.SlackLinkTTL)

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// asked is the JSON form of a request in a workflow's step.
-type asked struct {
+// requestForm is the JSON form of a request in a workflow's step.
+type requestForm struct {
 	Model    string `json:"model"`
 	System   string `json:"system"`
 	Prompt   string `json:"prompt"`
@@ -30,7 +30,7 @@ type asked struct {
 // ([{role, text}]), max_tokens, temperature, json and stop. An unknown member is an error. The
 // error is an *[Error] with code invalid.
 func ParseRequest(j gatehouse.JSON) (Request, error) {
-	var a asked
+	var a requestForm
 	d := json.NewDecoder(bytes.NewReader([]byte(j)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&a); err != nil || !j.IsObject() {

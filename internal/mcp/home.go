@@ -324,8 +324,8 @@ func (h *home) readied(s *session) {
 	}
 }
 
-// gone forgets a session whose server has ended.
-func (h *home) gone(s *session) {
+// forgetSession forgets a session whose server has ended.
+func (h *home) forgetSession(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.sessions[s.id] == s {

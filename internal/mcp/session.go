@@ -78,7 +78,7 @@ func (s *session) run() {
 	err := s.proxy.fromServer()
 	close(over)
 	s.isGone.Store(true)
-	s.home.gone(s)
+	s.home.forgetSession(s)
 	s.proxy.end(errServerGone)
 	s.close()
 	if err != nil {

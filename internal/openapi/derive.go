@@ -201,11 +201,11 @@ func (b *builder) build(ctx context.Context) (*Operation, error) {
 		Entry: b.entry, Floor: b.floor, Class: b.class, Why: b.why, Money: amounts, Currency: currency,
 		Digest: string(gatehouse.NewDigest(canonical)),
 	}
-	return out, b.works(ctx)
+	return out, b.checkConnector(ctx)
 }
 
-// works checks that the http connector accepts the operation.
-func (b *builder) works(ctx context.Context) error {
+// checkConnector checks that the http connector accepts the operation.
+func (b *builder) checkConnector(ctx context.Context) error {
 	op, err := Decode(b.entry)
 	if err != nil {
 		return err

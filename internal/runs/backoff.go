@@ -23,10 +23,10 @@ const maxBackoffs = 10_000
 // once before it sets it aside.
 type backoffs struct {
 	mu    sync.Mutex
-	until map[gatehouse.StepRef]aside
+	until map[gatehouse.StepRef]backoff
 }
 
-type aside struct {
+type backoff struct {
 	tries int
 	at    time.Time
 }
@@ -71,7 +71,7 @@ func (a *backoffs) note(ref gatehouse.StepRef, failure error, now time.Time) (tr
 	s.tries++
 	s.at = now.Add(min(asideFirst<<min(s.tries-1, 20), asideMost))
 	if a.until == nil {
-		a.until = make(map[gatehouse.StepRef]aside)
+		a.until = make(map[gatehouse.StepRef]backoff)
 	}
 	if _, known := a.until[ref]; known || len(a.until) < maxBackoffs {
 		a.until[ref] = s

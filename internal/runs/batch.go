@@ -35,7 +35,7 @@ func (r *Runs) ExecuteAll(ctx context.Context, steps []*gatehouse.Step, how Exec
 	for _, s := range steps {
 		m := &batched{stepBatch: c, storing: func() { how.Storing(s) }}
 		all.Go(func() {
-			err := r.carryWith(ctx, s, how.Worker, how.InlineLimit, m)
+			err := r.executeWith(ctx, s, how.Worker, how.InlineLimit, m)
 			m.leave()
 			m.notifyStoring()
 			how.Done(s, err)

@@ -32,11 +32,11 @@ func (r *Runs) Execute(ctx context.Context, step *gatehouse.Step, worker string)
 // ExecuteChain is Execute, but the transaction that closes the step also executes up to onward inline
 // steps that become ready: see executeInline. A retried step executes alone.
 func (r *Runs) ExecuteChain(ctx context.Context, step *gatehouse.Step, worker string, onward int) error {
-	return r.carryWith(ctx, step, worker, onward, nil)
+	return r.executeWith(ctx, step, worker, onward, nil)
 }
 
-func (r *Runs) carryWith(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *batched) error {
-	err := r.carry(ctx, step, worker, onward, m)
+func (r *Runs) executeWith(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *batched) error {
+	err := r.executeStep(ctx, step, worker, onward, m)
 	if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost {
 		r.Log.WarnContext(ctx, "the lease of a step was lost", "run", step.RunID, "step", step.Key)
 		return nil
@@ -44,7 +44,7 @@ func (r *Runs) carryWith(ctx context.Context, step *gatehouse.Step, worker strin
 	return err
 }
 
-func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *batched) error {
+func (r *Runs) executeStep(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *batched) error {
 	w, failure := r.prepareAlone(step)
 	if w == nil || failure != nil || !w.onlyStores() {
 		m.leave()
@@ -371,7 +371,7 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 		return m.park(s, gatehouse.StepWaiting, member("child_run", started.ID))
 	})
 	if err == nil && started != nil {
-		r.tellStarted(started)
+		r.notifyStarted(started)
 	}
 	return err
 }

@@ -46,7 +46,7 @@ func (r *Runs) Receive(ctx context.Context, tenant, name string, h http.Header, 
 		return err
 	})
 	switch {
-	case gone(err), err == nil && (hook == nil || r.config.Hooks == nil):
+	case notFound(err), err == nil && (hook == nil || r.config.Hooks == nil):
 		return nil, false, badSignature()
 	case err != nil:
 		return nil, false, err

@@ -96,7 +96,7 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 		return nil, err
 	}
 
-	r.tell(last)
+	r.notifyChanges(last)
 	if out != nil && out.Status == gatehouse.StatusApproved {
 		r.gate.HintPush(out.Push.ID)
 	}

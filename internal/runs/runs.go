@@ -256,7 +256,7 @@ func (r *Runs) moveWith(
 		return m.advance()
 	})
 	if err == nil {
-		r.tell(last)
+		r.notifyChanges(last)
 	}
 	return err
 }
@@ -288,7 +288,7 @@ type mark struct {
 
 func markOf(run *gatehouse.Run) mark { return mark{run.Status, run.Stop, run.Writes, run.Failure} }
 
-func (r *Runs) tell(m *runTx) {
+func (r *Runs) notifyChanges(m *runTx) {
 	if m == nil {
 		return
 	}
@@ -352,7 +352,7 @@ func (m *runTx) held(id string, generation int) (*gatehouse.Step, error) {
 // random is a number in [0, 1).
 func random() float64 { return rand.Float64() }
 
-// gone reports whether an error means that nothing was found.
-func gone(err error) bool {
+// notFound reports whether an error means that nothing was found.
+func notFound(err error) bool {
 	return errors.Is(err, gatehouse.ErrNotFound) || gatehouse.CodeOf(err) == gatehouse.CodeNotFound
 }

@@ -100,12 +100,12 @@ func (r *Runs) start(ctx context.Context, c *gatehouse.Caller, name string, inpu
 		return nil, false, err
 	}
 	if !replayed {
-		r.tellStarted(out)
+		r.notifyStarted(out)
 	}
 	return out, replayed, nil
 }
 
-func (r *Runs) tellStarted(run *gatehouse.Run) {
+func (r *Runs) notifyStarted(run *gatehouse.Run) {
 	h := r.Hints
 	h.Notify(usecase.TopicAudit)
 	h.Notify(TopicRuns)
@@ -370,7 +370,7 @@ func (r *Runs) admitOne(ctx context.Context, run *gatehouse.Run) (admitted bool,
 		return m.admit()
 	})
 	if err == nil {
-		r.tell(last)
+		r.notifyChanges(last)
 	}
 	return admitted, err
 }

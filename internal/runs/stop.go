@@ -85,7 +85,7 @@ func (r *Runs) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run
 	if err != nil {
 		return nil, err
 	}
-	r.tell(last)
+	r.notifyChanges(last)
 	return out, nil
 }
 
@@ -151,7 +151,7 @@ func (r *Runs) retry(ctx context.Context, id, step string) (*gatehouse.Run, erro
 	if err != nil {
 		return nil, err
 	}
-	r.tellStarted(out)
+	r.notifyStarted(out)
 	return out, nil
 }
 
@@ -201,7 +201,7 @@ func (r *Runs) SignalRun(ctx context.Context, id, name string, data gatehouse.JS
 		return m.signal(c, name, data)
 	})
 	if err == nil {
-		r.tell(last)
+		r.notifyChanges(last)
 	}
 	return out, err
 }

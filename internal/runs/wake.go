@@ -54,7 +54,7 @@ func (r *Runs) Wake(ctx context.Context) (n int, err error) {
 	failed := 0
 	for _, ref := range refs {
 		e := r.wakeOrStop(ctx, ref)
-		if gone(e) {
+		if notFound(e) {
 			e = nil
 		}
 		if ctx.Err() != nil {

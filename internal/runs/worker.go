@@ -337,7 +337,7 @@ func (r *Runs) settle(
 	if err != nil {
 		return nil, err
 	}
-	r.tell(last)
+	r.notifyChanges(last)
 	return out, nil
 }
 
