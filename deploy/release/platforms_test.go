@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/tools/go/packages"
@@ -20,28 +21,54 @@ func TestOtherPlatforms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := &sources{home: home, fset: token.NewFileSet(), files: map[string]*parsed{}}
 	for _, platform := range []string{"darwin/arm64", "linux/arm64", "windows/amd64"} {
 		system, arch, _ := strings.Cut(platform, "/")
 		env := append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+system, "GOARCH="+arch)
-		if checked := check(t, home, platform, env); checked < 20 {
+		if checked := p.check(t, platform, env); checked < 20 {
 			t.Errorf("%s: only %d packages", platform, checked)
 		}
 	}
 }
 
+// sources are the files of the program and its dependencies. What the platforms have in common is parsed once.
+type sources struct {
+	home  string
+	fset  *token.FileSet
+	mu    sync.Mutex
+	files map[string]*parsed // by name
+}
+
+type parsed struct {
+	once sync.Once
+	file *ast.File
+	err  error
+}
+
+// parse returns a file. Of other modules, it has only the declarations.
+func (s *sources) parse(_ *token.FileSet, name string, src []byte) (*ast.File, error) {
+	s.mu.Lock()
+	p := s.files[name]
+	if p == nil {
+		p = new(parsed)
+		s.files[name] = p
+	}
+	s.mu.Unlock()
+	p.once.Do(func() {
+		p.file, p.err = parser.ParseFile(s.fset, name, src, parser.SkipObjectResolution)
+		if p.file != nil && !strings.HasPrefix(name, s.home+string(filepath.Separator)) {
+			withoutBodies(p.file)
+		}
+	})
+	return p.file, p.err
+}
+
 // check reports type errors in the program's own packages.
-func check(t *testing.T, home, platform string, env []string) int {
+func (s *sources) check(t *testing.T, platform string, env []string) int {
 	t.Helper()
 	mode := packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps | packages.NeedTypes | packages.NeedSyntax
 	loaded, err := packages.Load(&packages.Config{
-		Mode: mode, Dir: home, Env: env,
-		ParseFile: func(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
-			file, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution)
-			if file != nil && !strings.HasPrefix(name, home+string(filepath.Separator)) {
-				withoutBodies(file)
-			}
-			return file, err
-		},
+		Mode: mode, Dir: s.home, Env: env, Fset: s.fset, ParseFile: s.parse,
 	}, "./cmd/gatehouse")
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -15,9 +15,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
-	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 // TestArchivingChangesNoAnswer fills a store, archives it batch by batch, and
@@ -28,7 +29,7 @@ func TestArchivingChangesNoAnswer(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		path := filepath.Join(t.TempDir(), "gatehouse.db")
+		path := migratedfile.New(t)
 		clock := gatetest.NewClock()
 		s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
 		if err != nil {
@@ -38,7 +39,7 @@ func TestArchivingChangesNoAnswer(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		dsn := pgtest.Database(t)
+		dsn := migrated.Database(t)
 		clock := gatetest.NewClock()
 		s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
 		if err != nil {
@@ -186,6 +187,9 @@ func ask(t *testing.T, w *gatetest.World, listed *gatehouse.Action) *told {
 		if got.Comments == nil { // a list and the store do not read them
 			want.Comments = nil
 		}
+		if reflect.DeepEqual(want, got) { // which takes a tenth of the time of a diff
+			return
+		}
 		if d := cmp.Diff(&want, &got); d != "" {
 			t.Errorf("%s of %s (-evidence +this):\n%s", what, listed.ID, d)
 		}
@@ -252,6 +256,9 @@ func compare(t *testing.T, before, after map[string]*told) {
 		a := *got.action
 		a.ArchivedAt = nil
 		got.action = &a
+		if reflect.DeepEqual(*want, got) {
+			continue
+		}
 		if d := cmp.Diff(*want, got, cmp.AllowUnexported(told{})); d != "" {
 			t.Errorf("%s (-before +after):\n%s", id, d)
 		}

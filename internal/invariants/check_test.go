@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,49 +108,45 @@ UPDATE meta SET numbered = (SELECT max(last) FROM audit_batch)`, 14, "", true},
 
 func onPostgres(t *testing.T) *original {
 	t.Helper()
-	dsn := pgtest.Database(t)
-	clock := gatetest.NewClock()
-	s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	head := fill(t, s, clock)
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from := u.Path[1:]
-	execute := func(t *testing.T, dsn, statement string) {
-		t.Helper()
-		c, err := pgx.Connect(context.Background(), dsn)
+	var head gatehouse.LogHead
+	filled := &pgtest.Template{Prepare: func(_ testing.TB, dsn string) {
+		clock := gatetest.NewClock()
+		s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close(context.Background())
-		if _, err := c.Exec(context.Background(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
-	}
-	copies := make(chan int, 1)
-	copies <- 0
+		head = fill(t, s, clock)
+		// For all copies at once: no CHECK stops a damage.
+		execute(t, pgtest.Superuser(dsn), `DO $$ DECLARE k record; BEGIN
+FOR k IN SELECT conrelid::regclass AS owner, string_agg(format('DROP CONSTRAINT %I', conname), ', ') AS drops
+  FROM pg_constraint WHERE contype = 'c' AND connamespace = current_schema()::regnamespace GROUP BY 1 LOOP
+  EXECUTE format('ALTER TABLE %s %s', k.owner, k.drops);
+END LOOP; END $$`)
+	}}
+	filled.Copy(t)
 	passed := []damage{
 		{"an entry is not in the queue", `DELETE FROM audit_waiting WHERE first = (SELECT max(first) FROM audit_waiting)`, 14, "", true},
 		{"an entry has its number and is in the queue", `INSERT INTO audit_waiting (first, tenant, leaves) SELECT leaves[1], tenant, leaves[1:1] FROM audit_batch WHERE tenant = 'default' LIMIT 1`, 14, "", true},
 		{"an entry is there for another", `UPDATE audit_waiting SET leaves = leaves[1:cardinality(leaves) - 1] || 1::bigint WHERE first = (SELECT max(first) FROM audit_waiting WHERE tenant = 'default')`, 14, "", true},
 	}
 	return &original{head: head, own: passed, copy: func(t *testing.T) (func() (*Target, error), func(string)) {
-		n := <-copies
-		admin, mine := *u, *u
-		admin.Path, mine.Path = "/postgres", fmt.Sprintf("/%s_%d", from, n)
-		execute(t, admin.String(), "CREATE DATABASE "+mine.Path[1:]+" TEMPLATE "+from)
-		copies <- n + 1
-		return func() (*Target, error) { return OpenDatabase(t.Context(), mine.String(), quiet()) }, func(statements string) {
-			execute(t, pgtest.Superuser(mine.String()), `DO $$ DECLARE k record; BEGIN
-FOR k IN SELECT conrelid::regclass AS owner, conname FROM pg_constraint WHERE contype = 'c' AND connamespace = current_schema()::regnamespace LOOP
-  EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', k.owner, k.conname);
-END LOOP; END $$; SET session_replication_role = replica; `+statements)
+		dsn := filled.Copy(t)
+		return func() (*Target, error) { return OpenDatabase(t.Context(), dsn, quiet()) }, func(statements string) {
+			execute(t, pgtest.Superuser(dsn), `SET session_replication_role = replica; `+statements)
 		}
 	}}
+}
+
+func execute(t *testing.T, dsn, statement string) {
+	t.Helper()
+	c, err := pgx.Connect(context.Background(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	if _, err := c.Exec(context.Background(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
 }
 
 func check(t *testing.T, open func() (*Target, error), o Options) *Report {

@@ -2,21 +2,21 @@ package invariants
 
 import (
 	"errors"
-	"path/filepath"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
-	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 // TestLive checks stores repeatedly while a gate and a dispatcher work on them:
 // work in progress must not look like a violation.
 func TestLive(t *testing.T) {
 	t.Parallel()
-	path, dsn := filepath.Join(t.TempDir(), "gatehouse.db"), pgtest.Database(t)
+	path, dsn := migratedfile.New(t), migrated.Database(t)
 	// Each store has its own clock: advancing a shared clock would end the
 	// leases of the other.
 	fileClock, databaseClock := gatetest.NewClock(), gatetest.NewClock()

@@ -4,21 +4,22 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 // TestSearchIndex finds no violation in an index that the store has filled, nor
 // after actions were archived, whose words leave it; and it finds damage.
 func TestSearchIndex(t *testing.T) {
 	t.Parallel()
-	path, dsn := filepath.Join(t.TempDir(), "gatehouse.db"), pgtest.Database(t)
+	path, dsn := migratedfile.New(t), migrated.Database(t)
 	file, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Logger: quiet()})
 	if err != nil {
 		t.Fatal(err)

@@ -79,12 +79,39 @@ func Start(bin string) (_ *Cluster, err error) {
 			err = errors.Join(err, c.Remove())
 		}
 	}()
+	if err := c.create(); err != nil {
+		return nil, err
+	}
+	return c, c.Up()
+}
+
+// create makes the data folder. The processes of one test run copy that of the first, which takes a fifth of the CPU
+// time of initdb.
+func (c *Cluster) create() error {
+	made := ""
+	if memory := os.Getenv("GATEHOUSE_TEST_MEMORY"); memory != "" {
+		made = filepath.Join(memory, "initdb-"+filepath.Base(filepath.Dir(c.bin)))
+	}
+	if _, err := os.Stat(made); err == nil {
+		if out, err := c.Command("cp", "-a", made, c.data()).CombinedOutput(); err != nil {
+			return fmt.Errorf("copy a cluster: %w\n%s", err, out)
+		}
+		return nil
+	}
 	initdb := c.command("initdb", "-D", c.data(), "-U", "postgres", "-A", "trust",
 		"-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
 	if out, err := initdb.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	return c, c.Up()
+	if made == "" {
+		return nil
+	}
+	copied := made + "-" + filepath.Base(c.Dir)
+	if out, err := osexec.Command("cp", "-a", c.data(), copied).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy a cluster: %w\n%s", err, out)
+	}
+	_ = os.Rename(copied, made) // fails when another process was faster
+	return os.RemoveAll(copied)
 }
 
 // empty returns a cluster without files.

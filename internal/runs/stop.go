@@ -25,6 +25,15 @@ func (m *runTx) stopNow(as gatehouse.RunStatus, why *gatehouse.Failure) error {
 	return m.leaf("run.stopping", nil, string(m.run.Status), string(as), member("code", why.Code), member("detail", why.Detail))
 }
 
+// maySteer checks that the caller may cancel and retry a run: an operator any, a proposer
+// those that the proposer started.
+func maySteer(c *gatehouse.Caller, run *gatehouse.Run) error {
+	if run.StarterID == c.Principal.ID && c.Principal.Has(gatehouse.RoleProposer) {
+		return nil
+	}
+	return gate.Require(c, gatehouse.RoleOperator)
+}
+
 // CancelRun stops a run for an operator or for the run's starter.
 func (r *Runs) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run, error) {
 	c, err := gatehouse.CallerFrom(ctx)
@@ -35,10 +44,8 @@ func (r *Runs) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run
 	if err != nil {
 		return nil, err
 	}
-	if run.StarterID != c.Principal.ID || !c.Principal.Has(gatehouse.RoleProposer) {
-		if err := gate.Require(c, gatehouse.RoleOperator); err != nil {
-			return nil, err
-		}
+	if err := maySteer(c, run); err != nil {
+		return nil, err
 	}
 
 	var v gatehouse.Violations
@@ -106,7 +113,7 @@ func (r *Runs) retry(ctx context.Context, id, step string) (*gatehouse.Run, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := gate.Require(c, gatehouse.RoleOperator); err != nil {
+	if err := maySteer(c, old); err != nil {
 		return nil, err
 	}
 	switch {
