@@ -35,7 +35,7 @@ func migrate(c *conn, files fs.FS, log *slog.Logger) error {
 		return err
 	}
 	if id != applicationID && (id != 0 || tables != 0) {
-		return errors.New("this file is the database of another program")
+		return errors.New("this file is another program's database")
 	}
 	version, err := c.number(`PRAGMA user_version`)
 	if err != nil {
