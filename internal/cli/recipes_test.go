@@ -49,16 +49,11 @@ func TestFrameworkRecipes(t *testing.T) {
 	if err := os.Symlink(filepath.Join(recipes, "node_modules"), filepath.Join(q.dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	packed := q.command(filepath.Join(root, "scripts", "sdks"), q.dir, "typescript")
-	if out, err := packed.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	own := filepath.Join(app, "node_modules", "@gatehouse-dev")
 	if err := os.MkdirAll(own, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	unpack := exec.Command("sh", "-c", `tar xzf "$1" && mv package gatehouse`, "sh",
-		filepath.Join(q.dir, "gatehouse-dev-gatehouse-0.1.0.tgz"))
+	unpack := exec.Command("sh", "-c", `tar xzf "$1" && mv package gatehouse`, "sh", packTypeScript(t, q))
 	unpack.Dir = own
 	if out, err := unpack.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

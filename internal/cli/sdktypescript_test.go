@@ -2,11 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -53,8 +55,7 @@ func TestTypeScriptSDK(t *testing.T) {
 		}
 		return string(out)
 	}
-	in(root, "scripts/sdks", q.dir, "typescript")
-	in(app, "npm", "install", "--offline", filepath.Join(q.dir, "gatehouse-dev-gatehouse-0.1.0.tgz"))
+	in(app, "npm", "install", "--offline", packTypeScript(t, q))
 	in(app, filepath.Join(tools, ".bin", "openapi-typescript"), strings.TrimSuffix(q.server.api, "/api/v1")+"/openapi.json",
 		"-o", "test/openapi.gen.ts")
 	in(app, filepath.Join(tools, ".bin", "tsc"), "-p", "tsconfig.json")
@@ -64,6 +65,34 @@ func TestTypeScriptSDK(t *testing.T) {
 		t.Errorf("not all ran:\n%s", out)
 	}
 	q.server.stop()
+}
+
+const tarballName = "gatehouse-dev-gatehouse-0.1.0.tgz"
+
+// typeScriptTarball is the packed SDK, which is compiled once for all tests.
+var typeScriptTarball = sync.OnceValues(func() (tarball []byte, err error) {
+	dir, err := os.MkdirTemp("", "gatehouse-sdk-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	cmd := exec.Command("scripts/sdks", dir, "typescript")
+	cmd.Dir, cmd.Env = filepath.Join("..", ".."), cleanEnv("npm_config_update_notifier=false")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("scripts/sdks: %w\n%s", err, out)
+	}
+	return os.ReadFile(filepath.Join(dir, tarballName))
+})
+
+// packTypeScript puts the packed SDK into the folder, and returns its path.
+func packTypeScript(t *testing.T, q *quickstart) string {
+	t.Helper()
+	tarball, err := typeScriptTarball()
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.write(tarballName, string(tarball))
+	return filepath.Join(q.dir, tarballName)
 }
 
 func sdkRoot(t *testing.T) string {

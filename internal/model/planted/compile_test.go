@@ -10,9 +10,11 @@ import (
 	"go/token"
 	"go/types"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -126,13 +128,53 @@ func TestPlantedTreesCompile(t *testing.T) {
 	if err := c.check(map[string]string{"internal/link/nonce.go": "package link\n\nvar x int = y\n"}); err == nil {
 		t.Fatal("code that does not compile is accepted")
 	}
-	for _, b := range bugs() {
-		planted, err := b.apply(top)
-		if err == nil {
-			err = c.check(planted)
+	for _, together := range apart(t, bugs()) {
+		all := map[string]string{}
+		for _, planted := range together {
+			maps.Copy(all, planted)
 		}
-		if err != nil {
-			t.Errorf("%s: %v", b.name, err)
+		err := c.check(all)
+		if err == nil {
+			continue
+		}
+		for name, planted := range together {
+			if err := c.check(planted); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if !t.Failed() {
+			t.Errorf("bugs that compile one by one do not compile together: %v", err)
 		}
 	}
+}
+
+// apart applies the bugs, and groups them so that no two bugs of a group touch one file. The trees of a group are
+// checked at once: type-checking a package takes as long for one bug as for one in each of its files.
+func apart(t *testing.T, all []bug) (groups []map[string]map[string]string) {
+	t.Helper()
+	var taken []map[string]bool // the files of each group
+	for _, b := range all {
+		planted, err := b.apply(top)
+		if err != nil {
+			t.Errorf("%s: %v", b.name, err)
+			continue
+		}
+		free := slices.IndexFunc(taken, func(files map[string]bool) bool {
+			for file := range planted {
+				if files[file] {
+					return false
+				}
+			}
+			return true
+		})
+		if free < 0 {
+			free = len(groups)
+			groups, taken = append(groups, map[string]map[string]string{}), append(taken, map[string]bool{})
+		}
+		groups[free][b.name] = planted
+		for file := range planted {
+			taken[free][file] = true
+		}
+	}
+	return groups
 }
