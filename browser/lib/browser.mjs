@@ -96,7 +96,10 @@ const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.
  */
 export async function accessible(page, what, { colours = false } = {}) {
   // Wait for colour transitions, because intermediate colours must not be checked.
-  await page.waitForFunction(() => document.getAnimations().every((a) => a.playState !== "running"));
+  await page.evaluate(async () => {
+    const running = document.getAnimations().filter((a) => a.playState === "running");
+    await Promise.allSettled(running.map((a) => a.finished));
+  });
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe); // once for each document
   const runOnly = colours
     ? { type: "rule", values: ["color-contrast", "link-in-text-block"] }
