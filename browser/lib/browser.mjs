@@ -81,8 +81,9 @@ export async function newPage(browser, t, options = {}) {
 /** Signs in by a one-time link, and opens the address, by default that of the inbox. */
 export async function signIn(page, link, where = new URL("/inbox", link).href) {
   const { origin, pathname, searchParams } = new URL(link);
-  const form = { token: searchParams.get("token") };
-  const answer = await page.context().request.post(origin + pathname, { form, maxRedirects: 0, headers: { Origin: origin } });
+  const answer = await page.context().request.post(origin + pathname, {
+    form: { token: searchParams.get("token") }, maxRedirects: 0, headers: { Origin: origin },
+  });
   assert.equal(answer.status(), 303, "the link does not sign in");
   await page.goto(where);
 }
@@ -95,13 +96,17 @@ const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.
  */
 export async function accessible(page, what, { colours = false } = {}) {
   // Wait for colour transitions, because intermediate colours must not be checked.
-  await page.waitForFunction(() => document.getAnimations().every((a) => a.playState !== "running"));
+  await page.evaluate(async () => {
+    const running = document.getAnimations().filter((a) => a.playState === "running");
+    await Promise.allSettled(running.map((a) => a.finished));
+  });
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe); // once for each document
   const runOnly = colours
     ? { type: "rule", values: ["color-contrast", "link-in-text-block"] }
     : { type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] };
   const { looked, serious } = await page.evaluate(async (runOnly) => {
-    const { violations, passes } = await window.axe.run(document, { runOnly, resultTypes: ["violations"], iframes: false });
+    const options = { runOnly, resultTypes: ["violations"], iframes: false };
+    const { violations, passes } = await window.axe.run(document, options);
     return {
       looked: violations.length + passes.length,
       serious: violations
@@ -122,7 +127,8 @@ export async function everywhere(page, what) {
   for (const [size, viewport, colorScheme] of looks) {
     await page.setViewportSize(viewport);
     await page.emulateMedia({ colorScheme });
-    await accessible(page, `${what}, ${size}, ${colorScheme}`, { colours: size === "desktop" && colorScheme === "dark" });
+    const colours = size === "desktop" && colorScheme === "dark";
+    await accessible(page, `${what}, ${size}, ${colorScheme}`, { colours });
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(wide <= 0, `${what}: ${wide} px too wide on a ${size}`);
   }

@@ -20,6 +20,7 @@ export function skeleton() {
       return;
     }
     if (el.matches("mark.odd:not([id]), wbr") && [...el.attributes].every((a) => a.name === "class" || a.name === "title") && !el.children.length) return;
+    if (el.matches("div.tl-axis[aria-hidden]")) return; // a run that took no time has none
     // A page checks for news at any time. Meanwhile its part has an additional class, and
     // afterwards an empty one.
     const asks = [...el.classList].every((c) => c === "htmx-request");

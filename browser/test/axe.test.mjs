@@ -74,8 +74,7 @@ test("before signing in", limit, async (t) => {
 
 test("states that a click makes", limit, async (t) => {
   const page = await newPage(browser, t);
-  await signIn(page, await g.setupLink("cy"));
-  await page.goto(`${g.url}/inbox?open=${scene.create.id}`);
+  await signIn(page, await g.setupLink("cy"), `${g.url}/inbox?open=${scene.create.id}`);
   await page.getByTestId("approve-more").locator("summary").click();
   await page.getByTestId("reject").locator("summary").click();
   await page.getByTestId("person-menu").locator("summary").click();
@@ -181,7 +180,6 @@ test("what a form is answered with", limit, async (t) => {
     await signIn(page, await g.setupLink(name));
     for (let next = waiting.shift(); next; next = waiting.shift()) {
       const [what, [path, fields, status, shown]] = next;
-      await page.goto(`${g.url}/help`);
       assert.equal(await send(page, path, fields), status, what);
       if (shown) await page.getByTestId(shown).waitFor();
       await everywhere(page, what);

@@ -131,8 +131,7 @@ test("the page says why a device cannot be added", limit, async (t) => {
 test("without scripts, the page says what needs one", limit, async (t) => {
   const page = await newPage(browser, t, { javaScriptEnabled: false });
   await g.person("cy", "approver");
-  await signIn(page, await g.setupLink("cy"));
-  await page.goto(`${g.url}/settings/notifications`);
+  await signIn(page, await g.setupLink("cy"), `${g.url}/settings/notifications`);
   // This way of switching scripts off leaves noscript elements unrendered.
   assert.match(await page.locator("noscript").textContent(), /Adding this device needs JavaScript/);
   assert.ok(!(await page.getByTestId("notify-device").isVisible()));

@@ -33,8 +33,7 @@ const code = dead[0].failure.code;
 
 async function open(t, name, options) {
   const page = await newPage(browser, t, options);
-  await signIn(page, await g.setupLink(name));
-  await page.goto(`${g.url}/dispatch`);
+  await signIn(page, await g.setupLink(name), `${g.url}/dispatch`);
   return page;
 }
 

@@ -28,8 +28,7 @@ test("an administrator sees the channels and the messages, and tries them", limi
   const page = await newPage(browser, t);
   await g.propose(priced(0, "11.00"));
   await g.person("ana", "admin");
-  await signIn(page, await g.setupLink("ana"));
-  await page.goto(`${g.url}/settings/messages`);
+  await signIn(page, await g.setupLink("ana"), `${g.url}/settings/messages`);
   await page.getByTestId("test-works").click();
   await page.getByText("The channel works accepted the test").waitFor();
   for (let i = 0; i < 3; i++) {

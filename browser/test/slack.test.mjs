@@ -14,8 +14,7 @@ test("a person decides on a card of /dev/slack", limit, async (t) => {
   await g.policy(active.source.replace(/^version: 1$/m, "version: 1\nslack: {decide_up_to: 3}"));
   const [yes, no] = [await g.propose(priced(1, "9.99")), await g.propose(priced(2, "9.99"))];
   const page = await newPage(browser, t);
-  await signIn(page, await g.setupLink("ana"));
-  await page.goto(`${g.url}/settings`);
+  await signIn(page, await g.setupLink("ana"), `${g.url}/settings`);
   await page.getByText("Link a Slack account").click();
   await page.getByRole("button", { name: "Make a code" }).click();
   const [code] = (await page.content()).match(/[2-9A-Z]{5}-[2-9A-Z]{5}/);
