@@ -64,7 +64,7 @@ func (p programs) run() (code int, err error) {
 // buildProgram builds a command of the repository as a release is built: scripts/test has compiled
 // those packages.
 func buildProgram(path, command string) (output []byte, err error) {
-	cmd := exec.Command("go", "build", "-o", path, command)
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, command)
 	cmd.Dir = filepath.Join("..", "..")
 	if flags := os.Getenv("GATEHOUSE_TEST_GOFLAGS"); flags != "" {
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+flags)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"testing"
@@ -29,6 +30,7 @@ func run(m *testing.M) int {
 	if file := os.Getenv(envWorker); file != "" {
 		return work(file)
 	}
+	debug.SetGCPercent(400) // the clients of a storm leave much garbage
 	dir, err := os.MkdirTemp("", "gatehouse-proof")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -50,7 +52,8 @@ func run(m *testing.M) int {
 }
 
 func build(path string, flags ...string) error {
-	cmd := exec.Command("go", append(append([]string{"build", "-o", path}, flags...), "github.com/gatehouse-dev/gatehouse/cmd/gatehouse")...)
+	args := append([]string{"build", "-ldflags=-s -w", "-o", path}, flags...)
+	cmd := exec.Command("go", append(args, "github.com/gatehouse-dev/gatehouse/cmd/gatehouse")...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	// Build like a release: scripts/test has compiled those packages by then.
 	if goflags := os.Getenv("GATEHOUSE_TEST_GOFLAGS"); goflags != "" {
