@@ -28,7 +28,7 @@ func (a *About) Validate(state JSON) error {
 		v.Add("/operation", "must be the name of an operation")
 	}
 	if a.Version == "" && state == "" {
-		v.Add("/version", "is required without a current_state: one of them is asked about")
+		v.Add("/version", "is required without a current_state: the approval needs one of them")
 	}
 	return v.Err()
 }

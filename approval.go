@@ -44,7 +44,7 @@ type Approval struct {
 	// is true once the extension has begun. [Approval.See] sets both.
 	Stage    int  `json:"stage,omitempty"`
 	Extended bool `json:"extended,omitempty"`
-	// Told counts the moments that the audit log records: see [Approval.Moments].
+	// Told counts the moments that are in the audit log: see [Approval.Moments].
 	Told int `json:"-"`
 	// RejectsAt is when a held rejection takes effect; nil for none. It is derived: see
 	// [Action.HeldRejection].
@@ -104,7 +104,7 @@ type Vote struct {
 	// its name. Both are "" when voters use their own right.
 	For     string `json:"for,omitempty"`
 	ForName string `json:"for_name,omitempty"`
-	// Grant is the id of the [Grant] or [Mandate] that gave the vote in advance, "" for
+	// Grant is the id of the [Grant] or [Mandate] by which the vote was given in advance, "" for
 	// none.
 	Grant string `json:"grant,omitempty"`
 }

@@ -132,7 +132,7 @@ func NewArchived(r *Record, batch string, now time.Time) (*Archived, error) {
 	return a, nil
 }
 
-// ErrArchiveDamaged says that a document was changed after it was archived.
+// ErrArchiveDamaged is the error of a document that was changed after it was archived.
 var ErrArchiveDamaged = errors.New("gatehouse: a damaged document in the archive")
 
 // Record reads the document, and checks it against its hash and against the columns
@@ -142,7 +142,7 @@ func (a *Archived) Record() (*Record, error) {
 		return fmt.Errorf("%w: %s of tenant %s: %s", ErrArchiveDamaged, a.ID, a.Tenant, what)
 	}
 	if sha256.Sum256([]byte(a.Document)) != a.SHA256 {
-		return nil, damaged("its hash is another")
+		return nil, damaged("its hash differs")
 	}
 	d := archived{Record: &Record{}}
 	if err := json.Unmarshal([]byte(a.Document), &d); err != nil {
@@ -155,7 +155,7 @@ func (a *Archived) Record() (*Record, error) {
 	case r.Action == nil:
 		return nil, damaged("there is no action in it")
 	case r.Action.Tenant != a.Tenant || r.Action.ID != a.ID || r.Action.Status != a.Status || r.Action.IdempotencyKey != a.IdempotencyKey:
-		return nil, damaged("it is of another action")
+		return nil, damaged("it belongs to another action")
 	}
 	at := a.ArchivedAt
 	r.Action.ArchivedAt, r.Action.ContentHash = &at, [32]byte(r.ContentHash)

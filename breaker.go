@@ -16,8 +16,7 @@ const (
 // CodeBreakerOpen is the error code of a push that waits for a breaker.
 const CodeBreakerOpen = "breaker_open"
 
-// BreakerState tells whether calls to a connector are stopped because too many in a
-// row have failed.
+// BreakerState is the state of a connector's circuit breaker.
 type BreakerState struct {
 	Connector string `json:"connector"`
 	// State is closed, open or half_open.

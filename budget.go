@@ -49,7 +49,7 @@ func (l *Limit) money() string {
 	return strings.Join(list, " and ")
 }
 
-// Budget is a limit, and how much of it is used. Use is never given back.
+// Budget is a limit, and how much of it is used. Use is never refunded.
 type Budget struct {
 	Limit
 	Used        int         `json:"used"`

@@ -31,8 +31,8 @@ const (
 	MinHeartbeat   = 10 * time.Second
 )
 
-// Callback says how the proposer is told of its action: once when it is decided, and
-// once when it is finished.
+// Callback configures how the proposer learns of its action: once when it is decided, and once
+// when it is finished.
 type Callback struct {
 	// Type is webhook, nats or step_functions.
 	Type string `json:"type"`
@@ -90,7 +90,7 @@ func (c *Callback) validate(v *Violations) {
 		case m.kind == c.Type && m.value == "" && !optional:
 			v.Add("/callback/"+m.name, "is required")
 		case m.kind != c.Type && m.value != "":
-			v.Add("/callback/"+m.name, "is not taken by a callback of type %s", c.Type)
+			v.Add("/callback/"+m.name, "is not allowed for a callback of type %s", c.Type)
 		default:
 			checkText(v, "/callback/"+m.name, m.value, m.limit)
 		}
@@ -118,7 +118,7 @@ func (c *Callback) validate(v *Violations) {
 	}
 	switch {
 	case c.Heartbeat != 0 && c.Type != CallbackStepFunctions:
-		v.Add("/callback/heartbeat", "is not taken by a callback of type %s", c.Type)
+		v.Add("/callback/heartbeat", "is not allowed for a callback of type %s", c.Type)
 	case c.Heartbeat != 0 && (c.Heartbeat.D() < MinHeartbeat || c.Heartbeat.D() > MaxExpiry):
 		v.Add("/callback/heartbeat", "must be 10s to 365d")
 	}

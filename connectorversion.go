@@ -27,8 +27,9 @@ type ConnectorVersion struct {
 	ActionID  string    `json:"action_id"`
 }
 
-// ConnectorState says which version of the connectors in the store a process runs. When
-// another one is stored for more than a few seconds, the process cannot use it.
+// ConnectorState is the version of the connectors in the store that a process runs. If it
+// differs from the stored version for more than a few seconds, the process cannot use the stored
+// one.
 type ConnectorState struct {
 	Running int `json:"running"`
 	Stored  int `json:"stored"`
@@ -38,9 +39,9 @@ type ConnectorState struct {
 type ConnectorProposal struct {
 	Source    string `json:"source"`
 	Rationale string `json:"rationale,omitempty"`
-	// Base is the version that the source was made from, 0 for none. A source made from
-	// another version than the newest is refused with target_changed. Without a base, the
-	// source replaces the newest version.
+	// Base is the version from which the source was edited, 0 for none. If it is not the newest
+	// version, the proposal is refused with target_changed. Without a base, the source replaces
+	// the newest version.
 	Base *int `json:"base,omitempty"`
 }
 

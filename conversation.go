@@ -92,7 +92,7 @@ func (r *CommentRequest) Validate() error {
 		v.Add("/kind", "must be comment, question or answer")
 	}
 	if r.Answers < 0 || (r.Kind == CommentAnswer) != (r.Answers > 0) {
-		v.Add("/answers", "names the question of an answer, and only that")
+		v.Add("/answers", "is allowed for an answer only: the number of its question")
 	}
 	return v.Err()
 }
@@ -131,8 +131,8 @@ func (a *Action) AskedAfter(number int) bool {
 		slices.ContainsFunc(a.OpenQuestions(), func(c *Comment) bool { return c.Number > number })
 }
 
-// LastQuestion returns the number of the last open question, else the given number: what a
-// caller of WaitAsked has seen next time.
+// LastQuestion returns the number of the last open question, else the given number. It is the
+// seen of the next WaitAsked.
 func (a *Action) LastQuestion(seen int) int {
 	for _, c := range a.OpenQuestions() {
 		seen = max(seen, c.Number)
@@ -145,10 +145,10 @@ type ConversationService interface {
 	// Comment adds a comment. It is refused with already_decided or expired once the action
 	// is no longer pending.
 	Comment(ctx context.Context, id string, r CommentRequest) (*Action, error)
-	// Assign shows a person as the one who looks after the action. It restricts nothing.
+	// Assign makes a person the assignee of the action. It restricts nothing.
 	Assign(ctx context.Context, id string, r AssignRequest) (*Action, error)
-	// WaitAsked is WaitAction that also returns while the action has an open question with
-	// a number above seen. Who passes [Action.LastQuestion] gets each question once.
+	// WaitAsked is WaitAction that also returns while the action has an open question with a
+	// number above seen. A caller that passes [Action.LastQuestion] gets each question once.
 	WaitAsked(ctx context.Context, id string, wait time.Duration, until Until, seen int) (*Action, error)
 }
 

@@ -159,7 +159,7 @@ func (s DeadLetterSelection) checkSelection(v *Violations, all bool) {
 	}
 	switch f := s.Filter; {
 	case given > 1:
-		v.Add("/ids", "stands beside a filter or all; give one of them")
+		v.Add("/ids", "cannot be combined with a filter or all")
 	case given == 0:
 		v.Add("/ids", "is required, or a filter (a replay also takes all)")
 	case len(s.IDs) > MaxDeadLetterBatch:

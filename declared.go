@@ -22,9 +22,10 @@ func (d *Declared) IsZero() bool { return d == nil || len(d.Amounts) == 0 && d.U
 // without a full stop.
 type Undo struct {
 	Possible bool `json:"possible"`
-	// Why says why not: "an e-mail that was sent stays sent"; "" for no particular reason.
+	// Why is the reason why it cannot: "an e-mail that was sent stays sent"; "" for no
+	// particular reason.
 	Why string `json:"why,omitempty"`
-	// Except says what stays nevertheless: "who has read it has the text"; "" for nothing.
+	// Except is what remains nevertheless: "who has read it has the text"; "" for nothing.
 	Except string `json:"except,omitempty"`
 	// Within is how long after the change it can be undone; 0 for no limit.
 	Within Duration `json:"within,omitempty"`
@@ -84,8 +85,8 @@ var (
 	disputed = []string{"CLF", "ISK", "MGA", "MRU", "UGX", "UYW"}
 )
 
-// MinorDigits returns the number of digits after the point that a currency's minor unit
-// stands for; false where systems differ, and for what is no currency.
+// MinorDigits returns the number of digits after the point that a currency's minor unit stands
+// for; false where systems differ, and for an unknown currency.
 func MinorDigits(currency string) (int, bool) {
 	switch {
 	case !ValidCurrency(currency) || slices.Contains(disputed, currency):

@@ -6,8 +6,8 @@ import (
 )
 
 // Evaluated is the result of a registered evaluator for a pending action. An evaluator is a
-// service with the role evaluator, which has no other role, so that its credential proves that
-// the words are its own and not the proposer's. It decides nothing.
+// service with the role evaluator and no other role, so its credential proves that the proposer
+// did not write the result. It decides nothing.
 type Evaluated struct {
 	// ByID and By are the evaluator's principal id and name.
 	ByID string `json:"by_id"`

@@ -1,7 +1,7 @@
 package gatehouse
 
-// RoleCheck reports work that waits too long for a role of serve. A store does not
-// know the processes and their roles, so the check examines the work.
+// RoleCheck reports work that waits too long for a role of serve. The store does not record
+// which processes have which roles, so the check examines the work.
 type RoleCheck struct {
 	// Late is empty when nothing waits longer than a role allows, by the store's
 	// clock.
@@ -20,7 +20,7 @@ type LateWork struct {
 	What string `json:"what"`
 	// Waited is how long the oldest item has waited, in whole seconds.
 	Waited Duration `json:"waited"`
-	// Busy is true when other work of the same kind is under way, which the late
-	// work may have to wait for.
+	// Busy is true when other work of the same kind is under way, so that the late work may be
+	// waiting for it.
 	Busy bool `json:"busy,omitempty"`
 }

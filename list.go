@@ -28,9 +28,8 @@ const (
 	SortUrgency Sort = "urgency"
 )
 
-// DecidedHow is how the question about an action was answered, whatever has become
-// of the action since. Denied, expired, canceled and superseded actions match none
-// of the values.
+// DecidedHow selects actions by how the question was answered, whatever happened to the action
+// since. Denied, expired, canceled and superseded actions match none of the values.
 type DecidedHow string
 
 // The ways in which an action is decided.

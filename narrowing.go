@@ -30,7 +30,7 @@ type StepNarrowing struct {
 	LowerLimit
 }
 
-// Narrow lowers the limits. The error, with code invalid, names what does not lower a
+// Narrow lowers the limits. The error, with code invalid, lists the values that do not lower a
 // limit.
 func (m *Mandate) Narrow(n Narrowing, now time.Time) error {
 	var v Violations
@@ -38,7 +38,7 @@ func (m *Mandate) Narrow(n Narrowing, now time.Time) error {
 		v.Add("", "names no limit")
 	}
 	n.InAll.lower(&v, "/in_all", &m.InAll)
-	// A limit below the use would make the row contradict itself.
+	// A limit below the used amount would violate the row's constraints.
 	m.InAll.Count = max(m.InAll.Count, m.InAll.Used)
 	if n.PerDay != nil {
 		if m.PerDay == nil {

@@ -51,7 +51,7 @@ func (k NotificationKind) Calls() bool {
 	return k == NotifyCallbackDecided || k == NotifyCallbackFinished || k == NotifyHeartbeat
 }
 
-// NotificationStatus is how far a message has come.
+// NotificationStatus is the state of a message.
 type NotificationStatus string
 
 // The states of a notification.
@@ -215,10 +215,9 @@ type Bounce struct {
 // BounceService takes mails that mail servers return.
 type BounceService interface {
 	// ReceiveBounce takes one mail (RFC 5322). The context has no caller: the MAC in the
-	// address that the mail was sent to is the authority, and a missing or wrong one is an
-	// error with code bad_token. With recipient "" the address is in the header
-	// X-Original-To, Delivered-To or To. Repeating it changes nothing. The code busy asks
-	// for the same mail later.
+	// recipient address authenticates the mail, and a missing or wrong one is an error with code
+	// bad_token. With recipient "" the address is in the header X-Original-To, Delivered-To or
+	// To. Repeating it changes nothing. The code busy asks for the same mail later.
 	ReceiveBounce(ctx context.Context, recipient string, mail []byte) (*Bounce, error)
 }
 

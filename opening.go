@@ -2,8 +2,8 @@ package gatehouse
 
 import "slices"
 
-// A frequent transition begins with one typed read, which costs PostgreSQL one round
-// trip. It locks the rows that the transition moves, and returns all data for its rules.
+// Each frequent transition begins with one typed read, which costs PostgreSQL one round trip. It
+// locks the rows that the transition changes, and returns all data for its rules.
 
 // TransitionReader has the typed reads that lock nothing.
 type TransitionReader interface {
@@ -36,7 +36,7 @@ type TransitionWriter interface {
 
 // CallerFacts is the store's data about a caller.
 type CallerFacts struct {
-	// Principal and EditToken belong to the key of [Caller.Presumed]. They are zero for a
+	// Principal and EditToken belong to the key of [Caller.Cached]. They are zero for a
 	// caller without it, and for a key that is unknown or revoked.
 	Principal *Principal
 	EditToken [32]byte
@@ -107,8 +107,7 @@ type ProposalQuery struct {
 	Supersedes string
 	// Effect is the hash that finds dead letters of the same change.
 	Effect Hash
-	// Names are the names of people who cannot decide, and Asked is the question's
-	// audience.
+	// Names are the names of people who cannot decide; Asked is the audience of the question.
 	Names []string
 	Asked *Audience
 }

@@ -13,8 +13,8 @@ const (
 	OutcomeNeedsApproval Outcome = "needs_approval"
 )
 
-// Verdict is a policy's judgement of one action. It has all data for the gate: the
-// gate asks the policy again only for a veto.
+// Verdict is a policy's judgement of one action. It has all data that the gate needs: the gate
+// asks the policy again only for a veto.
 type Verdict struct {
 	Outcome Outcome
 	// RiskLevel is the final level: the maximum of policy, floor and claim.
@@ -128,7 +128,7 @@ type CeilingSpan struct {
 	Since   time.Time
 }
 
-// CeilingAccount tells how full one account of a ceiling of the active policy is.
+// CeilingAccount is one account of a ceiling of the active policy, with its use.
 type CeilingAccount struct {
 	Ceiling string `json:"ceiling"`
 	// Per is the kind of the ceiling's accounts: one per tenant, agent, type or
@@ -202,7 +202,7 @@ type PolicyCheck struct {
 	Rules  []PolicyRule  `json:"rules"`
 }
 
-// PolicyAsk is whom a level or rule asks, and for how long. Zero fields of a rule
+// PolicyAsk is the audience of a level or rule, and the time that it has. Zero fields of a rule
 // take the level's.
 type PolicyAsk struct {
 	Required int `json:"required,omitempty"`

@@ -54,7 +54,8 @@ func (k NotificationKind) Topic() MessageTopic {
 	return ""
 }
 
-// Preference says which messages a person does not want on a channel, and when.
+// Preference is the messages that a person does not want on a channel, and the hours without
+// messages.
 type Preference struct {
 	Tenant      string `json:"-"`
 	PrincipalID string `json:"-"`
@@ -118,7 +119,7 @@ type PreferenceService interface {
 // UnsubscribePath is the page of the links in digests.
 const UnsubscribePath = "/unsubscribe"
 
-// Unsubscription says what a link in a digest switches off.
+// Unsubscription is what a link in a digest switches off.
 type Unsubscription struct {
 	Person, Channel string
 	// Off says that the person gets no digests on the channel.

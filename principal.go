@@ -191,19 +191,18 @@ type Caller struct {
 	// Link is set for a decision by link. The decision is valid only while the link
 	// is.
 	Link *LinkProof
-	// Presumed is set while Principal and StepUp come from the credential cache and
-	// have not been looked up for this request.
-	Presumed *Presumption
+	// Cached is set when Principal and StepUp come from the credential cache.
+	Cached *CachedCredential
 }
 
-// Presumption is the evidence for a caller from the credential cache. Only use
-// cases that verify it in their own transaction, before anything else, accept such
-// a caller; all others refuse the caller.
-type Presumption struct {
+// CachedCredential belongs to a caller from the credential cache, which may be out of
+// date. A use case that accepts such a caller compares it with the store in its own
+// transaction, before anything else. All other use cases refuse the caller.
+type CachedCredential struct {
 	// Key and EditToken are the hashes of the request's secrets.
 	Key, EditToken [32]byte
-	// Proven is set by the use case once it has verified the presumption.
-	Proven bool
+	// Verified is set by the use case when the store has the same caller.
+	Verified bool
 }
 
 type callerKey struct{}
@@ -215,17 +214,17 @@ func NewContext(ctx context.Context, c *Caller) context.Context {
 
 // CallerFrom returns the caller of the context. The error has code unauthenticated
 // when there is no caller, when its principal is missing or disabled, and when it
-// is presumed and not yet proven.
+// comes from the credential cache and is not verified.
 func CallerFrom(ctx context.Context) (*Caller, error) {
-	c, err := PresumedFrom(ctx)
-	if err == nil && c.Presumed != nil && !c.Presumed.Proven {
+	c, err := CachedCallerFrom(ctx)
+	if err == nil && c.Cached != nil && !c.Cached.Verified {
 		return nil, unknownCaller()
 	}
 	return c, err
 }
 
-// PresumedFrom is CallerFrom for use cases that verify a presumption themselves.
-func PresumedFrom(ctx context.Context) (*Caller, error) {
+// CachedCallerFrom is CallerFrom for use cases that verify a cached caller themselves.
+func CachedCallerFrom(ctx context.Context) (*Caller, error) {
 	c, _ := ctx.Value(callerKey{}).(*Caller)
 	if c == nil || c.Principal == nil || c.Principal.Disabled {
 		return nil, unknownCaller()

@@ -46,7 +46,7 @@ type Push struct {
 	FinishedAt *time.Time `json:"finished_at"`
 	// Generation fences stale holders: each claim raises it by one.
 	Generation int `json:"generation"`
-	// LeaseOwner holds the push until LeaseUntil; "" and nil for no lease.
+	// LeaseOwner is who holds the push until LeaseUntil; "" and nil for no lease.
 	LeaseOwner string     `json:"lease_owner,omitempty"`
 	LeaseUntil *time.Time `json:"lease_expires_at"`
 	// Replays counts the replays.
@@ -88,8 +88,8 @@ type PushSummary struct {
 	AppliedAt   *time.Time `json:"applied_at"`
 }
 
-// SetPush attaches the summary of its push to an action, and completes the action's
-// failure from the push.
+// SetPush attaches the summary of a push to its action, and completes the action's failure from
+// the push.
 func (a *Action) SetPush(p *Push) {
 	a.Push = p.Summary()
 	if a.Status != StatusFailed && a.Status != StatusUnknown {

@@ -69,7 +69,7 @@ type TenantArchived struct {
 // MaxMarked bounds how many pushes one call marks, and lists.
 const MaxMarked = 1000
 
-// MarkUnknownRequest says which pushes are to be marked. DryRun nil means true.
+// MarkUnknownRequest selects the pushes to mark. DryRun nil means true.
 type MarkUnknownRequest struct {
 	// Before is the moment at which the restored store began to serve, or any
 	// moment between the backup and that. Pushes created later were never sent

@@ -1,6 +1,6 @@
 package gatehouse
 
-// Retry tells an agent what to expect of a change that did not succeed.
+// Retry is what an agent can expect of a change that did not succeed.
 type Retry string
 
 // The answers to whether a change is tried again.
@@ -15,7 +15,7 @@ const (
 	RetryOperator Retry = "operator"
 )
 
-// cause is what made a push fail, as far as its error code tells.
+// cause is the cause of a push's failure, as far as its error code shows.
 type cause int
 
 const (
@@ -42,8 +42,8 @@ func causeOf(code string) cause {
 	case "unreachable", "timeout", "connection_lost", "retries_exhausted", "check_failed", "lease_expired", "lease_short",
 		"store_error", "http_408", "http_425", "http_429", "http_500", "http_502", "http_503", "http_504":
 		return causeDown
-	case "http_401", "http_403", "http_407", "connector_missing", "secret_missing", "poison", "ambiguous",
-		"connector_error", "connector_panic":
+	case "http_401", "http_403", "http_407", "token_refused", "clock_skew", "connector_missing", "secret_missing",
+		"poison", "ambiguous", "connector_error", "connector_panic":
 		return causeAccess
 	}
 	if len(code) == len("http_4xx") && code[:len("http_4")] == "http_4" {

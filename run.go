@@ -84,7 +84,7 @@ type Run struct {
 	// TriggerRef is the trigger's own id for the run, unique per tenant and
 	// workflow; "" for none.
 	TriggerRef string `json:"trigger_ref,omitempty"`
-	// Input is the object that the run was started with.
+	// Input is the object with which the run was started.
 	Input JSON `json:"input"`
 	// Output is the result of the workflow's output template; set when the run
 	// succeeds.
@@ -236,7 +236,7 @@ type Step struct {
 	DueAt *time.Time `json:"due_at"`
 	// Generation fences stale holders: each lease raises it by one.
 	Generation int `json:"generation"`
-	// LeaseOwner holds the step until LeaseUntil; "" and nil for no lease.
+	// LeaseOwner is who holds the step until LeaseUntil; "" and nil for no lease.
 	LeaseOwner string     `json:"lease_owner,omitempty"`
 	LeaseUntil *time.Time `json:"lease_expires_at"`
 	CreatedAt  time.Time  `json:"created_at"`
@@ -330,8 +330,8 @@ type Reflexion struct {
 	Workflow string    `json:"workflow"`
 	Version  int       `json:"workflow_version"`
 	Outcome  RunStatus `json:"outcome"`
-	// Attempted, Happened and Otherwise are sentences: what was tried, what came of
-	// it, and what to do differently next time.
+	// Attempted, Happened and Otherwise are sentences: the attempt, its result, and what to do
+	// differently next time.
 	Attempted string    `json:"attempted"`
 	Happened  string    `json:"happened"`
 	Otherwise string    `json:"otherwise"`

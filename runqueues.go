@@ -33,8 +33,8 @@ type ToolQueue struct {
 	Leased bool `json:"leased"`
 }
 
-// WorkerState has the leases of a worker. The worker soon loses a lease that ended
-// without a heartbeat.
+// WorkerState has the leases of a worker. A lease whose end has passed without a heartbeat is
+// about to be lost.
 type WorkerState struct {
 	Worker string `json:"worker"`
 	Steps  int    `json:"steps"`

@@ -41,9 +41,10 @@ type RunService interface {
 	// was canceled. Steps that succeeded there are copied with their output.
 	RetryRun(ctx context.Context, id string) (*Run, error)
 	// RetryRunFrom starts a run of the same version and input as a run that has ended. The step
-	// with that id, and all that need it, are done again; other steps that succeeded are copied.
-	// If a step proposes the same change again, the earlier action is taken over, if it made the
-	// change or still may. A run with several iterations of a step is refused as invalid.
+	// with that id, and all that need it, are executed again; other steps that succeeded are
+	// copied. If a step proposes the same change again, it adopts the earlier action, if that
+	// made the change or still may. A run with several iterations of a step is refused as
+	// invalid.
 	RetryRunFrom(ctx context.Context, id, step string) (*Run, error)
 	// SignalRun sends an event to a run.
 	SignalRun(ctx context.Context, id, name string, data JSON) (*Signal, error)
@@ -86,7 +87,7 @@ type WorkerService interface {
 	// until the action settles.
 	ProposeStep(ctx context.Context, id string, r StepProposal) (*Action, error)
 
-	// LeasePushes and the next three methods do the same for pushes.
+	// LeasePushes and the next three methods are the same for pushes.
 	LeasePushes(ctx context.Context, r PushLeaseRequest) ([]LeasedPush, error)
 	HeartbeatPush(ctx context.Context, id string, r Heartbeat) (*LeaseState, error)
 	CompletePush(ctx context.Context, id string, r PushResult) (*Push, error)

@@ -50,8 +50,8 @@ func (f RunFilter) HasInput(input JSON) bool {
 	return false
 }
 
-// InputTexts returns two texts. Every input that matches contains at least one of them; an
-// input that contains one need not match.
+// InputTexts returns two texts for a preselection: every matching input contains at least one of
+// them, and some other inputs do, too.
 func (f RunFilter) InputTexts() (text, other string) {
 	name := string(StringJSON(f.InputField)) + ":"
 	return name + string(StringJSON(f.InputValue)), name + f.InputValue

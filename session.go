@@ -44,8 +44,8 @@ type Session struct {
 	Tenant      string       `json:"tenant"`
 	PrincipalID string       `json:"principal_id"`
 	Method      SignInMethod `json:"method"`
-	// Credential is what the person signed in with: the passkey's id, or the OIDC
-	// issuer; empty for a set-up link.
+	// Credential is the credential with which the person signed in: the passkey's id, or the
+	// OIDC issuer; empty for a set-up link.
 	Credential string `json:"credential,omitempty"`
 	// UserAgent is the browser's own name: hostile text.
 	UserAgent string    `json:"user_agent"`

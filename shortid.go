@@ -8,8 +8,8 @@ const (
 	MinIDDigits = 8
 )
 
-// idTypes maps the kinds of things that a short id can name to their type prefixes.
-// The first prefix is the default when a short id has none.
+// idTypes maps the kinds of objects that a short id can name to their type prefixes. The first
+// prefix is the default when a short id has none.
 var idTypes = map[string][]string{
 	"action":    {"act_", "apr_"},
 	"push":      {"psh_"},
@@ -22,11 +22,11 @@ var idTypes = map[string][]string{
 	"mandate":   {"mnd_"},
 }
 
-// ShortID reads a short id of a kind of things: the first digits of an id, at least
-// MinIDDigits and not all, with or without the type prefix. It returns them with
-// the prefix. ok is false for anything else, such as a full id or a name.
-// Principals have names, so their short ids need the prefix. Kinds are action,
-// push, run, step, key, session, principal, grant and mandate.
+// ShortID reads a short id of an object of a kind: the first digits of an id, at least
+// MinIDDigits and not all, with or without the type prefix. It returns them with the prefix. ok
+// is false for anything else, such as a full id or a name. Principals have names, so their short
+// ids need the prefix. Kinds are action, push, run, step, key, session, principal, grant and
+// mandate.
 func ShortID(kind, id string) (prefix string, ok bool) {
 	types := idTypes[kind]
 	if len(types) == 0 {

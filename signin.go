@@ -47,8 +47,8 @@ type BrowserService interface {
 	// L3. The error is unauthenticated for a token that is unknown, expired or
 	// revoked, or whose principal is disabled.
 	FindSession(ctx context.Context, token string) (*Caller, error)
-	// PeekSession is FindSession without recording that the session was used: for
-	// requests that a page makes while nobody looks at it.
+	// PeekSession is FindSession without recording the use of the session, for requests that an
+	// open page makes by itself.
 	PeekSession(ctx context.Context, token string) (*Caller, error)
 	// SignOut ends the caller's session.
 	SignOut(ctx context.Context) error

@@ -30,8 +30,7 @@ type Stage struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// TimeoutRule says what happens to a question without an answer in time. It never
-// approves.
+// TimeoutRule is what happens to a question that nobody answers in time. It never approves.
 type TimeoutRule string
 
 // The rules. "" lets the question expire.
@@ -114,7 +113,7 @@ func (a *Approval) End() time.Time {
 	return a.ExpiresAt.Add(a.ExtendBy.D())
 }
 
-// FirstEnd returns the end of the last stage, before any extension.
+// FirstEnd returns the end of the last stage, without an extension.
 func (a *Approval) FirstEnd() time.Time { return a.End().Add(-a.ExtendBy.D()) }
 
 // StageAt returns the number of the stage at a time, from 1; 0 for an approval

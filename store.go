@@ -171,8 +171,8 @@ type ActionWriter interface {
 	MoveAction(m ActionMove) error
 	// MoveApproval moves an approval from requested to another state.
 	MoveApproval(approvalID string, to ApprovalStatus) error
-	// MarkTarget stores a mark about the target on a waiting question; ErrConflict
-	// when the question is answered.
+	// MarkTarget marks a waiting question whose target has changed; ErrConflict when the
+	// question is answered.
 	MarkTarget(approvalID string, m TargetMark) error
 	// SetEvaluated stores the evaluations of a waiting question; ErrConflict when it does
 	// not wait.

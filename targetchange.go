@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TargetChange says that an entity in a target system has changed: changes proposed
-// on its earlier state may no longer fit.
+// TargetChange reports that an entity in a target system has changed: changes proposed on its
+// earlier state may no longer fit.
 type TargetChange struct {
 	// Connector, EntityType and EntityRef name the entity as proposals do.
 	Connector  string `json:"connector"`

@@ -2,7 +2,7 @@ package gatehouse
 
 import "time"
 
-// TargetState is the target of an action as its connector has read it.
+// TargetState is the target of an action, as its connector read it.
 type TargetState struct {
 	// Gone is true when the target, or one of the targets of a bulk operation, does
 	// not exist. Version and CurrentState are empty then.

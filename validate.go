@@ -92,7 +92,7 @@ func (t *Target) validate(v *Violations) {
 	case t.EntityRef == "" && len(t.EntityRefs) == 0:
 		v.Add("/target/entity_ref", "is required (or entity_refs, for a bulk operation)")
 	case t.EntityRef != "" && len(t.EntityRefs) > 0:
-		v.Add("/target/entity_refs", "cannot stand beside entity_ref")
+		v.Add("/target/entity_refs", "cannot be combined with entity_ref")
 	case len(t.EntityRefs) > MaxEntityRefs:
 		v.Add("/target/entity_refs", "has more than %d keys", MaxEntityRefs)
 	}

@@ -100,5 +100,5 @@ func defaultHTTP() *http.Client {
 	}
 }
 
-// errTooLarge says that an answer is larger than any answer of Gatehouse.
+// errTooLarge is the error of an answer that is larger than any answer of Gatehouse.
 var errTooLarge = errors.New("client: the answer is too large")

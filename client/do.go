@@ -23,9 +23,9 @@ type request struct {
 	yaml         string // a body that is not JSON; "" for none
 	mail         []byte // a body that is a mail, to a path that needs no secret; nil for none
 	out          any    // nil ignores the answer's body, *[]byte receives it unparsed
-	// once sends an Idempotency-Key, so that all tries have one effect.
+	// once makes the client send an Idempotency-Key, so that all tries have one effect.
 	once bool
-	// again says that repeating the call has no further effect.
+	// again is true if repeating the call has no further effect.
 	again bool
 	// open marks a path outside the API, to which no secret is sent.
 	open bool

@@ -13,7 +13,7 @@ import (
 )
 
 // errGateway is the cause of errors that a gateway in front of the server returned.
-var errGateway = errors.New("client: not a problem of the server's own")
+var errGateway = errors.New("client: the answer is not from the server itself")
 
 // standard are the members of a problem document that do not belong to the error's context.
 var standard = map[string]bool{

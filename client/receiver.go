@@ -103,7 +103,7 @@ func (r *Receiver) Verify(h http.Header, body []byte) (*Webhook, error) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &b); err != nil {
-		return nil, fmt.Errorf("client: the webhook does not read: %w", err)
+		return nil, fmt.Errorf("client: the webhook cannot be parsed: %w", err)
 	}
 	return &Webhook{
 		ID: id, Type: b.Type, At: b.Timestamp, ActionID: b.Data.ActionID, Status: b.Data.Status, Event: b.Data.Event, Body: body,
@@ -140,20 +140,20 @@ func (r *Receiver) Handler(fn func(context.Context, *Webhook) error) http.Handle
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
-			http.Error(w, "a webhook is posted", http.StatusMethodNotAllowed)
+			http.Error(w, "a webhook must be sent by POST", http.StatusMethodNotAllowed)
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxWebhook))
 		if err != nil {
-			http.Error(w, "the body does not read", http.StatusBadRequest)
+			http.Error(w, "the body cannot be read", http.StatusBadRequest)
 			return
 		}
 		hook, err := r.Verify(req.Header, body)
 		switch {
 		case errors.Is(err, ErrSignature):
-			http.Error(w, "the signature is not right", http.StatusUnauthorized)
+			http.Error(w, "the signature is wrong", http.StatusUnauthorized)
 		case err != nil:
-			http.Error(w, "the body does not read", http.StatusBadRequest)
+			http.Error(w, "the body cannot be read", http.StatusBadRequest)
 		case fn(req.Context(), hook) != nil:
 			http.Error(w, "not taken", http.StatusInternalServerError)
 		default:

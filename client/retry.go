@@ -45,8 +45,8 @@ func (p retryPolicy) next(try int, r request, err error) (time.Duration, bool) {
 	case !errors.As(err, &e):
 		return 0, false
 	case e.Code == gatehouse.CodeBusy, e.Code == gatehouse.CodeInProgress && try > 0:
-		// A busy server has stored nothing. If it reports, after an earlier try, that the call is
-		// in progress, it means that try, whose answer the next one gets.
+		// A busy server has stored nothing. If it reports, after an earlier try, that the call
+		// is in progress, that try is still running, and the next try gets its answer.
 		after := time.Duration(e.RetryAfter) * time.Second
 		if after > maxPause {
 			return 0, false
@@ -56,7 +56,7 @@ func (p retryPolicy) next(try int, r request, err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// fromServer distinguishes an error of the server itself from a gateway's answer, behind which the
+// fromServer reports whether the server itself returned the error. After a gateway's error, the
 // request may have had its effect.
 func fromServer(e *gatehouse.Error) bool { return !errors.Is(e, errGateway) }
 

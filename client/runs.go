@@ -101,8 +101,8 @@ func (c *Client) WaitRun(ctx context.Context, id string, wait time.Duration) (*g
 func (c *Client) WatchRun(ctx context.Context, id, since string, wait time.Duration) (*gatehouse.Run, error) {
 	deadline := time.Now().Add(wait)
 	for {
-		asked := time.Now()
-		left := deadline.Sub(asked)
+		start := time.Now()
+		left := deadline.Sub(start)
 		poll := min(max(left, 0), gatehouse.MaxWait).Round(time.Millisecond)
 		q := url.Values{}
 		if poll > 0 {
@@ -111,7 +111,8 @@ func (c *Client) WatchRun(ctx context.Context, id, since string, wait time.Durat
 		}
 		r, err := get[gatehouse.Run](ctx, c, run(id, ""), q)
 		// An answer before the end of the poll means that something has changed.
-		if err != nil || left <= gatehouse.MaxWait || r.Status.Final() || time.Since(asked) < poll || since != "" && r.Position != since {
+		if err != nil || left <= gatehouse.MaxWait || r.Status.Final() || time.Since(start) < poll ||
+			since != "" && r.Position != since {
 			return r, err
 		}
 		since = r.Position

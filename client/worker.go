@@ -72,7 +72,7 @@ type Worker struct {
 // answer was still on its way expire. It returns an error when the server refuses the worker
 // itself: its key, its role, or its request. If the server is unreachable, Run keeps asking.
 func (w Worker) Run(ctx context.Context) error {
-	if err := w.complete(); err != nil {
+	if err := w.setDefaults(); err != nil {
 		return err
 	}
 	// Handlers may run for the grace period after ctx has ended.
@@ -124,8 +124,8 @@ func (w Worker) Run(ctx context.Context) error {
 	}
 }
 
-// complete fills in the defaults.
-func (w *Worker) complete() error {
+// setDefaults fills in the defaults.
+func (w *Worker) setDefaults() error {
 	if w.Client == nil || w.Handler == nil || len(w.Tools) == 0 {
 		return errors.New("client: a worker needs a client, tools and a handler")
 	}

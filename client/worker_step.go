@@ -37,7 +37,7 @@ func (w *Worker) execute(work context.Context, s *gatehouse.LeasedStep) {
 		if reported == nil {
 			break
 		}
-		log.WarnContext(work, "what came of a step could not be reported", "failures", failures, "err", reported)
+		log.WarnContext(work, "the result of a step could not be reported", "failures", failures, "err", reported)
 		if refused(reported) || !pauseUnless(lost, pauseAfter(failures, reported)) {
 			break
 		}
@@ -58,9 +58,9 @@ func pauseUnless(lost <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// keep sends heartbeats until done; its error says that the lease is lost. After the handler has
-// returned, a refused heartbeat may only mean that the report has arrived and ended the lease. The
-// answer to the report then decides.
+// keep sends heartbeats until done; its error means that the lease is lost. After the handler
+// has returned, a refused heartbeat may only mean that the report has arrived and ended the
+// lease: the answer to the report decides.
 func (w *Worker) keep(work context.Context, s *gatehouse.LeasedStep, returned, done <-chan struct{}, end context.CancelCauseFunc) error {
 	beat := time.NewTicker(w.Lease / 3)
 	defer beat.Stop()
@@ -74,13 +74,13 @@ func (w *Worker) keep(work context.Context, s *gatehouse.LeasedStep, returned, d
 		case <-beat.C:
 		}
 		// The duration of the request counts against the lease that it asks for.
-		asked := time.Now()
+		start := time.Now()
 		attempt, stop := context.WithDeadline(ctx, until)
 		state, err := w.Client.HeartbeatStep(attempt, s.Step.ID, gatehouse.Heartbeat{Generation: s.Lease.Generation, Lease: gatehouse.Span(w.Lease)})
 		stop()
 		switch {
 		case err == nil:
-			until = asked.Add(w.Lease)
+			until = start.Add(w.Lease)
 			if state.Cancel {
 				end(ErrCanceled)
 			}

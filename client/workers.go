@@ -13,8 +13,8 @@ func step(id, verb string) string { return "/steps/" + segment(id) + verb }
 
 func push(id, verb string) string { return "/pushes/" + segment(id) + verb }
 
-// LeaseSteps leases ready steps, or waits for some. It is not retried after a connection error:
-// leases whose answer was lost expire.
+// LeaseSteps leases ready steps. When none is ready, it waits for one. It is not retried after a
+// connection error: leases whose answer was lost expire.
 func (c *Client) LeaseSteps(ctx context.Context, r gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
 	return leases[gatehouse.LeasedStep](ctx, c, "/steps/lease", r)
 }

@@ -4,9 +4,9 @@ import { launch } from "./browser.mjs";
 import { Gatehouse } from "./gatehouse.mjs";
 import { items } from "./ledger.mjs";
 
-/** Starts both, and ends them after the file's tests; see [Gatehouse.start]. */
+/** Starts both, and ends them after the file's tests; see [Gatehouse.start] and [launch]. */
 export async function stage(options) {
-  const [g, browser] = await Promise.all([Gatehouse.start(options), launch()]);
+  const [g, browser] = await Promise.all([Gatehouse.start(options), launch(options)]);
   after(async () => {
     await browser.close();
     await g.close();

@@ -19,8 +19,7 @@ test("the totals of a selection", limit, async (t) => {
   // Before the sign-in: an empty inbox loads itself again when something comes, in the midst of a `goto`.
   const three = [await price("a", "99.99"), await price("b", "1000"), await payment("c", "125000", "1250")];
   const page = await newPage(browser, t);
-  await signIn(page, await g.setupLink("ana"));
-  await page.goto(`${g.url}/inbox/bulk?${three.map((a) => `pick=${a.id}`).join("&")}`);
+  await signIn(page, await g.setupLink("ana"), `${g.url}/inbox/bulk?${three.map((a) => `pick=${a.id}`).join("&")}`);
   assert.equal(await page.getByTestId("bulk-sum").count(), 1);
   assert.equal(await page.getByTestId("bulk-sum").innerText(), "1079.99 USD moved, net +1079.99");
   const totals = await page.getByTestId("bulk-totals").innerText();

@@ -2,24 +2,12 @@
 // on a phone.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessible, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
+import { everywhere, newPage, signIn } from "../lib/browser.mjs";
 import { fill } from "../lib/scene.mjs";
 import { limit, stage } from "../lib/stage.mjs";
 
 const { g, browser } = await stage();
 const scene = await fill(g);
-
-/**
- * Checks an open page in both themes, and on a phone, which has the same colours. The dark theme changes only colours,
- * so the other rules find the same on a desktop.
- */
-async function looked(page, what) {
-  for (const [size, viewport, colorScheme] of [["phone", phone, "dark"], ["desktop", desktop, "dark"], ["desktop", desktop, "light"]]) {
-    await page.setViewportSize(viewport);
-    await page.emulateMedia({ colorScheme });
-    await accessible(page, `${what}, ${size}, ${colorScheme}`, { colours: size === "desktop" && colorScheme === "dark" });
-  }
-}
 
 const pick = (...actions) => `/inbox/bulk?${actions.map((a) => `pick=${a.id}`).join("&")}`;
 const [approved, , rejected] = scene.done;
@@ -77,33 +65,32 @@ const pages = {
 test("before signing in", limit, async (t) => {
   const page = await newPage(browser, t);
   await page.goto(`${g.url}/signin`);
-  await looked(page, "sign in");
+  await everywhere(page, "sign in");
   await page.goto(await g.setupLink("bo"));
-  await looked(page, "set-up");
+  await everywhere(page, "set-up");
   await page.goto(`${g.url}/setup?token=gtu_wrong`);
-  await looked(page, "a link that does not work");
+  await everywhere(page, "a link that does not work");
 });
 
 test("states that a click makes", limit, async (t) => {
   const page = await newPage(browser, t);
-  await signIn(page, await g.setupLink("cy"));
-  await page.goto(`${g.url}/inbox?open=${scene.create.id}`);
+  await signIn(page, await g.setupLink("cy"), `${g.url}/inbox?open=${scene.create.id}`);
   await page.getByTestId("approve-more").locator("summary").click();
   await page.getByTestId("reject").locator("summary").click();
   await page.getByTestId("person-menu").locator("summary").click();
-  await looked(page, "everything unfolded");
+  await everywhere(page, "everything unfolded");
   await page.getByTestId("person-menu").locator("summary").click();
   await page.locator(".row [name=pick]:visible").first().check();
   await page.keyboard.press("?");
   await page.getByTestId("help").waitFor();
-  await looked(page, "help over the inbox");
+  await everywhere(page, "help over the inbox");
   await page.keyboard.press("Escape");
   await page.keyboard.press("Control+k");
   await page.getByTestId("palette").waitFor();
-  await looked(page, "palette");
+  await everywhere(page, "palette");
   await page.locator("#palette-input").fill("SKU");
   await page.getByTestId("palette-actions").waitFor();
-  await looked(page, "palette with results");
+  await everywhere(page, "palette with results");
   await page.keyboard.press("Escape");
   await page.locator(`.row[data-id="${scene.text.id}"]`).getByRole("link").click();
   await page.locator(`.row.open[data-id="${scene.text.id}"]`).waitFor();
@@ -111,14 +98,14 @@ test("states that a click makes", limit, async (t) => {
   await page.getByTestId("reject-notes").fill("no");
   await page.getByTestId("reject-go").click();
   await page.locator(`#detail[data-done="${scene.text.id}"]`).waitFor();
-  await looked(page, "after a decision");
+  await everywhere(page, "after a decision");
   await page.goto(`${g.url}/inbox?open=${scene.create.id}`);
   await page.getByTestId("approve-more").locator("summary").click();
   await page.getByTestId("confirm").fill("wrong");
   await page.getByTestId("edit-token").fill("gte_wrong");
   await page.getByTestId("approve").click();
   await page.getByTestId("outcome").waitFor();
-  await looked(page, "not accepted");
+  await everywhere(page, "not accepted");
 });
 
 // Two pages concurrently, because axe runs in the page, on a core of its own.
@@ -127,7 +114,7 @@ test("every page", limit, async (t) => {
   const work = async (page) => {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
       await page.goto(g.url + next[1]);
-      await looked(page, next[0]);
+      await everywhere(page, next[0]);
     }
   };
   const tabs = [await newPage(browser, t), await newPage(browser, t)];
@@ -193,10 +180,9 @@ test("what a form is answered with", limit, async (t) => {
     await signIn(page, await g.setupLink(name));
     for (let next = waiting.shift(); next; next = waiting.shift()) {
       const [what, [path, fields, status, shown]] = next;
-      await page.goto(`${g.url}/help`);
       assert.equal(await send(page, path, fields), status, what);
       if (shown) await page.getByTestId(shown).waitFor();
-      await looked(page, what);
+      await everywhere(page, what);
     }
   };
   await Promise.all(["fay", "gil"].map(work));

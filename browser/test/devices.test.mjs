@@ -5,10 +5,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as rest } from "node:timers/promises";
-import { accessible, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
+import { everywhere, newPage, signIn } from "../lib/browser.mjs";
 import { limit, priced, stage } from "../lib/stage.mjs";
 
 const { g, browser } = await stage({
+  whole: true,
   configure: (text) => `${text}
 channels:
   phones: {kind: webpush, contact: "mailto:ops@example.com"}
@@ -62,14 +63,7 @@ test("a person adds a device, which shows a notification and opens its item", li
   const worker = await until("no service worker", () => context.serviceWorkers()[0]);
   assert.equal(worker.url(), `${g.url}/service-worker.js`);
 
-  for (const [viewport, colorScheme] of [[phone, "dark"], [phone, "light"], [desktop, "dark"], [desktop, "light"]]) {
-    await page.setViewportSize(viewport);
-    await page.emulateMedia({ colorScheme });
-    await accessible(page, `devices, ${viewport.width}, ${colorScheme}`);
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.ok(wide <= 0, `the page is ${wide} px wider than ${viewport.width}`);
-    if (process.env.SHOT) await page.screenshot({ path: `${process.env.SHOT}-${viewport.width}-${colorScheme}.png` });
-  }
+  await everywhere(page, "devices");
 
   // The message of a question, as internal/notify/webpush sends it.
   const a = await g.propose(priced(0, "12.50"));
@@ -137,8 +131,7 @@ test("the page says why a device cannot be added", limit, async (t) => {
 test("without scripts, the page says what needs one", limit, async (t) => {
   const page = await newPage(browser, t, { javaScriptEnabled: false });
   await g.person("cy", "approver");
-  await signIn(page, await g.setupLink("cy"));
-  await page.goto(`${g.url}/settings/notifications`);
+  await signIn(page, await g.setupLink("cy"), `${g.url}/settings/notifications`);
   // This way of switching scripts off leaves noscript elements unrendered.
   assert.match(await page.locator("noscript").textContent(), /Adding this device needs JavaScript/);
   assert.ok(!(await page.getByTestId("notify-device").isVisible()));

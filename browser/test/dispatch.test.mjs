@@ -1,7 +1,7 @@
 // Dead letters: their causes, the filter, a replay and a discard, with keys and without scripts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessible, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
+import { accessible, everywhere, newPage, signIn } from "../lib/browser.mjs";
 import { elsewhere, put } from "../lib/elsewhere.mjs";
 import { limit, stage } from "../lib/stage.mjs";
 
@@ -33,8 +33,7 @@ const code = dead[0].failure.code;
 
 async function open(t, name, options) {
   const page = await newPage(browser, t, options);
-  await signIn(page, await g.setupLink(name));
-  await page.goto(`${g.url}/dispatch`);
+  await signIn(page, await g.setupLink(name), `${g.url}/dispatch`);
   return page;
 }
 
@@ -118,13 +117,5 @@ test("without script", limit, async (t) => {
 
 test("nothing stands in the way of anybody", limit, async (t) => {
   const page = await open(t, "ana");
-  for (const viewport of [desktop, phone]) {
-    await page.setViewportSize(viewport);
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.ok(wide <= 0, `the page is ${wide} px too wide`);
-    for (const colorScheme of ["light", "dark"]) {
-      await page.emulateMedia({ colorScheme });
-      await accessible(page, `dispatch, ${viewport.width}, ${colorScheme}`, { colours: colorScheme === "dark" });
-    }
-  }
+  await everywhere(page, "dispatch");
 });

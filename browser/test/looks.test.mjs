@@ -24,12 +24,13 @@ const windows = { desktop, zoomed: { width: 720, height: 450 }, phone, small: { 
 
 test("the bar of the answer covers a quarter of the window at most", limit, async (t) => {
   await g.person("quinn", "approver");
-  for (const [name, viewport] of Object.entries(windows)) {
-    const page = await newPage(browser, t, { viewport });
-    await signIn(page, await g.setupLink("quinn"));
-    for (const a of [scene.price, scene.create, scene.bulk]) {
-      for (const path of [`/actions/${a.id}`, `/inbox?tab=team&open=${a.id}`]) {
-        await page.goto(g.url + path);
+  const page = await newPage(browser, t);
+  await signIn(page, await g.setupLink("quinn"));
+  for (const a of [scene.price, scene.create, scene.bulk]) {
+    for (const path of [`/actions/${a.id}`, `/inbox?tab=team&open=${a.id}`]) {
+      await page.goto(g.url + path);
+      for (const [name, viewport] of Object.entries(windows)) {
+        await page.setViewportSize(viewport);
         const what = `${name}, ${a.action_type}, ${path}`;
         assert.ok(await covered(page) <= 0.25, what);
         for (const pop of ["approve-more", "reject"]) {
@@ -42,7 +43,7 @@ test("the bar of the answer covers a quarter of the window at most", limit, asyn
           await assert.doesNotReject(page.waitForFunction((el) => {
             const { top, bottom } = el.getBoundingClientRect();
             return top >= 0 && bottom <= innerHeight;
-          }, await field.elementHandle(), { timeout: 3000 }), `${what}: the field of ${pop} is off the screen`);
+          }, await field.elementHandle(), { timeout: 10_000 }), `${what}: the field of ${pop} is off the screen`);
           await fold.locator("> summary").click();
         }
       }
@@ -53,8 +54,7 @@ test("the bar of the answer covers a quarter of the window at most", limit, asyn
 test("the panel of a rejection takes the place of the bar", limit, async (t) => {
   await g.person("rhea", "approver", "proposer");
   const page = await newPage(browser, t);
-  await signIn(page, await g.setupLink("rhea"));
-  await page.goto(`${g.url}/inbox?tab=team&open=${scene.prices[0].id}`);
+  await signIn(page, await g.setupLink("rhea"), `${g.url}/inbox?tab=team&open=${scene.prices[0].id}`);
   const bar = page.getByTestId("decision"), text = page.getByTestId("reject-notes");
   await page.waitForTimeout(500); // keys are ignored for a moment
   await page.keyboard.press("d");
@@ -129,8 +129,7 @@ test("nothing moves for those who asked for that", limit, async (t) => {
 test("the face is the console's own, and an agent's words are not in the colour of facts", limit, async (t) => {
   await g.person("fay", "approver");
   const page = await newPage(browser, t);
-  await signIn(page, await g.setupLink("fay"));
-  await page.goto(`${g.url}/inbox?tab=team&open=${scene.price.id}`);
+  await signIn(page, await g.setupLink("fay"), `${g.url}/inbox?tab=team&open=${scene.price.id}`);
   assert.ok(await page.evaluate(async () => {
     await document.fonts.ready;
     return document.fonts.check("600 16px Inter") && [...document.fonts].some((f) => f.family.includes("Inter") && f.status === "loaded");

@@ -16,8 +16,7 @@ for (const [what, options] of [["with a script", {}], ["without a script", { jav
     const page = await newPage(browser, t, options);
     const script = options.javaScriptEnabled !== false;
     if (script) await stillClock(page);
-    await signIn(page, await g.setupLink("vic"));
-    await page.goto(`${g.url}/runs/${scene.done.id}`);
+    await signIn(page, await g.setupLink("vic"), `${g.url}/runs/${scene.done.id}`);
     if (script) await awake(page);
     const shown = () => page.locator(".steps .step:visible").evaluateAll((all) => all.map((el) => el.dataset.step));
     assert.equal((await shown()).length, 1);

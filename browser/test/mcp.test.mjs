@@ -8,6 +8,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { executable } from "../lib/browser.mjs";
 import { binary, Gatehouse } from "../lib/gatehouse.mjs";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -42,7 +43,7 @@ function server(name) {
     case "playwright":
       return [
         node, join(bin, "playwright-mcp"), "--headless", "--no-sandbox", "--isolated",
-        "--executable-path", process.env.CHROMIUM ?? "/usr/bin/chromium",
+        "--executable-path", executable(),
       ];
     case "filesystem":
       return [join(bin, "mcp-server-filesystem"), dir];

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, test } from "node:test";
-import { accessible, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
+import { everywhere, newPage, signIn } from "../lib/browser.mjs";
 import { limit, priced, stage } from "../lib/stage.mjs";
 
 // A receiver that refuses requests to /refused.
@@ -28,8 +28,7 @@ test("an administrator sees the channels and the messages, and tries them", limi
   const page = await newPage(browser, t);
   await g.propose(priced(0, "11.00"));
   await g.person("ana", "admin");
-  await signIn(page, await g.setupLink("ana"));
-  await page.goto(`${g.url}/settings/messages`);
+  await signIn(page, await g.setupLink("ana"), `${g.url}/settings/messages`);
   await page.getByTestId("test-works").click();
   await page.getByText("The channel works accepted the test").waitFor();
   for (let i = 0; i < 3; i++) {
@@ -40,14 +39,7 @@ test("an administrator sees the channels and the messages, and tries them", limi
   await page.locator('[data-channel="refused"] [data-status="failing"]').waitFor();
   await page.locator('[data-channel="works"] [data-status="works"]').waitFor();
   await page.locator('[data-kind="asked"] [data-status="delivered"]').first().waitFor();
-  for (const [viewport, colorScheme] of [[phone, "dark"], [phone, "light"], [desktop, "dark"], [desktop, "light"]]) {
-    await page.setViewportSize(viewport);
-    await page.emulateMedia({ colorScheme });
-    await accessible(page, `messages, ${viewport.width}, ${colorScheme}`, { colours: colorScheme === "dark" });
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.ok(wide <= 0, `the page is ${wide} px wider than ${viewport.width}`);
-    if (process.env.SHOT) await page.screenshot({ path: `${process.env.SHOT}-${viewport.width}-${colorScheme}.png` });
-  }
+  await everywhere(page, "messages");
   await page.goto(`${g.url}/settings/messages?show=failed`);
   await page.getByTestId("retry").first().click();
   await page.waitForURL(`${g.url}/settings/messages`);

@@ -10,8 +10,7 @@ await g.person("ana", "approver");
 
 async function opened(t, a) {
   const page = await newPage(browser, t);
-  await signIn(page, await g.setupLink("ana"));
-  await page.goto(`${g.url}/inbox?open=${a.id}`);
+  await signIn(page, await g.setupLink("ana"), `${g.url}/inbox?open=${a.id}`);
   await page.locator("html[data-live=on]").waitFor({ state: "attached" });
   assert.ok(await page.locator("#offline").isHidden());
   return page;

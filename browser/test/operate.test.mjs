@@ -2,7 +2,7 @@
 // workers and queues, and policies in colour; by keys, without script, light, dark and on a phone.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessible, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
+import { everywhere, newPage, signIn } from "../lib/browser.mjs";
 import { stage, limit } from "../lib/stage.mjs";
 
 const { g, browser } = await stage();
@@ -25,23 +25,8 @@ assert.ok(dead.every((a) => a.status === "failed"));
 
 async function open(t, name, path, options) {
   const page = await newPage(browser, t, options);
-  await signIn(page, await g.setupLink(name));
-  await page.goto(g.url + path);
+  await signIn(page, await g.setupLink(name), g.url + path);
   return page;
-}
-
-/** No page is wider than its window, and axe finds nothing, on a desktop and a phone, light and dark. */
-async function clear(page, what) {
-  for (const viewport of [desktop, phone]) {
-    await page.setViewportSize(viewport);
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.ok(wide <= 0, `${what}: ${wide} px too wide at ${viewport.width}`);
-    for (const colorScheme of ["light", "dark"]) {
-      await page.emulateMedia({ colorScheme });
-      await accessible(page, `${what}, ${viewport.width}, ${colorScheme}`);
-    }
-  }
-  await page.setViewportSize(desktop);
 }
 
 test("the dead letters of one error are one group", limit, async (t) => {
@@ -50,7 +35,7 @@ test("the dead letters of one error are one group", limit, async (t) => {
   assert.equal(await group.count(), 1);
   assert.match(await group.innerText(), /7×/);
   await group.getByTestId("group-acts").locator("summary").press("Enter");
-  await clear(page, "groups");
+  await everywhere(page, "groups");
 });
 
 test("a refused change is corrected by keys, and others approve it", limit, async (t) => {
@@ -65,7 +50,7 @@ test("a refused change is corrected by keys, and others approve it", limit, asyn
   await page.keyboard.type("esther@example.com");
   await page.getByTestId("edit-word").waitFor(); // the preview, without a press
   await page.waitForFunction(() => !document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling, .htmx-added"));
-  await clear(page, "correct");
+  await everywhere(page, "correct");
   await page.getByTestId("edit-save").focus();
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/actions\/act_[0-9a-f]+$/);
@@ -96,12 +81,12 @@ test("the health of the dispatch", limit, async (t) => {
   const page = await open(t, "ana", "/dispatch?tab=health");
   assert.match(await page.getByTestId("connectors").innerText(), /failed/);
   await page.getByTestId("queue-table").locator("summary").press("Enter");
-  await clear(page, "health");
+  await everywhere(page, "health");
 });
 
 test("a bar of a day opens its rows", limit, async (t) => {
   const page = await open(t, "ana", "/insights?window=30d");
-  await clear(page, "trends");
+  await everywhere(page, "trends");
   await page.getByTestId("trend-proposed").getByRole("link").last().focus();
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/inbox\?.*from=/);
@@ -111,7 +96,7 @@ test("workers and queues", limit, async (t) => {
   const page = await open(t, "ana", "/runs");
   await page.getByTestId("to-queues").press("Enter");
   await page.getByTestId("run-queues").waitFor();
-  await clear(page, "queues");
+  await everywhere(page, "queues");
   await page.goto(`${g.url}/runs?input=customer%3DACME`);
   await page.getByText("No run matches the filter.").waitFor();
 });
@@ -129,5 +114,5 @@ test("a policy is shown in colour, and edited so", limit, async (t) => {
     const [a, b] = [document.querySelector(".paper"), document.querySelector("textarea[data-lines]")];
     return Math.abs(a.scrollTop - b.scrollTop) < 2;
   });
-  await clear(page, "policy-editor");
+  await everywhere(page, "policy-editor");
 });

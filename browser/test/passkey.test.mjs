@@ -37,9 +37,7 @@ async function approve(page, a, confirm = a.approval.confirm.value) {
 test("add, sign in, step up", limit, async (t) => {
   const page = await newPage(browser, t);
   const key = await authenticator(page);
-  await signIn(page, await g.setupLink("ana"));
-
-  await page.goto(`${g.url}/settings`);
+  await signIn(page, await g.setupLink("ana"), `${g.url}/settings`);
   await page.locator("#passkeys summary", { hasText: "Add a passkey" }).click();
   await page.getByTestId("add-passkey").getByRole("textbox").first().fill("Laptop");
   await page.getByTestId("add-passkey").getByRole("button").click();
@@ -100,8 +98,7 @@ test("add, sign in, step up", limit, async (t) => {
 test("a proof is of what was shown", limit, async (t) => {
   const page = await newPage(browser, t);
   await authenticator(page);
-  await signIn(page, await g.setupLink("ana"));
-  await page.goto(`${g.url}/settings`);
+  await signIn(page, await g.setupLink("ana"), `${g.url}/settings`);
   await page.locator("#passkeys summary", { hasText: "Add a passkey" }).click();
   await page.getByTestId("add-passkey").getByRole("button").click();
   await page.getByTestId("passkeys").getByRole("listitem").nth(1).waitFor();
@@ -121,8 +118,7 @@ test("a proof is of what was shown", limit, async (t) => {
 test("a removed passkey signs nobody in", limit, async (t) => {
   const page = await newPage(browser, t);
   const key = await authenticator(page);
-  await signIn(page, await g.setupLink("ana"));
-  await page.goto(`${g.url}/settings`);
+  await signIn(page, await g.setupLink("ana"), `${g.url}/settings`);
   await page.locator("#passkeys summary", { hasText: "Add a passkey" }).click();
   await page.getByTestId("add-passkey").getByRole("textbox").first().fill("Lost phone");
   await page.getByTestId("add-passkey").getByRole("button").click();

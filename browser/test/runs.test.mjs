@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
-import { accessible, awake, desktop, newPage, phone, signIn, stillClock } from "../lib/browser.mjs";
-import { skeleton, unseen } from "../lib/oracle.mjs";
+import { awake, everywhere, newPage, phone, signIn, stillClock } from "../lib/browser.mjs";
+import { look, opener, skeleton, unseen, visit } from "../lib/oracle.mjs";
 import { answer, apply, asked, lease, model, runScene, start, status, step } from "../lib/runs.mjs";
 import { limit, stage } from "../lib/stage.mjs";
 
@@ -22,8 +22,7 @@ const run = (page, s) => page.locator(`#run[data-status=${s}]`);
 
 async function open(t, name, where, options) {
   const page = await newPage(browser, t, options);
-  await signIn(page, await g.setupLink(name));
-  await page.goto(where);
+  await signIn(page, await g.setupLink(name), where);
   return page;
 }
 
@@ -138,8 +137,7 @@ test("several runs are canceled by keys, and retried without script", limit, asy
   const going = [await asked(g, 7, "36.00"), await asked(g, 8, "37.00")];
   const page = await newPage(browser, t);
   await stillClock(page);
-  await signIn(page, await g.setupLink("op"));
-  await page.goto(`${g.url}/runs?status=waiting_approval&workflow=reprice`);
+  await signIn(page, await g.setupLink("op"), `${g.url}/runs?status=waiting_approval&workflow=reprice`);
   await awake(page);
   assert.ok(!(await page.getByTestId("bulk-bar").isVisible()), "nothing is selected yet");
   await page.keyboard.press("j");
@@ -231,13 +229,7 @@ test("nothing stands in the way of anybody", limit, async (t) => {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
       await page.goto(g.url + next[1]);
       await page.locator("main details").evaluateAll((all) => all.forEach((el) => (el.open = true)));
-      for (const viewport of [desktop, phone]) {
-        await page.setViewportSize(viewport);
-        for (const colorScheme of ["light", "dark"]) {
-          await page.emulateMedia({ colorScheme });
-          await accessible(page, `${next[0]}, ${viewport.width}, ${colorScheme}`, { colours: colorScheme === "dark" });
-        }
-      }
+      await everywhere(page, next[0]);
     }
   };
   await Promise.all([await open(t, "op", g.url), await open(t, "op2", g.url)].map(work));
@@ -283,12 +275,11 @@ test("whatever others wrote stays text", limit, async (t) => {
   for (let n = 0; n < all.length; n += 8) runs.push(...await Promise.all(all.slice(n, n + 8).map((x, i) => make(x, n + i))));
 
   const oracle = new Set();
-  const check = async (page, { name, text }, where) => {
-    await page.goto(g.url + where);
-    await page.locator("html.js").waitFor({ state: "attached" });
+  const check = async (page, { name, text }, where, opened = visit) => {
+    await opened(page, g.url + where);
     await page.locator("main details").evaluateAll((all) => all.forEach((el) => (el.open = true)));
     const here = await page.evaluate(skeleton);
-    const shown = await page.evaluate(() => ({ text: document.body.innerText, owned: window.__owned ?? ({}).owned, marks: document.querySelectorAll("mark.odd").length }));
+    const shown = await page.evaluate(look);
     assert.equal(shown.owned, undefined, name);
     if (name === "harmless") {
       for (const x of here) oracle.add(x);
@@ -303,7 +294,8 @@ test("whatever others wrote stays text", limit, async (t) => {
   const calm = runs.filter((r) => r.name === "harmless"), rest = runs.filter((r) => r.name !== "harmless");
   for (const r of calm) for (const where of r.pages) await check(tabs[0], r, where);
   await Promise.all(tabs.map(async (page) => {
-    for (let r = rest.pop(); r; r = rest.pop()) for (const where of r.pages) await check(page, r, where);
+    const opened = opener();
+    for (let r = rest.pop(); r; r = rest.pop()) for (const where of r.pages) await check(page, r, where, opened);
   }));
   assert.ok(runs.filter((r) => r.pages.length > 1).length > corpus.length / 6, "most texts describe a workflow");
   // Each page of the lists.

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as rest } from "node:timers/promises";
-import { accessible, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
+import { everywhere, newPage, signIn } from "../lib/browser.mjs";
 import { limit, priced, stage } from "../lib/stage.mjs";
 
 const { g, browser } = await stage();
@@ -14,8 +14,7 @@ test("a person decides on a card of /dev/slack", limit, async (t) => {
   await g.policy(active.source.replace(/^version: 1$/m, "version: 1\nslack: {decide_up_to: 3}"));
   const [yes, no] = [await g.propose(priced(1, "9.99")), await g.propose(priced(2, "9.99"))];
   const page = await newPage(browser, t);
-  await signIn(page, await g.setupLink("ana"));
-  await page.goto(`${g.url}/settings`);
+  await signIn(page, await g.setupLink("ana"), `${g.url}/settings`);
   await page.getByText("Link a Slack account").click();
   await page.getByRole("button", { name: "Make a code" }).click();
   const [code] = (await page.content()).match(/[2-9A-Z]{5}-[2-9A-Z]{5}/);
@@ -33,15 +32,7 @@ test("a person decides on a card of /dev/slack", limit, async (t) => {
   await page.getByText("Recorded: you approved it.").waitFor();
   await press(no, "Reject…");
   await page.getByTestId("form").waitFor();
-  for (const colorScheme of ["light", "dark"]) {
-    for (const viewport of [desktop, phone]) {
-      await page.emulateMedia({ colorScheme });
-      await page.setViewportSize(viewport);
-      await accessible(page, `the cards, ${colorScheme}, ${viewport.width}`, { colours: colorScheme === "dark" });
-      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      assert.ok(over <= 0, `the page is ${over} pixels too wide`);
-    }
-  }
+  await everywhere(page, "the cards");
   await page.locator("textarea").fill("too cheap");
   await page.getByTestId("form-go").click();
   await page.getByText("Recorded: you rejected it.").waitFor();

@@ -83,9 +83,14 @@ test("new items wait in the pill", limit, async (t) => {
   await page.getByTestId("row").first().getByRole("link").click();
   await page.locator(`.row.open[data-id="${before[0]}"]`).waitFor();
 
+  // The states of the rows come after the pill, and leave it alone.
+  const states = page.waitForResponse((res) => res.url().includes("/inbox/states"));
   // The most urgent item, which would be the first one.
   const late = await g.propose({ ...priced(13, "80.00"), risk_level: 4, expires_in: "1h" });
   await page.getByTestId("fresh-pill").getByText("1 new").waitFor();
+  await states;
+  await page.evaluate(() => new Promise(requestAnimationFrame));
+  assert.equal(await page.getByTestId("fresh-pill").innerText(), "1 new · show");
   assert.deepEqual(await ids(page), before);
   const later = await g.propose(priced(14, "80.00"));
   await page.getByTestId("fresh-pill").getByText("2 new").waitFor();

@@ -40,6 +40,9 @@ type Fixture struct {
 	// Dump returns everything that the target has, for a connector that previews: records,
 	// counters of sequences and logs as well. By default it is what Read returns.
 	Dump func(t *testing.T) string
+	// Break, if it is set, lets the target answer the next request that changes something in a broken
+	// way, and later ones as usual. It reports whether the target can break in this way.
+	Break func(t *testing.T, fault Fault) bool
 	// Secrets are texts that no result and no error may contain.
 	Secrets []string
 }
@@ -63,6 +66,11 @@ func Run(t *testing.T, h Harness) {
 		{"reverses to the pre-image", reverses},
 		{"classifies a call that was over before it began", canceled},
 		{"classifies a deadline", deadline},
+		{"survives " + string(LostBefore), breaks(LostBefore)},
+		{"survives " + string(LostAfter), breaks(LostAfter)},
+		{"survives " + string(Busy), breaks(Busy)},
+		{"survives " + string(Unauthorized), breaks(Unauthorized)},
+		{"survives " + string(Garbled), breaks(Garbled)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

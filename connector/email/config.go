@@ -27,19 +27,18 @@ type Config struct {
 	SMTP string `yaml:"smtp"`
 	// TLS is starttls (the default), implicit, or none. None requires AllowPrivate.
 	TLS string `yaml:"tls"`
-	// CA holds PEM certificates that are trusted in addition to the system's. Optional.
+	// CA is further PEM certificates to trust.
 	CA string `yaml:"ca"`
 	// AllowPrivate permits a server at an internal address.
 	AllowPrivate bool `yaml:"allow_private"`
-	// Username is the name for signing in to the server. Optional.
+	// Username signs in at the server.
 	Username string `yaml:"username"`
-	// Password is the password's secret. Required with a Username.
+	// Password is the password's secret, required with a Username.
 	Password Secret `yaml:"password"`
-	// From is the sender of every mail, such as Gatehouse <gate@acme.example>. Its domain is used
-	// in the Message-IDs.
+	// From is the sender, such as Gatehouse <gate@acme.example>.
 	From string `yaml:"from"`
-	// Recipients lists all permitted recipients: addresses, domains such as "@acme.example", or "*"
-	// for anybody.
+	// Recipients are those permitted: addresses, domains such as "@acme.example", or "*" for
+	// anybody.
 	Recipients []string `yaml:"recipients"`
 	// Floor is the least level of send, 1 to 5; 3 by default.
 	Floor gatehouse.RiskLevel `yaml:"floor"`

@@ -241,9 +241,9 @@ func TestTimeout(t *testing.T) {
 
 	over := make(chan struct{})
 	t.Cleanup(func() { close(over) })
-	s.AfterData(func() error { <-over; return nil })
-	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel = context.WithCancel(t.Context())
 	defer cancel()
+	s.AfterData(func() error { cancel(); <-over; return nil })
 	_, err = newConnector(t, config(s)).Execute(ctx, call(hello))
 	wantFailure(t, err, connector.Ambiguous, "connection_lost")
 }

@@ -42,6 +42,24 @@ func (c *Connector) message(call connector.Call) (*mail.Msg, error) {
 	return m, errors.Join(m.From(c.from.String()), m.To(call.Target.EntityRef), m.Cc(copies(call)...))
 }
 
+// maxReplies limits what a server replies within one dialogue, in bytes.
+const maxReplies = 1 << 20
+
+// limited is a connection that breaks off when the server replies too much.
+type limited struct {
+	net.Conn
+	left int
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errors.New("the server replies with more than 1 MiB")
+	}
+	n, err := l.Conn.Read(p[:min(len(p), l.left)])
+	l.left -= n
+	return n, err
+}
+
 // client connects to the server; the connection ends with ctx.
 func (c *Connector) client(ctx context.Context) (*mail.Client, error) {
 	timeout := c.timeout
@@ -62,11 +80,12 @@ func (c *Connector) client(ctx context.Context) (*mail.Client, error) {
 				return nil, err
 			}
 			context.AfterFunc(ctx, func() { _ = conn.Close() })
+			limit := &limited{Conn: conn, left: maxReplies}
 			if c.server.implicit {
-				secure := tls.Client(conn, c.server.tls)
+				secure := tls.Client(limit, c.server.tls)
 				return secure, secure.HandshakeContext(dial)
 			}
-			return conn, nil
+			return limit, nil
 		}),
 	}
 	if c.server.implicit {
@@ -188,9 +207,12 @@ func unsent(ctx context.Context, err error) *connector.Error {
 	case errors.Is(err, ssrf.ErrProhibitedIP):
 		e.Kind, e.Code = connector.Terminal, "address_refused"
 		e.Detail = "the host has an internal address; nothing was sent"
-	case errors.As(err, &answer) && answer.Code >= 500:
-		e.Kind, e.Code = connector.Terminal, fmt.Sprintf("smtp_%d", answer.Code)
+	case errors.As(err, &answer) && answer.Code >= 400 && answer.Code < 600:
+		e.Code = fmt.Sprintf("smtp_%d", answer.Code)
 		e.Detail, e.Says = fmt.Sprintf("the server refuses the connection: %d", answer.Code), cut(answer.Msg)
+		if answer.Code >= 500 {
+			e.Kind = connector.Terminal
+		}
 	case ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded):
 		e.Code, e.Detail = "timeout", "the time was over before the message was sent"
 	default:

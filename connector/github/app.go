@@ -106,6 +106,9 @@ func fetch(
 	if a.Status != http.StatusCreated {
 		failed = outcome(a)
 		failed.Code, failed.Detail, failed.Says = "token_refused", "no installation token: "+a.Describe(), ""
+		if a.Status == http.StatusUnauthorized {
+			a.ClockSkew(failed)
+		}
 		return "", time.Time{}, failed
 	}
 	var got struct {

@@ -20,16 +20,15 @@ type Config struct {
 	Tenants []string `yaml:"tenants"`
 	// Auth is the authentication.
 	Auth Auth `yaml:"auth"`
-	// Repositories lists all repositories that actions can name, as owner/name.
+	// Repositories are those that actions can name, as owner/name.
 	Repositories map[string]Repository `yaml:"repositories"`
-	// ActionInput is an input of each workflow for the action's id, to find a run after a lost answer.
-	// Optional.
+	// ActionInput is an input of each workflow for the action's id, to find a run after a lost
+	// answer.
 	ActionInput string `yaml:"action_input"`
-	// NoRunDetails leaves out return_run_details, which GitHub Enterprise Server up
-	// to 3.20 refuses.
+	// NoRunDetails leaves out return_run_details, for GitHub Enterprise Server up to 3.20.
 	NoRunDetails bool `yaml:"no_run_details"`
-	// BaseURL is the API's address; https://api.github.com by default, https://HOST/api/v3
-	// of GitHub Enterprise Server.
+	// BaseURL is the API's address; https://api.github.com by default, https://HOST/api/v3 for
+	// GitHub Enterprise Server.
 	BaseURL string `yaml:"base_url"`
 	// AllowPrivate permits a BaseURL at an internal address, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
@@ -39,7 +38,7 @@ type Config struct {
 
 // Auth has exactly one of its members.
 type Auth struct {
-	// Token is the secret with a personal access token, preferably a fine-grained one.
+	// Token is the secret with a personal access token, preferably fine-grained.
 	Token *Secret `yaml:"token"`
 	// App authenticates as an installation of a GitHub App.
 	App *App `yaml:"app"`
@@ -69,7 +68,7 @@ type Repository struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level, 1 to 5.
+	// Floor is the least level.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

@@ -2,6 +2,7 @@ package httpconn
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -117,22 +118,60 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 		return connector.Inconclusive, connector.Result{}, nil
 	}
 	r := op.readBack
-	a, doc, err := c.get(ctx, op, r.path, r.headers, call)
+	d, err := c.lookup(r.path, r.headers, call)
 	if err != nil {
 		return connector.Inconclusive, connector.Result{}, err
 	}
-	if !contains(r.status, a.Status) || a.Cut != "" ||
-		r.json != nil && !r.json.matches(call, doc) || r.change != nil && !stands(call.ProposedChange, doc, *r.change) {
-		return connector.Inconclusive, connector.Result{}, nil
+	for page, read := 1, 0; ; page++ {
+		a, doc, err := c.fetch(ctx, op, d)
+		if err != nil {
+			return connector.Inconclusive, connector.Result{}, err
+		}
+		if !contains(r.status, a.Status) || a.Cut != "" {
+			return connector.Inconclusive, connector.Result{}, nil
+		}
+		found := r.elements(doc)
+		for _, one := range found {
+			if r.proves(call, one) {
+				return connector.Present, op.readResult(call, a, one), nil
+			}
+		}
+		if r.pages == nil {
+			return connector.Inconclusive, connector.Result{}, nil
+		}
+		read += len(found)
+		next, failed := r.pages.next(d.URL, a, doc, read, len(found))
+		switch {
+		case failed != nil:
+			return connector.Inconclusive, connector.Result{}, failed
+		case next == nil:
+			return connector.Inconclusive, connector.Result{}, nil
+		case page == r.pages.Max:
+			return connector.Inconclusive, connector.Result{}, &connector.Error{
+				Kind: connector.Terminal, Code: "too_many_pages",
+				Detail: fmt.Sprintf("the effect is not on the first %d pages, and there are more", page),
+			}
+		}
+		d.URL = next
 	}
+}
+
+// proves reports whether an answer, or an element of its list, shows the effect of a call.
+func (r *readBack) proves(call connector.Call, doc document) bool {
+	return (r.json == nil || r.json.matches(call, doc)) &&
+		(r.change == nil || stands(call.ProposedChange, doc, *r.change))
+}
+
+// readResult is the result of a call whose effect was found.
+func (op *operation) readResult(call connector.Call, a *rest.Answer, doc document) connector.Result {
 	res := connector.Result{ResponseMetadata: a.Metadata(doc.json)}
-	if r.cfg.ExternalID != nil {
-		if j, ok := doc.at(*r.cfg.ExternalID); ok {
+	if id := op.readBack.cfg.ExternalID; id != nil {
+		if j, ok := doc.at(*id); ok {
 			res.ExternalID = plain(j)
 		}
 	}
 	res.Reversal = op.reversal(call, a, doc, res.ExternalID)
-	return connector.Present, res, nil
+	return res
 }
 
 // stands reports whether the object at p has every member of a change, with the same value.
@@ -155,10 +194,25 @@ func stands(change gatehouse.JSON, doc document, p Pointer) bool {
 func (c *Connector) get(
 	ctx context.Context, op *operation, path *pathTemplate, hs headers, call connector.Call,
 ) (*rest.Answer, document, error) {
+	d, err := c.lookup(path, hs, call)
+	if err != nil {
+		return nil, document{}, err
+	}
+	return c.fetch(ctx, op, d)
+}
+
+// lookup makes a GET.
+func (c *Connector) lookup(path *pathTemplate, hs headers, call connector.Call) (*rest.Request, error) {
 	d, err := c.draft(http.MethodGet, path, hs, values{call: call})
 	if err != nil {
-		return nil, document{}, &connector.Error{Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err}
+		return nil, &connector.Error{
+			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
+		}
 	}
+	return d, nil
+}
+
+func (c *Connector) fetch(ctx context.Context, op *operation, d *rest.Request) (*rest.Answer, document, error) {
 	ctx, cancel := context.WithTimeout(ctx, op.timeout)
 	defer cancel()
 	a, failed := c.read(ctx, d)

@@ -18,16 +18,15 @@ type Config struct {
 	// Tenants lists the tenants that may use the connector. The server enforces it, not the
 	// connector.
 	Tenants []string `yaml:"tenants"`
-	// BaseURL is the prefix of every path: http or https, without query.
+	// BaseURL begins every path: http or https, without query.
 	BaseURL string `yaml:"base_url"`
 	// AllowPrivate permits inside addresses, and credentials over plain http.
 	AllowPrivate bool `yaml:"allow_private"`
 	// Auth is the authentication. Optional.
 	Auth *Auth `yaml:"auth"`
-	// ClientCertificate is presented to a target that requires one (mutual TLS). Optional.
+	// ClientCertificate is for a target that requires mutual TLS.
 	ClientCertificate *ClientCertificate `yaml:"client_certificate"`
-	// CAFile is a file with PEM certificates that verify the server's certificate; the system's
-	// certificates by default.
+	// CAFile is a file with the PEM certificates to trust; the system's by default.
 	CAFile string `yaml:"ca_file"`
 	// Headers are sent with every request.
 	Headers map[string]Value `yaml:"headers"`
@@ -35,7 +34,7 @@ type Config struct {
 	Entities map[string]Entity `yaml:"entities"`
 	// Operations defines the operations, by name.
 	Operations map[string]Operation `yaml:"operations"`
-	// Import is what gatehouse connector import wrote, such as file:crm.openapi.yaml. Keys
+	// Import is what `gatehouse connector import` wrote, such as file:crm.openapi.yaml. Keys
 	// of Operations override it.
 	Import string `yaml:"import"`
 	// Timeout limits one request in total, 30s by default.
@@ -44,20 +43,20 @@ type Config struct {
 
 // Entity holds an operator's declarations for an entity type.
 type Entity struct {
-	// Fields declares levels of fields, 1 to 5, for every operation of method PATCH whose
-	// body is the proposed change. Elsewhere a declared field only raises the floor.
+	// Fields maps fields to levels, for each PATCH whose body is the proposed change.
+	// Elsewhere they only raise the floor.
 	Fields connector.FieldLevels `yaml:"fields"`
 }
 
 // Auth has exactly one of its members.
 type Auth struct {
-	// Bearer names the secret that is sent as a bearer token (RFC 6750).
+	// Bearer is sent as a bearer token.
 	Bearer *Secret `yaml:"bearer"`
 	// Basic sends a user name and a secret password.
 	Basic *Basic `yaml:"basic"`
 	// Header sends a secret in a header of its own.
 	Header *SecretHeader `yaml:"header"`
-	// OAuth2 fetches access tokens by the client credentials flow (RFC 6749).
+	// OAuth2 fetches access tokens by client credentials (RFC 6749).
 	OAuth2 *OAuth2 `yaml:"oauth2" json:",omitempty"`
 	// OAuth1 signs each request (RFC 5849, HMAC-SHA256).
 	OAuth1 *OAuth1 `yaml:"oauth1" json:",omitempty"`
@@ -65,17 +64,17 @@ type Auth struct {
 
 // OAuth2 is a client of an authorization server.
 type OAuth2 struct {
-	// TokenURL is the address of the token endpoint.
+	// TokenURL is the token endpoint's address.
 	TokenURL string `yaml:"token_url"`
 	// ClientID is the client's id.
 	ClientID string `yaml:"client_id"`
 	// ClientSecret is the client's secret.
 	ClientSecret Secret `yaml:"client_secret"`
-	// Scopes are asked for; the server's default without them.
+	// Scopes are asked for; the server's own by default.
 	Scopes []string `yaml:"scopes"`
-	// Audience is sent to authorization servers that need it. Optional.
+	// Audience is for authorization servers that need it.
 	Audience string `yaml:"audience"`
-	// Style says how the client authenticates: basic (the default) or body.
+	// Style is basic (the default) or body: where the client's credentials are.
 	Style string `yaml:"style"`
 }
 
@@ -89,7 +88,7 @@ type OAuth1 struct {
 	Token Secret `yaml:"token"`
 	// TokenSecret is the secret with the access token's shared secret.
 	TokenSecret Secret `yaml:"token_secret"`
-	// Realm is the protection realm. Optional.
+	// Realm is the protection realm.
 	Realm string `yaml:"realm"`
 }
 
@@ -97,7 +96,7 @@ type OAuth1 struct {
 type ClientCertificate struct {
 	// Cert is the secret with the certificate chain, as PEM.
 	Cert Secret `yaml:"cert"`
-	// Key is the secret with the certificate's private key, as PEM.
+	// Key is the secret with its private key, as PEM.
 	Key Secret `yaml:"key"`
 }
 
@@ -117,7 +116,7 @@ type Basic struct {
 
 // SecretHeader is a header whose value is a secret.
 type SecretHeader struct {
-	// Name is the name of the header.
+	// Name is the header's name.
 	Name string `yaml:"name"`
 	// Secret is the name of an entry of secrets.
 	Secret string `yaml:"secret"`
@@ -170,65 +169,59 @@ func (v *Value) UnmarshalYAML(node *yaml.Node) error {
 type Operation struct {
 	// Method is POST, PUT, PATCH or DELETE.
 	Method string `yaml:"method"`
-	// Path is appended to the base URL; it may end in a query.
+	// Path is what follows the base URL; it may end in a query.
 	Path string `yaml:"path"`
-	// EncodeSlashes sends a slash in a path's value as %2F; by default such a value is
-	// refused.
+	// EncodeSlashes sends a slash in a path's value as %2F, instead of refusing it.
 	EncodeSlashes bool `yaml:"encode_slashes"`
 	// Class is A, B or C; C by default.
 	Class connector.Class `yaml:"class"`
-	// Body is a JSON text with templates in its strings, or "none". By default it is the
-	// proposed change as approved, and none for DELETE.
+	// Body is a JSON text with templates in its strings, or "none"; by default the proposed
+	// change, and none for DELETE.
 	Body string `yaml:"body"`
 	// Schema is the JSON Schema (2020-12, without references) that the proposed change
 	// must fit.
 	Schema Schema `yaml:"schema" json:",omitempty"`
-	// Headers are sent in addition to the connector's headers, and override them.
+	// Headers are sent in addition to the connector's, and override them.
 	Headers map[string]Value `yaml:"headers"`
-	// IdempotencyHeader carries the key, made of tenant and idempotency key;
-	// Idempotency-Key by default for class A, none for others.
+	// IdempotencyHeader carries a key made of tenant and idempotency key; Idempotency-Key by
+	// default for class A.
 	IdempotencyHeader string `yaml:"idempotency_header"`
 	// Conditional makes the request conditional on the version. Class B requires it.
 	Conditional *Conditional `yaml:"conditional"`
-	// Success lists the statuses that prove the change; 200-299 by default.
+	// Success are the statuses that prove the change; 200-299 by default.
 	Success []StatusRange `yaml:"success"`
-	// ResponseSchema is the JSON Schema (2020-12, without references) that a successful answer must
-	// fit. With another answer, the outcome is not known.
+	// ResponseSchema is the JSON Schema that a successful answer must fit; else, the outcome
+	// is not known.
 	ResponseSchema Schema `yaml:"response_schema" json:",omitempty"`
 	// Outcomes are tried in order, before Success and the defaults.
 	Outcomes []Rule `yaml:"outcomes"`
-	// ExternalID points to the target's own id of the effect in the answer.
+	// ExternalID points to the target's id of the effect in the answer.
 	ExternalID *Pointer `yaml:"external_id"`
-	// Check reads the target, to compare the version and the pre-image.
+	// Check reads the target, to compare version and pre-image.
 	Check *Check `yaml:"check"`
 	// ReadBack asks the target whether an earlier call had its effect.
 	ReadBack *ReadBack `yaml:"read_back"`
 	// Reverse describes the operation that undoes this one.
 	Reverse *Reverse `yaml:"reverse"`
-	// Preview is the target's own dry run of this operation. Nothing is asked without it.
+	// Preview is the target's own dry run of this operation.
 	Preview *Preview `yaml:"preview" json:",omitempty"`
 	// Timeout overrides the connector's timeout.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// Floor is the least level, 1 to 5; 3 by default, 4 for DELETE, 5 for an action
-	// with entity_refs.
+	// Floor is the least level; 4 by default for DELETE, 5 with entity_refs.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
-	// Fields declares levels of fields, 1 to 5. They count without Floor; beside it a declared field
-	// only raises it.
+	// Fields maps fields to levels; beside Floor they only raise it.
 	Fields connector.FieldLevels `yaml:"fields"`
-	// Amounts lists the fields of the change that hold money, each {field: /total, currency:
-	// /unit}; currency is a pointer or a code, and minor: true says that the value counts cents.
-	// By default, fields count by their names.
+	// Amounts are the fields that hold money; known by their names by default.
 	Amounts []gatehouse.AmountField `yaml:"amounts" json:",omitempty"`
-	// KeyRetention is how long the target remembers idempotency keys. Zero means forever.
+	// KeyRetention is how long the target remembers idempotency keys; forever by default.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`
 }
 
 // Conditional is a header that makes the target refuse the request if the entity has changed.
 type Conditional struct {
-	// Header is If-Match by default. There an entity-tag is quoted if the version is not;
-	// lists and * are refused.
+	// Header is If-Match by default, which quotes an entity-tag and refuses lists and *.
 	Header string `yaml:"header"`
-	// From is "version" (the default) or a member such as "current_state.rev".
+	// From is "version" (the default), or a member such as "current_state.rev".
 	From string `yaml:"from"`
 }
 
@@ -269,30 +262,30 @@ type Pointer string
 
 // Rule maps an answer to an outcome.
 type Rule struct {
-	// Status lists the statuses that the rule applies to.
+	// Status are the statuses that the rule applies to.
 	Status []StatusRange `yaml:"status"`
 	// JSON limits the rule to answers that contain a value.
 	JSON *Match `yaml:"json"`
 	// Outcome is applied, transient, terminal, ambiguous or not_sent.
 	Outcome string `yaml:"outcome"`
-	// Code is the error's code; by default the code that the status has without the rule.
+	// Code is the error's code; by default that of the status.
 	Code string `yaml:"code"`
 }
 
 // Match is true when the answer has a value at Pointer and, if Equals is given, that value is equal
 // to it.
 type Match struct {
-	// Pointer is the JSON pointer of the value in the answer (RFC 6901).
+	// Pointer is the JSON pointer of the value in the answer.
 	Pointer Pointer `yaml:"pointer"`
-	// Equals is the expected value: JSON, or a template. By default, any value matches.
+	// Equals is the expected value: JSON, or a template; any by default.
 	Equals *string `yaml:"equals"`
 }
 
 // Check is a GET that reads the target's state.
 type Check struct {
-	// Path is appended to the base URL.
+	// Path is what follows the base URL.
 	Path string `yaml:"path"`
-	// Headers are sent in addition to the connector's headers.
+	// Headers are sent in addition to the connector's.
 	Headers map[string]Value `yaml:"headers"`
 	// Version is "header ETag" or a JSON pointer.
 	Version string `yaml:"version"`
@@ -306,52 +299,68 @@ type Check struct {
 type Preview struct {
 	// Method is GET, POST, PUT, PATCH or DELETE; the operation's by default.
 	Method string `yaml:"method"`
-	// Path is appended to the base URL; it may end in a query.
+	// Path is what follows the base URL; it may end in a query.
 	Path string `yaml:"path"`
-	// Headers are sent in addition to the connector's headers.
+	// Headers are sent in addition to the connector's.
 	Headers map[string]Value `yaml:"headers"`
 	// Body is as for the operation, whose body it has by default.
 	Body string `yaml:"body"`
 	// After points to the object as it would be; the whole answer by default.
 	After Pointer `yaml:"after"`
-	// Before points to the object as it is; by default, current_state is compared.
+	// Before points to the object as it is; current_state by default.
 	Before *Pointer `yaml:"before"`
 	// Rows points to the number of records that would change.
 	Rows *Pointer `yaml:"rows"`
-	// Failure points to the part of a successful answer that reports a refusal of the change,
-	// such as /errors; null, false and empty values mean that the change would be accepted.
+	// Failure points to the part of a successful answer that reports a refusal, such as
+	// /errors; null, false and empty values are none.
 	Failure *Pointer `yaml:"failure"`
 }
 
 // ReadBack is a GET that looks for the effect of an earlier call. It never proves that the effect
 // is absent, because the earlier call may still arrive.
 type ReadBack struct {
-	// Path is appended to the base URL.
+	// Path is what follows the base URL.
 	Path string `yaml:"path"`
-	// Headers are sent in addition to the connector's headers.
+	// Headers are sent in addition to the connector's.
 	Headers map[string]Value `yaml:"headers"`
-	// Status lists the statuses that can prove the effect; 200 by default.
+	// Status are the statuses that can prove the effect; 200 by default.
 	Status []StatusRange `yaml:"status"`
 	// JSON, when given, must match.
 	JSON *Match `yaml:"json"`
-	// Change, when given, points to an object that must have each member of the proposed change.
+	// Change points to an object that must have each member of the proposed change.
 	Change *Pointer `yaml:"change"`
 	// ExternalID points to the target's own id of the effect.
 	ExternalID *Pointer `yaml:"external_id"`
+	// Pages says that the answer is a list, which may have several pages. JSON, Change and
+	// ExternalID then point into each element.
+	Pages *Pages `yaml:"pages" json:",omitempty"`
+}
+
+// Pages describes a list that the target returns in pages, all of them at its own address.
+type Pages struct {
+	// Items points to the list in the answer; the whole answer by default.
+	Items Pointer `yaml:"items"`
+	// Next leads to the next page: link is the header Link with rel=next, offset counts the
+	// elements, and a JSON pointer is where the answer has the cursor or the address.
+	Next string `yaml:"next"`
+	// Parameter is the query parameter for the cursor, or for the offset (offset by default).
+	// Without it, the pointer leads to an address.
+	Parameter string `yaml:"parameter"`
+	// Max is how many pages are read at most, 1 to 50; 10 by default.
+	Max int `yaml:"max"`
 }
 
 // Reverse describes how to reverse an applied change.
 type Reverse struct {
-	// Operation is the connector's operation that reverses the change.
+	// Operation is the operation that reverses the change.
 	Operation string `yaml:"operation"`
-	// EntityRef is a template; it can name {external_id}. By default, it is the same entity.
+	// EntityRef is a template, which can name {external_id}; the same entity by default.
 	EntityRef string `yaml:"entity_ref"`
-	// Change is a JSON template; by default the members of the change as current_state has them. If
-	// one is missing there is no reversal.
+	// Change is a JSON template; by default the change's members from current_state, if it has
+	// all of them.
 	Change string `yaml:"change"`
-	// Version says where the answer has the new version: "header ETag" or a JSON pointer. None by
-	// default.
+	// Version is where the answer has the new version: "header ETag" or a JSON pointer.
 	Version string `yaml:"version"`
-	// Within is how long after the change the target lets it be undone; forever by default.
+	// Within is how long the target lets the change be undone; forever by default.
 	Within gatehouse.Duration `yaml:"within" json:",omitempty"`
 }

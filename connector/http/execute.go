@@ -35,6 +35,9 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	res.ResponseMetadata = a.Metadata(doc.json)
 	if failure := op.classify(call, a, doc, again); failure != nil {
 		failure.Says = a.Says(doc.json)
+		if c.oauth1 != nil && failure.Code == "http_401" {
+			a.ClockSkew(failure)
+		}
 		return res, failure
 	}
 	if op.cfg.ExternalID != nil {

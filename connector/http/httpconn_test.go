@@ -53,6 +53,10 @@ func TestConformance(t *testing.T) {
 						defer s.mu.Unlock()
 						return s.effects
 					},
+					Break: func(_ *testing.T, fault connectortest.Fault) bool {
+						s.breakOnce(fault)
+						return true
+					},
 					Secrets: []string{token},
 				}
 			}})

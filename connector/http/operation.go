@@ -71,6 +71,7 @@ type readBack struct {
 	status  []StatusRange
 	json    *match
 	change  *Pointer
+	pages   *Pages // nil when the answer is no list
 	cfg     ReadBack
 }
 
@@ -268,6 +269,7 @@ func (b *builder) readBack(at string, op *operation, common []header) {
 	if cfg.JSON == nil && cfg.Change == nil && !strings.Contains(cfg.Path, "{idempotency_key}") {
 		b.fail(at, errors.New("needs json, change, or a path with {idempotency_key}: that there is an answer proves nothing"))
 	}
+	b.pages(at+".pages", op.readBack)
 	op.readBack.headers = append(op.readBack.headers, common...)
 	b.headers(&op.readBack.headers, at+".headers", cfg.Headers)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 )
 
@@ -133,6 +134,24 @@ func (s *crm) breakWith(applied bool, fault func(w http.ResponseWriter, r *http.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault, s.applied = fault, applied
+}
+
+// breakOnce answers the next change in a broken way.
+func (s *crm) breakOnce(fault connectortest.Fault) {
+	applied := fault == connectortest.LostAfter || fault == connectortest.Garbled
+	s.breakWith(applied, func(w http.ResponseWriter, r *http.Request) {
+		s.fault = nil
+		switch fault {
+		case connectortest.Busy:
+			w.WriteHeader(http.StatusTooManyRequests)
+		case connectortest.Unauthorized:
+			w.WriteHeader(http.StatusUnauthorized)
+		case connectortest.Garbled:
+			hijack(func(_ net.Conn, b *bufio.ReadWriter) { answer(b, "nonsense\r\n\r\n") })(w, r)
+		default:
+			panic(http.ErrAbortHandler)
+		}
+	})
 }
 
 // hijack gives a fault the raw connection.

@@ -19,16 +19,16 @@ type Config struct {
 	// Tenants lists the tenants that may use the connector; by default, only the tenant named
 	// default.
 	Tenants []string `yaml:"tenants"`
-	// Site is the site's address, such as https://acme.atlassian.net, or for a token with scopes
-	// https://api.atlassian.com/ex/jira/CLOUD-ID.
+	// Site is the address, such as https://acme.atlassian.net, or
+	// https://api.atlassian.com/ex/jira/CLOUD-ID for a token with scopes.
 	Site string `yaml:"site"`
 	// AllowPrivate permits a site at an internal address, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
-	// Email is the account that the token belongs to.
+	// Email is the token's account.
 	Email string `yaml:"email"`
 	// Token is the secret with the API token.
 	Token Secret `yaml:"token"`
-	// Projects lists all projects whose issues actions can change, by key.
+	// Projects are those whose issues actions can change, by key.
 	Projects map[string]Project `yaml:"projects"`
 	// Timeout limits a call with its reads before and after; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
@@ -42,16 +42,15 @@ type Secret struct {
 
 // Project holds an operator's declarations for a project.
 type Project struct {
-	// Fields declares levels of fields, 1 to 5, for update.
+	// Fields maps fields to levels, for update.
 	Fields connector.FieldLevels `yaml:"fields"`
-	// Operations declares operations on issues of this project, by name: create,
-	// update, transition, comment.
+	// Operations declares create, update, transition and comment in this project.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level, 1 to 5; 3 by default, 4 for create.
+	// Floor is the least level; 4 by default for create.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

@@ -19,20 +19,17 @@ type Config struct {
 	// Tenants lists the tenants that may use the connector; by default, only the tenant named
 	// default.
 	Tenants []string `yaml:"tenants"`
-	// Server is the address of the API server, such as https://kube.acme.example:6443.
+	// Server is the API server's address, such as https://kube.acme.example:6443.
 	Server string `yaml:"server"`
 	// AllowPrivate permits a server at an internal address.
 	AllowPrivate bool `yaml:"allow_private"`
-	// CAFile is a file with PEM certificates that verify the server's certificate; the system's
-	// certificates by default.
+	// CAFile is a file with the PEM certificates to trust; the system's by default.
 	CAFile string `yaml:"ca_file"`
 	// Auth is the authentication.
 	Auth Auth `yaml:"auth"`
-	// FieldManager is the name under which the server records the owner of a field, gatehouse by
-	// default.
+	// FieldManager is the recorded owner of changed fields; gatehouse by default.
 	FieldManager string `yaml:"field_manager"`
-	// Resources lists all resources whose objects actions can change, by plural name and group,
-	// such as deployments.apps or configmaps.
+	// Resources are those that actions can change, such as deployments.apps or configmaps.
 	Resources map[string]Resource `yaml:"resources"`
 	// Timeout limits a call with its preceding reads; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
@@ -44,7 +41,7 @@ type Auth struct {
 	Token *Secret `yaml:"token"`
 	// Certificate is the secret with a client certificate, as PEM.
 	Certificate *Secret `yaml:"certificate"`
-	// Key is the secret with the certificate's private key, as PEM.
+	// Key is the secret with its private key, as PEM.
 	Key *Secret `yaml:"key"`
 }
 
@@ -56,26 +53,24 @@ type Secret struct {
 
 // Resource is a resource type of the API server.
 type Resource struct {
-	// Version is the version of the resource's group, v1 by default.
+	// Version is the version of the resource's group; v1 by default.
 	Version string `yaml:"version"`
-	// Kind is the kind of its objects, such as Deployment.
+	// Kind is the objects' kind, such as Deployment.
 	Kind string `yaml:"kind"`
-	// Namespaces lists all namespaces whose objects can be changed. Leave it out for a resource
-	// without namespaces, such as namespaces itself.
+	// Namespaces are those whose objects can be changed; absent for a resource without
+	// namespaces.
 	Namespaces []string `yaml:"namespaces"`
-	// Force takes over fields that another manager has set; without it, an apply to such a field is
-	// refused.
+	// Force takes over fields that another manager has set, instead of refusing.
 	Force bool `yaml:"force"`
-	// Fields declares levels of top-level fields, such as spec, 1 to 5, for apply.
+	// Fields maps top-level fields, such as spec, to levels, for apply.
 	Fields connector.FieldLevels `yaml:"fields"`
-	// Operations declares operations on objects of this resource, by name: create, apply,
-	// scale, restart, delete.
+	// Operations declares create, apply, scale, restart and delete.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level, 1 to 5; 3 by default, 4 for create and delete.
+	// Floor is the least level; 4 by default for create and delete.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

@@ -29,8 +29,8 @@ type Config struct {
 	// Tenants lists the tenants that may use the connector. The server enforces it, not the
 	// connector.
 	Tenants []string `yaml:"tenants"`
-	// Tools declares single tools, by name. Others are of class C, with the floor 3 (4
-	// with the word delete in the name, 5 with bulk).
+	// Tools declares single tools. Others are of class C, with floor 3 (4 with delete in the
+	// name, 5 with bulk).
 	Tools map[string]Tool `yaml:"tools"`
 }
 
@@ -40,9 +40,7 @@ type Tool struct {
 	Class connector.Class `yaml:"class"`
 	// Floor is the least level of the tool, 1 to 5.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
-	// Amounts lists the fields of the arguments that hold money, each {field: /total, currency:
-	// /unit}; currency is a pointer or a code, and minor: true says that the value counts cents.
-	// By default, fields count by their names.
+	// Amounts are the fields that hold money; known by their names by default.
 	Amounts []gatehouse.AmountField `yaml:"amounts"`
 }
 

@@ -12,7 +12,7 @@ type Config struct {
 	// Tenants lists the tenants that may use the connector; by default, only the tenant named
 	// default.
 	Tenants []string `yaml:"tenants"`
-	// Account is the account id, such as 1234567 or 1234567_SB1.
+	// Account is the account's id, such as 1234567_SB1.
 	Account string `yaml:"account"`
 	// RESTURL replaces https://ACCOUNT.suitetalk.api.netsuite.com.
 	RESTURL string `yaml:"rest_url"`
@@ -22,16 +22,16 @@ type Config struct {
 	AllowPrivate bool `yaml:"allow_private"`
 	// Auth has exactly one of its members.
 	Auth Auth `yaml:"auth"`
-	// RESTlet is the script that carries out changes. Without it, the REST record service does.
+	// RESTlet is the script that makes changes; the REST record service does by default.
 	RESTlet *RESTlet `yaml:"restlet"`
-	// Concurrency bounds the requests under way; 2 by default. NetSuite counts all
-	// integrations of an account together.
+	// Concurrency bounds the requests under way; 2 by default. All integrations of an account
+	// count together.
 	Concurrency int `yaml:"concurrency"`
 	// Timeout limits one request in total; 1m by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// Entities are the entity types that actions can name. A type of the canonical field map
-	// (vendor, vendor_cost, item, customer, sales_order, purchase_order, journal) starts with the
-	// map's definition.
+	// Entities are the entity types that actions can name. Those of the canonical field map
+	// (vendor, vendor_cost, item, customer, sales_order, purchase_order, journal) start with
+	// its definition.
 	Entities map[string]Entity `yaml:"entities"`
 	// Operations configures create and update, by name.
 	Operations map[string]Operation `yaml:"operations"`
@@ -41,8 +41,7 @@ type Config struct {
 type Auth struct {
 	// OAuth2 is the client credentials flow with a certificate.
 	OAuth2 *OAuth2 `yaml:"oauth2"`
-	// TBA is token-based authentication (OAuth 1.0, HMAC-SHA256), for integrations that already use
-	// it.
+	// TBA is token-based authentication (OAuth 1.0, HMAC-SHA256), for existing integrations.
 	TBA *TBA `yaml:"tba"`
 }
 
@@ -50,10 +49,10 @@ type Auth struct {
 type OAuth2 struct {
 	// ClientID is the integration record's client id.
 	ClientID string `yaml:"client_id"`
-	// CertificateID is the id that NetSuite shows beside the mapped certificate.
+	// CertificateID is what NetSuite shows beside the mapped certificate.
 	CertificateID string `yaml:"certificate_id"`
-	// PrivateKey is the secret with the certificate's private key, as PEM: RSA of 3072 or 4096
-	// bits, or P-256, P-384 or P-521.
+	// PrivateKey is the secret with its private key, as PEM: RSA of 3072 or 4096 bits, or
+	// P-256, P-384 or P-521.
 	PrivateKey Secret `yaml:"private_key"`
 }
 
@@ -77,42 +76,41 @@ type Secret struct {
 
 // RESTlet is a deployed script.
 type RESTlet struct {
-	// Script is the script's id, such as customscript_gatehouse, or its number.
+	// Script is the script's id or number.
 	Script string `yaml:"script"`
-	// Deploy is the deployment's id, such as customdeploy_gatehouse, or its number.
+	// Deploy is the deployment's id or number.
 	Deploy string `yaml:"deploy"`
-	// Protocol is gatehouse or plain: gatehouse for the RESTlet of this project, plain,
-	// the default, for one of yours.
+	// Protocol is that of the RESTlet: plain (the default) for one of yours, gatehouse for
+	// this project's.
 	Protocol string `yaml:"protocol"`
-	// Reads is rest if the connector may read records by the record service before and
-	// after a plain RESTlet changes them. By default it may not.
+	// Reads, set to rest, lets the connector read records by the record service around a plain
+	// RESTlet's changes.
 	Reads string `yaml:"reads"`
 }
 
 // Operation configures create or update.
 type Operation struct {
-	// Via is rest or restlet. By default the RESTlet, if there is one; a create goes through rest if
-	// only rest makes it idempotent.
+	// Via is rest or restlet; by default the RESTlet, if there is one, but rest where only
+	// rest makes a create idempotent.
 	Via string `yaml:"via"`
-	// Floor is the least level, 1 to 5; 4 by default for create, 3 for update.
+	// Floor is the least level; 4 by default for create.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
 // Entity is an entity type.
 type Entity struct {
-	// Record is the record type's name in scripts, such as salesorder.
+	// Record is the record type in scripts, such as salesorder.
 	Record string `yaml:"record"`
-	// RESTRecord is the record type's name in the record service, such as salesOrder.
+	// RESTRecord is the record type in the record service, such as salesOrder.
 	RESTRecord string `yaml:"rest_record"`
-	// Line makes the entity one line of a sublist: entity_ref is the record's id, a slash and the
-	// line's key. It requires a RESTlet.
+	// Line makes the entity one line of a sublist, named RECORD/LINE. It requires a RESTlet.
 	Line *Line `yaml:"line"`
-	// Balanced names two fields of lines whose sums must be equal, such as debit and credit.
+	// Balanced are two fields of lines whose sums must be equal, such as debit and credit.
 	Balanced []string `yaml:"balanced"`
-	// Fields are the fields that actions can name, by canonical name. Fields of the canonical field
-	// map are kept, unless this list has the same name.
+	// Fields are the fields that actions can name, in addition to those of the canonical field
+	// map.
 	Fields map[string]Field `yaml:"fields"`
-	// Omit lists fields of the canonical field map that actions cannot name.
+	// Omit are fields of the canonical field map that actions cannot name.
 	Omit []string `yaml:"omit"`
 }
 
@@ -120,7 +118,7 @@ type Entity struct {
 type Line struct {
 	// Sublist is the sublist's id, such as itemvendor.
 	Sublist string `yaml:"sublist"`
-	// Key is the sublist's field whose value identifies the line, such as vendor.
+	// Key is the field that identifies the line, such as vendor.
 	Key string `yaml:"key"`
 }
 
@@ -128,27 +126,26 @@ type Line struct {
 type Field struct {
 	// Field is the field's id in scripts, such as creditlimit.
 	Field string `yaml:"field"`
-	// REST is the field's name in the record service, such as creditLimit; by default the same as
-	// field.
+	// REST is its name in the record service, such as creditLimit; by default the same.
 	REST string `yaml:"rest"`
 	// Type is text, integer, decimal, money, boolean, date, reference, choice or
 	// lines; text by default.
 	Type string `yaml:"type"`
-	// Format is the date format of your own RESTlet, with YYYY, MM and DD; YYYY-MM-DD by default.
+	// Format is the date format of your RESTlet; YYYY-MM-DD by default.
 	Format string `yaml:"format"`
-	// Scale is the maximum number of digits after the point; 2 by default for money, 8 for decimal.
+	// Scale is how many digits may follow the point; 2 by default for money, 8 for decimal.
 	Scale int `yaml:"scale"`
-	// MaxLength limits a text, in characters; 300 by default.
+	// MaxLength bounds a text's characters; 300 by default.
 	MaxLength int `yaml:"max_length"`
 	// Values maps the values of a choice to NetSuite's.
 	Values map[string]string `yaml:"values"`
 	// Required fields must be in a create.
 	Required bool `yaml:"required"`
-	// Level declares the level of an update of this field, 1 to 5.
+	// Level is the level of an update of this field.
 	Level gatehouse.RiskLevel `yaml:"level"`
 	// Sublist is the sublist that contains the lines, such as item.
 	Sublist string `yaml:"sublist"`
-	// Lines are the fields of one line. Lines can be named in a create only.
+	// Lines are the fields of one line, for create only.
 	Lines map[string]Field `yaml:"lines"`
 }
 

@@ -61,6 +61,14 @@ func errorCode(doc gatehouse.JSON) string {
 // refusal classifies an unsuccessful answer. ofScript says that a script answered: it may have
 // saved something before its error.
 func (x *exchange) refusal(ofScript bool) *connector.Error {
+	e := x.refused(ofScript)
+	if e.Code == "login_refused" && strings.HasPrefix(x.request.Header.Get("Authorization"), "OAuth ") {
+		x.answer.ClockSkew(e)
+	}
+	return e
+}
+
+func (x *exchange) refused(ofScript bool) *connector.Error {
 	a := x.answer
 	e := &connector.Error{
 		Code: "http_" + strconv.Itoa(a.Status), Detail: a.Describe(), Says: a.Says(x.doc),

@@ -140,9 +140,13 @@ func (s *signIn) fetch(ctx context.Context) (string, time.Time, *connector.Error
 		if decoded == nil && codeForm.MatchString(got.Error) {
 			detail += ", " + got.Error
 		}
-		return "", time.Time{}, &connector.Error{
+		failed := &connector.Error{
 			Kind: connector.NotSent, Code: "token_refused", Detail: detail, RetryAfter: rest.RetryAfter(a.Header),
 		}
+		if s.signer != nil && a.Status < 500 {
+			a.ClockSkew(failed)
+		}
+		return "", time.Time{}, failed
 	case decoded != nil || got.AccessToken == "":
 		return "", time.Time{}, rest.NotSent("token_refused", "the answer to the request for an access token has none")
 	case !s.isSite(got.InstanceURL):

@@ -24,11 +24,11 @@ type Config struct {
 	Site string `yaml:"site"`
 	// AllowPrivate permits a site at an internal address, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
-	// APIVersion is the version of the REST API, v64.0 by default; at least v46.0.
+	// APIVersion is the REST API's version, at least v46.0; v64.0 by default.
 	APIVersion string `yaml:"api_version"`
 	// Auth is the authentication.
 	Auth Auth `yaml:"auth"`
-	// Objects lists all objects whose records actions can change, by API name.
+	// Objects are those whose records actions can change, by API name.
 	Objects map[string]Object `yaml:"objects"`
 	// Timeout limits a call with its reads before and after; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
@@ -40,13 +40,13 @@ type Auth struct {
 	ClientID string `yaml:"client_id"`
 	// ClientSecret is the secret with the consumer secret, for the client credentials flow.
 	ClientSecret *Secret `yaml:"client_secret"`
-	// PrivateKey is the secret with the RSA key of the app's certificate, as PEM, for the JWT
-	// bearer flow. It requires Username.
+	// PrivateKey is the secret with the app's RSA key, as PEM, for the JWT bearer flow. It
+	// requires Username.
 	PrivateKey *Secret `yaml:"private_key"`
 	// Username is the user whom the JWT bearer flow signs in.
 	Username string `yaml:"username"`
-	// Audience names the server that the assertion is for; https://login.salesforce.com by
-	// default, https://test.salesforce.com for a sandbox.
+	// Audience is what the assertion is for: https://login.salesforce.com by default,
+	// https://test.salesforce.com for a sandbox.
 	Audience string `yaml:"audience"`
 }
 
@@ -58,19 +58,17 @@ type Secret struct {
 
 // Object holds an operator's declarations for an object.
 type Object struct {
-	// KeyField is a custom text field, an external id and unique, for the key of a
-	// creation. Without it nothing can be created.
+	// KeyField is a custom text field, an external id and unique, which creation requires.
 	KeyField string `yaml:"key_field"`
-	// Fields declares levels of fields, 1 to 5, for update.
+	// Fields maps fields to levels, for update.
 	Fields connector.FieldLevels `yaml:"fields"`
-	// Operations declares operations on records of this object, by name: create, update,
-	// delete.
+	// Operations declares create, update and delete of this object.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level, 1 to 5; 3 by default, 4 for create and delete.
+	// Floor is the least level; 4 by default for create and delete.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

@@ -26,7 +26,7 @@ type Config struct {
 	AllowPrivate bool `yaml:"allow_private"`
 	// Auth is the authentication.
 	Auth Auth `yaml:"auth"`
-	// Tables lists all tables that actions can name, as target.entity_type.
+	// Tables are the tables that actions can name.
 	Tables map[string]Table `yaml:"tables"`
 	// Condition makes update and assign of class B. Optional.
 	Condition *Condition `yaml:"condition"`
@@ -52,7 +52,7 @@ type Basic struct {
 
 // OAuth is RFC 6749, section 4.4.
 type OAuth struct {
-	// ClientID is the client id of the OAuth application.
+	// ClientID is the OAuth application's client id.
 	ClientID string `yaml:"client_id"`
 	// ClientSecret is the secret with the client secret.
 	ClientSecret Secret `yaml:"client_secret"`
@@ -66,8 +66,8 @@ type Secret struct {
 
 // Table holds an operator's declarations for a table.
 type Table struct {
-	// Fields declares levels of fields, 1 to 5. It lowers update and assign; elsewhere a declared
-	// field only raises the floor.
+	// Fields maps fields to levels, for update and assign. Elsewhere they only raise the
+	// floor.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares operations on this table, by name.
 	Operations map[string]Operation `yaml:"operations"`
@@ -75,14 +75,14 @@ type Table struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level, 1 to 5; 3 by default, 4 for create.
+	// Floor is the least level; 4 by default for create.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
 // Condition says that each table has the business rule of docs/connectors/servicenow.md.
 type Condition struct {
-	// Field is the field that carries the expected sys_mod_count to the rule; u_gatehouse_expected
-	// by default.
+	// Field is the field that carries the expected sys_mod_count; u_gatehouse_expected by
+	// default.
 	Field string `yaml:"field"`
 }
 

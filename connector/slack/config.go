@@ -20,12 +20,11 @@ type Config struct {
 	Tenants []string `yaml:"tenants"`
 	// Token is the secret with the bot token, xoxb-….
 	Token Secret `yaml:"token"`
-	// Channels lists all channels that actions can name, by ids such as C0123ABC.
+	// Channels are the channels that actions can name, by id.
 	Channels map[string]Channel `yaml:"channels"`
-	// AllowBroadcast permits texts that notify whole groups: <!channel>, <!here>, <!everyone>,
-	// <!subteam^…>.
+	// AllowBroadcast permits texts that notify whole groups, such as <!channel>.
 	AllowBroadcast bool `yaml:"allow_broadcast"`
-	// BaseURL is the address of the Web API; https://slack.com/api by default.
+	// BaseURL is the Web API's address; https://slack.com/api by default.
 	BaseURL string `yaml:"base_url"`
 	// AllowPrivate permits a BaseURL at an internal address, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
@@ -47,7 +46,7 @@ type Channel struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level, 1 to 5; 3 by default, 4 for delete.
+	// Floor is the least level; 4 by default for delete.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

@@ -20,60 +20,56 @@ type Config struct {
 	// connector.
 	Tenants []string `yaml:"tenants"`
 	// DSN is the database: sqlite:/path/file.db, which must exist, postgres://…,
-	// mysql://user@host:3306/database, for MariaDB too, or sqlserver://user@host:1433/database.
+	// mysql://user@host:3306/database, also for MariaDB, or
+	// sqlserver://user@host:1433/database.
 	DSN string `yaml:"dsn"`
-	// PasswordSecret is the secret with the password of a server's user. It
-	// replaces one that stands in the DSN.
+	// PasswordSecret is the secret with the password, which replaces one in the DSN.
 	PasswordSecret string `yaml:"password_secret"`
 	// Entities maps a target's entity_type to its table.
 	Entities map[string]Entity `yaml:"entities"`
-	// IdempotencyTable is the target's table for records of applied changes, created on
-	// first use; gatehouse_applied by default.
+	// IdempotencyTable is the target's table for applied changes, created on first use;
+	// gatehouse_applied by default.
 	IdempotencyTable string `yaml:"idempotency_table"`
-	// KeyRetention is how long the records are kept, if something prunes them; for ever by
+	// KeyRetention is how long the records are kept, if something prunes them; forever by
 	// default.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`
 	// Operations declares insert, update, delete, bulk_insert, bulk_update, bulk_delete and
-	// update_where. An undeclared operation has the floor 3, delete 4, and update_where and each
-	// bulk operation 5. An upsert has the floor of the insert or update that it is, at least 3.
+	// update_where.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level, 1 to 5; 3 to 5 for update_where.
+	// Floor is the least level; by default 4 for delete, 5 for update_where (at least 3) and
+	// bulk operations. An upsert has that of its insert or update.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
-	// L4Above is for update_where: a proposal of more rows has at least the level 4. 0 by default,
-	// which is every proposal.
+	// L4Above is for update_where: more rows than this have at least level 4; 0 by default.
 	L4Above int `yaml:"l4_above"`
 }
 
 // Entity is one table.
 type Entity struct {
-	// Table is its name, or schema.name.
+	// Table is the table's name, or schema.name.
 	Table string `yaml:"table"`
-	// Key is the column by which entity_ref names a row. It must be unique.
+	// Key is the unique column by which entity_ref names a row.
 	Key string `yaml:"key"`
-	// Version is an integer column that each update increments by one, or SQL Server's
-	// rowversion, which the database raises. Optional.
+	// Version is an integer column that each update increments, or SQL Server's rowversion.
+	// Optional.
 	Version string `yaml:"version"`
-	// Columns are all that proposals can name and receipts show, besides Key and Version;
-	// all columns by default.
+	// Columns are all that proposals can name and receipts show, besides Key and Version; all
+	// by default.
 	Columns []string `yaml:"columns"`
 	// ExternalID is the column by which receipts name the row; Key by default.
 	ExternalID string `yaml:"external_id"`
 	// Operations overrides the connector's declarations for this entity.
 	Operations map[string]Operation `yaml:"operations"`
-	// Fields declares levels of columns, 1 to 5, for updates of one row. Elsewhere a declared column
-	// only raises the floor.
+	// Fields maps columns to levels, for updates of one row. Elsewhere they only raise the
+	// floor.
 	Fields connector.FieldLevels `yaml:"fields"`
-	// Amounts lists the columns that hold money, each {field: /price, currency:
-	// /unit}; currency is a pointer or a code, and minor: true says that the value counts cents.
-	// By default, columns count by their names.
+	// Amounts are the columns that hold money; known by their names by default.
 	Amounts []gatehouse.AmountField `yaml:"amounts" json:",omitempty"`
-	// Preview makes a pending change in a transaction that is rolled back, to show people what it
-	// would do; true by default, false for MariaDB and MySQL, where a trigger may write to a
-	// table that no rollback undoes.
+	// Preview tries a pending change in a transaction that is rolled back, to show its effect;
+	// true by default, except for MariaDB and MySQL, where a trigger's writes may stay.
 	Preview *bool `yaml:"preview" json:",omitempty"`
 }
 

@@ -207,7 +207,11 @@ func (p *plan) undo(ref string, before, after row) (now, back gatehouse.JSON, ok
 		}
 		return p.image(after, p.comparable(after, p.guarding(columns, withVersion))), p.image(before, columns), len(columns) > 0
 	case opInsert:
-		return p.image(after, p.comparable(after, p.guarding(columns, withVersion))), "{}", true
+		shown := p.comparable(after, p.guarding(columns, withVersion))
+		if len(shown) == 0 && t.version < 0 {
+			shown = []int{t.key} // a delete must name a state, and the row has no other
+		}
+		return p.image(after, shown), "{}", true
 	}
 	if t.hidden {
 		return "", "", false

@@ -7,6 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
+	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
 )
 
 // TestUpsertConformance: an upsert of a row that was seen, and of one that was not.
@@ -102,6 +103,34 @@ func TestUpsert(t *testing.T) {
 		many.Target.EntityRefs = []string{"a"}
 		if err := c.Validate(many); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 			t.Errorf("an upsert of several rows: %v", err)
+		}
+	})
+}
+
+// TestUpsertOfAKeyAlone: a table that has no column but its key, such as a list of names.
+func TestUpsertOfAKeyAlone(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, engine string) {
+		tg := newTarget(t, engine, `CREATE TABLE names (name VARCHAR(100) PRIMARY KEY)`)
+		c := newConnector(t, sqlconn.Config{DSN: tg.dsn, Entities: map[string]sqlconn.Entity{
+			"item": {Table: "names", Key: "name"},
+		}})
+		for _, change := range []string{`{}`, `{"name":"ana"}`} {
+			upsert := call("upsert", "ana", "", "", change)
+			res := mustExecute(t, c, upsert)
+			mustExecute(t, c, upsert)
+			if !strings.Contains(string(res.ResponseMetadata), `"did":"inserted"`) || res.Reversal == nil ||
+				res.Reversal.Operation != "delete" || tg.number(t, `SELECT count(*) FROM names`) != 1 {
+				t.Errorf("%+v", res)
+			}
+			_, err := c.Execute(t.Context(), keyed(upsert, "another "+change))
+			wantFailure(t, err, connector.Terminal, "target_changed")
+			seen := call("upsert", "ana", "", `{"name":"ana"}`, change)
+			if err := c.Validate(seen); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+				t.Errorf("an upsert that sets nothing in a row that is there: %v", err)
+			}
+			undo := keyed(call("delete", "ana", "", string(res.Reversal.CurrentState), `{}`), "undo "+change)
+			mustExecute(t, c, undo)
 		}
 	})
 }

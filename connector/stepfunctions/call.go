@@ -105,6 +105,7 @@ var meanings = map[string]struct {
 	"ExpiredTokenException":       {connector.Terminal, "credentials_expired"},
 	"UnrecognizedClientException": {connector.Terminal, "credentials_refused"},
 	"InvalidSignatureException":   {connector.Terminal, "signature_refused"},
+	"RequestExpired":              {connector.Terminal, "signature_refused"},
 }
 
 // refusal classifies an unsuccessful answer.
@@ -129,6 +130,9 @@ func (x *exchange) refusal() *connector.Error {
 		// The answer does not say whether anything was done.
 	case a.Status >= 300 && a.Status < 500:
 		e.Kind = connector.Terminal
+	}
+	if e.Code == "signature_refused" {
+		a.ClockSkew(e)
 	}
 	return e
 }

@@ -13,7 +13,7 @@ type Config struct {
 	Region string `yaml:"region"`
 	// Account is the AWS account's id: 12 digits.
 	Account string `yaml:"account"`
-	// Partition is aws, aws-cn or aws-us-gov; aws by default.
+	// Partition is aws (the default), aws-cn or aws-us-gov.
 	Partition string `yaml:"partition"`
 	// Credentials sign the requests.
 	Credentials Credentials `yaml:"credentials"`
@@ -35,7 +35,7 @@ type Credentials struct {
 	AccessKeyID Secret `yaml:"access_key_id"`
 	// SecretAccessKey is the secret with the secret access key.
 	SecretAccessKey Secret `yaml:"secret_access_key"`
-	// SessionToken is the secret with the session token, for temporary credentials.
+	// SessionToken is the secret with the token of temporary credentials.
 	SessionToken *Secret `yaml:"session_token"`
 }
 
@@ -47,14 +47,14 @@ type Secret struct {
 
 // StateMachine is a standard workflow.
 type StateMachine struct {
-	// Input is a JSON Schema for the input of start_execution. Optional.
+	// Input is a JSON Schema for the input of start_execution.
 	Input map[string]any `yaml:"input"`
-	// Floor is the least level of start_execution, 1 to 5; 3 by default.
+	// Floor is the least level of start_execution.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level, 1 to 5; 3 by default.
+	// Floor is the least level.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }

@@ -15,9 +15,9 @@ type Config struct {
 	Key Secret `yaml:"key"`
 	// Mode is live or test. Keys and objects of the other mode are refused.
 	Mode string `yaml:"mode"`
-	// Account is the connected account that is changed, such as acct_123. Optional.
+	// Account is the connected account that is changed, such as acct_123.
 	Account string `yaml:"account"`
-	// APIVersion is the version of Stripe's API; 2025-03-31.basil by default.
+	// APIVersion is the API's version; 2025-03-31.basil by default.
 	APIVersion string `yaml:"api_version"`
 	// BaseURL replaces https://api.stripe.com.
 	BaseURL string `yaml:"base_url"`
@@ -25,8 +25,8 @@ type Config struct {
 	AllowPrivate bool `yaml:"allow_private"`
 	// Timeout limits one request in total; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// Operations lists the operations that actions can name, with their declarations: refund,
-	// credit, debit, cancel_subscription, resume_subscription, change_price.
+	// Operations are those that actions can name: refund, credit, debit, cancel_subscription,
+	// resume_subscription, change_price.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
@@ -38,7 +38,6 @@ type Secret struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level, 1 to 5; 4 by default for money and for canceling a
-	// subscription, 3 for the rest.
+	// Floor is the least level; 4 by default for money and for canceling a subscription.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }

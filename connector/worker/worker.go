@@ -32,15 +32,13 @@ type Operation struct {
 	// Class is A if repeating a call under its idempotency key is harmless, B if a condition guards
 	// it, else C, the default.
 	Class connector.Class `yaml:"class"`
-	// Floor is the least level, 1 to 5; 3 by default, 4 with delete in the name, 5 with bulk or
+	// Floor is the least level; 4 by default with delete in the name, 5 with bulk or
 	// entity_refs.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
-	// Fields declares levels of fields, 1 to 5, for actions on one entity. Workers must write only the
-	// fields of the change.
+	// Fields maps fields to levels, for actions on one entity. Workers must write only fields
+	// of the change.
 	Fields connector.FieldLevels `yaml:"fields"`
-	// Amounts lists the fields of the change that hold money, each {field: /total, currency:
-	// /unit}; currency is a pointer or a code, and minor: true says that the value counts cents.
-	// By default, fields count by their names.
+	// Amounts are the fields that hold money; known by their names by default.
 	Amounts []gatehouse.AmountField `yaml:"amounts"`
 	// KeyRetention is how long the target keeps idempotency keys; forever by default.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`

@@ -32,8 +32,7 @@ type answers struct {
 	waits map[string]int
 }
 
-// full reports whether a principal has so many unread bytes that it must read
-// first.
+// full reports whether a principal has too many unread bytes to get a further answer.
 func (a *answers) full(principal string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,7 +79,7 @@ func (a *answers) count(m *map[string]int, principal string, n int) (done func()
 
 // unread returns the error with code rate_limited.
 func unread() error {
-	e := gatehouse.E(gatehouse.CodeRateLimited, "%d MiB of answers wait for you to read them; read them first", maxUnread>>20)
+	e := gatehouse.E(gatehouse.CodeRateLimited, "%d MiB of answers are unread; read them first", maxUnread>>20)
 	e.RetryAfter = 1
 	return e
 }

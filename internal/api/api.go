@@ -26,41 +26,41 @@ type Authenticator interface {
 	CheckEditToken(ctx context.Context, p *gatehouse.Principal, token string) (bool, error)
 }
 
-// Presumer is an optional ability of an [Authenticator].
-type Presumer interface {
-	// Presume returns the last known caller with these secrets, or nil; see
-	// [gatehouse.Presumption]. editToken is "" if the request has none.
-	Presume(key, editToken string) *gatehouse.Caller
+// CredentialCache is an optional ability of an [Authenticator].
+type CredentialCache interface {
+	// CachedCaller returns the last known caller with these secrets, or nil; see
+	// [gatehouse.CachedCredential]. editToken is "" if the request has none.
+	CachedCaller(key, editToken string) *gatehouse.Caller
 }
 
-// The kinds of things that a path can name.
+// The kinds of objects that a path can name.
 const (
-	ThingAction    = "action" // by its own id or its approval's
-	ThingPush      = "push"
-	ThingPrincipal = "principal" // by id or name
-	ThingKey       = "key"
-	ThingPolicy    = "policy" // by version
-	ThingSession   = "session"
-	ThingWorkflow  = "workflow" // by name
-	ThingRun       = "run"
-	ThingStep      = "step"
-	ThingGroup     = "group" // by name
-	ThingLinkKey   = "link_key"
+	ObjectAction    = "action" // by its own id or its approval's
+	ObjectPush      = "push"
+	ObjectPrincipal = "principal" // by id or name
+	ObjectKey       = "key"
+	ObjectPolicy    = "policy" // by version
+	ObjectSession   = "session"
+	ObjectWorkflow  = "workflow" // by name
+	ObjectRun       = "run"
+	ObjectStep      = "step"
+	ObjectGroup     = "group" // by name
+	ObjectLinkKey   = "link_key"
 
-	ThingDelegation = "delegation"
-	ThingGrant      = "grant"
-	ThingDevice     = "device" // of the caller
-	ThingMandate    = "mandate"
-	ThingSecret     = "secret" // by name
+	ObjectDelegation = "delegation"
+	ObjectGrant      = "grant"
+	ObjectDevice     = "device" // of the caller
+	ObjectMandate    = "mandate"
+	ObjectSecret     = "secret" // by name
 
-	ThingConnectorVersion = "connector_version"
+	ObjectConnectorVersion = "connector_version"
 )
 
-// Lookup reports whether the caller's tenant has a thing, whatever the caller's
-// roles. With a Lookup, a missing thing (404) precedes a missing role (403).
+// Lookup reports whether the caller's tenant has an object, whatever the caller's roles. With a
+// Lookup, a missing object (404) precedes a missing role (403).
 type Lookup interface {
-	// Exists returns nil, or an error with code not_found. kind is one of the
-	// Thing constants. For an unknown kind, everything exists.
+	// Exists returns nil, or an error with code not_found. kind is one of the Object constants.
+	// For an unknown kind it returns nil.
 	Exists(ctx context.Context, kind, id string) error
 }
 
@@ -129,9 +129,8 @@ type Config struct {
 	Keeper gatehouse.KeeperService
 
 	Auth Authenticator
-	// Lookup, when nil, asks the services. Pushes, keys and steps cannot be
-	// looked up that way, so for them a missing role is reported before a
-	// missing thing.
+	// Lookup, when nil, asks the services. Pushes, keys and steps cannot be looked up that way,
+	// so for them a missing role is reported before a missing object.
 	Lookup Lookup
 	Logger *slog.Logger
 	// Build describes the server for /healthz and the OpenAPI document.
@@ -174,7 +173,7 @@ type Server struct {
 	cfg     Config
 	log     *slog.Logger
 	routes  []route
-	presume Presumer // nil for none
+	cache   CredentialCache // nil for none
 	metrics *metrics
 	running running
 	bulk    *window
@@ -214,7 +213,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.BulkPerMinute = 30
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger, bulk: newWindow(cfg.BulkPerMinute)}
-	s.presume, _ = cfg.Auth.(Presumer)
+	s.cache, _ = cfg.Auth.(CredentialCache)
 	s.general = newBuckets(cfg.RequestsPerSecond, cfg.RequestBurst)
 	s.general.sharedBy(cfg.Rates, cfg.Logger)
 	s.hooks = newHookLimits(HookRate{cfg.HooksPerSecond, cfg.HookBurst}, cfg.HookRates)

@@ -180,7 +180,7 @@ func decodeStrict(raw []byte, out any) error {
 	}
 	var semantic *json.SemanticError
 	if !errors.As(err, &semantic) {
-		return malformed("", "is not JSON that this call takes")
+		return malformed("", "is not valid JSON for this call")
 	}
 	pointer := string(semantic.JSONPointer)
 	if errors.Is(semantic.Err, json.ErrUnknownName) {

@@ -14,7 +14,7 @@ import (
 // nor the form of our errors, and a client that follows a redirect with another
 // method does something unintended.
 func (s *Server) Front(mux http.Handler) http.Handler {
-	asked, open, nowhere := s.authenticated(s.unclean), s.plain(s.unclean), s.plain(s.notFound)
+	withKey, open, nowhere := s.authenticated(s.unclean), s.plain(s.unclean), s.plain(s.notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch p := r.URL.EscapedPath(); {
 		case !strings.HasPrefix(p, "/"): // CONNECT host:port, GET *
@@ -22,7 +22,7 @@ func (s *Server) Front(mux http.Handler) http.Handler {
 		case isClean(p) || !ours(path.Clean(p)) && !ours(p):
 			mux.ServeHTTP(w, r)
 		case strings.HasPrefix(path.Clean(p), "/api"):
-			asked.ServeHTTP(w, r)
+			withKey.ServeHTTP(w, r)
 		default:
 			open.ServeHTTP(w, r)
 		}

@@ -9,29 +9,28 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// serviceLookup looks things up through the services' read methods, where they
-// have one.
+// serviceLookup looks objects up through the services' read methods, where they have one.
 type serviceLookup struct{ cfg Config }
 
 func (l serviceLookup) Exists(ctx context.Context, kind, id string) (err error) {
 	switch kind {
-	case ThingAction:
+	case ObjectAction:
 		_, err = l.cfg.Actions.FindAction(ctx, id)
-	case ThingRun:
+	case ObjectRun:
 		_, err = l.cfg.Runs.FindRun(ctx, id)
-	case ThingWorkflow:
+	case ObjectWorkflow:
 		_, err = l.cfg.Runs.FindWorkflow(ctx, id, 0)
-	case ThingPrincipal:
+	case ObjectPrincipal:
 		_, err = l.cfg.Admin.FindPrincipal(ctx, id)
-	case ThingGroup:
+	case ObjectGroup:
 		_, err = l.cfg.Admin.FindGroup(ctx, id)
-	case ThingPolicy:
+	case ObjectPolicy:
 		version, convErr := strconv.Atoi(id)
 		if convErr != nil || version < 1 {
 			return noSuch(kind)
 		}
 		_, err = l.cfg.Policies.FindPolicy(ctx, version)
-	case ThingConnectorVersion:
+	case ObjectConnectorVersion:
 		version, convErr := numberOf(id, kind)
 		if convErr != nil {
 			return convErr
@@ -47,10 +46,10 @@ func noSuch(kind string) error { return gatehouse.E(gatehouse.CodeNotFound, "no 
 // a role for the route learns the candidates.
 func (s *Server) resolve(ctx context.Context, rt *route, c *call) error {
 	r, ok := s.cfg.Lookup.(Resolver)
-	if !ok || rt.thing == "" {
+	if !ok || rt.object == "" {
 		return nil
 	}
-	id, err := r.Resolve(ctx, rt.thing, c.id)
+	id, err := r.Resolve(ctx, rt.object, c.id)
 	if gatehouse.CodeOf(err) == gatehouse.CodeAmbiguousID && len(rt.roles) > 0 && !slices.ContainsFunc(rt.roles, c.caller.Principal.Has) {
 		return roleRequired(rt)
 	}
@@ -61,17 +60,17 @@ func (s *Server) resolve(ctx context.Context, rt *route, c *call) error {
 	return nil
 }
 
-// missing returns the not_found error for the thing in the path; nil if the thing
-// exists or cannot be looked up.
+// missing returns the not_found error for the object in the path; nil if the object exists or
+// cannot be looked up.
 func (s *Server) missing(ctx context.Context, rt *route, id string) error {
-	if rt.thing == "" {
+	if rt.object == "" {
 		return nil
 	}
-	if err := s.cfg.Lookup.Exists(ctx, rt.thing, id); gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
+	if err := s.cfg.Lookup.Exists(ctx, rt.object, id); gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
 		return gatehouse.E(
 			gatehouse.CodeNotFound,
 			"no %s %s",
-			strings.ReplaceAll(rt.thing, "_", " "),
+			strings.ReplaceAll(rt.object, "_", " "),
 			gatehouse.QuoteWord(id),
 		)
 	}

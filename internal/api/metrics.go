@@ -27,7 +27,7 @@ func newMetrics(reg prometheus.Registerer, routes []route) (*metrics, error) {
 		decisions: make(map[string]map[gatehouse.DecisionResult]prometheus.Counter),
 	}
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "gatehouse_decisions_total", Help: "Decisions asked for, by endpoint and by what they came to.",
+		Name: "gatehouse_decisions_total", Help: "Requests for a decision, by endpoint and result.",
 	}, []string{"endpoint", "result"})
 	for _, rt := range routes {
 		if rt.decides == "" {

@@ -112,7 +112,7 @@ func operation(r huma.Registry, rt *route) *huma.Operation {
 		op.Extensions["x-roles"] = words(rt.roles)
 		op.Description += " Roles: " + anyOf(rt.roles) + "."
 	}
-	if rt.mints {
+	if rt.changesRights {
 		op.Extensions["x-mints"] = true
 		op.Description += " Needs the edit token: it changes rights, credentials or rules."
 	}
@@ -231,11 +231,11 @@ func (rt *route) allCodes() []gatehouse.Code {
 	if len(rt.roles) > 0 {
 		codes = append(codes, gatehouse.CodeRoleRequired)
 	}
-	if rt.thing != "" {
+	if rt.object != "" {
 		codes = append(codes, gatehouse.CodeNotFound)
 	}
-	if rt.thing != "" && rt.thing != ThingWorkflow && rt.thing != ThingPolicy &&
-		rt.thing != ThingConnectorVersion {
+	if rt.object != "" && rt.object != ObjectWorkflow && rt.object != ObjectPolicy &&
+		rt.object != ObjectConnectorVersion {
 		codes = append(codes, gatehouse.CodeAmbiguousID)
 	}
 	if rt.token == tokenRequired {
@@ -255,9 +255,9 @@ const tagOps = "Operation"
 
 // opsDocs describes the endpoints outside the table, which need no key.
 var opsDocs = []func(huma.Registry) *huma.Operation{
-	opsDoc("/healthz", "health", "Tell that the process answers, and what it was built from", "application/json",
+	opsDoc("/healthz", "health", "Show that the process answers, and its build", "application/json",
 		typeOf[gatehouse.Health]()),
-	opsDoc("/readyz", "ready", "Tell whether the server can do its work; 503 busy when not", "application/json", nil),
+	opsDoc("/readyz", "ready", "Show whether the server is ready; 503 busy if not", "application/json", nil),
 	opsDoc("/metrics", "metrics", "Metrics for Prometheus", "text/plain", nil),
 }
 

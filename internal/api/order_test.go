@@ -39,11 +39,12 @@ func wantCode(t *testing.T, w *httptest.ResponseRecorder, code gatehouse.Code) m
 // example returns a path of the route with an id that exists in the fake.
 func (rt *route) example() string {
 	id := map[string]string{
-		ThingAction: "act_1", ThingPush: "psh_1", ThingPrincipal: "prn_1", ThingKey: "key_1", ThingPolicy: "1",
-		ThingSession: "ses_1", ThingWorkflow: "triage", ThingRun: "run_1", ThingStep: "stp_1", ThingGroup: "finance",
-		ThingLinkKey: "rgk_1", ThingDelegation: "dlg_1", ThingGrant: "grt_1", ThingDevice: "dev_1", ThingMandate: "mnd_1",
-		ThingSecret: "shop-token", ThingConnectorVersion: "1",
-	}[rt.thing]
+		ObjectAction: "act_1", ObjectPush: "psh_1", ObjectPrincipal: "prn_1", ObjectKey: "key_1", ObjectPolicy: "1",
+		ObjectSession: "ses_1", ObjectWorkflow: "triage", ObjectRun: "run_1", ObjectStep: "stp_1", ObjectGroup: "finance",
+		ObjectLinkKey: "rgk_1", ObjectDelegation: "dlg_1", ObjectGrant: "grt_1", ObjectDevice: "dev_1",
+		ObjectMandate: "mnd_1",
+		ObjectSecret:  "shop-token", ObjectConnectorVersion: "1",
+	}[rt.object]
 	if rt.name == "applyWorkflow" { // it names something that need not exist
 		id = "triage"
 	}
@@ -111,7 +112,7 @@ func TestOrderOnEveryRoute(t *testing.T) {
 			t.Parallel()
 			r := request{method: rt.method, path: rt.example() + "?unknown=1", body: `{`}
 			wantCode(t, r.send(s), gatehouse.CodeUnauthenticated)
-			if rt.thing != "" {
+			if rt.object != "" {
 				missing := r
 				missing.path, missing.key = Prefix+strings.Replace(rt.path, "{id}", "nope", 1), rt.stranger()
 				wantCode(t, missing.send(s), gatehouse.CodeNotFound)

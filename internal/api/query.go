@@ -79,7 +79,7 @@ func parseQuery(raw string, params []param) (values, error) {
 		case i < 0:
 			v.Add(pointerTo(name), "is not a parameter of this call")
 		case len(given) > 1:
-			v.Add(pointerTo(name), "stands more than once")
+			v.Add(pointerTo(name), "is given more than once")
 		case given[0] == "":
 		default:
 			if wrong := params[i].check(given[0]); wrong != "" {
@@ -134,7 +134,8 @@ func (v values) time(name string) *time.Time {
 // paging returns the parameters of every list, plus more.
 func paging(more ...param) []param {
 	return append(more,
-		param{name: "limit", kind: paramInteger, min: 1, max: gatehouse.MaxLimit, doc: "How many items at most; 50 by default."},
+		param{name: "limit", kind: paramInteger, min: 1, max: gatehouse.MaxLimit, doc: "The maximum number of items; 50 " +
+			"by default."},
 		param{name: "cursor", max: 1024, doc: "next_cursor of the page before."},
 	)
 }

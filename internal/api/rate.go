@@ -20,11 +20,10 @@ type RateStore interface {
 }
 
 const (
-	// burstSlices is the number of parts of a burst: a process reports to the
-	// store each time it has spent one. leak is the part of the rate that it
-	// never reports, so a principal below that rate costs no statement. Up to
-	// two slices of what a process spends are unknown to the others: one not
-	// yet reported, and one being reported.
+	// burstSlices is the number of parts of a burst: a process reports to the store each time it
+	// has spent one. leak is the part of the rate that it never reports, so a principal below
+	// that rate costs no statement. The other processes do not know up to two slices of what a
+	// process has spent: one that is not reported yet, and one that is being reported.
 	burstSlices = 20
 	leak        = 0.1
 	// spendTimeout bounds the wait for the store. After a failure of the store,
@@ -52,10 +51,10 @@ type buckets struct {
 // fullAt. untold is the part not reported to the store, as of the time told.
 // telling is held while reporting.
 type bucket struct {
-	fullAt  time.Time
-	untold  float64
-	told    time.Time
-	telling sync.Mutex
+	fullAt     time.Time
+	unreported float64
+	reportedAt time.Time
+	reporting  sync.Mutex
 }
 
 func newBuckets(perSecond float64, burst int) *buckets {
@@ -101,45 +100,45 @@ func (b *buckets) spend(ctx context.Context, p *gatehouse.Principal) error {
 	if b == nil || b.store == nil {
 		return b.take(p.ID)
 	}
-	k, tell, err := b.countUntold(p.ID)
+	k, tell, err := b.countUnreported(p.ID)
 	if !tell {
 		return err
 	}
-	k.telling.Lock()
-	defer k.telling.Unlock()
+	k.reporting.Lock()
+	defer k.reporting.Unlock()
 	// Another request may have reported to the store meanwhile.
-	if k, tell, err = b.countUntold(p.ID); !tell {
+	if k, tell, err = b.countUnreported(p.ID); !tell {
 		return err
 	}
-	return b.tell(ctx, p, k)
+	return b.report(ctx, p, k)
 }
 
-// countUntold counts a request if less than a slice remains unreported
+// countUnreported counts a request if less than a slice remains unreported
 // afterwards. Otherwise tell is true and the request is not counted yet.
-func (b *buckets) countUntold(name string) (k *bucket, tell bool, err error) {
+func (b *buckets) countUnreported(name string) (k *bucket, tell bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
 	k = b.of(name, now)
-	k.untold = max(0, k.untold-leak*float64(now.Sub(k.told))/float64(b.each))
-	k.told = now
-	if k.lacks(now)+b.each <= b.most && k.untold+1 >= b.slice && now.After(b.again) {
+	k.unreported = max(0, k.unreported-leak*float64(now.Sub(k.reportedAt))/float64(b.each))
+	k.reportedAt = now
+	if k.lacks(now)+b.each <= b.most && k.unreported+1 >= b.slice && now.After(b.again) {
 		return k, true, nil
 	}
 	if err := b.count(k, now); err != nil {
 		return k, false, err
 	}
-	k.untold++
+	k.unreported++
 	return k, false, nil
 }
 
-// tell counts a request and reports everything untold to the store, which
-// returns what all processes have spent.
-func (b *buckets) tell(ctx context.Context, p *gatehouse.Principal, k *bucket) error {
+// report counts a request and reports all unreported requests to the store, which returns what all
+// processes have spent.
+func (b *buckets) report(ctx context.Context, p *gatehouse.Principal, k *bucket) error {
 	b.mu.Lock()
 	now := time.Now()
-	n := k.untold + 1
-	k.untold = 0
+	n := k.unreported + 1
+	k.unreported = 0
 	err := b.count(k, now)
 	b.mu.Unlock()
 	if err != nil {
@@ -154,14 +153,14 @@ func (b *buckets) tell(ctx context.Context, p *gatehouse.Principal, k *bucket) e
 	if err != nil {
 		// Without the store, each process applies the bound to its own
 		// requests.
-		k.untold += n
+		k.unreported += n
 		if ctx.Err() == nil {
 			b.again = now.Add(spendPause)
-			b.log.Warn("the rate limit is counted by this process alone: the store did not answer", "error", err)
+			b.log.Warn("the store did not answer: this process counts the rate limit alone", "error", err)
 		}
 		return nil
 	}
-	if all := now.Add(lacks + time.Duration(k.untold*float64(b.each))); all.After(k.fullAt) {
+	if all := now.Add(lacks + time.Duration(k.unreported*float64(b.each))); all.After(k.fullAt) {
 		k.fullAt = all
 	}
 	if over := k.lacks(now) - b.most; over > 0 {
@@ -188,7 +187,7 @@ func (b *buckets) of(name string, now time.Time) *bucket {
 	if now.Sub(b.swept) > time.Minute {
 		b.swept = now
 		for name, k := range b.byName {
-			if k.lacks(now) == 0 && now.Sub(k.told) > time.Minute {
+			if k.lacks(now) == 0 && now.Sub(k.reportedAt) > time.Minute {
 				delete(b.byName, name)
 			}
 		}

@@ -21,15 +21,15 @@ type route struct {
 	// is enough.
 	roles []gatehouse.Role
 	token tokenRule
-	// mints says that the route creates or changes credentials, roles, groups,
-	// set-up links, policies, secrets or connectors, and so requires the edit
-	// token.
-	mints bool
-	// proves says that the use case accepts a presumed caller and checks it.
-	proves bool
-	// thing is the kind of thing that {id} names.
-	thing string
-	query []param
+	// changesRights is true if the route creates or changes credentials, roles, groups, set-up links,
+	// policies, secrets or connectors, and so requires the edit token.
+	changesRights bool
+	// cached is true if the use case accepts a caller from the credential cache, and
+	// verifies the caller.
+	cached bool
+	// object is the kind of object that {id} names.
+	object string
+	query  []param
 	handler
 	// status is the status of the answer and out its type; with replays, 200
 	// with the same type is possible too.
@@ -188,7 +188,7 @@ func (s *Server) table() []route {
 	t = append(t, s.keeperRoutes()...)
 	t = append(t, s.auditRoutes()...)
 	for i := range t {
-		if t[i].mints {
+		if t[i].changesRights {
 			t[i].token = tokenRequired
 		}
 	}

@@ -15,9 +15,11 @@ func (s *Server) actionRoutes() []route {
 			method: "POST", path: "/proposed-actions", name: "propose", tag: tagActions,
 			summary: "Propose a change",
 			doc: "The policy judges the change at once. A denial is an answer, not an error: 201 with status denied. " +
-				"What fewer people may answer than must approve is denied too; the first of policy.reasons counts them. " +
+				"If fewer people may answer than must approve, the action is denied too; the first of policy.reasons counts " +
+				"them. " +
 				"A known idempotency_key with the same content answers 200 with the action that it named.",
-			roles: proposers, proves: true, status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,
+			roles: proposers, cached: true, status: http.StatusCreated, replays: true,
+			out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported},
 			handler: body((*gatehouse.Proposal).Validate, func(ctx context.Context, _ *call, in *gatehouse.Proposal) (reply, error) {
 				a, replayed, err := s.cfg.Actions.Propose(ctx, in)
@@ -29,8 +31,10 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "GET", path: "/proposed-actions", name: "listActions", tag: tagActions,
 			summary: "List actions",
-			doc:     "Newest first; sort=urgency lists pending ones by due bucket, then risk, then age. The pages together hold every action exactly once, whatever is written meanwhile. What is in the archive (archived_at) is listed with archived=true only.",
-			roles:   readers, proves: true, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Action]](),
+			doc: "Newest first; sort=urgency lists pending ones by due bucket, then risk, then age. All pages together " +
+				"list every action exactly once, whatever is written meanwhile. Archived actions (archived_at) are listed with " +
+				"archived=true only.",
+			roles: readers, cached: true, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Action]](),
 			query: paging(
 				param{name: "status", kind: paramEnum, enum: words(gatehouse.Statuses()), doc: "Only actions in this state."},
 				param{name: "action_type", max: 128, doc: "Only actions of this type."},
@@ -39,18 +43,21 @@ func (s *Server) actionRoutes() []route {
 				param{name: "q", max: 256, doc: "Beginnings of words of the type, the target, the title, the " +
 					"proposer, the rationale, the amount, the key or the proposed values, separated by spaces; or an id."},
 				param{name: "sort", kind: paramEnum, enum: words([]gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency}), doc: "The order; newest by default."},
-				param{name: "decided", kind: paramEnum, enum: words(gatehouse.DecidedHows()), doc: "Only actions that people approved, that people approved or rejected, or that the policy allowed without them, whatever has become of them since. Not in the archive."},
+				param{name: "decided", kind: paramEnum, enum: words(gatehouse.DecidedHows()), doc: "Only actions that people " +
+					"approved, that people approved or rejected, or that the policy allowed without them, whatever happened to " +
+					"them since. Not in the archive."},
 				param{name: "group", max: 64, doc: "Only those that ask the group with this name. Not in the archive."},
 				param{name: "assignee", max: 128, doc: "Only those assigned to this person, by id or name; me is the caller. " +
 					"Not in the archive."},
-				param{name: "archived", kind: paramEnum, enum: []string{"true", "false"}, doc: "true: the archive instead, newest first; there q is an id only."},
+				param{name: "archived", kind: paramEnum, enum: []string{"true", "false"}, doc: "true lists the archive instead, " +
+					"newest first; there, q can only be an id."},
 			),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				if c.query["decided"] != "" && c.query["archived"] == "true" {
-					return reply{}, gatehouse.Violations{{Pointer: "/query/decided", Detail: "cannot be asked of the archive"}}.Err()
+					return reply{}, gatehouse.Violations{{Pointer: "/query/decided", Detail: "is not available in the archive"}}.Err()
 				}
 				if c.query["group"] != "" && c.query["archived"] == "true" {
-					return reply{}, gatehouse.Violations{{Pointer: "/query/group", Detail: "cannot be asked of the archive"}}.Err()
+					return reply{}, gatehouse.Violations{{Pointer: "/query/group", Detail: "is not available in the archive"}}.Err()
 				}
 				assignee, err := assigneeOf(ctx, c)
 				if err != nil {
@@ -67,9 +74,10 @@ func (s *Server) actionRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/proposed-actions/{id}", name: "getAction", tag: tagActions,
-			summary: "Read an action, or wait for it",
-			doc:     "With wait, answers when the action is decided or finished; when the time is over first, 200 with the action as it is.",
-			roles:   readers, thing: ThingAction, status: http.StatusOK, out: typeOf[gatehouse.Action](),
+			summary: "Read an action, or wait for a change of it",
+			doc: "With wait, the answer comes when the action is decided or finished, or after that time: 200 with its " +
+				"present state.",
+			roles: readers, object: ObjectAction, status: http.StatusOK, out: typeOf[gatehouse.Action](),
 			query: []param{
 				{name: "wait", kind: paramWait, doc: "How long to wait, such as 30s; at most 60s."},
 				{name: "until", kind: paramEnum, enum: words([]gatehouse.Until{gatehouse.UntilDecided, gatehouse.UntilFinished}), doc: "What to wait for; decided by default."},
@@ -81,8 +89,9 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/cancel", name: "cancel", tag: tagActions,
 			summary: "Cancel an action",
-			doc:     "By its proposer while it is pending; by an approver, with the edit token, while the approval rests before dispatch. Repeated: already_canceled.",
-			roles:   []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, token: tokenOptional, thing: ThingAction,
+			doc: "For its proposer while it is pending; for an approver, with the edit token, during the hold of the " +
+				"approval. Repeated: already_canceled.",
+			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, token: tokenOptional, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.CancelAnswer](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeEditTokenRequired},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -91,12 +100,12 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/undo", name: "undo", tag: tagDecisions,
 			summary: "Take back a decision within its hold",
-			doc: "For an approval that rests before it is sent, and for a rejection that was given with hold. " +
+			doc: "For an approval within its hold, and for a rejection that was given with hold. " +
 				"The old action becomes superseded, and a new revision of the same content, with the caller in " +
 				"undone_by, asks the same people; votes do not carry over. " +
-				"The active policy judges it again: where it denies, action is denied. By whoever was asked. " +
+				"The active policy judges it again, and may deny it. For everybody in the audience of the approval. " +
 				"Repeated: already_undone.",
-			roles: approvers, token: tokenRequired, thing: ThingAction,
+			roles: approvers, token: tokenRequired, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.UndoAnswer](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeSelfApproval},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -106,7 +115,7 @@ func (s *Server) actionRoutes() []route {
 			method: "POST", path: "/proposed-actions/{id}/revise", name: "revise", tag: tagActions,
 			summary: "Replace a pending action by a new revision",
 			doc:     "Takes a whole proposal. The new action names the old one in supersedes; the old one becomes superseded, and its votes do not carry over.",
-			roles:   proposers, thing: ThingAction,
+			roles:   proposers, object: ObjectAction,
 			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeExpired, gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported},
 			handler: body((*gatehouse.Proposal).Validate, func(ctx context.Context, c *call, in *gatehouse.Proposal) (reply, error) {
@@ -117,10 +126,12 @@ func (s *Server) actionRoutes() []route {
 			summary: "Propose the same change on the present state of its target",
 			doc: "For a pending action whose target has changed since it was proposed, where the action says can_rebase. The gate reads " +
 				"version and state of the target; the change stays as it is, and so does the proposer. The new action names the old one in " +
-				"supersedes and the caller in rebased_by; the old one becomes superseded, and its votes do not carry over. The caller has no " +
-				"hand in the content, and may decide it. A cannot_rebase says in reason why: unchanged, target_gone, unreadable, " +
-				"state_too_large, state_invalid or proposer_disabled. A busy says that the target did not answer. Nothing is stored then.",
-			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, thing: ThingAction,
+				"supersedes and the caller in rebased_by; the old one becomes superseded, and its votes do not carry over. The " +
+				"caller does not " +
+				"contribute to the content, and may decide it. The reason of cannot_rebase is unchanged, target_gone, " +
+				"unreadable, " +
+				"state_too_large, state_invalid or proposer_disabled. busy: the target did not answer. Nothing is stored then.",
+			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, object: ObjectAction,
 			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeExpired, gatehouse.CodeCannotRebase},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -132,14 +143,15 @@ func (s *Server) actionRoutes() []route {
 			doc: "Whoever may decide a pending action may edit it. An operator corrects a failed action whose change the target " +
 				"refused: its dead letter is closed, and the action stays failed. " +
 				"Takes the whole new change, or a JSON merge patch (RFC 7396) of the old one, with the " +
-				"digest of what was seen and a note for the proposer. It makes a new revision: the proposer stays, the caller stands in " +
+				"digest of what was seen and a note for the proposer. It makes a new revision: the proposer stays, the caller " +
+				"is in " +
 				"edited_by, the fields by both in edit.changes, and the policy judges the edited change. The old action becomes superseded, and its " +
 				"votes do not carry over. Whoever edits may approve the revision where the policy lets them: alone up to L3 unless its " +
 				"edits.approve_up_to says otherwise, and as one of several. With approve, the caller's approval is stored with the edit, or " +
 				"neither is. With dry_run nothing is stored, and the answer is the revision as it would be: 200, without id and digest. " +
 				"The reason of cannot_edit is unchanged, denied, not_editable or proposer_disabled; for a correction also " +
 				"others_approve or dead_letter_closed. Nothing is stored then.",
-			roles: editors, token: tokenRequired, thing: ThingAction,
+			roles: editors, token: tokenRequired, object: ObjectAction,
 			status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: append([]gatehouse.Code{
 				gatehouse.CodeAlreadyDecided, gatehouse.CodeCannotEdit,
@@ -155,30 +167,31 @@ func (s *Server) actionRoutes() []route {
 			method: "POST", path: "/proposed-actions/{id}/reverse", name: "reverse", tag: tagActions,
 			summary: "Propose the opposite of an applied change",
 			doc:     "Proposes the change that the receipt describes; it goes through the gate like any other.",
-			roles:   []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator}, thing: ThingAction,
-			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
+			roles:   []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator},
+			object:  ObjectAction,
+			status:  http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeNotReversible},
 			handler: maybe(body(checkReverse, func(ctx context.Context, c *call, in *gatehouse.ReverseRequest) (reply, error) {
 				return answer(s.cfg.Actions.Reverse(ctx, c.id, *in))
 			})),
 		}, {
 			method: "GET", path: "/proposed-actions/{id}/evidence", name: "getEvidence", tag: tagActions,
-			summary: "Read all that is known of an action",
+			summary: "Read everything about an action",
 			doc:     "The action, every receipt, its entries in the audit log, and the canonical text whose SHA-256 is the digest.",
-			roles:   readers, thing: ThingAction, status: http.StatusOK, out: typeOf[gatehouse.Evidence](),
+			roles:   readers, object: ObjectAction, status: http.StatusOK, out: typeOf[gatehouse.Evidence](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.Evidence(ctx, c.id))
 			}),
 		}, {
 			method: "GET", path: "/applied", name: "listApplied", tag: tagActions,
-			summary: "List what was applied", doc: "The audit mirror of each applied action, newest first.",
+			summary: "List applied changes", doc: "The audit mirror of each applied action, newest first.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.AppliedMirror]](), query: paging(),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.ListMirror(ctx, c.query["cursor"], c.query.limit()))
 			}),
 		}, {
 			method: "GET", path: "/corpus", name: "listCorpus", tag: tagActions,
-			summary: "List what decisions teach", doc: "Features, outcome, who and why of each decision, newest first.",
+			summary: "List the lessons of decisions", doc: "Features, outcome, who and why of each decision, newest first.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.CorpusEntry]](), query: paging(),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.ListCorpus(ctx, c.query["cursor"], c.query.limit()))

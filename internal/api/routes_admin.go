@@ -24,7 +24,7 @@ func (s *Server) adminRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/whoami", name: "whoAmI", tag: tagAdmin,
-			summary: "Tell whose key this is", doc: "The principal of the key, with its roles.",
+			summary: "Show the principal of the key", doc: "The principal of the key, with its roles.",
 			status: http.StatusOK, out: typeOf[gatehouse.Principal](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Admin.WhoAmI(ctx))
@@ -32,7 +32,8 @@ func (s *Server) adminRoutes() []route {
 		}, {
 			method: "POST", path: "/principals", name: "createPrincipal", tag: tagAdmin,
 			summary: "Create a person, agent or service", doc: "The key, and a person's edit token, are shown in this answer only.",
-			roles: admins, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
+			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Credentials](),
+			idempotent: true, secret: true,
 			codes: []gatehouse.Code{gatehouse.CodeAlreadyExists},
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewPrincipal) (reply, error) {
 				return answer(s.cfg.Admin.CreatePrincipal(ctx, *in))
@@ -47,49 +48,52 @@ func (s *Server) adminRoutes() []route {
 		}, {
 			method: "GET", path: "/principals/{id}", name: "getPrincipal", tag: tagAdmin,
 			summary: "Read a principal", doc: "{id} is its id or its name.",
-			roles: admins, thing: ThingPrincipal, status: http.StatusOK, out: typeOf[gatehouse.Principal](),
+			roles: admins, object: ObjectPrincipal, status: http.StatusOK, out: typeOf[gatehouse.Principal](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Admin.FindPrincipal(ctx, c.id))
 			}),
 		}, {
 			method: "PATCH", path: "/principals/{id}", name: "updatePrincipal", tag: tagAdmin,
 			summary: "Change roles or sponsor, disable or enable", doc: "Absent members stay as they are.",
-			roles: admins, mints: true, thing: ThingPrincipal, status: http.StatusOK, out: typeOf[gatehouse.Principal](),
+			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusOK,
+			out: typeOf[gatehouse.Principal](),
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.PrincipalChange) (reply, error) {
 				return answer(s.cfg.Admin.UpdatePrincipal(ctx, c.id, *in))
 			}),
 		}, {
 			method: "POST", path: "/principals/{id}/keys", name: "createKey", tag: tagAdmin,
 			summary: "Make another API key", doc: "Shown in this answer only.",
-			roles: admins, mints: true, thing: ThingPrincipal, status: http.StatusCreated, out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
+			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusCreated,
+			out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Admin.CreateKey(ctx, c.id))
 			}),
 		}, {
 			method: "GET", path: "/principals/{id}/keys", name: "listKeys", tag: tagAdmin,
 			summary: "List a principal's keys", doc: "Never the secrets: they are not stored.",
-			roles: admins, thing: ThingPrincipal, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Key]](),
+			roles: admins, object: ObjectPrincipal, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Key]](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return list(s.cfg.Admin.ListKeys(ctx, c.id))
 			}),
 		}, {
 			method: "POST", path: "/keys/{id}/revoke", name: "revokeKey", tag: tagAdmin,
 			summary: "End an API key", doc: "At once and for good.",
-			roles: admins, mints: true, thing: ThingKey, status: http.StatusOK, out: typeOf[revoked](),
+			roles: admins, changesRights: true, object: ObjectKey, status: http.StatusOK, out: typeOf[revoked](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return reply{value: revoked{c.id, true}}, s.cfg.Admin.RevokeKey(ctx, c.id)
 			}),
 		}, {
 			method: "POST", path: "/principals/{id}/edit-token", name: "rotateEditToken", tag: tagAdmin,
 			summary: "Make a new edit token", doc: "The old one ends. Shown in this answer only.",
-			roles: admins, mints: true, thing: ThingPrincipal, status: http.StatusCreated, out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
+			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusCreated,
+			out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Admin.RotateEditToken(ctx, c.id))
 			}),
 		}, {
 			method: "POST", path: "/tenants", name: "createTenant", tag: tagAdmin,
 			summary: "Create a tenant", doc: "By administrators of the tenant default.",
-			roles: admins, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.Tenant](), idempotent: true,
+			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Tenant](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeAlreadyExists},
 			handler: body(checkTenant, func(ctx context.Context, _ *call, in *newTenant) (reply, error) {
 				return answer(s.cfg.Admin.CreateTenant(ctx, in.ID))

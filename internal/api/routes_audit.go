@@ -19,7 +19,8 @@ func (s *Server) auditRoutes() []route {
 			roles: auditors, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Entry]](),
 			query: []param{
 				{name: "after", kind: paramInteger, min: 0, max: math.MaxInt64 - 1, doc: "The index of the last entry that was read; absent: from the beginning."},
-				{name: "limit", kind: paramInteger, min: 1, max: gatehouse.MaxLimit, doc: "How many items at most; 50 by default."},
+				{name: "limit", kind: paramInteger, min: 1, max: gatehouse.MaxLimit, doc: "The maximum number of items; 50 by " +
+					"default."},
 				{name: "cursor", kind: paramInteger, min: 0, max: math.MaxInt64 - 1, doc: "next_cursor of the page before: another name of after."},
 			},
 			handler: plain(s.listEntries),

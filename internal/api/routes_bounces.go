@@ -10,7 +10,7 @@ import (
 var bounceRoute = route{
 	method: "POST", path: "/hooks/mail/bounces", name: "receiveBounce", tag: tagNotifications,
 	summary: "Deliver a returned mail",
-	doc: "Needs no key: the MAC in the recipient address authenticates the request. The body is the mail as it came, " +
+	doc: "Needs no key: the MAC in the recipient address authenticates the request. The body is the unchanged mail, " +
 		"at most 262144 bytes; a longer one can be cut. A delivery status notification with the action failed makes the " +
 		"notification failed, one with delayed is noted; anything else changes nothing.",
 	status: http.StatusOK, out: typeOf[gatehouse.Bounce](), open: true,

@@ -33,18 +33,22 @@ func (s *Server) checkRoutes() []route {
 	return []route{{
 		method: "POST", path: "/doctor", name: "checkStore", tag: tagAudit,
 		summary: "Check the whole store against every invariant",
-		doc: "What gatehouse doctor --deep does beside the store, for who has no access to it: every row of every tenant. Nothing is changed. " +
-			"One at a time, six an hour and at most 90 seconds each: a store that takes longer answers unsupported, and has to be checked from beside it. " +
+		doc: "The same check as gatehouse doctor --deep, for callers without access to the store: every row of every " +
+			"tenant. Nothing is changed. " +
+			"One at a time, six an hour and at most 90 seconds each: for a store that takes longer, the answer is " +
+			"unsupported: run gatehouse doctor --deep beside it. " +
 			"The caller must be of the default tenant; violations in other tenants are counted and not listed.",
 		roles: admins, status: http.StatusOK, out: typeOf[gatehouse.StoreCheck](),
 		codes:   []gatehouse.Code{gatehouse.CodeUnsupported},
 		handler: maybe(body(nil, checks.run)),
 	}, {
 		method: "GET", path: "/doctor/configuration", name: "checkConfiguration", tag: tagAudit,
-		summary: "Tell whether what the configuration names can be used",
-		doc: "Looks at targets, secrets, models, channels and sign-in providers, as gatehouse config check does. Targets are asked, and nothing is " +
-			"changed. What was found is told again for 15 seconds. Connectors that do not serve the caller's tenant are left out; all else is told " +
-			"in the tenant default only.",
+		summary: "Check everything that the configuration names",
+		doc: "Checks targets, secrets, models, channels and sign-in providers, as gatehouse config check does. Targets " +
+			"are called, and nothing is " +
+			"changed. Findings are cached for 15 seconds. Connectors that do not serve the caller's tenant are left out; all " +
+			"other findings are " +
+			"shown in the tenant default only.",
 		roles: operators, status: http.StatusOK, out: typeOf[gatehouse.ConfigurationCheck](),
 		handler: plain(func(ctx context.Context, c *call) (reply, error) {
 			c.outlast(checkTime)

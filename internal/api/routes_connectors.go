@@ -26,7 +26,7 @@ func (s *Server) connectorRoutes() []route {
 			summary: "Propose to replace the connectors in the store",
 			doc: "Makes an action of L4 that shows the difference, and that somebody else approves. Its push stores the next " +
 				"version, which every replica uses within seconds. Secrets are named, never literal.",
-			roles: admins, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
+			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTargetChanged, gatehouse.CodeUnsupported},
 			handler: body((*gatehouse.ConnectorProposal).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.ConnectorProposal) (reply, error) {
@@ -41,9 +41,9 @@ func (s *Server) connectorRoutes() []route {
 		}, {
 			method: "GET", path: "/connector-versions/{id}", name: "getConnectors", tag: tagAdmin,
 			summary: "Read a version of the connectors in the store", doc: "{id} is its number.",
-			roles: readers, thing: ThingConnectorVersion, status: http.StatusOK, out: typeOf[gatehouse.ConnectorVersion](),
+			roles: readers, object: ObjectConnectorVersion, status: http.StatusOK, out: typeOf[gatehouse.ConnectorVersion](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
-				version, err := numberOf(c.id, ThingConnectorVersion)
+				version, err := numberOf(c.id, ObjectConnectorVersion)
 				if err != nil {
 					return reply{}, err
 				}

@@ -13,11 +13,11 @@ func (s *Server) conversationRoutes() []route {
 		{
 			method: "POST", path: "/proposed-actions/{id}/comments", name: "comment", tag: tagActions,
 			summary: "Ask, answer or comment on a pending action",
-			doc: "Who may decide the action, its proposer and administrators write comments; questions go to the " +
+			doc: "Deciders of the action, its proposer and administrators write comments; questions go to the " +
 				"proposer, who alone answers them, with answers naming the question's number. A comment decides nothing. " +
-				"The conversation ends with the decision, and stands in comments of the action. The log has the digest " +
+				"The conversation ends with the decision, and is in the action's comments. The log has the digest " +
 				"of each text.",
-			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleAdmin}, thing: ThingAction,
+			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleAdmin}, object: ObjectAction,
 			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true, codes: closed,
 			handler: body((*gatehouse.CommentRequest).Validate,
 				func(ctx context.Context, c *call, in *gatehouse.CommentRequest) (reply, error) {
@@ -26,9 +26,10 @@ func (s *Server) conversationRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/assign", name: "assign", tag: tagActions,
 			summary: "Assign a pending action to a person",
-			doc: "Who may decide the action, and administrators, name somebody who may decide it, by id or name; an " +
-				"empty assignee takes the assignment back. It tells that person and shows in lists, and restricts nothing.",
-			roles: []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}, thing: ThingAction,
+			doc: "Deciders of the action, and administrators, name a person who may decide it, by id or name; an " +
+				"empty assignee removes the assignment. The person is notified, and lists show the assignment. It restricts " +
+				"nothing.",
+			roles: []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.Action](), idempotent: true, codes: closed,
 			handler: body(checkAssign, func(ctx context.Context, c *call, in *gatehouse.AssignRequest) (reply, error) {
 				return answer(s.cfg.Actions.Assign(ctx, c.id, *in))
@@ -47,12 +48,12 @@ func checkAssign(r *gatehouse.AssignRequest) error {
 func assigneeOf(ctx context.Context, c *call) (string, error) {
 	name := c.query["assignee"]
 	if name != "" && c.query["archived"] == "true" {
-		return "", gatehouse.Violations{{Pointer: "/query/assignee", Detail: "cannot be asked of the archive"}}.Err()
+		return "", gatehouse.Violations{{Pointer: "/query/assignee", Detail: "is not available in the archive"}}.Err()
 	}
 	if name != "me" {
 		return name, nil
 	}
-	caller, err := gatehouse.PresumedFrom(ctx)
+	caller, err := gatehouse.CachedCallerFrom(ctx)
 	if err != nil {
 		return "", err
 	}

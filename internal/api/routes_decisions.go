@@ -30,11 +30,11 @@ func (s *Server) decisionRoutes() []route {
 			method: "POST", path: "/proposed-actions/{id}/decide", name: "decide", tag: tagDecisions,
 			summary: "Approve or reject an action",
 			doc: "code is the outcome: decided, vote_recorded (the quorum is not met yet), or already_approved / " +
-				"already_rejected when the same person repeats the decision that stands. digest is needed to approve. " +
+				"already_rejected when the person repeats the standing decision. digest is required to approve. " +
 				"An approval is held for the action's hold before it is sent. " +
 				"A rejection takes effect at once or, with hold: true, after the same time: until then the action " +
 				"is pending, approval.rejects_at says when, and undo takes it back.",
-			roles: approvers, token: tokenRequired, proves: true, thing: ThingAction, decides: "decide",
+			roles: approvers, token: tokenRequired, cached: true, object: ObjectAction, decides: "decide",
 			status: http.StatusOK, out: typeOf[gatehouse.Answer](), idempotent: true,
 			codes: append([]gatehouse.Code{gatehouse.CodeAlreadyDecided}, refusals...),
 			handler: body(checkDecision, func(ctx context.Context, c *call, in *gatehouse.Decision) (reply, error) {
@@ -42,8 +42,8 @@ func (s *Server) decisionRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/proposed-actions/bulk-decide", name: "bulkDecide", tag: tagDecisions,
-			summary: "Answer many actions alike",
-			doc: "At most 500 items, at most 30 calls a minute for each person. Each item is decided or skipped by itself: " +
+			summary: "Give many actions the same answer",
+			doc: "At most 500 items, at most 30 calls a minute for each person. Each item is decided or skipped separately: " +
 				"lost races are skipped as already_decided, L4 and L5 as individual_decision_required.",
 			roles: approvers, token: tokenRequired, decides: "bulk-decide", bulk: true, via: gatehouse.ViaBulk,
 			status: http.StatusOK, out: typeOf[gatehouse.BulkAnswer](), idempotent: true,
@@ -65,7 +65,7 @@ func (s *Server) shortForm(verb string, kind gatehouse.DecisionKind) route {
 		doc: "{id} is an action's or an approval's. If people have already taken the same decision, the answer is " +
 			"200 with status already_" + string(kind) + ", regardless of who took it and of later changes. " +
 			"When it was decided the other way, by policy, canceled or superseded: 409 not_awaiting_approval.",
-		roles: approvers, token: tokenRequired, proves: true, thing: ThingAction, decides: verb,
+		roles: approvers, token: tokenRequired, cached: true, object: ObjectAction, decides: verb,
 		status: http.StatusOK, out: typeOf[gatehouse.ShortAnswer](), idempotent: true,
 		codes: append([]gatehouse.Code{gatehouse.CodeNotAwaitingApproval}, refusals...),
 		handler: maybe(body(checkShort(kind), func(ctx context.Context, c *call, in *shortDecision) (reply, error) {

@@ -20,23 +20,27 @@ func (s *Server) delegationRoutes() []route {
 		{
 			method: "GET", path: "/delegations", name: "listDelegations", tag: tagAdmin,
 			summary: "List delegations",
-			doc:     "Those from and to the caller; of an administrator, all of the tenant. The newest come first, those that have ended among them.",
-			roles:   delegators, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Delegation]](),
+			doc: "Delegations from and to the caller; for an administrator, all of the tenant. Newest first, including " +
+				"ended ones.",
+			roles: delegators, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Delegation]](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(d.ListDelegations(ctx)) }),
 		}, {
 			method: "POST", path: "/delegations", name: "createDelegation", tag: tagAdmin,
 			summary: "Let somebody answer for a person",
 			doc: "From one person with the role approver to another, until a time, for all or some action types and up to a risk level. The delegate votes in " +
-				"their own name, for that person. Without from it is the caller's own; that of somebody else takes an administrator.",
-			roles: delegators, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.Delegation](), idempotent: true,
+				"their own name, for that person. Without from, it is from the caller; only administrators create those of others.",
+			roles: delegators, changesRights: true, status: http.StatusCreated,
+			out: typeOf[gatehouse.Delegation](), idempotent: true,
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewDelegation) (reply, error) {
 				return answer(d.CreateDelegation(ctx, *in))
 			}),
 		}, {
 			method: "POST", path: "/delegations/{id}/end", name: "endDelegation", tag: tagAdmin,
 			summary: "End a delegation early",
-			doc:     "By either of the two, or an administrator. Votes that were given stay. Repeated, it changes nothing.",
-			roles:   delegators, mints: true, thing: ThingDelegation, status: http.StatusOK, out: typeOf[gatehouse.Delegation](), idempotent: true,
+			doc: "For either of the two, or an administrator. Votes that were given stay valid. Repeated, it changes " +
+				"nothing.",
+			roles: delegators, changesRights: true, object: ObjectDelegation, status: http.StatusOK,
+			out: typeOf[gatehouse.Delegation](), idempotent: true,
 			handler: plain(
 				func(ctx context.Context, c *call) (reply, error) { return answer(d.EndDelegation(ctx, c.id)) },
 			),

@@ -30,16 +30,16 @@ func (s *Server) deviceRoutes() []route {
 		}, {
 			method: "DELETE", path: "/devices/{id}", name: "removeDevice", tag: tagNotifications,
 			summary: "Remove one of your devices", doc: "It gets no more notifications.",
-			thing: ThingDevice, status: http.StatusOK, out: typeOf[removedDevice](),
+			object: ObjectDevice, status: http.StatusOK, out: typeOf[removedDevice](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return reply{value: removedDevice{c.id, true}}, d.RemoveDevice(ctx, c.id)
 			}),
 		}, {
 			method: "POST", path: "/devices/{id}/test", name: "testDevice", tag: tagNotifications,
 			summary: "Send a test to one of your devices",
-			doc: "Answers once the push service has answered, or after 25 seconds. The status tells whether the push service " +
+			doc: "Answers once the push service has answered, or after 25 seconds. The status says whether the push service " +
 				"took the test.",
-			thing: ThingDevice, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
+			object: ObjectDevice, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
 			codes: []gatehouse.Code{gatehouse.CodeUnsupported},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(d.TestDevice(ctx, c.id))

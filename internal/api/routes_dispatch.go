@@ -13,7 +13,7 @@ func (s *Server) dispatchRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/pushes", name: "listPushes", tag: tagDispatch,
-			summary: "List pushes", doc: "The work of carrying approved actions out, newest first.",
+			summary: "List pushes", doc: "The pushes of approved actions, newest first.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Push]](),
 			query: paging(param{name: "status", kind: paramEnum, enum: words(gatehouse.PushStatuses()), doc: "Only pushes in this state."}),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -24,8 +24,9 @@ func (s *Server) dispatchRoutes() []route {
 		}, {
 			method: "GET", path: "/connectors", name: "listBreakers", tag: tagDispatch,
 			summary: "List connectors with their breakers",
-			doc:     "Whether calls of a connector are stopped, since too many in a row have failed. This replica's own breakers, and what waits for those of others.",
-			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[gatehouse.BreakerState]](),
+			doc: "Shows whether calls of a connector are suspended because too many in a row have failed: the breakers " +
+				"of this replica, and the pushes that wait for those of others.",
+			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[gatehouse.BreakerState]](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				states, err := s.cfg.Dispatch.ListBreakers(ctx)
 				return answer(gatehouse.Page[gatehouse.BreakerState]{Items: states}, err)
@@ -48,8 +49,9 @@ func (s *Server) dispatchRoutes() []route {
 			})),
 		}, {
 			method: "POST", path: "/pushes/{id}/resolve", name: "resolvePush", tag: tagDispatch,
-			summary: "Settle an unknown outcome", doc: "An operator's word on what happened at the target, with the reason; only from unknown.",
-			roles: operators, thing: ThingPush, status: http.StatusOK, out: typeOf[gatehouse.Push](), idempotent: true,
+			summary: "Settle an unknown outcome", doc: "An operator's statement about what happened at the target, with the " +
+				"reason. The outcome must be unknown.",
+			roles: operators, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.Push](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeNotUnknown},
 			handler: body((*gatehouse.Resolution).Validate, func(ctx context.Context, c *call, in *gatehouse.Resolution) (reply, error) {
 				return answer(s.cfg.Dispatch.ResolvePush(ctx, c.id, *in))
@@ -57,8 +59,9 @@ func (s *Server) dispatchRoutes() []route {
 		}, {
 			method: "GET", path: "/dead-letters", name: "listDeadLetters", tag: tagDispatch,
 			summary: "List dead letters",
-			doc:     "Every push that needs a person: failed and not discarded, or of an unknown outcome. Each says what the target said, whether a replay is safe, and why. A dead letter's id is its push's.",
-			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.DeadLetter]](),
+			doc: "Every push that needs a person: failed and not discarded, or with an unknown outcome. Each has the " +
+				"target's answer, and whether a replay is safe, with the reason. A dead letter's id is that of its push.",
+			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.DeadLetter]](),
 			query: paging(append(deadLetterParams(),
 				param{name: "group", max: 64, doc: "Only those of the group with this key."})...),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -80,8 +83,9 @@ func (s *Server) dispatchRoutes() []route {
 		}, {
 			method: "POST", path: "/dead-letters/replay", name: "replayDeadLetters", tag: tagDispatch,
 			summary: "Put dead letters back in the queue",
-			doc:     "Either ids, a filter or all. Under the same idempotency key, after every check again; what is applied already is skipped as already_applied, what a second call could do twice as resolve_first.",
-			roles:   admins, status: http.StatusOK, out: typeOf[gatehouse.ReplayAnswer](), idempotent: true,
+			doc: "Takes ids, a filter or all. The idempotency key stays the same, and every check is repeated. Applied " +
+				"pushes are skipped as already_applied, those that a second call could apply twice as resolve_first.",
+			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.ReplayAnswer](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
 			handler: body((*gatehouse.ReplayRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.ReplayRequest) (reply, error) {
 				return answer(s.cfg.Dispatch.ReplayDeadLetters(ctx, *in))
@@ -97,8 +101,9 @@ func (s *Server) dispatchRoutes() []route {
 		}, {
 			method: "POST", path: "/dead-letters/resolve", name: "resolveDeadLetters", tag: tagDispatch,
 			summary: "Settle several unknown outcomes",
-			doc:     "Either ids or a filter: an operator's word on what happened at the target, with the reason. What is not unknown is skipped as not_unknown.",
-			roles:   operators, status: http.StatusOK, out: typeOf[gatehouse.DeadLetterAnswer](), idempotent: true,
+			doc: "Takes ids or a filter: an operator's statement about what happened at the target, with the reason. " +
+				"Other pushes are skipped as not_unknown.",
+			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.DeadLetterAnswer](), idempotent: true,
 			handler: body((*gatehouse.ResolveRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.ResolveRequest) (reply, error) {
 				return answer(s.cfg.Dispatch.ResolveDeadLetters(ctx, *in))
 			}),

@@ -15,9 +15,9 @@ func (s *Server) evaluationRoutes() []route {
 	return []route{{
 		method: "POST", path: "/proposed-actions/{id}/evaluations", name: "evaluateAction", tag: tagActions,
 		summary: "Evaluate a pending action, as a registered evaluator",
-		doc: "Only for a service whose only role is evaluator. The result stands on the card under the evaluator's " +
+		doc: "Only for a service whose only role is evaluator. The card shows the result under the evaluator's " +
 			"name, apart from the proposer's words, and decides nothing. One evaluator evaluates a revision once.",
-		roles: []gatehouse.Role{gatehouse.RoleEvaluator}, thing: ThingAction, status: http.StatusCreated,
+		roles: []gatehouse.Role{gatehouse.RoleEvaluator}, object: ObjectAction, status: http.StatusCreated,
 		out: typeOf[gatehouse.Evaluated](), idempotent: true,
 		codes: []gatehouse.Code{gatehouse.CodeDigestMismatch, gatehouse.CodeAlreadyExists, gatehouse.CodeTooLate},
 		handler: body(

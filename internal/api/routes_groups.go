@@ -25,30 +25,33 @@ func (s *Server) groupRoutes() []route {
 		}, {
 			method: "GET", path: "/groups/{id}", name: "getGroup", tag: tagAdmin,
 			summary: "Read a group", doc: "{id} is its name.",
-			roles: admins, thing: ThingGroup, status: http.StatusOK, out: typeOf[gatehouse.Group](),
+			roles: admins, object: ObjectGroup, status: http.StatusOK, out: typeOf[gatehouse.Group](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Admin.FindGroup(ctx, c.id))
 			}),
 		}, {
 			method: "PUT", path: "/groups/{id}", name: "putGroup", tag: tagAdmin,
 			summary: "Make a group, or set its members",
-			doc:     "{id} is its name. The members listed, by id or name, are those that are set by hand from now on; members that come from a sign-in stay.",
-			roles:   admins, mints: true, status: http.StatusOK, out: typeOf[gatehouse.Group](),
+			doc: "{id} is its name. The given members, by id or name, replace those that were set by hand; members that " +
+				"come from a sign-in stay.",
+			roles: admins, changesRights: true, status: http.StatusOK, out: typeOf[gatehouse.Group](),
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.GroupMembers) (reply, error) {
 				return answer(s.cfg.Admin.PutGroup(ctx, c.id, *in))
 			}),
 		}, {
 			method: "PATCH", path: "/groups/{id}", name: "changeGroup", tag: tagAdmin,
 			summary: "Add or remove members",
-			doc:     "Adds by hand; removes from every source. Who comes from a sign-in is a member again after the next one, unless the provider says otherwise.",
-			roles:   admins, mints: true, thing: ThingGroup, status: http.StatusOK, out: typeOf[gatehouse.Group](),
+			doc: "Adds by hand; removes from every source. A member that comes from a sign-in is a member again after " +
+				"the next sign-in, unless the provider says otherwise.",
+			roles: admins, changesRights: true, object: ObjectGroup, status: http.StatusOK, out: typeOf[gatehouse.Group](),
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.GroupChange) (reply, error) {
 				return answer(s.cfg.Admin.ChangeGroup(ctx, c.id, *in))
 			}),
 		}, {
 			method: "DELETE", path: "/groups/{id}", name: "deleteGroup", tag: tagAdmin,
-			summary: "Delete a group", doc: "Ends every membership at once: open approvals that ask only this group have nobody left who can answer.",
-			roles: admins, mints: true, thing: ThingGroup, status: http.StatusOK, out: typeOf[deletedGroup](),
+			summary: "Delete a group", doc: "Ends every membership at once: nobody can answer open approvals that ask only " +
+				"this group.",
+			roles: admins, changesRights: true, object: ObjectGroup, status: http.StatusOK, out: typeOf[deletedGroup](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return reply{value: deletedGroup{c.id, true}}, s.cfg.Admin.DeleteGroup(ctx, c.id)
 			}),

@@ -32,9 +32,9 @@ var hookRoute = route{
 	method: "POST", path: "/hooks/{workflow}", name: "receiveHook", tag: tagWorkflows,
 	summary: "Deliver a webhook",
 	doc: "Needs no key: the signature that the workflow's trigger asks for is the authority. The body is taken byte for byte. " +
-		"202 when it began a run, 200 when this delivery had begun one before, or asks for none.",
+		"202 when it starts a run, 200 when this delivery has already started one, or requests none.",
 	status: http.StatusAccepted, replays: true, out: typeOf[received](), open: true,
-	query: []param{{name: "tenant", max: 128, doc: "Whose workflow it is; default by default."}},
+	query: []param{{name: "tenant", max: 128, doc: "The workflow's tenant; default by default."}},
 	codes: []gatehouse.Code{gatehouse.CodeBadSignature, gatehouse.CodeNotFound},
 }
 

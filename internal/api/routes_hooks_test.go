@@ -244,7 +244,7 @@ func TestServiceLookup(t *testing.T) {
 	f := newFake()
 	l := serviceLookup{newServer(t, f).cfg}
 	ctx := gatehouse.NewContext(context.Background(), &gatehouse.Caller{Principal: people["gth_ana"]})
-	for kind, id := range map[string]string{ThingRun: "run_1", ThingWorkflow: "triage"} {
+	for kind, id := range map[string]string{ObjectRun: "run_1", ObjectWorkflow: "triage"} {
 		if err := l.Exists(ctx, kind, id); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}

@@ -16,9 +16,10 @@ func (s *Server) keeperRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/archive/preview", name: "previewArchive", tag: tagAudit,
-			summary: "Tell what would be archived at this moment",
-			doc: "How many finished actions of the caller's tenant are past the retention and free to go. Nothing is changed. It reads the whole store, " +
-				"for 20 seconds at most: complete is false where there was more.",
+			summary: "Show what would be archived now",
+			doc: "Counts the finished actions of the caller's tenant that the archiver could move now. Nothing is changed. " +
+				"It reads the whole store, " +
+				"for at most 20 seconds: complete is false if that was too short.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.ArchivePreview](),
 			query: []param{{name: "retention", max: 16, doc: "Such as 180d; the server's own by default."}},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -35,10 +36,10 @@ func (s *Server) keeperRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/doctor/roles", name: "checkRoles", tag: tagAudit,
-			summary: "Tell what has waited too long for a role of serve",
+			summary: "Show work that has waited too long for a role of serve",
 			doc: "Entries of the audit log without a number, due pushes, expired approvals that are not closed, and ready steps of runs, over all tenants, by the " +
 				"store's clock; and, with the role worker, the ready steps of each tool that is not built in, of the caller's tenant. " +
-				"Each tells for how long the oldest has waited; what is not late is not told.",
+				"Each item has the waiting time of the oldest. Work that is not late is left out.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.RoleCheck](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return answer(k.CheckRoles(ctx)) }),
 		}, {

@@ -23,15 +23,16 @@ func (s *Server) linkKeyRoutes() []route {
 		}, {
 			method: "POST", path: "/links/keys/rotate", name: "rotateLinkKeys", tag: tagAdmin,
 			summary: "Sign links with a new key",
-			doc:     "Links that were sent are good until they expire. It happens by itself, see links.rotate_every of the configuration.",
-			roles:   admins, mints: true, status: http.StatusOK, out: typeOf[gatehouse.RingKey](),
+			doc: "Links that were sent stay valid until they expire. The server rotates keys by itself: see " +
+				"links.rotate_every of the configuration.",
+			roles: admins, changesRights: true, status: http.StatusOK, out: typeOf[gatehouse.RingKey](),
 			codes:   []gatehouse.Code{gatehouse.CodeUnsupported},
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return answer(k.RotateLinkKeys(ctx)) }),
 		}, {
 			method: "POST", path: "/links/keys/{id}/revoke", name: "revokeLinkKey", tag: tagAdmin,
 			summary: "End all links that a key has signed",
 			doc:     "At once. A key in use is replaced by a new one.",
-			roles:   admins, mints: true, thing: ThingLinkKey, status: http.StatusOK, out: typeOf[gatehouse.RingKey](),
+			roles:   admins, changesRights: true, object: ObjectLinkKey, status: http.StatusOK, out: typeOf[gatehouse.RingKey](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(k.RevokeLinkKey(ctx, c.id))
 			}),

@@ -18,7 +18,7 @@ func (s *Server) mandateRoutes() []route {
 	change := func(path, name, summary, doc string, fn func(context.Context, string) (*gatehouse.Mandate, error)) route {
 		return route{
 			method: "POST", path: "/mandates/{id}/" + path, name: name, tag: tagDecisions, summary: summary, doc: doc,
-			roles: people, mints: true, thing: ThingMandate, idempotent: true,
+			roles: people, changesRights: true, object: ObjectMandate, idempotent: true,
 			status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(fn(ctx, c.id)) }),
 		}
@@ -44,13 +44,13 @@ func (s *Server) mandateRoutes() []route {
 		}, {
 			method: "GET", path: "/mandates/{id}", name: "getMandate", tag: tagDecisions,
 			summary: "Read a mandate", doc: "Shows its limits and what was used of them.",
-			roles: readers, thing: ThingMandate, status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
+			roles: readers, object: ObjectMandate, status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(m.FindMandate(ctx, c.id)) }),
 		}, {
 			method: "POST", path: "/mandates/{id}/narrow", name: "narrowMandate", tag: tagDecisions,
 			summary: "Lower the limits of a mandate at once",
 			doc:     "Any approver may. A limit that is left out stays. Wider limits need a new plan.",
-			roles:   people, mints: true, thing: ThingMandate, idempotent: true,
+			roles:   people, changesRights: true, object: ObjectMandate, idempotent: true,
 			status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.Narrowing) (reply, error) {
 				return answer(m.NarrowMandate(ctx, c.id, *in))

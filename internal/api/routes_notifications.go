@@ -32,10 +32,10 @@ func (s *Server) notificationRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/notifications", name: "listNotifications", tag: tagNotifications,
-			summary: "List who was told what",
+			summary: "List sent messages",
 			doc: "One row for each recipient and channel, the newest first. " +
 				"accepted says that the next hop took the message, " +
-				"delivered that it is where it is read, muted that there was nothing left to tell or the recipient does not want it.",
+				"delivered that it has arrived, muted that it was not needed any more or the recipient does not want it.",
 			roles: watchers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Notification]](),
 			query: paging(
 				param{
@@ -76,7 +76,7 @@ func (s *Server) notificationRoutes() []route {
 				}),
 		}, {
 			method: "GET", path: "/channels", name: "listChannels", tag: tagNotifications,
-			summary: "List the channels and how they fare", doc: "The configured ones that serve the caller's tenant.",
+			summary: "List the channels with their states", doc: "The configured ones that serve the caller's tenant.",
 			roles: watchers, status: http.StatusOK, out: typeOf[channelList](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				list, err := n.ListChannels(ctx)
@@ -87,7 +87,7 @@ func (s *Server) notificationRoutes() []route {
 			summary: "Send a test over a channel",
 			doc: "To the caller, or to the channel's place. The answer comes once the channel has answered, " +
 				"or after 25 seconds, " +
-				"and its status tells what became of the test.",
+				"and its status is the result of the test.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
 			codes: []gatehouse.Code{gatehouse.CodeNotFound},
 			handler: body(nil, func(ctx context.Context, _ *call, in *channelName) (reply, error) {

@@ -20,7 +20,8 @@ func (s *Server) policyRoutes() []route {
 		{
 			method: "POST", path: "/policies", name: "applyPolicy", tag: tagPolicy,
 			summary: "Store a policy and make it the active one", doc: "A policy that does not load is 422 with line and column, and nothing changes.",
-			roles: admins, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.PolicyVersion](), idempotent: true,
+			roles: admins, changesRights: true, status: http.StatusCreated,
+			out: typeOf[gatehouse.PolicyVersion](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodePolicyGated},
 			handler: body(checkSource, func(ctx context.Context, _ *call, in *policySource) (reply, error) {
 				return answer(s.cfg.Policies.ApplyPolicy(ctx, in.Source))
@@ -30,7 +31,7 @@ func (s *Server) policyRoutes() []route {
 			summary: "Propose to replace the active policy",
 			doc: "Makes an action of L4 that shows the difference, and that somebody else approves; its push applies the policy. " +
 				"Where the active policy says policy_changes: gated, there is no other way.",
-			roles: admins, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
+			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			handler: body(checkProposedSource, func(ctx context.Context, _ *call, in *gatehouse.PolicyProposal) (reply, error) {
 				return answer(s.cfg.Policies.ProposePolicy(ctx, *in))
 			}),
@@ -50,9 +51,10 @@ func (s *Server) policyRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/policies/usage", name: "getPolicyUsage", tag: tagPolicy,
-			summary: "Tell how full the ceilings are",
-			doc: "Used and left of the accounts of each ceiling of the active policy, at most 50 of one, the fullest first. " +
-				"An agent that reads only its own actions does not read the accounts of other agents.",
+			summary: "Show the use of the ceilings",
+			doc: "The used and the free part of each account of the active policy's ceilings, at most 50 per ceiling, the " +
+				"fullest first. " +
+				"An agent that may read only its own actions does not see the accounts of other agents.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.CeilingAccount]](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				return list(s.cfg.Policies.PolicyUsage(ctx))
@@ -60,7 +62,7 @@ func (s *Server) policyRoutes() []route {
 		}, {
 			method: "GET", path: "/policies/{id}", name: "getPolicy", tag: tagPolicy,
 			summary: "Read a policy version", doc: "{id} is its number.",
-			roles: readers, thing: ThingPolicy, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
+			roles: readers, object: ObjectPolicy, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				version, err := versionOf(c.id)
 				if err != nil {
@@ -71,7 +73,8 @@ func (s *Server) policyRoutes() []route {
 		}, {
 			method: "POST", path: "/policies/{id}/activate", name: "activatePolicy", tag: tagPolicy,
 			summary: "Make a stored version the active one", doc: "{id} is its number. Actions keep the version that judged them; the active one can only veto.",
-			roles: admins, mints: true, thing: ThingPolicy, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
+			roles: admins, changesRights: true, object: ObjectPolicy, status: http.StatusOK,
+			out:   typeOf[gatehouse.PolicyVersion](),
 			codes: []gatehouse.Code{gatehouse.CodePolicyGated},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				version, err := versionOf(c.id)
@@ -82,7 +85,9 @@ func (s *Server) policyRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/policies/explain", name: "explainPolicy", tag: tagPolicy,
-			summary: "Tell how a proposal would be judged", doc: "Takes a proposal and stores nothing. It is judged as the caller's. What fewer people may answer than must approve is deny, with the reason first; a caller without the role proposer is taken for nobody there.",
+			summary: "Show how a proposal would be judged", doc: "Takes a proposal and stores nothing. It is judged as a " +
+				"proposal of the caller. If fewer people may answer than must approve, the outcome is deny, with that reason " +
+				"first; without the role proposer, the caller is not excluded.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Explanation](),
 			codes: []gatehouse.Code{gatehouse.CodeUnsupported},
 			handler: body((*gatehouse.Proposal).Validate, func(ctx context.Context, _ *call, in *gatehouse.Proposal) (reply, error) {
@@ -93,13 +98,13 @@ func (s *Server) policyRoutes() []route {
 }
 
 // versionOf parses a policy version from the path; anything else is not found.
-func versionOf(id string) (int, error) { return numberOf(id, ThingPolicy) }
+func versionOf(id string) (int, error) { return numberOf(id, ObjectPolicy) }
 
-// numberOf parses the number of a version of a thing.
-func numberOf(id, thing string) (int, error) {
+// numberOf parses the number of a version.
+func numberOf(id, kind string) (int, error) {
 	version, err := strconv.Atoi(id)
 	if err != nil || version < 1 || strconv.Itoa(version) != id {
-		return 0, noSuch(thing)
+		return 0, noSuch(kind)
 	}
 	return version, nil
 }

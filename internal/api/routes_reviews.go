@@ -56,8 +56,8 @@ const (
 )
 
 var reviewQuery = []param{
-	{name: "token", max: 400, doc: "That of the link. It stands in no log."},
-	{name: "reason", max: gatehouse.MaxNotesBytes, doc: "What else stands in the body as reason, which comes first."},
+	{name: "token", max: 400, doc: "The token of the link. No log contains it."},
+	{name: "reason", max: gatehouse.MaxNotesBytes, doc: "The reason, unless the body has one."},
 }
 
 const reviewDoc = "Needs no key: the token is the authority to read. "
@@ -83,7 +83,7 @@ var reviewRoutes = []route{
 	}, {
 		method: "POST", path: "/reviews/{review_id}/approve", name: "approveReview", tag: tagDecisions, open: true,
 		summary: "Approve by a link",
-		doc: reviewDoc + "Deciding takes one thing more: the recipient's API key in Authorization, or the code of the mail " +
+		doc: reviewDoc + "Deciding needs another proof: the recipient's API key in Authorization, or the code of the mail " +
 			"where the policy lets a code decide. The edit token is not needed. L4 and L5 are not decided by a link.",
 		status: http.StatusOK, out: typeOf[gatehouse.Answer](), query: reviewQuery, codes: decideCodes,
 	}, {

@@ -49,7 +49,7 @@ func (s *Server) runRoutes() []route {
 				param{name: "since", kind: paramTime, doc: "Only runs created at this time or later."},
 				param{name: "until", kind: paramTime, doc: "Only runs created before this time."},
 				param{name: "input", max: 512, doc: "Only runs whose input has this member, such as customer=ACME. " +
-					"A page looks at 5,000 runs at most: it may be short, and next_cursor goes on."},
+					"A page examines at most 5,000 runs: it may be short, and next_cursor continues."},
 			),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				f := gatehouse.RunFilter{
@@ -82,39 +82,43 @@ func (s *Server) runRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/runs/{id}", name: "getRun", tag: tagRuns,
-			summary: "Read a run, or wait for it",
-			doc: "With its steps. With wait, answers when the run has ended or changed; when the time is over first, 200 with the run as it is. " +
-				"With since, the position of a run that was read, what has changed from there on is answered at once: nothing between two waits is missed.",
-			thing: ThingRun, status: http.StatusOK, out: typeOf[gatehouse.Run](),
+			summary: "Read a run, or wait for a change of it",
+			doc: "With its steps. With wait, the answer comes when the run has ended or changed, or after that time: 200 " +
+				"with its present state. " +
+				"With since, the position of a run that was read, a later change is answered at once: no change between two " +
+				"waits is missed.",
+			object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Run](),
 			query: []param{
 				{name: "wait", kind: paramWait, doc: "How long to wait, such as 30s; at most 60s."},
-				{name: "since", max: 64, doc: "The position from which on to wait for a change; from now on by default."},
+				{name: "since", max: 64, doc: "The position after which to wait for a change; now by default."},
 			},
 			handler: plain(s.getRun),
 		}, {
 			method: "GET", path: "/runs/{id}/detail", name: "getRunDetail", tag: tagRuns,
-			summary: "Read all that is known of a run",
-			doc:     "The run with its steps, every attempt, what models cost, the events that it was sent, the actions that it proposed, and what each step needs.",
-			thing:   ThingRun, status: http.StatusOK, out: typeOf[gatehouse.RunDetail](),
+			summary: "Read everything about a run",
+			doc: "The run with its steps, every attempt, the costs of models, the events sent to it, the actions that it " +
+				"proposed, and the steps that each step needs.",
+			object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.RunDetail](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Runs.RunDetail(ctx, c.id))
 			}),
 		}, {
 			method: "POST", path: "/runs/{id}/cancel", name: "cancelRun", tag: tagRuns,
 			summary: "Cancel a run",
-			doc:     "Takes up nothing new, cancels what is pending, tells workers to stop, and lets settle what has been sent. Repeated, it changes nothing.",
-			roles:   steerers, thing: ThingRun, status: http.StatusOK, out: typeOf[gatehouse.Run](), idempotent: true,
+			doc: "No step starts any more, pending work is canceled, workers are asked to stop, and calls that were sent " +
+				"settle. Repeated, it changes nothing.",
+			roles: steerers, object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Run](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
 			handler: maybe(body(checkCancelRun, func(ctx context.Context, c *call, in *cancelRun) (reply, error) {
 				return answer(s.cfg.Runs.CancelRun(ctx, c.id, in.Reason))
 			})),
 		}, {
 			method: "POST", path: "/runs/{id}/retry", name: "retryRun", tag: tagRuns,
-			summary: "Begin a failed or canceled run again, or an ended one from a step",
-			doc: "Starts a new run of the same version with the same input. Steps that succeeded are taken over with their " +
+			summary: "Retry a failed or canceled run, or an ended one from a step",
+			doc: "Starts a new run of the same version with the same input. Steps that succeeded are copied with their " +
 				"output. With from, the id of a step, that step and all that need it are done again; a change that was made " +
 				"already is not made twice.",
-			roles: steerers, thing: ThingRun, status: http.StatusCreated, out: typeOf[gatehouse.Run](), idempotent: true,
+			roles: steerers, object: ObjectRun, status: http.StatusCreated, out: typeOf[gatehouse.Run](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
 			handler: maybe(body(checkRetryRun, func(ctx context.Context, c *call, in *retryRun) (reply, error) {
 				if in.From != "" {
@@ -124,9 +128,10 @@ func (s *Server) runRoutes() []route {
 			})),
 		}, {
 			method: "POST", path: "/runs/{id}/signals", name: "signalRun", tag: tagRuns,
-			summary: "Send an event to a run", doc: "One that comes before its step waits for it is kept. The `from` of the step says whose events it takes; " +
-				"without it, those of an agent only if it started the run: else sender_not_allowed, and nothing is stored.",
-			roles: signalers, thing: ThingRun, status: http.StatusCreated, out: typeOf[gatehouse.Signal](), idempotent: true,
+			summary: "Send an event to a run", doc: "An event that arrives before its step waits is kept. The `from` of the " +
+				"step names the permitted senders; " +
+				"without it, an agent must have started the run: else sender_not_allowed, and nothing is stored.",
+			roles: signalers, object: ObjectRun, status: http.StatusCreated, out: typeOf[gatehouse.Signal](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeSenderNotAllowed},
 			handler: body(checkSignal, func(ctx context.Context, c *call, in *newSignal) (reply, error) {
 				return answer(s.cfg.Runs.SignalRun(ctx, c.id, in.Name, in.Data))
@@ -136,13 +141,14 @@ func (s *Server) runRoutes() []route {
 			summary: "Fetch the evidence of a run",
 			doc: "One ZIP archive with a manifest; ETag and X-Evidence-SHA256 are the SHA-256 of the archive, as 64 hexadecimal digits. " +
 				"With format=manifest, the manifest and that hash as JSON. Before the run has ended: too_late.",
-			thing: ThingRun, status: http.StatusOK, out: typeOf[gatehouse.Bundle](), media: mediaZip,
+			object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Bundle](), media: mediaZip,
 			codes:   []gatehouse.Code{gatehouse.CodeTooLate},
 			query:   []param{{name: "format", kind: paramEnum, enum: []string{"archive", "manifest"}, doc: "archive by default."}},
 			handler: plain(s.getRunEvidence),
 		}, {
 			method: "GET", path: "/reflexions", name: "listReflexions", tag: tagRuns,
-			summary: "List what finished runs teach", doc: "What was attempted, what happened, and what to do otherwise; newest first.",
+			summary: "List the lessons of finished runs", doc: "What was attempted, what happened, and what to do otherwise; " +
+				"newest first.",
 			status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Reflexion]](),
 			query: paging(param{name: "workflow", max: 128, doc: "Only those of this workflow."}),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {

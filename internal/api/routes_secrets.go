@@ -27,7 +27,7 @@ func (s *Server) secretRoutes() []route {
 			method: "POST", path: "/secrets", name: "setSecret", tag: tagAdmin,
 			summary: "Store a secret",
 			doc:     "The name must be new, or its secret revoked. Connectors that name the secret use it within seconds.",
-			roles:   admins, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.Secret](),
+			roles:   admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Secret](),
 			codes: append(codes, gatehouse.CodeAlreadyExists),
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewSecret) (reply, error) {
 				return answer(k.SetSecret(ctx, *in))
@@ -36,7 +36,7 @@ func (s *Server) secretRoutes() []route {
 			method: "POST", path: "/secrets/{id}/rotate", name: "rotateSecret", tag: tagAdmin,
 			summary: "Replace the value of a secret",
 			doc:     "Connectors use the new value within seconds, without a restart; approvals stay.",
-			roles:   admins, mints: true, thing: ThingSecret, status: http.StatusOK, out: typeOf[gatehouse.Secret](),
+			roles:   admins, changesRights: true, object: ObjectSecret, status: http.StatusOK, out: typeOf[gatehouse.Secret](),
 			codes: codes,
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.SecretValue) (reply, error) {
 				return answer(k.RotateSecret(ctx, gatehouse.NewSecret{Name: c.id, Value: in.Value}))
@@ -46,7 +46,7 @@ func (s *Server) secretRoutes() []route {
 			summary: "Delete the value of a secret",
 			doc: "Pushes of its connectors wait, and become dead letters if the secret is not set again. A repeated call " +
 				"changes nothing.",
-			roles: admins, mints: true, thing: ThingSecret, status: http.StatusOK, out: typeOf[gatehouse.Secret](),
+			roles: admins, changesRights: true, object: ObjectSecret, status: http.StatusOK, out: typeOf[gatehouse.Secret](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(k.RevokeSecret(ctx, c.id)) }),
 		},
 	}

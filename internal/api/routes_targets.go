@@ -19,7 +19,7 @@ func (s *Server) targetRoutes() []route {
 		doc: "The connector reads the target of a pending action, or what the reversal of an applied action would change. " +
 			"Nothing is changed. cannot_rebase: the state cannot be read. busy: the target did not answer. A program may " +
 			"read for its own actions only.",
-		roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator}, thing: ThingAction,
+		roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator}, object: ObjectAction,
 		status: http.StatusOK, out: typeOf[gatehouse.TargetState](),
 		codes: []gatehouse.Code{gatehouse.CodeCannotRebase},
 		handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -32,15 +32,17 @@ func (s *Server) targetRoutes() []route {
 			"busy: the target did not answer. For people only, where can_preview says so.",
 		roles: []gatehouse.Role{
 			gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAdmin, gatehouse.RoleAuditor,
-		}, thing: ThingAction, status: http.StatusOK, out: typeOf[gatehouse.Preview](),
+		}, object: ObjectAction, status: http.StatusOK, out: typeOf[gatehouse.Preview](),
 		handler: plain(func(ctx context.Context, c *call) (reply, error) {
 			return answer(t.Preview(ctx, c.id))
 		}),
 	}, {
 		method: "POST", path: "/targets/changed", name: "targetChanged", tag: tagActions,
-		summary: "Say that something in a target system is another now",
-		doc: "Marks the open actions on it that were proposed on another version: their cards say so, and who approves one gets target_changed, unless the " +
-			"connector asks the target itself. Repeated, it changes nothing. action_ids is empty for an agent that reads its own actions only.",
+		summary: "Report that an entity in a target system has changed",
+		doc: "Marks the open actions on it that were proposed on another version: their cards say so, and an approver " +
+			"gets target_changed, unless the " +
+			"connector reads the target itself. Repeated, it changes nothing. action_ids is empty for an agent that may read " +
+			"only its own actions.",
 		roles:  []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleOperator},
 		status: http.StatusOK, out: typeOf[gatehouse.TargetChanges](), idempotent: true,
 		handler: body(

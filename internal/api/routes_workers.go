@@ -29,7 +29,8 @@ func (s *Server) stepRoutes() []route {
 		{
 			method: "POST", path: "/steps/lease", name: "leaseSteps", tag: tagWorkers,
 			summary: "Lease steps",
-			doc: "Up to max ready steps whose tool is among tools, each with the lease that is the right to execute it. When there are none, waits for some as long as wait says, " +
+			doc: "Leases up to max ready steps of the given tools. The lease is the right to execute the step. When none is " +
+				"ready, it waits for the time in wait, " +
 				"and answers with an empty list when the time is over. Every later call for the step carries the lease's generation.",
 			roles: workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedStep](),
 			handler: body(checkLease, func(ctx context.Context, c *call, in *gatehouse.LeaseRequest) (reply, error) {
@@ -40,29 +41,32 @@ func (s *Server) stepRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/steps/{id}/heartbeat", name: "heartbeatStep", tag: tagWorkers,
-			summary: "Keep the lease of a step", doc: "For another while. cancel in the answer asks the holder to stop.",
-			roles: workers, thing: ThingStep, status: http.StatusOK, out: typeOf[gatehouse.LeaseState](), codes: leaseLost,
+			summary: "Renew the lease of a step", doc: "cancel in the answer asks the holder to stop.",
+			roles: workers, object: ObjectStep, status: http.StatusOK, out: typeOf[gatehouse.LeaseState](), codes: leaseLost,
 			handler: body(checkHeartbeat, func(ctx context.Context, c *call, in *gatehouse.Heartbeat) (reply, error) {
 				return answer(s.cfg.Workers.HeartbeatStep(ctx, c.id, *in))
 			}),
 		}, {
 			method: "POST", path: "/steps/{id}/complete", name: "completeStep", tag: tagWorkers,
-			summary: "Report that a step succeeded", doc: "With its output, and with what models cost that the worker called itself.",
-			roles: workers, thing: ThingStep, status: http.StatusOK, out: typeOf[gatehouse.Step](), codes: leaseLost, idempotent: true,
+			summary: "Report that a step succeeded", doc: "With its output, and with the cost of the worker's own model calls.",
+			roles: workers, object: ObjectStep, status: http.StatusOK, out: typeOf[gatehouse.Step](),
+			codes: leaseLost, idempotent: true,
 			handler: body(checkStepResult, func(ctx context.Context, c *call, in *gatehouse.StepResult) (reply, error) {
 				return answer(s.cfg.Workers.CompleteStep(ctx, c.id, *in))
 			}),
 		}, {
 			method: "POST", path: "/steps/{id}/fail", name: "failStep", tag: tagWorkers,
 			summary: "Report that a step failed", doc: "A retryable failure is tried again after a pause, as often as the workflow says, and not before retry_after.",
-			roles: workers, thing: ThingStep, status: http.StatusOK, out: typeOf[gatehouse.Step](), codes: leaseLost, idempotent: true,
+			roles: workers, object: ObjectStep, status: http.StatusOK, out: typeOf[gatehouse.Step](),
+			codes: leaseLost, idempotent: true,
 			handler: body(checkStepFailure, func(ctx context.Context, c *call, in *gatehouse.StepFailure) (reply, error) {
 				return answer(s.cfg.Workers.FailStep(ctx, c.id, *in))
 			}),
 		}, {
 			method: "POST", path: "/steps/{id}/propose", name: "proposeStep", tag: tagWorkers,
-			summary: "Propose the change that a step comes to", doc: "The step is parked until the action settles, and goes on with what came of it; the lease ends.",
-			roles: workers, thing: ThingStep, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
+			summary: "Propose the change that is a step's result", doc: "The step is parked until the action settles, and " +
+				"continues with the outcome. The lease ends.",
+			roles: workers, object: ObjectStep, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeLeaseLost, gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported, gatehouse.CodeTooLate},
 			handler: body(checkStepProposal, func(ctx context.Context, c *call, in *gatehouse.StepProposal) (reply, error) {
 				return answer(s.cfg.Workers.ProposeStep(ctx, c.id, *in))
@@ -87,24 +91,27 @@ func (s *Server) pushLeaseRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/pushes/{id}/heartbeat", name: "heartbeatPush", tag: tagWorkers,
-			summary: "Keep the lease of a push", doc: "For another while. cancel in the answer asks the holder not to send what it has not sent yet.",
-			roles: workers, thing: ThingPush, status: http.StatusOK, out: typeOf[gatehouse.LeaseState](), codes: leaseLost,
+			summary: "Renew the lease of a push", doc: "cancel in the answer asks the holder to send nothing more.",
+			roles: workers, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.LeaseState](), codes: leaseLost,
 			handler: body(checkHeartbeat, func(ctx context.Context, c *call, in *gatehouse.Heartbeat) (reply, error) {
 				return answer(s.cfg.Workers.HeartbeatPush(ctx, c.id, *in))
 			}),
 		}, {
 			method: "POST", path: "/pushes/{id}/complete", name: "completePush", tag: tagWorkers,
-			summary: "Report that a change was applied", doc: "With what proves it, and how it could be undone.",
-			roles: workers, thing: ThingPush, status: http.StatusOK, out: typeOf[gatehouse.Push](), codes: leaseLost, idempotent: true,
+			summary: "Report that a change was applied", doc: "With the proof, and how it can be undone.",
+			roles: workers, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.Push](),
+			codes: leaseLost, idempotent: true,
 			handler: body(checkPushResult, func(ctx context.Context, c *call, in *gatehouse.PushResult) (reply, error) {
 				return answer(s.cfg.Workers.CompletePush(ctx, c.id, *in))
 			}),
 		}, {
 			method: "POST", path: "/pushes/{id}/fail", name: "failPush", tag: tagWorkers,
 			summary: "Report that a call failed",
-			doc: "kind tells what is known of it: terminal (refused for good), transient (refused, may succeed later), not_sent (never reached the target), " +
-				"ambiguous (nobody knows whether it was applied).",
-			roles: workers, thing: ThingPush, status: http.StatusOK, out: typeOf[gatehouse.Push](), codes: leaseLost, idempotent: true,
+			doc: "kind is terminal (refused for good), transient (refused, may succeed later), not_sent (never reached the " +
+				"target), " +
+				"ambiguous (it is not known whether it was applied).",
+			roles: workers, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.Push](),
+			codes: leaseLost, idempotent: true,
 			handler: body(checkPushFailure, func(ctx context.Context, c *call, in *gatehouse.PushFailure) (reply, error) {
 				return answer(s.cfg.Workers.FailPush(ctx, c.id, *in))
 			}),

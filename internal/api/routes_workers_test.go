@@ -145,7 +145,7 @@ func TestStaleLeases(t *testing.T) {
 	bodies, seen := roundBodies(), 0
 	for i := range s.routes {
 		rt := &s.routes[i]
-		if rt.tag != tagWorkers || rt.thing == "" {
+		if rt.tag != tagWorkers || rt.object == "" {
 			continue
 		}
 		seen++

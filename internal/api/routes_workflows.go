@@ -32,7 +32,8 @@ func (s *Server) workflowRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/workflows", name: "listWorkflows", tag: tagWorkflows,
-			summary: "List workflows", doc: "By name: the newest version of each, without its source, and what its runs of the last 30 days came to.",
+			summary: "List workflows", doc: "By name: the newest version of each, without its source, with the outcomes of " +
+				"its runs of the last 30 days.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.WorkflowSummary]](), query: paging(),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Runs.ListWorkflows(ctx, c.query["cursor"], c.query.limit()))
@@ -40,9 +41,10 @@ func (s *Server) workflowRoutes() []route {
 		}, {
 			method: "GET", path: "/workflows/{id}", name: "getWorkflow", tag: tagWorkflows,
 			summary: "Read a workflow",
-			doc: "{id} is its name. The newest version with its source, how many versions there are, what the runs of the last 30 days came to, and the share " +
+			doc: "{id} is its name. The newest version with its source, the number of versions, the outcomes of the runs of " +
+				"the last 30 days, and the share " +
 				"of failed ones among those that have ended; null when none has. With version, that version alone. ETag is the digest of the source.",
-			roles: readers, thing: ThingWorkflow, status: http.StatusOK, out: typeOf[workflowView](),
+			roles: readers, object: ObjectWorkflow, status: http.StatusOK, out: typeOf[workflowView](),
 			query: []param{{name: "version", kind: paramInteger, min: 1, max: math.MaxInt32, doc: "Which version; the newest by default."}},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				if version := int(c.query.integer("version", 0)); version != 0 {
@@ -60,7 +62,7 @@ func (s *Server) workflowRoutes() []route {
 		}, {
 			method: "GET", path: "/workflows/{id}/versions", name: "listWorkflowVersions", tag: tagWorkflows,
 			summary: "List the versions of a workflow", doc: "{id} is its name. Newest first, without their sources.",
-			roles: readers, thing: ThingWorkflow, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Workflow]](),
+			roles: readers, object: ObjectWorkflow, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Workflow]](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return list(s.cfg.Runs.ListWorkflowVersions(ctx, c.id))
 			}),
@@ -68,7 +70,8 @@ func (s *Server) workflowRoutes() []route {
 			method: "POST", path: "/workflows/{id}/runs", name: "startRun", tag: tagWorkflows,
 			summary: "Start a run",
 			doc:     "{id} is the workflow's name; its newest version runs. A known trigger_ref answers 200 with the run that has it.",
-			roles:   proposers, thing: ThingWorkflow, status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Run](), idempotent: true,
+			roles:   proposers, object: ObjectWorkflow, status: http.StatusCreated, replays: true,
+			out: typeOf[gatehouse.Run](), idempotent: true,
 			handler: maybe(body(checkNewRun, func(ctx context.Context, c *call, in *gatehouse.NewRun) (reply, error) {
 				run, replayed, err := s.cfg.Runs.StartRun(ctx, c.id, *in)
 				if replayed {
@@ -87,8 +90,9 @@ func (s *Server) runReads() []route {
 	}
 	return []route{{
 		method: "GET", path: "/runs/{id}/reflexion", name: "getRunReflexion", tag: tagRuns,
-		summary: "Read what a run teaches", doc: "What was attempted, what happened, and what to do otherwise. Before the run has ended: not_found.",
-		thing: ThingRun, status: http.StatusOK, out: typeOf[gatehouse.Reflexion](),
+		summary: "Read the lesson of a run", doc: "What was attempted, what happened, and what to do otherwise. Before " +
+			"the run has ended: not_found.",
+		object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Reflexion](),
 		handler: plain(func(ctx context.Context, c *call) (reply, error) {
 			return answer(s.cfg.Runs.RunReflexion(ctx, c.id))
 		}),

@@ -18,7 +18,8 @@ var scalars = map[reflect.Type]func() *huma.Schema{
 		return &huma.Schema{Description: "Any JSON value. Numbers come back digit for digit."}
 	},
 	typeOf[gatehouse.Decimal](): func() *huma.Schema {
-		return &huma.Schema{Type: "string", Pattern: `^[-+]?\d+(\.\d+)?([eE][-+]?\d+)?$`, Description: "An exact decimal number. In a request a JSON number will do.", Examples: []any{"12.50"}}
+		return &huma.Schema{Type: "string", Pattern: `^[-+]?\d+(\.\d+)?([eE][-+]?\d+)?$`, Description: "An exact decimal " +
+			"number. A request may also have a JSON number.", Examples: []any{"12.50"}}
 	},
 	typeOf[gatehouse.Duration](): func() *huma.Schema {
 		return &huma.Schema{Type: "string", Description: "A duration.", Examples: []any{"30s", "4h", "7d"}}

@@ -72,7 +72,8 @@ func (c *call) unseal(stored []byte) ([]byte, error) {
 	plain, err := aead.Open(nil, nonce, text, []byte(req.Route))
 	if err != nil {
 		return nil, gatehouse.E(gatehouse.CodeKeyReused,
-			"the first answer under this Idempotency-Key shows secrets, and opens only for the API key that asked for it").Because(err)
+			"the first answer under this Idempotency-Key shows secrets, and can be read only with the API key of that "+
+				"request").Because(err)
 	}
 	return plain, nil
 }

@@ -98,7 +98,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, request
 		defer release()
 	}
 	out, err := rt.run(ctx, c)
-	if err != nil && caller.Presumed != nil && !caller.Presumed.Proven {
+	if err != nil && caller.Cached != nil && !caller.Cached.Verified {
 		if err := s.lookUp(ctx, r, rt, c); err != nil {
 			return 0, s.refusal(ctx, rt, c, err)
 		}
@@ -125,10 +125,10 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, request
 }
 
 // refusal returns the error for a refused caller: not_found if the thing in the
-// path does not exist, else err. An unproven presumed caller always gets err, and
-// so learns nothing about existence.
+// path does not exist, else err. A cached caller that is not verified always gets
+// err, and so learns nothing about existence.
 func (s *Server) refusal(ctx context.Context, rt *route, c *call, err error) error {
-	if p := c.caller.Presumed; p != nil && !p.Proven {
+	if p := c.caller.Cached; p != nil && !p.Verified {
 		return err
 	}
 	if gone := s.missing(ctx, rt, c.id); gone != nil {
@@ -173,7 +173,7 @@ func (s *Server) entitle(ctx context.Context, r *http.Request, rt *route, c *cal
 	if len(rt.roles) > 0 && !slices.ContainsFunc(rt.roles, p.Has) {
 		return roleRequired(rt)
 	}
-	if rt.token == tokenNone || c.caller.Presumed != nil && c.caller.StepUp {
+	if rt.token == tokenNone || c.caller.Cached != nil && c.caller.StepUp {
 		return nil
 	}
 	if c.caller.StepUp, err = s.stepUp(ctx, r, p); err != nil {
@@ -195,26 +195,24 @@ func roleRequired(rt *route) error {
 
 // guarded describes what the edit token protects on this route.
 func (rt *route) guarded() string {
-	if rt.mints {
+	if rt.changesRights {
 		return "changing rights, credentials or rules"
 	}
 	return "deciding"
 }
 
-// caller identifies the caller. On a route whose use case proves the caller, the
-// result may be presumed: the last known caller with these secrets, if it has the
-// role and edit token for the route. The use case proves only that the presumption
-// is right.
+// caller identifies the caller. On a cached route, the result may come from the
+// credential cache, if that caller has the role and edit token for the route.
 func (s *Server) caller(r *http.Request, rt *route) (*gatehouse.Caller, string, error) {
 	// A short id is resolved before the use case, so its caller must be
 	// authenticated.
-	_, short := gatehouse.ShortID(rt.thing, r.PathValue("id"))
-	if s.presume != nil && rt.proves && !short {
+	_, short := gatehouse.ShortID(rt.object, r.PathValue("id"))
+	if s.cache != nil && rt.cached && !short {
 		key, token := bearer(r), editToken(r)
 		if rt.token == tokenNone {
 			token = ""
 		}
-		if c := s.presume.Presume(key, token); c != nil &&
+		if c := s.cache.CachedCaller(key, token); c != nil &&
 			(len(rt.roles) == 0 || slices.ContainsFunc(rt.roles, c.Principal.Has)) && (rt.token == tokenNone || c.StepUp) {
 			return c, key, nil
 		}
@@ -226,17 +224,17 @@ func (s *Server) caller(r *http.Request, rt *route) (*gatehouse.Caller, string, 
 	return &gatehouse.Caller{Principal: p}, key, nil
 }
 
-// lookUp replaces a presumed caller with an authenticated one. It fails if the
+// lookUp replaces a cached caller with an authenticated one. It fails if the
 // secrets are no longer valid, or if the caller may no longer use the route.
 func (s *Server) lookUp(ctx context.Context, r *http.Request, rt *route, c *call) error {
-	if c.caller.Presumed == nil {
+	if c.caller.Cached == nil {
 		return nil
 	}
 	p, _, err := s.authenticate(r)
 	if err != nil {
 		return err
 	}
-	c.caller.Principal, c.caller.StepUp, c.caller.Presumed = p, false, nil
+	c.caller.Principal, c.caller.StepUp, c.caller.Cached = p, false, nil
 	return s.entitle(ctx, r, rt, c)
 }
 

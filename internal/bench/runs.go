@@ -135,7 +135,7 @@ func (e *ends) expect(n int) <-chan struct{} {
 func (w *world) carryLines(ctx context.Context, e *ends, inFlight, onward, n int) (*outcome, error) {
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := runs.NewRuntime(w.Store, w.Runs, e, runs.RuntimeConfig{Workers: inFlight, Onward: onward, Owner: "bench"},
+	r := runs.NewRuntime(w.Store, w.Runs, e, runs.RuntimeConfig{Workers: inFlight, InlineLimit: onward, Owner: "bench"},
 		w.Log)
 	done, stopped := e.expect(n), make(chan struct{})
 	cpu, start := cpuTime(), time.Now()

@@ -78,9 +78,9 @@ func (b Before) Describe() Phrase {
 	return n.describe()
 }
 
-// said returns the proposer's value of a field whose read value differs; false when
-// they agree.
-func (b Before) said(c Change) (Value, bool) {
+// proposedValue returns the value that the proposer gives for a field whose read value differs; false
+// when they agree.
+func (b Before) proposedValue(c Change) (Value, bool) {
 	for _, m := range b.Moved() {
 		if m.Path == c.Path || m.Path == c.Was {
 			return m.Before, true
@@ -98,7 +98,7 @@ func (n *narrator) origin(p *Phrase, c Change) {
 	case ByProposer:
 		p.note(" (as the agent says)")
 	case Differs:
-		if x, ok := n.before.said(c); ok {
+		if x, ok := n.before.proposedValue(c); ok {
 			p.note(" (the agent says ")
 			p.value(n.amount(c, x, c.CurrencyBefore, false))
 			p.note(")")

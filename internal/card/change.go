@@ -25,8 +25,8 @@ type Change struct {
 	// Path is the RFC 6901 pointer of the field in the proposed change, or in
 	// the pre-image when the change does not have it.
 	Path string
-	// Was is the pointer in the pre-image when it differs from Path, for instance
-	// of an array's element that moved up.
+	// Was is the pointer in the pre-image if it differs from Path, such as that of an array's
+	// element that moved up.
 	Was string
 	// Steps are the names and indices of Path, unescaped.
 	Steps []string

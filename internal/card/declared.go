@@ -14,8 +14,8 @@ type declaredField struct {
 	// digits is the number of digits after the point that the minor unit stands for; 0 for a
 	// value in the major unit.
 	digits int
-	// odd is true if the currency is missing, or its minor unit is not known.
-	odd bool
+	// unusable is true if the currency is missing, or has no known minor unit.
+	unusable bool
 }
 
 // declare marks the fields that hold money: those that the connector declares or, if the
@@ -31,7 +31,7 @@ func declare(a *gatehouse.Action, shape shape, all []Change) {
 			}
 			for _, f := range a.Declared.Amounts {
 				if places, ok := match(Steps(f.Field), steps); ok && len(steps) > 0 {
-					c.hold(a, shape, f, steps, places)
+					c.markAmount(a, shape, f, steps, places)
 					found = true
 					break
 				}
@@ -62,8 +62,8 @@ func match(pattern, steps []string) (places []string, ok bool) {
 	return places, true
 }
 
-// hold marks a field as a declared amount, with its currency.
-func (c *Change) hold(a *gatehouse.Action, shape shape, f gatehouse.AmountField, steps, places []string) {
+// markAmount marks a field as a declared amount, with its currency.
+func (c *Change) markAmount(a *gatehouse.Action, shape shape, f gatehouse.AmountField, steps, places []string) {
 	d := &declaredField{AmountField: f}
 	c.money, c.declared = true, d
 	switch {
@@ -92,15 +92,15 @@ func (c *Change) hold(a *gatehouse.Action, shape shape, f gatehouse.AmountField,
 			is = was // a currency that the change does not name stays
 		}
 		c.CurrencyBefore, c.Currency = currencyCode(was), currencyCode(is)
-		d.odd = c.Currency == ""
+		d.unusable = c.Currency == ""
 	}
 	if f.Minor {
 		var known bool
 		if d.digits, known = gatehouse.MinorDigits(c.Currency); !known {
-			c.CurrencyBefore, c.Currency, d.odd = "", "", true
+			c.CurrencyBefore, c.Currency, d.unusable = "", "", true
 		}
 	}
-	if c.Kind == Same && c.Recoined() {
+	if c.Kind == Same && c.CurrencyChanged() {
 		c.Kind = Changed
 	}
 	before, wasNumber := c.number(c.Before)
@@ -147,7 +147,7 @@ func (c *Change) number(v Value) (gatehouse.Decimal, bool) {
 // Worth returns a side of the change in the currency's major unit, "98.00 EUR", where the
 // payload counts the minor unit; "" elsewhere.
 func (c *Change) Worth(v Value) string {
-	if c.declared == nil || !c.declared.Minor || c.declared.odd {
+	if c.declared == nil || !c.declared.Minor || c.declared.unusable {
 		return ""
 	}
 	d, ok := c.number(v)
@@ -161,8 +161,8 @@ func (c *Change) Worth(v Value) string {
 	return withCurrency(d, currency)
 }
 
-// countableDeclared is [Countable] for a change with declared amounts: each is a number, with
-// the currency that is declared for it. declared is false for a change with none of them.
+// countableDeclared is [Countable] for a change with declared amounts: each must be a number
+// with the declared currency. declared is false for a change without such amounts.
 func countableDeclared(a *gatehouse.Action, all []Change) (declared, countable bool) {
 	if a.Declared.IsZero() {
 		return false, false
@@ -174,7 +174,7 @@ func countableDeclared(a *gatehouse.Action, all []Change) (declared, countable b
 		}
 		if d := c.declared; d != nil {
 			declared = true
-			if _, ok := c.After.Decimal(); d.odd || !ok && c.After.Type != Null && c.After.Type != Absent {
+			if _, ok := c.After.Decimal(); d.unusable || !ok && c.After.Type != Null && c.After.Type != Absent {
 				return true, false
 			}
 		}

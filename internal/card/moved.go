@@ -18,9 +18,9 @@ func Moved(older, newer *gatehouse.Action) []Change {
 }
 
 func versionValue(a *gatehouse.Action) Value {
-	_, asked := a.AskedTarget()
-	if asked.Version == "" {
+	_, target := a.AskedTarget()
+	if target.Version == "" {
 		return Value{Type: Absent}
 	}
-	return NewValue(gatehouse.StringJSON(asked.Version))
+	return NewValue(gatehouse.StringJSON(target.Version))
 }

@@ -77,7 +77,7 @@ func newNarrator(a *gatehouse.Action, longest int) *narrator {
 		}
 	}
 	slices.SortStableFunc(n.fields, func(x, y field) int { return x.salience - y.salience })
-	if len(n.fields) > 0 && len(n.fields[0].changes) == 1 && n.fields[0].changes[0].Recoined() {
+	if len(n.fields) > 0 && len(n.fields[0].changes) == 1 && n.fields[0].changes[0].CurrencyChanged() {
 		n.fields = n.withoutUnits() // the amount has both currencies
 	}
 	return n

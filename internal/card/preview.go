@@ -32,8 +32,8 @@ type PreviewField struct {
 	Bad      bool
 }
 
-// DescribePreview puts a preview into words; false when there is none. undo is the [UndoText] that the
-// connector declares: it counts unless the target says that the change cannot be undone.
+// DescribePreview puts a preview into words; false when there is none. undo is the connector's
+// [UndoText], which is used unless the target says that the change cannot be undone.
 func DescribePreview(connector string, p *gatehouse.Preview, undo string) (out Preview, ok bool) {
 	if p == nil || p.None != "" {
 		return out, false

@@ -282,7 +282,7 @@ func (w *walker) single(steps, was []string, x, y Value) {
 		c.around = w.scope
 		c.CurrencyBefore, c.Currency = w.scope.of(c.Steps[len(c.Steps)-1])
 	}
-	if _, isNumber := y.Decimal(); isNumber && c.Kind == Same && c.Recoined() {
+	if _, isNumber := y.Decimal(); isNumber && c.Kind == Same && c.CurrencyChanged() {
 		c.Kind = Changed
 	}
 	if c.Kind == Changed {
@@ -296,9 +296,9 @@ func (w *walker) single(steps, was []string, x, y Value) {
 	w.out = append(w.out, c)
 }
 
-// Recoined reports whether a field holds money in another currency than before, whatever
+// CurrencyChanged reports whether a field holds money in another currency than before, whatever
 // its number.
-func (c Change) Recoined() bool {
+func (c Change) CurrencyChanged() bool {
 	return c.CurrencyBefore != c.Currency && c.CurrencyBefore != "" && c.Currency != ""
 }
 

@@ -1,5 +1,5 @@
-// Package certs gives a server its certificate: from two files, read again when
-// they change, or from an ACME server (RFC 8555).
+// Package certs provides a server's certificate: from two files, which are read again when they
+// change, or from an ACME server (RFC 8555).
 package certs
 
 import (
@@ -15,42 +15,39 @@ import (
 	"golang.org/x/crypto/acme/autocert"
 )
 
-// lookEvery is how often handshakes look whether the files have changed.
+// lookEvery is the minimum time between two checks of the files; handshakes make the checks.
 const lookEvery = time.Second
 
-// Files is a certificate with its key, in two PEM files. It is safe for
-// concurrent use.
+// Files is a certificate with its key, from two PEM files. It is safe for concurrent use.
 type Files struct {
 	cert, key string
 	log       *slog.Logger
 
 	mu     sync.Mutex
 	served *tls.Certificate
-	stamp  string // of the files as they were read last
+	stamp  string // state of the files when they were last read
 	looked time.Time
 }
 
-// NewFiles reads the files, and fails where they are not a certificate with its
-// key.
+// NewFiles reads the files. It fails if they are not a certificate with its key.
 func NewFiles(cert, key string, log *slog.Logger) (*Files, error) {
 	f := &Files{cert: cert, key: key, log: log}
 	return f, f.Reload()
 }
 
-// Config is for a server that serves this certificate. It offers HTTP/2.
+// Config returns the TLS configuration of a server with this certificate. It offers HTTP/2.
 func (f *Files) Config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: f.get}
 }
 
-// Reload reads the files now. After an error the certificate from before is
-// served on.
+// Reload reads the files now. After an error, the previous certificate remains in use.
 func (f *Files) Reload() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.read()
 }
 
-// NotAfter is when the served certificate ends.
+// NotAfter is the expiry of the current certificate.
 func (f *Files) NotAfter() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,7 +66,7 @@ func (f *Files) read() error {
 	return nil
 }
 
-// stampNow tells one state of the files from another.
+// stampNow returns a value that changes with the files.
 func (f *Files) stampNow() string {
 	stamp := ""
 	for _, name := range []string{f.cert, f.key} {
@@ -101,16 +98,16 @@ func (f *Files) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return f.served, nil
 }
 
-// ACME obtains certificates from an ACME server, by TLS-ALPN-01 (RFC 8737) on the
-// server's own port, and renews them 30 days before their end.
+// ACME obtains certificates from an ACME server, by TLS-ALPN-01 (RFC 8737) on the server's own
+// port. It renews them 30 days before they expire.
 type ACME struct {
 	manager *autocert.Manager
 	domains []string
 }
 
-// NewACME is for the domains, and for no other. directory is the address of the
-// ACME server, "" for Let's Encrypt; dir keeps the account's key and the
-// certificates. The terms of the server are accepted.
+// NewACME obtains certificates for these domains only. directory is the address of the ACME
+// server, "" for Let's Encrypt. dir stores the account's key and the certificates. It accepts
+// the terms of the ACME server.
 func NewACME(domains []string, directory, dir string) *ACME {
 	return &ACME{domains: domains, manager: &autocert.Manager{
 		Prompt: autocert.AcceptTOS, HostPolicy: autocert.HostWhitelist(domains...), Cache: autocert.DirCache(dir),
@@ -118,16 +115,16 @@ func NewACME(domains []string, directory, dir string) *ACME {
 	}}
 }
 
-// Config is for a server that serves these certificates. It offers HTTP/2.
+// Config returns the TLS configuration of a server with these certificates. It offers HTTP/2.
 func (a *ACME) Config() *tls.Config {
 	c := a.manager.TLSConfig()
 	c.MinVersion = tls.VersionTLS12
 	return c
 }
 
-// Obtain asks for the certificate of each domain that has none, so that neither
-// the first visitor waits for it nor an error stays unknown until then. The
-// server must be listening. It returns the first error, and logs each.
+// Obtain requests the missing certificates of all domains, so that the first visitor does not
+// wait and errors appear early. The server must be listening. It returns the first error, and
+// logs each.
 func (a *ACME) Obtain(ctx context.Context, log *slog.Logger) (err error) {
 	for _, domain := range a.domains {
 		if ctx.Err() != nil {

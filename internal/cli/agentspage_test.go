@@ -39,20 +39,19 @@ except RuntimeError as e:
     print(str(e).split(":")[0])
 `
 
-// TestAgentsPage runs the tool of examples/agents/gate.py as an agent does, while a person decides,
-// and wants the page's schema to ask for just what the tool reads.
-func TestAgentsPage(t *testing.T) {
+// TestAgentTool runs the tool of examples/agents/gate.py as an agent does, while a person decides,
+// and wants the schema in tool.json to ask for just what the tool reads.
+func TestAgentTool(t *testing.T) {
 	t.Parallel()
 	q := &quickstart{t: t, dir: t.TempDir()}
 	source, err := os.ReadFile(filepath.Join("..", "..", "examples", "agents", "gate.py"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, schema := string(source), ""
-	for _, f := range fences(t, filepath.Join("..", "..", "docs", "agents.md")) {
-		if f.language == "json" {
-			schema += f.text
-		}
+	code := string(source)
+	schema, err := os.ReadFile(filepath.Join("..", "..", "examples", "agents", "tool.json"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	var tool struct {
 		Input struct {
@@ -60,7 +59,7 @@ func TestAgentsPage(t *testing.T) {
 			Required   []string       `json:"required"`
 		} `json:"input_schema"`
 	}
-	if err := json.Unmarshal([]byte(schema), &tool); err != nil {
+	if err := json.Unmarshal(schema, &tool); err != nil {
 		t.Fatal(err)
 	}
 	for name := range tool.Input.Properties {

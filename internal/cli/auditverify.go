@@ -41,7 +41,7 @@ func (c *auditVerifyCmd) Run(g *globals, api service) error {
 		return err
 	}
 	report, err := audit.VerifyEntries(g.entriesUpTo(api, head.Size), *head, held...)
-	err = tell(g, report, err, func() error {
+	err = printOutcome(g, report, err, func() error {
 		s := sheet.New(&g.IO)
 		s.Line("tenant", report.Tenant)
 		s.Line("expected", strconv.FormatInt(report.Expected, 10))

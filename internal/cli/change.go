@@ -178,7 +178,7 @@ func (g *globals) printProposed(a *gatehouse.Action) error {
 	if err := g.printAction(a); err != nil {
 		return err
 	}
-	g.tellNext(a)
+	g.printNext(a)
 	if a.Status == gatehouse.StatusDenied {
 		return term.Exit(term.ExitRejected)
 	}

@@ -22,7 +22,7 @@ var starterConfig []byte
 // configCmd groups the commands about the configuration file. They need no
 // server.
 type configCmd struct {
-	Check serve.CheckCommand `cmd:"" help:"Read the configuration, and look at all that it names."`
+	Check serve.CheckCommand `cmd:"" help:"Check the configuration, and everything that it names."`
 	Init  configInitCmd      `cmd:"" help:"Write a configuration to begin with."`
 }
 

@@ -64,7 +64,7 @@ func (c *connectorListCmd) Run(g *globals) error {
 	redactor := connector.NewRedactor(cfg.SecretValues())
 	for _, name := range slices.Sorted(maps.Keys(cfg.Connectors)) {
 		entry := cfg.Connectors[name]
-		b, err := serve.BuildConnector(g.Ctx, cfg, entry, serve.Elsewhere)
+		b, err := serve.BuildConnector(g.Ctx, cfg, entry, serve.NoStoredSecret)
 		if err != nil {
 			return fmt.Errorf("connector %s: %s", name, redactor.Text(err.Error()))
 		}
@@ -115,7 +115,7 @@ func (c *connectorTestCmd) Run(g *globals) error {
 	if !ok {
 		return term.Usagef("there is no connector %s in the configuration", gatehouse.Quote(c.Name))
 	}
-	l := &serve.Looker{}
+	l := &serve.ConfigChecker{}
 	l.OpenSecrets(g.Ctx, cfg, c.Data, string(c.DatabaseURL))
 	l.Connector(g.Ctx, c.Name, entry, cfg)
 	return g.PrintChecks(l.Checks)

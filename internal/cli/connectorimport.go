@@ -97,7 +97,7 @@ func (c *connectorImportCmd) Run(g *globals) error {
 			return err
 		}
 	}
-	return c.tell(g, lines)
+	return c.printOperations(g, lines)
 }
 
 // known refuses a name that matches no operation of the document, because it was mistyped.
@@ -121,7 +121,7 @@ func matches(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { ok, err := path.Match(p, name); return ok && err == nil })
 }
 
-func (c *connectorImportCmd) tell(g *globals, lines []openapi.Line) error {
+func (c *connectorImportCmd) printOperations(g *globals, lines []openapi.Line) error {
 	all := []importedOperation{}
 	t := &term.Table{Header: []string{"OPERATION", "STATE", "CLASS", "LEVEL", "REQUEST", "WHY"}, Wide: 5}
 	waiting, moved := 0, false

@@ -94,7 +94,7 @@ Examples:
 // Run prints.
 func (c *connectorShowCmd) Run(g *globals, api service) error {
 	v, err := api.FindConnectors(g.Ctx, c.Version)
-	return tell(g, v, err, func() error {
+	return printOutcome(g, v, err, func() error {
 		if !g.TTY {
 			_, err := io.WriteString(g.Stdout, v.Source)
 			return err

@@ -233,7 +233,7 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 		return g.printAnswer(answer.Action.ID, status, answer.Votes, answer.Required, by, at)
 	}
 	answer, err := api.Answer(g.Ctx, id, d)
-	return tell(g, answer, err, func() error {
+	return printOutcome(g, answer, err, func() error {
 		g.sayOfNotes(answer.NotesStored)
 		by, at := answer.ApprovedBy, g.AtPtr(answer.ApprovedAt)
 		if answer.RejectedBy != "" {

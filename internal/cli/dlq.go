@@ -140,7 +140,7 @@ type dlqSelection struct {
 	dlqFilter `embed:""`
 	Limit     int  `placeholder:"N" help:"At most so many of those that the filter selects; 1000 by default."`
 	Yes       bool `aliases:"run" help:"Act on what a filter selects. Without it nothing changes."`
-	DryRun    bool `help:"Only tell what would happen, with ids, too."`
+	DryRun    bool `help:"Only report what would happen, also with ids."`
 }
 
 // read returns the selection. A selection by filter changes nothing without --yes.

@@ -81,7 +81,7 @@ func (c *doctorCmd) Run(g *globals) error {
 		c.identity(g, api, add)
 	}
 	if c.Config != "" || c.Data != "" {
-		l := &serve.Looker{}
+		l := &serve.ConfigChecker{}
 		if cfg := l.File(&serve.DataFlags{Data: c.Data, Config: c.Config}); cfg != nil {
 			l.All(g.Ctx, cfg)
 		}

@@ -19,7 +19,7 @@ func (c *doctorCmd) deep(g *globals) error {
 		return err
 	}
 	report, err := c.checked(g, held)
-	err = tell(g, report, err, func() error { return c.printDeep(g, report) })
+	err = printOutcome(g, report, err, func() error { return c.printDeep(g, report) })
 	if err == nil && !report.OK {
 		err = term.Exit(term.ExitError)
 	}

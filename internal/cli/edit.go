@@ -80,7 +80,7 @@ func (c *editCmd) Run(g *globals, api service) error {
 		}
 		e.Digest = a.Digest
 	}
-	if err := c.tell(g, api, a, e); err != nil || c.DryRun {
+	if err := c.preview(g, api, a, e); err != nil || c.DryRun {
 		return err
 	}
 	if ask {
@@ -95,8 +95,8 @@ func (c *editCmd) Run(g *globals, api service) error {
 	return g.printProposed(edited)
 }
 
-// tell asks the server for a dry run of the edit, and prints the changes and who may approve them.
-func (c *editCmd) tell(g *globals, api service, a *gatehouse.Action, e gatehouse.EditRequest) error {
+// preview asks the server for a dry run of the edit, and prints the changes and who may approve them.
+func (c *editCmd) preview(g *globals, api service, a *gatehouse.Action, e gatehouse.EditRequest) error {
 	me, err := api.WhoAmI(g.Ctx)
 	if err != nil {
 		return err

@@ -92,7 +92,7 @@ func (c *evidenceExportCmd) fetch(g *globals) (*exportedBundle, *bundleReport, e
 // Run fetches, verifies and writes.
 func (c *evidenceExportCmd) Run(g *globals) error {
 	out, report, err := c.fetch(g)
-	return tell(g, out, err, func() error {
+	return printOutcome(g, out, err, func() error {
 		t := &term.Table{Header: []string{"RUN", "FILE", "BYTES", "SHA256", "FILES"}}
 		t.Add(out.RunID, out.File, strconv.Itoa(out.Bytes), out.SHA256, strconv.Itoa(len(report.Manifest.Files)))
 		if err := g.Print(t, ""); err != nil {
@@ -135,7 +135,7 @@ func (c *evidenceShowCmd) Run(g *globals) error {
 	report := verifyBundle(archive)
 	report.expect(stored, run)
 	report.expect(c.SHA256, "")
-	err = tell(g, report, nil, func() error {
+	err = printOutcome(g, report, nil, func() error {
 		printBundle(sheet.New(&g.IO), report)
 		return nil
 	})

@@ -168,7 +168,7 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 		if g.Key == "" {
 			return "set GATEHOUSE_KEY, or give --key"
 		}
-		return "the key is unknown or revoked; `gatehouse doctor` tells more"
+		return "the key is unknown or revoked; `gatehouse doctor` explains more"
 	case gatehouse.CodeEditTokenRequired:
 		if g.EditToken == "" {
 			return "set GATEHOUSE_EDIT_TOKEN, or give --edit-token"

@@ -118,7 +118,7 @@ Examples:
 // Run shows.
 func (c *showCmd) Run(g *globals, api service) error {
 	a, err := api.FindAction(g.Ctx, c.ID)
-	return tell(g, a, err, func() error {
+	return printOutcome(g, a, err, func() error {
 		s := sheet.New(&g.IO)
 		if a.RebasedBy != "" {
 			if s.Older, err = api.FindAction(g.Ctx, a.Supersedes); err != nil {

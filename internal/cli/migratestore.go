@@ -44,7 +44,7 @@ func (c *migrateStoreCmd) Run(g *globals) error {
 		Progress: func(table string, done, total int64) { g.Progress("copy "+table, done, total) },
 		Logger:   slog.New(slog.NewTextHandler(g.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
-	return tell(g, r, err, func() error {
+	return printOutcome(g, r, err, func() error {
 		t := &term.Table{Header: []string{"TABLE", "ROWS"}}
 		for _, one := range r.Tables {
 			t.Add(one.Name, strconv.FormatInt(one.Rows, 10))

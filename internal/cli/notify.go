@@ -163,7 +163,7 @@ func (c *notifyRetryCmd) Run(g *globals, api service) error {
 			return page, err
 		})
 	out.Items, out.NextCursor = page.Items, page.NextCursor
-	return tell(g, out, err, func() error {
+	return printOutcome(g, out, err, func() error {
 		err := showPage(g, page, nil, "No message has failed since then.",
 			func() *term.Table { return notificationTable(page.Items...) })
 		if err == nil && out.DryRun && len(page.Items) > 0 {

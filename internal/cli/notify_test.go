@@ -158,7 +158,7 @@ func TestChannelsPage(t *testing.T) {
 		}
 	}
 
-	l := &serve.Looker{Offline: true}
+	l := &serve.ConfigChecker{Offline: true}
 	l.All(t.Context(), cfg)
 	found := fmt.Sprint(l.Checks)
 	if !strings.Contains(found, "channel mail ok") || strings.Contains(found, "hook_secret") {

@@ -98,7 +98,7 @@ func TestBouncesNeedAMasterKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &serve.Looker{Offline: true}
+	l := &serve.ConfigChecker{Offline: true}
 	l.All(t.Context(), cfg)
 	if found := fmt.Sprint(l.Checks); !strings.Contains(found, "bounces needs a master key") {
 		t.Errorf("config check: %s", found)

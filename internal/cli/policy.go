@@ -22,7 +22,7 @@ import (
 // --policy, need no server.
 type policyCmd struct {
 	Lint     policyLintCmd     `cmd:"" help:"Parse and type-check a policy file."`
-	Test     policyTestCmd     `cmd:"" help:"Run the tests that stand in a policy file."`
+	Test     policyTestCmd     `cmd:"" help:"Run the tests of a policy file."`
 	Explain  policyExplainCmd  `cmd:"" help:"Tell how a proposal would be judged, and why."`
 	Apply    policyApplyCmd    `cmd:"" help:"Store a policy and make it the active one."`
 	Show     policyShowCmd     `cmd:"" help:"Print a policy's source."`
@@ -73,7 +73,7 @@ func parsePolicy(g *globals, name string) (*policy.Policy, []byte, []finding, er
 
 // printFindings prints a check's findings, one per line, and exits 1 unless ok.
 func (g *globals) printFindings(answer any, findings []finding, ok bool) error {
-	err := tell(g, answer, nil, func() error {
+	err := printOutcome(g, answer, nil, func() error {
 		for _, f := range findings {
 			f.print(g.Stdout)
 		}

@@ -141,7 +141,7 @@ func (c *policyShowCmd) Run(g *globals, api service) error {
 	} else {
 		v, err = api.FindPolicy(g.Ctx, c.Version)
 	}
-	return tell(g, v, err, func() error {
+	return printOutcome(g, v, err, func() error {
 		if !g.TTY {
 			// A file or a program gets the bytes that were applied.
 			_, err := io.WriteString(g.Stdout, v.Source)

@@ -59,7 +59,7 @@ func (c *principalCreateCmd) Run(g *globals, api service) error {
 
 // printCredentials prints secrets that are shown once.
 func (g *globals) printCredentials(c *gatehouse.Credentials, err error) error {
-	err = tell(g, c, err, func() error {
+	err = printOutcome(g, c, err, func() error {
 		if g.TTY { // in a table, line breaks would make the secrets hard to copy
 			s := sheet.New(&g.IO)
 			s.Line("id", c.ID)

@@ -35,7 +35,7 @@ func (f *proposalFlags) proposal(g *globals) (*gatehouse.Proposal, error) {
 	flags := !rest.empty()
 	switch {
 	case f.File != "" && flags:
-		return nil, term.Usagef("--file stands alone: everything else is in the file")
+		return nil, term.Usagef("--file cannot be combined with other flags: everything is in the file")
 	case f.File == "" && !flags:
 		return nil, term.Usagef("give --file, or at least --type, --connector, --operation, --target and --set")
 	case f.File != "":
@@ -157,8 +157,8 @@ func (c *proposeCmd) Run(g *globals, api service) error {
 	return g.printProposed(a)
 }
 
-// tellNext prints the action's state in words.
-func (g *globals) tellNext(a *gatehouse.Action) {
+// printNext prints the action's state in words.
+func (g *globals) printNext(a *gatehouse.Action) {
 	switch a.Status {
 	case gatehouse.StatusPending:
 		if a.Approval != nil {

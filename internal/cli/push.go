@@ -117,7 +117,7 @@ func (c *pushDrainCmd) Run(g *globals, api service) error {
 	}
 	dry := !c.Send
 	answer, err := api.Drain(g.Ctx, gatehouse.DrainRequest{DryRun: &dry, Limit: c.Limit})
-	err = tell(g, answer, err, func() error { return g.printDrain(answer) })
+	err = printOutcome(g, answer, err, func() error { return g.printDrain(answer) })
 	if err != nil || answer.DryRun {
 		return err
 	}

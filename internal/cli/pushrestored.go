@@ -53,7 +53,7 @@ func (c *pushMarkCmd) Run(g *globals, api service) error {
 		// Pushes that others settle meanwhile are no longer listed, so the loop ends.
 		more = answer.More && !dry
 	}
-	err = tell(g, out, nil, func() error { return g.printMarked(out) })
+	err = printOutcome(g, out, nil, func() error { return g.printMarked(out) })
 	if err == nil && out.Marked > 0 {
 		err = term.Exit(term.ExitUnknown)
 	}
@@ -142,7 +142,7 @@ func (c *pushAskCmd) Run(g *globals, api service) error {
 
 // archiveCmd shows what the archiver would move.
 type archiveCmd struct {
-	DryRun    bool               `required:"" name:"dry-run" help:"Only tell: the server archives by itself, as its configuration says."`
+	DryRun    bool               `required:"" name:"dry-run" help:"Only report; the server itself archives."`
 	Retention gatehouse.Duration `placeholder:"180d" help:"Tell it for this retention instead of the configured one."`
 }
 
@@ -162,7 +162,7 @@ Examples:
 // Run tells.
 func (c *archiveCmd) Run(g *globals, api service) error {
 	p, err := api.PreviewArchive(g.Ctx, c.Retention.D())
-	return tell(g, p, err, func() error {
+	return printOutcome(g, p, err, func() error {
 		t := &term.Table{Header: []string{"WHAT", "VALUE"}, Wide: 1}
 		t.Add("retention", p.Retention.String())
 		t.Add("ended before", g.At(p.EndedBefore))

@@ -9,9 +9,9 @@ import (
 // passes them to a Run as parameters; run turns the error of a Run into a message and an exit
 // code. The functions below print the answer.
 
-// tell prints an answer: as JSON with --json, else by calling text. If there is an error, tell
-// returns it and does not call text.
-func tell(g *globals, answer any, err error, text func() error) error {
+// printOutcome prints an answer: as JSON with --json, else by calling text. If there is an error,
+// it returns it and does not call text.
+func printOutcome(g *globals, answer any, err error, text func() error) error {
 	switch {
 	case err != nil:
 		return err
@@ -28,7 +28,7 @@ func show(g *globals, answer any, err error, rows func() *term.Table) error {
 
 // showList is show for a list that may be empty; nothing is the text for that case on a terminal.
 func showList(g *globals, answer any, err error, nothing string, rows func() *term.Table) error {
-	return tell(g, answer, err, func() error { return g.Print(rows(), nothing) })
+	return printOutcome(g, answer, err, func() error { return g.Print(rows(), nothing) })
 }
 
 // showPage is showList for a page, and says if there are more.

@@ -31,7 +31,7 @@ Examples:
 // Run shows.
 func (c *runShowCmd) Run(g *globals, api service) error {
 	d, err := api.RunDetail(g.Ctx, c.ID)
-	return tell(g, d, err, func() error {
+	return printOutcome(g, d, err, func() error {
 		sheet.New(&g.IO).Run(d, g.definitionOf(api, d.Run))
 		return nil
 	})

@@ -8,8 +8,8 @@ import (
 
 // Retention sets how long what has ended stays in the tables of the living.
 type Retention struct {
-	// Finished is how long after its end an action is archived, 30d to 3650d; absent: nothing is. It
-	// cannot be reversed then.
+	// Finished is how long after its end an action is archived, 30d to 3650d; never without
+	// it. An archived action cannot be reversed.
 	Finished gatehouse.Duration `yaml:"finished"`
 }
 

@@ -9,32 +9,29 @@ import (
 // Callbacks says which callbacks a proposal can have; absent for none. See
 // docs/callbacks.md.
 type Callbacks struct {
-	// Tenants lists whose proposals can have callbacks; default alone if absent.
+	// Tenants are the tenants whose proposals can have callbacks; default alone if absent.
 	Tenants []string `yaml:"tenants"`
 	// Webhook allows callbacks of type webhook.
 	Webhook *WebhookCallbacks `yaml:"webhook"`
 	// NATS allows callbacks of type nats, over the cluster of the key nats.
 	NATS *NATSCallbacks `yaml:"nats"`
-	// StepFunctions allows callbacks of type step_functions. It needs links.master_key,
-	// which seals the task tokens.
+	// StepFunctions allows callbacks of type step_functions. It needs links.master_key.
 	StepFunctions *StepFunctionsCallbacks `yaml:"step_functions"`
 }
 
 // WebhookCallbacks says where webhooks may lead.
 type WebhookCallbacks struct {
-	// Hosts take callbacks over https: HOST, or HOST:PORT for one port. They must resolve
-	// to addresses outside the network.
+	// Hosts may take callbacks over https: HOST or HOST:PORT, outside the network.
 	Hosts []string `yaml:"hosts"`
-	// PrivateHosts take callbacks inside the network, also over plain http.
+	// PrivateHosts may take callbacks inside the network, also over plain http.
 	PrivateHosts []string `yaml:"private_hosts"`
-	// Secret names the secret that signs, as for a channel of kind webhook.
+	// Secret is the name of the signing secret, as for a channel of kind webhook.
 	Secret string `yaml:"secret"`
 }
 
 // NATSCallbacks says which subjects callbacks may have.
 type NATSCallbacks struct {
-	// Prefix begins each subject, such as callbacks for callbacks.orders. A JetStream
-	// stream must have the subjects.
+	// Prefix begins each subject. A JetStream stream must have the subjects.
 	Prefix string `yaml:"prefix"`
 }
 
@@ -44,9 +41,9 @@ type StepFunctionsCallbacks struct {
 	Region string `yaml:"region"`
 	// Account is the AWS account's id: 12 digits.
 	Account string `yaml:"account"`
-	// Partition is aws, aws-cn or aws-us-gov; aws by default.
+	// Partition is aws (the default), aws-cn or aws-us-gov.
 	Partition string `yaml:"partition"`
-	// AccessKeyID is the secret with the id of an AWS access key.
+	// AccessKeyID is the secret with the access key's id.
 	AccessKeyID string `yaml:"access_key_id"`
 	// SecretAccessKey is the secret with the access key.
 	SecretAccessKey string `yaml:"secret_access_key"`

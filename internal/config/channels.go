@@ -14,103 +14,99 @@ import (
 type Channel struct {
 	// Kind is email, webhook, slack, teams, pagerduty, sns or webpush.
 	Kind string `yaml:"kind"`
-	// Tenants lists whose messages it takes; default alone if absent.
+	// Tenants are the tenants whose messages it takes; default alone if absent.
 	Tenants []string `yaml:"tenants"`
-	// Quiet are hours in which messages wait: a question at most for half of the time that
-	// is left to answer it.
+	// Quiet are hours in which messages wait; a question waits at most half of its remaining
+	// time.
 	Quiet *Quiet `yaml:"quiet"`
 	// SMTP is the mail server, as HOST:PORT.
 	SMTP string `yaml:"smtp"`
 	// TLS is starttls (the default), implicit, or none for a server on this machine.
 	TLS string `yaml:"tls"`
-	// CA holds PEM certificates to trust besides the system's, such as file:ca.pem.
+	// CA is further PEM certificates to trust, such as file:ca.pem.
 	CA string `yaml:"ca"`
-	// Username signs in at the mail server; absent if it asks for none.
+	// Username signs in at the mail server, if it asks.
 	Username string `yaml:"username"`
 	// Password names a secret.
 	Password string `yaml:"password"`
 	// From is the sender's address.
 	From string `yaml:"from"`
-	// Bounces is the address for returned mail, such as bounce@example.com. It needs a master key.
+	// Bounces is the address for returned mail. It needs a master key.
 	Bounces string `yaml:"bounces"`
-	// Addresses maps people's names to addresses. A name that is an address needs none.
+	// Addresses maps people's names to addresses, unless the name is one.
 	Addresses map[string]string `yaml:"addresses"`
-	// Domain gives everybody else an address: their name at this domain.
+	// Domain gives everybody else an address: NAME@DOMAIN.
 	Domain string `yaml:"domain"`
-	// URL takes the requests of a webhook; for slack, pagerduty and sns it replaces the
-	// vendor's address.
+	// URL is a webhook's address; for slack, pagerduty and sns it replaces the vendor's.
 	URL string `yaml:"url"`
-	// Secret names the secret that signs a webhook: whsec_ and 24 to 64 bytes in base64, or whsk_ and
-	// an ed25519 key; each of its lines signs.
+	// Secret is the name of the secret that signs a webhook: whsec_ and 24 to 64 bytes in
+	// base64, or whsk_ and an ed25519 key. Each of its lines signs.
 	Secret string `yaml:"secret"`
 	// AllowPrivate permits addresses inside the network, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
 	// URLSecret is the secret with the address of a Teams workflow.
 	URLSecret string `yaml:"url_secret"`
-	// Token is the secret with the bot token of a Slack app.
+	// Token is the secret with the Slack app's bot token.
 	Token string `yaml:"token"`
-	// Channel is the id of the Slack channel, such as C0123456789.
+	// Channel is the Slack channel's id, such as C0123456789.
 	Channel string `yaml:"channel"`
-	// SigningSecret is the secret with the signing secret of the Slack app. It
-	// lets people decide on the cards; Slack calls /slack/interactions.
+	// SigningSecret is the secret with the app's signing secret, for decisions at
+	// /slack/interactions.
 	SigningSecret string `yaml:"signing_secret"`
-	// AppToken is the secret with the app's token, xapp-…. It lets people decide on the cards, over
-	// Socket Mode.
+	// AppToken is the secret with the app's token, xapp-…, for decisions over Socket Mode.
 	AppToken string `yaml:"app_token"`
-	// RoutingKey is the secret with the integration key of a PagerDuty service.
+	// RoutingKey is the secret with the PagerDuty integration key.
 	RoutingKey string `yaml:"routing_key"`
-	// Topic is the ARN of an Amazon SNS topic.
+	// Topic is the Amazon SNS topic's ARN.
 	Topic string `yaml:"topic"`
-	// AccessKeyID is the secret with the id of an AWS access key.
+	// AccessKeyID is the secret with the access key's id.
 	AccessKeyID string `yaml:"access_key_id"`
 	// SecretAccessKey is the secret with the access key.
 	SecretAccessKey string `yaml:"secret_access_key"`
 	// SessionToken is the secret with the token of temporary credentials.
 	SessionToken string `yaml:"session_token"`
-	// Contact is where the operators of push services reach you: mailto: and an address,
-	// or an https address.
+	// Contact is for the operators of push services: mailto:ADDRESS, or an https address.
 	Contact string `yaml:"contact"`
 }
 
 // Quiet are the hours of each day in which a channel's messages wait.
 type Quiet struct {
-	// From is the first minute, such as 20:00.
+	// From is the time at which they begin, such as 20:00.
 	From string `yaml:"from"`
-	// To is the time at which they end, such as 07:00; it may be on the next day.
+	// To is the time at which they end, such as 07:00.
 	To string `yaml:"to"`
-	// Zone is the time zone, such as Europe/Berlin; UTC by default.
+	// Zone is such as Europe/Berlin; UTC by default.
 	Zone string `yaml:"zone"`
 }
 
 // Route sends some messages over some channels. Every route that matches is used;
 // without routes, every channel gets everything.
 type Route struct {
-	// Types are patterns of action types, such as price_*; absent for all.
+	// Types are patterns of action types, such as price_*.
 	Types []string `yaml:"types"`
-	// Targets are patterns of entity type and reference, such as item/SKU-*; absent for
-	// all.
+	// Targets are patterns of entity type and reference, such as item/SKU-*.
 	Targets []string `yaml:"targets"`
-	// Risk is the least risk level, 1 to 5; absent for all.
+	// Risk is the least risk level, 1 to 5.
 	Risk int `yaml:"risk"`
-	// Amount is the least amount of a change, such as 10000; absent for all.
+	// Amount is the least amount of a change.
 	Amount string `yaml:"amount"`
-	// Currency is the currency of the amount, such as EUR; absent for any.
+	// Currency is the amount's currency; any if absent.
 	Currency string `yaml:"currency"`
-	// Groups are the groups that the approval asks; absent for all.
+	// Groups are the groups that the approval asks.
 	Groups []string `yaml:"groups"`
-	// Tell lists messages: asked, decided, expired, dead_letter, unknown; absent for all.
+	// Tell lists messages: asked, decided, expired, dead_letter, unknown.
 	Tell []string `yaml:"tell"`
 	// Channels take the messages.
 	Channels []string `yaml:"channels"`
-	// Fallback lists channels: while one of the route's channels fails, the first that
-	// works takes the messages, too.
+	// Fallback lists channels. While a channel of the route fails, the first of these that
+	// works takes its messages, too.
 	Fallback []string `yaml:"fallback"`
 }
 
 // Digest bounds the single messages of one recipient on one channel; what is beyond
 // is sent as one digest. Webhooks get every message.
 type Digest struct {
-	// After is the number of single messages within the time span; 10 by default.
+	// After is how many single messages are sent within the time span; 10 by default.
 	After int `yaml:"after"`
 	// Every is the time span; 15m by default.
 	Every gatehouse.Span `yaml:"every"`

@@ -22,41 +22,40 @@ import (
 
 // Config is the whole file.
 type Config struct {
-	// Connectors maps a name, which actions use, to a target system.
+	// Connectors are the target systems, by the names that actions use.
 	Connectors map[string]Connector
 	// Policy says where the first policy comes from.
 	Policy Policy
 	// Dispatch sets how approved changes are carried out.
 	Dispatch Dispatch
-	// Secrets maps a name to a value. For connectors, store:NAME is a secret of the store, which
-	// `gatehouse secret set NAME` keeps.
+	// Secrets maps a name to a value. The value store:NAME is a secret that `gatehouse secret
+	// set NAME` keeps, for connectors only.
 	Secrets map[string]string
 	// Stored maps the names of those secrets that are in the store to their names there.
 	Stored map[string]string
-	// RateLimit bounds the requests of one principal, over all its keys and all
-	// replicas.
+	// RateLimit bounds the requests of a principal, over all its keys and all replicas.
 	RateLimit RateLimit
-	// TrustedProxies are the addresses, or networks such as 10.0.0.0/8, of proxies whose
-	// X-Forwarded-For names the client. Absent: the client is whoever connects.
+	// TrustedProxies are the proxies, such as 10.0.0.0/8, whose X-Forwarded-For names the
+	// client.
 	TrustedProxies []netip.Prefix
-	// AgentsSee is what an agent's key reads: own (by default), or tenant.
+	// AgentsSee is own (the default) or tenant: what an agent's key reads.
 	AgentsSee AgentsSee
 	// Hooks sets how webhooks are received.
 	Hooks Hooks
 	// SignIn says how people sign in to the console.
 	SignIn SignIn
-	// Models maps a name, which steps use, to a provider of models.
+	// Models are providers of models, by the names that steps use.
 	Models map[string]Model
 	// Runs sets how workflows are executed.
 	Runs Runs
 	// Retention sets what is archived, and when.
 	Retention Retention
-	// ApproverDelay is how long somebody must have been an approver before they count at
-	// L5; 0s by default, 90d at most.
+	// ApproverDelay is how long people must have been approvers before they count at L5; 0s by
+	// default, 90d at most.
 	ApproverDelay gatehouse.Duration
-	// Channels maps a name to a way to reach people.
+	// Channels are ways to reach people, by name.
 	Channels map[string]Channel
-	// Routes says which messages go over which channels.
+	// Routes says which messages go over which channels. A condition that is absent holds for all.
 	Routes []Route
 	// Digest bounds the single messages of one recipient.
 	Digest Digest
@@ -75,7 +74,7 @@ type Config struct {
 type Connector struct {
 	// Type is that of a built-in connector, such as sql.
 	Type string
-	// Tenants lists who can use it; default alone if absent.
+	// Tenants are those that can use it; default alone if absent.
 	Tenants []string
 	node    *yaml.Node
 	file    string
@@ -86,7 +85,7 @@ type Connector struct {
 // Policy names the file that is stored for a tenant that has none yet. After
 // that, policies are applied with `gatehouse policy apply`.
 type Policy struct {
-	// File is the path, relative to the configuration file.
+	// File is a path, relative to the configuration file.
 	File string `yaml:"file"`
 }
 

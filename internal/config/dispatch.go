@@ -22,7 +22,7 @@ func (c *Count) UnmarshalYAML(node *yaml.Node) error {
 		return err
 	}
 	if n == 0 {
-		return errors.New("0 is none at all; leave it out for the default")
+		return errors.New("0 is not allowed; leave it out for the default")
 	}
 	*c = Count(n)
 	return nil
@@ -30,22 +30,21 @@ func (c *Count) UnmarshalYAML(node *yaml.Node) error {
 
 // Dispatch sets how approved changes are carried out.
 type Dispatch struct {
-	// Hold is how long an approved action waits, unless a rule says otherwise. Absent: 10s for L1 to
-	// L3 decided by people, else 0s.
+	// Hold is how long an approved action waits, unless a rule says otherwise; 10s by default
+	// for L1 to L3 decided by people, else 0s.
 	Hold *gatehouse.Duration `yaml:"hold"`
 	// Retries is how many calls follow a failed first one; 3 by default.
 	Retries *int `yaml:"retries"`
-	// Patience is how long class A is retried, with the last wait, after the retries are
-	// used up; 0s by default.
+	// Patience is how long class A is retried after that, at the last wait; 0s by default.
 	Patience gatehouse.Span `yaml:"patience"`
-	// Backoff lists the waits before retries; the last one repeats.
+	// Backoff are the waits before retries; the last one repeats.
 	Backoff []gatehouse.Duration `yaml:"backoff"`
-	// Lease is how long a worker may hold a push; 60s by default, 1s at least.
+	// Lease is how long a worker may hold a push; 60s by default, at least 1s.
 	Lease gatehouse.Span `yaml:"lease"`
-	// Workers is how many calls are under way at once; 16 by default.
+	// Workers is the number of calls under way; 16 by default.
 	Workers Count `yaml:"workers"`
-	// MaxConcurrency bounds a tenant's pushes under way, over all replicas, which need the same. None
-	// by default.
+	// MaxConcurrency bounds a tenant's pushes under way, over all replicas, which need the
+	// same value.
 	MaxConcurrency Count `yaml:"max_concurrency"`
 	// Breaker stops the calls of a connector that keeps failing.
 	Breaker Breaker `yaml:"breaker"`
@@ -58,9 +57,9 @@ type Dispatch struct {
 type Breaker struct {
 	// Failures is how many calls in a row must fail; 10 by default, 0 for no breaker.
 	Failures *int `yaml:"failures"`
-	// Open is how long no call is made before a trial; 30s by default.
+	// Open is the pause before a trial call; 30s by default.
 	Open gatehouse.Span `yaml:"open"`
-	// Longest bounds that time, which each failed trial doubles; 5m by default.
+	// Longest bounds that pause, which each failed trial doubles; 5m by default.
 	Longest gatehouse.Span `yaml:"longest"`
 }
 

@@ -13,33 +13,32 @@ import (
 // changed targets. Senders have no key, so deliveries are counted by the address that
 // they come from.
 type Hooks struct {
-	// RateLimit is what one address may deliver to one workflow; 50 a second with bursts of 200 by
-	// default; to all workflows four times the greatest rate.
+	// RateLimit is what one address may deliver to one workflow, by default 50 a second with
+	// bursts of 200; to all workflows, four times the greatest rate.
 	RateLimit RateLimit `yaml:"rate_limit"`
-	// Workflows sets rates of single workflows, by name, in every tenant.
+	// Workflows sets rates of single workflows, in every tenant.
 	Workflows map[string]Hook `yaml:"workflows"`
-	// Targets maps the name of a source to how it reports changed targets, at
-	// /api/v1/hooks/targets/NAME.
+	// Targets are sources that report changed targets at /api/v1/hooks/targets/NAME.
 	Targets map[string]TargetSource `yaml:"targets"`
 }
 
 // TargetSource is a system that reports changes of one connector's entities.
 type TargetSource struct {
-	// Tenant is whose proposals are marked; default by default.
+	// Tenant is the tenant whose proposals are marked; default if absent.
 	Tenant string `yaml:"tenant"`
-	// Connector is the connector that changes the entities. It must serve the tenant.
+	// Connector is the connector that changes the entities.
 	Connector string `yaml:"connector"`
-	// Kind is how reports are signed: generic (Standard Webhooks), github or servicenow;
-	// generic by default.
+	// Kind is how reports are signed: generic (Standard Webhooks, the default), github or
+	// servicenow.
 	Kind string `yaml:"kind"`
-	// Secret names the secret that signs. Each of its lines is accepted.
+	// Secret is the name of the signing secret. Each of its lines is accepted.
 	Secret string `yaml:"secret"`
-	// EntityType is the JSON pointer of the entity's type in the body, such as /table; without a
-	// slash, the type itself.
+	// EntityType is the JSON pointer of the entity's type, such as /table; without a slash,
+	// the type itself.
 	EntityType string `yaml:"entity_type"`
-	// EntityRef is the JSON pointer of the entity's key in the body, such as /record/id.
+	// EntityRef is the JSON pointer of the entity's key.
 	EntityRef string `yaml:"entity_ref"`
-	// Version is the JSON pointer of the entity's new version. Without it, a report marks all open
+	// Version is the JSON pointer of the new version. Without it, a report marks all open
 	// proposals on the entity.
 	Version string `yaml:"version"`
 }

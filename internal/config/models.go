@@ -9,34 +9,33 @@ import (
 
 // Model is one provider of models, as steps use it: model.<name>.
 type Model struct {
-	// Type is the API: openai for chat completions, also of other servers, or anthropic
-	// for the Messages API.
+	// Type is the API: openai for chat completions, also of other servers, or anthropic for
+	// the Messages API.
 	Type string `yaml:"type"`
-	// BaseURL is the address before /chat/completions (openai) or /v1/messages
-	// (anthropic).
+	// BaseURL is what stands before /chat/completions (openai) or /v1/messages (anthropic).
 	BaseURL string `yaml:"base_url"`
-	// Key names a secret; absent if the server asks for none.
+	// Key is the name of a secret, if the server asks for one.
 	Key string `yaml:"key"`
-	// Tenants lists who can use it; default alone if absent.
+	// Tenants are those that can use it; default alone if absent.
 	Tenants []string `yaml:"tenants"`
 	// AllowPrivate permits addresses inside the network, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
 	// Timeout bounds one request; 2m by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// MaxTokensField is the server's name for the bound of an answer, of type openai:
-	// max_completion_tokens, the default, or max_tokens.
+	// MaxTokensField is the server's name for the bound, for type openai:
+	// max_completion_tokens (the default) or max_tokens.
 	MaxTokensField string `yaml:"max_tokens_field"`
-	// Prices are by model, as steps name it. A model under a budget needs one.
+	// Prices are by model. A model under a budget needs one.
 	Prices map[string]Price `yaml:"prices"`
 }
 
 // Price is what the tokens of a model cost, each per million.
 type Price struct {
-	// InputPerMillion is the price of a million tokens of the request.
+	// InputPerMillion is the price of a million tokens of requests.
 	InputPerMillion gatehouse.Decimal `yaml:"input_per_million"`
-	// OutputPerMillion is the price of a million tokens of the answer.
+	// OutputPerMillion is the price of a million tokens of answers.
 	OutputPerMillion gatehouse.Decimal `yaml:"output_per_million"`
-	// Currency is an ISO 4217 code, such as USD.
+	// Currency is an ISO 4217 code.
 	Currency string `yaml:"currency"`
 }
 

@@ -102,10 +102,16 @@ Every key of ` + "`gatehouse.yaml`" + `, generated from the program's source. Un
 NAME stands for a name of your choice, [] for each item of a list. A value without a type is a string.
 ` + "`gatehouse config check`" + ` checks a file; ` + "`gatehouse config init`" + ` writes a first one.
 
-Every connector has ` + "`type`" + `, and ` + "`tenants`" + `, a list of those that can use it; ` + "`default`" + ` alone
-if absent. A secret is ` + "`{secret: NAME}`" + `, an entry of ` + "`secrets`" + `. Connectors that call a system over HTTP or SMTP
-have ` + "`timeout`" + `, the longest time of one call with its reads (30s by default; 1m for netsuite), and ` + "`allow_private`" + `
-(true or false), which permits an address inside the network, and plain HTTP except for kubernetes.
+| in connectors | meaning |
+|---|---|
+| secret | ` + "`{secret: NAME}`" + `, an entry of ` + "`secrets`" + `. |
+| ` + "`type`" + ` | Every connector has it. |
+| ` + "`tenants`" + ` list | The tenants that can use it; ` + "`default`" + ` alone if absent. |
+| ` + "`timeout`" + ` duration | The longest time of an HTTP or SMTP call with its reads; 30s, or 1m for netsuite. |
+| ` + "`allow_private`" + ` boolean | Permits an address inside the network, and plain HTTP except for kubernetes. |
+| ` + "`floor`" + ` number, levels | 1 to 5. A floor is an operation's least level; 3 if its row says no more. |
+| ` + "`amounts`" + ` list | Where money is: ` + "`{field: /total, currency: /unit}`" + `. The currency is a ` +
+	`pointer or a code; ` + "`minor: true`" + ` says that the value counts cents. |
 `
 
 // parseStructs returns the struct types of a folder's files, by name.
@@ -158,8 +164,12 @@ type reference struct {
 }
 
 // keys writes the keys of a struct, once: where it occurs again, its row names the first.
+// In the file's own struct, what is large follows below headings of its own.
 func (r reference) keys(prefix, name string) {
-	fields := r.structs[name].Type.(*ast.StructType).Fields.List
+	fields := slices.Clone(r.structs[name].Type.(*ast.StructType).Fields.List)
+	if name == "file" {
+		slices.SortStableFunc(fields, func(a, b *ast.Field) int { return r.size(a) - r.size(b) })
+	}
 	names := map[string]string{}
 	for _, f := range fields {
 		for _, n := range f.Names {
@@ -189,6 +199,9 @@ func (r reference) keys(prefix, name string) {
 			r.t.Errorf("%s.%s has no comment", name, f.Names[0].Name)
 		}
 		top := key
+		if name == "file" && r.size(f) > 0 {
+			fmt.Fprintf(r.out, "\n## %s\n\n| key | meaning |\n|---|---|\n", key)
+		}
 		key = prefix + key + path
 		if r.forms != nil && prefix == "" {
 			word := value
@@ -199,9 +212,18 @@ func (r reference) keys(prefix, name string) {
 		}
 		first := r.shown[kind]
 		if first != "" {
-			text += " Its keys are those of `" + first + "`."
+			text += " Keys: as `" + first + "`."
 		}
-		if value != "" {
+		if rest, ok := strings.CutPrefix(text, "The secret with "); ok && value == "secret" {
+			text = strings.ToUpper(rest[:1]) + rest[1:]
+		}
+		switch value {
+		case "":
+		case "true or false":
+			value = " boolean"
+		case "map of strings or secrets":
+			value = " map"
+		default:
 			value = " " + value
 		}
 		if kind == "" || first != "" || !onlyNames(text) {
@@ -212,6 +234,15 @@ func (r reference) keys(prefix, name string) {
 			r.keys(key+".", kind)
 		}
 	}
+}
+
+// size is 1 for a field whose struct has more than two keys, else 0.
+func (r reference) size(f *ast.Field) int {
+	kind, _, _ := r.describe(f.Type)
+	if s := r.structs[kind]; s != nil && len(s.Type.(*ast.StructType).Fields.List) > 2 {
+		return 1
+	}
+	return 0
 }
 
 // onlyNames reports whether a comment says no more of a map than its keys, which follow it, do: a

@@ -10,15 +10,13 @@ import (
 // Runs sets how workflows are executed. The bounds of a tenant come beside
 // those that its workflows set themselves: the tighter one holds.
 type Runs struct {
-	// Workers is how many steps are under way at once in this process; 16 by
-	// default.
+	// Workers is the number of steps under way in this process; 16 by default.
 	Workers Count `yaml:"workers"`
-	// Lease is how long a worker of this process may hold a step; 60s by
-	// default, 1s to 1h.
+	// Lease is how long a worker may hold a step, 1s to 1h; 60s by default.
 	Lease gatehouse.Span `yaml:"lease"`
 	// RunBounds are those of every tenant that sets none of its own.
 	RunBounds `yaml:",inline"`
-	// Tenants sets shares and bounds of single tenants. All replicas need the same.
+	// Tenants sets shares and bounds of single tenants, the same on all replicas.
 	Tenants map[string]RunTenant `yaml:"tenants"`
 }
 
@@ -26,7 +24,7 @@ type Runs struct {
 type RunBounds struct {
 	// MaxConcurrency bounds a tenant's steps under way, over all replicas.
 	MaxConcurrency Count `yaml:"max_concurrency"`
-	// MaxRunsPerMin bounds the runs that a tenant starts within a minute; more wait.
+	// MaxRunsPerMin bounds the runs that a tenant starts in a minute; more wait.
 	MaxRunsPerMin Count `yaml:"max_runs_per_min"`
 	// MaxWritesPerRun bounds the actions that one run proposes.
 	MaxWritesPerRun Count `yaml:"max_writes_per_run"`
@@ -36,11 +34,11 @@ type RunBounds struct {
 
 // Budget is an amount within a window of time that ends now.
 type Budget struct {
-	// Amount is the most that the calls of the window can cost.
+	// Amount is the most that calls cost within the window.
 	Amount gatehouse.Decimal `yaml:"amount"`
-	// Currency is an ISO 4217 code, such as USD.
+	// Currency is an ISO 4217 code.
 	Currency string `yaml:"currency"`
-	// Window is the sliding time span, such as 24h.
+	// Window is a sliding time span, such as 24h.
 	Window gatehouse.Duration `yaml:"window"`
 }
 

@@ -13,53 +13,48 @@ import (
 // SignIn says how people sign in to the console. Set-up links always work;
 // without this section nothing else does.
 type SignIn struct {
-	// PublicURL is how browsers reach the server: https, or http on loopback, without a
-	// path. Register PublicURL/signin/oidc/callback at OIDC providers.
+	// PublicURL is how browsers reach the server: https, or http on loopback. Register
+	// PublicURL/signin/oidc/callback at OIDC providers.
 	PublicURL string `yaml:"public_url"`
-	// OIDC lists providers in the order in which they are offered.
+	// OIDC are the providers, in the order of their buttons.
 	OIDC []OIDC `yaml:"oidc"`
-	// Passkeys offers passkeys if the key is there, even empty.
+	// Passkeys offers passkeys, even if empty.
 	Passkeys *Passkeys `yaml:"passkeys"`
 }
 
 // OIDC is one OpenID Connect provider.
 type OIDC struct {
-	// Name is on the button, and before the names of people that Provision makes: acme
-	// makes acme:ana.
+	// Name is on the button, and before the names of people that Provision makes: acme:ana.
 	Name string `yaml:"name"`
 	// Issuer is the provider's issuer, exactly.
 	Issuer string `yaml:"issuer"`
-	// ClientID is this server's name at the provider.
+	// ClientID is this server's id at the provider.
 	ClientID string `yaml:"client_id"`
 	// ClientSecret is this server's secret at the provider.
 	ClientSecret string `yaml:"client_secret"`
-	// Scopes are requested besides openid; profile by default.
+	// Scopes are asked for besides openid; profile by default.
 	Scopes []string `yaml:"scopes"`
-	// GroupsClaim names the claim that holds a person's groups; groups by
-	// default.
+	// GroupsClaim is the claim with a person's groups; groups by default.
 	GroupsClaim string `yaml:"groups_claim"`
-	// NameClaim names the claim that holds a new person's name; preferred_username by
-	// default.
+	// NameClaim is the claim with a new person's name; preferred_username by default.
 	NameClaim string `yaml:"name_claim"`
-	// Roles maps the provider's groups to roles. Each sign-in gives the roles of the person's groups,
-	// and takes away the map's other roles.
+	// Roles maps the provider's groups to roles. A sign-in gives and takes away the roles of
+	// this map.
 	Roles map[string][]gatehouse.Role `yaml:"roles"`
-	// Groups maps the provider's groups to groups that policies can ask. Each sign-in refreshes these
-	// memberships.
+	// Groups maps the provider's groups to groups that policies can ask. Each sign-in
+	// refreshes them.
 	Groups map[string][]string `yaml:"groups"`
-	// Tenant is the tenant of the provider's people; default by default.
+	// Tenant is the tenant of the provider's people; default if absent.
 	Tenant string `yaml:"tenant"`
-	// Provision makes a person of an unknown identity whose groups give a role. People who have a
-	// principal must link it, or they are two voters.
+	// Provision makes a person of an unknown identity whose groups give a role.
 	Provision bool `yaml:"provision"`
 }
 
 // Passkeys is what passkeys are bound to.
 type Passkeys struct {
-	// RPID is a domain; the host of sign_in.public_url by default. A change loses all
-	// passkeys.
+	// RPID is a domain; public_url's host by default. A change loses all passkeys.
 	RPID string `yaml:"rp_id"`
-	// Origins are the console's addresses; sign_in.public_url by default.
+	// Origins are the console's addresses; public_url by default.
 	Origins []string `yaml:"origins"`
 }
 

@@ -117,7 +117,7 @@ func literal(key string, n *yaml.Node) string {
 	case strings.HasPrefix(n.Value, "file:") && n.Style&yaml.LiteralStyle == 0:
 		return "a connector in the store cannot read a file: name a secret of the store"
 	case key == "dsn" && strings.HasPrefix(n.Value, "sqlite:"):
-		return "a SQLite file belongs to one machine: its connector stands in the file"
+		return "a SQLite file belongs to one machine: configure its connector in the file"
 	case names && gatehouse.ValidName(n.Value):
 		return ""
 	case names, len(found) > 0, secretText.MatchString(n.Value),

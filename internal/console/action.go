@@ -126,7 +126,7 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 	}
 	p.sentence, p.payload = p.target.Describe(), newPayload(p.target.Shown, full)
 	if a.Status == gatehouse.StatusPending {
-		c.presence.looks(a.Tenant, a.ID, v.person.Name, v.now)
+		c.presence.recordViewer(a.Tenant, a.ID, v.person.Name, v.now)
 	}
 	if p.cannot == nil && p.step.StepUp {
 		if p.options, err = c.stepUpOptions(v); err != nil {
@@ -208,7 +208,7 @@ func (c *Console) actionLive(v *view) error {
 		return err
 	}
 	if a.Status == gatehouse.StatusPending {
-		c.presence.looks(a.Tenant, a.ID, v.person.Name, v.now)
+		c.presence.recordViewer(a.Tenant, a.ID, v.person.Name, v.now)
 	}
 	return v.write(http.StatusOK, liveMark(v, a, v.query("seen"), c.presence.others(a.Tenant, a.ID, v.person.Name, v.now)))
 }

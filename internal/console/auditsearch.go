@@ -58,7 +58,7 @@ func (c *Console) newAuditSearch(v *view, q auditQuery) (*auditSearch, error) {
 		s.action, s.of = evidence.Action.ID, evidence.Entries
 		return s, nil
 	}
-	s.about, err = s.thingsNamed(q.About)
+	s.about, err = s.matchingIDs(q.About)
 	return s, err
 }
 
@@ -87,9 +87,9 @@ func (s *auditSearch) actorsNamed(name string) (map[string]bool, error) {
 	return map[string]bool{name: true, id: id != ""}, nil
 }
 
-// thingsNamed are the ids that a text matches: itself, a person's or agent's, those of the newest
+// matchingIDs are the ids that a text matches: itself, a person's or agent's, those of the newest
 // actions on a target with that reference, and that of an approval's or a push's action.
-func (s *auditSearch) thingsNamed(text string) (map[string]bool, error) {
+func (s *auditSearch) matchingIDs(text string) (map[string]bool, error) {
 	id, err := s.ofPerson(text)
 	if err != nil {
 		return nil, err

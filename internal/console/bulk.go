@@ -61,7 +61,7 @@ func (b *bulkView) add(v *view, a *gatehouse.Action) {
 	case err != nil:
 		item.why = asError(err).Detail
 	case card.ClaimDiffers(a):
-		item.why = "the agent claims " + claimOf(a) + ", the change says something else: decide it by itself"
+		item.why = "the agent claims " + claimOf(a) + ", the change has another amount: decide it by itself"
 	case !card.Ladder(a).Bulk:
 		item.why = a.RiskLevel.String() + " is decided one by one"
 	case !fitsBulk(a):

@@ -131,9 +131,9 @@ type route struct {
 	// roles lists the permitted roles, of which the person needs one; when empty, any session will
 	// do.
 	roles []gatehouse.Role
-	// mints marks a form that changes rights, credentials or rules: without a fresh sign-in, it
+	// changesRights marks a form that changes rights, credentials or rules: without a fresh sign-in, it
 	// requires the edit token.
-	mints bool
+	changesRights bool
 	// public routes are served without a session.
 	public bool
 	// background marks routes that open pages call by themselves.

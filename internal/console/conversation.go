@@ -48,7 +48,7 @@ func (c *Console) comment(v *view) error {
 	if r.Kind == gatehouse.CommentAnswer {
 		r.Answers, _ = strconv.Atoi(v.form("answers"))
 	}
-	return c.talked(v, func(id string) error {
+	return c.changeConversation(v, func(id string) error {
 		_, err := c.cfg.Actions.Comment(v.ctx, id, r)
 		return err
 	})
@@ -59,14 +59,14 @@ func (c *Console) assign(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
 	}
-	return c.talked(v, func(id string) error {
+	return c.changeConversation(v, func(id string) error {
 		_, err := c.cfg.Actions.Assign(v.ctx, id, gatehouse.AssignRequest{Assignee: v.form("assignee")})
 		return err
 	})
 }
 
-// talked runs a part of the conversation, and returns to the page that it came from.
-func (c *Console) talked(v *view, do func(id string) error) error {
+// changeConversation runs a part of the conversation, and returns to the page that it came from.
+func (c *Console) changeConversation(v *view, do func(id string) error) error {
 	id := v.r.PathValue("id")
 	err := do(id)
 	switch gatehouse.CodeOf(err) {
@@ -186,8 +186,8 @@ func stayPath(p *actionPage) string {
 	return actionPath(p.a.ID)
 }
 
-// said says what a comment does: "asks bot".
-func said(a *gatehouse.Action, c *gatehouse.Comment) string {
+// commentVerb says what a comment does: "asks bot".
+func commentVerb(a *gatehouse.Action, c *gatehouse.Comment) string {
 	switch c.Kind {
 	case gatehouse.CommentQuestion:
 		return "asks " + a.ProposedBy

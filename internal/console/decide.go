@@ -23,7 +23,7 @@ func (c *Console) decide(v *view) error {
 	if err := c.answer(v, a); err != nil {
 		return c.refuse(v, id, err)
 	}
-	return v.onward(a.ID)
+	return v.redirectNext(a.ID)
 }
 
 // answer checks the page's own rules, which go beyond those of the gate, and then decides.
@@ -37,7 +37,7 @@ func (c *Console) answer(v *view, a *gatehouse.Action) error {
 		return gatehouse.E(gatehouse.CodeInvalid, "say why you reject it: the proposer and the next reviewer read it")
 	}
 	if d.Decision == gatehouse.Approve && a.Status == gatehouse.StatusPending && !v.shown(a) {
-		return gatehouse.E(gatehouse.CodeInvalid, "not all of it was shown: look at the whole of it first")
+		return gatehouse.E(gatehouse.CodeInvalid, "not all of it was shown: open it in full first")
 	}
 	if token := v.form("edit_token"); token != "" && d.Decision == gatehouse.Approve && step.StepUp {
 		if _, err := c.cfg.Browser.StepUpWithEditToken(v.ctx, a.ID, d.Digest, token); err != nil {
@@ -66,10 +66,10 @@ func (c *Console) refuse(v *view, id string, err error) error {
 	return v.showAction(gatehouse.StatusOf(e.Code), p)
 }
 
-// onward redirects after an answer: to the next action of the list from which the action was
+// redirectNext redirects after an answer: to the next action of the list from which the action was
 // opened, else to the action itself.
-func (v *view) onward(done string) error {
-	return v.redirect(onwardPath(v.form("return"), v.form("next"), done))
+func (v *view) redirectNext(done string) error {
+	return v.redirect(pathAfter(v.form("return"), v.form("next"), done))
 }
 
 func isInbox(path string) bool {
@@ -99,7 +99,7 @@ func (c *Console) cancel(v *view) error {
 		}
 		return c.refuse(v, id, err)
 	}
-	return v.onward(id)
+	return v.redirectNext(id)
 }
 
 // reverse proposes the reversal of an applied action and shows that proposal.

@@ -18,7 +18,7 @@ type RouteInfo struct {
 func Routes(c *Console) []RouteInfo {
 	var list []RouteInfo
 	for _, rt := range c.routes() {
-		list = append(list, RouteInfo{rt.pattern, rt.roles, rt.public, rt.mints})
+		list = append(list, RouteInfo{rt.pattern, rt.roles, rt.public, rt.changesRights})
 	}
 	return list
 }

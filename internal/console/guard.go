@@ -96,7 +96,7 @@ func (v *view) pass(rt route) error {
 	if len(rt.roles) > 0 && !v.has(rt.roles...) {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "this page needs the role %s", joinRoles(rt.roles))
 	}
-	if rt.mints {
+	if rt.changesRights {
 		if err := v.showEditToken(); err != nil {
 			return err
 		}

@@ -30,10 +30,10 @@ func (c *Console) policyRoutes() []route {
 	return []route{
 		{pattern: "GET /policies", handle: c.policiesPage},
 		{pattern: "GET /policies/{version}", handle: c.policyPage},
-		{pattern: "POST /policies/{version}/activate", roles: admins, mints: true, handle: c.activatePolicy},
+		{pattern: "POST /policies/{version}/activate", roles: admins, changesRights: true, handle: c.activatePolicy},
 		{pattern: "GET /policies/edit", roles: admins, handle: c.editPolicy},
 		{pattern: "POST /policies/check", roles: admins, handle: c.checkPolicy},
-		{pattern: "POST /policies/apply", roles: admins, mints: true, handle: c.applyPolicy},
+		{pattern: "POST /policies/apply", roles: admins, changesRights: true, handle: c.applyPolicy},
 		{pattern: "GET /policies/explain", handle: c.explainForm},
 		{pattern: "POST /policies/explain", handle: c.explainPolicy},
 	}

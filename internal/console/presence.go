@@ -24,8 +24,8 @@ const (
 	maxPresence = 5000
 )
 
-// looks records that a person has an action open.
-func (p *presence) looks(tenant, action, name string, now time.Time) {
+// recordViewer records that a person has an action open.
+func (p *presence) recordViewer(tenant, action, name string, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.seen == nil {

@@ -37,7 +37,7 @@ func (c *Console) settingsRoutes() []route {
 		{pattern: "POST /settings/passkeys/finish", handle: c.addPasskeyFinish},
 		{pattern: "POST /settings/passkeys/{passkey}/remove", handle: c.removeOwnPasskey},
 		{pattern: "POST /settings/identities/link", handle: c.linkIdentity},
-		{pattern: "POST /settings/slack/code", mints: true, handle: c.slackCode},
+		{pattern: "POST /settings/slack/code", changesRights: true, handle: c.slackCode},
 		{pattern: "POST /settings/slack/{identity}/unlink", handle: c.unlinkSlack},
 		{pattern: "POST /settings/edit-token", handle: c.rotateOwnEditToken},
 		{pattern: "POST /settings/keys", handle: c.createOwnKey},

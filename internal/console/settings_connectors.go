@@ -66,9 +66,9 @@ func (c *Console) connectorRoutes() []route {
 		{pattern: "POST " + connectorsPath + "/{connector}/test", roles: people, handle: c.testConnector},
 		{pattern: "GET " + connectorsPath + "/new", roles: admins, handle: c.newConnector},
 		{pattern: "GET " + connectorsPath + "/{connector}/edit", roles: admins, handle: c.editConnector},
-		{pattern: "POST " + connectorsPath, roles: admins, mints: true, handle: c.proposeConnector},
+		{pattern: "POST " + connectorsPath, roles: admins, changesRights: true, handle: c.proposeConnector},
 		{
-			pattern: "POST " + connectorsPath + "/{connector}/remove", roles: admins, mints: true,
+			pattern: "POST " + connectorsPath + "/{connector}/remove", roles: admins, changesRights: true,
 			handle: c.removeConnector,
 		},
 	}

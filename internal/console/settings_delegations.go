@@ -28,8 +28,11 @@ func (c *Console) delegationRoutes() []route {
 	people := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}
 	return []route{
 		{pattern: "GET " + delegationsPath, roles: people, handle: c.delegations},
-		{pattern: "POST " + delegationsPath, roles: people, mints: true, handle: c.createDelegation},
-		{pattern: "POST " + delegationsPath + "/{delegation}/end", roles: people, mints: true, handle: c.endDelegation},
+		{pattern: "POST " + delegationsPath, roles: people, changesRights: true, handle: c.createDelegation},
+		{
+			pattern: "POST " + delegationsPath + "/{delegation}/end", roles: people, changesRights: true,
+			handle: c.endDelegation,
+		},
 	}
 }
 

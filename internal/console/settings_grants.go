@@ -27,8 +27,8 @@ func (c *Console) grantRoutes() []route {
 	people := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}
 	return []route{
 		{pattern: "GET " + grantsPath, roles: people, handle: c.grants},
-		{pattern: "POST " + grantsPath, roles: people, mints: true, handle: c.createGrant},
-		{pattern: "POST " + grantsPath + "/{grant}/revoke", roles: people, mints: true, handle: c.revokeGrant},
+		{pattern: "POST " + grantsPath, roles: people, changesRights: true, handle: c.createGrant},
+		{pattern: "POST " + grantsPath + "/{grant}/revoke", roles: people, changesRights: true, handle: c.revokeGrant},
 	}
 }
 

@@ -16,10 +16,10 @@ func (c *Console) groupRoutes() []route {
 	admins := []gatehouse.Role{gatehouse.RoleAdmin}
 	return []route{
 		{pattern: "GET " + groupsPath, roles: admins, handle: c.groups},
-		{pattern: "POST " + groupsPath, roles: admins, mints: true, handle: c.createGroup},
-		{pattern: "POST " + groupsPath + "/{group}/add", roles: admins, mints: true, handle: c.addToGroup},
-		{pattern: "POST " + groupsPath + "/{group}/remove", roles: admins, mints: true, handle: c.removeFromGroup},
-		{pattern: "POST " + groupsPath + "/{group}/delete", roles: admins, mints: true, handle: c.deleteGroup},
+		{pattern: "POST " + groupsPath, roles: admins, changesRights: true, handle: c.createGroup},
+		{pattern: "POST " + groupsPath + "/{group}/add", roles: admins, changesRights: true, handle: c.addToGroup},
+		{pattern: "POST " + groupsPath + "/{group}/remove", roles: admins, changesRights: true, handle: c.removeFromGroup},
+		{pattern: "POST " + groupsPath + "/{group}/delete", roles: admins, changesRights: true, handle: c.deleteGroup},
 	}
 }
 

@@ -21,7 +21,7 @@ func (c *Console) mandateRoutes() []route {
 	people := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}
 	change := func(verb string, fn func(context.Context, string) (*gatehouse.Mandate, error)) route {
 		return route{
-			pattern: "POST " + mandatesPath + "/{mandate}/" + verb, roles: people, mints: true,
+			pattern: "POST " + mandatesPath + "/{mandate}/" + verb, roles: people, changesRights: true,
 			handle: func(v *view) error {
 				err := v.parse()
 				if err == nil {
@@ -35,7 +35,7 @@ func (c *Console) mandateRoutes() []route {
 		{pattern: "GET " + mandatesPath, roles: people, handle: func(v *view) error {
 			return c.showMandates(v, http.StatusOK, nil)
 		}},
-		{pattern: "POST " + mandatesPath + "/{mandate}/narrow", roles: people, mints: true, handle: c.narrowMandate},
+		{pattern: "POST " + mandatesPath + "/{mandate}/narrow", roles: people, changesRights: true, handle: c.narrowMandate},
 		change("pause", m.PauseMandate), change("resume", m.ResumeMandate), change("revoke", m.RevokeMandate),
 	}
 }

@@ -15,18 +15,24 @@ func (c *Console) principalRoutes() []route {
 	return []route{
 		{pattern: "GET " + principalsPath, roles: admins, handle: c.principals},
 		{pattern: "GET " + principalsPath + "/new", roles: admins, handle: c.newPrincipal},
-		{pattern: "POST " + principalsPath, roles: admins, mints: true, handle: c.createPrincipal},
+		{pattern: "POST " + principalsPath, roles: admins, changesRights: true, handle: c.createPrincipal},
 		{pattern: "GET " + one, roles: admins, handle: c.principal},
-		{pattern: "POST " + one + "/roles", roles: admins, mints: true, handle: c.changeRoles},
-		{pattern: "POST " + one + "/disable", roles: admins, mints: true, handle: c.disablePrincipal},
-		{pattern: "POST " + one + "/enable", roles: admins, mints: true, handle: c.enablePrincipal},
-		{pattern: "POST " + one + "/keys", roles: admins, mints: true, handle: c.createKey},
-		{pattern: "POST " + one + "/keys/{key}/revoke", roles: admins, mints: true, handle: c.revokeKey},
-		{pattern: "POST " + one + "/edit-token", roles: admins, mints: true, handle: c.rotateEditToken},
-		{pattern: "POST " + one + "/setup-link", roles: admins, mints: true, handle: c.makeSetupLink},
+		{pattern: "POST " + one + "/roles", roles: admins, changesRights: true, handle: c.changeRoles},
+		{pattern: "POST " + one + "/disable", roles: admins, changesRights: true, handle: c.disablePrincipal},
+		{pattern: "POST " + one + "/enable", roles: admins, changesRights: true, handle: c.enablePrincipal},
+		{pattern: "POST " + one + "/keys", roles: admins, changesRights: true, handle: c.createKey},
+		{pattern: "POST " + one + "/keys/{key}/revoke", roles: admins, changesRights: true, handle: c.revokeKey},
+		{pattern: "POST " + one + "/edit-token", roles: admins, changesRights: true, handle: c.rotateEditToken},
+		{pattern: "POST " + one + "/setup-link", roles: admins, changesRights: true, handle: c.makeSetupLink},
 		{pattern: "POST " + one + "/sessions/{session}/revoke", roles: admins, handle: c.revokeSession},
-		{pattern: "POST " + one + "/passkeys/{passkey}/remove", roles: admins, mints: true, handle: c.removeTheirPasskey},
-		{pattern: "POST " + one + "/identities/{identity}/unlink", roles: admins, mints: true, handle: c.unlinkTheirIdentity},
+		{
+			pattern: "POST " + one + "/passkeys/{passkey}/remove", roles: admins, changesRights: true,
+			handle: c.removeTheirPasskey,
+		},
+		{
+			pattern: "POST " + one + "/identities/{identity}/unlink", roles: admins, changesRights: true,
+			handle: c.unlinkTheirIdentity,
+		},
 	}
 }
 

@@ -17,9 +17,9 @@ func (c *Console) secretRoutes() []route {
 	admins := []gatehouse.Role{gatehouse.RoleAdmin}
 	return []route{
 		{pattern: "GET " + secretsPath, roles: admins, handle: c.secrets},
-		{pattern: "POST " + secretsPath, roles: admins, mints: true, handle: c.setSecret},
-		{pattern: "POST " + secretsPath + "/{secret}/rotate", roles: admins, mints: true, handle: c.rotateSecret},
-		{pattern: "POST " + secretsPath + "/{secret}/revoke", roles: admins, mints: true, handle: c.revokeSecret},
+		{pattern: "POST " + secretsPath, roles: admins, changesRights: true, handle: c.setSecret},
+		{pattern: "POST " + secretsPath + "/{secret}/rotate", roles: admins, changesRights: true, handle: c.rotateSecret},
+		{pattern: "POST " + secretsPath + "/{secret}/revoke", roles: admins, changesRights: true, handle: c.revokeSecret},
 	}
 }
 

@@ -11,7 +11,7 @@ func (c *Console) tenantRoutes() []route {
 	admins := []gatehouse.Role{gatehouse.RoleAdmin}
 	return []route{
 		{pattern: "GET " + tenantsPath, roles: admins, handle: c.tenants},
-		{pattern: "POST " + tenantsPath, roles: admins, mints: true, handle: c.createTenant},
+		{pattern: "POST " + tenantsPath, roles: admins, changesRights: true, handle: c.createTenant},
 		{pattern: "GET " + providersPath, roles: admins, handle: c.providers},
 	}
 }

@@ -33,7 +33,7 @@ func (c *Console) actionStanding(v *view) error {
 		}
 		s.Onward = undonePath(v.query("return"), next)
 	case s.Stands:
-		s.Onward = onwardPath(v.query("return"), v.query("next"), a.ID)
+		s.Onward = pathAfter(v.query("return"), v.query("next"), a.ID)
 	}
 	return v.json(s)
 }
@@ -74,9 +74,9 @@ func whatStands(a *gatehouse.Action, p *gatehouse.Principal, want string) (stand
 	return false, text + "."
 }
 
-// onwardPath is the URL after an answer: the next action of the list from which the action was
+// pathAfter is the URL after an answer: the next action of the list from which the action was
 // opened, else the action itself.
-func onwardPath(from, next, done string) string {
+func pathAfter(from, next, done string) string {
 	to := localPath(cmp.Or(from, actionPath(done)))
 	if !isInbox(to) {
 		return actionPath(done)

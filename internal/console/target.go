@@ -143,8 +143,8 @@ func readPath(p *actionPage) string {
 	return "/inbox?" + q.Encode()
 }
 
-// askedOf names the connector whose target is asked.
-func askedOf(a *gatehouse.Action) string {
+// targetName names the connector whose target is asked.
+func targetName(a *gatehouse.Action) string {
 	name, _ := a.AskedTarget()
 	return name
 }
@@ -163,16 +163,16 @@ func aboutOf(a *gatehouse.Action) *gatehouse.About {
 	return a.Approval.About
 }
 
-// sayer names the source of the earlier state: the agent, or the workflow of an approval step.
-func sayer(a *gatehouse.Action) string {
+// claimant names the source of the earlier state: the agent, or the workflow of an approval step.
+func claimant(a *gatehouse.Action) string {
 	if aboutOf(a) != nil {
 		return "the workflow"
 	}
 	return "the agent"
 }
 
-// sayerFirst is sayer at the beginning of a sentence.
-func sayerFirst(a *gatehouse.Action) string { return "T" + sayer(a)[1:] }
+// claimantFirst is claimant at the beginning of a sentence.
+func claimantFirst(a *gatehouse.Action) string { return "T" + claimant(a)[1:] }
 
 // markOf is the reported change of a pending action's target, nil for none.
 func markOf(a *gatehouse.Action) *gatehouse.TargetMark {

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// bookkeeping is the one table that the sql connector adds to a target, by its
-// default name. It is no part of the shop.
+// bookkeeping is the table that the sql connector adds to a target, by its default name. It is
+// not part of the shop.
 const bookkeeping = "gatehouse_applied"
 
-// Difference is one way in which the ledger is not what was approved.
+// Difference is one difference between the ledger and the approved changes.
 type Difference struct {
 	Table    string `json:"table"`
 	Key      string `json:"key,omitempty"`
@@ -29,8 +29,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: expected %s, found %s", strings.TrimSpace(at), d.Expected, d.Found)
 }
 
-// compare compares two ledgers whole, and returns how many rows and tables
-// were looked at.
+// compare compares all rows of two ledgers. It returns the number of compared rows and tables.
 func compare(ctx context.Context, expected, found *sql.DB) (rows, looked int, diffs []Difference, err error) {
 	want, err := shapes(ctx, expected)
 	if err != nil {
@@ -123,8 +122,8 @@ func compareTable(ctx context.Context, name string, expected, found *sql.DB) (n 
 	return n, diffs, nil
 }
 
-// readTable reads all rows by their first column, which is the key of every
-// table. Values are SQL literals, which tell 1 from '1', and both from NULL.
+// readTable reads all rows, keyed by their first column, which is the primary key of every
+// table. Values are SQL literals, which distinguish 1, '1' and NULL.
 func readTable(ctx context.Context, db *sql.DB, name string) (columns []string, all map[string][]string, err error) {
 	if columns, err = columnsOf(ctx, db, name); err != nil {
 		return nil, nil, err

@@ -1,21 +1,18 @@
-// Package demo plays a shop with an agent before a running gate, and checks
-// afterwards that the shop's ledger holds exactly what was approved.
+// Package demo runs an example shop with an agent against a running gate. Afterwards it checks
+// that the shop's ledger holds exactly the approved changes.
 //
-// # Who knows what
+// # The check
 //
-// The ledger is a real SQLite database. Before the first proposal it is copied
-// whole. During the play, everybody who lets something happen to the ledger
-// writes it into one journal, a file of their own: a reviewer what they
-// decided and the exact change that they saw, the agent what the policy let
-// pass, a clerk what was written past the gate. In the end the copy is brought
-// forward by the journal, with SQL that this package has for itself, and
-// compared with the ledger: every table, every row, every column. Neither the
-// gate's tables nor its connectors have a part in that, so a change that the
-// gate lost, made twice, made otherwise or made up shows as a difference.
+// The ledger is a SQLite database. Before the first proposal it is copied. During the run,
+// everybody who causes a change writes it to one journal file: a reviewer writes the decision
+// and the exact change that they saw, the agent writes what the policy allowed, and a clerk
+// writes what bypassed the gate. At the end the journal is applied to the copy, with this
+// package's own SQL, and the copy is compared with the ledger: every table, row and column. The
+// comparison uses neither the gate's tables nor its connectors, so it detects changes that the
+// gate lost, repeated, altered or invented.
 //
-// # What is played
+// # The run
 //
-// See situations. Data, agent and reviewers are deterministic: but for ids and
-// times, each run is the same. Each proposal carries {"demo": true} in its
-// metadata.
+// See situations. Data, agent and reviewers are deterministic: all runs are the same except for
+// ids and times. The metadata of each proposal is {"demo": true}.
 package demo

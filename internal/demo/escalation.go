@@ -14,14 +14,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Mail is one that the gate has sent. None leaves this machine.
+// Mail is a mail that the gate has sent. No mail leaves this machine.
 type Mail struct{ To, Text string }
 
-// mailWithin bounds the wait for a mail. The first stage of the policy lasts 2s.
+// mailWithin limits the wait for a mail. The first stage of the policy takes 2s.
 const mailWithin = 30 * time.Second
 
-// escalation: ana does not answer in her time, so the question goes to ben, who
-// decides by the link of his mail and the code in its text.
+// escalation: ana does not answer in time, so the question goes to ben. He decides with the link
+// and the code in his mail.
 func escalation(ctx context.Context, p *play, l *Line) error {
 	it, err := p.item(ctx, sku(551))
 	if err != nil {
@@ -80,8 +80,7 @@ var (
 	nonceForm = regexp.MustCompile(`name="nonce" value="([^"]+)"`)
 )
 
-// mailed waits for the mail that asks somebody about an action, and reads its link and
-// its code.
+// mailed waits for the mail about an action to a person, and returns its link and its code.
 func (p *play) mailed(ctx context.Context, name, action string) (link, code string, err error) {
 	end := time.Now().Add(mailWithin)
 	for time.Now().Before(end) {
@@ -134,7 +133,7 @@ func openLink(ctx context.Context, link string) (*linkPage, error) {
 	return w, nil
 }
 
-// approve sends the form of the page, with the code of the mail.
+// approve submits the form of the page with the code of the mail.
 func (w *linkPage) approve(ctx context.Context, code string) error {
 	form := url.Values{"token": {w.at.Query().Get("token")}, "nonce": {w.nonce}, "code": {code}}
 	_, err := w.send(ctx, http.MethodPost, w.at.Scheme+"://"+w.at.Host+w.at.Path+"/approve", form)

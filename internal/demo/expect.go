@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// tables says where the things are that a target names.
+// tables maps the type of a target to its table and key column.
 var tables = map[string]struct{ table, key string }{
 	"item":     {"items", "sku"},
 	"customer": {"customers", "id"},
@@ -19,8 +19,8 @@ var tables = map[string]struct{ table, key string }{
 	"refund":   {"refunds", "id"},
 }
 
-// bringForward makes in db the changes that the journal says must stand, each
-// once, in the order in which they were decided.
+// bringForward applies to db the changes that must be in the ledger according to the journal,
+// each once, in the order of the decisions.
 func bringForward(ctx context.Context, db *sql.DB, entries []entry) (n int, err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func bringForward(ctx context.Context, db *sql.DB, entries []entry) (n int, err 
 			continue
 		}
 		seen[e.ActionID] = true
-		if err := e.make(ctx, conn); err != nil {
+		if err := e.apply(ctx, conn); err != nil {
 			return n, fmt.Errorf("journal, %s by %s: %w", e.Kind, e.By, err)
 		}
 		n++
@@ -46,8 +46,8 @@ func bringForward(ctx context.Context, db *sql.DB, entries []entry) (n int, err 
 	return n, nil
 }
 
-// make carries the change out as the words of it mean it.
-func (e *entry) make(ctx context.Context, conn *sql.Conn) error {
+// apply applies the entry's change.
+func (e *entry) apply(ctx context.Context, conn *sql.Conn) error {
 	fields, err := e.Change.Fields()
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func one(ctx context.Context, conn *sql.Conn, statement string, args ...any) err
 	return nil
 }
 
-// value is what the ledger stores for a JSON value.
+// value returns the ledger's stored form of a JSON value.
 func value(j gatehouse.JSON) (any, error) {
 	if s, ok := j.Text(); ok {
 		return s, nil

@@ -13,7 +13,7 @@ import (
 	"text/template"
 )
 
-// The files of a demo's folder. Otherwise it is a normal data folder.
+// The files of a demo's folder, which otherwise is a normal data folder.
 const (
 	LedgerFile   = "ledger.db"
 	BeforeFile   = "before.db"
@@ -94,15 +94,15 @@ func config(t *template.Template, ledger, warehouse string) ([]byte, error) {
 }
 
 func text(s string) string {
-	b, _ := json.Marshal(s) // a string always has its JSON
+	b, _ := json.Marshal(s) // a string always marshals
 	return string(b)
 }
 
-// ErrNotDemo is returned for a folder that no demo made: it is left alone.
+// ErrNotDemo is returned for a folder that no demo created. The folder is not changed.
 var ErrNotDemo = errors.New("the folder was not created by a demo")
 
-// Check returns nil when a demo may be made in the folder: the folder is an earlier
-// demo's, is empty, or does not exist.
+// Check returns nil if a demo may use the folder: an earlier demo created it, it is empty, or it
+// does not exist.
 func Check(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -126,9 +126,8 @@ func Remove(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// Prepare makes the folder of a new demo, in the place of an earlier one: the
-// ledger, its copy, and the configuration of a gate for the ledger. The warehouse
-// serves until it is closed.
+// Prepare creates the folder of a new demo and replaces an earlier one. The folder has the
+// ledger, its copy and the gate's configuration. The warehouse serves until it is closed.
 func Prepare(ctx context.Context, dir string) (*Warehouse, error) {
 	if err := Remove(dir); err != nil {
 		return nil, err
@@ -167,11 +166,11 @@ func Prepare(ctx context.Context, dir string) (*Warehouse, error) {
 	return w, nil
 }
 
-// DevLedgerFile is the ledger that development mode comes with.
+// DevLedgerFile is the file name of the ledger in development mode.
 const DevLedgerFile = "shop.db"
 
-// PrepareDev puts a shop into a data folder that has no configuration: its
-// ledger, unless there is one, and a configuration with the connector "shop".
+// PrepareDev adds a shop to a data folder that has no configuration: its ledger, unless there is
+// one, and a configuration with the connector "shop".
 func PrepareDev(ctx context.Context, dir string) error {
 	path := filepath.Join(dir, ConfigFile)
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -179,7 +178,7 @@ func PrepareDev(ctx context.Context, dir string) error {
 	}
 	ledger := filepath.Join(dir, DevLedgerFile)
 	if _, err := os.Stat(ledger); errors.Is(err, fs.ErrNotExist) {
-		// Under another name first, so that an unfinished ledger is never used.
+		// The ledger is renamed when it is complete, so that an incomplete one is never used.
 		draft := ledger + ".new"
 		for _, end := range []string{"", "-wal", "-shm"} {
 			_ = os.Remove(draft + end)

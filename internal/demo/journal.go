@@ -13,22 +13,21 @@ import (
 
 // The kinds of journal entry.
 const (
-	// kindDecision: a reviewer decided, or was told that they could not.
+	// kindDecision: a reviewer decided, or the gate refused the decision.
 	kindDecision = "decision"
-	// kindAllowed: the policy let a change of the agent's pass.
+	// kindAllowed: the policy allowed a change of the agent.
 	kindAllowed = "allowed"
-	// kindOutside: a clerk wrote to the ledger, past the gate.
+	// kindOutside: a clerk wrote to the ledger directly.
 	kindOutside = "outside"
 )
 
-// entry is one line of the journal: what somebody let happen to the ledger, in
-// the words of who did.
+// entry is one line of the journal, written by whoever caused the change.
 type entry struct {
 	At       time.Time              `json:"at"`
 	By       string                 `json:"by"`
 	Kind     string                 `json:"kind"`
 	Decision gatehouse.DecisionKind `json:"decision,omitempty"`
-	// Answer is what the gate said: decided, vote_recorded, or an error's code.
+	// Answer is the gate's answer: decided, vote_recorded, or an error code.
 	Answer   string           `json:"answer,omitempty"`
 	ActionID string           `json:"action_id,omitempty"`
 	Digest   gatehouse.Digest `json:"digest,omitempty"`
@@ -40,7 +39,7 @@ type entry struct {
 	Change    gatehouse.JSON   `json:"change"`
 }
 
-// stands reports whether the ledger must hold the entry's change.
+// stands reports whether the entry's change must be in the ledger.
 func (e *entry) stands() bool {
 	switch e.Kind {
 	case kindAllowed, kindOutside:
@@ -51,7 +50,7 @@ func (e *entry) stands() bool {
 	return false
 }
 
-// journal is a file of entries, a JSON object a line. Many may write.
+// journal is a file with one JSON object per line. It may be written concurrently.
 type journal struct {
 	mu   sync.Mutex
 	file *os.File
@@ -79,7 +78,7 @@ func (j *journal) write(e entry) error {
 
 func (j *journal) Close() error { return j.file.Close() }
 
-// readJournal reads the file back, since it is what the check goes by.
+// readJournal reads the file, so that the check uses what is on disk.
 func readJournal(path string) ([]entry, error) {
 	f, err := os.Open(path)
 	if err != nil {

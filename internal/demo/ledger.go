@@ -12,8 +12,8 @@ import (
 	_ "modernc.org/sqlite" // the ledger's driver
 )
 
-// schema is the shop's. Money is text, so that nothing rounds it; the version
-// columns are what a change made meanwhile is noticed by.
+// schema is the schema of the shop. Money is text, so that nothing rounds it. The version
+// columns reveal concurrent changes.
 const schema = `
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE items (
@@ -55,10 +55,10 @@ const (
 	creditCount       = 50
 )
 
-// LedgerRows is how many rows a new ledger has.
+// LedgerRows is the number of rows in a new ledger.
 const LedgerRows = itemCount + customerCount + orderCount + refundCount + creditCount + 1
 
-// Open opens a ledger that exists.
+// Open opens an existing ledger.
 func Open(path string) (*sql.DB, error) { return open(path, "rw") }
 
 func open(path, mode string) (*sql.DB, error) {
@@ -71,8 +71,7 @@ func open(path, mode string) (*sql.DB, error) {
 	return sql.Open("sqlite", address.String())
 }
 
-// MakeLedger makes the shop's ledger, the same each time. The file must not
-// exist.
+// MakeLedger creates the shop's ledger, which is always the same. The file must not exist.
 func MakeLedger(ctx context.Context, path string) (err error) {
 	db, err := open(path, "rwc")
 	if err != nil {
@@ -99,14 +98,13 @@ func MakeLedger(ctx context.Context, path string) (err error) {
 	return tx.Commit()
 }
 
-// copyLedger writes a copy of a ledger, as it is now, to a file that must not
-// exist.
+// copyLedger writes a copy of the ledger to a file that must not exist.
 func copyLedger(ctx context.Context, db *sql.DB, to string) error {
 	_, err := db.ExecContext(ctx, "VACUUM INTO ?", to)
 	return err
 }
 
-// generator fills a new ledger. After the first error it does nothing more.
+// generator fills a new ledger. After the first error it does nothing.
 type generator struct {
 	ctx    context.Context
 	tx     *sql.Tx
@@ -161,7 +159,7 @@ func (g *generator) items() {
 			cost := 300 + g.random.IntN(6000)
 			price := cost + cost*(30+g.random.IntN(40))/100
 			stock, version := g.random.IntN(400), 1+g.random.IntN(9)
-			if i == 1 || i == 1042 { // those that the documentation changes
+			if i == 1 || i == 1042 { // the items that the documentation changes
 				name, price, cost, version = "Walnut desk lamp", 1000, 800, 7
 			}
 			discontinued := 0
@@ -198,7 +196,7 @@ func (g *generator) orders() {
 	})
 }
 
-// refunds begins with the three that the play is about.
+// refunds begins with the three refunds of the example.
 func (g *generator) refunds() {
 	played := []order{{4840, "EUR"}, {18000, "USD"}, {9500, "USD"}}
 	next := 0
@@ -232,5 +230,5 @@ func customer(i int) string { return fmt.Sprintf("C-%04d", i) }
 func orderID(i int) string  { return fmt.Sprintf("O-%05d", i) }
 func refundID(i int) string { return fmt.Sprintf("R-%03d", i) }
 
-// money writes cents as a decimal.
+// money formats cents as a decimal.
 func money(cents int) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100) }

@@ -12,61 +12,61 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 )
 
-// Choice is what the person who watches decides.
+// Choice is the decision of the person who watches.
 type Choice int
 
-// The choices. Undecided leaves it to the demo.
+// The choices. With Undecided, the demo decides.
 const (
 	Undecided Choice = iota
 	Approved
 	Rejected
 )
 
-// Stage shows the play.
+// Stage displays the run.
 type Stage interface {
 	// Chapter begins a situation.
 	Chapter(number, of int, title string)
-	// Say tells what somebody did.
+	// Say shows what somebody did.
 	Say(line string)
 	// Settled ends a situation.
 	Settled(l *Line)
-	// Ask puts a pending action to the person who watches, who decides as who.
+	// Ask shows a pending action to the person who watches, who decides in the role of who.
 	Ask(ctx context.Context, who string, a *gatehouse.Action) (Choice, error)
 }
 
-// Options are what the play needs of its surroundings.
+// Options configure a run.
 type Options struct {
-	// Dir was made by [Prepare], whose warehouse is Warehouse.
+	// Dir was made by [Prepare], which also returned Warehouse.
 	Dir       string
 	Warehouse *Warehouse
-	// URL is that of a gate that serves Dir, Admin the secrets of its administrator.
+	// URL is the address of the gate that serves Dir. Admin has the secrets of its
+	// administrator.
 	URL   string
 	Admin gatehouse.Credentials
 	Stage Stage
-	// Mails are those that the gate has sent so far.
+	// Mails returns the mails that the gate has sent so far.
 	Mails func() []Mail
 }
 
-// Line is what came of one situation. Refused counts what the policy denied,
-// what people rejected, and what the gate would not take.
+// Line is the result of one situation. Refused counts what the policy denied, people rejected or
+// the gate refused.
 type Line struct {
 	Name     string `json:"name"`
 	Proposed int    `json:"proposed"`
 	Decided  int    `json:"decided"`
 	Applied  int    `json:"applied"`
 	Refused  int    `json:"refused"`
-	// Outcome says it in a few words; when the situation did not go as it
-	// should, Err says how.
+	// Outcome summarizes the result. Err explains what went wrong, if anything.
 	Outcome string `json:"outcome"`
 	Err     string `json:"error,omitempty"`
 }
 
-// Report is what came of the play.
+// Report is the result of the run.
 type Report struct {
 	Lines []*Line `json:"situations"`
 	Total Line    `json:"total"`
-	// Changes counts those that the ledger must hold, by the journal; Outside
-	// those of them that a clerk made past the gate.
+	// Changes counts the changes that the ledger must hold according to the journal. Outside
+	// counts those of them that a clerk made.
 	Changes     int          `json:"changes"`
 	Outside     int          `json:"outside"`
 	Tables      int          `json:"tables"`
@@ -74,8 +74,8 @@ type Report struct {
 	Differences []Difference `json:"differences"`
 }
 
-// OK reports whether every situation went as it should, and the ledger holds
-// exactly the approved changes.
+// OK reports whether every situation succeeded and the ledger holds exactly the approved
+// changes.
 func (r *Report) OK() bool {
 	for _, l := range r.Lines {
 		if l.Err != "" {
@@ -85,9 +85,8 @@ func (r *Report) OK() bool {
 	return len(r.Differences) == 0 && r.Rows > 0
 }
 
-// Run plays all situations, one after the other, and checks the ledger. An
-// error means that the demo itself could not go on; what went wrong in a
-// situation stands in the report.
+// Run runs all situations in sequence and checks the ledger. An error means that the demo could
+// not continue. Failures of situations are in the report.
 func Run(ctx context.Context, o Options) (r *Report, err error) {
 	p := &play{Options: o}
 	if p.journal, err = newJournal(filepath.Join(o.Dir, JournalFile)); err != nil {
@@ -122,7 +121,7 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	return r, p.check(ctx, r)
 }
 
-// check compares the ledger with the copy from before and the journal.
+// check applies the journal to the copy and compares it with the ledger.
 func (p *play) check(ctx context.Context, r *Report) (err error) {
 	entries, err := readJournal(filepath.Join(p.Dir, JournalFile))
 	if err != nil {
@@ -153,7 +152,7 @@ func (p *play) check(ctx context.Context, r *Report) (err error) {
 	return err
 }
 
-// play is one run.
+// play is the state of one run.
 type play struct {
 	Options
 	journal *journal
@@ -163,13 +162,13 @@ type play struct {
 	// Reviewers. sam is the agent's sponsor; olga is an operator.
 	ana, ben, sam *reviewer
 	olga          *client.Client
-	// applied is a price change that was approved and applied, to be reversed.
+	// applied is an applied price change, to be reversed later.
 	applied *gatehouse.Action
-	// order is one that the ledger refused, with its dead letter.
+	// order is an order that the ledger refused and that is a dead letter.
 	order *gatehouse.Action
 }
 
-// cast makes the agent and the people.
+// cast creates the agent and the people.
 func (p *play) cast(ctx context.Context) (err error) {
 	if p.admin, err = client.New(p.URL, p.Admin.Key, client.WithEditToken(p.Admin.EditToken)); err != nil {
 		return err
@@ -201,8 +200,8 @@ func (p *play) cast(ctx context.Context) (err error) {
 
 const agentName = "shop-bot"
 
-// propose has the agent propose, with the demo's watermark. A change that the
-// policy allows needs nobody, so the agent itself keeps it in the journal.
+// propose sends a proposal of the agent, with the demo's watermark. If the policy allows the
+// change, the agent writes the journal entry.
 func (p *play) propose(ctx context.Context, l *Line, q *gatehouse.Proposal) (*gatehouse.Action, error) {
 	q.Metadata = `{"demo":true}`
 	a, _, err := p.agent.Propose(ctx, q)
@@ -223,11 +222,11 @@ func (p *play) propose(ctx context.Context, l *Line, q *gatehouse.Proposal) (*ga
 	return a, nil
 }
 
-// finishWithin bounds the wait for one action. With the demo's backoff it
-// takes a second at most.
+// finishWithin limits the wait for one action. With the demo's backoff an action takes at most a
+// second.
 const finishWithin = 30 * time.Second
 
-// finish waits for the end of an action, which must be the one that is wanted.
+// finish waits for the end of an action, which must end with the status want.
 func (p *play) finish(ctx context.Context, l *Line, id string, want gatehouse.Status) (*gatehouse.Action, error) {
 	a, err := p.agent.WaitAction(ctx, id, finishWithin, gatehouse.UntilFinished)
 	if err != nil {
@@ -246,7 +245,7 @@ func (p *play) finish(ctx context.Context, l *Line, id string, want gatehouse.St
 	return a, nil
 }
 
-// outside has a clerk write to the ledger directly, past the gate.
+// outside writes to the ledger directly, in the role of a clerk.
 func (p *play) outside(ctx context.Context, e entry) error {
 	conn, err := p.ledger.Conn(ctx)
 	if err != nil {
@@ -254,7 +253,7 @@ func (p *play) outside(ctx context.Context, e entry) error {
 	}
 	defer conn.Close()
 	e.By, e.Kind = "a clerk", kindOutside
-	if err := e.make(ctx, conn); err != nil {
+	if err := e.apply(ctx, conn); err != nil {
 		return err
 	}
 	return p.journal.write(e)

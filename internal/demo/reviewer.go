@@ -8,15 +8,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 )
 
-// reviewer is a person who decides over the API, and keeps what they decided
-// in the journal, with the exact change that they saw.
+// reviewer decides through the API, and writes each decision with the exact change to the
+// journal.
 type reviewer struct {
 	name    string
 	api     *client.Client
 	journal *journal
 }
 
-// see reads an action, and makes sure that its digest is that of its content.
+// see reads an action and verifies its digest.
 func (r *reviewer) see(ctx context.Context, id string) (*gatehouse.Action, error) {
 	a, err := r.api.FindAction(ctx, id)
 	if err != nil {
@@ -28,8 +28,7 @@ func (r *reviewer) see(ctx context.Context, id string) (*gatehouse.Action, error
 	return a, nil
 }
 
-// decide answers one action that was seen. The answer is written down, also
-// when it is a refusal.
+// decide answers an action that was seen. The journal gets the answer or the refusal.
 func (r *reviewer) decide(ctx context.Context, a *gatehouse.Action, d gatehouse.Decision) (*gatehouse.Answer, error) {
 	d.Digest = a.Digest
 	answer, err := r.api.Decide(ctx, a.ID, d)
@@ -50,7 +49,7 @@ func (r *reviewer) note(a *gatehouse.Action, d gatehouse.DecisionKind, said stri
 	})
 }
 
-// approve sees, approves, and must be the one who decides.
+// approve reads and approves an action. The answer must decide it.
 func (r *reviewer) approve(ctx context.Context, l *Line, id, notes string) error {
 	a, err := r.see(ctx, id)
 	if err != nil {
@@ -59,7 +58,7 @@ func (r *reviewer) approve(ctx context.Context, l *Line, id, notes string) error
 	return r.settle(ctx, l, a, gatehouse.Decision{Decision: gatehouse.Approve, Notes: notes, Confirm: retyped(a)})
 }
 
-// settle gives the answer that must decide.
+// settle sends an answer that must decide.
 func (r *reviewer) settle(ctx context.Context, l *Line, a *gatehouse.Action, d gatehouse.Decision) error {
 	answer, err := r.decide(ctx, a, d)
 	if err != nil {
@@ -75,7 +74,7 @@ func (r *reviewer) settle(ctx context.Context, l *Line, a *gatehouse.Action, d g
 	return nil
 }
 
-// retyped is what a person types to confirm, "" where nothing is asked for.
+// retyped is what a person must type to confirm, "" for nothing.
 func retyped(a *gatehouse.Action) string {
 	if a.Approval == nil || a.Approval.Confirm == nil {
 		return ""
@@ -83,7 +82,7 @@ func retyped(a *gatehouse.Action) string {
 	return a.Approval.Confirm.Value
 }
 
-// refused makes sure that the gate would not take an answer, for this reason.
+// refused checks that the gate refused an answer with this code.
 func refused(l *Line, err error, want gatehouse.Code) error {
 	if err == nil {
 		return fmt.Errorf("the gate took what it should have refused as %s", want)
@@ -95,8 +94,8 @@ func refused(l *Line, err error, want gatehouse.Code) error {
 	return nil
 }
 
-// ask lets the person who watches decide as r; the demo decides when they do
-// not. It reports what was decided.
+// ask lets the person who watches decide in the role of r. If they do not, the demo decides. It
+// returns the decision.
 func (p *play) ask(ctx context.Context, l *Line, r *reviewer, id string, otherwise gatehouse.DecisionKind, notes string) (gatehouse.DecisionKind, error) {
 	a, err := r.see(ctx, id)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// situation is one part of the play. It returns what did not go as it should.
+// situation is one part of the run. Its error describes what went wrong.
 type situation struct {
 	name string
 	play func(ctx context.Context, p *play, l *Line) error
@@ -33,7 +33,7 @@ func situations() []situation {
 	}
 }
 
-// item is what the agent reads of an item.
+// item holds the columns of an item that the agent reads.
 type item struct {
 	sku, name, price, currency, version string
 	cents                               int
@@ -46,7 +46,7 @@ func (p *play) item(ctx context.Context, sku string) (it item, err error) {
 	return it, err
 }
 
-// priceChange is the agent's proposal of a new price.
+// priceChange makes the proposal of a new price.
 func priceChange(it item, price, why string) *gatehouse.Proposal {
 	return &gatehouse.Proposal{
 		ActionType: "price_change", Connector: "shop", Operation: "update",
@@ -56,7 +56,7 @@ func priceChange(it item, price, why string) *gatehouse.Proposal {
 	}
 }
 
-// object makes an object of strings, given as names and values.
+// object makes a JSON object from pairs of names and string values.
 func object(pairs ...string) gatehouse.JSON {
 	m := map[string]string{}
 	for i := 1; i < len(pairs); i += 2 {
@@ -67,8 +67,8 @@ func object(pairs ...string) gatehouse.JSON {
 
 const routineCount = 25
 
-// routinePrices: one price to look at by itself, one with a slip that a person
-// rejects, and the rest in one answer.
+// routinePrices: one price is reviewed by itself, one has a mistake and is rejected, and the
+// rest is decided in bulk.
 func routinePrices(ctx context.Context, p *play, l *Line) error {
 	var first, slip *gatehouse.Action
 	bulk := gatehouse.BulkDecision{Decision: gatehouse.Approve, Notes: "as the supplier's letter says"}
@@ -147,7 +147,7 @@ func verb(d gatehouse.DecisionKind) string {
 	return "approves"
 }
 
-// safeChanges: L1 and L2, which nobody is asked about.
+// safeChanges: changes of L1 and L2 need no approval.
 func safeChanges(ctx context.Context, p *play, l *Line) error {
 	for i, q := range []*gatehouse.Proposal{
 		{ActionType: "tag", ProposedChange: object("tag", "bestseller"), Rationale: "sold most this week"},
@@ -176,7 +176,7 @@ func safeChanges(ctx context.Context, p *play, l *Line) error {
 	return nil
 }
 
-// refund is what the agent reads of a refund that a customer asked for.
+// refund holds the columns of a refund that the agent reads.
 type refund struct{ id, order, currency, requested, version string }
 
 func (p *play) refund(ctx context.Context, id string) (r refund, err error) {
@@ -217,8 +217,8 @@ func wrongCurrency(ctx context.Context, p *play, l *Line) error {
 	return nil
 }
 
-// refundCeiling: the first fits below 250.00 a day; the second would not any
-// more, so that no approval helps it.
+// refundCeiling: the first refund fits the limit of 250.00 a day. The second would exceed it,
+// and no approval changes that.
 func refundCeiling(ctx context.Context, p *play, l *Line) error {
 	a, r, err := p.payRefund(ctx, l, refundID(2), "")
 	if err != nil {
@@ -249,7 +249,7 @@ func refundCeiling(ctx context.Context, p *play, l *Line) error {
 	return nil
 }
 
-// changedUnderReview: what was seen is not what is there any more.
+// changedUnderReview: the target changes after the reviewer has read it.
 func changedUnderReview(ctx context.Context, p *play, l *Line) error {
 	it, err := p.item(ctx, sku(301))
 	if err != nil {
@@ -297,7 +297,7 @@ func changedUnderReview(ctx context.Context, p *play, l *Line) error {
 	return nil
 }
 
-// bulkDeletion: L5, two people, and never the agent's own sponsor.
+// bulkDeletion: L5 needs two people, and the agent's own sponsor may not be one of them.
 func bulkDeletion(ctx context.Context, p *play, l *Line) error {
 	var refs []string
 	rows := map[string]map[string]int{}
@@ -344,5 +344,5 @@ func bulkDeletion(ctx context.Context, p *play, l *Line) error {
 	return nil
 }
 
-// joined lists the words that came, for a message.
+// joined joins words for a message.
 func joined(words []string) string { return strings.Join(words, ", ") }

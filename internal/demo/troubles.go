@@ -8,13 +8,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The customer that an order comes in for before it is known.
+// The customer of an order that arrives before the customer is known.
 const newCustomerName = "Mara Lindqvist"
 
 var newCustomerID = customer(customerCount + 1)
 
-// refusedOrder: approved, but the ledger knows no such customer. That cannot
-// mend itself, so it is a dead letter at once.
+// refusedOrder: the ledger does not know the customer of an approved order. A retry cannot help,
+// so the order is a dead letter at once.
 func refusedOrder(ctx context.Context, p *play, l *Line) error {
 	it, err := p.item(ctx, sku(1042))
 	if err != nil {
@@ -44,7 +44,7 @@ func refusedOrder(ctx context.Context, p *play, l *Line) error {
 	return nil
 }
 
-// newCustomer: L4, so the name has to be retyped.
+// newCustomer: L4 requires the reviewer to retype the name.
 func newCustomer(ctx context.Context, p *play, l *Line) error {
 	a, err := p.propose(ctx, l, &gatehouse.Proposal{
 		ActionType: "create_customer", Connector: "shop", Operation: "insert",
@@ -73,8 +73,8 @@ func newCustomer(ctx context.Context, p *play, l *Line) error {
 	return nil
 }
 
-// replayedOrder: the cause is mended, so the same order is sent again, under
-// the approval that it has.
+// replayedOrder: the cause is fixed, so the same order is sent again under its existing
+// approval.
 func replayedOrder(ctx context.Context, p *play, l *Line) error {
 	if p.order == nil {
 		return fmt.Errorf("there is no dead letter")
@@ -94,8 +94,8 @@ func replayedOrder(ctx context.Context, p *play, l *Line) error {
 	return nil
 }
 
-// lostAnswerRepeated: the change was made, but nobody heard. The operation is
-// idempotent by key, so the gate asks again and learns it.
+// lostAnswerRepeated: the change was made, but the answer was lost. The operation is idempotent
+// by key, so the gate repeats it safely.
 func lostAnswerRepeated(ctx context.Context, p *play, l *Line) error {
 	a, err := p.propose(ctx, l, &gatehouse.Proposal{
 		ActionType: "receive_goods", Connector: warehouseConnector, Operation: opReceive,
@@ -120,8 +120,8 @@ func lostAnswerRepeated(ctx context.Context, p *play, l *Line) error {
 	return nil
 }
 
-// lostAnswerUnknown: here asking again would pay twice. The gate says that it
-// does not know, and an operator looks.
+// lostAnswerUnknown: here a repetition would pay twice. The gate marks the outcome as unknown,
+// and an operator resolves it.
 func lostAnswerUnknown(ctx context.Context, p *play, l *Line) error {
 	who := customer(77)
 	a, err := p.propose(ctx, l, &gatehouse.Proposal{
@@ -148,7 +148,9 @@ func lostAnswerUnknown(ctx context.Context, p *play, l *Line) error {
 	if calls := p.Warehouse.Calls(opCredit); found != 1 || calls != 1 {
 		return fmt.Errorf("%d credits after %d calls; both should be 1", found, calls)
 	}
-	_, err = p.olga.ResolvePush(ctx, a.Push.ID, gatehouse.Resolution{Outcome: "applied", Reason: "the credit stands in the ledger"})
+	_, err = p.olga.ResolvePush(ctx, a.Push.ID, gatehouse.Resolution{
+		Outcome: "applied", Reason: "the credit is in the ledger",
+	})
 	if err != nil {
 		return err
 	}
@@ -162,8 +164,8 @@ func lostAnswerUnknown(ctx context.Context, p *play, l *Line) error {
 
 const repeats = 5
 
-// repeatedApproval: a client that did not hear the answer sends it again, five
-// times at once. The decision and its effect stay one.
+// repeatedApproval: a client that did not get the answer sends its approval five times
+// concurrently. One decision and one effect result.
 func repeatedApproval(ctx context.Context, p *play, l *Line) error {
 	it, err := p.item(ctx, sku(501))
 	if err != nil {
@@ -202,7 +204,7 @@ func repeatedApproval(ctx context.Context, p *play, l *Line) error {
 	return nil
 }
 
-// reversal: undoing is a proposal of its own, made of the receipt.
+// reversal: a reversal is a separate proposal, derived from the receipt.
 func reversal(ctx context.Context, p *play, l *Line) error {
 	if p.applied == nil {
 		return fmt.Errorf("nothing was applied that could be undone")

@@ -12,13 +12,12 @@ import (
 	"time"
 )
 
-// The warehouse is a target system with an HTTP interface before the same
-// ledger, and a bad line: of each operation it loses the first answer. The
-// change is made and committed, and then the connection is cut.
+// The warehouse is a target system with an HTTP interface to the same ledger. It loses the first
+// answer of each operation: it commits the change and then closes the connection.
 const (
 	warehouseConnector = "warehouse"
-	opReceive          = "receive" // class A: knows the key of a call that it answered before
-	opCredit           = "credit"  // class C: each call is another credit
+	opReceive          = "receive" // class A: recognizes the idempotency key of an earlier call
+	opCredit           = "credit"  // class C: each call makes another credit
 )
 
 const (
@@ -63,14 +62,14 @@ func OpenWarehouse(ctx context.Context, ledger string) (*Warehouse, error) {
 	return w, nil
 }
 
-// Close ends it.
+// Close stops the server.
 func (w *Warehouse) Close() error {
 	err := w.server.Close()
 	<-w.done
 	return errors.Join(err, w.db.Close())
 }
 
-// Calls tells how often an operation was called.
+// Calls returns the number of calls of an operation.
 func (w *Warehouse) Calls(operation string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +105,7 @@ func read(out http.ResponseWriter, r *http.Request, into any) bool {
 	return err == nil
 }
 
-// change makes one change, unless its key is known, and loses the first answer.
+// change makes one change unless its key is known, and drops the first answer.
 func (w *Warehouse) change(out http.ResponseWriter, r *http.Request, operation, key, statement string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +123,7 @@ func (w *Warehouse) change(out http.ResponseWriter, r *http.Request, operation, 
 		w.known[key] = true
 	}
 	if w.calls[operation] == 1 {
-		panic(http.ErrAbortHandler) // cuts the connection, without a word
+		panic(http.ErrAbortHandler) // closes the connection without an answer
 	}
 	out.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(out, `{"done": true}`)

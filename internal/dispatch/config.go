@@ -166,7 +166,7 @@ type Dependencies struct {
 	Failpoint func(Point)
 }
 
-// Point is a place between two steps at which a crash test strikes.
+// Point is a point between two steps at which a crash test kills the process.
 type Point string
 
 // The points, in the order of the path, then those of a rescue. The points
@@ -267,7 +267,7 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 	dispatcher.announcer, _ = d.Store.(gatehouse.Announcer)
 	dispatcher.fair = newFair(&dispatcher.config)
 	dispatcher.breakers = newBreakers(c.Breaker, dispatcher.now, func(name, state string) {
-		dispatcher.log.Warn("the breaker of a connector has moved", "connector", name, "state", state)
+		dispatcher.log.Warn("the breaker of a connector has changed its state", "connector", name, "state", state)
 		if d.BreakerMoved != nil {
 			d.BreakerMoved(name, state)
 		}

@@ -14,7 +14,7 @@ import (
 func (d *Dispatcher) Run(ctx context.Context) {
 	var jobs sync.WaitGroup
 	defer jobs.Wait()
-	look := lookout{poll: d.config.Poll, rest: minSleep}
+	look := pace{poll: d.config.Poll, rest: minSleep}
 	least := 1
 	for ctx.Err() == nil {
 		rescued := 0
@@ -24,20 +24,20 @@ func (d *Dispatcher) Run(ctx context.Context) {
 				d.log.ErrorContext(ctx, "rescue failed", "error", err)
 			}
 		}
-		n := lease.Acquire(ctx, least, d.config.Batch, gather, d.slots)
+		n := lease.Acquire(ctx, least, d.config.Batch, slotWait, d.slots)
 		if n == 0 {
 			return
 		}
 		d.full.Store(d.fair.bounded) // the claim may miss a push that settles from here on
 		got, err := d.start(ctx, "", n, func(j *job) {
-			jobs.Go(func() { defer d.done(j); j.carry(ctx) })
+			jobs.Go(func() { defer d.done(j); j.process(ctx) })
 		})
 		d.full.Store(len(got.full) > 0)
 		if err != nil && ctx.Err() == nil {
 			d.log.ErrorContext(ctx, "claim failed", "error", err)
 		}
 		if err == nil && got.claimed == n { // more pushes may be due
-			least = d.worthwhile()
+			least = d.minSlots()
 			continue
 		}
 		least = 1
@@ -45,8 +45,8 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	}
 }
 
-// lookout decides how long Run sleeps and when it looks for expired leases.
-type lookout struct {
+// pace holds how long Run sleeps and when it next checks for expired leases.
+type pace struct {
 	poll time.Duration
 	// rest is the shortest sleep. It grows while due work cannot be moved, so
 	// that Run never spins.
@@ -58,7 +58,7 @@ type lookout struct {
 
 const minSleep = 2 * time.Millisecond
 
-func (l *lookout) rescueDue() bool {
+func (l *pace) rescueDue() bool {
 	if !l.due && time.Since(l.rescued) < l.poll {
 		return false
 	}
@@ -66,11 +66,10 @@ func (l *lookout) rescueDue() bool {
 	return true
 }
 
-// sleep waits for a hint, for the next due time that the store knows, or for
-// the poll interval. The queues of full tenants do not count: such a tenant
-// waits for one of its pushes to settle. If this process carries that push, it
-// notices; otherwise it finds out by polling.
-func (d *Dispatcher) sleep(ctx context.Context, look *lookout, full []string, moved bool) {
+// sleep waits for a hint, for the next due time that the store knows, or for the poll interval.
+// Due pushes of full tenants do not end the sleep: such a tenant waits for one of its pushes to
+// settle. If that push is in this process, its end wakes Run; otherwise Run polls.
+func (d *Dispatcher) sleep(ctx context.Context, look *pace, full []string, moved bool) {
 	switch {
 	case moved:
 		look.rest = minSleep
@@ -100,9 +99,9 @@ func (d *Dispatcher) sleep(ctx context.Context, look *lookout, full []string, mo
 	}
 }
 
-// catch is the result of one claim: the number of pushes, and the tenants that
+// claimResult is the result of one claim: the number of pushes, and the tenants that
 // have reached their bound on pushes in flight.
-type catch struct {
+type claimResult struct {
 	claimed int
 	full    []string
 }
@@ -110,7 +109,7 @@ type catch struct {
 // start claims up to n pushes, for which the caller holds n slots, and passes
 // each to begin. Unused slots are freed. If nothing could be claimed, start
 // tries the next tenants, until it has tried all of them once.
-func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func(*job)) (got catch, err error) {
+func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func(*job)) (got claimResult, err error) {
 	var pushes []*gatehouse.Push
 	var claimed time.Time
 	for passed := map[string]bool{}; ; {
@@ -135,7 +134,7 @@ func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func
 		}
 		d.fair.claimed(pushes)
 		if tenant == "" {
-			d.fair.looked(due)
+			d.fair.recordConsidered(due)
 		}
 		around := len(due) < lease.Walk
 		for _, t := range full {
@@ -157,7 +156,7 @@ func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func
 	for i, p := range pushes {
 		jobs[i] = d.newJob(p, claimed)
 	}
-	d.gather(jobs)
+	d.formBatches(jobs)
 	for _, j := range jobs {
 		begin(j)
 	}
@@ -171,13 +170,13 @@ func (d *Dispatcher) Drain(ctx context.Context, tenant string, limit int) ([]gat
 	var jobs sync.WaitGroup
 	var mine []*job
 	for len(mine) < limit {
-		n := lease.Acquire(ctx, 1, limit-len(mine), gather, d.slots)
+		n := lease.Acquire(ctx, 1, limit-len(mine), slotWait, d.slots)
 		if n == 0 {
 			break
 		}
 		got, err := d.start(ctx, tenant, n, func(j *job) {
 			mine = append(mine, j)
-			jobs.Go(func() { defer d.done(j); j.carry(ctx) })
+			jobs.Go(func() { defer d.done(j); j.process(ctx) })
 		})
 		if err != nil {
 			jobs.Wait()
@@ -223,13 +222,13 @@ func (d *Dispatcher) report(ctx context.Context, jobs []*job) ([]gatehouse.Drain
 	return items, err
 }
 
-// gather is how long a claim waits for further slots, so that quick pushes are
-// claimed several at a time and slow ones do not idle.
-const gather = 5 * time.Millisecond
+// formBatches is how long a claim waits for further slots: long enough to claim several quick pushes
+// together, and too short for idle slots to matter.
+const slotWait = 5 * time.Millisecond
 
-// worthwhile is the number of slots to wait for after a claim that used all of
+// minSlots is the number of slots to wait for after a claim that used all of
 // its slots. With batches, all slots become free at once.
-func (d *Dispatcher) worthwhile() int {
+func (d *Dispatcher) minSlots() int {
 	if d.announcer != nil {
 		return d.config.Workers
 	}

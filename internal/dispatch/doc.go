@@ -15,19 +15,19 @@
 //     would look like drift).
 //  3. One transaction checks generation, digest, fingerprint and authority, and
 //     writes the intent: status sent, attempts + 1. Then follows the call, with a
-//     deadline before the end of the lease. If steps 1 and 2 have nothing to ask,
+//     deadline before the end of the lease. If steps 1 and 2 read nothing,
 //     as before the first call to a target that cannot be checked, this is the only
 //     transaction that reads.
 //  4. One transaction writes receipt, push, action, ceilings and audit leaf.
 //
 // A push that fails a check is quarantined: failed, with a code, and no call.
 //
-// Some stores prefer concurrent Updates together. Over such a store, the pushes
-// of one claim that have nothing to look at write their intents as one batch,
-// and their outcomes as another: the first waits a millisecond for the others.
-// Each is still a transaction of its own, with its own guards and its own
-// result. A worker makes its next call while the outcome of its last one is
-// being stored.
+// Some stores prefer to run concurrent Updates together. With such a store, the
+// pushes of one claim that read nothing before their intent write their intents
+// as one batch, and their outcomes as another: the first waits a millisecond for
+// the others. Each is still a transaction of its own, with its own guards and
+// its own result. A worker makes its next call while the outcome of its last one
+// is being stored.
 //
 // Claims are fair between tenants and keep each tenant below its bound on
 // pushes in flight; see fair.

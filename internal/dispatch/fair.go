@@ -69,8 +69,8 @@ func (f *fair) claimed(pushes []*gatehouse.Push) {
 	f.tenants.Charge(queues)
 }
 
-// looked records the last tenant that a claim looked at.
-func (f *fair) looked(due []gatehouse.DueTenant) {
+// recordConsidered records the last tenant that a claim considered.
+func (f *fair) recordConsidered(due []gatehouse.DueTenant) {
 	last := ""
 	if len(due) > 0 {
 		last = due[len(due)-1].Tenant

@@ -47,7 +47,7 @@ func (q queues) claim(f *fair, n int, keep bool) (got []string, full []string) {
 		}
 	}
 	f.claimed(pushes)
-	f.looked(due)
+	f.recordConsidered(due)
 	return got, full
 }
 
@@ -145,11 +145,11 @@ func TestShareWalk(t *testing.T) {
 	for i := range due {
 		due[i] = gatehouse.DueTenant{Tenant: fmt.Sprintf("t-%03d", i), Due: 1}
 	}
-	f.looked(due)
+	f.recordConsidered(due)
 	if got := f.looks.After(); got != due[lease.Walk-1].Tenant {
 		t.Errorf("the next look is after %q", got)
 	}
-	f.looked(due[:lease.Walk-1])
+	f.recordConsidered(due[:lease.Walk-1])
 	if got := f.looks.After(); got != "" {
 		t.Errorf("after all were seen, the next look is after %q", got)
 	}

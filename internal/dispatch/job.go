@@ -42,10 +42,10 @@ type job struct {
 	// pass is true if the job must report its result to the breaker, trial if
 	// the job is the breaker's trial.
 	pass, trial bool
-	// refreshed is true once the job had the connectors of the store loaded anew, behind
-	// says why this process has others than the store.
-	refreshed bool
-	behind    error
+	// refreshed is true once the job has reloaded the connectors of the store. behind is the
+	// reason if this process still has other versions.
+	refreshed      bool
+	outdatedReason error
 }
 
 func (d *Dispatcher) newJob(p *gatehouse.Push, claimed time.Time) *job {
@@ -58,9 +58,9 @@ func (d *Dispatcher) newJob(p *gatehouse.Push, claimed time.Time) *job {
 	}
 }
 
-// carry processes the push until it settles or is put back, at most until
+// process processes the push until it settles or is put back, at most until
 // giveUp.
-func (j *job) carry(ctx context.Context) {
+func (j *job) process(ctx context.Context) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), j.giveUp)
 	defer cancel()
 	defer j.leave()
@@ -73,7 +73,7 @@ func (j *job) carry(ctx context.Context) {
 		j.log.WarnContext(ctx, "lease lost; nothing was changed")
 	case err != nil:
 		// When the lease ends, a rescue brings the push back.
-		j.log.ErrorContext(ctx, "push could not be carried on", "error", err)
+		j.log.ErrorContext(ctx, "push could not be processed", "error", err)
 	default:
 		if outcome == outcomeRetry || outcome == outcomeReleased {
 			j.hint()
@@ -85,7 +85,7 @@ func (j *job) carry(ctx context.Context) {
 }
 
 func (j *job) run(ctx context.Context) (outcome string, took time.Duration, err error) {
-	defer j.tell(signNone, nil)
+	defer j.reportToBreaker(signNone, nil)
 	call, outcome, err := j.prepare(ctx)
 	if err != nil || call == nil {
 		return outcome, 0, err
@@ -103,7 +103,7 @@ func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string
 			" is open: too many calls in a row have failed"))
 	}
 	if j.clean = j.first(); !j.clean {
-		if more, outcome, err := j.look(ctx); !more {
+		if more, outcome, err := j.inspect(ctx); !more {
 			return end(outcome, err)
 		}
 	}
@@ -114,16 +114,16 @@ func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string
 	return j.intend(ctx)
 }
 
-// look reads the stored state and, where needed, asks the target. more is false
-// when the push already has an outcome.
-func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
+// inspect reads the stored state and, where needed, the target. more is false when the push already
+// has an outcome.
+func (j *job) inspect(ctx context.Context) (more bool, outcome string, err error) {
 	end := func(outcome string, err error) (bool, string, error) { return false, outcome, err }
 	prior, err := j.load(ctx)
 	if err != nil {
 		return end(j.release(ctx, "store_error", "the store did not answer", err))
 	}
 	if prior != nil {
-		return end(j.settle(ctx, j.learned(prior)))
+		return end(j.settle(ctx, j.receiptFrom(prior)))
 	}
 	// These checks come before any call to the target.
 	if failure := j.targets.call(j.push.Tenant, j.push.Connector); failure != nil {
@@ -135,21 +135,22 @@ func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
 		_ = j.refreshConnectors(ctx)
 		r = j.admit(j.push, j.action)
 	}
-	if r != nil && r.connector && j.behind != nil {
-		return end(j.putBack(ctx, behindWait, codeBehind, j.behind.Error()))
+	if r != nil && r.connector && j.outdatedReason != nil {
+		return end(j.putBack(ctx, outdatedWait, codeOutdated, j.outdatedReason.Error()))
 	}
 	if r != nil {
 		return end(j.quarantine(ctx, *r))
 	}
 	if j.push.Attempts > 0 {
-		if found := j.readBack(ctx, j.lookUntil()); found != nil {
+		if found := j.readBack(ctx, j.readDeadline()); found != nil {
 			return end(j.settle(ctx, found))
 		}
 		if !j.clean && once(j.class) {
 			return end(j.quarantine(ctx, reason{code: "ambiguous", detail: "an earlier call may have had its effect"}))
 		}
 		if !j.clean && j.forgotten() {
-			return end(j.quarantine(ctx, reason{code: "too_old", detail: "an earlier call may have had its effect, and the target does not know its key any more"}))
+			return end(j.quarantine(ctx, reason{code: "too_old", detail: "an earlier call may have had its effect, and the " +
+				"target may have dropped its key"}))
 		}
 	}
 	if j.clean { // else our own change would look like drift
@@ -189,7 +190,7 @@ func (j *job) poison(p *gatehouse.Push) bool {
 // admit finds the connector and refuses a push that cannot or must not be sent.
 func (j *job) admit(p *gatehouse.Push, a *gatehouse.Action) *reason {
 	if j.poison(p) {
-		return &reason{code: "poison", detail: "claimed again and again without coming to a call"}
+		return &reason{code: "poison", detail: "claimed repeatedly without a call"}
 	}
 	conn, op, err := j.targets.operation(p.Tenant, p.Connector, a.Operation)
 	if err != nil {
@@ -230,8 +231,8 @@ func successReceipt(tx gatehouse.ReadTx, p *gatehouse.Push) (*gatehouse.Receipt,
 // reason says why a push is quarantined.
 type reason struct {
 	code, detail string
-	// connector says that this process has another definition of the connector than the
-	// proposal, or none.
+	// connector is true if this process has no definition of the connector, or another one than
+	// the proposal.
 	connector bool
 	// found is the target's present state for the audit leaf; "" for none.
 	found gatehouse.JSON
@@ -259,7 +260,7 @@ func (j *job) readBack(ctx context.Context, until time.Time) *gatehouse.Receipt 
 	if !ok {
 		return nil
 	}
-	ctx, cancel := j.looking(ctx, until)
+	ctx, cancel := j.readContext(ctx, until)
 	defer cancel()
 	finding, res, failure := j.targets.readBack(ctx, r, callOf(j.action, j.push.Attempts))
 	if failure != nil {
@@ -284,7 +285,7 @@ func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Er
 	if !ok {
 		return nil, nil
 	}
-	ctx, cancel := j.looking(ctx, j.lookUntil())
+	ctx, cancel := j.readContext(ctx, j.readDeadline())
 	defer cancel()
 	s, err := j.targets.check(ctx, c, callOf(j.action, j.push.Attempts))
 	if err != nil {
@@ -295,18 +296,18 @@ func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Er
 	}
 	return &reason{
 		code:   string(gatehouse.CodeTargetChanged),
-		detail: "the target is not as the proposal says: expected " + string(s.Expected) + ", found " + string(s.Actual),
+		detail: "the target differs from the proposal: expected " + string(s.Expected) + ", found " + string(s.Actual),
 		found:  gatehouse.ObjectJSON(gatehouse.Member{Name: "actual", Value: s.Actual}, gatehouse.Member{Name: "expected", Value: s.Expected}),
 	}, nil
 }
 
-// lookUntil is the deadline of a look before the call; half of the lease
-// remains for the call. So with any lease, a silent target costs an attempt
-// instead of endless releases of the push.
-func (j *job) lookUntil() time.Time { return j.until.Add(-j.config.Lease / 2) }
+// readDeadline is the deadline of reads before the call: half of the lease remains for the call. A
+// target that does not answer therefore uses up an attempt, whatever the lease; otherwise the
+// push would be released endlessly.
+func (j *job) readDeadline() time.Time { return j.until.Add(-j.config.Lease / 2) }
 
-// looking bounds the time of a look at the target.
-func (j *job) looking(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
+// readContext returns the context for reads of the target.
+func (j *job) readContext(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	ctx, cancelToo := context.WithTimeout(ctx, j.config.CheckTimeout)
 	return ctx, func() { cancelToo(); cancel() }
@@ -326,8 +327,8 @@ func (j *job) receipt(source string, o gatehouse.ReceiptOutcome, res connector.R
 	return r
 }
 
-// learned builds a receipt of this push with the outcome of another receipt.
-func (j *job) learned(from *gatehouse.Receipt) *gatehouse.Receipt {
+// receiptFrom builds a receipt of this push with the outcome of another receipt.
+func (j *job) receiptFrom(from *gatehouse.Receipt) *gatehouse.Receipt {
 	return j.receipt(sourceReceipt, from.Outcome, connector.Result{
 		ExternalID: from.ExternalID, RequestMetadata: from.RequestMetadata,
 		ResponseMetadata: from.ResponseMetadata, Reversal: from.Reversal,

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// codeBehind is the error code of a push that waits until this process, or another one,
+// codeOutdated is the error code of a push that waits until this process, or another one,
 // has the stored version of the connectors.
-const codeBehind = "connectors_outdated"
+const codeOutdated = "connectors_outdated"
 
-// behindWait is how long such a push waits.
-const behindWait = 5 * time.Second
+// outdatedWait is how long such a push waits.
+const outdatedWait = 5 * time.Second
 
-// outdated is the error of a transaction that needs the connectors of the store loaded
-// anew. It implements [Unjudged].
+// outdated is the error of a transaction that needs the connectors of the store reloaded. It
+// implements [Unjudged].
 type outdated struct{ j *job }
 
 func (outdated) Error() string { return "dispatch: the connectors of the store may be outdated" }
@@ -28,6 +28,6 @@ func (j *job) outdated(r *reason) bool {
 
 // refreshConnectors loads the connectors of the store, once per job.
 func (j *job) refreshConnectors(ctx context.Context) error {
-	j.refreshed, j.behind = true, j.targets.refresh(ctx)
+	j.refreshed, j.outdatedReason = true, j.targets.refresh(ctx)
 	return nil
 }

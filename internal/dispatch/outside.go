@@ -16,10 +16,9 @@ import (
 // internal/runs.
 type Outside struct{ *Dispatcher }
 
-// Lease claims up to n due pushes of a tenant's connectors of type worker,
-// records the intent of each, and returns them. Pushes that the last checks end
-// are settled and not returned. A non-empty proposer restricts the claim to
-// that principal's proposals.
+// Lease claims up to n due pushes of a tenant's connectors of type worker, records the intent of
+// each, and returns them. Pushes that fail the last checks are settled and not returned. A
+// non-empty proposer restricts the claim to that principal's proposals.
 func (d Outside) Lease(
 	ctx context.Context, tenant, owner, proposer string, lanes []string, n int, lease time.Duration,
 ) ([]gatehouse.LeasedPush, error) {
@@ -38,7 +37,7 @@ func (d Outside) Lease(
 		call, outcome, err := j.prepare(ctx)
 		if err != nil {
 			// When the lease ends, a rescue brings the push back.
-			j.log.ErrorContext(ctx, "a push was not handed out", "error", err)
+			j.log.ErrorContext(ctx, "a leased push was not returned to its worker", "error", err)
 			continue
 		}
 		if call == nil {
@@ -65,23 +64,25 @@ func (d *Dispatcher) outsideJob(p *gatehouse.Push, owner string, claimed time.Ti
 	return own.newJob(p, claimed)
 }
 
-// told reports whether the caller is the last holder of a push and has already
+// alreadyReported reports whether the caller is the last holder of a push and has already
 // reported the outcome of its call: a receipt of that generation exists.
-func (d *Dispatcher) told(ctx context.Context, tenant, id string, generation int, holds func(owner string) bool) (*gatehouse.Push, bool) {
+func (d *Dispatcher) alreadyReported(
+	ctx context.Context, tenant, id string, generation int, holds func(owner string) bool,
+) (*gatehouse.Push, bool) {
 	var p *gatehouse.Push
-	told := false
+	reported := false
 	err := d.store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
-		told = false
+		reported = false
 		if p, err = tx.FindPush(id); err != nil || p.Lane == "" || p.Generation != generation || !holds(p.LeaseOwner) {
 			return err
 		}
 		receipts, err := tx.ListReceipts(p.ActionID)
 		for _, r := range receipts {
-			told = told || r.Generation == generation && r.Source == sourceCall && !r.Late
+			reported = reported || r.Generation == generation && r.Source == sourceCall && !r.Late
 		}
 		return err
 	})
-	return p, err == nil && told
+	return p, err == nil && reported
 }
 
 // held finds a push that the calling external worker holds.
@@ -165,7 +166,7 @@ func (d Outside) Fail(ctx context.Context, tenant, id string, holds func(string)
 func (d Outside) settle(ctx context.Context, tenant, id string, generation int, holds func(string) bool, res connector.Result, failure *connector.Error) (*gatehouse.Push, error) {
 	j, err := d.held(ctx, tenant, id, generation, holds)
 	if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost {
-		if p, told := d.told(ctx, tenant, id, generation, holds); told {
+		if p, reported := d.alreadyReported(ctx, tenant, id, generation, holds); reported {
 			return p, nil // the answer was lost on the way
 		}
 	}
@@ -187,7 +188,7 @@ func (d Outside) settle(ctx context.Context, tenant, id string, generation int, 
 		v, wait := judge(j.class, failure.Kind, j.clean, j.spent()), j.wait(failure)
 		settle = func(s *step) string {
 			s.receipt(r)
-			return conclude(s, v, wait, r, failure.Says)
+			return applyVerdict(s, v, wait, r, failure.Says)
 		}
 	}
 	var settled string

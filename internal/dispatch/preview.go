@@ -18,7 +18,7 @@ func (r *Registry) Previews(a *gatehouse.Action) bool {
 // canonical form, and free of secrets. An error is a *connector.Error.
 func (r *Registry) Preview(ctx context.Context, a *gatehouse.Action) (gatehouse.Preview, error) {
 	if !r.Previews(a) {
-		return gatehouse.Preview{None: "the target of this action cannot be asked"}, nil
+		return gatehouse.Preview{None: "this action cannot be previewed"}, nil
 	}
 	if failure := r.call(a.Tenant, a.Connector); failure != nil {
 		return gatehouse.Preview{}, failure
@@ -26,13 +26,13 @@ func (r *Registry) Preview(ctx context.Context, a *gatehouse.Action) (gatehouse.
 	c, _ := r.Lookup(a.Tenant, a.Connector)
 	p, ok := c.(connector.Previewer)
 	if !ok {
-		return gatehouse.Preview{None: "the target of this action cannot be asked"}, nil
+		return gatehouse.Preview{None: "this action cannot be previewed"}, nil
 	}
 	out, failure := r.preview(ctx, p, callOf(a, 0))
 	if failure != nil {
 		return gatehouse.Preview{}, failure
 	}
-	return r.shown(out), nil
+	return r.boundPreview(out), nil
 }
 
 // previews is false for a connector that panics.
@@ -51,14 +51,14 @@ func (r *Registry) preview(
 	return p, asError(err)
 }
 
-// shown returns a preview fit for people: bounded, and free of secrets.
-func (r *Registry) shown(p gatehouse.Preview) gatehouse.Preview {
+// boundPreview returns a preview fit for people: bounded, and free of secrets.
+func (r *Registry) boundPreview(p gatehouse.Preview) gatehouse.Preview {
 	if p.None != "" {
 		return gatehouse.Preview{None: r.clip(p.None)}
 	}
 	all := p.Changes
 	if len(all) > gatehouse.MaxPreviewChanges {
-		all = mostTelling(all)
+		all = mostRelevant(all)
 	}
 	p.More += len(p.Changes) - len(all)
 	p.Changes = make([]gatehouse.PreviewChange, len(all))
@@ -80,9 +80,9 @@ func (r *Registry) shown(p gatehouse.Preview) gatehouse.Preview {
 	return p
 }
 
-// mostTelling keeps at most MaxPreviewChanges changes, and drops those as proposed
-// first.
-func mostTelling(all []gatehouse.PreviewChange) []gatehouse.PreviewChange {
+// mostRelevant keeps at most MaxPreviewChanges changes. It drops the changes that equal the
+// proposal first.
+func mostRelevant(all []gatehouse.PreviewChange) []gatehouse.PreviewChange {
 	var out []gatehouse.PreviewChange
 	for _, how := range []gatehouse.PreviewHow{
 		gatehouse.PreviewDiffers, gatehouse.PreviewAlso, gatehouse.PreviewAsProposed,

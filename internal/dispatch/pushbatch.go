@@ -11,10 +11,9 @@ import (
 // linger is how long the first member of a pushBatch waits for the others.
 const linger = time.Millisecond
 
-// pushBatch is a group of pushes of one claim that take the same step, intent or
-// outcome, at about the same time, for a store that prefers such Updates
-// together. The first member waits a moment for the others; a member that comes
-// later goes alone. With a nil pushBatch every job goes alone.
+// pushBatch lets pushes of one claim write their intents, or their outcomes, together, for a
+// store that prefers that. The first member waits briefly for the others; a later member writes
+// alone. With a nil pushBatch, every job writes alone.
 type pushBatch struct {
 	store   gatehouse.Announcer
 	linger  time.Duration
@@ -24,8 +23,7 @@ type pushBatch struct {
 	gone    bool
 }
 
-// join waits for the other members and returns the context for the step. The
-// caller must then take the step.
+// join waits for the other members and returns the context for the write, which must follow.
 func (w *pushBatch) join(ctx context.Context) context.Context {
 	if w == nil {
 		return ctx
@@ -40,19 +38,19 @@ func (w *pushBatch) join(ctx context.Context) context.Context {
 	w.waiting = append(w.waiting, called)
 	switch {
 	case w.coming == 0:
-		w.call()
+		w.release()
 	case len(w.waiting) == 1:
 		time.AfterFunc(w.linger, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.call()
+			w.release()
 		})
 	}
 	w.mu.Unlock()
 	return (<-called)(ctx)
 }
 
-// leave says that a member does not take the step.
+// leave removes a member that will not write.
 func (w *pushBatch) leave() {
 	if w == nil {
 		return
@@ -60,12 +58,12 @@ func (w *pushBatch) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.coming--; w.coming == 0 {
-		w.call()
+		w.release()
 	}
 }
 
-// call releases the waiting members. The pushBatch is locked.
-func (w *pushBatch) call() {
+// release releases the waiting members. The pushBatch is locked.
+func (w *pushBatch) release() {
 	if w.gone {
 		return
 	}
@@ -77,8 +75,8 @@ func (w *pushBatch) call() {
 	w.waiting = nil
 }
 
-// gather forms batches from the jobs of a claim that go straight to their intent.
-func (d *Dispatcher) gather(jobs []*job) {
+// formBatches forms batches from the jobs of a claim that read nothing before their intent.
+func (d *Dispatcher) formBatches(jobs []*job) {
 	if d.announcer == nil || len(jobs) < 2 {
 		return
 	}
@@ -106,11 +104,10 @@ func (j *job) leave() {
 	j.intents, j.outcomes = nil, nil
 }
 
-// called frees the slot of a job whose call is done, so that another push can
-// use it while the outcome is on its way to a remote store. At most Workers
-// outcomes are recorded that way; further jobs keep their slots until they are
-// done.
-func (j *job) called() {
+// freeSlot frees the slot of a job whose call is done, so that another push can use it while a
+// remote store records the outcome. At most Workers outcomes are recorded that way; further jobs
+// keep their slots until they are done.
+func (j *job) freeSlot() {
 	if j.announcer == nil || j.recorded {
 		return
 	}

@@ -185,8 +185,8 @@ func TestPlacesAreBounded(t *testing.T) {
 	for range 2 * workers {
 		d.slots <- struct{}{}
 		j := &job{Dispatcher: d}
-		j.called()
-		j.called() // as after an outcome that could not be stored at once
+		j.freeSlot()
+		j.freeSlot() // as after an outcome that could not be stored at once
 		jobs = append(jobs, j)
 	}
 	if len(d.slots) != workers || len(d.recording) != workers {

@@ -31,7 +31,7 @@ func (b *bench) tamper(statements ...string) {
 	}
 }
 
-var errRevoked = gatehouse.E(gatehouse.CodeAuthorityRevoked, "ana voted, and has lost the right to")
+var errRevoked = gatehouse.E(gatehouse.CodeAuthorityRevoked, "ana voted, but has lost the right to")
 
 // obstacles are the things that can change between approval and call.
 var obstacles = []struct {

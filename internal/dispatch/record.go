@@ -94,7 +94,7 @@ func (j *job) release(ctx context.Context, code, detail string, cause error) (st
 // has no effect: no call was made.
 func (j *job) checkFailed(ctx context.Context, failure *connector.Error) (outcome string, err error) {
 	j.push.Attempts++
-	j.tell(signOf(failure), failure)
+	j.reportToBreaker(signOf(failure), failure)
 	r := j.receipt(sourceCheck, gatehouse.ReceiptNotSent, connector.Result{})
 	r.ErrorCode, r.Error = failure.Code, clip(failure.Detail)
 	kind := connector.NotSent
@@ -105,7 +105,7 @@ func (j *job) checkFailed(ctx context.Context, failure *connector.Error) (outcom
 	err = j.update(ctx, gatehouse.PushPicking, func(s *step) {
 		s.push.Attempts, s.push.AttemptBase = r.Attempt, j.push.AttemptBase
 		s.receipt(r)
-		outcome = conclude(s, v, wait, r, failure.Says)
+		outcome = applyVerdict(s, v, wait, r, failure.Says)
 	})
 	return outcome, err
 }
@@ -133,8 +133,8 @@ func (j *job) wait(failure *connector.Error) time.Duration {
 	return backoff(j.config.Backoff, j.push.Attempts-j.push.AttemptBase, failure.RetryAfter, j.random())
 }
 
-// conclude writes the consequence of a failed attempt.
-func conclude(s *step, v verdict, wait time.Duration, r *gatehouse.Receipt, says string) (outcome string) {
+// applyVerdict writes the consequence of a failed attempt.
+func applyVerdict(s *step, v verdict, wait time.Duration, r *gatehouse.Receipt, says string) (outcome string) {
 	if v != verdictRetry {
 		s.end(v == verdictFailed, r.ErrorCode, r.Error, says, text("receipt", r.ID))
 		return string(s.push.Status)

@@ -15,7 +15,7 @@ import (
 // secrets from everything its connectors return; see [connector.Redactor].
 func (r *Registry) WithSecrets(secrets []string) *Registry {
 	out := &Registry{}
-	out.state.Store(&registered{targets: r.holds().targets, redactor: connector.NewRedactor(secrets)})
+	out.state.Store(&registered{targets: r.snapshot().targets, redactor: connector.NewRedactor(secrets)})
 	return out
 }
 
@@ -37,7 +37,7 @@ func (r *Registry) redactResult(res connector.Result) connector.Result {
 	res.ResponseMetadata = r.redactor().JSON(res.ResponseMetadata)
 	if res.Reversal != nil && r.holdsSecret(res.Reversal) {
 		res.Reversal = nil
-		res.ResponseMetadata = noted(res.ResponseMetadata, gatehouse.Member{
+		res.ResponseMetadata = withMetadata(res.ResponseMetadata, gatehouse.Member{
 			Name: "reversal_left_out", Value: gatehouse.StringJSON("it holds a secret of this server"),
 		})
 	}
@@ -51,8 +51,8 @@ func (r *Registry) holdsSecret(v *gatehouse.Reversal) bool {
 		r.redactor().FindsJSON(v.CurrentState) || r.redactor().FindsJSON(v.ProposedChange)
 }
 
-// noted adds a member to a receipt's metadata.
-func noted(metadata gatehouse.JSON, m gatehouse.Member) gatehouse.JSON {
+// withMetadata adds a member to a receipt's metadata.
+func withMetadata(metadata gatehouse.JSON, m gatehouse.Member) gatehouse.JSON {
 	members, err := metadata.Fields()
 	if err != nil && metadata != "" {
 		members = []gatehouse.Member{{Name: "response", Value: metadata}}

@@ -44,7 +44,7 @@ type Registry struct {
 	state atomic.Pointer[registered]
 	// used maps the name of a connector to the time of its last call.
 	used sync.Map
-	// refresh loads the connectors of the store anew; nil for a registry without any.
+	// refresh reloads the connectors of the store; nil for a registry without any.
 	refresh func(context.Context) error
 }
 
@@ -77,7 +77,7 @@ func NewRegistry(targets ...Target) (*Registry, error) {
 // Names returns the sorted names of the connectors that serve a tenant.
 func (r *Registry) Names(tenant string) []string {
 	var names []string
-	for name, t := range r.holds().targets {
+	for name, t := range r.snapshot().targets {
 		if t.Serves(tenant) {
 			names = append(names, name)
 		}
@@ -89,7 +89,7 @@ func (r *Registry) Names(tenant string) []string {
 // Lookup returns a connector; false when no connector has the name, or it does
 // not serve the tenant.
 func (r *Registry) Lookup(tenant, name string) (connector.Connector, bool) {
-	t, ok := r.holds().targets[name]
+	t, ok := r.snapshot().targets[name]
 	if !ok || !t.Serves(tenant) || t.Connector == nil {
 		return nil, false
 	}
@@ -107,22 +107,23 @@ func (r *Registry) operation(tenant, name, operation string) (connector.Connecto
 		return nil, connector.Operation{}, gatehouse.Violations{{
 			Pointer: "/connector",
 			Detail: "no connector " + gatehouse.Quote(name) + " is configured for this tenant" +
-				itHas(connector.Names(slices.Values(r.Names(tenant)))),
+				knownNames(connector.Names(slices.Values(r.Names(tenant)))),
 		}}.Err()
 	}
 	op, ok := c.Operation(operation)
 	if !ok {
 		return nil, connector.Operation{}, gatehouse.Violations{{
 			Pointer: "/operation",
-			Detail:  "connector " + gatehouse.Quote(name) + " has no operation " + gatehouse.Quote(operation) + others(c),
+			Detail: "connector " + gatehouse.Quote(name) + " has no operation " +
+				gatehouse.Quote(operation) + otherOperations(c),
 		}}.Err()
 	}
 	return c, op, nil
 }
 
-// others lists the connector's operations for an error; "" if the connector is no
+// otherOperations lists the connector's operations for an error; "" if the connector is no
 // [connector.Lister].
-func others(c connector.Connector) string {
+func otherOperations(c connector.Connector) string {
 	l, ok := c.(connector.Lister)
 	if !ok {
 		return ""
@@ -134,11 +135,11 @@ func others(c connector.Connector) string {
 			}
 		}
 	})
-	return itHas(names)
+	return knownNames(names)
 }
 
-// itHas adds a list of names to an error; "" for none.
-func itHas(names string) string {
+// knownNames adds a list of names to an error; "" for none.
+func knownNames(names string) string {
 	if names == "" {
 		return ""
 	}
@@ -271,7 +272,7 @@ func (r *Registry) Checks(a *gatehouse.Action) bool {
 
 // ChecksAny reports whether any connector can ask its target.
 func (r *Registry) ChecksAny() bool {
-	for _, t := range r.holds().targets {
+	for _, t := range r.snapshot().targets {
 		if _, ok := t.Connector.(connector.Checker); ok {
 			return true
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// holds returns the current snapshot.
-func (r *Registry) holds() *registered {
+// snapshot returns the current snapshot.
+func (r *Registry) snapshot() *registered {
 	if s := r.state.Load(); s != nil {
 		return s
 	}
@@ -21,7 +21,7 @@ func (r *Registry) holds() *registered {
 // Replace adds targets, or replaces those of the same names, removes the targets that are
 // gone, and replaces the list of secrets to redact. Calls in progress keep their connector.
 func (r *Registry) Replace(targets []Target, gone, secrets []string) {
-	all := maps.Clone(r.holds().targets)
+	all := maps.Clone(r.snapshot().targets)
 	for _, name := range gone {
 		delete(all, name)
 	}
@@ -31,19 +31,19 @@ func (r *Registry) Replace(targets []Target, gone, secrets []string) {
 	r.state.Store(&registered{targets: all, redactor: connector.NewRedactor(secrets)})
 }
 
-// SetRefresh sets how the connectors of the store are loaded anew. The error says why
-// this process does not have the stored ones. Call it before dispatching.
+// SetRefresh sets the function that reloads the connectors of the store. Its error is the reason
+// why this process does not have the stored ones. Call it before dispatching.
 func (r *Registry) SetRefresh(refresh func(context.Context) error) { r.refresh = refresh }
 
 // mayBeOutdated reports whether the store may have another connector of the name.
 func (r *Registry) mayBeOutdated(name string) bool {
-	t, ok := r.holds().targets[name]
+	t, ok := r.snapshot().targets[name]
 	return r.refresh != nil && (!ok || t.Stored)
 }
 
 // Targets returns all targets by name.
 func (r *Registry) Targets() []Target {
-	return slices.SortedFunc(maps.Values(r.holds().targets), func(a, b Target) int {
+	return slices.SortedFunc(maps.Values(r.snapshot().targets), func(a, b Target) int {
 		return strings.Compare(a.Name, b.Name)
 	})
 }
@@ -68,11 +68,11 @@ func (r *Registry) call(tenant, name string) *connector.Error {
 
 // unready returns the failure of a target that must not be called, nil for others.
 func (r *Registry) unready(tenant, name string) *connector.Error {
-	t, ok := r.holds().targets[name]
+	t, ok := r.snapshot().targets[name]
 	if !ok || !t.Serves(tenant) || t.Unready == nil {
 		return nil
 	}
 	return &connector.Error{Kind: connector.NotSent, Code: "secret_missing", Detail: r.RedactText(t.Unready.Error())}
 }
 
-func (r *Registry) redactor() *connector.Redactor { return r.holds().redactor }
+func (r *Registry) redactor() *connector.Redactor { return r.snapshot().redactor }

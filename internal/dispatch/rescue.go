@@ -46,7 +46,7 @@ func (d *Dispatcher) rescue(ctx context.Context, p *gatehouse.Push) error {
 			return errLost
 		}
 		outcome = outcomeRescued
-		const code, detail = "lease_expired", "the worker's lease ended before it told what came of it"
+		const code, detail = "lease_expired", "the worker's lease ended before it reported the outcome"
 		next := now
 		if q.Status == gatehouse.PushSent {
 			n := q.Attempts - q.AttemptBase
@@ -57,7 +57,7 @@ func (d *Dispatcher) rescue(ctx context.Context, p *gatehouse.Push) error {
 				d.failpoint(PointRescue)
 				return s.err
 			}
-			// The lease has already taken part of the wait.
+			// The expired lease counts as part of the wait.
 			if at := q.SentAt; at != nil {
 				next = later(now, at.Add(backoff(d.config.Backoff, n, 0, d.random())))
 			}

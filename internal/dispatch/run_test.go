@@ -228,7 +228,7 @@ func TestDispatchersShareTheWork(t *testing.T) {
 // spin.
 func TestRunDoesNotSpin(t *testing.T) {
 	t.Parallel()
-	look := lookout{poll: time.Second, rest: minSleep}
+	look := pace{poll: time.Second, rest: minSleep}
 	b := newBench(t, newLedger(connector.ClassA))
 	b.approve()
 	b.drain(b.dispatcher(testConfig(), failpoint(func(Point) { die() })))

@@ -77,7 +77,7 @@ func (j *job) lastChecks(s *step) (outcome string) {
 		return outcomeReleased
 	}
 	if s.prior != nil {
-		s.applied(j.learned(s.prior))
+		s.applied(j.receiptFrom(s.prior))
 		return string(gatehouse.PushApplied)
 	}
 	switch s.action.Status {
@@ -88,9 +88,9 @@ func (j *job) lastChecks(s *step) (outcome string) {
 	if r := j.admit(p, s.action); j.outdated(r) {
 		s.err = outdated{j}
 		return ""
-	} else if r != nil && r.connector && j.behind != nil {
+	} else if r != nil && r.connector && j.outdatedReason != nil {
 		p.PutBack++
-		s.retry(now.Add(behindWait), codeBehind, clip(j.behind.Error()))
+		s.retry(now.Add(outdatedWait), codeOutdated, clip(j.outdatedReason.Error()))
 		return outcomeReleased
 	} else if r != nil {
 		return j.stop(s, *r)
@@ -131,12 +131,12 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 		cancel()
 		traced(callOutcome(failure), nil)
 	default:
-		// This process was stopped meanwhile: another worker may have the push.
+		// This process was suspended meanwhile: another worker may have the push.
 		failure = &connector.Error{Kind: connector.NotSent, Code: "lease_short", Detail: "the lease was over before the call"}
 	}
 	took = j.now().Sub(start)
 	j.failpoint(PointCalled)
-	j.tell(signOf(failure), failure)
+	j.reportToBreaker(signOf(failure), failure)
 
 	if failure == nil {
 		r := j.receipt(sourceCall, gatehouse.ReceiptApplied, res)
@@ -156,7 +156,7 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 	v := judge(j.class, failure.Kind, j.clean, j.spent())
 	var found *gatehouse.Receipt
 	if v == verdictUnknown {
-		found, v = j.lastLook(ctx, failure.Kind)
+		found, v = j.finalReadBack(ctx, failure.Kind)
 	}
 	wait := j.wait(failure)
 	outcome, err = j.record(ctx, r, func(s *step) string {
@@ -166,7 +166,7 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 			s.applied(found)
 			return string(gatehouse.PushApplied)
 		}
-		return conclude(s, v, wait, r, failure.Says)
+		return applyVerdict(s, v, wait, r, failure.Says)
 	})
 	return outcome, took, err
 }
@@ -179,10 +179,10 @@ func callOutcome(failure *connector.Error) string {
 	return string(receiptOutcome(failure.Kind))
 }
 
-// lastLook reads back before a push becomes unknown: the target may know the
+// finalReadBack reads back before a push becomes unknown: the target may know the
 // outcome. For class C, a person must judge an absent effect, because a replay
 // would be a second call.
-func (j *job) lastLook(ctx context.Context, kind connector.Kind) (*gatehouse.Receipt, verdict) {
+func (j *job) finalReadBack(ctx context.Context, kind connector.Kind) (*gatehouse.Receipt, verdict) {
 	j.clean = j.clean && kind != connector.Ambiguous
 	if found := j.readBack(ctx, j.until); found != nil {
 		return found, verdictFailed
@@ -198,7 +198,7 @@ func (j *job) lastLook(ctx context.Context, kind connector.Kind) (*gatehouse.Rec
 // stored. It returns false if nothing was stored; then record reads the current
 // state.
 func (j *job) recordApplied(ctx context.Context, r *gatehouse.Receipt) bool {
-	j.called()
+	j.freeSlot()
 	j.failpoint(PointOutcome)
 	ctx = j.join(ctx, &j.outcomes)
 	err := j.store.Update(ctx, j.push.Tenant, func(tx gatehouse.Tx) error {
@@ -218,7 +218,7 @@ func (j *job) recordApplied(ctx context.Context, r *gatehouse.Receipt) bool {
 // record, the outcome would stay ambiguous. If the lease is lost, r is kept as
 // evidence and no state changes.
 func (j *job) record(ctx context.Context, r *gatehouse.Receipt, fn func(*step) string) (outcome string, err error) {
-	j.called()
+	j.freeSlot()
 	j.failpoint(PointOutcome)
 	together := j.join(ctx, &j.outcomes)
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {

@@ -138,14 +138,13 @@ func (s *step) retry(next time.Time, code, detail string) {
 // applied settles push and action with the receipt that proves the effect.
 func (s *step) applied(r *gatehouse.Receipt) {
 	s.throughSent()
-	// Keep the usual lock order: without an approval, the action's row stands
-	// for the approval's.
-	asked := s.action.Approval != nil
-	if asked {
+	// Keep the usual lock order: an action without an approval is locked by its own row.
+	hasApproval := s.action.Approval != nil
+	if hasApproval {
 		s.movePush(gatehouse.PushApplied)
 	}
 	s.moveAction(gatehouse.StatusApplied, nil)
-	if !asked {
+	if !hasApproval {
 		s.movePush(gatehouse.PushApplied)
 	}
 	s.receipt(r)
@@ -175,7 +174,7 @@ func (s *step) end(proven bool, code, detail, says string, more ...gatehouse.Mem
 	s.markDeadLetter()
 	if s.action.Status.CanMove(gatehouse.StatusFailed) {
 		s.moveAction(gatehouse.StatusFailed, &gatehouse.Failure{Code: code, Detail: detail})
-		// Before the ceilings, as a use of the mandate locks them.
+		// Before the ceilings: a use of the mandate locks the mandate first, too.
 		s.do(func() error { return gate.PauseFailed(s.tx, s.action, s.actor) })
 		s.do(func() error { return s.tx.ReleaseCeilings(s.action.ID) })
 	}

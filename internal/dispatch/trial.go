@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// atBreaker asks the connector's breaker whether the push may go on; if not,
-// wait is the time until the next try. If the connector has a probe, the probe
-// runs before a trial and costs no attempt.
+// atBreaker asks the connector's breaker whether the push may proceed; if not, wait is the time
+// until the next try. If the connector has a probe, the probe runs before a trial and costs no
+// attempt.
 func (j *job) atBreaker(ctx context.Context) (wait time.Duration) {
 	name := j.push.Connector
 	j.pass, j.trial, wait = j.breakers.admit(name)
@@ -22,19 +22,19 @@ func (j *job) atBreaker(ctx context.Context) (wait time.Duration) {
 	if !ok || j.targets.unready(j.push.Tenant, name) != nil {
 		return 0 // an unready target is refused without a call
 	}
-	ctx, cancel := j.looking(ctx, j.lookUntil())
+	ctx, cancel := j.readContext(ctx, j.readDeadline())
 	defer cancel()
 	if failure := j.targets.probe(ctx, prober); failure != nil {
-		j.tell(signIll, failure)
+		j.reportToBreaker(signIll, failure)
 		_, _, wait = j.breakers.admit(name)
 		return max(wait, time.Second)
 	}
 	return 0
 }
 
-// tell reports the job's result to the breaker, once. A failed trial does not
+// reportToBreaker reports the job's result to the breaker, once. A failed trial does not
 // count against the push's retries.
-func (j *job) tell(s sign, failure *connector.Error) {
+func (j *job) reportToBreaker(s sign, failure *connector.Error) {
 	if !j.pass {
 		return
 	}

@@ -145,9 +145,9 @@ func Text(v ref.Val) (string, error) {
 	case types.String:
 		return string(v), nil
 	case types.Null:
-		return "", errors.New("null cannot stand in a text")
+		return "", errors.New("null cannot be inserted into text")
 	case traits.Mapper, traits.Lister:
-		return "", fmt.Errorf("a %s cannot stand in a text; json(…) writes it out", TypeName(v))
+		return "", fmt.Errorf("a %s cannot be inserted into text; json(…) converts it", TypeName(v))
 	}
 	j, err := ToJSON(v, gatehouse.MaxTextBytes)
 	if err != nil {

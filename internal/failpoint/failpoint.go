@@ -13,28 +13,28 @@ package failpoint
 
 import "slices"
 
-// Names lists every place. A test compares it with the source, and the storms
-// die at each of them.
+// Names lists every place. A test compares it with the source, and the crash tests kill the
+// process at each of them.
 func Names() []string { return slices.Concat(ActionNames(), RunNames(), ArchiveNames()) }
 
-// ArchiveNames lists the places of the archiver, in their order: a batch is
-// locked and read, moved, has its leaf, and is committed.
+// ArchiveNames lists the places of the archiver in order: a batch is locked and read, moved,
+// gets its leaf, and is committed.
 func ArchiveNames() []string {
 	return []string{"archive/locked", "archive/moved", "archive/recorded", "archive/committed"}
 }
 
-// RunNames lists the places on the way of a run, in their order.
+// RunNames lists the places of a run in order.
 func RunNames() []string {
 	return []string{
-		// A run: its rows, and each time what follows from its steps.
+		// A run: its rows are inserted, and later changed by the results of its steps.
 		"run/inserted", "run/advanced",
-		// A step: evaluated, asked of a model, before its result, with its
-		// action, and when that has settled.
+		// A step: evaluated, sent to a model, before its result, with its action, and after the
+		// action has ended.
 		"step/prepared", "step/asked", "step/completing", "step/proposed", "step/settling",
 	}
 }
 
-// ActionNames lists the places on the way of an action, in their order.
+// ActionNames lists the places of an action in order.
 func ActionNames() []string {
 	return []string{
 		// A proposal: its rows, its leaf, its commit, its answer.
@@ -46,14 +46,14 @@ func ActionNames() []string {
 		// A push, from the claim to the receipt: the points of package dispatch.
 		"dispatch/after-claim", "dispatch/before-intent", "dispatch/before-intent-commit", "dispatch/after-intent",
 		"dispatch/after-call", "dispatch/before-outcome", "dispatch/before-outcome-commit", "dispatch/after-outcome",
-		// A lease that ended in the hands of another.
+		// The rescue of a push whose lease has expired.
 		"rescue/before-commit", "rescue/committed",
-		// What ran out.
+		// The sweep of what has expired.
 		"sweep/moved", "sweep/committed",
-		// The numbers of the log.
+		// The numbering of log entries.
 		"sequence/read", "sequence/numbered", "sequence/committed",
-		// A message: queued and not committed, sent and not recorded, recorded; and
-		// a card that was rewritten, which is not recorded.
+		// A message: queued but not committed, sent but not recorded, recorded; and a card that
+		// was rewritten, but not recorded.
 		"notify/queued", "notify/called", "notify/recorded", "notify/card-written",
 	}
 }

@@ -2,5 +2,5 @@
 
 package failpoint
 
-// Here is nothing in this build.
+// Here does nothing in this build.
 func Here(string) {}

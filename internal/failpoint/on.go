@@ -12,12 +12,12 @@ import (
 	"syscall"
 )
 
-// Environment names the variable that arms a place.
+// Environment is the name of the variable that selects a place.
 const Environment = "GATEHOUSE_FAILPOINT"
 
 type trap struct {
 	name string
-	// left counts the passages until the end.
+	// left counts down the passages.
 	left atomic.Int64
 }
 
@@ -37,12 +37,12 @@ var armed = sync.OnceValue(func() *trap {
 	return t
 })
 
-// Here ends the process if this is the armed place and the armed passage.
+// Here kills the process at the selected passage of the selected place.
 func Here(name string) {
 	t := armed()
 	if t == nil || t.name != name || t.left.Add(-1) != 0 {
 		return
 	}
 	_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
-	select {} // the signal is on its way
+	select {} // wait for the signal
 }

@@ -20,23 +20,21 @@ import (
 // Config is the nats section of the configuration file. Without url, NATS is
 // not used.
 type Config struct {
-	// URL is the address of a server, or several addresses separated by commas,
-	// such as nats://user:password@host:4222 or tls://host:4222.
+	// URL is a server's address, or several separated by commas, such as
+	// tls://user:password@host:4222.
 	URL string `yaml:"url"`
-	// Credentials is the path of a .creds file, if the servers require one.
+	// Credentials is the path of a .creds file, if servers require one.
 	Credentials string `yaml:"credentials"`
-	// Prefix is the prefix of all subjects; gatehouse by default. Installations
-	// that share servers need different prefixes.
+	// Prefix begins all subjects; gatehouse by default. Installations that share servers need
+	// different ones.
 	Prefix string `yaml:"prefix"`
-	// Stream is the name of the event stream; GATEHOUSE_EVENTS by default.
+	// Stream is the event stream's name; GATEHOUSE_EVENTS by default.
 	Stream string `yaml:"stream"`
-	// MaxAge is how long the stream keeps events; 7d by default, at least 10m. An existing stream
-	// keeps its settings.
+	// MaxAge is how long a new stream keeps events, at least 10m; 7d by default.
 	MaxAge gatehouse.Span `yaml:"max_age"`
-	// Replicas is the number of a cluster's servers that store the stream, 1 to 5; 1 by default.
+	// Replicas is how many servers store the stream, 1 to 5; 1 by default.
 	Replicas int `yaml:"replicas"`
-	// Handoff hands each push to one dispatching replica through a work queue,
-	// instead of waking all of them.
+	// Handoff hands each push to one replica through a work queue, instead of waking all.
 	Handoff bool `yaml:"handoff"`
 }
 

@@ -154,7 +154,7 @@ func TestDocumentedTypes(t *testing.T) {
 		`step_up|setup_link|identity|passkey|review|link|channel|archive|tenant|admin)\.[a-z_]+)"`)
 	events := document(t, "events.md")
 	seen := map[string]bool{}
-	for _, pattern := range []string{"../gate/*.go", "../runs/*.go", "../dispatch/*.go", "../notify/fare.go"} {
+	for _, pattern := range []string{"../gate/*.go", "../runs/*.go", "../dispatch/*.go", "../notify/channelstate.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -32,7 +32,7 @@ type position struct {
 }
 
 var errDiverged = errors.New("the stream's last event is not an entry of the log, as after the restoring of a backup; " +
-	"purge the tenant's subject to publish anew")
+	"purge the tenant's subject to publish again")
 
 // ensure creates the stream when it is missing, and forgets the positions when
 // the stream may have been replaced or may have lost messages.

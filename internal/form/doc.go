@@ -1,5 +1,4 @@
-// Package form reads the YAML files that people write (policies, workflows)
-// strictly, and says of everything that is wrong where it stands. It takes no
-// anchors, tags or merge keys, no key twice, and no scalar that YAML reads as
-// something else than what stands there.
+// Package form parses the YAML files that people write (policies, workflows) strictly, and
+// reports the position of every problem. It refuses anchors, tags, merge keys, duplicate keys,
+// and scalars that YAML interprets as something other than their text.
 package form

@@ -6,10 +6,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Locate finds where a rune of a scalar's value stands in the file. YAML folds
-// lines, strips indentation and reads escapes, so the value is walked beside
-// its source: white space matches white space, and any other rune the next
-// equal one.
+// Locate returns the position in the file of a rune of a scalar's value. YAML folds lines,
+// removes indentation and decodes escapes, so the value is matched against the source: white
+// space matches white space, and any other rune matches the next equal one.
 func (r *Reader) Locate(n *yaml.Node, offset int) (line, column int) {
 	line, column = n.Line, n.Column
 	switch {
@@ -38,7 +37,7 @@ func (r *Reader) Locate(n *yaml.Node, offset int) (line, column int) {
 	return line, column
 }
 
-// next finds a rune at or after a place.
+// next finds a rune at or after a position.
 func (r *Reader) next(line, column int, want rune) (int, int, bool) {
 	for ; line >= 1 && line <= len(r.source); line, column = line+1, 1 {
 		for ; column <= len(r.source[line-1]); column++ {

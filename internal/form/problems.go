@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Problem is one thing wrong with a file. Line and Column count from 1;
-// columns count characters.
+// Problem is a problem in a file. Line and Column count from 1; columns count characters.
 type Problem struct {
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
@@ -16,7 +15,7 @@ type Problem struct {
 
 func (p Problem) String() string { return fmt.Sprintf("%d:%d: %s", p.Line, p.Column, p.Detail) }
 
-// Sort puts problems in the order of the file, each once.
+// Sort sorts problems by position and removes duplicates.
 func Sort(list []Problem) []Problem {
 	slices.SortStableFunc(list, func(a, b Problem) int {
 		if a.Line != b.Line {

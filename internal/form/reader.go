@@ -14,13 +14,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Reader reads YAML strictly, node by node, and collects what is wrong. It
-// takes no anchors, tags or merge keys, and no scalar that YAML reads as
-// something else than what stands there: 012 would be 10, a date a time.
+// Reader parses YAML strictly, node by node, and collects the problems. It refuses anchors,
+// tags, merge keys, and scalars that YAML interprets as something other than their text: 012
+// would be 10, a date would be a time.
 type Reader struct {
-	// What names what is read, in problems: "policy".
+	// What names the kind of document in problems, such as "policy".
 	What string
-	// MaxBytes and MaxLines bound the source.
+	// MaxBytes and MaxLines limit the source.
 	MaxBytes, MaxLines int
 	Problems           []Problem
 	source             [][]rune // lines
@@ -31,14 +31,14 @@ func (r *Reader) Fail(n *yaml.Node, format string, args ...any) {
 	r.At(max(1, n.Line), max(1, n.Column), format, args...)
 }
 
-// At adds a problem at a place; line and column count from 1.
+// At adds a problem at a position; line and column count from 1.
 func (r *Reader) At(line, column int, format string, args ...any) {
 	if len(r.Problems) < 100 {
 		r.Problems = append(r.Problems, Problem{line, column, fmt.Sprintf(format, args...)})
 	}
 }
 
-// Load parses the one document of a source; nil when it cannot.
+// Load parses a source with one document; nil if it cannot be parsed.
 func (r *Reader) Load(source []byte) *yaml.Node {
 	switch {
 	case len(source) > r.MaxBytes:
@@ -84,7 +84,7 @@ func (r *Reader) syntax(err error) {
 	r.At(max(1, mark.Line), max(1, mark.Column), "%s", strings.TrimPrefix(one.Message, "yaml: "))
 }
 
-// plain refuses what makes YAML mean something else than it shows.
+// plain refuses YAML syntax whose meaning differs from its text.
 func (r *Reader) plain(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
@@ -99,8 +99,8 @@ func (r *Reader) plain(n *yaml.Node) {
 	}
 }
 
-// Mapping returns the values of a mapping by key. Only the known keys are
-// taken; with none, any.
+// Mapping returns the values of a mapping by key. Other keys than the known ones are problems;
+// without known keys, all are accepted.
 func (r *Reader) Mapping(n *yaml.Node, what string, known ...string) Fields {
 	if n.Kind != yaml.MappingNode {
 		r.Fail(n, "%s must be a mapping", what)
@@ -158,7 +158,7 @@ func (r *Reader) List(n *yaml.Node, what string) []*yaml.Node {
 	return n.Content
 }
 
-// Text returns a string. Anything that YAML reads as another kind has to be quoted.
+// Text returns a string. A value that YAML interprets as another type must be quoted.
 func (r *Reader) Text(n *yaml.Node, what string) string {
 	if n == nil {
 		return ""
@@ -173,7 +173,7 @@ func (r *Reader) Text(n *yaml.Node, what string) string {
 	return n.Value
 }
 
-// Name returns a text that can name something.
+// Name returns a text in the form of a name.
 func (r *Reader) Name(n *yaml.Node, what string) string {
 	s := r.Text(n, what)
 	if s != "" && !gatehouse.ValidName(s) {
@@ -182,7 +182,7 @@ func (r *Reader) Name(n *yaml.Node, what string) string {
 	return s
 }
 
-// Texts returns a list of different strings.
+// Texts returns a list of distinct strings.
 func (r *Reader) Texts(n *yaml.Node, what string) []string {
 	var out []string
 	for _, item := range r.List(n, what) {
@@ -201,8 +201,8 @@ var (
 	decimalForm = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$`)
 )
 
-// Plain reports whether an unquoted number is one in JSON too, so that its text
-// means what it shows.
+// Plain reports whether an unquoted number is valid in JSON too, so that both have the same
+// value.
 func Plain(n *yaml.Node) bool {
 	switch n.ShortTag() {
 	case "!!int":
@@ -213,7 +213,7 @@ func Plain(n *yaml.Node) bool {
 	return true
 }
 
-// Whole returns an integer as it is written, from 1 to high.
+// Whole returns a decimal integer from 1 to high.
 func (r *Reader) Whole(n *yaml.Node, what string, high int) int {
 	if n == nil {
 		return 0
@@ -227,7 +227,7 @@ func (r *Reader) Whole(n *yaml.Node, what string, high int) int {
 	return 0
 }
 
-// Duration reads 30s, 4h, 7d within bounds.
+// Duration parses 30s, 4h or 7d within limits.
 func (r *Reader) Duration(n *yaml.Node, what string, low, high gatehouse.Duration) gatehouse.Duration {
 	if n == nil {
 		return 0
@@ -246,7 +246,7 @@ func (r *Reader) Duration(n *yaml.Node, what string, low, high gatehouse.Duratio
 	return d
 }
 
-// Amount reads an exact decimal number, quoted or not.
+// Amount parses an exact decimal number, quoted or not.
 func (r *Reader) Amount(n *yaml.Node, what string) gatehouse.Decimal {
 	if n.Kind != yaml.ScalarNode || !decimalForm.MatchString(n.Value) {
 		r.Fail(n, "%s must be a number such as 1000.00", what)
@@ -259,7 +259,7 @@ func (r *Reader) Amount(n *yaml.Node, what string) gatehouse.Decimal {
 	return d
 }
 
-// JSON makes JSON of a node. Numbers keep their digits.
+// JSON converts a node to JSON. Numbers keep their digits.
 func (r *Reader) JSON(n *yaml.Node) gatehouse.JSON {
 	switch n.Kind {
 	case yaml.MappingNode:

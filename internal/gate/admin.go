@@ -21,7 +21,7 @@ func admin(ctx context.Context) (*gatehouse.Caller, error) {
 // CreatePrincipal makes a principal with its first key, and, for a person, an edit
 // token. Both secrets are shown only in this answer.
 func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*gatehouse.Credentials, error) {
-	c, err := g.minter(ctx)
+	c, err := g.provenAdmin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (g *Gate) UpdatePrincipal(
 		if err := endGrantsOf(tx, authorOf(c), p); err != nil {
 			return nil, err
 		}
-		return p, tellChanged(tx, authorOf(c), p)
+		return p, recordRights(tx, authorOf(c), p)
 	}
 	return changePrincipal(ctx, g, idOrName, change)
 }
@@ -202,7 +202,7 @@ func changePrincipal[T any](ctx context.Context, g *Gate, idOrName string, fn on
 	if _, err := g.FindPrincipal(ctx, idOrName); err != nil {
 		return nil, err
 	}
-	c, err := g.minter(ctx)
+	c, err := g.provenAdmin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -243,15 +243,15 @@ func (g *Gate) CreateKey(ctx context.Context, principal string) (*gatehouse.Cred
 }
 
 func recordKey(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal, event, subject string) error {
-	return tell(tx, authorOf(c), change{
+	return recordChange(tx, authorOf(c), change{
 		tenant: p.Tenant, kind: event, subject: subject, name: p.Name,
 		data: map[string]any{"principal": p.ID, "approver_since": p.ApproverSince},
 	})
 }
 
-// tellChanged records a principal's new rights.
-func tellChanged(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
-	return tell(tx, by, change{
+// recordRights records a principal's new rights.
+func recordRights(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
+	return recordChange(tx, by, change{
 		tenant: p.Tenant, kind: "principal.changed", subject: p.ID, name: p.Name, detail: rightsText(p),
 		data: map[string]any{"roles": p.Roles, "sponsor": p.Sponsor, "disabled": p.Disabled, "approver_since": p.ApproverSince},
 	})
@@ -272,7 +272,7 @@ func (g *Gate) ListKeys(ctx context.Context, principal string) (keys []*gatehous
 
 // RevokeKey ends a key, at once.
 func (g *Gate) RevokeKey(ctx context.Context, keyID string) error {
-	c, err := g.minter(ctx)
+	c, err := g.provenAdmin(ctx)
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func (g *Gate) RotateEditToken(ctx context.Context, principal string) (*gatehous
 		if err := tx.PutEditToken(p.ID, hash); err != nil {
 			return nil, err
 		}
-		if err := renewed(tx, c, p); err != nil {
+		if err := restartApproverDelay(tx, c, p); err != nil {
 			return nil, err
 		}
 		if err := recordKey(tx, c, p, "edit_token.rotated", p.ID); err != nil {
@@ -325,7 +325,7 @@ func (g *Gate) CreateTenant(ctx context.Context, id string) (*gatehouse.Tenant, 
 	if err != nil {
 		return nil, err
 	}
-	if err := g.proven(ctx, c); err != nil {
+	if err := g.requireSecondSecret(ctx, c); err != nil {
 		return nil, err
 	}
 	if !gatehouse.ValidName(id) {

@@ -26,7 +26,7 @@ func (r *ruling) shortAnswer() (*gatehouse.ShortAnswer, error) {
 	a := r.action
 	out := &gatehouse.ShortAnswer{ActionID: a.ID}
 	switch {
-	case r.standing:
+	case r.priorDecision:
 		by := r.standingFor(r.decision.Decision)
 		if by == nil {
 			if a.Status == gatehouse.StatusExpired {

@@ -10,9 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// ask builds the approval: how many people must approve, who may, and who may not. why
-// tells why too few people may; "" if enough may.
-func ask(
+// readBackPush builds the approval: how many people must approve, who may, and who may not. why is the
+// reason when too few people may approve; "" otherwise.
+func newApproval(
 	tx gatehouse.ReadTx, proposer *gatehouse.Principal, a *gatehouse.Action, v gatehouse.Verdict, from lineage,
 ) (ap *gatehouse.Approval, why string, err error) {
 	find := from.find(tx)
@@ -31,11 +31,11 @@ func ask(
 	if from.corrects() || !gatehouse.EditorMayApprove(v.EditUpTo, a.RiskLevel, required) {
 		barred = union(barred, a.Editors)
 	}
-	asked := audience(v)
+	people := audience(v)
 	expiry, timing := timing(v, a.ExpiresIn.D())
 	ap = &gatehouse.Approval{
-		Required: required, Roles: usecase.OrEmpty(asked.Roles),
-		People: asked.People, Groups: asked.Groups, Excluded: barred,
+		Required: required, Roles: usecase.OrEmpty(people.Roles),
+		People: people.People, Groups: people.Groups, Excluded: barred,
 		CreatedAt: tx.Now(), ExpiresAt: tx.Now().Add(expiry), Timing: timing,
 	}
 	asker := ""
@@ -50,8 +50,8 @@ func ask(
 	return ap, why, err
 }
 
-// timing is how long the question of a verdict is open, with its stages and reminders.
-// in, the proposer's expiry, can only shorten it.
+// timing returns how long the approval of a verdict stays open, and its stages and reminders.
+// The proposer's expiry, in, can only shorten that time.
 func timing(v gatehouse.Verdict, in time.Duration) (time.Duration, gatehouse.Timing) {
 	expiry, t := v.Expiry, v.Timing
 	if expiry <= 0 || expiry+t.ExtendBy.D() > gatehouse.MaxExpiry {
@@ -64,8 +64,8 @@ func timing(v gatehouse.Verdict, in time.Duration) (time.Duration, gatehouse.Tim
 	return expiry, t
 }
 
-// everybody is the audience of a verdict in all stages together.
-func everybody(v gatehouse.Verdict, in time.Duration) gatehouse.Audience {
+// fullAudience is the audience of a verdict in all stages together.
+func fullAudience(v gatehouse.Verdict, in time.Duration) gatehouse.Audience {
 	all := audience(v)
 	_, t := timing(v, in)
 	for _, s := range t.Stages {
@@ -76,18 +76,17 @@ func everybody(v gatehouse.Verdict, in time.Duration) gatehouse.Audience {
 
 // audience is the people whom a verdict asks from the beginning.
 func audience(v gatehouse.Verdict) gatehouse.Audience {
-	asked := gatehouse.Audience{Roles: v.Roles, People: v.People, Groups: v.Groups}
+	out := gatehouse.Audience{Roles: v.Roles, People: v.People, Groups: v.Groups}
 	if len(v.Roles) == 0 && len(v.People) == 0 && len(v.Groups) == 0 {
-		asked.Roles = []gatehouse.Role{gatehouse.RoleApprover}
+		out.Roles = []gatehouse.Role{gatehouse.RoleApprover}
 	}
-	return asked
+	return out
 }
 
-// unanswerable tells why fewer people may answer a question than must approve; "" if
-// enough may. An approver whose vote does not count yet counts here: see [Gate.counts].
-// The text names only people whom the question names, the proposer, its sponsor, and
-// the person on whose behalf it is proposed. Agents read it, so all others are only
-// counted.
+// unanswerable returns why fewer people may answer an approval than must approve; "" if enough
+// may. An approver whose vote does not count yet is counted here: see [Gate.counts]. Proposers
+// read the text, so it names only people whom the approval names, the proposer, its sponsor, and
+// the person on whose behalf it is proposed. Others are only counted.
 func unanswerable(
 	tx gatehouse.ReadTx, ap *gatehouse.Approval, v gatehouse.Verdict, e exclusion, asker string,
 ) (string, error) {
@@ -112,7 +111,7 @@ func unanswerable(
 	}
 	why += fmt.Sprintf(": %s %s (%s), and %d may answer", asker, persons(ap.Required),
 		strings.Join(ap.Everybody().Words(), ", "), n)
-	return strings.Join(append(append([]string{why}, excluded...), unfit(ap, people)...), "; "), nil
+	return strings.Join(append(append([]string{why}, excluded...), ineligible(ap, people)...), "; "), nil
 }
 
 // rulesAsk names the rules that ask people, else the policy.
@@ -140,7 +139,7 @@ type exclusion struct {
 	find       finder
 }
 
-// reasons lists the exclusions of people who are asked and could answer otherwise.
+// reasons lists why people in the audience may not answer, for those who otherwise could.
 func (e exclusion) reasons(
 	ap *gatehouse.Approval, people []*gatehouse.Principal,
 ) (list []string, err error) {
@@ -176,14 +175,14 @@ func (e exclusion) reasons(
 		}
 	}
 	if n := (&gatehouse.Approval{}).Answerers(left); n > 0 {
-		list = append(list, are(n)+" excluded for a hand in the content")
+		list = append(list, are(n)+" excluded for contributing to the content")
 	}
 	return list, nil
 }
 
-// unfit counts the asked people who could answer no question, and lists the asked
+// ineligible counts the people in the audience who can answer no approval at all, and lists the
 // groups and names that match nobody.
-func unfit(ap *gatehouse.Approval, people []*gatehouse.Principal) (list []string) {
+func ineligible(ap *gatehouse.Approval, people []*gatehouse.Principal) (list []string) {
 	disabled, lacking := 0, 0
 	for _, p := range people {
 		switch {
@@ -200,13 +199,13 @@ func unfit(ap *gatehouse.Approval, people []*gatehouse.Principal) (list []string
 	if lacking > 0 {
 		list = append(list, are(lacking)+" without the role approver")
 	}
-	asked := ap.Everybody()
-	for _, group := range asked.Groups {
+	everybody := ap.Everybody()
+	for _, group := range everybody.Groups {
 		if !slices.ContainsFunc(people, func(p *gatehouse.Principal) bool { return p.In(group) }) {
 			list = append(list, "nobody is in group "+group)
 		}
 	}
-	for _, name := range asked.People {
+	for _, name := range everybody.People {
 		if !slices.ContainsFunc(people, func(p *gatehouse.Principal) bool { return p.ID == name || p.Name == name }) {
 			list = append(list, "there is no person "+name)
 		}

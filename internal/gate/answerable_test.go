@@ -222,7 +222,7 @@ func TestNobodyMayAnswerARevision(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.refused(b, "nobody may answer: the policy asks 1 person (approver), and 0 may answer; rita is excluded as the proposer; "+
-		"1 is excluded for a hand in the content")
+		"1 is excluded for contributing to the content")
 	if old := w.find(a.ID); old.Status != gatehouse.StatusSuperseded || old.Superseded != b.ID {
 		t.Errorf("what it revises is %s, superseded by %q", old.Status, old.Superseded)
 	}

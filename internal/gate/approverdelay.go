@@ -16,9 +16,9 @@ func approverSince(before, after *gatehouse.Principal, now time.Time) {
 	}
 }
 
-// renewed restarts the approver's delay after somebody else has issued them a
+// restartApproverDelay restarts the approver's delay after somebody else has issued them a
 // credential: that other person may now hold it.
-func renewed(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) error {
+func restartApproverDelay(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) error {
 	if c.Principal.ID == p.ID || p.Disabled || !p.Has(gatehouse.RoleApprover) {
 		return nil
 	}
@@ -27,11 +27,10 @@ func renewed(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) error
 	return tx.UpdatePrincipal(p)
 }
 
-// counts returns an error when an approver's vote does not count yet: at L5, when
-// they became an approver less than the configured delay ago. Whoever can make
-// approvers therefore cannot use them for a destructive change before others have
-// seen it.
-func (g *Gate) counts(now time.Time, a *gatehouse.Action, p *gatehouse.Principal) error {
+// voteCounts returns an error when an approver's vote does not count yet: at L5, when they became an
+// approver less than the configured delay ago. An attacker who can create approvers cannot use
+// them for a destructive change before others notice.
+func (g *Gate) voteCounts(now time.Time, a *gatehouse.Action, p *gatehouse.Principal) error {
 	if a.RiskLevel < gatehouse.L5 || g.config.ApproverDelay <= 0 {
 		return nil
 	}

@@ -36,8 +36,8 @@ type Archiver struct {
 	gate      *Gate
 	retention time.Duration
 	metrics   ArchiveMetrics
-	// planned holds families that ended before the time before; after is the cursor
-	// of the next scan.
+	// planned holds the families to archive next, all of which ended before the time before.
+	// after is the cursor of the next scan.
 	planned []gatehouse.ActionFamily
 	before  time.Time
 	after   int64
@@ -97,7 +97,7 @@ func (a *Archiver) Batch(ctx context.Context) (n int, more bool, err error) {
 	return n, len(a.planned) > 0 || a.after != 0, err
 }
 
-// plan reads the next plan.
+// plan scans for the families that the next batches archive.
 func (a *Archiver) plan(ctx context.Context) error {
 	var plan *gatehouse.ArchivePlan
 	var before time.Time

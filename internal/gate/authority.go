@@ -7,15 +7,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// votersStand checks, under a lock, that every approver whose vote counts, and the
-// voter of a vote about to be stored, still has the right to decide: known,
-// enabled, and entitled by their own right or by the right of the principal they
-// voted for; and not, by now, the proposer's sponsor. A delegation that has ended
-// since leaves its votes valid. The proposer is read without a lock: a sponsor set
-// while this transaction runs counts as set after it, and the next check bars that
-// sponsor.
+// votersStand checks, under a lock, that the approvers whose votes count, and the voter of a
+// vote about to be stored, may still decide: they exist, are enabled, and have their own right
+// or that of the principal they voted for. None of them may be the proposer's sponsor by now. A
+// delegation that has ended since leaves its votes valid.
 //
-// rights may be nil; whatever it lacks is read.
+// The proposer is read without a lock: a sponsor set while this transaction runs counts as set
+// after it, and the next check bars that sponsor. rights may be nil; whatever it lacks is read.
 func (g *Gate) votersStand(
 	tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights, voter, from *gatehouse.Principal,
 ) error {
@@ -67,13 +65,13 @@ func (g *Gate) votersStand(
 		}
 		if at < 0 || whose < 0 || a.Approval.Bars(found[at]) || !found[at].MayDecide() || excluded(barred, found[at]) ||
 			entitled(a.Approval, found[whose], tx.Now()) != nil || excluded(barred, found[whose]) {
-			return revoked("%s voted, and has lost the right to", v.name).With("voter", v.name)
+			return revoked("%s voted, but has lost the right to", v.name).With("voter", v.name)
 		}
 		if err := g.editorStands(tx, a, found[at]); err != nil {
 			return err
 		}
 		for _, p := range []*gatehouse.Principal{found[at], found[whose]} {
-			if err := g.counts(tx.Now(), a, p); err != nil {
+			if err := g.voteCounts(tx.Now(), a, p); err != nil {
 				return revoked("%s", err).With("voter", v.name)
 			}
 		}
@@ -104,11 +102,10 @@ func sponsors(tx gatehouse.ReadTx, a *gatehouse.Action, rights *gatehouse.Rights
 	return exclude(find, p, "")
 }
 
-// Recheck reports whether an approved action may still be carried out. The active
-// policy must not deny it, nor ask for more people or a higher level than the
-// approval did; as many people as asked for must have approved it, and still be
-// entitled. Recheck runs in the transaction that records the intent to call. Its
-// error has code authority_revoked, or is [*unjudged].
+// Recheck reports whether an approved action may still be carried out. The active policy must
+// not deny it, nor ask for more people or a higher level than the approval did; the required
+// number of people must have approved it and still be entitled. Recheck runs in the transaction
+// that records the intent to call. Its error has code authority_revoked, or is [*unjudged].
 func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights) error {
 	if rights == nil {
 		version, err := tx.ActivePolicyVersion()
@@ -128,7 +125,7 @@ func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.R
 		return nil
 	}
 	if a.Approval.Status != gatehouse.ApprovalApproved || a.Approval.Approvals() < a.Approval.Required {
-		return revoked("the approval does not stand")
+		return revoked("the approval is no longer valid")
 	}
 	return g.votersStand(tx, a, rights, nil, nil)
 }

@@ -19,9 +19,9 @@ type CallbackInfo struct {
 	Check func(*gatehouse.Callback) error
 }
 
-// withCallback checks the callback of a proposal and seals its task token for the
-// action with the id. The proposal itself stays as it is. A revision that the gate
-// makes has the callback of the action that it replaces.
+// withCallback checks the callback of a proposal and seals its task token for the action with
+// the id. It does not change the proposal. A revision that the gate makes inherits the callback
+// of the action that it replaces.
 func (g *Gate) withCallback(
 	tenant, id string, p *gatehouse.Proposal, from lineage,
 ) (*gatehouse.Proposal, error) {
@@ -41,7 +41,7 @@ func (g *Gate) withCallback(
 		if g.config.Master == nil {
 			return nil, unsupportedCallback(c.Type, "links.master_key")
 		}
-		sealed, err := g.config.Master.Seal([]byte(c.TaskToken), callbackPlace(tenant, id)...)
+		sealed, err := g.config.Master.Seal([]byte(c.TaskToken), callbackAAD(tenant, id)...)
 		if err != nil {
 			return nil, err
 		}
@@ -75,8 +75,8 @@ func unsupportedCallback(kind, key string) error {
 	}
 }
 
-// callbackPlace returns the context to which an action's sealed task token is bound.
-func callbackPlace(tenant, action string) []string { return []string{tenant, "callback", action} }
+// callbackAAD returns the associated data of an action's sealed task token.
+func callbackAAD(tenant, action string) []string { return []string{tenant, "callback", action} }
 
 // TaskToken opens the task token of an action's callback, "" where it has none.
 func (g *Gate) TaskToken(a *gatehouse.Action) (string, error) {
@@ -88,7 +88,7 @@ func (g *Gate) TaskToken(a *gatehouse.Action) (string, error) {
 	if err != nil || g.config.Master == nil {
 		return "", ring.ErrSealed
 	}
-	token, err := g.config.Master.Open(sealed, master, callbackPlace(a.Tenant, a.ID)...)
+	token, err := g.config.Master.Open(sealed, master, callbackAAD(a.Tenant, a.ID)...)
 	return string(token), err
 }
 

@@ -26,7 +26,7 @@ var _ gatehouse.ConnectorService = (*Gate)(nil)
 // ProposeConnectors proposes to replace the connectors in the store: an L4 action that
 // shows the difference. The digest covers both texts and the version that it replaces.
 func (g *Gate) ProposeConnectors(ctx context.Context, r gatehouse.ConnectorProposal) (*gatehouse.Action, error) {
-	c, err := g.minter(ctx)
+	c, err := g.provenAdmin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (g *Gate) ProposeConnectors(ctx context.Context, r gatehouse.ConnectorPropo
 	}
 	if r.Base != nil && *r.Base != newest.Version {
 		return nil, gatehouse.E(gatehouse.CodeTargetChanged,
-			"version %d of the connectors is stored meanwhile, and the text is made from version %d", newest.Version,
+			"version %d of the connectors was stored meanwhile; the text was made from version %d", newest.Version,
 			*r.Base)
 	}
 	if newest.Source == r.Source {
@@ -144,7 +144,7 @@ func (g *Gate) StoreConnectors(
 			return err
 		}
 		if strconv.Itoa(newest) != from {
-			return gatehouse.E(gatehouse.CodeTargetChanged, "version %d is stored, and not %s", newest, from)
+			return gatehouse.E(gatehouse.CodeTargetChanged, "version %d is stored, not %s", newest, from)
 		}
 		a, err := tx.FindAction(actionID)
 		if err != nil {
@@ -160,7 +160,7 @@ func (g *Gate) StoreConnectors(
 		}
 		version = v.Version
 		by := author{id: a.ProposerID, name: a.ProposedBy, tenant: a.Tenant, via: a.DecidedVia}
-		return tell(tx, by, tellConnectors(v))
+		return recordChange(tx, by, connectorsChange(v))
 	})
 	if errors.Is(err, gatehouse.ErrConflict) {
 		err = gatehouse.E(gatehouse.CodeTargetChanged, "another version was stored at the same time")
@@ -172,8 +172,8 @@ func (g *Gate) StoreConnectors(
 	return version, err
 }
 
-// tellConnectors is the log entry of a new version.
-func tellConnectors(v *gatehouse.ConnectorVersion) change {
+// connectorsChange is the log entry of a new version.
+func connectorsChange(v *gatehouse.ConnectorVersion) change {
 	return change{
 		tenant: v.Tenant, kind: "connectors.applied", subject: fmt.Sprintf("connectors:%d", v.Version),
 		name: fmt.Sprintf("version %d of the connectors", v.Version), detail: "approved as " + v.ActionID,

@@ -19,19 +19,19 @@ func (g *Gate) Comment(ctx context.Context, id string, r gatehouse.CommentReques
 	if strings.TrimSpace(r.Text) == "" {
 		return nil, gatehouse.Violations{{Pointer: "/text", Detail: "is required"}}.Err()
 	}
-	return g.converse(ctx, id, func(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
+	return g.changeConversation(ctx, id, func(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
 		if err := g.mayComment(tx, c, a, r.Kind); err != nil {
 			return err
 		}
-		said, counts := a.Comments, a.Approval.Conversation
-		if len(said) >= gatehouse.MaxComments {
-			return gatehouse.Violations{{Pointer: "/text", Detail: "the action has as many comments as it can have"}}.Err()
+		comments, counts := a.Comments, a.Approval.Conversation
+		if len(comments) >= gatehouse.MaxComments {
+			return gatehouse.Violations{{Pointer: "/text", Detail: "the action has the maximum number of comments"}}.Err()
 		}
 		switch r.Kind {
 		case gatehouse.CommentQuestion:
 			counts.Asked++
 		case gatehouse.CommentAnswer:
-			if r.Answers > len(said) || said[r.Answers-1].Kind != gatehouse.CommentQuestion {
+			if r.Answers > len(comments) || comments[r.Answers-1].Kind != gatehouse.CommentQuestion {
 				return gatehouse.Violations{{Pointer: "/answers", Detail: "is not the number of a question"}}.Err()
 			}
 			if a.AnswerTo(r.Answers) == nil {
@@ -47,7 +47,7 @@ func (g *Gate) Comment(ctx context.Context, id string, r gatehouse.CommentReques
 		if err := tx.InsertComment(a.Approval.ID, comment, counts); err != nil {
 			return err
 		}
-		a.Comments, a.Approval.Conversation = append(said, *comment), counts
+		a.Comments, a.Approval.Conversation = append(comments, *comment), counts
 		if r.Kind == gatehouse.CommentAnswer {
 			if err := tx.EndSnoozes("", a.Approval.ID); err != nil {
 				return err
@@ -85,10 +85,10 @@ func (g *Gate) mayComment(
 	return g.mayAnswer(tx, a, c.Principal)
 }
 
-// Assign shows a person as the one who looks after a pending action, and ends that
-// person's snooze of it. Only somebody who may decide the action can be named.
+// Assign makes a person the assignee of a pending action, and ends that person's snooze of it.
+// Only somebody who may decide the action can be assigned.
 func (g *Gate) Assign(ctx context.Context, id string, r gatehouse.AssignRequest) (*gatehouse.Action, error) {
-	return g.converse(ctx, id, func(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
+	return g.changeConversation(ctx, id, func(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
 		if !c.Principal.Has(gatehouse.RoleAdmin) {
 			if err := g.mayAnswer(tx, a, c.Principal); err != nil {
 				return err
@@ -144,9 +144,9 @@ func (g *Gate) assignee(tx gatehouse.ReadTx, a *gatehouse.Action, name string) (
 	return &gatehouse.Assignee{ID: p.ID, Name: p.Name}, nil
 }
 
-// converse runs fn on a pending action that the caller may read, locked and with its
+// changeConversation runs fn on a pending action that the caller may read, locked and with its
 // comments.
-func (g *Gate) converse(
+func (g *Gate) changeConversation(
 	ctx context.Context, id string, fn func(gatehouse.Tx, *gatehouse.Caller, *gatehouse.Action) error,
 ) (*gatehouse.Action, error) {
 	c, err := gatehouse.CallerFrom(ctx)
@@ -220,7 +220,7 @@ func (g *Gate) SnoozeAction(ctx context.Context, id string, until time.Time) err
 			return err
 		}
 		if len(list) >= gatehouse.MaxSnoozes {
-			v.Add("/until", "you have snoozed as many items as you can")
+			v.Add("/until", "you have the maximum number of snoozed items")
 		}
 		if err := v.Err(); err != nil {
 			return err

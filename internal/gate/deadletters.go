@@ -119,7 +119,7 @@ func deadLetterAdvice(p *gatehouse.Push, s safety) string {
 	case s.safe:
 		return "Nobody knows whether it had its effect, but a replay cannot double it: see that the target is up, then replay."
 	}
-	return "Nobody knows whether it had its effect: look at the target, then resolve it as applied or as failed."
+	return "It is not known whether it had its effect: look at the target, then resolve it as applied or as failed."
 }
 
 // DiscardDeadLetters closes failed pushes for good, with a reason.
@@ -137,7 +137,7 @@ func (g *Gate) DiscardDeadLetters(ctx context.Context, r gatehouse.DiscardReques
 			res.Skipped, res.Detail = gatehouse.SkippedDiscarded, "closed by "+p.ClosedBy+": "+p.ClosedReason
 			return nil
 		case p.Status == gatehouse.PushUnknown:
-			res.Skipped, res.Detail = gatehouse.SkippedResolveFirst, "nobody knows whether it had its effect: resolve it first"
+			res.Skipped, res.Detail = gatehouse.SkippedResolveFirst, "its outcome is not known: resolve it first"
 			return nil
 		case p.Status != gatehouse.PushFailed:
 			res.Skipped, res.Detail = gatehouse.SkippedNotFailed, "the push is "+string(p.Status)

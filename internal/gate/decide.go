@@ -29,7 +29,7 @@ func (g *Gate) decide(ctx context.Context, id string, d gatehouse.Decision) (*ga
 // decideAs runs a decision. Inside the transaction, shape makes the endpoint's answer,
 // which is stored under the Idempotency-Key.
 func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decision, shape func(*ruling) (*T, error)) (*T, error) {
-	c, err := gatehouse.PresumedFrom(ctx)
+	c, err := gatehouse.CachedCallerFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 	}
 	var o *gatehouse.OpenedDecision
 	u := usecase.Case{
-		By: c, Prepare: func() error { return r.look(ctx) },
+		By: c, Prepare: func() error { return r.prepare(ctx) },
 		Open: func(tx gatehouse.Tx) (known gatehouse.CallerFacts, err error) {
 			q := gatehouse.DecisionQuery{By: c, ActionID: id, Approve: d.Decision == gatehouse.Approve}
 			if o, err = tx.OpenDecision(q); err == nil {
@@ -63,7 +63,7 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 		if o.Action == nil {
 			return nil, usecase.NotFound(gatehouse.ErrNotFound, "action")
 		}
-		if err := linkHolds(tx, c); err != nil {
+		if err := checkLinkKey(tx, c); err != nil {
 			return nil, err
 		}
 		if err := r.rule(tx, o.Action, o.Rights); err != nil {
@@ -83,7 +83,7 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 		return nil, err
 	}
 	failpoint.Here("decide/committed")
-	r.tell()
+	r.sendHints()
 	return out, nil
 }
 
@@ -110,17 +110,17 @@ type ruling struct {
 
 	id string
 
-	// Read before the transaction; known is nil when no action was read.
+	// Read before the transaction. known is nil when no action was read.
 	known         *gatehouse.Action
 	policyKnown   bool
-	looked        bool
+	prepared      bool
 	policyVersion int
-	hearing       *hearing
+	vetoInput     *vetoInput
 	veto          string
 	drift         *drift
 	full          error // a ceiling that was full, nil for none
-	// asIs is true if the target was read, and still is as proposed.
-	asIs bool
+	// targetUnchanged is true if the target was read, and still is as proposed.
+	targetUnchanged bool
 
 	// Set by rule. lenders are the principals whose right the caller may use, from is
 	// the one whose right it uses; both are nil for the caller's own right.
@@ -132,9 +132,9 @@ type ruling struct {
 	proof    *gatehouse.StepUp // the consumed step-up, nil for none
 	code     string
 	replayed bool
-	// standing is true when a decision stood before this call.
-	standing bool
-	// held says that a held rejection takes effect.
+	// priorDecision is true when a decision stood before this call.
+	priorDecision bool
+	// held is true if a held rejection takes effect.
 	held bool
 }
 
@@ -145,15 +145,15 @@ type drift struct {
 
 // find reads the action and, to approve a pending one, the active policy.
 func (r *ruling) find(ctx context.Context) error {
-	var trouble error
+	var policyErr error
 	err := r.gate.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		if r.known, err = tx.FindAction(r.id); err == nil && r.asked(r.known) {
-			trouble = r.lookAtActive(tx, r.known)
+		if r.known, err = tx.FindAction(r.id); err == nil && r.approvesPending(r.known) {
+			policyErr = r.readActivePolicy(tx, r.known)
 		}
 		return err
 	})
 	if err == nil {
-		err = trouble // outside of View, which would report a missing action
+		err = policyErr // outside of View, which would report a missing action
 	}
 	if err != nil {
 		return err
@@ -161,52 +161,52 @@ func (r *ruling) find(ctx context.Context) error {
 	return r.judge(ctx)
 }
 
-// asked reports whether the decision approves a pending action.
-func (r *ruling) asked(a *gatehouse.Action) bool {
+// approvesPending reports whether the decision approves a pending action.
+func (r *ruling) approvesPending(a *gatehouse.Action) bool {
 	return r.decision.Decision == gatehouse.Approve && a.Status == gatehouse.StatusPending
 }
 
-func (r *ruling) lookAtActive(tx gatehouse.ReadTx, a *gatehouse.Action) error {
+func (r *ruling) readActivePolicy(tx gatehouse.ReadTx, a *gatehouse.Action) error {
 	version, err := tx.ActivePolicyVersion()
 	if err != nil {
 		return err
 	}
-	return r.lookAtPolicy(tx, a, version)
+	return r.readPolicy(tx, a, version)
 }
 
-func (r *ruling) lookAtPolicy(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (err error) {
+func (r *ruling) readPolicy(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (err error) {
 	r.policyVersion = version
-	r.hearing, err = r.gate.hear(tx, a, version)
+	r.vetoInput, err = r.gate.readVetoInput(tx, a, version)
 	r.policyKnown = err == nil
 	return err
 }
 
-// judge judges the hearing that lookAtPolicy has read, outside its transaction.
+// judge evaluates the veto whose input readPolicy has read, outside that transaction.
 func (r *ruling) judge(ctx context.Context) (err error) {
-	if r.hearing == nil {
+	if r.vetoInput == nil {
 		return nil
 	}
-	if err = r.gate.conclude(ctx, r.hearing); err == nil {
-		r.veto = r.hearing.veto
+	if err = r.gate.judgeVeto(ctx, r.vetoInput); err == nil {
+		r.veto = r.vetoInput.veto
 	}
 	return err
 }
 
-// look does the slow work outside the transaction: it judges the veto of the active
+// prepare does the slow work outside the transaction: it judges the veto of the active
 // policy, and reads the target. A target that does not answer is no reason to refuse:
 // dispatch reads it again before it sends.
-func (r *ruling) look(ctx context.Context) (err error) {
+func (r *ruling) prepare(ctx context.Context) (err error) {
 	a := r.known
 	if a == nil {
 		return nil // if a look is needed, approve restarts with ErrStale
 	}
-	again := r.looked || !r.policyKnown
-	r.looked, r.drift, r.full, r.asIs = true, nil, nil, false
-	if !r.asked(a) {
+	again := r.prepared || !r.policyKnown
+	r.prepared, r.drift, r.full, r.targetUnchanged = true, nil, nil, false
+	if !r.approvesPending(a) {
 		return nil
 	}
 	if again {
-		err := r.gate.Store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) error { return r.lookAtActive(tx, a) })
+		err := r.gate.Store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) error { return r.readActivePolicy(tx, a) })
 		if err == nil {
 			err = r.judge(ctx)
 		}
@@ -224,9 +224,9 @@ func (r *ruling) look(ctx context.Context) (err error) {
 	case err != nil:
 		r.gate.Log.Warn("target not read before a decision", "action", a.ID, "error", err)
 	case checked && !matches:
-		r.drift = &drift{expected, actual, r.gate.gone(ctx, a)}
+		r.drift = &drift{expected, actual, r.gate.targetGone(ctx, a)}
 	case checked:
-		r.asIs = true
+		r.targetUnchanged = true
 	}
 	return nil
 }
@@ -234,32 +234,32 @@ func (r *ruling) look(ctx context.Context) (err error) {
 // rule is the only path of a decision: the checks in order, the vote, and the decision
 // if the vote settles the question.
 func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rights) error {
-	r.code, r.replayed, r.standing, r.proof = "", false, false, nil
+	r.code, r.replayed, r.priorDecision, r.proof = "", false, false, nil
 	r.lenders, r.from = nil, nil
 	person := r.caller.Principal
 	r.action = a
 	ap := a.Approval
 	if ap == nil {
-		r.standing = true
+		r.priorDecision = true
 		return nil // allowed or denied by policy: nobody was asked
 	}
 	if err := r.mayAnswer(tx, a); err != nil {
 		return err
 	}
 	if a.Status != gatehouse.StatusPending {
-		r.standing = true
+		r.priorDecision = true
 		return nil
 	}
 	if v, _ := a.HeldRejection(); v != nil {
-		r.standing = true
+		r.priorDecision = true
 		return nil // somebody has rejected it: the hold changes nothing for others
 	}
 	if !tx.Now().Before(ap.End()) {
 		a.See(tx.Now())
-		r.standing = true
+		r.priorDecision = true
 		return nil
 	}
-	if err := r.gate.counts(tx.Now(), a, person); err != nil {
+	if err := r.gate.voteCounts(tx.Now(), a, person); err != nil {
 		return err
 	}
 	if done, err := r.ownVote(ap, person); done || err != nil {
@@ -269,7 +269,8 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rig
 		return err
 	}
 	if r.decision.Digest != "" && r.decision.Digest != a.Digest {
-		return gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest is another").With("digest", a.Digest)
+		return gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest "+
+			"differs").With("digest", a.Digest)
 	}
 	if r.decision.Decision == gatehouse.Reject {
 		r.vote(tx)
@@ -295,7 +296,7 @@ func (r *ruling) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action) error {
 		return nil // the voter learns the decision even if the delegation has ended
 	}
 	var err error
-	if r.lenders, err = r.gate.standsFor(tx, a, person); err != nil {
+	if r.lenders, err = r.gate.lendersFor(tx, a, person); err != nil {
 		return err
 	}
 	if len(r.lenders) == 0 {
@@ -333,7 +334,7 @@ func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 	if err := r.stepUp(tx); err != nil {
 		return err
 	}
-	if r.known == nil && !r.plain(a, rights.PolicyVersion) {
+	if r.known == nil && !r.needsNoPreparation(a, rights.PolicyVersion) {
 		r.known = a
 		return usecase.ErrStale // look runs before the next try
 	}
@@ -388,11 +389,11 @@ func (r *ruling) approved(tx gatehouse.Tx) error {
 	return nil
 }
 
-// plain reports whether no look outside the transaction is needed: the policy that
+// needsNoPreparation reports whether no look outside the transaction is needed: the policy that
 // judged the action is active, and the target is not read. On a remote store, ceilings
 // need a look too: the transaction waits for each ceiling's lock, so actions over a
 // full ceiling would be refused one by one.
-func (r *ruling) plain(a *gatehouse.Action, version int) bool {
+func (r *ruling) needsNoPreparation(a *gatehouse.Action, version int) bool {
 	if version == 0 || version != a.Policy.Version || r.gate.remote() && len(a.Ceilings) > 0 {
 		return false
 	}
@@ -492,15 +493,15 @@ func (r *ruling) leaf(event string, to gatehouse.Status) *gatehouse.Leaf {
 	return leafOf(r.action, event, r.caller.Principal.ID, gatehouse.StatusPending, to, gatehouse.ObjectJSON(data...))
 }
 
-// tell sends the hints after the commit.
-func (r *ruling) tell() {
-	if r.replayed || r.standing {
+// sendHints sends the hints after the commit.
+func (r *ruling) sendHints() {
+	if r.replayed || r.priorDecision {
 		return
 	}
 	h := r.gate.Hints
 	h.Notify(r.action.ID)
-	// A push held for longer than a poll interval needs no hint: the dispatcher finds
-	// its time in the store, and each hint costs it a look.
+	// A push held for longer than a poll interval needs no hint: the dispatcher finds its time
+	// in the store, and each hint costs it a query.
 	if a := r.action; a.Status == gatehouse.StatusApproved && a.HoldFor.D() < usecase.PollInterval {
 		r.gate.HintPush(a.Push.ID)
 	}
@@ -509,7 +510,7 @@ func (r *ruling) tell() {
 // answer shapes the ruling for decide.
 func (r *ruling) answer() (*gatehouse.Answer, error) {
 	a := r.action
-	if r.standing {
+	if r.priorDecision {
 		if by := r.standingFor(r.decision.Decision); by != nil && by.Person == r.caller.Principal.Person {
 			r.replayed = true
 			r.code = alreadyCode(r.decision.Decision)

@@ -18,7 +18,7 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	c := r.caller
 	var o *gatehouse.OpenedDecision
 	var now time.Time
-	looks := func() bool { return o.Action != nil && r.asked(o.Action) && !r.refused(o.Action, now) }
+	looks := func() bool { return o.Action != nil && r.approvesPending(o.Action) && !r.refused(o.Action, now) }
 	_ = r.gate.Store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
 		r.policyKnown = false
 		found, err := tx.FindDecision(gatehouse.DecisionQuery{By: c, ActionID: r.id})
@@ -26,17 +26,17 @@ func (r *ruling) readAhead(ctx context.Context) error {
 			return err
 		}
 		if o, now = found, tx.Now(); looks() {
-			return r.lookAtPolicy(tx, o.Action, o.PolicyVersion)
+			return r.readPolicy(tx, o.Action, o.PolicyVersion)
 		}
 		return nil
 	})
 	if o == nil {
 		return nil
 	}
-	if err := usecase.Prove(c, o.CallerFacts); err != nil {
+	if err := usecase.Verify(c, o.CallerFacts); err != nil {
 		return err
 	}
-	if !looks() || r.policyKnown && r.plain(o.Action, r.policyVersion) {
+	if !looks() || r.policyKnown && r.needsNoPreparation(o.Action, r.policyVersion) {
 		return nil
 	}
 	r.known = o.Action
@@ -46,8 +46,8 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	return r.judge(ctx)
 }
 
-// refused reports whether the transaction will refuse an answer before it needs the
-// target, judging by the action as it was read.
+// refused reports whether the transaction will refuse an answer before it needs the target. It
+// judges by the action as it was read.
 func (r *ruling) refused(a *gatehouse.Action, now time.Time) bool {
 	ap, person := a.Approval, r.caller.Principal
 	return ap == nil || entitled(ap, person, now) != nil || ap.VoteOf(person.Person) != nil || r.decision.Digest != a.Digest

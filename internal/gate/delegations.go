@@ -28,7 +28,7 @@ func (g *Gate) CreateDelegation(ctx context.Context, n gatehouse.NewDelegation) 
 		return nil, err
 	}
 	return usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Delegation, error) {
-		if err := proven(tx, c); err != nil {
+		if err := checkSecondSecret(tx, c); err != nil {
 			return nil, err
 		}
 
@@ -102,9 +102,9 @@ func newDelegation(
 	n.Starts, n.Ends = n.Starts.UTC().Truncate(time.Microsecond), n.Ends.UTC().Truncate(time.Microsecond)
 	switch {
 	case n.Ends.IsZero():
-		v.Add("/ends_at", "is required: the time from which it holds no more")
+		v.Add("/ends_at", "is required: the time at which it ends")
 	case !n.Ends.After(n.Starts):
-		v.Add("/ends_at", "must be after its beginning, and not past")
+		v.Add("/ends_at", "must be after its beginning and in the future")
 	case n.Ends.Sub(n.Starts) > gatehouse.MaxDelegation:
 		v.Add("/ends_at", "is more than %d days after its beginning", int(gatehouse.MaxDelegation.Hours()/24))
 	}
@@ -166,14 +166,14 @@ func (g *Gate) ListDelegations(ctx context.Context) (list []*gatehouse.Delegatio
 		if err != nil {
 			return err
 		}
-		introduce(list, standings)
+		setDelegators(list, standings)
 		return nil
 	})
 	return list, err
 }
 
-// introduce sets Delegator in the delegations that are in force for the caller.
-func introduce(list []*gatehouse.Delegation, standings []gatehouse.Standing) {
+// setDelegators sets Delegator in the delegations that are in force for the caller.
+func setDelegators(list []*gatehouse.Delegation, standings []gatehouse.Standing) {
 	for _, s := range standings {
 		i := slices.IndexFunc(list, func(d *gatehouse.Delegation) bool { return d.ID == s.ID })
 		if i >= 0 && s.For.MayDecide() {
@@ -198,7 +198,7 @@ func (g *Gate) EndDelegation(ctx context.Context, id string) (*gatehouse.Delegat
 		if d.From != c.Principal.ID && d.To != c.Principal.ID && !c.Principal.Has(gatehouse.RoleAdmin) {
 			return nil, gatehouse.ErrNotFound
 		}
-		if err := proven(tx, c); err != nil {
+		if err := checkSecondSecret(tx, c); err != nil {
 			return nil, err
 		}
 		if d.EndedAt == nil && tx.Now().Before(d.Ends) {
@@ -225,7 +225,7 @@ func recordDelegation(tx gatehouse.Tx, c *gatehouse.Caller, event string, d *gat
 	if d.Level > 0 {
 		detail += ", up to " + d.Level.String()
 	}
-	return tell(tx, authorOf(c), change{
+	return recordChange(tx, authorOf(c), change{
 		tenant: d.Tenant, kind: event, subject: d.From, name: d.FromName, detail: detail,
 		data: map[string]any{
 			"delegation": d.ID, "to": d.To, "starts_at": d.Starts, "ends_at": d.Ends,
@@ -244,9 +244,9 @@ func (g *Gate) StandingsOf(ctx context.Context) (list []gatehouse.Standing, err 
 	return list, err
 }
 
-// standsFor returns the principals whose right a person may use on an action that
-// does not ask that person. Each principal's vote must count at the action's level.
-func (g *Gate) standsFor(
+// lendersFor returns the principals whose right a person may use on an action whose audience does
+// not include that person. Each principal's vote must count at the action's level.
+func (g *Gate) lendersFor(
 	tx gatehouse.ReadTx,
 	a *gatehouse.Action,
 	p *gatehouse.Principal,
@@ -256,7 +256,7 @@ func (g *Gate) standsFor(
 		return nil, err
 	}
 	return slices.DeleteFunc(a.StandsFor(p, list, tx.Now()), func(from *gatehouse.Principal) bool {
-		return g.counts(tx.Now(), a, from) != nil
+		return g.voteCounts(tx.Now(), a, from) != nil
 	}), nil
 }
 
@@ -267,7 +267,7 @@ func (g *Gate) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.
 	if refusal == nil {
 		return nil
 	}
-	list, err := g.standsFor(tx, a, p)
+	list, err := g.lendersFor(tx, a, p)
 	if err != nil {
 		return err
 	}
@@ -277,12 +277,12 @@ func (g *Gate) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.
 	return nil
 }
 
-// usedBy returns the name of the voter, other than besides, who has already approved by
-// the right of whose: the person of whose, or a delegate; "" for nobody. So one right
-// counts once.
-func usedBy(tx gatehouse.ReadTx, ap *gatehouse.Approval, whose, besides *gatehouse.Principal) (string, error) {
+// usedBy returns the name of the voter who has already approved by the right of holder, as the
+// holder's person or as a delegate. It skips the votes of except, and returns "" if there is no
+// such voter. Each right counts once.
+func usedBy(tx gatehouse.ReadTx, ap *gatehouse.Approval, holder, except *gatehouse.Principal) (string, error) {
 	for _, v := range ap.Votes {
-		if v.Decision != gatehouse.Approve || v.Person == besides.Person {
+		if v.Decision != gatehouse.Approve || v.Person == except.Person {
 			continue
 		}
 		person := v.Person
@@ -296,7 +296,7 @@ func usedBy(tx gatehouse.ReadTx, ap *gatehouse.Approval, whose, besides *gatehou
 			}
 			person = p.Person
 		}
-		if person == whose.Person || v.Person == whose.Person {
+		if person == holder.Person || v.Person == holder.Person {
 			return v.Name, nil
 		}
 	}
@@ -320,7 +320,7 @@ func (r *ruling) borrow(tx gatehouse.ReadTx) error {
 			r.from = from
 			return nil
 		}
-		used = gatehouse.E(gatehouse.CodeAlreadyVoted, "%s, for whom you answer, counts already by the vote of %s",
+		used = gatehouse.E(gatehouse.CodeAlreadyVoted, "%s, for whom you answer, is already counted by the vote of %s",
 			from.Name, by).With("decision", gatehouse.Approve)
 	}
 	if used != nil || r.decision.Decision == gatehouse.Reject {

@@ -26,7 +26,7 @@ func (g *Gate) deviceChannel(tenant string) *ChannelInfo {
 	return &g.config.Channels[i]
 }
 
-// errNoDevices says that devices get no messages here.
+// errNoDevices is the error for a tenant without a channel that sends to devices.
 func errNoDevices() *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeUnsupported, "no channel of kind webpush is switched on for this tenant")
 }
@@ -79,7 +79,7 @@ func (g *Gate) AddDevice(ctx context.Context, label string, s gatehouse.Subscrip
 		again := slices.ContainsFunc(have, func(k *gatehouse.Device) bool { return k.Endpoint == s.Endpoint })
 		if len(have) >= gatehouse.MaxDevices && !again {
 			return nil, gatehouse.Violations{{
-				Pointer: "/endpoint", Detail: "you have as many devices as a person can have; remove one first",
+				Pointer: "/endpoint", Detail: "you have the maximum number of devices; remove one first",
 			}}.Err()
 		}
 		d.CreatedAt = tx.Now()

@@ -66,7 +66,7 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 	if from.vote != nil && !e.DryRun {
 		result := gatehouse.FailedResult(err)
 		if err == nil {
-			from.vote.tell()
+			from.vote.sendHints()
 			result = gatehouse.DecisionResultOf(from.vote.code, false)
 		}
 		g.countDecision(ctx, endpointDecide, result)
@@ -74,7 +74,8 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 	return a, err
 }
 
-// OwnQuestion reports whether an action is a question of Gatehouse itself.
+// OwnQuestion reports whether an action asks for something within Gatehouse, such as an approval
+// step or a new policy.
 func OwnQuestion(a *gatehouse.Action) bool {
 	return a.Connector == PolicyConnector || a.Connector == workflow.ApprovalConnector ||
 		strings.HasPrefix(a.Operation, "gatehouse_")
@@ -84,7 +85,7 @@ func OwnQuestion(a *gatehouse.Action) bool {
 func edited(old *gatehouse.Action, e *gatehouse.EditRequest) (*gatehouse.Proposal, error) {
 	switch {
 	case e.Digest != old.Digest:
-		return nil, gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest is another").
+		return nil, gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest differs").
 			With("digest", old.Digest)
 	case OwnQuestion(old):
 		return nil, cannotEdit(
@@ -109,8 +110,8 @@ func edited(old *gatehouse.Action, e *gatehouse.EditRequest) (*gatehouse.Proposa
 	return &p, p.Validate()
 }
 
-// editedMagnitude is the claim of an edited change. A claim that matched the old
-// payload is set to the new payload's amount; any other stays as it is.
+// editedMagnitude returns the claimed magnitude of an edited change. A claim that matched the
+// old payload is set to the new payload's amount; any other stays as it is.
 func editedMagnitude(old *gatehouse.Action, p *gatehouse.Proposal) *gatehouse.Magnitude {
 	m := old.Magnitude
 	if m == nil || m.Amount == "" || card.Claim(old, card.Amounts(old)) != "" {
@@ -157,7 +158,7 @@ func (g *Gate) editLineage(
 			Path: x.Path, Before: x.Before.JSON, After: x.After.JSON,
 		})
 	}
-	if from.required, from.starter, err = g.asked(ctx, old, p); err != nil {
+	if from.required, from.starter, err = g.runRequirements(ctx, old, p); err != nil {
 		return from, err
 	}
 	from.required = max(from.required, 1)
@@ -173,8 +174,8 @@ func (g *Gate) editLineage(
 	return from, err
 }
 
-// mayEdit checks the right to edit a pending action: the person's own right to answer
-// it. For an earlier editor, exclusion does not count.
+// mayEdit checks that a person may edit a pending action: they need the right to answer it
+// themselves. An earlier editor, though excluded from answering, may edit again.
 func mayEdit(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) error {
 	ap := *a.Approval
 	if excluded(a.Editors, p) {
@@ -196,34 +197,34 @@ func (g *Gate) editorStands(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehou
 	if active != nil && gatehouse.EditorMayApprove(active.EditUpTo(), a.RiskLevel, a.Approval.Required) {
 		return nil
 	}
-	return revoked("%s edited the change, and policy version %d does not let who edits approve it", p.Name, version).
+	return revoked("%s edited the change, and policy version %d does not let editors approve it", p.Name, version).
 		With("voter", p.Name)
 }
 
-// lookAhead looks at the target of an action that is about to be stored and approved.
-func (r *ruling) lookAhead(ctx context.Context, d *draft, about *gatehouse.About) error {
+// prepareDraft reads the target of an action that is about to be stored and approved.
+func (r *ruling) prepareDraft(ctx context.Context, d *draft, about *gatehouse.About) error {
 	a := d.action
 	if about != nil {
 		a.Approval = &gatehouse.Approval{About: about}
 	}
 	a.Status, a.Ceilings = gatehouse.StatusPending, d.verdict.Ceilings
-	r.known, r.policyKnown, r.policyVersion, r.looked = &a, true, d.verdict.version, false
-	return r.look(ctx)
+	r.known, r.policyKnown, r.policyVersion, r.prepared = &a, true, d.verdict.version, false
+	return r.prepare(ctx)
 }
 
 // onEdited approves the revision that the caller has just made.
 func (r *ruling) onEdited(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if a.Approval.Bars(r.caller.Principal) {
 		return gatehouse.E(gatehouse.CodeSelfApproval,
-			"you edited it, and it is %s now: the policy has somebody else approve it", a.RiskLevel)
+			"you edited it, and it is %s now: the policy requires another approver", a.RiskLevel)
 	}
 	r.decision.Digest = a.Digest
 	return r.rule(tx, a, gatehouse.Rights{PolicyVersion: a.Policy.Version})
 }
 
-// keepMark keeps the mark of a changed target on a revision for which nobody read the
-// target: that of an edit, or of an undo.
-func keepMark(tx gatehouse.Tx, a *gatehouse.Action, from lineage) error {
+// copyTargetMark copies the mark of a changed target to a revision made by an edit or an undo, which
+// do not read the target.
+func copyTargetMark(tx gatehouse.Tx, a *gatehouse.Action, from lineage) error {
 	if !from.editing && !from.undoing || from.supersedes.Approval == nil || from.supersedes.Approval.TargetChanged == nil {
 		return nil
 	}
@@ -231,7 +232,7 @@ func keepMark(tx gatehouse.Tx, a *gatehouse.Action, from lineage) error {
 	return tx.MarkTarget(a.Approval.ID, *a.Approval.TargetChanged)
 }
 
-// editData is the log entry's data of an edit. The action has the fields.
+// editData returns the log entry's data of an edit. The changed fields are in the action.
 func editData(a *gatehouse.Action) map[string]any {
 	return map[string]any{"of": a.Edit.Of, "note": a.Edit.Note, "fields": len(a.Edit.Changes)}
 }

@@ -35,7 +35,7 @@ type lanes interface {
 	Lane(tenant, connector string) string
 }
 
-// checkCeilings fails with ceiling_exceeded when a claim would pass its limit.
+// checkCeilings fails with ceiling_exceeded when one of the action's claims exceeds its ceiling.
 func checkCeilings(tx gatehouse.Tx, a *gatehouse.Action) error {
 	for _, c := range a.Ceilings {
 		used, err := tx.CeilingUsed(c.Ceiling, c.Scope, tx.Now().Add(-c.Window.D()))
@@ -50,7 +50,7 @@ func checkCeilings(tx gatehouse.Tx, a *gatehouse.Action) error {
 }
 
 func ceilingExceeded(c gatehouse.CeilingClaim, used gatehouse.Decimal) error {
-	return gatehouse.E(gatehouse.CodeCeilingExceeded, "the ceiling %s would be passed", c.Ceiling).
+	return gatehouse.E(gatehouse.CodeCeilingExceeded, "the ceiling %s would be exceeded", c.Ceiling).
 		With("ceiling", c.Ceiling).With("scope", c.Scope).
 		With("limit", c.Limit).With("used", used).With("amount", c.Amount)
 }
@@ -62,11 +62,11 @@ func (g *Gate) fullCeiling(ctx context.Context, a *gatehouse.Action) (full, err 
 	if !g.remote() || len(a.Ceilings) == 0 {
 		return nil, nil
 	}
-	asked := *a
-	if err := g.readExcesses(ctx, []*gatehouse.Action{&asked}); err != nil || len(asked.Exceeds) == 0 {
+	copied := *a
+	if err := g.readExcesses(ctx, []*gatehouse.Action{&copied}); err != nil || len(copied.Exceeds) == 0 {
 		return nil, err
 	}
-	return ceilingExceeded(asked.Exceeds[0].CeilingClaim, asked.Exceeds[0].Used), nil
+	return ceilingExceeded(copied.Exceeds[0].CeilingClaim, copied.Exceeds[0].Used), nil
 }
 
 // reserve stores the action's claims. The check locks each ceiling until the

@@ -74,7 +74,7 @@ func (g *Gate) readEvents(
 			if !wanted(f, event) {
 				continue
 			}
-			ok, err := g.mayHear(tx, c, event, may)
+			ok, err := g.mayReadEvent(tx, c, event, may)
 			if err != nil {
 				return err
 			}
@@ -97,13 +97,13 @@ func wanted(f gatehouse.EventFilter, e *gatehouse.Event) bool {
 	})
 }
 
-// heard lists the prefixes of the event types that callers other than auditors
+// publicEvents lists the prefixes of the event types that callers other than auditors
 // receive.
-var heard = []string{"hitl.", "push.", "action.", "run.", "step."}
+var publicEvents = []string{"hitl.", "push.", "action.", "run.", "step."}
 
-// mayHear reports whether the caller may read an event's subject. may caches the
+// mayReadEvent reports whether the caller may read an event's subject. may caches the
 // answers.
-func (g *Gate) mayHear(
+func (g *Gate) mayReadEvent(
 	tx gatehouse.ReadTx,
 	c *gatehouse.Caller,
 	e *gatehouse.Event,
@@ -112,7 +112,7 @@ func (g *Gate) mayHear(
 	if c.Principal.Has(gatehouse.RoleAuditor) {
 		return true, nil
 	}
-	if !slices.ContainsFunc(heard, func(begin string) bool { return strings.HasPrefix(e.Type, begin) }) {
+	if !slices.ContainsFunc(publicEvents, func(begin string) bool { return strings.HasPrefix(e.Type, begin) }) {
 		return false, nil
 	}
 	if g.ReadsAs(c.Principal) == "" {

@@ -8,10 +8,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Exists returns nil when the caller's tenant has the thing, else not_found. Kinds
-// are action (an approval's id names its action), push, principal, key, session,
-// link_key, delegation, grant, mandate, device (of the caller), policy, connector_version, secret,
-// group and workflow (by name), run and step. Things of an unknown kind always exist.
+// Exists returns nil when the caller's tenant has an object with the id, else not_found. Kinds
+// are action (an approval's id names its action), push, principal, key, session, link_key,
+// delegation, grant, mandate, device (of the caller), policy, connector_version, secret, group
+// and workflow (by name), run and step. For an unknown kind it returns nil.
 func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 	return g.View(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		switch kind {

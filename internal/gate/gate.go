@@ -123,11 +123,11 @@ type Gate struct {
 	policies *policyCache
 	vetos    vetoCache
 	config   Config
-	// remembered is the credential cache; nil unless the store is remote.
-	remembered *remembered
-	decisions  decisionTally
-	nonces     usedNonces
-	previews   *previews
+	// credentials is nil unless the store is remote.
+	credentials *credentialCache
+	decisions   decisionTally
+	nonces      usedNonces
+	previews    *previews
 }
 
 var (
@@ -154,25 +154,25 @@ func New(store gatehouse.Store, targets Targets, hints usecase.Hints, config Con
 		policies: newPolicyCache(), previews: newPreviews(config.CheckTimeout),
 	}
 	if _, far := store.(gatehouse.Remote); far {
-		g.remembered = new(remembered)
+		g.credentials = new(credentialCache)
 	}
 	return g
 }
 
 // remote reports whether each query costs a round trip. If so, the use case makes
 // as many queries as possible at once, in the transaction that acts on the answers.
-func (g *Gate) remote() bool { return g.remembered != nil }
+func (g *Gate) remote() bool { return g.credentials != nil }
 
 // checks reports whether Check may have to ask the action's target.
 func (g *Gate) checks(a *gatehouse.Action) bool {
-	c, told := g.targets.(Checks)
-	return !told || c.Checks(a)
+	c, known := g.targets.(Checks)
+	return !known || c.Checks(a)
 }
 
 // checksAny reports whether Check may have to ask any target.
 func (g *Gate) checksAny() bool {
-	c, told := g.targets.(Checks)
-	return !told || c.ChecksAny()
+	c, known := g.targets.(Checks)
+	return !known || c.ChecksAny()
 }
 
 // Redactor returns the redactor of the configuration's secrets, nil for none.

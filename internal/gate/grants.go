@@ -29,7 +29,7 @@ func (g *Gate) CreateGrant(ctx context.Context, n gatehouse.NewGrant) (*gatehous
 		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver gives grants").
 			With("roles", []gatehouse.Role{gatehouse.RoleApprover})
 	}
-	if err := g.proven(ctx, c); err != nil {
+	if err := g.requireSecondSecret(ctx, c); err != nil {
 		return nil, err
 	}
 	if err := n.Validate(); err != nil {
@@ -207,7 +207,7 @@ func (g *Gate) RevokeGrant(ctx context.Context, id string) (*gatehouse.Grant, er
 		return nil, err
 	}
 	out, err := usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Grant, error) {
-		if err := proven(tx, c); err != nil {
+		if err := checkSecondSecret(tx, c); err != nil {
 			return nil, err
 		}
 		grant, err := tx.LockGrant(id)
@@ -315,7 +315,7 @@ func endGrant(
 // recordGrant writes the log entry of a new grant, and the notice to the administrators.
 // The entry holds the whole grant, so that a forged row is detected.
 func recordGrant(tx gatehouse.Tx, c *gatehouse.Caller, grant *gatehouse.Grant) error {
-	return tell(tx, authorOf(c), change{
+	return recordChange(tx, authorOf(c), change{
 		tenant: grant.Tenant, kind: "grant.created", subject: grant.ID, name: grant.AgentName, detail: grant.Worst,
 		data: map[string]any{
 			"agent": grant.Agent, "grantor": grant.Grantor, "connector": grant.Connector,

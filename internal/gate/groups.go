@@ -126,10 +126,10 @@ func (g *Gate) DeleteGroup(ctx context.Context, name string) error {
 	return err
 }
 
-// changeGroup checks that the caller is an administrator, and runs a change of a
-// group. fn gets all people of the tenant as they are.
+// changeGroup checks that the caller is an administrator, and runs a change of a group. fn gets
+// all people of the tenant, in their present state.
 func (g *Gate) changeGroup(ctx context.Context, name string, fn func(gatehouse.Tx, *gatehouse.Caller, []*gatehouse.Principal) error) (*gatehouse.Group, error) {
-	c, err := g.minter(ctx)
+	c, err := g.provenAdmin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func putMemberships(tx gatehouse.Tx, p *gatehouse.Principal, by author) error {
 		return err
 	}
 	groups := p.GroupNames()
-	return tell(tx, by, change{
+	return recordChange(tx, by, change{
 		tenant: p.Tenant, kind: "principal.changed", subject: p.ID, name: p.Name, detail: "groups: " + joinWords(groups),
 		data: map[string]any{"groups": usecase.OrEmpty(p.Groups)},
 	})
@@ -251,7 +251,7 @@ func insertGroup(tx gatehouse.Tx, tenant, name string, by author) error {
 }
 
 func recordGroup(tx gatehouse.Tx, tenant, event, name string, by author) error {
-	return tell(tx, by, change{tenant: tenant, kind: event, subject: "group:" + name, name: name})
+	return recordChange(tx, by, change{tenant: tenant, kind: event, subject: "group:" + name, name: name})
 }
 
 // mapGroups makes a person a member of the groups that the provider names, and ends
@@ -263,7 +263,7 @@ func mapGroups(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSign
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	by := provider(e)
+	by := providerAuthor(e)
 	for _, name := range e.Groups {
 		_, err := tx.FindGroup(name)
 		if errors.Is(err, gatehouse.ErrNotFound) {

@@ -40,11 +40,11 @@ func (g *Gate) Authenticate(ctx context.Context, key string) (*gatehouse.Princip
 		return err
 	})
 	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && p.Disabled {
-		g.remembered.forget(hash)
+		g.credentials.forget(hash)
 		return nil, denied
 	}
 	if err == nil {
-		g.remembered.keep(hash, p)
+		g.credentials.keep(hash, p)
 	}
 	return p, err
 }
@@ -65,7 +65,7 @@ func (g *Gate) CheckEditToken(ctx context.Context, p *gatehouse.Principal, token
 	}
 	ok := err == nil && subtle.ConstantTimeCompare(stored[:], hash[:]) == 1
 	if ok {
-		g.remembered.keepToken(p, hash)
+		g.credentials.keepToken(p, hash)
 	}
 	return ok, err
 }
@@ -137,7 +137,7 @@ func (g *Gate) insertTenant(tx gatehouse.Tx, id string, by author) error {
 	if err != nil {
 		return err
 	}
-	if err := tell(tx, by, change{tenant: id, kind: "tenant.created", subject: id, name: id}); err != nil {
+	if err := recordChange(tx, by, change{tenant: id, kind: "tenant.created", subject: id, name: id}); err != nil {
 		return err
 	}
 	_, err = storePolicy(tx, id, author{id: initAuthor, name: initAuthor}, string(g.config.PolicySource), "")
@@ -158,18 +158,18 @@ func insertPrincipal(tx gatehouse.Tx, p *gatehouse.Principal, by author, key [32
 			return err
 		}
 	}
-	return tellCreated(tx, by, p, keyID)
+	return recordPrincipal(tx, by, p, keyID)
 }
 
-// tellCreated records a new principal, with its first key if it has one.
-func tellCreated(tx gatehouse.Tx, by author, p *gatehouse.Principal, keyID string) error {
+// recordPrincipal records a new principal, with its first key if it has one.
+func recordPrincipal(tx gatehouse.Tx, by author, p *gatehouse.Principal, keyID string) error {
 	data := map[string]any{
 		"name": p.Name, "kind": p.Kind, "roles": p.Roles, "sponsor": p.Sponsor, "person": p.Person, "approver_since": p.ApproverSince,
 	}
 	if keyID != "" {
 		data["key"] = keyID
 	}
-	return tell(tx, by, change{
+	return recordChange(tx, by, change{
 		tenant: p.Tenant, kind: "principal.created", subject: p.ID, name: p.Name, data: data,
 		detail: string(p.Kind) + "; " + rightsText(p),
 	})

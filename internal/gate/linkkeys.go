@@ -18,14 +18,14 @@ const maxRotated = 100
 // rotationAuthor is the author of scheduled rotations, which need no notice.
 const rotationAuthor = "schedule"
 
-// errNoMaster says that this server has nothing to seal keys with.
+// errNoMaster is the error of a server without a master key.
 func errNoMaster() *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeUnsupported,
 		"no master key is configured, so nothing can be sealed: see links.master_key")
 }
 
-// ringPlace returns the context to which a sealed key of the ring is bound.
-func ringPlace(k *gatehouse.RingKey) []string {
+// ringAAD returns the associated data of a sealed key of the ring.
+func ringAAD(k *gatehouse.RingKey) []string {
 	return []string{k.Tenant, string(k.Purpose), strconv.FormatUint(uint64(k.Number), 10)}
 }
 
@@ -36,7 +36,7 @@ func openRing(master *ring.Master, k *gatehouse.RingKey) ([]byte, error) {
 	if master == nil {
 		return nil, ring.ErrSealed
 	}
-	return master.Open(k.Sealed, k.Master, ringPlace(k)...)
+	return master.Open(k.Sealed, k.Master, ringAAD(k)...)
 }
 
 // newRingKey stores a new active key.
@@ -53,7 +53,7 @@ func (g *Gate) newRingKey(
 		Master: g.config.Master.ID(), CreatedAt: tx.Now(), CreatedBy: by, State: gatehouse.RingKeyActive,
 	}
 	var err error
-	if k.Sealed, err = g.config.Master.Seal(secret, ringPlace(k)...); err != nil {
+	if k.Sealed, err = g.config.Master.Seal(secret, ringAAD(k)...); err != nil {
 		return nil, err
 	}
 	return k, tx.InsertRingKey(k)
@@ -85,17 +85,17 @@ func (g *Gate) rotate(tx gatehouse.Tx, tenant string, old *gatehouse.RingKey, by
 		return nil, err
 	}
 	c.subject, c.name, c.data["number"] = k.ID, "link key "+k.ID, int(k.Number)
-	return k, tellKey(tx, by, c)
+	return k, recordKeyChange(tx, by, c)
 }
 
-// tellKey is tell, without a notice for the server's own changes.
-func tellKey(tx gatehouse.Tx, by author, c change) error {
+// recordKeyChange is tell, without a notice for the server's own changes.
+func recordKeyChange(tx gatehouse.Tx, by author, c change) error {
 	if by.id == initAuthor || by.id == rotationAuthor {
 		return tx.AppendLeaf(&gatehouse.Leaf{
 			Tenant: c.tenant, Type: c.kind, Subject: c.subject, Actor: by.id, Data: usecase.Object(c.data),
 		})
 	}
-	return tell(tx, by, c)
+	return recordChange(tx, by, c)
 }
 
 // ListLinkKeys returns the tenant's keys, newest first.
@@ -116,7 +116,7 @@ func (g *Gate) ListLinkKeys(ctx context.Context) (list []*gatehouse.RingKey, err
 // changeKeys checks that the caller is an administrator, and runs a change of a link key
 // or of a secret.
 func (g *Gate) changeKeys(ctx context.Context, what string, fn func(gatehouse.Tx, *gatehouse.Caller) error) error {
-	c, err := g.minter(ctx)
+	c, err := g.provenAdmin(ctx)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (g *Gate) RevokeLinkKey(ctx context.Context, id string) (out *gatehouse.Rin
 		if out.RetiredAt == nil {
 			out.RetiredAt = out.RevokedAt
 		}
-		err = tell(tx, authorOf(c), change{
+		err = recordChange(tx, authorOf(c), change{
 			tenant: out.Tenant, kind: "link.key_revoked", subject: out.ID, name: "link key " + out.ID,
 			detail: "all links that it has signed have ended", data: map[string]any{"number": int(out.Number)},
 		})

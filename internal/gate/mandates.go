@@ -139,7 +139,7 @@ func (g *Gate) StartMandate(ctx context.Context, tenant, actionID string) (id st
 			return err
 		}
 		by := author{id: a.ProposerID, name: a.ProposedBy, tenant: tenant, via: a.DecidedVia}
-		return tell(tx, by, change{
+		return recordChange(tx, by, change{
 			tenant: tenant, kind: "mandate.given", subject: id, name: m.AgentName, detail: m.WorstCase(),
 			data: mandateData(m, map[string]any{"action": a.ID, "digest": a.Digest}),
 		})
@@ -319,7 +319,7 @@ func (g *Gate) changeMandate(
 		return nil, err
 	}
 	out, err := usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Mandate, error) {
-		if err := proven(tx, c); err != nil {
+		if err := checkSecondSecret(tx, c); err != nil {
 			return nil, err
 		}
 		// The same lock order as in a change of the person's rights.

@@ -102,7 +102,7 @@ func (g *Gate) standing(
 		err := g.votersStand(tx, a, nil, p, nil)
 		switch {
 		case gatehouse.CodeOf(err) == gatehouse.CodeAuthorityRevoked:
-			// Excluded, or not asked by this question.
+			// Excluded, or not in the audience.
 		case err != nil:
 			return nil, err
 		case !slices.ContainsFunc(list, same):

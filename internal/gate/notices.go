@@ -47,11 +47,11 @@ type change struct {
 	data map[string]any
 }
 
-// tell writes the log entry of a change of rights or rules, and the notice that
+// sendHints writes the log entry of a change of rights or rules, and the notice that
 // every administrator of the tenant sees until they dismiss it. When the author
 // belongs to another tenant, the entry names that tenant, which also gets an entry
 // and a notice.
-func tell(tx gatehouse.Tx, by author, c change) error {
+func recordChange(tx gatehouse.Tx, by author, c change) error {
 	data := make(map[string]any, len(c.data)+2)
 	for name, value := range c.data {
 		data[name] = value

@@ -33,8 +33,8 @@ type ChannelInfo struct {
 	Callback bool
 }
 
-// watches fails unless the caller may see which messages were sent to whom.
-func watches(ctx context.Context) error {
+// mayReadMessages fails unless the caller may see which messages were sent to whom.
+func mayReadMessages(ctx context.Context) error {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func watches(ctx context.Context) error {
 func (g *Gate) ListNotifications(
 	ctx context.Context, f gatehouse.NotificationFilter,
 ) (page gatehouse.Page[*gatehouse.Notification], err error) {
-	if err := watches(ctx); err != nil {
+	if err := mayReadMessages(ctx); err != nil {
 		return page, err
 	}
 	err = g.View(ctx, "notification", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
@@ -145,7 +145,7 @@ func (g *Gate) RetryNotifications(
 // ListChannels returns the configured channels of the caller's tenant, with their
 // states.
 func (g *Gate) ListChannels(ctx context.Context) (list []*gatehouse.ChannelState, err error) {
-	if err := watches(ctx); err != nil {
+	if err := mayReadMessages(ctx); err != nil {
 		return nil, err
 	}
 	err = g.View(ctx, "channel", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {

@@ -63,7 +63,7 @@ func (c *policyCache) see(tenant string, version int) {
 	c.seen[tenant] = version
 }
 
-// last returns the version that was last found active, nil for none.
+// last returns the version that was active at the last look-up, nil for none.
 func (c *policyCache) last(tenant string) (p *policy.Policy, version int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -151,10 +151,10 @@ func (j judgement) judged(ctx context.Context) (judgement, error) {
 	return j, ctx.Err()
 }
 
-// presumeJudged judges by the version that was last found active. known is false
+// judgeAsLast judges by the version that was last found active. known is false
 // when there is none, or when the policy uses the time, which only the store knows.
 // The transaction verifies that the version is still active.
-func (g *Gate) presumeJudged(ctx context.Context, f policy.Facts) (j judgement, known bool, err error) {
+func (g *Gate) judgeAsLast(ctx context.Context, f policy.Facts) (j judgement, known bool, err error) {
 	p, version := g.policies.last(f.Tenant)
 	if p == nil || p.ReadsTime() {
 		return j, false, nil
@@ -163,9 +163,9 @@ func (g *Gate) presumeJudged(ctx context.Context, f policy.Facts) (j judgement, 
 	return j, true, err
 }
 
-// asksMore says how today's verdict requires more than people were asked for when the
-// action was judged; "" for nothing. The approval stores what was asked, and has all
-// its votes once it is approved.
+// asksMore returns in which respect today's verdict requires more than the approval did when the
+// action was judged; "" for none. An approved action has all the votes that its approval
+// required.
 func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.RiskLevel, required int) string {
 	if outcome != gatehouse.OutcomeNeedsApproval && !level.NeedsPerson() {
 		return ""
@@ -174,15 +174,16 @@ func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.Ri
 	if level == gatehouse.L5 {
 		required = max(required, 2)
 	}
-	asked := 0
+	before := 0
 	if a.Approval != nil {
-		asked = a.Approval.Required
+		before = a.Approval.Required
 	}
 	switch {
-	case asked < required:
-		return fmt.Sprintf("%d must approve, and %d were asked", required, asked)
+	case before < required:
+		return fmt.Sprintf("%d must approve, but only %d were required", required, before)
 	case level.NeedsConfirmation() && !a.RiskLevel.NeedsConfirmation():
-		return fmt.Sprintf("at %s approvers retype the value and prove who they are, and it was asked at %s", level, a.RiskLevel)
+		return fmt.Sprintf("at %s approvers retype the value and step up, but the approval was requested at "+
+			"%s", level, a.RiskLevel)
 	}
 	return ""
 }
@@ -190,7 +191,7 @@ func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.Ri
 // ApplyPolicy stores a new version and makes it the active one. A source that
 // does not parse is an error with code invalid, with line and column.
 func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.PolicyVersion, error) {
-	c, err := g.minter(ctx)
+	c, err := g.provenAdmin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -198,17 +199,17 @@ func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.Polic
 	if err != nil {
 		return nil, policyError(err)
 	}
-	said := linted(parsed)
+	findings := lint(parsed)
 	by := usecase.Case{By: c}
 	return usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.PolicyVersion, error) {
-		if err := g.direct(tx, c.Principal.Tenant); err != nil {
+		if err := g.requireUngated(tx, c.Principal.Tenant); err != nil {
 			return nil, err
 		}
 		out, err := storePolicy(tx, c.Principal.Tenant, authorOf(c), source, "")
 		if err != nil {
 			return nil, err
 		}
-		if out.Warnings, err = policyRemarks(tx, parsed, said); err != nil {
+		if out.Warnings, err = policyRemarks(tx, parsed, findings); err != nil {
 			return nil, err
 		}
 		return out, nil
@@ -231,17 +232,17 @@ func storePolicy(tx gatehouse.Tx, tenant string, by author, source, action strin
 	if err := endGrantsUnder(tx, by, source); err != nil {
 		return nil, err
 	}
-	return v, tellPolicy(tx, by, "policy.applied", v)
+	return v, recordPolicy(tx, by, "policy.applied", v)
 }
 
-// tellPolicy records that a version became active.
-func tellPolicy(tx gatehouse.Tx, by author, kind string, v *gatehouse.PolicyVersion) error {
+// recordPolicy records that a version became active.
+func recordPolicy(tx gatehouse.Tx, by author, kind string, v *gatehouse.PolicyVersion) error {
 	data := map[string]any{"version": v.Version, "sha256": v.SHA256}
 	detail := ""
 	if v.ActionID != "" {
 		data["action"], detail = v.ActionID, "approved as "+v.ActionID
 	}
-	return tell(tx, by, change{
+	return recordChange(tx, by, change{
 		tenant: v.Tenant, kind: kind, subject: fmt.Sprintf("policy:%d", v.Version), name: fmt.Sprintf("policy version %d", v.Version),
 		detail: detail, data: data,
 	})
@@ -267,7 +268,7 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 	if err != nil {
 		return nil, err
 	}
-	c, err := g.minter(ctx)
+	c, err := g.provenAdmin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +277,7 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 		return nil, policyError(err)
 	}
 	err = g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
-		if err := g.direct(tx, tenant); err != nil {
+		if err := g.requireUngated(tx, tenant); err != nil {
 			return err
 		}
 		if err := tx.ActivatePolicy(version); err != nil {
@@ -285,7 +286,8 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 		if err := endGrantsUnder(tx, authorOf(c), stored.Source); err != nil {
 			return err
 		}
-		return tellPolicy(tx, authorOf(c), "policy.activated", &gatehouse.PolicyVersion{Tenant: tenant, Version: version, SHA256: stored.SHA256})
+		return recordPolicy(tx, authorOf(c), "policy.activated",
+			&gatehouse.PolicyVersion{Tenant: tenant, Version: version, SHA256: stored.SHA256})
 	})
 	if err != nil {
 		return nil, err
@@ -419,7 +421,7 @@ func explainAnswerers(
 	}
 	a := &gatehouse.Action{Proposal: *p}
 	a.RiskLevel = v.RiskLevel
-	ap, why, err := ask(tx, proposer, a, v, lineage{opened: new(gatehouse.OpenedProposal)})
+	ap, why, err := newApproval(tx, proposer, a, v, lineage{opened: new(gatehouse.OpenedProposal)})
 	if err != nil {
 		return err
 	}

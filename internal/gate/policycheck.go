@@ -26,9 +26,9 @@ func (g *Gate) CheckPolicy(ctx context.Context, source string) (*gatehouse.Polic
 	case err != nil:
 		return nil, policyError(err)
 	}
-	said := linted(p)
+	findings := lint(p)
 	err = g.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) (err error) {
-		out.Findings, err = policyRemarks(tx, p, said)
+		out.Findings, err = policyRemarks(tx, p, findings)
 		return err
 	})
 	if err != nil {

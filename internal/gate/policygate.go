@@ -40,8 +40,8 @@ func (g *Gate) gatedChanges(tx gatehouse.ReadTx, tenant string) (bool, error) {
 	return err == nil && strings.Contains(stored.Source, "policy_changes"), err
 }
 
-// direct fails with policy_gated when the policy must not be changed directly.
-func (g *Gate) direct(tx gatehouse.ReadTx, tenant string) error {
+// requireUngated fails with policy_gated when the policy can be replaced only through the gate.
+func (g *Gate) requireUngated(tx gatehouse.ReadTx, tenant string) error {
 	gated, err := g.gatedChanges(tx, tenant)
 	if err == nil && gated {
 		err = gatehouse.E(gatehouse.CodePolicyGated, "the active policy says policy_changes: gated: propose the change, and have somebody else approve it")
@@ -52,7 +52,7 @@ func (g *Gate) direct(tx gatehouse.ReadTx, tenant string) error {
 // ProposePolicy proposes to replace the active policy: an L4 action that shows the
 // difference, for another person to approve. The digest covers both texts.
 func (g *Gate) ProposePolicy(ctx context.Context, r gatehouse.PolicyProposal) (*gatehouse.Action, error) {
-	c, err := g.minter(ctx)
+	c, err := g.provenAdmin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (g *Gate) ApplyApproved(ctx context.Context, tenant, actionID string, chang
 			return err
 		}
 		if strconv.Itoa(active) != from {
-			return gatehouse.E(gatehouse.CodeTargetChanged, "version %d is active, and not %s", active, from)
+			return gatehouse.E(gatehouse.CodeTargetChanged, "version %d is active, not %s", active, from)
 		}
 
 		a, err := tx.FindAction(actionID)
@@ -140,7 +140,7 @@ func (g *Gate) BreakGlass(ctx context.Context, tenant, source string) (*gatehous
 	if _, err := policy.Parse([]byte(source)); err != nil {
 		return nil, policyError(err)
 	}
-	by := machine("break_glass")
+	by := machineAuthor("break_glass")
 	var out *gatehouse.PolicyVersion
 	err := g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		if _, err := tx.FindTenant(); err != nil {
@@ -150,7 +150,7 @@ func (g *Gate) BreakGlass(ctx context.Context, tenant, source string) (*gatehous
 		if out, err = storePolicy(tx, tenant, by, source, ""); err != nil {
 			return err
 		}
-		return tellPolicy(tx, by, "policy.break_glass", out)
+		return recordPolicy(tx, by, "policy.break_glass", out)
 	})
 	if err != nil {
 		return nil, err

@@ -10,9 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// linted returns the linter's findings. It runs the policy's tests, so it must not
+// lint returns the linter's findings. It runs the policy's tests, so it must not
 // be called within a transaction.
-func linted(p *policy.Policy) []gatehouse.PolicyFinding {
+func lint(p *policy.Policy) []gatehouse.PolicyFinding {
 	var out []gatehouse.PolicyFinding
 	for _, r := range p.Lint() {
 		out = append(out, gatehouse.PolicyFinding{Line: r.Line, Column: r.Column, Detail: r.Detail, Remark: !r.Error})
@@ -25,9 +25,9 @@ func linted(p *policy.Policy) []gatehouse.PolicyFinding {
 func policyRemarks(
 	tx gatehouse.ReadTx,
 	p *policy.Policy,
-	said []gatehouse.PolicyFinding,
+	findings []gatehouse.PolicyFinding,
 ) ([]gatehouse.PolicyFinding, error) {
-	out := slices.Clone(said)
+	out := slices.Clone(findings)
 	people, err := tx.ListPeople()
 	if err != nil {
 		return nil, err

@@ -54,9 +54,9 @@ func (g *Gate) preferences(tx gatehouse.ReadTx, p *gatehouse.Principal) ([]*gate
 	return list, nil
 }
 
-// SetPreference replaces the caller's preference for a channel. That another channel
-// keeps questions and alerts is checked here for a clear answer; the notifier checks
-// it again for each message.
+// SetPreference replaces the caller's preference for a channel. A preference that leaves no
+// channel for questions or alerts is refused here; the notifier checks this again for each
+// message.
 func (g *Gate) SetPreference(
 	ctx context.Context, change gatehouse.PreferenceChange,
 ) (out *gatehouse.Preference, err error) {

@@ -61,10 +61,10 @@ func (g *Gate) Preview(ctx context.Context, id string) (*gatehouse.Preview, erro
 		return nil, err
 	}
 	if !MayPreview(c.Principal) {
-		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "a program cannot have targets asked what they would do")
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "programs cannot preview actions")
 	}
 	if !g.CanPreview(a) {
-		return &gatehouse.Preview{None: "the target of this action cannot be asked"}, nil
+		return &gatehouse.Preview{None: "this action cannot be previewed"}, nil
 	}
 	p, at, err := g.previews.Get(ctx, a.Connector, a.Tenant+"/"+a.ID, time.Now,
 		func(ctx context.Context) (gatehouse.Preview, error) { return g.targets.(Previewer).Preview(ctx, a) })

@@ -25,15 +25,16 @@ func (g *Gate) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.A
 	}
 	if p.Connector == workflow.ApprovalConnector {
 		// People would take it for the approval step of a run.
-		return nil, false, gatehouse.Violations{{Pointer: "/connector", Detail: "only a step of a run asks whether the run may go on"}}.Err()
+		return nil, false, gatehouse.Violations{{Pointer: "/connector", Detail: "only an approval step of a run may use " +
+			"this connector"}}.Err()
 	}
 	return g.propose(ctx, c, p, lineage{revision: 1})
 }
 
-// Proposer returns the caller, who must have the role of a proposer, and may still be
-// presumed: see [gatehouse.Presumption].
+// Proposer returns the caller, who must have the role of a proposer. The caller may come
+// from the credential cache: see [gatehouse.CachedCredential].
 func Proposer(ctx context.Context) (*gatehouse.Caller, error) {
-	c, err := gatehouse.PresumedFrom(ctx)
+	c, err := gatehouse.CachedCallerFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -123,11 +124,11 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	}
 	first := true
 	judge := func() error {
-		presume := first && g.remote()
+		cached := first && g.remote()
 		first = false
-		if presume {
+		if cached {
 			var known bool
-			if d.verdict, known, err = g.presumeJudged(ctx, facts); known {
+			if d.verdict, known, err = g.judgeAsLast(ctx, facts); known {
 				return err
 			}
 		}
@@ -146,7 +147,7 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 			return err
 		}
 		if from.vote != nil {
-			return from.vote.lookAhead(ctx, d, from.about)
+			return from.vote.prepareDraft(ctx, d, from.about)
 		}
 		return g.findGrants(ctx, d, facts, &from)
 	}
@@ -209,8 +210,8 @@ func (d *draft) query(proposer *gatehouse.Principal) (q gatehouse.ProposalQuery)
 	for _, who := range named(proposer, d.action.OnBehalfOf) {
 		q.Names = append(q.Names, spellings(who)...)
 	}
-	asked := everybody(d.verdict.Verdict, d.action.ExpiresIn.D())
-	q.Asked = &asked
+	people := fullAudience(d.verdict.Verdict, d.action.ExpiresIn.D())
+	q.Asked = &people
 	return q
 }
 
@@ -415,7 +416,7 @@ func insertDenied(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, fro
 }
 
 func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v gatehouse.Verdict, from lineage) error {
-	ap, why, err := ask(tx, from.proposer(c), a, v, from)
+	ap, why, err := newApproval(tx, from.proposer(c), a, v, from)
 	switch {
 	case err != nil:
 		return err
@@ -438,7 +439,7 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 		return err
 	}
 	failpoint.Here("propose/inserted")
-	if err := keepMark(tx, a, from); err != nil {
+	if err := copyTargetMark(tx, a, from); err != nil {
 		return err
 	}
 	data := proposedData(a, from)
@@ -457,7 +458,7 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 	return nil
 }
 
-// hold is how long an action rests after people approve it, under a verdict.
+// hold is how long an action waits after people have approved it, under a verdict.
 func (g *Gate) hold(v gatehouse.Verdict) time.Duration { return g.holdAt(v, v.RiskLevel) }
 
 func (g *Gate) holdAt(v gatehouse.Verdict, risk gatehouse.RiskLevel) time.Duration {

@@ -238,17 +238,18 @@ func age(now time.Time, p *gatehouse.Push) time.Duration {
 func advice(code string) string {
 	switch code {
 	case "target_changed":
-		return "The target is no longer what was approved: propose the change anew against its present state."
+		return "The target has changed since the approval: propose the change again for its present state."
 	case "digest_mismatch":
-		return "The connector's definition or the stored bytes differ from what was approved: restore the definition, or propose anew."
+		return "The connector's definition or the stored bytes differ from what was approved: " +
+			"restore the definition, or propose the change again."
 	case "authority_revoked":
-		return "The policy or a voter no longer supports it: have it approved anew."
+		return "The policy or a voter no longer supports it: have it approved again."
 	case "connector_missing":
 		return "No connector of that name serves this tenant: restore it in the configuration, then replay."
 	case "retries_exhausted", "timeout", "unreachable":
 		return "The target did not answer: see that it is up, then replay."
 	case "resolved_failed":
-		return "An operator found that it had no effect: replay it, or propose anew."
+		return "An operator found that it had no effect: replay it, or propose it again."
 	}
 	return fmt.Sprintf("The target refused it (%s): fix the cause there, then replay it, or propose a corrected change.", code)
 }

@@ -98,10 +98,10 @@ func (g *Gate) WaitAsked(
 	}
 }
 
-// ListActions returns a page of the caller's tenant. A presumed caller is verified
+// ListActions returns a page of the caller's tenant. A cached caller is verified
 // with data from the same query, before the page is returned.
 func (g *Gate) ListActions(ctx context.Context, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
-	c, err := gatehouse.PresumedFrom(ctx)
+	c, err := gatehouse.CachedCallerFrom(ctx)
 	if err != nil {
 		return page, err
 	}
@@ -118,7 +118,7 @@ func (g *Gate) openPage(
 		if o == nil {
 			return err
 		}
-		if err := usecase.Prove(c, o.CallerFacts); err != nil {
+		if err := usecase.Verify(c, o.CallerFacts); err != nil {
 			return err
 		}
 		page, saved = o.Page, o.Views
@@ -176,8 +176,8 @@ func (g *Gate) ListCorpus(ctx context.Context, cursor string, limit int) (page g
 	return page, err
 }
 
-// ListEntries returns numbered entries of the tenant's log, starting at an index.
-// Callers who may read only their own things get the entries about these.
+// ListEntries returns numbered entries of the tenant's log, starting at an index. Callers who
+// may read only their own objects get the entries about these.
 func (g *Gate) ListEntries(ctx context.Context, from int64, limit int) (list []*gatehouse.Entry, err error) {
 	err = g.View(ctx, "entry", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		if g.ReadsAs(c.Principal) != "" {

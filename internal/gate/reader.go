@@ -9,11 +9,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ReadsAs returns p's id if p reads only its own things; "" if p reads the whole
-// tenant. An agent reads its own things: what it proposed or started, the actions,
-// child runs and retries of its runs, and the revisions of its actions. The
-// configuration can extend that to the tenant. A principal whose only role is worker
-// sees what a lease hands out, and reads nothing else.
+// ReadsAs returns p's id if p may read only its own objects; "" if p may read the whole tenant.
+// An agent's own objects are what it proposed or started, the actions, child runs and retries of
+// its runs, and the revisions of its actions. The configuration can let agents read the whole
+// tenant. A principal whose only role is worker sees what it leases, and reads nothing else.
 func (g *Gate) ReadsAs(p *gatehouse.Principal) string {
 	if onlyWorker(p) || p.Kind == gatehouse.KindAgent && !g.config.AgentsSeeTenant {
 		return p.ID
@@ -97,7 +96,7 @@ func (g *Gate) ownEntries(tx gatehouse.ReadTx, c *gatehouse.Caller, from int64, 
 			id := cmp.Or(leaf.ActionID, leaf.Subject)
 			own, seen := known[id]
 			if !seen {
-				if own, err = g.ownThing(tx, c, id); err != nil {
+				if own, err = g.ownObject(tx, c, id); err != nil {
 					return nil, err
 				}
 				known[id] = own
@@ -110,8 +109,8 @@ func (g *Gate) ownEntries(tx gatehouse.ReadTx, c *gatehouse.Caller, from int64, 
 	return list, nil
 }
 
-// ownThing reports whether the id names an action or run that the caller may read.
-func (g *Gate) ownThing(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (bool, error) {
+// ownObject reports whether the id is that of an action or run that the caller may read.
+func (g *Gate) ownObject(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (bool, error) {
 	_, err := g.findAction(tx, c, id)
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		err = g.ReadRunOf(tx, c, id)

@@ -32,13 +32,13 @@ func (e *UnreadableError) Error() string { return e.Detail }
 // Unwrap returns the cause, for logs only.
 func (e *UnreadableError) Unwrap() error { return e.Cause }
 
-// Rebase replaces a pending action by the same change on the present state of its
-// target, which the gate reads. The proposer stays the same: the policy judges the
-// revision as theirs, and people who could not decide the old one cannot decide the new
-// one. The caller adds no content, so rebasing does not exclude them.
+// Rebase replaces a pending action by the same change on the present state of its target, which
+// the gate reads. The proposer stays the same: the policy judges the revision as theirs, and
+// people who could not decide the old one cannot decide the new one. The caller adds no content,
+// so rebasing does not exclude them.
 //
-// People were asked about the change, so people are asked again, whatever the
-// policy says of the present state; it can still deny.
+// An action that needed people's approval needs it again, whatever the policy says of the
+// present state; the policy can still deny.
 func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error)
 	from := lineage{
 		revision: old.Revision + 1, supersedes: old, editedBy: old.EditedBy, edit: old.Edit, editors: old.Editors,
 	}
-	if from.required, from.starter, err = g.asked(ctx, old, p); err != nil {
+	if from.required, from.starter, err = g.runRequirements(ctx, old, p); err != nil {
 		return nil, err
 	}
 	from.required = max(from.required, 1)
@@ -128,7 +128,7 @@ func (g *Gate) rebased(ctx context.Context, old *gatehouse.Action) (*gatehouse.P
 	p.RiskLevel, p.IdempotencyKey = old.ClaimedRisk, ""
 	switch {
 	case now.Gone:
-		return nil, cannotRebase("target_gone", "the target is not there any more: there is nothing to make the change to")
+		return nil, cannotRebase("target_gone", "the target no longer exists: there is nothing to change")
 	case now.Matches:
 		return nil, cannotRebase("unchanged", "the target is as it was proposed: there is nothing to rebase")
 	case len(now.CurrentState) > maxFreshState:
@@ -136,7 +136,7 @@ func (g *Gate) rebased(ctx context.Context, old *gatehouse.Action) (*gatehouse.P
 			maxFreshState>>10)
 	}
 	if err := p.Validate(); err != nil {
-		return nil, cannotRebase("state_invalid", "the target's present state cannot stand in a proposal: %s", err)
+		return nil, cannotRebase("state_invalid", "the target's present state cannot be part of a proposal: %s", err)
 	}
 	return &p, nil
 }
@@ -148,7 +148,7 @@ func (g *Gate) notRead(a *gatehouse.Action, err error) error {
 	if errors.As(err, &unreadable) {
 		return cannotRebase("unreadable", "%s", unreadable.Detail).Because(err)
 	}
-	e := gatehouse.E(gatehouse.CodeBusy, "the target did not tell its present state; try again").Because(err)
+	e := gatehouse.E(gatehouse.CodeBusy, "the target did not return its present state; try again").Because(err)
 	e.RetryAfter = 30
 	return e
 }
@@ -166,8 +166,8 @@ func (g *Gate) rebases(a *gatehouse.Action) bool {
 	return ok && a.Status == gatehouse.StatusPending && r.ReadsState(a)
 }
 
-// gone reports whether the target of a pending action is known not to exist.
-func (g *Gate) gone(ctx context.Context, a *gatehouse.Action) bool {
+// targetGone reports whether the target of a pending action is known not to exist.
+func (g *Gate) targetGone(ctx context.Context, a *gatehouse.Action) bool {
 	if !g.rebases(a) {
 		return false
 	}

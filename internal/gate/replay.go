@@ -103,7 +103,7 @@ func (g *Gate) replaySafety(tx gatehouse.ReadTx, p *gatehouse.Push, a *gatehouse
 		return safety{}, err
 	}
 	if late && p.Status == gatehouse.PushFailed {
-		return safety{skip: gatehouse.SkippedApplied, reason: "an answer that came late says that it was applied"}, nil
+		return safety{skip: gatehouse.SkippedApplied, reason: "a late answer says that it was applied"}, nil
 	}
 	fingerprint, _, retention, err := g.targets.Describe(a.Tenant, &a.Proposal)
 	if err != nil {
@@ -119,7 +119,7 @@ func (g *Gate) replaySafety(tx gatehouse.ReadTx, p *gatehouse.Push, a *gatehouse
 		return failedSafety(tx.Now(), p, retention), nil
 	}
 	if late {
-		return safety{safe: true, reason: "an answer that came late says that it was applied: a replay settles it without a call"}, nil
+		return safety{safe: true, reason: "a late answer says that it was applied: a replay settles it without a call"}, nil
 	}
 	receipts, err := tx.ListReceipts(p.ActionID)
 	if err != nil {
@@ -162,7 +162,10 @@ func (g *Gate) unknownSafety(now time.Time, p *gatehouse.Push, a *gatehouse.Acti
 		if g.conditional(a) {
 			return safety{safe: true, reason: "class B: the write's condition holds for one call only"}
 		}
-		return safety{skip: gatehouse.SkippedResolveFirst, reason: "class B, but nothing says that the write has a condition: look at the target, then resolve it"}
+		return safety{
+			skip:   gatehouse.SkippedResolveFirst,
+			reason: "class B, but the write may have no condition: look at the target, then resolve it",
+		}
 	}
 	return safety{
 		skip:   gatehouse.SkippedResolveFirst,

@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// machine is the author of acts with direct access to the store: the log cannot
+// machineAuthor is the author of acts with direct access to the store: the log cannot
 // know the person.
-func machine(act string) author {
+func machineAuthor(act string) author {
 	return author{id: act, name: "somebody at the machine", via: "machine"}
 }
 
@@ -29,7 +29,7 @@ func (g *Gate) ResetAdmin(ctx context.Context, r AdminReset) (*gatehouse.Credent
 	key, keyHash := newSecret(keyPrefix)
 	token, tokenHash := newSecret(editPrefix)
 	out := &gatehouse.Credentials{Key: key, KeyID: NewID("key"), EditToken: token, Tenant: r.Tenant}
-	by := machine("reset")
+	by := machineAuthor("reset")
 	err := g.Update(ctx, r.Tenant, nil, func(tx gatehouse.Tx) error {
 		if _, err := tx.FindTenant(); err != nil {
 			return usecase.NotFound(err, "tenant "+r.Tenant)
@@ -51,7 +51,7 @@ func (g *Gate) ResetAdmin(ctx context.Context, r AdminReset) (*gatehouse.Credent
 		if err := tx.PutEditToken(p.ID, tokenHash); err != nil {
 			return err
 		}
-		return tell(tx, by, change{
+		return recordChange(tx, by, change{
 			tenant: p.Tenant, kind: "admin.reset", subject: p.ID, name: p.Name, detail: "a new key and edit token",
 			data: map[string]any{"key": out.KeyID, "revoked": r.Revoke, "approver_since": p.ApproverSince},
 		})
@@ -107,7 +107,7 @@ func (g *Gate) resettable(tx gatehouse.Tx, by author, r AdminReset) (*gatehouse.
 		if err := tx.InsertPrincipal(p); err != nil {
 			return nil, err
 		}
-		return p, tellCreated(tx, by, p, "")
+		return p, recordPrincipal(tx, by, p, "")
 	}
 
 	p.Roles, p.Disabled, p.ApproverSince = sortedRoles(append(p.Roles, gatehouse.RoleAdmin)), false, &now
@@ -117,7 +117,7 @@ func (g *Gate) resettable(tx gatehouse.Tx, by author, r AdminReset) (*gatehouse.
 	if err := tx.UpdatePrincipal(p); err != nil {
 		return nil, err
 	}
-	return p, tellChanged(tx, by, p)
+	return p, recordRights(tx, by, p)
 }
 
 // revokeAccess ends all keys and sessions of a principal.
@@ -133,7 +133,8 @@ func revokeAccess(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
 		if err := tx.RevokeKey(k.ID); err != nil {
 			return err
 		}
-		err := tell(tx, by, change{tenant: p.Tenant, kind: "key.revoked", subject: k.ID, name: p.Name, data: map[string]any{"principal": p.ID}})
+		err := recordChange(tx, by,
+			change{tenant: p.Tenant, kind: "key.revoked", subject: k.ID, name: p.Name, data: map[string]any{"principal": p.ID}})
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) 
 	}
 
 	out := &gatehouse.MarkUnknownAnswer{DryRun: r.DryRun == nil || *r.DryRun}
-	if out.Items, err = g.doubtful(ctx, own, r); err != nil {
+	if out.Items, err = g.restoredPushes(ctx, own, r); err != nil {
 		return nil, err
 	}
 	if len(out.Items) > r.Limit {
@@ -43,7 +43,7 @@ func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) 
 
 	marked := out.Items[:0]
 	for _, m := range out.Items {
-		ok, err := g.doubt(ctx, c, m, r)
+		ok, err := g.markRestored(ctx, c, m, r)
 		if err != nil {
 			return nil, err
 		}
@@ -59,10 +59,11 @@ func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) 
 	return out, nil
 }
 
-// doubtful lists the pushes of a tenant to mark, at most one more than the limit.
-// It leaves out questions of workflows, since answering them has no external
-// effect.
-func (g *Gate) doubtful(ctx context.Context, tenant string, r gatehouse.MarkUnknownRequest) (list []gatehouse.MarkedPush, err error) {
+// restoredPushes lists the pushes of a tenant to mark, at most one more than the limit. It leaves out
+// approval steps of workflows, which have no external effect.
+func (g *Gate) restoredPushes(
+	ctx context.Context, tenant string, r gatehouse.MarkUnknownRequest,
+) (list []gatehouse.MarkedPush, err error) {
 	err = g.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
 		list = []gatehouse.MarkedPush{}
 		for _, status := range []gatehouse.PushStatus{gatehouse.PushSent, gatehouse.PushPicking, gatehouse.PushQueued} {
@@ -101,11 +102,12 @@ func (g *Gate) doubtful(ctx context.Context, tenant string, r gatehouse.MarkUnkn
 	return list, err
 }
 
-// doubt marks one push, if it is still under way. The transition table reaches
-// unknown only through a recorded intent, which the lost history may have held: the
-// push moves through picking and sent, without a call. The raised generation fences
-// any holder.
-func (g *Gate) doubt(ctx context.Context, c *gatehouse.Caller, m gatehouse.MarkedPush, r gatehouse.MarkUnknownRequest) (marked bool, err error) {
+// markRestored marks one push, unless it has ended. The transition table reaches unknown only through a
+// recorded intent, and the lost history may have held one: the push moves through picking and
+// sent, without a call. The raised generation fences any holder.
+func (g *Gate) markRestored(
+	ctx context.Context, c *gatehouse.Caller, m gatehouse.MarkedPush, r gatehouse.MarkUnknownRequest,
+) (marked bool, err error) {
 	err = g.Update(ctx, m.Tenant, nil, func(tx gatehouse.Tx) error {
 		marked = false
 		p, a, err := lockPush(tx, m.PushID)

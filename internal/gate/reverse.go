@@ -36,7 +36,8 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 		return nil, notReversible(old, "only an applied action can be reversed; this one is "+string(old.Status))
 	}
 	if old.ArchivedAt != nil {
-		return nil, notReversible(old, "the action is in the archive, and what is there stays as it is").With("archived_at", old.ArchivedAt)
+		return nil, notReversible(old, "the action is in the archive, where nothing "+
+			"changes").With("archived_at", old.ArchivedAt)
 	}
 
 	var receipt *gatehouse.Receipt
@@ -45,7 +46,7 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 		return err
 	})
 	if gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
-		return nil, notReversible(old, "there is no receipt that says how")
+		return nil, notReversible(old, "no receipt says how to reverse it")
 	}
 	if err != nil {
 		return nil, err

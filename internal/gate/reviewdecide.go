@@ -47,13 +47,13 @@ func (g *Gate) DecideReview(
 
 // refusal returns the error of a review that cannot be decided, nil for one that
 // can.
-func (o *opened) refusal() error {
+func (o *openedReview) refusal() error {
 	switch o.State {
 	case gatehouse.ReviewRevoked:
 		return badToken("%s", o.Detail)
 	case gatehouse.ReviewNotYours:
-		if o.lost != nil {
-			return o.lost
+		if o.noRight != nil {
+			return o.noRight
 		}
 		return gatehouse.E(gatehouse.CodeSignInRequired, "%s", o.Detail)
 	case gatehouse.ReviewExpired:
@@ -67,10 +67,9 @@ func (o *opened) refusal() error {
 	return nil
 }
 
-// proof finds the proof that the recipient answers. Each well-formed code counts as
-// a try before it is compared, so that even of concurrent codes at most five are
-// compared.
-func (g *Gate) proof(ctx context.Context, o *opened, typed string) (gatehouse.ReviewProof, error) {
+// proof determines the proof that the caller is the recipient. Each well-formed code counts as a
+// try before it is compared, so that even of concurrent codes at most five are compared.
+func (g *Gate) proof(ctx context.Context, o *openedReview, typed string) (gatehouse.ReviewProof, error) {
 	if o.Proven != "" {
 		return o.Proven, nil
 	}
@@ -86,7 +85,8 @@ func (g *Gate) proof(ctx context.Context, o *opened, typed string) (gatehouse.Re
 		return "", gatehouse.E(gatehouse.CodeSignInRequired, "deciding needs the code of the mail, or a sign-in as %s",
 			o.Person.Name)
 	case code == "":
-		return "", gatehouse.E(gatehouse.CodeSignInRequired, "this is not a code: it has six letters and digits, and stands in the mail")
+		return "", gatehouse.E(gatehouse.CodeSignInRequired, "this is not a code: the code in the mail has six letters "+
+			"and digits")
 	}
 	err := g.Store.Update(ctx, o.Tenant, func(tx gatehouse.Tx) error { return tx.CountReviewTry(o.ID) })
 	if errors.Is(err, gatehouse.ErrConflict) {
@@ -102,8 +102,8 @@ func (g *Gate) proof(ctx context.Context, o *opened, typed string) (gatehouse.Re
 	return gatehouse.ProofCode, nil
 }
 
-// linkHolds fails when the key of the decision's link has been revoked meanwhile.
-func linkHolds(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+// checkLinkKey fails when the key of the decision's link has been revoked meanwhile.
+func checkLinkKey(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 	if c.Link == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func linkHolds(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 // completeReview records that a decision came by a link.
 func (r *ruling) completeReview(tx gatehouse.Tx) error {
 	l := r.caller.Link
-	if l == nil || r.standing || r.replayed {
+	if l == nil || r.priorDecision || r.replayed {
 		return nil
 	}
 	return tx.AppendLeaf(&gatehouse.Leaf{
@@ -179,7 +179,8 @@ func (g *Gate) TakeReviewNonce(ctx context.Context, id, token, cookie, nonce str
 		return err
 	}
 	if !link.CheckNonce(o.secret, nonce, id, cookie, now) || !g.nonces.take(nonce, now) {
-		return gatehouse.E(gatehouse.CodeSignInRequired, "the page has lain open for too long, or was sent before: nothing was decided. Try again")
+		return gatehouse.E(gatehouse.CodeSignInRequired, "the page was open for too long, or was sent before: nothing was "+
+			"decided. Try again")
 	}
 	return nil
 }
@@ -192,8 +193,8 @@ func (g *Gate) now(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// deviceEnds separates the session's id from the token in a device token.
-const deviceEnds = "."
+// deviceSeparator separates the session's id from the token in a device token.
+const deviceSeparator = "."
 
 // DeviceToken returns the token that a browser keeps from a sign-in.
 func (g *Gate) DeviceToken(ctx context.Context, s *gatehouse.Session) (string, error) {
@@ -212,7 +213,7 @@ func (g *Gate) DeviceToken(ctx context.Context, s *gatehouse.Session) (string, e
 	if err != nil {
 		return "", nil //nolint:nilerr // without the key no device is recognized; all else works
 	}
-	return s.ID + deviceEnds + link.Sign(secret, deviceClaims(s, k.Number, s.CreatedAt.Add(gatehouse.DeviceTTL))), nil
+	return s.ID + deviceSeparator + link.Sign(secret, deviceClaims(s, k.Number, s.CreatedAt.Add(gatehouse.DeviceTTL))), nil
 }
 
 func deviceClaims(s *gatehouse.Session, key uint32, expires time.Time) link.Claims {
@@ -224,7 +225,7 @@ func deviceClaims(s *gatehouse.Session, key uint32, expires time.Time) link.Clai
 // knownDevice reports whether the recipient of a review has signed in with this
 // browser, in a session that nobody has revoked.
 func (g *Gate) knownDevice(tx gatehouse.ReadTx, v *gatehouse.Review, device string) (bool, error) {
-	id, text, ok := strings.Cut(device, deviceEnds)
+	id, text, ok := strings.Cut(device, deviceSeparator)
 	t, err := link.Parse(text)
 	if !ok || err != nil || !t.About(link.Device, id) {
 		return false, nil //nolint:nilerr // not a device token

@@ -112,20 +112,20 @@ func badToken(format string, args ...any) *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeBadToken, format, args...)
 }
 
-// opened is a review whose token has been verified.
-type opened struct {
+// openedReview is a review whose token has been verified.
+type openedReview struct {
 	gatehouse.OpenReview
 	token  *link.Token
 	key    *gatehouse.RingKey
 	secret []byte
 	action *gatehouse.Action
-	// lost says why the recipient may not decide, nil otherwise.
-	lost error
+	// noRight is the reason why the recipient may not decide, nil if they may.
+	noRight error
 }
 
 // verify finds the key that a token names, and checks the MAC before any other
 // lookup.
-func (g *Gate) verify(ctx context.Context, id, token string) (*opened, error) {
+func (g *Gate) verify(ctx context.Context, id, token string) (*openedReview, error) {
 	wrong := badToken("this is not a link of Gatehouse, or it was cut off: open it from the mail again")
 	t, err := link.Parse(token)
 	if err != nil {
@@ -150,11 +150,11 @@ func (g *Gate) verify(ctx context.Context, id, token string) (*opened, error) {
 	if !t.Verify(secret) || !t.About(link.Review, id) {
 		return nil, wrong
 	}
-	return &opened{token: t, key: k, secret: secret}, nil
+	return &openedReview{token: t, key: k, secret: secret}, nil
 }
 
 // open verifies a link and determines the state of its review.
-func (g *Gate) open(ctx context.Context, id, token, device string) (*opened, error) {
+func (g *Gate) open(ctx context.Context, id, token, device string) (*openedReview, error) {
 	o, err := g.verify(ctx, id, token)
 	if err != nil {
 		return nil, err
@@ -164,12 +164,12 @@ func (g *Gate) open(ctx context.Context, id, token, device string) (*opened, err
 		caller = nil
 	}
 	err = g.Store.View(ctx, o.key.Tenant, func(tx gatehouse.ReadTx) error {
-		fresh := &opened{token: o.token, secret: o.secret}
+		fresh := &openedReview{token: o.token, secret: o.secret}
 		o = fresh
-		return g.stand(tx, o, id, caller, device)
+		return g.readReview(tx, o, id, caller, device)
 	})
 	if errors.Is(err, gatehouse.ErrNotFound) {
-		return nil, badToken("this link's review is not there any more")
+		return nil, badToken("this link's review no longer exists")
 	}
 	if err != nil {
 		return nil, err
@@ -177,8 +177,10 @@ func (g *Gate) open(ctx context.Context, id, token, device string) (*opened, err
 	return o, nil
 }
 
-// stand reads the rows that the token names and determines the review's state.
-func (g *Gate) stand(tx gatehouse.ReadTx, o *opened, id string, caller *gatehouse.Caller, device string) (err error) {
+// readReview reads the rows that the token names and determines the review's state.
+func (g *Gate) readReview(
+	tx gatehouse.ReadTx, o *openedReview, id string, caller *gatehouse.Caller, device string,
+) (err error) {
 	if o.key, err = tx.FindRingKey(o.token.Key()); err != nil {
 		return err
 	}
@@ -197,13 +199,13 @@ func (g *Gate) stand(tx gatehouse.ReadTx, o *opened, id string, caller *gatehous
 		return badToken("this link is for something else")
 	}
 	other := caller != nil && (caller.Principal.Tenant != v.Tenant || caller.Principal.ID != v.Recipient)
-	o.lost = g.mayAnswer(tx, o.action, o.Person)
+	o.noRight = g.mayAnswer(tx, o.action, o.Person)
 	if o.State, o.Detail = o.state(tx.Now(), other, caller); o.State == gatehouse.ReviewRevoked ||
 		o.State == gatehouse.ReviewNotYours {
 		return nil
 	}
 	o.Action = o.action
-	if err := g.know(tx, o, caller, device); err != nil || o.State != gatehouse.ReviewPending {
+	if err := g.recognize(tx, o, caller, device); err != nil || o.State != gatehouse.ReviewPending {
 		return err
 	}
 	if own := o.action.Approval.VoteOf(o.Person.Person); own != nil {
@@ -218,7 +220,7 @@ func (g *Gate) stand(tx gatehouse.ReadTx, o *opened, id string, caller *gatehous
 }
 
 // state returns the state of a review, and the reason.
-func (o *opened) state(now time.Time, other bool, caller *gatehouse.Caller) (gatehouse.ReviewState, string) {
+func (o *openedReview) state(now time.Time, other bool, caller *gatehouse.Caller) (gatehouse.ReviewState, string) {
 	a := o.action
 	switch {
 	case o.key.StateAt(now) == gatehouse.RingKeyRevoked:
@@ -226,7 +228,7 @@ func (o *opened) state(now time.Time, other bool, caller *gatehouse.Caller) (gat
 	case other:
 		return gatehouse.ReviewNotYours, "This link was sent to " + o.Person.Name + ". You are signed in as " +
 			caller.Principal.Name + "."
-	case o.lost != nil:
+	case o.noRight != nil:
 		return gatehouse.ReviewNotYours, o.Person.Name + " may not decide this."
 	case a.Status == gatehouse.StatusSuperseded:
 		return gatehouse.ReviewSuperseded, "A newer revision has taken its place."
@@ -241,8 +243,8 @@ func (o *opened) state(now time.Time, other bool, caller *gatehouse.Caller) (gat
 	return gatehouse.ReviewPending, ""
 }
 
-// know finds out whether the caller or the device is the recipient's.
-func (g *Gate) know(tx gatehouse.ReadTx, o *opened, caller *gatehouse.Caller, device string) error {
+// recognize determines whether the caller or the device belongs to the recipient.
+func (g *Gate) recognize(tx gatehouse.ReadTx, o *openedReview, caller *gatehouse.Caller, device string) error {
 	if caller != nil {
 		o.Known = gatehouse.ProofSession
 	} else if device != "" {
@@ -256,7 +258,7 @@ func (g *Gate) know(tx gatehouse.ReadTx, o *opened, caller *gatehouse.Caller, de
 }
 
 // proofs lists the accepted proofs, and which of them the caller has given.
-func (g *Gate) proofs(tx gatehouse.ReadTx, o *opened) error {
+func (g *Gate) proofs(tx gatehouse.ReadTx, o *openedReview) error {
 	o.Proofs = []gatehouse.ReviewProof{gatehouse.ProofSession}
 	if o.Known == gatehouse.ProofSession {
 		o.Proven = o.Known

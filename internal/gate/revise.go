@@ -32,7 +32,7 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 		}
 	}
 	from := lineage{revision: old.Revision + 1, supersedes: old, editors: old.Editors, about: aboutOf(old)}
-	if from.required, from.starter, err = g.asked(ctx, old, p); err != nil {
+	if from.required, from.starter, err = g.runRequirements(ctx, old, p); err != nil {
 		return nil, err
 	}
 	if old.Reverses != "" {
@@ -56,11 +56,13 @@ func sameTarget(a *gatehouse.Action, p *gatehouse.Proposal) bool {
 		gatehouse.MustJSON(one) == gatehouse.MustJSON(other)
 }
 
-// asked returns the least number of people who must approve a revision of a run's
-// action: no fewer than before, since the run continues with it; 0 for an action of no
-// run. A run's question stays a question about the same target. starter is the
-// principal that started the run, nil for none: its ceilings apply to the revision.
-func (g *Gate) asked(ctx context.Context, old *gatehouse.Action, p *gatehouse.Proposal) (required int, starter *gatehouse.Principal, err error) {
+// approvesPending returns the least number of people who must approve a revision of a run's action: no
+// fewer than before, since the run continues with it; 0 for an action of no run. An approval
+// step must keep its target. starter is the principal that started the run, nil for none: its
+// ceilings apply to the revision.
+func (g *Gate) runRequirements(
+	ctx context.Context, old *gatehouse.Action, p *gatehouse.Proposal,
+) (required int, starter *gatehouse.Principal, err error) {
 	ofRun := true
 	err = g.Store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error {
 		step, err := tx.FindStepByAction(old.ID)
@@ -103,8 +105,8 @@ func revisable(a *gatehouse.Action) error {
 	return alreadyDecided(a)
 }
 
-// supersede closes the old action in favour of the new one, in the transaction
-// that stores the new one, and returns it as it was.
+// supersede closes the old action in favour of the new one, in the transaction that stores the
+// new one. It returns the old action before the change.
 func supersede(tx gatehouse.Tx, c *gatehouse.Caller, from lineage, a *gatehouse.Action) (*gatehouse.Action, error) {
 	old, err := tx.LockAction(from.supersedes.ID)
 	if err != nil {

@@ -51,7 +51,8 @@ func steppedUp(c *gatehouse.Caller) error {
 // entitled checks the right to answer one approval now.
 func entitled(ap *gatehouse.Approval, p *gatehouse.Principal, now time.Time) error {
 	if ap.Bars(p) {
-		return gatehouse.E(gatehouse.CodeSelfApproval, "the proposer, its sponsor, the person it was proposed for and everybody with a hand in its content cannot decide")
+		return gatehouse.E(gatehouse.CodeSelfApproval, "the proposer, its sponsor, the person it was proposed for and "+
+			"everybody who contributed to its content cannot decide")
 	}
 	if !p.MayDecide() {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides")
@@ -59,14 +60,14 @@ func entitled(ap *gatehouse.Approval, p *gatehouse.Principal, now time.Time) err
 	if ap.Asks(p, now) {
 		return nil
 	}
-	asked := ap.AudienceAt(now)
-	words := "the policy names others for this approval"
+	people := ap.AudienceAt(now)
+	words := "the policy names other people for this approval"
 	if from := asksFrom(ap, p); !from.IsZero() {
 		words += "; you are asked from " + from.UTC().Format(time.RFC3339)
 	}
-	e := gatehouse.E(gatehouse.CodeRoleRequired, "%s", words).With("roles", asked.Roles).With("people", asked.People)
-	if len(asked.Groups) > 0 {
-		e = e.With("groups", asked.Groups)
+	e := gatehouse.E(gatehouse.CodeRoleRequired, "%s", words).With("roles", people.Roles).With("people", people.People)
+	if len(people.Groups) > 0 {
+		e = e.With("groups", people.Groups)
 	}
 	return e
 }

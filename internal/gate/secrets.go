@@ -30,7 +30,7 @@ type OpenedSecret struct {
 	Err error
 }
 
-func secretPlace(s *gatehouse.Secret) []string {
+func secretAAD(s *gatehouse.Secret) []string {
 	return []string{s.Tenant, "secret", s.Name, strconv.Itoa(s.Version)}
 }
 
@@ -67,7 +67,7 @@ func (g *Gate) sealSecret(tx gatehouse.Tx, s *gatehouse.Secret, value string) er
 		return err
 	}
 	s.RingKey = key.ID
-	s.Sealed, err = under.Seal([]byte(value), secretPlace(s)...)
+	s.Sealed, err = under.Seal([]byte(value), secretAAD(s)...)
 	return err
 }
 
@@ -93,7 +93,7 @@ func (o opener) open(s *gatehouse.Secret) (string, error) {
 	if key == nil {
 		return "", ring.ErrSealed
 	}
-	plain, err := key.Open(s.Sealed, key.ID(), secretPlace(s)...)
+	plain, err := key.Open(s.Sealed, key.ID(), secretAAD(s)...)
 	return string(plain), err
 }
 
@@ -126,7 +126,7 @@ func OpenSecrets(
 		for _, s := range list {
 			o := OpenedSecret{Name: s.Name, Version: s.Version}
 			if s.RevokedAt != nil {
-				o.Err = errors.New("was revoked; gatehouse secret set stores it anew")
+				o.Err = errors.New("was revoked; gatehouse secret set stores it again")
 			} else if o.Value, o.Err = keys.open(s); o.Err != nil {
 				o.Err = errors.New("cannot be opened: its key is sealed under a master key that this server does not " +
 					"have, see links.master_key")
@@ -224,19 +224,19 @@ func (g *Gate) putSecret(
 		if err := tx.PutSecret(s); err != nil {
 			return nil, err
 		}
-		return s, g.tellSecret(tx, c, s, kind)
+		return s, g.recordSecret(tx, c, s, kind)
 	})
 }
 
-// tellSecret writes the log entry of a change and the notice for all administrators.
+// recordSecret writes the log entry of a change and the notice for all administrators.
 // The value is in neither.
-func (g *Gate) tellSecret(tx gatehouse.Tx, c *gatehouse.Caller, s *gatehouse.Secret, kind string) error {
+func (g *Gate) recordSecret(tx gatehouse.Tx, c *gatehouse.Caller, s *gatehouse.Secret, kind string) error {
 	s.UsedBy = usecase.OrEmpty(g.secretUses(s.Tenant)[s.Name])
 	detail := "used by no connector"
 	if len(s.UsedBy) > 0 {
 		detail = "used by " + strings.Join(s.UsedBy, ", ")
 	}
-	return tell(tx, authorOf(c), change{
+	return recordChange(tx, authorOf(c), change{
 		tenant: s.Tenant, kind: kind, subject: s.Name, name: "secret " + s.Name, detail: detail,
 		data: map[string]any{"version": s.Version},
 	})
@@ -258,7 +258,7 @@ func (g *Gate) RevokeSecret(ctx context.Context, name string) (*gatehouse.Secret
 			return nil, err
 		}
 		s.RevokedAt, s.RevokedBy, s.Sealed, s.RingKey = timePtr(tx.Now()), c.Principal.ID, nil, ""
-		return s, g.tellSecret(tx, c, s, "secret.revoked")
+		return s, g.recordSecret(tx, c, s, "secret.revoked")
 	})
 }
 
@@ -331,7 +331,7 @@ func (g *Gate) resealSecretKey(ctx context.Context, k *gatehouse.RingKey, from s
 	if err != nil {
 		return err
 	}
-	sealed, err := g.config.Master.Seal(raw, ringPlace(k)...)
+	sealed, err := g.config.Master.Seal(raw, ringAAD(k)...)
 	if err != nil {
 		return err
 	}

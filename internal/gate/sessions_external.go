@@ -85,14 +85,14 @@ func (g *Gate) findExternal(tx gatehouse.Tx, e gatehouse.ExternalSignIn) (*gateh
 	if err := tx.InsertPrincipal(p); err != nil {
 		return nil, err
 	}
-	if err := tellCreated(tx, provider(e), p, ""); err != nil {
+	if err := recordPrincipal(tx, providerAuthor(e), p, ""); err != nil {
 		return nil, err
 	}
-	return p, linkIdentity(tx, p, e.Issuer, e.Subject, provider(e))
+	return p, linkIdentity(tx, p, e.Issuer, e.Subject, providerAuthor(e))
 }
 
-// provider is the author of changes that a sign-in provider causes.
-func provider(e gatehouse.ExternalSignIn) author {
+// providerAuthor is the author of changes that a sign-in provider causes.
+func providerAuthor(e gatehouse.ExternalSignIn) author {
 	return author{id: "sign_in:" + e.Provider, name: e.Provider, tenant: e.Tenant, via: gatehouse.ViaConsole}
 }
 
@@ -151,11 +151,11 @@ func mapRoles(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignI
 	if err := tx.UpdatePrincipal(p); err != nil {
 		return err
 	}
-	by := provider(e)
+	by := providerAuthor(e)
 	if err := endGrantsOf(tx, by, p); err != nil {
 		return err
 	}
-	if err := tellChanged(tx, by, p); err != nil || len(roles) > 0 {
+	if err := recordRights(tx, by, p); err != nil || len(roles) > 0 {
 		return err
 	}
 	return endSessions(tx, p, "", by.id, "no role left")
@@ -199,7 +199,7 @@ func linkIdentity(tx gatehouse.Tx, p *gatehouse.Principal, issuer, subject strin
 }
 
 func recordIdentity(tx gatehouse.Tx, event string, p *gatehouse.Principal, issuer, subject string, by author) error {
-	return tell(tx, by, change{
+	return recordChange(tx, by, change{
 		tenant: p.Tenant, kind: event, subject: p.ID, name: p.Name, detail: issuer,
 		data: map[string]any{"issuer": issuer, "subject": subject},
 	})
@@ -267,7 +267,7 @@ func (g *Gate) UnlinkIdentity(ctx context.Context, issuer, subject string) error
 		if err := Require(c, gatehouse.RoleAdmin); err != nil {
 			return err
 		}
-		if err := proven(tx, c); err != nil {
+		if err := checkSecondSecret(tx, c); err != nil {
 			return err
 		}
 		p, err := tx.FindPrincipal(i.PrincipalID)

@@ -18,7 +18,7 @@ func (g *Gate) CreateSetupLink(ctx context.Context, principal string) (*gatehous
 	}
 	change := func(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) (*gatehouse.NewSetupLink, error) {
 		if !maySignIn(p) {
-			return nil, gatehouse.E(gatehouse.CodeInvalid, "only a person who is enabled and has a role signs in")
+			return nil, gatehouse.E(gatehouse.CodeInvalid, "only an enabled person with a role can sign in")
 		}
 		l := &gatehouse.SetupLink{
 			ID: out.ID, Tenant: p.Tenant, PrincipalID: p.ID, Hash: hash, CreatedAt: tx.Now(), ExpiresAt: tx.Now().Add(gatehouse.SetupLinkTTL),
@@ -26,7 +26,7 @@ func (g *Gate) CreateSetupLink(ctx context.Context, principal string) (*gatehous
 		if err := tx.InsertSetupLink(l); err != nil {
 			return nil, err
 		}
-		if err := renewed(tx, c, p); err != nil {
+		if err := restartApproverDelay(tx, c, p); err != nil {
 			return nil, err
 		}
 		if err := recordKey(tx, c, p, "setup_link.created", l.ID); err != nil {

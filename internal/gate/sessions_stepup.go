@@ -94,7 +94,8 @@ func (g *Gate) recordStepUp(ctx context.Context, c *gatehouse.Caller, method gat
 			return err
 		}
 		if a.Digest != digest {
-			return gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest is another").With("digest", a.Digest)
+			return gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest "+
+				"differs").With("digest", a.Digest)
 		}
 		if check != nil {
 			if err := check(tx); err != nil {
@@ -128,7 +129,8 @@ func (r *ruling) stepUp(tx gatehouse.Tx) error {
 	}
 	u, err := openStepUp(tx, c, a.ID, a.Digest)
 	if errors.Is(err, gatehouse.ErrNotFound) {
-		return gatehouse.E(gatehouse.CodeStepUpRequired, "show that it is you: with a passkey, at your sign-in provider, or with your edit token").
+		return gatehouse.E(gatehouse.CodeStepUpRequired, "confirm your identity: with a passkey, at your sign-in "+
+			"provider, or with your edit token").
 			With("methods", []gatehouse.StepUpMethod{gatehouse.StepUpPasskey, gatehouse.StepUpOIDC, gatehouse.StepUpEditToken})
 	}
 	if err != nil {

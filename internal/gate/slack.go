@@ -25,7 +25,7 @@ const (
 	SlackOpenInGatehouse = "open_in_gatehouse"
 )
 
-// slackRoute is the route under which the answers of clicks are stored.
+// slackRoute is the route under which the results of clicks are stored.
 const slackRoute = "slack"
 
 // StoreSlackClick stores a click before Slack gets its answer. It sets ID,
@@ -79,7 +79,7 @@ func (g *Gate) SlackLinked(ctx context.Context, tenant, issuer, user string) (li
 // again for the same click, and then returns the first answer. result is a code,
 // said the text for the person. After an error the outcome is unknown, and the
 // click must be carried out again.
-func (g *Gate) CarryOutSlackClick(ctx context.Context, c *gatehouse.SlackClick) (result, said string, err error) {
+func (g *Gate) CarryOutSlackClick(ctx context.Context, c *gatehouse.SlackClick) (result, text string, err error) {
 	var (
 		person *gatehouse.Principal
 		action *gatehouse.Action
@@ -126,13 +126,13 @@ func (g *Gate) CarryOutSlackClick(ctx context.Context, c *gatehouse.SlackClick) 
 		if err := json.Unmarshal(before.Body, &a); err != nil {
 			return "", "", err
 		}
-		return a.Code, a.said(c.Choice), nil
+		return a.Code, a.text(c.Choice), nil
 	case err != nil:
 		return slackOutcome(err)
 	}
 
 	a := slackAnswerOf(answer)
-	return a.Code, a.said(c.Choice), nil
+	return a.Code, a.text(c.Choice), nil
 }
 
 // slackMay checks the limits of deciding from Slack.
@@ -143,7 +143,7 @@ func slackMay(
 		return gatehouse.E(gatehouse.CodeUnauthenticated, "your account in Gatehouse is disabled")
 	}
 	if len(c.Digest) != gatehouse.DigestPrefix || !strings.HasPrefix(string(a.Digest), c.Digest) {
-		return gatehouse.E(gatehouse.CodeDigestMismatch, "this card is not about what is asked now")
+		return gatehouse.E(gatehouse.CodeDigestMismatch, "this card is outdated: it shows an earlier question")
 	}
 	if a.Status == gatehouse.StatusPending && a.RiskLevel > upTo {
 		return gatehouse.E(SlackOpenInGatehouse, "%s is decided in Gatehouse, not from Slack", a.RiskLevel)
@@ -158,7 +158,7 @@ func notLinked(err error) error {
 	return err
 }
 
-// slackAnswer is the stored part of a decision's answer.
+// slackAnswer is the part of a decision's answer that is stored.
 type slackAnswer struct {
 	Code     string `json:"code"`
 	Votes    int    `json:"votes,omitempty"`
@@ -173,7 +173,7 @@ func slackAnswerOf(result any) slackAnswer {
 	return slackAnswer{Code: a.Code, Votes: a.Votes, Required: a.Required}
 }
 
-func (a slackAnswer) said(choice gatehouse.DecisionKind) string {
+func (a slackAnswer) text(choice gatehouse.DecisionKind) string {
 	switch a.Code {
 	case gatehouse.Decided:
 		return "Recorded: you " + string(choice) + " it."
@@ -185,28 +185,28 @@ func (a slackAnswer) said(choice gatehouse.DecisionKind) string {
 
 // slackOutcome tells a person why a click had no effect. A temporary failure is
 // returned as failed.
-func slackOutcome(err error) (result, said string, failed error) {
+func slackOutcome(err error) (result, text string, failed error) {
 	e := new(gatehouse.Error)
 	if !errors.As(err, &e) || e.Code.Retryable() {
 		return "", "", err
 	}
 	switch e.Code {
 	case SlackNotLinked:
-		said = "Your Slack account is linked to nobody in Gatehouse, and your answer was not recorded. " +
+		text = "Your Slack account is linked to nobody in Gatehouse, and your answer was not recorded. " +
 			"To link it, sign in to Gatehouse, make a code under Settings, and enter it here with the app's command."
 	case gatehouse.CodeNotFound:
-		said = "What this card asked about is not there any more."
+		text = "The action of this card no longer exists."
 	case gatehouse.CodeExpired:
-		said = "Already resolved or expired: nobody decided in time, and your answer was not recorded."
+		text = "Already resolved or expired: nobody decided in time, and your answer was not recorded."
 	case gatehouse.CodeAlreadyDecided:
-		said = "Already resolved or expired: your answer was not recorded."
+		text = "Already resolved or expired: your answer was not recorded."
 		if by, ok := e.Context["superseded_by"].(string); ok && by != "" {
-			said = "There is a newer revision of this proposal. Your answer was not recorded."
+			text = "There is a newer revision of this proposal. Your answer was not recorded."
 		}
 	case gatehouse.CodeRoleRequired, gatehouse.CodeSelfApproval, gatehouse.CodeAuthorityRevoked:
-		said = "You may not decide this: " + e.Detail + ". Your answer was not recorded."
+		text = "You may not decide this: " + e.Detail + ". Your answer was not recorded."
 	default:
-		said = "Your answer was not recorded: " + e.Detail + "."
+		text = "Your answer was not recorded: " + e.Detail + "."
 	}
-	return string(e.Code), said, nil
+	return string(e.Code), text, nil
 }

@@ -48,7 +48,7 @@ func (g *Gate) CreateSlackCode(ctx context.Context) (*gatehouse.SlackCode, error
 	}
 	out := &gatehouse.SlackCode{Code: string(raw[:codeLength/2]) + "-" + string(raw[codeLength/2:])}
 	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
-		if err := proven(tx, c); err != nil {
+		if err := checkSecondSecret(tx, c); err != nil {
 			return err
 		}
 		out.ExpiresAt = tx.Now().Add(gatehouse.SlackLinkTTL)
@@ -76,9 +76,9 @@ func slackCodeHash(code string) [32]byte {
 
 // LinkSlack links a proven Slack user to the person who made a code, in one of the
 // tenants that the app serves. said is the answer to the person.
-func (g *Gate) LinkSlack(ctx context.Context, tenants []string, issuer, user, code string) (said string, err error) {
+func (g *Gate) LinkSlack(ctx context.Context, tenants []string, issuer, user, code string) (text string, err error) {
 	err = g.UpdateQueues(ctx, func(q gatehouse.Queues) error {
-		said = "This code does not work: it was used, or is older than 10 minutes. Make another under Settings."
+		text = "This code does not work: it was used, or is older than 10 minutes. Make another under Settings."
 		made, err := q.TakeCeremony(slackCodeHash(code))
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			return nil
@@ -104,15 +104,15 @@ func (g *Gate) LinkSlack(ctx context.Context, tenants []string, issuer, user, co
 		known, err := tx.FindIdentity(issuer, user)
 		switch {
 		case err == nil && known.PrincipalID == p.ID:
-			said = "You are linked already, as " + p.Name + "."
+			text = "You are already linked, as " + p.Name + "."
 			return nil
 		case err == nil:
-			said = "This Slack account is linked to somebody else. They, or an administrator, can unlink it."
+			text = "This Slack account is linked to somebody else. They, or an administrator, can unlink it."
 			return nil
 		case !errors.Is(err, gatehouse.ErrNotFound):
 			return err
 		}
-		said = "Linked: your answers from Slack count as those of " + p.Name + " in Gatehouse."
+		text = "Linked: your answers from Slack count as those of " + p.Name + " in Gatehouse."
 		return linkIdentity(
 			tx,
 			p,
@@ -125,7 +125,7 @@ func (g *Gate) LinkSlack(ctx context.Context, tenants []string, issuer, user, co
 		return "", err
 	}
 	g.Hints.Notify(usecase.TopicAudit)
-	return said, nil
+	return text, nil
 }
 
 func ignoreMissing(err error) error {

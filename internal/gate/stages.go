@@ -6,40 +6,40 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// SweepTimely logs begun stages, reminders and extensions of one batch of questions,
-// and returns the number of questions. The right to answer follows from the clock and
+// SweepTimely logs the stages, reminders and extensions that have begun, for one batch of
+// approvals, and returns the number of approvals. The right to answer follows from the clock and
 // does not depend on these entries.
 func (g *Gate) SweepTimely(ctx context.Context) (int, error) {
 	due := func(q gatehouse.Queues) ([]gatehouse.ActionRef, error) { return q.TimelyActions(sweepBatch) }
-	return g.sweepEach(ctx, due, tellMoments)
+	return g.sweepEach(ctx, due, recordMoments)
 }
 
-// tellMoments appends the leaves of the moments that have come. Of several
-// reminders that are due at once it records only the last, since they say the same.
-func tellMoments(tx gatehouse.Tx, a *gatehouse.Action) error {
+// recordMoments appends the leaves of the stages, reminders and extensions that have begun. Of
+// several reminders that are due at once it records only the last, since they say the same.
+func recordMoments(tx gatehouse.Tx, a *gatehouse.Action) error {
 	ap := a.Approval
 	if a.Status != gatehouse.StatusPending || ap == nil || ap.Status != gatehouse.ApprovalRequested {
 		return nil
 	}
-	moments, told, last := ap.Moments(), ap.Told, -1
-	for told < len(moments) && !moments[told].At.After(tx.Now()) {
-		if moments[told].Kind == gatehouse.MomentReminded {
-			last = told
+	moments, logged, last := ap.Moments(), ap.Told, -1
+	for logged < len(moments) && !moments[logged].At.After(tx.Now()) {
+		if moments[logged].Kind == gatehouse.MomentReminded {
+			last = logged
 		}
-		told++
+		logged++
 	}
-	if told == ap.Told {
+	if logged == ap.Told {
 		return nil
 	}
-	if err := tx.TellApproval(ap.ID, ap.Told, told, ap.NextMoment(told)); err != nil {
+	if err := tx.TellApproval(ap.ID, ap.Told, logged, ap.NextMoment(logged)); err != nil {
 		return err
 	}
 	if !tx.Now().Before(ap.End()) {
 		return nil // the question is over, and its end is recorded instead
 	}
-	for i := ap.Told; i < told; i++ {
+	for i := ap.Told; i < logged; i++ {
 		if m := moments[i]; m.Kind != gatehouse.MomentReminded || i == last {
-			if err := tellMoment(tx, a, m); err != nil {
+			if err := recordMoment(tx, a, m); err != nil {
 				return err
 			}
 		}
@@ -47,7 +47,7 @@ func tellMoments(tx gatehouse.Tx, a *gatehouse.Action) error {
 	return nil
 }
 
-func tellMoment(tx gatehouse.Tx, a *gatehouse.Action, m gatehouse.Moment) error {
+func recordMoment(tx gatehouse.Tx, a *gatehouse.Action, m gatehouse.Moment) error {
 	ap := a.Approval
 	data := map[string]any{"approval": ap.ID, "at": m.At}
 	switch m.Kind {

@@ -130,9 +130,9 @@ func markTarget(tx gatehouse.Tx, c *gatehouse.Caller, id string, t gatehouse.Tar
 	if err := tx.MarkTarget(ap.ID, m); err != nil {
 		return false, err
 	}
-	_, asked := a.AskedTarget()
+	_, target := a.AskedTarget()
 	return true, record(tx, a, "hitl.target_changed", c.Principal.ID, gatehouse.StatusPending, gatehouse.StatusPending,
-		map[string]any{"approval": ap.ID, "expected": asked.Version, "actual": t.Version})
+		map[string]any{"approval": ap.ID, "expected": target.Version, "actual": t.Version})
 }
 
 // movedSince refuses an approval of a marked action; nil when the action is not
@@ -141,7 +141,7 @@ func markTarget(tx gatehouse.Tx, c *gatehouse.Caller, id string, t gatehouse.Tar
 func (r *ruling) movedSince() error {
 	a := r.action
 	m := a.Approval.TargetChanged
-	if m == nil || r.decision.AcknowledgeStale || r.asIs {
+	if m == nil || r.decision.AcknowledgeStale || r.targetUnchanged {
 		return nil
 	}
 	version := func(s string) gatehouse.JSON {
@@ -150,8 +150,8 @@ func (r *ruling) movedSince() error {
 		}
 		return gatehouse.StringJSON(s)
 	}
-	_, asked := a.AskedTarget()
+	_, target := a.AskedTarget()
 	return gatehouse.E(gatehouse.CodeTargetChanged, "the target has changed since the proposal, says %s", m.By).
-		With("expected", version(asked.Version)).With("actual", version(m.Version)).
+		With("expected", version(target.Version)).With("actual", version(m.Version)).
 		With("can_acknowledge", !r.gate.conditional(a)).With("can_rebase", r.gate.rebases(a))
 }

@@ -59,7 +59,7 @@ func (g *Gate) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetStat
 		return nil, g.notRead(a, err)
 	}
 	if now.CurrentState != "" && (len(now.CurrentState) > maxFreshState || !now.CurrentState.IsObject()) {
-		return nil, cannotRebase("state_invalid", "the target's present state cannot stand beside a proposal")
+		return nil, cannotRebase("state_invalid", "the target's present state cannot be shown beside a proposal")
 	}
 	return &now, nil
 }

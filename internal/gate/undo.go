@@ -8,10 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// Undo takes back a decision within its hold: an approval was not sent, and nobody was
-// told of a rejection. A new revision of the same content asks the same people, and
-// replaces the old action.
-// Votes do not carry over. The policy judges the revision, and can still deny it.
+// Undo takes back a decision within its hold, before the approval is sent, or the rejection is
+// announced. A new revision of the same content asks the same people, and replaces the old
+// action. Votes do not carry over. The policy judges the revision, and can still deny it.
 func (g *Gate) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -24,16 +23,17 @@ func (g *Gate) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, erro
 	if err := mayVote(c); err != nil {
 		return nil, err
 	}
-	// The answer is stored after the revision: after a crash in between, a retry finds that.
+	// The answer is stored after the revision: after a crash in between, a retry finds the
+	// revision.
 	return usecase.PerformParts(ctx, g.Runner, c, func() (*gatehouse.UndoAnswer, error) {
 		own := *c
 		own.Idempotency = nil
-		return g.takeBack(gatehouse.NewContext(ctx, &own), &own, old)
+		return g.undoDecision(gatehouse.NewContext(ctx, &own), &own, old)
 	})
 }
 
-// takeBack is Undo without the stored answer.
-func (g *Gate) takeBack(ctx context.Context, c *gatehouse.Caller, old *gatehouse.Action) (
+// undoDecision is Undo without the stored answer.
+func (g *Gate) undoDecision(ctx context.Context, c *gatehouse.Caller, old *gatehouse.Action) (
 	_ *gatehouse.UndoAnswer, err error,
 ) {
 	if done, err := g.undone(ctx, old); done != nil || err != nil {
@@ -50,7 +50,7 @@ func (g *Gate) takeBack(ctx context.Context, c *gatehouse.Caller, old *gatehouse
 		revision: old.Revision + 1, supersedes: old, undoing: true, title: old.Title, about: aboutOf(old),
 		editedBy: old.EditedBy, edit: old.Edit, editors: old.Editors, own: old.Connector == PolicyConnector,
 	}
-	if from.required, from.starter, err = g.asked(ctx, old, &p); err != nil {
+	if from.required, from.starter, err = g.runRequirements(ctx, old, &p); err != nil {
 		return nil, err
 	}
 	from.required = max(from.required, 1)
@@ -121,8 +121,8 @@ func closeHeld(tx gatehouse.Tx, c *gatehouse.Caller, old *gatehouse.Action) erro
 	})
 }
 
-// holdRejection stores a rejection that takes effect at a time; the vote is stored. The
-// action stays pending, and the log has the vote.
+// holdRejection stores a rejection that takes effect at a time, and logs its vote. The action
+// stays pending.
 func (r *ruling) holdRejection(tx gatehouse.Tx, at time.Time) error {
 	ap := r.action.Approval
 	if err := tx.HoldRejection(ap.ID, at); err != nil {
@@ -167,7 +167,7 @@ func addUndone(data map[string]any, old *gatehouse.Action) {
 	}
 }
 
-// tooLateToUndo says that no decision of the action can be taken back.
+// tooLateToUndo is the error when no decision of the action can be taken back any more.
 func tooLateToUndo(a *gatehouse.Action) error {
 	text, status := "too late to undo: the action is %s", a.Status
 	if v, _ := a.HeldRejection(); v != nil {

@@ -13,9 +13,9 @@ import (
 
 var _ gatehouse.UnsubscribeService = (*Gate)(nil)
 
-// unsubscribeEnds separates the parts of an unsubscribe token: the signed claims, the
+// unsubscribeSeparator separates the parts of an unsubscribe token: the signed claims, the
 // id of the person, and the channel.
-const unsubscribeEnds = "."
+const unsubscribeSeparator = "."
 
 // UnsubscribeToken returns the token by which a person switches off digests on a
 // channel; "" when links are not signed. It is for the notifier, and needs no caller.
@@ -32,7 +32,7 @@ func (g *Gate) UnsubscribeToken(
 		}
 		claims := unsubscribeClaims(k, to.ID, channel)
 		claims.Expires = tx.Now().Add(gatehouse.MaxLinkTTL)
-		token = strings.Join([]string{link.Sign(secret, claims), to.ID, channel}, unsubscribeEnds)
+		token = strings.Join([]string{link.Sign(secret, claims), to.ID, channel}, unsubscribeSeparator)
 		return nil
 	})
 	return token, err
@@ -49,7 +49,7 @@ func (g *Gate) verifyUnsubscribe(
 	ctx context.Context, token string,
 ) (k *gatehouse.RingKey, person, channel string, err error) {
 	wrong := badToken("this is not a link of Gatehouse, or it was cut off: open it from the mail again")
-	parts := strings.SplitN(token, unsubscribeEnds, 3)
+	parts := strings.SplitN(token, unsubscribeSeparator, 3)
 	t, err := link.Parse(parts[0])
 	if err != nil || len(parts) != 3 {
 		return nil, "", "", wrong
@@ -78,14 +78,14 @@ func (g *Gate) verifyUnsubscribe(
 			return badToken("an administrator has revoked the key of this link")
 		case !tx.Now().Before(t.Expires()), !fresh.Known(tx.Now()):
 			return gatehouse.E(gatehouse.CodeLinkExpired,
-				"the link is too old: sign in, and see Settings, Notifications")
+				"the link is too old: sign in, and open Settings, Notifications")
 		}
 		return nil
 	})
 	return k, person, channel, err
 }
 
-// digests returns what a link switches off, and the stored preference.
+// digests returns the channel and person of an unsubscribe link, and the stored preference.
 func digests(
 	tx gatehouse.ReadTx, person, channel string,
 ) (*gatehouse.Unsubscription, *gatehouse.Preference, error) {

@@ -112,10 +112,9 @@ func nameOf(tx gatehouse.ReadTx, id string, known map[string]string) (string, er
 	return known[id], nil
 }
 
-// readExcesses sets Exceeds on the pending actions of a list, by one statement for
-// all of them, and by none when no pending action claims a ceiling. It reads
-// slightly later than the list: an action that was decided in between counts as
-// used. The actions are of one tenant.
+// readExcesses sets Exceeds on the pending actions of a list. It needs one statement, or none
+// when no pending action claims a ceiling. It reads slightly later than the list: an action that
+// was decided in between counts as used. The actions are of one tenant.
 func (g *Gate) readExcesses(ctx context.Context, actions []*gatehouse.Action) error {
 	if len(claimants(actions)) == 0 {
 		return nil
@@ -133,8 +132,8 @@ func claimants(actions []*gatehouse.Action) (list []*gatehouse.Action) {
 	return list
 }
 
-// exceeds sets Exceeds, on the pending actions of one tenant, to the ceilings that
-// their claims do not fit now. Each action is judged as if only it were approved.
+// exceeds sets Exceeds on the pending actions of one tenant: the ceilings that have no room now
+// for their claims. Each action is judged as if it alone were approved.
 func exceeds(tx gatehouse.ReadTx, actions ...*gatehouse.Action) error {
 	list := claimants(actions)
 	if len(list) == 0 {

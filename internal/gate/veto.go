@@ -9,23 +9,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// hearing is the input of a veto, the reason why the active policy no longer allows an
-// action: it denies the action, or asks for more than people were asked for. If the
-// version that judged the action is active, its verdict stands, but the floor of the
-// operation may have been raised. A hearing is read in a transaction, and judged
-// outside, since judging may be slow.
-type hearing struct {
+// vetoInput is the input of a veto: the reason why the active policy no longer allows an action,
+// because it denies the action or requires more than the approval did. If the version that
+// judged the action is active, its verdict stands, but the floor of the operation may have been
+// raised. The input is read in a transaction, and judged outside, since judging may be slow.
+type vetoInput struct {
 	action *gatehouse.Action
 	floor  gatehouse.RiskLevel
-	// decided is true if no judgement is needed: veto is the result, "" if nothing
-	// stands against the action.
+	// decided is true if no judgement is needed. veto is the result, "" for none.
 	decided   bool
 	veto      string
 	judgement judgement
 }
 
-// vetoKey identifies a hearing. Two hearings with the same key have the same
-// result, since policy versions and proposals never change.
+// vetoKey identifies a vetoInput. Two inputs with the same key have the same result, since
+// policy versions and proposals never change.
 type vetoKey struct {
 	tenant, action string
 	digest         gatehouse.Digest
@@ -34,7 +32,7 @@ type vetoKey struct {
 	proposer       string
 }
 
-func (h *hearing) key() vetoKey {
+func (h *vetoInput) key() vetoKey {
 	a, who := h.action, h.judgement.facts.Proposer
 	return vetoKey{
 		tenant: a.Tenant, action: a.ID, digest: a.Digest, version: h.judgement.version, floor: h.floor,
@@ -42,14 +40,14 @@ func (h *hearing) key() vetoKey {
 	}
 }
 
-// hear reads what the veto of the active version needs.
-func (g *Gate) hear(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (*hearing, error) {
+// readVetoInput reads what the veto of the active version needs.
+func (g *Gate) readVetoInput(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (*vetoInput, error) {
 	if version == a.Policy.Version && version != 0 {
 		_, floor, _, err := g.targets.Describe(a.Tenant, &a.Proposal)
 		if err != nil || floor <= a.RiskLevel {
-			return &hearing{decided: true}, nil //nolint:nilerr // other checks report a missing connector
+			return &vetoInput{decided: true}, nil //nolint:nilerr // other checks report a missing connector
 		}
-		h := &hearing{decided: true}
+		h := &vetoInput{decided: true}
 		if more := asksMore(a, gatehouse.OutcomeAllow, floor, 0); more != "" {
 			h.veto = "the floor of the operation is " + floor.String() + " now: " + more
 		}
@@ -63,7 +61,7 @@ func (g *Gate) hear(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (*hea
 	_, floor, _, err := g.targets.Describe(a.Tenant, &a.Proposal)
 	if err != nil {
 		//nolint:nilerr // the error is the veto
-		return &hearing{decided: true, veto: "the connector or its operation is gone"}, nil
+		return &vetoInput{decided: true, veto: "the connector or its operation is gone"}, nil
 	}
 
 	proposal := a.Proposal
@@ -75,15 +73,15 @@ func (g *Gate) hear(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (*hea
 	if err != nil {
 		return nil, err
 	}
-	h := &hearing{action: a, floor: floor, judgement: j}
+	h := &vetoInput{action: a, floor: floor, judgement: j}
 	if j.policy == nil {
-		h.decided, h.veto = true, h.told()
+		h.decided, h.veto = true, h.vetoText()
 	}
 	return h, nil
 }
 
-// told puts the verdict in words.
-func (h *hearing) told() string {
+// vetoText returns the veto that follows from the verdict, "" for none.
+func (h *vetoInput) vetoText() string {
 	j := h.judgement
 	if j.Outcome != gatehouse.OutcomeDeny {
 		if more := asksMore(h.action, j.Outcome, max(j.RiskLevel, h.floor, h.action.ClaimedRisk),
@@ -99,7 +97,7 @@ func (h *hearing) told() string {
 	return reason
 }
 
-// vetoCache keeps the results of hearings.
+// vetoCache keeps the vetoes of judged inputs.
 type vetoCache struct {
 	mu    sync.Mutex
 	vetos map[vetoKey]string
@@ -127,36 +125,36 @@ func (c *vetoCache) put(k vetoKey, veto string) {
 // unjudged ends a transaction that needs a veto which has not been judged yet. The
 // transaction is rerun once Judge has returned.
 type unjudged struct {
-	gate    *Gate
-	hearing *hearing
+	gate  *Gate
+	input *vetoInput
 }
 
 func (u *unjudged) Error() string {
-	return "gate: the policy has to judge " + u.hearing.action.ID + " before the transaction"
+	return "gate: the policy has to judge " + u.input.action.ID + " before the transaction"
 }
 
 // Judge judges outside the transaction. It fails when the context ends.
 func (u *unjudged) Judge(ctx context.Context) error {
-	return u.gate.conclude(ctx, u.hearing)
+	return u.gate.judgeVeto(ctx, u.input)
 }
 
-// conclude judges a hearing, and caches the veto. It fails when the context ends.
-func (g *Gate) conclude(ctx context.Context, h *hearing) (err error) {
+// judgeVeto judges the input, and caches the veto. It fails when the context ends.
+func (g *Gate) judgeVeto(ctx context.Context, h *vetoInput) (err error) {
 	if h.decided {
 		return nil
 	}
 	if h.judgement, err = h.judgement.judged(ctx); err != nil {
 		return err
 	}
-	h.decided, h.veto = true, h.told()
+	h.decided, h.veto = true, h.vetoText()
 	g.vetos.put(h.key(), h.veto)
 	return nil
 }
 
-// vetoed returns the veto within a transaction, "" for none. If the hearing has to
-// be judged first, it fails with an error that has a method Judge.
+// vetoed returns the veto within a transaction, "" for none. If the policy has to judge first,
+// it fails with [*unjudged].
 func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (string, error) {
-	h, err := g.hear(tx, a, version)
+	h, err := g.readVetoInput(tx, a, version)
 	if err != nil {
 		return "", err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// shown are the headers that a run gets to see: none of them can hold a secret.
+// shown lists the headers that a run can read. None of them can contain a secret.
 var shown = []string{
 	"Content-Type", "User-Agent",
 	"X-GitHub-Delivery", "X-GitHub-Event", "X-GitHub-Hook-ID",
@@ -15,10 +15,9 @@ var shown = []string{
 	"Webhook-Id", "Webhook-Timestamp",
 }
 
-// Input is what a run of a delivery begins with: an object of body (as JSON,
-// digit for digit), delivery, event ("" for none) and headers, those of a fixed
-// list, by their names in lower case. Of these only the body, and what of the
-// delivery [Verify] says is signed, is the sender's word. The error has code
+// Input makes the input of a run from a delivery: an object of body (JSON with exact numbers),
+// delivery, event ("" for none), and headers, a fixed list in lower case. The sender's signature
+// covers only the body and the parts of the delivery that [Verify] names. The error has code
 // malformed: the body is not JSON, or nested too deep for a run.
 func Input(h http.Header, d Delivery, body []byte) (gatehouse.JSON, error) {
 	j, err := gatehouse.Canonicalize(body)

@@ -14,8 +14,8 @@ func CheckSecret(kind, secret string) error {
 	return err
 }
 
-// ShareKey reports whether two receivers accept the same key, and so each other's webhooks: no signature
-// names the receiver.
+// ShareKey reports whether two receivers accept the same key. Each then accepts the other's
+// webhooks, because no signature names the receiver.
 func ShareKey(kind, secret, otherKind, otherSecret string) bool {
 	keys, err := parseSecrets(kind, []byte(secret))
 	others, otherErr := parseSecrets(otherKind, []byte(otherSecret))
@@ -24,13 +24,12 @@ func ShareKey(kind, secret, otherKind, otherSecret string) bool {
 	})
 }
 
-// TargetFields are the JSON pointers (RFC 6901) of what a report of a changed target
-// says in its body. An EntityType that does not begin with a slash is the type
-// itself; Version may be "".
+// TargetFields are the JSON pointers (RFC 6901) to the fields of a report about a changed
+// target. An EntityType that does not begin with a slash is the type itself; Version may be "".
 type TargetFields struct{ EntityType, EntityRef, Version string }
 
-// Change reads a report's body. The error has code malformed for a body that is not
-// JSON, and invalid for one that does not name an entity.
+// Change parses the body of a report. The error has code malformed for a body that is not JSON,
+// and invalid for one that does not name an entity.
 func (f TargetFields) Change(connector string, body []byte) (gatehouse.TargetChange, error) {
 	none := gatehouse.TargetChange{}
 	j, err := gatehouse.Canonicalize(body)
@@ -56,7 +55,7 @@ func (f TargetFields) Change(connector string, body []byte) (gatehouse.TargetCha
 	return out, nil
 }
 
-// word returns a text or a number of the body; "" where there is none, or null.
+// word returns a string or number of the body; "" if it is missing or null.
 func word(j gatehouse.JSON, pointer string, needed bool) (string, error) {
 	v, ok := j.At(pointer)
 	if !ok || v == "null" {

@@ -12,12 +12,11 @@ type Verifier struct {
 	secret func(name string) (string, error)
 }
 
-// NewVerifier makes a verifier; secret returns the value of a secret by its
-// name, as the configuration has it.
+// NewVerifier makes a verifier; secret returns the value of a configured secret by its name.
 func NewVerifier(secret func(name string) (string, error)) *Verifier { return &Verifier{secret} }
 
-// Verify is [Verify] with the named secret, and then [Input]. A secret that the
-// configuration does not have is an error with code internal.
+// Verify calls [Verify] with the named secret, and then [Input]. An unknown secret is an error
+// with code internal.
 func (v *Verifier) Verify(kind, secret string, h http.Header, body []byte, now time.Time) (delivery string, input gatehouse.JSON, err error) {
 	value, err := v.secret(secret)
 	if err != nil {

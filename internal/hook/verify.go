@@ -21,29 +21,27 @@ const (
 	KindGeneric    = "generic"
 )
 
-// Tolerance is how far a signed time may be from now.
+// Tolerance is the maximum difference between a signed time and now.
 const Tolerance = 5 * time.Minute
 
-// maxName bounds ids and events, maxSignatures the header with signatures, in
-// bytes.
+// maxName limits ids and events, maxSignatures the header with signatures, in bytes.
 const (
 	maxName       = 255
 	maxSignatures = 4096
 )
 
-// Delivery is a webhook whose signature is right.
+// Delivery is a webhook with a valid signature.
 type Delivery struct {
-	// ID names the delivery; a sender that tries again uses it again.
+	// ID is the id of the delivery; a sender repeats it in retries.
 	ID string
-	// Event is what happened, in the sender's words; "" where it does not say.
+	// Event is the sender's name of the event; "" if there is none.
 	Event string
 }
 
-// Verify checks a webhook against the secrets, one per line. now is the
-// receiver's clock. The error has code bad_signature for whatever a sender can
-// get wrong, with a detail that tells what is missing and never what would have
-// been right; unsupported for an unknown kind, and internal for secrets that the
-// kind cannot use.
+// Verify checks a webhook against the secrets, one per line. now is the receiver's clock. The
+// error has code bad_signature for every mistake of a sender; its detail names what is missing,
+// but never the correct value. The code is unsupported for an unknown kind, and internal for
+// secrets that the kind cannot use.
 func Verify(kind string, secret []byte, h http.Header, body []byte, now time.Time) (Delivery, error) {
 	keys, err := parseSecrets(kind, secret)
 	if err != nil {
@@ -59,7 +57,7 @@ func Verify(kind string, secret []byte, h http.Header, body []byte, now time.Tim
 	}
 }
 
-// parseSecrets returns the keys of secrets that a kind can use.
+// parseSecrets parses secrets in the form of the kind.
 func parseSecrets(kind string, secret []byte) ([][]byte, error) {
 	if kind != KindGitHub && kind != KindServiceNow && kind != KindGeneric {
 		return nil, gatehouse.E(gatehouse.CodeUnsupported,
@@ -90,8 +88,8 @@ func refuse(format string, args ...any) (Delivery, error) {
 	return Delivery{}, gatehouse.E(gatehouse.CodeBadSignature, format, args...)
 }
 
-// header returns a header that stands there exactly once and is printable
-// ASCII; with two, sender and receiver could each mean another one.
+// header returns a header that occurs exactly once and is printable ASCII. With two values,
+// sender and receiver could use different ones.
 func header(h http.Header, name string, most int) (string, bool) {
 	values := h.Values(name)
 	if len(values) != 1 || values[0] == "" || len(values[0]) > most {
@@ -105,7 +103,7 @@ func header(h http.Header, name string, most int) (string, bool) {
 	return values[0], true
 }
 
-// signed reports in constant time whether one of the keys made the MAC.
+// signed compares the MAC with that of each key, in constant time.
 func signed(keys [][]byte, mac []byte, parts ...[]byte) bool {
 	ok := false
 	for _, key := range keys {
@@ -146,7 +144,7 @@ func serviceNow(keys [][]byte, h http.Header, body []byte) (Delivery, error) {
 		return refuse("x-sn-hmac-signature-256 is missing")
 	}
 	if fields, long := strings.CutPrefix(signature, "KEYID="); long {
-		// The key id tells nothing that is needed: all secrets are tried.
+		// The key id is not needed: all secrets are tried.
 		_, signature, ok = strings.Cut(fields, ",SIGNATURE=")
 	}
 	mac, err := base64.StdEncoding.DecodeString(signature)
@@ -188,7 +186,7 @@ func generic(keys [][]byte, h http.Header, body []byte, now time.Time) (Delivery
 	return Delivery{ID: id, Event: member(body, "type")}, nil
 }
 
-// member is a text of the body's object, "" for none or a long one.
+// member returns a string member of the body's object; "" if it is missing or too long.
 func member(body []byte, name string) string {
 	j, err := gatehouse.Canonicalize(body)
 	if err != nil {

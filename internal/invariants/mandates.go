@@ -46,7 +46,7 @@ FROM mandate m`
 		case !known:
 			c.r.violated(23, at.tenant, at.id, "the log does not know the mandate")
 		case logged != hex.EncodeToString(sum[:]):
-			c.r.violated(23, at.tenant, at.id, "the mandate is another than the log says")
+			c.r.violated(23, at.tenant, at.id, "the mandate differs from the log")
 		case err != nil, m.Agent != agent, m.InAll.Count != count, m.InAll.Used != used, (m.EndedAt != nil) != ended,
 			!m.ExpiresAt.Equal(time.UnixMicro(expires)):
 			c.r.violated(23, at.tenant, at.id, "the columns of the mandate are not those of its body")

@@ -83,7 +83,7 @@ LEFT JOIN action_archive z ON z.tenant = l.tenant AND z.id = l.action_id WHERE l
 				var stray bool
 				err := rows.Scan(&after, &tenant, &id, &stray)
 				if more = true; stray {
-					c.r.violated(14, tenant, id, "the log tells of an action or a run that is not there")
+					c.r.violated(14, tenant, id, "the log names an action or a run that does not exist")
 				}
 				return err
 			})

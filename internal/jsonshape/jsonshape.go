@@ -1,6 +1,6 @@
-// Package jsonshape checks JSON texts against JSON Schemas (2020-12), with a pointer
-// to each thing wrong. A schema takes no references: what a text costs to check is
-// then bounded by the schema's size.
+// Package jsonshape checks JSON texts against JSON Schemas (2020-12), and reports each problem
+// with a JSON pointer. Schemas may not have references, so that a schema's size limits the cost
+// of a check.
 package jsonshape
 
 import (
@@ -18,7 +18,7 @@ import (
 // Schema is a compiled schema.
 type Schema struct{ schema *jsonschema.Schema }
 
-// maxProblems bounds what Check lists.
+// maxProblems limits the problems that Check lists.
 const maxProblems = 20
 
 // Compile compiles a JSON Schema 2020-12 without references.
@@ -80,8 +80,8 @@ func refuseReferences(j gatehouse.JSON) error {
 	return nil
 }
 
-// Check returns what is wrong with a value, nothing for nothing. Pointers begin with
-// under. The value is in canonical form.
+// Check lists the violations of the schema by a value in canonical form. Their pointers begin
+// with under.
 func (s *Schema) Check(under string, j gatehouse.JSON) (v gatehouse.Violations) {
 	if !numbersInRange(j) {
 		v.Add(under, "has a number whose exponent is out of range")
@@ -101,7 +101,7 @@ func (s *Schema) Check(under string, j gatehouse.JSON) (v gatehouse.Violations) 
 	return v
 }
 
-// numbersInRange keeps numbers such as 1e1000000 from being written out.
+// numbersInRange refuses numbers such as 1e1000000, which a check would expand.
 func numbersInRange(j gatehouse.JSON) bool {
 	switch j[0] {
 	case '{':
@@ -127,7 +127,7 @@ func numbersInRange(j gatehouse.JSON) bool {
 	return ok
 }
 
-// violations lists the innermost reasons.
+// violations lists the innermost causes.
 func violations(e *jsonschema.ValidationError, under string) (out gatehouse.Violations) {
 	english := message.NewPrinter(language.English)
 	var walk func(e *jsonschema.ValidationError)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// anthropicVersion is the version of the protocol, as its header names it
+// anthropicVersion is the value of the header anthropic-version
 // (https://platform.claude.com/docs/en/api/versioning).
 const anthropicVersion = "2023-06-01"
 
@@ -86,7 +86,7 @@ func (p *anthropic) Complete(ctx context.Context, r Request) (Answer, error) {
 	}
 	var text strings.Builder
 	for _, c := range said.Content {
-		if c.Type == "text" { // others are thoughts and tools
+		if c.Type == "text" { // the other types are thinking and tools
 			text.WriteString(c.Text)
 		}
 	}
@@ -106,7 +106,7 @@ func anthropicFailure(body []byte) failure {
 			} `json:"details"`
 		} `json:"error"`
 	}
-	// Details may come in other shapes; what has been read by then counts.
+	// The details may have another form; the fields that were decoded are used.
 	_ = json.Unmarshal(body, &said)
 	f := failure{kind: said.Error.Type, message: said.Error.Message}
 	if said.Error.Details.ErrorCode != "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// asked is a request as a workflow's step has it.
-type asked struct {
+// requestForm is the JSON form of a request in a workflow's step.
+type requestForm struct {
 	Model    string `json:"model"`
 	System   string `json:"system"`
 	Prompt   string `json:"prompt"`
@@ -26,11 +26,11 @@ type asked struct {
 	Stop        []string          `json:"stop"`
 }
 
-// ParseRequest reads a request as a step has it: an object of model, system,
-// prompt or messages ([{role, text}]), max_tokens, temperature, json and stop.
-// An unknown member is an error. The error is an *[Error] with code invalid.
+// ParseRequest parses the request of a step: an object of model, system, prompt or messages
+// ([{role, text}]), max_tokens, temperature, json and stop. An unknown member is an error. The
+// error is an *[Error] with code invalid.
 func ParseRequest(j gatehouse.JSON) (Request, error) {
-	var a asked
+	var a requestForm
 	d := json.NewDecoder(bytes.NewReader([]byte(j)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&a); err != nil || !j.IsObject() {
@@ -50,12 +50,11 @@ func ParseRequest(j gatehouse.JSON) (Request, error) {
 	return r, nil
 }
 
-// Ask makes the call that a step asks for. The answer is an object of text,
-// json (where it was asked for), stop_reason, model, input_tokens,
-// output_tokens and request_id. usage tells what it cost, nil where nothing was
-// answered; it stands beside a failure too, when an answer came that is of no
-// use. Its Model is the one that was asked, by which it is priced; without a
-// price, Cost is 0 and Currency "".
+// Ask makes the model call of a step. The answer is an object of text, json (if requested),
+// stop_reason, model, input_tokens, output_tokens and request_id. usage is the cost of the call.
+// It is nil if there was no answer, and set together with a failure if the answer was unusable.
+// Its Model is the requested one, which determines the price. Without a price, Cost is 0 and
+// Currency "".
 func (r *Registry) Ask(ctx context.Context, tenant, provider string, request gatehouse.JSON) (answer gatehouse.JSON, usage *gatehouse.ModelUsage, failure *gatehouse.StepFailure) {
 	e, err := r.Lookup(tenant, provider)
 	if err != nil {
@@ -78,7 +77,7 @@ func (r *Registry) Ask(ctx context.Context, tenant, provider string, request gat
 	return a.output(req), usage, nil
 }
 
-// output is the answer as later steps see it.
+// output is the answer in the form that later steps use.
 func (a Answer) output(r Request) gatehouse.JSON {
 	members := []gatehouse.Member{
 		{Name: "text", Value: gatehouse.StringJSON(a.Text)},
@@ -94,10 +93,9 @@ func (a Answer) output(r Request) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// Most is the most that a call can cost, for a budget to be kept before it is
-// made; false where the provider, the request or the price is not known. A
-// token stands for a byte at least, and what a provider puts around a message
-// is taken to be 32 tokens at most.
+// Most is the maximum cost of a call, for checking a budget before the call. It is false if the
+// provider, the request or the price is not known. It assumes that a token has at least one
+// byte, and that a provider adds at most 32 tokens to a message.
 func (r *Registry) Most(tenant, provider string, request gatehouse.JSON) (cost gatehouse.Decimal, currency string, ok bool) {
 	e, err := r.Lookup(tenant, provider)
 	if err != nil {
@@ -121,7 +119,7 @@ func (r *Registry) Most(tenant, provider string, request gatehouse.JSON) (cost g
 	return p.Cost(input, int64(req.MaxTokens)), p.Currency, true
 }
 
-// failed is an error as a step has it.
+// failed converts an error to the failure of a step.
 func failed(err error) *gatehouse.StepFailure {
 	var e *Error
 	if errors.As(err, &e) {

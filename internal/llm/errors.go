@@ -11,38 +11,37 @@ import (
 
 // The codes of errors.
 const (
-	CodeInvalid         = "invalid"          // the request, by our own rules or a 400 or 422
-	CodeUnauthenticated = "unauthenticated"  // 401: the key
-	CodeQuota           = "quota_exceeded"   // what the account may spend is used up
+	CodeInvalid         = "invalid"          // refused here, or with 400 or 422
+	CodeUnauthenticated = "unauthenticated"  // 401: the key is wrong
+	CodeQuota           = "quota_exceeded"   // the account's credit is used up
 	CodeForbidden       = "forbidden"        // 403
 	CodeNotFound        = "not_found"        // 404: the model, or the base URL
-	CodeTooLarge        = "too_large"        // 413, or a body over MaxBytes
+	CodeTooLarge        = "too_large"        // 413, or a body larger than MaxBytes
 	CodeRateLimited     = "rate_limited"     // 429
 	CodeOverloaded      = "overloaded"       // 503, 529
 	CodeUnavailable     = "unavailable"      // another 5xx, 408, 409, 425
 	CodeTimeout         = "timeout"          // no answer in time
-	CodeUnreachable     = "unreachable"      // no connection, or one that broke off
-	CodeAddressRefused  = "address_refused"  // the address is an inside one
-	CodeBadAnswer       = "bad_answer"       // not the protocol
-	CodeNotJSON         = "not_json"         // not the object that was asked for
+	CodeUnreachable     = "unreachable"      // no connection, or a broken one
+	CodeAddressRefused  = "address_refused"  // the address is internal
+	CodeBadAnswer       = "bad_answer"       // not in the protocol's form
+	CodeNotJSON         = "not_json"         // not the requested JSON object
 	CodeTruncated       = "truncated"        // cut off at max_tokens
-	CodeRefused         = "refused"          // the model would not answer
+	CodeRefused         = "refused"          // the model refused to answer
 	CodeCanceled        = "request_canceled" // the caller gave up
 )
 
-// Error is a request without a usable answer. Detail may be shown: it holds no
-// secret and no address.
+// Error is a request without a usable answer. Detail contains no secrets and no addresses, so it
+// may be shown.
 type Error struct {
 	Code   string
 	Detail string
 	// Retryable says that the same request may succeed later.
 	Retryable bool
-	// RetryAfter is the least wait that the provider asks for; 0 for none, at
-	// most an hour.
+	// RetryAfter is the minimum wait that the provider requests; 0 for none, at most an hour.
 	RetryAfter time.Duration
-	// Status is that of the answer, 0 if none came.
+	// Status is the HTTP status, 0 without an answer.
 	Status int
-	// RequestID is the provider's name for the request.
+	// RequestID is the provider's id of the request.
 	RequestID string
 	cause     error
 }
@@ -53,10 +52,10 @@ func (e *Error) Error() string { return e.Code + ": " + e.Detail }
 // Unwrap returns the internal cause, for logs only.
 func (e *Error) Unwrap() error { return e.cause }
 
-// maxRetryAfter bounds what a provider can make a run wait.
+// maxRetryAfter limits the wait that a provider can request.
 const maxRetryAfter = time.Hour
 
-// failure is what a provider says of itself in the body of an error.
+// failure is the content of a provider's error body.
 type failure struct {
 	// kind is OpenAI's code or type, or Anthropic's type.
 	kind    string
@@ -65,13 +64,13 @@ type failure struct {
 
 // classify makes an error of a status. Anthropic:
 // https://platform.claude.com/docs/en/api/errors, OpenAI:
-// https://platform.openai.com/docs/guides/error-codes. Both have their own
-// clients repeat 408, 409, 429 and 5xx, and wait for Retry-After.
+// https://platform.openai.com/docs/guides/error-codes. The official clients of both retry 408,
+// 409, 429 and 5xx, and respect Retry-After.
 func classify(status int, h http.Header, f failure, now time.Time) *Error {
 	e := &Error{Status: status}
 	switch {
 	case f.kind == "insufficient_quota" || f.kind == "billing_error" || f.kind == "enforced_spend_limit_reached" || status == http.StatusPaymentRequired:
-		// A 429 by its status, which no wait within a run would end.
+		// This 429 does not end by waiting.
 		e.Code = CodeQuota
 	case status == http.StatusTooManyRequests:
 		e.Code, e.Retryable = CodeRateLimited, true
@@ -99,14 +98,14 @@ func classify(status int, h http.Header, f failure, now time.Time) *Error {
 		e.RetryAfter = retryAfter(h.Get("Retry-After"), now)
 	}
 	e.Detail = fmt.Sprintf("the provider answered %d", status)
-	// What is said of a key may hold a part of it.
+	// The message of a 401 may contain a part of the key.
 	if f.message != "" && e.Code != CodeUnauthenticated {
 		e.Detail += ": " + f.message
 	}
 	return e
 }
 
-// retryAfter reads seconds or a date (RFC 9110, section 10.2.3).
+// retryAfter parses seconds or a date (RFC 9110, section 10.2.3).
 func retryAfter(s string, now time.Time) time.Duration {
 	var d time.Duration
 	if seconds, err := strconv.ParseFloat(s, 64); err == nil && seconds > 0 {
@@ -120,11 +119,11 @@ func retryAfter(s string, now time.Time) time.Duration {
 	return min(max(d, 0), maxRetryAfter)
 }
 
-// maxMessage bounds what is shown of a provider's message, in runes.
+// maxMessage limits the shown part of a provider's message, in runes.
 const maxMessage = 300
 
-// plain is a provider's text on one line, cut after the secrets are out so that
-// no piece of one is left.
+// plain puts a provider's text on one line and removes secrets. It cuts the text afterwards, so
+// that no part of a secret remains.
 func plain(redactor *strings.Replacer, s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

@@ -10,43 +10,44 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Provider answers requests. It is safe for concurrent use.
+// Provider sends requests to models. It is safe for concurrent use.
 type Provider interface {
-	// Complete asks a model once. An error is an *[Error]. Where an answer came
-	// and is of no use, such as one that is no JSON, the Answer holds all but
-	// JSON beside the error, since it has cost what it says.
+	// Complete calls a model once. An error is an *[Error]. If there was an unusable answer,
+	// such as invalid JSON, it returns the Answer without JSON together with the error, because
+	// the tokens cost money.
 	Complete(ctx context.Context, r Request) (Answer, error)
 }
 
-// The bounds of a request.
+// The limits of a request.
 const (
-	// DefaultMaxTokens is used where a request sets none: a cost needs a bound.
+	// DefaultMaxTokens is used if a request sets no limit: without one, the cost has no upper
+	// bound.
 	DefaultMaxTokens = 1024
 	MaxTokens        = 1_000_000
 	MaxMessages      = 1000
-	// MaxStops is how many stop sequences OpenAI documents.
+	// MaxStops is OpenAI's documented maximum of stop sequences.
 	MaxStops = 4
-	// MaxBytes bounds the body of a request, and that of an answer.
+	// MaxBytes limits the bodies of requests and answers.
 	MaxBytes = 4 << 20
 )
 
-// Request asks a model for one answer.
+// Request is a request for one answer of a model.
 type Request struct {
 	Model string
-	// System instructs the model. Optional.
+	// System is the optional system prompt.
 	System string
-	// Exactly one of Prompt, one message of the user's, and Messages is set.
-	// The last of Messages is the user's.
+	// Either Prompt, a single user message, or Messages is set. The last of Messages has the
+	// role user.
 	Prompt   string
 	Messages []Message
-	// MaxTokens bounds the answer, in tokens; 0 for [DefaultMaxTokens].
+	// MaxTokens limits the answer, in tokens; 0 means [DefaultMaxTokens].
 	MaxTokens int
-	// Temperature is a decimal: 0 to 2 for OpenAI, 0 to 1 for Anthropic. ""
-	// leaves it to the provider.
+	// Temperature is a decimal: 0 to 2 for OpenAI, 0 to 1 for Anthropic. "" means the provider's
+	// default.
 	Temperature string
-	// JSON asks for one JSON object as the whole answer.
+	// JSON requests one JSON object as the whole answer.
 	JSON bool
-	// Stop lists texts that end the answer; at most [MaxStops].
+	// Stop lists at most [MaxStops] texts that end the answer.
 	Stop []string
 }
 
@@ -62,37 +63,36 @@ type Message struct {
 	Text string
 }
 
-// The reasons why an answer ended, whichever provider gave it. A reason that
-// has no name here is given as the provider names it.
+// The reasons why an answer ended, the same for all providers. Other reasons keep the provider's
+// name.
 const (
 	StopEnd       = "end"
 	StopMaxTokens = "max_tokens"
-	// StopSequence is told by Anthropic only; with OpenAI it is StopEnd.
+	// StopSequence occurs only with Anthropic; OpenAI reports StopEnd instead.
 	StopSequence = "stop_sequence"
 	StopRefusal  = "refusal"
 )
 
-// Answer is what a model said.
+// Answer is the answer of a model.
 type Answer struct {
 	Text string
-	// JSON is the answer as an object, digit for digit, when it was asked for.
+	// JSON is the answer as an object with exact numbers, if it was requested.
 	JSON         gatehouse.JSON
 	StopReason   string
 	InputTokens  int64
 	OutputTokens int64
-	// RequestID is the provider's name for the request, "" if it gave none.
+	// RequestID is the provider's id of the request, "" for none.
 	RequestID string
-	// Model is the one that answered, as the provider names it.
+	// Model is the model that answered, as the provider names it.
 	Model string
 }
 
-// jsonInstruction is added to the system text where JSON is asked for. OpenAI
-// refuses response_format json_object unless a message says JSON; Anthropic has
-// no such format, and follows this.
+// jsonInstruction is added to the system prompt if JSON is requested. OpenAI refuses
+// response_format json_object unless a message contains "JSON"; Anthropic has no such format and
+// follows this instruction.
 const jsonInstruction = "Answer with exactly one JSON object and nothing else: no Markdown, no explanation."
 
-// prepare checks a request and fills in what it leaves open. maxTemperature is
-// the provider's bound.
+// prepare validates a request and fills in the defaults. maxTemperature is the provider's limit.
 func (r Request) prepare(maxTemperature gatehouse.Decimal) (Request, error) {
 	bad := func(format string, args ...any) (Request, error) {
 		return r, &Error{Code: CodeInvalid, Detail: fmt.Sprintf(format, args...)}
@@ -136,7 +136,7 @@ func (r Request) prepare(maxTemperature gatehouse.Decimal) (Request, error) {
 		if err != nil || t.Sign() < 0 || t.Cmp(maxTemperature) > 0 {
 			return bad("temperature must be a number from 0 to %s", maxTemperature)
 		}
-		// Without exponent, sign or leading zeros: a JSON number.
+		// Abs writes no exponent, sign or leading zeros, so this is a JSON number.
 		r.Temperature = string(t.Abs())
 	}
 	if r.JSON {
@@ -145,7 +145,7 @@ func (r Request) prepare(maxTemperature gatehouse.Decimal) (Request, error) {
 	return r, nil
 }
 
-// temperature is the number as JSON, nil for none.
+// temperature returns the number as JSON, nil for none.
 func (r Request) temperature() json.RawMessage {
 	if r.Temperature == "" {
 		return nil
@@ -153,7 +153,7 @@ func (r Request) temperature() json.RawMessage {
 	return json.RawMessage(r.Temperature)
 }
 
-// finish reads the object of an answer that was to be one.
+// finish parses the JSON object of an answer, if one was requested.
 func (a Answer) finish(r Request) (Answer, error) {
 	if !r.JSON {
 		return a, nil
@@ -169,15 +169,15 @@ func (a Answer) finish(r Request) (Answer, error) {
 	}
 	j, err := gatehouse.Canonicalize([]byte(unfence(a.Text)))
 	if err != nil || !j.IsObject() {
-		// Another sample may be one.
+		// Another attempt may return JSON.
 		return fail(CodeNotJSON, "the answer is not one JSON object", true)
 	}
 	a.JSON = j
 	return a, nil
 }
 
-// unfence takes off a Markdown fence around a whole text. Models put one around
-// JSON even when asked not to; nothing else is taken off.
+// unfence removes a Markdown fence around the whole text. Models add one to JSON although the
+// instruction forbids it.
 func unfence(s string) string {
 	s = strings.TrimSpace(s)
 	body, ok := strings.CutPrefix(s, "```")

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// openAI speaks chat completions
+// openAI implements chat completions
 // (https://platform.openai.com/docs/api-reference/chat/create).
 type openAI struct {
 	*endpoint
@@ -36,8 +36,7 @@ type openAIFormat struct {
 type openAIRequest struct {
 	Model    string          `json:"model"`
 	Messages []openAIMessage `json:"messages"`
-	// One of these two: max_tokens is deprecated, and other servers know no
-	// other.
+	// One of the two is set: OpenAI deprecates max_tokens, and other servers know nothing else.
 	MaxCompletionTokens int             `json:"max_completion_tokens,omitempty"`
 	MaxTokens           int             `json:"max_tokens,omitempty"`
 	Temperature         json.RawMessage `json:"temperature,omitempty"`
@@ -109,8 +108,8 @@ func (p *openAI) Complete(ctx context.Context, r Request) (Answer, error) {
 	return a.finish(r)
 }
 
-// openAIFailure reads {"error": {"message", "type", "param", "code"}}. Of code
-// and type the one that says more counts: code may be null.
+// openAIFailure parses {"error": {"message", "type", "param", "code"}}. code is more specific
+// than type, but may be null.
 func openAIFailure(body []byte) failure {
 	var said struct {
 		Error struct {

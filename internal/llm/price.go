@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Price is what the tokens of a model cost, each per million.
+// Price is the price of a model's tokens, per million.
 type Price struct {
 	InputPerMillion  gatehouse.Decimal
 	OutputPerMillion gatehouse.Decimal
@@ -16,7 +16,7 @@ type Price struct {
 	Currency string
 }
 
-// maxPrice bounds a price per million tokens.
+// maxPrice limits a price per million tokens.
 const maxPrice gatehouse.Decimal = "1000000"
 
 func (p Price) validate() error {
@@ -31,12 +31,11 @@ func (p Price) validate() error {
 	return nil
 }
 
-// Cost is what tokens cost, exactly, rounded up to 1e-9 of the currency: many
-// small answers never come to less than their sum. It has no exponent and no
-// trailing zeros.
+// Cost is the exact cost of the tokens, rounded up to 1e-9 of the currency, so that the sum of
+// small costs is never too low. It has no exponent and no trailing zeros.
 func (p Price) Cost(inputTokens, outputTokens int64) gatehouse.Decimal {
 	sum := new(big.Rat).Add(times(p.InputPerMillion, inputTokens), times(p.OutputPerMillion, outputTokens))
-	sum.Mul(sum, big.NewRat(1000, 1)) // of 1e-6 to units of 1e-9
+	sum.Mul(sum, big.NewRat(1000, 1)) // 1e-6 in units of 1e-9
 	units, rest := new(big.Int).QuoRem(sum.Num(), sum.Denom(), new(big.Int))
 	if rest.Sign() > 0 {
 		units.Add(units, big.NewInt(1))
@@ -45,7 +44,7 @@ func (p Price) Cost(inputTokens, outputTokens int64) gatehouse.Decimal {
 	return gatehouse.Decimal(strings.TrimSuffix(strings.TrimRight(d, "0"), "."))
 }
 
-// times is price × tokens; a price that is no number panics, as arithmetic on
+// times returns price × tokens. It panics if the price is not a number, like arithmetic on
 // decimals does.
 func times(price gatehouse.Decimal, tokens int64) *big.Rat {
 	if price == "" {

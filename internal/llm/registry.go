@@ -17,31 +17,32 @@ const (
 	TypeAnthropic = "anthropic"
 )
 
-// The names that servers of type openai have for the bound of an answer.
+// The names of the token limit in the requests to servers of type openai.
 const (
 	FieldMaxCompletionTokens = "max_completion_tokens"
 	FieldMaxTokens           = "max_tokens"
 )
 
-// Config defines one provider.
+// Config configures one provider.
 type Config struct {
 	// Type is openai or anthropic.
 	Type string
-	// BaseURL is what the path is appended to: /chat/completions for openai,
-	// /v1/messages for anthropic. https, or http with AllowPrivate.
+	// BaseURL precedes the path: /chat/completions for openai, /v1/messages for anthropic. It is
+	// https, or http with AllowPrivate.
 	BaseURL string
-	// Key is the secret itself; "" sends none.
+	// Key is the secret; "" for a server without one.
 	Key string
-	// Tenants lists who may use it; none means the tenant default only.
+	// Tenants lists the tenants that may use the provider; an empty list means only the tenant
+	// default.
 	Tenants []string
-	// AllowPrivate permits addresses inside the network, and plain http.
+	// AllowPrivate permits internal addresses and plain http.
 	AllowPrivate bool
-	// Timeout bounds one request; [DefaultTimeout] by default.
+	// Timeout limits one request; 0 means [DefaultTimeout].
 	Timeout time.Duration
-	// MaxTokensField is how a server of type openai names the bound;
-	// [FieldMaxCompletionTokens] by default.
+	// MaxTokensField is the name of the token limit for a server of type openai; "" means
+	// [FieldMaxCompletionTokens].
 	MaxTokensField string
-	// Prices are by model, as requests name it.
+	// Prices maps the model names of requests to prices.
 	Prices map[string]Price
 }
 
@@ -78,10 +79,10 @@ func New(c Config) (Provider, error) {
 	return nil, fmt.Errorf("type must be %s or %s", TypeOpenAI, TypeAnthropic)
 }
 
-// Registry holds the providers of a configuration. It does not change.
+// Registry holds the configured providers. It is immutable.
 type Registry struct{ entries map[string]*Entry }
 
-// Entry is a provider under its name.
+// Entry is a provider with its name.
 type Entry struct {
 	Name     string
 	provider Provider
@@ -91,7 +92,7 @@ type Entry struct {
 
 var _ Provider = (*Entry)(nil)
 
-// NewRegistry makes the providers of a configuration, by name.
+// NewRegistry makes the configured providers, by name.
 func NewRegistry(configs map[string]Config) (*Registry, error) {
 	r := &Registry{entries: make(map[string]*Entry, len(configs))}
 	for name, c := range configs {
@@ -111,8 +112,8 @@ func NewRegistry(configs map[string]Config) (*Registry, error) {
 	return r, nil
 }
 
-// Lookup returns a provider that a tenant may use. That it is not there and
-// that it is another's are the same error, not_found.
+// Lookup returns a provider that a tenant may use. The error not_found does not reveal whether
+// other tenants have the provider.
 func (r *Registry) Lookup(tenant, provider string) (*Entry, error) {
 	e, ok := r.entries[provider]
 	if !ok || !slices.Contains(e.tenants, tenant) {
@@ -121,7 +122,7 @@ func (r *Registry) Lookup(tenant, provider string) (*Entry, error) {
 	return e, nil
 }
 
-// Names lists what a tenant may use, in order.
+// Names returns the sorted names of the providers that a tenant may use.
 func (r *Registry) Names(tenant string) []string {
 	var names []string
 	for name, e := range r.entries {
@@ -138,8 +139,8 @@ func (e *Entry) Complete(ctx context.Context, r Request) (Answer, error) {
 	return e.provider.Complete(ctx, r)
 }
 
-// Price returns what a model costs, as requests name it; false where the
-// configuration does not say, so that no budget can be kept.
+// Price returns the price of a model by its name in requests. It is false if none is configured;
+// then no budget can be checked.
 func (e *Entry) Price(model string) (Price, bool) {
 	p, ok := e.prices[model]
 	return p, ok

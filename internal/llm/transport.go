@@ -20,14 +20,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// DefaultTimeout bounds a request where the configuration sets nothing.
+// DefaultTimeout limits a request if the configuration does not.
 const DefaultTimeout = 2 * time.Minute
 
-// endpoint is where a provider is, and how it is asked.
+// endpoint is the address of a provider, with the HTTP client and headers.
 type endpoint struct {
 	url    string
 	header http.Header // with the key
-	// requestID names the header that names a request.
+	// requestID is the name of the response header with the request's id.
 	requestID string
 	timeout   time.Duration
 	client    *http.Client
@@ -38,7 +38,7 @@ type endpoint struct {
 func newEndpoint(c Config, path string) *endpoint {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	if !c.AllowPrivate {
-		// Control sees the address that is really dialed, after resolution.
+		// Control gets the dialed address, after name resolution.
 		dialer.Control = ssrf.New(ssrf.WithAnyPort()).Safe
 	}
 	timeout := c.Timeout
@@ -67,9 +67,9 @@ func newEndpoint(c Config, path string) *endpoint {
 	}
 }
 
-// newRedactor replaces a key, in the spellings that a JSON text has it in.
+// newRedactor removes a key from a text, also in its JSON-escaped forms.
 func newRedactor(key string) *strings.Replacer {
-	if len(key) < 4 { // it would take ordinary text apart
+	if len(key) < 4 { // a short key would match ordinary text
 		return strings.NewReplacer()
 	}
 	spellings := []string{key, url.QueryEscape(key), url.PathEscape(key)}
@@ -83,8 +83,8 @@ func newRedactor(key string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// post sends one request and reads a 200 into answer. failed reads what the
-// body of any other answer says. The error is an *Error.
+// post sends one request and decodes a 200 into answer. failed parses the body of any other
+// status. The error is an *Error.
 func (e *endpoint) post(ctx context.Context, body, answer any, failed func([]byte) failure) (requestID string, err error) {
 	sent, err := json.Marshal(body)
 	if err != nil {
@@ -109,7 +109,7 @@ func (e *endpoint) post(ctx context.Context, body, answer any, failed func([]byt
 	read, err := io.ReadAll(io.LimitReader(res.Body, MaxBytes+1))
 	switch {
 	case res.StatusCode != http.StatusOK:
-		// The status is the provider's word, even if the body breaks off.
+		// The status counts even if reading the body fails.
 		f := failed(read)
 		f.message = plain(e.redactor, f.message)
 		failure := classify(res.StatusCode, res.Header, f, e.now())
@@ -135,8 +135,8 @@ func (e *endpoint) post(ctx context.Context, body, answer any, failed func([]byt
 	return requestID, nil
 }
 
-// network makes an error of a request without an answer. parent is the
-// caller's context, own the one with the timeout.
+// network makes an error of a request without an answer. parent is the caller's context, own is
+// the one with the timeout.
 func network(parent, own context.Context, err error) *Error {
 	e := &Error{Code: CodeUnreachable, Detail: "the provider could not be reached", Retryable: true, cause: err}
 	switch {

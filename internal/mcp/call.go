@@ -82,7 +82,7 @@ func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 	}
 	l, err := p.tools(ctx)
 	if err != nil {
-		return p.tellResult(f, "", "error",
+		return p.gateResult(f, "", "error",
 			"The server's tools could not be listed, so nothing was carried out: "+err.Error())
 	}
 	switch {
@@ -91,7 +91,7 @@ func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 	case c.hasRound() && !p.passes(l, c.tool):
 		return p.nextRound(ctx, f, c)
 	case l.differs.quarantines(c.tool):
-		return p.tellResult(f, "", "quarantined", fmt.Sprintf("The tool %s is in quarantine: its definition or its "+
+		return p.gateResult(f, "", "quarantined", fmt.Sprintf("The tool %s is in quarantine: its definition or its "+
 			"server has changed since it was accepted. Nothing was carried out. An administrator has been asked to "+
 			"accept the change; use another tool, or tell the user.", c.tool))
 	case p.passes(l, c.tool) && c.task != nil:
@@ -125,7 +125,7 @@ func (p *Proxy) nextRound(ctx context.Context, f *frame, c *call) []byte {
 	}
 	r, err := p.openRound(c)
 	if err != nil {
-		return errorFrame(f.id, codeInvalidParams, "tools/call: the requestState is not taken: "+err.Error()+
+		return errorFrame(f.id, codeInvalidParams, "tools/call: the requestState is not valid: "+err.Error()+
 			". Nothing was carried out by this. Send the call without it: it joins the action that is open")
 	}
 	a, err := p.Gate.FindAction(ctx, r.Action)
@@ -195,7 +195,7 @@ func join(
 		if err != nil {
 			return nil, err
 		}
-		asked := a.ID
+		earlier := a.ID
 		if a, err = last(ctx, gate, a); err != nil {
 			return nil, err
 		}
@@ -204,7 +204,7 @@ func join(
 			!a.Status.Finished(),
 			a.Status == gatehouse.StatusUnknown,
 			a.ID == known.Open,
-			asked == known.Open:
+			earlier == known.Open:
 			return a, folder.open(key, a.ID)
 		case rejectionHolds(a):
 			return a, nil
@@ -214,9 +214,8 @@ func join(
 	return nil, fmt.Errorf("the same call was made more than %d times", maxChain)
 }
 
-// rejectionHolds reports whether a rejection answers an equal call: for a
-// while, so that people are not asked the same again, and forever if a server's
-// tools were rejected.
+// rejectionHolds reports whether a rejection also answers equal calls: for a while, so that
+// people are not asked again at once, and forever if a server's tools were rejected.
 func rejectionHolds(a *gatehouse.Action) bool {
 	return a.Status == gatehouse.StatusRejected &&
 		(a.ActionType == acceptType || a.DecidedAt != nil && time.Since(*a.DecidedAt) < rejectionStands)
@@ -235,16 +234,15 @@ func (p *Proxy) failed(ctx context.Context, f *frame, err error) []byte {
 				detail += "; " + text
 			}
 		}
-		return p.tellResult(f, "", "refused",
+		return p.gateResult(f, "", "refused",
 			fmt.Sprintf("The gate refused the call (%s): %s. Nothing was carried out.", e.Code, detail))
 	}
 	p.Log.Error("the gate was not reached", "error", err)
-	return p.tellResult(f, "", "unreachable",
+	return p.gateResult(f, "", "unreachable",
 		"The gate could not be reached, so nothing was carried out by this call. Try again later.")
 }
 
-// outcome waits for an action as long as a call may be held, and answers with
-// its outcome.
+// outcome waits for an action for at most the hold, and answers with its outcome.
 func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *gatehouse.Action) []byte {
 	wait := p.Hold
 	task := c.tool != waitName && wantsTask(f, c)
@@ -264,11 +262,11 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 		return nil // the client no longer waits; the action continues
 	case err != nil:
 		p.Log.Warn("the outcome could not be read", "action", a.ID, "error", err)
-		return p.tellResult(f, a.ID, string(a.Status), "The gate could not be reached. Whether "+a.ID+
+		return p.gateResult(f, a.ID, string(a.Status), "The gate could not be reached. Whether "+a.ID+
 			" was carried out is not known here: ask again with gatehouse_wait.")
 	}
-	asked := !task && a.AskedAfter(p.seen(a.ID))
-	if !a.Status.Finished() && !asked && (x == nil || x.action == nil) {
+	question := !task && a.AskedAfter(p.seen(a.ID))
+	if !a.Status.Finished() && !question && (x == nil || x.action == nil) {
 		var answer []byte
 		if task {
 			answer = p.begun(f, key, a)
@@ -280,8 +278,8 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 			return answer
 		}
 	}
-	p.tells(a)
-	answer, final := p.tell(f, a, x)
+	p.noteQuestions(a)
+	answer, final := p.stateAnswer(f, a, x)
 	p.done.release(a.ID, final)
 	if !final || key == "" {
 		return answer
@@ -289,7 +287,7 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 	// Consume before answering: after a crash in between, an equal call becomes
 	// a new action, which the gate judges again.
 	if err := p.Folder.consume(key, a.ID, !rejectionHolds(a)); err != nil {
-		p.Log.Error("an outcome could not be noted as received", "action", a.ID, "error", err)
+		p.Log.Error("an outcome could not be recorded as received", "action", a.ID, "error", err)
 	}
 	return answer
 }

@@ -51,13 +51,13 @@ func side(value gatehouse.JSON) string {
 // withEdit inserts a reviewer's changes before the content of a server's result. The
 // rest of the result stays as the server wrote it.
 func withEdit(result []byte, a *gatehouse.Action) []byte {
-	said := editText(a)
-	if said == "" {
+	edit := editText(a)
+	if edit == "" {
 		return result
 	}
 	content := []byte("[" + string(gatehouse.ObjectJSON(
 		gatehouse.Member{Name: "type", Value: `"text"`},
-		gatehouse.Member{Name: "text", Value: gatehouse.StringJSON(said)},
+		gatehouse.Member{Name: "text", Value: gatehouse.StringJSON(edit)},
 	)))
 	if given := memberOf(result, "content"); len(given) > 0 && given[0] == '[' {
 		for _, block := range elements(given) {

@@ -71,10 +71,10 @@ func parseFrame(raw []byte, depth int) (*frame, error) {
 		return nil, &frameError{code: codeParse, detail: "the frame has a carriage return in it"}
 	}
 	if err := gatehouse.CheckJSONWithin(raw, depth); err != nil {
-		return nil, &frameError{code: codeParse, detail: "the frame is not JSON as it must be: " + err.Error()}
+		return nil, &frameError{code: codeParse, detail: "the frame is not valid JSON: " + err.Error()}
 	}
 	if trimmed := bytes.TrimLeft(raw, " \t\n"); trimmed[0] != '{' {
-		return nil, badFrame("the frame is not an object: batches are not taken")
+		return nil, badFrame("the frame is not an object: batches are not supported")
 	}
 	f := &frame{raw: raw}
 	var version []byte

@@ -53,8 +53,8 @@ type Front struct {
 	stop context.CancelFunc
 
 	open atomic.Int64
-	// patience bounds the time for a body to arrive. discover bounds the time
-	// for a server to show that it knows the newer protocol.
+	// patience bounds the time for a body to arrive. discover bounds the time in which a server
+	// must show that it knows the newer protocol.
 	patience, discover time.Duration
 
 	mu    sync.Mutex
@@ -148,7 +148,7 @@ func (f *Front) foreign(r *http.Request) string {
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		if u, err := url.Parse(origin); err != nil || !strings.EqualFold(u.Host, r.Host) {
-			return "the Origin is another site"
+			return "the Origin is a different site"
 		}
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
@@ -188,7 +188,7 @@ func (f *Front) refuse(w http.ResponseWriter, err error) {
 	case errors.Is(err, errRoles):
 		http.Error(w, err.Error(), http.StatusForbidden)
 	default:
-		f.Log.Error("the gate was not asked who calls", "error", err)
+		f.Log.Error("the gate could not verify the caller", "error", err)
 		w.Header().Set("Retry-After", "5")
 		http.Error(w, "the gate could not be reached", http.StatusServiceUnavailable)
 	}

@@ -99,7 +99,7 @@ func (h *home) initialize(w http.ResponseWriter, r *http.Request, f *frame) {
 }
 
 func (h *home) notBegun(w http.ResponseWriter, f *frame, err error) {
-	h.front.logged(h.me).Error("no session could be begun", "error", err)
+	h.front.logged(h.me).Error("a session could not be started", "error", err)
 	status, detail := http.StatusBadGateway, "the MCP server could not be started"
 	if errors.Is(err, errFull) || errors.Is(err, errStopping) {
 		status, detail = http.StatusServiceUnavailable, err.Error()
@@ -285,7 +285,8 @@ func (a *answering) run() {
 			return
 		case <-tick.C:
 			if a.method == "server/discover" && !a.streams {
-				answerError(a.w, http.StatusNotFound, a.o.id, codeNoMethod, "the server does not answer: it knows older protocols only")
+				answerError(a.w, http.StatusNotFound, a.o.id, codeNoMethod, "the server does not answer: it supports only older "+
+					"protocols")
 				return
 			}
 			if !a.write(nil) {
@@ -354,12 +355,12 @@ func (h *home) listen(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, errNoSession.Error(), http.StatusNotFound)
 		return
 	}
-	o := s.hear()
+	o := s.openStream()
 	if o == nil {
 		http.Error(w, "the session has a stream already", http.StatusConflict)
 		return
 	}
-	defer s.unhear(o)
+	defer s.closeStream(o)
 	a := &answering{w: w, r: r, s: s, o: o}
 	tick := time.NewTicker(beat)
 	defer tick.Stop()

@@ -42,7 +42,7 @@ type home struct {
 const (
 	// trustedFor is how long a key is trusted without asking the gate.
 	trustedFor = 30 * time.Second
-	// keptFor is how long a key's last server is kept for later approvals.
+	// keptFor is how long a key's last server is kept for actions that are approved later.
 	keptFor = 24 * time.Hour
 	// discoverPatience is how long a server may take to show that it knows the
 	// newer protocol. Some older servers do not answer unknown requests.
@@ -135,10 +135,10 @@ func (h *home) take(call string) *session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found := h.wanted[call]
-	if !found.canCarry() {
+	if !found.canExecute() {
 		found = nil
 		for _, s := range h.all() {
-			if s.canCarry() && (found == nil || s.used.After(found.used)) {
+			if s.canExecute() && (found == nil || s.used.After(found.used)) {
 				found = s
 			}
 		}
@@ -175,11 +175,11 @@ func (h *home) carryOut(ctx context.Context, push *gatehouse.LeasedPush) {
 		return
 	}
 	defer h.put(s)
-	s.proxy.carryOut(ctx, push)
+	s.proxy.execute(ctx, push)
 }
 
-// wants remembers which session asked for a call.
-func (h *home) wants(s *session, tool string, arguments gatehouse.JSON) {
+// recordWanted remembers which session asked for a call.
+func (h *home) recordWanted(s *session, tool string, arguments gatehouse.JSON) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.wanted) >= maxWanted {
@@ -280,9 +280,9 @@ func (h *home) end(s *session) {
 	if h.shared == s {
 		h.shared = nil
 	}
-	keep := s.canCarry()
+	keep := s.canExecute()
 	for _, other := range h.all() {
-		keep = keep && !other.canCarry()
+		keep = keep && !other.canExecute()
 	}
 	if keep {
 		h.kept = s
@@ -324,8 +324,8 @@ func (h *home) readied(s *session) {
 	}
 }
 
-// gone forgets a session whose server has ended.
-func (h *home) gone(s *session) {
+// forgetSession forgets a session whose server has ended.
+func (h *home) forgetSession(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.sessions[s.id] == s {

@@ -60,7 +60,7 @@ func ReadHookCall(r io.Reader) (*HookCall, error) {
 // parseHookCall parses a call whose arguments are in the member input.
 func parseHookCall(b []byte, input string) (*HookCall, error) {
 	if err := gatehouse.CheckJSONWithin(b, clientDepth); err != nil {
-		return nil, fmt.Errorf("the agent's input is not JSON as it must be: %w", err)
+		return nil, fmt.Errorf("the agent's input is not valid JSON: %w", err)
 	}
 	if b = bytes.TrimSpace(b); b[0] != '{' {
 		return nil, errors.New("the agent's input is not an object")
@@ -112,7 +112,7 @@ func (h *Hook) Ask(ctx context.Context, c *HookCall) (*HookAnswer, error) {
 		return nil, err
 	}
 	if !first {
-		return &HookAnswer{Reason: "An equal call was let through at the same time under " + a.ID + "."}, nil
+		return &HookAnswer{Reason: "An equal call was released at the same time under " + a.ID + "."}, nil
 	}
 	return &HookAnswer{Allow: true, Reason: editText(a) + "Approved by the gate: " + a.ID, Input: a.ProposedChange}, nil
 }

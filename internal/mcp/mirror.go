@@ -40,8 +40,8 @@ func (r *remote) headersOf(f *frame) map[string]string {
 		for _, name := range m.path {
 			value = memberOf(value, name)
 		}
-		if said, ok := headerValue(value); ok {
-			out[mirrorPrefix+m.header] = said
+		if encoded, ok := headerValue(value); ok {
+			out[mirrorPrefix+m.header] = encoded
 		}
 	}
 	return out

@@ -28,15 +28,15 @@ func (h *Hook) permit(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToo
 	if err != nil {
 		answer = &HookAnswer{Reason: "The gate did not answer, so the call does not run: " + err.Error()}
 	}
-	said := struct {
+	out := struct {
 		Behavior string         `json:"behavior"`
 		Input    gatehouse.JSON `json:"updatedInput,omitempty"`
 		Message  string         `json:"message,omitempty"`
 	}{Behavior: "deny", Message: answer.Reason}
 	if answer.Allow {
-		said.Behavior, said.Input, said.Message = "allow", answer.Input, ""
+		out.Behavior, out.Input, out.Message = "allow", answer.Input, ""
 	}
-	b, err := json.Marshal(said)
+	b, err := json.Marshal(out)
 	if err != nil {
 		return nil, err
 	}

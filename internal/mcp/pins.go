@@ -31,7 +31,7 @@ func (c *catalogue) add(tools [][]byte) error {
 	for _, raw := range tools {
 		t, err := gatehouse.Canonicalize(raw)
 		if err != nil {
-			return fmt.Errorf("a tool is not JSON as it must be: %w", err)
+			return fmt.Errorf("a tool is not valid JSON: %w", err)
 		}
 		name := toolName(t)
 		switch {
@@ -126,4 +126,4 @@ func (d differences) sides() (was, is gatehouse.JSON) {
 	return gatehouse.ObjectJSON(old...), gatehouse.ObjectJSON(now...)
 }
 
-var errAbsent = errors.New("there is none yet")
+var errAbsent = errors.New("it does not exist yet")

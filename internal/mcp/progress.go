@@ -98,9 +98,9 @@ func (p *Proxy) pass(w *watcher, f *frame) {
 	p.answer(setMember(f.raw, "params", setMember(f.params, "progressToken", w.token)))
 }
 
-// told passes the progress of one of the proxy's own calls to its watchers;
+// deliverProgress passes the progress of one of the proxy's own calls to its watchers;
 // false for any other frame.
-func (p *Proxy) told(f *frame) bool {
+func (p *Proxy) deliverProgress(f *frame) bool {
 	if f.method != "notifications/progress" || f.isRequest() {
 		return false
 	}

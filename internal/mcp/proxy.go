@@ -97,13 +97,13 @@ type Proxy struct {
 	// forwarded maps each request that the server has not answered yet to its
 	// method.
 	forwarded map[string]string
-	// asked holds the proxy's own requests, by id.
-	asked map[string]chan reply
-	count int
+	// pending holds the proxy's own requests, by id.
+	pending map[string]chan reply
+	count   int
 	// held cancels the wait of a call, by the id of the client's request.
 	held map[string]context.CancelFunc
-	// questioned is the number of the last question that a client was told, by action.
-	questioned map[string]int
+	// lastQuestions is the number of the last question that the client got, by action.
+	lastQuestions map[string]int
 	// watching holds the client's waiting requests, by the action's id.
 	watching map[string]map[*watcher]bool
 	// meta is the _meta of each modern request, nil for the legacy protocol.
@@ -146,7 +146,7 @@ var errServerGone = errors.New("the MCP server has ended")
 
 func newProxy(c Config, out io.Writer) *Proxy {
 	p := &Proxy{
-		Config: c, out: out, forwarded: map[string]string{}, asked: map[string]chan reply{},
+		Config: c, out: out, forwarded: map[string]string{}, pending: map[string]chan reply{},
 		held: map[string]context.CancelFunc{}, ready: make(chan struct{}), done: newExecuted(),
 		watching: map[string]map[*watcher]bool{},
 	}
@@ -159,7 +159,7 @@ func newProxy(c Config, out io.Writer) *Proxy {
 func identify(ctx context.Context, gate Gate) (*gatehouse.Principal, error) {
 	me, err := gate.WhoAmI(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask the gate who this key is: %w", err)
+		return nil, fmt.Errorf("look up the key at the gate: %w", err)
 	}
 	for _, role := range []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker} {
 		if !slices.Contains(me.Roles, role) {
@@ -208,9 +208,9 @@ func (p *Proxy) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = err
-	for id, waiting := range p.asked {
+	for id, waiting := range p.pending {
 		waiting <- reply{err: err}
-		delete(p.asked, id)
+		delete(p.pending, id)
 	}
 }
 
@@ -268,7 +268,7 @@ func (p *Proxy) checkClient(f *frame) error {
 	known := f.method == "tools/call" || f.method == "tools/list"
 	switch {
 	case toolMethod(f.method) && (!known || !f.isRequest()):
-		return refuse(codeNoMethod, "the gate knows the requests tools/call and tools/list alone")
+		return refuse(codeNoMethod, "the gate accepts only the requests tools/call and tools/list")
 	case f.isRequest() && isOwn(f.id), f.method == "notifications/cancelled" && isOwn(memberOf(f.params, "requestId")):
 		return refuse(codeInvalidRequest, "the id has a prefix that only the gate uses")
 	}
@@ -373,7 +373,7 @@ func (p *Proxy) answer(frame []byte) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
 	if _, err := p.out.Write(append(frame[:len(frame):len(frame)], '\n')); err != nil {
-		p.Log.Warn("the client was not reached", "error", err)
+		p.Log.Warn("the client could not be reached", "error", err)
 	}
 }
 
@@ -383,7 +383,7 @@ func (p *Proxy) fromServer() error {
 		line, err := p.Upstream.Receive()
 		switch {
 		case errors.Is(err, errTooLong):
-			p.spoiled(line, "the server's frame is longer than 16 MiB")
+			p.failBroken(line, "the server's frame is longer than 16 MiB")
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
@@ -399,14 +399,14 @@ func (p *Proxy) serverFrame(line []byte) {
 	var bad *frameError
 	if errors.As(err, &bad) {
 		p.Log.Warn("a frame of the server was refused", "why", bad.detail)
-		p.spoiled(line, bad.detail)
+		p.failBroken(line, bad.detail)
 		if method, open := p.answered(bad.id); open && bad.id != nil {
 			p.answer(errorFrame(bad.id, codeInternal, "the server's answer to "+method+" was refused: "+bad.detail))
 		}
 		return
 	}
 	if !f.isResponse() {
-		if p.told(f) {
+		if p.deliverProgress(f) {
 			return
 		}
 		if f.method == "notifications/tools/list_changed" {
@@ -420,8 +420,8 @@ func (p *Proxy) serverFrame(line []byte) {
 		return
 	}
 	p.mu.Lock()
-	waiting, own := p.asked[string(f.id)]
-	delete(p.asked, string(f.id))
+	waiting, own := p.pending[string(f.id)]
+	delete(p.pending, string(f.id))
 	p.mu.Unlock()
 	if own {
 		waiting <- reply{result: f.result, failure: f.failure}
@@ -429,7 +429,7 @@ func (p *Proxy) serverFrame(line []byte) {
 	}
 	method, open := p.answered(f.id)
 	if !open {
-		p.Log.Warn("the server answered what it was not asked", "id", gatehouse.Quote(string(f.id)))
+		p.Log.Warn("the server answered an unknown request", "id", gatehouse.Quote(string(f.id)))
 		return
 	}
 	if (method == "initialize" || method == "server/discover") && f.result != nil {
@@ -448,14 +448,14 @@ func (p *Proxy) answered(id []byte) (method string, open bool) {
 	return method, open
 }
 
-// spoiled fails the proxy's own requests whose id appears in a broken frame.
-func (p *Proxy) spoiled(line []byte, why string) {
+// failBroken fails the proxy's own requests whose id appears in a broken frame.
+func (p *Proxy) failBroken(line []byte, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id, waiting := range p.asked {
+	for id, waiting := range p.pending {
 		if bytes.Contains(line, []byte(id)) {
 			waiting <- reply{err: errors.New(why)}
-			delete(p.asked, id)
+			delete(p.pending, id)
 		}
 	}
 }
@@ -470,7 +470,7 @@ func (p *Proxy) ask(ctx context.Context, method string, params []byte) reply {
 	}
 	p.count++
 	id := strconv.Quote(ownPrefix + strconv.Itoa(p.count) + ":")
-	p.asked[id] = waiting
+	p.pending[id] = waiting
 	if p.meta != nil {
 		meta := p.meta
 		if token := memberOf(memberOf(params, "_meta"), "progressToken"); token != nil {
@@ -502,5 +502,5 @@ func (e errNotSent) Unwrap() error { return e.error }
 func (p *Proxy) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.asked, id)
+	delete(p.pending, id)
 }

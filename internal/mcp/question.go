@@ -43,29 +43,29 @@ func (p *Proxy) answerCall(ctx context.Context, f *frame, c *call) []byte {
 	if err != nil {
 		return p.failed(ctx, f, err)
 	}
-	return p.tellResult(f, a.ID, string(a.Status), "The answer is stored. "+describe(a))
+	return p.gateResult(f, a.ID, string(a.Status), "The answer is stored. "+describe(a))
 }
 
-// seen returns the number of the last question of an action that a client was told.
+// seen returns the number of the last question of an action that the client got.
 func (p *Proxy) seen(action string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.questioned[action]
+	return p.lastQuestions[action]
 }
 
-// tells notes which questions a client is told now.
-func (p *Proxy) tells(a *gatehouse.Action) {
+// noteQuestions records which questions the client gets now.
+func (p *Proxy) noteQuestions(a *gatehouse.Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if a.Status != gatehouse.StatusPending {
-		delete(p.questioned, a.ID)
+		delete(p.lastQuestions, a.ID)
 		return
 	}
 	if last := a.LastQuestion(0); last > 0 {
-		if p.questioned == nil {
-			p.questioned = map[string]int{}
+		if p.lastQuestions == nil {
+			p.lastQuestions = map[string]int{}
 		}
-		p.questioned[a.ID] = last
+		p.lastQuestions[a.ID] = last
 	}
 }
 

@@ -154,7 +154,7 @@ func (r *remote) Send(raw []byte) error {
 		r.Abandon(memberOf(f.params, "requestId"))
 		return nil
 	}
-	return r.tell(f)
+	return r.sendOneWay(f)
 }
 
 // Abandon closes the response of a request, which tells a modern server that
@@ -200,8 +200,8 @@ func (r *remote) speaksModern() bool {
 	return r.modern
 }
 
-// tell posts a notification, or the client's answer to a server's request.
-func (r *remote) tell(f *frame) error {
+// deliver posts a notification, or the client's answer to a server's request.
+func (r *remote) sendOneWay(f *frame) error {
 	ctx, cancel := context.WithTimeout(r.ctx, postPatience)
 	defer cancel()
 	req, err := r.request(ctx, http.MethodPost, f)
@@ -338,7 +338,7 @@ func contentType(resp *http.Response) string {
 // missing, read answers with an error: the request may have been executed.
 func (r *remote) read(ctx context.Context, x *exchange, resp *http.Response) {
 	defer x.cancel()
-	why := "the server's answer ended before it was whole"
+	why := "the server's answer is incomplete"
 	switch contentType(resp) {
 	case jsonType:
 		body, err := io.ReadAll(io.LimitReader(resp.Body, maxServerFrame+1))
@@ -349,7 +349,7 @@ func (r *remote) read(ctx context.Context, x *exchange, resp *http.Response) {
 			why = "the server's answer is longer than 16 MiB"
 		default:
 			r.seen(body)
-			why = "the server's answer answers something else"
+			why = "the server's answer has another request's id"
 		}
 	case streamType:
 		r.follow(ctx, x, resp)

@@ -8,16 +8,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// tell answers with the state of an action. final says that the answer has the
+// deliver answers with the state of an action. final says that the answer has the
 // action's outcome.
-func (p *Proxy) tell(f *frame, a *gatehouse.Action, x *execution) (answer []byte, final bool) {
+func (p *Proxy) stateAnswer(f *frame, a *gatehouse.Action, x *execution) (answer []byte, final bool) {
 	if x != nil && x.result != nil {
 		return resultFrame(f.id, withEdit(x.result, a)), true
 	}
 	if x != nil && x.failure != nil {
-		if said := editText(a); said != "" {
-			return p.tellResult(f, a.ID, string(gatehouse.StatusFailed),
-				said+"The server refused the call: "+clip(string(x.failure), gatehouse.MaxTargetSays)), true
+		if edit := editText(a); edit != "" {
+			return p.gateResult(f, a.ID, string(gatehouse.StatusFailed),
+				edit+"The server refused the call: "+clip(string(x.failure), gatehouse.MaxTargetSays)), true
 		}
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, f.id, x.failure), true
 	}
@@ -27,7 +27,7 @@ func (p *Proxy) tell(f *frame, a *gatehouse.Action, x *execution) (answer []byte
 		}
 	}
 	final = a.Status.Finished() && a.Status != gatehouse.StatusUnknown
-	return p.tellResult(f, a.ID, string(a.Status), describe(a)), final
+	return p.gateResult(f, a.ID, string(a.Status), describe(a)), final
 }
 
 // describe tells a model the state of an action and what it can do.
@@ -50,7 +50,7 @@ func standing(a *gatehouse.Action) string {
 			"Do not try the same call again; take the reason into account or ask the user."
 	case gatehouse.StatusExpired:
 		return of + " expired: nobody decided in time, and it was not carried out. This is not a rejection. " +
-			"Calling the tool again asks anew."
+			"Calling the tool again makes a new proposal."
 	case gatehouse.StatusCanceled:
 		return of + " was canceled and not carried out."
 	case gatehouse.StatusSuperseded:
@@ -100,10 +100,10 @@ func failure(a *gatehouse.Action) string {
 	return out
 }
 
-// tellResult is a result of the gate itself. It is marked as an error without
+// gateResult is a result of the gate itself. It is marked as an error without
 // structuredContent: strict clients check structuredContent against the tool's
 // outputSchema, and accept a result without it only as an error.
-func (p *Proxy) tellResult(f *frame, action, status, words string) []byte {
+func (p *Proxy) gateResult(f *frame, action, status, words string) []byte {
 	about := []gatehouse.Member{{Name: "status", Value: gatehouse.StringJSON(status)}}
 	if action != "" {
 		about = append(about, gatehouse.Member{Name: "id", Value: gatehouse.StringJSON(action)})

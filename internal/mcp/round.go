@@ -58,22 +58,22 @@ func (p *Proxy) sealRound(c *call, r round) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said := base64.RawURLEncoding.EncodeToString(b)
-	return said + "." + base64.RawURLEncoding.EncodeToString(p.roundMAC(key, c, said)), nil
+	payload := base64.RawURLEncoding.EncodeToString(b)
+	return payload + "." + base64.RawURLEncoding.EncodeToString(p.roundMAC(key, c, payload)), nil
 }
 
 // roundMAC covers the caller, the call, and the content of the round with its
 // expiry.
-func (p *Proxy) roundMAC(key []byte, c *call, said string) []byte {
+func (p *Proxy) roundMAC(key []byte, c *call, payload string) []byte {
 	m := hmac.New(sha256.New, key)
-	m.Write([]byte(hash("round", p.me.ID, p.connector(), c.tool, string(c.arguments), said)))
+	m.Write([]byte(hash("round", p.me.ID, p.connector(), c.tool, string(c.arguments), payload)))
 	return m.Sum(nil)
 }
 
 // openRound checks the requestState of a call and marks it as used.
 func (p *Proxy) openRound(c *call) (*round, error) {
-	said, signature, ok := strings.Cut(text(c.state), ".")
-	if !ok || len(said) > maxState {
+	payload, signature, ok := strings.Cut(text(c.state), ".")
+	if !ok || len(payload) > maxState {
 		return nil, errState
 	}
 	key, err := p.Folder.roundKey()
@@ -81,11 +81,11 @@ func (p *Proxy) openRound(c *call) (*round, error) {
 		return nil, err
 	}
 	mac, err := base64.RawURLEncoding.Strict().DecodeString(signature)
-	if err != nil || !hmac.Equal(mac, p.roundMAC(key, c, said)) {
+	if err != nil || !hmac.Equal(mac, p.roundMAC(key, c, payload)) {
 		return nil, errState
 	}
 	var r round
-	b, err := base64.RawURLEncoding.DecodeString(said)
+	b, err := base64.RawURLEncoding.DecodeString(payload)
 	if err == nil {
 		err = json.Unmarshal(b, &r)
 	}
@@ -98,9 +98,8 @@ func (p *Proxy) openRound(c *call) (*round, error) {
 	return &r, p.Folder.spend(r.Nonce)
 }
 
-// again asks the client to send a held call again; nil when the call has used
-// up its rounds. The answer also has the text for the model, for a client that
-// does not know rounds.
+// again asks the client to send a held call again; nil when the call has used up its rounds. For
+// a client without support for rounds, the answer also has the text for the model.
 func (p *Proxy) again(f *frame, c *call, key string, a *gatehouse.Action) []byte {
 	if modernVersion(f) == "" || c.rounds+1 >= maxRounds {
 		return nil
@@ -112,7 +111,7 @@ func (p *Proxy) again(f *frame, c *call, key string, a *gatehouse.Action) []byte
 		p.Log.Error("a round could not be signed", "action", a.ID, "error", err)
 		return nil
 	}
-	result := memberOf(p.tellResult(f, a.ID, string(a.Status), describe(a)), "result")
+	result := memberOf(p.gateResult(f, a.ID, string(a.Status), describe(a)), "result")
 	result = setMember(result, "resultType", []byte(`"input_required"`))
 	return resultFrame(f.id, setMember(result, "requestState", []byte(gatehouse.StringJSON(state))))
 }

@@ -33,12 +33,12 @@ const instructions = "Gatehouse stands between you and the systems that you chan
 	"propose_change; a policy and people decide, and Gatehouse carries out what was approved. Never assume that a " +
 	"proposal was applied: look at its status. A rejection comes with the reviewer's notes; take them into " +
 	"account in a revision. A reviewer may edit your change: the action is then superseded, and superseded_by is what " +
-	"counts, with edit saying what was changed and why. A reviewer may ask you: answer what stands in questions with " +
+	"counts, with edit saying what was changed and why. A reviewer may ask you: answer the questions in questions with " +
 	"answer_question."
 
 // proposalSchema describes a proposal to a model. The server checks everything.
 const proposalSchema = `{
-"action_type":{"type":"string","description":"what the policy goes by, such as price_change"},
+"action_type":{"type":"string","description":"the type that the policy uses, such as price_change"},
 "connector":{"type":"string","description":"the system, by the name that the operator gave it"},
 "operation":{"type":"string","description":"such as update"},
 "target":{"type":"object","properties":{"entity_type":{"type":"string"},"entity_ref":{"type":"string"},
@@ -77,7 +77,7 @@ func serverTools() []tool {
 			properties: "{" + idSchema + `,"seconds":{"type":"integer","minimum":0,"maximum":45},` +
 				`"until":{"type":"string","enum":["decided","finished"]}}`,
 			description: "Waits until an action is decided or finished, at most 45 seconds, and returns it. A question " +
-				"that a reviewer asks meanwhile ends the wait; open ones stand in questions.",
+				"that a reviewer asks meanwhile ends the wait; open ones are in questions.",
 		}, {
 			name: "answer_question", required: `"action_id","question","text"`, run: answerQuestion,
 			properties: "{" + idSchema + `,"question":{"type":"integer","description":"the number of the question"},` +
@@ -179,7 +179,7 @@ func read(arguments []byte, into any) error {
 	}
 	canonical, err := gatehouse.Canonicalize(arguments)
 	if err != nil {
-		return gatehouse.E(gatehouse.CodeMalformed, "the arguments are not JSON as it must be: %v", err)
+		return gatehouse.E(gatehouse.CodeMalformed, "the arguments are not valid JSON: %v", err)
 	}
 	d := json.NewDecoder(bytes.NewReader([]byte(canonical)))
 	d.DisallowUnknownFields()

@@ -41,7 +41,7 @@ type session struct {
 	listening *outlet
 	// waiting are messages that answer no request and have no stream yet.
 	waiting [][]byte
-	// detached says that the client has ended the session.
+	// detached is true once the client has ended the session.
 	detached bool
 	count    int
 }
@@ -59,7 +59,7 @@ func newSession(h *home, upstream Upstream, modern bool) *session {
 	c.Gate, c.Upstream, c.Log = h.gate, upstream, h.front.logged(h.me)
 	s.proxy = newProxy(c, s)
 	s.proxy.me, s.proxy.done = h.me, h.done
-	s.proxy.wants = func(tool string, arguments gatehouse.JSON) { h.wants(s, tool, arguments) }
+	s.proxy.wants = func(tool string, arguments gatehouse.JSON) { h.recordWanted(s, tool, arguments) }
 	s.proxy.accepted = h.front.accepted
 	return s
 }
@@ -78,7 +78,7 @@ func (s *session) run() {
 	err := s.proxy.fromServer()
 	close(over)
 	s.isGone.Store(true)
-	s.home.gone(s)
+	s.home.forgetSession(s)
 	s.proxy.end(errServerGone)
 	s.close()
 	if err != nil {
@@ -104,8 +104,8 @@ func (s *session) close() {
 	})
 }
 
-// canCarry reports whether the session's server can execute a call.
-func (s *session) canCarry() bool {
+// canExecute reports whether the session's server can execute a call.
+func (s *session) canExecute() bool {
 	return s != nil && !s.retired && s.isReady.Load() && !s.isGone.Load()
 }
 
@@ -259,7 +259,7 @@ func (s *session) Write(line []byte) (int, error) {
 	case s.modern:
 		s.notify(f)
 	default:
-		s.tell(f)
+		s.deliver(f)
 	}
 	return len(line), nil
 }
@@ -314,9 +314,9 @@ func (s *session) notify(f *frame) {
 	}
 }
 
-// tell passes on frames that answer no request: progress to its request, the
+// deliver passes on frames that answer no request: progress to its request, the
 // rest to the client's stream or to the latest request.
-func (s *session) tell(f *frame) {
+func (s *session) deliver(f *frame) {
 	if s.detached {
 		if f.isRequest() {
 			go func() { _ = s.proxy.Upstream.Send(errorFrame(f.id, codeNoMethod, "the client has gone")) }()
@@ -347,9 +347,9 @@ func (s *session) tell(f *frame) {
 	}
 }
 
-// hear opens the stream of messages that answer no request; nil when it is
+// openStream opens the stream of messages that answer no request; nil when it is
 // already open.
-func (s *session) hear() *outlet {
+func (s *session) openStream() *outlet {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listening != nil || s.detached {
@@ -363,7 +363,7 @@ func (s *session) hear() *outlet {
 	return s.listening
 }
 
-func (s *session) unhear(o *outlet) {
+func (s *session) closeStream(o *outlet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listening == o {

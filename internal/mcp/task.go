@@ -43,9 +43,9 @@ type taskRef struct {
 
 var errTask = errors.New("this principal has no such task")
 
-func (p *Proxy) taskMAC(key []byte, said string) string {
+func (p *Proxy) taskMAC(key []byte, payload string) string {
 	m := hmac.New(sha256.New, key)
-	m.Write([]byte(hash("task", p.me.ID, p.connector(), said)))
+	m.Write([]byte(hash("task", p.me.ID, p.connector(), payload)))
 	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
 }
 
@@ -59,21 +59,21 @@ func (p *Proxy) taskID(r taskRef) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said := base64.RawURLEncoding.EncodeToString(b)
-	return said + "." + p.taskMAC(key, said), nil
+	payload := base64.RawURLEncoding.EncodeToString(b)
+	return payload + "." + p.taskMAC(key, payload), nil
 }
 
 // taskOf checks and decodes the id of a task.
 func (p *Proxy) taskOf(id string) (*taskRef, error) {
-	said, signature, _ := strings.Cut(id, ".")
+	payload, signature, _ := strings.Cut(id, ".")
 	key, err := p.Folder.roundKey()
 	if err != nil {
 		return nil, err
 	}
-	if len(said) > maxState || !hmac.Equal([]byte(signature), []byte(p.taskMAC(key, said))) {
+	if len(payload) > maxState || !hmac.Equal([]byte(signature), []byte(p.taskMAC(key, payload))) {
 		return nil, errTask
 	}
-	b, err := base64.RawURLEncoding.DecodeString(said)
+	b, err := base64.RawURLEncoding.DecodeString(payload)
 	if err != nil {
 		return nil, errTask
 	}
@@ -242,11 +242,11 @@ func (p *Proxy) settled(f *frame, r *taskRef, a *gatehouse.Action) []byte {
 	default:
 		x = nil
 	}
-	answer, final := p.tell(f, a, x)
+	answer, final := p.stateAnswer(f, a, x)
 	p.done.release(a.ID, false)
 	if final {
 		if err := p.Folder.consume(r.Key, a.ID, !rejectionHolds(a)); err != nil {
-			p.Log.Error("an outcome could not be noted as received", "action", a.ID, "error", err)
+			p.Log.Error("an outcome could not be recorded as received", "action", a.ID, "error", err)
 		}
 	}
 	return answer

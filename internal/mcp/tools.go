@@ -41,10 +41,10 @@ func (p *Proxy) greeting(f *frame) []byte {
 	if offered := offerTasks(result); !bytes.Equal(offered, result) {
 		result, changed = offered, true
 	}
-	said := memberOf(result, "instructions")
+	own := memberOf(result, "instructions")
 	var instructions gatehouse.JSON
-	if said != nil {
-		instructions = gatehouse.StringJSON(text(said))
+	if own != nil {
+		instructions = gatehouse.StringJSON(text(own))
 	}
 	p.mu.Lock()
 	p.instructions = instructions

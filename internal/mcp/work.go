@@ -94,8 +94,7 @@ func (e *executed) settle(action string, set func(*execution)) {
 	}
 }
 
-// release forgets an action that nobody waits for. A result that no client has
-// received stays.
+// release forgets an action, unless the client has not received its result yet.
 func (e *executed) release(action string, received bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -129,12 +128,12 @@ func (p *Proxy) work(ctx context.Context) {
 		return
 	}
 	w := &worker{
-		Config: p.Config, ready: func(context.Context) bool { return true }, carryOut: p.carryOut,
+		Config: p.Config, ready: func(context.Context) bool { return true }, carryOut: p.execute,
 	}
 	w.run(ctx)
 }
 
-// worker leases approved actions of one key and passes them to carryOut.
+// worker leases approved actions of one key and passes them to execute.
 type worker struct {
 	Config
 	// ready waits until an action can be executed; false when ctx is over.
@@ -221,9 +220,9 @@ type verdict struct {
 	answer, refusal []byte
 }
 
-// carryOut sends an approved call and reports its outcome. Meanwhile it keeps
+// execute sends an approved call and reports its outcome. Meanwhile it keeps
 // the lease.
-func (p *Proxy) carryOut(ctx context.Context, push *gatehouse.LeasedPush) {
+func (p *Proxy) execute(ctx context.Context, push *gatehouse.LeasedPush) {
 	log := p.Log.With("action", push.ActionID, "tool", push.Operation)
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
@@ -288,7 +287,7 @@ func (p *Proxy) send(ctx context.Context, push *gatehouse.LeasedPush) verdict {
 		v.answer = r.result
 		return v
 	case incomplete(r.result):
-		return p.failure(push, "ambiguous", "not_complete", "the server answered with a result that is not complete")
+		return p.failure(push, "ambiguous", "not_complete", "the server's result is incomplete")
 	}
 	return verdict{
 		result: &gatehouse.PushResult{Generation: push.Lease.Generation, ResponseMetadata: keepResult(r.result)},
@@ -358,7 +357,7 @@ func (p *Proxy) keep(push *gatehouse.LeasedPush, reported <-chan struct{}) {
 		_, err := p.Gate.HeartbeatPush(ctx, push.Push.ID, beat)
 		cancel()
 		if err != nil {
-			p.Log.Warn("the lease was not prolonged", "action", push.ActionID, "error", err)
+			p.Log.Warn("the lease was not renewed", "action", push.ActionID, "error", err)
 		}
 	}
 }

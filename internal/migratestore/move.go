@@ -91,7 +91,7 @@ func run(ctx context.Context, o Options, s *source) (*Result, error) {
 		return nil, fmt.Errorf("the database: %w", err)
 	}
 	defer func() { _ = hangUp(c) }()
-	now, err := look(ctx, c)
+	now, err := readStanding(ctx, c)
 	if err != nil {
 		return nil, err
 	}

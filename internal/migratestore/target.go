@@ -99,7 +99,7 @@ type standing struct {
 	summary                      string
 }
 
-func look(ctx context.Context, db querier) (s standing, err error) {
+func readStanding(ctx context.Context, db querier) (s standing, err error) {
 	var ours, moved, begun bool
 	err = db.QueryRow(ctx, `SELECT to_regclass('gatehouse_schema') IS NOT NULL, to_regclass('`+postgres.MoveTable+`') IS NOT NULL,
 to_regclass('`+progressTable+`') IS NOT NULL`).Scan(&ours, &moved, &begun)
@@ -177,7 +177,7 @@ func mark(ctx context.Context, c *pgx.Conn, s *source, versions [2]int) error {
 // begin drops what would be in the way of the rows.
 func begin(ctx context.Context, c *pgx.Conn, tables []table, counts []int64) error {
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
-		now, err := look(ctx, tx)
+		now, err := readStanding(ctx, tx)
 		if err != nil {
 			return err
 		}

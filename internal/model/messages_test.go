@@ -95,7 +95,7 @@ func (s *side) notify() {
 		s.must(err)
 	}
 	for _, round := range []func() (bool, error){
-		func() (bool, error) { return s.teller.Spread(ctx, s.tenant) },
+		func() (bool, error) { return s.teller.FanOut(ctx, s.tenant) },
 		func() (bool, error) { return s.teller.Deliver(ctx, "board") },
 		func() (bool, error) { return s.teller.WriteCards(ctx, "board") },
 	} {

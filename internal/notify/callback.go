@@ -19,9 +19,9 @@ func (n *Notifier) callsBack(tenant string) bool {
 	})
 }
 
-// reaches lists the callbacks that an entry causes: the action is decided, the action is finished
-// or, for a new action, a task starts to wait.
-func (l *leaf) reaches() (kinds []gatehouse.NotificationKind) {
+// callbackKinds lists the callbacks that an entry causes: the action is decided, the action is
+// finished, or a task starts to wait for a new action.
+func (l *leaf) callbackKinds() (kinds []gatehouse.NotificationKind) {
 	from, to := gatehouse.Status(l.From), gatehouse.Status(l.To)
 	if to == "" || l.ActionID == "" || l.ActionID != l.Subject {
 		return nil
@@ -38,14 +38,14 @@ func (l *leaf) reaches() (kinds []gatehouse.NotificationKind) {
 	return kinds
 }
 
-// call queues an action's own callbacks.
-func (s *spreading) call(t told, a *gatehouse.Action) error {
+// queueCallbacks queues an action's own callbacks.
+func (s *fanOut) queueCallbacks(t trigger, a *gatehouse.Action) error {
 	if a.Callback == nil {
 		return nil
 	}
 	channel := gatehouse.CallbackChannel(a.Callback.Type)
-	for _, kind := range t.leaf.reaches() {
-		wanted, err := s.calls(t, kind, a)
+	for _, kind := range t.leaf.callbackKinds() {
+		wanted, err := s.causesCallback(t, kind, a)
 		if err != nil {
 			return err
 		}
@@ -59,9 +59,9 @@ func (s *spreading) call(t told, a *gatehouse.Action) error {
 		due := s.now
 		switch kind {
 		case gatehouse.NotifyHeartbeat:
-			due = due.Add(beat(a))
+			due = due.Add(heartbeatInterval(a))
 		case gatehouse.NotifyCallbackFinished:
-			if s.queues(gatehouse.NotifyCallbackDecided, a) {
+			if s.queuedNow(gatehouse.NotifyCallbackDecided, a) {
 				due = due.Add(time.Second) // a later due time orders messages that would be due together
 			}
 		}
@@ -71,14 +71,14 @@ func (s *spreading) call(t told, a *gatehouse.Action) error {
 	return nil
 }
 
-// calls reports whether an entry causes a callback of a kind.
-func (s *spreading) calls(t told, kind gatehouse.NotificationKind, a *gatehouse.Action) (bool, error) {
+// causesCallback reports whether an entry causes a callback of a kind.
+func (s *fanOut) causesCallback(t trigger, kind gatehouse.NotificationKind, a *gatehouse.Action) (bool, error) {
 	if a.Callback.Type != gatehouse.CallbackStepFunctions {
 		if kind != gatehouse.NotifyCallbackFinished {
 			return kind != gatehouse.NotifyHeartbeat, nil
 		}
 		// A dead letter that was replayed finishes a second time.
-		before, err := s.called(kind, a)
+		before, err := s.hasCallback(kind, a)
 		return !before, err
 	}
 	// A task accepts only one answer.
@@ -102,20 +102,20 @@ func (s *spreading) calls(t told, kind gatehouse.NotificationKind, a *gatehouse.
 			return false, nil // the task waits for the revision
 		}
 	}
-	before, err := s.called(kind, a)
+	before, err := s.hasCallback(kind, a)
 	return !before, err
 }
 
-// queues reports whether this round has queued a callback of a kind.
-func (s *spreading) queues(kind gatehouse.NotificationKind, a *gatehouse.Action) bool {
+// queuedNow reports whether this round has queued a callback of a kind.
+func (s *fanOut) queuedNow(kind gatehouse.NotificationKind, a *gatehouse.Action) bool {
 	return slices.ContainsFunc(s.rows, func(n *gatehouse.Notification) bool {
 		return n.ActionID == a.ID && n.Kind == kind
 	})
 }
 
-// called reports whether a callback of a kind exists already.
-func (s *spreading) called(kind gatehouse.NotificationKind, a *gatehouse.Action) (bool, error) {
-	if s.queues(kind, a) {
+// hasCallback reports whether a callback of a kind exists already.
+func (s *fanOut) hasCallback(kind gatehouse.NotificationKind, a *gatehouse.Action) (bool, error) {
+	if s.queuedNow(kind, a) {
 		return true, nil
 	}
 	page, err := s.tx.ListNotifications(gatehouse.NotificationFilter{
@@ -124,11 +124,11 @@ func (s *spreading) called(kind gatehouse.NotificationKind, a *gatehouse.Action)
 	return slices.ContainsFunc(page.Items, func(n *gatehouse.Notification) bool { return n.Kind == kind }), err
 }
 
-// beat is the interval of the heartbeats: a third of the interval that the waiting state requires.
-func beat(a *gatehouse.Action) time.Duration { return a.Callback.Heartbeat.D() / 3 }
+// heartbeatInterval is the interval of the heartbeats: a third of the interval that the waiting state requires.
+func heartbeatInterval(a *gatehouse.Action) time.Duration { return a.Callback.Heartbeat.D() / 3 }
 
-// waits reports whether a task still waits for an action's outcome.
-func waits(a *gatehouse.Action) bool {
+// taskWaits reports whether a task still waits for an action's outcome.
+func taskWaits(a *gatehouse.Action) bool {
 	if a.Callback == nil || a.Callback.Heartbeat == 0 {
 		return false
 	}
@@ -138,9 +138,9 @@ func waits(a *gatehouse.Action) bool {
 	return !a.Status.Decided()
 }
 
-// beatAgain queues the next heartbeat, unless the task no longer exists. A failed heartbeat is
-// simply followed by the next one, without a limit.
-func beatAgain(m *gatehouse.Notification, now time.Time, sent Sent, failure error) {
+// queueHeartbeat queues the next heartbeat, unless the task no longer exists. After a failed
+// heartbeat it does the same, without a limit.
+func queueHeartbeat(m *gatehouse.Notification, now time.Time, sent Sent, failure error) {
 	muted := errMuted("")
 	if errors.As(failure, &muted) || failure != nil && refusal(failure).Final {
 		return

@@ -18,7 +18,7 @@ import (
 const TopicCards = "cards"
 
 const (
-	// maxCardWait limits the pause between two attempts to write a card.
+	// maxCardWait bounds the wait between two attempts to write a card.
 	maxCardWait = 10 * time.Minute
 	// writerBusy is how long a message waits while another process writes its card.
 	writerBusy = 5 * time.Second
@@ -26,15 +26,16 @@ const (
 
 // Deciding describes the decisions that people can make on a message itself.
 type Deciding struct {
-	// Value identifies the tenant, the action and the first part of its digest.
+	// Value identifies the tenant, the action and the start of its digest.
 	Value string
-	// Approve and Reject say which buttons exist; Note says why a button is missing.
+	// Approve and Reject are true if the message has that button; Note is the reason why a
+	// button is missing.
 	Approve, Reject bool
 	Note            string
 }
 
-// moved lists the actions whose cards may need an update.
-func (n *Notifier) moved(entries []*gatehouse.Entry) (list []string, err error) {
+// cardsToUpdate lists the actions whose cards may need an update.
+func (n *Notifier) cardsToUpdate(entries []*gatehouse.Entry) (list []string, err error) {
 	if !slices.ContainsFunc(n.config.Channels, func(c *Configured) bool { _, ok := c.Channel.(Keeper); return ok }) {
 		return nil, nil
 	}
@@ -108,9 +109,11 @@ func (n *Notifier) WriteCards(ctx context.Context, channel string) (more bool, e
 	return len(claimed) == together, errors.Join(append(errs, err)...)
 }
 
-// keep rewrites the card of a message's action now. While another process writes the card, the
+// updateCard rewrites the card of a message's action now. While another process writes the card, the
 // message waits.
-func (n *Notifier) keep(ctx context.Context, c *Configured, k Keeper, row *gatehouse.Notification, ref string) error {
+func (n *Notifier) updateCard(
+	ctx context.Context, c *Configured, k Keeper, row *gatehouse.Notification, ref string,
+) error {
 	var held *gatehouse.PostedCard
 	err := n.store.Update(ctx, row.Tenant, func(tx gatehouse.Tx) (err error) {
 		_, err = tx.FindCard(c.Name, row.ActionID)
@@ -126,7 +129,7 @@ func (n *Notifier) keep(ctx context.Context, c *Configured, k Keeper, row *gateh
 		return err
 	})
 	if errors.Is(err, gatehouse.ErrConflict) {
-		return &Refusal{Recipient: true, After: writerBusy, Err: errors.New("somebody else writes the card")}
+		return &Refusal{Recipient: true, After: writerBusy, Err: errors.New("another process is writing the card")}
 	}
 	if err != nil {
 		return err
@@ -212,7 +215,7 @@ func (n *Notifier) cardOf(tx gatehouse.ReadTx, k Keeper, posted *gatehouse.Poste
 	}
 	n.about(m, a)
 	if m.Kind == gatehouse.NotifyAsked {
-		err = n.offer(tx, k, m, a)
+		err = n.addDecisions(tx, k, m, a)
 	}
 	return m, err
 }
@@ -220,10 +223,10 @@ func (n *Notifier) cardOf(tx gatehouse.ReadTx, k Keeper, posted *gatehouse.Poste
 // shownLimits limit how much of a change a message shows.
 var shownLimits = card.Limits{Fields: MaxDiffLines, Value: maxLine / 2, Keys: 1, Lines: 1, Total: 8 * maxLine}
 
-// offer adds the complete question and the possible decisions to a message that is kept up to date.
-func (n *Notifier) offer(tx gatehouse.ReadTx, k Keeper, m *Message, a *gatehouse.Action) error {
+// addDecisions adds the complete question and the possible decisions to a message that is kept up to date.
+func (n *Notifier) addDecisions(tx gatehouse.ReadTx, k Keeper, m *Message, a *gatehouse.Action) error {
 	m.Facts = append(m.Facts,
-		Fact{"Writes", line(writes(a), maxWhy)},
+		Fact{"Writes", line(changeText(a), maxWhy)},
 		Fact{"Policy", line(strings.TrimSuffix(
 			fmt.Sprintf("version %d: %s", a.Policy.Version, strings.Join(a.Policy.Rules, ", ")), ": "), maxLine)},
 	)
@@ -246,7 +249,7 @@ func (n *Notifier) offer(tx gatehouse.ReadTx, k Keeper, m *Message, a *gatehouse
 		d.Note = "Recording an answer…"
 	case a.RiskLevel > upTo:
 		d.Note = a.RiskLevel.String() + " is decided in Gatehouse."
-	case hidden || cut(m) || a.ArtifactDiff != nil:
+	case hidden || isCut(m) || a.ArtifactDiff != nil:
 		d.Reject = true
 		d.Note = "This card does not show all of the change. Open it in Gatehouse to approve."
 		if len(why) > 0 {
@@ -259,8 +262,8 @@ func (n *Notifier) offer(tx gatehouse.ReadTx, k Keeper, m *Message, a *gatehouse
 	return nil
 }
 
-// writes names the operation and the fields that it changes.
-func writes(a *gatehouse.Action) string {
+// changeText names the operation and the fields that it changes.
+func changeText(a *gatehouse.Action) string {
 	text := a.Connector + " " + a.Operation + " on " + a.Target.EntityType + " " + a.Target.EntityRef
 	if n := len(a.Target.EntityRefs); n > 0 {
 		text = fmt.Sprintf("%s %s on %d of %s", a.Connector, a.Operation, n, a.Target.EntityType)
@@ -277,8 +280,8 @@ func writes(a *gatehouse.Action) string {
 	return text + ": " + strings.Join(fields, ", ")
 }
 
-// cut reports whether a message omits a part of the sentence or of the change.
-func cut(m *Message) bool {
+// isCut reports whether a message omits a part of the sentence or of the change.
+func isCut(m *Message) bool {
 	return m.DiffMore > 0 || strings.HasSuffix(m.Sentence, "…") ||
 		slices.ContainsFunc(m.Diff, func(l string) bool { return strings.HasSuffix(l, "…") })
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// tellDelegated tells both people of a delegation that it was created or ended, except the one who
+// addDelegated tells both people of a delegation that it was created or ended, except the one who
 // did it, on every personal channel that reaches them.
-func (s *spreading) tellDelegated(t told) error {
+func (s *fanOut) addDelegated(t trigger) error {
 	data := gatehouse.ObjectJSON(
 		gatehouse.Member{Name: "delegation", Value: gatehouse.StringJSON(t.leaf.Data.Delegation)},
 		gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(t.leaf.Type)})
@@ -43,7 +43,7 @@ func (s *spreading) tellDelegated(t told) error {
 func (n *Notifier) delegated(tx gatehouse.ReadTx, m *Message, id, event string) (muted string, err error) {
 	d, err := tx.FindDelegation(id)
 	if errors.Is(err, gatehouse.ErrNotFound) {
-		return "the delegation is not there", nil
+		return "the delegation does not exist", nil
 	}
 	if err != nil {
 		return "", err

@@ -100,7 +100,7 @@ func (n *Notifier) deliver(ctx context.Context, c *Configured, m *gatehouse.Noti
 	}
 	sent, err := n.send(ctx, c, m, message)
 	if m.Kind == gatehouse.NotifyHeartbeat {
-		sent.Again = beat(message.Action)
+		sent.Again = heartbeatInterval(message.Action)
 	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err() // the notifier stops: the lease expires, and the message is sent again
@@ -108,7 +108,7 @@ func (n *Notifier) deliver(ctx context.Context, c *Configured, m *gatehouse.Noti
 	n.reach("called")
 	failpoint.Here("notify/called")
 	if err != nil {
-		n.leaveAlone(c.Name, refusal(err).After)
+		n.pauseProbes(c.Name, refusal(err).After)
 	}
 	if r := refusal(err); err != nil && r.Abandoned != "" && n.config.Withdraw != nil {
 		if err := n.config.Withdraw(ctx, m.Tenant, m.ActionID, r.Abandoned); err != nil {
@@ -125,7 +125,7 @@ func (n *Notifier) send(ctx context.Context, c *Configured, row *gatehouse.Notif
 	defer cancel()
 	k, keeps := c.Channel.(Keeper)
 	if keeps && m.Card != "" && (m.Kind == gatehouse.NotifyDecided || m.Kind == gatehouse.NotifyExpired) {
-		err := n.keep(call, c, k, row, m.Card)
+		err := n.updateCard(call, c, k, row, m.Card)
 		if !k.Gone(err) {
 			return Sent{Delivered: true, Ref: m.Card}, err
 		}
@@ -153,7 +153,7 @@ func (n *Notifier) record(
 		row := *m
 		n.settle(&row, tx.Now(), sent, failure)
 		if m.Kind == gatehouse.NotifyHeartbeat {
-			beatAgain(&row, tx.Now(), sent, failure)
+			queueHeartbeat(&row, tx.Now(), sent, failure)
 		}
 		if status = row.Status; failure == nil && !row.Finished() {
 			status = gatehouse.NotificationDelivered // a heartbeat, which is queued again
@@ -167,7 +167,7 @@ func (n *Notifier) record(
 		if err := posted(tx, c, &row, sent, failure); err != nil {
 			return err
 		}
-		moved, err = n.fare(tx, c, &row, m.LastError == "", failure)
+		moved, err = n.recordHealth(tx, c, &row, m.LastError == "", failure)
 		return err
 	})
 	if errors.Is(err, gatehouse.ErrConflict) {

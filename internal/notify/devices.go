@@ -25,7 +25,7 @@ func devices(tx gatehouse.ReadTx, c *Configured, row *gatehouse.Notification) ([
 }
 
 // reaches reports whether a channel reaches a person.
-func (s *spreading) reaches(c *Configured, p *gatehouse.Principal) (bool, error) {
+func (s *fanOut) reaches(c *Configured, p *gatehouse.Principal) (bool, error) {
 	if !c.Trait().Devices {
 		return c.Reaches(p), nil
 	}

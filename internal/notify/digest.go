@@ -19,7 +19,7 @@ type load struct {
 	figures gatehouse.NotificationFigures
 }
 
-func (s *spreading) load(c *Configured, recipient string) (*load, error) {
+func (s *fanOut) load(c *Configured, recipient string) (*load, error) {
 	key := [2]string{c.Name, recipient}
 	if l := s.loads[key]; l != nil {
 		return l, nil
@@ -41,7 +41,7 @@ func (s *spreading) load(c *Configured, recipient string) (*load, error) {
 // digest counts a message in the digest. The first one creates the digest, which is sent at the end
 // of the window.
 func (l *load) digest(
-	s *spreading, kind gatehouse.NotificationKind, a *gatehouse.Action, c *Configured, recipient string,
+	s *fanOut, kind gatehouse.NotificationKind, a *gatehouse.Action, c *Configured, recipient string,
 ) {
 	if l.open == nil {
 		l.figures = gatehouse.NotificationFigures{

@@ -22,8 +22,8 @@ const (
 	offAfter = 5 * 24 * time.Hour
 )
 
-// counted reports whether outcomes count for the share of failures. While a channel is down, they say
-// nothing about how reliable it is: otherwise it would be flaky as soon as it has recovered.
+// counted reports whether outcomes count for the share of failures. While a channel is down they
+// do not count; otherwise it would be flaky as soon as it has recovered.
 func counted(s *gatehouse.ChannelState) bool {
 	return s.OffAt == nil && (s.FailingSince == nil || s.Flaky)
 }
@@ -56,8 +56,8 @@ func share(s *gatehouse.ChannelState, now time.Time) (tried, failed int) {
 	return tried, failed
 }
 
-// recovers reports whether a success ends the state of a channel that fails or is off.
-func recovers(s *gatehouse.ChannelState, now time.Time) bool {
+// endsFailure reports whether a success ends the state of a channel that fails or is off.
+func endsFailure(s *gatehouse.ChannelState, now time.Time) bool {
 	if !s.Flaky || s.OffAt != nil {
 		return true
 	}
@@ -65,9 +65,9 @@ func recovers(s *gatehouse.ChannelState, now time.Time) bool {
 	return failed*steadyBelow <= tried
 }
 
-// breaks changes the state of a channel after a failure. It returns the event to report, "" for
+// applyFailure changes the state of a channel after a failure. It returns the event to report, "" for
 // none, and its reason.
-func breaks(s *gatehouse.ChannelState, c *Configured, now time.Time, gone bool) (event, why string) {
+func applyFailure(s *gatehouse.ChannelState, c *Configured, now time.Time, gone bool) (event, why string) {
 	if s.OffAt != nil {
 		return "", ""
 	}

@@ -114,10 +114,10 @@ func TestTenants(t *testing.T) {
 		n := w.notifier(notify.Config{Channels: []*notify.Configured{foreign, ours}})
 		w.spread(n)
 		w.Number()
-		if _, err := n.Spread(t.Context(), "acme"); err != nil {
+		if _, err := n.FanOut(t.Context(), "acme"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := n.Spread(t.Context(), "not-yet-made"); err != nil {
+		if _, err := n.FanOut(t.Context(), "not-yet-made"); err != nil {
 			t.Errorf("a tenant that is not there: %v", err)
 		}
 		w.deliver(n, "mail")

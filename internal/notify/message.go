@@ -93,7 +93,8 @@ func (n *Notifier) compose(
 	return m, muted, err
 }
 
-// sign adds a signed link to a message that asks one person, and to a digest one that ends digests.
+// sign adds a signed link to a message that asks one person to decide, and an unsubscribe link
+// to a digest.
 func (n *Notifier) sign(ctx context.Context, c *Configured, m *Message) {
 	if m.Kind == gatehouse.NotifyDigest {
 		n.signUnsubscribe(ctx, c, m)
@@ -103,7 +104,7 @@ func (n *Notifier) sign(ctx context.Context, c *Configured, m *Message) {
 	}
 	l, err := n.config.Reviews.ReviewLink(ctx, m.Action, m.To)
 	if err != nil {
-		// A mail with a link to the console is better than no mail.
+		// A mail with a plain link to the console is better than no mail.
 		n.log.WarnContext(ctx, "notify: link not signed", "notification", m.ID, "error", err)
 		return
 	}
@@ -210,7 +211,7 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 	}
 	a, err := tx.FindAction(row.ActionID)
 	if errors.Is(err, gatehouse.ErrNotFound) {
-		return nil, "the action is not there", nil
+		return nil, "the action does not exist", nil
 	}
 	if err != nil {
 		return nil, "", err
@@ -234,7 +235,7 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 	}
 	if !row.Kind.Asks() && row.Recipient == "" && !c.Trait().Every {
 		var waits bool
-		if m.Card, waits, err = asked(tx, row.ActionID, c.Name); err != nil {
+		if m.Card, waits, err = questionMessage(tx, row.ActionID, c.Name); err != nil {
 			return nil, "", err
 		}
 		if waits {
@@ -249,21 +250,21 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 		return nil, "", err
 	}
 	if k, ok := c.Channel.(Keeper); ok && m.Kind == gatehouse.NotifyAsked {
-		err = n.offer(tx, k, m, a)
+		err = n.addDecisions(tx, k, m, a)
 	}
 	return m, "", err
 }
 
-// errCardWaits says that the question's message is still being sent: its outcome must come after
-// it.
-var errCardWaits = &Refusal{Recipient: true, Err: errors.New("the message that asked is still on its way")}
+// errCardWaits is the error of an outcome whose question is still being sent: the outcome must
+// arrive after it.
+var errCardWaits = &Refusal{Recipient: true, Err: errors.New("the question is still being sent")}
 
 // cardTries is the number of attempts for a question's message after which the outcome no longer
 // waits for it.
 const cardTries = 2
 
-// asked finds a shared place's message that asked for the approval.
-func asked(tx gatehouse.ReadTx, action, channel string) (ref string, waits bool, err error) {
+// questionMessage finds the message in a shared place that asked for the approval.
+func questionMessage(tx gatehouse.ReadTx, action, channel string) (ref string, waits bool, err error) {
 	page, err := tx.ListNotifications(gatehouse.NotificationFilter{
 		Channel: channel, ActionID: action, Limit: gatehouse.MaxLimit,
 	})
@@ -317,7 +318,7 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 			}
 			m.Facts = append(m.Facts, Fact{"About", line(text, maxLine)})
 		}
-		m.Facts = append(m.Facts, given(a)...)
+		m.Facts = append(m.Facts, proposerFacts(a)...)
 		if undo := card.UndoText(a, now); undo != "" {
 			m.Facts = append(m.Facts, Fact{"Undo", line(undo, maxLine)})
 		}
@@ -338,7 +339,7 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 	m.Facts = append(append(m.Facts, shortened(m.Facts)...), Fact{"Action", a.ID})
 }
 
-// iteration says, for a repeated question, its number and why the previous iteration was rejected.
+// iteration adds to a repeated question its number and why the previous iteration was rejected.
 func iteration(tx gatehouse.ReadTx, m *Message, a *gatehouse.Action) error {
 	n, previous := card.Iteration(a)
 	if n < 2 || previous == "" || !m.Kind.Asks() {

@@ -132,7 +132,7 @@ func (n *Notifier) Run(ctx context.Context) {
 			more := false
 			var errs []error
 			for _, tenant := range tenants {
-				again, err := n.Spread(ctx, tenant)
+				again, err := n.FanOut(ctx, tenant)
 				more, errs = more || again, append(errs, err)
 			}
 			return more, errors.Join(errs...)

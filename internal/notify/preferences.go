@@ -7,7 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// preferences are what people want, by person and channel. People without an entry want everything.
+// preferences are the stored preferences, by person and channel. People without an entry get
+// everything.
 type preferences map[[2]string]*preference
 
 type preference struct {
@@ -47,7 +48,7 @@ func (p preferences) quiet(person, channel string) *gatehouse.Quiet {
 
 // mutes reports whether a message is not sent to a person on a channel because of their preferences.
 // A vital message is sent anyway, unless the person gets it on another of its channels.
-func (s *spreading) mutes(
+func (s *fanOut) mutes(
 	kind gatehouse.NotificationKind, c *Configured, p *gatehouse.Principal, channels []*Configured,
 ) (bool, error) {
 	topic := kind.Topic()
@@ -69,7 +70,7 @@ func (s *spreading) mutes(
 }
 
 // mute finishes a row that is not sent because of the recipient's preferences.
-func (s *spreading) mute(row *gatehouse.Notification) *gatehouse.Notification {
+func (s *fanOut) mute(row *gatehouse.Notification) *gatehouse.Notification {
 	row.Status, row.DueAt, row.FinishedAt, row.LastError = gatehouse.NotificationMuted, nil, &s.now, unwanted(row.Kind)
 	return row
 }

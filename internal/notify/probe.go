@@ -21,8 +21,8 @@ type probes struct {
 	after map[string]time.Duration
 }
 
-// leaveAlone stops the probes of a channel for as long as its receiver has asked.
-func (n *Notifier) leaveAlone(channel string, d time.Duration) {
+// pauseProbes stops the probes of a channel for the wait that its receiver has asked for.
+func (n *Notifier) pauseProbes(channel string, d time.Duration) {
 	n.probes.mu.Lock()
 	defer n.probes.mu.Unlock()
 	if n.probes.after == nil {
@@ -39,9 +39,9 @@ func (n *Notifier) mayProbe(channel string, now time.Time) bool {
 		n.probes.from = make(map[string]time.Time)
 	}
 	from := n.probes.from[channel]
-	if asked := n.probes.after[channel]; asked > 0 {
+	if wait := n.probes.after[channel]; wait > 0 {
 		delete(n.probes.after, channel)
-		if later := now.Add(asked); later.After(from) {
+		if later := now.Add(wait); later.After(from) {
 			from = later
 			n.probes.from[channel] = later
 		}

@@ -46,10 +46,12 @@ func (r *Route) matches(kind gatehouse.NotificationKind, a *gatehouse.Action) bo
 	}) {
 		return false
 	}
-	if len(r.Targets) > 0 && !slices.ContainsFunc(r.Targets, func(pattern string) bool { return aims(a, pattern) }) {
+	if len(r.Targets) > 0 && !slices.ContainsFunc(r.Targets, func(pattern string) bool {
+		return matchesTarget(a, pattern)
+	}) {
 		return false
 	}
-	if r.Amount != "" && !r.exceeded(a) {
+	if r.Amount != "" && !r.reachesAmount(a) {
 		return false
 	}
 	return len(r.Groups) == 0 || a.Approval != nil && slices.ContainsFunc(r.Groups, func(group string) bool {
@@ -61,17 +63,17 @@ func (r *Route) matches(kind gatehouse.NotificationKind, a *gatehouse.Action) bo
 // slashes too.
 var flat = strings.NewReplacer("/", "\x1f")
 
-// aims reports whether one of an action's targets matches a pattern.
-func aims(a *gatehouse.Action, pattern string) bool {
+// matchesTarget reports whether one of an action's targets matches a pattern.
+func matchesTarget(a *gatehouse.Action, pattern string) bool {
 	return slices.ContainsFunc(append([]string{a.Target.EntityRef}, a.Target.EntityRefs...), func(ref string) bool {
 		ok, err := path.Match(flat.Replace(pattern), flat.Replace(a.Target.EntityType+"/"+ref))
 		return err == nil && ok && (ref != "" || len(a.Target.EntityRefs) == 0)
 	})
 }
 
-// exceeded reports whether an action has at least the route's amount, as its proposer claims it or as
+// reachesAmount reports whether an action has at least the route's amount, as its proposer claims it or as
 // the policy's ceilings count it.
-func (r *Route) exceeded(a *gatehouse.Action) bool {
+func (r *Route) reachesAmount(a *gatehouse.Action) bool {
 	reaches := func(amount gatehouse.Decimal, currency string) bool {
 		return (r.Currency == "" || r.Currency == currency) && amount.Abs().Cmp(r.Amount) >= 0
 	}
@@ -101,9 +103,9 @@ func (r *routing) off(name string) bool {
 	return s != nil && s.OffAt != nil
 }
 
-// next is the stand-in for a channel on a route; "" for none. A channel that already gets the
-// route's messages comes last.
-func (r *routing) next(route *Route, broken string) string {
+// fallbackFor returns the first working fallback of a channel on a route; "" for none. A channel that
+// already gets the route's messages comes last.
+func (r *routing) fallbackFor(route *Route, broken string) string {
 	for _, name := range slices.Concat(route.Fallback, route.Channels) {
 		if name != broken && r.works(name) {
 			return name
@@ -112,9 +114,9 @@ func (r *routing) next(route *Route, broken string) string {
 	return ""
 }
 
-// over returns the channels for a message, including besides. A failing channel keeps its messages
-// and sends them late; one that is off gets none.
-func (r *routing) over(kind gatehouse.NotificationKind, a *gatehouse.Action, besides ...string) []*Configured {
+// channelsFor returns the channels for a message, and the channels in besides. A failing channel keeps
+// its messages and sends them late; one that is off gets none.
+func (r *routing) channelsFor(kind gatehouse.NotificationKind, a *gatehouse.Action, besides ...string) []*Configured {
 	var names []string
 	for _, name := range besides {
 		if r.channels[name] != nil && !r.off(name) {
@@ -134,7 +136,7 @@ func (r *routing) over(kind gatehouse.NotificationKind, a *gatehouse.Action, bes
 				names = append(names, name)
 			}
 			if !r.works(name) {
-				if next := r.next(route, name); next != "" {
+				if next := r.fallbackFor(route, name); next != "" {
 					names = append(names, next)
 				}
 			}
@@ -157,7 +159,7 @@ func (r *routing) standIns(broken string) []*Configured {
 			!slices.Contains(route.Fallback, broken) {
 			continue
 		}
-		if next := r.next(route, broken); next != "" {
+		if next := r.fallbackFor(route, broken); next != "" {
 			names = append(names, next)
 		}
 	}

@@ -429,7 +429,7 @@ func TestSlackOtherCard(t *testing.T) {
 		digest := value[strings.LastIndex(value, "|")+1:]
 		o.deliverOK(o.slack.Request(o.slack.Press(ana, m, with(strings.Replace(value, digest, "sha256:0011223344556677", 1)))))
 		o.settle()
-		o.told(ana, "not about what is asked now")
+		o.told(ana, "it shows an earlier question")
 		o.deliverOK(o.slack.Request(o.slack.Press(ana, m, with(strings.Replace(value, "|default|", "|acme|", 1)))))
 		o.told(ana, "not served here")
 		for _, wrong := range []string{"", "1|default|" + a.ID, value + "|x", "2" + value[1:], "1|default|psh_1|" + digest} {

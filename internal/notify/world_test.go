@@ -134,7 +134,7 @@ func (w *world) spread(n *notify.Notifier) {
 	w.Number()
 	for more := true; more; {
 		var err error
-		if more, err = n.Spread(context.Background(), "default"); err != nil {
+		if more, err = n.FanOut(context.Background(), "default"); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -15,37 +15,37 @@ import (
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 )
 
-// API is what was derived of a document.
+// API is the result of deriving a document.
 type API struct {
 	Title, Version, SHA256 string
 	Operations             map[string]Operation
-	// LeftOut tells why an operation of the document is none here.
+	// LeftOut maps each skipped operation to the reason.
 	LeftOut map[string]string
 }
 
-// Operation is one that was derived.
+// Operation is a derived operation.
 type Operation struct {
-	// Entry is how it is written into a file, without what tells of the import.
+	// Entry is the operation as it is written to a file, without the key imported.
 	Entry map[string]any
-	// Floor is its level.
+	// Floor is its risk level.
 	Floor gatehouse.RiskLevel
-	// Class is its class.
+	// Class is its idempotency class.
 	Class connector.Class
-	// Why are the reasons for class and level; Money and Currency are pointers into the
+	// Why has the reasons for class and level. Money and Currency are JSON pointers into the
 	// proposed change.
 	Why, Money []string
 	Currency   string
 	Digest     string
 }
 
-// risky are the words that make an operation at least L4.
+// risky lists the words that raise an operation to at least L4.
 var risky = []string{
 	"delete", "purge", "refund", "pay", "transfer", "charge", "payout", "grant", "revoke", "role", "permission", "key",
 	"secret", "webhook", "bulk", "all",
 }
 
-// Derive derives the operations of a document. The error is for the person who wants it
-// imported, and begins with a verb: the document is its subject.
+// Derive derives the operations of a document. The error is for the person who imports it, and
+// begins with a verb whose subject is the document.
 func Derive(ctx context.Context, src []byte) (*API, error) {
 	d, err := read(src)
 	if err != nil {
@@ -95,7 +95,7 @@ func Derive(ctx context.Context, src []byte) (*API, error) {
 
 var notName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// nameOf is the operationId, or method and path.
+// nameOf returns the operationId, or else method and path.
 func nameOf(op map[string]any, method, path string) string {
 	id, _ := op["operationId"].(string)
 	if id == "" {
@@ -111,8 +111,8 @@ func nameOf(op map[string]any, method, path string) string {
 	return name
 }
 
-// words splits a name such as createRefunds or /v1/api-keys into words in small letters,
-// each also without an s at its end.
+// words splits a name such as createRefunds or /v1/api-keys into lower-case words, and adds each
+// plural also without its s.
 func words(s string) []string {
 	var out []string
 	add := func(w string) {
@@ -151,10 +151,10 @@ type builder struct {
 	floor    gatehouse.RiskLevel
 	why      []string
 	class    connector.Class
-	envelope map[string]any // the schemas of parameters; nil for none
+	envelope map[string]any // schemas of the parameters, nil for none
 	headers  map[string]any
 	query    []string
-	hasRef   bool // whether the path names one thing
+	hasRef   bool // whether the path identifies one object
 }
 
 func (b *builder) raise(level gatehouse.RiskLevel, format string, args ...any) {
@@ -201,11 +201,11 @@ func (b *builder) build(ctx context.Context) (*Operation, error) {
 		Entry: b.entry, Floor: b.floor, Class: b.class, Why: b.why, Money: amounts, Currency: currency,
 		Digest: string(gatehouse.NewDigest(canonical)),
 	}
-	return out, b.works(ctx)
+	return out, b.checkConnector(ctx)
 }
 
-// works makes a connector of the operation.
-func (b *builder) works(ctx context.Context) error {
+// checkConnector checks that the http connector accepts the operation.
+func (b *builder) checkConnector(ctx context.Context) error {
 	op, err := Decode(b.entry)
 	if err != nil {
 		return err
@@ -221,7 +221,7 @@ func (b *builder) works(ctx context.Context) error {
 
 var pathPlace = regexp.MustCompile(`\{([^{}]*)\}`)
 
-// parameters makes the path, and finds what the headers say of the class.
+// parameters derives the path, and the idempotency class from the headers.
 func (b *builder) parameters() error {
 	all := map[string]map[string]any{}
 	for _, list := range []any{b.item["parameters"], b.op["parameters"]} {
@@ -263,8 +263,8 @@ func escapeQuery(name string) string {
 	return strings.NewReplacer("[", "%5B", "]", "%5D", " ", "%20", "&", "%26", "=", "%3D").Replace(name)
 }
 
-// pathOf writes the path: its last parameter is the entity, and the others are members of
-// the change.
+// pathOf derives the path: its last parameter is the entity, and the others are members of the
+// change.
 func (b *builder) pathOf(all map[string]map[string]any) error {
 	if strings.ContainsAny(b.path, "?#\\") {
 		return fmt.Errorf("its path has a query, a fragment or a backslash")
@@ -290,7 +290,7 @@ func (b *builder) pathOf(all map[string]map[string]any) error {
 	return nil
 }
 
-// place makes a parameter a member of the proposed change, beside body.
+// place adds a parameter to the proposed change, beside body.
 func (b *builder) place(name string, about map[string]any) error {
 	if name == "" || name == "body" || strings.ContainsAny(name, `{}"\`) {
 		return fmt.Errorf("its parameter %s has a name that cannot be taken", gatehouse.Quote(name))
@@ -318,7 +318,7 @@ var keyHeader = regexp.MustCompile(`(?i)^(x-)?([a-z]+-)?idempoten(cy|t)(-?key)?$
 func (b *builder) header(name string, required bool, about map[string]any) error {
 	switch folded := strings.ToLower(name); {
 	case folded == "accept" || folded == "content-type" || folded == "authorization":
-		return nil // OpenAPI ignores them, too
+		return nil // OpenAPI ignores them too
 	case keyHeader.MatchString(name):
 		b.class = connector.ClassA
 		b.entry["idempotency_header"] = name
@@ -345,7 +345,7 @@ func (b *builder) header(name string, required bool, about map[string]any) error
 	return nil
 }
 
-// body derives the schema of the proposed change, and how it is sent.
+// body derives the schema of the proposed change and how it is sent.
 func (b *builder) body() (schema any, notes []string, err error) {
 	body := b.doc.resolve(b.op["requestBody"])
 	content, _ := body["content"].(map[string]any)
@@ -415,7 +415,7 @@ func (b *builder) noBody() any {
 	return map[string]any{"type": "object", "maxProperties": json.Number("0")}
 }
 
-// wrapped is the schema of a change that holds parameters, and the body beside them.
+// wrapped returns the schema of a change with parameters and a body beside them.
 func (b *builder) wrapped(body map[string]any) any {
 	properties := map[string]any{}
 	maps.Copy(properties, b.envelope)
@@ -434,7 +434,7 @@ func (b *builder) wrapped(body map[string]any) any {
 	}
 }
 
-// risk finds what method, path and words say of the level.
+// risk derives the level from method, path and words.
 func (b *builder) risk() {
 	base := gatehouse.L3
 	if b.method == "DELETE" {
@@ -461,7 +461,7 @@ func (b *builder) risk() {
 	}
 }
 
-// answers finds what the responses say: a condition, an id, and the state of the target.
+// answers derives from the responses: a condition, an id, and how to read the target's state.
 func (b *builder) answers() {
 	responses, _ := b.op["responses"].(map[string]any)
 	if responses["412"] != nil && b.class == connector.ClassC {
@@ -510,7 +510,7 @@ func (b *builder) answers() {
 	b.entry["check"] = check
 }
 
-// answered are the properties of a JSON answer; nil for none.
+// answered returns the properties of a JSON response; nil for none.
 func (b *builder) answered(v any) map[string]any {
 	answer := b.doc.resolve(v)
 	content, _ := answer["content"].(map[string]any)

@@ -15,45 +15,46 @@ import (
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 )
 
-// State is what became of an operation in an import.
+// State is the state of an operation after an import.
 type State string
 
 // The states.
 const (
-	// Accepted: a person has accepted it, now or earlier, and it is as it was then.
+	// Accepted: a person has accepted it, and it has not changed since.
 	Accepted State = "accepted"
-	// New: it waits to be accepted for the first time.
+	// New: it has not been accepted yet.
 	New State = "new"
-	// Changed: it was accepted, is not what it was, and waits to be accepted again.
+	// Changed: it has changed since it was accepted, and must be accepted again.
 	Changed State = "changed"
-	// Gone: it is not in the document any more.
+	// Gone: it is no longer in the document.
 	Gone State = "gone"
-	// LeftOut: it is in the document, and cannot be imported.
+	// LeftOut: it is in the document but cannot be imported.
 	LeftOut State = "left_out"
 )
 
-// Line is what became of one operation.
+// Line is the result of an import for one operation.
 type Line struct {
 	Name  string
 	State State
-	// Moved is set where this import made the state what it is.
+	// Moved is true if this import has changed the state.
 	Moved   bool
 	Class   string
 	Floor   gatehouse.RiskLevel
 	Request string
-	// Why are the reasons for class and level; Differs is what is not as it was accepted.
+	// Why has the reasons for class and level. Differs lists the differences from the accepted
+	// operation.
 	Why, Differs []string
 	Money        []string
 	Currency     string
 }
 
-// entry is an operation in the file: what is sent, and what tells of the import.
+// entry is an operation in the file: its fields, and the data of the import.
 type entry struct {
-	fields   map[string]any // as they are written, without imported
+	fields   map[string]any // as written, without imported
 	imported origin
 }
 
-// origin is written under the key imported.
+// origin is the value of the key imported.
 type origin struct {
 	Digest   string   `json:"digest"`
 	Why      []string `json:"why,omitempty"`
@@ -70,7 +71,7 @@ type File struct {
 	neverBeenWritten bool
 }
 
-// Open reads a file; an empty text is one that is not there yet.
+// Open parses a file; an empty text stands for a file that does not exist yet.
 func Open(text []byte) (*File, error) {
 	f := &File{accepted: map[string]entry{}, aside: map[string]entry{}, neverBeenWritten: len(text) == 0}
 	if f.neverBeenWritten {
@@ -106,11 +107,10 @@ func Open(text []byte) (*File, error) {
 	return f, nil
 }
 
-// Import takes what was derived of a document. What is new is set aside, and so is what was
-// accepted and is another now, until accept says that it is good. An accepted operation
-// whose derivation is the same stays as it is in the file, with what people have edited.
-// only are the patterns (path.Match) of the operations to take; none for those of the last
-// import.
+// Import merges derived operations into the file. New operations, and accepted ones that have
+// changed, are disabled until accept returns true. An accepted operation with an unchanged
+// derivation keeps its entry, including edits. only has the patterns (path.Match) of the
+// operations to import; an empty list means those of the last import.
 func (f *File) Import(api *API, only []string, accept func(name string) bool) ([]Line, error) {
 	if only == nil {
 		only = f.doc.Only
@@ -163,7 +163,7 @@ func (f *File) Import(api *API, only []string, accept func(name string) bool) ([
 	return lines, nil
 }
 
-// judge compares a derived operation with what the file has of it.
+// judge compares a derived operation with its entry in the file.
 func (f *File) judge(name string, op Operation) (e entry, state State, moved bool) {
 	e = entry{
 		fields:   op.Entry,
@@ -220,7 +220,7 @@ func (e *entry) line(name string, state State, moved bool) Line {
 	}
 }
 
-// Decode reads an operation as the http connector does.
+// Decode parses an operation like the http connector does.
 func Decode(fields map[string]any) (httpconn.Operation, error) {
 	var op httpconn.Operation
 	var root yaml.Node
@@ -239,7 +239,7 @@ const head = `# Written by gatehouse connector import. What stands under operati
 # import keeps it while the document says the same of the operation.
 `
 
-// Text is the file.
+// Text returns the file's content.
 func (f *File) Text() ([]byte, error) {
 	root := map[string]any{"openapi": map[string]any{
 		"title": f.doc.Title, "version": f.doc.Version, "sha256": f.doc.SHA256, "only": list(f.doc.Only),
@@ -280,7 +280,7 @@ func list(all []string) []any {
 	return out
 }
 
-// first are the keys that stand before the others.
+// first lists the keys that precede the others.
 var first = []string{
 	"openapi",
 	"operations",
@@ -294,8 +294,8 @@ var first = []string{
 	"digest",
 }
 
-// node writes a tree as YAML: keys in a fixed order, empty lists and texts left out of what
-// tells of the import.
+// node converts a tree to YAML with keys in a fixed order. It omits empty lists and texts of the
+// import's data.
 func node(v any) *yaml.Node {
 	switch v := v.(type) {
 	case map[string]any:
@@ -335,7 +335,7 @@ func node(v any) *yaml.Node {
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic("openapi: " + err.Error()) // numbers and truth values always marshal
+		panic("openapi: " + err.Error()) // numbers and booleans always marshal
 	}
 	tag := "!!float"
 	switch s := string(b); {
@@ -354,15 +354,15 @@ func place(key string) int {
 	return len(first)
 }
 
-// text is a scalar that is read as a text, whatever it looks like.
+// text returns a scalar that YAML always reads as a string.
 func text(s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 }
 
-// maxDiffers bounds how many differences are told.
+// maxDiffers limits the listed differences.
 const maxDiffers = 20
 
-// differences lists where two trees differ, by JSON pointers.
+// differences lists the JSON pointers at which two trees differ.
 func differences(was, is any) []string {
 	var out []string
 	var walk func(at string, was, is any)

@@ -20,12 +20,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The bounds of a document: bytes, values with what aliases repeat, and depth.
+// The limits of a document: bytes, values including repeated aliases, and depth.
 const (
 	MaxBytes  = 5 << 20
 	maxValues = 500_000
 	maxDepth  = 100
-	// validation bounds the time that a document's validation takes.
+	// validation limits the time for validating a document.
 	validation = 20 * time.Second
 )
 
@@ -37,7 +37,7 @@ type document struct {
 	sha256  string
 }
 
-// read reads and validates a document.
+// read parses and validates a document.
 func read(src []byte) (*document, error) {
 	if len(src) > MaxBytes {
 		return nil, fmt.Errorf("is larger than %d MiB", MaxBytes>>20)
@@ -86,7 +86,7 @@ func parse(src []byte) (any, error) {
 	return p.value(&node, 0)
 }
 
-// line is an error in one line of at most some 300 characters.
+// line shortens an error to one line of about 300 characters.
 func line(err error) string {
 	r := []rune(strings.Join(strings.Fields(err.Error()), " "))
 	if len(r) > 300 {
@@ -95,7 +95,7 @@ func line(err error) string {
 	return string(r)
 }
 
-// reader turns nodes of YAML into a tree.
+// reader converts YAML nodes to a tree.
 type reader struct{ left int }
 
 func (p *reader) value(n *yaml.Node, depth int) (any, error) {
@@ -131,7 +131,7 @@ func (p *reader) value(n *yaml.Node, depth int) (any, error) {
 				return nil, fmt.Errorf("line %d: a key must be a text", key.Line)
 			}
 			if _, twice := out[key.Value]; twice {
-				return nil, fmt.Errorf("line %d: the key %s stands there twice", key.Line, gatehouse.Quote(key.Value))
+				return nil, fmt.Errorf("line %d: the key %s occurs twice", key.Line, gatehouse.Quote(key.Value))
 			}
 			v, err := p.value(n.Content[i+1], depth+1)
 			if err != nil {
@@ -165,7 +165,7 @@ func scalar(n *yaml.Node) (any, error) {
 	return n.Value, nil
 }
 
-// localOnly refuses references that lead out of the document.
+// localOnly refuses references to other documents.
 func localOnly(v any) error {
 	switch v := v.(type) {
 	case map[string]any:
@@ -187,8 +187,8 @@ func localOnly(v any) error {
 	return nil
 }
 
-// validate holds a document against the specification. The library that does is given the
-// tree, so that it reads no YAML; what it panics at is not valid.
+// validate checks the document against the specification. The library gets the decoded tree, so
+// that it parses no YAML. A panic in it counts as an invalid document.
 func validate(root map[string]any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -217,7 +217,7 @@ func validate(root map[string]any) (err error) {
 	return nil
 }
 
-// resolve follows references within the document; nil where they lead nowhere.
+// resolve follows references within the document; nil if they do not resolve.
 func (d *document) resolve(v any) map[string]any {
 	for range 20 {
 		out, _ := v.(map[string]any)
@@ -230,7 +230,7 @@ func (d *document) resolve(v any) map[string]any {
 	return nil
 }
 
-// at is what a reference such as #/components/schemas/Deal leads to (RFC 6901).
+// at returns the value that a reference such as #/components/schemas/Deal points to (RFC 6901).
 func (d *document) at(ref string) any {
 	var v any = d.root
 	fragment, err := url.PathUnescape(strings.TrimPrefix(ref, "#"))

@@ -10,18 +10,17 @@ import (
 	"strings"
 )
 
-// maxSchema bounds how many schemas one operation has, with those that references repeat.
+// maxSchema limits the schemas of one operation, including repeated references.
 const maxSchema = 5000
 
-// copied are the keywords that stand in a schema of JSON Schema 2020-12 as they stand in
-// the document.
+// copied lists the keywords that are copied unchanged to JSON Schema 2020-12.
 var copied = []string{
 	"type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
 	"maxLength", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "minContains", "maxContains",
 	"dependentRequired", "title", "format",
 }
 
-// Keywords with one schema, a list of them, and a map of them.
+// The keywords whose value is one schema, a list of schemas, or a map of schemas.
 var (
 	holdsOne = []string{
 		"additionalProperties",
@@ -39,12 +38,12 @@ var (
 	holdsMap  = []string{"patternProperties", "dependentSchemas"}
 )
 
-// converter turns a schema of the document into one without references.
+// converter converts a schema of the document to one without references.
 type converter struct {
 	doc   *document
 	left  int
 	notes []string
-	// inside are the references that lead to where the converter is.
+	// inside has the references that are being resolved.
 	inside []string
 }
 
@@ -54,8 +53,7 @@ func (c *converter) note(format string, args ...any) {
 	}
 }
 
-// convert converts a schema. open is set where its properties are not all: within allOf
-// and the like.
+// convert converts a schema. open is true if other schemas may add properties, as within allOf.
 func (c *converter) convert(v any, open bool) (any, error) {
 	if b, ok := v.(bool); ok {
 		return b, nil
@@ -159,7 +157,7 @@ func (c *converter) plain(in map[string]any, open bool) (any, error) {
 	_, closed := in["additionalProperties"]
 	_, closedToo := in["unevaluatedProperties"]
 	if !open && !closed && !closedToo && (out["properties"] != nil || composed && c.hasProperties(in, 0)) {
-		// What the document does not name was not looked at, and is not sent.
+		// Properties that the document does not name were not reviewed and are not sent.
 		if composed {
 			out["unevaluatedProperties"] = false
 		} else {
@@ -189,8 +187,8 @@ func (c *converter) each(v any, out map[string]any, name string) error {
 	return nil
 }
 
-// properties converts those that can be sent: none that is read only, and no password,
-// which would stand in proposals.
+// properties converts the properties that may be sent: not those that are read-only, and no
+// passwords, because proposals are stored.
 func (c *converter) properties(in, out map[string]any) error {
 	required := texts(in["required"])
 	all, _ := in["properties"].(map[string]any)
@@ -203,7 +201,7 @@ func (c *converter) properties(in, out map[string]any) error {
 			required = slices.DeleteFunc(required, func(r string) bool { return r == name })
 			continue
 		case about["format"] == "password" && slices.Contains(required, name):
-			return fmt.Errorf("it needs the password %s, which would stand in proposals", name)
+			return fmt.Errorf("it needs the password %s, which proposals would contain", name)
 		case about["format"] == "password":
 			c.note("%s is a password, and is not taken", name)
 			made[name] = false
@@ -241,7 +239,7 @@ func (c *converter) hasProperties(v any, depth int) bool {
 	return false
 }
 
-// older turns what OpenAPI 3.0 has of its own into JSON Schema.
+// older converts the keywords that only OpenAPI 3.0 has to JSON Schema.
 func older(in, out map[string]any) {
 	for limit, exclusive := range map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"} {
 		if is, ok := out[exclusive].(bool); ok {
@@ -270,13 +268,13 @@ func short(s string) string {
 	return string(r)
 }
 
-// moneyWords are the words of names of properties that hold money.
+// moneyWords lists words in the names of properties with amounts.
 var moneyWords = []string{
 	"amount", "price", "total", "subtotal", "cost", "fee", "refund",
 	"payment", "charge", "deposit",
 }
 
-// money are the pointers of amounts and of the first currency in a converted schema.
+// money returns the pointers to the amounts and to the first currency in a converted schema.
 func money(v any, at string, depth int) (amounts []string, currency string) {
 	in, _ := v.(map[string]any)
 	if in == nil || depth > 8 {

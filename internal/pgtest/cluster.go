@@ -68,8 +68,20 @@ func New() (*Cluster, error) {
 	return Start(bin)
 }
 
-// Start creates and starts a cluster with the programs in bin.
-func Start(bin string) (_ *Cluster, err error) {
+// NewSystem is New with a system identifier that no other cluster has.
+func NewSystem() (*Cluster, error) {
+	bin, err := findPrograms()
+	if err != nil {
+		return nil, err
+	}
+	return start(bin, (*Cluster).initialize)
+}
+
+// Start creates and starts a cluster with the programs in bin. It may have the system identifier of another
+// cluster of the test run.
+func Start(bin string) (*Cluster, error) { return start(bin, (*Cluster).create) }
+
+func start(bin string, create func(*Cluster) error) (_ *Cluster, err error) {
 	c, err := empty(bin)
 	if err != nil {
 		return nil, err
@@ -79,7 +91,7 @@ func Start(bin string) (_ *Cluster, err error) {
 			err = errors.Join(err, c.Remove())
 		}
 	}()
-	if err := c.create(); err != nil {
+	if err := create(c); err != nil {
 		return nil, err
 	}
 	return c, c.Up()
@@ -98,13 +110,8 @@ func (c *Cluster) create() error {
 		}
 		return nil
 	}
-	initdb := c.command("initdb", "-D", c.data(), "-U", "postgres", "-A", "trust",
-		"-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, out)
-	}
-	if made == "" {
-		return nil
+	if err := c.initialize(); err != nil || made == "" {
+		return err
 	}
 	copied := made + "-" + filepath.Base(c.Dir)
 	if out, err := osexec.Command("cp", "-a", c.data(), copied).CombinedOutput(); err != nil {
@@ -112,6 +119,16 @@ func (c *Cluster) create() error {
 	}
 	_ = os.Rename(copied, made) // fails when another process was faster
 	return os.RemoveAll(copied)
+}
+
+// initialize makes the data folder by initdb.
+func (c *Cluster) initialize() error {
+	initdb := c.command("initdb", "-D", c.data(), "-U", "postgres", "-A", "trust",
+		"-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // empty returns a cluster without files.

@@ -1,6 +1,6 @@
-// Package pgurl looks at the address of a PostgreSQL database before anything
-// else does. What of a password has no place in a URL as it stands is taken for
-// a host, a port or a database, and those are in every error and log.
+// Package pgurl checks the address of a PostgreSQL database before it is used. Unescaped
+// characters of a password can be parsed as a host, a port or a database, which occur in errors
+// and logs.
 package pgurl
 
 import (
@@ -16,19 +16,18 @@ var (
 	errURL = errors.New("the database's address cannot be read: in postgres://user:password@host:port/database every character of the user and " +
 		"the password but letters, digits and - . _ ~ must be percent-encoded, such as @ as %40, / as %2F and % as %25")
 	errWords = errors.New("the database's address cannot be read: it is postgres://user:password@host:port/database, " +
-		"or words such as host=db password='…', in which a value with a space stands in single quotes")
+		"or words such as host=db password='…', in which a value with a space has single quotes")
 )
 
 var (
 	name = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 	port = regexp.MustCompile(`^(.*\])?[^:\]]*(:[0-9]*)?$`)
-	// mayHold are the parameters in whose values an @ is common.
+	// mayHold lists the parameters in whose values an @ is common.
 	mayHold = map[string]bool{"user": true, "password": true, "options": true, "application_name": true}
 )
 
-// Check refuses an address that cannot be read, or in which a part of the
-// password may stand for something else. Its errors hold no part of the address
-// but the values of settings.
+// Check refuses an address that cannot be parsed, or in which a part of the password may be
+// parsed as something else. Its errors contain no part of the address except values of settings.
 func Check(address string) error {
 	rest, isURL := cutScheme(address)
 	if isURL && !plain(rest) {
@@ -47,7 +46,8 @@ func Check(address string) error {
 	case !errors.As(err, &parse):
 		return err
 	}
-	// Behind the driver's own attempt to leave the password out of the address.
+	// The driver's message quotes the address and tries to remove the password. Use only the
+	// text after the address.
 	text := err.Error()
 	text = text[strings.LastIndex(text, "`: ")+len("`: "):]
 	switch {
@@ -68,8 +68,8 @@ func cutScheme(address string) (rest string, isURL bool) {
 	return rest, isURL
 }
 
-// plain reports whether what follows the scheme has one reading only. As libpq
-// has it, the user and the password end at the first @ before a slash.
+// plain reports whether the part after the scheme can be parsed in only one way. As in libpq,
+// the user and the password end at the first @ before a slash.
 func plain(rest string) bool {
 	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
 		rest = rest[i+1:]

@@ -19,9 +19,8 @@ import (
 // maxHolidays bounds the list of holidays: about fifty years.
 const maxHolidays = 1000
 
-// calendar holds what the functions of proposed_at need besides the time: the zones
-// that the policy names, loaded when it is parsed, and its holidays. Evaluation
-// reads neither a clock nor a file.
+// calendar holds the zones that the policy names, loaded when it is parsed, and its holidays,
+// for the functions of proposed_at. Evaluation reads neither a clock nor a file.
 type calendar struct {
 	zones    map[string]*time.Location
 	holidays map[string]bool // as 2026-12-25

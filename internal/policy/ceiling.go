@@ -92,7 +92,7 @@ func (c *ceiling) currencyOf(v *view) (string, error) {
 		}
 		s, ok := out.Value().(string)
 		if !ok {
-			return "", errors.New("the currency of the amount is not known: amount_currency gives no text")
+			return "", errors.New("the currency of the amount is not known: amount_currency is not a string")
 		}
 		text = s
 	} else if currency, declared := v.declaredCurrency(); declared {

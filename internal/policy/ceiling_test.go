@@ -126,7 +126,7 @@ func TestCeilingNotComputable(t *testing.T) {
 			"the currency of the change is not text"},
 		{"a currency that is none", byAmount, facts("note", `{"amount":1,"currency":"USD "}`), `"USD " is not the code of a currency`},
 		{"an absent currency", byAmount + ", amount_currency: change.unit", facts("note", `{"amount":1}`), "the currency of the amount is not known: no such key: unit"},
-		{"an expression that gives no text", byAmount + ", amount_currency: change.unit", facts("note", `{"amount":1,"unit":1}`), "amount_currency gives no text"},
+		{"an expression that gives no text", byAmount + ", amount_currency: change.unit", facts("note", `{"amount":1,"unit":1}`), "amount_currency is not a string"},
 		{"a claim in another currency", byAmount, facts("note", `{"amount":1,"currency":"USD"}`, magnitude("2")), `the magnitude is in "EUR", the amount in USD`},
 		{"no proposer", "per: agent, count: 3", facts("note", `{}`, func(f *policy.Facts) { f.Proposer = nil }), "there is no proposer"},
 	} {

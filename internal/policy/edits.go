@@ -6,11 +6,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// EditUpTo is the highest level at which somebody who edits a change may approve it
-// alone: L3 where the policy does not say, 0 where who edits never approves.
+// EditUpTo is the highest level at which an editor of a change may approve it alone: L3 where
+// the policy does not say, 0 where editors never approve.
 func (p *Policy) EditUpTo() gatehouse.RiskLevel { return p.editUpTo }
 
-// edits reads what who edits a change may do.
+// edits reads the rights of editors.
 func (p *parser) edits(n *yaml.Node) {
 	p.policy.editUpTo = gatehouse.L3
 	if n == nil {

@@ -80,15 +80,15 @@ func (v *view) ResolveName(name string) (any, bool) {
 	case "proposed_at":
 		return types.Timestamp{Time: v.ProposedAt.UTC()}, !v.ProposedAt.IsZero()
 	case "action.idempotency_key":
-		return given(p.IdempotencyKey)
+		return optionalString(p.IdempotencyKey)
 	case "action.risk_claimed":
 		return types.Int(p.RiskLevel), p.RiskLevel != 0
 	case "target.type":
 		return types.String(p.Target.EntityType), true
 	case "target.ref":
-		return given(p.Target.EntityRef)
+		return optionalString(p.Target.EntityRef)
 	case "target.version":
-		return given(p.Target.Version)
+		return optionalString(p.Target.Version)
 	case "target.refs":
 		return lazy(&v.refs, func() ref.Val { return texts(targets(p)) }), true
 	case "on_behalf_of":
@@ -112,7 +112,7 @@ func (v *view) ResolveName(name string) (any, bool) {
 		if p.Magnitude == nil {
 			return nil, false
 		}
-		return given(p.Magnitude.Currency)
+		return optionalString(p.Magnitude.Currency)
 	case "magnitude.differs":
 		return types.Bool(card.ClaimDiffers(v.action())), true
 	case "money.amount":
@@ -123,7 +123,7 @@ func (v *view) ResolveName(name string) (any, bool) {
 		if !ok {
 			return nil, false
 		}
-		return given(currency)
+		return optionalString(currency)
 	}
 	return v.proposerFact(name)
 }
@@ -141,7 +141,7 @@ func (v *view) proposerFact(name string) (any, bool) {
 	case "proposer.kind":
 		return types.String(who.Kind), true
 	case "proposer.sponsor":
-		return given(who.Sponsor)
+		return optionalString(who.Sponsor)
 	case "proposer.roles":
 		return lazy(&v.roles, func() ref.Val {
 			names := make([]string, len(who.Roles))
@@ -179,7 +179,7 @@ func targets(p *gatehouse.Proposal) []string {
 	return nil
 }
 
-func given(s string) (any, bool) {
+func optionalString(s string) (any, bool) {
 	if s == "" {
 		return nil, false
 	}

@@ -60,7 +60,7 @@ func (v *view) read(root ast.Expr) []gatehouse.RuleFact {
 				f.Name += "." + step
 			}
 			if !slices.ContainsFunc(out, func(o gatehouse.RuleFact) bool { return o.Name == f.Name }) {
-				f.Value, f.Long = v.told(fact, steps)
+				f.Value, f.Long = v.factValue(fact, steps)
 				out = append(out, f)
 			}
 			return
@@ -73,9 +73,9 @@ func (v *view) read(root ast.Expr) []gatehouse.RuleFact {
 	return out
 }
 
-// told returns the value of a fact as JSON: "" when there is none, or when it is
-// too long to show.
-func (v *view) told(fact string, steps []string) (value gatehouse.JSON, long bool) {
+// factValue returns the value of a fact as JSON; "" when the fact is missing, or its value too long
+// to show.
+func (v *view) factValue(fact string, steps []string) (value gatehouse.JSON, long bool) {
 	found, ok := v.ResolveName(fact)
 	if !ok {
 		return "", false

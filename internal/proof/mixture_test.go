@@ -48,6 +48,13 @@ func newMixture(t *testing.T) *mixture {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.serve(t)
+	return m
+}
+
+// serve serves all targets but the database.
+func (m *mixture) serve(t *testing.T) {
+	t.Helper()
 	m.snow = snowtest.New(snowtest.Options{
 		Users: map[string]snowtest.User{"gate": {Password: mixturePassword}},
 		Rule: func(_ string, was, write map[string]string) bool {
@@ -63,16 +70,20 @@ func newMixture(t *testing.T) *mixture {
 	})
 	m.url = s.URL
 	m.fakes = newFakes(t, m)
-	return m
 }
 
 // configured continues the connectors of a configuration.
 func (m *mixture) configured() string {
-	return strings.NewReplacer("ERP", m.erp.DSN(), "SNOW", m.url).Replace(`  erp:
+	return strings.Replace(`  erp:
     type: sql
     dsn: "ERP"
     entities: {part: {table: parts, key: id, version: version}}
-  desk:
+`, "ERP", m.erp.DSN(), 1) + m.served()
+}
+
+// served is the configuration of all connectors but erp.
+func (m *mixture) served() string {
+	return strings.ReplaceAll(`  desk:
     type: servicenow
     instance: "SNOW"
     allow_private: true
@@ -85,7 +96,7 @@ func (m *mixture) configured() string {
     auth: {basic: {username: gate, password: {secret: snow}}}
     condition: {}
     tables: {incident: {}}
-`) + m.connectors
+`, "SNOW", m.url) + m.connectors
 }
 
 // withSecret adds the mixture's to the secrets of a configuration.
@@ -119,6 +130,9 @@ func (m *mixture) incident(connector string) object {
 
 // propose proposes a change of one of the systems, each time of another object.
 func (m *mixture) propose(system string) object {
+	if systems[system].class == "" {
+		return m.incident(system)
+	}
 	return merged(systems[system].propose(m.rows.Add(1)), object{"connector": system})
 }
 
@@ -152,14 +166,30 @@ func (m *mixture) count(t *testing.T) map[string]int {
 	return out
 }
 
+// total counts the effects of all targets but the database.
+func (m *mixture) total() int {
+	n := len(m.snow.Writes())
+	for _, effects := range m.all() {
+		n += effects
+	}
+	return n
+}
+
+func classOf(connector string) string {
+	if s, ok := systems[connector]; ok {
+		return s.class
+	}
+	return map[string]string{"erp": "A", "help": "B", "desk": "C"}[connector]
+}
+
 // check holds each class to its promise: nothing twice, and nothing lost that was approved.
 func (m *mixture) check(t *testing.T, l *leg, actions map[string]*gatehouse.Action) {
 	t.Helper()
 	effects := m.count(t)
 	for _, a := range actions {
-		class, of := map[string]string{"erp": "A", "help": "B", "desk": "C"}[a.Connector], a.Target.EntityRef
-		if s, ok := systems[a.Connector]; ok {
-			class, of = s.class, effectOf(a)
+		class, of := classOf(a.Connector), a.Target.EntityRef
+		if _, ok := systems[a.Connector]; ok {
+			of = effectOf(a)
 		}
 		if class == "" {
 			continue

@@ -111,6 +111,15 @@ var systems = map[string]system{
 				object{"input": object{"order": fmt.Sprint(n)}})
 		}, "input", nil,
 	},
+	"http": {
+		"A", "type: http, base_url: 'URL', auth: {bearer: {secret: fake}}, operations: {update: {method: PATCH, " +
+			"path: '/records/{entity_ref}', class: A, read_back: {path: '/records/{entity_ref}', change: ''}, " +
+			"outcomes: [{status: [200-299], json: {pointer: /value, equals: '\"{proposed_change.value}\"'}, " +
+			"outcome: applied}, {status: [200-299], outcome: ambiguous, code: not_as_approved}]}}",
+		func(n int64) object {
+			return proposal("update", "record", fmt.Sprintf("rec-%d", n), nil, object{"value": "after"})
+		}, "", serveRecords,
+	},
 	"email": {
 		"C", "type: email, smtp: 'URL', ca: CA, username: gate, password: {secret: fake}, " +
 			"from: gate@acme.example, recipients: ['@shop.example'], floor: 3",
@@ -273,6 +282,10 @@ func serveStripe(f *fakes, r *http.Request, in object) (int, any) {
 			return 200, made
 		}
 		f.effect("stripe", ref)
+		amount := json.Number("5000") // all of it, if the request names no amount
+		if text, ok := in["amount"].(string); ok {
+			amount = json.Number(text)
+		}
 		metadata := object{}
 		for name, value := range in {
 			if inner, ok := strings.CutPrefix(name, "metadata["); ok {
@@ -280,7 +293,7 @@ func serveStripe(f *fakes, r *http.Request, in object) (int, any) {
 			}
 		}
 		maps.Copy(made, object{
-			"id": "re_" + ref, "object": "refund", "amount": 1250, "currency": "eur", "status": "succeeded",
+			"id": "re_" + ref, "object": "refund", "amount": amount, "currency": "eur", "status": "succeeded",
 			"payment_intent": ref, "metadata": metadata,
 		})
 		f.objects["stripe "+ref] = made
@@ -369,7 +382,10 @@ func serveSalesforce(f *fakes, r *http.Request, in object) (int, any) {
 		return 412, []object{{"errorCode": "PRECONDITION_FAILED", "message": "the record was modified"}}
 	}
 	f.effect("salesforce", id)
-	record["StageName"], record["LastModifiedDate"] = in["StageName"], "2026-01-02T00:00:00.000+0000"
+	if in["StageName"] != nil {
+		record["StageName"] = in["StageName"]
+	}
+	record["LastModifiedDate"] = "2026-01-02T00:00:00.000+0000"
 	return 204, nil
 }
 
@@ -395,7 +411,10 @@ func serveKubernetes(f *fakes, r *http.Request, in object) (int, any) {
 			return 200, scaleOf(name, s)
 		}
 		f.effect("kubernetes", "shop/"+name)
-		s["replicas"], s["version"] = in["spec"].(object)["replicas"], "2"
+		if replicas := in["spec"].(object)["replicas"]; replicas != nil {
+			s["replicas"] = replicas
+		}
+		s["version"] = "2"
 	}
 	return 200, scaleOf(name, s)
 }
@@ -405,6 +424,19 @@ func scaleOf(name string, s object) object {
 		"kind": "Scale", "apiVersion": "autoscaling/v1", "spec": object{"replicas": s["replicas"]},
 		"metadata": object{"name": name, "namespace": "shop", "uid": "uid-" + name, "resourceVersion": s["version"]},
 	}
+}
+
+// serveRecords makes one change for each Idempotency-Key.
+func serveRecords(f *fakes, r *http.Request, in object) (int, any) {
+	ref := strings.TrimPrefix(r.URL.Path, "/records/")
+	record := f.object("http", ref, object{"value": "before"})
+	key := "http-key " + r.Header.Get("Idempotency-Key")
+	if r.Method == http.MethodPatch && f.objects[key] == nil {
+		f.effect("http", ref)
+		f.objects[key] = in
+		maps.Copy(record, in)
+	}
+	return 200, record
 }
 
 // serveNetSuite creates one record for each external id.

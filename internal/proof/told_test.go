@@ -133,7 +133,7 @@ func (x *told) rest(t *testing.T, w *world) {
 	}, nil, log)
 	for range 3 { // a card that another held is written a minute later
 		for _, round := range []func() (bool, error){
-			func() (bool, error) { return n.Spread(t.Context(), gatehouse.DefaultTenant) },
+			func() (bool, error) { return n.FanOut(t.Context(), gatehouse.DefaultTenant) },
 			func() (bool, error) { return n.Deliver(t.Context(), "hook") },
 			func() (bool, error) { return n.Deliver(t.Context(), "board") },
 			func() (bool, error) { return n.WriteCards(t.Context(), "board") },

@@ -1,10 +1,10 @@
-// Package ring seals the keys of the store under a master key that lies outside of
-// it: those that sign links, and those that seal the secrets of connectors.
+// Package ring seals the keys of the store under a master key outside of the store: the keys
+// that sign links, and the keys that seal the secrets of connectors.
 //
-// A sealed value is bound to its place by associated data, so that one that was
-// moved to another row does not open. The master key is 32 bytes in base64. There
-// may be several, one a line: the first seals, all open. To replace the master key,
-// put the new one first, rotate what is sealed, and take the old one away.
+// A sealed value is bound to its row by associated data, so a value that was moved to another
+// row does not open. A master key is 32 bytes in base64. There may be several, one per line: the
+// first seals, all of them open. To replace the master key, put the new one first, reseal the
+// values, and remove the old one.
 package ring
 
 import (
@@ -24,7 +24,7 @@ import (
 // KeySize is the size of a master key and of a key of the ring, in bytes.
 const KeySize = 32
 
-// Master seals and opens.
+// Master seals and opens values.
 type Master struct {
 	keys []masterKey
 }
@@ -35,8 +35,8 @@ type masterKey struct {
 	aead *subtle.XChaCha20Poly1305
 }
 
-// ErrSealed says that a value does not open: no master key fits, or it was sealed
-// for another place.
+// ErrSealed is the error of a value that does not open: no master key fits, or it was sealed for
+// another row.
 var ErrSealed = errors.New("ring: sealed under another master key, or for another place")
 
 // Parse reads master keys.
@@ -65,7 +65,7 @@ func newKey(raw []byte) (masterKey, error) {
 	return masterKey{hex.EncodeToString(id[:6]), raw, aead}, err
 }
 
-// Of returns what seals and opens under a key of the ring, which [Key] made.
+// Of returns the Master that seals and opens under a key of the ring, made by [Key].
 func Of(raw []byte) (*Master, error) {
 	k, err := newKey(raw)
 	return &Master{keys: []masterKey{k}}, err
@@ -81,7 +81,7 @@ func Key() []byte {
 	return raw
 }
 
-// ID names the master key that seals; it tells nothing of the key.
+// ID identifies the master key that seals, without revealing the key.
 func (m *Master) ID() string { return m.keys[0].id }
 
 // Old returns the ids of the master keys that only open.
@@ -93,7 +93,7 @@ func (m *Master) Old() []string {
 	return ids
 }
 
-// Has reports whether a master key of that id is there.
+// Has reports whether there is a master key with that id.
 func (m *Master) Has(id string) bool {
 	return slices.ContainsFunc(m.keys, func(k masterKey) bool { return k.id == id })
 }
@@ -111,12 +111,13 @@ func (m *Master) Derive(use string) ([][]byte, error) {
 	return keys, nil
 }
 
-// Seal encrypts with XChaCha20-Poly1305. place names where the value stands.
+// Seal encrypts with XChaCha20-Poly1305. place is the associated data: it identifies the row of
+// the value.
 func (m *Master) Seal(plain []byte, place ...string) ([]byte, error) {
 	return m.keys[0].aead.Encrypt(plain, associated(place))
 }
 
-// Open decrypts what was sealed for the place under a master key of that id.
+// Open decrypts a value that was sealed for the place under the master key with that id.
 func (m *Master) Open(sealed []byte, id string, place ...string) ([]byte, error) {
 	for _, k := range m.keys {
 		if k.id != id {
@@ -131,6 +132,5 @@ func (m *Master) Open(sealed []byte, id string, place ...string) ([]byte, error)
 	return nil, ErrSealed
 }
 
-// associated joins the parts of a place so that no two places are one: each part is
-// quoted.
+// associated joins the parts of a place unambiguously: each part is quoted.
 func associated(place []string) []byte { return fmt.Appendf(nil, "gatehouse ring v1 %q", place) }

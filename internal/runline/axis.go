@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// idleShare is how much of the working time one idle stretch may take.
+// idleShare: an idle stretch takes at most 1/idleShare of the working time.
 const idleShare = 4
 
-// Axis maps times to places between 0 and 1. Time in which no step worked takes
-// at most a quarter of the time in which one did, each stretch of it.
+// Axis maps times to positions between 0 and 1. Each stretch in which no step worked takes at
+// most a quarter of the total working time.
 type Axis struct {
-	// Cuts are the stretches that are drawn shorter than they were, in order.
+	// Cuts are the shortened stretches, in order.
 	Cuts   []Cut
 	times  []time.Time
 	places []float64
 }
 
-// Cut is a stretch in which no step worked.
+// Cut is a shortened stretch in which no step worked.
 type Cut struct {
-	At     float64       // the place of its middle
-	Length time.Duration // how long it was
-	// Omitted is how much of it is left out.
+	At     float64       // position of its middle
+	Length time.Duration // its real length
+	// Omitted is the part that is left out.
 	Omitted time.Duration
 }
 
-// NewAxis makes the axis of the spans of all steps.
+// NewAxis makes the axis for the spans of all steps.
 func NewAxis(all [][]Span) *Axis {
 	x := &Axis{times: eventTimes(all)}
 	if len(x.times) < 2 {
@@ -36,7 +36,7 @@ func NewAxis(all [][]Span) *Axis {
 	at := make([]float64, len(x.times))
 	var ends [][2]int
 	for i := 0; i < len(busy); {
-		// A stretch is all that follows each other of one sort.
+		// A stretch is a sequence of intervals that are all busy or all idle.
 		j := i
 		for j < len(busy) && busy[j] == busy[i] {
 			j++
@@ -62,7 +62,7 @@ func NewAxis(all [][]Span) *Axis {
 	return x
 }
 
-// eventTimes are the times at which a span begins or ends, in order.
+// eventTimes returns the sorted times at which spans begin or end.
 func eventTimes(all [][]Span) (times []time.Time) {
 	for _, list := range all {
 		for _, s := range list {
@@ -73,7 +73,8 @@ func eventTimes(all [][]Span) (times []time.Time) {
 	return slices.CompactFunc(times, time.Time.Equal)
 }
 
-// busy tells between which times some step worked, and how long that was.
+// busy reports for each interval whether a step worked in it, and returns the total working
+// time.
 func (x *Axis) busy(all [][]Span) (busy []bool, work time.Duration) {
 	busy = make([]bool, len(x.times)-1)
 	for _, list := range all {
@@ -95,7 +96,7 @@ func (x *Axis) busy(all [][]Span) (busy []bool, work time.Duration) {
 	return busy, work
 }
 
-// Place is where a time stands, from 0 to 1; it must be one of a span.
+// Place returns the position of a time, from 0 to 1. A span must begin or end at the time.
 func (x *Axis) Place(t time.Time) float64 {
 	i, ok := slices.BinarySearchFunc(x.times, t, time.Time.Compare)
 	if !ok || i >= len(x.places) {
@@ -112,7 +113,7 @@ func (x *Axis) Total() time.Duration {
 	return x.times[len(x.times)-1].Sub(x.times[0])
 }
 
-// Omitted is how much idle time is left out in all.
+// Omitted is the total omitted idle time.
 func (x *Axis) Omitted() (d time.Duration) {
 	for _, c := range x.Cuts {
 		d += c.Omitted

@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// logFrom is how many times longer than the shortest span a wait is, from which the axis is
-// logarithmic.
+// logFrom is the ratio of a wait to the shortest span from which on the axis is logarithmic.
 const logFrom = 50
 
-// Uneven reports whether a wait is so much longer than the shortest span that a linear axis could not
-// show both.
+// Uneven reports whether a wait is so much longer than the shortest span that a linear axis
+// cannot show both.
 func Uneven(all [][]Span) bool {
 	var shortest, wait time.Duration
 	for _, list := range all {
@@ -27,8 +26,8 @@ func Uneven(all [][]Span) bool {
 	return shortest > 0 && wait/logFrom > shortest
 }
 
-// NewLogAxis makes an axis on which each stretch between two events is as wide as the logarithm of
-// its length. It leaves nothing out, so it has no cuts.
+// NewLogAxis makes an axis on which the width of each interval between two events is the
+// logarithm of its length. It has no cuts.
 func NewLogAxis(all [][]Span) *Axis {
 	x := &Axis{times: eventTimes(all)}
 	if len(x.times) < 2 {

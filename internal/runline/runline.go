@@ -1,6 +1,5 @@
-// Package runline lays a run out along one axis of time, for whoever draws it:
-// what each step did from when to when, and where a time stands. It is pure: the
-// time that it is now is given.
+// Package runline arranges a run on a time axis for drawing: the phases of each step, and the
+// position of each time. It is pure: the caller passes the present time.
 package runline
 
 import (
@@ -10,33 +9,32 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Phase is what a step does for a while.
+// Phase is what a step does during a span.
 type Phase string
 
 // The phases.
 const (
-	Queued Phase = "queued" // for its turn, or its next attempt
+	Queued Phase = "queued" // for a worker, or for its next attempt
 	Waits  Phase = "waits"  // for a time, an event, another run, or its items
 	People Phase = "people"
 	Works  Phase = "works"
-	Fails  Phase = "fails" // an attempt that came to nothing
+	Fails  Phase = "fails" // an attempt that failed
 )
 
-// Phases lists all of them in the order of a legend.
+// Phases lists all phases in the order of a legend.
 func Phases() []Phase { return []Phase{Works, Fails, People, Waits, Queued} }
 
-// Working reports whether something is done in the phase.
+// Working reports whether the step does work in the phase.
 func (p Phase) Working() bool { return p == Works || p == Fails }
 
-// Span is a phase between two times, the second later than the first.
+// Span is a phase between two times.
 type Span struct {
 	From, To time.Time
 	Phase    Phase
 }
 
-// Spans says what each of the steps did from when to when, in order; now is the
-// end of what goes on in a run that has not ended. A step that never began, or
-// was taken over from another run, has none.
+// Spans returns the spans of each step, in order. now is the end of the current spans of an
+// unfinished run. A step that never began, or whose result comes from another run, has none.
 func Spans(d *gatehouse.RunDetail, steps []*gatehouse.Step, now time.Time) [][]Span {
 	if d.FinishedAt != nil {
 		now = *d.FinishedAt
@@ -85,7 +83,7 @@ func spansOf(r *gatehouse.Run, step *gatehouse.Step, attempts []*gatehouse.StepA
 	return b.list
 }
 
-// builder makes spans one after the other.
+// builder makes consecutive spans.
 type builder struct {
 	list []Span
 	at   time.Time
@@ -104,7 +102,7 @@ func (b *builder) until(to time.Time, p Phase) {
 	}
 }
 
-// rest is what followed the last attempt.
+// rest adds what followed the last attempt.
 func (b *builder) rest(step *gatehouse.Step, attempts int, a *gatehouse.Action, end time.Time) {
 	switch {
 	case a != nil && a.DecidedVia == gatehouse.ViaPolicy:
@@ -127,7 +125,7 @@ func (b *builder) rest(step *gatehouse.Step, attempts int, a *gatehouse.Action, 
 	}
 }
 
-// FailedAttempt reports whether an attempt came to nothing.
+// FailedAttempt reports whether an attempt failed.
 func FailedAttempt(a *gatehouse.StepAttempt) bool {
 	switch a.Outcome {
 	case string(gatehouse.StepRetrying), string(gatehouse.StepFailed), "lease_expired":
@@ -136,7 +134,7 @@ func FailedAttempt(a *gatehouse.StepAttempt) bool {
 	return false
 }
 
-// TakenOver reports whether a retried run had the step's result before it began.
+// TakenOver reports whether the step's result comes from the run that this one retries.
 func TakenOver(r *gatehouse.Run, step *gatehouse.Step) bool {
 	return r.RetryOf != "" && step.FinishedAt != nil && step.FinishedAt.Before(r.CreatedAt)
 }

@@ -16,7 +16,7 @@ import (
 // advance makes the moves that follow from the steps' states: it stops the run when
 // a step has failed, cancels or readies steps, settles the steps whose items have
 // ended, and moves the run to the state that its steps imply.
-func (m *moving) advance() error {
+func (m *runTx) advance() error {
 	run := m.run
 	if run.Stop == "" {
 		if i := slices.IndexFunc(run.Steps, func(s *gatehouse.Step) bool { return s.Status == gatehouse.StepFailed }); i >= 0 {
@@ -29,7 +29,7 @@ func (m *moving) advance() error {
 			return err
 		}
 	}
-	if err := m.gather(); err != nil {
+	if err := m.settleFanOuts(); err != nil {
 		return err
 	}
 	if run.Stop == "" && run.Status != gatehouse.RunQueued { // a queued run starts nothing
@@ -41,8 +41,8 @@ func (m *moving) advance() error {
 	return m.settleRun()
 }
 
-// stop keeps the run from starting anything new.
-func (m *moving) stop(as gatehouse.RunStatus, why *gatehouse.Failure) {
+// stop prevents the run from starting new work.
+func (m *runTx) stop(as gatehouse.RunStatus, why *gatehouse.Failure) {
 	m.run.Stop, m.stopped = as, true
 	if m.run.Failure == nil {
 		m.run.Failure = why
@@ -53,9 +53,9 @@ func (m *moving) stop(as gatehouse.RunStatus, why *gatehouse.Failure) {
 // or a child run becomes due at once, and the runtime cancels that action or run
 // first. A step that waits for its items ends when they do. The transaction that
 // stops the run covers all items; a later one covers only the moved item.
-func (m *moving) closeRest() error {
+func (m *runTx) closeRest() error {
 	if m.stopped {
-		if err := m.takeOpen(); err != nil {
+		if err := m.readOpenItems(); err != nil {
 			return err
 		}
 	}
@@ -81,8 +81,8 @@ func (m *moving) closeRest() error {
 	return nil
 }
 
-// hasItems reports whether the step waits for its items.
-func (m *moving) hasItems(s *gatehouse.Step) bool {
+// hasItems reports whether the step waits for its items to end.
+func (m *runTx) hasItems(s *gatehouse.Step) bool {
 	if s.Status != gatehouse.StepWaiting || s.Parent != "" {
 		return false
 	}
@@ -90,8 +90,8 @@ func (m *moving) hasItems(s *gatehouse.Step) bool {
 	return spec != nil && spec.ForEach != nil
 }
 
-// take inserts items after their step in the moved run.
-func (m *moving) take(of *gatehouse.Step, items ...*gatehouse.Step) {
+// insertItems inserts items after their step in the moved run.
+func (m *runTx) insertItems(of *gatehouse.Step, items ...*gatehouse.Step) {
 	steps := make([]*gatehouse.Step, 0, len(m.run.Steps)+len(items))
 	for _, s := range m.run.Steps {
 		steps = append(steps, s)
@@ -107,8 +107,8 @@ func (m *moving) take(of *gatehouse.Step, items ...*gatehouse.Step) {
 	m.run.Steps = steps
 }
 
-// takeOpen reads the unfinished items.
-func (m *moving) takeOpen() error {
+// readOpenItems reads the unfinished items of all steps into the run.
+func (m *runTx) readOpenItems() error {
 	for _, s := range m.run.Steps {
 		if !m.hasItems(s) || len(s.OpenItems) == 0 {
 			continue
@@ -120,19 +120,19 @@ func (m *moving) takeOpen() error {
 		for _, item := range items {
 			item.Item, item.Input, item.Output = "", "", "" // absent: UpdateStep leaves them unchanged
 		}
-		m.take(s, items...)
+		m.insertItems(s, items...)
 		s.OpenItems = nil
 	}
 	return nil
 }
 
-func (m *moving) openItems(s *gatehouse.Step) bool {
+func (m *runTx) openItems(s *gatehouse.Step) bool {
 	return len(s.OpenItems) > 0 ||
 		slices.ContainsFunc(m.run.Steps, func(i *gatehouse.Step) bool { return i.Parent == s.ID && !i.Status.Final() })
 }
 
-// gather settles the steps whose items have all ended.
-func (m *moving) gather() error {
+// settleFanOuts settles the steps whose items have all ended.
+func (m *runTx) settleFanOuts() error {
 	for _, s := range m.run.Steps {
 		if !m.hasItems(s) || m.openItems(s) {
 			continue
@@ -167,7 +167,7 @@ func (m *moving) gather() error {
 
 // readyNext readies the blocked steps whose needs have succeeded. It repeats while
 // inline steps succeed at once, since other steps may need only those.
-func (m *moving) readyNext() error {
+func (m *runTx) readyNext() error {
 	for carried := true; carried; {
 		carried = false
 		ready := m.def.Ready(func(id string) gatehouse.StepStatus {
@@ -178,7 +178,7 @@ func (m *moving) readyNext() error {
 		})
 		for _, id := range ready {
 			s := m.run.Latest(id)
-			done, err := m.carryOn(s)
+			done, err := m.executeInline(s)
 			if err == nil && !done {
 				err = m.ready(s)
 			}
@@ -192,7 +192,7 @@ func (m *moving) readyNext() error {
 }
 
 // ready makes a step available to workers.
-func (m *moving) ready(s *gatehouse.Step) error {
+func (m *runTx) ready(s *gatehouse.Step) error {
 	from := s.Status
 	s.Status, s.ReadyAt, s.DueAt = gatehouse.StepReady, new(m.tx.Now()), nil
 	m.tools[s.Tool] = true
@@ -200,7 +200,9 @@ func (m *moving) ready(s *gatehouse.Step) error {
 }
 
 // end closes a step for good.
-func (m *moving) end(s *gatehouse.Step, to gatehouse.StepStatus, failure *gatehouse.Failure, data ...gatehouse.Member) error {
+func (m *runTx) end(
+	s *gatehouse.Step, to gatehouse.StepStatus, failure *gatehouse.Failure, data ...gatehouse.Member,
+) error {
 	from := s.Status
 	s.Status, s.Failure, s.FinishedAt = to, failure, new(m.tx.Now())
 	s.LeaseOwner, s.LeaseUntil, s.DueAt = "", nil, nil
@@ -218,7 +220,7 @@ func (m *moving) end(s *gatehouse.Step, to gatehouse.StepStatus, failure *gateho
 }
 
 // park lets a step wait for something outside.
-func (m *moving) park(s *gatehouse.Step, to gatehouse.StepStatus, data ...gatehouse.Member) error {
+func (m *runTx) park(s *gatehouse.Step, to gatehouse.StepStatus, data ...gatehouse.Member) error {
 	from := s.Status
 	s.Status, s.LeaseOwner, s.LeaseUntil = to, "", nil
 	if err := m.tx.UpdateStep(s, from, s.Generation); err != nil {
@@ -231,7 +233,7 @@ func (m *moving) park(s *gatehouse.Step, to gatehouse.StepStatus, data ...gateho
 }
 
 // settleRun moves the run to the state that its steps imply.
-func (m *moving) settleRun() error {
+func (m *runTx) settleRun() error {
 	run := m.run
 	if run.Status == gatehouse.RunQueued && run.Stop == "" {
 		return nil // the run has not been admitted
@@ -255,7 +257,7 @@ func (m *moving) settleRun() error {
 	return nil
 }
 
-func (m *moving) moveRun(to gatehouse.RunStatus) error {
+func (m *runTx) moveRun(to gatehouse.RunStatus) error {
 	run, from, now := m.run, m.run.Status, m.tx.Now()
 	run.Status = to
 	if to == gatehouse.RunRunning && run.StartedAt == nil {
@@ -266,12 +268,12 @@ func (m *moving) moveRun(to gatehouse.RunStatus) error {
 		run.FinishedAt, m.ended = &now, true
 		if to == gatehouse.RunSucceeded {
 			run.Failure, run.Stop = nil, ""
-			trouble, err := m.result()
+			templateErr, err := m.result()
 			if err != nil {
 				return err
 			}
-			if trouble != nil {
-				data = append(data, member("output_error", clip(trouble.Error())))
+			if templateErr != nil {
+				data = append(data, member("output_error", clip(templateErr.Error())))
 			}
 		}
 		if f := run.Failure; f != nil {
@@ -282,7 +284,7 @@ func (m *moving) moveRun(to gatehouse.RunStatus) error {
 		return err
 	}
 	if to.Final() {
-		lesson, err := m.lesson()
+		lesson, err := m.reflexion()
 		if err != nil {
 			return err
 		}
@@ -293,16 +295,15 @@ func (m *moving) moveRun(to gatehouse.RunStatus) error {
 	return m.leaf("run."+eventOf(string(to)), nil, string(from), string(to), data...)
 }
 
-// result evaluates the workflow's output. If the template fails, trouble says why,
-// and the run has no output; a run whose steps have all succeeded does not fail for
-// that.
-func (m *moving) result() (trouble, err error) {
+// result evaluates the workflow's output. templateErr is the error of the template: the run then
+// succeeds without an output.
+func (m *runTx) result() (templateErr, err error) {
 	b := &templateValues{tx: m.tx, run: m.run, def: m.def}
-	out, trouble := m.def.Result(b.scope(nil))
-	if trouble == nil {
+	out, templateErr := m.def.Result(b.scope(nil))
+	if templateErr == nil {
 		m.run.Output = out
 	}
-	return trouble, b.err
+	return templateErr, b.err
 }
 
 // templateValues reads the values that a template uses, on demand: the run's input,
@@ -336,12 +337,12 @@ func (b *templateValues) scope(item *gatehouse.Step) *workflow.Scope {
 		_, s.Iteration = item.Iteration()
 	}
 	if item != nil && item.Parent != "" {
-		s.Item, s.HasItem, s.Index = item.Item, true, place(item)
+		s.Item, s.HasItem, s.Index = item.Item, true, itemIndex(item)
 	}
 	return s
 }
 
-// errUnread says that an expression uses a value that was not prefetched.
+// errUnread is the error of an expression that uses a value which was not prefetched.
 var errUnread = errors.New("runs: not read")
 
 func (b *templateValues) now() time.Time {
@@ -408,8 +409,8 @@ func (b *templateValues) iterations(id string) iter.Seq[*gatehouse.Step] {
 	}
 }
 
-// rejection returns the output of the step's last iteration that people refused
-// without ending the run.
+// rejection returns the output of the step's last iteration if people rejected it and the run
+// continued.
 func (b *templateValues) rejection(id string) (out gatehouse.JSON, ok bool) {
 	if b.tx == nil {
 		b.err = errUnread
@@ -423,8 +424,8 @@ func (b *templateValues) rejection(id string) (out gatehouse.JSON, ok bool) {
 	return out, ok
 }
 
-// place is an item's index among the items of its step: the 3 of "notify[3]".
-func place(item *gatehouse.Step) int {
+// itemIndex is an item's index among the items of its step: the 3 of "notify[3]".
+func itemIndex(item *gatehouse.Step) int {
 	_, rest, _ := strings.Cut(item.Key, "[")
 	n, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
 	if err != nil {
@@ -433,7 +434,7 @@ func place(item *gatehouse.Step) int {
 	return n
 }
 
-// eventOf is the word for a state in the names of events.
+// eventOf returns the word for a state in event names.
 func eventOf(status string) string {
 	switch status {
 	case string(gatehouse.RunFailed):

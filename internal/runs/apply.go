@@ -13,9 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// ApplyWorkflow stores a source as the next version of a workflow. The author is
-// responsible for the proposals of its runs: neither the author nor the starter of a
-// run can decide on them.
+// ApplyWorkflow stores a source as the next version of a workflow. Neither its author nor the
+// starter of a run can decide on the actions that the run proposes.
 func (r *Runs) ApplyWorkflow(ctx context.Context, name, source string) (*gatehouse.Workflow, bool, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -56,7 +55,7 @@ func (r *Runs) ApplyWorkflow(ctx context.Context, name, source string) (*gatehou
 		if err := tx.InsertWorkflow(out); err != nil {
 			return nil, err
 		}
-		if err := standFor(tx, c, name); err != nil {
+		if err := ensurePrincipal(tx, c, name); err != nil {
 			return nil, err
 		}
 		if err := schedule(tx, out, def, tx.Now()); err != nil {
@@ -112,7 +111,7 @@ func parseWorkflow(name, source string) (*workflow.Definition, error) {
 		return nil, err
 	case def.Name != name:
 		var v gatehouse.Violations
-		v.Add("/source", "the source is of the workflow %s, not of %s", gatehouse.Quote(def.Name), gatehouse.Quote(name))
+		v.Add("/source", "the source is for the workflow %s, not for %s", gatehouse.Quote(def.Name), gatehouse.Quote(name))
 		return nil, v.Err()
 	}
 	return def, nil
@@ -122,8 +121,8 @@ func parseWorkflow(name, source string) (*workflow.Definition, error) {
 // runs.
 func actorName(workflow string) string { return "workflow:" + workflow }
 
-// standFor creates the workflow's principal, or makes the caller its sponsor.
-func standFor(tx gatehouse.Tx, c *gatehouse.Caller, name string) error {
+// ensurePrincipal creates the workflow's principal, or makes the caller its sponsor.
+func ensurePrincipal(tx gatehouse.Tx, c *gatehouse.Caller, name string) error {
 	sponsor := c.Principal.ID
 	if c.Principal.Kind != gatehouse.KindPerson {
 		sponsor = c.Principal.Sponsor

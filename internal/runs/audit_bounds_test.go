@@ -158,10 +158,10 @@ func testBudgetOutlivesItsProcess(t *testing.T, w *world) {
 	}
 	dead := make(chan struct{})
 	w.models.died = dead // the first call never returns
-	go func() { _ = w.runs.Carry(t.Context(), steps[0], "one") }()
+	go func() { _ = w.runs.Execute(t.Context(), steps[0], "one") }()
 	<-dead
 	another := runs.New(w.gate, runs.Config{Models: w.models})
-	w.must(another.Carry(t.Context(), steps[1], "another"))
+	w.must(another.Execute(t.Context(), steps[1], "another"))
 	for _, id := range []string{first.ID, second.ID} {
 		run, err := w.runs.FindRun(w.as("admin"), id)
 		w.must(err)

@@ -9,93 +9,92 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// Carrying says how to execute steps that were leased at once.
-type Carrying struct {
+// ExecuteOptions configures the execution of steps that were leased together.
+type ExecuteOptions struct {
 	// Worker is the name of the lease's holder.
 	Worker string
-	// Onward is as for CarryOn.
-	Onward int
-	// Storing is called once per step: before its outcome is stored, or at the latest
-	// when it is done. Done is called after that, when the step is closed or waits,
-	// with the error if any. Neither may block.
+	// InlineLimit is the limit of ExecuteChain.
+	InlineLimit int
+	// Storing is called once per step, before its outcome is stored, or at the latest when the
+	// step is done. Done is called after that, when the step is closed or waits. err is nil if
+	// it succeeded. Neither may block.
 	Storing func(*gatehouse.Step)
 	Done    func(*gatehouse.Step, error)
 }
 
-// CarryAll executes steps that a worker of this process leased at once,
-// concurrently, and returns when all are done. Steps that compute a value without
-// reading anything are handed to the store as one batch, if the store prefers that.
-// The batch does not wait for the other steps.
-func (r *Runs) CarryAll(ctx context.Context, steps []*gatehouse.Step, how Carrying) {
+// ExecuteAll executes steps that a worker of this process leased together, concurrently, and
+// returns when all are done. Steps that only compute a value are stored as one batch, if the
+// store prefers that. The batch does not wait for the other steps.
+func (r *Runs) ExecuteAll(ctx context.Context, steps []*gatehouse.Step, how ExecuteOptions) {
 	c := &stepBatch{}
 	if g, ok := r.Store.(gatehouse.Announcer); ok && len(steps) > 1 {
 		c.store = g
-		c.looking.Add(len(steps))
+		c.undecided.Add(len(steps))
 	}
 	var all sync.WaitGroup
 	for _, s := range steps {
 		m := &batched{stepBatch: c, storing: func() { how.Storing(s) }}
 		all.Go(func() {
-			err := r.carryWith(ctx, s, how.Worker, how.Onward, m)
+			err := r.executeWith(ctx, s, how.Worker, how.InlineLimit, m)
 			m.leave()
-			m.stores()
+			m.notifyStoring()
 			how.Done(s, err)
 		})
 	}
 	all.Wait()
 }
 
-// stepBatch is a set of steps that were leased at once.
+// stepBatch is a set of steps that were leased together.
 type stepBatch struct {
 	store gatehouse.Announcer // nil when batching gains nothing
-	// looking counts the steps that may still join the batch, coming the steps that
+	// undecided counts the steps that may still join the batch, coming the steps that
 	// have joined.
-	looking  sync.WaitGroup
-	coming   atomic.Int64
-	announce sync.Once
-	together func(context.Context) context.Context
+	undecided sync.WaitGroup
+	joined    atomic.Int64
+	announce  sync.Once
+	together  func(context.Context) context.Context
 }
 
-// batched is one step of a stepBatch; nil is a step that is executed by itself.
+// batched is one step of a stepBatch; nil for a step that is executed by itself.
 type batched struct {
 	*stepBatch
 	storing      func()
 	left, stored bool
 }
 
-// leave ends the batch's wait for the step, which can no longer join.
+// leave removes the step from the batch, which no longer waits for it.
 func (m *batched) leave() {
 	if m == nil || m.left {
 		return
 	}
 	m.left = true
 	if m.store != nil {
-		m.looking.Done()
+		m.undecided.Done()
 	}
 }
 
-// stores says that the step's outcome is about to be stored.
-func (m *batched) stores() {
+// notifyStoring calls Storing, once.
+func (m *batched) notifyStoring() {
 	if m != nil && !m.stored {
 		m.stored = true
 		m.storing()
 	}
 }
 
-// join waits until every other step has left or joined, as each does after evaluating
-// its expressions. It returns the context for the Update that must follow.
+// join waits until every other step of the batch has left or joined. A step does either after it
+// has evaluated its expressions. join returns the context for the Update that must follow.
 func (m *batched) join(ctx context.Context) context.Context {
 	if m == nil || m.left || m.store == nil {
 		return ctx
 	}
-	m.coming.Add(1)
+	m.joined.Add(1)
 	m.leave()
-	m.looking.Wait()
-	m.announce.Do(func() { m.together = m.store.Announce(int(m.coming.Load())) })
+	m.undecided.Wait()
+	m.announce.Do(func() { m.together = m.store.Announce(int(m.joined.Load())) })
 	return m.together(ctx)
 }
 
-// comesAlong reports whether the step has nothing left to do but to store its outcome.
-func (w *work) comesAlong() bool {
+// onlyStores reports whether the only work left for the step is to store its outcome.
+func (w *work) onlyStores() bool {
 	return w.skip || w.spec.Kind == workflow.KindTransform && !w.fanOut && w.spec.IdempotencyKey == nil && len(w.with) <= MaxStepOutput
 }

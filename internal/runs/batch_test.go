@@ -83,7 +83,7 @@ func TestLeasedAtOnceAreStoredTogether(t *testing.T) {
 	var mu sync.Mutex
 	told := map[string]string{}
 	done := 0
-	w.runs.CarryAll(t.Context(), steps, runs.Carrying{
+	w.runs.ExecuteAll(t.Context(), steps, runs.ExecuteOptions{
 		Worker:  "test",
 		Storing: func(s *gatehouse.Step) { mu.Lock(); told[s.ID] += "storing "; mu.Unlock() },
 		Done: func(s *gatehouse.Step, err error) {
@@ -122,7 +122,7 @@ func TestLeasedAtOnceFailApart(t *testing.T) {
 		steps[2].Head, steps[2].RunID = nil, "run_none"
 		came := map[string]error{}
 		var mu sync.Mutex
-		w.runs.CarryAll(t.Context(), steps, runs.Carrying{
+		w.runs.ExecuteAll(t.Context(), steps, runs.ExecuteOptions{
 			Worker: "test", Storing: func(*gatehouse.Step) {},
 			Done: func(s *gatehouse.Step, err error) { mu.Lock(); came[s.ID] = err; mu.Unlock() },
 		})

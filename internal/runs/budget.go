@@ -7,7 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// budget bounds the cost of a workflow's model calls, or, with "", of the tenant's.
+// budget bounds the cost of the model calls of a workflow or, if the workflow is "", of the
+// tenant.
 type budget struct {
 	workflow string
 	*Budget
@@ -17,11 +18,10 @@ type budget struct {
 // budget's window.
 const claimAge = 400 * 24 * time.Hour
 
-// reserveBudget returns over, the reason why a call may not be made, when the amount
-// spent, plus the maximum cost of this call and of the calls under way, exceeds a
-// budget. Otherwise it stores a claim for this call's maximum cost. All processes
-// see the claim, and it survives a crash of this process, since the call may have
-// cost that much. The transaction that stores the call's cost removes the claim.
+// reserveBudget stores a claim for the maximum cost of a call. If the amount spent, the claims
+// of calls under way and this maximum together exceed a budget, it stores nothing and returns
+// the reason, over. All processes see the claim. It survives a crash of this process, since the
+// call may have been made. The transaction that stores the call's cost removes the claim.
 func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.StepFailure, err error) {
 	tenant := w.step.Tenant
 	var budgets []budget
@@ -48,7 +48,7 @@ func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.Step
 				of = "tenant"
 			}
 			if !known || currency != b.Currency {
-				over = exceeded(w, "the budget of the %s is in %s, and what this call costs in that is not known", of, b.Currency)
+				over = exceeded(w, "the budget of the %s is in %s, in which the cost of this call is not known", of, b.Currency)
 				return nil
 			}
 

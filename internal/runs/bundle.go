@@ -107,8 +107,8 @@ func (r *Runs) bundle(ctx context.Context, run *gatehouse.Run) error {
 	return err
 }
 
-// numbered reports whether the leaf of the run's end has its number. All earlier
-// leaves then have theirs.
+// numbered reports whether the leaf of the run's end has a number. Then all earlier leaves have
+// one, too.
 func numbered(run *gatehouse.Run, entries []*gatehouse.Entry) bool {
 	want := "run." + eventOf(string(run.Status))
 	for _, e := range entries {

@@ -18,15 +18,14 @@ type HookVerifier interface {
 	Verify(kind, secret string, h http.Header, body []byte, now time.Time) (delivery string, input gatehouse.JSON, err error)
 }
 
-// badSignature answers every delivery that starts no run, so that the answer does
-// not reveal which workflows exist.
+// badSignature is the answer to every delivery that starts no run, so that it does not reveal
+// which workflows exist.
 func badSignature() *gatehouse.Error {
-	return gatehouse.E(gatehouse.CodeBadSignature, "the signature of this delivery is not one of the workflow's")
+	return gatehouse.E(gatehouse.CodeBadSignature, "the signature of this delivery does not belong to the workflow")
 }
 
-// Receive starts a run for a webhook. The signature is the sender's authority. A
-// delivery with the id, or the workflow's ref, of an earlier one returns the same
-// run.
+// Receive starts a run for a webhook. The signature proves the sender. A delivery with the id,
+// or the workflow's ref, of an earlier delivery returns the earlier run.
 func (r *Runs) Receive(ctx context.Context, tenant, name string, h http.Header, body []byte) (*gatehouse.Run, bool, error) {
 	if tenant == "" {
 		tenant = gatehouse.DefaultTenant
@@ -47,7 +46,7 @@ func (r *Runs) Receive(ctx context.Context, tenant, name string, h http.Header, 
 		return err
 	})
 	switch {
-	case gone(err), err == nil && (hook == nil || r.config.Hooks == nil):
+	case notFound(err), err == nil && (hook == nil || r.config.Hooks == nil):
 		return nil, false, badSignature()
 	case err != nil:
 		return nil, false, err
@@ -68,7 +67,8 @@ func (r *Runs) Receive(ctx context.Context, tenant, name string, h http.Header, 
 	if hook.Ref != nil {
 		value, err := hook.Ref.Value(&workflow.Scope{Input: input, Run: &gatehouse.Run{Tenant: tenant, Workflow: name}, Now: now})
 		if err != nil {
-			return nil, false, gatehouse.E(gatehouse.CodeInvalid, "the workflow's ref cannot be made of this delivery: %v", err)
+			return nil, false, gatehouse.E(gatehouse.CodeInvalid, "the workflow's ref cannot be computed from this delivery: "+
+				"%v", err)
 		}
 		if ref, _ = value.Text(); ref == "" {
 			ref = string(value)

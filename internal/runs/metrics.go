@@ -24,11 +24,11 @@ func (r *Runs) SetMetrics(m Metrics) { r.metrics = m }
 // records how long they had been ready. It sends one hint per tenant, whatever the
 // number of steps.
 func (r *Runs) leased(steps []*gatehouse.Step) {
-	told := ""
+	last := ""
 	for _, s := range steps {
-		if s.Tenant != told {
-			told = s.Tenant
-			r.Hints.Notify(usecase.TopicLog(told))
+		if s.Tenant != last {
+			last = s.Tenant
+			r.Hints.Notify(usecase.TopicLog(last))
 		}
 	}
 	if r.metrics == nil {
@@ -43,11 +43,11 @@ func (r *Runs) leased(steps []*gatehouse.Step) {
 }
 
 // count records the outcomes of one transaction.
-func (r *Runs) count(m *moving) {
+func (r *Runs) count(m *runTx) {
 	if r.metrics == nil {
 		return
 	}
-	for range m.passed {
+	for range m.inlineDone {
 		r.metrics.StepLeased(0)
 	}
 	for _, outcome := range m.outcomes {

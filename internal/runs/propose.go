@@ -36,7 +36,7 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 	if err != nil {
 		return nil, err
 	}
-	p = r.dressed(w, p)
+	p = r.completeProposal(w, p)
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
@@ -56,10 +56,10 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 	}
 
 	var out *gatehouse.Action
-	var last *moving
+	var last *runTx
 	put := func(tx gatehouse.Tx) (*gatehouse.Action, error) {
 		last = nil
-		above, err := lockAbove(tx, w.run)
+		above, err := lockAncestors(tx, w.run)
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 		if err != nil {
 			return nil, err
 		}
-		last, m.above = m, above
+		last, m.ancestors = m, above
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err == nil && caller != nil {
 			s, err = m.heldBy(caller, w.step.ID, w.step.Generation)
@@ -76,11 +76,11 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 			return nil, err
 		}
 		if caller != nil {
-			if err := m.hand(caller.Principal.ID); err != nil {
+			if err := m.addContributor(caller.Principal.ID); err != nil {
 				return nil, err
 			}
 		}
-		out, err := r.putBefore(m, s, w, d)
+		out, err := r.proposeIn(m, s, w, d)
 		if err != nil {
 			return nil, err
 		}
@@ -96,16 +96,16 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 		return nil, err
 	}
 
-	r.tell(last)
+	r.notifyChanges(last)
 	if out != nil && out.Status == gatehouse.StatusApproved {
 		r.gate.HintPush(out.Push.ID)
 	}
 	return out, nil
 }
 
-// putBefore proposes within the run's transaction. It returns no action when the
+// proposeIn proposes within the run's transaction. It returns no action when the
 // step has closed without one.
-func (r *Runs) putBefore(m *moving, s *gatehouse.Step, w *work, d *gate.Draft) (*gatehouse.Action, error) {
+func (r *Runs) proposeIn(m *runTx, s *gatehouse.Step, w *work, d *gate.Draft) (*gatehouse.Action, error) {
 	if m.run.Stop != "" {
 		return nil, m.canceled(s, m.actor)
 	}
@@ -118,7 +118,7 @@ func (r *Runs) putBefore(m *moving, s *gatehouse.Step, w *work, d *gate.Draft) (
 	s.Input, s.IdempotencyKey = w.with, w.key
 	known, err := m.tx.FindActionByKey(w.key)
 	if err == nil {
-		return known, m.takeUp(s, known, d.Action())
+		return known, m.adopt(s, known, d.Action())
 	}
 	if !errors.Is(err, gatehouse.ErrNotFound) {
 		return nil, err
@@ -141,7 +141,7 @@ func (r *Runs) putBefore(m *moving, s *gatehouse.Step, w *work, d *gate.Draft) (
 	}
 
 	m.run.Writes++
-	for _, run := range m.above {
+	for _, run := range m.ancestors {
 		run.Writes++
 		if err := m.tx.MoveRun(run, run.Status); err != nil {
 			return nil, err
@@ -150,10 +150,10 @@ func (r *Runs) putBefore(m *moving, s *gatehouse.Step, w *work, d *gate.Draft) (
 	return a, m.await(s, a)
 }
 
-// lockAbove locks the ancestors of a child run, the topmost first, which is the
+// lockAncestors locks the ancestors of a child run, the topmost first, which is the
 // order of every transaction that locks a run and its child. The result has the
 // direct parent first.
-func lockAbove(tx gatehouse.Tx, run *gatehouse.Run) (above []*gatehouse.Run, err error) {
+func lockAncestors(tx gatehouse.Tx, run *gatehouse.Run) (above []*gatehouse.Run, err error) {
 	for run.ParentRun != "" {
 		if run, err = tx.FindRunHead(run.ParentRun); err != nil {
 			return nil, err
@@ -170,7 +170,7 @@ func lockAbove(tx gatehouse.Tx, run *gatehouse.Run) (above []*gatehouse.Run, err
 
 // overWrites returns a failure when the run, or one of its ancestors, has reached its
 // limit of actions. The actions of descendant runs count.
-func (r *Runs) overWrites(m *moving) (*gatehouse.StepFailure, error) {
+func (r *Runs) overWrites(m *runTx) (*gatehouse.StepFailure, error) {
 	most := func(def *workflow.Definition) int {
 		own, tenant := def.Limits.MaxWritesPerRun, r.config.Limits(m.run.Tenant).MaxWritesPerRun
 		if own == 0 || tenant != 0 && tenant < own {
@@ -181,7 +181,7 @@ func (r *Runs) overWrites(m *moving) (*gatehouse.StepFailure, error) {
 	if full(most(m.def), m.run.Writes) {
 		return &gatehouse.StepFailure{Code: "too_many_writes", Detail: "the run has proposed as many changes as it may"}, nil
 	}
-	for _, run := range m.above {
+	for _, run := range m.ancestors {
 		def, err := r.definition(m.tx, run.Tenant, run.Workflow, run.Version)
 		if err != nil {
 			return nil, err
@@ -196,7 +196,7 @@ func (r *Runs) overWrites(m *moving) (*gatehouse.StepFailure, error) {
 }
 
 // await parks a step until its action settles.
-func (m *moving) await(s *gatehouse.Step, a *gatehouse.Action) error {
+func (m *runTx) await(s *gatehouse.Step, a *gatehouse.Action) error {
 	s.ActionID = a.ID
 	if err := m.attempt(s, m.actor, string(gatehouse.StepWaitingApproval), nil); err != nil {
 		return err
@@ -204,16 +204,17 @@ func (m *moving) await(s *gatehouse.Step, a *gatehouse.Action) error {
 	return m.park(s, gatehouse.StepWaitingApproval, member("action", a.ID), member("status", string(a.Status)))
 }
 
-// takeUp adopts an action that was already proposed under the step's key: the step
-// waits for it, or takes its result.
-func (m *moving) takeUp(s *gatehouse.Step, known, wanted *gatehouse.Action) error {
-	// An approval step accepts only a question that its own workflow asked, because
-	// only that bars all contributors to the run from deciding.
+// adopt adopts an action that was already proposed under the step's key: the step waits for the
+// action, or takes its result.
+func (m *runTx) adopt(s *gatehouse.Step, known, wanted *gatehouse.Action) error {
+	// An approval step adopts only an approval that its own workflow requested: only then are
+	// all contributors to the run barred from deciding.
 	forged := wanted.Connector == workflow.ApprovalConnector && known.ProposerID != wanted.ProposerID
 	if forged || !sameChange(known, wanted) {
 		s.IdempotencyKey = ""
 		return m.failed(s, m.actor, gatehouse.StepFailure{
-			Code: string(gatehouse.CodeDuplicateKey), Detail: "the action " + known.ID + " has this idempotency key, and is another change",
+			Code: string(gatehouse.CodeDuplicateKey), Detail: "the action " + known.ID + " has this idempotency key, but " +
+				"proposes another change",
 		})
 	}
 	if other, err := m.tx.FindStepByKey(s.IdempotencyKey); err == nil && other.ID != s.ID {
@@ -229,10 +230,10 @@ func sameChange(a, b *gatehouse.Action) bool {
 		gatehouse.MustJSON(a.Target) == gatehouse.MustJSON(b.Target) && a.ProposedChange.Equal(b.ProposedChange)
 }
 
-// proposedBefore returns the action that the same step proposed in a run that this
-// one retries, if the action has since had its effect, or may still have it, like a
-// dead letter that was replayed.
-func (m *moving) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.Action, error) {
+// proposedBefore returns the action that the same step proposed in a run that this one retries.
+// The action must have had its effect since, or be able to have it, like a dead letter that was
+// replayed.
+func (m *runTx) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.Action, error) {
 	for id := m.run.RetryOf; id != ""; {
 		old, step, err := earlierStep(m.tx, w.step, id)
 		if err != nil {
@@ -256,11 +257,11 @@ func (m *moving) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.A
 	return nil, nil
 }
 
-// hands lists the principals that contributed to a run, to its ancestors and to the
+// contributors lists the principals that contributed to a run, to its ancestors and to the
 // runs that it retries: the starter, the author of the version, the sender of the
 // webhook, the senders of events, the workers that completed steps or pushes, and
 // the editors of actions.
-func (r *Runs) hands(tx gatehouse.ReadTx, run *gatehouse.Run) (names []string, err error) {
+func (r *Runs) contributors(tx gatehouse.ReadTx, run *gatehouse.Run) (names []string, err error) {
 	line := []*gatehouse.Run{run}
 	if run.ParentRun != "" || run.RetryOf != "" {
 		if line, err = tx.ListLineage(run.ID); err != nil {
@@ -298,7 +299,7 @@ func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (from gat
 		if err != nil {
 			return err
 		}
-		involved, err := r.hands(tx, w.run)
+		involved, err := r.contributors(tx, w.run)
 		if err != nil {
 			return err
 		}
@@ -324,8 +325,8 @@ func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (from gat
 	return from, err
 }
 
-// dressed completes a proposal with the values that the runtime sets.
-func (r *Runs) dressed(w *work, p *gatehouse.Proposal) *gatehouse.Proposal {
+// completeProposal completes a proposal with the values that the runtime sets.
+func (r *Runs) completeProposal(w *work, p *gatehouse.Proposal) *gatehouse.Proposal {
 	q := *p
 	q.IdempotencyKey = w.key
 	if q.ActionType == "" {

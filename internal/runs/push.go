@@ -8,9 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// Outside hands the pushes of connectors of type worker to workers in other
-// processes. The worker's report settles the outcome, as a receipt does: applied, or
-// the kind of the failure.
+// Outside leases the pushes of connectors of type worker to workers in other processes. A
+// worker's report settles the outcome as a receipt does: applied, or the kind of the failure.
 type Outside interface {
 	// Lease claims due pushes: of all actions, or, when proposer is not "", of that
 	// principal's actions only.
@@ -27,16 +26,15 @@ func (r *Runs) SetOutside(o Outside) { r.outside = o }
 
 var _ gatehouse.WorkerService = (*Runs)(nil)
 
-// handsOut returns the source of pushes.
-func (r *Runs) handsOut() (Outside, error) {
+// outsidePushes returns the source of pushes for outside workers.
+func (r *Runs) outsidePushes() (Outside, error) {
 	if r.outside == nil {
 		return nil, gatehouse.E(gatehouse.CodeUnsupported, "no connector of type worker is configured")
 	}
 	return r.outside, nil
 }
 
-// LeasePushes leases due pushes to an outside worker. When none is due, it waits
-// for some.
+// LeasePushes leases due pushes to an outside worker. When none is due, it waits for one.
 func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([]gatehouse.LeasedPush, error) {
 	c, err := worker(ctx)
 	if err != nil {
@@ -49,7 +47,7 @@ func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	outside, err := r.handsOut()
+	outside, err := r.outsidePushes()
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +78,7 @@ func (r *Runs) HeartbeatPush(ctx context.Context, id string, q gatehouse.Heartbe
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	outside, err := r.handsOut()
+	outside, err := r.outsidePushes()
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +106,7 @@ func (r *Runs) CompletePush(ctx context.Context, id string, q gatehouse.PushResu
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	outside, err := r.handsOut()
+	outside, err := r.outsidePushes()
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +137,7 @@ func (r *Runs) FailPush(ctx context.Context, id string, q gatehouse.PushFailure)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	outside, err := r.handsOut()
+	outside, err := r.outsidePushes()
 	if err != nil {
 		return nil, err
 	}

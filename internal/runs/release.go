@@ -18,7 +18,7 @@ func (r *Runs) release(ctx context.Context, steps []*gatehouse.Step, owner strin
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
 	defer cancel()
 	for _, step := range steps {
-		err := r.move(ctx, step.Tenant, step.RunID, step.ID, owner, func(m *moving) error {
+		err := r.move(ctx, step.Tenant, step.RunID, step.ID, owner, func(m *runTx) error {
 			s, err := m.held(step.ID, step.Generation)
 			if err != nil {
 				return err
@@ -26,13 +26,13 @@ func (r *Runs) release(ctx context.Context, steps []*gatehouse.Step, owner strin
 			return m.putBack(s)
 		})
 		if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost { // after a lost lease, the step has moved on
-			r.Log.ErrorContext(ctx, "a step that was not handed out was not put back", "step", step.ID, "error", err)
+			r.Log.ErrorContext(ctx, "an unused lease of a step was not released", "step", step.ID, "error", err)
 		}
 	}
 }
 
 // putBack makes a step with an unused lease ready again.
-func (m *moving) putBack(s *gatehouse.Step) error {
+func (m *runTx) putBack(s *gatehouse.Step) error {
 	s.Attempts--
 	s.DueAt = new(m.tx.Now())
 	if err := m.park(s, gatehouse.StepRetrying, member("code", "not_handed_out")); err != nil {

@@ -7,16 +7,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// A run that goes back from a rejected step to an earlier one undoes nothing: the
-// steps of the iteration stay as they ended, and the rejected step has the
-// rejection as its output. The repeated steps are new rows, inserted in the
-// transaction that settles the rejection. So a rejection sends the run back only once,
-// even if the transaction is repeated after a crash: the rejected step is final, and
-// the keys of the next iteration exist.
+// A run that goes back from a rejected step to an earlier one undoes nothing: the steps of the
+// iteration keep their results, and the rejected step has the rejection as its output. The
+// repeated steps are new rows, inserted in the transaction that settles the rejection. A
+// rejection therefore sends the run back only once, even if that transaction is repeated after a
+// crash: the rejected step is final, and the keys of the next iteration exist.
 
-// refused continues a run whose step's action was rejected or has expired, if the
+// continueRejected continues a run whose step's action was rejected or has expired, if the
 // workflow says so. A stopping run does not continue.
-func (m *moving) refused(s *gatehouse.Step, a *gatehouse.Action, why *gatehouse.Failure) (wentOn bool, err error) {
+func (m *runTx) continueRejected(
+	s *gatehouse.Step, a *gatehouse.Action, why *gatehouse.Failure,
+) (wentOn bool, err error) {
 	spec := m.spec(s)
 	if spec == nil || m.run.Stop != "" {
 		return false, nil
@@ -79,9 +80,9 @@ func notesOfRejection(a *gatehouse.Action) (notes string) {
 	return notes
 }
 
-// lookBack finds the action that the previous iteration proposed, so that approvers
+// findPrevious finds the action that the previous iteration proposed, so that approvers
 // see what has changed since.
-func (w *work) lookBack(tx gatehouse.ReadTx) error {
+func (w *work) findPrevious(tx gatehouse.ReadTx) error {
 	id, n := w.step.Iteration()
 	if n < 2 || w.step.Parent != "" || !w.spec.Kind.Proposes() {
 		return nil

@@ -57,12 +57,12 @@ type Runs struct {
 	config  Config
 	outside Outside
 	metrics Metrics // nil for none
-	// aside holds the steps and runs that could not be woken.
-	aside setAside
+	// backoffs holds the steps and runs that could not be woken.
+	backoffs backoffs
 
 	mu          sync.Mutex
 	definitions map[definitionKey]knownVersion
-	turns       map[[2]string]gatehouse.Lane // by tenant and tool
+	lastLanes   map[[2]string]gatehouse.Lane // by tenant and tool
 	limits      map[definitionKey]knownLimits
 	// applied counts the versions that were applied in this process.
 	applied int
@@ -197,26 +197,26 @@ func (r *Runs) readLimits(ctx context.Context, tenant, name string) (of workflow
 	return of, err
 }
 
-// moving is one transaction on a locked run. The run has all steps of its workflow,
+// runTx is one transaction on a locked run. The run has all steps of its workflow,
 // but at first only the moved item.
-type moving struct {
+type runTx struct {
 	runs *Runs
 	tx   gatehouse.Tx
 	run  *gatehouse.Run
-	// above holds the run's ancestors, the direct parent first, when they are
+	// ancestors holds the run's ancestors, the direct parent first, when they are
 	// locked too.
-	above []*gatehouse.Run
-	def   *workflow.Definition
-	actor string
-	from  gatehouse.RunStatus
+	ancestors []*gatehouse.Run
+	def       *workflow.Definition
+	actor     string
+	from      gatehouse.RunStatus
 	// was holds the stored values of the fields that MoveRun writes.
 	was mark
 	// tools lists the tools with steps that became ready; "" for built-in steps.
 	tools map[string]bool
-	// ahead holds, by key, the inline steps to execute when they become ready;
+	// inline holds, by key, the inline steps to execute when they become ready;
 	// passed counts the executed ones.
-	ahead  map[string]*work
-	passed int
+	inline     map[string]*work
+	inlineDone int
 	// outcomes and used are for the metrics.
 	outcomes []gatehouse.StepStatus
 	used     []gatehouse.ModelUsage
@@ -227,13 +227,13 @@ type moving struct {
 // move locks a run, lets fn change the step (which may be an item; "" for no step),
 // and then makes the moves that follow. fn may run more than once. After the
 // commit, move sends the hints.
-func (r *Runs) move(ctx context.Context, tenant, id, step, actor string, fn func(*moving) error) error {
+func (r *Runs) move(ctx context.Context, tenant, id, step, actor string, fn func(*runTx) error) error {
 	return r.moveWith(ctx, gatehouse.Tx.LockRun, tenant, id, step, actor, fn)
 }
 
 // moveHeld is move for the result of a leased step. It writes only the run, the
 // step and their dependents.
-func (r *Runs) moveHeld(ctx context.Context, step *gatehouse.Step, actor string, fn func(*moving) error) error {
+func (r *Runs) moveHeld(ctx context.Context, step *gatehouse.Step, actor string, fn func(*runTx) error) error {
 	return r.moveWith(ctx, gatehouse.Tx.OpenStep, step.Tenant, step.RunID, step.ID, actor, fn)
 }
 
@@ -241,9 +241,9 @@ func (r *Runs) moveHeld(ctx context.Context, step *gatehouse.Step, actor string,
 type lockRun func(tx gatehouse.Tx, id, step string) (*gatehouse.Run, error)
 
 func (r *Runs) moveWith(
-	ctx context.Context, lock lockRun, tenant, id, step, actor string, fn func(*moving) error,
+	ctx context.Context, lock lockRun, tenant, id, step, actor string, fn func(*runTx) error,
 ) error {
-	var last *moving
+	var last *runTx
 	err := r.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		m, err := r.beginWith(tx, lock, tenant, id, step, actor)
 		if err != nil {
@@ -256,16 +256,16 @@ func (r *Runs) moveWith(
 		return m.advance()
 	})
 	if err == nil {
-		r.tell(last)
+		r.notifyChanges(last)
 	}
 	return err
 }
 
-func (r *Runs) begin(tx gatehouse.Tx, tenant, id, step, actor string) (*moving, error) {
+func (r *Runs) begin(tx gatehouse.Tx, tenant, id, step, actor string) (*runTx, error) {
 	return r.beginWith(tx, gatehouse.Tx.LockRun, tenant, id, step, actor)
 }
 
-func (r *Runs) beginWith(tx gatehouse.Tx, lock lockRun, tenant, id, step, actor string) (*moving, error) {
+func (r *Runs) beginWith(tx gatehouse.Tx, lock lockRun, tenant, id, step, actor string) (*runTx, error) {
 	run, err := lock(tx, id, step)
 	if err != nil {
 		return nil, usecase.NotFound(err, "run")
@@ -274,7 +274,9 @@ func (r *Runs) beginWith(tx gatehouse.Tx, lock lockRun, tenant, id, step, actor 
 	if err != nil {
 		return nil, err
 	}
-	return &moving{runs: r, tx: tx, run: run, def: def, actor: actor, from: run.Status, was: markOf(run), tools: make(map[string]bool)}, nil
+	return &runTx{
+		runs: r, tx: tx, run: run, def: def, actor: actor, from: run.Status, was: markOf(run), tools: make(map[string]bool),
+	}, nil
 }
 
 // mark holds the fields of a run that settleRun stores when one of them has changed.
@@ -286,7 +288,7 @@ type mark struct {
 
 func markOf(run *gatehouse.Run) mark { return mark{run.Status, run.Stop, run.Writes, run.Failure} }
 
-func (r *Runs) tell(m *moving) {
+func (r *Runs) notifyChanges(m *runTx) {
 	if m == nil {
 		return
 	}
@@ -310,7 +312,7 @@ func stepsTopic(tool string) string {
 }
 
 // leaf records one transition of the run or one of its steps.
-func (m *moving) leaf(event string, step *gatehouse.Step, from, to string, data ...gatehouse.Member) error {
+func (m *runTx) leaf(event string, step *gatehouse.Step, from, to string, data ...gatehouse.Member) error {
 	if step != nil {
 		data = append(data, member("step", step.Key), member("step_id", step.ID),
 			gatehouse.Member{Name: "attempt", Value: usecase.Encode(step.Attempts)})
@@ -335,7 +337,7 @@ func errLeaseLost(s *gatehouse.Step) error {
 }
 
 // held returns a step that is running under the caller's lease.
-func (m *moving) held(id string, generation int) (*gatehouse.Step, error) {
+func (m *runTx) held(id string, generation int) (*gatehouse.Step, error) {
 	s := m.run.StepByID(id)
 	switch {
 	case s == nil:
@@ -350,7 +352,7 @@ func (m *moving) held(id string, generation int) (*gatehouse.Step, error) {
 // random is a number in [0, 1).
 func random() float64 { return rand.Float64() }
 
-// gone reports whether an error means that nothing was found.
-func gone(err error) bool {
+// notFound reports whether an error means that nothing was found.
+func notFound(err error) bool {
 	return errors.Is(err, gatehouse.ErrNotFound) || gatehouse.CodeOf(err) == gatehouse.CodeNotFound
 }

@@ -21,10 +21,10 @@ type RuntimeConfig struct {
 	Poll time.Duration
 	// Owner names this process in leases.
 	Owner string
-	// Onward bounds the inline steps: steps that touch nothing outside their
+	// InlineLimit bounds the inline steps: steps that touch nothing outside their
 	// run and run in the same transaction as the step before them. 16 by
 	// default; a negative value means none.
-	Onward int
+	InlineLimit int
 }
 
 // Hints wake the runtime; see internal/wake.
@@ -40,10 +40,10 @@ type Runtime struct {
 	config RuntimeConfig
 	log    *slog.Logger
 	fair   *fair
-	// slots holds an element for each executing step, until its result is being
-	// stored; held holds one for each leased step.
+	// slots limits the executing steps: a step frees its slot when its result is about to be
+	// stored. held limits the leased steps.
 	slots, held lease.Slots
-	// freed hints that a step has ended: its lane may have been full.
+	// freed signals that a step has ended, so that its lane may have room.
 	freed chan struct{}
 }
 
@@ -52,10 +52,10 @@ func NewRuntime(store gatehouse.Store, runs *Runs, hints Hints, c RuntimeConfig,
 	if c.Workers <= 0 {
 		c.Workers = 16
 	}
-	if c.Onward == 0 {
-		c.Onward = 16
+	if c.InlineLimit == 0 {
+		c.InlineLimit = 16
 	}
-	c.Onward = max(c.Onward, 0)
+	c.InlineLimit = max(c.InlineLimit, 0)
 	if c.Poll <= 0 {
 		c.Poll = time.Second
 	}
@@ -100,7 +100,7 @@ func (r *Runtime) work(ctx context.Context) {
 		}
 		steps, err := r.lease(ctx, n)
 		if least = 1; len(steps) == n { // more may be ready than there were slots
-			least = r.worthwhile()
+			least = r.minSlots()
 		}
 		if err != nil && ctx.Err() == nil {
 			r.log.ErrorContext(ctx, "leasing steps failed", "error", err)
@@ -110,20 +110,20 @@ func (r *Runtime) work(ctx context.Context) {
 			r.sleep(ctx, r.config.Poll, ready, r.freed)
 			continue
 		}
-		carried.Go(func() { r.carry(ctx, steps) })
+		carried.Go(func() { r.execute(ctx, steps) })
 	}
 }
 
-// carry executes steps to their end, even when ctx ends: their leases bound the
+// execute executes steps to their end, even when ctx ends: their leases bound the
 // time.
-func (r *Runtime) carry(ctx context.Context, steps []*gatehouse.Step) {
-	r.runs.CarryAll(context.WithoutCancel(ctx), steps, Carrying{
-		Worker: r.config.Owner, Onward: r.config.Onward,
+func (r *Runtime) execute(ctx context.Context, steps []*gatehouse.Step) {
+	r.runs.ExecuteAll(context.WithoutCancel(ctx), steps, ExecuteOptions{
+		Worker: r.config.Owner, InlineLimit: r.config.InlineLimit,
 		Storing: func(*gatehouse.Step) { <-r.slots },
 		Done: func(s *gatehouse.Step, err error) {
 			if err != nil {
-				// When the lease ends, the step becomes ready again.
-				r.log.ErrorContext(ctx, "a step could not be carried on", "run", s.RunID, "step", s.Key, "error", err)
+				// The step becomes ready again when the lease expires.
+				r.log.ErrorContext(ctx, "a step could not be executed", "run", s.RunID, "step", s.Key, "error", err)
 			}
 			<-r.held
 			select {
@@ -169,9 +169,9 @@ const patience = time.Millisecond
 // being stored, the next steps are leased and executed.
 const storing = 64
 
-// worthwhile is the number of slots that a lease waits for while there is a
-// backlog. When steps are stored together, their slots become free all at once.
-func (r *Runtime) worthwhile() int {
+// minSlots is the number of free slots that a lease waits for while there is a backlog. When
+// steps are stored together, their slots become free all at once.
+func (r *Runtime) minSlots() int {
 	if cap(r.held) > cap(r.slots) {
 		return r.config.Workers
 	}
@@ -214,7 +214,7 @@ func (r *Runtime) wake(ctx context.Context) {
 			if n > 0 {
 				continue
 			}
-			if wait = r.config.Poll; r.runs.SetAside() == 0 {
+			if wait = r.config.Poll; r.runs.BackedOff() == 0 {
 				wait = idle // another loop or process is waking it
 			}
 		}
@@ -226,7 +226,7 @@ func (r *Runtime) wake(ctx context.Context) {
 // untilDue is the time until the next step or run is due, at most the poll. It
 // is 0 when one may be due now.
 func (r *Runtime) untilDue(ctx context.Context) time.Duration {
-	if r.runs.SetAside() > 0 {
+	if r.runs.BackedOff() > 0 {
 		return 0
 	}
 	wait := r.config.Poll
@@ -243,7 +243,8 @@ func (r *Runtime) untilDue(ctx context.Context) time.Duration {
 	return wait
 }
 
-// loop calls fn again at once if fn found something, else after the poll or a hint.
+// loop calls fn repeatedly: at once if the last call found work, else after the poll interval or
+// a hint.
 func (r *Runtime) loop(ctx context.Context, what, topic string, fn func(context.Context) (int, error)) {
 	var hint <-chan struct{}
 	if topic != "" {

@@ -8,12 +8,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// takesFrom fails with sender_not_allowed when the run does not accept an event of
-// this name from the principal. The workflow's from decides. Without one, an agent
-// may send events only to the runs that it started: no agent speaks for another.
-// The rule is applied when an event is sent, whether or not its step is waiting, so
-// that stored events need no second check.
-func (m *moving) takesFrom(p *gatehouse.Principal, event string) error {
+// acceptsEvent fails with sender_not_allowed when the run does not accept an event of this name
+// from the principal. The workflow's `from` decides. Without one, an agent may send events only
+// to the runs that it started. The check is made when an event is sent, whether or not its step
+// is waiting, so stored events need no second check.
+func (m *runTx) acceptsEvent(p *gatehouse.Principal, event string) error {
 	from := m.def.Senders(event)
 	starter, err := m.startedBy(p)
 	if err != nil {
@@ -24,7 +23,7 @@ func (m *moving) takesFrom(p *gatehouse.Principal, event string) error {
 			return nil
 		}
 		return gatehouse.E(gatehouse.CodeSenderNotAllowed,
-			"the run takes the event %s from no other agent than the one that started it", gatehouse.Quote(event))
+			"of agents, only the one that started the run may send it the event %s", gatehouse.Quote(event))
 	}
 	names := make([]string, len(from))
 	for i, s := range from {
@@ -33,17 +32,18 @@ func (m *moving) takesFrom(p *gatehouse.Principal, event string) error {
 		}
 		names[i] = s.String()
 	}
-	return gatehouse.E(gatehouse.CodeSenderNotAllowed, "the run takes the event %s from others", gatehouse.Quote(event)).With("from", names)
+	return gatehouse.E(gatehouse.CodeSenderNotAllowed, "the run accepts the event %s from other senders "+
+		"only", gatehouse.Quote(event)).With("from", names)
 }
 
-// mayAddress fails with not_found unless the principal may read the run or the
-// workflow's from lets it send the event. The latter does not let it read the run.
-func (m *moving) mayAddress(c *gatehouse.Caller, event string) error {
+// maySend fails with not_found unless the principal may read the run, or the workflow's
+// `from` lets it send the event. Sending does not require reading.
+func (m *runTx) maySend(c *gatehouse.Caller, event string) error {
 	err := m.runs.gate.ReadRun(m.tx, c, m.run)
 	if !errors.Is(err, gatehouse.ErrNotFound) {
 		return err
 	}
-	if len(m.def.Senders(event)) > 0 && m.takesFrom(c.Principal, event) == nil {
+	if len(m.def.Senders(event)) > 0 && m.acceptsEvent(c.Principal, event) == nil {
 		return nil
 	}
 	return usecase.NotFound(err, "run")
@@ -51,7 +51,7 @@ func (m *moving) mayAddress(c *gatehouse.Caller, event string) error {
 
 // startedBy reports whether a principal started the run, a run that it retries, or
 // one of their ancestors.
-func (m *moving) startedBy(p *gatehouse.Principal) (bool, error) {
+func (m *runTx) startedBy(p *gatehouse.Principal) (bool, error) {
 	if m.run.StarterID == p.ID {
 		return true, nil
 	}

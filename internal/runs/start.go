@@ -44,7 +44,7 @@ func (r *Runs) StartRun(ctx context.Context, name string, n gatehouse.NewRun) (*
 	var v gatehouse.Violations
 	v.CheckText("/trigger_ref", n.TriggerRef, maxRef)
 	if prefix, _, _ := strings.Cut(n.TriggerRef, ":"); slices.Contains(ownRefs, prefix) && prefix != n.TriggerRef {
-		v.Add("/trigger_ref", "cannot begin with %s:, which stands for runs that the server begins itself", prefix)
+		v.Add("/trigger_ref", "cannot begin with %s:, which is reserved for runs that the server starts itself", prefix)
 	}
 	if err := v.Err(); err != nil {
 		return nil, false, err
@@ -100,12 +100,12 @@ func (r *Runs) start(ctx context.Context, c *gatehouse.Caller, name string, inpu
 		return nil, false, err
 	}
 	if !replayed {
-		r.tellStarted(out)
+		r.notifyStarted(out)
 	}
 	return out, replayed, nil
 }
 
-func (r *Runs) tellStarted(run *gatehouse.Run) {
+func (r *Runs) notifyStarted(run *gatehouse.Run) {
 	h := r.Hints
 	h.Notify(usecase.TopicAudit)
 	h.Notify(TopicRuns)
@@ -116,9 +116,9 @@ func (r *Runs) tellStarted(run *gatehouse.Run) {
 	}
 }
 
-// mayRepeat returns an error if the principal may not read the existing run. A
-// webhook or schedule needs no check: its refs are reserved, so the existing run is
-// its own.
+// mayRepeat returns an error if the principal may not read the existing run with the same
+// trigger_ref. A webhook or schedule needs no check: its refs are reserved, so the existing run
+// is its own.
 func (r *Runs) mayRepeat(tx gatehouse.ReadTx, c *gatehouse.Caller, known *gatehouse.Run, from origin) error {
 	if from.by == nil {
 		return nil
@@ -202,8 +202,8 @@ func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Defin
 		}
 	}
 
-	m := &moving{runs: r, tx: tx, run: &run, def: def, actor: from.actor, from: run.Status, tools: make(map[string]bool)}
-	if err := m.handOfSender(); err != nil {
+	m := &runTx{runs: r, tx: tx, run: &run, def: def, actor: from.actor, from: run.Status, tools: make(map[string]bool)}
+	if err := m.addSender(); err != nil {
 		return nil, err
 	}
 
@@ -251,7 +251,7 @@ func takeOver(run, again *gatehouse.Run, def *workflow.Definition) {
 }
 
 // admit starts a queued run: the steps without needs become ready.
-func (m *moving) admit() error {
+func (m *runTx) admit() error {
 	if err := m.moveRun(gatehouse.RunRunning); err != nil {
 		return err
 	}
@@ -266,8 +266,8 @@ const minute = time.Minute
 func (r *Runs) Admit(ctx context.Context) (int, error) {
 	admitted := 0
 	started := map[string]int{} // by tenant, in this round
-	// Read all lanes, page by page: lanes at their limits stay queued, and would
-	// hide those behind them.
+	// Read all lanes, page by page: lanes at their limits stay queued, and would otherwise hide
+	// later lanes.
 	const lanes, each = 500, 50
 	var failed error
 	for last := (gatehouse.QueuedLane{}); ; {
@@ -346,7 +346,7 @@ func (r *Runs) admitOne(ctx context.Context, run *gatehouse.Run) (admitted bool,
 	if err != nil {
 		return false, err
 	}
-	var last *moving
+	var last *runTx
 	err = r.Update(ctx, run.Tenant, nil, func(tx gatehouse.Tx) error {
 		admitted, last = false, nil
 		if err := tx.LockAdmission(); err != nil {
@@ -370,7 +370,7 @@ func (r *Runs) admitOne(ctx context.Context, run *gatehouse.Run) (admitted bool,
 		return m.admit()
 	})
 	if err == nil {
-		r.tell(last)
+		r.notifyChanges(last)
 	}
 	return admitted, err
 }
@@ -400,16 +400,16 @@ func (r *Runs) FireSchedules(ctx context.Context) (int, error) {
 	return len(due), err
 }
 
-// fire starts the run of one schedule. All times missed while no server ran get a
-// single run.
+// fire starts the run of one schedule. It starts a single run for all times that were missed
+// while no server ran.
 func (r *Runs) fire(ctx context.Context, s *gatehouse.Schedule, now time.Time) error {
 	system := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: s.Tenant, ID: "system", Name: "schedule"}}
 	at := s.NextAt.UTC().Format(time.RFC3339)
 	input := usecase.Object(map[string]any{"scheduled_at": at})
 	_, _, err := r.start(ctx, system, s.Workflow, input, origin{trigger: gatehouse.TriggerSchedule, ref: "schedule:" + at, actor: "schedule"})
 	if gatehouse.CodeOf(err) == gatehouse.CodeInvalid {
-		// The workflow requires another input, which no scheduled run can have.
-		r.Log.Error("scheduled run not begun", "tenant", s.Tenant, "workflow", s.Workflow, "error", err)
+		// The workflow requires an input that no scheduled run has.
+		r.Log.Error("scheduled run not started", "tenant", s.Tenant, "workflow", s.Workflow, "error", err)
 		err = nil
 	}
 	if err != nil {

@@ -11,18 +11,27 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// stopRun keeps a run from starting anything new; the run ends when the work under
-// way has settled. It does not change a run that is stopping or has ended.
+// stopRun stops a run: no step starts any more, and the run ends when the work under way has
+// settled. It does not change a run that is stopping or has ended.
 func (r *Runs) stopRun(ctx context.Context, tenant, id, actor string, as gatehouse.RunStatus, why *gatehouse.Failure) error {
-	return r.move(ctx, tenant, id, "", actor, func(m *moving) error { return m.stopNow(as, why) })
+	return r.move(ctx, tenant, id, "", actor, func(m *runTx) error { return m.stopNow(as, why) })
 }
 
-func (m *moving) stopNow(as gatehouse.RunStatus, why *gatehouse.Failure) error {
+func (m *runTx) stopNow(as gatehouse.RunStatus, why *gatehouse.Failure) error {
 	if m.run.Status.Final() || m.run.Stop != "" {
 		return nil
 	}
 	m.stop(as, why)
 	return m.leaf("run.stopping", nil, string(m.run.Status), string(as), member("code", why.Code), member("detail", why.Detail))
+}
+
+// maySteer checks that the caller may cancel and retry a run: an operator any, a proposer
+// those that the proposer started.
+func maySteer(c *gatehouse.Caller, run *gatehouse.Run) error {
+	if run.StarterID == c.Principal.ID && c.Principal.Has(gatehouse.RoleProposer) {
+		return nil
+	}
+	return gate.Require(c, gatehouse.RoleOperator)
 }
 
 // CancelRun stops a run for an operator or for the run's starter.
@@ -35,10 +44,8 @@ func (r *Runs) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run
 	if err != nil {
 		return nil, err
 	}
-	if run.StarterID != c.Principal.ID || !c.Principal.Has(gatehouse.RoleProposer) {
-		if err := gate.Require(c, gatehouse.RoleOperator); err != nil {
-			return nil, err
-		}
+	if err := maySteer(c, run); err != nil {
+		return nil, err
 	}
 
 	var v gatehouse.Violations
@@ -52,7 +59,7 @@ func (r *Runs) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run
 		detail += ": " + reason
 	}
 
-	var last *moving
+	var last *runTx
 	out, err := usecase.Perform(ctx, r.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Run, error) {
 		last = nil
 		m, err := r.begin(tx, run.Tenant, run.ID, "", c.Principal.ID)
@@ -78,7 +85,7 @@ func (r *Runs) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run
 	if err != nil {
 		return nil, err
 	}
-	r.tell(last)
+	r.notifyChanges(last)
 	return out, nil
 }
 
@@ -106,7 +113,7 @@ func (r *Runs) retry(ctx context.Context, id, step string) (*gatehouse.Run, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := gate.Require(c, gatehouse.RoleOperator); err != nil {
+	if err := maySteer(c, old); err != nil {
 		return nil, err
 	}
 	switch {
@@ -144,7 +151,7 @@ func (r *Runs) retry(ctx context.Context, id, step string) (*gatehouse.Run, erro
 	if err != nil {
 		return nil, err
 	}
-	r.tellStarted(out)
+	r.notifyStarted(out)
 	return out, nil
 }
 
@@ -177,14 +184,14 @@ func (r *Runs) SignalRun(ctx context.Context, id, name string, data gatehouse.JS
 	if err := v.Err(); err != nil {
 		return nil, r.refusal(ctx, id, err)
 	}
-	var last *moving
+	var last *runTx
 	out, err := usecase.Perform(ctx, r.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Signal, error) {
 		m, err := r.begin(tx, c.Principal.Tenant, id, "", c.Principal.ID)
 		if err != nil {
 			return nil, err
 		}
 		last = m
-		if err := m.mayAddress(c, name); err != nil {
+		if err := m.maySend(c, name); err != nil {
 			return nil, err
 		}
 		if m.run.Status.Final() {
@@ -194,14 +201,14 @@ func (r *Runs) SignalRun(ctx context.Context, id, name string, data gatehouse.JS
 		return m.signal(c, name, data)
 	})
 	if err == nil {
-		r.tell(last)
+		r.notifyChanges(last)
 	}
 	return out, err
 }
 
 // signal stores an event, and gives it to the first step that waits for it.
-func (m *moving) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (*gatehouse.Signal, error) {
-	if err := m.takesFrom(c.Principal, name); err != nil {
+func (m *runTx) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (*gatehouse.Signal, error) {
+	if err := m.acceptsEvent(c.Principal, name); err != nil {
 		return nil, err
 	}
 	known, err := m.tx.ListSignals(m.run.ID)
@@ -209,7 +216,7 @@ func (m *moving) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (
 		return nil, err
 	}
 	if len(known) >= maxSignals {
-		return nil, gatehouse.E(gatehouse.CodeTooLate, "the run has taken %d events, and takes no more", maxSignals)
+		return nil, gatehouse.E(gatehouse.CodeTooLate, "the run has the maximum number of events, %d", maxSignals)
 	}
 	size := len(data)
 	for _, s := range known {
@@ -226,7 +233,7 @@ func (m *moving) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (
 	if err := m.tx.InsertSignal(s); err != nil {
 		return nil, err
 	}
-	if err := m.hand(c.Principal.ID); err != nil {
+	if err := m.addContributor(c.Principal.ID); err != nil {
 		return nil, err
 	}
 	if err := m.leaf("run.signal", nil, string(m.run.Status), string(m.run.Status), member("name", name), member("signal", s.ID)); err != nil {
@@ -242,7 +249,7 @@ func (m *moving) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (
 		if err != nil {
 			return nil, err
 		}
-		if err := m.heard(step, taken); err != nil {
+		if err := m.closeWithEvent(step, taken); err != nil {
 			return nil, err
 		}
 	}
@@ -251,7 +258,7 @@ func (m *moving) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (
 
 // listener returns the first step that waits for the event; nil for none. It reads
 // the waiting items of for_each steps.
-func (m *moving) listener(event string) (*gatehouse.Step, error) {
+func (m *runTx) listener(event string) (*gatehouse.Step, error) {
 	waits := func(s *gatehouse.Step) bool { return s.Status == gatehouse.StepWaiting && s.Event == event }
 	for _, s := range m.run.Steps {
 		if waits(s) {
@@ -265,7 +272,7 @@ func (m *moving) listener(event string) (*gatehouse.Step, error) {
 			return nil, err
 		}
 		if i := slices.IndexFunc(items, waits); i >= 0 {
-			m.take(s, items...)
+			m.insertItems(s, items...)
 			s.OpenItems = nil
 			return m.run.StepByID(items[i].ID), nil
 		}
@@ -316,8 +323,8 @@ func (r *Runs) ListRuns(ctx context.Context, f gatehouse.RunFilter) (page gateho
 	return page, err
 }
 
-// WaitRun returns when the run has ended or its state has changed, or, when the
-// time is over, with the run as it is.
+// WaitRun returns when the run has ended or its state has changed, or after the given time, with
+// the present state of the run.
 func (r *Runs) WaitRun(ctx context.Context, id string, wait time.Duration) (*gatehouse.Run, error) {
 	return r.WatchRun(ctx, id, "", wait)
 }

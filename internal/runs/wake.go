@@ -15,8 +15,8 @@ import (
 // wakeBatch bounds each kind of work in one round of Wake.
 const wakeBatch = 100
 
-// maxTold bounds the failures of one round that are reported one by one.
-const maxTold = 10
+// maxReported bounds the failures of one round that are reported one by one.
+const maxReported = 10
 
 // Wake moves on steps that have something to settle, have lost their worker, or are
 // due, and stops runs past their deadline: up to wakeBatch of each. It returns the
@@ -38,11 +38,11 @@ func (r *Runs) Wake(ctx context.Context) (n int, err error) {
 			return late, err
 		}
 		for _, find := range []func(int) ([]gatehouse.StepRef, error){q.SettledSteps, q.ExpiredSteps, q.DueSteps, overdue} {
-			more, err := find(wakeBatch + r.aside.size())
+			more, err := find(wakeBatch + r.backoffs.size())
 			if err != nil {
 				return err
 			}
-			more = r.aside.without(more, now)
+			more = r.backoffs.without(more, now)
 			refs = append(refs, more[:min(len(more), wakeBatch)]...)
 		}
 		return nil
@@ -54,30 +54,30 @@ func (r *Runs) Wake(ctx context.Context) (n int, err error) {
 	failed := 0
 	for _, ref := range refs {
 		e := r.wakeOrStop(ctx, ref)
-		if gone(e) {
+		if notFound(e) {
 			e = nil
 		}
 		if ctx.Err() != nil {
 			return len(refs), errors.Join(err, e)
 		}
-		tries := r.aside.note(ref, e, now.Add(time.Since(began)))
+		tries := r.backoffs.note(ref, e, now.Add(time.Since(began)))
 		if e == nil {
 			continue
 		}
-		if failed++; failed <= maxTold {
+		if failed++; failed <= maxReported {
 			err = errors.Join(err, fmt.Errorf("the step %s of the run %s, failed %d times: %w", ref.StepID, ref.RunID, tries, e))
 		}
 	}
 
-	if failed > maxTold {
-		err = errors.Join(err, fmt.Errorf("and %d more", failed-maxTold))
+	if failed > maxReported {
+		err = errors.Join(err, fmt.Errorf("and %d more", failed-maxReported))
 	}
 	return len(refs), err
 }
 
-// SetAside returns the number of steps and runs that could not be woken and wait
+// BackedOff returns the number of steps and runs that could not be woken and wait
 // for a retry.
-func (r *Runs) SetAside() int { return r.aside.size() }
+func (r *Runs) BackedOff() int { return r.backoffs.size() }
 
 // wakeOrStop moves on one step, or stops a run past its deadline.
 func (r *Runs) wakeOrStop(ctx context.Context, ref gatehouse.StepRef) error {
@@ -93,7 +93,7 @@ func (r *Runs) wakeOrStop(ctx context.Context, ref gatehouse.StepRef) error {
 func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 	var cancel *gatehouse.Step
 	var timedOut bool
-	err := r.move(ctx, ref.Tenant, ref.RunID, ref.StepID, "system", func(m *moving) error {
+	err := r.move(ctx, ref.Tenant, ref.RunID, ref.StepID, "system", func(m *runTx) error {
 		cancel = nil
 		s := m.run.StepByID(ref.StepID)
 		if s == nil {
@@ -110,7 +110,7 @@ func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 			if due {
 				cancel = s
 			}
-			return m.restOn(s)
+			return m.waitAgain(s)
 		case gatehouse.StepWaiting:
 			if s.ChildRun != "" {
 				settled, err := m.settleChild(s)
@@ -121,7 +121,7 @@ func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 					cancel = s
 				}
 				timedOut = m.run.Stop == ""
-				return m.restOn(s)
+				return m.waitAgain(s)
 			}
 			if due {
 				return m.waitOver(s)
@@ -141,9 +141,9 @@ func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 		return err
 	}
 
-	why := &gatehouse.Failure{Code: "parent_stopped", Detail: "the run that began this one has stopped"}
+	why := &gatehouse.Failure{Code: "parent_stopped", Detail: "the run that started this one has stopped"}
 	if timedOut {
-		why = &gatehouse.Failure{Code: codeTimeout, Detail: "the step that began this run waits no longer"}
+		why = &gatehouse.Failure{Code: codeTimeout, Detail: "the step that started this run no longer waits"}
 	}
 	return r.cancelFor(ctx, cancel, why)
 }
@@ -152,12 +152,12 @@ func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 // too long.
 const codeTimeout = "timeout"
 
-// restOn lets a step wait again for an action or run that had ended and now
-// continues, like a replayed dead letter.
-func (m *moving) restOn(s *gatehouse.Step) error { return m.tx.UpdateStep(s, s.Status, s.Generation) }
+// waitAgain lets a step wait again for an action or run that had ended but continues, like a
+// replayed dead letter.
+func (m *runTx) waitAgain(s *gatehouse.Step) error { return m.tx.UpdateStep(s, s.Status, s.Generation) }
 
 // settleAction moves a step on when its action has ended. unknown is not an end.
-func (m *moving) settleAction(s *gatehouse.Step) (settled bool, err error) {
+func (m *runTx) settleAction(s *gatehouse.Step) (settled bool, err error) {
 	a, err := m.tx.FindAction(s.ActionID)
 	if err != nil {
 		return false, err
@@ -165,7 +165,7 @@ func (m *moving) settleAction(s *gatehouse.Step) (settled bool, err error) {
 	failpoint.Here("step/settling")
 	switch a.Status {
 	case gatehouse.StatusApplied, gatehouse.StatusReversed:
-		if err := m.handsOfAction(a); err != nil {
+		if err := m.addContributorsOfAction(a); err != nil {
 			return false, err
 		}
 		s.Output = appliedOutput(a)
@@ -178,7 +178,7 @@ func (m *moving) settleAction(s *gatehouse.Step) (settled bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if err := m.hand(next.ProposerID); err != nil {
+		if err := m.addContributor(next.ProposerID); err != nil {
 			return false, err
 		}
 		s.ActionID = a.Superseded
@@ -194,7 +194,7 @@ func (m *moving) settleAction(s *gatehouse.Step) (settled bool, err error) {
 			return true, m.end(s, gatehouse.StepCanceled, nil, member("action", a.ID))
 		}
 		why := refusal(a)
-		if wentOn, err := m.refused(s, a, why); wentOn || err != nil {
+		if wentOn, err := m.continueRejected(s, a, why); wentOn || err != nil {
 			return true, err
 		}
 		return true, m.end(s, gatehouse.StepFailed, why, member("action", a.ID))
@@ -239,7 +239,7 @@ func refusal(a *gatehouse.Action) *gatehouse.Failure {
 }
 
 // settleChild moves a step on when its child run has ended.
-func (m *moving) settleChild(s *gatehouse.Step) (settled bool, err error) {
+func (m *runTx) settleChild(s *gatehouse.Step) (settled bool, err error) {
 	child, err := m.tx.FindRunHead(s.ChildRun)
 	if err != nil || !child.Status.Final() {
 		return false, err
@@ -249,7 +249,7 @@ func (m *moving) settleChild(s *gatehouse.Step) (settled bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if err := m.inherit(child); err != nil {
+		if err := m.inheritContributors(child); err != nil {
 			return false, err
 		}
 		s.Output = orNull(output)
@@ -270,9 +270,10 @@ func (m *moving) settleChild(s *gatehouse.Step) (settled bool, err error) {
 
 // waitOver closes a step whose waiting time is over; a step whose event did not
 // arrive fails.
-func (m *moving) waitOver(s *gatehouse.Step) error {
+func (m *runTx) waitOver(s *gatehouse.Step) error {
 	if s.Event != "" {
-		return m.end(s, gatehouse.StepFailed, mistake(codeTimeout, "no event %s came in time", gatehouse.Quote(s.Event)))
+		return m.end(s, gatehouse.StepFailed,
+			mistake(codeTimeout, "the event %s did not arrive in time", gatehouse.Quote(s.Event)))
 	}
 	s.Output = gatehouse.ObjectJSON(gatehouse.Member{Name: "at", Value: usecase.Encode(m.tx.Now())})
 	return m.end(s, gatehouse.StepSucceeded, nil)
@@ -280,18 +281,18 @@ func (m *moving) waitOver(s *gatehouse.Step) error {
 
 // abandoned fails an attempt whose lease has expired. The attempt may have done
 // everything or nothing, so the next attempt uses the same key.
-func (m *moving) abandoned(s *gatehouse.Step) error {
+func (m *runTx) abandoned(s *gatehouse.Step) error {
 	return m.failed(s, s.LeaseOwner, gatehouse.StepFailure{
-		Code: "lease_expired", Detail: "the worker was not heard of in time", Retryable: true,
+		Code: "lease_expired", Detail: "the worker sent no heartbeat in time", Retryable: true,
 	})
 }
 
-// maxLost bounds the leases that an inside-run step may lose, so that a step that
+// maxLost bounds the leases that a step without outside effects may lose, so that a step that
 // always crashes its server fails in the end. A push has the same number of claims.
 const maxLost = 10
 
-// insideRun reports whether a step has no effect outside its run, so that a lost
-// lease left nothing behind. Only a lost lease makes such a step retry: a workflow
+// insideRun reports whether a step has no effect outside its run, so that an attempt whose lease
+// was lost left nothing behind. Such a step is retried after a lost lease only, since a workflow
 // cannot set its retries.
 func insideRun(spec *workflow.Step) bool {
 	return spec.Kind == workflow.KindTransform || spec.Kind == workflow.KindWait
@@ -304,9 +305,9 @@ func afterLost(attempt int, random float64) time.Duration {
 	return time.Duration(float64(attempt-1) * (0.5 + random) * float64(time.Second))
 }
 
-// cancelFor cancels the action or child run that a step waits for, when the step's
-// run stops or its wait times out. If that can no longer be canceled, the step waits
-// until it settles, so that no retry overtakes an effect already sent.
+// cancelFor cancels the action or child run that a step waits for, when the step's run stops or
+// its wait times out. If that cannot be canceled any more, the step waits until it settles, so
+// that no retry overtakes an effect that was already sent.
 func (r *Runs) cancelFor(ctx context.Context, s *gatehouse.Step, why *gatehouse.Failure) error {
 	var err error
 	if s.ChildRun != "" {
@@ -317,7 +318,7 @@ func (r *Runs) cancelFor(ctx context.Context, s *gatehouse.Step, why *gatehouse.
 	if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
 		return err
 	}
-	return r.move(ctx, s.Tenant, s.RunID, s.ID, "system", func(m *moving) error {
+	return r.move(ctx, s.Tenant, s.RunID, s.ID, "system", func(m *runTx) error {
 		s := m.run.StepByID(s.ID)
 		if s == nil || !s.Status.Parked() {
 			return nil

@@ -44,10 +44,10 @@ type work struct {
 	fanOut bool
 	with   gatehouse.JSON
 	key    string
-	// onward is how many inline steps may be executed with this one; known holds
+	// inlineLimit is how many inline steps may be executed with this one; known holds
 	// the values that were read to evaluate it.
-	onward int
-	known  known
+	inlineLimit int
+	known       known
 	// before is the action that the previous iteration proposed, "" for none.
 	before  string
 	batched *batched
@@ -58,8 +58,8 @@ func mistake(code, format string, args ...any) *gatehouse.Failure {
 	return &gatehouse.Failure{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// prepare evaluates the definition of a leased step. failure is the fault of the
-// step, err the fault of the server.
+// prepare evaluates the definition of a leased step. failure is an error in the step, err an
+// error of the server.
 func (r *Runs) prepare(ctx context.Context, step *gatehouse.Step) (w *work, failure *gatehouse.Failure, err error) {
 	if w, failure = r.prepareAlone(step); w != nil {
 		return w, failure, nil
@@ -67,7 +67,7 @@ func (r *Runs) prepare(ctx context.Context, step *gatehouse.Step) (w *work, fail
 	return r.prepareWith(ctx, step)
 }
 
-// prepareWith is prepare with reads from the store.
+// prepareWith is prepare with reads from the store allowed.
 func (r *Runs) prepareWith(ctx context.Context, step *gatehouse.Step) (w *work, failure *gatehouse.Failure, err error) {
 	err = r.Store.View(ctx, step.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		w = &work{step: step}
@@ -78,12 +78,12 @@ func (r *Runs) prepareWith(ctx context.Context, step *gatehouse.Step) (w *work, 
 			return err
 		}
 		b := &templateValues{tx: tx, run: w.run, def: w.def}
-		failure = w.look(b.scope(step))
+		failure = w.load(b.scope(step))
 		w.known = b.known
 		if b.err != nil || w.spec == nil {
 			return b.err
 		}
-		return w.lookBack(tx)
+		return w.findPrevious(tx)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -109,15 +109,15 @@ func (r *Runs) prepareAlone(step *gatehouse.Step) (w *work, failure *gatehouse.F
 		return nil, nil // it needs the previous iteration's output
 	}
 	b := &templateValues{run: w.run, def: w.def}
-	failure = w.look(b.scope(step))
+	failure = w.load(b.scope(step))
 	if b.err != nil {
 		return nil, nil
 	}
 	return w, failure
 }
 
-// look finds the step's definition and evaluates it.
-func (w *work) look(scope *workflow.Scope) *gatehouse.Failure {
+// load finds the step's definition and evaluates it.
+func (w *work) load(scope *workflow.Scope) *gatehouse.Failure {
 	id, _ := w.step.Iteration()
 	if w.spec = w.def.Step(id); w.spec == nil {
 		return mistake("workflow", "the workflow has no step %s", gatehouse.Quote(id))
@@ -182,7 +182,7 @@ func (w *work) idempotencyKey(scope *workflow.Scope) (string, error) {
 func (r *Runs) complete(ctx context.Context, w *work, worker string, res gatehouse.StepResult) error {
 	step := w.step
 	res = r.redactResult(res)
-	return r.closeHeld(ctx, w, worker, orNull(res.Output), func(m *moving) error {
+	return r.closeHeld(ctx, w, worker, orNull(res.Output), func(m *runTx) error {
 		s, err := m.held(step.ID, res.Generation)
 		if err != nil {
 			return err
@@ -193,7 +193,7 @@ func (r *Runs) complete(ctx context.Context, w *work, worker string, res gatehou
 }
 
 // completed is complete within a transaction.
-func (m *moving) completed(s *gatehouse.Step, worker string, res gatehouse.StepResult) error {
+func (m *runTx) completed(s *gatehouse.Step, worker string, res gatehouse.StepResult) error {
 	s.Output = orNull(res.Output)
 	failpoint.Here("step/completing")
 	if err := m.spend(s, res.Usage); err != nil {
@@ -214,7 +214,7 @@ func orNull(j gatehouse.JSON) gatehouse.JSON {
 
 // skip closes a step whose condition does not hold.
 func (r *Runs) skip(ctx context.Context, w *work, worker string) error {
-	return r.closeHeld(ctx, w, worker, "", func(m *moving) error {
+	return r.closeHeld(ctx, w, worker, "", func(m *runTx) error {
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err != nil {
 			return err
@@ -233,7 +233,7 @@ const maxRunSteps = 5000
 
 // fanOut inserts the items of a step, each a step of its own.
 func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
-	return r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *moving) error {
+	return r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *runTx) error {
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err != nil {
 			return err
@@ -255,7 +255,8 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 		}
 		if n := known + len(w.items); n > maxRunSteps {
 			return m.failed(s, worker, gatehouse.StepFailure{
-				Code: "too_many_items", Detail: fmt.Sprintf("the run would have %d steps: it has at most %d, items among them", n, maxRunSteps),
+				Code: "too_many_items", Detail: fmt.Sprintf("the run would have %d steps, with at most %d allowed, including "+
+					"items", n, maxRunSteps),
 			})
 		}
 
@@ -282,7 +283,7 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 			Value: usecase.Encode(len(items))}); err != nil {
 			return err
 		}
-		m.take(s, items...)
+		m.insertItems(s, items...)
 		m.tools[s.Tool] = true
 		return m.tx.InsertSteps(items...)
 	})
@@ -290,7 +291,7 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 
 // before returns, by key, the step's items in the latest retried run that has any.
 // That run has already copied the items of earlier runs.
-func (m *moving) before(key string) (map[string]*gatehouse.Step, error) {
+func (m *runTx) before(key string) (map[string]*gatehouse.Step, error) {
 	for run := m.run; run.RetryOf != "" && !redoes(run, m.def, key); {
 		id := run.RetryOf
 		first, err := m.tx.FindStepOf(id, key+"[0]")
@@ -321,7 +322,7 @@ func (r *Runs) fail(ctx context.Context, step *gatehouse.Step, worker string, f 
 // failUsing is fail for an attempt with the cost of model calls.
 func (r *Runs) failUsing(ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure, used []gatehouse.ModelUsage) error {
 	f = r.redactFailure(f)
-	return r.moveHeld(ctx, step, worker, func(m *moving) error {
+	return r.moveHeld(ctx, step, worker, func(m *runTx) error {
 		s, err := m.held(step.ID, f.Generation)
 		if err != nil {
 			return err
@@ -334,7 +335,7 @@ func (r *Runs) failUsing(ctx context.Context, step *gatehouse.Step, worker strin
 }
 
 // failed is fail within a transaction.
-func (m *moving) failed(s *gatehouse.Step, worker string, f gatehouse.StepFailure) error {
+func (m *runTx) failed(s *gatehouse.Step, worker string, f gatehouse.StepFailure) error {
 	failure := &gatehouse.Failure{Code: f.Code, Detail: clip(f.Detail)}
 	if failure.Code == "" {
 		failure.Code = "failed"
@@ -364,7 +365,7 @@ func (m *moving) failed(s *gatehouse.Step, worker string, f gatehouse.StepFailur
 // nextAttempt returns when the step may be retried. ok is false when it may not:
 // for permanent errors, when no attempt is left, and past the deadline. A wait that
 // would end after the deadline is shortened.
-func (m *moving) nextAttempt(s *gatehouse.Step, f gatehouse.StepFailure) (at time.Time, ok bool) {
+func (m *runTx) nextAttempt(s *gatehouse.Step, f gatehouse.StepFailure) (at time.Time, ok bool) {
 	spec := m.spec(s)
 	if !f.Retryable || spec == nil {
 		return time.Time{}, false
@@ -381,7 +382,7 @@ func (m *moving) nextAttempt(s *gatehouse.Step, f gatehouse.StepFailure) (at tim
 }
 
 // spec returns the definition of a step, or of the step that an item belongs to.
-func (m *moving) spec(s *gatehouse.Step) *workflow.Step {
+func (m *runTx) spec(s *gatehouse.Step) *workflow.Step {
 	if s.Parent != "" {
 		if s = m.run.StepByID(s.Parent); s == nil {
 			return nil
@@ -393,7 +394,7 @@ func (m *moving) spec(s *gatehouse.Step) *workflow.Step {
 
 // canceled closes a held step that has started nothing, because its run is
 // stopping.
-func (m *moving) canceled(s *gatehouse.Step, worker string) error {
+func (m *runTx) canceled(s *gatehouse.Step, worker string) error {
 	if err := m.attempt(s, worker, string(gatehouse.StepCanceled), nil); err != nil {
 		return err
 	}
@@ -402,7 +403,7 @@ func (m *moving) canceled(s *gatehouse.Step, worker string) error {
 
 // attempt records the outcome of a lease that ends. A step that is released
 // untouched has no attempt.
-func (m *moving) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.Failure) error {
+func (m *runTx) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.Failure) error {
 	a := &gatehouse.StepAttempt{
 		Tenant: s.Tenant, RunID: s.RunID, StepID: s.ID, Attempt: s.Attempts, Generation: s.Generation, Worker: worker,
 		FinishedAt: m.tx.Now(), Outcome: outcome,
@@ -414,8 +415,8 @@ func (m *moving) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse
 	return m.tx.InsertAttempt(a)
 }
 
-// began returns the earliest time at which the step's present attempt can have
-// started: the first lease, or, for a retry, the time when it was due.
+// began returns the earliest time at which the step's present attempt can have started: when the
+// step was first leased or, for a retry, when it became due.
 func began(s *gatehouse.Step, otherwise time.Time) time.Time {
 	at := otherwise
 	if s.StartedAt != nil {
@@ -428,7 +429,7 @@ func began(s *gatehouse.Step, otherwise time.Time) time.Time {
 }
 
 // spend stores the cost of model calls, and releases the step's claim on budgets.
-func (m *moving) spend(s *gatehouse.Step, usage []gatehouse.ModelUsage) error {
+func (m *runTx) spend(s *gatehouse.Step, usage []gatehouse.ModelUsage) error {
 	if spec := m.spec(s); spec != nil && spec.Kind == workflow.KindModel {
 		if err := m.tx.ReleaseBudget(s.ID, s.Generation); err != nil {
 			return err
@@ -460,9 +461,9 @@ func clip(s string) string {
 	return s[:cut] + "…"
 }
 
-// cached looks for another step with the same key, and takes its output, waits for
-// it, or fails because it has another effect. done is false when there is none.
-func (m *moving) cached(s *gatehouse.Step, w *work) (done bool, err error) {
+// cached looks for another step with the same key. It takes that step's output, waits for it, or
+// fails because the other step has another effect. done is false when there is no such step.
+func (m *runTx) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 	other, err := m.tx.FindStepByKey(w.key)
 	switch {
 	case errors.Is(err, gatehouse.ErrNotFound):
@@ -473,14 +474,15 @@ func (m *moving) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 		return false, nil
 	case !w.sameAs(other):
 		return true, m.failed(s, m.actor, gatehouse.StepFailure{
-			Code: string(gatehouse.CodeDuplicateKey), Detail: "the step " + other.ID + " has this idempotency key, and is for something else",
+			Code: string(gatehouse.CodeDuplicateKey), Detail: "the step " + other.ID + " has this idempotency key, but " +
+				"another effect",
 		})
 	case other.Status == gatehouse.StepSucceeded:
 		from, err := m.tx.FindRunHead(other.RunID)
 		if err != nil {
 			return false, err
 		}
-		if err := m.inherit(from); err != nil {
+		if err := m.inheritContributors(from); err != nil {
 			return false, err
 		}
 		s.Output = orNull(other.Output)
@@ -493,7 +495,7 @@ func (m *moving) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 	// Waiting for it counts as no attempt.
 	s.Attempts--
 	next := m.tx.Now().Add(keyWait)
-	s.Failure = mistake("key_in_use", "the step %s is at work under the same idempotency key", other.ID)
+	s.Failure = mistake("key_in_use", "the step %s is executing under the same idempotency key", other.ID)
 	s.DueAt = &next
 	return true, m.park(s, gatehouse.StepRetrying, member("code", s.Failure.Code), member("other", other.ID))
 }

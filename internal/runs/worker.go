@@ -24,8 +24,7 @@ func worker(ctx context.Context) (*gatehouse.Caller, error) {
 	return c, gate.Require(c, gatehouse.RoleWorker)
 }
 
-// checkLease validates the bounds that all requests for work share, and sets
-// defaults.
+// checkLease validates the limits of a request for work, and sets defaults.
 func checkLease(v *gatehouse.Violations, most *int, wait *gatehouse.Duration, lease *gatehouse.Span) {
 	if *most == 0 {
 		*most = 1
@@ -61,8 +60,7 @@ func checkNames(v *gatehouse.Violations, pointer string, names []string) {
 	}
 }
 
-// LeaseSteps leases ready steps to an outside worker. When none is ready, it waits
-// for some.
+// LeaseSteps leases ready steps to an outside worker. When none is ready, it waits for one.
 func (r *Runs) LeaseSteps(ctx context.Context, q gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
 	c, err := worker(ctx)
 	if err != nil {
@@ -125,8 +123,8 @@ func (r *Runs) await(ctx context.Context, wait time.Duration, topics []string, t
 	}
 }
 
-// leaseOutside claims steps and evaluates them. Steps that fail to evaluate, or
-// that need no work, are settled here and not handed out.
+// leaseOutside claims steps and evaluates them. Steps that fail to evaluate, or that need no
+// work, are settled here and not returned.
 func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
 	var out []gatehouse.LeasedStep
 	for _, tool := range q.Tools {
@@ -139,14 +137,14 @@ func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gateho
 			return out, err
 		}
 		for i, s := range steps {
-			leased, err := r.handOut(ctx, s, owner)
+			leased, err := r.prepareLeased(ctx, s, owner)
 			if ctx.Err() != nil {
 				r.release(ctx, steps[i:], owner)
 				return out, nil //nolint:nilerr // the client has disconnected
 			}
 			if err != nil {
 				// The step stays leased, and returns when the lease expires.
-				r.Log.ErrorContext(ctx, "a leased step was not handed out", "step", s.ID, "error", err)
+				r.Log.ErrorContext(ctx, "a leased step was not returned to its worker", "step", s.ID, "error", err)
 				continue
 			}
 			if leased != nil {
@@ -163,7 +161,7 @@ func (r *Runs) claimFor(ctx context.Context, tenant, tool, owner string, n int, 
 	const lanes = 100
 	var due []gatehouse.DueLane
 	err = r.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
-		due, err = q.DueLanes(tenant, tool, r.turn(tenant, tool), lanes, n)
+		due, err = q.DueLanes(tenant, tool, r.lastLane(tenant, tool), lanes, n)
 		return err
 	})
 	if err != nil || len(due) == 0 {
@@ -185,24 +183,24 @@ func (r *Runs) claimFor(ctx context.Context, tenant, tool, owner string, n int, 
 	return steps, nil
 }
 
-// maxTurns bounds the round-robin positions that are kept.
-const maxTurns = 10_000
+// maxLastLanes bounds the round-robin positions that are kept.
+const maxLastLanes = 10_000
 
-// turn returns the lane after which the next claim of a tool begins, so that a
+// lastLane returns the lane after which the next claim of a tool begins, so that a
 // worker that asks for one step at a time reaches all lanes.
-func (r *Runs) turn(tenant, tool string) gatehouse.Lane {
+func (r *Runs) lastLane(tenant, tool string) gatehouse.Lane {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.turns[[2]string{tenant, tool}]
+	return r.lastLanes[[2]string{tenant, tool}]
 }
 
 func (r *Runs) turned(tenant, tool string, last gatehouse.Lane) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.turns == nil || len(r.turns) >= maxTurns {
-		r.turns = make(map[[2]string]gatehouse.Lane)
+	if r.lastLanes == nil || len(r.lastLanes) >= maxLastLanes {
+		r.lastLanes = make(map[[2]string]gatehouse.Lane)
 	}
-	r.turns[[2]string{tenant, tool}] = last
+	r.lastLanes[[2]string{tenant, tool}] = last
 }
 
 // shares distributes n claims over the lanes that have room, round-robin. last is
@@ -244,9 +242,8 @@ func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out 
 	return out, last, nil
 }
 
-// handOut prepares a claimed step for its worker; nil when the step has already
-// been settled.
-func (r *Runs) handOut(ctx context.Context, s *gatehouse.Step, owner string) (*gatehouse.LeasedStep, error) {
+// prepareLeased prepares a claimed step for its worker; nil when the step has already been settled.
+func (r *Runs) prepareLeased(ctx context.Context, s *gatehouse.Step, owner string) (*gatehouse.LeasedStep, error) {
 	w, failure, err := r.prepare(ctx, s)
 	switch {
 	case err != nil:
@@ -262,7 +259,7 @@ func (r *Runs) handOut(ctx context.Context, s *gatehouse.Step, owner string) (*g
 		return nil, err
 	}
 	var out *gatehouse.LeasedStep
-	err = r.move(ctx, s.Tenant, s.RunID, s.ID, owner, func(m *moving) error {
+	err = r.move(ctx, s.Tenant, s.RunID, s.ID, owner, func(m *runTx) error {
 		row, err := m.held(s.ID, s.Generation)
 		if err != nil {
 			return err
@@ -300,7 +297,7 @@ func (r *Runs) stepFor(ctx context.Context, c *gatehouse.Caller, id string) (s *
 }
 
 // heldBy returns a step that a worker of the caller's principal holds.
-func (m *moving) heldBy(c *gatehouse.Caller, id string, generation int) (*gatehouse.Step, error) {
+func (m *runTx) heldBy(c *gatehouse.Caller, id string, generation int) (*gatehouse.Step, error) {
 	s, err := m.held(id, generation)
 	if err == nil && !holds(c, s.LeaseOwner) {
 		err = errLeaseLost(s)
@@ -310,12 +307,14 @@ func (m *moving) heldBy(c *gatehouse.Caller, id string, generation int) (*gateho
 
 // settle applies fn to a step that an outside worker holds, once for each
 // Idempotency-Key, and returns the changed step.
-func (r *Runs) settle(ctx context.Context, c *gatehouse.Caller, id string, generation int, fn func(*moving, *gatehouse.Step) error) (*gatehouse.Step, error) {
+func (r *Runs) settle(
+	ctx context.Context, c *gatehouse.Caller, id string, generation int, fn func(*runTx, *gatehouse.Step) error,
+) (*gatehouse.Step, error) {
 	known, err := r.stepFor(ctx, c, id)
 	if err != nil {
 		return nil, err
 	}
-	var last *moving
+	var last *runTx
 	out, err := usecase.Perform(ctx, r.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Step, error) {
 		last = nil
 		m, err := r.begin(tx, known.Tenant, known.RunID, id, c.Principal.ID)
@@ -338,7 +337,7 @@ func (r *Runs) settle(ctx context.Context, c *gatehouse.Caller, id string, gener
 	if err != nil {
 		return nil, err
 	}
-	r.tell(last)
+	r.notifyChanges(last)
 	return out, nil
 }
 
@@ -367,11 +366,11 @@ func (r *Runs) HeartbeatStep(ctx context.Context, id string, q gatehouse.Heartbe
 	if !holds(c, s.LeaseOwner) {
 		return nil, errLeaseLost(s)
 	}
-	return r.beat(ctx, s, s.LeaseOwner, q.Generation, q.Lease.D())
+	return r.renewLease(ctx, s, s.LeaseOwner, q.Generation, q.Lease.D())
 }
 
 // within limits a lease to the timeout of the step's attempt.
-func (m *moving) within(s *gatehouse.Step, until time.Time) time.Time {
+func (m *runTx) within(s *gatehouse.Step, until time.Time) time.Time {
 	spec := m.spec(s)
 	if spec == nil || spec.Timeout <= 0 {
 		return until
@@ -382,8 +381,10 @@ func (m *moving) within(s *gatehouse.Step, until time.Time) time.Time {
 	return until
 }
 
-// beat renews a lease.
-func (r *Runs) beat(ctx context.Context, s *gatehouse.Step, worker string, generation int, lease time.Duration) (out *gatehouse.LeaseState, err error) {
+// renewLease renews a lease.
+func (r *Runs) renewLease(
+	ctx context.Context, s *gatehouse.Step, worker string, generation int, lease time.Duration,
+) (out *gatehouse.LeaseState, err error) {
 	err = r.Update(ctx, s.Tenant, nil, func(tx gatehouse.Tx) error {
 		m, err := r.begin(tx, s.Tenant, s.RunID, s.ID, worker)
 		if err != nil {
@@ -414,8 +415,8 @@ func (r *Runs) CompleteStep(ctx context.Context, id string, q gatehouse.StepResu
 		return nil, err
 	}
 	q = r.redactResult(q)
-	return r.settle(ctx, c, id, q.Generation, func(m *moving, s *gatehouse.Step) error {
-		if err := m.hand(c.Principal.ID); err != nil {
+	return r.settle(ctx, c, id, q.Generation, func(m *runTx, s *gatehouse.Step) error {
+		if err := m.addContributor(c.Principal.ID); err != nil {
 			return err
 		}
 		return m.completed(s, m.actor, q)
@@ -448,7 +449,7 @@ func (r *Runs) FailStep(ctx context.Context, id string, q gatehouse.StepFailure)
 		return nil, err
 	}
 	q = r.redactFailure(q)
-	return r.settle(ctx, c, id, q.Generation, func(m *moving, s *gatehouse.Step) error { return m.failed(s, m.actor, q) })
+	return r.settle(ctx, c, id, q.Generation, func(m *runTx, s *gatehouse.Step) error { return m.failed(s, m.actor, q) })
 }
 
 // ProposeStep proposes the action that is the result of a worker's step.
@@ -476,5 +477,5 @@ func (r *Runs) ProposeStep(ctx context.Context, id string, q gatehouse.StepPropo
 	if err != nil || a != nil {
 		return a, err
 	}
-	return nil, gatehouse.E(gatehouse.CodeTooLate, "the run takes up nothing new")
+	return nil, gatehouse.E(gatehouse.CodeTooLate, "the run is stopping")
 }

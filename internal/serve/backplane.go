@@ -32,9 +32,9 @@ type Backplane struct {
 	feed        feed.Config
 }
 
-// newBackplane makes the carriers: NATS if it is configured, else LISTEN and
-// NOTIFY of the database, else none. natsURL overrides the address in the file.
-// The servers need not be reachable yet.
+// newBackplane connects to NATS if it is configured, else uses LISTEN and NOTIFY of the
+// database, else nothing. natsURL overrides the address in the file. The servers need not be
+// reachable yet.
 func newBackplane(cfg *config.Config, databaseURL, natsURL string, roles []Role, log *slog.Logger) (*Backplane, error) {
 	b := &Backplane{}
 	var err error

@@ -89,7 +89,7 @@ func (c *BenchCommand) Run(g *term.IO) error {
 	if err != nil {
 		return err
 	}
-	paceGarbage() // as a server does; the baseline benefits, too
+	adaptGarbage() // as a server does; the baseline benefits, too
 	p := bench.NewPrinter(g.Stdout, g.Stderr, g.JSON, g.TTY)
 	err = bench.Run(g.Ctx, bench.Options{
 		Scale: c.Scale, Parked: c.Parked, Duration: c.Duration, Rounds: c.Rounds, Clients: c.Clients, Only: c.Only, Profiles: c.Profiles,

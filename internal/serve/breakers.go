@@ -35,7 +35,7 @@ func BreakerSentence(b gatehouse.BreakerState) string {
 func (n *Node) warnBreakers(ctx context.Context) {
 	open, err := n.Gate.OpenBreakers(ctx)
 	if err != nil && ctx.Err() == nil {
-		n.Log.ErrorContext(ctx, "the breakers cannot be told", "error", err)
+		n.Log.ErrorContext(ctx, "the state of the breakers cannot be read", "error", err)
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(open)) {
 		for _, b := range open[tenant] {

@@ -27,8 +27,8 @@ import (
 // there is no value, such as "is not set".
 type StoredSecret func(tenant, name string) (string, error)
 
-// Elsewhere is the StoredSecret of a program with a configuration but no store.
-func Elsewhere(string, string) (string, error) {
+// NoStoredSecret is the StoredSecret of a program with a configuration but no store.
+func NoStoredSecret(string, string) (string, error) {
 	return "", errors.New("is in the store: gatehouse doctor has the server look")
 }
 

@@ -28,13 +28,13 @@ type ownConfiguration struct {
 	found  []term.Check
 }
 
-// look returns the checks and their time, at most configurationStands ago. A running
+// results returns the checks and their time, at most configurationStands ago. A running
 // check continues without its caller, because others use its result.
-func (o *ownConfiguration) look(ctx context.Context) (time.Time, []term.Check) {
+func (o *ownConfiguration) results(ctx context.Context) (time.Time, []term.Check) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.at.IsZero() || time.Since(o.at) >= configurationStands {
-		l := &Looker{stored: o.stored.secrets}
+		l := &ConfigChecker{stored: o.stored.secrets}
 		l.All(context.WithoutCancel(ctx), o.stored.config())
 		l.replica(o.stored.state.Load())
 		o.at, o.found = time.Now(), l.Checks
@@ -42,11 +42,11 @@ func (o *ownConfiguration) look(ctx context.Context) (time.Time, []term.Check) {
 	return o.at, o.found
 }
 
-// tells reports whether people of a tenant may see a check. The check of a connector
-// is for the tenants that it serves, all others are for the default tenant, whose
-// administrators run the server. Nobody sees "open", which is about the first policy:
-// a running server has an active one.
-func (o *ownConfiguration) tells(tenant string, c term.Check) bool {
+// visibleTo reports whether people of a tenant may see a check. The check of a connector is shown to
+// the tenants that it serves, all others to the default tenant, whose administrators run the
+// server. Nobody sees "open", which is about the first policy: a running server has an active
+// one.
+func (o *ownConfiguration) visibleTo(tenant string, c term.Check) bool {
 	if c.Name == "open" {
 		return false
 	}
@@ -67,10 +67,10 @@ func (c *StoreChecker) CheckConfiguration(ctx context.Context) (*gatehouse.Confi
 	if !caller.Principal.Has(gatehouse.RoleOperator) {
 		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", gatehouse.RoleOperator)
 	}
-	at, found := c.own.look(ctx)
+	at, found := c.own.results(ctx)
 	out := &gatehouse.ConfigurationCheck{At: at.UTC(), Checks: []gatehouse.ConfigurationFinding{}}
 	for _, one := range found {
-		if c.own.tells(caller.Principal.Tenant, one) {
+		if c.own.visibleTo(caller.Principal.Tenant, one) {
 			out.Checks = append(out.Checks, gatehouse.ConfigurationFinding(one))
 		}
 	}

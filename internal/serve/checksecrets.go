@@ -12,7 +12,7 @@ import (
 // OpenSecrets reads the stored secrets that a configuration refers to. Servers may use
 // the store at the same time. If the store cannot be read, connectors with stored
 // secrets are not checked.
-func (l *Looker) OpenSecrets(ctx context.Context, cfg *config.Config, data, databaseURL string) {
+func (l *ConfigChecker) OpenSecrets(ctx context.Context, cfg *config.Config, data, databaseURL string) {
 	if l.Offline || !cfg.UsesStore() {
 		return
 	}
@@ -21,7 +21,7 @@ func (l *Looker) OpenSecrets(ctx context.Context, cfg *config.Config, data, data
 	}
 }
 
-func (l *Looker) readSecrets(ctx context.Context, cfg *config.Config, data, databaseURL string) error {
+func (l *ConfigChecker) readSecrets(ctx context.Context, cfg *config.Config, data, databaseURL string) error {
 	log := slog.New(slog.DiscardHandler)
 	if err := readMasterKey(cfg, data); err != nil {
 		return err

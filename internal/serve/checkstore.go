@@ -50,8 +50,8 @@ func (c *StoreChecker) Check(ctx context.Context, o invariants.Options) (*gateho
 	return out, nil
 }
 
-// CheckStore implements [gatehouse.CheckService]. Its result names only things of the
-// caller's tenant.
+// CheckStore implements [gatehouse.CheckService]. Its result names only objects of the caller's
+// tenant.
 func (c *StoreChecker) CheckStore(ctx context.Context, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
 	caller, err := gatehouse.CallerFrom(ctx)
 	if err != nil {

@@ -66,7 +66,7 @@ func (c *CheckCommand) Validate() error {
 
 // Run makes every check and prints the results.
 func (c *CheckCommand) Run(g *term.IO) error {
-	l := &Looker{Offline: c.Offline}
+	l := &ConfigChecker{Offline: c.Offline}
 	cfg := l.File(&c.DataFlags)
 	if cfg != nil {
 		cfg = l.merge(g.Ctx, cfg, c.Data, string(c.DatabaseURL))
@@ -85,20 +85,20 @@ func (c *CheckCommand) Run(g *term.IO) error {
 // lookTimeout bounds one check of another system.
 const lookTimeout = 10 * time.Second
 
-// Looker checks a configuration and collects the results.
-type Looker struct {
+// ConfigChecker checks a configuration and collects the results.
+type ConfigChecker struct {
 	Checks  []term.Check
 	Offline bool
 	// stored are the secrets of the store, for a server; nil for a program without one.
 	stored *storeSecrets
 }
 
-func (l *Looker) add(name, result, format string, args ...any) {
+func (l *ConfigChecker) add(name, result, format string, args ...any) {
 	l.Checks = append(l.Checks, term.Check{Name: name, Result: result, Detail: fmt.Sprintf(format, args...)})
 }
 
 // File reads the configuration. It returns nil for an unusable one.
-func (l *Looker) File(f *DataFlags) *config.Config {
+func (l *ConfigChecker) File(f *DataFlags) *config.Config {
 	name := cmp.Or(f.Config, filepath.Join(f.Data, "gatehouse.yaml"))
 	cfg, err := config.Load(name)
 	switch {
@@ -115,37 +115,37 @@ func (l *Looker) File(f *DataFlags) *config.Config {
 }
 
 // All checks everything that a configuration names, several things in parallel.
-func (l *Looker) All(ctx context.Context, cfg *config.Config) {
+func (l *ConfigChecker) All(ctx context.Context, cfg *config.Config) {
 	s := newSecretUse(cfg)
 	type look struct {
 		name string
-		at   func(*Looker, string)
+		at   func(*ConfigChecker, string)
 	}
 	var looks []look
 	for _, name := range slices.Sorted(maps.Keys(cfg.Connectors)) {
-		looks = append(looks, look{"connector " + name, func(l *Looker, as string) {
+		looks = append(looks, look{"connector " + name, func(l *ConfigChecker, as string) {
 			l.target(ctx, as, cfg.Connectors[name], s)
 		}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
-		looks = append(looks, look{"model " + name, func(l *Looker, as string) {
+		looks = append(looks, look{"model " + name, func(l *ConfigChecker, as string) {
 			l.model(ctx, as, cfg.Models[name], s)
 		}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Channels)) {
-		looks = append(looks, look{"channel " + name, func(l *Looker, as string) {
+		looks = append(looks, look{"channel " + name, func(l *ConfigChecker, as string) {
 			l.channel(as, cfg.Channels[name], cfg, s)
 		}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Hooks.Targets)) {
-		looks = append(looks, look{"target reports " + name, func(l *Looker, as string) {
+		looks = append(looks, look{"target reports " + name, func(l *ConfigChecker, as string) {
 			l.targetSource(as, name, cfg.Hooks.Targets, s)
 		}})
 	}
 	for _, p := range cfg.SignIn.OIDC {
-		looks = append(looks, look{"sign-in " + p.Name, func(l *Looker, as string) { l.issuer(ctx, as, p) }})
+		looks = append(looks, look{"sign-in " + p.Name, func(l *ConfigChecker, as string) { l.issuer(ctx, as, p) }})
 	}
-	found := make([]Looker, len(looks))
+	found := make([]ConfigChecker, len(looks))
 	var work sync.WaitGroup
 	for i, one := range looks {
 		found[i].Offline, found[i].stored = l.Offline, l.stored
@@ -163,13 +163,13 @@ func (l *Looker) All(ctx context.Context, cfg *config.Config) {
 }
 
 // Connector checks only one connector.
-func (l *Looker) Connector(ctx context.Context, name string, entry config.Connector, cfg *config.Config) {
+func (l *ConfigChecker) Connector(ctx context.Context, name string, entry config.Connector, cfg *config.Config) {
 	l.target(ctx, "connector "+name, entry, newSecretUse(cfg))
 	l.redact(cfg)
 }
 
 // redact removes secrets from the collected checks.
-func (l *Looker) redact(cfg *config.Config) {
+func (l *ConfigChecker) redact(cfg *config.Config) {
 	values := cfg.SecretValues()
 	if l.stored != nil {
 		values = l.stored.SecretValues()
@@ -208,10 +208,10 @@ func (s *secretUse) uses(names []string) {
 }
 
 // target builds a connector as serve does, and probes its target.
-func (l *Looker) target(ctx context.Context, name string, entry config.Connector, s *secretUse) {
+func (l *ConfigChecker) target(ctx context.Context, name string, entry config.Connector, s *secretUse) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	value := Elsewhere
+	value := NoStoredSecret
 	if l.stored != nil {
 		value = l.stored.Value
 	}
@@ -248,7 +248,7 @@ func (l *Looker) target(ctx context.Context, name string, entry config.Connector
 }
 
 // channel builds a channel as serve does. It sends nothing: gatehouse notify test does.
-func (l *Looker) channel(name string, entry config.Channel, cfg *config.Config, s *secretUse) {
+func (l *ConfigChecker) channel(name string, entry config.Channel, cfg *config.Config, s *secretUse) {
 	keys, err := bounceKeys(cfg)
 	keyless := entry.Bounces != "" && keys == nil
 	if keyless {
@@ -273,7 +273,7 @@ func (l *Looker) channel(name string, entry config.Channel, cfg *config.Config, 
 }
 
 // targetSource checks the secret of a source of reports as serve does.
-func (l *Looker) targetSource(as, name string, all map[string]config.TargetSource, s *secretUse) {
+func (l *ConfigChecker) targetSource(as, name string, all map[string]config.TargetSource, s *secretUse) {
 	entry, err := newTargetSource(name, all, s.get)
 	if err != nil {
 		l.add(as, term.CheckFail, "%v", err)
@@ -284,7 +284,7 @@ func (l *Looker) targetSource(as, name string, all map[string]config.TargetSourc
 
 // model requests a provider's list of models. This is free of charge and needs the
 // key.
-func (l *Looker) model(ctx context.Context, name string, m config.Model, s *secretUse) {
+func (l *ConfigChecker) model(ctx context.Context, name string, m config.Model, s *secretUse) {
 	path, header := "/models", http.Header{}
 	if m.Type == "anthropic" {
 		path = "/v1/models"
@@ -320,7 +320,7 @@ func (l *Looker) model(ctx context.Context, name string, m config.Model, s *secr
 }
 
 // issuer requests the published metadata of an OpenID Connect provider.
-func (l *Looker) issuer(ctx context.Context, name string, p config.OIDC) {
+func (l *ConfigChecker) issuer(ctx context.Context, name string, p config.OIDC) {
 	if p.ClientSecret == "" {
 		l.add(name, term.CheckNote, "there is no client_secret: the provider must take a public client")
 	}
@@ -340,7 +340,7 @@ func (l *Looker) issuer(ctx context.Context, name string, p config.OIDC) {
 }
 
 // get follows no redirect: a key goes to the configured address only.
-func (l *Looker) get(ctx context.Context, address string, header http.Header) (status int, err error) {
+func (l *ConfigChecker) get(ctx context.Context, address string, header http.Header) (status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -365,7 +365,7 @@ func (l *Looker) get(ctx context.Context, address string, header http.Header) (s
 }
 
 // secrets reports empty and unused secrets.
-func (l *Looker) secrets(cfg *config.Config, s *secretUse) {
+func (l *ConfigChecker) secrets(cfg *config.Config, s *secretUse) {
 	present := 0
 	for _, name := range slices.Sorted(maps.Keys(cfg.Secrets)) {
 		switch {
@@ -390,7 +390,7 @@ func (l *Looker) secrets(cfg *config.Config, s *secretUse) {
 }
 
 // policy parses the first policy, and runs the tests in it.
-func (l *Looker) policy(cfg *config.Config) bool {
+func (l *ConfigChecker) policy(cfg *config.Config) bool {
 	if cfg.Policy.File == "" {
 		l.add("policy", term.CheckOK, "the built-in one, for a tenant that has none stored")
 		return true
@@ -424,10 +424,10 @@ func (l *Looker) policy(cfg *config.Config) bool {
 }
 
 // open warns of changes that agents can make without a person's decision.
-func (l *Looker) open(ctx context.Context, cfg *config.Config) {
-	sentences, err := leftOpenAtFirst(ctx, cfg)
+func (l *ConfigChecker) open(ctx context.Context, cfg *config.Config) {
+	sentences, err := ungatedAtFirst(ctx, cfg)
 	if err != nil {
-		l.add("open", term.CheckNote, "could not be told: %v", err)
+		l.add("open", term.CheckNote, "could not be determined: %v", err)
 		return
 	}
 	for _, s := range sentences {
@@ -436,7 +436,7 @@ func (l *Looker) open(ctx context.Context, cfg *config.Config) {
 }
 
 // server checks what the flags name: the certificate and NATS.
-func (l *Looker) server(ctx context.Context, f *tlsFlags, nats string, cfg *config.Config) {
+func (l *ConfigChecker) server(ctx context.Context, f *tlsFlags, nats string, cfg *config.Config) {
 	if f.TLSCert != "" {
 		files, err := certs.NewFiles(f.TLSCert, f.TLSKey, slog.New(slog.DiscardHandler))
 		switch {
@@ -466,7 +466,7 @@ func (l *Looker) server(ctx context.Context, f *tlsFlags, nats string, cfg *conf
 }
 
 // nats waits until the servers answer; the connection is made in the background.
-func (l *Looker) nats(ctx context.Context, c feed.Config) {
+func (l *ConfigChecker) nats(ctx context.Context, c feed.Config) {
 	conn, err := feed.Connect(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		l.add("nats", term.CheckFail, "%v", err)
@@ -487,7 +487,7 @@ func (l *Looker) nats(ctx context.Context, c feed.Config) {
 }
 
 // warnings returns the checks to report at the start: all but passed ones and "open".
-func (l *Looker) warnings() []term.Check {
+func (l *ConfigChecker) warnings() []term.Check {
 	return slices.DeleteFunc(slices.Clone(l.Checks), func(c term.Check) bool {
 		return c.Result == term.CheckOK ||
 			c.Name == "open"

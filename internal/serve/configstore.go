@@ -14,7 +14,7 @@ import (
 
 // database checks that a PostgreSQL database answers, and the versions of the server
 // and the tables. It changes nothing.
-func (l *Looker) database(ctx context.Context, url string) {
+func (l *ConfigChecker) database(ctx context.Context, url string) {
 	if l.Offline {
 		l.add("store", term.CheckOK, "not called")
 		return
@@ -30,7 +30,7 @@ func (l *Looker) database(ctx context.Context, url string) {
 }
 
 // folder checks the database file of a data folder.
-func (l *Looker) folder(ctx context.Context, data string) {
+func (l *ConfigChecker) folder(ctx context.Context, data string) {
 	path := filepath.Join(data, "gatehouse.db")
 	version, err := sqlite.FileVersion(ctx, path)
 	switch {
@@ -44,7 +44,7 @@ func (l *Looker) folder(ctx context.Context, data string) {
 }
 
 // version compares the tables' version with this program's; 0 means no tables.
-func (l *Looker) version(what string, found, known int) {
+func (l *ConfigChecker) version(what string, found, known int) {
 	switch {
 	case found == 0:
 		l.add("store", term.CheckNote, "%s answers and has no tables yet: gatehouse serve makes them", what)

@@ -17,16 +17,16 @@ import (
 // which version it is, and migrates nothing.
 func TestConfigCheckLooksAtTheStore(t *testing.T) {
 	t.Parallel()
-	want := func(result, words string, look func(*Looker)) {
+	want := func(result, words string, look func(*ConfigChecker)) {
 		t.Helper()
-		l := &Looker{}
+		l := &ConfigChecker{}
 		look(l)
 		if len(l.Checks) != 1 || l.Checks[0].Result != result || !strings.Contains(l.Checks[0].Detail, words) {
 			t.Errorf("%+v, want %s: %s", l.Checks, result, words)
 		}
 	}
 	dsn := pgtest.Database(t)
-	database := func(l *Looker) { l.database(t.Context(), dsn) }
+	database := func(l *ConfigChecker) { l.database(t.Context(), dsn) }
 	want(term.CheckNote, "has no tables yet", database)
 	want(term.CheckNote, "has no tables yet", database) // the first look made none
 	s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Logger: slog.New(slog.DiscardHandler)})
@@ -53,14 +53,14 @@ func TestConfigCheckLooksAtTheStore(t *testing.T) {
 	want(term.CheckFail, "from before 0.1.0", database)
 	exec(`INSERT INTO gatehouse_schema (version) VALUES (1000)`)
 	want(term.CheckFail, "a newer Gatehouse wrote it", database)
-	want(term.CheckFail, "does not answer", func(l *Looker) {
+	want(term.CheckFail, "does not answer", func(l *ConfigChecker) {
 		l.database(t.Context(),
 			"postgres://127.0.0.1:1/none?sslmode=disable")
 	})
-	want(term.CheckOK, "not called", func(l *Looker) { l.Offline = true; l.database(t.Context(), dsn) })
+	want(term.CheckOK, "not called", func(l *ConfigChecker) { l.Offline = true; l.database(t.Context(), dsn) })
 
 	dir := t.TempDir()
-	want(term.CheckNote, "gatehouse init makes it", func(l *Looker) { l.folder(t.Context(), dir) })
+	want(term.CheckNote, "gatehouse init makes it", func(l *ConfigChecker) { l.folder(t.Context(), dir) })
 	n, err := Open(t.Context(), dir, &config.Config{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +68,6 @@ func TestConfigCheckLooksAtTheStore(t *testing.T) {
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}
-	want(term.CheckOK, "of version", func(l *Looker) { l.folder(t.Context(), dir) })
-	want(term.CheckNote, "gatehouse serve migrates it to 101", func(l *Looker) { l.version("a store", 100, 101) })
+	want(term.CheckOK, "of version", func(l *ConfigChecker) { l.folder(t.Context(), dir) })
+	want(term.CheckNote, "gatehouse serve migrates it to 101", func(l *ConfigChecker) { l.version("a store", 100, 101) })
 }

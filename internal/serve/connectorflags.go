@@ -73,7 +73,7 @@ func (f *ConnectorFlags) Connector(ctx context.Context, name string) (connector.
 	if !ok {
 		return nil, nil, term.Usagef("there is no connector %s in the configuration", gatehouse.Quote(name))
 	}
-	b, err := BuildConnector(ctx, cfg, entry, Elsewhere)
+	b, err := BuildConnector(ctx, cfg, entry, NoStoredSecret)
 	if err == nil && b.Connector == nil {
 		err = b.Unready
 	}
@@ -86,7 +86,7 @@ func (f *ConnectorFlags) Connector(ctx context.Context, name string) (connector.
 
 // merge adds the connectors of a store to the configuration that is checked. It returns
 // the configuration unchanged when they cannot be used.
-func (l *Looker) merge(ctx context.Context, cfg *config.Config, data, databaseURL string) *config.Config {
+func (l *ConfigChecker) merge(ctx context.Context, cfg *config.Config, data, databaseURL string) *config.Config {
 	if l.Offline {
 		return cfg
 	}
@@ -108,7 +108,7 @@ func (l *Looker) merge(ctx context.Context, cfg *config.Config, data, databaseUR
 const storedCheck = "connectors of the store"
 
 // replica adds whether this replica runs the stored version of the connectors.
-func (l *Looker) replica(s *connectorState) {
+func (l *ConfigChecker) replica(s *connectorState) {
 	switch why := s.outdated(); {
 	case why != "":
 		l.add(storedCheck, term.CheckFail, "%s", why)

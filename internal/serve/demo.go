@@ -27,7 +27,7 @@ const demoFolder = "gatehouse-demo"
 
 // DemoCommand plays the demo.
 type DemoCommand struct {
-	Data        string `help:"The folder to play in. One of an earlier demo is made anew; any other is left alone." default:"gatehouse-demo" placeholder:"DIR"`
+	Data        string `help:"Empty, or an earlier demo's, to be replaced." default:"gatehouse-demo" placeholder:"DIR"`
 	Remove      bool   `help:"Remove the folder of an earlier demo, and do nothing else."`
 	Interactive *bool  `help:"Ask the person who watches for a few of the decisions. By default when stdin and stdout are terminals." negatable:""`
 }

@@ -16,7 +16,7 @@ import (
 // terminalStage shows the demo on stderr.
 type terminalStage struct {
 	g *term.IO
-	// tty and answers are set if the watching person makes the decisions.
+	// tty and answers are set if the person at the terminal makes the decisions.
 	tty     io.Writer
 	answers chan string
 }

@@ -168,7 +168,7 @@ func devBackplane(cfg *config.Config, listen string) *Backplane {
 
 // warn prints the unusable parts of the configuration on stderr.
 func (c *devServeCmd) warn(g *term.IO, cfg *config.Config) {
-	l := &Looker{}
+	l := &ConfigChecker{}
 	l.All(g.Ctx, cfg)
 	for _, one := range l.Checks {
 		if one.Result == term.CheckFail && g.Ctx.Err() == nil {

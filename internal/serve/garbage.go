@@ -31,9 +31,9 @@ type garbagePace struct {
 	over *time.Timer
 }
 
-// paceGarbage starts to adapt the pace. If the variable GOGC is set, it does nothing
+// adaptGarbage starts to adapt the pace. If the variable GOGC is set, it does nothing
 // and returns nil.
-func paceGarbage() *garbagePace {
+func adaptGarbage() *garbagePace {
 	if os.Getenv("GOGC") != "" {
 		return nil
 	}

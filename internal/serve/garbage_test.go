@@ -32,13 +32,13 @@ func TestGarbageIsCollectedLessOftenInARush(t *testing.T) {
 	}
 
 	t.Setenv("GOGC", "100")
-	if paceGarbage() != nil {
+	if adaptGarbage() != nil {
 		t.Error("GOGC is set, and is not what counts")
 	}
 	t.Setenv("GOGC", "")
 	before := debug.SetGCPercent(atRest)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
-	p := paceGarbage()
+	p := adaptGarbage()
 	percent := func() int64 {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -33,8 +33,8 @@ type folds struct {
 }
 
 type fold struct {
-	told time.Time
-	left int
+	loggedAt time.Time
+	left     int
 }
 
 func newFoldingHandler(h slog.Handler) slog.Handler {
@@ -69,14 +69,14 @@ func (f *folds) take(key string, at time.Time) (left int, say bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if known := f.known[key]; known != nil {
-		if at.Sub(known.told) < foldFor {
+		if at.Sub(known.loggedAt) < foldFor {
 			known.left++
 			return 0, false
 		}
 		left = known.left
 	} else if len(f.known) >= maxFolds {
 		for k, known := range f.known {
-			if at.Sub(known.told) >= foldFor {
+			if at.Sub(known.loggedAt) >= foldFor {
 				delete(f.known, k)
 			}
 		}
@@ -84,7 +84,7 @@ func (f *folds) take(key string, at time.Time) (left int, say bool) {
 			return 0, true
 		}
 	}
-	f.known[key] = &fold{told: at}
+	f.known[key] = &fold{loggedAt: at}
 	return left, true
 }
 

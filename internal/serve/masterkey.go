@@ -62,8 +62,8 @@ func makeMasterKey(cfg *config.Config, data string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// tellUnsigned logs that mails have no signed links, if there is a mail channel.
-func (n *Node) tellUnsigned(log *slog.Logger) {
+// warnUnsigned logs that mails have no signed links, if there is a mail channel.
+func (n *Node) warnUnsigned(log *slog.Logger) {
 	if n.config.Links.MasterKey != "" {
 		return
 	}

@@ -26,7 +26,7 @@ connectors:
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &Looker{Offline: true}
+	l := &ConfigChecker{Offline: true}
 	l.All(t.Context(), cfg)
 	delete(cfg.Connectors, "crm")
 	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))

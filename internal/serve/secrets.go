@@ -39,8 +39,8 @@ type secretUser struct {
 	entry config.Connector
 	// with is the state of each secret when the connector was built.
 	with map[string]string
-	// told is the last use that was written to the store.
-	told time.Time
+	// usedStored is the last use that was written to the store.
+	usedStored time.Time
 }
 
 // storeSecrets keeps the connectors that use secrets of the store up to date.
@@ -95,7 +95,7 @@ func (s *storeSecrets) swap(fn func() error) error {
 	return fn()
 }
 
-// Value is value, for other goroutines.
+// Value is value for callers that do not hold the lock.
 func (s *storeSecrets) Value(tenant, name string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,7 +263,7 @@ func (s *storeSecrets) noteUses(ctx context.Context) error {
 	defer s.mu.Unlock()
 	for name, u := range s.users {
 		at := s.registry.LastUsed(name)
-		if at.Sub(u.told) < usedInterval {
+		if at.Sub(u.usedStored) < usedInterval {
 			continue
 		}
 		used := map[string]time.Time{}
@@ -273,7 +273,7 @@ func (s *storeSecrets) noteUses(ctx context.Context) error {
 		if err := s.gate.UseSecrets(ctx, u.built.Tenant, used); err != nil {
 			return err
 		}
-		u.told = at
+		u.usedStored = at
 	}
 	return nil
 }

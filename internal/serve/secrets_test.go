@@ -164,7 +164,7 @@ func (v *vault) ready(want bool) {
 // finding is what doctor says of the connector.
 func (v *vault) finding() string {
 	v.t.Helper()
-	l := &Looker{Offline: true, stored: v.secrets}
+	l := &ConfigChecker{Offline: true, stored: v.secrets}
 	l.All(v.t.Context(), v.config)
 	for _, c := range l.Checks {
 		if c.Name == "connector crm" {
@@ -338,7 +338,7 @@ connectors:
 		t.Fatal(err)
 	}
 	for name, entry := range cfg.Connectors {
-		b, err := BuildConnector(t.Context(), cfg, entry, Elsewhere)
+		b, err := BuildConnector(t.Context(), cfg, entry, NoStoredSecret)
 		if err != nil || b.Connector == nil || b.Unready == nil || len(b.Stored) != 1 {
 			t.Errorf("%s: %+v, %v", name, b, err)
 		}

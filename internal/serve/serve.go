@@ -133,7 +133,7 @@ func (c *Command) Run(g *term.IO) error {
 	if err != nil {
 		return err
 	}
-	paceGarbage()
+	adaptGarbage()
 	go warnOfConfig(g.Ctx, n.stored, log)
 	if n.secure == nil && reachable(string(c.Listen)) && !strings.HasPrefix(cfg.SignIn.PublicURL, "https://") {
 		log.Warn("serving plain HTTP to other machines: keys and tokens travel in the clear. Serve HTTPS with --tls-cert or --acme-domain, or put a proxy that ends TLS in front and name it as sign_in.public_url",
@@ -157,7 +157,7 @@ func (c *Command) Run(g *term.IO) error {
 // warnOfConfig checks everything that the configuration names, while the server runs,
 // and logs what "config check" would report as failed or as a note.
 func warnOfConfig(ctx context.Context, stored *storeConnectors, log *slog.Logger) {
-	l := &Looker{stored: stored.secrets}
+	l := &ConfigChecker{stored: stored.secrets}
 	l.All(ctx, stored.config())
 	l.replica(stored.state.Load())
 	if ctx.Err() != nil {

@@ -248,13 +248,13 @@ type Server struct {
 	work         sync.WaitGroup
 	// failed receives the error that ended the server, if Close did not end it.
 	failed chan error
-	// leaving is true while the server is about to stop, but still takes requests.
-	leaving atomic.Bool
-	metrics prometheus.Registerer
-	audited *telemetry.Audit
-	prober  *prober
-	// told counts messages to people; nil without channels.
-	told *telemetry.Notifications
+	// stopping is true while the server is about to stop, but still takes requests.
+	stopping atomic.Bool
+	metrics  prometheus.Registerer
+	audited  *telemetry.Audit
+	prober   *prober
+	// usedStored counts messages to people; nil without channels.
+	notified *telemetry.Notifications
 	// desk takes clicks in Slack, nil if no channel supports them.
 	desk *slack.Desk
 }
@@ -270,7 +270,7 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	telemetry.RegisterQueue(metrics, n.Store)
 	telemetry.RegisterCeilings(metrics, n.Gate)
-	telemetry.RegisterConnectors(metrics, n.stored.told)
+	telemetry.RegisterConnectors(metrics, n.stored.publicState)
 	n.Runs.SetMetrics(telemetry.NewRuns(metrics, n.Store))
 	archived := telemetry.NewArchive(metrics)
 
@@ -300,7 +300,7 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		return fail(err)
 	}
 	if len(n.channels) > 0 {
-		s.told = telemetry.NewNotifications(metrics, n.Store)
+		s.notified = telemetry.NewNotifications(metrics, n.Store)
 	}
 	handler, err := api.New(api.Config{
 		Actions: n.tracing.Actions(n.Gate), Dispatch: n.Gate, Admin: n.Gate, Policies: n.Gate, Audit: n.Gate,
@@ -309,10 +309,10 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		Notices: n.Gate, Notifications: n.Gate, Insights: n.Gate,
 		LinkKeys: n.Gate, Secrets: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Devices: n.Gate,
 		Preferences: n.Gate, Mandates: n.Gate, Connectors: n.Gate, Targets: n.Gate, Evaluations: n.Gate,
-		TargetHooks: reports, Bounces: bounces(n, s.told),
+		TargetHooks: reports, Bounces: bounces(n, s.notified),
 		Events: n.Gate, PublicURL: n.publicURL(),
 		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics,
-		Ready: s.ready, ConnectorState: n.stored.told,
+		Ready: s.ready, ConnectorState: n.stored.publicState,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
 		Addresses: addresses, Rates: rates,
@@ -447,8 +447,8 @@ func (s *Server) background(ctx context.Context, d *dispatch.Dispatcher, roles [
 		s.index(ctx)
 	}
 	if has(roles, RoleNotifier) && len(s.channels) > 0 {
-		s.tellUnsigned(s.Log)
-		s.work.Go(func() { s.notifier(s.told).Run(ctx) })
+		s.warnUnsigned(s.Log)
+		s.work.Go(func() { s.notifier(s.notified).Run(ctx) })
 		if s.desk != nil {
 			s.work.Go(func() { s.desk.Run(ctx) })
 		}
@@ -529,7 +529,7 @@ var errLeaving = errors.New("this process is about to stop")
 
 // ready returns nil if this process can take more requests.
 func (s *Server) ready(ctx context.Context) error {
-	if s.leaving.Load() {
+	if s.stopping.Load() {
 		return errLeaving
 	}
 	return s.Store.Ping(ctx)
@@ -539,7 +539,7 @@ func (s *Server) ready(ctx context.Context) error {
 // leaving, so that clients connect to another process.
 func (s *Server) lastAnswers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.leaving.Load() {
+		if s.stopping.Load() {
 			w.Header().Set("Connection", "close")
 		}
 		next.ServeHTTP(w, r)
@@ -550,7 +550,7 @@ func (s *Server) lastAnswers(next http.Handler) http.Handler {
 // balancers stop sending requests before the listener closes. It returns an
 // error that ended the server meanwhile.
 func (s *Server) drain(d time.Duration) error {
-	s.leaving.Store(true)
+	s.stopping.Store(true)
 	if d <= 0 {
 		return nil
 	}

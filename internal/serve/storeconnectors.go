@@ -26,8 +26,8 @@ const (
 	formerVersions = 20
 )
 
-// storeConnectors keeps the connectors of the store as the store has them. A version that
-// this replica cannot build leaves the version before it running, and is reported.
+// storeConnectors keeps this process's connectors equal to those of the store. If this replica
+// cannot build a version, the version before it stays in use, and the failure is reported.
 type storeConnectors struct {
 	file     *config.Config
 	secrets  *storeSecrets
@@ -58,11 +58,11 @@ func newStoreConnectors(cfg *config.Config, secrets *storeSecrets, log *slog.Log
 	return c
 }
 
-// config is the file's configuration with the connectors that run.
+// config is the file's configuration with the connectors of the running version.
 func (c *storeConnectors) config() *config.Config { return c.state.Load().merged }
 
-// told is the state for everybody; nil without connectors in the store.
-func (c *storeConnectors) told() *gatehouse.ConnectorState {
+// usedStored is the state for clients; nil without connectors in the store.
+func (c *storeConnectors) publicState() *gatehouse.ConnectorState {
 	s := c.state.Load()
 	if s.stored == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (c *storeConnectors) told() *gatehouse.ConnectorState {
 	return &gatehouse.ConnectorState{Running: s.running, Stored: s.stored}
 }
 
-// outdated says that this replica does not run the stored version; "" when it does.
+// outdated is the error of a replica that does not run the stored version; "" when it does.
 func (s *connectorState) outdated() string {
 	if s.problem == "" {
 		return ""
@@ -166,8 +166,8 @@ func (c *storeConnectors) start(ctx context.Context) error {
 	return nil
 }
 
-// refresh loads the newest version, unless it runs. The error says why this replica runs
-// another one.
+// refresh loads the newest version, unless it runs already. The error is the reason why this
+// replica runs another one.
 func (c *storeConnectors) refresh(ctx context.Context) error {
 	stored, err := c.gate.NewestConnectors(ctx)
 	if err != nil {

@@ -191,7 +191,7 @@ hooks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &Looker{Offline: true}
+	l := &ConfigChecker{Offline: true}
 	l.All(t.Context(), cfg)
 	got := map[string]string{}
 	for _, c := range l.Checks {

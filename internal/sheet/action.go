@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TargetText names a target, or says how many there are.
+// TargetText returns the name of a target, or the number of targets.
 func TargetText(t gatehouse.Target) string {
 	if n := len(t.EntityRefs); n > 0 {
 		return fmt.Sprintf("%d of %s", n, t.EntityType)
@@ -68,7 +68,7 @@ func fieldChanges(current, change gatehouse.JSON) []fieldChange {
 	return out
 }
 
-// otherFields returns the fields of the pre-image that the change leaves alone.
+// otherFields returns the fields of the pre-image that the change does not touch.
 func otherFields(current, change gatehouse.JSON) []gatehouse.Member {
 	members, err := current.Fields()
 	if err != nil {
@@ -80,8 +80,8 @@ func otherFields(current, change gatehouse.JSON) []gatehouse.Member {
 	})
 }
 
-// delta returns the exact difference of two amounts, signed; "" when one of
-// them is none.
+// delta returns the exact difference of two amounts, signed; "" when one of them is not an
+// amount.
 func delta(before, after gatehouse.JSON) string {
 	x, ok := amount(before)
 	if !ok {
@@ -98,7 +98,7 @@ func delta(before, after gatehouse.JSON) string {
 	return string(d)
 }
 
-// amount reads a number, or a string that holds one, as money does.
+// amount reads a number, or a string that holds one, as is common for money.
 func amount(j gatehouse.JSON) (gatehouse.Decimal, bool) {
 	if d, ok := j.Number(); ok {
 		return d, true
@@ -144,13 +144,13 @@ func RiskText(level gatehouse.RiskLevel, name string) string {
 	return level.String() + " " + name
 }
 
-// VotesText says how far the quorum is.
+// VotesText returns the votes so far and the required ones.
 func VotesText(p *gatehouse.Approval) string {
 	who := p.Reached().Words()
 	return fmt.Sprintf("%d of %d approvals, by %s", p.Approvals(), p.Required, strings.Join(who, ", "))
 }
 
-// MovedText tells one difference of two states on one line.
+// MovedText describes one difference of two states on one line.
 func MovedText(c card.Change) string {
 	value := func(v card.Value) string {
 		if v.Type == card.Absent {
@@ -161,7 +161,7 @@ func MovedText(c card.Change) string {
 	return term.Safe(strings.Join(c.Steps, "/")) + " " + value(c.Before) + " → " + value(c.After)
 }
 
-// excessLine says why a pending action cannot be approved now.
+// excessLine describes why a pending action cannot be approved now.
 func excessLine(x *gatehouse.CeilingExcess) string {
 	text := fmt.Sprintf("does not fit into the ceiling %s: takes %s, %s of %s is left", x.Ceiling, x.Amount, x.Left,
 		x.Limit)
@@ -171,15 +171,15 @@ func excessLine(x *gatehouse.CeilingExcess) string {
 	return text + "; it fits once others leave the window of " + x.Window.String() + " or are given back"
 }
 
-// RetryHint says what can follow a failure.
+// RetryHint describes what can follow a failure.
 func RetryHint(r gatehouse.Retry) string {
 	switch r {
 	case gatehouse.RetryNever:
-		return "retry never: this change as it stands is over"
+		return "retry never: this change cannot be applied"
 	case gatehouse.RetryLater:
 		return "retry later: an operator replays it when the target is up; do not propose it again"
 	case gatehouse.RetryOperator:
-		return "retry operator: a person has to look at it first; do not propose it again"
+		return "retry operator: a person must check it first; do not propose it again"
 	}
 	return ""
 }

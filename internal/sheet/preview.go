@@ -8,15 +8,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// Preview is what the target of a pending action would do, nil when it was not asked, and why it did
-// not answer.
+// Preview is the preview of a pending action, nil when the target was not asked, and the reason
+// why it did not answer.
 type Preview struct {
 	Answer *gatehouse.Preview
 	Why    string
 }
 
-// AskPreview asks the target of an action, where it can be asked. The result is empty when the
-// caller may not ask.
+// AskPreview requests the preview of an action, if there can be one. The result is empty when
+// the caller may not ask.
 func AskPreview(a *gatehouse.Action, ask func(id string) (*gatehouse.Preview, error)) Preview {
 	if !a.CanPreview {
 		return Preview{}
@@ -31,15 +31,15 @@ func AskPreview(a *gatehouse.Action, ask func(id string) (*gatehouse.Preview, er
 	return Preview{Answer: p}
 }
 
-// PreviewLine is one line of a preview; Bad marks what is not as proposed.
+// PreviewLine is one line of a preview; Bad marks a difference from the proposal.
 type PreviewLine struct {
 	Text string
-	// Quote is set for a text in the target's words.
+	// Quote is set for a text that the target wrote.
 	Quote, Bad bool
 }
 
-// Lines describes the preview; none when there is nothing to say. Its fields are left out where the
-// target would do what is proposed, since the change itself is shown.
+// Lines describes the preview; none when there is nothing to say. If the target would do what is
+// proposed, the fields are left out, since the change itself is shown.
 func (p Preview) Lines(a *gatehouse.Action, now time.Time) (list []PreviewLine) {
 	add := func(bad bool, text string) {
 		if text != "" {
@@ -83,7 +83,7 @@ func previewValue(v card.Value) string {
 	return term.Safe(string(v.JSON))
 }
 
-// Undo says whether the change could be undone, where [Preview.Lines] does not; "" elsewhere.
+// Undo describes whether the change could be undone, if [Preview.Lines] does not; "" otherwise.
 func (p Preview) Undo(a *gatehouse.Action, now time.Time) string {
 	if p.Answer != nil && p.Answer.None == "" {
 		return ""
@@ -91,7 +91,7 @@ func (p Preview) Undo(a *gatehouse.Action, now time.Time) string {
 	return card.UndoText(a, now)
 }
 
-// previewed writes what the target would do.
+// previewed writes the preview.
 func (s *Sheet) previewed(a *gatehouse.Action) {
 	lines := s.Preview.Lines(a, s.now())
 	s.Line("undo", s.Preview.Undo(a, s.now()))

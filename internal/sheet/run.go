@@ -12,10 +12,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// maxShownValue bounds what is shown of a run's input and output, in columns.
+// maxShownValue bounds the shown part of a run's input and output, in columns.
 const maxShownValue = 600
 
-// Run writes what there is of a run.
+// Run writes a run.
 func (s *Sheet) Run(d *gatehouse.RunDetail, def *workflow.Definition) {
 	r := d.Run
 	fmt.Fprintf(s.W, "%s\n\n", term.Paint(s.color, term.Bold, s.fold(r.Workflow+": "+RunStatusText(r), 0)))
@@ -55,7 +55,7 @@ func (s *Sheet) Run(d *gatehouse.RunDetail, def *workflow.Definition) {
 	s.runSignals(d)
 }
 
-// RunStatusText is the status of a run, and whether it is being stopped.
+// RunStatusText returns the status of a run, and whether it is stopping.
 func RunStatusText(r *gatehouse.Run) string {
 	if r.Stop != "" && !r.Status.Final() {
 		return string(r.Status) + ", stopping: " + string(r.Stop)
@@ -63,12 +63,12 @@ func RunStatusText(r *gatehouse.Run) string {
 	return string(r.Status)
 }
 
-// value shows JSON up to a length; all of it is in --json.
+// value shows the beginning of a JSON value; --json shows all of it.
 func (s *Sheet) value(j gatehouse.JSON) string {
 	return term.Shorten(term.Safe(string(j)), maxShownValue)
 }
 
-// runActions writes what the steps proposed, and who decided.
+// runActions writes the actions that the steps proposed, and who decided.
 func (s *Sheet) runActions(d *gatehouse.RunDetail) {
 	if len(d.Actions) == 0 {
 		return
@@ -120,7 +120,7 @@ func (s *Sheet) failedAttempts(d *gatehouse.RunDetail) {
 	}
 }
 
-// ModelCost is what the calls of one model cost.
+// ModelCost is the cost of the calls of one model.
 type ModelCost struct {
 	Provider     string            `json:"provider"`
 	Model        string            `json:"model"`
@@ -141,7 +141,7 @@ func (c ModelCost) Text() string {
 		c.InputTokens, c.OutputTokens, cost)
 }
 
-// costsOf adds up what models cost, in the order of their first call.
+// costsOf adds up the costs of models, in the order of their first call.
 func costsOf(usage []*gatehouse.ModelUsage) []*ModelCost {
 	var out []*ModelCost
 	of := map[[3]string]*ModelCost{}

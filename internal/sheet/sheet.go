@@ -15,7 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// New writes to stdout, folded to a terminal's width.
+// New returns a sheet that writes to stdout, folded to the terminal's width.
 func New(g *term.IO) *Sheet {
 	columns := 0
 	if g.TTY {
@@ -24,30 +24,30 @@ func New(g *term.IO) *Sheet {
 	return On(g.Stdout, g.Now, columns, g.Color)
 }
 
-// On writes to w, folded to so many columns; 0 does not fold.
+// On returns a sheet that writes to w, folded to a number of columns; 0 does not fold.
 func On(w io.Writer, now func() time.Time, columns int, color bool) *Sheet {
 	return &Sheet{W: w, now: now, columns: columns, color: color}
 }
 
-// Sheet writes an action in full: what the server knows first, then the
-// change, then what others said. Nothing is cut. What agents wrote stands
-// behind a bar, so that it cannot pass for a line of the server's.
+// Sheet writes an action in full: first the server's data, then the change, then texts of
+// others. Nothing is cut. Text from agents is behind a bar, so that it cannot pass for a line of
+// the server.
 type Sheet struct {
 	W       io.Writer
 	now     func() time.Time
 	columns int
 	color   bool
-	// Older is the action that the one shown is a rebase of, nil for none.
+	// Older is the action that the shown one rebases, nil for none.
 	Older *gatehouse.Action
 	// Before is the iteration before the one shown, nil for none.
 	Before *gatehouse.Action
-	// Target is the target of the action shown, as it was read.
+	// Target is the target of the shown action, as it was read.
 	Target Target
-	// Preview is what that target would do.
+	// Preview is the preview of the shown action.
 	Preview Preview
 }
 
-// LabelWidth is how many columns labels take on a terminal.
+// LabelWidth is the width of labels on a terminal, in columns.
 const LabelWidth = 12
 
 // Line writes a label and a value, with a tab between them when it is piped.
@@ -59,7 +59,7 @@ func (s *Sheet) Line(label, value string) {
 	s.Raw(label, s.fold(value, LabelWidth+1))
 }
 
-// Raw writes a label and a value that is safe and folded already.
+// Raw writes a label and a value that is already safe and folded.
 func (s *Sheet) Raw(label, value string) {
 	if s.columns == 0 {
 		fmt.Fprintf(s.W, "%s\t%s\n", label, value)
@@ -68,8 +68,7 @@ func (s *Sheet) Raw(label, value string) {
 	fmt.Fprintf(s.W, "%s %s\n", term.Paint(s.color, term.Dim, fmt.Sprintf("%-*s", LabelWidth, label)), value)
 }
 
-// fold makes a value safe, and continues it under itself where it is longer
-// than a line.
+// fold makes a value safe, and continues it on further lines if it is too long for one.
 func (s *Sheet) fold(value string, indent int) string {
 	room := 0
 	if s.columns > 0 {
@@ -78,7 +77,7 @@ func (s *Sheet) fold(value string, indent int) string {
 	return strings.Join(term.SafeLines(term.Safe(value), room), "\n"+strings.Repeat(" ", indent))
 }
 
-// When shows a time exactly, and to a person also how far it is.
+// When shows a time exactly, and to a person also the distance from now.
 func (s *Sheet) When(t time.Time) string {
 	exact := t.UTC().Format(time.RFC3339)
 	if s.columns == 0 {
@@ -100,7 +99,7 @@ func (s *Sheet) Head(title string) {
 	fmt.Fprintf(s.W, "\n%s\n", term.Paint(s.color, term.Bold, title))
 }
 
-// Timing writes who is asked when, and what happens at the end.
+// Timing writes the stages with their people, and what happens at the end.
 func (s *Sheet) Timing(t *gatehouse.Timing, stage int, extended bool) {
 	for i, line := range card.StageLines(t, stage) {
 		s.Line(fmt.Sprintf("stage %d", i+1), line)
@@ -111,7 +110,7 @@ func (s *Sheet) Timing(t *gatehouse.Timing, stage int, extended bool) {
 	}
 }
 
-// quote writes a text of somebody else.
+// quote writes a text that somebody else wrote.
 func (s *Sheet) quote(text string) {
 	room := 0
 	if s.columns > 0 {
@@ -127,7 +126,7 @@ func (s *Sheet) Item(text string) {
 	fmt.Fprintf(s.W, "  %s\n", s.fold(text, 2))
 }
 
-// Action writes all there is.
+// Action writes the whole action.
 func (s *Sheet) Action(a *gatehouse.Action) {
 	fmt.Fprintf(s.W, "%s\n\n", term.Paint(s.color, term.Bold, s.fold(s.Target.Sentence(a), 2)))
 	s.Facts(a)
@@ -149,7 +148,7 @@ func (s *Sheet) Action(a *gatehouse.Action) {
 	s.outcome(a)
 }
 
-// Facts writes how an action stands, who proposed it, and when.
+// Facts writes the state of an action, its proposer, and the times.
 func (s *Sheet) Facts(a *gatehouse.Action) {
 	s.Line("id", a.ID)
 	s.Line("status", statusText(a))
@@ -230,7 +229,7 @@ func statusText(a *gatehouse.Action) string {
 	return string(a.Status)
 }
 
-// iteration writes who sent the iteration before back, and what has changed since.
+// iteration writes who rejected the previous iteration, and what has changed since.
 func (s *Sheet) iteration(a *gatehouse.Action) {
 	if s.Before == nil {
 		return
@@ -251,7 +250,7 @@ func (s *Sheet) iteration(a *gatehouse.Action) {
 	}
 }
 
-// edited writes what a reviewer made of the proposer's change, and why.
+// edited writes the changes of a reviewer to the proposal, and the reason.
 func (s *Sheet) edited(a *gatehouse.Action) {
 	if a.Edit == nil {
 		return
@@ -266,8 +265,8 @@ func (s *Sheet) edited(a *gatehouse.Action) {
 	}
 }
 
-// moved writes what has moved at the target since the older action was proposed,
-// of which this one is a rebase.
+// moved writes the changes of the target since the older action, which this one rebases, was
+// proposed.
 func (s *Sheet) moved(a *gatehouse.Action) {
 	if s.Older == nil {
 		return
@@ -314,7 +313,7 @@ func (s *Sheet) change(a *gatehouse.Action) {
 	}
 }
 
-// Evaluated are the lines about the results of registered evaluators.
+// Evaluated returns the lines about the results of registered evaluators.
 func Evaluated(a *gatehouse.Action) (lines []string) {
 	if a.Approval == nil {
 		return nil
@@ -332,7 +331,8 @@ func Evaluated(a *gatehouse.Action) (lines []string) {
 	return lines
 }
 
-// Evaluations writes what registered evaluators say, and what the proposer reports of its own checks.
+// Evaluations writes the results of registered evaluators, and the proposer's report of its own
+// checks.
 func (s *Sheet) Evaluations(a *gatehouse.Action) {
 	if lines := Evaluated(a); len(lines) > 0 {
 		s.Head("Registered evaluators")
@@ -357,7 +357,7 @@ func (s *Sheet) Evaluations(a *gatehouse.Action) {
 	}
 }
 
-// Policy writes how the policy judged, and which ceilings count.
+// Policy writes the policy's judgement, and the ceilings that apply.
 func (s *Sheet) Policy(a *gatehouse.Action) {
 	s.Head(fmt.Sprintf("Policy: %s (version %d)", term.Safe(string(a.Policy.Outcome)), a.Policy.Version))
 	if len(a.Policy.Rules) > 0 {
@@ -374,7 +374,7 @@ func (s *Sheet) Policy(a *gatehouse.Action) {
 	}
 }
 
-// Extras writes what the proposer sent along.
+// Extras writes the other data that the proposer sent.
 func (s *Sheet) Extras(a *gatehouse.Action) {
 	if c := a.Callback; c != nil {
 		s.Head("Callback")
@@ -394,7 +394,7 @@ func (s *Sheet) Extras(a *gatehouse.Action) {
 	}
 }
 
-// Votes writes who voted how.
+// Votes writes the votes.
 func (s *Sheet) Votes(a *gatehouse.Action) {
 	if a.Approval == nil || len(a.Approval.Votes) == 0 {
 		return
@@ -415,7 +415,7 @@ func (s *Sheet) Votes(a *gatehouse.Action) {
 	}
 }
 
-// outcome writes how far the work of carrying it out is.
+// outcome writes the state of the push.
 func (s *Sheet) outcome(a *gatehouse.Action) {
 	if p := a.Push; p != nil {
 		s.Head("Push")

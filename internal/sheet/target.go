@@ -5,8 +5,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// Target is what is known of an action's target: its state, nil when it was not read,
-// and why it was not.
+// Target is the state of an action's target, nil when it was not read, and the reason why it was
+// not.
 type Target struct {
 	State *gatehouse.TargetState
 	Why   string
@@ -19,8 +19,8 @@ func ReadsTarget(a *gatehouse.Action) bool {
 		a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible
 }
 
-// ReadTarget reads it. The result says when a target does not answer. It is empty when
-// the caller may not read the target, or when nobody can.
+// ReadTarget reads the target. The result has the reason when the target does not answer. It is
+// empty when the caller may not read the target, or when no connector can.
 func ReadTarget(a *gatehouse.Action, read func(id string) (*gatehouse.TargetState, error)) Target {
 	if !ReadsTarget(a) {
 		return Target{}
@@ -35,8 +35,8 @@ func ReadTarget(a *gatehouse.Action, read func(id string) (*gatehouse.TargetStat
 	return Target{State: state}
 }
 
-// Before is what is known about the target of a pending action before its change, and
-// whether it was read.
+// Before returns the known state of a pending action's target before the change, and whether it
+// was read.
 func (t Target) Before(a *gatehouse.Action) (b card.Before, read bool) {
 	if t.State == nil || a.Status != gatehouse.StatusPending {
 		return card.ClaimedBefore(a), false

@@ -12,8 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// signOf is how a phase is drawn: each has a sign, so that nothing hangs on
-// colour.
+// signOf returns the sign of a phase: no phase is shown by colour alone.
 func signOf(p runline.Phase) string {
 	switch p {
 	case runline.Waits:
@@ -40,7 +39,7 @@ func phaseStyle(p runline.Phase) string {
 	return term.Dim
 }
 
-// phaseWord is what the legend says of a phase.
+// phaseWord is the word for a phase in the legend.
 func phaseWord(p runline.Phase) string {
 	switch p {
 	case runline.People:
@@ -57,10 +56,10 @@ type axis struct {
 	columns int
 }
 
-// column is where a time stands; it must be one of a span.
+// column returns the column of a time, which must be in a span.
 func (x axis) column(t time.Time) int { return int(x.Place(t)*float64(x.columns) + 0.5) }
 
-// bar draws the spans of a step. Whatever lasted, but queueing, shows.
+// bar draws the spans of a step. Every span with a duration is visible, except queueing.
 func (x axis) bar(spans []runline.Span, color bool) string {
 	var b strings.Builder
 	at := 0
@@ -81,7 +80,7 @@ func (x axis) bar(spans []runline.Span, color bool) string {
 	return b.String()
 }
 
-// marks draws where time is left out; "" for nowhere.
+// marks draws the places where time is left out; "" for none.
 func (x axis) marks() string {
 	if len(x.Cuts) == 0 {
 		return ""
@@ -128,8 +127,8 @@ func exact(t *time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// TimelineRows draws the timeline for a terminal: the rows of the steps, then
-// the axis and what the signs mean.
+// TimelineRows draws the timeline for a terminal: the rows of the steps, then the axis and the
+// legend.
 func (s *Sheet) TimelineRows(d *gatehouse.RunDetail) []string {
 	all := runline.Spans(d, d.Steps, s.now())
 	keys, outcomes := make([]string, len(d.Steps)), make([]string, len(d.Steps))
@@ -167,8 +166,7 @@ func (s *Sheet) TimelineRows(d *gatehouse.RunDetail) []string {
 	return append(lines, strings.TrimRight(legend.String(), " "))
 }
 
-// outcomeText is what stands beside a bar: the state, for how long, and how
-// often it was tried.
+// outcomeText is the text beside a bar: the state, its duration, and the number of attempts.
 func outcomeText(d *gatehouse.RunDetail, s *gatehouse.Step, spans []runline.Span) string {
 	text := s.Word()
 	if runline.TakenOver(d.Run, s) {
@@ -200,7 +198,7 @@ func stepStyle(s *gatehouse.Step) string {
 	return term.Dim
 }
 
-// tookText is a duration in the two units that matter.
+// tookText returns a duration in its two largest units.
 func tookText(d time.Duration) string {
 	switch {
 	case d < time.Second:

@@ -80,7 +80,7 @@ func (s *Service) beginOIDC(ctx context.Context, p *provider, m *ceremony, tenan
 	return &gatehouse.Redirect{URL: to, State: state, ExpiresAt: expires}, nil
 }
 
-// shownState is what stands in addresses for the browser's secret.
+// shownState is the parameter state of an address, in place of the browser's secret.
 func shownState(state string) string {
 	sum := sha256.Sum256([]byte("gatehouse oidc state\x00" + state))
 	return encode(sum[:])
@@ -98,7 +98,7 @@ func (s *Service) FinishOIDC(ctx context.Context, state string, answer url.Value
 	}
 	for name, values := range answer {
 		if len(values) != 1 {
-			return nil, s.refuse(ctx, "a parameter stands there twice", "parameter", name)
+			return nil, s.refuse(ctx, "a parameter occurs twice", "parameter", name)
 		}
 	}
 	switch {
@@ -147,8 +147,8 @@ func (s *Service) finishOIDC(ctx context.Context, p *provider, m *ceremony, call
 	return out, nil
 }
 
-// stale says why an authentication is not the fresh one that was asked for: a
-// provider may ignore prompt and max_age, auth_time tells.
+// stale returns the reason why an authentication is not the fresh one that was requested, "" if
+// it is: a provider may ignore prompt and max_age, so auth_time is checked.
 func (s *Service) stale(m *ceremony, id *identity) string {
 	switch {
 	case id.authTime.IsZero():

@@ -245,7 +245,7 @@ func TestOIDCRefuses(t *testing.T) {
 		"the cookie":   {"begun in another browser", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Set("state", a.to.State) }) }},
 		"another code": {"do not hold", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Set("code", "x") }) }},
 		"no code":      {"has no code", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Del("code") }) }},
-		"two codes":    {"stands there twice", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Add("code", "x") }) }},
+		"two codes":    {"occurs twice", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Add("code", "x") }) }},
 		"another issuer": {"another provider", func(a *attempt) url.Values {
 			return query(a, func(q url.Values) { q.Set("iss", "https://evil.test") })
 		}},

@@ -45,7 +45,7 @@ func (s *Service) passkeys() error {
 	return nil
 }
 
-// user is a principal as the library sees it.
+// user is a principal in the library's form.
 type user struct {
 	p    *gatehouse.Principal
 	keys []webauthn.Credential
@@ -71,7 +71,7 @@ func newUser(p *gatehouse.Principal, keys ...*gatehouse.Passkey) (*user, error) 
 	return u, nil
 }
 
-// own is the caller with its passkeys.
+// own returns the caller with its passkeys.
 func (s *Service) own(ctx context.Context) (*gatehouse.Caller, *user, []*gatehouse.Passkey, error) {
 	c, err := signedIn(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Service) challenge(ctx context.Context, m *ceremony, tenant, session st
 	return &gatehouse.Challenge{Options: gatehouse.JSON(shown), State: state, ExpiresAt: expires}, nil
 }
 
-// BeginPasskeyRegistration begins adding a passkey of the caller's.
+// BeginPasskeyRegistration begins adding a passkey of the caller.
 func (s *Service) BeginPasskeyRegistration(ctx context.Context, name, editToken string) (*gatehouse.Challenge, error) {
 	if err := s.passkeys(); err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (s *Service) FinishPasskeyRegistration(ctx context.Context, state string, r
 	})
 }
 
-// BeginPasskeySignIn begins a sign-in of whoever it is.
+// BeginPasskeySignIn begins a sign-in of an unknown person.
 func (s *Service) BeginPasskeySignIn(ctx context.Context) (*gatehouse.Challenge, error) {
 	if err := s.passkeys(); err != nil {
 		return nil, err
@@ -246,8 +246,7 @@ func (s *Service) FinishPasskeyStepUp(ctx context.Context, state string, respons
 	if err != nil {
 		return nil, err
 	}
-	// What counts is the hash of what is stored, not the challenge as it was
-	// once written down.
+	// Use the hash of the stored values, not the challenge as it was stored.
 	m.Session.Challenge = encode(m.proof())
 	used, err := s.webauthn.ValidateLogin(u, *m.Session, parsed)
 	if err != nil {
@@ -276,8 +275,8 @@ func (s *Service) assertion(ctx context.Context, response []byte) (*protocol.Par
 	return parsed, nil
 }
 
-// used makes the row of a passkey after a verified use. A counter that did not
-// move says that there are two of it (WebAuthn, 6.1.1).
+// used returns the row of a passkey after a verified use. A counter that did not increase
+// indicates a copied passkey (WebAuthn, 6.1.1).
 func (s *Service) used(ctx context.Context, key *gatehouse.Passkey, c *webauthn.Credential) (k *gatehouse.Passkey, from uint32, err error) {
 	if c.Authenticator.CloneWarning {
 		return nil, 0, s.refuse(ctx, "the passkey's counter went back: it may have been copied", "passkey", key.ID)

@@ -17,8 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// provider is an OIDC provider, asked for its addresses and keys at its first
-// use: one that is down is no reason not to start.
+// provider is an OIDC provider. Its addresses and keys are requested at its first use, so that
+// the server starts even if the provider is down.
 type provider struct {
 	Provider
 	redirect string
@@ -27,12 +27,12 @@ type provider struct {
 
 	mu    sync.Mutex
 	found *discovered
-	// failed is the last failure, which stands until again.
+	// failed is the last failure, which is returned until the time again.
 	failed error
 	again  time.Time
 }
 
-// retryAfter is how long a provider that did not answer is left alone.
+// retryAfter is the pause after a provider did not answer.
 const retryAfter = 5 * time.Second
 
 type discovered struct {
@@ -57,8 +57,8 @@ func newProvider(p Provider, c Config) *provider {
 	return &provider{Provider: p, redirect: strings.TrimSuffix(c.PublicURL, "/") + gatehouse.CallbackPath, client: c.HTTP, now: c.Now}
 }
 
-// discover reads the provider's configuration once; a failure is tried again
-// by the next who comes.
+// discover reads the provider's configuration once. After a failure, the next request tries
+// again.
 func (p *provider) discover(ctx context.Context) (*discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,8 +68,8 @@ func (p *provider) discover(ctx context.Context) (*discovered, error) {
 	if p.failed != nil && p.now().Before(p.again) {
 		return nil, p.failed
 	}
-	// The key set outlives the request, so it gets no context of one; the
-	// client has a time-out of its own.
+	// The key set outlives the request, so it does not use the request's context; the client has
+	// its own time limit.
 	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), p.Issuer)
 	if err != nil {
 		p.failed, p.again = p.down(err), p.now().Add(retryAfter)
@@ -77,7 +77,7 @@ func (p *provider) discover(ctx context.Context) (*discovered, error) {
 	}
 	p.found = &discovered{
 		provider: found,
-		// Expiry is judged by a clock that lags: that is the leeway.
+		// The clock for the expiry lags by the permitted leeway.
 		verifier: found.Verifier(&oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return p.now().Add(-leeway) }}),
 		oauth: oauth2.Config{
 			ClientID: p.ClientID, ClientSecret: p.ClientSecret, RedirectURL: p.redirect, Endpoint: found.Endpoint(),
@@ -93,8 +93,7 @@ func (p *provider) down(err error) error {
 	return e
 }
 
-// unless turns what is not the provider's word, but a connection's failure,
-// into busy.
+// unless turns a connection failure into busy, and returns the provider's own errors unchanged.
 func (p *provider) unless(err error) error {
 	var connection *url.Error
 	if errors.As(err, &connection) {
@@ -103,7 +102,7 @@ func (p *provider) unless(err error) error {
 	return err
 }
 
-// identity is what a provider says of a person.
+// identity has the provider's claims about a person.
 type identity struct {
 	subject  string
 	name     string
@@ -111,8 +110,8 @@ type identity struct {
 	authTime time.Time
 }
 
-// exchange makes an identity of a code. An error that is not a gatehouse.Error
-// says that the code or its tokens do not hold.
+// exchange exchanges a code for an identity. An error that is not a gatehouse.Error means that
+// the code or its tokens are not valid.
 func (p *provider) exchange(ctx context.Context, code, verifier, nonce string) (*identity, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
@@ -157,8 +156,8 @@ func (p *provider) exchange(ctx context.Context, code, verifier, nonce string) (
 	return id, nil
 }
 
-// complete adds what the provider tells at its userinfo endpoint only. Groups
-// that could not be read are an error: no answer is not "no groups".
+// complete adds the claims that the provider has only at its userinfo endpoint. Groups that
+// could not be read are an error: a missing answer does not mean "no groups".
 func (p *provider) complete(ctx context.Context, d *discovered, token *oauth2.Token, claims map[string]any, subject string) error {
 	_, groups := claims[p.GroupsClaim]
 	_, name := claims[p.NameClaim]
@@ -199,7 +198,7 @@ func texts(claim any) (list []string) {
 	return list
 }
 
-// external is the identity with what the configuration makes of its groups.
+// external returns the identity with the configured roles and groups for its groups.
 func (p *provider) external(id *identity) gatehouse.ExternalSignIn {
 	e := gatehouse.ExternalSignIn{
 		Tenant: p.Tenant, Provider: p.Name, Issuer: p.Issuer, Subject: id.subject, Name: id.name, Provision: p.Provision,

@@ -20,69 +20,68 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Directory is what signin tells what it has proven.
+// Directory stores the results of ceremonies.
 type Directory interface {
-	// BeginCeremony stores a ceremony and sets its ExpiresAt; TakeCeremony
-	// takes it out, unauthenticated when it is not there or over.
+	// BeginCeremony stores a ceremony and sets its ExpiresAt. TakeCeremony removes and returns
+	// it; unauthenticated if it is missing or expired.
 	BeginCeremony(ctx context.Context, c *gatehouse.Ceremony) error
 	TakeCeremony(ctx context.Context, hash [32]byte) (*gatehouse.Ceremony, error)
-	// CheckFresh is step_up_required unless the caller may add a means of
-	// signing in.
+	// CheckFresh fails with step_up_required unless the caller may add a method of signing in.
 	CheckFresh(ctx context.Context, editToken string) error
 
 	SignInExternal(ctx context.Context, e gatehouse.ExternalSignIn, b gatehouse.Browser) (*gatehouse.SignedIn, error)
 	LinkIdentity(ctx context.Context, tenant, issuer, subject string) (*gatehouse.ExternalIdentity, error)
 	StepUpExternal(ctx context.Context, issuer, subject, actionID string, digest gatehouse.Digest) (*gatehouse.StepUp, error)
 
-	// FindPasskey finds by the authenticator's id; not_found.
+	// FindPasskey finds a passkey by the authenticator's id; not_found for none.
 	FindPasskey(ctx context.Context, credentialID []byte) (*gatehouse.Passkey, *gatehouse.Principal, error)
 	ListPasskeys(ctx context.Context, principal string) ([]*gatehouse.Passkey, error)
 	AddPasskey(ctx context.Context, k *gatehouse.Passkey) (*gatehouse.Passkey, error)
-	// SignInPasskey and StepUpPasskey store the passkey's new counter, guarded
-	// by the one that was read.
+	// SignInPasskey and StepUpPasskey store the passkey's new counter, guarded by the counter
+	// that was read.
 	SignInPasskey(ctx context.Context, k *gatehouse.Passkey, from uint32, b gatehouse.Browser) (*gatehouse.SignedIn, error)
 	StepUpPasskey(ctx context.Context, k *gatehouse.Passkey, from uint32, actionID string, digest gatehouse.Digest) (*gatehouse.StepUp, error)
 }
 
-// Config says what can be signed in with. The zero value is nothing.
+// Config configures the methods of signing in. The zero value has none.
 type Config struct {
-	// PublicURL is how browsers reach the server, such as
-	// https://gate.example.com; providers send them back there.
+	// PublicURL is the server's address for browsers, such as https://gate.example.com;
+	// providers redirect to it.
 	PublicURL string
 	Providers []Provider
 	// Passkeys is nil for none.
 	Passkeys *Passkeys
-	// HTTP reaches the providers; by default a client that gives up after ten
-	// seconds and follows no redirect.
+	// HTTP calls the providers; by default a client with a limit of ten seconds that follows no
+	// redirect.
 	HTTP *http.Client
-	// Now is the clock that tokens are judged by; time.Now by default.
+	// Now is the clock for the expiry of tokens; time.Now by default.
 	Now func() time.Time
-	// BeginsPerSecond bounds what strangers begin; 20 by default, 5 times that
-	// at once.
+	// BeginsPerSecond bounds the ceremonies that anonymous clients begin; 20 by default, with
+	// bursts of five times that.
 	BeginsPerSecond float64
 }
 
 // Provider is an OIDC provider.
 type Provider struct {
 	Name, Issuer, ClientID, ClientSecret string
-	// Scopes are asked for besides openid; profile by default.
+	// Scopes are requested in addition to openid; profile by default.
 	Scopes []string
 	// GroupsClaim names the claim with the groups; groups by default.
 	GroupsClaim string
 	// NameClaim names a new person; preferred_username by default.
 	NameClaim string
-	// Roles maps a group to its roles; nil leaves the roles alone.
+	// Roles maps a group to its roles; nil leaves roles unchanged.
 	Roles map[string][]gatehouse.Role
 	// Groups maps a group to groups of the tenant, which policies can ask.
 	Groups map[string][]string
-	// Tenant is where the provider's people are; default by default.
+	// Tenant is the tenant of the provider's people; default by default.
 	Tenant string
-	// Provision makes persons of unknown identities whose groups give a role.
+	// Provision creates persons for unknown identities whose groups give a role.
 	Provision bool
 }
 
-// Passkeys is the relying party: RPID is a domain, Origins are those of which
-// a browser may say that it is there.
+// Passkeys is the relying party: RPID is a domain, Origins are the origins that browsers may
+// report.
 type Passkeys struct {
 	RPID    string
 	Origins []string
@@ -100,10 +99,10 @@ type Service struct {
 
 var _ gatehouse.SignInService = (*Service)(nil)
 
-// leeway is how far the clocks of two machines may be apart.
+// leeway is the permitted difference between the clocks of two machines.
 const leeway = time.Minute
 
-// New makes a service. It asks no provider for anything yet.
+// New returns a service. It sends no request to a provider yet.
 func New(config Config, dir Directory, log *slog.Logger) (*Service, error) {
 	if config.Now == nil {
 		config.Now = time.Now
@@ -131,7 +130,7 @@ func New(config Config, dir Directory, log *slog.Logger) (*Service, error) {
 	return s, s.openPasskeys()
 }
 
-// Options tells what can be signed in with.
+// Options returns the available methods of signing in.
 func (s *Service) Options() gatehouse.SignInOptions {
 	o := gatehouse.SignInOptions{Passkeys: s.webauthn != nil}
 	if o.Passkeys {
@@ -151,29 +150,29 @@ const (
 	purposeStepUp   = "step_up"
 )
 
-// ceremony is what is remembered between question and answer.
+// ceremony is the stored state between challenge and response.
 type ceremony struct {
-	// Kind is oidc or passkey, Purpose what for.
+	// Kind is oidc or passkey, Purpose the purpose of the ceremony.
 	Kind    string `json:"kind"`
 	Purpose string `json:"purpose"`
-	// ActionID, Digest and Random are those of a step-up.
+	// ActionID, Digest and Random belong to a step-up.
 	ActionID string           `json:"action_id,omitempty"`
 	Digest   gatehouse.Digest `json:"digest,omitempty"`
 	Random   []byte           `json:"random,omitempty"`
 
-	// Of OIDC.
+	// For OIDC.
 	Provider string    `json:"provider,omitempty"`
 	Verifier string    `json:"verifier,omitempty"`
 	Nonce    string    `json:"nonce,omitempty"`
 	ReturnTo string    `json:"return_to,omitempty"`
 	BegunAt  time.Time `json:"begun_at,omitzero"`
 
-	// Of passkeys.
+	// For passkeys.
 	Session *webauthn.SessionData `json:"session,omitempty"`
 	Name    string                `json:"name,omitempty"`
 }
 
-// proof is the hash that a step-up's answer has to carry.
+// proof is the hash that the response to a step-up must contain.
 func (c *ceremony) proof() []byte {
 	h := sha256.New()
 	h.Write([]byte("gatehouse step-up v1\x00"))
@@ -190,8 +189,8 @@ func randomBytes() []byte {
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// begin stores a ceremony of the caller, or of a stranger, and returns the
-// browser's secret.
+// begin stores a ceremony of the caller, or of an anonymous client, and returns the browser's
+// secret.
 func (s *Service) begin(ctx context.Context, c *ceremony, tenant, session string) (state string, expires time.Time, err error) {
 	if session == "" && !s.strangers.Allow() {
 		e := gatehouse.E(gatehouse.CodeRateLimited, "too many people sign in at this moment; try again")
@@ -208,8 +207,8 @@ func (s *Service) begin(ctx context.Context, c *ceremony, tenant, session string
 	return state, row.ExpiresAt, err
 }
 
-// take takes a ceremony of a kind out. One that a signed-in person began is
-// answered in the same session; caller is nil for a stranger's.
+// take removes and returns a ceremony of a kind. A ceremony that a signed-in person began must
+// be answered in the same session; caller is nil for an anonymous client's.
 func (s *Service) take(ctx context.Context, state, kind string, purposes ...string) (c *ceremony, caller *gatehouse.Caller, err error) {
 	row, err := s.dir.TakeCeremony(ctx, sha256.Sum256([]byte(state)))
 	if err != nil {
@@ -240,7 +239,7 @@ func signedIn(ctx context.Context) (*gatehouse.Caller, error) {
 	return c, nil
 }
 
-// refuse says no without saying why; the log does.
+// refuse returns an error without the reason, and logs the reason.
 func (s *Service) refuse(ctx context.Context, why string, args ...any) error {
 	s.log.WarnContext(ctx, "sign-in refused: "+why, args...)
 	return gatehouse.E(gatehouse.CodeUnauthenticated, "this could not be verified: begin again").Because(errors.New(why))

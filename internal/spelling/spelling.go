@@ -1,6 +1,6 @@
-// Package spelling finds names that a person takes for the same name, and a
-// program does not: they differ in case, in Unicode compatibility forms, in
-// invisible characters, or in spaces around them.
+// Package spelling finds names that people read as the same name but programs do not: they
+// differ in case, in Unicode compatibility forms, in invisible characters, or in spaces around
+// them.
 package spelling
 
 import (
@@ -15,9 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Fold maps a name to the form that all its spellings have in common: NFKC and
-// case folding (Unicode 15, sections 3.11 and 5.18), without format characters
-// and variation selectors, and without white space at the ends.
+// Fold maps all spellings of a name to one form: NFKC and case folding (Unicode 15, sections
+// 3.11 and 5.18), without format characters, variation selectors, and white space at the ends.
 func Fold(s string) string {
 	if plain(s) {
 		return strings.TrimSpace(strings.ToLower(s))
@@ -28,7 +27,7 @@ func Fold(s string) string {
 		}
 		return r
 	}, s)
-	// Folding may make a text that is not normalized, and the other way round.
+	// Folding needs normalized text, and its result may need to be normalized again.
 	s = norm.NFKC.String(s)
 	s = norm.NFKC.String(cases.Fold().String(s))
 	return strings.TrimSpace(s)
@@ -43,8 +42,8 @@ func plain(s string) bool {
 	return true
 }
 
-// Near returns the known name that name is another spelling of; false when
-// there is none, or name itself is known.
+// Near returns the known name of which name is another spelling; false if there is none, or if
+// name itself is known.
 func Near(name string, known iter.Seq[string]) (string, bool) {
 	var near string
 	found, folded := false, Fold(name)
@@ -59,9 +58,9 @@ func Near(name string, known iter.Seq[string]) (string, bool) {
 	return near, found
 }
 
-// CheckKeys refuses, with code invalid, a change of which two keys are spellings
-// of one name: a target may take both for one field, and a person reads only one.
-// In a bulk operation the members named like its targets are rows, not fields.
+// CheckKeys refuses a change in which two keys are spellings of one name, with code invalid: a
+// target may treat both as one field, and a person may notice only one. In a bulk operation,
+// members with the names of targets are rows, not fields.
 func CheckKeys(p *gatehouse.Proposal) error {
 	rows := make(map[string]bool, len(p.Target.EntityRefs))
 	for _, ref := range p.Target.EntityRefs {
@@ -72,13 +71,13 @@ func CheckKeys(p *gatehouse.Proposal) error {
 	return v.Err()
 }
 
-// maxTwins bounds how many are told.
+// maxTwins limits the reported keys.
 const maxTwins = 20
 
-// Twins adds a violation for each key, at any depth of a JSON value, that is
-// another spelling of a key beside it. at is the value's JSON pointer. The
-// members of the value itself that distinct tells are not compared: they name
-// different things, such as rows.
+// Twins adds a violation for each key, at any depth of a JSON value, that is another spelling of
+// a key in the same object. at is the value's JSON pointer. Members of the value itself for
+// which distinct returns true are not compared, because they name different objects, such as
+// rows.
 func Twins(v *gatehouse.Violations, at string, value gatehouse.JSON, distinct func(key string) bool) {
 	if members, err := value.Fields(); err == nil {
 		seen := make(map[string]string, len(members))
@@ -90,7 +89,8 @@ func Twins(v *gatehouse.Violations, at string, value gatehouse.JSON, distinct fu
 			if distinct == nil || !distinct(m.Name) {
 				folded := Fold(m.Name)
 				if other, ok := seen[folded]; ok {
-					v.Add(here, "is another spelling of %s beside it; a change can name a field once", gatehouse.Quote(other))
+					v.Add(here, "is another spelling of %s in the same object; a change can name a field only once",
+						gatehouse.Quote(other))
 				} else {
 					seen[folded] = m.Name
 				}

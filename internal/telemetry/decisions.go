@@ -16,7 +16,7 @@ const decisionsName = "gatehouse_decisions_total"
 // the API's counter.
 func CountDecisions(r prometheus.Registerer, endpoint string, s gatehouse.ActionService) (gatehouse.ActionService, error) {
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: decisionsName, Help: "Decisions asked for, by endpoint and by what they came to.",
+		Name: decisionsName, Help: "Requests for a decision, by endpoint and result.",
 	}, []string{"endpoint", "result"})
 	err := r.Register(vec)
 	var known prometheus.AlreadyRegisteredError

@@ -86,7 +86,8 @@ func RegisterQueue(r prometheus.Registerer, s gatehouse.Store) {
 		store:  s,
 		pushes: prometheus.NewDesc("gatehouse_pushes", "Pushes by status.", []string{"status"}, nil),
 		dead:   prometheus.NewDesc("gatehouse_dead_letters", "Pushes that need a person: failed and not discarded, or of an unknown outcome.", []string{"status"}, nil),
-		behind: prometheus.NewDesc("gatehouse_clock_behind_seconds", "How far the wall clock is behind the store's; time stands still meanwhile.", nil, nil),
+		behind: prometheus.NewDesc("gatehouse_clock_behind_seconds",
+			"How far the wall clock is behind the store's clock, which does not advance meanwhile.", nil, nil),
 		leaves: prometheus.NewDesc("gatehouse_audit_unnumbered", "Audit leaves that wait for their number, at most 1000.", nil, nil),
 	})
 }

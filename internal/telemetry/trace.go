@@ -39,11 +39,11 @@ var endpoints = []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OT
 // HTTP. It returns nil if none is configured; all methods work on nil and do
 // nothing. OTEL_TRACES_SAMPLER and its argument are honoured.
 func NewTracing(ctx context.Context, version string) (*Tracing, error) {
-	asked := false
+	configured := false
 	for _, name := range endpoints {
-		asked = asked || os.Getenv(name) != ""
+		configured = configured || os.Getenv(name) != ""
 	}
-	if !asked || os.Getenv("OTEL_SDK_DISABLED") == "true" {
+	if !configured || os.Getenv("OTEL_SDK_DISABLED") == "true" {
 		return nil, nil
 	}
 	exporter, err := otlptracehttp.New(ctx)

@@ -93,10 +93,10 @@ func (s *tracedActions) Reverse(ctx context.Context, id string, r gatehouse.Reve
 	return a, err
 }
 
-// asked records an operation on an action. id is the one that the caller named.
+// trace records an operation on an action. id is the one that the caller named.
 // If the operation failed on an approval's id or an unknown id, there is
 // nothing to record.
-func (t *Tracing) asked(ctx context.Context, began time.Time, name, id string, err error, attrs ...attribute.KeyValue) {
+func (t *Tracing) trace(ctx context.Context, began time.Time, name, id string, err error, attrs ...attribute.KeyValue) {
 	if !strings.HasPrefix(id, "act_") || gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
 		return
 	}
@@ -120,10 +120,10 @@ func (s *tracedActions) Decide(ctx context.Context, id string, d gatehouse.Decis
 	began := time.Now()
 	answer, err := s.ActionService.Decide(ctx, id, d)
 	if err != nil {
-		s.tracing.asked(ctx, began, "decide", id, err, decisionAttr(d.Decision))
+		s.tracing.trace(ctx, began, "decide", id, err, decisionAttr(d.Decision))
 		return nil, err
 	}
-	s.tracing.asked(ctx, began, "decide", answer.Action.ID, nil, decisionAttr(d.Decision), resultAttr(answer.Result))
+	s.tracing.trace(ctx, began, "decide", answer.Action.ID, nil, decisionAttr(d.Decision), resultAttr(answer.Result))
 	return answer, nil
 }
 
@@ -131,10 +131,10 @@ func (s *tracedActions) Answer(ctx context.Context, id string, d gatehouse.Decis
 	began := time.Now()
 	answer, err := s.ActionService.Answer(ctx, id, d)
 	if err != nil {
-		s.tracing.asked(ctx, began, "decide", id, err, decisionAttr(d.Decision))
+		s.tracing.trace(ctx, began, "decide", id, err, decisionAttr(d.Decision))
 		return nil, err
 	}
-	s.tracing.asked(ctx, began, "decide", answer.ActionID, nil, decisionAttr(d.Decision), resultAttr(answer.Status))
+	s.tracing.trace(ctx, began, "decide", answer.ActionID, nil, decisionAttr(d.Decision), resultAttr(answer.Status))
 	return answer, nil
 }
 
@@ -146,7 +146,7 @@ func (s *tracedActions) BulkDecide(ctx context.Context, b gatehouse.BulkDecision
 	}
 	for _, r := range answer.Results {
 		if r.Result != "" {
-			s.tracing.asked(ctx, began, "decide", r.ActionID, nil, decisionAttr(b.Decision), resultAttr(r.Result))
+			s.tracing.trace(ctx, began, "decide", r.ActionID, nil, decisionAttr(b.Decision), resultAttr(r.Result))
 		}
 	}
 	return answer, nil
@@ -155,14 +155,14 @@ func (s *tracedActions) BulkDecide(ctx context.Context, b gatehouse.BulkDecision
 func (s *tracedActions) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, error) {
 	began := time.Now()
 	answer, err := s.ActionService.Cancel(ctx, id)
-	s.tracing.asked(ctx, began, "cancel", id, err)
+	s.tracing.trace(ctx, began, "cancel", id, err)
 	return answer, err
 }
 
 func (s *tracedActions) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, error) {
 	began := time.Now()
 	answer, err := s.ActionService.Undo(ctx, id)
-	s.tracing.asked(ctx, began, "undo", id, err)
+	s.tracing.trace(ctx, began, "undo", id, err)
 	return answer, err
 }
 

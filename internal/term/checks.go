@@ -1,20 +1,20 @@
 package term
 
-// Check is one thing looked at. Result is ok, note or fail.
+// Check is one check with its result: ok, note or fail.
 type Check struct {
 	Name   string `json:"check"`
 	Result string `json:"result"`
 	Detail string `json:"detail"`
 }
 
-// What a check can come to.
+// The results of a check.
 const (
 	CheckOK   = "ok"
 	CheckNote = "note"
 	CheckFail = "fail"
 )
 
-// PrintChecks prints what was looked at, and is an Exit when a check failed.
+// PrintChecks prints the checks, and returns an Exit if one failed.
 func (g *IO) PrintChecks(checks []Check) (err error) {
 	ok := true
 	t := &Table{Header: []string{"CHECK", "RESULT", "DETAIL"}, Wide: 2, Paint: func(_ int, cell string) string {

@@ -11,15 +11,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// IsUnreachable reports whether an error is of the connection: no server, or
-// none that answered in full.
+// IsUnreachable reports whether an error is about the connection: there is no server, or its
+// answer was incomplete.
 func IsUnreachable(err error) bool {
 	var u *url.Error
 	return errors.As(err, &u) && !errors.Is(err, context.Canceled)
 }
 
-// ErrorText is what an error says to a person: of a connection, which server was
-// not reached and why, without the request that was on its way.
+// ErrorText is the text of an error for a person. For a connection error it names the server and
+// the reason, without the request.
 func ErrorText(err error) string {
 	var u *url.Error
 	if !IsUnreachable(err) || !errors.As(err, &u) {
@@ -32,14 +32,14 @@ func ErrorText(err error) string {
 	return "no answer from " + server + ": " + u.Err.Error()
 }
 
-// Passing reports whether an error may be gone when one asks again: the server
-// is busy, restarting, or was not reached.
+// Passing reports whether a retry may succeed: the server is busy, restarting, or was not
+// reached.
 func Passing(err error) bool {
 	var e *gatehouse.Error
 	return IsUnreachable(err) || errors.As(err, &e) && e.Code.Retryable()
 }
 
-// RetryIn is how long to wait after an error that a retry may mend.
+// RetryIn is the wait before a retry.
 func RetryIn(err error) time.Duration {
 	var e *gatehouse.Error
 	if errors.As(err, &e) && e.RetryAfter > 0 {
@@ -54,13 +54,13 @@ func MayAcknowledge(err error) bool {
 	return errors.As(err, &e) && fmt.Sprint(e.Context["can_acknowledge"]) == "true"
 }
 
-// MayRebase reports whether the gate can propose the change on the present state.
+// MayRebase reports whether the gate can propose the change again on the target's present state.
 func MayRebase(err error) bool {
 	var e *gatehouse.Error
 	return errors.As(err, &e) && fmt.Sprint(e.Context["can_rebase"]) == "true"
 }
 
-// ContextText shows a value of an error's context, if there is something to show.
+// ContextText formats a value of an error's context; false if there is nothing to show.
 func ContextText(v any) (string, bool) {
 	switch v := v.(type) {
 	case nil:

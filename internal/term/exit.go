@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// The exit codes. A script can go by them without reading any output.
+// The exit codes. Scripts can rely on them without parsing the output.
 const (
 	ExitDone       = 0
 	ExitError      = 1
@@ -18,18 +18,17 @@ const (
 	ExitCanceled   = 130
 )
 
-// Exit is an error that only carries an exit code: what there was to say
-// is printed already.
+// Exit is an error that only carries an exit code: everything is printed already.
 type Exit int
 
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// UsageError is a mistake in the command line that the parser cannot see.
+// UsageError is a mistake in the command line that the parser does not detect.
 type UsageError struct{ detail string }
 
 func (e *UsageError) Error() string { return e.detail }
 
-// Usagef is a UsageError.
+// Usagef makes a UsageError.
 func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Sprintf(format, args...)}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// MaxBody is the most that is read of a file, in bytes: what the server takes.
+// MaxBody limits the size of an input file, in bytes. The server has the same limit.
 const MaxBody = 1 << 20
 
 // ReadInput reads a file of at most 1 MiB, or stdin for "-".
@@ -41,7 +41,7 @@ func ReadInput(g *IO, name string) ([]byte, error) {
 	return b, nil
 }
 
-// DecodeProposal is as strict as the server: no key twice, none unknown.
+// DecodeProposal is as strict as the server: it refuses duplicate and unknown keys.
 func DecodeProposal(b []byte) (*gatehouse.Proposal, error) {
 	canonical, err := gatehouse.Canonicalize(b)
 	if err != nil {

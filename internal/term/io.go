@@ -1,5 +1,5 @@
-// Package term is what a command shares with the person who runs it: streams, safe text, tables, what an error
-// says, and exit codes.
+// Package term has what commands need at the terminal: streams, safe text, tables, error texts
+// and exit codes.
 package term
 
 import (
@@ -13,31 +13,31 @@ import (
 	xterm "golang.org/x/term"
 )
 
-// IO is what a command runs with: its streams, what they are, and the clock.
+// IO holds the streams of a command, their properties, and the clock.
 type IO struct {
 	Ctx context.Context
-	// Started is the word that started this program: "gatehouse", or a path such
-	// as ./bin/gatehouse.
+	// Started is the command word of this program: "gatehouse", or a path such as
+	// ./bin/gatehouse.
 	Started string
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
-	// JSON asks for the API's JSON, one document, in place of tables and texts.
+	// JSON selects one document of the API's JSON instead of tables and texts.
 	JSON bool
-	// Now is the clock by which times are shown as "3m ago".
+	// Now is the clock for relative times such as "3m ago".
 	Now func() time.Time
-	// TTY is true when stdout is a terminal, of that many columns; ttyErr when
-	// stderr is one.
+	// TTY is true if stdout is a terminal with that many columns; TTYErr is true if stderr is a
+	// terminal.
 	TTY, TTYErr bool
 	Columns     int
-	// Color is true when stdout may be coloured, colorErr when stderr may.
+	// Color is true if stdout may be coloured, ColorErr if stderr may.
 	Color, ColorErr bool
-	// Terminal opens the terminal that the person sits at, for a question that
-	// only a person may answer; nil when there is none.
+	// Terminal opens the person's terminal, for questions that only a person may answer; nil if
+	// there is none.
 	Terminal func() (io.ReadWriteCloser, error)
 }
 
-// New finds out what the standard streams are.
+// New detects the properties of the standard streams.
 func New(ctx context.Context, stdin, stdout, stderr *os.File) IO {
 	g := IO{Ctx: ctx, Started: os.Args[0], Stdin: stdin, Stdout: stdout, Stderr: stderr, Now: time.Now,
 		Columns: 80}
@@ -56,8 +56,8 @@ func New(ctx context.Context, stdin, stdout, stderr *os.File) IO {
 	return g
 }
 
-// Program returns the word that starts this program again from the same folder,
-// for commands to copy.
+// Program returns the command word for this program in the same folder, for commands that people
+// copy.
 func (g *IO) Program() string {
 	if strings.ContainsRune(g.Started, filepath.Separator) {
 		return ShellWord(Safe(g.Started))
@@ -83,7 +83,7 @@ func openTerminal(stdin, stderr *os.File) (io.ReadWriteCloser, error) {
 	}{stdin, stderr, io.NopCloser(nil)}, nil
 }
 
-// Pause waits, or returns early with the context's error.
+// Pause waits for d, or returns the context's error earlier.
 func (g *IO) Pause(d time.Duration) error {
 	t := time.NewTimer(max(d, 0))
 	defer t.Stop()

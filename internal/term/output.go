@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// Data goes to stdout, words to stderr. Data is a table on a terminal,
-// tab-separated lines without a header when piped, and with --json the API's
-// document.
+// Data goes to stdout, messages go to stderr. Data is a table on a terminal, tab-separated lines
+// without a header in a pipe, and the API's document with --json.
 
-// Say prints a line of words to stderr.
+// Say prints a message line to stderr.
 func (g *IO) Say(format string, args ...any) {
 	fmt.Fprintf(g.Stderr, format+"\n", args...)
 }
@@ -21,7 +20,7 @@ func (g *IO) Say(format string, args ...any) {
 // PrintJSON prints one document to stdout.
 func (g *IO) PrintJSON(v any) error { return WriteJSON(g.Stdout, v) }
 
-// WriteJSON writes one document in which every character shows.
+// WriteJSON writes one document with all invisible characters escaped.
 func WriteJSON(w io.Writer, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -34,20 +33,19 @@ func WriteJSON(w io.Writer, v any) error {
 	return err
 }
 
-// Table is what a command prints when it is not asked for JSON. Its cells are
-// raw: printing makes them safe.
+// Table is a command's output without --json. Its cells are raw; printing makes them safe.
 type Table struct {
 	Header []string
 	Rows   [][]string
-	// Wide is the column that is wrapped between words when the terminal is too
-	// narrow; drop are those that are left out, one by one, when that is not enough.
+	// Wide is the column that is wrapped between words if the terminal is too narrow. drop lists
+	// the columns that are then left out, one by one, if that is not enough.
 	Wide int
 	Drop []int
 	// Paint returns the colour of a cell, "" for none.
 	Paint func(column int, cell string) string
 }
 
-// Row is a table of one row.
+// Row makes a table of one row.
 func Row(header []string, cells ...string) *Table {
 	return &Table{Header: header, Rows: [][]string{cells}}
 }
@@ -55,7 +53,7 @@ func Row(header []string, cells ...string) *Table {
 // Add adds a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Print prints a table, or says that there is nothing.
+// Print prints a table, or the text nothing if it is empty.
 func (g *IO) Print(t *Table, nothing string) error {
 	if !g.TTY {
 		var b bytes.Buffer
@@ -79,10 +77,10 @@ func (g *IO) Print(t *Table, nothing string) error {
 	return err
 }
 
-// ColumnGap is how many columns stand between two columns of a table.
+// ColumnGap is the number of spaces between two columns of a table.
 const ColumnGap = 2
 
-// minWide is what the wide column keeps at least.
+// minWide is the minimum width of the wide column.
 const minWide = 24
 
 func (t *Table) aligned(columns int, color bool) []byte {
@@ -102,7 +100,7 @@ func (t *Table) aligned(columns int, color bool) []byte {
 	}
 	var b bytes.Buffer
 	for n, line := range lines {
-		var more []string // how the wide column goes on
+		var more []string // further lines of the wide column
 		for i, cell := range line {
 			if widths[i] < 0 {
 				continue
@@ -137,7 +135,7 @@ func (t *Table) aligned(columns int, color bool) []byte {
 	return b.Bytes()
 }
 
-// wrapped cuts safe text between words into lines of at most n columns.
+// wrapped breaks safe text between words into lines of at most n columns.
 func wrapped(s string, n int) []string {
 	var lines []string
 	for n > 0 && ColumnsOf(s) > n {
@@ -148,7 +146,7 @@ func wrapped(s string, n int) []string {
 	return append(lines, s)
 }
 
-// fit returns the width of each column, -1 for one that is left out.
+// fit returns the width of each column, -1 for an omitted one.
 func (t *Table) fit(lines [][]string, columns int) []int {
 	widths := make([]int, len(t.Header))
 	for _, line := range lines {
@@ -184,7 +182,7 @@ const (
 	Blue   = "34"
 )
 
-// Paint colours a text, where color is true.
+// Paint colours a text if color is true.
 func Paint(color bool, style, s string) string {
 	if !color || style == "" || s == "" {
 		return s
@@ -192,7 +190,7 @@ func Paint(color bool, style, s string) string {
 	return "\x1b[" + style + "m" + s + "\x1b[0m"
 }
 
-// At shows a time: exactly when piped, as a distance on a terminal.
+// At formats a time: exact in a pipe, relative on a terminal.
 func (g *IO) At(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -203,7 +201,7 @@ func (g *IO) At(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// AtPtr is At; "" for nil.
+// AtPtr is At for a pointer; "" for nil.
 func (g *IO) AtPtr(t *time.Time) string {
 	if t == nil {
 		return ""
@@ -211,8 +209,9 @@ func (g *IO) AtPtr(t *time.Time) string {
 	return g.At(*t)
 }
 
-// Distance says how far t lies from now, such as "3m ago" or "in 4h". The past is rounded
-// down, and the future to the nearest unit: 24 hours are "in 24h" also a moment later.
+// Distance formats the difference between t and now, such as "3m ago" or "in 4h". It rounds the
+// past down and the future to the nearest unit, so that 24 hours are still "in 24h" a moment
+// later.
 func Distance(now, t time.Time) string {
 	d := t.Sub(now)
 	form, rounded := "in %s", time.Duration.Round
@@ -236,7 +235,7 @@ func Distance(now, t time.Time) string {
 	return fmt.Sprintf(form, s)
 }
 
-// Progress shows how far long work is, on a terminal only.
+// Progress shows the progress of a long operation, on a terminal only.
 func (g *IO) Progress(word string, done, total int64) {
 	if !g.TTYErr || g.JSON {
 		return

@@ -11,18 +11,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// Agents write much of what is shown here, and a terminal obeys what it is
-// sent. So everything that came from the server passes one of these functions
-// before it is printed, and nothing that does not show as itself gets through.
+// Agents write much of the shown text, and a terminal executes control sequences. So everything
+// from the server passes one of these functions before it is printed, and every character is
+// visible as itself.
 
-// Safe returns s as one line in which every character shows: control
-// characters, escape sequences, line ends, bidirectional overrides, zero-width
-// and other invisible characters, digits of other scripts and look-alike letters
-// become their code, such as <U+202E>; a byte that is not UTF-8 becomes <0xFF>.
+// Safe returns s on one line in which every character is visible. Control characters, escape
+// sequences, line ends, bidirectional overrides, invisible characters such as zero-width ones,
+// digits of other scripts and look-alike letters become their code, such as <U+202E>. A byte
+// that is not UTF-8 becomes <0xFF>.
 func Safe(s string) string { return card.Terminal(s) }
 
-// Hidden reports whether a character does not show as itself: it is a control
-// or format character, a space other than U+0020, or one that is not drawn.
+// Hidden reports whether a character is not visible as itself: a control or format character, a
+// space other than U+0020, or a blank character.
 func Hidden(r rune) bool {
 	switch {
 	case r == 0x115f, r == 0x1160, r == 0x3164, r == 0xffa0, r == 0x2800, r == 0x034f:
@@ -33,9 +33,9 @@ func Hidden(r rune) bool {
 	return !unicode.IsPrint(r)
 }
 
-// SafeLines is safe for a text of several lines: they stay lines, and each is
-// wrapped between words to fit columns, so that no line of the text can begin
-// where a line of ours begins. columns 0 does not wrap.
+// SafeLines is Safe for a text of several lines. The lines are kept, and each is wrapped between
+// words to fit columns, so that the terminal never wraps a line by itself. With columns 0 it
+// does not wrap.
 func SafeLines(s string, columns int) []string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	var out []string
@@ -51,7 +51,7 @@ func SafeLines(s string, columns int) []string {
 	return out
 }
 
-// ColumnsOf counts the columns that safe text takes on a terminal.
+// ColumnsOf is the width of safe text on a terminal, in columns.
 func ColumnsOf(s string) int {
 	n := 0
 	for _, r := range s {
@@ -74,7 +74,7 @@ func columnsOfRune(r rune) int {
 	return 1
 }
 
-// cutColumns returns the beginning of s that takes at most n columns.
+// cutColumns returns the longest prefix of s that fits n columns.
 func cutColumns(s string, n int) string {
 	for i, r := range s {
 		if n -= columnsOfRune(r); n < 0 {
@@ -84,8 +84,8 @@ func cutColumns(s string, n int) string {
 	return s
 }
 
-// CutAtWord returns the beginning of s that takes at most n columns, up to the
-// last space in it if there is one in its second half.
+// CutAtWord returns the longest prefix of s that fits n columns, cut at its last space if there
+// is one in its second half.
 func CutAtWord(s string, n int) string {
 	head := cutColumns(s, n)
 	if head == "" {
@@ -100,7 +100,7 @@ func CutAtWord(s string, n int) string {
 	return head
 }
 
-// Shorten cuts s to n columns, and shows that it did.
+// Shorten cuts s to n columns and marks the cut.
 func Shorten(s string, n int) string {
 	if n < 1 || ColumnsOf(s) <= n {
 		return s
@@ -108,8 +108,8 @@ func Shorten(s string, n int) string {
 	return cutColumns(s, n-1) + "…"
 }
 
-// SafeJSON escapes what does not show in a JSON text. Such characters stand in
-// strings only, where the escape means the same character.
+// SafeJSON escapes invisible characters in a JSON text. They occur only in strings, where the
+// escape has the same meaning.
 func SafeJSON(doc []byte) []byte {
 	out := make([]byte, 0, len(doc))
 	for i := 0; i < len(doc); {

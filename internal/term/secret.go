@@ -8,9 +8,8 @@ import (
 	xterm "golang.org/x/term"
 )
 
-// ReadSecret reads a secret from a file, from stdin for "-" or where stdin is no
-// terminal, or else from the terminal without showing it. It leaves out one line
-// break at the end.
+// ReadSecret reads a secret from a file, from stdin for "-" or if stdin is no terminal, or else
+// from the terminal without echo. It removes one line break at the end.
 func ReadSecret(g *IO, file, prompt string) (string, error) {
 	if file == "" && g.Terminal != nil {
 		return askHidden(g, prompt)

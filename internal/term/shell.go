@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// ShellQuote makes one word of a POSIX shell.
+// ShellQuote quotes one word for a POSIX shell.
 func ShellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// ShellWord quotes only what needs it.
+// ShellWord quotes a word if it needs quotes.
 func ShellWord(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("./_-", r)
@@ -19,7 +19,7 @@ func ShellWord(s string) string {
 	return ShellQuote(s)
 }
 
-// ShownPath shows that a path is one.
+// ShownPath formats a path so that it is recognizable as one.
 func ShownPath(path string) string {
 	path = filepath.Clean(path)
 	if filepath.IsAbs(path) || strings.HasPrefix(path, ".") {

@@ -2,14 +2,13 @@ package term
 
 import "strings"
 
-// shownDigits is how many digits of an id a list on a terminal shows at least:
-// its time in milliseconds, so that few other ids begin with them.
+// shownDigits is the minimum number of digits of an id in a list on a terminal: its time in
+// milliseconds, which few other ids share.
 const shownDigits = 12
 
-// shortIDs returns for each id of a list the beginning that names it: at least
-// its type prefix and shownDigits, and as much more as no other id of the list
-// shares. Every command and every path of the API takes them. Piped, ids are
-// whole.
+// shortIDs returns a unique prefix of each id in a list: at least the type prefix and
+// shownDigits, longer if another id of the list has the same one. Every command and every path
+// of the API accepts prefixes. In a pipe, ids are complete.
 func (g *IO) shortIDs(ids []string) []string {
 	short := make([]string, len(ids))
 	for i, id := range ids {

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Count says how many, such as "2 actions".
+// Count formats a number with a noun, such as "2 actions".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -15,13 +15,13 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// HashText is a hash as the API writes it.
+// HashText formats a hash like the API does.
 func HashText(h gatehouse.Hash) string {
 	b, _ := h.MarshalText()
 	return string(b)
 }
 
-// EntryCount says how many entries of the log.
+// EntryCount formats a number of log entries.
 func EntryCount(n int64) string {
 	if n == 1 {
 		return "1 entry"
@@ -29,8 +29,8 @@ func EntryCount(n int64) string {
 	return fmt.Sprintf("%d entries", n)
 }
 
-// Fill makes a text safe, and breaks it at spaces into lines of at most room
-// columns; room 0 does not break it.
+// Fill makes a text safe and breaks it at spaces into lines of at most room columns; with room 0
+// it does not break it.
 func Fill(text string, room int) []string {
 	lines := []string{""}
 	for word := range strings.FieldsSeq(Safe(text)) {

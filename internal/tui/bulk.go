@@ -220,7 +220,7 @@ func (m *reviewer) bulkSettled(msg bulkAnswered) tea.Cmd {
 	m.held = nil
 	skipped := ""
 	for _, r := range msg.answer.Results {
-		m.became(r, msg.now[r.ActionID])
+		m.recordResult(r, msg.now[r.ActionID])
 		switch {
 		case r.Skipped != "" && skipped == "":
 			skipped = r.Skipped
@@ -247,8 +247,8 @@ func (m *reviewer) bulkSettled(msg bulkAnswered) tea.Cmd {
 	return m.nextFrom(0)
 }
 
-// became stores the result of a bulk decision for one action.
-func (m *reviewer) became(r gatehouse.BulkResult, now *gatehouse.Action) {
+// recordResult stores the result of a bulk decision for one action.
+func (m *reviewer) recordResult(r gatehouse.BulkResult, now *gatehouse.Action) {
 	result := r.Result
 	if r.Skipped != "" {
 		result = "skipped: " + r.Skipped

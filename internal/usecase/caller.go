@@ -8,19 +8,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// errPresumed says that a cached caller has changed or no longer exists.
-var errPresumed = errors.New("usecase: the caller is not who was remembered")
+// errStaleCaller says that a cached caller has changed or no longer exists.
+var errStaleCaller = errors.New("usecase: the cached caller is out of date")
 
-// Prove verifies a presumed caller against what the store has about it. It does so in
-// each run of a closure, since a rolled-back run proves nothing.
-func Prove(c *gatehouse.Caller, known gatehouse.CallerFacts) error {
-	if c.Presumed == nil {
+// Verify compares a cached caller with the store's data. Each run of a transaction's
+// closure verifies the caller anew, since a run may be rolled back.
+func Verify(c *gatehouse.Caller, known gatehouse.CallerFacts) error {
+	if c.Cached == nil {
 		return nil
 	}
-	c.Presumed.Proven = known.Principal != nil && samePrincipal(known.Principal, c.Principal) &&
-		(!c.StepUp || subtle.ConstantTimeCompare(known.EditToken[:], c.Presumed.EditToken[:]) == 1)
-	if !c.Presumed.Proven {
-		return errPresumed
+	c.Cached.Verified = known.Principal != nil && samePrincipal(known.Principal, c.Principal) &&
+		(!c.StepUp || subtle.ConstantTimeCompare(known.EditToken[:], c.Cached.EditToken[:]) == 1)
+	if !c.Cached.Verified {
+		return errStaleCaller
 	}
 	return nil
 }

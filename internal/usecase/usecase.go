@@ -90,7 +90,7 @@ func PerformParts[T any](
 }
 
 // Once runs the part of a use case that is inside its transaction. It first
-// verifies a presumed caller. If the caller's Idempotency-Key already has an
+// verifies a cached caller. If the caller's Idempotency-Key already has an
 // answer, Once returns it as a [gatehouse.Replay]. Otherwise it runs fn, and stores
 // fn's answer with its effects, unless the answer is nil. Without a caller it only
 // runs fn.
@@ -109,7 +109,7 @@ func Once[T any](tx gatehouse.Tx, c *gatehouse.Caller, fn func() (*T, error)) (o
 func once[T any](
 	tx gatehouse.Tx, c *gatehouse.Caller, known gatehouse.CallerFacts, fn func() (*T, error),
 ) (out *T, err error) {
-	if err := Prove(c, known); err != nil {
+	if err := Verify(c, known); err != nil {
 		return nil, err
 	}
 	if err := answered(c, known); err != nil {

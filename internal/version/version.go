@@ -1,4 +1,4 @@
-// Package version tells what this binary was built from.
+// Package version describes this build.
 package version
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Number is that of the next release, until the release.
+// Number is the version of the next release.
 const Number = "0.1.0"
 
 // For builds without version control, such as the Dockerfile's:
@@ -17,8 +17,8 @@ const Number = "0.1.0"
 // such as 2026-01-02T15:04:05Z.
 var commit, date string
 
-// Build takes commit and date from the linker where it was told, else from what
-// the Go command noted of the version control.
+// Build takes commit and date from the linker if they are set, else from the Go command's
+// version control information.
 func Build() gatehouse.Build {
 	settings := make(map[string]string)
 	if info, ok := debug.ReadBuildInfo(); ok {

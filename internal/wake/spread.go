@@ -28,11 +28,9 @@ type lane struct {
 	out     *Queue
 }
 
-// Spread connects a hub to any number of carriers. Nothing is carried until
-// Run.
+// Spread connects a hub to any number of carriers. Nothing is carried until Run.
 //
-// Hints from a carrier go only to the hub, never to a carrier, so they cannot
-// circulate.
+// Hints from a carrier go only to the hub, never to a carrier, so they cannot circulate.
 func Spread(hub *Hub, carriers ...Carrier) *Hints {
 	h := &Hints{hub: hub}
 	for _, c := range carriers {

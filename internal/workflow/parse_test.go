@@ -198,7 +198,7 @@ func TestParseRefuses(t *testing.T) {
 		{steps("- {id: a, uses: worker.x, for_each: '\"a\"'}"), "3:37: for_each: gives string, but must give a list"},
 		{steps("- {id: a, uses: worker.x, max_items: 5}"), "3:38: max_items needs for_each"},
 		{steps("- {id: a, uses: worker.x, for_each: input.l, max_items: 1001}"), "3:57: max_items must be a whole number from 1 to 1000"},
-		{steps("- {id: a, uses: worker.x, for_each: input.l, idempotency_key: k}"), "3:63: idempotency_key must have item or index in it"},
+		{steps("- {id: a, uses: worker.x, for_each: input.l, idempotency_key: k}"), "3:63: idempotency_key must contain item or index"},
 		{steps("- {id: a, uses: worker.x, idempotency_key: 'k-${{ now }}'}"), "the time cannot be part of an idempotency key"},
 		{steps("- {id: a, uses: worker.x, idempotency_key: {a: b}}"), "3:44: idempotency_key must be a text"},
 		// with, by kind.

@@ -174,10 +174,10 @@ func (p *parser) key(s *Step, n *yaml.Node, each bool) {
 	s.IdempotencyKey = p.template(n, "idempotency_key", r)
 	s.keyRepeats = r.seenIteration
 	if len(p.def.repeats[s.ID]) > 0 && !r.seenIteration {
-		p.Fail(n, "idempotency_key must have iteration in it, since each iteration asks anew")
+		p.Fail(n, "idempotency_key must contain iteration, because each iteration needs its own")
 	}
 	if each && !r.seenItem {
-		p.Fail(n, "idempotency_key must have item or index in it, since each item needs its own")
+		p.Fail(n, "idempotency_key must contain item or index, because each item needs its own")
 	}
 }
 

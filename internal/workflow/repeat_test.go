@@ -63,7 +63,7 @@ func TestRefusalsAreRead(t *testing.T) {
 		"a word":           {steps("- {id: b, uses: approval, on_rejected: again}"), "on_rejected must be fail, continue, or repeat"},
 		"no approval":      {steps("- {id: b, uses: worker.x, on_rejected: continue}"), "on_rejected says nothing in a step that uses worker"},
 		"items":            {steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, for_each: '[1]', max_items: 2, on_rejected: {repeat: a}}"), "a step with for_each asks about each item"},
-		"one key":          {steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, idempotency_key: k, on_rejected: {repeat: a}}"), "idempotency_key must have iteration in it"},
+		"one key":          {steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, idempotency_key: k, on_rejected: {repeat: a}}"), "idempotency_key must contain iteration"},
 		"iteration beside": {steps("- {id: a, uses: transform, with: '${{ iteration }}'}"), "iteration is there only in a step that"},
 		"rejection before": {steps("- {id: o, uses: transform, with: '${{ steps.b.rejection }}'}", "- {id: a, uses: worker.x}", "- {id: b, uses: approval, on_rejected: {repeat: a}}"), "step b has no rejection that is read here"},
 		"rejection, fails": {steps("- {id: b, uses: approval}", "- {id: c, uses: transform, with: '${{ steps.b.rejection }}'}"), "step b has no rejection that is read here"},

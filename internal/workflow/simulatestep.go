@@ -48,7 +48,7 @@ func (m *simulation) execute(s *gatehouse.Step) {
 			return
 		}
 	}
-	m.carry(s, spec, with)
+	m.perform(s, spec, with)
 	if s.Status == gatehouse.StepSucceeded && s.IdempotencyKey != "" {
 		m.receipts[s.IdempotencyKey] = s.Output
 	}
@@ -74,8 +74,8 @@ func (m *simulation) fanOut(s *gatehouse.Step, spec *Step, scope *Scope) {
 	}
 }
 
-// carry does the actual work of the step.
-func (m *simulation) carry(s *gatehouse.Step, spec *Step, with gatehouse.JSON) {
+// perform does the actual work of the step.
+func (m *simulation) perform(s *gatehouse.Step, spec *Step, with gatehouse.JSON) {
 	answer := m.answer(s)
 	if answer != nil && answer.Fail != nil && (answer.Times == 0 || m.answered[s.Key] < answer.Times) {
 		m.answered[s.Key]++

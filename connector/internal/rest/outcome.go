@@ -63,6 +63,25 @@ func (a *Answer) Describe() string {
 	return fmt.Sprintf("the target answered %d %s", a.Status, http.StatusText(a.Status))
 }
 
+// maxSkew is the difference of two clocks that does not explain why a credential is refused.
+const maxSkew = time.Minute
+
+// ClockSkew turns the refusal of a signature, or of an assertion, into clock_skew if this machine's
+// clock differs from the answer's Date. Nothing was done, and the target accepts the call when the
+// clock is right again, so the failure is transient.
+func (a *Answer) ClockSkew(e *connector.Error) {
+	date, err := http.ParseTime(a.Header.Get("Date"))
+	off, way := time.Since(date).Round(time.Second), "ahead of"
+	if err != nil || off.Abs() <= maxSkew {
+		return
+	}
+	if off < 0 {
+		way = "behind"
+	}
+	e.Kind, e.Code = connector.Transient, "clock_skew"
+	e.Detail += fmt.Sprintf("; this machine's clock is %s %s the target's", off.Abs(), way)
+}
+
 // maxRetryAfter limits the wait that a target may ask for.
 const maxRetryAfter = 24 * time.Hour
 

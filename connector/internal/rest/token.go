@@ -121,6 +121,9 @@ func FetchToken(
 	if a.Status != http.StatusOK {
 		failed := a.Failure()
 		failed.Code, failed.Detail, failed.Says = "token_refused", "no access token: "+a.Describe(), ""
+		if form.Has("client_assertion") && a.Status < 500 {
+			a.ClockSkew(failed)
+		}
 		return "", time.Time{}, failed
 	}
 	var got struct {

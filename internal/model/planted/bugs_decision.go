@@ -14,10 +14,12 @@ const (
 func decisionBugs() []bug {
 	return []bug{
 		plant("a decision that stands is decided again", "1, 11", decide,
-			"if a.Status != gatehouse.StatusPending {\n\t\tr.standing = true", "if false {\n\t\tr.standing = true", model, "TestModel"),
+			"if a.Status != gatehouse.StatusPending {\n\t\tr.priorDecision = "+
+				"true", "if false {\n\t\tr.priorDecision = true", model, "TestModel"),
 		plant("everybody is told to have decided", "1, 2", decide,
-			"if a.Status != gatehouse.StatusPending {\n\t\tr.standing = true",
-			"if a.Status == gatehouse.StatusRejected {\n\t\tr.code = gatehouse.Decided\n\t\treturn nil\n\t}\n\tif a.Status != gatehouse.StatusPending {\n\t\tr.standing = true", model, "TestLinearizable"),
+			"if a.Status != gatehouse.StatusPending {\n\t\tr.priorDecision = true",
+			"if a.Status == gatehouse.StatusRejected {\n\t\tr.code = gatehouse.Decided\n\t\treturn nil\n\t}\n\tif a.Status "+
+				"!= gatehouse.StatusPending {\n\t\tr.priorDecision = true", model, "TestLinearizable"),
 		plant("an answer for decide is not checked for whose vote stands", "1", decide,
 			"by != nil && by.Person == r.caller.Principal.Person", "by != nil", model, "TestModel"),
 		plant("a person's second vote replaces the first, either way", "1", decide,
@@ -28,7 +30,10 @@ func decisionBugs() []bug {
 			"the push is written in a transaction of its own", "3",
 			[]edit{
 				{"internal/store/shared/decided.go", "if err == nil && d.Push != nil {", "if false {"},
-				{decide, "r.tell()\n\treturn out, nil", "if r.action.Status == gatehouse.StatusApproved && r.code == gatehouse.Decided {\n\t\tif err := g.Store.Update(ctx, r.action.Tenant, func(tx gatehouse.Tx) error { return g.enqueue(tx, r.action) }); err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t}\n\tr.tell()\n\treturn out, nil"},
+				{decide, "r.sendHints()\n\treturn out, nil", "if r.action.Status == gatehouse.StatusApproved && r.code == " +
+					"gatehouse.Decided {\n\t\tif err := g.Store.Update(ctx, r.action.Tenant, func(tx gatehouse.Tx) error { return " +
+					"g.enqueue(tx, r.action) }); err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t}\n\tr.sendHints()\n\treturn out, " +
+					"nil"},
 			},
 			model, "TestOneTransaction",
 		},

@@ -15,7 +15,8 @@ func dispatchBugs() []bug {
 		plant("an unproven failure is called failed", "5", "internal/dispatch/judge.go",
 			"\tend := verdictUnknown\n", "\tend := verdictFailed\n", dispatch, "TestJudgeNeverCallsAnAmbiguityFailed"),
 		plant("no look back before a second attempt", "5", "internal/dispatch/job.go",
-			"if found := j.readBack(ctx, j.lookUntil()); found != nil {\n\t\t\treturn end", "if found := (*gatehouse.Receipt)(nil); found != nil {\n\t\t\treturn end", model, "TestModel"),
+			"if found := j.readBack(ctx, j.readDeadline()); found != nil {\n\t\t\treturn "+
+				"end", "if found := (*gatehouse.Receipt)(nil); found != nil {\n\t\t\treturn end", model, "TestModel"),
 		plant("our own change looks like drift", "5", "internal/dispatch/job.go",
 			"if j.clean { // else", "if true { // else", model, "TestModel"),
 		plant("another key for every attempt", "5", "internal/dispatch/registry.go",

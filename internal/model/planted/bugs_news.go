@@ -17,7 +17,7 @@ func newsBugs() []bug {
 		plant("a heartbeat finds nothing", "contract", events,
 			"return last != was", "return last < was", console, "TestLostHintCostsAHeartbeat"),
 		plant("nobody is told that a step was taken up", "contract", "internal/runs/metrics.go",
-			"r.Hints.Notify(usecase.TopicLog(told))", "_ = usecase.TopicLog(told)", console, "TestTakenUpStepsAreHintedAt"),
+			"r.Hints.Notify(usecase.TopicLog(last))", "_ = usecase.TopicLog(last)", console, "TestTakenUpStepsAreHintedAt"),
 		plant("an open item does not tell that it is open", "contract", "internal/console/actiontext.go",
 			"if a.Status != gatehouse.StatusPending {\n\t\treturn changed", "if a.Status != \"\" {\n\t\treturn changed", console, "TestPresenceWhereNothingChanges"),
 		plant("a stream tells when other tenants are busy", "16", events,

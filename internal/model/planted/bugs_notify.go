@@ -4,7 +4,7 @@ package main
 // own acts; and a card shows how its question ended.
 func notifyBugs() []bug {
 	const notify = "internal/notify"
-	const spread = notify + "/spread.go"
+	const spread = notify + "/fanout.go"
 	return []bug{
 		{
 			"messages are queued in a transaction of their own", "17, promise 6",

@@ -51,7 +51,7 @@ func runBugs() []bug {
 		plant("a lost lease is made up for at once, whatever was done under it", "retry", waking,
 			"spec.Kind == workflow.KindTransform || spec.Kind == workflow.KindWait", "spec.Kind != \"\"", model, "TestRuns"),
 		plant("what a server died of is carried out again beside the step before it", "promise 6",
-			"internal/runs/carry.go",
+			"internal/runs/execute.go",
 			"if step.Attempts == 1 {", "if step.Attempts >= 1 {", model, "TestAnotherAttemptGoesAlone"),
 		plant("who has hung up takes a step from its next holder", "20", "internal/runs/release.go",
 			"m.held(step.ID, step.Generation)", "m.run.StepByID(step.ID), error(nil)", model, "TestGoneCallerTakesNothing"),

@@ -8,7 +8,8 @@ func storeBugs() []bug {
 			"callers are answered before the COMMIT", "2",
 			[]edit{
 				{sqlite + "/writer.go", "\tr.err = err\n\tclose(r.done)\n", "\tselect {\n\tcase <-r.done:\n\tdefault:\n\t\tr.err = err\n\t\tclose(r.done)\n\t}\n"},
-				{sqlite + "/batch.go", "\treturn wrote, nil\n}\n\n// alone", "\tfor i, r := range w.open {\n\t\tr.answer(w.outcomes[i])\n\t}\n\treturn wrote, nil\n}\n\n// alone"},
+				{sqlite + "/batch.go", "\treturn wrote, nil\n}\n\n// runAlone", "\tfor i, r := range w.open " +
+					"{\n\t\tr.answer(w.outcomes[i])\n\t}\n\treturn wrote, nil\n}\n\n// runAlone"},
 			},
 			sqlite, "TestUnclearCommit",
 		},
@@ -57,7 +58,7 @@ func storeBugs() []bug {
 		plant("a group waits for what one of its members does", "promise 6", "internal/store/postgres/groupmerge.go",
 			"'2s', true)", "'10s', true)", "internal/store/postgres", "TestGroupWaitsNotLong"),
 		plant("votes are taken after the decision, in its transaction", "1", sqlite+"/approvals.go",
-			"if h.asked != gatehouse.ApprovalRequested {", "if false {", sqlite, conform+"WriteAfterLock"),
+			"if h.approvalStatus != gatehouse.ApprovalRequested {", "if false {", sqlite, conform+"WriteAfterLock"),
 		plant("a held action is pushed unapproved", "4", sqlite+"/pushes.go",
 			"h != nil && h.status == gatehouse.StatusApproved {", "h != nil {", sqlite, conform+"WriteAfterLock"),
 		plant("a decision opens without those who approved", "8", sqlite+"/open.go",

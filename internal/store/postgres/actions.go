@@ -49,7 +49,8 @@ LEFT JOIN LATERAL (
   SELECT * FROM receipt WHERE receipt.action_seq = h.action_seq AND NOT late ORDER BY seq DESC LIMIT 1
 ) c ON true`)
 
-// lockActions locks the approvals of actions, by the id of either; an action without one is locked itself.
+// lockActions locks the approvals of actions, by the id of the action or of its approval. An
+// action without an approval is locked itself.
 var lockActions = locks[idRow](`
 SELECT r.n
 FROM (
@@ -315,8 +316,8 @@ func (t *readTx) timely(sql string, limit int) (refs []gatehouse.ActionRef, err 
 	return refs, err
 }
 
-// TimelyActions lists the actions, of all tenants, whose approval has reached a moment that is
-// not in the log yet.
+// TimelyActions lists the actions, of all tenants, whose approval has begun a stage, reminder or
+// extension that is not in the log yet.
 func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 	defer t.useAllTenants()()
 	return t.timely(timely, limit)

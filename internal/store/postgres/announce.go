@@ -11,8 +11,8 @@ import (
 var _ gatehouse.Announcer = (*Store)(nil)
 
 // announcement is a set of Updates announced to begin together. They enter the group queue
-// together, so that one group takes them all; otherwise the first would find nobody under way
-// and run alone. The mutex of the group queue guards it.
+// together, so that one group takes them all; otherwise the first would find an idle queue and
+// run alone. The mutex of the group queue guards it.
 type announcement struct {
 	expected int
 	members  []*member

@@ -77,7 +77,7 @@ func (t *tx) PutVote(approvalID string, v gatehouse.Vote) error {
 	return putVotes.write(t, voteRow{t.tenant, approvalID, v})
 }
 
-// approvalMove moves an approval on from requested.
+// approvalMove moves a requested approval to a final status.
 type approvalMove struct {
 	Tenant string
 	ID     string
@@ -96,7 +96,7 @@ w AS (
 )
 SELECT CASE WHEN (SELECT count(*) FROM w) = $4 THEN 0 ELSE gatehouse_refuse('GH001') END`)
 
-// MoveApproval moves an approval on from requested.
+// MoveApproval moves a requested approval to a final status.
 func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error {
 	if !gatehouse.ApprovalRequested.CanMove(to) {
 		return gatehouse.ErrConflict

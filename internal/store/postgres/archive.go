@@ -96,8 +96,8 @@ CROSS JOIN LATERAL (
   SELECT * FROM action_archive WHERE tenant = r.tenant AND idempotency_key = r.key OFFSET 0
 ) a`)
 
-// allowSecondRead lets a Read continue with a second question. In a lookup, only a row that has
-// moved to the archive costs one.
+// allowSecondRead permits a second query in a Read. A lookup needs one only for a row that is in
+// the archive.
 func (t *readTx) allowSecondRead() {
 	if t.single {
 		t.begun, t.serverTenant = false, ""
@@ -253,12 +253,12 @@ func (t *tx) LockEnded(families []gatehouse.ActionFamily, before time.Time) (lis
 
 // lockFamily locks the rows of a family and reports whether all of them were free.
 func (t *tx) lockFamily(f gatehouse.ActionFamily) (bool, error) {
-	actions, approvals, asked := 0, 0, int64(0)
+	actions, approvals, total := 0, 0, int64(0)
 	err := t.lockAndRead([]query{
 		ask(lockEndedApprovals, func(*row) error { approvals++; return nil }, f.Tenant, f.IDs),
 		ask(lockEndedActions, func(*row) error { actions++; return nil }, f.Tenant, f.IDs),
-	}, ask(countApprovals, func(r *row) error { asked = r.Int(); return nil }, f.Tenant, f.IDs))
-	return actions == len(f.IDs) && int64(approvals) == asked, err
+	}, ask(countApprovals, func(r *row) error { total = r.Int(); return nil }, f.Tenant, f.IDs))
+	return actions == len(f.IDs) && int64(approvals) == total, err
 }
 
 const (

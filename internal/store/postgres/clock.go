@@ -100,6 +100,7 @@ func (s *Store) noteLag(behind time.Duration) {
 	s.lag.Store(int64(behind))
 	now := time.Now().Unix()
 	if last := s.lagLogged.Load(); now-last >= 60 && s.lagLogged.CompareAndSwap(last, now) {
-		s.log.Error("postgres: the database's clock is behind the store's; time stands still until it has caught up", "behind", behind)
+		s.log.Error("postgres: the database's clock is behind; the store's clock waits until it has caught up",
+			"behind", behind)
 	}
 }

@@ -61,7 +61,7 @@ func (t *tx) SetAssignee(approvalID string, to *gatehouse.Assignee) error {
 	return t.write(setAssignee, to.ID, to.Name, t.tenant, approvalID)
 }
 
-// ListSnoozes lists what a person has hidden.
+// ListSnoozes lists a person's snoozes.
 func (t *readTx) ListSnoozes(principalID string) (list []gatehouse.Snooze, err error) {
 	err = t.each(`SELECT a.id, z.until FROM snooze z JOIN action a ON a.seq = z.seq
 WHERE z.tenant = $1 AND z.principal_id = $2 AND z.until > $3 AND a.status = 'pending' ORDER BY z.until, a.id`,
@@ -81,7 +81,7 @@ WITH w AS (
 )
 SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
 
-// PutSnooze hides an action, and forgets what is over.
+// PutSnooze stores a snooze, and deletes expired ones.
 func (t *tx) PutSnooze(principalID, approvalID string, until time.Time) error {
 	err := t.write(`DELETE FROM snooze WHERE tenant = $1 AND principal_id = $2 AND until <= $3`,
 		t.tenant, principalID, t.Now())
@@ -91,7 +91,7 @@ func (t *tx) PutSnooze(principalID, approvalID string, until time.Time) error {
 	return t.write(putSnooze, t.tenant, approvalID, principalID, until)
 }
 
-// EndSnoozes shows an action again.
+// EndSnoozes deletes the snoozes of an action.
 func (t *tx) EndSnoozes(principalID, approvalID string) error {
 	return t.write(`DELETE FROM snooze WHERE tenant = $1 AND ($3 = '' OR principal_id = $3)
 AND seq = (SELECT seq FROM approval WHERE tenant = $1 AND id = $2)`, t.tenant, approvalID, principalID)

@@ -112,7 +112,7 @@ BEGIN
 END $$`)
 	statement(t, url, `CREATE TRIGGER meet BEFORE UPDATE ON action FOR EACH ROW EXECUTE FUNCTION meet()`)
 	against(t, stores, ids)
-	if got := log.b.String(); strings.Count(got, "a group was undone") != 1 || !strings.Contains(got, "40P01") {
+	if got := log.b.String(); strings.Count(got, "a group was rolled back") != 1 || !strings.Contains(got, "40P01") {
 		t.Errorf("there was no deadlock of groups:\n%s", got)
 	}
 }

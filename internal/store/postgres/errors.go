@@ -13,7 +13,7 @@ var (
 	errClosed = errors.New("postgres: store is closed")
 	errEnded  = errors.New("postgres: transaction used after its end")
 
-	errSecondRead = errors.New("postgres: a read of one question asked a second one")
+	errSecondRead = errors.New("postgres: a Read made a second query")
 )
 
 // kind is the meaning of a server error for a transaction.
@@ -93,7 +93,7 @@ func explain(err error) error {
 	case "22021", "22P05": // character_not_in_repertoire, untranslatable_character
 		return gatehouse.E(gatehouse.CodeInvalid, "a text holds a character that cannot be stored, such as NUL").Because(err)
 	case "54000": // program_limit_exceeded: an index entry
-		return gatehouse.E(gatehouse.CodeInvalid, "a text that is looked up by is too long").Because(err)
+		return gatehouse.E(gatehouse.CodeInvalid, "an indexed text is too long").Because(err)
 	}
 	return &dbError{other, err}
 }

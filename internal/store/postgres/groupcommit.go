@@ -356,7 +356,7 @@ func (g *group) run() {
 		err = g.read(t)
 	}
 	if err != nil {
-		s.log.DebugContext(ctx, "postgres: a group was undone", "members", len(g.members), "error", err)
+		s.log.DebugContext(ctx, "postgres: a group was rolled back", "members", len(g.members), "error", err)
 		for _, m := range g.members {
 			m.admitted <- errRunAlone
 		}
@@ -378,7 +378,7 @@ func (g *group) run() {
 	t.queue, t.wrote = g.merge(t, writers), true
 	undone, err := t.commit()
 	if err != nil && !t.unclear {
-		s.log.DebugContext(ctx, "postgres: a group was undone", "members", len(writers), "again", undone, "error", err)
+		s.log.DebugContext(ctx, "postgres: a group was rolled back", "members", len(writers), "again", undone, "error", err)
 		err = errRunAlone
 	}
 	for _, m := range writers {

@@ -116,7 +116,7 @@ func TestGroupTrips(t *testing.T) {
 	const members = 24
 	var decides []func() error
 	for range members {
-		a, ctx := p.propose(agent), p.presumed(p.ana)
+		a, ctx := p.propose(agent), p.cached(p.ana)
 		decides = append(decides, func() error { return p.approve(ctx, a.ID, a) })
 	}
 	n := road.of(t, "group", func() {
@@ -351,7 +351,7 @@ func TestGroupWaitsForNoLock(t *testing.T) {
 	p := populate(t, s)
 	agent, ana := p.known(p.agent), p.known(p.ana)
 	bob := p.principal(gatehouse.NewPrincipal{Name: "bob", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
-	ben := p.remembered(bob)
+	ben := p.cachedAnew(bob)
 	a, b, c := p.propose(agent), p.propose(agent), p.propose(agent)
 	// Well below the server's lock_timeout.
 	soon, cancel := context.WithTimeout(ana, 6*time.Second)

@@ -230,7 +230,7 @@ func (t *tx) waitForKeys() error {
 	if c.waiter == nil && len(c.keys) > 0 {
 		c.waiter = &t.ownWaiter
 		if s.lockQueue.enter(c.waiter, c.keys, c.longWait) {
-			if err := t.waitAside(c.waiter.ready, nil); err != nil {
+			if err := t.waitInQueue(c.waiter.ready, nil); err != nil {
 				return err
 			}
 		}
@@ -243,13 +243,13 @@ func (t *tx) waitForKeys() error {
 		t.hasLongWaitSlot = true
 		return nil
 	default:
-		return t.waitAside(nil, s.longWaitSlots)
+		return t.waitInQueue(nil, s.longWaitSlots)
 	}
 }
 
-// waitAside waits for its turn or for a long-wait slot. Meanwhile the Update holds no other
+// waitInQueue waits for its turn or for a long-wait slot. Meanwhile the Update holds no other
 // slot.
-func (t *tx) waitAside(ready <-chan struct{}, slots chan<- struct{}) (err error) {
+func (t *tx) waitInQueue(ready <-chan struct{}, slots chan<- struct{}) (err error) {
 	s := t.s
 	if t.releaseGroupSlot != nil {
 		t.releaseGroupSlot()

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// leafRow is a leaf without a number. Key is what its entry is found by.
+// leafRow is a leaf without a number. Key is the id under which its entry is listed.
 type leafRow struct{ Tenant, Key, Body string }
 
 // appendLeaves stores leaves of one tenant with a row in audit_waiting, which they share. The sequencer

@@ -109,7 +109,7 @@ func (t *readTx) openCaller(
 		return false
 	}
 	h := &t.opening
-	if by.Presumed != nil {
+	if by.Cached != nil {
 		key := findCredentials
 		if locked = voters != nil; locked {
 			key = lockCredentials
@@ -121,7 +121,7 @@ func (t *readTx) openCaller(
 				*voters = append(*voters, facts.Principal)
 			}
 			return err
-		}, credentialRow{t.tenant, by.Presumed.Key}))
+		}, credentialRow{t.tenant, by.Cached.Key}))
 	}
 	if a := by.Idempotency; a != nil {
 		id := by.Principal.ID

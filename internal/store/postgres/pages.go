@@ -49,7 +49,7 @@ func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gateho
 		shared.KindPushes, bound...), err
 }
 
-// filterOf returns what a cursor is bound to.
+// filterOf returns the values to which a cursor is bound.
 func filterOf(tenant string, f gatehouse.PushFilter) []string {
 	return append([]string{tenant, string(f.Status)}, shared.PushFilterKey(f)...)
 }
@@ -68,7 +68,7 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.CorpusEntry{}
 	w := &pageScan{limit: limit + 1, before: func(p, q pagePosition) bool { return p.approval > q.approval }}
-	w.add("tenant = ? AND id < ? AND "+shared.Taught, t.tenant, before)
+	w.add("tenant = ? AND id < ? AND "+shared.DecidedByPeople, t.tenant, before)
 	w.readBy("seq", t.tenant, readBy)
 	w.positions = w.number(`SELECT 0::bigint AS at, 0 AS bucket, false AS large, (SELECT ctid FROM action
 WHERE action.seq = z.seq) AS place FROM (SELECT seq FROM approval
@@ -82,7 +82,7 @@ WHERE `+w.sql()+` ORDER BY id DESC LIMIT ?) z`, limit+1)
 		page.NextCursor = shared.Cursor{Kind: shared.KindCorpus, Filter: shared.FilterHash(bound), ID: rows[n-1].approval}.Encode()
 	}
 	for _, a := range actions[:n] {
-		page.Items = append(page.Items, shared.Lesson(a))
+		page.Items = append(page.Items, shared.CorpusEntryOf(a))
 	}
 	return page, nil
 }

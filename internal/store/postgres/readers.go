@@ -26,7 +26,7 @@ func (t *readTx) Inherited(principalID, id string) (found bool, err error) {
 	return found, err
 }
 
-// Inherit lets the agents that may read from also read id.
+// Inherit lets the agents that may read the object from also read the object id.
 func (t *tx) Inherit(id, from string) error {
 	return t.write(`INSERT INTO reader (tenant, principal_id, thing)
 SELECT p.tenant, p.id, $2 FROM principal p WHERE p.tenant = $1 AND p.kind = 'agent' AND p.id IN (

@@ -64,7 +64,7 @@ func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
 	})
 }
 
-// keyRow names what has an idempotency key.
+// keyRow is an idempotency key of a tenant.
 type keyRow struct{ Tenant, Key string }
 
 // findSuccesses finds the first receipts with outcome applied.

@@ -84,7 +84,7 @@ func attachSession(_ context.Context, config *pgx.ConnConfig) error {
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if o.committing.Load() {
-			return nil, errors.New("a COMMIT is not canceled")
+			return nil, errors.New("a COMMIT must not be canceled")
 		}
 		return dial(ctx, network, address)
 	}
@@ -113,7 +113,7 @@ func registerSession(ctx context.Context, c *pgx.Conn) error {
 	})
 }
 
-// resolve finds the outcome of a COMMIT whose answer was lost. again says that it did not take
+// resolve finds the outcome of a COMMIT whose answer was lost. again is true if it did not take
 // place and never will.
 func (s *Store) resolve(o session, cause error) (again bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.Patience)
@@ -130,7 +130,7 @@ func (s *Store) resolve(o session, cause error) (again bool, err error) {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			// The text hides the wrapped errors: one of them could say that nothing is stored,
+			// The text does not wrap the errors: one of them could claim that nothing is stored,
 			// or that the caller's time was over, and neither is known here.
 			err = errors.New("postgres: the outcome of a commit (" + cause.Error() + ") cannot be looked up: " + err.Error())
 			s.log.Error("postgres: a transaction may or may not be stored", "session", o.seq, "number", o.last+1, "error", err)

@@ -135,12 +135,12 @@ func (p *people) known(c *gatehouse.Credentials) context.Context {
 	return gatehouse.NewContext(p.t.Context(), &gatehouse.Caller{Principal: who, StepUp: stepUp, Via: gatehouse.ViaAPI})
 }
 
-// presumed is a context with a principal from the credential cache.
-func (p *people) presumed(c *gatehouse.Credentials) context.Context {
+// cached is a context with a principal from the credential cache.
+func (p *people) cached(c *gatehouse.Credentials) context.Context {
 	p.t.Helper()
-	caller := p.gate.Presume(c.Key, c.EditToken)
+	caller := p.gate.CachedCaller(c.Key, c.EditToken)
 	if caller == nil {
-		p.t.Fatal("nobody is remembered by these secrets")
+		p.t.Fatal("no caller with these secrets is cached")
 	}
 	caller.Via = gatehouse.ViaAPI
 	p.made++
@@ -150,12 +150,12 @@ func (p *people) presumed(c *gatehouse.Credentials) context.Context {
 	return gatehouse.NewContext(p.t.Context(), caller)
 }
 
-// remembered is a context with a principal that was looked up, and is now taken from the
+// cachedAnew is a context with a principal that was looked up, and is now taken from the
 // credential cache.
-func (p *people) remembered(c *gatehouse.Credentials) context.Context {
+func (p *people) cachedAnew(c *gatehouse.Credentials) context.Context {
 	p.t.Helper()
 	p.known(c)
-	return p.presumed(c)
+	return p.cached(c)
 }
 
 func (p *people) propose(ctx context.Context) *gatehouse.Action {
@@ -202,15 +202,15 @@ func TestRoundTrips(t *testing.T) {
 	}
 	want("key", 1, func() { _, err := p.gate.Authenticate(t.Context(), p.ana.Key); must(err) })
 	var a *gatehouse.Action
-	want("propose", 2, func() { a = p.propose(p.presumed(p.agent)) })
+	want("propose", 2, func() { a = p.propose(p.cached(p.agent)) })
 	want("list by urgency", 1, func() {
-		page, err := p.gate.ListActions(p.presumed(p.ana), gatehouse.ActionFilter{Sort: gatehouse.SortUrgency})
+		page, err := p.gate.ListActions(p.cached(p.ana), gatehouse.ActionFilter{Sort: gatehouse.SortUrgency})
 		must(err)
 		if len(page.Items) == 0 {
 			t.Error("nothing is pending")
 		}
 	})
-	want("list", 1, func() { _, err := p.gate.ListActions(p.presumed(p.ana), gatehouse.ActionFilter{}); must(err) })
+	want("list", 1, func() { _, err := p.gate.ListActions(p.cached(p.ana), gatehouse.ActionFilter{}); must(err) })
 	want("list in a session", 1, func() { _, err := p.gate.ListActions(ana, gatehouse.ActionFilter{}); must(err) })
 	want("inbox", 1, func() {
 		page, views, err := p.gate.Inbox(ana, gatehouse.ActionFilter{Sort: gatehouse.SortUrgency})
@@ -228,13 +228,13 @@ func TestRoundTrips(t *testing.T) {
 	})
 	// The names of the proposer and of the action, the first rows of the list, the page.
 	want("search", 3, func() {
-		_, err := p.gate.ListActions(p.presumed(p.ana), gatehouse.ActionFilter{ProposedBy: "bot", Query: "price"})
+		_, err := p.gate.ListActions(p.cached(p.ana), gatehouse.ActionFilter{ProposedBy: "bot", Query: "price"})
 		must(err)
 	})
 	want("find", 1, func() { _, err := p.gate.FindAction(ana, a.ID); must(err) })
-	want("decide", 2, func() { must(p.approve(p.presumed(p.ana), a.ID, a)) })
+	want("decide", 2, func() { must(p.approve(p.cached(p.ana), a.ID, a)) })
 	b := p.propose(agent)
-	want("decide by the approval's id", 2, func() { must(p.approve(p.presumed(p.ana), b.Approval.ID, b)) })
+	want("decide by the approval's id", 2, func() { must(p.approve(p.cached(p.ana), b.Approval.ID, b)) })
 	c := p.propose(agent)
 	want("decide in a session", 2, func() { must(p.approve(ana, c.ID, c)) })
 	at, err := dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: looked{}})
@@ -244,11 +244,11 @@ func TestRoundTrips(t *testing.T) {
 	there := &people{t: t, gate: newGate(p.store, at)}
 	there.known(p.ana)
 	e, f := p.propose(agent), p.propose(agent)
-	want("decide what is looked at", 3, func() { must(there.approve(there.presumed(p.ana), e.ID, e)) })
+	want("decide what is looked at", 3, func() { must(there.approve(there.cached(p.ana), e.ID, e)) })
 	want("decide what is looked at, in a session", 3, func() { must(there.approve(ana, f.ID, f)) })
 	d := p.propose(agent)
 	want("reject", 2, func() {
-		_, err := p.gate.Decide(p.presumed(p.ana), d.ID, gatehouse.Decision{Decision: gatehouse.Reject})
+		_, err := p.gate.Decide(p.cached(p.ana), d.ID, gatehouse.Decision{Decision: gatehouse.Reject})
 		must(err)
 	})
 	drain := func(limit int) (trips int) {
@@ -280,9 +280,9 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestPresumption changes, through another process, each fact that the credential cache holds
+// TestCachedCaller changes, through another process, each fact that the credential cache holds
 // about a principal: nothing is done on the strength of an outdated fact.
-func TestPresumption(t *testing.T) {
+func TestCachedCaller(t *testing.T) {
 	t.Parallel()
 	for name, change := range changes() {
 		t.Run(name, func(t *testing.T) {
@@ -291,9 +291,9 @@ func TestPresumption(t *testing.T) {
 			p := populate(t, openTest(t, Config{URL: url}))
 			p.known(p.ana)
 			a := p.propose(p.known(p.agent))
-			ctx := p.presumed(p.ana)
+			ctx := p.cached(p.ana)
 			if _, err := p.gate.FindAction(ctx, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated {
-				t.Errorf("a use case that does not prove it takes a presumed caller: %v", err)
+				t.Errorf("a use case that does not verify a cached caller accepts it: %v", err)
 			}
 			if err := change(t, p, newGate(openTest(t, Config{URL: url}), nil)); err != nil {
 				t.Fatal(err)
@@ -308,8 +308,8 @@ func TestPresumption(t *testing.T) {
 					t.Errorf("%+v: a page of %d, %v", f, len(page.Items), err)
 				}
 			}
-			if c, err := gatehouse.PresumedFrom(ctx); err != nil || c.Presumed.Proven {
-				t.Errorf("the caller counts as proven: %v", err)
+			if c, err := gatehouse.CachedCallerFrom(ctx); err != nil || c.Cached.Verified {
+				t.Errorf("the caller counts as verified: %v", err)
 			}
 			now, err := p.gate.FindAction(p.root, a.ID)
 			if err != nil || now.Status != gatehouse.StatusPending || len(now.Approval.Votes) > 0 {
@@ -366,9 +366,9 @@ func (u *undone) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx
 	return u.Store.Update(ctx, tenant, fn)
 }
 
-// TestPresumptionOfEachRun: a fact that an undone run of the closure has verified is not
+// TestCachedCallerOfEachRun: a fact that an undone run of the closure has verified is not
 // verified for the next run.
-func TestPresumptionOfEachRun(t *testing.T) {
+func TestCachedCallerOfEachRun(t *testing.T) {
 	t.Parallel()
 	for name, change := range changes() {
 		t.Run(name, func(t *testing.T) {
@@ -380,7 +380,7 @@ func TestPresumptionOfEachRun(t *testing.T) {
 			p.gate = newGate(u, p.targets)
 			p.known(p.ana)
 			a := p.propose(p.known(p.agent))
-			ctx := p.presumed(p.ana)
+			ctx := p.cached(p.ana)
 			u.between = func() {
 				if err := change(t, p, newGate(openTest(t, Config{URL: url}), nil)); err != nil {
 					t.Error(err)

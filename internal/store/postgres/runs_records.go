@@ -192,7 +192,7 @@ func (t *readTx) ListSignals(runID string) (list []*gatehouse.Signal, err error)
 	return list, err
 }
 
-// ListHands lists the principals of a run's hands by id.
+// ListHands lists the principals that contributed to a run, by id.
 func (t *readTx) ListHands(runID string) (list []string, err error) {
 	err = t.each(`SELECT principal FROM run_hand WHERE tenant = $1 AND run_id = $2 ORDER BY principal`,
 		func(r *row) error { list = append(list, r.Text()); return nil }, t.tenant, runID)

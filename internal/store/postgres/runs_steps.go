@@ -173,7 +173,7 @@ func (t *readTx) FindStepByKey(key string) (*gatehouse.Step, error) {
 	return t.step(findStepByKey, t.tenant, key)
 }
 
-// FindStepByAction finds the step that took up an action last.
+// FindStepByAction finds the latest step that proposed or adopted an action.
 func (t *readTx) FindStepByAction(actionID string) (*gatehouse.Step, error) {
 	return t.step(findStepByAction, t.tenant, actionID)
 }

@@ -170,7 +170,7 @@ func (t *readTx) setClock(r *row) error {
 // send runs a batch. err is the error of the server or the connection; own is the first error
 // of a row function.
 func (t *readTx) send(ctx context.Context, batch []query) (err, own error) {
-	t.s.tell(batch)
+	t.s.reportTrip(batch)
 	var b pgx.Batch
 	for i := range batch {
 		sql, args := batch[i].sent()
@@ -199,8 +199,8 @@ func (t *readTx) send(ctx context.Context, batch []query) (err, own error) {
 	return results.Close(), own
 }
 
-// tell reports a batch to a test.
-func (s *Store) tell(batch []query) {
+// reportTrip passes a batch to a test.
+func (s *Store) reportTrip(batch []query) {
 	if s.config.trip == nil {
 		return
 	}

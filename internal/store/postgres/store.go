@@ -323,7 +323,7 @@ func (t *readTx) finish(c *pgxpool.Conn) {
 	if t.inTransaction() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 5*time.Second)
 		defer cancel()
-		t.s.tell([]query{{sql: `rollback`}})
+		t.s.reportTrip([]query{{sql: `rollback`}})
 		if _, err := t.c.Exec(ctx, `rollback`); err != nil {
 			_ = t.c.Close(ctx)
 		}

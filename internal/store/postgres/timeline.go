@@ -29,7 +29,7 @@ coalesce(host(inet_server_addr()) || ':' || inet_server_port(), '')`
 
 // errOldPrimary says that another server has taken the place of this one.
 var errOldPrimary = errors.New("it is an old primary: fence it, and let it return as a standby only; " +
-	"if it shall be used from now on, stop all replicas of Gatehouse and start them again")
+	"to use it from now on, stop all replicas of Gatehouse and start them again")
 
 // timelines holds the highest timeline that this process has seen of each cluster. A server on
 // a lower one is refused: it lacks the decisions made since, and decisions made on it would

@@ -132,7 +132,10 @@ func TestOldPrimary(t *testing.T) {
 	s.pool.Reset()
 	must(t, putTenant(s, "followed"))
 	// Another cluster has its own timelines.
-	config, err := pgx.ParseConfig(database(t))
+	system, err := pgtest.NewSystem()
+	must(t, err)
+	defer func() { must(t, system.Close()) }()
+	config, err := pgx.ParseConfig(system.DSN("postgres"))
 	must(t, err)
 	config.ValidateConnect = s.timelines.guard(nil)
 	other, err := pgx.ConnectConfig(t.Context(), config)

@@ -75,7 +75,7 @@ func (s *Store) update(ctx context.Context, tenant string, fn func(*tx) error) e
 		if n >= maxRuns {
 			return fmt.Errorf("%w: after %d runs: %w", gatehouse.ErrBusy, n, err)
 		}
-		s.log.DebugContext(ctx, "postgres: a transaction is run again", "run", n, "error", err)
+		s.log.DebugContext(ctx, "postgres: a transaction runs again", "run", n, "error", err)
 		if kindOf(err) == lost {
 			s.pool.Reset()
 		}

@@ -29,10 +29,10 @@ type Ending struct {
 	Status     gatehouse.Status
 	ProposedAt time.Time
 	EndedAt    time.Time
-	// Pinned says that other rows still need the action in the tables.
+	// Pinned is true if other rows still need the action in the tables.
 	Pinned bool
-	// Related says that the action revises or reverses another one, or that
-	// another one revises or reverses it.
+	// Related is true if the action revises or reverses another one, or another one revises or
+	// reverses it.
 	Related bool
 	// Size is the size of the proposal in bytes.
 	Size int64
@@ -196,7 +196,7 @@ func Unpack(packed []byte) (gatehouse.JSON, error) {
 	return gatehouse.JSON(text), nil
 }
 
-// ArchiveBound returns what a cursor of the archive's list is bound to.
+// ArchiveBound returns the values to which a cursor of the archive's list is bound.
 func ArchiveBound(tenant string, f gatehouse.ActionFilter) []string {
 	return BoundToReader([]string{tenant, string(f.Status), f.ActionType, fmt.Sprint(int(f.RiskLevel)), f.ProposedBy, f.Query}, f.ReadBy)
 }

@@ -48,7 +48,8 @@ func LogBatches(tenant string, size int64, leaves []*gatehouse.NumberedLeaf, has
 			rows, tree = rows[:0], tree[:0]
 			for _, l := range part {
 				if hashes[LeafPosition(l.Index)-position] != l.LeafHash {
-					yield(LogBatch{}, fmt.Errorf("entry %d of tenant %s has another hash than its leaf of the tree", l.Index, tenant))
+					yield(LogBatch{}, fmt.Errorf("the hash of entry %d of tenant %s differs from its leaf in the "+
+						"tree", l.Index, tenant))
 					return
 				}
 				rows = append(rows, l.Row)

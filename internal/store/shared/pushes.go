@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// PushFilterKey returns what a cursor is bound to besides tenant and status;
-// nil when the filter has nothing else.
+// PushFilterKey returns the values to which a cursor is bound besides tenant and status; nil for
+// none.
 func PushFilterKey(f gatehouse.PushFilter) []string {
 	if !f.DeadLetters && f.Connector == "" && f.Code == "" && f.Since.IsZero() {
 		return nil

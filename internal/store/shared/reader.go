@@ -1,7 +1,7 @@
 package shared
 
-// BoundToReader adds a filter's ReadBy to what a cursor is bound to. Without
-// ReadBy, cursors are the same as before this filter existed.
+// BoundToReader adds a filter's ReadBy to the values to which a cursor is bound. Without ReadBy,
+// cursors are the same as before this filter existed.
 func BoundToReader(bound []string, readBy string) []string {
 	if readBy == "" {
 		return bound

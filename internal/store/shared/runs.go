@@ -17,8 +17,8 @@ const (
 	KindReflexions = "x"
 )
 
-// Ended is the condition that an action has ended for those who wait for it. An
-// unknown action has not.
+// Ended is the condition that an action has ended for the runs that wait for it. An unknown
+// action has not.
 const Ended = `status IN ('applied', 'failed', 'rejected', 'denied', 'expired', 'canceled', 'superseded', 'reversed')`
 
 // HasEnded is Ended for one status.
@@ -97,7 +97,7 @@ func SplitCost(cost gatehouse.Decimal) (micros, picos int64, err error) {
 		return 0, 0, gatehouse.E(gatehouse.CodeInvalid, "the cost: %s", err)
 	}
 	if whole < 0 {
-		return 0, 0, gatehouse.E(gatehouse.CodeInvalid, "the cost is below zero")
+		return 0, 0, gatehouse.E(gatehouse.CodeInvalid, "the cost is negative")
 	}
 	micros = whole
 	if gatehouse.DecimalFromMicros(whole).Cmp(cost) > 0 {
@@ -115,7 +115,7 @@ func SplitCost(cost gatehouse.Decimal) (micros, picos int64, err error) {
 // parts.
 func JoinCost(micros, picos int64) (gatehouse.Decimal, error) {
 	if micros < 0 || picos < 0 {
-		return "", fmt.Errorf("store: a sum of costs below zero")
+		return "", fmt.Errorf("store: a negative sum of costs")
 	}
 	sum := new(big.Int).Mul(big.NewInt(micros), million)
 	sum.Add(sum, big.NewInt(picos))
@@ -146,8 +146,8 @@ func CompareLanes(a, b gatehouse.Lane) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Workflow, b.Workflow))
 }
 
-// RunListKey is what a cursor of a list of runs is bound to. Without times, cursors
-// are the same as before that filter existed.
+// RunListKey returns the values to which a cursor of a list of runs is bound. Without times,
+// cursors are the same as before that filter existed.
 func RunListKey(tenant string, f gatehouse.RunFilter) []string {
 	key := []string{tenant, string(f.Status), f.Workflow}
 	if !f.Since.IsZero() || !f.Until.IsZero() {

@@ -36,8 +36,8 @@ type Finder struct {
 	// Times returns the transaction's time, and that of the first page; both in
 	// microseconds. It is called after Walk.
 	Times func() (now, asOf int64)
-	// Tail reads up to limit actions that the index lacks, and returns the first
-	// block that it lacks.
+	// Tail reads up to limit actions that are not in the index, and returns the first block that
+	// is not.
 	Tail func(limit int) (block int64, list []*Searchable, err error)
 	// Ranges lists the blocks below block with an action whose id is less than
 	// before ("" for any), in descending order of TopID.

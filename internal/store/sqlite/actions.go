@@ -128,8 +128,8 @@ ORDER BY expires_at LIMIT ?`,
 	return refs, err
 }
 
-// TimelyActions lists the actions of all tenants whose question has a due
-// moment that the log does not record yet.
+// TimelyActions lists the actions of all tenants whose approval has begun a stage, reminder or
+// extension that is not in the log yet.
 func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 	return t.dueApprovals(`SELECT a.tenant, a.id FROM approval o INDEXED BY approval_next JOIN action a ON a.seq = o.seq
 WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= ? ORDER BY o.next_at LIMIT ?`, limit)

@@ -55,7 +55,7 @@ func (t *readTx) votes(seq int64) ([]gatehouse.Vote, error) {
 	return votes, err
 }
 
-// MoveApproval moves a requested approval on.
+// MoveApproval moves a requested approval to a final status.
 func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error {
 	if !gatehouse.ApprovalRequested.CanMove(to) {
 		return gatehouse.ErrConflict
@@ -66,13 +66,13 @@ func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error 
 	}
 	err := t.guarded(`UPDATE OR ROLLBACK approval SET status = ? WHERE seq = ? AND status = 'requested'`, string(to), h.seq)
 	if err == nil {
-		h.asked = to
+		h.approvalStatus = to
 	}
 	return err
 }
 
-// TellApproval stores the number of an open question's moments that the log
-// records, and the time of the next moment.
+// TellApproval stores how many moments of an open approval are in the log, and the time of the
+// next one.
 func (t *tx) TellApproval(approvalID string, from, told int, next *time.Time) error {
 	return t.guarded(`UPDATE OR ROLLBACK approval SET told = ?, next_at = ? WHERE tenant = ? AND id = ? AND status = 'requested' AND told = ?`,
 		told, next, t.tenant, approvalID, from)
@@ -112,7 +112,7 @@ const replaceVote = ` ON CONFLICT (seq, person) DO UPDATE SET principal_id = exc
 // decided approval accepts no votes.
 func (t *tx) PutVote(approvalID string, v gatehouse.Vote) error {
 	if h := t.holdsApproval(t.tenant, approvalID); h != nil {
-		if h.asked != gatehouse.ApprovalRequested {
+		if h.approvalStatus != gatehouse.ApprovalRequested {
 			return gatehouse.ErrConflict
 		}
 		// Without an earlier vote, a plain insert is enough.
@@ -136,12 +136,12 @@ SELECT seq, tenant, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM approval WHERE tenant =
 	if err != nil || n > 0 {
 		return err
 	}
-	return t.absent(`SELECT 1 FROM approval WHERE tenant = ? AND id = ?`, t.tenant, approvalID)
+	return t.whyUnmatched(`SELECT 1 FROM approval WHERE tenant = ? AND id = ?`, t.tenant, approvalID)
 }
 
-// absent explains why a guarded insert matched no row: the parent row is in
+// whyUnmatched explains why a guarded insert matched no row: the parent row is in
 // another state, or does not exist.
-func (t *readTx) absent(sql string, args ...any) error {
+func (t *readTx) whyUnmatched(sql string, args ...any) error {
 	n, err := t.number(sql, args...)
 	switch {
 	case err != nil:

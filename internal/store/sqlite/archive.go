@@ -100,7 +100,7 @@ func (t *readTx) orArchived(sql, tenant, key string, row scanned, err error) (sc
 	return scanned{action: record.Action}, nil
 }
 
-// archivedPush looks in the archive for a push that is not in the main tables.
+// archivedPush finds a push in the archive.
 func (t *readTx) archivedPush(id string) (*gatehouse.Push, error) {
 	a, err := t.FindArchived(id)
 	if err != nil {

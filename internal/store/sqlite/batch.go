@@ -18,13 +18,13 @@ var errRolledBack = errors.New("sqlite: transaction rolled back")
 // wrote and then failed.
 const carefulBatches = 64
 
-// spoiled says that a closure without a savepoint wrote and then failed with
-// err. Only a rollback of the whole transaction undoes its writes.
+// spoiled is the error of a batch in which a closure without a savepoint wrote and then failed
+// with err. Only a rollback of the whole transaction undoes its writes.
 type spoiled struct{ err error }
 
 func (s *spoiled) Error() string { return s.err.Error() }
 
-// together runs the first request and the requests queued behind it in one
+// runBatch runs the first request and the requests queued behind it in one
 // transaction. On an error nothing is stored; otherwise outcomes holds the
 // result of each closure.
 //
@@ -32,7 +32,7 @@ func (s *spoiled) Error() string { return s.err.Error() }
 // costs a tenth of the writer's time. Nearly every closure that fails does so
 // before it writes. So the batch runs without savepoints first; if a closure
 // fails after a write, the batch runs again with savepoints.
-func (w *writer) together() (outcomes []error, err error) {
+func (w *writer) runBatch() (outcomes []error, err error) {
 	defer w.settle()
 	savepoints := w.careful > 0
 	if savepoints {
@@ -89,8 +89,8 @@ func (w *writer) attempt(savepoints bool) (wrote bool, err error) {
 	return wrote, nil
 }
 
-// alone runs one closure in its own transaction.
-func (w *writer) alone(r *request) error {
+// runAlone runs one closure in its own transaction.
+func (w *writer) runAlone(r *request) error {
 	defer w.settle()
 	if err := w.broken(); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (w *writer) run(r *request, savepoint bool) (wrote bool, err, whole error) 
 		return false, nil, lost(err)
 	}
 	if err == nil && w.c.deferredKeys() {
-		err = fmt.Errorf("%w: a row refers to one that is not there", gatehouse.ErrNotFound)
+		err = fmt.Errorf("%w: a row refers to a missing row", gatehouse.ErrNotFound)
 	}
 	if err == nil {
 		if savepoint {
@@ -251,9 +251,9 @@ func (w *writer) resolve(number int64, cause error) error {
 	return fmt.Errorf("sqlite: a transaction may or may not be stored: %w", unclear)
 }
 
-// mend tries again to read back an unclear commit. The callers have already
+// retryReadBack tries again to read back an unclear commit. The callers have already
 // been answered, so nothing runs again.
-func (w *writer) mend() {
+func (w *writer) retryReadBack() {
 	stored, err := w.readBack(w.unclear)
 	if err != nil {
 		w.pause = min(2*w.pause, longPause)

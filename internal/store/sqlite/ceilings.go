@@ -51,11 +51,11 @@ GROUP BY scope ORDER BY sum(amount) DESC, scope LIMIT ?`,
 
 // CeilingUses returns the sum of each span. An overflowing sum is an error.
 func (t *readTx) CeilingUses(spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
-	asked := make([][3]any, len(spans))
+	rows := make([][3]any, len(spans))
 	for i, s := range spans {
-		asked[i] = [3]any{s.Ceiling, s.Scope, s.Since.UnixMicro()}
+		rows[i] = [3]any{s.Ceiling, s.Scope, s.Since.UnixMicro()}
 	}
-	list, err := json.Marshal(asked)
+	list, err := json.Marshal(rows)
 	if err != nil {
 		return nil, err
 	}

@@ -36,10 +36,10 @@ type checkpointer struct {
 
 	// Used by the writer's goroutine only. pages is checkpointPages except in
 	// tests.
-	pages   int64
-	counted int64 // total pages written
-	since   int64 // value of counted at the last copy of the log
-	asked   bool
+	pages     int64
+	counted   int64 // total pages written
+	since     int64 // value of counted at the last copy of the log
+	requested bool
 }
 
 func newCheckpointer(s *Store, c *conn) *checkpointer {
@@ -68,10 +68,10 @@ func (k *checkpointer) close() error {
 // committed runs in the writer after each commit.
 func (k *checkpointer) committed(c *conn) {
 	switch k.counted += c.pagesWritten(); {
-	case !k.asked && k.counted-k.since >= k.pages:
-		k.asked = true
+	case !k.requested && k.counted-k.since >= k.pages:
+		k.requested = true
 		k.wake <- struct{}{}
-	case k.asked && k.copied.Load():
+	case k.requested && k.copied.Load():
 		pages, err := c.checkpoint(`PRAGMA wal_checkpoint(PASSIVE)`)
 		if err == nil && pages >= longLog*k.pages {
 			_, err = c.checkpoint(`PRAGMA wal_checkpoint(RESTART)`)
@@ -80,7 +80,7 @@ func (k *checkpointer) committed(c *conn) {
 			k.s.log.Warn("sqlite: checkpoint", "error", err)
 		}
 		k.copied.Store(false)
-		k.asked, k.since = false, k.counted
+		k.requested, k.since = false, k.counted
 	}
 }
 

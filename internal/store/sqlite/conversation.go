@@ -42,7 +42,7 @@ func (t *tx) SetAssignee(approvalID string, to *gatehouse.Assignee) error {
 WHERE tenant = ? AND id = ? AND status = 'requested'`, to.ID, to.Name, t.tenant, approvalID)
 }
 
-// ListSnoozes lists what a person has hidden.
+// ListSnoozes lists a person's snoozes.
 func (t *readTx) ListSnoozes(principalID string) (list []gatehouse.Snooze, err error) {
 	err = t.each(`SELECT a.id, z.until FROM snooze z JOIN action a ON a.seq = z.seq
 WHERE z.tenant = ?1 AND z.principal_id = ?2 AND z.until > ?3 AND a.status = 'pending' ORDER BY z.until, a.id`,
@@ -53,7 +53,7 @@ WHERE z.tenant = ?1 AND z.principal_id = ?2 AND z.until > ?3 AND a.status = 'pen
 	return list, err
 }
 
-// PutSnooze hides an action, and forgets what is over.
+// PutSnooze stores a snooze, and deletes expired ones.
 func (t *tx) PutSnooze(principalID, approvalID string, until time.Time) error {
 	_, err := t.exec(`DELETE FROM snooze WHERE tenant = ? AND principal_id = ? AND until <= ?`,
 		t.tenant, principalID, t.at)
@@ -66,7 +66,7 @@ ON CONFLICT (tenant, principal_id, seq) DO UPDATE SET until = excluded.until`,
 		t.tenant, approvalID, principalID, until)
 }
 
-// EndSnoozes shows an action again.
+// EndSnoozes deletes the snoozes of an action.
 func (t *tx) EndSnoozes(principalID, approvalID string) error {
 	_, err := t.exec(`DELETE FROM snooze WHERE tenant = ?1 AND (?3 = '' OR principal_id = ?3)
 AND seq = (SELECT seq FROM approval WHERE tenant = ?1 AND id = ?2)`, t.tenant, approvalID, principalID)

@@ -12,7 +12,7 @@ type held struct {
 	tenant, id, approval string
 	seq                  int64
 	status               gatehouse.Status
-	asked                gatehouse.ApprovalStatus
+	approvalStatus       gatehouse.ApprovalStatus
 	// voters are the persons who have voted.
 	voters []string
 }
@@ -20,7 +20,7 @@ type held struct {
 func (t *tx) hold(seq int64, a *gatehouse.Action) {
 	t.held = held{tenant: a.Tenant, id: a.ID, seq: seq, status: a.Status}
 	if a.Approval != nil {
-		t.held.approval, t.held.asked = a.Approval.ID, a.Approval.Status
+		t.held.approval, t.held.approvalStatus = a.Approval.ID, a.Approval.Status
 		for _, v := range a.Approval.Votes {
 			t.held.voters = append(t.held.voters, v.Person)
 		}

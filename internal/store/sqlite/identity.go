@@ -90,7 +90,7 @@ func (t *tx) PrincipalsForShare(ids []string) ([]*gatehouse.Principal, error) {
 
 // FindKey finds an unrevoked key and its principal.
 func (t *readTx) FindKey(hash [32]byte) (k *gatehouse.Key, p *gatehouse.Principal, err error) {
-	kept := t.kept()
+	kept := t.credentialCache()
 	var epoch uint64
 	if kept != nil {
 		if k, p, epoch = kept.key(hash); k != nil {
@@ -110,9 +110,9 @@ JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash =
 	return k, p, err
 }
 
-// kept returns the credential cache, but only to a View that has read nothing
+// credentialCache returns the credential cache, but only to a View that has read nothing
 // yet: an open snapshot may be older than the cache.
-func (t *readTx) kept() *credentials {
+func (t *readTx) credentialCache() *credentials {
 	if t.c != nil || t.s.writer == nil {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (t *tx) RevokeKey(keyID string) error {
 	if err != nil || n > 0 {
 		return err
 	}
-	if err := t.absent(`SELECT 1 FROM api_key WHERE tenant = ? AND id = ?`,
+	if err := t.whyUnmatched(`SELECT 1 FROM api_key WHERE tenant = ? AND id = ?`,
 		t.tenant, keyID); err != gatehouse.ErrConflict { //nolint:errorlint // own
 		return err
 	}
@@ -160,7 +160,7 @@ func (t *tx) RevokeKey(keyID string) error {
 
 // FindEditToken returns the hash of a person's edit token.
 func (t *readTx) FindEditToken(id string) (hash [32]byte, err error) {
-	kept, of := t.kept(), principalID{t.tenant, id}
+	kept, of := t.credentialCache(), principalID{t.tenant, id}
 	var epoch uint64
 	if kept != nil {
 		var found bool

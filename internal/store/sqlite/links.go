@@ -88,7 +88,7 @@ func (t *tx) CountReviewTry(id string) error {
 	return t.guarded(`UPDATE review SET tries = tries + 1 WHERE tenant = ?1 AND id = ?2 AND tries < 5`, t.tenant, id)
 }
 
-// MarkReviewOpened stores the first time.
+// MarkReviewOpened stores the time of the first opening.
 func (t *tx) MarkReviewOpened(id string) error {
 	return t.guarded(`UPDATE review SET opened_at = ?1 WHERE tenant = ?2 AND id = ?3 AND opened_at IS NULL`, t.at,
 		t.tenant, id)

@@ -13,7 +13,7 @@ import (
 // two writers would each rely on their own clock and batch numbers.
 type fileLock struct{ f *os.File }
 
-// ErrInUse says that another process has the file open.
+// ErrInUse is the error of Open while another process has the file open.
 var ErrInUse = errors.New("in use by another gatehouse")
 
 var errLocked = errors.New("held by another process")

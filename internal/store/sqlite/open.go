@@ -12,8 +12,8 @@ func (t *readTx) OpenCaller(by *gatehouse.Caller) (facts gatehouse.CallerFacts, 
 	if by == nil {
 		return facts, nil
 	}
-	if by.Presumed != nil {
-		p, token, err := t.credential(by.Presumed.Key)
+	if by.Cached != nil {
+		p, token, err := t.credential(by.Cached.Key)
 		if facts.Principal, err = shared.OrNone(p, err); err != nil {
 			return facts, err
 		}

@@ -43,7 +43,7 @@ ORDER BY id DESC LIMIT ?`, append(where.args, limit+1)...)
 		shared.KindPushes, bound...), err
 }
 
-// filterOf returns the tenant and filter to which a cursor of pushes is bound.
+// filterOf returns the values to which a cursor is bound.
 func filterOf(tenant string, f gatehouse.PushFilter) []string {
 	return append([]string{tenant, string(f.Status)}, shared.PushFilterKey(f)...)
 }
@@ -78,7 +78,8 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	var where condition
 	where.add("tenant = ? AND id < ?", t.tenant, before)
 	where.readBy("seq", t.tenant, readBy)
-	err = t.each(`SELECT seq, id FROM approval WHERE `+where.sql()+` AND `+shared.Taught+` ORDER BY id DESC LIMIT ?`,
+	err = t.each(
+		`SELECT seq, id FROM approval WHERE `+where.sql()+` AND `+shared.DecidedByPeople+` ORDER BY id DESC LIMIT ?`,
 		func(r *stmt) error { rows = append(rows, place{seq: r.Int(), id: r.Text()}); return nil },
 		append(where.args, limit+1)...)
 	if err != nil {
@@ -94,7 +95,7 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	}
 	actions, err := t.loadActions(rows[:n])
 	for _, a := range actions {
-		page.Items = append(page.Items, shared.Lesson(a))
+		page.Items = append(page.Items, shared.CorpusEntryOf(a))
 	}
 	return page, err
 }

@@ -86,14 +86,15 @@ type people struct {
 	// by holds a principal under its id and under the name that it was looked
 	// up by.
 	by map[principalID]*gatehouse.Principal
-	// asked holds the first answerers of questions by audience.
-	asked map[audience][]*gatehouse.Principal
+	// approvalStatus holds the first answerers of questions by audience.
+	byAudience map[audience][]*gatehouse.Principal
 	// touched is set from a write of identity data to the end of its
 	// transaction, while it is not known whether the write will be committed.
 	touched bool
 }
 
-// actives caches the version of each tenant's active policy in the same way.
+// actives caches the number of each tenant's active policy version. As in people, only the
+// writer changes it.
 type actives struct {
 	by      map[string]int
 	touched bool
@@ -150,23 +151,23 @@ func (p *people) answerers(
 	}
 	at := audience{tenant: tenant}
 	at.roles, at.people, at.groups = shared.EncodeAudience(asked)
-	if found, known := p.asked[at]; known {
+	if found, known := p.byAudience[at]; known {
 		return found, nil
 	}
 	found, err := load()
 	if err != nil {
 		return nil, err
 	}
-	if p.asked == nil || len(p.asked) >= maxPeople/gatehouse.MaxFirstAnswerers {
-		p.asked = make(map[audience][]*gatehouse.Principal)
+	if p.byAudience == nil || len(p.byAudience) >= maxPeople/gatehouse.MaxFirstAnswerers {
+		p.byAudience = make(map[audience][]*gatehouse.Principal)
 	}
-	p.asked[at] = found
+	p.byAudience[at] = found
 	return found, nil
 }
 
 func (p *people) touch() {
 	p.by, p.touched = nil, true
-	p.asked = nil
+	p.byAudience = nil
 }
 
 // settle runs after each transaction, committed or not, and drops the credential

@@ -246,7 +246,7 @@ WHERE tenant = ? AND id = ? AND status = 'approved'`,
 	if err != nil || n > 0 {
 		return err
 	}
-	return t.absent(`SELECT 1 FROM action WHERE tenant = ? AND id = ?`, p.Tenant, p.ActionID)
+	return t.whyUnmatched(`SELECT 1 FROM action WHERE tenant = ? AND id = ?`, p.Tenant, p.ActionID)
 }
 
 const claimPushes = `UPDATE OR ROLLBACK push SET status = 'picking', generation = generation + 1, lease_owner = ?, lease_until = ?, picked_at = ?

@@ -138,7 +138,7 @@ func (t *readTx) ListSignals(runID string) (list []*gatehouse.Signal, err error)
 	return list, err
 }
 
-// ListHands lists the principals who took part in a run, by id.
+// ListHands lists the principals that contributed to a run, by id.
 func (t *readTx) ListHands(runID string) (list []string, err error) {
 	err = t.each(`SELECT principal FROM run_hand WHERE tenant = ? AND run_id = ? ORDER BY principal`,
 		func(r *stmt) error { list = append(list, r.Text()); return nil }, t.tenant, runID)

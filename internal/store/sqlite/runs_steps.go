@@ -128,7 +128,7 @@ func (t *readTx) FindStepByKey(key string) (*gatehouse.Step, error) {
 	return t.step(findStepByKey, t.tenant, key)
 }
 
-// FindStepByAction finds the last step that took up the action.
+// FindStepByAction finds the latest step that proposed or adopted an action.
 func (t *readTx) FindStepByAction(actionID string) (*gatehouse.Step, error) {
 	return t.step(findStepByAction, t.tenant, actionID)
 }

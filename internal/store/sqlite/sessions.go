@@ -80,7 +80,7 @@ func (t *tx) RevokeSession(id string) error {
 	if err != nil || n > 0 {
 		return err
 	}
-	if err := t.absent(`SELECT 1 FROM session WHERE tenant = ? AND id = ?`,
+	if err := t.whyUnmatched(`SELECT 1 FROM session WHERE tenant = ? AND id = ?`,
 		t.tenant, id); err != gatehouse.ErrConflict { //nolint:errorlint // own
 		return err
 	}

@@ -34,13 +34,13 @@ type Config struct {
 
 // Store is a gatehouse.Store over one SQLite file.
 type Store struct {
-	config  Config
-	log     *slog.Logger
-	lock    *fileLock
-	clock   atomic.Int64 // the highest reading so far, in microseconds
-	told    atomic.Int64 // when the standing clock was last logged, in seconds since 1970
-	readers chan *conn
-	writer  *writer
+	config    Config
+	log       *slog.Logger
+	lock      *fileLock
+	clock     atomic.Int64 // the highest reading so far, in microseconds
+	lagLogged atomic.Int64 // when the standing clock was last logged, in seconds since 1970
+	readers   chan *conn
+	writer    *writer
 	// checkpointer and writer are nil in a Reader. Then nothing is cached,
 	// because another process may write the file.
 	checkpointer *checkpointer
@@ -159,7 +159,7 @@ func (s *Store) now(advance bool) time.Time {
 	for {
 		high := s.clock.Load()
 		if wall <= high {
-			s.standing(time.Duration(high-wall) * time.Microsecond)
+			s.logStandstill(time.Duration(high-wall) * time.Microsecond)
 			return time.UnixMicro(high).UTC()
 		}
 		if !advance || s.clock.CompareAndSwap(high, wall) {
@@ -168,19 +168,20 @@ func (s *Store) now(advance bool) time.Time {
 	}
 }
 
-// tolerated is how far the wall clock may be behind the stored clock before the
+// maxSilentLag is how far the wall clock may be behind the stored clock before the
 // store logs it. Until the wall clock has caught up, time stands still, and so
 // do holds, retries and expiries.
-const tolerated = 10 * time.Second
+const maxSilentLag = 10 * time.Second
 
-// standing logs that time stands still, at most once a minute.
-func (s *Store) standing(behind time.Duration) {
-	if behind < tolerated {
+// logStandstill logs that time stands still, at most once a minute.
+func (s *Store) logStandstill(behind time.Duration) {
+	if behind < maxSilentLag {
 		return
 	}
 	now := time.Now().Unix()
-	if last := s.told.Load(); now-last >= 60 && s.told.CompareAndSwap(last, now) {
-		s.log.Error("sqlite: the wall clock is behind the store's; time stands still until it has caught up", "behind", behind)
+	if last := s.lagLogged.Load(); now-last >= 60 && s.lagLogged.CompareAndSwap(last, now) {
+		s.log.Error("sqlite: the wall clock is behind; the store's clock waits until it has caught up",
+			"behind", behind)
 	}
 }
 

@@ -156,7 +156,7 @@ func (w *writer) loop() {
 		case r := <-w.queue:
 			w.serve(r)
 		case <-w.again:
-			w.mend()
+			w.retryReadBack()
 		case <-w.s.closing:
 			for {
 				select {
@@ -207,7 +207,7 @@ func (w *writer) serve(r *request) {
 		return
 	}
 	w.open = append(w.open[:0], r)
-	outcomes, err := w.together()
+	outcomes, err := w.runBatch()
 	if err == nil {
 		for i, r := range w.open {
 			r.answer(outcomes[i])
@@ -231,7 +231,7 @@ func (w *writer) serve(r *request) {
 func (w *writer) oneByOne() {
 	for len(w.open) > 0 {
 		r := w.open[0]
-		err := w.alone(r)
+		err := w.runAlone(r)
 		w.open = w.open[1:]
 		r.answer(err)
 	}

@@ -13,7 +13,7 @@ func (s *suite) opens() {
 	ana, zoe := s.insertPrincipal(), s.insertPrincipal()
 	hash, token := [32]byte{7}, [32]byte{8}
 	by := &gatehouse.Caller{
-		Principal: ana, Presumed: &gatehouse.Presumption{Key: hash},
+		Principal: ana, Cached: &gatehouse.CachedCredential{Key: hash},
 		Idempotency: &gatehouse.IdempotencyRequest{Route: "r", Key: "k"},
 	}
 	answer := &gatehouse.IdempotencyRecord{

@@ -195,7 +195,7 @@ func (s *suite) look(tenant string, a *gatehouse.Action, p *gatehouse.Push, ana 
 		_, err = tx.FindKeyByID("key_1")
 		found("FindKeyByID", err)
 		of := callerOf(&gatehouse.IdempotencyRecord{PrincipalID: ana.ID, Route: "r", Key: "k"})
-		of.Presumed = &gatehouse.Presumption{Key: [32]byte{1}}
+		of.Cached = &gatehouse.CachedCredential{Key: [32]byte{1}}
 		known, err := tx.OpenCaller(of)
 		found("OpenCaller's key", err)
 		seen["OpenCaller's key"], seen["OpenCaller's answer"] = known.Principal != nil, known.Answer != nil

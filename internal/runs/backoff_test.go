@@ -99,7 +99,7 @@ func testWhatCannotBeWokenKeepsNobody(t *testing.T, w *world) {
 	if run.Status != gatehouse.RunFailed || run.Failure.Code != "child_failed" {
 		t.Errorf("the run behind them: %s", describe(run))
 	}
-	if n := w.runs.SetAside(); n != broken {
+	if n := w.runs.BackedOff(); n != broken {
 		t.Errorf("%d are set aside, want %d", n, broken)
 	}
 }

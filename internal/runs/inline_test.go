@@ -51,7 +51,7 @@ func onwards(t *testing.T, test func(w *world, run func(name string, onward int)
 				stopped := make(chan struct{})
 				go func() {
 					defer close(stopped)
-					c := runs.RuntimeConfig{Owner: "test", Onward: onward, Poll: 50 * time.Millisecond}
+					c := runs.RuntimeConfig{Owner: "test", InlineLimit: onward, Poll: 50 * time.Millisecond}
 					runs.NewRuntime(w.store, w.runs, w.hub, c, slog.New(slog.DiscardHandler)).Run(ctx)
 				}()
 				run := w.until(w.start(name, `{"x":7}`).ID, "bundled", func(r *gatehouse.Run) bool { return r.Evidence != "" })
@@ -203,7 +203,7 @@ func TestOnwardKeepsNobodyBack(t *testing.T) {
 			if len(steps) != 1 {
 				w.Fatalf("leased %d steps of %s", len(steps), workflow)
 			}
-			w.must(w.runs.CarryOn(w.Context(), steps[0], "test", 16))
+			w.must(w.runs.ExecuteChain(w.Context(), steps[0], "test", 16))
 		}
 		carry("thief")
 		w.status(other.ID, gatehouse.RunSucceeded)

@@ -7,15 +7,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Taught is the condition that people decided an approval. Such a decision is
+// DecidedByPeople is the condition that people decided an approval. Such a decision is
 // an entry of the corpus.
-const Taught = `status IN ('approved', 'rejected')`
+const DecidedByPeople = `status IN ('approved', 'rejected')`
 
-// Lesson returns the corpus entry of people's decision on an action. It is not
+// CorpusEntryOf returns the corpus entry of people's decision on an action. It is not
 // stored: it is derived from the action, its approval and the votes. Notes are
 // the decider's words. Features are for comparison with later decisions, and
 // never contain the payload.
-func Lesson(a *gatehouse.Action) *gatehouse.CorpusEntry {
+func CorpusEntryOf(a *gatehouse.Action) *gatehouse.CorpusEntry {
 	e := &gatehouse.CorpusEntry{
 		ID: "cor_" + strings.TrimPrefix(a.Approval.ID, "apr_"), Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType,
 		Features: features(a), Outcome: gatehouse.DecisionKind(a.Approval.Status), DecidedBy: a.DecidedBy,

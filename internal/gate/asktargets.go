@@ -8,10 +8,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// askers is how many targets are asked at once.
-const askers = 8
+// maxReadBacks is the number of targets that are read back concurrently.
+const maxReadBacks = 8
 
-// readsBack is an optional ability of Targets: to ask a target for an earlier effect.
+// readsBack is an optional ability of Targets: to look for the effect of an earlier call.
 type readsBack interface {
 	// ReadBack returns a receipt of outcome applied or not_sent; nil when
 	// nothing is proven.
@@ -54,13 +54,13 @@ func (g *Gate) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehou
 	}
 	out.Results = make([]gatehouse.AskResult, len(ids))
 	next := make(chan int)
-	errs := make([]error, min(askers, len(ids)))
+	errs := make([]error, min(maxReadBacks, len(ids)))
 	var work sync.WaitGroup
 	for worker := range errs {
 		work.Go(func() {
 			for i := range next {
 				var err error
-				if out.Results[i], err = g.ask(ctx, c, ids[i]); err != nil && errs[worker] == nil {
+				if out.Results[i], err = g.readBackPush(ctx, c, ids[i]); err != nil && errs[worker] == nil {
 					errs[worker] = err
 				}
 			}
@@ -87,8 +87,8 @@ func (g *Gate) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehou
 	return out, nil
 }
 
-// ask asks the target of one push. Only failures of the store are errors.
-func (g *Gate) ask(ctx context.Context, c *gatehouse.Caller, id string) (gatehouse.AskResult, error) {
+// readBackPush reads back the outcome of one push. Only failures of the store are errors.
+func (g *Gate) readBackPush(ctx context.Context, c *gatehouse.Caller, id string) (gatehouse.AskResult, error) {
 	res := gatehouse.AskResult{PushID: id}
 	var p *gatehouse.Push
 	var a *gatehouse.Action
@@ -108,19 +108,19 @@ func (g *Gate) ask(ctx context.Context, c *gatehouse.Caller, id string) (gatehou
 	}
 	reader, ok := g.targets.(readsBack)
 	if !ok {
-		res.Detail = "no target can be asked"
+		res.Detail = "this server cannot read targets back"
 		return res, nil
 	}
-	asked, cancel := context.WithTimeout(ctx, g.config.CheckTimeout)
+	limited, cancel := context.WithTimeout(ctx, g.config.CheckTimeout)
 	defer cancel()
-	receipt, err := reader.ReadBack(asked, a, p.Attempts)
+	receipt, err := reader.ReadBack(limited, a, p.Attempts)
 	switch {
 	case err != nil:
-		g.Log.WarnContext(ctx, "a target could not be asked", "push", id, "error", err)
+		g.Log.WarnContext(ctx, "a target could not be read back", "push", id, "error", err)
 		res.Detail = "the target did not answer"
 		return res, nil
 	case receipt == nil:
-		res.Detail = "the target cannot prove it either way: look there, then resolve it"
+		res.Detail = "the target cannot prove it either way: check the outcome there, then resolve it"
 		return res, nil
 	}
 	err = g.Update(ctx, p.Tenant, nil, func(tx gatehouse.Tx) error {
@@ -150,7 +150,7 @@ func settleUnknown(tx gatehouse.Tx, actor string, p *gatehouse.Push, a *gatehous
 		p.Status, p.AppliedAt = gatehouse.PushApplied, &now
 		p.LastError, p.ErrorCode = "", ""
 	} else {
-		const code, detail = "not_applied", "the target says that there was no effect, and can be none"
+		const code, detail = "not_applied", "the target proves that there was no effect and will be none"
 		event = "push.failed"
 		p.Status, m.To, m.Failure = gatehouse.PushFailed, gatehouse.StatusFailed, &gatehouse.Failure{Code: code, Detail: detail}
 		p.ErrorCode, p.LastError, r.ErrorCode, r.Error = code, detail, code, detail

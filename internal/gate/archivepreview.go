@@ -57,7 +57,7 @@ func (g *Gate) PreviewArchive(ctx context.Context, retention time.Duration) (*ga
 			if f.Tenant != own {
 				continue
 			}
-			// Nothing is moved, so the scan meets a family again at its other
+			// Nothing is moved, so the scan returns a family again for each of its other
 			// members.
 			if len(f.IDs) > 1 {
 				if seen[f.IDs[0]] {

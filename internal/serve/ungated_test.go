@@ -68,7 +68,7 @@ connectors:
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := leftOpenAtFirst(t.Context(), cfg)
+		got, err := ungatedAtFirst(t.Context(), cfg)
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v\n%s", name, err, strings.Join(got, "\n"))
 		}

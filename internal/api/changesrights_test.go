@@ -49,10 +49,10 @@ func TestMintingNeedsTheEditToken(t *testing.T) {
 		if guarded := rt.token == tokenRequired; guarded == excused {
 			t.Errorf("%s: needs the edit token: %v; either it does, or it is named with a reason", rt.name, guarded)
 		}
-		if rt.mints == (excused || deciding[rt.name]) {
-			t.Errorf("%s: mints: %v", rt.name, rt.mints)
+		if rt.changesRights == (excused || deciding[rt.name]) {
+			t.Errorf("%s: mints: %v", rt.name, rt.changesRights)
 		}
-		if !rt.mints {
+		if !rt.changesRights {
 			continue
 		}
 		op := doc.Paths[Prefix+rt.path][strings.ToLower(rt.method)]

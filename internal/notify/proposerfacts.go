@@ -8,23 +8,23 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// given are the facts that a proposer sends for the reviewer: the rationale, the project and progress of
+// proposerFacts are the facts that a proposer sends for the reviewer: the rationale, the project and progress of
 // its work, the evaluations, and the size of a text diff.
-func given(a *gatehouse.Action) (facts []Fact) {
+func proposerFacts(a *gatehouse.Action) (facts []Fact) {
 	if a.Rationale != "" {
 		facts = append(facts, Fact{"Rationale of the proposer", line(a.Rationale, maxWhy)})
 	}
 	var work []string
 	for _, name := range []string{"project_id", "feature", "edge", "iteration"} {
 		if value, ok := a.Context.Get(name); ok && value != "null" && value != `""` {
-			work = append(work, strings.TrimSuffix(name, "_id")+" "+words(value))
+			work = append(work, strings.TrimSuffix(name, "_id")+" "+plainText(value))
 		}
 	}
 	if len(work) > 0 {
 		facts = append(facts, Fact{"Work", line(strings.Join(work, ", "), maxLine)})
 	}
 	if state, ok := a.Context.Get("feature_vector_state"); ok && state != "null" {
-		facts = append(facts, Fact{"State of the work", line(words(state), maxWhy)})
+		facts = append(facts, Fact{"State of the work", line(plainText(state), maxWhy)})
 	}
 	if len(a.Evaluations) > 0 {
 		facts = append(facts, Fact{"Evaluations", line(evaluations(a.Evaluations), 2*maxWhy)})
@@ -42,22 +42,22 @@ func given(a *gatehouse.Action) (facts []Fact) {
 	return facts
 }
 
-// words writes a JSON value as text: "current_edge design; edges_completed intent, requirements". Numbers
+// plainText writes a JSON value as text: "current_edge design; edges_completed intent, requirements". Numbers
 // stay exactly as they were sent.
-func words(v gatehouse.JSON) string {
+func plainText(v gatehouse.JSON) string {
 	if text, ok := v.Text(); ok {
 		return text
 	}
 	var parts []string
 	if fields, err := v.Fields(); err == nil {
 		for _, f := range fields {
-			parts = append(parts, f.Name+" "+words(f.Value))
+			parts = append(parts, f.Name+" "+plainText(f.Value))
 		}
 		return strings.Join(parts, "; ")
 	}
 	if list, err := v.Elements(); err == nil {
 		for _, one := range list {
-			parts = append(parts, words(one))
+			parts = append(parts, plainText(one))
 		}
 		return strings.Join(parts, ", ")
 	}

@@ -6,29 +6,29 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Whoever can make credentials, roles or policies can make an approver who says
-// yes. Minting is therefore guarded like deciding: a key alone, which can be found
-// in environments and shell histories, is not enough.
+// Whoever can create credentials, roles or policies can create an approver. Such changes are
+// therefore guarded like decisions: a key alone, which can be found in environments and shell
+// histories, is not enough.
 
-// minter returns the caller of a use case that makes or changes credentials,
+// provenAdmin returns the caller of a use case that makes or changes credentials,
 // roles, groups, set-up links, policies, secrets or connectors: an administrator
 // who has proven the second secret. See [Gate.proven].
-func (g *Gate) minter(ctx context.Context) (*gatehouse.Caller, error) {
+func (g *Gate) provenAdmin(ctx context.Context) (*gatehouse.Caller, error) {
 	c, err := admin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c, g.proven(ctx, c)
+	return c, g.requireSecondSecret(ctx, c)
 }
 
-// proven fails with edit_token_required unless the request carried the caller's
+// requireSecondSecret fails with edit_token_required unless the request carried the caller's
 // edit token, or comes from a browser that signed in within
 // [gatehouse.FreshSignIn].
-func (g *Gate) proven(ctx context.Context, c *gatehouse.Caller) error {
-	return g.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return proven(tx, c) })
+func (g *Gate) requireSecondSecret(ctx context.Context, c *gatehouse.Caller) error {
+	return g.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return checkSecondSecret(tx, c) })
 }
 
-func proven(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+func checkSecondSecret(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 	switch {
 	case c.Session == nil && c.StepUp, c.TokenShown:
 		return nil

@@ -10,15 +10,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxRemembered bounds the cache; a full cache is emptied.
-const maxRemembered = 4096
+// maxCached bounds the cache; a full cache is emptied.
+const maxCached = 4096
 
-// remembered is the credential cache: it maps keys to principals and principals to
+// credentialCache maps keys to principals and principals to
 // edit tokens, so that a request need not query a remote store before its own
 // transaction. It has no authority: other processes change keys and people, so the
 // transaction that acts for a cached caller verifies it. Methods of a nil cache do
 // nothing.
-type remembered struct {
+type credentialCache struct {
 	mu     sync.Mutex
 	keys   map[[32]byte]gatehouse.Principal
 	tokens map[personKey][32]byte
@@ -26,13 +26,13 @@ type remembered struct {
 
 type personKey struct{ tenant, id string }
 
-func (m *remembered) keep(key [32]byte, p *gatehouse.Principal) {
+func (m *credentialCache) keep(key [32]byte, p *gatehouse.Principal) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.keys == nil || len(m.keys) >= maxRemembered {
+	if m.keys == nil || len(m.keys) >= maxCached {
 		m.keys = make(map[[32]byte]gatehouse.Principal)
 	}
 	c := *p
@@ -40,19 +40,19 @@ func (m *remembered) keep(key [32]byte, p *gatehouse.Principal) {
 	m.keys[key] = c
 }
 
-func (m *remembered) keepToken(p *gatehouse.Principal, hash [32]byte) {
+func (m *credentialCache) keepToken(p *gatehouse.Principal, hash [32]byte) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.tokens == nil || len(m.tokens) >= maxRemembered {
+	if m.tokens == nil || len(m.tokens) >= maxCached {
 		m.tokens = make(map[personKey][32]byte)
 	}
 	m.tokens[personKey{p.Tenant, p.ID}] = hash
 }
 
-func (m *remembered) forget(key [32]byte) {
+func (m *credentialCache) forget(key [32]byte) {
 	if m == nil {
 		return
 	}
@@ -61,7 +61,7 @@ func (m *remembered) forget(key [32]byte) {
 	delete(m.keys, key)
 }
 
-func (m *remembered) find(key [32]byte) (p *gatehouse.Principal, token [32]byte) {
+func (m *credentialCache) find(key [32]byte) (p *gatehouse.Principal, token [32]byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c, found := m.keys[key]
@@ -72,22 +72,22 @@ func (m *remembered) find(key [32]byte) (p *gatehouse.Principal, token [32]byte)
 	return &c, m.tokens[personKey{c.Tenant, c.ID}]
 }
 
-// Presume returns the cached caller with these secrets, for the use case to verify:
-// see [gatehouse.Presumption]. It returns nil when the key is not cached, when the
+// CachedCaller returns the cached caller with these secrets, whom the use case verifies:
+// see [gatehouse.CachedCredential]. It returns nil when the key is not cached, when the
 // edit token is not the cached one, and when the store is local.
-func (g *Gate) Presume(key, editToken string) *gatehouse.Caller {
-	if g.remembered == nil || !strings.HasPrefix(key, keyPrefix) || len(key) > 256 || len(editToken) > 256 {
+func (g *Gate) CachedCaller(key, editToken string) *gatehouse.Caller {
+	if g.credentials == nil || !strings.HasPrefix(key, keyPrefix) || len(key) > 256 || len(editToken) > 256 {
 		return nil
 	}
-	presumed := &gatehouse.Presumption{Key: sha256.Sum256([]byte(key))}
-	p, token := g.remembered.find(presumed.Key)
+	credential := &gatehouse.CachedCredential{Key: sha256.Sum256([]byte(key))}
+	p, token := g.credentials.find(credential.Key)
 	if p == nil || p.Disabled {
 		return nil
 	}
-	c := &gatehouse.Caller{Principal: p, Presumed: presumed}
+	c := &gatehouse.Caller{Principal: p, Cached: credential}
 	if editToken != "" {
-		presumed.EditToken = sha256.Sum256([]byte(editToken))
-		if subtle.ConstantTimeCompare(token[:], presumed.EditToken[:]) != 1 {
+		credential.EditToken = sha256.Sum256([]byte(editToken))
+		if subtle.ConstantTimeCompare(token[:], credential.EditToken[:]) != 1 {
 			return nil
 		}
 		c.StepUp = true

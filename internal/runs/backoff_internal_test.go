@@ -14,7 +14,7 @@ import (
 // not failed, and are dropped when polls no longer find them.
 func TestSetAside(t *testing.T) {
 	t.Parallel()
-	var a setAside
+	var a backoffs
 	bad, good := gatehouse.StepRef{RunID: "run_1", StepID: "stp_1"}, gatehouse.StepRef{RunID: "run_2", StepID: "stp_2"}
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	left := func(what string, want ...gatehouse.StepRef) {

@@ -14,24 +14,24 @@ const (
 	asideMost  = 5 * time.Minute
 )
 
-// maxAside bounds the set, since each poll reads its members, too. Steps and runs
-// beyond the bound are retried at each poll.
-const maxAside = 10_000
+// maxBackoffs bounds the set, because each poll finds its members again. Steps and runs beyond the
+// bound are retried at each poll.
+const maxBackoffs = 10_000
 
-// setAside holds the steps, and (without a step id) the runs, that could not be
-// woken. Only this process knows the set: another process, or this one after a
-// restart, tries each step and run once before it sets it aside.
-type setAside struct {
+// backoffs holds the steps, and (without a step id) the runs, that could not be woken. Each
+// process has its own set: another process, or this one after a restart, tries each step and run
+// once before it sets it aside.
+type backoffs struct {
 	mu    sync.Mutex
-	until map[gatehouse.StepRef]aside
+	until map[gatehouse.StepRef]backoff
 }
 
-type aside struct {
+type backoff struct {
 	tries int
 	at    time.Time
 }
 
-func (a *setAside) size() int {
+func (a *backoffs) size() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.until)
@@ -39,7 +39,7 @@ func (a *setAside) size() int {
 
 // without drops the references whose backoff has not ended, and puts those that
 // have never failed first, so that slow retries do not delay them.
-func (a *setAside) without(refs []gatehouse.StepRef, now time.Time) []gatehouse.StepRef {
+func (a *backoffs) without(refs []gatehouse.StepRef, now time.Time) []gatehouse.StepRef {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for ref, s := range a.until { // drop references that polls no longer find
@@ -60,7 +60,7 @@ func (a *setAside) without(refs []gatehouse.StepRef, now time.Time) []gatehouse.
 }
 
 // note records the result of a try, and returns the number of failures.
-func (a *setAside) note(ref gatehouse.StepRef, failure error, now time.Time) (tries int) {
+func (a *backoffs) note(ref gatehouse.StepRef, failure error, now time.Time) (tries int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.until[ref]
@@ -71,9 +71,9 @@ func (a *setAside) note(ref gatehouse.StepRef, failure error, now time.Time) (tr
 	s.tries++
 	s.at = now.Add(min(asideFirst<<min(s.tries-1, 20), asideMost))
 	if a.until == nil {
-		a.until = make(map[gatehouse.StepRef]aside)
+		a.until = make(map[gatehouse.StepRef]backoff)
 	}
-	if _, known := a.until[ref]; known || len(a.until) < maxAside {
+	if _, known := a.until[ref]; known || len(a.until) < maxBackoffs {
 		a.until[ref] = s
 	}
 	return s.tries

@@ -11,10 +11,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// lesson returns the lesson of a run that ends now: the attempt, its result, and what
+// reflexion returns the lesson of a run that ends now: the attempt, its result, and what
 // to do differently. It has only facts of the run, fixed texts, and quoted reasons of
 // people and targets.
-func (m *moving) lesson() (*gatehouse.Reflexion, error) {
+func (m *runTx) reflexion() (*gatehouse.Reflexion, error) {
 	run := m.run
 	if slices.ContainsFunc(m.def.Steps, func(s *workflow.Step) bool { return s.ForEach != nil }) {
 		whole, err := m.tx.FindRun(run.ID)
@@ -38,7 +38,8 @@ func attempted(run *gatehouse.Run) string {
 			steps = append(steps, s.Key+" ("+s.Uses+")")
 		}
 	}
-	return fmt.Sprintf("%s version %d, begun by %s: %s.", run.Workflow, run.Version, run.Trigger, strings.Join(steps, ", "))
+	return fmt.Sprintf("%s version %d, started by %s: %s.", run.Workflow, run.Version, run.Trigger,
+		strings.Join(steps, ", "))
 }
 
 func happened(run *gatehouse.Run) string {
@@ -69,7 +70,7 @@ func happened(run *gatehouse.Run) string {
 	return b.String()
 }
 
-// lessons map the code of a failure to what should be done differently.
+// lessons maps the code of a failure to what should be done differently.
 var lessons = []struct {
 	codes []string
 	words string
@@ -78,8 +79,8 @@ var lessons = []struct {
 	{[]string{"expired"}, "Nobody answered in time: propose while reviewers are there, or give them longer."},
 	{[]string{"denied", "authority_revoked"}, "The policy does not allow this change: propose one that it does, or have the policy, or who may answer, changed first."},
 	{[]string{"target_changed"}, "Read the target just before proposing: it had changed since."},
-	{[]string{"digest_mismatch", "not_approved"}, "What was about to be sent was not what was approved: have an operator look at it before anything is tried again."},
-	{[]string{"expression", "input", "proposal", "invalid"}, "Mend the workflow or its input: as it stands it cannot work."},
+	{[]string{"digest_mismatch", "not_approved"}, "The change was not the approved one: have an operator check it first."},
+	{[]string{"expression", "input", "proposal", "invalid"}, "Fix the workflow or its input: it cannot work like this."},
 	{[]string{"budget_exceeded", "too_many_writes"}, "Do less in one run, or have the limit raised."},
 	{[]string{"deadline_exceeded", "timeout", "lease_expired"}, "Allow for more time, or find out what kept it waiting."},
 	{[]string{"duplicate_key"}, "Another change has this idempotency key: give each change a key of its own."},

@@ -17,10 +17,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// leftOpen describes, one sentence each, the changes that agents can make without
+// ungatedChanges describes, one sentence each, the changes that agents can make without
 // a person: those that the targets' configuration declares below L3 and the
 // active policy of a tenant allows. policies is by tenant.
-func leftOpen(targets []dispatch.Target, policies map[string]*policy.Policy) []string {
+func ungatedChanges(targets []dispatch.Target, policies map[string]*policy.Policy) []string {
 	var out []string
 	sorted := slices.SortedFunc(slices.Values(targets), func(a, b dispatch.Target) int {
 		return strings.Compare(a.Name, b.Name)
@@ -93,29 +93,29 @@ func opened(target, tenant string, declared []connector.Declaration, p *policy.P
 	return out
 }
 
-// leftOpen is the function leftOpen with the active policies of the store.
-func (n *Node) leftOpen(ctx context.Context) ([]string, error) {
+// ungatedChanges is the function ungatedChanges with the active policies of the store.
+func (n *Node) ungatedChanges(ctx context.Context) ([]string, error) {
 	policies, err := n.Gate.ActivePolicies(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return leftOpen(n.Registry.Targets(), policies), nil
+	return ungatedChanges(n.Registry.Targets(), policies), nil
 }
 
-// warnOpen logs the sentences of leftOpen.
+// warnOpen logs the sentences of ungatedChanges.
 func (n *Node) warnOpen(ctx context.Context) {
-	open, err := n.leftOpen(ctx)
+	open, err := n.ungatedChanges(ctx)
 	if err != nil && ctx.Err() == nil {
-		n.Log.ErrorContext(ctx, "what the connectors leave open cannot be told", "error", err)
+		n.Log.ErrorContext(ctx, "the changes that need no approval cannot be determined", "error", err)
 	}
 	for _, sentence := range open {
 		n.Log.WarnContext(ctx, sentence)
 	}
 }
 
-// leftOpenAtFirst is leftOpen with the configured first policy of a tenant. It needs
+// ungatedAtFirst is ungatedChanges with the configured first policy of a tenant. It needs
 // no store, and calls no target.
-func leftOpenAtFirst(ctx context.Context, cfg *config.Config) ([]string, error) {
+func ungatedAtFirst(ctx context.Context, cfg *config.Config) ([]string, error) {
 	source := policy.DefaultSource()
 	if cfg.Policy.File != "" {
 		var err error
@@ -139,5 +139,5 @@ func leftOpenAtFirst(ctx context.Context, cfg *config.Config) ([]string, error) 
 			}
 		}
 	}
-	return leftOpen(n.targets, policies), n.Close()
+	return ungatedChanges(n.targets, policies), n.Close()
 }

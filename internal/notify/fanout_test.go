@@ -40,7 +40,7 @@ func TestSpreadIsOneTransaction(t *testing.T) {
 			w.Propose("walnuts", "price_change", 12) // into the digests
 			w.Number()
 			dying := notify.New(&mortalStore{w.Store, left}, w.hub, config, nil, slog.New(slog.DiscardHandler))
-			if _, err := dying.Spread(t.Context(), "default"); err != nil && !errors.Is(err, errDead) {
+			if _, err := dying.FanOut(t.Context(), "default"); err != nil && !errors.Is(err, errDead) {
 				t.Fatal(err)
 			}
 			w.spread(w.notifier(config))

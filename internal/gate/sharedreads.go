@@ -8,30 +8,30 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Recent asks slow targets on behalf of open pages: equal questions within a short time
-// share one answer, and few questions run at a time.
+// Recent caches reads of slow targets for open pages: equal reads within a short time share one
+// result, and few run at a time.
 type Recent[T any] struct {
-	// Serves is how long an answer is shared, Patience how long a caller waits for it,
-	// including the time in the queue.
+	// Serves is how long a result is shared, Patience how long a caller waits for it, including
+	// the time in the queue.
 	Serves, Patience time.Duration
-	// Slots is the number of concurrent questions to one group. A question that takes
-	// too long keeps its slot until it ends.
+	// Slots is the number of concurrent reads for one group. A read that takes too long keeps
+	// its slot until it ends.
 	Slots int
 
 	mu     sync.Mutex
-	of     map[string]*asked[T]
+	of     map[string]*sharedRead[T]
 	groups map[string]chan struct{}
 }
 
-// asked is one question, in progress or answered.
-type asked[T any] struct {
+// approvesPending is one read, in progress or finished.
+type sharedRead[T any] struct {
 	done  chan struct{}
 	at    time.Time
 	value T
 	err   error
 }
 
-// Get returns the recent answer for a key and when it was given, or asks for one.
+// Get returns the recent result for a key and when it was read, or reads it.
 func (r *Recent[T]) Get(
 	ctx context.Context, group, key string, now func() time.Time, ask func(context.Context) (T, error),
 ) (value T, at time.Time, err error) {
@@ -40,9 +40,9 @@ func (r *Recent[T]) Get(
 	r.mu.Lock()
 	one := r.of[key]
 	if one == nil || r.old(one, now()) {
-		one = &asked[T]{done: make(chan struct{})}
+		one = &sharedRead[T]{done: make(chan struct{})}
 		r.put(group, key, one, now())
-		// Later callers share the answer, so the question outlives this request.
+		// Later callers share the result, so the read outlives this request.
 		go r.run(context.WithoutCancel(ctx), r.groups[group], one, now, ask)
 	}
 	r.mu.Unlock()
@@ -54,14 +54,14 @@ func (r *Recent[T]) Get(
 	}
 }
 
-func (r *Recent[T]) old(one *asked[T], now time.Time) bool {
+func (r *Recent[T]) old(one *sharedRead[T], now time.Time) bool {
 	return !one.at.IsZero() && now.Sub(one.at) > r.Serves
 }
 
-// put adds a question, and drops old answers.
-func (r *Recent[T]) put(group, key string, one *asked[T], now time.Time) {
+// put adds a read, and drops old ones.
+func (r *Recent[T]) put(group, key string, one *sharedRead[T], now time.Time) {
 	if r.of == nil {
-		r.of, r.groups = make(map[string]*asked[T]), make(map[string]chan struct{})
+		r.of, r.groups = make(map[string]*sharedRead[T]), make(map[string]chan struct{})
 	}
 	for k, other := range r.of {
 		if r.old(other, now) {
@@ -75,12 +75,13 @@ func (r *Recent[T]) put(group, key string, one *asked[T], now time.Time) {
 }
 
 func (r *Recent[T]) run(
-	ctx context.Context, slots chan struct{}, one *asked[T], now func() time.Time, ask func(context.Context) (T, error),
+	ctx context.Context, slots chan struct{}, one *sharedRead[T], now func() time.Time,
+	ask func(context.Context) (T, error),
 ) {
 	ctx, cancel := context.WithTimeout(ctx, r.Patience)
 	defer cancel()
 	var value T
-	err := error(gatehouse.E(gatehouse.CodeBusy, "too many targets are being asked"))
+	err := error(gatehouse.E(gatehouse.CodeBusy, "too many targets are being read"))
 	select {
 	case slots <- struct{}{}:
 		value, err = ask(ctx)

@@ -6,9 +6,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// subject returns the action by which a connector reads the state that people decide on: the
-// action itself or, for an approval step, a copy whose target is the entity that the step asks
-// about. Of that entity, only the fields that the step saw are compared.
+// subject returns the action whose target's state matters for a decision: the action itself or,
+// for an approval step about an entity, a copy with that entity as its target. Of the entity,
+// the connector compares only the fields that the step saw.
 func subject(a *gatehouse.Action) *gatehouse.Action {
 	if a.Approval == nil || a.Approval.About == nil || a.Approval.About.Operation == "" {
 		return a

@@ -8,25 +8,26 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// An inline step only computes a value from its run, and needs no outside work.
-// When the preceding step closes, the inline step may be readied, leased,
-// executed and closed in the same transaction, by the worker that holds the
-// preceding step's lease. Its row, attempt and leaf are the usual ones; no reader sees
-// the states in between, and without the commit nothing has happened. The lease
-// counts as one for its lane, so the number of running steps of the workflow does
-// not grow, and other lanes wait at most one transaction longer.
+// An inline step only computes a value from the data of its run. When the preceding step closes,
+// the inline step may be readied, leased, executed and closed in the same transaction, by the
+// worker that holds the preceding step's lease. Its row, attempt and leaf are the usual ones; no
+// reader sees the intermediate states. The chain counts as one lease of its lane, so the number
+// of running steps of the workflow does not grow, and other lanes wait at most one transaction
+// longer.
 
-// closeHeld closes a held step by fn, together with the inline steps that follow.
-// output is the step's output, "" when it is skipped.
-func (r *Runs) closeHeld(ctx context.Context, w *work, worker string, output gatehouse.JSON, fn func(*moving) error) error {
+// closeHeld closes a held step by fn, together with the inline steps that follow it. output is
+// the step's output, "" when it is skipped.
+func (r *Runs) closeHeld(
+	ctx context.Context, w *work, worker string, output gatehouse.JSON, fn func(*runTx) error,
+) error {
 	with := func(ctx context.Context, ahead map[string]*work) error {
-		return r.moveHeld(ctx, w.step, worker, func(m *moving) error {
-			m.ahead = ahead
+		return r.moveHeld(ctx, w.step, worker, func(m *runTx) error {
+			m.inline = ahead
 			return fn(m)
 		})
 	}
-	ahead := w.lookAhead(output)
-	w.batched.stores()
+	ahead := w.evaluateInline(output)
+	w.batched.notifyStoring()
 	err := with(w.batched.join(ctx), ahead)
 	if err != nil && len(ahead) > 0 && ctx.Err() == nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
 		// A following step may be impossible to store, for instance because another
@@ -36,13 +37,12 @@ func (r *Runs) closeHeld(ctx context.Context, w *work, worker string, output gat
 	return err
 }
 
-// lookAhead evaluates, before the transaction, the chain of inline steps that the
-// end of this step may make ready, up to the limit. Their expressions may use only
-// outputs of earlier steps in the chain and values read for this step, and their
-// outputs together must fit the bound of one step. The transaction checks whether
-// they are ready.
-func (w *work) lookAhead(output gatehouse.JSON) map[string]*work {
-	if _, n := w.step.Iteration(); w.onward == 0 || n > 1 {
+// evaluateInline evaluates, before the transaction, the chain of inline steps that the end of this
+// step may make ready, up to the limit. Their expressions may use only values read for this step
+// and outputs of earlier steps in the chain. All outputs together must fit the bound of one
+// step. The transaction checks which of the steps are ready.
+func (w *work) evaluateInline(output gatehouse.JSON) map[string]*work {
+	if _, n := w.step.Iteration(); w.inlineLimit == 0 || n > 1 {
 		return nil
 	}
 	var ahead map[string]*work
@@ -53,10 +53,10 @@ func (w *work) lookAhead(output gatehouse.JSON) map[string]*work {
 	for found := true; found; {
 		found = false
 		for _, spec := range w.def.Steps {
-			if row[spec.ID] || !follows(spec, row) || !alone(spec) {
+			if row[spec.ID] || !needsAny(spec, row) || !isInline(spec) {
 				continue
 			}
-			if len(ahead) == w.onward {
+			if len(ahead) == w.inlineLimit {
 				return ahead
 			}
 			next := &work{step: &gatehouse.Step{Key: spec.ID}, run: w.run, def: w.def, spec: spec}
@@ -79,20 +79,20 @@ func (w *work) lookAhead(output gatehouse.JSON) map[string]*work {
 	return ahead
 }
 
-// follows reports whether the step needs one of the steps in row.
-func follows(spec *workflow.Step, row map[string]bool) bool {
+// needsAny reports whether the step needs one of the steps in the chain.
+func needsAny(spec *workflow.Step, row map[string]bool) bool {
 	return slices.ContainsFunc(spec.Needs, func(need string) bool { return row[need] })
 }
 
-// alone reports whether the step computes one value and has no effect outside its
+// isInline reports whether the step computes one value and has no effect outside its
 // run. It has the default idempotency key, since a transform cannot set another.
-func alone(spec *workflow.Step) bool {
+func isInline(spec *workflow.Step) bool {
 	return spec.Kind == workflow.KindTransform && spec.ForEach == nil
 }
 
-// carryOn executes a blocked step that is now ready, if it was evaluated ahead.
-func (m *moving) carryOn(s *gatehouse.Step) (done bool, err error) {
-	w := m.ahead[s.Key]
+// executeInline executes a blocked step that is now ready, if it was evaluated ahead.
+func (m *runTx) executeInline(s *gatehouse.Step) (done bool, err error) {
+	w := m.inline[s.Key]
 	if w == nil || s.Status != gatehouse.StepBlocked || s.Tool != "" {
 		return false, nil
 	}
@@ -109,6 +109,6 @@ func (m *moving) carryOn(s *gatehouse.Step) (done bool, err error) {
 	if err := m.tx.PassStep(s, m.actor); err != nil {
 		return false, err
 	}
-	m.outcomes, m.passed = append(m.outcomes, s.Status), m.passed+1
+	m.outcomes, m.inlineDone = append(m.outcomes, s.Status), m.inlineDone+1
 	return true, m.leaf("step.succeeded", s, string(gatehouse.StepRunning), string(s.Status), data...)
 }

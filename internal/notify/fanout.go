@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// spreadBatch limits the entries of one round.
-	spreadBatch = 200
-	// lookBack is how far before the first start entries still cause messages.
-	lookBack = 24 * time.Hour
+	// fanOutBatch limits the entries of one round.
+	fanOutBatch = 200
+	// maxEntryAge is how far before the first start entries still cause messages.
+	maxEntryAge = 24 * time.Hour
 )
 
 // leaf is the part of a log entry that the notifier uses.
@@ -64,7 +64,7 @@ func (l *leaf) kindOf() gatehouse.NotificationKind {
 	case "hitl.expired":
 		return gatehouse.NotifyExpired
 	case gatehouse.EventAssigned, gatehouse.EventCommented:
-		if l.alone() != "" {
+		if l.soleRecipient() != "" {
 			return gatehouse.NotifyReminded
 		}
 	case "delegation.made", "delegation.ended":
@@ -77,8 +77,8 @@ func (l *leaf) kindOf() gatehouse.NotificationKind {
 	return ""
 }
 
-// alone is the id of the only person whom an entry concerns; "" when it concerns all.
-func (l *leaf) alone() string {
+// soleRecipient is the id of the only person to notify; "" when the recipients follow from the action.
+func (l *leaf) soleRecipient() string {
 	switch l.Type {
 	case gatehouse.EventAssigned:
 		return l.Data.Assignee
@@ -88,19 +88,19 @@ func (l *leaf) alone() string {
 	return ""
 }
 
-// told is an entry that may cause messages.
-type told struct {
+// trigger is an entry that may cause messages.
+type trigger struct {
 	index int64
 	kind  gatehouse.NotificationKind
 	leaf  leaf
 }
 
-// Spread reads the next entries of a tenant's log and queues their messages. more says that there
+// FanOut reads the next entries of a tenant's log and queues their messages. more says that there
 // are further entries.
-func (n *Notifier) Spread(ctx context.Context, tenant string) (more bool, err error) {
+func (n *Notifier) FanOut(ctx context.Context, tenant string) (more bool, err error) {
 	var (
 		from, to int64
-		s        *spreading
+		s        *fanOut
 		moved    []string
 	)
 	err = n.store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
@@ -113,22 +113,22 @@ func (n *Notifier) Spread(ctx context.Context, tenant string) (more bool, err er
 			if _, err := tx.FindTenant(); err != nil {
 				return err // it may be made later
 			}
-			if next, err = since(tx, tx.Now().Add(-lookBack)); err != nil {
+			if next, err = since(tx, tx.Now().Add(-maxEntryAge)); err != nil {
 				return err
 			}
 		}
-		entries, err := tx.ListEntries(next, spreadBatch)
+		entries, err := tx.ListEntries(next, fanOutBatch)
 		if err != nil {
 			return err
 		}
-		more, to = len(entries) == spreadBatch, next
+		more, to = len(entries) == fanOutBatch, next
 		if len(entries) > 0 {
 			to = entries[len(entries)-1].Index + 1
 		}
-		if moved, err = n.moved(entries); err != nil {
+		if moved, err = n.cardsToUpdate(entries); err != nil {
 			return err
 		}
-		list, err := worthTelling(entries, n.callsBack(tenant))
+		list, err := triggersOf(entries, n.callsBack(tenant))
 		if err != nil || len(list) == 0 {
 			return err
 		}
@@ -196,24 +196,24 @@ func since(tx gatehouse.ReadTx, at time.Time) (int64, error) {
 	return int64(first), err
 }
 
-// worthTelling selects the entries that cause messages to people or callbacks to proposers.
-func worthTelling(entries []*gatehouse.Entry, callbacks bool) ([]told, error) {
-	var list []told
+// triggersOf selects the entries that cause messages to people or callbacks to proposers.
+func triggersOf(entries []*gatehouse.Entry, callbacks bool) ([]trigger, error) {
+	var list []trigger
 	for _, e := range entries {
 		var l leaf
 		if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
 			return nil, err
 		}
 		if kind := l.kindOf(); kind != "" && (l.ActionID != "" || kind == gatehouse.NotifyDelegated) ||
-			callbacks && len(l.reaches()) > 0 {
-			list = append(list, told{index: e.Index, kind: kind, leaf: l})
+			callbacks && len(l.callbackKinds()) > 0 {
+			list = append(list, trigger{index: e.Index, kind: kind, leaf: l})
 		}
 	}
 	return list, nil
 }
 
-// spreading collects the rows of one round.
-type spreading struct {
+// fanOut collects the rows of one round.
+type fanOut struct {
 	n      *Notifier
 	tx     gatehouse.ReadTx
 	tenant string
@@ -230,8 +230,8 @@ type spreading struct {
 	rows   []*gatehouse.Notification
 }
 
-func (n *Notifier) spreading(tx gatehouse.ReadTx, tenant string, list []told) (*spreading, error) {
-	s := &spreading{n: n, tx: tx, tenant: tenant, now: tx.Now(), loads: make(map[[2]string]*load)}
+func (n *Notifier) spreading(tx gatehouse.ReadTx, tenant string, list []trigger) (*fanOut, error) {
+	s := &fanOut{n: n, tx: tx, tenant: tenant, now: tx.Now(), loads: make(map[[2]string]*load)}
 	var err error
 	if s.routes, err = n.routing(tx, tenant); err != nil {
 		return s, err
@@ -251,7 +251,7 @@ func (n *Notifier) spreading(tx gatehouse.ReadTx, tenant string, list []told) (*
 	}
 	for _, t := range list {
 		if t.kind == gatehouse.NotifyDelegated {
-			if err := s.tellDelegated(t); err != nil {
+			if err := s.addDelegated(t); err != nil {
 				return nil, err
 			}
 			continue
@@ -264,26 +264,26 @@ func (n *Notifier) spreading(tx gatehouse.ReadTx, tenant string, list []told) (*
 			return nil, err
 		}
 		if callbacks {
-			if err := s.call(t, a); err != nil {
+			if err := s.queueCallbacks(t, a); err != nil {
 				return nil, err
 			}
 		}
 		if t.kind == "" {
 			continue
 		}
-		if err := s.tell(t, a); err != nil {
+		if err := s.addRows(t, a); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// tell adds the rows for one entry.
-func (s *spreading) tell(t told, a *gatehouse.Action) error {
+// addRows adds the rows for one entry.
+func (s *fanOut) addRows(t trigger, a *gatehouse.Action) error {
 	if old, err := stale(s.tx, t.kind, a); err != nil || old {
 		return err
 	}
-	channels := s.routes.over(t.kind, a, stageChannels(t, a)...)
+	channels := s.routes.channelsFor(t.kind, a, stageChannels(t, a)...)
 	if len(channels) == 0 {
 		return nil
 	}
@@ -293,7 +293,7 @@ func (s *spreading) tell(t told, a *gatehouse.Action) error {
 	}
 	for _, c := range channels {
 		if !c.Trait().Personal {
-			if t.leaf.alone() != "" {
+			if t.leaf.soleRecipient() != "" {
 				continue
 			}
 			if err := s.add(t, a, c, ""); err != nil {
@@ -326,7 +326,7 @@ func (s *spreading) tell(t told, a *gatehouse.Action) error {
 }
 
 // stageChannels are the additional channels that the policy names for the entry's stage.
-func stageChannels(t told, a *gatehouse.Action) []string {
+func stageChannels(t trigger, a *gatehouse.Action) []string {
 	number := 0
 	switch {
 	case a.Approval == nil:
@@ -356,13 +356,13 @@ func stale(tx gatehouse.ReadTx, kind gatehouse.NotificationKind, a *gatehouse.Ac
 		}
 		return !p.DeadLetter(), nil
 	case gatehouse.NotifyHeartbeat:
-		return !waits(a), nil
+		return !taskWaits(a), nil
 	}
 	return false, nil
 }
 
 // recipients are the people whom an entry concerns, except the one who caused it.
-func (s *spreading) recipients(t told, a *gatehouse.Action) ([]*gatehouse.Principal, error) {
+func (s *fanOut) recipients(t trigger, a *gatehouse.Action) ([]*gatehouse.Principal, error) {
 	concerned := func(*gatehouse.Principal) bool { return false }
 	switch t.kind {
 	case gatehouse.NotifyEscalated:
@@ -398,7 +398,7 @@ func (s *spreading) recipients(t told, a *gatehouse.Action) ([]*gatehouse.Princi
 			)
 		}
 	}
-	if alone := t.leaf.alone(); alone != "" {
+	if alone := t.leaf.soleRecipient(); alone != "" {
 		concerned = func(p *gatehouse.Principal) bool { return p.ID == alone }
 	}
 	self := s.person(t.leaf.Actor)
@@ -412,7 +412,7 @@ func (s *spreading) recipients(t told, a *gatehouse.Action) ([]*gatehouse.Princi
 }
 
 // person is the human behind a principal, "" for none.
-func (s *spreading) person(id string) string {
+func (s *fanOut) person(id string) string {
 	for _, p := range s.people {
 		if p.ID == id {
 			return p.Person
@@ -427,8 +427,8 @@ func mayAnswer(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) bool 
 		a.Approval.VoteOf(p.Person) == nil
 }
 
-// answersFor lists the people whose question a person may answer by a delegation, if neither of the
-// two has answered it.
+// answersFor lists the people for whom a person may answer a question by a delegation, if
+// neither of the two has answered it.
 func answersFor(
 	a *gatehouse.Action, p *gatehouse.Principal, list []gatehouse.Standing, now time.Time,
 ) []*gatehouse.Principal {
@@ -441,7 +441,7 @@ func answersFor(
 }
 
 // add queues a message, or counts it in the recipient's digest.
-func (s *spreading) add(t told, a *gatehouse.Action, c *Configured, recipient string) error {
+func (s *fanOut) add(t trigger, a *gatehouse.Action, c *Configured, recipient string) error {
 	l, err := s.load(c, recipient)
 	if err != nil {
 		return err
@@ -449,7 +449,7 @@ func (s *spreading) add(t told, a *gatehouse.Action, c *Configured, recipient st
 	full := !c.Trait().Every && l.count >= s.n.config.DigestAfter
 	if full && recipient == "" && (t.kind == gatehouse.NotifyDecided || t.kind == gatehouse.NotifyExpired) {
 		// A posted message is updated, so that nobody has to read another one.
-		ref, waits, err := asked(s.tx, a.ID, c.Name)
+		ref, waits, err := questionMessage(s.tx, a.ID, c.Name)
 		if err != nil {
 			return err
 		}
@@ -467,13 +467,13 @@ func (s *spreading) add(t told, a *gatehouse.Action, c *Configured, recipient st
 }
 
 // about is the message about an entry.
-func (s *spreading) about(t told, a *gatehouse.Action, c *Configured, recipient string) *gatehouse.Notification {
+func (s *fanOut) about(t trigger, a *gatehouse.Action, c *Configured, recipient string) *gatehouse.Notification {
 	return s.row(t.kind, a.ID, t.index, c.Name, recipient,
 		gatehouse.ObjectJSON(gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(t.leaf.Type)}))
 }
 
 // row is a message that is due now.
-func (s *spreading) row(
+func (s *fanOut) row(
 	kind gatehouse.NotificationKind, action string, entry int64, channel, recipient string, data gatehouse.JSON,
 ) *gatehouse.Notification {
 	due := s.now
@@ -484,7 +484,7 @@ func (s *spreading) row(
 }
 
 // write stores the new rows and the changes of the digests.
-func (s *spreading) write(tx gatehouse.Tx) error {
+func (s *fanOut) write(tx gatehouse.Tx) error {
 	if err := tx.InsertNotifications(s.rows); err != nil {
 		return err
 	}

@@ -9,9 +9,9 @@ type change struct {
 	known, failing, alerted bool
 }
 
-// fare records a channel's state after an attempt, and reports when the channel starts or stops
-// failing. first says that no earlier attempt of the message has failed.
-func (n *Notifier) fare(
+// recordHealth records a channel's state after an attempt, and reports when the channel starts or stops
+// failing. first is true if no earlier attempt of the message has failed.
+func (n *Notifier) recordHealth(
 	tx gatehouse.Tx,
 	c *Configured,
 	m *gatehouse.Notification,
@@ -36,7 +36,7 @@ func (n *Notifier) fare(
 	if failure == nil {
 		s.Failures, s.LastOKAt = 0, &now
 		broken := s.FailingSince != nil || s.OffAt != nil
-		if broken && !recovers(s, now) {
+		if broken && !endsFailure(s, now) {
 			return moved, tx.PutChannelState(s)
 		}
 		s.FailingSince, s.Flaky, s.OffAt, s.LastError = nil, false, nil, ""
@@ -54,7 +54,7 @@ func (n *Notifier) fare(
 	}
 	s.Failures++
 	s.LastError = shortError(failure)
-	event, why := breaks(s, c, now, refusal(failure).Gone)
+	event, why := applyFailure(s, c, now, refusal(failure).Gone)
 	if err := tx.PutChannelState(s); err != nil || event == "" {
 		return moved, err
 	}
@@ -81,7 +81,7 @@ func (n *Notifier) alert(tx gatehouse.Tx, tenant, broken, event, why string) err
 	if err != nil {
 		return err
 	}
-	s := &spreading{n: n, tx: tx, tenant: tenant, now: tx.Now(), routes: routes}
+	s := &fanOut{n: n, tx: tx, tenant: tenant, now: tx.Now(), routes: routes}
 	data := gatehouse.ObjectJSON(
 		gatehouse.Member{Name: "channel", Value: gatehouse.StringJSON(broken)},
 		gatehouse.Member{Name: "error", Value: gatehouse.StringJSON(why)},

@@ -52,7 +52,12 @@ steps:
 			t.Errorf("%s is copied: %t", step, got)
 		}
 	}
-	again, err := w.runs.RetryRunFrom(w.as("admin"), first.ID, "ask")
+	// A proposer retries the runs that the proposer has started, and no others.
+	w.person("other", gatehouse.KindService, gatehouse.RoleProposer)
+	if _, err := w.runs.RetryRunFrom(w.as("other"), first.ID, "ask"); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
+		t.Errorf("a retry of another proposer's run: %v", err)
+	}
+	again, err := w.runs.RetryRunFrom(w.as("bot"), first.ID, "ask")
 	w.must(err)
 	if again.ID != second.ID {
 		t.Error("the same retry has begun two runs")

@@ -14,30 +14,29 @@ import (
 
 // Models makes the model calls of steps.
 type Models interface {
-	// Ask makes one call. The failure is the model's or the provider's; usage is
-	// the call's cost, also when the answer was unusable.
+	// Ask makes one call. failure is the model's or the provider's. usage is the call's cost,
+	// even if the answer was unusable.
 	Ask(ctx context.Context, tenant, provider string, request gatehouse.JSON) (answer gatehouse.JSON, usage *gatehouse.ModelUsage, failure *gatehouse.StepFailure)
 	// Most returns the most that a call can cost, in the provider's currency; false
 	// when that is unknown.
 	Most(tenant, provider string, request gatehouse.JSON) (cost gatehouse.Decimal, currency string, ok bool)
 }
 
-// Carry executes a built-in step for a worker of this process that leased it, and
+// Execute runs a built-in step for a worker of this process that leased it, and
 // returns when the step is closed or waits. A lost lease is no error: another
 // worker then has the step.
-func (r *Runs) Carry(ctx context.Context, step *gatehouse.Step, worker string) error {
-	return r.CarryOn(ctx, step, worker, 0)
+func (r *Runs) Execute(ctx context.Context, step *gatehouse.Step, worker string) error {
+	return r.ExecuteChain(ctx, step, worker, 0)
 }
 
-// CarryOn is Carry, and in the transaction that closes the step it also executes up
-// to onward inline steps that become ready: see carryOn. A retried step executes
-// alone.
-func (r *Runs) CarryOn(ctx context.Context, step *gatehouse.Step, worker string, onward int) error {
-	return r.carryWith(ctx, step, worker, onward, nil)
+// ExecuteChain is Execute, but the transaction that closes the step also executes up to onward inline
+// steps that become ready: see executeInline. A retried step executes alone.
+func (r *Runs) ExecuteChain(ctx context.Context, step *gatehouse.Step, worker string, onward int) error {
+	return r.executeWith(ctx, step, worker, onward, nil)
 }
 
-func (r *Runs) carryWith(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *batched) error {
-	err := r.carry(ctx, step, worker, onward, m)
+func (r *Runs) executeWith(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *batched) error {
+	err := r.executeStep(ctx, step, worker, onward, m)
 	if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost {
 		r.Log.WarnContext(ctx, "the lease of a step was lost", "run", step.RunID, "step", step.Key)
 		return nil
@@ -45,9 +44,9 @@ func (r *Runs) carryWith(ctx context.Context, step *gatehouse.Step, worker strin
 	return err
 }
 
-func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *batched) error {
+func (r *Runs) executeStep(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *batched) error {
 	w, failure := r.prepareAlone(step)
-	if w == nil || failure != nil || !w.comesAlong() {
+	if w == nil || failure != nil || !w.onlyStores() {
 		m.leave()
 	}
 
@@ -64,7 +63,7 @@ func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string, o
 
 	w.batched = m
 	if step.Attempts == 1 { // the steps that follow may have made a first attempt fail
-		w.onward = onward
+		w.inlineLimit = onward
 	}
 	switch {
 	case w.skip:
@@ -89,7 +88,8 @@ func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string, o
 	case workflow.KindWorkflow:
 		return r.startChild(ctx, w, worker)
 	}
-	return r.mistaken(ctx, w, worker, mistake("workflow", "nothing here does %s", gatehouse.Quote(w.spec.Uses)))
+	return r.mistaken(ctx, w, worker,
+		mistake("workflow", "this server has no built-in step %s", gatehouse.Quote(w.spec.Uses)))
 }
 
 // useCached closes a step whose own key another step has already used. While the
@@ -111,7 +111,7 @@ func (r *Runs) useCached(ctx context.Context, w *work, worker string) (done bool
 	if err != nil || !done {
 		return false, err
 	}
-	err = r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *moving) error {
+	err = r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *runTx) error {
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func (r *Runs) hold(ctx context.Context, w *work, worker string) (held context.C
 			case <-hint:
 			case <-tick.C:
 			}
-			state, err := r.beat(held, w.step, worker, w.step.Generation, r.config.Lease)
+			state, err := r.renewLease(held, w.step, worker, w.step.Generation, r.config.Lease)
 			if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost || err == nil && state.Cancel {
 				cancel()
 				return
@@ -199,7 +199,7 @@ func (r *Runs) hold(ctx context.Context, w *work, worker string) (held context.C
 // wait parks a step until a time or an event. An event that has already arrived
 // ends the step at once.
 func (r *Runs) wait(ctx context.Context, w *work, worker string) error {
-	return r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *moving) error {
+	return r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *runTx) error {
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err != nil {
 			return err
@@ -219,7 +219,7 @@ func (r *Runs) wait(ctx context.Context, w *work, worker string) error {
 				if err := m.attempt(s, worker, string(gatehouse.StepSucceeded), nil); err != nil {
 					return err
 				}
-				return m.heard(s, signal)
+				return m.closeWithEvent(s, signal)
 			case !errors.Is(err, gatehouse.ErrNotFound):
 				return err
 			}
@@ -235,8 +235,8 @@ func (r *Runs) wait(ctx context.Context, w *work, worker string) error {
 	})
 }
 
-// heard closes a step with the event that it waited for.
-func (m *moving) heard(s *gatehouse.Step, signal *gatehouse.Signal) error {
+// closeWithEvent closes a step with the event that it waited for.
+func (m *runTx) closeWithEvent(s *gatehouse.Step, signal *gatehouse.Signal) error {
 	s.Output = gatehouse.ObjectJSON(
 		gatehouse.Member{Name: "at", Value: usecase.Encode(signal.At)}, member("by", signal.By),
 		gatehouse.Member{Name: "data", Value: signal.Data},
@@ -333,7 +333,7 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 			Generation: w.step.Generation, Code: "child_under_way", Detail: "the run " + again.ID + " has not ended", Retryable: true,
 		})
 	case depth > maxDepth:
-		return r.mistaken(ctx, w, worker, mistake("too_deep", "runs start runs, at most %d deep", maxDepth))
+		return r.mistaken(ctx, w, worker, mistake("too_deep", "child runs can be nested at most %d deep", maxDepth))
 	}
 
 	input := w.with
@@ -346,7 +346,7 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 
 	from := origin{trigger: gatehouse.TriggerRun, ref: "step:" + w.step.ID, actor: "workflow:" + w.run.Workflow, parent: w.step, again: again}
 	var started *gatehouse.Run
-	err = r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *moving) error {
+	err = r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *runTx) error {
 		started = nil
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err != nil {
@@ -371,7 +371,7 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 		return m.park(s, gatehouse.StepWaiting, member("child_run", started.ID))
 	})
 	if err == nil && started != nil {
-		r.tellStarted(started)
+		r.notifyStarted(started)
 	}
 	return err
 }
