@@ -94,15 +94,16 @@ func (l *load) client(t *testing.T, ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// rest pauses a client when there have been enough acknowledgements since the last fault: what the storm then waits
-// for, such as the end of a lease, needs some load, and not all that the machine can do. The long form never rests.
+// rest pauses a client when there have been enough acknowledgements since the last fault: a storm
+// that waits for the end of a lease needs some load, and not all that the machine can do. The long
+// form never rests.
 func (l *load) rest(ctx context.Context) {
 	if long() || l.fresh.Load() < crashAcks {
 		return
 	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(50 * time.Millisecond):
+	case <-time.After(400 * time.Millisecond):
 	}
 }
 
