@@ -9,7 +9,7 @@
 //
 // Abilities beyond Execute are the small interfaces [Checker], [SelectiveChecker],
 // [StateReader], [Previewer], [ReadBacker], [Validator], [Typed], [Describer], [Floorer],
-// [Conditional] and [Prober]; a connector has the abilities that it implements.
+// [Conditional], [Prober] and [ProbeReporter]; a connector has the abilities that it implements.
 package connector
 
 import (
@@ -177,6 +177,22 @@ type Validator interface {
 // changes nothing. The error is for an operator, without secrets.
 type Prober interface {
 	Probe(ctx context.Context) error
+}
+
+// ProbeReporter is a [Prober] that tells what the probe has shown, such as that the target accepts
+// the credentials. The text continues "The connector can be used:", and has no secrets.
+type ProbeReporter interface {
+	Prober
+	ProbeReport(ctx context.Context) (shown string, err error)
+}
+
+// ProbeReport probes a target, and tells what the probe has shown: at least, that the target
+// answers.
+func ProbeReport(ctx context.Context, p Prober) (shown string, err error) {
+	if r, ok := p.(ProbeReporter); ok {
+		return r.ProbeReport(ctx)
+	}
+	return "its target answers", p.Probe(ctx)
 }
 
 // Conditional tells whether the write of a call has a condition on the target's

@@ -37,8 +37,17 @@ type Config struct {
 	// Import is what `gatehouse connector import` wrote, such as file:crm.openapi.yaml. Keys
 	// of Operations override it.
 	Import string `yaml:"import"`
+	// Probe is the request of a test call; without it, only the target's address is tested.
+	Probe *Probe `yaml:"probe"`
 	// Timeout limits one request in total, 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
+}
+
+// Probe is a GET with the connector's credentials. A status of 200-299 proves that the target
+// accepts them.
+type Probe struct {
+	// Path is what follows the base URL, such as /me; it may end in a query.
+	Path string `yaml:"path"`
 }
 
 // Entity holds an operator's declarations for an entity type.

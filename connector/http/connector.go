@@ -29,6 +29,8 @@ type Connector struct {
 	client      *http.Client
 	token       *rest.Token  // with OAuth 2.0
 	oauth1      *rest.OAuth1 // with OAuth 1.0
+	probe       *probe       // nil for none
+	secret      bool         // the configuration names a secret
 }
 
 var (
@@ -69,12 +71,14 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	}
 	b.trust(c)
 	common := b.common(c)
+	c.probe = b.probe(common)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Operations)) {
 		if !gatehouse.ValidName(name) {
 			b.fail("operations", fmt.Errorf("%s cannot name an operation", gatehouse.Quote(name)))
 		}
 		c.operations[name] = b.operation(name, cfg.Operations[name], common)
 	}
+	c.secret = b.named
 	if b.err != nil {
 		return nil, b.err
 	}
@@ -138,6 +142,7 @@ func (op *operation) undo() *gatehouse.Undo {
 type builder struct {
 	cfg     Config
 	secrets func(string) (string, error)
+	named   bool // a secret was named
 	err     error
 }
 
@@ -161,6 +166,7 @@ func (b *builder) secret(at, name string) string {
 
 // value is the value of a secret.
 func (b *builder) value(at, name string) string {
+	b.named = true
 	switch {
 	case name == "":
 		b.fail(at, errors.New("needs the name of a secret"))

@@ -30,6 +30,7 @@ type crm struct {
 	versions map[string]int
 	answers  map[string]string // by idempotency key
 	effects  int
+	refusal  int // the status of /me without the right token
 	// fault, when set, handles the request after it was read completely and, with applied, after it
 	// took effect.
 	fault   func(w http.ResponseWriter, r *http.Request)
@@ -42,6 +43,7 @@ func newCRM(t *testing.T) *crm {
 		fields:   map[string]map[string]json.RawMessage{"42": {"status": json.RawMessage(`"open"`), "total": json.RawMessage(`9007199254740993`)}},
 		versions: map[string]int{"42": 7},
 		answers:  map[string]string{},
+		refusal:  http.StatusUnauthorized,
 	}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(s.Close)
@@ -78,6 +80,12 @@ func ref(r *http.Request) string { return r.URL.Path[strings.LastIndex(r.URL.Pat
 
 func (s *crm) handle(r *http.Request, body []byte) (status int, answer string) {
 	id := ref(r)
+	if r.URL.Path == "/me" {
+		if r.Header.Get("Authorization") != "Bearer "+token {
+			return s.refusal, `{"code":"no_such_user"}`
+		}
+		return 200, `{}`
+	}
 	if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/effects/") {
 		if answer, ok := s.answers[id]; ok {
 			return 200, answer

@@ -34,6 +34,8 @@ type account struct {
 	tba      map[string]string
 	// pool is the limit of concurrent requests; 0 for none.
 	pool, busy int
+	// roleless says that the role may not use the record service.
+	roleless bool
 	// hold, when set, runs during each request.
 	hold func()
 	// userEvent, when set, runs when a record is saved.
@@ -224,6 +226,10 @@ func (a *account) save(r *record) {
 
 func (a *account) serveRecord(w http.ResponseWriter, r *http.Request, body []byte) {
 	kind, ref, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/services/rest/record/v1/"), "/")
+	if kind == "metadata-catalog" && r.Method == http.MethodGet {
+		a.serveCatalog(w, ref)
+		return
+	}
 	schema := schemas[kind]
 	if !ok || schema == nil {
 		fail(w, 404, "INVALID_RCRD_TYPE", false)
@@ -292,6 +298,19 @@ func (a *account) serveRecord(w http.ResponseWriter, r *http.Request, body []byt
 	a.save(rec)
 	w.Header().Set("Location", a.URL+"/services/rest/record/v1/"+kind+"/"+id)
 	w.WriteHeader(204)
+}
+
+// serveCatalog describes a record type, if the role may use the record service.
+func (a *account) serveCatalog(w http.ResponseWriter, kind string) {
+	switch {
+	case a.roleless:
+		fail(w, 403, "USER_ERROR", false)
+	case schemas[kind] == nil:
+		fail(w, 404, "INVALID_RCRD_TYPE", false)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"name":%q,"links":[]}`, kind)
+	}
 }
 
 func same(fields, change map[string]any) bool {

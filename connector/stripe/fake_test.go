@@ -39,6 +39,8 @@ type account struct {
 	crash string
 	// tamper changes the created object, as Stripe never should.
 	tamper func(made map[string]any)
+	// forbidden, when set, is the error code with which the account cannot be read.
+	forbidden *string
 	// gate, when set, blocks the change in progress until it is closed.
 	gate    chan struct{}
 	entered chan struct{}
@@ -187,6 +189,10 @@ func (a *account) read(w http.ResponseWriter, r *http.Request) {
 	segments := strings.Split(strings.TrimPrefix(r.URL.Path, "/v1/"), "/")
 	q := r.URL.Query()
 	switch {
+	case r.URL.Path == "/v1/account" && a.forbidden != nil:
+		fail(w, 403, "invalid_request_error", *a.forbidden)
+	case r.URL.Path == "/v1/account":
+		object(w, map[string]any{"id": "acct_1Fake", "object": "account", "email": "jane@example.com"})
 	case segments[0] == "refunds" && len(segments) == 1:
 		a.list(w, func(o map[string]any) bool {
 			return o["object"] == "refund" && o["payment_intent"] == q.Get("payment_intent")

@@ -2,12 +2,48 @@ package stripe
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
 
+	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-var _ connector.Prober = (*Connector)(nil)
+var _ connector.ProbeReporter = (*Connector)(nil)
 
-// Probe connects to the target and sends nothing.
-func (c *Connector) Probe(ctx context.Context) error { return rest.Reach(ctx, c.client, c.base) }
+// Probe implements [connector.Prober].
+func (c *Connector) Probe(ctx context.Context) error {
+	_, err := c.ProbeReport(ctx)
+	return err
+}
+
+// ProbeReport reads the account of the key. A restricted key may be without the permission to do
+// so, which Stripe refuses (403) after it has accepted the key.
+func (c *Connector) ProbeReport(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	a, err := rest.Send(ctx, c.client, c.prepare(http.MethodGet, "/v1/account"))
+	if err != nil {
+		return "", errors.New(rest.Unread(ctx, err).Detail)
+	}
+	doc := a.JSON()
+	inner, _ := doc.Get("error")
+	id, code := member(doc, "id"), member(inner, "code")
+	switch {
+	case a.Status == http.StatusUnauthorized:
+		return "", fmt.Errorf("the key is refused: %s", refusal(a, doc).Detail)
+	case a.Status == http.StatusForbidden && code == "account_invalid":
+		return "", fmt.Errorf("the key has no access to the account %s", c.cfg.Account)
+	case a.Status == http.StatusForbidden:
+		return "its target answers and accepts the key, which may not read its account", nil
+	case a.Status != http.StatusOK:
+		return "", errors.New(refusal(a, doc).Detail)
+	case !accountForm.MatchString(id):
+		return "", errors.New("the answer names no account")
+	case c.cfg.Account != "" && id != c.cfg.Account:
+		return "", fmt.Errorf("the key is for the account %s, not %s", gatehouse.Quote(id), c.cfg.Account)
+	}
+	return "its target answers and accepts the key for the account " + id, nil
+}

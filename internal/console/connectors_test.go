@@ -30,14 +30,14 @@ func (connectors) ListConnectors(context.Context) ([]console.ConnectorInfo, erro
 	}, nil
 }
 
-func (connectors) TestConnector(_ context.Context, name string) (string, bool, error) {
+func (connectors) TestConnector(_ context.Context, name string) (shown, problem string, err error) {
 	switch name {
 	case "shop":
-		return "", true, nil
+		return "its target answers", "", nil
 	case "crm":
-		return "secret crm-token is not set", false, nil
+		return "", "secret crm-token is not set", nil
 	}
-	return "", false, gatehouse.E(gatehouse.CodeNotFound, "no such connector")
+	return "", "", gatehouse.E(gatehouse.CodeNotFound, "no such connector")
 }
 
 // problemText says why version 3 does not run.

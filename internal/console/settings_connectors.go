@@ -41,9 +41,9 @@ type ConnectorOperation struct {
 type Connectors interface {
 	// ListConnectors returns the connectors that serve the caller's tenant, by name.
 	ListConnectors(ctx context.Context) ([]ConnectorInfo, error)
-	// TestConnector asks a target whether it can be used, and changes nothing. called
-	// is false for a target that cannot be asked.
-	TestConnector(ctx context.Context, name string) (problem string, called bool, err error)
+	// TestConnector asks a target whether it can be used, and changes nothing. shown
+	// is what the test has shown. For a target that cannot be asked, shown and problem are empty.
+	TestConnector(ctx context.Context, name string) (shown, problem string, err error)
 	// ConnectorStatus tells about the connectors in the store.
 	ConnectorStatus() ConnectorStatus
 	// ConnectorKeys are the keys of a type, nil for no type.
@@ -85,9 +85,8 @@ type connectorEntry struct {
 type connectorsPage struct {
 	rows []connectorEntry
 	// tested is the connector that was tested, with the outcome.
-	tested, problem string
-	called          bool
-	status          ConnectorStatus
+	tested, shown, problem string
+	status                 ConnectorStatus
 }
 
 func (c *Console) connectors(v *view) error { return c.showConnectors(v, &connectorsPage{}) }
@@ -98,7 +97,7 @@ func (c *Console) testConnector(v *view) error {
 	}
 	p := &connectorsPage{tested: v.r.PathValue("connector")}
 	var err error
-	if p.problem, p.called, err = c.cfg.Connectors.TestConnector(v.ctx, p.tested); err != nil {
+	if p.shown, p.problem, err = c.cfg.Connectors.TestConnector(v.ctx, p.tested); err != nil {
 		return err
 	}
 	return c.showConnectors(v, p)

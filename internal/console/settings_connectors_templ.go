@@ -165,8 +165,8 @@ func connectorTested(p *connectorsPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if p.called {
-			templ_7745c5c3_Err = notice("good", p.tested+" can be used: its target answers").Render(ctx, templ_7745c5c3_Buffer)
+		} else if p.shown != "" {
+			templ_7745c5c3_Err = notice("good", p.tested+" can be used: "+p.shown).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -239,11 +239,12 @@ func (l *ConfigChecker) target(ctx context.Context, name string, entry config.Co
 	case l.Offline:
 		l.add(name, term.CheckOK, "not called")
 	default:
-		if err := target.Probe(ctx); err != nil {
+		shown, err := connector.ProbeReport(ctx, target)
+		if err != nil {
 			l.add(name, term.CheckFail, "%v", err)
 			return
 		}
-		l.add(name, term.CheckOK, "its target can be reached")
+		l.add(name, term.CheckOK, "%s", shown)
 	}
 }
 

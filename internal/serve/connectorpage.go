@@ -121,30 +121,31 @@ func (p connectorPages) ListConnectors(ctx context.Context) ([]console.Connector
 }
 
 // TestConnector implements [console.Connectors].
-func (p connectorPages) TestConnector(ctx context.Context, name string) (problem string, called bool, err error) {
+func (p connectorPages) TestConnector(ctx context.Context, name string) (shown, problem string, err error) {
 	mine, err := p.mine(ctx)
 	if err != nil {
-		return "", false, err
+		return "", "", err
 	}
 	for _, t := range mine {
 		if t.Name != name {
 			continue
 		}
 		if t.Unready != nil {
-			return p.Registry.RedactText(t.Unready.Error()), false, nil
+			return "", p.Registry.RedactText(t.Unready.Error()), nil
 		}
 		target, ok := t.Connector.(connector.Prober)
 		if !ok {
-			return "", false, nil
+			return "", "", nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 		defer cancel()
-		if err := target.Probe(ctx); err != nil {
-			problem = p.Registry.RedactText(err.Error())
+		shown, err := connector.ProbeReport(ctx, target)
+		if err != nil {
+			return "", p.Registry.RedactText(err.Error()), nil
 		}
-		return problem, true, nil
+		return p.Registry.RedactText(shown), "", nil
 	}
-	return "", false, gatehouse.E(gatehouse.CodeNotFound, "no such connector")
+	return "", "", gatehouse.E(gatehouse.CodeNotFound, "no such connector")
 }
 
 // ConnectorStatus implements [console.Connectors].

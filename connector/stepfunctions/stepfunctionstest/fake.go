@@ -40,6 +40,8 @@ type AWS struct {
 	Tokens     map[string]string
 	Effects    int
 	Log        []string
+	// Denied, when set, is the user who may not describe state machines, by ARN.
+	Denied string
 	// Fault handles an action that changes something, before its effect or, with Applied, after it,
 	// and reports whether it answered.
 	Fault   func(w http.ResponseWriter) bool
@@ -145,7 +147,11 @@ func (a *AWS) serve(w http.ResponseWriter, r *http.Request) {
 	defer a.mu.Unlock()
 	if err := verify(r, body); err != nil {
 		a.t.Logf("refused: %v", err)
-		Fail(w, 400, "InvalidSignatureException")
+		name := "InvalidSignatureException"
+		if !strings.Contains(r.Header.Get("Authorization"), "Credential="+KeyID+"/") {
+			name = "UnrecognizedClientException"
+		}
+		Fail(w, 400, name)
 		return
 	}
 	action, ok := strings.CutPrefix(r.Header.Get("X-Amz-Target"), "AWSStepFunctions.")
@@ -177,7 +183,13 @@ func (a *AWS) act(w http.ResponseWriter, action string, in map[string]any) {
 	switch action {
 	case "DescribeStateMachine":
 		m := a.Machines[strings.TrimPrefix(text("stateMachineArn"), PrefixARN+"stateMachine:")]
-		if m == nil {
+		switch {
+		case a.Denied != "":
+			w.WriteHeader(http.StatusBadRequest)
+			reply(map[string]any{"__type": "AccessDeniedException", "message": "User: " + a.Denied +
+				" is not authorized to perform: states:DescribeStateMachine"})
+			return
+		case m == nil:
 			Fail(w, 400, "StateMachineDoesNotExist")
 			return
 		}

@@ -1,0 +1,90 @@
+package netsuite_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/netsuite"
+)
+
+// TestProbe: the test call signs in by the configured way, and changes nothing.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	revoked := func(name string) (string, error) {
+		if name == "NS_TOKEN_SECRET" {
+			return "another-s3cret", nil
+		}
+		return secrets(name)
+	}
+	restOverTBA := func(a *account) netsuite.Config {
+		cfg := a.config()
+		cfg.Auth = tbaAuth
+		return cfg
+	}
+	const accepted = "its target answers and accepts the credentials"
+	for name, test := range map[string]struct {
+		config      func(*account) netsuite.Config
+		change      func(*account, *netsuite.Config)
+		secrets     func(string) (string, error)
+		shown, says string
+		asked       string
+	}{
+		"record service": {
+			(*account).config, nil, secrets, accepted, "", "GET /services/rest/record/v1/metadata-catalog/customer",
+		},
+		"certificate unmapped": {(*account).config, func(_ *account, c *netsuite.Config) {
+			c.Auth.OAuth2 = &netsuite.OAuth2{
+				ClientID: "client-1", CertificateID: "cert-0", PrivateKey: netsuite.Secret{Secret: "NS_KEY"},
+			}
+		}, secrets, "", "400", ""},
+		"token revoked": {restOverTBA, nil, revoked, "", "the login is refused", ""},
+		"another account": {restOverTBA, func(_ *account, c *netsuite.Config) { c.Account = "7654321" },
+			secrets, "", "the login is refused", ""},
+		"role without the service": {restOverTBA, func(a *account, _ *netsuite.Config) { a.roleless = true },
+			secrets, "", "403", ""},
+		"unknown record type": {(*account).config, func(_ *account, c *netsuite.Config) {
+			c.Entities = map[string]netsuite.Entity{"vendor": {RESTRecord: "vendors"}}
+		}, secrets, "", "404", ""},
+		"a RESTlet of theirs": {(*account).draft, nil, secrets, accepted, "", "metadata-catalog/customer"},
+		"a RESTlet of theirs alone": {(*account).draft, func(a *account, _ *netsuite.Config) { a.roleless = true },
+			secrets, accepted + ", whose role may not use the record service", "", ""},
+		"a RESTlet of theirs, revoked": {(*account).draft, nil, revoked, "", "the login is refused", ""},
+		"ours": {func(a *account) netsuite.Config {
+			a.deploy()
+			return a.ours()
+		}, nil, secrets, accepted, "", "do=ping"},
+		"theirs for ours": {(*account).ours, func(a *account, _ *netsuite.Config) {
+			a.script = func(*account, string, map[string]any, map[string]string) (int, any) {
+				return 200, map[string]any{"hello": "world"}
+			}
+		}, secrets, "", "not the one that the configuration says", ""},
+	} {
+		a := newAccount(t)
+		cfg := test.config(a)
+		if test.change != nil {
+			test.change(a, &cfg)
+		}
+		c, err := netsuite.New(t.Context(), cfg, test.secrets)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		shown, err := connector.ProbeReport(t.Context(), c.(connector.Prober))
+		switch {
+		case test.says == "" && (err != nil || shown != test.shown):
+			t.Errorf("%s: %q, %v", name, shown, err)
+		case test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)):
+			t.Errorf("%s: %q, %v", name, shown, err)
+		case err != nil && strings.Contains(err.Error(), "s3cret"):
+			t.Errorf("%s: a secret is in %v", name, err)
+		}
+		a.set(func(a *account) {
+			if !strings.Contains(strings.Join(a.log, "\n"), test.asked) {
+				t.Errorf("%s: asked %q", name, a.log)
+			}
+		})
+		if n := len(a.writes()); n != 0 {
+			t.Errorf("%s: %d writes", name, n)
+		}
+	}
+}
