@@ -22,7 +22,7 @@ func (connectors) ListConnectors(context.Context) ([]console.ConnectorInfo, erro
 			Operations: []console.ConnectorOperation{{Operation: "update", Class: "C", Level: 3}},
 		},
 		{
-			Name: "shop", Type: "sql", Stored: true, Open: []string{"update of item: note (L1)"},
+			Name: "shop", Type: "sql", Stored: true, Levels: []string{"update of item: note (L1)"},
 			Operations: []console.ConnectorOperation{
 				{Operation: "bulk_delete", Class: "A", Level: 5, Reverses: true, EntityTypes: []string{"item"}},
 			},

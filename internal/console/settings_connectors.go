@@ -20,8 +20,8 @@ type ConnectorInfo struct {
 	// Unready is the reason why it makes no calls, such as a missing secret; "" if it makes calls.
 	Unready    string
 	Operations []ConnectorOperation
-	// Open lists the operations and fields that are declared below L3.
-	Open []string
+	// Levels lists the operations and fields with a declared level, with that level.
+	Levels []string
 }
 
 // ConnectorOperation is an operation that a proposal can name.
@@ -29,8 +29,10 @@ type ConnectorOperation struct {
 	Operation string `json:"operation"`
 	Class     string `json:"class"`
 	// Level is the risk level of a change without declared fields.
-	Level    int  `json:"level"`
-	Reverses bool `json:"reverses"`
+	Level int `json:"level"`
+	// Levels are the declared levels of the operation and of its fields.
+	Levels   []string `json:"levels"`
+	Reverses bool     `json:"reverses"`
 	// Amounts are the declared amounts of money, such as "/amount in /currency".
 	Amounts []string `json:"amounts"`
 	// EntityTypes are the entity types that it takes; none for any.

@@ -467,12 +467,12 @@ func connectorBlock(v *view, p *connectorsPage, r *connectorEntry) templ.Compone
 				return templ_7745c5c3_Err
 			}
 		}
-		if len(r.Open) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<p>Declared below L3: ")
+		if len(r.Levels) > 0 {
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<p>Declared levels: ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for i, o := range r.Open {
+			for i, o := range r.Levels {
 				if i > 0 {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, ",")
 					if templ_7745c5c3_Err != nil {
