@@ -21,14 +21,19 @@ type BreakerState struct {
 	Connector string `json:"connector"`
 	// State is closed, open or half_open.
 	State string `json:"state"`
-	// Since is when the breaker opened, NextTrialAt when the next trial is due.
-	// Both are nil when the breaker is closed, or only another process knows them.
-	Since       *time.Time `json:"since,omitempty"`
+	// Since is when the breaker opened; nil when it is closed, or only another process
+	// knows.
+	Since *time.Time `json:"since,omitempty"`
+	// NextTrialAt is when the next trial is due; of another process's breaker, when the
+	// first waiting push is due.
 	NextTrialAt *time.Time `json:"next_trial_at,omitempty"`
 	// Failures counts consecutive failed calls.
 	Failures int `json:"failures,omitempty"`
 	// ErrorCode is the code of the last failure, which may be another tenant's.
 	ErrorCode string `json:"error_code,omitempty"`
+	// Cause says in words why calls are stopped, with the last failure. The target's own
+	// words are left out when they are for another tenant.
+	Cause string `json:"cause,omitempty"`
 	// Waiting counts the caller's pushes that wait for the breaker, up to
 	// [MaxLimit].
 	Waiting int `json:"waiting"`

@@ -109,17 +109,15 @@ func (l Levels) Of(undeclared gatehouse.RiskLevel, change gatehouse.JSON) gateho
 	return max(undeclared, fields)
 }
 
-// Declarations lists the declarations below L3.
+// Declarations lists the declared levels that have an effect: a field cannot lower a
+// declared Floor.
 func (l Levels) Declarations(operation, entityType string) []Declaration {
-	if l.Floor != 0 { // fields can only raise it
-		if l.Floor < gatehouse.L3 {
-			return []Declaration{{Operation: operation, EntityType: entityType, Level: l.Floor}}
-		}
-		return nil
-	}
 	var out []Declaration
+	if l.Floor != 0 {
+		out = append(out, Declaration{Operation: operation, EntityType: entityType, Level: l.Floor})
+	}
 	for _, field := range slices.Sorted(maps.Keys(l.Fields)) {
-		if level := l.Fields[field]; level < gatehouse.L3 {
+		if level := l.Fields[field]; level > l.Floor {
 			out = append(out, Declaration{Operation: operation, EntityType: entityType, Field: field, Level: level})
 		}
 	}
@@ -140,7 +138,7 @@ func Fields(change gatehouse.JSON) []string {
 }
 
 // Declaration is an operation, or one field of its changes, for which the operator
-// has declared a level below L3.
+// has declared a level.
 type Declaration struct {
 	Operation string
 	// EntityType is empty for every entity.
@@ -153,7 +151,7 @@ type Declaration struct {
 	AnyEntity bool
 }
 
-// Declarer lists all declarations of an operator below L3, in a fixed order.
+// Declarer lists all declarations of an operator, in a fixed order.
 type Declarer interface {
 	Declarations() []Declaration
 }

@@ -143,32 +143,24 @@ func (c *Connector) checkNames(op *operation, call connector.Call) error {
 // Declarations implements [connector.Declarer].
 func (c *Connector) Declarations() []connector.Declaration {
 	var out []connector.Declaration
-	anyEntity := false
-	add := func(operation, entity string, fields connector.FieldLevels) {
-		for _, field := range slices.Sorted(maps.Keys(fields)) {
-			if l := fields[field]; l < gatehouse.L3 {
-				out = append(out, connector.Declaration{Operation: operation, EntityType: entity, Field: field, Level: l, AnyEntity: anyEntity})
-			}
-		}
-	}
 	for _, name := range slices.Sorted(maps.Keys(c.operations)) {
 		op := c.operations[name]
-		anyEntity = c.entities == nil && op.uses(func(value string) bool { return value == "entity_type" })
-		if op.cfg.Floor != 0 {
-			if op.cfg.Floor < gatehouse.L3 {
-				out = append(out, connector.Declaration{Operation: name, Level: op.cfg.Floor, AnyEntity: anyEntity})
-			}
-			continue // the fields can only raise it
+		from, floor := len(out), op.cfg.Floor
+		if floor == 0 {
+			floor = connector.UndeclaredFloor(name, op.deletes(), false)
 		}
-		if connector.UndeclaredFloor(name, op.deletes(), false) > gatehouse.L3 {
-			continue // only its floor would lower it
-		}
-		add(name, "", op.cfg.Fields)
-		if !op.patches() {
-			continue
-		}
+		lowers := op.cfg.Floor == 0 && floor == gatehouse.L3 && op.patches()
+		out = append(out, connector.Levels{Floor: op.cfg.Floor, Fields: op.cfg.Fields}.Declarations(name, "")...)
 		for _, entity := range slices.Sorted(maps.Keys(c.entities)) {
-			add(name, entity, c.entities[entity].Fields)
+			for _, d := range (connector.Levels{Fields: c.entities[entity].Fields}).Declarations(name, entity) {
+				if lowers || d.Level > floor {
+					out = append(out, d)
+				}
+			}
+		}
+		anyEntity := c.entities == nil && op.uses(func(value string) bool { return value == "entity_type" })
+		for i := range out[from:] {
+			out[from+i].AnyEntity = anyEntity
 		}
 	}
 	return out

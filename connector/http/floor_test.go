@@ -91,8 +91,18 @@ func TestFloors(t *testing.T) {
 	}
 	want := []connector.Declaration{
 		{Operation: "comment", Field: "note", Level: 2}, {Operation: "comment", Field: "text", Level: 2},
-		{Operation: "drop", Level: 2}, {Operation: "tag", Level: 1},
-		{Operation: "update", EntityType: "deal", Field: "note", Level: 1}, {Operation: "update", EntityType: "deal", Field: "stage", Level: 2},
+		{Operation: "comment", EntityType: "deal", Field: "owner", Level: 4},
+		{Operation: "drop", Level: 2}, {Operation: "drop", EntityType: "deal", Field: "owner", Level: 4},
+		{Operation: "publish", EntityType: "deal", Field: "owner", Level: 4},
+		{Operation: "replace", EntityType: "deal", Field: "owner", Level: 4},
+		{Operation: "rewrite", EntityType: "deal", Field: "owner", Level: 4},
+		{Operation: "tag", Level: 1}, {Operation: "tag", Field: "price", Level: 3},
+		{Operation: "tag", EntityType: "deal", Field: "owner", Level: 4},
+		{Operation: "tag", EntityType: "deal", Field: "stage", Level: 2},
+		{Operation: "touch", EntityType: "deal", Field: "owner", Level: 4},
+		{Operation: "update", EntityType: "deal", Field: "note", Level: 1},
+		{Operation: "update", EntityType: "deal", Field: "owner", Level: 4},
+		{Operation: "update", EntityType: "deal", Field: "stage", Level: 2},
 	}
 	if got := c.Declarations(); !slices.Equal(got, want) {
 		t.Errorf("declared: %+v", got)

@@ -112,29 +112,19 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	return c.levels(project(call), op.Name).Of(op.Floor, call.ProposedChange)
 }
 
-// Declarations implements [connector.Declarer]. An operation or field is listed once, with the
-// lowest level that any project declares.
+// Declarations implements [connector.Declarer]. An operation or field is listed with each level
+// that a project declares.
 func (c *Connector) Declarations() []connector.Declaration {
-	lowest := make(map[connector.Declaration]gatehouse.RiskLevel)
-	for _, p := range slices.Sorted(maps.Keys(c.projects)) {
-		for _, op := range operationNames {
+	var out []connector.Declaration
+	for _, op := range operationNames {
+		for _, p := range slices.Sorted(maps.Keys(c.projects)) {
 			for _, d := range c.levels(p, op).Declarations(op, entity) {
-				level := d.Level
-				d.Level = 0
-				if had, ok := lowest[d]; !ok || level < had {
-					lowest[d] = level
+				if !slices.Contains(out, d) {
+					out = append(out, d)
 				}
 			}
 		}
 	}
-	out := make([]connector.Declaration, 0, len(lowest))
-	for d, level := range lowest {
-		d.Level = level
-		out = append(out, d)
-	}
-	slices.SortFunc(out, func(a, b connector.Declaration) int {
-		return slices.Compare([]string{a.Operation, a.Field}, []string{b.Operation, b.Field})
-	})
 	return out
 }
 

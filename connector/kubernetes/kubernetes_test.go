@@ -454,7 +454,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: floor %v", name, got)
 		}
 	}
-	if l := k.List(); len(l) != 5 || len(l[3].EntityTypes) != 1 || len(k.Declarations()) != 2 {
+	if l := k.List(); len(l) != 5 || len(l[3].EntityTypes) != 1 || len(k.Declarations()) != 3 {
 		t.Errorf("%+v, %+v", l, k.Declarations())
 	}
 	if c.effects() != 0 {

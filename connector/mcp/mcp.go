@@ -126,9 +126,7 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 func (c *Connector) Declarations() []connector.Declaration {
 	var out []connector.Declaration
 	for _, name := range slices.Sorted(maps.Keys(c.tools)) {
-		if l := c.tools[name].Floor; l != 0 && l < gatehouse.L3 {
-			out = append(out, connector.Declaration{Operation: name, Level: l})
-		}
+		out = append(out, connector.Levels{Floor: c.tools[name].Floor}.Declarations(name, "")...)
 	}
 	return out
 }

@@ -48,22 +48,10 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 func (c *Connector) Declarations() []connector.Declaration {
 	var out []connector.Declaration
 	for _, entity := range slices.Sorted(maps.Keys(c.entities)) {
-		for _, op := range []string{opCreate, opUpdate} {
-			if l := c.operationFloor(op); l < gatehouse.L3 {
-				out = append(out, connector.Declaration{Operation: op, EntityType: entity, Level: l})
-			}
-		}
-		if c.cfg.Operations[opUpdate].Floor != 0 {
-			continue // the fields can only raise it
-		}
-		levels := c.entities[entity].levels()
-		for _, name := range slices.Sorted(maps.Keys(levels)) {
-			if levels[name] < gatehouse.L3 {
-				out = append(out, connector.Declaration{
-					Operation: opUpdate, EntityType: entity, Field: name, Level: levels[name],
-				})
-			}
-		}
+		create := connector.Levels{Floor: c.cfg.Operations[opCreate].Floor}
+		update := connector.Levels{Floor: c.cfg.Operations[opUpdate].Floor, Fields: c.entities[entity].levels()}
+		out = append(out, create.Declarations(opCreate, entity)...)
+		out = append(out, update.Declarations(opUpdate, entity)...)
 	}
 	return out
 }

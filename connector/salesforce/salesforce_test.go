@@ -350,7 +350,8 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: floor %v", change, got)
 		}
 	}
-	if c.Floor(call("delete", "{}", open)) != 2 || c.Floor(call("create", newDeal, "")) != 4 || len(c.Declarations()) != 2 {
+	if c.Floor(call("delete", "{}", open)) != 2 || c.Floor(call("create", newDeal, "")) != 4 ||
+		len(c.Declarations()) != 3 {
 		t.Errorf("floors and %+v", c.Declarations())
 	}
 	if l := c.List(); len(l) != 3 || len(l[0].EntityTypes) != 1 || len(l[2].EntityTypes) != 2 {

@@ -174,8 +174,11 @@ func TestLevels(t *testing.T) {
 		}
 	}
 	want := []connector.Declaration{
+		{Operation: "update", EntityType: "incident", Field: "state", Level: 4},
 		{Operation: "update", EntityType: "incident", Field: "urgency", Level: 2},
+		{Operation: "assign", EntityType: "incident", Field: "state", Level: 4},
 		{Operation: "assign", EntityType: "incident", Field: "urgency", Level: 2},
+		{Operation: "create", EntityType: "incident", Level: 5},
 		{Operation: "work_note", EntityType: "incident", Level: 1},
 	}
 	got := c.Declarations()

@@ -133,20 +133,15 @@ func (c *Connector) Declarations() []connector.Declaration {
 	for _, entity := range slices.Sorted(maps.Keys(c.cfg.Entities)) {
 		for _, one := range []string{opInsert, opUpdate, opDelete} {
 			for _, op := range []string{one, bulk + one} {
-				if l := c.cfg.floor(entity, op); l < gatehouse.L3 {
-					out = append(out, connector.Declaration{Operation: op, EntityType: entity, Level: l})
+				l := connector.Levels{Floor: c.cfg.declared(entity, op)}
+				if op == opUpdate {
+					l.Fields = c.cfg.Entities[entity].Fields
 				}
+				out = append(out, l.Declarations(op, entity)...)
 			}
 		}
-		if c.cfg.declares(entity, opUpdate) {
-			continue // the fields can only raise it
-		}
-		fields := c.cfg.Entities[entity].Fields
-		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			if fields[name] < gatehouse.L3 {
-				out = append(out, connector.Declaration{Operation: opUpdate, EntityType: entity, Field: name, Level: fields[name]})
-			}
-		}
+		where := connector.Levels{Floor: c.cfg.declared(entity, opUpdateWhere)}
+		out = append(out, where.Declarations(opUpdateWhere, entity)...)
 	}
 	return out
 }

@@ -224,15 +224,12 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 func (c *Connector) Declarations() []connector.Declaration {
 	var out []connector.Declaration
 	for _, name := range slices.Sorted(maps.Keys(c.cfg.StateMachines)) {
-		if l := level(c.cfg.StateMachines[name].Floor); l < gatehouse.L3 {
-			out = append(out, connector.Declaration{Operation: opStart, EntityType: stateMachine + " " + name,
-				Level: l})
-		}
+		l := connector.Levels{Floor: c.cfg.StateMachines[name].Floor}
+		out = append(out, l.Declarations(opStart, stateMachine+" "+name)...)
 	}
 	for _, name := range []string{opFailure, opSuccess} {
-		if l := level(c.cfg.Operations[name].Floor); l < gatehouse.L3 {
-			out = append(out, connector.Declaration{Operation: name, EntityType: execution, Level: l})
-		}
+		l := connector.Levels{Floor: c.cfg.Operations[name].Floor}
+		out = append(out, l.Declarations(name, execution)...)
 	}
 	return out
 }

@@ -184,9 +184,7 @@ func (c *Connector) floor(name string) gatehouse.RiskLevel {
 func (c *Connector) Declarations() []connector.Declaration {
 	var out []connector.Declaration
 	for _, name := range slices.Sorted(maps.Keys(c.operations)) {
-		if l := c.floor(name); l < gatehouse.L3 {
-			out = append(out, connector.Declaration{Operation: name, Level: l})
-		}
+		out = append(out, connector.Levels{Floor: c.cfg.Operations[name].Floor}.Declarations(name, "")...)
 	}
 	return out
 }

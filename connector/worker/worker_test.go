@@ -113,7 +113,9 @@ func TestFloors(t *testing.T) {
 		}
 	}
 	want := []connector.Declaration{
-		{Operation: "tag", Level: 1}, {Operation: "update", Field: "note", Level: 1}, {Operation: "update", Field: "text", Level: 2},
+		{Operation: "tag", Level: 1}, {Operation: "tag", Field: "price", Level: 3},
+		{Operation: "update", Field: "note", Level: 1}, {Operation: "update", Field: "price", Level: 4},
+		{Operation: "update", Field: "text", Level: 2},
 	}
 	if got := c.Declarations(); !slices.Equal(got, want) {
 		t.Errorf("declared: %+v", got)

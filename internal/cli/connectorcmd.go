@@ -14,7 +14,7 @@ import (
 
 // connectorCmd groups the commands about connectors. Apply, show and versions ask a server.
 type connectorCmd struct {
-	List       connectorListCmd       `cmd:"" help:"List the configured connectors, and what they have open below L3."`
+	List       connectorListCmd       `cmd:"" help:"List the configured connectors, and their declared levels."`
 	Operations connectorOperationsCmd `cmd:"" help:"List what a proposal can name of a connector."`
 	Schema     connectorSchemaCmd     `cmd:"" help:"Print the JSON Schema of the proposed change of an operation."`
 	Import     connectorImportCmd     `cmd:"" help:"Derive operations of an http connector from an OpenAPI document."`
@@ -29,7 +29,7 @@ type connectorListCmd struct{ serve.ConnectorFlags }
 func (*connectorListCmd) Help() string {
 	return `
 Reads the configuration and the connectors of the store, and calls nothing. Piped, the
-columns are: name, type, tenants, the operations and fields that are declared below L3,
+columns are: name, type, tenants, the operations and fields with a declared level,
 the classes of the operations, and where it is configured (file, or store with the
 version).
 
@@ -45,7 +45,8 @@ type listedConnector struct {
 	Name    string   `json:"name"`
 	Type    string   `json:"type"`
 	Tenants []string `json:"tenants"`
-	Open    []string `json:"open"`
+	// Levels are the declared levels of operations and fields.
+	Levels []string `json:"levels"`
 	// Classes are the classes of its operations.
 	Classes []string `json:"classes"`
 	// Source is file or store, Version the version of the store's connectors.
@@ -60,7 +61,7 @@ func (c *connectorListCmd) Run(g *globals) error {
 		return err
 	}
 	all := []listedConnector{}
-	t := &term.Table{Header: []string{"NAME", "TYPE", "TENANTS", "BELOW L3", "CLASS", "SOURCE"}, Wide: 3}
+	t := &term.Table{Header: []string{"NAME", "TYPE", "TENANTS", "DECLARED LEVELS", "CLASS", "SOURCE"}, Wide: 3}
 	redactor := connector.NewRedactor(cfg.SecretValues())
 	for _, name := range slices.Sorted(maps.Keys(cfg.Connectors)) {
 		entry := cfg.Connectors[name]
@@ -69,7 +70,7 @@ func (c *connectorListCmd) Run(g *globals) error {
 			return fmt.Errorf("connector %s: %s", name, redactor.Text(err.Error()))
 		}
 		one := listedConnector{
-			Name: name, Type: entry.Type, Tenants: entry.Tenants, Open: serve.OpenOf(b.Connector),
+			Name: name, Type: entry.Type, Tenants: entry.Tenants, Levels: serve.LevelsOf(b.Connector, ""),
 			Classes: classesOf(b.Connector), Source: "file",
 		}
 		source := one.Source
@@ -82,7 +83,7 @@ func (c *connectorListCmd) Run(g *globals) error {
 		}
 		_ = b.Close()
 		all = append(all, one)
-		t.Add(one.Name, one.Type, strings.Join(one.Tenants, ", "), strings.Join(one.Open, ", "),
+		t.Add(one.Name, one.Type, strings.Join(one.Tenants, ", "), strings.Join(one.Levels, ", "),
 			strings.Join(one.Classes, ", "), source)
 	}
 	return showList(g, map[string]any{"connectors": all}, nil, "There is no connector.",

@@ -32,7 +32,8 @@ func (*connectorOperationsCmd) Help() string {
 	return `
 Reads the configuration, and calls nothing. Piped, the columns are: operation, class,
 level without declared fields, whether it can be undone (yes or no), the entity types
-that it takes, * for any, and the fields that are declared as amounts of money.
+that it takes, * for any, the fields that are declared as amounts of money, and the
+declared levels of the operation and of its fields.
 
 Examples:
 
@@ -51,7 +52,10 @@ func (c *connectorOperationsCmd) Run(g *globals) error {
 	if all == nil {
 		return fmt.Errorf("connector %s does not tell its operations", c.Name)
 	}
-	t := &term.Table{Header: []string{"OPERATION", "CLASS", "LEVEL", "UNDONE", "ENTITY TYPES", "AMOUNTS"}, Wide: 4}
+	t := &term.Table{
+		Header: []string{"OPERATION", "CLASS", "LEVEL", "UNDONE", "ENTITY TYPES", "AMOUNTS", "DECLARED LEVELS"},
+		Wide:   4,
+	}
 	for _, one := range all {
 		undone, types := "no", strings.Join(one.EntityTypes, ", ")
 		if one.Reverses {
@@ -61,7 +65,7 @@ func (c *connectorOperationsCmd) Run(g *globals) error {
 			types = "*"
 		}
 		t.Add(one.Operation, one.Class, fmt.Sprintf("L%d", one.Level), undone, types,
-			strings.Join(one.Amounts, ", "))
+			strings.Join(one.Amounts, ", "), strings.Join(one.Levels, ", "))
 	}
 	return showList(g, map[string]any{"operations": all}, nil, "There is no operation.",
 		func() *term.Table { return t })

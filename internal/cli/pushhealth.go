@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -16,7 +17,8 @@ func (*pushHealthCmd) Help() string {
 	return `
 Piped, the columns are: connector, breaker, queued, in flight, oldest, applied and
 failed in the last hour, last success, last error, its code, what the target said.
-The last success and the last error look back 24 hours.
+The last success and the last error look back 24 hours. Where a breaker is open, stderr
+says since when, why, and when the next trial is.
 
 --queue prints the pushes that were due and had no outcome, at 48 points of the last
 24 hours. Piped, the columns are: time, depth, how long the oldest had waited.
@@ -61,5 +63,13 @@ func (c *pushHealthCmd) Run(g *globals, api service) error {
 			strconv.Itoa(x.AppliedLastHour), strconv.Itoa(x.FailedLastHour), g.AtPtr(x.LastSuccessAt), g.AtPtr(x.LastErrorAt),
 			x.LastErrorCode, x.LastWords)
 	}
-	return g.Print(t, "No connectors.")
+	if err := g.Print(t, "No connectors."); err != nil {
+		return err
+	}
+	for _, x := range h.Connectors {
+		if x.Breaker.State != gatehouse.BreakerClosed {
+			g.Say("%s", term.Safe(serve.BreakerSentence(x.Breaker)))
+		}
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/console"
@@ -22,7 +23,7 @@ func (connectors) ListConnectors(context.Context) ([]console.ConnectorInfo, erro
 			Operations: []console.ConnectorOperation{{Operation: "update", Class: "C", Level: 3}},
 		},
 		{
-			Name: "shop", Type: "sql", Stored: true, Open: []string{"update of item: note (L1)"},
+			Name: "shop", Type: "sql", Stored: true, Levels: []string{"update of item: note (L1)"},
 			Operations: []console.ConnectorOperation{
 				{Operation: "bulk_delete", Class: "A", Level: 5, Reverses: true, EntityTypes: []string{"item"}},
 			},
@@ -157,4 +158,43 @@ func TestConnectorsPage(t *testing.T) {
 	olga.post(path + "/crm/test").want(http.StatusOK).has("crm cannot be used")
 	olga.post(path + "/gone/test").want(http.StatusNotFound)
 	ana.post(path + "/shop/test").want(http.StatusForbidden)
+}
+
+// stopped is a dispatcher whose connector shop has an open breaker.
+type stopped struct{ *gate.Gate }
+
+var shopIsStopped = gatehouse.BreakerState{
+	Connector: "shop", State: gatehouse.BreakerOpen, Since: &time.Time{}, NextTrialAt: &time.Time{},
+	ErrorCode: "unreachable", Waiting: 3, Cause: "the last with unreachable: <b>refused</b>",
+}
+
+func (stopped) ListBreakers(context.Context) ([]gatehouse.BreakerState, error) {
+	return []gatehouse.BreakerState{shopIsStopped}, nil
+}
+
+func (stopped) DispatchHealth(context.Context) (*gatehouse.DispatchHealth, error) {
+	return &gatehouse.DispatchHealth{Connectors: []gatehouse.ConnectorHealth{{
+		Connector: "shop", Breaker: shopIsStopped, AppliedLastHour: 7, FailedLastHour: 2,
+		LastErrorAt: &time.Time{}, LastErrorCode: "timeout", LastWords: "no answer",
+	}}}, nil
+}
+
+// TestOpenBreaker: each page that shows an open breaker says why calls are stopped, since
+// when, and when the next trial is.
+func TestOpenBreaker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Dispatch = stopped{w.gate}
+	pages, err := console.New(w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server.Config.Handler = pages
+	olga := w.signIn("olga", gatehouse.RoleOperator)
+	for _, path := range []string{"/dispatch", "/dispatch?tab=health", "/settings/connectors"} {
+		olga.get(path).want(http.StatusOK).
+			has("the last with unreachable: &lt;b&gt;refused&lt;/b&gt;", "since", "next trial")
+	}
+	olga.get("/settings/connectors").
+		has("calls are stopped", "3 waiting", "7 applied, 2 failed", "timeout", "no answer")
 }

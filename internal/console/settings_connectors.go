@@ -20,8 +20,8 @@ type ConnectorInfo struct {
 	// Unready is the reason why it makes no calls, such as a missing secret; "" if it makes calls.
 	Unready    string
 	Operations []ConnectorOperation
-	// Open lists the operations and fields that are declared below L3.
-	Open []string
+	// Levels lists the operations and fields with a declared level, with that level.
+	Levels []string
 }
 
 // ConnectorOperation is an operation that a proposal can name.
@@ -29,8 +29,10 @@ type ConnectorOperation struct {
 	Operation string `json:"operation"`
 	Class     string `json:"class"`
 	// Level is the risk level of a change without declared fields.
-	Level    int  `json:"level"`
-	Reverses bool `json:"reverses"`
+	Level int `json:"level"`
+	// Levels are the declared levels of the operation and of its fields.
+	Levels   []string `json:"levels"`
+	Reverses bool     `json:"reverses"`
 	// Amounts are the declared amounts of money, such as "/amount in /currency".
 	Amounts []string `json:"amounts"`
 	// EntityTypes are the entity types that it takes; none for any.
@@ -77,7 +79,8 @@ func (c *Console) connectorRoutes() []route {
 // connectorEntry is a connector with its state at the dispatcher.
 type connectorEntry struct {
 	ConnectorInfo
-	breaker *gatehouse.BreakerState
+	// health is nil for a connector that the dispatcher does not know.
+	health *gatehouse.ConnectorHealth
 	// last is the newest dead letter, nil for none.
 	last *gatehouse.DeadLetter
 }
@@ -109,15 +112,15 @@ func (c *Console) showConnectors(v *view, p *connectorsPage) error {
 	if err != nil {
 		return err
 	}
-	breakers, err := c.cfg.Dispatch.ListBreakers(v.ctx)
+	health, err := c.cfg.Dispatch.DispatchHealth(v.ctx)
 	if err != nil {
 		return err
 	}
 	for _, info := range list {
 		row := connectorEntry{ConnectorInfo: info}
-		for _, b := range breakers {
-			if b.Connector == info.Name {
-				row.breaker = &b
+		for i := range health.Connectors {
+			if x := &health.Connectors[i]; x.Connector == info.Name {
+				row.health = x
 			}
 		}
 		dead, err := c.cfg.Dispatch.ListDeadLetters(v.ctx, gatehouse.DeadLetterFilter{Connector: info.Name, Limit: 1})
@@ -142,7 +145,7 @@ func deadLettersOf(name string) string {
 }
 
 func (r *connectorEntry) stopped() bool {
-	return r.breaker != nil && r.breaker.State != gatehouse.BreakerClosed
+	return r.health != nil && r.health.Breaker.State != gatehouse.BreakerClosed
 }
 
 // source says where a connector is configured.
@@ -159,7 +162,7 @@ func (r *connectorEntry) state() (text, tone string) {
 	case r.Unready != "":
 		return "makes no calls: " + r.Unready, "tone-bad"
 	case r.stopped():
-		return "calls are stopped after failures in a row: " + r.breaker.ErrorCode, "tone-bad"
+		return "calls are stopped", "tone-bad"
 	}
 	return "makes calls", "tone-good"
 }

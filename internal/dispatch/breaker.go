@@ -59,7 +59,8 @@ type breaker struct {
 	opened, until time.Time
 	trying        bool
 	open          time.Duration
-	code          string // of the last failure
+	// code, detail and tenant are those of the last failure.
+	code, detail, tenant string
 }
 
 func newBreakers(c Breaker, now func() time.Time, moved func(string, string)) *breakers {
@@ -123,8 +124,8 @@ func signOf(failure *connector.Error) sign {
 	return signIll
 }
 
-// ended reports the result of an admitted push.
-func (b *breakers) ended(name string, trial bool, s sign, failure *connector.Error) {
+// ended reports the result of an admitted push of a tenant.
+func (b *breakers) ended(tenant, name string, trial bool, s sign, failure *connector.Error) {
 	if b == nil || b.config.Failures == 0 {
 		return
 	}
@@ -147,7 +148,7 @@ func (b *breakers) ended(name string, trial bool, s sign, failure *connector.Err
 		*x = breaker{state: breakerClosed}
 	case s == signIll:
 		x.failures++
-		x.code = failure.Code
+		x.code, x.detail, x.tenant = failure.Code, clip(failure.Detail), tenant
 		if trial {
 			x.open = min(2*x.open, b.config.Longest)
 		}
@@ -167,8 +168,29 @@ func (b *breakers) ended(name string, trial bool, s sign, failure *connector.Err
 	}
 }
 
-// states lists the breakers that are not closed, by name.
-func (b *breakers) states() []gatehouse.BreakerState {
+// cause says why the calls of a connector are stopped.
+func (b *breakers) cause(tenant, name string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.by[name].cause(tenant)
+}
+
+// cause says why the breaker opened. The words of the last failure are for the tenant
+// of its call alone.
+func (x *breaker) cause(tenant string) string {
+	s := "too many calls in a row have failed"
+	if x == nil || x.code == "" {
+		return s
+	}
+	s += ", the last with " + x.code
+	if x.tenant == tenant && x.detail != "" {
+		s += ": " + x.detail
+	}
+	return s
+}
+
+// states lists the breakers that are not closed, by name, as a tenant may see them.
+func (b *breakers) states(tenant string) []gatehouse.BreakerState {
 	if b == nil {
 		return nil
 	}
@@ -182,7 +204,7 @@ func (b *breakers) states() []gatehouse.BreakerState {
 		since, next := x.opened, x.until
 		out = append(out, gatehouse.BreakerState{
 			Connector: name, State: x.state, Since: &since, NextTrialAt: &next, Failures: x.failures,
-			ErrorCode: x.code,
+			ErrorCode: x.code, Cause: x.cause(tenant),
 		})
 	}
 	slices.SortFunc(out, func(a, b gatehouse.BreakerState) int { return cmp.Compare(a.Connector, b.Connector) })

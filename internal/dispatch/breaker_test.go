@@ -94,10 +94,17 @@ func TestAnHourOfOutage(t *testing.T) {
 			if o.calls != 5 {
 				t.Fatalf("%d calls before the breaker was open, want 5", o.calls)
 			}
-			if s := d.Breakers(); len(s) != 1 || s[0].State != "open" || s[0].ErrorCode != "http_503" || s[0].Connector != "shop" {
+			const cause = "too many calls in a row have failed, the last with http_503: the target answered 503"
+			if s := d.Breakers("default"); len(s) != 1 || s[0].State != "open" || s[0].ErrorCode != "http_503" ||
+				s[0].Connector != "shop" || s[0].Cause != cause {
 				t.Fatalf("%+v", s)
 			}
-			if s := b.state(actions[19]); s.push.Status != gatehouse.PushQueued || s.push.ErrorCode != "breaker_open" || s.push.Attempts != 0 {
+			// The words are for the tenant whose call it was.
+			if s := d.Breakers("other"); s[0].Cause != "too many calls in a row have failed, the last with http_503" {
+				t.Fatalf("%+v", s)
+			}
+			if s := b.state(actions[19]); s.push.Status != gatehouse.PushQueued || s.push.ErrorCode != "breaker_open" ||
+				s.push.LastError != cause || s.push.Attempts != 0 {
 				t.Fatalf("one that waits: %+v", s.push)
 			}
 			for range 60 * 6 { // an hour, in steps of ten seconds
@@ -127,8 +134,8 @@ func TestAnHourOfOutage(t *testing.T) {
 				}
 				assertSettled(t, b.state(a))
 			}
-			if len(d.Breakers()) != 0 || !slices.Contains(moves, "half_open") || moves[len(moves)-1] != "closed" {
-				t.Errorf("%+v, %v", d.Breakers(), moves)
+			if len(d.Breakers("default")) != 0 || !slices.Contains(moves, "half_open") || moves[len(moves)-1] != "closed" {
+				t.Errorf("%+v, %v", d.Breakers("default"), moves)
 			}
 		})
 	}
@@ -158,7 +165,7 @@ func TestWhatOpensABreaker(t *testing.T) {
 	} {
 		b := newBreakers(Breaker{Failures: 5}, time.Now, func(string, string) {})
 		for _, failure := range test.ends {
-			b.ended("shop", false, signOf(failure), failure)
+			b.ended("default", "shop", false, signOf(failure), failure)
 		}
 		if pass, _, wait := b.admit("shop"); pass == test.open || test.open && wait <= 0 {
 			t.Errorf("%s: passes %v, wait %v", name, pass, wait)
@@ -176,7 +183,7 @@ func TestTrials(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	b := newBreakers(Breaker{Failures: 1, Open: 30 * time.Second, Longest: time.Minute}, c.now, func(string, string) {})
-	b.ended("shop", false, signIll, down())
+	b.ended("default", "shop", false, signIll, down())
 	for n, wait := range []time.Duration{30 * time.Second, time.Minute, time.Minute} {
 		if pass, _, got := b.admit("shop"); pass || got != wait {
 			t.Fatalf("trial %d: passes %v, wait %v, want %v", n, pass, got, wait)
@@ -188,24 +195,24 @@ func TestTrials(t *testing.T) {
 			t.Fatalf("trial %d: %v, %v, and a second one %v, %v", n, pass, trial, second, later)
 		}
 		if n == 0 {
-			b.ended("shop", true, signNone, nil)
+			b.ended("default", "shop", true, signNone, nil)
 			if pass, trial, _ = b.admit("shop"); !pass || !trial {
 				t.Fatal("a trial that came to no call was not given to the next one")
 			}
 		}
-		b.ended("shop", false, signWell, nil) // an older call, from before
-		if s := b.states(); len(s) != 1 || s[0].State != "half_open" {
+		b.ended("default", "shop", false, signWell, nil) // an older call, from before
+		if s := b.states("default"); len(s) != 1 || s[0].State != "half_open" {
 			t.Fatalf("%+v", s)
 		}
-		b.ended("shop", true, signIll, down())
+		b.ended("default", "shop", true, signIll, down())
 	}
 	c.advance(time.Minute)
 	b.admit("shop")
-	b.ended("shop", true, signWell, nil)
-	if pass, trial, _ := b.admit("shop"); !pass || trial || b.states() != nil {
+	b.ended("default", "shop", true, signWell, nil)
+	if pass, trial, _ := b.admit("shop"); !pass || trial || b.states("default") != nil {
 		t.Error("not closed after a trial that went well")
 	}
-	if off := newBreakers(Breaker{}, c.now, nil); fmt.Sprint(off.states()) != "[]" {
+	if off := newBreakers(Breaker{}, c.now, nil); fmt.Sprint(off.states("default")) != "[]" {
 		t.Error("no breaker has a state")
 	}
 }

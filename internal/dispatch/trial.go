@@ -44,7 +44,7 @@ func (j *job) reportToBreaker(s sign, failure *connector.Error) {
 		mine.AttemptBase++
 		j.push = &mine
 	}
-	j.breakers.ended(j.push.Connector, j.trial, s, failure)
+	j.breakers.ended(j.push.Tenant, j.push.Connector, j.trial, s, failure)
 }
 
 // putBack puts the push back without an attempt. The waits vary, so that waiting pushes return one after another.
@@ -67,5 +67,7 @@ func (r *Registry) probe(ctx context.Context, p connector.Prober) (failure *conn
 	return nil
 }
 
-// Breakers lists the breakers of this process that are not closed.
-func (d *Dispatcher) Breakers() []gatehouse.BreakerState { return d.breakers.states() }
+// Breakers lists the breakers of this process that are not closed, as a tenant may see them.
+func (d *Dispatcher) Breakers(tenant string) []gatehouse.BreakerState {
+	return d.breakers.states(tenant)
+}

@@ -37,7 +37,7 @@ func (g *Gate) breakers(tx gatehouse.ReadTx, tenant, readBy string) ([]gatehouse
 		}
 	}
 	if breaking, ok := g.drainer.(Breaking); ok {
-		for _, b := range breaking.Breakers() {
+		for _, b := range breaking.Breakers(tenant) {
 			if _, mine := by[b.Connector]; mine {
 				by[b.Connector] = b
 			}
@@ -52,8 +52,11 @@ func (g *Gate) breakers(tx gatehouse.ReadTx, tenant, readBy string) ([]gatehouse
 		b.Waiting++
 		// Another replica has opened the breaker, unless the push is merely about
 		// to be tried.
-		if b.State == gatehouse.BreakerClosed && p.NextAttempt != nil && p.NextAttempt.After(tx.Now()) {
+		if b.Since == nil && p.NextAttempt != nil && p.NextAttempt.After(tx.Now()) {
 			b.State = gatehouse.BreakerOpen
+			if b.NextTrialAt == nil || p.NextAttempt.Before(*b.NextTrialAt) {
+				b.NextTrialAt, b.Cause = p.NextAttempt, p.LastError
+			}
 		}
 		by[p.Connector] = b
 	}

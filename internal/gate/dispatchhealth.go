@@ -111,6 +111,9 @@ func (h *health) failed(x *gatehouse.ConnectorHealth, f gatehouse.PushFact, rece
 	if f.TargetSays != "" {
 		x.LastWords = f.TargetSays
 	}
+	if f.ErrorCode == gatehouse.CodeBreakerOpen && x.Breaker.ErrorCode != "" {
+		x.LastErrorCode = x.Breaker.ErrorCode // LastError ends with it
+	}
 }
 
 func (h *health) done() *gatehouse.DispatchHealth {

@@ -72,9 +72,9 @@ type Drainer interface {
 }
 
 // Breaking is an optional ability of a Drainer: it lists the breakers that are not
-// closed.
+// closed, as a tenant may see them.
 type Breaking interface {
-	Breakers() []gatehouse.BreakerState
+	Breakers(tenant string) []gatehouse.BreakerState
 }
 
 // Named is an optional ability of Targets: it lists the names of the connectors

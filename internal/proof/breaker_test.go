@@ -41,10 +41,13 @@ func TestBreaker(t *testing.T) {
 	second := approved("second")
 	until(t, "a push that waits", func() bool {
 		p := w.admin.action(t, second.ID).Push
-		return strings.Contains(p.LastError, "breaker") && p.Attempts == 0
+		return strings.Contains(p.LastError, "http_503") && p.Attempts == 0
 	})
-	if said, err := w.cli(op, "doctor"); !strings.Contains(said, "crm: no calls, since too many in a row have failed") {
+	if said, err := w.cli(op, "doctor"); !strings.Contains(said, ": too many calls in a row have failed, the last with http_503") {
 		t.Errorf("doctor says %s (%v)", said, err)
+	}
+	if said, err := w.cli(op, "push", "health"); err != nil || !strings.Contains(said, "crm: no calls since") {
+		t.Errorf("push health says %s (%v)", said, err)
 	}
 	if metrics := string(w.admin.get("/metrics").raw); !strings.Contains(metrics, `gatehouse_breaker_open{connector="crm"} 1`) ||
 		!strings.Contains(metrics, `gatehouse_breaker_open{connector="shop"} 0`) {

@@ -14,9 +14,12 @@ import (
 // BreakerSentence describes a breaker that is not closed.
 func BreakerSentence(b gatehouse.BreakerState) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "connector %s: no calls, since too many in a row have failed", b.Connector)
-	if b.ErrorCode != "" {
-		fmt.Fprintf(&s, " (%d, the last with %s)", b.Failures, b.ErrorCode)
+	fmt.Fprintf(&s, "connector %s: no calls", b.Connector)
+	if b.Since != nil {
+		fmt.Fprintf(&s, " since %s", b.Since.UTC().Format(time.RFC3339))
+	}
+	if b.Cause != "" {
+		s.WriteString(": " + b.Cause)
 	}
 	if b.Waiting > 0 {
 		n := fmt.Sprint(b.Waiting)
@@ -31,15 +34,19 @@ func BreakerSentence(b gatehouse.BreakerState) string {
 	return s.String()
 }
 
-// warnBreakers logs, at the start, the breakers that are not closed.
-func (n *Node) warnBreakers(ctx context.Context) {
+// warnBreakers logs, at the start, the breakers that are not closed, and returns a sentence
+// for each.
+func (n *Node) warnBreakers(ctx context.Context) (sentences []string) {
 	open, err := n.Gate.OpenBreakers(ctx)
 	if err != nil && ctx.Err() == nil {
 		n.Log.ErrorContext(ctx, "the state of the breakers cannot be read", "error", err)
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(open)) {
 		for _, b := range open[tenant] {
-			n.Log.WarnContext(ctx, BreakerSentence(b), "tenant", tenant)
+			sentence := BreakerSentence(b)
+			n.Log.WarnContext(ctx, sentence, "tenant", tenant)
+			sentences = append(sentences, sentence)
 		}
 	}
+	return sentences
 }

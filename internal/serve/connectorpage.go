@@ -27,7 +27,8 @@ func OperationsOf(c connector.Connector) []console.ConnectorOperation {
 		}
 		all = append(all, console.ConnectorOperation{
 			Operation: op.Name, Class: string(op.Class), Level: int(connector.FloorOf(c, op.Operation, call)),
-			Reverses: op.Reverses, Amounts: amountsOf(c, op), EntityTypes: append([]string{}, op.EntityTypes...),
+			Levels: LevelsOf(c, op.Name), Reverses: op.Reverses, Amounts: amountsOf(c, op),
+			EntityTypes: append([]string{}, op.EntityTypes...),
 		})
 	}
 	return all
@@ -65,14 +66,18 @@ func amountsOf(c connector.Connector, op connector.Listed) []string {
 	return slices.Compact(out)
 }
 
-// OpenOf describes the changes that a connector declares below L3.
-func OpenOf(c connector.Connector) []string {
-	open := []string{}
+// LevelsOf describes the declared levels of an operation, "" for all operations, such as
+// "update of item: price (L4)".
+func LevelsOf(c connector.Connector, operation string) []string {
+	levels := []string{}
 	declarer, ok := c.(connector.Declarer)
 	if !ok {
-		return open
+		return levels
 	}
 	for _, d := range declarer.Declarations() {
+		if operation != "" && operation != d.Operation {
+			continue
+		}
 		text := d.Operation
 		if d.EntityType != "" {
 			text += " of " + d.EntityType
@@ -80,9 +85,9 @@ func OpenOf(c connector.Connector) []string {
 		if d.Field != "" {
 			text += ": " + d.Field
 		}
-		open = append(open, fmt.Sprintf("%s (L%d)", text, int(d.Level)))
+		levels = append(levels, fmt.Sprintf("%s (L%d)", text, int(d.Level)))
 	}
-	return open
+	return levels
 }
 
 // connectorPages shows the connectors of a node to its console.
@@ -110,7 +115,7 @@ func (p connectorPages) ListConnectors(ctx context.Context) ([]console.Connector
 	for _, t := range mine {
 		info := console.ConnectorInfo{
 			Name: t.Name, Stored: t.Stored, Type: p.stored.config().Connectors[t.Name].Type,
-			Operations: OperationsOf(t.Connector), Open: OpenOf(t.Connector),
+			Operations: OperationsOf(t.Connector), Levels: LevelsOf(t.Connector, ""),
 		}
 		if t.Unready != nil {
 			info.Unready = p.Registry.RedactText(t.Unready.Error())

@@ -135,11 +135,10 @@ func (c *devServeCmd) Run(g *term.IO) error {
 	case n.cards != nil:
 		caught = "   Slack cards are caught at " + slackdev.Path
 	}
-	if err := c.banner(g, creds, link, caught); err != nil {
+	if err := c.banner(g, creds, link, caught, s.warnBreakers(g.Ctx)); err != nil {
 		return errors.Join(err, s.Close())
 	}
 	c.warn(g, cfg)
-	s.warnBreakers(g.Ctx)
 	select {
 	case <-g.Ctx.Done():
 		log.Info("stopping")
@@ -178,26 +177,34 @@ func (c *devServeCmd) warn(g *term.IO, cfg *config.Config) {
 	}
 }
 
-// banner prints the server's addresses, its data folder and the agent's key.
-func (c *devServeCmd) banner(g *term.IO, creds *devCredentials, link *gatehouse.NewSetupLink, caught string) error {
+// banner prints the server's addresses, its data folder, the agent's key, and a sentence for
+// each connector whose breaker is open.
+func (c *devServeCmd) banner(
+	g *term.IO, creds *devCredentials, link *gatehouse.NewSetupLink, caught string, breakers []string,
+) error {
 	if g.JSON {
-		return g.PrintJSON(map[string]string{
+		return g.PrintJSON(map[string]any{
 			"version": version.Number, "url": creds.URL, "api": creds.URL + "/api/v1", "key": creds.Agent.Key,
 			"data":      c.Data,
-			"setup_url": creds.URL + link.Path,
+			"setup_url": creds.URL + link.Path, "breakers": append([]string{}, breakers...),
 		})
 	}
 	title := "Gatehouse " + version.Number
 	if g.Color {
 		title = term.Paint(true, term.Bold, title)
 	}
+	stopped := ""
+	for _, sentence := range breakers {
+		stopped += "├─ Breaker  " + term.Safe(sentence) + "\n"
+	}
 	_, err := fmt.Fprintf(g.Stdout, `%s — development mode, not for production
 ├─ Console  %s   (one time, 30 minutes)
 ├─ API      %s/api/v1   key %s
 ├─ Data     %s%s
 ├─ Flags    --listen HOST:PORT  --data DIR  --config FILE
-└─ Try      %s demo
-`, title, creds.URL+link.Path, creds.URL, creds.Agent.Key, term.Safe(term.ShownPath(c.Data)), caught, g.Program())
+%s└─ Try      %s demo
+`, title, creds.URL+link.Path, creds.URL, creds.Agent.Key, term.Safe(term.ShownPath(c.Data)), caught,
+		stopped, g.Program())
 	return err
 }
 
