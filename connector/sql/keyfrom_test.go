@@ -243,6 +243,8 @@ func TestMadeKeyRefused(t *testing.T) {
 		"no row": {"postgres", `CREATE TABLE items (id BIGSERIAL PRIMARY KEY, name TEXT, version INTEGER);
 CREATE FUNCTION skips() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
 CREATE TRIGGER skips BEFORE INSERT ON items FOR EACH ROW EXECUTE FUNCTION skips();`, "target_changed"},
+		"no numbered row": {"sqlserver", `CREATE TABLE items (id BLOB bigint IDENTITY PRIMARY KEY, name TEXT,
+version INTEGER); CREATE TRIGGER skips BEFORE INSERT ON items BEGIN SELECT RAISE(IGNORE); END;`, "sql_error"},
 		"another key": {"sqlite", `CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT, version INTEGER);
 CREATE TRIGGER moves AFTER INSERT ON items BEGIN UPDATE items SET id = id + 9 WHERE id = NEW.id; END;`,
 			"not_as_approved"},
@@ -263,6 +265,34 @@ INSERT INTO items VALUES (1, 'a', 1);`, "constraint_violation"},
 				t.Errorf("%s rows", after)
 			}
 		})
+	}
+}
+
+// TestMadeKeyListed: the operations and their schemas say what such an entity takes.
+func TestMadeKeyListed(t *testing.T) {
+	t.Parallel()
+	cfg := orders("sqlite:shop.db")
+	e := cfg.Entities["item"]
+	e.Columns = []string{"name"}
+	cfg.Entities["item"] = e
+	c := newConnector(t, cfg)
+	for operation, want := range map[string]gatehouse.JSON{
+		"insert": `{"additionalProperties":false,"minProperties":1,"properties":{"name":{},"version":{}},"type":"object"}`,
+		"upsert": `{"additionalProperties":false,"minProperties":0,"properties":{"id":{},"name":{},"version":{}},` +
+			`"type":"object"}`,
+	} {
+		if got, _ := c.Schema(operation, "item"); got != want {
+			t.Errorf("%s: %s, want %s", operation, got, want)
+		}
+	}
+	listed := c.List()
+	if len(listed) == 0 {
+		t.Error("no operation is listed")
+	}
+	for _, l := range listed {
+		if l.Name == "bulk_insert" {
+			t.Errorf("bulk_insert is listed: %+v", l)
+		}
 	}
 }
 
