@@ -50,9 +50,12 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}, nil
 }
 
-// Conditional is true for all but update_where: an update or delete compares the version and the
-// pre-image while writing, and an insert requires the row to be absent.
-func (*Connector) Conditional(call connector.Call) bool { return call.Operation != opUpdateWhere }
+// Conditional is true for an update or delete, which compares the version and the pre-image while
+// writing, and for an insert that names its key, which requires the row to be absent.
+func (c *Connector) Conditional(call connector.Call) bool {
+	makesKey := call.Operation == opInsert && c.cfg.Entities[call.Target.EntityType].KeyFrom == keyFromDatabase
+	return call.Operation != opUpdateWhere && !makesKey
+}
 
 // difference is nil if the row permits the operation.
 func (p *plan) difference(ref string, r row) *difference {

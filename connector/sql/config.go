@@ -53,6 +53,10 @@ type Entity struct {
 	Table string `yaml:"table"`
 	// Key is the unique column by which entity_ref names a row.
 	Key string `yaml:"key"`
+	// KeyFrom is "database" if the database makes the key of a row that is inserted: an identity, a
+	// sequence, AUTO_INCREMENT or another default. An insert then names no key. By default, the
+	// proposal gives it.
+	KeyFrom string `yaml:"key_from" json:",omitempty"`
 	// Version is an integer column that each update increments, or SQL Server's rowversion.
 	// Optional.
 	Version string `yaml:"version"`
@@ -82,6 +86,9 @@ const (
 	opUpsert      = "upsert"
 	opUpdateWhere = "update_where"
 )
+
+// keyFromDatabase is the value of Entity.KeyFrom.
+const keyFromDatabase = "database"
 
 // maxBulkReversal limits the rows of a bulk reversal: a larger change has none.
 const maxBulkReversal = 1000
@@ -124,6 +131,9 @@ func (e Entity) validate(at string) error {
 	}
 	if !identifierForm.MatchString(e.Key) {
 		return fmt.Errorf("%s.key: %s is not a column's name", at, gatehouse.Quote(e.Key))
+	}
+	if e.KeyFrom != "" && e.KeyFrom != keyFromDatabase {
+		return fmt.Errorf("%s.key_from: must be database, or be left out", at)
 	}
 	for _, o := range []struct{ name, value string }{{"version", e.Version}, {"external_id", e.ExternalID}} {
 		if o.value != "" && !identifierForm.MatchString(o.value) {

@@ -155,7 +155,12 @@ func splitOperation(name string) (op string, many, ok bool) {
 
 // Declared implements [connector.Describer].
 func (c *Connector) Declared(call connector.Call) gatehouse.Declared {
-	out := gatehouse.Declared{Amounts: c.cfg.Entities[call.Target.EntityType].Amounts}
+	entity := c.cfg.Entities[call.Target.EntityType]
+	out := gatehouse.Declared{Amounts: entity.Amounts}
+	op, many, _ := splitOperation(call.Operation)
+	if op == opDelete && (many || len(call.Target.EntityRefs) > 0) && entity.KeyFrom == keyFromDatabase {
+		out.Undo = connector.NoUndo("the database makes the keys, and several rows at a time do not get theirs back")
+	}
 	if len(call.Target.EntityRefs) > maxBulkReversal {
 		out.Undo = connector.NoUndo("the values before are kept for at most 1,000 rows")
 	}

@@ -42,6 +42,9 @@ type dialect interface {
 	recordKey(s string) any
 	// execute carries out an INSERT, UPDATE or DELETE and counts its rows.
 	execute(ctx context.Context, conn *sql.Conn, s *statement) (rows int64, err error)
+	// insertReturning carries out an INSERT of one row and reads the key that the database made, in
+	// the form of read. The error is sql.ErrNoRows if no row was inserted.
+	insertReturning(ctx context.Context, conn *sql.Conn, s *statement, key column) (raw any, err error)
 
 	// begin starts a transaction that no other can slip into.
 	begin(ctx context.Context, conn *sql.Conn) error
@@ -81,6 +84,12 @@ func (plain) execute(ctx context.Context, conn *sql.Conn, s *statement) (int64, 
 		return 0, err
 	}
 	return res.RowsAffected()
+}
+
+func (plain) insertReturning(ctx context.Context, conn *sql.Conn, s *statement, key column) (raw any, err error) {
+	s.add(" RETURNING ", s.dialect.read(key))
+	err = queryOne(ctx, conn, s.text.String(), s.args, &raw)
+	return raw, err
 }
 
 // onConflict is unlessExists of SQLite and PostgreSQL.

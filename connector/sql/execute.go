@@ -265,6 +265,9 @@ func clip(j gatehouse.JSON) string {
 
 // write executes the statements. Each of them must affect exactly its rows.
 func (c *Connector) write(ctx context.Context, conn *sql.Conn, p *plan) error {
+	if p.makesKey {
+		return c.insertRow(ctx, conn, p)
+	}
 	if p.op == opInsert || p.change != nil {
 		for _, ref := range p.refs {
 			if err := c.writePart(ctx, conn, p, []string{ref}, p.changeOf(ref)); err != nil {
@@ -302,17 +305,47 @@ func (c *Connector) writePart(ctx context.Context, conn *sql.Conn, p *plan, refs
 	return nil
 }
 
-func (s *statement) insert(t *table, ref string, change []gatehouse.Member) {
-	key := t.columns[t.key]
-	if key.identity {
-		s.identity = t.sqlName
+// insertRow inserts a row whose key the database makes, and gives the plan that key.
+func (c *Connector) insertRow(ctx context.Context, conn *sql.Conn, p *plan) error {
+	s := &statement{dialect: c.dialect}
+	s.insert(p.table, "", p.common)
+	key := p.table.columns[p.table.key]
+	raw, err := c.dialect.insertReturning(ctx, conn, s, key)
+	if errors.Is(err, sql.ErrNoRows) {
+		return &refusal{string(gatehouse.CodeTargetChanged), "no row was inserted: a trigger has prevented it"}
 	}
-	s.add("INSERT INTO ", t.sqlName, " (", s.dialect.quote(key.name))
+	if err != nil {
+		return err
+	}
+	made, err := c.dialect.decode(key, raw)
+	switch {
+	case err != nil:
+		return err
+	case isNull(made.json):
+		return &refusal{"not_as_approved", "the database made no key: column " + key.name + " would be null"}
+	}
+	p.refs = []string{text(made.json)}
+	return nil
+}
+
+// insert adds an INSERT of one row. Without a ref, the database makes the key.
+func (s *statement) insert(t *table, ref string, change []gatehouse.Member) {
+	s.add("INSERT INTO ", t.sqlName, " (")
 	values := &statement{dialect: s.dialect}
-	values.param(s.dialect.bind(key, gatehouse.StringJSON(ref)))
 	add := func(col column, v gatehouse.JSON) {
-		s.add(", ", s.dialect.quote(col.name))
-		values.add(", ").param(s.dialect.bind(col, v))
+		if len(values.args) > 0 {
+			s.add(", ")
+			values.add(", ")
+		}
+		s.add(s.dialect.quote(col.name))
+		values.param(s.dialect.bind(col, v))
+	}
+	if ref != "" {
+		key := t.columns[t.key]
+		if key.identity {
+			s.identity = t.sqlName
+		}
+		add(key, gatehouse.StringJSON(ref))
 	}
 	versioned := !t.raisesVersion()
 	for _, f := range change {

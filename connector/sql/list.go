@@ -9,11 +9,14 @@ import (
 
 // List implements [connector.Lister].
 func (c *Connector) List() []connector.Listed {
-	return connector.ListOf(
-		c,
-		[]string{
-			opInsert, opUpdate, opDelete, bulk + opInsert, bulk + opUpdate, bulk + opDelete, opUpsert, opUpdateWhere,
-		},
-		func(string) []string { return slices.Collect(maps.Keys(c.cfg.Entities)) },
-	)
+	entities := func(op string) []string {
+		return slices.DeleteFunc(slices.Collect(maps.Keys(c.cfg.Entities)), func(name string) bool {
+			return op == bulk+opInsert && c.cfg.Entities[name].KeyFrom == keyFromDatabase
+		})
+	}
+	names := []string{
+		opInsert, opUpdate, opDelete, bulk + opInsert, bulk + opUpdate, bulk + opDelete, opUpsert, opUpdateWhere,
+	}
+	names = slices.DeleteFunc(names, func(op string) bool { return len(entities(op)) == 0 })
+	return connector.ListOf(c, names, entities)
 }

@@ -1,6 +1,7 @@
 package sqlconn
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -73,7 +74,7 @@ func (mysqlDialect) columns(ctx context.Context, q querier, table string) ([]col
 	where, args := mysqlTable(table)
 	rows, err := q.QueryContext(ctx, `
 SELECT t.table_type, COALESCE(t.engine, ''), c.column_name, c.data_type, c.column_type, c.is_nullable = 'NO',
-       COALESCE(c.generation_expression, '') <> ''
+       COALESCE(c.generation_expression, '') <> '', c.extra LIKE '%auto_increment%'
 FROM information_schema.tables t
 JOIN information_schema.columns c ON c.table_schema = t.table_schema AND c.table_name = t.table_name
 WHERE `+where+` ORDER BY c.ordinal_position`, args...)
@@ -86,7 +87,7 @@ WHERE `+where+` ORDER BY c.ordinal_position`, args...)
 	for rows.Next() {
 		var c column
 		var tableType, engine, dataType string
-		err := rows.Scan(&tableType, &engine, &c.name, &dataType, &c.decl, &c.notNull, &c.generated)
+		err := rows.Scan(&tableType, &engine, &c.name, &dataType, &c.decl, &c.notNull, &c.generated, &c.filled)
 		if err != nil {
 			return nil, err
 		}
@@ -150,7 +151,7 @@ func queryOne(ctx context.Context, q querier, query string, args []any, into ...
 	}
 	defer rows.Close()
 	if !rows.Next() {
-		return errors.Join(rows.Err(), sql.ErrNoRows)
+		return cmp.Or(rows.Err(), sql.ErrNoRows)
 	}
 	return errors.Join(rows.Scan(into...), rows.Close())
 }
@@ -267,6 +268,16 @@ func (mysqlDialect) now() string { return "DATE_FORMAT(UTC_TIMESTAMP(6), '%Y-%m-
 // unlessExists is empty: INSERT IGNORE would also take values that do not fit. The error of a
 // duplicate ends the statement, not the transaction.
 func (mysqlDialect) unlessExists() string { return "" }
+
+// insertReturning knows only numbers of AUTO_INCREMENT: MySQL has no RETURNING.
+func (mysqlDialect) insertReturning(ctx context.Context, conn *sql.Conn, s *statement, _ column) (any, error) {
+	res, err := conn.ExecContext(ctx, s.text.String(), s.args...)
+	if err != nil {
+		return nil, err
+	}
+	id, err := res.LastInsertId()
+	return uint64(id), err // as the protocol has it
+}
 
 func (mysqlDialect) begin(ctx context.Context, conn *sql.Conn) error {
 	_, err := conn.ExecContext(ctx, "START TRANSACTION READ WRITE")

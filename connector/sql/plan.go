@@ -19,11 +19,12 @@ type plan struct {
 	op         string // insert, update or delete
 	bulk       bool
 	upsert     bool // op is the insert or the update that an upsert is
+	makesKey   bool // the database makes the key of the inserted row
 	where      *selection
 	entityType string
-	table      *table // nil while the target's catalogue cannot be read
-	refs       []string
-	version    string // "" when none is to be compared
+	table      *table   // nil while the target's catalogue cannot be read
+	refs       []string // with makesKey, none until the row is inserted
+	version    string   // "" when none is to be compared
 	// pre holds each key's pre-image; empty when the proposal has none.
 	pre map[string][]gatehouse.Member
 	// common is one change for all keys, change is one for each key.
@@ -95,6 +96,7 @@ func newPlan(call connector.Call, cfg Config, t *table) (*plan, error) {
 		p.op, p.where = opUpdate, takeSelection(&v, call)
 		p.common = p.where.set
 	}
+	p.makesKey = op == opInsert && entity.KeyFrom == keyFromDatabase
 	if p.where == nil {
 		p.checkTarget(&v, call, entity)
 		p.takePreImage(&v, call)
@@ -106,6 +108,9 @@ func newPlan(call connector.Call, cfg Config, t *table) (*plan, error) {
 	}
 	if err := v.Err(); err != nil {
 		return nil, err
+	}
+	if p.makesKey {
+		p.refs = nil // entity_ref is the proposer's name for the row, not its key
 	}
 	return p, nil
 }
@@ -121,6 +126,8 @@ func upserted(call connector.Call) string {
 
 func (p *plan) checkTarget(v *gatehouse.Violations, call connector.Call, entity Entity) {
 	switch {
+	case p.makesKey && p.bulk:
+		v.Add("/operation", "inserts one row at a time here: the database makes the keys of %s", p.entityType)
 	case p.upsert && p.bulk:
 		v.Add("/target/entity_refs", "an upsert is of one row; give entity_ref")
 	case !p.bulk:
@@ -314,7 +321,7 @@ func anotherSpelling(known string) string {
 func (p *plan) checkChange(v *gatehouse.Violations, at string, refs []string, change []gatehouse.Member, entity Entity) {
 	before, toSet := len(*v), 0
 	defer func() {
-		if p.op == opUpdate && toSet == 0 && len(*v) == before {
+		if (p.op == opUpdate || p.makesKey) && toSet == 0 && len(*v) == before {
 			v.Add(at, "names no column to set")
 		}
 	}()
@@ -330,7 +337,9 @@ func (p *plan) checkChange(v *gatehouse.Violations, at string, refs []string, ch
 		}
 		switch f.Name {
 		case entity.Key:
-			if len(refs) != 1 || text(f.Value) != refs[0] {
+			if p.makesKey {
+				v.Add(here, "is the key, which the database makes; leave it out")
+			} else if len(refs) != 1 || text(f.Value) != refs[0] {
 				v.Add(here, "is the key, which entity_ref gives and nothing changes")
 			}
 			continue // what equals the key sets nothing

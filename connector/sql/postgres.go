@@ -55,7 +55,7 @@ func (d postgresDialect) columns(ctx context.Context, q querier, table string) (
 	rows, err := q.QueryContext(ctx, `
 SELECT a.attname, coalesce(b.typname, t.typname), coalesce(b.typcategory, t.typcategory)::text,
        format_type(a.atttypid, a.atttypmod), a.attnotnull,
-       a.attgenerated <> '' OR a.attidentity = 'a'
+       a.attgenerated <> '' OR a.attidentity = 'a', a.atthasdef OR a.attidentity <> ''
 FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_type b ON b.oid = t.typbasetype
@@ -69,7 +69,7 @@ ORDER BY a.attnum`, quoteTable(d, table))
 	for rows.Next() {
 		var c column
 		var typname, category string
-		if err := rows.Scan(&c.name, &typname, &category, &c.decl, &c.notNull, &c.generated); err != nil {
+		if err := rows.Scan(&c.name, &typname, &category, &c.decl, &c.notNull, &c.generated, &c.filled); err != nil {
 			return nil, err
 		}
 		c.kind = kindOf(typname, category)

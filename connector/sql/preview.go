@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -175,6 +176,8 @@ func (p *plan) irreversible(before, after map[string]row) string {
 		return ""
 	case len(p.refs) > maxBulkReversal:
 		return "it changes more than 1,000 rows"
+	case p.keyLost():
+		return "the database makes the keys, and the rows would not get theirs back"
 	case p.op == opDelete && p.table.hidden:
 		return "the table has columns that Gatehouse does not see, and cannot restore"
 	}
@@ -184,14 +187,16 @@ func (p *plan) irreversible(before, after map[string]row) string {
 // names reports whether a proposal gives a column a value.
 func (p *plan) names(column string) bool {
 	if column == p.table.entity.Key {
-		return true
+		return !p.makesKey
+	}
+	given := func(change []gatehouse.Member) bool {
+		return slices.ContainsFunc(change, func(f gatehouse.Member) bool { return f.Name == column })
+	}
+	if p.change == nil {
+		return given(p.common)
 	}
 	for _, ref := range p.refs {
-		given := false
-		for _, f := range p.changeOf(ref) {
-			given = given || f.Name == column
-		}
-		if !given {
+		if !given(p.change[ref]) {
 			return false
 		}
 	}

@@ -80,7 +80,12 @@ func (p *plan) result(before, after map[string]row) connector.Result {
 	res := connector.Result{Reversal: p.reversal(before, after)}
 	if !p.bulk {
 		ref := p.refs[0]
-		request = append(request, gatehouse.Member{Name: "key", Value: gatehouse.StringJSON(ref)})
+		key := gatehouse.Member{Name: "key", Value: gatehouse.StringJSON(ref)}
+		if p.makesKey {
+			response = append(response, key)
+		} else {
+			request = append(request, key)
+		}
 		if p.version != "" {
 			request = append(request, gatehouse.Member{Name: "version", Value: gatehouse.StringJSON(p.version)})
 		}
@@ -148,7 +153,7 @@ func (p *plan) image(r row, columns []int) gatehouse.JSON {
 // reversal describes the change that reverses this one. It is nil if an overwritten value cannot be
 // restored from JSON, was not visible to the connector, or exceeds the limits.
 func (p *plan) reversal(before, after map[string]row) *gatehouse.Reversal {
-	if len(p.refs) > maxBulkReversal {
+	if len(p.refs) > maxBulkReversal || p.keyLost() {
 		return nil
 	}
 	rev := &gatehouse.Reversal{Target: gatehouse.Target{EntityType: p.entityType}}
@@ -158,6 +163,9 @@ func (p *plan) reversal(before, after map[string]row) *gatehouse.Reversal {
 		rev.Target.EntityRefs = p.refs
 	} else {
 		rev.Target.EntityRef = p.refs[0]
+		if p.op == opDelete && p.table.entity.KeyFrom == keyFromDatabase {
+			rev.Operation = opUpsert // which inserts the row under its own key
+		}
 	}
 	var state, change []gatehouse.Member
 	for _, ref := range p.refs {
@@ -188,6 +196,13 @@ func (p *plan) reversal(before, after map[string]row) *gatehouse.Reversal {
 		return nil
 	}
 	return rev
+}
+
+// keyLost reports whether deleted rows cannot be inserted again under their keys.
+func (p *plan) keyLost() bool {
+	key := p.table.columns[p.table.key]
+	return p.op == opDelete &&
+		(key.generated && !key.identity || p.bulk && p.table.entity.KeyFrom == keyFromDatabase)
 }
 
 // undo returns the row's state before the reversal, and the change that reverses it.

@@ -34,6 +34,7 @@ type column struct {
 	notNull   bool
 	generated bool
 	identity  bool // numbers by the database, which an insert can name all the same
+	filled    bool // the database gives a value where an insert gives none
 }
 
 // table is an entity's table, with the columns that proposals may see.
@@ -123,6 +124,10 @@ func newTable(d dialect, e Entity, columns []column) (*table, error) {
 		}
 	}
 	t.key, t.extern = t.byName[e.Key], t.byName[extern]
+	if e.KeyFrom == keyFromDatabase && !t.columns[t.key].filled {
+		return nil, &schemaError{fmt.Sprintf("key_from is database, but column %s of %s has no identity, "+
+			"AUTO_INCREMENT or default whose value can be read back", e.Key, e.Table)}
+	}
 	if e.Version != "" {
 		i, ok := t.byName[e.Version]
 		if !ok {

@@ -52,8 +52,9 @@ func (sqliteDialect) columns(ctx context.Context, q querier, table string) ([]co
 	if !two {
 		schema, name = "main", table
 	}
-	rows, err := q.QueryContext(ctx,
-		`SELECT name, type, "notnull", hidden FROM pragma_table_xinfo(?1, ?2) ORDER BY cid`, name, schema)
+	rows, err := q.QueryContext(ctx, `
+SELECT name, type, "notnull", hidden, dflt_value IS NOT NULL OR pk = 1 AND upper(type) = 'INTEGER'
+FROM pragma_table_xinfo(?1, ?2) ORDER BY cid`, name, schema)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (sqliteDialect) columns(ctx context.Context, q querier, table string) ([]co
 	for rows.Next() {
 		var c column
 		var hidden int
-		if err := rows.Scan(&c.name, &c.decl, &c.notNull, &hidden); err != nil {
+		if err := rows.Scan(&c.name, &c.decl, &c.notNull, &hidden, &c.filled); err != nil {
 			return nil, err
 		}
 		if hidden == 1 { // a column of a virtual table

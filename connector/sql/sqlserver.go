@@ -70,7 +70,7 @@ func (d sqlserverDialect) columns(ctx context.Context, q querier, table string) 
 			return nil, err
 		}
 		c.kind, c.decl = sqlserverKind(dataType), sqlserverType(dataType, length, precision, scale)
-		c.notNull = !nullable
+		c.notNull, c.filled = !nullable, c.identity
 		c.generated = c.generated || c.identity || c.kind == kindRowVersion
 		columns = append(columns, c)
 	}
@@ -104,6 +104,16 @@ func (sqlserverDialect) execute(ctx context.Context, conn *sql.Conn, s *statemen
 	args := append(s.args[:len(s.args):len(s.args)], sql.Named("rows", sql.Out{Dest: &rows}))
 	_, err = conn.ExecContext(ctx, text.String(), args...)
 	return rows, err
+}
+
+// insertReturning asks for the number of the statement itself, and not for that of a trigger. OUTPUT
+// is refused where the table has triggers.
+func (sqlserverDialect) insertReturning(ctx context.Context, conn *sql.Conn, s *statement, _ column) (any, error) {
+	var made int64
+	_, err := conn.ExecContext(ctx, s.text.String()+"; IF SCOPE_IDENTITY() IS NULL "+
+		"THROW 50000, 'a trigger has inserted no row, or another', 1; SET @made = SCOPE_IDENTITY()",
+		append(s.args[:len(s.args):len(s.args)], sql.Named("made", sql.Out{Dest: &made}))...)
+	return made, err
 }
 
 // begin tries another connection when this one is broken.

@@ -56,6 +56,10 @@ func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) 
 	if names != nil && e.Version != "" {
 		names = append(names, e.Version)
 	}
+	if op == opInsert && e.KeyFrom == keyFromDatabase {
+		names = slices.DeleteFunc(names, func(name string) bool { return name == e.Key })
+		return columnsSchema(names, 1), true
+	}
 	return columnsSchema(names, 0), true
 }
 

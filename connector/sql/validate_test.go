@@ -158,6 +158,9 @@ func TestConfigIsStrict(t *testing.T) {
 		"entities.x.columns[0]": func(c *sqlconn.Config) {
 			c.Entities["x"] = sqlconn.Entity{Table: "a", Key: "k", Columns: []string{"a b"}}
 		},
+		"entities.x.key_from": func(c *sqlconn.Config) {
+			c.Entities["x"] = sqlconn.Entity{Table: "a", Key: "k", KeyFrom: "me"}
+		},
 		"password_secret": func(c *sqlconn.Config) { c.PasswordSecret = "P" },
 	} {
 		cfg := items("sqlite:shop.db")
@@ -191,6 +194,9 @@ func TestFingerprint(t *testing.T) {
 		"database": {func(c *sqlconn.Config) { c.DSN = "postgres://app:one@db.example/other" }, false},
 		"key": {func(c *sqlconn.Config) {
 			c.Entities["item"] = sqlconn.Entity{Table: "items", Key: "id", Version: "version"}
+		}, false},
+		"key_from": {func(c *sqlconn.Config) {
+			c.Entities["item"] = sqlconn.Entity{Table: "items", Key: "sku", Version: "version", KeyFrom: "database"}
 		}, false},
 		"record": {func(c *sqlconn.Config) { c.IdempotencyTable = "elsewhere" }, false},
 	} {

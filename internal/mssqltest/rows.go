@@ -196,6 +196,15 @@ func (s *session) insertIdentity(ctx context.Context, q request, m []string) (*r
 	return s.insertInto(ctx, q, m[1:4], true)
 }
 
+// insertNumbered gives the number of the row for the OUTPUT parameter.
+func (s *session) insertNumbered(ctx context.Context, q request, m []string) (*result, int64, *Error) {
+	set, rows, failed := s.insertInto(ctx, q, m, false)
+	if failed == nil && (rows != 1 || s.number == 0) {
+		failed = refused(50000, "a trigger has inserted no row, or another")
+	}
+	return set, s.number, failed
+}
+
 func (s *session) insertInto(ctx context.Context, q request, m []string, identity bool) (*result, int64, *Error) {
 	t, failed := s.open(ctx, m[0])
 	if failed == nil {
@@ -215,6 +224,7 @@ func (s *session) insertInto(ctx context.Context, q request, m []string, identit
 		marks = append(marks, "?"+strconv.Itoa(len(args)))
 	}
 	hasIdentity := false
+	s.number = 0
 	for i := range names {
 		column := unquoted(names[i][0])
 		c := t.column(column)
@@ -243,6 +253,10 @@ func (s *session) insertInto(ctx context.Context, q request, m []string, identit
 	for _, c := range t.columns {
 		if c.name == "rowversion" {
 			add(c.column, s.rowversion())
+		}
+		if c.identity && !identity {
+			s.number = s.server.number.Add(1)
+			add(c.column, s.number)
 		}
 	}
 	return s.write(ctx, t, "INSERT INTO "+lite(t.name)+" ("+strings.Join(columns, ", ")+") VALUES ("+

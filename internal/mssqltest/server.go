@@ -37,6 +37,7 @@ type Server struct {
 	tls     atomic.Pointer[tls.Config]
 	waiting atomic.Int32
 	version atomic.Int64 // the database's latest rowversion
+	number  atomic.Int64 // the latest IDENTITY, which no rollback gives back
 
 	mu       sync.Mutex
 	listener net.Listener

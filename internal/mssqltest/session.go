@@ -20,6 +20,7 @@ type session struct {
 	depth    int    // @@TRANCOUNT
 	begun    bool   // the transaction has SQLite's lock
 	id       uint64 // of the transaction
+	number   int64  // SCOPE_IDENTITY() of the latest INSERT, 0 for NULL
 
 	mu     sync.Mutex
 	cancel context.CancelFunc // of the request under way

@@ -59,6 +59,8 @@ var forms = []form{
 	of(`SELECT (.+) FROM (`+tableRef+`)( WITH \(UPDLOCK, HOLDLOCK\))? WHERE (`+name+`) IN \(`+keyList+`\) ORDER BY `+
 		`(`+name+`)`, (*session).read),
 	of(`INSERT INTO (`+tableRef+`) \((.+)\) VALUES \((.+)\)`+counted, (*session).insert),
+	of(`INSERT INTO (`+tableRef+`) \((.+)\) VALUES \((.+)\); IF SCOPE_IDENTITY\(\) IS NULL THROW 50000, '[\w ,]+', 1; `+
+		`SET @made = SCOPE_IDENTITY\(\)`, (*session).insertNumbered),
 	of(`SET IDENTITY_INSERT (`+tableRef+`) ON; INSERT INTO (`+tableRef+`) \((.+)\) VALUES \((.+)\)`+counted+
 		`; SET IDENTITY_INSERT (`+tableRef+`) OFF`, (*session).insertIdentity),
 	of(`UPDATE (`+tableRef+`) SET (.+) WHERE (`+name+`) IN \(`+keyList+`\)`+counted, (*session).update),
