@@ -46,7 +46,7 @@ func TestBreaker(t *testing.T) {
 	if said, err := w.cli(op, "doctor"); !strings.Contains(said, ": too many calls in a row have failed, the last with http_503") {
 		t.Errorf("doctor says %s (%v)", said, err)
 	}
-	if said, err := w.cli(op, "push", "health"); err != nil || !strings.Contains(said, "crm: no calls since") {
+	if said, err := w.cli(op, "push", "health", "--json"); err != nil || !strings.Contains(said, `"cause": "too many`) {
 		t.Errorf("push health says %s (%v)", said, err)
 	}
 	if metrics := string(w.admin.get("/metrics").raw); !strings.Contains(metrics, `gatehouse_breaker_open{connector="crm"} 1`) ||
