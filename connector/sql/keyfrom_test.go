@@ -238,7 +238,7 @@ func TestMadeKeyRefused(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct{ engine, schema, code string }{
-		"no key": {"sqlite", `CREATE TABLE items (id INT UNIQUE DEFAULT (nullif(1, 1)), name TEXT, version INTEGER)`,
+		"no key": {"postgres", `CREATE TABLE items (id INT UNIQUE DEFAULT nullif(1, 1), name TEXT, version INTEGER)`,
 			"not_as_approved"},
 		"no row": {"postgres", `CREATE TABLE items (id BIGSERIAL PRIMARY KEY, name TEXT, version INTEGER);
 CREATE FUNCTION skips() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
@@ -300,8 +300,8 @@ func TestMadeKeyListed(t *testing.T) {
 func TestMadeKeyPreview(t *testing.T) {
 	t.Parallel()
 	eachMadeKey(t, func(t *testing.T, engine, key string) {
-		if engine == "sqlserver" {
-			return // without previews
+		if engine == "sqlserver" || strings.Contains(key, " BY DEFAULT ") || strings.Contains(key, "SERIAL") {
+			return // without previews, or as the identity
 		}
 		tg, c := newOrders(t, engine, key)
 		got, failed := tg.preview(t, c, call("insert", "order", "", "", `{"name":"lamp"}`))
