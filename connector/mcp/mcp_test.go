@@ -53,7 +53,8 @@ func TestTools(t *testing.T) {
 	if _, ok := c.Operation(""); ok {
 		t.Error("a tool without a name")
 	}
-	if got := c.Declarations(); !slices.Equal(got, []connector.Declaration{{Operation: "read_file", Level: 1}}) {
+	declared := []connector.Declaration{{Operation: "drop", Level: 5}, {Operation: "read_file", Level: 1}}
+	if got := c.Declarations(); !slices.Equal(got, declared) {
 		t.Errorf("declared: %+v", got)
 	}
 	var failure *connector.Error
