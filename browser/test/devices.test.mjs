@@ -105,8 +105,11 @@ test("a person adds a device, which shows a notification and opens its item", li
   assert.equal((await g.action(a.id)).status, "pending");
 
   // A message that cannot be read is shown as such, as browsers require.
-  await deliver("not JSON");
-  await until("no notification", async () => (await shown()).some((n) => n.title === "Gatehouse"));
+  await until("no notification of an unreadable message", async () => {
+    await deliver("not JSON");
+    await rest(500);
+    return (await shown()).some((n) => n.title === "Gatehouse");
+  });
 
   await page.getByTestId("remove-device").locator("xpath=ancestor::details").locator("summary").click();
   await page.getByTestId("remove-device").getByRole("checkbox").check();

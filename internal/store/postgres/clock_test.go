@@ -50,8 +50,8 @@ func TestClockFallsBack(t *testing.T) {
 	if behind := s.ClockBehind(); behind < 4*time.Hour || behind > 5*time.Hour {
 		t.Errorf("the clock is said to be behind by %s", behind)
 	}
-	if !strings.Contains(said.String(), "time stands still") {
-		t.Errorf("nobody is told that time stands still: %s", &said)
+	if !strings.Contains(said.String(), "the store's clock waits") {
+		t.Errorf("the log does not say that the store's clock waits: %s", &said)
 	}
 	other := openTest(t, Config{URL: dsn})
 	if began := now(other); began.Before(leaf.At) {
