@@ -226,11 +226,18 @@ func changePrincipal[T any](ctx context.Context, g *Gate, idOrName string, fn on
 
 // CreateKey makes a further key for a principal.
 func (g *Gate) CreateKey(ctx context.Context, principal string) (*gatehouse.Credentials, error) {
+	return changePrincipal(ctx, g, principal, newKey())
+}
+
+// newKey returns the change that gives a principal a further key.
+func newKey() func(gatehouse.Tx, *gatehouse.Caller, *gatehouse.Principal) (*gatehouse.Credentials, error) {
 	secret, hash := newSecret(keyPrefix)
 	out := &gatehouse.Credentials{Key: secret, KeyID: NewID("key")}
-	change := func(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) (*gatehouse.Credentials, error) {
+	return func(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) (*gatehouse.Credentials, error) {
 		out.ID = p.ID
-		err := tx.InsertKey(&gatehouse.Key{ID: out.KeyID, Tenant: p.Tenant, PrincipalID: p.ID, Hash: hash, CreatedAt: tx.Now()})
+		err := tx.InsertKey(&gatehouse.Key{
+			ID: out.KeyID, Tenant: p.Tenant, PrincipalID: p.ID, Hash: hash, CreatedAt: tx.Now(),
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -239,7 +246,6 @@ func (g *Gate) CreateKey(ctx context.Context, principal string) (*gatehouse.Cred
 		}
 		return out, nil
 	}
-	return changePrincipal(ctx, g, principal, change)
 }
 
 func recordKey(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal, event, subject string) error {

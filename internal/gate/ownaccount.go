@@ -33,20 +33,7 @@ func (g *Gate) CreateOwnKey(ctx context.Context, editToken string) (*gatehouse.C
 	if err := g.CheckFresh(ctx, editToken); err != nil {
 		return nil, err
 	}
-	secret, hash := newSecret(keyPrefix)
-	out := &gatehouse.Credentials{Key: secret, KeyID: NewID("key")}
-	change := func(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) (*gatehouse.Credentials, error) {
-		out.ID = p.ID
-		err := tx.InsertKey(&gatehouse.Key{ID: out.KeyID, Tenant: p.Tenant, PrincipalID: p.ID, Hash: hash, CreatedAt: tx.Now()})
-		if err != nil {
-			return nil, err
-		}
-		if err := recordKey(tx, c, p, "key.created", out.KeyID); err != nil {
-			return nil, err
-		}
-		return out, nil
-	}
-	return changeOwn(ctx, g, change)
+	return changeOwn(ctx, g, newKey())
 }
 
 // RevokeOwnKey ends one of the caller's keys, at once; not_found for a key of
