@@ -86,6 +86,30 @@ func (w *world) reached(id string, s gatehouse.RunStatus) *gatehouse.Run {
 	return w.run(id, string(s), func(r *gatehouse.Run) bool { return r.Status == s })
 }
 
+// TestStarterSteersRun: a proposer cancels and retries the runs that the proposer started, and no others.
+func TestStarterSteersRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.moving()
+	w.apply("asking", asking)
+	pia, pat := w.signIn("pia", gatehouse.RoleProposer), w.signIn("pat", gatehouse.RoleProposer)
+	run := w.reached(w.start(w.as(pia.creds), "asking", `{"list":[],"n":1}`).ID, gatehouse.RunWaitingApproval)
+	path := "/runs/" + run.ID
+
+	pat.get(path).want(http.StatusOK).lacks(testid("cancel"))
+	pat.post(path+"/cancel", "reason", "x").want(http.StatusForbidden)
+	pia.get(path).want(http.StatusOK).has(testid("cancel"))
+	pia.post(path+"/cancel", "reason", "x").want(http.StatusOK)
+	w.reached(run.ID, gatehouse.RunCanceled)
+
+	pat.get(path).want(http.StatusOK).lacks(testid("retry"))
+	pat.post(path + "/retry").want(http.StatusForbidden)
+	pia.get(path).want(http.StatusOK).has(testid("retry"))
+	if p := pia.post(path + "/retry").want(http.StatusOK); p.url.Path == path {
+		t.Errorf("the retry stayed on the page of the run %s", run.ID)
+	}
+}
+
 func TestRunPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,7 +128,7 @@ func TestRunPage(t *testing.T) {
 		`href="/actions/`+run.StepOf("ask").ActionID+`"`, testid("run-action"),
 	)
 	p.lacks("<img", testid("cancel"), testid("retry"), testid("evidence"))
-	// Only operators see the buttons, and only their posts are accepted.
+	// Operators and the run's starter see the buttons; only their posts are accepted.
 	vic.post(path+"/cancel", "reason", "x").want(http.StatusForbidden)
 	op := w.signIn("op", gatehouse.RoleOperator)
 	op.get(path).has(testid("cancel"), "Cancel the run of asking").lacks(testid("retry"))

@@ -25,10 +25,9 @@ func (m *runTx) stopNow(as gatehouse.RunStatus, why *gatehouse.Failure) error {
 	return m.leaf("run.stopping", nil, string(m.run.Status), string(as), member("code", why.Code), member("detail", why.Detail))
 }
 
-// maySteer checks that the caller may cancel and retry a run: an operator any, a proposer
-// those that the proposer started.
+// maySteer refuses a caller that may not cancel and retry the run.
 func maySteer(c *gatehouse.Caller, run *gatehouse.Run) error {
-	if run.StarterID == c.Principal.ID && c.Principal.Has(gatehouse.RoleProposer) {
+	if c.Principal.MaySteer(run) {
 		return nil
 	}
 	return gate.Require(c, gatehouse.RoleOperator)
