@@ -23,7 +23,7 @@ var starterConfig []byte
 // server.
 type configCmd struct {
 	Check serve.CheckCommand `cmd:"" help:"Check the configuration, and everything that it names."`
-	Init  configInitCmd      `cmd:"" help:"Write a configuration to begin with."`
+	Init  configInitCmd      `cmd:"" help:"Write a first configuration."`
 }
 
 type configInitCmd struct {

@@ -19,7 +19,7 @@ import (
 
 type mcpAddCmd struct {
 	serve.DataFlags
-	Name string `arg:"" help:"What to call the server."`
+	Name string `arg:"" help:"A name for the server."`
 	mcpServerFlags
 }
 
@@ -118,7 +118,7 @@ func shellLine(words []string) string {
 
 type mcpInstallCmd struct {
 	Client string `arg:"" enum:"claude,cursor,vscode,codex" help:"The agent: claude, cursor, vscode or codex."`
-	Name   string `required:"" placeholder:"NAME" help:"What the server is called."`
+	Name   string `required:"" placeholder:"NAME" help:"The server's name."`
 	mcpServerFlags
 }
 

@@ -15,17 +15,17 @@ type proposalFlags struct {
 	Type           string            `placeholder:"TYPE" help:"The action type, such as price_change."`
 	Connector      string            `placeholder:"NAME" help:"A connector of the server's configuration."`
 	Operation      string            `placeholder:"OP" help:"An operation of the connector, such as update."`
-	Target         string            `placeholder:"TYPE/REF" help:"What is changed, such as item/SKU-1042."`
+	Target         string            `placeholder:"TYPE/REF" help:"The target of the change, such as item/SKU-1042."`
 	TargetVersion  string            `placeholder:"VERSION" help:"The version of the target that you saw."`
-	Was            []string          `sep:"none" placeholder:"FIELD=TEXT" help:"A field as you saw it; FIELD:=JSON for what is not text. Repeatable."`
-	Set            []string          `sep:"none" placeholder:"FIELD=TEXT" help:"A field as it shall be; FIELD:=JSON for what is not text. Repeatable."`
+	Was            []string          `sep:"none" placeholder:"FIELD=TEXT" help:"A field's value as you saw it; FIELD:=JSON if it is not text. Repeatable."`
+	Set            []string          `sep:"none" placeholder:"FIELD=TEXT" help:"A field's new value; FIELD:=JSON if it is not text. Repeatable."`
 	Rationale      string            `placeholder:"TEXT" help:"Why."`
-	Risk           int               `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"Claim a risk level; the server takes it when it is higher than its own."`
+	Risk           int               `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"Claim a risk level; it counts if it is higher than the server's."`
 	Amount         gatehouse.Decimal `placeholder:"DECIMAL" help:"The size of the change, such as 2.50."`
 	Currency       string            `placeholder:"CODE" help:"Of the amount."`
 	OnBehalfOf     string            `placeholder:"NAME" help:"For whom; that person cannot decide it."`
 	ExpiresIn      gatehouse.Span    `placeholder:"DURATION" help:"Expire sooner than the policy says, such as 4h."`
-	IdempotencyKey string            `placeholder:"KEY" help:"Names the effect: the same key with the same content is the same action."`
+	IdempotencyKey string            `placeholder:"KEY" help:"Identifies the effect: the same key with the same content returns the same action."`
 }
 
 // proposal reads the file, or builds the proposal from the flags.
@@ -121,7 +121,7 @@ type proposeCmd struct {
 	proposalFlags `embed:""`
 	Wait          bool               `help:"Wait, and exit by the action's status."`
 	Until         gatehouse.Until    `enum:"decided,finished" default:"finished" help:"What to wait for: decided or finished."`
-	Timeout       gatehouse.Duration `default:"10m" help:"Wait at most so long."`
+	Timeout       gatehouse.Duration `default:"10m" help:"Maximum time to wait."`
 }
 
 func (*proposeCmd) Help() string {

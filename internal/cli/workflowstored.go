@@ -115,7 +115,7 @@ func (c *workflowListCmd) Run(g *globals, api service) error {
 // workflowShowCmd shows a workflow.
 type workflowShowCmd struct {
 	Name    string `arg:"" help:"The workflow's name."`
-	Version int    `arg:"" optional:"" help:"The version; the newest, if absent."`
+	Version int    `arg:"" optional:"" help:"The version; the newest by default."`
 	Source  bool   `help:"Print the source as it was applied."`
 }
 

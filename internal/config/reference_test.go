@@ -99,7 +99,7 @@ const referenceIntro = `# Configuration keys
 
 Every key of ` + "`gatehouse.yaml`" + `, generated from the program's source. Unknown keys are errors. A scalar may hold
 ` + "`${NAME}`" + ` for an environment variable, or be ` + "`file:PATH`" + ` for the content of a file.
-NAME stands for a name of your choice, [] for each item of a list. A value without a type is a string.
+NAME is a name of your choice, [] for each item of a list. A value without a type is a string.
 ` + "`gatehouse config check`" + ` checks a file; ` + "`gatehouse config init`" + ` writes a first one.
 
 | in connectors | meaning |

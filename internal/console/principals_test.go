@@ -70,7 +70,7 @@ func TestPrincipalIsChangedAtOnce(t *testing.T) {
 	root.post(one+"/roles", "role", "approver", "role", "auditor").want(http.StatusOK)
 	ana.get("/audit").want(http.StatusOK)
 	root.post(one + "/roles").want(http.StatusUnprocessableEntity).has("at least one role")
-	root.post(one+"/roles", "role", "viewer", "role", "admin").want(http.StatusUnprocessableEntity).has("viewer stands alone")
+	root.post(one+"/roles", "role", "viewer", "role", "admin").want(http.StatusUnprocessableEntity).has("viewer cannot be combined with other roles")
 	ana.get("/audit").want(http.StatusOK)
 
 	root.post(one + "/disable").want(http.StatusUnprocessableEntity).has("tick the box")

@@ -22,7 +22,7 @@ import (
 
 // DevCommand is development mode: a gate for one machine that needs no set-up.
 type DevCommand struct {
-	Serve devServeCmd `cmd:"" default:"withargs" help:"Serve; what dev does without a word after it."`
+	Serve devServeCmd `cmd:"" default:"withargs" help:"Serve; the default command."`
 	Env   devEnvCmd   `cmd:"" help:"Print the address and the credentials for a shell."`
 }
 

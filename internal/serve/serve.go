@@ -70,10 +70,10 @@ type Command struct {
 	StoreFlags
 	tlsFlags
 	Listen             listenAddress  `help:"The address to serve on; 127.0.0.1:8080 by default." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	Metrics            listenAddress  `name:"metrics-listen" help:"Serve /metrics on this address besides, to whoever reaches it; on --listen it answers this machine and keys with the role auditor." env:"GATEHOUSE_METRICS_LISTEN" placeholder:"HOST:PORT"`
+	Metrics            listenAddress  `name:"metrics-listen" help:"Also serve /metrics on this address, without authentication; on --listen only this machine and keys with the role auditor get it." env:"GATEHOUSE_METRICS_LISTEN" placeholder:"HOST:PORT"`
 	NATSURL            natsURL        `name:"nats-url" help:"Spread hints and publish events over these NATS servers." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
 	Roles              roleList       `help:"${roles}" placeholder:"ROLE,…"`
-	Drain              gatehouse.Span `help:"After SIGTERM, serve on for so long, as not ready, before it takes no more requests; not at all by default." env:"GATEHOUSE_DRAIN" placeholder:"DURATION"`
+	Drain              gatehouse.Span `help:"After SIGTERM, report not ready but serve for this time before refusing requests; 0 by default." env:"GATEHOUSE_DRAIN" placeholder:"DURATION"`
 	AwaitAdministrator bool           `help:"Wait until gatehouse init has made the administrator, instead of making one."`
 	LogFormat          string         `help:"text or json." enum:"text,json" default:"text"`
 	LogLevel           string         `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
