@@ -169,7 +169,7 @@ func idGiven(parsed *kong.Context) error {
 	for _, p := range parsed.Path {
 		if v := p.Positional; v != nil && v.Name == "id" && v.Target.Kind() == reflect.String &&
 			v.Target.String() == "" {
-			return term.Usagef("the id is empty: is there anything to name? `gatehouse list` and `gatehouse run " +
+			return term.Usagef("the id is empty: did an earlier command return nothing? `gatehouse list` and `gatehouse run " +
 				"list` print ids")
 		}
 	}

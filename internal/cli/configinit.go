@@ -54,7 +54,7 @@ func (c *configInitCmd) Run(g *globals) error {
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return gatehouse.E(gatehouse.CodeAlreadyExists, "%s is there already, and stays as it is", name)
+		return gatehouse.E(gatehouse.CodeAlreadyExists, "%s exists already and was not changed", name)
 	}
 	if err != nil {
 		return err

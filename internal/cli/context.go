@@ -66,7 +66,7 @@ func (c *contextAddCmd) Run(g *globals) error {
 	if !one.Keyring {
 		where = all.path
 	}
-	g.Say("Context %s speaks to %s; its secrets lie in %s.", term.Safe(c.Name), term.Safe(one.URL), where)
+	g.Say("Context %s connects to %s; its secrets are in %s.", term.Safe(c.Name), term.Safe(one.URL), where)
 	return nil
 }
 

@@ -67,7 +67,7 @@ func (c *doctorCmd) Run(g *globals) error {
 		return c.deep(g)
 	}
 	if len(c.Held) > 0 {
-		return term.Usagef("--held goes with --deep; a served log is compared by: gatehouse audit verify --held FILE")
+		return term.Usagef("--held needs --deep; a served log is compared by: gatehouse audit verify --held FILE")
 	}
 	var checks []term.Check
 	add := func(name, result, format string, args ...any) {

@@ -62,7 +62,7 @@ func (f *mcpServerFlags) Validate() error {
 	case f.Upstream != "" && len(f.Command) > 0:
 		return errors.New("a server at --upstream takes no command line")
 	case f.Upstream == "" && len(f.Header) > 0:
-		return errors.New("--header goes with --upstream")
+		return errors.New("--header needs --upstream")
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ Examples:
 // Run proxies until the client closes stdin, or it is interrupted.
 func (c *mcpProxyCmd) Run(g *globals) error {
 	if c.Listen == "" && len(c.Host) > 0 {
-		return term.Usagef("--host goes with --listen")
+		return term.Usagef("--host needs --listen")
 	}
 	if c.Upstream != "" && len(c.Env) > 0 {
 		return term.Usagef("--env is for a server that is started")

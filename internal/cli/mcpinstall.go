@@ -93,7 +93,7 @@ func declare(name string, source []byte, connector string) error {
 	}
 	cfg, err := config.Load(draft)
 	if err == nil && cfg.Connectors[connector].Type != "mcp" {
-		err = errors.New("it does not read as expected")
+		err = errors.New("the edited file does not parse as expected")
 	}
 	if err != nil {
 		_ = os.Remove(draft)

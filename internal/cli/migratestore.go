@@ -62,7 +62,7 @@ func (c *migrateStoreCmd) Run(g *globals) error {
 		case r.State == "finished":
 			g.Say("The folder is in the database already.")
 		default:
-			g.Say("%d of %d rows copied now; all are there and verified. Serve the database, and the folder no more.",
+			g.Say("%d of %d rows copied now; all are there and verified. From now on, serve the database and not the folder.",
 				r.Copied, r.Rows)
 		}
 		return nil

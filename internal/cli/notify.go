@@ -142,7 +142,7 @@ func (c *notifyRetryCmd) Run(g *globals, api service) error {
 	case (c.ID == "") == (c.AllSince == ""):
 		return term.Usagef("name a message, or give --all-since")
 	case c.ID != "" && (c.Channel != "" || c.All || c.Cursor != "" || c.Yes):
-		return term.Usagef("--channel, --all, --cursor and --yes go with --all-since")
+		return term.Usagef("--channel, --all, --cursor and --yes need --all-since")
 	case c.ID != "":
 		n, err := api.RetryNotification(g.Ctx, c.ID)
 		return printNotification(g, n, err)
@@ -207,7 +207,7 @@ func printTest(g *globals, n *gatehouse.Notification, err error) error {
 	case gatehouse.NotificationAccepted, gatehouse.NotificationDelivered:
 		return nil
 	case gatehouse.NotificationQueued, gatehouse.NotificationSent:
-		return fmt.Errorf("the test is %s still: does a server with the role notifier run?", n.Status)
+		return fmt.Errorf("the test is still %s: is a server with the role notifier running?", n.Status)
 	}
 	return fmt.Errorf("the test %s: %s", n.Status, n.LastError)
 }

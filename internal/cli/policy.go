@@ -217,7 +217,7 @@ func (c *policyExplainCmd) Run(g *globals) error {
 			return term.Usagef("--at %s is not a time such as 2026-12-24T18:00:00Z", gatehouse.Quote(c.At))
 		}
 		if c.Policy == "" {
-			return term.Usagef("--at goes with --policy: the server judges at its own time")
+			return term.Usagef("--at needs --policy: the server judges at its own time")
 		}
 	}
 	src, err := term.ReadInput(&g.IO, c.File)

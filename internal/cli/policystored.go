@@ -96,7 +96,7 @@ func (c *policyApplyCmd) breakGlass(g *globals, src string) error {
 	if err := errors.Join(err, store.Close()); err != nil {
 		return err
 	}
-	g.Say("Applied past the gate. The log and every administrator are told.")
+	g.Say("Applied without the gate. The log records it, and every administrator is notified.")
 	return g.printVersion(v, nil)
 }
 

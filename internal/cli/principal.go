@@ -71,7 +71,7 @@ func (g *globals) printCredentials(c *gatehouse.Credentials, err error) error {
 		return g.Print(term.Row([]string{"ID", "KEY", "KEY ID", "EDIT TOKEN"}, c.ID, c.Key, c.KeyID, c.EditToken), "")
 	})
 	if err == nil && !g.JSON {
-		g.Say("Keep what is secret now: it is not shown again.")
+		g.Say("Save the secrets now: they are not shown again.")
 	}
 	return err
 }

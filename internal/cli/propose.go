@@ -64,7 +64,7 @@ func (f *proposalFlags) gather() (*gatehouse.Proposal, error) {
 	}
 	entity, ref, ok := strings.Cut(f.Target, "/")
 	if !ok || entity == "" || ref == "" {
-		return nil, term.Usagef("--target wants TYPE/REF, such as item/SKU-1042")
+		return nil, term.Usagef("--target must be TYPE/REF, such as item/SKU-1042")
 	}
 	if f.Currency != "" && f.Amount == "" {
 		return nil, term.Usagef("--currency needs --amount")
@@ -97,7 +97,7 @@ func fields(flag string, pairs []string) (gatehouse.JSON, error) {
 	for _, pair := range pairs {
 		name, text, ok := strings.Cut(pair, "=")
 		if !ok || strings.TrimSuffix(name, ":") == "" {
-			return "", term.Usagef("%s wants FIELD=TEXT or FIELD:=JSON", flag)
+			return "", term.Usagef("%s must be FIELD=TEXT or FIELD:=JSON", flag)
 		}
 		value := gatehouse.StringJSON(text)
 		if short, raw := strings.CutSuffix(name, ":"); raw {
@@ -148,7 +148,7 @@ func (c *proposeCmd) Run(g *globals, api service) error {
 		return err
 	}
 	if replayed {
-		g.Say("This key was proposed before; this is that action.")
+		g.Say("An action with this key exists already; this is that action.")
 	}
 	if c.Wait {
 		g.Say("Proposed %s; waiting until it is %s.", a.ID, c.Until)
@@ -170,9 +170,9 @@ func (g *globals) printNext(a *gatehouse.Action) {
 	case gatehouse.StatusApproved:
 		switch a.DecidedVia {
 		case gatehouse.ViaPolicy:
-			g.Say("Allowed by the policy; on its way.")
+			g.Say("Allowed by the policy; it is being sent.")
 		case gatehouse.ViaGrant, gatehouse.ViaMandate:
-			g.Say("Approved in advance by %s; on its way.", term.Safe(a.DecidedBy))
+			g.Say("Approved in advance by %s; it is being sent.", term.Safe(a.DecidedBy))
 		}
 	}
 }

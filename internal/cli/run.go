@@ -60,12 +60,12 @@ func (c *runStartCmd) Run(g *globals, api service) error {
 		return err
 	}
 	if replayed {
-		g.Say("This reference began a run before; this is that run.")
+		g.Say("This reference has already started a run; this is that run.")
 	}
 	if c.Wait == 0 {
 		return g.printRun(r, nil)
 	}
-	g.Say("Started %s; waiting for its end.", term.Safe(r.ID))
+	g.Say("Started %s; waiting until it ends.", term.Safe(r.ID))
 	if r, err = g.waitRun(api, r.ID, c.Wait.D()); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func readJSON(g *globals, flag, value string) (gatehouse.JSON, error) {
 	case value != "-" && !file:
 		return "", term.Usagef("%s is not JSON: %v (a file is @FILE)", flag, err)
 	case errors.As(err, &syntax):
-		e := gatehouse.E(gatehouse.CodeMalformed, "%s is not JSON as it must be: %v", flag, err)
+		e := gatehouse.E(gatehouse.CodeMalformed, "%s is not valid JSON: %v", flag, err)
 		e.Violations = gatehouse.Violations{{Pointer: syntax.Pointer, Detail: syntax.Detail}}
 		return "", e
 	}

@@ -215,7 +215,7 @@ func runCounts(w *gatehouse.WorkflowSummary) string {
 	}
 	text := strings.Join(parts, ", ")
 	if share, ok := w.FailureRate(); ok {
-		text += fmt.Sprintf("; %.0f %% of those that ended failed", 100*share)
+		text += fmt.Sprintf("; %.0f %% of the ended runs failed", 100*share)
 	}
 	return text
 }
@@ -307,7 +307,7 @@ func (c *workflowGraphCmd) definition(g *globals) (*workflow.Definition, error) 
 	}
 	def, err := workflow.Parse([]byte(w.Source))
 	if err != nil {
-		return nil, fmt.Errorf("version %d of %s is of a newer form than this command knows: %w", w.Version, c.File, err)
+		return nil, fmt.Errorf("version %d of %s uses a newer format than this command supports: %w", w.Version, c.File, err)
 	}
 	return def, nil
 }

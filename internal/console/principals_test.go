@@ -131,7 +131,7 @@ func TestAnAdministratorStays(t *testing.T) {
 	w := newWorld(t)
 	root := w.signIn("root", gatehouse.RoleAdmin)
 	own := "/settings/principals/" + w.id("root")
-	root.get(own).want(http.StatusOK).has("You cannot disable yourself", "you cannot take this from yourself").lacks(testid("disable"))
+	root.get(own).want(http.StatusOK).has("You cannot disable yourself", "you cannot remove this from yourself").lacks(testid("disable"))
 	root.post(own+"/disable", "sure", "yes").want(http.StatusUnprocessableEntity).has("cannot lock itself out")
 	root.post(own+"/roles", "role", "viewer").want(http.StatusUnprocessableEntity).has("cannot lock itself out")
 	root.post(own+"/roles", "role", "admin", "role", "proposer").want(http.StatusOK)
@@ -231,7 +231,7 @@ func TestHostileTextInSettings(t *testing.T) {
 	root, ana := w.signIn("root", gatehouse.RoleAdmin), w.signIn("ana", gatehouse.RoleApprover)
 	one := "/settings/principals/" + w.id("ana")
 	texts := slices.DeleteFunc(hostileTexts(t), func(s string) bool {
-		return s == "" || strings.ContainsRune(s, 0) || len(s) > 200 // refused, or not the point
+		return s == "" || strings.ContainsRune(s, 0) || len(s) > 200 // refused, or tested elsewhere
 	})
 	for some := range slices.Chunk(texts, 15) { // a person may have at most 20 passkeys
 		for _, text := range some {

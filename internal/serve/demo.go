@@ -96,7 +96,7 @@ func (c *DemoCommand) Run(g *term.IO) error {
 
 func notADemo(err error) error {
 	if errors.Is(err, demo.ErrNotDemo) {
-		return fmt.Errorf("%w, and is left alone; take another --data", err)
+		return fmt.Errorf("%w, and was not changed; use another --data", err)
 	}
 	return err
 }

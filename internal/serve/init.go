@@ -73,7 +73,7 @@ func (c *InitCommand) Run(g *term.IO) error {
 	if g.JSON {
 		return term.WriteJSON(g.Stdout, initAnswer{adminCredentials{creds.Key, creds.EditToken}, at, link.Token})
 	}
-	g.Say("The administrator's secrets, shown this once:")
+	g.Say("The administrator's secrets, shown only once:")
 	if _, err = fmt.Fprintf(g.Stdout, "admin_key\t%s\nedit_token\t%s\nsetup_url\t%s\n", creds.Key, creds.EditToken,
 		at); err != nil {
 		return err

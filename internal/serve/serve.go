@@ -56,7 +56,7 @@ type natsURL string
 // UnmarshalText stores the addresses unchanged.
 func (u *natsURL) UnmarshalText(text []byte) error {
 	if strings.TrimSpace(string(text)) == "" {
-		return errors.New("is empty; leave the flag out to do without NATS")
+		return errors.New("is empty; leave the flag out to run without NATS")
 	}
 	*u = natsURL(text)
 	return nil
@@ -181,7 +181,7 @@ func (c *Command) bootstrap(g *term.IO, n *Node) error {
 		if made, err := administered(g.Ctx, n.Store); err != nil || made {
 			return err
 		}
-		n.Log.Info("waiting for the administrator, whom gatehouse init makes")
+		n.Log.Info("waiting until gatehouse init creates the administrator")
 		select {
 		case <-again.C:
 		case <-g.Ctx.Done():
@@ -201,11 +201,11 @@ func bootstrapOnce(g *term.IO, n *Node, data string) (err error) {
 		return err
 	}
 	if err := os.MkdirAll(data, 0o700); err != nil {
-		return fmt.Errorf("a place for the administrator's credentials: %w", err)
+		return fmt.Errorf("create the file for the administrator's credentials: %w", err)
 	}
 	file, err := os.CreateTemp(data, ".admin-credentials-*") // readable by its owner only
 	if err != nil {
-		return fmt.Errorf("a place for the administrator's credentials: %w", err)
+		return fmt.Errorf("create the file for the administrator's credentials: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	creds, err := n.Gate.Bootstrap(g.Ctx)
