@@ -123,7 +123,7 @@ func TestDecimalRefusesOtherText(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%s of what is no decimal number did not panic", name)
+					t.Errorf("%s of a text that is not a decimal number did not panic", name)
 				}
 			}()
 			f()

@@ -15,8 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 )
 
-// script is a server with one prepared answer per request, of which it repeats the last one. It
-// records the requests.
+// script is a server with one prepared answer per request; it repeats the last one. It records the
+// requests.
 type script struct {
 	mu      sync.Mutex
 	answers []http.HandlerFunc
@@ -279,11 +279,11 @@ func TestUnreachableServer(t *testing.T) {
 	_, err = c.WhoAmI(t.Context())
 	var e *gatehouse.Error
 	if err == nil || errors.As(err, &e) {
-		t.Errorf("%v: a lost connection is no error of the server's", err)
+		t.Errorf("%v: a lost connection is not an error from the server", err)
 	}
 	for _, bad := range []string{"", "127.0.0.1:8080", "ftp://x", "http://", "://"} {
 		if _, err := client.New(bad, "k"); err == nil {
-			t.Errorf("%q is taken for a URL", bad)
+			t.Errorf("%q is accepted as a URL", bad)
 		}
 	}
 }

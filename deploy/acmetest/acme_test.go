@@ -94,7 +94,7 @@ func TestACME(t *testing.T) {
 		t.Errorf("/signin answers %s by %s", resp.Status, resp.Proto)
 	}
 	server.stop(t)
-	if !strings.Contains(server.log.String(), "a certificate is served") {
+	if !strings.Contains(server.log.String(), "the certificate is in use") {
 		t.Errorf("the log does not say so:\n%s", server.log)
 	}
 

@@ -186,7 +186,7 @@ func TestReproducible(t *testing.T) {
 	}
 	for _, f := range files {
 		if !bytes.Equal(read(t, both[0], f.Name()), read(t, both[1], f.Name())) {
-			t.Errorf("%s is another when it is made again", f.Name())
+			t.Errorf("%s differs when it is made again", f.Name())
 		}
 	}
 }
@@ -269,7 +269,7 @@ func TestRefuses(t *testing.T) {
 		return release(t.Context(), options{root: clone, out: filepath.Join(clone, "dist"), platforms: platforms})
 	}
 	if err := try("plan9/amd64"); err == nil || !strings.Contains(err.Error(), "plan9") {
-		t.Errorf("a platform that is none: %v", err)
+		t.Errorf("an unknown platform: %v", err)
 	}
 	if err := try("linux/amd64"); err == nil || !strings.Contains(err.Error(), "differ from the commit") {
 		t.Errorf("modified files: %v", err)

@@ -53,7 +53,7 @@ func TestSBOM(t *testing.T) {
 		t.Error(err)
 	}
 	if schema.Validate(map[string]any{"bomFormat": "other"}) == nil {
-		t.Error("the schema takes anything")
+		t.Error("the schema accepts anything")
 	}
 	var bom cdx.BOM
 	if err := cdx.NewBOMDecoder(bytes.NewReader(content), cdx.BOMFileFormatJSON).Decode(&bom); err != nil {

@@ -306,7 +306,7 @@ func (s *Server) dispatch(m methods) http.Handler {
 	allowed := m.allowed()
 	wrong := s.authenticated(func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", allowed)
-		return gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path takes %s", allowed)
+		return gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path allows %s", allowed)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h := *m.slot(r.Method); h != nil {

@@ -155,7 +155,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	}
 	for deadline := time.Now().Add(10 * time.Second); s.answers.full(principalOf("gth_bot")); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("what nobody reads any more is still counted")
+			t.Fatal("an answer that nobody reads any more is still counted")
 		}
 	}
 }
@@ -223,7 +223,7 @@ func TestFailedSignInsAreThrottled(t *testing.T) {
 	}
 	for range 2 * wrongBurst {
 		if got := ask("192.0.2.1:1", "/setup?token=right"); got != http.StatusOK {
-			t.Fatalf("what succeeds is counted: %d", got)
+			t.Fatalf("a success is counted: %d", got)
 		}
 	}
 	for range wrongBurst {

@@ -39,7 +39,7 @@ func startWorker(t *testing.T, server *httptest.Server, w client.Worker, fn step
 		case err := <-ended:
 			return err
 		case <-time.After(time.Minute):
-			return errors.New("the worker goes on")
+			return errors.New("the worker continues")
 		}
 	})
 	t.Cleanup(func() {

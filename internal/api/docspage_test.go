@@ -73,8 +73,8 @@ func TestDocsPageShowsTheDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentHoldsTogether checks that the document defines everything that an
-// operation names. TestEveryReferenceResolves follows the references.
+// TestDocumentHoldsTogether checks that the document defines everything that an operation names.
+// TestEveryReferenceResolves follows the references.
 func TestDocumentHoldsTogether(t *testing.T) {
 	t.Parallel()
 	doc, _ := readDocument(t, newServer(t, newFake()))

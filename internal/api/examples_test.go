@@ -86,7 +86,7 @@ func (p *process) end(t *testing.T) error {
 	case <-p.ended:
 		return p.err
 	case <-time.After(time.Minute):
-		t.Fatal("the worker goes on")
+		t.Fatal("the worker continues")
 		return nil
 	}
 }

@@ -132,7 +132,7 @@ func TestEventStream(t *testing.T) {
 		t.Error("after 7 comes another")
 	}
 	if _, lines := stream(t, server.URL, path, ""); frames(t, lines, 2)[1] != "id: 9|: still here|" {
-		t.Error("from now on comes something of before")
+		t.Error("a stream from now on sends an earlier event")
 	}
 	for bad, last := range map[string]string{path: "x", path + "?after=-2": "", path + "?kind=x": ""} {
 		if answer, _ := stream(t, server.URL, bad, last); answer.status < 400 || answer.status > 499 {
@@ -150,6 +150,6 @@ func TestEventStream(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
-		t.Error("a stream goes on after its key was revoked")
+		t.Error("a stream continues after its key was revoked")
 	}
 }

@@ -48,7 +48,7 @@ func (s *Server) serveHook(rt *route, receive func(http.ResponseWriter, *http.Re
 		status := s.guarded(w, r, id, func() (int, error) {
 			if r.Method != rt.method {
 				w.Header().Set("Allow", rt.method)
-				return 0, gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path takes %s", rt.method)
+				return 0, gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path allows %s", rt.method)
 			}
 			return receive(w, r)
 		})

@@ -175,7 +175,7 @@ func TestHookIsMeasured(t *testing.T) {
 		t.Errorf("/metrics lacks %s", want)
 	}
 	if strings.Contains(text, `route="/hooks/{workflow}",status="405"`) {
-		t.Error("what is no delivery is counted as one")
+		t.Error("a request that is not a delivery is counted as one")
 	}
 }
 

@@ -162,7 +162,7 @@ func TestLongPollsOutlastTheServer(t *testing.T) {
 			select {
 			case <-gone:
 			case <-time.After(time.Minute):
-				t.Error("the use case waits on for a client that has gone")
+				t.Error("the use case still waits for a client that has gone")
 			}
 		})
 	}

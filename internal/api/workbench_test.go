@@ -63,7 +63,7 @@ func (b *workbench) loses(path string) bool {
 	return true
 }
 
-// anything has every thing that it is asked for.
+// anything reports that every id exists.
 type anything struct{}
 
 func (anything) Exists(context.Context, string, string) error { return nil }

@@ -114,7 +114,7 @@ func TestCheckHeldHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r, err := audit.Check(t.Context(), rewritten, "acme"); err != nil || r.Err() != nil {
-		t.Fatalf("the forgery does not fit in itself: %v, %v", err, r.Err())
+		t.Fatalf("the forgery is not consistent: %v, %v", err, r.Err())
 	}
 	r, err := audit.Check(t.Context(), rewritten, "acme", held)
 	if err != nil || r.Fault == nil || r.Fault.Kind != audit.FaultHead || r.Fault.Index != 20 {
@@ -170,8 +170,8 @@ func TestCheckReadError(t *testing.T) {
 	}
 }
 
-// TestCheckBeside: it finds the same faults as Check, in small pages, with a rest
-// after each page but the last, and stops when its context ends.
+// TestCheckBeside: it finds the same faults as Check in small pages, pauses after each page but the
+// last, and stops when its context ends.
 func TestCheckBeside(t *testing.T) {
 	t.Parallel()
 	const n, page = 1100, 250

@@ -124,7 +124,7 @@ func (s *Sequencer) overtaken(ctx context.Context, batches []*batch) error {
 		return fmt.Errorf("audit: read the logs' sizes: %w", err)
 	}
 	if !grown {
-		return errors.New("audit: the store refuses to number what waits, though no other sequencer was first; gatehouse doctor --deep looks for damage")
+		return errors.New("audit: the store refuses to number the waiting leaves, although no other sequencer has; check for damage with gatehouse doctor --deep")
 	}
 	return nil
 }

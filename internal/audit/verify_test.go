@@ -162,7 +162,7 @@ func TestHeldHeads(t *testing.T) {
 		head.Root = mth(rewritten)
 
 		if r, err := audit.VerifyEntries(sequence(entries), head); err != nil || r.Err() != nil {
-			t.Fatalf("the forgery does not fit in itself: %v, %v", err, r.Err())
+			t.Fatalf("the forgery is not consistent: %v, %v", err, r.Err())
 		}
 		r, err := audit.VerifyEntries(sequence(entries), head, held)
 		if err != nil {

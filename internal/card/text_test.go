@@ -136,8 +136,8 @@ func TestParseUnified(t *testing.T) {
 	}
 }
 
-// TestMalformedDiffIsPlain: a text that is not a diff is shown unchanged, with no
-// line taken for a comment.
+// TestMalformedDiffIsPlain: a text that is not a diff is shown unchanged, and no line is read as a
+// comment.
 func TestMalformedDiffIsPlain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, why string }{
@@ -182,7 +182,7 @@ func checkArtifact(t interface{ Fatalf(string, ...any) }, text string, a card.Ar
 			case l.Kind == card.Minus:
 				removed++
 			case l.Kind == card.Header && (strings.HasPrefix(l.Text, "+") && !strings.HasPrefix(l.Text, "+++ ") || strings.HasPrefix(l.Text, "-") && !strings.HasPrefix(l.Text, "--- ")):
-				t.Fatalf("%q: the change %q is taken for a comment", text, l.Text)
+				t.Fatalf("%q: the change %q is read as a comment", text, l.Text)
 			}
 			b.WriteString(l.Raw())
 			if !l.Open {
@@ -227,7 +227,7 @@ func TestArtifactClaims(t *testing.T) {
 	t.Parallel()
 	n := func(i int) *int { return &i }
 	if a := card.ParseArtifact(nil); a != nil {
-		t.Error("there is something of nothing")
+		t.Error("an empty text gives a block")
 	}
 	a := card.ParseArtifact(&gatehouse.ArtifactDiff{Text: gitDiff, LinesAdded: n(4), LinesRemoved: n(2)})
 	if a.Claim != "" {

@@ -19,8 +19,8 @@ type adminCmd struct {
 // noticesCmd lists the changes of rights and rules.
 type noticesCmd struct {
 	paging  `embed:""`
-	Seen    bool `help:"Those that you have dismissed, too."`
-	Dismiss bool `help:"Hide those that are listed from you. Other administrators still see them."`
+	Seen    bool `help:"Also those that you have dismissed."`
+	Dismiss bool `help:"Hide the listed notices from you. Other administrators still see them."`
 }
 
 func (*noticesCmd) Help() string {

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// agentSession is an agent that uses the tool of gate.py, once for each thing that
-// may come of it. It prints what the model would be told.
+// agentSession is an agent that uses the tool of gate.py, once for each possible outcome. It prints
+// what the model would read.
 const agentSession = `
 import os, gate
 def tool_call(task, action_type, old, new):
@@ -40,7 +40,7 @@ except RuntimeError as e:
 `
 
 // TestAgentTool runs the tool of examples/agents/gate.py as an agent does, while a person decides,
-// and wants the schema in tool.json to ask for just what the tool reads.
+// and checks that the schema in tool.json has exactly the members that the tool reads.
 func TestAgentTool(t *testing.T) {
 	t.Parallel()
 	q := &quickstart{t: t, dir: t.TempDir()}
@@ -88,7 +88,7 @@ func TestAgentTool(t *testing.T) {
 		case err := <-ended:
 			invalid, rest, _ := strings.Cut(said.String(), "\n")
 			if !strings.HasPrefix(invalid, "Not proposed. Mend it and call again: /proposed_change/colour ") {
-				t.Errorf("of a column that is not there the model is told %q", invalid)
+				t.Errorf("for a column that does not exist the model reads %q", invalid)
 			}
 			want := `Applied.
 Rejected by a person: too much, 12 at most
@@ -97,7 +97,7 @@ Approved, but it failed at the target: target_changed`
 			lines := strings.SplitAfter(rest, "\n")
 			if err != nil || !strings.HasPrefix(rest, want) || len(lines) != 8 ||
 				lines[4] != lines[1] || !strings.HasPrefix(lines[5], "duplicate_key: ") || lines[6] != "unauthenticated\n" {
-				t.Errorf("%v, and the model is told\n%s", err, &said)
+				t.Errorf("%v, and the model reads\n%s", err, &said)
 			}
 			q.server.stop()
 			return

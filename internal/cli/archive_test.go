@@ -16,8 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// TestServerArchives starts a server with a retention on what ended two months
-// ago, and looks for it by every way that people have.
+// TestServerArchives starts a server with a retention on a store whose actions ended two months
+// ago, and looks for them by every command that reads the archive.
 func TestServerArchives(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -123,7 +123,7 @@ retention: {finished: 30d}
 			}
 		}
 		if strings.Contains(out, old.ID) && strings.Contains(out, living.ID) {
-			t.Errorf("%v mixes the living with the archive: %q", c.args, out)
+			t.Errorf("%v mixes live and archived actions: %q", c.args, out)
 		}
 	}
 	if !strings.Contains(servetest.Scrape(t, s.URL), "\ngatehouse_archived_actions_total 1\n") {

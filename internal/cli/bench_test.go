@@ -21,16 +21,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// The whole bench, small: every figure is printed, with both sides, their
-// ratio and as many rounds as were asked for. It says nothing of how fast.
+// A small run of the whole bench prints every figure, with both sides, their ratio and the
+// requested number of rounds. The speed is not checked.
 func TestBench(t *testing.T) {
 	t.Parallel()
 	names := slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "flat" }) // PostgreSQL's
 	wantFigures(t, names, "--scale", "300", "--parked", "300", "--duration", "120ms", "--rounds", "2", "--clients", "1,64")
 }
 
-// The same on PostgreSQL: databases of its own, which are gone in the end, and
-// nothing in the one that it was given.
+// The same on PostgreSQL: the bench creates its own databases and removes them, and leaves nothing
+// in the given one.
 func TestBenchPostgres(t *testing.T) {
 	t.Parallel()
 	cluster, err := pgtest.New()
@@ -76,7 +76,7 @@ func wantFigures(t *testing.T, names []string, args ...string) {
 		t.Fatalf("%v in %s", err, out.Bytes())
 	}
 	if report.Store == "" {
-		t.Error("it is not said what was measured on")
+		t.Error("the machine is not described")
 	}
 	rounds, err := strconv.Atoi(args[slices.Index(args, "--rounds")+1])
 	if err != nil {
@@ -88,7 +88,7 @@ func wantFigures(t *testing.T, names []string, args ...string) {
 		if l.Rounds != rounds || l.Unit == "" || l.Baseline == "" || l.Bare.Median <= 0 {
 			t.Errorf("%s: %+v", l.Name, l)
 		}
-		// How much memory grows by may be nothing, or less.
+		// Memory may not grow, or may shrink.
 		if grows := l.Figure == "process" && l.Unit == "MB" && l.Target == 5; !grows && (l.Ours.Min <= 0 || l.Ratio.Min <= 0) {
 			t.Errorf("%s: %+v", l.Name, l)
 		}
@@ -111,7 +111,7 @@ func TestBenchInterrupted(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// The folder is made before anything is measured.
+	// The folder is created before anything is measured.
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		list, err := os.ReadDir(dir)
 		if err != nil {

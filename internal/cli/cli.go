@@ -58,17 +58,17 @@ type cli struct {
 	Push      pushCmd      `cmd:"" group:"operate" help:"Pushes: list, health, drain, resolve, ask, mark-unknown."`
 	DLQ       dlqCmd       `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay, resolve, discard."`
 	Notify    notifyCmd    `cmd:"" group:"operate" help:"Messages to people: list, channels, retry, test, bounce, device, preferences, slack-manifest."`
-	Insights  insightsCmd  `cmd:"" group:"operate" help:"Tell how the gate was used, and what decisions came to."`
+	Insights  insightsCmd  `cmd:"" group:"operate" help:"Print how the gate was used, and the results of decisions."`
 	Applied   appliedCmd   `cmd:"" group:"operate" help:"List what was carried out."`
 	Corpus    corpusCmd    `cmd:"" group:"operate" help:"List what decisions teach."`
-	Evidence  evidenceCmd  `cmd:"" group:"operate" help:"All that is known of an action, or of a run: export, show."`
+	Evidence  evidenceCmd  `cmd:"" group:"operate" help:"Evidence about an action or a run: action, export, show."`
 	Audit     auditCmd     `cmd:"" group:"operate" help:"The audit log: tail, verify, head."`
 	Context   contextCmd   `cmd:"" group:"other" help:"Named servers: add, use, list, show, remove."`
 	Config    configCmd    `cmd:"" group:"serve" help:"The configuration: check, init."`
 	Connector connectorCmd `cmd:"" group:"serve" help:"Connectors: list, operations, schema, import, test, apply, show, versions."`
 	Doctor    doctorCmd    `cmd:"" group:"operate" help:"Check server, key, edit token and queues, or a whole store."`
 	Backup    backupCmd    `cmd:"" group:"operate" help:"Copy a data folder's store to a file, while it is served."`
-	Archive   archiveCmd   `cmd:"" group:"operate" help:"Tell what the archiver would move at this moment."`
+	Archive   archiveCmd   `cmd:"" group:"operate" help:"Print what the archiver would move now."`
 
 	MigrateStore migrateStoreCmd `cmd:"" group:"operate" help:"Copy a data folder into a PostgreSQL database."`
 
@@ -169,7 +169,7 @@ func idGiven(parsed *kong.Context) error {
 	for _, p := range parsed.Path {
 		if v := p.Positional; v != nil && v.Name == "id" && v.Target.Kind() == reflect.String &&
 			v.Target.String() == "" {
-			return term.Usagef("the id is empty: is there anything to name? `gatehouse list` and `gatehouse run " +
+			return term.Usagef("the id is empty: did an earlier command return nothing? `gatehouse list` and `gatehouse run " +
 				"list` print ids")
 		}
 	}

@@ -24,7 +24,7 @@ func completionScript(t *testing.T, shell string) string {
 	return path
 }
 
-// TestBashCompletion asks bash what it would offer.
+// TestBashCompletion asks bash for its completions.
 func TestBashCompletion(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -33,7 +33,7 @@ func TestBashCompletion(t *testing.T) {
 	script := completionScript(t, "bash")
 	const ask = `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gatehouse; printf '%s\n' "${COMPREPLY[@]}"`
 	for _, c := range []struct {
-		words string // what stands on the line; the last one is completed
+		words string // the words on the line; the last one is completed
 		want  []string
 		not   []string
 	}{

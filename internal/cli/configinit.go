@@ -23,7 +23,7 @@ var starterConfig []byte
 // server.
 type configCmd struct {
 	Check serve.CheckCommand `cmd:"" help:"Check the configuration, and everything that it names."`
-	Init  configInitCmd      `cmd:"" help:"Write a configuration to begin with."`
+	Init  configInitCmd      `cmd:"" help:"Write a first configuration."`
 }
 
 type configInitCmd struct {
@@ -54,7 +54,7 @@ func (c *configInitCmd) Run(g *globals) error {
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return gatehouse.E(gatehouse.CodeAlreadyExists, "%s is there already, and stays as it is", name)
+		return gatehouse.E(gatehouse.CodeAlreadyExists, "%s exists already and was not changed", name)
 	}
 	if err != nil {
 		return err

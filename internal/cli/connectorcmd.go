@@ -15,7 +15,7 @@ import (
 // connectorCmd groups the commands about connectors. Apply, show and versions ask a server.
 type connectorCmd struct {
 	List       connectorListCmd       `cmd:"" help:"List the configured connectors, and their declared levels."`
-	Operations connectorOperationsCmd `cmd:"" help:"List what a proposal can name of a connector."`
+	Operations connectorOperationsCmd `cmd:"" help:"List the operations and entity types that a proposal can name."`
 	Schema     connectorSchemaCmd     `cmd:"" help:"Print the JSON Schema of the proposed change of an operation."`
 	Import     connectorImportCmd     `cmd:"" help:"Derive operations of an http connector from an OpenAPI document."`
 	Apply      connectorApplyCmd      `cmd:"" help:"Propose to replace the connectors in the store."`

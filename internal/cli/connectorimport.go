@@ -22,7 +22,7 @@ type connectorImportCmd struct {
 	Only      []string `help:"Operations to take, by name or pattern such as create*; by default those of the last import, else all." placeholder:"NAME"`
 	Accept    []string `help:"Operations to accept as they are now, by name or pattern." placeholder:"NAME"`
 	AcceptAll bool     `help:"Accept all operations as they are now."`
-	Check     bool     `help:"Write nothing, and exit 1 where the document is not what was accepted."`
+	Check     bool     `help:"Write nothing, and exit 1 if the document differs from what was accepted."`
 }
 
 func (*connectorImportCmd) Help() string {

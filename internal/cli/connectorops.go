@@ -50,7 +50,7 @@ func (c *connectorOperationsCmd) Run(g *globals) error {
 	defer done()
 	all := serve.OperationsOf(made)
 	if all == nil {
-		return fmt.Errorf("connector %s does not tell its operations", c.Name)
+		return fmt.Errorf("connector %s does not list its operations", c.Name)
 	}
 	t := &term.Table{
 		Header: []string{"OPERATION", "CLASS", "LEVEL", "UNDONE", "ENTITY TYPES", "AMOUNTS", "DECLARED LEVELS"},
@@ -109,7 +109,7 @@ func (c *connectorSchemaCmd) Run(g *globals) error {
 	}
 	typed, ok := made.(connector.Typed)
 	if !ok {
-		return fmt.Errorf("connector %s takes any change: its operations have no schema", c.Name)
+		return fmt.Errorf("connector %s accepts any change: its operations have no schema", c.Name)
 	}
 	schema, ok := typed.Schema(c.Operation, entity)
 	if !ok {

@@ -77,7 +77,7 @@ func (c *connectorApplyCmd) source(g *globals, api service) (string, error) {
 }
 
 type connectorShowCmd struct {
-	Version int `arg:"" optional:"" help:"The version; the newest, if absent."`
+	Version int `arg:"" optional:"" help:"The version; the newest by default."`
 }
 
 func (*connectorShowCmd) Help() string {

@@ -12,14 +12,14 @@ import (
 // contextCmd groups the commands about named servers.
 type contextCmd struct {
 	Add    contextAddCmd    `cmd:"" help:"Name a server, with your key and edit token."`
-	Use    contextUseCmd    `cmd:"" help:"Speak to a named server from now on."`
+	Use    contextUseCmd    `cmd:"" help:"Use a named server from now on."`
 	List   contextListCmd   `cmd:"" help:"List the named servers."`
 	Show   contextShowCmd   `cmd:"" help:"Show a named server, without its secrets."`
 	Remove contextRemoveCmd `cmd:"" help:"Forget a named server and its secrets."`
 }
 
 type contextAddCmd struct {
-	Name string `arg:"" help:"What to call it."`
+	Name string `arg:"" help:"A name for it."`
 	File bool   `help:"Keep the secrets in the file, not in the system's keyring."`
 }
 
@@ -66,7 +66,7 @@ func (c *contextAddCmd) Run(g *globals) error {
 	if !one.Keyring {
 		where = all.path
 	}
-	g.Say("Context %s speaks to %s; its secrets lie in %s.", term.Safe(c.Name), term.Safe(one.URL), where)
+	g.Say("Context %s connects to %s; its secrets are in %s.", term.Safe(c.Name), term.Safe(one.URL), where)
 	return nil
 }
 

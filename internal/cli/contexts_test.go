@@ -59,8 +59,8 @@ func TestContextInTheKeyring(t *testing.T) {
 	}
 }
 
-// TestContextWithoutAKeyring: where there is no keyring, or the person wants none,
-// the secrets lie in a file that only the person can read.
+// TestContextWithoutAKeyring: where there is no keyring, or the person wants none, the secrets are
+// in a file that only the person can read.
 func TestContextWithoutAKeyring(t *testing.T) {
 	for name, c := range map[string]struct {
 		keyring func()

@@ -272,7 +272,7 @@ func (g *globals) whoDecided(api service, a *gatehouse.Action, status string) (b
 // sayOfNotes says that the notes were not stored.
 func (g *globals) sayOfNotes(stored *bool) {
 	if stored != nil && !*stored {
-		g.Say("Your notes were not stored: the decision stood before.")
+		g.Say("Your notes were not stored: the decision was made before.")
 	}
 }
 
@@ -284,9 +284,9 @@ func (g *globals) printAnswer(id, status string, votes, required int, by, at str
 	}
 	switch status {
 	case gatehouse.VoteRecorded:
-		g.Say("Your vote counts; %d of %d approvals are there.", votes, required)
+		g.Say("Your vote is recorded: %d of %d approvals.", votes, required)
 	case gatehouse.AlreadyApproved, gatehouse.AlreadyRejected:
-		g.Say("This decision stood already.")
+		g.Say("This decision was already made.")
 	}
 	return nil
 }

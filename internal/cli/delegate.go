@@ -21,7 +21,7 @@ type delegateToCmd struct {
 	For    gatehouse.Duration  `placeholder:"DURATION" help:"How long, such as 8h or 14d."`
 	Until  string              `placeholder:"TIME" help:"Until when, such as 2026-12-01T08:00:00Z."`
 	From   string              `placeholder:"TIME" help:"From when; now by default."`
-	Of     string              `placeholder:"PERSON" help:"Whose questions; yours by default. Those of somebody else take an administrator."`
+	Of     string              `placeholder:"PERSON" help:"The person whose questions are delegated; you by default. Only an administrator can name somebody else."`
 	Type   []string            `placeholder:"TYPE" help:"Only for these action types."`
 	UpTo   gatehouse.RiskLevel `placeholder:"LEVEL" help:"Only up to this risk level, 1 to 5."`
 }

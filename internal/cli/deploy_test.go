@@ -44,8 +44,7 @@ func runTool(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
-// The metrics that alert rules and dashboard ask for are those that a server
-// has, or that Prometheus makes of them.
+// The metrics that alert rules and dashboard ask for exist on a server, or Prometheus derives them.
 func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 	t.Parallel()
 	cfg, err := config.Parse("gatehouse.yaml", []byte(
@@ -77,7 +76,7 @@ func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 	}
 }
 
-// furtherMetrics are those that a server has with NATS, and once a model was called.
+// furtherMetrics exist only with NATS, or after a model was called.
 func furtherMetrics(t *testing.T) string {
 	t.Helper()
 	n, err := serve.Open(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
@@ -111,7 +110,7 @@ func TestAlertRules(t *testing.T) {
 	runTool(t, dir, "promtool", "test", "rules", "alerts_test.yaml")
 }
 
-// The unit is read by systemd itself, with the program where it is here.
+// systemd itself checks the unit, with the program at its path here.
 func TestSystemdUnit(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -134,8 +133,8 @@ func TestSystemdUnit(t *testing.T) {
 	runTool(t, dir, "systemd-analyze", "verify", "--man=no", copied)
 }
 
-// What the image copies is there, its program's arguments are known, and it
-// runs as nobody. Building it needs a container engine, which tests do not.
+// The files that the image copies exist, its program accepts the arguments, and it runs without a
+// user account. The test does not build it, which would need a container engine.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("../../Dockerfile")
@@ -165,7 +164,7 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// The arguments of the manifests are known to the program.
+// The program accepts the arguments of the manifests.
 func TestKubernetesArguments(t *testing.T) {
 	t.Parallel()
 	args := regexp.MustCompile(`args: \[(.*)\]`).FindStringSubmatch(readDeploy(t, "kubernetes", "deployment.yaml"))
@@ -185,7 +184,7 @@ func TestKubernetesArguments(t *testing.T) {
 	}
 }
 
-// The arguments of the compose file are known to the program.
+// The program accepts the arguments of the compose file.
 func TestComposeArguments(t *testing.T) {
 	t.Parallel()
 	file := readDeploy(t, "compose", "compose.yaml")
@@ -204,8 +203,8 @@ func TestComposeArguments(t *testing.T) {
 	}
 }
 
-// The compose file's script makes a role that row-level security binds, whatever
-// its password is, and a database that it may make tables in.
+// The compose file's script creates a role to which row-level security applies, with any password,
+// and a database in which the role may create tables.
 func TestComposeRole(t *testing.T) {
 	t.Parallel()
 	cluster, err := pgtest.New()

@@ -63,7 +63,7 @@ func (b *browser) post(path string, form url.Values) string {
 
 var cardForm = regexp.MustCompile(`(?s)<article id="m(\d+)-(\d+)" data-testid="card">.*?</article>`)
 
-// card waits for that of an action to hold a text; ts is its name.
+// card waits until the card of an action contains a text; ts is the card's name.
 func (b *browser) card(a *gatehouse.Action, want string) (card, ts string) {
 	b.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
@@ -80,8 +80,8 @@ func (b *browser) card(a *gatehouse.Action, want string) (card, ts string) {
 	return "", ""
 }
 
-// press presses a button of an action's card until the page says what is wanted. The
-// card has no buttons for a moment after another press, and says so.
+// press presses a button of an action's card until the page shows the wanted text. For a moment
+// after another press, the card has no buttons.
 func (b *browser) press(a *gatehouse.Action, button, want string) {
 	b.t.Helper()
 	for range 5 {
@@ -97,8 +97,8 @@ func (b *browser) press(a *gatehouse.Action, button, want string) {
 	b.t.Fatalf("%s was not on the card five times", button)
 }
 
-// TestDevSlack presses the buttons of a card that development mode shows: as nobody,
-// as a person, and with a reason; and follows a decision that was made elsewhere.
+// TestDevSlack presses the buttons of a card that development mode shows: without a linked account,
+// as a person, and with a reason. The card also follows a decision that was made elsewhere.
 func TestDevSlack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -185,7 +185,7 @@ func TestDevSlack(t *testing.T) {
 	if got, err := admin.FindAction(t.Context(), c.ID); err != nil || got.Status != gatehouse.StatusRejected {
 		t.Errorf("%v, %v", got.Status, err)
 	}
-	// Decided elsewhere, the card follows.
+	// The card shows a decision that was made elsewhere.
 	if _, err := admin.Decide(t.Context(), first.ID, gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no", Digest: first.Digest}); err != nil {
 		t.Fatal(err)
 	}

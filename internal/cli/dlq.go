@@ -11,17 +11,17 @@ import (
 
 // dlqCmd groups the commands about dead letters.
 type dlqCmd struct {
-	List    dlqListCmd    `cmd:"" help:"List what needs a person, with advice."`
+	List    dlqListCmd    `cmd:"" help:"List the dead letters, with advice."`
 	Replay  dlqReplayCmd  `cmd:"" help:"Put dead letters back into the queue."`
 	Resolve dlqResolveCmd `cmd:"" help:"Settle unknown outcomes."`
-	Discard dlqDiscardCmd `cmd:"" help:"Close failed dead letters for good."`
+	Discard dlqDiscardCmd `cmd:"" help:"Close failed dead letters permanently."`
 }
 
 // dlqFilter selects dead letters by common properties.
 type dlqFilter struct {
 	Connector string               `placeholder:"NAME" help:"Only those of this connector."`
 	Code      string               `placeholder:"CODE" help:"Only those that ended with this code."`
-	Status    gatehouse.PushStatus `enum:",failed,unknown" default:"" placeholder:"STATUS" help:"Only failed ones, or those of an unknown outcome."`
+	Status    gatehouse.PushStatus `enum:",failed,unknown" default:"" placeholder:"STATUS" help:"Only those with this status: failed or unknown."`
 	Group     string               `placeholder:"KEY" help:"Only those of this group; see list --by error."`
 	Since     string               `placeholder:"WHEN" help:"Only those that ended since then: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
 }
@@ -138,8 +138,8 @@ func (c *dlqListCmd) groups(g *globals, api service, filter gatehouse.DeadLetter
 type dlqSelection struct {
 	IDs       []string `arg:"" optional:"" name:"id" help:"The dead letters (ids of pushes)."`
 	dlqFilter `embed:""`
-	Limit     int  `placeholder:"N" help:"At most so many of those that the filter selects; 1000 by default."`
-	Yes       bool `aliases:"run" help:"Act on what a filter selects. Without it nothing changes."`
+	Limit     int  `placeholder:"N" help:"Maximum of those that the filter selects; 1000 by default."`
+	Yes       bool `aliases:"run" help:"Change what the filter selects; without it nothing changes."`
 	DryRun    bool `help:"Only report what would happen, also with ids."`
 }
 

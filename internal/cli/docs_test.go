@@ -34,8 +34,8 @@ func testParser(t *testing.T) *kong.Kong {
 	return k
 }
 
-// parse parses a command line. A parser remembers the flags of earlier lines
-// where flags exclude each other: such a line is parsed again by a new one.
+// parse parses a command line. A parser remembers flags of earlier lines that exclude each other;
+// then a new parser parses the line again.
 func parse(t *testing.T, parser *kong.Kong, args []string) (*kong.Context, error) {
 	t.Helper()
 	parsed, err := parser.Parse(args)
@@ -66,8 +66,8 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestCommandTable compares the table of commands with the program's: a row has commands, or a
-// command of a group and then the others of the group.
+// TestCommandTable compares the table of commands with the program's: a row has one command, or
+// several commands of one group.
 func TestCommandTable(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("../../docs/cli.md")
@@ -198,8 +198,8 @@ func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
 	if gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Fatal(err)
 	}
-	// The looks at the log and at the targets, if there are any, have metrics of
-	// their own, which come after the start.
+	// The checks of the log and of the targets have their own metrics, which appear after the
+	// start.
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		body := servetest.Scrape(t, s.URL)
 		looked := strings.Contains(body, "gatehouse_target_up") || len(cfg.Connectors) == 0
@@ -209,7 +209,7 @@ func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
 	}
 }
 
-// TestHelp wants a help with an example for each command, and parses it.
+// TestHelp checks that the help of each command has an example, and parses it.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	parser := testParser(t)
@@ -254,7 +254,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestEveryCommandTakesJSON: the flag is a global one, and no command hides it.
+// TestEveryCommandTakesJSON: no command hides the global flag --json.
 func TestEveryCommandTakesJSON(t *testing.T) {
 	t.Parallel()
 	for _, leaf := range testParser(t).Model.Leaves(true) {
@@ -265,13 +265,13 @@ func TestEveryCommandTakesJSON(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("%s does not take --json", leaf.FullPath())
+			t.Errorf("%s does not accept --json", leaf.FullPath())
 		}
 	}
 }
 
-// commandLines finds the calls of gatehouse in a line for a shell, and splits
-// them into arguments as the shell would, without expanding anything.
+// commandLines finds the calls of gatehouse in a shell line, and splits them into arguments as the
+// shell would, without expanding anything.
 func commandLines(t *testing.T, line string) [][]string {
 	t.Helper()
 	var out [][]string

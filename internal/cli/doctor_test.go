@@ -24,9 +24,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestDoctorTellsOfWorkThatNobodyDoes: of a server with the role api alone, what
-// waits for others is told, once it is late; and nothing any more when there is one
-// with the other roles.
+// TestDoctorTellsOfWorkThatNobodyDoes: with a server that has only the role api, doctor reports
+// work that has waited too long for other roles; once a server has these roles, it reports nothing.
 func TestDoctorTellsOfWorkThatNobodyDoes(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
@@ -49,7 +48,7 @@ func TestDoctorTellsOfWorkThatNobodyDoes(t *testing.T) {
 	})
 }
 
-// testLateWork has one server beside the other where the store bears two.
+// testLateWork runs two servers if the store allows it.
 func testLateWork(t *testing.T, beside bool, open func(context.Context, func() time.Time) (gatehouse.Store, error)) {
 	t.Helper()
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
@@ -155,7 +154,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		"all workers of the role dispatcher taken, or a bound reached?",
 		"roles\tnote\ta step of the tool page has been ready for 30d, behind others that are leased: are its workers too few, or is a bound reached?",
 		"roles\tnote\ta run in line for max_runs_per_min has been queued for 30d, behind others that are under way: are all workers of the role runner taken, or a bound reached?")
-	ahead.Store(int64(100 * 24 * time.Hour)) // that lease is over too
+	ahead.Store(int64(100 * 24 * time.Hour)) // that lease has ended, too
 	doctor(s, term.ExitError, "roles\tfail\ta push has been due for 100d: does a process have the role dispatcher?",
 		"roles\tfail\ta run in line for max_runs_per_min has been queued for 100d: does a process have the role runner?")
 	elsewhere := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: "acme", Roles: []gatehouse.Role{gatehouse.RoleOperator}}}
@@ -165,7 +164,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	}
 	if slices.ContainsFunc(check.Late, func(l gatehouse.LateWork) bool { return l.Tool != "" }) ||
 		!slices.ContainsFunc(check.Late, func(l gatehouse.LateWork) bool { return l.Role == "runner" }) {
-		t.Errorf("another tenant's operator is told %+v", check.Late)
+		t.Errorf("another tenant's operator gets %+v", check.Late)
 	}
 	viewer := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, Roles: []gatehouse.Role{gatehouse.RoleViewer}}}
 	if _, err := s.Gate.CheckRoles(gatehouse.NewContext(t.Context(),
@@ -193,7 +192,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 				break
 			}
 			if time.Now().After(end) {
-				t.Fatalf("with all roles and %s there waits %+v", words, check.Late)
+				t.Fatalf("with all roles and %s, %+v still waits", words, check.Late)
 			}
 		}
 	}
@@ -211,8 +210,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	until("no worker", func(late []gatehouse.LateWork) bool { return len(late) == 1 && late[0].Tool == "page" })
 }
 
-// settleStep has a step that can go on at once, and of which nobody knows since
-// when: the run that it waits for has ended.
+// settleStep creates a step that is due without a due time: the run that it waits for has ended.
 func settleStep(t *testing.T, s *serve.Server, admin context.Context, bot *client.Client) {
 	t.Helper()
 	if _, _, err := s.Runs.ApplyWorkflow(admin, "child",
@@ -248,7 +246,7 @@ func settleStep(t *testing.T, s *serve.Server, admin context.Context, bot *clien
 		}
 		next, err := q.NextRunWorkAt()
 		if err == nil && (len(steps) != 1 || next.UnixMicro() != 0) {
-			err = fmt.Errorf("%d steps, and work at %s", len(steps), next)
+			err = fmt.Errorf("%d steps, and the due time %s", len(steps), next)
 		}
 		return err
 	})
@@ -259,5 +257,5 @@ func settleStep(t *testing.T, s *serve.Server, admin context.Context, bot *clien
 
 const nothingWaits = "roles\tok\tnothing waits for a sequencer, dispatcher, sweeper, runner or outside worker\n"
 
-// lateBound is how long work may wait untold.
+// lateBound is how long work may wait before doctor reports it.
 const lateBound = 30 * time.Second

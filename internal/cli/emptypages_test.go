@@ -16,9 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestEmptyPagesSayWhatWorks pastes the commands of the console's empty pages,
-// as who starts with a server in development mode does. What they make, the
-// person who is signed in there can decide.
+// TestEmptyPagesSayWhatWorks runs the commands of the console's empty pages against a server in
+// development mode. The person who is signed in there can decide the resulting actions.
 func TestEmptyPagesSayWhatWorks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -81,7 +80,7 @@ func TestEmptyPagesSayWhatWorks(t *testing.T) {
 	inbox := body(http.MethodGet, "/inbox", nil)
 	for _, want := range []string{">SKU-0001<", "Continue "} {
 		if !strings.Contains(inbox, want) {
-			t.Errorf("the inbox of who is signed in lacks %q", want)
+			t.Errorf("the signed-in person's inbox lacks %q", want)
 		}
 	}
 	server.stop()

@@ -79,7 +79,7 @@ func (c *evaluatorRevokeCmd) Run(g *globals, api service) error {
 		return err
 	}
 	if !slices.Contains(p.Roles, gatehouse.RoleEvaluator) {
-		return term.Usagef("%s is no evaluator", gatehouse.Quote(c.Name))
+		return term.Usagef("%s is not an evaluator", gatehouse.Quote(c.Name))
 	}
 	off := true
 	return g.printPrincipal(api.UpdatePrincipal(g.Ctx, p.ID, gatehouse.PrincipalChange{Disabled: &off}))

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 )
 
-// TestFollowEvents: the Go client hears of a proposal from the real server, an agent
-// only of its own; and an open stream does not keep the server from ending.
+// TestFollowEvents: the Go client receives the event of a proposal from the real server, an agent
+// only its own; and an open stream does not keep the server from stopping.
 func TestFollowEvents(t *testing.T) {
 	t.Parallel()
 	s := startDev(t, t.TempDir())
@@ -40,10 +40,10 @@ func TestFollowEvents(t *testing.T) {
 	select {
 	case e := <-heard:
 		if e.Type != "hitl.proposed" || e.ActionID != a.ID {
-			t.Errorf("the first that it hears is %s of %s", e.Type, e.ActionID)
+			t.Errorf("the first event is %s of %s", e.Type, e.ActionID)
 		}
 	case <-ctx.Done():
-		t.Fatal("nothing is heard")
+		t.Fatal("no event arrived")
 	}
 	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

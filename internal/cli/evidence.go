@@ -15,9 +15,9 @@ import (
 
 // evidenceCmd groups the commands about evidence.
 type evidenceCmd struct {
-	Action evidenceActionCmd `cmd:"" default:"withargs" help:"Print all that is known of an action; what evidence does with an id after it."`
+	Action evidenceActionCmd `cmd:"" default:"withargs" help:"Print all evidence about an action; the default command."`
 	Export evidenceExportCmd `cmd:"" help:"Fetch the evidence bundle of a finished run, and verify it."`
-	Show   evidenceShowCmd   `cmd:"" help:"Verify a bundle, and tell what it says."`
+	Show   evidenceShowCmd   `cmd:"" help:"Verify a bundle, and print its content."`
 }
 
 func (*evidenceCmd) Help() string {
@@ -36,7 +36,7 @@ Examples:
 // evidenceExportCmd fetches a bundle.
 type evidenceExportCmd struct {
 	ID     string `arg:"" help:"The run, which must have ended."`
-	Output string `short:"o" placeholder:"FILE" help:"Write to this file, which must not exist; RUN.zip, if absent."`
+	Output string `short:"o" placeholder:"FILE" help:"Write to this new file; RUN.zip by default."`
 }
 
 func (*evidenceExportCmd) Help() string {
@@ -107,7 +107,7 @@ func (c *evidenceExportCmd) Run(g *globals) error {
 // evidenceShowCmd verifies a bundle.
 type evidenceShowCmd struct {
 	File   string `arg:"" help:"A bundle's file, or a finished run of the server."`
-	SHA256 string `name:"sha256" placeholder:"HEX" help:"What the archive's SHA-256 must be, as it was kept elsewhere."`
+	SHA256 string `name:"sha256" placeholder:"HEX" help:"The archive's expected SHA-256, kept elsewhere."`
 }
 
 func (*evidenceShowCmd) Help() string {

@@ -21,8 +21,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// testBundle is an archive as a server makes it. change can alter the files
-// before, late the archive after the manifest was made.
+// testBundle is an archive as a server makes it. change modifies the files before the manifest is
+// written, late the archive after it.
 func testBundle(t *testing.T, change, late func(files map[string][]byte)) []byte {
 	t.Helper()
 	digest := gatehouse.NewDigest(`{"group":"network"}`)
@@ -104,7 +104,7 @@ func replace(t *testing.T, name, from, to string) func(map[string][]byte) {
 	}
 }
 
-// TestBundleIsVerified: each part that is not what it was made as is named.
+// TestBundleIsVerified: each modified part is named.
 func TestBundleIsVerified(t *testing.T) {
 	t.Parallel()
 	if r := verifyBundle(testBundle(t, nil, nil)); !r.OK || r.Entries != 2 || *r.First != 3 || *r.Last != 8 || len(r.Decisions) != 1 {
@@ -123,7 +123,7 @@ func TestBundleIsVerified(t *testing.T) {
 		"another version":    {late: replace(t, manifestFile, `"v": 1`, `"v": 2`), want: "version 2"},
 		"another run":        {change: replace(t, "run.json", `"run_1"`, `"run_2"`), want: "run.json is of the run run_2"},
 		"another audit text": {change: replace(t, "audit.json", `hitl.proposed`, `hitl.approved`), want: "audit entry 3 has the leaf hash"},
-		"another audit hash": {change: replace(t, "audit.json", `"leaf_hash": "`, `"leaf_hash": "00`), want: "audit.json does not read"},
+		"another audit hash": {change: replace(t, "audit.json", `"leaf_hash": "`, `"leaf_hash": "00`), want: "cannot read audit.json"},
 		"another log": {change: func(f map[string][]byte) {
 			f["audit.json"] = bytes.ReplaceAll(f["audit.json"], []byte(`"tenant": "default"`), []byte(`"tenant": "acme"`))
 		}, want: "the head is of the tenant acme"},
@@ -131,7 +131,7 @@ func TestBundleIsVerified(t *testing.T) {
 		"another end":          {late: replace(t, manifestFile, `"succeeded"`, `"canceled"`), want: "no audit entry says that the run is canceled"},
 		"another digest":       {change: replace(t, "decisions.json", `"sha256:`, `"sha256:f`), want: "the action act_1 has the digest sha256:f"},
 		"a decision of naught": {change: replace(t, "decisions.json", `"act_1"`, `"act_2"`), want: "the action act_2 has the digest"},
-		"no JSON":              {change: func(f map[string][]byte) { f["run.json"] = []byte("{") }, want: "run.json does not read"},
+		"no JSON":              {change: func(f map[string][]byte) { f["run.json"] = []byte("{") }, want: "cannot read run.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +149,7 @@ func TestBundleIsVerified(t *testing.T) {
 	}
 }
 
-// TestEvidenceShow is offline, and obeys nothing that stands in the file.
+// TestEvidenceShow works offline, and ignores instructions in the file.
 func TestEvidenceShow(t *testing.T) {
 	t.Parallel()
 	archive := testBundle(t, nil, nil)
@@ -186,14 +186,14 @@ func TestEvidenceShow(t *testing.T) {
 		}
 		for _, r := range out.String() + errOut.String() {
 			if r != '\n' && r != '\t' && term.Hidden(r) {
-				t.Errorf("%v: %U gets through", c.args, r)
+				t.Errorf("%v: %U is printed", c.args, r)
 			}
 		}
 	}
 }
 
-// TestEvidenceOfAnotherRun: a server that answers with another run's archive,
-// which is good in itself, is found out.
+// TestEvidenceOfAnotherRun: a server that returns another run's archive, which is valid by itself,
+// is detected.
 func TestEvidenceOfAnotherRun(t *testing.T) {
 	t.Parallel()
 	archive := testBundle(t, nil, nil)

@@ -16,9 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// pagingSource is a workflow whose steps the example workers do: one at once, one
-// that fails first, one that cannot succeed is in another, and one that takes
-// longer than a lease.
+// pagingSource is a workflow whose steps the example workers execute: one succeeds at once, one
+// fails first, and one takes longer than a lease. Another workflow has a step that cannot succeed.
 const pagingSource = `name: paging
 input: {type: object, required: [people]}
 steps:
@@ -31,7 +30,7 @@ steps:
 output: {paged: "${{ steps.each.output }}", busy: "${{ steps.busy.output.paged }}", long: "${{ steps.long.output.paged }}"}
 `
 
-// endlessSource is one that only a cancellation ends.
+// endlessSource is a workflow that only a cancellation ends.
 const endlessSource = `name: endless
 steps:
   - {id: wait, uses: worker.page, with: {who: dan, seconds: 600}}
@@ -62,8 +61,8 @@ func pythonPath(t *testing.T) string {
 	return path
 }
 
-// nodeWithTypes returns a Node that runs TypeScript: the machine's, or the one
-// that scripts/tools installs where that is too old.
+// nodeWithTypes returns a Node that runs TypeScript: the installed one, or the one of scripts/tools
+// if that is too old.
 func nodeWithTypes(t *testing.T) string {
 	t.Helper()
 	installed, err := filepath.Abs(filepath.Join("..", "..", ".tools", "node", "node_modules", ".bin", "node"))
@@ -120,7 +119,7 @@ func testExampleWorker(t *testing.T, command, file string) {
 	if run.Status != gatehouse.RunSucceeded || string(run.Output) != want {
 		t.Errorf("the run is %s (%+v) with\n%s, want\n%s", run.Status, run.Failure, run.Output, want)
 	}
-	for key, attempts := range map[string]int{"each[1]": 1, "busy": 2, "long": 1} { // the long one was kept by heartbeats
+	for key, attempts := range map[string]int{"each[1]": 1, "busy": 2, "long": 1} { // heartbeats kept the lease of the long step
 		if s := run.StepOf(key); s == nil || s.Attempts != attempts {
 			t.Errorf("%s: %+v, want %d attempts", key, s, attempts)
 		}
@@ -145,7 +144,7 @@ func waitRun(t *testing.T, c *client.Client, id, what string, ok func(*gatehouse
 	}
 }
 
-// exampleProcess is an example that runs, with a lease of four seconds.
+// exampleProcess is a running example with a lease of four seconds.
 type exampleProcess struct {
 	*exec.Cmd
 	mu    sync.Mutex
@@ -179,7 +178,7 @@ func startWorker(t *testing.T, command, file, url, key string) *exampleProcess {
 	return p
 }
 
-// stop asks it to end, which it does once its steps have.
+// stop asks it to end, and waits until its steps have ended.
 func (p *exampleProcess) stop(t *testing.T) {
 	t.Helper()
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
@@ -191,6 +190,6 @@ func (p *exampleProcess) stop(t *testing.T) {
 			t.Errorf("told to stop, the worker ended with %v", err)
 		}
 	case <-time.After(time.Minute):
-		t.Error("the worker goes on")
+		t.Error("the worker continues")
 	}
 }

@@ -72,7 +72,7 @@ func TestExitOfEveryStatus(t *testing.T) {
 	}
 }
 
-// testGlobals are those of a command whose outputs are kept.
+// testGlobals are the globals of a command; its outputs are kept.
 func testGlobals(t *testing.T) (*globals, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
 	io, out, errOut := termtest.New(t)

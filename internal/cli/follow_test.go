@@ -15,7 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// scriptedService answers what a test tells it to, in turn.
+// scriptedService returns the test's answers in turn.
 type scriptedService struct {
 	service
 	t       *testing.T
@@ -189,8 +189,8 @@ func TestFollowSkipsNothing(t *testing.T) {
 	})
 }
 
-// TestVerifyReadsNoEntryTwice: a server that answers other entries than it was
-// asked for is an error, and never an endless loop.
+// TestVerifyReadsNoEntryTwice: if a server returns other entries than requested, the command fails
+// instead of looping.
 func TestVerifyReadsNoEntryTwice(t *testing.T) {
 	t.Parallel()
 	g, _, _ := testGlobals(t)
@@ -200,7 +200,7 @@ func TestVerifyReadsNoEntryTwice(t *testing.T) {
 	n := 0
 	for _, err := range g.entriesUpTo(s, 10) {
 		if n++; err != nil {
-			if n != 3 || !strings.Contains(err.Error(), "when asked for those from 2 on") {
+			if n != 3 || !strings.Contains(err.Error(), "to a request for entries from 2") {
 				t.Errorf("after %d entries: %v", n, err)
 			}
 			return

@@ -25,13 +25,13 @@ type grantCreateCmd struct {
 	Agent     string             `placeholder:"AGENT" help:"Who may use it, by name or id."`
 	Connector string             `placeholder:"NAME" help:"The connector of the actions."`
 	Operation string             `placeholder:"NAME" help:"The operation of the actions."`
-	Like      string             `placeholder:"ACTION" help:"Take agent, connector and operation from it."`
+	Like      string             `placeholder:"ACTION" help:"Use the agent, connector and operation of this action."`
 	When      string             `required:"" placeholder:"CEL" help:"The condition to meet; true for none."`
 	Count     int                `required:"" placeholder:"N" help:"How many actions."`
 	Amount    []string           `placeholder:"CURRENCY=AMOUNT" help:"How much money in all, such as EUR=2000."`
 	For       gatehouse.Duration `required:"" placeholder:"DURATION" help:"How long, such as 4h; a day at most."`
 	Yes       bool               `short:"y" help:"Do not ask on the terminal."`
-	DryRun    bool               `help:"Only tell the worst case."`
+	DryRun    bool               `help:"Only print the worst case."`
 }
 
 func (*grantCreateCmd) Help() string {

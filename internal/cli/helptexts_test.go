@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestHelpNamesCommands holds the help of a group against its commands: where
-// it lists them, as in "Pushes: list, drain", it lists all.
+// TestHelpNamesCommands: if the help of a group lists its commands, as in "Pushes: list, drain", it
+// lists all.
 func TestHelpNamesCommands(t *testing.T) {
 	t.Parallel()
 	c := &cli{Globals: globals{IO: term.IO{Stdout: io.Discard, Stderr: io.Discard}}}
@@ -45,7 +45,7 @@ func TestHelpNamesCommands(t *testing.T) {
 	}
 }
 
-// TestNoContextInUse tells what to do where no context is in use.
+// TestNoContextInUse: the error says what to do if no context is in use.
 func TestNoContextInUse(t *testing.T) {
 	t.Parallel()
 	_, err := (&contexts{}).find("")

@@ -12,8 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestHooks runs the hooks as an agent does: with a call on stdin, and an answer in the
-// form that it reads.
+// TestHooks runs the hooks as an agent does: with a call on stdin and the agent's answer format.
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -95,8 +94,8 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestHooksEdited: Claude Code runs what a reviewer made of its call; Codex, which runs its
-// own input, does not run it.
+// TestHooksEdited: Claude Code runs the call that a reviewer edited; Codex can run only its own
+// input, so it does not run the call.
 func TestHooksEdited(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -125,7 +124,7 @@ func TestHooksEdited(t *testing.T) {
 	}
 }
 
-// TestHooksAtOnce: of equal calls at the same time, one approval lets one through.
+// TestHooksAtOnce: one approval lets only one of several simultaneous equal calls through.
 func TestHooksAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -196,6 +195,6 @@ func TestPermissionPrompt(t *testing.T) {
 		}
 	}
 	if got := <-ask("Bash", `"rm"`); !strings.Contains(got, "deny") && !strings.Contains(got, "object") {
-		t.Errorf("an input that is no object: %s", got)
+		t.Errorf("an input that is not an object: %s", got)
 	}
 }

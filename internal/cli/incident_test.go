@@ -24,8 +24,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// incident is the example in a folder of its own, with its fakes and a gate,
-// each a process on free ports.
+// incident is the example in its own folder, with its fakes and a gate as processes on free ports.
 type incident struct {
 	t      *testing.T
 	dir    string
@@ -34,8 +33,8 @@ type incident struct {
 	admin  *client.Client
 }
 
-// TestIncidentExample runs each block of the example's page, in their order,
-// against the fakes that it starts, and looks after each at what came of it.
+// TestIncidentExample runs the blocks of the example's page in order against its fakes, and checks
+// the result of each.
 func TestIncidentExample(t *testing.T) {
 	t.Parallel()
 	e := startIncident(t)
@@ -51,7 +50,7 @@ func TestIncidentExample(t *testing.T) {
 	var order []string
 	for _, b := range e.blocks() {
 		if b.section == "Start" {
-			continue // what startIncident does, on other ports
+			continue // startIncident does this, on other ports
 		}
 		if len(order) == 0 || order[len(order)-1] != b.section {
 			if n := len(order); n > 0 {
@@ -77,7 +76,7 @@ func startIncident(t *testing.T) *incident {
 		t.Fatal(err)
 	}
 	e := &incident{t: t, dir: t.TempDir()}
-	// The fakes tell whoever stands here by then.
+	// The fakes run already.
 	var hook atomic.Pointer[url.URL]
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(hook.Load()) }})
 	t.Cleanup(proxy.Close)
@@ -109,8 +108,7 @@ func startIncident(t *testing.T) *incident {
 	return e
 }
 
-// startFakes builds and starts the example's fakes, and returns where the
-// models are.
+// startFakes builds and starts the example's fakes, and returns the address of the models.
 func (e *incident) startFakes(root, hook string) (models string) {
 	t := e.t
 	program := filepath.Join(t.TempDir(), "fakes")
@@ -139,7 +137,7 @@ func (e *incident) startFakes(root, hook string) (models string) {
 	return m[2]
 }
 
-// block is one for a shell, and the heading that it stands under.
+// block is a shell block and its heading.
 type block struct {
 	section string
 	fence
@@ -188,8 +186,8 @@ func (e *incident) wants(out string, texts ...string) {
 	}
 }
 
-// noted waits until the notes of the page's runs, which need nobody, are
-// written: what comes next would otherwise race with them.
+// noted waits until the notes of the page's runs, which need no approval, are written, because the
+// next block would race with them.
 func (e *incident) noted() {
 	e.t.Helper()
 	for _, name := range []string{"run.id", "second.id"} {
@@ -204,7 +202,7 @@ func (e *incident) noted() {
 	}
 }
 
-// file reads what a block left behind.
+// file reads a file that a block wrote.
 func (e *incident) file(name string) string {
 	e.t.Helper()
 	b, err := os.ReadFile(filepath.Join(e.dir, name))
@@ -214,8 +212,7 @@ func (e *incident) file(name string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// written lists the fields that were written to ServiceNow, each write one
-// element.
+// written lists the fields of each write to ServiceNow.
 func (e *incident) written() (fields []string) {
 	e.t.Helper()
 	res, err := http.Get("http://" + e.fakes + "/fake/ledger")
@@ -262,7 +259,7 @@ func (e *incident) parked(out string) {
 	if diff := cmp.Diff([]string{"work_notes"}, e.written()); diff != "" {
 		e.t.Error(diff)
 	}
-	// Who applied the workflow had a hand in it.
+	// The person who applied the workflow contributed to the run.
 	a := actionOf(d, step)
 	olga, err := client.New(strings.TrimSuffix(e.server.api, "/api/v1"), e.file("olga.key"))
 	if err != nil {
@@ -274,7 +271,7 @@ func (e *incident) parked(out string) {
 	}
 	proposer, err := e.admin.FindPrincipal(e.t.Context(), a.ProposerID)
 	if err != nil || proposer.Sponsor != me.ID {
-		e.t.Errorf("%v: %+v does not stand for %s", err, proposer, me.ID)
+		e.t.Errorf("%v: %+v is not the refusal of %s", err, proposer, me.ID)
 	}
 }
 
@@ -297,8 +294,7 @@ func (e *incident) decided(out string) {
 	}
 }
 
-// proven: the archive holds, is the one that the run names, and one byte less
-// of it does not.
+// proven: the archive is valid and the one that the run names; with one byte less it is not.
 func (e *incident) proven(out string) {
 	e.wants(out, "Verified: the archive's SHA-256, 7 files", "assignment L4 applied", "external id INC0010001", "triage triage-small: 1 call", " verified.")
 	archive, err := os.ReadFile(filepath.Join(e.dir, "evidence.zip"))
@@ -330,7 +326,7 @@ func (e *incident) replayed(out string) {
 	}
 }
 
-// rejected: the run has failed, and the incident stays where it was.
+// rejected: the run has failed, and the incident is unchanged.
 func (e *incident) rejected(out string) {
 	e.wants(out, "\trejected\t", "that is a report, not an incident")
 	d := e.detail("second.id")
@@ -348,7 +344,7 @@ func (e *incident) rejected(out string) {
 	if r := verifyBundle(b.Archive); !r.OK || r.Manifest.Status != gatehouse.RunFailed {
 		e.t.Errorf("%+v", r)
 	}
-	// A retry takes over the note, and asks people anew: not the one who began it.
+	// A retry reuses the note and asks people again, but not the person who started it.
 	olga, err := client.New(strings.TrimSuffix(e.server.api, "/api/v1"), e.file("olga.key"))
 	if err != nil {
 		e.t.Fatal(err)
@@ -362,8 +358,7 @@ func (e *incident) rejected(out string) {
 	if err != nil || full.Status != gatehouse.RunWaitingApproval || full.Actions[len(full.Actions)-1].Status != gatehouse.StatusPending || len(e.written()) != 3 {
 		e.t.Errorf("%v: %s, %v", err, full.Status, e.written())
 	}
-	// A journal is only ever added to. An agent that did not start the run does
-	// not see the note.
+	// A journal only grows. An agent that did not start the run does not see the note.
 	base, note := strings.TrimSuffix(e.server.api, "/api/v1"), actionOf(d, d.StepOf("note")).ID
 	agent := servetest.MustClient(e.t, base, devEnv(e.t, e.dir, "agent"))
 	if _, err := agent.Reverse(e.t.Context(), note, gatehouse.ReverseRequest{Rationale: "not an incident"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
@@ -380,7 +375,7 @@ func (e *incident) rejected(out string) {
 	if gatehouse.CodeOf(err) != gatehouse.CodeNotReversible || len(e.written()) != 3 {
 		e.t.Errorf("%v, %v", err, e.written())
 	}
-	// An assignment is set back, while it stands.
+	// An assignment can be undone while it is unchanged.
 	undo, err := desk.Reverse(e.t.Context(), actionOf(e.detail("run.id"), e.detail("run.id").StepOf("reassign")).ID,
 		gatehouse.ReverseRequest{Rationale: "it was the desk's after all"})
 	if err != nil || undo.Operation != "assign" || undo.Status != gatehouse.StatusPending {

@@ -18,7 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// storedSecret is what the test reads and answers of a Secret.
+// storedSecret is the part of a Secret that the test reads and returns.
 type storedSecret struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -30,9 +30,9 @@ type storedSecret struct {
 	Data       map[string]string `json:"data"`
 }
 
-// TestInitHandsTheSecretsOver plays the Kubernetes API as its reference has it:
-// the Secret is made before there is anything to lose, filled once, also when a
-// call fails in between, and left alone when the job runs again.
+// TestInitHandsTheSecretsOver fakes the Kubernetes API by its reference: the Secret is created
+// before the store, filled once even if a call fails in between, and not changed when the job runs
+// again.
 func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the environment
 	var secret map[string]string // nil: there is none
 	allowed, failures := false, 2
@@ -91,12 +91,12 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 		return code, words.String()
 	}
 
-	// Without the right, nothing is made.
+	// Without the right, nothing is created.
 	if code, words := initialize(); code != term.ExitError || !strings.Contains(words, "403") {
 		t.Fatalf("exit code %d: %s", code, words)
 	}
 	if _, err := os.Stat(data); err == nil {
-		t.Fatal("a store was made, and its secrets are lost")
+		t.Fatal("a store was created, and its secrets are lost")
 	}
 	allowed = true
 	if code, words := initialize(); code != term.ExitDone {
@@ -122,7 +122,7 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 	if err != nil {
 		t.Errorf("the key is not the administrator's: %v", err)
 	}
-	// A Secret that was emptied is told: nobody can learn the values again.
+	// An emptied Secret is reported: its values cannot be recovered.
 	delete(secret, "admin_key")
 	if code, words := initialize(); code == term.ExitDone || !strings.Contains(words, "has an administrator already") {
 		t.Errorf("exit code %d: %s", code, words)

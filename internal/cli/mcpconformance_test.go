@@ -41,7 +41,7 @@ func conformanceSuite(t *testing.T) []string {
 
 var scenarioLine = regexp.MustCompile(`(?m)^. ([a-z0-9-]+): \d+ passed, \d+ failed.*$`)
 
-// conform runs the suite against a server, and returns what came of each scenario.
+// conform runs the suite against a server, and returns the result of each scenario.
 func conform(t *testing.T, suite []string, address, version string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -82,8 +82,8 @@ func everythingServer(t *testing.T, program string, flags ...string) string {
 	}
 }
 
-// TestMCPConformance: the protocol's own suite finds the same with the proxy before a server
-// as on the bare server, of both eras. Every call is an action that the policy allows.
+// TestMCPConformance: the protocol's own suite has the same results with and without the proxy, for
+// both protocol versions. Every call is an action that the policy allows.
 func TestMCPConformance(t *testing.T) {
 	t.Parallel()
 	suite := conformanceSuite(t)

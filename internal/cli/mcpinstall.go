@@ -19,7 +19,7 @@ import (
 
 type mcpAddCmd struct {
 	serve.DataFlags
-	Name string `arg:"" help:"What to call the server."`
+	Name string `arg:"" help:"A name for the server."`
 	mcpServerFlags
 }
 
@@ -93,7 +93,7 @@ func declare(name string, source []byte, connector string) error {
 	}
 	cfg, err := config.Load(draft)
 	if err == nil && cfg.Connectors[connector].Type != "mcp" {
-		err = errors.New("it does not read as expected")
+		err = errors.New("the edited file does not parse as expected")
 	}
 	if err != nil {
 		_ = os.Remove(draft)
@@ -118,7 +118,7 @@ func shellLine(words []string) string {
 
 type mcpInstallCmd struct {
 	Client string `arg:"" enum:"claude,cursor,vscode,codex" help:"The agent: claude, cursor, vscode or codex."`
-	Name   string `required:"" placeholder:"NAME" help:"What the server is called."`
+	Name   string `required:"" placeholder:"NAME" help:"The server's name."`
 	mcpServerFlags
 }
 

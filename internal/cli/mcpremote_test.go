@@ -16,8 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// remotePeer serves the peer over HTTP to those who send its token, and returns the command
-// of a proxy in front of it.
+// remotePeer serves the peer over HTTP to clients that send its token, and returns the command of a
+// proxy in front of it.
 func (w *mcpWorld) remotePeer(options *sdk.StreamableHTTPOptions) *exec.Cmd {
 	w.Helper()
 	s := newPeer(w.dir)
@@ -117,8 +117,8 @@ func TestMCPRemoteModern(t *testing.T) {
 	w.wrote("Zürich")
 }
 
-// TestMCPRemoteRefused: without the server's credentials nothing is sent, and the agent is
-// told so.
+// TestMCPRemoteRefused: without the server's credentials nothing is sent, and the agent gets an
+// error.
 func TestMCPRemoteRefused(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)

@@ -28,8 +28,7 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// TestMCPServe goes through the tools of Gatehouse itself, on stdio with the binary and
-// over HTTP.
+// TestMCPServe calls the tools of Gatehouse itself, on stdio with the binary and over HTTP.
 func TestMCPServe(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -74,7 +73,7 @@ func TestMCPServe(t *testing.T) {
 	}
 }
 
-// serve is one client's way through the tools.
+// serve calls the tools as one client.
 func (w *mcpWorld) serve(name string, c *sdk.ClientSession) {
 	w.Helper()
 	call := func(tool, arguments string) (out map[string]any, failed bool) {
@@ -191,8 +190,8 @@ func TestMCPTools(t *testing.T) {
 	}
 }
 
-// TestMCPReadOnly: a tool that the operator believes passes byte for byte, without an
-// action; its hint alone is not enough.
+// TestMCPReadOnly: calls of a tool that the operator names as read-only pass unchanged, without an
+// action; the tool's hint alone is not enough.
 func TestMCPReadOnly(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -264,8 +263,7 @@ func TestMCPInstall(t *testing.T) {
 	}
 }
 
-// TestMCPAdd declares a connector in files as people write them, and refuses one that it
-// cannot edit.
+// TestMCPAdd declares a connector in configuration files, and refuses a file that it cannot edit.
 func TestMCPAdd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -24,8 +24,8 @@ for await (const m of stream) console.log(JSON.stringify(m));
 await client.close();
 `
 
-// TestMCPTasks: a client that nobody here wrote gets a task for a call that people have to
-// approve, and from it the result, or the rejection.
+// TestMCPTasks: a third-party client gets a task for a call that people have to approve, and then
+// its result or rejection.
 func TestMCPTasks(t *testing.T) {
 	t.Parallel()
 	for _, d := range []gatehouse.DecisionKind{gatehouse.Approve, gatehouse.Reject} {
@@ -70,9 +70,8 @@ func TestMCPTasks(t *testing.T) {
 	}
 }
 
-// TestMCPTasksModern: a request that declares the extension gets a task, which has the
-// result when it is carried out; one of an allowed call is answered at once. A task that
-// is cancelled takes the question back.
+// TestMCPTasksModern: a request that declares the extension gets a task, which has the result when
+// it is carried out; an allowed call is answered at once. Canceling a task withdraws the question.
 func TestMCPTasksModern(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -128,8 +127,8 @@ func TestMCPTasksModern(t *testing.T) {
 	}
 }
 
-// TestMCPTasksReadOnly: a call that passes without an action is no task, and the list says
-// so.
+// TestMCPTasksReadOnly: a call that passes without an action does not become a task, and the tool
+// list says so.
 func TestMCPTasksReadOnly(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)

@@ -43,8 +43,7 @@ func newMCPWorld(t testing.TB) *mcpWorld {
 	return newMCPWorldWith(t, "note: {floor: 1}, tag: {floor: 1}", "")
 }
 
-// newMCPWorldWith is newMCPWorld with other tools of the connector, and more of a
-// configuration.
+// newMCPWorldWith is newMCPWorld with other tools of the connector and more configuration.
 func newMCPWorldWith(t testing.TB, tools, more string) *mcpWorld {
 	t.Helper()
 	cfg, err := config.Parse("gatehouse.yaml", []byte(
@@ -272,7 +271,7 @@ func (c *mcpClient) call(tool, arguments string) *mcpResult {
 	return a.Result
 }
 
-// pending waits for an action that is to be decided.
+// pending waits for a pending action.
 func (w *mcpWorld) pending(actionType string) *gatehouse.Action {
 	w.Helper()
 	var found *gatehouse.Action
@@ -297,7 +296,7 @@ func (w *mcpWorld) pending(actionType string) *gatehouse.Action {
 	return found
 }
 
-// eventually asks what another process does, until it has.
+// eventually waits until another process has done something.
 func (w *mcpWorld) eventually(what string, reached func(context.Context) bool) {
 	w.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -13,7 +13,7 @@ import (
 type migrateStoreCmd struct {
 	Data        string            `help:"The data folder." env:"GATEHOUSE_DATA" default:"gatehouse-data" placeholder:"DIR"`
 	DatabaseURL serve.DatabaseURL `help:"The PostgreSQL database to copy it into: an empty one, or one left by an earlier call." env:"GATEHOUSE_DATABASE_URL" required:"" placeholder:"URL"`
-	DryRun      bool              `help:"Only look: at the folder, even while it is served, and at the database."`
+	DryRun      bool              `help:"Only check the folder, even while it is served, and the database."`
 }
 
 func (*migrateStoreCmd) Help() string {
@@ -62,7 +62,7 @@ func (c *migrateStoreCmd) Run(g *globals) error {
 		case r.State == "finished":
 			g.Say("The folder is in the database already.")
 		default:
-			g.Say("%d of %d rows copied now; all are there and verified. Serve the database, and the folder no more.",
+			g.Say("%d of %d rows copied now; all are there and verified. From now on, serve the database and not the folder.",
 				r.Copied, r.Rows)
 		}
 		return nil

@@ -18,8 +18,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestMigrateStore moves a folder by the command, serves the database, and goes
-// on there with the same keys.
+// TestMigrateStore moves a folder by the command, serves the database, and continues there with the
+// same keys.
 func TestMigrateStore(t *testing.T) {
 	t.Parallel()
 	cluster, err := pgtest.New()
@@ -122,7 +122,7 @@ func TestMigrateStore(t *testing.T) {
 	if code := run(*g, []string{"doctor", "--deep", "--database-url", dsn, "--held", kept}); code != term.ExitDone {
 		t.Errorf("exit code %d: %s%s", code, report, words)
 	}
-	// A database that is served is nothing to copy into.
+	// A database that is being served is refused.
 	other := filepath.Join(t.TempDir(), "other")
 	g, _, words = testGlobals(t)
 	if code := run(*g, []string{"init", "--data", other}); code != term.ExitDone {

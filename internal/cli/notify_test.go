@@ -22,9 +22,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestChannelsPage serves the configuration of docs/channels.md with a mail server and
-// an endpoint of the test's own: an approver gets mail for a proposal, and each command
-// of the page says so.
+// TestChannelsPage serves the configuration of docs/channels.md with a mail server and an endpoint
+// of the test's own: an approver gets mail for a proposal, and each command of the page runs.
 func TestChannelsPage(t *testing.T) {
 	t.Parallel()
 	smtp := mailtest.Start(t)

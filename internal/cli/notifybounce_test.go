@@ -17,7 +17,7 @@ import (
 )
 
 // TestNotifyBounce gives returned mails to the command, as a mail server's pipe does: without a
-// key, with headers of the mail server, and longer than the server takes.
+// key, with headers of the mail server, and longer than the server accepts.
 func TestNotifyBounce(t *testing.T) {
 	t.Parallel()
 	smtp := mailtest.Start(t)

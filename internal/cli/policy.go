@@ -23,11 +23,11 @@ import (
 type policyCmd struct {
 	Lint     policyLintCmd     `cmd:"" help:"Parse and type-check a policy file."`
 	Test     policyTestCmd     `cmd:"" help:"Run the tests of a policy file."`
-	Explain  policyExplainCmd  `cmd:"" help:"Tell how a proposal would be judged, and why."`
+	Explain  policyExplainCmd  `cmd:"" help:"Print how a proposal would be judged, and why."`
 	Apply    policyApplyCmd    `cmd:"" help:"Store a policy and make it the active one."`
 	Show     policyShowCmd     `cmd:"" help:"Print a policy's source."`
 	List     policyListCmd     `cmd:"" help:"List the stored versions."`
-	Usage    policyUsageCmd    `cmd:"" help:"Tell how full the ceilings are."`
+	Usage    policyUsageCmd    `cmd:"" help:"Print how much of each ceiling is used."`
 	Activate policyActivateCmd `cmd:"" help:"Make a stored version the active one."`
 }
 
@@ -187,7 +187,7 @@ type policyExplainCmd struct {
 	Policy   string `placeholder:"FILE" help:"Ask this policy, without a server, instead of the active one."`
 	Proposer string `default:"agent" placeholder:"NAME" help:"With --policy: the name of an agent that proposes."`
 	Sponsor  string `placeholder:"ID" help:"With --policy: its sponsor."`
-	At       string `placeholder:"TIME" help:"With --policy: when it is proposed, such as 2026-12-24T18:00:00Z; now when it is missing."`
+	At       string `placeholder:"TIME" help:"With --policy: the time of the proposal, such as 2026-12-24T18:00:00Z; now by default."`
 	Floor    int    `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"With --policy: the floor that the connector's configuration declares. Without: 3, 4 for a delete, 5 for a bulk operation."`
 }
 
@@ -217,7 +217,7 @@ func (c *policyExplainCmd) Run(g *globals) error {
 			return term.Usagef("--at %s is not a time such as 2026-12-24T18:00:00Z", gatehouse.Quote(c.At))
 		}
 		if c.Policy == "" {
-			return term.Usagef("--at goes with --policy: the server judges at its own time")
+			return term.Usagef("--at needs --policy: the server judges at its own time")
 		}
 	}
 	src, err := term.ReadInput(&g.IO, c.File)

@@ -16,8 +16,8 @@ type policyApplyCmd struct {
 	serve.StoreFlags
 	File       string `arg:"" help:"The policy, - for stdin."`
 	Rationale  string `help:"Why, for those who approve a gated change." placeholder:"TEXT"`
-	BreakGlass bool   `help:"Past the gate, with direct access to the data folder or database, when nobody can approve any more. Logged, and told to all administrators."`
-	Tenant     string `help:"With --break-glass, the tenant; default, if absent." default:"default" placeholder:"TENANT"`
+	BreakGlass bool   `help:"Bypass the gate, with direct access to the data folder or database, when nobody can approve any more. It is logged, and all administrators are notified."`
+	Tenant     string `help:"With --break-glass, the tenant; default by default." default:"default" placeholder:"TENANT"`
 }
 
 func (*policyApplyCmd) Help() string {
@@ -96,7 +96,7 @@ func (c *policyApplyCmd) breakGlass(g *globals, src string) error {
 	if err := errors.Join(err, store.Close()); err != nil {
 		return err
 	}
-	g.Say("Applied past the gate. The log and every administrator are told.")
+	g.Say("Applied without the gate. The log records it, and every administrator is notified.")
 	return g.printVersion(v, nil)
 }
 
@@ -118,7 +118,7 @@ func (g *globals) printVersion(v *gatehouse.PolicyVersion, err error) error {
 
 // policyShowCmd prints a policy.
 type policyShowCmd struct {
-	Version int `arg:"" optional:"" help:"The version; the active one, if absent."`
+	Version int `arg:"" optional:"" help:"The version; the active one by default."`
 }
 
 func (*policyShowCmd) Help() string {

@@ -11,9 +11,9 @@ import (
 
 // pushMarkCmd holds back the pushes that a restored store would send again.
 type pushMarkCmd struct {
-	Before    string `required:"" placeholder:"TIME" help:"Those made before this time (RFC 3339): when the restored store began to be served."`
+	Before    string `required:"" placeholder:"TIME" help:"Only those from before this time (RFC 3339), at which the restored store was first served."`
 	Mark      bool   `help:"Mark them. Without this flag nothing is changed."`
-	Tenant    string `placeholder:"TENANT" help:"The tenant, which must be the caller's own; the same without this flag."`
+	Tenant    string `placeholder:"TENANT" help:"The tenant; only the caller's own is allowed, and the default."`
 	Connector string `placeholder:"NAME" help:"Only those of this connector."`
 	Class     string `enum:",A,B,C" default:"" placeholder:"CLASS" help:"Only those of this class: A, B or C."`
 }
@@ -143,7 +143,7 @@ func (c *pushAskCmd) Run(g *globals, api service) error {
 // archiveCmd shows what the archiver would move.
 type archiveCmd struct {
 	DryRun    bool               `required:"" name:"dry-run" help:"Only report; the server itself archives."`
-	Retention gatehouse.Duration `placeholder:"180d" help:"Tell it for this retention instead of the configured one."`
+	Retention gatehouse.Duration `placeholder:"180d" help:"Use this retention instead of the configured one."`
 }
 
 func (*archiveCmd) Help() string {

@@ -67,7 +67,7 @@ sys.stdout.buffer.write(said)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 `
 
-// quickstart runs the page in a folder that stands for the clone.
+// quickstart runs the page in a folder in place of the clone.
 type quickstart struct {
 	t       *testing.T
 	dir     string
@@ -80,7 +80,7 @@ type quickstart struct {
 func TestQuickstart(t *testing.T) {
 	t.Parallel()
 	if out, err := exec.Command("python3", "-c", "import sys; assert sys.version_info >= (3, 9)").CombinedOutput(); err != nil {
-		t.Fatalf("docs/quickstart.md has an agent in Python, so that this test needs python3, 3.9 or later: %v %s", err, out)
+		t.Fatalf("docs/quickstart.md has an agent in Python, so this test needs python3, 3.9 or later: %v %s", err, out)
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -110,7 +110,7 @@ func TestQuickstart(t *testing.T) {
 			q.approve = f.text
 			q.decide(f.line)
 		default:
-			// What the page has people do once: here the clone is there already.
+			// The clone exists already.
 			q.run(f.line, `git() { [ "$1" = clone ]; }; cd() { :; }; make() { command make -C '`+root+`' -n "$@" > make.out; }`+"\n"+f.text)
 		}
 	}

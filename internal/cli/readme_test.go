@@ -14,8 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// pasteIt types a text into an interactive shell on a terminal of its own, as
-// people paste it, and ends the shell after that.
+// pasteIt pastes a text into an interactive shell on a terminal, and then ends the shell.
 const pasteIt = `
 import os, pty, sys
 pid, fd = pty.fork()
@@ -36,9 +35,8 @@ while True:
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 `
 
-// TestReadmeAgent runs the agent of the front page exactly as it is printed:
-// as a script of sh, and pasted into a terminal. From the start of the gate to
-// the decision takes less than a minute.
+// TestReadmeAgent runs the agent of the README exactly as printed: as an sh script, and pasted into
+// a terminal. From the start of the gate to the decision takes less than a minute.
 func TestReadmeAgent(t *testing.T) {
 	t.Parallel()
 	var blocks []string
@@ -51,7 +49,7 @@ func TestReadmeAgent(t *testing.T) {
 	i := slices.IndexFunc(blocks, func(b string) bool { return strings.Contains(b, "proposed-actions") })
 	if i != 2 || blocks[0] != "git clone https://github.com/gatehouse-dev/gatehouse && cd gatehouse\nmake demo\n" ||
 		blocks[1] != "make dev\n" {
-		t.Fatalf("the clone, two commands and then the agent are on the page: %q", blocks)
+		t.Fatalf("the page must have the clone, two commands and the agent: %q", blocks)
 	}
 	plan, err := exec.Command("make", "-C", "../..", "--no-print-directory", "-n", "dev").Output()
 	if err != nil || !strings.HasSuffix(string(plan), "-o bin/gatehouse ./cmd/gatehouse\n./bin/gatehouse dev\n") {

@@ -45,7 +45,7 @@ func TestFrameworkRecipes(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.write("app/test/world.ts", string(world))
-	// The package itself is nearer to a recipe than the frameworks are.
+	// The SDK is resolved before the frameworks.
 	if err := os.Symlink(filepath.Join(recipes, "node_modules"), filepath.Join(q.dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestShellRecipes(t *testing.T) {
 			defer close(decided)
 			servetest.DecideOnly(t, api, c.decision)
 		}()
-		// As a runner does: bash, which ends at the first command that fails. Each run has its own number.
+		// As a runner does: bash that ends at the first failing command. Each run has its own number.
 		out, code := run("bash", "-e", "-c", "GITHUB_RUN_ID="+c.price+"\n"+body)
 		<-decided
 		if code != c.code {

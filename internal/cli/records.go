@@ -61,7 +61,7 @@ Examples:
 // Run lists.
 func (c *corpusCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging, api.ListCorpus)
-	return showPage(g, page, err, "No decision was taken yet.", func() *term.Table {
+	return showPage(g, page, err, "No decision has been made yet.", func() *term.Table {
 		t := &term.Table{Header: []string{"ID", "ACTION", "TYPE", "OUTCOME", "BY", "AT", "NOTES", "FEATURES"},
 			Wide: 6, Drop: []int{7, 0, 5}}
 		for _, e := range page.Items {

@@ -46,7 +46,7 @@ Examples:
 }
 
 // errNoTerminal is the error of a review without a terminal.
-var errNoTerminal = term.Usagef("review shows one card a screen and is decided by keys: it needs a terminal as " +
+var errNoTerminal = term.Usagef("review shows one card per screen and is operated by keys: it needs a terminal as " +
 	"its stdin. Elsewhere use `gatehouse list --sort urgency` and `gatehouse approve ID --digest DIGEST`")
 
 // Run reviews.

@@ -14,7 +14,7 @@ import (
 
 const enter = "\r"
 
-// TestReviewLadder goes through one action of each level, from L5 to L2.
+// TestReviewLadder decides one action of each level, from L5 to L2.
 func TestReviewLadder(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
@@ -31,7 +31,7 @@ func TestReviewLadder(t *testing.T) {
 	s.types("3" + enter)
 	s.sees("That is not the value asked for.")
 	s.types("\x1b[200~2\x1b[201~")
-	s.sees("This is typed by hand.")
+	s.sees("Type this value; it cannot be pasted.")
 	s.types("2" + enter)
 	s.sees("Your edit token")
 	s.types("gte_wrong" + enter)
@@ -46,7 +46,7 @@ func TestReviewLadder(t *testing.T) {
 		t.Error("the edit token is on the screen")
 	}
 	s.types(enter)
-	s.sees("Your vote counts; 1 of 2 approvals are there.")
+	s.sees("Your vote is recorded: 1 of 2 approvals.")
 
 	s.sees("2 of 4 · L4")
 	s.sees("Create item D with name Chair")
@@ -58,7 +58,7 @@ func TestReviewLadder(t *testing.T) {
 	s.types(ben.EditToken + enter)
 	s.sees("Approved: Create item D.")
 
-	// --yes spares L3 the question, not the edit token, which is asked once.
+	// --yes skips the question at L3, but not the edit token, which is asked once.
 	s.sees("3 of 4 · L3")
 	s.sees("Change price of B from 20.00 to 21.50 USD; reversible")
 	s.ready()
@@ -187,7 +187,7 @@ func TestReviewConflicts(t *testing.T) {
 	s.sees("Somebody was first: rejected by cleo")
 	s.sees("rejected (cleo)")
 	s.types("a")
-	s.sees("This is decided; j goes on.")
+	s.sees("This is decided; j opens the next one.")
 
 	s.types("j")
 	s.sees("2 of 2")
@@ -197,7 +197,7 @@ func TestReviewConflicts(t *testing.T) {
 	}
 	s.types("a")
 	s.sees("(target_changed)")
-	// The write is conditional on the version: approved nonetheless, it would fail.
+	// The write is conditional on the version, so it would fail if it were approved.
 	s.sees("It cannot be carried out as it is: b proposes it on the present state, or reject it.")
 	in.want(second, gatehouse.StatusPending)
 	s.types("b")
@@ -205,7 +205,7 @@ func TestReviewConflicts(t *testing.T) {
 	next := in.want(second, gatehouse.StatusSuperseded).Superseded
 	s.ready()
 	s.types("b")
-	s.sees("Nothing says that its target has changed.")
+	s.sees("There is no report that its target has changed.")
 	s.types("d")
 	s.sees("Why do you reject it?")
 	s.types("too dear now" + enter)
@@ -218,7 +218,7 @@ func TestReviewConflicts(t *testing.T) {
 	}
 }
 
-// TestReviewShowsAllFirst: what was not on the screen cannot be approved.
+// TestReviewShowsAllFirst: a change cannot be approved before all of it was on the screen.
 func TestReviewShowsAllFirst(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
@@ -235,7 +235,7 @@ func TestReviewShowsAllFirst(t *testing.T) {
 	s.ready()
 	s.types("a")
 	s.sees("of the change not yet seen")
-	s.types("\x1b[F") // the end, past what lies between
+	s.types("\x1b[F") // the end, without the pages between
 	s.sees("digest")
 	s.types("a")
 	s.sees("of the change not yet seen")
@@ -254,7 +254,7 @@ func TestReviewShowsAllFirst(t *testing.T) {
 	in.want(long, gatehouse.StatusApproved)
 }
 
-// TestReviewNarrow: a narrow screen without colours cuts nothing.
+// TestReviewNarrow: a narrow screen without colours truncates nothing.
 func TestReviewNarrow(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
@@ -274,7 +274,7 @@ func TestReviewNarrow(t *testing.T) {
 	s.ends(0)
 	in.want(price, gatehouse.StatusApproved)
 	if s.screen.colored {
-		t.Errorf("there are colours in spite of NO_COLOR:\n%s", flat)
+		t.Errorf("there are colours despite NO_COLOR:\n%s", flat)
 	}
 }
 
@@ -326,7 +326,7 @@ func TestReviewSecondVoteIsBlind(t *testing.T) {
 	}
 }
 
-// TestReviewEdits: what the editor leaves becomes a revision.
+// TestReviewEdits: the edited text becomes a revision.
 func TestReviewEdits(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
@@ -352,7 +352,7 @@ func TestReviewEdits(t *testing.T) {
 	}
 }
 
-// TestReviewReadsTheTarget: a card shows what is at the target now beside what the agent says.
+// TestReviewReadsTheTarget: a card shows the target's present values beside those that the agent claims.
 func TestReviewReadsTheTarget(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
@@ -388,7 +388,7 @@ func TestReviewNeedsATerminal(t *testing.T) {
 	}
 }
 
-// TestReviewOfNothing ends at once, and keeps out what others decide.
+// TestReviewOfNothing: review ends at once if only other people can decide the pending actions.
 func TestReviewOfNothing(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)

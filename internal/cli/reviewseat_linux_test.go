@@ -44,7 +44,7 @@ approvals:
 rules: []
 `
 
-// openInbox serves the API alone: what is approved rests until the test ends.
+// openInbox serves only the API, so approved actions are not sent during the test.
 func openInbox(t *testing.T) *inbox {
 	t.Helper()
 	dir := t.TempDir()
@@ -147,7 +147,7 @@ func (in *inbox) wipe(skus ...string) *gatehouse.Action {
 	})
 }
 
-// want checks how an action stands on the server.
+// want checks the state of an action on the server.
 func (in *inbox) want(a *gatehouse.Action, status gatehouse.Status) *gatehouse.Action {
 	in.t.Helper()
 	now, err := in.bot.FindAction(in.t.Context(), a.ID)
@@ -246,7 +246,7 @@ func (s *seat) until(what string, ok func(flat string) bool) string {
 		flat, text, odd := s.screen.flat(), s.screen.text(), s.screen.odd
 		s.mu.Unlock()
 		if len(odd) > 0 {
-			s.t.Fatalf("the terminal was sent what it does not know: %v", odd)
+			s.t.Fatalf("the terminal got unknown sequences: %v", odd)
 		}
 		if ok(flat) {
 			return flat

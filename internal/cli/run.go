@@ -17,8 +17,8 @@ type runCmd struct {
 	Start  runStartCmd  `cmd:"" help:"Start a run of a workflow's newest version."`
 	List   runListCmd   `cmd:"" help:"List runs, the newest first."`
 	Show   runShowCmd   `cmd:"" help:"Show a run: its steps, its timeline, and what it proposed."`
-	Queues runQueuesCmd `cmd:"" help:"Tell what waits for workers, who works, and what is scheduled."`
-	Watch  runWatchCmd  `cmd:"" help:"Follow a run until it has ended."`
+	Queues runQueuesCmd `cmd:"" help:"Print what waits for workers, the active workers, and the schedules."`
+	Watch  runWatchCmd  `cmd:"" help:"Follow a run until it ends."`
 	Cancel runCancelCmd `cmd:"" help:"Cancel a run."`
 	Retry  runRetryCmd  `cmd:"" help:"Begin a failed or canceled run again, without what succeeded."`
 	Signal runSignalCmd `cmd:"" help:"Send an event to a run."`
@@ -30,8 +30,8 @@ type runCmd struct {
 type runStartCmd struct {
 	Workflow string         `arg:"" help:"The workflow's name."`
 	Input    string         `placeholder:"JSON" help:"The run's input: JSON, @FILE for a file's, - for stdin's."`
-	Ref      string         `placeholder:"REF" help:"Names what began it: the same one again is the same run."`
-	Wait     gatehouse.Span `placeholder:"DURATION" help:"Wait at most so long for its end, and exit by its status."`
+	Ref      string         `placeholder:"REF" help:"Identifies what started it: the same reference again returns the same run."`
+	Wait     gatehouse.Span `placeholder:"DURATION" help:"Maximum time to wait for the run's end; the exit code follows its status."`
 }
 
 func (*runStartCmd) Help() string {
@@ -60,12 +60,12 @@ func (c *runStartCmd) Run(g *globals, api service) error {
 		return err
 	}
 	if replayed {
-		g.Say("This reference began a run before; this is that run.")
+		g.Say("This reference has already started a run; this is that run.")
 	}
 	if c.Wait == 0 {
 		return g.printRun(r, nil)
 	}
-	g.Say("Started %s; waiting for its end.", term.Safe(r.ID))
+	g.Say("Started %s; waiting until it ends.", term.Safe(r.ID))
 	if r, err = g.waitRun(api, r.ID, c.Wait.D()); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func readJSON(g *globals, flag, value string) (gatehouse.JSON, error) {
 	case value != "-" && !file:
 		return "", term.Usagef("%s is not JSON: %v (a file is @FILE)", flag, err)
 	case errors.As(err, &syntax):
-		e := gatehouse.E(gatehouse.CodeMalformed, "%s is not JSON as it must be: %v", flag, err)
+		e := gatehouse.E(gatehouse.CodeMalformed, "%s is not valid JSON: %v", flag, err)
 		e.Violations = gatehouse.Violations{{Pointer: syntax.Pointer, Detail: syntax.Detail}}
 		return "", e
 	}
@@ -320,7 +320,7 @@ func (c *runRetryCmd) Run(g *globals, api service) error {
 type runSignalCmd struct {
 	ID   string `arg:"" help:"The run."`
 	Name string `arg:"" help:"The event, as the workflow's wait names it."`
-	Data string `placeholder:"JSON" help:"What comes with it: JSON, @FILE for a file's, - for stdin's."`
+	Data string `placeholder:"JSON" help:"The event's data: JSON, @FILE for a file's, - for stdin's."`
 }
 
 func (*runSignalCmd) Help() string {

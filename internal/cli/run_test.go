@@ -55,7 +55,7 @@ func TestExitOfFailure(t *testing.T) {
 	}
 }
 
-// TestWatchLines prints each change once, and hides what does not show.
+// TestWatchLines prints each change once, and hides invisible characters.
 func TestWatchLines(t *testing.T) {
 	t.Parallel()
 	d := watchedRun()

@@ -57,7 +57,7 @@ func TestRunsPage(t *testing.T) {
 		t.Errorf("the page has other blocks than it had: %v", ran)
 	}
 	for _, want := range []string{
-		"2 tests, 0 failed", "restock\t1\tchanged\t", "This reference began a run before", "\tapproved\t",
+		"2 tests, 0 failed", "restock\t1\tchanged\t", "This reference has already started a run", "\tapproved\t",
 		"\tcanceled\t", "\tretry\t", "Verified: ", " verified.",
 	} {
 		if !strings.Contains(said.String(), want) {

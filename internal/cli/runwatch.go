@@ -18,7 +18,7 @@ import (
 type runWatchCmd struct {
 	ID      string              `arg:"" help:"The run."`
 	Until   gatehouse.RunStatus `enum:",running,waiting_approval,waiting,failed_retryable,succeeded,failed_terminal,canceled" default:"" placeholder:"STATUS" help:"Stop at this status, too: running, waiting_approval, waiting, failed_retryable, succeeded, failed_terminal or canceled."`
-	Timeout *gatehouse.Duration `placeholder:"DURATION" help:"Follow at most so long; until its end, if absent."`
+	Timeout *gatehouse.Duration `placeholder:"DURATION" help:"Maximum time to follow; by default until the run has ended."`
 }
 
 func (*runWatchCmd) Help() string {

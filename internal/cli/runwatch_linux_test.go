@@ -20,8 +20,8 @@ steps:
   - {id: paid, uses: wait, with: {event: paid}}
 `
 
-// TestWatchOnATerminal follows a run from its question to its end: one picture,
-// drawn anew in its place, and the whole run at last.
+// TestWatchOnATerminal follows a run from its question to its end: one picture, redrawn in place,
+// and finally the whole run.
 func TestWatchOnATerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := watch(t, base, olga, r.ID)
-	s.sees("waits for people") // in the line of time, where a long wait for the event may hide it later
+	s.sees("waits for people") // in the timeline, where a long wait for the event may hide it later
 	d, err := admin.RunDetail(t.Context(), r.ID)
 	if err != nil || len(d.Actions) != 1 {
 		t.Fatalf("%v, %d actions", err, len(d.Actions))
@@ -66,7 +66,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	flat = s.sees("watched: succeeded")
 	s.ends(term.ExitDone)
 	if strings.Contains(flat, "watched "+r.ID) || !strings.Contains(s.screen.flat(), "gatehouse evidence export "+r.ID) {
-		t.Errorf("the end is not the whole run alone:\n%s", s.screen.text())
+		t.Errorf("the end shows more than the whole run:\n%s", s.screen.text())
 	}
 	server.stop()
 }

@@ -11,9 +11,9 @@ import (
 // secretCmd groups the commands about the secrets of the store.
 type secretCmd struct {
 	List   secretListCmd   `cmd:"" help:"List the secrets of the store, never their values."`
-	Set    secretSetCmd    `cmd:"" help:"Store a secret that is not there, or was revoked."`
+	Set    secretSetCmd    `cmd:"" help:"Store a secret that does not exist, or was revoked."`
 	Rotate secretRotateCmd `cmd:"" help:"Replace the value of a secret."`
-	Revoke secretRevokeCmd `cmd:"" help:"Delete the value of a secret."`
+	Revoke secretRevokeCmd `cmd:"" help:"Delete a secret's value."`
 }
 
 // secretListCmd lists secrets.

@@ -13,8 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestEmptyDatabaseURL: a variable that is not set must not begin a new store
-// in the data folder.
+// TestEmptyDatabaseURL: an unset variable must not create a new store in the data folder.
 func TestEmptyDatabaseURL(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
@@ -36,8 +35,8 @@ func TestEmptyDatabaseURL(t *testing.T) {
 	}
 }
 
-// TestServeArguments: what a variable that is not set would say, or a slip of the
-// keyboard, is refused before there is a data folder.
+// TestServeArguments: the value of an unset variable or a typing error is refused before a data
+// folder is created.
 func TestServeArguments(t *testing.T) {
 	t.Parallel()
 	for flag, wrong := range map[string][]string{
@@ -74,7 +73,7 @@ func TestServeArguments(t *testing.T) {
 	}
 }
 
-// TestReportKeepsLines: an error of several lines is shown in as many.
+// TestReportKeepsLines: an error of several lines keeps its lines.
 func TestReportKeepsLines(t *testing.T) {
 	t.Parallel()
 	g, _, words := testGlobals(t)

@@ -18,9 +18,9 @@ type sessionCmd struct {
 // sessionListCmd lists sessions.
 type sessionListCmd struct {
 	paging    `embed:""`
-	Principal string `placeholder:"NAME" help:"Whose, by name or id; your own, if absent."`
-	Everybody bool   `xor:"who" help:"Everybody's in the tenant."`
-	Ended     bool   `help:"Those that have ended, too."`
+	Principal string `placeholder:"NAME" help:"The principal, by name or id; you by default."`
+	Everybody bool   `xor:"who" help:"Those of everybody in the tenant."`
+	Ended     bool   `help:"Also those that have ended."`
 }
 
 func (*sessionListCmd) Help() string {
@@ -92,7 +92,7 @@ func (c *sessionRevokeCmd) Run(g *globals, api service) error {
 // setupLinkCmd makes a set-up link.
 type setupLinkCmd struct {
 	Name      string `arg:"" help:"Name or id of a person."`
-	PublicURL string `name:"public-url" env:"GATEHOUSE_PUBLIC_URL" placeholder:"URL" help:"How browsers reach the console; the server's URL, if absent."`
+	PublicURL string `name:"public-url" env:"GATEHOUSE_PUBLIC_URL" placeholder:"URL" help:"The URL at which browsers reach the console; the server's URL by default."`
 }
 
 func (*setupLinkCmd) Help() string {

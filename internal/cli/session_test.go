@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestSetupLinkToSession goes from the line that dev prints to a signed-in
-// browser, and ends it from the command line's side.
+// TestSetupLinkToSession uses the link that dev prints to sign a browser in, and ends the session
+// from the command line.
 func TestSetupLinkToSession(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func TestSetupLinkToSession(t *testing.T) {
 		}
 		return send(r, err)
 	}
-	// A link preview uses nothing up.
+	// A link preview does not use the link up.
 	if status, cookies := get(link[0]); status != http.StatusOK || cookies != 0 {
 		t.Fatalf("the page: %d, %d cookies", status, cookies)
 	}

@@ -9,7 +9,7 @@ import (
 
 // notifySlackManifestCmd prints the manifest from which a Slack app is made.
 type notifySlackManifestCmd struct {
-	PublicURL string `name:"public-url" placeholder:"URL" help:"How Slack reaches this server, https://…; without it the app uses Socket Mode."`
+	PublicURL string `name:"public-url" placeholder:"URL" help:"The https URL at which Slack reaches this server; without it the app uses Socket Mode."`
 }
 
 func (*notifySlackManifestCmd) Help() string {

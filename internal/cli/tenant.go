@@ -18,7 +18,7 @@ type tenantCreateCmd struct {
 
 func (*tenantCreateCmd) Help() string {
 	return `
-A tenant is a wall: nothing of one is seen in another. Then make its first
+Tenants are isolated: nothing of one is visible in another. Then make its first
 administrator with "gatehouse principal create --tenant".
 
 Examples:

@@ -78,7 +78,7 @@ func serveForTest(t *testing.T, args ...string) (url string, lines <-chan string
 			}
 			select {
 			case messages <- line.Msg:
-			default: // nobody reads so many
+			default: // more than anybody reads
 			}
 		}
 	}()
@@ -110,9 +110,8 @@ func awaitLine(t *testing.T, lines <-chan string, prefix string) {
 	}
 }
 
-// TestServeTLS serves by files, and reads them again when they change and on
-// SIGHUP. Files that are no certificate are served by nobody: not at the start,
-// and later the ones from before go on.
+// TestServeTLS serves by files, and reads them again when they change and on SIGHUP. Invalid files
+// are never used: the server does not start with them, and later it keeps the previous certificate.
 func TestServeTLS(t *testing.T) { // not parallel: the signal is the process's
 	dir := t.TempDir()
 	cert, key := writeCertificate(t, dir, 1)
@@ -123,7 +122,7 @@ func TestServeTLS(t *testing.T) { // not parallel: the signal is the process's
 	serial := func() int64 {
 		t.Helper()
 		c := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
-			DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the serial is what is looked at
+			DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the test compares serials
 		}}
 		resp, err := c.Get(url + "/readyz")
 		if err != nil {
@@ -165,7 +164,7 @@ func TestServeTLS(t *testing.T) { // not parallel: the signal is the process's
 	if err := os.WriteFile(cert, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(1100 * time.Millisecond) // how often handshakes look
+	time.Sleep(1100 * time.Millisecond) // how often handshakes check the files
 	if got := serial(); got != 2 {
 		t.Errorf("with a broken file it serves certificate %d", got)
 	}

@@ -12,7 +12,7 @@ import (
 type waitCmd struct {
 	ID      string             `arg:"" help:"The action."`
 	Until   gatehouse.Until    `enum:"decided,finished" default:"finished" help:"What to wait for: decided or finished."`
-	Timeout gatehouse.Duration `default:"10m" help:"Wait at most so long."`
+	Timeout gatehouse.Duration `default:"10m" help:"Maximum time to wait."`
 
 	Questions bool `help:"Stop waiting, with exit code 8, when somebody asks a question."`
 }

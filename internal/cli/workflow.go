@@ -173,7 +173,7 @@ func (c *workflowTestCmd) one(g *globals, file string, out *workflowTests) error
 	}
 	src, err := term.ReadInput(&g.IO, tests)
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s has no file of tests: there is no %s, and no --tests", file, tests)
+		return fmt.Errorf("%s has no tests: there is neither a file %s nor --tests", file, tests)
 	}
 	if err != nil {
 		return err

@@ -115,7 +115,7 @@ func (c *workflowListCmd) Run(g *globals, api service) error {
 // workflowShowCmd shows a workflow.
 type workflowShowCmd struct {
 	Name    string `arg:"" help:"The workflow's name."`
-	Version int    `arg:"" optional:"" help:"The version; the newest, if absent."`
+	Version int    `arg:"" optional:"" help:"The version; the newest by default."`
 	Source  bool   `help:"Print the source as it was applied."`
 }
 
@@ -215,7 +215,7 @@ func runCounts(w *gatehouse.WorkflowSummary) string {
 	}
 	text := strings.Join(parts, ", ")
 	if share, ok := w.FailureRate(); ok {
-		text += fmt.Sprintf("; %.0f %% of those that ended failed", 100*share)
+		text += fmt.Sprintf("; %.0f %% of the ended runs failed", 100*share)
 	}
 	return text
 }
@@ -307,7 +307,7 @@ func (c *workflowGraphCmd) definition(g *globals) (*workflow.Definition, error) 
 	}
 	def, err := workflow.Parse([]byte(w.Source))
 	if err != nil {
-		return nil, fmt.Errorf("version %d of %s is of a newer form than this command knows: %w", w.Version, c.File, err)
+		return nil, fmt.Errorf("version %d of %s uses a newer format than this command supports: %w", w.Version, c.File, err)
 	}
 	return def, nil
 }

@@ -12,7 +12,7 @@ type Model struct {
 	// Type is the API: openai for chat completions, also of other servers, or anthropic for
 	// the Messages API.
 	Type string `yaml:"type"`
-	// BaseURL is what stands before /chat/completions (openai) or /v1/messages (anthropic).
+	// BaseURL is the part of the URL before /chat/completions (openai) or /v1/messages (anthropic).
 	BaseURL string `yaml:"base_url"`
 	// Key is the name of a secret, if the server asks for one.
 	Key string `yaml:"key"`

@@ -24,7 +24,7 @@ const referencePage = "../../docs/configuration.md"
 // keysFile has the same rows for [ConnectorKeys]: type, key, value, meaning.
 const keysFile = "connectorkeys.tsv"
 
-// section is a part of the page: a struct whose keys stand below a key.
+// section is a part of the page: a struct whose keys are below another key.
 type section struct{ title, page, below, dir, name string }
 
 const connectorKey = "connectors.NAME"
@@ -99,7 +99,7 @@ const referenceIntro = `# Configuration keys
 
 Every key of ` + "`gatehouse.yaml`" + `, generated from the program's source. Unknown keys are errors. A scalar may hold
 ` + "`${NAME}`" + ` for an environment variable, or be ` + "`file:PATH`" + ` for the content of a file.
-NAME stands for a name of your choice, [] for each item of a list. A value without a type is a string.
+NAME is a name of your choice, [] for each item of a list. A value without a type is a string.
 ` + "`gatehouse config check`" + ` checks a file; ` + "`gatehouse config init`" + ` writes a first one.
 
 | in connectors | meaning |
@@ -159,12 +159,12 @@ type reference struct {
 	structs map[string]*ast.TypeSpec
 	forms   *strings.Builder  // the rows for forms, nil for none
 	kind    string            // the type of connector
-	known   []string          // keys at the top that another part of the page describes
+	known   []string          // top-level keys that another part of the page describes
 	shown   map[string]string // where the keys of a struct are, by its name
 }
 
-// keys writes the keys of a struct, once: where it occurs again, its row names the first.
-// In the file's own struct, what is large follows below headings of its own.
+// keys writes the keys of a struct, once: where it occurs again, its row names the first place.
+// Large structs follow below their own headings.
 func (r reference) keys(prefix, name string) {
 	fields := slices.Clone(r.structs[name].Type.(*ast.StructType).Fields.List)
 	if name == "file" {
@@ -245,14 +245,14 @@ func (r reference) size(f *ast.Field) int {
 	return 0
 }
 
-// onlyNames reports whether a comment says no more of a map than its keys, which follow it, do: a
+// onlyNames reports whether a comment only names the map, so that the rows of its keys suffice: a
 // short sentence.
 func onlyNames(text string) bool {
 	return len(strings.Fields(text)) <= 8 && strings.Count(text, ".") == 1
 }
 
-// describe returns the struct that a type holds, how its value is written, and
-// what stands behind the key in a path. A map of keys and a string are written without a word.
+// describe returns the struct that a type holds, the word for its value, and the suffix of its key
+// in a path. A map of keys and a string have no word.
 func (r reference) describe(expr ast.Expr) (kind, value, path string) {
 	switch e := expr.(type) {
 	case *ast.StarExpr:
@@ -363,8 +363,8 @@ var values = regexp.MustCompile(`^[a-z]+( \(the default\))?(,| or) `)
 
 var link = regexp.MustCompile(` ?\(?\[(connector\.)?[A-Za-z.]+\]\)?`)
 
-// comment is a field's comment as a phrase about its key: with the keys in the
-// place of the fields, and without the field's own name at its beginning.
+// comment is a field's comment as a phrase about its key: with keys instead of field names, and
+// without the field's own name at its beginning.
 func comment(doc *ast.CommentGroup, keys map[string]string, key string) string {
 	text := strings.Join(strings.Fields(doc.Text()), " ")
 	text = link.ReplaceAllString(text, "")

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 )
 
-// TestConnectorsOfTheStore: what a text of the store must not hold is refused, with its
-// place and without the secret; what only looks like it is not.
+// TestConnectorsOfTheStore: forbidden values in connectors of the store are refused, with their
+// place and without the secret; values that only look similar are accepted.
 func TestConnectorsOfTheStore(t *testing.T) {
 	t.Parallel()
 	for src, want := range map[string]string{

@@ -89,7 +89,7 @@ func TestAFieldTwice(t *testing.T) {
 	}
 	ana.post("/actions/"+a.ID+"/decide?decision=rejected&digest=x", decision(a, gatehouse.Approve)...).want(http.StatusOK)
 	if got := w.action(a.ID); got.Status != gatehouse.StatusApproved {
-		t.Errorf("what stood in the address counted: it is %s", got.Status)
+		t.Errorf("the value in the address counted: it is %s", got.Status)
 	}
 }
 

@@ -110,7 +110,7 @@ func TestUsageOfWhatNobodyHasUsed(t *testing.T) {
 }
 
 // TestApplyShowsItsWarnings: the page that reports the new active version lists its warnings at the
-// head.
+// top.
 func TestApplyShowsItsWarnings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

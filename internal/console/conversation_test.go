@@ -40,7 +40,7 @@ func TestConversationPage(t *testing.T) {
 	ana.post(path+"/assign", "assignee", "nobody").want(http.StatusUnprocessableEntity)
 }
 
-// TestSnoozePage: a snoozed item leaves the own tab and its count, and no other.
+// TestSnoozePage: a snoozed item disappears only from the person's own tab and its count.
 func TestSnoozePage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

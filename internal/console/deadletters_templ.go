@@ -607,7 +607,7 @@ func groupActs(v *view, p *dispatchPage, g errorGroupView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "\"> <button type=\"submit\" data-testid=\"group-replay\">Retry what is safe…</button> <span class=\"muted\">You see first which ones, and why not the others.</span></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "\"> <button type=\"submit\" data-testid=\"group-replay\">Retry what is safe…</button> <span class=\"muted\">First you see which ones are retried, and why the others are not.</span></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestDeadLettersByError: what failed in the same way is one group; an act on it shows first what
-// it would do.
+// TestDeadLettersByError: pushes that failed with the same error are one group; a command on it
+// first shows what it would do.
 func TestDeadLettersByError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -37,7 +37,7 @@ func (c *Console) answer(v *view, a *gatehouse.Action) error {
 		return gatehouse.E(gatehouse.CodeInvalid, "say why you reject it: the proposer and the next reviewer read it")
 	}
 	if d.Decision == gatehouse.Approve && a.Status == gatehouse.StatusPending && !v.shown(a) {
-		return gatehouse.E(gatehouse.CodeInvalid, "not all of it was shown: open it in full first")
+		return gatehouse.E(gatehouse.CodeInvalid, "not everything was shown: open it in full first")
 	}
 	if token := v.form("edit_token"); token != "" && d.Decision == gatehouse.Approve && step.StepUp {
 		if _, err := c.cfg.Browser.StepUpWithEditToken(v.ctx, a.ID, d.Digest, token); err != nil {

@@ -62,7 +62,7 @@ func TestAssetsFitTheBudget(t *testing.T) {
 	t.Logf("%d files, %d bytes", len(seen), total)
 }
 
-// TestAssetsArePlainForWhoTakesNoGzip asks with every Accept-Encoding header that excludes gzip.
+// TestAssetsArePlainForWhoTakesNoGzip sends every Accept-Encoding header that excludes gzip.
 func TestAssetsArePlainForWhoTakesNoGzip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -112,14 +112,14 @@ func TestSheetsUseTokens(t *testing.T) {
 		}
 		for i, line := range strings.Split(text, "\n") {
 			if m := colour.FindString(line); m != "" {
-				t.Errorf("%s: a colour that is no token: %s", name, line)
+				t.Errorf("%s: a colour that is not a token: %s", name, line)
 			}
 			for _, m := range size.FindAllStringSubmatch(line, -1) {
 				if !strings.HasPrefix(m[1], "var(--t-") && m[1] != "inherit" && m[1] != "100%" && !strings.HasSuffix(m[1], "em") {
 					t.Errorf("%s, line %d: font-size: %s", name, i, m[1])
 				}
 				if strings.HasSuffix(m[1], "rem") {
-					t.Errorf("%s, line %d: font-size: %s is no token", name, i, m[1])
+					t.Errorf("%s, line %d: font-size: %s is not a token", name, i, m[1])
 				}
 			}
 			for _, m := range weight.FindAllStringSubmatch(line, -1) {

@@ -109,7 +109,7 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestDevicesRefuse: a subscription that cannot work, or that leads inside, is refused.
+// TestDevicesRefuse: a subscription that cannot work, or that names a private address, is refused.
 func TestDevicesRefuse(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, phones())

@@ -145,7 +145,7 @@ func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 	w.tellNumbered()
 	for line := next(t, lines); line != ""; line = next(t, lines) {
 		if strings.HasPrefix(line, "id: ") && line > "id: 5" {
-			t.Fatal("the stream goes on after its session ended")
+			t.Fatal("the stream continues after its session ended")
 		}
 	}
 }
@@ -237,7 +237,7 @@ func TestChangesOfOtherTenantsAreNotHeard(t *testing.T) {
 	select {
 	case line := <-theirs:
 		if line == "" {
-			break // the end of how it began
+			break // the end of its first event
 		}
 		t.Errorf("the other tenant's stream says %q", line)
 	default:
@@ -341,7 +341,7 @@ func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 }
 
 // TestTakenUpStepsAreHintedAt: when a server or an external worker leases a step, the viewers of
-// its run see it before the next heartbeat, and nobody in another tenant is told.
+// its run see it before the next heartbeat, and no page of another tenant is notified.
 func TestTakenUpStepsAreHintedAt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -391,16 +391,16 @@ func TestTakenUpStepsAreHintedAt(t *testing.T) {
 			t.Fatalf("%s: %d steps, %v", c.who, n, err)
 		}
 		if got := heard(ours); got != (c.want > 0) {
-			t.Errorf("%s leases %d steps: hinted at is %v", c.who, c.want, got)
+			t.Errorf("%s leases %d steps: a hint was sent: %v", c.who, c.want, got)
 		}
 		if heard(theirs) {
-			t.Errorf("%s: another tenant hears of it", c.who)
+			t.Errorf("%s: another tenant gets a hint", c.who)
 		}
 	}
 }
 
-// TestSettledRunPageIsQuiet: a run that has its evidence no longer changes, so its page is not told
-// to ask again.
+// TestSettledRunPageIsQuiet: a run that has its evidence no longer changes, so its page gets no
+// hint to ask again.
 func TestSettledRunPageIsQuiet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -410,7 +410,7 @@ func TestSettledRunPageIsQuiet(t *testing.T) {
 	listens := func() string { return between(vic.get("/runs/"+id).want(http.StatusOK).body, `data-events="`, `"`) }
 	quiet := between(vic.get("/runs").body, `data-events="`, `"`)
 	if got := listens(); got == quiet {
-		t.Errorf("the page of a run that goes on listens to %q as others do", got)
+		t.Errorf("the page of a running run listens to %q as others do", got)
 	}
 	if _, err := w.runs.CancelRun(w.admin, id, "over"); err != nil {
 		t.Fatal(err)

@@ -91,7 +91,7 @@ func (v *view) pass(rt route) error {
 		if v.r.URL.Path == "/inbox" { // the page after signing in
 			return v.redirect(settingsPath)
 		}
-		return gatehouse.E(gatehouse.CodeRoleRequired, "workers see what they lease, over the API; this page is not for them")
+		return gatehouse.E(gatehouse.CodeRoleRequired, "workers read only what they lease, over the API; this page is not for them")
 	}
 	if len(rt.roles) > 0 && !v.has(rt.roles...) {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "this page needs the role %s", joinRoles(rt.roles))

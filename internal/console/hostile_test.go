@@ -54,7 +54,7 @@ func TestHostileTextStaysText(t *testing.T) {
 	var ids []string
 	for i, text := range hostileTexts(t) {
 		if strings.ContainsRune(text, 0) || len(text) > 2000 {
-			continue // refused, or not the point
+			continue // refused, or tested elsewhere
 		}
 		quoted := gatehouse.StringJSON(text)
 		p := priceChange()
@@ -66,7 +66,7 @@ func TestHostileTextStaysText(t *testing.T) {
 		p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff", Text: text, Summary: text}
 		a, _, err := w.gate.Propose(bot, p)
 		if err != nil {
-			continue // what the gate refuses is shown to nobody
+			continue // a refused text is shown to nobody
 		}
 		ids = append(ids, a.ID)
 		page := ana.get("/actions/" + a.ID).want(200)
@@ -78,7 +78,7 @@ func TestHostileTextStaysText(t *testing.T) {
 
 	// The lists contain all texts together.
 	if len(ids) < 20 {
-		t.Fatalf("only %d actions were taken", len(ids))
+		t.Fatalf("only %d actions were accepted", len(ids))
 	}
 	for _, path := range []string{"/inbox?open=" + ids[0], "/inbox?open=" + ids[len(ids)-1],
 		"/inbox/bulk?pick=" + strings.Join(ids, "&pick=")} {
@@ -94,7 +94,7 @@ func (p *page) shown(text string) {
 	p.t.Helper()
 	for _, r := range p.body {
 		if r != '\n' && r != '\t' && (unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Bidi_Control, r) || r == 0x200B || r == 0xFEFF || r == 0x2060) {
-			p.t.Errorf("%s: U+%04X stands in the page as it is, of %q", p.url, r, text)
+			p.t.Errorf("%s: U+%04X is in the page unescaped, from %q", p.url, r, text)
 			return
 		}
 	}

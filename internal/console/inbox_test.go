@@ -45,11 +45,11 @@ func TestARowSaysWhatItMoves(t *testing.T) {
 		delta, percent      string
 	}{
 		{"money", `{"currency":"EUR","price":"10.00"}`, `{"price":"12.50"}`, nil, "+2.50 EUR", "+25 %"},
-		{"money beside what it is said to be", `{"currency":"EUR","price":"10.00"}`, `{"price":"9.00"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, "−1.00 EUR, claimed 7 USD", "−10 %"},
+		{"money and another claim", `{"currency":"EUR","price":"10.00"}`, `{"price":"9.00"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, "−1.00 EUR, claimed 7 USD", "−10 %"},
 		{"no currency", `{"price":"10.00"}`, `{"price":"12.50"}`, nil, "+2.50", "+25 %"},
-		{"what it is said to be", `{"status":"open"}`, `{"status":"closed"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, ", claimed 7 USD", ""},
+		{"a claim without money", `{"status":"open"}`, `{"status":"closed"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, ", claimed 7 USD", ""},
 		{"several numbers", `{"currency":"EUR","price":"10.00","cost":"4.00"}`, `{"price":"12.50","cost":"5.00"}`, nil, "+3.50 EUR", ""},
-		{"a number that is no money", `{"stock":10}`, `{"stock":4}`, nil, "", "−60 %"},
+		{"a number that is not money", `{"stock":10}`, `{"stock":4}`, nil, "", "−60 %"},
 		{"a change too large to be read", `{"currency":"EUR","price":"10.00","text":"` + strings.Repeat("x", 70<<10) + `"}`, `{"price":"12.50"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, ", claimed 7 USD", ""},
 	} {
 		a := w.propose(bot, func(p *gatehouse.Proposal) {
@@ -217,7 +217,7 @@ func TestPagesHoldEachItemOnce(t *testing.T) {
 	}
 	for id, n := range seen {
 		if n != 1 {
-			t.Errorf("%s stands %d times", id, n)
+			t.Errorf("%s is listed %d times", id, n)
 		}
 	}
 }
@@ -264,7 +264,7 @@ func TestPresenceWhereNothingChanges(t *testing.T) {
 
 	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve)...).want(200)
 	if p := ben.get("/actions/" + a.ID).want(200); strings.Contains(between(p.body, `id="live"`, ">"), "every") {
-		t.Error("the page of what is decided asks who looks at it")
+		t.Error("the page of a decided action asks who looks at it")
 	}
 }
 

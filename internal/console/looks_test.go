@@ -27,7 +27,7 @@ func TestReasonsOfThePolicyAreOffered(t *testing.T) {
 	w.signIn("olga", gatehouse.RoleOperator).get("/actions/" + a.ID).want(http.StatusOK).lacks("Wrong currency")
 }
 
-// TestWhatDestroysIsRed: the approve button of a deletion is red, and no other one.
+// TestWhatDestroysIsRed: only the approve button of a deletion is red.
 func TestWhatDestroysIsRed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -98,7 +98,7 @@ func TestEmptyListsOfferASample(t *testing.T) {
 	ana.get("/inbox").want(http.StatusOK).lacks(testid("empty"))
 }
 
-// TestPoliciesTellTheirHistory: the page counts what the policy said about the newest proposals.
+// TestPoliciesTellTheirHistory: the page counts the policy's outcomes for the newest proposals.
 func TestPoliciesTellTheirHistory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

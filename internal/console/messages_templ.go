@@ -85,7 +85,7 @@ func messagesBody(v *view, p *messagesView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<h2>Messages</h2><p class=\"muted\">Accepted: the next server took it. Delivered: it arrived. Muted: nothing was left to tell, or it was unwanted. ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<h2>Messages</h2><p class=\"muted\">Accepted: the next server took it. Delivered: it arrived. Muted: the message was no longer needed, or not wanted. ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -286,7 +286,7 @@ func TestOIDCSignInFixesNoSession(t *testing.T) {
 	ana.jar.SetCookies(server, []*http.Cookie{{Name: "gatehouse_session", Value: planted, Path: "/"}})
 	i.signIn(ana, "ana").want(200)
 	if ana.sessionCookie() == planted {
-		t.Fatal("the planted session goes on")
+		t.Fatal("the planted session still works")
 	}
 	ana.get("/settings").want(200).has("acme:ana")
 	if p := mallory.get("/inbox"); p.url.Path != "/signin" {

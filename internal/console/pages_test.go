@@ -142,7 +142,7 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 		t.Errorf("the push is %s", got)
 	}
 	if got := w.action(b.ID).Push.Status; got != gatehouse.PushFailed {
-		t.Errorf("what was not marked is %s", got)
+		t.Errorf("an unmarked dead letter is %s", got)
 	}
 
 	// The filter is in the URL, and stays after an operator's form.
@@ -359,7 +359,7 @@ func TestInsightsCountAndLead(t *testing.T) {
 	for how, rows := range map[string]string{"approved": "A B", "people": "A B C", "allowed": "SKU-1042"} {
 		links := regexp.MustCompile(`href="(/inbox\?decided=`+how+`[^"]*)"`).FindAllStringSubmatch(p.body, -1)
 		if len(links) == 0 {
-			t.Fatalf("nothing leads to what was decided: %s", how)
+			t.Fatalf("no link to the decided actions: %s", how)
 		}
 		list := ana.get(html.UnescapeString(links[0][1])).want(http.StatusOK)
 		for _, ref := range []string{"A", "B", "C", "SKU-1042"} {

@@ -159,7 +159,7 @@ func (c *Console) applyPolicy(v *view) error {
 	}
 	switch {
 	case !e.check.OK():
-		e.outcome = gatehouse.E(gatehouse.CodeInvalid, "the text has errors, or a test of it fails")
+		e.outcome = gatehouse.E(gatehouse.CodeInvalid, "the policy has errors, or one of its tests fails")
 	case e.changed():
 		e.outcome = gatehouse.E(gatehouse.CodeInvalid, "version %d became active meanwhile: look at what your text would change now, then apply it again", e.active.Version)
 		e.base = strconv.Itoa(e.active.Version)

@@ -187,7 +187,7 @@ func messagePreference(p *gatehouse.Preference) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if !p.Reaches {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<p class=\"muted\">This channel has no address of you.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<p class=\"muted\">This channel has no address for you.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -70,7 +70,7 @@ func TestPrincipalIsChangedAtOnce(t *testing.T) {
 	root.post(one+"/roles", "role", "approver", "role", "auditor").want(http.StatusOK)
 	ana.get("/audit").want(http.StatusOK)
 	root.post(one + "/roles").want(http.StatusUnprocessableEntity).has("at least one role")
-	root.post(one+"/roles", "role", "viewer", "role", "admin").want(http.StatusUnprocessableEntity).has("viewer stands alone")
+	root.post(one+"/roles", "role", "viewer", "role", "admin").want(http.StatusUnprocessableEntity).has("viewer cannot be combined with other roles")
 	ana.get("/audit").want(http.StatusOK)
 
 	root.post(one + "/disable").want(http.StatusUnprocessableEntity).has("tick the box")
@@ -131,7 +131,7 @@ func TestAnAdministratorStays(t *testing.T) {
 	w := newWorld(t)
 	root := w.signIn("root", gatehouse.RoleAdmin)
 	own := "/settings/principals/" + w.id("root")
-	root.get(own).want(http.StatusOK).has("You cannot disable yourself", "you cannot take this from yourself").lacks(testid("disable"))
+	root.get(own).want(http.StatusOK).has("You cannot disable yourself", "you cannot remove this from yourself").lacks(testid("disable"))
 	root.post(own+"/disable", "sure", "yes").want(http.StatusUnprocessableEntity).has("cannot lock itself out")
 	root.post(own+"/roles", "role", "viewer").want(http.StatusUnprocessableEntity).has("cannot lock itself out")
 	root.post(own+"/roles", "role", "admin", "role", "proposer").want(http.StatusOK)
@@ -231,7 +231,7 @@ func TestHostileTextInSettings(t *testing.T) {
 	root, ana := w.signIn("root", gatehouse.RoleAdmin), w.signIn("ana", gatehouse.RoleApprover)
 	one := "/settings/principals/" + w.id("ana")
 	texts := slices.DeleteFunc(hostileTexts(t), func(s string) bool {
-		return s == "" || strings.ContainsRune(s, 0) || len(s) > 200 // refused, or not the point
+		return s == "" || strings.ContainsRune(s, 0) || len(s) > 200 // refused, or tested elsewhere
 	})
 	for some := range slices.Chunk(texts, 15) { // a person may have at most 20 passkeys
 		for _, text := range some {

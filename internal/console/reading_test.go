@@ -92,7 +92,7 @@ steps:
 	})
 	p := ana.get("/runs/"+run.ID).want(200).has(testid("more-waits"), "and 3 more")
 	if n := strings.Count(p.body, testid("waits-for")); n != 5 {
-		t.Errorf("%d waits stand at the head, want 5", n)
+		t.Errorf("%d waits are at the top, want 5", n)
 	}
 	ana.get("/runs").want(200).has("and 6 more")
 }

@@ -252,7 +252,7 @@ func (c *Console) answerReview(v *view, p *reviewPage) (*gatehouse.Answer, error
 	if p.open.State == gatehouse.ReviewPending {
 		switch {
 		case d.Decision == gatehouse.Approve && !p.approvable():
-			return nil, gatehouse.E(gatehouse.CodeInvalid, "not all of it fits on this page: open it in Gatehouse")
+			return nil, gatehouse.E(gatehouse.CodeInvalid, "the change does not fit on this page: open it in Gatehouse")
 		case d.Decision == gatehouse.Reject && d.Reason == "":
 			return nil, gatehouse.E(gatehouse.CodeInvalid, "say why you reject it: the proposer and the next reviewer read it")
 		}

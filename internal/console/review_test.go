@@ -181,7 +181,7 @@ func TestReviewBySession(t *testing.T) {
 		t.Error("a mail that is sent again has another link")
 	}
 	if l.Code != "" {
-		t.Error("there is a code that the policy does not take")
+		t.Error("there is a code that the policy does not allow")
 	}
 	p := w.ana.get(pathOf(l, "")).want(http.StatusOK).has("SKU-1042", "12.50", "The agent&#39;s own words. Not verified.", "supplier raised", "Reject")
 	p.lacks("data-key", "open data-testid").has("data-review=")
@@ -372,7 +372,7 @@ func TestReviewByCode(t *testing.T) {
 	before := w.stored()
 	w.send(phone, l, gatehouse.Approve, "code", "123456").want(http.StatusForbidden).has("not a code")
 	if w.stored() != before {
-		t.Error("what cannot be a code changes the store")
+		t.Error("an invalid code changes the store")
 	}
 	wrong := "222222"
 	if l.Code == wrong {

@@ -74,7 +74,7 @@ func TestReviewOpened(t *testing.T) {
 	laptop.post("/setup", "token", setup.Token).want(http.StatusOK)
 	w.advance(gatehouse.SessionIdle + time.Minute) // the session has expired
 	l = w.link(w.propose(w.bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" }), w.ana)
-	laptop.get(pathOf(l, "")).has("data-review=").has(testid("sign-in")) // known, but the policy takes no device
+	laptop.get(pathOf(l, "")).has("data-review=").has(testid("sign-in")) // known, but the policy allows no device
 	laptop.post(path(l), "token", l.Token).want(http.StatusNoContent)
 	opened(2)
 }

@@ -127,7 +127,7 @@ func TestEveryRoute(t *testing.T) {
 		}
 		for role, b := range people {
 			if method != http.MethodGet && role != gatehouse.RoleViewer {
-				continue // what they change is tested page by page
+				continue // their effects are tested page by page
 			}
 			p := b.do(b.request(method, own, url.Values{}))
 			p.headers()

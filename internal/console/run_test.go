@@ -160,7 +160,7 @@ func TestRunPage(t *testing.T) {
 	if d := z.header.Get("Content-Disposition"); d != `attachment; filename="evidence-`+run.ID+`.zip"` {
 		t.Errorf("the evidence is sent as %q", d)
 	}
-	vic.get(path).has(testid("evidence"), z.header.Get("X-Evidence-SHA256"), "What it teaches")
+	vic.get(path).has(testid("evidence"), z.header.Get("X-Evidence-SHA256"), "Lessons")
 	vic.get(p.url.Path + "/evidence").want(http.StatusConflict) // the run has not ended
 	vic.get("/search?q=" + run.ID).want(http.StatusOK).has(`data-id="` + run.ID + `"`)
 }
@@ -341,7 +341,7 @@ func TestRunsStayInTheirTenant(t *testing.T) {
 			p.lacks("OTHER-TENANT")
 			if method == http.MethodGet {
 				if p := b.do(b.request(method, at(own.ID, "ours"), nil)); p.status >= 400 && !strings.HasSuffix(path, "/evidence") {
-					t.Errorf("%s to %s: the own answers %d", rt.Pattern, role, p.status)
+					t.Errorf("%s to %s: the own run answers %d", rt.Pattern, role, p.status)
 				}
 			}
 		}

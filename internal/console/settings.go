@@ -134,7 +134,7 @@ func (v *view) sure() error {
 		return err
 	}
 	if v.form("sure") != "yes" {
-		return gatehouse.E(gatehouse.CodeInvalid, "tick the box if you mean it; nothing was changed")
+		return gatehouse.E(gatehouse.CodeInvalid, "tick the box to confirm; nothing was changed")
 	}
 	return nil
 }
@@ -338,7 +338,7 @@ func (v *view) onceSecret(route string) context.Context {
 func shownBefore(err error) error {
 	var replay *gatehouse.Replay
 	if errors.As(err, &replay) {
-		return gatehouse.E(gatehouse.CodeAlreadyExists, "this form was sent before: what it made was shown then, and is not shown again; if you have not kept it, make another")
+		return gatehouse.E(gatehouse.CodeAlreadyExists, "this form was sent before: its result was shown then, and is not shown again; if you did not save it, create another")
 	}
 	return err
 }

@@ -286,7 +286,7 @@ func groupsBody(v *view, p *groupsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = sureBox("All memberships end at once. Open questions that ask only this group can then be answered by nobody.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = sureBox("All memberships end at once. Open questions that ask only this group can then not be answered.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -83,7 +83,7 @@ func tenantsBody(v *view, p *tenantsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p>A tenant is a wall: nothing of one is ever visible in another, to you either. You make it and its first administrator.</p><div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Tenants\"><table class=\"list\"><thead><tr><th scope=\"col\">Tenant</th><th scope=\"col\">Since</th><th scope=\"col\"></th></tr></thead> <tbody>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p>Tenants are isolated: nothing of one is ever visible in another, not even to you. You make it and its first administrator.</p><div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Tenants\"><table class=\"list\"><thead><tr><th scope=\"col\">Tenant</th><th scope=\"col\">Since</th><th scope=\"col\"></th></tr></thead> <tbody>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

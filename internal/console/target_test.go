@@ -42,7 +42,7 @@ func TestBeforeHasAProvenance(t *testing.T) {
 	ana.get("/actions/" + c.ID).want(200).has("; reversible")
 	ana.get("/actions/"+c.ID+"/target").want(200).has("The target is gone", "to 12.50 USD").lacks("reversible")
 
-	// A target that gave no values does not vouch for those that are written again.
+	// A target that gave no values does not confirm the values that are written again.
 	again := w.propose(bot, func(p *gatehouse.Proposal) {
 		p.Target.Version, p.Target.EntityRef = "", "SKU-5"
 		p.ProposedChange = `{"currency":"USD","price":"12.50"}`

@@ -73,6 +73,6 @@ func TestApprovalStepsShowWhatTheyAskAbout(t *testing.T) {
 	d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
 	ben := w.as(w.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover))
 	if _, err := w.gate.Decide(ben, a.ID, d); gatehouse.CodeOf(err) != gatehouse.CodeTargetChanged {
-		t.Errorf("approved what has moved: %v", err)
+		t.Errorf("approved a changed target: %v", err)
 	}
 }

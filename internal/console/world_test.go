@@ -46,9 +46,9 @@ type world struct {
 	mu      sync.Mutex
 	drift   bool           // the target was changed elsewhere
 	gone    bool           // the target was removed elsewhere
-	state   gatehouse.JSON // what it is then, where that matters
+	state   gatehouse.JSON // its new state, where that matters
 	ahead   time.Duration  // how far the clock was advanced
-	// would is what the target would do, nil where it cannot be asked; mute keeps it from answering.
+	// would is the preview of the target, nil if it supports none; mute keeps it from answering.
 	would *gatehouse.Preview
 	mute  bool
 	// connectors are those in the store.
@@ -69,7 +69,7 @@ func (w *world) afterHold() {
 
 func (w *world) advance(d time.Duration) { w.mu.Lock(); defer w.mu.Unlock(); w.ahead += d }
 
-// targets stands in for the configured connectors.
+// targets replaces the configured connectors.
 type targets struct{ w *world }
 
 func (targets) Describe(string, *gatehouse.Proposal) (string, gatehouse.RiskLevel, time.Duration, error) {

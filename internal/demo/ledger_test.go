@@ -99,7 +99,7 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 			}
 		})
 	}
-	// The connector's own table is no part of the shop.
+	// The connector's own table does not belong to the shop.
 	if _, err := found.Exec(`CREATE TABLE gatehouse_applied (x TEXT)`); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatStandsIsExpected walks what can be in a journal.
+// TestOnlyWhatStandsIsExpected covers the possible entries of a journal.
 func TestOnlyWhatStandsIsExpected(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), JournalFile)
@@ -168,9 +168,9 @@ func TestOnlyWhatStandsIsExpected(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	// A change of what is not there cannot have been made.
+	// A change of a missing row cannot have been made.
 	_, err = bringForward(t.Context(), expected, []entry{update(decided(gatehouse.Approve, gatehouse.Decided, "act_9"), "SKU-9999", "1.00")})
 	if err == nil {
-		t.Error("a change of no row was expected to be made")
+		t.Error("a change of no row was expected")
 	}
 }

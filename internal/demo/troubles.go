@@ -62,7 +62,7 @@ func newCustomer(ctx context.Context, p *play, l *Line) error {
 	if err := refused(l, err, gatehouse.CodeConfirmation); err != nil {
 		return err
 	}
-	p.Stage.Say(fmt.Sprintf("ben's approval is not taken before he retypes the name: %s", newCustomerName))
+	p.Stage.Say(fmt.Sprintf("ben's approval is not accepted before he retypes the name: %s", newCustomerName))
 	if err := p.ben.settle(ctx, l, a, gatehouse.Decision{Decision: gatehouse.Approve, Confirm: newCustomerName}); err != nil {
 		return err
 	}

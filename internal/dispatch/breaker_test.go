@@ -99,7 +99,7 @@ func TestAnHourOfOutage(t *testing.T) {
 				s[0].Connector != "shop" || s[0].Cause != cause {
 				t.Fatalf("%+v", s)
 			}
-			// The words are for the tenant whose call it was.
+			// The message is only for the tenant of the call.
 			if s := d.Breakers("other"); s[0].Cause != "too many calls in a row have failed, the last with http_503" {
 				t.Fatalf("%+v", s)
 			}

@@ -52,6 +52,6 @@ func TestChecksByOperation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !r.ChecksAny() || none.ChecksAny() {
-		t.Error("ChecksAny does not go by the connectors")
+		t.Error("ChecksAny does not depend on the connectors")
 	}
 }

@@ -297,7 +297,7 @@ func Loop(ctx context.Context, log *slog.Logger, name string, interval time.Dura
 			log.ErrorContext(ctx, "background work failed", "work", name, "error", err)
 			failed = true
 		case err == nil && failed:
-			log.InfoContext(ctx, "background work goes on", "work", name)
+			log.InfoContext(ctx, "background work succeeds again", "work", name)
 			failed = false
 		}
 		if more && err == nil {

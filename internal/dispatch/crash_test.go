@@ -84,9 +84,8 @@ func TestCrashBetweenSteps(t *testing.T) {
 	}
 }
 
-// TestZombie stops a worker during its call until its lease is over and another
-// worker has gone on. Then the stopped worker returns with its result. It may
-// only store evidence.
+// TestZombie stops a worker during its call until its lease is over and another worker has taken
+// over. Then the stopped worker returns with its result. It may only store evidence.
 func TestZombie(t *testing.T) {
 	t.Parallel()
 	for _, late := range []fault{fine, notSent, terminal, requestLost} {
@@ -255,8 +254,8 @@ func TestStoppedBeforeItsCall(t *testing.T) {
 	}
 }
 
-// TestShortLeaseIsNotBegun: the look at the target took so long that too little
-// of the lease is left for a call. That is no attempt.
+// TestShortLeaseIsNotBegun: the read of the target took so long that too little of the lease is
+// left for a call. That is no attempt.
 func TestShortLeaseIsNotBegun(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassC)

@@ -85,7 +85,7 @@ func (d *Dispatcher) sleep(ctx context.Context, look *pace, full []string, moved
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		d.log.ErrorContext(ctx, "looking for the next push failed", "error", err)
+		d.log.ErrorContext(ctx, "the search for the next due push failed", "error", err)
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

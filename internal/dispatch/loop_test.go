@@ -43,7 +43,7 @@ func TestLoop(t *testing.T) {
 				t.Fatalf("ran at %v, want %v", at, want)
 			}
 		}
-		failed, goesOn, more := strings.Cut(log.String(), "background work goes on")
+		failed, goesOn, more := strings.Cut(log.String(), "background work succeeds again")
 		if !more || strings.Count(failed, "background work failed") != 1 || strings.Count(goesOn, "\n") != 1 {
 			t.Errorf("logged:\n%s", log.String())
 		}

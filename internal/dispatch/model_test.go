@@ -12,10 +12,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// stoppable is a worker that carries one push and stops at one point until it
-// is told to go on or to die.
+// stoppable is a worker that carries one push and stops at one point until it gets the signal to
+// continue or to die.
 type stoppable struct {
-	goOn   chan bool // true: go on, false: die
+	goOn   chan bool // true: continue, false: die
 	parked bool
 	done   chan struct{}
 }
@@ -97,8 +97,8 @@ func TestAnySequence(t *testing.T) {
 					stopped = append(stopped, w)
 				}
 			},
-			"go on": func(rt *rapid.T) { take(rt).end(true) },
-			"die":   func(rt *rapid.T) { take(rt).end(false) },
+			"continue": func(rt *rapid.T) { take(rt).end(true) },
+			"die":      func(rt *rapid.T) { take(rt).end(false) },
 			"wait": func(rt *rapid.T) {
 				b.clock.advance(rapid.SampledFrom([]time.Duration{time.Second, 30 * time.Second, time.Minute, time.Hour}).Draw(rt, "for"))
 			},

@@ -95,7 +95,7 @@ func TestQuarantine(t *testing.T) {
 				t.Errorf("%d calls, %d effects, want none: %v", calls, effects, l.calls)
 			}
 			if o.code != "authority_revoked" && o.code != "target_changed" && l.looks != 0 {
-				t.Error("the target was looked at, although it may be another one")
+				t.Error("the target was read, although it may be another one")
 			}
 			if s.push.Status != gatehouse.PushFailed || s.push.ErrorCode != o.code || s.push.Attempts != 0 {
 				t.Errorf("%s, %s, %d attempts; want failed, %s, 0", s.push.Status, s.push.ErrorCode, s.push.Attempts, o.code)
@@ -105,8 +105,8 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// TestQuarantineAtTheLastMoment: the obstacle appears after the first look,
-// just before the intent. The read in the intent's transaction counts.
+// TestQuarantineAtTheLastMoment: the obstacle appears after the first check, just before the
+// intent. The read in the intent's transaction counts.
 func TestQuarantineAtTheLastMoment(t *testing.T) {
 	t.Parallel()
 	for _, o := range obstacles {

@@ -240,7 +240,7 @@ func TestNoConnectorReturnsASecret(t *testing.T) {
 			}
 			all := everything(t, b.path)
 			if !strings.Contains(all+log.String(), "[redacted]") {
-				t.Error("nothing says that something was taken out")
+				t.Error("nothing says that a text was redacted")
 			}
 			wantNoSecret(t, "the store", all)
 			wantNoSecret(t, "the log", log.String())
@@ -402,7 +402,7 @@ func TestNoWorkerTellsASecret(t *testing.T) {
 			all := everything(t, b.path)
 			wantNoSecret(t, "the store", all)
 			if !strings.Contains(all, "[redacted]") {
-				t.Error("nothing says that something was taken out")
+				t.Error("nothing says that a text was redacted")
 			}
 			for _, r := range b.state(a).receipts {
 				if r.Reversible {
@@ -413,8 +413,7 @@ func TestNoWorkerTellsASecret(t *testing.T) {
 	}
 }
 
-// TestLooksBesideTheDispatcherTellNoSecret asks targets as decisions, proposals
-// and operators do.
+// TestLooksBesideTheDispatcherTellNoSecret reads targets as decisions, proposals and operators do.
 func TestLooksBesideTheDispatcherTellNoSecret(t *testing.T) {
 	t.Parallel()
 	failing := func() error { return echoedError(connector.Terminal)() }
@@ -459,7 +458,7 @@ func TestLooksBesideTheDispatcherTellNoSecret(t *testing.T) {
 	}
 }
 
-// TestSecretGoneMeanwhile: a target whose secret goes after the last checks is not called
+// TestSecretGoneMeanwhile: a target whose secret is removed after the last checks is not called
 // without it.
 func TestSecretGoneMeanwhile(t *testing.T) {
 	t.Parallel()

@@ -110,10 +110,10 @@ func TestRegistryDescribe(t *testing.T) {
 			t.Errorf("%v: %v", c, err)
 		}
 		if got := r.Class(c.tenant, c.connector, c.operation); got != connector.ClassC {
-			t.Errorf("%v: class %s; of what is not known nothing can be taken for granted", c, got)
+			t.Errorf("%v: class %s; an unknown connector must have no abilities", c, got)
 		}
 		if r.Reverses(c.tenant, c.connector, c.operation) {
-			t.Errorf("%v: what is not known cannot be undone", c)
+			t.Errorf("%v: an unknown operation cannot be undone", c)
 		}
 	}
 	if got := r.Class("default", "shop", "update"); got != connector.ClassB {

@@ -179,7 +179,7 @@ func TestRunStopsInGoodOrder(t *testing.T) {
 	close(l.gate)
 	<-done
 	if s := b.state(first); s.push.Status != gatehouse.PushApplied {
-		t.Errorf("what was under way is %s", s.push.Status)
+		t.Errorf("the push in progress is %s", s.push.Status)
 	}
 	if s := b.state(second); s.push.Status != gatehouse.PushQueued || s.push.Generation != 0 {
 		t.Errorf("another was claimed after the stop: %s", s.push.Status)
@@ -241,7 +241,7 @@ func TestRunDoesNotSpin(t *testing.T) {
 		total += time.Since(start)
 	}
 	if look.rest < 100*time.Millisecond || total < 200*time.Millisecond {
-		t.Errorf("eight looks in vain took %v; rest is %v", total, look.rest)
+		t.Errorf("eight fruitless looks took %v; rest is %v", total, look.rest)
 	}
 	look.due = true
 	ctx, cancel := context.WithCancel(t.Context())

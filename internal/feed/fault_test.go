@@ -221,7 +221,7 @@ func TestAnswersLost(t *testing.T) {
 			return err == nil && stream.CachedInfo().State.Msgs > events && proxy.Lost() > lost
 		}, func() string { return "no acknowledgement was lost" })
 		if n := f.Published(); n != known {
-			t.Errorf("the feed knows of %d events, and was told of %d", n, known)
+			t.Errorf("the feed counts %d events, and %d were reported", n, known)
 		}
 		proxy.SwallowAnswers(false)
 		proxy.Cut()

@@ -124,7 +124,7 @@ func (f *Feed) logger() *slog.Logger {
 
 // errConflict says that the tenant's last message is not the expected one:
 // another feed has published, or messages are gone.
-var errConflict = errors.New("feed: the stream has moved")
+var errConflict = errors.New("feed: another process has written to the stream")
 
 // tenantError is a problem with one tenant's events, which does not affect
 // other tenants.

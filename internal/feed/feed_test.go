@@ -219,15 +219,15 @@ func TestConnectTellsNoPassword(t *testing.T) {
 	conn, err := feed.Connect(feed.Config{URL: "nats://ana:hunter2@host:port"}, discard)
 	if err == nil {
 		conn.Close()
-		t.Fatal("a port that is none was accepted")
+		t.Fatal("an invalid port was accepted")
 	}
 	if strings.Contains(err.Error(), "hunter2") {
 		t.Error(err)
 	}
 }
 
-// TestSecretsThatAreNotEncoded: an unescaped password that could be taken for a
-// host, a port or another address is refused, without quoting it.
+// TestSecretsThatAreNotEncoded: an unescaped password that could be read as a host, a port or
+// another address is refused, without quoting it.
 func TestSecretsThatAreNotEncoded(t *testing.T) {
 	t.Parallel()
 	for _, between := range []string{"/", "#", "?", ",", "%zz", ", ", "/@", "?x=y", "#@", ",:"} {
@@ -296,10 +296,10 @@ func TestConnectTellsWhy(t *testing.T) {
 				return true
 			})
 		case <-deadline:
-			t.Fatal("nothing was told")
+			t.Fatal("nothing was logged")
 		}
 	}
 	if reasons != 1 {
-		t.Errorf("the reason was told %d times", reasons)
+		t.Errorf("the reason was logged %d times", reasons)
 	}
 }

@@ -17,8 +17,8 @@ rules:
   - {id: operators, when: 'action.type == "restart"', then: needs_approval, roles: [operator]}
 `
 
-// TestNobodyMayAnswer: what fewer people may answer than must is denied, and says
-// why; one more person, and it is asked.
+// TestNobodyMayAnswer: an action is denied with a reason if fewer people may answer than must; with
+// one more person, people are asked.
 func TestNobodyMayAnswer(t *testing.T) {
 	t.Parallel()
 	off := true
@@ -36,7 +36,7 @@ func TestNobodyMayAnswer(t *testing.T) {
 		prepare func(w *world)
 		propose func(p *gatehouse.Proposal)
 		by      string // "bot" by default
-		want    string // "" where it is asked
+		want    string // "" if people are asked
 	}{
 		"enough": {},
 		"disabled": {
@@ -166,8 +166,8 @@ func (w *world) refused(a *gatehouse.Action, want string) {
 	}
 }
 
-// TestManyMayAnswer: those who may answer are found behind many who may not, and
-// too few of many are counted as well.
+// TestManyMayAnswer: people who may answer are found among many who may not, and too few among many
+// are counted, too.
 func TestManyMayAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "version: 1\n")
@@ -194,8 +194,8 @@ func TestManyMayAnswer(t *testing.T) {
 		"admin is excluded as the person that it is proposed for; 1 is disabled")
 }
 
-// TestWhoCountsLaterMayAnswer: an approver whose vote does not count yet is
-// somebody who may answer, since the question waits.
+// TestWhoCountsLaterMayAnswer: an approver whose vote does not count yet may answer, since the
+// question waits.
 func TestWhoCountsLaterMayAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, "", func(c *appConfig) { c.ApproverDelay = 24 * time.Hour })
@@ -206,8 +206,8 @@ func TestWhoCountsLaterMayAnswer(t *testing.T) {
 	}
 }
 
-// TestNobodyMayAnswerARevision: whoever revises cannot answer the revision, nor
-// could those who could not answer the original.
+// TestNobodyMayAnswerARevision: the author of a revision cannot answer it, nor can people who could
+// not answer the original.
 func TestNobodyMayAnswerARevision(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "version: 1\napprovals: {3: {roles: [approver]}}\n")
@@ -224,12 +224,12 @@ func TestNobodyMayAnswerARevision(t *testing.T) {
 	w.refused(b, "nobody may answer: the policy asks 1 person (approver), and 0 may answer; rita is excluded as the proposer; "+
 		"1 is excluded for contributing to the content")
 	if old := w.find(a.ID); old.Status != gatehouse.StatusSuperseded || old.Superseded != b.ID {
-		t.Errorf("what it revises is %s, superseded by %q", old.Status, old.Superseded)
+		t.Errorf("the original is %s, superseded by %q", old.Status, old.Superseded)
 	}
 }
 
-// TestNobodyMayAnswerForAnAllowance: what the policy allows and the gate puts to
-// people all the same, here for a ceiling, is denied when nobody may answer.
+// TestNobodyMayAnswerForAnAllowance: an action that the policy allows, but that the gate puts to
+// people (here for a ceiling), is denied if nobody may answer.
 func TestNobodyMayAnswerForAnAllowance(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `version: 1
@@ -247,8 +247,8 @@ ceilings: [{name: notes, when: 'action.type == "note"', per: tenant, window: 1h,
 		"admin is excluded as the person that it is proposed for")
 }
 
-// TestAgentsReadNoNamesOfAnswerers: the reason names nobody whom the agent does
-// not know from its own proposal and the policy.
+// TestAgentsReadNoNamesOfAnswerers: the reason names only people whom the agent knows from its own
+// proposal and the policy.
 func TestAgentsReadNoNamesOfAnswerers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "version: 1\n")

@@ -88,7 +88,7 @@ func BenchmarkDecideBesideArchiver(b *testing.B) {
 					n, more, err := a.Step(ctx)
 					archived += n
 					if (err != nil || !more) && ctx.Err() == nil {
-						b.Errorf("the archiver came to its end: %v", err)
+						b.Errorf("the archiver ended: %v", err)
 						return
 					}
 				}

@@ -57,7 +57,7 @@ func TestRetentionHasALeast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	if _, err := w.gate.NewArchiver(gatehouse.MinRetention-1, nil); err == nil {
-		t.Error("an archiver of what ended yesterday")
+		t.Error("an archiver with a retention of a day was accepted")
 	}
 }
 
@@ -74,7 +74,7 @@ func TestArchiverKeepsTheRetention(t *testing.T) {
 	a := w.archiver(60 * day)
 	w.clock.Advance(60 * day)
 	if n := w.pass(a); n != 0 {
-		t.Errorf("%d were archived at the retention, not behind it", n)
+		t.Errorf("%d were archived at the end of the retention, not after it", n)
 	}
 	w.clock.Advance(-59 * day)
 	young := w.propose(bot, nil) // the store's clock does not go back
@@ -148,7 +148,7 @@ func TestArchivedAnswers(t *testing.T) {
 		t.Fatalf("%d were archived", n)
 	}
 	if d := cmp.Diff(before, ask()); d != "" {
-		t.Errorf("answers (-living +archived):\n%s", d)
+		t.Errorf("answers (-live +archived):\n%s", d)
 	}
 	got, err := w.gate.Evidence(w.admin, a.Approval.ID)
 	if err != nil {
@@ -159,7 +159,7 @@ func TestArchivedAnswers(t *testing.T) {
 	}
 	got.Action.ArchivedAt = nil
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("evidence (-living +archived):\n%s", d)
+		t.Errorf("evidence (-live +archived):\n%s", d)
 	}
 	same, replayed, err := w.gate.Propose(bot, proposal(keyed))
 	if err != nil || !replayed || same.ID != a.ID {
@@ -273,7 +273,7 @@ func TestArchiverDies(t *testing.T) {
 			}
 			page, err := tx.ListActions(gatehouse.ActionFilter{Limit: gatehouse.MaxLimit})
 			if len(page.Items) != actions-archived {
-				t.Errorf("%d of %d are archived, %d among the living", archived, actions, len(page.Items))
+				t.Errorf("%d of %d are archived, %d are live", archived, actions, len(page.Items))
 			}
 			return err
 		})

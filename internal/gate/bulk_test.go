@@ -40,8 +40,8 @@ func TestBulkDecisionsOfOnePersonAMinute(t *testing.T) {
 	}
 }
 
-// TestBulkItemsStandForThemselves: a duplicate or unknown id affects only the
-// result of its own item.
+// TestBulkItemsStandForThemselves: a duplicate or unknown id affects only the result of its own
+// item.
 func TestBulkItemsStandForThemselves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -108,9 +108,8 @@ func TestCallbacksAreOff(t *testing.T) {
 	}
 }
 
-// TestTaskTokenIsSealed: the token stands neither in the answer nor in any file of the
-// store; it opens for its own action only; and a repeated proposal is compared by its
-// hash.
+// TestTaskTokenIsSealed: the token is neither in the answer nor in any file of the store; it opens
+// for its own action only; and a repeated proposal is compared by its hash.
 func TestTaskTokenIsSealed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -170,8 +169,8 @@ func TestTaskTokenIsSealed(t *testing.T) {
 	}
 }
 
-// TestEditKeepsTheCallback: the task that waits for a proposal is answered for the
-// revision that a reviewer made of the proposal.
+// TestEditKeepsTheCallback: the task that waits for a proposal gets the answer of the reviewer's
+// revision.
 func TestEditKeepsTheCallback(t *testing.T) {
 	t.Parallel()
 	w := callbackWorld(t, t.TempDir(), withTasks(t))

@@ -9,9 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// TestConnectorVersions: an administrator of the tenant default proposes connectors,
-// another person approves them, and each action stores one version, on the one that it
-// was made from.
+// TestConnectorVersions: an administrator of the tenant default proposes connectors, another person
+// approves them, and each action stores one version, based on the version that it was made from.
 func TestConnectorVersions(t *testing.T) {
 	t.Parallel()
 	bad := errors.New("connectors:1:1: bad")
@@ -81,7 +80,7 @@ func TestConnectorVersions(t *testing.T) {
 	_, err = propose(w.admin, "a", nil)
 	wantCode(t, err, gatehouse.CodeInvalid)
 	if n := w.leaves("connectors.applied"); n != 1 {
-		t.Errorf("%d entries of the log tell of it", n)
+		t.Errorf("%d entries of the log record it", n)
 	}
 
 	list, err := w.gate.ListConnectorVersions(w.admin)

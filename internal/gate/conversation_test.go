@@ -15,8 +15,8 @@ func (w *world) said(ctx context.Context, id string, r gatehouse.CommentRequest)
 	return gatehouse.CodeOf(err)
 }
 
-// TestConversation: who may decide asks, the proposer answers, nobody else takes part, and
-// the decision ends it. Nothing of it changes the action's state.
+// TestConversation: who may decide asks, the proposer answers, nobody else takes part, and the
+// decision ends it. It does not change the action's state.
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -90,8 +90,8 @@ func TestCommentsAreBounded(t *testing.T) {
 	w.wantCode("one more", w.said(w.admin, a.ID, gatehouse.CommentRequest{Text: "x"}), gatehouse.CodeInvalid)
 }
 
-// TestWaitAsked: a waiting proposer gets each question once, as a pending action; who did
-// not ask for questions goes on waiting, and nobody spins.
+// TestWaitAsked: a waiting proposer gets each question once, as a pending action; a caller that did
+// not ask for questions continues to wait, and nobody spins.
 func TestWaitAsked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

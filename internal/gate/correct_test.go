@@ -112,7 +112,7 @@ func TestCorrect(t *testing.T) {
 	}
 	replayed, err := w.gate.ReplayDeadLetters(w.admin, gatehouse.ReplayRequest{IDs: []string{a.Push.ID, a.Push.ID}})
 	if err != nil || replayed.Replayed != 0 || !strings.Contains(replayed.Results[0].Detail, "corrected by "+b.ID) {
-		t.Errorf("a replay of what was corrected: %+v, %v", replayed, err)
+		t.Errorf("a replay of a corrected push: %+v, %v", replayed, err)
 	}
 	_, err = w.gate.Edit(oz, a.ID, editOf(a, "8.00", false))
 	wantCode(t, err, gatehouse.CodeAlreadyDecided)
@@ -120,8 +120,8 @@ func TestCorrect(t *testing.T) {
 	w.wantCode("an approver's", w.code(ana, b, gatehouse.Approve), "")
 }
 
-// TestCorrectorDoesNotApprove: whoever corrects a failed change does not approve it, even
-// where the policy lets editors approve.
+// TestCorrectorDoesNotApprove: the corrector of a failed change cannot approve it, even if the
+// policy lets editors approve.
 func TestCorrectorDoesNotApprove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "version: 1\nrisk: {price_change: 2}\nedits: {approve_up_to: 3}\n"+
@@ -171,8 +171,8 @@ func TestNotCorrectable(t *testing.T) {
 	w.wantCode("discarded", gatehouse.CodeOf(err), gatehouse.CodeCannotEdit)
 }
 
-// TestGroupDeadLetters: words that differ only in ids and amounts are one group, and a
-// group selects its dead letters page by page, and for an act.
+// TestGroupDeadLetters: errors that differ only in ids and amounts are one group, and a group
+// selects its dead letters page by page and for a command.
 func TestGroupDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "version: 1\nrisk: {price_change: 2}\nrules:\n  - {id: all, when: 'true', then: allow}\n")
@@ -207,7 +207,7 @@ func TestGroupDeadLetters(t *testing.T) {
 		t.Errorf("the unknown groups are %+v, %v", unknown, err)
 	}
 
-	// A page of a group is full although others lie between, and its cursor goes on.
+	// A page of a group is full although other rows are between, and its cursor continues.
 	locked := gatehouse.DeadLetterFilter{Group: groups.Items[0].Key, Limit: 2}
 	var ids []string
 	for pages := 0; ; pages++ {
@@ -273,8 +273,8 @@ func TestDispatchHealth(t *testing.T) {
 	}
 }
 
-// TestInsightsByDayAndGroup: each proposal counts on its day, and for each group that it
-// asks; days without any are there as zeros.
+// TestInsightsByDayAndGroup: each proposal counts on its day, and for each group that it asks; days
+// without proposals are zeros.
 func TestInsightsByDayAndGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "version: 1\nrisk: {price_change: 3}\nrules:\n  - {id: all, when: 'true', then: needs_approval, groups: [finance]}\n")

@@ -42,7 +42,7 @@ func TestLookedAtDecisionTakesOneTransaction(t *testing.T) {
 		t.Fatalf("%+v, %v", ans, err)
 	}
 	if looks != 1 || counted.updates != 1 || counted.views != 0 {
-		t.Errorf("%d looks, %d updates, %d views; want one look and one update", looks, counted.updates, counted.views)
+		t.Errorf("%d reads, %d updates, %d views; want one read and one update", looks, counted.updates, counted.views)
 	}
 }
 

@@ -320,7 +320,7 @@ func (r *ruling) borrow(tx gatehouse.ReadTx) error {
 			r.from = from
 			return nil
 		}
-		used = gatehouse.E(gatehouse.CodeAlreadyVoted, "%s, for whom you answer, is already counted by the vote of %s",
+		used = gatehouse.E(gatehouse.CodeAlreadyVoted, "you answer for %s, for whom %s has already voted",
 			from.Name, by).With("decision", gatehouse.Approve)
 	}
 	if used != nil || r.decision.Decision == gatehouse.Reject {

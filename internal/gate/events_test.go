@@ -20,7 +20,7 @@ func (w *world) number() {
 	}
 }
 
-// heard returns the types of all events that a caller reads, from the beginning.
+// heard returns the types of all events that a caller reads, from the first one.
 func (w *world) heard(who context.Context, f gatehouse.EventFilter) (types []string) {
 	w.t.Helper()
 	first := int64(-1)
@@ -57,7 +57,7 @@ func TestEventsAreReadByRights(t *testing.T) {
 	w.number()
 	all := w.heard(auditor, gatehouse.EventFilter{})
 	if !slices.Contains(all, "principal.created") || !slices.Contains(all, "policy.applied") {
-		t.Errorf("an auditor hears %v", all)
+		t.Errorf("an auditor reads %v", all)
 	}
 	for who, c := range map[string]struct {
 		ctx  context.Context
@@ -69,7 +69,7 @@ func TestEventsAreReadByRights(t *testing.T) {
 		"a worker": {worker, nil},
 	} {
 		if got := w.heard(c.ctx, gatehouse.EventFilter{}); !slices.Equal(got, c.want) {
-			t.Errorf("%s hears %v", who, got)
+			t.Errorf("%s reads %v", who, got)
 		}
 	}
 	if got := w.heard(auditor, gatehouse.EventFilter{Types: []string{"hitl.app*", "none"}}); !slices.Equal(got, []string{"hitl.approved"}) {

@@ -38,8 +38,8 @@ func (c *clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// targets stands for the configured connectors: every operation but "none" is
-// known, and onCheck returns the result of reading a target.
+// targets replaces the configured connectors: every operation but "none" is known, and onCheck
+// returns the result of reading a target.
 type targets struct {
 	fingerprint string
 	floor       gatehouse.RiskLevel

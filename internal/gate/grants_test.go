@@ -72,8 +72,8 @@ func (w *world) wantStatus(what string, a *gatehouse.Action, want gatehouse.Stat
 	}
 }
 
-// TestGrantApproves: what a grant covers is approved as it is proposed, by a vote of
-// the grantor that names the grant, until the count is used up.
+// TestGrantApproves: a covered action is approved when it is proposed, by a vote of the grantor
+// that names the grant, until the count is used up.
 func TestGrantApproves(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")
@@ -133,13 +133,13 @@ func TestGrantCovers(t *testing.T) {
 	asked("an edited connector", w.refund(bot, "10", nil))
 	w.targets.fingerprint = "f1"
 
-	// The proposer's word of the present state does not make the amount less.
+	// The proposer's claim of the present state does not reduce the amount.
 	a := w.refund(bot, "10", func(p *gatehouse.Proposal) { p.CurrentState = `{"amount":9.99,"currency":"EUR"}` })
 	w.wantStatus("with a present state", a, gatehouse.StatusApproved)
 	if got := w.granted(g.ID); got.Used != 1 || got.UsedAmounts[0].Amount.Cmp("10") != 0 {
 		t.Errorf("used %d, %v", got.Used, got.UsedAmounts)
 	}
-	// What has no currency counts in the only one of the grant.
+	// An amount without a currency counts in the grant's only currency.
 	w.wantStatus("40", w.refund(bot, "40", change(`{"amount":40}`)), gatehouse.StatusApproved)
 	w.wantStatus("50", w.refund(bot, "50", nil), gatehouse.StatusApproved)
 	asked("the amount is used up", w.refund(bot, "0.01", nil))
@@ -162,8 +162,8 @@ func TestGrantOfTwoCurrencies(t *testing.T) {
 	w.wantStatus("in EUR", refund(`{"amount":50,"currency":"EUR"}`), gatehouse.StatusApproved)
 }
 
-// TestGrantWithoutMoney: a grant without amounts covers no action that moves money, and
-// one with amounts none without.
+// TestGrantWithoutMoney: a grant without amounts covers no action that moves money, and a grant
+// with amounts covers no action without money.
 func TestGrantWithoutMoney(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")
@@ -178,8 +178,8 @@ func TestGrantWithoutMoney(t *testing.T) {
 	w.wantStatus("money that cannot be read", note, gatehouse.StatusPending)
 }
 
-// TestGrantUnderRules: the rules of the active policy come first: a deny denies, a
-// higher level asks, and both end the grant; what asks for two, or for others, is asked.
+// TestGrantUnderRules: the rules of the active policy come first: a deny denies, a higher level
+// asks, and both end the grant; if the rules ask for two people, or for others, people are asked.
 func TestGrantUnderRules(t *testing.T) {
 	t.Parallel()
 	rule := func(then string) string {
@@ -212,8 +212,8 @@ func TestGrantUnderRules(t *testing.T) {
 	}
 }
 
-// TestGrantOfLongWindow: a policy that becomes active with a shorter longest duration
-// ends the longer grants when they are used.
+// TestGrantOfLongWindow: a new policy with a shorter maximum duration ends longer grants when they
+// are used.
 func TestGrantOfLongWindow(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")
@@ -227,8 +227,8 @@ func TestGrantOfLongWindow(t *testing.T) {
 	}
 }
 
-// TestGrantUnderCeiling: each use takes its place under the ceilings, and a full one
-// asks people; the grant is not used then.
+// TestGrantUnderCeiling: each use counts under the ceilings; if a ceiling is full, people are asked
+// and the grant is not used.
 func TestGrantUnderCeiling(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "ceilings: [{name: two, per: tenant, window: 1h, count: 2}]\n")
@@ -242,8 +242,8 @@ func TestGrantUnderCeiling(t *testing.T) {
 	}
 }
 
-// TestGrantEnds: a grant ends at once with its time, when it is revoked, when the
-// grantor loses the right, and under a policy without grants; it does not come back.
+// TestGrantEnds: a grant ends at once with its time, when it is revoked, when the grantor loses the
+// right, and under a policy without grants; it does not return.
 func TestGrantEnds(t *testing.T) {
 	t.Parallel()
 	off, on := true, false
@@ -284,7 +284,7 @@ func TestGrantEnds(t *testing.T) {
 		"activation": {activate(2), activate(1), gatehouse.GrantPolicy},
 	} {
 		w, bot, ana := refunds(t, "")
-		w.person("ben") // somebody has to be left who may answer
+		w.person("ben") // somebody must be left who may answer
 		if err := errors.Join(apply("version: 1\n")(w), activate(1)(w)); err != nil {
 			t.Fatal(err)
 		}
@@ -309,7 +309,7 @@ func TestGrantEnds(t *testing.T) {
 	}
 }
 
-// TestGrantRefused: what cannot be approved in advance is refused when it is given.
+// TestGrantRefused: a grant for actions that cannot be approved in advance is refused.
 func TestGrantRefused(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")
@@ -366,8 +366,8 @@ func TestGrantRefused(t *testing.T) {
 	refused("no grants", w.person("ben"), gatehouse.CodeInvalid, nil)
 }
 
-// TestGrantBarsHands: the grantor who becomes the agent's sponsor approves nothing by
-// the grant, and no edited or revised change is approved so.
+// TestGrantBarsHands: after the grantor has become the agent's sponsor, the grant approves nothing;
+// nor does it approve an edited or revised change.
 func TestGrantBarsHands(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")
@@ -396,8 +396,8 @@ func TestGrantBarsHands(t *testing.T) {
 	w.wantStatus("by its sponsor", w.refund(bot, "10", nil), gatehouse.StatusPending)
 }
 
-// TestGrantorOutOfOffice: a grantor who cannot decide when the grant is used, whoever
-// took the right, ends it.
+// TestGrantorOutOfOffice: the grant ends if the grantor cannot decide when it is used, for whatever
+// reason.
 func TestGrantorOutOfOffice(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")
@@ -451,8 +451,8 @@ func TestGrantsAreFew(t *testing.T) {
 	w.grant(ana, nil)
 }
 
-// TestGrantsAtOnce: of fifty proposals at once, as many are approved as the grant
-// allows, and no more money moves.
+// TestGrantsAtOnce: of fifty concurrent proposals, only as many are approved as the grant's count
+// and amount allow.
 func TestGrantsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -73,9 +73,9 @@ func (w *world) mandated(id string) *gatehouse.Mandate {
 	return m
 }
 
-// TestMandateApproves: people approve a plan once, as an L4 action that shows the worst
-// case; what its agent then proposes within it is approved by their vote, until it is
-// used up, each with its own log entry of what is left.
+// TestMandateApproves: people approve a plan once, as an L4 action that shows the worst case; the
+// agent's later proposals within the plan are approved by their votes until it is used up, each
+// with a log entry of the remaining limits.
 func TestMandateApproves(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")
@@ -129,7 +129,7 @@ func TestMandateApproves(t *testing.T) {
 	}
 	for _, l := range w.entries() {
 		if l.Type == "mandate.used" && !strings.Contains(string(l.Data), `"left":{"in_all":{"amounts":`) {
-			t.Errorf("an entry does not tell what is left: %s", l.Data)
+			t.Errorf("an entry does not have the remaining limits: %s", l.Data)
 		}
 	}
 }
@@ -170,8 +170,8 @@ func TestMandateCovers(t *testing.T) {
 	}
 }
 
-// TestMandateBudgets: a step, all steps together and each day have limits of their own;
-// a new day has a new one.
+// TestMandateBudgets: a step, all steps together and each day have their own limits; a new day
+// starts at zero.
 func TestMandateBudgets(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")
@@ -206,9 +206,9 @@ func TestMandateBudgets(t *testing.T) {
 	w.wantStatus("the seventh", note(), gatehouse.StatusPending)
 }
 
-// TestMandateUnderRules: the rules of the active policy come first: a deny denies and a
-// higher level asks, and both end the mandate; what asks for two is approved by a
-// mandate of two voters alone.
+// TestMandateUnderRules: the rules of the active policy come first: a deny denies and a higher
+// level asks, and both end the mandate; if they ask for two people, only a mandate of two voters
+// approves.
 func TestMandateUnderRules(t *testing.T) {
 	t.Parallel()
 	for then, want := range map[string]struct {
@@ -244,7 +244,7 @@ func TestMandateUnderRules(t *testing.T) {
 	}
 }
 
-// TestMandateOfL4: with exact records, and where the policy says so, a plan covers L4.
+// TestMandateOfL4: a plan with exact records covers L4 if the policy allows it.
 func TestMandateOfL4(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "version: 1\nmandates: {up_to: 4}\nrisk: {refund: 4}\n")
@@ -262,7 +262,7 @@ func TestMandateOfL4(t *testing.T) {
 	}
 }
 
-// TestMandateUnderCeiling: a full ceiling asks people, and the mandate is not used then.
+// TestMandateUnderCeiling: if a ceiling is full, people are asked and the mandate is not used.
 func TestMandateUnderCeiling(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t,
@@ -275,8 +275,8 @@ func TestMandateUnderCeiling(t *testing.T) {
 	}
 }
 
-// TestMandateEnds: a mandate ends at once with its time, when it is revoked, when a
-// voter loses the right, and under a policy without mandates; it does not come back.
+// TestMandateEnds: a mandate ends at once with its time, when it is revoked, when a voter loses the
+// right, and under a policy without mandates; it does not return.
 func TestMandateEnds(t *testing.T) {
 	t.Parallel()
 	disable := func(w *world, who string, off bool) error {
@@ -417,8 +417,8 @@ func TestMandateNarrows(t *testing.T) {
 	}
 }
 
-// TestMandateRefused: what no plan may cover is refused when it is proposed, and what
-// has changed by then when it is carried out.
+// TestMandateRefused: a plan with forbidden steps is refused when it is proposed, and an outdated
+// plan when it is carried out.
 func TestMandateRefused(t *testing.T) {
 	t.Parallel()
 	w, bot, _ := plans(t, "")
@@ -479,7 +479,7 @@ func TestMandateRefused(t *testing.T) {
 	}
 }
 
-// TestMandateRead: an agent reads its own mandates, and no other's.
+// TestMandateRead: an agent reads only its own mandates.
 func TestMandateRead(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")
@@ -497,7 +497,7 @@ func TestMandateRead(t *testing.T) {
 	w.wantCode("a viewer", gatehouse.CodeOf(err), gatehouse.CodeRoleRequired)
 }
 
-// TestMandateExplained: what the caller's mandate would approve is told without using it.
+// TestMandateExplained: explain reports what the caller's mandate would approve, without using it.
 func TestMandateExplained(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")
@@ -516,8 +516,8 @@ func TestMandateExplained(t *testing.T) {
 	}
 }
 
-// TestMandateEndsMeanwhile: a mandate that covers a proposal when it is judged, and is
-// over or paused when it is stored, approves nothing.
+// TestMandateEndsMeanwhile: a mandate that covers a proposal when it is judged, and has ended or is
+// paused when it is stored, approves nothing.
 func TestMandateEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(w *world, id string) error{
@@ -537,8 +537,8 @@ func TestMandateEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// TestMandateVoterGone: a voter who cannot decide when the mandate is used, whoever took
-// the right, ends it.
+// TestMandateVoterGone: the mandate ends if a voter cannot decide when it is used, for whatever
+// reason.
 func TestMandateVoterGone(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")

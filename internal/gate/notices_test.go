@@ -41,7 +41,7 @@ func TestMintingIsTold(t *testing.T) {
 		}
 		list := w.notices(w.admin, gatehouse.NoticeFilter{Limit: 200})
 		if len(list) == seen {
-			t.Errorf("%s: nobody is told", name)
+			t.Errorf("%s: there is no notice", name)
 			continue
 		}
 		n := list[0]
@@ -69,8 +69,7 @@ func TestMintingIsTold(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeRoleRequired)
 }
 
-// TestLinkKeysAreTold: so is who rotates or revokes the keys that sign the links of
-// mails.
+// TestLinkKeysAreTold: rotating or revoking the keys that sign links also leaves a notice.
 func TestLinkKeysAreTold(t *testing.T) {
 	t.Parallel()
 	master, err := ring.Parse(ring.New())
@@ -159,7 +158,7 @@ func TestAcrossTenants(t *testing.T) {
 		told = told || n.Kind == "principal.created" && strings.Contains(n.Detail, "in tenant acme")
 	}
 	if !told {
-		t.Error("default is not told what its administrator made in acme")
+		t.Error("default has no notice of what its administrator created in acme")
 	}
 	from := map[string]int{}
 	for _, l := range w.entries() {
@@ -217,7 +216,7 @@ func TestApproverDelay(t *testing.T) {
 	for _, kind := range []gatehouse.DecisionKind{gatehouse.Approve, gatehouse.Reject} {
 		err := decide(ben, kind)
 		wantCode(t, err, gatehouse.CodeRoleRequired)
-		if !strings.Contains(err.Error(), "counts at L5 from 2026-11-21T12:00:00Z on") {
+		if !strings.Contains(err.Error(), "counts at L5 from 2026-11-21T12:00:00Z") {
 			t.Errorf("it says %q", err)
 		}
 	}

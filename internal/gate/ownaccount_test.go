@@ -38,7 +38,7 @@ func TestOwnSecretsNeedAFreshSignIn(t *testing.T) {
 	}
 	_, err = w.gate.CreateOwnKey(here, token.EditToken)
 	wantCode(t, err, gatehouse.CodeEditTokenRequired)
-	// A key is no session, and does not prove who uses it.
+	// A key is not a session, and does not prove who uses it.
 	_, err = w.gate.CreateOwnKey(ana, "")
 	wantCode(t, err, gatehouse.CodeUnauthenticated)
 	if n := w.leaves("edit_token.rotated"); n != 2 {

@@ -44,7 +44,7 @@ func (g *Gate) gatedChanges(tx gatehouse.ReadTx, tenant string) (bool, error) {
 func (g *Gate) requireUngated(tx gatehouse.ReadTx, tenant string) error {
 	gated, err := g.gatedChanges(tx, tenant)
 	if err == nil && gated {
-		err = gatehouse.E(gatehouse.CodePolicyGated, "the active policy says policy_changes: gated: propose the change, and have somebody else approve it")
+		err = gatehouse.E(gatehouse.CodePolicyGated, "the active policy has policy_changes: gated: propose the change, and have somebody else approve it")
 	}
 	return err
 }
@@ -155,7 +155,7 @@ func (g *Gate) BreakGlass(ctx context.Context, tenant, source string) (*gatehous
 	if err != nil {
 		return nil, err
 	}
-	g.Log.WarnContext(ctx, "BREAK-GLASS: a policy was changed past the gate, with direct access to the store",
+	g.Log.WarnContext(ctx, "BREAK-GLASS: a policy was changed without the gate, with direct access to the store",
 		"tenant", tenant, "version", out.Version, "sha256", out.SHA256)
 	g.Hints.Notify(usecase.TopicAudit)
 	return out, nil

@@ -66,7 +66,7 @@ func TestGatedPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.leaves("policy.break_glass") != 1 {
-		t.Error("the log does not tell of it")
+		t.Error("the log does not record it")
 	}
 	if n := w.notices(w.admin, gatehouse.NoticeFilter{})[0]; n.Kind != "policy.break_glass" || n.Via != "machine" {
 		t.Errorf("told %+v", n)

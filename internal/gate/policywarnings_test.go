@@ -8,9 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestApplyWarnsOfWhomItAsks: applying a policy warns about missing people and
-// groups, and about questions that too few people can answer, but stores the
-// policy.
+// TestApplyWarnsOfWhomItAsks: applying a policy warns about missing people and groups, and about
+// questions that too few people can answer, but stores the policy.
 func TestApplyWarnsOfWhomItAsks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -34,8 +33,8 @@ rules:
 		said = append(said, f.Detail)
 	}
 	for _, want := range []string{
-		"L4 asks the group legal, which does not exist", "rule nobody asks zoe, and no person",
-		"rule void requires 1, and 0 of those whom it asks (group empty) can answer", "rule many requires 9, and 2 of",
+		"L4 asks the group legal, which does not exist", "rule nobody asks zoe, but no person",
+		"rule void requires 1, but only 0 of those it asks (group empty) can answer", "rule many requires 9, but only 2 of",
 	} {
 		if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, want) }) {
 			t.Errorf("no warning %q in\n%s", want, strings.Join(said, "\n"))

@@ -84,7 +84,7 @@ func (g *Gate) notPreviewed(a *gatehouse.Action, err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	e := gatehouse.E(gatehouse.CodeBusy, "the target did not say what it would do; try again").Because(err)
+	e := gatehouse.E(gatehouse.CodeBusy, "the target did not answer the preview; try again").Because(err)
 	e.RetryAfter = 30
 	return e
 }

@@ -67,8 +67,7 @@ func TestAgentsReadTheirOwn(t *testing.T) {
 		t.Errorf("a worker lists %v", got)
 	}
 
-	// The same key and content from another agent: the error only says that the key
-	// is taken.
+	// The same key and content from another agent: the error only says that the key is in use.
 	_, _, err = w.gate.Propose(mine, proposal(func(p *gatehouse.Proposal) { p.IdempotencyKey = "k-1" }))
 	wantCode(t, err, gatehouse.CodeDuplicateKey)
 

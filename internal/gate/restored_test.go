@@ -92,7 +92,7 @@ func TestMarkUnknown(t *testing.T) {
 		t.Errorf("another tenant's: %v", err)
 	}
 	if _, err := w.Gate.MarkUnknown(w.Admin(), gatehouse.MarkUnknownRequest{Before: made, Tenant: "nobody"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
-		t.Errorf("of a tenant that is not there: %v", err)
+		t.Errorf("of a tenant that does not exist: %v", err)
 	}
 	for _, m := range mark(keeper, gatehouse.MarkUnknownRequest{DryRun: &no}).Items {
 		if m.Tenant != "acme" {
@@ -115,7 +115,7 @@ func TestMarkUnknown(t *testing.T) {
 	}
 	left := underWay(gatehouse.DefaultTenant)
 	if len(left) != 1 || left[0].ActionID != after.ID {
-		t.Errorf("%d are left, beside the one that was made later", len(left))
+		t.Errorf("%d are left, besides the one that was made later", len(left))
 	}
 	for _, p := range held {
 		if p.ActionID == after.ID {
@@ -127,7 +127,7 @@ func TestMarkUnknown(t *testing.T) {
 			func(tx gatehouse.Tx) error { return tx.UpdatePush(p, p.Status, p.Generation) },
 		)
 		if !errors.Is(err, gatehouse.ErrConflict) {
-			t.Errorf("who held a push that was %s writes: %v", p.Status, err)
+			t.Errorf("the former holder of a push that was %s writes: %v", p.Status, err)
 		}
 		a, err := w.Gate.FindAction(w.Admin(), p.ActionID)
 		if err != nil {
@@ -139,8 +139,7 @@ func TestMarkUnknown(t *testing.T) {
 	}
 }
 
-// TestPreviewArchiveOfOneTenant: each administrator sees the counts of the own
-// tenant.
+// TestPreviewArchiveOfOneTenant: each administrator sees the counts of their own tenant.
 func TestPreviewArchiveOfOneTenant(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()
@@ -194,7 +193,7 @@ func TestPreviewArchiveOfOneTenant(t *testing.T) {
 			t.Errorf("%s is told %+v", tenant, p)
 		}
 		if int64(p.Actions) != want[tenant] {
-			t.Errorf("%s is told of %d actions, its own are %d", tenant, p.Actions, want[tenant])
+			t.Errorf("%s gets %d actions, its own are %d", tenant, p.Actions, want[tenant])
 		}
 	}
 }
@@ -232,7 +231,7 @@ func TestPreviewArchive(t *testing.T) {
 		t.Errorf("for anybody: %v", err)
 	}
 	w.clock.Advance(31*day - 2*time.Hour)
-	for range 2 { // a look changes nothing
+	for range 2 { // a preview changes nothing
 		p, err := w.gate.PreviewArchive(w.admin, gatehouse.MinRetention)
 		if err != nil {
 			t.Fatal(err)
@@ -249,6 +248,6 @@ func TestPreviewArchive(t *testing.T) {
 		t.Errorf("%d were archived", n)
 	}
 	if p, err := w.gate.PreviewArchive(w.admin, gatehouse.MinRetention); err != nil || p.Actions != 0 || p.Oldest != nil {
-		t.Errorf("behind the archiver: %+v, %v", p, err)
+		t.Errorf("after the archiver: %+v, %v", p, err)
 	}
 }

@@ -23,7 +23,7 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 		return nil, err
 	}
 	if c.Principal.Kind != gatehouse.KindPerson && old.ProposerID != c.Principal.ID {
-		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "a program revises its own actions only")
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "a program can revise only its own actions")
 	}
 	// A repeated request gets its earlier answer, whatever the state is now.
 	if c.Idempotency == nil {
@@ -87,7 +87,7 @@ func (g *Gate) runRequirements(
 		return 0, nil, err
 	case old.Connector == workflow.ApprovalConnector &&
 		(p.Connector != old.Connector || p.Operation != old.Operation || gatehouse.MustJSON(p.Target) != gatehouse.MustJSON(old.Target)):
-		return 0, nil, gatehouse.E(gatehouse.CodeInvalid, "a run's question can only be revised to another wording of it")
+		return 0, nil, gatehouse.E(gatehouse.CodeInvalid, "a revision of a run's question can only change its wording")
 	case old.Approval == nil:
 		return 1, starter, nil
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestIndexActions indexes what the store has, and the search goes on to find it.
+// TestIndexActions indexes the stored actions; the search finds them before and after.
 func TestIndexActions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -22,7 +22,7 @@ func newMaster(t *testing.T, text string) *ring.Master {
 	return m
 }
 
-// under has the same store served under other master keys.
+// under is a gate on the same store with other master keys.
 func (w *world) under(master *ring.Master) {
 	w.gate = gate.New(w.store, w.targets, &wake.Hub{}, gate.Config{
 		Master: master,
@@ -35,7 +35,7 @@ func (w *world) under(master *ring.Master) {
 	}, slog.New(slog.DiscardHandler))
 }
 
-// values opens the secrets of a tenant: "!" stands for one that does not open.
+// values opens the secrets of a tenant: "!" marks one that cannot be opened.
 func (w *world) values(tenant string) map[string]string {
 	w.t.Helper()
 	opened, err := w.gate.OpenSecrets(w.t.Context(), tenant)
@@ -124,8 +124,8 @@ func TestSecrets(t *testing.T) {
 	w.wantTold()
 }
 
-// wantTold looks for the changes of TestSecrets in the log and in the notices, and for
-// values everywhere.
+// wantTold checks that the log and the notices have the changes of TestSecrets, and that no value
+// is in them.
 func (w *world) wantTold() {
 	w.t.Helper()
 	logged, told := map[string]int{}, map[string]int{}
@@ -151,11 +151,11 @@ func (w *world) wantTold() {
 	}
 	b, err := json.Marshal([]any{list, notices, w.entries()})
 	if err != nil || strings.Contains(string(b), "-value") {
-		w.t.Errorf("a value is told: %s, %v", b, err)
+		w.t.Errorf("a value is disclosed: %s, %v", b, err)
 	}
 }
 
-// acme makes another tenant, and returns its administrator.
+// acme creates another tenant, and returns its administrator.
 func (w *world) acme() context.Context {
 	w.t.Helper()
 	if _, err := w.gate.CreateTenant(w.admin, "acme"); err != nil {
@@ -216,8 +216,8 @@ func TestSecretsOpenInTheirPlace(t *testing.T) {
 	}
 }
 
-// TestMasterKeyOfSecrets replaces the master key: the keys of secrets are sealed anew,
-// and the old master key can go.
+// TestMasterKeyOfSecrets replaces the master key: the keys of secrets are sealed again, and the old
+// master key can be removed.
 func TestMasterKeyOfSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -254,8 +254,8 @@ func TestMasterKeyOfSecrets(t *testing.T) {
 	w.wantValue("rotated after that", "new-value")
 }
 
-// TestResealPastADamagedKey: a key that does not open is named, and keeps no other from being sealed
-// anew.
+// TestResealPastADamagedKey: a key that cannot be opened is named, and does not prevent the others
+// from being sealed again.
 func TestResealPastADamagedKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -27,7 +27,7 @@ func (g *Gate) TakeCeremony(ctx context.Context, hash [32]byte) (c *gatehouse.Ce
 		return err
 	})
 	if errors.Is(err, gatehouse.ErrNotFound) {
-		return nil, gatehouse.E(gatehouse.CodeUnauthenticated, "this took too long, or was answered before: begin again")
+		return nil, gatehouse.E(gatehouse.CodeUnauthenticated, "this took too long, or was already completed: begin again")
 	}
 	return c, err
 }
@@ -103,7 +103,7 @@ func (g *Gate) AddPasskey(ctx context.Context, k *gatehouse.Passkey) (out *gateh
 			return err
 		}
 		if len(own) >= maxPasskeys {
-			return gatehouse.E(gatehouse.CodeInvalid, "%d passkeys are the most: remove one first", maxPasskeys)
+			return gatehouse.E(gatehouse.CodeInvalid, "you have the maximum of %d passkeys: remove one first", maxPasskeys)
 		}
 		row := *k
 		row.ID, row.Tenant, row.PrincipalID, row.CreatedAt, row.LastUsedAt = NewID("pky"), p.Tenant, p.ID, tx.Now(), nil

@@ -54,7 +54,7 @@ func TestSessionDecidesUpToL3AndStepsUpAbove(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeEditTokenRequired)
 	_, err = w.gate.StepUpWithEditToken(browser, a.ID, b.Digest, token)
 	wantCode(t, err, gatehouse.CodeDigestMismatch)
-	_, err = w.gate.StepUpWithEditToken(ana, a.ID, a.Digest, token) // a key is no session
+	_, err = w.gate.StepUpWithEditToken(ana, a.ID, a.Digest, token) // a key is not a session
 	wantCode(t, err, gatehouse.CodeUnauthenticated)
 
 	stepUp(browser, b) // for another action

@@ -180,8 +180,8 @@ func TestOnTimeoutThePolicyRejects(t *testing.T) {
 	}
 }
 
-// The time ends while a person decides: one of the two outcomes stands, and a
-// person's decision is never overwritten.
+// The time ends while a person decides: there is exactly one outcome, and a person's decision is
+// never overwritten.
 func TestATimeoutAndADecisionAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, asksInStages+"    on_timeout: reject\n")

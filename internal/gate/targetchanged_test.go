@@ -36,7 +36,7 @@ func TestTargetChangedHoldsApprovals(t *testing.T) {
 	_, err = w.gate.Decide(ana, a.ID, approve(a))
 	var e *gatehouse.Error
 	if !errors.As(err, &e) || e.Code != gatehouse.CodeTargetChanged {
-		t.Fatalf("approved what has changed: %v", err)
+		t.Fatalf("approved a changed target: %v", err)
 	}
 	if actual := e.Context["actual"]; actual != gatehouse.JSON(`"99"`) {
 		t.Errorf("actual is %v", actual)

@@ -112,7 +112,7 @@ func TestUndoOfARejection(t *testing.T) {
 		t.Errorf("the log has the rejection already: %s", d)
 	}
 
-	// The decision stands for everybody else.
+	// For everybody else the decision is unchanged.
 	for what, err := range map[string]error{
 		"an approval": errorOf(w.gate.Decide(ben, a.ID, approve(a))),
 		"a revision":  errorOf(w.gate.Revise(bot, a.ID, proposal(nil))),

@@ -92,7 +92,7 @@ func TestListsTellWhatExceedsItsCeiling(t *testing.T) {
 		large.ID: "prices 100 0;never;daily 2 0;", second.ID: "prices 100 0;daily 2 0;", others.ID: "daily 2 0;",
 	})
 	if len(note.Exceeds) != 0 {
-		t.Error("what takes from no ceiling exceeds one")
+		t.Error("an action without ceilings exceeds one")
 	}
 	w.clock.Advance(2 * time.Hour)
 	page, err := w.gate.ListActions(w.admin, gatehouse.ActionFilter{Sort: gatehouse.SortUrgency})

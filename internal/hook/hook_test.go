@@ -19,7 +19,7 @@ import (
 
 var now = time.Unix(1614265330, 0)
 
-// request is a webhook as it comes.
+// request is a received webhook.
 type request struct {
 	kind, secret string
 	header       http.Header
@@ -186,8 +186,8 @@ func refused(t *testing.T, r request) {
 	}
 }
 
-// TestUnusableSecrets are the operator's mistakes, and never let anything in:
-// an empty key makes MACs too.
+// TestUnusableSecrets: unusable secrets never verify anything; even an empty key would produce
+// MACs.
 func TestUnusableSecrets(t *testing.T) {
 	t.Parallel()
 	mac := hmac.New(sha256.New, nil)
@@ -271,8 +271,8 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// FuzzVerify tries headers and bodies: what is taken was signed with the
-// secret, and is refused with another body or another secret.
+// FuzzVerify tries headers and bodies: an accepted request was signed with the secret, and is
+// refused with another body or another secret.
 func FuzzVerify(f *testing.F) {
 	for _, r := range []request{github(), serviceNow(), generic()} {
 		h := r.header
@@ -296,10 +296,10 @@ func FuzzVerify(f *testing.F) {
 			t.Errorf("delivery %+v", d)
 		}
 		if _, err := hook.Verify(kind, []byte(secret), h, []byte(body+"x"), now); err == nil {
-			t.Error("another body was taken")
+			t.Error("another body was accepted")
 		}
 		if _, err := hook.Verify(kind, []byte("QUFBQQ=="), h, []byte(body), now); err == nil {
-			t.Error("another secret was taken")
+			t.Error("another secret was accepted")
 		}
 		if _, err := hook.Input(h, d, []byte(body)); err != nil && gatehouse.CodeOf(err) != gatehouse.CodeMalformed {
 			t.Error(err)

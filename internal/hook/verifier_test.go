@@ -33,7 +33,7 @@ func TestVerifier(t *testing.T) {
 			t.Errorf("%s: %s, %s, %v", name, delivery, input, err)
 		}
 	}
-	// Signed, and no JSON.
+	// Signed, but not JSON.
 	if _, _, err := v.Verify(hook.KindGitHub, "gh", sign(hook.KindGitHub, "s3cret", "d-1", []byte("x")), []byte("x"), now); gatehouse.CodeOf(err) != gatehouse.CodeMalformed {
 		t.Error(err)
 	}

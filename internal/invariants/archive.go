@@ -82,7 +82,7 @@ FROM action_archive r WHERE (r.tenant, r.id) > (?, ?) ORDER BY r.tenant, r.id LI
 		a.ProposedAt, a.EndedAt, a.ArchivedAt = time.UnixMicro(proposed).UTC(), time.UnixMicro(ended).UTC(), time.UnixMicro(archived).UTC()
 		c.r.examined(22, 1)
 		if living > 0 {
-			c.r.violated(22, a.Tenant, a.ID, "it is archived, and among the living")
+			c.r.violated(22, a.Tenant, a.ID, "it is in the archive and in the live tables")
 		}
 		record, err := readArchived(&a, packed)
 		if err != nil {
@@ -138,7 +138,7 @@ func readArchived(a *gatehouse.Archived, packed []byte) (*gatehouse.Record, erro
 		return nil, err
 	}
 	if *again != *a {
-		return nil, fmt.Errorf("%w: the row says something else than its document", gatehouse.ErrArchiveDamaged)
+		return nil, fmt.Errorf("%w: the row differs from its document", gatehouse.ErrArchiveDamaged)
 	}
 	return record, nil
 }
@@ -270,7 +270,7 @@ func (c *checker) archiveLeaves(ctx context.Context) error {
 						return err
 					}
 					if !there {
-						c.r.violated(22, b.tenant, n.ID, "the log says that it was archived in %s with another hash, or it is not there", b.id)
+						c.r.violated(22, b.tenant, n.ID, "the log says that it was archived in %s, but its hash differs or it is missing", b.id)
 					}
 				}
 			}

@@ -207,7 +207,7 @@ func ask(t *testing.T, w *gatetest.World, listed *gatehouse.Action) *told {
 	})
 	same("the key", a, err)
 	if a.ContentHash == ([32]byte{}) {
-		t.Errorf("%s has lost what its content is compared by", a.ID)
+		t.Errorf("%s has lost its content hash", a.ID)
 	}
 	if !ended(listed) {
 		return out // the modifying calls below could change an open action

@@ -99,7 +99,7 @@ func (c *checker) structures(ctx context.Context) error {
 			var table, parent string
 			var row, key sql.NullInt64
 			err := rows.Scan(&table, &row, &parent, &key)
-			c.r.violated(0, "", fmt.Sprintf("%s row %d", table, row.Int64), "it refers to a row of %s that is not there", parent)
+			c.r.violated(0, "", fmt.Sprintf("%s row %d", table, row.Int64), "it refers to a row of %s that does not exist", parent)
 			return err
 		})
 	})

@@ -31,7 +31,7 @@ type original struct {
 	// that no trigger, foreign key or CHECK stops.
 	copy func(t *testing.T) (open func() (*Target, error), damage func(statements string))
 	head gatehouse.LogHead
-	// own are damages that only this engine can have.
+	// own are kinds of damage that only this engine can have.
 	own []damage
 }
 
@@ -116,7 +116,7 @@ func onPostgres(t *testing.T) *original {
 			t.Fatal(err)
 		}
 		head = fill(t, s, clock)
-		// For all copies at once: no CHECK stops a damage.
+		// For all copies at once: no CHECK prevents damage.
 		execute(t, pgtest.Superuser(dsn), `DO $$ DECLARE k record; BEGIN
 FOR k IN SELECT conrelid::regclass AS owner, string_agg(format('DROP CONSTRAINT %I', conname), ', ') AS drops
   FROM pg_constraint WHERE contype = 'c' AND connamespace = current_schema()::regnamespace GROUP BY 1 LOOP
@@ -180,8 +180,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// testSound finds no violation in what the gate itself has stored, with any
-// page size, and checks everything.
+// testSound finds no violation in a store that the gate has filled, with any page size, and
+// examines every rule.
 func testSound(t *testing.T, o *original) {
 	t.Helper()
 	open, _ := o.copy(t)
@@ -206,8 +206,7 @@ func testSound(t *testing.T, o *original) {
 	}
 }
 
-// testEarlierAttempts: attempts that earlier builds did not store are no
-// violation.
+// testEarlierAttempts: attempts that earlier builds did not store are not violations.
 func testEarlierAttempts(t *testing.T, o *original) {
 	t.Helper()
 	open, damage := o.copy(t)
@@ -228,7 +227,7 @@ func where(item string) string {
 type damage struct {
 	name, statements string
 	number           int
-	item             string // whose action is named; "" for none
+	item             string // the target of the named action; "" for none
 	only             bool   // no other rule is violated
 }
 

@@ -52,17 +52,17 @@ func (c *checker) checkDelegations(ctx context.Context, tx *sql.Tx, h *rightsHis
 		logged, known := h.delegations[at]
 		switch {
 		case !known:
-			c.r.violated(23, at.tenant, at.id, "the log does not know the delegation")
+			c.r.violated(23, at.tenant, at.id, "the log has no entry for the delegation")
 		case logged.From != row.From || logged.To != row.To || !logged.Starts.Equal(row.Starts) || !logged.Ends.Equal(row.Ends) ||
 			!slices.Equal(logged.Types, row.Types) || logged.Level != row.Level:
 			c.r.violated(
 				23,
 				at.tenant,
 				at.id,
-				"the delegation is from or to somebody else, or for something else, than the log says",
+				"the delegation's people, period, types or level differ from the log",
 			)
 		case logged.Ended && !row.Ended:
-			c.r.violated(23, at.tenant, at.id, "the delegation holds, and the log says that it was ended")
+			c.r.violated(23, at.tenant, at.id, "the delegation has not ended, but the log says that it has")
 		}
 		return nil
 	})

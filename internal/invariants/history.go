@@ -127,7 +127,7 @@ func (f *file) checkHistory(h *history, say sayer) {
 	}
 	for _, c := range f.receipts {
 		if c.source == "call" && !h.intents[[2]int{c.attempt, c.generation}] {
-			say(15, "receipt %s tells of a call (attempt %d, generation %d) without an intent", c.id, c.attempt, c.generation)
+			say(15, "receipt %s is of a call (attempt %d, generation %d) without an intent", c.id, c.attempt, c.generation)
 		}
 		if at, named := h.receiptAt[c.id]; named && !c.late && at > c.generation {
 			say(12, "receipt %s was written under generation %d, when %d held the lease", c.id, c.generation, at)

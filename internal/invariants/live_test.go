@@ -64,7 +64,7 @@ func TestLive(t *testing.T) {
 				select {
 				case <-checked:
 					if !worked {
-						t.Error("nothing was worked on meanwhile")
+						t.Error("no work was done meanwhile")
 					}
 					return
 				default:

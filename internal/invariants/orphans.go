@@ -30,10 +30,10 @@ func (c *checker) orphans(ctx context.Context) error {
 	}
 	return c.in(ctx, func(tx *sql.Tx) error {
 		for _, q := range []struct{ what, query string }{
-			{"a key of nobody in its tenant", `SELECT k.tenant, k.id, x.id IS NULL FROM api_key k LEFT JOIN principal x ON x.tenant = k.tenant AND x.id = k.principal_id`},
-			{"an edit token of nobody in its tenant", `SELECT k.tenant, k.principal_id, x.id IS NULL FROM edit_token k LEFT JOIN principal x ON x.tenant = k.tenant AND x.id = k.principal_id`},
-			{"a principal of no tenant", `SELECT k.tenant, k.id, x.id IS NULL FROM principal k LEFT JOIN tenant x ON x.id = k.tenant`},
-			{"an active policy that is not there", `SELECT k.tenant, k.tenant, x.version IS NULL FROM policy_active k LEFT JOIN policy_version x ON x.tenant = k.tenant AND x.version = k.version`},
+			{"a key without a principal in its tenant", `SELECT k.tenant, k.id, x.id IS NULL FROM api_key k LEFT JOIN principal x ON x.tenant = k.tenant AND x.id = k.principal_id`},
+			{"an edit token without a principal in its tenant", `SELECT k.tenant, k.principal_id, x.id IS NULL FROM edit_token k LEFT JOIN principal x ON x.tenant = k.tenant AND x.id = k.principal_id`},
+			{"a principal without a tenant", `SELECT k.tenant, k.id, x.id IS NULL FROM principal k LEFT JOIN tenant x ON x.id = k.tenant`},
+			{"an active policy version that does not exist", `SELECT k.tenant, k.tenant, x.version IS NULL FROM policy_active k LEFT JOIN policy_version x ON x.tenant = k.tenant AND x.version = k.version`},
 		} {
 			if err := c.strays(ctx, tx, q.what, q.query); err != nil {
 				return err
@@ -60,7 +60,7 @@ func (c *checker) childless(ctx context.Context, table, key, tenant, id string) 
 			query := fmt.Sprintf(`SELECT r.%[1]s, CAST(r.%[2]s AS TEXT), a.seq IS NULL FROM %[3]s r LEFT JOIN action a ON a.seq = r.%[4]s WHERE r.%[4]s > %[5]d AND r.%[4]s <= %[6]d`,
 				tenant, id, table, key, after, last.Int64)
 			after, more = last.Int64, true
-			return c.strays(ctx, tx, "a row of "+table+" of no action", query)
+			return c.strays(ctx, tx, "a row of "+table+" without an action", query)
 		})
 		if err != nil {
 			return err
@@ -117,7 +117,7 @@ ON p.tenant = l.tenant`
 			var stored, places, of int64
 			err := rows.Scan(&tenant, &stored, &places, &of)
 			if places != stored || of != stored {
-				c.r.violated(14, tenant, tenant, "%d entries are stored; there are %d numbers and places in the queue for them, of %d entries", stored, places, of)
+				c.r.violated(14, tenant, tenant, "%d entries are stored, but %d places in the log and its queue, for %d distinct entries", stored, places, of)
 			}
 			return err
 		})

@@ -112,7 +112,7 @@ func (f *runFile) check(r *Report) {
 	case f.bundle != "" && f.bundle != hex.EncodeToString(f.archive):
 		say(21, "its bundle has the hash %x, and says %s", f.archive, f.bundle)
 	case f.bundle != "" && !f.status.Final():
-		say(21, "it has a bundle and is %s", f.status)
+		say(21, "it has a bundle, but is %s", f.status)
 	}
 }
 
@@ -128,13 +128,13 @@ func (f *runFile) checkState(say sayer) {
 	if f.status == gatehouse.RunQueued {
 		for _, s := range steps {
 			if s.Generation > 0 {
-				say(18, "it is queued, and its step %s was leased", s.Key)
+				say(18, "it is queued, but its step %s was leased", s.Key)
 			}
 		}
 		return
 	}
 	if want := gatehouse.StatusOfSteps(steps, f.stop); want != f.status {
-		say(18, "it is %s, and by its steps %s", f.status, want)
+		say(18, "it is %s, but must be %s by its steps", f.status, want)
 	}
 }
 
@@ -147,24 +147,24 @@ func (f *runFile) checkStep(s *stepRow, say sayer) {
 	switch s.Status {
 	case gatehouse.StepReady:
 		if s.ReadyAt == nil {
-			say(19, "its step %s is ready, and was never", s.Key)
+			say(19, "its step %s is ready, but has no time at which it became ready", s.Key)
 		}
 	case gatehouse.StepRunning:
 		if !s.leased || s.LeaseOwner == "" {
-			say(19, "its step %s is running, and nobody's", s.Key)
+			say(19, "its step %s is running without a lease", s.Key)
 		}
 	case gatehouse.StepRetrying:
 		if s.DueAt == nil {
-			say(19, "its step %s is to be tried again at no time", s.Key)
+			say(19, "its step %s waits for a retry that is never due", s.Key)
 		}
 	case gatehouse.StepWaitingApproval:
 		if s.action == "" {
-			say(19, "its step %s waits for the action %q, which is not there", s.Key, s.ActionID)
+			say(19, "its step %s waits for the action %q, which does not exist", s.Key, s.ActionID)
 		}
 		ended = s.action.Finished() && s.action != gatehouse.StatusUnknown
 	case gatehouse.StepWaiting:
 		if s.child == "" && s.ChildRun != "" {
-			say(19, "its step %s waits for the run %s, which is not there", s.Key, s.ChildRun)
+			say(19, "its step %s waits for the run %s, which does not exist", s.Key, s.ChildRun)
 		}
 		if s.ChildRun == "" && s.Event == "" && s.DueAt == nil && !f.hasItems(s.ID) {
 			say(19, "its step %s waits for nothing", s.Key)

@@ -15,8 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
-// TestSearchIndex finds no violation in an index that the store has filled, nor
-// after actions were archived, whose words leave it; and it finds damage.
+// TestSearchIndex finds no violation in an index that the store has filled, even after actions and
+// their words were archived; and it finds damage.
 func TestSearchIndex(t *testing.T) {
 	t.Parallel()
 	path, dsn := migratedfile.New(t), migrated.Database(t)

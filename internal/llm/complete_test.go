@@ -111,7 +111,7 @@ func TestJSONAnswers(t *testing.T) {
 	}
 }
 
-// TestJSONOfAnthropic holds where a protocol has no format to ask for.
+// TestJSONOfAnthropic: the protocol has no JSON format to request.
 func TestJSONOfAnthropic(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, say("```json\n{\"group\": \"network\"}\n```"))
@@ -124,7 +124,7 @@ func TestJSONOfAnthropic(t *testing.T) {
 	}
 }
 
-// TestMaxTokensField speaks to servers that know only the older name.
+// TestMaxTokensField calls servers that know only the older name.
 func TestMaxTokensField(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, say("so"))

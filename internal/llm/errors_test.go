@@ -248,7 +248,7 @@ func TestNetworkFailures(t *testing.T) {
 	}
 }
 
-// TestTimeouts tells a provider's silence from a caller that gave up.
+// TestTimeouts distinguishes a silent provider from a caller that gave up.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})

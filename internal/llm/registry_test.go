@@ -132,7 +132,7 @@ func TestLookup(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, err := llm.NewRegistry(map[string]llm.Config{"a b": {}}); err == nil {
-		t.Error("a bad name was taken")
+		t.Error("a bad name was accepted")
 	}
 }
 
@@ -163,7 +163,7 @@ func TestAsk(t *testing.T) {
 		t.Errorf("call = %+v", got)
 	}
 
-	// What is of no use has cost the same.
+	// An unusable answer costs the same.
 	_, usage, failure = r.Ask(t.Context(), "default", "open", `{"json":true,"model":"mini","prompt":"no JSON"}`)
 	if diff := cmp.Diff(wantUsage, usage); diff != "" || failure == nil || failure.Code != llm.CodeNotJSON || !failure.Retryable {
 		t.Errorf("%+v, %s", failure, diff)

@@ -514,7 +514,7 @@ func TestFrontSessions(t *testing.T) {
 	}
 	select {
 	case <-two.gone:
-		t.Error("the last server does not wait for what may be approved")
+		t.Error("the last server does not wait for actions that may still be approved")
 	default:
 	}
 	s.begin("a")

@@ -253,7 +253,7 @@ func TestRandomFrames(t *testing.T) {
 		}
 	}
 	if passed < 500 || passed > 4500 {
-		t.Errorf("%d of 5000 passed: the frames are not as they should be", passed)
+		t.Errorf("%d of 5000 passed: the generated frames are unsuitable", passed)
 	}
 	deadline := time.Now().Add(time.Minute)
 	for open := 1; open > 0; {

@@ -32,7 +32,7 @@ func TestProgress(t *testing.T) {
 		want += `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"mine","progress":` + progress + "}}\n"
 	}
 	if got := out.String(); got != want {
-		t.Errorf("the client heard %s", strings.TrimSpace(got))
+		t.Errorf("the client received %s", strings.TrimSpace(got))
 	}
 }
 
@@ -49,11 +49,11 @@ func TestEarlyProgress(t *testing.T) {
 	for n := range maxEarly + 2 {
 		tell("act_1", n)
 	}
-	tell("act_2", 1) // of no call under way
+	tell("act_2", 1) // of a call that is not in progress
 	p.progress(t.Context(), &call{progress: []byte(`"first"`)}, &gatehouse.Action{ID: "act_1"})()
 	p.progress(t.Context(), &call{progress: []byte(`"second"`)}, &gatehouse.Action{ID: "act_1"})()
 	p.progress(t.Context(), &call{progress: []byte(`"other"`)}, &gatehouse.Action{ID: "act_2"})()
 	if got := strings.Count(out.String(), `"first"`); got != maxEarly || strings.Count(out.String(), "\n") != maxEarly {
-		t.Errorf("the client heard %s", out.String())
+		t.Errorf("the client received %s", out.String())
 	}
 }

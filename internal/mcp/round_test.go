@@ -215,7 +215,7 @@ func TestRoundsHostile(t *testing.T) {
 		}
 	}
 	if taken != 1 {
-		t.Errorf("one requestState was taken %d times", taken)
+		t.Errorf("one requestState was accepted %d times", taken)
 	}
 	if info, err := os.Stat(folder.path("rounds.key")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v: %v", err, info)

@@ -65,7 +65,7 @@ var filled = []string{
 	"receipt", "session", "setup_link", "snooze", "step_up", "tenant", "vote",
 }
 
-// goOn serves the copy.
+// goOn serves the copy and continues with it.
 func goOn(t *testing.T, s gatehouse.Store, before world) {
 	t.Helper()
 	w := gatetest.New(t, s, before.Clock)
@@ -127,7 +127,7 @@ UNION ALL SELECT relname || ' is walled' FROM pg_class WHERE relrowsecurity AND 
 	}
 	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || len(keys) < 30 {
-		t.Fatalf("%d foreign keys and walls, %v", len(keys), err)
+		t.Fatalf("%d foreign keys and policies, %v", len(keys), err)
 	}
 	return keys
 }
@@ -160,7 +160,7 @@ func TestKilled(t *testing.T) {
 		}
 		_, err = postgres.Inspect(t.Context(), postgres.Config{URL: url, Logger: quiet()})
 		if err == nil || kill.step != "mark" && !errors.Is(err, postgres.ErrMoving) {
-			t.Fatalf("after the kill at %q the half is taken for a store: %v", kill.step, err)
+			t.Fatalf("after the kill at %q the half copy is accepted as a store: %v", kill.step, err)
 		}
 	}
 	r, err := Run(t.Context(), Options{Path: path, URL: url, Logger: quiet()})

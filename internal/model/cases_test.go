@@ -290,7 +290,7 @@ func (m *model) decided(a *action, b ballot) string {
 	return fmt.Sprintf("decided %d/%d", a.approvals(), a.required)
 }
 
-// standing answers when the question has been decided already.
+// standing answers if the question has already been decided.
 func (m *model) standing(a *action, w *who, b ballot) (answer string, ok bool) {
 	status, _ := m.shown(a)
 	want, already := gatehouse.ApprovalApproved, "already_approved"

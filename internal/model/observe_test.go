@@ -109,7 +109,7 @@ func (s *side) log() map[string][]gatehouse.Leaf {
 	report, err := audit.Check(context.Background(), s.store, s.tenant)
 	s.must(err)
 	if report.Fault != nil || report.Found != report.Expected || report.Unnumbered != 0 {
-		s.t.Fatalf("%s: the log does not hold: %+v", s.name, report)
+		s.t.Fatalf("%s: the log does not verify: %+v", s.name, report)
 	}
 	leaves := map[string][]gatehouse.Leaf{}
 	for from := int64(0); ; {

@@ -272,7 +272,7 @@ func TestGoneCallerTakesNothing(t *testing.T) {
 		got, err := s.runs.LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}, Lease: gatehouse.Span(stepLease)})
 		s.must(err)
 		if len(got) > 0 || len(others) != 1 {
-			t.Fatalf("%v were handed out to who had gone, and %v to another", got, others)
+			t.Fatalf("%v were handed to the caller that had gone, and %v to another", got, others)
 		}
 		if word := s.complete(others[0]); word != "ok" {
 			t.Errorf("the other one's result: %s", word)
@@ -280,7 +280,7 @@ func TestGoneCallerTakesNothing(t *testing.T) {
 	})
 }
 
-// TestRetryKeepsWhatSucceeded: a succeeded item is not done again.
+// TestRetryKeepsWhatSucceeded: a succeeded item is not executed again.
 func TestRetryKeepsWhatSucceeded(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
@@ -358,7 +358,7 @@ func TestStoppingRunCancelsWhatIsRevised(t *testing.T) {
 			s.wakeAll()
 			r := s.run(transactions)
 			if now := s.action(transactions, "a"); r.Status != gatehouse.RunCanceled || now.Status != gatehouse.StatusCanceled {
-				t.Errorf("revised before transaction %d: the run is %s, what it asks %s", transactions, r.Status, now.Status)
+				t.Errorf("revised before transaction %d: the run is %s, its question %s", transactions, r.Status, now.Status)
 			}
 			s.hook.before = nil
 		}

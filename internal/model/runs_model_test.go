@@ -502,8 +502,8 @@ func (m *runModel) carryAlone(s *stepState, gen int) {
 	m.advance(r)
 }
 
-// change is a change that the policy allows. If it repeats a dead letter,
-// people must decide it all the same.
+// change is a change that the policy allows. If it repeats a dead letter, people must still decide
+// it.
 func (m *runModel) change(effect string) *actState {
 	a := &actState{effect: effect, repeats: m.deadLetterOf(effect)}
 	if a.repeats != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// runPolicy allows what is harmless and asks people about the rest.
+// runPolicy allows harmless changes and asks people about the others.
 const runPolicy = `version: 1
 risk: {note: 1}
 rules:

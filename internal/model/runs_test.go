@@ -161,7 +161,7 @@ func (m *runMatch) commands() map[string]func(*rapid.T) {
 		"work":  m.work,
 		"cancel": func(rt *rapid.T) {
 			if rapid.IntRange(0, 3).Draw(rt, "rarely") > 0 {
-				rt.Skip("most runs go on")
+				rt.Skip("most runs continue")
 			}
 			n := pickRun(rt)
 			m.all("cancel", m.model.cancel(m.model.runs[n]), func(s *runSide) string { return s.cancel(n) })

@@ -256,7 +256,7 @@ func TestWebhookCallbackPlaces(t *testing.T) {
 		{Hosts: []string{"x.example/path"}, Secret: oldSecret}, {Private: []string{""}, Secret: oldSecret},
 	} {
 		if _, err := webhook.NewCallback(bad); err == nil {
-			t.Errorf("%+v is taken", bad)
+			t.Errorf("%+v is accepted", bad)
 		}
 	}
 	// An external host name that resolves to an internal address.

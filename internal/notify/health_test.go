@@ -158,8 +158,8 @@ func TestFlakyRetries(t *testing.T) {
 	}
 }
 
-// TestWebhookOff: a webhook that has failed for 5 days is switched off, administrators hear of it, and
-// a successful test switches it on. Other channels, and callbacks, go on.
+// TestWebhookOff: a webhook that has failed for 5 days is switched off, administrators are
+// notified, and a successful test switches it on. Other channels and callbacks continue.
 func TestWebhookOff(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {

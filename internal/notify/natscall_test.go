@@ -122,7 +122,7 @@ func TestNATSCallbackPlaces(t *testing.T) {
 			own = "gate.house"
 		}
 		if _, err := natscall.New(nil, prefix, own); err == nil {
-			t.Errorf("the prefix %q is taken", prefix)
+			t.Errorf("the prefix %q is accepted", prefix)
 		}
 	}
 }

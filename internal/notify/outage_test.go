@@ -27,8 +27,8 @@ approvals:
   3: {required: 1, roles: [approver], expiry: 72h}
 `
 
-// outage is an office whose mail server, Slack and webhook can all be down. A pager stands in for
-// them, and works.
+// outage is an office whose mail server, Slack and webhook can all be down. A pager replaces them,
+// and works.
 type outage struct {
 	*office
 	hook  *endpoint
@@ -165,10 +165,10 @@ func (o *outage) want(when string, want map[string]int) {
 	}
 }
 
-// TestDayWithoutChannels: mail, Slack and webhooks are down for 24 hours while people go on
-// working. Messages wait in the queue. Each channel is reported as failing once, and the next one
-// of the route gets an alert about it, and the questions. Every message that is still relevant
-// arrives after the channels return.
+// TestDayWithoutChannels: mail, Slack and webhooks are down for 24 hours while people continue to
+// work. Messages wait in the queue. Each channel is reported as failing once, and the next one of
+// the route gets an alert about it, and the questions. Every message that is still relevant arrives
+// after the channels return.
 func TestDayWithoutChannels(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -318,7 +318,7 @@ func (o *outage) arrived(early, short *gatehouse.Action, open []*gatehouse.Actio
 		o.t.Errorf("the first card: %s", m.All())
 	}
 	if m := o.card(short); m.Button("Approve") != nil {
-		o.t.Errorf("the card of what expired: %s", m.All())
+		o.t.Errorf("the card of the expired action: %s", m.All())
 	}
 }
 
@@ -369,7 +369,7 @@ func TestDigestsOfADayWithoutMail(t *testing.T) {
 		}
 		for _, to := range []string{"ana@shop.example", "bo@shop.example"} {
 			if told[to] != bursts*each || digests[to] != bursts {
-				t.Errorf("%s was told of %d proposals, in %d digests besides", to, told[to], digests[to])
+				t.Errorf("%s was notified of %d proposals, also in %d digests", to, told[to], digests[to])
 			}
 		}
 	})

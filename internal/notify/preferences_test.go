@@ -38,8 +38,8 @@ func (w *world) person(name string) (p *gatehouse.Principal) {
 	return p
 }
 
-// TestPreferences: what a person has muted gets the status muted. Questions are sent all the same,
-// unless another channel that works brings them.
+// TestPreferences: what a person has muted gets the status muted. Questions are still sent, unless
+// another working channel brings them.
 func TestPreferences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -66,7 +66,8 @@ func TestPreferences(t *testing.T) {
 	}
 }
 
-// TestOwnQuietHours: a person's quiet hours hold besides the channel's. The clock starts at 12:00 UTC.
+// TestOwnQuietHours: a person's quiet hours apply in addition to the channel's. The clock starts at
+// 12:00 UTC.
 func TestOwnQuietHours(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -65,7 +65,7 @@ func TestReceiver(t *testing.T) {
 				t.Fatalf("got %+v", got)
 			}
 			if s := w.statuses(); s[gatehouse.NotificationQueued] != 1 {
-				t.Errorf("what was not taken is %v", s)
+				t.Errorf("a rejected message: %v", s)
 			}
 			try := func(what string, change func(h http.Header, body []byte) []byte) {
 				t.Helper()
@@ -75,7 +75,7 @@ func TestReceiver(t *testing.T) {
 				}
 			}
 			if _, err := r.Verify(last.Header, got[0].Body); err != nil {
-				t.Fatalf("what was sent: %v", err)
+				t.Fatalf("the sent messages: %v", err)
 			}
 			try("another body", func(_ http.Header, b []byte) []byte { return append(b, ' ') })
 			try("another id", func(h http.Header, b []byte) []byte { h.Set("Webhook-Id", "ntf_x"); return b })
@@ -91,7 +91,7 @@ func TestReceiver(t *testing.T) {
 	}
 	for _, key := range []string{"", "whsec_short", "whsk_" + base64.StdEncoding.EncodeToString(private.Seed()), "whpk_AAAA"} {
 		if _, err := client.NewReceiver(key); err == nil {
-			t.Errorf("the key %q is taken", key)
+			t.Errorf("the key %q is accepted", key)
 		}
 	}
 	if _, err := client.NewReceiver(); err == nil {

@@ -398,7 +398,7 @@ func TestSlackRefused(t *testing.T) {
 		o.settle()
 		o.told(eve, "linked to nobody")
 		if len(o.slack.Views()) != 0 {
-			t.Error("a form for who is not linked")
+			t.Error("a form for a person who is not linked")
 		}
 		disabled := true
 		if _, err := o.Gate.UpdatePrincipal(o.Admin(), "bo", gatehouse.PrincipalChange{Disabled: &disabled}); err != nil {
@@ -411,7 +411,7 @@ func TestSlackRefused(t *testing.T) {
 		o.press(eve, m, "Approve")
 		o.settle()
 		if got := o.slack.Messages(); len(got) != len(before)+1 || got[len(got)-1].Channel != "D0EVE" {
-			t.Errorf("who is not in the channel was not told in a conversation: %d messages", len(got))
+			t.Errorf("a person who is not in the channel got no direct message: %d messages", len(got))
 		}
 	})
 }
@@ -456,7 +456,7 @@ func TestSlackOtherCard(t *testing.T) {
 			t.Errorf("the revision is %s", got)
 		}
 		if got := o.card(a); got.Button("Approve") != nil || !strings.Contains(got.All(), "Withdrawn") {
-			t.Errorf("the card of what was superseded: %s", got.All())
+			t.Errorf("the card of the superseded action: %s", got.All())
 		}
 	})
 }
@@ -484,7 +484,7 @@ func TestSlackLevels(t *testing.T) {
 	o.settle()
 	o.told(ana, "L3 is decided in Gatehouse")
 	if got := o.card(a); got.Button("Approve") != nil {
-		t.Errorf("L3 without the policy's word: %s", got.All())
+		t.Errorf("L3 without the policy's permission: %s", got.All())
 	}
 	o.apply(policyFromSlack)
 	b, m := o.ask("price_change")
@@ -496,7 +496,7 @@ func TestSlackLevels(t *testing.T) {
 		t.Errorf("the action is %s", got)
 	}
 	if got := o.card(b); got.Button("Approve") != nil || !strings.Contains(got.All(), "Nobody decided in time") {
-		t.Errorf("the card of what ran out: %s", got.All())
+		t.Errorf("the card of the expired action: %s", got.All())
 	}
 }
 

@@ -176,7 +176,7 @@ func TestTasks(t *testing.T) {
 }
 
 // TestTaskAnswerLost: after a lost answer, and after a notifier has died, the history shows that
-// the task was answered. Without the execution's ARN, that cannot be found out.
+// the task was answered. Without the execution's ARN, the history cannot be read.
 func TestTaskAnswerLost(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -267,7 +267,7 @@ func TestTaskAnswerLost(t *testing.T) {
 		}
 		for _, n := range w.list(gatehouse.NotificationFilter{}) {
 			if strings.Contains(n.LastError+string(n.Data)+n.Ref, "task-token") {
-				t.Errorf("a token is told: %+v", n)
+				t.Errorf("a token is disclosed: %+v", n)
 			}
 		}
 	})
@@ -325,7 +325,7 @@ func TestHeartbeats(t *testing.T) {
 		w.Clock.Advance(time.Hour)
 		f.tell()
 		if beats() != before {
-			t.Error("heartbeats go on after the answer")
+			t.Error("heartbeats continue after the answer")
 		}
 		// A workflow is stopped.
 		c = f.wait()

@@ -167,6 +167,6 @@ func TestDeadLetters(t *testing.T) {
 		delete(told, id)
 	}
 	for id, kind := range told {
-		t.Errorf("olga was told %s of %s, which is no dead letter", kind, id)
+		t.Errorf("olga was told %s of %s, which is not a dead letter", kind, id)
 	}
 }

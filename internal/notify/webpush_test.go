@@ -183,8 +183,8 @@ func TestWebPushGone(t *testing.T) {
 	})
 }
 
-// TestWebPushRetries: a push service that is down or asks for patience gets the message later, a
-// device that has it does not get it again, and a person's device never makes the channel fail.
+// TestWebPushRetries: a push service that is down or asks to wait gets the message later, a device
+// that has it does not get it again, and a person's device never makes the channel fail.
 func TestWebPushRetries(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -276,7 +276,7 @@ func TestWebPushHostile(t *testing.T) {
 }
 
 // TestWebPushStaysOutside: without allow_private, no request goes to an address inside the network,
-// whatever the name resolves to; the error does not tell what is there.
+// whatever the name resolves to; the error does not reveal the address.
 func TestWebPushStaysOutside(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -293,7 +293,7 @@ func (b *builder) pathOf(all map[string]map[string]any) error {
 // place adds a parameter to the proposed change, beside body.
 func (b *builder) place(name string, about map[string]any) error {
 	if name == "" || name == "body" || strings.ContainsAny(name, `{}"\`) {
-		return fmt.Errorf("its parameter %s has a name that cannot be taken", gatehouse.Quote(name))
+		return fmt.Errorf("its parameter %s has an unsupported name", gatehouse.Quote(name))
 	}
 	schema := any(map[string]any{"type": []any{"string", "number", "boolean"}})
 	if about["schema"] != nil {

@@ -116,8 +116,8 @@ func schemaOf(t *testing.T, src []byte, operation string) string {
 	return string(s)
 }
 
-// TestSchemas: references are written out, what cannot be sent is refused, and what the
-// document does not name is not taken.
+// TestSchemas: references are resolved, schemas that cannot be sent are refused, and members that
+// the document does not name are not accepted.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	post := func(schema string) string {
@@ -155,7 +155,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// TestRequests: what is derived makes the request that the document describes.
+// TestRequests: the derived operation makes the request that the document describes.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	var got string
@@ -219,7 +219,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestLeftOut: what cannot be imported is told, with the reason.
+// TestLeftOut: operations that cannot be imported are listed with the reason.
 func TestLeftOut(t *testing.T) {
 	t.Parallel()
 	const rest = `responses: {'200': {description: ok}}`
@@ -238,7 +238,7 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// TestRefusals: documents that are broken, too large, or somebody's trap.
+// TestRefusals: documents that are broken, too large, or malicious.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	post := `/a: {post: {operationId: op, responses: {'200': {description: ok}}}}`
@@ -269,7 +269,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		_, err := openapi.Derive(t.Context(), []byte(test.src))
 		if name == "itself" && err == nil {
-			continue // it is of no operation
+			continue // it belongs to no operation
 		}
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)

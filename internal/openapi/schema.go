@@ -203,7 +203,7 @@ func (c *converter) properties(in, out map[string]any) error {
 		case about["format"] == "password" && slices.Contains(required, name):
 			return fmt.Errorf("it needs the password %s, which proposals would contain", name)
 		case about["format"] == "password":
-			c.note("%s is a password, and is not taken", name)
+			c.note("%s is a password, and was left out", name)
 			made[name] = false
 			continue
 		}

@@ -7,8 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// TestSecretsThatAreNotEncoded: whatever a password holds, it stays in its
-// place, or is refused without a word of it.
+// TestSecretsThatAreNotEncoded: a password is used unchanged, or refused without quoting it.
 func TestSecretsThatAreNotEncoded(t *testing.T) {
 	t.Parallel()
 	const head, tail = "7391", "8264"
@@ -23,7 +22,7 @@ func TestSecretsThatAreNotEncoded(t *testing.T) {
 			if err := Check(address); err != nil && (strings.Contains(err.Error(), head) || strings.Contains(err.Error(), tail)) {
 				t.Errorf("%s: %v", address, err)
 			} else if err == nil && elsewhere(t, address) {
-				t.Errorf("%s: a part of the password is taken for something else", address)
+				t.Errorf("%s: a part of the password is read as something else", address)
 			}
 		}
 	}
@@ -43,7 +42,7 @@ func elsewhere(t *testing.T, address string) bool {
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	for address, good := range map[string]bool{
-		"":                                  true, // from the environment, as libpq has it
+		"":                                  true, // from the environment, as in libpq
 		"postgres://":                       true,
 		"postgres:///gatehouse":             true,
 		"postgres://db/gatehouse":           true,

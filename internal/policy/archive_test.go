@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// TestWindowsEndBeforeArchiving: no ceiling's window is longer than claims stay out
-// of the archive.
+// TestWindowsEndBeforeArchiving: no ceiling's window is longer than the time that claims stay in
+// the live tables.
 func TestWindowsEndBeforeArchiving(t *testing.T) {
 	t.Parallel()
 	parse := func(window time.Duration) error {
@@ -21,6 +21,6 @@ func TestWindowsEndBeforeArchiving(t *testing.T) {
 		t.Error(err)
 	}
 	if err := parse(gatehouse.MaxCeilingWindow + time.Hour); err == nil {
-		t.Error("a window is longer than what it counts is kept")
+		t.Error("a window is longer than its claims are kept")
 	}
 }

@@ -46,7 +46,7 @@ func TestOneBudgetForAJudgement(t *testing.T) {
 			v, trace := p.Explain(context.Background(), facts)
 			took := time.Since(start)
 			if v.Outcome == gatehouse.OutcomeAllow {
-				t.Errorf("outcome %s: what could not be evaluated allows", v.Outcome)
+				t.Errorf("outcome %s: rules that were not evaluated allow", v.Outcome)
 			}
 			spent := 0
 			for _, r := range trace {

@@ -76,7 +76,7 @@ func (c *calendar) check(e ast.Expr, fail func(at ast.Expr, format string, args 
 	}
 	call := e.AsCall()
 	if name := call.FunctionName(); strings.HasPrefix(name, "get") && call.IsMemberFunction() {
-		fail(e, "%s is not taken; write weekday, hour, date, holiday or workday, with a zone", name)
+		fail(e, "%s is not supported; write weekday, hour, date, holiday or workday, with a zone", name)
 		return
 	}
 	if _, known := calendarFunctions[call.FunctionName()]; !known || !call.IsMemberFunction() || len(call.Args()) != 1 {

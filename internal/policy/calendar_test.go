@@ -57,7 +57,7 @@ func TestCalendarRefusals(t *testing.T) {
 		`rules: [{id: r, when: 'proposed_at.hour("") < 8', then: deny}]`:                 "no time zone",
 		`rules: [{id: r, when: 'proposed_at.hour("../../etc/passwd") < 8', then: deny}]`: "no time zone",
 		`rules: [{id: r, when: 'proposed_at.hour(tenant) < 8', then: deny}]`:             "written out",
-		`rules: [{id: r, when: 'proposed_at.getHours() < 8', then: deny}]`:               "is not taken",
+		`rules: [{id: r, when: 'proposed_at.getHours() < 8', then: deny}]`:               "is not supported",
 		`rules: [{id: r, when: 'proposed_at.hour() < 8', then: deny}]`:                   "no matching overload",
 		`holidays: [2026-13-01]`:             "a holiday is a date",
 		`holidays: [2026-12-25, 2026-12-25]`: "appears twice",

@@ -30,7 +30,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			var problems *policy.Problems
 			if !errors.As(err, &problems) || len(problems.List) == 0 {
-				t.Fatalf("%T %v is no list of problems", err, err)
+				t.Fatalf("%T %v is not a list of problems", err, err)
 			}
 			for _, one := range problems.List {
 				if one.Line < 1 || one.Column < 1 || one.Detail == "" {

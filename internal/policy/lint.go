@@ -33,7 +33,7 @@ func (p *Policy) Lint() []Remark {
 	for i := range p.rules {
 		r := &p.rules[i]
 		if why := p.unreached(r); why != "" {
-			say(r.at, false, "rule %s never has a say: %s", r.id, why)
+			say(r.at, false, "rule %s never has an effect: %s", r.id, why)
 		} else if untested[r.id] {
 			say(r.at, false, "no test of the policy reaches rule %s", r.id)
 		}

@@ -304,7 +304,7 @@ func (p *parser) rule(n *yaml.Node) {
 	}
 	for _, key := range idle {
 		if at := f.Values[key]; at != nil {
-			p.Fail(at, "%s says nothing where then is %s", key, r.then)
+			p.Fail(at, "%s has no effect where then is %s", key, r.then)
 		}
 	}
 	p.policy.rules = append(p.policy.rules, r)
@@ -380,7 +380,7 @@ func (p *parser) expression(n *yaml.Node, what string, want []*cel.Type) *expres
 		return nil
 	case n.ShortTag() == "!!timestamp" || n.ShortTag() == "!!null",
 		!form.Plain(n):
-		p.Fail(n, "%s means something else in YAML than it shows; put it in quotes", what)
+		p.Fail(n, "%s is not a text in YAML; put it in quotes", what)
 		return nil
 	}
 	e, errs := p.compiler.compile(n.Value, want)

@@ -189,7 +189,7 @@ rules:
 	all := strings.Join(said, "\n")
 	for _, want := range []string{"stage 2 asks nobody whom an earlier stage does not ask already", "stage 3 names people or groups beside"} {
 		if !strings.Contains(all, want) {
-			t.Errorf("%q is not said:\n%s", want, all)
+			t.Errorf("%q is missing:\n%s", want, all)
 		}
 	}
 	asks := p.Asks()

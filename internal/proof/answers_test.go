@@ -45,8 +45,8 @@ var broken = map[string]struct {
 	}},
 }
 
-// TestBrokenAnswers: whatever a target answers to a write, a connector makes one request and claims no
-// more than is proven, and its class keeps its promise when the call is made again.
+// TestBrokenAnswers: whatever a target answers to a write, a connector makes one request and claims
+// only what is proven, and the promise of its class holds when the call is repeated.
 func TestBrokenAnswers(t *testing.T) {
 	t.Parallel()
 	for _, name := range webNames {
@@ -96,7 +96,7 @@ func brokenAnswer(t *testing.T, name, fault string) {
 	case failure != nil && effects == 1 && failure.Kind != connector.Ambiguous:
 		t.Errorf("%v, but the change was made", failure)
 	case failure != nil && strings.Contains(failure.Error()+failure.Says, mixturePassword) && fault != "hostile":
-		t.Errorf("a secret stands in %v", failure)
+		t.Errorf("a secret is in %v", failure)
 	case fault == "too many requests" &&
 		(failure == nil || failure.Kind != connector.Transient || failure.RetryAfter == 0):
 		t.Errorf("%+v", failure)

@@ -23,10 +23,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// TestArchiveDies makes a server archive what ended a month ago and kill itself
-// at each failpoint on the way. After each death every action is unchanged and
-// in exactly one place, and only whole batches are archived. In the end
-// everything is archived and every invariant holds.
+// TestArchiveDies makes a server archive actions that ended a month ago and kill itself at each
+// failpoint on the way. After each death every action is unchanged and in exactly one place, and
+// only whole batches are archived. In the end everything is archived and every invariant holds.
 func TestArchiveDies(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {

@@ -73,7 +73,7 @@ func backUpAndRestore(t *testing.T, e engine, l *leg) {
 	p.run("checked", map[string]string{"sqlite": "doctor --deep --data ./restored", "postgres": "pg_restore "}[e.name])
 	out, err := p.bash("gatehouse doctor --deep --held newest.json " + map[string]string{"sqlite": "--data ./restored", "postgres": "--database-url $RESTORED"}[e.name])
 	if err == nil || !strings.Contains(out, "a head held elsewhere says") {
-		t.Errorf("a store that has lost entries is not found out: %v\n%s", err, out)
+		t.Errorf("a store that has lost entries is not detected: %v\n%s", err, out)
 	}
 
 	p.served = time.Now().UTC().Format(time.RFC3339Nano)
@@ -81,7 +81,7 @@ func backUpAndRestore(t *testing.T, e engine, l *leg) {
 	r.roles(withoutDispatcher)
 	r.checkJournal(t, r.allActions(t), told)
 	if out, err := r.cli(r.admin, "audit", "verify", "--held", filepath.Join(p.dir, "newest.json")); err == nil {
-		t.Errorf("the served store is not found out: %s", out)
+		t.Errorf("the served store is not detected as old: %s", out)
 	}
 	due, err := r.cli(r.admin, "push", "drain", "--limit", "1000")
 	if err != nil {
@@ -105,7 +105,7 @@ func backUpAndRestore(t *testing.T, e engine, l *leg) {
 	after := r.agent.propose(t, price(w.sku(), "13.50"))
 	must(t, r.admin.decide(after, "approved"), 200, "decided")
 	if got := r.admin.finished(t, after.ID); got.Status != gatehouse.StatusApplied {
-		t.Errorf("what was proposed after the restore is %s", got.Status)
+		t.Errorf("an action proposed after the restore is %s", got.Status)
 	}
 	p.exits(13, "asked", "push ask")
 	left := r.unknown(t)

@@ -131,14 +131,14 @@ func barrierMixed(t *testing.T, e engine, l *leg, rounds int) {
 			case word == "200 decided" || word == "200 approved" || word == "200 rejected":
 				winners++
 				if want[i] != decided || people[i].name != end.DecidedBy {
-					t.Errorf("round %d: %s asked %s (%s) and was told %s, but %s by %s stands",
+					t.Errorf("round %d: %s sent %s (%s) and got %s, but the decision is %s by %s",
 						round, people[i].name, want[i], kind, res, decided, end.DecidedBy)
 				}
 			case kind == "short" && want[i] == decided && word == "200 already_"+decided:
 			case kind == "short" && want[i] != decided && word == "409 not_awaiting_approval":
 			case kind != "short" && word == "409 already_decided":
 			default:
-				t.Errorf("round %d: %s asked %s (%s), %s stands, answered %s", round, people[i].name, want[i], kind, decided, res)
+				t.Errorf("round %d: %s sent %s (%s), the decision is %s, answered %s", round, people[i].name, want[i], kind, decided, res)
 			}
 		}
 		if winners != 1 {
@@ -303,7 +303,7 @@ func (w *world) noEffect(t *testing.T, a *gatehouse.Action) {
 		t.Fatalf("an action that is %s has a push", end.Status)
 	}
 	if got := w.effects(t, a); got != 0 {
-		t.Fatalf("%s: %d effects of what was not approved", a.ID, got)
+		t.Fatalf("%s: %d effects of a change that was not approved", a.ID, got)
 	}
 }
 

@@ -51,7 +51,7 @@ func TestBreaker(t *testing.T) {
 	}
 	if metrics := string(w.admin.get("/metrics").raw); !strings.Contains(metrics, `gatehouse_breaker_open{connector="crm"} 1`) ||
 		!strings.Contains(metrics, `gatehouse_breaker_open{connector="shop"} 0`) {
-		t.Error("the metrics do not tell of the breaker")
+		t.Error("the metrics do not have the breaker")
 	}
 	w.target.script("first")
 	w.target.script("second")

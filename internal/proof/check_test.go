@@ -256,7 +256,7 @@ func (w *world) checkCanonical(t *testing.T, actions map[string]*gatehouse.Actio
 		w.admin.get("/proposed-actions/"+id+"/evidence").decode(t, &e)
 		sum := sha256.Sum256([]byte(e.Canonical))
 		if "sha256:"+hex.EncodeToString(sum[:]) != string(a.Digest) {
-			t.Errorf("invariant 6: the evidence of %s is not what its digest says", id)
+			t.Errorf("invariant 6: the evidence of %s does not match its digest", id)
 		}
 	}
 }
@@ -299,7 +299,7 @@ func (w *world) checkLedgers(t *testing.T, actions map[string]*gatehouse.Action)
 		for _, r := range i.keys {
 			a := byKey[r.key]
 			if a == nil || a.Connector != "shop" {
-				t.Errorf("invariant 4: %s was changed under the key %s of no action", sku, r.key)
+				t.Errorf("invariant 4: %s was changed under the key %s, which no action has", sku, r.key)
 				continue
 			}
 			writes[a.ID]++
@@ -312,7 +312,7 @@ func (w *world) checkLedgers(t *testing.T, actions map[string]*gatehouse.Action)
 	for _, c := range w.target.log() {
 		a := sent[c.key]
 		if a == nil || a.Connector != "crm" {
-			t.Errorf("invariant 4: a call under the key %q of no action", c.key)
+			t.Errorf("invariant 4: a call under the key %q, which no action has", c.key)
 			continue
 		}
 		w.checkEffect(t, a, c.digest, c.at)

@@ -37,7 +37,7 @@ func newSubject(t *testing.T, name string) *subject {
 	return s
 }
 
-// answers counts requests, and answers those that the function takes in the place of the fake.
+// answers counts requests, and answers those that the function handles instead of the fake.
 func (s *subject) answers(take func(http.ResponseWriter, *http.Request) bool) {
 	breaks := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		s.requests.Add(1)
@@ -198,8 +198,8 @@ var connectorFaults = map[string]func(*testing.T, *subject){
 	},
 }
 
-// falsification says how a target stores something else than it is sent: it drops the field by
-// another name, or takes another value. text is a text of the change.
+// falsification says how a target stores something else than it is sent: it drops a field with
+// another name, or stores another value. text is a text of the change.
 type falsification struct{ name, drop, value, other, text string }
 
 var falsifications = map[string]falsification{
@@ -217,7 +217,7 @@ var falsifications = map[string]falsification{
 	"email":         {text: "Order"},
 }
 
-// falsified: a target that stores something else than was approved is found out.
+// falsified: a target that stores another value than the approved one is detected.
 func falsified(t *testing.T, s *subject, part func(falsification) (from, to string)) {
 	from, to := part(falsifications[s.name])
 	if s.name == "email" {

@@ -76,14 +76,14 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 		}
 		least = min(least, s.round(t, round%roundKinds))
 	}
-	// A living replica takes up another's work sooner, and a slow machine needs
-	// more rounds to hit such a moment.
+	// A running replica takes over another's work sooner, and a slow machine needs more rounds to
+	// hit such a moment.
 	const leftover = "kills of work left by another"
 	left := kills / 5 / (4*len(w.servers) - 3)
 	for more := 0; more < kills && l.count(leftover) < left; more++ {
 		least = min(least, s.round(t, more%roundKinds))
 	}
-	// A channel takes one card a second, which is too slow for this one: see TestCardOfTheDead.
+	// A channel accepts one card a second, which is too slow for this one: see TestCardOfTheDead.
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "notify/card-written" })
 	l.rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for i, name := range names {
@@ -126,7 +126,7 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 			(p.operation = 'once' OR u.connector IN ('desk', 'github', 'jira', 'slack', 'email')))
 		GROUP BY 1, 2, 3, 4`)
 	if len(lost) > 0 {
-		t.Errorf("what was approved did not come through: %v", lost)
+		t.Errorf("approved changes were not applied: %v", lost)
 	}
 	if used := count(t, s.db, `SELECT count(*) FROM ceiling_claim WHERE ceiling = 'by-count' AND released_at IS NULL`); used != 25 {
 		t.Errorf("invariant 10: %d claims on a ceiling of 25, which the storm should have filled", used)
@@ -148,7 +148,7 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 	}
 }
 
-// reach lets the load go on until the ceiling is full, and every target has had an effect.
+// reach lets the load continue until the ceiling is full, and every target has had an effect.
 func (s *crashStorm) reach(t *testing.T) {
 	t.Helper()
 	until(t, "effect of every target, and full ceiling", func() bool {

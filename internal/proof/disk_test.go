@@ -53,7 +53,7 @@ func fullDisk(t *testing.T, l *leg) {
 		d.free(t, server)
 		goesOn()
 		if trouble() == before {
-			t.Error("the disk was full, and the store has nothing to say about it")
+			t.Error("the disk was full, but the store reported no error")
 		}
 		l.add("times that the disk was full", 1)
 	}
@@ -66,15 +66,15 @@ func fullDisk(t *testing.T, l *leg) {
 		for range 20 {
 			res := must(t, w.agent.post("/proposed-actions", contact("no-room", "update", "new")), 503, "busy", "retryable")
 			if res.header.Get("Retry-After") == "" {
-				t.Errorf("nobody is told when to come again: %s", res)
+				t.Errorf("no Retry-After: %s", res)
 			}
 			refused++
 		}
 		if res := w.admin.get("/healthz"); res.status != http.StatusOK {
-			t.Errorf("a process that answers says that it does not: %s", res)
+			t.Errorf("a process that answers reports that it does not: %s", res)
 		}
 		if res := w.admin.get("/proposed-actions?limit=5"); res.status != http.StatusOK {
-			t.Errorf("what is stored cannot be read: %s", res)
+			t.Errorf("stored actions cannot be read: %s", res)
 		}
 		if log := w.log.String(); d.real && !strings.Contains(log, "disk is full") {
 			t.Errorf("the log does not say why:\n%s", log)

@@ -84,7 +84,7 @@ var dispatchRows = map[string]func(*testing.T, *contract){
 			t.Error("it is still a dead letter")
 		}
 	},
-	"what is no dead letter": func(t *testing.T, c *contract) {
+	"a push that is not a dead letter": func(t *testing.T, c *contract) {
 		held := c.ask(t, object{"action_type": "held"})
 		must(t, c.ana.decide(held, "approved"), 200, "decided")
 		results := c.replay(t, "psh_nothing", c.admin.action(t, held.ID).Push.ID, c.approved(t).Push.ID)
@@ -216,7 +216,7 @@ func TestDrain(t *testing.T) {
 		if w.effects(t, a) != 0 {
 			t.Error("a dry run had an effect")
 		}
-		// Its hold is over: whether a worker is free makes no difference.
+		// Its hold has ended; a busy worker makes no difference.
 		must(t, ana.cancel(a), 409, "too_late", "current_status")
 	}
 	must(t, w.agent.post("/pushes/drain", object{"dry_run": false}), 403, "role_required")
@@ -240,8 +240,8 @@ func TestDrain(t *testing.T) {
 	w.check(t, newJournal())
 }
 
-// TestDefinition edits a connector's template between approval and dispatch:
-// what would be sent is not what was approved, so nothing is sent.
+// TestDefinition edits a connector's template between approval and dispatch: the request would
+// differ from the approved one, so nothing is sent.
 func TestDefinition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, quick)

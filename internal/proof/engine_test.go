@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the look into a store
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver of direct reads of a store
 
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
@@ -20,8 +20,8 @@ type engine struct {
 	replicas int
 	// dsn creates the database; nil means a data folder.
 	dsn func(testing.TB) string
-	// database, target and flags go between the servers and what they talk to:
-	// other addresses for the same thing, and additional flags of serve.
+	// database and target replace the addresses that the servers connect to; flags are additional
+	// flags of serve.
 	proxied func(dsn string) string
 	target  func(url string) string
 	flags   []string
@@ -88,8 +88,8 @@ type look struct {
 	postgres bool
 }
 
-// openStore opens a look. Both engines have the same tables, except for the
-// log: see waiting, gaps and inOrder.
+// openStore opens a store for reading. Both engines have the same tables, except for the log: see
+// waiting, gaps and inOrder.
 func openStore(t testing.TB, g *gate) *look {
 	t.Helper()
 	driver, dsn := "pgx", pgtest.AllTenants(g.dsn)

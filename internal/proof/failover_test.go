@@ -60,7 +60,7 @@ func failover(t *testing.T, e engine, l *leg, n int) {
 	defer db.Close()
 	if lost := rowsOf(t, db, `SELECT p.operation, u.connector, u.status, u.error_code, count(*) AS n FROM push u JOIN proposal p ON p.seq = u.action_seq
 		WHERE u.status <> 'applied' AND NOT (u.status = 'unknown' AND p.operation = 'once') GROUP BY 1, 2, 3, 4`); len(lost) > 0 {
-		t.Errorf("what was approved did not come through: %v", lost)
+		t.Errorf("approved changes were not applied: %v", lost)
 	}
 	w.check(t, load.journal)
 }

@@ -219,7 +219,7 @@ func (g *gate) read(r io.Reader, serving chan<- string) {
 func (s *server) kill() {
 	_ = s.cmd.Process.Signal(syscall.SIGKILL)
 	if err := <-s.exited; err == nil {
-		s.gate.t.Error("the killed server says that it ended well")
+		s.gate.t.Error("the killed server reports a clean end")
 	}
 	s.cmd = nil
 }

@@ -23,7 +23,7 @@ type load struct {
 	seq     atomic.Int64
 	fresh   atomic.Int64 // acknowledgements since the last reset
 	lost    atomic.Int64 // calls without an answer
-	busy    atomic.Int64 // calls told to come again
+	busy    atomic.Int64 // calls that must be repeated later
 	// While full is set, a call may get an error; refused counts those.
 	full    atomic.Bool
 	refused atomic.Int64
@@ -156,8 +156,8 @@ func (l *load) settle(ctx context.Context, rng *rand.Rand, a *gatehouse.Action) 
 	}
 }
 
-// told asks until there is an answer and records what a person was told. A
-// retry of a decision that stands counts: the first answer may have been lost.
+// told asks until there is an answer and records what a person was told. A repeated decision
+// counts: the first answer may have been lost.
 func (l *load) told(ctx context.Context, a *gatehouse.Action, who *person, outcome string, fn func() answer) {
 	res := l.sure(ctx, fn)
 	switch {

@@ -58,7 +58,7 @@ func problem(res answer) error {
 	}
 	for _, word := range internals {
 		if strings.Contains(string(res.raw), word) {
-			return fmt.Errorf("the answer tells of internals (%s): %s", word, res)
+			return fmt.Errorf("the answer reveals internals (%s): %s", word, res)
 		}
 	}
 	return nil

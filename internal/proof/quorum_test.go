@@ -108,12 +108,12 @@ func withdrawStorm(t *testing.T, e engine, l *leg, rounds int) {
 			gatehouse.StatusApplied: "decided", gatehouse.StatusCanceled: "canceled", gatehouse.StatusSuperseded: "revised",
 		}[end.Status]
 		if len(won) != 1 || won[want] != 1 {
-			t.Errorf("it is %s, and these were told that they had their way: %v", end.Status, won)
+			t.Errorf("it is %s, and these were told that they succeeded: %v", end.Status, won)
 		}
 	}
 	t.Logf("%d races: %v", rounds, ends)
 	if len(ends) < 2 {
-		t.Errorf("always the same had its way: %v", ends)
+		t.Errorf("always the same one won: %v", ends)
 	}
 	w.check(t, newJournal())
 }
@@ -132,7 +132,7 @@ func TestOneServer(t *testing.T) {
 		t.Fatalf("the second server ended with %v (%v): %s", err, ctx.Err(), out)
 	}
 	if !strings.Contains(string(out), "gatehouse.db") {
-		t.Errorf("it does not say what is in the way: %s", out)
+		t.Errorf("it does not name the cause: %s", out)
 	}
 	if res := w.admin.get("/whoami"); res.status != 200 {
 		t.Errorf("the first answers %s", res)

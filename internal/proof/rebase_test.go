@@ -101,7 +101,7 @@ var rebaseRows = map[string]func(*testing.T, *contract){
 		}
 		must(t, c.ana.decide(old, "approved"), 409, "already_decided", "superseded_by")
 
-		// Requesting the present state is not taking part in the content.
+		// Requesting the present state is not a contribution to the content.
 		must(t, c.ben.decide(a, "approved"), 200, "vote_recorded")
 		must(t, c.ana.decide(a, "approved"), 200, "decided")
 		if end := c.admin.finished(t, a.ID); end.Status != gatehouse.StatusApplied {

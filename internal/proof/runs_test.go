@@ -350,11 +350,11 @@ func (w *runWorld) checkRuns(t *testing.T) {
 			continue
 		}
 		if len(run.Steps) != 20 || slices.ContainsFunc(run.Steps, func(s *gatehouse.Step) bool { return s.Status != gatehouse.StepSucceeded }) {
-			t.Errorf("the run %s has succeeded with %d steps, not all of which did", id, len(run.Steps))
+			t.Errorf("the run %s has succeeded, but not all of its %d steps have", id, len(run.Steps))
 		}
 		// The last action belongs to the child run and counts for both runs.
 		if len(run.Actions) != effectsOfJourney-1 || run.Writes != effectsOfJourney {
-			t.Errorf("the run %s came to %d actions, and counts %d", id, len(run.Actions), run.Writes)
+			t.Errorf("the run %s made %d actions, and counts %d", id, len(run.Actions), run.Writes)
 		}
 	}
 	// Each effect is in the ledger once: only one run wrote each place.

@@ -65,8 +65,7 @@ func work(file string) int {
 					}
 				}
 			}
-			// A lost result is not reported: the lease ends, and the step comes
-			// again.
+			// A lost result is not reported: the lease ends, and the step is leased again.
 			_, err := c.CompleteStep(ctx, l.Step.ID, gatehouse.StepResult{Generation: l.Lease.Generation, Output: gatehouse.StringJSON(fmt.Sprint(os.Getpid()))})
 			fmt.Println(l.Step.ID, gatehouse.CodeOf(err))
 		}

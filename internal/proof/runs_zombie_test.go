@@ -134,8 +134,8 @@ func (w *runWorld) stopWorker(t *testing.T, db *look, round int, other *workerPr
 	until(t, "lease of a worker", func() bool {
 		return count(t, db, `SELECT count(*) FROM step WHERE run_id = ? AND attempts > 0`, id) == 1
 	})
-	// It is not known which of the two holds the step: both stop, and the one
-	// that then leases it again continues.
+	// Either of the two may hold the step: both stop, and the one that then leases it again
+	// continues.
 	for _, p := range []*workerProcess{w.worker, other} {
 		if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)

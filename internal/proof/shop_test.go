@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver of the shop, and of the look into a store
+	_ "modernc.org/sqlite" // the driver of the shop, and of direct reads of a store
 )
 
 // shop is a real SQLite database that the sql connector writes.

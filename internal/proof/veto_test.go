@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestVeto applies a stricter policy after the proposal and after the approval:
-// it can only forbid, at decide and at dispatch.
+// TestVeto applies a stricter policy after the proposal and after the approval: it can only forbid,
+// at decide and at dispatch.
 func TestVeto(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 16, "")

@@ -115,7 +115,7 @@ func zombies(t *testing.T, e engine, l *leg, rounds int) {
 	l.add("late results kept as evidence", late)
 	t.Logf("pushes: %v", rowsOf(t, db, `SELECT connector, status, count(*) AS n, max(generation) AS claims FROM push GROUP BY 1, 2`))
 	if outlived < rounds || late == 0 {
-		t.Errorf("only %d leases ended in the hands of their holders, and %d told of it late", outlived, late)
+		t.Errorf("only %d leases ended while they were held, and %d late results arrived", outlived, late)
 	}
 	w.check(t, newJournal())
 }

@@ -75,8 +75,8 @@ func TestApprovalStepsSayWhenTheirStateMoved(t *testing.T) {
 	})
 }
 
-// TestStateMovesWhileItIsDecided: of a report and an approval at once, either the
-// approval comes first, or it is refused.
+// TestStateMovesWhileItIsDecided: of a concurrent report and approval, either the approval comes
+// first, or it is refused.
 func TestStateMovesWhileItIsDecided(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -107,7 +107,7 @@ func TestStateMovesWhileItIsDecided(t *testing.T) {
 	})
 }
 
-// TestReportsAtOnce: of several reports of one change at once, one marks.
+// TestReportsAtOnce: of several concurrent reports of one change, only one sets the mark.
 func TestReportsAtOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {

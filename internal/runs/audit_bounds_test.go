@@ -74,8 +74,8 @@ func testBudgetOfCallsAtOnce(t *testing.T, w *world) {
 	}
 }
 
-// TestWhatCannotBeginKeepsNobody: a workflow that no longer parses, and a
-// hundred workflows at their limits, do not block the runs of others.
+// TestWhatCannotBeginKeepsNobody: a workflow that no longer parses, and a hundred workflows at
+// their limits, do not block the runs of others.
 func TestWhatCannotBeginKeepsNobody(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testWhatCannotBeginKeepsNobody)
@@ -121,7 +121,7 @@ func testWhatCannotBeginKeepsNobody(t *testing.T, w *world) {
 		return tx.PutSchedule(&gatehouse.Schedule{Tenant: gatehouse.DefaultTenant, Workflow: "zzz", Version: 1, NextAt: long.Add(time.Minute)}, time.Time{})
 	}))
 	if _, err := w.runs.FireSchedules(t.Context()); err == nil {
-		t.Error("nothing was said of the schedule that cannot begin its run")
+		t.Error("the error does not name the schedule that cannot start its run")
 	}
 	page, err := w.runs.ListRuns(w.as("admin"), gatehouse.RunFilter{Workflow: "zzz"})
 	w.must(err)
@@ -130,7 +130,7 @@ func testWhatCannotBeginKeepsNobody(t *testing.T, w *world) {
 	}
 	for range 2 { // the second round finds a hundred at their limits
 		if _, err := w.runs.Admit(t.Context()); err == nil {
-			t.Error("nothing was said of the run that cannot begin")
+			t.Error("the error does not name the run that cannot start")
 		}
 	}
 	if run, err := w.runs.FindRun(w.as("admin"), page.Items[0].ID); err != nil || run.Status == gatehouse.RunQueued {
@@ -186,7 +186,8 @@ func testBudgetIsSettled(t *testing.T, w *world) {
 	}
 }
 
-// TestBudgetOfACallThatEnds: a call that ends while another reads what is claimed and what is spent counts.
+// TestBudgetOfACallThatEnds: a call that ends while another call reads the claims and the costs
+// still counts.
 func TestBudgetOfACallThatEnds(t *testing.T) {
 	t.Parallel()
 	store, url := slowStore(t)
@@ -200,7 +201,7 @@ func TestBudgetOfACallThatEnds(t *testing.T) {
 	watch, err := pgx.Connect(t.Context(), url)
 	w.must(err)
 	defer watch.Close(t.Context())
-	// One call is paid for, and another is under way.
+	// One call has ended with its cost, and another is in progress.
 	_, err = c.Exec(t.Context(), `
 INSERT INTO budget_claim (tenant, workflow, step_id, generation, currency, micros, picos, at)
 SELECT tenant, workflow, step_id, 9, currency, micros, picos, at FROM model_usage`)

@@ -49,8 +49,8 @@ func (w *world) wantEffects(refs ...string) {
 	}
 }
 
-// TestRetryOfARetryThatDidNothing: successes from before a fruitless retry are
-// still taken over by the next retry.
+// TestRetryOfARetryThatDidNothing: successes from before a fruitless retry are still reused by the
+// next retry.
 func TestRetryOfARetryThatDidNothing(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testRetryOfARetryThatDidNothing)
@@ -254,7 +254,7 @@ steps:
 	run = w.until(run.ID, "settled", func(r *gatehouse.Run) bool { return r.Status.Final() || r.Status == gatehouse.RunWaitingApproval })
 	run = w.ended(run.ID)
 	if run.Status == gatehouse.RunSucceeded {
-		t.Errorf("who started the run answered its question alone: %s", describe(run))
+		t.Errorf("the starter of the run answered its question alone: %s", describe(run))
 	}
 }
 
@@ -275,7 +275,7 @@ func testWhoHadAHandInWhatBeganIt(t *testing.T, w *world) {
 	run := w.until(w.start("outer", `{}`).ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
 	a := w.action(w.status(run.StepOf("sub").ChildRun, gatehouse.RunWaitingApproval), "update")
 	if code := gatehouse.CodeOf(w.decide(a, "otto", gatehouse.Approve)); code != gatehouse.CodeSelfApproval {
-		t.Errorf("the author of the run that began it: %q, want self_approval", code)
+		t.Errorf("the author of the run that started it: %q, want self_approval", code)
 	}
 
 	run, _, err = w.runs.StartRun(w.as("cleo"), "triage", gatehouse.NewRun{Input: `{"id":"INC2","text":"x"}`})
@@ -288,7 +288,7 @@ func testWhoHadAHandInWhatBeganIt(t *testing.T, w *world) {
 	w.must(err)
 	a = w.action(w.status(again.ID, gatehouse.RunWaitingApproval), "update")
 	if code := gatehouse.CodeOf(w.decide(a, "cleo", gatehouse.Approve)); code != gatehouse.CodeSelfApproval {
-		t.Errorf("who gave the retried run its input: %q, want self_approval", code)
+		t.Errorf("the starter of the retried run: %q, want self_approval", code)
 	}
 }
 
@@ -322,7 +322,7 @@ steps:
 	w.must(err)
 	w.status(squat.ID, gatehouse.RunSucceeded)
 	if run := w.ended(w.start("keyed", `{"key":"k2","ref":"Z"}`).ID); run.Status != gatehouse.RunFailed || w.ledger.effects("Z") != 0 {
-		t.Errorf("a change that a worker is to have made: %s", describe(run))
+		t.Errorf("a change that a worker reported: %s", describe(run))
 	}
 }
 
@@ -345,8 +345,8 @@ steps:
 	}
 }
 
-// TestRetryOfAChildOnItsOwn: the results of an operator's retry of a child run
-// are taken over when the parent run is retried.
+// TestRetryOfAChildOnItsOwn: the results of an operator's retry of a child run are reused when the
+// parent run is retried.
 func TestRetryOfAChildOnItsOwn(t *testing.T) { t.Parallel(); onBoth(t, testRetryOfAChildOnItsOwn) }
 
 func testRetryOfAChildOnItsOwn(t *testing.T, w *world) {

@@ -91,7 +91,7 @@ func testWhatCannotBeWokenKeepsNobody(t *testing.T, w *world) {
 	}))
 	for round := range 2 {
 		if _, err := w.runs.Wake(t.Context()); err == nil {
-			t.Errorf("round %d: nothing was said of what cannot be woken", round)
+			t.Errorf("round %d: the error does not name the step that cannot be woken", round)
 		}
 	}
 	run, err := w.runs.FindRun(w.as("admin"), fmt.Sprintf("run_%03d", broken))

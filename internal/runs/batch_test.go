@@ -76,7 +76,7 @@ func TestLeasedAtOnceAreStoredTogether(t *testing.T) {
 		select {
 		case <-others:
 		case <-time.After(20 * time.Second):
-			t.Error("who makes a value waits for who asks a model")
+			t.Error("a transform waits for a model step")
 		}
 		return `{"text":"late"}`
 	}
@@ -97,7 +97,7 @@ func TestLeasedAtOnceAreStoredTogether(t *testing.T) {
 	})
 	for _, s := range steps {
 		if told[s.ID] != "storing done <nil>" {
-			t.Errorf("of a step of %s was told %q", s.Workflow, told[s.ID])
+			t.Errorf("a step of %s reported %q", s.Workflow, told[s.ID])
 		}
 		w.status(s.RunID, gatehouse.RunSucceeded)
 	}
@@ -159,7 +159,7 @@ func TestWorkersAreBounded(t *testing.T) {
 		<-come
 		select {
 		case <-come:
-			t.Error("a third model is asked beside two")
+			t.Error("a third model is called besides two")
 		case <-time.After(150 * time.Millisecond): // time for one too many
 		}
 		close(release)

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 )
 
-// handCases are the ways in which the person "hand" takes part in what a run of
-// the workflow "main" asks in its step "ask".
+// handCases are the ways in which the person "hand" contributes to the question that a run of the
+// workflow "main" asks in its step "ask".
 var handCases = map[string]struct {
 	workflows map[string]string
 	touch     func(w *world, run *gatehouse.Run) *gatehouse.Run // returns the run that asks
@@ -181,8 +181,7 @@ func TestHandsOnTheContentExcludeFromDeciding(t *testing.T) {
 	}
 }
 
-// TestHandsOfAnAgentExcludeItsSponsor: what a worker touches, its sponsor has
-// touched.
+// TestHandsOfAnAgentExcludeItsSponsor: a worker's contribution also counts for its sponsor.
 func TestHandsOfAnAgentExcludeItsSponsor(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -348,9 +347,9 @@ func TestStarterAnswersTheChildOfARetry(t *testing.T) {
 	})
 }
 
-// TestCeilingsCountForTheStarter: a ceiling per agent counts for the agent that
-// started the run, whether it proposes by itself, through a run or a child run,
-// or through a revision of what its run proposed.
+// TestCeilingsCountForTheStarter: a ceiling per agent counts for the agent that started the run,
+// whether it proposes by itself, through a run or a child run, or through a revision of its run's
+// proposal.
 func TestCeilingsCountForTheStarter(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {

@@ -89,7 +89,7 @@ func testPushesOfWorkersOutside(t *testing.T, w *world) {
 		w.must(err)
 	}
 	if p, err := w.runs.CompletePush(w.as("other"), p.Push.ID, done); gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
-		t.Errorf("another worker is shown what came of the call: %+v, %v", p, err)
+		t.Errorf("another worker reads the result of the call: %+v, %v", p, err)
 	}
 	got := w.settled(a, gatehouse.StatusApplied)
 	if got.Receipt == nil || got.Receipt.ExternalID != "doc-7" {

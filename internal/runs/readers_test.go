@@ -39,10 +39,10 @@ func testAgentsReadTheirRuns(t *testing.T, w *world) {
 		}
 	}
 	if _, err := w.gate.FindAction(scout, a.ID); err != nil {
-		t.Errorf("what its run's run proposed: %v", err)
+		t.Errorf("the action of its run's child run: %v", err)
 	}
 	if _, err := w.gate.FindAction(rival, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
-		t.Errorf("what the other's run proposed: %v, want not_found", err)
+		t.Errorf("the action of the other's run: %v, want not_found", err)
 	}
 	if page, err := w.runs.ListRuns(scout, gatehouse.RunFilter{}); err != nil || len(page.Items) != 2 {
 		t.Errorf("its own runs: %d, %v", len(page.Items), err)

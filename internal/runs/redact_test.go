@@ -32,7 +32,7 @@ func testStepsTellNoSecret(t *testing.T, w *world) {
 			}
 		}
 		if !strings.Contains(text, "[redacted]") {
-			t.Errorf("%s does not say that something was taken out: %s", what, text)
+			t.Errorf("%s does not say that a text was redacted: %s", what, text)
 		}
 	}
 	w.apply("page", "name: page\nsteps:\n  - {id: one, uses: worker.page, retry: {max: 0}}\n  - {id: two, needs: [one], uses: transform, with: \"${{ steps.one.output.text }}\"}\n")

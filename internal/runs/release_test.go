@@ -83,7 +83,7 @@ func TestCallerGoesBeforeItsSteps(t *testing.T) {
 		got, err := runs.New(g, runs.Config{}).LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 2})
 		w.must(err)
 		if run = w.status(run.ID, gatehouse.RunCanceled); len(got) > 0 || run.StepOf("one").Status != gatehouse.StepCanceled {
-			t.Errorf("of a run that was canceled meanwhile were handed out %v: %s", got, describe(run))
+			t.Errorf("%v of a run that was canceled meanwhile were handed out: %s", got, describe(run))
 		}
 	})
 }

@@ -28,8 +28,8 @@ steps:
 output: {group: "${{ steps.classify.output.text }}"}
 `
 
-// TestRunPausesAtTheGate is the main use: a run is parked while people decide,
-// continues with what they approved, and ends with its evidence.
+// TestRunPausesAtTheGate is the main use: a run is parked while people decide, continues with the
+// approved change, and ends with its evidence.
 func TestRunPausesAtTheGate(t *testing.T) { t.Parallel(); onBoth(t, testRunPausesAtTheGate) }
 
 func testRunPausesAtTheGate(t *testing.T, w *world) {
@@ -63,8 +63,7 @@ func testRunPausesAtTheGate(t *testing.T, w *world) {
 	}
 }
 
-// TestWhoHadAHandInItCannotDecide: neither the workflow's author nor the run's
-// starter can.
+// TestWhoHadAHandInItCannotDecide: neither the workflow's author nor the run's starter can.
 func TestWhoHadAHandInItCannotDecide(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testWhoHadAHandInItCannotDecide)

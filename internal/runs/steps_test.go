@@ -138,7 +138,7 @@ output: "${{ steps.sub.output }}"
 	if parent = w.status(parent.ID, gatehouse.RunSucceeded); parent.Output != `{"answer":7}` {
 		t.Errorf("output %s", parent.Output)
 	}
-	// Canceling the parent cancels the child and what the child waits for.
+	// Canceling the parent cancels the child and the action that the child waits for.
 	parent = w.until(w.start("parent", `{}`).ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
 	child = w.status(parent.StepOf("sub").ChildRun, gatehouse.RunWaitingApproval)
 	_, err := w.runs.CancelRun(w.as("admin"), parent.ID, "")
@@ -213,7 +213,7 @@ steps:
 	}
 	run := w.ended(w.start("keyed", `{"key":"k1","price":"3"}`).ID)
 	if n := w.ledger.effects("X"); n != 1 {
-		t.Errorf("%d effects: another change went under a known key: %s", n, describe(run))
+		t.Errorf("%d effects: another change was made under a known key: %s", n, describe(run))
 	}
 }
 
@@ -392,7 +392,7 @@ func testBundle(t *testing.T, w *world) {
 	w.apply("triage", triage)
 	run := w.status(w.start("triage", `{"id":"INC1","text":"my secret word"}`).ID, gatehouse.RunWaitingApproval)
 	if _, err := w.runs.RunBundle(w.as("admin"), run.ID); gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
-		t.Errorf("evidence of a run that goes on: %v", err)
+		t.Errorf("evidence of a run that has not ended: %v", err)
 	}
 	w.must(w.decide(w.action(run, "update"), "ana", gatehouse.Approve))
 	w.status(run.ID, gatehouse.RunSucceeded)
@@ -444,8 +444,8 @@ steps:
 	}
 }
 
-// TestRetryRepeatsNoEffect: succeeded items of a step, and succeeded steps of a
-// child run, are taken over.
+// TestRetryRepeatsNoEffect: succeeded items of a step, and succeeded steps of a child run, are
+// reused.
 func TestRetryRepeatsNoEffect(t *testing.T) { t.Parallel(); onBoth(t, testRetryRepeatsNoEffect) }
 
 func testRetryRepeatsNoEffect(t *testing.T, w *world) {

@@ -14,8 +14,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/termtest"
 )
 
-// TestBootstrapKeepsItsSecrets: an administrator is made only where its
-// credentials can be left, and beside those of another store.
+// TestBootstrapKeepsItsSecrets: an administrator is created only if its credentials can be written,
+// also next to those of another store.
 func TestBootstrapKeepsItsSecrets(t *testing.T) {
 	t.Parallel()
 	g, _, _ := termtest.New(t)
@@ -61,7 +61,7 @@ func TestBootstrapKeepsItsSecrets(t *testing.T) {
 		t.Error(err)
 	}
 	if err := bootstrapOnce(g, n, filepath.Join(file, "data")); err != nil {
-		t.Errorf("one that has an administrator needs no place: %v", err)
+		t.Errorf("a store that has an administrator needs no place for credentials: %v", err)
 	}
 	left, err := os.ReadDir(data)
 	if err != nil || len(left) != 2 {
@@ -69,8 +69,7 @@ func TestBootstrapKeepsItsSecrets(t *testing.T) {
 	}
 }
 
-// TestServeAwaitsTheAdministrator: it makes none itself, and goes on once there
-// is one.
+// TestServeAwaitsTheAdministrator: the server creates none itself, and continues once there is one.
 func TestServeAwaitsTheAdministrator(t *testing.T) {
 	t.Parallel()
 	n, err := Open(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))

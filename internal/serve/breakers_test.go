@@ -17,9 +17,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestOpenBreakerAtTheStart: a server that starts while changes wait for a breaker, which
-// the process before it opened, names the connector, the cause and the next trial in its
-// log and in the banner of dev.
+// TestOpenBreakerAtTheStart: a server that starts while changes wait for a breaker, which the
+// previous process opened, names the connector, the cause and the next trial in its log and in the
+// banner of dev.
 func TestOpenBreakerAtTheStart(t *testing.T) {
 	t.Parallel()
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

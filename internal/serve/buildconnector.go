@@ -29,7 +29,7 @@ type StoredSecret func(tenant, name string) (string, error)
 
 // NoStoredSecret is the StoredSecret of a program with a configuration but no store.
 func NoStoredSecret(string, string) (string, error) {
-	return "", errors.New("is in the store: gatehouse doctor has the server look")
+	return "", errors.New("is in the store: run gatehouse doctor, which asks the server")
 }
 
 // Built is a connector made of an entry of the configuration.

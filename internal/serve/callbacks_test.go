@@ -51,7 +51,7 @@ func TestCallbacksPage(t *testing.T) {
 		}
 	}
 	if got := strings.Join(on, " "); got != "webhook step_functions nats" {
-		t.Errorf("the page switches on %s", got)
+		t.Errorf("the page enables %s", got)
 	}
 	machine, err := os.ReadFile("../../examples/stepfunctions/human-review.asl.json")
 	if err != nil || !json.Valid(machine) {
@@ -63,7 +63,7 @@ func TestCallbacksPage(t *testing.T) {
 			text = "{" + text + "}"
 		}
 		if !json.Valid([]byte(text)) {
-			t.Errorf("this is no JSON: %s", text)
+			t.Errorf("this is not JSON: %s", text)
 		}
 	}
 }
@@ -234,14 +234,14 @@ sign_in: {public_url: "https://gate.example.com"}`,
 		aws.Set(func() {
 			b, err := json.Marshal(aws.Executions[arn].Events)
 			if err != nil || !strings.Contains(string(b), "looked") || !strings.Contains(string(b), "ana") {
-				t.Errorf("the workflow hears %s, %v", b, err)
+				t.Errorf("the workflow gets %s, %v", b, err)
 			}
 		})
 	}
 }
 
-// TestWebhookCallbackServed tells an agent over HTTP of both moments, with signatures that
-// the Go client's receiver takes.
+// TestWebhookCallbackServed notifies an agent over HTTP of the decision and of the end, with
+// signatures that the Go client's receiver accepts.
 func TestWebhookCallbackServed(t *testing.T) {
 	t.Parallel()
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -272,7 +272,7 @@ secrets: {s: %s}`, host, secret))
 	if _, err := agent.Cancel(t.Context(), a.ID); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "both moments are told", func() bool {
+	eventually(t, "both callbacks arrive", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(told) == 2
@@ -281,7 +281,7 @@ secrets: {s: %s}`, host, secret))
 	defer mu.Unlock()
 	slices.Sort(told) // on a slow machine both are due at once
 	if got := strings.Join(told, ", "); got != "action.decided canceled, action.finished canceled" {
-		t.Errorf("told %s", got)
+		t.Errorf("got %s", got)
 	}
 	_, _, err = agent.Propose(
 		t.Context(),

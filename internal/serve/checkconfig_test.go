@@ -72,10 +72,10 @@ connectors:
 	}
 	if got, want := found(gatehouse.DefaultTenant),
 		"connector crm=ok connector shop=fail secret SPARE=note secrets=ok policy=ok"; got != want {
-		t.Errorf("default hears %q, want %q", got, want)
+		t.Errorf("default gets %q, want %q", got, want)
 	}
 	if got, want := found("acme"), "connector erp=ok connector shop=fail"; got != want {
-		t.Errorf("acme hears %q, want %q", got, want)
+		t.Errorf("acme gets %q, want %q", got, want)
 	}
 	// The fake counts a connection a moment after the caller has it.
 	for deadline := time.Now().Add(10 * time.Second); connections.Load() == 0 && time.Now().Before(deadline); {

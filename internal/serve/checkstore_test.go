@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// TestDeepCheckNamesItsOwnTenant damages an action of each tenant: the server counts
-// both and lists the caller's, the check beside the store lists both.
+// TestDeepCheckNamesItsOwnTenant damages an action of each tenant: the server counts both but lists
+// only the caller's; the offline check lists both.
 func TestDeepCheckNamesItsOwnTenant(t *testing.T) {
 	t.Parallel()
 	dir, clock := t.TempDir(), gatetest.NewClock()
@@ -56,7 +56,7 @@ func TestDeepCheckNamesItsOwnTenant(t *testing.T) {
 		return slices.Compact(names)
 	}
 	if got := tenants(all); !slices.Equal(got, []string{"acme", gatehouse.DefaultTenant}) {
-		t.Fatalf("beside the store, the check lists %v", got)
+		t.Fatalf("the offline check lists %v", got)
 	}
 	if got := tenants(served); !slices.Equal(got, []string{gatehouse.DefaultTenant}) {
 		t.Errorf("the server lists %v", got)

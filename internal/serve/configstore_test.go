@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestConfigCheckLooksAtTheStore: the check tells whether the store answers and of
-// which version it is, and migrates nothing.
+// TestConfigCheckLooksAtTheStore: the check reports whether the store answers and its version, and
+// migrates nothing.
 func TestConfigCheckLooksAtTheStore(t *testing.T) {
 	t.Parallel()
 	want := func(result, words string, look func(*ConfigChecker)) {
@@ -28,7 +28,7 @@ func TestConfigCheckLooksAtTheStore(t *testing.T) {
 	dsn := pgtest.Database(t)
 	database := func(l *ConfigChecker) { l.database(t.Context(), dsn) }
 	want(term.CheckNote, "has no tables yet", database)
-	want(term.CheckNote, "has no tables yet", database) // the first look made none
+	want(term.CheckNote, "has no tables yet", database) // the first check created none
 	s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

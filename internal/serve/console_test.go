@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
-// The console's decisions stand beside the API's.
+// The console's decisions are counted like the API's.
 func TestConsoleDecisionsAreCounted(t *testing.T) {
 	t.Parallel()
 	s, agent, _ := testServer(t, AllRoles())
@@ -46,8 +46,7 @@ func TestConsoleDecisionsAreCounted(t *testing.T) {
 	}
 }
 
-// The page on the console shows a configuration that loads, and every shot
-// that it shows is there.
+// The page on the console shows a configuration that loads, and every screenshot on it exists.
 func TestConsolePage(t *testing.T) {
 	t.Setenv("OIDC_SECRET", "s")
 	src, err := os.ReadFile("../../docs/console.md")

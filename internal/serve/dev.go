@@ -22,7 +22,7 @@ import (
 
 // DevCommand is development mode: a gate for one machine that needs no set-up.
 type DevCommand struct {
-	Serve devServeCmd `cmd:"" default:"withargs" help:"Serve; what dev does without a word after it."`
+	Serve devServeCmd `cmd:"" default:"withargs" help:"Serve; the default command."`
 	Env   devEnvCmd   `cmd:"" help:"Print the address and the credentials for a shell."`
 }
 
@@ -240,7 +240,7 @@ func portTaken(err error, listen string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
-	return fmt.Errorf("%s is taken, perhaps by another `gatehouse`: stop what serves there, or take another port, such as --listen 127.0.0.1:0 for any free one", listen)
+	return fmt.Errorf("%s is in use, perhaps by another `gatehouse`: stop that server, or use another port, such as --listen 127.0.0.1:0 for any free one", listen)
 }
 
 // logFile opens the log in the data folder.

@@ -70,7 +70,7 @@ func TestGuard(t *testing.T) {
 		}
 		return f
 	}
-	// calls makes a call beside the decision.
+	// calls makes a call in parallel with the decision.
 	calls := func(f *client.GuardedFunc[guardRefund, string], r guardRefund, decision gatehouse.DecisionKind) (string, error) {
 		t.Helper()
 		runs.Store(0)
@@ -134,7 +134,8 @@ func TestGuard(t *testing.T) {
 		t.Errorf("another target: %v", err)
 	}
 
-	// A worker carries out what others wait for; the patience of a call takes nothing back.
+	// A worker carries out actions that others wait for; a call that runs out of patience cancels
+	// nothing.
 	_, err = guarded(client.NewGuard(api, time.Millisecond), nil).Call(t.Context(), guardRefund{Order: "G-7"})
 	if !errors.Is(err, client.ErrWaiting) || !errors.As(err, &not) {
 		t.Fatalf("out of patience: %v", err)
@@ -154,10 +155,10 @@ func TestGuard(t *testing.T) {
 		t.Errorf("the worker ended with %v", err)
 	}
 	if _, err := client.Guarded(worker, client.GuardTool[guardRefund]{}, func(context.Context, guardRefund) (int, error) { return 0, nil }); err == nil {
-		t.Error("a tool without a name is taken")
+		t.Error("a tool without a name is accepted")
 	}
 	if err := client.NewGuard(servetest.MustClient(t, s.URL, gatehouse.Credentials{Key: "gth_wrong"}),
 		0).Work(t.Context(), true); err == nil {
-		t.Error("a wrong key works on")
+		t.Error("a worker with a wrong key continues")
 	}
 }

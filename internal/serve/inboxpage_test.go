@@ -23,9 +23,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// BenchmarkInboxPage tells what a page of fifty by urgency allocates: from the
-// store, from the whole HTTP surface, and as the console's page. The tail of its
-// latency is the collection of that.
+// BenchmarkInboxPage measures the allocations of a page of fifty actions by urgency: in the store,
+// over HTTP, and in the console. Garbage collection of these makes up the tail of the latency.
 //
 //	go test -run '^$' -bench InboxPage -benchmem ./cmd/gatehouse
 func BenchmarkInboxPage(b *testing.B) {
@@ -64,11 +63,11 @@ func BenchmarkInboxPage(b *testing.B) {
 type pages struct {
 	store   gatehouse.Store
 	surface http.Handler
-	key     string // of an approver, who is signed in to the console besides
+	key     string // of an approver, who is also signed in to the console
 	cookie  string
 }
 
-// idleTarget is a connector of which nothing is asked.
+// idleTarget is a connector that is never called.
 type idleTarget struct{ connector.Connector }
 
 func (idleTarget) Fingerprint() string { return fmt.Sprintf("%064d", 0) }
@@ -153,8 +152,7 @@ func (w *pages) fromStore() func(context.Context) error {
 	}
 }
 
-// shown keeps the end of an answer, and no more, so that what is counted is the
-// server's.
+// shown keeps only the end of an answer, so that the server's allocations are counted.
 type shown struct {
 	header http.Header
 	status int

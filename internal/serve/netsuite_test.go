@@ -17,11 +17,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestNetSuitePushPath proposes a vendor's cost, approves it, lets NetSuite refuse it
-// since its pool is full, and replays the dead letter: the RESTlet gets the account's own
-// names, and the receipt has the internal id and when it was applied. The fake has a RESTlet
-// alone, and looks at signatures no closer than that they are there: connector/netsuite
-// tests those.
+// TestNetSuitePushPath proposes a vendor's cost, approves it, lets NetSuite refuse it because its
+// pool is full, and replays the dead letter: the RESTlet gets the account's own names, and the
+// receipt has the internal id and when it was applied. The fake has only a RESTlet, and only
+// requires that signatures exist: connector/netsuite tests them.
 func TestNetSuitePushPath(t *testing.T) {
 	t.Parallel()
 	var full atomic.Bool

@@ -15,9 +15,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestPatienceOutlastsAnOutage: a push of class A, whose target is away for longer
-// than its retries take, is applied when the target is back, without a person.
-// Without patience it is a dead letter by then.
+// TestPatienceOutlastsAnOutage: a push of class A whose target fails for longer than the retries
+// last is applied when the target recovers, without a person. Without patience it is a dead letter
+// by then.
 func TestPatienceOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -25,7 +25,7 @@ func TestPatienceOutlastsAnOutage(t *testing.T) {
 		want     gatehouse.Status
 	}{
 		"patience":    {"1h", gatehouse.StatusApplied},
-		"no patience": {"1ms", gatehouse.StatusUnknown}, // of a 503 nobody knows whether it was carried out
+		"no patience": {"1ms", gatehouse.StatusUnknown}, // after a 503 the effect is unknown
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

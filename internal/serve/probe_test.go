@@ -16,7 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
-// A target that is not there is told at the start, once, and again when it is.
+// An unreachable target is logged once at the start, and again when it is reachable.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shop.db")
@@ -63,6 +63,6 @@ func TestProbe(t *testing.T) {
 	}
 	check(0, 2, 1)
 	if log := words.String(); strings.Contains(log, "items") || !strings.Contains(log, "[redacted]") {
-		t.Errorf("the log says what is to be redacted:\n%s", log)
+		t.Errorf("the log has a text that must be redacted:\n%s", log)
 	}
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestReplicasShareTheRateLimit lets a principal take turns at two servers on one
-// PostgreSQL: the limit of both together is the one that is configured and the
-// slack that docs/operations.md tells, and a restart does not refill it.
+// TestReplicasShareTheRateLimit lets a principal take turns at two servers on one PostgreSQL: both
+// together allow the configured limit plus the documented slack, and a restart does not refill it.
 func TestReplicasShareTheRateLimit(t *testing.T) {
 	t.Parallel()
 	const burst, slack = 100, 10 // of each replica

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 )
 
-// TestServerRedactsTheSecretsOfItsConfiguration has a secret of each place in the
-// file come back from a target, and in what config check finds.
+// TestServerRedactsTheSecretsOfItsConfiguration: a target echoes the secrets of each place in the
+// file, and so does the output of config check.
 func TestServerRedactsTheSecretsOfItsConfiguration(t *testing.T) {
 	t.Parallel()
 	cfg, err := config.Parse("gatehouse.yaml", []byte(`

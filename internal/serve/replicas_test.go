@@ -49,7 +49,7 @@ func replicaNode(t *testing.T, dsn string, cfg *config.Config) *Node {
 	return n
 }
 
-// TestOutdatedReplicaEnds: under a server a newer program migrates its database.
+// TestOutdatedReplicaEnds: a newer program migrates the database of a running server.
 func TestOutdatedReplicaEnds(t *testing.T) {
 	t.Parallel()
 	cluster, err := pgtest.New()
@@ -73,7 +73,7 @@ func TestOutdatedReplicaEnds(t *testing.T) {
 			t.Errorf("it ended with %v", err)
 		}
 	case <-time.After(time.Minute):
-		t.Error("it goes on")
+		t.Error("it continues")
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -146,8 +146,7 @@ func TestReplicasShareOnePostgreSQL(t *testing.T) {
 	}
 }
 
-// A server with NATS publishes what its log holds; one whose NATS is gone goes
-// on as if there had never been any.
+// A server with NATS publishes its log; a server whose NATS is gone continues without it.
 func TestServeWithNATS(t *testing.T) {
 	t.Parallel()
 	broker := natstest.Start(t)

@@ -151,7 +151,7 @@ func (s *storeSecrets) run(ctx context.Context, hints usecase.Hints) {
 		case <-every.C:
 		}
 		if err := errors.Join(s.refresh(ctx), s.noteUses(ctx)); err != nil && ctx.Err() == nil {
-			s.log.ErrorContext(ctx, "the secrets of the store could not be read; connectors keep those that they have",
+			s.log.ErrorContext(ctx, "the secrets of the store could not be read; connectors keep the present ones",
 				"error", err)
 		}
 	}
@@ -228,7 +228,7 @@ func (s *storeSecrets) replace(ctx context.Context, name string, u *secretUser, 
 	slices.Sort(b.Stored)
 	u.built, u.with = b, s.states(b)
 	if b.Unready != nil {
-		s.log.WarnContext(ctx, "a connector cannot be used; what is approved for it waits", "connector", name,
+		s.log.WarnContext(ctx, "a connector cannot be used; its approved changes wait", "connector", name,
 			"error", connector.NewRedactor(s.values).Text(b.Unready.Error()))
 		return
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// vault is a server whose connector crm has its token in the store. The target takes
-// one token at a time, and echoes it.
+// vault is a server whose connector crm has its token in the store. The target accepts one token at
+// a time, and echoes it.
 type vault struct {
 	*Server
 	t              *testing.T
@@ -79,7 +79,7 @@ dispatch: {hold: 0s, retries: 1, backoff: [20ms], patience: 1ms}`, target.URL))
 	return cfg
 }
 
-// start starts the server, and makes who uses it.
+// start starts the server, and creates its users.
 func (v *vault) start(n *Node) *gatehouse.Credentials {
 	t := v.t
 	t.Helper()
@@ -111,7 +111,7 @@ func (v *vault) propose() *gatehouse.Action {
 	return a
 }
 
-// settled approves an action and waits until it has come to its end.
+// settled approves an action and waits until it has ended.
 func (v *vault) settled(a *gatehouse.Action) *gatehouse.Action {
 	v.t.Helper()
 	if n := servetest.DecideAtOnce(v.t, a, []*client.Client{v.ana}); n != 1 {
@@ -127,7 +127,7 @@ func (v *vault) settled(a *gatehouse.Action) *gatehouse.Action {
 			return now
 		}
 	}
-	v.t.Fatalf("%s has not come to its end", a.ID)
+	v.t.Fatalf("%s has not ended", a.ID)
 	return nil
 }
 
@@ -161,7 +161,7 @@ func (v *vault) ready(want bool) {
 	v.t.Fatal("the server does not see the change of the secret")
 }
 
-// finding is what doctor says of the connector.
+// finding is doctor's check of the connector.
 func (v *vault) finding() string {
 	v.t.Helper()
 	l := &ConfigChecker{Offline: true, stored: v.secrets}
@@ -171,7 +171,7 @@ func (v *vault) finding() string {
 			return c.Result + ": " + c.Detail
 		}
 	}
-	v.t.Fatal("doctor says nothing of the connector")
+	v.t.Fatal("doctor does not check the connector")
 	return ""
 }
 
@@ -201,7 +201,7 @@ func TestSecretsOfTheStore(t *testing.T) {
 		t.Errorf("set: doctor says %s", got)
 	}
 
-	// What was proposed before a rotation is carried out after it.
+	// An action that was proposed before a rotation is carried out after it.
 	v.token.Store("second token value")
 	set.Value = "second token value"
 	if _, err := v.root.RotateSecret(t.Context(), set); err != nil {
@@ -244,8 +244,8 @@ func TestSecretsOfTheStore(t *testing.T) {
 	}
 }
 
-// TestSecretsOfTwoReplicas: a secret that is set and rotated at one replica is used by the other, which is not
-// restarted and carries out what was proposed before.
+// TestSecretsOfTwoReplicas: a secret that is set and rotated at one replica is used by the other,
+// which is not restarted and carries out earlier proposals.
 func TestSecretsOfTwoReplicas(t *testing.T) {
 	t.Parallel()
 	cluster, err := pgtest.New()
@@ -296,7 +296,7 @@ func holds(t *testing.T, s *Server, value string) {
 	t.Fatal("the server does not see the change of the secret")
 }
 
-// TestSecretsOfOneTenant refuses a connector that would use the secrets of several.
+// TestSecretsOfOneTenant: a connector that would use the secrets of several tenants is refused.
 func TestSecretsOfOneTenant(t *testing.T) {
 	t.Parallel()
 	for tenants, fails := range map[string]bool{"[acme]": false, "[acme, default]": true, `["*"]`: true} {

@@ -19,8 +19,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// testServer starts a server on an empty folder, with an http connector whose
-// target nobody serves.
+// testServer starts a server on an empty folder, with an http connector whose target does not
+// answer.
 func testServer(t *testing.T, roles []Role) (s *Server, agent *client.Client, polled <-chan string) {
 	t.Helper()
 	cfg, err := config.Parse("gatehouse.yaml", []byte(
@@ -53,8 +53,7 @@ func testServer(t *testing.T, roles []Role) (s *Server, agent *client.Client, po
 	return s, agent, hints.topics
 }
 
-// watchedHints tells of subscriptions, by which a test knows that a long poll
-// has begun.
+// watchedHints reports subscriptions, so that a test knows that a long poll has begun.
 type watchedHints struct {
 	*wake.Hints
 	topics chan string
@@ -66,7 +65,7 @@ func (h *watchedHints) Subscribe(topics ...string) (<-chan struct{}, func()) {
 	return c, end
 }
 
-// A long poll does not hold up a stop, and is answered as things stand.
+// A long poll does not delay a stop, and is answered with the present state.
 func TestStopAnswersLongPolls(t *testing.T) {
 	t.Parallel()
 	s, agent, polled := testServer(t, AllRoles())
@@ -95,7 +94,7 @@ func TestStopAnswersLongPolls(t *testing.T) {
 			break
 		}
 	}
-	if err := s.Close(); err != nil { // as it does when a request outlasts its grace
+	if err := s.Close(); err != nil { // as when a request outlasts its grace
 		t.Error(err)
 	}
 	if r := <-got; r.err != nil || r.status != gatehouse.StatusPending {
@@ -103,8 +102,8 @@ func TestStopAnswersLongPolls(t *testing.T) {
 	}
 }
 
-// TestDrain: a server that is about to stop says that it is not ready, answers all
-// the same, and has nobody ask again on the same connection.
+// TestDrain: a server that is about to stop reports that it is not ready, still answers, and closes
+// the connections after their answers.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	s, _, _ := testServer(t, AllRoles())
@@ -148,7 +147,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A process without the role api shows its health and nothing else.
+// A process without the role api serves only its health.
 func TestRolesWithoutAPI(t *testing.T) {
 	t.Parallel()
 	s, _, _ := testServer(t, []Role{RoleSweeper})
@@ -170,7 +169,7 @@ func TestRolesWithoutAPI(t *testing.T) {
 	}
 }
 
-// A server tells of a log that was changed while it was down.
+// A server reports a log that was changed while it was down.
 func TestDamagedLogIsNoticed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

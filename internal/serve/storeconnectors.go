@@ -90,7 +90,7 @@ func merge(file *config.Config, source string) (map[string]config.Connector, *co
 	}
 	for _, name := range reserved {
 		if entry, ok := entries[name]; ok {
-			return nil, nil, fmt.Errorf("%s: the name %s is Gatehouse's own", entry.At(), name)
+			return nil, nil, fmt.Errorf("%s: the name %s is reserved", entry.At(), name)
 		}
 	}
 	merged, err := file.With(entries)

@@ -84,7 +84,7 @@ func (s *stored) proposeConnectors(source string) *gatehouse.Action {
 	return a
 }
 
-// approve approves an action as another person, and waits until it has come to its end.
+// approve approves an action as another person, and waits until it has ended.
 func (s *stored) approve(a *gatehouse.Action) *gatehouse.Action {
 	s.t.Helper()
 	d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
@@ -108,7 +108,7 @@ func (s *stored) end(a *gatehouse.Action) *gatehouse.Action {
 			return now
 		}
 	}
-	s.t.Fatalf("%s has not come to its end", a.ID)
+	s.t.Fatalf("%s has not ended", a.ID)
 	return nil
 }
 
@@ -157,8 +157,8 @@ func (s *stored) open(dir string, cfg *config.Config) (*Server, error) {
 	return Start(n, "127.0.0.1:0")
 }
 
-// TestConnectorsOfTheStore: what is applied through the gate runs without a restart,
-// survives one, sets aside what was proposed under the former version, and is reversed.
+// TestConnectorsOfTheStore: connectors that are applied through the gate run without a restart,
+// survive one, invalidate actions of the former version, and can be reversed.
 func TestConnectorsOfTheStore(t *testing.T) {
 	t.Parallel()
 	s := newStored(t)
@@ -221,8 +221,8 @@ func TestConnectorsOfTheStore(t *testing.T) {
 	s.runs(one, 3)
 }
 
-// TestConnectorsOfTwoReplicas: both replicas run what is stored. One that cannot build a
-// version keeps the former one, says so, and leaves its pushes to the other.
+// TestConnectorsOfTwoReplicas: both replicas run the stored version. A replica that cannot build a
+// version keeps the former one, reports it, and leaves its pushes to the other.
 func TestConnectorsOfTwoReplicas(t *testing.T) {
 	t.Parallel()
 	cluster, err := pgtest.New()

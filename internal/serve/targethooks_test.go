@@ -38,8 +38,8 @@ func signedReports(t *testing.T) (configuration, script string) {
 	return blocks[0][1], blocks[1][1]
 }
 
-// TestSignedReports serves the configuration of the page, runs its script, and sends
-// what must be refused.
+// TestSignedReports serves the configuration of the page, runs its script, and sends requests that
+// must be refused.
 func TestSignedReports(t *testing.T) {
 	t.Parallel()
 	source, script := signedReports(t)
@@ -155,7 +155,7 @@ func TestSignedReports(t *testing.T) {
 		t.Errorf("no entity: %d", status)
 	}
 	if m := mark(second); m != nil {
-		t.Errorf("what was refused or repeated marked %+v", m)
+		t.Errorf("a refused or repeated report marked %+v", m)
 	}
 	metrics := servetest.Scrape(t, s.URL)
 	for result, want := range map[string]int{"accepted": 2, "replayed": 1, "refused": 4, "failed": 0} {
@@ -169,8 +169,8 @@ func TestSignedReports(t *testing.T) {
 	}
 }
 
-// TestReportSecrets: a secret that the kind cannot use, and one that two sources accept, stop the server, and
-// config check tells of them.
+// TestReportSecrets: a secret that the kind cannot use, and one that two sources accept, stop the
+// server, and config check reports them.
 func TestReportSecrets(t *testing.T) {
 	t.Parallel()
 	cfg, err := config.Parse("gatehouse.yaml", []byte(`

@@ -27,7 +27,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
-// receiver takes spans as a collector does.
+// receiver accepts spans as a collector does.
 type receiver struct {
 	mu    sync.Mutex
 	spans []*tracepb.Span
@@ -137,7 +137,7 @@ dispatch: {hold: 0s}`, target.URL))
 		t.Fatal(err)
 	}
 	if _, err := ana.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Reject}); err != nil {
-		// A refusal would be seen in the trace as well; here it decides.
+		// A refusal would also be in the trace; this one succeeds.
 		t.Fatal(err)
 	}
 	// The second one is approved and carried out.
@@ -155,7 +155,7 @@ dispatch: {hold: 0s}`, target.URL))
 	if err != nil || done.Status != gatehouse.StatusApplied {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	if err := s.Close(); err != nil { // sends what is left
+	if err := s.Close(); err != nil { // sends the rest
 		t.Fatal(err)
 	}
 
@@ -174,10 +174,10 @@ dispatch: {hold: 0s}`, target.URL))
 	root := got["propose"]
 	if len(root.ParentSpanId) != 0 || !slices.Equal(got["decide"].ParentSpanId, root.SpanId) ||
 		!slices.Equal(got["dispatch"].ParentSpanId, root.SpanId) || !slices.Equal(got["call"].ParentSpanId, got["dispatch"].SpanId) {
-		t.Error("the spans do not hang together")
+		t.Error("the spans are not connected")
 	}
 	if attr(got["call"], "gatehouse.outcome") != "applied" || attr(got["dispatch"], "gatehouse.outcome") != "applied" {
-		t.Errorf("what came of it: %v, %v", got["call"], got["dispatch"])
+		t.Errorf("the result: %v, %v", got["call"], got["dispatch"])
 	}
 	request := spans.of(callers)["POST /api/v1/proposed-actions"]
 	if request == nil {

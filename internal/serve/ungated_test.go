@@ -10,8 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 )
 
-// TestLeftOpen: each declaration that the first policy opens is told, and no
-// other.
+// TestLeftOpen: exactly the declarations that the first policy allows without approval are logged.
 func TestLeftOpen(t *testing.T) {
 	t.Parallel()
 	const head = `

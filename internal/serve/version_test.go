@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
 
-// TestHealthTellsBuild: a server tells what `gatehouse version` tells.
+// TestHealthTellsBuild: a server reports the same build as `gatehouse version`.
 func TestHealthTellsBuild(t *testing.T) {
 	t.Parallel()
 	s, _, _ := testServer(t, []Role{RoleSweeper})
@@ -18,6 +18,6 @@ func TestHealthTellsBuild(t *testing.T) {
 	}
 	h, err := c.Health(t.Context())
 	if err != nil || h.Status != "ok" || h.Build != version.Build() {
-		t.Errorf("the server tells %+v, %v", h, err)
+		t.Errorf("the server reports %+v, %v", h, err)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// testRun is a run whose second step failed once, and whose third waited two
-// hours for people. What strangers wrote would mislead on a terminal.
+// testRun is a run whose second step failed once, and whose third waited two hours for people. Its
+// texts from outside would mislead on a terminal.
 func testRun(t *testing.T) (*gatehouse.RunDetail, *workflow.Definition) {
 	t.Helper()
 	def, err := workflow.Parse([]byte(`
@@ -103,7 +103,7 @@ func TestShowRun(t *testing.T) {
 			New(g).Run(d, def)
 			for _, r := range out.String() {
 				if r != '\n' && r != '\t' && term.Hidden(r) {
-					t.Errorf("%U gets through", r)
+					t.Errorf("%U is printed", r)
 				}
 			}
 			file := filepath.Join("testdata", c.file)
@@ -122,8 +122,8 @@ func TestShowRun(t *testing.T) {
 	}
 }
 
-// TestTimelineTells: whatever the times, bars fit, phases come in their order,
-// whatever lasted shows, and idle time takes at most its share.
+// TestTimelineTells: for any times, bars fit, phases are in order, every phase is visible, and idle
+// time takes at most its share.
 func TestTimelineTells(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
@@ -194,7 +194,7 @@ func TestIdleTimeIsCompressed(t *testing.T) {
 	}
 }
 
-// TestTakenOver: what a retried run had before is not on its axis.
+// TestTakenOver: the earlier attempts of a retried run are not on its axis.
 func TestTakenOver(t *testing.T) {
 	t.Parallel()
 	d, _ := testRun(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/termtest"
 )
 
-// hostileAction has everything an action can have, written by an agent that
-// wants to mislead whoever reads it on a terminal.
+// hostileAction has every text of an action, written by an agent that wants to mislead readers on a
+// terminal.
 func hostileAction() *gatehouse.Action {
 	at := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
 	two := 2
@@ -89,7 +89,7 @@ func TestShow(t *testing.T) {
 	golden(t, "show_terminal.txt", out.String())
 }
 
-// TestShowCannotBeForged: a line that begins like one of ours is ours.
+// TestShowCannotBeForged: agents' texts cannot imitate our lines.
 func TestShowCannotBeForged(t *testing.T) {
 	t.Parallel()
 	g, out, _ := termtest.New(t)
@@ -107,7 +107,7 @@ func TestShowCannotBeForged(t *testing.T) {
 			found++
 		}
 		if strings.ContainsRune(line, '\x1b') {
-			t.Errorf("an escape sequence got through: %q", line)
+			t.Errorf("an escape sequence was printed: %q", line)
 		}
 		if n := term.ColumnsOf(line); n > 60 && !strings.HasPrefix(line, "digest ") {
 			t.Errorf("a line of %d columns would be wrapped by the terminal: %q", n, line)

@@ -33,9 +33,9 @@ type authenticator struct {
 	id     []byte
 	user   []byte
 	count  uint32
-	// counts is false for one without a counter, as those that sync.
+	// counts is false for an authenticator without a counter, like synced passkeys.
 	counts bool
-	// challenge, when set, is signed in the place of what was asked.
+	// challenge, when set, is signed instead of the requested one.
 	challenge string
 }
 

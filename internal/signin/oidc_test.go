@@ -24,7 +24,7 @@ func (i *idp) config(change ...func(*signin.Provider)) signin.Config {
 	return signin.Config{Providers: []signin.Provider{p}}
 }
 
-// signIn goes the whole way of a sign-in.
+// signIn performs a complete sign-in.
 func (w *world) signIn(s *signin.Service, i *idp, subject string) (*gatehouse.SignedIn, error) {
 	w.Helper()
 	to, err := s.BeginOIDC(w.Context(), "acme", "/inbox?tab=mine")
@@ -91,7 +91,7 @@ func TestSameEmailIsSomebodyElse(t *testing.T) {
 	if first.Principal.ID == second.Principal.ID || first.Principal.Person == second.Principal.Person || first.Principal.Name == second.Principal.Name {
 		t.Errorf("one person: %+v and %+v", first.Principal, second.Principal)
 	}
-	// Nor does the name of a principal that exists.
+	// Nor does the name of an existing principal.
 	ana := who(w.person("ana"))
 	if ana.ID == first.Principal.ID {
 		t.Error("the provider's ana is ours")
@@ -179,7 +179,7 @@ func TestNobodyBecomesTwoPersons(t *testing.T) {
 	}
 }
 
-// attempt is a sign-in that a test stands in the way of.
+// attempt is a sign-in that a test manipulates.
 type attempt struct {
 	w   *world
 	i   *idp
@@ -188,8 +188,7 @@ type attempt struct {
 	net *tamper
 }
 
-// asOther lets another client of the provider ask for the tokens, with our
-// nonce and our verifier.
+// asOther lets another client of the provider request the tokens, with our nonce and our verifier.
 func (a *attempt) asOther() {
 	a.to.URL = strings.Replace(a.to.URL, "client_id="+clientID, "client_id="+otherClient, 1)
 	a.net.request = func(r *http.Request) {
@@ -199,7 +198,7 @@ func (a *attempt) asOther() {
 	}
 }
 
-// TestOIDCRefuses breaks a good answer in each way there is.
+// TestOIDCRefuses breaks a valid answer in every way.
 func TestOIDCRefuses(t *testing.T) {
 	t.Parallel()
 	query := func(a *attempt, change func(url.Values)) url.Values {
@@ -219,8 +218,7 @@ func TestOIDCRefuses(t *testing.T) {
 			a.i.Spoil(func(s *idptest.Authentication) { s.Nonce = "" })
 			return query(a, func(url.Values) {})
 		}},
-		// The provider makes a token, with our nonce, for another client, who
-		// passes it on.
+		// The provider issues a token, with our nonce, to another client, which passes it on.
 		"another audience": {"expected audience", func(a *attempt) url.Values {
 			a.asOther()
 			return query(a, func(url.Values) {})
@@ -280,7 +278,7 @@ func TestOIDCRefuses(t *testing.T) {
 	}
 }
 
-// A state works once, whatever came of it, and not for ever.
+// A state works once, whatever its result, and expires.
 func TestStateWorksOnce(t *testing.T) {
 	t.Parallel()
 	w, i := newWorld(t), newIDP(t)
@@ -406,7 +404,7 @@ func TestOIDCStepUp(t *testing.T) {
 	i.Spoil(nil)
 	w.want(w.approve(ana, a), gatehouse.CodeStepUpRequired)
 	w.must(finish(begin(b), "1"))
-	w.want(w.approve(ana, a), gatehouse.CodeStepUpRequired) // that was for b
+	w.want(w.approve(ana, a), gatehouse.CodeStepUpRequired) // this proof was for b
 	to := begin(a)
 	_, err = s.FinishOIDC(t.Context(), to.State, i.follow(to.URL, "1"), gatehouse.Browser{}) // signed out meanwhile
 	w.refused(err, "another session")
@@ -416,7 +414,7 @@ func TestOIDCStepUp(t *testing.T) {
 	w.want(err, gatehouse.CodeUnauthenticated)
 }
 
-// A provider's people are in its tenant, and in no other.
+// A provider's people are only in its tenant.
 func TestProviderOfAnotherTenant(t *testing.T) {
 	t.Parallel()
 	w, i := newWorld(t), newIDP(t)

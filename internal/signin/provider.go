@@ -140,7 +140,7 @@ func (p *provider) exchange(ctx context.Context, code, verifier, nonce string) (
 	case azp != "" && azp != p.ClientID, azp == "" && len(t.Audience) > 1:
 		return nil, fmt.Errorf("the ID token was made for %s", gatehouse.Quote(azp))
 	case t.IssuedAt.After(p.now().Add(leeway)):
-		return nil, fmt.Errorf("the ID token was issued at %s, which is to come", t.IssuedAt)
+		return nil, fmt.Errorf("the ID token was issued at %s, in the future", t.IssuedAt)
 	case t.Subject == "" || len(t.Subject) > 255:
 		return nil, fmt.Errorf("the ID token's subject has %d bytes", len(t.Subject))
 	}

@@ -33,7 +33,7 @@ type world struct {
 	offset time.Duration
 }
 
-// said is the log: it alone tells why a sign-in was refused.
+// said is the log; only the log has the reason for a refused sign-in.
 type said struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -57,7 +57,7 @@ func (w *world) now() time.Time {
 
 func (w *world) advance(d time.Duration) { w.mu.Lock(); defer w.mu.Unlock(); w.offset += d }
 
-// anything stands for the connectors: nothing is carried out here.
+// anything replaces the connectors: nothing is carried out here.
 type anything struct{}
 
 func (anything) Describe(string, *gatehouse.Proposal) (string, gatehouse.RiskLevel, time.Duration, error) {
@@ -102,7 +102,7 @@ func (w *world) want(err error, code gatehouse.Code) {
 	}
 }
 
-// refused wants an answer that tells nothing, and a log that tells why.
+// refused checks that the answer has no reason, and that the log has it.
 func (w *world) refused(err error, why string) {
 	w.Helper()
 	w.want(err, gatehouse.CodeUnauthenticated)
@@ -180,7 +180,7 @@ func (w *world) approve(browser context.Context, a *gatehouse.Action) error {
 	return err
 }
 
-// tamper is a transport that a test stands in.
+// tamper is a transport that a test manipulates.
 type tamper struct{ request func(*http.Request) }
 
 func (t *tamper) RoundTrip(r *http.Request) (*http.Response, error) {

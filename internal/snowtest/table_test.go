@@ -57,16 +57,16 @@ func TestPatch(t *testing.T) {
 				"If-Match", `"7"`, "Idempotency-Key", "k-1")
 			for name, want := range map[string]any{
 				"sys_mod_count": "1", "sys_updated_on": "2016-01-22 14:13:37", "sys_updated_by": "gate", "urgency": "1", "priority": "2", "work_notes": "",
-				"short_description": "Can't reach the VPN", // PUT leaves what it does not name
+				"short_description": "Can't reach the VPN", // PUT keeps fields that it does not name
 			} {
 				if got[name] != want {
 					t.Errorf("%s = %v, want %v", name, got[name], want)
 				}
 			}
 			if _, ok := got["nonsense"]; ok {
-				t.Error("a field came to be")
+				t.Error("an unknown field was created")
 			}
-			// The same again is no update, but for the note.
+			// The same values again are not an update, except for the note.
 			w.second.Store(120)
 			again := w.result(t, 200, method, w.path()+"?sysparm_fields=sys_mod_count,sys_updated_on", `{"assignment_group": "`+w.network+`", "urgency": "1"}`)
 			if diff := cmp.Diff(map[string]any{"sys_mod_count": "1", "sys_updated_on": "2016-01-22 14:13:37"}, again); diff != "" {
@@ -260,6 +260,6 @@ func TestTrouble(t *testing.T) {
 	}
 	w.Touch(w.incident, map[string]string{"state": "3"})
 	if len(w.Writes()) != 1 || w.Incident(w.incident)["sys_mod_count"] != "2" {
-		t.Error("a change behind the back")
+		t.Error("a change without the API")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/snowtest"
 )
 
-// TestTell has the notices verified as a webhook of kind servicenow.
+// TestTell verifies the notices as webhooks of kind servicenow.
 func TestTell(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

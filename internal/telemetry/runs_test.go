@@ -106,7 +106,7 @@ func TestRuns(t *testing.T) {
 		}
 		for name := range found {
 			if strings.HasPrefix(name, "gatehouse_runs ") && gatehouse.RunStatus(strings.Fields(name)[1]).Final() {
-				t.Errorf("%s: what has ended is not counted", name)
+				t.Errorf("%s: ended runs are not counted", name)
 			}
 		}
 	}

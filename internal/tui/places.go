@@ -146,7 +146,7 @@ func (m *reviewer) askFilter() {
 			f := m.filter
 			f.Query, f.Cursor = text, ""
 			if m.selected() != "" {
-				m.say(term.Yellow, "The selection was given up: it was of what the list held before.")
+				m.say(term.Yellow, "The selection was cleared: the list shows other items now.")
 			}
 			m.busy = true
 			// Show the card at once: if the list cannot be read, the card on the screen is the one

@@ -29,7 +29,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			var p workflow.Problems
 			if !errors.As(err, &p) || len(p) == 0 {
-				t.Fatalf("%T %v is no list of problems", err, err)
+				t.Fatalf("%T %v is not a list of problems", err, err)
 			}
 			for _, one := range p {
 				if one.Line < 1 || one.Column < 1 || one.Detail == "" {

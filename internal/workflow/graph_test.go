@@ -151,7 +151,7 @@ func TestCycle(t *testing.T) {
 		}
 		lines = rapid.Permutation(lines).Draw(t, "order")
 		_, err := workflow.Parse([]byte(steps(lines...)))
-		if err == nil || !strings.Contains(err.Error(), "in a circle") {
+		if err == nil || !strings.Contains(err.Error(), "in a cycle") {
 			t.Fatalf("%v", err)
 		}
 	})

@@ -66,7 +66,7 @@ func TestParse(t *testing.T) {
 		t.Error(diff)
 	}
 	if d.Step("none") != nil {
-		t.Error("a step that is not there")
+		t.Error("a step that does not exist")
 	}
 }
 
@@ -158,7 +158,7 @@ func TestParseRefuses(t *testing.T) {
 		{steps(transform, "- {id: b, uses: transform, with: 1, needs: [a, a]}"), `4:48: "a" appears twice`},
 		{steps("- {id: a, uses: transform, with: 1, needs: a}"), "3:44: needs must be a list"},
 		{steps("- {id: a, uses: transform, with: 1, needs: [c]}", "- {id: b, uses: transform, with: 1}", "- {id: c, uses: transform, with: 1}"),
-			"3:44: the steps need each other in a circle: a → c → b → a"},
+			"3:44: the steps depend on each other in a cycle: a → c → b → a"},
 		// What expressions may read.
 		{steps(transform, "- {id: b, uses: transform, with: '${{ steps.c.output }}'}"), `4:39: with: there is no step "c"`},
 		{steps(transform, "- {id: b, needs: [], uses: transform, with: '${{ 1 + steps.a.output }}'}"), `4:54: with: step "a" need not have ended by then; put it under needs`},
@@ -246,12 +246,12 @@ func TestParseRefuses(t *testing.T) {
 		{steps("- {id: a, uses: worker.x, retry: {max: 3, every: 5s}}"), `3:43: retry has no key "every"`},
 		{steps("- {id: a, uses: worker.x, retry: {backoff: []}}"), "3:44: backoff must list 1 to 20 durations"},
 		{steps("- {id: a, uses: worker.x, retry: {backoff: [5]}}"), "3:45: backoff"},
-		{steps("- {id: a, uses: worker.x, risk: high}"), "3:33: risk says nothing in a step that uses worker"},
-		{steps("- {id: a, uses: worker.x, two_person: true}"), "3:39: two_person says nothing"},
+		{steps("- {id: a, uses: worker.x, risk: high}"), "3:33: risk has no effect in a step that uses worker"},
+		{steps("- {id: a, uses: worker.x, two_person: true}"), "3:39: two_person has no effect"},
 		{steps("- {id: a, uses: approval, risk: extreme}"), "3:33: risk must be low, med or high"},
 		{steps("- {id: a, uses: approval, two_person: yes}"), "3:39: two_person must be true or false"},
-		{steps("- {id: a, uses: approval, timeout: 5s}"), "3:36: timeout says nothing in a step that uses approval"},
-		{steps("- {id: a, uses: transform, with: 1, retry: {max: 1}}"), "3:44: retry says nothing in a step that uses transform"},
+		{steps("- {id: a, uses: approval, timeout: 5s}"), "3:36: timeout has no effect in a step that uses approval"},
+		{steps("- {id: a, uses: transform, with: 1, retry: {max: 1}}"), "3:44: retry has no effect in a step that uses transform"},
 		// Triggers, limits, input.
 		{"name: w\non: {webhook: {kind: slack, secret: x}}\nsteps:\n" + transform, "2:22: kind must be servicenow, github or generic"},
 		{"name: w\non: {webhook: {kind: github}}\nsteps:\n" + transform, "2:15: webhook needs secret"},
@@ -259,7 +259,7 @@ func TestParseRefuses(t *testing.T) {
 		{"name: w\non: {webhook: {kind: github, secret: x, ref: steps.a.output}}\nsteps:\n" + transform, "there are no steps yet"},
 		{"name: w\non: {webhook: {kind: github, secret: x, ref: '1'}}\nsteps:\n" + transform, "gives int, but must give string"},
 		{"name: w\non: {schedule: {cron: '* * * *'}}\nsteps:\n" + transform, "2:23: a schedule has five fields"},
-		{"name: w\non: {schedule: {cron: '0 0 31 2 *'}}\nsteps:\n" + transform, "2:23: the schedule never comes"},
+		{"name: w\non: {schedule: {cron: '0 0 31 2 *'}}\nsteps:\n" + transform, "2:23: the schedule never occurs"},
 		{"name: w\non: {schedule: {cron: '0 0 * * *', timezone: Mars/Base}}\nsteps:\n" + transform, "is not a time zone"},
 		{"name: w\nlimits: {max_concurrency: 0}\nsteps:\n" + transform, "2:27: max_concurrency must be a whole number from 1"},
 		{"name: w\nlimits: {deadline: 400d}\nsteps:\n" + transform, "2:20: deadline must be from 1s to 366d"},
@@ -269,7 +269,7 @@ func TestParseRefuses(t *testing.T) {
 		{"name: w\ninput: [1]\nsteps:\n" + transform, "2:8: input must be a JSON Schema"},
 		{"name: w\ninput: {type: objekt}\nsteps:\n" + transform, "2:8: input is not a JSON Schema"},
 		{"name: w\ninput: {properties: {a: {$ref: 'http://x/y'}}}\nsteps:\n" + transform,
-			"2:8: input is not a JSON Schema: $ref is not taken"},
+			"2:8: input is not a JSON Schema: $ref is not supported"},
 		{"name: w\ninput: {multipleOf: 1e-999999}\nsteps:\n" + transform,
 			"2:8: input is not a JSON Schema: a number has an exponent"},
 		{"name: w\nworkspace: a b\nsteps:\n" + transform, "2:12: workspace must be"},

@@ -136,7 +136,7 @@ func (p *parser) refusal(s *Step, f form.Fields, n *yaml.Node, what string) (r R
 		p.Fail(v, "step %s does not need %s, so there is no way back to it", s.ID, to)
 		return Refusal{}
 	case f.Values["for_each"] != nil:
-		p.Fail(v, "a step with for_each asks about each item, and goes back to no other step")
+		p.Fail(v, "a step with for_each asks about each item, and cannot go back to another step")
 		return Refusal{}
 	}
 	r.Repeat = to

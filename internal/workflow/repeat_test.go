@@ -61,7 +61,7 @@ func TestRefusalsAreRead(t *testing.T) {
 		"beside the way":   {steps("- {id: a, uses: worker.x}", "- {id: n, uses: worker.x}", "- {id: b, uses: approval, needs: [a], on_rejected: {repeat: a}}"), "step n needs a too, and is not repeated with it"},
 		"too often":        {steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, on_rejected: {repeat: a, max: 9}}"), "max must be"},
 		"a word":           {steps("- {id: b, uses: approval, on_rejected: again}"), "on_rejected must be fail, continue, or repeat"},
-		"no approval":      {steps("- {id: b, uses: worker.x, on_rejected: continue}"), "on_rejected says nothing in a step that uses worker"},
+		"no approval":      {steps("- {id: b, uses: worker.x, on_rejected: continue}"), "on_rejected has no effect in a step that uses worker"},
 		"items":            {steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, for_each: '[1]', max_items: 2, on_rejected: {repeat: a}}"), "a step with for_each asks about each item"},
 		"one key":          {steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, idempotency_key: k, on_rejected: {repeat: a}}"), "idempotency_key must contain iteration"},
 		"iteration beside": {steps("- {id: a, uses: transform, with: '${{ iteration }}'}"), "iteration is there only in a step that"},
@@ -79,7 +79,7 @@ func TestRefusalsAreRead(t *testing.T) {
 	}
 	for _, want := range []string{"step a: is repeated under the same idempotency_key", "step b: is repeated when it is rejected, but no step reads steps.b.rejection"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("the linter says nothing of %q:\n%s", want, got)
+			t.Errorf("the linter does not report %q:\n%s", want, got)
 		}
 	}
 }

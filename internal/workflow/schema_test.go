@@ -102,10 +102,10 @@ func TestSchemaRefuses(t *testing.T) {
 		steps("- {id: a, uses: wait, with: {timeout: 1h}}"),
 	} {
 		if _, err := workflow.Parse([]byte(source)); err == nil {
-			t.Errorf("the parser takes\n%s", source)
+			t.Errorf("the parser accepts\n%s", source)
 		}
 		if err := schema.Validate(asEditorsSee(t, source)); err == nil {
-			t.Errorf("the schema takes\n%s", source)
+			t.Errorf("the schema accepts\n%s", source)
 		}
 	}
 }

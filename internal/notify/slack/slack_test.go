@@ -21,7 +21,7 @@ func TestManifest(t *testing.T) {
 	}
 	for _, address := range []string{"http://gate.example.com", "https://", "https://x/?a=1", "https://x/\"\n", "gate"} {
 		if _, err := Manifest(address); err == nil {
-			t.Errorf("%q is taken", address)
+			t.Errorf("%q is accepted", address)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (b *Broadcast) subscribe(ctx context.Context, deliver func(string)) *nats.S
 		if err == nil {
 			return sub
 		}
-		b.log.WarnContext(ctx, "no hints from other replicas by NATS; polling goes on", "error", err)
+		b.log.WarnContext(ctx, "no hints from other replicas by NATS; polling continues", "error", err)
 		retry.Pause(ctx)
 	}
 	return nil

@@ -76,7 +76,7 @@ func (c *Carrier) Run(ctx context.Context, out *wake.Queue, deliver func(string)
 		})
 		if ctx.Err() == nil && !failing {
 			failing = true
-			c.log.WarnContext(ctx, "no hints from other replicas by PostgreSQL; polling goes on", "error", err)
+			c.log.WarnContext(ctx, "no hints from other replicas by PostgreSQL; polling continues", "error", err)
 		}
 	}
 }
