@@ -41,7 +41,7 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	}
 	r.known = o.Action
 	if !r.policyKnown {
-		return nil // look reads it
+		return nil // prepare reads it
 	}
 	return r.judge(ctx)
 }
