@@ -171,12 +171,14 @@ func (r *ruling) readActivePolicy(tx gatehouse.ReadTx, a *gatehouse.Action) erro
 	if err != nil {
 		return err
 	}
-	return r.readPolicy(tx, a, version)
+	return r.readPolicy(tx, a, version, nil)
 }
 
-func (r *ruling) readPolicy(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (err error) {
+func (r *ruling) readPolicy(
+	tx gatehouse.ReadTx, a *gatehouse.Action, version int, proposer *gatehouse.Principal,
+) (err error) {
 	r.policyVersion = version
-	r.vetoInput, err = r.gate.readVetoInput(tx, a, version)
+	r.vetoInput, err = r.gate.readVetoInput(tx, a, version, proposer)
 	r.policyKnown = err == nil
 	return err
 }
