@@ -34,14 +34,14 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 		return nil, err
 	}
 	r := &ruling{gate: g, caller: c, decision: d, id: id}
-	if mayVote(c) != nil || validateDecision(&d) != nil {
+	if mayVote(c) != nil || d.Validate() != nil {
 		if err := r.find(ctx); err != nil {
 			return nil, err
 		}
 		if err := mayVote(c); err != nil {
 			return nil, err
 		}
-		if err := validateDecision(&d); err != nil {
+		if err := d.Validate(); err != nil {
 			return nil, err
 		}
 	}
@@ -85,21 +85,6 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 	failpoint.Here("decide/committed")
 	r.sendHints()
 	return out, nil
-}
-
-func validateDecision(d *gatehouse.Decision) error {
-	var v gatehouse.Violations
-	switch d.Decision {
-	case gatehouse.Approve:
-		if d.Digest == "" {
-			v.Add("/digest", "is required to approve: the digest of what you saw")
-		}
-	case gatehouse.Reject:
-	default:
-		v.Add("/decision", "must be approved or rejected")
-	}
-	v.CheckText("/notes", d.Notes, gatehouse.MaxNotesBytes)
-	return v.Err()
 }
 
 // ruling is one decision in progress; each run of rule sets its results anew.

@@ -69,7 +69,7 @@ func testPushesOfWorkersOutside(t *testing.T, w *world) {
 			return err
 		},
 		"a stale one": func() error {
-			_, err := w.runs.CompletePush(w.as("bot"), p.Push.ID, gatehouse.PushResult{Generation: g - 1})
+			_, err := w.runs.CompletePush(w.as("bot"), p.Push.ID, gatehouse.PushResult{Generation: g + 1})
 			return err
 		},
 		"a stale heartbeat": func() error {
@@ -101,7 +101,7 @@ func testPushesOfWorkersOutside(t *testing.T, w *world) {
 		t.Errorf("%d receipts of one call", len(e.Receipts))
 	}
 	if code := gatehouse.CodeOf(func() error {
-		_, err := w.runs.FailPush(w.as("bot"), "psh_none", gatehouse.PushFailure{Generation: 1, Kind: "terminal", Code: "x"})
+		_, err := w.runs.FailPush(w.as("bot"), "psh_none", gatehouse.PushFailure{Generation: 1, Kind: "terminal", Code: "x", Detail: "x"})
 		return err
 	}()); code != gatehouse.CodeNotFound {
 		t.Errorf("an unknown push: %q", code)

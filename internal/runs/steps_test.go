@@ -107,6 +107,11 @@ output: {word: "${{ steps.word.output.data }}"}
 	if _, err := w.runs.SignalRun(w.as("bot"), run.ID, "go", ""); gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
 		t.Errorf("a signal to a run that has ended: %v", err)
 	}
+	_, err = w.runs.SignalRun(w.as("bot"), run.ID, "", "")
+	_, long := w.runs.CancelRun(w.as("bot"), run.ID, strings.Repeat("x", gatehouse.MaxNotesBytes+1))
+	if gatehouse.CodeOf(err) != gatehouse.CodeInvalid || gatehouse.CodeOf(long) != gatehouse.CodeInvalid {
+		t.Errorf("a signal without a name: %v; a reason that is too long: %v", err, long)
+	}
 	w.apply("late", `name: late
 steps:
   - {id: word, uses: wait, with: {event: go, timeout: 20ms}}

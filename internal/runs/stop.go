@@ -177,8 +177,8 @@ func (r *Runs) SignalRun(ctx context.Context, id, name string, data gatehouse.JS
 		v.Add("/name", "is required: the event's name")
 	}
 	v.CheckText("/name", name, maxEventName)
-	if len(data) > MaxStepOutput {
-		v.Add("/data", "has more than %d bytes", MaxStepOutput)
+	if len(data) > gatehouse.MaxStepOutput {
+		v.Add("/data", "has more than %d bytes", gatehouse.MaxStepOutput)
 	}
 	if err := v.Err(); err != nil {
 		return nil, r.refusal(ctx, id, err)
