@@ -2,7 +2,7 @@ package gatehouse
 
 import "time"
 
-// Build tells what a program was built from.
+// Build describes the source of a program's build.
 type Build struct {
 	// Version is the release's version.
 	Version string `json:"version"`

@@ -66,9 +66,9 @@ func StepStatuses() []StepStatus {
 	}
 }
 
-// StatusOfSteps derives the state of a started run from its steps and their open
-// items. stop is the final state of a stopping run; "" while the run goes on. A run
-// has succeeded if and only if every step has.
+// StatusOfSteps derives the state of a started run from its steps and their open items. stop is the
+// final state of a stopping run; "" while the run continues. A run has succeeded if and only if
+// every step has.
 func StatusOfSteps(steps []*Step, stop RunStatus) RunStatus {
 	count := make(map[StepStatus]int, 8)
 	for _, s := range steps {

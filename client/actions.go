@@ -14,7 +14,7 @@ const actions = "/proposed-actions"
 
 func action(id, verb string) string { return actions + "/" + segment(id) + verb }
 
-// segment escapes an id as one path segment. An empty id, "." and ".." become "-", which is no id.
+// segment escapes an id as one path segment. An empty id, "." and ".." become "-", which is not an id.
 func segment(id string) string {
 	switch id {
 	case "", ".", "..":

@@ -1,8 +1,8 @@
-// Command river sets the gate's outbox beside River, a job queue on PostgreSQL,
-// on the same server: a push that is claimed, checked, called on a connector
-// that does nothing, and settled, with receipt and audit log, beside a job that
-// does nothing; and so the steps of runs, and the time until a step is with its
-// worker. It is a module of its own, so that River is no dependency of the product.
+// Command river compares the gate's outbox with River, a job queue on PostgreSQL, on the same
+// server: a push that is claimed, checked, called on a connector that does nothing, and settled,
+// with receipt and audit log, beside a job that does nothing; and so the steps of runs, and the
+// time until a step is with its worker. It is a separate module, so that the product does not
+// depend on River.
 //
 //	go -C bench/river run . --database-url postgres://user@host/postgres
 package main

@@ -77,7 +77,7 @@ func sortedCodes() []gatehouse.Code {
 	return codes
 }
 
-// scalar stands for T in the generator, with the schema of the table above.
+// scalar replaces T in the generator, with the schema of the table above.
 type scalar[T any] struct{}
 
 // Schema implements huma.SchemaProvider.

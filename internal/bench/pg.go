@@ -24,8 +24,8 @@ const poolSize = 16
 // insufficientPrivilege is the SQLSTATE for ending another user's session without the right to.
 const insufficientPrivilege = "42501"
 
-// pgBase is PostgreSQL: each room and each bare side is a database of its own. Existing databases
-// of the server are not touched.
+// pgBase is PostgreSQL: each room and each bare side is a separate database. Existing databases of
+// the server are not touched.
 type pgBase struct {
 	url    string
 	prefix string

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Limits bound what a view shows; 0 is no limit.
+// Limits bound what a view shows; 0 means no limit.
 type Limits struct {
 	Fields int // of the change, without the context
 	Value  int // characters of one value

@@ -47,10 +47,9 @@ func ParseArtifact(d *gatehouse.ArtifactDiff) *Artifact {
 	return &a
 }
 
-// ParseUnified reads a unified diff, as diff -u and git write it, strictly: the
-// counts of each hunk must be right, and a line between the hunks that could be
-// taken for a change is an error. A text that is no such diff is shown as plain
-// text, so that no change can hide in what looks like a comment.
+// ParseUnified reads a unified diff, as diff -u and git write it, strictly: the counts of each hunk
+// must be right, and a line between the hunks that looks like a change is an error. A text that is
+// not such a diff is shown as plain text, so that no change can hide in what looks like a comment.
 func ParseUnified(text string) Artifact {
 	p := unified{lines: splitLines(text)}
 	if err := p.parse(); err != "" {

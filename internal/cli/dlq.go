@@ -299,7 +299,7 @@ func (g *globals) printDeadLetters(answer any, results []gatehouse.DeadLetterRes
 		return nil
 	}
 	for _, r := range results {
-		// A filter may select dead letters that must be resolved first; that is no error.
+		// A filter may select dead letters that must be resolved first; that is not an error.
 		expected := r.Skipped == "" || r.Skipped == gatehouse.SkippedApplied || len(sel.IDs) == 0 && r.Skipped == gatehouse.SkippedResolveFirst
 		if !expected {
 			return term.Exit(term.ExitError)

@@ -212,7 +212,7 @@ func (g *globals) waitRun(api service, id string, timeout time.Duration) (*gateh
 }
 
 // exitOfRun returns the exit code for a run's state, as an error. A run that failed because an
-// action was rejected, denied or expired has a code of its own.
+// action was rejected, denied or expired has its own code.
 func (g *globals) exitOfRun(api service, r *gatehouse.Run) error {
 	switch r.Status {
 	case gatehouse.RunSucceeded:

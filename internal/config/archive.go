@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Retention sets how long what has ended stays in the tables of the living.
+// Retention sets how long ended actions and runs stay in the live tables.
 type Retention struct {
 	// Finished is how long after its end an action is archived, 30d to 3650d; never without
 	// it. An archived action cannot be reversed.

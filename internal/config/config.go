@@ -63,7 +63,7 @@ type Config struct {
 	Links Links
 	// Callbacks says which callbacks a proposal can have.
 	Callbacks Callbacks
-	// credentials are secrets that stand outside of Secrets.
+	// credentials are secrets outside of Secrets.
 	credentials credentials
 	// NATS names the cluster that carries hints and events.
 	nats *yaml.Node

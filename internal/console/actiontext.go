@@ -90,7 +90,7 @@ func asksOnly(p *actionPage) bool {
 }
 
 // rewrittenText counts the fields that are written with the value that they have, and says so if
-// that value is only the proposer's word.
+// that value is only the proposer's claim.
 func rewrittenText(n int, before card.Provenance) string {
 	s := plural(n, "field rewritten", "fields rewritten")
 	if before == card.ByProposer {

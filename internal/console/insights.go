@@ -179,5 +179,5 @@ func replayShare(c gatehouse.DecisionCount) string {
 	return strconv.Itoa(int(math.Round(100*float64(c.Replayed)/float64(n)))) + " %"
 }
 
-// isNothing reports whether a figure stands for no rows at all.
+// isNothing reports whether a figure counts no rows.
 func isNothing(value string) bool { return value == "0" || value == "–" }

@@ -132,8 +132,8 @@ func (c *Console) startRun(v *view) error {
 	return v.redirect(runPath(run.ID))
 }
 
-// readInput parses typed JSON; an empty text is no input. A syntax error is returned as an error of
-// the form's field.
+// readInput parses typed JSON; an empty text means no input. A syntax error is returned as an error
+// of the form's field.
 func readInput(text string) (gatehouse.JSON, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", nil

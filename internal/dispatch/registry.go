@@ -28,7 +28,7 @@ type Target struct {
 	Stored bool
 }
 
-// AllTenants stands for every tenant, present and future.
+// AllTenants means every tenant, present and future.
 const AllTenants = "*"
 
 // Serves reports whether a tenant may use the connector.

@@ -193,9 +193,8 @@ func (p *publisher) deliver(
 	ctx context.Context, tenant string, next int64, entries []*gatehouse.Entry, behind jetstream.PublishOpt,
 ) (n int, seq uint64, failed error) {
 	sent, unsent := p.send(tenant, next, entries, behind)
-	// After a failure all later entries have failed too, or will, because their
-	// predecessor is missing. Waiting for them all the same keeps the bound on
-	// unacknowledged messages.
+	// After a failure all later entries have failed too, or will, because their predecessor is
+	// missing. Waiting for them anyway keeps the bound on unacknowledged messages.
 	for _, future := range sent {
 		ack, err := outcome(ctx, future)
 		switch {

@@ -139,7 +139,7 @@ func (g *Gate) readBackPush(ctx context.Context, c *gatehouse.Caller, id string)
 	return res, usecase.NotFoundAs(err, "push", id)
 }
 
-// settleUnknown records what a read-back has proven.
+// settleUnknown records the result of a read-back.
 func settleUnknown(tx gatehouse.Tx, actor string, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Receipt) (gatehouse.PushStatus, error) {
 	now := tx.Now()
 	r.ID, r.PushID, r.Generation, r.At = NewID("rcp"), p.ID, p.Generation, now

@@ -192,9 +192,9 @@ func (r *ruling) judge(ctx context.Context) (err error) {
 	return err
 }
 
-// prepare does the slow work outside the transaction: it judges the veto of the active
-// policy, and reads the target. A target that does not answer is no reason to refuse:
-// dispatch reads it again before it sends.
+// prepare does the slow work outside the transaction: it judges the veto of the active policy, and
+// reads the target. A target that does not answer is not a reason to refuse: dispatch reads it
+// again before it sends.
 func (r *ruling) prepare(ctx context.Context) (err error) {
 	a := r.known
 	if a == nil {

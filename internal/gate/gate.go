@@ -42,7 +42,7 @@ type Reverses interface {
 	Reverses(tenant, connector, operation string) bool
 }
 
-// Declares is an optional ability of Targets: it tells what a connector declares about a
+// Declares is an optional ability of Targets: it returns the connector's declarations about a
 // proposal's operation; nil for nothing.
 type Declares interface {
 	Declared(tenant string, p *gatehouse.Proposal) *gatehouse.Declared

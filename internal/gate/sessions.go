@@ -45,7 +45,7 @@ func (g *Gate) FindSession(ctx context.Context, token string) (*gatehouse.Caller
 		return c, err
 	}
 	if err := g.touch(ctx, c.Session); err != nil {
-		// The session is valid; failing to record its use is no reason to refuse.
+		// The session is valid; failing to record its use is not a reason to refuse.
 		g.Log.WarnContext(ctx, "session not touched", "session", c.Session.ID, "error", err)
 	}
 	return c, nil

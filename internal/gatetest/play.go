@@ -72,7 +72,7 @@ func (w *World) play(tenant string) {
 	w.Clock.Advance(2 * time.Minute)
 	_, err = w.Worker.Rescue(context.Background())
 	w.must(err)
-	// Still under way: to be retried, queued, picked, being sent, waiting.
+	// Still in progress: to be retried, queued, picked, being sent, waiting.
 	w.die(tenant, dispatch.PointClaimed, "picked", decided)
 	w.die(tenant, dispatch.PointSent, "sent", decided)
 	decided("late", "price_change")
@@ -90,8 +90,7 @@ func (w *World) play(tenant string) {
 	decided("queued", "price_change")
 }
 
-// Work proposes, decides and carries out n changes, one after the other, and
-// lets the log grow beside.
+// Work proposes, decides and carries out n changes, one after the other, while the log grows.
 func (w *World) Work(n int) {
 	w.t.Helper()
 	for i := range n {
@@ -125,8 +124,8 @@ func (w *World) principal(name string) *gatehouse.Principal {
 	return p
 }
 
-// people makes those who take part, and leaves a revoked key, a group, and a
-// policy that is no longer the active one.
+// people creates the participants, and leaves a revoked key, a group, and a policy that is no
+// longer active.
 func (w *World) people(tenant string) {
 	w.t.Helper()
 	for _, n := range []gatehouse.NewPrincipal{
@@ -155,8 +154,8 @@ func (w *World) people(tenant string) {
 	w.must(err)
 }
 
-// browse leaves what browsers leave: sessions and what is signed in with. The
-// bytes are no valid credentials, only as hostile as a store must bear them.
+// browse leaves what browsers leave: sessions and credentials for sign-in. The bytes are not valid
+// credentials; they are hostile values that a store must accept.
 func (w *World) browse() {
 	w.t.Helper()
 	ana, a := w.principal("ana"), w.Propose("stepped up", "price_change", 1)

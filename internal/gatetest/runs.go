@@ -107,7 +107,7 @@ func fillRuns(tx gatehouse.Tx, open, ended string) error {
 	return leave(tx, done)
 }
 
-// bring moves a step to a state, by a lease where there is one on the way.
+// bring moves a step to a state, with a lease if the path has one.
 func bring(tx gatehouse.Tx, st *gatehouse.Step, want gatehouse.Step, now, later time.Time) error {
 	path := []gatehouse.StepStatus{gatehouse.StepRunning, want.Status}
 	switch want.Status {
@@ -143,7 +143,7 @@ func bring(tx gatehouse.Tx, st *gatehouse.Step, want gatehouse.Step, now, later 
 	return nil
 }
 
-// leave stores what a run leaves behind.
+// leave stores the rows that a run leaves behind.
 func leave(tx gatehouse.Tx, r *gatehouse.Run) error {
 	now, st := tx.Now(), r.Steps[0]
 	archive := []byte("the archive of " + r.ID)

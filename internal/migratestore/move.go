@@ -36,7 +36,7 @@ type Options struct {
 	step func(name string)
 }
 
-// Result is what was, or would be, copied.
+// Result counts the rows that were, or would be, copied.
 type Result struct {
 	DryRun bool `json:"dry_run,omitempty"`
 	// State is the earlier state of the database: blank, empty, begun or

@@ -174,7 +174,7 @@ func mark(ctx context.Context, c *pgx.Conn, s *source, versions [2]int) error {
 	return postgres.Advise(ctx, c, err)
 }
 
-// begin drops what would be in the way of the rows.
+// begin drops constraints that would prevent the copy.
 func begin(ctx context.Context, c *pgx.Conn, tables []table, counts []int64) error {
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		now, err := readStanding(ctx, tx)

@@ -199,7 +199,7 @@ func (m *runTx) ready(s *gatehouse.Step) error {
 	return m.tx.UpdateStep(s, from, s.Generation)
 }
 
-// end closes a step for good.
+// end closes a step permanently.
 func (m *runTx) end(
 	s *gatehouse.Step, to gatehouse.StepStatus, failure *gatehouse.Failure, data ...gatehouse.Member,
 ) error {

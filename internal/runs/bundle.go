@@ -277,7 +277,7 @@ func costs(usage []*gatehouse.ModelUsage) []bundleCost {
 	return out
 }
 
-// archive writes a zip whose bytes depend on its content alone.
+// archive writes a zip whose bytes depend only on its content.
 type archive struct {
 	buf   bytes.Buffer
 	w     *zip.Writer

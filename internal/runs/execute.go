@@ -22,9 +22,8 @@ type Models interface {
 	Most(tenant, provider string, request gatehouse.JSON) (cost gatehouse.Decimal, currency string, ok bool)
 }
 
-// Execute runs a built-in step for a worker of this process that leased it, and
-// returns when the step is closed or waits. A lost lease is no error: another
-// worker then has the step.
+// Execute runs a built-in step for a worker of this process that leased it, and returns when the
+// step is closed or waits. A lost lease is not an error: another worker then has the step.
 func (r *Runs) Execute(ctx context.Context, step *gatehouse.Step, worker string) error {
 	return r.ExecuteChain(ctx, step, worker, 0)
 }

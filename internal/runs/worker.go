@@ -277,8 +277,8 @@ func (r *Runs) prepareLeased(ctx context.Context, s *gatehouse.Step, owner strin
 	return out, err
 }
 
-// stepFor finds a step that a worker of the caller's principal holds or has held. A
-// worker learns nothing of other steps, not even that they exist.
+// stepFor finds a step that a worker of the caller's principal holds or has held. A worker gets no
+// information about other steps, not even that they exist.
 func (r *Runs) stepFor(ctx context.Context, c *gatehouse.Caller, id string) (s *gatehouse.Step, err error) {
 	err = usecase.NotFoundAs(r.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
 		s, err = tx.FindStep(id)

@@ -97,8 +97,8 @@ func (s *Server) Labels(sysID string) []string {
 	return names
 }
 
-// AddIncident adds an incident as its user system would, outside of the
-// ledger, and returns its sys_id. It panics for a field that there is none of.
+// AddIncident adds an incident as its user system would, outside of the ledger, and returns its
+// sys_id. It panics for an unknown field.
 func (s *Server) AddIncident(fields map[string]string) string { return s.add("incident", fields) }
 
 // Touch changes an incident behind the caller's back, outside of the ledger.
@@ -140,7 +140,7 @@ func (s *Server) add(name string, fields map[string]string) string {
 	return s.insert(name, fields, "system").values["sys_id"]
 }
 
-// insert makes a record with what the system fills in.
+// insert creates a record with the system's own fields.
 func (s *Server) insert(name string, fields map[string]string, user string) *record {
 	t := s.tables[name]
 	r := &record{values: map[string]string{}, journal: map[string][]Entry{}}
@@ -162,8 +162,8 @@ func (s *Server) insert(name string, fields map[string]string, user string) *rec
 	return r
 }
 
-// update changes what may be changed, and returns what was: fields that there
-// are none of are ignored, and so are those of the system's own.
+// update changes the fields that may be changed, and returns the old values: unknown fields and the
+// system's own fields are ignored.
 func (s *Server) update(t *table, r *record, fields map[string]string, user string) (changed []string) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		f, ok := t.fields[name]

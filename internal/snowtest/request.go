@@ -164,8 +164,7 @@ func (q *request) base() string {
 	return "http://" + q.http.Host
 }
 
-// show is a record as the parameters ask for it. Fields that there are none of
-// are ignored.
+// show is a record as the parameters ask for it. Unknown fields are ignored.
 func (q *request) show(r *record) map[string]any {
 	out := map[string]any{}
 	for name, f := range q.table.fields {

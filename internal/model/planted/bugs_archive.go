@@ -7,7 +7,7 @@ const (
 	invariants = "internal/invariants"
 )
 
-// archiveBugs: what has ended is moved whole, at its time, and stays found.
+// archiveBugs: ended actions are moved whole, at their time, and can still be found.
 func archiveBugs() []bug {
 	return []bug{
 		plant("an archived action's key is free again", "5, promise 4", litearc,

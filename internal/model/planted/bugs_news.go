@@ -1,7 +1,6 @@
 package main
 
-// newsBugs: who looks at a page, at the metrics or at the server's log hears of
-// what has changed.
+// newsBugs: pages, metrics and the server's log show what has changed.
 func newsBugs() []bug {
 	const console, events = "internal/console", "internal/console/events.go"
 	const sequencer, feed, gatehouse = "internal/audit/sequencer.go", "internal/feed", "internal/serve"

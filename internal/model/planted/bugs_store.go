@@ -1,7 +1,6 @@
 package main
 
-// storeBugs: what is answered is stored, moves keep to the tables, the log
-// has no gap.
+// storeBugs: answered requests are stored, moves follow the transition tables, the log has no gap.
 func storeBugs() []bug {
 	return []bug{
 		{

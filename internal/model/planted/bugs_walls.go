@@ -1,7 +1,7 @@
 package main
 
-// wallBugs: either wall between tenants on PostgreSQL has a hole. The other
-// one stands, so the test is one that looks at the wall alone.
+// wallBugs: one of the two barriers between tenants on PostgreSQL has a hole. The other one is
+// intact, so the test checks only this barrier.
 func wallBugs() []bug {
 	const postgres = "internal/store/postgres"
 	return []bug{

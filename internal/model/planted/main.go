@@ -199,8 +199,8 @@ func browserTest(ctx context.Context, dir string, b bug) ([]byte, error) {
 	return out, err
 }
 
-// goTest runs one test. Random sequences are drawn from one seed, so that what
-// is caught once is caught again.
+// goTest runs one test. Random sequences are drawn from one seed, so that a caught bug is caught
+// again.
 func goTest(ctx context.Context, dir string, b bug) ([]byte, error) {
 	levels := strings.Split(b.run, "/")
 	for i, l := range levels {
