@@ -62,7 +62,8 @@ func RunStatuses() []RunStatus {
 // StepStatuses lists the states of a step in the order of the table.
 func StepStatuses() []StepStatus {
 	return []StepStatus{
-		StepBlocked, StepReady, StepRunning, StepWaitingApproval, StepWaiting, StepRetrying, StepSucceeded, StepFailed, StepCanceled,
+		StepBlocked, StepReady, StepRunning, StepWaitingApproval, StepWaiting, StepRetrying, StepSucceeded, StepFailed,
+		StepCanceled,
 	}
 }
 

@@ -55,7 +55,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	p := bench.NewPrinter(out, os.Stderr, *asJSON, false)
 	err := bench.Run(ctx, bench.Options{
-		Only: strings.Split(*only, ","), Duration: *duration, Rounds: *rounds, Workers: *workers, DatabaseURL: *url, Start: start,
+		Only: strings.Split(*only, ","), Duration: *duration, Rounds: *rounds, Workers: *workers, DatabaseURL: *url,
+		Start: start,
 		Queue: func(ctx context.Context, s bench.Setup) (bench.Queue, error) {
 			return openRiver(ctx, s.DatabaseURL, *riverWorkers)
 		},

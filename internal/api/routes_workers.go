@@ -31,7 +31,8 @@ func (s *Server) stepRoutes() []route {
 			summary: "Lease steps",
 			doc: "Leases up to max ready steps of the given tools. The lease is the right to execute the step. When none is " +
 				"ready, it waits for the time in wait, " +
-				"and answers with an empty list when the time is over. Every later call for the step carries the lease's generation.",
+				"and answers with an empty list when the time is over. Every later call for the step carries the lease's " +
+				"generation.",
 			roles: workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedStep](),
 			handler: body(checkLease, func(ctx context.Context, c *call, in *gatehouse.LeaseRequest) (reply, error) {
 				if err := c.wait(in.Wait.D()); err != nil {
@@ -56,7 +57,9 @@ func (s *Server) stepRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/steps/{id}/fail", name: "failStep", tag: tagWorkers,
-			summary: "Report that a step failed", doc: "A retryable failure is tried again after a pause, as often as the workflow says, and not before retry_after.",
+			summary: "Report that a step failed",
+			doc: "A retryable failure is tried again after a pause, as often as the workflow says, and not before " +
+				"retry_after.",
 			roles: workers, object: ObjectStep, status: http.StatusOK, out: typeOf[gatehouse.Step](),
 			codes: leaseLost, idempotent: true,
 			handler: body(checkStepFailure, func(ctx context.Context, c *call, in *gatehouse.StepFailure) (reply, error) {
@@ -67,7 +70,8 @@ func (s *Server) stepRoutes() []route {
 			summary: "Propose the change that is a step's result", doc: "The step is parked until the action settles, and " +
 				"continues with the outcome. The lease ends.",
 			roles: workers, object: ObjectStep, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
-			codes: []gatehouse.Code{gatehouse.CodeLeaseLost, gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported, gatehouse.CodeTooLate},
+			codes: []gatehouse.Code{gatehouse.CodeLeaseLost, gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported,
+				gatehouse.CodeTooLate},
 			handler: body(checkStepProposal, func(ctx context.Context, c *call, in *gatehouse.StepProposal) (reply, error) {
 				return answer(s.cfg.Workers.ProposeStep(ctx, c.id, *in))
 			}),
@@ -134,7 +138,9 @@ func checkPushLease(r *gatehouse.PushLeaseRequest) error {
 	return checkAnyLease("/connectors", r.Connectors, r.Max, r.Wait, r.Lease, r.Worker)
 }
 
-func checkAnyLease(pointer string, names []string, most int, wait gatehouse.Duration, lease gatehouse.Span, worker string) error {
+func checkAnyLease(
+	pointer string, names []string, most int, wait gatehouse.Duration, lease gatehouse.Span, worker string,
+) error {
 	var v gatehouse.Violations
 	if n := len(names); n == 0 || n > maxTools {
 		v.Add(pointer, "must hold 1 to %d names", maxTools)

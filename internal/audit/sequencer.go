@@ -124,7 +124,9 @@ func (s *Sequencer) overtaken(ctx context.Context, batches []*batch) error {
 		return fmt.Errorf("audit: read the logs' sizes: %w", err)
 	}
 	if !grown {
-		return errors.New("audit: the store refuses to number the waiting leaves, although no other sequencer has; check for damage with gatehouse doctor --deep")
+		return errors.New(
+			"audit: the store refuses to number the waiting leaves, although no other sequencer has; check for damage with " +
+				"gatehouse doctor --deep")
 	}
 	return nil
 }

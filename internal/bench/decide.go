@@ -163,10 +163,12 @@ func (r *runner) decideWith(ctx context.Context, s *decideSides, n int) error {
 	r.report(Line{Figure: "decide", Name: name("decide p50"), Unit: "ms", Baseline: sameRowsIs, Lower: true}, sameP50)
 	r.reportCPU(Line{Figure: "decide", Name: name("CPU a decision"), Baseline: sameRowsIs}, sameCPU)
 	if n == 1 {
-		r.report(Line{Figure: "decide", Name: name("decide p50"), Unit: "ms", Baseline: "bare claim in a transaction, no HTTP", Lower: true, Target: r.base.singleTarget()}, single)
+		r.report(Line{Figure: "decide", Name: name("decide p50"), Unit: "ms",
+			Baseline: "bare claim in a transaction, no HTTP", Lower: true, Target: r.base.singleTarget()}, single)
 	}
 	if n >= 64 {
-		r.report(Line{Figure: "decide", Name: name("decide p99"), Unit: "ms", Baseline: "its own p50", Lower: true, Target: 4}, tail)
+		r.report(Line{Figure: "decide", Name: name("decide p99"), Unit: "ms", Baseline: "its own p50", Lower: true,
+			Target: 4}, tail)
 	}
 	return nil
 }
@@ -194,6 +196,7 @@ func claimAlone(ctx context.Context, c claimer, n int, d time.Duration) (*outcom
 
 func bareDecide(ids []string) func([]byte, int, int) []byte {
 	return func(b []byte, _, item int) []byte {
-		return post(b, "/decide/"+ids[item], "", []byte(`{"decision":"approved","digest":"`+bareDigest+`","notes":"checked against the supplier's list"}`))
+		return post(b, "/decide/"+ids[item], "",
+			[]byte(`{"decision":"approved","digest":"`+bareDigest+`","notes":"checked against the supplier's list"}`))
 	}
 }

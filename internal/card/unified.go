@@ -41,7 +41,8 @@ func ParseArtifact(d *gatehouse.ArtifactDiff) *Artifact {
 			if a.Claim != "" {
 				a.Claim += "; "
 			}
-			a.Claim += fmt.Sprintf("the proposer says %s %s, there are %s", counted(*c.claimed, "line"), c.what, thousands(c.counted))
+			a.Claim += fmt.Sprintf("the proposer says %s %s, there are %s", counted(*c.claimed, "line"), c.what,
+				thousands(c.counted))
 		}
 	}
 	return &a
@@ -140,7 +141,8 @@ func (p *unified) parse() string {
 // fileHeader reports whether the two lines at pos name the files, and a hunk
 // follows.
 func (p *unified) fileHeader() bool {
-	return p.pos+2 < len(p.lines) && strings.HasPrefix(p.lines[p.pos], "--- ") && strings.HasPrefix(p.lines[p.pos+1], "+++ ") &&
+	return p.pos+2 < len(p.lines) && strings.HasPrefix(p.lines[p.pos], "--- ") &&
+		strings.HasPrefix(p.lines[p.pos+1], "+++ ") &&
 		strings.HasPrefix(p.lines[p.pos+2], "@@")
 }
 

@@ -47,7 +47,8 @@ func (c *approveCmd) Run(g *globals, api service) error {
 			"run this on a terminal", term.Safe(c.ID))
 	}
 	d := gatehouse.Decision{
-		Decision: gatehouse.Approve, Notes: c.Notes, Digest: c.Digest, Confirm: c.Confirm, AcknowledgeStale: c.AcknowledgeStale,
+		Decision: gatehouse.Approve, Notes: c.Notes, Digest: c.Digest, Confirm: c.Confirm,
+		AcknowledgeStale: c.AcknowledgeStale,
 	}
 	if c.Digest == "" {
 		a, err := api.FindAction(g.Ctx, c.ID)
@@ -65,7 +66,8 @@ func (c *approveCmd) Run(g *globals, api service) error {
 // digest of the shown content.
 func (c *approveCmd) ask(g *globals, a *gatehouse.Action, d *gatehouse.Decision) error {
 	if got := a.ComputeDigest(); got != a.Digest {
-		return fmt.Errorf("the content of %s has the digest %s, but the server says %s: do not approve this", a.ID, got, a.Digest)
+		return fmt.Errorf("the content of %s has the digest %s, but the server says %s: do not approve this", a.ID, got,
+			a.Digest)
 	}
 	d.Digest = a.Digest
 	if a.Status != gatehouse.StatusPending {

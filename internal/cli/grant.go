@@ -64,7 +64,8 @@ func (c *grantCreateCmd) Run(g *globals, api service) error {
 			return err
 		}
 		if len(n.Amounts) == 0 && movesMoney(a) {
-			return term.Usagef("%s moves money: give --amount CURRENCY=AMOUNT, without which the grant covers no such action", a.ID)
+			return term.Usagef("%s moves money: give --amount CURRENCY=AMOUNT, without which the grant covers no such action",
+				a.ID)
 		}
 		n = likeAction(n, a)
 	}

@@ -39,7 +39,8 @@ func (c *groupCreateCmd) Run(g *globals, api service) error {
 	_, err := api.FindGroup(g.Ctx, c.Name)
 	switch {
 	case err == nil:
-		return gatehouse.E(gatehouse.CodeAlreadyExists, "the group %s exists; add to it with: gatehouse group add %s NAME", c.Name, c.Name)
+		return gatehouse.E(gatehouse.CodeAlreadyExists, "the group %s exists; add to it with: gatehouse group add %s NAME",
+			c.Name, c.Name)
 	case gatehouse.CodeOf(err) != gatehouse.CodeNotFound:
 		return err
 	}

@@ -125,7 +125,8 @@ func (c *policyLintCmd) Run(g *globals) error {
 	}
 	if p != nil {
 		for _, r := range p.Lint() {
-			findings = append(findings, finding{File: c.File, Line: r.Line, Column: r.Column, Detail: r.Detail, Remark: !r.Error})
+			findings = append(findings,
+				finding{File: c.File, Line: r.Line, Column: r.Column, Detail: r.Detail, Remark: !r.Error})
 		}
 	}
 	return g.printCheck(checkResult{Findings: findings})
@@ -280,7 +281,8 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal, at time.Ti
 		policy.Facts{Tenant: gatehouse.DefaultTenant, Proposal: p, Proposer: who, Floor: floor, ProposedAt: at})
 	e := &gatehouse.Explanation{
 		PolicyOutcome: gatehouse.PolicyOutcome{Outcome: verdict.Outcome, Rules: verdict.Rules, Reasons: verdict.Reasons},
-		RiskLevel:     verdict.RiskLevel, RiskName: parsed.LevelName(verdict.RiskLevel), Required: verdict.Required, Roles: verdict.Roles, People: verdict.People, Groups: verdict.Groups,
+		RiskLevel:     verdict.RiskLevel, RiskName: parsed.LevelName(verdict.RiskLevel), Required: verdict.Required,
+		Roles: verdict.Roles, People: verdict.People, Groups: verdict.Groups,
 		Expiry: gatehouse.Duration(verdict.Expiry), Timing: verdict.Timing, Ceilings: verdict.Ceilings, Trace: trace,
 		EditUpTo: int(verdict.EditUpTo),
 	}

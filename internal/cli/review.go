@@ -67,7 +67,8 @@ func (c *reviewCmd) Run(g *globals) error {
 		return err
 	}
 	if me.Kind != gatehouse.KindPerson || !me.Has(gatehouse.RoleApprover) {
-		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides; this is the key of %s", me.Name)
+		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides; this is the key of %s",
+			me.Name)
 	}
 	return tui.Review(&g.IO, tui.Config{
 		Me: me, API: api, EditToken: g.EditToken, Yes: c.Yes,

@@ -188,7 +188,8 @@ func (c *workflowTestCmd) one(g *globals, file string, out *workflowTests) error
 	out.Tests = append(out.Tests, results...)
 	for _, r := range results {
 		for _, d := range r.Differences {
-			out.Findings = append(out.Findings, finding{File: tests, Line: r.Line, Column: 1, Detail: fmt.Sprintf("test %q: %s", r.Name, d)})
+			out.Findings = append(out.Findings,
+				finding{File: tests, Line: r.Line, Column: 1, Detail: fmt.Sprintf("test %q: %s", r.Name, d)})
 		}
 	}
 	return nil

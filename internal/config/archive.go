@@ -19,7 +19,8 @@ const maxRetention = 3650
 func (r *Retention) validate(path string) error {
 	const day = gatehouse.MinRetention / 30
 	if d := r.Finished.D(); d != 0 && (d < gatehouse.MinRetention || d > maxRetention*day) {
-		return fmt.Errorf("%s: retention.finished: must be %s to %dd", path, gatehouse.Duration(gatehouse.MinRetention), maxRetention)
+		return fmt.Errorf("%s: retention.finished: must be %s to %dd", path, gatehouse.Duration(gatehouse.MinRetention),
+			maxRetention)
 	}
 	return nil
 }

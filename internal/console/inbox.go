@@ -82,7 +82,8 @@ func (c *Console) inbox(v *view) error {
 		}
 	}
 	if q.Done != "" {
-		if p.done, err = c.cfg.Actions.FindAction(v.ctx, q.Done); err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+		if p.done, err = c.cfg.Actions.FindAction(v.ctx, q.Done); err != nil &&
+			gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 			return err
 		}
 	}

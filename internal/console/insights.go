@@ -47,7 +47,8 @@ func (c *Console) insights(v *view) error {
 			p.window = w
 		}
 	}
-	p.filter = gatehouse.InsightFilter{Since: v.now.Add(-p.window.span), ActionType: v.query("type"), ProposedBy: v.query("by")}
+	p.filter = gatehouse.InsightFilter{Since: v.now.Add(-p.window.span), ActionType: v.query("type"),
+		ProposedBy: v.query("by")}
 	var err error
 	if p.x, err = c.cfg.Statistics.Insights(v.ctx, p.filter); err != nil {
 		return err

@@ -122,7 +122,8 @@ func (c *Console) startRun(v *view) error {
 	if err != nil {
 		return c.startRefused(v, name, err)
 	}
-	run, _, err := c.cfg.Runs.StartRun(v.once("run of "+name, v.form("once"), v.form("input")), name, gatehouse.NewRun{Input: input})
+	run, _, err := c.cfg.Runs.StartRun(v.once("run of "+name, v.form("once"), v.form("input")), name,
+		gatehouse.NewRun{Input: input})
 	if id, ok := replayedID(err); ok {
 		return v.redirect(runPath(id))
 	}

@@ -86,7 +86,8 @@ func (g *Gate) runRequirements(
 	case err != nil, !ofRun:
 		return 0, nil, err
 	case old.Connector == workflow.ApprovalConnector &&
-		(p.Connector != old.Connector || p.Operation != old.Operation || gatehouse.MustJSON(p.Target) != gatehouse.MustJSON(old.Target)):
+		(p.Connector != old.Connector || p.Operation != old.Operation ||
+			gatehouse.MustJSON(p.Target) != gatehouse.MustJSON(old.Target)):
 		return 0, nil, gatehouse.E(gatehouse.CodeInvalid, "a revision of a run's question can only change its wording")
 	case old.Approval == nil:
 		return 1, starter, nil

@@ -119,7 +119,8 @@ type World struct {
 // change the gate's configuration.
 func New(t testing.TB, store gatehouse.Store, clock *Clock, options ...func(*gate.Config)) *World {
 	t.Helper()
-	w := &World{t: t, Store: store, Clock: clock, Target: &Target{answers: map[string][]connector.Kind{}, calls: map[string]int{}}}
+	w := &World{t: t, Store: store, Clock: clock,
+		Target: &Target{answers: map[string][]connector.Kind{}, calls: map[string]int{}}}
 	targets, err := dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: w.Target,
 		Tenants: []string{"default", "acme"}})
 	w.must(err)
@@ -161,7 +162,8 @@ func (w *World) SignIn(key string) {
 func (w *World) Admin() context.Context { return w.caller(w.admin, nil) }
 
 func (w *World) caller(p *gatehouse.Principal, r *gatehouse.IdempotencyRequest) context.Context {
-	return gatehouse.NewContext(context.Background(), &gatehouse.Caller{Principal: p, StepUp: true, Via: gatehouse.ViaAPI, Idempotency: r})
+	return gatehouse.NewContext(context.Background(),
+		&gatehouse.Caller{Principal: p, StepUp: true, Via: gatehouse.ViaAPI, Idempotency: r})
 }
 
 // As is a context of a principal.

@@ -62,10 +62,12 @@ func (w *World) play(tenant string) {
 	_, err = w.Gate.ReplayDeadLetters(w.Admin(), gatehouse.ReplayRequest{IDs: []string{w.Find(replayed).Push.ID}})
 	w.must(err)
 	_, err = w.Gate.DiscardDeadLetters(w.Admin(), gatehouse.DiscardRequest{
-		DeadLetterSelection: gatehouse.DeadLetterSelection{IDs: []string{w.Find(discarded).Push.ID}}, Reason: "not needed any more",
+		DeadLetterSelection: gatehouse.DeadLetterSelection{IDs: []string{w.Find(discarded).Push.ID}},
+		Reason:              "not needed any more",
 	})
 	w.must(err)
-	_, err = w.Gate.ResolvePush(w.Admin(), w.Find(resolved).Push.ID, gatehouse.Resolution{Outcome: "applied", Reason: "looked"})
+	_, err = w.Gate.ResolvePush(w.Admin(), w.Find(resolved).Push.ID,
+		gatehouse.Resolution{Outcome: "applied", Reason: "looked"})
 	w.must(err)
 	w.Drain(tenant)
 	w.die(tenant, dispatch.PointCalled, "rescued", decided)
@@ -169,18 +171,22 @@ func (w *World) browse() {
 		return errors.Join(
 			tx.InsertSession(session, hash("session")),
 			tx.InsertSetupLink(&gatehouse.SetupLink{
-				ID: "lnk_1", Tenant: ana.Tenant, PrincipalID: ana.ID, Hash: hash("link"), CreatedAt: at, ExpiresAt: at.Add(time.Hour),
+				ID: "lnk_1", Tenant: ana.Tenant, PrincipalID: ana.ID, Hash: hash("link"), CreatedAt: at,
+				ExpiresAt: at.Add(time.Hour),
 			}),
 			tx.InsertIdentity(&gatehouse.ExternalIdentity{
 				Tenant: ana.Tenant, Issuer: "https://id.example.com", Subject: "s\u00e9", PrincipalID: ana.ID, CreatedAt: at,
 			}),
 			tx.InsertPasskey(&gatehouse.Passkey{
-				ID: "pky_1", Tenant: ana.Tenant, PrincipalID: ana.ID, Name: "phone", CredentialID: []byte{0, 255, 1}, Credential: []byte{},
-				SignCount: 7, CreatedAt: at,
+				ID: "pky_1", Tenant: ana.Tenant, PrincipalID: ana.ID, Name: "phone", CredentialID: []byte{0, 255, 1},
+				Credential: []byte{},
+				SignCount:  7, CreatedAt: at,
 			}),
-			tx.InsertCeremony(&gatehouse.Ceremony{Hash: hash("ceremony"), Tenant: ana.Tenant, Data: []byte("{}"), ExpiresAt: at.Add(time.Hour)}),
+			tx.InsertCeremony(
+				&gatehouse.Ceremony{Hash: hash("ceremony"), Tenant: ana.Tenant, Data: []byte("{}"), ExpiresAt: at.Add(time.Hour)}),
 			tx.InsertStepUp(&gatehouse.StepUp{
-				ID: "stp_1", Tenant: ana.Tenant, SessionID: session.ID, ActionID: a.ID, Digest: a.Digest, Method: gatehouse.StepUpPasskey, At: at,
+				ID: "stp_1", Tenant: ana.Tenant, SessionID: session.ID, ActionID: a.ID, Digest: a.Digest,
+				Method: gatehouse.StepUpPasskey, At: at,
 			}),
 			// As the gate logs them: they name the action, and are about something else.
 			tx.AppendLeaf(&gatehouse.Leaf{

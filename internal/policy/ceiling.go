@@ -50,7 +50,9 @@ func (p *Policy) claim(verdict *gatehouse.Verdict, v *view) {
 		}
 		if c.currency != "" && currency != c.currency {
 			if !slices.ContainsFunc(apply, func(o *ceiling) bool { return o.currency == currency }) {
-				refuse(verdict, fmt.Sprintf("ceiling %s is in %s, the amount in %s, and no ceiling that applies is in %s", c.name, c.currency, currency, currency))
+				refuse(verdict,
+					fmt.Sprintf("ceiling %s is in %s, the amount in %s, and no ceiling that applies is in %s", c.name, c.currency,
+						currency, currency))
 			}
 			continue
 		}

@@ -72,7 +72,8 @@ func (p *Policy) Lint() []Remark {
 
 	for i := range p.ceilings {
 		if c := &p.ceilings[i]; c.amount != nil && c.currency == "" && c.amountCurrency == nil {
-			say(c.at, false, "ceiling %s states no currency: each currency that a change names has the whole limit; write currency", c.name)
+			say(c.at, false,
+				"ceiling %s states no currency: each currency that a change names has the whole limit; write currency", c.name)
 		}
 	}
 

@@ -113,14 +113,17 @@ func TestUnknownKeepsTheStepWaiting(t *testing.T) {
 func testUnknownKeepsTheStepWaiting(t *testing.T, w *world) {
 	w.apply("triage", triage)
 	w.ledger.fail["INC1"] = []*connector.Error{
-		{Kind: connector.Ambiguous, Code: "timeout"}, {Kind: connector.Ambiguous, Code: "timeout"}, {Kind: connector.Ambiguous, Code: "timeout"},
+		{Kind: connector.Ambiguous, Code: "timeout"}, {Kind: connector.Ambiguous, Code: "timeout"},
+		{Kind: connector.Ambiguous, Code: "timeout"},
 	}
 	run := w.status(w.start("triage", `{"id":"INC1","text":"x"}`).ID, gatehouse.RunWaitingApproval)
 	a := w.action(run, "update")
 	w.must(w.decide(a, "ana", gatehouse.Approve))
-	w.until(run.ID, "unknown", func(*gatehouse.Run) bool { return w.action(run, "update").Status == gatehouse.StatusUnknown })
+	w.until(run.ID, "unknown",
+		func(*gatehouse.Run) bool { return w.action(run, "update").Status == gatehouse.StatusUnknown })
 	w.status(run.ID, gatehouse.RunWaitingApproval)
-	_, err := w.gate.ResolvePush(w.as("admin"), w.action(run, "update").Push.ID, gatehouse.Resolution{Outcome: "applied", Reason: "seen there"})
+	_, err := w.gate.ResolvePush(w.as("admin"), w.action(run, "update").Push.ID,
+		gatehouse.Resolution{Outcome: "applied", Reason: "seen there"})
 	w.must(err)
 	w.status(run.ID, gatehouse.RunSucceeded)
 }

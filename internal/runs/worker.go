@@ -39,7 +39,8 @@ func checkLease(v *gatehouse.Violations, most *int, wait *gatehouse.Duration, le
 		*lease = gatehouse.Span(gatehouse.DefaultStepLease)
 	}
 	if d := lease.D(); d < gatehouse.MinStepLease || d > gatehouse.MaxStepLease {
-		v.Add("/lease", "must be %s to %s", gatehouse.Duration(gatehouse.MinStepLease), gatehouse.Duration(gatehouse.MaxStepLease))
+		v.Add("/lease", "must be %s to %s", gatehouse.Duration(gatehouse.MinStepLease),
+			gatehouse.Duration(gatehouse.MaxStepLease))
 	}
 }
 
@@ -125,7 +126,9 @@ func (r *Runs) await(ctx context.Context, wait time.Duration, topics []string, t
 
 // leaseOutside claims steps and evaluates them. Steps that fail to evaluate, or that need no
 // work, are settled here and not returned.
-func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
+func (r *Runs) leaseOutside(
+	ctx context.Context, tenant, owner string, q *gatehouse.LeaseRequest,
+) ([]gatehouse.LeasedStep, error) {
 	var out []gatehouse.LeasedStep
 	for _, tool := range q.Tools {
 		left := q.Max - len(out)
@@ -157,7 +160,9 @@ func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gateho
 
 // claimFor claims up to n ready steps of a tool in a tenant, round-robin over its
 // workflows.
-func (r *Runs) claimFor(ctx context.Context, tenant, tool, owner string, n int, lease time.Duration) (steps []*gatehouse.Step, err error) {
+func (r *Runs) claimFor(
+	ctx context.Context, tenant, tool, owner string, n int, lease time.Duration,
+) (steps []*gatehouse.Step, err error) {
 	const lanes = 100
 	var due []gatehouse.DueLane
 	err = r.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
@@ -205,7 +210,9 @@ func (r *Runs) turned(tenant, tool string, last gatehouse.Lane) {
 
 // shares distributes n claims over the lanes that have room, round-robin. last is
 // the lane that got the last claim, or the last lane in due when none has room.
-func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out []gatehouse.StepShare, last gatehouse.Lane, err error) {
+func (r *Runs) shares(
+	ctx context.Context, due []gatehouse.DueLane, n int,
+) (out []gatehouse.StepShare, last gatehouse.Lane, err error) {
 	shares := make([]gatehouse.StepShare, 0, len(due))
 	left := make([]int, 0, len(due))
 	for _, d := range due {
@@ -219,7 +226,8 @@ func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out 
 				"tenant", d.Tenant, "workflow", d.Workflow, "error", err)
 			continue
 		}
-		shares = append(shares, gatehouse.StepShare{Lane: d.Lane, MostOfWorkflow: own.MaxConcurrency, MostOfTenant: tenant.MaxConcurrency})
+		shares = append(shares,
+			gatehouse.StepShare{Lane: d.Lane, MostOfWorkflow: own.MaxConcurrency, MostOfTenant: tenant.MaxConcurrency})
 		left = append(left, roomFor(d, own.MaxConcurrency, tenant.MaxConcurrency))
 	}
 	for given := true; given && n > 0; {
@@ -249,7 +257,8 @@ func (r *Runs) prepareLeased(ctx context.Context, s *gatehouse.Step, owner strin
 	case err != nil:
 		return nil, err
 	case failure != nil:
-		return nil, r.fail(ctx, s, owner, gatehouse.StepFailure{Generation: s.Generation, Code: failure.Code, Detail: failure.Detail})
+		return nil, r.fail(ctx, s, owner,
+			gatehouse.StepFailure{Generation: s.Generation, Code: failure.Code, Detail: failure.Detail})
 	case w.skip:
 		return nil, r.skip(ctx, w, owner)
 	case w.fanOut:
@@ -271,7 +280,8 @@ func (r *Runs) prepareLeased(ctx context.Context, s *gatehouse.Step, owner strin
 		}
 		shown := *row
 		shown.Item = s.Item
-		out = &gatehouse.LeasedStep{Step: &shown, Lease: gatehouse.Lease{Generation: row.Generation, ExpiresAt: *row.LeaseUntil}}
+		out = &gatehouse.LeasedStep{Step: &shown,
+			Lease: gatehouse.Lease{Generation: row.Generation, ExpiresAt: *row.LeaseUntil}}
 		return nil
 	})
 	return out, err
@@ -399,7 +409,8 @@ func (r *Runs) renewLease(
 		if err := tx.UpdateStep(row, row.Status, row.Generation); err != nil {
 			return err
 		}
-		out = &gatehouse.LeaseState{Lease: gatehouse.Lease{Generation: row.Generation, ExpiresAt: until}, Cancel: m.run.Stop != ""}
+		out = &gatehouse.LeaseState{Lease: gatehouse.Lease{Generation: row.Generation, ExpiresAt: until},
+			Cancel: m.run.Stop != ""}
 		return nil
 	})
 	return out, err

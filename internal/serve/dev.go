@@ -240,7 +240,9 @@ func portTaken(err error, listen string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
-	return fmt.Errorf("%s is in use, perhaps by another `gatehouse`: stop that server, or use another port, such as --listen 127.0.0.1:0 for any free one", listen)
+	return fmt.Errorf(
+		"%s is in use, perhaps by another `gatehouse`: stop that server, or use another port, such as --listen 127.0.0.1:0 "+
+			"for any free one", listen)
 }
 
 // logFile opens the log in the data folder.

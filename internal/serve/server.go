@@ -313,9 +313,11 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		Events: n.Gate, PublicURL: n.publicURL(),
 		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics,
 		Ready: s.ready, ConnectorState: n.stored.publicState,
-		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
-		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
-		Addresses: addresses, Rates: rates,
+		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst,
+		HookRates:         hookRates(n.config.Hooks),
+		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond),
+		RequestBurst:      cmp.Or(n.config.RateLimit.Burst, requestBurst),
+		Addresses:         addresses, Rates: rates,
 	})
 	if err != nil {
 		return fail(err)

@@ -42,12 +42,17 @@ var (
 	incidentFields = with(automata, map[string]field{
 		"number": {}, "short_description": {}, "description": {}, "subcategory": {}, "contact_type": {},
 		"close_code": {}, "close_notes": {}, "correlation_id": {}, "correlation_display": {}, "opened_at": {}, "active": {},
-		"category": {choices: map[string]string{"inquiry": "Inquiry / Help", "software": "Software", "hardware": "Hardware", "network": "Network", "database": "Database"}},
-		"state":    {choices: map[string]string{"1": "New", "2": "In Progress", "3": "On Hold", "6": "Resolved", "7": "Closed", "8": "Canceled"}},
-		"impact":   {choices: levels},
-		"urgency":  {choices: levels},
+		"category": {
+			choices: map[string]string{"inquiry": "Inquiry / Help", "software": "Software", "hardware": "Hardware",
+				"network": "Network", "database": "Database"}},
+		"state": {choices: map[string]string{"1": "New", "2": "In Progress", "3": "On Hold", "6": "Resolved", "7": "Closed",
+			"8": "Canceled"}},
+		"impact":  {choices: levels},
+		"urgency": {choices: levels},
 		// Looked up from impact and urgency, whatever is sent.
-		"priority":  {fixed: true, choices: map[string]string{"1": "1 - Critical", "2": "2 - High", "3": "3 - Moderate", "4": "4 - Low", "5": "5 - Planning"}},
+		"priority": {fixed: true,
+			choices: map[string]string{"1": "1 - Critical", "2": "2 - High", "3": "3 - Moderate", "4": "4 - Low",
+				"5": "5 - Planning"}},
 		"caller_id": {refers: "sys_user"}, "opened_by": {refers: "sys_user"}, "assigned_to": {refers: "sys_user"},
 		"assignment_group": {refers: "sys_user_group"},
 		"work_notes":       {journal: "Work notes"}, "comments": {journal: "Additional comments"},
@@ -147,7 +152,8 @@ func (s *Server) insert(name string, fields map[string]string, user string) *rec
 	id, now := s.newID(name), s.now()
 	if name == "incident" {
 		maps.Copy(r.values, map[string]string{
-			"number": fmt.Sprintf("INC%07d", 10000+len(t.records)+1), "state": "1", "impact": "3", "urgency": "3", "active": "true",
+			"number": fmt.Sprintf("INC%07d", 10000+len(t.records)+1), "state": "1", "impact": "3", "urgency": "3",
+			"active":    "true",
 			"opened_at": now, "category": "inquiry",
 		})
 	}

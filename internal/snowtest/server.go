@@ -114,7 +114,8 @@ type failure struct {
 }
 
 func (f *failure) write(w http.ResponseWriter) {
-	writeJSON(w, f.status, map[string]any{"error": map[string]any{"message": f.message, "detail": f.detail}, "status": "failure"})
+	writeJSON(w, f.status,
+		map[string]any{"error": map[string]any{"message": f.message, "detail": f.detail}, "status": "failure"})
 }
 
 func unsupported(what string) *failure {
@@ -231,14 +232,16 @@ func (s *Server) answer(r *http.Request, user string, body []byte) (*answer, *fa
 		return q.list()
 	case r.Method == http.MethodGet:
 		return q.get()
-	case r.Method == http.MethodPost && q.sysID == "", (r.Method == http.MethodPatch || r.Method == http.MethodPut) && q.sysID != "":
+	case r.Method == http.MethodPost && q.sysID == "", (r.Method == http.MethodPatch || r.Method == http.MethodPut) &&
+		q.sysID != "":
 		return q.write(body)
 	case r.Method == http.MethodDelete && q.name == "label_entry" && q.sysID != "":
 		return q.remove()
 	case r.Method == http.MethodDelete:
 		return nil, unsupported("DELETE")
 	}
-	return nil, &failure{http.StatusMethodNotAllowed, "Method not supported", r.Method + " is not supported for this resource"}
+	return nil, &failure{http.StatusMethodNotAllowed, "Method not supported",
+		r.Method + " is not supported for this resource"}
 }
 
 // newID makes a sys_id: 32 hexadecimal digits, the same ones in every run.

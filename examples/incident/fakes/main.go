@@ -95,7 +95,8 @@ func newWorld(hook snowtest.Hook) *world {
 	w.HandleFunc("POST /fake/incidents", w.newIncident)
 	w.HandleFunc("GET /fake/incidents/{sys_id}", w.incident)
 	w.HandleFunc("POST /fake/incidents/{sys_id}/tell", w.tell)
-	w.HandleFunc("GET /fake/ledger", func(rw http.ResponseWriter, _ *http.Request) { answer(rw, http.StatusOK, w.snow.Writes()) })
+	w.HandleFunc("GET /fake/ledger",
+		func(rw http.ResponseWriter, _ *http.Request) { answer(rw, http.StatusOK, w.snow.Writes()) })
 	return w
 }
 
@@ -162,7 +163,8 @@ func classify(c llmtest.Call) llmtest.Reply {
 	} {
 		for word := range strings.FieldsSeq(kind.words) {
 			if strings.Contains(text, word) {
-				return llmtest.Reply{Text: fmt.Sprintf(`{"category": %q, "confidence": 0.93, "reason": "It speaks of %s."}`, kind.category, word)}
+				return llmtest.Reply{
+					Text: fmt.Sprintf(`{"category": %q, "confidence": 0.93, "reason": "It speaks of %s."}`, kind.category, word)}
 			}
 		}
 	}

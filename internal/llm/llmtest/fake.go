@@ -161,7 +161,8 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func check(p protocol, r *http.Request, body []byte, key string) (Call, *refusal) {
 	if r.Method != http.MethodPost {
-		return Call{}, &refusal{status: http.StatusMethodNotAllowed, kind: "invalid_request_error", message: "Method Not Allowed"}
+		return Call{},
+			&refusal{status: http.StatusMethodNotAllowed, kind: "invalid_request_error", message: "Method Not Allowed"}
 	}
 	if bad := p.authenticate(r.Header, key); bad != nil {
 		return Call{}, bad
@@ -170,7 +171,9 @@ func check(p protocol, r *http.Request, body []byte, key string) (Call, *refusal
 		return Call{}, invalid("Content-Type must be application/json")
 	}
 	if len(body) > maxBody {
-		return Call{}, &refusal{status: http.StatusRequestEntityTooLarge, kind: "request_too_large", message: "Request exceeds the maximum allowed number of bytes."}
+		return Call{},
+			&refusal{status: http.StatusRequestEntityTooLarge, kind: "request_too_large",
+				message: "Request exceeds the maximum allowed number of bytes."}
 	}
 	call, bad := p.parse(body)
 	call.Body, call.HTTP = body, r

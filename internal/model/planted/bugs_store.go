@@ -33,7 +33,9 @@ func storeBugs() []bug {
 		plant("the clock runs backwards", "9", sqlite+"/store.go",
 			"return time.UnixMicro(high).UTC()", "return time.UnixMicro(wall).UTC()", sqlite, "TestClockSurvivesRestart"),
 		plant("an expiry leaves no leaf", "14", "internal/gate/expire.go",
-			"return record(tx, a, \"hitl.expired\", \"system\", gatehouse.StatusPending, gatehouse.StatusExpired,\n\t\tmap[string]any{\"expires_at\": a.Approval.ExpiresAt})", "return nil", model, "TestModel"),
+			"return record(tx, a, \"hitl.expired\", \"system\", gatehouse.StatusPending, "+
+				"gatehouse.StatusExpired,\n\t\tmap[string]any{\"expires_at\": a.Approval.ExpiresAt})", "return nil", model,
+			"TestModel"),
 		plant("a vote leaves no leaf", "14", decide,
 			"return r.record(tx, \"hitl.voted\", gatehouse.StatusPending)", "return nil", model, "TestModel"),
 		plant("an intent leaves no leaf", "14, 15", "internal/dispatch/send.go",

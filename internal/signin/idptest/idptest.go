@@ -86,7 +86,8 @@ func New(issuer string) (*Provider, error) {
 	p := &Provider{people: make(map[string]*Person), clients: make(map[string]*client)}
 	p.Storage = storage.NewStorageWithClients(users{p}, nil)
 	c := &op.Config{CryptoKey: sha256.Sum256([]byte(issuer)), CodeMethodS256: true, AuthMethodPost: true}
-	made, err := op.NewProvider(c, p, op.StaticIssuer(issuer), op.WithAllowInsecure(), op.WithLogger(slog.New(slog.DiscardHandler)))
+	made, err := op.NewProvider(c, p, op.StaticIssuer(issuer), op.WithAllowInsecure(),
+		op.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,8 @@ func New(issuer string) (*Provider, error) {
 // is enough for all tests of a package, since its key takes long to make.
 func Start() (p *Provider, issuer string, err error) {
 	var handler http.Handler
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
 	p, err = New(server.URL)
 	handler = p
 	return p, server.URL, err
@@ -212,7 +214,8 @@ type users struct{ p *Provider }
 // GetUserByID implements storage.UserStore.
 func (u users) GetUserByID(id string) *storage.User {
 	if who := u.p.find(id); who != nil {
-		return &storage.User{ID: who.Subject, Username: who.Username, Password: who.Password, Email: who.Email, EmailVerified: true}
+		return &storage.User{ID: who.Subject, Username: who.Username, Password: who.Password, Email: who.Email,
+			EmailVerified: true}
 	}
 	return nil
 }
