@@ -15,7 +15,7 @@ type Build struct {
 	Date time.Time `json:"date,omitzero"`
 }
 
-// Health is what a server tells every client that reaches it, without a lookup.
+// Health is the public state of a server, which needs no credentials.
 type Health struct {
 	// Status is "ok".
 	Status string `json:"status"`

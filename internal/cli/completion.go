@@ -26,7 +26,6 @@ Examples:
 `
 }
 
-// Run prints.
 func (c *completionCmd) Run(g *globals, k *kong.Kong) error {
 	nodes := completions(k.Model.Node)
 	switch c.Shell {

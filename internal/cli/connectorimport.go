@@ -63,7 +63,6 @@ type importedOperation struct {
 	Currency string   `json:"currency,omitempty"`
 }
 
-// Run imports.
 func (c *connectorImportCmd) Run(g *globals) error {
 	src, err := readBounded(c.Document, openapi.MaxBytes)
 	if err != nil {

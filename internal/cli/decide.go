@@ -40,7 +40,6 @@ Examples:
 `
 }
 
-// Run approves.
 func (c *approveCmd) Run(g *globals, api service) error {
 	if c.Digest == "" && g.Terminal == nil {
 		return term.Usagef("what is approved must have been seen: give --digest (see `gatehouse show %s`), or "+
@@ -172,7 +171,6 @@ Examples:
 `
 }
 
-// Run rejects.
 func (c *rejectCmd) Run(g *globals, api service) error {
 	d := gatehouse.Decision{Decision: gatehouse.Reject, Notes: c.Notes, Digest: c.Digest, Hold: c.Hold}
 	if c.Notes == "" && g.Terminal != nil {

@@ -77,7 +77,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *dlqListCmd) Run(g *globals, api service) error {
 	filter, err := c.read(time.Now())
 	if err != nil {
@@ -198,7 +197,6 @@ Examples:
 `
 }
 
-// Run replays.
 func (c *dlqReplayCmd) Run(g *globals, api service) error {
 	sel, err := c.read(c.All)
 	if err != nil {
@@ -231,7 +229,6 @@ Examples:
 `
 }
 
-// Run discards.
 func (c *dlqDiscardCmd) Run(g *globals, api service) error {
 	sel, err := c.read(false)
 	if err != nil {
@@ -262,7 +259,6 @@ Examples:
 `
 }
 
-// Run resolves.
 func (c *dlqResolveCmd) Run(g *globals, api service) error {
 	sel, err := c.read(false)
 	if err != nil {

@@ -34,7 +34,6 @@ Examples:
 `
 }
 
-// Run creates.
 func (c *groupCreateCmd) Run(g *globals, api service) error {
 	_, err := api.FindGroup(g.Ctx, c.Name)
 	switch {
@@ -61,7 +60,6 @@ Examples:
 `
 }
 
-// Run adds.
 func (c *groupAddCmd) Run(g *globals) error {
 	return g.changeGroup(c.Name, gatehouse.GroupChange{Add: c.People})
 }
@@ -84,7 +82,6 @@ Examples:
 `
 }
 
-// Run removes.
 func (c *groupRemoveCmd) Run(g *globals) error {
 	return g.changeGroup(c.Name, gatehouse.GroupChange{Remove: c.People})
 }
@@ -112,7 +109,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *groupListCmd) Run(g *globals, api service) error {
 	groups, err := api.ListGroups(g.Ctx)
 	return showPage(g, pageOf(groups), err, "No groups.", func() *term.Table { return groupTable(groups...) })
@@ -134,7 +130,6 @@ Examples:
 `
 }
 
-// Run deletes.
 func (c *groupDeleteCmd) Run(g *globals, api service) error {
 	if err := api.DeleteGroup(g.Ctx, c.Name); err != nil {
 		return err

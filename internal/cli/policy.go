@@ -117,7 +117,6 @@ Examples:
 `
 }
 
-// Run checks.
 func (c *policyLintCmd) Run(g *globals) error {
 	p, _, findings, err := parsePolicy(g, c.File)
 	if err != nil {
@@ -159,7 +158,6 @@ Examples:
 `
 }
 
-// Run tests.
 func (c *policyTestCmd) Run(g *globals) error {
 	p, _, findings, err := parsePolicy(g, c.File)
 	if err != nil || findings != nil {
@@ -206,7 +204,6 @@ Examples:
 `
 }
 
-// Run explains.
 func (c *policyExplainCmd) Run(g *globals) error {
 	if c.File == "-" && c.Policy == "-" {
 		return term.Usagef("only one of --file and --policy can be stdin")

@@ -49,7 +49,6 @@ Examples:
 var errNoTerminal = term.Usagef("review shows one card per screen and is operated by keys: it needs a terminal as " +
 	"its stdin. Elsewhere use `gatehouse list --sort urgency` and `gatehouse approve ID --digest DIGEST`")
 
-// Run reviews.
 func (c *reviewCmd) Run(g *globals) error {
 	if g.Terminal == nil {
 		return errNoTerminal

@@ -268,14 +268,14 @@ steps:
 	}
 }
 
-// TestWhoHadAHandInWhatBeganIt: the author of a workflow whose runs start
+// TestContributorsOfTheStartingRun: the author of a workflow whose runs start
 // another run, and the starter of a retried run, cannot decide either.
-func TestWhoHadAHandInWhatBeganIt(t *testing.T) {
+func TestContributorsOfTheStartingRun(t *testing.T) {
 	t.Parallel()
-	onBoth(t, testWhoHadAHandInWhatBeganIt)
+	onBoth(t, testContributorsOfTheStartingRun)
 }
 
-func testWhoHadAHandInWhatBeganIt(t *testing.T, w *world) {
+func testContributorsOfTheStartingRun(t *testing.T, w *world) {
 	w.person("otto", gatehouse.KindPerson, gatehouse.RoleOperator, gatehouse.RoleApprover)
 	w.person("cleo", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
 	w.apply("triage", triage)

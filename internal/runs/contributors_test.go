@@ -152,10 +152,10 @@ var shopChange = gatehouse.Proposal{
 	Target: gatehouse.Target{EntityType: "item", EntityRef: "X"}, ProposedChange: `{"price":"3"}`,
 }
 
-// TestHandsOnTheContentExcludeFromDeciding: of two persons with the same roles,
+// TestContributorsOfAChangeCannotDecide: of two persons with the same roles,
 // the one who touched the content of the change cannot decide it, and the other
 // can.
-func TestHandsOnTheContentExcludeFromDeciding(t *testing.T) {
+func TestContributorsOfAChangeCannotDecide(t *testing.T) {
 	t.Parallel()
 	for name, c := range handCases {
 		t.Run(name, func(t *testing.T) {
@@ -187,8 +187,8 @@ func TestHandsOnTheContentExcludeFromDeciding(t *testing.T) {
 	}
 }
 
-// TestHandsOfAnAgentExcludeItsSponsor: a worker's contribution also counts for its sponsor.
-func TestHandsOfAnAgentExcludeItsSponsor(t *testing.T) {
+// TestWorkersSponsorCannotDecide: a worker's contribution also counts for its sponsor.
+func TestWorkersSponsorCannotDecide(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		made, err := w.gate.CreatePrincipal(w.as("admin"), gatehouse.NewPrincipal{

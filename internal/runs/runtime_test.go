@@ -63,13 +63,13 @@ func testRunPausesAtTheGate(t *testing.T, w *world) {
 	}
 }
 
-// TestWhoHadAHandInItCannotDecide: neither the workflow's author nor the run's starter can.
-func TestWhoHadAHandInItCannotDecide(t *testing.T) {
+// TestContributorsCannotDecide: neither the workflow's author nor the run's starter can.
+func TestContributorsCannotDecide(t *testing.T) {
 	t.Parallel()
-	onBoth(t, testWhoHadAHandInItCannotDecide)
+	onBoth(t, testContributorsCannotDecide)
 }
 
-func testWhoHadAHandInItCannotDecide(t *testing.T, w *world) {
+func testContributorsCannotDecide(t *testing.T, w *world) {
 	w.person("cleo", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
 	w.apply("triage", triage)
 	run, _, err := w.runs.StartRun(w.as("cleo"), "triage", gatehouse.NewRun{Input: `{"id":"INC1","text":"x"}`})
@@ -128,12 +128,12 @@ func testUnknownKeepsTheStepWaiting(t *testing.T, w *world) {
 	w.status(run.ID, gatehouse.RunSucceeded)
 }
 
-func TestCancelWithdrawsWhatIsPending(t *testing.T) {
+func TestCancelWithdrawsPendingActions(t *testing.T) {
 	t.Parallel()
-	onBoth(t, testCancelWithdrawsWhatIsPending)
+	onBoth(t, testCancelWithdrawsPendingActions)
 }
 
-func testCancelWithdrawsWhatIsPending(t *testing.T, w *world) {
+func testCancelWithdrawsPendingActions(t *testing.T, w *world) {
 	w.apply("triage", triage)
 	run := w.status(w.start("triage", `{"id":"INC1","text":"x"}`).ID, gatehouse.RunWaitingApproval)
 	a := w.action(run, "update")
@@ -151,13 +151,13 @@ func testCancelWithdrawsWhatIsPending(t *testing.T, w *world) {
 	}
 }
 
-// TestRetryTakesOverWhatSucceeded: the model is not called again.
-func TestRetryTakesOverWhatSucceeded(t *testing.T) {
+// TestRetryKeepsSucceededSteps: the model is not called again.
+func TestRetryKeepsSucceededSteps(t *testing.T) {
 	t.Parallel()
-	onBoth(t, testRetryTakesOverWhatSucceeded)
+	onBoth(t, testRetryKeepsSucceededSteps)
 }
 
-func testRetryTakesOverWhatSucceeded(t *testing.T, w *world) {
+func testRetryKeepsSucceededSteps(t *testing.T, w *world) {
 	w.apply("triage", triage)
 	run := w.status(w.start("triage", `{"id":"INC1","text":"x"}`).ID, gatehouse.RunWaitingApproval)
 	w.must(w.decide(w.action(run, "update"), "ana", gatehouse.Reject))
