@@ -19,7 +19,7 @@ type TransitionReader interface {
 
 // TransitionWriter has the typed reads that begin a transition, and the typed write of a decision.
 type TransitionWriter interface {
-	// OpenDecision locks an action, as LockAction does. A missing action is no error.
+	// OpenDecision locks an action, as LockAction does. A missing action is not an error.
 	OpenDecision(q DecisionQuery) (*OpenedDecision, error)
 	// SettleDecision writes a decision: the vote, the approval and its action, the push, and
 	// the leaf. The action is pending: it is locked, or inserted in this transaction. Otherwise

@@ -91,9 +91,9 @@ type ReadyTool struct {
 // ReadyLanes bounds the lanes of one tool that ReadyTools looks at.
 const ReadyLanes = 64
 
-// StepShare bounds what one claim may take of a lane: at most Limit steps, and only
-// while fewer than MostOfWorkflow steps of its workflow and MostOfTenant of its
-// tenant are running; 0 is no bound.
+// StepShare bounds what one claim may take of a lane: at most Limit steps, and only while fewer
+// than MostOfWorkflow steps of its workflow and MostOfTenant of its tenant are running; 0 means no
+// bound.
 type StepShare struct {
 	Lane
 	Limit, MostOfWorkflow, MostOfTenant int

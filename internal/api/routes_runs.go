@@ -53,7 +53,8 @@ func (s *Server) runRoutes() []route {
 			),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				f := gatehouse.RunFilter{
-					Status: gatehouse.RunStatus(c.query["status"]), Workflow: c.query["workflow"], Limit: c.query.limit(), Cursor: c.query["cursor"],
+					Status: gatehouse.RunStatus(c.query["status"]), Workflow: c.query["workflow"], Limit: c.query.limit(),
+					Cursor: c.query["cursor"],
 				}
 				if since := c.query.time("since"); since != nil {
 					f.Since = *since
@@ -74,7 +75,8 @@ func (s *Server) runRoutes() []route {
 		}, {
 			method: "GET", path: "/runs/queues", name: "getRunQueues", tag: tagRuns,
 			summary: "Show the queues, workers and schedules of runs",
-			doc: "Lists the tools with ready steps, what each worker holds with the end of its latest lease, and the next run of " +
+			doc: "Lists the tools with ready steps, what each worker holds with the end of its latest lease, and the next run " +
+				"of " +
 				"each schedule. A worker that holds nothing is not listed.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.RunQueues](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
@@ -139,11 +141,13 @@ func (s *Server) runRoutes() []route {
 		}, {
 			method: "GET", path: "/runs/{id}/evidence", name: "getRunEvidence", tag: tagRuns,
 			summary: "Fetch the evidence of a run",
-			doc: "One ZIP archive with a manifest; ETag and X-Evidence-SHA256 are the SHA-256 of the archive, as 64 hexadecimal digits. " +
+			doc: "One ZIP archive with a manifest; ETag and X-Evidence-SHA256 are the SHA-256 of the archive, as 64 " +
+				"hexadecimal digits. " +
 				"With format=manifest, the manifest and that hash as JSON. Before the run has ended: too_late.",
 			object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Bundle](), media: mediaZip,
-			codes:   []gatehouse.Code{gatehouse.CodeTooLate},
-			query:   []param{{name: "format", kind: paramEnum, enum: []string{"archive", "manifest"}, doc: "archive by default."}},
+			codes: []gatehouse.Code{gatehouse.CodeTooLate},
+			query: []param{
+				{name: "format", kind: paramEnum, enum: []string{"archive", "manifest"}, doc: "archive by default."}},
 			handler: plain(s.getRunEvidence),
 		}, {
 			method: "GET", path: "/reflexions", name: "listReflexions", tag: tagRuns,

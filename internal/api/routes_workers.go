@@ -28,7 +28,8 @@ func (s *Server) stepRoutes() []route {
 			summary: "Lease steps",
 			doc: "Leases up to max ready steps of the given tools. The lease is the right to execute the step. When none is " +
 				"ready, it waits for the time in wait, " +
-				"and answers with an empty list when the time is over. Every later call for the step carries the lease's generation.",
+				"and answers with an empty list when the time is over. Every later call for the step carries the lease's " +
+				"generation.",
 			roles: workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedStep](),
 			handler: body((*gatehouse.LeaseRequest).Validate, func(ctx context.Context, c *call, in *gatehouse.LeaseRequest) (reply, error) {
 				if err := c.wait(in.Wait.D()); err != nil {
@@ -53,7 +54,9 @@ func (s *Server) stepRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/steps/{id}/fail", name: "failStep", tag: tagWorkers,
-			summary: "Report that a step failed", doc: "A retryable failure is tried again after a pause, as often as the workflow says, and not before retry_after.",
+			summary: "Report that a step failed",
+			doc: "A retryable failure is tried again after a pause, as often as the workflow says, and not before " +
+				"retry_after.",
 			roles: workers, object: ObjectStep, status: http.StatusOK, out: typeOf[gatehouse.Step](),
 			codes: leaseLost, idempotent: true,
 			handler: body((*gatehouse.StepFailure).Validate, func(ctx context.Context, c *call, in *gatehouse.StepFailure) (reply, error) {

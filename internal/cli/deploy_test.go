@@ -155,7 +155,8 @@ func TestDockerfile(t *testing.T) {
 	}
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(mod)
 	for _, want := range []string{
-		"FROM golang:" + string(version[1]) + "-", "CGO_ENABLED=0", "gcr.io/distroless/static-", ":nonroot\n", "\nUSER 65532", `CMD ["serve"]`,
+		"FROM golang:" + string(version[1]) + "-", "CGO_ENABLED=0", "gcr.io/distroless/static-", ":nonroot\n", "\nUSER 65532",
+		`CMD ["serve"]`,
 		"ARG COMMIT DATE", "-X $VERSION.commit=$COMMIT -X $VERSION.date=$DATE",
 	} {
 		if !strings.Contains(file, want) {
@@ -178,7 +179,8 @@ func TestKubernetesArguments(t *testing.T) {
 	if _, err := testParser(t).Parse(words); err != nil {
 		t.Errorf("%q: %v", words, err)
 	}
-	src := regexp.MustCompile(`(?s)gatehouse.yaml: \|\n(.*)`).FindStringSubmatch(readDeploy(t, "kubernetes", "configmap.yaml"))
+	src := regexp.MustCompile(`(?s)gatehouse.yaml: \|\n(.*)`).FindStringSubmatch(
+		readDeploy(t, "kubernetes", "configmap.yaml"))
 	if _, err := config.Parse("gatehouse.yaml", []byte(strings.ReplaceAll(src[1], "\n    ", "\n"))); err != nil {
 		t.Error(err)
 	}
@@ -233,7 +235,8 @@ func TestComposeRole(t *testing.T) {
 	}
 	defer conn.Close(t.Context())
 	var unbound bool
-	if err := conn.QueryRow(t.Context(), "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user").Scan(&unbound); err != nil || unbound {
+	if err := conn.QueryRow(t.Context(),
+		"SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user").Scan(&unbound); err != nil || unbound {
 		t.Errorf("the role is not bound by row-level security: %v, %v", unbound, err)
 	}
 	if _, err := conn.Exec(t.Context(), "CREATE TABLE mine (id int)"); err != nil {

@@ -19,8 +19,9 @@ func TestExitCodeOfEveryErrorCode(t *testing.T) {
 	t.Parallel()
 	want := map[gatehouse.Code]int{
 		gatehouse.CodeUnauthenticated: 4, gatehouse.CodeRoleRequired: 4, gatehouse.CodeEditTokenRequired: 4,
-		gatehouse.CodeStepUpRequired: 4, gatehouse.CodeConfirmation: 4, gatehouse.CodeSelfApproval: 4, gatehouse.CodeSenderNotAllowed: 4,
-		gatehouse.CodeBadSignature: 4, gatehouse.CodeBadToken: 4, gatehouse.CodeSignInRequired: 4,
+		gatehouse.CodeStepUpRequired: 4, gatehouse.CodeConfirmation: 4, gatehouse.CodeSelfApproval: 4,
+		gatehouse.CodeSenderNotAllowed: 4,
+		gatehouse.CodeBadSignature:     4, gatehouse.CodeBadToken: 4, gatehouse.CodeSignInRequired: 4,
 		gatehouse.CodeExpired:        11,
 		gatehouse.CodeAlreadyDecided: 12, gatehouse.CodeNotAwaitingApproval: 12, gatehouse.CodeTooLate: 12,
 	}
@@ -112,7 +113,8 @@ func TestReportJSONIsAProblem(t *testing.T) {
 	if err := json.Unmarshal(errOut.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Code != "invalid" || got.Status != 422 || got.Retryable == nil || *got.Retryable || len(got.Errors) != 1 || out.Len() > 0 {
+	if got.Code != "invalid" || got.Status != 422 || got.Retryable == nil || *got.Retryable || len(got.Errors) != 1 ||
+		out.Len() > 0 {
 		t.Errorf("got %s", errOut)
 	}
 }

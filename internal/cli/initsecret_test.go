@@ -39,7 +39,8 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var sent storedSecret
 		if r.Method != http.MethodGet {
-			if err := json.NewDecoder(r.Body).Decode(&sent); err != nil || sent.Kind != "Secret" || sent.APIVersion != "v1" || sent.Metadata.Name != "admin" {
+			if err := json.NewDecoder(r.Body).Decode(&sent); err != nil || sent.Kind != "Secret" || sent.APIVersion != "v1" ||
+				sent.Metadata.Name != "admin" {
 				w.WriteHeader(http.StatusBadRequest)
 				return
 			}
@@ -75,7 +76,8 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 	t.Setenv("KUBERNETES_SERVICE_PORT", at.Port())
 	account := t.TempDir()
 	for name, content := range map[string]string{
-		"token": "tok\n", "namespace": "gate", "ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})),
+		"token": "tok\n", "namespace": "gate",
+		"ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})),
 	} {
 		if err := os.WriteFile(filepath.Join(account, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

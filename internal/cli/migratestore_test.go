@@ -31,7 +31,8 @@ func TestMigrateStore(t *testing.T) {
 	outside := httptest.NewServer(&servetest.Ledger{Calls: make(map[string]int)})
 	t.Cleanup(outside.Close)
 	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		`{connectors: {crm: {type: http, base_url: "`+outside.URL+`", allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}}, dispatch: {hold: 0s}}`))
+		`{connectors: {crm: {type: http, base_url: "`+outside.URL+
+			`", allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}}, dispatch: {hold: 0s}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,8 @@ func TestMigrateStore(t *testing.T) {
 		Tables       []struct{ Table string }
 		Logs         []gatehouse.LogHead
 	}
-	if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Copied == 0 || answer.Copied != answer.Rows || len(answer.Logs) != 1 {
+	if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Copied == 0 || answer.Copied != answer.Rows ||
+		len(answer.Logs) != 1 {
 		t.Errorf("%s: %v", out, err)
 	}
 	if _, words := migrate(term.ExitDone); !strings.Contains(words, "in the database already") {
@@ -106,7 +108,8 @@ func TestMigrateStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ana.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
+	if _, err := ana.Decide(t.Context(), a.ID,
+		gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
 		t.Fatal(err)
 	}
 	servetest.SettleAll(t, moved.Gate, moved.Store, creds, 1)

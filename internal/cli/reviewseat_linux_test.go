@@ -62,7 +62,8 @@ func openInbox(t *testing.T) *inbox {
 		}
 	}
 	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		"connectors: {shop: {type: sql, dsn: \"sqlite:"+filepath.Join(dir, "shop.db")+"\", entities: {item: {table: items, key: sku, version: version, fields: {note: 1}}}}}\ndispatch: {hold: 1h}\n"))
+		"connectors: {shop: {type: sql, dsn: \"sqlite:"+filepath.Join(dir, "shop.db")+
+			"\", entities: {item: {table: items, key: sku, version: version, fields: {note: 1}}}}}\ndispatch: {hold: 1h}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,8 +121,9 @@ func (in *inbox) price(sku, from, to string) *gatehouse.Action {
 	in.t.Helper()
 	return in.propose(&gatehouse.Proposal{
 		ActionType: "price_change", Operation: "update", Target: gatehouse.Target{EntityRef: sku, Version: "1"},
-		CurrentState: gatehouse.MustJSON(map[string]string{"price": from, "currency": "USD"}), ProposedChange: gatehouse.MustJSON(map[string]string{"price": to}),
-		Rationale: "the supplier raised its cost",
+		CurrentState:   gatehouse.MustJSON(map[string]string{"price": from, "currency": "USD"}),
+		ProposedChange: gatehouse.MustJSON(map[string]string{"price": to}),
+		Rationale:      "the supplier raised its cost",
 	})
 }
 
@@ -136,7 +138,8 @@ func (in *inbox) note(sku, text string) *gatehouse.Action {
 func (in *inbox) item(sku, name string) *gatehouse.Action {
 	in.t.Helper()
 	return in.propose(&gatehouse.Proposal{
-		ActionType: "create_item", Operation: "insert", Target: gatehouse.Target{EntityRef: sku}, ProposedChange: gatehouse.MustJSON(map[string]string{"name": name}),
+		ActionType: "create_item", Operation: "insert", Target: gatehouse.Target{EntityRef: sku},
+		ProposedChange: gatehouse.MustJSON(map[string]string{"name": name}),
 	})
 }
 
@@ -184,7 +187,9 @@ func (in *inbox) review(who *gatehouse.Credentials, o seatOptions) *seat {
 	in.t.Helper()
 	s := &seat{t: in.t, news: make(chan struct{}, 1), ended: make(chan struct{})}
 	s.cmd = exec.CommandContext(in.t.Context(), watched, append([]string{"review"}, o.args...)...)
-	s.cmd.Env = cleanEnv(append([]string{"GATEHOUSE_URL=" + in.s.URL, "GATEHOUSE_KEY=" + who.Key, "TERM=xterm-256color", "NO_COLOR=", "VISUAL=", "EDITOR="}, o.env...)...)
+	s.cmd.Env = cleanEnv(
+		append([]string{"GATEHOUSE_URL=" + in.s.URL, "GATEHOUSE_KEY=" + who.Key, "TERM=xterm-256color", "NO_COLOR=",
+			"VISUAL=", "EDITOR="}, o.env...)...)
 	if o.token {
 		s.cmd.Env = append(s.cmd.Env, "GATEHOUSE_EDIT_TOKEN="+who.EditToken)
 	}

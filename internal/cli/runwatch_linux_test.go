@@ -51,7 +51,8 @@ func TestWatchOnATerminal(t *testing.T) {
 	if err != nil || len(d.Actions) != 1 {
 		t.Fatalf("%v, %d actions", err, len(d.Actions))
 	}
-	if _, err := admin.Decide(t.Context(), d.Actions[0].ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: d.Actions[0].Digest}); err != nil {
+	if _, err := admin.Decide(t.Context(), d.Actions[0].ID,
+		gatehouse.Decision{Decision: gatehouse.Approve, Digest: d.Actions[0].Digest}); err != nil {
 		t.Fatal(err)
 	}
 	flat := s.until("sees the event waited for", func(flat string) bool {

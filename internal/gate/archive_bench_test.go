@@ -150,7 +150,9 @@ func decideAll(ctx context.Context, b *testing.B, g *gate.Gate, list []*gatehous
 }
 
 // copies stores an action n more times, many per transaction, pending or rejected.
-func copies(b *testing.B, store gatehouse.Store, of *gatehouse.Action, n int, rejected bool) (list []*gatehouse.Action) {
+func copies(
+	b *testing.B, store gatehouse.Store, of *gatehouse.Action, n int, rejected bool,
+) (list []*gatehouse.Action) {
 	b.Helper()
 	for len(list) < n {
 		batch := min(500, n-len(list))

@@ -48,7 +48,8 @@ func (w *world) pass(a *gate.Archiver) (n int) {
 
 func (w *world) reject(ctx context.Context, a *gatehouse.Action) {
 	w.t.Helper()
-	if _, err := w.gate.Decide(ctx, a.ID, gatehouse.Decision{Decision: gatehouse.Reject, Digest: a.Digest, Notes: "no"}); err != nil {
+	if _, err := w.gate.Decide(ctx, a.ID,
+		gatehouse.Decision{Decision: gatehouse.Reject, Digest: a.Digest, Notes: "no"}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -252,7 +253,8 @@ func TestArchiverDies(t *testing.T) {
 		if !errors.As(err, &exit) || exit.Exited() {
 			t.Fatalf("the archiver was not killed: %v\n%s", err, out)
 		}
-		store, err := sqlite.Open(t.Context(), sqlite.Config{Path: w.path, Clock: func() time.Time { return later }, Logger: slog.New(slog.DiscardHandler)})
+		store, err := sqlite.Open(t.Context(),
+			sqlite.Config{Path: w.path, Clock: func() time.Time { return later }, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +297,9 @@ func TestArchiverDies(t *testing.T) {
 
 func archiveAndDie(t *testing.T, file string, now time.Time) {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Clean(file), Clock: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler)})
+	store, err := sqlite.Open(t.Context(),
+		sqlite.Config{Path: filepath.Clean(file), Clock: func() time.Time { return now },
+			Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

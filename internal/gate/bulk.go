@@ -92,7 +92,8 @@ func (g *Gate) decideEach(
 	seen := make(map[string]bool, len(b.Items))
 	for i, item := range b.Items {
 		if seen[item.ActionID] {
-			out.Results[i] = gatehouse.BulkResult{ActionID: item.ActionID, Skipped: "duplicate", Detail: "its first place in items counts"}
+			out.Results[i] = gatehouse.BulkResult{ActionID: item.ActionID, Skipped: "duplicate",
+				Detail: "its first place in items counts"}
 			continue
 		}
 		seen[item.ActionID] = true

@@ -28,7 +28,9 @@ func (g *Gate) decide(ctx context.Context, id string, d gatehouse.Decision) (*ga
 
 // decideAs runs a decision. Inside the transaction, shape makes the endpoint's answer,
 // which is stored under the Idempotency-Key.
-func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decision, shape func(*ruling) (*T, error)) (*T, error) {
+func decideAs[T any](
+	ctx context.Context, g *Gate, id string, d gatehouse.Decision, shape func(*ruling) (*T, error),
+) (*T, error) {
 	c, err := gatehouse.CachedCallerFrom(ctx)
 	if err != nil {
 		return nil, err
@@ -179,9 +181,9 @@ func (r *ruling) judge(ctx context.Context) (err error) {
 	return err
 }
 
-// prepare does the slow work outside the transaction: it judges the veto of the active
-// policy, and reads the target. A target that does not answer is no reason to refuse:
-// dispatch reads it again before it sends.
+// prepare does the slow work outside the transaction: it judges the veto of the active policy, and
+// reads the target. A target that does not answer is not a reason to refuse: dispatch reads it
+// again before it sends.
 func (r *ruling) prepare(ctx context.Context) (err error) {
 	a := r.known
 	if a == nil {
@@ -512,7 +514,8 @@ func (r *ruling) answer() (*gatehouse.Answer, error) {
 }
 
 func (r *ruling) shaped() *gatehouse.Answer {
-	out := &gatehouse.Answer{Code: r.code, Result: r.code, Action: r.action, Replayed: r.replayed, NotesStored: r.notesStored()}
+	out := &gatehouse.Answer{Code: r.code, Result: r.code, Action: r.action, Replayed: r.replayed,
+		NotesStored: r.notesStored()}
 	if ap := r.action.Approval; ap != nil {
 		out.Votes, out.Required = ap.Approvals(), ap.Required
 	}

@@ -50,5 +50,6 @@ func (r *ruling) readAhead(ctx context.Context) error {
 // judges by the action as it was read.
 func (r *ruling) refused(a *gatehouse.Action, now time.Time) bool {
 	ap, person := a.Approval, r.caller.Principal
-	return ap == nil || entitled(ap, person, now) != nil || ap.VoteOf(person.Person) != nil || r.decision.Digest != a.Digest
+	return ap == nil || entitled(ap, person, now) != nil || ap.VoteOf(person.Person) != nil ||
+		r.decision.Digest != a.Digest
 }

@@ -61,7 +61,9 @@ func (f *targets) Describe(_ string, p *gatehouse.Proposal) (string, gatehouse.R
 
 func (f *targets) Validate(*gatehouse.Action) error { return nil }
 
-func (f *targets) Check(_ context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
+func (f *targets) Check(
+	_ context.Context, a *gatehouse.Action,
+) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
 	if f.onCheck == nil {
 		return false, "", "", false, nil
 	}
@@ -112,7 +114,8 @@ func (w *world) as(c *gatehouse.Credentials) context.Context {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return gatehouse.NewContext(w.t.Context(), &gatehouse.Caller{Principal: p, StepUp: c.EditToken != "", Via: gatehouse.ViaAPI})
+	return gatehouse.NewContext(w.t.Context(),
+		&gatehouse.Caller{Principal: p, StepUp: c.EditToken != "", Via: gatehouse.ViaAPI})
 }
 
 func (w *world) principal(name string, kind gatehouse.Kind, roles ...gatehouse.Role) context.Context {

@@ -11,7 +11,9 @@ import (
 )
 
 // ListPushes returns a page of the tenant's pushes.
-func (g *Gate) ListPushes(ctx context.Context, f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
+func (g *Gate) ListPushes(
+	ctx context.Context, f gatehouse.PushFilter,
+) (page gatehouse.Page[*gatehouse.Push], err error) {
 	err = g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		f.ReadBy = g.ReadsAs(c.Principal)
 		page, err = tx.ListPushes(f)
@@ -135,7 +137,9 @@ func lockPush(tx gatehouse.Tx, id string) (*gatehouse.Push, *gatehouse.Action, e
 	return p, a, err
 }
 
-func resolve(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Resolution) error {
+func resolve(
+	tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Resolution,
+) error {
 	now := tx.Now()
 	p.FinishedAt = &now
 	receipt := &gatehouse.Receipt{
@@ -250,5 +254,6 @@ func advice(code string) string {
 	case "resolved_failed":
 		return "An operator found that it had no effect: replay it, or propose it again."
 	}
-	return fmt.Sprintf("The target refused it (%s): fix the cause there, then replay it, or propose a corrected change.", code)
+	return fmt.Sprintf("The target refused it (%s): fix the cause there, then replay it, or propose a corrected change.",
+		code)
 }

@@ -51,7 +51,9 @@ func (g *Gate) describe(actions ...*gatehouse.Action) {
 
 // WaitAction returns when the action is decided or finished, or with its present
 // state when the time is over, the server stops, or the client disconnects.
-func (g *Gate) WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error) {
+func (g *Gate) WaitAction(
+	ctx context.Context, id string, wait time.Duration, until gatehouse.Until,
+) (*gatehouse.Action, error) {
 	return g.WaitAsked(ctx, id, wait, until, gatehouse.MaxComments)
 }
 
@@ -100,7 +102,9 @@ func (g *Gate) WaitAsked(
 
 // ListActions returns a page of the caller's tenant. A cached caller is verified
 // with data from the same query, before the page is returned.
-func (g *Gate) ListActions(ctx context.Context, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
+func (g *Gate) ListActions(
+	ctx context.Context, f gatehouse.ActionFilter,
+) (page gatehouse.Page[*gatehouse.Action], err error) {
 	c, err := gatehouse.CachedCallerFrom(ctx)
 	if err != nil {
 		return page, err
@@ -159,7 +163,9 @@ func (g *Gate) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, er
 }
 
 // ListMirror returns the applied changes, newest first.
-func (g *Gate) ListMirror(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
+func (g *Gate) ListMirror(
+	ctx context.Context, cursor string, limit int,
+) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
 	err = g.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		page, err = tx.ListMirror(g.ReadsAs(c.Principal), cursor, limit)
 		return err
@@ -168,7 +174,9 @@ func (g *Gate) ListMirror(ctx context.Context, cursor string, limit int) (page g
 }
 
 // ListCorpus returns the lessons of decisions, newest first.
-func (g *Gate) ListCorpus(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
+func (g *Gate) ListCorpus(
+	ctx context.Context, cursor string, limit int,
+) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
 	err = g.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		page, err = tx.ListCorpus(g.ReadsAs(c.Principal), cursor, limit)
 		return err

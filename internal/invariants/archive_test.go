@@ -276,16 +276,20 @@ func TestDocuments(t *testing.T) {
 			deep = gatehouse.ArrayJSON(deep)
 		}
 		a := &gatehouse.Action{
-			ID: "act_1", Tenant: "default", Revision: 1, Status: gatehouse.StatusApplied, ProposedAt: now, FinishedAt: &now, DecidedAt: &now,
+			ID: "act_1", Tenant: "default", Revision: 1, Status: gatehouse.StatusApplied, ProposedAt: now, FinishedAt: &now,
+			DecidedAt: &now,
 			Proposal: gatehouse.Proposal{
 				ActionType: text.Draw(t, "type"), ProposedChange: deep, CurrentState: gatehouse.StringJSON(text.Draw(t, "state")),
-				Rationale: text.Draw(t, "rationale"), IdempotencyKey: text.Draw(t, "key"), Target: gatehouse.Target{EntityRef: text.Draw(t, "ref")},
+				Rationale: text.Draw(t, "rationale"), IdempotencyKey: text.Draw(t, "key"),
+				Target: gatehouse.Target{EntityRef: text.Draw(t, "ref")},
 			},
 			Policy: gatehouse.PolicyOutcome{Rules: rapid.SliceOf(text).Draw(t, "rules")},
 		}
 		copy(a.ContentHash[:], text.Draw(t, "hash"))
-		p := &gatehouse.Push{ID: "psh_1", Tenant: a.Tenant, ActionID: a.ID, Status: gatehouse.PushApplied, AttemptBase: rapid.IntRange(0, 9).Draw(t, "base"), CreatedAt: now, NotBefore: now}
-		in := &gatehouse.Record{Action: a, Push: p, Receipts: []*gatehouse.Receipt{{ID: "rcp_1", Error: text.Draw(t, "error"), RequestMetadata: deep, At: now}}}
+		p := &gatehouse.Push{ID: "psh_1", Tenant: a.Tenant, ActionID: a.ID, Status: gatehouse.PushApplied,
+			AttemptBase: rapid.IntRange(0, 9).Draw(t, "base"), CreatedAt: now, NotBefore: now}
+		in := &gatehouse.Record{Action: a, Push: p,
+			Receipts: []*gatehouse.Receipt{{ID: "rcp_1", Error: text.Draw(t, "error"), RequestMetadata: deep, At: now}}}
 		archived, err := gatehouse.NewArchived(in, "arc_1", now)
 		if err != nil {
 			t.Fatal(err)

@@ -24,7 +24,8 @@ func TestLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	database, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: databaseClock.Now, Logger: quiet(), MaxConns: 4})
+	database, err := postgres.Open(t.Context(),
+		postgres.Config{URL: dsn, Clock: databaseClock.Now, Logger: quiet(), MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

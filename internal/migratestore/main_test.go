@@ -50,15 +50,16 @@ func child(order string) {
 		panic(err)
 	}
 	steps := 0
-	_, err := Run(context.Background(), Options{Path: o.Path, URL: o.URL, Rows: 7, Logger: quiet(), step: func(name string) {
-		if word, _, _ := strings.Cut(name, " "); word == o.Step {
-			steps++
-		}
-		if steps == o.N {
-			fmt.Println(name)
-			select {} // killed here
-		}
-	}})
+	_, err := Run(context.Background(),
+		Options{Path: o.Path, URL: o.URL, Rows: 7, Logger: quiet(), step: func(name string) {
+			if word, _, _ := strings.Cut(name, " "); word == o.Step {
+				steps++
+			}
+			if steps == o.N {
+				fmt.Println(name)
+				select {} // killed here
+			}
+		}})
 	if err != nil {
 		fmt.Println("error:", err)
 		return
@@ -177,7 +178,8 @@ func dumpSQLite(t *testing.T, path string) map[string][]string {
 		}
 		var cells []string
 		for c := range columns {
-			cells = append(cells, "'"+c+"', CASE typeof("+quoted(c)+") WHEN 'blob' THEN hex("+quoted(c)+") ELSE CAST("+quoted(c)+" AS TEXT) END")
+			cells = append(cells,
+				"'"+c+"', CASE typeof("+quoted(c)+") WHEN 'blob' THEN hex("+quoted(c)+") ELSE CAST("+quoted(c)+" AS TEXT) END")
 		}
 		rows, err := db.Query("SELECT json_object(" + strings.Join(cells, ", ") + ") FROM " + quoted(name))
 		if err != nil {
@@ -227,7 +229,8 @@ func dumpPostgres(t *testing.T, url string) map[string][]string {
 			case blob:
 				value = "upper(encode(" + quoted(n) + ", 'hex'))"
 			case array:
-				value = `(SELECT coalesce(upper(encode(string_agg(int8send(x), '' ORDER BY i), 'hex')), '') FROM unnest(` + quoted(n) + `) WITH ORDINALITY u (x, i))`
+				value = `(SELECT coalesce(upper(encode(string_agg(int8send(x), '' ORDER BY i), 'hex')), '') FROM unnest(` +
+					quoted(n) + `) WITH ORDINALITY u (x, i))`
 			case boolean:
 				value = quoted(n) + "::int::text"
 			}

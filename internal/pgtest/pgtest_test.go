@@ -39,7 +39,8 @@ func TestClusterComesBackWithItsData(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := conn.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS kept (id int); INSERT INTO kept VALUES (1)"); err != nil {
+		if _, err := conn.Exec(t.Context(),
+			"CREATE TABLE IF NOT EXISTS kept (id int); INSERT INTO kept VALUES (1)"); err != nil {
 			t.Fatal(err)
 		}
 		if err := conn.Close(t.Context()); err != nil {

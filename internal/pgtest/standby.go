@@ -47,7 +47,8 @@ func (c *Cluster) Synchronous(on bool) error {
 	if on {
 		names = standbyName
 	}
-	for _, sql := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + names + "'", "SELECT pg_reload_conf()"} {
+	for _, sql := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + names + "'",
+		"SELECT pg_reload_conf()"} {
 		if err := c.exec(sql); err != nil {
 			return err
 		}

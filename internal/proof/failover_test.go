@@ -58,8 +58,11 @@ func failover(t *testing.T, e engine, l *leg, n int) {
 	l.add("commits looked up", w.log.said("postgres: an unclear commit was looked up"))
 	db := openStore(t, w.gate)
 	defer db.Close()
-	if lost := rowsOf(t, db, `SELECT p.operation, u.connector, u.status, u.error_code, count(*) AS n FROM push u JOIN proposal p ON p.seq = u.action_seq
-		WHERE u.status <> 'applied' AND NOT (u.status = 'unknown' AND p.operation = 'once') GROUP BY 1, 2, 3, 4`); len(lost) > 0 {
+	if lost := rowsOf(t, db,
+		`SELECT p.operation, u.connector, u.status, u.error_code, count(*) AS n FROM push u
+			JOIN proposal p ON p.seq = u.action_seq
+		WHERE u.status <> 'applied' AND NOT (u.status = 'unknown' AND p.operation = 'once') GROUP BY 1, 2, 3, 4`); len(
+		lost) > 0 {
 		t.Errorf("approved changes were not applied: %v", lost)
 	}
 	w.check(t, load.journal)

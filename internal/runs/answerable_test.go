@@ -54,10 +54,12 @@ steps:
 	w.disable("ana", "ben")
 	run = w.start("asking", `{}`)
 	w.complete("hand")
-	refused(run, "ask", "nobody may answer: the policy asks 1 person (approver), and 0 may answer; admin is excluded as the sponsor; "+
-		"1 is excluded for contributing to the content; 2 are disabled")
-	refused(w.start("pair", `{}`), "ask", "too few people may answer: the step of the run asks 2 people (approver), and 1 may answer; "+
-		"admin is excluded as the sponsor; 2 are disabled")
+	refused(run, "ask",
+		"nobody may answer: the policy asks 1 person (approver), and 0 may answer; admin is excluded as the sponsor; "+
+			"1 is excluded for contributing to the content; 2 are disabled")
+	refused(w.start("pair", `{}`), "ask",
+		"too few people may answer: the step of the run asks 2 people (approver), and 1 may answer; "+
+			"admin is excluded as the sponsor; 2 are disabled")
 	w.disable("hand")
 	refused(w.start("change", `{}`), "word", "nobody may answer: the policy asks 1 person (approver), and 0 may answer; "+
 		"admin is excluded as the sponsor; 3 are disabled")

@@ -60,7 +60,8 @@ func testBudgetOfCallsAtOnce(t *testing.T, w *world) {
 	w.models.slow = 300 * time.Millisecond
 	source := "name: dear\nlimits: {budget: {amount: \"0.60\", currency: USD, window: 1h}}\nsteps:\n"
 	for i := range 8 {
-		source += fmt.Sprintf("  - {id: s%d, needs: [], uses: model.local, retry: {max: 0}, with: {model: small, prompt: hi}}\n", i)
+		source += fmt.Sprintf(
+			"  - {id: s%d, needs: [], uses: model.local, retry: {max: 0}, with: {model: small, prompt: hi}}\n", i)
 	}
 	w.apply("dear", source)
 	run := w.ended(w.start("dear", `{}`).ID)
@@ -84,15 +85,19 @@ func TestWhatCannotBeginKeepsNobody(t *testing.T) {
 func testWhatCannotBeginKeepsNobody(t *testing.T, w *world) {
 	w.stop()
 	source := func(name string) string {
-		return "name: " + name + "\nlimits: {max_runs_per_min: 1}\non: {schedule: {cron: \"0 0 1 1 *\"}}\nsteps:\n  - {id: one, uses: transform, with: {}}\n"
+		return "name: " + name +
+			"\nlimits: {max_runs_per_min: 1}\non: {schedule: {cron: \"0 0 1 1 *\"}}\nsteps:\n  - {id: one, uses: transform, " +
+			"with: {}}\n"
 	}
 	w.apply("zzz", source("zzz"))
 	long := time.Now().Add(-time.Hour)
 	w.must(w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 		for i := range 102 {
 			f := &gatehouse.Workflow{
-				ID: fmt.Sprintf("wfl_%03d", i), Tenant: gatehouse.DefaultTenant, Name: fmt.Sprintf("a%03d", i), Version: 1, Workspace: "default",
-				Source: source(fmt.Sprintf("a%03d", i)), Digest: gatehouse.NewDigest("1"), CreatedBy: "admin", CreatedAt: tx.Now(),
+				ID: fmt.Sprintf("wfl_%03d", i), Tenant: gatehouse.DefaultTenant, Name: fmt.Sprintf("a%03d", i), Version: 1,
+				Workspace: "default",
+				Source:    source(fmt.Sprintf("a%03d", i)), Digest: gatehouse.NewDigest("1"), CreatedBy: "admin",
+				CreatedAt: tx.Now(),
 			}
 			if i == 0 {
 				f.Source = "of an older form"
@@ -101,7 +106,8 @@ func testWhatCannotBeginKeepsNobody(t *testing.T, w *world) {
 				return err
 			}
 			if i == 0 {
-				if err := tx.PutSchedule(&gatehouse.Schedule{Tenant: f.Tenant, Workflow: f.Name, Version: 1, NextAt: long}, time.Time{}); err != nil {
+				if err := tx.PutSchedule(&gatehouse.Schedule{Tenant: f.Tenant, Workflow: f.Name, Version: 1, NextAt: long},
+					time.Time{}); err != nil {
 					return err
 				}
 			}
@@ -118,7 +124,9 @@ func testWhatCannotBeginKeepsNobody(t *testing.T, w *world) {
 				}
 			}
 		}
-		return tx.PutSchedule(&gatehouse.Schedule{Tenant: gatehouse.DefaultTenant, Workflow: "zzz", Version: 1, NextAt: long.Add(time.Minute)}, time.Time{})
+		return tx.PutSchedule(
+			&gatehouse.Schedule{Tenant: gatehouse.DefaultTenant, Workflow: "zzz", Version: 1, NextAt: long.Add(time.Minute)},
+			time.Time{})
 	}))
 	if _, err := w.runs.FireSchedules(t.Context()); err == nil {
 		t.Error("the error does not name the schedule that cannot start its run")
@@ -150,7 +158,8 @@ func testBudgetOutlivesItsProcess(t *testing.T, w *world) {
 	w.apply("dear", "name: dear\nlimits: {budget: {amount: \"0.40\", currency: USD, window: 1h}}\nsteps:\n"+
 		"  - {id: one, uses: model.local, retry: {max: 0}, with: {model: small, prompt: hi}}\n")
 	first, second := w.start("dear", `{}`), w.start("dear", `{}`)
-	lane := gatehouse.StepShare{Lane: gatehouse.Lane{Tenant: gatehouse.DefaultTenant, Workspace: "default", Workflow: "dear"}, Limit: 2}
+	lane := gatehouse.StepShare{
+		Lane: gatehouse.Lane{Tenant: gatehouse.DefaultTenant, Workspace: "default", Workflow: "dear"}, Limit: 2}
 	steps, err := w.runs.Claim(t.Context(), "one", lane)
 	w.must(err)
 	if len(steps) != 2 {

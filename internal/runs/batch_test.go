@@ -183,7 +183,8 @@ func slowStore(t *testing.T) (store gatehouse.Store, url string) {
 	}
 	t.Cleanup(func() { _ = cluster.Close() })
 	url = cluster.DSN("postgres")
-	store, err = postgres.Open(t.Context(), postgres.Config{URL: url + "&lock_timeout=5min", MaxConns: 92, Logger: slog.New(slog.DiscardHandler)})
+	store, err = postgres.Open(t.Context(),
+		postgres.Config{URL: url + "&lock_timeout=5min", MaxConns: 92, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,9 @@ type claiming struct {
 	taken *int
 }
 
-func (c claiming) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.StepShare) ([]*gatehouse.Step, error) {
+func (c claiming) ClaimSteps(
+	owner string, lease time.Duration, shares ...gatehouse.StepShare,
+) ([]*gatehouse.Step, error) {
 	steps, err := c.Queues.ClaimSteps(owner, lease, shares...)
 	*c.taken = len(steps)
 	return steps, err
@@ -57,7 +59,9 @@ func TestLeaseThatIsNotStored(t *testing.T) {
 			}
 			lost := &atomic.Int64{}
 			w := newWorld(t, unstored{store, lost})
-			w.apply("ask", "name: ask\nsteps:\n  - {id: one, uses: model.acme, with: {model: small, messages: [{role: user, content: hello}]}}\n")
+			w.apply("ask",
+				"name: ask\nsteps:\n  - {id: one, uses: model.acme, with: {model: small, messages: [{role: user, content: "+
+					"hello}]}}\n")
 			w.status(w.start("ask", `{}`).ID, gatehouse.RunSucceeded)
 			if w.models.asked != 1 || lost.Load() != 1 {
 				t.Errorf("the model was asked %d times, and %d leases were lost", w.models.asked, lost.Load())

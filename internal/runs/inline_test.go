@@ -105,7 +105,8 @@ func TestOnward(t *testing.T) {
 			w.Errorf("%s\noutput %s", describe(joined), joined.Output)
 		}
 		for _, s := range joined.Steps {
-			if s.ReadyAt == nil || s.StartedAt == nil || s.FinishedAt == nil || s.StartedAt.Before(*s.ReadyAt) || s.FinishedAt.Before(*s.StartedAt) {
+			if s.ReadyAt == nil || s.StartedAt == nil || s.FinishedAt == nil || s.StartedAt.Before(*s.ReadyAt) ||
+				s.FinishedAt.Before(*s.StartedAt) {
 				w.Errorf("the times of %s: %v, %v, %v", s.Key, s.ReadyAt, s.StartedAt, s.FinishedAt)
 			}
 		}
@@ -119,12 +120,16 @@ func (w *world) seen(run *gatehouse.Run) (lines []string) {
 	keys := map[string]string{}
 	for _, s := range run.Steps {
 		keys[s.ID] = s.Key
-		lines = append(lines, plain.Replace(fmt.Sprint(s.Key, s.Status, s.Attempts, s.Generation, s.IdempotencyKey, s.Input, s.Output, s.Skipped, s.Failure, s.LeaseOwner, s.LeaseUntil)))
+		lines = append(lines,
+			plain.Replace(
+				fmt.Sprint(s.Key, s.Status, s.Attempts, s.Generation, s.IdempotencyKey, s.Input, s.Output, s.Skipped, s.Failure,
+					s.LeaseOwner, s.LeaseUntil)))
 	}
 	w.must(w.store.View(w.Context(), run.Tenant, func(tx gatehouse.ReadTx) error {
 		attempts, err := tx.ListAttempts(run.ID)
 		for _, a := range attempts {
-			lines = append(lines, fmt.Sprint("attempt at ", keys[a.StepID], a.Attempt, a.Generation, a.Worker, a.Outcome, a.Code, a.Detail))
+			lines = append(lines,
+				fmt.Sprint("attempt at ", keys[a.StepID], a.Attempt, a.Generation, a.Worker, a.Outcome, a.Code, a.Detail))
 		}
 		if err != nil {
 			return err
@@ -173,13 +178,16 @@ func TestOnwardIsBoundedInSize(t *testing.T) {
 		w.Helper()
 		var b strings.Builder
 		for i := range 8 {
-			fmt.Fprintf(&b, "  - {id: s%d, uses: transform, with: {t: \"${{ steps.s%d.output.t + steps.s%[2]d.output.t }}\"}}\n", i+1, i)
+			fmt.Fprintf(&b, "  - {id: s%d, uses: transform, with: {t: \"${{ steps.s%d.output.t + steps.s%[2]d.output.t }}\"}}\n",
+				i+1, i)
 		}
-		w.apply("twice", "name: twice\nsteps:\n  - {id: s0, uses: transform, with: {t: "+strings.Repeat("x", 1000)+"}}\n"+b.String()+
-			"  - {id: end, uses: transform, with: {n: 1}}\n")
+		w.apply("twice",
+			"name: twice\nsteps:\n  - {id: s0, uses: transform, with: {t: "+strings.Repeat("x", 1000)+"}}\n"+b.String()+
+				"  - {id: end, uses: transform, with: {n: 1}}\n")
 		ended, n := run("twice", 16)
 		if size := len(ended.StepOf("s8").Output); n != 2 || size != 256_008 || ended.Status != gatehouse.RunSucceeded {
-			w.Errorf("%d leases, want one for 254,000 bytes and one for the rest; the last output has %d; %s", n, size, describe(ended))
+			w.Errorf("%d leases, want one for 254,000 bytes and one for the rest; the last output has %d; %s", n, size,
+				describe(ended))
 		}
 	})
 }
@@ -190,8 +198,11 @@ func TestOnwardKeepsNobodyBack(t *testing.T) {
 	t.Parallel()
 	onwards(t, func(w *world, _ func(string, int) (*gatehouse.Run, int64)) {
 		w.Helper()
-		w.apply("line", "name: line\nsteps:\n  - {id: one, uses: transform, with: {}}\n  - {id: two, uses: transform, with: {}}\n")
-		w.apply("thief", "name: thief\nsteps:\n  - {id: one, uses: model.acme, with: {model: small, prompt: hello}, idempotency_key: \"${{ input.key }}\"}\n")
+		w.apply("line",
+			"name: line\nsteps:\n  - {id: one, uses: transform, with: {}}\n  - {id: two, uses: transform, with: {}}\n")
+		w.apply("thief",
+			"name: thief\nsteps:\n  - {id: one, uses: model.acme, with: {model: small, prompt: hello}, idempotency_key: \"${{ "+
+				"input.key }}\"}\n")
 		first := w.start("line", `{}`)
 		other := w.start("thief", gatehouse.JSON(`{"key":"`+first.ID+`:two"}`))
 		carry := func(workflow string) {
@@ -210,7 +221,8 @@ func TestOnwardKeepsNobodyBack(t *testing.T) {
 		carry("line")
 		run, err := w.runs.FindRun(w.as("admin"), first.ID)
 		w.must(err)
-		if one, two := run.StepOf("one"), run.StepOf("two"); one.Status != gatehouse.StepSucceeded || two.Status != gatehouse.StepReady {
+		if one, two := run.StepOf("one"), run.StepOf("two"); one.Status != gatehouse.StepSucceeded ||
+			two.Status != gatehouse.StepReady {
 			w.Errorf("one is %s, two %s: %s", one.Status, two.Status, describe(run))
 		}
 	})

@@ -17,9 +17,12 @@ type Outside interface {
 	Lease(
 		ctx context.Context, tenant, owner, proposer string, connectors []string, n int, lease time.Duration,
 	) ([]gatehouse.LeasedPush, error)
-	Heartbeat(ctx context.Context, tenant, id string, generation int, holds func(owner string) bool, lease time.Duration) (*gatehouse.LeaseState, error)
-	Complete(ctx context.Context, tenant, id string, holds func(owner string) bool, r gatehouse.PushResult) (*gatehouse.Push, error)
-	Fail(ctx context.Context, tenant, id string, holds func(owner string) bool, f gatehouse.PushFailure) (*gatehouse.Push, error)
+	Heartbeat(ctx context.Context, tenant, id string, generation int, holds func(owner string) bool,
+		lease time.Duration) (*gatehouse.LeaseState, error)
+	Complete(ctx context.Context, tenant, id string, holds func(owner string) bool,
+		r gatehouse.PushResult) (*gatehouse.Push, error)
+	Fail(ctx context.Context, tenant, id string, holds func(owner string) bool, f gatehouse.PushFailure) (*gatehouse.Push,
+		error)
 }
 
 // SetOutside sets the source of pushes for outside workers. Call it before serving.

@@ -50,7 +50,8 @@ func testAgentsReadTheirRuns(t *testing.T, w *world) {
 	if page, err := w.runs.ListRuns(rival, gatehouse.RunFilter{}); err != nil || len(page.Items) != 0 {
 		t.Errorf("the other's runs: %d, %v", len(page.Items), err)
 	}
-	if _, _, err := w.runs.StartRun(rival, "outer", gatehouse.NewRun{Input: `{}`, TriggerRef: "ref-1"}); gatehouse.CodeOf(err) != gatehouse.CodeDuplicateKey {
+	if _, _, err := w.runs.StartRun(rival, "outer",
+		gatehouse.NewRun{Input: `{}`, TriggerRef: "ref-1"}); gatehouse.CodeOf(err) != gatehouse.CodeDuplicateKey {
 		t.Errorf("the other's trigger_ref: %v, want duplicate_key", err)
 	}
 }
@@ -62,11 +63,13 @@ func TestScheduleBeganItsRun(t *testing.T) { t.Parallel(); onBoth(t, testSchedul
 
 func testScheduleBeganItsRun(t *testing.T, w *world) {
 	w.stop()
-	w.apply("nightly", "name: nightly\non: {schedule: {cron: \"0 3 * * *\"}}\nsteps:\n  - {id: one, uses: transform, with: {done: true}}\n")
+	w.apply("nightly",
+		"name: nightly\non: {schedule: {cron: \"0 3 * * *\"}}\nsteps:\n  - {id: one, uses: transform, with: {done: true}}\n")
 	due := time.Date(2020, 1, 1, 3, 0, 0, 0, time.UTC)
 	for range 2 {
 		w.must(w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
-			return tx.PutSchedule(&gatehouse.Schedule{Tenant: gatehouse.DefaultTenant, Workflow: "nightly", Version: 1, NextAt: due}, time.Time{})
+			return tx.PutSchedule(
+				&gatehouse.Schedule{Tenant: gatehouse.DefaultTenant, Workflow: "nightly", Version: 1, NextAt: due}, time.Time{})
 		}))
 		_, err := w.runs.FireSchedules(t.Context())
 		w.must(err)

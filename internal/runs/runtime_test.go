@@ -63,13 +63,13 @@ func testRunPausesAtTheGate(t *testing.T, w *world) {
 	}
 }
 
-// TestWhoHadAHandInItCannotDecide: neither the workflow's author nor the run's starter can.
-func TestWhoHadAHandInItCannotDecide(t *testing.T) {
+// TestContributorsCannotDecide: neither the workflow's author nor the run's starter can.
+func TestContributorsCannotDecide(t *testing.T) {
 	t.Parallel()
-	onBoth(t, testWhoHadAHandInItCannotDecide)
+	onBoth(t, testContributorsCannotDecide)
 }
 
-func testWhoHadAHandInItCannotDecide(t *testing.T, w *world) {
+func testContributorsCannotDecide(t *testing.T, w *world) {
 	w.person("cleo", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
 	w.apply("triage", triage)
 	run, _, err := w.runs.StartRun(w.as("cleo"), "triage", gatehouse.NewRun{Input: `{"id":"INC1","text":"x"}`})
@@ -113,24 +113,27 @@ func TestUnknownKeepsTheStepWaiting(t *testing.T) {
 func testUnknownKeepsTheStepWaiting(t *testing.T, w *world) {
 	w.apply("triage", triage)
 	w.ledger.fail["INC1"] = []*connector.Error{
-		{Kind: connector.Ambiguous, Code: "timeout"}, {Kind: connector.Ambiguous, Code: "timeout"}, {Kind: connector.Ambiguous, Code: "timeout"},
+		{Kind: connector.Ambiguous, Code: "timeout"}, {Kind: connector.Ambiguous, Code: "timeout"},
+		{Kind: connector.Ambiguous, Code: "timeout"},
 	}
 	run := w.status(w.start("triage", `{"id":"INC1","text":"x"}`).ID, gatehouse.RunWaitingApproval)
 	a := w.action(run, "update")
 	w.must(w.decide(a, "ana", gatehouse.Approve))
-	w.until(run.ID, "unknown", func(*gatehouse.Run) bool { return w.action(run, "update").Status == gatehouse.StatusUnknown })
+	w.until(run.ID, "unknown",
+		func(*gatehouse.Run) bool { return w.action(run, "update").Status == gatehouse.StatusUnknown })
 	w.status(run.ID, gatehouse.RunWaitingApproval)
-	_, err := w.gate.ResolvePush(w.as("admin"), w.action(run, "update").Push.ID, gatehouse.Resolution{Outcome: "applied", Reason: "seen there"})
+	_, err := w.gate.ResolvePush(w.as("admin"), w.action(run, "update").Push.ID,
+		gatehouse.Resolution{Outcome: "applied", Reason: "seen there"})
 	w.must(err)
 	w.status(run.ID, gatehouse.RunSucceeded)
 }
 
-func TestCancelWithdrawsWhatIsPending(t *testing.T) {
+func TestCancelWithdrawsPendingActions(t *testing.T) {
 	t.Parallel()
-	onBoth(t, testCancelWithdrawsWhatIsPending)
+	onBoth(t, testCancelWithdrawsPendingActions)
 }
 
-func testCancelWithdrawsWhatIsPending(t *testing.T, w *world) {
+func testCancelWithdrawsPendingActions(t *testing.T, w *world) {
 	w.apply("triage", triage)
 	run := w.status(w.start("triage", `{"id":"INC1","text":"x"}`).ID, gatehouse.RunWaitingApproval)
 	a := w.action(run, "update")
@@ -148,13 +151,13 @@ func testCancelWithdrawsWhatIsPending(t *testing.T, w *world) {
 	}
 }
 
-// TestRetryTakesOverWhatSucceeded: the model is not called again.
-func TestRetryTakesOverWhatSucceeded(t *testing.T) {
+// TestRetryKeepsSucceededSteps: the model is not called again.
+func TestRetryKeepsSucceededSteps(t *testing.T) {
 	t.Parallel()
-	onBoth(t, testRetryTakesOverWhatSucceeded)
+	onBoth(t, testRetryKeepsSucceededSteps)
 }
 
-func testRetryTakesOverWhatSucceeded(t *testing.T, w *world) {
+func testRetryKeepsSucceededSteps(t *testing.T, w *world) {
 	w.apply("triage", triage)
 	run := w.status(w.start("triage", `{"id":"INC1","text":"x"}`).ID, gatehouse.RunWaitingApproval)
 	w.must(w.decide(w.action(run, "update"), "ana", gatehouse.Reject))

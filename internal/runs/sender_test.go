@@ -40,7 +40,8 @@ func TestSenderOfAWebhook(t *testing.T) {
 		w.must(err)
 		ask := func(run *gatehouse.Run) *gatehouse.Action {
 			t.Helper()
-			return w.action(w.until(run.ID, "asking", func(r *gatehouse.Run) bool { return r.StepOf("ask").ActionID != "" }), "ask")
+			return w.action(w.until(run.ID, "asking", func(r *gatehouse.Run) bool { return r.StepOf("ask").ActionID != "" }),
+				"ask")
 		}
 		deliver := func(id string) *gatehouse.Run {
 			t.Helper()

@@ -61,7 +61,8 @@ output: "${{ steps.tag.output }}"
 			t.Errorf("%s: %d effects", ref, n)
 		}
 	}
-	if list, err := run.Output.Elements(); err != nil || len(list) != 3 || !strings.Contains(string(list[2]), `"place":2`) {
+	if list, err := run.Output.Elements(); err != nil || len(list) != 3 ||
+		!strings.Contains(string(list[2]), `"place":2`) {
 		t.Errorf("output %s", run.Output)
 	}
 	if run.Writes != 3 {
@@ -134,7 +135,8 @@ steps:
   - {id: sub, uses: workflow.child, with: {n: 7}}
 output: "${{ steps.sub.output }}"
 `)
-	parent := w.until(w.start("parent", `{}`).ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
+	parent := w.until(w.start("parent", `{}`).ID, "waiting",
+		func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
 	child := w.status(parent.StepOf("sub").ChildRun, gatehouse.RunWaitingApproval)
 	if child.ParentRun != parent.ID || child.Trigger != gatehouse.TriggerRun {
 		t.Errorf("the child's parent is %q", child.ParentRun)
@@ -144,7 +146,8 @@ output: "${{ steps.sub.output }}"
 		t.Errorf("output %s", parent.Output)
 	}
 	// Canceling the parent cancels the child and the action that the child waits for.
-	parent = w.until(w.start("parent", `{}`).ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
+	parent = w.until(w.start("parent", `{}`).ID, "waiting",
+		func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
 	child = w.status(parent.StepOf("sub").ChildRun, gatehouse.RunWaitingApproval)
 	_, err := w.runs.CancelRun(w.as("admin"), parent.ID, "")
 	w.must(err)
@@ -266,7 +269,8 @@ steps:
   - {id: one, uses: model.local, with: {model: small, prompt: hi}}
 `)
 	w.status(w.start("dear", `{}`).ID, gatehouse.RunSucceeded)
-	if run = w.status(w.start("dear", `{}`).ID, gatehouse.RunFailed); run.Failure.Code != "budget_exceeded" || w.models.asked != 1 {
+	if run = w.status(w.start("dear", `{}`).ID, gatehouse.RunFailed); run.Failure.Code != "budget_exceeded" ||
+		w.models.asked != 1 {
 		t.Errorf("asked %d times: %s", w.models.asked, describe(run))
 	}
 }
@@ -335,11 +339,13 @@ output: "${{ steps.page.output }}"
 	if second.Lease.Generation <= first.Lease.Generation {
 		t.Fatalf("generation %d after %d", second.Lease.Generation, first.Lease.Generation)
 	}
-	_, err := w.runs.CompleteStep(w.as("bot"), first.Step.ID, gatehouse.StepResult{Generation: first.Lease.Generation, Output: `"stale"`})
+	_, err := w.runs.CompleteStep(w.as("bot"), first.Step.ID,
+		gatehouse.StepResult{Generation: first.Lease.Generation, Output: `"stale"`})
 	if gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
 		t.Fatalf("a stale holder: %v", err)
 	}
-	state, err := w.runs.HeartbeatStep(w.as("bot"), second.Step.ID, gatehouse.Heartbeat{Generation: second.Lease.Generation})
+	state, err := w.runs.HeartbeatStep(w.as("bot"), second.Step.ID,
+		gatehouse.Heartbeat{Generation: second.Lease.Generation})
 	w.must(err)
 	if state.Cancel {
 		t.Error("told to stop")
@@ -349,7 +355,8 @@ output: "${{ steps.page.output }}"
 	if gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Fatalf("another principal's worker: %v", err)
 	}
-	_, err = w.runs.CompleteStep(w.as("bot"), second.Step.ID, gatehouse.StepResult{Generation: second.Lease.Generation, Output: `{"paged":true}`})
+	_, err = w.runs.CompleteStep(w.as("bot"), second.Step.ID,
+		gatehouse.StepResult{Generation: second.Lease.Generation, Output: `{"paged":true}`})
 	w.must(err)
 	if run = w.status(run.ID, gatehouse.RunSucceeded); run.Output != `{"paged":true}` {
 		t.Errorf("output %s", run.Output)
@@ -361,12 +368,14 @@ func TestExternalWorkerProposes(t *testing.T) { t.Parallel(); onBoth(t, testExte
 func testExternalWorkerProposes(t *testing.T, w *world) {
 	w.apply("outside", "name: outside\nsteps:\n  - {id: fix, uses: worker.fix}\n")
 	run := w.start("outside", `{}`)
-	got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"fix"}, Wait: gatehouse.Duration(30 * time.Second)})
+	got, err := w.runs.LeaseSteps(w.as("bot"),
+		gatehouse.LeaseRequest{Tools: []string{"fix"}, Wait: gatehouse.Duration(30 * time.Second)})
 	w.must(err)
-	a, err := w.runs.ProposeStep(w.as("bot"), got[0].Step.ID, gatehouse.StepProposal{Generation: got[0].Lease.Generation, Action: gatehouse.Proposal{
-		ActionType: "price_change", Connector: "shop", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "X"}, ProposedChange: `{"price":"3"}`,
-	}})
+	a, err := w.runs.ProposeStep(w.as("bot"), got[0].Step.ID,
+		gatehouse.StepProposal{Generation: got[0].Lease.Generation, Action: gatehouse.Proposal{
+			ActionType: "price_change", Connector: "shop", Operation: "update",
+			Target: gatehouse.Target{EntityType: "item", EntityRef: "X"}, ProposedChange: `{"price":"3"}`,
+		}})
 	w.must(err)
 	w.status(run.ID, gatehouse.RunWaitingApproval)
 	w.must(w.decide(a, "ben", gatehouse.Approve))
@@ -380,9 +389,11 @@ func TestTriggerRefDedupes(t *testing.T) { t.Parallel(); onBoth(t, testTriggerRe
 
 func testTriggerRefDedupes(t *testing.T, w *world) {
 	w.apply("triage", triage)
-	first, _, err := w.runs.StartRun(w.as("bot"), "triage", gatehouse.NewRun{Input: `{"id":"1","text":"x"}`, TriggerRef: "r1"})
+	first, _, err := w.runs.StartRun(w.as("bot"), "triage",
+		gatehouse.NewRun{Input: `{"id":"1","text":"x"}`, TriggerRef: "r1"})
 	w.must(err)
-	again, replayed, err := w.runs.StartRun(w.as("bot"), "triage", gatehouse.NewRun{Input: `{"id":"2","text":"y"}`, TriggerRef: "r1"})
+	again, replayed, err := w.runs.StartRun(w.as("bot"), "triage",
+		gatehouse.NewRun{Input: `{"id":"2","text":"y"}`, TriggerRef: "r1"})
 	w.must(err)
 	if !replayed || again.ID != first.ID {
 		t.Errorf("the run %s, want %s", again.ID, first.ID)
@@ -508,7 +519,8 @@ func testReplayedDeadLetter(t *testing.T, w *world) {
 	}
 	_, err := w.gate.ReplayDeadLetters(w.as("admin"), gatehouse.ReplayRequest{All: true})
 	w.must(err)
-	w.until(run.ID, "applied", func(r *gatehouse.Run) bool { return w.action(r, "update").Status == gatehouse.StatusApplied })
+	w.until(run.ID, "applied",
+		func(r *gatehouse.Run) bool { return w.action(r, "update").Status == gatehouse.StatusApplied })
 	w.status(run.ID, gatehouse.RunFailed)
 }
 
@@ -554,7 +566,8 @@ func testTimeouts(t *testing.T, w *world) {
 
 	w.apply("outside", "name: outside\nsteps:\n  - {id: page, uses: worker.page, timeout: 2s, retry: {max: 0}}\n")
 	run = w.start("outside", `{}`)
-	got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Wait: gatehouse.Duration(30 * time.Second)})
+	got, err := w.runs.LeaseSteps(w.as("bot"),
+		gatehouse.LeaseRequest{Tools: []string{"page"}, Wait: gatehouse.Duration(30 * time.Second)})
 	w.must(err)
 	if until := time.Until(got[0].Lease.ExpiresAt); until > 2*time.Second {
 		t.Errorf("the lease holds for %s", until)
@@ -612,7 +625,8 @@ func testWokenInVain(t *testing.T, w *world) {
 	run := w.status(w.start("triage", `{"id":"INC1","text":"x"}`).ID, gatehouse.RunWaitingApproval)
 	w.stop()
 	w.must(w.decide(w.action(run, "update"), "ana", gatehouse.Approve))
-	w.until(run.ID, "failed", func(r *gatehouse.Run) bool { return w.action(r, "update").Status == gatehouse.StatusFailed })
+	w.until(run.ID, "failed",
+		func(r *gatehouse.Run) bool { return w.action(r, "update").Status == gatehouse.StatusFailed })
 	_, err := w.gate.ReplayDeadLetters(w.as("admin"), gatehouse.ReplayRequest{All: true})
 	w.must(err)
 	if n, err := w.runs.Wake(t.Context()); n != 1 || err != nil {

@@ -11,9 +11,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// stopRun stops a run: no step starts any more, and the run ends when the work under way has
+// stopRun stops a run: no step starts any more, and the run ends when the work in progress has
 // settled. It does not change a run that is stopping or has ended.
-func (r *Runs) stopRun(ctx context.Context, tenant, id, actor string, as gatehouse.RunStatus, why *gatehouse.Failure) error {
+func (r *Runs) stopRun(
+	ctx context.Context, tenant, id, actor string, as gatehouse.RunStatus, why *gatehouse.Failure,
+) error {
 	return r.move(ctx, tenant, id, "", actor, func(m *runTx) error { return m.stopNow(as, why) })
 }
 
@@ -22,7 +24,8 @@ func (m *runTx) stopNow(as gatehouse.RunStatus, why *gatehouse.Failure) error {
 		return nil
 	}
 	m.stop(as, why)
-	return m.leaf("run.stopping", nil, string(m.run.Status), string(as), member("code", why.Code), member("detail", why.Detail))
+	return m.leaf("run.stopping", nil, string(m.run.Status), string(as), member("code", why.Code),
+		member("detail", why.Detail))
 }
 
 // maySteer refuses a caller that may not cancel and retry the run.
@@ -121,7 +124,8 @@ func (r *Runs) retry(ctx context.Context, id, step string) (*gatehouse.Run, erro
 			"only a run that has ended is retried from a step: this one is %s", old.Status).
 			With("current_status", old.Status)
 	case step == "" && old.Status != gatehouse.RunFailed && old.Status != gatehouse.RunCanceled:
-		return nil, gatehouse.E(gatehouse.CodeTooLate, "only a run that failed or was canceled is retried: this one is %s", old.Status).
+		return nil, gatehouse.E(gatehouse.CodeTooLate, "only a run that failed or was canceled is retried: this one is %s",
+			old.Status).
 			With("current_status", old.Status)
 	}
 	from := origin{trigger: gatehouse.TriggerRetry, ref: retryRef(old.ID, step), by: c.Principal, actor: c.Principal.ID,
@@ -235,7 +239,8 @@ func (m *runTx) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (*
 	if err := m.addContributor(c.Principal.ID); err != nil {
 		return nil, err
 	}
-	if err := m.leaf("run.signal", nil, string(m.run.Status), string(m.run.Status), member("name", name), member("signal", s.ID)); err != nil {
+	if err := m.leaf("run.signal", nil, string(m.run.Status), string(m.run.Status), member("name", name),
+		member("signal", s.ID)); err != nil {
 		return nil, err
 	}
 

@@ -85,7 +85,9 @@ func (r *Runs) await(ctx context.Context, wait time.Duration, topics []string, t
 
 // leaseOutside claims steps and evaluates them. Steps that fail to evaluate, or that need no
 // work, are settled here and not returned.
-func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
+func (r *Runs) leaseOutside(
+	ctx context.Context, tenant, owner string, q *gatehouse.LeaseRequest,
+) ([]gatehouse.LeasedStep, error) {
 	var out []gatehouse.LeasedStep
 	for _, tool := range q.Tools {
 		left := q.Max - len(out)
@@ -117,7 +119,9 @@ func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gateho
 
 // claimFor claims up to n ready steps of a tool in a tenant, round-robin over its
 // workflows.
-func (r *Runs) claimFor(ctx context.Context, tenant, tool, owner string, n int, lease time.Duration) (steps []*gatehouse.Step, err error) {
+func (r *Runs) claimFor(
+	ctx context.Context, tenant, tool, owner string, n int, lease time.Duration,
+) (steps []*gatehouse.Step, err error) {
 	const lanes = 100
 	var due []gatehouse.DueLane
 	err = r.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
@@ -165,7 +169,9 @@ func (r *Runs) turned(tenant, tool string, last gatehouse.Lane) {
 
 // shares distributes n claims over the lanes that have room, round-robin. last is
 // the lane that got the last claim, or the last lane in due when none has room.
-func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out []gatehouse.StepShare, last gatehouse.Lane, err error) {
+func (r *Runs) shares(
+	ctx context.Context, due []gatehouse.DueLane, n int,
+) (out []gatehouse.StepShare, last gatehouse.Lane, err error) {
 	shares := make([]gatehouse.StepShare, 0, len(due))
 	left := make([]int, 0, len(due))
 	for _, d := range due {
@@ -179,7 +185,8 @@ func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out 
 				"tenant", d.Tenant, "workflow", d.Workflow, "error", err)
 			continue
 		}
-		shares = append(shares, gatehouse.StepShare{Lane: d.Lane, MostOfWorkflow: own.MaxConcurrency, MostOfTenant: tenant.MaxConcurrency})
+		shares = append(shares,
+			gatehouse.StepShare{Lane: d.Lane, MostOfWorkflow: own.MaxConcurrency, MostOfTenant: tenant.MaxConcurrency})
 		left = append(left, roomFor(d, own.MaxConcurrency, tenant.MaxConcurrency))
 	}
 	for given := true; given && n > 0; {
@@ -209,7 +216,8 @@ func (r *Runs) prepareLeased(ctx context.Context, s *gatehouse.Step, owner strin
 	case err != nil:
 		return nil, err
 	case failure != nil:
-		return nil, r.fail(ctx, s, owner, gatehouse.StepFailure{Generation: s.Generation, Code: failure.Code, Detail: failure.Detail})
+		return nil, r.fail(ctx, s, owner,
+			gatehouse.StepFailure{Generation: s.Generation, Code: failure.Code, Detail: failure.Detail})
 	case w.skip:
 		return nil, r.skip(ctx, w, owner)
 	case w.fanOut:
@@ -231,14 +239,15 @@ func (r *Runs) prepareLeased(ctx context.Context, s *gatehouse.Step, owner strin
 		}
 		shown := *row
 		shown.Item = s.Item
-		out = &gatehouse.LeasedStep{Step: &shown, Lease: gatehouse.Lease{Generation: row.Generation, ExpiresAt: *row.LeaseUntil}}
+		out = &gatehouse.LeasedStep{Step: &shown,
+			Lease: gatehouse.Lease{Generation: row.Generation, ExpiresAt: *row.LeaseUntil}}
 		return nil
 	})
 	return out, err
 }
 
-// stepFor finds a step that a worker of the caller's principal holds or has held. A
-// worker learns nothing of other steps, not even that they exist.
+// stepFor finds a step that a worker of the caller's principal holds or has held. A worker gets no
+// information about other steps, not even that they exist.
 func (r *Runs) stepFor(ctx context.Context, c *gatehouse.Caller, id string) (s *gatehouse.Step, err error) {
 	err = usecase.NotFoundAs(r.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
 		s, err = tx.FindStep(id)
@@ -357,7 +366,8 @@ func (r *Runs) renewLease(
 		if err := tx.UpdateStep(row, row.Status, row.Generation); err != nil {
 			return err
 		}
-		out = &gatehouse.LeaseState{Lease: gatehouse.Lease{Generation: row.Generation, ExpiresAt: until}, Cancel: m.run.Stop != ""}
+		out = &gatehouse.LeaseState{Lease: gatehouse.Lease{Generation: row.Generation, ExpiresAt: until},
+			Cancel: m.run.Stop != ""}
 		return nil
 	})
 	return out, err

@@ -92,7 +92,9 @@ type models struct {
 	before func()
 }
 
-func (m *models) Ask(ctx context.Context, _, provider string, request gatehouse.JSON) (gatehouse.JSON, *gatehouse.ModelUsage, *gatehouse.StepFailure) {
+func (m *models) Ask(
+	ctx context.Context, _, provider string, request gatehouse.JSON,
+) (gatehouse.JSON, *gatehouse.ModelUsage, *gatehouse.StepFailure) {
 	m.mu.Lock()
 	died := m.died
 	m.died = nil
@@ -238,7 +240,8 @@ func (w *world) person(name string, kind gatehouse.Kind, roles ...gatehouse.Role
 }
 
 func (w *world) as(name string) context.Context {
-	return gatehouse.NewContext(context.Background(), &gatehouse.Caller{Principal: w.people[name], StepUp: true, Via: gatehouse.ViaAPI})
+	return gatehouse.NewContext(context.Background(),
+		&gatehouse.Caller{Principal: w.people[name], StepUp: true, Via: gatehouse.ViaAPI})
 }
 
 func (w *world) apply(name, source string) *gatehouse.Workflow {

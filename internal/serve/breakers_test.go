@@ -69,12 +69,14 @@ dispatch: {hold: 0s, backoff: [20ms], breaker: {failures: 1, open: 1h, longest: 
 		}
 	}
 	const cause = ": too many calls in a row have failed, the last with http_503"
-	if open := s.warnBreakers(t.Context()); len(open) != 1 || !strings.Contains(open[0], "connector crm: no calls since 20") ||
+	if open := s.warnBreakers(t.Context()); len(open) != 1 ||
+		!strings.Contains(open[0], "connector crm: no calls since 20") ||
 		!strings.Contains(open[0], cause) {
 		t.Errorf("where it opened: %v", open)
 	}
 	h, err := ana.DispatchHealth(t.Context())
-	if err != nil || h.Connectors[0].LastErrorCode != "http_503" || !strings.Contains(h.Connectors[0].LastWords, cause[2:]) {
+	if err != nil || h.Connectors[0].LastErrorCode != "http_503" ||
+		!strings.Contains(h.Connectors[0].LastWords, cause[2:]) {
 		t.Errorf("%+v, %v", h, err)
 	}
 	if err := s.Close(); err != nil {

@@ -19,7 +19,8 @@ func TestDeepCheckNamesItsOwnTenant(t *testing.T) {
 	t.Parallel()
 	dir, clock := t.TempDir(), gatetest.NewClock()
 	path := filepath.Join(dir, DatabaseFile)
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: slog.New(slog.DiscardHandler)})
+	store, err := sqlite.Open(t.Context(),
+		sqlite.Config{Path: path, Clock: clock.Now, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,8 @@ func TestDeepCheckNamesItsOwnTenant(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), `DROP TRIGGER proposal_frozen; UPDATE proposal SET target_version = 'other'`); err != nil {
+	if _, err := db.ExecContext(t.Context(),
+		`DROP TRIGGER proposal_frozen; UPDATE proposal SET target_version = 'other'`); err != nil {
 		t.Fatal(err)
 	}
 	checker := &StoreChecker{Data: dir, Log: slog.New(slog.DiscardHandler)}

@@ -33,7 +33,8 @@ func TestConsoleDecisionsAreCounted(t *testing.T) {
 	}
 	ctx := t.Context()
 	for range 2 {
-		if _, err := actions.Decide(ctx, a.ID, gatehouse.Decision{Decision: gatehouse.Reject}); gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated {
+		if _, err := actions.Decide(ctx, a.ID,
+			gatehouse.Decision{Decision: gatehouse.Reject}); gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated {
 			t.Fatal(err)
 		}
 	}

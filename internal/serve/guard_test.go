@@ -71,7 +71,8 @@ func TestGuard(t *testing.T) {
 		return f
 	}
 	// calls makes a call in parallel with the decision.
-	calls := func(f *client.GuardedFunc[guardRefund, string], r guardRefund, decision gatehouse.DecisionKind) (string, error) {
+	calls := func(f *client.GuardedFunc[guardRefund, string], r guardRefund, decision gatehouse.DecisionKind) (string,
+		error) {
 		t.Helper()
 		runs.Store(0)
 		decided := make(chan struct{})
@@ -97,7 +98,8 @@ func TestGuard(t *testing.T) {
 		t.Errorf("rejected: %v", err)
 	}
 	broke := errors.New("broke")
-	_, err = calls(guarded(client.NewGuard(api, time.Minute), func(int64) error { return broke }), guardRefund{Order: "G-3"}, gatehouse.Approve)
+	_, err = calls(guarded(client.NewGuard(api, time.Minute), func(int64) error { return broke }),
+		guardRefund{Order: "G-3"}, gatehouse.Approve)
 	if !errors.Is(err, client.ErrUnknown) || !errors.Is(err, broke) || runs.Load() != 1 {
 		t.Errorf("a function that fails: %v after %d runs", err, runs.Load())
 	}
@@ -112,7 +114,8 @@ func TestGuard(t *testing.T) {
 		}
 		return nil
 	}
-	out, err := calls(guarded(client.NewGuard(api, time.Minute), again), guardRefund{Order: "G-5", Amount: "1"}, gatehouse.Approve)
+	out, err := calls(guarded(client.NewGuard(api, time.Minute), again), guardRefund{Order: "G-5", Amount: "1"},
+		gatehouse.Approve)
 	if err != nil || out != "refunded 1" || runs.Load() != 2 {
 		t.Errorf("another attempt: %q, %v after %d runs", out, err, runs.Load())
 	}
@@ -154,7 +157,8 @@ func TestGuard(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("the worker ended with %v", err)
 	}
-	if _, err := client.Guarded(worker, client.GuardTool[guardRefund]{}, func(context.Context, guardRefund) (int, error) { return 0, nil }); err == nil {
+	if _, err := client.Guarded(worker, client.GuardTool[guardRefund]{},
+		func(context.Context, guardRefund) (int, error) { return 0, nil }); err == nil {
 		t.Error("a tool without a name is accepted")
 	}
 	if err := client.NewGuard(servetest.MustClient(t, s.URL, gatehouse.Credentials{Key: "gth_wrong"}),

@@ -42,7 +42,8 @@ func TestMetricsListen(t *testing.T) {
 		}
 		return res.StatusCode, string(body)
 	}
-	if status, body := get(s.MetricsURL); status != http.StatusOK || !strings.Contains(body, "gatehouse_http_request_duration_seconds") && !strings.Contains(body, "go_goroutines") {
+	if status, body := get(s.MetricsURL); status != http.StatusOK ||
+		!strings.Contains(body, "gatehouse_http_request_duration_seconds") && !strings.Contains(body, "go_goroutines") {
 		t.Errorf("%d: %.200s", status, body)
 	}
 	if status, _ := get(strings.TrimSuffix(s.MetricsURL, "/metrics") + "/readyz"); status != http.StatusNotFound {

@@ -64,7 +64,8 @@ func TestOutdatedReplicaEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close(context.Background())
-	if _, err := c.Exec(t.Context(), `INSERT INTO gatehouse_schema (version) VALUES ($1)`, postgres.SchemaVersion()+1); err != nil {
+	if _, err := c.Exec(t.Context(), `INSERT INTO gatehouse_schema (version) VALUES ($1)`,
+		postgres.SchemaVersion()+1); err != nil {
 		t.Fatal(err)
 	}
 	select {

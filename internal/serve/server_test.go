@@ -213,7 +213,8 @@ func TestDamagedLogIsNoticed(t *testing.T) {
 	}
 	var trigger string
 	for {
-		err := db.QueryRow(`SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_batch' LIMIT 1`).Scan(&trigger)
+		err := db.QueryRow(`SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_batch' LIMIT 1`).Scan(
+			&trigger)
 		if errors.Is(err, sql.ErrNoRows) {
 			break
 		}

@@ -90,7 +90,8 @@ func TestTraceOfAnAction(t *testing.T) {
 	sink := httptest.NewServer(spans)
 	defer sink.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.URL)
-	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	target := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	defer target.Close()
 
 	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
@@ -121,7 +122,8 @@ dispatch: {hold: 0s}`, target.URL))
 		t.Fatal(err)
 	}
 	const callers = "0af7651916cd43dd8448eb211c80319c"
-	agent, err := client.New(s.URL, bot.Key, client.WithHTTPClient(&http.Client{Transport: traceparent("00-" + callers + "-b7ad6b7169203331-01")}))
+	agent, err := client.New(s.URL, bot.Key,
+		client.WithHTTPClient(&http.Client{Transport: traceparent("00-" + callers + "-b7ad6b7169203331-01")}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +150,8 @@ dispatch: {hold: 0s}`, target.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ana.Decide(t.Context(), b.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: b.Digest}); err != nil {
+	if _, err := ana.Decide(t.Context(), b.ID,
+		gatehouse.Decision{Decision: gatehouse.Approve, Digest: b.Digest}); err != nil {
 		t.Fatal(err)
 	}
 	done, err := ana.WaitAction(t.Context(), b.ID, time.Minute, gatehouse.UntilFinished)
@@ -159,7 +162,8 @@ dispatch: {hold: 0s}`, target.URL))
 		t.Fatal(err)
 	}
 
-	if got := spans.of(telemetry.TraceID(a.ID).String()); attr(got["decide"], "gatehouse.result") != gatehouse.Decided || got["dispatch"] != nil {
+	if got := spans.of(telemetry.TraceID(a.ID).String()); attr(got["decide"], "gatehouse.result") != gatehouse.Decided ||
+		got["dispatch"] != nil {
 		t.Errorf("the rejected action has %v", got)
 	}
 	got := spans.of(telemetry.TraceID(b.ID).String())
@@ -173,7 +177,8 @@ dispatch: {hold: 0s}`, target.URL))
 	}
 	root := got["propose"]
 	if len(root.ParentSpanId) != 0 || !slices.Equal(got["decide"].ParentSpanId, root.SpanId) ||
-		!slices.Equal(got["dispatch"].ParentSpanId, root.SpanId) || !slices.Equal(got["call"].ParentSpanId, got["dispatch"].SpanId) {
+		!slices.Equal(got["dispatch"].ParentSpanId, root.SpanId) ||
+		!slices.Equal(got["call"].ParentSpanId, got["dispatch"].SpanId) {
 		t.Error("the spans are not connected")
 	}
 	if attr(got["call"], "gatehouse.outcome") != "applied" || attr(got["dispatch"], "gatehouse.outcome") != "applied" {
@@ -274,7 +279,8 @@ sign_in: {public_url: "https://gate.example"}`, ring.New()))
 	}
 	pages := []string{
 		gatehouse.ReviewPath(l.ID, ""), gatehouse.ReviewPath(l.ID, gatehouse.Approve),
-		gatehouse.ReviewPath(l.ID, gatehouse.Reject), "/api/v1/reviews/" + l.ID, "/api/v1/reviews/" + l.ID + "/approve", "/api/v1/reviews/" + l.ID + "/nonsense",
+		gatehouse.ReviewPath(l.ID, gatehouse.Reject), "/api/v1/reviews/" + l.ID, "/api/v1/reviews/" + l.ID + "/approve",
+		"/api/v1/reviews/" + l.ID + "/nonsense",
 		"/nowhere",
 	}
 	for _, page := range pages {

@@ -15,7 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// AdminContext is a context in which whoever has the credentials acts.
+// AdminContext is a context of the principal with the credentials.
 func AdminContext(t testing.TB, g *gate.Gate, creds *gatehouse.Credentials) context.Context {
 	t.Helper()
 	p, err := g.Authenticate(t.Context(), creds.Key)

@@ -137,7 +137,8 @@ func TestManyHints(t *testing.T) {
 }
 
 func topic(i int) string {
-	return "act_" + strings.Repeat("0", 30) + string(rune('a'+i/26/26)) + string(rune('a'+i/26%26)) + string(rune('a'+i%26))
+	return "act_" +
+		strings.Repeat("0", 30) + string(rune('a'+i/26/26)) + string(rune('a'+i/26%26)) + string(rune('a'+i%26))
 }
 
 // TestServerRestarts starts without a server, crashes it and stops it: hints
