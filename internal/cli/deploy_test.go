@@ -207,15 +207,7 @@ func TestComposeArguments(t *testing.T) {
 // and a database in which the role may create tables.
 func TestComposeRole(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := cluster.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	cluster := pgtest.New(t)
 	at, err := url.Parse(cluster.DSN("gatehouse"))
 	if err != nil {
 		t.Fatal(err)

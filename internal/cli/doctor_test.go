@@ -37,11 +37,7 @@ func TestDoctorTellsOfWorkThatNobodyDoes(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		cluster, err := pgtest.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cluster.Close() })
+		cluster := pgtest.New(t)
 		testLateWork(t, true, func(ctx context.Context, now func() time.Time) (gatehouse.Store, error) {
 			return postgres.Open(ctx, postgres.Config{URL: cluster.DSN("postgres"), Clock: now, Logger: slog.New(slog.DiscardHandler)})
 		})

@@ -22,11 +22,7 @@ import (
 // same keys.
 func TestMigrateStore(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Close() })
+	cluster := pgtest.New(t)
 	dsn := cluster.DSN("postgres")
 	outside := httptest.NewServer(&servetest.Ledger{Calls: make(map[string]int)})
 	t.Cleanup(outside.Close)

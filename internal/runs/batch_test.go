@@ -175,15 +175,11 @@ func TestWorkersAreBounded(t *testing.T) {
 // slowStore is a store that a test can block with a lock while all allowed
 // steps are leased: no lock times out, and blocked transactions leave
 // connections for further leases.
-func slowStore(t *testing.T) (store gatehouse.Store, url string) {
+func slowStore(t *testing.T) (gatehouse.Store, string) {
 	t.Helper()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Close() })
-	url = cluster.DSN("postgres")
-	store, err = postgres.Open(t.Context(), postgres.Config{URL: url + "&lock_timeout=5min", MaxConns: 92, Logger: slog.New(slog.DiscardHandler)})
+	cluster := pgtest.New(t)
+	url := cluster.DSN("postgres")
+	store, err := postgres.Open(t.Context(), postgres.Config{URL: url + "&lock_timeout=5min", MaxConns: 92, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,11 +52,7 @@ func replicaNode(t *testing.T, dsn string, cfg *config.Config) *Node {
 // TestOutdatedReplicaEnds: a newer program migrates the database of a running server.
 func TestOutdatedReplicaEnds(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Close() })
+	cluster := pgtest.New(t)
 	dsn := cluster.DSN("postgres")
 	s := replica(t, dsn, &config.Config{})
 	c, err := pgx.Connect(t.Context(), dsn)
@@ -84,11 +80,7 @@ func TestOutdatedReplicaEnds(t *testing.T) {
 // the replicas stops in between: one decision each, one effect each, one log.
 func TestReplicasShareOnePostgreSQL(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Close() })
+	cluster := pgtest.New(t)
 	target := &servetest.Ledger{Calls: make(map[string]int)}
 	outside := httptest.NewServer(target)
 	t.Cleanup(outside.Close)

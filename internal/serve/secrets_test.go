@@ -248,11 +248,7 @@ func TestSecretsOfTheStore(t *testing.T) {
 // which is not restarted and carries out earlier proposals.
 func TestSecretsOfTwoReplicas(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Close() })
+	cluster := pgtest.New(t)
 	v := &vault{t: t}
 	cfg := v.target()
 	cfg.Links.MasterKey = ring.New()

@@ -225,11 +225,7 @@ func TestConnectorsOfTheStore(t *testing.T) {
 // version keeps the former one, reports it, and leaves its pushes to the other.
 func TestConnectorsOfTwoReplicas(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Close() })
+	cluster := pgtest.New(t)
 	s := newStored(t)
 	one := replica(t, cluster.DSN("postgres"), s.configuration())
 	t.Cleanup(func() { _ = one.Close() })
