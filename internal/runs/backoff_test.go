@@ -40,10 +40,7 @@ func insertRun(tx gatehouse.Tx, flow, id, uses, tool string) (*gatehouse.Run, er
 
 // TestWhatCannotBeWokenKeepsNobody: a hundred settled steps that can never be
 // moved are set aside and do not block the steps behind them.
-func TestWhatCannotBeWokenKeepsNobody(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testWhatCannotBeWokenKeepsNobody)
-}
+func TestWhatCannotBeWokenKeepsNobody(t *testing.T) { onBoth(t, testWhatCannotBeWokenKeepsNobody) }
 
 func testWhatCannotBeWokenKeepsNobody(t *testing.T, w *world) {
 	w.stop()
@@ -107,7 +104,6 @@ func testWhatCannotBeWokenKeepsNobody(t *testing.T, w *world) {
 // TestUnreadableWorkflowStopsItsLanesAlone: steps of the tenant's other
 // workflows are still leased.
 func TestUnreadableWorkflowStopsItsLanesAlone(t *testing.T) {
-	t.Parallel()
 	onBoth(t, testUnreadableWorkflowStopsItsLanesAlone)
 }
 
@@ -168,10 +164,7 @@ func (l leaving) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) err
 
 // TestClientThatHasGoneIsNoError: the step that the client had leased is put
 // back.
-func TestClientThatHasGoneIsNoError(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testClientThatHasGoneIsNoError)
-}
+func TestClientThatHasGoneIsNoError(t *testing.T) { onBoth(t, testClientThatHasGoneIsNoError) }
 
 func testClientThatHasGoneIsNoError(t *testing.T, w *world) {
 	w.apply("sound", "name: sound\nsteps:\n  - {id: one, uses: worker.page}\n")
@@ -196,7 +189,7 @@ func testClientThatHasGoneIsNoError(t *testing.T, w *world) {
 
 // TestWritesOfATree: proposals of child runs count for the run that began them
 // and for its parent.
-func TestWritesOfATree(t *testing.T) { t.Parallel(); onBoth(t, testWritesOfATree) }
+func TestWritesOfATree(t *testing.T) { onBoth(t, testWritesOfATree) }
 
 func testWritesOfATree(t *testing.T, w *world) {
 	w.apply("leaf", `name: leaf
@@ -232,7 +225,7 @@ steps:
 }
 
 // TestLastItemFails: when the last item fails, so do the step and the run.
-func TestLastItemFails(t *testing.T) { t.Parallel(); onBoth(t, testLastItemFails) }
+func TestLastItemFails(t *testing.T) { onBoth(t, testLastItemFails) }
 
 func testLastItemFails(t *testing.T, w *world) {
 	w.apply("each", "name: each\nsteps:\n  - {id: all, uses: worker.page, for_each: input.items, retry: {max: 0}, with: {}}\n")

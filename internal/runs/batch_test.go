@@ -109,7 +109,6 @@ func TestLeasedAtOnceAreStoredTogether(t *testing.T) {
 // TestLeasedAtOnceFailApart: steps that are stored together fail separately,
 // and a lost lease is no error.
 func TestLeasedAtOnceFailApart(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("quick", quick)
 		w.status(w.start("quick", `{}`).ID, gatehouse.RunSucceeded)
@@ -141,7 +140,6 @@ func TestLeasedAtOnceFailApart(t *testing.T) {
 // TestWorkersAreBounded: however many steps are leased ahead, no more execute
 // at a time than there are workers.
 func TestWorkersAreBounded(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		var at atomic.Int64
 		come, release := make(chan struct{}, 12), make(chan struct{})

@@ -30,7 +30,7 @@ output: {group: "${{ steps.classify.output.text }}"}
 
 // TestRunPausesAtTheGate is the main use: a run is parked while people decide, continues with the
 // approved change, and ends with its evidence.
-func TestRunPausesAtTheGate(t *testing.T) { t.Parallel(); onBoth(t, testRunPausesAtTheGate) }
+func TestRunPausesAtTheGate(t *testing.T) { onBoth(t, testRunPausesAtTheGate) }
 
 func testRunPausesAtTheGate(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -64,10 +64,7 @@ func testRunPausesAtTheGate(t *testing.T, w *world) {
 }
 
 // TestWhoHadAHandInItCannotDecide: neither the workflow's author nor the run's starter can.
-func TestWhoHadAHandInItCannotDecide(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testWhoHadAHandInItCannotDecide)
-}
+func TestWhoHadAHandInItCannotDecide(t *testing.T) { onBoth(t, testWhoHadAHandInItCannotDecide) }
 
 func testWhoHadAHandInItCannotDecide(t *testing.T, w *world) {
 	w.person("cleo", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
@@ -84,7 +81,7 @@ func testWhoHadAHandInItCannotDecide(t *testing.T, w *world) {
 	w.status(run.ID, gatehouse.RunSucceeded)
 }
 
-func TestRefusalEndsTheRun(t *testing.T) { t.Parallel(); onBoth(t, testRefusalEndsTheRun) }
+func TestRefusalEndsTheRun(t *testing.T) { onBoth(t, testRefusalEndsTheRun) }
 
 func testRefusalEndsTheRun(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -105,10 +102,7 @@ func testRefusalEndsTheRun(t *testing.T, w *world) {
 }
 
 // TestUnknownKeepsTheStepWaiting until an operator resolves the action.
-func TestUnknownKeepsTheStepWaiting(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testUnknownKeepsTheStepWaiting)
-}
+func TestUnknownKeepsTheStepWaiting(t *testing.T) { onBoth(t, testUnknownKeepsTheStepWaiting) }
 
 func testUnknownKeepsTheStepWaiting(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -125,10 +119,7 @@ func testUnknownKeepsTheStepWaiting(t *testing.T, w *world) {
 	w.status(run.ID, gatehouse.RunSucceeded)
 }
 
-func TestCancelWithdrawsWhatIsPending(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testCancelWithdrawsWhatIsPending)
-}
+func TestCancelWithdrawsWhatIsPending(t *testing.T) { onBoth(t, testCancelWithdrawsWhatIsPending) }
 
 func testCancelWithdrawsWhatIsPending(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -149,10 +140,7 @@ func testCancelWithdrawsWhatIsPending(t *testing.T, w *world) {
 }
 
 // TestRetryTakesOverWhatSucceeded: the model is not called again.
-func TestRetryTakesOverWhatSucceeded(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testRetryTakesOverWhatSucceeded)
-}
+func TestRetryTakesOverWhatSucceeded(t *testing.T) { onBoth(t, testRetryTakesOverWhatSucceeded) }
 
 func testRetryTakesOverWhatSucceeded(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -172,10 +160,7 @@ func testRetryTakesOverWhatSucceeded(t *testing.T, w *world) {
 	}
 }
 
-func TestTransientFailuresAreTriedAgain(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testTransientFailuresAreTriedAgain)
-}
+func TestTransientFailuresAreTriedAgain(t *testing.T) { onBoth(t, testTransientFailuresAreTriedAgain) }
 
 func testTransientFailuresAreTriedAgain(t *testing.T, w *world) {
 	w.apply("ask", `name: ask
