@@ -33,15 +33,7 @@ func TestBench(t *testing.T) {
 // in the given one.
 func TestBenchPostgres(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	cluster := pgtest.New(t)
 	databaseURL := cluster.DSN("postgres")
 	// no store's
 	names := slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "verify" || name == "policy" })

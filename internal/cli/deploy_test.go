@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"os"
 	"os/exec"
@@ -19,7 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
-	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
@@ -47,11 +46,8 @@ func runTool(t *testing.T, dir, name string, args ...string) {
 // The metrics that alert rules and dashboard ask for exist on a server, or Prometheus derives them.
 func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		`connectors: {shop: {type: sql, dsn: "sqlite:/nowhere/shop.db", entities: {item: {table: items, key: sku}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := servetest.Config(t,
+		`connectors: {shop: {type: sql, dsn: "sqlite:/nowhere/shop.db", entities: {item: {table: items, key: sku}}}}`)
 	served := servedMetrics(t, t.TempDir(), cfg) + furtherMetrics(t)
 	files := map[string]string{
 		"alerts":    readDeploy(t, "prometheus", "alerts.yaml"),
@@ -79,10 +75,7 @@ func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 // furtherMetrics exist only with NATS, or after a model was called.
 func furtherMetrics(t *testing.T) string {
 	t.Helper()
-	n, err := serve.Open(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, t.TempDir(), &config.Config{})
 	defer func() {
 		if err := n.Close(); err != nil {
 			t.Error(err)
@@ -209,15 +202,7 @@ func TestComposeArguments(t *testing.T) {
 // and a database in which the role may create tables.
 func TestComposeRole(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := cluster.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	cluster := pgtest.New(t)
 	at, err := url.Parse(cluster.DSN("gatehouse"))
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
@@ -37,11 +36,7 @@ func TestDoctorTellsOfWorkThatNobodyDoes(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		cluster, err := pgtest.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cluster.Close() })
+		cluster := pgtest.New(t)
 		testLateWork(t, true, func(ctx context.Context, now func() time.Time) (gatehouse.Store, error) {
 			return postgres.Open(ctx,
 				postgres.Config{URL: cluster.DSN("postgres"), Clock: now, Logger: slog.New(slog.DiscardHandler)})
@@ -55,11 +50,8 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	target := httptest.NewServer(
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	t.Cleanup(target.Close)
-	cfg, err := config.Parse("gatehouse.yaml", []byte(`connectors: {crm: {type: http, base_url: "`+target.URL+
-		`", allow_private: true, operations: {update: {method: POST, path: "/x", class: A, floor: 1}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := servetest.Config(t, `connectors: {crm: {type: http, base_url: "`+target.URL+
+		`", allow_private: true, operations: {update: {method: POST, path: "/x", class: A, floor: 1}}}}`)
 	var ahead atomic.Int64
 	epoch := time.Now().UTC()
 	start := func(roles ...serve.Role) *serve.Server {
@@ -78,10 +70,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		return s
 	}
 	s := start(serve.RoleAPI)
-	creds, err := s.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	creds := servetest.Bootstrap(t, s.Gate)
 	if err := s.Gate.EnsurePolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}

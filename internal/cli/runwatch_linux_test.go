@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/creack/pty"
-
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
@@ -78,34 +76,6 @@ func watch(t *testing.T, url string, who *gatehouse.Credentials, id string) *sea
 	s := &seat{t: t, news: make(chan struct{}, 1), ended: make(chan struct{}), screen: newScreen(45, 110)}
 	s.cmd = exec.CommandContext(t.Context(), watched, "run", "watch", id, "--timeout", "60s")
 	s.cmd.Env = cleanEnv("GATEHOUSE_URL="+url, "GATEHOUSE_KEY="+who.Key, "TERM=xterm-256color", "NO_COLOR=")
-	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 45, Cols: 110})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.tty = tty
-	t.Cleanup(func() {
-		if s.cmd.ProcessState == nil {
-			_ = s.cmd.Process.Kill()
-		}
-		tty.Close()
-		<-s.ended
-	})
-	go func() {
-		defer close(s.ended)
-		b := make([]byte, 4096)
-		for {
-			n, err := tty.Read(b)
-			s.mu.Lock()
-			_, _ = s.screen.Write(b[:n])
-			s.mu.Unlock()
-			select {
-			case s.news <- struct{}{}:
-			default:
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
+	s.start(45, 110)
 	return s
 }

@@ -125,11 +125,7 @@ func newWorldWith(t *testing.T, channels ...gate.ChannelInfo) *world {
 	path := migratedfile.New(t)
 	dir := filepath.Dir(path)
 	w := &world{t: t, dir: dir, hub: &wake.Hub{}}
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: w.now, Logger: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := migratedfile.Open(t, path, w.now)
 	w.store = store
 	hold := time.Minute
 	w.gate = gate.New(store, targets{w}, w.hub, gate.Config{PolicySource: policy.DefaultSource(), Hold: &hold,

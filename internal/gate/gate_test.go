@@ -83,13 +83,7 @@ func newWorldWith(t *testing.T, source string, change func(*appConfig)) *world {
 	t.Helper()
 	c := &clock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	path := migratedfile.New(t)
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: path, Clock: c.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := migratedfile.Open(t, path, c.Now)
 	if source == "" {
 		source = string(policy.DefaultSource())
 	}

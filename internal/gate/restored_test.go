@@ -3,13 +3,11 @@ package gate_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
@@ -19,13 +17,7 @@ import (
 func TestMarkUnknown(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: migratedfile.New(t), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := migratedfile.Open(t, migratedfile.New(t), clock.Now)
 	w := gatetest.New(t, store, clock)
 	w.Fill()
 	keeper := keyHolder(t, w, w.AcmeKey)
@@ -150,13 +142,7 @@ func TestMarkUnknown(t *testing.T) {
 func TestPreviewArchiveOfOneTenant(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: migratedfile.New(t), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := migratedfile.Open(t, migratedfile.New(t), clock.Now)
 	w := gatetest.New(t, store, clock)
 	w.Fill()
 	keeper := keyHolder(t, w, w.AcmeKey)

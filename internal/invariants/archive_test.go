@@ -16,8 +16,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
-	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
@@ -31,20 +29,14 @@ func TestArchivingChangesNoAnswer(t *testing.T) {
 		t.Parallel()
 		path := migratedfile.New(t)
 		clock := gatetest.NewClock()
-		s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := migratedfile.Open(t, path, clock.Now)
 		archiving(t, s, clock, func(t *testing.T) (*Target, error) { return OpenFile(t.Context(), path, quiet()) })
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		dsn := migrated.Database(t)
 		clock := gatetest.NewClock()
-		s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := migrated.Open(t, dsn, clock.Now)
 		archiving(t, s, clock, func(t *testing.T) (*Target, error) { return OpenDatabase(t.Context(), dsn, quiet()) })
 	})
 }

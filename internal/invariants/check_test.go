@@ -18,7 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
-	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
@@ -63,10 +63,7 @@ func onSQLite(t *testing.T) *original {
 	t.Helper()
 	path := migratedfile.New(t)
 	clock := gatetest.NewClock()
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := migratedfile.Open(t, path, clock.Now)
 	head := fill(t, s, clock)
 	passed := []damage{
 		{"an entry is passed over",
@@ -112,10 +109,7 @@ func onPostgres(t *testing.T) *original {
 	var head gatehouse.LogHead
 	filled := &pgtest.Template{Prepare: func(_ testing.TB, dsn string) {
 		clock := gatetest.NewClock()
-		s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := migrated.Open(t, dsn, clock.Now)
 		head = fill(t, s, clock)
 		// For all copies at once: no CHECK prevents damage.
 		execute(t, pgtest.Superuser(dsn), `DO $$ DECLARE k record; BEGIN

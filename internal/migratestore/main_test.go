@@ -21,8 +21,9 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 // envChild turns this program into a process that copies and stops at a step,
@@ -119,10 +120,7 @@ func folder(t *testing.T) (path string, w world) {
 	path = filepath.Join(t.TempDir(), "gatehouse.db")
 	full.Do(func() {
 		clock := gatetest.NewClock()
-		s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := migratedfile.Open(t, path, clock.Now)
 		w := gatetest.New(t, s, clock)
 		w.Fill()
 		w.FillRuns()
@@ -150,11 +148,7 @@ func folder(t *testing.T) (path string, w world) {
 // open opens the copy as a server would.
 func open(t *testing.T, url string, clock *gatetest.Clock) *postgres.Store {
 	t.Helper()
-	s, err := postgres.Open(t.Context(), postgres.Config{URL: url, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := migrated.Open(t, url, clock.Now)
 	return s
 }
 

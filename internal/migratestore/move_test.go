@@ -17,7 +17,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 func sorted(m map[string][]string) map[string][]string {
@@ -185,11 +185,7 @@ func TestKilled(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	path, w := folder(t)
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: w.Clock.Now, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	migratedfile.Open(t, path, w.Clock.Now)
 	url := pgtest.Database(t)
 	r, err := Run(t.Context(), Options{Path: path, URL: url, DryRun: true, Logger: quiet()})
 	if err != nil {
@@ -339,10 +335,7 @@ func TestChangedMeanwhile(t *testing.T) {
 		postgres.ErrMoving) {
 		t.Errorf("a server starts on it: %v", err)
 	}
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: w.Clock.Now, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := migratedfile.Open(t, path, w.Clock.Now)
 	after := gatetest.New(t, s, w.Clock)
 	after.SignIn(w.Key)
 	after.Propose("meanwhile", "price_change", 1)

@@ -50,7 +50,7 @@ func (w *world) settled(a *gatehouse.Action, want gatehouse.Status) *gatehouse.A
 // TestPushesOfWorkersOutside: pushes for external workers take the usual path:
 // checked, recorded as sent before they are handed out, fenced by generation,
 // settled with a receipt.
-func TestPushesOfWorkersOutside(t *testing.T) { t.Parallel(); onBoth(t, testPushesOfWorkersOutside) }
+func TestPushesOfWorkersOutside(t *testing.T) { onBoth(t, testPushesOfWorkersOutside) }
 
 func testPushesOfWorkersOutside(t *testing.T, w *world) {
 	a := w.onERP("post", "X")
@@ -110,10 +110,7 @@ func testPushesOfWorkersOutside(t *testing.T, w *world) {
 	}
 }
 
-func TestFailuresOfWorkersOutside(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testFailuresOfWorkersOutside)
-}
+func TestFailuresOfWorkersOutside(t *testing.T) { onBoth(t, testFailuresOfWorkersOutside) }
 
 func testFailuresOfWorkersOutside(t *testing.T, w *world) {
 	fail := func(p gatehouse.LeasedPush, kind string) {

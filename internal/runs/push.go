@@ -56,14 +56,11 @@ func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([
 	if q.Own {
 		proposer = c.Principal.ID
 	}
-	found, err := r.await(ctx, q.Wait.D(), []string{usecase.TopicPush}, func() (any, error) {
-		list, err := outside.Lease(ctx, c.Principal.Tenant, owner, proposer, q.Connectors, q.Max, q.Lease.D())
-		if len(list) == 0 {
-			return nil, err
-		}
-		return list, err
+	var list []gatehouse.LeasedPush
+	err = usecase.Poll(ctx, r.Hints, q.Wait.D(), []string{usecase.TopicPush}, func() (_ bool, err error) {
+		list, err = outside.Lease(ctx, c.Principal.Tenant, owner, proposer, q.Connectors, q.Max, q.Lease.D())
+		return len(list) > 0, err
 	})
-	list, _ := found.([]gatehouse.LeasedPush)
 	return usecase.OrEmpty(list), err
 }
 

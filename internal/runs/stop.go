@@ -347,29 +347,21 @@ func (r *Runs) WatchRun(ctx context.Context, id, since string, wait time.Duratio
 	if err != nil || first.Status.Final() || wait <= 0 || since != "" && since != first.Position {
 		return first, err
 	}
-	hint, cancel := r.Hints.Subscribe(first.ID)
-	defer cancel()
-	deadline := time.NewTimer(min(wait, gatehouse.MaxWait))
-	defer deadline.Stop()
-	poll := time.NewTicker(usecase.PollInterval)
-	defer poll.Stop()
-	for {
-		// A change before the subscription sent no hint to this caller, so read
-		// first.
+	last := first
+	// A change before the subscription sent no hint to this caller: Poll reads at once.
+	err = usecase.Poll(ctx, r.Hints, min(wait, gatehouse.MaxWait), []string{first.ID}, func() (bool, error) {
 		now, err := r.FindRun(ctx, id)
 		if ctx.Err() != nil {
-			return first, nil
+			return true, nil
 		}
-		if err != nil || now.Status.Final() || now.Position != first.Position {
-			return now, err
+		if err != nil {
+			return true, err
 		}
-		select {
-		case <-hint:
-		case <-poll.C:
-		case <-deadline.C:
-			return first, nil
-		case <-ctx.Done():
-			return first, nil
-		}
+		last = now
+		return now.Status.Final() || now.Position != first.Position, nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return last, nil
 }

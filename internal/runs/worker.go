@@ -38,14 +38,11 @@ func (r *Runs) LeaseSteps(ctx context.Context, q gatehouse.LeaseRequest) ([]gate
 		topics[i] = stepsTopic(tool)
 	}
 	owner := ownerOf(c, q.Worker)
-	found, err := r.await(ctx, q.Wait.D(), topics, func() (any, error) {
-		steps, err := r.leaseOutside(ctx, c.Principal.Tenant, owner, &q)
-		if len(steps) == 0 {
-			return nil, err
-		}
-		return steps, err
+	var steps []gatehouse.LeasedStep
+	err = usecase.Poll(ctx, r.Hints, q.Wait.D(), topics, func() (_ bool, err error) {
+		steps, err = r.leaseOutside(ctx, c.Principal.Tenant, owner, &q)
+		return len(steps) > 0, err
 	})
-	steps, _ := found.([]gatehouse.LeasedStep)
 	return usecase.OrEmpty(steps), err
 }
 
@@ -56,31 +53,6 @@ func ownerOf(c *gatehouse.Caller, name string) string {
 		return c.Principal.ID
 	}
 	return c.Principal.ID + "/" + name
-}
-
-// await calls try until it finds something, the time is over, or the client
-// disconnects. Hints on the topics wake it before the next poll.
-func (r *Runs) await(ctx context.Context, wait time.Duration, topics []string, try func() (any, error)) (any, error) {
-	hint, cancel := r.Hints.Subscribe(topics...)
-	defer cancel()
-	deadline := time.NewTimer(wait)
-	defer deadline.Stop()
-	poll := time.NewTicker(usecase.PollInterval)
-	defer poll.Stop()
-	for {
-		found, err := try()
-		if found != nil || err != nil || wait <= 0 {
-			return found, err
-		}
-		select {
-		case <-hint:
-		case <-poll.C:
-		case <-deadline.C:
-			return nil, nil
-		case <-ctx.Done():
-			return nil, nil
-		}
-	}
 }
 
 // leaseOutside claims steps and evaluates them. Steps that fail to evaluate, or that need no
