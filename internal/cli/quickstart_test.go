@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,7 +87,6 @@ func TestQuickstart(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := &quickstart{t: t, dir: t.TempDir()}
-	q.module(root)
 	ran := map[string]int{}
 	for _, f := range fences(t, filepath.Join(root, "docs", "quickstart.md")) {
 		ran[f.language]++
@@ -99,13 +97,11 @@ func TestQuickstart(t *testing.T) {
 			}
 		case f.language == "python":
 			q.write("agent.py", f.text)
-		case f.language == "go":
-			q.write("agent/main.go", f.text)
 		case f.language != "sh":
 			t.Errorf("line %d: nothing runs a block of %q", f.line, f.language)
 		case strings.TrimSpace(f.text) == "gatehouse dev":
 			q.server = startDev(t, q.dir)
-		case strings.Contains(f.text, "agent.py") || strings.Contains(f.text, "./agent"):
+		case strings.Contains(f.text, "agent.py"):
 			q.agent(f)
 		case strings.Contains(f.text, "gatehouse approve"):
 			q.approve = f.text
@@ -116,13 +112,13 @@ func TestQuickstart(t *testing.T) {
 				`git() { [ "$1" = clone ]; }; cd() { :; }; make() { command make -C '`+root+`' -n "$@" > make.out; }`+"\n"+f.text)
 		}
 	}
-	if ran["sh"] < 5 || ran["python"] != 1 || ran["go"] != 1 || ran["text"] != 1 {
+	if ran["sh"] < 5 || ran["python"] != 1 || ran["text"] != 1 {
 		t.Errorf("the page has other blocks than it had: %v", ran)
 	}
 	admin := servetest.MustClient(t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
 	page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusApplied})
-	if err != nil || len(page.Items) != 4 {
-		t.Errorf("applied: %d of 4, %v", len(page.Items), err)
+	if err != nil || len(page.Items) != 3 {
+		t.Errorf("applied: %d of 3, %v", len(page.Items), err)
 	}
 	q.server.stop()
 }
@@ -142,18 +138,6 @@ func anonymous(banner string) string {
 	return strings.Join(words, " ")
 }
 
-// module makes the folder a module in which the project's packages are found.
-func (q *quickstart) module(root string) {
-	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
-	if err != nil {
-		q.t.Fatal(err)
-	}
-	q.write("go.sum", string(sum))
-	q.write("go.mod",
-		fmt.Sprintf("module quickstart\n\ngo 1.26\n\nrequire github.com/gatehouse-dev/gatehouse v0.0.0\n\nreplace "+
-			"github.com/gatehouse-dev/gatehouse => %q\n", root))
-}
-
 func (q *quickstart) write(name, text string) {
 	path := filepath.Join(q.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -166,7 +150,7 @@ func (q *quickstart) write(name, text string) {
 
 func (q *quickstart) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Env = q.dir, cleanEnv("GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	cmd.Dir, cmd.Env = q.dir, cleanEnv()
 	return cmd
 }
 

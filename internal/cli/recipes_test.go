@@ -20,7 +20,7 @@ import (
 func TestFrameworkRecipes(t *testing.T) {
 	t.Parallel()
 	root := sdkRoot(t)
-	q := sdkServer(t, root, "sdk-typescript.md")
+	q := sdkServer(t, root, "sdks.md")
 	recipes := filepath.Join(root, "examples", "agents")
 	if _, err := os.Stat(filepath.Join(recipes, "node_modules", "ai")); err != nil {
 		t.Fatalf("run scripts/tools: %v", err)
@@ -73,7 +73,7 @@ func TestFrameworkRecipes(t *testing.T) {
 func TestShellRecipes(t *testing.T) {
 	t.Parallel()
 	root := sdkRoot(t)
-	q := sdkServer(t, root, "sdk-python.md")
+	q := sdkServer(t, root, "sdks.md")
 	agent, admin := devEnv(t, q.dir, "agent"), devEnv(t, q.dir, "admin")
 	url := strings.TrimSuffix(q.server.api, "/api/v1")
 	api := servetest.MustClient(t, url, admin)

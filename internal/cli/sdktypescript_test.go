@@ -18,7 +18,7 @@ import (
 func TestTypeScriptSDK(t *testing.T) {
 	t.Parallel()
 	root := sdkRoot(t)
-	q := sdkServer(t, root, "sdk-typescript.md")
+	q := sdkServer(t, root, "sdks.md")
 	app := filepath.Join(q.dir, "app")
 	tools := filepath.Join(root, "sdk", "typescript", "node_modules")
 	if _, err := os.Stat(filepath.Join(tools, ".bin", "tsc")); err != nil {
@@ -28,7 +28,7 @@ func TestTypeScriptSDK(t *testing.T) {
 		os.DirFS(filepath.Join(root, "sdk", "typescript", "test"))); err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs", "sdk-typescript.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "sdks.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,8 @@ func TestReference(t *testing.T) {
 			fmt.Fprintf(&page, "\n## %s\n\nBelow `%s`: see %s.\n", s.title, s.below, s.page)
 		}
 		page.WriteString("\n| key | meaning |\n|---|---|\n")
-		r := reference{t: t, out: &page, structs: parseStructs(t, s.dir), shown: map[string]string{}}
+		r := reference{t: t, out: &page, structs: parseStructs(t, s.dir), shown: map[string]string{},
+			said: map[string]string{}}
 		if s.below == connectorKey {
 			r.forms, r.kind = &forms, strings.TrimPrefix(s.title, "Connectors of type ")
 			r.known = []string{"type", "tenants", "allow_private", "timeout"} // in the introduction
@@ -161,6 +162,25 @@ type reference struct {
 	kind    string            // the type of connector
 	known   []string          // top-level keys that another part of the page describes
 	shown   map[string]string // where the keys of a struct are, by its name
+	said    map[string]string // the prefix at which a key and its text are, by both
+}
+
+// repeated are keys in a row that another struct of the section has with the same texts.
+type repeated struct {
+	keys  []string
+	first string // the other struct
+	text  string // of the first key
+}
+
+// write writes the keys as one row. A single short text is written again.
+func (r *repeated) write(out *strings.Builder) {
+	switch {
+	case len(r.keys) == 1 && len(strings.Fields(r.text)) < 9:
+		fmt.Fprintf(out, "| %s | %s |\n", r.keys[0], r.text)
+	case len(r.keys) > 0:
+		fmt.Fprintf(out, "| %s | As for %s. |\n", strings.Join(r.keys, ", "), r.first)
+	}
+	*r = repeated{}
 }
 
 // keys writes the keys of a struct, once: where it occurs again, its row names the first place.
@@ -179,6 +199,8 @@ func (r reference) keys(prefix, name string) {
 		}
 	}
 
+	var again repeated
+	defer func() { again.write(r.out) }()
 	for _, f := range fields {
 		key, inline := yamlKey(r.t, f)
 		kind, value, path := r.describe(f.Type)
@@ -226,6 +248,23 @@ func (r reference) keys(prefix, name string) {
 		default:
 			value = " " + value
 		}
+		text = strings.TrimPrefix(text, "The least level; ") // the introduction says what a floor is
+		if kind == "" {
+			id := top + value + text
+			if place := r.said[id]; place != "" {
+				name := strings.TrimPrefix(key, prefix)
+				if place != again.first {
+					again.write(r.out)
+					name, again.text = key, text
+				}
+				again.keys, again.first = append(again.keys, "`"+name+"`"+value), place
+				continue
+			}
+			if prefix != "" {
+				r.said[id] = "`" + strings.TrimSuffix(prefix, ".") + "`"
+			}
+		}
+		again.write(r.out)
 		if kind == "" || first != "" || !onlyNames(text) {
 			fmt.Fprintf(r.out, "| `%s`%s | %s |\n", key, value, text)
 		}
