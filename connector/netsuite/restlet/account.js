@@ -68,7 +68,7 @@ class Account {
     this.run = { left: this.limit }; // the call under way
     this.used = []; // by each call that has ended
     // Hooks: beforeSave(type, values) may change values or throw; afterSave(type) may throw after
-    // everything was saved; beforeSubmitFields() may throw.
+    // everything was saved; beforeSubmitFields() and beforeSearch() may throw.
     this.hooks = {};
   }
 
@@ -187,6 +187,7 @@ class Account {
           run: () => ({
             getRange: ({ start, end }) => {
               account.spend(SEARCH_UNITS);
+              if (account.hooks.beforeSearch) account.hooks.beforeSearch();
               if (end - start > 1000) throw failure('SSS_SEARCH_RANGE_TOO_LARGE');
               if (field !== 'externalid' || operator !== 'anyof') throw failure('SSS_INVALID_SRCH_FILTER');
               return [...account.rows.values()]

@@ -10,7 +10,7 @@
  *
  * A bulk update is one update for each of its lines, in their order. The key of line
  * 7 is the action's key with -7. Lines are made as long as usage, time and room for the
- * answer are left; the answer's next is the first line that was not begun.
+ * answer are left; the answer has the outcomes of those that were made.
  *
  * A create needs no such record: the new record's external id is the key.
  *
@@ -253,13 +253,14 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
     const end = Date.now() + Number(request.within_ms);
     const usageLeft = () => runtime.getCurrentScript().getRemainingUsage() >= USAGE;
     const lines = [];
-    let next = Number(request.offset || 0);
-    for (let size = 0; next < count && usageLeft() && size < MAX_ANSWER; next += 1) {
+    let size = 0;
+    for (let i = Number(request.offset || 0); i < count && usageLeft() && size < MAX_ANSWER; i += 1) {
       if (lines.length > 0 && Date.now() >= end) break;
-      lines.push(one(next));
-      size += JSON.stringify(lines[lines.length - 1]).length;
+      const line = one(i);
+      lines.push(line);
+      size += JSON.stringify(line).length;
     }
-    return answer('page', { next, lines });
+    return answer('page', { lines });
   }
 
   const lineKey = (request, i) => `${request.idempotency_key}-${i}`;
@@ -282,7 +283,11 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
     const found = keptLines(request, lines.length);
     return page(request, lines.length, (i) => {
       const key = lineKey(request, i);
-      return update({ ...request, lines: undefined, ...lines[i], idempotency_key: key }, found.get(key) ?? null);
+      try {
+        return update({ ...request, lines: undefined, ...lines[i], idempotency_key: key }, found.get(key) ?? null);
+      } catch (e) { // it would hide what was saved before
+        return inDoubt(request.digest, `${e.name}: ${e.message}`);
+      }
     });
   }
 
