@@ -338,7 +338,8 @@ func TestBulkTellsOtherValues(t *testing.T) {
 	_, s, c := bulkAccount(t, 2)
 	s.do(map[string]any{"command": "userEvent", "type": "vendor", "values": map[string]any{"creditlimit": 500}})
 	_, err := c.Execute(t.Context(), bulk(2))
-	if e := kindOf(t, err); e.Code != "not_as_approved" || e.Kind != connector.Ambiguous || !strings.Contains(e.Detail, "500") {
+	if e := kindOf(t, err); e.Code != "not_as_approved" || e.Kind != connector.Ambiguous ||
+		!strings.Contains(e.Detail, "500") {
 		t.Error(err)
 	}
 	if finding, _, err := c.ReadBack(t.Context(), bulk(2)); err != nil || finding != connector.Inconclusive {

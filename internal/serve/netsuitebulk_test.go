@@ -161,7 +161,8 @@ func TestNetSuiteBulk(t *testing.T) {
 	}
 
 	f.set(func() { f.closed = "" })
-	if _, err := ops.ReplayDeadLetters(t.Context(), gatehouse.ReplayRequest{IDs: []string{letters.Items[0].ID}}); err != nil {
+	replay := gatehouse.ReplayRequest{IDs: []string{letters.Items[0].ID}}
+	if _, err := ops.ReplayDeadLetters(t.Context(), replay); err != nil {
 		t.Fatal(err)
 	}
 	awaitStatus(t, ana, a.ID, gatehouse.StatusApplied)

@@ -195,7 +195,8 @@ class Account {
                 .slice(start, end).map((row) => ({
                   id: row.id,
                   // A search cuts long texts.
-                  getValue: ({ name }) => (columns.includes(name) ? String(row.values[name] ?? '').slice(0, 4000) : null),
+                  getValue: ({ name }) =>
+                    (columns.includes(name) ? String(row.values[name] ?? '').slice(0, 4000) : null),
                 }));
             },
           }),

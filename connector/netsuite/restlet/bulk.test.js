@@ -19,8 +19,9 @@ const lineOf = (i, more) => ({
 });
 
 const bulk = (count, more) => ({
-  protocol: 'gatehouse/1', do: 'bulk_update', idempotency_key: KEY, digest: 'd1', action_id: 'act_1', record_type: 'vendor',
-  offset: 0, within_ms: 60000, lines: Array.from({ length: count }, (_, i) => lineOf(i)), ...more,
+  protocol: 'gatehouse/1', do: 'bulk_update', idempotency_key: KEY, digest: 'd1', action_id: 'act_1',
+  record_type: 'vendor', offset: 0, within_ms: 60000,
+  lines: Array.from({ length: count }, (_, i) => lineOf(i)), ...more,
 });
 
 const status = (count, more) => ({
@@ -138,7 +139,10 @@ test('a bad line is refused, and the others are saved', () => {
   const request = bulk(4);
   request.lines[2].fields = { nosuch: 'x' };
   const got = restlet.post(request);
-  assert.deepEqual(plain(got).lines.map((line) => line.code ?? 'applied'), ['applied', 'target_changed', 'INVALID_FLD_VALUE', 'applied']);
+  assert.deepEqual(
+    plain(got).lines.map((line) => line.code ?? 'applied'),
+    ['applied', 'target_changed', 'INVALID_FLD_VALUE', 'applied'],
+  );
   assert.deepEqual(limits(account, 4), [20, 11, 10, 23]);
   account.row('vendor', '1001').values.creditlimit = 10;
   assert.deepEqual(outcomes(restlet.post(request)), ['applied', 'applied', 'refused', 'applied']);
@@ -150,7 +154,10 @@ test('the key with other lines is refused', () => {
   const restlet = account.restlet();
   restlet.post(bulk(2));
   const got = restlet.post(bulk(3, { digest: 'd2', lines: [lineOf(2), lineOf(1), lineOf(0)] }));
-  assert.deepEqual(plain(got).lines.map((line) => line.code), ['idempotency_conflict', 'idempotency_conflict', 'target_changed']);
+  assert.deepEqual(
+    plain(got).lines.map((line) => line.code),
+    ['idempotency_conflict', 'idempotency_conflict', 'target_changed'],
+  );
   assert.equal(account.effects, 2);
 });
 
@@ -171,13 +178,18 @@ test('no lines, too many lines, one record twice, an offset outside: refused as 
 
 test('two lines of one record are two changes', () => {
   const account = newAccount(0);
-  account.put('inventoryitem', '11', {}, { itemvendor: [{ vendor: '7', purchaseprice: 3.5 }, { vendor: '8', purchaseprice: 4 }] });
-  const price = (vendor, value) => ({
-    ns_internal_id: '11', line: { sublist: 'itemvendor', key: 'vendor', value: vendor }, fields: { purchaseprice: value },
+  const prices = () => account.row('inventoryitem', '11').sublists.itemvendor.map((l) => l.purchaseprice);
+  account.put('inventoryitem', '11', {}, {
+    itemvendor: [{ vendor: '7', purchaseprice: 3.5 }, { vendor: '8', purchaseprice: 4 }],
   });
-  const got = account.restlet().post(bulk(2, { record_type: 'inventoryitem', lines: [price('7', '3.6'), price('8', '4.1')] }));
+  const price = (vendor, value) => ({
+    ns_internal_id: '11', fields: { purchaseprice: value },
+    line: { sublist: 'itemvendor', key: 'vendor', value: vendor },
+  });
+  const lines = [price('7', '3.6'), price('8', '4.1')];
+  const got = account.restlet().post(bulk(2, { record_type: 'inventoryitem', lines }));
   assert.deepEqual(outcomes(got), ['applied', 'applied']);
-  assert.deepEqual(account.row('inventoryitem', '11').sublists.itemvendor.map((l) => l.purchaseprice), [3.6, 4.1]);
+  assert.deepEqual(prices(), [3.6, 4.1]);
 });
 
 test('hostile text is saved as it is', () => {
@@ -190,7 +202,8 @@ test('hostile text is saved as it is', () => {
 test('the state of many records is read, with those that are missing', () => {
   const account = newAccount(2);
   const got = account.restlet().get({
-    protocol: 'gatehouse/1', do: 'read', record_type: 'vendor', fields: 'creditlimit', refs: '1000,999,1001', within_ms: '60000',
+    protocol: 'gatehouse/1', do: 'read', record_type: 'vendor', fields: 'creditlimit', refs: '1000,999,1001',
+    within_ms: '60000',
   });
   assert.deepEqual(outcomes(got), ['found', 'not_found', 'found']);
   assert.equal(got.lines[2].fields.creditlimit, '10');

@@ -274,14 +274,15 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
 
   function bulkUpdate(request) {
     const { lines, offset } = request;
-    if (!Array.isArray(lines) || lines.length > MAX_LINES || !Number.isInteger(offset) || offset < 0 || offset >= lines.length) {
+    const count = Array.isArray(lines) ? lines.length : 0;
+    if (count > MAX_LINES || !Number.isInteger(offset) || offset < 0 || offset >= count) {
       return refused('invalid', `a bulk update has 1 to ${MAX_LINES} lines, and begins with one of them`);
     }
-    if (new Set(lines.map((l) => JSON.stringify([l.ns_internal_id, l.line]))).size < lines.length) {
+    if (new Set(lines.map((l) => JSON.stringify([l.ns_internal_id, l.line]))).size < count) {
       return refused('invalid', 'two lines change the same record');
     }
-    const found = keptLines(request, lines.length);
-    return page(request, lines.length, (i) => {
+    const found = keptLines(request, count);
+    return page(request, count, (i) => {
       const key = lineKey(request, i);
       try {
         return update({ ...request, lines: undefined, ...lines[i], idempotency_key: key }, found.get(key) ?? null);
