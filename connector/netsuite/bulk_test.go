@@ -534,3 +534,54 @@ func TestBulkDeclarations(t *testing.T) {
 		}
 	}
 }
+
+// TestBulkAnswers: what other answers to a bulk update prove.
+func TestBulkAnswers(t *testing.T) {
+	t.Parallel()
+	object := func(pairs ...any) map[string]any {
+		out := map[string]any{"protocol": "gatehouse/1"}
+		for i := 0; i < len(pairs); i += 2 {
+			out[pairs[i].(string)] = pairs[i+1]
+		}
+		return out
+	}
+	refused := object("outcome", "refused", "code", "CLOSED_TRAN_PRD")
+	for name, c := range map[string]struct {
+		status int
+		answer any
+		kind   connector.Kind
+		code   string
+	}{
+		"an error that may hide saved lines": {400, object("error", map[string]any{"code": "RCRD_DSNT_EXIST"}),
+			connector.Ambiguous, "target_changed"},
+		"more lines than were sent": {200, object("outcome", "page", "lines", []any{refused, refused, refused}),
+			connector.Ambiguous, "answer_unreadable"},
+		"a page of nothing": {200, object("outcome", "page", "lines", []any{}), connector.Transient, "incomplete"},
+		"an older RESTlet": {200, object("outcome", "refused", "code", "invalid", "detail", "cannot do bulk_update"),
+			connector.Terminal, "refused"},
+		"little usage": {200, object("outcome", "refused", "code", "governance"), connector.Transient, "usage_limit"},
+		"a line without an outcome": {200, object("outcome", "page", "lines", []any{refused, object()}),
+			connector.Ambiguous, "answer_unreadable"},
+		"refused lines": {200, object("outcome", "page", "lines", []any{refused, refused}),
+			connector.Terminal, "period_closed"},
+		"another protocol": {200, map[string]any{"outcome": "page", "lines": []any{refused}},
+			connector.Ambiguous, "restlet_protocol"},
+	} {
+		a := newAccount(t)
+		a.script = func(*account, string, map[string]any, map[string]string) (int, any) { return c.status, c.answer }
+		err := executeError(t, newConnector(t, a.ours()), bulk(2))
+		if e := kindOf(t, err); e.Kind != c.kind || e.Code != c.code {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// The account is out of reach after a first request that reached it.
+	a := newAccount(t)
+	a.script = func(a *account, _ string, _ map[string]any, _ map[string]string) (int, any) {
+		_ = a.Listener.Close()
+		return 200, object("outcome", "page", "lines", []any{refused})
+	}
+	err := executeError(t, newConnector(t, a.ours()), bulk(2))
+	if e := kindOf(t, err); e.Kind != connector.Transient || e.Code != "unreachable" {
+		t.Error(err)
+	}
+}
