@@ -147,14 +147,20 @@ func (c *Config) check() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Operations)) {
 		at, op := "operations."+name, c.Operations[name]
 		switch {
-		case name != opCreate && name != opUpdate:
-			return fmt.Errorf("%s: must be create or update", at)
+		case name != opCreate && name != opUpdate && name != opBulkUpdate:
+			return fmt.Errorf("%s: must be create, update or bulk_update", at)
 		case op.Floor != 0 && !op.Floor.Valid():
 			return fmt.Errorf("%s.floor: must be 1 to 5", at)
 		case op.Via != "" && op.Via != viaREST && op.Via != viaRESTlet:
 			return fmt.Errorf("%s.via: must be rest or restlet", at)
 		case op.Via == viaRESTlet && c.RESTlet == nil:
 			return fmt.Errorf("%s.via: there is no restlet", at)
+		case name == opBulkUpdate && op.Via != "":
+			return fmt.Errorf("%s.via: is that of update", at)
+		case name == opBulkUpdate && !c.bulk():
+			return fmt.Errorf("%s: %s", at, bulkNeeds)
+		case name == opBulkUpdate && op.Floor != 0 && op.Floor < c.operationFloor(opUpdate):
+			return fmt.Errorf("%s.floor: is below the %d of update", at, c.operationFloor(opUpdate))
 		}
 	}
 	return nil
@@ -251,8 +257,8 @@ func (c *Connector) Declared(call connector.Call) (out gatehouse.Declared) {
 
 // Operation implements [connector.Connector].
 func (c *Connector) Operation(name string) (connector.Operation, bool) {
-	if name != opCreate && name != opUpdate {
+	if name != opCreate && name != opUpdate && name != opBulkUpdate {
 		return connector.Operation{}, false
 	}
-	return connector.Operation{Name: name, Class: c.cfg.class(name), Reverses: name == opUpdate}, true
+	return connector.Operation{Name: name, Class: c.cfg.class(name), Reverses: name != opCreate}, true
 }
