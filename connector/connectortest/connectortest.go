@@ -1,10 +1,12 @@
 // Package connectortest is the conformance suite that every connector passes. A connector's test
-// only makes a [Fixture]; see docs/writing-a-connector.md.
+// only makes a [Fixture]; see docs/connectortest.md.
 package connectortest
 
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"sync"
@@ -19,6 +21,8 @@ import (
 // Harness makes a new fixture for each test.
 type Harness struct {
 	New func(t *testing.T) *Fixture
+	// Not says, for each fault that this connector or its target cannot have, why.
+	Not map[Fault]string
 }
 
 // Fixture is a connector and a real target that holds one entity.
@@ -40,16 +44,51 @@ type Fixture struct {
 	// Dump returns everything that the target has, for a connector that previews: records,
 	// counters of sequences and logs as well. By default it is what Read returns.
 	Dump func(t *testing.T) string
-	// Break, if it is set, lets the target answer the next request that changes something in a broken
-	// way, and later ones as usual. It reports whether the target can break in this way.
-	Break func(t *testing.T, fault Fault) bool
 	// Secrets are texts that no result and no error may contain.
 	Secrets []string
+
+	// Server is the target, if HTTP reaches it. The suite replaces its handler by one that breaks
+	// answers.
+	Server *httptest.Server
+	// Changes tells the requests that change something from others. The default is [Changes]. It may
+	// read the request's body.
+	Changes func(r *http.Request) bool
+	// Field is a member of the request that changes something, JSON or a form, for Dropped: the
+	// server is given the request without it. Value is a text of the request and another one, for
+	// Changed.
+	Field string
+	Value [2]string
+	// Expired makes the same connector with secrets that the target does not accept.
+	Expired func(t *testing.T) connector.Connector
+	// Skewed answers a request as the target refuses credentials whose time is wrong.
+	Skewed func(w http.ResponseWriter, r *http.Request)
+	// Break breaks the target in a way that the suite cannot, until heal is called. It returns nil to
+	// leave the fault to the suite.
+	Break func(t *testing.T, fault Fault) (heal func())
+
+	wire    *wire
+	another func(t *testing.T) *Fixture
 }
 
 // Run runs the suite.
 func Run(t *testing.T, h Harness) {
-	for _, test := range []struct {
+	fixture := func(t *testing.T) *Fixture {
+		f := h.New(t)
+		if f.Call.Digest == "" || f.Call.IdempotencyKey == "" {
+			t.Fatal("the fixture's call needs a digest and an idempotency key")
+		}
+		f.connect()
+		return f
+	}
+	test := func(name string, run func(*testing.T, *Fixture)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := fixture(t)
+			f.another = fixture
+			run(t, f)
+		})
+	}
+	for _, p := range []struct {
 		name string
 		run  func(*testing.T, *Fixture)
 	}{
@@ -66,20 +105,19 @@ func Run(t *testing.T, h Harness) {
 		{"reverses to the pre-image", reverses},
 		{"classifies a call that was over before it began", canceled},
 		{"classifies a deadline", deadline},
-		{"survives " + string(LostBefore), breaks(LostBefore)},
-		{"survives " + string(LostAfter), breaks(LostAfter)},
-		{"survives " + string(Busy), breaks(Busy)},
-		{"survives " + string(Unauthorized), breaks(Unauthorized)},
-		{"survives " + string(Garbled), breaks(Garbled)},
+		{"keeps the wait that a busy target names", waits},
+		{"does not depend on the target's clock", wrongDate},
+		{"survives a hostile reference", hostileReference},
+		{"survives hostile texts", hostileTexts},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			f := h.New(t)
-			if f.Call.Digest == "" || f.Call.IdempotencyKey == "" {
-				t.Fatal("the fixture's call needs a digest and an idempotency key")
-			}
-			test.run(t, f)
-		})
+		test(p.name, p.run)
+	}
+	for _, fault := range Faults {
+		if why, ok := h.Not[fault]; ok {
+			t.Logf("%s does not apply: %s", fault, why)
+			continue
+		}
+		test("survives "+string(fault), func(t *testing.T, f *Fixture) { survives(t, f, fault) })
 	}
 }
 
@@ -97,7 +135,7 @@ func (f *Fixture) execute(ctx context.Context, t *testing.T, c connector.Call) (
 	}
 	texts := []string{string(res.RequestMetadata), string(res.ResponseMetadata), res.ExternalID}
 	if failure != nil {
-		texts = append(texts, failure.Error(), failure.Detail)
+		texts = append(texts, failure.Error(), failure.Detail, failure.Says)
 	}
 	for _, secret := range f.Secrets {
 		for _, text := range texts {

@@ -21,11 +21,20 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, class := range []connector.Class{connector.ClassA, connector.ClassB} {
+		not := connectortest.Not("a bearer token names no time", connectortest.Skewed)
+		if class == connector.ClassB {
+			not = connectortest.Not("the fake checks no signatures", connectortest.Expired)
+		}
 		t.Run(string(class), func(t *testing.T) {
-			connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+			connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 				s := newCRM(t)
 				cfg := s.config()
 				op := cfg.Operations["update"]
+				op.Outcomes = []httpconn.Rule{
+					{Status: []httpconn.StatusRange{{From: 200, To: 299}}, Outcome: "applied", JSON: &httpconn.Match{
+						Pointer: "/status", Equals: text(`"{proposed_change.status}"`)}},
+					{Status: []httpconn.StatusRange{{From: 200, To: 299}}, Outcome: "ambiguous", Code: "not_as_approved"},
+				}
 				op.Preview = &httpconn.Preview{Path: op.Path + "?dry_run=1", Before: pointer("/before"),
 					After: "/after"}
 				cfg.Operations["update"] = op
@@ -33,6 +42,9 @@ func TestConformance(t *testing.T) {
 					op.Class, op.ReadBack = connector.ClassB, &httpconn.ReadBack{Path: "/{entity_type}/{entity_ref}", Change: pointer("/data")}
 					op.ExternalID = nil
 					cfg.Operations["update"] = op
+					secret := httpconn.Secret{Secret: "CRM_TOKEN"}
+					cfg.Auth = &httpconn.Auth{OAuth1: &httpconn.OAuth1{
+						ConsumerKey: secret, ConsumerSecret: secret, Token: secret, TokenSecret: secret}}
 				}
 				return &connectortest.Fixture{
 					Connector: newConnector(t, cfg),
@@ -53,11 +65,10 @@ func TestConformance(t *testing.T) {
 						defer s.mu.Unlock()
 						return s.effects
 					},
-					Break: func(_ *testing.T, fault connectortest.Fault) bool {
-						s.breakOnce(fault)
-						return true
-					},
-					Secrets: []string{token},
+					Secrets: []string{token, expired},
+					Server:  s.Server, Field: "status", Value: [2]string{"won", "lost"},
+					Expired: connectortest.WithSecret(httpconn.New, cfg, expired),
+					Skewed:  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
 				}
 			}})
 		})

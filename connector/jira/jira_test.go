@@ -26,29 +26,48 @@ func TestConformance(t *testing.T) {
 		creates bool
 		read    func(*fake) gatehouse.JSON
 		disturb func(*fake)
+		field   string
+		value   [2]string
 	}{
 		"update": {
 			call("update", newSummary, oldSummary), false,
 			func(f *fake) gatehouse.JSON { return f.field("SHOP-1", "summary") },
 			func(f *fake) { f.set("summary", "Printer is gone") },
+			"summary", [2]string{"is out", "is in"},
 		},
 		"transition": {
-			call("transition", `{"status":"In Progress"}`, `{"status":"To Do"}`), false,
+			call("transition", `{"status":"Done"}`, `{"status":"In Progress"}`), false,
 			func(f *fake) gatehouse.JSON { return f.field("SHOP-1", "status") },
-			func(f *fake) { f.set("status", object{"id": "3", "name": "Done"}) },
+			func(f *fake) { f.set("status", object{"id": "4", "name": "On hold"}) },
+			"", [2]string{`"21"`, `"22"`},
 		},
-		"create":  {call("create", newIssue, ""), true, func(f *fake) gatehouse.JSON { return gatehouse.MustJSON(f.effects()) }, nil},
-		"comment": {call("comment", hello, ""), true, func(f *fake) gatehouse.JSON { return gatehouse.MustJSON(f.effects()) }, nil},
+		"create": {
+			call("create", newIssue, ""), true, func(f *fake) gatehouse.JSON { return gatehouse.MustJSON(f.effects()) },
+			nil, "description", [2]string{"Buy", "Sell"},
+		},
+		"comment": {
+			call("comment", hello, ""), true, func(f *fake) gatehouse.JSON { return gatehouse.MustJSON(f.effects()) },
+			nil, "body", [2]string{"It is out", "It is in"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+			not := connectortest.Not("a token names no time", connectortest.Skewed)
+			if test.field == "" {
+				not[connectortest.Dropped] = "Jira requires the transition, the only field"
+			}
+			connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 				f := newFake(t)
+				if name == "transition" {
+					f.set("status", object{"id": "2", "name": "In Progress"})
+				}
 				return &connectortest.Fixture{
 					Connector: f.connector(nil), Call: test.call, Creates: test.creates,
 					Disturb: func(*testing.T) { test.disturb(f) },
 					Read:    func(*testing.T) gatehouse.JSON { return test.read(f) },
 					Effects: func(*testing.T) int { return f.effects() },
 					Secrets: []string{token},
+					Server:  f.server, Field: test.field, Value: test.value,
+					Expired: connectortest.WithSecret(jira.New, f.config(), "token-that-has-expired"),
 				}
 			}})
 		})

@@ -35,13 +35,25 @@ const (
 // TestConformance runs the suite for each operation.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct{ change, pre gatehouse.JSON }{
-		"apply": {five, two}, "scale": {scaled, scale}, "restart": {restart, `{"restartedAt":null}`},
-		"delete": {`{}`, two},
+	for name, test := range map[string]struct {
+		change, pre gatehouse.JSON
+		field       string
+		value       [2]string
+	}{
+		"apply":   {five, two, "replicas", [2]string{`"replicas":5`, `"replicas":6`}},
+		"scale":   {scaled, scale, "replicas", [2]string{`"replicas":0`, `"replicas":1`}},
+		"restart": {restart, `{"restartedAt":null}`, "kubectl.kubernetes.io/restartedAt", [2]string{"10:00", "11:00"}},
+		"delete":  {`{}`, two, "", [2]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+			not := connectortest.Not("a token names no time", connectortest.Skewed)
+			if name == "delete" {
+				not[connectortest.Dropped], not[connectortest.Changed] = "a deletion has no field", "a deletion has no value"
+			}
+			connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 				c := newCluster(t)
+				cfg := c.config()
+				force(&cfg)
 				return &connectortest.Fixture{
 					Connector: c.connector(force), Call: c.call(name, test.change, test.pre),
 					Disturb: func(*testing.T) {
@@ -51,6 +63,9 @@ func TestConformance(t *testing.T) {
 					Read:    func(*testing.T) gatehouse.JSON { return c.web("spec") },
 					Effects: func(*testing.T) int { return c.effects() },
 					Secrets: []string{token},
+					Server:  c.server, Field: test.field, Value: test.value,
+					Changes: c.isChange,
+					Expired: connectortest.WithSecret(kubernetes.New, cfg, "token-that-has-expired"),
 				}
 			}})
 		})

@@ -43,8 +43,19 @@ var certificate = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-func certificatePEM() string {
-	der, err := x509.MarshalPKCS8PrivateKey(certificate())
+// otherKey is a key that Salesforce does not know, generated once.
+var otherKey = sync.OnceValue(func() string {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return keyPEM(key)
+})
+
+func certificatePEM() string { return keyPEM(certificate()) }
+
+func keyPEM(key *rsa.PrivateKey) string {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		panic(err)
 	}
@@ -56,8 +67,9 @@ func certificatePEM() string {
 // for a condition on DELETE, 300 for several records with one external id, field names in any case,
 // answers 204 without a body, and errors as a list.
 type fake struct {
-	t   testing.TB
-	url string
+	t      testing.TB
+	url    string
+	server *httptest.Server
 
 	mu      sync.Mutex
 	tokens  map[string]bool
@@ -89,7 +101,7 @@ func newFake(t testing.TB) *fake {
 	}
 	s := httptest.NewServer(f)
 	t.Cleanup(s.Close)
-	f.url, f.instance = s.URL, s.URL
+	f.url, f.instance, f.server = s.URL, s.URL, s
 	return f
 }
 

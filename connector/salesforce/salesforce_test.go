@@ -2,6 +2,7 @@ package salesforce_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -27,20 +28,41 @@ func TestConformance(t *testing.T) {
 		call    connector.Call
 		creates bool
 		read    func(*fake) gatehouse.JSON
+		field   string
+		value   [2]string
 	}{
-		"update": {call("update", won, open), false, func(f *fake) gatehouse.JSON { return f.field(deal, "StageName") }},
-		"create": {call("create", newDeal, ""), true, func(f *fake) gatehouse.JSON { return f.count() }},
-		"delete": {call("delete", "{}", open), false, func(f *fake) gatehouse.JSON { return f.count() + f.field(deal, "StageName") }},
+		"update": {call("update", won, open), false, func(f *fake) gatehouse.JSON { return f.field(deal, "StageName") },
+			"StageName", [2]string{"Won", "Lost"}},
+		"create": {call("create", newDeal, ""), true, func(f *fake) gatehouse.JSON { return f.count() },
+			"Amount", [2]string{"Toner", "Ink"}},
+		"delete": {call("delete", "{}", open), false, func(f *fake) gatehouse.JSON { return f.count() + f.field(deal, "StageName") },
+			"", [2]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+			not := connectortest.Not("a client secret names no time", connectortest.Skewed)
+			if name == "delete" { // by a signed assertion
+				not = connectortest.Not("a deletion has no field", connectortest.Dropped, connectortest.Changed)
+			}
+			connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 				f := newFake(t)
+				cfg, old := f.config(), "secret-that-has-expired"
+				if name == "delete" {
+					bearer(&cfg)
+					old = otherKey()
+				}
 				return &connectortest.Fixture{
-					Connector: f.connector(nil), Call: test.call, Creates: test.creates,
+					Connector: connectortest.Build[connector.Connector](t, salesforce.New, cfg, secrets),
+					Call:      test.call, Creates: test.creates,
 					Disturb: func(*testing.T) { f.set("StageName", "Closed Lost") },
 					Read:    func(*testing.T) gatehouse.JSON { return test.read(f) },
 					Effects: func(*testing.T) int { return f.effects() },
 					Secrets: []string{consumerSecret},
+					Server:  f.server, Field: test.field, Value: test.value,
+					Expired: connectortest.WithSecret(salesforce.New, cfg, old),
+					Skewed: func(w http.ResponseWriter, _ *http.Request) {
+						w.WriteHeader(http.StatusBadRequest)
+						fmt.Fprint(w, `{"error":"invalid_grant","error_description":"expired"}`)
+					},
 				}
 			}})
 		})
@@ -249,17 +271,19 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// bearer signs in by a signed assertion.
+func bearer(c *salesforce.Config) {
+	c.Auth = salesforce.Auth{
+		ClientID: consumerKey, PrivateKey: &salesforce.Secret{Secret: "KEY"}, Username: "gate@acme.example",
+		Audience: "https://test.salesforce.com",
+	}
+}
+
 // TestSignIn: both flows, one token for many calls, a new one after a refusal, and no token of
 // another org.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
-	bearer := func(c *salesforce.Config) {
-		c.Auth = salesforce.Auth{
-			ClientID: consumerKey, PrivateKey: &salesforce.Secret{Secret: "KEY"}, Username: "gate@acme.example",
-			Audience: "https://test.salesforce.com",
-		}
-	}
 	for name, change := range map[string]func(*salesforce.Config){"client credentials": nil, "bearer": bearer} {
 		c := f.connector(change)
 		before := f.signIns

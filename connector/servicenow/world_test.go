@@ -20,6 +20,7 @@ const password = "pass-of-the-gate"
 type world struct {
 	*snowtest.Server
 	url               string
+	http              *httptest.Server
 	incident          string
 	network, desk     string // groups
 	trouble           atomic.Pointer[func(*http.Request) snowtest.Trouble]
@@ -55,7 +56,7 @@ func newWorld(t testing.TB, change func(*snowtest.Options)) *world {
 	})
 	s := httptest.NewServer(w.Server)
 	t.Cleanup(s.Close)
-	w.url = s.URL
+	w.url, w.http = s.URL, s
 	return w
 }
 

@@ -85,11 +85,16 @@ func found(t testing.TB, c *slack.Connector, call connector.Call, want connector
 	return res
 }
 
+var not = map[connectortest.Fault]string{
+	connectortest.Dropped: "Slack requires the text, the only field",
+	connectortest.Skewed:  "a token names no time",
+}
+
 // The target is a fake; see [fake]. The suite runs on update, because it has what the suite needs:
 // a pre-image, and a message to change.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+	connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 		f := newFake(t)
 		ref := f.add(channel, "before", "UGATE")
 		return &connectortest.Fixture{
@@ -99,6 +104,8 @@ func TestConformance(t *testing.T) {
 			Read:      func(*testing.T) gatehouse.JSON { return gatehouse.StringJSON(f.text(ref)) },
 			Effects:   func(*testing.T) int { return f.count() },
 			Secrets:   []string{token},
+			Server:    f.Server, Value: [2]string{"after", "later"},
+			Expired: connectortest.WithSecret(slack.New, config(f), "xoxb-old"),
 		}
 	}})
 }
@@ -106,13 +113,15 @@ func TestConformance(t *testing.T) {
 // TestConformanceOfPost: each post creates a message.
 func TestConformanceOfPost(t *testing.T) {
 	t.Parallel()
-	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+	connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 		f := newFake(t)
 		return &connectortest.Fixture{
 			Connector: newConnector(t, config(f)), Call: post("hello"), Creates: true,
 			Read:    func(*testing.T) gatehouse.JSON { return gatehouse.MustJSON(f.all()) },
 			Effects: func(*testing.T) int { return f.count() },
 			Secrets: []string{token},
+			Server:  f.Server, Value: [2]string{"hello", "hullo"},
+			Expired: connectortest.WithSecret(slack.New, config(f), "xoxb-old"),
 		}
 	}})
 }

@@ -95,13 +95,16 @@ func failure(t *testing.T, err error) *connector.Error {
 	return e
 }
 
+var signed = connectortest.Not("the signature covers the body, and AWS answers no values", connectortest.Dropped,
+	connectortest.Changed)
+
 // TestConformance answers a task.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]connector.Call{"success": success(), "failure": failed()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+			connectortest.Run(t, connectortest.Harness{Not: signed, New: func(t *testing.T) *connectortest.Fixture {
 				a := newAWS(t)
 				return &connectortest.Fixture{
 					Connector: newConnector(t, a.config()), Call: c,
@@ -117,6 +120,15 @@ func TestConformance(t *testing.T) {
 						return n
 					},
 					Secrets: []string{stepfunctionstest.SecretKey, "session-s3cret-token", "token-1"},
+					Server:  a.Server,
+					Changes: func(r *http.Request) bool {
+						name := r.Header.Get("X-Amz-Target")
+						return strings.Contains(name, "StartExecution") || strings.Contains(name, "SendTask")
+					},
+					Expired: connectortest.WithSecret(stepfunctions.New, a.config(), "old-s3cret"),
+					Skewed: func(w http.ResponseWriter, _ *http.Request) {
+						stepfunctionstest.Fail(w, http.StatusBadRequest, "InvalidSignatureException")
+					},
 				}
 			}})
 		})
