@@ -105,10 +105,6 @@ func Run(t *testing.T, h Harness) {
 		{"reverses to the pre-image", reverses},
 		{"classifies a call that was over before it began", canceled},
 		{"classifies a deadline", deadline},
-		{"keeps the wait that a busy target names", waits},
-		{"does not depend on the target's clock", wrongDate},
-		{"survives a hostile reference", hostileReference},
-		{"survives hostile texts", hostileTexts},
 	} {
 		test(p.name, p.run)
 	}

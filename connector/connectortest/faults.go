@@ -16,7 +16,7 @@ import (
 type Fault string
 
 // The faults. A fixture with a Server has all of them but Expired, Dropped, Changed and Skewed, which
-// need a field of the fixture.
+// need a field of the fixture. The hostile ones need no break of the target.
 const (
 	// LostBefore: the connection is lost, and nothing was done.
 	LostBefore Fault = "an answer lost before the effect"
@@ -36,13 +36,20 @@ const (
 	Dropped Fault = "a dropped field"
 	// Changed: the target stores another value than the approved one.
 	Changed Fault = "a changed value"
+	// WrongDate: the target's clock is an hour off.
+	WrongDate Fault = "a target whose clock is wrong"
 	// Skewed: the target refuses the credentials because a clock is wrong.
 	Skewed Fault = "credentials refused because of a clock"
+	// HostileReference: a proposal's reference wants to reach another object.
+	HostileReference Fault = "a hostile reference"
+	// HostileText: a proposal's text wants to leave its place.
+	HostileText Fault = "a hostile text"
 )
 
 // Faults are all faults.
 var Faults = []Fault{
-	LostBefore, LostAfter, Busy, Outage, Unauthorized, Expired, Garbled, Dropped, Changed, Skewed,
+	LostBefore, LostAfter, Busy, Outage, Unauthorized, Expired, Garbled, Dropped, Changed, WrongDate, Skewed,
+	HostileReference, HostileText,
 }
 
 // Not returns a [Harness.Not] with one reason.
@@ -60,8 +67,18 @@ func survives(t *testing.T, f *Fixture, fault Fault) {
 	switch fault {
 	case Expired:
 		expired(t, f)
+	case HostileReference:
+		hostileReference(t, f)
+	case HostileText:
+		hostileTexts(t, f)
 	case Skewed:
 		skewed(t, f)
+	case WrongDate:
+		f.breakBy(t, fault)
+		if _, failure := f.once(t, f.Call); failure != nil {
+			t.Error(failure)
+		}
+		f.wantEffects(t, 1)
 	case Dropped, Changed:
 		f.breakBy(t, fault)
 		_, failure := f.once(t, f.Call)
@@ -71,7 +88,9 @@ func survives(t *testing.T, f *Fixture, fault Fault) {
 		if failure == nil || failure.Code != "not_as_approved" || !oneOf(failure, connector.Ambiguous, connector.Terminal) {
 			t.Errorf("got %v, want not_as_approved", failure)
 		}
-		f.wantEffects(t, 1)
+		if f.Effects(t) != 0 || failure == nil || failure.Kind != connector.Terminal { // it was rolled back
+			f.wantEffects(t, 1)
+		}
 	case Garbled:
 		if f.Server == nil {
 			f.lost(t, fault, 1)
@@ -159,6 +178,9 @@ func (f *Fixture) refused(t *testing.T, fault Fault) {
 	}
 	heal()
 	f.repeat(t, &connector.Error{Kind: connector.NotSent, RetryAfter: wait}, 0)
+	if fault == Busy && f.Server != nil {
+		waits(t, f.another(t))
+	}
 }
 
 func oneOf(failure *connector.Error, kinds ...connector.Kind) bool {
@@ -219,25 +241,8 @@ func skewed(t *testing.T, f *Fixture) {
 	}
 }
 
-// wrongDate: a call that is accepted does not depend on the target's clock.
-func wrongDate(t *testing.T, f *Fixture) {
-	if f.Server == nil {
-		t.Log("the target has no server of HTTP")
-		return
-	}
-	f.wire.breakBy(&breakage{all: true, date: time.Hour})
-	if _, failure := f.once(t, f.Call); failure != nil {
-		t.Error(failure)
-	}
-	f.wantEffects(t, 1)
-}
-
 // waits: a target that names a wait gets no other call before.
 func waits(t *testing.T, f *Fixture) {
-	if f.Server == nil {
-		t.Log("the target has no server of HTTP")
-		return
-	}
 	f.wire.breakBy(&breakage{all: true, answer: status(429, "Retry-After", "120")})
 	for range 2 {
 		_, failure := f.once(t, f.Call)

@@ -165,6 +165,7 @@ var breakages = map[Fault]breakage{
 	LostAfter:    {after: true, answer: lost},
 	Busy:         {all: true, answer: status(http.StatusTooManyRequests, "Retry-After", "1")},
 	Outage:       {all: true, answer: status(http.StatusServiceUnavailable)},
+	WrongDate:    {all: true, date: time.Hour},
 	Unauthorized: {answer: status(http.StatusUnauthorized)},
 }
 
