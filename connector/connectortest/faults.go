@@ -120,22 +120,28 @@ func (f *Fixture) lost(t *testing.T, fault Fault, done int) {
 	if failure == nil && fault != Garbled || failure != nil && failure.Kind != connector.Ambiguous {
 		t.Errorf("got %v, want ambiguous", failure)
 	}
-	if r, ok := f.Connector.(connector.ReadBacker); ok && done == 1 {
-		if finding, _, err := r.ReadBack(t.Context(), f.Call); finding == connector.Absent {
-			t.Errorf("ReadBack: %v, %v, but the change was made", finding, err)
-		}
-	}
 	heal()
-	f.repeat(t, failure, done)
+	r, ok := f.Connector.(connector.ReadBacker)
+	if !ok {
+		f.repeat(t, failure, done)
+		return
+	}
+	finding, found, err := r.ReadBack(t.Context(), f.Call)
+	if (finding == connector.Present) != (done == 1) || finding == connector.Absent || err != nil {
+		t.Errorf("ReadBack: %v, %v, of %d effects", finding, err, done)
+	}
+	if res := f.repeat(t, failure, done); done == 1 && res.ExternalID != "" && res.ExternalID != found.ExternalID {
+		t.Errorf("read back the external id %q, then it is %q", found.ExternalID, res.ExternalID)
+	}
 }
 
 // repeat makes a call again after a failure, as the dispatcher does: a call of class C only if nothing
 // can have been done.
-func (f *Fixture) repeat(t *testing.T, failure *connector.Error, done int) {
+func (f *Fixture) repeat(t *testing.T, failure *connector.Error, done int) (res connector.Result) {
 	t.Helper()
 	op, _ := f.Connector.Operation(f.Call.Operation)
 	if op.Class == connector.ClassC && (failure == nil || failure.Kind == connector.Ambiguous) {
-		return
+		return res
 	}
 	if failure != nil {
 		select {
@@ -145,10 +151,11 @@ func (f *Fixture) repeat(t *testing.T, failure *connector.Error, done int) {
 	}
 	again := f.Call
 	again.Attempt++
-	if _, failure := f.once(t, again); failure != nil && (op.Class == connector.ClassA || done == 0) {
+	if res, failure = f.once(t, again); failure != nil && (op.Class == connector.ClassA || done == 0) {
 		t.Errorf("the same call again: %v", failure)
 	}
 	f.wantEffects(t, 1)
+	return res
 }
 
 // refused makes calls while the target does nothing: one call each five minutes of an hour's outage.

@@ -222,28 +222,6 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestLostAnswersHaveOneEffect repeats calls whose answers were lost after the effect, as the
-// dispatcher does with class A.
-func TestLostAnswersHaveOneEffect(t *testing.T) {
-	t.Parallel()
-	s := newCRM(t)
-	c := s.withClass(t, connector.ClassA, nil)
-	for i := range 20 {
-		update := call(fmt.Sprintf(`{"total":%d}`, i))
-		update.IdempotencyKey = fmt.Sprint("key-", i)
-		s.breakWith(true, hijack(func(c net.Conn, _ *bufio.ReadWriter) { reset(c) }))
-		_, err := c.Execute(t.Context(), update)
-		wantFailure(t, err, connector.Ambiguous, "connection_lost")
-		s.breakWith(false, nil)
-		if _, err := c.Execute(t.Context(), update); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if s.effects != 20 || len(s.requests()) != 40 {
-		t.Errorf("%d effects of %d requests, want 20 of 40", s.effects, len(s.requests()))
-	}
-}
-
 // TestNotSent: without a connection, the failure proves that nothing was sent.
 func TestNotSent(t *testing.T) {
 	t.Parallel()

@@ -91,42 +91,6 @@ func finding(t *testing.T, c *jira.Connector, call connector.Call, want connecto
 	return res
 }
 
-// TestLostAnswers: the answer is lost after the effect. The effect of each operation is found
-// again, and repeating the call has no second effect.
-func TestLostAnswers(t *testing.T) {
-	t.Parallel()
-	for name, call := range map[string]connector.Call{
-		"create": call("create", newIssue, ""), "comment": call("comment", hello, ""),
-		"update": call("update", newSummary, oldSummary), "transition": call("transition", `{"status":"In Progress"}`, `{"status":"To Do"}`),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFake(t)
-			c := f.connector(nil)
-			finding(t, c, call, connector.Inconclusive)
-			f.behave(func() { f.lose = true })
-			_, err := c.Execute(t.Context(), call)
-			wantFailure(t, err, connector.Ambiguous, "connection_lost")
-			f.behave(func() { f.lose = false })
-			made := finding(t, c, call, connector.Present)
-			if made.ExternalID == "" {
-				t.Error("without an external id")
-			}
-			res, err := c.Execute(t.Context(), call)
-			if f.effects() != 1 {
-				t.Errorf("%d effects", f.effects())
-			}
-			if name == "create" || name == "comment" {
-				if err != nil || res.ExternalID != made.ExternalID {
-					t.Errorf("%v, %q after %q", err, res.ExternalID, made.ExternalID)
-				}
-			} else {
-				wantFailure(t, err, connector.Terminal, "target_changed")
-			}
-		})
-	}
-}
-
 // TestLateSearch: Jira's search does not find the new issue yet. That proves nothing.
 func TestLateSearch(t *testing.T) {
 	t.Parallel()

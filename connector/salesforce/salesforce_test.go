@@ -146,41 +146,6 @@ func TestWithinASecond(t *testing.T) {
 	wantFailure(t, err, connector.NotSent, "too_recent")
 }
 
-// TestLostAnswers: the answer is lost after the effect. The effect of each operation is found
-// again, and repeating the call has no second effect.
-func TestLostAnswers(t *testing.T) {
-	t.Parallel()
-	for name, call := range map[string]connector.Call{
-		"create": call("create", newDeal, ""), "update": call("update", won, open), "delete": call("delete", "{}", open),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFake(t)
-			c := f.connector(nil)
-			finding(t, c, call, connector.Inconclusive)
-			f.behave(func() { f.lose = true })
-			_, err := c.Execute(t.Context(), call)
-			wantFailure(t, err, connector.Ambiguous, "connection_lost")
-			f.behave(func() { f.lose = false })
-			made := finding(t, c, call, connector.Present)
-			if made.ExternalID == "" {
-				t.Error("without an external id")
-			}
-			res, err := c.Execute(t.Context(), call)
-			if f.effects() != 1 {
-				t.Errorf("%d effects", f.effects())
-			}
-			if name == "create" {
-				if err != nil || res.ExternalID != made.ExternalID || res.Reversal == nil {
-					t.Errorf("%v, %q after %q", err, res.ExternalID, made.ExternalID)
-				}
-			} else {
-				wantFailure(t, err, connector.Terminal, "target_changed")
-			}
-		})
-	}
-}
-
 // TestCutAnswer: the answer to a creation is cut off. The record is read by its key.
 func TestCutAnswer(t *testing.T) {
 	t.Parallel()
