@@ -71,6 +71,9 @@ func Build[T connector.Connector, C any](t testing.TB, build Builder[C], config 
 	if err != nil {
 		t.Fatal(err)
 	}
+	if closer, ok := c.(interface{ Close() }); ok {
+		t.Cleanup(closer.Close)
+	}
 	return c.(T)
 }
 

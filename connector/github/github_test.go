@@ -37,11 +37,7 @@ func secrets(name string) (string, error) {
 
 func newConnector(t testing.TB, cfg github.Config) *github.Connector {
 	t.Helper()
-	c, err := github.New(t.Context(), cfg, secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.(*github.Connector)
+	return connectortest.Build[*github.Connector](t, github.New, cfg, secrets)
 }
 
 // refs are the entity type and the reference for each operation.
@@ -79,30 +75,11 @@ func back(res connector.Result) connector.Call {
 	}
 }
 
-func failure(t testing.TB, err error) *connector.Error {
-	t.Helper()
-	var e *connector.Error
-	if err != nil && !errors.As(err, &e) {
-		t.Fatalf("a %T: %v", err, err)
-	}
-	return e
-}
-
-func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
-	t.Helper()
-	if e := failure(t, err); e == nil || e.Kind != kind || e.Code != code {
-		t.Errorf("got %v, want %v: %s", err, kind, code)
-	}
-}
-
-func found(t testing.TB, c *github.Connector, call connector.Call, want connector.Finding) connector.Result {
-	t.Helper()
-	finding, res, err := c.ReadBack(t.Context(), call)
-	if err != nil || finding != want {
-		t.Errorf("read back %s: %v, %v, want %v", call.Operation, finding, err, want)
-	}
-	return res
-}
+var (
+	wantFailure = connectortest.WantFailure
+	failure     = connectortest.Failure
+	found       = connectortest.WantFinding
+)
 
 // The target is a fake; see [fake]. The suite runs on merge, because it has what the suite needs: a
 // version, and one entity that it changes.

@@ -3,7 +3,6 @@ package httpconn_test
 import (
 	"bufio"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -357,24 +356,10 @@ func TestOutcomeRules(t *testing.T) {
 	}
 }
 
-func failure(t testing.TB, err error) *connector.Error {
-	t.Helper()
-	if err == nil {
-		return nil
-	}
-	var e *connector.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("a %T: %v", err, err)
-	}
-	return e
-}
-
-func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
-	t.Helper()
-	if e := failure(t, err); e == nil || e.Kind != kind || e.Code != code {
-		t.Errorf("got %v, want %v: %s", e, kind, code)
-	}
-}
+var (
+	wantFailure = connectortest.WantFailure
+	failure     = connectortest.Failure
+)
 
 // TestKeysAreTheTenants: the same idempotency key of two tenants gives two keys at the target; an
 // attempt, its repetition and its read-back share one.

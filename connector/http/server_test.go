@@ -15,6 +15,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 )
 
@@ -203,11 +204,7 @@ func secrets(name string) (string, error) {
 
 func newConnector(t testing.TB, cfg httpconn.Config) *httpconn.Connector {
 	t.Helper()
-	c, err := httpconn.New(t.Context(), cfg, secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.(*httpconn.Connector)
+	return connectortest.Build[*httpconn.Connector](t, httpconn.New, cfg, secrets)
 }
 
 // withClass returns a connector to the crm whose update has the given class and no other options.

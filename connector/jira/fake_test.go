@@ -16,6 +16,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	"github.com/gatehouse-dev/gatehouse/connector/jira"
 )
 
@@ -275,11 +276,7 @@ func (f *fake) connector(change func(*jira.Config)) *jira.Connector {
 	if change != nil {
 		change(&cfg)
 	}
-	c, err := jira.New(f.t.Context(), cfg, secrets)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return c.(*jira.Connector)
+	return connectortest.Build[*jira.Connector](f.t, jira.New, cfg, secrets)
 }
 
 func call(operation string, change, pre gatehouse.JSON) connector.Call {

@@ -1,7 +1,6 @@
 package jira_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -74,22 +73,10 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func wantFailure(t *testing.T, err error, kind connector.Kind, code string) {
-	t.Helper()
-	var e *connector.Error
-	if !errors.As(err, &e) || e.Kind != kind || e.Code != code {
-		t.Errorf("got %v, want %s: %s", err, kind, code)
-	}
-}
-
-func finding(t *testing.T, c *jira.Connector, call connector.Call, want connector.Finding) connector.Result {
-	t.Helper()
-	got, res, err := c.ReadBack(t.Context(), call)
-	if err != nil || got != want {
-		t.Errorf("read back %v (%v), want %v", got, err, want)
-	}
-	return res
-}
+var (
+	wantFailure = connectortest.WantFailure
+	finding     = connectortest.WantFinding
+)
 
 // TestLateSearch: Jira's search does not find the new issue yet. That proves nothing.
 func TestLateSearch(t *testing.T) {

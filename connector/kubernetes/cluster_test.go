@@ -21,6 +21,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	"github.com/gatehouse-dev/gatehouse/connector/kubernetes"
 )
 
@@ -224,11 +225,7 @@ func (c *cluster) connector(change func(*kubernetes.Config)) *kubernetes.Connect
 	if change != nil {
 		change(&cfg)
 	}
-	made, err := kubernetes.New(c.t.Context(), cfg, secrets)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return made.(*kubernetes.Connector)
+	return connectortest.Build[*kubernetes.Connector](c.t, kubernetes.New, cfg, secrets)
 }
 
 func force(cfg *kubernetes.Config) {

@@ -72,14 +72,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func finding(t *testing.T, c *kubernetes.Connector, call connector.Call, want connector.Finding) connector.Result {
-	t.Helper()
-	got, res, err := c.ReadBack(t.Context(), call)
-	if err != nil || got != want {
-		t.Errorf("%s: read back %v (%v), want %v", call.Operation, got, err, want)
-	}
-	return res
-}
+var finding = connectortest.WantFinding
 
 // TestLostAnswers: the answer is lost after the effect. The effect of each operation is found
 // again, and repeating the call has no second effect.

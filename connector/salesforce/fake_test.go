@@ -23,6 +23,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	"github.com/gatehouse-dev/gatehouse/connector/salesforce"
 )
 
@@ -450,11 +451,7 @@ func (f *fake) connector(change func(*salesforce.Config)) *salesforce.Connector 
 	if change != nil {
 		change(&cfg)
 	}
-	c, err := salesforce.New(f.t.Context(), cfg, secrets)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return c.(*salesforce.Connector)
+	return connectortest.Build[*salesforce.Connector](f.t, salesforce.New, cfg, secrets)
 }
 
 func call(operation string, change, pre gatehouse.JSON) connector.Call {

@@ -69,22 +69,10 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func wantFailure(t *testing.T, err error, kind connector.Kind, code string) {
-	t.Helper()
-	var e *connector.Error
-	if !errors.As(err, &e) || e.Kind != kind || e.Code != code {
-		t.Errorf("got %v, want %s: %s", err, kind, code)
-	}
-}
-
-func finding(t *testing.T, c *salesforce.Connector, call connector.Call, want connector.Finding) connector.Result {
-	t.Helper()
-	got, res, err := c.ReadBack(t.Context(), call)
-	if err != nil || got != want {
-		t.Errorf("read back %v (%v), want %v", got, err, want)
-	}
-	return res
-}
+var (
+	wantFailure = connectortest.WantFailure
+	finding     = connectortest.WantFinding
+)
 
 // TestTwoReplicas: two processes read the same state, and both write. Salesforce's condition lets
 // only one of them succeed.
@@ -280,19 +268,13 @@ func TestProbe(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
 	f.behave(func() { f.unique = false })
-	if err := f.connector(nil).Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "unique") {
-		t.Errorf("a key field that is not unique: %v", err)
-	}
+	connectortest.Probe(t, f.connector(nil), "", "unique")
 	missing := f.connector(func(c *salesforce.Config) {
 		c.Objects["Opportunity"] = salesforce.Object{KeyField: "Other__c"}
 	})
-	if err := missing.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "no field Other__c") {
-		t.Errorf("no key field: %v", err)
-	}
+	connectortest.Probe(t, missing, "", "no field Other__c")
 	other := f.connector(func(c *salesforce.Config) { c.Objects = map[string]salesforce.Object{"Nothing": {}} })
-	if err := other.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "object Nothing") {
-		t.Errorf("no object: %v", err)
-	}
+	connectortest.Probe(t, other, "", "object Nothing")
 }
 
 func TestValidate(t *testing.T) {

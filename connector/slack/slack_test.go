@@ -33,11 +33,7 @@ func secrets(name string) (string, error) {
 
 func newConnector(t testing.TB, cfg slack.Config) *slack.Connector {
 	t.Helper()
-	c, err := slack.New(t.Context(), cfg, secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.(*slack.Connector)
+	return connectortest.Build[*slack.Connector](t, slack.New, cfg, secrets)
 }
 
 func call(operation, ref string, was, change gatehouse.JSON) connector.Call {
@@ -60,30 +56,11 @@ func call(operation, ref string, was, change gatehouse.JSON) connector.Call {
 
 func post(text string) connector.Call { return call("post", channel, "", state(text)) }
 
-func failure(t testing.TB, err error) *connector.Error {
-	t.Helper()
-	var e *connector.Error
-	if err != nil && !errors.As(err, &e) {
-		t.Fatalf("a %T: %v", err, err)
-	}
-	return e
-}
-
-func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
-	t.Helper()
-	if e := failure(t, err); e == nil || e.Kind != kind || e.Code != code {
-		t.Errorf("got %v, want %v: %s", err, kind, code)
-	}
-}
-
-func found(t testing.TB, c *slack.Connector, call connector.Call, want connector.Finding) connector.Result {
-	t.Helper()
-	finding, res, err := c.ReadBack(t.Context(), call)
-	if err != nil || finding != want {
-		t.Errorf("read back %v, %v, want %v", finding, err, want)
-	}
-	return res
-}
+var (
+	wantFailure = connectortest.WantFailure
+	failure     = connectortest.Failure
+	found       = connectortest.WantFinding
+)
 
 var not = map[connectortest.Fault]string{
 	connectortest.Dropped: "Slack requires the text, the only field",

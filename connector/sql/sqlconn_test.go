@@ -140,12 +140,7 @@ func each(t *testing.T, engines []string, run func(t *testing.T, engine string))
 
 func newConnector(t testing.TB, cfg sqlconn.Config) *sqlconn.Connector {
 	t.Helper()
-	c, err := sqlconn.New(t.Context(), cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.(*sqlconn.Connector).Close() })
-	return c.(*sqlconn.Connector)
+	return connectortest.Build[*sqlconn.Connector](t, sqlconn.New, cfg, nil)
 }
 
 const itemsSchema = `
@@ -199,25 +194,10 @@ func bulk(op, state, change string, refs ...string) connector.Call {
 	return keyed(c, fmt.Sprint(op, refs, state, change))
 }
 
-// failure returns the connector's error, nil for none.
-func failure(t testing.TB, err error) *connector.Error {
-	t.Helper()
-	if err == nil {
-		return nil
-	}
-	var e *connector.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("a %T: %v", err, err)
-	}
-	return e
-}
-
-func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
-	t.Helper()
-	if e := failure(t, err); e == nil || e.Kind != kind || e.Code != code {
-		t.Errorf("got %v, want %v: %s", e, kind, code)
-	}
-}
+var (
+	wantFailure = connectortest.WantFailure
+	failure     = connectortest.Failure
+)
 
 func mustExecute(t testing.TB, c connector.Connector, call connector.Call) connector.Result {
 	t.Helper()

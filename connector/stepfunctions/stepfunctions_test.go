@@ -1,7 +1,6 @@
 package stepfunctions_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -50,11 +49,7 @@ func (a *aws) config() stepfunctions.Config {
 
 func newConnector(t testing.TB, cfg stepfunctions.Config) *stepfunctions.Connector {
 	t.Helper()
-	c, err := stepfunctions.New(t.Context(), cfg, secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.(*stepfunctions.Connector)
+	return connectortest.Build[*stepfunctions.Connector](t, stepfunctions.New, cfg, secrets)
 }
 
 func call(operation, entity, ref, state, change string) connector.Call {
@@ -86,14 +81,7 @@ func failed() connector.Call {
 		`{"task_token":"token-1","error":"Rejected","cause":"too expensive"}`)
 }
 
-func failure(t *testing.T, err error) *connector.Error {
-	t.Helper()
-	var e *connector.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("got %v, want a *connector.Error", err)
-	}
-	return e
-}
+var failure = connectortest.Failure
 
 var signed = connectortest.Not("the signature covers the body, and AWS answers no values", connectortest.Dropped,
 	connectortest.Changed)
