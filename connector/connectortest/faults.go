@@ -3,6 +3,7 @@ package connectortest
 import (
 	"encoding/json"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -248,9 +249,9 @@ func skewed(t *testing.T, f *Fixture) {
 	}
 }
 
-// waits: a target that names a wait gets no other call before.
+// waits: the wait that a target names is handed on, also for a call within it.
 func waits(t *testing.T, f *Fixture) {
-	f.wire.breakBy(&breakage{all: true, answer: status(429, "Retry-After", "120")})
+	f.wire.breakBy(&breakage{all: true, answer: status(http.StatusTooManyRequests, "Retry-After", "120")})
 	for range 2 {
 		_, failure := f.once(t, f.Call)
 		if failure == nil || !oneOf(failure, connector.NotSent, connector.Transient) ||
