@@ -93,6 +93,10 @@ func create(entity, change string) connector.Call {
 
 // fixture uses the vendor 42.
 func (a *account) fixture(t *testing.T, cfg netsuite.Config) *connectortest.Fixture {
+	field := "creditLimit"
+	if cfg.RESTlet != nil {
+		field = "creditlimit"
+	}
 	return &connectortest.Fixture{
 		Connector: newConnector(t, cfg),
 		Call:      update(`{"credit_limit":1000.00,"phone":"555-0100"}`, `{"credit_limit":2500.50,"phone":"555-0199"}`),
@@ -112,6 +116,16 @@ func (a *account) fixture(t *testing.T, cfg netsuite.Config) *connectortest.Fixt
 			defer a.mu.Unlock()
 			return a.effects
 		},
+		Server: a.Server, Field: field, Value: [2]string{"555-0199", "555-0198"},
+		Skewed: func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/token") {
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprint(w, `{"error":"invalid_grant"}`)
+				return
+			}
+			fail(w, http.StatusUnauthorized, "INVALID_LOGIN", strings.HasSuffix(r.URL.Path, ".nl"))
+		},
+		Expired: connectortest.WithSecret(netsuite.New, cfg, keyPEM(generate())),
 		Secrets: []string{"consumer-s3cret-value", "token-s3cret-value", certificatePEM()},
 	}
 }

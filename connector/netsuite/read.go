@@ -86,7 +86,9 @@ func (c *Connector) readRecord(ctx context.Context, e *entity, ref string, how i
 	}
 	if x.answer.Status != http.StatusOK || !object.IsObject() {
 		failure = x.refusal(false)
-		failure.Kind, failure.Code = connector.Transient, "check_failed"
+		if failure.Code != "clock_skew" {
+			failure.Kind, failure.Code = connector.Transient, "check_failed"
+		}
 		return nil, failure
 	}
 	return e.recordOf(x.doc, object, w), nil
