@@ -24,9 +24,6 @@ type Config struct {
 	Auth Auth `yaml:"auth"`
 	// RESTlet is the script that makes changes; the REST record service does by default.
 	RESTlet *RESTlet `yaml:"restlet"`
-	// Concurrency bounds the requests under way; 2 by default. All integrations of an account
-	// count together.
-	Concurrency int `yaml:"concurrency"`
 	// Timeout limits one request in total; 1m by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 	// Entities are the entity types that actions can name. Those of the canonical field map

@@ -1,14 +1,12 @@
 package netsuite_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -344,44 +342,6 @@ func TestErrorTable(t *testing.T) {
 		_, err := newConnector(t, cfg).Execute(t.Context(), update(`{}`, `{"phone":"1"}`))
 		if e := kindOf(t, err); e.Kind != c.kind || e.Code != c.want || !strings.Contains(e.Says, c.code) {
 			t.Errorf("%d %s: %v, want %v %s", c.status, c.code, e, c.kind, c.want)
-		}
-	}
-}
-
-// TestPoolIsNotOverrun: the number of concurrent requests never exceeds the configured one. A
-// further request waits, and is not sent if its time limit ends first.
-func TestPoolIsNotOverrun(t *testing.T) {
-	t.Parallel()
-	a := newAccount(t)
-	entered, release := make(chan struct{}, 8), make(chan struct{})
-	a.hold = func() {
-		entered <- struct{}{}
-		<-release
-	}
-	a.pool = 2
-	cfg := a.config()
-	cfg.Auth = tbaAuth // no request for a token comes in between
-	c := newConnector(t, cfg)
-	done := make(chan error, 2)
-	for i := range 2 {
-		go func() {
-			call := create("vendor", `{"company_name":"V"}`)
-			call.IdempotencyKey = fmt.Sprint("k", i)
-			_, err := c.Execute(t.Context(), call)
-			done <- err
-		}()
-		<-entered
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := c.Execute(ctx, create("vendor", `{"company_name":"W"}`))
-	if e := kindOf(t, err); e.Kind != connector.NotSent || e.Code != "timeout" {
-		t.Error(err)
-	}
-	close(release)
-	for range 2 {
-		if err := <-done; err != nil {
-			t.Error(err)
 		}
 	}
 }

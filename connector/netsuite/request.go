@@ -21,15 +21,9 @@ type exchange struct {
 	doc     gatehouse.JSON
 }
 
-// do sends a request once, as soon as the limit of concurrent requests permits it.
+// do sends a request once.
 func (c *Connector) do(ctx context.Context, r *rest.Request) (*exchange, *connector.Error) {
 	x := &exchange{request: r}
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	case <-ctx.Done():
-		return x, rest.NotSent("timeout", "the time was over while other requests to the account were under way")
-	}
 	if ctx.Err() != nil {
 		return x, rest.NotSent("timeout", "the time was over before anything was sent")
 	}

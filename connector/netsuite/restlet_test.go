@@ -132,11 +132,13 @@ func (a *account) ours() netsuite.Config {
 	return cfg
 }
 
+// sameCredentials are the faults that calls of a RESTlet share with the record service.
+var sameCredentials = connectortest.Not("TestConformanceOfTheRecordService has the same credentials",
+	connectortest.Unauthorized, connectortest.Expired, connectortest.Skewed, connectortest.WrongDate)
+
 func TestConformanceOfOurRESTlet(t *testing.T) {
 	t.Parallel()
-	not := connectortest.Not("TestConformanceOfTheRecordService has the same credentials", connectortest.Unauthorized,
-		connectortest.Expired, connectortest.Skewed, connectortest.WrongDate)
-	connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
+	connectortest.Run(t, connectortest.Harness{Not: sameCredentials, New: func(t *testing.T) *connectortest.Fixture {
 		a := newAccount(t)
 		s := a.deploy()
 		f := a.fixture(t, a.ours())
