@@ -73,7 +73,8 @@ func TestEditorMayApprove(t *testing.T) {
 		required    int
 		want        bool
 	}{
-		{3, 3, 1, true}, {3, 4, 1, false}, {3, 5, 2, true}, {2, 3, 1, false}, {5, 4, 1, true}, {0, 1, 1, false}, {0, 3, 2, false},
+		{3, 3, 1, true}, {3, 4, 1, false}, {3, 5, 2, true}, {2, 3, 1, false}, {5, 4, 1, true}, {0, 1, 1, false},
+		{0, 3, 2, false},
 	} {
 		if got := gatehouse.EditorMayApprove(c.upTo, c.level, c.required); got != c.want {
 			t.Errorf("%+v: %v", c, got)

@@ -191,7 +191,8 @@ func TestHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := s.seen[0].Header
-	if h.Get("Authorization") != "Bearer gth_x" || h.Get("X-Edit-Token") != "gte_x" || s.seen[0].URL.Path != "/api/v1/whoami" {
+	if h.Get("Authorization") != "Bearer gth_x" || h.Get("X-Edit-Token") != "gte_x" ||
+		s.seen[0].URL.Path != "/api/v1/whoami" {
 		t.Errorf("%s %v", s.seen[0].URL, h)
 	}
 }

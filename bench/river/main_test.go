@@ -17,7 +17,8 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 func TestRun(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	err := run(t.Context(), []string{"--database-url", pgtest.Database(t), "--duration", "100ms", "--rounds", "2", "--json"}, &out)
+	err := run(t.Context(),
+		[]string{"--database-url", pgtest.Database(t), "--duration", "100ms", "--rounds", "2", "--json"}, &out)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,8 @@ test("two browsers answer the same item at once", limit, async (t) => {
     // Both people send their answers before either page receives the news.
     for (const page of pages) await page.getByTestId("approve").waitFor();
     await Promise.all([pages[0].getByTestId("approve").click(), pages[1].getByTestId("approve").click()]);
-    await Promise.all(pages.map((page) => page.locator(`#detail[data-done="${a.id}"], [data-testid=outcome]`).waitFor()));
+    await Promise.all(pages.map((page) => page.locator(`#detail[data-done="${a.id}"], [data-testid=outcome]`)
+      .waitFor()));
     const end = await g.finished(a.id);
     assert.equal(end.status, "applied");
     const won = people.indexOf(end.decided_by);

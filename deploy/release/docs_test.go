@@ -28,7 +28,8 @@ func TestInstallPage(t *testing.T) {
 			strings.HasPrefix(p, "windows")
 	}
 	seen := make(map[string]bool)
-	for _, name := range regexp.MustCompile(`gatehouse[-_.][\w$.-]*\.(?:tar\.gz|zip|deb|rpm|tar|tgz|rb|json)\b`).FindAllString(page, -1) {
+	for _, name := range regexp.MustCompile(
+		`gatehouse[-_.][\w$.-]*\.(?:tar\.gz|zip|deb|rpm|tar|tgz|rb|json)\b`).FindAllString(page, -1) {
 		seen[name] = true
 		if !known[name] {
 			t.Errorf("a release has no %s", name)

@@ -107,7 +107,9 @@ func modules(t *testing.T) map[string]module {
 // TestSerial: equal bills have equal serial numbers, other bills have others.
 func TestSerial(t *testing.T) {
 	one := serial("a", "b")
-	if one != serial("a", "b") || one == serial("a", "c") || !regexp.MustCompile(`^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(one) {
+	if one != serial("a", "b") || one == serial("a", "c") ||
+		!regexp.MustCompile(`^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(
+			one) {
 		t.Error(one)
 	}
 }

@@ -189,7 +189,8 @@ type Server struct {
 // registerer already has a server's metrics.
 func New(cfg Config) (*Server, error) {
 	switch {
-	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil, cfg.Sessions == nil:
+	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil,
+		cfg.Sessions == nil:
 		return nil, errors.New("api: a service is missing")
 	case cfg.Auth == nil:
 		return nil, errors.New("api: the authenticator is missing")

@@ -20,7 +20,8 @@ import (
 func TestWrongKeysAreThrottledByAddress(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e9, 0)
-	addresses := &Addresses{now: func() time.Time { return now }, Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	addresses := &Addresses{now: func() time.Time { return now },
+		Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	s := newServer(t, newFake(), func(c *Config) { c.Addresses = addresses })
 	ask := func(from, key string, forwarded ...string) *httptest.ResponseRecorder {
 		r := request{path: "/api/v1/whoami", key: key}.http()
@@ -63,7 +64,8 @@ func TestWrongKeysAreThrottledByAddress(t *testing.T) {
 	for range wrongBurst {
 		ask("10.1.1.1:1", "gth_guess", "192.0.2.66", "10.2.2.2")
 	}
-	want("behind a trusted proxy", ask("10.1.1.1:1", "gth_guess", "1.2.3.4, 192.0.2.66", "10.2.2.2"), http.StatusTooManyRequests)
+	want("behind a trusted proxy", ask("10.1.1.1:1", "gth_guess", "1.2.3.4, 192.0.2.66", "10.2.2.2"),
+		http.StatusTooManyRequests)
 	want("another client of the proxy", ask("10.1.1.1:1", "gth_guess", "192.0.2.67"), http.StatusUnauthorized)
 
 	for i := range maxAddresses + 10 {
@@ -153,7 +155,8 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	for _, conn := range open {
 		conn.Close()
 	}
-	for deadline := time.Now().Add(10 * time.Second); s.answers.full(principalOf("gth_bot")); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); s.answers.full(principalOf("gth_bot")); time.Sleep(
+		10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("an answer that nobody reads any more is still counted")
 		}

@@ -13,7 +13,8 @@ import (
 func TestDocsPageLoadsOnlyItsStyle(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
-	for path, contentType := range map[string]string{"/docs": "text/html; charset=utf-8", "/docs/docs.css": "text/css; charset=utf-8"} {
+	for path, contentType := range map[string]string{"/docs": "text/html; charset=utf-8",
+		"/docs/docs.css": "text/css; charset=utf-8"} {
 		w := request{path: path}.send(s)
 		h := w.Header()
 		if w.Code != http.StatusOK || h.Get("Content-Type") != contentType || h.Get("X-Content-Type-Options") != "nosniff" {

@@ -41,7 +41,8 @@ func python(t *testing.T) string {
 func nodeWithTypes(t *testing.T) string {
 	t.Helper()
 	for _, path := range []string{"node", filepath.Join("..", "..", ".tools", "node", "node_modules", ".bin", "node")} {
-		if out, err := exec.Command(path, "-p", "process.features.typescript").Output(); err == nil && strings.TrimSpace(string(out)) == "strip" {
+		if out, err := exec.Command(path, "-p", "process.features.typescript").Output(); err == nil &&
+			strings.TrimSpace(string(out)) == "strip" {
 			return path
 		}
 	}
@@ -95,7 +96,8 @@ func testExampleWorker(t *testing.T, command []string) {
 	b, server := newWorkbench(t)
 	b.lose = "/steps/stp_good/complete"
 	good, busy, bad := b.put("good", `{"who":"ana"}`), b.put("busy", `{"pager":"busy","who":"ben"}`), b.put("bad", `{}`)
-	long, canceled, lost := b.put("long", `{"seconds":6,"who":"cleo"}`), b.put("canceled", `{"seconds":600,"who":"dan"}`), b.put("lost", `{"seconds":600,"who":"eve"}`)
+	long, canceled, lost := b.put("long", `{"seconds":6,"who":"cleo"}`), b.put("canceled", `{"seconds":600,"who":"dan"}`),
+		b.put("lost", `{"seconds":600,"who":"eve"}`)
 	p := startExample(t, command, server.URL, "gth_work")
 
 	b.is(t, canceled, gatehouse.StepRunning)
@@ -126,7 +128,8 @@ func testExampleWorker(t *testing.T, command []string) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if want := gatehouse.JSON(`{"key":"run_1:good","paged":"ana"}`); good.Output != want || good.Attempts != 1 || !strings.Contains(p.output.String(), "good: complete") {
+	if want := gatehouse.JSON(`{"key":"run_1:good","paged":"ana"}`); good.Output != want || good.Attempts != 1 ||
+		!strings.Contains(p.output.String(), "good: complete") {
 		t.Errorf("good: %s after %d attempts", good.Output, good.Attempts)
 	}
 	if len(busy.failures) != 1 || !busy.failures[0].Retryable || busy.failures[0].Detail == "" || busy.Attempts != 2 {

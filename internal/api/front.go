@@ -45,7 +45,8 @@ func (s *Server) HealthOnly() http.Handler {
 }
 
 func (s *Server) unclean(_ http.ResponseWriter, r *http.Request) error {
-	return gatehouse.E(gatehouse.CodeNotFound, "no such path; without //, /./ and /../ it is %s", gatehouse.Quote(path.Clean(r.URL.Path)))
+	return gatehouse.E(gatehouse.CodeNotFound, "no such path; without //, /./ and /../ it is %s",
+		gatehouse.Quote(path.Clean(r.URL.Path)))
 }
 
 // isClean reports whether a mux accepts a path unchanged; one slash at the end

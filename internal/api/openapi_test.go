@@ -79,7 +79,8 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 			t.Errorf("%s %s is not in the document", rt.method, rt.path)
 			continue
 		}
-		if names[op.OperationID] || op.OperationID == "" || op.Summary == "" || rt.doc == "" || len(op.Tags) != 1 || !tags[op.Tags[0]] {
+		if names[op.OperationID] || op.OperationID == "" || op.Summary == "" || rt.doc == "" || len(op.Tags) != 1 ||
+			!tags[op.Tags[0]] {
 			t.Errorf("%s: id %q, summary %q, tags %v", rt.name, op.OperationID, op.Summary, op.Tags)
 		}
 		names[op.OperationID] = true
@@ -128,7 +129,8 @@ func TestMuxAndDocumentAgree(t *testing.T) {
 	for path, item := range doc.Paths {
 		for _, method := range []string{"get", "post", "put", "patch", "delete"} {
 			_, documented := item[method]
-			r := request{method: strings.ToUpper(method), path: strings.Replace(path, "{id}", "act_1", 1) + "?unknown=1", key: "gth_all", token: "gte_all"}
+			r := request{method: strings.ToUpper(method), path: strings.Replace(path, "{id}", "act_1", 1) + "?unknown=1",
+				key: "gth_all", token: "gte_all"}
 			w := r.send(s)
 			if served := w.Code != http.StatusMethodNotAllowed; served != documented {
 				t.Errorf("%s %s: documented %v, answered %d", method, path, documented, w.Code)
@@ -203,7 +205,8 @@ func TestEveryReferenceResolves(t *testing.T) {
 	if seen < 100 {
 		t.Errorf("only %d references", seen)
 	}
-	for name, closed := range map[string]bool{"Proposal": true, "Decision": true, "Target": true, "Action": false, "Answer": false} {
+	for name, closed := range map[string]bool{"Proposal": true, "Decision": true, "Target": true, "Action": false,
+		"Answer": false} {
 		if got := doc.Components.Schemas[name].AdditionalProperties == false; got != closed {
 			t.Errorf("%s: closed %v, want %v", name, got, closed)
 		}

@@ -56,7 +56,8 @@ func (s *Server) mayScrape(r *http.Request) error {
 		return err
 	}
 	if !p.Has(gatehouse.RoleAuditor) {
-		return gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", gatehouse.RoleAuditor).With("roles", auditors)
+		return gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", gatehouse.RoleAuditor).With("roles",
+			auditors)
 	}
 	return nil
 }

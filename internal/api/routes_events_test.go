@@ -33,7 +33,8 @@ func (l *eventLog) ReadEvents(ctx context.Context, f gatehouse.EventFilter) (*ga
 	}
 	for i := *f.After + 1; i < 10; i++ {
 		if i%2 == 0 {
-			page.Events = append(page.Events, gatehouse.Event{Index: i, Type: "hitl.approved", Body: []byte(`{"id":"evt_` + string(rune('0'+i)) + `"}`)})
+			page.Events = append(page.Events,
+				gatehouse.Event{Index: i, Type: "hitl.approved", Body: []byte(`{"id":"evt_` + string(rune('0'+i)) + `"}`)})
 		}
 	}
 	if len(page.Events) == 0 && f.Wait > 0 {
@@ -114,7 +115,8 @@ func TestEventStream(t *testing.T) {
 		t.Fatal(answer)
 	}
 	want := []string{
-		"retry: 2000|", `id: 6|event: hitl.approved|data: {"id":"evt_6"}|id: 8|event: hitl.approved|data: {"id":"evt_8"}|`, "id: 9|: still here|",
+		"retry: 2000|", `id: 6|event: hitl.approved|data: {"id":"evt_6"}|id: 8|event: hitl.approved|data: {"id":"evt_8"}|`,
+		"id: 9|: still here|",
 	}
 	got := frames(t, lines, 4)
 	joined := []string{got[0], got[1] + got[2], got[3]}
@@ -128,7 +130,8 @@ func TestEventStream(t *testing.T) {
 		t.Errorf("asked for %+v", f)
 	}
 	log.mu.Unlock()
-	if _, lines := stream(t, server.URL, path+"?after=7", ""); frames(t, lines, 2)[1] != `id: 8|event: hitl.approved|data: {"id":"evt_8"}|` {
+	if _, lines := stream(t, server.URL, path+"?after=7", ""); frames(t, lines,
+		2)[1] != `id: 8|event: hitl.approved|data: {"id":"evt_8"}|` {
 		t.Error("after 7 comes another")
 	}
 	if _, lines := stream(t, server.URL, path, ""); frames(t, lines, 2)[1] != "id: 9|: still here|" {

@@ -20,7 +20,8 @@ import (
 func delivery(body string) request {
 	return request{
 		method: "POST", path: "/api/v1/hooks/triage", body: body,
-		header: map[string]string{"X-Signature": strconv.Itoa(len(body)), "Content-Type": "application/x-www-form-urlencoded"},
+		header: map[string]string{"X-Signature": strconv.Itoa(len(body)),
+			"Content-Type": "application/x-www-form-urlencoded"},
 	}
 }
 
@@ -34,7 +35,8 @@ func TestHookAnswers(t *testing.T) {
 		status int
 		body   string
 	}{
-		"": {http.StatusAccepted, `{"run_id":"run_1"}`}, "again": {http.StatusOK, `{"run_id":"run_1"}`}, "ping": {http.StatusOK, `{}`},
+		"": {http.StatusAccepted, `{"run_id":"run_1"}`}, "again": {http.StatusOK, `{"run_id":"run_1"}`},
+		"ping": {http.StatusOK, `{}`},
 	} {
 		r.header["X-Event"] = event
 		w := r.send(s)
@@ -96,7 +98,8 @@ func TestHookNamesCannotBeToldApart(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f)
 	answers := make(map[string]bool)
-	for _, path := range []string{"/hooks/other", "/hooks/triage?tenant=acme", "/hooks/triage?tenant=no%00such", "/hooks/a%2Fb", "/hooks/%20"} {
+	for _, path := range []string{"/hooks/other", "/hooks/triage?tenant=acme", "/hooks/triage?tenant=no%00such",
+		"/hooks/a%2Fb", "/hooks/%20"} {
 		r := delivery("{}")
 		r.path = Prefix + path
 		r.header["X-Request-Id"] = "same"
@@ -183,10 +186,12 @@ func TestHookIsDocumented(t *testing.T) {
 	t.Parallel()
 	doc, _ := readDocument(t, newServer(t, newFake()))
 	op := doc.Paths[Prefix+"/hooks/{workflow}"]["post"]
-	if op.OperationID != "receiveHook" || op.Security == nil || len(op.Security) != 0 || op.RequestBody == nil || op.Parameters[0].Name != "workflow" {
+	if op.OperationID != "receiveHook" || op.Security == nil || len(op.Security) != 0 || op.RequestBody == nil ||
+		op.Parameters[0].Name != "workflow" {
 		t.Errorf("%+v", op)
 	}
-	for status, want := range map[string]string{"202": "", "200": "", "401": "bad_signature", "404": "not_found", "413": "body_too_large", "429": "rate_limited"} {
+	for status, want := range map[string]string{"202": "", "200": "", "401": "bad_signature", "404": "not_found",
+		"413": "body_too_large", "429": "rate_limited"} {
 		if r, ok := op.Responses[status]; !ok || strings.Join(r.Codes, " ") != want {
 			t.Errorf("%s: %v", status, r.Codes)
 		}

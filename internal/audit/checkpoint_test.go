@@ -41,7 +41,8 @@ func TestCheckpointRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	root, _ := head.Root.MarshalText()
-	if want := fmt.Sprintf("gate.example.com/a%%2Bb\n11\n%s\n\n— gate.example.com/a%%2Bb ", root); !strings.HasPrefix(string(msg), want) {
+	if want := fmt.Sprintf("gate.example.com/a%%2Bb\n11\n%s\n\n— gate.example.com/a%%2Bb ",
+		root); !strings.HasPrefix(string(msg), want) {
 		t.Errorf("checkpoint:\n%swant the beginning\n%s", msg, want)
 	}
 	got, err := audit.VerifyCheckpoint(msg, origin, verifier)

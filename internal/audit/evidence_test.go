@@ -100,7 +100,8 @@ func TestEvidenceProgram(t *testing.T) {
 	var heads []string
 	for i := range 37 {
 		heads = append(heads, headText(&tree))
-		l := gatehouse.Leaf{ID: fmt.Sprintf("leaf_%d", i), Tenant: "acme", Type: "hitl.approved", Subject: "act_1", Actor: "ana"}
+		l := gatehouse.Leaf{ID: fmt.Sprintf("leaf_%d", i), Tenant: "acme", Type: "hitl.approved", Subject: "act_1",
+			Actor: "ana"}
 		if err := l.Data.UnmarshalJSON([]byte(data[i%len(data)])); err != nil {
 			t.Fatal(err)
 		}

@@ -162,7 +162,8 @@ func TestRunTellsOfRefusals(t *testing.T) {
 		start(t, &audit.Sequencer{Store: log, Logger: slog.New(slog.NewTextHandler(&out, nil))}, nil)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if got := strings.Count(out.String(), "although no other sequencer has"); got < 20 || got > 30 { // 1, 2, 4, 8, 16, 30, 30, … seconds
+		// 1, 2, 4, 8, 16, 30, 30, … seconds
+		if got := strings.Count(out.String(), "although no other sequencer has"); got < 20 || got > 30 {
 			t.Errorf("ten minutes of refusals were told of %d times", got)
 		}
 	})

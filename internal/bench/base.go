@@ -24,8 +24,8 @@ type base interface {
 	close() error
 }
 
-// room holds the stores of one figure: the gate's and those of the bare sides, each in a database
-// of its own.
+// room holds the stores of one figure: the gate's and those of the bare sides, each in its own
+// database.
 type room interface {
 	// place adds the location of the gate's store to a Setup.
 	place(Setup) Setup

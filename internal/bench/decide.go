@@ -178,7 +178,8 @@ func (r *runner) decideWith(ctx context.Context, s *decideSides, n int) error {
 		r.report(besideClaim, single)
 	}
 	if n >= 64 {
-		r.report(Line{Figure: "decide", Name: name("decide p99"), Unit: "ms", Baseline: "its own p50", Lower: true, Target: 4}, tail)
+		r.report(Line{Figure: "decide", Name: name("decide p99"), Unit: "ms", Baseline: "its own p50", Lower: true,
+			Target: 4}, tail)
 	}
 	return nil
 }
@@ -206,6 +207,7 @@ func claimAlone(ctx context.Context, c claimer, n int, d time.Duration) (*outcom
 
 func bareDecide(ids []string) func([]byte, int, int) []byte {
 	return func(b []byte, _, item int) []byte {
-		return post(b, "/decide/"+ids[item], "", []byte(`{"decision":"approved","digest":"`+bareDigest+`","notes":"checked against the supplier's list"}`))
+		return post(b, "/decide/"+ids[item], "",
+			[]byte(`{"decision":"approved","digest":"`+bareDigest+`","notes":"checked against the supplier's list"}`))
 	}
 }

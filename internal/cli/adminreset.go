@@ -33,7 +33,6 @@ Examples:
 `
 }
 
-// Run resets.
 func (c *adminResetCmd) Run(g *globals) error {
 	gt, store, err := c.OpenGate(&g.IO)
 	if err != nil {

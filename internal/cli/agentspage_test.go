@@ -68,7 +68,8 @@ func TestAgentTool(t *testing.T) {
 		}
 	}
 	if n := strings.Count(code, "tool_input["); n != len(tool.Input.Properties) || n != len(tool.Input.Required) {
-		t.Errorf("the tool reads %d members of %d, of which %d are required", n, len(tool.Input.Properties), len(tool.Input.Required))
+		t.Errorf("the tool reads %d members of %d, of which %d are required", n, len(tool.Input.Properties),
+			len(tool.Input.Required))
 	}
 
 	q.server = startDev(t, q.dir)

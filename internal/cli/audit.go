@@ -180,7 +180,6 @@ Examples:
 `
 }
 
-// Run prints.
 func (c *auditHeadCmd) Run(g *globals, api service) error {
 	head, err := api.Head(g.Ctx)
 	return show(g, head, err, func() *term.Table {

@@ -30,7 +30,6 @@ Examples:
 `
 }
 
-// Run verifies.
 func (c *auditVerifyCmd) Run(g *globals, api service) error {
 	head, err := api.Head(g.Ctx)
 	if err != nil {

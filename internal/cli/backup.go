@@ -46,7 +46,6 @@ type backupAnswer struct {
 	Heads []gatehouse.LogHead `json:"heads"`
 }
 
-// Run backs up.
 func (c *backupCmd) Run(g *globals) error {
 	if err := sqlite.Backup(g.Ctx, filepath.Join(c.Data, serve.DatabaseFile), c.To); err != nil {
 		return err

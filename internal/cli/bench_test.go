@@ -33,17 +33,10 @@ func TestBench(t *testing.T) {
 // in the given one.
 func TestBenchPostgres(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	cluster := pgtest.New(t)
 	databaseURL := cluster.DSN("postgres")
-	names := slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "verify" || name == "policy" }) // no store's
+	// no store's
+	names := slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "verify" || name == "policy" })
 	wantFigures(t, names, "--database-url", databaseURL, "--only", strings.Join(names, ","),
 		"--scale", "200", "--parked", "300", "--duration", "60ms", "--rounds", "1", "--clients", "1,16")
 	conn, err := pgx.Connect(t.Context(), databaseURL)
@@ -62,7 +55,8 @@ func TestBenchPostgres(t *testing.T) {
 func wantFigures(t *testing.T, names []string, args ...string) {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "gatehouse", slices.Concat([]string{"bench", "--json", "--data", dir}, args)...)
+	cmd := exec.CommandContext(t.Context(), "gatehouse",
+		slices.Concat([]string{"bench", "--json", "--data", dir}, args)...)
 	var out, words bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &words
 	if err := cmd.Run(); err != nil {
@@ -89,7 +83,8 @@ func wantFigures(t *testing.T, names []string, args ...string) {
 			t.Errorf("%s: %+v", l.Name, l)
 		}
 		// Memory may not grow, or may shrink.
-		if grows := l.Figure == "process" && l.Unit == "MB" && l.Target == 5; !grows && (l.Ours.Min <= 0 || l.Ratio.Min <= 0) {
+		if grows := l.Figure == "process" && l.Unit == "MB" && l.Target == 5; !grows &&
+			(l.Ours.Min <= 0 || l.Ratio.Min <= 0) {
 			t.Errorf("%s: %+v", l.Name, l)
 		}
 	}
@@ -105,7 +100,8 @@ func wantFigures(t *testing.T, names []string, args ...string) {
 func TestBenchInterrupted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "gatehouse", "bench", "--only", "policy,decide", "--duration", "1h", "--clients", "1", "--data", dir)
+	cmd := exec.CommandContext(t.Context(), "gatehouse", "bench", "--only", "policy,decide", "--duration", "1h",
+		"--clients", "1", "--data", dir)
 	var words bytes.Buffer
 	cmd.Stderr = &words
 	if err := cmd.Start(); err != nil {

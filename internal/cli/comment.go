@@ -29,7 +29,6 @@ Examples:
 `
 }
 
-// Run writes the comment.
 func (c *commentCmd) Run(g *globals, api service) error {
 	r := gatehouse.CommentRequest{Text: c.Text, Answers: c.Answer}
 	if c.Ask {
@@ -64,7 +63,6 @@ Examples:
 `
 }
 
-// Run assigns.
 func (c *assignCmd) Run(g *globals, api service) error {
 	a, err := api.Assign(g.Ctx, c.ID, gatehouse.AssignRequest{Assignee: c.Person})
 	if err != nil {

@@ -26,7 +26,6 @@ Examples:
 `
 }
 
-// Run prints.
 func (c *completionCmd) Run(g *globals, k *kong.Kong) error {
 	nodes := completions(k.Model.Node)
 	switch c.Shell {
@@ -116,7 +115,8 @@ func (w completionWord) isFlag() bool { return strings.HasPrefix(w.word, "-") }
 // plain makes a help text fit between single quotes.
 func plain(s string) string {
 	s, _, _ = strings.Cut(s, ". ")
-	return strings.NewReplacer("'", "", "[", "(", "]", ")", "\\", "", "\n", " ", ":", " -").Replace(strings.TrimSuffix(s, "."))
+	return strings.NewReplacer("'", "", "[", "(", "]", ")", "\\", "", "\n", " ", ":",
+		" -").Replace(strings.TrimSuffix(s, "."))
 }
 
 // bashCompletion requires no package besides bash.
@@ -125,7 +125,9 @@ func bashCompletion(w io.Writer, nodes []completion) error {
 	b.WriteString("# bash completion for gatehouse\n_gatehouse() {\n")
 	b.WriteString("    local cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"\" path=\"\" word i words=\"\" files=\"\"\n")
 	b.WriteString("    (( COMP_CWORD > 0 )) && prev=\"${COMP_WORDS[COMP_CWORD-1]}\"\n")
-	b.WriteString("    for (( i = 1; i < COMP_CWORD; i++ )); do\n        word=\"${COMP_WORDS[i]}\"\n        case \"${path:+$path }$word\" in\n")
+	b.WriteString(
+		"    for (( i = 1; i < COMP_CWORD; i++ )); do\n        word=\"${COMP_WORDS[i]}\"\n        case \"${path:+$path " +
+			"}$word\" in\n")
 	fmt.Fprintf(&b, "            %s) path=\"${path:+$path }$word\" ;;\n", strings.Join(quotedPaths(nodes), "|"))
 	b.WriteString("        esac\n    done\n    case \"$path $prev\" in\n")
 	for _, n := range nodes {
@@ -133,7 +135,8 @@ func bashCompletion(w io.Writer, nodes []completion) error {
 			switch {
 			case !f.takes:
 			case len(f.values) > 0:
-				fmt.Fprintf(&b, "        '%s %s') COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", n.path, f.word, strings.Join(f.values, " "))
+				fmt.Fprintf(&b, "        '%s %s') COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", n.path, f.word,
+					strings.Join(f.values, " "))
 			case f.file:
 				fmt.Fprintf(&b, "        '%s %s') COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", n.path, f.word)
 			default:
@@ -173,8 +176,11 @@ func quotedPaths(nodes []completion) []string {
 // zshCompletion describes each word.
 func zshCompletion(w io.Writer, nodes []completion) error {
 	var b strings.Builder
-	b.WriteString("#compdef gatehouse\n_gatehouse() {\n    local at=\"\" word prev=\"${words[CURRENT-1]}\"\n    local -a found\n    integer i\n")
-	b.WriteString("    for (( i = 2; i < CURRENT; i++ )); do\n        word=\"${words[i]}\"\n        case \"${at:+$at }$word\" in\n")
+	b.WriteString(
+		"#compdef gatehouse\n_gatehouse() {\n    local at=\"\" word prev=\"${words[CURRENT-1]}\"\n    local -a found\n    " +
+			"integer i\n")
+	b.WriteString(
+		"    for (( i = 2; i < CURRENT; i++ )); do\n        word=\"${words[i]}\"\n        case \"${at:+$at }$word\" in\n")
 	fmt.Fprintf(&b, "            (%s) at=\"${at:+$at }$word\" ;;\n", strings.Join(quotedPaths(nodes), "|"))
 	b.WriteString("        esac\n    done\n    case \"$at $prev\" in\n")
 	for _, n := range nodes {
@@ -204,7 +210,9 @@ func zshCompletion(w io.Writer, nodes []completion) error {
 	}
 	b.WriteString("    esac\n    _describe gatehouse found\n}\n")
 	// Loaded by compinit, the file is the body of the function; sourced, it defines the function.
-	b.WriteString("if [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n    _gatehouse \"$@\"\nelse\n    compdef _gatehouse gatehouse\nfi\n")
+	b.WriteString(
+		"if [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n    _gatehouse \"$@\"\nelse\n    compdef _gatehouse " +
+			"gatehouse\nfi\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -212,7 +220,9 @@ func zshCompletion(w io.Writer, nodes []completion) error {
 // fishCompletion has a line for each word.
 func fishCompletion(w io.Writer, nodes []completion) error {
 	var b strings.Builder
-	b.WriteString("# fish completion for gatehouse\nfunction __gatehouse_path\n    set -l path\n    for word in (commandline -opc)[2..-1]\n        switch (string join ' ' -- $path $word)\n")
+	b.WriteString(
+		"# fish completion for gatehouse\nfunction __gatehouse_path\n    set -l path\n    for word in (commandline " +
+			"-opc)[2..-1]\n        switch (string join ' ' -- $path $word)\n")
 	fmt.Fprintf(&b, "            case %s\n                set -a path $word\n", strings.Join(quotedPaths(nodes), " "))
 	b.WriteString("        end\n    end\n    string join ' ' -- $path\nend\n")
 	b.WriteString("function __gatehouse_at\n    set -l at (__gatehouse_path)\n    test \"$at\" = \"$argv\"\nend\n")

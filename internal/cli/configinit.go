@@ -43,7 +43,6 @@ Examples:
 `
 }
 
-// Run writes the file.
 func (c *configInitCmd) Run(g *globals) error {
 	name := c.Config
 	if name == "" {

@@ -54,7 +54,6 @@ type listedConnector struct {
 	Version int    `json:"version,omitempty"`
 }
 
-// Run lists the connectors.
 func (c *connectorListCmd) Run(g *globals) error {
 	cfg, version, err := c.LoadAll(g.Ctx)
 	if err != nil {
@@ -108,7 +107,6 @@ Examples:
 `
 }
 
-// Run asks the target.
 func (c *connectorTestCmd) Run(g *globals) error {
 	cfg, _, err := c.LoadAll(g.Ctx)
 	if err != nil {

@@ -63,7 +63,6 @@ type importedOperation struct {
 	Currency string   `json:"currency,omitempty"`
 }
 
-// Run imports.
 func (c *connectorImportCmd) Run(g *globals) error {
 	src, err := readBounded(c.Document, openapi.MaxBytes)
 	if err != nil {
@@ -140,8 +139,9 @@ func (c *connectorImportCmd) printOperations(g *globals, lines []openapi.Line) e
 		}
 		t.Add(l.Name, string(l.State), l.Class, level, strings.TrimSpace(l.Request), strings.Join(why, "; "))
 		all = append(all, importedOperation{
-			Operation: l.Name, State: l.State, Moved: l.Moved, Class: l.Class, Level: int(l.Floor), Request: strings.TrimSpace(l.Request),
-			Why: orEmpty(l.Why), Differs: orEmpty(l.Differs), Money: orEmpty(l.Money), Currency: l.Currency,
+			Operation: l.Name, State: l.State, Moved: l.Moved, Class: l.Class, Level: int(l.Floor),
+			Request: strings.TrimSpace(l.Request),
+			Why:     orEmpty(l.Why), Differs: orEmpty(l.Differs), Money: orEmpty(l.Money), Currency: l.Currency,
 		})
 	}
 	var err error
@@ -163,7 +163,8 @@ func (c *connectorImportCmd) printOperations(g *globals, lines []openapi.Line) e
 	case c.Check:
 	case waiting > 0:
 		g.Say(
-			"Wrote %s. Operations that wait to be accepted: %d. Read them there, then import again with --accept NAME or --accept-all.",
+			"Wrote %s. Operations that wait to be accepted: %d. Read them there, then import again with --accept NAME or "+
+				"--accept-all.",
 			c.To,
 			waiting,
 		)

@@ -41,7 +41,6 @@ Examples:
 `
 }
 
-// Run lists the operations.
 func (c *connectorOperationsCmd) Run(g *globals) error {
 	made, done, err := c.Connector(g.Ctx, c.Name)
 	if err != nil {
@@ -89,7 +88,6 @@ Examples:
 `
 }
 
-// Run prints the schema.
 func (c *connectorSchemaCmd) Run(g *globals) error {
 	made, done, err := c.Connector(g.Ctx, c.Name)
 	if err != nil {

@@ -41,7 +41,6 @@ func (c *connectorApplyCmd) Validate() error {
 	return nil
 }
 
-// Run proposes.
 func (c *connectorApplyCmd) Run(g *globals, api service) error {
 	source, err := c.source(g, api)
 	if err != nil {
@@ -91,7 +90,6 @@ Examples:
 `
 }
 
-// Run prints.
 func (c *connectorShowCmd) Run(g *globals, api service) error {
 	v, err := api.FindConnectors(g.Ctx, c.Version)
 	return printOutcome(g, v, err, func() error {
@@ -119,7 +117,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *connectorVersionsCmd) Run(g *globals, api service) error {
 	versions, err := api.ListConnectorVersions(g.Ctx)
 	return showPage(g, pageOf(versions), err, "No connectors are stored.", func() *term.Table {

@@ -39,7 +39,6 @@ Examples:
 `
 }
 
-// Run stores the context.
 func (c *contextAddCmd) Run(g *globals) error {
 	u, err := url.Parse(g.URL)
 	if g.URL == "" {
@@ -121,7 +120,6 @@ func (c *contexts) shown(name string) shownContext {
 	return shownContext{name, one.URL, map[bool]string{true: "keyring", false: "file"}[one.Keyring], name == c.Current}
 }
 
-// Run lists the contexts.
 func (c *contextListCmd) Run(g *globals) error {
 	all, err := loadContexts()
 	if err != nil {
@@ -155,7 +153,6 @@ Examples:
 `
 }
 
-// Run shows one context.
 func (c *contextShowCmd) Run(g *globals) error {
 	all, err := loadContexts()
 	if err != nil {
@@ -183,7 +180,6 @@ Examples:
 `
 }
 
-// Run removes the context.
 func (c *contextRemoveCmd) Run(*globals) error {
 	all, err := loadContexts()
 	if err != nil {

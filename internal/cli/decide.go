@@ -40,14 +40,14 @@ Examples:
 `
 }
 
-// Run approves.
 func (c *approveCmd) Run(g *globals, api service) error {
 	if c.Digest == "" && g.Terminal == nil {
 		return term.Usagef("what is approved must have been seen: give --digest (see `gatehouse show %s`), or "+
 			"run this on a terminal", term.Safe(c.ID))
 	}
 	d := gatehouse.Decision{
-		Decision: gatehouse.Approve, Notes: c.Notes, Digest: c.Digest, Confirm: c.Confirm, AcknowledgeStale: c.AcknowledgeStale,
+		Decision: gatehouse.Approve, Notes: c.Notes, Digest: c.Digest, Confirm: c.Confirm,
+		AcknowledgeStale: c.AcknowledgeStale,
 	}
 	if c.Digest == "" {
 		a, err := api.FindAction(g.Ctx, c.ID)
@@ -65,7 +65,8 @@ func (c *approveCmd) Run(g *globals, api service) error {
 // digest of the shown content.
 func (c *approveCmd) ask(g *globals, a *gatehouse.Action, d *gatehouse.Decision) error {
 	if got := a.ComputeDigest(); got != a.Digest {
-		return fmt.Errorf("the content of %s has the digest %s, but the server says %s: do not approve this", a.ID, got, a.Digest)
+		return fmt.Errorf("the content of %s has the digest %s, but the server says %s: do not approve this", a.ID, got,
+			a.Digest)
 	}
 	d.Digest = a.Digest
 	if a.Status != gatehouse.StatusPending {
@@ -170,7 +171,6 @@ Examples:
 `
 }
 
-// Run rejects.
 func (c *rejectCmd) Run(g *globals, api service) error {
 	d := gatehouse.Decision{Decision: gatehouse.Reject, Notes: c.Notes, Digest: c.Digest, Hold: c.Hold}
 	if c.Notes == "" && g.Terminal != nil {

@@ -41,7 +41,6 @@ Examples:
 `
 }
 
-// Run delegates.
 func (c *delegateToCmd) Run(g *globals, api service) error {
 	n := gatehouse.NewDelegation{From: c.Of, To: c.Person, Types: c.Type, Level: c.UpTo}
 	var err error
@@ -81,7 +80,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (*delegateListCmd) Run(g *globals, api service) error {
 	list, err := api.ListDelegations(g.Ctx)
 	return showPage(g, pageOf(list), err, "No delegations.", func() *term.Table { return delegationTable(g, list...) })
@@ -102,7 +100,6 @@ Examples:
 `
 }
 
-// Run ends.
 func (c *delegateEndCmd) Run(g *globals, api service) error {
 	return g.printDelegation(api.EndDelegation(g.Ctx, c.ID))
 }

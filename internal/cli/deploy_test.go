@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"os"
 	"os/exec"
@@ -19,7 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
-	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
@@ -47,11 +46,8 @@ func runTool(t *testing.T, dir, name string, args ...string) {
 // The metrics that alert rules and dashboard ask for exist on a server, or Prometheus derives them.
 func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		`connectors: {shop: {type: sql, dsn: "sqlite:/nowhere/shop.db", entities: {item: {table: items, key: sku}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := servetest.Config(t,
+		`connectors: {shop: {type: sql, dsn: "sqlite:/nowhere/shop.db", entities: {item: {table: items, key: sku}}}}`)
 	served := servedMetrics(t, t.TempDir(), cfg) + furtherMetrics(t)
 	files := map[string]string{
 		"alerts":    readDeploy(t, "prometheus", "alerts.yaml"),
@@ -79,10 +75,7 @@ func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 // furtherMetrics exist only with NATS, or after a model was called.
 func furtherMetrics(t *testing.T) string {
 	t.Helper()
-	n, err := serve.Open(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, t.TempDir(), &config.Config{})
 	defer func() {
 		if err := n.Close(); err != nil {
 			t.Error(err)
@@ -155,7 +148,8 @@ func TestDockerfile(t *testing.T) {
 	}
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(mod)
 	for _, want := range []string{
-		"FROM golang:" + string(version[1]) + "-", "CGO_ENABLED=0", "gcr.io/distroless/static-", ":nonroot\n", "\nUSER 65532", `CMD ["serve"]`,
+		"FROM golang:" + string(version[1]) + "-", "CGO_ENABLED=0", "gcr.io/distroless/static-", ":nonroot\n", "\nUSER 65532",
+		`CMD ["serve"]`,
 		"ARG COMMIT DATE", "-X $VERSION.commit=$COMMIT -X $VERSION.date=$DATE",
 	} {
 		if !strings.Contains(file, want) {
@@ -178,7 +172,8 @@ func TestKubernetesArguments(t *testing.T) {
 	if _, err := testParser(t).Parse(words); err != nil {
 		t.Errorf("%q: %v", words, err)
 	}
-	src := regexp.MustCompile(`(?s)gatehouse.yaml: \|\n(.*)`).FindStringSubmatch(readDeploy(t, "kubernetes", "configmap.yaml"))
+	src := regexp.MustCompile(`(?s)gatehouse.yaml: \|\n(.*)`).FindStringSubmatch(
+		readDeploy(t, "kubernetes", "configmap.yaml"))
 	if _, err := config.Parse("gatehouse.yaml", []byte(strings.ReplaceAll(src[1], "\n    ", "\n"))); err != nil {
 		t.Error(err)
 	}
@@ -207,15 +202,7 @@ func TestComposeArguments(t *testing.T) {
 // and a database in which the role may create tables.
 func TestComposeRole(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := cluster.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	cluster := pgtest.New(t)
 	at, err := url.Parse(cluster.DSN("gatehouse"))
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +220,8 @@ func TestComposeRole(t *testing.T) {
 	}
 	defer conn.Close(t.Context())
 	var unbound bool
-	if err := conn.QueryRow(t.Context(), "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user").Scan(&unbound); err != nil || unbound {
+	if err := conn.QueryRow(t.Context(),
+		"SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user").Scan(&unbound); err != nil || unbound {
 		t.Errorf("the role is not bound by row-level security: %v, %v", unbound, err)
 	}
 	if _, err := conn.Exec(t.Context(), "CREATE TABLE mine (id int)"); err != nil {

@@ -166,7 +166,8 @@ func TestDev(t *testing.T) {
 	}
 	defer ledger.Close()
 	var price, version string
-	if err := ledger.QueryRow(`SELECT price, version FROM items WHERE sku = 'SKU-1042'`).Scan(&price, &version); err != nil || price != "12.50" || version != "8" {
+	if err := ledger.QueryRow(`SELECT price, version FROM items WHERE sku = 'SKU-1042'`).Scan(&price,
+		&version); err != nil || price != "12.50" || version != "8" {
 		t.Errorf("the ledger has price %s, version %s, %v", price, version, err)
 	}
 	// The reviewer is the second person that L5 needs.

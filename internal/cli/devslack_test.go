@@ -141,7 +141,8 @@ func TestDevSlack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.ApplyPolicy(t.Context(), strings.Replace(active.Source, "version: 1\n", "version: 1\nslack: {decide_up_to: 3}\n", 1)); err != nil {
+	if _, err := admin.ApplyPolicy(t.Context(),
+		strings.Replace(active.Source, "version: 1\n", "version: 1\nslack: {decide_up_to: 3}\n", 1)); err != nil {
 		t.Fatal(err)
 	}
 	a := propose("SKU-1002", "12.00")
@@ -155,7 +156,8 @@ func TestDevSlack(t *testing.T) {
 	b.get(setup)
 	b.post("/setup", url.Values{"token": {token}})
 	code := regexp.MustCompile(`[2-9A-Z]{5}-[2-9A-Z]{5}`).FindString(b.post("/settings/slack/code", nil))
-	if page := b.post("/dev/slack/command", url.Values{"text": {"link " + code}}); !strings.Contains(page, "Linked: your answers") ||
+	if page := b.post("/dev/slack/command", url.Values{"text": {"link " + code}}); !strings.Contains(page,
+		"Linked: your answers") ||
 		!strings.Contains(page, "who is linked to you") {
 		t.Fatalf("linking with %q:\n%s", code, page)
 	}
@@ -175,10 +177,12 @@ func TestDevSlack(t *testing.T) {
 		t.Errorf("another browser:\n%s", page)
 	}
 	b.press(c, "gatehouse_reject", `name="reason"`)
-	if page := b.post("/dev/slack/form", url.Values{"reason": {" "}}); !strings.Contains(page, "Say why: the proposer reads it.") {
+	if page := b.post("/dev/slack/form", url.Values{"reason": {" "}}); !strings.Contains(page,
+		"Say why: the proposer reads it.") {
 		t.Errorf("without a reason:\n%s", page)
 	}
-	if page := b.post("/dev/slack/form", url.Values{"reason": {"too <b>dear</b>"}}); !strings.Contains(page, "Recorded: you rejected it.") ||
+	if page := b.post("/dev/slack/form", url.Values{"reason": {"too <b>dear</b>"}}); !strings.Contains(page,
+		"Recorded: you rejected it.") ||
 		strings.Contains(page, "<textarea") {
 		t.Errorf("with a reason:\n%s", page)
 	}
@@ -186,7 +190,8 @@ func TestDevSlack(t *testing.T) {
 		t.Errorf("%v, %v", got.Status, err)
 	}
 	// The card shows a decision that was made elsewhere.
-	if _, err := admin.Decide(t.Context(), first.ID, gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no", Digest: first.Digest}); err != nil {
+	if _, err := admin.Decide(t.Context(), first.ID,
+		gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no", Digest: first.Digest}); err != nil {
 		t.Fatal(err)
 	}
 	b.card(first, "Rejected")

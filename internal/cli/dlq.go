@@ -77,7 +77,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *dlqListCmd) Run(g *globals, api service) error {
 	filter, err := c.read(time.Now())
 	if err != nil {
@@ -128,7 +127,8 @@ func (c *dlqListCmd) groups(g *globals, api service, filter gatehouse.DeadLetter
 			Wide:   7, Drop: []int{6, 2},
 		}
 		for _, x := range x.Items {
-			t.Add(x.Key, x.Connector, string(x.Status), x.ErrorCode, strconv.Itoa(x.Count), g.At(x.OldestAt), g.At(x.NewestAt), x.Words)
+			t.Add(x.Key, x.Connector, string(x.Status), x.ErrorCode, strconv.Itoa(x.Count), g.At(x.OldestAt), g.At(x.NewestAt),
+				x.Words)
 		}
 		return t
 	})
@@ -158,8 +158,9 @@ func (s *dlqSelection) read(all bool) (out gatehouse.DeadLetterSelection, err er
 	}
 	switch {
 	case given != 1:
-		return out, term.Usagef("name dead letters, or a filter (--connector, --code, --status, --group, --since, --limit), or " +
-			"--all where there is one")
+		return out, term.Usagef(
+			"name dead letters, or a filter (--connector, --code, --status, --group, --since, --limit), or " +
+				"--all where there is one")
 	case s.Yes && s.DryRun:
 		return out, term.Usagef("give --yes or --dry-run, not both")
 	case s.Limit < 0 || s.Limit > gatehouse.MaxDeadLetterBatch:
@@ -196,7 +197,6 @@ Examples:
 `
 }
 
-// Run replays.
 func (c *dlqReplayCmd) Run(g *globals, api service) error {
 	sel, err := c.read(c.All)
 	if err != nil {
@@ -229,7 +229,6 @@ Examples:
 `
 }
 
-// Run discards.
 func (c *dlqDiscardCmd) Run(g *globals, api service) error {
 	sel, err := c.read(false)
 	if err != nil {
@@ -260,7 +259,6 @@ Examples:
 `
 }
 
-// Run resolves.
 func (c *dlqResolveCmd) Run(g *globals, api service) error {
 	sel, err := c.read(false)
 	if err != nil {
@@ -277,7 +275,9 @@ func (c *dlqResolveCmd) Run(g *globals, api service) error {
 
 // printDeadLetters prints what happened, or would happen, to each dead letter. With --json, the
 // answer is printed unchanged.
-func (g *globals) printDeadLetters(answer any, results []gatehouse.DeadLetterResult, sel gatehouse.DeadLetterSelection) error {
+func (g *globals) printDeadLetters(
+	answer any, results []gatehouse.DeadLetterResult, sel gatehouse.DeadLetterSelection,
+) error {
 	err := showList(g, answer, nil, "No dead letters.", func() *term.Table {
 		t := &term.Table{Header: []string{"ID", "ACTION", "RESULT", "DETAIL"}, Wide: 3}
 		for _, r := range results {
@@ -299,8 +299,9 @@ func (g *globals) printDeadLetters(answer any, results []gatehouse.DeadLetterRes
 		return nil
 	}
 	for _, r := range results {
-		// A filter may select dead letters that must be resolved first; that is no error.
-		expected := r.Skipped == "" || r.Skipped == gatehouse.SkippedApplied || len(sel.IDs) == 0 && r.Skipped == gatehouse.SkippedResolveFirst
+		// A filter may select dead letters that must be resolved first; that is not an error.
+		expected := r.Skipped == "" || r.Skipped == gatehouse.SkippedApplied || len(sel.IDs) == 0 &&
+			r.Skipped == gatehouse.SkippedResolveFirst
 		if !expected {
 			return term.Exit(term.ExitError)
 		}

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,10 +14,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
-	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
@@ -173,28 +170,9 @@ func TestOperationsPages(t *testing.T) {
 // after one decision that was refused.
 func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
 	t.Helper()
-	n, err := serve.Open(t.Context(), filepath.Join(dir, "data"), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := serve.Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	c, err := client.New(s.URL, creds.Key, client.WithEditToken(creds.EditToken))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.Decide(t.Context(), "act_none", gatehouse.Decision{Decision: gatehouse.Reject})
+	s, creds := serveConfig(t, filepath.Join(dir, "data"), cfg)
+	c := servetest.MustClient(t, s.URL, *creds)
+	_, err := c.Decide(t.Context(), "act_none", gatehouse.Decision{Decision: gatehouse.Reject})
 	if gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Fatal(err)
 	}

@@ -61,7 +61,6 @@ const (
 	maxSkew = 5 * time.Second
 )
 
-// Run runs all checks.
 func (c *doctorCmd) Run(g *globals) error {
 	if c.Deep {
 		return c.deep(g)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
@@ -37,13 +36,10 @@ func TestDoctorTellsOfWorkThatNobodyDoes(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		cluster, err := pgtest.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cluster.Close() })
+		cluster := pgtest.New(t)
 		testLateWork(t, true, func(ctx context.Context, now func() time.Time) (gatehouse.Store, error) {
-			return postgres.Open(ctx, postgres.Config{URL: cluster.DSN("postgres"), Clock: now, Logger: slog.New(slog.DiscardHandler)})
+			return postgres.Open(ctx,
+				postgres.Config{URL: cluster.DSN("postgres"), Clock: now, Logger: slog.New(slog.DiscardHandler)})
 		})
 	})
 }
@@ -51,13 +47,11 @@ func TestDoctorTellsOfWorkThatNobodyDoes(t *testing.T) {
 // testLateWork runs two servers if the store allows it.
 func testLateWork(t *testing.T, beside bool, open func(context.Context, func() time.Time) (gatehouse.Store, error)) {
 	t.Helper()
-	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	target := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	t.Cleanup(target.Close)
-	cfg, err := config.Parse("gatehouse.yaml", []byte(`connectors: {crm: {type: http, base_url: "`+target.URL+
-		`", allow_private: true, operations: {update: {method: POST, path: "/x", class: A, floor: 1}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := servetest.Config(t, `connectors: {crm: {type: http, base_url: "`+target.URL+
+		`", allow_private: true, operations: {update: {method: POST, path: "/x", class: A, floor: 1}}}}`)
 	var ahead atomic.Int64
 	epoch := time.Now().UTC()
 	start := func(roles ...serve.Role) *serve.Server {
@@ -76,10 +70,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		return s
 	}
 	s := start(serve.RoleAPI)
-	creds, err := s.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	creds := servetest.Bootstrap(t, s.Gate)
 	if err := s.Gate.EnsurePolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +78,8 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	for _, kind := range []string{"note", "note", "price_change"} {
 		if _, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
-			ActionType: kind, Connector: "crm", Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: "1"},
+			ActionType: kind, Connector: "crm", Operation: "update",
+			Target:         gatehouse.Target{EntityType: "item", EntityRef: "1"},
 			ProposedChange: `{"price":"1"}`,
 		}); err != nil {
 			t.Fatal(err)
@@ -132,7 +124,8 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		"roles\tfail\ta push has been due for 30d: does a process have the role dispatcher?",
 		"roles\tfail\tan approval that has expired has waited to be closed for ",
 		"does a process have the role sweeper?",
-		"roles\tfail\ta retry, a wait, a deadline or a schedule of runs has been due for 719h: does a process have the role runner?",
+		"roles\tfail\ta retry, a wait, a deadline or a schedule of runs has been due for 719h: does a process have the "+
+			"role runner?",
 		"roles\tfail\ta run in line for max_runs_per_min has been queued for 30d: does a process have the role runner?",
 		"roles\tfail\ta built-in step has been ready for 30d: does a process have the role runner?",
 		"roles\tfail\ta step of the tool page has been ready for 30d, and nobody leases any: does a worker ask for page,",
@@ -152,12 +145,15 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	}
 	doctor(s, term.ExitError, "roles\tnote\ta push has been due for 30d, behind others that are under way: are "+
 		"all workers of the role dispatcher taken, or a bound reached?",
-		"roles\tnote\ta step of the tool page has been ready for 30d, behind others that are leased: are its workers too few, or is a bound reached?",
-		"roles\tnote\ta run in line for max_runs_per_min has been queued for 30d, behind others that are under way: are all workers of the role runner taken, or a bound reached?")
+		"roles\tnote\ta step of the tool page has been ready for 30d, behind others that are leased: are its workers too "+
+			"few, or is a bound reached?",
+		"roles\tnote\ta run in line for max_runs_per_min has been queued for 30d, behind others that are under way: are "+
+			"all workers of the role runner taken, or a bound reached?")
 	ahead.Store(int64(100 * 24 * time.Hour)) // that lease has ended, too
 	doctor(s, term.ExitError, "roles\tfail\ta push has been due for 100d: does a process have the role dispatcher?",
 		"roles\tfail\ta run in line for max_runs_per_min has been queued for 100d: does a process have the role runner?")
-	elsewhere := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: "acme", Roles: []gatehouse.Role{gatehouse.RoleOperator}}}
+	elsewhere := &gatehouse.Caller{
+		Principal: &gatehouse.Principal{Tenant: "acme", Roles: []gatehouse.Role{gatehouse.RoleOperator}}}
 	check, err := s.Gate.CheckRoles(gatehouse.NewContext(t.Context(), elsewhere))
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +162,8 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		!slices.ContainsFunc(check.Late, func(l gatehouse.LateWork) bool { return l.Role == "runner" }) {
 		t.Errorf("another tenant's operator gets %+v", check.Late)
 	}
-	viewer := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, Roles: []gatehouse.Role{gatehouse.RoleViewer}}}
+	viewer := &gatehouse.Caller{
+		Principal: &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, Roles: []gatehouse.Role{gatehouse.RoleViewer}}}
 	if _, err := s.Gate.CheckRoles(gatehouse.NewContext(t.Context(),
 		viewer)); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 		t.Errorf("a viewer gets %v", err)

@@ -39,7 +39,6 @@ Examples:
 `
 }
 
-// Run edits.
 func (c *editCmd) Run(g *globals, api service) error {
 	e := gatehouse.EditRequest{
 		Digest: c.Digest, Note: strings.TrimSpace(c.Note), Approve: c.Approve, Confirm: c.Confirm,

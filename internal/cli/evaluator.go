@@ -30,7 +30,6 @@ Examples:
 `
 }
 
-// Run registers.
 func (c *evaluatorAddCmd) Run(g *globals, api service) error {
 	return g.printCredentials(api.CreatePrincipal(g.Ctx, gatehouse.NewPrincipal{
 		Name: c.Name, Kind: gatehouse.KindService, Roles: []gatehouse.Role{gatehouse.RoleEvaluator},
@@ -49,7 +48,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (*evaluatorListCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &paging{Limit: 1, All: true}, api.ListPrincipals)
 	page.Items = slices.DeleteFunc(page.Items, func(p *gatehouse.Principal) bool {
@@ -72,7 +70,6 @@ Examples:
 `
 }
 
-// Run disables.
 func (c *evaluatorRevokeCmd) Run(g *globals, api service) error {
 	p, err := api.FindPrincipal(g.Ctx, c.Name)
 	if err != nil {
@@ -104,7 +101,6 @@ Examples:
 `
 }
 
-// Run evaluates.
 func (c *evaluateCmd) Run(g *globals, api service) error {
 	n := gatehouse.NewEvaluated{Digest: c.Digest, Result: c.Result, Score: c.Score, Text: c.Text}
 	if n.Digest == "" {

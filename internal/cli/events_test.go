@@ -27,7 +27,8 @@ func TestFollowEvents(t *testing.T) {
 	followed := make(chan error, 1)
 	begin := int64(-1)
 	go func() {
-		followed <- c.Follow(ctx, gatehouse.EventFilter{After: &begin}, func(e gatehouse.Event) error { heard <- e; return nil })
+		followed <- c.Follow(ctx, gatehouse.EventFilter{After: &begin},
+			func(e gatehouse.Event) error { heard <- e; return nil })
 	}()
 	a, _, err := c.Propose(ctx, &gatehouse.Proposal{
 		ActionType: "price_change", Connector: "shop", Operation: "update",

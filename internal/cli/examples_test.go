@@ -70,7 +70,8 @@ func nodeWithTypes(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"node", installed} {
-		if out, err := exec.Command(path, "-p", "process.features.typescript").Output(); err == nil && strings.TrimSpace(string(out)) == "strip" {
+		if out, err := exec.Command(path, "-p", "process.features.typescript").Output(); err == nil &&
+			strings.TrimSpace(string(out)) == "strip" {
 			return path
 		}
 	}
@@ -82,7 +83,8 @@ func testExampleWorker(t *testing.T, command, file string) {
 	dev := startDev(t, t.TempDir())
 	admin := servetest.MustClient(t, strings.TrimSuffix(dev.api, "/api/v1"), devEnv(t, dev.cmd.Dir, "admin"))
 	create := func(name string, role gatehouse.Role) *gatehouse.Credentials {
-		made, err := admin.CreatePrincipal(t.Context(), gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindService, Roles: []gatehouse.Role{role}})
+		made, err := admin.CreatePrincipal(t.Context(),
+			gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindService, Roles: []gatehouse.Role{role}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +108,8 @@ func testExampleWorker(t *testing.T, command, file string) {
 	run, hung := start("paging", `{"people":["ana","ben","cleo"]}`), start("endless", `{}`)
 	p := startWorker(t, command, file, strings.TrimSuffix(dev.api, "/api/v1"), worker.Key)
 
-	waitRun(t, admin, hung.ID, "running", func(r *gatehouse.Run) bool { return r.Steps[0].Status == gatehouse.StepRunning })
+	waitRun(t, admin, hung.ID, "running",
+		func(r *gatehouse.Run) bool { return r.Steps[0].Status == gatehouse.StepRunning })
 	if _, err := starter.CancelRun(t.Context(), hung.ID, "enough"); err != nil {
 		t.Fatal(err)
 	}
@@ -115,11 +118,13 @@ func testExampleWorker(t *testing.T, command, file string) {
 		t.Errorf("the canceled run is %s after %d attempts", hung.Status, hung.Steps[0].Attempts)
 	}
 	run = waitRun(t, admin, run.ID, "ended", func(r *gatehouse.Run) bool { return r.Status.Final() })
-	want := fmt.Sprintf(`{"busy":"ben","long":"cleo","paged":[{"key":"%[1]s:each[0]","paged":"ana"},{"key":"%[1]s:each[1]","paged":"ben"},{"key":"%[1]s:each[2]","paged":"cleo"}]}`, run.ID)
+	want := fmt.Sprintf(
+		`{"busy":"ben","long":"cleo","paged":[{"key":"%[1]s:each[0]","paged":"ana"},{"key":"%[1]s:each[1]","paged":"ben"},{"key":"%[1]s:each[2]","paged":"cleo"}]}`, run.ID)
 	if run.Status != gatehouse.RunSucceeded || string(run.Output) != want {
 		t.Errorf("the run is %s (%+v) with\n%s, want\n%s", run.Status, run.Failure, run.Output, want)
 	}
-	for key, attempts := range map[string]int{"each[1]": 1, "busy": 2, "long": 1} { // heartbeats kept the lease of the long step
+	// heartbeats kept the lease of the long step
+	for key, attempts := range map[string]int{"each[1]": 1, "busy": 2, "long": 1} {
 		if s := run.StepOf(key); s == nil || s.Attempts != attempts {
 			t.Errorf("%s: %+v, want %d attempts", key, s, attempts)
 		}

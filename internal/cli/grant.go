@@ -48,7 +48,6 @@ Examples:
 `
 }
 
-// Run creates a grant.
 func (c *grantCreateCmd) Run(g *globals, api service) error {
 	n := gatehouse.NewGrant{
 		Agent: c.Agent, Connector: c.Connector, Operation: c.Operation, When: c.When, For: c.For, DryRun: true,
@@ -64,7 +63,8 @@ func (c *grantCreateCmd) Run(g *globals, api service) error {
 			return err
 		}
 		if len(n.Amounts) == 0 && movesMoney(a) {
-			return term.Usagef("%s moves money: give --amount CURRENCY=AMOUNT, without which the grant covers no such action", a.ID)
+			return term.Usagef("%s moves money: give --amount CURRENCY=AMOUNT, without which the grant covers no such action",
+				a.ID)
 		}
 		n = likeAction(n, a)
 	}
@@ -155,7 +155,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (*grantListCmd) Run(g *globals, api service) error {
 	list, err := api.ListGrants(g.Ctx)
 	return showPage(g, pageOf(list), err, "No grants.", func() *term.Table { return grantTable(g, list...) })
@@ -176,7 +175,6 @@ Examples:
 `
 }
 
-// Run shows.
 func (c *grantShowCmd) Run(g *globals, api service) error {
 	grant, err := api.FindGrant(g.Ctx, c.ID)
 	if err := g.printGrant(grant, err); err != nil || g.JSON {
@@ -203,7 +201,6 @@ Examples:
 `
 }
 
-// Run revokes.
 func (c *grantRevokeCmd) Run(g *globals, api service) error {
 	return g.printGrant(api.RevokeGrant(g.Ctx, c.ID))
 }

@@ -82,7 +82,8 @@ func startIncident(t *testing.T) *incident {
 	t.Cleanup(proxy.Close)
 	models := e.startFakes(root, proxy.URL+"/api/v1/hooks/incident-triage")
 
-	if err := os.CopyFS(filepath.Join(e.dir, "examples", "incident"), os.DirFS(filepath.Join(root, "examples", "incident"))); err != nil {
+	if err := os.CopyFS(filepath.Join(e.dir, "examples", "incident"),
+		os.DirFS(filepath.Join(root, "examples", "incident"))); err != nil {
 		t.Fatal(err)
 	}
 	config := filepath.Join(e.dir, "examples", "incident", "gatehouse.yaml")
@@ -129,7 +130,8 @@ func (e *incident) startFakes(root, hook string) (models string) {
 		_ = cmd.Wait()
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
-	m := regexp.MustCompile(`^A fake ServiceNow at http://(\S+), fake models at http://(\S+)/v1\n$`).FindStringSubmatch(line)
+	m := regexp.MustCompile(`^A fake ServiceNow at http://(\S+), fake models at http://(\S+)/v1\n$`).FindStringSubmatch(
+		line)
 	if m == nil {
 		t.Fatalf("the fakes say %q, %v", line, err)
 	}
@@ -296,7 +298,8 @@ func (e *incident) decided(out string) {
 
 // proven: the archive is valid and the one that the run names; with one byte less it is not.
 func (e *incident) proven(out string) {
-	e.wants(out, "Verified: the archive's SHA-256, 7 files", "assignment L4 applied", "external id INC0010001", "triage triage-small: 1 call", " verified.")
+	e.wants(out, "Verified: the archive's SHA-256, 7 files", "assignment L4 applied", "external id INC0010001",
+		"triage triage-small: 1 call", " verified.")
 	archive, err := os.ReadFile(filepath.Join(e.dir, "evidence.zip"))
 	if err != nil {
 		e.t.Fatal(err)
@@ -330,7 +333,8 @@ func (e *incident) replayed(out string) {
 func (e *incident) rejected(out string) {
 	e.wants(out, "\trejected\t", "that is a report, not an incident")
 	d := e.detail("second.id")
-	if d.Status != gatehouse.RunFailed || d.Failure.Code != "rejected" || d.StepOf("note").Status != gatehouse.StepSucceeded {
+	if d.Status != gatehouse.RunFailed || d.Failure.Code != "rejected" ||
+		d.StepOf("note").Status != gatehouse.StepSucceeded {
 		e.t.Errorf("%s, %+v", d.Status, d.Failure)
 	}
 	if diff := cmp.Diff([]string{"work_notes", "assignment_group", "work_notes"}, e.written()); diff != "" {
@@ -353,15 +357,18 @@ func (e *incident) rejected(out string) {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	e.run(block{fence: fence{text: "eval \"$(gatehouse dev env)\"; gatehouse run watch " + again.ID + " --until waiting_approval --timeout 60s"}})
+	e.run(block{fence: fence{text: "eval \"$(gatehouse dev env)\"; gatehouse run watch " + again.ID +
+		" --until waiting_approval --timeout 60s"}})
 	full, err := e.admin.RunDetail(e.t.Context(), again.ID)
-	if err != nil || full.Status != gatehouse.RunWaitingApproval || full.Actions[len(full.Actions)-1].Status != gatehouse.StatusPending || len(e.written()) != 3 {
+	if err != nil || full.Status != gatehouse.RunWaitingApproval ||
+		full.Actions[len(full.Actions)-1].Status != gatehouse.StatusPending || len(e.written()) != 3 {
 		e.t.Errorf("%v: %s, %v", err, full.Status, e.written())
 	}
 	// A journal only grows. An agent that did not start the run does not see the note.
 	base, note := strings.TrimSuffix(e.server.api, "/api/v1"), actionOf(d, d.StepOf("note")).ID
 	agent := servetest.MustClient(e.t, base, devEnv(e.t, e.dir, "agent"))
-	if _, err := agent.Reverse(e.t.Context(), note, gatehouse.ReverseRequest{Rationale: "not an incident"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+	if _, err := agent.Reverse(e.t.Context(), note,
+		gatehouse.ReverseRequest{Rationale: "not an incident"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		e.t.Errorf("%v, want not_found", err)
 	}
 	made, err := e.admin.CreatePrincipal(e.t.Context(), gatehouse.NewPrincipal{

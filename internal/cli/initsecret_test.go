@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -39,7 +37,8 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var sent storedSecret
 		if r.Method != http.MethodGet {
-			if err := json.NewDecoder(r.Body).Decode(&sent); err != nil || sent.Kind != "Secret" || sent.APIVersion != "v1" || sent.Metadata.Name != "admin" {
+			if err := json.NewDecoder(r.Body).Decode(&sent); err != nil || sent.Kind != "Secret" || sent.APIVersion != "v1" ||
+				sent.Metadata.Name != "admin" {
 				w.WriteHeader(http.StatusBadRequest)
 				return
 			}
@@ -75,7 +74,8 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 	t.Setenv("KUBERNETES_SERVICE_PORT", at.Port())
 	account := t.TempDir()
 	for name, content := range map[string]string{
-		"token": "tok\n", "namespace": "gate", "ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})),
+		"token": "tok\n", "namespace": "gate",
+		"ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})),
 	} {
 		if err := os.WriteFile(filepath.Join(account, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -111,10 +111,7 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 		t.Errorf("again: exit code %d: %s", code, words)
 	}
 
-	n, err := serve.Open(t.Context(), data, &config.Config{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, data, &config.Config{})
 	_, err = n.Gate.Authenticate(t.Context(), string(key))
 	if err := n.Close(); err != nil {
 		t.Error(err)

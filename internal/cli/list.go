@@ -79,7 +79,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *listCmd) Run(g *globals, api service) error {
 	f := gatehouse.ActionFilter{
 		Status: c.Status, ActionType: c.Type, RiskLevel: gatehouse.RiskLevel(c.Risk),
@@ -115,7 +114,6 @@ Examples:
 `
 }
 
-// Run shows.
 func (c *showCmd) Run(g *globals, api service) error {
 	a, err := api.FindAction(g.Ctx, c.ID)
 	return printOutcome(g, a, err, func() error {

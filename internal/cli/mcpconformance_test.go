@@ -147,9 +147,11 @@ func allowAll(t *testing.T, server string) (declared, more string) {
 		risks = append(risks, fmt.Sprintf("  %q: 1", strings.ToLower(tool.Name)))
 	}
 	name := filepath.Join(t.TempDir(), "policy.yaml")
-	policy := "version: 1\nrisk:\n" + strings.Join(risks, "\n") + "\nrules:\n  - {id: safe, when: risk <= 2, then: allow}\n"
+	policy := "version: 1\nrisk:\n" + strings.Join(risks, "\n") +
+		"\nrules:\n  - {id: safe, when: risk <= 2, then: allow}\n"
 	if err := os.WriteFile(name, []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return strings.Join(tools, ", "), fmt.Sprintf(", policy: {file: %q}, rate_limit: {per_second: 10000, burst: 10000}", name)
+	return strings.Join(tools, ", "),
+		fmt.Sprintf(", policy: {file: %q}, rate_limit: {per_second: 10000, burst: 10000}", name)
 }

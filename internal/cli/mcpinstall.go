@@ -36,7 +36,6 @@ Examples:
 `
 }
 
-// Run edits the configuration.
 func (c *mcpAddCmd) Run(g *globals) error {
 	connector := "mcp:" + c.Name
 	if !gatehouse.ValidName(connector) {
@@ -144,7 +143,6 @@ type stdioEntry struct {
 	Env     map[string]string `json:"env"`
 }
 
-// Run prints.
 func (c *mcpInstallCmd) Run(g *globals) error {
 	if err := g.resolve(); err != nil {
 		return err

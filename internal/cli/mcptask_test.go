@@ -94,7 +94,8 @@ func TestMCPTasksModern(t *testing.T) {
 		}
 		return out
 	}
-	if got := c.request("server/discover", `{`+meta+`}`); !strings.Contains(got.raw, `"io.modelcontextprotocol/tasks":{}`) {
+	if got := c.request("server/discover", `{`+meta+`}`); !strings.Contains(got.raw,
+		`"io.modelcontextprotocol/tasks":{}`) {
 		t.Errorf("%s", got.raw)
 	}
 	if got := ask("tools/call", callOf("note", `{"text":"x"}`)); got.Result.Type == "task" {

@@ -43,7 +43,6 @@ type shownTool struct {
 	Hints   []string            `json:"hints"`
 }
 
-// Run lists the tools.
 func (c *mcpToolsListCmd) Run(g *globals, api service) error {
 	dir, err := c.folder(g.URL, c.Name)
 	if err != nil {

@@ -37,7 +37,6 @@ Examples:
 `
 }
 
-// Run copies.
 func (c *migrateStoreCmd) Run(g *globals) error {
 	r, err := migratestore.Run(g.Ctx, migratestore.Options{
 		Path: filepath.Join(c.Data, serve.DatabaseFile), URL: string(c.DatabaseURL), DryRun: c.DryRun,

@@ -47,7 +47,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *notifyListCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging,
 		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Notification], error) {
@@ -92,7 +91,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (*notifyChannelsCmd) Run(g *globals, api service) error {
 	list, err := api.ListChannels(g.Ctx)
 	page := gatehouse.Page[*gatehouse.ChannelState]{Items: list}
@@ -189,7 +187,6 @@ Examples:
 `
 }
 
-// Run sends the test.
 func (c *notifyTestCmd) Run(g *globals, api service) error {
 	n, err := api.TestChannel(g.Ctx, c.Channel)
 	return printTest(g, n, err)

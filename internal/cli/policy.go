@@ -117,7 +117,6 @@ Examples:
 `
 }
 
-// Run checks.
 func (c *policyLintCmd) Run(g *globals) error {
 	p, _, findings, err := parsePolicy(g, c.File)
 	if err != nil {
@@ -125,7 +124,8 @@ func (c *policyLintCmd) Run(g *globals) error {
 	}
 	if p != nil {
 		for _, r := range p.Lint() {
-			findings = append(findings, finding{File: c.File, Line: r.Line, Column: r.Column, Detail: r.Detail, Remark: !r.Error})
+			findings = append(findings,
+				finding{File: c.File, Line: r.Line, Column: r.Column, Detail: r.Detail, Remark: !r.Error})
 		}
 	}
 	return g.printCheck(checkResult{Findings: findings})
@@ -158,7 +158,6 @@ Examples:
 `
 }
 
-// Run tests.
 func (c *policyTestCmd) Run(g *globals) error {
 	p, _, findings, err := parsePolicy(g, c.File)
 	if err != nil || findings != nil {
@@ -205,7 +204,6 @@ Examples:
 `
 }
 
-// Run explains.
 func (c *policyExplainCmd) Run(g *globals) error {
 	if c.File == "-" && c.Policy == "-" {
 		return term.Usagef("only one of --file and --policy can be stdin")
@@ -280,7 +278,8 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal, at time.Ti
 		policy.Facts{Tenant: gatehouse.DefaultTenant, Proposal: p, Proposer: who, Floor: floor, ProposedAt: at})
 	e := &gatehouse.Explanation{
 		PolicyOutcome: gatehouse.PolicyOutcome{Outcome: verdict.Outcome, Rules: verdict.Rules, Reasons: verdict.Reasons},
-		RiskLevel:     verdict.RiskLevel, RiskName: parsed.LevelName(verdict.RiskLevel), Required: verdict.Required, Roles: verdict.Roles, People: verdict.People, Groups: verdict.Groups,
+		RiskLevel:     verdict.RiskLevel, RiskName: parsed.LevelName(verdict.RiskLevel), Required: verdict.Required,
+		Roles: verdict.Roles, People: verdict.People, Groups: verdict.Groups,
 		Expiry: gatehouse.Duration(verdict.Expiry), Timing: verdict.Timing, Ceilings: verdict.Ceilings, Trace: trace,
 		EditUpTo: int(verdict.EditUpTo),
 	}

@@ -38,7 +38,6 @@ Examples:
 `
 }
 
-// Run stores.
 func (c *policyApplyCmd) Run(g *globals) error {
 	p, src, findings, err := parsePolicy(g, c.File)
 	if err != nil {
@@ -132,7 +131,6 @@ Examples:
 `
 }
 
-// Run prints.
 func (c *policyShowCmd) Run(g *globals, api service) error {
 	var v *gatehouse.PolicyVersion
 	var err error
@@ -167,7 +165,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *policyListCmd) Run(g *globals, api service) error {
 	versions, err := api.ListPolicies(g.Ctx)
 	return showPage(g, pageOf(versions), err, "No policy is stored.",
@@ -187,7 +184,6 @@ Examples:
 `
 }
 
-// Run activates.
 func (c *policyActivateCmd) Run(g *globals, api service) error {
 	return g.printVersion(api.ActivatePolicy(g.Ctx, c.Version))
 }

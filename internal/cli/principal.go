@@ -42,7 +42,6 @@ Examples:
 `
 }
 
-// Run creates.
 func (c *principalCreateCmd) Run(g *globals, api service) error {
 	cred, err := api.CreatePrincipal(g.Ctx, gatehouse.NewPrincipal{
 		Tenant: c.Tenant, Name: c.Name, Kind: c.Kind, Roles: c.Role, Person: c.Person, Sponsor: c.Sponsor,
@@ -91,7 +90,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *principalListCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging, api.ListPrincipals)
 	return showPage(g, page, err, "No principals.", func() *term.Table { return g.principalTable(page.Items...) })
@@ -136,7 +134,6 @@ Examples:
 `
 }
 
-// Run shows.
 func (c *principalShowCmd) Run(g *globals, api service) error {
 	find := func(ctx context.Context) (*gatehouse.Principal, error) { return api.FindPrincipal(ctx, c.Name) }
 	if c.Name == "" {
@@ -166,7 +163,6 @@ Examples:
 `
 }
 
-// Run changes.
 func (c *principalUpdateCmd) Run(g *globals, api service) error {
 	change := gatehouse.PrincipalChange{Sponsor: c.Sponsor}
 	if len(c.Role) > 0 {
@@ -194,7 +190,6 @@ Examples:
 `
 }
 
-// Run rotates.
 func (c *rotateTokenCmd) Run(g *globals, api service) error {
 	return g.printCredentials(api.RotateEditToken(g.Ctx, c.Name))
 }

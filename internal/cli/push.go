@@ -37,7 +37,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *pushListCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging,
 		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Push], error) {
@@ -110,7 +109,6 @@ Examples:
 `
 }
 
-// Run drains.
 func (c *pushDrainCmd) Run(g *globals, api service) error {
 	if c.Limit < 1 {
 		return term.Usagef("--limit must be at least 1")
@@ -173,7 +171,6 @@ Examples:
 `
 }
 
-// Run resolves.
 func (c *pushResolveCmd) Run(g *globals, api service) error {
 	p, err := api.ResolvePush(g.Ctx, c.ID, gatehouse.Resolution{Outcome: c.Outcome, Reason: c.Reason})
 	return show(g, p, err, func() *term.Table {

@@ -13,7 +13,8 @@ func TestDrainExitAndPrint(t *testing.T) {
 	item := func(outcome string) gatehouse.DrainItem {
 		return gatehouse.DrainItem{
 			PushID: "psh_1", ActionID: "act_1", Connector: "shop", Operation: "update", Class: "B",
-			Target: gatehouse.Target{EntityType: "item", EntityRef: "A"}, Change: `{"price":"1.00"}`, Outcome: outcome, Detail: "x\ty",
+			Target: gatehouse.Target{EntityType: "item", EntityRef: "A"}, Change: `{"price":"1.00"}`, Outcome: outcome,
+			Detail: "x\ty",
 		}
 	}
 	for want, outcomes := range map[int][]string{

@@ -159,7 +159,6 @@ Examples:
 `
 }
 
-// Run tells.
 func (c *archiveCmd) Run(g *globals, api service) error {
 	p, err := api.PreviewArchive(g.Ctx, c.Retention.D())
 	return printOutcome(g, p, err, func() error {

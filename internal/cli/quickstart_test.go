@@ -78,7 +78,8 @@ type quickstart struct {
 // clone and the build, of which the targets of make are looked up.
 func TestQuickstart(t *testing.T) {
 	t.Parallel()
-	if out, err := exec.Command("python3", "-c", "import sys; assert sys.version_info >= (3, 9)").CombinedOutput(); err != nil {
+	if out, err := exec.Command("python3", "-c",
+		"import sys; assert sys.version_info >= (3, 9)").CombinedOutput(); err != nil {
 		t.Fatalf("docs/quickstart.md has an agent in Python, so this test needs python3, 3.9 or later: %v %s", err, out)
 	}
 	root, err := filepath.Abs("../..")
@@ -107,7 +108,8 @@ func TestQuickstart(t *testing.T) {
 			q.decide(f.line)
 		default:
 			// The clone exists already.
-			q.run(f.line, `git() { [ "$1" = clone ]; }; cd() { :; }; make() { command make -C '`+root+`' -n "$@" > make.out; }`+"\n"+f.text)
+			q.run(f.line,
+				`git() { [ "$1" = clone ]; }; cd() { :; }; make() { command make -C '`+root+`' -n "$@" > make.out; }`+"\n"+f.text)
 		}
 	}
 	if ran["sh"] < 5 || ran["python"] != 1 || ran["text"] != 1 {

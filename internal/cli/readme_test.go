@@ -111,7 +111,8 @@ func approveFirst(t *testing.T, admin service) {
 			continue
 		}
 		a := page.Items[0]
-		if _, err := admin.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
+		if _, err := admin.Decide(t.Context(), a.ID,
+			gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
 			t.Fatal(err)
 		}
 		return

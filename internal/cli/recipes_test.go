@@ -58,7 +58,8 @@ func TestFrameworkRecipes(t *testing.T) {
 	if out, err := unpack.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	cmd := exec.Command(nodeWithTypes(t), "--test", "--test-timeout=120000", "--test-reporter=tap", "test/recipes.test.mjs")
+	cmd := exec.Command(nodeWithTypes(t), "--test", "--test-timeout=120000", "--test-reporter=tap",
+		"test/recipes.test.mjs")
 	cmd.Dir = app
 	cmd.Env = append(sdkEnv(t, q), "OPENAI_AGENTS_DISABLE_TRACING=1", "LANGSMITH_TRACING=false")
 	out, err := cmd.CombinedOutput()
@@ -142,7 +143,8 @@ func TestShellRecipes(t *testing.T) {
 			t.Errorf("the step exits %d: %s", code, out)
 		}
 	}
-	row := exec.Command("python3", "-c", `import sqlite3; print(*sqlite3.connect("shop.db").execute("SELECT price FROM items").fetchone())`)
+	row := exec.Command("python3", "-c",
+		`import sqlite3; print(*sqlite3.connect("shop.db").execute("SELECT price FROM items").fetchone())`)
 	row.Dir = q.dir
 	if out, err := row.Output(); err != nil || strings.TrimSpace(string(out)) != "13.00" {
 		t.Errorf("the price is %q: %v", out, err)

@@ -49,7 +49,6 @@ Examples:
 var errNoTerminal = term.Usagef("review shows one card per screen and is operated by keys: it needs a terminal as " +
 	"its stdin. Elsewhere use `gatehouse list --sort urgency` and `gatehouse approve ID --digest DIGEST`")
 
-// Run reviews.
 func (c *reviewCmd) Run(g *globals) error {
 	if g.Terminal == nil {
 		return errNoTerminal
@@ -67,7 +66,8 @@ func (c *reviewCmd) Run(g *globals) error {
 		return err
 	}
 	if me.Kind != gatehouse.KindPerson || !me.Has(gatehouse.RoleApprover) {
-		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides; this is the key of %s", me.Name)
+		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides; this is the key of %s",
+			me.Name)
 	}
 	return tui.Review(&g.IO, tui.Config{
 		Me: me, API: api, EditToken: g.EditToken, Yes: c.Yes,

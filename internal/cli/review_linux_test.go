@@ -19,7 +19,8 @@ func TestReviewLadder(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
 	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
-	note, price, item, wipe := in.note("A", "on the shelf"), in.price("B", "20.00", "21.50"), in.item("D", "Chair"), in.wipe("A", "C")
+	note, price, item, wipe := in.note("A", "on the shelf"), in.price("B", "20.00", "21.50"), in.item("D", "Chair"),
+		in.wipe("A", "C")
 
 	s := in.review(ben, seatOptions{args: []string{"--yes"}})
 	s.sees("1 of 4 · L5 destructive or bulk")
@@ -180,7 +181,8 @@ func TestReviewConflicts(t *testing.T) {
 	s := in.review(ben, seatOptions{token: true, args: []string{"-y"}})
 	s.sees("1 of 2")
 	s.ready()
-	if _, err := cleo.Decide(t.Context(), first.ID, gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no"}); err != nil {
+	if _, err := cleo.Decide(t.Context(), first.ID,
+		gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no"}); err != nil {
 		t.Fatal(err)
 	}
 	s.types("a")
@@ -192,7 +194,8 @@ func TestReviewConflicts(t *testing.T) {
 	s.types("j")
 	s.sees("2 of 2")
 	s.ready()
-	if _, err := in.shop.ExecContext(t.Context(), `update items set price = '22.00', version = 2 where sku = 'B'`); err != nil {
+	if _, err := in.shop.ExecContext(t.Context(),
+		`update items set price = '22.00', version = 2 where sku = 'B'`); err != nil {
 		t.Fatal(err)
 	}
 	s.types("a")

@@ -13,7 +13,8 @@ func TestReviewInBulk(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
 	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
-	lamp, vase, clock, wipe := in.price("A", "10.00", "12.50"), in.price("B", "20.00", "19.00"), in.note("C", "on the shelf"), in.wipe("A", "C")
+	lamp, vase, clock, wipe := in.price("A", "10.00", "12.50"), in.price("B", "20.00", "19.00"),
+		in.note("C", "on the shelf"), in.wipe("A", "C")
 
 	s := in.review(ben, seatOptions{token: true, args: []string{"--yes"}})
 	s.sees("1 of 4 · L5")
@@ -92,7 +93,8 @@ func TestReviewInBulkShowsAllFirst(t *testing.T) {
 		s.types(" ")
 	}
 	s.sees("a approve 2 actions")
-	if _, err := cleo.Decide(t.Context(), short.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: short.Digest}); err != nil {
+	if _, err := cleo.Decide(t.Context(), short.ID,
+		gatehouse.Decision{Decision: gatehouse.Approve, Digest: short.Digest}); err != nil {
 		t.Fatal(err)
 	}
 	s.types("d")
@@ -119,7 +121,8 @@ func TestReviewMovesAbout(t *testing.T) {
 	in.price("B", "20.00", "19.00")
 	in.note("C", "on the shelf")
 	old := in.note("B", "over")
-	if _, err := in.client(ben).Decide(t.Context(), old.ID, gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no"}); err != nil {
+	if _, err := in.client(ben).Decide(t.Context(), old.ID,
+		gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no"}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
@@ -61,15 +59,10 @@ func openInbox(t *testing.T) *inbox {
 			t.Fatal(err)
 		}
 	}
-	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		"connectors: {shop: {type: sql, dsn: \"sqlite:"+filepath.Join(dir, "shop.db")+"\", entities: {item: {table: items, key: sku, version: version, fields: {note: 1}}}}}\ndispatch: {hold: 1h}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := serve.Open(t.Context(), filepath.Join(dir, "data"), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := servetest.Config(t,
+		`{connectors: {shop: {type: sql, dsn: "sqlite:`+filepath.Join(dir, "shop.db")+`",
+  entities: {item: {table: items, key: sku, version: version, fields: {note: 1}}}}}, dispatch: {hold: 1h}}`)
+	n := openNode(t, filepath.Join(dir, "data"), cfg)
 	n.Gate = gate.New(n.Store, n.Registry, n.Hub, gate.Config{PolicySource: []byte(reviewPolicy),
 		Hold: new(time.Hour)}, n.Log)
 	s, err := serve.StartRoles(n, "127.0.0.1:0", []serve.Role{serve.RoleAPI})
@@ -77,10 +70,7 @@ func openInbox(t *testing.T) *inbox {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	admin, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := servetest.Bootstrap(t, n.Gate)
 	in := &inbox{t: t, n: n, s: s, shop: shop, admin: servetest.AdminContext(t, n.Gate, admin)}
 	bot := in.principal("bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	in.bot = in.client(bot)
@@ -98,11 +88,7 @@ func (in *inbox) principal(name string, kind gatehouse.Kind, roles ...gatehouse.
 
 func (in *inbox) client(c *gatehouse.Credentials) *client.Client {
 	in.t.Helper()
-	api, err := client.New(in.s.URL, c.Key, client.WithEditToken(c.EditToken))
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	return api
+	return servetest.MustClient(in.t, in.s.URL, *c)
 }
 
 func (in *inbox) propose(p *gatehouse.Proposal) *gatehouse.Action {
@@ -120,8 +106,9 @@ func (in *inbox) price(sku, from, to string) *gatehouse.Action {
 	in.t.Helper()
 	return in.propose(&gatehouse.Proposal{
 		ActionType: "price_change", Operation: "update", Target: gatehouse.Target{EntityRef: sku, Version: "1"},
-		CurrentState: gatehouse.MustJSON(map[string]string{"price": from, "currency": "USD"}), ProposedChange: gatehouse.MustJSON(map[string]string{"price": to}),
-		Rationale: "the supplier raised its cost",
+		CurrentState:   gatehouse.MustJSON(map[string]string{"price": from, "currency": "USD"}),
+		ProposedChange: gatehouse.MustJSON(map[string]string{"price": to}),
+		Rationale:      "the supplier raised its cost",
 	})
 }
 
@@ -136,7 +123,8 @@ func (in *inbox) note(sku, text string) *gatehouse.Action {
 func (in *inbox) item(sku, name string) *gatehouse.Action {
 	in.t.Helper()
 	return in.propose(&gatehouse.Proposal{
-		ActionType: "create_item", Operation: "insert", Target: gatehouse.Target{EntityRef: sku}, ProposedChange: gatehouse.MustJSON(map[string]string{"name": name}),
+		ActionType: "create_item", Operation: "insert", Target: gatehouse.Target{EntityRef: sku},
+		ProposedChange: gatehouse.MustJSON(map[string]string{"name": name}),
 	})
 }
 
@@ -184,7 +172,9 @@ func (in *inbox) review(who *gatehouse.Credentials, o seatOptions) *seat {
 	in.t.Helper()
 	s := &seat{t: in.t, news: make(chan struct{}, 1), ended: make(chan struct{})}
 	s.cmd = exec.CommandContext(in.t.Context(), watched, append([]string{"review"}, o.args...)...)
-	s.cmd.Env = cleanEnv(append([]string{"GATEHOUSE_URL=" + in.s.URL, "GATEHOUSE_KEY=" + who.Key, "TERM=xterm-256color", "NO_COLOR=", "VISUAL=", "EDITOR="}, o.env...)...)
+	s.cmd.Env = cleanEnv(
+		append([]string{"GATEHOUSE_URL=" + in.s.URL, "GATEHOUSE_KEY=" + who.Key, "TERM=xterm-256color", "NO_COLOR=",
+			"VISUAL=", "EDITOR="}, o.env...)...)
 	if o.token {
 		s.cmd.Env = append(s.cmd.Env, "GATEHOUSE_EDIT_TOKEN="+who.EditToken)
 	}
@@ -193,12 +183,19 @@ func (in *inbox) review(who *gatehouse.Credentials, o seatOptions) *seat {
 	}
 	s.screen = newScreen(o.rows, o.columns)
 	s.cmd.Stdout = &s.stdout
-	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: uint16(o.rows), Cols: uint16(o.columns)})
+	s.start(o.rows, o.columns)
+	return s
+}
+
+// start starts the command on a terminal, and draws what it writes on the screen.
+func (s *seat) start(rows, columns int) {
+	s.t.Helper()
+	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: uint16(rows), Cols: uint16(columns)})
 	if err != nil {
-		in.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	s.tty = tty
-	in.t.Cleanup(func() {
+	s.t.Cleanup(func() {
 		if s.cmd.ProcessState == nil {
 			_ = s.cmd.Process.Kill()
 		}
@@ -222,7 +219,6 @@ func (in *inbox) review(who *gatehouse.Credentials, o seatOptions) *seat {
 			}
 		}
 	}()
-	return s
 }
 
 // sees waits until the screen shows a text, whatever its line ends, and

@@ -20,7 +20,7 @@ type runCmd struct {
 	Queues runQueuesCmd `cmd:"" help:"Print what waits for workers, the active workers, and the schedules."`
 	Watch  runWatchCmd  `cmd:"" help:"Follow a run until it ends."`
 	Cancel runCancelCmd `cmd:"" help:"Cancel a run."`
-	Retry  runRetryCmd  `cmd:"" help:"Begin a failed or canceled run again, without what succeeded."`
+	Retry  runRetryCmd  `cmd:"" help:"Retry a failed or canceled run; steps that succeeded are kept."`
 	Signal runSignalCmd `cmd:"" help:"Send an event to a run."`
 
 	Reflexion runReflexionCmd `cmd:"" help:"Show what a finished run teaches."`
@@ -127,7 +127,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *runListCmd) Run(g *globals, api service) error {
 	f := gatehouse.RunFilter{Status: c.Status, Workflow: c.Workflow}
 	if c.Since != "" {
@@ -212,7 +211,7 @@ func (g *globals) waitRun(api service, id string, timeout time.Duration) (*gateh
 }
 
 // exitOfRun returns the exit code for a run's state, as an error. A run that failed because an
-// action was rejected, denied or expired has a code of its own.
+// action was rejected, denied or expired has its own code.
 func (g *globals) exitOfRun(api service, r *gatehouse.Run) error {
 	switch r.Status {
 	case gatehouse.RunSucceeded:
@@ -275,7 +274,6 @@ Examples:
 `
 }
 
-// Run cancels.
 func (c *runCancelCmd) Run(g *globals, api service) error {
 	r, err := api.CancelRun(g.Ctx, c.ID, c.Reason)
 	if err != nil {
@@ -291,7 +289,7 @@ func (c *runCancelCmd) Run(g *globals, api service) error {
 // runRetryCmd begins a run again.
 type runRetryCmd struct {
 	ID   string `arg:"" help:"The run, failed or canceled; with --from any that has ended."`
-	From string `placeholder:"STEP" help:"Do this step again, and all that need it."`
+	From string `placeholder:"STEP" help:"Repeat this step and the steps that need it."`
 }
 
 func (*runRetryCmd) Help() string {
@@ -308,7 +306,6 @@ Examples:
 `
 }
 
-// Run begins.
 func (c *runRetryCmd) Run(g *globals, api service) error {
 	if c.From != "" {
 		return g.printRun(api.RetryRunFrom(g.Ctx, c.ID, c.From))
@@ -334,7 +331,6 @@ Examples:
 `
 }
 
-// Run sends.
 func (c *runSignalCmd) Run(g *globals, api service) error {
 	data, err := readJSON(g, "--data", c.Data)
 	if err != nil {

@@ -87,17 +87,23 @@ func pageTimeline(t *testing.T) string {
 	const asked, ordered = 123 * time.Minute, 123*time.Minute + 9200*time.Millisecond
 	d := &gatehouse.RunDetail{
 		Run: &gatehouse.Run{CreatedAt: start, Steps: []*gatehouse.Step{
-			{ID: "1", Key: "ask", Uses: "approval", Status: gatehouse.StepSucceeded, Attempts: 1, StartedAt: at(0), FinishedAt: at(asked), ActionID: "act_1"},
-			{ID: "2", Key: "order", Uses: "worker.order", Status: gatehouse.StepSucceeded, Attempts: 2, StartedAt: at(asked), FinishedAt: at(ordered)},
-			{ID: "3", Key: "paid", Uses: "wait", Status: gatehouse.StepSucceeded, Attempts: 1, StartedAt: at(ordered), FinishedAt: at(ordered + 842*time.Second)},
+			{ID: "1", Key: "ask", Uses: "approval", Status: gatehouse.StepSucceeded, Attempts: 1, StartedAt: at(0),
+				FinishedAt: at(asked), ActionID: "act_1"},
+			{ID: "2", Key: "order", Uses: "worker.order", Status: gatehouse.StepSucceeded, Attempts: 2, StartedAt: at(asked),
+				FinishedAt: at(ordered)},
+			{ID: "3", Key: "paid", Uses: "wait", Status: gatehouse.StepSucceeded, Attempts: 1, StartedAt: at(ordered),
+				FinishedAt: at(ordered + 842*time.Second)},
 		}},
 		Attempts: []*gatehouse.StepAttempt{
 			{StepID: "1", Attempt: 1, StartedAt: *at(0), FinishedAt: *at(20 * time.Millisecond), Outcome: "waiting_approval"},
-			{StepID: "2", Attempt: 1, StartedAt: *at(asked), FinishedAt: *at(asked + 2*time.Second), Outcome: "failed_retryable"},
+			{StepID: "2", Attempt: 1, StartedAt: *at(asked), FinishedAt: *at(asked + 2*time.Second),
+				Outcome: "failed_retryable"},
 			{StepID: "2", Attempt: 2, StartedAt: *at(asked + 5*time.Second), FinishedAt: *at(ordered), Outcome: "succeeded"},
-			{StepID: "3", Attempt: 1, StartedAt: *at(ordered), FinishedAt: *at(ordered + 10*time.Millisecond), Outcome: "waiting"},
+			{StepID: "3", Attempt: 1, StartedAt: *at(ordered), FinishedAt: *at(ordered + 10*time.Millisecond),
+				Outcome: "waiting"},
 		},
-		Actions: []*gatehouse.Action{{ID: "act_1", Status: gatehouse.StatusApplied, DecidedAt: at(asked), DecidedVia: gatehouse.ViaCLI}},
+		Actions: []*gatehouse.Action{
+			{ID: "act_1", Status: gatehouse.StatusApplied, DecidedAt: at(asked), DecidedVia: gatehouse.ViaCLI}},
 	}
 	g, _, _ := termtest.New(t)
 	g.TTY, g.Columns = true, 70

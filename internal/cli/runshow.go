@@ -28,7 +28,6 @@ Examples:
 `
 }
 
-// Run shows.
 func (c *runShowCmd) Run(g *globals, api service) error {
 	d, err := api.RunDetail(g.Ctx, c.ID)
 	return printOutcome(g, d, err, func() error {

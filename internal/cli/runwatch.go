@@ -44,7 +44,6 @@ Examples:
 // second returns it at its end.
 const watchPoll = 2 * time.Second
 
-// Run follows.
 func (c *runWatchCmd) Run(g *globals, api service) error {
 	show := g.watcher(api)
 	left := func() time.Duration { return watchPoll }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/creack/pty"
-
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
@@ -51,7 +49,8 @@ func TestWatchOnATerminal(t *testing.T) {
 	if err != nil || len(d.Actions) != 1 {
 		t.Fatalf("%v, %d actions", err, len(d.Actions))
 	}
-	if _, err := admin.Decide(t.Context(), d.Actions[0].ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: d.Actions[0].Digest}); err != nil {
+	if _, err := admin.Decide(t.Context(), d.Actions[0].ID,
+		gatehouse.Decision{Decision: gatehouse.Approve, Digest: d.Actions[0].Digest}); err != nil {
 		t.Fatal(err)
 	}
 	flat := s.until("sees the event waited for", func(flat string) bool {
@@ -77,34 +76,6 @@ func watch(t *testing.T, url string, who *gatehouse.Credentials, id string) *sea
 	s := &seat{t: t, news: make(chan struct{}, 1), ended: make(chan struct{}), screen: newScreen(45, 110)}
 	s.cmd = exec.CommandContext(t.Context(), watched, "run", "watch", id, "--timeout", "60s")
 	s.cmd.Env = cleanEnv("GATEHOUSE_URL="+url, "GATEHOUSE_KEY="+who.Key, "TERM=xterm-256color", "NO_COLOR=")
-	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 45, Cols: 110})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.tty = tty
-	t.Cleanup(func() {
-		if s.cmd.ProcessState == nil {
-			_ = s.cmd.Process.Kill()
-		}
-		tty.Close()
-		<-s.ended
-	})
-	go func() {
-		defer close(s.ended)
-		b := make([]byte, 4096)
-		for {
-			n, err := tty.Read(b)
-			s.mu.Lock()
-			_, _ = s.screen.Write(b[:n])
-			s.mu.Unlock()
-			select {
-			case s.news <- struct{}{}:
-			default:
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
+	s.start(45, 110)
 	return s
 }

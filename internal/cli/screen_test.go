@@ -174,7 +174,8 @@ func (s *screen) escape(b []byte) int {
 func (s *screen) control(params string, final byte) {
 	if params != "" && strings.ContainsRune("?<=>", rune(params[0])) || strings.ContainsAny(params, "$ !\"") {
 		if params == "?1049" && final == 'h' || params == "?1049" && final == 'l' {
-			*s = screen{rows: s.rows, columns: s.columns, cells: newScreen(s.rows, s.columns).cells, bottom: s.rows - 1, pending: s.pending, colored: s.colored, odd: s.odd}
+			*s = screen{rows: s.rows, columns: s.columns, cells: newScreen(s.rows, s.columns).cells, bottom: s.rows - 1,
+				pending: s.pending, colored: s.colored, odd: s.odd}
 		}
 		return // modes and questions
 	}

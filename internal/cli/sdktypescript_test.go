@@ -24,7 +24,8 @@ func TestTypeScriptSDK(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(tools, ".bin", "tsc")); err != nil {
 		t.Fatalf("run scripts/tools: %v", err)
 	}
-	if err := os.CopyFS(filepath.Join(app, "test"), os.DirFS(filepath.Join(root, "sdk", "typescript", "test"))); err != nil {
+	if err := os.CopyFS(filepath.Join(app, "test"),
+		os.DirFS(filepath.Join(root, "sdk", "typescript", "test"))); err != nil {
 		t.Fatal(err)
 	}
 	page, err := os.ReadFile(filepath.Join(root, "docs", "sdks.md"))
@@ -56,7 +57,8 @@ func TestTypeScriptSDK(t *testing.T) {
 		return string(out)
 	}
 	in(app, "npm", "install", "--offline", packTypeScript(t, q))
-	in(app, filepath.Join(tools, ".bin", "openapi-typescript"), strings.TrimSuffix(q.server.api, "/api/v1")+"/openapi.json",
+	in(app, filepath.Join(tools, ".bin", "openapi-typescript"),
+		strings.TrimSuffix(q.server.api, "/api/v1")+"/openapi.json",
 		"-o", "test/openapi.gen.ts")
 	in(app, filepath.Join(tools, ".bin", "tsc"), "-p", "tsconfig.json")
 	out := in(app, nodeWithTypes(t), "--test", "--test-timeout=120000", "--test-reporter=tap",

@@ -31,7 +31,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (*secretListCmd) Run(g *globals, api service) error {
 	list, err := api.ListSecrets(g.Ctx)
 	return showPage(g, pageOf(list), err, "No secrets.", func() *term.Table {
@@ -90,7 +89,6 @@ Examples:
 `
 }
 
-// Run stores.
 func (c *secretSetCmd) Run(g *globals, api service) error {
 	n, err := c.read(g)
 	if err != nil {
@@ -115,7 +113,6 @@ Examples:
 `
 }
 
-// Run replaces.
 func (c *secretRotateCmd) Run(g *globals, api service) error {
 	n, err := c.read(g)
 	if err != nil {
@@ -141,7 +138,6 @@ Examples:
 `
 }
 
-// Run deletes.
 func (c *secretRevokeCmd) Run(g *globals, api service) error {
 	return g.printSecret(api.RevokeSecret(g.Ctx, c.Name))
 }

@@ -65,7 +65,9 @@ func TestServeArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := parser.Parse([]string{"serve", "--roles", "api, dispatcher", "--roles", "feed", "--listen", "[::1]:http", "--nats-url", "nats://a:4222,b:4222"}); err != nil {
+	if _, err := parser.Parse(
+		[]string{"serve", "--roles", "api, dispatcher", "--roles", "feed", "--listen", "[::1]:http", "--nats-url",
+			"nats://a:4222,b:4222"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(c.Serve.Roles); got != "[api dispatcher feed]" {
@@ -78,7 +80,8 @@ func TestReportKeepsLines(t *testing.T) {
 	t.Parallel()
 	g, _, words := testGlobals(t)
 	g.report(fmt.Errorf("failed to connect:\n\ta: refused\n\tb: \x1b[31m%w", context.DeadlineExceeded))
-	if want := "error: failed to connect:\n  a: refused\n  b: <U+001B>[31mcontext deadline exceeded\n"; !bytes.Equal(words.Bytes(), []byte(want)) {
+	if want := "error: failed to connect:\n  a: refused\n  b: <U+001B>[31mcontext deadline exceeded\n"; !bytes.Equal(
+		words.Bytes(), []byte(want)) {
 		t.Errorf("got %q, want %q", words, want)
 	}
 }

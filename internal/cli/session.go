@@ -35,7 +35,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *sessionListCmd) Run(g *globals, api service) error {
 	if c.Everybody && c.Principal != "" {
 		return term.Usagef("--principal and --everybody exclude each other")
@@ -83,7 +82,6 @@ Examples:
 `
 }
 
-// Run revokes.
 func (c *sessionRevokeCmd) Run(g *globals, api service) error {
 	s, err := api.RevokeSession(g.Ctx, c.ID)
 	return show(g, s, err, func() *term.Table { return g.sessionTable(s) })
@@ -108,7 +106,6 @@ Examples:
 `
 }
 
-// Run makes the link.
 func (c *setupLinkCmd) Run(g *globals, api service) error {
 	l, err := api.CreateSetupLink(g.Ctx, c.Name)
 	if err != nil {

@@ -26,7 +26,8 @@ func TestSetupLinkToSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	browser := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	browser := &http.Client{Jar: jar,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	send := func(r *http.Request, err error) (status, cookies int) {
 		t.Helper()
 		if err != nil {
@@ -45,7 +46,8 @@ func TestSetupLinkToSession(t *testing.T) {
 	}
 	redeem := func() (status, cookies int) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/setup", strings.NewReader(url.Values{"token": {link[1]}}.Encode()))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/setup",
+			strings.NewReader(url.Values{"token": {link[1]}}.Encode()))
 		if err == nil {
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			r.Header.Set("Origin", base)

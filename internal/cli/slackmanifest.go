@@ -23,7 +23,6 @@ Examples:
 `
 }
 
-// Run prints.
 func (c *notifySlackManifestCmd) Run(g *globals) error {
 	text, err := slack.Manifest(c.PublicURL)
 	if err != nil {

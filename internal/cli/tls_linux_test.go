@@ -45,7 +45,8 @@ func writeCertificate(t *testing.T, dir string, serial int64) (certFile, keyFile
 		t.Fatal(err)
 	}
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for name, block := range map[string]*pem.Block{keyFile: {Type: "PRIVATE KEY", Bytes: der}, certFile: {Type: "CERTIFICATE", Bytes: cert}} {
+	for name, block := range map[string]*pem.Block{keyFile: {Type: "PRIVATE KEY", Bytes: der},
+		certFile: {Type: "CERTIFICATE", Bytes: cert}} {
 		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +63,9 @@ func serveForTest(t *testing.T, args ...string) (url string, lines <-chan string
 	g.Ctx, g.Stderr = ctx, w
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(*g, append([]string{"serve", "--log-format", "json", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0"}, args...))
+		ended <- run(*g,
+			append([]string{"serve", "--log-format", "json", "--data", filepath.Join(t.TempDir(), "data"), "--listen",
+				"127.0.0.1:0"}, args...))
 		_ = w.Close()
 	}()
 	messages, address := make(chan string, 100), make(chan string, 1)
@@ -203,7 +206,9 @@ func TestTLSFlags(t *testing.T) {
 		{term.ExitError, "none.pem", []string{"--tls-cert", missing, "--tls-key", missing}},
 	} {
 		g, _, words := testGlobals(t)
-		if code := run(*g, append([]string{"serve", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0"}, c.args...)); code != c.code || !strings.Contains(words.String(), c.says) {
+		if code := run(*g,
+			append([]string{"serve", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0"},
+				c.args...)); code != c.code || !strings.Contains(words.String(), c.says) {
 			t.Errorf("%q: exit code %d: %s", c.args, code, words)
 		}
 	}

@@ -31,7 +31,6 @@ Examples:
 `
 }
 
-// Run waits.
 func (c *waitCmd) Run(g *globals, api service) error {
 	return g.wait(api, c.ID, waiting{c.Until, c.Timeout.D(), c.Questions})
 }

@@ -79,7 +79,6 @@ Examples:
 `
 }
 
-// Run checks.
 func (c *workflowLintCmd) Run(g *globals) error {
 	if err := onlyOneStdin(c.File...); err != nil {
 		return err
@@ -131,7 +130,6 @@ type workflowTests struct {
 	Tests    []workflow.TestResult `json:"tests"`
 }
 
-// Run tests.
 func (c *workflowTestCmd) Run(g *globals) error {
 	if c.Tests != "" && len(c.File) > 1 {
 		return term.Usagef("--tests holds the tests of one workflow; several have theirs beside them")
@@ -188,7 +186,8 @@ func (c *workflowTestCmd) one(g *globals, file string, out *workflowTests) error
 	out.Tests = append(out.Tests, results...)
 	for _, r := range results {
 		for _, d := range r.Differences {
-			out.Findings = append(out.Findings, finding{File: tests, Line: r.Line, Column: 1, Detail: fmt.Sprintf("test %q: %s", r.Name, d)})
+			out.Findings = append(out.Findings,
+				finding{File: tests, Line: r.Line, Column: 1, Detail: fmt.Sprintf("test %q: %s", r.Name, d)})
 		}
 	}
 	return nil
@@ -210,7 +209,6 @@ Examples:
 `
 }
 
-// Run prints.
 func (*workflowSchemaCmd) Run(g *globals) error {
 	_, err := g.Stdout.Write(workflow.Schema())
 	return err

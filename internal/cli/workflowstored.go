@@ -40,7 +40,6 @@ type appliedWorkflow struct {
 	Changed bool `json:"changed"`
 }
 
-// Run stores.
 func (c *workflowApplyCmd) Run(g *globals, api service) error {
 	def, src, findings, err := parseWorkflow(g, c.File)
 	if err != nil {
@@ -84,7 +83,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *workflowListCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging,
 		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.WorkflowSummary], error) {
@@ -131,7 +129,6 @@ Examples:
 `
 }
 
-// Run shows.
 func (c *workflowShowCmd) Run(g *globals, api service) error {
 	if c.Version < 0 {
 		return term.Usagef("a version is at least 1")
@@ -247,7 +244,6 @@ type graphStep struct {
 	Needs []string `json:"needs"`
 }
 
-// Run draws.
 func (c *workflowGraphCmd) Run(g *globals) error {
 	if c.SVG && g.JSON {
 		return term.Usagef("--svg and --json exclude each other")

@@ -63,7 +63,7 @@ type Config struct {
 	Links Links
 	// Callbacks says which callbacks a proposal can have.
 	Callbacks Callbacks
-	// credentials are secrets that stand outside of Secrets.
+	// credentials are secrets outside of Secrets.
 	credentials credentials
 	// NATS names the cluster that carries hints and events.
 	nats *yaml.Node
@@ -169,8 +169,10 @@ func Parse(path string, src []byte) (*Config, error) {
 	c := &Config{
 		Policy: raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit,
 		AgentsSee: raw.AgentsSee, Hooks: raw.Hooks, SignIn: raw.SignIn,
-		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, ApproverDelay: raw.ApproverDelay, nats: &raw.NATS, file: path,
-		credentials: found, Channels: raw.Channels, Routes: raw.Routes, Digest: raw.Digest, Links: raw.Links, Callbacks: raw.Callbacks,
+		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, ApproverDelay: raw.ApproverDelay, nats: &raw.NATS,
+		file:        path,
+		credentials: found, Channels: raw.Channels, Routes: raw.Routes, Digest: raw.Digest, Links: raw.Links,
+		Callbacks: raw.Callbacks,
 	}
 	if err := c.takeStored(path); err != nil {
 		return nil, err

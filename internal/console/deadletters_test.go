@@ -116,7 +116,8 @@ func TestTrends(t *testing.T) {
 	w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" })
 	page := ana.get("/insights?window=30d").want(http.StatusOK).has(testid("trend-proposed"), testid("trend-rejected"),
 		testid("trend-table"))
-	bar := regexp.MustCompile(`<a href="(/inbox[^"]*)" aria-label="\d{4}-\d\d-\d\d: 2, 50.0 % of them approved by people"`).
+	bar := regexp.MustCompile(
+		`<a href="(/inbox[^"]*)" aria-label="\d{4}-\d\d-\d\d: 2, 50.0 % of them approved by people"`).
 		FindStringSubmatch(page.body)
 	if bar == nil {
 		t.Fatal("no bar for the two proposals")

@@ -45,7 +45,8 @@ func TestAssetsFitTheBudget(t *testing.T) {
 		if err != nil || res.StatusCode != http.StatusOK {
 			t.Fatalf("%s: %d, %v", m[1], res.StatusCode, err)
 		}
-		if text := strings.HasSuffix(m[1], ".css") || strings.HasSuffix(m[1], ".js"); text != (res.Header.Get("Content-Encoding") == "gzip") {
+		if text := strings.HasSuffix(m[1], ".css") ||
+			strings.HasSuffix(m[1], ".js"); text != (res.Header.Get("Content-Encoding") == "gzip") {
 			t.Errorf("%s has the content encoding %q", m[1], res.Header.Get("Content-Encoding"))
 		}
 		if res.Header.Get("Vary") != "Accept-Encoding" {
@@ -128,7 +129,8 @@ func TestSheetsUseTokens(t *testing.T) {
 				}
 			}
 			for _, m := range shadow.FindAllStringSubmatch(line, -1) {
-				if !strings.HasPrefix(m[1], "var(--e") && !strings.HasPrefix(m[1], "inset ") && m[1] != "none" && !strings.Contains(m[1], "0 0 0 1px var(") {
+				if !strings.HasPrefix(m[1], "var(--e") && !strings.HasPrefix(m[1], "inset ") && m[1] != "none" &&
+					!strings.Contains(m[1], "0 0 0 1px var(") {
 					t.Errorf("%s, line %d: box-shadow: %s", name, i, m[1])
 				}
 			}

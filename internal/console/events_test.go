@@ -285,7 +285,8 @@ func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 	}{
 		"a step is taken up": {
 			change: func(w *world, elsewhere *runs.Runs) {
-				steps, err := elsewhere.LeaseSteps(w.as(w.principal("worker", gatehouse.KindService, gatehouse.RoleWorker)), gatehouse.LeaseRequest{Tools: []string{"page"}})
+				steps, err := elsewhere.LeaseSteps(w.as(w.principal("worker", gatehouse.KindService, gatehouse.RoleWorker)),
+					gatehouse.LeaseRequest{Tools: []string{"page"}})
 				if err != nil || len(steps) != 1 {
 					w.t.Fatalf("%d steps, %v", len(steps), err)
 				}
@@ -345,7 +346,9 @@ func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 func TestTakenUpStepsAreHintedAt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.apply("mixed", "name: mixed\nsteps:\n  - {id: call, uses: worker.page}\n  - {id: make, needs: [], uses: transform, with: {made: true}}\n")
+	w.apply("mixed",
+		"name: mixed\nsteps:\n  - {id: call, uses: worker.page}\n  - {id: make, needs: [], uses: transform, with: {made: "+
+			"true}}\n")
 	w.start(w.agent("bot"), "mixed", "")
 	if _, err := w.runs.Admit(t.Context()); err != nil {
 		t.Fatal(err)

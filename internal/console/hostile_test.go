@@ -25,8 +25,10 @@ func hostileTexts(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	texts := []string{
-		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' onmouseover='alert(1)`, `</textarea><script>alert(1)</script>`,
-		`</title><svg onload=alert(1)>`, `javascript:alert(1)`, `{{7*7}}${7*7}`, `<a href="javascript:alert(1)" hx-get="/signout" hx-trigger="load">x</a>`,
+		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' onmouseover='alert(1)`,
+		`</textarea><script>alert(1)</script>`,
+		`</title><svg onload=alert(1)>`, `javascript:alert(1)`, `{{7*7}}${7*7}`,
+		`<a href="javascript:alert(1)" hx-get="/signout" hx-trigger="load">x</a>`,
 		`]]><!--`, "&lt;script&gt;", `<style>*{display:none}</style>`, `<meta http-equiv=refresh content="0;url=//evil">`,
 	}
 	for _, h := range list {
@@ -45,7 +47,8 @@ func TestHostileTextStaysText(t *testing.T) {
 	w := newWorld(t)
 	// The rule reads all of these fields, so that they appear among its facts.
 	if _, err := w.gate.ApplyPolicy(w.admin, "version: 1\nrules:\n"+
-		"  - {id: looks, when: 'has(change.note) && change.note != metadata.m && current.note != target.ref && change.list != [] && size(evaluations) > 0', then: needs_approval}\n"); err != nil {
+		"  - {id: looks, when: 'has(change.note) && change.note != metadata.m && current.note != target.ref && change.list "+
+		"!= [] && size(evaluations) > 0', then: needs_approval}\n"); err != nil {
 		t.Fatal(err)
 	}
 	bot := w.agent("bot")
@@ -59,8 +62,10 @@ func TestHostileTextStaysText(t *testing.T) {
 		quoted := gatehouse.StringJSON(text)
 		p := priceChange()
 		p.Target.EntityRef = fmt.Sprintf("SKU-%d", i)
-		p.CurrentState = gatehouse.ObjectJSON(gatehouse.Member{Name: "note", Value: quoted}, gatehouse.Member{Name: "k", Value: `"v"`})
-		p.ProposedChange = gatehouse.ObjectJSON(gatehouse.Member{Name: "note", Value: gatehouse.StringJSON(text + "2")}, gatehouse.Member{Name: "list", Value: gatehouse.ArrayJSON(quoted)})
+		p.CurrentState = gatehouse.ObjectJSON(gatehouse.Member{Name: "note", Value: quoted},
+			gatehouse.Member{Name: "k", Value: `"v"`})
+		p.ProposedChange = gatehouse.ObjectJSON(gatehouse.Member{Name: "note", Value: gatehouse.StringJSON(text + "2")},
+			gatehouse.Member{Name: "list", Value: gatehouse.ArrayJSON(quoted)})
 		p.Rationale, p.Metadata = text, gatehouse.ObjectJSON(gatehouse.Member{Name: "m", Value: quoted})
 		p.Evaluations = []gatehouse.Evaluation{{Name: "check", Kind: "human", Result: "pass", Details: text}}
 		p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff", Text: text, Summary: text}
@@ -93,7 +98,8 @@ func TestHostileTextStaysText(t *testing.T) {
 func (p *page) shown(text string) {
 	p.t.Helper()
 	for _, r := range p.body {
-		if r != '\n' && r != '\t' && (unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Bidi_Control, r) || r == 0x200B || r == 0xFEFF || r == 0x2060) {
+		if r != '\n' && r != '\t' &&
+			(unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Bidi_Control, r) || r == 0x200B || r == 0xFEFF || r == 0x2060) {
 			p.t.Errorf("%s: U+%04X is in the page unescaped, from %q", p.url, r, text)
 			return
 		}

@@ -17,7 +17,8 @@ func TestReasonsOfThePolicyAreOffered(t *testing.T) {
 	w.applyPolicy("version: 1\nreject_reasons: [Wrong currency, \"<b>not</b> this quarter\"]\n")
 	a := w.price(w.agent("bot"), "12.50")
 	ana := w.signIn("ana", gatehouse.RoleApprover)
-	page := ana.get("/actions/"+a.ID).want(http.StatusOK).has(`data-reason="Wrong currency"`, "&lt;b&gt;not&lt;/b&gt; this quarter")
+	page := ana.get("/actions/"+a.ID).want(http.StatusOK).has(`data-reason="Wrong currency"`,
+		"&lt;b&gt;not&lt;/b&gt; this quarter")
 	page.shown("/actions/" + a.ID)
 	// Only the form's own button submits an offered reason.
 	panel := between(page.body, testid("reasons"), "</div>")
@@ -59,7 +60,8 @@ func TestBottomBar(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover, gatehouse.RoleAuditor)
 	bar := between(ana.get("/audit").want(http.StatusOK).body, testid("bottom-bar"), "</nav>")
 	front, more, ok := strings.Cut(bar, "<details")
-	if !ok || !strings.Contains(front, `href="/inbox"`) || !strings.Contains(front, `href="/runs"`) || strings.Contains(more, `href="/inbox"`) {
+	if !ok || !strings.Contains(front, `href="/inbox"`) || !strings.Contains(front, `href="/runs"`) ||
+		strings.Contains(more, `href="/inbox"`) {
 		t.Errorf("the bar is %s", bar)
 	}
 	for _, path := range []string{"/workflows", "/dispatch", "/policies", "/audit", "/insights", "/settings"} {

@@ -33,7 +33,8 @@ func TestFormsOfAdministratorsNeedAFreshSignIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.advance(gatehouse.FreshSignIn + time.Minute)
-	root.get("/settings/principals/eve").want(http.StatusOK).has(testid("edit-token-roles"), testid("edit-token-setup"), testid("edit-token-key"))
+	root.get("/settings/principals/eve").want(http.StatusOK).has(testid("edit-token-roles"), testid("edit-token-setup"),
+		testid("edit-token-key"))
 	source, err := w.gate.ActivePolicy(w.admin)
 	if err != nil {
 		t.Fatal(err)
@@ -89,8 +90,9 @@ func TestMintingFormsAreReadWhole(t *testing.T) {
 	w := newWorld(t)
 	root := w.signIn("root", gatehouse.RoleAdmin)
 	for body, status := range map[string]int{
-		"name=mallory&kind=person&role=approver&sure=yes&once=1&next=%zz":                        http.StatusBadRequest,
-		"name=mallory&kind=person&role=approver&sure=yes&once=2&x=" + strings.Repeat("x", 1<<20): http.StatusRequestEntityTooLarge,
+		"name=mallory&kind=person&role=approver&sure=yes&once=1&next=%zz": http.StatusBadRequest,
+		"name=mallory&kind=person&role=approver&sure=yes&once=2&x=" +
+			strings.Repeat("x", 1<<20): http.StatusRequestEntityTooLarge,
 	} {
 		r := root.request(http.MethodPost, "/settings/principals", nil)
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))

@@ -20,7 +20,8 @@ func TestEveryAdministratorIsTold(t *testing.T) {
 	ana.get("/settings/changes").want(http.StatusForbidden)
 	for _, b := range []*browser{one, two} { // the administrator who made the change is told too
 		b.get("/inbox").want(http.StatusOK).has(testid("notices-banner"), "to rights and rules since you last looked")
-		b.get("/settings/changes").want(http.StatusOK).has("Created", "eve", "one", "via console", "roles: approver").lacks(testid("notices-banner"))
+		b.get("/settings/changes").want(http.StatusOK).has("Created", "eve", "one", "via console",
+			"roles: approver").lacks(testid("notices-banner"))
 	}
 	fields := []string{}
 	for _, part := range strings.Split(one.get("/settings/changes").body, `name="notice" value="`)[1:] {

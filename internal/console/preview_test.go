@@ -65,7 +65,7 @@ func TestPreview(t *testing.T) {
 
 	a = fresh()
 	w.previews(&gatehouse.Preview{}, true)
-	ana.get(part(a)).want(200).has(testid("no-preview"), "did not say what it would do")
+	ana.get(part(a)).want(200).has(testid("no-preview"), "did not answer the preview")
 	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve)...).want(200)
 	ana.get(part(a)).want(200).lacks(testid("preview"), testid("no-preview"))
 	ana.get("/actions/none/preview").want(http.StatusNotFound)

@@ -18,7 +18,8 @@ import (
 // reports that the page was opened.
 
 // reviewPolicy is contentPolicy without scripts and connections, which openedPolicy adds.
-const reviewPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+const reviewPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self'; " +
+	"frame-ancestors 'none'; base-uri 'none'"
 
 const openedPolicy = reviewPolicy + "; script-src 'self'; connect-src 'self'"
 
@@ -245,7 +246,8 @@ func (c *Console) answerReview(v *view, p *reviewPage) (*gatehouse.Answer, error
 	if !v.sameSite() {
 		return nil, gatehouse.E(gatehouse.CodeSignInRequired, "the request came from another site: nothing was decided")
 	}
-	err := c.cfg.Reviews.TakeReviewNonce(v.ctx, p.open.ID, p.token, v.cookie(c.named(plainReview, secureReview)), v.form("nonce"))
+	err := c.cfg.Reviews.TakeReviewNonce(v.ctx, p.open.ID, p.token, v.cookie(c.named(plainReview, secureReview)),
+		v.form("nonce"))
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,8 @@ func (c *Console) openRun(v *view, id string) (*runPage, error) {
 }
 
 func (c *Console) runPageOf(v *view, d *gatehouse.RunDetail) (*runPage, error) {
-	p := &runPage{d: d, state: stateOfRun(d), time: newTimeline(d, v.now), costs: costsOf(d.Usage), raw: &rawBudget{left: maxRaw}}
+	p := &runPage{d: d, state: stateOfRun(d), time: newTimeline(d, v.now), costs: costsOf(d.Usage),
+		raw: &rawBudget{left: maxRaw}}
 	p.waits = waitsOf(d)
 	def, err := c.definition(v, d.Workflow, d.Version)
 	if err != nil {

@@ -124,7 +124,8 @@ func TestRunPage(t *testing.T) {
 	p.has(
 		`data-status="waiting_approval"`, "waiting for people", "Run waiting for people; 1 of 3 steps have ended.",
 		"asking version 1", "by bot over the API",
-		"ask : anybody with the role approver", testid("tl-row"), `class="tl-people"`, "Input and output of sum", "&lt;img src=x onerror=alert(1)&gt;", "1.50e0",
+		"ask : anybody with the role approver", testid("tl-row"), `class="tl-people"`, "Input and output of sum",
+		"&lt;img src=x onerror=alert(1)&gt;", "1.50e0",
 		`href="/actions/`+run.StepOf("ask").ActionID+`"`, testid("run-action"),
 	)
 	p.lacks("<img", testid("cancel"), testid("retry"), testid("evidence"))
@@ -140,7 +141,8 @@ func TestRunPage(t *testing.T) {
 		t.Errorf("an unchanged run answers %q", got.body)
 	}
 	op.post(path+"/cancel", "reason", "the <i>supplier</i> took it back").want(http.StatusOK)
-	vic.get(live).want(http.StatusOK).has(`id="run"`, `data-status="canceled"`, "canceled by op: the &lt;i&gt;supplier&lt;/i&gt; took it back").lacks("<html", "<i>")
+	vic.get(live).want(http.StatusOK).has(`id="run"`, `data-status="canceled"`,
+		"canceled by op: the &lt;i&gt;supplier&lt;/i&gt; took it back").lacks("<html", "<i>")
 	ended := w.reached(run.ID, gatehouse.RunCanceled)
 	if ended.Failure == nil || ended.Failure.Code != "canceled" {
 		t.Errorf("the run ended with %+v", ended.Failure)
@@ -154,7 +156,8 @@ func TestRunPage(t *testing.T) {
 	}
 	w.run(run.ID, "bundled", func(r *gatehouse.Run) bool { return r.Evidence != "" })
 	z := vic.get(path + "/evidence").want(http.StatusOK)
-	if _, err := zip.NewReader(bytes.NewReader([]byte(z.body)), int64(len(z.body))); err != nil || z.header.Get("Content-Type") != "application/zip" {
+	if _, err := zip.NewReader(bytes.NewReader([]byte(z.body)), int64(len(z.body))); err != nil ||
+		z.header.Get("Content-Type") != "application/zip" {
 		t.Errorf("the evidence is %s: %v", z.header.Get("Content-Type"), err)
 	}
 	if d := z.header.Get("Content-Disposition"); d != `attachment; filename="evidence-`+run.ID+`.zip"` {
@@ -226,7 +229,9 @@ func TestRunList(t *testing.T) {
 	if n := strings.Count(first.body, testid("run-row")); n != 30 || !strings.Contains(first.body, last.ID) {
 		t.Errorf("%d runs on the first page", n)
 	}
-	next := vic.get(strings.ReplaceAll(between(between(first.body, `class="pager"`, testid("next-page")), `href="`, `"`), "&amp;", "&")).want(http.StatusOK)
+	next := vic.get(
+		strings.ReplaceAll(between(between(first.body, `class="pager"`, testid("next-page")), `href="`, `"`), "&amp;",
+			"&")).want(http.StatusOK)
 	if n := strings.Count(next.body, testid("run-row")); n != 1 || strings.Contains(next.body, testid("fresh")) {
 		t.Errorf("%d runs on the second page", n)
 	}
@@ -258,13 +263,16 @@ func TestWorkflowPages(t *testing.T) {
 	vic.get("/workflows").want(http.StatusOK).has(testid("empty"))
 	w.apply("asking", strings.Replace(asking, "deadline: 24h", "deadline: 48h", 1))
 	w.apply("asking", asking)
-	vic.get("/workflows").want(http.StatusOK).has("asking", "version 2", "0 runs", "none has ended", "Asks &lt;b&gt;people&lt;/b&gt;")
+	vic.get("/workflows").want(http.StatusOK).has("asking", "version 2", "0 runs", "none has ended",
+		"Asks &lt;b&gt;people&lt;/b&gt;")
 	p := vic.get("/workflows/asking").want(http.StatusOK)
 	p.headers()
-	p.has("version 2", "POST /api/v1/hooks/asking", "signed as github with the secret hook", "0 6 * * *", "next at", "a run ends within 1 d",
+	p.has("version 2", "POST /api/v1/hooks/asking", "signed as github with the secret hook", "0 6 * * *", "next at",
+		"a run ends within 1 d",
 		`class="wf-graph"`, testid("versions"), "Asks &lt;b&gt;people&lt;/b&gt;").lacks(testid("start"), "<b>people")
 	vic.get("/workflows/asking?version=1").want(http.StatusOK).has("This is an earlier version", "deadline</span>: 48h")
-	for _, bad := range []string{"/workflows/none", "/workflows/asking?version=3", "/workflows/asking?version=x", "/workflows/asking?version=0"} {
+	for _, bad := range []string{"/workflows/none", "/workflows/asking?version=3", "/workflows/asking?version=x",
+		"/workflows/asking?version=0"} {
 		vic.get(bad).want(http.StatusNotFound)
 	}
 
@@ -274,12 +282,14 @@ func TestWorkflowPages(t *testing.T) {
 	page := pia.get("/workflows/asking").has(testid("start"), "Schema of the input")
 	once := between(page.body, `name="once" value="`, `"`)
 	for _, x := range [][2]string{
-		{"{\"n\":\n1,}", "line 2 is not JSON as it must be"}, {`{"n":"</textarea><b>"}`, "/input/n"}, {`{}`, "/input"}, {`{"n":1,"n":2}`, "/input"},
+		{"{\"n\":\n1,}", "line 2 is not JSON as it must be"}, {`{"n":"</textarea><b>"}`, "/input/n"}, {`{}`, "/input"},
+		{`{"n":1,"n":2}`, "/input"},
 	} {
 		p := pia.post("/workflows/asking/start", "once", "other", "input", x[0]).want(http.StatusUnprocessableEntity)
 		p.has(testid("start-error"), x[1], `aria-invalid="true"`, `aria-describedby="start-error"`).lacks("</textarea><b>")
 	}
-	p = pia.post("/workflows/asking/start", "once", once, "input", `{"n":1.0}`).want(http.StatusOK).has("by pia over the API")
+	p = pia.post("/workflows/asking/start", "once", once, "input",
+		`{"n":1.0}`).want(http.StatusOK).has("by pia over the API")
 	if again := pia.post("/workflows/asking/start", "once", once, "input", `{"n":1.0}`); again.url.Path != p.url.Path {
 		t.Errorf("sent twice, the form made %s and %s", p.url, again.url)
 	}
@@ -296,13 +306,15 @@ func TestRunsStayInTheirTenant(t *testing.T) {
 	w := newWorld(t)
 	w.foreignAction()
 	c, err := w.gate.CreatePrincipal(w.foreignAdmin(), gatehouse.NewPrincipal{
-		Tenant: "other", Name: "owner", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleProposer},
+		Tenant: "other", Name: "owner", Kind: gatehouse.KindPerson,
+		Roles: []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleProposer},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	owner := w.as(c)
-	if _, _, err := w.runs.ApplyWorkflow(owner, "theirs", "name: theirs\nsteps:\n  - {id: nap, uses: wait, with: {event: OTHER-TENANT}}\n"); err != nil {
+	if _, _, err := w.runs.ApplyWorkflow(owner, "theirs",
+		"name: theirs\nsteps:\n  - {id: nap, uses: wait, with: {event: OTHER-TENANT}}\n"); err != nil {
 		t.Fatal(err)
 	}
 	run := w.start(owner, "theirs", `{"secret":"OTHER-TENANT"}`)

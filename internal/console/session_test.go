@@ -139,7 +139,8 @@ func TestNextIsAPathOfThisSite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.stranger()
-	if p := b.get("/actions/act_1?full=1"); p.url.Path != "/signin" || p.url.Query().Get("next") != "/actions/act_1?full=1" {
+	if p := b.get("/actions/act_1?full=1"); p.url.Path != "/signin" ||
+		p.url.Query().Get("next") != "/actions/act_1?full=1" {
 		t.Errorf("a stranger is sent to %s", p.url)
 	}
 	for path, want := range map[string]string{
@@ -168,7 +169,8 @@ func TestPreferencesAreKept(t *testing.T) {
 	w := newWorld(t)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	ana.get("/inbox").lacks("data-theme", `data-keys="off"`)
-	if p := ana.post("/preferences", "theme", "dark", "return", "/inbox?tab=team").want(200); p.url.RequestURI() != "/inbox?tab=team" {
+	if p := ana.post("/preferences", "theme", "dark", "return",
+		"/inbox?tab=team").want(200); p.url.RequestURI() != "/inbox?tab=team" {
 		t.Errorf("back at %s", p.url)
 	}
 	ana.post("/preferences", "keys", "off")

@@ -96,13 +96,15 @@ func TestSettingsRoutes(t *testing.T) {
 	victim := w.id("victim")
 	before := w.everything()
 	people := map[gatehouse.Role]*browser{}
-	for _, r := range []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAuditor, gatehouse.RoleViewer, gatehouse.RoleWorker} {
+	for _, r := range []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator,
+		gatehouse.RoleAuditor, gatehouse.RoleViewer, gatehouse.RoleWorker} {
 		people[r] = w.signIn("p-"+string(r), r)
 	}
 	walked := 0
 	for _, rt := range console.Routes(w.console) {
 		method, path, _ := strings.Cut(rt.Pattern, " ")
-		if !strings.HasPrefix(path, "/settings/principals") && !strings.HasPrefix(path, "/settings/tenants") && path != "/settings/sign-in" {
+		if !strings.HasPrefix(path, "/settings/principals") && !strings.HasPrefix(path, "/settings/tenants") &&
+			path != "/settings/sign-in" {
 			continue
 		}
 		walked++
@@ -195,7 +197,8 @@ func TestOwnKeysAndEditTokenAreShownOnce(t *testing.T) {
 			t.Error("the new key does not work")
 		}
 		person := &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, ID: w.id("ana")}
-		if ok, err := w.gate.CheckEditToken(t.Context(), person, made[0]); err != nil || ok != (path == "/settings/edit-token") {
+		if ok, err := w.gate.CheckEditToken(t.Context(), person, made[0]); err != nil ||
+			ok != (path == "/settings/edit-token") {
 			t.Errorf("%s: as an edit token it is %t %v", path, ok, err)
 		}
 	}
@@ -242,7 +245,8 @@ func TestAnOldSessionGainsNoOtherWayIn(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	ana.get("/settings").want(http.StatusOK).lacks(testid("edit-token-key"))
 	w.advance(gatehouse.FreshSignIn + time.Minute)
-	ana.get("/settings").want(http.StatusOK).has(testid("edit-token-key"), testid("edit-token-rotate"), testid("edit-token-passkey"))
+	ana.get("/settings").want(http.StatusOK).has(testid("edit-token-key"), testid("edit-token-rotate"),
+		testid("edit-token-passkey"))
 	for _, path := range []string{"/settings/keys", "/settings/passkeys/begin", "/settings/edit-token"} {
 		for _, token := range []string{"", "gte_wrong"} {
 			if p := ana.post(path, "sure", "yes", "edit_token", token).want(http.StatusForbidden); len(p.secrets()) > 0 {
@@ -258,7 +262,8 @@ func TestAnOldSessionGainsNoOtherWayIn(t *testing.T) {
 // passkeys enables passkeys for an origin.
 func (w *world) passkeys(t *testing.T, origin string) {
 	t.Helper()
-	ceremonies, err := signin.New(signin.Config{Passkeys: &signin.Passkeys{RPID: "localhost", Origins: []string{origin}}}, w.gate, w.config.Log)
+	ceremonies, err := signin.New(signin.Config{Passkeys: &signin.Passkeys{RPID: "localhost", Origins: []string{origin}}},
+		w.gate, w.config.Log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +289,8 @@ func TestPasskeysAtAnotherAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	ana.get("/settings").want(http.StatusOK).has(testid("passkeys-at"), at+"/settings").lacks("data-passkey-add")
-	w.stranger().get("/signin?next=%2Faudit").want(http.StatusOK).has(at + "/signin?next=%2Faudit").lacks("data-passkey-signin")
+	w.stranger().get("/signin?next=%2Faudit").want(http.StatusOK).has(at + "/signin?next=%2Faudit").lacks(
+		"data-passkey-signin")
 	w.stranger().get(link.Path).want(http.StatusOK).has(at+link.Path, testid("setup-go"))
 	named := func(path string) *page {
 		r := w.stranger().request(http.MethodGet, path, nil)
@@ -308,7 +314,8 @@ func TestPasskeysAreListedAndRemoved(t *testing.T) {
 	r.Header.Set("Accept", "application/json")
 	ana.do(r).want(http.StatusUnauthorized)
 
-	k, err := w.gate.AddPasskey(ana.inside(), &gatehouse.Passkey{Name: `<i>"Lap` + "\u202etop", CredentialID: []byte("c1"), Credential: []byte("{}")})
+	k, err := w.gate.AddPasskey(ana.inside(),
+		&gatehouse.Passkey{Name: `<i>"Lap` + "\u202etop", CredentialID: []byte("c1"), Credential: []byte("{}")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,12 +17,14 @@ func TestReportedChangeShows(t *testing.T) {
 	a := w.propose(bot, nil)
 	ana.get("/actions/" + a.ID).want(http.StatusOK).lacks(testid("target-changed"))
 	got, err := w.gate.TargetChanged(bot, gatehouse.TargetChange{
-		Connector: a.Connector, EntityType: a.Target.EntityType, EntityRef: a.Target.EntityRef, Version: `8"><script>x</script>`,
+		Connector: a.Connector, EntityType: a.Target.EntityType, EntityRef: a.Target.EntityRef,
+		Version: `8"><script>x</script>`,
 	})
 	if err != nil || got.Marked != 1 {
 		t.Fatal(got, err)
 	}
-	ana.get("/actions/"+a.ID).want(http.StatusOK).has(testid("target-changed"), "The target has changed since the proposal", "bot", "8&#34;&gt;&lt;script&gt;").
+	ana.get("/actions/"+a.ID).want(http.StatusOK).has(testid("target-changed"),
+		"The target has changed since the proposal", "bot", "8&#34;&gt;&lt;script&gt;").
 		lacks("<script>x")
 }
 

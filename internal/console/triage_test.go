@@ -172,7 +172,8 @@ func TestTheRecordOfAnAgent(t *testing.T) {
 	ana.post("/actions/"+theirs.ID+"/decide", decision(theirs, gatehouse.Approve)...).want(http.StatusOK)
 	for _, path := range []string{"/actions/" + fresh.ID + "/record", "/actions/" + fresh.ID + "?record=1"} {
 		page := ana.get(path).want(http.StatusOK)
-		page.has(testid("record-agent")+">2 of 3 approved by people, 1 rejected<", testid("record-all")+">3 of 4 approved by people, 1 rejected<",
+		page.has(testid("record-agent")+">2 of 3 approved by people, 1 rejected<",
+			testid("record-all")+">3 of 4 approved by people, 1 rejected<",
 			"3 decisions before this one", "&lt;i&gt;wrong currency", "approved by ana")
 		page.shown(path)
 	}

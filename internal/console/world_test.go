@@ -125,11 +125,7 @@ func newWorldWith(t *testing.T, channels ...gate.ChannelInfo) *world {
 	path := migratedfile.New(t)
 	dir := filepath.Dir(path)
 	w := &world{t: t, dir: dir, hub: &wake.Hub{}}
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: w.now, Logger: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := migratedfile.Open(t, path, w.now)
 	w.store = store
 	hold := time.Minute
 	w.gate = gate.New(store, targets{w}, w.hub, gate.Config{PolicySource: policy.DefaultSource(), Hold: &hold,
@@ -147,7 +143,8 @@ func newWorldWith(t *testing.T, channels ...gate.ChannelInfo) *world {
 	w.connectors = &storedConnectors{Gate: w.gate}
 	w.config = console.Config{
 		Actions: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, Runs: w.runs,
-		LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate, Notices: w.gate, Notifications: w.gate, Reviews: w.gate, Targets: w.gate,
+		LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate, Notices: w.gate, Notifications: w.gate,
+		Reviews: w.gate, Targets: w.gate,
 		Slack: w.gate, Delegations: w.gate, Grants: w.gate, Devices: w.gate, Mandates: w.gate,
 		Preferences: w.gate, Unsubscribe: w.gate,
 		Secrets: w.gate, Connectors: connectors{}, ConnectorStore: w.connectors,
@@ -192,7 +189,8 @@ func (w *world) as(c *gatehouse.Credentials) context.Context {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return gatehouse.NewContext(w.t.Context(), &gatehouse.Caller{Principal: p, StepUp: c.EditToken != "", Via: gatehouse.ViaAPI})
+	return gatehouse.NewContext(w.t.Context(),
+		&gatehouse.Caller{Principal: p, StepUp: c.EditToken != "", Via: gatehouse.ViaAPI})
 }
 
 func (w *world) principal(name string, kind gatehouse.Kind, roles ...gatehouse.Role) *gatehouse.Credentials {

@@ -55,7 +55,8 @@ func TestLedgerIsTheSameEachTime(t *testing.T) {
 		t.Errorf("%d rows were compared, not %d", rows, LedgerRows)
 	}
 	var dangling int
-	if err := dbs[0].QueryRow("SELECT count(*) FROM pragma_foreign_key_check").Scan(&dangling); err != nil || dangling > 0 {
+	if err := dbs[0].QueryRow("SELECT count(*) FROM pragma_foreign_key_check").Scan(&dangling); err != nil ||
+		dangling > 0 {
 		t.Errorf("%d references name nothing: %v", dangling, err)
 	}
 	if err := MakeLedger(t.Context(), filepath.Join(dir, "a.db")); err == nil {
@@ -71,15 +72,21 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 		t.Fatalf("a copy differs: %v %v", err, diffs)
 	}
 	for name, c := range map[string]struct{ change, want string }{
-		"a value":           {`UPDATE items SET price = '9.99' WHERE sku = 'SKU-1042'`, `items 'SKU-1042' price: expected '10.00', found '9.99'`},
-		"the same number":   {`UPDATE items SET price = '10.0' WHERE sku = 'SKU-1042'`, `items 'SKU-1042' price: expected '10.00', found '10.0'`},
-		"the version alone": {`UPDATE items SET version = version + 1 WHERE sku = 'SKU-1042'`, `items 'SKU-1042' version: expected 7, found 8`},
-		"null and empty":    {`UPDATE refunds SET paid = '' WHERE id = 'R-001'`, `refunds 'R-001' paid: expected NULL, found ''`},
-		"a row gone":        {`DELETE FROM credits WHERE id = 50`, `found no such row`},
-		"a row more":        {`INSERT INTO credits VALUES (51, 'C-0001', '5.00', 'EUR', 'x')`, `credits 51: expected no such row, found (51, 'C-0001', '5.00', 'EUR', 'x')`},
-		"a table more":      {`CREATE TABLE extra (id TEXT)`, `extra: expected no such table, found CREATE TABLE extra (id TEXT)`},
-		"a table gone":      {`DROP TABLE credits`, `credits: expected CREATE TABLE`},
-		"a trigger":         {`CREATE TRIGGER x AFTER INSERT ON items BEGIN SELECT 1; END`, `x: expected no such table, found CREATE TRIGGER`},
+		"a value": {`UPDATE items SET price = '9.99' WHERE sku = 'SKU-1042'`,
+			`items 'SKU-1042' price: expected '10.00', found '9.99'`},
+		"the same number": {`UPDATE items SET price = '10.0' WHERE sku = 'SKU-1042'`,
+			`items 'SKU-1042' price: expected '10.00', found '10.0'`},
+		"the version alone": {`UPDATE items SET version = version + 1 WHERE sku = 'SKU-1042'`,
+			`items 'SKU-1042' version: expected 7, found 8`},
+		"null and empty": {`UPDATE refunds SET paid = '' WHERE id = 'R-001'`,
+			`refunds 'R-001' paid: expected NULL, found ''`},
+		"a row gone": {`DELETE FROM credits WHERE id = 50`, `found no such row`},
+		"a row more": {`INSERT INTO credits VALUES (51, 'C-0001', '5.00', 'EUR', 'x')`,
+			`credits 51: expected no such row, found (51, 'C-0001', '5.00', 'EUR', 'x')`},
+		"a table more": {`CREATE TABLE extra (id TEXT)`, `extra: expected no such table, found CREATE TABLE extra (id TEXT)`},
+		"a table gone": {`DROP TABLE credits`, `credits: expected CREATE TABLE`},
+		"a trigger": {`CREATE TRIGGER x AFTER INSERT ON items BEGIN SELECT 1; END`,
+			`x: expected no such table, found CREATE TRIGGER`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed := filepath.Join(t.TempDir(), "changed.db")
@@ -169,7 +176,8 @@ func TestOnlyWhatStandsIsExpected(t *testing.T) {
 		t.Error(d)
 	}
 	// A change of a missing row cannot have been made.
-	_, err = bringForward(t.Context(), expected, []entry{update(decided(gatehouse.Approve, gatehouse.Decided, "act_9"), "SKU-9999", "1.00")})
+	_, err = bringForward(t.Context(), expected,
+		[]entry{update(decided(gatehouse.Approve, gatehouse.Decided, "act_9"), "SKU-9999", "1.00")})
 	if err == nil {
 		t.Error("a change of no row was expected")
 	}

@@ -96,7 +96,9 @@ func refused(l *Line, err error, want gatehouse.Code) error {
 
 // ask lets the person who watches decide in the role of r. If they do not, the demo decides. It
 // returns the decision.
-func (p *play) ask(ctx context.Context, l *Line, r *reviewer, id string, otherwise gatehouse.DecisionKind, notes string) (gatehouse.DecisionKind, error) {
+func (p *play) ask(
+	ctx context.Context, l *Line, r *reviewer, id string, otherwise gatehouse.DecisionKind, notes string,
+) (gatehouse.DecisionKind, error) {
 	a, err := r.see(ctx, id)
 	if err != nil {
 		return "", err

@@ -59,7 +59,9 @@ type bench struct {
 
 // testConfig has short backoffs; the clock is the store's.
 func testConfig() Config {
-	return Config{Retries: 3, Backoff: []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}, Lease: time.Minute, Workers: 4}
+	return Config{Retries: 3,
+		Backoff: []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}, Lease: time.Minute,
+		Workers: 4}
 }
 
 func newBench(t testing.TB, c connector.Connector, tenants ...string) *bench {
@@ -158,7 +160,8 @@ func (b *bench) approve(with ...func(*gatehouse.Action, *gatehouse.Push)) (a *ga
 				CurrentState: `{"price":"10.00"}`, ProposedChange: `{"price":"12.50"}`, RiskLevel: gatehouse.L2,
 				IdempotencyKey: "act_" + id + ":1",
 			},
-			Policy:     gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeAllow, Rules: []string{"r"}, Reasons: []string{"r"}, Version: 1},
+			Policy: gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeAllow, Rules: []string{"r"}, Reasons: []string{"r"},
+				Version: 1},
 			ProposedBy: "agent", ProposerID: "prn_agent", ProposedAt: now,
 			DecidedBy: "policy", DecidedAt: &now, DecidedVia: gatehouse.ViaPolicy,
 		}
@@ -309,7 +312,9 @@ func (b *bench) replay(a *gatehouse.Action) {
 		return errors.Join(
 			tx.UpdatePush(p, gatehouse.PushFailed, p.Generation),
 			tx.MoveAction(gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusFailed, To: gatehouse.StatusApproved}),
-			tx.ReserveCeiling(a.ID, gatehouse.CeilingClaim{Ceiling: "daily", Scope: a.ID, Amount: "1", Limit: "10", Window: gatehouse.Duration(24 * time.Hour)}),
+			tx.ReserveCeiling(a.ID,
+				gatehouse.CeilingClaim{Ceiling: "daily", Scope: a.ID, Amount: "1", Limit: "10",
+					Window: gatehouse.Duration(24 * time.Hour)}),
 		)
 	})
 }

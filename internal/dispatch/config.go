@@ -286,7 +286,10 @@ func (noMetrics) PushSettled(string, string, time.Duration) {}
 // Loop calls fn at once and then every interval until ctx ends, and immediately
 // again while fn reports more work. It logs errors and the recovery from them.
 // After an error it waits for the interval.
-func Loop(ctx context.Context, log *slog.Logger, name string, interval time.Duration, fn func(context.Context) (more bool, err error)) {
+func Loop(
+	ctx context.Context, log *slog.Logger, name string, interval time.Duration,
+	fn func(context.Context) (more bool, err error),
+) {
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
 	failed := false

@@ -269,7 +269,8 @@ func TestShortLeaseIsNotBegun(t *testing.T) {
 	}))
 	d.now = func() time.Time { return time.Now().Add(time.Duration(stopped.Load())) }
 	b.drain(d)
-	if s := b.state(a); s.push.Status != gatehouse.PushQueued || s.push.Attempts != 0 || s.push.ErrorCode != "lease_short" || len(l.calls) != 0 {
+	if s := b.state(a); s.push.Status != gatehouse.PushQueued || s.push.Attempts != 0 ||
+		s.push.ErrorCode != "lease_short" || len(l.calls) != 0 {
 		t.Errorf("%s (%s), %d attempts, %d calls", s.push.Status, s.push.ErrorCode, s.push.Attempts, len(l.calls))
 	}
 }
@@ -327,7 +328,8 @@ func TestDeathAtEveryAttempt(t *testing.T) {
 		}
 	})))
 	s := b.state(a)
-	if calls, effects := l.count(a.IdempotencyKey); s.push.Status != gatehouse.PushUnknown || s.push.Attempts != 4 || calls != 4 || effects != 1 {
+	if calls, effects := l.count(a.IdempotencyKey); s.push.Status != gatehouse.PushUnknown || s.push.Attempts != 4 ||
+		calls != 4 || effects != 1 {
 		t.Errorf("%s after %d attempts, %d calls, %d effects", s.push.Status, s.push.Attempts, calls, effects)
 	}
 	assertSettled(t, s)
@@ -336,7 +338,8 @@ func TestDeathAtEveryAttempt(t *testing.T) {
 func TestRescueGoesByTheClass(t *testing.T) {
 	t.Parallel()
 	for class, want := range map[connector.Class]gatehouse.PushStatus{
-		connector.ClassA: gatehouse.PushQueued, connector.ClassB: gatehouse.PushQueued, connector.ClassC: gatehouse.PushUnknown,
+		connector.ClassA: gatehouse.PushQueued, connector.ClassB: gatehouse.PushQueued,
+		connector.ClassC: gatehouse.PushUnknown,
 	} {
 		for _, gone := range []bool{false, true} {
 			l := newLedger(class)

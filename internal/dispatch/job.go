@@ -177,7 +177,8 @@ func (j *job) first() bool {
 // the key of the first call. It compares times of the store's clock only.
 func (j *job) forgotten() bool {
 	p := j.push
-	return j.class == connector.ClassA && j.retention > 0 && p.PickedAt != nil && p.PickedAt.Sub(p.FirstDue()) >= j.retention
+	return j.class == connector.ClassA && j.retention > 0 && p.PickedAt != nil &&
+		p.PickedAt.Sub(p.FirstDue()) >= j.retention
 }
 
 // poison reports whether a push was claimed too often without an attempt.
@@ -296,7 +297,8 @@ func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Er
 	return &reason{
 		code:   string(gatehouse.CodeTargetChanged),
 		detail: "the target differs from the proposal: expected " + string(s.Expected) + ", found " + string(s.Actual),
-		found:  gatehouse.ObjectJSON(gatehouse.Member{Name: "actual", Value: s.Actual}, gatehouse.Member{Name: "expected", Value: s.Expected}),
+		found: gatehouse.ObjectJSON(gatehouse.Member{Name: "actual", Value: s.Actual},
+			gatehouse.Member{Name: "expected", Value: s.Expected}),
 	}, nil
 }
 

@@ -53,7 +53,8 @@ func TestLoop(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	c := DefaultConfig()
-	if c.Retries != 3 || c.Lease != time.Minute || c.Poll != time.Second || len(c.Backoff) != 4 || c.Workers == 0 || c.Batch != c.Workers {
+	if c.Retries != 3 || c.Lease != time.Minute || c.Poll != time.Second || len(c.Backoff) != 4 || c.Workers == 0 ||
+		c.Batch != c.Workers {
 		t.Errorf("%+v", c)
 	}
 	if c := (Config{}).withDefaults(); c.Retries != 0 {

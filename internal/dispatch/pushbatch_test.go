@@ -163,7 +163,8 @@ func TestOutcomesUnderWay(t *testing.T) {
 			}
 			// All places are taken, so nothing more is claimed.
 			if len(d.slots) != workers || int64(len(d.recording)) != want-workers || called.Load() != want {
-				t.Errorf("%d slots and %d places are taken, %d calls were made, want %d", len(d.slots), len(d.recording), called.Load(), want)
+				t.Errorf("%d slots and %d places are taken, %d calls were made, want %d", len(d.slots), len(d.recording),
+					called.Load(), want)
 			}
 			if inFlight, _ := b.inFlight("default"); int64(inFlight) != want {
 				t.Errorf("%d are in flight, want %d", inFlight, want)

@@ -364,7 +364,8 @@ func echoingSQL(message string) func(*testing.T) connector.Connector {
 // every field.
 func TestNoWorkerTellsASecret(t *testing.T) {
 	t.Parallel()
-	c, err := workerconn.New(workerconn.Config{Operations: map[string]workerconn.Operation{"update": {Class: connector.ClassA}}})
+	c, err := workerconn.New(
+		workerconn.Config{Operations: map[string]workerconn.Operation{"update": {Class: connector.ClassA}}})
 	if err != nil {
 		t.Fatal(err)
 	}

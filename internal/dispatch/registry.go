@@ -28,7 +28,7 @@ type Target struct {
 	Stored bool
 }
 
-// AllTenants stands for every tenant, present and future.
+// AllTenants means every tenant, present and future.
 const AllTenants = "*"
 
 // Serves reports whether a tenant may use the connector.
@@ -150,7 +150,9 @@ func knownNames(names string) string {
 // and how long the target keeps idempotency records (0 means forever). The
 // error has code invalid when the tenant does not know the connector or
 // operation.
-func (r *Registry) Describe(tenant string, p *gatehouse.Proposal) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration, err error) {
+func (r *Registry) Describe(
+	tenant string, p *gatehouse.Proposal,
+) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration, err error) {
 	c, op, err := r.operation(tenant, p.Connector, p.Operation)
 	if err != nil {
 		return "", 0, 0, err
@@ -235,7 +237,9 @@ func (r *Registry) Validate(a *gatehouse.Action) error {
 // Check compares the target with the proposal's version and pre-image. checked
 // is false when the connector cannot compare them. An error is a
 // *connector.Error or has code invalid.
-func (r *Registry) Check(ctx context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
+func (r *Registry) Check(
+	ctx context.Context, a *gatehouse.Action,
+) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
 	if failure := r.unready(a.Tenant, a.Connector); failure != nil {
 		return false, "", "", false, failure
 	}

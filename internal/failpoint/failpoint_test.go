@@ -31,7 +31,8 @@ func TestNames(t *testing.T) {
 		if d.IsDir() && path != "../.." && strings.HasPrefix(d.Name(), ".") {
 			return filepath.SkipDir
 		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || filepath.Base(filepath.Dir(path)) == "failpoint" {
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			filepath.Base(filepath.Dir(path)) == "failpoint" {
 			return nil
 		}
 		source, err := os.ReadFile(path)

@@ -187,8 +187,10 @@ func (o *outage) over() {
 	o.told = nil
 }
 
-var errURL = errors.New("nats.url: cannot be read: in nats://user:password@host:port, or tls://…, every character of the user and the password " +
-	"but letters, digits and - . _ ~ must be percent-encoded, such as @ as %40, / as %2F and , as %2C")
+var errURL = errors.New(
+	"nats.url: cannot be read: in nats://user:password@host:port, or tls://…, every character of the user and the " +
+		"password " +
+		"but letters, digits and - . _ ~ must be percent-encoded, such as @ as %40, / as %2F and , as %2C")
 
 // CheckURL reports whether addresses are well-formed, without quoting them.
 func CheckURL(addresses string) error {

@@ -150,8 +150,9 @@ func document(t *testing.T, name string) string {
 // TestDocumentedTypes looks up each type that the program writes in the table of types.
 func TestDocumentedTypes(t *testing.T) {
 	t.Parallel()
-	written := regexp.MustCompile(`"((?:hitl|push|action|workflow|policy|principal|group|delegation|key|edit_token|session|` +
-		`step_up|setup_link|identity|passkey|review|link|channel|archive|tenant|admin)\.[a-z_]+)"`)
+	written := regexp.MustCompile(
+		`"((?:hitl|push|action|workflow|policy|principal|group|delegation|key|edit_token|session|` +
+			`step_up|setup_link|identity|passkey|review|link|channel|archive|tenant|admin)\.[a-z_]+)"`)
 	events := document(t, "events.md")
 	seen := map[string]bool{}
 	for _, pattern := range []string{"../gate/*.go", "../runs/*.go", "../dispatch/*.go", "../notify/channelstate.go"} {

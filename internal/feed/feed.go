@@ -72,7 +72,8 @@ func (f *Feed) Run(ctx context.Context) {
 		switch {
 		case err != nil:
 			if failures++; failures%remind == 1 {
-				f.logger().WarnContext(ctx, "feed: events wait in the log", "error", err, "failures", failures, "behind", f.Behind())
+				f.logger().WarnContext(ctx, "feed: events wait in the log", "error", err, "failures", failures, "behind",
+					f.Behind())
 			}
 			pause(ctx, poll/2+rand.N(poll/2))
 		default:

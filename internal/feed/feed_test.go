@@ -81,7 +81,8 @@ func TestStreamOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
 	js := streams(t, server.URL())
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: streamName, Subjects: []string{"orders.>"}}); err != nil {
+	if _, err := js.CreateStream(t.Context(),
+		jetstream.StreamConfig{Name: streamName, Subjects: []string{"orders.>"}}); err != nil {
 		t.Fatal(err)
 	}
 	w.write(tenants[0], 3)
@@ -113,7 +114,8 @@ func TestOwnStreamIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := stream.CachedInfo().Config; c.MaxAge != time.Hour || c.Storage != jetstream.MemoryStorage || len(c.Subjects) != 2 {
+	if c := stream.CachedInfo().Config; c.MaxAge != time.Hour || c.Storage != jetstream.MemoryStorage ||
+		len(c.Subjects) != 2 {
 		t.Errorf("the operator's settings were changed: %+v", c)
 	}
 }
@@ -195,7 +197,8 @@ func TestConfig(t *testing.T) {
 		want   string
 	}{
 		{feed.Config{URL: "nats://127.0.0.1:4222"}, ""},
-		{feed.Config{URL: "nats://h", Prefix: "a.b-c_D1", Stream: "S-1", MaxAge: gatehouse.Span(10 * time.Minute), Replicas: 5}, ""},
+		{feed.Config{URL: "nats://h", Prefix: "a.b-c_D1", Stream: "S-1", MaxAge: gatehouse.Span(10 * time.Minute),
+			Replicas: 5}, ""},
 		{feed.Config{URL: "ana:p%40w@h, nats://bo:p@w@[::1]:4222,tls://h"}, ""},
 		{feed.Config{}, "nats.url"},
 		{feed.Config{URL: "x", Prefix: "a..b"}, "nats.prefix"},

@@ -43,13 +43,9 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: migratedfile.New(t), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := migratedfile.Open(t, migratedfile.New(t), nil)
 	w := &world{t: t, store: store, seq: &audit.Sequencer{Store: store}, hint: make(chan struct{}, 1)}
-	err = store.Update(t.Context(), tenants[1], func(tx gatehouse.Tx) error {
+	err := store.Update(t.Context(), tenants[1], func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: tenants[1], CreatedAt: tx.Now()})
 	})
 	if err != nil {

@@ -41,15 +41,18 @@ func TestNobodyMayAnswer(t *testing.T) {
 		"enough": {},
 		"disabled": {
 			prepare: change("ben", gatehouse.PrincipalChange{Disabled: &off}),
-			want:    "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; 1 is disabled",
+			want: "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; 1 is " +
+				"disabled",
 		},
 		"without the role": {
 			prepare: change("ben", gatehouse.PrincipalChange{Roles: &none}),
-			want:    "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; 1 is without the role approver",
+			want: "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; 1 is " +
+				"without the role approver",
 		},
 		"not in the group": {
 			prepare: func(w *world) { w.group("finance") },
-			want:    "nobody may answer: rule finance-approval asks 2 people (group finance), and 0 may answer; nobody is in group finance",
+			want: "nobody may answer: rule finance-approval asks 2 people (group finance), and 0 may answer; nobody is in " +
+				"group finance",
 		},
 		"two principals of one human": {
 			prepare: func(w *world) {
@@ -66,11 +69,13 @@ func TestNobodyMayAnswer(t *testing.T) {
 		},
 		"the sponsor": {
 			prepare: change("bot", gatehouse.PrincipalChange{Sponsor: &sponsor}),
-			want:    "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; ana is excluded as the sponsor",
+			want: "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; ana " +
+				"is excluded as the sponsor",
 		},
 		"the proposer": {
-			by:   "ana",
-			want: "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; ana is excluded as the proposer",
+			by: "ana",
+			want: "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; ana is " +
+				"excluded as the proposer",
 		},
 		"the person that it is proposed for": {
 			propose: func(p *gatehouse.Proposal) { p.OnBehalfOf = "BEN" },
@@ -85,7 +90,8 @@ func TestNobodyMayAnswer(t *testing.T) {
 				change("cy", gatehouse.PrincipalChange{Disabled: &off})(w)
 			},
 			propose: func(p *gatehouse.Proposal) { p.OnBehalfOf = "ben" },
-			want: "nobody may answer: rule finance-approval asks 2 people (group finance), and 0 may answer; ana is excluded as the sponsor; " +
+			want: "nobody may answer: rule finance-approval asks 2 people (group finance), and 0 may answer; ana is excluded " +
+				"as the sponsor; " +
 				"ben is excluded as the person that it is proposed for; 1 is disabled",
 		},
 		"people that are named": {
@@ -221,7 +227,8 @@ func TestNobodyMayAnswerARevision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.refused(b, "nobody may answer: the policy asks 1 person (approver), and 0 may answer; rita is excluded as the proposer; "+
+	w.refused(b, "nobody may answer: the policy asks 1 person (approver), and 0 may answer; rita is excluded as the "+
+		"proposer; "+
 		"1 is excluded for contributing to the content")
 	if old := w.find(a.ID); old.Status != gatehouse.StatusSuperseded || old.Superseded != b.ID {
 		t.Errorf("the original is %s, superseded by %q", old.Status, old.Superseded)

@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -25,13 +25,7 @@ import (
 func BenchmarkDecideBesideArchiver(b *testing.B) {
 	const turns = 10
 	c := &clock{now: time.Now().Add(-40 * day)}
-	store, err := sqlite.Open(b.Context(), sqlite.Config{
-		Path: filepath.Join(b.TempDir(), "gatehouse.db"), Clock: c.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer store.Close()
+	store := migratedfile.Open(b, filepath.Join(b.TempDir(), "gatehouse.db"), c.Now)
 	hold := time.Hour
 	g := gate.New(store, &targets{fingerprint: "f1"}, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource(),
 		Hold: &hold}, slog.New(slog.DiscardHandler))
@@ -150,7 +144,9 @@ func decideAll(ctx context.Context, b *testing.B, g *gate.Gate, list []*gatehous
 }
 
 // copies stores an action n more times, many per transaction, pending or rejected.
-func copies(b *testing.B, store gatehouse.Store, of *gatehouse.Action, n int, rejected bool) (list []*gatehouse.Action) {
+func copies(
+	b *testing.B, store gatehouse.Store, of *gatehouse.Action, n int, rejected bool,
+) (list []*gatehouse.Action) {
 	b.Helper()
 	for len(list) < n {
 		batch := min(500, n-len(list))

@@ -17,7 +17,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -48,7 +48,8 @@ func (w *world) pass(a *gate.Archiver) (n int) {
 
 func (w *world) reject(ctx context.Context, a *gatehouse.Action) {
 	w.t.Helper()
-	if _, err := w.gate.Decide(ctx, a.ID, gatehouse.Decision{Decision: gatehouse.Reject, Digest: a.Digest, Notes: "no"}); err != nil {
+	if _, err := w.gate.Decide(ctx, a.ID,
+		gatehouse.Decision{Decision: gatehouse.Reject, Digest: a.Digest, Notes: "no"}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -252,10 +253,7 @@ func TestArchiverDies(t *testing.T) {
 		if !errors.As(err, &exit) || exit.Exited() {
 			t.Fatalf("the archiver was not killed: %v\n%s", err, out)
 		}
-		store, err := sqlite.Open(t.Context(), sqlite.Config{Path: w.path, Clock: func() time.Time { return later }, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := migratedfile.Open(t, w.path, func() time.Time { return later })
 		archived := 0
 		err = store.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
 			for id, before := range want {
@@ -295,10 +293,7 @@ func TestArchiverDies(t *testing.T) {
 
 func archiveAndDie(t *testing.T, file string, now time.Time) {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Clean(file), Clock: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := migratedfile.Open(t, filepath.Clean(file), func() time.Time { return now })
 	s := &dying{Store: store}
 	when, n, _ := strings.Cut(os.Getenv(dyingWhen), " ")
 	if _, err := fmt.Sscan(n, &s.n); err != nil {

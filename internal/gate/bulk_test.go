@@ -22,7 +22,8 @@ func TestBulkDecisionsOfOnePersonAMinute(t *testing.T) {
 	}
 	browser := w.browser(w.signIn(ana, gatehouse.Browser{}))
 	ways := []context.Context{ana, browser, w.as(c)}
-	d := gatehouse.BulkDecision{Decision: gatehouse.Approve, Items: []gatehouse.BulkItem{{ActionID: a.ID, Digest: "sha256:other"}}}
+	d := gatehouse.BulkDecision{Decision: gatehouse.Approve,
+		Items: []gatehouse.BulkItem{{ActionID: a.ID, Digest: "sha256:other"}}}
 	for i := range 30 {
 		if _, err := w.gate.BulkDecide(ways[i%3], d); err != nil {
 			t.Fatalf("call %d: %v", i+1, err)
@@ -51,9 +52,10 @@ func TestBulkItemsStandForThemselves(t *testing.T) {
 	item := func(id string, a *gatehouse.Action) gatehouse.BulkItem {
 		return gatehouse.BulkItem{ActionID: id, Digest: a.Digest}
 	}
-	out, err := w.gate.BulkDecide(w.person("ana"), gatehouse.BulkDecision{Decision: gatehouse.Approve, Items: []gatehouse.BulkItem{
-		item(a.ID, a), item(a.ID, a), item("act_0193b7e2c4d67aa1b2c3d4e5f6071829", a), item(b.ID, b), item(a.ID, a),
-	}})
+	out, err := w.gate.BulkDecide(w.person("ana"),
+		gatehouse.BulkDecision{Decision: gatehouse.Approve, Items: []gatehouse.BulkItem{
+			item(a.ID, a), item(a.ID, a), item("act_0193b7e2c4d67aa1b2c3d4e5f6071829", a), item(b.ID, b), item(a.ID, a),
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package gate_test
 import (
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 const taskToken = "AQCEAAAAKgAAAAMAAAAAAAAAAbearer+right/of=="
@@ -23,13 +22,7 @@ const taskToken = "AQCEAAAAKgAAAAMAAAAAAAAAAbearer+right/of=="
 func callbackWorld(t *testing.T, dir string, options ...func(*gate.Config)) *gatetest.World {
 	t.Helper()
 	clock := gatetest.NewClock()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: filepath.Join(dir, "gate.db"), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := migratedfile.Open(t, filepath.Join(dir, "gate.db"), clock.Now)
 	w := gatetest.New(t, store, clock, options...)
 	creds, err := w.Gate.Bootstrap(t.Context())
 	if err != nil {

@@ -141,8 +141,9 @@ func TestCorrectorDoesNotApprove(t *testing.T) {
 // only while the dead letter is open.
 func TestNotCorrectable(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "version: 1\nrisk: {price_change: 2}\nrules:\n  - {id: dear, when: 'dec(change.price) > 100', then: deny}\n"+
-		"  - {id: all, when: 'true', then: allow}\n")
+	w := newWorld(t,
+		"version: 1\nrisk: {price_change: 2}\nrules:\n  - {id: dear, when: 'dec(change.price) > 100', then: deny}\n"+
+			"  - {id: all, when: 'true', then: allow}\n")
 	bot, oz := w.agent(), w.principal("oz", gatehouse.KindPerson, gatehouse.RoleOperator, gatehouse.RoleApprover)
 	refused := func(to gatehouse.PushStatus, code string) *gatehouse.Action {
 		a := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = code })
@@ -198,7 +199,8 @@ func TestGroupDeadLetters(t *testing.T) {
 			t.Errorf("%s: oldest %s, newest %s", g.Words, g.OldestAt, g.NewestAt)
 		}
 	}
-	want := []string{"3 http_422 failed SKU-2 is locked", "2 http_422 failed SKU-1 is sold", "1 http_500 unknown SKU-0 is locked"}
+	want := []string{"3 http_422 failed SKU-2 is locked", "2 http_422 failed SKU-1 is sold",
+		"1 http_500 unknown SKU-0 is locked"}
 	if !slices.Equal(got, want) || groups.Seen != 6 || groups.Capped {
 		t.Fatalf("the groups are %q, seen %d", got, groups.Seen)
 	}
@@ -230,7 +232,8 @@ func TestGroupDeadLetters(t *testing.T) {
 		t.Errorf("the group has %q", ids)
 	}
 	done, err := w.gate.DiscardDeadLetters(oz, gatehouse.DiscardRequest{
-		DeadLetterSelection: gatehouse.DeadLetterSelection{Filter: &gatehouse.DeadLetterFilter{Group: groups.Items[0].Key}}, Reason: "over",
+		DeadLetterSelection: gatehouse.DeadLetterSelection{Filter: &gatehouse.DeadLetterFilter{Group: groups.Items[0].Key}},
+		Reason:              "over",
 	})
 	if err != nil || done.Done != 3 || done.Skipped != 0 {
 		t.Fatalf("discarded %+v, %v", done, err)
@@ -259,16 +262,20 @@ func TestDispatchHealth(t *testing.T) {
 		t.Fatalf("the health is %+v", h)
 	}
 	x := h.Connectors[0]
-	if x.Connector != old.Connector || x.Queued != 2 || x.FailedLastHour != 1 || x.AppliedLastHour != 0 || x.LastSuccessAt != nil ||
-		x.LastErrorCode != "http_422" || x.LastWords != "price is too high" || x.OldestAt == nil || !x.OldestAt.Equal(old.ProposedAt) {
+	if x.Connector != old.Connector || x.Queued != 2 || x.FailedLastHour != 1 || x.AppliedLastHour != 0 ||
+		x.LastSuccessAt != nil ||
+		x.LastErrorCode != "http_422" || x.LastWords != "price is too high" || x.OldestAt == nil ||
+		!x.OldestAt.Equal(old.ProposedAt) {
 		t.Errorf("the connector is %+v", x)
 	}
 	first, last := h.Queue[0], h.Queue[len(h.Queue)-1]
-	if first.Depth != 1 || first.Oldest.D() < 8*time.Hour || last.Depth != 2 || last.Oldest.D() != 32*time.Hour || !last.At.Equal(h.At) {
+	if first.Depth != 1 || first.Oldest.D() < 8*time.Hour || last.Depth != 2 || last.Oldest.D() != 32*time.Hour ||
+		!last.At.Equal(h.At) {
 		t.Errorf("the queue goes from %+v to %+v", first, last)
 	}
 	w.dead(old, gatehouse.PushUnknown, "timeout", "")
-	if h, err = w.gate.DispatchHealth(oz); err != nil || h.Queue[len(h.Queue)-1].Depth != 1 || h.Connectors[0].FailedLastHour != 2 {
+	if h, err = w.gate.DispatchHealth(oz); err != nil || h.Queue[len(h.Queue)-1].Depth != 1 ||
+		h.Connectors[0].FailedLastHour != 2 {
 		t.Errorf("after the oldest has ended: %+v, %v", h, err)
 	}
 }
@@ -277,7 +284,8 @@ func TestDispatchHealth(t *testing.T) {
 // without proposals are zeros.
 func TestInsightsByDayAndGroup(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "version: 1\nrisk: {price_change: 3}\nrules:\n  - {id: all, when: 'true', then: needs_approval, groups: [finance]}\n")
+	w := newWorld(t,
+		"version: 1\nrisk: {price_change: 3}\nrules:\n  - {id: all, when: 'true', then: needs_approval, groups: [finance]}\n")
 	bot, ana := w.agent(), w.person("ana")
 	w.group("finance", "ana")
 	ana = w.again(ana)

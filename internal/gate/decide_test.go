@@ -21,7 +21,8 @@ func TestPolicyAppliedMeanwhileVetoes(t *testing.T) {
 	w.targets.onCheck = func(*gatehouse.Action) (bool, error) {
 		if !applied { // after the veto was evaluated, before the transaction
 			applied = true
-			_, err := w.gate.ApplyPolicy(w.admin, "version: 1\nrules:\n  - {id: freeze, when: \"true\", then: deny, reason: frozen}\n")
+			_, err := w.gate.ApplyPolicy(w.admin,
+				"version: 1\nrules:\n  - {id: freeze, when: \"true\", then: deny, reason: frozen}\n")
 			if err != nil {
 				t.Error(err)
 			}
@@ -247,15 +248,17 @@ func TestConfirmationAsksForWhatMatters(t *testing.T) {
 		"an amount that is claimed": {func(p *gatehouse.Proposal) {
 			p.ProposedChange, p.Magnitude = `{"amount":"9800.00"}`, &gatehouse.Magnitude{Amount: "98.00", Currency: "USD"}
 		}, "9800.00"},
-		"price":     {func(*gatehouse.Proposal) {}, "12.50"},
-		"number":    {func(p *gatehouse.Proposal) { p.ProposedChange = `{"total":9007199254740993123}` }, "9007199254740993123"},
+		"price": {func(*gatehouse.Proposal) {}, "12.50"},
+		"number": {func(p *gatehouse.Proposal) { p.ProposedChange = `{"total":9007199254740993123}` },
+			"9007199254740993123"},
 		"name":      {func(p *gatehouse.Proposal) { p.ProposedChange = `{"name":"Acme Ltd"}` }, "Acme Ltd"},
 		"one field": {func(p *gatehouse.Proposal) { p.ProposedChange = `{"color":"red"}` }, "red"},
 		"one field that is not as it was": {func(p *gatehouse.Proposal) {
 			p.CurrentState, p.ProposedChange = `{"color":"blue","size":1.0}`, `{"color":"red","size":1.0}`
 		}, "red"},
-		"a number":                  {func(p *gatehouse.Proposal) { p.ProposedChange = `{"stock":120}` }, "120"},
-		"an opaque value":           {func(p *gatehouse.Proposal) { p.ProposedChange = `{"group":"698982fe84b2166a10781503da092fef"}` }, "SKU-1"},
+		"a number": {func(p *gatehouse.Proposal) { p.ProposedChange = `{"stock":120}` }, "120"},
+		"an opaque value": {
+			func(p *gatehouse.Proposal) { p.ProposedChange = `{"group":"698982fe84b2166a10781503da092fef"}` }, "SKU-1"},
 		"a switch":                  {func(p *gatehouse.Proposal) { p.ProposedChange = `{"deleted":true}` }, "SKU-1"},
 		"two fields":                {func(p *gatehouse.Proposal) { p.ProposedChange = `{"color":"red","size":2}` }, "SKU-1"},
 		"no change":                 {func(p *gatehouse.Proposal) { p.ProposedChange = `{}` }, "SKU-1"},

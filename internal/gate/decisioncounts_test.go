@@ -48,7 +48,8 @@ func TestDecisionCounts(t *testing.T) {
 	item := func(a *gatehouse.Action) gatehouse.BulkItem {
 		return gatehouse.BulkItem{ActionID: a.ID, Digest: a.Digest}
 	}
-	_, err := w.gate.BulkDecide(ana, gatehouse.BulkDecision{Decision: gatehouse.Approve, Items: []gatehouse.BulkItem{item(actions[2]), item(actions[3])}})
+	_, err := w.gate.BulkDecide(ana,
+		gatehouse.BulkDecision{Decision: gatehouse.Approve, Items: []gatehouse.BulkItem{item(actions[2]), item(actions[3])}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,8 @@ func TestDecisionCounts(t *testing.T) {
 		return x.Decisions
 	}
 	want := []gatehouse.DecisionCount{
-		{Endpoint: "approve", Won: 1, Replayed: 1}, {Endpoint: "bulk-decide", Won: 1, Conflict: 1}, {Endpoint: "console", Won: 1},
+		{Endpoint: "approve", Won: 1, Replayed: 1}, {Endpoint: "bulk-decide", Won: 1, Conflict: 1},
+		{Endpoint: "console", Won: 1},
 		{Endpoint: "decide", Won: 1, Replayed: 1, Conflict: 1, Refused: 1}, {Endpoint: "reject", Won: 1, Conflict: 1},
 	}
 	for _, f := range []gatehouse.InsightFilter{{}, {ActionType: "none"}, {Since: w.clock.Now()}} {

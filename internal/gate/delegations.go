@@ -79,7 +79,8 @@ func newDelegation(
 ) (*gatehouse.Delegation, error) {
 	var v gatehouse.Violations
 	find := func(pointer, who string) *gatehouse.Principal {
-		at := slices.IndexFunc(people, func(p *gatehouse.Principal) bool { return p.ID == who || strings.EqualFold(p.Name, who) })
+		at := slices.IndexFunc(people,
+			func(p *gatehouse.Principal) bool { return p.ID == who || strings.EqualFold(p.Name, who) })
 		switch {
 		case who == "":
 			v.Add(pointer, "is required: a person")

@@ -143,7 +143,8 @@ func TestTwoPrincipalsOfAnEditor(t *testing.T) {
 		t.Fatal(err)
 	}
 	creds, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
-		Name: "ana-2", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: c.Principal.Person,
+		Name: "ana-2", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
+		Person: c.Principal.Person,
 	})
 	if err != nil {
 		t.Fatal(err)

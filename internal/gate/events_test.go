@@ -15,7 +15,8 @@ import (
 // number numbers the entries of the log.
 func (w *world) number() {
 	w.t.Helper()
-	if _, err := (&audit.Sequencer{Store: w.store, Logger: slog.New(slog.DiscardHandler)}).Once(w.t.Context()); err != nil {
+	if _, err := (&audit.Sequencer{Store: w.store, Logger: slog.New(slog.DiscardHandler)}).Once(
+		w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -72,10 +73,12 @@ func TestEventsAreReadByRights(t *testing.T) {
 			t.Errorf("%s reads %v", who, got)
 		}
 	}
-	if got := w.heard(auditor, gatehouse.EventFilter{Types: []string{"hitl.app*", "none"}}); !slices.Equal(got, []string{"hitl.approved"}) {
+	if got := w.heard(auditor, gatehouse.EventFilter{Types: []string{"hitl.app*", "none"}}); !slices.Equal(got,
+		[]string{"hitl.approved"}) {
 		t.Errorf("of some types: %v", got)
 	}
-	if got := w.heard(auditor, gatehouse.EventFilter{ActionID: a.ID}); !slices.Equal(got, []string{"hitl.proposed", "hitl.approved"}) {
+	if got := w.heard(auditor, gatehouse.EventFilter{ActionID: a.ID}); !slices.Equal(got,
+		[]string{"hitl.proposed", "hitl.approved"}) {
 		t.Errorf("of one action: %v", got)
 	}
 
@@ -95,7 +98,8 @@ func TestEventsAreReadByRights(t *testing.T) {
 	w.propose(bot, nil)
 	w.number()
 	got := <-done
-	if len(got.Events) != 1 || got.Events[0].Index != page.Last+1 || !strings.Contains(string(got.Events[0].Body), `"specversion":"1.0"`) {
+	if len(got.Events) != 1 || got.Events[0].Index != page.Last+1 ||
+		!strings.Contains(string(got.Events[0].Body), `"specversion":"1.0"`) {
 		t.Errorf("waited for %+v", got)
 	}
 }

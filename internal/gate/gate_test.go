@@ -61,7 +61,9 @@ func (f *targets) Describe(_ string, p *gatehouse.Proposal) (string, gatehouse.R
 
 func (f *targets) Validate(*gatehouse.Action) error { return nil }
 
-func (f *targets) Check(_ context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
+func (f *targets) Check(
+	_ context.Context, a *gatehouse.Action,
+) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
 	if f.onCheck == nil {
 		return false, "", "", false, nil
 	}
@@ -81,13 +83,7 @@ func newWorldWith(t *testing.T, source string, change func(*appConfig)) *world {
 	t.Helper()
 	c := &clock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	path := migratedfile.New(t)
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: path, Clock: c.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := migratedfile.Open(t, path, c.Now)
 	if source == "" {
 		source = string(policy.DefaultSource())
 	}
@@ -112,7 +108,8 @@ func (w *world) as(c *gatehouse.Credentials) context.Context {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return gatehouse.NewContext(w.t.Context(), &gatehouse.Caller{Principal: p, StepUp: c.EditToken != "", Via: gatehouse.ViaAPI})
+	return gatehouse.NewContext(w.t.Context(),
+		&gatehouse.Caller{Principal: p, StepUp: c.EditToken != "", Via: gatehouse.ViaAPI})
 }
 
 func (w *world) principal(name string, kind gatehouse.Kind, roles ...gatehouse.Role) context.Context {

@@ -366,9 +366,9 @@ func TestGrantRefused(t *testing.T) {
 	refused("no grants", w.person("ben"), gatehouse.CodeInvalid, nil)
 }
 
-// TestGrantBarsHands: after the grantor has become the agent's sponsor, the grant approves nothing;
+// TestGrantExcludesSponsorAndEditor: after the grantor has become the agent's sponsor, the grant approves nothing;
 // nor does it approve an edited or revised change.
-func TestGrantBarsHands(t *testing.T) {
+func TestGrantExcludesSponsorAndEditor(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")
 	ben := w.person("ben")

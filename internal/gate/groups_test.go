@@ -154,8 +154,10 @@ func TestGroupsFromASignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, asksFinance)
 	e := gatehouse.ExternalSignIn{
-		Tenant: gatehouse.DefaultTenant, Provider: "corp", Issuer: "https://id.test", Subject: "1", Name: "ana", Provision: true,
-		Roles: []gatehouse.Role{gatehouse.RoleApprover}, Managed: []gatehouse.Role{gatehouse.RoleApprover}, Groups: []string{"finance"},
+		Tenant: gatehouse.DefaultTenant, Provider: "corp", Issuer: "https://id.test", Subject: "1", Name: "ana",
+		Provision: true,
+		Roles:     []gatehouse.Role{gatehouse.RoleApprover}, Managed: []gatehouse.Role{gatehouse.RoleApprover},
+		Groups: []string{"finance"},
 	}
 	members := func(groups ...string) map[string][]string {
 		t.Helper()

@@ -19,7 +19,8 @@ func withKey(t *testing.T, ctx context.Context, key string, body byte) context.C
 		t.Fatal(err)
 	}
 	again := *c
-	again.Idempotency = &gatehouse.IdempotencyRequest{Key: key, Route: "POST /x", BodyHash: gatehouse.Hash{body}, Encode: json.Marshal}
+	again.Idempotency = &gatehouse.IdempotencyRequest{Key: key, Route: "POST /x", BodyHash: gatehouse.Hash{body},
+		Encode: json.Marshal}
 	return gatehouse.NewContext(ctx, &again)
 }
 

@@ -116,7 +116,8 @@ func TestAcrossTenants(t *testing.T) {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	create := func(ctx context.Context, tenant, name string, role gatehouse.Role) (*gatehouse.Credentials, error) {
-		return w.gate.CreatePrincipal(ctx, gatehouse.NewPrincipal{Tenant: tenant, Name: name, Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{role}})
+		return w.gate.CreatePrincipal(ctx,
+			gatehouse.NewPrincipal{Tenant: tenant, Name: name, Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{role}})
 	}
 	_, err = create(w.admin, "acme", "eve", gatehouse.RoleApprover)
 	wantCode(t, err, gatehouse.CodeInvalid) // nobody could administer the tenant

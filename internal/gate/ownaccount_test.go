@@ -76,7 +76,8 @@ func TestEndOtherSessionsKeepsThisOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	ana, ben := w.person("ana"), w.person("ben")
-	this, second, third := w.signIn(ana, gatehouse.Browser{}), w.signIn(ana, gatehouse.Browser{}), w.signIn(ana, gatehouse.Browser{})
+	this, second, third := w.signIn(ana, gatehouse.Browser{}), w.signIn(ana, gatehouse.Browser{}),
+		w.signIn(ana, gatehouse.Browser{})
 	bens := w.signIn(ben, gatehouse.Browser{})
 	n, err := w.gate.EndOtherSessions(w.browser(this))
 	if err != nil || n != 2 {

@@ -52,7 +52,8 @@ func TestGatedPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second call returns the first one's result
-		if v, err := w.gate.ApplyApproved(t.Context(), "default", a.ID, a.ProposedChange, a.Target.Version); err != nil || v != 3 {
+		if v, err := w.gate.ApplyApproved(t.Context(), "default", a.ID, a.ProposedChange, a.Target.Version); err != nil ||
+			v != 3 {
 			t.Fatalf("version %d, %v", v, err)
 		}
 	}

@@ -40,7 +40,8 @@ rules:
 			t.Errorf("no warning %q in\n%s", want, strings.Join(said, "\n"))
 		}
 	}
-	if slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, "L3 ") || strings.Contains(s, "rule nobody requires") }) {
+	if slices.ContainsFunc(said,
+		func(s string) bool { return strings.HasPrefix(s, "L3 ") || strings.Contains(s, "rule nobody requires") }) {
 		t.Errorf("too much:\n%s", strings.Join(said, "\n"))
 	}
 	active, err := w.gate.ActivePolicy(w.admin)
@@ -48,7 +49,9 @@ rules:
 		t.Errorf("active: %+v, %v", active, err)
 	}
 	check, err := w.gate.CheckPolicy(w.admin, active.Source)
-	if err != nil || !slices.ContainsFunc(check.Findings, func(f gatehouse.PolicyFinding) bool { return strings.Contains(f.Detail, "group legal") && f.Remark }) {
+	if err != nil ||
+		!slices.ContainsFunc(check.Findings,
+			func(f gatehouse.PolicyFinding) bool { return strings.Contains(f.Detail, "group legal") && f.Remark }) {
 		t.Errorf("the check says %+v, %v", check, err)
 	}
 }

@@ -27,7 +27,8 @@ func TestAgentsReadTheirOwn(t *testing.T) {
 		ours = append(ours, w.propose(mine, nil).ID)
 	}
 	secret := w.propose(other, func(p *gatehouse.Proposal) { p.IdempotencyKey = "k-1" })
-	revised, err := w.gate.Revise(editor, ours[0], proposal(func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"11.00"}` }))
+	revised, err := w.gate.Revise(editor, ours[0],
+		proposal(func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"11.00"}` }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,8 @@ func TestBulkCallsAreCountedInTheStore(t *testing.T) {
 	w := newWorld(t, "")
 	ana := w.person("ana")
 	call := func(g *gate.Gate) error {
-		_, err := g.BulkDecide(ana, gatehouse.BulkDecision{Decision: gatehouse.Reject, Items: []gatehouse.BulkItem{{ActionID: "act_0"}}})
+		_, err := g.BulkDecide(ana,
+			gatehouse.BulkDecision{Decision: gatehouse.Reject, Items: []gatehouse.BulkItem{{ActionID: "act_0"}}})
 		return err
 	}
 	for i := range 30 {

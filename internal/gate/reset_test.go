@@ -59,10 +59,14 @@ func TestResetAdmin(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := w.as(made)
-	if _, err := w.gate.CreatePrincipal(root, gatehouse.NewPrincipal{Name: "ann", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}}); err != nil {
+	if _, err := w.gate.CreatePrincipal(root,
+		gatehouse.NewPrincipal{Name: "ann", Kind: gatehouse.KindPerson,
+			Roles: []gatehouse.Role{gatehouse.RoleApprover}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.gate.CreatePrincipal(root, gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}}); err != nil {
+	if _, err := w.gate.CreatePrincipal(root,
+		gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent,
+			Roles: []gatehouse.Role{gatehouse.RoleProposer}}); err != nil {
 		t.Fatal(err)
 	}
 	err = w.store.Update(t.Context(), "acme", func(tx gatehouse.Tx) error {
@@ -82,7 +86,8 @@ func TestResetAdmin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := w.gate.Authenticate(t.Context(), ann.Key); err != nil || !p.Has(gatehouse.RoleAdmin) || p.ApproverSince == nil {
+	if p, err := w.gate.Authenticate(t.Context(), ann.Key); err != nil || !p.Has(gatehouse.RoleAdmin) ||
+		p.ApproverSince == nil {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

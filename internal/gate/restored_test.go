@@ -3,13 +3,11 @@ package gate_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
@@ -19,13 +17,7 @@ import (
 func TestMarkUnknown(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: migratedfile.New(t), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := migratedfile.Open(t, migratedfile.New(t), clock.Now)
 	w := gatetest.New(t, store, clock)
 	w.Fill()
 	keeper := keyHolder(t, w, w.AcmeKey)
@@ -71,13 +63,16 @@ func TestMarkUnknown(t *testing.T) {
 	}
 	no := false
 
-	if _, err := w.Gate.MarkUnknown(w.As("bot"), gatehouse.MarkUnknownRequest{Before: made}); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
+	if _, err := w.Gate.MarkUnknown(w.As("bot"),
+		gatehouse.MarkUnknownRequest{Before: made}); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 		t.Errorf("an agent marks: %v", err)
 	}
-	if _, err := w.Gate.MarkUnknown(w.Admin(), gatehouse.MarkUnknownRequest{}); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+	if _, err := w.Gate.MarkUnknown(w.Admin(),
+		gatehouse.MarkUnknownRequest{}); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 		t.Errorf("without a time: %v", err)
 	}
-	if _, err := w.Gate.MarkUnknown(w.Admin(), gatehouse.MarkUnknownRequest{Before: made, Tenant: "acme"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+	if _, err := w.Gate.MarkUnknown(w.Admin(),
+		gatehouse.MarkUnknownRequest{Before: made, Tenant: "acme"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Errorf("an administrator of default names acme: %v", err)
 	}
 	for _, m := range mark(w.Admin(), gatehouse.MarkUnknownRequest{}).Items {
@@ -88,10 +83,13 @@ func TestMarkUnknown(t *testing.T) {
 	if len(underWay("acme")) == 0 {
 		t.Fatal("nothing of acme is under way")
 	}
-	if _, err := w.Gate.MarkUnknown(keeper, gatehouse.MarkUnknownRequest{Before: made, Tenant: gatehouse.DefaultTenant}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+	if _, err := w.Gate.MarkUnknown(keeper,
+		gatehouse.MarkUnknownRequest{Before: made, Tenant: gatehouse.DefaultTenant}); gatehouse.CodeOf(
+		err) != gatehouse.CodeNotFound {
 		t.Errorf("another tenant's: %v", err)
 	}
-	if _, err := w.Gate.MarkUnknown(w.Admin(), gatehouse.MarkUnknownRequest{Before: made, Tenant: "nobody"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+	if _, err := w.Gate.MarkUnknown(w.Admin(),
+		gatehouse.MarkUnknownRequest{Before: made, Tenant: "nobody"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Errorf("of a tenant that does not exist: %v", err)
 	}
 	for _, m := range mark(keeper, gatehouse.MarkUnknownRequest{DryRun: &no}).Items {
@@ -133,7 +131,8 @@ func TestMarkUnknown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.Status != gatehouse.StatusUnknown || a.Push.Status != gatehouse.PushUnknown || a.Push.Attempts < 1 || a.FinishedAt == nil {
+		if a.Status != gatehouse.StatusUnknown || a.Push.Status != gatehouse.PushUnknown || a.Push.Attempts < 1 ||
+			a.FinishedAt == nil {
 			t.Errorf("it was %s, and is %s with %+v", p.Status, a.Status, a.Push)
 		}
 	}
@@ -143,23 +142,19 @@ func TestMarkUnknown(t *testing.T) {
 func TestPreviewArchiveOfOneTenant(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: migratedfile.New(t), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := migratedfile.Open(t, migratedfile.New(t), clock.Now)
 	w := gatetest.New(t, store, clock)
 	w.Fill()
 	keeper := keyHolder(t, w, w.AcmeKey)
 	no := false
-	marked, err := w.Gate.MarkUnknown(keeper, gatehouse.MarkUnknownRequest{Before: clock.Now().Add(time.Second), DryRun: &no})
+	marked, err := w.Gate.MarkUnknown(keeper,
+		gatehouse.MarkUnknownRequest{Before: clock.Now().Add(time.Second), DryRun: &no})
 	if err != nil || marked.Marked == 0 {
 		t.Fatalf("%+v, %v", marked, err)
 	}
 	for _, p := range marked.Items {
-		if _, err := w.Gate.ResolvePush(keeper, p.PushID, gatehouse.Resolution{Outcome: "applied", Reason: "it is there"}); err != nil {
+		if _, err := w.Gate.ResolvePush(keeper, p.PushID,
+			gatehouse.Resolution{Outcome: "applied", Reason: "it is there"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,7 +24,8 @@ func TestSessionDecidesUpToL3AndStepsUpAbove(t *testing.T) {
 	token := w.editToken("ana")
 	browser := w.browser(w.signIn(ana, gatehouse.Browser{}))
 	medium := w.propose(bot, nil)
-	if ans, err := w.gate.Decide(browser, medium.ID, approve(medium)); err != nil || ans.Action.DecidedVia != gatehouse.ViaConsole {
+	if ans, err := w.gate.Decide(browser, medium.ID, approve(medium)); err != nil ||
+		ans.Action.DecidedVia != gatehouse.ViaConsole {
 		t.Fatalf("%+v, %v", ans, err)
 	}
 

@@ -103,7 +103,8 @@ func TestSetupLinkWorksOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if won != 1 || w.leaves("session.started") != 1 || w.leaves("setup_link.used") != 1 || w.leaves("setup_link.created") != 1 {
+	if won != 1 || w.leaves("session.started") != 1 || w.leaves("setup_link.used") != 1 ||
+		w.leaves("setup_link.created") != 1 {
 		t.Errorf("the link worked %d times", won)
 	}
 	old, err := w.gate.CreateSetupLink(w.admin, "ana")
@@ -143,12 +144,15 @@ func TestSetupLinksAreAnAdministratorsForPeople(t *testing.T) {
 	bot := w.principal("bot2", gatehouse.KindAgent, gatehouse.RoleProposer)
 	p := callerOf(t, bot).Principal
 	err = w.store.Update(t.Context(), p.Tenant, func(tx gatehouse.Tx) error {
-		return tx.InsertIdentity(&gatehouse.ExternalIdentity{Tenant: p.Tenant, Issuer: "https://i.test", Subject: "1", PrincipalID: p.ID, CreatedAt: tx.Now()})
+		return tx.InsertIdentity(
+			&gatehouse.ExternalIdentity{Tenant: p.Tenant, Issuer: "https://i.test", Subject: "1", PrincipalID: p.ID,
+				CreatedAt: tx.Now()})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.gate.SignInExternal(t.Context(), gatehouse.ExternalSignIn{Tenant: p.Tenant, Issuer: "https://i.test", Subject: "1"}, gatehouse.Browser{})
+	_, err = w.gate.SignInExternal(t.Context(),
+		gatehouse.ExternalSignIn{Tenant: p.Tenant, Issuer: "https://i.test", Subject: "1"}, gatehouse.Browser{})
 	wantCode(t, err, gatehouse.CodeUnauthenticated)
 }
 
@@ -173,7 +177,8 @@ func TestSessionSlidesAndEnds(t *testing.T) {
 		t.Errorf("seen at %v: written within the minute", got.LastSeenAt)
 	}
 	w.clock.Advance(time.Second)
-	if got := seen(); !got.LastSeenAt.Equal(w.clock.Now()) || !got.ExpiresAt.Equal(w.clock.Now().Add(gatehouse.SessionIdle)) {
+	if got := seen(); !got.LastSeenAt.Equal(w.clock.Now()) ||
+		!got.ExpiresAt.Equal(w.clock.Now().Add(gatehouse.SessionIdle)) {
 		t.Errorf("seen at %v, until %v", got.LastSeenAt, got.ExpiresAt)
 	}
 	for w.clock.Now().Before(start.Add(gatehouse.SessionMax - gatehouse.SessionIdle)) {
@@ -214,7 +219,8 @@ func TestRevokedSessionIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	ana, ben := w.person("ana"), w.person("ben")
-	first, second, third := w.signIn(ana, gatehouse.Browser{}), w.signIn(ana, gatehouse.Browser{}), w.signIn(ana, gatehouse.Browser{})
+	first, second, third := w.signIn(ana, gatehouse.Browser{}), w.signIn(ana, gatehouse.Browser{}),
+		w.signIn(ana, gatehouse.Browser{})
 	_, err := w.gate.RevokeSession(ben, first.Session.ID)
 	wantCode(t, err, gatehouse.CodeRoleRequired)
 	w.browser(first)
@@ -316,7 +322,9 @@ func TestSessionsStayInTheirTenant(t *testing.T) {
 	if _, err := w.gate.CreateTenant(w.admin, "acme"); err != nil {
 		t.Fatal(err)
 	}
-	creds, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{Tenant: "acme", Name: "root", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin}})
+	creds, err := w.gate.CreatePrincipal(w.admin,
+		gatehouse.NewPrincipal{Tenant: "acme", Name: "root", Kind: gatehouse.KindPerson,
+			Roles: []gatehouse.Role{gatehouse.RoleAdmin}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,8 +359,9 @@ func TestGroupsGiveAndTakeRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	e := gatehouse.ExternalSignIn{
-		Tenant: gatehouse.DefaultTenant, Provider: "acme", Issuer: "https://id.test", Subject: "1", Name: "Ana Ruß", Provision: true,
-		Managed: []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleOperator},
+		Tenant: gatehouse.DefaultTenant, Provider: "acme", Issuer: "https://id.test", Subject: "1", Name: "Ana Ruß",
+		Provision: true,
+		Managed:   []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleOperator},
 	}
 	signIn := func(e gatehouse.ExternalSignIn, roles ...gatehouse.Role) (*gatehouse.SignedIn, error) {
 		e.Roles = roles

@@ -35,7 +35,8 @@ func TestStricterPolicyAtDispatch(t *testing.T) {
 			"required"},
 		{"more people by a rule", "price_change", lenient + "  - {id: two, when: 'true', then: needs_approval, required: " +
 			"2}\n", 0, "2 must approve, but only 1 were required"},
-		{"a level with a step-up", "price_change", strings.Replace(lenient, "price_change: 3", "price_change: 4", 1), 0, "at L4 approvers retype the value"},
+		{"a level with a step-up", "price_change", strings.Replace(lenient, "price_change: 3", "price_change: 4", 1), 0,
+			"at L4 approvers retype the value"},
 		{"a level with two people", "wipe", strings.Replace(lenient, "wipe: 4", "wipe: 5", 1), 0, "2 must approve, but " +
 			"only 1 were required"},
 		{"a looser policy", "price_change", strings.Replace(lenient, "price_change: 3", "price_change: 1", 1), 0, ""},

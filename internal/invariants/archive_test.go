@@ -16,8 +16,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
-	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
@@ -31,20 +29,14 @@ func TestArchivingChangesNoAnswer(t *testing.T) {
 		t.Parallel()
 		path := migratedfile.New(t)
 		clock := gatetest.NewClock()
-		s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := migratedfile.Open(t, path, clock.Now)
 		archiving(t, s, clock, func(t *testing.T) (*Target, error) { return OpenFile(t.Context(), path, quiet()) })
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		dsn := migrated.Database(t)
 		clock := gatetest.NewClock()
-		s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := migrated.Open(t, dsn, clock.Now)
 		archiving(t, s, clock, func(t *testing.T) (*Target, error) { return OpenDatabase(t.Context(), dsn, quiet()) })
 	})
 }
@@ -276,16 +268,20 @@ func TestDocuments(t *testing.T) {
 			deep = gatehouse.ArrayJSON(deep)
 		}
 		a := &gatehouse.Action{
-			ID: "act_1", Tenant: "default", Revision: 1, Status: gatehouse.StatusApplied, ProposedAt: now, FinishedAt: &now, DecidedAt: &now,
+			ID: "act_1", Tenant: "default", Revision: 1, Status: gatehouse.StatusApplied, ProposedAt: now, FinishedAt: &now,
+			DecidedAt: &now,
 			Proposal: gatehouse.Proposal{
 				ActionType: text.Draw(t, "type"), ProposedChange: deep, CurrentState: gatehouse.StringJSON(text.Draw(t, "state")),
-				Rationale: text.Draw(t, "rationale"), IdempotencyKey: text.Draw(t, "key"), Target: gatehouse.Target{EntityRef: text.Draw(t, "ref")},
+				Rationale: text.Draw(t, "rationale"), IdempotencyKey: text.Draw(t, "key"),
+				Target: gatehouse.Target{EntityRef: text.Draw(t, "ref")},
 			},
 			Policy: gatehouse.PolicyOutcome{Rules: rapid.SliceOf(text).Draw(t, "rules")},
 		}
 		copy(a.ContentHash[:], text.Draw(t, "hash"))
-		p := &gatehouse.Push{ID: "psh_1", Tenant: a.Tenant, ActionID: a.ID, Status: gatehouse.PushApplied, AttemptBase: rapid.IntRange(0, 9).Draw(t, "base"), CreatedAt: now, NotBefore: now}
-		in := &gatehouse.Record{Action: a, Push: p, Receipts: []*gatehouse.Receipt{{ID: "rcp_1", Error: text.Draw(t, "error"), RequestMetadata: deep, At: now}}}
+		p := &gatehouse.Push{ID: "psh_1", Tenant: a.Tenant, ActionID: a.ID, Status: gatehouse.PushApplied,
+			AttemptBase: rapid.IntRange(0, 9).Draw(t, "base"), CreatedAt: now, NotBefore: now}
+		in := &gatehouse.Record{Action: a, Push: p,
+			Receipts: []*gatehouse.Receipt{{ID: "rcp_1", Error: text.Draw(t, "error"), RequestMetadata: deep, At: now}}}
 		archived, err := gatehouse.NewArchived(in, "arc_1", now)
 		if err != nil {
 			t.Fatal(err)

@@ -122,7 +122,8 @@ func (f *file) checkHistory(h *history, say sayer) {
 			}
 		}
 		if n := len(h.intents) + len(looks) + h.marked; p.attempts != n && (p.attempts != 1 || n != 0 || !h.uncalled) {
-			say(15, "push %s counts %d attempts, the log has %d intents and %d looks", p.id, p.attempts, len(h.intents), len(looks))
+			say(15, "push %s counts %d attempts, the log has %d intents and %d looks", p.id, p.attempts, len(h.intents),
+				len(looks))
 		}
 	}
 	for _, c := range f.receipts {

@@ -83,7 +83,8 @@ type loggedPrincipal struct {
 // readRights reads the entries of principals and policies in the order of
 // writing. It keeps one record per principal and policy version.
 func readRights(ctx context.Context, tx *sql.Tx) (*rightsHistory, error) {
-	h := &rightsHistory{principals: map[subject]*loggedPrincipal{}, policies: map[subject]string{}, active: map[string]int{},
+	h := &rightsHistory{principals: map[subject]*loggedPrincipal{}, policies: map[subject]string{},
+		active:      map[string]int{},
 		delegations: map[subject]loggedDelegation{}, grants: map[subject]loggedGrant{},
 		mandates: map[subject]string{}, secrets: map[subject]loggedSecret{}}
 	const query = `SELECT tenant, body FROM audit_leaf WHERE action_id = '' AND (

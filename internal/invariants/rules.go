@@ -80,7 +80,8 @@ func (f *file) checkFit(say sayer) {
 	case gatehouse.StatusUnknown:
 		fits = let && ps == gatehouse.PushUnknown
 	case gatehouse.StatusRejected:
-		fits = asked(gatehouse.ApprovalRejected) || f.approval != nil && f.approval.timedOut && asked(gatehouse.ApprovalExpired)
+		fits = asked(gatehouse.ApprovalRejected) || f.approval != nil && f.approval.timedOut &&
+			asked(gatehouse.ApprovalExpired)
 	case gatehouse.StatusExpired:
 		fits = asked(gatehouse.ApprovalExpired)
 	case gatehouse.StatusSuperseded:
@@ -97,7 +98,8 @@ func (f *file) checkFit(say sayer) {
 	if !fits {
 		say(11, "the action is %s, its approval %q, its push %q", f.status, ap, ps)
 	}
-	if f.status == gatehouse.StatusPending && (f.approval == nil || !f.expiresAt.Valid || f.expiresAt.Int64 != f.approval.expiresAt) {
+	if f.status == gatehouse.StatusPending &&
+		(f.approval == nil || !f.expiresAt.Valid || f.expiresAt.Int64 != f.approval.expiresAt) {
 		say(17, "the queue has it until %d, but its approval has another time", f.expiresAt.Int64)
 	}
 }
@@ -182,7 +184,8 @@ func (f *file) checkDecision(say sayer) {
 		if v.decision == gatehouse.Approve {
 			persons[v.person] = true
 		}
-		if v.principalID == f.proposerID || slices.Contains(ap.excluded, v.person) || slices.Contains(ap.excluded, v.principalID) || slices.Contains(ap.excluded, v.name) {
+		if v.principalID == f.proposerID || slices.Contains(ap.excluded, v.person) ||
+			slices.Contains(ap.excluded, v.principalID) || slices.Contains(ap.excluded, v.name) {
 			say(8, "%s has voted but may not decide it", v.name)
 		}
 		if v.kind != string(gatehouse.KindPerson) {

@@ -50,47 +50,55 @@ func (c *checker) runs(ctx context.Context) error {
 
 func (c *checker) loadRuns(ctx context.Context, tx *sql.Tx, after int64) (files []*runFile, err error) {
 	bySeq := make(map[int64]*runFile)
-	err = each(ctx, tx, fmt.Sprintf(`SELECT r.seq, r.tenant, r.id, r.status, r.stop, r.evidence, coalesce(b.sha256, ''), b.archive
-FROM run r LEFT JOIN bundle b ON b.tenant = r.tenant AND b.run_id = r.id WHERE r.seq > %d ORDER BY r.seq LIMIT %d`, after, c.o.Page), func(rows *sql.Rows) error {
-		f := &runFile{}
-		err := rows.Scan(&f.seq, &f.tenant, &f.id, &f.status, &f.stop, &f.evidence, &f.bundle, &f.archive)
-		if f.bundle != "" {
-			sum := sha256.Sum256(f.archive)
-			f.archive = sum[:] // the archive itself may be large
-		}
-		files, bySeq[f.seq] = append(files, f), f
-		return err
-	})
+	err = each(ctx, tx,
+		fmt.Sprintf(`SELECT r.seq, r.tenant, r.id, r.status, r.stop, r.evidence, coalesce(b.sha256, ''), b.archive
+FROM run r LEFT JOIN bundle b ON b.tenant = r.tenant AND b.run_id = r.id WHERE r.seq > %d ORDER BY r.seq LIMIT %d`,
+			after, c.o.Page), func(rows *sql.Rows) error {
+			f := &runFile{}
+			err := rows.Scan(&f.seq, &f.tenant, &f.id, &f.status, &f.stop, &f.evidence, &f.bundle, &f.archive)
+			if f.bundle != "" {
+				sum := sha256.Sum256(f.archive)
+				f.archive = sum[:] // the archive itself may be large
+			}
+			files, bySeq[f.seq] = append(files, f), f
+			return err
+		})
 	if err != nil || len(files) == 0 {
 		return nil, err
 	}
 	last := files[len(files)-1].seq
-	return files, each(ctx, tx, fmt.Sprintf(`SELECT s.run_seq, s.tenant, s.run_id, s.id, s.key, s.parent, s.status, s.attempts, s.generation, s.event,
+	return files,
+		each(ctx, tx,
+			fmt.Sprintf(`SELECT s.run_seq, s.tenant, s.run_id, s.id, s.key, s.parent, s.status, s.attempts, s.generation, s.event,
 s.lease_owner, s.lease_until IS NOT NULL, s.due_at IS NOT NULL, s.ready_at IS NOT NULL, coalesce(s.action_id, ''), coalesce(s.child_run, ''),
 coalesce((SELECT a.status FROM action a WHERE a.tenant = s.tenant AND a.id = s.action_id),
   (SELECT z.status FROM action_archive z WHERE z.tenant = s.tenant AND z.id = s.action_id), ''),
 coalesce((SELECT r.status FROM run r WHERE r.tenant = s.tenant AND r.id = s.child_run), ''),
-(SELECT count(*) FROM step_wake w WHERE w.step_seq = s.seq AND w.tenant = s.tenant AND w.run_id = s.run_id AND w.step_id = s.id),
-coalesce((SELECT max(t.generation) FROM step_attempt t WHERE t.tenant = s.tenant AND t.run_id = s.run_id AND t.step_id = s.id), 0),
+(SELECT count(*) FROM step_wake w
+WHERE w.step_seq = s.seq AND w.tenant = s.tenant AND w.run_id = s.run_id AND w.step_id = s.id),
+coalesce((SELECT max(t.generation) FROM step_attempt t
+WHERE t.tenant = s.tenant AND t.run_id = s.run_id AND t.step_id = s.id), 0),
 (SELECT count(*) FROM step_attempt t WHERE t.tenant = s.tenant AND t.run_id = s.run_id AND t.step_id = s.id)
-FROM step s WHERE s.run_seq > %d AND s.run_seq <= %d ORDER BY s.run_seq, s.seq`, after, last), func(rows *sql.Rows) error {
-		var seq int64
-		var s stepRow
-		var due, ready bool
-		err := rows.Scan(&seq, &s.Tenant, &s.RunID, &s.ID, &s.Key, &s.Parent, &s.Status, &s.Attempts, &s.Generation, &s.Event,
-			&s.LeaseOwner, &s.leased, &due, &ready, &s.ActionID, &s.ChildRun, &s.action, &s.child, &s.wakes, &s.tried, &s.came)
-		at := s.CreatedAt
-		if due {
-			s.DueAt = &at
-		}
-		if ready {
-			s.ReadyAt = &at
-		}
-		if f := bySeq[seq]; f != nil {
-			f.steps = append(f.steps, s)
-		}
-		return err
-	})
+FROM step s WHERE s.run_seq > %d AND s.run_seq <= %d ORDER BY s.run_seq, s.seq`, after, last),
+			func(rows *sql.Rows) error {
+				var seq int64
+				var s stepRow
+				var due, ready bool
+				err := rows.Scan(&seq, &s.Tenant, &s.RunID, &s.ID, &s.Key, &s.Parent, &s.Status, &s.Attempts, &s.Generation,
+					&s.Event,
+					&s.LeaseOwner, &s.leased, &due, &ready, &s.ActionID, &s.ChildRun, &s.action, &s.child, &s.wakes, &s.tried, &s.came)
+				at := s.CreatedAt
+				if due {
+					s.DueAt = &at
+				}
+				if ready {
+					s.ReadyAt = &at
+				}
+				if f := bySeq[seq]; f != nil {
+					f.steps = append(f.steps, s)
+				}
+				return err
+			})
 }
 
 func (f *runFile) check(r *Report) {
@@ -175,7 +183,8 @@ func (f *runFile) checkStep(s *stepRow, say sayer) {
 		say(19, "its step %s is %s, what it waits for has ended: %v, and it has %d wakes", s.Key, s.Status, ended, s.wakes)
 	}
 	if s.Attempts > s.Generation || s.tried > s.Generation {
-		say(20, "its step %s has %d attempts and results of lease %d, but %d leases", s.Key, s.Attempts, s.tried, s.Generation)
+		say(20, "its step %s has %d attempts and results of lease %d, but %d leases", s.Key, s.Attempts, s.tried,
+			s.Generation)
 	}
 	if least, most := f.attempts(s); s.came < least || s.came > most {
 		say(20, "its step %s is %s after %d attempts, of which %d are stored", s.Key, s.Status, s.Attempts, s.came)
@@ -210,7 +219,8 @@ func (c *checker) runKeys(ctx context.Context) error {
 	return c.in(ctx, func(tx *sql.Tx) error {
 		for what, query := range map[string]string{
 			"steps hold one key": `SELECT tenant, idempotency_key, count(*) FROM step
-WHERE idempotency_key IS NOT NULL AND status NOT IN ('failed_terminal', 'canceled') GROUP BY tenant, idempotency_key HAVING count(*) > 1`,
+WHERE idempotency_key IS NOT NULL AND status NOT IN ('failed_terminal', 'canceled')
+GROUP BY tenant, idempotency_key HAVING count(*) > 1`,
 			"runs have one trigger_ref": `SELECT tenant, trigger_ref, count(*) FROM run
 WHERE trigger_ref IS NOT NULL GROUP BY tenant, workflow, trigger_ref HAVING count(*) > 1`,
 			"bundles of one run": `SELECT tenant, run_id, count(*) FROM bundle GROUP BY tenant, run_id HAVING count(*) > 1`,

@@ -332,45 +332,57 @@ func TestFrontRefuses(t *testing.T) {
 		status        int
 		says          string
 	}{
-		"no key":            {"POST", ping, []string{"Authorization", ""}, 401, "bearer"},
-		"basic":             {"POST", ping, []string{"Authorization", "Basic YTph"}, 401, "bearer"},
-		"unknown key":       {"POST", ping, []string{"Authorization", "Bearer x"}, 401, "does not know"},
-		"long key":          {"POST", ping, []string{"Authorization", "Bearer " + strings.Repeat("a", 600)}, 401, "bearer"},
-		"roles":             {"POST", ping, []string{"Authorization", "Bearer reader"}, 403, "proposer and worker"},
-		"origin":            {"POST", ping, []string{sessionHeader, session, "Origin", "https://evil.example"}, 403, "Origin"},
-		"null origin":       {"POST", ping, []string{sessionHeader, session, "Origin", "null"}, 403, "Origin"},
-		"two origins":       {"POST", ping, []string{sessionHeader, session, "Origin", s.url, "Origin", "https://e.example"}, 403, "Origin"},
-		"origin of a get":   {"GET", "", []string{sessionHeader, session, "Origin", "https://evil.example"}, 403, "Origin"},
-		"fetched":           {"POST", ping, []string{sessionHeader, session, "Sec-Fetch-Site", "cross-site"}, 403, "site"},
-		"rebound":           {"POST", ping, []string{sessionHeader, session, "Host", "evil.example:80"}, 403, "Host"},
-		"rebound get":       {"GET", "", []string{sessionHeader, session, "Host", "evil.example"}, 403, "Host"},
-		"put":               {"PUT", ping, nil, 405, "method"},
-		"form":              {"POST", ping, []string{sessionHeader, session, "Content-Type", "text/plain"}, 415, "Content-Type"},
-		"accept":            {"POST", ping, []string{sessionHeader, session, "Accept", "application/json"}, 406, "Accept"},
-		"huge":              {"POST", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("x", 4<<20) + `"}}`, []string{sessionHeader, session}, 413, "4 MiB"},
-		"no json":           {"POST", "{", []string{sessionHeader, session}, 400, "-32700"},
-		"empty":             {"POST", "", []string{sessionHeader, session}, 400, "-32700"},
-		"batch":             {"POST", "[" + ping + "]", []string{sessionHeader, session}, 400, "batches"},
-		"no session":        {"POST", ping, nil, 400, "no session"},
-		"unknown session":   {"POST", ping, []string{sessionHeader, "x"}, 404, "no such session"},
-		"another's session": {"POST", ping, []string{sessionHeader, session, "Authorization", "Bearer b"}, 404, "no such session"},
-		"another's stream":  {"GET", "", []string{sessionHeader, session, "Authorization", "Bearer b"}, 404, "no such session"},
-		"another's end":     {"DELETE", "", []string{sessionHeader, session, "Authorization", "Bearer b"}, 404, "no such session"},
+		"no key":      {"POST", ping, []string{"Authorization", ""}, 401, "bearer"},
+		"basic":       {"POST", ping, []string{"Authorization", "Basic YTph"}, 401, "bearer"},
+		"unknown key": {"POST", ping, []string{"Authorization", "Bearer x"}, 401, "does not know"},
+		"long key":    {"POST", ping, []string{"Authorization", "Bearer " + strings.Repeat("a", 600)}, 401, "bearer"},
+		"roles":       {"POST", ping, []string{"Authorization", "Bearer reader"}, 403, "proposer and worker"},
+		"origin": {"POST", ping, []string{sessionHeader, session, "Origin", "https://evil.example"}, 403,
+			"Origin"},
+		"null origin": {"POST", ping, []string{sessionHeader, session, "Origin", "null"}, 403, "Origin"},
+		"two origins": {"POST", ping, []string{sessionHeader, session, "Origin", s.url, "Origin", "https://e.example"},
+			403, "Origin"},
+		"origin of a get": {"GET", "", []string{sessionHeader, session, "Origin", "https://evil.example"}, 403, "Origin"},
+		"fetched":         {"POST", ping, []string{sessionHeader, session, "Sec-Fetch-Site", "cross-site"}, 403, "site"},
+		"rebound":         {"POST", ping, []string{sessionHeader, session, "Host", "evil.example:80"}, 403, "Host"},
+		"rebound get":     {"GET", "", []string{sessionHeader, session, "Host", "evil.example"}, 403, "Host"},
+		"put":             {"PUT", ping, nil, 405, "method"},
+		"form": {"POST", ping, []string{sessionHeader, session, "Content-Type", "text/plain"}, 415,
+			"Content-Type"},
+		"accept": {"POST", ping, []string{sessionHeader, session, "Accept", "application/json"}, 406, "Accept"},
+		"huge": {"POST",
+			`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("x", 4<<20) + `"}}`,
+			[]string{sessionHeader, session}, 413, "4 MiB"},
+		"no json":         {"POST", "{", []string{sessionHeader, session}, 400, "-32700"},
+		"empty":           {"POST", "", []string{sessionHeader, session}, 400, "-32700"},
+		"batch":           {"POST", "[" + ping + "]", []string{sessionHeader, session}, 400, "batches"},
+		"no session":      {"POST", ping, nil, 400, "no session"},
+		"unknown session": {"POST", ping, []string{sessionHeader, "x"}, 404, "no such session"},
+		"another's session": {"POST", ping, []string{sessionHeader, session, "Authorization", "Bearer b"}, 404,
+			"no such session"},
+		"another's stream": {"GET", "", []string{sessionHeader, session, "Authorization", "Bearer b"}, 404,
+			"no such session"},
+		"another's end": {"DELETE", "", []string{sessionHeader, session, "Authorization", "Bearer b"}, 404,
+			"no such session"},
 		"begun":             {"POST", hello, []string{sessionHeader, session}, 400, "begun already"},
 		"version":           {"POST", ping, []string{sessionHeader, session, versionHeader, "1999-01-01"}, 400, "version"},
 		"modern in session": {"POST", modernFrame("1", "ping", `{}`), []string{sessionHeader, session}, 400, "version"},
 		"no id":             {"POST", `{"jsonrpc":"2.0","method":"initialize"}`, nil, 400, "no id"},
 		"no stream":         {"GET", "", nil, 405, "session"},
 		"no version":        {"POST", ping, []string{versionHeader, "2026-07-28"}, 400, "-32602"},
-		"other version":     {"POST", call, []string{versionHeader, "2027-01-01", methodHeader, "tools/call", nameHeader, "move"}, 400, "-32020"},
-		"no headers":        {"POST", call, nil, 400, "-32020"},
-		"other method":      {"POST", call, modernHeader("ping", "move"), 400, "-32020"},
-		"other name":        {"POST", call, modernHeader("tools/call", "write"), 400, "-32020"},
-		"two names":         {"POST", call, append(modernHeader("tools/call", "move"), nameHeader, "write", "Mcp-Param-To", "x"), 400, "-32020"},
-		"no argument":       {"POST", call, modernHeader("tools/call", "move"), 400, "Mcp-Param-To"},
-		"other argument":    {"POST", call, append(modernHeader("tools/call", "move"), "Mcp-Param-To", "y"), 400, "Mcp-Param-To"},
-		"modern response":   {"POST", `{"jsonrpc":"2.0","id":1,"result":{}}`, []string{versionHeader, "2026-07-28"}, 400, "no request"},
-		"unknown method":    {"POST", modernFrame("1", "vendor/x", `{}`), modernHeader("vendor/x", ""), 404, "-32601"},
+		"other version": {"POST", call,
+			[]string{versionHeader, "2027-01-01", methodHeader, "tools/call", nameHeader, "move"}, 400, "-32020"},
+		"no headers":   {"POST", call, nil, 400, "-32020"},
+		"other method": {"POST", call, modernHeader("ping", "move"), 400, "-32020"},
+		"other name":   {"POST", call, modernHeader("tools/call", "write"), 400, "-32020"},
+		"two names": {"POST", call,
+			append(modernHeader("tools/call", "move"), nameHeader, "write", "Mcp-Param-To", "x"), 400, "-32020"},
+		"no argument": {"POST", call, modernHeader("tools/call", "move"), 400, "Mcp-Param-To"},
+		"other argument": {"POST", call, append(modernHeader("tools/call", "move"), "Mcp-Param-To", "y"), 400,
+			"Mcp-Param-To"},
+		"modern response": {"POST", `{"jsonrpc":"2.0","id":1,"result":{}}`, []string{versionHeader, "2026-07-28"}, 400,
+			"no request"},
+		"unknown method": {"POST", modernFrame("1", "vendor/x", `{}`), modernHeader("vendor/x", ""), 404, "-32601"},
 	} {
 		got := s.do(c.method, c.frame, c.header...)
 		if got.status != c.status || !strings.Contains(got.body, c.says) {
@@ -389,7 +401,8 @@ func TestFrontRefuses(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got := s.do("POST", ping, sessionHeader, session, "Accept", "text/event-stream, application/json"); got.header.Get("Content-Type") != streamType ||
+	if got := s.do("POST", ping, sessionHeader, session, "Accept",
+		"text/event-stream, application/json"); got.header.Get("Content-Type") != streamType ||
 		got.body != "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n" {
 		t.Errorf("a stream was preferred: %+v", got)
 	}
@@ -424,7 +437,8 @@ func TestFrontHostileFrames(t *testing.T) {
 	}
 	before = len(server.frames())
 	for _, end := range []string{"\n", "\r", "\r\n"} {
-		got := s.do("POST", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":`+end+smuggled+end+`}}`, sessionHeader, session)
+		got := s.do("POST", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":`+end+smuggled+end+`}}`, sessionHeader,
+			session)
 		if got.status != 200 {
 			t.Errorf("%q: %+v", end, got)
 		}
@@ -446,8 +460,9 @@ func TestFrontSlowBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_, _ = fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer a\r\nContent-Type: application/json\r\n"+
-		"Accept: */*\r\nMcp-Session-Id: %s\r\nContent-Length: 1000\r\n\r\n{\"jsonrpc\"", session)
+	_, _ = fmt.Fprintf(c,
+		"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer a\r\nContent-Type: application/json\r\n"+
+			"Accept: */*\r\nMcp-Session-Id: %s\r\nContent-Length: 1000\r\n\r\n{\"jsonrpc\"", session)
 	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
@@ -470,7 +485,8 @@ func TestFrontSessions(t *testing.T) {
 		t.Fatal("two sessions share a server")
 	}
 	raw := `{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping","params":{ "x":1.50 }}`
-	if got := s.do("POST", raw, sessionHeader, first); got.body != `{"jsonrpc":"2.0","id":12345678901234567890,"result":{}}` {
+	if got := s.do("POST", raw, sessionHeader,
+		first); got.body != `{"jsonrpc":"2.0","id":12345678901234567890,"result":{}}` {
 		t.Errorf("%+v", got)
 	}
 	if sent := one.frames(); string(sent[len(sent)-1]) != raw {

@@ -86,18 +86,21 @@ func TestRemoteOutcomes(t *testing.T) {
 		serve func(http.ResponseWriter, request)
 		want  string
 	}{
-		"no credentials":   {status(401), "not sent"},
-		"no such page":     {status(404), "not sent"},
-		"too many":         {status(429), "not sent"},
-		"a redirect":       {func(w http.ResponseWriter, _ request) { w.Header().Set("Location", other.URL); w.WriteHeader(307) }, "not sent"},
-		"conflict":         {status(409), "unknown"},
-		"broken":           {status(500), "unknown"},
-		"down":             {status(503), "unknown"},
-		"hung up":          {func(http.ResponseWriter, request) { panic(http.ErrAbortHandler) }, "unknown"},
-		"no content":       {status(202), "failure -32603"},
-		"not JSON":         {func(w http.ResponseWriter, _ request) { answerJSON(w, "<html>") }, "failure -32603"},
-		"another id":       {func(w http.ResponseWriter, _ request) { answerJSON(w, `{"jsonrpc":"2.0","id":7,"result":{}}`) }, "failure -32603"},
-		"cut off":          {func(w http.ResponseWriter, _ request) { answerJSON(w, `{"jsonrpc":"2.0","id`) }, "failure -32603"},
+		"no credentials": {status(401), "not sent"},
+		"no such page":   {status(404), "not sent"},
+		"too many":       {status(429), "not sent"},
+		"a redirect": {
+			func(w http.ResponseWriter, _ request) { w.Header().Set("Location", other.URL); w.WriteHeader(307) }, "not sent"},
+		"conflict":   {status(409), "unknown"},
+		"broken":     {status(500), "unknown"},
+		"down":       {status(503), "unknown"},
+		"hung up":    {func(http.ResponseWriter, request) { panic(http.ErrAbortHandler) }, "unknown"},
+		"no content": {status(202), "failure -32603"},
+		"not JSON":   {func(w http.ResponseWriter, _ request) { answerJSON(w, "<html>") }, "failure -32603"},
+		"another id": {func(w http.ResponseWriter, _ request) { answerJSON(w, `{"jsonrpc":"2.0","id":7,"result":{}}`) },
+			"failure -32603"},
+		"cut off": {func(w http.ResponseWriter, _ request) { answerJSON(w, `{"jsonrpc":"2.0","id`) },
+			"failure -32603"},
 		"a stream cut off": {event("data: {\"jsonrpc\":\"2.0\",\n\n"), "failure -32603"},
 		"an event cut off": {event(`data: {"jsonrpc":"2.0","id":ID,"result":{"a":1}}` + "\n"), "failure -32603"},
 		"an error of the protocol": {func(w http.ResponseWriter, _ request) {
@@ -244,7 +247,8 @@ func TestRemoteSessionOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	var unsent errNotSent
-	if err := upstream.Send([]byte(`{"jsonrpc":"2.0","id":"gatehouse:1:","method":"tools/call"}`)); !errors.As(err, &unsent) {
+	if err := upstream.Send([]byte(`{"jsonrpc":"2.0","id":"gatehouse:1:","method":"tools/call"}`)); !errors.As(err,
+		&unsent) {
 		t.Errorf("the call: %v", err)
 	}
 	for {

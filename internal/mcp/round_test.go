@@ -174,8 +174,9 @@ func TestRoundsHostile(t *testing.T) {
 	refused("another gate's", "not issued", elsewhere.say(t, `{"text":"a"}`, state))
 	refused("another server's", "not issued", renamed.say(t, `{"text":"a"}`, state))
 	refused("other arguments", "not issued", p.say(t, `{"text":"b"}`, state))
-	refused("another tool", "not issued", p.sayParams(t, `{"name":"gatehouse_wait","arguments":{"text":"a"},"requestState":`+
-		string(gatehouse.StringJSON(state))+`}`))
+	refused("another tool", "not issued",
+		p.sayParams(t, `{"name":"gatehouse_wait","arguments":{"text":"a"},"requestState":`+
+			string(gatehouse.StringJSON(state))+`}`))
 	for i := range len(state) {
 		for _, c := range []byte{'A', '.', '='} {
 			if state[i] == c || i == len(state)-1 {
@@ -193,8 +194,9 @@ func TestRoundsHostile(t *testing.T) {
 		)
 	}
 	for _, raw := range []string{`{"x":{}}`, `[]`, `1`, `"x"`} {
-		refused("inputResponses "+raw, "no input", p.sayParams(t, `{"name":"write","arguments":{"text":"a"},"inputResponses":`+raw+
-			`,"requestState":`+string(gatehouse.StringJSON(state))+`}`))
+		refused("inputResponses "+raw, "no input",
+			p.sayParams(t, `{"name":"write","arguments":{"text":"a"},"inputResponses":`+raw+
+				`,"requestState":`+string(gatehouse.StringJSON(state))+`}`))
 	}
 	if proposals += gate.proposals - before; proposals != 0 {
 		t.Errorf("%d proposals", proposals)

@@ -21,8 +21,9 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 // envChild turns this program into a process that copies and stops at a step,
@@ -50,15 +51,16 @@ func child(order string) {
 		panic(err)
 	}
 	steps := 0
-	_, err := Run(context.Background(), Options{Path: o.Path, URL: o.URL, Rows: 7, Logger: quiet(), step: func(name string) {
-		if word, _, _ := strings.Cut(name, " "); word == o.Step {
-			steps++
-		}
-		if steps == o.N {
-			fmt.Println(name)
-			select {} // killed here
-		}
-	}})
+	_, err := Run(context.Background(),
+		Options{Path: o.Path, URL: o.URL, Rows: 7, Logger: quiet(), step: func(name string) {
+			if word, _, _ := strings.Cut(name, " "); word == o.Step {
+				steps++
+			}
+			if steps == o.N {
+				fmt.Println(name)
+				select {} // killed here
+			}
+		}})
 	if err != nil {
 		fmt.Println("error:", err)
 		return
@@ -118,10 +120,7 @@ func folder(t *testing.T) (path string, w world) {
 	path = filepath.Join(t.TempDir(), "gatehouse.db")
 	full.Do(func() {
 		clock := gatetest.NewClock()
-		s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := migratedfile.Open(t, path, clock.Now)
 		w := gatetest.New(t, s, clock)
 		w.Fill()
 		w.FillRuns()
@@ -149,11 +148,7 @@ func folder(t *testing.T) (path string, w world) {
 // open opens the copy as a server would.
 func open(t *testing.T, url string, clock *gatetest.Clock) *postgres.Store {
 	t.Helper()
-	s, err := postgres.Open(t.Context(), postgres.Config{URL: url, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := migrated.Open(t, url, clock.Now)
 	return s
 }
 
@@ -177,7 +172,8 @@ func dumpSQLite(t *testing.T, path string) map[string][]string {
 		}
 		var cells []string
 		for c := range columns {
-			cells = append(cells, "'"+c+"', CASE typeof("+quoted(c)+") WHEN 'blob' THEN hex("+quoted(c)+") ELSE CAST("+quoted(c)+" AS TEXT) END")
+			cells = append(cells,
+				"'"+c+"', CASE typeof("+quoted(c)+") WHEN 'blob' THEN hex("+quoted(c)+") ELSE CAST("+quoted(c)+" AS TEXT) END")
 		}
 		rows, err := db.Query("SELECT json_object(" + strings.Join(cells, ", ") + ") FROM " + quoted(name))
 		if err != nil {
@@ -227,7 +223,8 @@ func dumpPostgres(t *testing.T, url string) map[string][]string {
 			case blob:
 				value = "upper(encode(" + quoted(n) + ", 'hex'))"
 			case array:
-				value = `(SELECT coalesce(upper(encode(string_agg(int8send(x), '' ORDER BY i), 'hex')), '') FROM unnest(` + quoted(n) + `) WITH ORDINALITY u (x, i))`
+				value = `(SELECT coalesce(upper(encode(string_agg(int8send(x), '' ORDER BY i), 'hex')), '') FROM unnest(` +
+					quoted(n) + `) WITH ORDINALITY u (x, i))`
 			case boolean:
 				value = quoted(n) + "::int::text"
 			}

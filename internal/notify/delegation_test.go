@@ -40,14 +40,16 @@ func TestDelegateIsTold(t *testing.T) {
 		if to, _ := told(); len(to) != 1 || !strings.HasPrefix(to[0], "ana") {
 			t.Fatalf("without a delegation %v are notified", to)
 		}
-		made, err := w.Gate.CreateDelegation(w.Admin(), gatehouse.NewDelegation{From: "ana", To: "bo", Ends: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)})
+		made, err := w.Gate.CreateDelegation(w.Admin(),
+			gatehouse.NewDelegation{From: "ana", To: "bo", Ends: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.spread(n)
 		w.deliver(n, "mail")
 		to, text := told()
-		if len(to) != 3 || to[1] != "ana@shop.example" || to[2] != "bo@shop.example" || !strings.Contains(text, "You answer for ana until 2026-12-01") {
+		if len(to) != 3 || to[1] != "ana@shop.example" || to[2] != "bo@shop.example" ||
+			!strings.Contains(text, "You answer for ana until 2026-12-01") {
 			t.Fatalf("%v are notified of the delegation, bo by %q", to, text)
 		}
 		w.Propose("almonds", "price_change", 12)

@@ -108,8 +108,9 @@ func TestNATSCallbackPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for subject, want := range map[string]gatehouse.Code{
-		"callbacks": "", "callbacks.a.b": "", "callbacksx": gatehouse.CodeInvalid, "gatehouse.events.x": gatehouse.CodeInvalid,
-		"x.callbacks.a": gatehouse.CodeInvalid, "$JS.API.STREAM.DELETE.X": gatehouse.CodeInvalid,
+		"callbacks": "", "callbacks.a.b": "", "callbacksx": gatehouse.CodeInvalid,
+		"gatehouse.events.x": gatehouse.CodeInvalid,
+		"x.callbacks.a":      gatehouse.CodeInvalid, "$JS.API.STREAM.DELETE.X": gatehouse.CodeInvalid,
 	} {
 		err := c.Check(&gatehouse.Callback{Type: gatehouse.CallbackNATS, Subject: subject})
 		if err == nil && want != "" || err != nil && gatehouse.CodeOf(err) != want {

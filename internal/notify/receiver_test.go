@@ -55,13 +55,15 @@ func TestReceiver(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n := w.notifier(notify.Config{Channels: []*notify.Configured{{Name: "hook", Tenants: []string{"default"}, Channel: c}}})
+			n := w.notifier(
+				notify.Config{Channels: []*notify.Configured{{Name: "hook", Tenants: []string{"default"}, Channel: c}}})
 			a := w.Propose("walnuts", "price_change", 12)
 			w.spread(n)
 			w.deliver(n, "hook")
 			mu.Lock()
 			defer mu.Unlock()
-			if len(got) != 1 || got[0].Type != "approval.asked" || got[0].ActionID != a.ID || got[0].Status != "pending" || got[0].Event != "hitl.proposed" {
+			if len(got) != 1 || got[0].Type != "approval.asked" || got[0].ActionID != a.ID || got[0].Status != "pending" ||
+				got[0].Event != "hitl.proposed" {
 				t.Fatalf("got %+v", got)
 			}
 			if s := w.statuses(); s[gatehouse.NotificationQueued] != 1 {
@@ -89,7 +91,8 @@ func TestReceiver(t *testing.T) {
 			})
 		})
 	}
-	for _, key := range []string{"", "whsec_short", "whsk_" + base64.StdEncoding.EncodeToString(private.Seed()), "whpk_AAAA"} {
+	for _, key := range []string{"", "whsec_short", "whsk_" + base64.StdEncoding.EncodeToString(private.Seed()),
+		"whpk_AAAA"} {
 		if _, err := client.NewReceiver(key); err == nil {
 			t.Errorf("the key %q is accepted", key)
 		}

@@ -365,7 +365,8 @@ func TestSlackKilled(t *testing.T) {
 				if got := o.Find(a).Approval.Votes; len(got) != 1 || got[0].Name != "ana" {
 					t.Errorf("votes: %+v", got)
 				}
-				if said := o.slack.Said(ana.ID); len(said) != 1 || !strings.Contains(said[0], "Recorded: your approval counts, 1 of 2") {
+				if said := o.slack.Said(ana.ID); len(said) != 1 ||
+					!strings.Contains(said[0], "Recorded: your approval counts, 1 of 2") {
 					t.Errorf("answers: %q", said)
 				}
 				if n := o.logged("hitl.voted"); n != 1 {
@@ -427,7 +428,8 @@ func TestSlackOtherCard(t *testing.T) {
 			return map[string]any{"action_id": b["action_id"], "value": value}
 		}
 		digest := value[strings.LastIndex(value, "|")+1:]
-		o.deliverOK(o.slack.Request(o.slack.Press(ana, m, with(strings.Replace(value, digest, "sha256:0011223344556677", 1)))))
+		o.deliverOK(o.slack.Request(
+			o.slack.Press(ana, m, with(strings.Replace(value, digest, "sha256:0011223344556677", 1)))))
 		o.settle()
 		o.told(ana, "it shows an earlier question")
 		o.deliverOK(o.slack.Request(o.slack.Press(ana, m, with(strings.Replace(value, "|default|", "|acme|", 1)))))

@@ -114,12 +114,13 @@ func TestSlackForgedPayload(t *testing.T) {
 			string(forged), http.StatusBadRequest},
 		"two payloads": {func(*http.Request) {}, url.Values{"payload": {string(forged), string(forged)}}.Encode(),
 			http.StatusBadRequest},
-		"none":       {func(*http.Request) {}, "payloads=1", http.StatusBadRequest},
-		"no JSON":    {func(*http.Request) {}, "payload=%7B", http.StatusBadRequest},
-		"too large":  {func(*http.Request) {}, "payload=" + strings.Repeat("x", 600<<10), http.StatusRequestEntityTooLarge},
-		"GET":        {func(r *http.Request) { r.Method = http.MethodGet }, "", http.StatusMethodNotAllowed},
-		"of no user": {func(*http.Request) {}, `payload={"type":"block_actions","user":{"id":"x"}}`, http.StatusServiceUnavailable},
-		"a check":    {func(*http.Request) {}, "ssl_check=1", http.StatusOK},
+		"none":      {func(*http.Request) {}, "payloads=1", http.StatusBadRequest},
+		"no JSON":   {func(*http.Request) {}, "payload=%7B", http.StatusBadRequest},
+		"too large": {func(*http.Request) {}, "payload=" + strings.Repeat("x", 600<<10), http.StatusRequestEntityTooLarge},
+		"GET":       {func(r *http.Request) { r.Method = http.MethodGet }, "", http.StatusMethodNotAllowed},
+		"of no user": {func(*http.Request) {}, `payload={"type":"block_actions","user":{"id":"x"}}`,
+			http.StatusServiceUnavailable},
+		"a check": {func(*http.Request) {}, "ssl_check=1", http.StatusOK},
 	} {
 		r := o.slack.Sign(c.body)
 		c.change(r)
@@ -163,7 +164,8 @@ func TestSlackSocket(t *testing.T) {
 	if _, err := deliver("interactive", payload); err != nil { // delivered again
 		t.Fatal(err)
 	}
-	reply, err := deliver("slash_commands", []byte(`{"command":"/gatehouse","text":"","user_id":"U0EVE","team_id":"T012AB3C4"}`))
+	reply, err := deliver("slash_commands",
+		[]byte(`{"command":"/gatehouse","text":"","user_id":"U0EVE","team_id":"T012AB3C4"}`))
 	if err != nil || !strings.Contains(string(reply), "link CODE") {
 		t.Errorf("the command: %s, %v", reply, err)
 	}
@@ -216,7 +218,8 @@ func TestSlackLink(t *testing.T) {
 	slackOffices(t, func(t *testing.T, o *office) {
 		say := func(u slacktest.User, text, want string) {
 			t.Helper()
-			if got := o.deliverOK(o.slack.Command(u, text)); !strings.Contains(got, want) || !strings.Contains(got, "ephemeral") {
+			if got := o.deliverOK(o.slack.Command(u, text)); !strings.Contains(got, want) ||
+				!strings.Contains(got, "ephemeral") {
 				t.Errorf("%q: %s, want %q", text, got, want)
 			}
 		}

@@ -120,11 +120,13 @@ func TestTasks(t *testing.T) {
 			status   string
 			parts    []string
 		}{
-			"approved": {"", "price_change", approve, "SUCCEEDED", []string{`\"status\":\"approved\"`, `\"decided_by\":\"ana\"`}},
-			"allowed":  {"", "note", nil, "SUCCEEDED", []string{`\"status\":\"approved\"`, `\"decided_via\":\"policy\"`}},
-			"rejected": {"", "price_change", func(a *gatehouse.Action) { w.Decide(a, "ana", gatehouse.Reject) }, "FAILED", []string{
-				`"error":"gatehouse.rejected"`, "decided by ana. ana: seen [gatehouse act_",
-			}},
+			"approved": {"", "price_change", approve, "SUCCEEDED",
+				[]string{`\"status\":\"approved\"`, `\"decided_by\":\"ana\"`}},
+			"allowed": {"", "note", nil, "SUCCEEDED", []string{`\"status\":\"approved\"`, `\"decided_via\":\"policy\"`}},
+			"rejected": {"", "price_change", func(a *gatehouse.Action) { w.Decide(a, "ana", gatehouse.Reject) }, "FAILED",
+				[]string{
+					`"error":"gatehouse.rejected"`, "decided by ana. ana: seen [gatehouse act_",
+				}},
 			"denied": {"", "forbidden", nil, "FAILED", []string{`"error":"gatehouse.denied"`}},
 			"expired": {"finished", "price_change", func(*gatehouse.Action) {
 				w.Clock.Advance(25 * time.Hour)

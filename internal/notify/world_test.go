@@ -14,8 +14,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/mailtest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
-	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
@@ -43,13 +41,7 @@ func engines(t *testing.T, test func(*testing.T, *world)) {
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		clock := gatetest.NewClock()
-		store, err := postgres.Open(t.Context(), postgres.Config{
-			URL: migrated.Database(t), MaxConns: 6, Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { store.Close() })
+		store := migrated.Open(t, migrated.Database(t), clock.Now)
 		test(t, peopled(t, store, clock))
 	})
 }
@@ -57,13 +49,7 @@ func engines(t *testing.T, test func(*testing.T, *world)) {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	clock := gatetest.NewClock()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: migratedfile.New(t), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := migratedfile.Open(t, migratedfile.New(t), clock.Now)
 	return peopled(t, store, clock)
 }
 

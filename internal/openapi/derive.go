@@ -408,7 +408,8 @@ func (b *builder) noBody() any {
 		return b.wrapped(nil)
 	case b.method == "DELETE":
 		return map[string]any{
-			"type": "object", "additionalProperties": false, "properties": map[string]any{"deleted": map[string]any{"const": true}},
+			"type": "object", "additionalProperties": false,
+			"properties": map[string]any{"deleted": map[string]any{"const": true}},
 		}
 	}
 	b.entry["body"] = "none"

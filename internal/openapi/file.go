@@ -215,8 +215,9 @@ func (e *entry) floor() gatehouse.RiskLevel {
 func (e *entry) line(name string, state State, moved bool) Line {
 	text := func(key string) string { s, _ := e.fields[key].(string); return s }
 	return Line{
-		Name: name, State: state, Moved: moved, Class: text("class"), Floor: e.floor(), Request: text("method") + " " + text("path"),
-		Why: e.imported.Why, Differs: e.imported.Differs, Money: e.imported.Money, Currency: e.imported.Currency,
+		Name: name, State: state, Moved: moved, Class: text("class"), Floor: e.floor(),
+		Request: text("method") + " " + text("path"),
+		Why:     e.imported.Why, Differs: e.imported.Differs, Money: e.imported.Money, Currency: e.imported.Currency,
 	}
 }
 
@@ -308,7 +309,8 @@ func node(v any) *yaml.Node {
 			return strings.Compare(a, b)
 		})
 		for _, key := range keys {
-			if l, ok := v[key].([]any); ok && len(l) == 0 && slices.Contains([]string{"only", "why", "money", "differs"}, key) || key == "currency" && v[key] == "" {
+			if l, ok := v[key].([]any); ok && len(l) == 0 && slices.Contains([]string{"only", "why", "money", "differs"}, key) ||
+				key == "currency" && v[key] == "" {
 				continue
 			}
 			n.Content = append(n.Content, text(key), node(v[key]))

@@ -85,7 +85,8 @@ func (c *converter) convert(v any, open bool) (any, error) {
 	beside := maps.Clone(in)
 	delete(beside, "$ref")
 	for name := range beside {
-		if !slices.Contains(copied, name) && !slices.Contains(holdsOne, name) && !slices.Contains(holdsList, name) && name != "properties" && name != "required" {
+		if !slices.Contains(copied, name) && !slices.Contains(holdsOne, name) && !slices.Contains(holdsList, name) &&
+			name != "properties" && name != "required" {
 			delete(beside, name)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 func TestSecretsThatAreNotEncoded(t *testing.T) {
 	t.Parallel()
 	const head, tail = "7391", "8264"
-	for _, between := range []string{"@", "/", "#", "?", ":", "%", "%zz", ",", "@/", "/@", "?@", "#/", ":@", "@:", "/?x=y", "?x=y/", "@,", " ", "[", "]", "@[", "&", "=", "@a?b=", "'", "\\", "`: "} {
+	for _, between := range []string{"@", "/", "#", "?", ":", "%", "%zz", ",", "@/", "/@", "?@", "#/", ":@", "@:", "/?x=y",
+		"?x=y/", "@,", " ", "[", "]", "@[", "&", "=", "@a?b=", "'", "\\", "`: "} {
 		for _, address := range []string{
 			"postgres://gate:" + head + between + tail + "@db.example/gatehouse",
 			"postgresql://gate:" + head + between + tail + "@db.example:5432/gatehouse?sslmode=disable",
@@ -19,7 +20,8 @@ func TestSecretsThatAreNotEncoded(t *testing.T) {
 			"host=db.example user=gate password=" + head + between + tail + " dbname=gatehouse",
 			"host=db.example user=gate password = " + head + between + tail + " dbname=gatehouse",
 		} {
-			if err := Check(address); err != nil && (strings.Contains(err.Error(), head) || strings.Contains(err.Error(), tail)) {
+			if err := Check(address); err != nil &&
+				(strings.Contains(err.Error(), head) || strings.Contains(err.Error(), tail)) {
 				t.Errorf("%s: %v", address, err)
 			} else if err == nil && elsewhere(t, address) {
 				t.Errorf("%s: a part of the password is read as something else", address)

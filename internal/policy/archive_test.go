@@ -14,7 +14,8 @@ import (
 func TestWindowsEndBeforeArchiving(t *testing.T) {
 	t.Parallel()
 	parse := func(window time.Duration) error {
-		_, err := policy.Parse(fmt.Appendf(nil, "version: 1\nceilings:\n  - {name: c, per: tenant, window: %dh, count: 1}\n", window/time.Hour))
+		_, err := policy.Parse(
+			fmt.Appendf(nil, "version: 1\nceilings:\n  - {name: c, per: tenant, window: %dh, count: 1}\n", window/time.Hour))
 		return err
 	}
 	if err := parse(gatehouse.MaxCeilingWindow); err != nil {

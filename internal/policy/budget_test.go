@@ -38,7 +38,8 @@ func TestOneBudgetForAJudgement(t *testing.T) {
 			facts := policy.Facts{
 				Tenant: "default", Proposer: &gatehouse.Principal{Name: "bot", Kind: gatehouse.KindAgent},
 				Proposal: &gatehouse.Proposal{
-					ActionType: "note", Connector: "shop", Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: "A"},
+					ActionType: "note", Connector: "shop", Operation: "update",
+					Target:         gatehouse.Target{EntityType: "item", EntityRef: "A"},
 					ProposedChange: gatehouse.JSON(`{"list":` + list + `,"text":"` + strings.Repeat("x", 2000) + `"}`),
 				},
 			}

@@ -34,7 +34,8 @@ var calendarFunctions = map[string]struct {
 	result *cel.Type
 	run    func(c *calendar, t time.Time) ref.Val
 }{
-	"weekday": {cel.StringType, func(_ *calendar, t time.Time) ref.Val { return types.String(strings.ToLower(t.Weekday().String())) }},
+	"weekday": {cel.StringType,
+		func(_ *calendar, t time.Time) ref.Val { return types.String(strings.ToLower(t.Weekday().String())) }},
 	"hour":    {cel.IntType, func(_ *calendar, t time.Time) ref.Val { return types.Int(t.Hour()) }},
 	"date":    {cel.StringType, func(_ *calendar, t time.Time) ref.Val { return types.String(t.Format(time.DateOnly)) }},
 	"holiday": {cel.BoolType, func(c *calendar, t time.Time) ref.Val { return types.Bool(c.holiday(t)) }},

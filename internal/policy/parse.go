@@ -68,7 +68,8 @@ func (p *parser) document(n *yaml.Node) {
 		p.Fail(v, "version must be 1")
 	}
 	if v := f.Values["policy_changes"]; v != nil {
-		if p.policy.gated = v.Kind == yaml.ScalarNode && v.Value == "gated"; !p.policy.gated && (v.Kind != yaml.ScalarNode || v.Value != "direct") {
+		if p.policy.gated = v.Kind == yaml.ScalarNode && v.Value == "gated"; !p.policy.gated &&
+			(v.Kind != yaml.ScalarNode || v.Value != "direct") {
 			p.Fail(v, "policy_changes must be direct or gated")
 		}
 	}
@@ -256,7 +257,8 @@ func (p *parser) audience(f form.Fields) (a audience) {
 	}
 	for _, group := range a.groups {
 		if !gatehouse.ValidGroupName(group) {
-			p.Fail(f.Values["groups"], "%s cannot name a group: a name is lower-case letters, digits, or any of ._-", gatehouse.Quote(group))
+			p.Fail(f.Values["groups"], "%s cannot name a group: a name is lower-case letters, digits, or any of ._-",
+				gatehouse.Quote(group))
 		}
 	}
 	for _, key := range []string{"roles", "people", "groups"} {
@@ -271,7 +273,8 @@ func (p *parser) audience(f form.Fields) (a audience) {
 }
 
 func (p *parser) rule(n *yaml.Node) {
-	f := p.Mapping(n, "a rule", "id", "when", "then", "reason", "risk", "required", "roles", "people", "groups", "expiry", "hold",
+	f := p.Mapping(n, "a rule", "id", "when", "then", "reason", "risk", "required", "roles", "people", "groups", "expiry",
+		"hold",
 		"stages", "reminders", "on_timeout")
 	if f.Node == nil {
 		return
@@ -311,7 +314,8 @@ func (p *parser) rule(n *yaml.Node) {
 }
 
 func (p *parser) ceiling(n *yaml.Node) {
-	f := p.Mapping(n, "a ceiling", "name", "when", "per", "window", "limit", "amount", "count", "currency", "amount_currency")
+	f := p.Mapping(n, "a ceiling", "name", "when", "per", "window", "limit", "amount", "count", "currency",
+		"amount_currency")
 	if f.Node == nil {
 		return
 	}

@@ -128,7 +128,8 @@ func (o *old) openAt(t *testing.T, clock func() time.Time) gatehouse.Store {
 	if log := slog.New(slog.DiscardHandler); o.dsn != "" {
 		s, err = postgres.Open(t.Context(), postgres.Config{URL: o.dsn, Clock: clock, Logger: log, MaxConns: 4})
 	} else {
-		s, err = sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(o.data, "gatehouse.db"), Clock: clock, Logger: log})
+		s, err = sqlite.Open(t.Context(),
+			sqlite.Config{Path: filepath.Join(o.data, "gatehouse.db"), Clock: clock, Logger: log})
 	}
 	if err != nil {
 		t.Fatal(err)

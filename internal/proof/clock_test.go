@@ -99,11 +99,13 @@ func clockJumps(t *testing.T, w *world, clock clock, l *leg) {
 	})
 	to(5 * time.Hour)
 	until(t, "end of the leases", func() bool {
-		return count(t, db, `SELECT count(*) FROM push WHERE action_id IN (?, ?) AND (generation > 1 OR status = 'unknown')`, again.ID, once.ID) == 2
+		return count(t, db, `SELECT count(*) FROM push WHERE action_id IN (?, ?) AND (generation > 1 OR status = 'unknown')`,
+			again.ID, once.ID) == 2
 	})
 	release()
 	applied(again)
-	if end := w.admin.finished(t, once.ID); end.Status != gatehouse.StatusApplied && end.Status != gatehouse.StatusUnknown {
+	if end := w.admin.finished(t, once.ID); end.Status != gatehouse.StatusApplied &&
+		end.Status != gatehouse.StatusUnknown {
 		t.Errorf("class C is %s", end.Status)
 	}
 	if n := w.target.callsFor(once.IdempotencyKey); n != 1 {

@@ -43,7 +43,8 @@ func fullDisk(t *testing.T, l *leg) {
 		load.acks(t, crashAcks)
 	}
 	trouble := func() int {
-		return w.log.said("sqlite: an unclear commit was read back") + w.log.said("sqlite: a batch was rolled back as a whole; its transactions are run one by one")
+		return w.log.said("sqlite: an unclear commit was read back") + w.log.said(
+			"sqlite: a batch was rolled back as a whole; its transactions are run one by one")
 	}
 	for range scale(3, 20) { // for a moment
 		goesOn()
@@ -62,7 +63,8 @@ func fullDisk(t *testing.T, l *leg) {
 		goesOn()
 		d.fill(t, server)
 		load.stands(t)
-		until(t, "word of the full disk", func() bool { return w.admin.get("/readyz").status == http.StatusServiceUnavailable })
+		until(t, "word of the full disk",
+			func() bool { return w.admin.get("/readyz").status == http.StatusServiceUnavailable })
 		for range 20 {
 			res := must(t, w.agent.post("/proposed-actions", contact("no-room", "update", "new")), 503, "busy", "retryable")
 			if res.header.Get("Retry-After") == "" {

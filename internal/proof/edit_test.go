@@ -331,7 +331,8 @@ func TestEditInRun(t *testing.T) {
     uses: connector.shop.update
     action_type: price_change
     risk: med
-    with: {target: {entity_type: item, entity_ref: "` + sku + `", version: "1"}, current_state: {price: "10.00"}, change: ` + change + "}\n"
+    with: {target: {entity_type: item, entity_ref: "` + sku +
+				`", version: "1"}, current_state: {price: "10.00"}, change: ` + change + "}\n"
 		}
 		res := c.admin.call("PUT", "/workflows/pricing", "name: pricing\nsteps:\n"+
 			step("first", one, `{price: "12.50"}`)+step("second", two, `{price: "${{ steps.first.output.change.price }}"}`),

@@ -94,7 +94,8 @@ func openStore(t testing.TB, g *gate) *look {
 	t.Helper()
 	driver, dsn := "pgx", pgtest.AllTenants(g.dsn)
 	if g.dsn == "" {
-		u := url.URL{Scheme: "file", Path: filepath.Join(g.data, "gatehouse.db"), RawQuery: "mode=ro&_pragma=busy_timeout(10000)"}
+		u := url.URL{Scheme: "file", Path: filepath.Join(g.data, "gatehouse.db"),
+			RawQuery: "mode=ro&_pragma=busy_timeout(10000)"}
 		driver, dsn = "sqlite", u.String()
 	}
 	db, err := sql.Open(driver, dsn)
@@ -118,19 +119,23 @@ func (l *look) waiting() string {
 func (l *look) gaps() string {
 	if l.postgres {
 		return `SELECT count(*) FROM (SELECT tenant, count(*) AS leaves FROM audit_leaf GROUP BY tenant) l
-LEFT JOIN (SELECT tenant, max(number + cardinality(leaves)) AS size FROM audit_batch GROUP BY tenant) b ON b.tenant = l.tenant
-LEFT JOIN (SELECT tenant, count(*) AS numbers, count(DISTINCT x) AS numbered FROM audit_batch, unnest(leaves) x GROUP BY tenant) n ON n.tenant = l.tenant
+LEFT JOIN (SELECT tenant, max(number + cardinality(leaves)) AS size FROM audit_batch
+GROUP BY tenant) b ON b.tenant = l.tenant
+LEFT JOIN (SELECT tenant, count(*) AS numbers, count(DISTINCT x) AS numbered FROM audit_batch, unnest(leaves) x
+GROUP BY tenant) n ON n.tenant = l.tenant
 WHERE b.size IS DISTINCT FROM l.leaves OR n.numbers IS DISTINCT FROM l.leaves OR n.numbered IS DISTINCT FROM l.leaves`
 	}
 	return `SELECT count(*) FROM (SELECT tenant, count(*) AS leaves FROM audit_leaf GROUP BY tenant) l
-LEFT JOIN (SELECT tenant, max(number + length(leaves) / 8) AS size, sum(length(leaves) / 8) AS numbers FROM audit_batch GROUP BY tenant) b ON b.tenant = l.tenant
+LEFT JOIN (SELECT tenant, max(number + length(leaves) / 8) AS size, sum(length(leaves) / 8) AS numbers FROM audit_batch
+GROUP BY tenant) b ON b.tenant = l.tenant
 WHERE b.size IS NOT l.leaves OR b.numbers IS NOT l.leaves`
 }
 
 // inOrder returns the query for the bodies of all logs in order.
 func (l *look) inOrder() string {
 	if l.postgres {
-		return `SELECT l.body FROM audit_batch b CROSS JOIN LATERAL unnest(b.leaves) WITH ORDINALITY u (seq, n) JOIN audit_leaf l ON l.seq = u.seq ORDER BY b.tenant, b.number + u.n`
+		return `SELECT l.body FROM audit_batch b CROSS JOIN LATERAL unnest(b.leaves) WITH ORDINALITY u (seq, n)
+			JOIN audit_leaf l ON l.seq = u.seq ORDER BY b.tenant, b.number + u.n`
 	}
 	return `SELECT body FROM audit_leaf ORDER BY tenant, seq` // numbers have the same order
 }

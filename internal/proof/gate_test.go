@@ -169,7 +169,8 @@ func (s *server) start() {
 func (s *server) launch() error {
 	g := s.gate
 	g.t.Helper()
-	cmd := exec.Command(s.binary, append([]string{"serve", "--data", g.data, "--listen", "127.0.0.1:0", "--log-format", "json"}, s.args...)...)
+	cmd := exec.Command(s.binary,
+		append([]string{"serve", "--data", g.data, "--listen", "127.0.0.1:0", "--log-format", "json"}, s.args...)...)
 	cmd.Env = append(os.Environ(), s.env...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

@@ -300,7 +300,8 @@ steps:
     uses: connector.shop.update
     action_type: price_change
     risk: med
-    with: {target: {entity_type: item, entity_ref: "`+sku+`", version: "1"}, current_state: {price: "10.00"}, change: {price: "12.50"}}
+    with: {target: {entity_type: item, entity_ref: "`+sku+
+			`", version: "1"}, current_state: {price: "10.00"}, change: {price: "12.50"}}
 `, "Content-Type", "application/yaml")
 		if res.status != http.StatusCreated {
 			t.Fatal(res)

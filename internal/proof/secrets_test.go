@@ -25,7 +25,8 @@ func TestSecrets(t *testing.T) {
 		key := fmt.Sprintf("secret-%d", i)
 		first := w.admin.post(c.path, c.body, "Idempotency-Key", key)
 		again := w.admin.post(c.path, c.body, "Idempotency-Key", key)
-		if first.status != 201 || again.status != 200 || again.header.Get("Idempotency-Replayed") != "true" || string(again.raw) != string(first.raw) {
+		if first.status != 201 || again.status != 200 || again.header.Get("Idempotency-Replayed") != "true" ||
+			string(again.raw) != string(first.raw) {
 			t.Errorf("%s: first %s, then %s", c.path, first, again)
 		}
 		for _, secret := range []string{first.str("key"), first.str("edit_token")} {

@@ -74,7 +74,8 @@ func (s *shop) items(t testing.TB) map[string]*item {
 		t.Fatal(err)
 	}
 	var exists int
-	if err := s.db.QueryRow(`SELECT count(*) FROM sqlite_schema WHERE name = 'gatehouse_applied'`).Scan(&exists); err != nil {
+	if err := s.db.QueryRow(`SELECT count(*) FROM sqlite_schema WHERE name = 'gatehouse_applied'`).Scan(
+		&exists); err != nil {
 		t.Fatal(err)
 	}
 	if exists > 0 {

@@ -158,14 +158,17 @@ func (x *told) check(t *testing.T, l *leg, w *world, db *look, actions map[strin
 	for name, query := range map[string]string{
 		"messages that are not finished, or failed": `SELECT id, kind, channel, status, attempts, last_error FROM notification
 			WHERE status IN ('queued', 'sent', 'failed')`,
-		"outcomes without a message": `SELECT a.id, a.status FROM action a WHERE a.status IN ('approved', 'pushing', 'applied',
+		"outcomes without a message": `SELECT a.id, a.status FROM action a
+			WHERE a.status IN ('approved', 'pushing', 'applied',
 			'failed', 'unknown', 'rejected', 'expired', 'canceled') AND EXISTS (SELECT 1 FROM approval p WHERE p.seq = a.seq)
 			AND NOT EXISTS (SELECT 1 FROM notification n WHERE n.tenant = a.tenant AND n.action_id = a.id AND n.channel = 'hook'
 			AND n.kind = CASE a.status WHEN 'expired' THEN 'expired' ELSE 'decided' END AND n.status = 'delivered')`,
 		"open questions without a message": `SELECT a.id FROM action a WHERE a.status = 'pending' AND 2 > (SELECT count(*)
-			FROM notification n WHERE n.tenant = a.tenant AND n.action_id = a.id AND n.kind = 'asked' AND n.status = 'delivered')`,
-		"cards that are still to be written": `SELECT action_id, attempts, last_error FROM notification_card WHERE due_at IS NOT NULL`,
-		"channels that failed":               `SELECT channel, last_error FROM channel_state WHERE failing_since IS NOT NULL`,
+			FROM notification n WHERE n.tenant = a.tenant AND n.action_id = a.id AND n.kind = 'asked'
+			AND n.status = 'delivered')`,
+		"cards that are still to be written": `SELECT action_id, attempts, last_error FROM notification_card
+			WHERE due_at IS NOT NULL`,
+		"channels that failed": `SELECT channel, last_error FROM channel_state WHERE failing_since IS NOT NULL`,
 	} {
 		if found := rowsOf(t, db, query); len(found) > 0 {
 			t.Errorf("%d %s, such as %v", len(found), name, found[0])

@@ -123,8 +123,10 @@ func TestWalls(t *testing.T) {
 	if res := boss.create(t, "ana-of-default", "person", "approver"); res.id == "" {
 		t.Error("no principal")
 	}
-	must(t, w.admin.post("/principals", object{"name": "later", "kind": "person", "roles": []string{"approver"}, "tenant": "north"}), 403, "role_required")
-	must(t, boss.post("/principals", object{"name": "x", "kind": "person", "roles": []string{"approver"}, "tenant": "default"}), 403, "role_required")
+	must(t, w.admin.post("/principals",
+		object{"name": "later", "kind": "person", "roles": []string{"approver"}, "tenant": "north"}), 403, "role_required")
+	must(t, boss.post("/principals",
+		object{"name": "x", "kind": "person", "roles": []string{"approver"}, "tenant": "default"}), 403, "role_required")
 	must(t, boss.post("/tenants", object{"id": "west"}), 403, "role_required")
 	searches := []string{"q=" + secret, "q=" + applied.ID, "proposed_by=" + w.agent.id, "q=SKU-0"}
 	for _, q := range searches {
@@ -232,7 +234,8 @@ func openRoutes(t *testing.T, g *gate) (routes []openRoute) {
 	}
 	for path, methods := range doc.Paths {
 		for method := range methods {
-			if path, ok := strings.CutPrefix(path, "/api/v1"); ok && regexp.MustCompile(`^(get|post|put|patch|delete)$`).MatchString(method) {
+			if path, ok := strings.CutPrefix(path, "/api/v1"); ok &&
+				regexp.MustCompile(`^(get|post|put|patch|delete)$`).MatchString(method) {
 				routes = append(routes, openRoute{strings.ToUpper(method), path})
 			}
 		}

@@ -92,8 +92,9 @@ func (c *BenchCommand) Run(g *term.IO) error {
 	adaptGarbage() // as a server does; the baseline benefits, too
 	p := bench.NewPrinter(g.Stdout, g.Stderr, g.JSON, g.TTY)
 	err = bench.Run(g.Ctx, bench.Options{
-		Scale: c.Scale, Parked: c.Parked, Duration: c.Duration, Rounds: c.Rounds, Clients: c.Clients, Only: c.Only, Profiles: c.Profiles,
-		Dir: c.Data, DatabaseURL: string(c.DatabaseURL), Executable: executable, Name: os.Args[0],
+		Scale: c.Scale, Parked: c.Parked, Duration: c.Duration, Rounds: c.Rounds, Clients: c.Clients, Only: c.Only,
+		Profiles: c.Profiles,
+		Dir:      c.Data, DatabaseURL: string(c.DatabaseURL), Executable: executable, Name: os.Args[0],
 		Start: startBench, About: p.About, Report: p.Line, Progress: p.Progress,
 	})
 	return errors.Join(err, p.Close())

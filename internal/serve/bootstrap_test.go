@@ -3,7 +3,6 @@ package serve
 import (
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/termtest"
 )
 
@@ -19,10 +19,7 @@ import (
 func TestBootstrapKeepsItsSecrets(t *testing.T) {
 	t.Parallel()
 	g, _, _ := termtest.New(t)
-	n, err := Open(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, &config.Config{})
 	t.Cleanup(func() { _ = n.Close() })
 
 	file := filepath.Join(t.TempDir(), "file")
@@ -72,10 +69,7 @@ func TestBootstrapKeepsItsSecrets(t *testing.T) {
 // TestServeAwaitsTheAdministrator: the server creates none itself, and continues once there is one.
 func TestServeAwaitsTheAdministrator(t *testing.T) {
 	t.Parallel()
-	n, err := Open(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, &config.Config{})
 	t.Cleanup(func() { _ = n.Close() })
 	g, _, _ := termtest.New(t)
 	waits := make(chan error, 1)
@@ -88,9 +82,7 @@ func TestServeAwaitsTheAdministrator(t *testing.T) {
 	if made, err := administered(t.Context(), n.Store); made || err != nil {
 		t.Fatalf("it made one: %v, %v", made, err)
 	}
-	if _, err := n.Gate.Bootstrap(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	servetest.Bootstrap(t, n.Gate)
 	if err := <-waits; err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
@@ -26,38 +25,23 @@ func TestOpenBreakerAtTheStart(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(target.Close)
-	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+	cfg := servetest.Config(t, fmt.Sprintf(`
 connectors:
   crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}
 dispatch: {hold: 0s, backoff: [20ms], breaker: {failures: 1, open: 1h, longest: 1h}}`, target.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	n, err := Open(t.Context(), dir, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	creds := servetest.Bootstrap(t, n.Gate)
+	s := startServer(t, n)
 	if open := s.warnBreakers(t.Context()); len(open) != 0 {
 		t.Errorf("at first it says %v", open)
 	}
 	bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	ana := servetest.NewClient(t, s.Gate, s.URL, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
-	a, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"1"}`,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := servetest.Propose(t, bot, "1")
 	servetest.DecideAtOnce(t, a, []*client.Client{ana})
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		now, err := ana.FindAction(t.Context(), a.ID)
@@ -69,12 +53,14 @@ dispatch: {hold: 0s, backoff: [20ms], breaker: {failures: 1, open: 1h, longest: 
 		}
 	}
 	const cause = ": too many calls in a row have failed, the last with http_503"
-	if open := s.warnBreakers(t.Context()); len(open) != 1 || !strings.Contains(open[0], "connector crm: no calls since 20") ||
+	if open := s.warnBreakers(t.Context()); len(open) != 1 ||
+		!strings.Contains(open[0], "connector crm: no calls since 20") ||
 		!strings.Contains(open[0], cause) {
 		t.Errorf("where it opened: %v", open)
 	}
 	h, err := ana.DispatchHealth(t.Context())
-	if err != nil || h.Connectors[0].LastErrorCode != "http_503" || !strings.Contains(h.Connectors[0].LastWords, cause[2:]) {
+	if err != nil || h.Connectors[0].LastErrorCode != "http_503" ||
+		!strings.Contains(h.Connectors[0].LastWords, cause[2:]) {
 		t.Errorf("%+v, %v", h, err)
 	}
 	if err := s.Close(); err != nil {

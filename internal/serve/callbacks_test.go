@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -106,44 +105,13 @@ approvals: {3: {required: 1, roles: [approver], expiry: 24h}}
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Parse("gatehouse.yaml", []byte(source+`
+	s, creds := serveSource(t, source+`
 connectors: {assets: {type: http, base_url: "http://127.0.0.1:9", allow_private: true,
   operations: {update: {method: POST, path: "/x"}}}}
 policy: {file: `+policy+`}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	admin := servetest.AdminContext(t, n.Gate, creds)
-	if _, err = n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
-		Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	bot, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, err := client.New(s.URL, bot.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, agent
+`)
+	servetest.NewPrincipal(t, s.Gate, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
+	return s, servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 }
 
 func promotion(c *gatehouse.Callback) *gatehouse.Proposal {

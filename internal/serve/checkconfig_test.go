@@ -84,7 +84,8 @@ connectors:
 	if n := connections.Load(); n != 1 {
 		t.Errorf("the target was called %d times", n)
 	}
-	if _, err := checker.CheckConfiguration(as("acme", gatehouse.RoleAuditor)); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
+	if _, err := checker.CheckConfiguration(as("acme", gatehouse.RoleAuditor)); gatehouse.CodeOf(
+		err) != gatehouse.CodeRoleRequired {
 		t.Errorf("an auditor: %v", err)
 	}
 }

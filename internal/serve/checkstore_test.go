@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/invariants"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 // TestDeepCheckNamesItsOwnTenant damages an action of each tenant: the server counts both but lists
@@ -19,10 +19,7 @@ func TestDeepCheckNamesItsOwnTenant(t *testing.T) {
 	t.Parallel()
 	dir, clock := t.TempDir(), gatetest.NewClock()
 	path := filepath.Join(dir, DatabaseFile)
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := migratedfile.Open(t, path, clock.Now)
 	w := gatetest.New(t, store, clock)
 	w.Fill()
 	admin := w.Admin()
@@ -34,7 +31,8 @@ func TestDeepCheckNamesItsOwnTenant(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), `DROP TRIGGER proposal_frozen; UPDATE proposal SET target_version = 'other'`); err != nil {
+	if _, err := db.ExecContext(t.Context(),
+		`DROP TRIGGER proposal_frozen; UPDATE proposal SET target_version = 'other'`); err != nil {
 		t.Fatal(err)
 	}
 	checker := &StoreChecker{Data: dir, Log: slog.New(slog.DiscardHandler)}

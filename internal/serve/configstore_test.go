@@ -9,7 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
-	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -29,10 +29,7 @@ func TestConfigCheckLooksAtTheStore(t *testing.T) {
 	database := func(l *ConfigChecker) { l.database(t.Context(), dsn) }
 	want(term.CheckNote, "has no tables yet", database)
 	want(term.CheckNote, "has no tables yet", database) // the first check created none
-	s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := migrated.Open(t, dsn, nil)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,8 @@ func TestConnectorPages(t *testing.T) {
 		made := 0
 		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(src, -1) {
 			// The secrets of a page are not here.
-			c, err := config.Parse(page, files.ReplaceAll(places.ReplaceAll(block[1], []byte("x")), []byte("ca_file: "+authority)))
+			c, err := config.Parse(page,
+				files.ReplaceAll(places.ReplaceAll(block[1], []byte("x")), []byte("ca_file: "+authority)))
 			if err != nil {
 				t.Errorf("%v in\n%s", err, block[1])
 				continue

@@ -241,7 +241,8 @@ func (r *demoResult) print(g *term.IO, dir string) error {
 		}
 		return term.Paint(g.Color, term.Red, "✗ ")
 	}
-	changes := fmt.Sprintf("exactly the %d changes that were approved or allowed, and the %d of a clerk", r.Changes-r.Outside, r.Outside)
+	changes := fmt.Sprintf("exactly the %d changes that were approved or allowed, and the %d of a clerk",
+		r.Changes-r.Outside, r.Outside)
 	if len(r.Differences) > 0 {
 		changes = "not what was approved: " + term.Count(len(r.Differences), "difference")
 	}
@@ -256,7 +257,8 @@ func (r *demoResult) print(g *term.IO, dir string) error {
 		}
 	}
 	put("ledger", mark(len(r.Differences) == 0), changes)
-	put("compared", "", fmt.Sprintf("%d rows of %d tables, with a copy from before and the reviewers' journal", r.Rows, r.Tables))
+	put("compared", "",
+		fmt.Sprintf("%d rows of %d tables, with a copy from before and the reviewers' journal", r.Rows, r.Tables))
 	if err := r.Audit.Err(); err != nil {
 		put("audit log", mark(false), err.Error())
 	} else {

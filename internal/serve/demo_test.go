@@ -60,8 +60,9 @@ func TestDemoFindsWhatNobodyApproved(t *testing.T) {
 		// It changes an untouched row.
 		"a refund in the wrong currency": `UPDATE refunds SET status = 'paid' WHERE id = 'R-001'`,
 		// A missing effect, and a duplicate one.
-		"a new customer, to be confirmed":       `UPDATE customers SET email = 'someone@example.com' WHERE id = 'C-1001'`,
-		"a lost answer, not safe to ask again":  `INSERT INTO credits SELECT id + 1, customer_id, amount, currency, reason FROM credits WHERE id = 51`,
+		"a new customer, to be confirmed": `UPDATE customers SET email = 'someone@example.com' WHERE id = 'C-1001'`,
+		"a lost answer, not safe to ask again": `INSERT INTO credits SELECT id + 1, customer_id, amount, currency, reason
+			FROM credits WHERE id = 51`,
 		"a bulk deletion that needs two people": `DELETE FROM items WHERE sku = 'SKU-1975'`,
 	}}
 	result, err := playDemo(g, dir, s)

@@ -222,8 +222,8 @@ func checkLoopback(listen string) error {
 		"others there is `gatehouse serve`")
 }
 
-// freeAddress fails if the port is taken, before any file is made. For port 0 it
-// chooses a free port: passkeys are bound to the port.
+// freeAddress fails if the port is in use, before any file is created. For port 0 it chooses a free
+// port: passkeys are bound to the port.
 func freeAddress(ctx context.Context, listen string) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
@@ -240,7 +240,9 @@ func portTaken(err error, listen string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
-	return fmt.Errorf("%s is in use, perhaps by another `gatehouse`: stop that server, or use another port, such as --listen 127.0.0.1:0 for any free one", listen)
+	return fmt.Errorf(
+		"%s is in use, perhaps by another `gatehouse`: stop that server, or use another port, such as --listen 127.0.0.1:0 "+
+			"for any free one", listen)
 }
 
 // logFile opens the log in the data folder.

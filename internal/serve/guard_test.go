@@ -3,14 +3,12 @@ package serve
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
@@ -23,31 +21,11 @@ type guardRefund struct {
 // TestGuard puts a Go function behind the gate, with a person who decides.
 func TestGuard(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		`{connectors: {erp: {type: worker, operations: {refund: {}}}}, dispatch: {hold: 0s, backoff: [100ms]}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	bot, err := n.Gate.CreatePrincipal(servetest.AdminContext(t, n.Gate, creds), gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	admin, api := servetest.MustClient(t, s.URL, *creds), servetest.MustClient(t, s.URL, *bot)
+	s, creds := serveSource(t,
+		`{connectors: {erp: {type: worker, operations: {refund: {}}}}, dispatch: {hold: 0s, backoff: [100ms]}}`)
+	admin := servetest.MustClient(t, s.URL, *creds)
+	api := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent,
+		gatehouse.RoleProposer, gatehouse.RoleWorker)
 
 	var runs atomic.Int64
 	guarded := func(g *client.Guard, fails func(n int64) error) *client.GuardedFunc[guardRefund, string] {
@@ -71,7 +49,8 @@ func TestGuard(t *testing.T) {
 		return f
 	}
 	// calls makes a call in parallel with the decision.
-	calls := func(f *client.GuardedFunc[guardRefund, string], r guardRefund, decision gatehouse.DecisionKind) (string, error) {
+	calls := func(f *client.GuardedFunc[guardRefund, string], r guardRefund, decision gatehouse.DecisionKind) (string,
+		error) {
 		t.Helper()
 		runs.Store(0)
 		decided := make(chan struct{})
@@ -92,12 +71,13 @@ func TestGuard(t *testing.T) {
 		t.Errorf("the same call again: %q, %v after %d runs", out, err, runs.Load())
 	}
 	var not *client.NotApplied
-	_, err = calls(refund, guardRefund{Order: "G-2"}, gatehouse.Reject)
+	_, err := calls(refund, guardRefund{Order: "G-2"}, gatehouse.Reject)
 	if !errors.Is(err, client.ErrRejected) || !errors.As(err, &not) || runs.Load() != 0 {
 		t.Errorf("rejected: %v", err)
 	}
 	broke := errors.New("broke")
-	_, err = calls(guarded(client.NewGuard(api, time.Minute), func(int64) error { return broke }), guardRefund{Order: "G-3"}, gatehouse.Approve)
+	_, err = calls(guarded(client.NewGuard(api, time.Minute), func(int64) error { return broke }),
+		guardRefund{Order: "G-3"}, gatehouse.Approve)
 	if !errors.Is(err, client.ErrUnknown) || !errors.Is(err, broke) || runs.Load() != 1 {
 		t.Errorf("a function that fails: %v after %d runs", err, runs.Load())
 	}
@@ -112,7 +92,8 @@ func TestGuard(t *testing.T) {
 		}
 		return nil
 	}
-	out, err := calls(guarded(client.NewGuard(api, time.Minute), again), guardRefund{Order: "G-5", Amount: "1"}, gatehouse.Approve)
+	out, err := calls(guarded(client.NewGuard(api, time.Minute), again), guardRefund{Order: "G-5", Amount: "1"},
+		gatehouse.Approve)
 	if err != nil || out != "refunded 1" || runs.Load() != 2 {
 		t.Errorf("another attempt: %q, %v after %d runs", out, err, runs.Load())
 	}
@@ -154,7 +135,8 @@ func TestGuard(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("the worker ended with %v", err)
 	}
-	if _, err := client.Guarded(worker, client.GuardTool[guardRefund]{}, func(context.Context, guardRefund) (int, error) { return 0, nil }); err == nil {
+	if _, err := client.Guarded(worker, client.GuardTool[guardRefund]{},
+		func(context.Context, guardRefund) (int, error) { return 0, nil }); err == nil {
 		t.Error("a tool without a name is accepted")
 	}
 	if err := client.NewGuard(servetest.MustClient(t, s.URL, gatehouse.Credentials{Key: "gth_wrong"}),

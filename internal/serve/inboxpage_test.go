@@ -34,15 +34,7 @@ func BenchmarkInboxPage(b *testing.B) {
 			return sqlite.Open(b.Context(), sqlite.Config{Path: filepath.Join(b.TempDir(), DatabaseFile), Logger: log})
 		},
 		"PostgreSQL": func(b *testing.B) (gatehouse.Store, error) {
-			cluster, err := pgtest.New()
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Cleanup(func() {
-				if err := cluster.Close(); err != nil {
-					b.Error(err)
-				}
-			})
+			cluster := pgtest.New(b)
 			return postgres.Open(b.Context(), postgres.Config{URL: cluster.DSN("postgres"), Logger: log})
 		},
 	} {

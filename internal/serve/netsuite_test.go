@@ -3,7 +3,6 @@ package serve
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
@@ -45,7 +43,7 @@ func TestNetSuitePushPath(t *testing.T) {
 		}
 	}))
 	t.Cleanup(account.Close)
-	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+	s, creds := serveSource(t, fmt.Sprintf(`
 secrets: {CK: consumer-key-1, CS: consumer-secret-1, TK: token-id-1, TS: token-secret-1}
 connectors:
   netsuite:
@@ -58,22 +56,6 @@ connectors:
     restlet: {script: customscript_gfs_platform_query, deploy: customdeploy_gfs_platform_query}
     entities: {vendor_cost: {}}
 dispatch: {hold: 0s, backoff: [20ms]}`, account.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
 
 	bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	a, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{

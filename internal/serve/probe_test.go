@@ -43,7 +43,8 @@ func TestProbe(t *testing.T) {
 		if got := found[0].Metric[0].Gauge.GetValue(); found[0].GetName() != "gatehouse_target_up" || got != up {
 			t.Errorf("%s is %v, want %v", found[0].GetName(), got, up)
 		}
-		if log := words.String(); strings.Count(log, "cannot be used") != told || strings.Count(log, "can be used again") != again {
+		if log := words.String(); strings.Count(log, "cannot be used") != told ||
+			strings.Count(log, "can be used again") != again {
 			t.Errorf("the log says:\n%s", log)
 		}
 	}

@@ -18,19 +18,9 @@ func TestReplicasShareTheRateLimit(t *testing.T) {
 	dsn := pgtest.Database(t)
 	cfg := &config.Config{RateLimit: config.RateLimit{PerSecond: 0.001, Burst: burst}}
 	one, two := replica(t, dsn, cfg), replica(t, dsn, cfg)
-	t.Cleanup(func() { _ = two.Close() })
-	creds, err := one.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	admin := servetest.AdminContext(t, one.Gate, creds)
+	creds := servetest.Bootstrap(t, one.Gate)
 	key := func(name string) string {
-		c, err := one.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindAgent,
-			Roles: []gatehouse.Role{gatehouse.RoleProposer}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c.Key
+		return servetest.NewPrincipal(t, one.Gate, creds, name, gatehouse.KindAgent, gatehouse.RoleProposer).Key
 	}
 	bot, other := key("bot"), key("other")
 	passed := func(key string, n int, servers ...*Server) (count int) {
@@ -64,7 +54,6 @@ func TestReplicasShareTheRateLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := replica(t, dsn, cfg)
-	t.Cleanup(func() { _ = again.Close() })
 	if n := passed(bot, 2*burst, again); n > slack {
 		t.Errorf("%d passed after a restart, want at most %d", n, slack)
 	}

@@ -63,7 +63,7 @@ func (v *vault) target() *config.Config {
 		_, _ = fmt.Fprintf(w, `{"id": %q, "echo": %q}`, got, base64.StdEncoding.EncodeToString([]byte(got)))
 	}))
 	t.Cleanup(target.Close)
-	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+	return servetest.Config(t, fmt.Sprintf(`
 secrets: {CRM: "store:crm-token"}
 connectors:
   crm:
@@ -73,24 +73,14 @@ connectors:
     auth: {bearer: {secret: CRM}}
     operations: {update: {method: POST, path: "/x", class: A, external_id: /echo}}
 dispatch: {hold: 0s, retries: 1, backoff: [20ms], patience: 1ms}`, target.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cfg
 }
 
 // start starts the server, and creates its users.
 func (v *vault) start(n *Node) *gatehouse.Credentials {
 	t := v.t
 	t.Helper()
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v.Server, err = Start(n, "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = v.Close() })
+	creds := servetest.Bootstrap(t, n.Gate)
+	v.Server = startServer(t, n)
 	v.root = servetest.MustClient(t, v.URL, *creds)
 	v.bot = servetest.NewClient(t, v.Gate, v.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	v.ana = servetest.NewClient(t, v.Gate, v.URL, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
@@ -100,15 +90,7 @@ func (v *vault) start(n *Node) *gatehouse.Credentials {
 func (v *vault) propose() *gatehouse.Action {
 	v.t.Helper()
 	v.proposed++
-	a, _, err := v.bot.Propose(v.t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target:         gatehouse.Target{EntityType: "item", EntityRef: fmt.Sprint(v.proposed)},
-		ProposedChange: `{"price":"1"}`,
-	})
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	return a
+	return servetest.Propose(v.t, v.bot, fmt.Sprint(v.proposed))
 }
 
 // settled approves an action and waits until it has ended.
@@ -248,17 +230,12 @@ func TestSecretsOfTheStore(t *testing.T) {
 // which is not restarted and carries out earlier proposals.
 func TestSecretsOfTwoReplicas(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Close() })
+	dsn := pgtest.Database(t)
 	v := &vault{t: t}
 	cfg := v.target()
 	cfg.Links.MasterKey = ring.New()
-	other := replica(t, cluster.DSN("postgres"), cfg)
-	t.Cleanup(func() { _ = other.Close() })
-	creds := v.start(replicaNode(t, cluster.DSN("postgres"), cfg))
+	other := replica(t, dsn, cfg)
+	creds := v.start(replicaNode(t, dsn, cfg))
 	waiting := v.propose()
 	store := v.root.SetSecret
 	for _, value := range []string{"first token value", "second token value"} {
@@ -300,13 +277,10 @@ func holds(t *testing.T, s *Server, value string) {
 func TestSecretsOfOneTenant(t *testing.T) {
 	t.Parallel()
 	for tenants, fails := range map[string]bool{"[acme]": false, "[acme, default]": true, `["*"]`: true} {
-		cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+		cfg := servetest.Config(t, fmt.Sprintf(`
 secrets: {CRM: "store:crm-token"}
 connectors: {crm: {type: http, tenants: %s, base_url: "https://crm.example", auth: {bearer: {secret: CRM}},
   operations: {update: {method: POST, path: /x, class: C}}}}`, tenants))
-		if err != nil {
-			t.Fatal(err)
-		}
 		asked := ""
 		b, err := BuildConnector(t.Context(), cfg, cfg.Connectors["crm"], func(tenant, _ string) (string, error) {
 			asked = tenant
@@ -322,7 +296,7 @@ connectors: {crm: {type: http, tenants: %s, base_url: "https://crm.example", aut
 // describes its operations, and cannot be called.
 func TestStandIns(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(`
+	cfg := servetest.Config(t, `
 secrets: {S: "store:s"}
 connectors:
   stripe: {type: stripe, key: {secret: S}, operations: {refund: {}}}
@@ -333,10 +307,7 @@ connectors:
     server: https://kube.example:6443
     auth: {certificate: {secret: S}, key: {secret: S}}
     resources: {configmaps: {kind: ConfigMap, namespaces: [shop]}}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	for name, entry := range cfg.Connectors {
 		b, err := BuildConnector(t.Context(), cfg, entry, NoStoredSecret)
 		if err != nil || b.Connector == nil || b.Unready == nil || len(b.Stored) != 1 {

@@ -136,7 +136,8 @@ func (c *Command) Run(g *term.IO) error {
 	adaptGarbage()
 	go warnOfConfig(g.Ctx, n.stored, log)
 	if n.secure == nil && reachable(string(c.Listen)) && !strings.HasPrefix(cfg.SignIn.PublicURL, "https://") {
-		log.Warn("serving plain HTTP to other machines: keys and tokens travel in the clear. Serve HTTPS with --tls-cert or --acme-domain, or put a proxy that ends TLS in front and name it as sign_in.public_url",
+		log.Warn("serving plain HTTP to other machines: keys and tokens travel in the clear. Serve HTTPS with --tls-cert "+
+			"or --acme-domain, or put a proxy that ends TLS in front and name it as sign_in.public_url",
 			"listen", c.Listen)
 	}
 	log.Info("serving", "url", s.URL, "roles", roles, "store", c.place(), "version", version.Number,

@@ -23,30 +23,17 @@ import (
 // answer.
 func testServer(t *testing.T, roles []Role) (s *Server, agent *client.Client, polled <-chan string) {
 	t.Helper()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		`connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true, operations: {update: {method: POST, path: "/x"}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, servetest.Config(t, `
+connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true,
+  operations: {update: {method: POST, path: "/x"}}}}`))
+	creds := servetest.Bootstrap(t, n.Gate)
 	hints := &watchedHints{Hints: n.Hub, topics: make(chan string, 16)}
 	n.Gate = gate.New(n.Store, n.Registry, hints, gate.Config{PolicySource: policy.DefaultSource()}, n.Log)
-	if s, err = StartRoles(n, "127.0.0.1:0", roles); err != nil {
-		t.Fatal(err)
-	}
-	bot, err := n.Gate.CreatePrincipal(servetest.AdminContext(t, n.Gate, creds), gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
-	})
+	s, err := StartRoles(n, "127.0.0.1:0", roles)
 	if err != nil {
 		t.Fatal(err)
 	}
+	bot := servetest.NewPrincipal(t, n.Gate, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	if agent, err = client.New(s.URL, bot.Key, client.WithRetries(0, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -69,13 +56,7 @@ func (h *watchedHints) Subscribe(topics ...string) (<-chan struct{}, func()) {
 func TestStopAnswersLongPolls(t *testing.T) {
 	t.Parallel()
 	s, agent, polled := testServer(t, AllRoles())
-	a, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"1"}`,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := servetest.Propose(t, agent, "1")
 	type answer struct {
 		status gatehouse.Status
 		err    error
@@ -213,7 +194,8 @@ func TestDamagedLogIsNoticed(t *testing.T) {
 	}
 	var trigger string
 	for {
-		err := db.QueryRow(`SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_batch' LIMIT 1`).Scan(&trigger)
+		err := db.QueryRow(`SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_batch' LIMIT 1`).Scan(
+			&trigger)
 		if errors.Is(err, sql.ErrNoRows) {
 			break
 		}

@@ -231,8 +231,8 @@ func (c *storeConnectors) loadLocked(ctx context.Context, version int, source st
 	return err
 }
 
-// install replaces the connectors of the running version. Their running calls go on; they
-// are closed later.
+// install replaces the connectors of the running version. Their running calls continue; they are
+// closed later.
 func (c *storeConnectors) install(targets []dispatch.Target, built map[string]*Built, merged *config.Config) {
 	var gone []string
 	old := slices.Collect(maps.Values(c.built))

@@ -26,7 +26,7 @@ type DataFlags struct {
 	Config string `help:"The configuration file; gatehouse.yaml in the data folder by default." placeholder:"FILE"`
 }
 
-// Load reads the configuration. A missing default file is no error.
+// Load reads the configuration. A missing default file is not an error.
 func (f *DataFlags) Load() (*config.Config, error) {
 	if f.Config != "" {
 		return config.Load(f.Config)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/hook"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
@@ -43,33 +41,8 @@ func signedReports(t *testing.T) (configuration, script string) {
 func TestSignedReports(t *testing.T) {
 	t.Parallel()
 	source, script := signedReports(t)
-	cfg, err := config.Parse("gatehouse.yaml", []byte(source))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	bot, err := n.Gate.CreatePrincipal(servetest.AdminContext(t, n.Gate, creds), gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, err := client.New(s.URL, bot.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, creds := serveSource(t, source)
+	agent := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	propose := func() *gatehouse.Action {
 		t.Helper()
 		out, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
@@ -117,7 +90,7 @@ func TestSignedReports(t *testing.T) {
 		defer resp.Body.Close()
 		return resp.StatusCode, resp.Header
 	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(cfg.Secrets["erp_reports"], "whsec_"))
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(s.config.Secrets["erp_reports"], "whsec_"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +146,7 @@ func TestSignedReports(t *testing.T) {
 // server, and config check reports them.
 func TestReportSecrets(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(`
+	cfg := servetest.Config(t, `
 connectors: {erp: {type: worker, operations: {print: {}}}}
 secrets:
   bad: "not base64"
@@ -187,10 +160,7 @@ hooks:
     c: {connector: erp, secret: good, entity_type: item, entity_ref: /id}
     d: {connector: erp, secret: old, entity_type: item, entity_ref: /id}
     e: {connector: erp, secret: both, entity_type: item, entity_ref: /id}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	l := &ConfigChecker{Offline: true}
 	l.All(t.Context(), cfg)
 	got := map[string]string{}
@@ -205,13 +175,8 @@ hooks:
 		got["target reports e"] != term.CheckFail {
 		t.Errorf("%v", got)
 	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := n.Gate.Bootstrap(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, cfg)
+	servetest.Bootstrap(t, n.Gate)
 	for _, unusable := range []string{"a", "d"} {
 		maps.DeleteFunc(cfg.Hooks.Targets, func(name string, _ config.TargetSource) bool { return name < unusable })
 		_, err := Start(n, "127.0.0.1:0")

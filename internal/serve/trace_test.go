@@ -21,7 +21,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
@@ -90,64 +89,33 @@ func TestTraceOfAnAction(t *testing.T) {
 	sink := httptest.NewServer(spans)
 	defer sink.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.URL)
-	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	target := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	defer target.Close()
 
-	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+	n := openNode(t, servetest.Config(t, fmt.Sprintf(`
 connectors: {crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}}
-dispatch: {hold: 0s}`, target.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+dispatch: {hold: 0s}`, target.URL)))
+	creds := servetest.Bootstrap(t, n.Gate)
 	if err := n.Gate.EnsurePolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	bot, err := n.Gate.CreatePrincipal(servetest.AdminContext(t, n.Gate, creds), gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bot := servetest.NewPrincipal(t, n.Gate, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+	s := startServer(t, n)
 	const callers = "0af7651916cd43dd8448eb211c80319c"
-	agent, err := client.New(s.URL, bot.Key, client.WithHTTPClient(&http.Client{Transport: traceparent("00-" + callers + "-b7ad6b7169203331-01")}))
+	agent, err := client.New(s.URL, bot.Key,
+		client.WithHTTPClient(&http.Client{Transport: traceparent("00-" + callers + "-b7ad6b7169203331-01")}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "SKU-1"}, ProposedChange: gatehouse.JSON(`{"price":"2.00"}`),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ana, err := client.New(s.URL, creds.Key, client.WithEditToken(creds.EditToken))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := servetest.Propose(t, agent, "SKU-1")
+	ana := servetest.MustClient(t, s.URL, *creds)
 	if _, err := ana.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Reject}); err != nil {
 		// A refusal would also be in the trace; this one succeeds.
 		t.Fatal(err)
 	}
 	// The second one is approved and carried out.
-	b, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "SKU-2"}, ProposedChange: gatehouse.JSON(`{"price":"2.00"}`),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := servetest.Propose(t, agent, "SKU-2")
 	if _, err := ana.Decide(t.Context(), b.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: b.Digest}); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +127,8 @@ dispatch: {hold: 0s}`, target.URL))
 		t.Fatal(err)
 	}
 
-	if got := spans.of(telemetry.TraceID(a.ID).String()); attr(got["decide"], "gatehouse.result") != gatehouse.Decided || got["dispatch"] != nil {
+	if got := spans.of(telemetry.TraceID(a.ID).String()); attr(got["decide"], "gatehouse.result") != gatehouse.Decided ||
+		got["dispatch"] != nil {
 		t.Errorf("the rejected action has %v", got)
 	}
 	got := spans.of(telemetry.TraceID(b.ID).String())
@@ -173,7 +142,8 @@ dispatch: {hold: 0s}`, target.URL))
 	}
 	root := got["propose"]
 	if len(root.ParentSpanId) != 0 || !slices.Equal(got["decide"].ParentSpanId, root.SpanId) ||
-		!slices.Equal(got["dispatch"].ParentSpanId, root.SpanId) || !slices.Equal(got["call"].ParentSpanId, got["dispatch"].SpanId) {
+		!slices.Equal(got["dispatch"].ParentSpanId, root.SpanId) ||
+		!slices.Equal(got["call"].ParentSpanId, got["dispatch"].SpanId) {
 		t.Error("the spans are not connected")
 	}
 	if attr(got["call"], "gatehouse.outcome") != "applied" || attr(got["dispatch"], "gatehouse.outcome") != "applied" {
@@ -195,49 +165,25 @@ func TestTokensStaySecret(t *testing.T) {
 	sink := httptest.NewServer(spans)
 	defer sink.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.URL)
-	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+	cfg := servetest.Config(t, fmt.Sprintf(`
 connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true,
   operations: {update: {method: POST, path: "/x"}}}}
 links: {master_key: %q}
 sign_in: {public_url: "https://gate.example"}`, ring.New()))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var logs lockedBuffer
 	n, err := Open(t.Context(), t.TempDir(), cfg,
 		slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	if err != nil {
 		t.Fatal(err)
 	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	creds := servetest.Bootstrap(t, n.Gate)
 	if err := n.Gate.EnsurePolicies(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	admin := servetest.AdminContext(t, n.Gate, creds)
-	bot, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, err := client.New(s.URL, bot.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "SKU-1"}, ProposedChange: gatehouse.JSON(`{"price":"2.00"}`),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := startServer(t, n)
+	agent := servetest.NewClient(t, n.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+	a := servetest.Propose(t, agent, "SKU-1")
 	ana, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
 		Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	})
@@ -274,7 +220,8 @@ sign_in: {public_url: "https://gate.example"}`, ring.New()))
 	}
 	pages := []string{
 		gatehouse.ReviewPath(l.ID, ""), gatehouse.ReviewPath(l.ID, gatehouse.Approve),
-		gatehouse.ReviewPath(l.ID, gatehouse.Reject), "/api/v1/reviews/" + l.ID, "/api/v1/reviews/" + l.ID + "/approve", "/api/v1/reviews/" + l.ID + "/nonsense",
+		gatehouse.ReviewPath(l.ID, gatehouse.Reject), "/api/v1/reviews/" + l.ID, "/api/v1/reviews/" + l.ID + "/approve",
+		"/api/v1/reviews/" + l.ID + "/nonsense",
 		"/nowhere",
 	}
 	for _, page := range pages {

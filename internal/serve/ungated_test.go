@@ -38,19 +38,28 @@ connectors:
 		want   []string
 	}{
 		"the default": {"", []string{
-			"connector crm: label of any entity type (L2): the policy allows it without a person in tenant default, for instance as classification",
+			"connector crm: label of any entity type (L2): the policy allows it without a person in tenant default, for " +
+				"instance as classification",
 			"connector erp: print (L1): the policy allows it without a person in tenant default, for instance as classification",
-			"connector shop: update of item: the policy allows changes of description (L2), note (L1) without a person in tenant acme, for instance as classification",
-			"connector shop: insert of tag (L1): the policy allows it without a person in tenant acme, for instance as classification",
-			"connector shop: update of item: the policy allows changes of description (L2), note (L1) without a person in tenant default, for instance as classification",
-			"connector shop: insert of tag (L1): the policy allows it without a person in tenant default, for instance as classification",
+			"connector shop: update of item: the policy allows changes of description (L2), note (L1) without a person in " +
+				"tenant acme, for instance as classification",
+			"connector shop: insert of tag (L1): the policy allows it without a person in tenant acme, for instance as " +
+				"classification",
+			"connector shop: update of item: the policy allows changes of description (L2), note (L1) without a person in " +
+				"tenant default, for instance as classification",
+			"connector shop: insert of tag (L1): the policy allows it without a person in tenant default, for instance as " +
+				"classification",
 		}},
 		"what a bot notes in the shop": {
-			"version: 1\nrisk: {note: 1}\nrules: [{id: a, when: 'risk <= 1 && action.connector == \"shop\" && proposer.name == \"bot\"', then: allow}]\n", []string{
-				"connector shop: update of item: the policy can allow changes of note (L1) without a person in tenant acme, for instance as note",
+			"version: 1\nrisk: {note: 1}\nrules: [{id: a, when: 'risk <= 1 && action.connector == \"shop\" && proposer.name " +
+				"== \"bot\"', then: allow}]\n", []string{
+				"connector shop: update of item: the policy can allow changes of note (L1) without a person in tenant acme, for " +
+					"instance as note",
 				"connector shop: insert of tag (L1): the policy can allow it without a person in tenant acme, for instance as note",
-				"connector shop: update of item: the policy can allow changes of note (L1) without a person in tenant default, for instance as note",
-				"connector shop: insert of tag (L1): the policy can allow it without a person in tenant default, for instance as note",
+				"connector shop: update of item: the policy can allow changes of note (L1) without a person in tenant default, " +
+					"for instance as note",
+				"connector shop: insert of tag (L1): the policy can allow it without a person in tenant default, for instance as " +
+					"note",
 			},
 		},
 		"a person for everything": {"version: 1\nrisk: {note: 1}\n", nil},

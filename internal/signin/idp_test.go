@@ -52,7 +52,8 @@ func (i *idp) subject(name string) string { return i.t.Name() + "#" + name }
 
 // join makes a person known, with groups.
 func (i *idp) join(name, username, email string, groups ...string) {
-	i.Join(idptest.Person{Subject: i.subject(name), Username: username, Password: "p", Email: email, Groups: groups, Tell: &i.Telling})
+	i.Join(idptest.Person{Subject: i.subject(name), Username: username, Password: "p", Email: email, Groups: groups,
+		Tell: &i.Telling})
 }
 
 // follow follows a redirect, logs the person in, and returns the query of the redirect back.

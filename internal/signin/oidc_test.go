@@ -55,7 +55,8 @@ func TestOIDCSignIn(t *testing.T) {
 			asked, err := url.Parse(to.URL)
 			w.must(err)
 			q := asked.Query()
-			if q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" || q.Get("nonce") == "" || q.Get("response_type") != "code" ||
+			if q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" || q.Get("nonce") == "" ||
+				q.Get("response_type") != "code" ||
 				q.Get("state") == "" || strings.Contains(to.URL, to.State) {
 				t.Errorf("asked %v", q)
 			}
@@ -65,7 +66,8 @@ func TestOIDCSignIn(t *testing.T) {
 				t.Errorf("back to %s", out.ReturnTo)
 			}
 			p := out.SignedIn.Principal
-			if p.Name != "acme:ana" || !slices.Equal(p.Roles, []gatehouse.Role{gatehouse.RoleApprover}) || out.SignedIn.Session.Method != gatehouse.SignInOIDC {
+			if p.Name != "acme:ana" || !slices.Equal(p.Roles, []gatehouse.Role{gatehouse.RoleApprover}) ||
+				out.SignedIn.Session.Method != gatehouse.SignInOIDC {
 				t.Errorf("signed in %+v as %+v", p, out.SignedIn.Session)
 			}
 			again, err := w.signIn(s, i, "1")
@@ -88,7 +90,8 @@ func TestSameEmailIsSomebodyElse(t *testing.T) {
 	w.must(err)
 	second, err := w.signIn(s, i, "2")
 	w.must(err)
-	if first.Principal.ID == second.Principal.ID || first.Principal.Person == second.Principal.Person || first.Principal.Name == second.Principal.Name {
+	if first.Principal.ID == second.Principal.ID || first.Principal.Person == second.Principal.Person ||
+		first.Principal.Name == second.Principal.Name {
 		t.Errorf("one person: %+v and %+v", first.Principal, second.Principal)
 	}
 	// Nor does the name of an existing principal.
@@ -138,7 +141,8 @@ func TestUnknownIdentityIsNotProvisionedUnasked(t *testing.T) {
 	w.must(err)
 	out, err := s.FinishOIDC(ana, to.State, i.follow(to.URL, "1"), gatehouse.Browser{})
 	w.must(err)
-	if out.Linked == nil || out.Linked.Subject != i.subject("1") || out.Linked.PrincipalID != who(ana).ID || out.ReturnTo != "/settings" {
+	if out.Linked == nil || out.Linked.Subject != i.subject("1") || out.Linked.PrincipalID != who(ana).ID ||
+		out.ReturnTo != "/settings" {
 		t.Fatalf("linked %+v", out)
 	}
 	in, err := w.signIn(s, i, "1")
@@ -239,11 +243,15 @@ func TestOIDCRefuses(t *testing.T) {
 			a.w.must(err)
 			return a.i.follow(mallory.URL, "1")
 		}},
-		"no state":     {"begun in another browser", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Del("state") }) }},
-		"the cookie":   {"begun in another browser", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Set("state", a.to.State) }) }},
-		"another code": {"do not hold", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Set("code", "x") }) }},
-		"no code":      {"has no code", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Del("code") }) }},
-		"two codes":    {"occurs twice", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Add("code", "x") }) }},
+		"no state": {"begun in another browser",
+			func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Del("state") }) }},
+		"the cookie": {"begun in another browser",
+			func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Set("state", a.to.State) }) }},
+		"another code": {"do not hold",
+			func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Set("code", "x") }) }},
+		"no code": {"has no code", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Del("code") }) }},
+		"two codes": {"occurs twice",
+			func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Add("code", "x") }) }},
 		"another issuer": {"another provider", func(a *attempt) url.Values {
 			return query(a, func(q url.Values) { q.Set("iss", "https://evil.test") })
 		}},
@@ -271,7 +279,8 @@ func TestOIDCRefuses(t *testing.T) {
 			state := a.to.State
 			_, err = a.s.FinishOIDC(t.Context(), state, tc.answer(a), gatehouse.Browser{})
 			a.w.refused(err, tc.why)
-			if page, err := a.w.gate.ListSessions(a.w.admin, gatehouse.SessionFilter{All: true, Ended: true}); err != nil || len(page.Items) != 0 {
+			if page, err := a.w.gate.ListSessions(a.w.admin, gatehouse.SessionFilter{All: true, Ended: true}); err != nil ||
+				len(page.Items) != 0 {
 				t.Errorf("a session began: %+v, %v", page.Items, err)
 			}
 		})
@@ -349,7 +358,8 @@ func TestProviderThatIsDownTakesNothing(t *testing.T) {
 	if p := who(w.browser(in)); !p.Has(gatehouse.RoleApprover) {
 		t.Errorf("roles %v", p.Roles)
 	}
-	gone := w.service(signin.Config{Providers: []signin.Provider{{Name: "acme", Issuer: "http://127.0.0.1:1", ClientID: "x"}}})
+	gone := w.service(
+		signin.Config{Providers: []signin.Provider{{Name: "acme", Issuer: "http://127.0.0.1:1", ClientID: "x"}}})
 	for range 2 {
 		_, err = gone.BeginOIDC(t.Context(), "acme", "/")
 		w.want(err, gatehouse.CodeBusy)
@@ -361,7 +371,8 @@ func TestProviderThatIsDownTakesNothing(t *testing.T) {
 func TestStrangersAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.service(signin.Config{Passkeys: &signin.Passkeys{RPID: "gate.test", Origins: []string{publicURL}}, BeginsPerSecond: 0.001})
+	s := w.service(
+		signin.Config{Passkeys: &signin.Passkeys{RPID: "gate.test", Origins: []string{publicURL}}, BeginsPerSecond: 0.001})
 	_, err := s.BeginPasskeySignIn(t.Context())
 	w.must(err)
 	_, err = s.BeginPasskeySignIn(t.Context())

@@ -66,9 +66,10 @@ func TestPasskeySignInRefuses(t *testing.T) {
 		why   string
 		spoil func(a *authenticator)
 	}{
-		"no user verification":   {"does not hold", func(a *authenticator) { a.flags = userPresent }},
-		"another origin":         {"does not hold", func(a *authenticator) { a.origin = "https://gate.test.evil.test" }},
-		"another challenge":      {"does not hold", func(a *authenticator) { a.challenge = b64(bytes.Repeat([]byte{1}, 32)) }},
+		"no user verification": {"does not hold", func(a *authenticator) { a.flags = userPresent }},
+		"another origin":       {"does not hold", func(a *authenticator) { a.origin = "https://gate.test.evil.test" }},
+		"another challenge": {"does not hold",
+			func(a *authenticator) { a.challenge = b64(bytes.Repeat([]byte{1}, 32)) }},
 		"another key":            {"does not hold", func(a *authenticator) { a.key = newAuthenticator(a.t).key }},
 		"an unknown credential":  {"does not hold", func(a *authenticator) { a.id = []byte("unknown") }},
 		"somebody else's handle": {"does not hold", func(a *authenticator) { a.user = bytes.Repeat([]byte{1}, 32) }},

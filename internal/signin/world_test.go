@@ -14,7 +14,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/signin"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
@@ -64,23 +63,22 @@ func (anything) Describe(string, *gatehouse.Proposal) (string, gatehouse.RiskLev
 	return "f1", 0, 0, nil
 }
 func (anything) Validate(*gatehouse.Action) error { return nil }
-func (anything) Check(context.Context, *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
+func (anything) Check(
+	context.Context, *gatehouse.Action,
+) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
 	return false, "", "", false, nil
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, said: &said{}}
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: migratedfile.New(t), Clock: w.now, Logger: slog.New(slog.DiscardHandler),
-	})
-	w.must(err)
-	t.Cleanup(func() { _ = store.Close() })
+	store := migratedfile.Open(t, migratedfile.New(t), w.now)
 	w.gate = gate.New(store, anything{}, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource()}, w.log())
 	creds, err := w.gate.Bootstrap(t.Context())
 	w.must(err)
 	w.admin = w.as(creds.Key)
-	agent, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}})
+	agent, err := w.gate.CreatePrincipal(w.admin,
+		gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}})
 	w.must(err)
 	w.bot = w.as(agent.Key)
 	return w
@@ -132,7 +130,8 @@ func (w *world) service(c signin.Config) *signin.Service {
 // person makes a person and signs it in by a set-up link.
 func (w *world) person(name string) (browser context.Context) {
 	w.Helper()
-	_, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
+	_, err := w.gate.CreatePrincipal(w.admin,
+		gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
 	w.must(err)
 	return w.setup(name)
 }
@@ -165,7 +164,8 @@ func who(ctx context.Context) *gatehouse.Principal {
 func (w *world) high(ref string) *gatehouse.Action {
 	w.Helper()
 	a, _, err := w.gate.Propose(w.bot, &gatehouse.Proposal{
-		ActionType: "create_item", Connector: "shop", Operation: "insert", Target: gatehouse.Target{EntityType: "item", EntityRef: ref},
+		ActionType: "create_item", Connector: "shop", Operation: "insert",
+		Target:         gatehouse.Target{EntityType: "item", EntityRef: ref},
 		ProposedChange: `{"price":"12.50"}`,
 	})
 	w.must(err)
@@ -176,7 +176,8 @@ func (w *world) high(ref string) *gatehouse.Action {
 }
 
 func (w *world) approve(browser context.Context, a *gatehouse.Action) error {
-	_, err := w.gate.Decide(browser, a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest, Confirm: a.Approval.Confirm.Value})
+	_, err := w.gate.Decide(browser, a.ID,
+		gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest, Confirm: a.Approval.Confirm.Value})
 	return err
 }
 

@@ -75,7 +75,8 @@ func TestThroughTheConnector(t *testing.T) {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	call.Target, call.ProposedChange = res.Reversal.Target, res.Reversal.ProposedChange
-	if _, err := c.Execute(t.Context(), call); err != nil || w.Incident(w.incident)["state"] != "1" || len(w.Writes()) != 3 {
+	if _, err := c.Execute(t.Context(), call); err != nil || w.Incident(w.incident)["state"] != "1" ||
+		len(w.Writes()) != 3 {
 		t.Errorf("%v, ledger %+v", err, w.Writes())
 	}
 }

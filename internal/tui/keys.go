@@ -163,7 +163,9 @@ func (m *reviewer) reject(it *item) {
 		Decision: gatehouse.Reject, Digest: it.action.Digest, Hold: true,
 	}}
 	d := &m.draft.decision
-	m.ask(question{text: "Why do you reject it? (kept with your vote; the agent learns from it)", done: func(s string) { d.Notes = s }})
+	m.ask(question{text: "Why do you reject it? (kept with your vote; the agent learns from it)", done: func(s string) {
+		d.Notes = s
+	}})
 	m.askToken(false)
 }
 

@@ -51,7 +51,7 @@ func (m *reviewer) send(d *draft) tea.Cmd {
 	}
 }
 
-// settled handles the answer to a decision, and goes on.
+// settled handles the answer to a decision, and continues.
 func (m *reviewer) settled(msg answered) tea.Cmd {
 	it := msg.draft.item
 	if msg.err != nil {

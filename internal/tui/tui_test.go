@@ -72,14 +72,16 @@ func TestCardIsWhole(t *testing.T) {
 		a := &gatehouse.Action{
 			ID: "act_1", Status: gatehouse.StatusPending, Approval: &gatehouse.Approval{Required: 1},
 			Proposal: gatehouse.Proposal{
-				ActionType: "field_update", Connector: "shop", Operation: "update", Target: gatehouse.Target{EntityType: draw("type"), EntityRef: draw("ref")},
+				ActionType: "field_update", Connector: "shop", Operation: "update",
+				Target:         gatehouse.Target{EntityType: draw("type"), EntityRef: draw("ref")},
 				CurrentState:   gatehouse.ObjectJSON(gatehouse.Member{Name: name, Value: gatehouse.StringJSON(before)}),
 				ProposedChange: gatehouse.ObjectJSON(gatehouse.Member{Name: name, Value: gatehouse.StringJSON(after)}),
 				Rationale:      draw("rationale"), ArtifactDiff: &gatehouse.ArtifactDiff{Type: "text", Text: draw("diff")},
 			},
 		}
 		width := rapid.IntRange(minColumns, 120).Draw(t, "width")
-		p := cardPage(a, view{width: width, color: rapid.Bool().Draw(t, "color"), whole: true, why: true, now: time.Unix(0, 0)})
+		p := cardPage(a,
+			view{width: width, color: rapid.Bool().Draw(t, "color"), whole: true, why: true, now: time.Unix(0, 0)})
 		var all strings.Builder
 		for i, line := range p.lines {
 			line = coloring.ReplaceAllString(line, "")
@@ -147,7 +149,8 @@ func press(m *reviewer, keys ...string) (cmd tea.Cmd) {
 func TestKeysAreInertAtFirst(t *testing.T) {
 	t.Parallel()
 	m := testReviewer(t)
-	if press(m, "a") != nil || m.draft != nil || press(m, "d") != nil || len(m.questions) > 0 || strings.Contains(m.keys(), "reject") {
+	if press(m, "a") != nil || m.draft != nil || press(m, "d") != nil || len(m.questions) > 0 ||
+		strings.Contains(m.keys(), "reject") {
 		t.Fatal("a card that has just appeared is decided")
 	}
 	first := armMsg(m.cards)
@@ -228,9 +231,11 @@ func TestMineByDelegation(t *testing.T) {
 	m := testReviewer(t)
 	m.me.Kind, m.me.Roles = gatehouse.KindPerson, []gatehouse.Role{gatehouse.RoleApprover}
 	d := &gatehouse.Delegation{
-		ID: "dlg_1", From: "prn_ana", FromName: "ana", To: "prn_1", Starts: m.now().Add(-time.Hour), Ends: m.now().Add(time.Hour),
-		Level:     gatehouse.L3,
-		Delegator: &gatehouse.Delegator{Person: "prn_ana", Roles: m.me.Roles, Groups: []gatehouse.Membership{{Group: "finance"}}},
+		ID: "dlg_1", From: "prn_ana", FromName: "ana", To: "prn_1", Starts: m.now().Add(-time.Hour),
+		Ends:  m.now().Add(time.Hour),
+		Level: gatehouse.L3,
+		Delegator: &gatehouse.Delegator{Person: "prn_ana", Roles: m.me.Roles,
+			Groups: []gatehouse.Membership{{Group: "finance"}}},
 	}
 	finance := func(more ...func(*gatehouse.Action)) *gatehouse.Action {
 		a := &gatehouse.Action{Approval: &gatehouse.Approval{Groups: []string{"finance"}}}
@@ -255,7 +260,8 @@ func TestMineByDelegation(t *testing.T) {
 		"asked by the group": {finance(), true},
 		"above the level":    {finance(func(a *gatehouse.Action) { a.RiskLevel = gatehouse.L4 }), false},
 		"another group":      {finance(func(a *gatehouse.Action) { a.Approval.Groups = []string{"legal"} }), false},
-		"ana has voted":      {finance(func(a *gatehouse.Action) { a.Approval.Votes = []gatehouse.Vote{{Person: "prn_ana"}} }), false},
+		"ana has voted": {
+			finance(func(a *gatehouse.Action) { a.Approval.Votes = []gatehouse.Vote{{Person: "prn_ana"}} }), false},
 		"another delegate has": {finance(func(a *gatehouse.Action) {
 			a.Approval.Votes = []gatehouse.Vote{{Person: "prn_cy", For: "prn_ana"}}
 		}), false},

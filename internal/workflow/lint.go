@@ -52,10 +52,12 @@ func Lint(d *Definition) []gatehouse.WorkflowProblem {
 			}
 		}
 		if d.repeated[s.ID] && s.IdempotencyKey != nil && !s.keyRepeats {
-			say(s, "is repeated under the same idempotency_key: only the first iteration executes it, and the others reuse its result. Put iteration in the key to execute it each time")
+			say(s, "is repeated under the same idempotency_key: only the first iteration executes it, and the others reuse "+
+				"its result. Put iteration in the key to execute it each time")
 		}
 		if s.OnRejected.Repeat != "" && !d.readsRejection(s) {
-			say(s, "is repeated when it is rejected, but no step reads steps.%s.rejection, so that the same question may be asked again", s.ID)
+			say(s, "is repeated when it is rejected, but no step reads steps.%s.rejection, so that the same question may be "+
+				"asked again", s.ID)
 		}
 		if s.ForEach != nil && !s.ownItems {
 			say(s, "has for_each without max_items; more than %d items fail it", DefaultItems)

@@ -121,7 +121,8 @@ func (p *parser) step(s *Step, f form.Fields) {
 	s.reads = make(map[string]bool)
 	may := func() *reads {
 		return &reads{
-			steps: p.up[s.ID], known: p.known, clock: true, seen: s.reads, refused: p.refused[s.ID], repeated: p.def.repeated[s.ID],
+			steps: p.up[s.ID], known: p.known, clock: true, seen: s.reads, refused: p.refused[s.ID],
+			repeated: p.def.repeated[s.ID],
 		}
 	}
 	s.If = p.expression(f.Values["if"], "if", wantCondition, may())
@@ -169,7 +170,8 @@ func (p *parser) key(s *Step, n *yaml.Node, each bool) {
 		return
 	}
 	r := &reads{
-		steps: p.up[s.ID], known: p.known, item: each, seen: s.reads, refused: p.refused[s.ID], repeated: p.def.repeated[s.ID],
+		steps: p.up[s.ID], known: p.known, item: each, seen: s.reads, refused: p.refused[s.ID],
+		repeated: p.def.repeated[s.ID],
 	}
 	s.IdempotencyKey = p.template(n, "idempotency_key", r)
 	s.keyRepeats = r.seenIteration

@@ -178,7 +178,8 @@ func (d *Definition) Next(run *gatehouse.Run, s *gatehouse.Step, r Refusal) (ste
 func RefusedOutput(a *gatehouse.Action, s *gatehouse.Step, notes string) gatehouse.JSON {
 	_, n := s.Iteration()
 	members := []gatehouse.Member{
-		{Name: "action_id", Value: gatehouse.StringJSON(a.ID)}, {Name: "status", Value: gatehouse.StringJSON(string(a.Status))},
+		{Name: "action_id", Value: gatehouse.StringJSON(a.ID)},
+		{Name: "status", Value: gatehouse.StringJSON(string(a.Status))},
 		{Name: "decided_by", Value: gatehouse.StringJSON(a.DecidedBy)}, {Name: "notes", Value: gatehouse.StringJSON(notes)},
 		{Name: "iteration", Value: gatehouse.JSON(strconv.Itoa(n))}, {Name: "change", Value: a.ProposedChange},
 	}

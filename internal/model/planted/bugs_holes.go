@@ -1,6 +1,6 @@
 package main
 
-// holeBugs: a way around the gate stands open, or a state has no end.
+// holeBugs: there is a way around the gate, or a state without an end.
 func holeBugs() []bug {
 	const minting, told, dead = gate + "/secondsecret.go", gate + "/notices.go", gate + "/replay.go"
 	const answers, addresses = "internal/api/answers.go", "internal/api/addresses.go"

@@ -12,7 +12,8 @@ import (
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
-		"": "socket_mode_enabled: true", "https://gate.example.com/": "request_url: \"https://gate.example.com/slack/interactions\"",
+		"":                          "socket_mode_enabled: true",
+		"https://gate.example.com/": "request_url: \"https://gate.example.com/slack/interactions\"",
 	} {
 		text, err := Manifest(address)
 		if err != nil || !strings.Contains(text, want) || yaml.Unmarshal([]byte(text), new(map[string]any)) != nil {

@@ -71,8 +71,8 @@ func (b *Broadcast) Run(ctx context.Context, out *wake.Queue, deliver func(strin
 	}
 }
 
-// subscribe retries until it succeeds. It keeps failing only on a connection
-// that was closed for good; then it waits for the end of ctx.
+// subscribe retries until it succeeds. It keeps failing only on a connection that was closed
+// permanently; then it waits for the end of ctx.
 func (b *Broadcast) subscribe(ctx context.Context, deliver func(string)) *nats.Subscription {
 	var retry wake.Retry
 	for ctx.Err() == nil {

@@ -139,7 +139,8 @@ func TestExcept(t *testing.T) {
 	t.Parallel()
 	conn := natstest.Connect(t, natstest.Start(t).URL())
 	b := natswake.NewBroadcast(conn, "gatehouse", discard, "push")
-	for topic, want := range map[string]bool{"push": false, "push:psh_1:3": false, "audit": true, "act_1": true, "pushes": true} {
+	for topic, want := range map[string]bool{"push": false, "push:psh_1:3": false, "audit": true, "act_1": true,
+		"pushes": true} {
 		if got := b.Takes(topic); got != want {
 			t.Errorf("takes %s: %v", topic, got)
 		}

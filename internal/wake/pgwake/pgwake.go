@@ -57,7 +57,8 @@ func New(url string, log *slog.Logger) (*Carrier, error) {
 		return nil, fmt.Errorf("pgwake: %w", err)
 	}
 	config.RuntimeParams["application_name"] = "gatehouse hints"
-	return &Carrier{config: config, origin: uuid.NewString(), log: log, quiet: quiet, listening: make(chan struct{}, 1)}, nil
+	return &Carrier{config: config, origin: uuid.NewString(), log: log, quiet: quiet, listening: make(chan struct{}, 1)},
+		nil
 }
 
 // Takes refuses topics that are handed to one replica.

@@ -137,18 +137,15 @@ func TestManyHints(t *testing.T) {
 }
 
 func topic(i int) string {
-	return "act_" + strings.Repeat("0", 30) + string(rune('a'+i/26/26)) + string(rune('a'+i/26%26)) + string(rune('a'+i%26))
+	return "act_" +
+		strings.Repeat("0", 30) + string(rune('a'+i/26/26)) + string(rune('a'+i/26%26)) + string(rune('a'+i%26))
 }
 
 // TestServerRestarts starts without a server, crashes it and stops it: hints
 // pass again after each, and Notify never waits.
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
+	cluster := pgtest.New(t)
 	if err := cluster.Down(false); err != nil {
 		t.Fatal(err)
 	}
