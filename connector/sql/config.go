@@ -53,9 +53,8 @@ type Entity struct {
 	Table string `yaml:"table"`
 	// Key is the unique column by which entity_ref names a row.
 	Key string `yaml:"key"`
-	// KeyFrom is "database" if the database makes the key of a row that is inserted: an identity, a
-	// sequence, AUTO_INCREMENT or another default. An insert then names no key. By default, the
-	// proposal gives it.
+	// KeyFrom is "database" if the database makes the key of a row that is inserted. By default,
+	// the proposal gives it.
 	KeyFrom string `yaml:"key_from" json:",omitempty"`
 	// Version is an integer column that each update increments, or SQL Server's rowversion.
 	// Optional.
