@@ -168,9 +168,9 @@ func TestActionLeadsToItsRun(t *testing.T) {
 	ana.get("/actions/"+forged.ID).want(http.StatusOK).lacks(testid("of-run"), run.ID+`"`)
 }
 
-// TestAQuestionShowsWhatWasProduced: below its question, an approval step has the outputs of the
+// TestAQuestionShowsEarlierOutputs: below its question, an approval step has the outputs of the
 // steps that it needs, with hidden characters marked and long texts cut.
-func TestAQuestionShowsWhatWasProduced(t *testing.T) {
+func TestAQuestionShowsEarlierOutputs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.moving()

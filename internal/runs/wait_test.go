@@ -31,9 +31,9 @@ func (l *late) Subscribe(topics ...string) (<-chan struct{}, func()) {
 
 // A change between the first look of a wait and its subscription is seen at
 // once, not at the next poll.
-func TestWaitSeesWhatMovedMeanwhile(t *testing.T) {
+func TestWaitSeesChangesMeanwhile(t *testing.T) {
 	t.Parallel()
-	onBoth(t, testWaitSeesWhatMovedMeanwhile)
+	onBoth(t, testWaitSeesChangesMeanwhile)
 }
 
 // still waits until no step of a run executes.
@@ -48,7 +48,7 @@ func (w *world) signal(id string) {
 	w.must(err)
 }
 
-func testWaitSeesWhatMovedMeanwhile(t *testing.T, w *world) {
+func testWaitSeesChangesMeanwhile(t *testing.T, w *world) {
 	w.apply("idle",
 		"name: idle\nsteps:\n  - {id: wait, uses: wait, with: {event: never}}\n  - {id: hear, needs: [], uses: wait, with: "+
 			"{event: go}}\n")
