@@ -258,7 +258,7 @@ func TestWorkflowPages(t *testing.T) {
 	page := pia.get("/workflows/asking").has(testid("start"), "Schema of the input")
 	once := between(page.body, `name="once" value="`, `"`)
 	for _, x := range [][2]string{
-		{"{\"n\":\n1,}", "line 2 is not JSON as it must be"}, {`{"n":"</textarea><b>"}`, "/input/n"}, {`{}`, "/input"},
+		{"{\"n\":\n1,}", "line 2 is not valid JSON"}, {`{"n":"</textarea><b>"}`, "/input/n"}, {`{}`, "/input"},
 		{`{"n":1,"n":2}`, "/input"},
 	} {
 		p := pia.post("/workflows/asking/start", "once", "other", "input", x[0]).want(http.StatusUnprocessableEntity)
