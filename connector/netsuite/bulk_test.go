@@ -363,6 +363,11 @@ func TestBulkKeyOfOtherLines(t *testing.T) {
 	if finding, _, err := c.ReadBack(t.Context(), other); finding == connector.Present || err != nil {
 		t.Errorf("read back %v, %v", finding, err)
 	}
+	same := bulk(2)
+	same.Digest = other.Digest
+	if finding, _, err := c.ReadBack(t.Context(), same); finding == connector.Present || err != nil {
+		t.Errorf("read back of another action with the same values: %v, %v", finding, err)
+	}
 	s.wantLimits(t, 2)
 }
 
@@ -426,10 +431,10 @@ func TestValidateBulk(t *testing.T) {
 		return call
 	}
 	for want, call := range map[string]connector.Call{
-		"1 to 200 records": bulk(0),
-		"200":              bulk(201),
-		"names one record": change(func(c *connector.Call) { c.Target.EntityRef = "1000" }),
-		"/target/version":  change(func(c *connector.Call) { c.Target.Version = "1" }),
+		"must be 1 to 200 records":     bulk(0),
+		"entity_refs must be 1 to 200": bulk(201),
+		"names one record":             change(func(c *connector.Call) { c.Target.EntityRef = "1000" }),
+		"/target/version":              change(func(c *connector.Call) { c.Target.Version = "1" }),
 		"one object for each": change(func(c *connector.Call) {
 			c.Target.EntityRefs = []string{"1000", "1000"}
 		}),
