@@ -212,8 +212,8 @@ func TestIDsStaySegments(t *testing.T) {
 	}
 }
 
-// TestWaitGoesOn waits longer than one long poll of the server.
-func TestWaitGoesOn(t *testing.T) {
+// TestWaitContinues waits longer than one long poll of the server.
+func TestWaitContinues(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, ok(`{"status":"pending"}`), ok(`{"status":"pending"}`), ok(`{"status":"approved"}`))
 	a, err := c.WaitAction(t.Context(), "act_1", time.Hour, gatehouse.UntilDecided)

@@ -174,7 +174,7 @@ func TestClientRoundTrip(t *testing.T) {
 	}
 }
 
-func TestClientTellsReplaysOfAProposal(t *testing.T) {
+func TestClientReportsReplaysOfAProposal(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, newServer(t, newFake()))
 	for key, want := range map[string]bool{"known": true, "new": false} {

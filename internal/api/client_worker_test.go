@@ -94,7 +94,7 @@ func TestWorkerExecutesBatches(t *testing.T) {
 	}
 }
 
-func TestWorkerReportsWhatCameOfAStep(t *testing.T) {
+func TestWorkerReportsAStep(t *testing.T) {
 	t.Parallel()
 	b, server := newWorkbench(t)
 	var c *client.Client

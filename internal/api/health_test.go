@@ -9,9 +9,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 )
 
-// TestHealthTellsTheBuild: /healthz tells everybody what the server was built
+// TestHealthReportsTheBuild: /healthz tells everybody what the server was built
 // from, and a client sends no secret to it.
-func TestHealthTellsTheBuild(t *testing.T) {
+func TestHealthReportsTheBuild(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
 	var sent http.Header

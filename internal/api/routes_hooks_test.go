@@ -91,9 +91,9 @@ func TestHookRefusals(t *testing.T) {
 	}
 }
 
-// TestHookNamesCannotBeToldApart compares the answers for whatever does not
+// TestHookNamesCannotBeProbed compares the answers for whatever does not
 // exist. They may differ only in the requested path.
-func TestHookNamesCannotBeToldApart(t *testing.T) {
+func TestHookNamesCannotBeProbed(t *testing.T) {
 	t.Parallel()
 	f := newFake()
 	s := newServer(t, f)

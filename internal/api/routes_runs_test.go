@@ -63,7 +63,7 @@ func TestClientChecksTheArchive(t *testing.T) {
 	}
 }
 
-func TestClientTellsWhatItCausedOfRuns(t *testing.T) {
+func TestClientReportsItsEffectOnRuns(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, newServer(t, newFake()))
 	for ref, want := range map[string]bool{"known": true, "new": false} {

@@ -130,9 +130,9 @@ func TestRunTakesConflictLightly(t *testing.T) {
 	})
 }
 
-// TestNumberedIsToldOfEachLog: Numbered is called for each log that has grown, and
+// TestNumberedIsCalledForEachLog: Numbered is called for each log that has grown, and
 // for no log when nothing was stored.
-func TestNumberedIsToldOfEachLog(t *testing.T) {
+func TestNumberedIsCalledForEachLog(t *testing.T) {
 	t.Parallel()
 	log := newMemLog()
 	var told []string
@@ -150,9 +150,9 @@ func TestNumberedIsToldOfEachLog(t *testing.T) {
 	}
 }
 
-// TestRunTellsOfRefusals: a store that refuses the leaves, without another
+// TestRunReportsRefusals: a store that refuses the leaves, without another
 // sequencer being faster, must be reported.
-func TestRunTellsOfRefusals(t *testing.T) {
+func TestRunReportsRefusals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := newMemLog()

@@ -35,9 +35,9 @@ func TestBeforeSaysWhereItComesFrom(t *testing.T) {
 	}
 }
 
-// TestInnerMarksWhatDiffers: the stretches of each side join to that side, and only
+// TestInnerMarksDifferences: the stretches of each side join to that side, and only
 // differences are marked.
-func TestInnerMarksWhatDiffers(t *testing.T) {
+func TestInnerMarksDifferences(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ before, after, was, is string }{
 		"a swapped IBAN": {"DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0523 0130 00", "DE89 3704 0044 05[32] 0130 00",

@@ -205,7 +205,7 @@ func checkArtifact(t interface{ Fatalf(string, ...any) }, text string, a card.Ar
 	}
 }
 
-func TestParseUnifiedReadsWhatWeWrite(t *testing.T) {
+func TestParseUnifiedReadsOurDiffs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "-b", "+c", "@@ -1 +1 @@", "--- x", `\ d`, ""}), 1,

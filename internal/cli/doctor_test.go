@@ -23,9 +23,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestDoctorTellsOfWorkThatNobodyDoes: with a server that has only the role api, doctor reports
+// TestDoctorReportsLateWork: with a server that has only the role api, doctor reports
 // work that has waited too long for other roles; once a server has these roles, it reports nothing.
-func TestDoctorTellsOfWorkThatNobodyDoes(t *testing.T) {
+func TestDoctorReportsLateWork(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()

@@ -16,9 +16,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestEmptyPagesSayWhatWorks runs the commands of the console's empty pages against a server in
+// TestEmptyPagesOfferWorkingCommands runs the commands of the console's empty pages against a server in
 // development mode. The person who is signed in there can decide the resulting actions.
-func TestEmptyPagesSayWhatWorks(t *testing.T) {
+func TestEmptyPagesOfferWorkingCommands(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server := startDev(t, dir)

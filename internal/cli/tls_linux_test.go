@@ -195,7 +195,7 @@ func TestTLSFlags(t *testing.T) {
 		says string
 		args []string
 	}{
-		{term.ExitUsage, "go together", []string{"--tls-cert", "x"}},
+		{term.ExitUsage, "must be given together", []string{"--tls-cert", "x"}},
 		{term.ExitUsage, "exclude each other", []string{"--tls-cert", "x", "--tls-key", "y", "--acme-domain",
 			"gate.example.com"}},
 		{term.ExitUsage, "needs --acme-domain", []string{"--acme-directory", "https://acme.example/dir"}},

@@ -109,6 +109,7 @@ NAME is a name of your choice, [] for each item of a list. A value without a typ
 | ` + "`type`" + ` | Every connector has it. |
 | ` + "`tenants`" + ` list | The tenants that can use it; ` + "`default`" + ` alone if absent. |
 | ` + "`timeout`" + ` duration | The longest time of an HTTP or SMTP call with its reads; 30s, or 1m for netsuite. |
+| ` + "`concurrency`" + ` number | The most calls under way, in each replica, 1 to 1000; no limit by default, 2 for netsuite. Not for worker and mcp. |
 | ` + "`allow_private`" + ` boolean | Permits an address inside the network, and plain HTTP except for kubernetes. |
 | ` + "`floor`" + ` number, levels | 1 to 5. A floor is an operation's least level; 3 if its row says no more. |
 | ` + "`amounts`" + ` list | Where money is: ` + "`{field: /total, currency: /unit}`" + `. The currency is a ` +

@@ -255,9 +255,9 @@ func TestNoPolicyMakesAHugePage(t *testing.T) {
 	}
 }
 
-// TestLargeChangesAreNotTakenApartForALine asks for pages that show many large actions, one per
+// TestLargeChangesAreNotParsedForALine asks for pages that show many large actions, one per
 // row.
-func TestLargeChangesAreNotTakenApartForALine(t *testing.T) {
+func TestLargeChangesAreNotParsedForALine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ana := w.signIn("ana", gatehouse.RoleApprover)

@@ -135,7 +135,7 @@ func TestRejectAsksWhy(t *testing.T) {
 	}
 }
 
-func TestWhoCannotDecideReadsWhy(t *testing.T) {
+func TestExclusionsAreExplained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.propose(w.agent("bot"), func(p *gatehouse.Proposal) { p.OnBehalfOf = "ana" })
@@ -223,7 +223,7 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotShownCannotBeApproved(t *testing.T) {
+func TestHiddenContentCannotBeApproved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var change strings.Builder

@@ -63,8 +63,8 @@ func TestAssetsFitTheBudget(t *testing.T) {
 	t.Logf("%d files, %d bytes", len(seen), total)
 }
 
-// TestAssetsArePlainForWhoTakesNoGzip sends every Accept-Encoding header that excludes gzip.
-func TestAssetsArePlainForWhoTakesNoGzip(t *testing.T) {
+// TestAssetsArePlainWithoutGzip sends every Accept-Encoding header that excludes gzip.
+func TestAssetsArePlainWithoutGzip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	path := regexp.MustCompile(`/assets/[0-9a-f]+/console\.css`).FindString(w.stranger().get("/signin").body)

@@ -196,9 +196,9 @@ func TestTheEndOfASessionCutsItsStream(t *testing.T) {
 	}
 }
 
-// TestChangesOfOtherTenantsAreNotHeard makes changes in one tenant while a stream of another is
+// TestChangesOfOtherTenantsSendNothing makes changes in one tenant while a stream of another is
 // open. The stream must send nothing, because even the time of a change is confidential.
-func TestChangesOfOtherTenantsAreNotHeard(t *testing.T) {
+func TestChangesOfOtherTenantsSendNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if _, err := w.gate.CreateTenant(w.admin, "acme"); err != nil {
@@ -274,9 +274,9 @@ func TestLostHintCostsAHeartbeat(t *testing.T) {
 	}
 }
 
-// TestRunPageHearsOfWhatHasNoEntry makes a change that an open run page shows and the log lacks, in
+// TestRunPageSeesUnloggedChanges makes a change that an open run page shows and the log lacks, in
 // another process whose hints are lost.
-func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
+func TestRunPageSeesUnloggedChanges(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before func(w *world, id string)
@@ -341,9 +341,9 @@ func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 	}
 }
 
-// TestTakenUpStepsAreHintedAt: when a server or an external worker leases a step, the viewers of
+// TestLeasedStepsSendAHint: when a server or an external worker leases a step, the viewers of
 // its run see it before the next heartbeat, and no page of another tenant is notified.
-func TestTakenUpStepsAreHintedAt(t *testing.T) {
+func TestLeasedStepsSendAHint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.apply("mixed",

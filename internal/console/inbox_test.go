@@ -32,9 +32,9 @@ func TestTabs(t *testing.T) {
 	ana.get("/inbox?tab=all&status=rejected").has(mine.ID).lacks(own.ID)
 }
 
-// TestARowSaysWhatItMoves: a row shows the first amount of money in the change, or the proposer's
+// TestARowShowsItsAmount: a row shows the first amount of money in the change, or the proposer's
 // claim if there is none.
-func TestARowSaysWhatItMoves(t *testing.T) {
+func TestARowShowsItsAmount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot := w.agent("bot")
@@ -109,7 +109,7 @@ func TestEveryFigureLeadsToItsRows(t *testing.T) {
 	}
 }
 
-func TestFiltersStandInTheURL(t *testing.T) {
+func TestFiltersAreInTheURL(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot, other := w.agent("bot"), w.agent("other")
@@ -150,7 +150,7 @@ func TestTheListIsFrozenAndNewOnesWait(t *testing.T) {
 	ana.get("/inbox").has(a.ID, fresh.ID)
 }
 
-func TestAnEmptyInboxShowsWhatComes(t *testing.T) {
+func TestAnEmptyInboxShowsNewActions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot := w.agent("bot")
@@ -177,7 +177,7 @@ func TestAnEmptyInboxShowsWhatComes(t *testing.T) {
 	}
 }
 
-func TestTheNoticeFollowsWhatWasDecided(t *testing.T) {
+func TestTheNoticeFollowsTheDecision(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.propose(w.agent("bot"), nil)

@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestIterationShowsWhatChanged: the page of a question that is asked again shows the reviewer's
+// TestIterationShowsDifferences: the page of a question that is asked again shows the reviewer's
 // words and the differences only. A context that names another agent's action adds nothing.
-func TestIterationShowsWhatChanged(t *testing.T) {
+func TestIterationShowsDifferences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.moving()

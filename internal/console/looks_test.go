@@ -28,8 +28,8 @@ func TestReasonsOfThePolicyAreOffered(t *testing.T) {
 	w.signIn("olga", gatehouse.RoleOperator).get("/actions/" + a.ID).want(http.StatusOK).lacks("Wrong currency")
 }
 
-// TestWhatDestroysIsRed: only the approve button of a deletion is red.
-func TestWhatDestroysIsRed(t *testing.T) {
+// TestDeletionsAreRed: only the approve button of a deletion is red.
+func TestDeletionsAreRed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)

@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestEveryAdministratorIsTold changes rights: each administrator sees a banner about who did what
+// TestEveryAdministratorIsNotified changes rights: each administrator sees a banner about who did what
 // until that administrator has dismissed it.
-func TestEveryAdministratorIsTold(t *testing.T) {
+func TestEveryAdministratorIsNotified(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	one, two := w.signIn("one", gatehouse.RoleAdmin), w.signIn("two", gatehouse.RoleAdmin)

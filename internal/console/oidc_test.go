@@ -253,8 +253,8 @@ func TestOIDCAnswersThatDoNotHold(t *testing.T) {
 	}
 }
 
-// TestOIDCCodeIsHeardOnce replays a callback URL, as found in a browser's history or a proxy's log.
-func TestOIDCCodeIsHeardOnce(t *testing.T) {
+// TestOIDCCodeWorksOnce replays a callback URL, as found in a browser's history or a proxy's log.
+func TestOIDCCodeWorksOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	i := w.provider()

@@ -192,9 +192,9 @@ func TestActionLeadsToItsRun(t *testing.T) {
 	ana.get("/actions/"+forged.ID).want(http.StatusOK).lacks(testid("of-run"), run.ID+`"`)
 }
 
-// TestAQuestionShowsWhatWasProduced: below its question, an approval step has the outputs of the
+// TestAQuestionShowsEarlierOutputs: below its question, an approval step has the outputs of the
 // steps that it needs, with hidden characters marked and long texts cut.
-func TestAQuestionShowsWhatWasProduced(t *testing.T) {
+func TestAQuestionShowsEarlierOutputs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.moving()
@@ -282,7 +282,7 @@ func TestWorkflowPages(t *testing.T) {
 	page := pia.get("/workflows/asking").has(testid("start"), "Schema of the input")
 	once := between(page.body, `name="once" value="`, `"`)
 	for _, x := range [][2]string{
-		{"{\"n\":\n1,}", "line 2 is not JSON as it must be"}, {`{"n":"</textarea><b>"}`, "/input/n"}, {`{}`, "/input"},
+		{"{\"n\":\n1,}", "line 2 is not valid JSON"}, {`{"n":"</textarea><b>"}`, "/input/n"}, {`{}`, "/input"},
 		{`{"n":1,"n":2}`, "/input"},
 	} {
 		p := pia.post("/workflows/asking/start", "once", "other", "input", x[0]).want(http.StatusUnprocessableEntity)

@@ -28,9 +28,9 @@ func TestReportedChangeShows(t *testing.T) {
 		lacks("<script>x")
 }
 
-// TestApprovalStepsShowWhatTheyAskAbout: the card of an approval step names the entity
+// TestApprovalStepsShowTheirEntity: the card of an approval step names the entity
 // whose state it asks about, and says what has changed of it since.
-func TestApprovalStepsShowWhatTheyAskAbout(t *testing.T) {
+func TestApprovalStepsShowTheirEntity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)

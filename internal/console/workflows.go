@@ -155,7 +155,7 @@ func readInput(text string) (gatehouse.JSON, error) {
 // syntaxText describes the error in a JSON text, with its line.
 func syntaxText(text string, e *gatehouse.SyntaxError) string {
 	line := 1 + strings.Count(text[:max(0, min(int(e.Offset), len(text)))], "\n")
-	return fmt.Sprintf("line %d is not JSON as it must be: %s", line, e.Detail)
+	return fmt.Sprintf("line %d is not valid JSON: %s", line, e.Detail)
 }
 
 // startRefused shows the form again with the typed input.

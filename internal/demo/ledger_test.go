@@ -115,8 +115,8 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatStandsIsExpected covers the possible entries of a journal.
-func TestOnlyWhatStandsIsExpected(t *testing.T) {
+// TestOnlyAppliedEntriesAreExpected covers the possible entries of a journal.
+func TestOnlyAppliedEntriesAreExpected(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), JournalFile)
 	j, err := newJournal(path)

@@ -360,9 +360,9 @@ func echoingSQL(message string) func(*testing.T) connector.Connector {
 	}
 }
 
-// TestNoWorkerTellsASecret has an external worker that reports the secret in
+// TestNoWorkerRevealsASecret has an external worker that reports the secret in
 // every field.
-func TestNoWorkerTellsASecret(t *testing.T) {
+func TestNoWorkerRevealsASecret(t *testing.T) {
 	t.Parallel()
 	c, err := workerconn.New(
 		workerconn.Config{Operations: map[string]workerconn.Operation{"update": {Class: connector.ClassA}}})

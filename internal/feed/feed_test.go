@@ -120,9 +120,9 @@ func TestOwnStreamIsKept(t *testing.T) {
 	}
 }
 
-// TestFreshStreamTakesWhatItWouldKeep starts with the entries that are not
+// TestFreshStreamStartsAtMaxAge starts with the entries that are not
 // older than the stream's max_age.
-func TestFreshStreamTakesWhatItWouldKeep(t *testing.T) {
+func TestFreshStreamStartsAtMaxAge(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
 	w.writeAt(tenants[0], 37, time.Now().Add(-8*24*time.Hour))
@@ -215,9 +215,9 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestConnectTellsNoPassword checks that the error of a malformed address holds
+// TestConnectRevealsNoPassword checks that the error of a malformed address holds
 // no secret.
-func TestConnectTellsNoPassword(t *testing.T) {
+func TestConnectRevealsNoPassword(t *testing.T) {
 	t.Parallel()
 	conn, err := feed.Connect(feed.Config{URL: "nats://ana:hunter2@host:port"}, discard)
 	if err == nil {
@@ -273,9 +273,9 @@ func (h records) WithAttrs([]slog.Attr) slog.Handler            { return h }
 func (h records) WithGroup(string) slog.Handler                 { return h }
 func (h records) Handle(_ context.Context, r slog.Record) error { h <- r; return nil }
 
-// TestConnectTellsWhy: an unreachable server and a wrong password are fixed in
+// TestConnectLogsTheReason: an unreachable server and a wrong password are fixed in
 // different places, so each reason is logged once.
-func TestConnectTellsWhy(t *testing.T) {
+func TestConnectLogsTheReason(t *testing.T) {
 	t.Parallel()
 	server := natstest.Prepare(t)
 	logged := make(records, 1000)

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestOutageTellsEachReasonOnce: there are several attempts per second,
+// TestOutageLogsEachReasonOnce: there are several attempts per second,
 // possibly for days.
-func TestOutageTellsEachReasonOnce(t *testing.T) {
+func TestOutageLogsEachReasonOnce(t *testing.T) {
 	t.Parallel()
 	var o outage
 	told := 0

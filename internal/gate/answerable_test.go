@@ -200,9 +200,9 @@ func TestManyMayAnswer(t *testing.T) {
 		"admin is excluded as the person that it is proposed for; 1 is disabled")
 }
 
-// TestWhoCountsLaterMayAnswer: an approver whose vote does not count yet may answer, since the
+// TestApproversInDelayMayAnswer: an approver whose vote does not count yet may answer, since the
 // question waits.
-func TestWhoCountsLaterMayAnswer(t *testing.T) {
+func TestApproversInDelayMayAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, "", func(c *appConfig) { c.ApproverDelay = 24 * time.Hour })
 	w.person("ana")

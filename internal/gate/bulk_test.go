@@ -41,9 +41,9 @@ func TestBulkDecisionsOfOnePersonAMinute(t *testing.T) {
 	}
 }
 
-// TestBulkItemsStandForThemselves: a duplicate or unknown id affects only the result of its own
+// TestBulkItemsAreIndependent: a duplicate or unknown id affects only the result of its own
 // item.
-func TestBulkItemsStandForThemselves(t *testing.T) {
+func TestBulkItemsAreIndependent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	bot := w.agent()

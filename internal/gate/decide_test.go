@@ -236,7 +236,7 @@ func TestNotesAreChecked(t *testing.T) {
 	}
 }
 
-func TestConfirmationAsksForWhatMatters(t *testing.T) {
+func TestConfirmationAsksForTheDecisiveValue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	bot := w.agent()

@@ -138,9 +138,9 @@ func TestDelegatedRightCountsOnce(t *testing.T) {
 	}
 }
 
-// TestWhoIsExcludedIsNoDelegate: neither the proposer nor the person proposed for
+// TestExcludedPeopleAreNotDelegates: neither the proposer nor the person proposed for
 // can be a delegate, and nobody answers on behalf of an excluded person.
-func TestWhoIsExcludedIsNoDelegate(t *testing.T) {
+func TestExcludedPeopleAreNotDelegates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, financeDecides)
 	bot, ana, ben := w.agent(), w.person("ana"), w.person("ben")

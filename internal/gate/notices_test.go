@@ -20,10 +20,10 @@ func (w *world) notices(ctx context.Context, f gatehouse.NoticeFilter) []*gateho
 	return page.Items
 }
 
-// TestMintingIsTold runs every minting use case. Each leaves a log entry and a
+// TestMintingLeavesANotice runs every minting use case. Each leaves a log entry and a
 // notice that name the author, the change and the subject; every administrator sees
 // the notice until they dismiss it.
-func TestMintingIsTold(t *testing.T) {
+func TestMintingLeavesANotice(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, withGrants, func(c *appConfig) { c.Master = newMaster(t, ring.New()) })
 	w.agent()
@@ -69,8 +69,8 @@ func TestMintingIsTold(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeRoleRequired)
 }
 
-// TestLinkKeysAreTold: rotating or revoking the keys that sign links also leaves a notice.
-func TestLinkKeysAreTold(t *testing.T) {
+// TestLinkKeyChangesLeaveANotice: rotating or revoking the keys that sign links also leaves a notice.
+func TestLinkKeyChangesLeaveANotice(t *testing.T) {
 	t.Parallel()
 	master, err := ring.Parse(ring.New())
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestApplyWarnsOfWhomItAsks: applying a policy warns about missing people and groups, and about
+// TestApplyWarnsOfMissingPeople: applying a policy warns about missing people and groups, and about
 // questions that too few people can answer, but stores the policy.
-func TestApplyWarnsOfWhomItAsks(t *testing.T) {
+func TestApplyWarnsOfMissingPeople(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	w.person("ana")

@@ -78,8 +78,8 @@ func TestPreviewRights(t *testing.T) {
 	}
 }
 
-// TestPreviewOfWhat: only pending actions of the own tenant have previews.
-func TestPreviewOfWhat(t *testing.T) {
+// TestPreviewOfPendingActionsOnly: only pending actions of the own tenant have previews.
+func TestPreviewOfPendingActionsOnly(t *testing.T) {
 	t.Parallel()
 	w, targets := newPreviewingWorld(t)
 	bot, ana := w.agent(), w.person("ana")

@@ -101,7 +101,7 @@ func TestWhoMayAnswerFollowsFromStagesAndClock(t *testing.T) {
 	}
 }
 
-func TestTheSweeperTellsEachMomentOnce(t *testing.T) {
+func TestTheSweeperRecordsEachMomentOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, asksInStages+"    on_timeout: {extend: 2h}\n")
 	bot, ana := w.agent(), w.person("ana")

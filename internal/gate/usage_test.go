@@ -43,8 +43,8 @@ func excesses(actions []*gatehouse.Action) map[string]string {
 	return out
 }
 
-// TestListsTellWhatExceedsItsCeiling: lists agree with the action read by its id.
-func TestListsTellWhatExceedsItsCeiling(t *testing.T) {
+// TestListsShowExceededCeilings: lists agree with the action read by its id.
+func TestListsShowExceededCeilings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pricesPolicy)
 	bot, ana := w.agent(), w.person("ana")

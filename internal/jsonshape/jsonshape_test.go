@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/jsonshape"
 )
 
-func TestCheckPointsAtWhatIsWrong(t *testing.T) {
+func TestCheckPointsAtErrors(t *testing.T) {
 	t.Parallel()
 	s, err := jsonshape.Compile(`{"additionalProperties":false,"properties":{"a/b":{"type":"integer"}},"type":"object"}`)
 	if err != nil {

@@ -285,8 +285,8 @@ func TestGoneCallerTakesNothing(t *testing.T) {
 	})
 }
 
-// TestRetryKeepsWhatSucceeded: a succeeded item is not executed again.
-func TestRetryKeepsWhatSucceeded(t *testing.T) {
+// TestRetryKeepsSucceededItems: a succeeded item is not executed again.
+func TestRetryKeepsSucceededItems(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
 		s.apply(&flow{name: "items", steps: []flowStep{{id: "a", does: "page", items: 3, retry: 0}}})
@@ -344,9 +344,9 @@ func TestUnknownIsNoEnd(t *testing.T) {
 	})
 }
 
-// TestStoppingRunCancelsWhatIsRevised: an action that is revised just when its
+// TestStoppingRunCancelsRevisions: an action that is revised just when its
 // run stops is canceled in its new revision, too.
-func TestStoppingRunCancelsWhatIsRevised(t *testing.T) {
+func TestStoppingRunCancelsRevisions(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
 		s.apply(childFlow())

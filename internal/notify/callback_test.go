@@ -169,10 +169,10 @@ func TestWebhookCallback(t *testing.T) {
 	})
 }
 
-// TestCallbackIsTakenOver: if a notifier dies between the call and its record, another one calls
+// TestCallbackSurvivesItsNotifier: if a notifier dies between the call and its record, another one calls
 // again, and the receiver recognises the second call by its id. A refused callback is retried, and
 // does not count as a failure of the channel.
-func TestCallbackIsTakenOver(t *testing.T) {
+func TestCallbackSurvivesItsNotifier(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
 		e := newEndpoint(t)

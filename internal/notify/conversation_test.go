@@ -9,9 +9,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// TestConversationIsTold: only the assignee is notified of an assignment, and only the author of a
+// TestConversationNotifies: only the assignee is notified of an assignment, and only the author of a
 // question of its answer. Nobody is notified of a comment, a question or their own acts.
-func TestConversationIsTold(t *testing.T) {
+func TestConversationNotifies(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
 		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})

@@ -10,9 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// TestDelegateIsTold: the delegate is asked as the person is, and is not asked once the person has
+// TestDelegateIsNotified: the delegate is asked as the person is, and is not asked once the person has
 // answered.
-func TestDelegateIsTold(t *testing.T) {
+func TestDelegateIsNotified(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
 		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})

@@ -75,11 +75,11 @@ func testBudgetOfCallsAtOnce(t *testing.T, w *world) {
 	}
 }
 
-// TestWhatCannotBeginKeepsNobody: a workflow that no longer parses, and a hundred workflows at
+// TestRunsThatCannotStartBlockNobody: a workflow that no longer parses, and a hundred workflows at
 // their limits, do not block the runs of others.
-func TestWhatCannotBeginKeepsNobody(t *testing.T) { onBoth(t, testWhatCannotBeginKeepsNobody) }
+func TestRunsThatCannotStartBlockNobody(t *testing.T) { onBoth(t, testRunsThatCannotStartBlockNobody) }
 
-func testWhatCannotBeginKeepsNobody(t *testing.T, w *world) {
+func testRunsThatCannotStartBlockNobody(t *testing.T, w *world) {
 	w.stop()
 	source := func(name string) string {
 		return "name: " + name +

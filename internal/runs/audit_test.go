@@ -90,13 +90,11 @@ steps:
 	w.wantEffects("A", "B", "C1", "C2")
 }
 
-// TestRetryOfAFanOutThatWasNotReached: the retry in between ends before it fans
+// TestRetryOfASkippedFanOut: the retry in between ends before it fans
 // out a step's items.
-func TestRetryOfAFanOutThatWasNotReached(t *testing.T) {
-	onBoth(t, testRetryOfAFanOutThatWasNotReached)
-}
+func TestRetryOfASkippedFanOut(t *testing.T) { onBoth(t, testRetryOfASkippedFanOut) }
 
-func testRetryOfAFanOutThatWasNotReached(t *testing.T, w *world) {
+func testRetryOfASkippedFanOut(t *testing.T, w *world) {
 	w.apply("parent", `name: parent
 steps:
   - id: each

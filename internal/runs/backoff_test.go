@@ -40,11 +40,11 @@ func insertRun(tx gatehouse.Tx, flow, id, uses, tool string) (*gatehouse.Run, er
 	return run, tx.MoveRun(run, gatehouse.RunQueued)
 }
 
-// TestWhatCannotBeWokenKeepsNobody: a hundred settled steps that can never be
+// TestStuckStepsBlockNobody: a hundred settled steps that can never be
 // moved are set aside and do not block the steps behind them.
-func TestWhatCannotBeWokenKeepsNobody(t *testing.T) { onBoth(t, testWhatCannotBeWokenKeepsNobody) }
+func TestStuckStepsBlockNobody(t *testing.T) { onBoth(t, testStuckStepsBlockNobody) }
 
-func testWhatCannotBeWokenKeepsNobody(t *testing.T, w *world) {
+func testStuckStepsBlockNobody(t *testing.T, w *world) {
 	w.stop()
 	w.apply("child", "name: child\nsteps:\n  - {id: one, uses: transform, with: {}}\n")
 	w.apply("good", "name: good\nsteps:\n  - {id: one, uses: workflow.child}\n")

@@ -31,7 +31,7 @@ func (l *late) Subscribe(topics ...string) (<-chan struct{}, func()) {
 
 // A change between the first look of a wait and its subscription is seen at
 // once, not at the next poll.
-func TestWaitSeesWhatMovedMeanwhile(t *testing.T) { onBoth(t, testWaitSeesWhatMovedMeanwhile) }
+func TestWaitSeesChangesMeanwhile(t *testing.T) { onBoth(t, testWaitSeesChangesMeanwhile) }
 
 // still waits until no step of a run executes.
 func (w *world) still(id string) *gatehouse.Run {
@@ -45,7 +45,7 @@ func (w *world) signal(id string) {
 	w.must(err)
 }
 
-func testWaitSeesWhatMovedMeanwhile(t *testing.T, w *world) {
+func testWaitSeesChangesMeanwhile(t *testing.T, w *world) {
 	w.apply("idle",
 		"name: idle\nsteps:\n  - {id: wait, uses: wait, with: {event: never}}\n  - {id: hear, needs: [], uses: wait, with: "+
 			"{event: go}}\n")

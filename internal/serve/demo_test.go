@@ -48,8 +48,8 @@ func (s *saboteur) Settled(l *demo.Line) {
 	}
 }
 
-// TestDemoFindsWhatNobodyApproved: exactly the writes that are in no journal are found.
-func TestDemoFindsWhatNobodyApproved(t *testing.T) {
+// TestDemoFindsUnapprovedWrites: exactly the writes that are in no journal are found.
+func TestDemoFindsUnapprovedWrites(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "demo")
 	var out, errOut bytes.Buffer

@@ -13,9 +13,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestLogFoldsWhatRepeats: minutes without a store give a few lines instead of hundreds, and no
+// TestLogFoldsRepetitions: minutes without a store give a few lines instead of hundreds, and no
 // different line is left out.
-func TestLogFoldsWhatRepeats(t *testing.T) {
+func TestLogFoldsRepetitions(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	h := newLogHandler(&out, "text", "info")

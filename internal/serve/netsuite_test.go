@@ -43,19 +43,7 @@ func TestNetSuitePushPath(t *testing.T) {
 		}
 	}))
 	t.Cleanup(account.Close)
-	s, creds := serveSource(t, fmt.Sprintf(`
-secrets: {CK: consumer-key-1, CS: consumer-secret-1, TK: token-id-1, TS: token-secret-1}
-connectors:
-  netsuite:
-    type: netsuite
-    account: "1234567"
-    restlets_url: %q
-    allow_private: true
-    auth:
-      tba: {consumer_key: {secret: CK}, consumer_secret: {secret: CS}, token: {secret: TK}, token_secret: {secret: TS}}
-    restlet: {script: customscript_gfs_platform_query, deploy: customdeploy_gfs_platform_query}
-    entities: {vendor_cost: {}}
-dispatch: {hold: 0s, backoff: [20ms]}`, account.URL))
+	s, creds := serveNetSuite(t, account.URL, "", "vendor_cost: {}")
 
 	bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	a, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
@@ -73,22 +61,7 @@ dispatch: {hold: 0s, backoff: [20ms]}`, account.URL))
 	if n := servetest.DecideAtOnce(t, a, []*client.Client{ana}); n != 1 {
 		t.Fatalf("%d decisions", n)
 	}
-	await := func(want gatehouse.Status) *gatehouse.Action {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-			now, err := ana.FindAction(t.Context(), a.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if now.Status == want {
-				return now
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("not %s within a minute but %s", want, now.Status)
-			}
-		}
-	}
-	await(gatehouse.StatusFailed)
+	awaitStatus(t, ana, a.ID, gatehouse.StatusFailed)
 	ops := servetest.NewClient(t, s.Gate, s.URL, creds, "ops", gatehouse.KindPerson, gatehouse.RoleAdmin)
 	letters, err := ops.ListDeadLetters(t.Context(), gatehouse.DeadLetterFilter{})
 	if err != nil || len(letters.Items) != 1 {
@@ -104,7 +77,7 @@ dispatch: {hold: 0s, backoff: [20ms]}`, account.URL))
 	if _, err := ops.ReplayDeadLetters(t.Context(), gatehouse.ReplayRequest{IDs: []string{letter.ID}}); err != nil {
 		t.Fatal(err)
 	}
-	await(gatehouse.StatusApplied)
+	awaitStatus(t, ana, a.ID, gatehouse.StatusApplied)
 	body := *got.Load()
 	for name, want := range map[string]string{
 		"record_type": "inventoryitem", "ns_internal_id": "11", "fields": "map[purchaseprice:4.25]",
@@ -127,5 +100,40 @@ dispatch: {hold: 0s, backoff: [20ms]}`, account.URL))
 	}
 	if last.Reversal == nil || last.Reversal.ProposedChange != `{"cost":3.50}` {
 		t.Errorf("the reversal is %+v", last.Reversal)
+	}
+}
+
+// serveNetSuite starts a server with the account behind url. restlet and entities are parts of the
+// connector's configuration.
+func serveNetSuite(t *testing.T, url, restlet, entities string) (*Server, *gatehouse.Credentials) {
+	t.Helper()
+	return serveSource(t, fmt.Sprintf(`
+secrets: {CK: consumer-key-1, CS: consumer-secret-1, TK: token-id-1, TS: token-secret-1}
+connectors:
+  netsuite:
+    type: netsuite
+    account: "1234567"
+    restlets_url: %q
+    allow_private: true
+    auth:
+      tba: {consumer_key: {secret: CK}, consumer_secret: {secret: CS}, token: {secret: TK}, token_secret: {secret: TS}}
+    restlet: {script: customscript_gfs_platform_query, deploy: customdeploy_gfs_platform_query%s}
+    entities: {%s}
+dispatch: {hold: 0s, backoff: [20ms]}`, url, restlet, entities))
+}
+
+func awaitStatus(t *testing.T, c *client.Client, id string, want gatehouse.Status) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		now, err := c.FindAction(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now.Status == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not %s within a minute but %s", want, now.Status)
+		}
 	}
 }

@@ -177,9 +177,7 @@ func (s *storeSecrets) refresh(ctx context.Context) error {
 			continue
 		}
 		s.replace(ctx, name, u, b)
-		targets = append(targets, dispatch.Target{
-			Name: name, Connector: b.Connector, Tenants: u.entry.Tenants, Unready: b.Unready, Stored: u.entry.InStore(),
-		})
+		targets = append(targets, targetOf(name, u.entry, b))
 	}
 	s.noteUsers()
 	if len(targets) > 0 {

@@ -125,9 +125,7 @@ func build(
 			return nil, nil, fmt.Errorf("connector %s: %w", name, err)
 		}
 		built[name] = b
-		targets = append(targets, dispatch.Target{
-			Name: name, Connector: b.Connector, Tenants: entry.Tenants, Unready: b.Unready, Stored: true,
-		})
+		targets = append(targets, targetOf(name, entry, b))
 	}
 	return targets, built, nil
 }

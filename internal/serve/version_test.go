@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
 
-// TestHealthTellsBuild: a server reports the same build as `gatehouse version`.
-func TestHealthTellsBuild(t *testing.T) {
+// TestHealthReportsTheVersion: a server reports the same build as `gatehouse version`.
+func TestHealthReportsTheVersion(t *testing.T) {
 	t.Parallel()
 	s, _, _ := testServer(t, []Role{RoleSweeper})
 	defer s.Close()

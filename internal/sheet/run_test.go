@@ -132,9 +132,9 @@ func TestShowRun(t *testing.T) {
 	}
 }
 
-// TestTimelineTells: for any times, bars fit, phases are in order, every phase is visible, and idle
+// TestTimelineIsReadable: for any times, bars fit, phases are in order, every phase is visible, and idle
 // time takes at most its share.
-func TestTimelineTells(t *testing.T) {
+func TestTimelineIsReadable(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
@@ -205,8 +205,8 @@ func TestIdleTimeIsCompressed(t *testing.T) {
 	}
 }
 
-// TestTakenOver: the earlier attempts of a retried run are not on its axis.
-func TestTakenOver(t *testing.T) {
+// TestEarlierAttemptsAreLeftOut: the earlier attempts of a retried run are not on its axis.
+func TestEarlierAttemptsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	d, _ := testRun(t)
 	d.RetryOf, d.CreatedAt = "run_0", d.CreatedAt.Add(5*time.Second)

@@ -112,7 +112,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-func TestCallsKeepsWhatWasWellFormed(t *testing.T) {
+func TestCallsKeepsWellFormedEntries(t *testing.T) {
 	t.Parallel()
 	fake := llmtest.New("k", func(c llmtest.Call) llmtest.Reply { return llmtest.Reply{Text: "echo " + c.Last()} })
 	s := httptest.NewServer(fake)

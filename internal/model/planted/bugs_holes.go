@@ -14,7 +14,7 @@ func holeBugs() []bug {
 			"case tx.Now().After(c.Session.CreatedAt):",
 			"internal/console", "TestFormsOfAdministratorsNeedAFreshSignIn"),
 		plant("administrators are not told of new rights", "contract", told,
-			"if by.id != initAuthor {", "if by.id == initAuthor {", gate, "TestMintingIsTold"),
+			"if by.id != initAuthor {", "if by.id == initAuthor {", gate, "TestMintingLeavesANotice"),
 		plant("a tenant is not told of its administrators' acts elsewhere", "contract", told,
 			"return home.InsertNotice(notice(home, by, c, from, \"\"))", "return nil", gate, "TestAcrossTenants"),
 		plant("a question to a group asks everybody", "8", "answerers.go",

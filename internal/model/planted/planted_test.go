@@ -83,8 +83,8 @@ func TestEveryInvariantIsBrokenTwice(t *testing.T) {
 	}
 }
 
-// TestTryTellsCaughtFromMissed runs the command on a module of three lines.
-func TestTryTellsCaughtFromMissed(t *testing.T) {
+// TestTryDistinguishesCaughtFromMissed runs the command on a module of three lines.
+func TestTryDistinguishesCaughtFromMissed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
