@@ -14,7 +14,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
-	mcpconn "github.com/gatehouse-dev/gatehouse/connector/mcp"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
 	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
 )
@@ -125,11 +124,6 @@ func TestDocumentedConfigurations(t *testing.T) {
 				if err = node.Load(&cfg, yaml.WithKnownFields()); err == nil {
 					_, err = workerconn.New(cfg)
 				}
-			case "mcp":
-				var cfg mcpconn.Config
-				if err = node.Load(&cfg, yaml.WithKnownFields()); err == nil {
-					_, err = mcpconn.New(cfg)
-				}
 			default:
 				t.Errorf("%s has type %q", name, head.Type)
 			}
@@ -139,7 +133,7 @@ func TestDocumentedConfigurations(t *testing.T) {
 			count[head.Type]++
 		}
 	}
-	if count["sql"] < 2 || count["http"] < 4 || count["worker"] < 1 || count["mcp"] < 1 {
+	if count["sql"] < 2 || count["http"] < 4 || count["worker"] < 1 {
 		t.Errorf("the documentation shows only %v", count)
 	}
 }

@@ -24,7 +24,7 @@ var updateMetrics = flag.Bool("update-metrics", false, "write docs/metrics.md")
 
 const metricsIntro = "# Metrics\n\nEvery metric of `/metrics`, generated from the program's source; " +
 	"beside these it has those of\nPrometheus's collectors for Go and the process. " +
-	"[Monitoring](monitoring.md) says what to alert on.\n\n| metric | labels | meaning |\n|---|---|---|\n"
+	"[Monitoring](monitoring.md) says what to alert on.\n\n| metric{labels} | meaning |\n|---|---|\n"
 
 // everything turns on what has metrics of its own: channels and reports of targets.
 const everything = `
@@ -101,8 +101,8 @@ func metricRows(t *testing.T, r *prometheus.Registry) string {
 			t.Error(err)
 		}
 		if strings.HasPrefix(name, "gatehouse_") {
-			labels := strings.TrimRight(" "+strings.ReplaceAll(m[3], ",", ", "), " ")
-			rows[name] = fmt.Sprintf("| `%s` |%s | %s |\n", name, labels, help)
+			labels := strings.ReplaceAll("{"+m[3]+"}", "{}", "")
+			rows[name] = fmt.Sprintf("| `%s%s` | %s |\n", name, labels, help)
 		}
 	}
 	var out strings.Builder
