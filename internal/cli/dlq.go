@@ -225,7 +225,7 @@ only tells what would happen unless --yes is given.
 Examples:
 
     gatehouse dlq discard psh_01993b7e --reason "the order was canceled by phone"
-    gatehouse dlq discard --connector shop --code target_changed --reason "proposed anew" --yes
+    gatehouse dlq discard --connector shop --code target_changed --reason "proposed again" --yes
 `
 }
 

@@ -322,7 +322,7 @@ type runSignalCmd struct {
 
 func (*runSignalCmd) Help() string {
 	return `
-A step that waits for the event goes on; one that comes early is kept. Piped, the
+A step that waits for the event continues; an early event is kept. Piped, the
 columns are: id, run, event, by, at.
 
 Examples:

@@ -104,7 +104,7 @@ func validateDecision(d *gatehouse.Decision) error {
 	return v.Err()
 }
 
-// ruling is one decision in progress; each run of rule sets its results anew.
+// ruling is one decision in progress; each run of rule sets its results again.
 type ruling struct {
 	gate     *Gate
 	caller   *gatehouse.Caller
