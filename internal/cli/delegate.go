@@ -30,7 +30,8 @@ func (*delegateToCmd) Help() string {
 	return `
 The delegate can answer your questions in their own name and "for" you, and gets
 the same messages as you. You and your delegate count as one voter. A delegate
-cannot pass your questions on to their own delegates. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+cannot pass your questions on to their own delegates. It needs your edit token
+(GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
