@@ -26,8 +26,8 @@ func (*approveCmd) Help() string {
 	return `
 Nothing can be approved unseen: on a terminal the action is shown first and you
 are asked; anywhere else --digest says which bytes you saw. L4 and L5 also need
-the value that matters, typed on the terminal or given by --confirm; --yes never
-stands in for it.
+the value that matters, typed on the terminal or given by --confirm; --yes does
+not replace it.
 
 Repeating your approval is not an error. A vote that does not yet meet the
 quorum exits 0 too; see "gatehouse wait".
