@@ -16,7 +16,7 @@ type completionCmd struct {
 
 func (*completionCmd) Help() string {
 	return `
-The script is made from the commands and flags of this very binary.
+The script contains the commands and flags of this version.
 
 Examples:
 

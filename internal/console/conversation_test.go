@@ -50,7 +50,7 @@ func TestSnoozePage(t *testing.T) {
 	path := "/actions/" + a.ID + "/snooze"
 	to := ana.post(path, "for", "1h", "return", "/inbox", "next", b.ID).want(http.StatusOK)
 	if got := to.url.RequestURI(); got != "/inbox?open="+b.ID {
-		t.Errorf("goes on to %s", got)
+		t.Errorf("continues with %s", got)
 	}
 	row := `id="row-` + a.ID
 	ana.get("/inbox").want(http.StatusOK).has(", 1 snoozed", "(1) Inbox").lacks(row)

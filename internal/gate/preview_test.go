@@ -78,7 +78,7 @@ func TestPreviewRights(t *testing.T) {
 	}
 }
 
-// TestPreviewOfPendingActionsOnly: only pending actions of the own tenant have previews.
+// TestPreviewOfPendingActionsOnly: only pending actions of the caller's tenant have previews.
 func TestPreviewOfPendingActionsOnly(t *testing.T) {
 	t.Parallel()
 	w, targets := newPreviewingWorld(t)

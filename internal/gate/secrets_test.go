@@ -75,7 +75,7 @@ func set(ctx context.Context, g *gate.Gate, value string) (*gatehouse.Secret, er
 	return g.SetSecret(ctx, gatehouse.NewSecret{Name: "shop-token", Value: value})
 }
 
-// TestSecrets sets, rotates, revokes and sets anew.
+// TestSecrets sets, rotates, revokes and sets again.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -120,7 +120,7 @@ func TestSecrets(t *testing.T) {
 	if s, err = set(w.admin, w.gate, "third-value"); err != nil || s.Version != 3 {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	w.wantValue("set anew", "third-value")
+	w.wantValue("set again", "third-value")
 	w.wantTold()
 }
 

@@ -18,9 +18,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 )
 
-// TestServersOwnConfiguration: an operator hears of the targets of the own tenant,
-// without secrets; what is of no connector is told in the default tenant alone;
-// and targets are not called anew for each who asks.
+// TestServersOwnConfiguration: an operator sees the checks of the tenant's own targets, without
+// secrets; checks that concern no connector are shown in the default tenant only; and several
+// requests share one call of a target.
 func TestServersOwnConfiguration(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32
