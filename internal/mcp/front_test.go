@@ -213,9 +213,7 @@ func (k keyed) LeasePushes(ctx context.Context, _ gatehouse.PushLeaseRequest) ([
 func newStage(t *testing.T, options ...func(*Front)) *stage {
 	t.Helper()
 	folder, err := OpenFolder(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &stage{T: t, wait: make(chan struct{}), gate: &pendingGate{
 		byKey: map[string]*gatehouse.Action{}, decided: make(chan struct{}),
 	}}
@@ -232,9 +230,7 @@ func newStage(t *testing.T, options ...func(*Front)) *stage {
 		},
 		GateFor: func(key string) (Gate, error) { return keyed{s.gate, key}, nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, option := range options {
 		option(s.front)
 	}
@@ -456,18 +452,14 @@ func TestFrontSlowBody(t *testing.T) {
 	s := newStage(t, func(f *Front) { f.patience = 200 * time.Millisecond })
 	session, _ := s.begin("a")
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	_, _ = fmt.Fprintf(c,
 		"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer a\r\nContent-Type: application/json\r\n"+
 			"Accept: */*\r\nMcp-Session-Id: %s\r\nContent-Length: 1000\r\n\r\n{\"jsonrpc\"", session)
 	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusRequestTimeout {
 		t.Errorf("%s", resp.Status)
@@ -498,9 +490,7 @@ func TestFrontSessions(t *testing.T) {
 	// Messages of the server are kept until the client listens.
 	one.say(`{"jsonrpc":"2.0","id":5,"method":"roots/list"}`)
 	resp, err := http.DefaultClient.Do(s.request(t.Context(), "GET", "", sessionHeader, first))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	events := bufio.NewReader(resp.Body)
 	if got := nextEvent(t, events); got != `{"jsonrpc":"2.0","id":5,"method":"roots/list"}` {
@@ -541,9 +531,7 @@ func nextEvent(t *testing.T, r *bufio.Reader) string {
 	t.Helper()
 	for {
 		line, err := r.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if data, ok := strings.CutPrefix(line, "data: "); ok {
 			return strings.TrimSpace(data)
 		}
@@ -601,9 +589,7 @@ func TestFrontLeft(t *testing.T) {
 	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"text":"a"}}}`
 	ctx, leave := context.WithCancel(t.Context())
 	resp, err := http.DefaultClient.Do(s.request(ctx, "POST", call, sessionHeader, first)) // the stream has begun
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	leave()
 	_ = resp.Body.Close()
 	h := s.home("a")
@@ -726,9 +712,7 @@ func TestFrontCarriesOut(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		resp, err := http.DefaultClient.Do(s.request(ctx, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call",`+
 			`"params":{"name":"write","arguments":{"text" : "`+text+`"}}}`, sessionHeader, id))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		leave()
 		_ = resp.Body.Close()
 	}
@@ -796,4 +780,12 @@ func TestFrontSilent(t *testing.T) {
 	}
 	<-s.servers[0].gone
 	s.begin("a")
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
