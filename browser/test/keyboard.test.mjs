@@ -213,7 +213,7 @@ test("undo of a decision in bulk, and too late", limit, async (t) => {
     await page.getByTestId("bulk-notes").fill("all of them");
     await page.getByTestId(`bulk-${verb}`).click();
     await page.getByTestId("undo-all").getByText("Undo all 3").waitFor();
-    // One of them goes on meanwhile.
+    // One of them is sent meanwhile.
     const gone = now[1];
     const byAgent = { key: g.agent.key, token: null };
     await g.api("POST", `/proposed-actions/${gone.id}/cancel`, verb === "reject" ? byAgent : {});

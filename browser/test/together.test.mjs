@@ -56,7 +56,7 @@ test("two browsers answer the same item at once", limit, async (t) => {
   }
 });
 
-test("who reads hears of a decision elsewhere", limit, async (t) => {
+test("a reader sees a decision made elsewhere", limit, async (t) => {
   const a = await g.propose(priced(5, "12.00"));
   const page = await inbox(t, "ana", `/inbox?open=${a.id}`);
   await page.locator("#live:not([data-stale])").waitFor({ state: "attached" });

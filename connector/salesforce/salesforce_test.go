@@ -69,10 +69,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-var (
-	wantFailure = connectortest.WantFailure
-	finding     = connectortest.WantFinding
-)
+var wantFailure = connectortest.WantFailure
 
 // TestTwoReplicas: two processes read the same state, and both write. Salesforce's condition lets
 // only one of them succeed.

@@ -47,9 +47,8 @@ type buckets struct {
 	again  time.Time // when to ask the store again after a failure
 }
 
-// bucket counts the requests of one name in this process. The bucket is full at
-// fullAt. untold is the part not reported to the store, as of the time told.
-// telling is held while reporting.
+// bucket counts the requests of one name in this process. The bucket is full at fullAt. untold is
+// the part not reported to the store, as of the time told. telling is held while reporting.
 type bucket struct {
 	fullAt     time.Time
 	unreported float64

@@ -30,9 +30,7 @@ retention: {finished: 30d}
 			return sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(data, serve.DatabaseFile),
 				Clock: func() time.Time { return then }})
 		})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	creds := servetest.Bootstrap(t, n.Gate)
 	admin := servetest.AdminContext(t, n.Gate, creds)
 	bot := servetest.AdminContext(t, n.Gate,
@@ -43,9 +41,7 @@ retention: {finished: 30d}
 			ActionType: "price_change", Connector: "crm", Operation: "update", Rationale: "the words of old",
 			Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"1"}`,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return a
 	}
 	old := propose()
@@ -53,9 +49,7 @@ retention: {finished: 30d}
 		Notes: "not then"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.Close())
 
 	n = openNode(t, data, cfg)
 	stored, cancel := n.Hub.Subscribe(usecase.TopicAudit)
@@ -64,9 +58,7 @@ retention: {finished: 30d}
 	admin = servetest.AdminContext(t, n.Gate, creds)
 	for deadline := time.After(time.Minute); ; {
 		a, err := n.Gate.FindAction(admin, old.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if a.ArchivedAt != nil {
 			break
 		}

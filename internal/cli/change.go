@@ -110,7 +110,7 @@ func (c *reviseCmd) Run(g *globals, api service) error {
 	return g.printProposed(a)
 }
 
-// rebaseCmd proposes a pending action anew on the present state of its target.
+// rebaseCmd proposes a pending action again on the present state of its target.
 type rebaseCmd struct {
 	ID string `arg:"" help:"The pending action whose target has changed."`
 }

@@ -35,7 +35,7 @@ type cli struct {
 	Show     showCmd     `cmd:"" group:"act" help:"Show an action in full."`
 	Approve  approveCmd  `cmd:"" group:"act" help:"Approve an action."`
 	Reject   rejectCmd   `cmd:"" group:"act" help:"Reject an action."`
-	Review   reviewCmd   `cmd:"" group:"act" help:"Go through what waits for you, one card a screen."`
+	Review   reviewCmd   `cmd:"" group:"act" help:"Review the actions that wait for you, one card at a time."`
 	Wait     waitCmd     `cmd:"" group:"act" help:"Wait until an action is decided or finished."`
 	Comment  commentCmd  `cmd:"" group:"act" help:"Comment on a pending action, ask its proposer, or answer."`
 	Assign   assignCmd   `cmd:"" group:"act" help:"Assign a pending action to a person."`

@@ -53,8 +53,8 @@ type assignCmd struct {
 
 func (*assignCmd) Help() string {
 	return `
-Shows a person as the one who looks after a pending action, and tells that person.
-It restricts nothing: the same people may decide.
+Assigns a pending action to a person, and notifies that person. An assignment
+restricts nothing: the same people may decide.
 
 Examples:
 

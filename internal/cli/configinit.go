@@ -32,9 +32,9 @@ type configInitCmd struct {
 
 func (*configInitCmd) Help() string {
 	return `
-Writes a gatehouse.yaml with comments into the data folder, or to --config. It
-serves as it is, and has an example of each section to take the comment signs
-from. A file that is there already is never written over.
+Writes a gatehouse.yaml with comments into the data folder, or to --config. The
+server can start with it unchanged. It has an example of each section: remove the
+comment signs to use it. An existing file is never overwritten.
 
 Examples:
 

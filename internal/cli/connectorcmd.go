@@ -96,10 +96,10 @@ type connectorTestCmd struct {
 
 func (*connectorTestCmd) Help() string {
 	return `
-Signs in at the target as config check does: reads only. Says what that has shown,
-such as that the target accepts the credentials. A connector of type http needs
-probe for it. Exits 1 when it fails. Piped, the columns are: check, result (ok,
-note or fail), detail.
+Signs in at the target as config check does; it only reads. Prints the result of
+each check, such as that the target accepts the credentials. A connector of type
+http needs probe for it. Exits 1 when a check fails. Piped, the columns are:
+check, result (ok, note or fail), detail.
 
 Examples:
 

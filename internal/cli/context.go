@@ -98,7 +98,7 @@ type contextListCmd struct{}
 
 func (*contextListCmd) Help() string {
 	return `
-Piped, the columns are: name, url, where the secrets lie (keyring or file), and
+Piped, the columns are: name, url, where the secrets are kept (keyring or file), and
 "current" for the one in use.
 
 Examples:

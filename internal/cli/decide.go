@@ -26,10 +26,10 @@ func (*approveCmd) Help() string {
 	return `
 Nothing can be approved unseen: on a terminal the action is shown first and you
 are asked; anywhere else --digest says which bytes you saw. L4 and L5 also need
-the value that matters, typed on the terminal or given by --confirm; --yes never
-stands in for it.
+the value that matters, typed on the terminal or given by --confirm; --yes does
+not replace it.
 
-Repeating an approval that stands is no error. A vote that does not yet meet the
+Repeating your approval is not an error. A vote that does not yet meet the
 quorum exits 0 too; see "gatehouse wait".
 
 Examples:
@@ -163,7 +163,7 @@ func (*rejectCmd) Help() string {
 One rejection by an entitled person decides. On a terminal, without --notes (or
 --reason), the action is shown and you are asked why; an empty answer sends
 nothing. Piped, a rejection without --notes has none. Repeating a rejection that
-stands is no error; its notes are not stored, and you are told so.
+is already made is not an error; its notes are not stored, and a message says so.
 
 Examples:
 

@@ -28,10 +28,10 @@ type delegateToCmd struct {
 
 func (*delegateToCmd) Help() string {
 	return `
-The delegate answers what you are asked, in their own name and "for" you, and is told
-of it as you are. A person counts once: who has voted, and whose delegate has voted,
-count as one. What the delegate is asked for you does not go on to the delegate's
-delegates. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+The delegate can answer your questions in their own name and "for" you, and gets
+the same messages as you. You and your delegate count as one voter. A delegate
+cannot pass your questions on to their own delegates. It needs your edit token
+(GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 

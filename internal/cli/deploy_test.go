@@ -27,9 +27,7 @@ const deployDir = "../../deploy"
 func readDeploy(t *testing.T, path ...string) string {
 	t.Helper()
 	src, err := os.ReadFile(filepath.Join(append([]string{deployDir}, path...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(src)
 }
 
@@ -86,9 +84,7 @@ func furtherMetrics(t *testing.T) string {
 	telemetry.NewRuns(registry, n.Store).ModelUsed(&gatehouse.ModelUsage{Provider: "local", InputTokens: 1,
 		Cost: "0.1", Currency: "USD"})
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names strings.Builder
 	for _, f := range families {
 		fmt.Fprintf(&names, "# TYPE %s counter\n", f.GetName())
@@ -107,9 +103,7 @@ func TestAlertRules(t *testing.T) {
 func TestSystemdUnit(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	unit := readDeploy(t, "systemd", "gatehouse.service")
 	start := regexp.MustCompile(`ExecStart=(\S+) (.*)`).FindStringSubmatch(unit)
 	if start == nil {
@@ -120,9 +114,7 @@ func TestSystemdUnit(t *testing.T) {
 	}
 	dir := t.TempDir()
 	copied := filepath.Join(dir, "gatehouse.service")
-	if err := os.WriteFile(copied, []byte(strings.ReplaceAll(unit, start[1], self)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(copied, []byte(strings.ReplaceAll(unit, start[1], self)), 0o600))
 	runTool(t, dir, "systemd-analyze", "verify", "--man=no", copied)
 }
 
@@ -131,9 +123,7 @@ func TestSystemdUnit(t *testing.T) {
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("../../Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := string(src)
 	for _, m := range regexp.MustCompile(`(?m)^COPY ([^-].*) \S+$`).FindAllStringSubmatch(file, -1) {
 		for _, from := range strings.Fields(m[1]) {
@@ -143,9 +133,7 @@ func TestDockerfile(t *testing.T) {
 		}
 	}
 	mod, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(mod)
 	for _, want := range []string{
 		"FROM golang:" + string(version[1]) + "-", "CGO_ENABLED=0", "gcr.io/distroless/static-", ":nonroot\n", "\nUSER 65532",
@@ -204,9 +192,7 @@ func TestComposeRole(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t)
 	at, err := url.Parse(cluster.DSN("gatehouse"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(deployDir, "compose", "role.sh"))
 	cmd.Env = append(os.Environ(), "PATH="+pgtest.Programs()+":"+os.Getenv("PATH"), "PGHOST="+at.Query().Get("host"),
 		"GATEHOUSE_PASSWORD=it's $HOME")
@@ -215,9 +201,7 @@ func TestComposeRole(t *testing.T) {
 	}
 	at.User = url.User("gatehouse")
 	conn, err := pgx.Connect(t.Context(), at.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close(t.Context())
 	var unbound bool
 	if err := conn.QueryRow(t.Context(),

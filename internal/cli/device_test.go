@@ -20,9 +20,7 @@ func TestWebPushPage(t *testing.T) {
 	t.Parallel()
 	service := webpushtest.Start(t)
 	page, err := os.ReadFile("../../docs/channels.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, section, _ := strings.Cut(string(page), "\n## Web push\n")
 	source := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(section)[1]
 	commands := regexp.MustCompile("(?s)```console\n(.*?)```").FindStringSubmatch(section)[1]
@@ -36,29 +34,19 @@ connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: tr
 	s, creds := serveConfig(t, t.TempDir(), cfg)
 	ana := servetest.NewPrincipal(t, s.Gate, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
 	link, err := s.Gate.CreateSetupLink(servetest.AdminContext(t, s.Gate, creds), "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in, err := s.Gate.RedeemSetupLink(t.Context(), link.Token, gatehouse.Browser{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	caller, err := s.Gate.FindSession(t.Context(), in.Token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	browser := gatehouse.NewContext(t.Context(), caller)
 	key, err := s.Gate.OwnWebPushKey(browser)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	phone := service.Subscribe(t, key)
 	d, err := s.Gate.AddDevice(browser, "Firefox on Android", gatehouse.Subscription{
 		Endpoint: phone.Endpoint, P256DH: phone.P256DH, Auth: phone.Auth,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	command := func(want int, args ...string) string {
 		t.Helper()

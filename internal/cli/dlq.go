@@ -181,13 +181,14 @@ type dlqReplayCmd struct {
 
 func (*dlqReplayCmd) Help() string {
 	return `
-Every check runs again, and the idempotency key stays the same: what was applied
-already is skipped. So is what a second call could do twice (resolve_first): an
-outcome that nobody knows, at a target that does not tell two calls apart.
+Every check runs again, and the idempotency key stays the same: a change that was
+already applied is skipped. A change that a second call could make twice is
+skipped too (resolve_first): its outcome is unknown, and the target does not
+detect repeated calls.
 
 Dead letters that are named by their ids are replayed at once; with --all or a
-filter, the command only tells what would happen unless --yes is given. Exits 1
-when a dead letter that was named was skipped, unless it was applied already.
+filter, the command only shows what would happen unless --yes is given. Exits 1
+when a named dead letter was skipped, unless it was already applied.
 
 Examples:
 
@@ -218,14 +219,14 @@ type dlqDiscardCmd struct {
 
 func (*dlqDiscardCmd) Help() string {
 	return `
-What is discarded stays failed, leaves the list, and can never be replayed. An
-outcome that nobody knows has to be resolved first. With a filter the command
-only tells what would happen unless --yes is given.
+A discarded dead letter stays failed, leaves the list, and can never be replayed.
+One with an unknown outcome has to be resolved first. With a filter the command
+only shows what would happen unless --yes is given.
 
 Examples:
 
     gatehouse dlq discard psh_01993b7e --reason "the order was canceled by phone"
-    gatehouse dlq discard --connector shop --code target_changed --reason "proposed anew" --yes
+    gatehouse dlq discard --connector shop --code target_changed --reason "proposed again" --yes
 `
 }
 
@@ -250,8 +251,9 @@ type dlqResolveCmd struct {
 
 func (*dlqResolveCmd) Help() string {
 	return `
-Only what is unknown can be resolved: look at the target first. Nothing is sent.
-With a filter the command only tells what would happen unless --yes is given.
+Only an unknown outcome can be resolved: look at the target first. Nothing is
+sent. With a filter the command only shows what would happen unless --yes is
+given.
 
 Examples:
 

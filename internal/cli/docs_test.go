@@ -25,9 +25,7 @@ func testParser(t *testing.T) *kong.Kong {
 	t.Helper()
 	g, _, _ := testGlobals(t)
 	k, err := newParser(&cli{Globals: *g})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return k
 }
 
@@ -68,9 +66,7 @@ func TestDocs(t *testing.T) {
 func TestCommandTable(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	missing := map[string]bool{}
 	for _, leaf := range testParser(t).Model.Leaves(true) {
 		missing[strings.TrimSpace(leaf.Path())] = true
@@ -106,9 +102,7 @@ func section(page, heading string) string {
 func checkCommands(t *testing.T, parser *kong.Kong, page string) {
 	t.Helper()
 	src, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fenced := false
 	for n, line := range strings.Split(string(src), "\n") {
 		if strings.HasPrefix(line, "```") {
@@ -133,9 +127,7 @@ func TestOperationsPages(t *testing.T) {
 	var src []byte
 	for _, name := range []string{"operations.md", "postgresql.md", "backup.md", "monitoring.md", "retention.md"} {
 		page, err := os.ReadFile("../../docs/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		src = append(src, page...)
 	}
 	dir := t.TempDir()
@@ -144,15 +136,11 @@ func TestOperationsPages(t *testing.T) {
 		t.Fatal("no configuration on the pages")
 	}
 	policyFile := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(policyFile, policy.DefaultSource(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(policyFile, policy.DefaultSource(), 0o600))
 	metrics := furtherMetrics(t)
 	for _, b := range blocks {
 		cfg, err := config.Parse(filepath.Join(dir, "gatehouse.yaml"), b[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		metrics += servedMetrics(t, t.TempDir(), cfg)
 	}
 	names := regexp.MustCompile("`(gatehouse_[a-z_]+)").FindAllSubmatch(src, -1)

@@ -27,9 +27,10 @@ type editCmd struct {
 func (*editCmd) Help() string {
 	return `
 Replaces a pending action that you may decide by a revision with an edited change.
-It stays the agent's, which is told what was changed and why; both changes are kept.
-The policy judges the edited change, and votes start again. What differs, and who
-may approve it, is told on stderr before anything is stored.
+The agent stays its proposer and learns what was changed and why; both changes are
+kept. The policy evaluates the edited change, and votes start again. The
+differences, and who may approve them, are printed on stderr before anything is
+stored.
 
 Examples:
 

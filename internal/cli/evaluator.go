@@ -20,9 +20,9 @@ type evaluatorAddCmd struct {
 
 func (*evaluatorAddCmd) Help() string {
 	return `
-An evaluator is a service with the role evaluator. Its results stand on the card under its own
-name with a check mark, apart from the proposer's words. Prints the key this once; keys are
-rotated as those of every service: gatehouse key.
+An evaluator is a service with the role evaluator. The card shows its
+results under its own name with a check mark, apart from the proposer's words.
+Prints the key only once; rotate keys as for every service: gatehouse key.
 
 Examples:
 
@@ -62,7 +62,8 @@ type evaluatorRevokeCmd struct {
 
 func (*evaluatorRevokeCmd) Help() string {
 	return `
-What it has said stays on the cards. principal update NAME --enable takes it back.
+Its earlier results stay on the cards. "gatehouse principal update NAME --enable"
+enables it again.
 
 Examples:
 

@@ -22,7 +22,7 @@ type evidenceCmd struct {
 
 func (*evidenceCmd) Help() string {
 	return `
-Of an action: one JSON document, as "gatehouse evidence action" prints it. Of a
+For an action: one JSON document, as "gatehouse evidence action" prints it. For a
 run: one archive with a manifest.
 
 Examples:
@@ -112,11 +112,11 @@ type evidenceShowCmd struct {
 
 func (*evidenceShowCmd) Help() string {
 	return `
-Computes every hash again from the bytes: of each file against the manifest, of
-each audit entry against its own text, and checks that what people decided is
-what the log says was proposed. A file is verified without a server. What the
-archive cannot prove of itself, that its entries are those of the log, "gatehouse
-audit verify" proves with a server. Exits 1 when anything does not hold.
+Computes every hash again from the bytes: of each file against the manifest, and
+of each audit entry against its own text. Checks that people decided on the change
+that the log shows as proposed. A file is verified without a server. An archive
+cannot prove that its entries are those of the log; "gatehouse audit verify"
+proves that with a server. Exits 1 when a check fails.
 
 Examples:
 

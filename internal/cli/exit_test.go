@@ -120,9 +120,7 @@ func TestReportJSONIsAProblem(t *testing.T) {
 		Retryable *bool
 		Errors    []gatehouse.Violation
 	}
-	if err := json.Unmarshal(errOut.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(errOut.Bytes(), &got))
 	if got.Code != "invalid" || got.Status != 422 || got.Retryable == nil || *got.Retryable || len(got.Errors) != 1 ||
 		out.Len() > 0 {
 		t.Errorf("got %s", errOut)

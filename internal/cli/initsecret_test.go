@@ -67,9 +67,7 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 	}))
 	defer api.Close()
 	at, err := url.Parse(api.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Setenv("KUBERNETES_SERVICE_HOST", at.Hostname())
 	t.Setenv("KUBERNETES_SERVICE_PORT", at.Port())
 	account := t.TempDir()
@@ -77,9 +75,7 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 		"token": "tok\n", "namespace": "gate",
 		"ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})),
 	} {
-		if err := os.WriteFile(filepath.Join(account, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(account, name), []byte(content), 0o600))
 	}
 	data := filepath.Join(t.TempDir(), "data")
 	initialize := func() (int, string) {

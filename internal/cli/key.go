@@ -11,7 +11,7 @@ import (
 type keyCmd struct {
 	Create keyCreateCmd `cmd:"" help:"Make another key for a principal."`
 	List   keyListCmd   `cmd:"" help:"List a principal's keys."`
-	Revoke keyRevokeCmd `cmd:"" help:"End a key, at once and for good."`
+	Revoke keyRevokeCmd `cmd:"" help:"End a key at once and permanently."`
 }
 
 // keyCreateCmd makes a key.

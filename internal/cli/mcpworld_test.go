@@ -55,9 +55,7 @@ func newMCPWorldWith(t testing.TB, tools, more string) *mcpWorld {
 	w.bot = servetest.NewPrincipal(t, server.Gate, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer,
 		gatehouse.RoleWorker)
 	peer, err := exec.LookPath("mcppeer")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.command = []string{peer, w.dir}
 	return w
 }

@@ -23,7 +23,7 @@ byte, and compares the two: the rows of each table by number, every tenant's
 audit log by its entries and its head, and the entries that wait for their
 number. The server on the folder must be stopped.
 
-It may be killed at any moment: the same call goes on where it was, and no
+It may be killed at any moment: the same call continues where it was, and no
 server starts on the database before it has come to its end. A database that
 holds other data is refused. Serve the folder no more afterwards: both would
 send what is approved.

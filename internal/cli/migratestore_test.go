@@ -43,9 +43,7 @@ func TestMigrateStore(t *testing.T) {
 	if _, words := migrate(term.ExitError); !strings.Contains(words, "in use by another gatehouse") {
 		t.Errorf("beside the server: %s", words)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	out, _ := migrate(term.ExitDone, "--json")
 	var answer struct {
 		Rows, Copied int64
@@ -61,9 +59,7 @@ func TestMigrateStore(t *testing.T) {
 	}
 	flags := serve.StoreFlags{DatabaseURL: serve.DatabaseURL(dsn), DatabaseConnections: 8}
 	there, err := flags.Open(t.Context(), cfg, &serve.Backplane{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	moved := startServer(t, there)
 	ana := servetest.MustClient(t, moved.URL, *made)
 	if _, err := ana.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
@@ -72,12 +68,8 @@ func TestMigrateStore(t *testing.T) {
 	servetest.SettleAll(t, moved.Gate, moved.Store, creds, 1)
 	kept := filepath.Join(t.TempDir(), "head.json")
 	head, err := json.Marshal(answer.Logs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(kept, head, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(kept, head, 0o600))
 	runCommand(t, term.ExitDone, "doctor", "--deep", "--database-url", dsn, "--held", kept)
 	// A database that is being served is refused.
 	other := filepath.Join(t.TempDir(), "other")

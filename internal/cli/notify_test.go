@@ -26,9 +26,7 @@ func TestChannelsPage(t *testing.T) {
 	}))
 	t.Cleanup(endpoint.Close)
 	page, err := os.ReadFile("../../docs/channels.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	source := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)[1]
 	var commands string
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllSubmatch(page, 2) {

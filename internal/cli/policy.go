@@ -107,9 +107,9 @@ type policyLintCmd struct {
 
 func (*policyLintCmd) Help() string {
 	return `
-Prints a line FILE:LINE:COLUMN: DETAIL for all that is wrong, and exits 1 when
-there is any. Remarks, which begin so, are for a person to look at and fail
-nothing. Works without a server.
+Prints a line FILE:LINE:COLUMN: DETAIL for each problem, and exits 1 when there is
+one. Lines with "remark:" are advice and do not change the exit code. Works
+without a server.
 
 Examples:
 

@@ -148,8 +148,8 @@ type archiveCmd struct {
 
 func (*archiveCmd) Help() string {
 	return `
-Counts the actions of your tenant that ended before the retention and are free to
-go at this moment; the server's archiver takes them by and by. Needs an
+Counts the actions of your tenant that ended before the retention and can be
+archived now. The server's archiver archives them in the background. Needs an
 administrator. Piped, each line is a name and a value.
 
 Examples:

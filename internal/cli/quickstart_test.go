@@ -22,9 +22,7 @@ type fence struct {
 func fences(t *testing.T, path string) []fence {
 	t.Helper()
 	src, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all []fence
 	var open *fence
 	for n, line := range strings.SplitAfter(string(src), "\n") {
@@ -83,9 +81,7 @@ func TestQuickstart(t *testing.T) {
 		t.Fatalf("docs/quickstart.md has an agent in Python, so this test needs python3, 3.9 or later: %v %s", err, out)
 	}
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	q := &quickstart{t: t, dir: t.TempDir()}
 	ran := map[string]int{}
 	for _, f := range fences(t, filepath.Join(root, "docs", "quickstart.md")) {
@@ -140,12 +136,8 @@ func anonymous(banner string) string {
 
 func (q *quickstart) write(name, text string) {
 	path := filepath.Join(q.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		q.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		q.t.Fatal(err)
-	}
+	must(q.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(q.t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func (q *quickstart) command(name string, args ...string) *exec.Cmd {
@@ -177,17 +169,13 @@ func (q *quickstart) agent(f fence) {
 	var said bytes.Buffer
 	cmd := q.command("bash", "-euc", f.text)
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		q.t.Fatal(err)
-	}
+	must(q.t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	admin := servetest.MustClient(q.t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(q.t, q.dir, "admin"))
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
 		page, err := admin.ListActions(q.t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusPending})
-		if err != nil {
-			q.t.Fatal(err)
-		}
+		must(q.t, err)
 		if len(page.Items) == 1 {
 			break
 		}

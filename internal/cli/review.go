@@ -19,8 +19,9 @@ type reviewCmd struct {
 
 func (*reviewCmd) Help() string {
 	return `
-Shows what waits for your decision, or for that of somebody who has delegated it to
-you, one card a screen: what is due first, then by risk, then by age. The order stays while you work. It needs a terminal.
+Shows the actions that wait for your decision, or for the decision of a person who
+has delegated to you, one card at a time: by due time, then by risk, then by age.
+The order does not change while you work. Needs a terminal.
 
     a  approve      d  reject, and say why       u  undo, within the hold
     j  next         k  previous                  e  edit as a revision

@@ -47,9 +47,7 @@ func openInbox(t *testing.T) *inbox {
 	t.Helper()
 	dir := t.TempDir()
 	shop, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "shop.db")+"?_pragma=busy_timeout(5000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { shop.Close() })
 	for _, statement := range []string{
 		`create table items (sku text primary key, name text, price text, currency text, note text, version integer not null)`,
@@ -66,9 +64,7 @@ func openInbox(t *testing.T) *inbox {
 	n.Gate = gate.New(n.Store, n.Registry, n.Hub, gate.Config{PolicySource: []byte(reviewPolicy),
 		Hold: new(time.Hour)}, n.Log)
 	s, err := serve.StartRoles(n, "127.0.0.1:0", []serve.Role{serve.RoleAPI})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	admin := servetest.Bootstrap(t, n.Gate)
 	in := &inbox{t: t, n: n, s: s, shop: shop, admin: servetest.AdminContext(t, n.Gate, admin)}
@@ -80,9 +76,7 @@ func openInbox(t *testing.T) *inbox {
 func (in *inbox) principal(name string, kind gatehouse.Kind, roles ...gatehouse.Role) *gatehouse.Credentials {
 	in.t.Helper()
 	c, err := in.n.Gate.CreatePrincipal(in.admin, gatehouse.NewPrincipal{Name: name, Kind: kind, Roles: roles})
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	must(in.t, err)
 	return c
 }
 
@@ -139,9 +133,7 @@ func (in *inbox) wipe(skus ...string) *gatehouse.Action {
 func (in *inbox) want(a *gatehouse.Action, status gatehouse.Status) *gatehouse.Action {
 	in.t.Helper()
 	now, err := in.bot.FindAction(in.t.Context(), a.ID)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	must(in.t, err)
 	if now.Status != status {
 		in.t.Errorf("%s %s is %s, want %s", a.ActionType, a.ID, now.Status, status)
 	}
@@ -191,9 +183,7 @@ func (in *inbox) review(who *gatehouse.Credentials, o seatOptions) *seat {
 func (s *seat) start(rows, columns int) {
 	s.t.Helper()
 	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: uint16(rows), Cols: uint16(columns)})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	s.tty = tty
 	s.t.Cleanup(func() {
 		if s.cmd.ProcessState == nil {

@@ -264,9 +264,10 @@ type runCancelCmd struct {
 
 func (*runCancelCmd) Help() string {
 	return `
-Nothing new is taken up, what is pending is withdrawn, workers are told to stop,
-and what has been sent settles first: the run may end a little later. Repeated,
-it changes nothing; a run that has ended otherwise exits 12.
+No new step starts, pending actions are withdrawn, and workers are told to stop.
+A call that was already sent is completed first, so the run may end a little
+later. Repeating the command changes nothing; a run that has ended otherwise
+exits 12.
 
 Examples:
 
@@ -294,10 +295,10 @@ type runRetryCmd struct {
 
 func (*runRetryCmd) Help() string {
 	return `
-A new run of the same version with the same input. Steps that succeeded are taken
-over with what they came to. Repeated, it answers with the run that the first one
-began; a run that did not fail exits 12. With --from, the step and all that need
-it are done again; a change that was made already is not made twice.
+Starts a new run of the same version with the same input. Steps that succeeded are
+copied with their results. Repeating the command prints the run that the first
+one started; a run that did not fail exits 12. With --from, the step and all steps
+that need it are repeated; a change that was already made is not made twice.
 
 Examples:
 
@@ -322,7 +323,7 @@ type runSignalCmd struct {
 
 func (*runSignalCmd) Help() string {
 	return `
-A step that waits for the event goes on; one that comes early is kept. Piped, the
+A step that waits for the event continues; an early event is kept. Piped, the
 columns are: id, run, event, by, at.
 
 Examples:

@@ -23,14 +23,14 @@ type runWatchCmd struct {
 
 func (*runWatchCmd) Help() string {
 	return `
-On a terminal the timeline is drawn and kept up to date, and the whole run shown
-at its end. Piped, a line is printed for each change, with the columns: time, run
-or step, status, detail. With --json the run is printed at each change, on a line
-of its own. A server that is restarted meanwhile is waited for.
+On a terminal the timeline is drawn and kept up to date, and the whole run is
+shown at its end. Piped, a line is printed for each change, with the columns:
+time, run or step, status, detail. With --json the run is printed at each change,
+on a line of its own. The command waits for a server that restarts meanwhile.
 
-Exits by the run's status: 0 succeeded, or at --until, 1 failed, 8 still going when the time is
-over, 10 failed since a person rejected or the policy denied what it proposed, 11
-failed since nobody decided in time, 12 canceled.
+Exits by the run's status: 0 succeeded, or at --until, 1 failed, 8 still
+running at the timeout, 10 failed since a person rejected or the policy denied an
+action, 11 failed since nobody decided in time, 12 canceled.
 
 Examples:
 

@@ -23,26 +23,20 @@ steps:
 func TestWatchOnATerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "hasty.yaml"), []byte("dispatch: {hold: 0s}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "hasty.yaml"), []byte("dispatch: {hold: 0s}\n"), 0o600))
 	server := startDev(t, dir, "--config", "hasty.yaml")
 	base := strings.TrimSuffix(server.api, "/api/v1")
 	admin := servetest.MustClient(t, base, devEnv(t, dir, "admin"))
 	olga, err := admin.CreatePrincipal(t.Context(), gatehouse.NewPrincipal{
 		Name: "olga", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleProposer},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	operator := servetest.MustClient(t, base, *olga)
 	if _, _, err := operator.ApplyWorkflow(t.Context(), "watched", watchedWorkflow); err != nil {
 		t.Fatal(err)
 	}
 	r, _, err := operator.StartRun(t.Context(), "watched", gatehouse.NewRun{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := watch(t, base, olga, r.ID)
 	s.sees("waits for people") // in the timeline, where a long wait for the event may hide it later
 	d, err := admin.RunDetail(t.Context(), r.ID)

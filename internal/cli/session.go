@@ -12,7 +12,7 @@ import (
 // sessionCmd groups the commands about sessions.
 type sessionCmd struct {
 	List   sessionListCmd   `cmd:"" help:"List signed-in browsers."`
-	Revoke sessionRevokeCmd `cmd:"" help:"End a session, at once and for good."`
+	Revoke sessionRevokeCmd `cmd:"" help:"End a session at once and permanently."`
 }
 
 // sessionListCmd lists sessions.
@@ -96,8 +96,8 @@ type setupLinkCmd struct {
 func (*setupLinkCmd) Help() string {
 	return `
 Prints a link that signs the person in to the console, once, within 30 minutes.
-Whoever has it first is that person: hand it over as you would a key. Earlier
-links that were not used end.
+Whoever opens it first is signed in as that person: hand it over as you would a
+key. Earlier unused links end.
 
 Examples:
 

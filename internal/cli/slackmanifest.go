@@ -14,7 +14,7 @@ type notifySlackManifestCmd struct {
 
 func (*notifySlackManifestCmd) Help() string {
 	return `
-Prints YAML for "Create an app from a manifest" in Slack. It asks no server.
+Prints YAML for "Create an app from a manifest" in Slack. Works without a server.
 
 Examples:
 

@@ -68,9 +68,9 @@ type workflowLintCmd struct {
 
 func (*workflowLintCmd) Help() string {
 	return `
-Prints a line FILE:LINE:COLUMN: DETAIL for all that is wrong, and exits 1 when
-there is any. Remarks, which begin so, are for a person to look at and fail
-nothing. Works without a server.
+Prints a line FILE:LINE:COLUMN: DETAIL for each problem, and exits 1 when there is
+one. Lines with "remark:" are advice and do not change the exit code. Works
+without a server.
 
 Examples:
 
@@ -108,13 +108,13 @@ type workflowTestCmd struct {
 
 func (*workflowTestCmd) Help() string {
 	return `
-A file of tests holds inputs, the answers of models, people and connectors as
-they were recorded, and what the run should come to. That of incident.yaml is
-incident.test.yaml beside it, unless --tests names another. Time passes by a
-clock of the test's own, and nothing is called. Works without a server.
+A test file holds inputs, recorded answers of models, people and connectors, and
+the expected result of the run. The test file of incident.yaml is
+incident.test.yaml beside it, unless --tests names another. Each test has a
+simulated clock, and nothing is called. Works without a server.
 
-Prints a line FILE:LINE:COLUMN: DETAIL for each difference, and exits 1 when
-there is any.
+Prints a line FILE:LINE:COLUMN: DETAIL for each difference, and exits 1 when there
+is one.
 
 Examples:
 

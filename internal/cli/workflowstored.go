@@ -72,9 +72,9 @@ type workflowListCmd struct {
 
 func (*workflowListCmd) Help() string {
 	return `
-The newest version of each, and what its runs of the last 30 days came to. Piped,
-the columns are: name, version, workspace, runs, of them failed, the share of
-those that ended which failed, applied by, applied at, description.
+Lists the newest version of each workflow, and the results of its runs of the
+last 30 days. Piped, the columns are: name, version, workspace, runs, failed runs,
+the failed share of the runs that ended, applied by, applied at, description.
 
 Examples:
 
@@ -119,8 +119,8 @@ type workflowShowCmd struct {
 
 func (*workflowShowCmd) Help() string {
 	return `
-Shows a version, the graph of its steps, and which versions there are; of the
-newest also what its runs of the last 30 days came to.
+Shows a version, the graph of its steps, and the list of versions; for the newest
+also the results of its runs of the last 30 days.
 
 Examples:
 

@@ -14,9 +14,7 @@ import (
 func openNode(t testing.TB, data string, cfg *config.Config) *serve.Node {
 	t.Helper()
 	n, err := serve.Open(t.Context(), data, cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
@@ -24,9 +22,7 @@ func openNode(t testing.TB, data string, cfg *config.Config) *serve.Node {
 func startServer(t testing.TB, n *serve.Node) *serve.Server {
 	t.Helper()
 	s, err := serve.Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -37,4 +33,12 @@ func serveConfig(t testing.TB, data string, cfg *config.Config) (*serve.Server, 
 	n := openNode(t, data, cfg)
 	creds := servetest.Bootstrap(t, n.Gate)
 	return startServer(t, n), creds
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -192,6 +192,17 @@ func TestImportedInTheStore(t *testing.T) {
 		if _, err := config.ParseConnectors([]byte(edited)); err != nil {
 			t.Error(err)
 		}
+		e, err := config.EntryOf(edited, name) // as the console's form
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := e.Text()
+		if err == nil {
+			again, err = config.EditConnectors(edited, name, again)
+		}
+		if err != nil || !strings.Contains(again, "import: |\n") || !strings.Contains(again, "operations: {}\n") {
+			t.Errorf("%s, %v", again, err)
+		}
 		if n := strings.Count(edited, "https://crm.example"); n != 1 {
 			t.Errorf("%s", edited)
 		}

@@ -88,7 +88,7 @@ func runView(v *view, p *runPage) templ.Component {
 	})
 }
 
-// runBody is the part that changes while the run goes on. It reloads after each event and is merged
+// runBody is the part that changes while the run continues. It reloads after each event and is merged
 // into the page, so that nothing moves while somebody reads, unfolds or types.
 func runBody(v *view, p *runPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -58,9 +58,7 @@ func (w *world) apply(name, source string) {
 func (w *world) start(ctx context.Context, name string, input gatehouse.JSON) *gatehouse.Run {
 	w.t.Helper()
 	r, _, err := w.runs.StartRun(ctx, name, gatehouse.NewRun{Input: input})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return r
 }
 
@@ -69,9 +67,7 @@ func (w *world) run(id, what string, ok func(*gatehouse.Run) bool) *gatehouse.Ru
 	w.t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
 		r, err := w.runs.WaitRun(w.admin, id, 50*time.Millisecond)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		if ok(r) {
 			return r
 		}
@@ -309,9 +305,7 @@ func TestRunsStayInTheirTenant(t *testing.T) {
 		Tenant: "other", Name: "owner", Kind: gatehouse.KindPerson,
 		Roles: []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleProposer},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	owner := w.as(c)
 	if _, _, err := w.runs.ApplyWorkflow(owner, "theirs",
 		"name: theirs\nsteps:\n  - {id: nap, uses: wait, with: {event: OTHER-TENANT}}\n"); err != nil {

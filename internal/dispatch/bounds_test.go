@@ -75,9 +75,7 @@ func crowded(t *testing.T) (b *bench, c *crowd, toCRM func(*gatehouse.Action, *g
 	var err error
 	b.targets, err = NewRegistry(Target{Name: "shop", Connector: shop},
 		Target{Name: "crm", Connector: c, Concurrency: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b, c, func(a *gatehouse.Action, p *gatehouse.Push) {
 		a.Connector, p.Connector, a.Fingerprint = "crm", "crm", c.Fingerprint()
 	}

@@ -48,9 +48,7 @@ func newWorld(t testing.TB) *world {
 	err := store.Update(t.Context(), tenants[1], func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: tenants[1], CreatedAt: tx.Now()})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return w
 }
 
@@ -110,9 +108,7 @@ func (w *world) entries(tenant string) []*gatehouse.Entry {
 		all, err = tx.ListEntries(0, 1<<30)
 		return err
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return all
 }
 
@@ -159,9 +155,7 @@ type event struct {
 func streams(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
 	js, err := jetstream.New(natstest.Connect(t, url))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return js
 }
 
@@ -244,5 +238,13 @@ func eventually(t testing.TB, ok func() bool, detail func() string) {
 			t.Fatalf("not reached within %s: %s", patience, detail())
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -30,40 +30,26 @@ func BenchmarkDecideBesideArchiver(b *testing.B) {
 	g := gate.New(store, &targets{fingerprint: "f1"}, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource(),
 		Hold: &hold}, slog.New(slog.DiscardHandler))
 	creds, err := g.Bootstrap(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	admin, err := g.Authenticate(b.Context(), creds.Key)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	caller := func(p *gatehouse.Principal) context.Context {
 		return gatehouse.NewContext(b.Context(), &gatehouse.Caller{Principal: p, StepUp: true, Via: gatehouse.ViaAPI})
 	}
 	made, err := g.CreatePrincipal(caller(admin), gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent,
 		Roles: []gatehouse.Role{gatehouse.RoleProposer}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	bot, err := g.Authenticate(b.Context(), made.Key)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	first, _, err := g.Propose(caller(bot), proposal(nil))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	copies(b, store, first, b.N/2+10_000, true)
 	c.Advance(40 * day)
 	first, _, err = g.Propose(caller(bot), proposal(nil))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	list := copies(b, store, first, b.N, false)
 	a, err := g.NewArchiver(gatehouse.MinRetention, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	var archived int
 	var rates, tails [2][]float64
 	var busy time.Duration
@@ -178,9 +164,7 @@ func copies(
 			}
 			return nil
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		list = append(list, made...)
 	}
 	return list

@@ -26,9 +26,7 @@ const day = 24 * time.Hour
 func (w *world) archiver(retention time.Duration) *gate.Archiver {
 	w.t.Helper()
 	a, err := w.gate.NewArchiver(retention, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return a
 }
 
@@ -102,9 +100,7 @@ func TestArchivedAnswers(t *testing.T) {
 	a := w.propose(bot, keyed)
 	w.reject(ana, a)
 	want, err := w.gate.Evidence(w.admin, a.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ask := func() (answers []string) {
 		t.Helper()
 		say := func(what string, v any, err error) {
@@ -152,9 +148,7 @@ func TestArchivedAnswers(t *testing.T) {
 		t.Errorf("answers (-live +archived):\n%s", d)
 	}
 	got, err := w.gate.Evidence(w.admin, a.Approval.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got.Action.ArchivedAt == nil {
 		t.Error("it is not archived")
 	}
@@ -239,9 +233,7 @@ func TestArchiverDies(t *testing.T) {
 		w.reject(ana, a)
 		want[a.ID] = w.find(a.ID)
 	}
-	if err := w.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.store.Close())
 	for i, c := range []struct {
 		when     string
 		archived int
@@ -275,9 +267,7 @@ func TestArchiverDies(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if archived != c.archived {
 			t.Errorf("killed %s: %d are archived, want %d", c.when, archived, c.archived)
 		}
@@ -285,9 +275,7 @@ func TestArchiverDies(t *testing.T) {
 		if err == nil {
 			err = report.Err()
 		}
-		if err := errors.Join(err, store.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, store.Close()))
 	}
 }
 
@@ -376,9 +364,7 @@ func TestOneThatFails(t *testing.T) {
 	s := &choking{w.store, ids[2]}
 	g := gate.New(s, w.targets, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler))
 	a, err := g.NewArchiver(gatehouse.MinRetention, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 2 {
 		if _, more, err := a.Batch(t.Context()); !errors.Is(err, errChoked) || more {
 			t.Errorf("more %v, error %v", more, err)

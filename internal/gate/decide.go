@@ -89,7 +89,7 @@ func decideAs[T any](
 	return out, nil
 }
 
-// ruling is one decision in progress; each run of rule sets its results anew.
+// ruling is one decision in progress; each run of rule sets its results again.
 type ruling struct {
 	gate     *Gate
 	caller   *gatehouse.Caller

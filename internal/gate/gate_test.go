@@ -93,9 +93,7 @@ func newWorldWith(t *testing.T, source string, change func(*appConfig)) *world {
 	change(&config)
 	w.gate = gate.New(store, w.targets, &wake.Hub{}, config, slog.New(slog.DiscardHandler))
 	creds, err := w.gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.admin = w.as(creds)
 	return w
 }
@@ -105,9 +103,7 @@ func newWorldWith(t *testing.T, source string, change func(*appConfig)) *world {
 func (w *world) as(c *gatehouse.Credentials) context.Context {
 	w.t.Helper()
 	p, err := w.gate.Authenticate(w.t.Context(), c.Key)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return gatehouse.NewContext(w.t.Context(),
 		&gatehouse.Caller{Principal: p, StepUp: c.EditToken != "", Via: gatehouse.ViaAPI})
 }
@@ -115,9 +111,7 @@ func (w *world) as(c *gatehouse.Credentials) context.Context {
 func (w *world) principal(name string, kind gatehouse.Kind, roles ...gatehouse.Role) context.Context {
 	w.t.Helper()
 	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{Name: name, Kind: kind, Roles: roles})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return w.as(c)
 }
 
@@ -132,9 +126,7 @@ func (w *world) person(name string) context.Context {
 func (w *world) propose(ctx context.Context, change func(*gatehouse.Proposal)) *gatehouse.Action {
 	w.t.Helper()
 	a, _, err := w.gate.Propose(ctx, proposal(change))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return a
 }
 
@@ -162,9 +154,7 @@ func approve(a *gatehouse.Action) gatehouse.Decision {
 func (w *world) find(id string) *gatehouse.Action {
 	w.t.Helper()
 	a, err := w.gate.FindAction(w.admin, id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return a
 }
 
@@ -172,5 +162,13 @@ func wantCode(t *testing.T, err error, want gatehouse.Code) {
 	t.Helper()
 	if got := gatehouse.CodeOf(err); got != want {
 		t.Fatalf("code = %q (%v), want %q", got, err, want)
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

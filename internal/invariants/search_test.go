@@ -37,20 +37,14 @@ func TestSearchIndex(t *testing.T) {
 			defer e.store.Close()
 			fillIndex(t, e.store)
 			target, err := e.open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer target.Close()
 			raw, err := sql.Open(e.driver, e.dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer raw.Close()
 			violations := func() int {
 				c := &checker{t: target, r: newReport("")}
-				if err := c.searchIndex(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, c.searchIndex(t.Context()))
 				return c.r.Violations
 			}
 			if n := violations(); n != 0 {
@@ -102,9 +96,7 @@ func archiveSome(t *testing.T, s gatehouse.Store) {
 		}
 		return tx.PutArchived(list)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // fillIndex stores actions and indexes the first block of them.

@@ -123,7 +123,7 @@ func same(now standing, s *source, versions [2]int) error {
 				"database")
 	case now.state == stateBegun && (now.sourceVersion != versions[0] || now.targetVersion != versions[1]):
 		return gatehouse.E(gatehouse.CodeAlreadyExists,
-			"the copy was begun by another version of this program; go on with that one, or begin with an empty database")
+			"the copy was begun by another version of this program; continue with that version, or begin with an empty database")
 	}
 	return nil
 }

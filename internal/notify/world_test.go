@@ -60,9 +60,7 @@ func peopled(t *testing.T, store gatehouse.Store, clock *gatetest.Clock) *world 
 	w := &world{t: t, hub: wake.Spread(&wake.Hub{}), smtp: mailtest.Start(t)}
 	w.World = gatetest.New(t, store, clock, w.callbacks)
 	creds, err := w.Gate.Bootstrap(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.SignIn(creds.Key)
 	for name, role := range map[string]gatehouse.Role{
 		"sam": gatehouse.RoleApprover, "ana": gatehouse.RoleApprover, "bo": gatehouse.RoleApprover,
@@ -98,9 +96,7 @@ func (w *world) mail() *notify.Configured {
 			"sam": "sam@shop.example", "ana": "ana@shop.example", "bo": "bo@shop.example", "olga": "olga@shop.example",
 		},
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return &notify.Configured{Name: "mail", Tenants: []string{"default"}, Channel: c}
 }
 
@@ -142,9 +138,7 @@ func (w *world) list(f gatehouse.NotificationFilter) []*gatehouse.Notification {
 	w.t.Helper()
 	f.Limit = 200
 	page, err := w.Gate.ListNotifications(w.Admin(), f)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return page.Items
 }
 
@@ -164,4 +158,12 @@ func (w *world) channels() (list []*gatehouse.ChannelState, err error) {
 		return err
 	})
 	return list, err
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -106,8 +106,8 @@ func TestLeasedAtOnceAreStoredTogether(t *testing.T) {
 	}
 }
 
-// TestLeasedAtOnceFailApart: steps that are stored together fail separately,
-// and a lost lease is no error.
+// TestLeasedAtOnceFailApart: steps that are stored together fail separately, and a lost lease is
+// not an error.
 func TestLeasedAtOnceFailApart(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("quick", quick)

@@ -23,9 +23,7 @@ func TestBootstrapKeepsItsSecrets(t *testing.T) {
 	t.Cleanup(func() { _ = n.Close() })
 
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	if err := bootstrapOnce(g, n, filepath.Join(file, "data")); err == nil ||
 		!strings.Contains(err.Error(), "credentials") {
 		t.Fatalf("no place for the credentials: %v", err)
@@ -36,12 +34,8 @@ func TestBootstrapKeepsItsSecrets(t *testing.T) {
 
 	data := t.TempDir()
 	kept := filepath.Join(data, credentialsFile)
-	if err := os.WriteFile(kept, []byte("of another store"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := bootstrapOnce(g, n, data); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(kept, []byte("of another store"), 0o600))
+	must(t, bootstrapOnce(g, n, data))
 	if body, err := os.ReadFile(kept); err != nil || string(body) != "of another store" {
 		t.Errorf("the file of another store holds %q, %v", body, err)
 	}
@@ -51,9 +45,7 @@ func TestBootstrapKeepsItsSecrets(t *testing.T) {
 	}
 	body, err := os.ReadFile(files[0])
 	var creds adminCredentials
-	if err := errors.Join(err, json.Unmarshal(body, &creds)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, json.Unmarshal(body, &creds)))
 	if _, err := n.Gate.Authenticate(t.Context(), creds.AdminKey); err != nil {
 		t.Error(err)
 	}
@@ -83,7 +75,5 @@ func TestServeAwaitsTheAdministrator(t *testing.T) {
 		t.Fatalf("it made one: %v, %v", made, err)
 	}
 	servetest.Bootstrap(t, n.Gate)
-	if err := <-waits; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-waits)
 }

@@ -31,9 +31,7 @@ connectors:
 dispatch: {hold: 0s, backoff: [20ms], breaker: {failures: 1, open: 1h, longest: 1h}}`, target.URL))
 	dir := t.TempDir()
 	n, err := Open(t.Context(), dir, cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	creds := servetest.Bootstrap(t, n.Gate)
 	s := startServer(t, n)
 	if open := s.warnBreakers(t.Context()); len(open) != 0 {
@@ -63,15 +61,11 @@ dispatch: {hold: 0s, backoff: [20ms], breaker: {failures: 1, open: 1h, longest: 
 		!strings.Contains(h.Connectors[0].LastWords, cause[2:]) {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 
 	var log, stdout bytes.Buffer
 	n, err = Open(t.Context(), dir, cfg, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = n.Close() })
 	open := n.warnBreakers(t.Context())
 	if len(open) != 1 || !strings.Contains(open[0], "connector crm: no calls"+cause) ||
@@ -82,9 +76,7 @@ dispatch: {hold: 0s, backoff: [20ms], breaker: {failures: 1, open: 1h, longest: 
 		stdout.Reset()
 		g := &term.IO{Ctx: t.Context(), Stdout: &stdout, JSON: json}
 		link := &gatehouse.NewSetupLink{Path: "/setup?token=x"}
-		if err := (&devServeCmd{}).banner(g, &devCredentials{}, link, "", open); err != nil {
-			t.Fatal(err)
-		}
+		must(t, (&devServeCmd{}).banner(g, &devCredentials{}, link, "", open))
 		if !strings.Contains(stdout.String(), open[0]) {
 			t.Errorf("the banner is %s", stdout.String())
 		}

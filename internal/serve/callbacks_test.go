@@ -31,15 +31,11 @@ func TestCallbacksPage(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "key")
 	page, err := os.ReadFile("../../docs/callbacks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var on []string
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1) {
 		cfg, err := config.Parse("gatehouse.yaml", block[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n := &Node{config: cfg, Backplane: &Backplane{}}
 		infos, err := n.callbacks()
 		if err != nil || len(n.channels) != len(infos) {
@@ -156,9 +152,7 @@ sign_in: {public_url: "https://gate.example.com"}`,
 		a, _, err := agent.Propose(t.Context(), promotion(&gatehouse.Callback{
 			Type: gatehouse.CallbackStepFunctions, TaskToken: token, ExecutionARN: arn,
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if a.Callback == nil || a.Callback.TaskToken != "" ||
 			a.Callback.TaskTokenHash != gatehouse.HashTaskToken(token) {
 			t.Fatalf("the answer's callback: %+v", a.Callback)
@@ -178,14 +172,10 @@ sign_in: {public_url: "https://gate.example.com"}`,
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
 				s.URL+"/api/v1/reviews/"+link[1]+"/"+decision+"?token="+link[2]+"&reason=looked",
 				strings.NewReader(`{"code":"`+code[1]+`"}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			req.Header.Set("Content-Type", "application/json")
 			answer, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_ = answer.Body.Close()
 			return answer.StatusCode
 		}
@@ -214,9 +204,7 @@ func TestWebhookCallbackServed(t *testing.T) {
 	t.Parallel()
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	receiver, err := client.NewReceiver(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var mu sync.Mutex
 	var told []string
 	agentEnd := httptest.NewServer(receiver.Handler(func(_ context.Context, h *client.Webhook) error {
@@ -234,9 +222,7 @@ secrets: {s: %s}`, host, secret))
 		t.Context(),
 		promotion(&gatehouse.Callback{Type: gatehouse.CallbackWebhook, URL: agentEnd.URL}),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := agent.Cancel(t.Context(), a.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 )
 
-// TestServersOwnConfiguration: an operator hears of the targets of the own tenant,
-// without secrets; what is of no connector is told in the default tenant alone;
-// and targets are not called anew for each who asks.
+// TestServersOwnConfiguration: an operator sees the checks of the tenant's own targets, without
+// secrets; checks that concern no connector are shown in the default tenant only; and several
+// requests share one call of a target.
 func TestServersOwnConfiguration(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32
@@ -42,13 +42,9 @@ connectors:
     entities: {item: {table: items, key: sku}}}
   erp: {type: worker, tenants: [acme], operations: {print: {}}}
 `
-	if err := os.WriteFile(file, []byte(src), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(src), 0o600))
 	cfg, err := config.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	checker := &StoreChecker{own: &ownConfiguration{stored: newStoreConnectors(cfg, nil, slog.New(slog.DiscardHandler))}}
 	as := func(tenant string, role gatehouse.Role) context.Context {
 		return gatehouse.NewContext(t.Context(), &gatehouse.Caller{
@@ -58,9 +54,7 @@ connectors:
 	found := func(tenant string) string {
 		t.Helper()
 		c, err := checker.CheckConfiguration(as(tenant, gatehouse.RoleOperator))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var names []string
 		for _, one := range c.Checks {
 			names = append(names, one.Name+"="+one.Result)

@@ -23,13 +23,9 @@ func TestDeepCheckNamesItsOwnTenant(t *testing.T) {
 	w := gatetest.New(t, store, clock)
 	w.Fill()
 	admin := w.Admin()
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	if _, err := db.ExecContext(t.Context(),
 		`DROP TRIGGER proposal_frozen; UPDATE proposal SET target_version = 'other'`); err != nil {
@@ -37,13 +33,9 @@ func TestDeepCheckNamesItsOwnTenant(t *testing.T) {
 	}
 	checker := &StoreChecker{Data: dir, Log: slog.New(slog.DiscardHandler)}
 	all, err := checker.Check(t.Context(), invariants.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	served, err := checker.CheckStore(admin, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tenants := func(c *gatehouse.StoreCheck) (names []string) {
 		for _, i := range c.Invariants {
 			for _, v := range i.Listed {

@@ -21,9 +21,7 @@ func TestConsoleDecisionsAreCounted(t *testing.T) {
 	a := servetest.Propose(t, agent, "1")
 	metrics := prometheus.NewRegistry()
 	actions, err := telemetry.CountDecisions(metrics, "console", s.Gate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx := t.Context()
 	for range 2 {
 		if _, err := actions.Decide(ctx, a.ID,
@@ -32,9 +30,7 @@ func TestConsoleDecisionsAreCounted(t *testing.T) {
 		}
 	}
 	families, err := metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(families) != 1 || len(families[0].Metric) != 1 || families[0].Metric[0].GetCounter().GetValue() != 2 {
 		t.Errorf("%v", families)
 	}
@@ -44,9 +40,7 @@ func TestConsoleDecisionsAreCounted(t *testing.T) {
 func TestConsolePage(t *testing.T) {
 	t.Setenv("OIDC_SECRET", "s")
 	src, err := os.ReadFile("../../docs/console.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(src)
 	if block == nil {
 		t.Fatal("no configuration on the page")

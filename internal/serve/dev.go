@@ -34,7 +34,7 @@ prints the key of an agent that may propose. The same folder keeps the same key.
 A folder without a gatehouse.yaml gets one, with the connector "shop" on a small
 ledger of demo data.
 
-Not for production: the administrator's secrets lie in dev-credentials.json in
+Not for production: the administrator's secrets are in dev-credentials.json in
 that folder. The log is in gatehouse.log there.
 
 It takes the flags of "gatehouse dev serve":
@@ -261,7 +261,7 @@ type devEnvCmd struct {
 
 func (*devEnvCmd) Help() string {
 	return `
-Prints what a shell evaluates, so that the commands that follow speak to the
+Prints variables for a shell to evaluate, so that the commands that follow use the
 development server.
 
 Examples:

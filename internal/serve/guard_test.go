@@ -43,9 +43,7 @@ func TestGuard(t *testing.T) {
 			}
 			return "refunded " + r.Amount, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return f
 	}
 	// calls makes a call in parallel with the decision.
@@ -100,16 +98,12 @@ func TestGuard(t *testing.T) {
 
 	// A revision for another target does not run.
 	a, err := refund.Propose(t.Context(), guardRefund{Order: "G-6"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = api.Revise(t.Context(), a.ID, &gatehouse.Proposal{
 		ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
 		ProposedChange: `{"order":"B-6","amount":"1"}`,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err = calls(refund, guardRefund{Order: "G-6"}, gatehouse.Approve); !errors.Is(err, client.ErrFailed) ||
 		!errors.As(err, &not) || not.Action.Failure.Code != "other_target" || runs.Load() != 0 {
 		t.Errorf("another target: %v", err)

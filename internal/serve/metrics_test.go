@@ -19,14 +19,10 @@ func TestMetricsListen(t *testing.T) {
 	s := startServer(t, n)
 	get := func(url string) (int, string) {
 		res, err := http.Get(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer res.Body.Close()
 		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return res.StatusCode, string(body)
 	}
 	if status, body := get(s.MetricsURL); status != http.StatusOK ||

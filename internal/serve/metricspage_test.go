@@ -42,20 +42,14 @@ secrets: {key: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
 func TestMetricsPage(t *testing.T) {
 	t.Parallel()
 	cfg, err := config.Parse(filepath.Join(t.TempDir(), "gatehouse.yaml"), []byte(everything))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := n.Gate.Bootstrap(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s, err := StartRoles(n, "127.0.0.1:0", []Role{RoleAPI})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -66,14 +60,10 @@ func TestMetricsPage(t *testing.T) {
 	want := metricsIntro + metricRows(t, s.metrics.(*prometheus.Registry))
 	const page = "../../docs/metrics.md"
 	if *updateMetrics {
-		if err := os.WriteFile(page, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(page, []byte(want), 0o600))
 	}
 	got, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if string(got) != want {
 		t.Errorf("%s differs from the registry: go test ./internal/serve -run MetricsPage -update-metrics", page)
 	}

@@ -51,9 +51,7 @@ func TestNetSuitePushPath(t *testing.T) {
 		Target:       gatehouse.Target{EntityType: "vendor_cost", EntityRef: "11/7"},
 		CurrentState: `{"cost":3.50}`, ProposedChange: `{"cost":4.25}`,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if a.RiskLevel < gatehouse.L3 {
 		t.Errorf("level %d", a.RiskLevel)
 	}
@@ -88,9 +86,7 @@ func TestNetSuitePushPath(t *testing.T) {
 		}
 	}
 	evidence, err := ana.Evidence(t.Context(), a.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	last := evidence.Receipts[len(evidence.Receipts)-1]
 	id, _ := last.ResponseMetadata.Get("ns_internal_id")
 	at, _ := last.ResponseMetadata.Get("applied_at")
@@ -126,9 +122,7 @@ func awaitStatus(t *testing.T, c *client.Client, id string, want gatehouse.Statu
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		now, err := c.FindAction(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if now.Status == want {
 			return
 		}

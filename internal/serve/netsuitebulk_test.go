@@ -115,9 +115,7 @@ func approveBulk(t *testing.T, a *gatehouse.Action, people ...*client.Client) {
 		_, err := person.Decide(t.Context(), a.ID, gatehouse.Decision{
 			Decision: gatehouse.Approve, Digest: a.Digest, Confirm: strconv.Itoa(len(a.Target.EntityRefs)),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }
 
@@ -142,9 +140,7 @@ func TestNetSuiteBulk(t *testing.T) {
 		CurrentState:   `{"11/7":{"cost":3.50},"11/8":{"cost":4},"12/7":{"cost":9.99}}`,
 		ProposedChange: `{"11/7":{"cost":3.60},"11/8":{"cost":4.10},"12/7":{"cost":10.25}}`,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if a.RiskLevel != gatehouse.L5 {
 		t.Errorf("level %d", a.RiskLevel)
 	}
@@ -168,9 +164,7 @@ func TestNetSuiteBulk(t *testing.T) {
 	awaitStatus(t, ana, a.ID, gatehouse.StatusApplied)
 	f.want(t, 3, "3.60", "4.10", "10.25")
 	evidence, err := ana.Evidence(t.Context(), a.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines, _ := evidence.Receipts[len(evidence.Receipts)-1].ResponseMetadata.Get("lines")
 	const line = `{"applied_at":"2026-11-24T04:00:00Z","entity_ref":"12/7","ns_internal_id":"12"}]`
 	if !strings.HasSuffix(string(lines), line) || strings.Count(string(lines), "applied_at") != 3 {
@@ -178,9 +172,7 @@ func TestNetSuiteBulk(t *testing.T) {
 	}
 
 	back, err := ops.Reverse(t.Context(), a.ID, gatehouse.ReverseRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	approveBulk(t, back, ana, ben)
 	awaitStatus(t, ana, a.ID, gatehouse.StatusReversed)
 	f.want(t, 6, "3.5", "4", "9.99")

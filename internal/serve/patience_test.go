@@ -48,9 +48,7 @@ dispatch: {hold: 0s, retries: 2, backoff: [20ms], patience: %s}`, target.URL, c.
 			status := func() gatehouse.Status {
 				t.Helper()
 				now, err := ana.FindAction(t.Context(), a.ID)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return now.Status
 			}
 			await := func(what string, ok func() bool) {

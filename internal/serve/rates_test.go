@@ -28,14 +28,10 @@ func TestReplicasShareTheRateLimit(t *testing.T) {
 		for i := range n {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
 				servers[i%len(servers)].URL+"/api/v1/whoami", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r.Header.Set("Authorization", "Bearer "+key)
 			answer, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_ = answer.Body.Close()
 			switch answer.StatusCode {
 			case http.StatusOK:
@@ -50,9 +46,7 @@ func TestReplicasShareTheRateLimit(t *testing.T) {
 	if n := passed(bot, 3*burst, one, two); n < burst || n > burst+2*slack {
 		t.Errorf("%d passed of two replicas, want %d to %d", n, burst, burst+2*slack)
 	}
-	if err := one.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, one.Close())
 	again := replica(t, dsn, cfg)
 	if n := passed(bot, 2*burst, again); n > slack {
 		t.Errorf("%d passed after a restart, want at most %d", n, slack)

@@ -33,15 +33,11 @@ func replicaNode(t *testing.T, dsn string, cfg *config.Config) *Node {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	b, err := newBackplane(cfg, dsn, "", AllRoles(), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n, err := NewNode(t.Context(), cfg, b, log, func() (gatehouse.Store, error) {
 		return postgres.Open(t.Context(), postgres.Config{URL: dsn, Logger: log})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
@@ -51,9 +47,7 @@ func TestOutdatedReplicaEnds(t *testing.T) {
 	dsn := pgtest.Database(t)
 	s := replica(t, dsn, &config.Config{})
 	c, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close(context.Background())
 	if _, err := c.Exec(t.Context(), `INSERT INTO gatehouse_schema (version) VALUES ($1)`,
 		postgres.SchemaVersion()+1); err != nil {
@@ -99,9 +93,7 @@ func TestReplicasShareOnePostgreSQL(t *testing.T) {
 			t.Errorf("%d decisions of %s", n, a.ID)
 		}
 		if round == rounds/2 {
-			if err := one.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, one.Close())
 			people = []*client.Client{people[1], servetest.NewClient(t, two.Gate, two.URL, creds, "eve",
 				gatehouse.KindPerson, gatehouse.RoleApprover)}
 		}
@@ -128,22 +120,16 @@ func TestServeWithNATS(t *testing.T) {
 	cfg := servetest.Config(t, fmt.Sprintf("{nats: {url: %q}}", broker.URL()))
 	log := slog.New(slog.DiscardHandler)
 	b, err := newBackplane(cfg, "", "", AllRoles(), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	n, err := NewNode(t.Context(), cfg, b, log, func() (gatehouse.Store, error) {
 		return openFolder(t.Context(), dir, log)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	creds := servetest.Bootstrap(t, n.Gate)
 	s := startServer(t, n)
 	js, err := jetstream.New(b.nats)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		stream, err := js.Stream(t.Context(), "GATEHOUSE_EVENTS")
 		if err == nil {

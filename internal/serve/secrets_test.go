@@ -38,13 +38,9 @@ func newVault(t *testing.T) *vault {
 	v := &vault{t: t}
 	cfg := v.target()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.New()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.New()), 0o600))
 	n, err := Open(t.Context(), dir, cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	v.start(n)
 	return v
 }
@@ -101,9 +97,7 @@ func (v *vault) settled(a *gatehouse.Action) *gatehouse.Action {
 	}
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		now, err := v.ana.FindAction(v.t.Context(), a.ID)
-		if err != nil {
-			v.t.Fatal(err)
-		}
+		must(v.t, err)
 		if now.Status == gatehouse.StatusApplied || now.Status == gatehouse.StatusFailed ||
 			now.Status == gatehouse.StatusUnknown {
 			return now
@@ -195,9 +189,7 @@ func TestSecretsOfTheStore(t *testing.T) {
 	if _, err := v.root.SetSecret(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.secrets.refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, v.secrets.refresh(t.Context()))
 	if values := v.secrets.SecretValues(); slices.Contains(values, other.Value) {
 		t.Error("the value of a secret that no connector uses is redacted")
 	}
@@ -216,9 +208,7 @@ func TestSecretsOfTheStore(t *testing.T) {
 		!strings.Contains(revoked.Failure.Detail, "secret crm-token was revoked") {
 		t.Errorf("revoked: %s, %+v", revoked.Status, revoked.Failure)
 	}
-	if err := v.secrets.noteUses(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, v.secrets.noteUses(t.Context()))
 	list, err := v.root.ListSecrets(t.Context())
 	if err != nil || len(list) != 2 || list[0].Version != 2 || list[0].State != gatehouse.SecretRevoked ||
 		list[0].LastUsedAt == nil || len(list[0].UsedBy) != 1 || list[0].UsedBy[0] != "crm" {

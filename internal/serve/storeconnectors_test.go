@@ -71,9 +71,7 @@ func (s *stored) people(on *Server) {
 func (s *stored) proposeConnectors(source string) *gatehouse.Action {
 	s.t.Helper()
 	a, err := s.root.ProposeConnectors(s.t.Context(), gatehouse.ConnectorProposal{Source: source})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return a
 }
 
@@ -94,9 +92,7 @@ func (s *stored) end(a *gatehouse.Action) *gatehouse.Action {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		now, err := s.ana.FindAction(s.t.Context(), a.ID)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must(s.t, err)
 		if now.Status != gatehouse.StatusApproved && now.Status != gatehouse.StatusPushing {
 			return now
 		}
@@ -148,13 +144,9 @@ func TestConnectorsOfTheStore(t *testing.T) {
 	t.Parallel()
 	s := newStored(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.New()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.New()), 0o600))
 	one, err := s.open(dir, s.configuration())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.people(one)
 
 	a := s.proposeConnectors(s.source("/a"))
@@ -177,9 +169,7 @@ func TestConnectorsOfTheStore(t *testing.T) {
 	}
 
 	reversal, err := s.root.Reverse(t.Context(), second.ID, gatehouse.ReverseRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if now := s.approve(reversal); now.Status != gatehouse.StatusApplied {
 		t.Fatalf("the reversal: %s, %+v", now.Status, now.Failure)
 	}
@@ -187,18 +177,14 @@ func TestConnectorsOfTheStore(t *testing.T) {
 	if v, err := s.root.FindConnectors(t.Context(), 0); err != nil || v.Version != 3 || v.Source != s.source("/a") {
 		t.Errorf("after the reversal: %+v, %v", v, err)
 	}
-	if err := one.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, one.Close())
 
 	cfg := servetest.Config(t, strings.ReplaceAll(fileWithShop, "shop", "crm"))
 	if _, err := s.open(dir, cfg); err == nil || !strings.Contains(err.Error(), "connector crm is in the file (") {
 		t.Errorf("a start with crm in the file and in the store: %v", err)
 	}
 	one, err = s.open(dir, s.configuration())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = one.Close() })
 	s.runs(one, 3)
 }

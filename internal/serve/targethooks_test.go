@@ -25,9 +25,7 @@ import (
 func signedReports(t *testing.T) (configuration, script string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, part, ok := strings.Cut(string(page), "**Signed reports**")
 	blocks := regexp.MustCompile("(?s)```(?:yaml|sh)\n(.*?)```").FindAllStringSubmatch(part, 2)
 	if !ok || len(blocks) != 2 {
@@ -50,17 +48,13 @@ func TestSignedReports(t *testing.T) {
 			Target:         gatehouse.Target{EntityType: "item", EntityRef: "SKU-1", Version: "7"},
 			ProposedChange: `{"price":"9.00"}`, CurrentState: `{"price":"8.00"}`,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return out
 	}
 	mark := func(a *gatehouse.Action) *gatehouse.TargetMark {
 		t.Helper()
 		a, err := agent.FindAction(t.Context(), a.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return a.Approval.TargetChanged
 	}
 
@@ -79,21 +73,15 @@ func TestSignedReports(t *testing.T) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/api/v1/hooks/targets/"+source,
 			strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Header = h
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer resp.Body.Close()
 		return resp.StatusCode, resp.Header
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(s.config.Secrets["erp_reports"], "whsec_"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	signed := func(id string, at time.Time, body string) http.Header {
 		mac := hmac.New(sha256.New, key)
 		fmt.Fprintf(mac, "%s.%d.%s", id, at.Unix(), body)

@@ -97,17 +97,13 @@ func TestTraceOfAnAction(t *testing.T) {
 connectors: {crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}}
 dispatch: {hold: 0s}`, target.URL)))
 	creds := servetest.Bootstrap(t, n.Gate)
-	if err := n.Gate.EnsurePolicies(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.Gate.EnsurePolicies(t.Context()))
 	bot := servetest.NewPrincipal(t, n.Gate, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	s := startServer(t, n)
 	const callers = "0af7651916cd43dd8448eb211c80319c"
 	agent, err := client.New(s.URL, bot.Key,
 		client.WithHTTPClient(&http.Client{Transport: traceparent("00-" + callers + "-b7ad6b7169203331-01")}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := servetest.Propose(t, agent, "SKU-1")
 	ana := servetest.MustClient(t, s.URL, *creds)
 	if _, err := ana.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Reject}); err != nil {
@@ -173,13 +169,9 @@ sign_in: {public_url: "https://gate.example"}`, ring.New()))
 	var logs lockedBuffer
 	n, err := Open(t.Context(), t.TempDir(), cfg,
 		slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	creds := servetest.Bootstrap(t, n.Gate)
-	if err := n.Gate.EnsurePolicies(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.Gate.EnsurePolicies(t.Context()))
 	admin := servetest.AdminContext(t, n.Gate, creds)
 	s := startServer(t, n)
 	agent := servetest.NewClient(t, n.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
@@ -187,13 +179,9 @@ sign_in: {public_url: "https://gate.example"}`, ring.New()))
 	ana, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
 		Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	self, err := n.Gate.Authenticate(t.Context(), ana.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l, err := n.Gate.ReviewLink(t.Context(), a, self)
 	if err != nil || l == nil {
 		t.Fatalf("no link: %v", err)
@@ -203,16 +191,12 @@ sign_in: {public_url: "https://gate.example"}`, ring.New()))
 	query := "?token=" + l.Token
 	send := func(method, path, key string) {
 		r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if key != "" {
 			r.Header.Set("Authorization", "Bearer "+key)
 		}
 		res, err := caller.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer res.Body.Close()
 		if got := res.Header.Get("Referrer-Policy"); got != "no-referrer" && !strings.HasSuffix(path, "/nonsense"+query) {
 			t.Errorf("%s %s: Referrer-Policy %q", method, path[:20], got)
@@ -235,19 +219,13 @@ sign_in: {public_url: "https://gate.example"}`, ring.New()))
 		t.Fatalf("the link decided nothing: %+v, %v", done, err)
 	}
 	metrics, err := http.Get(s.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	counted, err := io.ReadAll(metrics.Body)
 	metrics.Body.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The entries have their numbers within a second; the unnumbered ones are the same bytes.
 	entries, err := n.Gate.ListEntries(admin, 0, 200)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := s.Close(); err != nil { // sends the spans
 		t.Fatal(err)
 	}

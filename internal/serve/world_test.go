@@ -17,9 +17,7 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 func openNode(t *testing.T, cfg *config.Config) *Node {
 	t.Helper()
 	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
@@ -27,9 +25,7 @@ func openNode(t *testing.T, cfg *config.Config) *Node {
 func startServer(t *testing.T, n *Node) *Server {
 	t.Helper()
 	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -40,4 +36,12 @@ func serveSource(t *testing.T, source string) (*Server, *gatehouse.Credentials) 
 	n := openNode(t, servetest.Config(t, source))
 	creds := servetest.Bootstrap(t, n.Gate)
 	return startServer(t, n), creds
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -260,7 +260,7 @@ document.addEventListener("submit", async (e) => {
   form.requestSubmit(e.submitter);
 }, true);
 
-// A snooze is by this browser's clock, and goes on to the next row.
+// A snooze uses this browser's clock, and opens the next row.
 document.addEventListener("submit", (e) => {
   if (!("snooze" in (e.target.dataset ?? {}))) return;
   const { zone, next } = e.target.elements;
