@@ -151,7 +151,7 @@ func TestCeilingNotComputable(t *testing.T) {
 			"the currency of the amount is not known"},
 		{"a currency that is not a text", byAmount, facts("note", `{"amount":1,"currency":7}`),
 			"the currency of the change is not text"},
-		{"a currency that is none", byAmount, facts("note", `{"amount":1,"currency":"USD "}`),
+		{"an invalid currency", byAmount, facts("note", `{"amount":1,"currency":"USD "}`),
 			`"USD " is not the code of a currency`},
 		{"an absent currency", byAmount + ", amount_currency: change.unit", facts("note", `{"amount":1}`),
 			"the currency of the amount is not known: no such key: unit"},
