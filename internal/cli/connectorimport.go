@@ -27,18 +27,18 @@ type connectorImportCmd struct {
 
 func (*connectorImportCmd) Help() string {
 	return `
-Derives from each operation of the document that writes an operation of an http
-connector, with the JSON Schema of what it takes, a class and a level, and writes
-them to a file. The configuration names that file as import: file:FILE; addresses and
+Derives an operation of an http connector from each writing operation of the
+document, with the JSON Schema of its input, a class and a level, and writes all to
+a file. The configuration names that file as import: file:FILE; addresses and
 credentials are the configuration's, never the document's.
 
 Nothing of the file can be proposed before a person has accepted it: read it, then name
 the operations with --accept. Import again when the document has changed. Operations
-that are not what was accepted are set aside until they are accepted again.
+that differ from their accepted form are disabled until they are accepted again.
 
 Piped, the columns are: operation, state (accepted, new, changed, gone, left_out),
-class, level, request, and the reasons: what differs from what was accepted, or why
-class and level are so.
+class, level, request, and the reasons: the differences from the accepted form, or
+the reasons for class and level.
 
 Examples:
 
