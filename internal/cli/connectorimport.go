@@ -20,8 +20,8 @@ type connectorImportCmd struct {
 	Document  string   `arg:"" help:"The OpenAPI document, YAML or JSON, 3.0 to 3.2."`
 	To        string   `required:"" help:"The file of operations that is written." placeholder:"FILE"`
 	Only      []string `help:"Operations to take, by name or pattern such as create*; by default those of the last import, else all." placeholder:"NAME"`
-	Accept    []string `help:"Operations to accept as they are now, by name or pattern." placeholder:"NAME"`
-	AcceptAll bool     `help:"Accept all operations as they are now."`
+	Accept    []string `help:"Operations to accept in their present form, by name or pattern." placeholder:"NAME"`
+	AcceptAll bool     `help:"Accept all operations in their present form."`
 	Check     bool     `help:"Write nothing, and exit 1 if the document differs from what was accepted."`
 }
 

@@ -148,7 +148,7 @@ func (c *doctorCmd) identity(g *globals, api service, add adder) {
 		c.answerable(g, api, add)
 	}
 	if !me.Has(gatehouse.RoleOperator) {
-		add("dispatch", term.CheckNote, "not looked at: the role operator sees pushes")
+		add("dispatch", term.CheckNote, "not checked: only the role operator sees pushes")
 		return
 	}
 	c.breakers(g, api, add)
@@ -304,7 +304,7 @@ func (*doctorCmd) deadLetters(g *globals, api service, add adder) {
 func (*doctorCmd) configuration(g *globals, api service, add adder) {
 	found, err := api.CheckConfiguration(g.Ctx)
 	if err != nil {
-		add("configuration", term.CheckNote, "could not be looked at: %v", err)
+		add("configuration", term.CheckNote, "could not be checked: %v", err)
 		return
 	}
 	for _, one := range found.Checks {

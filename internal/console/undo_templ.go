@@ -115,7 +115,7 @@ func undoPart(p *actionPage) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if heldRejection(p.a) {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>Rejected. The proposer is told when the hold ends. <i>Undo</i> asks people again.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>Rejected. The proposer is notified when the hold ends. <i>Undo</i> asks people again.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

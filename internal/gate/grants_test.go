@@ -103,7 +103,7 @@ func TestGrantApproves(t *testing.T) {
 	}
 }
 
-// TestGrantCovers: whatever differs from the grant is put to people.
+// TestGrantCovers: people decide on actions that differ from the grant.
 func TestGrantCovers(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "risk: {destroy: 4}\n")

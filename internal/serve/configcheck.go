@@ -235,7 +235,7 @@ func (l *ConfigChecker) target(ctx context.Context, name string, entry config.Co
 	case entry.Type == "mcp":
 		l.add(name, term.CheckOK, "carried out by the proxy in front of the MCP server")
 	case !ok:
-		l.add(name, term.CheckNote, "its target cannot be looked at without changing it")
+		l.add(name, term.CheckNote, "its target cannot be checked without a change")
 	case l.Offline:
 		l.add(name, term.CheckOK, "not called")
 	default:
