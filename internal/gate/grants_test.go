@@ -145,8 +145,8 @@ func TestGrantCovers(t *testing.T) {
 	asked("the amount is used up", w.refund(bot, "0.01", nil))
 }
 
-// TestGrantOfTwoCurrencies: each has its own limit, and an amount without a currency is
-// put to people.
+// TestGrantOfTwoCurrencies: each has its own limit, and people decide on an amount without a
+// currency.
 func TestGrantOfTwoCurrencies(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")

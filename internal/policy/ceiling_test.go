@@ -114,7 +114,7 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// TestCeilingNotComputable covers that an amount which cannot be computed is
+// TestCeilingNotComputable shows that an amount which cannot be computed is
 // denied.
 func TestCeilingNotComputable(t *testing.T) {
 	t.Parallel()
@@ -175,7 +175,7 @@ func TestCeilingNotComputable(t *testing.T) {
 	}
 }
 
-// TestCeilingSeesFinalRisk covers that a rule which raises the level brings an
+// TestCeilingSeesFinalRisk shows that a rule which raises the level brings an
 // action under the ceilings of that level.
 func TestCeilingSeesFinalRisk(t *testing.T) {
 	t.Parallel()

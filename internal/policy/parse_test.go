@@ -155,7 +155,7 @@ func TestExpressionProblems(t *testing.T) {
 	}
 }
 
-// TestAllProblemsAtOnce covers that one run reports all problems, in order.
+// TestAllProblemsAtOnce shows that one run reports all problems, in order.
 func TestAllProblemsAtOnce(t *testing.T) {
 	t.Parallel()
 	list := problems(t, "version: 1\nrisk: {note: 9}\nrules:\n  - {id: r, when: nope, then: maybe}\nfoo: 1\n")
@@ -168,7 +168,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
-// TestExactNumbers covers that no number ever becomes a float.
+// TestExactNumbers shows that no number ever becomes a float.
 func TestExactNumbers(t *testing.T) {
 	t.Parallel()
 	f := facts("note",
