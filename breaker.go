@@ -16,6 +16,10 @@ const (
 // CodeBreakerOpen is the error code of a push that waits for a breaker.
 const CodeBreakerOpen = "breaker_open"
 
+// CodeConcurrency is the error code of a push that waits because as many calls of its connector
+// are under way as its configuration permits.
+const CodeConcurrency = "concurrency_limit"
+
 // BreakerState is the state of a connector's circuit breaker.
 type BreakerState struct {
 	Connector string `json:"connector"`

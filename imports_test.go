@@ -130,7 +130,7 @@ var mayImport = map[string][]string{
 	"internal/notify/webpushtest": {},
 	"internal/notify/mailtest":    {},
 	"internal/termtest":           {"internal/term"},
-	"internal/servetest":          {"", "client", "internal/gate"},
+	"internal/servetest":          {"", "client", "internal/config", "internal/gate"},
 	"internal/gatetest": {"", "connector", "internal/gate", "internal/audit", "internal/dispatch",
 		"internal/wake"},
 	"internal/store/storetest":                      {""},

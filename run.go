@@ -351,3 +351,9 @@ type Bundle struct {
 	// CreatedAt is when the bundle was stored.
 	CreatedAt time.Time `json:"created_at"`
 }
+
+// MaySteer reports whether the principal may cancel and retry the run: an operator any run, a proposer the runs
+// that the proposer started.
+func (p *Principal) MaySteer(r *Run) bool {
+	return p.Has(RoleOperator) || r.StarterID == p.ID && p.Has(RoleProposer)
+}

@@ -74,7 +74,10 @@ type ReadTx interface {
 	ConsoleReader
 	PolicyReader
 	ConnectorVersionReader
+	WorkflowReader
 	RunReader
+	StepReader
+	ModelReader
 	LogReader
 	ArchiveReader
 	NotificationReader

@@ -101,9 +101,7 @@ func TestActionsAreEncodedAsEverything(t *testing.T) {
 		}
 		withoutToken(value) // it is in no answer, even if it were in the action
 		want, err := json.Marshal(value, wire)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if d := cmp.Diff("before "+string(want), string(got)); d != "" {
 			t.Fatalf("%T (-want +got):\n%s", value, d)
 		}

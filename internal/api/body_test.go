@@ -139,20 +139,14 @@ func TestSlowBody(t *testing.T) {
 	server := httptest.NewServer(newServer(t, f, func(c *Config) { c.BodyTimeout = 50 * time.Millisecond }))
 	defer server.Close()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	fmt.Fprintf(conn,
 		"POST /api/v1/proposed-actions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer gth_bot\r\nContent-Length: "+
 			"500\r\n\r\n{\"action_type\":")
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusBadRequest || f.count("Propose") != 0 {
 		t.Errorf("%d, and Propose ran %d times", resp.StatusCode, f.count("Propose"))
@@ -204,9 +198,7 @@ func TestNumbersKeepEveryDigit(t *testing.T) {
 	var got struct {
 		Change json.RawMessage `json:"proposed_change"`
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(w.Body.Bytes(), &got))
 	if string(got.Change) != string(canonical) {
 		t.Errorf("out: %s\nwant %s", got.Change, canonical)
 	}
@@ -218,13 +210,9 @@ func TestAnswersAgreeWithEncodingJSON(t *testing.T) {
 	t.Parallel()
 	for method, value := range newFake().values {
 		want, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := new(call).encode(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		// encoding/json writes a nil list as null; the contract's lists are
 		// never null.
 		x := strings.NewReplacer(`"votes":null`, `"votes":[]`, `"reasons":null`, `"reasons":[]`).Replace(string(want))

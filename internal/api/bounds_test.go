@@ -129,16 +129,12 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	refused := false
 	for range 20 {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer conn.Close()
 		open = append(open, conn)
 		fmt.Fprintf(conn, "GET /api/v1/proposed-actions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer gth_bot\r\n\r\n")
 		status, err := bufio.NewReaderSize(conn, 64).ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if refused = strings.Contains(status, "429"); refused {
 			break
 		}
@@ -172,9 +168,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	var last func()
 	for range maxWaits {
 		over, err := a.wait("bot")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		last = over
 	}
 	if _, err := a.wait("bot"); gatehouse.CodeOf(err) != gatehouse.CodeRateLimited {

@@ -22,9 +22,7 @@ func newClient(t *testing.T, s *Server, options ...client.Option) *client.Client
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	c, err := client.New(server.URL, "gth_all", append([]client.Option{client.WithEditToken("gte_all")}, options...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -246,9 +244,7 @@ func TestClientRetriesHaveOneEffect(t *testing.T) {
 	server := httptest.NewServer(lossy)
 	defer server.Close()
 	c, err := client.New(server.URL, "gth_all", client.WithEditToken("gte_all"), client.WithRetries(4, time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a, err := c.Decide(context.Background(), "act_1", gatehouse.Decision{Decision: gatehouse.Approve, Digest: "d"})
 	if err != nil || a.Code != gatehouse.Decided {
 		t.Fatalf("%+v %v", a, err)

@@ -25,9 +25,7 @@ func startWorker(
 ) (c *client.Client, stop func() error) {
 	t.Helper()
 	c, err := client.New(server.URL, "gth_work", client.WithRetries(3, time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.Client, w.Tools, w.Handler, w.Logger = c, []string{"page"}, fn, slog.New(slog.NewTextHandler(io.Discard, nil))
 	if w.Lease == 0 {
 		w.Lease = 6 * time.Second // on a busy machine two heartbeats may be late
@@ -305,18 +303,14 @@ func TestWorkerEndsWhenItIsRefused(t *testing.T) {
 	for key, code := range map[string]gatehouse.Code{"gth_nobody": gatehouse.CodeUnauthenticated,
 		"gth_ana": gatehouse.CodeRoleRequired} {
 		c, err := client.New(server.URL, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := (client.Worker{Client: c, Tools: []string{"page"}, Handler: nop}).Run(t.Context()); gatehouse.CodeOf(
 			err) != code {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
 	c, err := client.New(server.URL, "gth_work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, w := range map[string]client.Worker{
 		"no client": {Tools: []string{"page"}, Handler: nop}, "no tools": {Client: c, Handler: nop},
 		"no handler": {Client: c, Tools: []string{"page"}},

@@ -308,9 +308,7 @@ func TestLongPoll(t *testing.T) {
 		"until=decided&wait=30ms": {"act_1", 30 * time.Millisecond, gatehouse.UntilDecided},
 	} {
 		req, err := http.NewRequest("GET", server.URL+"/api/v1/proposed-actions/act_1?"+query, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Header.Set("Authorization", "Bearer gth_view")
 		resp, err := server.Client().Do(req)
 		if err != nil {

@@ -63,9 +63,7 @@ func startExample(t *testing.T, command []string, server, key string) *process {
 	p := &process{Cmd: exec.Command(command[0], command[1:]...), ended: make(chan struct{})}
 	p.Env = append(p.Environ(), "GATEHOUSE_URL="+server, "GATEHOUSE_KEY="+key, "WORKER_LEASE=4")
 	p.Stdout, p.Stderr = &p.output, &p.output
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Start())
 	go func() {
 		p.err = p.Wait()
 		close(p.ended)
@@ -115,9 +113,7 @@ func testExampleWorker(t *testing.T, command []string) {
 	}
 	b.is(t, bad, gatehouse.StepFailed)
 
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Process.Signal(syscall.SIGTERM))
 	if err := p.end(t); err != nil {
 		t.Errorf("told to stop, it ended with %v", err)
 	}

@@ -333,9 +333,7 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 		c(&cfg)
 	}
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -382,3 +380,11 @@ func decideRequest() request {
 }
 
 func (c fakeCall) String() string { return fmt.Sprintf("%s%v", c.method, c.args) }
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

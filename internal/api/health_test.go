@@ -22,13 +22,9 @@ func TestHealthReportsTheBuild(t *testing.T) {
 	defer server.Close()
 	for _, key := range []string{"", "gth_all"} {
 		c, err := client.New(server.URL, key, client.WithEditToken("gte_all"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := c.Health(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if want := (gatehouse.Health{Status: "ok", Build: testBuild}); *got != want {
 			t.Errorf("got %+v, want %+v", *got, want)
 		}

@@ -54,9 +54,7 @@ func readDocument(t *testing.T, s *Server) (doc openAPI, raw []byte) {
 	if w.Code != http.StatusOK {
 		t.Fatal(w.Code, w.Body)
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(w.Body.Bytes(), &doc))
 	return doc, w.Body.Bytes()
 }
 
@@ -178,9 +176,7 @@ func TestEveryReferenceResolves(t *testing.T) {
 	t.Parallel()
 	doc, raw := readDocument(t, newServer(t, newFake()))
 	var tree any
-	if err := json.Unmarshal(raw, &tree); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &tree))
 	seen := 0
 	var walk func(any)
 	walk = func(v any) {
@@ -225,23 +221,15 @@ func TestAnswersFitTheDocument(t *testing.T) {
 	s := newServer(t, newFake(), func(c *Config) { c.BulkPerMinute = 1000 })
 	_, raw := readDocument(t, s)
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("mem:///openapi.json", parsed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.AddResource("mem:///openapi.json", parsed))
 	validate := func(t *testing.T, pointer string, body []byte) {
 		t.Helper()
 		schema, err := c.Compile("mem:///openapi.json#" + pointer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := schema.Validate(instance); err != nil {
 			t.Errorf("%s\n%s\n%v", pointer, body, err)
 		}

@@ -18,9 +18,7 @@ func problemIn(t *testing.T, w *httptest.ResponseRecorder) map[string]any {
 		t.Fatalf("status %d with content type %q, body %s", w.Code, got, w.Body)
 	}
 	var p map[string]any
-	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(w.Body.Bytes(), &p))
 	if p["status"] != float64(w.Code) {
 		t.Fatalf("status %d but the body says %v", w.Code, p["status"])
 	}

@@ -46,9 +46,7 @@ func TestCheckStore(t *testing.T) {
 		}}}, nil
 	})
 	root, err := gatehouse.Hash{9}.MarshalText()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := checkRequest
 	r.body = `{"held":[{"tenant":"default","size":8,"root":"` + string(root) + `"}]}`
 	w := r.send(s)

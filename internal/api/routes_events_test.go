@@ -65,17 +65,13 @@ func (r *revocable) Authenticate(ctx context.Context, key string) (*gatehouse.Pr
 func stream(t *testing.T, base, path, last string) (head, *bufio.Scanner) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("Authorization", "Bearer gth_ana")
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { resp.Body.Close() })
 	return head{resp.StatusCode, resp.Header.Get("Content-Type")}, bufio.NewScanner(resp.Body)
 }

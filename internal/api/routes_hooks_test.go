@@ -206,18 +206,12 @@ func TestSlowDeliveries(t *testing.T) {
 	server := httptest.NewServer(s)
 	defer server.Close()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	fmt.Fprint(conn, "POST /api/v1/hooks/triage HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n{")
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusBadRequest || f.count("Receive") != 0 {
 		t.Errorf("%d, and Receive ran %d times", resp.StatusCode, f.count("Receive"))
@@ -233,9 +227,7 @@ func TestWithoutRuns(t *testing.T) {
 		wantCode(t, r.send(s), gatehouse.CodeNotFound)
 	}
 	doc, err := s.Document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, path := range []string{"/runs", "/workflows", "/steps", "/hooks/{workflow}"} {
 		if strings.Contains(string(doc), Prefix+path) {
 			t.Errorf("the document has %s", path)

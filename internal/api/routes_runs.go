@@ -109,7 +109,7 @@ func (s *Server) runRoutes() []route {
 				"already sent are completed. Repeating the request changes nothing.",
 			roles: steerers, object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Run](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
-			handler: maybe(body(checkCancelRun, func(ctx context.Context, c *call, in *cancelRun) (reply, error) {
+			handler: maybe(body(nil, func(ctx context.Context, c *call, in *cancelRun) (reply, error) {
 				return answer(s.cfg.Runs.CancelRun(ctx, c.id, in.Reason))
 			})),
 		}, {
@@ -120,7 +120,7 @@ func (s *Server) runRoutes() []route {
 				"already made is not made twice.",
 			roles: steerers, object: ObjectRun, status: http.StatusCreated, out: typeOf[gatehouse.Run](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
-			handler: maybe(body(checkRetryRun, func(ctx context.Context, c *call, in *retryRun) (reply, error) {
+			handler: maybe(body(nil, func(ctx context.Context, c *call, in *retryRun) (reply, error) {
 				if in.From != "" {
 					return answer(s.cfg.Runs.RetryRunFrom(ctx, c.id, in.From))
 				}
@@ -133,7 +133,7 @@ func (s *Server) runRoutes() []route {
 				"without it, an agent must have started the run: else sender_not_allowed, and nothing is stored.",
 			roles: signalers, object: ObjectRun, status: http.StatusCreated, out: typeOf[gatehouse.Signal](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeSenderNotAllowed},
-			handler: body(checkSignal, func(ctx context.Context, c *call, in *newSignal) (reply, error) {
+			handler: body(nil, func(ctx context.Context, c *call, in *newSignal) (reply, error) {
 				return answer(s.cfg.Runs.SignalRun(ctx, c.id, in.Name, in.Data))
 			}),
 		}, {
@@ -212,25 +212,4 @@ func (s *Server) getRunEvidence(ctx context.Context, c *call) (reply, error) {
 	h.Set("Content-Disposition", `attachment; filename="evidence-`+b.RunID+`.zip"`)
 	writeBytes(c.w, http.StatusOK, headerZip, b.Archive)
 	return reply{written: true}, nil
-}
-
-func checkCancelRun(r *cancelRun) error {
-	var v gatehouse.Violations
-	checkNotes(&v, "/reason", r.Reason)
-	return v.Err()
-}
-
-func checkRetryRun(r *retryRun) error {
-	var v gatehouse.Violations
-	v.CheckText("/from", r.From, 128)
-	return v.Err()
-}
-
-func checkSignal(r *newSignal) error {
-	var v gatehouse.Violations
-	if r.Name == "" {
-		v.Add("/name", "is required: the event's name")
-	}
-	v.CheckText("/name", r.Name, 128)
-	return v.Err()
 }

@@ -73,9 +73,7 @@ func TestCheckTamper(t *testing.T) {
 			log := numbered(t, n)
 			tt.tamper(log)
 			r, err := audit.Check(t.Context(), log, "acme")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if tt.kind == "" {
 				if r.Err() != nil || r.Expected != n || r.Found != n || r.Computed != r.Root || r.Root != mth(bodies(n)) {
 					t.Errorf("%+v", r)
@@ -98,9 +96,7 @@ func TestCheckHeldHead(t *testing.T) {
 	t.Parallel()
 	log := numbered(t, 20)
 	held, err := audit.Head(log.of("acme"), "acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rewritten := newMemLog()
 	for i := range 30 {
 		b := body(i)

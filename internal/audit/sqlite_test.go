@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,15 +16,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 func openStore(t testing.TB, path string) *sqlite.Store {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := migratedfile.Open(t, path, nil)
 	return store
 }
 
@@ -102,9 +98,7 @@ func TestTwoSequencers(t *testing.T) {
 		var records [][]byte
 		for _, e := range allEntries(t, store, tenant) {
 			var l gatehouse.Leaf
-			if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(e.Body), &l))
 			if want := fmt.Sprintf("act_%d", next[l.Actor]); e.Index != int64(len(records)) || l.Tenant != tenant ||
 				l.Subject != want {
 				t.Fatalf("tenant %s, place %d: entry %d of tenant %s is %s of writer %s, want %s", tenant, len(records), e.Index,
@@ -133,9 +127,7 @@ func allEntries(t testing.TB, store gatehouse.Store, tenant string) []*gatehouse
 		entries, err = tx.ListEntries(0, 1_000_000)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return entries
 }
 
@@ -156,9 +148,7 @@ func TestOvertakenSequencer(t *testing.T) {
 	t.Parallel()
 	store := openStore(t, filepath.Join(t.TempDir(), "gate.db"))
 	for _, tenant := range []string{"default", "acme"} {
-		if err := appendLeaves(store, tenant, "w", 0, 10); err != nil {
-			t.Fatal(err)
-		}
+		must(t, appendLeaves(store, tenant, "w", 0, 10))
 	}
 	slow := audit.Sequencer{Store: overtaken{store, func() {
 		fast := audit.Sequencer{Store: store, Batch: 3}
@@ -269,23 +259,17 @@ func TestCheckSQLite(t *testing.T) {
 			store := openStore(t, path)
 			seq := audit.Sequencer{Store: store}
 			for _, tenant := range []string{"default", "acme"} {
-				if err := appendLeaves(store, tenant, "w", 0, n); err != nil {
-					t.Fatal(err)
-				}
+				must(t, appendLeaves(store, tenant, "w", 0, n))
 			}
 			if got, err := seq.Once(t.Context()); got != 2*n || err != nil {
 				t.Fatal(got, err)
 			}
-			if err := store.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, store.Close())
 			tamper(t, path, tt.sql)
 
 			store = openStore(t, path)
 			r, err := audit.Check(t.Context(), store, "default")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			switch {
 			case tt.kind == "":
 				if r.Err() != nil || r.Found != tt.found {
@@ -305,22 +289,16 @@ func TestCheckSQLite(t *testing.T) {
 func tamper(t *testing.T, path, statements string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	rows, err := db.Query(`SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'audit%'`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	var triggers []string
 	for rows.Next() {
 		var name string
-		if err := rows.Scan(&name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&name))
 		triggers = append(triggers, name)
 	}
 	if err := rows.Err(); err != nil || len(triggers) == 0 {
@@ -342,13 +320,19 @@ func BenchmarkSequencer(b *testing.B) {
 	seq := audit.Sequencer{Store: store}
 	for b.Loop() {
 		b.StopTimer()
-		if err := appendLeaves(store, "default", "w", 0, audit.DefaultBatch); err != nil {
-			b.Fatal(err)
-		}
+		must(b, appendLeaves(store, "default", "w", 0, audit.DefaultBatch))
 		b.StartTimer()
 		if n, err := seq.Once(b.Context()); n != audit.DefaultBatch || err != nil {
 			b.Fatal(n, err)
 		}
 	}
 	b.ReportMetric(float64(b.N)*audit.DefaultBatch/b.Elapsed().Seconds(), "leaves/s")
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

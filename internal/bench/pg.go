@@ -60,11 +60,11 @@ FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'shared_buffers', '
 	return b, err
 }
 
-func (b *pgBase) engine() string        { return "PostgreSQL" }
-func (b *pgBase) about() string         { return b.server }
-func (b *pgBase) how() string           { return fmt.Sprintf("one statement, pool of %d", poolSize) }
-func (b *pgBase) singleTarget() float64 { return 3 }
-func (b *pgBase) startTarget() float64  { return 500 }
+func (b *pgBase) engine() string         { return "PostgreSQL" }
+func (b *pgBase) about() string          { return b.server }
+func (b *pgBase) how() string            { return fmt.Sprintf("one statement, pool of %d", poolSize) }
+func (b *pgBase) singleBesideRows() bool { return true }
+func (b *pgBase) startTarget() float64   { return 500 }
 
 func (b *pgBase) close() error {
 	return errors.Join(b.admin.Close(context.Background()), os.RemoveAll(b.dir))

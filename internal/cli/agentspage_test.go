@@ -45,23 +45,17 @@ func TestAgentTool(t *testing.T) {
 	t.Parallel()
 	q := &quickstart{t: t, dir: t.TempDir()}
 	source, err := os.ReadFile(filepath.Join("..", "..", "examples", "agents", "gate.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	code := string(source)
 	schema, err := os.ReadFile(filepath.Join("..", "..", "examples", "agents", "tool.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var tool struct {
 		Input struct {
 			Properties map[string]any `json:"properties"`
 			Required   []string       `json:"required"`
 		} `json:"input_schema"`
 	}
-	if err := json.Unmarshal(schema, &tool); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(schema, &tool))
 	for name := range tool.Input.Properties {
 		if !strings.Contains(code, `tool_input["`+name+`"]`) {
 			t.Errorf("the tool does not read %s", name)
@@ -79,9 +73,7 @@ func TestAgentTool(t *testing.T) {
 	var said bytes.Buffer
 	cmd := q.command("bash", "-euc", `eval "$(gatehouse dev env --as agent)"; python3 session.py`)
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
@@ -104,9 +96,7 @@ Approved, but it failed at the target: target_changed`
 			return
 		case <-tick.C:
 			page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusPending})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, a := range page.Items {
 				d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
 				if a.IdempotencyKey == "refused" {

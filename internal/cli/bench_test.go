@@ -33,24 +33,14 @@ func TestBench(t *testing.T) {
 // in the given one.
 func TestBenchPostgres(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	cluster := pgtest.New(t)
 	databaseURL := cluster.DSN("postgres")
 	// no store's
 	names := slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "verify" || name == "policy" })
 	wantFigures(t, names, "--database-url", databaseURL, "--only", strings.Join(names, ","),
 		"--scale", "200", "--parked", "300", "--duration", "60ms", "--rounds", "1", "--clients", "1,16")
 	conn, err := pgx.Connect(t.Context(), databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = conn.Close(context.Background()) }()
 	var left int
 	if err := conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM pg_database WHERE datname LIKE 'gatehouse%') +
@@ -81,9 +71,7 @@ func wantFigures(t *testing.T, names []string, args ...string) {
 		t.Error("the machine is not described")
 	}
 	rounds, err := strconv.Atoi(args[slices.Index(args, "--rounds")+1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seen := map[string]int{}
 	for _, l := range report.Lines {
 		seen[l.Figure]++
@@ -112,15 +100,11 @@ func TestBenchInterrupted(t *testing.T) {
 		"--clients", "1", "--data", dir)
 	var words bytes.Buffer
 	cmd.Stderr = &words
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	// The folder is created before anything is measured.
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		list, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(list) > 0 {
 			break
 		}
@@ -128,9 +112,7 @@ func TestBenchInterrupted(t *testing.T) {
 			t.Fatal("the bench has not begun")
 		}
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(os.Interrupt))
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != term.ExitCanceled {
 		t.Errorf("ended with %v\n%s", err, words.Bytes())
@@ -154,9 +136,7 @@ func TestBenchUsage(t *testing.T) {
 func wantEmpty(t *testing.T, dir string) {
 	t.Helper()
 	d, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = d.Close() }()
 	if names, err := d.Readdirnames(1); !errors.Is(err, io.EOF) {
 		t.Errorf("left behind: %v, %v", names, err)

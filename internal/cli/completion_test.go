@@ -18,9 +18,7 @@ func completionScript(t *testing.T, shell string) string {
 		t.Fatalf("exit code %d: %s", code, errOut)
 	}
 	path := filepath.Join(t.TempDir(), "completion."+shell)
-	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, out.Bytes(), 0o600))
 	return path
 }
 
@@ -80,9 +78,7 @@ func TestOtherCompletions(t *testing.T) {
 			t.Parallel()
 			path := completionScript(t, shell)
 			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, n := range completions(testParser(t).Model.Node) {
 				for _, w := range n.words {
 					if !strings.Contains(string(b), strings.TrimLeft(w.word, "-")) {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -92,16 +91,7 @@ Examples:
 
 func (c *connectorShowCmd) Run(g *globals, api service) error {
 	v, err := api.FindConnectors(g.Ctx, c.Version)
-	return printOutcome(g, v, err, func() error {
-		if !g.TTY {
-			_, err := io.WriteString(g.Stdout, v.Source)
-			return err
-		}
-		for _, line := range term.SafeLines(v.Source, 0) {
-			fmt.Fprintln(g.Stdout, line)
-		}
-		return nil
-	})
+	return printOutcome(g, v, err, func() error { return g.printSource(v.Source) })
 }
 
 type connectorVersionsCmd struct{}

@@ -59,13 +59,9 @@ func startDev(t *testing.T, dir string, more ...string) *devServer {
 	s := &devServer{t: t, cmd: exec.Command(watched, append([]string{"dev", "--listen", "127.0.0.1:0"}, more...)...)}
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr = dir, cleanEnv(), &s.stderr
 	pipe, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.stdout = bufio.NewReader(pipe)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.cmd.Start())
 	t.Cleanup(func() {
 		if s.cmd.ProcessState == nil {
 			_ = s.cmd.Process.Kill()
@@ -125,15 +121,11 @@ func TestDev(t *testing.T) {
 		"target": {"entity_type": "item", "entity_ref": "SKU-1042", "version": "7"},
 		"current_state": {"price": "10.00"}, "proposed_change": {"price": "12.50"}}`
 	req, err := http.NewRequest(http.MethodPost, s.api+"/proposed-actions", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("Authorization", "Bearer "+s.key)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	var a gatehouse.Action
 	if err := json.NewDecoder(resp.Body).Decode(&a); err != nil || resp.StatusCode != http.StatusCreated || a.Status != gatehouse.StatusPending {
@@ -161,9 +153,7 @@ func TestDev(t *testing.T) {
 		t.Fatalf("%v, %v", done, err)
 	}
 	ledger, err := demo.Open(filepath.Join(dir, "gatehouse-data", demo.DevLedgerFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer ledger.Close()
 	var price, version string
 	if err := ledger.QueryRow(`SELECT price, version FROM items WHERE sku = 'SKU-1042'`).Scan(&price,
@@ -215,9 +205,7 @@ func devEnv(t *testing.T, dir, as string) gatehouse.Credentials {
 made=$(gatehouse dev env --as `+as+`); eval "$made"; printf '%s\n' "$GATEHOUSE_KEY" "${GATEHOUSE_EDIT_TOKEN-}"`)
 	cmd.Dir, cmd.Env = dir, cleanEnv()
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	key, token, _ := strings.Cut(strings.TrimSuffix(string(out), "\n"), "\n")
 	return gatehouse.Credentials{Key: key, EditToken: token}
 }
@@ -244,9 +232,7 @@ func TestDevServesADemo(t *testing.T) {
 	admin := servetest.MustClient(t, strings.TrimSuffix(s.api, "/api/v1"), func() gatehouse.Credentials {
 		var c struct{ Admin gatehouse.Credentials }
 		b, err := os.ReadFile(filepath.Join(dir, "gatehouse-demo", "dev-credentials.json"))
-		if err := errors.Join(err, json.Unmarshal(b, &c)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, json.Unmarshal(b, &c)))
 		return c.Admin
 	}())
 	page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusDenied})
@@ -274,14 +260,10 @@ func TestDevOffersPasskeys(t *testing.T) {
 	page := func(host string) string {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/signin", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Host = strings.TrimPrefix(host, "http://")
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != http.StatusOK {

@@ -25,27 +25,21 @@ type browser struct {
 
 func newBrowser(t *testing.T, url string) *browser {
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &browser{t, &http.Client{Jar: jar}, url}
 }
 
 func (b *browser) do(method, path string, form url.Values) string {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), method, b.url+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", b.url)
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
 	}
 	resp, err := b.http.Do(r)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -107,24 +101,18 @@ func TestDevSlack(t *testing.T) {
 	admin := servetest.MustClient(t, at, devEnv(t, dir, "admin"))
 	agent := servetest.MustClient(t, at, devEnv(t, dir, "agent"))
 	ledger, err := demo.Open(filepath.Join(dir, "gatehouse-data", demo.DevLedgerFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer ledger.Close()
 	propose := func(ref, price string) *gatehouse.Action {
 		t.Helper()
 		var version string
-		if err := ledger.QueryRow(`SELECT version FROM items WHERE sku = ?`, ref).Scan(&version); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ledger.QueryRow(`SELECT version FROM items WHERE sku = ?`, ref).Scan(&version))
 		a, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
 			ActionType: "price_change", Connector: "shop", Operation: "update",
 			Target:         gatehouse.Target{EntityType: "item", EntityRef: ref, Version: version},
 			ProposedChange: gatehouse.MustJSON(map[string]string{"price": price}),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return a
 	}
 	b := newBrowser(t, at)
@@ -138,9 +126,7 @@ func TestDevSlack(t *testing.T) {
 		t.Errorf("the card of L3:\n%s", card)
 	}
 	active, err := admin.ActivePolicy(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := admin.ApplyPolicy(t.Context(),
 		strings.Replace(active.Source, "version: 1\n", "version: 1\nslack: {decide_up_to: 3}\n", 1)); err != nil {
 		t.Fatal(err)
@@ -197,14 +183,10 @@ func TestDevSlack(t *testing.T) {
 	b.card(first, "Rejected")
 	// No other name of this machine shows the page.
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/dev/slack", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Host = "evil.example"
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusForbidden {
 		t.Errorf("under another name: %s", resp.Status)

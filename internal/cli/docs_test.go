@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,10 +14,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
-	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
@@ -28,9 +25,7 @@ func testParser(t *testing.T) *kong.Kong {
 	t.Helper()
 	g, _, _ := testGlobals(t)
 	k, err := newParser(&cli{Globals: *g})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return k
 }
 
@@ -71,9 +66,7 @@ func TestDocs(t *testing.T) {
 func TestCommandTable(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	missing := map[string]bool{}
 	for _, leaf := range testParser(t).Model.Leaves(true) {
 		missing[strings.TrimSpace(leaf.Path())] = true
@@ -109,9 +102,7 @@ func section(page, heading string) string {
 func checkCommands(t *testing.T, parser *kong.Kong, page string) {
 	t.Helper()
 	src, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fenced := false
 	for n, line := range strings.Split(string(src), "\n") {
 		if strings.HasPrefix(line, "```") {
@@ -136,9 +127,7 @@ func TestOperationsPages(t *testing.T) {
 	var src []byte
 	for _, name := range []string{"operations.md", "postgresql.md", "backup.md", "monitoring.md", "retention.md"} {
 		page, err := os.ReadFile("../../docs/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		src = append(src, page...)
 	}
 	dir := t.TempDir()
@@ -147,15 +136,11 @@ func TestOperationsPages(t *testing.T) {
 		t.Fatal("no configuration on the pages")
 	}
 	policyFile := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(policyFile, policy.DefaultSource(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(policyFile, policy.DefaultSource(), 0o600))
 	metrics := furtherMetrics(t)
 	for _, b := range blocks {
 		cfg, err := config.Parse(filepath.Join(dir, "gatehouse.yaml"), b[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		metrics += servedMetrics(t, t.TempDir(), cfg)
 	}
 	names := regexp.MustCompile("`(gatehouse_[a-z_]+)").FindAllSubmatch(src, -1)
@@ -173,28 +158,9 @@ func TestOperationsPages(t *testing.T) {
 // after one decision that was refused.
 func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
 	t.Helper()
-	n, err := serve.Open(t.Context(), filepath.Join(dir, "data"), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := serve.Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	c, err := client.New(s.URL, creds.Key, client.WithEditToken(creds.EditToken))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.Decide(t.Context(), "act_none", gatehouse.Decision{Decision: gatehouse.Reject})
+	s, creds := serveConfig(t, filepath.Join(dir, "data"), cfg)
+	c := servetest.MustClient(t, s.URL, *creds)
+	_, err := c.Decide(t.Context(), "act_none", gatehouse.Decision{Decision: gatehouse.Reject})
 	if gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Fatal(err)
 	}

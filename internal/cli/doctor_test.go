@@ -15,7 +15,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
@@ -37,11 +36,7 @@ func TestDoctorReportsLateWork(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		cluster, err := pgtest.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cluster.Close() })
+		cluster := pgtest.New(t)
 		testLateWork(t, true, func(ctx context.Context, now func() time.Time) (gatehouse.Store, error) {
 			return postgres.Open(ctx,
 				postgres.Config{URL: cluster.DSN("postgres"), Clock: now, Logger: slog.New(slog.DiscardHandler)})
@@ -55,11 +50,8 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	target := httptest.NewServer(
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	t.Cleanup(target.Close)
-	cfg, err := config.Parse("gatehouse.yaml", []byte(`connectors: {crm: {type: http, base_url: "`+target.URL+
-		`", allow_private: true, operations: {update: {method: POST, path: "/x", class: A, floor: 1}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := servetest.Config(t, `connectors: {crm: {type: http, base_url: "`+target.URL+
+		`", allow_private: true, operations: {update: {method: POST, path: "/x", class: A, floor: 1}}}}`)
 	var ahead atomic.Int64
 	epoch := time.Now().UTC()
 	start := func(roles ...serve.Role) *serve.Server {
@@ -68,23 +60,14 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 			func() (gatehouse.Store, error) {
 				return open(t.Context(), func() time.Time { return epoch.Add(time.Duration(ahead.Load())) })
 			})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s, err := serve.StartRoles(n, "127.0.0.1:0", roles)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return s
 	}
 	s := start(serve.RoleAPI)
-	creds, err := s.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Gate.EnsurePolicies(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	creds := servetest.Bootstrap(t, s.Gate)
+	must(t, s.Gate.EnsurePolicies(t.Context()))
 	admin := servetest.AdminContext(t, s.Gate, creds)
 	bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	for _, kind := range []string{"note", "note", "price_change"} {
@@ -102,9 +85,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		t.Fatal(err)
 	}
 	started, _, err := bot.StartRun(t.Context(), "mixed", gatehouse.NewRun{Input: `{}`})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	settleStep(t, s, admin, bot)
 	if _, _, err := s.Runs.ApplyWorkflow(admin, "lined", "name: lined\nlimits: {max_runs_per_min: 1}\nsteps:\n  "+
 		"- {id: one, uses: transform, with: {}}\n"); err != nil {
@@ -142,15 +123,13 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		"roles\tfail\ta step of the tool page has been ready for 30d, and nobody leases any: does a worker ask for page,",
 	)
 	lane := gatehouse.Lane{Tenant: started.Tenant, Workspace: started.Workspace, Workflow: started.Workflow, Tool: "page"}
-	if err := s.Store.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {
+	must(t, s.Store.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {
 		if _, err := q.ClaimSteps("somebody", 1000*time.Hour, gatehouse.StepShare{Lane: lane, Limit: 1}); err != nil {
 			return err
 		}
 		_, err := q.ClaimPushes("somebody", 1000*time.Hour, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 1})
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if _, _, err := bot.StartRun(t.Context(), "mixed", gatehouse.NewRun{Input: `{}`}); err != nil { // which no bound holds
 		t.Fatal(err)
 	}
@@ -166,9 +145,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	elsewhere := &gatehouse.Caller{
 		Principal: &gatehouse.Principal{Tenant: "acme", Roles: []gatehouse.Role{gatehouse.RoleOperator}}}
 	check, err := s.Gate.CheckRoles(gatehouse.NewContext(t.Context(), elsewhere))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if slices.ContainsFunc(check.Late, func(l gatehouse.LateWork) bool { return l.Tool != "" }) ||
 		!slices.ContainsFunc(check.Late, func(l gatehouse.LateWork) bool { return l.Role == "runner" }) {
 		t.Errorf("another tenant's operator gets %+v", check.Late)
@@ -180,9 +157,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		t.Errorf("a viewer gets %v", err)
 	}
 	if !beside {
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close())
 	}
 	other := start(serve.AllRoles()...)
 	t.Cleanup(func() { _ = other.Close() })
@@ -193,9 +168,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 			check, err := other.Gate.CheckRoles(admin)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if ok(check.Late) {
 				break
 			}
@@ -258,9 +231,7 @@ func settleStep(t *testing.T, s *serve.Server, admin context.Context, bot *clien
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 const nothingWaits = "roles\tok\tnothing waits for a sequencer, dispatcher, sweeper, runner or outside worker\n"

@@ -24,23 +24,17 @@ func TestEmptyPagesOfferWorkingCommands(t *testing.T) {
 	server := startDev(t, dir)
 	base := strings.TrimSuffix(server.api, "/api/v1")
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	browser := &http.Client{Jar: jar}
 	_, token, _ := strings.Cut(server.banner, "?token=")
 	token, _, _ = strings.Cut(token, " ")
 	body := func(method, path string, form url.Values) string {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(form.Encode()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		res, err := browser.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer res.Body.Close()
 		b, err := io.ReadAll(res.Body)
 		if err != nil || res.StatusCode != http.StatusOK {

@@ -18,9 +18,7 @@ func TestFollowEvents(t *testing.T) {
 	t.Parallel()
 	s := startDev(t, t.TempDir())
 	c, err := client.New(strings.TrimSuffix(s.api, "/api/v1"), s.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	heard := make(chan gatehouse.Event, 10)
@@ -35,9 +33,7 @@ func TestFollowEvents(t *testing.T) {
 		Target:       gatehouse.Target{EntityType: "item", EntityRef: "SKU-1042", Version: "7"},
 		CurrentState: `{"price":"10.00"}`, ProposedChange: `{"price":"12.50"}`,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	select {
 	case e := <-heard:
 		if e.Type != "hitl.proposed" || e.ActionID != a.ID {
@@ -46,9 +42,7 @@ func TestFollowEvents(t *testing.T) {
 	case <-ctx.Done():
 		t.Fatal("no event arrived")
 	}
-	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.cmd.Process.Signal(os.Interrupt))
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = s.cmd.Wait() }()
 	select {

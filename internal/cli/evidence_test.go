@@ -29,20 +29,14 @@ func testBundle(t *testing.T, change, late func(files map[string][]byte)) []byte
 	entry := func(index int64, l gatehouse.Leaf) *gatehouse.Entry {
 		l.Tenant = "default"
 		body, err := json.Marshal(l)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		canonical, err := gatehouse.Canonicalize(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return &gatehouse.Entry{Index: index, Body: canonical, LeafHash: audit.LeafHash(canonical)}
 	}
 	doc := func(v any) []byte {
 		b, err := json.MarshalIndent(v, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return b
 	}
 	files := map[string][]byte{
@@ -93,13 +87,9 @@ func testBundle(t *testing.T, change, late func(files map[string][]byte)) []byte
 		if err == nil {
 			_, err = w.Write(files[name])
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, z.Close())
 	return out.Bytes()
 }
 
@@ -173,9 +163,7 @@ func TestEvidenceShow(t *testing.T) {
 	t.Parallel()
 	archive := testBundle(t, nil, nil)
 	file := filepath.Join(t.TempDir(), "evidence.zip")
-	if err := os.WriteFile(file, archive, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, archive, 0o600))
 	sum := sha256.Sum256(archive)
 	good := hex.EncodeToString(sum[:])
 	for _, c := range []struct {

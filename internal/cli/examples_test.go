@@ -44,9 +44,7 @@ func TestExamplesAgainstTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file, err := filepath.Abs(filepath.Join("..", "..", "examples", name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			testExampleWorker(t, command, file)
 		})
 	}
@@ -66,9 +64,7 @@ func pythonPath(t *testing.T) string {
 func nodeWithTypes(t *testing.T) string {
 	t.Helper()
 	installed, err := filepath.Abs(filepath.Join("..", "..", ".tools", "node", "node_modules", ".bin", "node"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, path := range []string{"node", installed} {
 		if out, err := exec.Command(path, "-p", "process.features.typescript").Output(); err == nil &&
 			strings.TrimSpace(string(out)) == "strip" {
@@ -85,9 +81,7 @@ func testExampleWorker(t *testing.T, command, file string) {
 	create := func(name string, role gatehouse.Role) *gatehouse.Credentials {
 		made, err := admin.CreatePrincipal(t.Context(),
 			gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindService, Roles: []gatehouse.Role{role}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return made
 	}
 	worker := create("pager", gatehouse.RoleWorker)
@@ -100,9 +94,7 @@ func testExampleWorker(t *testing.T, command, file string) {
 	}
 	start := func(name string, input gatehouse.JSON) *gatehouse.Run {
 		run, _, err := starter.StartRun(t.Context(), name, gatehouse.NewRun{Input: input})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return run
 	}
 	run, hung := start("paging", `{"people":["ana","ben","cleo"]}`), start("endless", `{}`)
@@ -137,9 +129,7 @@ func waitRun(t *testing.T, c *client.Client, id, what string, ok func(*gatehouse
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
 		run, err := c.WaitRun(t.Context(), id, time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if ok(run) {
 			return run
 		}
@@ -168,9 +158,7 @@ func startWorker(t *testing.T, command, file, url, key string) *exampleProcess {
 	p := &exampleProcess{Cmd: exec.Command(command, file), ended: make(chan error, 1)}
 	p.Env = cleanEnv("GATEHOUSE_URL="+url, "GATEHOUSE_KEY="+key, "WORKER_LEASE=4")
 	p.Stdout, p.Stderr = p, p
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Start())
 	go func() { p.ended <- p.Wait() }()
 	t.Cleanup(func() {
 		_ = p.Process.Kill()
@@ -186,9 +174,7 @@ func startWorker(t *testing.T, command, file, url, key string) *exampleProcess {
 // stop asks it to end, and waits until its steps have ended.
 func (p *exampleProcess) stop(t *testing.T) {
 	t.Helper()
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Process.Signal(syscall.SIGTERM))
 	select {
 	case err := <-p.ended:
 		if err != nil {

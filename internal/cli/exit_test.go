@@ -74,10 +74,20 @@ func TestExitOfEveryStatus(t *testing.T) {
 }
 
 // testGlobals are the globals of a command; its outputs are kept.
-func testGlobals(t *testing.T) (*globals, *bytes.Buffer, *bytes.Buffer) {
+func testGlobals(t testing.TB) (*globals, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
 	io, out, errOut := termtest.New(t)
 	return &globals{URL: "http://127.0.0.1:1", IO: *io}, out, errOut
+}
+
+// runCommand runs a command, which is to end with an exit code, and returns what it wrote to stdout and to stderr.
+func runCommand(t testing.TB, want int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	g, out, errOut := testGlobals(t)
+	if code := run(*g, args); code != want {
+		t.Errorf("%v: exit code %d, want %d: %s%s", args, code, want, out, errOut)
+	}
+	return out.String(), errOut.String()
 }
 
 func TestReportIsSafeAndComplete(t *testing.T) {
@@ -110,9 +120,7 @@ func TestReportJSONIsAProblem(t *testing.T) {
 		Retryable *bool
 		Errors    []gatehouse.Violation
 	}
-	if err := json.Unmarshal(errOut.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(errOut.Bytes(), &got))
 	if got.Code != "invalid" || got.Status != 422 || got.Retryable == nil || *got.Retryable || len(got.Errors) != 1 ||
 		out.Len() > 0 {
 		t.Errorf("got %s", errOut)

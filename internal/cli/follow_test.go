@@ -143,9 +143,7 @@ func entry(t *testing.T, index int64) *gatehouse.Entry {
 	t.Helper()
 	body, err := json.Marshal(
 		gatehouse.Leaf{ID: "evt", Tenant: "default", Type: "hitl.proposed", Subject: "act_1", Actor: "prn_1", To: "pending"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &gatehouse.Entry{Index: index, Body: gatehouse.JSON(body)}
 }
 
@@ -178,9 +176,7 @@ func TestFollowSkipsNothing(t *testing.T) {
 			return out, nil
 		}
 		c := &auditTailCmd{All: true, Follow: true}
-		if err := c.tail(g, s, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.tail(g, s, 0))
 		var got []string
 		for line := range strings.Lines(out.String()) {
 			index, _, _ := strings.Cut(line, "\t")

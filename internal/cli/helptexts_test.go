@@ -16,9 +16,7 @@ func TestHelpNamesCommands(t *testing.T) {
 	t.Parallel()
 	c := &cli{Globals: globals{IO: term.IO{Stdout: io.Discard, Stderr: io.Discard}}}
 	parser, err := newParser(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	looked := 0
 	for _, group := range parser.Model.Children {
 		_, list, ok := strings.Cut(strings.TrimSuffix(group.Help, "."), ": ")

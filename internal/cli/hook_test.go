@@ -104,9 +104,7 @@ func TestHooksEdited(t *testing.T) {
 		cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key)
 		cmd.Stdin = strings.NewReader(`{"tool_name":"Bash","tool_input":{"command":"rm -r build"}}`)
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(out)
 	}
 	for agent, want := range map[string]string{
@@ -162,9 +160,7 @@ func TestPermissionPrompt(t *testing.T) {
 	command.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key)
 	agent := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	c, err := agent.Connect(t.Context(), &sdk.CommandTransport{Command: command}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	ask := func(tool, input string) <-chan string {
 		said := make(chan string, 1)

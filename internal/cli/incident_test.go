@@ -72,9 +72,7 @@ func TestIncidentExample(t *testing.T) {
 func startIncident(t *testing.T) *incident {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e := &incident{t: t, dir: t.TempDir()}
 	// The fakes run already.
 	var hook atomic.Pointer[url.URL]
@@ -88,22 +86,16 @@ func startIncident(t *testing.T) *incident {
 	}
 	config := filepath.Join(e.dir, "examples", "incident", "gatehouse.yaml")
 	src, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	changed := strings.NewReplacer("127.0.0.1:9101", e.fakes, "127.0.0.1:9102", models).Replace(string(src))
 	if changed == string(src) {
 		t.Fatal("the configuration names other addresses than the page")
 	}
-	if err := os.WriteFile(config, []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, []byte(changed), 0o600))
 	e.server = startDev(t, e.dir, "--config", "examples/incident/gatehouse.yaml")
 	base := strings.TrimSuffix(e.server.api, "/api/v1")
 	at, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	hook.Store(at)
 	e.admin = servetest.MustClient(t, base, devEnv(t, e.dir, "admin"))
 	return e
@@ -122,9 +114,7 @@ func (e *incident) startFakes(root, hook string) (models string) {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -148,9 +138,7 @@ type block struct {
 func (e *incident) blocks() (all []block) {
 	page := filepath.Join(e.dir, "examples", "incident", "README.md")
 	src, err := os.ReadFile(page)
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	lines := strings.Split(string(src), "\n")
 	for _, f := range fences(e.t, page) {
 		if f.language != "sh" {
@@ -208,9 +196,7 @@ func (e *incident) noted() {
 func (e *incident) file(name string) string {
 	e.t.Helper()
 	b, err := os.ReadFile(filepath.Join(e.dir, name))
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	return strings.TrimSpace(string(b))
 }
 
@@ -218,9 +204,7 @@ func (e *incident) file(name string) string {
 func (e *incident) written() (fields []string) {
 	e.t.Helper()
 	res, err := http.Get("http://" + e.fakes + "/fake/ledger")
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
 	var writes []struct{ Changed []string }
@@ -236,9 +220,7 @@ func (e *incident) written() (fields []string) {
 func (e *incident) detail(idFile string) *gatehouse.RunDetail {
 	e.t.Helper()
 	d, err := e.admin.RunDetail(e.t.Context(), e.file(idFile))
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	return d
 }
 
@@ -264,9 +246,7 @@ func (e *incident) parked(out string) {
 	// The person who applied the workflow contributed to the run.
 	a := actionOf(d, step)
 	olga, err := client.New(strings.TrimSuffix(e.server.api, "/api/v1"), e.file("olga.key"))
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	me, err := olga.WhoAmI(e.t.Context())
 	if err != nil || a.ProposedBy != "workflow:incident-triage" {
 		e.t.Fatalf("%v, proposed by %s", err, a.ProposedBy)
@@ -301,9 +281,7 @@ func (e *incident) proven(out string) {
 	e.wants(out, "Verified: the archive's SHA-256, 7 files", "assignment L4 applied", "external id INC0010001",
 		"triage triage-small: 1 call", " verified.")
 	archive, err := os.ReadFile(filepath.Join(e.dir, "evidence.zip"))
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	report := verifyBundle(archive)
 	report.expect(e.detail("run.id").Evidence, e.file("run.id"))
 	if !report.OK || report.Manifest.Status != gatehouse.RunSucceeded {
@@ -342,21 +320,15 @@ func (e *incident) rejected(out string) {
 	}
 	// A failed run has its evidence, too.
 	b, err := e.admin.RunBundle(e.t.Context(), d.ID)
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	if r := verifyBundle(b.Archive); !r.OK || r.Manifest.Status != gatehouse.RunFailed {
 		e.t.Errorf("%+v", r)
 	}
 	// A retry reuses the note and asks people again, but not the person who started it.
 	olga, err := client.New(strings.TrimSuffix(e.server.api, "/api/v1"), e.file("olga.key"))
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	again, err := olga.RetryRun(e.t.Context(), d.ID)
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	e.run(block{fence: fence{text: "eval \"$(gatehouse dev env)\"; gatehouse run watch " + again.ID +
 		" --until waiting_approval --timeout 60s"}})
 	full, err := e.admin.RunDetail(e.t.Context(), again.ID)
@@ -374,9 +346,7 @@ func (e *incident) rejected(out string) {
 	made, err := e.admin.CreatePrincipal(e.t.Context(), gatehouse.NewPrincipal{
 		Name: "desk", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleProposer},
 	})
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	desk := servetest.MustClient(e.t, base, *made)
 	_, err = desk.Reverse(e.t.Context(), note, gatehouse.ReverseRequest{Rationale: "not an incident"})
 	if gatehouse.CodeOf(err) != gatehouse.CodeNotReversible || len(e.written()) != 3 {

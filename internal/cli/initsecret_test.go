@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -69,9 +67,7 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 	}))
 	defer api.Close()
 	at, err := url.Parse(api.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Setenv("KUBERNETES_SERVICE_HOST", at.Hostname())
 	t.Setenv("KUBERNETES_SERVICE_PORT", at.Port())
 	account := t.TempDir()
@@ -79,9 +75,7 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 		"token": "tok\n", "namespace": "gate",
 		"ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})),
 	} {
-		if err := os.WriteFile(filepath.Join(account, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(account, name), []byte(content), 0o600))
 	}
 	data := filepath.Join(t.TempDir(), "data")
 	initialize := func() (int, string) {
@@ -113,10 +107,7 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 		t.Errorf("again: exit code %d: %s", code, words)
 	}
 
-	n, err := serve.Open(t.Context(), data, &config.Config{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, data, &config.Config{})
 	_, err = n.Gate.Authenticate(t.Context(), string(key))
 	if err := n.Close(); err != nil {
 		t.Error(err)

@@ -174,9 +174,7 @@ func TestMCPKilled(t *testing.T) {
 	w.decide(a, gatehouse.Approve, "")
 	w.eventually("a line", func(context.Context) bool { return len(peerLines(w.dir)) > 0 })
 	c.kill()
-	if err := os.Remove(filepath.Join(w.dir, "stall")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(w.dir, "stall")))
 	a, err := w.admin.WaitAction(t.Context(), a.ID, gatehouse.MaxWait, gatehouse.UntilFinished)
 	if err != nil || a.Status != gatehouse.StatusUnknown {
 		t.Fatalf("%v: %+v", err, a)
@@ -259,14 +257,10 @@ func TestMCPServerDies(t *testing.T) {
 	}
 	w.wrote("die")
 	a, err := w.admin.FindAction(t.Context(), page.Items[0].ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	resolution := gatehouse.Resolution{Outcome: "applied", Reason: "the line is there"}
 	_, err = w.admin.ResolvePush(t.Context(), a.Push.ID, resolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got = c.call("note", `{"text":"die"}`); !strings.Contains(got.text(), "was carried out") {
 		t.Errorf("once resolved: %+v", got)
 	}

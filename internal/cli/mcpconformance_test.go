@@ -60,15 +60,11 @@ func conform(t *testing.T, suite []string, address, version string) []string {
 func everythingServer(t *testing.T, program string, flags ...string) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	address := l.Addr().String()
 	_ = l.Close()
 	cmd := exec.Command(program, append(flags, "-http", address)...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
@@ -100,9 +96,7 @@ func TestMCPConformance(t *testing.T) {
 			w := newMCPWorldWith(t, tools, policy)
 			l := w.listen("--upstream", bare+"/mcp")
 			target, err := url.Parse(l.url)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			// The suite sends no credentials.
 			keyed := httptest.NewServer(&httputil.ReverseProxy{
 				FlushInterval: -1,
@@ -133,14 +127,10 @@ func allowAll(t *testing.T, server string) (declared, more string) {
 	c, err := agent.Connect(t.Context(), &sdk.StreamableClientTransport{
 		Endpoint: server + "/mcp", HTTPClient: http.DefaultClient,
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	list, err := c.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var tools, risks []string
 	for _, tool := range list.Tools {
 		tools = append(tools, fmt.Sprintf("%q: {floor: 1}", tool.Name))
@@ -149,9 +139,7 @@ func allowAll(t *testing.T, server string) (declared, more string) {
 	name := filepath.Join(t.TempDir(), "policy.yaml")
 	policy := "version: 1\nrisk:\n" + strings.Join(risks, "\n") +
 		"\nrules:\n  - {id: safe, when: risk <= 2, then: allow}\n"
-	if err := os.WriteFile(name, []byte(policy), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(policy), 0o600))
 	return strings.Join(tools, ", "),
 		fmt.Sprintf(", policy: {file: %q}, rate_limit: {per_second: 10000, burst: 10000}", name)
 }

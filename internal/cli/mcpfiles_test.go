@@ -81,14 +81,10 @@ func TestReadmeMCP(t *testing.T) {
 	defer dev.stop()
 	q.write("block.sh", "set -eu\n"+block)
 	// The package that npx would fetch is installed already.
-	if err := os.Mkdir(filepath.Join(q.dir, "bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(q.dir, "bin"), 0o700))
 	npx := "#!/bin/sh\n[ \"$1 $2\" = '-y @modelcontextprotocol/server-filesystem' ] && exec node " +
 		term.ShellQuote(server) + " \"$3\"\n"
-	if err := os.WriteFile(filepath.Join(q.dir, "bin", "npx"), []byte(npx), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(q.dir, "bin", "npx"), []byte(npx), 0o700))
 	if out, err := q.command("sh", "block.sh").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -99,9 +95,7 @@ func TestReadmeMCP(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(b, &config)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	entry := config.Servers["files"]
 	agent := devEnv(t, q.dir, "agent")
 	admin := servetest.MustClient(t, strings.TrimSuffix(dev.api, "/api/v1"), devEnv(t, q.dir, "admin"))

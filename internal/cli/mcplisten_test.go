@@ -253,15 +253,11 @@ func TestMCPListenLeft(t *testing.T) {
 		t.Fatalf("%s", a.raw)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, l.url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Header.Set("Mcp-Session-Id", session)
 	r.Header.Set("Authorization", "Bearer "+w.bot.Key)
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, _ = io.Copy(io.Discard, resp.Body)
 	_ = resp.Body.Close()
 	a := w.pending("append")
@@ -292,9 +288,7 @@ func TestMCPListenKilled(t *testing.T) {
 	if a, _ := first.post(session, call); a.Result == nil || a.Result.Meta.Action.Status != "pending" {
 		t.Fatalf("%s", a.raw)
 	}
-	if err := first.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.cmd.Process.Kill())
 	_ = first.cmd.Wait()
 	first.killed = true
 	w.decide(w.pending("append"), gatehouse.Approve, "")

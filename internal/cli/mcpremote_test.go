@@ -84,9 +84,7 @@ func TestMCPRemoteModern(t *testing.T) {
 	agent := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	command := w.remotePeer(&sdk.StreamableHTTPOptions{Stateless: true})
 	c, err := agent.Connect(t.Context(), &sdk.CommandTransport{Command: command}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	if got := c.InitializeResult(); got.ProtocolVersion != "2026-07-28" || got.Instructions != "Append lines." {
 		t.Errorf("%+v", got)

@@ -58,14 +58,10 @@ func TestMCPServe(t *testing.T) {
 		"another site": {"Authorization": {"Bearer " + w.bot.Key}, "Origin": {"https://evil.example"}},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader(`{}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Header = header
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = resp.Body.Close()
 		if want := map[string]int{"no key": 401, "another site": 403}[name]; resp.StatusCode != want {
 			t.Errorf("%s: %d, want %d", name, resp.StatusCode, want)
@@ -279,15 +275,11 @@ func TestMCPAdd(t *testing.T) {
 		"inline": {"connectors: {\"mcp:a\": {type: mcp}}\n", ""},
 	} {
 		file := t.TempDir() + "/gatehouse.yaml"
-		if err := os.WriteFile(file, []byte(c.source), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(c.source), 0o600))
 		g, stdout, stderr := testGlobals(t)
 		code := run(*g, []string{"mcp", "add", "--config", file, "notes", "--", "server", "--dir", "/a b"})
 		got, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if c.want == "" {
 			if code == 0 || string(got) != c.source || !strings.Contains(stderr.String(), `"mcp:notes": {type: mcp}`) {
 				t.Errorf("%s: exit code %d\n%s\n%s", name, code, got, stderr)

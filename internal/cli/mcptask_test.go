@@ -35,21 +35,15 @@ func TestMCPTasks(t *testing.T) {
 			// The package is resolved from where the script is.
 			modules := filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(filesystemServer(t)))))
 			dir := t.TempDir()
-			if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
 			script := filepath.Join(dir, "client.mjs")
-			if err := os.WriteFile(script, []byte(taskClient), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(script, []byte(taskClient), 0o600))
 			proxy := w.proxyCommand()
 			cmd := exec.Command("node", append([]string{script, "append", proxy.Path}, proxy.Args[1:]...)...)
 			cmd.Env = proxy.Env
 			var out, stderr strings.Builder
 			cmd.Stdout, cmd.Stderr = &out, &stderr
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Start())
 			w.decide(w.pending("append"), d, "not today")
 			if err := cmd.Wait(); err != nil {
 				t.Fatalf("%v\n%s", err, &stderr)
@@ -146,9 +140,7 @@ func TestMCPTasksReadOnly(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal([]byte(list), &found); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(list), &found))
 		for _, got := range found.Result.Tools {
 			if got.Name == tool && got.Execution.TaskSupport != support {
 				t.Errorf("%s: %s", tool, list)

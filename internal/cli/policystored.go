@@ -2,8 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -139,17 +137,7 @@ func (c *policyShowCmd) Run(g *globals, api service) error {
 	} else {
 		v, err = api.FindPolicy(g.Ctx, c.Version)
 	}
-	return printOutcome(g, v, err, func() error {
-		if !g.TTY {
-			// A file or a program gets the bytes that were applied.
-			_, err := io.WriteString(g.Stdout, v.Source)
-			return err
-		}
-		for _, line := range term.SafeLines(v.Source, 0) {
-			fmt.Fprintln(g.Stdout, line)
-		}
-		return nil
-	})
+	return printOutcome(g, v, err, func() error { return g.printSource(v.Source) })
 }
 
 // policyListCmd lists policies.

@@ -56,9 +56,7 @@ func TestReadmeAgent(t *testing.T) {
 		t.Errorf("make dev would run\n%s%v", plan, err)
 	}
 	program, err := exec.LookPath("gatehouse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, command := range map[string][]string{
 		"script": {"sh", "agent.sh"}, "pasted": {"python3", "-c", pasteIt, "agent.sh"},
 	} {
@@ -66,20 +64,14 @@ func TestReadmeAgent(t *testing.T) {
 			t.Parallel()
 			q := &quickstart{t: t, dir: t.TempDir()}
 			q.write("agent.sh", blocks[i])
-			if err := os.Mkdir(filepath.Join(q.dir, "bin"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(program, filepath.Join(q.dir, "bin", "gatehouse")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(filepath.Join(q.dir, "bin"), 0o700))
+			must(t, os.Symlink(program, filepath.Join(q.dir, "bin", "gatehouse")))
 			began := time.Now()
 			server := startDev(t, q.dir)
 			var said bytes.Buffer
 			agent := q.command(command[0], command[1:]...)
 			agent.Stdout, agent.Stderr = &said, &said
-			if err := agent.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, agent.Start())
 			admin := servetest.MustClient(t, strings.TrimSuffix(server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
 			approveFirst(t, admin)
 			if took := time.Since(began); took > time.Minute {
@@ -104,9 +96,7 @@ func approveFirst(t *testing.T, admin service) {
 			t.Fatal("nothing was proposed")
 		}
 		page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusPending})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(page.Items) == 0 {
 			continue
 		}

@@ -20,7 +20,7 @@ import (
 func TestFrameworkRecipes(t *testing.T) {
 	t.Parallel()
 	root := sdkRoot(t)
-	q := sdkServer(t, root, "sdk-typescript.md")
+	q := sdkServer(t, root, "sdks.md")
 	recipes := filepath.Join(root, "examples", "agents")
 	if _, err := os.Stat(filepath.Join(recipes, "node_modules", "ai")); err != nil {
 		t.Fatalf("run scripts/tools: %v", err)
@@ -32,27 +32,17 @@ func TestFrameworkRecipes(t *testing.T) {
 	}
 	for _, f := range files {
 		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		q.write("app/"+filepath.Base(f), string(text))
 	}
-	if err := os.CopyFS(filepath.Join(app, "test"), os.DirFS(filepath.Join(recipes, "test"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(filepath.Join(app, "test"), os.DirFS(filepath.Join(recipes, "test"))))
 	world, err := os.ReadFile(filepath.Join(root, "sdk", "typescript", "test", "world.ts"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	q.write("app/test/world.ts", string(world))
 	// The SDK is resolved before the frameworks.
-	if err := os.Symlink(filepath.Join(recipes, "node_modules"), filepath.Join(q.dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(filepath.Join(recipes, "node_modules"), filepath.Join(q.dir, "node_modules")))
 	own := filepath.Join(app, "node_modules", "@gatehouse-dev")
-	if err := os.MkdirAll(own, 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(own, 0o750))
 	unpack := exec.Command("sh", "-c", `tar xzf "$1" && mv package gatehouse`, "sh", packTypeScript(t, q))
 	unpack.Dir = own
 	if out, err := unpack.CombinedOutput(); err != nil {
@@ -73,7 +63,7 @@ func TestFrameworkRecipes(t *testing.T) {
 func TestShellRecipes(t *testing.T) {
 	t.Parallel()
 	root := sdkRoot(t)
-	q := sdkServer(t, root, "sdk-python.md")
+	q := sdkServer(t, root, "sdks.md")
 	agent, admin := devEnv(t, q.dir, "agent"), devEnv(t, q.dir, "admin")
 	url := strings.TrimSuffix(q.server.api, "/api/v1")
 	api := servetest.MustClient(t, url, admin)
@@ -113,12 +103,8 @@ func TestShellRecipes(t *testing.T) {
 		} `yaml:"jobs"`
 	}
 	text, err := os.ReadFile(filepath.Join(root, "examples", "agents", "github-action.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(text, &workflow); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, yaml.Unmarshal(text, &workflow))
 	steps := workflow.Jobs["propose"].Steps
 	body := steps[len(steps)-1].Run
 	if !regexp.MustCompile(`--wait --timeout 5h`).MatchString(body) {

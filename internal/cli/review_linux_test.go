@@ -153,9 +153,7 @@ func TestReviewByKeys(t *testing.T) {
 
 	in.want(first, gatehouse.StatusApproved)
 	second, err := in.bot.FindAction(t.Context(), again)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	held := in.want(second, gatehouse.StatusPending).Approval
 	if v := held.Votes[0]; held.RejectsAt == nil || v.Notes != "the list says 19.90" || v.Via != gatehouse.ViaClient {
 		t.Errorf("%+v", held.Votes)
@@ -306,9 +304,7 @@ func TestReviewSecondVoteIsBlind(t *testing.T) {
 	_, err := cleo.Decide(t.Context(), wipe.ID, gatehouse.Decision{
 		Decision: gatehouse.Approve, Digest: wipe.Digest, Confirm: wipe.Approval.Confirm.Value, Notes: "out of range",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := in.review(ben, seatOptions{token: true, rows: 60, columns: 100})
 	s.sees("1 of 1")
 	if flat := s.ready(); strings.Contains(flat, "out of range") || strings.Contains(flat, "cleo") {
@@ -336,9 +332,7 @@ func TestReviewEdits(t *testing.T) {
 	eve := in.principal("eve", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
 	price := in.price("A", "10.00", "12.50")
 	editor := filepath.Join(t.TempDir(), "editor")
-	if err := os.WriteFile(editor, []byte("#!/bin/sh\nsed -i 's/12\\.50/12.75/' \"$1\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(editor, []byte("#!/bin/sh\nsed -i 's/12\\.50/12.75/' \"$1\"\n"), 0o700))
 	s := in.review(eve, seatOptions{token: true, env: []string{"EDITOR=" + editor}})
 	s.sees("1 of 1")
 	s.ready()

@@ -26,9 +26,7 @@ func TestReviewForAnother(t *testing.T) {
 
 	_, err := in.client(ana).
 		CreateDelegation(t.Context(), gatehouse.NewDelegation{To: "ben", Ends: time.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// Only the delegate's questions name ana.
 	for who, api := range map[string]gatehouse.DelegationService{"ana": in.client(ana), "ben": in.client(ben)} {
 		list, err := api.ListDelegations(t.Context())

@@ -32,9 +32,7 @@ func TestRunsPage(t *testing.T) {
 			if strings.HasPrefix(f.text, "tests:") {
 				name = "restock.test.yaml"
 			}
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(f.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, name), []byte(f.text), 0o600))
 		case f.language == "text":
 			if diff := cmp.Diff(f.text, pageTimeline(t)); diff != "" {
 				t.Errorf("line %d: %s", f.line, diff)
@@ -65,9 +63,7 @@ func TestRunsPage(t *testing.T) {
 		}
 	}
 	id, err := os.ReadFile(filepath.Join(dir, "run.id"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	admin := servetest.MustClient(t, strings.TrimSuffix(server.api, "/api/v1"), devEnv(t, dir, "admin"))
 	r, err := admin.FindRun(t.Context(), strings.TrimSpace(string(id)))
 	if err != nil || r.Status != gatehouse.RunSucceeded || r.Output != `{"order":"4711","paid_by":"card"}` {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/creack/pty"
-
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
@@ -25,26 +23,20 @@ steps:
 func TestWatchOnATerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "hasty.yaml"), []byte("dispatch: {hold: 0s}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "hasty.yaml"), []byte("dispatch: {hold: 0s}\n"), 0o600))
 	server := startDev(t, dir, "--config", "hasty.yaml")
 	base := strings.TrimSuffix(server.api, "/api/v1")
 	admin := servetest.MustClient(t, base, devEnv(t, dir, "admin"))
 	olga, err := admin.CreatePrincipal(t.Context(), gatehouse.NewPrincipal{
 		Name: "olga", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleProposer},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	operator := servetest.MustClient(t, base, *olga)
 	if _, _, err := operator.ApplyWorkflow(t.Context(), "watched", watchedWorkflow); err != nil {
 		t.Fatal(err)
 	}
 	r, _, err := operator.StartRun(t.Context(), "watched", gatehouse.NewRun{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := watch(t, base, olga, r.ID)
 	s.sees("waits for people") // in the timeline, where a long wait for the event may hide it later
 	d, err := admin.RunDetail(t.Context(), r.ID)
@@ -78,34 +70,6 @@ func watch(t *testing.T, url string, who *gatehouse.Credentials, id string) *sea
 	s := &seat{t: t, news: make(chan struct{}, 1), ended: make(chan struct{}), screen: newScreen(45, 110)}
 	s.cmd = exec.CommandContext(t.Context(), watched, "run", "watch", id, "--timeout", "60s")
 	s.cmd.Env = cleanEnv("GATEHOUSE_URL="+url, "GATEHOUSE_KEY="+who.Key, "TERM=xterm-256color", "NO_COLOR=")
-	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 45, Cols: 110})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.tty = tty
-	t.Cleanup(func() {
-		if s.cmd.ProcessState == nil {
-			_ = s.cmd.Process.Kill()
-		}
-		tty.Close()
-		<-s.ended
-	})
-	go func() {
-		defer close(s.ended)
-		b := make([]byte, 4096)
-		for {
-			n, err := tty.Read(b)
-			s.mu.Lock()
-			_, _ = s.screen.Write(b[:n])
-			s.mu.Unlock()
-			select {
-			case s.news <- struct{}{}:
-			default:
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
+	s.start(45, 110)
 	return s
 }

@@ -13,7 +13,7 @@ import (
 func TestPythonSDK(t *testing.T) {
 	t.Parallel()
 	root := sdkRoot(t)
-	q := sdkServer(t, root, "sdk-python.md")
+	q := sdkServer(t, root, "sdks.md")
 	packed := q.command(filepath.Join(root, "scripts", "sdks"), q.dir, "python")
 	if out, err := packed.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -18,7 +18,7 @@ import (
 func TestTypeScriptSDK(t *testing.T) {
 	t.Parallel()
 	root := sdkRoot(t)
-	q := sdkServer(t, root, "sdk-typescript.md")
+	q := sdkServer(t, root, "sdks.md")
 	app := filepath.Join(q.dir, "app")
 	tools := filepath.Join(root, "sdk", "typescript", "node_modules")
 	if _, err := os.Stat(filepath.Join(tools, ".bin", "tsc")); err != nil {
@@ -28,10 +28,8 @@ func TestTypeScriptSDK(t *testing.T) {
 		os.DirFS(filepath.Join(root, "sdk", "typescript", "test"))); err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs", "sdk-typescript.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "sdks.md"))
+	must(t, err)
 	blocks := regexp.MustCompile("(?s)```ts\n(.*?)```").FindAllSubmatch(page, -1)
 	if len(blocks) != 3 {
 		t.Fatalf("%d snippets on the page", len(blocks))
@@ -90,9 +88,7 @@ var typeScriptTarball = sync.OnceValues(func() (tarball []byte, err error) {
 func packTypeScript(t *testing.T, q *quickstart) string {
 	t.Helper()
 	tarball, err := typeScriptTarball()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	q.write(tarballName, string(tarball))
 	return filepath.Join(q.dir, tarballName)
 }
@@ -100,9 +96,7 @@ func packTypeScript(t *testing.T, q *quickstart) string {
 func sdkRoot(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return root
 }
 
@@ -110,9 +104,7 @@ func sdkRoot(t *testing.T) string {
 func sdkServer(t *testing.T, root, page string) *quickstart {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	worker := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
 	if worker == nil {
 		t.Fatal("no configuration on the page")

@@ -62,9 +62,7 @@ func TestServeArguments(t *testing.T) {
 	g, _, _ := testGlobals(t)
 	c := &cli{Globals: *g}
 	parser, err := newParser(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := parser.Parse(
 		[]string{"serve", "--roles", "api, dispatcher", "--roles", "feed", "--listen", "[::1]:http", "--nats-url",
 			"nats://a:4222,b:4222"}); err != nil {

@@ -23,20 +23,14 @@ func TestSetupLinkToSession(t *testing.T) {
 	link := regexp.MustCompile(`http://\S+/setup\?token=(\S+)`).FindStringSubmatch(s.banner)
 	base := strings.TrimSuffix(s.api, "/api/v1")
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	browser := &http.Client{Jar: jar,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	send := func(r *http.Request, err error) (status, cookies int) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		res, err := browser.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close()
 		return res.StatusCode, len(res.Cookies())
 	}

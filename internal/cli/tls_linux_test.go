@@ -29,27 +29,19 @@ import (
 func writeCertificate(t *testing.T, dir string, serial int64) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "gate"}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	for name, block := range map[string]*pem.Block{keyFile: {Type: "PRIVATE KEY", Bytes: der},
 		certFile: {Type: "CERTIFICATE", Bytes: cert}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, pem.EncodeToMemory(block), 0o600))
 	}
 	return certFile, keyFile
 }
@@ -128,9 +120,7 @@ func TestServeTLS(t *testing.T) { // not parallel: the signal is the process's
 			DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the test compares serials
 		}}
 		resp, err := c.Get(url + "/readyz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
 			t.Fatalf("/readyz answers %s", resp.Status)
@@ -157,16 +147,12 @@ func TestServeTLS(t *testing.T) { // not parallel: the signal is the process's
 	}
 
 	writeCertificate(t, dir, 2)
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 	awaitLine(t, lines, "the certificate was read again")
 	if got := serial(); got != 2 {
 		t.Errorf("after SIGHUP it serves certificate %d", got)
 	}
-	if err := os.WriteFile(cert, []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(cert, []byte("half"), 0o600))
 	time.Sleep(1100 * time.Millisecond) // how often handshakes check the files
 	if got := serial(); got != 2 {
 		t.Errorf("with a broken file it serves certificate %d", got)

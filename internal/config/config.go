@@ -76,8 +76,10 @@ type Connector struct {
 	Type string
 	// Tenants are those that can use it; default alone if absent.
 	Tenants []string
-	node    *yaml.Node
-	file    string
+	// Concurrency limits the calls under way in one process; 0 is the default of the type.
+	Concurrency Count
+	node        *yaml.Node
+	file        string
 	// stored says that the entry is of the store.
 	stored bool
 }
@@ -249,7 +251,12 @@ func empty(src []byte) bool {
 
 // Decode reads the entry into the configuration of its type, strictly.
 func (c Connector) Decode(into any) error {
-	if err := c.node.Load(into, yaml.WithKnownFields()); err != nil {
+	own := *c.node
+	own.Content = slices.Clone(own.Content)
+	if at := keyIndex(&own, concurrencyKey); at >= 0 { // every type has it
+		own.Content = slices.Delete(own.Content, at, at+2)
+	}
+	if err := own.Load(into, yaml.WithKnownFields()); err != nil {
 		return locate(c.file, err)
 	}
 	return nil

@@ -71,7 +71,8 @@ func TestReference(t *testing.T) {
 			fmt.Fprintf(&page, "\n## %s\n\nBelow `%s`: see %s.\n", s.title, s.below, s.page)
 		}
 		page.WriteString("\n| key | meaning |\n|---|---|\n")
-		r := reference{t: t, out: &page, structs: parseStructs(t, s.dir), shown: map[string]string{}}
+		r := reference{t: t, out: &page, structs: parseStructs(t, s.dir), shown: map[string]string{},
+			said: map[string]string{}}
 		if s.below == connectorKey {
 			r.forms, r.kind = &forms, strings.TrimPrefix(s.title, "Connectors of type ")
 			r.known = []string{"type", "tenants", "allow_private", "timeout"} // in the introduction
@@ -108,6 +109,7 @@ NAME is a name of your choice, [] for each item of a list. A value without a typ
 | ` + "`type`" + ` | Every connector has it. |
 | ` + "`tenants`" + ` list | The tenants that can use it; ` + "`default`" + ` alone if absent. |
 | ` + "`timeout`" + ` duration | The longest time of an HTTP or SMTP call with its reads; 30s, or 1m for netsuite. |
+| ` + "`concurrency`" + ` number | The most calls under way, in each replica, 1 to 1000; no limit by default, 2 for netsuite. Not for worker and mcp. |
 | ` + "`allow_private`" + ` boolean | Permits an address inside the network, and plain HTTP except for kubernetes. |
 | ` + "`floor`" + ` number, levels | 1 to 5. A floor is an operation's least level; 3 if its row says no more. |
 | ` + "`amounts`" + ` list | Where money is: ` + "`{field: /total, currency: /unit}`" + `. The currency is a ` +
@@ -161,6 +163,25 @@ type reference struct {
 	kind    string            // the type of connector
 	known   []string          // top-level keys that another part of the page describes
 	shown   map[string]string // where the keys of a struct are, by its name
+	said    map[string]string // the prefix at which a key and its text are, by both
+}
+
+// repeated are keys in a row that another struct of the section has with the same texts.
+type repeated struct {
+	keys  []string
+	first string // the other struct
+	text  string // of the first key
+}
+
+// write writes the keys as one row. A single short text is written again.
+func (r *repeated) write(out *strings.Builder) {
+	switch {
+	case len(r.keys) == 1 && len(strings.Fields(r.text)) < 9:
+		fmt.Fprintf(out, "| %s | %s |\n", r.keys[0], r.text)
+	case len(r.keys) > 0:
+		fmt.Fprintf(out, "| %s | As for %s. |\n", strings.Join(r.keys, ", "), r.first)
+	}
+	*r = repeated{}
 }
 
 // keys writes the keys of a struct, once: where it occurs again, its row names the first place.
@@ -179,6 +200,8 @@ func (r reference) keys(prefix, name string) {
 		}
 	}
 
+	var again repeated
+	defer func() { again.write(r.out) }()
 	for _, f := range fields {
 		key, inline := yamlKey(r.t, f)
 		kind, value, path := r.describe(f.Type)
@@ -226,6 +249,23 @@ func (r reference) keys(prefix, name string) {
 		default:
 			value = " " + value
 		}
+		text = strings.TrimPrefix(text, "The least level; ") // the introduction says what a floor is
+		if kind == "" {
+			id := top + value + text
+			if place := r.said[id]; place != "" {
+				name := strings.TrimPrefix(key, prefix)
+				if place != again.first {
+					again.write(r.out)
+					name, again.text = key, text
+				}
+				again.keys, again.first = append(again.keys, "`"+name+"`"+value), place
+				continue
+			}
+			if prefix != "" {
+				r.said[id] = "`" + strings.TrimSuffix(prefix, ".") + "`"
+			}
+		}
+		again.write(r.out)
 		if kind == "" || first != "" || !onlyNames(text) {
 			fmt.Fprintf(r.out, "| `%s`%s | %s |\n", key, value, text)
 		}

@@ -29,9 +29,7 @@ func TestArchivedActionIsShown(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ana.get("/actions/"+a.ID).want(http.StatusOK).has("the words of old", "not then", testid("archived"),
 		"in the archive since")
 	ana.get("/inbox?tab=all").want(http.StatusOK).lacks(a.ID)

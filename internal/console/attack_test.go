@@ -111,9 +111,7 @@ func TestStreamsOfOnePerson(t *testing.T) {
 	open := func(b *browser) int {
 		r := b.request(http.MethodGet, "/events/changes", nil).WithContext(ctx)
 		res, err := b.client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = res.Body.Close() })
 		return res.StatusCode
 	}
@@ -150,9 +148,7 @@ func TestBodyThatNeverComes(t *testing.T) {
 	w := newWorld(t)
 	w.console.SetBodyTimeout(50 * time.Millisecond)
 	c, err := net.Dial("tcp", w.server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	fmt.Fprintf(c,
 		"POST /preferences HTTP/1.1\r\nHost: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: "+

@@ -126,9 +126,7 @@ func TestApplyShowsItsWarnings(t *testing.T) {
 	}
 	root.get("/policies").want(http.StatusOK).has("Version 2").lacks(testid("policy-warnings"))
 	first, err := w.gate.FindPolicy(w.admin, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root.post("/policies/apply", "source", first.Source, "base", "2").want(http.StatusOK).
 		has("Version 3").lacks(testid("policy-warnings"))
 }

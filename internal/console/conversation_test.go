@@ -23,9 +23,7 @@ func TestConversationPage(t *testing.T) {
 	page.has("not answered", "asks bot", "why &lt;b&gt;", "U+202E", "asked question 1")
 	ana.get("/inbox").want(http.StatusOK).has(testid("asked"))
 	_, err := w.gate.Comment(bot, a.ID, gatehouse.CommentRequest{Text: "the supplier raised it", Answers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ana.get(path+"/conversation").want(http.StatusOK).has("answers question 1", "the supplier raised it")
 	ana.get("/inbox").want(http.StatusOK).has(testid("answered"))
 

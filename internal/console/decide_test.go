@@ -253,7 +253,5 @@ func (w *world) sent(a *gatehouse.Action) {
 		p.Generation++
 		return tx.UpdatePush(p, gatehouse.PushQueued, p.Generation-1)
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 }

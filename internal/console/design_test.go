@@ -30,18 +30,12 @@ func TestAssetsFitTheBudget(t *testing.T) {
 		}
 		seen[m[1]] = true
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.server.URL+m[1], http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Header.Set("Accept-Encoding", "gzip, br")
 		res, err := w.server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, err := io.ReadAll(res.Body)
-		if err := res.Body.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, res.Body.Close())
 		if err != nil || res.StatusCode != http.StatusOK {
 			t.Fatalf("%s: %d, %v", m[1], res.StatusCode, err)
 		}
@@ -73,14 +67,10 @@ func TestAssetsArePlainWithoutGzip(t *testing.T) {
 		"gzip": true, "GZIP;q=0.5": true, "br, gzip ;q=1": true,
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.server.URL+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Header.Set("Accept-Encoding", accept)
 		res, err := w.server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close()
 		if got := res.Header.Get("Content-Encoding") == "gzip"; got != packed {
 			t.Errorf("Accept-Encoding %q: gzip is %t", accept, got)
@@ -102,9 +92,7 @@ func TestSheetsUseTokens(t *testing.T) {
 	}
 	for _, name := range files {
 		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text := string(raw)
 		if head, rest, ok := strings.Cut(text, "\n:root {\n"); ok {
 			_, after, _ := strings.Cut(rest, "\n}\n")
@@ -146,16 +134,12 @@ func TestDesign(t *testing.T) {
 	cfg := w.config
 	cfg.Development = true
 	pages, err := console.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.server.Config.Handler = pages
 	page := w.stranger().get("/console/design").want(http.StatusOK)
 	page.headers()
 	raw, err := os.ReadFile("assets/console.css")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, _ := strings.Cut(string(raw), "\n:root {\n")
 	rest, _, _ = strings.Cut(rest, "\n}\n")
 	sheet := w.stranger().get("/console/design/samples.css").want(http.StatusOK)

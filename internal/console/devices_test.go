@@ -168,9 +168,7 @@ func TestAppFiles(t *testing.T) {
 		Display  string
 		Icons    []struct{ Src string }
 	}
-	if err := json.Unmarshal([]byte(b.get("/manifest.webmanifest").body), &manifest); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(b.get("/manifest.webmanifest").body), &manifest))
 	if got := fmt.Sprint(manifest); got != "{/inbox standalone [{/icon.png}]}" {
 		t.Errorf("the manifest: %s", got)
 	}

@@ -135,9 +135,7 @@ func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 
 	// Revoking the session elsewhere ends the stream at the next change.
 	sessions, err := w.gate.ListSessions(w.admin, gatehouse.SessionFilter{Principal: "ana"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := w.gate.RevokeSession(w.admin, sessions.Items[0].ID); err != nil {
 		t.Fatal(err)
 	}
@@ -157,9 +155,7 @@ func TestTheEndOfASessionCutsItsStream(t *testing.T) {
 	for name, end := range map[string]func(w *world, b *browser){
 		"revoked": func(w *world, b *browser) {
 			sessions, err := w.gate.ListSessions(w.admin, gatehouse.SessionFilter{Principal: b.name})
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			must(w.t, err)
 			if _, err := w.gate.RevokeSession(w.admin, sessions.Items[0].ID); err != nil {
 				w.t.Fatal(err)
 			}
@@ -172,9 +168,7 @@ func TestTheEndOfASessionCutsItsStream(t *testing.T) {
 		},
 		"replaced by another sign-in": func(w *world, b *browser) {
 			link, err := w.gate.CreateSetupLink(w.admin, b.name)
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			must(w.t, err)
 			b.post("/setup", "token", link.Token).want(http.StatusOK)
 		},
 	} {
@@ -207,13 +201,9 @@ func TestChangesOfOtherTenantsSendNothing(t *testing.T) {
 	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Name: "root", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin}, Tenant: "acme",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	link, err := w.gate.CreateSetupLink(w.as(c), "root")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root, ana, bot := w.stranger(), w.signIn("ana", gatehouse.RoleApprover), w.agent("bot")
 	root.post("/setup", "token", link.Token).want(http.StatusOK)
 	w.tellNumbered()

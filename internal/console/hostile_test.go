@@ -15,15 +15,11 @@ import (
 func hostileTexts(t *testing.T) []string {
 	t.Helper()
 	raw, err := os.ReadFile("../card/testdata/hostile.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var list []struct {
 		Name, Text string
 	}
-	if err := json.Unmarshal(raw, &list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &list))
 	texts := []string{
 		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' onmouseover='alert(1)`,
 		`</textarea><script>alert(1)</script>`,

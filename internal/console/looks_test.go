@@ -38,9 +38,7 @@ func TestDeletionsAreRed(t *testing.T) {
 	p.ActionType, p.Operation, p.ProposedChange, p.CurrentState = "note", "delete", "{}", ""
 	p.RiskLevel = gatehouse.L3
 	gone, _, err := w.gate.Propose(bot, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range []struct {
 		a   *gatehouse.Action
 		red bool
@@ -89,9 +87,7 @@ func TestEmptyListsOfferASample(t *testing.T) {
 	cfg := w.config
 	cfg.Development = true
 	pages, err := console.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.server.Config.Handler = pages
 	ana.get("/inbox").want(http.StatusOK).has("gatehouse dev env --as agent", "gatehouse propose --type price_change")
 	ana.get("/runs").want(http.StatusOK).has("gatehouse dev env --as reviewer")

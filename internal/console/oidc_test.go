@@ -55,14 +55,10 @@ func (w *world) provider(change ...func(*signin.Provider)) *idp {
 	}
 	ceremonies, err := signin.New(signin.Config{PublicURL: w.server.URL, Providers: []signin.Provider{p}}, w.gate,
 		slog.New(slog.DiscardHandler))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.config.SignIn, w.config.PublicURL = ceremonies, w.server.URL
 	pages, err := console.New(w.config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.server.Config.Handler = pages
 	return &idp{Provider: s.Provider, w: w, issuer: s.issuer}
 }
@@ -130,9 +126,7 @@ func (i *idp) answer(b *browser, at *page, name string) *url.URL {
 func (w *world) sessions() []*gatehouse.Session {
 	w.t.Helper()
 	list, err := w.gate.ListSessions(w.admin, gatehouse.SessionFilter{All: true, Ended: true})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return list.Items
 }
 
@@ -148,9 +142,7 @@ func TestOIDCSignInThroughThePages(t *testing.T) {
 	b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	begun := b.get("/signin/oidc/begin/acme").want(http.StatusSeeOther)
 	asked, err := url.Parse(begun.header.Get("Location"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cookie, err := http.ParseSetCookie(begun.header.Get("Set-Cookie"))
 	if err != nil || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || len(cookie.Value) < 43 {
 		t.Fatalf("the ceremony's cookie is %v, %v", cookie, err)
@@ -262,9 +254,7 @@ func TestOIDCCodeWorksOnce(t *testing.T) {
 	b := w.stranger()
 	back := i.answer(b, b.get("/signin/oidc/begin/acme?next=//evil.example"), "ana")
 	server, err := url.Parse(w.server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before := b.jar.Cookies(server)
 	if p := b.get(back.RequestURI()).want(200); p.url.Host != server.Host || p.url.Path != "/inbox" {
 		t.Errorf("signed in, the browser is at %s", p.url)
@@ -287,9 +277,7 @@ func TestOIDCSignInFixesNoSession(t *testing.T) {
 	mallory := w.signIn("mallory", gatehouse.RoleApprover)
 	planted := mallory.sessionCookie()
 	server, err := url.Parse(w.server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ana := w.stranger()
 	ana.jar.SetCookies(server, []*http.Cookie{{Name: "gatehouse_session", Value: planted, Path: "/"}})
 	i.signIn(ana, "ana").want(200)

@@ -73,9 +73,7 @@ func (w *world) settled(
 			}
 			return tx.MoveAction(m)
 		})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 	}
 	step(gatehouse.PushPicking, "")
 	step(gatehouse.PushSent, gatehouse.StatusPushing)
@@ -236,9 +234,7 @@ func TestAuditPage(t *testing.T) {
 func (w *world) damage(statements ...string) {
 	w.t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(w.dir, "gatehouse.db"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer db.Close()
 	for _, s := range statements {
 		if _, err := db.Exec(s); err != nil {
@@ -253,9 +249,7 @@ func TestPolicyIsCheckedThenApplied(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	root := w.signIn("root", gatehouse.RoleAdmin)
 	active, err := w.gate.ActivePolicy(w.admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ana.get("/policies").want(http.StatusOK).has("Version 1", "all passed").lacks(testid("policy-edit"))
 	ana.get("/policies/edit").want(http.StatusForbidden)
 	ana.post("/policies/apply", "source", active.Source, "base", "1").want(http.StatusForbidden)
@@ -285,9 +279,7 @@ func TestPolicyIsCheckedThenApplied(t *testing.T) {
 
 func (w *world) policies() int {
 	list, err := w.gate.ListPolicies(w.admin)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return len(list)
 }
 
@@ -371,9 +363,7 @@ func TestInsightsCountAndLead(t *testing.T) {
 	p := ana.get("/insights").want(http.StatusOK).has("5 proposals", "67 % of 3",
 		"status=rejected&amp;tab=decided&amp;to=", `data-name="note"`)
 	p.has(testid("wait-chart"), testid("heat-map"), "risk=3").lacks(testid("replays"))
-	if err := w.gate.StoreDecisionCounts(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.gate.StoreDecisionCounts(t.Context()))
 	ana.get("/insights?window=1d").want(http.StatusOK).has(testid("replays"), ">decide</th>", `<td class="num">3</td>`)
 	// The counts of decisions link to their rows too.
 	for how, rows := range map[string]string{"approved": "A B", "people": "A B C", "allowed": "SKU-1042"} {

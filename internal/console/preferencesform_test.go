@@ -46,23 +46,15 @@ func TestUnsubscribePage(t *testing.T) {
 	w := newWorldWith(t, mails())
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	c, err := gatehouse.CallerFrom(ana.inside())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	token, err := w.gate.UnsubscribeToken(t.Context(), c.Principal, "mail")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	address := w.server.URL + "/unsubscribe?t=" + url.QueryEscape(token)
 	call := func(method, address string) int {
 		r, err := http.NewRequestWithContext(t.Context(), method, address, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		res, err := http.DefaultTransport.RoundTrip(r) // no cookies and no redirects
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close()
 		return res.StatusCode
 	}

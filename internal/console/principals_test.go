@@ -171,9 +171,7 @@ func TestTenantsAndTheirWalls(t *testing.T) {
 	boss := w.stranger()
 	there := w.as(&gatehouse.Credentials{Key: made[1], EditToken: made[0]})
 	link, err := w.gate.CreateSetupLink(there, "boss")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	boss.post("/setup", "token", link.Token).want(http.StatusOK)
 
 	boss.get("/settings").want(http.StatusOK).has("/settings/principals").lacks("/settings/tenants")
@@ -254,9 +252,7 @@ func TestHostileTextInSettings(t *testing.T) {
 	for some := range slices.Chunk(texts, 15) { // a person may have at most 20 passkeys
 		for _, text := range some {
 			link, err := w.gate.CreateSetupLink(w.admin, "ana")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := w.gate.RedeemSetupLink(t.Context(), link.Token, gatehouse.Browser{UserAgent: text}); err != nil {
 				t.Fatal(err)
 			}
@@ -295,13 +291,9 @@ func TestHostileTextInSettings(t *testing.T) {
 			}
 		}
 		keys, err := w.gate.ListPasskeys(ana.inside(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, k := range keys {
-			if err := w.gate.RemovePasskey(ana.inside(), k.ID); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.gate.RemovePasskey(ana.inside(), k.ID))
 		}
 		if _, err := w.gate.EndOtherSessions(ana.inside()); err != nil {
 			t.Fatal(err)

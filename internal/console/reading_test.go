@@ -23,9 +23,7 @@ func TestReversibleMeansTheConnectorCanUndo(t *testing.T) {
 	ana.get("/actions/"+undone.ID).want(200).has("from 10.00 (as the agent says) to 12.50 USD", "; reversible")
 	ana.get("/inbox/bulk?pick=" + undone.ID).want(200).has("; reversible")
 	list, err := w.gate.ListActions(w.admin, gatehouse.ActionFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, a := range list.Items {
 		if a.Undoable != (a.ID == undone.ID) {
 			t.Errorf("%s on %s: undoable is %v", a.ID, a.Connector, a.Undoable)

@@ -37,17 +37,13 @@ func newLinked(t *testing.T) *linked {
 	cfg := w.config
 	cfg.Log = slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	pages, err := console.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server, err := api.New(api.Config{
 		Actions: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, Sessions: w.gate, Auth: w.gate,
 		Lookup: w.gate, Notices: w.gate, LinkKeys: w.gate, Reviews: w.gate, PublicURL: "https://gate.example",
 		Logger: cfg.Log,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mux := http.NewServeMux()
 	server.Mount(mux)
 	mux.Handle("/", pages)
@@ -62,9 +58,7 @@ func newLinked(t *testing.T) *linked {
 func (w *linked) link(a *gatehouse.Action, to *browser) *gatehouse.ReviewLink {
 	w.t.Helper()
 	p, err := w.gate.Authenticate(w.t.Context(), to.creds.Key)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	l, err := w.gate.ReviewLink(w.t.Context(), a, p)
 	if err != nil || l == nil {
 		w.t.Fatalf("no link: %v", err)
@@ -92,9 +86,7 @@ func (w *linked) send(b *browser, l *gatehouse.ReviewLink, d gatehouse.DecisionK
 func (w *linked) call(method, path string, b *browser, body string) (int, string) {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), method, w.server.URL+"/api/v1"+path, strings.NewReader(body))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -131,33 +123,23 @@ func (w *linked) status(a *gatehouse.Action, want gatehouse.Status) *gatehouse.A
 func (w *linked) stored() string {
 	w.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(w.dir, "gatehouse.db")+"?mode=ro&_pragma=busy_timeout(5000)")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer db.Close()
 	rows := func(query string, each func(row []any)) {
 		list, err := db.QueryContext(w.t.Context(), query)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		defer list.Close()
 		columns, err := list.Columns()
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		for list.Next() {
 			row, to := make([]any, len(columns)), make([]any, len(columns))
 			for i := range row {
 				to[i] = &row[i]
 			}
-			if err := list.Scan(to...); err != nil {
-				w.t.Fatal(err)
-			}
+			must(w.t, list.Scan(to...))
 			each(row)
 		}
-		if err := list.Err(); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, list.Err())
 	}
 	var all strings.Builder
 	var tables []string
@@ -216,9 +198,7 @@ func TestReviewBySession(t *testing.T) {
 	w.number()
 	completed := 0
 	entries, err := w.gate.ListEntries(w.admin, 0, 200)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		if strings.Contains(string(e.Body), l.Token) {
 			t.Error("the log has the token")
@@ -343,16 +323,12 @@ func TestReviewKeyRevokedMeanwhile(t *testing.T) {
 	a := w.propose(w.bot, nil)
 	l := w.link(a, w.ana)
 	keys, err := w.gate.ListLinkKeys(w.admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := w.gate.RevokeLinkKey(w.admin, keys[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	p, err := w.gate.Authenticate(t.Context(), w.ana.creds.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx := gatehouse.NewContext(t.Context(), &gatehouse.Caller{
 		Principal: p, StepUp: true, Via: gatehouse.ViaLink, Link: &gatehouse.LinkProof{Review: l.ID, Key: keys[0].Number},
 	})
@@ -450,9 +426,7 @@ func TestReviewByDevice(t *testing.T) {
 	w.link(a, w.ana) // makes sure that a key exists
 	laptop := w.stranger()
 	setup, err := w.gate.CreateSetupLink(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	laptop.post("/setup", "token", setup.Token).want(http.StatusOK)
 	w.advance(gatehouse.SessionIdle + time.Minute) // the session has expired
 	b := w.propose(w.bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" })
@@ -463,9 +437,7 @@ func TestReviewByDevice(t *testing.T) {
 	w.status(b, gatehouse.StatusApproved)
 	// Ending the session also forgets the device.
 	sessions, err := w.gate.ListSessions(w.admin, gatehouse.SessionFilter{Principal: "ana", Ended: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := w.propose(w.bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-3" })
 	m := w.link(c, w.ana)
 	laptop.get(pathOf(m, "")).lacks(testid("code"))
@@ -477,9 +449,7 @@ func TestReviewByDevice(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	laptop.get(pathOf(m, "")).has(testid("code"))
 }
 

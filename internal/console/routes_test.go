@@ -170,9 +170,7 @@ func (w *world) foreignAction() string {
 	c, err := w.gate.CreatePrincipal(w.foreignAdmin(), gatehouse.NewPrincipal{
 		Tenant: "other", Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return w.propose(w.as(c), func(p *gatehouse.Proposal) { p.Target.EntityRef = "OTHER-TENANT" }).ID
 }
 
@@ -184,9 +182,7 @@ func (w *world) foreignAdmin() context.Context {
 		c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 			Tenant: "other", Name: "other-root", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin},
 		})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		w.foreign = w.as(c)
 	}
 	return w.foreign
@@ -335,9 +331,7 @@ func (w *world) foreignPerson() string {
 	c, err := w.gate.CreatePrincipal(w.foreignAdmin(), gatehouse.NewPrincipal{
 		Tenant: "other", Name: "other-person", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return c.ID
 }
 
@@ -353,8 +347,6 @@ func (w *world) foreignState(action, person string) (s otherTenant) {
 		s.keys, err = tx.ListKeys(person)
 		return err
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return s
 }

@@ -58,9 +58,7 @@ func (w *world) apply(name, source string) {
 func (w *world) start(ctx context.Context, name string, input gatehouse.JSON) *gatehouse.Run {
 	w.t.Helper()
 	r, _, err := w.runs.StartRun(ctx, name, gatehouse.NewRun{Input: input})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return r
 }
 
@@ -69,9 +67,7 @@ func (w *world) run(id, what string, ok func(*gatehouse.Run) bool) *gatehouse.Ru
 	w.t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
 		r, err := w.runs.WaitRun(w.admin, id, 50*time.Millisecond)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		if ok(r) {
 			return r
 		}
@@ -84,6 +80,30 @@ func (w *world) run(id, what string, ok func(*gatehouse.Run) bool) *gatehouse.Ru
 func (w *world) reached(id string, s gatehouse.RunStatus) *gatehouse.Run {
 	w.t.Helper()
 	return w.run(id, string(s), func(r *gatehouse.Run) bool { return r.Status == s })
+}
+
+// TestStarterSteersRun: a proposer cancels and retries the runs that the proposer started, and no others.
+func TestStarterSteersRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.moving()
+	w.apply("asking", asking)
+	pia, pat := w.signIn("pia", gatehouse.RoleProposer), w.signIn("pat", gatehouse.RoleProposer)
+	run := w.reached(w.start(w.as(pia.creds), "asking", `{"list":[],"n":1}`).ID, gatehouse.RunWaitingApproval)
+	path := "/runs/" + run.ID
+
+	pat.get(path).want(http.StatusOK).lacks(testid("cancel"))
+	pat.post(path+"/cancel", "reason", "x").want(http.StatusForbidden)
+	pia.get(path).want(http.StatusOK).has(testid("cancel"))
+	pia.post(path+"/cancel", "reason", "x").want(http.StatusOK)
+	w.reached(run.ID, gatehouse.RunCanceled)
+
+	pat.get(path).want(http.StatusOK).lacks(testid("retry"))
+	pat.post(path + "/retry").want(http.StatusForbidden)
+	pia.get(path).want(http.StatusOK).has(testid("retry"))
+	if p := pia.post(path + "/retry").want(http.StatusOK); p.url.Path == path {
+		t.Errorf("the retry stayed on the page of the run %s", run.ID)
+	}
 }
 
 func TestRunPage(t *testing.T) {
@@ -105,7 +125,7 @@ func TestRunPage(t *testing.T) {
 		`href="/actions/`+run.StepOf("ask").ActionID+`"`, testid("run-action"),
 	)
 	p.lacks("<img", testid("cancel"), testid("retry"), testid("evidence"))
-	// Only operators see the buttons, and only their posts are accepted.
+	// Operators and the run's starter see the buttons; only their posts are accepted.
 	vic.post(path+"/cancel", "reason", "x").want(http.StatusForbidden)
 	op := w.signIn("op", gatehouse.RoleOperator)
 	op.get(path).has(testid("cancel"), "Cancel the run of asking").lacks(testid("retry"))
@@ -285,9 +305,7 @@ func TestRunsStayInTheirTenant(t *testing.T) {
 		Tenant: "other", Name: "owner", Kind: gatehouse.KindPerson,
 		Roles: []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleProposer},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	owner := w.as(c)
 	if _, _, err := w.runs.ApplyWorkflow(owner, "theirs",
 		"name: theirs\nsteps:\n  - {id: nap, uses: wait, with: {event: OTHER-TENANT}}\n"); err != nil {

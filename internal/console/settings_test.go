@@ -81,9 +81,7 @@ func (w *world) keyWorks(key string) bool {
 func (w *world) id(name string) string {
 	w.t.Helper()
 	p, err := w.gate.FindPrincipal(w.admin, name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return p.ID
 }
 
@@ -133,13 +131,9 @@ func TestSettingsRoutes(t *testing.T) {
 // everything counts principals and tenants.
 func (w *world) everything() int {
 	page, err := w.gate.ListPrincipals(w.admin, "", gatehouse.MaxLimit)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	tenants, err := w.gate.ListTenants(w.admin)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return len(page.Items) + len(tenants)
 }
 
@@ -228,9 +222,7 @@ func (w *world) notStored(secret string) {
 	}
 	for _, f := range files {
 		raw, err := os.ReadFile(filepath.Join(w.dir, f.Name()))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		if strings.Contains(string(raw), secret) {
 			w.t.Errorf("%s has a secret that was shown once", f.Name())
 		}
@@ -264,15 +256,11 @@ func (w *world) passkeys(t *testing.T, origin string) {
 	t.Helper()
 	ceremonies, err := signin.New(signin.Config{Passkeys: &signin.Passkeys{RPID: "localhost", Origins: []string{origin}}},
 		w.gate, w.config.Log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cfg := w.config
 	cfg.SignIn = ceremonies
 	pages, err := console.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.server.Config.Handler = pages
 }
 
@@ -285,9 +273,7 @@ func TestPasskeysAtAnotherAddress(t *testing.T) {
 	at := strings.Replace(w.server.URL, "127.0.0.1", "localhost", 1)
 	w.passkeys(t, at)
 	link, err := w.gate.CreateSetupLink(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ana.get("/settings").want(http.StatusOK).has(testid("passkeys-at"), at+"/settings").lacks("data-passkey-add")
 	w.stranger().get("/signin?next=%2Faudit").want(http.StatusOK).has(at + "/signin?next=%2Faudit").lacks(
 		"data-passkey-signin")
@@ -316,18 +302,14 @@ func TestPasskeysAreListedAndRemoved(t *testing.T) {
 
 	k, err := w.gate.AddPasskey(ana.inside(),
 		&gatehouse.Passkey{Name: `<i>"Lap` + "\u202etop", CredentialID: []byte("c1"), Credential: []byte("{}")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := ana.get("/settings").want(http.StatusOK).has(k.ID).lacks("<i>")
 	p.shown(k.Name)
 	path := "/settings/passkeys/" + k.ID + "/remove"
 	w.signIn("ben", gatehouse.RoleAdmin).post(path, "sure", "yes").want(http.StatusNotFound)
 	ana.post(path).want(http.StatusUnprocessableEntity)
 	with, err := w.gate.SignInPasskey(t.Context(), k, 0, gatehouse.Browser{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ana.post(path, "sure", "yes").want(http.StatusOK).lacks(k.ID)
 	if _, err := w.gate.FindSession(t.Context(), with.Token); gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated {
 		t.Errorf("the session of a removed passkey: %v", err)

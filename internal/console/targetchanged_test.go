@@ -35,9 +35,7 @@ func TestApprovalStepsShowTheirEntity(t *testing.T) {
 	w := newWorld(t)
 	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
 	by, err := gatehouse.CallerFrom(bot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	draft, err := w.gate.DraftFor(&gatehouse.Proposal{
 		ActionType: "workflow_approval", Connector: "workflow", Operation: "approve", RiskLevel: gatehouse.L3,
 		Target: gatehouse.Target{EntityType: "run", EntityRef: "run_1"}, ProposedChange: "{}",
@@ -45,19 +43,13 @@ func TestApprovalStepsShowTheirEntity(t *testing.T) {
 	}, gate.RunProposal{By: by, Title: "Lower the price?", About: &gatehouse.About{
 		Connector: "erp", Operation: "update", EntityType: "item", EntityRef: `A"><script>x</script>`, Version: "7",
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := draft.Judge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, draft.Judge(t.Context()))
 	var a *gatehouse.Action
-	if err := w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) (err error) {
+	must(t, w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) (err error) {
 		a, err = draft.Insert(tx)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	path := "/actions/" + a.ID
 	ana.get(path).want(http.StatusOK).
 		has(testid("about"), "erp", `A&#34;&gt;&lt;script&gt;`, string(a.Approval.About.StateDigest)[:19],

@@ -79,9 +79,7 @@ func openStore(ctx context.Context, path string, now func() time.Time) (*sqlite.
 func (b *bench) open(now func() time.Time) {
 	b.t.Helper()
 	s, err := openStore(context.Background(), b.path, now)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	b.store = s
 	b.t.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -93,9 +91,7 @@ func (b *bench) open(now func() time.Time) {
 func (b *bench) target(c connector.Connector, tenants ...string) {
 	b.t.Helper()
 	r, err := NewRegistry(Target{Name: "shop", Connector: c, Tenants: tenants})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	b.targets = r
 }
 
@@ -109,9 +105,7 @@ func (b *bench) dispatcher(c Config, more ...func(*Dependencies)) *Dispatcher {
 		fn(&d)
 	}
 	dispatcher, err := New(d, c)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	return dispatcher
 }
 
@@ -120,23 +114,17 @@ func owner(name string) func(*Dependencies)        { return func(d *Dependencies
 
 func (b *bench) update(fn func(gatehouse.Tx) error) {
 	b.t.Helper()
-	if err := b.store.Update(context.Background(), gatehouse.DefaultTenant, fn); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, b.store.Update(context.Background(), gatehouse.DefaultTenant, fn))
 }
 
 func (b *bench) updateQueues(fn func(gatehouse.Queues) error) {
 	b.t.Helper()
-	if err := b.store.UpdateQueues(context.Background(), fn); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, b.store.UpdateQueues(context.Background(), fn))
 }
 
 func (b *bench) viewQueues(fn func(gatehouse.ReadQueues) error) {
 	b.t.Helper()
-	if err := b.store.ViewQueues(context.Background(), fn); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, b.store.ViewQueues(context.Background(), fn))
 }
 
 // approve stores an approved action with its push and a ceiling claim, as the
@@ -250,9 +238,7 @@ func (b *bench) settle(d *Dispatcher) {
 			b.t.Fatal(err)
 		}
 		items, err := d.Drain(context.Background(), "", 100)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		must(b.t, err)
 		var next time.Time
 		b.viewQueues(func(q gatehouse.ReadQueues) (err error) { next, err = q.NextPushAt(); return err })
 		if len(items) == 0 && next.IsZero() {
@@ -267,9 +253,7 @@ func (b *bench) settle(d *Dispatcher) {
 func (b *bench) drain(d *Dispatcher) []gatehouse.DrainItem {
 	b.t.Helper()
 	items, err := d.Drain(context.Background(), "", 100)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	return items
 }
 
@@ -317,4 +301,12 @@ func (b *bench) replay(a *gatehouse.Action) {
 					Window: gatehouse.Duration(24 * time.Hour)}),
 		)
 	})
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -394,9 +394,7 @@ func TestRescueLeavesTheLiving(t *testing.T) {
 	}
 	refused("before the lease's end")
 	b.clock.advance(time.Minute)
-	if err := d.rescue(t.Context(), stale); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.rescue(t.Context(), stale))
 	refused("in the queue again")
 	b.drain(b.dispatcher(testConfig(), failpoint(func(p Point) {
 		if p == PointIntent {

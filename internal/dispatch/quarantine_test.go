@@ -20,9 +20,7 @@ import (
 func (b *bench) tamper(statements ...string) {
 	b.t.Helper()
 	db, err := sql.Open("sqlite", b.path+"?_pragma=busy_timeout(5000)")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	defer db.Close()
 	for _, s := range statements {
 		if _, err := db.Exec(s); err != nil {
@@ -56,9 +54,7 @@ var obstacles = []struct {
 	{"push to another connector", "digest_mismatch", func(b *bench, l *ledger, _ *gatehouse.Action) {
 		r, err := NewRegistry(Target{Name: "shop", Connector: telling{checking{l}}},
 			Target{Name: "other", Connector: telling{checking{l}}})
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		must(b.t, err)
 		b.targets = r
 		b.tamper(`UPDATE push SET connector = 'other'`)
 	}},

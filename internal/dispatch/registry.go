@@ -26,6 +26,8 @@ type Target struct {
 	Unready error
 	// Stored says that the connector is configured in the store.
 	Stored bool
+	// Concurrency limits the calls under way in this process; 0 is no limit.
+	Concurrency int
 }
 
 // AllTenants means every tenant, present and future.
@@ -46,6 +48,7 @@ type Registry struct {
 	used sync.Map
 	// refresh reloads the connectors of the store; nil for a registry without any.
 	refresh func(context.Context) error
+	bounds  bounds
 }
 
 // registered is an immutable snapshot of a registry's content.
@@ -251,9 +254,11 @@ func (r *Registry) Check(
 	if !ok {
 		return false, "", "", false, nil
 	}
-	if failure := r.call(a.Tenant, a.Connector); failure != nil {
+	done, failure := r.begin(ctx, a.Tenant, a.Connector)
+	if failure != nil {
 		return false, "", "", false, failure
 	}
+	defer done()
 	s, err := r.check(ctx, checker, callOf(a, 0))
 	if err != nil {
 		return false, "", "", false, err
@@ -298,9 +303,11 @@ func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (gatehous
 	if !r.ReadsState(a) {
 		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the connector cannot read the state of this target"}
 	}
-	if failure := r.call(a.Tenant, a.Connector); failure != nil {
+	done, failure := r.begin(ctx, a.Tenant, a.Connector)
+	if failure != nil {
 		return gatehouse.TargetState{}, failure
 	}
+	defer done()
 	c, _ := r.Lookup(a.Tenant, a.Connector)
 	reader, ok := c.(connector.StateReader)
 	if !ok {

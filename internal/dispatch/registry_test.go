@@ -46,9 +46,7 @@ func (a able) Validate(connector.Call) error { return a.validate }
 func registryOf(t *testing.T, targets ...Target) *Registry {
 	t.Helper()
 	r, err := NewRegistry(targets...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 

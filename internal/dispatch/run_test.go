@@ -17,9 +17,7 @@ import (
 func live(t testing.TB, c connector.Connector) *bench {
 	t.Helper()
 	b := newBench(t, c)
-	if err := b.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.store.Close())
 	b.open(nil)
 	return b
 }

@@ -35,9 +35,7 @@ func TestEvents(t *testing.T) {
 	for tenant, events := range stored(t, js) {
 		for _, e := range events {
 			var leaf gatehouse.Leaf
-			if err := json.Unmarshal([]byte(e.Data.Body), &leaf); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(e.Data.Body), &leaf))
 			want := event{
 				subject: "gatehouse.events." + strings.ReplaceAll(tenant, ".", "%2E") + "." + leaf.Type, header: e.header,
 				Spec: "1.0", ID: leaf.ID, Source: "gatehouse/" + tenant, Type: leaf.Type, Subject: leaf.Subject, Time: leaf.At,
@@ -65,9 +63,7 @@ func TestStreamSettings(t *testing.T) {
 	w.start(server.URL())
 	w.exact(js)
 	stream, err := js.Stream(t.Context(), streamName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := stream.CachedInfo().Config
 	if c.Storage != jetstream.FileStorage || c.Discard != jetstream.DiscardOld || c.MaxAge != 7*24*time.Hour ||
 		c.Duplicates != 2*time.Minute || c.Replicas != 1 || len(c.Subjects) != 1 || c.Subjects[0] != subjects {
@@ -88,9 +84,7 @@ func TestStreamOfAnotherKind(t *testing.T) {
 	w.write(tenants[0], 3)
 	f, stop := w.start(server.URL())
 	eventually(t, func() bool { return f.Behind() == 3 }, func() string { return "the feed does not see what waits" })
-	if err := js.DeleteStream(t.Context(), streamName); err != nil {
-		t.Fatal(err)
-	}
+	must(t, js.DeleteStream(t.Context(), streamName))
 	w.exact(js)
 	stop()
 }
@@ -104,16 +98,12 @@ func TestOwnStreamIsKept(t *testing.T) {
 	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: streamName, Subjects: []string{subjects, "orders.>"}, MaxAge: time.Hour, Storage: jetstream.MemoryStorage,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.write(tenants[0], 3)
 	w.start(server.URL())
 	w.exact(js)
 	stream, err := js.Stream(t.Context(), streamName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if c := stream.CachedInfo().Config; c.MaxAge != time.Hour || c.Storage != jetstream.MemoryStorage ||
 		len(c.Subjects) != 2 {
 		t.Errorf("the operator's settings were changed: %+v", c)
@@ -246,9 +236,7 @@ func TestConnectIsAtOnce(t *testing.T) {
 	t.Parallel()
 	server := natstest.Prepare(t)
 	conn, err := feed.Connect(feed.Config{URL: server.URL()}, discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	if conn.IsConnected() {
 		t.Fatal("there is no server")
@@ -280,9 +268,7 @@ func TestConnectLogsTheReason(t *testing.T) {
 	server := natstest.Prepare(t)
 	logged := make(records, 1000)
 	conn, err := feed.Connect(feed.Config{URL: server.URL()}, slog.New(logged))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	reasons := 0
 	for deadline, up := time.After(patience), false; !up; {

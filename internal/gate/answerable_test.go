@@ -60,9 +60,7 @@ func TestNobodyMayAnswer(t *testing.T) {
 					Name: "ana-too", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 					Person: "ana",
 				})
-				if err != nil {
-					w.t.Fatal(err)
-				}
+				must(w.t, err)
 				w.group("finance", "ana", "ana-too")
 			},
 			want: "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer",
@@ -130,13 +128,9 @@ func TestNobodyMayAnswer(t *testing.T) {
 			}
 			p := proposal(c.propose)
 			said, err := w.gate.ExplainPolicy(by, p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			a, _, err := w.gate.Propose(by, p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if c.want == "" {
 				if a.Status != gatehouse.StatusPending || said.Outcome != gatehouse.OutcomeNeedsApproval {
 					t.Errorf("it is %s: %q; explained as %s", a.Status, a.Policy.Reasons, said.Outcome)
@@ -224,9 +218,7 @@ func TestNobodyMayAnswerARevision(t *testing.T) {
 		t.Fatalf("it is %s: %q", a.Status, a.Policy.Reasons)
 	}
 	b, err := w.gate.Revise(rita, a.ID, proposal(func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"11.00"}` }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.refused(b, "nobody may answer: the policy asks 1 person (approver), and 0 may answer; rita is excluded as the "+
 		"proposer; "+
 		"1 is excluded for contributing to the content")
@@ -273,9 +265,7 @@ func TestAgentsReadNoNamesOfAnswerers(t *testing.T) {
 		t.Errorf("an administrator, who cannot propose it, reads %+v, %v", seen, err)
 	}
 	said, err := w.gate.ExplainPolicy(bot, proposal(func(p *gatehouse.Proposal) { p.RiskLevel = gatehouse.L5 }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, reason := range append(a.Policy.Reasons, said.Reasons...) {
 		if strings.Contains(reason, "secret") || strings.Contains(reason, "admin") || strings.Contains(reason, "prn_") {
 			t.Errorf("the agent reads %q", reason)

@@ -17,9 +17,7 @@ func TestBulkDecisionsOfOnePersonAMinute(t *testing.T) {
 	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Name: "ana-too", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: "ana",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	browser := w.browser(w.signIn(ana, gatehouse.Browser{}))
 	ways := []context.Context{ana, browser, w.as(c)}
 	d := gatehouse.BulkDecision{Decision: gatehouse.Approve,
@@ -56,9 +54,7 @@ func TestBulkItemsAreIndependent(t *testing.T) {
 		gatehouse.BulkDecision{Decision: gatehouse.Approve, Items: []gatehouse.BulkItem{
 			item(a.ID, a), item(a.ID, a), item("act_0193b7e2c4d67aa1b2c3d4e5f6071829", a), item(b.ID, b), item(a.ID, a),
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, want := range []string{"decided", "duplicate", "not_found", "decided", "duplicate"} {
 		if r := out.Results[i]; r.Result+r.Skipped != want {
 			t.Errorf("item %d: %+v, want %s", i, r, want)

@@ -44,13 +44,9 @@ func TestConnectorVersions(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeNotFound)
 
 	first, err := propose(w.admin, "a", &zero)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	second, err := propose(w.admin, "b", &zero)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if first.Status != gatehouse.StatusPending || first.RiskLevel != gatehouse.L4 || first.Target.Version != "0" ||
 		first.CurrentState != `{"source":""}` || first.ProposedChange != `{"source":"a"}` {
 		t.Errorf("%+v", first)
@@ -99,9 +95,7 @@ func TestConnectorVersions(t *testing.T) {
 	boss, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Tenant: "acme", Name: "boss", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	acme := w.as(boss)
 	_, err = propose(acme, "c", nil)
 	wantCode(t, err, gatehouse.CodeRoleRequired)

@@ -101,9 +101,7 @@ func TestWaitAsked(t *testing.T) {
 		t.Helper()
 		began := time.Now()
 		got, err := w.gate.WaitAsked(bot, a.ID, d, gatehouse.UntilDecided, seen)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return got, time.Since(began)
 	}
 	type result struct {
@@ -177,9 +175,7 @@ func TestSnooze(t *testing.T) {
 	snoozed := func(ctx context.Context) []gatehouse.Snooze {
 		t.Helper()
 		list, err := w.gate.Snoozes(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return list
 	}
 	hide := func(d time.Duration) gatehouse.Code {

@@ -55,9 +55,7 @@ func (w *world) dead(a *gatehouse.Action, to gatehouse.PushStatus, code, says st
 		}
 		return nil
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 }
 
 // TestCorrect: an operator edits what the target refused. The correction is a new
@@ -79,9 +77,7 @@ func TestCorrect(t *testing.T) {
 	_, err = w.gate.Edit(oz, a.ID, editOf(a, "9.00", true))
 	wantCode(t, err, gatehouse.CodeCannotEdit)
 	plain, err := gatehouse.CallerFrom(oz)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	bare := *plain
 	bare.StepUp = false
 	_, err = w.gate.Edit(gatehouse.NewContext(t.Context(), &bare), a.ID, editOf(a, "9.00", false))
@@ -189,9 +185,7 @@ func TestGroupDeadLetters(t *testing.T) {
 	add(2, gatehouse.PushFailed, "http_422", "# is sold")
 	add(1, gatehouse.PushUnknown, "http_500", "# is locked")
 	groups, err := w.gate.GroupDeadLetters(oz, gatehouse.DeadLetterFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, g := range groups.Items {
 		got = append(got, strconv.Itoa(g.Count)+" "+g.ErrorCode+" "+string(g.Status)+" "+g.Words)
@@ -255,9 +249,7 @@ func TestDispatchHealth(t *testing.T) {
 	w.clock.Advance(2 * time.Hour)
 	w.dead(w.propose(bot, nil), gatehouse.PushFailed, "http_422", "price is too high")
 	h, err := w.gate.DispatchHealth(oz)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(h.Queue) != gatehouse.HealthPoints || len(h.Connectors) != 1 {
 		t.Fatalf("the health is %+v", h)
 	}
@@ -294,9 +286,7 @@ func TestInsightsByDayAndGroup(t *testing.T) {
 	w.clock.Advance(48 * time.Hour)
 	w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "later" })
 	x, err := w.gate.Insights(w.admin, gatehouse.InsightFilter{Since: since})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var days []string
 	for _, d := range x.ByDay {
 		days = append(days, d.Name+" "+strconv.Itoa(d.Proposed)+" "+strconv.Itoa(d.Approved))

@@ -36,14 +36,14 @@ func decideAs[T any](
 		return nil, err
 	}
 	r := &ruling{gate: g, caller: c, decision: d, id: id}
-	if mayVote(c) != nil || validateDecision(&d) != nil {
+	if mayVote(c) != nil || d.Validate() != nil {
 		if err := r.find(ctx); err != nil {
 			return nil, err
 		}
 		if err := mayVote(c); err != nil {
 			return nil, err
 		}
-		if err := validateDecision(&d); err != nil {
+		if err := d.Validate(); err != nil {
 			return nil, err
 		}
 	}
@@ -87,21 +87,6 @@ func decideAs[T any](
 	failpoint.Here("decide/committed")
 	r.sendHints()
 	return out, nil
-}
-
-func validateDecision(d *gatehouse.Decision) error {
-	var v gatehouse.Violations
-	switch d.Decision {
-	case gatehouse.Approve:
-		if d.Digest == "" {
-			v.Add("/digest", "is required to approve: the digest of what you saw")
-		}
-	case gatehouse.Reject:
-	default:
-		v.Add("/decision", "must be approved or rejected")
-	}
-	v.CheckText("/notes", d.Notes, gatehouse.MaxNotesBytes)
-	return v.Err()
 }
 
 // ruling is one decision in progress; each run of rule sets its results again.
@@ -173,12 +158,14 @@ func (r *ruling) readActivePolicy(tx gatehouse.ReadTx, a *gatehouse.Action) erro
 	if err != nil {
 		return err
 	}
-	return r.readPolicy(tx, a, version)
+	return r.readPolicy(tx, a, version, nil)
 }
 
-func (r *ruling) readPolicy(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (err error) {
+func (r *ruling) readPolicy(
+	tx gatehouse.ReadTx, a *gatehouse.Action, version int, proposer *gatehouse.Principal,
+) (err error) {
 	r.policyVersion = version
-	r.vetoInput, err = r.gate.readVetoInput(tx, a, version)
+	r.vetoInput, err = r.gate.readVetoInput(tx, a, version, proposer)
 	r.policyKnown = err == nil
 	return err
 }

@@ -155,9 +155,7 @@ func TestOnBehalfOfIsExcludedWhateverItsCase(t *testing.T) {
 	creds, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Name: "ana2", Person: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	second := w.as(creds)
 	id := caller(t, ana).Principal.ID
 	for _, name := range []string{"ana", "Ana", "ANA", " ana", id, strings.ToUpper(id)} {
@@ -172,9 +170,7 @@ func TestOnBehalfOfIsExcludedWhateverItsCase(t *testing.T) {
 func caller(t *testing.T, ctx context.Context) *gatehouse.Caller {
 	t.Helper()
 	c, err := gatehouse.CallerFrom(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -192,9 +188,7 @@ func TestReviseUnderAKnownKey(t *testing.T) {
 	}
 	fresh := func(p *gatehouse.Proposal) { p.IdempotencyKey = "k2" }
 	b, err := w.gate.Revise(bot, other.ID, proposal(fresh))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if again, err := w.gate.Revise(withKey(t, bot, "i", 1), other.ID, proposal(fresh)); err != nil || again.ID != b.ID {
 		t.Errorf("the same revision again: %v, %v", again, err)
 	}
@@ -207,9 +201,7 @@ func TestReviewerWhoRevisesCannotApprove(t *testing.T) {
 	editor := w.principal("eve", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
 	a := w.propose(bot, func(p *gatehouse.Proposal) { p.OnBehalfOf = "olga" })
 	b, err := w.gate.Revise(editor, a.ID, proposal(func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"11.00"}` }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if b.Revision != 2 || b.Supersedes != a.ID || b.Digest == a.Digest {
 		t.Errorf("revision %d of %s, digest %s", b.Revision, b.Supersedes, b.Digest)
 	}

@@ -26,7 +26,7 @@ func (r *ruling) readAhead(ctx context.Context) error {
 			return err
 		}
 		if o, now = found, tx.Now(); looks() {
-			return r.readPolicy(tx, o.Action, o.PolicyVersion)
+			return r.readPolicy(tx, o.Action, o.PolicyVersion, o.Proposer)
 		}
 		return nil
 	})
@@ -41,7 +41,7 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	}
 	r.known = o.Action
 	if !r.policyKnown {
-		return nil // look reads it
+		return nil // prepare reads it
 	}
 	return r.judge(ctx)
 }

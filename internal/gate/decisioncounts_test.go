@@ -50,9 +50,7 @@ func TestDecisionCounts(t *testing.T) {
 	}
 	_, err := w.gate.BulkDecide(ana,
 		gatehouse.BulkDecision{Decision: gatehouse.Approve, Items: []gatehouse.BulkItem{item(actions[2]), item(actions[3])}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	decide(w.gate, w.browser(w.signIn(ben, gatehouse.Browser{})), actions[4], reject, "")
 
 	// A store that does not answer loses no counts.
@@ -63,18 +61,14 @@ func TestDecisionCounts(t *testing.T) {
 	}
 	for range 2 { // the second time, nothing is left to store
 		for _, g := range []*gate.Gate{w.gate, replica} {
-			if err := g.StoreDecisionCounts(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, g.StoreDecisionCounts(t.Context()))
 		}
 	}
 
 	read := func(who context.Context, f gatehouse.InsightFilter) []gatehouse.DecisionCount {
 		t.Helper()
 		x, err := w.gate.Insights(who, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return x.Decisions
 	}
 	want := []gatehouse.DecisionCount{
@@ -99,9 +93,7 @@ func TestDecisionCounts(t *testing.T) {
 	boss, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Tenant: "acme", Name: "boss", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := read(w.as(boss), gatehouse.InsightFilter{}); len(got) != 0 {
 		t.Errorf("another tenant reads %+v", got)
 	}

@@ -25,9 +25,7 @@ func (w *world) delegate(who context.Context, n gatehouse.NewDelegation) *gateho
 		n.Ends = w.clock.Now().Add(24 * time.Hour)
 	}
 	d, err := w.gate.CreateDelegation(who, n)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return d
 }
 

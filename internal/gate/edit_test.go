@@ -29,9 +29,7 @@ func editOf(a *gatehouse.Action, price string, approve bool) gatehouse.EditReque
 func (w *world) edit(who context.Context, a *gatehouse.Action, price string) *gatehouse.Action {
 	w.t.Helper()
 	out, err := w.gate.Edit(who, a.ID, editOf(a, price, false))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return out
 }
 
@@ -104,9 +102,7 @@ func TestEditsOfQuestions(t *testing.T) {
 	w := newWorld(t, lenient)
 	ana := w.person("ana")
 	a, err := w.gate.ProposePolicy(w.admin, gatehouse.PolicyProposal{Source: fmt.Sprintf(editing, 5)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pins := w.propose(w.agent(), func(p *gatehouse.Proposal) { p.Operation = "gatehouse_accept_tools" })
 	for _, a := range []*gatehouse.Action{a, pins} {
 		_, err = w.gate.Edit(ana, a.ID, editOf(a, "1", false))
@@ -139,16 +135,12 @@ func TestTwoPrincipalsOfAnEditor(t *testing.T) {
 	w := newWorld(t, fmt.Sprintf(editing, 0))
 	bot, ana := w.agent(), w.person("ana")
 	c, err := gatehouse.CallerFrom(ana)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	creds, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Name: "ana-2", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 		Person: c.Principal.Person,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.person("ben")
 	other := w.as(creds)
 	for _, who := range [][2]context.Context{{ana, other}, {other, ana}} {

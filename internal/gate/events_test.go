@@ -28,9 +28,7 @@ func (w *world) heard(who context.Context, f gatehouse.EventFilter) (types []str
 	f.After = &first
 	for {
 		page, err := w.gate.ReadEvents(who, f)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		for _, e := range page.Events {
 			types = append(types, e.Type)
 		}

@@ -30,9 +30,7 @@ func TestNoLabelOpensAnything(t *testing.T) {
 			if source == "" {
 				listed, err = policy.Default(), nil
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			n := 0
 			rapid.Check(t, func(rt *rapid.T) {
 				n++

@@ -83,6 +83,10 @@ type Breaking interface {
 // that serve a tenant.
 type Named interface{ Names(tenant string) []string }
 
+// Limited is an optional ability of Targets: it returns how many calls of a connector this
+// process makes at a time; 0 is no limit.
+type Limited interface{ Concurrency(name string) int }
+
 // Config has the settings beside the policy.
 type Config struct {
 	// Hold delays the dispatch of every approval where no rule sets a hold; nil

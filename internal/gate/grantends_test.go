@@ -101,8 +101,6 @@ func TestGrantOfDeadLetter(t *testing.T) {
 		}
 		return tx.MarkDeadLetter(p, a.EffectHash())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.wantStatus("the second", w.refund(bot, "10", nil), gatehouse.StatusPending)
 }

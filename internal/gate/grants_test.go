@@ -38,18 +38,14 @@ func newGrant(change func(*gatehouse.NewGrant)) gatehouse.NewGrant {
 func (w *world) grant(who context.Context, change func(*gatehouse.NewGrant)) *gatehouse.Grant {
 	w.t.Helper()
 	g, err := w.gate.CreateGrant(who, newGrant(change))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return g
 }
 
 func (w *world) granted(id string) *gatehouse.Grant {
 	w.t.Helper()
 	g, err := w.gate.FindGrant(w.admin, id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return g
 }
 
@@ -285,9 +281,7 @@ func TestGrantEnds(t *testing.T) {
 	} {
 		w, bot, ana := refunds(t, "")
 		w.person("ben") // somebody must be left who may answer
-		if err := errors.Join(apply("version: 1\n")(w), activate(1)(w)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(apply("version: 1\n")(w), activate(1)(w)))
 		g := w.grant(ana, nil)
 		w.wantStatus(name+", before", w.refund(bot, "10", nil), gatehouse.StatusApproved)
 		if err := c.end(w); err != nil {
@@ -322,9 +316,7 @@ func TestGrantRefused(t *testing.T) {
 	operator := w.principal("op", gatehouse.KindPerson, gatehouse.RoleOperator)
 	refused("an operator", operator, gatehouse.CodeRoleRequired, nil)
 	plain, err := gatehouse.CallerFrom(ana)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	bare := *plain
 	bare.StepUp = false
 	refused("without the edit token", gatehouse.NewContext(t.Context(), &bare), gatehouse.CodeEditTokenRequired, nil)
@@ -378,16 +370,12 @@ func TestGrantExcludesSponsorAndEditor(t *testing.T) {
 	edited, err := w.gate.Edit(ben, a.ID, gatehouse.EditRequest{
 		Digest: a.Digest, Note: "less", ProposedChange: `{"amount":40,"currency":"EUR"}`,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.wantStatus("an edited change", edited, gatehouse.StatusPending)
 	like := w.refund(bot, "40", nil).Proposal
 	like.IdempotencyKey = ""
 	revised, err := w.gate.Revise(bot, edited.ID, &like)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.wantStatus("a revision", revised, gatehouse.StatusPending)
 	sponsor := "ana"
 	if _, err := w.gate.UpdatePrincipal(w.admin, "bot", gatehouse.PrincipalChange{Sponsor: &sponsor}); err != nil {
@@ -411,9 +399,7 @@ func TestGrantorOutOfOffice(t *testing.T) {
 		p.Disabled = true
 		return tx.UpdatePrincipal(p)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.wantStatus("without the grantor", w.refund(bot, "10", nil), gatehouse.StatusPending)
 	if got := w.granted(g.ID); got.EndReason != gatehouse.GrantRightLost {
 		t.Errorf("ended by %q", got.EndReason)

@@ -83,9 +83,7 @@ func TestRemovedMembersDoNotCount(t *testing.T) {
 	}
 	wantCode(t, recheck(), gatehouse.CodeAuthorityRevoked)
 	w.group("finance", "ana", "ben")
-	if err := w.gate.DeleteGroup(w.admin, "finance"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.gate.DeleteGroup(w.admin, "finance"))
 	wantCode(t, recheck(), gatehouse.CodeAuthorityRevoked)
 }
 
@@ -166,9 +164,7 @@ func TestGroupsFromASignIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, err := w.gate.FindPrincipal(w.admin, "corp:ana")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out := map[string][]string{}
 		for _, m := range p.Groups {
 			out[m.Group] = append(out[m.Group], m.From)

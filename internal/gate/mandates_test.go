@@ -49,27 +49,21 @@ func plan(change func(*gatehouse.Plan)) gatehouse.Plan {
 func (w *world) mandate(bot context.Context, change func(*gatehouse.Plan), by ...context.Context) *gatehouse.Mandate {
 	w.t.Helper()
 	a, err := w.gate.ProposeMandate(bot, plan(change))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	for _, who := range by {
 		if _, err := w.gate.Decide(who, a.ID, w.approving(a)); err != nil {
 			w.t.Fatal(err)
 		}
 	}
 	id, err := w.gate.StartMandate(w.t.Context(), a.Tenant, a.ID)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return w.mandated(id)
 }
 
 func (w *world) mandated(id string) *gatehouse.Mandate {
 	w.t.Helper()
 	m, err := w.gate.FindMandate(w.admin, id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return m
 }
 
@@ -80,9 +74,7 @@ func TestMandateApproves(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")
 	a, err := w.gate.ProposeMandate(bot, plan(func(p *gatehouse.Plan) { p.PerDay = &gatehouse.Limit{Count: 9} }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const worst = "at most 3 actions by bot, EUR 100 in all, 9 actions and EUR 100 a day, up to L3, " +
 		"until 2026-11-22T12:00:00Z: refund (refund of shop), 3 times, when change.amount <= 50"
 	if a.Status != gatehouse.StatusPending || a.RiskLevel != gatehouse.L4 || a.Title != "Approve in advance: "+worst ||
@@ -318,9 +310,7 @@ func TestMandateEnds(t *testing.T) {
 
 	w, bot, ana := plans(t, "")
 	m := w.mandate(bot, nil, ana)
-	if err := apply(w, "version: 1\nmandates: {up_to: 3, max_window: 24h}\n"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, apply(w, "version: 1\nmandates: {up_to: 3, max_window: 24h}\n"))
 	w.wantStatus("longer than allowed", w.refund(bot, "10", nil), gatehouse.StatusPending)
 	if got := w.mandated(m.ID); got.EndReason != gatehouse.GrantPolicy {
 		t.Errorf("ended by %q", got.EndReason)
@@ -337,9 +327,7 @@ func TestMandatePauses(t *testing.T) {
 	err := w.store.Update(t.Context(), a.Tenant, func(tx gatehouse.Tx) error {
 		return gate.PauseFailed(tx, w.find(a.ID), "dispatcher")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := w.mandated(m.ID)
 	if got.PausedAction != a.ID || got.State(w.clock.Now()) != "paused" || w.leaves("mandate.paused") != 1 {
 		t.Errorf("the mandate is %+v", got)
@@ -350,9 +338,7 @@ func TestMandatePauses(t *testing.T) {
 		t.Fatal(err)
 	}
 	people, err := w.gate.FindPrincipal(w.admin, "ben")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ben := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: people, StepUp: true, Via: gatehouse.ViaAPI})
 	_, err = w.gate.ResumeMandate(ben, m.ID)
 	w.wantCode("resumed by the sponsor", gatehouse.CodeOf(err), gatehouse.CodeSelfApproval)
@@ -393,9 +379,7 @@ func TestMandateNarrows(t *testing.T) {
 	_, err := w.gate.NarrowMandate(bot, m.ID, lower)
 	w.wantCode("by the agent", gatehouse.CodeOf(err), gatehouse.CodeRoleRequired)
 	caller, err := gatehouse.CallerFrom(ana)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	plain := *caller
 	plain.StepUp = false
 	_, err = w.gate.NarrowMandate(gatehouse.NewContext(t.Context(), &plain), m.ID, lower)
@@ -463,9 +447,7 @@ func TestMandateRefused(t *testing.T) {
 		var ana context.Context
 		w, bot, ana = plans(t, "")
 		a, err := w.gate.ProposeMandate(bot, plan(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := w.gate.Decide(ana, a.ID, w.approving(a)); err != nil {
 			t.Fatal(err)
 		}
@@ -551,9 +533,7 @@ func TestMandateVoterGone(t *testing.T) {
 		p.Disabled = true
 		return tx.UpdatePrincipal(p)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.wantStatus("without the voter", w.refund(bot, "10", nil), gatehouse.StatusPending)
 	if got := w.mandated(m.ID); got.EndReason != gatehouse.GrantRightLost {
 		t.Errorf("ended by %q", got.EndReason)

@@ -14,9 +14,7 @@ import (
 func (w *world) notices(ctx context.Context, f gatehouse.NoticeFilter) []*gatehouse.Notice {
 	w.t.Helper()
 	page, err := w.gate.ListNotices(ctx, f)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return page.Items
 }
 
@@ -73,14 +71,10 @@ func TestMintingLeavesANotice(t *testing.T) {
 func TestLinkKeyChangesLeaveANotice(t *testing.T) {
 	t.Parallel()
 	master, err := ring.Parse(ring.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := newWorldWith(t, "", func(c *appConfig) { c.Master = master })
 	key, err := w.gate.RotateLinkKeys(w.admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := w.gate.RevokeLinkKey(w.admin, key.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -100,9 +94,7 @@ func TestLinkKeyChangesLeaveANotice(t *testing.T) {
 func (w *world) credentials(name string, roles ...gatehouse.Role) *gatehouse.Credentials {
 	w.t.Helper()
 	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindPerson, Roles: roles})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return c
 }
 
@@ -190,9 +182,7 @@ func (w *world) entries() (list []gatehouse.Leaf) {
 		}
 		return err
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return list
 }
 
@@ -222,9 +212,7 @@ func TestApproverDelay(t *testing.T) {
 		}
 	}
 	w.clock.Advance(time.Second)
-	if err := decide(ben, gatehouse.Approve); err != nil {
-		t.Fatal(err)
-	}
+	must(t, decide(ben, gatehouse.Approve))
 	// Losing the role and gaining it again restarts the delay, and earlier votes do
 	// not count either.
 	set := func(roles ...gatehouse.Role) {
@@ -239,9 +227,7 @@ func TestApproverDelay(t *testing.T) {
 	w.clock.Advance(time.Hour)
 	wantCode(t, decide(ana, gatehouse.Approve), gatehouse.CodeRoleRequired)
 	anaOld, err := w.gate.FindPrincipal(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	old := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: anaOld, StepUp: true, Via: gatehouse.ViaAPI})
 	wantCode(t, decide(old, gatehouse.Approve), gatehouse.CodeAuthorityRevoked)
 
@@ -250,15 +236,11 @@ func TestApproverDelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	anaOld, err = w.gate.FindPrincipal(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	old = gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: anaOld, StepUp: true, Via: gatehouse.ViaAPI})
 	wantCode(t, decide(old, gatehouse.Approve), gatehouse.CodeRoleRequired)
 	// Below L5 there is no delay.
 	w.targets.floor = gatehouse.L3
 	a = w.propose(bot, nil)
-	if err := decide(old, gatehouse.Approve); err != nil {
-		t.Fatal(err)
-	}
+	must(t, decide(old, gatehouse.Approve))
 }

@@ -40,9 +40,7 @@ func TestGatedPolicy(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeInvalid)
 
 	a, err := w.gate.ProposePolicy(w.admin, gatehouse.PolicyProposal{Source: loosePolicy, Rationale: "why"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if a.Status != gatehouse.StatusPending || a.RiskLevel != gatehouse.L4 || a.Target.Version != "2" {
 		t.Errorf("%+v", a)
 	}

@@ -25,9 +25,7 @@ rules:
   - {id: void, when: risk == 3, then: needs_approval, groups: [empty]}
   - {id: many, when: risk == 4, then: needs_approval, required: 9}
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var said []string
 	for _, f := range v.Warnings {
 		said = append(said, f.Detail)

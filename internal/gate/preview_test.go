@@ -90,9 +90,7 @@ func TestPreviewOfPendingActionsOnly(t *testing.T) {
 	boss, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Tenant: "acme", Name: "boss", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := w.gate.Preview(w.as(boss), a.ID); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Errorf("another tenant: %v", err)
 	}

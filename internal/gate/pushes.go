@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -30,12 +31,10 @@ func (g *Gate) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.
 	if err := Require(c, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
-	if r.Limit == 0 {
-		r.Limit = 100
+	if err := r.Validate(); err != nil {
+		return nil, err
 	}
-	if r.Limit < 1 || r.Limit > 1000 {
-		return nil, gatehouse.Violations{{Pointer: "/limit", Detail: "must be 1 to 1000"}}.Err()
-	}
+	r.Limit = cmp.Or(r.Limit, 100)
 	out := &gatehouse.DrainAnswer{DryRun: r.DryRun == nil || *r.DryRun, Items: []gatehouse.DrainItem{}}
 	if !out.DryRun {
 		items, err := g.drainer.Drain(ctx, c.Principal.Tenant, r.Limit)

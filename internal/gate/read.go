@@ -74,30 +74,21 @@ func (g *Gate) WaitAsked(
 	if err != nil || settled(a) || wait <= 0 {
 		return a, err
 	}
-	hint, cancel := g.Hints.Subscribe(a.ID)
-	defer cancel()
-	deadline := time.NewTimer(min(wait, gatehouse.MaxWait))
-	defer deadline.Stop()
-	poll := time.NewTicker(usecase.PollInterval)
-	defer poll.Stop()
-	for {
+	err = usecase.Poll(ctx, g.Hints, min(wait, gatehouse.MaxWait), []string{a.ID}, func() (bool, error) {
 		now, err := g.FindAction(ctx, id)
 		if ctx.Err() != nil {
-			return a, nil
+			return true, nil
 		}
-		if err != nil || settled(now) {
-			return now, err
+		if err != nil {
+			return true, err
 		}
 		a = now
-		select {
-		case <-hint:
-		case <-poll.C:
-		case <-deadline.C:
-			return a, nil
-		case <-ctx.Done():
-			return a, nil
-		}
+		return settled(a), nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return a, nil
 }
 
 // ListActions returns a page of the caller's tenant. A cached caller is verified

@@ -29,9 +29,7 @@ func TestAgentsReadTheirOwn(t *testing.T) {
 	secret := w.propose(other, func(p *gatehouse.Proposal) { p.IdempotencyKey = "k-1" })
 	revised, err := w.gate.Revise(editor, ours[0],
 		proposal(func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"11.00"}` }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ours = append(ours, revised.ID)
 	if _, err := (&audit.Sequencer{Store: w.store, Logger: slog.New(slog.DiscardHandler)}).Once(t.Context()); err != nil {
 		t.Fatal(err)
@@ -107,9 +105,7 @@ func (w *world) pages(ctx context.Context) (ids []string) {
 	w.t.Helper()
 	for cursor := ""; ; {
 		page, err := w.gate.ListActions(ctx, gatehouse.ActionFilter{Limit: 2, Cursor: cursor})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		for _, a := range page.Items {
 			if slices.Contains(ids, a.ID) {
 				w.t.Errorf("%s came twice", a.ID)

@@ -23,19 +23,13 @@ func TestResetAdmin(t *testing.T) {
 	_, err = reset("default", "ana", false)
 	wantCode(t, err, gatehouse.CodeInvalid) // ana is an approver, and an administrator exists
 	first, err := reset("default", "admin", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	second, err := reset("default", "ADMIN", true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = w.gate.Authenticate(t.Context(), first.Key)
 	wantCode(t, err, gatehouse.CodeUnauthenticated)
 	p, err := w.gate.Authenticate(t.Context(), second.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if ok, err := w.gate.CheckEditToken(t.Context(), p, first.EditToken); ok || err != nil {
 		t.Errorf("the old edit token: %v, %v", ok, err)
 	}
@@ -55,9 +49,7 @@ func TestResetAdmin(t *testing.T) {
 		t.Fatal(err)
 	}
 	made, err := reset("acme", "root", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root := w.as(made)
 	if _, err := w.gate.CreatePrincipal(root,
 		gatehouse.NewPrincipal{Name: "ann", Kind: gatehouse.KindPerson,
@@ -77,15 +69,11 @@ func TestResetAdmin(t *testing.T) {
 		p.Disabled = true
 		return tx.UpdatePrincipal(p)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = reset("acme", "bot", false)
 	wantCode(t, err, gatehouse.CodeInvalid)
 	ann, err := reset("acme", "ann", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if p, err := w.gate.Authenticate(t.Context(), ann.Key); err != nil || !p.Has(gatehouse.RoleAdmin) ||
 		p.ApproverSince == nil {
 		t.Errorf("%+v, %v", p, err)

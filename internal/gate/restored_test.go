@@ -3,13 +3,11 @@ package gate_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
@@ -19,13 +17,7 @@ import (
 func TestMarkUnknown(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: migratedfile.New(t), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := migratedfile.Open(t, migratedfile.New(t), clock.Now)
 	w := gatetest.New(t, store, clock)
 	w.Fill()
 	keeper := keyHolder(t, w, w.AcmeKey)
@@ -35,7 +27,7 @@ func TestMarkUnknown(t *testing.T) {
 
 	underWay := func(tenant string) (list []*gatehouse.Push) {
 		t.Helper()
-		if err := store.View(t.Context(), tenant, func(tx gatehouse.ReadTx) error {
+		must(t, store.View(t.Context(), tenant, func(tx gatehouse.ReadTx) error {
 			list = nil
 			for _, status := range []gatehouse.PushStatus{gatehouse.PushQueued, gatehouse.PushPicking, gatehouse.PushSent} {
 				page, err := tx.ListPushes(gatehouse.PushFilter{Status: status, Limit: gatehouse.MaxLimit})
@@ -45,9 +37,7 @@ func TestMarkUnknown(t *testing.T) {
 				list = append(list, page.Items...)
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return list
 	}
 	held := underWay(gatehouse.DefaultTenant)
@@ -64,9 +54,7 @@ func TestMarkUnknown(t *testing.T) {
 		t.Helper()
 		r.Before = made
 		out, err := w.Gate.MarkUnknown(ctx, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return out
 	}
 	no := false
@@ -136,9 +124,7 @@ func TestMarkUnknown(t *testing.T) {
 			t.Errorf("the former holder of a push that was %s writes: %v", p.Status, err)
 		}
 		a, err := w.Gate.FindAction(w.Admin(), p.ActionID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if a.Status != gatehouse.StatusUnknown || a.Push.Status != gatehouse.PushUnknown || a.Push.Attempts < 1 ||
 			a.FinishedAt == nil {
 			t.Errorf("it was %s, and is %s with %+v", p.Status, a.Status, a.Push)
@@ -150,13 +136,7 @@ func TestMarkUnknown(t *testing.T) {
 func TestPreviewArchiveOfOneTenant(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: migratedfile.New(t), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := migratedfile.Open(t, migratedfile.New(t), clock.Now)
 	w := gatetest.New(t, store, clock)
 	w.Fill()
 	keeper := keyHolder(t, w, w.AcmeKey)
@@ -195,9 +175,7 @@ func TestPreviewArchiveOfOneTenant(t *testing.T) {
 	}
 	for tenant, ctx := range map[string]context.Context{"acme": keeper, gatehouse.DefaultTenant: w.Admin()} {
 		p, err := w.Gate.PreviewArchive(ctx, 31*day)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(p.Tenants) != 1 || p.Tenants[0].Tenant != tenant || p.Actions == 0 || p.Tenants[0].Actions != p.Actions {
 			t.Errorf("%s is told %+v", tenant, p)
 		}
@@ -211,9 +189,7 @@ func TestPreviewArchiveOfOneTenant(t *testing.T) {
 func keyHolder(t *testing.T, w *gatetest.World, key string) context.Context {
 	t.Helper()
 	p, err := w.Gate.Authenticate(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: p, StepUp: true, Via: gatehouse.ViaAPI})
 }
 
@@ -242,9 +218,7 @@ func TestPreviewArchive(t *testing.T) {
 	w.clock.Advance(31*day - 2*time.Hour)
 	for range 2 { // a preview changes nothing
 		p, err := w.gate.PreviewArchive(w.admin, gatehouse.MinRetention)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if p.Actions != 3 || !p.Complete || p.Bytes == 0 || len(p.Tenants) != 1 || p.Tenants[0].Actions != 3 ||
 			!p.Oldest.Equal(ended[0].EndedAt()) || !p.Newest.Equal(ended[2].EndedAt()) || p.Configured != nil {
 			t.Errorf("%+v", p)

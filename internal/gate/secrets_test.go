@@ -16,9 +16,7 @@ import (
 func newMaster(t *testing.T, text string) *ring.Master {
 	t.Helper()
 	m, err := ring.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -39,9 +37,7 @@ func (w *world) under(master *ring.Master) {
 func (w *world) values(tenant string) map[string]string {
 	w.t.Helper()
 	opened, err := w.gate.OpenSecrets(w.t.Context(), tenant)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	out := map[string]string{}
 	for _, o := range opened {
 		if out[o.Name] = o.Value; o.Err != nil {
@@ -61,9 +57,7 @@ func (w *world) wantValue(what, want string) {
 func (w *world) secretStates() map[string]gatehouse.SecretState {
 	w.t.Helper()
 	list, err := w.gate.ListSecrets(w.admin)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	out := map[string]gatehouse.SecretState{}
 	for _, s := range list {
 		out[s.Name] = s.State
@@ -146,9 +140,7 @@ func (w *world) wantTold() {
 		}
 	}
 	list, err := w.gate.ListSecrets(w.admin)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	b, err := json.Marshal([]any{list, notices, w.entries()})
 	if err != nil || strings.Contains(string(b), "-value") {
 		w.t.Errorf("a value is disclosed: %s, %v", b, err)
@@ -164,9 +156,7 @@ func (w *world) acme() context.Context {
 	creds, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Name: "root", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin}, Tenant: "acme",
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return w.as(creds)
 }
 
@@ -205,9 +195,7 @@ func TestSecretsOpenInTheirPlace(t *testing.T) {
 		s.Name = "crm-token"
 		return tx.PutSecret(s)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := w.values(gatehouse.DefaultTenant); got["shop-token"] != "shop-value" || got["crm-token"] != "!" {
 		t.Errorf("%v", got)
 	}
@@ -270,9 +258,7 @@ func TestResealPastADamagedKey(t *testing.T) {
 			State: gatehouse.RingKeyActive,
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := set(w.acme(), w.gate, "the-value"); err != nil {
 		t.Fatal(err)
 	}

@@ -33,9 +33,7 @@ func (w *world) told(id string) (list []string) {
 			Outcome         string
 			Notify          []string
 		}
-		if err := json.Unmarshal([]byte(l.Data), &d); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, json.Unmarshal([]byte(l.Data), &d))
 		text := l.Type
 		switch {
 		case d.Stage > 0:

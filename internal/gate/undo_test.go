@@ -28,9 +28,7 @@ func holdRejection(a *gatehouse.Action) gatehouse.Decision {
 func (w *world) decided(who context.Context, a *gatehouse.Action, d gatehouse.Decision) *gatehouse.Answer {
 	w.t.Helper()
 	got, err := w.gate.Decide(who, a.ID, d)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return got
 }
 
@@ -246,9 +244,7 @@ func TestUndoUnderAnotherPolicy(t *testing.T) {
 	w.decided(ana, a, approve(a))
 	_, err := w.gate.ApplyPolicy(w.admin,
 		"version: 1\nrules:\n  - {id: stop, when: \"true\", then: deny, reason: frozen}\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := w.gate.Undo(ana, a.ID)
 	if err != nil || got.Action.Status != gatehouse.StatusDenied || got.Action.UndoneBy != "ana" {
 		t.Fatalf("%+v, %v", got, err)

@@ -59,13 +59,9 @@ func TestListsShowExceededCeilings(t *testing.T) {
 			"newest": {}, "pending": {Status: gatehouse.StatusPending}, "urgency": {Sort: gatehouse.SortUrgency},
 		} {
 			page, err := w.gate.ListActions(w.admin, f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			inbox, _, err := w.gate.Inbox(w.admin, f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			single := make([]*gatehouse.Action, len(page.Items))
 			for i, a := range page.Items {
 				single[i] = w.find(a.ID)
@@ -96,9 +92,7 @@ func TestListsShowExceededCeilings(t *testing.T) {
 	}
 	w.clock.Advance(2 * time.Hour)
 	page, err := w.gate.ListActions(w.admin, gatehouse.ActionFilter{Sort: gatehouse.SortUrgency})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if d := cmp.Diff(map[string]string{large.ID: "prices 0 100;never;"}, excesses(page.Items)); d != "" {
 		t.Errorf("after the window: %s", d)
 	}

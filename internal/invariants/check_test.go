@@ -18,7 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
-	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
@@ -50,12 +50,8 @@ func fill(t *testing.T, s gatehouse.Store, clock *gatetest.Clock) gatehouse.LogH
 		head, err = audit.Head(tx, gatehouse.DefaultTenant)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, s.Close())
 	return head
 }
 
@@ -63,10 +59,7 @@ func onSQLite(t *testing.T) *original {
 	t.Helper()
 	path := migratedfile.New(t)
 	clock := gatetest.NewClock()
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := migratedfile.Open(t, path, clock.Now)
 	head := fill(t, s, clock)
 	passed := []damage{
 		{"an entry is passed over",
@@ -75,31 +68,21 @@ UPDATE meta SET numbered = (SELECT max(last) FROM audit_batch)`, 14, "", true},
 	}
 	return &original{head: head, own: passed, copy: func(t *testing.T) (func() (*Target, error), func(string)) {
 		file := filepath.Join(t.TempDir(), "copy.db")
-		if err := sqlite.Backup(t.Context(), path, file); err != nil {
-			t.Fatal(err)
-		}
+		must(t, sqlite.Backup(t.Context(), path, file))
 		return func() (*Target, error) { return OpenFile(t.Context(), file, quiet()) }, func(statements string) {
 			db, err := sql.Open("sqlite", "file:"+file+"?_pragma=ignore_check_constraints(1)")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer db.Close()
 			db.SetMaxOpenConns(1)
 			rows, err := db.Query(`SELECT name FROM sqlite_schema WHERE type = 'trigger'`)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var drop []string
 			for rows.Next() {
 				var name string
-				if err := rows.Scan(&name); err != nil {
-					t.Fatal(err)
-				}
+				must(t, rows.Scan(&name))
 				drop = append(drop, "DROP TRIGGER "+name+";")
 			}
-			if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(rows.Err(), rows.Close()))
 			if _, err := db.Exec(strings.Join(drop, "") + statements); err != nil {
 				t.Fatalf("%s: %v", statements, err)
 			}
@@ -112,10 +95,7 @@ func onPostgres(t *testing.T) *original {
 	var head gatehouse.LogHead
 	filled := &pgtest.Template{Prepare: func(_ testing.TB, dsn string) {
 		clock := gatetest.NewClock()
-		s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := migrated.Open(t, dsn, clock.Now)
 		head = fill(t, s, clock)
 		// For all copies at once: no CHECK prevents damage.
 		execute(t, pgtest.Superuser(dsn), `DO $$ DECLARE k record; BEGIN
@@ -146,9 +126,7 @@ END LOOP; END $$`)
 func execute(t *testing.T, dsn, statement string) {
 	t.Helper()
 	c, err := pgx.Connect(context.Background(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close(context.Background())
 	if _, err := c.Exec(context.Background(), statement); err != nil {
 		t.Fatalf("%s: %v", statement, err)
@@ -158,18 +136,14 @@ func execute(t *testing.T, dsn, statement string) {
 func check(t *testing.T, open func() (*Target, error), o Options) *Report {
 	t.Helper()
 	target, err := open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := target.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	r, err := Check(t.Context(), target, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -449,16 +423,10 @@ VALUES ('default', 1, 'connectors: {}', '` + strings.Repeat("0", 64) + `', 'prn_
 			id, isRun := strings.CutPrefix(d.item, "run:")
 			if d.item != "" && !isRun {
 				target, err := open()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				err = target.DB.QueryRow(`SELECT id FROM action WHERE seq = ` + where(d.item)).Scan(&id)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := target.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
+				must(t, target.Close())
 			}
 			damage(d.statements)
 			r := check(t, open, Options{})
@@ -475,5 +443,13 @@ VALUES ('default', 1, 'connectors: {}', '` + strings.Repeat("0", 64) + `', 'prn_
 				}
 			}
 		})
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

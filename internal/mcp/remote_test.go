@@ -22,13 +22,9 @@ import (
 func newRemote(t *testing.T, c Remote) *Proxy {
 	t.Helper()
 	folder, err := OpenFolder(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	upstream, err := Connect(c, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := newProxy(Config{
 		Name: "peer", Upstream: upstream, Gate: denier{}, Folder: folder, Log: slog.New(slog.DiscardHandler),
 		Relist: 50 * time.Millisecond,
@@ -237,12 +233,8 @@ func TestRemoteSessionOver(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	upstream, err := Connect(Remote{URL: server.URL}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := upstream.Send([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, upstream.Send([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)))
 	if _, err := upstream.Receive(); err != nil {
 		t.Fatal(err)
 	}
@@ -341,9 +333,7 @@ func TestMirrors(t *testing.T) {
 		"none":{"x-mcp-header":"None"}, "float":{"x-mcp-header":"Float"}}}}]}`))}
 	f, err := parseFrame([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"q","arguments":`+
 		`{"region":"eu-wést","n":-7,"on":true,"deep":{"id":"a b"},"bad":"x","list":[1],"none":null,"float":1.5,"plain":"y"}}}`), serverDepth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := r.headersOf(f)
 	want := map[string]string{
 		"Mcp-Method": "tools/call", "Mcp-Name": "q", "Mcp-Param-Region": "=?base64?ZXUtd8Opc3Q=?=", "Mcp-Param-N": "-7",

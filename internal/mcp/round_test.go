@@ -35,9 +35,7 @@ func newRounds(t *testing.T, gate *pendingGate, folder *Folder, key string) *Pro
 	r := &recorder{}
 	c := Config{Name: "peer", Upstream: r, Gate: keyed{gate, key}, Folder: folder, Hold: time.Millisecond,
 		Log: slog.New(slog.DiscardHandler)}
-	if err := c.complete(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.complete())
 	r.proxy = newProxy(c, io.Discard)
 	r.proxy.me = &gatehouse.Principal{ID: "prn_" + key}
 	return r.proxy
@@ -56,9 +54,7 @@ func (p *Proxy) say(t *testing.T, arguments, state string) held {
 func (p *Proxy) sayParams(t *testing.T, params string) (out held) {
 	t.Helper()
 	f, err := parseFrame([]byte(modernFrame("1", "tools/call", params)), clientDepth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.learn(f)
 	answer := p.call(t.Context(), f)
 	if err := json.Unmarshal(answer, &out); err != nil {
@@ -70,9 +66,7 @@ func (p *Proxy) sayParams(t *testing.T, params string) (out held) {
 func newFolder(t *testing.T, dir string) *Folder {
 	t.Helper()
 	folder, err := OpenFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return folder
 }
 
@@ -156,9 +150,7 @@ func TestRoundsHostile(t *testing.T) {
 	expired, err := p.sealRound(&call{tool: "write", arguments: `{"text":"a"}`}, round{
 		Action: "act_a_1", Until: time.Now().Add(-time.Second).Unix(), Nonce: "n",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before := gate.proposals
 	refused("replayed", "used before", p.say(t, `{"text":"a"}`, used))
 	refused(

@@ -17,7 +17,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 func sorted(m map[string][]string) map[string][]string {
@@ -34,9 +34,7 @@ func TestMove(t *testing.T) {
 	path, before := folder(t)
 	url := pgtest.Database(t)
 	r, err := Run(t.Context(), Options{Path: path, URL: url, Rows: 10, Bytes: 4096, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := dumpSQLite(t, path)
 	if diff := cmp.Diff(want, dumpPostgres(t, url)); diff != "" {
 		t.Errorf("the copy differs (-folder +database):\n%s", diff)
@@ -104,9 +102,7 @@ func goOn(t *testing.T, s gatehouse.Store, before world) {
 func list(t *testing.T, w *gatetest.World, status gatehouse.Status) []*gatehouse.Action {
 	t.Helper()
 	page, err := w.Gate.ListActions(w.Admin(), gatehouse.ActionFilter{Status: status, Limit: gatehouse.MaxLimit})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return page.Items
 }
 
@@ -115,16 +111,12 @@ func list(t *testing.T, w *gatetest.World, status gatehouse.Status) []*gatehouse
 func keysOf(t *testing.T, url string) []string {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close(context.Background())
 	rows, err := c.Query(t.Context(), `SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid)
 FROM pg_constraint WHERE contype = 'f'
 UNION ALL SELECT relname || ' is walled' FROM pg_class WHERE relrowsecurity AND relforcerowsecurity ORDER BY 1`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || len(keys) < 30 {
 		t.Fatalf("%d foreign keys and policies, %v", len(keys), err)
@@ -165,16 +157,12 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	r, err := Run(t.Context(), Options{Path: path, URL: url, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(dumpSQLite(t, path), dumpPostgres(t, url)); diff != "" {
 		t.Errorf("the copy differs (-folder +database):\n%s", diff)
 	}
 	again, err := Run(t.Context(), Options{Path: path, URL: url, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if again.State != "finished" || again.Rows != r.Rows || again.Copied != 0 || len(again.Tables) != len(r.Tables) {
 		t.Errorf("a call after the end tells %+v", again)
 	}
@@ -185,16 +173,10 @@ func TestKilled(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	path, w := folder(t)
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: w.Clock.Now, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	migratedfile.Open(t, path, w.Clock.Now)
 	url := pgtest.Database(t)
 	r, err := Run(t.Context(), Options{Path: path, URL: url, DryRun: true, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r.Rows == 0 || r.State != "blank" || len(r.Logs) != 2 {
 		t.Errorf("%+v", r)
 	}
@@ -339,16 +321,11 @@ func TestChangedMeanwhile(t *testing.T) {
 		postgres.ErrMoving) {
 		t.Errorf("a server starts on it: %v", err)
 	}
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: w.Clock.Now, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := migratedfile.Open(t, path, w.Clock.Now)
 	after := gatetest.New(t, s, w.Clock)
 	after.SignIn(w.Key)
 	after.Propose("meanwhile", "price_change", 1)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	if _, err := Run(t.Context(), Options{Path: path, URL: url, Logger: quiet()}); err == nil ||
 		!strings.Contains(err.Error(), "written to again") {
 		t.Errorf("with a changed folder: %v", err)

@@ -42,9 +42,7 @@ func TestDelegateIsNotified(t *testing.T) {
 		}
 		made, err := w.Gate.CreateDelegation(w.Admin(),
 			gatehouse.NewDelegation{From: "ana", To: "bo", Ends: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.spread(n)
 		w.deliver(n, "mail")
 		to, text := told()

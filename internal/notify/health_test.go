@@ -46,9 +46,7 @@ func (w *world) post(f *faulty, fails bool, notifiers ...*notify.Notifier) {
 			Status: gatehouse.NotificationQueued, DueAt: &now,
 		}})
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.deliver(notifiers[w.notes%len(notifiers)], "hook")
 }
 

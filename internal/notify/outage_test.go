@@ -119,24 +119,18 @@ func (o *outage) outside() *client.Client {
 	creds, err := o.Gate.CreatePrincipal(o.Admin(), gatehouse.NewPrincipal{
 		Name: "dan", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	served, err := api.New(api.Config{
 		Actions: o.Gate, Dispatch: o.Gate, Admin: o.Gate, Policies: o.Gate, Audit: o.Gate, Sessions: o.Gate, Auth: o.Gate,
 		Lookup: o.Gate, Logger: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	mux := http.NewServeMux()
 	served.Mount(mux)
 	server := httptest.NewServer(mux)
 	o.t.Cleanup(server.Close)
 	c, err := client.New(server.URL, creds.Key, client.WithEditToken(creds.EditToken))
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	return c
 }
 
@@ -146,9 +140,7 @@ func (o *outage) rows() map[string]int {
 	counts := map[string]int{}
 	for cursor := ""; ; {
 		page, err := o.Gate.ListNotifications(o.Admin(), gatehouse.NotificationFilter{Limit: 100, Cursor: cursor})
-		if err != nil {
-			o.t.Fatal(err)
-		}
+		must(o.t, err)
 		for _, n := range page.Items {
 			counts[n.Channel+" "+string(n.Status)]++
 		}
@@ -194,9 +186,7 @@ func TestDayWithoutChannels(t *testing.T) {
 				Version:    "7",
 			}, ProposedChange: `{"amount":"1"}`,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for at := time.Duration(0); at < 24*time.Hour; at += step {
 			if at%time.Hour == 0 {
 				open = append(open, o.Propose("walnuts", "price_change", 12))

@@ -83,9 +83,7 @@ func (w *world) pager(p *pager) *notify.Configured {
 	c, err := pagerduty.New(pagerduty.Config{
 		RoutingKey: routingKey, URL: p.URL + "/v2/enqueue", AllowPrivate: true,
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return &notify.Configured{Name: "oncall", Tenants: []string{"default"}, Channel: c}
 }
 

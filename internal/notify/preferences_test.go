@@ -24,17 +24,13 @@ func (w *world) prefer(name, channel string, quiet *gatehouse.QuietHours, muted 
 			ChangedAt: &now,
 		})
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 }
 
 func (w *world) person(name string) (p *gatehouse.Principal) {
 	w.t.Helper()
 	p, err := w.Gate.FindPrincipal(w.Admin(), name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return p
 }
 
@@ -97,9 +93,7 @@ func TestUnsubscribe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	master, err := ring.Parse(ring.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	signer := gate.New(w.Store, nil, w.hub, gate.Config{Master: master, LinkTTL: 7 * 24 * time.Hour},
 		slog.New(slog.DiscardHandler))
 	n := w.notifier(notify.Config{
@@ -138,9 +132,7 @@ func TestUnsubscribe(t *testing.T) {
 	}
 	ctx := context.Background()
 	token, err := signer.UnsubscribeToken(ctx, w.person("ana"), "mail")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	parts := strings.Split(token, ".")
 	bo := w.person("bo").ID
 	flipped := "A" // a character of the MAC

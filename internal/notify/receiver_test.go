@@ -31,9 +31,7 @@ func TestReceiver(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			r, err := client.NewReceiver(newSecret, keys[1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var mu sync.Mutex
 			var got []client.Webhook
 			var last *http.Request
@@ -52,9 +50,7 @@ func TestReceiver(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			c, err := webhook.New(webhook.Config{URL: server.URL, Secret: keys[0], AllowPrivate: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			n := w.notifier(
 				notify.Config{Channels: []*notify.Configured{{Name: "hook", Tenants: []string{"default"}, Channel: c}}})
 			a := w.Propose("walnuts", "price_change", 12)

@@ -84,18 +84,14 @@ func (o *office) apply(source string) {
 func (o *office) link(name, user string) {
 	o.t.Helper()
 	p, err := o.Gate.FindPrincipal(o.Admin(), name)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	err = o.Store.Update(context.Background(), p.Tenant, func(tx gatehouse.Tx) error {
 		return tx.InsertIdentity(&gatehouse.ExternalIdentity{
 			Tenant: p.Tenant, Issuer: gatehouse.SlackIssuer + slacktest.Team, Subject: user, PrincipalID: p.ID,
 			CreatedAt: tx.Now(),
 		})
 	})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 }
 
 // settle processes everything that is due: the log, the clicks, the cards.
@@ -445,9 +441,7 @@ func TestSlackOtherCard(t *testing.T) {
 			Target:       gatehouse.Target{EntityType: "item", EntityRef: "walnuts", Version: "7"},
 			CurrentState: `{"amount":"0"}`, ProposedChange: `{"amount":"13"}`,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		o.deliverOK(o.slack.Request(o.slack.Press(ana, m, b)))
 		o.settle()
 		o.told(ana, "newer revision")
@@ -552,9 +546,7 @@ func TestSlackLostUpdate(t *testing.T) {
 			c, err = tx.ClaimCard("slack", b.ID, "another", time.Minute)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return c
 	}()
 	o.Decide(b, "ana", gatehouse.Reject)
@@ -593,9 +585,7 @@ func TestSlackCut(t *testing.T) {
 			ActionType: "price_change", Connector: "shop", Operation: "update",
 			Target: gatehouse.Target{EntityType: "item", EntityRef: "walnuts"}, ProposedChange: with, CurrentState: `{}`,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		o.settle()
 		m := o.card(a)
 		if m.Button("Approve") != nil || m.Button("Reject") == nil || !strings.Contains(m.All(), "does not show all") {

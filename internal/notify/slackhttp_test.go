@@ -28,9 +28,7 @@ func (o *office) untouched(a *gatehouse.Action) {
 		}
 		return err
 	})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 }
 
 // TestSlackSignature: a request without Slack's signature, or with a timestamp more than five
@@ -188,9 +186,7 @@ func TestSlackSocket(t *testing.T) {
 func (o *office) browser(name string) context.Context {
 	o.t.Helper()
 	p, err := o.Gate.FindPrincipal(o.Admin(), name)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	now := o.Clock.Now()
 	s := &gatehouse.Session{
 		ID: "ses_" + strings.ToLower(rand.Text()), Tenant: p.Tenant, PrincipalID: p.ID,
@@ -203,9 +199,7 @@ func (o *office) browser(name string) context.Context {
 		s.Tenant,
 		func(tx gatehouse.Tx) error { return tx.InsertSession(s, hash) },
 	)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	return gatehouse.NewContext(context.Background(), &gatehouse.Caller{
 		Principal: p, StepUp: true, Session: s, Via: gatehouse.ViaConsole,
 	})
@@ -226,9 +220,7 @@ func TestSlackLink(t *testing.T) {
 		a, m := o.ask("price_change")
 		cy := o.browser("cy")
 		code, err := o.Gate.CreateSlackCode(cy)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		say(eve, "", "link CODE")
 		say(eve, "link 22222-22222", "does not work")
 		say(ana, "link "+code.Code, "linked to somebody else")
@@ -254,9 +246,7 @@ func TestSlackLink(t *testing.T) {
 		}
 		fresh := o.browser("cy")
 		ended, _ := o.Gate.CreateSlackCode(fresh)
-		if err := o.Gate.SignOut(fresh); err != nil {
-			t.Fatal(err)
-		}
+		must(t, o.Gate.SignOut(fresh))
 		say(slacktest.User{ID: "U0NEW"}, "link "+ended.Code, "does not work")
 		if _, err := o.Gate.CreateSlackCode(o.As("cy")); gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated {
 			t.Errorf("with a key: %v", err)
@@ -266,9 +256,7 @@ func TestSlackLink(t *testing.T) {
 		if err := o.Gate.UnlinkSlack(cy, issuer, ana.ID); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 			t.Errorf("unlinking somebody else: %v", err)
 		}
-		if err := o.Gate.UnlinkSlack(o.browser("cy"), issuer, eve.ID); err != nil {
-			t.Fatal(err)
-		}
+		must(t, o.Gate.UnlinkSlack(o.browser("cy"), issuer, eve.ID))
 		b, m := o.ask("price_change")
 		o.press(eve, m, "Approve")
 		o.settle()

@@ -37,9 +37,7 @@ func (w *world) flows() *flows {
 	}, func(name string) (string, error) {
 		return map[string]string{"id": stepfunctionstest.KeyID, "key": stepfunctionstest.SecretKey}[name], nil
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	c := stepfunctions.New(tasks, w.Gate.TaskToken)
 	w.check = c.Check
 	f.channel = &notify.Configured{
@@ -367,9 +365,7 @@ func TestTaskOfRevisions(t *testing.T) {
 				p.Callback = c
 			}
 			next, err := w.Gate.Revise(w.As("bot"), a.ID, &p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			f.tell()
 			if !keeps {
 				f.status(t, c, "FAILED", "gatehouse.superseded")

@@ -257,11 +257,13 @@ func (f *File) Text() ([]byte, error) {
 		}
 		root[key] = out
 	}
-	left := map[string]any{}
-	for name, why := range f.leftOut {
-		left[name] = why
+	if f.leftOut != nil {
+		left := map[string]any{}
+		for name, why := range f.leftOut {
+			left[name] = why
+		}
+		root["left_out"] = left
 	}
-	root["left_out"] = left
 	text, err := yaml.Dump(node(root))
 	if err != nil {
 		return nil, err
@@ -271,6 +273,13 @@ func (f *File) Text() ([]byte, error) {
 		return nil, fmt.Errorf("the file would not read: %w", err)
 	}
 	return text, nil
+}
+
+// StoredText is Text for a connector in the store, which is bounded: it omits what was left out.
+func (f *File) StoredText() ([]byte, error) {
+	short := *f
+	short.leftOut = nil
+	return short.Text()
 }
 
 func list(all []string) []any {

@@ -137,7 +137,7 @@ func withUser(dsn, user string) string {
 func startShared() {
 	bin, err := findPrograms()
 	if err == nil {
-		if shared.cluster, shared.err = Start(bin); shared.err == nil {
+		if shared.cluster, shared.err = start(bin, (*Cluster).create); shared.err == nil {
 			shared.dsn = shared.cluster.DSN("postgres")
 			shared.err = makeOwner(shared.dsn)
 		}

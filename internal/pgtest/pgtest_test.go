@@ -29,11 +29,7 @@ func TestDatabasesAreApart(t *testing.T) {
 
 func TestClusterComesBackWithItsData(t *testing.T) {
 	t.Parallel()
-	c, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := pgtest.New(t)
 	for i, crash := range []bool{false, true} {
 		conn, err := pgx.Connect(t.Context(), c.DSN("postgres"))
 		if err != nil {

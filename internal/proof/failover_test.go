@@ -26,12 +26,8 @@ func failover(t *testing.T, e engine, l *leg, n int) {
 			t.Fatal(err)
 		}
 	}
-	primary, err := pgtest.New()
-	must(err)
-	t.Cleanup(func() { _ = primary.Close() })
-	standby, err := primary.Standby()
-	must(err)
-	t.Cleanup(func() { _ = standby.Close() })
+	primary := pgtest.New(t)
+	standby := primary.Standby(t)
 	e.dsn = func(testing.TB) string { return pgtest.Pair("postgres", primary, standby) }
 	w := newWorldOn(t, e, 4000*n, "")
 	load := newLoad(t, w, l.rng, 8)

@@ -85,13 +85,8 @@ func faults(t *testing.T, e engine, l *leg, lost int) {
 }
 
 func (f *faulty) newCluster(t testing.TB) string {
-	c, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	f.cluster = c
-	return c.DSN("postgres")
+	f.cluster = pgtest.New(t)
+	return f.cluster.DSN("postgres")
 }
 
 // through puts a wire in front of every server that is started.

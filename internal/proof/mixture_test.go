@@ -35,8 +35,6 @@ type mixture struct {
 	stall atomic.Pointer[func(*http.Request)]
 	// unguarded removes the condition of help.
 	unguarded atomic.Bool
-	// breaks answers instead of a fake; nil for none.
-	breaks atomic.Pointer[func(http.ResponseWriter, *http.Request, http.Handler)]
 }
 
 const mixturePassword = "pass-of-the-storm"
@@ -164,15 +162,6 @@ func (m *mixture) count(t *testing.T) map[string]int {
 		out[w.SysID]++
 	}
 	return out
-}
-
-// total counts the effects of all targets but the database.
-func (m *mixture) total() int {
-	n := len(m.snow.Writes())
-	for _, effects := range m.all() {
-		n += effects
-	}
-	return n
 }
 
 func classOf(connector string) string {

@@ -193,10 +193,6 @@ func (m *mixture) stalled(next http.Handler) http.Handler {
 		if stall := m.stall.Load(); stall != nil {
 			(*stall)(r)
 		}
-		if breaks := m.breaks.Load(); breaks != nil {
-			(*breaks)(w, r, next)
-			return
-		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -15,7 +15,7 @@ import (
 // Bounds on what one run or workflow may take of shared resources.
 
 // TestSignalsAreBounded: in number and in size.
-func TestSignalsAreBounded(t *testing.T) { t.Parallel(); onBoth(t, testSignalsAreBounded) }
+func TestSignalsAreBounded(t *testing.T) { onBoth(t, testSignalsAreBounded) }
 
 func testSignalsAreBounded(t *testing.T, w *world) {
 	w.apply("naps", "name: naps\nsteps:\n  - {id: nap, uses: wait, with: {for: 1h}}\n")
@@ -33,7 +33,7 @@ func testSignalsAreBounded(t *testing.T, w *world) {
 }
 
 // TestStepsOfARunAreBounded: the items of all steps of a run count together.
-func TestStepsOfARunAreBounded(t *testing.T) { t.Parallel(); onBoth(t, testStepsOfARunAreBounded) }
+func TestStepsOfARunAreBounded(t *testing.T) { onBoth(t, testStepsOfARunAreBounded) }
 
 func testStepsOfARunAreBounded(t *testing.T, w *world) {
 	source := "name: wide\nsteps:\n"
@@ -54,7 +54,7 @@ func testStepsOfARunAreBounded(t *testing.T, w *world) {
 }
 
 // TestBudgetOfCallsAtOnce: concurrent calls cannot each claim the whole budget.
-func TestBudgetOfCallsAtOnce(t *testing.T) { t.Parallel(); onBoth(t, testBudgetOfCallsAtOnce) }
+func TestBudgetOfCallsAtOnce(t *testing.T) { onBoth(t, testBudgetOfCallsAtOnce) }
 
 func testBudgetOfCallsAtOnce(t *testing.T, w *world) {
 	w.models.slow = 300 * time.Millisecond
@@ -77,10 +77,7 @@ func testBudgetOfCallsAtOnce(t *testing.T, w *world) {
 
 // TestRunsThatCannotStartBlockNobody: a workflow that no longer parses, and a hundred workflows at
 // their limits, do not block the runs of others.
-func TestRunsThatCannotStartBlockNobody(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testRunsThatCannotStartBlockNobody)
-}
+func TestRunsThatCannotStartBlockNobody(t *testing.T) { onBoth(t, testRunsThatCannotStartBlockNobody) }
 
 func testRunsThatCannotStartBlockNobody(t *testing.T, w *world) {
 	w.stop()
@@ -148,10 +145,7 @@ func testRunsThatCannotStartBlockNobody(t *testing.T, w *world) {
 
 // TestBudgetOutlivesItsProcess: the claim of a call stays when its process
 // dies, and other processes see the claims of running calls.
-func TestBudgetOutlivesItsProcess(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testBudgetOutlivesItsProcess)
-}
+func TestBudgetOutlivesItsProcess(t *testing.T) { onBoth(t, testBudgetOutlivesItsProcess) }
 
 func testBudgetOutlivesItsProcess(t *testing.T, w *world) {
 	w.stop()
@@ -181,7 +175,7 @@ func testBudgetOutlivesItsProcess(t *testing.T, w *world) {
 }
 
 // TestBudgetIsSettled: once the cost of a call is known, only the cost counts.
-func TestBudgetIsSettled(t *testing.T) { t.Parallel(); onBoth(t, testBudgetIsSettled) }
+func TestBudgetIsSettled(t *testing.T) { onBoth(t, testBudgetIsSettled) }
 
 func testBudgetIsSettled(t *testing.T, w *world) {
 	w.models.failures = []*gatehouse.StepFailure{

@@ -51,10 +51,7 @@ func (w *world) wantEffects(refs ...string) {
 
 // TestRetryOfARetryThatDidNothing: successes from before a fruitless retry are still reused by the
 // next retry.
-func TestRetryOfARetryThatDidNothing(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testRetryOfARetryThatDidNothing)
-}
+func TestRetryOfARetryThatDidNothing(t *testing.T) { onBoth(t, testRetryOfARetryThatDidNothing) }
 
 func testRetryOfARetryThatDidNothing(t *testing.T, w *world) {
 	w.apply("child", `name: child
@@ -95,10 +92,7 @@ steps:
 
 // TestRetryOfASkippedFanOut: the retry in between ends before it fans
 // out a step's items.
-func TestRetryOfASkippedFanOut(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testRetryOfASkippedFanOut)
-}
+func TestRetryOfASkippedFanOut(t *testing.T) { onBoth(t, testRetryOfASkippedFanOut) }
 
 func testRetryOfASkippedFanOut(t *testing.T, w *world) {
 	w.apply("parent", `name: parent
@@ -141,10 +135,7 @@ func (w *world) retriedInVain(run *gatehouse.Run) *gatehouse.Run {
 
 // TestRetryAfterAReplayedDeadLetter: a replay applies a change after its run
 // has failed; the run's retry does not propose the change again.
-func TestRetryAfterAReplayedDeadLetter(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testRetryAfterAReplayedDeadLetter)
-}
+func TestRetryAfterAReplayedDeadLetter(t *testing.T) { onBoth(t, testRetryAfterAReplayedDeadLetter) }
 
 func testRetryAfterAReplayedDeadLetter(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -164,10 +155,7 @@ func testRetryAfterAReplayedDeadLetter(t *testing.T, w *world) {
 
 // TestATimedOutChildSettlesFirst: a step whose child run timed out does not end
 // while a push of the child is in flight, so that no retry repeats the effect.
-func TestATimedOutChildSettlesFirst(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testATimedOutChildSettlesFirst)
-}
+func TestATimedOutChildSettlesFirst(t *testing.T) { onBoth(t, testATimedOutChildSettlesFirst) }
 
 func testATimedOutChildSettlesFirst(t *testing.T, w *world) {
 	w.apply("child", `name: child
@@ -200,7 +188,7 @@ steps:
 
 // TestReservedTriggerRefs: nobody can start a run under a trigger_ref reserved
 // for the clock, a retry, a webhook or a step, and so block theirs.
-func TestReservedTriggerRefs(t *testing.T) { t.Parallel(); onBoth(t, testReservedTriggerRefs) }
+func TestReservedTriggerRefs(t *testing.T) { onBoth(t, testReservedTriggerRefs) }
 
 func testReservedTriggerRefs(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -226,7 +214,7 @@ func testReservedTriggerRefs(t *testing.T, w *world) {
 // TestForgedApproval: an agent proposes the question of a run first, under the
 // run's idempotency key. An answer to the forged question does not count for
 // the run.
-func TestForgedApproval(t *testing.T) { t.Parallel(); onBoth(t, testForgedApproval) }
+func TestForgedApproval(t *testing.T) { onBoth(t, testForgedApproval) }
 
 func testForgedApproval(t *testing.T, w *world) {
 	w.person("cleo", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
@@ -270,10 +258,7 @@ steps:
 
 // TestContributorsOfTheStartingRun: the author of a workflow whose runs start
 // another run, and the starter of a retried run, cannot decide either.
-func TestContributorsOfTheStartingRun(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testContributorsOfTheStartingRun)
-}
+func TestContributorsOfTheStartingRun(t *testing.T) { onBoth(t, testContributorsOfTheStartingRun) }
 
 func testContributorsOfTheStartingRun(t *testing.T, w *world) {
 	w.person("otto", gatehouse.KindPerson, gatehouse.RoleOperator, gatehouse.RoleApprover)
@@ -305,7 +290,7 @@ func testContributorsOfTheStartingRun(t *testing.T, w *world) {
 
 // TestAKeyIsOfOneChange: a step does not adopt the result of another step with
 // the same key if that step made another change or none.
-func TestAKeyIsOfOneChange(t *testing.T) { t.Parallel(); onBoth(t, testAKeyIsOfOneChange) }
+func TestAKeyIsOfOneChange(t *testing.T) { onBoth(t, testAKeyIsOfOneChange) }
 
 func testAKeyIsOfOneChange(t *testing.T, w *world) {
 	w.apply("keyed", `name: keyed
@@ -342,10 +327,7 @@ steps:
 
 // TestTwoPersonOverAnAllowance: a step that requires two persons gets them even
 // where the policy allows the change.
-func TestTwoPersonOverAnAllowance(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testTwoPersonOverAnAllowance)
-}
+func TestTwoPersonOverAnAllowance(t *testing.T) { onBoth(t, testTwoPersonOverAnAllowance) }
 
 func testTwoPersonOverAnAllowance(t *testing.T, w *world) {
 	w.apply("low", `name: low
@@ -361,7 +343,7 @@ steps:
 
 // TestRetryOfAChildOnItsOwn: the results of an operator's retry of a child run are reused when the
 // parent run is retried.
-func TestRetryOfAChildOnItsOwn(t *testing.T) { t.Parallel(); onBoth(t, testRetryOfAChildOnItsOwn) }
+func TestRetryOfAChildOnItsOwn(t *testing.T) { onBoth(t, testRetryOfAChildOnItsOwn) }
 
 func testRetryOfAChildOnItsOwn(t *testing.T, w *world) {
 	w.apply("child", `name: child
@@ -384,10 +366,7 @@ steps:
 
 // TestARevisedQuestionIsStillAsked: a revision of a run's action cannot lower
 // the number of persons, and a revised question remains a question.
-func TestARevisedQuestionIsStillAsked(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testARevisedQuestionIsStillAsked)
-}
+func TestARevisedQuestionIsStillAsked(t *testing.T) { onBoth(t, testARevisedQuestionIsStillAsked) }
 
 func testARevisedQuestionIsStillAsked(t *testing.T, w *world) {
 	w.person("cleo", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)

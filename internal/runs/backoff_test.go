@@ -42,10 +42,7 @@ func insertRun(tx gatehouse.Tx, flow, id, uses, tool string) (*gatehouse.Run, er
 
 // TestStuckStepsBlockNobody: a hundred settled steps that can never be
 // moved are set aside and do not block the steps behind them.
-func TestStuckStepsBlockNobody(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testStuckStepsBlockNobody)
-}
+func TestStuckStepsBlockNobody(t *testing.T) { onBoth(t, testStuckStepsBlockNobody) }
 
 func testStuckStepsBlockNobody(t *testing.T, w *world) {
 	w.stop()
@@ -109,7 +106,6 @@ func testStuckStepsBlockNobody(t *testing.T, w *world) {
 // TestUnreadableWorkflowStopsItsLanesAlone: steps of the tenant's other
 // workflows are still leased.
 func TestUnreadableWorkflowStopsItsLanesAlone(t *testing.T) {
-	t.Parallel()
 	onBoth(t, testUnreadableWorkflowStopsItsLanesAlone)
 }
 
@@ -170,10 +166,7 @@ func (l leaving) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) err
 
 // TestClientThatHasGoneIsNoError: the step that the client had leased is put
 // back.
-func TestClientThatHasGoneIsNoError(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testClientThatHasGoneIsNoError)
-}
+func TestClientThatHasGoneIsNoError(t *testing.T) { onBoth(t, testClientThatHasGoneIsNoError) }
 
 func testClientThatHasGoneIsNoError(t *testing.T, w *world) {
 	w.apply("sound", "name: sound\nsteps:\n  - {id: one, uses: worker.page}\n")
@@ -199,7 +192,7 @@ func testClientThatHasGoneIsNoError(t *testing.T, w *world) {
 
 // TestWritesOfATree: proposals of child runs count for the run that began them
 // and for its parent.
-func TestWritesOfATree(t *testing.T) { t.Parallel(); onBoth(t, testWritesOfATree) }
+func TestWritesOfATree(t *testing.T) { onBoth(t, testWritesOfATree) }
 
 func testWritesOfATree(t *testing.T, w *world) {
 	w.apply("leaf", `name: leaf
@@ -236,7 +229,7 @@ steps:
 }
 
 // TestLastItemFails: when the last item fails, so do the step and the run.
-func TestLastItemFails(t *testing.T) { t.Parallel(); onBoth(t, testLastItemFails) }
+func TestLastItemFails(t *testing.T) { onBoth(t, testLastItemFails) }
 
 func testLastItemFails(t *testing.T, w *world) {
 	w.apply("each",

@@ -156,10 +156,8 @@ var shopChange = gatehouse.Proposal{
 // the one who touched the content of the change cannot decide it, and the other
 // can.
 func TestContributorsOfAChangeCannotDecide(t *testing.T) {
-	t.Parallel()
 	for name, c := range handCases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			onBoth(t, func(t *testing.T, w *world) {
 				all := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleProposer, gatehouse.RoleWorker}
 				w.person("hand", gatehouse.KindPerson, all...)
@@ -189,7 +187,6 @@ func TestContributorsOfAChangeCannotDecide(t *testing.T) {
 
 // TestWorkersSponsorCannotDecide: a worker's contribution also counts for its sponsor.
 func TestWorkersSponsorCannotDecide(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		made, err := w.gate.CreatePrincipal(w.as("admin"), gatehouse.NewPrincipal{
 			Name: "tool", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleWorker}, Sponsor: "ben",
@@ -238,7 +235,7 @@ func (w *world) complete(who string) {
 
 // TestSendersOfEvents: by default, no agent except the run's starter may answer
 // a wait; with from, only the listed senders. A refused event is not stored.
-func TestSendersOfEvents(t *testing.T) { t.Parallel(); onBoth(t, testSendersOfEvents) }
+func TestSendersOfEvents(t *testing.T) { onBoth(t, testSendersOfEvents) }
 
 func testSendersOfEvents(t *testing.T, w *world) {
 	w.person("rival", gatehouse.KindAgent, gatehouse.RoleProposer, gatehouse.RoleWorker)
@@ -304,7 +301,6 @@ func testSendersOfEvents(t *testing.T, w *world) {
 // TestOtherAgentMayNotAnswer: when agents may read the whole tenant, other
 // agents see a run, but its wait still refuses their events.
 func TestOtherAgentMayNotAnswer(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.person("rival", gatehouse.KindAgent, gatehouse.RoleProposer)
 		w.apply("main", "name: main\nsteps:\n  - {id: word, uses: wait, with: {event: go}}\n")
@@ -324,7 +320,6 @@ func TestOtherAgentMayNotAnswer(t *testing.T) {
 // TestStarterAnswersTheRetry: the agent that started a run may answer its
 // retry, whoever retried it.
 func TestStarterAnswersTheRetry(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("main", "name: main\nsteps:\n  - {id: word, uses: wait, with: {event: go, from: [starter]}}\n")
 		run := w.start("main", `{}`)
@@ -341,7 +336,6 @@ func TestStarterAnswersTheRetry(t *testing.T) {
 // TestStarterAnswersTheChildOfARetry: the agent may also answer a child run
 // that a step of the retry began.
 func TestStarterAnswersTheChildOfARetry(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("leaf", "name: leaf\nsteps:\n  - {id: word, uses: wait, with: {event: go}}\n")
 		w.apply("main", "name: main\nsteps:\n  - {id: sub, uses: workflow.leaf}\n")
@@ -363,7 +357,6 @@ func TestStarterAnswersTheChildOfARetry(t *testing.T) {
 // whether it proposes by itself, through a run or a child run, or through a revision of its run's
 // proposal.
 func TestCeilingsCountForTheStarter(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		_, err := w.gate.ApplyPolicy(w.as("admin"), `version: 1
 risk: {price_change: 3}

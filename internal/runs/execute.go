@@ -126,10 +126,9 @@ func (r *Runs) useCached(ctx context.Context, w *work, worker string) (done bool
 // finish completes a step.
 func (r *Runs) finish(ctx context.Context, w *work, worker string, res gatehouse.StepResult) error {
 	res.Generation = w.step.Generation
-	if len(res.Output) > MaxStepOutput {
-		f := mistake("output_too_large", "the output has more than %d bytes", MaxStepOutput)
-		return r.failUsing(ctx, w.step, worker,
-			gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail}, res.Usage)
+	if len(res.Output) > gatehouse.MaxStepOutput {
+		f := mistake("output_too_large", "the output has more than %d bytes", gatehouse.MaxStepOutput)
+		return r.failUsing(ctx, w.step, worker, gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail}, res.Usage)
 	}
 	return r.complete(ctx, w, worker, res)
 }

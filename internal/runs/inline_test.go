@@ -34,33 +34,27 @@ func (l leaseCount) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) 
 // onwards runs a test on each engine, without a runtime. run executes one run
 // of a workflow to its end and counts the leases that it took.
 func onwards(t *testing.T, test func(w *world, run func(name string, onward int) (*gatehouse.Run, int64))) {
-	for name, open := range engines {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store, err := open(t)
-			if err != nil {
-				t.Fatal(err)
-			}
-			leases := &atomic.Int64{}
-			w := newWorld(t, leaseCount{store, leases})
-			w.stop()
-			test(w, func(name string, onward int) (*gatehouse.Run, int64) {
-				t.Helper()
-				before := leases.Load()
-				ctx, stop := context.WithCancel(t.Context())
-				stopped := make(chan struct{})
-				go func() {
-					defer close(stopped)
-					c := runs.RuntimeConfig{Owner: "test", InlineLimit: onward, Poll: 50 * time.Millisecond}
-					runs.NewRuntime(w.store, w.runs, w.hub, c, slog.New(slog.DiscardHandler)).Run(ctx)
-				}()
-				run := w.until(w.start(name, `{"x":7}`).ID, "bundled", func(r *gatehouse.Run) bool { return r.Evidence != "" })
-				stop()
-				<-stopped
-				return run, leases.Load() - before
-			})
+	t.Helper()
+	onEngines(t, func(t *testing.T, store gatehouse.Store) {
+		leases := &atomic.Int64{}
+		w := newWorld(t, leaseCount{store, leases})
+		w.stop()
+		test(w, func(name string, onward int) (*gatehouse.Run, int64) {
+			t.Helper()
+			before := leases.Load()
+			ctx, stop := context.WithCancel(t.Context())
+			stopped := make(chan struct{})
+			go func() {
+				defer close(stopped)
+				c := runs.RuntimeConfig{Owner: "test", InlineLimit: onward, Poll: 50 * time.Millisecond}
+				runs.NewRuntime(w.store, w.runs, w.hub, c, slog.New(slog.DiscardHandler)).Run(ctx)
+			}()
+			run := w.until(w.start(name, `{"x":7}`).ID, "bundled", func(r *gatehouse.Run) bool { return r.Evidence != "" })
+			stop()
+			<-stopped
+			return run, leases.Load() - before
 		})
-	}
+	})
 }
 
 const row = `name: row
@@ -83,7 +77,6 @@ output: {n: "${{ steps.g.output.f }}"}
 // TestOnward: a run with inline steps shows everything that separate leases
 // would have left: rows, attempts, outputs, and log entries in order.
 func TestOnward(t *testing.T) {
-	t.Parallel()
 	onwards(t, func(w *world, run func(string, int) (*gatehouse.Run, int64)) {
 		w.Helper()
 		w.apply("row", row)
@@ -154,7 +147,6 @@ func (w *world) seen(run *gatehouse.Run) (lines []string) {
 // TestOnwardIsBounded: one lease carries at most the configured number of
 // inline steps.
 func TestOnwardIsBounded(t *testing.T) {
-	t.Parallel()
 	onwards(t, func(w *world, run func(string, int) (*gatehouse.Run, int64)) {
 		w.Helper()
 		var b strings.Builder
@@ -173,7 +165,6 @@ func TestOnwardIsBounded(t *testing.T) {
 // TestOnwardIsBoundedInSize: the inline steps of one transaction together are
 // no larger than one step may be.
 func TestOnwardIsBoundedInSize(t *testing.T) {
-	t.Parallel()
 	onwards(t, func(w *world, run func(string, int) (*gatehouse.Run, int64)) {
 		w.Helper()
 		var b strings.Builder
@@ -195,7 +186,6 @@ func TestOnwardIsBoundedInSize(t *testing.T) {
 // TestOnwardKeepsNobodyBack: an inline step that cannot be stored, because
 // another step holds its key, does not affect the step before it.
 func TestOnwardKeepsNobodyBack(t *testing.T) {
-	t.Parallel()
 	onwards(t, func(w *world, _ func(string, int) (*gatehouse.Run, int64)) {
 		w.Helper()
 		w.apply("line",

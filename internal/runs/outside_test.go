@@ -50,7 +50,7 @@ func (w *world) settled(a *gatehouse.Action, want gatehouse.Status) *gatehouse.A
 // TestPushesOfWorkersOutside: pushes for external workers take the usual path:
 // checked, recorded as sent before they are handed out, fenced by generation,
 // settled with a receipt.
-func TestPushesOfWorkersOutside(t *testing.T) { t.Parallel(); onBoth(t, testPushesOfWorkersOutside) }
+func TestPushesOfWorkersOutside(t *testing.T) { onBoth(t, testPushesOfWorkersOutside) }
 
 func testPushesOfWorkersOutside(t *testing.T, w *world) {
 	a := w.onERP("post", "X")
@@ -71,7 +71,7 @@ func testPushesOfWorkersOutside(t *testing.T, w *world) {
 			return err
 		},
 		"a stale one": func() error {
-			_, err := w.runs.CompletePush(w.as("bot"), p.Push.ID, gatehouse.PushResult{Generation: g - 1})
+			_, err := w.runs.CompletePush(w.as("bot"), p.Push.ID, gatehouse.PushResult{Generation: g + 1})
 			return err
 		},
 		"a stale heartbeat": func() error {
@@ -103,17 +103,14 @@ func testPushesOfWorkersOutside(t *testing.T, w *world) {
 		t.Errorf("%d receipts of one call", len(e.Receipts))
 	}
 	if code := gatehouse.CodeOf(func() error {
-		_, err := w.runs.FailPush(w.as("bot"), "psh_none", gatehouse.PushFailure{Generation: 1, Kind: "terminal", Code: "x"})
+		_, err := w.runs.FailPush(w.as("bot"), "psh_none", gatehouse.PushFailure{Generation: 1, Kind: "terminal", Code: "x", Detail: "x"})
 		return err
 	}()); code != gatehouse.CodeNotFound {
 		t.Errorf("an unknown push: %q", code)
 	}
 }
 
-func TestFailuresOfWorkersOutside(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testFailuresOfWorkersOutside)
-}
+func TestFailuresOfWorkersOutside(t *testing.T) { onBoth(t, testFailuresOfWorkersOutside) }
 
 func testFailuresOfWorkersOutside(t *testing.T, w *world) {
 	fail := func(p gatehouse.LeasedPush, kind string) {

@@ -10,7 +10,7 @@ import (
 
 // TestAgentsReadTheirRuns: an agent reads the run that it started, the child
 // run, and what both proposed; another agent reads none of it.
-func TestAgentsReadTheirRuns(t *testing.T) { t.Parallel(); onBoth(t, testAgentsReadTheirRuns) }
+func TestAgentsReadTheirRuns(t *testing.T) { onBoth(t, testAgentsReadTheirRuns) }
 
 func testAgentsReadTheirRuns(t *testing.T, w *world) {
 	w.person("scout", gatehouse.KindAgent, gatehouse.RoleProposer)
@@ -59,7 +59,7 @@ func testAgentsReadTheirRuns(t *testing.T, w *world) {
 // TestScheduleBeganItsRun: a server died after it began a scheduled run and
 // before it advanced the schedule, so that time is still due. The next server
 // finds the run, begins no second one, and advances the schedule.
-func TestScheduleBeganItsRun(t *testing.T) { t.Parallel(); onBoth(t, testScheduleBeganItsRun) }
+func TestScheduleBeganItsRun(t *testing.T) { onBoth(t, testScheduleBeganItsRun) }
 
 func testScheduleBeganItsRun(t *testing.T, w *world) {
 	w.stop()
@@ -90,7 +90,7 @@ func testScheduleBeganItsRun(t *testing.T, w *world) {
 
 // TestStepsOfOtherWorkers: a worker sees the steps that it holds or has held.
 // Another worker's step looks as if it did not exist.
-func TestStepsOfOtherWorkers(t *testing.T) { t.Parallel(); onBoth(t, testStepsOfOtherWorkers) }
+func TestStepsOfOtherWorkers(t *testing.T) { onBoth(t, testStepsOfOtherWorkers) }
 
 func testStepsOfOtherWorkers(t *testing.T, w *world) {
 	w.apply("page", "name: page\nsteps:\n  - {id: one, uses: worker.page, retry: {max: 0}}\n")

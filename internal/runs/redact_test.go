@@ -16,7 +16,7 @@ const configuredSecret = "s3cr3t-of-the-configuration"
 
 // TestStepsTellNoSecret has workers and models report a secret in their outputs
 // and in their failures.
-func TestStepsTellNoSecret(t *testing.T) { t.Parallel(); onBoth(t, testStepsTellNoSecret) }
+func TestStepsTellNoSecret(t *testing.T) { onBoth(t, testStepsTellNoSecret) }
 
 func testStepsTellNoSecret(t *testing.T, w *world) {
 	echo := configuredSecret + " " + hex.EncodeToString([]byte(configuredSecret)) + " " +

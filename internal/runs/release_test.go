@@ -42,7 +42,6 @@ func (l *hungUp) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) err
 // but not handed out, because the server stopped or the worker disconnected,
 // are ready again at once. That counts as no attempt.
 func TestCallerGoesBeforeItsSteps(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("page",
 			"name: page\nsteps:\n  - {id: one, uses: worker.page, retry: {max: 0}}\n  - {id: two, needs: [], uses: "+

@@ -29,7 +29,6 @@ output: {text: "${{ steps.draft.output.text }}", asked: "${{ steps.review.output
 // TestRejectionGoesBack: the steps up to the rejected one run again with the
 // reviewer's notes, and the run continues with the first approval.
 func TestRejectionGoesBack(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("letter", letter)
 		run := w.status(w.start("letter", `{}`).ID, gatehouse.RunWaitingApproval)
@@ -74,7 +73,6 @@ func TestRejectionGoesBack(t *testing.T) {
 // TestRejectedTooOften: the rejection after the last iteration fails the run,
 // and a retry asks the last question again.
 func TestRejectedTooOften(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("letter", letter)
 		run := w.start("letter", `{}`)
@@ -104,7 +102,6 @@ func TestRejectedTooOften(t *testing.T) {
 // TestRejectionContinues: the run continues with the outcome of the question,
 // which nobody mistakes for an approval.
 func TestRejectionContinues(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		const source = `name: main
 steps:
@@ -133,7 +130,6 @@ output: "${{ steps.tell.output }}"
 // TestRepeatsOnce: if the repeat is lost between the decision and the step that
 // is sent back, it is still done once, however often it is tried.
 func TestRepeatsOnce(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("letter", letter)
 		run := w.status(w.start("letter", `{}`).ID, gatehouse.RunWaitingApproval)

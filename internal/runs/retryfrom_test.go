@@ -8,10 +8,7 @@ import (
 
 // TestRetryFromAStep: the step and the steps that need it are executed again, other steps are
 // copied, and a change that was already made is not repeated.
-func TestRetryFromAStep(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testRetryFromAStep)
-}
+func TestRetryFromAStep(t *testing.T) { onBoth(t, testRetryFromAStep) }
 
 func testRetryFromAStep(t *testing.T, w *world) {
 	w.apply("parent", `name: parent

@@ -30,7 +30,7 @@ output: {group: "${{ steps.classify.output.text }}"}
 
 // TestRunPausesAtTheGate is the main use: a run is parked while people decide, continues with the
 // approved change, and ends with its evidence.
-func TestRunPausesAtTheGate(t *testing.T) { t.Parallel(); onBoth(t, testRunPausesAtTheGate) }
+func TestRunPausesAtTheGate(t *testing.T) { onBoth(t, testRunPausesAtTheGate) }
 
 func testRunPausesAtTheGate(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -64,10 +64,7 @@ func testRunPausesAtTheGate(t *testing.T, w *world) {
 }
 
 // TestContributorsCannotDecide: neither the workflow's author nor the run's starter can.
-func TestContributorsCannotDecide(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testContributorsCannotDecide)
-}
+func TestContributorsCannotDecide(t *testing.T) { onBoth(t, testContributorsCannotDecide) }
 
 func testContributorsCannotDecide(t *testing.T, w *world) {
 	w.person("cleo", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
@@ -84,7 +81,7 @@ func testContributorsCannotDecide(t *testing.T, w *world) {
 	w.status(run.ID, gatehouse.RunSucceeded)
 }
 
-func TestRefusalEndsTheRun(t *testing.T) { t.Parallel(); onBoth(t, testRefusalEndsTheRun) }
+func TestRefusalEndsTheRun(t *testing.T) { onBoth(t, testRefusalEndsTheRun) }
 
 func testRefusalEndsTheRun(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -105,10 +102,7 @@ func testRefusalEndsTheRun(t *testing.T, w *world) {
 }
 
 // TestUnknownKeepsTheStepWaiting until an operator resolves the action.
-func TestUnknownKeepsTheStepWaiting(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testUnknownKeepsTheStepWaiting)
-}
+func TestUnknownKeepsTheStepWaiting(t *testing.T) { onBoth(t, testUnknownKeepsTheStepWaiting) }
 
 func testUnknownKeepsTheStepWaiting(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -128,10 +122,7 @@ func testUnknownKeepsTheStepWaiting(t *testing.T, w *world) {
 	w.status(run.ID, gatehouse.RunSucceeded)
 }
 
-func TestCancelWithdrawsPendingActions(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testCancelWithdrawsPendingActions)
-}
+func TestCancelWithdrawsPendingActions(t *testing.T) { onBoth(t, testCancelWithdrawsPendingActions) }
 
 func testCancelWithdrawsPendingActions(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -152,10 +143,7 @@ func testCancelWithdrawsPendingActions(t *testing.T, w *world) {
 }
 
 // TestRetryKeepsSucceededSteps: the model is not called again.
-func TestRetryKeepsSucceededSteps(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testRetryKeepsSucceededSteps)
-}
+func TestRetryKeepsSucceededSteps(t *testing.T) { onBoth(t, testRetryKeepsSucceededSteps) }
 
 func testRetryKeepsSucceededSteps(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -175,10 +163,7 @@ func testRetryKeepsSucceededSteps(t *testing.T, w *world) {
 	}
 }
 
-func TestTransientFailuresAreTriedAgain(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testTransientFailuresAreTriedAgain)
-}
+func TestTransientFailuresAreTriedAgain(t *testing.T) { onBoth(t, testTransientFailuresAreTriedAgain) }
 
 func testTransientFailuresAreTriedAgain(t *testing.T, w *world) {
 	w.apply("ask", `name: ask

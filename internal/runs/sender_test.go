@@ -22,7 +22,6 @@ func (signed) Verify(_, _ string, h http.Header, body []byte, _ time.Time) (stri
 // its webhook, and the sender's sponsor, cannot decide on proposals of a
 // delivery's run or of its retry. On a manually started run the sender can.
 func TestSenderOfAWebhook(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		const source = "name: main\non: {webhook: {kind: generic, secret: hook, sender: %s}}\nsteps:\n" +
 			"  - {id: ask, uses: approval, with: {rationale: go on?}}\n"

@@ -14,10 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 )
 
-func TestConditionSkipsAndGraphJoins(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testConditionSkipsAndGraphJoins)
-}
+func TestConditionSkipsAndGraphJoins(t *testing.T) { onBoth(t, testConditionSkipsAndGraphJoins) }
 
 func testConditionSkipsAndGraphJoins(t *testing.T, w *world) {
 	w.apply("graph", `name: graph
@@ -38,10 +35,7 @@ output: "${{ steps.join.output }}"
 	}
 }
 
-func TestForEachHasAnActionForEachItem(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testForEachHasAnActionForEachItem)
-}
+func TestForEachHasAnActionForEachItem(t *testing.T) { onBoth(t, testForEachHasAnActionForEachItem) }
 
 func testForEachHasAnActionForEachItem(t *testing.T, w *world) {
 	w.apply("each", `name: each
@@ -78,7 +72,7 @@ output: "${{ steps.tag.output }}"
 	}
 }
 
-func TestWaits(t *testing.T) { t.Parallel(); onBoth(t, testWaits) }
+func TestWaits(t *testing.T) { onBoth(t, testWaits) }
 
 func testWaits(t *testing.T, w *world) {
 	w.apply("waits", `name: waits
@@ -108,6 +102,11 @@ output: {word: "${{ steps.word.output.data }}"}
 	if _, err := w.runs.SignalRun(w.as("bot"), run.ID, "go", ""); gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
 		t.Errorf("a signal to a run that has ended: %v", err)
 	}
+	_, err = w.runs.SignalRun(w.as("bot"), run.ID, "", "")
+	_, long := w.runs.CancelRun(w.as("bot"), run.ID, strings.Repeat("x", gatehouse.MaxNotesBytes+1))
+	if gatehouse.CodeOf(err) != gatehouse.CodeInvalid || gatehouse.CodeOf(long) != gatehouse.CodeInvalid {
+		t.Errorf("a signal without a name: %v; a reason that is too long: %v", err, long)
+	}
 	w.apply("late", `name: late
 steps:
   - {id: word, uses: wait, with: {event: go, timeout: 20ms}}
@@ -117,7 +116,7 @@ steps:
 	}
 }
 
-func TestChildRun(t *testing.T) { t.Parallel(); onBoth(t, testChildRun) }
+func TestChildRun(t *testing.T) { onBoth(t, testChildRun) }
 
 func testChildRun(t *testing.T, w *world) {
 	w.apply("child", `name: child
@@ -153,10 +152,7 @@ output: "${{ steps.sub.output }}"
 	}
 }
 
-func TestRunsThatBeginThemselvesEnd(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testRunsThatBeginThemselvesEnd)
-}
+func TestRunsThatBeginThemselvesEnd(t *testing.T) { onBoth(t, testRunsThatBeginThemselvesEnd) }
 
 func testRunsThatBeginThemselvesEnd(t *testing.T, w *world) {
 	w.apply("loop", "name: loop\nsteps:\n  - {id: again, uses: workflow.loop}\n")
@@ -166,7 +162,7 @@ func testRunsThatBeginThemselvesEnd(t *testing.T, w *world) {
 	}
 }
 
-func TestTwoPersonNeedsTwo(t *testing.T) { t.Parallel(); onBoth(t, testTwoPersonNeedsTwo) }
+func TestTwoPersonNeedsTwo(t *testing.T) { onBoth(t, testTwoPersonNeedsTwo) }
 
 func testTwoPersonNeedsTwo(t *testing.T, w *world) {
 	w.apply("two", `name: two
@@ -196,7 +192,7 @@ steps:
 
 // TestKeyDedupesAcrossRuns: a step with the same key and change takes the
 // existing receipt as its result.
-func TestKeyDedupesAcrossRuns(t *testing.T) { t.Parallel(); onBoth(t, testKeyDedupesAcrossRuns) }
+func TestKeyDedupesAcrossRuns(t *testing.T) { onBoth(t, testKeyDedupesAcrossRuns) }
 
 func testKeyDedupesAcrossRuns(t *testing.T, w *world) {
 	w.apply("keyed", `name: keyed
@@ -220,7 +216,7 @@ steps:
 	}
 }
 
-func TestLimits(t *testing.T) { t.Parallel(); onBoth(t, testLimits) }
+func TestLimits(t *testing.T) { onBoth(t, testLimits) }
 
 func testLimits(t *testing.T, w *world) {
 	w.apply("writes", `name: writes
@@ -273,7 +269,6 @@ steps:
 // TestLongCalls: a call that outlasts its lease keeps it through heartbeats,
 // and the call of a canceled run is ended.
 func TestLongCalls(t *testing.T) {
-	t.Parallel()
 	onBoth(t, testLongCalls, func(c *runs.Config, _ *runs.RuntimeConfig) { c.Lease = 6 * time.Second })
 }
 
@@ -304,7 +299,7 @@ func testLongCalls(t *testing.T, w *world) {
 }
 
 // TestExternalWorker: leases, heartbeats and fencing.
-func TestExternalWorker(t *testing.T) { t.Parallel(); onBoth(t, testExternalWorker) }
+func TestExternalWorker(t *testing.T) { onBoth(t, testExternalWorker) }
 
 func testExternalWorker(t *testing.T, w *world) {
 	w.apply("outside", `name: outside
@@ -358,7 +353,7 @@ output: "${{ steps.page.output }}"
 	}
 }
 
-func TestExternalWorkerProposes(t *testing.T) { t.Parallel(); onBoth(t, testExternalWorkerProposes) }
+func TestExternalWorkerProposes(t *testing.T) { onBoth(t, testExternalWorkerProposes) }
 
 func testExternalWorkerProposes(t *testing.T, w *world) {
 	w.apply("outside", "name: outside\nsteps:\n  - {id: fix, uses: worker.fix}\n")
@@ -380,7 +375,7 @@ func testExternalWorkerProposes(t *testing.T, w *world) {
 	}
 }
 
-func TestTriggerRefDedupes(t *testing.T) { t.Parallel(); onBoth(t, testTriggerRefDedupes) }
+func TestTriggerRefDedupes(t *testing.T) { onBoth(t, testTriggerRefDedupes) }
 
 func testTriggerRefDedupes(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -397,7 +392,7 @@ func testTriggerRefDedupes(t *testing.T, w *world) {
 
 // TestBundle: the evidence is built once, after the run has ended, and does not
 // contain the run's input.
-func TestBundle(t *testing.T) { t.Parallel(); onBoth(t, testBundle) }
+func TestBundle(t *testing.T) { onBoth(t, testBundle) }
 
 func testBundle(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -418,7 +413,6 @@ func testBundle(t *testing.T, w *world) {
 // TestFairness: hundreds of ready steps do not delay another tenant's single
 // step.
 func TestFairness(t *testing.T) {
-	t.Parallel()
 	onBoth(t, testFairness, func(_ *runs.Config, c *runs.RuntimeConfig) { c.Workers = 2 })
 }
 
@@ -457,7 +451,7 @@ steps:
 
 // TestRetryRepeatsNoEffect: succeeded items of a step, and succeeded steps of a child run, are
 // reused.
-func TestRetryRepeatsNoEffect(t *testing.T) { t.Parallel(); onBoth(t, testRetryRepeatsNoEffect) }
+func TestRetryRepeatsNoEffect(t *testing.T) { onBoth(t, testRetryRepeatsNoEffect) }
 
 func testRetryRepeatsNoEffect(t *testing.T, w *world) {
 	w.apply("child", `name: child
@@ -501,7 +495,7 @@ steps:
 
 // TestReplayedDeadLetter: a run that failed with its change is not revived by a
 // replay of the change, and nothing polls for it.
-func TestReplayedDeadLetter(t *testing.T) { t.Parallel(); onBoth(t, testReplayedDeadLetter) }
+func TestReplayedDeadLetter(t *testing.T) { onBoth(t, testReplayedDeadLetter) }
 
 func testReplayedDeadLetter(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -521,7 +515,7 @@ func testReplayedDeadLetter(t *testing.T, w *world) {
 
 // TestKeyOfAStepAtWork: a step waits for another step that executes under the
 // same key, and takes its result.
-func TestKeyOfAStepAtWork(t *testing.T) { t.Parallel(); onBoth(t, testKeyOfAStepAtWork) }
+func TestKeyOfAStepAtWork(t *testing.T) { onBoth(t, testKeyOfAStepAtWork) }
 
 func testKeyOfAStepAtWork(t *testing.T, w *world) {
 	w.apply("keyed", `name: keyed
@@ -548,7 +542,7 @@ steps:
 
 // TestTimeouts: of a child run, and of an external worker that keeps its lease
 // longer than the step may take.
-func TestTimeouts(t *testing.T) { t.Parallel(); onBoth(t, testTimeouts) }
+func TestTimeouts(t *testing.T) { onBoth(t, testTimeouts) }
 
 func testTimeouts(t *testing.T, w *world) {
 	w.apply("child", "name: child\nsteps:\n  - {id: nap, uses: wait, with: {for: 1h}}\n")
@@ -576,7 +570,6 @@ func testTimeouts(t *testing.T, w *world) {
 // TestAdmissionOverReplicas: whatever the number of concurrent admissions, a
 // tenant starts no more runs per minute than allowed.
 func TestAdmissionOverReplicas(t *testing.T) {
-	t.Parallel()
 	onBoth(t, testAdmissionOverReplicas, func(c *runs.Config, _ *runs.RuntimeConfig) {
 		c.Limits = func(string) runs.Limits { return runs.Limits{MaxRunsPerMin: 5} }
 	})
@@ -611,7 +604,7 @@ func testAdmissionOverReplicas(t *testing.T, w *world) {
 // TestWokenInVain: the action of a waiting step had ended, but a replay of its
 // dead letter continued it before the runtime looked. The runtime looks only
 // once.
-func TestWokenInVain(t *testing.T) { t.Parallel(); onBoth(t, testWokenInVain) }
+func TestWokenInVain(t *testing.T) { onBoth(t, testWokenInVain) }
 
 func testWokenInVain(t *testing.T, w *world) {
 	w.apply("triage", triage)

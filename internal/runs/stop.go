@@ -28,10 +28,9 @@ func (m *runTx) stopNow(as gatehouse.RunStatus, why *gatehouse.Failure) error {
 		member("detail", why.Detail))
 }
 
-// maySteer checks that the caller may cancel and retry a run: an operator any, a proposer
-// those that the proposer started.
+// maySteer refuses a caller that may not cancel and retry the run.
 func maySteer(c *gatehouse.Caller, run *gatehouse.Run) error {
-	if run.StarterID == c.Principal.ID && c.Principal.Has(gatehouse.RoleProposer) {
+	if c.Principal.MaySteer(run) {
 		return nil
 	}
 	return gate.Require(c, gatehouse.RoleOperator)
@@ -182,8 +181,8 @@ func (r *Runs) SignalRun(ctx context.Context, id, name string, data gatehouse.JS
 		v.Add("/name", "is required: the event's name")
 	}
 	v.CheckText("/name", name, maxEventName)
-	if len(data) > MaxStepOutput {
-		v.Add("/data", "has more than %d bytes", MaxStepOutput)
+	if len(data) > gatehouse.MaxStepOutput {
+		v.Add("/data", "has more than %d bytes", gatehouse.MaxStepOutput)
 	}
 	if err := v.Err(); err != nil {
 		return nil, r.refusal(ctx, id, err)
@@ -348,29 +347,21 @@ func (r *Runs) WatchRun(ctx context.Context, id, since string, wait time.Duratio
 	if err != nil || first.Status.Final() || wait <= 0 || since != "" && since != first.Position {
 		return first, err
 	}
-	hint, cancel := r.Hints.Subscribe(first.ID)
-	defer cancel()
-	deadline := time.NewTimer(min(wait, gatehouse.MaxWait))
-	defer deadline.Stop()
-	poll := time.NewTicker(usecase.PollInterval)
-	defer poll.Stop()
-	for {
-		// A change before the subscription sent no hint to this caller, so read
-		// first.
+	last := first
+	// A change before the subscription sent no hint to this caller: Poll reads at once.
+	err = usecase.Poll(ctx, r.Hints, min(wait, gatehouse.MaxWait), []string{first.ID}, func() (bool, error) {
 		now, err := r.FindRun(ctx, id)
 		if ctx.Err() != nil {
-			return first, nil
+			return true, nil
 		}
-		if err != nil || now.Status.Final() || now.Position != first.Position {
-			return now, err
+		if err != nil {
+			return true, err
 		}
-		select {
-		case <-hint:
-		case <-poll.C:
-		case <-deadline.C:
-			return first, nil
-		case <-ctx.Done():
-			return first, nil
-		}
+		last = now
+		return now.Status.Final() || now.Position != first.Position, nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return last, nil
 }

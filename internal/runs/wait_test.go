@@ -31,10 +31,7 @@ func (l *late) Subscribe(topics ...string) (<-chan struct{}, func()) {
 
 // A change between the first look of a wait and its subscription is seen at
 // once, not at the next poll.
-func TestWaitSeesChangesMeanwhile(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testWaitSeesChangesMeanwhile)
-}
+func TestWaitSeesChangesMeanwhile(t *testing.T) { onBoth(t, testWaitSeesChangesMeanwhile) }
 
 // still waits until no step of a run executes.
 func (w *world) still(id string) *gatehouse.Run {
@@ -87,10 +84,7 @@ func testWaitSeesChangesMeanwhile(t *testing.T, w *world) {
 
 // An event that came before its step was leased leaves the same attempt as
 // every other lease, in the evidence too, and no waiting time.
-func TestEventBeforeItsStepIsAnAttempt(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testEventBeforeItsStepIsAnAttempt)
-}
+func TestEventBeforeItsStepIsAnAttempt(t *testing.T) { onBoth(t, testEventBeforeItsStepIsAnAttempt) }
 
 func testEventBeforeItsStepIsAnAttempt(t *testing.T, w *world) {
 	w.apply("early",

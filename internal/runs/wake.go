@@ -215,7 +215,7 @@ func appliedOutput(a *gatehouse.Action) gatehouse.JSON {
 			gatehouse.Member{Name: "response", Value: rc.ResponseMetadata})
 	}
 	out := gatehouse.ObjectJSON(members...)
-	if len(out) > MaxStepOutput {
+	if len(out) > gatehouse.MaxStepOutput {
 		return gatehouse.ObjectJSON(members[:4]...)
 	}
 	return out

@@ -15,9 +15,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// MaxStepOutput bounds a step's output, in bytes of JSON.
-const MaxStepOutput = 256 << 10
-
 // Claim leases ready steps to a worker of this process.
 func (r *Runs) Claim(
 	ctx context.Context, owner string, shares ...gatehouse.StepShare,

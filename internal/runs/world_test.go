@@ -144,9 +144,16 @@ var engines = map[string]func(testing.TB) (gatehouse.Store, error){
 	},
 }
 
-// onBoth runs a test on each engine.
+// onBoth runs a test on each engine, in parallel to the other tests.
 func onBoth(t *testing.T, test func(*testing.T, *world), settings ...setting) {
 	t.Helper()
+	onEngines(t, func(t *testing.T, store gatehouse.Store) { test(t, newWorld(t, store, settings...)) })
+}
+
+// onEngines runs a test on an empty store of each engine, in parallel to the other tests.
+func onEngines(t *testing.T, test func(*testing.T, gatehouse.Store)) {
+	t.Helper()
+	t.Parallel()
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,7 +161,7 @@ func onBoth(t *testing.T, test func(*testing.T, *world), settings ...setting) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			test(t, newWorld(t, store, settings...))
+			test(t, store)
 		})
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
@@ -26,38 +25,21 @@ func TestOpenBreakerAtTheStart(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(target.Close)
-	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+	cfg := servetest.Config(t, fmt.Sprintf(`
 connectors:
   crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}
 dispatch: {hold: 0s, backoff: [20ms], breaker: {failures: 1, open: 1h, longest: 1h}}`, target.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	n, err := Open(t.Context(), dir, cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	creds := servetest.Bootstrap(t, n.Gate)
+	s := startServer(t, n)
 	if open := s.warnBreakers(t.Context()); len(open) != 0 {
 		t.Errorf("at first it says %v", open)
 	}
 	bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	ana := servetest.NewClient(t, s.Gate, s.URL, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
-	a, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"1"}`,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := servetest.Propose(t, bot, "1")
 	servetest.DecideAtOnce(t, a, []*client.Client{ana})
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		now, err := ana.FindAction(t.Context(), a.ID)
@@ -79,15 +61,11 @@ dispatch: {hold: 0s, backoff: [20ms], breaker: {failures: 1, open: 1h, longest: 
 		!strings.Contains(h.Connectors[0].LastWords, cause[2:]) {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 
 	var log, stdout bytes.Buffer
 	n, err = Open(t.Context(), dir, cfg, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = n.Close() })
 	open := n.warnBreakers(t.Context())
 	if len(open) != 1 || !strings.Contains(open[0], "connector crm: no calls"+cause) ||
@@ -98,9 +76,7 @@ dispatch: {hold: 0s, backoff: [20ms], breaker: {failures: 1, open: 1h, longest: 
 		stdout.Reset()
 		g := &term.IO{Ctx: t.Context(), Stdout: &stdout, JSON: json}
 		link := &gatehouse.NewSetupLink{Path: "/setup?token=x"}
-		if err := (&devServeCmd{}).banner(g, &devCredentials{}, link, "", open); err != nil {
-			t.Fatal(err)
-		}
+		must(t, (&devServeCmd{}).banner(g, &devCredentials{}, link, "", open))
 		if !strings.Contains(stdout.String(), open[0]) {
 			t.Errorf("the banner is %s", stdout.String())
 		}

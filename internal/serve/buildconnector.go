@@ -117,6 +117,14 @@ func BuildConnector(
 	return b, nil
 }
 
+// targetOf is the target of a connector of the configuration or of the store.
+func targetOf(name string, entry config.Connector, b *Built) dispatch.Target {
+	return dispatch.Target{
+		Name: name, Connector: b.Connector, Tenants: entry.Tenants, Unready: b.Unready, Stored: entry.InStore(),
+		Concurrency: entry.CallLimit(),
+	}
+}
+
 // connectors makes the connectors of the configuration.
 func (n *Node) connectors(ctx context.Context) ([]dispatch.Target, error) {
 	var targets []dispatch.Target
@@ -126,9 +134,7 @@ func (n *Node) connectors(ctx context.Context) ([]dispatch.Target, error) {
 			return nil, fmt.Errorf("connector %s: %w", name, err)
 		}
 		n.closers = append(n.closers, b)
-		targets = append(targets, dispatch.Target{
-			Name: name, Connector: b.Connector, Tenants: entry.Tenants, Unready: b.Unready,
-		})
+		targets = append(targets, targetOf(name, entry, b))
 	}
 	return targets, nil
 }

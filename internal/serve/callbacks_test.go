@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -32,15 +31,11 @@ func TestCallbacksPage(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "key")
 	page, err := os.ReadFile("../../docs/callbacks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var on []string
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1) {
 		cfg, err := config.Parse("gatehouse.yaml", block[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n := &Node{config: cfg, Backplane: &Backplane{}}
 		infos, err := n.callbacks()
 		if err != nil || len(n.channels) != len(infos) {
@@ -106,44 +101,13 @@ approvals: {3: {required: 1, roles: [approver], expiry: 24h}}
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Parse("gatehouse.yaml", []byte(source+`
+	s, creds := serveSource(t, source+`
 connectors: {assets: {type: http, base_url: "http://127.0.0.1:9", allow_private: true,
   operations: {update: {method: POST, path: "/x"}}}}
 policy: {file: `+policy+`}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	admin := servetest.AdminContext(t, n.Gate, creds)
-	if _, err = n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
-		Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	bot, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, err := client.New(s.URL, bot.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, agent
+`)
+	servetest.NewPrincipal(t, s.Gate, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
+	return s, servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 }
 
 func promotion(c *gatehouse.Callback) *gatehouse.Proposal {
@@ -188,9 +152,7 @@ sign_in: {public_url: "https://gate.example.com"}`,
 		a, _, err := agent.Propose(t.Context(), promotion(&gatehouse.Callback{
 			Type: gatehouse.CallbackStepFunctions, TaskToken: token, ExecutionARN: arn,
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if a.Callback == nil || a.Callback.TaskToken != "" ||
 			a.Callback.TaskTokenHash != gatehouse.HashTaskToken(token) {
 			t.Fatalf("the answer's callback: %+v", a.Callback)
@@ -210,14 +172,10 @@ sign_in: {public_url: "https://gate.example.com"}`,
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
 				s.URL+"/api/v1/reviews/"+link[1]+"/"+decision+"?token="+link[2]+"&reason=looked",
 				strings.NewReader(`{"code":"`+code[1]+`"}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			req.Header.Set("Content-Type", "application/json")
 			answer, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_ = answer.Body.Close()
 			return answer.StatusCode
 		}
@@ -246,9 +204,7 @@ func TestWebhookCallbackServed(t *testing.T) {
 	t.Parallel()
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	receiver, err := client.NewReceiver(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var mu sync.Mutex
 	var told []string
 	agentEnd := httptest.NewServer(receiver.Handler(func(_ context.Context, h *client.Webhook) error {
@@ -266,9 +222,7 @@ secrets: {s: %s}`, host, secret))
 		t.Context(),
 		promotion(&gatehouse.Callback{Type: gatehouse.CallbackWebhook, URL: agentEnd.URL}),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := agent.Cancel(t.Context(), a.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -42,13 +42,9 @@ connectors:
     entities: {item: {table: items, key: sku}}}
   erp: {type: worker, tenants: [acme], operations: {print: {}}}
 `
-	if err := os.WriteFile(file, []byte(src), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(src), 0o600))
 	cfg, err := config.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	checker := &StoreChecker{own: &ownConfiguration{stored: newStoreConnectors(cfg, nil, slog.New(slog.DiscardHandler))}}
 	as := func(tenant string, role gatehouse.Role) context.Context {
 		return gatehouse.NewContext(t.Context(), &gatehouse.Caller{
@@ -58,9 +54,7 @@ connectors:
 	found := func(tenant string) string {
 		t.Helper()
 		c, err := checker.CheckConfiguration(as(tenant, gatehouse.RoleOperator))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var names []string
 		for _, one := range c.Checks {
 			names = append(names, one.Name+"="+one.Result)

@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/invariants"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 // TestDeepCheckNamesItsOwnTenant damages an action of each tenant: the server counts both but lists
@@ -19,21 +19,13 @@ func TestDeepCheckNamesItsOwnTenant(t *testing.T) {
 	t.Parallel()
 	dir, clock := t.TempDir(), gatetest.NewClock()
 	path := filepath.Join(dir, DatabaseFile)
-	store, err := sqlite.Open(t.Context(),
-		sqlite.Config{Path: path, Clock: clock.Now, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := migratedfile.Open(t, path, clock.Now)
 	w := gatetest.New(t, store, clock)
 	w.Fill()
 	admin := w.Admin()
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	if _, err := db.ExecContext(t.Context(),
 		`DROP TRIGGER proposal_frozen; UPDATE proposal SET target_version = 'other'`); err != nil {
@@ -41,13 +33,9 @@ func TestDeepCheckNamesItsOwnTenant(t *testing.T) {
 	}
 	checker := &StoreChecker{Data: dir, Log: slog.New(slog.DiscardHandler)}
 	all, err := checker.Check(t.Context(), invariants.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	served, err := checker.CheckStore(admin, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tenants := func(c *gatehouse.StoreCheck) (names []string) {
 		for _, i := range c.Invariants {
 			for _, v := range i.Listed {

@@ -39,9 +39,7 @@ func (s *saboteur) Settled(l *demo.Line) {
 	}
 	delete(s.writes, l.Name)
 	db, err := demo.Open(s.ledger)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	defer db.Close()
 	if _, err := db.Exec(statement); err != nil {
 		s.t.Fatal(err)
@@ -66,9 +64,7 @@ func TestDemoFindsUnapprovedWrites(t *testing.T) {
 		"a bulk deletion that needs two people": `DELETE FROM items WHERE sku = 'SKU-1975'`,
 	}}
 	result, err := playDemo(g, dir, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(s.writes) > 0 {
 		t.Fatalf("not written: %v", s.writes)
 	}

@@ -3,14 +3,12 @@ package serve
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
@@ -23,31 +21,11 @@ type guardRefund struct {
 // TestGuard puts a Go function behind the gate, with a person who decides.
 func TestGuard(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		`{connectors: {erp: {type: worker, operations: {refund: {}}}}, dispatch: {hold: 0s, backoff: [100ms]}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	bot, err := n.Gate.CreatePrincipal(servetest.AdminContext(t, n.Gate, creds), gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	admin, api := servetest.MustClient(t, s.URL, *creds), servetest.MustClient(t, s.URL, *bot)
+	s, creds := serveSource(t,
+		`{connectors: {erp: {type: worker, operations: {refund: {}}}}, dispatch: {hold: 0s, backoff: [100ms]}}`)
+	admin := servetest.MustClient(t, s.URL, *creds)
+	api := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent,
+		gatehouse.RoleProposer, gatehouse.RoleWorker)
 
 	var runs atomic.Int64
 	guarded := func(g *client.Guard, fails func(n int64) error) *client.GuardedFunc[guardRefund, string] {
@@ -65,9 +43,7 @@ func TestGuard(t *testing.T) {
 			}
 			return "refunded " + r.Amount, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return f
 	}
 	// calls makes a call in parallel with the decision.
@@ -93,7 +69,7 @@ func TestGuard(t *testing.T) {
 		t.Errorf("the same call again: %q, %v after %d runs", out, err, runs.Load())
 	}
 	var not *client.NotApplied
-	_, err = calls(refund, guardRefund{Order: "G-2"}, gatehouse.Reject)
+	_, err := calls(refund, guardRefund{Order: "G-2"}, gatehouse.Reject)
 	if !errors.Is(err, client.ErrRejected) || !errors.As(err, &not) || runs.Load() != 0 {
 		t.Errorf("rejected: %v", err)
 	}
@@ -122,16 +98,12 @@ func TestGuard(t *testing.T) {
 
 	// A revision for another target does not run.
 	a, err := refund.Propose(t.Context(), guardRefund{Order: "G-6"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = api.Revise(t.Context(), a.ID, &gatehouse.Proposal{
 		ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
 		ProposedChange: `{"order":"B-6","amount":"1"}`,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err = calls(refund, guardRefund{Order: "G-6"}, gatehouse.Approve); !errors.Is(err, client.ErrFailed) ||
 		!errors.As(err, &not) || not.Action.Failure.Code != "other_target" || runs.Load() != 0 {
 		t.Errorf("another target: %v", err)

@@ -24,9 +24,7 @@ func TestLogFoldsRepetitions(t *testing.T) {
 		t.Helper()
 		r := slog.NewRecord(began.Add(after), level, message, 0)
 		r.AddAttrs(attrs...)
-		if err := h.Handle(context.Background(), r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Handle(context.Background(), r))
 	}
 	lines := func() []string {
 		defer out.Reset()

@@ -23,9 +23,7 @@ func TestProbe(t *testing.T) {
 	c, err := sqlconn.New(t.Context(), sqlconn.Config{
 		DSN: "sqlite:" + path, Entities: map[string]sqlconn.Entity{"item": {Table: "items", Key: "sku"}},
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.(io.Closer).Close() })
 	var words bytes.Buffer
 	metrics := prometheus.NewRegistry()
@@ -51,9 +49,7 @@ func TestProbe(t *testing.T) {
 	check(0, 1, 0)
 
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	if _, err := db.Exec(`CREATE TABLE items (sku TEXT PRIMARY KEY, price TEXT) STRICT`); err != nil {
 		t.Fatal(err)

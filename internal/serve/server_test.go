@@ -23,30 +23,15 @@ import (
 // answer.
 func testServer(t *testing.T, roles []Role) (s *Server, agent *client.Client, polled <-chan string) {
 	t.Helper()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		`connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true, operations: {update: {method: POST, path: "/x"}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, servetest.Config(t, `
+connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true,
+  operations: {update: {method: POST, path: "/x"}}}}`))
+	creds := servetest.Bootstrap(t, n.Gate)
 	hints := &watchedHints{Hints: n.Hub, topics: make(chan string, 16)}
 	n.Gate = gate.New(n.Store, n.Registry, hints, gate.Config{PolicySource: policy.DefaultSource()}, n.Log)
-	if s, err = StartRoles(n, "127.0.0.1:0", roles); err != nil {
-		t.Fatal(err)
-	}
-	bot, err := n.Gate.CreatePrincipal(servetest.AdminContext(t, n.Gate, creds), gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, err := StartRoles(n, "127.0.0.1:0", roles)
+	must(t, err)
+	bot := servetest.NewPrincipal(t, n.Gate, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	if agent, err = client.New(s.URL, bot.Key, client.WithRetries(0, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -69,13 +54,7 @@ func (h *watchedHints) Subscribe(topics ...string) (<-chan struct{}, func()) {
 func TestStopAnswersLongPolls(t *testing.T) {
 	t.Parallel()
 	s, agent, polled := testServer(t, AllRoles())
-	a, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"1"}`,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := servetest.Propose(t, agent, "1")
 	type answer struct {
 		status gatehouse.Status
 		err    error
@@ -110,9 +89,7 @@ func TestDrain(t *testing.T) {
 	ask := func(path string) (status int, last bool) {
 		t.Helper()
 		res, err := http.Get(s.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close()
 		return res.StatusCode, res.Close
 	}
@@ -156,9 +133,7 @@ func TestRolesWithoutAPI(t *testing.T) {
 		"/api/v1/whoami": http.StatusNotFound, "/openapi.json": http.StatusNotFound,
 	} {
 		res, err := http.Get(s.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close()
 		if res.StatusCode != want {
 			t.Errorf("%s: %d, want %d", path, res.StatusCode, want)
@@ -175,16 +150,12 @@ func TestDamagedLogIsNoticed(t *testing.T) {
 	dir := t.TempDir()
 	start := func() *Server {
 		n, err := Open(t.Context(), dir, &config.Config{}, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := n.Gate.Bootstrap(t.Context()); err != nil && gatehouse.CodeOf(err) != gatehouse.CodeAlreadyExists {
 			t.Fatal(err)
 		}
 		s, err := Start(n, "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return s
 	}
 	metric := func(s *Server, want string) {
@@ -204,13 +175,9 @@ func TestDamagedLogIsNoticed(t *testing.T) {
 	metric(s, `gatehouse_ceiling_used{ceiling="destructive-per-day",tenant="default"} 0`)
 	metric(s, `gatehouse_ceiling_limit{ceiling="destructive-per-day",tenant="default"} 20`)
 	metric(s, `gatehouse_audit_damaged{tenant="default"} 0`)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	db, err := sql.Open("sqlite", filepath.Join(dir, DatabaseFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var trigger string
 	for {
 		err := db.QueryRow(`SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_batch' LIMIT 1`).Scan(
@@ -218,9 +185,7 @@ func TestDamagedLogIsNoticed(t *testing.T) {
 		if errors.Is(err, sql.ErrNoRows) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := db.Exec(`DROP TRIGGER ` + trigger); err != nil {
 			t.Fatal(err)
 		}
@@ -228,9 +193,7 @@ func TestDamagedLogIsNoticed(t *testing.T) {
 	if _, err := db.Exec(`UPDATE audit_batch SET hashes = randomblob(length(hashes)) WHERE number = 0`); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	s = start()
 	metric(s, `gatehouse_audit_damaged{tenant="default"} 1`)
 	if err := s.Close(); err != nil {

@@ -125,9 +125,7 @@ func build(
 			return nil, nil, fmt.Errorf("connector %s: %w", name, err)
 		}
 		built[name] = b
-		targets = append(targets, dispatch.Target{
-			Name: name, Connector: b.Connector, Tenants: entry.Tenants, Unready: b.Unready, Stored: true,
-		})
+		targets = append(targets, targetOf(name, entry, b))
 	}
 	return targets, built, nil
 }
@@ -268,21 +266,11 @@ func (c *storeConnectors) install(targets []dispatch.Target, built map[string]*B
 
 // run follows the store until the context ends.
 func (c *storeConnectors) run(ctx context.Context, hints usecase.Hints) {
-	changed, end := hints.Subscribe(usecase.TopicConnectors)
-	defer end()
-	every := time.NewTicker(connectorsInterval)
-	defer every.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		case <-every.C:
-		}
+	follow(ctx, hints, usecase.TopicConnectors, connectorsInterval, func() {
 		if err := c.refresh(ctx); err != nil && ctx.Err() == nil && c.state.Load().problem == "" {
 			c.log.ErrorContext(ctx, "the connectors of the store could not be read", "error", err)
 		}
-	}
+	})
 }
 
 // Close closes the running connectors.

@@ -67,15 +67,11 @@ connectors:
 		dir := t.TempDir()
 		src := strings.Replace(head, "SHOP", filepath.Join(dir, "shop.db"), 1)
 		if c.policy != "" {
-			if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(c.policy), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(c.policy), 0o600))
 			src += "policy: {file: policy.yaml}\n"
 		}
 		cfg, err := config.Parse(filepath.Join(dir, "gatehouse.yaml"), []byte(src))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := ungatedAtFirst(t.Context(), cfg)
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v\n%s", name, err, strings.Join(got, "\n"))

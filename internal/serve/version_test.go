@@ -13,9 +13,7 @@ func TestHealthReportsTheVersion(t *testing.T) {
 	s, _, _ := testServer(t, []Role{RoleSweeper})
 	defer s.Close()
 	c, err := client.New(s.URL, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h, err := c.Health(t.Context())
 	if err != nil || h.Status != "ok" || h.Build != version.Build() {
 		t.Errorf("the server reports %+v, %v", h, err)

@@ -14,7 +14,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/signin"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
@@ -73,11 +72,7 @@ func (anything) Check(
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, said: &said{}}
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: migratedfile.New(t), Clock: w.now, Logger: slog.New(slog.DiscardHandler),
-	})
-	w.must(err)
-	t.Cleanup(func() { _ = store.Close() })
+	store := migratedfile.Open(t, migratedfile.New(t), w.now)
 	w.gate = gate.New(store, anything{}, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource()}, w.log())
 	creds, err := w.gate.Bootstrap(t.Context())
 	w.must(err)

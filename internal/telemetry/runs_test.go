@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
@@ -56,16 +55,8 @@ func (t countingQueues) RunCounts() (map[gatehouse.RunStatus]int, error) {
 
 func TestRuns(t *testing.T) {
 	t.Parallel()
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: migratedfile.New(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	err = s.Update(t.Context(), "default", func(tx gatehouse.Tx) error {
+	s := migratedfile.Open(t, migratedfile.New(t), nil)
+	err := s.Update(t.Context(), "default", func(tx gatehouse.Tx) error {
 		now := tx.Now()
 		w := &gatehouse.Workflow{
 			ID: "wfl_1", Tenant: "default", Name: "w", Version: 1, Workspace: "default", Source: "x", Digest: "d",

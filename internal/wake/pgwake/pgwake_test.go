@@ -145,11 +145,7 @@ func topic(i int) string {
 // pass again after each, and Notify never waits.
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
+	cluster := pgtest.New(t)
 	if err := cluster.Down(false); err != nil {
 		t.Fatal(err)
 	}
