@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ApprovalStatus is the state of the question put to people.
+// ApprovalStatus is the state of a question to people.
 type ApprovalStatus string
 
 // The states of an approval.
@@ -17,7 +17,7 @@ const (
 	ApprovalCanceled  ApprovalStatus = "canceled"
 )
 
-// Approval is the question put to people for one action. Its creation freezes
+// Approval is the question to people about one action. Its creation freezes
 // everything but the status and the votes.
 type Approval struct {
 	ID       string `json:"id"`

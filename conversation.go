@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// CommentKind says what a comment is.
+// CommentKind is the kind of a comment.
 type CommentKind string
 
 // The kinds of comments.

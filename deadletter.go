@@ -196,7 +196,7 @@ func (r *ReplayRequest) Validate() error {
 	return v.Err()
 }
 
-// DiscardRequest selects failed dead letters to close for good.
+// DiscardRequest selects failed dead letters to close permanently.
 type DiscardRequest struct {
 	DeadLetterSelection
 	// Reason says why, at most [MaxNotesBytes] bytes. Required.

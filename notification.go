@@ -21,7 +21,7 @@ const (
 	NotifyDecided NotificationKind = "decided"
 	// NotifyExpired: nobody decided in time.
 	NotifyExpired NotificationKind = "expired"
-	// NotifyDeadLetter and NotifyUnknown: a push failed for good, or its outcome is
+	// NotifyDeadLetter and NotifyUnknown: a push failed permanently, or its outcome is
 	// unknown. Operators have to act.
 	NotifyDeadLetter NotificationKind = "dead_letter"
 	NotifyUnknown    NotificationKind = "unknown"
@@ -66,7 +66,7 @@ const (
 	// NotificationDelivered: the channel confirms that the message reached its
 	// place.
 	NotificationDelivered NotificationStatus = "delivered"
-	// NotificationFailed: the channel refused it for good, or the retries are used
+	// NotificationFailed: the channel refused it permanently, or the retries are used
 	// up.
 	NotificationFailed NotificationStatus = "failed"
 	// NotificationMuted: not sent, since the message was no longer needed, or the

@@ -71,6 +71,6 @@ type TargetService interface {
 	// changes nothing. It is for people who approve, operate, administer or audit. When
 	// the target does not answer, the error has code busy.
 	Preview(ctx context.Context, actionID string) (*Preview, error)
-	// TargetChanged marks the open actions on a target. Repeated, it changes nothing.
+	// TargetChanged marks the open actions on a target. A repeated call changes nothing.
 	TargetChanged(ctx context.Context, t TargetChange) (*TargetChanges, error)
 }

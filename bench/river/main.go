@@ -41,7 +41,8 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("river", flag.ContinueOnError)
 	url := flags.String("database-url", "", "the server, as a URL; databases are created on it and dropped")
-	duration := flags.Duration("duration", 40*time.Second, "how long each figure is measured, over both sides and all rounds")
+	duration := flags.Duration("duration", 40*time.Second,
+		"how long each figure is measured, over both sides and all rounds")
 	rounds := flags.Int("rounds", 5, "how often the two take turns")
 	workers := flags.Int("workers", 16, "pushes that the gate carries out at a time")
 	riverWorkers := flags.Int("river-workers", 200, "jobs that River executes at a time")

@@ -92,7 +92,7 @@ const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.
 
 /**
  * Fails on any serious or critical finding of axe, by all rules of WCAG up to 2.2 AA and its best practices; by those
- * about colours alone where the page was looked at in other colours.
+ * about colours alone where the page was examined in other colours.
  */
 export async function accessible(page, what, { colours = false } = {}) {
   // Wait for colour transitions, because intermediate colours must not be checked.
@@ -114,7 +114,7 @@ export async function accessible(page, what, { colours = false } = {}) {
         .map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" | ")}`),
     };
   }, runOnly);
-  assert.ok(looked > 0, `${what}: nothing was looked at`);
+  assert.ok(looked > 0, `${what}: nothing was examined`);
   assert.deepEqual(serious, [], what);
 }
 

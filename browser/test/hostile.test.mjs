@@ -160,7 +160,7 @@ async function inspected(page, what, oracle) {
 
 const benign = harmless.filter((text) => text).map((text) => ({ name: "harmless", text }));
 
-test("what a dispatch came to", limit, async (t) => {
+test("the result of a dispatch", limit, async (t) => {
   const page = await newPage(browser, t);
   await signIn(page, await g.setupLink("root"));
   let ref = 0;

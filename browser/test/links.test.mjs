@@ -32,7 +32,7 @@ async function mailed(name, action) {
     }
     await rest(100);
   }
-  throw new Error(`no mail came to ${name} about ${action.id}`);
+  throw new Error(`no mail arrived for ${name} about ${action.id}`);
 }
 
 const rows = `

@@ -17,7 +17,7 @@ async function mailed() {
     if (link) return g.url + link;
     await rest(100);
   }
-  throw new Error("no mail came to ana");
+  throw new Error("no mail arrived for ana");
 }
 
 async function opened() {

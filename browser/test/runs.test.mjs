@@ -26,7 +26,7 @@ async function open(t, name, where, options) {
   return page;
 }
 
-test("a run moves on while it is looked at, and nothing that is read moves", limit, async (t) => {
+test("a run continues while a person reads it, and the text on the screen does not move", limit, async (t) => {
   const going = await asked(g, 0, "12.50");
   const page = await open(t, "op", path(going));
   await run(page, "waiting_approval").waitFor();

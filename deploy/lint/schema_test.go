@@ -162,7 +162,7 @@ func TestInitJobHandsOver(t *testing.T) {
 		t.Errorf("the job writes %s, and may write %v", args, role.Rules[1].ResourceNames)
 	}
 	if job.Spec.Template.Spec.ServiceAccountName != role.Name {
-		t.Error("the job has not the rights of its role")
+		t.Error("the job lacks the rights of its role")
 	}
 	if sc := job.Spec.Template.Spec.SecurityContext; !*sc.RunAsNonRoot ||
 		sc.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {

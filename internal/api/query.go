@@ -136,7 +136,7 @@ func paging(more ...param) []param {
 	return append(more,
 		param{name: "limit", kind: paramInteger, min: 1, max: gatehouse.MaxLimit, doc: "The maximum number of items; 50 " +
 			"by default."},
-		param{name: "cursor", max: 1024, doc: "next_cursor of the page before."},
+		param{name: "cursor", max: 1024, doc: "next_cursor of the previous page."},
 	)
 }
 

@@ -32,15 +32,16 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "GET", path: "/proposed-actions", name: "listActions", tag: tagActions,
 			summary: "List actions",
-			doc: "Newest first; sort=urgency lists pending ones by due bucket, then risk, then age. All pages together " +
-				"list every action exactly once, whatever is written meanwhile. Archived actions (archived_at) are listed with " +
+			doc: "Lists the newest first; sort=urgency lists pending ones by due bucket, then risk, then age. All pages " +
+				"together " +
+				"list every action exactly once, even if actions change meanwhile. Archived actions (archived_at) are listed with " +
 				"archived=true only.",
 			roles: readers, cached: true, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Action]](),
 			query: paging(
 				param{name: "status", kind: paramEnum, enum: words(gatehouse.Statuses()), doc: "Only actions in this state."},
 				param{name: "action_type", max: 128, doc: "Only actions of this type."},
 				param{name: "risk_level", kind: paramInteger, min: 1, max: 5, doc: "Only actions of this level."},
-				param{name: "proposed_by", max: 128, doc: "Only those of this principal, by id or name."},
+				param{name: "proposed_by", max: 128, doc: "Only actions of this principal, by id or name."},
 				param{name: "q", max: 256, doc: "Beginnings of words of the type, the target, the title, the " +
 					"proposer, the rationale, the amount, the key or the proposed values, separated by spaces; or an id."},
 				param{name: "sort", kind: paramEnum, enum: words([]gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency}),
@@ -48,8 +49,8 @@ func (s *Server) actionRoutes() []route {
 				param{name: "decided", kind: paramEnum, enum: words(gatehouse.DecidedHows()), doc: "Only actions that people " +
 					"approved, that people approved or rejected, or that the policy allowed without them, whatever happened to " +
 					"them since. Not in the archive."},
-				param{name: "group", max: 64, doc: "Only those that ask the group with this name. Not in the archive."},
-				param{name: "assignee", max: 128, doc: "Only those assigned to this person, by id or name; me is the caller. " +
+				param{name: "group", max: 64, doc: "Only actions that ask the group with this name. Not in the archive."},
+				param{name: "assignee", max: 128, doc: "Only actions assigned to this person, by id or name; me is the caller. " +
 					"Not in the archive."},
 				param{name: "archived", kind: paramEnum, enum: []string{"true", "false"}, doc: "true lists the archive instead, " +
 					"newest first; there, q can only be an id."},
@@ -77,23 +78,23 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "GET", path: "/proposed-actions/{id}", name: "getAction", tag: tagActions,
 			summary: "Read an action, or wait for a change of it",
-			doc: "With wait, the answer comes when the action is decided or finished, or after that time: 200 with its " +
-				"present state.",
+			doc: "With wait, the server answers when the action is decided or finished, or after the given time: 200 with " +
+				"its present state.",
 			roles: readers, object: ObjectAction, status: http.StatusOK, out: typeOf[gatehouse.Action](),
 			query: []param{
 				{name: "wait", kind: paramWait, doc: "How long to wait, such as 30s; at most 60s."},
 				{name: "until", kind: paramEnum, enum: words([]gatehouse.Until{gatehouse.UntilDecided, gatehouse.UntilFinished}),
 					doc: "What to wait for; decided by default."},
 				{name: "questions_after", kind: paramInteger, min: 0, max: gatehouse.MaxComments,
-					doc: "With wait: answer also when the action has an open question with a higher number. " +
+					doc: "With wait: also answer when the action has an open question with a higher number. " +
 						"Pass the highest number that you have seen."},
 			},
 			handler: plain(s.getAction),
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/cancel", name: "cancel", tag: tagActions,
 			summary: "Cancel an action",
-			doc: "For its proposer while it is pending; for an approver, with the edit token, during the hold of the " +
-				"approval. Repeated: already_canceled.",
+			doc: "The proposer may cancel it while it is pending; an approver, with the edit token, during the hold of " +
+				"the approval. A repeated request gets already_canceled.",
 			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, token: tokenOptional, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.CancelAnswer](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeEditTokenRequired},
@@ -103,11 +104,11 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/undo", name: "undo", tag: tagDecisions,
 			summary: "Take back a decision within its hold",
-			doc: "For an approval within its hold, and for a rejection that was given with hold. " +
+			doc: "Undoes an approval within its hold, or a rejection that was given with hold. " +
 				"The old action becomes superseded, and a new revision of the same content, with the caller in " +
 				"undone_by, asks the same people; votes do not carry over. " +
-				"The active policy judges it again, and may deny it. For everybody in the audience of the approval. " +
-				"Repeated: already_undone.",
+				"The active policy judges it again, and may deny it. Everybody in the audience of the approval may undo. A " +
+				"repeated request gets already_undone.",
 			roles: approvers, token: tokenRequired, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.UndoAnswer](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeSelfApproval},
@@ -190,23 +191,24 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "GET", path: "/proposed-actions/{id}/evidence", name: "getEvidence", tag: tagActions,
 			summary: "Read everything about an action",
-			doc: "The action, every receipt, its entries in the audit log, and the canonical text whose SHA-256 is the " +
-				"digest.",
+			doc: "Returns the action, its receipts, its entries in the audit log, and the canonical text whose SHA-256 is " +
+				"the digest.",
 			roles: readers, object: ObjectAction, status: http.StatusOK, out: typeOf[gatehouse.Evidence](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.Evidence(ctx, c.id))
 			}),
 		}, {
 			method: "GET", path: "/applied", name: "listApplied", tag: tagActions,
-			summary: "List applied changes", doc: "The audit mirror of each applied action, newest first.",
+			summary: "List applied changes", doc: "Lists the audit mirror of each applied action, the newest first.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.AppliedMirror]](), query: paging(),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.ListMirror(ctx, c.query["cursor"], c.query.limit()))
 			}),
 		}, {
 			method: "GET", path: "/corpus", name: "listCorpus", tag: tagActions,
-			summary: "List the lessons of decisions", doc: "Features, outcome, who and why of each decision, newest first.",
-			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.CorpusEntry]](), query: paging(),
+			summary: "List the lessons of decisions",
+			doc:     "Lists features, outcome, author and reason of each decision, the newest first.",
+			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.CorpusEntry]](), query: paging(),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.ListCorpus(ctx, c.query["cursor"], c.query.limit()))
 			}),

@@ -41,7 +41,7 @@ func (s *Server) adminRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/principals", name: "listPrincipals", tag: tagAdmin,
-			summary: "List principals", doc: "Those of the caller's tenant.",
+			summary: "List principals", doc: "Lists the principals of the caller's tenant.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Principal]](), query: paging(),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Admin.ListPrincipals(ctx, c.query["cursor"], c.query.limit()))
@@ -55,7 +55,7 @@ func (s *Server) adminRoutes() []route {
 			}),
 		}, {
 			method: "PATCH", path: "/principals/{id}", name: "updatePrincipal", tag: tagAdmin,
-			summary: "Change roles or sponsor, disable or enable", doc: "Absent members stay as they are.",
+			summary: "Change roles or sponsor, disable or enable", doc: "Omitted members do not change.",
 			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusOK,
 			out: typeOf[gatehouse.Principal](),
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.PrincipalChange) (reply, error) {
@@ -63,7 +63,7 @@ func (s *Server) adminRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/principals/{id}/keys", name: "createKey", tag: tagAdmin,
-			summary: "Make another API key", doc: "Shown in this answer only.",
+			summary: "Make another API key", doc: "The key is shown in this answer only.",
 			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusCreated,
 			out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -71,21 +71,21 @@ func (s *Server) adminRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/principals/{id}/keys", name: "listKeys", tag: tagAdmin,
-			summary: "List a principal's keys", doc: "Never the secrets: they are not stored.",
+			summary: "List a principal's keys", doc: "Lists the keys without their secrets, which are not stored.",
 			roles: admins, object: ObjectPrincipal, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Key]](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return list(s.cfg.Admin.ListKeys(ctx, c.id))
 			}),
 		}, {
 			method: "POST", path: "/keys/{id}/revoke", name: "revokeKey", tag: tagAdmin,
-			summary: "End an API key", doc: "At once and for good.",
+			summary: "End an API key", doc: "The key stops working at once, permanently.",
 			roles: admins, changesRights: true, object: ObjectKey, status: http.StatusOK, out: typeOf[revoked](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return reply{value: revoked{c.id, true}}, s.cfg.Admin.RevokeKey(ctx, c.id)
 			}),
 		}, {
 			method: "POST", path: "/principals/{id}/edit-token", name: "rotateEditToken", tag: tagAdmin,
-			summary: "Make a new edit token", doc: "The old one ends. Shown in this answer only.",
+			summary: "Make a new edit token", doc: "The old token ends. The new one is shown in this answer only.",
 			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusCreated,
 			out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -93,7 +93,7 @@ func (s *Server) adminRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/tenants", name: "createTenant", tag: tagAdmin,
-			summary: "Create a tenant", doc: "By administrators of the tenant default.",
+			summary: "Create a tenant", doc: "Only for administrators of the tenant default.",
 			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Tenant](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeAlreadyExists},
 			handler: body(checkTenant, func(ctx context.Context, _ *call, in *newTenant) (reply, error) {
@@ -101,7 +101,7 @@ func (s *Server) adminRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/tenants", name: "listTenants", tag: tagAdmin,
-			summary: "List tenants", doc: "By administrators of the tenant default.",
+			summary: "List tenants", doc: "Only for administrators of the tenant default.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Tenant]](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				return list(s.cfg.Admin.ListTenants(ctx))

@@ -16,16 +16,16 @@ func (s *Server) auditRoutes() []route {
 		{
 			method: "GET", path: "/audit/entries", name: "listEntries", tag: tagAudit,
 			summary: "Read the audit log",
-			doc: "In the order of the log, from its beginning or after an entry; no reader ever skips one. leaf holds the " +
+			doc: "Lists entries in the order of the log, from its beginning or after an entry, without gaps. leaf holds the " +
 				"canonical bytes that are hashed.",
 			roles: auditors, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Entry]](),
 			query: []param{
 				{name: "after", kind: paramInteger, min: 0, max: math.MaxInt64 - 1,
-					doc: "The index of the last entry that was read; absent: from the beginning."},
+					doc: "The index of the last entry that was read; the beginning by default."},
 				{name: "limit", kind: paramInteger, min: 1, max: gatehouse.MaxLimit, doc: "The maximum number of items; 50 by " +
 					"default."},
 				{name: "cursor", kind: paramInteger, min: 0, max: math.MaxInt64 - 1,
-					doc: "next_cursor of the page before: another name of after."},
+					doc: "next_cursor of the previous page; the same as after."},
 			},
 			handler: plain(s.listEntries),
 		}, {

@@ -11,8 +11,8 @@ var bounceRoute = route{
 	method: "POST", path: "/hooks/mail/bounces", name: "receiveBounce", tag: tagNotifications,
 	summary: "Deliver a returned mail",
 	doc: "Needs no key: the MAC in the recipient address authenticates the request. The body is the unchanged mail, " +
-		"at most 262144 bytes; a longer one can be cut. A delivery status notification with the action failed makes the " +
-		"notification failed, one with delayed is noted; anything else changes nothing.",
+		"at most 262144 bytes; a longer mail may be truncated. A delivery status notification with the action failed makes " +
+		"the notification failed; one with delayed is recorded; other mails change nothing.",
 	status: http.StatusOK, out: typeOf[gatehouse.Bounce](), open: true,
 	query: []param{{
 		name: "recipient", max: 320,

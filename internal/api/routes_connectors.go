@@ -18,13 +18,15 @@ func (s *Server) connectorRoutes() []route {
 		{
 			method: "GET", path: "/connector-versions", name: "listConnectorVersions", tag: tagAdmin,
 			summary: "List the versions of the connectors in the store",
-			doc:     "Newest first, without their source. For the tenant default, whose administrators run the server.",
-			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.ConnectorVersion]](),
+			doc: "Lists the newest first, without their source. Only for the tenant default, whose administrators run the " +
+				"server.",
+			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.ConnectorVersion]](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(m.ListConnectorVersions(ctx)) }),
 		}, {
 			method: "POST", path: "/connector-versions/propose", name: "proposeConnectors", tag: tagAdmin,
 			summary: "Propose to replace the connectors in the store",
-			doc: "Makes an action of L4 that shows the difference, and that somebody else approves. Its push stores the next " +
+			doc: "Makes an action of L4 that shows the difference, and that another person must approve. Its push stores the " +
+				"next " +
 				"version, which every replica uses within seconds. Secrets are named, never literal.",
 			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTargetChanged, gatehouse.CodeUnsupported},

@@ -38,8 +38,8 @@ func (s *Server) delegationRoutes() []route {
 		}, {
 			method: "POST", path: "/delegations/{id}/end", name: "endDelegation", tag: tagAdmin,
 			summary: "End a delegation early",
-			doc: "For either of the two, or an administrator. Votes that were given stay valid. Repeated, it changes " +
-				"nothing.",
+			doc: "Either of the two persons, or an administrator, may end it. Votes that were given stay valid. Repeating the " +
+				"request changes nothing.",
 			roles: delegators, changesRights: true, object: ObjectDelegation, status: http.StatusOK,
 			out: typeOf[gatehouse.Delegation](), idempotent: true,
 			handler: plain(

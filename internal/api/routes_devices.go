@@ -29,7 +29,7 @@ func (s *Server) deviceRoutes() []route {
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(d.ListDevices(ctx)) }),
 		}, {
 			method: "DELETE", path: "/devices/{id}", name: "removeDevice", tag: tagNotifications,
-			summary: "Remove one of your devices", doc: "It gets no more notifications.",
+			summary: "Remove one of your devices", doc: "The device gets no more notifications.",
 			object: ObjectDevice, status: http.StatusOK, out: typeOf[removedDevice](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return reply{value: removedDevice{c.id, true}}, d.RemoveDevice(ctx, c.id)
@@ -37,8 +37,8 @@ func (s *Server) deviceRoutes() []route {
 		}, {
 			method: "POST", path: "/devices/{id}/test", name: "testDevice", tag: tagNotifications,
 			summary: "Send a test to one of your devices",
-			doc: "Answers once the push service has answered, or after 25 seconds. The status says whether the push service " +
-				"took the test.",
+			doc: "The server answers once the push service has answered, or after 25 seconds. The status says whether the " +
+				"push service accepted the test.",
 			object: ObjectDevice, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
 			codes: []gatehouse.Code{gatehouse.CodeUnsupported},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {

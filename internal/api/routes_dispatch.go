@@ -13,7 +13,7 @@ func (s *Server) dispatchRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/pushes", name: "listPushes", tag: tagDispatch,
-			summary: "List pushes", doc: "The pushes of approved actions, newest first.",
+			summary: "List pushes", doc: "Lists the pushes of approved actions, the newest first.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Push]](),
 			query: paging(
 				param{name: "status", kind: paramEnum, enum: words(gatehouse.PushStatuses()), doc: "Only pushes in this state."}),
@@ -43,7 +43,7 @@ func (s *Server) dispatchRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/pushes/drain", name: "drain", tag: tagDispatch,
-			summary: "Show what is due, or send it now", doc: "A dry run unless dry_run is false.",
+			summary: "Show due pushes, or send them now", doc: "A dry run unless dry_run is false.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.DrainAnswer](),
 			handler: maybe(body((*gatehouse.DrainRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.DrainRequest) (reply, error) {
 				return answer(s.cfg.Dispatch.Drain(ctx, *in))
@@ -65,7 +65,7 @@ func (s *Server) dispatchRoutes() []route {
 				"target's answer, and whether a replay is safe, with the reason. A dead letter's id is that of its push.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.DeadLetter]](),
 			query: paging(append(deadLetterParams(),
-				param{name: "group", max: 64, doc: "Only those of the group with this key."})...),
+				param{name: "group", max: 64, doc: "Only dead letters of the group with this key."})...),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				f := deadLetterFilter(c)
 				f.Group, f.Limit, f.Cursor = c.query["group"], c.query.limit(), c.query["cursor"]
@@ -74,8 +74,9 @@ func (s *Server) dispatchRoutes() []route {
 		}, {
 			method: "GET", path: "/dead-letters/groups", name: "groupDeadLetters", tag: tagDispatch,
 			summary: "Group dead letters by error",
-			doc: "A group has one connector, code and status, and the same words of the target; tokens with a digit, such as " +
-				"ids, are not compared. The largest group comes first. Counts at most the newest 5,000 dead letters. The key of " +
+			doc: "A group has one connector, code and status, and the same error text of the target; tokens with a digit, " +
+				"such as ids, are not compared. The largest group comes first. Counts at most the newest 5,000 dead letters. The " +
+				"key of " +
 				"a group selects its dead letters in the list, and in the filter of replay, discard and resolve.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.DeadLetterGroups](),
 			query: deadLetterParams(),
@@ -86,7 +87,7 @@ func (s *Server) dispatchRoutes() []route {
 			method: "POST", path: "/dead-letters/replay", name: "replayDeadLetters", tag: tagDispatch,
 			summary: "Put dead letters back in the queue",
 			doc: "Takes ids, a filter or all. The idempotency key stays the same, and every check is repeated. Applied " +
-				"pushes are skipped as already_applied, those that a second call could apply twice as resolve_first.",
+				"pushes are skipped as already_applied, and pushes that a second call could apply twice as resolve_first.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.ReplayAnswer](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
 			handler: body((*gatehouse.ReplayRequest).Validate,
@@ -95,9 +96,9 @@ func (s *Server) dispatchRoutes() []route {
 				}),
 		}, {
 			method: "POST", path: "/dead-letters/discard", name: "discardDeadLetters", tag: tagDispatch,
-			summary: "Close failed dead letters for good",
-			doc: "Either ids or a filter, with the reason. They stay failed, and can never be replayed; an unknown " +
-				"outcome is skipped as resolve_first.",
+			summary: "Close failed dead letters permanently",
+			doc: "Takes ids or a filter, and the reason. The dead letters stay failed, and can never be replayed; one " +
+				"with an unknown outcome is skipped as resolve_first.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.DeadLetterAnswer](), idempotent: true,
 			handler: body((*gatehouse.DiscardRequest).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.DiscardRequest) (reply, error) {
@@ -120,13 +121,13 @@ func (s *Server) dispatchRoutes() []route {
 // deadLetterParams are the parameters that select dead letters.
 func deadLetterParams() []param {
 	return []param{
-		{name: "connector", max: 128, doc: "Only those of this connector."},
-		{name: "code", max: 128, doc: "Only those that ended with this code."},
+		{name: "connector", max: 128, doc: "Only dead letters of this connector."},
+		{name: "code", max: 128, doc: "Only dead letters that ended with this code."},
 		{
 			name: "status", kind: paramEnum, enum: words([]gatehouse.PushStatus{gatehouse.PushFailed, gatehouse.PushUnknown}),
-			doc: "Only those that failed, or whose outcome is unknown.",
+			doc: "Only failed dead letters, or those with an unknown outcome.",
 		},
-		{name: "since", kind: paramTime, doc: "Only those that ended at this time or later."},
+		{name: "since", kind: paramTime, doc: "Only dead letters that ended at this time or later."},
 	}
 }
 

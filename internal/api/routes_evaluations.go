@@ -16,7 +16,7 @@ func (s *Server) evaluationRoutes() []route {
 		method: "POST", path: "/proposed-actions/{id}/evaluations", name: "evaluateAction", tag: tagActions,
 		summary: "Evaluate a pending action, as a registered evaluator",
 		doc: "Only for a service whose only role is evaluator. The card shows the result under the evaluator's " +
-			"name, apart from the proposer's words, and decides nothing. One evaluator evaluates a revision once.",
+			"name, apart from the proposer's words, and the result decides nothing. An evaluator evaluates each revision once.",
 		roles: []gatehouse.Role{gatehouse.RoleEvaluator}, object: ObjectAction, status: http.StatusCreated,
 		out: typeOf[gatehouse.Evaluated](), idempotent: true,
 		codes: []gatehouse.Code{gatehouse.CodeDigestMismatch, gatehouse.CodeAlreadyExists, gatehouse.CodeTooLate},

@@ -30,7 +30,7 @@ func (s *Server) eventRoutes() []route {
 	}
 	return []route{{
 		method: "GET", path: "/events", name: "streamEvents", tag: tagAudit,
-		summary: "Stream what happens",
+		summary: "Stream events",
 		doc: "Server-sent events: each is an entry of the log as a CloudEvent 1.0, with its index as the id. " +
 			"The stream starts now, or after the index in the header Last-Event-ID, " +
 			"which a client sends when it connects again, or in the parameter after. " +
@@ -50,7 +50,7 @@ func (s *Server) eventRoutes() []route {
 				max:  2000,
 				doc:  "Only these types, with commas between them; hitl.* selects all types with the prefix hitl.",
 			},
-			{name: "action_id", max: 128, doc: "Only what concerns one action."},
+			{name: "action_id", max: 128, doc: "Only events of this action."},
 		},
 		codes:   []gatehouse.Code{gatehouse.CodeRateLimited},
 		handler: plain(s.streamEvents),

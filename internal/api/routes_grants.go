@@ -23,14 +23,15 @@ func (s *Server) grantRoutes() []route {
 		{
 			method: "GET", path: "/grants", name: "listGrants", tag: tagDecisions,
 			summary: "List grants",
-			doc:     "All grants of the tenant, newest first, including ended ones.",
+			doc:     "Lists all grants of the tenant, the newest first, including ended ones.",
 			roles:   grantReaders, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Grant]](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(g.ListGrants(ctx)) }),
 		}, {
 			method: "POST", path: "/grants", name: "createGrant", tag: tagDecisions,
 			summary: "Approve the next actions of one agent in advance",
-			doc: "Those of one operation of one connector that meet a condition, up to a number, an amount of money " +
-				"by currency, and a time. The active policy has to allow grants, and still judges each action. With " +
+			doc: "The grant covers one operation of one connector and actions that meet a condition, up to a number, an " +
+				"amount of money by currency, and a time. The active policy has to allow grants, and still judges each action. " +
+				"With " +
 				"dry_run the answer is the grant as it would be, with its worst_case, and nothing is stored.",
 			roles: givers, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Grant](), idempotent: true,
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewGrant) (reply, error) {
@@ -39,13 +40,13 @@ func (s *Server) grantRoutes() []route {
 		}, {
 			method: "GET", path: "/grants/{id}", name: "getGrant", tag: tagDecisions,
 			summary: "Read a grant",
-			doc:     "With the used part of its budget.",
+			doc:     "Returns the grant with the used part of its budget.",
 			roles:   grantReaders, object: ObjectGrant, status: http.StatusOK, out: typeOf[gatehouse.Grant](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(g.FindGrant(ctx, c.id)) }),
 		}, {
 			method: "POST", path: "/grants/{id}/revoke", name: "revokeGrant", tag: tagDecisions,
 			summary: "End a grant at once",
-			doc:     "For any approver. Actions that it approved stay approved. Repeated, it changes nothing.",
+			doc:     "Any approver may end it. Actions that it approved stay approved. Repeating the request changes nothing.",
 			roles:   givers, changesRights: true, object: ObjectGrant, idempotent: true,
 			status: http.StatusOK, out: typeOf[gatehouse.Grant](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {

@@ -43,7 +43,8 @@ func (s *Server) groupRoutes() []route {
 		}, {
 			method: "PATCH", path: "/groups/{id}", name: "changeGroup", tag: tagAdmin,
 			summary: "Add or remove members",
-			doc: "Adds by hand; removes from every source. A member that comes from a sign-in is a member again after " +
+			doc: "Adds members by hand; removes members of every source. A member that comes from a sign-in is a member again " +
+				"after " +
 				"the next sign-in, unless the provider says otherwise.",
 			roles: admins, changesRights: true, object: ObjectGroup, status: http.StatusOK, out: typeOf[gatehouse.Group](),
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.GroupChange) (reply, error) {

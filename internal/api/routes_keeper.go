@@ -19,9 +19,9 @@ func (s *Server) keeperRoutes() []route {
 			summary: "Show what would be archived now",
 			doc: "Counts the finished actions of the caller's tenant that the archiver could move now. Nothing is changed. " +
 				"It reads the whole store, " +
-				"for at most 20 seconds: complete is false if that was too short.",
+				"for at most 20 seconds: complete is false if it did not finish.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.ArchivePreview](),
-			query: []param{{name: "retention", max: 16, doc: "Such as 180d; the server's own by default."}},
+			query: []param{{name: "retention", max: 16, doc: "The retention, such as 180d; the server's own by default."}},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				var retention time.Duration
 				if text := c.query["retention"]; text != "" {
@@ -47,10 +47,10 @@ func (s *Server) keeperRoutes() []route {
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return answer(k.CheckRoles(ctx)) }),
 		}, {
 			method: "POST", path: "/pushes/mark-unknown", name: "markUnknown", tag: tagDispatch,
-			summary: "Hold back what a restored backup would send again",
+			summary: "Hold back pushes that a restored backup would send again",
 			doc: "Marks the queued and leased pushes that were made before a time as unknown, with the code restored, so that " +
 				"none is sent before its outcome " +
-				"is resolved. A dry run unless dry_run is false. The pushes are the ones of the caller's tenant; another tenant " +
+				"is resolved. A dry run unless dry_run is false. Only pushes of the caller's tenant are marked; another tenant " +
 				"is not_found.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.MarkUnknownAnswer](),
 			handler: body((*gatehouse.MarkUnknownRequest).Validate,

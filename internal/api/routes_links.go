@@ -17,14 +17,14 @@ func (s *Server) linkKeyRoutes() []route {
 		{
 			method: "GET", path: "/links/keys", name: "listLinkKeys", tag: tagAdmin,
 			summary: "List the keys that sign links",
-			doc: "Of the caller's tenant, the newest first; never the keys themselves. retired ones verify and sign " +
-				"nothing new.",
+			doc: "Lists the keys of the caller's tenant, the newest first, without their secrets. retired keys verify links, " +
+				"but sign no new ones.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.RingKey]](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(k.ListLinkKeys(ctx)) }),
 		}, {
 			method: "POST", path: "/links/keys/rotate", name: "rotateLinkKeys", tag: tagAdmin,
 			summary: "Sign links with a new key",
-			doc: "Links that were sent stay valid until they expire. The server rotates keys by itself: see " +
+			doc: "Links that were already sent stay valid until they expire. The server rotates keys by itself: see " +
 				"links.rotate_every of the configuration.",
 			roles: admins, changesRights: true, status: http.StatusOK, out: typeOf[gatehouse.RingKey](),
 			codes:   []gatehouse.Code{gatehouse.CodeUnsupported},
@@ -32,7 +32,7 @@ func (s *Server) linkKeyRoutes() []route {
 		}, {
 			method: "POST", path: "/links/keys/{id}/revoke", name: "revokeLinkKey", tag: tagAdmin,
 			summary: "End all links that a key has signed",
-			doc:     "At once. A key in use is replaced by a new one.",
+			doc:     "The links end at once. A key in use is replaced by a new one.",
 			roles:   admins, changesRights: true, object: ObjectLinkKey, status: http.StatusOK, out: typeOf[gatehouse.RingKey](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(k.RevokeLinkKey(ctx, c.id))

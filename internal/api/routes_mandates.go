@@ -33,8 +33,8 @@ func (s *Server) mandateRoutes() []route {
 		}, {
 			method: "POST", path: "/mandates", name: "proposeMandate", tag: tagDecisions,
 			summary: "Propose a plan",
-			doc: "Makes an action of L4 that shows the worst case. Once people approve it, its push makes the mandate: what " +
-				"the calling agent proposes within it is approved at once. The active policy has to allow mandates, and still " +
+			doc: "Makes an action of L4 that shows the worst case. Once people approve it, its push makes the mandate: the " +
+				"calling agent's actions within it are approved at once. The active policy has to allow mandates, and still " +
 				"judges each action. The goal authorises nothing.",
 			roles: []gatehouse.Role{gatehouse.RoleProposer}, status: http.StatusCreated, out: typeOf[gatehouse.Action](),
 			idempotent: true,
@@ -43,13 +43,13 @@ func (s *Server) mandateRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/mandates/{id}", name: "getMandate", tag: tagDecisions,
-			summary: "Read a mandate", doc: "Shows its limits and what was used of them.",
+			summary: "Read a mandate", doc: "Returns its limits and the used part of each.",
 			roles: readers, object: ObjectMandate, status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(m.FindMandate(ctx, c.id)) }),
 		}, {
 			method: "POST", path: "/mandates/{id}/narrow", name: "narrowMandate", tag: tagDecisions,
 			summary: "Lower the limits of a mandate at once",
-			doc:     "Any approver may. A limit that is left out stays. Wider limits need a new plan.",
+			doc:     "Any approver may lower them. An omitted limit does not change. Wider limits need a new plan.",
 			roles:   people, changesRights: true, object: ObjectMandate, idempotent: true,
 			status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.Narrowing) (reply, error) {

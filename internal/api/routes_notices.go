@@ -31,7 +31,7 @@ func (s *Server) noticeRoutes() []route {
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Notice]](),
 			query: paging(
 				param{name: "state", kind: paramEnum, enum: []string{"open", "all"},
-					doc: "all: also those that the caller has dismissed."}),
+					doc: "all: also notices that the caller has dismissed."}),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(
 					n.ListNotices(ctx,
@@ -40,7 +40,7 @@ func (s *Server) noticeRoutes() []route {
 		}, {
 			method: "POST", path: "/notices/dismiss", name: "dismissNotices", tag: tagAdmin,
 			summary: "Hide notices from oneself",
-			doc:     "1 to 200 ids. Every other administrator still sees them, and the audit log keeps what happened.",
+			doc:     "1 to 200 ids. Every other administrator still sees them, and the audit log keeps the events.",
 			roles:   admins, status: http.StatusOK, out: typeOf[dismissed](),
 			handler: body(nil, func(ctx context.Context, _ *call, in *noticeIDs) (reply, error) {
 				count, err := n.DismissNotices(ctx, in.IDs)

@@ -33,19 +33,18 @@ func (s *Server) notificationRoutes() []route {
 		{
 			method: "GET", path: "/notifications", name: "listNotifications", tag: tagNotifications,
 			summary: "List sent messages",
-			doc: "One row for each recipient and channel, the newest first. " +
-				"accepted says that the next hop took the message, " +
-				"delivered that it has arrived, muted that it was not needed any more or the recipient does not want it.",
+			doc: "One row for each recipient and channel, the newest first. accepted: the next hop has accepted the message. " +
+				"delivered: the message has arrived. muted: the message was no longer needed, or the recipient does not want it.",
 			roles: watchers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Notification]](),
 			query: paging(
 				param{
 					name: "status",
 					kind: paramEnum,
 					enum: words(gatehouse.NotificationStatuses()),
-					doc:  "Only those in this state.",
+					doc:  "Only messages in this state.",
 				},
-				param{name: "channel", max: 128, doc: "Only those of this channel."},
-				param{name: "action", max: 128, doc: "Only those about this action, by its whole id."},
+				param{name: "channel", max: 128, doc: "Only messages of this channel."},
+				param{name: "action", max: 128, doc: "Only messages about this action, by its whole id."},
 			),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(n.ListNotifications(ctx, gatehouse.NotificationFilter{
@@ -57,7 +56,7 @@ func (s *Server) notificationRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/notifications/retry", name: "retryNotification", tag: tagNotifications,
-			summary: "Send a notification again now", doc: "Of one that failed, or waits for another try.",
+			summary: "Send a notification again now", doc: "The notification must have failed, or wait for another try.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
 			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeNotFound},
 			handler: body(nil, func(ctx context.Context, _ *call, in *notificationID) (reply, error) {
@@ -67,8 +66,8 @@ func (s *Server) notificationRoutes() []route {
 			method: "POST", path: "/notifications/retry-failed", name: "retryFailedNotifications",
 			tag:     tagNotifications,
 			summary: "Show failed notifications, or send them again now",
-			doc: "Those that failed since a time, of one channel or of all, the newest first. A dry run unless dry_run is " +
-				"false. Where next_cursor is not empty, repeat the request with it as cursor.",
+			doc: "Selects the notifications that failed since a time, of one channel or of all, the newest first. A dry " +
+				"run unless dry_run is false. If next_cursor is not empty, repeat the request with it as cursor.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.RetryAnswer](), idempotent: true,
 			handler: body((*gatehouse.RetryRequest).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.RetryRequest) (reply, error) {
@@ -76,7 +75,7 @@ func (s *Server) notificationRoutes() []route {
 				}),
 		}, {
 			method: "GET", path: "/channels", name: "listChannels", tag: tagNotifications,
-			summary: "List the channels with their states", doc: "The configured ones that serve the caller's tenant.",
+			summary: "List the channels with their states", doc: "Lists the configured channels that serve the caller's tenant.",
 			roles: watchers, status: http.StatusOK, out: typeOf[channelList](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				list, err := n.ListChannels(ctx)
@@ -85,9 +84,8 @@ func (s *Server) notificationRoutes() []route {
 		}, {
 			method: "POST", path: "/channels/test", name: "testChannel", tag: tagNotifications,
 			summary: "Send a test over a channel",
-			doc: "To the caller, or to the channel's place. The answer comes once the channel has answered, " +
-				"or after 25 seconds, " +
-				"and its status is the result of the test.",
+			doc: "Sends the test to the caller, or to the channel's place. The server answers once the channel has " +
+				"answered, or after 25 seconds; the status is the result of the test.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
 			codes: []gatehouse.Code{gatehouse.CodeNotFound},
 			handler: body(nil, func(ctx context.Context, _ *call, in *channelName) (reply, error) {

@@ -20,7 +20,7 @@ func (s *Server) policyRoutes() []route {
 		{
 			method: "POST", path: "/policies", name: "applyPolicy", tag: tagPolicy,
 			summary: "Store a policy and make it the active one",
-			doc:     "A policy that does not load is 422 with line and column, and nothing changes.",
+			doc:     "A policy that does not load gets 422 with line and column, and nothing changes.",
 			roles:   admins, changesRights: true, status: http.StatusCreated,
 			out: typeOf[gatehouse.PolicyVersion](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodePolicyGated},
@@ -30,7 +30,7 @@ func (s *Server) policyRoutes() []route {
 		}, {
 			method: "POST", path: "/policies/propose", name: "proposePolicy", tag: tagPolicy,
 			summary: "Propose to replace the active policy",
-			doc: "Makes an action of L4 that shows the difference, and that somebody else approves; its push applies the " +
+			doc: "Makes an action of L4 that shows the difference, and that another person must approve; its push applies the " +
 				"policy. " +
 				"Where the active policy says policy_changes: gated, there is no other way.",
 			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
@@ -39,14 +39,14 @@ func (s *Server) policyRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/policies", name: "listPolicies", tag: tagPolicy,
-			summary: "List policy versions", doc: "Newest first, without their source.",
+			summary: "List policy versions", doc: "Lists the newest first, without their source.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.PolicyVersion]](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				return list(s.cfg.Policies.ListPolicies(ctx))
 			}),
 		}, {
 			method: "GET", path: "/policies/active", name: "getActivePolicy", tag: tagPolicy,
-			summary: "Read the active policy", doc: "With its source.",
+			summary: "Read the active policy", doc: "Returns the policy with its source.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
 			codes: []gatehouse.Code{gatehouse.CodeNotFound},
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {

@@ -88,7 +88,7 @@ var reviewRoutes = []route{
 		status: http.StatusOK, out: typeOf[gatehouse.Answer](), query: reviewQuery, codes: decideCodes,
 	}, {
 		method: "POST", path: "/reviews/{review_id}/reject", name: "rejectReview", tag: tagDecisions, open: true,
-		summary: "Reject by a link", doc: "As approveReview.",
+		summary: "Reject by a link", doc: "Works as approveReview does.",
 		status: http.StatusOK, out: typeOf[gatehouse.Answer](), query: reviewQuery, codes: decideCodes,
 	},
 }

@@ -41,7 +41,7 @@ func (s *Server) runRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/runs", name: "listRuns", tag: tagRuns,
-			summary: "List runs", doc: "Newest first, without steps, input and output.",
+			summary: "List runs", doc: "Lists the newest first, without steps, input and output.",
 			status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Run]](),
 			query: paging(
 				param{name: "status", kind: paramEnum, enum: words(gatehouse.RunStatuses()), doc: "Only runs in this state."},
@@ -75,9 +75,8 @@ func (s *Server) runRoutes() []route {
 		}, {
 			method: "GET", path: "/runs/queues", name: "getRunQueues", tag: tagRuns,
 			summary: "Show the queues, workers and schedules of runs",
-			doc: "Lists the tools with ready steps, what each worker holds with the end of its latest lease, and the next run " +
-				"of " +
-				"each schedule. A worker that holds nothing is not listed.",
+			doc: "Lists the tools with ready steps, the steps that each worker holds with the end of its latest lease, and " +
+				"the next run of each schedule. A worker without steps is not listed.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.RunQueues](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Runs.RunQueues(ctx))
@@ -85,10 +84,9 @@ func (s *Server) runRoutes() []route {
 		}, {
 			method: "GET", path: "/runs/{id}", name: "getRun", tag: tagRuns,
 			summary: "Read a run, or wait for a change of it",
-			doc: "With its steps. With wait, the answer comes when the run has ended or changed, or after that time: 200 " +
-				"with its present state. " +
-				"With since, the position of a run that was read, a later change is answered at once: no change between two " +
-				"waits is missed.",
+			doc: "Returns the run with its steps. With wait, the server answers when the run has ended or changed, or " +
+				"after the given time: 200 with its present state. With since, the position of a run that was read, the server " +
+				"answers at once if the run has changed since: no change between two waits is missed.",
 			object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Run](),
 			query: []param{
 				{name: "wait", kind: paramWait, doc: "How long to wait, such as 30s; at most 60s."},
@@ -107,8 +105,8 @@ func (s *Server) runRoutes() []route {
 		}, {
 			method: "POST", path: "/runs/{id}/cancel", name: "cancelRun", tag: tagRuns,
 			summary: "Cancel a run",
-			doc: "No step starts any more, pending work is canceled, workers are asked to stop, and calls that were sent " +
-				"settle. Repeated, it changes nothing.",
+			doc: "No step starts any more, pending work is canceled, workers are asked to stop, and calls that were " +
+				"already sent are completed. Repeating the request changes nothing.",
 			roles: steerers, object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Run](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
 			handler: maybe(body(nil, func(ctx context.Context, c *call, in *cancelRun) (reply, error) {
@@ -118,8 +116,8 @@ func (s *Server) runRoutes() []route {
 			method: "POST", path: "/runs/{id}/retry", name: "retryRun", tag: tagRuns,
 			summary: "Retry a failed or canceled run, or an ended one from a step",
 			doc: "Starts a new run of the same version with the same input. Steps that succeeded are copied with their " +
-				"output. With from, the id of a step, that step and all that need it are done again; a change that was made " +
-				"already is not made twice.",
+				"output. With from, the id of a step, that step and all steps that need it are repeated; a change that was " +
+				"already made is not made twice.",
 			roles: steerers, object: ObjectRun, status: http.StatusCreated, out: typeOf[gatehouse.Run](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
 			handler: maybe(body(nil, func(ctx context.Context, c *call, in *retryRun) (reply, error) {

@@ -17,7 +17,7 @@ func (s *Server) sessionRoutes() []route {
 			status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Session]](),
 			codes: []gatehouse.Code{gatehouse.CodeRoleRequired, gatehouse.CodeNotFound},
 			query: paging(
-				param{name: "principal", max: 128, doc: "Name or id."},
+				param{name: "principal", max: 128, doc: "The principal, by name or id."},
 				param{name: "of", kind: paramEnum, enum: []string{"own", "all"}, doc: "all: the sessions of everybody in the " +
 					"tenant."},
 				param{name: "state", kind: paramEnum, enum: []string{"live", "any"}, doc: "any: also ended sessions."},

@@ -17,8 +17,8 @@ func (s *Server) targetRoutes() []route {
 		method: "GET", path: "/proposed-actions/{id}/target", name: "readTarget", tag: tagActions,
 		summary: "Read the target of an action now",
 		doc: "The connector reads the target of a pending action, or what the reversal of an applied action would change. " +
-			"Nothing is changed. cannot_rebase: the state cannot be read. busy: the target did not answer. A program may " +
-			"read for its own actions only.",
+			"Nothing is changed. cannot_rebase: the state cannot be read. busy: the target did not answer. A program may read " +
+			"only the targets of its own actions.",
 		roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator}, object: ObjectAction,
 		status: http.StatusOK, out: typeOf[gatehouse.TargetState](),
 		codes: []gatehouse.Code{gatehouse.CodeCannotRebase},
@@ -28,9 +28,9 @@ func (s *Server) targetRoutes() []route {
 	}, {
 		method: "GET", path: "/proposed-actions/{id}/preview", name: "previewAction", tag: tagActions,
 		summary: "Ask the target what a pending action would do",
-		doc: "A dry run, or a transaction that is rolled back: nothing is changed, and nothing is decided by it. none says " +
-			"why there is no preview. " +
-			"busy: the target did not answer. For people only, where can_preview says so.",
+		doc: "A dry run, or a transaction that is rolled back: nothing is changed, and the preview decides nothing. none " +
+			"says why there is no preview. " +
+			"busy: the target did not answer. Only for people, and only if can_preview is set.",
 		roles: []gatehouse.Role{
 			gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAdmin, gatehouse.RoleAuditor,
 		}, object: ObjectAction, status: http.StatusOK, out: typeOf[gatehouse.Preview](),
@@ -41,8 +41,8 @@ func (s *Server) targetRoutes() []route {
 		method: "POST", path: "/targets/changed", name: "targetChanged", tag: tagActions,
 		summary: "Report that an entity in a target system has changed",
 		doc: "Marks the open actions on it that were proposed on another version: their cards say so, and an approver " +
-			"gets target_changed, unless the " +
-			"connector reads the target itself. Repeated, it changes nothing. action_ids is empty for an agent that may read " +
+			"gets target_changed, unless the connector reads the target itself. Repeating the request changes nothing. " +
+			"action_ids is empty for an agent that may read " +
 			"only its own actions.",
 		roles:  []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleOperator},
 		status: http.StatusOK, out: typeOf[gatehouse.TargetChanges](), idempotent: true,

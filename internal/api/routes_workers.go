@@ -26,9 +26,9 @@ func (s *Server) stepRoutes() []route {
 		{
 			method: "POST", path: "/steps/lease", name: "leaseSteps", tag: tagWorkers,
 			summary: "Lease steps",
-			doc: "Leases up to max ready steps of the given tools. The lease is the right to execute the step. When none is " +
-				"ready, it waits for the time in wait, " +
-				"and answers with an empty list when the time is over. Every later call for the step carries the lease's " +
+			doc: "Leases up to max ready steps of the given tools. The lease is the right to execute the step. If none is " +
+				"ready, the server waits for the time in wait, then answers with an empty list. Every later call for the step " +
+				"carries the lease's " +
 				"generation.",
 			roles: workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedStep](),
 			handler: body((*gatehouse.LeaseRequest).Validate, func(ctx context.Context, c *call, in *gatehouse.LeaseRequest) (reply, error) {
@@ -46,7 +46,7 @@ func (s *Server) stepRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/steps/{id}/complete", name: "completeStep", tag: tagWorkers,
-			summary: "Report that a step succeeded", doc: "With its output, and with the cost of the worker's own model calls.",
+			summary: "Report that a step succeeded", doc: "Takes the output, and the cost of the worker's own model calls.",
 			roles: workers, object: ObjectStep, status: http.StatusOK, out: typeOf[gatehouse.Step](),
 			codes: leaseLost, idempotent: true,
 			handler: body((*gatehouse.StepResult).Validate, func(ctx context.Context, c *call, in *gatehouse.StepResult) (reply, error) {
@@ -80,8 +80,8 @@ func (s *Server) pushLeaseRoutes() []route {
 		{
 			method: "POST", path: "/pushes/lease", name: "leasePushes", tag: tagWorkers,
 			summary: "Lease pushes of connectors of type worker",
-			doc: "Approved changes to carry out once, each under its idempotency_key. " +
-				"own limits it to actions that the caller proposed. max, wait and lease are as for steps.",
+			doc: "Leases approved changes to carry out once, each under its idempotency_key. own limits the lease to " +
+				"actions that the caller proposed. max, wait and lease are as for steps.",
 			roles: workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedPush](),
 			handler: body((*gatehouse.PushLeaseRequest).Validate, func(ctx context.Context, c *call, in *gatehouse.PushLeaseRequest) (reply, error) {
 				if err := c.wait(in.Wait.D()); err != nil {
@@ -98,7 +98,7 @@ func (s *Server) pushLeaseRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/pushes/{id}/complete", name: "completePush", tag: tagWorkers,
-			summary: "Report that a change was applied", doc: "With the proof, and how it can be undone.",
+			summary: "Report that a change was applied", doc: "Takes the proof, and the way to undo the change.",
 			roles: workers, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.Push](),
 			codes: leaseLost, idempotent: true,
 			handler: body((*gatehouse.PushResult).Validate, func(ctx context.Context, c *call, in *gatehouse.PushResult) (reply, error) {
@@ -107,7 +107,7 @@ func (s *Server) pushLeaseRoutes() []route {
 		}, {
 			method: "POST", path: "/pushes/{id}/fail", name: "failPush", tag: tagWorkers,
 			summary: "Report that a call failed",
-			doc: "kind is terminal (refused for good), transient (refused, may succeed later), not_sent (never reached the " +
+			doc: "kind is terminal (refused permanently), transient (refused, may succeed later), not_sent (never reached the " +
 				"target), " +
 				"ambiguous (it is not known whether it was applied).",
 			roles: workers, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.Push](),

@@ -19,8 +19,8 @@ func (s *Server) workflowRoutes() []route {
 			method: "PUT", path: "/workflows/{id}", name: "applyWorkflow", tag: tagWorkflows,
 			summary: "Store a workflow",
 			doc: "{id} is its name. The body is the source, YAML or JSON, at most 256 KiB. 201 when it is a new version, 200 " +
-				"when it is the newest one already. " +
-				"A source that does not load is 422 with line and column, and nothing changes. ETag is the digest of the source.",
+				"when it is already the newest version. A source that does not load gets 422 with line and column, and nothing " +
+				"changes. ETag is the digest of the source.",
 			roles: operators, status: http.StatusCreated, out: typeOf[gatehouse.Workflow](), replays: true,
 			codes: []gatehouse.Code{gatehouse.CodeAlreadyExists},
 			handler: textBody(gatehouse.MaxWorkflowBytes, func(ctx context.Context, c *call, source string) (reply, error) {
@@ -33,7 +33,8 @@ func (s *Server) workflowRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/workflows", name: "listWorkflows", tag: tagWorkflows,
-			summary: "List workflows", doc: "By name: the newest version of each, without its source, with the outcomes of " +
+			summary: "List workflows",
+			doc: "Lists, by name, the newest version of each workflow without its source, with the outcomes of " +
 				"its runs of the last 30 days.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.WorkflowSummary]](), query: paging(),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -64,7 +65,7 @@ func (s *Server) workflowRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/workflows/{id}/versions", name: "listWorkflowVersions", tag: tagWorkflows,
-			summary: "List the versions of a workflow", doc: "{id} is its name. Newest first, without their sources.",
+			summary: "List the versions of a workflow", doc: "{id} is its name. Lists the newest first, without their sources.",
 			roles: readers, object: ObjectWorkflow, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Workflow]](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return list(s.cfg.Runs.ListWorkflowVersions(ctx, c.id))
@@ -94,8 +95,9 @@ func (s *Server) runReads() []route {
 	}
 	return []route{{
 		method: "GET", path: "/runs/{id}/reflexion", name: "getRunReflexion", tag: tagRuns,
-		summary: "Read the lesson of a run", doc: "What was attempted, what happened, and what to do otherwise. Before " +
-			"the run has ended: not_found.",
+		summary: "Read the lesson of a run",
+		doc: "Returns what was attempted, what happened, and what to do differently. Before the run has ended, the " +
+			"answer is not_found.",
 		object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Reflexion](),
 		handler: plain(func(ctx context.Context, c *call) (reply, error) {
 			return answer(s.cfg.Runs.RunReflexion(ctx, c.id))

@@ -36,7 +36,7 @@ func openCopier(ctx context.Context, url string) (*copier, error) {
 	}
 	// This disables triggers and foreign keys, which have already checked the original rows.
 	if _, err := conn.Exec(ctx, `SET session_replication_role = replica`); err != nil {
-		return nil, errors.Join(fmt.Errorf("the figure flat needs a superuser, to store rows as they are: %w", err), conn.Close(ctx))
+		return nil, errors.Join(fmt.Errorf("the figure flat needs a superuser, to store rows unchanged: %w", err), conn.Close(ctx))
 	}
 	return c, nil
 }

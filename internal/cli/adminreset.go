@@ -17,11 +17,11 @@ type adminResetCmd struct {
 
 func (*adminResetCmd) Help() string {
 	return `
-Works on the data folder or the database itself, and needs no key: it is for
-whoever may read them. It makes a new key and a new edit token, shown this once;
-the old edit token ends. Where the tenant has no enabled administrator left, the
-person named becomes one, and is made if there is none of the name. The act is in
-the audit log, and every administrator is told.
+Works on the data folder or the database itself, and needs no key: anybody with
+access to them can run it. It makes a new key and a new edit token, shown only
+once; the old edit token ends. If the tenant has no enabled administrator left, the
+named person becomes one, and is created if missing. The reset is recorded in the
+audit log, and every administrator is notified.
 
 On PostgreSQL it works beside running servers. On a data folder, stop the server
 first.

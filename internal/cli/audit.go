@@ -28,7 +28,7 @@ type auditTailCmd struct {
 
 func (*auditTailCmd) Help() string {
 	return `
-No entry is ever skipped: they are read by their number. Piped, the columns are:
+Lists every entry by its number, without gaps. Piped, the columns are:
 index, time, type, subject, actor, from, to. An actor is shown by name where
 your key may list principals, else by id. With --json each entry is a line of
 its own, as it is in the log.
@@ -170,9 +170,9 @@ type auditHeadCmd struct{}
 
 func (*auditHeadCmd) Help() string {
 	return `
-The tree head of RFC 6962. Keep one elsewhere, and "gatehouse audit verify
---held" will tell whether the log still begins with what it was then. Piped, the
-columns are: tenant, size, root.
+The tree head of RFC 6962. Keep a head elsewhere: with it "gatehouse
+audit verify --held" can later show whether the log still begins with the same
+entries. Piped, the columns are: tenant, size, root.
 
 Examples:
 

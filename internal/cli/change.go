@@ -14,9 +14,9 @@ type cancelCmd struct {
 
 func (*cancelCmd) Help() string {
 	return `
-The proposer can cancel while the action is pending; an approver while an
-approved action rests before it is sent. Later it is too late: exit code 12.
-It ends the action; "gatehouse undo" asks people again instead.
+The proposer can cancel while the action is pending; an approver during the hold of
+an approved action. After that the command exits 12. It ends the action; "gatehouse
+undo" asks people again instead.
 
 Examples:
 
@@ -38,11 +38,11 @@ type undoCmd struct {
 
 func (*undoCmd) Help() string {
 	return `
-Takes a decision back before it has had any effect: an approval while it rests
-before it is sent, and a rejection that was given with --hold. The same change
-asks the same people again, as a new revision; the votes start over. Whoever was
-asked can do it. Later it is too late: exit code 12. What was sent already is
-reversed with "gatehouse reverse".
+Takes back a decision before it has had any effect: an approval during its hold,
+and a rejection that was given with --hold. A new revision of the same change asks
+the same people again; votes do not carry over. Everybody who was asked can undo.
+After that the command exits 12. Use "gatehouse reverse" for a change that was
+already sent.
 
 Examples:
 
@@ -89,8 +89,8 @@ type reviseCmd struct {
 
 func (*reviseCmd) Help() string {
 	return `
-Makes a new action, with a digest of its own; the old one is superseded and its
-votes do not carry over. The proposal is given whole, as to "gatehouse propose".
+Makes a new action with its own digest; the old one is superseded and its votes
+do not carry over. Takes the whole proposal, as "gatehouse propose" does.
 
 Examples:
 
@@ -118,8 +118,8 @@ type rebaseCmd struct {
 func (*rebaseCmd) Help() string {
 	return `
 Proposes the same change on the present state of its target, which the gate reads.
-The new action stays its proposer's; the old one is superseded and its votes do not
-carry over. What has moved since is printed to stderr.
+The proposer stays the same; the old action is superseded and its votes do not
+carry over. The changes of the target are printed on stderr.
 
 Examples:
 

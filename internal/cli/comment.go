@@ -17,9 +17,9 @@ type commentCmd struct {
 
 func (*commentCmd) Help() string {
 	return `
-Says something about a pending action: a comment, a question to its proposer, or the
-proposer's answer. It decides nothing. Prints the number of the comment. The
-conversation ends with the decision.
+Adds to the conversation about a pending action: a comment, a question to its
+proposer, or the proposer's answer. It decides nothing. Prints the number of the
+comment. The conversation ends with the decision.
 
 Examples:
 

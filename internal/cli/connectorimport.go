@@ -24,29 +24,29 @@ type connectorImportCmd struct {
 	BaseURL   string   `name:"base-url" help:"The address of the API, for a connector that is not in the store yet." placeholder:"URL"`
 	Rationale string   `help:"Why, for those who approve it." placeholder:"TEXT"`
 	Only      []string `help:"Operations to take, by name or pattern such as create*; by default those of the last import, else all." placeholder:"NAME"`
-	Accept    []string `help:"Operations to accept as they are now, by name or pattern." placeholder:"NAME"`
-	AcceptAll bool     `help:"Accept all operations as they are now."`
+	Accept    []string `help:"Operations to accept in their present form, by name or pattern." placeholder:"NAME"`
+	AcceptAll bool     `help:"Accept all operations in their present form."`
 	Check     bool     `help:"Write nothing, and exit 1 if the document differs from what was accepted."`
 }
 
 func (*connectorImportCmd) Help() string {
 	return `
-Derives from each operation of the document that writes an operation of an http
-connector, with the JSON Schema of what it takes, a class and a level, and writes
-them to a file. The configuration names that file as import: file:FILE; addresses and
+Derives an operation of an http connector from each writing operation of the
+document, with the JSON Schema of its input, a class and a level, and writes all to
+a file. The configuration names that file as import: file:FILE; addresses and
 credentials are the configuration's, never the document's.
 
 Nothing of the file can be proposed before a person has accepted it: read it, then name
 the operations with --accept. Import again when the document has changed. Operations
-that are not what was accepted are set aside until they are accepted again.
+that differ from their accepted form are disabled until they are accepted again.
 
 --propose does the same for an http connector in the store. The new operations are an
 action of L4 that somebody else approves, and the command exits 8. Address and
 credentials of a stored connector stay as they are.
 
 Piped, the columns are: operation, state (accepted, new, changed, gone, left_out),
-class, level, request, and the reasons: what differs from what was accepted, or why
-class and level are so.
+class, level, request, and the reasons: the differences from the accepted form, or
+the reasons for class and level.
 
 Examples:
 

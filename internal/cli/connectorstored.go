@@ -19,8 +19,8 @@ type connectorApplyCmd struct {
 
 func (*connectorApplyCmd) Help() string {
 	return `
-Proposes to replace the connectors in the store: an action of L4 that somebody else
-approves. Prints the action and exits 8. The file has a section connectors, as in
+Proposes to replace the connectors in the store: an action of L4 that another person
+must approve. Prints the action and exits 8. The file has a section connectors, as in
 gatehouse.yaml; it replaces the whole stored version. Each secret is {secret: NAME}, a
 secret of the store. Needs the role admin of the tenant default.
 
@@ -80,7 +80,7 @@ type connectorShowCmd struct {
 
 func (*connectorShowCmd) Help() string {
 	return `
-Prints the connectors in the store, as they were applied.
+Prints the source of the connectors in the store, unchanged.
 
 Examples:
 

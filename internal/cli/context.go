@@ -26,11 +26,12 @@ type contextAddCmd struct {
 func (*contextAddCmd) Help() string {
 	return `
 Takes the address, the key and the edit token from --url, --key and --edit-token
-or from the environment. The secrets go to the system's keyring, or, where there
-is none, into a file that only you can read. The first context is in use at once.
+or from the environment. The secrets are stored in the system's keyring, or, if there
+is none, in a file that only you can read. The first context is used at once.
 
-Flags count before the environment, and that before the context. The secrets of a
-context are sent to its own server only: with another --url they are not used.
+Flags take precedence over the environment, and the environment over the context.
+The secrets of a context are sent to its own server only: with another --url they
+are not used.
 
 Examples:
 

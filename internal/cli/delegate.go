@@ -28,10 +28,9 @@ type delegateToCmd struct {
 
 func (*delegateToCmd) Help() string {
 	return `
-The delegate can answer your questions in their own name and "for" you, and gets
-the same messages as you. You and your delegate count as one voter. A delegate
-cannot pass your questions on to their own delegates. It needs your edit token
-(GATEHOUSE_EDIT_TOKEN).
+The delegate can decide in their own name, for you, and gets the same messages as
+you. You and your delegate count as one voter. A delegate cannot pass your questions
+on to their own delegates. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
@@ -71,8 +70,8 @@ type delegateListCmd struct{}
 
 func (*delegateListCmd) Help() string {
 	return `
-Yours, from and to you; an administrator sees all. Piped output has these columns: id,
-from, to, starts, ends, types, up to, state.
+Lists delegations from and to you; an administrator sees all. Piped output has these
+columns: id, from, to, starts, ends, types, up to, state.
 
 Examples:
 
@@ -92,7 +91,8 @@ type delegateEndCmd struct {
 
 func (*delegateEndCmd) Help() string {
 	return `
-Either of the two ends it, or an administrator. Votes that were given stay.
+Either of the two persons, or an administrator, can end it. Votes that were given
+stay valid.
 
 Examples:
 

@@ -14,9 +14,9 @@ type deviceListCmd struct{}
 
 func (*deviceListCmd) Help() string {
 	return `
-The browsers in which you get notifications by web push, the newest first. Add one in
-the console, under Settings, Notifications. Piped output has these columns: id, device,
-push service, added, last sent, last error.
+Lists the browsers in which you get notifications by web push, the newest first. Add
+one in the console, under Settings, Notifications. Piped output has these columns:
+id, device, push service, added, last sent, last error.
 
 Examples:
 
@@ -48,7 +48,8 @@ type deviceTestCmd struct {
 
 func (*deviceTestCmd) Help() string {
 	return `
-Tells what the push service answered. "accepted" does not say that the device shows it.
+Prints the answer of the push service. "accepted" does not mean that the device shows
+the message.
 
 Examples:
 
@@ -68,7 +69,7 @@ type deviceRemoveCmd struct {
 
 func (*deviceRemoveCmd) Help() string {
 	return `
-It gets no more notifications, such as a phone that you have lost.
+The device, such as a lost phone, gets no more notifications.
 
 Examples:
 

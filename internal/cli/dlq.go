@@ -60,13 +60,13 @@ type dlqListCmd struct {
 
 func (*dlqListCmd) Help() string {
 	return `
-A dead letter is a push that needs a person: it failed and nobody has discarded
-it, or nobody knows whether it had its effect. Piped, the columns are: id,
-action, type, connector, attempts, last attempt, code, error, advice, status,
-replay (safe or unsafe), why, what the target said.
+A dead letter is a push that needs a person: it failed and nobody has discarded it,
+or its outcome is unknown. Piped, the columns are: id, action, type, connector,
+attempts, last attempt, code, error, advice, status, replay (safe or unsafe), why,
+the target's answer.
 
 With --by error, the columns are: group, connector, status, code, count, oldest,
-newest, what the target said last.
+newest, the target's last answer.
 
 Examples:
 

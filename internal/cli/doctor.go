@@ -24,26 +24,26 @@ type doctorCmd struct {
 
 func (*doctorCmd) Help() string {
 	return `
-Checks that the server is reached and ready, that the key is valid and what it
-may do, that the edit token is the person's own, how far the clocks differ,
-whether pending actions have people left who can answer them (administrators),
-whether there are dead letters or pushes whose outcome is unknown, and whether
-anything waits for a role of serve as if no process had it, or steps for a
-worker of their tool; and that every target, secret, model and channel can be
-used: operators are told what the server finds of its own configuration. With
---config, or with --data for the gatehouse.yaml there, this machine looks
-instead, as "gatehouse config check" does. Changes nothing.
-Exits 1 when a check fails. Piped, the columns are: check, result (ok,
-note or fail), detail.
+Checks that the server is reached and ready, that the key is valid and what it may
+do, that the edit token is the person's own, how far the clocks differ, whether
+enough people can answer each pending action (administrators), whether there are
+dead letters or pushes with an unknown outcome, and whether work waits so long for a
+role of serve, or steps for a worker of their tool, that probably no process has it;
+and that every target, secret, model and channel can be used: operators see the
+server's findings about its own configuration. With --config, or with --data for the
+gatehouse.yaml there, this machine makes these checks, as "gatehouse config check"
+does. Changes nothing. Exits 1 when a check fails. Piped, the columns are: check,
+result (ok, note or fail), detail.
 
 With --deep it reads the store itself instead, beside the servers that use it,
-and holds every action, with its approval, votes, push, receipts, claims and
+and checks every action, with its approval, votes, push, receipts, claims and
 audit entries, against the invariants of docs/proof/README.md. Nothing is
-changed or locked. Each invariant is printed with what was examined and what
-violates it; piped, the columns are: number, invariant, result, examined,
-violations. The violations, with their ids, stand on stderr and in --json.
+changed or locked. Each invariant is printed with the number of examined rows and of
+violations; piped, the columns are: number, invariant, result, examined,
+violations. The violations, with their ids, are on stderr and in --json.
 Without --data and --database-url the server does it: for an administrator of
-the default tenant, six times an hour at most, and in 90 seconds or not at all.
+the default tenant, at most six times an hour, and only if it takes less than 90
+seconds.
 
 Examples:
 
@@ -148,7 +148,7 @@ func (c *doctorCmd) identity(g *globals, api service, add adder) {
 		c.answerable(g, api, add)
 	}
 	if !me.Has(gatehouse.RoleOperator) {
-		add("dispatch", term.CheckNote, "not looked at: the role operator sees pushes")
+		add("dispatch", term.CheckNote, "not checked: only the role operator sees pushes")
 		return
 	}
 	c.breakers(g, api, add)
@@ -304,7 +304,7 @@ func (*doctorCmd) deadLetters(g *globals, api service, add adder) {
 func (*doctorCmd) configuration(g *globals, api service, add adder) {
 	found, err := api.CheckConfiguration(g.Ctx)
 	if err != nil {
-		add("configuration", term.CheckNote, "could not be looked at: %v", err)
+		add("configuration", term.CheckNote, "could not be checked: %v", err)
 		return
 	}
 	for _, one := range found.Checks {

@@ -93,8 +93,9 @@ type evaluateCmd struct {
 
 func (*evaluateCmd) Help() string {
 	return `
-For a registered evaluator, with its own key. The result decides nothing. Name the digest of the
-action that you have read, so that a result never stands at another revision.
+For a registered evaluator, with its own key. The result decides nothing. Give the
+digest of the action that you have read, so that the result cannot belong to another
+revision.
 
 Examples:
 

@@ -41,10 +41,10 @@ type evidenceExportCmd struct {
 
 func (*evidenceExportCmd) Help() string {
 	return `
-The archive is written when its SHA-256 is the one that the server stored, when
-every file in it has the hash that the manifest says, and every audit entry the
-hash of its own text; the exit code is 1 otherwise. Keep the SHA-256 elsewhere,
-and "gatehouse evidence show --sha256" will tell whether it is still that archive.
+The archive is written only if its SHA-256 is the one that the server stored, every
+file in it has the hash in the manifest, and every audit entry the hash of its own
+text; otherwise the command exits 1. Keep the SHA-256 elsewhere: with it "gatehouse
+evidence show --sha256" can later show whether the archive is unchanged.
 
 Piped, the columns are: run, file, bytes, SHA-256, files.
 

@@ -199,7 +199,7 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 		if term.MayRebase(e) {
 			return "propose it on the present state: gatehouse rebase " + term.Safe(cmp.Or(g.named, "ID"))
 		}
-		return "it cannot be carried out as it is: reject it, or have it proposed on the present state"
+		return "it cannot be carried out unchanged: reject it, or have it proposed on the present state"
 	case gatehouse.CodeDigestMismatch:
 		return "look at it again: gatehouse show " + term.Safe(cmp.Or(g.named, "ID"))
 	case gatehouse.CodeNotUnknown:

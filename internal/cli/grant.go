@@ -37,9 +37,10 @@ type grantCreateCmd struct {
 func (*grantCreateCmd) Help() string {
 	return `
 The active policy has to allow grants (grants: {up_to: 1..3}). It still judges each
-action: what it denies, puts at a higher level, or has two people approve, is not
-covered. The worst case is told before the grant is given. Without --amount it covers
-no action that moves money. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+action: an action that it denies, raises to a higher level, or requires two people
+for is not covered. The worst case is shown before the grant is given. Without
+--amount it covers no action that moves money. It needs your edit token
+(GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
@@ -146,8 +147,8 @@ type grantListCmd struct{}
 
 func (*grantListCmd) Help() string {
 	return `
-All of the tenant, the newest first. Piped output has these columns: id, agent,
-connector, operation, used, amounts, until, by, state.
+Lists all grants of the tenant, the newest first. Piped output has these columns: id,
+agent, connector, operation, used, amounts, until, by, state.
 
 Examples:
 
@@ -167,7 +168,7 @@ type grantShowCmd struct {
 
 func (*grantShowCmd) Help() string {
 	return `
-It shows the condition and the worst case, too, after the columns of grant list.
+Prints the columns of grant list, then the condition and the worst case.
 
 Examples:
 
@@ -192,8 +193,8 @@ type grantRevokeCmd struct {
 
 func (*grantRevokeCmd) Help() string {
 	return `
-Any approver may. What the grant has approved stays approved; cancel that while it is
-held. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+Any approver can end a grant. Actions that it approved stay approved; cancel them
+during their hold. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 

@@ -24,8 +24,8 @@ type groupCreateCmd struct {
 
 func (*groupCreateCmd) Help() string {
 	return `
-A policy asks a group with "groups: [finance]". Changing a group says who may
-decide, so that it needs your edit token (GATEHOUSE_EDIT_TOKEN).
+A policy asks a group with "groups: [finance]". Changing a group changes who may
+decide, so it needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
@@ -72,9 +72,9 @@ type groupRemoveCmd struct {
 
 func (*groupRemoveCmd) Help() string {
 	return `
-Approvals that are open are judged by the members of the moment: who is removed
-loses the vote. A member who comes from a sign-in is one again after the next
-sign-in, unless the provider says otherwise.
+Open approvals count the votes of present members only: a removed member loses the
+vote. A member who comes from a sign-in is a member again after the next sign-in,
+unless the provider says otherwise.
 
 Examples:
 
@@ -121,8 +121,8 @@ type groupDeleteCmd struct {
 
 func (*groupDeleteCmd) Help() string {
 	return `
-Ends every membership at once. Open approvals that ask only this group have
-nobody left who can answer; "gatehouse doctor" lists them.
+Ends every membership at once. Nobody can answer open approvals that ask
+only this group; "gatehouse doctor" lists them.
 
 Examples:
 

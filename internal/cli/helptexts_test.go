@@ -39,7 +39,7 @@ func TestHelpNamesCommands(t *testing.T) {
 		}
 	}
 	if looked < 20 {
-		t.Errorf("only %d commands were looked at", looked)
+		t.Errorf("only %d commands were examined", looked)
 	}
 }
 

@@ -67,12 +67,12 @@ type hookClaudeCmd struct{ hookFlags }
 func (*hookClaudeCmd) Help() string {
 	return `
 Reads a tool call on stdin, proposes it under the connector mcp:claude-code, waits
-for the answer, and prints whether Claude Code may run it: with exactly the input
-that was approved, and once. A call that nobody decided in time is denied for now;
-the same call gets the answer later. What goes wrong exits 2, which stops the call.
+for the answer, and prints whether Claude Code may run it: once, with exactly the input
+that was approved. A call that nobody decided in time is denied for now; the same
+call gets the answer later. An error exits 2, which stops the call.
 
-In .claude/settings.json, with "onFailure": "block", without which Claude Code runs
-a call whose hook crashes or takes too long:
+Put this into .claude/settings.json. Without "onFailure": "block", Claude Code runs a
+call whose hook crashes or takes too long:
 
     {"hooks": {"PreToolUse": [{"matcher": "Bash|Write|Edit", "hooks": [
       {"type": "command", "command": "gatehouse hook claude-code", "timeout": 120, "onFailure": "block"}]}]}}

@@ -38,8 +38,8 @@ type keyListCmd struct {
 
 func (*keyListCmd) Help() string {
 	return `
-Never the secrets: they are not stored. Piped, the columns are: id, principal,
-created, revoked.
+Lists the keys without their secrets, which are not stored. Piped, the columns are:
+id, principal, created, revoked.
 
 Examples:
 

@@ -24,9 +24,9 @@ type linkKeysListCmd struct{}
 
 func (*linkKeysListCmd) Help() string {
 	return `
-Never the keys themselves. One is active; retired ones still verify what they have
-signed. Piped output has these columns: id, number, state, created, ends,
-revoked, master key.
+Lists the keys without their secrets. One is active; retired keys still verify the
+links that they have signed. Piped output has these columns: id, number, state,
+created, ends, revoked, master key.
 
 Examples:
 
@@ -68,8 +68,8 @@ type linkKeysRotateCmd struct{}
 
 func (*linkKeysRotateCmd) Help() string {
 	return `
-Links that were sent are good until they expire. The server rotates by itself, by
-default every 30 days. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+Links that were already sent stay valid until they expire. The server rotates keys
+by itself, by default every 30 days. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
@@ -89,7 +89,7 @@ type linkKeysRevokeCmd struct {
 func (*linkKeysRevokeCmd) Help() string {
 	return `
 All links that the key has signed end at once. A key in use is replaced by a new
-one. What waits is still in the inbox. It needs your edit token
+one. Pending actions stay in the inbox. It needs your edit token
 (GATEHOUSE_EDIT_TOKEN).
 
 Examples:

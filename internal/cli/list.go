@@ -67,8 +67,8 @@ type listCmd struct {
 func (*listCmd) Help() string {
 	return `
 Piped, the columns are: id, status, risk, type, change, proposed by, proposed at,
-expires at. Of a pending action that does not fit its ceilings now, the change
-ends with "exceeds" and their names.
+expires at. If a pending action exceeds ceilings now, its change ends with
+"exceeds" and their names.
 
 Examples:
 
@@ -103,9 +103,10 @@ func (*showCmd) Help() string {
 Shows everything: what the server knows first, then each field before and after
 with its exact value, evaluations, the policy's reasons, the rationale in the
 agent's own words, votes, push and receipt. Nothing is cut; characters that do
-not show are made visible, such as <U+202E>. Those who may propose, decide or undo
-also see the target as it is now, where its connector can read it. Those who
-decide, operate, administer or audit see what it would do, where it can be asked.
+not show are made visible, such as <U+202E>. Principals who may propose, decide
+or undo also see the present state of the target, if its connector can read it.
+Those who decide, operate, administer or audit see the effect of the change, if the
+target can preview it.
 
 Examples:
 

@@ -33,8 +33,8 @@ type mandateProposeCmd struct {
 func (*mandateProposeCmd) Help() string {
 	return `
 The active policy has to allow mandates (mandates: {up_to: 1..4}). The plan becomes an
-action of L4. Once people have approved it, what the same agent proposes within the plan
-is approved at once; the policy still judges each action. The goal authorises nothing.
+action of L4. Once people have approved it, actions of the same agent within the plan
+are approved at once; the policy still judges each action. The goal authorises nothing.
 
     goal: Pay back the customers of the recalled lamp
     steps:
@@ -97,8 +97,8 @@ type mandateListCmd struct{}
 
 func (*mandateListCmd) Help() string {
 	return `
-All of the tenant, the newest first; an agent gets its own. Piped output has these
-columns: id, agent, used, amounts, until, by, state.
+Lists all mandates of the tenant, the newest first; an agent gets its own. Piped
+output has these columns: id, agent, used, amounts, until, by, state.
 
 Examples:
 
@@ -118,8 +118,8 @@ type mandateShowCmd struct {
 
 func (*mandateShowCmd) Help() string {
 	return `
-It shows the goal, each step, the limit of the day and the worst case, too, after the
-columns of mandate list.
+Prints the columns of mandate list, then the goal, each step, the daily limit and the
+worst case.
 
 Examples:
 
@@ -166,8 +166,8 @@ type mandateNarrowCmd struct {
 
 func (*mandateNarrowCmd) Help() string {
 	return `
-Any approver may. What is not named stays. Widening needs a new plan. It needs your edit
-token (GATEHOUSE_EDIT_TOKEN).
+Any approver can lower the limits. Other limits do not change. Wider limits need a new
+plan. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
@@ -225,8 +225,8 @@ type mandatePauseCmd struct {
 
 func (*mandatePauseCmd) Help() string {
 	return `
-Any approver may. What was approved stays approved. It needs your edit token
-(GATEHOUSE_EDIT_TOKEN).
+Any approver can pause a mandate. Approved actions stay approved. It needs your edit
+token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
@@ -245,8 +245,8 @@ type mandateResumeCmd struct {
 
 func (*mandateResumeCmd) Help() string {
 	return `
-Any approver may who may decide what the agent proposes. After a failure, look at the
-action first. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+Only an approver who may decide the agent's actions can resume it. After a failure,
+look at the action first. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
@@ -265,8 +265,8 @@ type mandateRevokeCmd struct {
 
 func (*mandateRevokeCmd) Help() string {
 	return `
-Any approver may. What the mandate has approved stays approved; cancel that while it is
-held. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+Any approver can end a mandate. Actions that it approved stay approved; cancel them
+during their hold. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 

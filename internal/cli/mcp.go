@@ -95,26 +95,26 @@ type mcpProxyCmd struct {
 
 func (*mcpProxyCmd) Help() string {
 	return `
-Speaks the Model Context Protocol on stdin and stdout in the place of the server
-that it starts, or reaches over HTTP. Each call of a tool becomes an action of the connector mcp:NAME,
-which the server's configuration declares with "mcp:NAME: {type: mcp}"; all
-else passes byte for byte. What the policy allows is carried out at once; what
-people have to approve is held, then answered as pending, and carried out when it
-is approved.
+Is a proxy for an MCP server that it starts, or reaches over HTTP: it speaks the
+Model Context Protocol on stdin and stdout. Each tool call becomes an action of the
+connector mcp:NAME, which the server's configuration declares with "mcp:NAME:
+{type: mcp}"; other messages pass byte for byte. A call that the policy allows is
+carried out at once. A call that needs approval is held, then answered as pending,
+and carried out after the approval.
 
-The key (GATEHOUSE_KEY) is of an agent with the roles proposer and worker. A
-server that is started gets PATH, HOME and a few more variables, and never the key. The tools are
-pinned when they are first seen: what changes later is refused until a person
-accepts it.
+The key (GATEHOUSE_KEY) belongs to an agent with the roles proposer and worker. The
+started server gets PATH, HOME and a few more variables, never the key. Tools are
+pinned when they are first seen: a changed tool is refused until a person accepts
+the change.
 
 A server at --upstream gets the headers given with --header, in which ${NAME}
 stands for a variable of the environment, so that no secret is on the command
 line. Redirects are not followed.
 
 With --listen, agents reach the proxy over streamable HTTP. Each request carries the
-key of its caller as the bearer token; GATEHOUSE_KEY is not used. Each session has a
-server of its own. What pages of other sites send is refused. Put a proxy with TLS
-before an address that is not loopback.
+key of its caller as the bearer token; GATEHOUSE_KEY is not used. Each session has
+its own server. Requests from pages of other sites are refused. Put a proxy with TLS
+in front of an address that is not loopback.
 
 Examples:
 

@@ -124,8 +124,8 @@ type mcpInstallCmd struct {
 func (*mcpInstallCmd) Help() string {
 	return `
 Prints the entry that an agent's configuration needs to reach a server through the
-gate, and, on stderr, where it goes. The key stays out of it: it is taken from the
-environment, or asked for.
+gate, and, on stderr, the file to put it in. The entry does not contain the key: the
+agent takes it from the environment, or asks for it.
 
 Examples:
 

@@ -28,9 +28,9 @@ type mcpServeCmd struct {
 
 func (*mcpServeCmd) Help() string {
 	return `
-Serves Gatehouse itself as an MCP server, with tools to propose a change, look it
-up, wait, cancel, revise, ask what the policy would say, and read decisions and
-notes. No tool decides.
+Serves Gatehouse itself as an MCP server, with tools to propose, read, await, cancel
+and revise an action, to evaluate the policy, and to read decisions and notes. No
+tool decides.
 
 With --prompt claude-code there is also the tool approve, on stdio. Claude Code asks
 it before it runs a tool of its own, when it is started with
@@ -39,7 +39,7 @@ in its configuration. The call becomes an action of the connector mcp:claude-cod
 
 On stdio it acts with the key of GATEHOUSE_KEY. Over HTTP each request carries
 the key of its caller as the bearer token, and requests of other sites' pages are
-refused; put a proxy with TLS before an address that is not loopback.
+refused; put a proxy with TLS in front of an address that is not loopback.
 
 Examples:
 

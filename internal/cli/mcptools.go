@@ -22,8 +22,8 @@ type mcpToolsListCmd struct {
 
 func (*mcpToolsListCmd) Help() string {
 	return `
-Shows the tools as they are pinned on this machine, and how the policy judges a
-call of each: its level and outcome. Levels are set in the server's configuration
+Shows the tools that are pinned on this machine, and how the policy judges a call of
+each: its level and outcome. Levels are set in the server's configuration
 (connectors."mcp:NAME".tools.TOOL.floor) and in the policy's risk table.
 
 Piped, the columns are: tool, level, outcome, hints.
@@ -78,10 +78,10 @@ type mcpToolsAcceptCmd struct {
 
 func (*mcpToolsAcceptCmd) Help() string {
 	return `
-Approves the pending action by which a proxy asks to serve changed tools: old text
-beside new. Until then the old text is served, and calls of the changed tools are
-refused. To turn it down, reject that action. Without --digest the change is shown
-on the terminal and you are asked.
+Approves the pending action of a proxy whose tools have changed: it shows the old
+text beside the new one. Until then the proxy serves the old text and refuses calls
+of the changed tools. To refuse the change, reject that action. Without --digest the
+change is shown on the terminal and you are asked.
 
 Examples:
 

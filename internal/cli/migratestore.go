@@ -23,12 +23,12 @@ byte, and compares the two: the rows of each table by number, every tenant's
 audit log by its entries and its head, and the entries that wait for their
 number. The server on the folder must be stopped.
 
-It may be killed at any moment: the same call continues where it was, and no
-server starts on the database before it has come to its end. A database that
-holds other data is refused. Serve the folder no more afterwards: both would
-send what is approved.
+It may be killed at any moment: the same command continues where it stopped, and no
+server starts on the database before the copy is complete. A database with other
+data is refused. Do not serve the folder afterwards: both servers would send the
+approved changes.
 
-Piped, the columns are: table, rows. Exits 1 when anything does not hold.
+Piped, the columns are: table, rows. Exits 1 when a comparison fails.
 
 Examples:
 

@@ -35,9 +35,9 @@ type notifyListCmd struct {
 
 func (*notifyListCmd) Help() string {
 	return `
-One line for each recipient and channel, the newest first. accepted says that the
-next hop took the message, delivered that it is where it is read, muted that there
-was nothing left to tell or the recipient does not want it. Piped output has these
+One line for each recipient and channel, the newest first. accepted: the next hop has
+accepted the message. delivered: the message has arrived. muted: the message was no
+longer needed, or the recipient does not want it. Piped output has these
 columns: id, time, kind, action, channel, recipient, status, attempts, error.
 
 Examples:
@@ -122,9 +122,9 @@ type notifyRetryCmd struct {
 
 func (*notifyRetryCmd) Help() string {
 	return `
-Of a message that failed, or waits for another try. With --all-since, of those
-that failed; without --yes they are only listed. A second run finds only those
-that have failed again.
+Sends a message again that failed, or waits for another try. With --all-since, sends
+all failed messages since then; without --yes it only lists them. A second call finds
+only messages that have failed again.
 
 Examples:
 
@@ -178,8 +178,8 @@ type notifyTestCmd struct {
 
 func (*notifyTestCmd) Help() string {
 	return `
-Sends a test to you, or to the channel's place, and tells what the channel answered.
-A channel that was off because its receiver is gone is on again once a test succeeds.
+Sends a test to you, or to the channel's place, and prints the channel's answer. A
+channel that is off because its receiver is gone is on again after a successful test.
 
 Examples:
 

@@ -19,8 +19,8 @@ type notifyBounceCmd struct {
 
 func (*notifyBounceCmd) Help() string {
 	return `
-For a pipe from your mail server; needs no key. The server believes a mail only if
-it was sent to the envelope sender of one of its own. Exits 75 if the mail server
+For a pipe from your mail server; needs no key. The server accepts a mail only if
+it was sent to the envelope sender of one of its own mails. Exits 75 if the mail server
 should try again later.
 
 Examples:

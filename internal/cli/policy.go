@@ -149,8 +149,8 @@ type policyTestCmd struct {
 
 func (*policyTestCmd) Help() string {
 	return `
-Prints a line FILE:LINE:COLUMN: DETAIL for each difference, and exits 1 when
-there is any. A policy without tests fails, too. Works without a server.
+Prints a line FILE:LINE:COLUMN: DETAIL for each difference, and exits 1 when there
+is one. A policy without tests fails, too. Works without a server.
 
 Examples:
 
@@ -192,9 +192,9 @@ type policyExplainCmd struct {
 
 func (*policyExplainCmd) Help() string {
 	return `
-Nothing is stored. The trace tells of each rule whether it matched. Ceilings are
-computed, but what others have used of them is not counted. Whether enough people
-may answer is told without --policy: as if the caller, if it may, proposed it.
+Nothing is stored. The trace shows for each rule whether it matched. Ceilings are
+computed, but without the amounts that other actions have used. Without --policy the
+output also shows whether enough people may answer, if the caller proposed it.
 
 Examples:
 

@@ -24,7 +24,7 @@ The file is checked and its tests are run first; nothing is sent when one fails.
 Actions keep the version that judged them: the active one can only veto.
 
 Where the active policy says "policy_changes: gated", the change is proposed as an
-action of L4 that somebody else approves, and that applies it: the command prints
+action of L4 that another person must approve, and that applies it: the command prints
 the action and exits 8. --break-glass works on the store itself, without a server
 or a key; on a data folder, stop the server first.
 
@@ -120,7 +120,7 @@ type policyShowCmd struct {
 
 func (*policyShowCmd) Help() string {
 	return `
-Prints the source as it was applied.
+Prints the source unchanged.
 
 Examples:
 

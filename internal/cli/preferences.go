@@ -18,7 +18,7 @@ type preferencesShowCmd struct{}
 
 func (*preferencesShowCmd) Help() string {
 	return `
-One line for each channel that sends to persons. Piped output has these columns:
+Prints one line for each channel that sends to persons. Piped output has these columns:
 channel, kind, whether it reaches you (yes or no), muted topics, quiet hours.
 
 Examples:
@@ -44,9 +44,10 @@ type preferencesSetCmd struct {
 
 func (*preferencesSetCmd) Help() string {
 	return `
-Replaces your preference for the channel: what you leave out is sent again. outcomes
-tell how your requests ended, digests replace many messages. questions and alerts can
-be muted only while another channel that reaches you keeps them.
+Replaces your preference for the channel: topics that you leave out are sent again.
+The topic outcomes is about how your requests ended; digests replace many messages.
+questions and alerts can be muted only while another channel that reaches you keeps
+them.
 
 Examples:
 

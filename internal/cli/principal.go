@@ -31,7 +31,7 @@ type principalCreateCmd struct {
 
 func (*principalCreateCmd) Help() string {
 	return `
-Prints the key, and a person's edit token, this once: only their hashes are
+Prints the key, and a person's edit token, only once: only their hashes are
 stored. With --json: {"id", "key", "key_id", "edit_token"}. Piped, the columns
 are the same.
 
@@ -153,8 +153,8 @@ type principalUpdateCmd struct {
 
 func (*principalUpdateCmd) Help() string {
 	return `
-Approvals that are open are judged by the rights of the moment: who loses the
-role loses the vote.
+Open approvals count votes by present rights: a person who loses the role loses the
+vote.
 
 Examples:
 

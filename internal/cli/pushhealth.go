@@ -16,7 +16,7 @@ type pushHealthCmd struct {
 func (*pushHealthCmd) Help() string {
 	return `
 Piped, the columns are: connector, breaker, queued, in flight, oldest, applied and
-failed in the last hour, last success, last error, its code, what the target said.
+failed in the last hour, last success, last error, its code, the target's answer.
 The last success and the last error look back 24 hours. Where a breaker is open, stderr
 says since when, why, and when the next trial is.
 

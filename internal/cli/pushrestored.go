@@ -20,12 +20,11 @@ type pushMarkCmd struct {
 
 func (*pushMarkCmd) Help() string {
 	return `
-A store that was restored from a backup would send again what was queued then.
-An administrator marks the pushes of one tenant: its own.
-What is marked is unknown, with the code restored: nothing of it is sent before
-somebody says what the target has, by push ask or push resolve.
-Exits 13 when something was marked. Piped, the columns are: push, tenant,
-action, connector, class, change, was, made.
+A store that was restored from a backup would send again the pushes that were queued
+at the time of the backup. An administrator marks the pushes of their own tenant as
+unknown, with the code restored: they are not sent before their outcome is settled
+with push ask or push resolve. Exits 13 when a push was marked. Piped, the columns
+are: push, tenant, action, connector, class, change, was, made.
 
 Examples:
 
@@ -90,9 +89,9 @@ type pushAskCmd struct {
 
 func (*pushAskCmd) Help() string {
 	return `
-Asks the target of each push whose outcome is unknown for the effect, and settles
-those that it can prove. Nothing is sent. Exits 13 when some are unknown still.
-Piped, the columns are: push, outcome, detail.
+Asks the target of each push with an unknown outcome for the effect, and settles the
+pushes whose outcome it can prove. Nothing is sent. Exits 13 when some are still
+unknown. Piped, the columns are: push, outcome, detail.
 
 Examples:
 

@@ -48,8 +48,9 @@ type corpusCmd struct {
 
 func (*corpusCmd) Help() string {
 	return `
-One entry for each decision: what was decided on, how, by whom, and why. Piped,
-the columns are: id, action, type, outcome, decided by, at, notes, features.
+Lists one entry for each decision: the features of the action, the outcome, the
+author and the reason. Piped, the columns are: id, action, type, outcome, decided
+by, at, notes, features.
 
 Examples:
 
@@ -79,8 +80,8 @@ type evidenceActionCmd struct {
 func (*evidenceActionCmd) Help() string {
 	return `
 A JSON document: the action, every receipt, its entries in the audit log, and the
-canonical text whose SHA-256 is the digest. The digest is computed again here;
-when it is another one, the exit code is 1.
+canonical text whose SHA-256 is the digest. The command computes the digest
+again and exits 1 if it differs.
 
 Examples:
 

@@ -33,11 +33,11 @@ The order does not change while you work. Needs a terminal.
 
 L1 and L2 take one key; L3 names the effect and takes Enter; L4 and L5 have the
 value that matters retyped, and your edit token typed. Nothing can be approved
-before all of its change was on the screen. Keys do nothing for a moment after
-another card appeared. What is selected, L1 to L3, is decided at once after its
-total effect and each change of it were on the screen.
+before its whole change was on the screen. Keys do nothing for a moment after another
+card appeared. Selected actions of L1 to L3 are decided together after their total
+effect and each change were on the screen.
 
-Afterwards what you decided is printed: id and result.
+At the end your decisions are printed: id and result.
 
 Examples:
 

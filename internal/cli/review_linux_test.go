@@ -137,7 +137,7 @@ func TestReviewByKeys(t *testing.T) {
 	s.types(enter)
 	s.sees("An answer is needed")
 	s.types("the list says 19.90" + enter)
-	s.sees("Rejected: Change price of B. The agent is told after 1 h: u undoes it.")
+	s.sees("Rejected: Change price of B. The agent is notified after 1 h: u undoes it.")
 	s.types("u")
 	s.sees("Undone: it is pending again, as act_")
 	again := in.want(second, gatehouse.StatusSuperseded).Superseded
@@ -199,7 +199,7 @@ func TestReviewConflicts(t *testing.T) {
 	s.types("a")
 	s.sees("(target_changed)")
 	// The write is conditional on the version, so it would fail if it were approved.
-	s.sees("It cannot be carried out as it is: b proposes it on the present state, or reject it.")
+	s.sees("It cannot be carried out unchanged: b proposes it on the present state, or reject it.")
 	in.want(second, gatehouse.StatusPending)
 	s.types("b")
 	s.sees("on the present state: target version")

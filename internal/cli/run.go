@@ -108,7 +108,7 @@ type runListCmd struct {
 	Status   gatehouse.RunStatus `enum:",queued,running,waiting_approval,waiting,failed_retryable,succeeded,failed_terminal,canceled" default:"" placeholder:"STATUS" help:"queued, running, waiting_approval, waiting, failed_retryable, succeeded, failed_terminal or canceled."`
 	Workflow string              `placeholder:"NAME" help:"Only runs of this workflow."`
 	Since    string              `placeholder:"WHEN" help:"Only runs created since then: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
-	Input    string              `placeholder:"FIELD=VALUE" help:"Only runs whose input has this member, such as customer=ACME; a page looks at 5,000 runs at most."`
+	Input    string              `placeholder:"FIELD=VALUE" help:"Only runs whose input has this member, such as customer=ACME; a page examines at most 5,000 runs."`
 	paging   `embed:""`
 }
 
@@ -271,7 +271,7 @@ exits 12.
 
 Examples:
 
-    gatehouse run cancel run_01993b7e --reason "the ticket was closed by hand"
+    gatehouse run cancel run_01993b7e --reason "the ticket was closed manually"
 `
 }
 

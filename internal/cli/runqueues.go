@@ -12,10 +12,10 @@ type runQueuesCmd struct{}
 
 func (*runQueuesCmd) Help() string {
 	return `
-Lists the tools with ready steps, what each worker holds, and the next run of each
-schedule. No store knows which workers poll: it knows what they hold. Piped, the
-columns are: queue, worker or schedule; its name; what it has; a time: since when the
-oldest step is ready, until when the lease lasts, when the next run begins.
+Lists the tools with ready steps, the steps that each worker holds, and the next run of
+each schedule. Workers without steps are not listed. Piped, the columns are: queue,
+worker or schedule; its name; its content; a time: since when the oldest step is ready,
+when the lease ends, or when the next run starts.
 
 Examples:
 

@@ -13,8 +13,8 @@ type runReflexionCmd struct {
 
 func (*runReflexionCmd) Help() string {
 	return `
-What was attempted, what happened, and what to do otherwise. A run that has not
-ended has none yet.
+Prints what was attempted, what happened, and what to do differently. A run that has
+not ended has no lesson yet.
 
 Examples:
 

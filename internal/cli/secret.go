@@ -21,9 +21,10 @@ type secretListCmd struct{}
 
 func (*secretListCmd) Help() string {
 	return `
-Those of your tenant. missing is named by the configuration and not set,
-unreadable is sealed under a master key that the server does not have. Piped, the
-columns are: name, version, state, set, set by, last used, used by (connectors).
+Lists the secrets of your tenant. missing: the configuration names it, but it is not
+set. unreadable: it is sealed under a master key that the server does not have.
+Piped, the columns are: name, version, state, set, set by, last used, used by
+(connectors).
 
 Examples:
 
@@ -78,8 +79,8 @@ type secretSetCmd struct{ secretInput }
 func (*secretSetCmd) Help() string {
 	return `
 Reads the value from stdin, or, on a terminal, asks for it without showing it. One
-line break at the end is left out. It needs your edit token
-(GATEHOUSE_EDIT_TOKEN), and all administrators are told.
+line break at the end is left out. It needs your edit token (GATEHOUSE_EDIT_TOKEN),
+and all administrators are notified.
 
 Examples:
 
@@ -103,8 +104,8 @@ type secretRotateCmd struct{ secretInput }
 func (*secretRotateCmd) Help() string {
 	return `
 Reads the new value as "secret set" does. Every server uses it within 5 seconds,
-without a restart; approvals stay. Let the old value expire at the target after
-that. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+without a restart; approvals stay valid. After that, let the old value expire at the
+target. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
@@ -128,8 +129,8 @@ type secretRevokeCmd struct {
 
 func (*secretRevokeCmd) Help() string {
 	return `
-Connectors that use it make no more calls. What is approved for them waits, and
-ends among the dead letters when the secret is not set again. It needs your edit
+Connectors that use it make no more calls. Approved changes for them wait, and become
+dead letters if the secret is not set again. It needs your edit
 token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:

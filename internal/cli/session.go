@@ -25,8 +25,8 @@ type sessionListCmd struct {
 
 func (*sessionListCmd) Help() string {
 	return `
-The newest first. Piped, the columns are: id, principal, method, created, last
-seen, expires, state, browser.
+Lists sessions, the newest first. Piped, the columns are: id, principal, method,
+created, last seen, expires, state, browser.
 
 Examples:
 
@@ -74,7 +74,8 @@ type sessionRevokeCmd struct {
 
 func (*sessionRevokeCmd) Help() string {
 	return `
-Your own, or, as an administrator, anybody's. Its next request is refused.
+Ends a session of your own or, for an administrator, anybody's. Its next request is
+refused.
 
 Examples:
 

@@ -90,7 +90,7 @@ func serveForTest(t *testing.T, args ...string) (url string, lines <-chan string
 	return url, messages
 }
 
-// awaitLine waits for a message of the log that begins so.
+// awaitLine waits for a message of the log with this beginning.
 func awaitLine(t *testing.T, lines <-chan string, prefix string) {
 	t.Helper()
 	for deadline := time.After(20 * time.Second); ; {

@@ -16,7 +16,7 @@ type versionCmd struct{}
 
 func (*versionCmd) Help() string {
 	return `
-Commit and date are those of the source; "unknown" where the build had no version
+Commit and date are those of the source, or "unknown" if the build had no version
 control. Piped, the columns are: version, commit, date, Go version, platform.
 
 Examples:

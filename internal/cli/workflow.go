@@ -198,7 +198,7 @@ type workflowSchemaCmd struct{}
 
 func (*workflowSchemaCmd) Help() string {
 	return `
-The JSON Schema (2020-12) of the YAML form. An editor with a YAML language server
+Prints the JSON Schema (2020-12) of the YAML form. An editor with a YAML language server
 takes it from the first line of a workflow:
 
     # yaml-language-server: $schema=workflow.schema.json

@@ -22,9 +22,9 @@ type workflowApplyCmd struct {
 
 func (*workflowApplyCmd) Help() string {
 	return `
-The file is checked first; nothing is sent when something is wrong. Its name says
-which workflow it is. A version never changes, and running runs keep theirs; what
-is the newest version already is left as it is.
+The file is checked first; nothing is sent if it has an error. The name in the file
+selects the workflow. A version never changes, and running runs keep theirs; a file
+that equals the newest version makes no new one.
 
 Piped, the columns are: name, version, changed or unchanged, digest.
 
@@ -226,9 +226,9 @@ type workflowGraphCmd struct {
 
 func (*workflowGraphCmd) Help() string {
 	return `
-An argument with a dot or a slash, or that is a file, is one; anything else names
-a workflow of the server. With --json: its steps, each with what it uses and what
-it needs.
+An argument with a dot or a slash, or the name of an existing file, is a file; other
+arguments name a workflow of the server. With --json: its steps, each with uses and
+needs.
 
 Examples:
 

@@ -249,7 +249,7 @@ func historyOf(a *gatehouse.Action) []moment {
 		list[0].what, list[0].who = "rebased on the present state of its target", a.RebasedBy
 	}
 	if a.UndoneBy != "" {
-		list[0].what, list[0].who = "asked again, after the decision was taken back", a.UndoneBy
+		list[0].what, list[0].who = "asked again, after the decision was undone", a.UndoneBy
 	}
 	if a.EditedBy != "" && a.RebasedBy == "" && a.UndoneBy == "" {
 		list[0].what, list[0].who = "edited", a.EditedBy

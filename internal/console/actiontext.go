@@ -224,7 +224,7 @@ func cannotText(p *actionPage) string {
 			", and nothing was changed."
 	}
 	if v, at := a.HeldRejection(); v != nil {
-		return fmt.Sprintf("Rejected by %s. The proposer is told at %s.", v.Name, clock(at))
+		return fmt.Sprintf("Rejected by %s. The proposer is notified at %s.", v.Name, clock(at))
 	}
 	if a.DecidedBy != "" && a.DecidedAt != nil {
 		return fmt.Sprintf("%s. Decided by %s at %s.", itIs(a.Status), a.DecidedBy, clock(*a.DecidedAt))

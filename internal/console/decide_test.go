@@ -66,7 +66,7 @@ func TestRejectAndUndo(t *testing.T) {
 
 	rejection := decision(a, gatehouse.Reject, "notes", "too much", "return", "/inbox")
 	p := ana.post("/actions/"+a.ID+"/decide", rejection...).want(200)
-	p.has("Rejected", testid("undo"), "then the proposer is told").lacks(`data-id="` + a.ID)
+	p.has("Rejected", testid("undo"), "then the proposer is notified").lacks(`data-id="` + a.ID)
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending || got.Approval.RejectsAt == nil {
 		t.Fatalf("it is %s, rejected at %v", got.Status, got.Approval.RejectsAt)
 	}

@@ -154,7 +154,7 @@ func errorAdvice(code gatehouse.Code) string {
 		return "Nothing was decided. Compare the expected state with the current one. Then rebase the action on " +
 			"the current state or approve it anyway, if offered; otherwise reject it."
 	case gatehouse.CodeCannotRebase:
-		return "Nothing was proposed; the action is unchanged. Decide it as it is, or ask for a new proposal."
+		return "Nothing was proposed; the action is unchanged. Decide it unchanged, or ask for a new proposal."
 	case gatehouse.CodeCannotEdit:
 		return "Nothing was stored; the action is unchanged. Edit it differently, or reject it with a reason."
 	case gatehouse.CodeConfirmation:

@@ -60,7 +60,7 @@ func TestPreview(t *testing.T) {
 	hostile := ana.get(part(a)).want(200).has("data-bad", "shop would refuse this", "The target refuses")
 	if strings.Contains(hostile.body, "<script>alert") ||
 		strings.ContainsAny(hostile.body, "\u202E\u200B\u2060\uFEFF\x1b") {
-		t.Errorf("the target's text is shown as it is: %s", hostile.body)
+		t.Errorf("the target's text is not escaped: %s", hostile.body)
 	}
 
 	a = fresh()

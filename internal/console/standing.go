@@ -48,9 +48,9 @@ func whatStands(a *gatehouse.Action, p *gatehouse.Principal, want string) (stand
 	}
 	if want == gatehouse.Undone {
 		if a.Status == gatehouse.StatusSuperseded {
-			return true, "The decision is taken back."
+			return true, "The decision is undone."
 		}
-		return false, "The decision was not taken back. " + itIs(a.Status) + "."
+		return false, "The decision was not undone. " + itIs(a.Status) + "."
 	}
 	var own gatehouse.DecisionKind
 	if a.Approval != nil {

@@ -108,7 +108,7 @@ func (c *Console) bulkUndo(v *view) error {
 	}
 	ids := v.r.PostForm["item"]
 	if len(ids) == 0 || len(ids) > gatehouse.MaxBulk {
-		return gatehouse.E(gatehouse.CodeInvalid, "1 to %d decisions can be taken back at once", gatehouse.MaxBulk)
+		return gatehouse.E(gatehouse.CodeInvalid, "1 to %d decisions can be undone at once", gatehouse.MaxBulk)
 	}
 	items := make([]undoneItem, len(ids))
 	slots := make(chan struct{}, undoParallel)
@@ -215,7 +215,7 @@ func holdText(a *gatehouse.Action, until time.Time) string {
 
 func bulkHoldText(d gatehouse.DecisionKind, until time.Time) string {
 	if d == gatehouse.Reject {
-		return "held until " + clock(until) + ", then the proposer is told"
+		return "held until " + clock(until) + ", then the proposer is notified"
 	}
 	return "held until " + clock(until) + ", then it is sent"
 }

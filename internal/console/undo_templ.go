@@ -92,7 +92,7 @@ func undoForm(a *gatehouse.Action, until time.Time, back string) templ.Component
 }
 
 // undoPart offers to take back the decision of the open action. An approval can also be withdrawn
-// for good.
+// permanently.
 func undoPart(p *actionPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -115,7 +115,7 @@ func undoPart(p *actionPage) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if heldRejection(p.a) {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>Rejected. The proposer is told when the hold ends. <i>Undo</i> asks people again.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>Rejected. The proposer is notified when the hold ends. <i>Undo</i> asks people again.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -156,7 +156,7 @@ func undoPart(p *actionPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "\"> <button type=\"submit\" data-testid=\"cancel\">Cancel it for good</button></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "\"> <button type=\"submit\" data-testid=\"cancel\">Cancel it permanently</button></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

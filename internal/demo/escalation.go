@@ -100,7 +100,7 @@ func (p *play) mailed(ctx context.Context, name, action string) (link, code stri
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return "", "", fmt.Errorf("no mail came to %s", name)
+	return "", "", fmt.Errorf("no mail arrived for %s", name)
 }
 
 // linkPage is the open page of a link, in a browser without a session.

@@ -167,7 +167,7 @@ func safeChanges(ctx context.Context, p *play, l *Line) error {
 			return err
 		}
 		if a.Policy.Outcome != gatehouse.OutcomeAllow {
-			return fmt.Errorf("%s came to %s", subject(a), a.Policy.Outcome)
+			return fmt.Errorf("%s ended with %s", subject(a), a.Policy.Outcome)
 		}
 		if _, err := p.finish(ctx, l, a.ID, gatehouse.StatusApplied); err != nil {
 			return err
@@ -340,7 +340,7 @@ func bulkDeletion(ctx context.Context, p *play, l *Line) error {
 		return err
 	}
 	if answer.Code != gatehouse.VoteRecorded || answer.Required != 2 {
-		return fmt.Errorf("ana's vote came to %s, %d of %d", answer.Code, answer.Votes, answer.Required)
+		return fmt.Errorf("ana's vote had the result %s, %d of %d", answer.Code, answer.Votes, answer.Required)
 	}
 	p.Stage.Say(fmt.Sprintf("ana retypes %d, the number of items: 1 of 2; then ben does: 2 of 2", len(refs)))
 	if err := p.ben.approve(ctx, l, a.ID, "checked against the orders"); err != nil {

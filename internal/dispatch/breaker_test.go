@@ -199,7 +199,7 @@ func TestTrials(t *testing.T) {
 		if n == 0 {
 			b.ended("default", "shop", true, signNone, nil)
 			if pass, trial, _ = b.admit("shop"); !pass || !trial {
-				t.Fatal("a trial that came to no call was not given to the next one")
+				t.Fatal("a trial without a call was not given to the next push")
 			}
 		}
 		b.ended("default", "shop", false, signWell, nil) // an older call, from before

@@ -43,7 +43,7 @@ func TestNames(t *testing.T) {
 			switch {
 			case m[1] == `"`:
 				found = append(found, m[2])
-			case !strings.HasSuffix(path, "internal/serve/server.go"): // there it passes the points of other packages on
+			case !strings.HasSuffix(path, "internal/serve/server.go"): // it forwards the points of other packages
 				t.Errorf("%s: a place must have its name beside it, not %s", path, m[0])
 			}
 		}

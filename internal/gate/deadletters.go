@@ -125,7 +125,7 @@ func deadLetterAdvice(p *gatehouse.Push, s safety) string {
 	return "It is not known whether it had its effect: look at the target, then resolve it as applied or as failed."
 }
 
-// DiscardDeadLetters closes failed pushes for good, with a reason.
+// DiscardDeadLetters closes failed pushes permanently, with a reason.
 func (g *Gate) DiscardDeadLetters(
 	ctx context.Context, r gatehouse.DiscardRequest,
 ) (*gatehouse.DeadLetterAnswer, error) {

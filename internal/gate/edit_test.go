@@ -74,7 +74,7 @@ func TestEditorApproves(t *testing.T) {
 	}
 }
 
-// TestEditAsksPeople: an edit that the policy would allow is still put to people, and a denied edit
+// TestEditAsksPeople: people still decide on an edit that the policy would allow, and a denied edit
 // leaves the proposer's change open.
 func TestEditAsksPeople(t *testing.T) {
 	t.Parallel()

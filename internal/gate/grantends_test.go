@@ -75,7 +75,7 @@ func TestGrantEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// TestGrantOfDeadLetter: the same change as a dead letter is put to people.
+// TestGrantOfDeadLetter: people decide on the same change as a dead letter.
 func TestGrantOfDeadLetter(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")

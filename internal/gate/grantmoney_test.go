@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestGrantMoney: money that the amounts of a grant cannot count is put to people.
+// TestGrantMoney: people decide about money that the amounts of a grant cannot count.
 func TestGrantMoney(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")

@@ -99,7 +99,7 @@ func TestGrantApproves(t *testing.T) {
 	}
 }
 
-// TestGrantCovers: whatever differs from the grant is put to people.
+// TestGrantCovers: people decide on actions that differ from the grant.
 func TestGrantCovers(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "risk: {destroy: 4}\n")
@@ -141,8 +141,8 @@ func TestGrantCovers(t *testing.T) {
 	asked("the amount is used up", w.refund(bot, "0.01", nil))
 }
 
-// TestGrantOfTwoCurrencies: each has its own limit, and an amount without a currency is
-// put to people.
+// TestGrantOfTwoCurrencies: each has its own limit, and people decide on an amount without a
+// currency.
 func TestGrantOfTwoCurrencies(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")

@@ -126,7 +126,7 @@ func TestMandateApproves(t *testing.T) {
 	}
 }
 
-// TestMandateCovers: whatever differs from the plan is put to people.
+// TestMandateCovers: people decide on actions that differ from the plan.
 func TestMandateCovers(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")

@@ -46,7 +46,7 @@ func fillRuns(tx gatehouse.Tx, open, ended string) error {
 		return err
 	}
 	n := 0
-	// run stores a run whose steps have come to the states, one after the other.
+	// run stores a run whose steps have gone through the states in order.
 	run := func(status, stop gatehouse.RunStatus, steps ...gatehouse.Step) (*gatehouse.Run, error) {
 		n++
 		r := &gatehouse.Run{

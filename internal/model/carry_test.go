@@ -310,7 +310,7 @@ func (m *model) replay(a *action) string {
 	return m.requeue(a)
 }
 
-// discard closes a failed push for good.
+// discard closes a failed push permanently.
 func (m *model) discard(a *action) string {
 	p := a.push
 	switch {

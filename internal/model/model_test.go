@@ -55,7 +55,7 @@ func TestModel(t *testing.T) {
 		for _, g := range grounds {
 			m.sides = append(m.sides, newSide(failing{t, rt}, g, fmt.Sprint("tenant-", n)))
 		}
-		m.notify() // the messages of a tenant begin when it is first looked at
+		m.notify() // the messages of a tenant begin with its first pass
 		switch rapid.IntRange(0, 6).Draw(rt, "opening") {
 		case 0:
 			m.crowd()

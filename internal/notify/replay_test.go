@@ -52,7 +52,7 @@ func TestRetryFailed(t *testing.T) {
 		}
 		counts(3, 1)
 		ask(2, gatehouse.RetryRequest{DryRun: &send})
-		ask(0, gatehouse.RetryRequest{DryRun: &send}) // repeated, it finds nothing
+		ask(0, gatehouse.RetryRequest{DryRun: &send}) // a repetition finds none
 		counts(1, 3)
 		f.fails = false
 		w.deliver(n, "hook")

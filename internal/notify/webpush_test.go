@@ -222,7 +222,7 @@ func TestWebPushRetries(t *testing.T) {
 	})
 }
 
-// TestWebPushRefused: a message that the push service refuses for good is not sent again.
+// TestWebPushRefused: a message that the push service refuses permanently is not sent again.
 func TestWebPushRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -74,7 +74,7 @@ func (c *converter) convert(v any, open bool) (any, error) {
 		return nil, fmt.Errorf("its schema refers to %s, which is not there", ref)
 	}
 	if slices.Contains(c.inside, ref) {
-		c.note("%s refers to itself; its parts are not looked at there", ref)
+		c.note("%s refers to itself; its parts are not checked there", ref)
 		if kind, ok := target["type"]; ok {
 			return map[string]any{"type": kind}, nil
 		}
@@ -116,7 +116,7 @@ func (c *converter) plain(in map[string]any, open bool) (any, error) {
 	}
 	if p, ok := in["pattern"].(string); ok {
 		if _, err := regexp.Compile(p); err != nil {
-			c.note("the pattern %q is not looked at", p)
+			c.note("the pattern %q is not checked", p)
 		} else {
 			out["pattern"] = p
 		}

@@ -89,7 +89,7 @@ func (c *Cluster) await(question string) error {
 		case yes || err != nil:
 			return err
 		case ctx.Err() != nil:
-			return fmt.Errorf("postgres does not come to it: %s", question)
+			return fmt.Errorf("postgres does not reach the state: %s", question)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

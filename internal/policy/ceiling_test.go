@@ -114,7 +114,7 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// TestCeilingNotComputable covers that an amount which cannot be computed is
+// TestCeilingNotComputable shows that an amount which cannot be computed is
 // denied.
 func TestCeilingNotComputable(t *testing.T) {
 	t.Parallel()
@@ -151,7 +151,7 @@ func TestCeilingNotComputable(t *testing.T) {
 			"the currency of the amount is not known"},
 		{"a currency that is not a text", byAmount, facts("note", `{"amount":1,"currency":7}`),
 			"the currency of the change is not text"},
-		{"a currency that is none", byAmount, facts("note", `{"amount":1,"currency":"USD "}`),
+		{"an invalid currency", byAmount, facts("note", `{"amount":1,"currency":"USD "}`),
 			`"USD " is not the code of a currency`},
 		{"an absent currency", byAmount + ", amount_currency: change.unit", facts("note", `{"amount":1}`),
 			"the currency of the amount is not known: no such key: unit"},
@@ -175,7 +175,7 @@ func TestCeilingNotComputable(t *testing.T) {
 	}
 }
 
-// TestCeilingSeesFinalRisk covers that a rule which raises the level brings an
+// TestCeilingSeesFinalRisk shows that a rule which raises the level brings an
 // action under the ceilings of that level.
 func TestCeilingSeesFinalRisk(t *testing.T) {
 	t.Parallel()

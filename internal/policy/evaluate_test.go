@@ -127,7 +127,7 @@ func TestEvaluationError(t *testing.T) {
 	}
 }
 
-// TestCost covers that an expression is cut off, whatever consumes its budget.
+// TestCost shows that an expression is cut off, whatever consumes its budget.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	ones := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("1,", n), ",") + "]" }
@@ -145,7 +145,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestGuard covers that a test for presence prevents an error.
+// TestGuard shows that a test for presence prevents an error.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	for when, want := range map[string]bool{
@@ -309,7 +309,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestBulk covers that the cost limit suffices for the largest bulk operation, and
+// TestBulk shows that the cost limit suffices for the largest bulk operation, and
 // that looking up members of a large object does not scan it.
 func TestBulk(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 // Remark is a linter's finding in a policy that parses.
 type Remark struct {
 	Problem
-	// Error marks a rule that certainly has not the intended effect. Other remarks are for a person
+	// Error marks a rule that certainly does not have the intended effect. Other remarks are for a person
 	// to look at.
 	Error bool `json:"error"`
 }

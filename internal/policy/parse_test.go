@@ -65,7 +65,7 @@ func TestParseProblems(t *testing.T) {
 		{"a ceiling with both",
 			"version: 1\nceilings:\n  - {name: c, per: agent, window: 1h, count: 1, limit: 2, amount: '1'}\n", 3, 46,
 			"a count, or a limit and an amount"},
-		{"a ceiling in a currency that is none",
+		{"a ceiling in an invalid currency",
 			"version: 1\nceilings:\n  - {name: c, per: agent, window: 1h, limit: 2, amount: '1', currency: usd}\n", 3, 72,
 			"three capital letters"},
 		{"a ceiling whose currency is an expression",
@@ -140,7 +140,7 @@ func TestExpressionProblems(t *testing.T) {
 		{"types that are never equal", "risk == 'a'", 5, 16, "== between int and string never holds"},
 		{"types that are never in", "risk in ['a']", 5, 16, "in between int and string never holds"},
 		{"a float made on purpose", "double(change.x) > 1.0", 5, 17, "which is not exact"},
-		{"a number that is none", `dec("1,50") > 1`, 5, 15, "is not a decimal number"},
+		{"an invalid number", `dec("1,50") > 1`, 5, 15, "is not a decimal number"},
 		{"an integer that is too large", "change.x > 9223372036854775808", 5, 22, "write it as dec"},
 		{"a variable that hides a fact", "change.list.exists(risk, risk > 1)", 5, 29, "name of a fact"},
 		{"too deep", strings.Repeat("(", 70) + "true" + strings.Repeat(")", 70), 5, 11, "recursion limit"},
@@ -155,7 +155,7 @@ func TestExpressionProblems(t *testing.T) {
 	}
 }
 
-// TestAllProblemsAtOnce covers that one run reports all problems, in order.
+// TestAllProblemsAtOnce shows that one run reports all problems, in order.
 func TestAllProblemsAtOnce(t *testing.T) {
 	t.Parallel()
 	list := problems(t, "version: 1\nrisk: {note: 9}\nrules:\n  - {id: r, when: nope, then: maybe}\nfoo: 1\n")
@@ -168,7 +168,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
-// TestExactNumbers covers that no number ever becomes a float.
+// TestExactNumbers shows that no number ever becomes a float.
 func TestExactNumbers(t *testing.T) {
 	t.Parallel()
 	f := facts("note",

@@ -116,7 +116,7 @@ func TestSafe(t *testing.T) {
 	})
 }
 
-// TestOrderDoesNotCount covers that a permutation of the rules gives the same verdict.
+// TestOrderDoesNotCount shows that a permutation of the rules gives the same verdict.
 func TestOrderDoesNotCount(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -131,7 +131,7 @@ func TestOrderDoesNotCount(t *testing.T) {
 	})
 }
 
-// TestStricterOnly covers that another rule which asks or denies never makes a
+// TestStricterOnly shows that another rule which asks or denies never makes a
 // verdict looser, whether it matches, fails or does neither.
 func TestStricterOnly(t *testing.T) {
 	t.Parallel()
@@ -154,7 +154,7 @@ func TestStricterOnly(t *testing.T) {
 	})
 }
 
-// TestBrokenNeverAllows covers that nothing is allowed with a rule that cannot be
+// TestBrokenNeverAllows shows that nothing is allowed with a rule that cannot be
 // evaluated, whatever else the policy says.
 func TestBrokenNeverAllows(t *testing.T) {
 	t.Parallel()

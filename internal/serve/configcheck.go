@@ -39,12 +39,12 @@ type CheckCommand struct {
 // Help is shown by config check --help.
 func (*CheckCommand) Help() string {
 	return `
-Reads the configuration as serve would, with its variables and files, and looks
-at every target, secret, model, channel and policy that it names, and at the store:
-whether it is there and answers. Nothing is migrated. Warns of what agents could do without a person, of secrets
-that nothing uses, and of what could not be looked at. Changes nothing.
-Exits 1 when a check fails. Piped, the columns are: check, result (ok, note or
-fail), detail.
+Reads the configuration as serve would, with its variables and files, and checks
+every target, secret, model, channel and policy that it names, and that the store
+exists and answers. Nothing is migrated. Warns of changes that agents could make
+without a person, of unused secrets, and of checks that were not possible. Changes
+nothing. Exits 1 when a check fails. Piped, the columns are: check, result (ok, note
+or fail), detail.
 
 Examples:
 
@@ -235,7 +235,7 @@ func (l *ConfigChecker) target(ctx context.Context, name string, entry config.Co
 	case entry.Type == "mcp":
 		l.add(name, term.CheckOK, "carried out by the proxy in front of the MCP server")
 	case !ok:
-		l.add(name, term.CheckNote, "its target cannot be looked at without changing it")
+		l.add(name, term.CheckNote, "its target cannot be checked without a change")
 	case l.Offline:
 		l.add(name, term.CheckOK, "not called")
 	default:

@@ -36,11 +36,11 @@ type DemoCommand struct {
 func (*DemoCommand) Help() string {
 	return `
 An agent works on the ledger of a small shop: an SQLite database with some
-thousand rows. A policy and three reviewers stand between. One question that
-nobody answers escalates to another reviewer, who decides by the link of a mail;
+thousand rows. A policy and three reviewers control its changes. One question that
+nobody answers escalates to another reviewer, who decides by the link in a mail;
 no mail leaves the machine. At the end the ledger is compared, row by row, with a
-copy from before and the reviewers' own journal: it must hold exactly what was
-approved. If not, the exit code is 1.
+copy from before and the reviewers' own journal: it must contain exactly the
+approved changes. If not, the exit code is 1.
 
 Piped, the columns are: situation, proposed, decided, applied, refused, outcome.
 

@@ -59,7 +59,7 @@ type devServeCmd struct {
 
 func (*devServeCmd) Help() string {
 	return `
-What "gatehouse dev" does; see "gatehouse dev --help".
+Does the same as "gatehouse dev"; see "gatehouse dev --help".
 
 Examples:
 

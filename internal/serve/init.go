@@ -24,7 +24,7 @@ type InitCommand struct {
 func (*InitCommand) Help() string {
 	return `Makes a data folder with the tenant "default" and its administrator, and
 prints the administrator's API key, edit token and set-up link. They are shown
-this once; the link signs in to the console, once, within 30 minutes.
+only once; the link signs in to the console, once, within 30 minutes.
 
 Examples:
 

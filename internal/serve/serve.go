@@ -86,7 +86,7 @@ func (c *Command) Validate() error {
 
 // Help is shown by serve --help.
 func (*Command) Help() string {
-	return `Serves the API and carries out what is approved, until SIGTERM or SIGINT.
+	return `Serves the API and carries out approved changes, until SIGTERM or SIGINT.
 
 With --tls-cert and --tls-key, or with --acme-domain, it serves HTTPS. Without, it
 serves plain HTTP, for this machine or behind a proxy that ends TLS.

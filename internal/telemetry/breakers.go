@@ -12,7 +12,7 @@ type Breakers struct {
 func NewBreakers(r prometheus.Registerer, connectors ...string) *Breakers {
 	b := &Breakers{
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gatehouse_breaker_open", Help: "1 where this process makes no calls of a connector, or only a trial.",
+			Name: "gatehouse_breaker_open", Help: "1 if this process makes no calls of a connector, or only a trial.",
 		}, []string{"connector"}),
 		opened: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_breaker_opened_total",

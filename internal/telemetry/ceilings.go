@@ -42,7 +42,7 @@ func RegisterCeilings(r prometheus.Registerer, source Ceilings) {
 	r.MustRegister(&ceilings{
 		source: source,
 		used: prometheus.NewDesc("gatehouse_ceiling_used",
-			"What is used of a ceiling, in its fullest account, up to a minute old.", labels, nil),
+			"The used part of a ceiling, in its fullest account, up to a minute old.", labels, nil),
 		limit: prometheus.NewDesc("gatehouse_ceiling_limit",
 			"The limit of a ceiling of the active policy, up to a minute old.", labels, nil),
 	})

@@ -12,7 +12,7 @@ func RegisterFeed(r prometheus.Registerer, published func() uint64, behind func(
 		}, func() float64 { return float64(published()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "gatehouse_feed_behind",
-			Help: "Entries of the audit log that the stream lacked when this process last looked.",
+			Help: "Entries of the audit log missing from the stream, when this process last checked.",
 		}, func() float64 { return float64(behind()) }),
 	)
 }

@@ -26,7 +26,7 @@ func NewRuns(r prometheus.Registerer, s gatehouse.Store) *Runs {
 	m := &Runs{
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_steps_total",
-			Help: "What steps came to, by outcome; failed_retryable is an attempt that is made again.",
+			Help: "Ended steps and repeated attempts, by outcome; failed_retryable is an attempt that is repeated.",
 		}, []string{"outcome"}),
 		waited: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "gatehouse_step_wait_seconds", Help: "Time from when a step was ready until a worker had its lease.",
@@ -36,7 +36,7 @@ func NewRuns(r prometheus.Registerer, s gatehouse.Store) *Runs {
 			Name: "gatehouse_model_tokens_total", Help: "Tokens that models read and wrote for steps.",
 		}, []string{"provider", "direction"}),
 		cost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gatehouse_model_cost_total", Help: "What model calls of steps cost, by currency.",
+			Name: "gatehouse_model_cost_total", Help: "Cost of the model calls of steps, by currency.",
 		}, []string{"provider", "currency"}),
 	}
 	r.MustRegister(m.steps, m.waited, m.tokens, m.cost, newOpenRuns(s))
@@ -90,12 +90,12 @@ const (
 func newOpenRuns(s gatehouse.Store) *openRuns {
 	return &openRuns{
 		store: s,
-		runs: prometheus.NewDesc("gatehouse_runs", "Runs that have not ended by status, up to a minute old.",
+		runs: prometheus.NewDesc("gatehouse_runs", "Open runs by status, up to a minute old.",
 			[]string{"status"}, nil),
 		ready: prometheus.NewDesc("gatehouse_steps_ready",
-			"Built-in steps that wait for a worker, of 64 workflows at most and at most 1000 of each.", nil, nil),
+			"Built-in steps that wait for a worker; at most 64 workflows, and at most 1000 steps of each.", nil, nil),
 		lanes: prometheus.NewDesc("gatehouse_step_lanes_waiting",
-			"Workflows with built-in steps that wait for a worker, by tenant each; 64 at most.", nil, nil),
+			"Workflows with built-in steps that wait for a worker, counted per tenant; at most 64.", nil, nil),
 	}
 }
 

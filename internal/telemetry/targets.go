@@ -8,7 +8,8 @@ type Targets struct{ up *prometheus.GaugeVec }
 // NewTargets creates and registers the metric.
 func NewTargets(r prometheus.Registerer) *Targets {
 	t := &Targets{up: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "gatehouse_target_up", Help: "1 where a connector's target answered and was as configured when last looked at.",
+		Name: "gatehouse_target_up",
+		Help: "1 if the connector's target answered and matched the configuration at the last probe, else 0.",
 	}, []string{"connector"})}
 	r.MustRegister(t.up)
 	return t

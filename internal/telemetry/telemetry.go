@@ -28,7 +28,7 @@ func NewPushes(r prometheus.Registerer, connectors ...string) *Pushes {
 			Name: "gatehouse_push_calls_total", Help: "Calls to targets whose intent was recorded.",
 		}, []string{"connector"}),
 		settled: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gatehouse_push_outcomes_total", Help: "What pushes came to, by outcome.",
+			Name: "gatehouse_push_outcomes_total", Help: "Ended pushes, by outcome.",
 		}, []string{"connector", "outcome"}),
 		waited: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "gatehouse_push_wait_seconds", Help: "Time from when a push was due until its intent was recorded.",
@@ -89,7 +89,7 @@ func RegisterQueue(r prometheus.Registerer, s gatehouse.Store) {
 		dead: prometheus.NewDesc("gatehouse_dead_letters",
 			"Pushes that need a person: failed and not discarded, or of an unknown outcome.", []string{"status"}, nil),
 		behind: prometheus.NewDesc("gatehouse_clock_behind_seconds",
-			"How far the wall clock is behind the store's clock, which does not advance meanwhile.", nil, nil),
+			"Seconds by which the wall clock is behind the store's clock, which does not advance meanwhile.", nil, nil),
 		leaves: prometheus.NewDesc("gatehouse_audit_unnumbered", "Audit leaves that wait for their number, at most 1000.",
 			nil, nil),
 	})
@@ -146,7 +146,7 @@ type Audit struct{ damaged *prometheus.GaugeVec }
 // NewAudit creates and registers the metric.
 func NewAudit(r prometheus.Registerer) *Audit {
 	a := &Audit{damaged: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "gatehouse_audit_damaged", Help: "1 where the last check of the whole log found it damaged.",
+		Name: "gatehouse_audit_damaged", Help: "1 if the last check of the whole log found damage.",
 	}, []string{"tenant"})}
 	r.MustRegister(a.damaged)
 	return a

@@ -133,7 +133,7 @@ func (m *reviewer) nothingMore() string {
 		return "Nothing that waits for you has " + gatehouse.Quote(m.filter.Query) +
 			" in it. / takes another text, and none shows all."
 	}
-	return "That was all. r looks for what came since, k goes back, q quits."
+	return "That was all. r loads new ones, k goes back, q quits."
 }
 
 // askFilter asks for the text to filter the cards by.

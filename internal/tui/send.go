@@ -91,7 +91,7 @@ func (m *reviewer) hold(a *gatehouse.Action) string {
 	case a.Status == gatehouse.StatusApproved:
 		rest = " It rests " + rest + " before it is sent: u undoes it."
 	default:
-		rest = " The agent is told after " + rest + ": u undoes it."
+		rest = " The agent is notified after " + rest + ": u undoes it."
 	}
 	m.held = []string{a.ID}
 	return rest
@@ -116,9 +116,9 @@ func (m *reviewer) refused(it *item, msg answered) {
 		case it.rebases && it.stale:
 			m.message += " b proposes it on the present state."
 		case it.rebases:
-			m.message += " It cannot be carried out as it is: b proposes it on the present state, or reject it."
+			m.message += " It cannot be carried out unchanged: b proposes it on the present state, or reject it."
 		case !it.stale:
-			m.message += " It cannot be carried out as it is: reject it, or have it proposed on the present state."
+			m.message += " It cannot be carried out unchanged: reject it, or have it proposed on the present state."
 		}
 	}
 	if msg.action == nil {
@@ -144,7 +144,7 @@ type undone struct {
 // undo takes back the last decision, or those of the last bulk decision, while they are held.
 func (m *reviewer) undo() tea.Cmd {
 	if len(m.held) == 0 {
-		m.say("", "There is nothing to undo: only a decision whose hold has not ended can be taken back.")
+		m.say("", "There is nothing to undo: only a decision whose hold has not ended can be undone.")
 		return nil
 	}
 	held := m.held

@@ -41,7 +41,7 @@ func newsBugs() []bug {
 			"behind += max(0,", "behind = max(0,", feed, "TestOversizedEvent"),
 		plant("work that failed once is logged as recovered each time", "operations", "internal/dispatch/config.go",
 			"\t\t\tfailed = false\n", "", dispatch, "TestLoop"),
-		plant("the pace of garbage is looked at once", "operations", "internal/serve/garbage.go",
+		plant("the pace of garbage is read only once", "operations", "internal/serve/garbage.go",
 			"p.look(); p.arm()", "p.look()", gatehouse, "TestGarbageIsCollectedLessOftenInARush"),
 		plant("no rush begins after the first seconds", "operations", "internal/serve/garbage.go",
 			"\tp.last = now\n", "", gatehouse, "TestGarbageIsCollectedLessOftenInARush"),

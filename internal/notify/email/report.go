@@ -54,7 +54,7 @@ func recipients(h netmail.Header) (list []string) {
 	return list
 }
 
-// readReport finds the report in a mail. A mail that is none, or is cut before the report's end,
+// readReport finds the report in a mail. A mail without a report, or one truncated before the report's end,
 // has an empty one.
 func readReport(m *netmail.Message) report {
 	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
