@@ -9,21 +9,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// tx implements gatehouse.Tx. It needs no row locks: the writer runs one
-// transaction at a time.
-type tx struct {
-	readTx
-	w       *writer
-	held    held
-	pushOf  pushOf
-	waiting unnumbered
-}
-
-var (
-	_ gatehouse.ReadTx = (*readTx)(nil)
-	_ gatehouse.Tx     = (*tx)(nil)
-)
-
 const actionColumns = `
   a.seq, a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''), a.proposed_at,
   a.decided_by, a.decided_via, a.decided_at, a.finished_at, a.failure_code, a.failure_detail,
@@ -85,7 +70,7 @@ func (t *readTx) find(tenant, id string) (scanned, error) {
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
 		row, err = t.load(second, tenant, id)
 	}
-	return t.orArchived(archivedByID, tenant, id, row, err)
+	return t.orArchived(shared.ArchivedByID, tenant, id, row, err)
 }
 
 // FindActionByKey finds by the idempotency key.
@@ -178,7 +163,7 @@ AND NOT (status = 'pending' AND expires_at <= ?) ORDER BY id DESC LIMIT 1`,
 
 // InsertAction stores a proposed action and its approval.
 func (t *tx) InsertAction(a *gatehouse.Action) error {
-	if err := t.owns(a.Tenant); err != nil {
+	if err := t.Owns(a.Tenant); err != nil {
 		return err
 	}
 	if !gatehouse.Status("").CanMove(a.Status) {

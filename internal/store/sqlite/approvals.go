@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"slices"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
@@ -69,35 +68,6 @@ func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error 
 		h.approvalStatus = to
 	}
 	return err
-}
-
-// TellApproval stores how many moments of an open approval are in the log, and the time of the
-// next one.
-func (t *tx) TellApproval(approvalID string, from, told int, next *time.Time) error {
-	return t.guarded(`UPDATE OR ROLLBACK approval SET told = ?, next_at = ? WHERE tenant = ? AND id = ? AND status = 'requested' AND told = ?`,
-		told, next, t.tenant, approvalID, from)
-}
-
-// HoldRejection stores when a rejection of an open question takes effect.
-func (t *tx) HoldRejection(approvalID string, at time.Time) error {
-	return t.guarded(`UPDATE OR ROLLBACK approval SET rejects_at = ?, next_at = NULL
-WHERE tenant = ? AND id = ? AND status = 'requested'`, at, t.tenant, approvalID)
-}
-
-// MarkTarget records that the target has changed since the proposal.
-func (t *tx) MarkTarget(approvalID string, m gatehouse.TargetMark) error {
-	return t.guarded(`UPDATE OR ROLLBACK approval SET changed_at = ?, changed_version = ?, changed_by = ?
-WHERE tenant = ? AND id = ? AND status = 'requested'`, m.At, m.Version, m.By, t.tenant, approvalID)
-}
-
-// SetEvaluated stores the evaluations of a waiting question.
-func (t *tx) SetEvaluated(approvalID string, list []gatehouse.Evaluated) error {
-	text, err := shared.EncodeJSON(&list)
-	if err != nil {
-		return err
-	}
-	return t.guarded(`UPDATE OR ROLLBACK approval SET evaluated = ?
-WHERE tenant = ? AND id = ? AND status = 'requested'`, text, t.tenant, approvalID)
 }
 
 const insertVote = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest,

@@ -12,7 +12,7 @@ import (
 
 // AppendLeaf stores a leaf without a number. It fills in a missing time and id.
 func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
-	if err := t.owns(l.Tenant); err != nil {
+	if err := t.Owns(l.Tenant); err != nil {
 		return err
 	}
 	if err := shared.CompleteLeaf(l, t.at); err != nil {

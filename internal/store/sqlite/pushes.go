@@ -17,7 +17,8 @@ func (t *readTx) FindPush(id string) (p *gatehouse.Push, err error) {
 	err = t.one(`SELECT `+pushColumns+` FROM push WHERE tenant = ? AND id = ?`,
 		func(r *stmt) error { p = shared.ScanPush(r); return nil }, t.tenant, id)
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
-		return t.archivedPush(id)
+		a, err := t.FindArchived(id)
+		return shared.ArchivedPush(id, a, err)
 	}
 	return p, err
 }
@@ -68,7 +69,7 @@ func (t *readTx) deadLetterOf(effect gatehouse.Hash) (id string, err error) {
 
 // MarkDeadLetter stores the fields that the list of dead letters shows.
 func (t *tx) MarkDeadLetter(p *gatehouse.Push, effect gatehouse.Hash) error {
-	if err := t.owns(p.Tenant); err != nil {
+	if err := t.Owns(p.Tenant); err != nil {
 		return err
 	}
 	t.seen = nil
@@ -227,7 +228,7 @@ func (t *tx) insertPush(p *gatehouse.Push, seq int64) error {
 // InsertPush puts an action into the outbox: once, and only while the action is
 // approved.
 func (t *tx) InsertPush(p *gatehouse.Push) error {
-	if err := t.owns(p.Tenant); err != nil {
+	if err := t.Owns(p.Tenant); err != nil {
 		return err
 	}
 	if !gatehouse.PushStatus("").CanMove(p.Status) {
@@ -325,7 +326,7 @@ lease_until = ?13, replays = ?14, put_back = ?15`
 // UpdatePush writes the mutable fields of a push, guarded by the status and the
 // generation that its holder read. A heartbeat keeps the status.
 func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation int) error {
-	if err := t.owns(p.Tenant); err != nil {
+	if err := t.Owns(p.Tenant); err != nil {
 		return err
 	}
 	if p.Status != from && !from.CanMove(p.Status) || p.Generation < generation {

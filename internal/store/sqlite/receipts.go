@@ -13,7 +13,7 @@ error_code, error, external_id, reversible, late, source, at, request_metadata, 
 
 // InsertReceipt stores the outcome of a call. Its push must exist.
 func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
-	if err := t.owns(c.Tenant); err != nil {
+	if err := t.Owns(c.Tenant); err != nil {
 		return err
 	}
 	reversal, err := shared.EncodeJSON(c.Reversal)
@@ -59,7 +59,7 @@ WHERE action_seq = (SELECT seq FROM action WHERE tenant = ? AND id = ?) ORDER BY
 
 // InsertMirror stores the effect of an applied action, once per action.
 func (t *tx) InsertMirror(m *gatehouse.AppliedMirror) error {
-	if err := t.owns(m.Tenant); err != nil {
+	if err := t.Owns(m.Tenant); err != nil {
 		return err
 	}
 	target, err := shared.EncodeJSON(&m.Target)

@@ -136,7 +136,7 @@ func (t *readTx) FindStepByAction(actionID string) (*gatehouse.Step, error) {
 // InsertSteps adds for_each items to runs.
 func (t *tx) InsertSteps(steps ...*gatehouse.Step) error {
 	for _, x := range steps {
-		if err := t.owns(x.Tenant); err != nil {
+		if err := t.Owns(x.Tenant); err != nil {
 			return err
 		}
 	}
@@ -198,7 +198,7 @@ WHERE seq = ?18 AND status = ?19 AND generation = ?20`
 // UpdateStep writes the mutable fields of a step, guarded by the status and the
 // generation that its holder read. A heartbeat keeps the status.
 func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
-	if err := t.owns(s.Tenant); err != nil {
+	if err := t.Owns(s.Tenant); err != nil {
 		return err
 	}
 	if s.Status != from && !from.CanMove(s.Status) || s.Generation < generation {
@@ -210,7 +210,7 @@ func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 // PassStep writes the result of an inline step: it began and ended in this
 // transaction.
 func (t *tx) PassStep(s *gatehouse.Step, worker string) error {
-	if err := t.owns(s.Tenant); err != nil {
+	if err := t.Owns(s.Tenant); err != nil {
 		return err
 	}
 	if !shared.Passed(s) {
