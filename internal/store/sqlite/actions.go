@@ -21,15 +21,19 @@ const actionColumns = `
   o.timing, o.told, o.changed_at, o.changed_version, o.changed_by, o.about,
   o.comments, o.asked, o.answered, o.assignee_id, o.assignee, o.evaluated`
 
-const actionTables = ` FROM action a JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq `
-
 const (
-	findAction      = `SELECT` + actionColumns + actionTables + `WHERE a.tenant = ? AND a.id = ?`
-	findActionByKey = `SELECT` + actionColumns + actionTables + `WHERE a.tenant = ? AND a.idempotency_key = ?`
-	findByApproval  = `SELECT` + actionColumns + `
+	findAction = `SELECT` + actionColumns + `
+  FROM action a JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq
+  WHERE a.tenant = ? AND a.id = ?`
+	findActionByKey = `SELECT` + actionColumns + `
+  FROM action a JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq
+  WHERE a.tenant = ? AND a.idempotency_key = ?`
+	findByApproval = `SELECT` + actionColumns + `
 FROM approval o JOIN action a ON a.seq = o.seq JOIN proposal p ON p.seq = a.seq
 WHERE o.tenant = ? AND o.id = ?`
-	findActions = `SELECT` + actionColumns + actionTables + `WHERE a.seq IN (SELECT value FROM json_each(?))`
+	findActions = `SELECT` + actionColumns + `
+  FROM action a JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq
+  WHERE a.seq IN (SELECT value FROM json_each(?))`
 )
 
 // scanned is an action and its row number.
@@ -232,19 +236,25 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 const decideHeld = `UPDATE OR ROLLBACK action SET status = ?, decided_by = ?, decided_via = ?, decided_at = ?, finished_at = ?
 WHERE seq = ? AND status = 'pending'`
 
-const moveAction = `UPDATE OR ROLLBACK action SET status = ?1,
+// Only moveReversed writes the column reversed_by, and so checks its foreign key.
+const (
+	moveReversed = `UPDATE OR ROLLBACK action SET status = ?1,
   decided_by = CASE WHEN ?2 = '' THEN decided_by ELSE ?2 END,
   decided_via = CASE WHEN ?3 = '' THEN decided_via ELSE ?3 END,
   decided_at = coalesce(?4, decided_at),
   finished_at = CASE WHEN ?1 IN ('approved', 'pushing') THEN NULL ELSE coalesce(?5, finished_at) END,
   failure_code = CASE WHEN ?6 IS NOT NULL THEN ?6 WHEN status = 'failed' THEN NULL ELSE failure_code END,
-  failure_detail = CASE WHEN ?6 IS NOT NULL THEN ?7 WHEN status = 'failed' THEN NULL ELSE failure_detail END`
-
-// Only moveReversed writes the column reversed_by, and so checks its foreign key.
-const (
-	moveGuard    = ` WHERE seq = ?8 AND status = ?9`
-	moveReversed = moveAction + `, reversed_by = ?10` + moveGuard
-	moveOther    = moveAction + moveGuard
+  failure_detail = CASE WHEN ?6 IS NOT NULL THEN ?7 WHEN status = 'failed' THEN NULL ELSE failure_detail END,
+  reversed_by = ?10
+WHERE seq = ?8 AND status = ?9`
+	moveOther = `UPDATE OR ROLLBACK action SET status = ?1,
+  decided_by = CASE WHEN ?2 = '' THEN decided_by ELSE ?2 END,
+  decided_via = CASE WHEN ?3 = '' THEN decided_via ELSE ?3 END,
+  decided_at = coalesce(?4, decided_at),
+  finished_at = CASE WHEN ?1 IN ('approved', 'pushing') THEN NULL ELSE coalesce(?5, finished_at) END,
+  failure_code = CASE WHEN ?6 IS NOT NULL THEN ?6 WHEN status = 'failed' THEN NULL ELSE failure_code END,
+  failure_detail = CASE WHEN ?6 IS NOT NULL THEN ?7 WHEN status = 'failed' THEN NULL ELSE failure_detail END
+WHERE seq = ?8 AND status = ?9`
 	// moveOn is moveOther for a move that writes only the status.
 	moveOn = `UPDATE OR ROLLBACK action SET status = ?1,
   finished_at = CASE WHEN ?1 IN ('approved', 'pushing') THEN NULL ELSE coalesce(?2, finished_at) END

@@ -74,10 +74,6 @@ const insertVote = `INSERT INTO vote (seq, tenant, person, principal_id, name, d
 	at, for_id, for_name, grant_id)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-const replaceVote = ` ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name,
-  decision = excluded.decision, notes = excluded.notes, via = excluded.via, digest = excluded.digest, at = excluded.at,
-  for_id = excluded.for_id, for_name = excluded.for_name, grant_id = excluded.grant_id`
-
 // PutVote stores a person's vote and replaces that person's earlier vote. A
 // decided approval accepts no votes.
 func (t *tx) PutVote(approvalID string, v gatehouse.Vote) error {
@@ -88,7 +84,12 @@ func (t *tx) PutVote(approvalID string, v gatehouse.Vote) error {
 		// Without an earlier vote, a plain insert is enough.
 		sql := insertVote
 		if slices.Contains(h.voters, v.Person) {
-			sql = insertVote + replaceVote
+			sql = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest,
+	at, for_id, for_name, grant_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (seq, person) DO UPDATE
+  SET principal_id = excluded.principal_id, name = excluded.name,
+  decision = excluded.decision, notes = excluded.notes, via = excluded.via, digest = excluded.digest,
+  at = excluded.at, for_id = excluded.for_id, for_name = excluded.for_name, grant_id = excluded.grant_id`
 		}
 		_, err := t.exec(sql, h.seq, t.tenant, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes,
 			string(v.Via), string(v.Digest), v.At, v.For, v.ForName, v.Grant)
@@ -99,8 +100,11 @@ func (t *tx) PutVote(approvalID string, v gatehouse.Vote) error {
 	}
 	n, err := t.exec(`INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at,
 		for_id, for_name, grant_id)
-SELECT seq, tenant, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM approval WHERE tenant = ? AND id = ? AND status = 'requested'
-`+replaceVote,
+SELECT seq, tenant, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+FROM approval WHERE tenant = ? AND id = ? AND status = 'requested'
+ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name,
+  decision = excluded.decision, notes = excluded.notes, via = excluded.via, digest = excluded.digest,
+  at = excluded.at, for_id = excluded.for_id, for_name = excluded.for_name, grant_id = excluded.grant_id`,
 		v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For,
 		v.ForName, v.Grant, t.tenant, approvalID)
 	if err != nil || n > 0 {

@@ -106,8 +106,8 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 		where.add("risk = ?", int(f.RiskLevel))
 	}
 	if f.ProposedBy != "" {
-		where.add("proposer_id IN (?, (SELECT id FROM principal WHERE tenant = ? AND "+
-			"name = ?))", f.ProposedBy, tenant, f.ProposedBy)
+		where.add(`proposer_id IN (?, (SELECT id FROM principal WHERE tenant = ? AND name = ?))`,
+			f.ProposedBy, tenant, f.ProposedBy)
 	}
 	if f.ReadBy != "" {
 		where.add("(proposer_id = ? OR id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)

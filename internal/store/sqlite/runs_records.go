@@ -73,7 +73,9 @@ const (
 	claimedByTenant = `SELECT coalesce(sum(micros), 0), coalesce(sum(picos), 0)
 FROM budget_claim INDEXED BY budget_claim_at
 WHERE tenant = ? AND currency = ? AND at > ?`
-	claimedByWorkflow = claimedByTenant + ` AND workflow = ?`
+	claimedByWorkflow = `SELECT coalesce(sum(micros), 0), coalesce(sum(picos), 0)
+FROM budget_claim INDEXED BY budget_claim_at
+WHERE tenant = ? AND currency = ? AND at > ? AND workflow = ?`
 )
 
 // BudgetClaimed sums claims. An overflowing sum is an error, as in Spent.
@@ -122,8 +124,8 @@ func (t *readTx) ListReflexions(
 		where.add("workflow = ?", workflow)
 	}
 	if readBy != "" {
-		where.add("run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? "+
-			"UNION ALL "+inherited+")", t.tenant, readBy, t.tenant, readBy)
+		where.add(`run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? UNION ALL `+inherited+`)`,
+			t.tenant, readBy, t.tenant, readBy)
 	}
 	if c.Seq != 0 {
 		where.add("seq < ?", c.Seq)
