@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestAboutDigest: the digest is that of the documented form, and of the entity, its
-// version and its state alone.
+// TestAboutDigest: the digest covers only the entity, its version and its state, in the documented
+// form.
 func TestAboutDigest(t *testing.T) {
 	t.Parallel()
 	about := gatehouse.About{Connector: "shop", EntityType: "item", EntityRef: "A", Version: "7"}
@@ -22,7 +22,7 @@ func TestAboutDigest(t *testing.T) {
 	same := about
 	same.Operation, same.StateDigest = "update", "sha256:claimed"
 	if got := same.Seal(`{"price":"10.00"}`).StateDigest; got != want {
-		t.Errorf("the operation, or an earlier digest, counts: %s", got)
+		t.Errorf("the operation or an earlier digest changes it: %s", got)
 	}
 	for name, other := range map[string]*gatehouse.About{
 		"connector": {Connector: "shop2", EntityType: "item", EntityRef: "A", Version: "7"},
@@ -44,6 +44,6 @@ func TestAboutDigest(t *testing.T) {
 	}
 	about.Operation = "a b"
 	if gatehouse.CodeOf(about.Validate("")) != gatehouse.CodeInvalid {
-		t.Error("an operation that cannot be one is taken")
+		t.Error("an invalid operation is accepted")
 	}
 }

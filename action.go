@@ -131,8 +131,8 @@ type Action struct {
 	// Repeats is the action with the same change whose push was a dead letter when
 	// this one was proposed; "" for none.
 	Repeats string `json:"repeats,omitempty"`
-	// RebasedBy is the name of the principal that requested the rebase, "" for an
-	// action that is no rebase.
+	// RebasedBy is the name of the principal that requested the rebase, "" for an action that is
+	// not a rebase.
 	RebasedBy string `json:"rebased_by,omitempty"`
 	// UndoneBy is the name of the person whose undo of a decision made this revision, ""
 	// for none.

@@ -9,7 +9,8 @@ import (
 func TestAnswerers(t *testing.T) {
 	t.Parallel()
 	person := func(name string, change func(*gatehouse.Principal)) *gatehouse.Principal {
-		p := &gatehouse.Principal{ID: "prn_" + name, Name: name, Kind: gatehouse.KindPerson, Person: "prn_" + name, Roles: []gatehouse.Role{gatehouse.RoleApprover}}
+		p := &gatehouse.Principal{ID: "prn_" + name, Name: name, Kind: gatehouse.KindPerson, Person: "prn_" + name,
+			Roles: []gatehouse.Role{gatehouse.RoleApprover}}
 		if change != nil {
 			change(p)
 		}

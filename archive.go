@@ -31,7 +31,8 @@ const EventArchived = "archive.stored"
 // to be discarded: until then it is a dead letter.
 func (s Status) Archivable() bool {
 	switch s {
-	case StatusRejected, StatusDenied, StatusExpired, StatusCanceled, StatusSuperseded, StatusApplied, StatusReversed, StatusFailed:
+	case StatusRejected, StatusDenied, StatusExpired, StatusCanceled, StatusSuperseded, StatusApplied, StatusReversed,
+		StatusFailed:
 		return true
 	}
 	return false
@@ -108,8 +109,9 @@ func NewArchived(r *Record, batch string, now time.Time) (*Archived, error) {
 	kept := *r
 	kept.Action, kept.ContentHash = &action, Hash(action.ContentHash)
 	a := &Archived{
-		Tenant: action.Tenant, ID: action.ID, IdempotencyKey: action.IdempotencyKey, Status: action.Status, ActionType: action.ActionType,
-		RiskLevel: action.RiskLevel, ProposerID: action.ProposerID, ProposedAt: action.ProposedAt, EndedAt: action.EndedAt(),
+		Tenant: action.Tenant, ID: action.ID, IdempotencyKey: action.IdempotencyKey, Status: action.Status,
+		ActionType: action.ActionType,
+		RiskLevel:  action.RiskLevel, ProposerID: action.ProposerID, ProposedAt: action.ProposedAt, EndedAt: action.EndedAt(),
 		ArchivedAt: now, Batch: batch,
 	}
 	if action.Approval != nil {
@@ -154,7 +156,8 @@ func (a *Archived) Record() (*Record, error) {
 		return nil, damaged(fmt.Sprintf("version %d is not known", d.Version))
 	case r.Action == nil:
 		return nil, damaged("there is no action in it")
-	case r.Action.Tenant != a.Tenant || r.Action.ID != a.ID || r.Action.Status != a.Status || r.Action.IdempotencyKey != a.IdempotencyKey:
+	case r.Action.Tenant != a.Tenant || r.Action.ID != a.ID || r.Action.Status != a.Status ||
+		r.Action.IdempotencyKey != a.IdempotencyKey:
 		return nil, damaged("it belongs to another action")
 	}
 	at := a.ArchivedAt

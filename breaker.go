@@ -16,6 +16,10 @@ const (
 // CodeBreakerOpen is the error code of a push that waits for a breaker.
 const CodeBreakerOpen = "breaker_open"
 
+// CodeConcurrency is the error code of a push that waits because as many calls of its connector
+// are under way as its configuration permits.
+const CodeConcurrency = "concurrency_limit"
+
 // BreakerState is the state of a connector's circuit breaker.
 type BreakerState struct {
 	Connector string `json:"connector"`
@@ -31,8 +35,8 @@ type BreakerState struct {
 	Failures int `json:"failures,omitempty"`
 	// ErrorCode is the code of the last failure, which may be another tenant's.
 	ErrorCode string `json:"error_code,omitempty"`
-	// Cause says in words why calls are stopped, with the last failure. The target's own
-	// words are left out when they are for another tenant.
+	// Cause describes why calls are stopped, with the last failure. The target's message is left
+	// out if it is for another tenant.
 	Cause string `json:"cause,omitempty"`
 	// Waiting counts the caller's pushes that wait for the breaker, up to
 	// [MaxLimit].

@@ -2,7 +2,7 @@ package gatehouse
 
 import "time"
 
-// Build tells what a program was built from.
+// Build describes the source of a program's build.
 type Build struct {
 	// Version is the release's version.
 	Version string `json:"version"`
@@ -15,7 +15,7 @@ type Build struct {
 	Date time.Time `json:"date,omitzero"`
 }
 
-// Health is what a server tells every client that reaches it, without a lookup.
+// Health is the public state of a server, which needs no credentials.
 type Health struct {
 	// Status is "ok".
 	Status string `json:"status"`

@@ -124,7 +124,7 @@ func (c *Callback) validate(v *Violations) {
 	}
 }
 
-// HashTaskToken returns the hash that stands for a task token in answers.
+// HashTaskToken returns the hash that replaces a task token in answers.
 func HashTaskToken(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return "sha256:" + hex.EncodeToString(sum[:])

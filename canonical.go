@@ -13,7 +13,7 @@ const (
 	MaxNumberChars = 1000
 )
 
-// SyntaxError tells what is wrong with a JSON text, and where.
+// SyntaxError describes an error in a JSON text, and its position.
 type SyntaxError struct {
 	// Pointer is the RFC 6901 pointer of the value that has the error, "" for the
 	// whole text. It may hold hostile text of any length.

@@ -138,7 +138,8 @@ func TestSyntaxErrorPlace(t *testing.T) {
 func TestUTF16Order(t *testing.T) {
 	t.Parallel()
 	var names []string
-	runes := []rune{0x20, 0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xe001, 0xf8ff, 0xfffd, 0xffff, 0x10000, 0x1f600, 0xfffff, 0x100000, 0x10ffff}
+	runes := []rune{0x20, 0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xe001, 0xf8ff, 0xfffd, 0xffff, 0x10000, 0x1f600,
+		0xfffff, 0x100000, 0x10ffff}
 	for _, a := range runes {
 		names = append(names, string(a))
 		for _, b := range runes {
@@ -170,7 +171,8 @@ func TestUTF16Order(t *testing.T) {
 // refusable decides, by encoding/json alone, whether the canonical form must
 // refuse, or may refuse, a text that encoding/json accepts.
 func refusable(src []byte) (must, may bool) {
-	if bytes.Contains(src, []byte("\uFFFD")) || bytes.Contains(src, []byte(`\u`)) || !bytes.Equal(bytes.ToValidUTF8(src, nil), src) {
+	if bytes.Contains(src, []byte("\uFFFD")) || bytes.Contains(src, []byte(`\u`)) ||
+		!bytes.Equal(bytes.ToValidUTF8(src, nil), src) {
 		may = true // encoding/json makes U+FFFD of what is not Unicode
 	}
 	dec := json.NewDecoder(bytes.NewReader(src))

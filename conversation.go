@@ -131,8 +131,8 @@ func (a *Action) AskedAfter(number int) bool {
 		slices.ContainsFunc(a.OpenQuestions(), func(c *Comment) bool { return c.Number > number })
 }
 
-// LastQuestion returns the number of the last open question, else the given number. It is the
-// seen of the next WaitAsked.
+// LastQuestion returns the number of the last open question, else the given number. Pass it as seen
+// to the next [ConversationService.WaitAsked].
 func (a *Action) LastQuestion(seen int) int {
 	for _, c := range a.OpenQuestions() {
 		seen = max(seen, c.Number)

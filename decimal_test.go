@@ -123,7 +123,7 @@ func TestDecimalRefusesOtherText(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%s of what is no decimal number did not panic", name)
+					t.Errorf("%s of a text that is not a decimal number did not panic", name)
 				}
 			}()
 			f()
@@ -149,7 +149,8 @@ func TestDecimalJSON(t *testing.T) {
 			t.Errorf("wrote %q as %s, %v; want %s", d, b, err, c.out)
 		}
 	}
-	for _, text := range []string{`""`, `"x"`, `true`, `{}`, `[1]`, `" 1"`, `1e1001`, `"` + strings.Repeat("1", 1001) + `"`} {
+	for _, text := range []string{`""`, `"x"`, `true`, `{}`, `[1]`, `" 1"`, `1e1001`,
+		`"` + strings.Repeat("1", 1001) + `"`} {
 		d := gatehouse.Decimal("7")
 		if err := json.Unmarshal([]byte(text), &d); err == nil || d != "7" {
 			t.Errorf("read %s as %q, %v", text, d, err)

@@ -85,8 +85,8 @@ var (
 	disputed = []string{"CLF", "ISK", "MGA", "MRU", "UGX", "UYW"}
 )
 
-// MinorDigits returns the number of digits after the point that a currency's minor unit stands
-// for; false where systems differ, and for an unknown currency.
+// MinorDigits returns the number of decimal places of a currency's minor unit; false where systems
+// differ, and for an unknown currency.
 func MinorDigits(currency string) (int, bool) {
 	switch {
 	case !ValidCurrency(currency) || slices.Contains(disputed, currency):

@@ -166,7 +166,8 @@ func (a *Action) StandsFor(p *Principal, list []Standing, at time.Time) (out []*
 	}
 	for _, s := range list {
 		from := s.For
-		if s.To == p.ID && s.HoldsAt(at) && s.Covers(a) && from.Person != p.Person && from.MayDecide() && !ap.Bars(from) && ap.Asks(from, at) {
+		if s.To == p.ID && s.HoldsAt(at) && s.Covers(a) && from.Person != p.Person && from.MayDecide() && !ap.Bars(from) &&
+			ap.Asks(from, at) {
 			out = append(out, from)
 		}
 	}

@@ -83,7 +83,8 @@ func TestDigestVectors(t *testing.T) {
 func TestDigestSurvivesStorage(t *testing.T) {
 	t.Parallel()
 	p := proposal(t, proposalText)
-	a := gatehouse.Action{ID: "act_1", Tenant: "default", Revision: 1, Fingerprint: "f", Proposal: *p, ProposedAt: time.Unix(0, 0).UTC()}
+	a := gatehouse.Action{ID: "act_1", Tenant: "default", Revision: 1, Fingerprint: "f", Proposal: *p,
+		ProposedAt: time.Unix(0, 0).UTC()}
 	a.Digest = a.ComputeDigest()
 	b, err := json.Marshal(a)
 	if err != nil {
@@ -159,7 +160,8 @@ func TestContentHash(t *testing.T) {
 	}
 	seen := map[[32]byte]string{base.ContentHash(): "nothing"}
 	for name, other := range map[string]string{
-		"action_type": `"note"`, "connector": `"crm"`, "operation": `"delete"`, "target": `{"entity_type":"x","entity_ref":"y"}`,
+		"action_type": `"note"`, "connector": `"crm"`, "operation": `"delete"`,
+		"target":        `{"entity_type":"x","entity_ref":"y"}`,
 		"current_state": `{"price":"10.0"}`, "proposed_change": `{"price":"12.5"}`, "rationale": `"r"`, "risk_level": `4`,
 		"magnitude": `{"amount":"2.5"}`, "on_behalf_of": `"bob"`, "evaluations": `[]`, "artifact_diff": `null`,
 		"context": `{}`, "expires_in": `"3h"`, "callback": `null`, "metadata": `{"m":1.0}`, "idempotency_key": `"k-2"`,

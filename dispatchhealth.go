@@ -53,6 +53,8 @@ type ConnectorHealth struct {
 	// the pushes that are being sent.
 	Queued   int `json:"queued"`
 	InFlight int `json:"in_flight"`
+	// Concurrency is how many calls each replica makes at a time; 0 is no limit.
+	Concurrency int `json:"concurrency,omitempty"`
 	// OldestAt is when the oldest of them was first due; nil for none.
 	OldestAt *time.Time `json:"oldest_at,omitempty"`
 	// AppliedLastHour and FailedLastHour count by outcome; an unknown one is a

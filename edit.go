@@ -75,7 +75,7 @@ func MergePatch(target, patch JSON) JSON {
 		return patch
 	}
 	values := make(map[string]JSON)
-	old, _ := target.Fields() // a target that is no object is replaced
+	old, _ := target.Fields() // a target that is not an object is replaced
 	for _, m := range old {
 		values[m.Name] = m.Value
 	}

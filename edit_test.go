@@ -55,7 +55,7 @@ func TestEditRequestValidate(t *testing.T) {
 	long := good
 	long.Note = strings.Repeat("x", gatehouse.MaxNotesBytes+1)
 	if both.Validate() == nil || long.Validate() == nil {
-		t.Error("both ways, or a note that is too long, are taken")
+		t.Error("both a change and a patch, or too long a note, are accepted")
 	}
 	quiet := good
 	quiet.Note, quiet.DryRun = "", true
@@ -64,7 +64,8 @@ func TestEditRequestValidate(t *testing.T) {
 	}
 }
 
-// TestEditorMayApprove: alone up to the level, as one of several above it, and never at 0.
+// TestEditorMayApprove: an editor may approve alone up to the level, and above it as one of
+// several; at 0 never.
 func TestEditorMayApprove(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -72,7 +73,8 @@ func TestEditorMayApprove(t *testing.T) {
 		required    int
 		want        bool
 	}{
-		{3, 3, 1, true}, {3, 4, 1, false}, {3, 5, 2, true}, {2, 3, 1, false}, {5, 4, 1, true}, {0, 1, 1, false}, {0, 3, 2, false},
+		{3, 3, 1, true}, {3, 4, 1, false}, {3, 5, 2, true}, {2, 3, 1, false}, {5, 4, 1, true}, {0, 1, 1, false},
+		{0, 3, 2, false},
 	} {
 		if got := gatehouse.EditorMayApprove(c.upTo, c.level, c.required); got != c.want {
 			t.Errorf("%+v: %v", c, got)

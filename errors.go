@@ -188,7 +188,7 @@ type Violation struct {
 	Detail  string `json:"detail"`
 }
 
-// Violations collects what is wrong with an input.
+// Violations collects the errors of an input.
 type Violations []Violation
 
 // Add appends one.

@@ -17,11 +17,14 @@ func TestCodes(t *testing.T) {
 	want := map[int]string{
 		400: "malformed",
 		401: "unauthenticated bad_signature bad_token",
-		403: "role_required edit_token_required step_up_required confirmation_required self_approval sender_not_allowed sign_in_required",
+		403: "role_required edit_token_required step_up_required confirmation_required self_approval sender_not_allowed " +
+			"sign_in_required",
 		404: "not_found",
 		405: "method_not_allowed",
-		409: "ambiguous_id already_decided not_awaiting_approval digest_mismatch target_changed already_voted ceiling_exceeded " +
-			"authority_revoked duplicate_key already_exists too_late not_reversible cannot_rebase cannot_edit not_unknown policy_gated lease_lost in_progress!",
+		409: "ambiguous_id already_decided not_awaiting_approval digest_mismatch target_changed already_voted " +
+			"ceiling_exceeded " +
+			"authority_revoked duplicate_key already_exists too_late not_reversible cannot_rebase cannot_edit not_unknown " +
+			"policy_gated lease_lost in_progress!",
 		410: "expired link_expired",
 		413: "body_too_large",
 		422: "invalid unsupported idempotency_key_reused",

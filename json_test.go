@@ -11,7 +11,8 @@ import (
 
 func TestJSONReaders(t *testing.T) {
 	t.Parallel()
-	j, err := gatehouse.Canonicalize([]byte(`{"z": "a\"b\\\n\u0001\u00e9", "n": 12.50, "o": {"x": [1, "],}", {"a": {}}]}, "nul": null, "q\"": 1, "e": ""}`))
+	j, err := gatehouse.Canonicalize(
+		[]byte(`{"z": "a\"b\\\n\u0001\u00e9", "n": 12.50, "o": {"x": [1, "],}", {"a": {}}]}, "nul": null, "q\"": 1, "e": ""}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,8 @@ func TestJSONReaders(t *testing.T) {
 func TestJSONReadersOfOtherKinds(t *testing.T) {
 	t.Parallel()
 	for _, v := range []gatehouse.JSON{
-		"", "null", "true", "1", `"a"`, `"a`, `"`, `"a"b"`, "{", "[", "{]", `{"a"}`, `{"a":}`, `{"a":1,}`, `{:1}`, "[1,]", "[,]", "[1]]",
+		"", "null", "true", "1", `"a"`, `"a`, `"`, `"a"b"`, "{", "[", "{]", `{"a"}`, `{"a":}`, `{"a":1,}`, `{:1}`, "[1,]",
+		"[,]", "[1]]",
 	} {
 		if f, err := v.Fields(); err == nil {
 			t.Errorf("Fields(%s) = %v", v, f)

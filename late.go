@@ -20,7 +20,7 @@ type LateWork struct {
 	What string `json:"what"`
 	// Waited is how long the oldest item has waited, in whole seconds.
 	Waited Duration `json:"waited"`
-	// Busy is true when other work of the same kind is under way, so that the late work may be
+	// Busy is true when other work of the same kind is in progress, so that the late work may be
 	// waiting for it.
 	Busy bool `json:"busy,omitempty"`
 }

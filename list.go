@@ -50,11 +50,11 @@ type ActionFilter struct {
 	ActionType string
 	RiskLevel  RiskLevel
 	ProposedBy string // principal id or name
-	// Query is the id of an action, approval or push, or a text to search for: each
-	// part of it, separated by spaces, must stand at the beginning of a word. Case
-	// does not matter. The words are those of the action's type, id, key and title,
-	// its target, proposer, on_behalf_of, magnitude and rationale, and the values of
-	// the proposed change; at most the first 8,192 characters of each.
+	// Query is the id of an action, approval or push, or a text to search for: each part of it,
+	// separated by spaces, must be the beginning of a word. Case does not matter. The words are
+	// those of the action's type, id, key and title, its target, proposer, on_behalf_of, magnitude
+	// and rationale, and the values of the proposed change; at most the first 8,192 characters of
+	// each.
 	Query string
 	// Archived lists the archive instead of the live actions, newest first. There
 	// Query can only be an id.

@@ -59,7 +59,7 @@ type PlanStep struct {
 
 // Plan is an agent's request for a mandate of its own.
 type Plan struct {
-	// Goal says in words what the plan is for. It authorises nothing.
+	// Goal describes the purpose of the plan. It authorises nothing.
 	Goal  string     `json:"goal"`
 	Steps []PlanStep `json:"steps"`
 	// InAll limits all steps together; nil for the sum of the steps.
@@ -235,7 +235,7 @@ type Mandate struct {
 	Action    string `json:"action"`
 	Agent     string `json:"agent"`
 	AgentName string `json:"agent_name"`
-	// Goal is the agent's words. It authorises nothing.
+	// Goal is the agent's text. It authorises nothing.
 	Goal  string        `json:"goal"`
 	Steps []MandateStep `json:"steps"`
 	InAll Budget        `json:"in_all"`

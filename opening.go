@@ -9,8 +9,8 @@ import "slices"
 type TransitionReader interface {
 	// OpenCaller returns the store's data about a caller; none for nil.
 	OpenCaller(by *Caller) (CallerFacts, error)
-	// FindDecision is OpenDecision without locks and people, with the action as FindAction
-	// returns it.
+	// FindDecision is OpenDecision without locks and voters, with the action as FindAction
+	// returns it. It may leave out the sponsor.
 	FindDecision(q DecisionQuery) (*OpenedDecision, error)
 	// OpenPage is ListActions, with the caller's facts and, if views is true, saved views.
 	// If the filter has an error, it still returns the caller's facts.
@@ -19,7 +19,7 @@ type TransitionReader interface {
 
 // TransitionWriter has the typed reads that begin a transition, and the typed write of a decision.
 type TransitionWriter interface {
-	// OpenDecision locks an action, as LockAction does. A missing action is no error.
+	// OpenDecision locks an action, as LockAction does. A missing action is not an error.
 	OpenDecision(q DecisionQuery) (*OpenedDecision, error)
 	// SettleDecision writes a decision: the vote, the approval and its action, the push, and
 	// the leaf. The action is pending: it is locked, or inserted in this transaction. Otherwise

@@ -66,7 +66,7 @@ type PreviewFailure struct {
 	// Code is for programs, such as constraint_violation; Detail is for people.
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
-	// TargetSays is what the target itself said; "" for nothing.
+	// TargetSays is the target's own message; "" for nothing.
 	TargetSays string `json:"target_says,omitempty"`
 }
 

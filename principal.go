@@ -102,7 +102,7 @@ func (p *Principal) Validate() error {
 			v.Add("/roles", "unknown role %s", Quote(string(r)))
 		}
 		if r == RoleViewer && len(p.Roles) > 1 {
-			v.Add("/roles", "viewer stands alone")
+			v.Add("/roles", "viewer cannot be combined with other roles")
 		}
 		if r == RoleEvaluator && (len(p.Roles) > 1 || p.Kind != KindService) {
 			v.Add("/roles", "evaluator is the only role of a service")

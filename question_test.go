@@ -21,7 +21,8 @@ func TestQuestion(t *testing.T) {
 	}
 	want := approval().Question()
 	same := approval()
-	same.Roles, same.Status, same.Votes = []gatehouse.Role{"admin", "approver"}, gatehouse.ApprovalApproved, []gatehouse.Vote{{Name: "ana"}}
+	same.Roles, same.Status, same.Votes = []gatehouse.Role{"admin", "approver"}, gatehouse.ApprovalApproved,
+		[]gatehouse.Vote{{Name: "ana"}}
 	if got := same.Question(); got != want {
 		t.Errorf("order, status and votes change the digest: %s, want %s", got, want)
 	}

@@ -77,8 +77,8 @@ type Run struct {
 	// Workspace is that of the workflow. Claims are fair between workspaces.
 	Workspace string    `json:"workspace"`
 	Status    RunStatus `json:"status"`
-	// Stop is "" while the run goes on. Once set, the run starts nothing new, and
-	// ends in this final state when the work under way has settled.
+	// Stop is "" while the run continues. Once set, the run starts nothing new, and ends in this
+	// final state when the work in progress has settled.
 	Stop    RunStatus   `json:"stopping,omitempty"`
 	Trigger TriggerType `json:"trigger"`
 	// TriggerRef is the trigger's own id for the run, unique per tenant and
@@ -350,4 +350,10 @@ type Bundle struct {
 	Archive []byte `json:"-"`
 	// CreatedAt is when the bundle was stored.
 	CreatedAt time.Time `json:"created_at"`
+}
+
+// MaySteer reports whether the principal may cancel and retry the run: an operator any run, a proposer the runs
+// that the proposer started.
+func (p *Principal) MaySteer(r *Run) bool {
+	return p.Has(RoleOperator) || r.StarterID == p.ID && p.Has(RoleProposer)
 }

@@ -62,13 +62,14 @@ func RunStatuses() []RunStatus {
 // StepStatuses lists the states of a step in the order of the table.
 func StepStatuses() []StepStatus {
 	return []StepStatus{
-		StepBlocked, StepReady, StepRunning, StepWaitingApproval, StepWaiting, StepRetrying, StepSucceeded, StepFailed, StepCanceled,
+		StepBlocked, StepReady, StepRunning, StepWaitingApproval, StepWaiting, StepRetrying, StepSucceeded, StepFailed,
+		StepCanceled,
 	}
 }
 
-// StatusOfSteps derives the state of a started run from its steps and their open
-// items. stop is the final state of a stopping run; "" while the run goes on. A run
-// has succeeded if and only if every step has.
+// StatusOfSteps derives the state of a started run from its steps and their open items. stop is the
+// final state of a stopping run; "" while the run continues. A run has succeeded if and only if
+// every step has.
 func StatusOfSteps(steps []*Step, stop RunStatus) RunStatus {
 	count := make(map[StepStatus]int, 8)
 	for _, s := range steps {

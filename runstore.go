@@ -91,9 +91,9 @@ type ReadyTool struct {
 // ReadyLanes bounds the lanes of one tool that ReadyTools looks at.
 const ReadyLanes = 64
 
-// StepShare bounds what one claim may take of a lane: at most Limit steps, and only
-// while fewer than MostOfWorkflow steps of its workflow and MostOfTenant of its
-// tenant are running; 0 is no bound.
+// StepShare bounds what one claim may take of a lane: at most Limit steps, and only while fewer
+// than MostOfWorkflow steps of its workflow and MostOfTenant of its tenant are running; 0 means no
+// bound.
 type StepShare struct {
 	Lane
 	Limit, MostOfWorkflow, MostOfTenant int
@@ -107,8 +107,8 @@ type QueuedLane struct {
 	WorkflowStarted, TenantStarted int
 }
 
-// RunReader finds workflows, runs and steps.
-type RunReader interface {
+// WorkflowReader finds workflows and their schedules.
+type WorkflowReader interface {
 	// FindWorkflow returns a version with its source; 0 is the newest.
 	FindWorkflow(name string, version int) (*Workflow, error)
 	// ListWorkflows returns the newest version of each workflow, by name, without
@@ -120,7 +120,12 @@ type RunReader interface {
 	// ListWorkflowVersions returns all versions of a workflow, newest first,
 	// without sources.
 	ListWorkflowVersions(name string) ([]*Workflow, error)
+	// ListSchedules returns up to limit schedules by workflow.
+	ListSchedules(limit int) ([]*Schedule, error)
+}
 
+// RunReader finds runs, and what belongs to a run as a whole.
+type RunReader interface {
 	// FindRun returns a run with its steps in the order of Index, then Key. Items
 	// come after the step that they belong to.
 	FindRun(id string) (*Run, error)
@@ -136,11 +141,28 @@ type RunReader interface {
 	ListLineage(id string) ([]*Run, error)
 	// ListRuns returns a page, newest first, without steps, input and output.
 	ListRuns(f RunFilter) (Page[*Run], error)
+	// ListSignals returns all signals of a run, oldest first.
+	ListSignals(runID string) ([]*Signal, error)
+	// ListHands returns the principals that InsertHand stored for a run, sorted.
+	ListHands(runID string) ([]string, error)
+	// FindBundle returns a run's evidence bundle.
+	FindBundle(runID string) (*Bundle, error)
+	// ListRunEntries returns the numbered log entries whose subject is the run, in
+	// order.
+	ListRunEntries(runID string) ([]*Entry, error)
+	// StartedRuns counts the runs of a workflow, and of its tenant, that have
+	// started after since.
+	StartedRuns(workflow string, since time.Time) (ofWorkflow, ofTenant int, err error)
+	// OldestQueued returns up to limit queued runs of a workflow, oldest first,
+	// without steps.
+	OldestQueued(workflow string, limit int) ([]*Run, error)
+}
+
+// StepReader finds steps.
+type StepReader interface {
 	// OpenLeases returns the leased running steps, and the leased pushes of outside
 	// workers' lanes, up to limit of each.
 	OpenLeases(limit int) ([]OpenLease, error)
-	// ListSchedules returns up to limit schedules by workflow.
-	ListSchedules(limit int) ([]*Schedule, error)
 	// FindStep returns a step of a run; FindStepOf finds a step by run and key.
 	FindStep(id string) (*Step, error)
 	FindStepOf(runID, key string) (*Step, error)
@@ -154,13 +176,14 @@ type RunReader interface {
 	// FindStepByAction returns the latest step that proposed an action, or adopted
 	// it under the same key.
 	FindStepByAction(actionID string) (*Step, error)
-	// ListAttempts, ListUsage and ListSignals return all rows of a run, oldest
-	// first.
+	// ListAttempts returns all attempts of a run, oldest first.
 	ListAttempts(runID string) ([]*StepAttempt, error)
+}
+
+// ModelReader finds what models cost, and the reflexions that they wrote.
+type ModelReader interface {
+	// ListUsage returns all model calls of a run, oldest first.
 	ListUsage(runID string) ([]*ModelUsage, error)
-	ListSignals(runID string) ([]*Signal, error)
-	// ListHands returns the principals that InsertHand stored for a run, sorted.
-	ListHands(runID string) ([]string, error)
 	// Spent sums the cost of a tenant's model calls in a currency after since: of
 	// one workflow, or of all when workflow is "".
 	Spent(workflow, currency string, since time.Time) (Decimal, error)
@@ -172,18 +195,6 @@ type RunReader interface {
 	ListReflexions(workflow, readBy, cursor string, limit int) (Page[*Reflexion], error)
 	// FindReflexion returns the lesson of a run.
 	FindReflexion(runID string) (*Reflexion, error)
-	// FindBundle returns a run's evidence bundle.
-	FindBundle(runID string) (*Bundle, error)
-	// ListRunEntries returns the numbered log entries whose subject is the run, in
-	// order.
-	ListRunEntries(runID string) ([]*Entry, error)
-
-	// StartedRuns counts the runs of a workflow, and of its tenant, that have
-	// started after since.
-	StartedRuns(workflow string, since time.Time) (ofWorkflow, ofTenant int, err error)
-	// OldestQueued returns up to limit queued runs of a workflow, oldest first,
-	// without steps.
-	OldestQueued(workflow string, limit int) ([]*Run, error)
 }
 
 // RunWriter writes workflows, runs and steps. A transaction that writes more than

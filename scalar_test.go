@@ -46,7 +46,8 @@ func TestDuration(t *testing.T) {
 			t.Errorf("encoded %s as %s, %v", d, b, err)
 		}
 	}
-	for _, text := range []string{"", "4", "d", "-1h", "-1d", "1.5d", "1d12h", "36501d", "876001h", "9999999d", "1w", " 1h", "1h ", "soon", "９d"} {
+	for _, text := range []string{"", "4", "d", "-1h", "-1d", "1.5d", "1d12h", "36501d", "876001h", "9999999d", "1w",
+		" 1h", "1h ", "soon", "９d"} {
 		if d, err := gatehouse.ParseDuration(text); err == nil {
 			t.Errorf("ParseDuration(%q) = %s", text, d)
 		}
@@ -60,7 +61,8 @@ func TestSpan(t *testing.T) {
 	type member struct {
 		S gatehouse.Span `json:"s,omitempty"`
 	}
-	for text, want := range map[string]string{`{"s":"4h"}`: `{"s":"4h"}`, `{"s":"24h"}`: `{"s":"1d"}`, `{"s":"1ns"}`: `{"s":"1ns"}`, `{}`: `{}`, `{"s":null}`: `{}`} {
+	for text, want := range map[string]string{`{"s":"4h"}`: `{"s":"4h"}`, `{"s":"24h"}`: `{"s":"1d"}`,
+		`{"s":"1ns"}`: `{"s":"1ns"}`, `{}`: `{}`, `{"s":null}`: `{}`} {
 		var m member
 		if err := json.Unmarshal([]byte(text), &m); err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -79,7 +81,8 @@ func TestSpan(t *testing.T) {
 func TestDurationRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		unit := rapid.SampledFrom([]time.Duration{1, time.Millisecond, time.Second, time.Minute, time.Hour, 24 * time.Hour}).Draw(t, "unit")
+		unit := rapid.SampledFrom(
+			[]time.Duration{1, time.Millisecond, time.Second, time.Minute, time.Hour, 24 * time.Hour}).Draw(t, "unit")
 		limit := int64(36500 * 24 * time.Hour / unit)
 		d := gatehouse.Duration(time.Duration(rapid.Int64Range(0, limit).Draw(t, "n")) * unit)
 		if back, err := gatehouse.ParseDuration(d.String()); err != nil || back != d {
@@ -99,7 +102,8 @@ func TestHash(t *testing.T) {
 	if err := json.Unmarshal(b, &back); err != nil || back != h {
 		t.Errorf("%x, %v", back, err)
 	}
-	for _, text := range []string{`""`, `"AQ=="`, `"!"`, `"` + strings.Repeat("A", 44) + `"`, `"` + strings.Repeat("A", 48) + `"`} {
+	for _, text := range []string{`""`, `"AQ=="`, `"!"`, `"` + strings.Repeat("A", 44) + `"`,
+		`"` + strings.Repeat("A", 48) + `"`} {
 		if err := json.Unmarshal([]byte(text), &back); err == nil || back != h {
 			t.Errorf("decoded %s as %x, %v", text, back, err)
 		}

@@ -2,6 +2,7 @@ package gatehouse
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -71,6 +72,31 @@ type Decision struct {
 	Hold bool `json:"hold,omitempty"`
 }
 
+// Validate checks the decision without the store.
+func (d *Decision) Validate() error {
+	var v Violations
+	checkKind(&v, d.Decision)
+	checkSeen(&v, "/digest", d.Decision, d.Digest)
+	checkText(&v, "/notes", d.Notes, MaxNotesBytes)
+	return v.Err()
+}
+
+func checkKind(v *Violations, kind DecisionKind) {
+	switch kind {
+	case Approve, Reject:
+	case "":
+		v.Add("/decision", "is required: approved or rejected")
+	default:
+		v.Add("/decision", "must be approved or rejected")
+	}
+}
+
+func checkSeen(v *Violations, pointer string, kind DecisionKind, digest Digest) {
+	if kind == Approve && digest == "" {
+		v.Add(pointer, "is required to approve: the digest of what you saw")
+	}
+}
+
 // The codes of a successful answer.
 const (
 	Decided         = "decided"
@@ -134,6 +160,25 @@ type BulkDecision struct {
 	Items []BulkItem `json:"items"`
 }
 
+// Validate checks the decision without the store.
+func (b *BulkDecision) Validate() error {
+	var v Violations
+	checkKind(&v, b.Decision)
+	checkText(&v, "/notes", b.Notes, MaxNotesBytes)
+	if len(b.Items) == 0 || len(b.Items) > MaxBulk {
+		v.Add("/items", "must have 1 to %d items", MaxBulk)
+		return v.Err()
+	}
+	for i, item := range b.Items {
+		at := fmt.Sprintf("/items/%d", i)
+		if item.ActionID == "" {
+			v.Add(at+"/action_id", "is required")
+		}
+		checkSeen(&v, at+"/digest", b.Decision, item.Digest)
+	}
+	return v.Err()
+}
+
 // BulkItem names one action, with the digest that was seen.
 type BulkItem struct {
 	ActionID string `json:"action_id"`
@@ -182,6 +227,13 @@ type ReverseRequest struct {
 	Rationale string `json:"rationale,omitempty"`
 }
 
+// Validate checks the request without the store.
+func (r *ReverseRequest) Validate() error {
+	var v Violations
+	checkText(&v, "/rationale", r.Rationale, MaxTextBytes)
+	return v.Err()
+}
+
 // Evidence is everything that the store has about one action: enough for an
 // outsider to see what was proposed, who decided, and what was done.
 type Evidence struct {
@@ -218,8 +270,20 @@ type DispatchService interface {
 type DrainRequest struct {
 	// DryRun nil means true.
 	DryRun *bool `json:"dry_run,omitempty"`
-	// Limit is 1 to 1000; 0 means 100.
+	// Limit is 1 to [MaxDrain]; 0 means 100.
 	Limit int `json:"limit,omitempty"`
+}
+
+// MaxDrain bounds the limit of one drain.
+const MaxDrain = 1000
+
+// Validate checks the request without the store.
+func (r *DrainRequest) Validate() error {
+	var v Violations
+	if r.Limit < 0 || r.Limit > MaxDrain {
+		v.Add("/limit", "must be 1 to %d", MaxDrain)
+	}
+	return v.Err()
 }
 
 // DrainAnswer lists what would be, or was, sent.

@@ -38,7 +38,8 @@ func ShortID(kind, id string) (prefix string, ok bool) {
 			at, digits = t, rest
 		}
 	}
-	if at == "" && kind == "principal" || len(digits) < MinIDDigits || len(digits) >= idDigits || strings.Trim(digits, "0123456789abcdef") != "" {
+	if at == "" && kind == "principal" || len(digits) < MinIDDigits || len(digits) >= idDigits ||
+		strings.Trim(digits, "0123456789abcdef") != "" {
 		return "", false
 	}
 	if at == "" {

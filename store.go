@@ -74,7 +74,10 @@ type ReadTx interface {
 	ConsoleReader
 	PolicyReader
 	ConnectorVersionReader
+	WorkflowReader
 	RunReader
+	StepReader
+	ModelReader
 	LogReader
 	ArchiveReader
 	NotificationReader
@@ -247,8 +250,8 @@ type DueTenant struct {
 	Due, InFlight int
 }
 
-// PushShare bounds what one claim may take of a tenant: at most Limit pushes, and
-// only while fewer than Most of them are in flight; 0 is no bound.
+// PushShare bounds what one claim may take of a tenant: at most Limit pushes, and only while fewer
+// than Most of them are in flight; 0 means no bound.
 type PushShare struct {
 	Tenant      string
 	Limit, Most int

@@ -191,7 +191,7 @@ func TestRandomWalks(t *testing.T) {
 						t.Fatalf("moved %q -> %q", state, want)
 					}
 					if len(m.edges[state]) == 0 {
-						t.Fatalf("left %q, which absorbs, for %q", state, want)
+						t.Fatalf("left %q, an absorbing state, for %q", state, want)
 					}
 					previous, state = state, want
 					if name != "action" {

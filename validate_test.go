@@ -54,9 +54,11 @@ func TestProposalValidateAccepts(t *testing.T) {
 	limits.RiskLevel = 5
 	limits.Evaluations = make([]gatehouse.Evaluation, gatehouse.MaxEvaluations)
 	for i := range limits.Evaluations {
-		limits.Evaluations[i] = gatehouse.Evaluation{Name: "n", Kind: "human", Result: "warn", Confidence: []gatehouse.JSON{"", "0", "1.0", "1e-3", "0.999"}[i%5]}
+		limits.Evaluations[i] = gatehouse.Evaluation{Name: "n", Kind: "human", Result: "warn",
+			Confidence: []gatehouse.JSON{"", "0", "1.0", "1e-3", "0.999"}[i%5]}
 	}
-	for name, p := range map[string]*gatehouse.Proposal{"minimal": minimal(), "full": full, "bulk": bulk, "limits": limits} {
+	for name, p := range map[string]*gatehouse.Proposal{"minimal": minimal(), "full": full, "bulk": bulk,
+		"limits": limits} {
 		if err := p.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -86,7 +88,8 @@ func TestProposalValidateRefuses(t *testing.T) {
 		change func(*P)
 		want   string // the pointers
 	}{
-		{"nothing at all", func(p *P) { *p = P{} }, "/action_type /connector /operation /target/entity_type /target/entity_ref /proposed_change"},
+		{"nothing at all", func(p *P) { *p = P{} },
+			"/action_type /connector /operation /target/entity_type /target/entity_ref /proposed_change"},
 		{"no action type", func(p *P) { p.ActionType = "" }, "/action_type"},
 		{"action type with a space", func(p *P) { p.ActionType = "a b" }, "/action_type"},
 		{"no connector", func(p *P) { p.Connector = "" }, "/connector"},
@@ -99,22 +102,27 @@ func TestProposalValidateRefuses(t *testing.T) {
 		{"long entity", func(p *P) { p.Target.EntityRef = long(1024) }, "/target/entity_ref"},
 		{"long version", func(p *P) { p.Target.Version = long(1024) }, "/target/version"},
 		{"one entity and many", func(p *P) { p.Target.EntityRefs = []string{"a"} }, "/target/entity_refs"},
-		{"too many entities", func(p *P) { p.Target.EntityRef, p.Target.EntityRefs = "", refs(10_001) }, "/target/entity_refs"},
-		{"empty entity in the list", func(p *P) { p.Target.EntityRef, p.Target.EntityRefs = "", []string{"a", ""} }, "/target/entity_refs/1"},
-		{"entity twice", func(p *P) { p.Target.EntityRef, p.Target.EntityRefs = "", []string{"a", "b", "a"} }, "/target/entity_refs/2"},
+		{"too many entities", func(p *P) { p.Target.EntityRef, p.Target.EntityRefs = "", refs(10_001) },
+			"/target/entity_refs"},
+		{"empty entity in the list", func(p *P) { p.Target.EntityRef, p.Target.EntityRefs = "", []string{"a", ""} },
+			"/target/entity_refs/1"},
+		{"entity twice", func(p *P) { p.Target.EntityRef, p.Target.EntityRefs = "", []string{"a", "b", "a"} },
+			"/target/entity_refs/2"},
 		{"no change", func(p *P) { p.ProposedChange = "" }, "/proposed_change"},
-		{"change that is no object", func(p *P) { p.ProposedChange = "[]" }, "/proposed_change"},
-		{"pre-image that is no object", func(p *P) { p.CurrentState = "1" }, "/current_state"},
-		{"context that is no object", func(p *P) { p.Context = `"x"` }, "/context"},
-		{"metadata that is no object", func(p *P) { p.Metadata = "true" }, "/metadata"},
+		{"change that is not an object", func(p *P) { p.ProposedChange = "[]" }, "/proposed_change"},
+		{"pre-image that is not an object", func(p *P) { p.CurrentState = "1" }, "/current_state"},
+		{"context that is not an object", func(p *P) { p.Context = `"x"` }, "/context"},
+		{"metadata that is not an object", func(p *P) { p.Metadata = "true" }, "/metadata"},
 		{"long rationale", func(p *P) { p.Rationale = long(64 << 10) }, "/rationale"},
 		{"long person", func(p *P) { p.OnBehalfOf = long(128) }, "/on_behalf_of"},
 		{"long key", func(p *P) { p.IdempotencyKey = long(255) }, "/idempotency_key"},
 		{"risk level 6", func(p *P) { p.RiskLevel = 6 }, "/risk_level"},
 		{"risk level -1", func(p *P) { p.RiskLevel = -1 }, "/risk_level"},
 		{"magnitude without amount", func(p *P) { p.Magnitude = &gatehouse.Magnitude{} }, "/magnitude/amount"},
-		{"magnitude that is no number", func(p *P) { p.Magnitude = &gatehouse.Magnitude{Amount: "1,5"} }, "/magnitude/amount"},
-		{"long currency", func(p *P) { p.Magnitude = &gatehouse.Magnitude{Amount: "1", Currency: long(16)} }, "/magnitude/currency"},
+		{"magnitude that is not a number", func(p *P) { p.Magnitude = &gatehouse.Magnitude{Amount: "1,5"} },
+			"/magnitude/amount"},
+		{"long currency", func(p *P) { p.Magnitude = &gatehouse.Magnitude{Amount: "1", Currency: long(16)} },
+			"/magnitude/currency"},
 		{"short expiry", func(p *P) { p.ExpiresIn = gatehouse.Span(time.Second - 1) }, "/expires_in"},
 		{"negative expiry", func(p *P) { p.ExpiresIn = -1 }, "/expires_in"},
 		{"long expiry", func(p *P) { p.ExpiresIn = gatehouse.Span(gatehouse.MaxExpiry + 1) }, "/expires_in"},
@@ -123,14 +131,20 @@ func TestProposalValidateRefuses(t *testing.T) {
 		{"evaluation of no kind", evaluation(func(e *gatehouse.Evaluation) { e.Kind = "Human" }), "/evaluations/1/kind"},
 		{"evaluation without result", evaluation(func(e *gatehouse.Evaluation) { e.Result = "" }), "/evaluations/1/result"},
 		{"long details", evaluation(func(e *gatehouse.Evaluation) { e.Details = long(64 << 10) }), "/evaluations/1/details"},
-		{"confidence over 1", evaluation(func(e *gatehouse.Evaluation) { e.Confidence = "1.0000000000000000000000001" }), "/evaluations/1/confidence"},
-		{"confidence below 0", evaluation(func(e *gatehouse.Evaluation) { e.Confidence = "-1e-999" }), "/evaluations/1/confidence"},
-		{"confidence that is text", evaluation(func(e *gatehouse.Evaluation) { e.Confidence = `"0.5"` }), "/evaluations/1/confidence"},
+		{"confidence over 1", evaluation(func(e *gatehouse.Evaluation) { e.Confidence = "1.0000000000000000000000001" }),
+			"/evaluations/1/confidence"},
+		{"confidence below 0", evaluation(func(e *gatehouse.Evaluation) { e.Confidence = "-1e-999" }),
+			"/evaluations/1/confidence"},
+		{"confidence that is text", evaluation(func(e *gatehouse.Evaluation) { e.Confidence = `"0.5"` }),
+			"/evaluations/1/confidence"},
 		{"diff without a type", func(p *P) { p.ArtifactDiff = &gatehouse.ArtifactDiff{} }, "/artifact_diff/type"},
-		{"diff not UTF-8", func(p *P) { p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "t", Text: "\xff"} }, "/artifact_diff/text"},
-		{"long summary", func(p *P) { p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "t", Summary: long(64 << 10)} }, "/artifact_diff/summary"},
+		{"diff not UTF-8", func(p *P) { p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "t", Text: "\xff"} },
+			"/artifact_diff/text"},
+		{"long summary", func(p *P) { p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "t", Summary: long(64 << 10)} },
+			"/artifact_diff/summary"},
 		{"callback of no type", func(p *P) { p.Callback = &gatehouse.Callback{} }, "/callback/type"},
-		{"callback without a host", func(p *P) { p.Callback = &gatehouse.Callback{Type: "webhook", URL: "/done"} }, "/callback/url"},
+		{"callback without a host", func(p *P) { p.Callback = &gatehouse.Callback{Type: "webhook", URL: "/done"} },
+			"/callback/url"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -185,7 +199,8 @@ func TestCallbackValidate(t *testing.T) {
 		{C{Type: "webhook", URL: "file:///etc/passwd"}, []string{"/callback/url"}},
 		{C{Type: "webhook", URL: "https://x.example/\r\nA: b"}, []string{"/callback/url"}},
 		{C{Type: "webhook", URL: "https://x.example/" + strings.Repeat("x", 2048)}, []string{"/callback/url"}},
-		{C{Type: "webhook", URL: "https://x.example", Subject: "s", TaskToken: "t"}, []string{"/callback/subject", "/callback/task_token"}},
+		{C{Type: "webhook", URL: "https://x.example", Subject: "s", TaskToken: "t"},
+			[]string{"/callback/subject", "/callback/task_token"}},
 		{C{Type: "nats"}, []string{"/callback/subject"}},
 		{C{Type: "nats", Subject: "a.*"}, []string{"/callback/subject"}},
 		{C{Type: "nats", Subject: "a.>"}, []string{"/callback/subject"}},
@@ -198,7 +213,8 @@ func TestCallbackValidate(t *testing.T) {
 		{C{Type: "step_functions", TaskToken: "t", On: "later"}, []string{"/callback/on"}},
 		{C{Type: "step_functions", TaskToken: "t", Heartbeat: 1}, []string{"/callback/heartbeat"}},
 		{C{Type: "step_functions", TaskToken: "t", TaskTokenHash: "sha256:00"}, []string{"/callback/task_token_hash"}},
-		{C{Type: "webhook", URL: "https://x.example", Heartbeat: gatehouse.Span(time.Minute)}, []string{"/callback/heartbeat"}},
+		{C{Type: "webhook", URL: "https://x.example", Heartbeat: gatehouse.Span(time.Minute)},
+			[]string{"/callback/heartbeat"}},
 	} {
 		p := minimal()
 		p.Callback = &tt.c
@@ -249,7 +265,8 @@ func TestPrincipalValidate(t *testing.T) {
 			}
 			continue
 		}
-		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid || !slices.Equal(pointers(t, err), []string{c.want}) || strings.Contains(err.Error(), "%!") {
+		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid || !slices.Equal(pointers(t, err), []string{c.want}) ||
+			strings.Contains(err.Error(), "%!") {
 			t.Errorf("%s as %s: %v; want %s", c.kind, c.roles, err, c.want)
 		}
 	}
@@ -269,7 +286,8 @@ func TestPrincipalHas(t *testing.T) {
 	for _, held := range gatehouse.Roles() {
 		p := gatehouse.Principal{Roles: []gatehouse.Role{held}}
 		for _, asked := range gatehouse.Roles() {
-			want := held == asked || held == "admin" && slices.Contains([]gatehouse.Role{"approver", "operator", "auditor", "viewer"}, asked)
+			want := held == asked || held == "admin" &&
+				slices.Contains([]gatehouse.Role{"approver", "operator", "auditor", "viewer"}, asked)
 			if p.Has(asked) != want {
 				t.Errorf("%s has %s: %v", held, asked, p.Has(asked))
 			}

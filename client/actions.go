@@ -14,7 +14,7 @@ const actions = "/proposed-actions"
 
 func action(id, verb string) string { return actions + "/" + segment(id) + verb }
 
-// segment escapes an id as one path segment. An empty id, "." and ".." become "-", which is no id.
+// segment escapes an id as one path segment. An empty id, "." and ".." become "-", which is not an id.
 func segment(id string) string {
 	switch id {
 	case "", ".", "..":
@@ -37,7 +37,9 @@ func (c *Client) FindAction(ctx context.Context, id string) (*gatehouse.Action, 
 
 // WaitAction waits until the action is decided or finished, with as many long polls as necessary.
 // When the time is over, it returns the action's present state.
-func (c *Client) WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error) {
+func (c *Client) WaitAction(
+	ctx context.Context, id string, wait time.Duration, until gatehouse.Until,
+) (*gatehouse.Action, error) {
 	return c.WaitAsked(ctx, id, wait, until, gatehouse.MaxComments)
 }
 
@@ -176,12 +178,16 @@ func (c *Client) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, 
 }
 
 // ListMirror returns a page of the applied changes.
-func (c *Client) ListMirror(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.AppliedMirror], error) {
+func (c *Client) ListMirror(
+	ctx context.Context, cursor string, limit int,
+) (gatehouse.Page[*gatehouse.AppliedMirror], error) {
 	return page[*gatehouse.AppliedMirror](ctx, c, "/applied", paging(cursor, limit))
 }
 
 // ListCorpus returns a page of the corpus, the lessons of past decisions.
-func (c *Client) ListCorpus(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.CorpusEntry], error) {
+func (c *Client) ListCorpus(
+	ctx context.Context, cursor string, limit int,
+) (gatehouse.Page[*gatehouse.CorpusEntry], error) {
 	return page[*gatehouse.CorpusEntry](ctx, c, "/corpus", paging(cursor, limit))
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 )
 
-// script is a server with one prepared answer per request, of which it repeats the last one. It
-// records the requests.
+// script is a server with one prepared answer per request; it repeats the last one. It records the
+// requests.
 type script struct {
 	mu      sync.Mutex
 	answers []http.HandlerFunc
@@ -191,7 +191,8 @@ func TestHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := s.seen[0].Header
-	if h.Get("Authorization") != "Bearer gth_x" || h.Get("X-Edit-Token") != "gte_x" || s.seen[0].URL.Path != "/api/v1/whoami" {
+	if h.Get("Authorization") != "Bearer gth_x" || h.Get("X-Edit-Token") != "gte_x" ||
+		s.seen[0].URL.Path != "/api/v1/whoami" {
 		t.Errorf("%s %v", s.seen[0].URL, h)
 	}
 }
@@ -211,8 +212,8 @@ func TestIDsStaySegments(t *testing.T) {
 	}
 }
 
-// TestWaitGoesOn waits longer than one long poll of the server.
-func TestWaitGoesOn(t *testing.T) {
+// TestWaitContinues waits longer than one long poll of the server.
+func TestWaitContinues(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, ok(`{"status":"pending"}`), ok(`{"status":"pending"}`), ok(`{"status":"approved"}`))
 	a, err := c.WaitAction(t.Context(), "act_1", time.Hour, gatehouse.UntilDecided)
@@ -279,11 +280,11 @@ func TestUnreachableServer(t *testing.T) {
 	_, err = c.WhoAmI(t.Context())
 	var e *gatehouse.Error
 	if err == nil || errors.As(err, &e) {
-		t.Errorf("%v: a lost connection is no error of the server's", err)
+		t.Errorf("%v: a lost connection is not an error from the server", err)
 	}
 	for _, bad := range []string{"", "127.0.0.1:8080", "ftp://x", "http://", "://"} {
 		if _, err := client.New(bad, "k"); err == nil {
-			t.Errorf("%q is taken for a URL", bad)
+			t.Errorf("%q is accepted as a URL", bad)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func decode(raw []byte, out any) error {
 		return nil
 	}
 	if err := json.Unmarshal(raw, out); err != nil {
-		return fmt.Errorf("client: the answer is not what this call returns: %w", err)
+		return fmt.Errorf("client: cannot decode the answer: %w", err)
 	}
 	return nil
 }

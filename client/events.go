@@ -134,7 +134,7 @@ func eventOf(index int64, body []byte) (*gatehouse.Event, error) {
 		ActionID string `json:"actionid"`
 	}
 	if err := json.Unmarshal(body, &a); err != nil {
-		return nil, fmt.Errorf("client: an event is not what the server sends: %w", err)
+		return nil, fmt.Errorf("client: cannot decode an event: %w", err)
 	}
 	return &gatehouse.Event{
 		Index:    index,

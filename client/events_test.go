@@ -25,7 +25,8 @@ func events(frames ...string) http.HandlerFunc {
 }
 
 func event(n int) string {
-	return fmt.Sprintf("id: %d\nevent: hitl.approved\ndata: {\"id\":\"evt_%d\",\"type\":\"hitl.approved\",\"actionid\":\"act_1\"}\n\n", n, n)
+	return fmt.Sprintf(
+		"id: %d\nevent: hitl.approved\ndata: {\"id\":\"evt_%d\",\"type\":\"hitl.approved\",\"actionid\":\"act_1\"}\n\n", n, n)
 }
 
 // TestFollow: the client continues after the last event when the connection breaks, even in the
@@ -47,13 +48,14 @@ func TestFollow(t *testing.T) {
 	}
 	var got []int64
 	after := int64(2)
-	err = c.Follow(t.Context(), gatehouse.EventFilter{After: &after, Types: []string{"hitl.*"}}, func(e gatehouse.Event) error {
-		if e.Type != "hitl.approved" || e.ActionID != "act_1" || e.ID != fmt.Sprintf("evt_%d", e.Index) {
-			t.Errorf("an event %+v", e)
-		}
-		got = append(got, e.Index)
-		return nil
-	})
+	err = c.Follow(t.Context(), gatehouse.EventFilter{After: &after, Types: []string{"hitl.*"}},
+		func(e gatehouse.Event) error {
+			if e.Type != "hitl.approved" || e.ActionID != "act_1" || e.ID != fmt.Sprintf("evt_%d", e.Index) {
+				t.Errorf("an event %+v", e)
+			}
+			got = append(got, e.Index)
+			return nil
+		})
 	if gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated || !slices.Equal(got, []int64{3, 6, 7}) {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -72,7 +74,8 @@ func TestFollow(t *testing.T) {
 	if c, err = client.New(server.URL, "gth_x"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Follow(t.Context(), gatehouse.EventFilter{}, func(gatehouse.Event) error { return mine }); !errors.Is(err, mine) {
+	if err := c.Follow(t.Context(), gatehouse.EventFilter{}, func(gatehouse.Event) error { return mine }); !errors.Is(err,
+		mine) {
 		t.Errorf("the function's error is %v", err)
 	}
 }

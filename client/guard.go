@@ -231,7 +231,8 @@ func (g *Guard) once(
 	}
 	for i := range pushes {
 		// A change in progress is not interrupted when the caller's patience ends.
-		if err := g.carryOut(context.WithoutCancel(ctx), &pushes[i], causes); err != nil && codeOf(err) != gatehouse.CodeLeaseLost {
+		if err := g.carryOut(context.WithoutCancel(ctx), &pushes[i], causes); err != nil &&
+			codeOf(err) != gatehouse.CodeLeaseLost {
 			return err
 		}
 	}

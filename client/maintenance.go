@@ -20,7 +20,9 @@ func (c *Client) PreviewArchive(ctx context.Context, retention time.Duration) (*
 }
 
 // MarkUnknown marks the pushes that a restored store would send again, or only lists them.
-func (c *Client) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) (*gatehouse.MarkUnknownAnswer, error) {
+func (c *Client) MarkUnknown(
+	ctx context.Context, r gatehouse.MarkUnknownRequest,
+) (*gatehouse.MarkUnknownAnswer, error) {
 	out, _, err := post[gatehouse.MarkUnknownAnswer](ctx, c, false, "/pushes/mark-unknown", r)
 	return out, err
 }

@@ -36,7 +36,9 @@ func (c *Client) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehous
 }
 
 // ListDeadLetters returns a page of the pushes that need a person.
-func (c *Client) ListDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilter) (gatehouse.Page[*gatehouse.DeadLetter], error) {
+func (c *Client) ListDeadLetters(
+	ctx context.Context, f gatehouse.DeadLetterFilter,
+) (gatehouse.Page[*gatehouse.DeadLetter], error) {
 	q := paging(f.Cursor, f.Limit)
 	set(q, "group", f.Group)
 	selectDeadLetters(q, f)
@@ -62,13 +64,17 @@ func selectDeadLetters(q url.Values, f gatehouse.DeadLetterFilter) {
 }
 
 // DiscardDeadLetters closes failed pushes permanently.
-func (c *Client) DiscardDeadLetters(ctx context.Context, r gatehouse.DiscardRequest) (*gatehouse.DeadLetterAnswer, error) {
+func (c *Client) DiscardDeadLetters(
+	ctx context.Context, r gatehouse.DiscardRequest,
+) (*gatehouse.DeadLetterAnswer, error) {
 	out, _, err := post[gatehouse.DeadLetterAnswer](ctx, c, true, "/dead-letters/discard", r)
 	return out, err
 }
 
 // ResolveDeadLetters records the outcomes of several unknown pushes.
-func (c *Client) ResolveDeadLetters(ctx context.Context, r gatehouse.ResolveRequest) (*gatehouse.DeadLetterAnswer, error) {
+func (c *Client) ResolveDeadLetters(
+	ctx context.Context, r gatehouse.ResolveRequest,
+) (*gatehouse.DeadLetterAnswer, error) {
 	out, _, err := post[gatehouse.DeadLetterAnswer](ctx, c, true, "/dead-letters/resolve", r)
 	return out, err
 }
@@ -101,12 +107,16 @@ func (c *Client) FindPrincipal(ctx context.Context, idOrName string) (*gatehouse
 }
 
 // ListPrincipals returns a page of the tenant's principals.
-func (c *Client) ListPrincipals(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Principal], error) {
+func (c *Client) ListPrincipals(
+	ctx context.Context, cursor string, limit int,
+) (gatehouse.Page[*gatehouse.Principal], error) {
 	return page[*gatehouse.Principal](ctx, c, "/principals", paging(cursor, limit))
 }
 
 // UpdatePrincipal changes a principal's roles or sponsor, or disables or enables it.
-func (c *Client) UpdatePrincipal(ctx context.Context, idOrName string, r gatehouse.PrincipalChange) (*gatehouse.Principal, error) {
+func (c *Client) UpdatePrincipal(
+	ctx context.Context, idOrName string, r gatehouse.PrincipalChange,
+) (*gatehouse.Principal, error) {
 	out := new(gatehouse.Principal)
 	_, err := c.do(ctx, request{method: http.MethodPatch, path: principal(idOrName, ""), body: r, out: out})
 	if err != nil {

@@ -106,7 +106,8 @@ func (r *Receiver) Verify(h http.Header, body []byte) (*Webhook, error) {
 		return nil, fmt.Errorf("client: the webhook cannot be parsed: %w", err)
 	}
 	return &Webhook{
-		ID: id, Type: b.Type, At: b.Timestamp, ActionID: b.Data.ActionID, Status: b.Data.Status, Event: b.Data.Event, Body: body,
+		ID: id, Type: b.Type, At: b.Timestamp, ActionID: b.Data.ActionID, Status: b.Data.Status, Event: b.Data.Event,
+		Body: body,
 	}, nil
 }
 

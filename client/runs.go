@@ -21,7 +21,9 @@ func run(id, verb string) string { return "/runs/" + segment(id) + verb }
 
 // ApplyWorkflow stores a source as the next version of the named workflow. After a connection
 // error, changed can be false although this call has created the version.
-func (c *Client) ApplyWorkflow(ctx context.Context, name, source string) (w *gatehouse.Workflow, changed bool, err error) {
+func (c *Client) ApplyWorkflow(
+	ctx context.Context, name, source string,
+) (w *gatehouse.Workflow, changed bool, err error) {
 	w = new(gatehouse.Workflow)
 	a, err := c.do(ctx, request{method: http.MethodPut, path: workflow(name, ""), yaml: source, out: w, again: true})
 	if err != nil {
@@ -40,7 +42,9 @@ func (c *Client) FindWorkflow(ctx context.Context, name string, version int) (*g
 }
 
 // ListWorkflows returns a page of workflows, sorted by name.
-func (c *Client) ListWorkflows(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.WorkflowSummary], error) {
+func (c *Client) ListWorkflows(
+	ctx context.Context, cursor string, limit int,
+) (gatehouse.Page[*gatehouse.WorkflowSummary], error) {
 	return page[*gatehouse.WorkflowSummary](ctx, c, "/workflows", paging(cursor, limit))
 }
 
@@ -52,7 +56,9 @@ func (c *Client) ListWorkflowVersions(ctx context.Context, name string) ([]*gate
 
 // StartRun starts a run of the newest version. replayed is true if the server already knows the
 // trigger_ref.
-func (c *Client) StartRun(ctx context.Context, name string, r gatehouse.NewRun) (out *gatehouse.Run, replayed bool, err error) {
+func (c *Client) StartRun(
+	ctx context.Context, name string, r gatehouse.NewRun,
+) (out *gatehouse.Run, replayed bool, err error) {
 	out, a, err := post[gatehouse.Run](ctx, c, true, workflow(name, "/runs"), r)
 	return out, err == nil && a.status == http.StatusOK && !a.replayed, err
 }
@@ -155,7 +161,9 @@ func (c *Client) SignalRun(ctx context.Context, id, name string, data gatehouse.
 
 // ListReflexions returns a page of the lessons of finished runs, newest first: of one workflow, or
 // of all with "".
-func (c *Client) ListReflexions(ctx context.Context, workflow, cursor string, limit int) (gatehouse.Page[*gatehouse.Reflexion], error) {
+func (c *Client) ListReflexions(
+	ctx context.Context, workflow, cursor string, limit int,
+) (gatehouse.Page[*gatehouse.Reflexion], error) {
 	q := paging(cursor, limit)
 	set(q, "workflow", workflow)
 	return page[*gatehouse.Reflexion](ctx, c, "/reflexions", q)

@@ -43,8 +43,9 @@ func TestWaitRun(t *testing.T) {
 		status        gatehouse.RunStatus
 		took          time.Duration
 	}{
-		"not at all":                {0, time.Hour, "", gatehouse.RunRunning, 0},
-		"a change in a later poll":  {time.Hour, 150 * time.Second, "1m0s 1m0s 1m0s", gatehouse.RunWaiting, 150 * time.Second},
+		"not at all": {0, time.Hour, "", gatehouse.RunRunning, 0},
+		"a change in a later poll": {time.Hour, 150 * time.Second, "1m0s 1m0s 1m0s", gatehouse.RunWaiting,
+			150 * time.Second},
 		"a change in the first":     {time.Hour, time.Second, "1m0s", gatehouse.RunWaiting, time.Second},
 		"no change, less than one":  {30 * time.Second, time.Hour, "30s", gatehouse.RunRunning, 30 * time.Second},
 		"no change, more than one":  {90 * time.Second, time.Hour, "1m0s 30s", gatehouse.RunRunning, 90 * time.Second},
@@ -60,7 +61,8 @@ func TestWaitRun(t *testing.T) {
 					t.Fatal(err)
 				}
 				r, err := c.WaitRun(t.Context(), "run_1", tt.wait)
-				if err != nil || r.Status != tt.status || time.Since(begin) != tt.took || strings.Join(server.polls, " ") != tt.polls {
+				if err != nil || r.Status != tt.status || time.Since(begin) != tt.took ||
+					strings.Join(server.polls, " ") != tt.polls {
 					t.Errorf("%+v %v after %s, polls %q", r, err, time.Since(begin), server.polls)
 				}
 			})

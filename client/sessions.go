@@ -9,7 +9,9 @@ import (
 var _ gatehouse.SessionService = (*Client)(nil)
 
 // ListSessions returns a page of sessions, newest first.
-func (c *Client) ListSessions(ctx context.Context, f gatehouse.SessionFilter) (gatehouse.Page[*gatehouse.Session], error) {
+func (c *Client) ListSessions(
+	ctx context.Context, f gatehouse.SessionFilter,
+) (gatehouse.Page[*gatehouse.Session], error) {
 	q := paging(f.Cursor, f.Limit)
 	set(q, "principal", f.Principal)
 	if f.All {

@@ -69,7 +69,7 @@ type Worker struct {
 }
 
 // Run works until ctx ends, then waits for the running handlers, and returns nil; leases whose
-// answer was still on its way expire. It returns an error when the server refuses the worker
+// answer was not received yet expire. It returns an error when the server refuses the worker
 // itself: its key, its role, or its request. If the server is unreachable, Run keeps asking.
 func (w Worker) Run(ctx context.Context) error {
 	if err := w.setDefaults(); err != nil {

@@ -61,7 +61,9 @@ func pauseUnless(lost <-chan struct{}, d time.Duration) bool {
 // keep sends heartbeats until done; its error means that the lease is lost. After the handler
 // has returned, a refused heartbeat may only mean that the report has arrived and ended the
 // lease: the answer to the report decides.
-func (w *Worker) keep(work context.Context, s *gatehouse.LeasedStep, returned, done <-chan struct{}, end context.CancelCauseFunc) error {
+func (w *Worker) keep(
+	work context.Context, s *gatehouse.LeasedStep, returned, done <-chan struct{}, end context.CancelCauseFunc,
+) error {
 	beat := time.NewTicker(w.Lease / 3)
 	defer beat.Stop()
 	// Even a handler that was cut off is reported.
@@ -76,7 +78,8 @@ func (w *Worker) keep(work context.Context, s *gatehouse.LeasedStep, returned, d
 		// The duration of the request counts against the lease that it asks for.
 		start := time.Now()
 		attempt, stop := context.WithDeadline(ctx, until)
-		state, err := w.Client.HeartbeatStep(attempt, s.Step.ID, gatehouse.Heartbeat{Generation: s.Lease.Generation, Lease: gatehouse.Span(w.Lease)})
+		state, err := w.Client.HeartbeatStep(attempt, s.Step.ID,
+			gatehouse.Heartbeat{Generation: s.Lease.Generation, Lease: gatehouse.Span(w.Lease)})
 		stop()
 		switch {
 		case err == nil:
@@ -99,7 +102,8 @@ func (w *Worker) keep(work context.Context, s *gatehouse.LeasedStep, returned, d
 func (w *Worker) handle(ctx context.Context, s *gatehouse.LeasedStep) (output gatehouse.JSON, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.Logger.ErrorContext(ctx, "a handler panicked", "step_id", s.Step.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			w.Logger.ErrorContext(ctx, "a handler panicked", "step_id", s.Step.ID, "panic", fmt.Sprint(p), "stack",
+				string(debug.Stack()))
 			err = errPanic
 		}
 	}()
@@ -109,7 +113,9 @@ func (w *Worker) handle(ctx context.Context, s *gatehouse.LeasedStep) (output ga
 var errPanic = errors.New("the handler panicked")
 
 // report sends a step's result to the server.
-func (w *Worker) report(ctx context.Context, s *gatehouse.LeasedStep, output gatehouse.JSON, failed, cause error) error {
+func (w *Worker) report(
+	ctx context.Context, s *gatehouse.LeasedStep, output gatehouse.JSON, failed, cause error,
+) error {
 	if failed == nil {
 		_, err := w.Client.CompleteStep(ctx, s.Step.ID, gatehouse.StepResult{Generation: s.Lease.Generation, Output: output})
 		return err

@@ -1,7 +1,7 @@
 // Package connector defines the connectors, which carry changes out at one kind of
 // target.
 //
-// A connector promises three things. It makes at most one call per Execute. It
+// A connector promises three things. It makes each change at most once per Execute. It
 // classifies every failure as an [*Error] whose kind never claims more than was
 // proven: NotSent only when no byte of the request can have reached the target. And
 // it takes everything that it sends from the [Call] alone, so that the approved

@@ -14,14 +14,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
-	mcpconn "github.com/gatehouse-dev/gatehouse/connector/mcp"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
 	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
 )
 
 func TestFlags(t *testing.T) {
 	t.Parallel()
-	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+	not := connectortest.Not("it writes files itself: no network, no credentials", connectortest.Faults...)
+	delete(not, connectortest.HostileReference)
+	delete(not, connectortest.HostileText)
+	connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 		flags := &Flags{dir: t.TempDir()}
 		path := filepath.Join(flags.dir, "dark-mode.json")
 		if err := os.WriteFile(path, []byte(`{"version":3,"on":false}`), 0o600); err != nil {
@@ -122,11 +124,6 @@ func TestDocumentedConfigurations(t *testing.T) {
 				if err = node.Load(&cfg, yaml.WithKnownFields()); err == nil {
 					_, err = workerconn.New(cfg)
 				}
-			case "mcp":
-				var cfg mcpconn.Config
-				if err = node.Load(&cfg, yaml.WithKnownFields()); err == nil {
-					_, err = mcpconn.New(cfg)
-				}
 			default:
 				t.Errorf("%s has type %q", name, head.Type)
 			}
@@ -136,7 +133,7 @@ func TestDocumentedConfigurations(t *testing.T) {
 			count[head.Type]++
 		}
 	}
-	if count["sql"] < 2 || count["http"] < 4 || count["worker"] < 1 || count["mcp"] < 1 {
+	if count["sql"] < 2 || count["http"] < 4 || count["worker"] < 1 {
 		t.Errorf("the documentation shows only %v", count)
 	}
 }

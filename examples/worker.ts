@@ -47,8 +47,10 @@ class Refused extends Error {
  * Posts JSON. The Idempotency-Key makes several tries one request: the effect
  * happens once, and each try gets the first answer.
  */
-async function call<T>(path: string, body: object, tries = 1, signal: AbortSignal = AbortSignal.timeout(90_000)): Promise<T> {
-  const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json", "Idempotency-Key": randomUUID() };
+async function call<T>(path: string, body: object, tries = 1,
+  signal: AbortSignal = AbortSignal.timeout(90_000)): Promise<T> {
+  const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json",
+    "Idempotency-Key": randomUUID() };
   for (;;) {
     try {
       const answer = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body), signal });
@@ -79,7 +81,8 @@ async function execute({ step, lease: { generation } }: Leased): Promise<void> {
   try {
     const [verb, result] = await page(step, stop.signal).then(
       (output) => ["/complete", { output }] as const,
-      (error: Error) => ["/fail", { detail: error.message || error.name, code: error.constructor.name, retryable: error instanceof Retry }] as const,
+      (error: Error) => ["/fail", { detail: error.message || error.name, code: error.constructor.name,
+        retryable: error instanceof Retry }] as const,
     );
     await call(path + verb, { generation, ...result }, 5);
     console.error(`${step.key}: ${verb.slice(1)}`);
@@ -98,7 +101,8 @@ for (const name of ["SIGTERM", "SIGINT"]) process.on(name, () => stopping.abort(
 while (!stopping.signal.aborted) {
   try {
     const order = { tools: ["page"], max: 10, wait: "30s", lease: `${lease}s`, worker: "worker.ts" };
-    const batch = await call<Leased[]>("/steps/lease", order, 1, AbortSignal.any([stopping.signal, AbortSignal.timeout(90_000)]));
+    const batch = await call<Leased[]>("/steps/lease", order, 1,
+      AbortSignal.any([stopping.signal, AbortSignal.timeout(90_000)]));
     await Promise.all(batch.map(execute)); // concurrently
   } catch (error) {
     if (error instanceof Refused && !error.retryable) throw error; // the key, the role or the request is refused

@@ -1,8 +1,8 @@
-// Command river sets the gate's outbox beside River, a job queue on PostgreSQL,
-// on the same server: a push that is claimed, checked, called on a connector
-// that does nothing, and settled, with receipt and audit log, beside a job that
-// does nothing; and so the steps of runs, and the time until a step is with its
-// worker. It is a module of its own, so that River is no dependency of the product.
+// Command river compares the gate's outbox with River, a job queue on PostgreSQL, on the same
+// server: a push that is claimed, checked, called on a connector that does nothing, and settled,
+// with receipt and audit log, compared with a job that does nothing. It also compares the steps of
+// runs, and the time until a worker has a step. It is a separate module, so that the product does
+// not depend on River.
 //
 //	go -C bench/river run . --database-url postgres://user@host/postgres
 package main
@@ -40,11 +40,11 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("river", flag.ContinueOnError)
-	url := flags.String("database-url", "", "the server, as a URL; databases are made on it and dropped")
-	duration := flags.Duration("duration", 40*time.Second, "how long is measured, both sides and all rounds together")
+	url := flags.String("database-url", "", "the server, as a URL; databases are created on it and dropped")
+	duration := flags.Duration("duration", 40*time.Second, "how long each figure is measured, over both sides and all rounds")
 	rounds := flags.Int("rounds", 5, "how often the two take turns")
 	workers := flags.Int("workers", 16, "pushes that the gate carries out at a time")
-	riverWorkers := flags.Int("river-workers", 200, "jobs that River works at a time")
+	riverWorkers := flags.Int("river-workers", 200, "jobs that River executes at a time")
 	only := flags.String("only", "dispatch,steps,handed", "the figures to measure, of dispatch, steps and handed")
 	asJSON := flags.Bool("json", false, "print one JSON document")
 	if err := flags.Parse(args); err != nil {
@@ -55,7 +55,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	p := bench.NewPrinter(out, os.Stderr, *asJSON, false)
 	err := bench.Run(ctx, bench.Options{
-		Only: strings.Split(*only, ","), Duration: *duration, Rounds: *rounds, Workers: *workers, DatabaseURL: *url, Start: start,
+		Only: strings.Split(*only, ","), Duration: *duration, Rounds: *rounds, Workers: *workers, DatabaseURL: *url,
+		Start: start,
 		Queue: func(ctx context.Context, s bench.Setup) (bench.Queue, error) {
 			return openRiver(ctx, s.DatabaseURL, *riverWorkers)
 		},

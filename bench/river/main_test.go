@@ -13,11 +13,12 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// Both sides carry out what they stored, and are timed.
+// Both sides execute their stored jobs, and are timed.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	err := run(t.Context(), []string{"--database-url", pgtest.Database(t), "--duration", "100ms", "--rounds", "2", "--json"}, &out)
+	err := run(t.Context(),
+		[]string{"--database-url", pgtest.Database(t), "--duration", "100ms", "--rounds", "2", "--json"}, &out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,8 +26,8 @@ func TestRun(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
 		t.Fatalf("%v in %s", err, out.Bytes())
 	}
-	// Pushes, steps 16 and 64 at a time, in rows and alone, a step's way to its worker; that one's
-	// way beside others is no matter of River.
+	// Pushes, steps 16 and 64 at a time, in rows and alone, a step's way to its worker; River has
+	// nothing to compare with a step's way beside others.
 	if len(report.Lines) != 9 {
 		t.Fatalf("%d lines: %s", len(report.Lines), out.Bytes())
 	}

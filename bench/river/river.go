@@ -19,7 +19,7 @@ import (
 // poolSize is that of the gate's store.
 const poolSize = 16
 
-// job carries what a push's payload would be looked up by.
+// job carries the id by which a push's payload is looked up.
 type job struct {
 	Item int `json:"item"`
 }
@@ -43,14 +43,14 @@ func (w *noop) Work(context.Context, *river.Job[job]) error {
 	return nil
 }
 
-// queue is River in the tables of a database of its own.
+// queue is River in its own database.
 type queue struct {
 	pool    *pgxpool.Pool
 	workers int
 	made    int
 }
 
-// openRiver makes River's tables beside the gate's: their names differ.
+// openRiver creates River's tables beside the gate's: their names differ.
 func openRiver(ctx context.Context, url string, workers int) (*queue, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {

@@ -38,5 +38,6 @@ dispatch:`);
 
 /** A proposal for this target. */
 export const put = (ref, change) => ({
-  connector: "elsewhere", operation: "put", target: { entity_type: "thing", entity_ref: ref }, current_state: undefined, ...change,
+  connector: "elsewhere", operation: "put", target: { entity_type: "thing", entity_ref: ref }, current_state: undefined,
+    ...change,
 });

@@ -7,7 +7,8 @@
  */
 export function skeleton() {
   const acts = /^(href|src|srcdoc|action|formaction|hx-.*|class|id|name|type|for|form|style|target|rel|method|role|data-(key|go|decide|passkey|events|testid)|accesskey|autofocus)$/;
-  const plain = (value) => value.replace(/(act|apr|psh|dlq|prn|key|run|stp|wfl|sig|rfx)_[0-9a-f]+/g, "ID").replace(/sha256(:|%3A)[0-9a-f]+/g, "DIGEST")
+  const plain = (value) => value.replace(/(act|apr|psh|dlq|prn|key|run|stp|wfl|sig|rfx)_[0-9a-f]+/g, "ID")
+    .replace(/sha256(:|%3A)[0-9a-f]+/g, "DIGEST")
     .replace(/^[0-9a-f]{16}$/, "KEY")
     .replace(/snap=\d+/g, "snap=N")
     .replace(/([?&](?:group|after|cursor|dead|failed|unknown|applied|from|to|type|by|q|open|seen|workflow|version)=)[^&]*/g, "$1N")
@@ -19,12 +20,15 @@ export function skeleton() {
       for (const child of el.children) walk(child, path);
       return;
     }
-    if (el.matches("mark.odd:not([id]), wbr") && [...el.attributes].every((a) => a.name === "class" || a.name === "title") && !el.children.length) return;
+    if (el.matches("mark.odd:not([id]), wbr") && [...el.attributes].every((a) => a.name === "class" ||
+      a.name === "title") && !el.children.length) return;
     if (el.matches("div.tl-axis[aria-hidden]")) return; // a run that took no time has none
     // A page checks for news at any time. Meanwhile its part has an additional class, and
     // afterwards an empty one.
     const asks = [...el.classList].every((c) => c === "htmx-request");
-    const own = [...el.attributes].filter((a) => a.name !== "class" || !asks).map((a) => (acts.test(a.name) ? `${a.name}=${plain(a.value)}` : a.name)).filter((a) => !/^(open|checked|selected|hidden|aria-current|data-live)$/.test(a));
+    const own = [...el.attributes].filter((a) => a.name !== "class" || !asks)
+      .map((a) => (acts.test(a.name) ? `${a.name}=${plain(a.value)}` : a.name))
+      .filter((a) => !/^(open|checked|selected|hidden|aria-current|data-live)$/.test(a));
     const here = `${path}>${el.localName}[${own.sort().join(" ")}]`;
     out.add(here);
     // The number of these elements depends on how long things took.

@@ -14,7 +14,8 @@ export async function model() {
       res.setHeader("Content-Type", "application/json");
       res.end(JSON.stringify({
         id: "chatcmpl-1", object: "chat.completion", created: 1, model: "small",
-        choices: [{ index: 0, message: { role: "assistant", content: "the supplier's price has risen" }, finish_reason: "stop" }],
+        choices: [{ index: 0, message: { role: "assistant", content: "the supplier's price has risen" },
+          finish_reason: "stop" }],
         usage: { prompt_tokens: 812, completion_tokens: 41, total_tokens: 853 },
       }));
     });
@@ -99,26 +100,30 @@ export const step = (run, key) => run.steps.find((s) => s.key === key);
 
 /** Starts a repricing of the item at an index, and waits until it asks people. */
 export async function asked(g, i, to, more = {}) {
-  const run = await start(g, "reprice", { sku: items[i].sku, version: items[i].version, price: items[i].price, to, watchers: ["bo", "cy"] }, more);
+  const run = await start(g, "reprice", { sku: items[i].sku, version: items[i].version, price: items[i].price, to,
+    watchers: ["bo", "cy"] }, more);
   return status(g, run.id, "waiting_approval");
 }
 
 /** A person with a name and roles approves or rejects a step's proposal. */
 export async function answer(g, person, run, key, decision = "approved") {
   const a = await g.action(step(run, key).action_id);
-  const body = decision === "approved" ? { decision, digest: a.digest, confirm: a.approval.confirm?.value } : { decision, notes: "not this one" };
+  const body = decision === "approved" ? { decision, digest: a.digest,
+    confirm: a.approval.confirm?.value } : { decision, notes: "not this one" };
   return g.api("POST", `/proposed-actions/${a.id}/decide`, { key: person.key, token: person.edit_token, body });
 }
 
 /** Leases the only ready step of a tool, as a worker with a name. */
 export async function lease(g, worker, tool, name = "night-shift") {
-  const [leased] = await g.api("POST", "/steps/lease", { key: worker.key, token: null, body: { tools: [tool], max: 1, wait: "30s", worker: name } });
+  const [leased] = await g.api("POST", "/steps/lease", { key: worker.key, token: null,
+    body: { tools: [tool], max: 1, wait: "30s", worker: name } });
   return leased;
 }
 
 /** Fills the gate with a run in each relevant state. */
 export async function runScene(g, bo) {
-  const worker = await g.api("POST", "/principals", { body: { name: "night", kind: "agent", roles: ["worker", "proposer"] } });
+  const worker = await g.api("POST", "/principals", { body: { name: "night", kind: "agent",
+    roles: ["worker", "proposer"] } });
   await apply(g, "reprice", reprice.replace("asks people, ", ""));
   await apply(g, "reprice", reprice);
   await apply(g, "sync-stock", `name: sync-stock
@@ -144,7 +149,8 @@ steps:
     const leased = await lease(g, worker, "warehouse");
     await g.api("POST", `/steps/${leased.step.id}/fail`, {
       key: worker.key, token: null,
-      body: { generation: leased.lease.generation, code: "unreachable", detail: "the warehouse does not answer", retryable: true },
+      body: { generation: leased.lease.generation, code: "unreachable", detail: "the warehouse does not answer",
+        retryable: true },
     });
   }
   scene.failed = await status(g, broken.id, "failed_terminal");

@@ -15,7 +15,8 @@ export async function fill(g, think = async () => {}) {
   scene.price = await g.propose({
     evaluations: [
       { name: "schema_validation", kind: "deterministic", result: "pass", confidence: 1, details: "" },
-      { name: "margin_check", kind: "probabilistic", result: "warn", confidence: 0.7, details: "margin falls below 18 %" },
+      { name: "margin_check", kind: "probabilistic", result: "warn", confidence: 0.7,
+        details: "margin falls below 18 %" },
     ],
   });
   scene.text = await g.propose({
@@ -38,7 +39,8 @@ export async function fill(g, think = async () => {}) {
     operation: "insert",
     target: { entity_type: "item", entity_ref: "SKU-9001" },
     current_state: undefined,
-    proposed_change: { name: "Copper washer 8 mm", price: "0.12", cost: "0.05", currency: "USD", stock: 5000, version: 1 },
+    proposed_change: { name: "Copper washer 8 mm", price: "0.12", cost: "0.05", currency: "USD", stock: 5000,
+      version: 1 },
     rationale: "ordered by two customers, not in the catalogue",
   });
   scene.prices = [];
@@ -51,11 +53,14 @@ export async function fill(g, think = async () => {}) {
     }));
   }
   // The policy allows this one without people.
-  scene.note = await g.propose({ target: target(17), action_type: "note", current_state: { tag: "" }, proposed_change: { tag: "oak" } });
-  scene.safe = await g.propose({ target: target(18), action_type: "spec_update", current_state: { tag: "" }, proposed_change: { tag: "birch" } });
+  scene.note = await g.propose({ target: target(17), action_type: "note", current_state: { tag: "" },
+    proposed_change: { tag: "oak" } });
+  scene.safe = await g.propose({ target: target(18), action_type: "spec_update", current_state: { tag: "" },
+    proposed_change: { tag: "birch" } });
   scene.done = [];
   for (let i = 20; i < 29; i++) {
-    const a = await g.propose({ target: target(i), current_state: { price: items[i].price, currency: "USD" }, proposed_change: { price: `${i}.00` } });
+    const a = await g.propose({ target: target(i), current_state: { price: items[i].price, currency: "USD" },
+      proposed_change: { price: `${i}.00` } });
     scene.done.push(a);
   }
   for (const [i, a] of scene.done.entries()) {
@@ -74,7 +79,8 @@ export async function fill(g, think = async () => {}) {
     rationale: "a customer signed up",
   });
   await think(scene.done.length);
-  await g.decide(dead.id, { decision: "approved", digest: dead.digest, confirm: dead.approval.confirm?.value ?? dead.target.entity_ref });
+  await g.decide(dead.id, { decision: "approved", digest: dead.digest,
+    confirm: dead.approval.confirm?.value ?? dead.target.entity_ref });
   scene.dead = dead;
   return scene;
 }

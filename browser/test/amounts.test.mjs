@@ -9,7 +9,8 @@ const { g, browser } = await stage(await elsewhere());
 await g.person("ana", "approver");
 
 const payment = (ref, amount, claimed, more = {}) => g.propose(put(ref, {
-  action_type: "price_change", operation: "put", proposed_change: { amount, currency: "USD" }, magnitude: { amount: claimed, currency: "USD" }, ...more,
+  action_type: "price_change", operation: "put", proposed_change: { amount, currency: "USD" },
+    magnitude: { amount: claimed, currency: "USD" }, ...more,
 }));
 const price = (ref, after) => g.propose(put(ref, {
   action_type: "price_change", current_state: { price: "10", currency: "USD" }, proposed_change: { price: after },
@@ -25,10 +26,13 @@ test("the totals of a selection", limit, async (t) => {
   const totals = await page.getByTestId("bulk-totals").innerText();
   assert.match(totals, /in 2 actions; the largest is \+990 USD/);
   assert.doesNotMatch(totals, /without an amount/);
-  assert.match(await page.getByTestId("bulk-excluded").innerText(), /the agent claims 1250 USD, the change has another amount/);
+  assert.match(await page.getByTestId("bulk-excluded").innerText(),
+    /the agent claims 1250 USD, the change has another amount/);
 
   // An increase and a decrease must not cancel each other out.
-  const two = [await price("d", "110"), await g.propose(put("e", { action_type: "price_change", current_state: { price: "200", currency: "USD" }, proposed_change: { price: "100" } }))];
+  const two = [await price("d", "110"), await g.propose(put("e",
+    { action_type: "price_change", current_state: { price: "200", currency: "USD" },
+    proposed_change: { price: "100" } }))];
   await page.goto(`${g.url}/inbox/bulk?${two.map((a) => `pick=${a.id}`).join("&")}`);
   assert.equal(await page.getByTestId("bulk-sum").innerText(), "200 USD moved, net 0");
 });
@@ -45,7 +49,8 @@ test("a claim that differs from the payload", limit, async (t) => {
   assert.equal(await here.getByTestId("moved").innerText(), "+9800.00 USD");
   assert.equal((await here.getByTestId("claimed").innerText()).trim(), "the agent claims 98.00 USD");
   assert.equal(await page.getByTestId("amount").innerText(), "+9800.00 USD");
-  assert.equal((await page.getByTestId("claim").innerText()).trim(), "The agent claims 98.00 USD — not what the change says");
+  assert.equal((await page.getByTestId("claim").innerText()).trim(),
+    "The agent claims 98.00 USD — not what the change says");
 
   // A claim that matches the payload is not repeated; an amount that the payload lacks is not
   // invented.

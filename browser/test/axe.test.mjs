@@ -129,7 +129,8 @@ async function send(page, path, fields) {
   await page.evaluate(
     ([action, pairs]) => {
       const form = document.body.appendChild(Object.assign(document.createElement("form"), { method: "post", action }));
-      for (const [name, value] of pairs) form.append(Object.assign(document.createElement("input"), { type: "hidden", name, value }));
+      for (const [name, value] of pairs) form.append(Object.assign(document.createElement("input"),
+        { type: "hidden", name, value }));
       HTMLFormElement.prototype.submit.call(form);
     },
     [path, fields],
@@ -144,16 +145,21 @@ const item = (a) => ["item", `${a.id} ${a.digest}`];
 /** The answers to forms, as [path, fields, status, visible part]. */
 const answers = {
   "bulk, no reason": ["/inbox/bulk", [["decision", "rejected"], item(scene.text)], 422],
-  "bulk, done": ["/inbox/bulk", [["decision", "approved"], item(scene.price), ["item", `${scene.text.id} sha256:0`], item(scene.create)], 200, "bulk-result"],
-  "a decision on what is decided": [`/actions/${rejected.id}/decide`, [["decision", "approved"], ["digest", rejected.digest]], 409, "outcome"],
+  "bulk, done": ["/inbox/bulk", [["decision", "approved"], item(scene.price), ["item", `${scene.text.id} sha256:0`],
+    item(scene.create)], 200, "bulk-result"],
+  "a decision on what is decided": [`/actions/${rejected.id}/decide`,
+    [["decision", "approved"], ["digest", rejected.digest]], 409, "outcome"],
   "an edit that is no JSON": [`/actions/${scene.text.id}/edit`, [["change", "{"]], 400],
   "the log, checked": ["/audit/check", [], 200, "check-result"],
-  "a policy, checked": ["/policies/check", [["source", "version: 1\nrules:\n  - {id: all, when: 'risk <= 2', then: allow}\n"]], 200, "policy-check"],
-  "a policy that does not load": ["/policies/check", [["source", "version: 1\nrules:\n  - {id: all, when: 'nothing > 2', then: allow}\n"]], 200, "policy-check"],
+  "a policy, checked": ["/policies/check",
+    [["source", "version: 1\nrules:\n  - {id: all, when: 'risk <= 2', then: allow}\n"]], 200, "policy-check"],
+  "a policy that does not load": ["/policies/check", [["source",
+    "version: 1\nrules:\n  - {id: all, when: 'nothing > 2', then: allow}\n"]], 200, "policy-check"],
   "a policy, refused": ["/policies/apply", [["source", "rules: 1"]], 422],
   "a proposal, explained": [
     "/policies/explain",
-    [["proposal", JSON.stringify({ action_type: "note", connector: "shop", operation: "update", target: { entity_type: "item", entity_ref: "X" }, proposed_change: { tag: "x" } })]],
+    [["proposal", JSON.stringify({ action_type: "note", connector: "shop", operation: "update",
+      target: { entity_type: "item", entity_ref: "X" }, proposed_change: { tag: "x" } })]],
     200,
     "explanation",
   ],
@@ -161,8 +167,10 @@ const answers = {
   "own key": ["/settings/keys", [["once", "axe-key"]], 200, "secrets"],
   "own edit token": ["/settings/edit-token", [["once", "axe-edit"], ["sure", "yes"]], 200, "secrets"],
   "own edit token, not sure": ["/settings/edit-token", [["once", "axe-edit-2"]], 422],
-  "new agent": ["/settings/principals", [["once", "axe-new"], ["name", "axe-agent"], ["kind", "agent"], ["role", "proposer"], ["sponsor", "bo"]], 200, "secrets"],
-  "new agent, refused": ["/settings/principals", [["once", "axe-new-2"], ["name", "a b"], ["kind", "agent"], ["role", "approver"]], 422, "principal-form"],
+  "new agent": ["/settings/principals", [["once", "axe-new"], ["name", "axe-agent"], ["kind", "agent"],
+    ["role", "proposer"], ["sponsor", "bo"]], 200, "secrets"],
+  "new agent, refused": ["/settings/principals", [["once", "axe-new-2"], ["name", "a b"], ["kind", "agent"],
+    ["role", "approver"]], 422, "principal-form"],
   "set-up link": ["/settings/principals/bo/setup-link", [["once", "axe-link"]], 200, "secrets"],
   "roles, refused": ["/settings/principals/bo/roles", [["role", "nonsense"]], 422],
   "tenant, refused": ["/settings/tenants", [["id", "a b"]], 422],

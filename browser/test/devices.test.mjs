@@ -24,7 +24,8 @@ function subscribeHere() {
       .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
     const subscription = {
       endpoint: "https://push.example.com/send/1", expirationTime: null,
-      keys: { p256dh: text(await crypto.subtle.exportKey("raw", pair.publicKey)), auth: text(crypto.getRandomValues(new Uint8Array(16))) },
+      keys: { p256dh: text(await crypto.subtle.exportKey("raw", pair.publicKey)),
+        auth: text(crypto.getRandomValues(new Uint8Array(16))) },
     };
     window.subscribed = { userVisibleOnly, key: [...applicationServerKey] };
     return { ...subscription, options: { applicationServerKey }, toJSON: () => subscription };
@@ -71,10 +72,12 @@ test("a person adds a device, which shows a notification and opens its item", li
   const deliver = (data) => devtools.send("ServiceWorker.deliverPushMessage", { origin: g.url, registrationId, data });
   const item = `${g.url}/actions/${a.id}`;
   const message = JSON.stringify({
-    web_push: 8030, notification: { title: "An approval waits for you", body: "Change price\nRisk: L3", navigate: item, tag: "t" },
+    web_push: 8030, notification: { title: "An approval waits for you", body: "Change price\nRisk: L3", navigate: item,
+      tag: "t" },
   });
   const shown = () => worker.evaluate(async () =>
-    (await self.registration.getNotifications()).map(({ title, body, tag, data, actions }) => ({ title, body, tag, data, actions })));
+    (await self.registration.getNotifications()).map(({ title, body, tag, data, actions }) =>
+      ({ title, body, tag, data, actions })));
   // A busy browser may lose a message while the worker starts; the tag keeps repeats one.
   await until("no notification", async () => {
     await deliver(message);

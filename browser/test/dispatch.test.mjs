@@ -18,8 +18,10 @@ async function approved(change) {
 
 // One customer's address already exists, and one call's answer gets lost.
 const refused = (n) => approved({
-  action_type: "create_customer", risk_level: 3, operation: "insert", target: { entity_type: "customer", entity_ref: `C-90${n}` },
-  current_state: undefined, proposed_change: { name: "Esther Haas", email: "c0001@example.com", country: "US", currency: "USD", version: 1 },
+  action_type: "create_customer", risk_level: 3, operation: "insert",
+    target: { entity_type: "customer", entity_ref: `C-90${n}` },
+  current_state: undefined, proposed_change: { name: "Esther Haas", email: "c0001@example.com", country: "US",
+    currency: "USD", version: 1 },
 });
 const dead = [];
 for (let n = 10; n < 14; n++) dead.push(await refused(n));
@@ -46,7 +48,8 @@ test("each dead letter tells its cause, and who may act", limit, async (t) => {
     assert.ok(text.includes(a.failure.code) && text.includes(a.failure.detail), text);
     assert.match(text, a === lost ? /No replay/ : /A replay is safe|No replay/);
   }
-  assert.equal(await page.getByTestId("replay").count() + await page.getByTestId("discard").count(), 0, "a viewer acts on nothing");
+  assert.equal(await page.getByTestId("replay").count() + await page.getByTestId("discard").count(), 0,
+    "a viewer acts on nothing");
 });
 
 test("the filter stands in the address", limit, async (t) => {

@@ -12,7 +12,8 @@ for (const javaScriptEnabled of [true, false]) {
     await page.goto(`${g.url}/docs`);
     await page.getByRole("heading", { name: "POST /api/v1/proposed-actions", exact: true }).waitFor();
     const document = await (await fetch(`${g.url}/openapi.json`)).json();
-    const routes = Object.entries(document.paths).flatMap(([path, item]) => Object.keys(item).map((m) => `${m.toUpperCase()} ${path}`));
+    const routes = Object.entries(document.paths).flatMap(([path, item]) => Object.keys(item)
+      .map((m) => `${m.toUpperCase()} ${path}`));
     const shown = await page.locator("main h3").allTextContents();
     assert.ok(routes.length > 50);
     assert.deepEqual(routes.filter((r) => !shown.includes(r)), []);
@@ -25,7 +26,8 @@ test("the type of a problem leads to its code, and from there to the routes", li
   await page.goto(new URL(problem.type, g.url).href);
   const section = page.locator("section:target");
   assert.equal(await section.getByRole("heading").textContent(), problem.code);
-  await page.waitForFunction(() => document.querySelector("section:target").getBoundingClientRect().top < innerHeight && scrollY > 0);
+  await page.waitForFunction(() => document.querySelector("section:target").getBoundingClientRect().top < innerHeight &&
+    scrollY > 0);
   await section.getByRole("link", { name: "getAction", exact: true }).click();
   await page.locator("section:target h3", { hasText: "GET /api/v1/proposed-actions/{id}" }).waitFor();
   await accessible(page, "/docs");

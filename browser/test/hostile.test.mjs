@@ -9,7 +9,8 @@ import { elsewhere, put } from "../lib/elsewhere.mjs";
 import { look, opener, skeleton, unseen, visit } from "../lib/oracle.mjs";
 import { limit, stage } from "../lib/stage.mjs";
 
-const corpus = JSON.parse(await readFile(new URL("../../internal/card/testdata/hostile.json", import.meta.url), "utf8"));
+const corpus = JSON.parse(await readFile(new URL("../../internal/card/testdata/hostile.json", import.meta.url),
+  "utf8"));
 const { g, browser } = await stage(await elsewhere());
 await g.person("ana", "approver", "proposer", "auditor", "operator");
 await g.person("root", "admin");
@@ -19,7 +20,8 @@ const proposal = (ref, text) => put(ref, {
   action_type: "price_change",
   on_behalf_of: text,
   current_state: { note: `${text}, before`, gone: text, price: "1.00", currency: "USD" },
-  proposed_change: { note: text, fresh: text, deep: { list: [text, 1], [text || "empty"]: text }, price: "2.00", currency: "USD" },
+  proposed_change: { note: text, fresh: text, deep: { list: [text, 1], [text || "empty"]: text }, price: "2.00",
+    currency: "USD" },
   rationale: text,
   context: { said: text },
   metadata: { said: text },
@@ -42,7 +44,9 @@ async function taken(texts, attempt) {
   return fit;
 }
 
-const harmless = ["harmless", "--- a\n+++ b\n@@ -1,2 +1,2 @@\n-was\n+is\n same\n", "two\nlines\n", "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "line\n".repeat(400), "", "a longer line of words that goes on and on, and has a_word_that_is_long_enough_to_be_broken_somewhere in it"];
+const harmless = ["harmless", "--- a\n+++ b\n@@ -1,2 +1,2 @@\n-was\n+is\n same\n", "two\nlines\n",
+  "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "line\n".repeat(400), "",
+  "a longer line of words that goes on and on, and has a_word_that_is_long_enough_to_be_broken_somewhere in it"];
 
 test("the corpus", limit, async (t) => {
   assert.ok(corpus.length > 80, `${corpus.length} texts`);
@@ -64,7 +68,8 @@ test("the corpus", limit, async (t) => {
   let refused = 0;
   const make = async (name, text, n) => {
     const plain = proposal(`thing-${n}`, text), { target } = plain;
-    for (const named of [{ ...target, entity_type: text, entity_ref: text }, { ...target, entity_type: text }, { ...target, entity_ref: text }, target]) {
+    for (const named of [{ ...target, entity_type: text, entity_ref: text }, { ...target, entity_type: text },
+      { ...target, entity_ref: text }, target]) {
       try {
         const a = await g.propose({ ...plain, target: named });
         actions.push({ ...a, text, name });
@@ -117,7 +122,8 @@ test("the corpus", limit, async (t) => {
   const some = actions.filter((a) => a.name === "harmless"), rest = actions.filter((a) => a.name !== "harmless");
   const bulk = (list) => `/inbox/bulk?${list.map((a) => `pick=${a.id}`).join("&")}`;
   const beside = new Set([...await of(bulk(some)), ...await of(`/inbox?tab=team&q=thing`), ...await of("/audit")]);
-  for (let i = 0; i < rest.length; i += 40) assert.deepEqual((await of(bulk(rest.slice(i, i + 40)))).filter((x) => !beside.has(x)), []);
+  for (let i = 0; i < rest.length; i += 40) assert.deepEqual((await of(bulk(rest.slice(i, i + 40))))
+    .filter((x) => !beside.has(x)), []);
   // The position of a field depends on its text.
   const unnumbered = (list) => list.map((x) => x.replace(/field-\d+/, "field"));
   const editor = new Set();
@@ -168,10 +174,12 @@ test("what a dispatch came to", limit, async (t) => {
   // text as a name; both have the text as their key.
   const make = (texts) => taken(texts, async (text) => {
     const n = ref++;
-    const lost = await approved(put(`lost-${n}`, { operation: "lose", action_type: "price_change", proposed_change: { said: text } }), `${n} ${text}`);
+    const lost = await approved(put(`lost-${n}`, { operation: "lose", action_type: "price_change",
+      proposed_change: { said: text } }), `${n} ${text}`);
     assert.equal(lost.status, "unknown");
     await g.api("POST", `/pushes/${lost.push.id}/resolve`, { body: { outcome: "failed", reason: text } });
-    const named = await approved(put(`named-${n}`, { operation: "name", action_type: "price_change", proposed_change: { said: text } }), `${n} ${text} named`);
+    const named = await approved(put(`named-${n}`, { operation: "name", action_type: "price_change",
+      proposed_change: { said: text } }), `${n} ${text} named`);
     assert.equal(named.status, "applied");
     return [lost.id, named.id];
   });
@@ -190,15 +198,18 @@ test("what a dispatch came to", limit, async (t) => {
     }
     return found;
   };
-  const plain = await make([...benign, ...Array.from({ length: 60 }, (_, i) => ({ name: "harmless", text: `harmless ${i}` }))]);
+  const plain = await make([...benign, ...Array.from({ length: 60 },
+    (_, i) => ({ name: "harmless", text: `harmless ${i}` }))]);
   // The outcome of these was not recorded yet. Two dead letters of one error are a group.
   const open = [];
   for (const ref of ["lost-a", "lost-b"]) {
-    const a = await approved(put(ref, { operation: "lose", action_type: "price_change", proposed_change: { said: "harmless" } }));
+    const a = await approved(put(ref, { operation: "lose", action_type: "price_change",
+      proposed_change: { said: "harmless" } }));
     open.push(a.id);
   }
   // One success keeps the connector's breaker closed: ten failures in a row open it.
-  await approved(put("kept", { operation: "name", action_type: "price_change", proposed_change: { said: "harmless" } }));
+  await approved(put("kept", { operation: "name", action_type: "price_change",
+    proposed_change: { said: "harmless" } }));
   const oracle = await see([...plain.filter((x) => !/ \d/.test(x.text)), { name: "harmless", made: open }]);
   const odd = await make(corpus);
   assert.ok(odd.length > corpus.length / 2, `${odd.length} of ${corpus.length} texts are taken`);
@@ -212,14 +223,16 @@ test("names that people and agents go by", limit, async (t) => {
   const oracle = new Set();
   const paths = ["/settings/principals", "/insights", "/inbox?tab=team"];
   const look = async () => {
-    for (const path of paths) await pages(page, path, async () => (oracle.frozen ? inspected(page, path, oracle) : (await inspected(page, path)).forEach((x) => oracle.add(x))));
+    for (const path of paths) await pages(page, path, async () =>
+      (oracle.frozen ? inspected(page, path, oracle) : (await inspected(page, path)).forEach((x) => oracle.add(x))));
   };
   // A principal's name is short, and appears on everything that the principal proposes.
   const make = (texts) => taken(texts, async (text, n) => {
     const bot = await g.api("POST", "/principals", { body: { name: text, kind: "agent", roles: ["proposer"] } });
     return g.api("POST", "/proposed-actions", {
       key: bot.key, token: null,
-      body: { connector: "elsewhere", operation: "put", action_type: text.toLowerCase(), target: { entity_type: "thing", entity_ref: `of-${n}` }, proposed_change: { note: text } },
+      body: { connector: "elsewhere", operation: "put", action_type: text.toLowerCase(),
+        target: { entity_type: "thing", entity_ref: `of-${n}` }, proposed_change: { note: text } },
     });
   });
   const plain = await make(Array.from({ length: 60 }, (_, i) => ({ name: "harmless", text: `harmless-${i}` })));
@@ -231,7 +244,8 @@ test("names that people and agents go by", limit, async (t) => {
   await look();
 
   // Pages also show text from the URL: of existing and of missing objects.
-  const said = ["/insights?type=X&by=X", "/inbox?tab=team&q=X", "/inbox?tab=team&type=X&by=X", "/inbox?tab=X&open=X", "/actions/X", "/policies/X", "/settings/principals/X", "/dispatch?tab=X&failed=X"];
+  const said = ["/insights?type=X&by=X", "/inbox?tab=team&q=X", "/inbox?tab=team&type=X&by=X", "/inbox?tab=X&open=X",
+    "/actions/X", "/policies/X", "/settings/principals/X", "/dispatch?tab=X&failed=X"];
   const open = (path, text) => visit(page, g.url + path.replaceAll("X", encodeURIComponent(text.toWellFormed())));
   const echo = new Set(oracle);
   for (const path of said) {
@@ -251,14 +265,16 @@ test("names that people give", limit, async (t) => {
   const page = await newPage(browser, t);
   await signIn(page, await g.setupLink("ana"));
   const path = "/inbox?tab=team&type=price_change";
-  const save = (name) => page.request.post(`${g.url}/inbox/views`, { form: { name, query: "tab=team&type=price_change" }, maxRedirects: 0 });
+  const save = (name) => page.request.post(`${g.url}/inbox/views`,
+    { form: { name, query: "tab=team&type=price_change" }, maxRedirects: 0 });
   const remove = async () => {
     for (;;) {
       await visit(page, g.url + path);
       const form = page.getByTestId("delete-views").locator("form");
       if (!(await form.count())) return;
       for (const name of await form.locator("[name=name]").evaluateAll((all) => all.map((x) => x.value))) {
-        assert.equal((await page.request.post(`${g.url}/inbox/views/delete`, { form: { name, query: "" }, maxRedirects: 0 })).status(), 303);
+        assert.equal((await page.request.post(`${g.url}/inbox/views/delete`,
+          { form: { name, query: "" }, maxRedirects: 0 })).status(), 303);
       }
     }
   };

@@ -40,7 +40,8 @@ async function reviewer(t, name) {
   });
   page.on("request", (r) => {
     const [, id, what] = /\/actions\/([^/]+)\/(\w+)$/.exec(new URL(r.url()).pathname) ?? [];
-    if (r.method() === "POST" && id) log.push({ posted: id, what, ...Object.fromEntries(new URLSearchParams(r.postData() ?? "")) });
+    if (r.method() === "POST" && id) log.push({ posted: id, what,
+      ...Object.fromEntries(new URLSearchParams(r.postData() ?? "")) });
   });
   await signIn(page, await g.setupLink(name));
   await awake(page);
@@ -126,14 +127,16 @@ test("forty items", limit, async (t) => {
     if (e.shown) shown = e;
     else assert.deepEqual([e.posted, e.digest ?? shown.digest], [shown.shown, shown.digest]);
   }
-  assert.deepEqual(posts(log).map((e) => [e.posted, e.decision]).sort(), [...approved.map((id) => [id, "approved"]), ...rejected.map((id) => [id, "rejected"])].sort());
+  assert.deepEqual(posts(log).map((e) => [e.posted, e.decision]).sort(),
+    [...approved.map((id) => [id, "approved"]), ...rejected.map((id) => [id, "rejected"])].sort());
   for (const [id, was] of proposed) {
     const a = await g.action(id);
     assert.deepEqual([a.status, Boolean(a.approval.rejects_at)],
       approved.includes(id) ? ["approved", false] : ["pending", true]);
     assert.equal(a.approval.votes[0].name, name);
     assert.equal(a.digest, was.digest);
-    assert.deepEqual(a.approval.votes.map((v) => [v.via, v.notes ?? ""]), [["console", rejected.includes(id) ? "a dear price, just x" : ""]]);
+    assert.deepEqual(a.approval.votes.map((v) => [v.via, v.notes ?? ""]),
+      [["console", rejected.includes(id) ? "a dear price, just x" : ""]]);
   }
 });
 
@@ -210,7 +213,7 @@ test("undo of a decision in bulk, and too late", limit, async (t) => {
     await page.getByTestId("bulk-notes").fill("all of them");
     await page.getByTestId(`bulk-${verb}`).click();
     await page.getByTestId("undo-all").getByText("Undo all 3").waitFor();
-    // One of them goes on meanwhile.
+    // One of them is sent meanwhile.
     const gone = now[1];
     const byAgent = { key: g.agent.key, token: null };
     await g.api("POST", `/proposed-actions/${gone.id}/cancel`, verb === "reject" ? byAgent : {});
@@ -289,7 +292,8 @@ test("a double click answers once", limit, async (t) => {
   await open(page, second.id);
   const under = await page.evaluate(([x, y]) => document.elementFromPoint(x, y).closest("button")?.dataset.testid, at);
   assert.equal(under, "approve", "the second click would hit the next item's button");
-  await page.evaluate(() => addEventListener("click", (e) => (window.clicked = [e.detail, e.target.closest("button")?.dataset.testid]), { capture: true, once: true }));
+  await page.evaluate(() => addEventListener("click", (e) =>
+    (window.clicked = [e.detail, e.target.closest("button")?.dataset.testid]), { capture: true, once: true }));
   await page.mouse.down({ clickCount: 2 });
   await page.mouse.up({ clickCount: 2 });
   assert.deepEqual(await page.evaluate(() => window.clicked), [2, "approve"]);
@@ -303,16 +307,19 @@ test("a double click answers once", limit, async (t) => {
 
 test("moving about", limit, async (t) => {
   await clear();
-  const text = (from, to) => Array.from({ length: 30 }, (_, i) => `line ${i === 3 || i === 25 ? to + i : from + i}`).join("\n");
+  const text = (from, to) => Array.from({ length: 30 }, (_, i) => `line ${i === 3 || i === 25 ? to + i : from + i}`)
+    .join("\n");
   execFileSync("python3", ["-c", `import sqlite3, sys
 with sqlite3.connect(sys.argv[1]) as ledger:
     ledger.execute("UPDATE items SET description = ?", sys.argv[2:])`, join(g.data, "shop.db"), text("", "")]);
   const made = [];
   for (let i = 0; i < 3; i++) {
-    made.push(await g.propose({ ...priced(i, "12.00"), current_state: { description: text("", ""), price: items[i].price, currency: "USD" }, proposed_change: { description: text("", "new "), price: "12.00" } }));
+    made.push(await g.propose({ ...priced(i, "12.00"), current_state: { description: text("", ""),
+      price: items[i].price, currency: "USD" }, proposed_change: { description: text("", "new "), price: "12.00" } }));
   }
   const { page, log } = await reviewer(t, "mo");
-  const press = (...keys) => keys.reduce((before, key) => before.then(() => page.keyboard.press(key)), Promise.resolve());
+  const press = (...keys) => keys.reduce((before, key) => before.then(() => page.keyboard.press(key)),
+    Promise.resolve());
   const ids = made.map((a) => a.id);
 
   await press("j");
@@ -358,7 +365,8 @@ with sqlite3.connect(sys.argv[1]) as ledger:
   assert.match(await picked(), /^2 /);
   await press("x");
   assert.match(await picked(), /^1 /);
-  assert.deepEqual(await page.locator("input[name=pick]:checked").evaluateAll((boxes) => boxes.map((b) => b.value)), [ids[2]]);
+  assert.deepEqual(await page.locator("input[name=pick]:checked").evaluateAll((boxes) => boxes.map((b) => b.value)),
+    [ids[2]]);
 
   // Back to the list, and forward again.
   await press("Escape");

@@ -55,7 +55,8 @@ async function locked(page) {
   assert.equal(await page.locator("[data-testid=approve], [data-testid=approve-form], [name=digest], button[value=approved]").count(), 0);
   const some = await page.getByTestId("change").count();
   assert.ok(some > 0 && some < fields, `${some} of ${fields} are shown`);
-  assert.match(await page.getByTestId("hidden-lock").innerText(), new RegExp(`${(fields - some).toLocaleString("en").replace(",", ",?")} entries not shown`));
+  assert.match(await page.getByTestId("hidden-lock").innerText(),
+    new RegExp(`${(fields - some).toLocaleString("en").replace(",", ",?")} entries not shown`));
 }
 
 test("approved only once all is shown", limit, async (t) => {
@@ -76,7 +77,8 @@ test("approved only once all is shown", limit, async (t) => {
   const took = await worked();
   assert.ok(took < soon, `it took ${took} ms to show all`);
   assert.equal(await page.getByTestId("hidden-lock").count(), 0);
-  const shown = await page.getByTestId("change").evaluateAll((rows) => rows.map((r) => r.innerText.replace(/\s+/g, " ").trim()));
+  const shown = await page.getByTestId("change").evaluateAll((rows) =>
+    rows.map((r) => r.innerText.replace(/\s+/g, " ").trim()));
   assert.equal(shown.length, fields);
   for (const i of [0, 1, 299, 300, 1000, 1999]) {
     const name = `field_${String(i).padStart(4, "0")}`;
@@ -112,7 +114,8 @@ async function hold(page, fits) {
 }
 
 test("what was asked for last is what stays", limit, async (t) => {
-  const a = await g.propose(large("big-3")), b = await g.propose(put("small", { action_type: "price_change", current_state: { note: "x" }, proposed_change: { note: "y" } }));
+  const a = await g.propose(large("big-3")), b = await g.propose(put("small",
+    { action_type: "price_change", current_state: { note: "x" }, proposed_change: { note: "y" } }));
   const page = await opened(t, `/inbox?open=${a.id}`);
   const row = (x) => page.locator(`.row[data-id="${x.id}"] .row-link`);
   const all = (url) => url.searchParams.has("full");

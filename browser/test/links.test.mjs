@@ -15,7 +15,8 @@ await g.person("ana", "approver");
 
 /** The texts of the caught mails to a person about an action. */
 async function mails(name, action) {
-  const decode = (s) => s.replace(/<[^>]*>/g, "").replaceAll("&#43;", "+").replaceAll("&amp;", "&").replaceAll("&#39;", "'");
+  const decode = (s) => s.replace(/<[^>]*>/g, "").replaceAll("&#43;", "+").replaceAll("&amp;", "&").replaceAll("&#39;",
+    "'");
   const html = await (await fetch(`${g.url}/dev/mail`)).text();
   return html.split("<article").slice(1).map(decode).filter((m) => m.includes(`${name}@`) && m.includes(action.id));
 }

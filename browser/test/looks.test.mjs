@@ -132,7 +132,8 @@ test("the face is the console's own, and an agent's words are not in the colour 
   await signIn(page, await g.setupLink("fay"), `${g.url}/inbox?tab=team&open=${scene.price.id}`);
   assert.ok(await page.evaluate(async () => {
     await document.fonts.ready;
-    return document.fonts.check("600 16px Inter") && [...document.fonts].some((f) => f.family.includes("Inter") && f.status === "loaded");
+    return document.fonts.check("600 16px Inter") && [...document.fonts].some((f) => f.family.includes("Inter") &&
+      f.status === "loaded");
   }));
   const colour = (locator) => locator.evaluate((el) => getComputedStyle(el).color);
   assert.notEqual(await colour(page.getByTestId("rationale")), await colour(page.getByTestId("sentence")));

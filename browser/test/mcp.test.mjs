@@ -25,7 +25,8 @@ let g, dir;
 before(async () => {
   dir = await mkdtemp(join(tmpdir(), "gatehouse-mcp-"));
   g = await Gatehouse.start({
-    configure: (text) => text.replace(/^ *"mcp:files":.*\n/m, (line) => line + names.map((name) => line.replace("mcp:files", `mcp:${name}`)).join("")),
+    configure: (text) => text.replace(/^ *"mcp:files":.*\n/m,
+      (line) => line + names.map((name) => line.replace("mcp:files", `mcp:${name}`)).join("")),
   });
 });
 
@@ -53,7 +54,8 @@ function server(name) {
 }
 
 const proxied = async (name) => [
-  await binary(), "mcp", "proxy", "--name", name, "--state", join(dir, `state-${name}`), "--hold", "60s", "--", ...server(name),
+  await binary(), "mcp", "proxy", "--name", name, "--state", join(dir, `state-${name}`), "--hold", "60s", "--",
+    ...server(name),
 ];
 
 /** A client of one server, over stdin and stdout. */
@@ -64,7 +66,8 @@ class Client {
     c.child = spawn(command, args, {
       cwd: dir, // servers may write files
       stdio: ["pipe", "pipe", "ignore"],
-      env: { ...process.env, GATEHOUSE_URL: g.url, GATEHOUSE_KEY: g.agent.key, MEMORY_FILE_PATH: join(dir, "memory.jsonl") },
+      env: { ...process.env, GATEHOUSE_URL: g.url, GATEHOUSE_KEY: g.agent.key,
+        MEMORY_FILE_PATH: join(dir, "memory.jsonl") },
     });
     createInterface({ input: c.child.stdout }).on("line", (line) => {
       const m = JSON.parse(line);
@@ -196,7 +199,8 @@ test("a file is written once, after somebody has approved it", limit, async (t) 
   assert.deepEqual(waits.proposed_change, { content: "hello", path });
   assert.ok(!(await readdir(dir)).includes("note.txt"));
   await decide(waits, { decision: "approved", confirm: "filesystem/write_file" });
-  for (const answer of await Promise.all([first, second])) assert.match(JSON.stringify(answer.result), /Successfully wrote/);
+  for (const answer of await Promise.all([first, second])) assert.match(JSON.stringify(answer.result),
+    /Successfully wrote/);
   assert.equal(await readFile(path, "utf8"), "hello");
   const calls = (await g.api("GET", "/proposed-actions")).items.filter((a) => a.proposed_change.path === path);
   assert.deepEqual(calls.map((a) => a.status), ["applied"]);

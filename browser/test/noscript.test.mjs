@@ -62,8 +62,10 @@ test("approve, reject, sign out", limit, async (t) => {
 
 test("L4: retyped, and proven with the edit token", limit, async (t) => {
   const a = await g.propose({
-    action_type: "create_item", operation: "insert", target: { entity_type: "item", entity_ref: "SKU-9001" }, current_state: undefined,
-    proposed_change: { name: "Copper washer 8 mm", price: "0.12", cost: "0.05", currency: "USD", stock: 5000, version: 1 },
+    action_type: "create_item", operation: "insert", target: { entity_type: "item", entity_ref: "SKU-9001" },
+      current_state: undefined,
+    proposed_change: { name: "Copper washer 8 mm", price: "0.12", cost: "0.05", currency: "USD", stock: 5000,
+      version: 1 },
   });
   assert.equal(a.risk_level, 4);
   const page = await plain(t, "ana");
@@ -92,7 +94,8 @@ test("L4: retyped, and proven with the edit token", limit, async (t) => {
 
 test("L5: two people, the second with a reason of their own", limit, async (t) => {
   const a = await g.propose({
-    action_type: "bulk_delete", operation: "bulk_delete", target: { entity_type: "item", entity_refs: ["SKU-1998", "SKU-1999", "SKU-2000"] },
+    action_type: "bulk_delete", operation: "bulk_delete", target: { entity_type: "item",
+      entity_refs: ["SKU-1998", "SKU-1999", "SKU-2000"] },
     current_state: undefined, proposed_change: {}, rationale: "discontinued",
   });
   assert.equal(a.risk_level, 5);

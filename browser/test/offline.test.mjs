@@ -82,7 +82,8 @@ async function deaf(page, path, how) {
 
 for (const [i, [name, how]] of [
   ["the connection breaks", (route) => route.abort("connectionreset")],
-  ["a balancer gives up", (route) => route.fulfill({ status: 504, contentType: "text/html", body: "<!doctype html><h1>Gateway timeout</h1>" })],
+  ["a balancer gives up", (route) => route.fulfill({ status: 504, contentType: "text/html",
+    body: "<!doctype html><h1>Gateway timeout</h1>" })],
 ].entries()) {
   test(`the server has the answer, and ${name} before it says so`, limit, async (t) => {
     const a = await g.propose(priced(6 + 2 * i, "53.00"));
@@ -90,7 +91,8 @@ for (const [i, [name, how]] of [
     const page = await opened(t, a);
     const said = [];
     await page.exposeFunction("heard", (text) => said.push(text));
-    await page.evaluate(() => new MutationObserver(() => window.heard(document.querySelector("#standing").textContent)).observe(document.querySelector("#standing"), { childList: true }));
+    await page.evaluate(() => new MutationObserver(() => window.heard(document.querySelector("#standing").textContent))
+      .observe(document.querySelector("#standing"), { childList: true }));
     const asked = await deaf(page, `**/actions/${a.id}/decide`, how);
     await page.getByTestId("approve").click();
     await page.getByTestId("standing").getByText(/checking/i).waitFor();
@@ -129,7 +131,8 @@ test("a page that asks and gets an error keeps what it shows, and asks again", l
   let refused = 0;
   await page.route(/\/live\?|\/inbox\/(new|states)/, (route) => {
     refused++;
-    return route.fulfill({ status: 503, contentType: "text/html", body: "<!doctype html><title>503</title><h1>No server</h1>" });
+    return route.fulfill({ status: 503, contentType: "text/html",
+      body: "<!doctype html><title>503</title><h1>No server</h1>" });
   });
   await g.decide(a.id, { decision: "rejected", notes: "meanwhile" });
   const until = async (n) => {

@@ -19,18 +19,21 @@ const { g, browser } = await stage({
 sign_in:
   public_url: ${url}
   oidc:
-    - {name: acme, issuer: "${issuer}", client_id: ${client.id}, client_secret: ${client.secret}, provision: true, roles: {finance: [approver]}}
+    - {name: acme, issuer: "${issuer}", client_id: ${client.id}, client_secret: ${client.secret}, provision: true,
+      roles: {finance: [approver]}}
 `;
   },
 });
 
 /** Creating an item that does not exist: L4. */
 const create = (ref) => g.propose({
-  action_type: "create_item", operation: "insert", target: { entity_type: "item", entity_ref: ref }, current_state: undefined,
+  action_type: "create_item", operation: "insert", target: { entity_type: "item", entity_ref: ref },
+    current_state: undefined,
   proposed_change: { name: "Copper washer", price: "0.12", cost: "0.05", currency: "USD", stock: 50, version: 1 },
 });
 
-for (const [how, options, ref] of [["with script", {}, "SKU-9201"], ["without script", { javaScriptEnabled: false }, "SKU-9202"]]) {
+for (const [how, options, ref] of [["with script", {}, "SKU-9201"],
+  ["without script", { javaScriptEnabled: false }, "SKU-9202"]]) {
   test(`sign in and decide an L4 at the provider, ${how}`, limit, async (t) => {
     const a = await create(ref), other = await create(`${ref}-other`);
     const page = await newPage(browser, t, options);
@@ -43,7 +46,8 @@ for (const [how, options, ref] of [["with script", {}, "SKU-9201"], ["without sc
     await page.waitForURL(here);
     assert.match(await page.getByTestId("person-menu").innerText(), /acme:ana/);
     const cookies = await page.context().cookies(g.url);
-    assert.deepEqual(cookies.filter((c) => c.name.startsWith("gatehouse_")).map((c) => [c.name, c.httpOnly, c.sameSite]),
+    assert.deepEqual(cookies.filter((c) => c.name.startsWith("gatehouse_"))
+      .map((c) => [c.name, c.httpOnly, c.sameSite]),
       [["gatehouse_session", true, "Lax"], ["gatehouse_device", true, "Lax"]], "the ceremony's cookie is gone");
 
     const unfold = () => page.getByTestId("approve-more").locator("summary").click();

@@ -21,7 +21,8 @@ async function mailed() {
 }
 
 async function opened() {
-  return (await g.api("GET", "/audit/entries?limit=200")).items.filter((e) => JSON.stringify(e).includes("review.opened"));
+  return (await g.api("GET", "/audit/entries?limit=200")).items.filter((e) => JSON.stringify(e)
+    .includes("review.opened"));
 }
 
 test("only the recipient's browser reports, once, that it has opened a link", limit, async (t) => {

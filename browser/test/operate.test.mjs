@@ -13,8 +13,10 @@ await g.person("dot", "operator");
 // Customers whose address already exists: the ledger refuses all of them in the same words.
 const refused = async (n) => {
   const a = await g.propose({
-    action_type: "create_customer", risk_level: 3, operation: "insert", target: { entity_type: "customer", entity_ref: `C-91${n}` },
-    current_state: undefined, proposed_change: { name: "<b>Esther</b> Haas", email: "c0001@example.com", country: "US", currency: "USD", version: 1 },
+    action_type: "create_customer", risk_level: 3, operation: "insert",
+      target: { entity_type: "customer", entity_ref: `C-91${n}` },
+    current_state: undefined, proposed_change: { name: "<b>Esther</b> Haas", email: "c0001@example.com", country: "US",
+      currency: "USD", version: 1 },
   });
   await g.decide(a.id, { decision: "approved", digest: a.digest, confirm: a.approval.confirm?.value });
   return g.finished(a.id);
@@ -49,7 +51,8 @@ test("a refused change is corrected by keys, and others approve it", limit, asyn
   await page.keyboard.press("ControlOrMeta+A");
   await page.keyboard.type("esther@example.com");
   await page.getByTestId("edit-word").waitFor(); // the preview, without a press
-  await page.waitForFunction(() => !document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling, .htmx-added"));
+  await page.waitForFunction(() =>
+    !document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling, .htmx-added"));
   await everywhere(page, "correct");
   await page.getByTestId("edit-save").focus();
   await page.keyboard.press("Enter");

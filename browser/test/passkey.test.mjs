@@ -10,7 +10,8 @@ await g.person("ana", "approver");
 
 /** Creating an item that does not exist: L4. */
 const create = (ref) => g.propose({
-  action_type: "create_item", operation: "insert", target: { entity_type: "item", entity_ref: ref }, current_state: undefined,
+  action_type: "create_item", operation: "insert", target: { entity_type: "item", entity_ref: ref },
+    current_state: undefined,
   proposed_change: { name: "Copper washer", price: "0.12", cost: "0.05", currency: "USD", stock: 50, version: 1 },
 });
 
@@ -19,7 +20,8 @@ async function authenticator(page) {
   const cdp = await page.context().newCDPSession(page);
   await cdp.send("WebAuthn.enable");
   const { authenticatorId } = await cdp.send("WebAuthn.addVirtualAuthenticator", {
-    options: { protocol: "ctap2", transport: "internal", hasResidentKey: true, hasUserVerification: true, isUserVerified: true, automaticPresenceSimulation: true },
+    options: { protocol: "ctap2", transport: "internal", hasResidentKey: true, hasUserVerification: true,
+      isUserVerified: true, automaticPresenceSimulation: true },
   });
   return {
     use: (enabled) => cdp.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: enabled }),
@@ -58,7 +60,8 @@ test("add, sign in, step up", limit, async (t) => {
   // Nothing is decided if the owner does not touch the authenticator, and the page says so.
   await key.use(false);
   const asked = [];
-  page.on("request", (r) => r.method() === "POST" && asked.push(new URL(r.url()).pathname.split("/").slice(3).join("/")));
+  page.on("request", (r) => r.method() === "POST" && asked.push(new URL(r.url()).pathname.split("/").slice(3)
+    .join("/")));
   await approve(page, a);
   await page.locator(".passkey-problem").waitFor();
   assert.deepEqual(asked, ["stepup/passkey/begin"]);

@@ -15,7 +15,8 @@ async function counted(page) {
   await page.exposeFunction("interacted", (what) => done.push(what));
   await page.addInitScript(() => {
     for (const kind of ["pointerdown", "keydown"]) {
-      addEventListener(kind, (e) => e.isTrusted && window.interacted(`${kind} ${e.key ?? e.target.textContent.trim()}`), true);
+      addEventListener(kind, (e) => e.isTrusted && window.interacted(`${kind} ${e.key ?? e.target.textContent.trim()}`),
+        true);
     }
   });
   return done;

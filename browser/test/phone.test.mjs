@@ -21,9 +21,11 @@ function small(page, within) {
         // A link within a sentence is text, for which the height of the line is enough.
         if (getComputedStyle(el).display === "inline" && el.matches("p a, li a, dd a")) continue;
         if (el.closest("svg")) continue; // the table of the chart has the same links
-        const box = el.matches("[type=checkbox]") ? el.closest(".pick, label").getBoundingClientRect() : el.getBoundingClientRect();
+        const box = el.matches("[type=checkbox]") ? el.closest(".pick, label")
+          .getBoundingClientRect() : el.getBoundingClientRect();
         if (!el.checkVisibility({ visibilityProperty: true })) continue;
-        if (box.width < least - 0.5 || box.height < least - 0.5) found.add(`${el.outerHTML.slice(0, 120)}: ${Math.round(box.width)} × ${Math.round(box.height)}`);
+        if (box.width < least - 0.5 ||
+          box.height < least - 0.5) found.add(`${el.outerHTML.slice(0, 120)}: ${Math.round(box.width)} × ${Math.round(box.height)}`);
       }
     }
     return [...found];
@@ -33,7 +35,8 @@ function small(page, within) {
 const sideways = (page) => page.evaluate(() => {
   const wide = document.documentElement.scrollWidth - innerWidth;
   if (wide <= 0) return [];
-  const out = [...document.querySelectorAll("body *")].filter((el) => el.getBoundingClientRect().right > innerWidth + 1);
+  const out = [...document.querySelectorAll("body *")].filter((el) =>
+    el.getBoundingClientRect().right > innerWidth + 1);
   return [`${wide} px: ` + out.slice(0, 3).map((el) => el.outerHTML.slice(0, 100)).join(" | ")];
 });
 
@@ -48,8 +51,10 @@ test("no page scrolls sideways", limit, async (t) => {
   const pick = (...actions) => actions.map((a) => `pick=${a.id}`).join("&");
   for (const path of [
     "/inbox", "/inbox?tab=team", "/inbox?tab=decided", "/inbox?q=nothing-like-it", `/inbox?open=${scene.price.id}`,
-    ...[scene.price, scene.text, scene.bulk, scene.create, scene.dead, ...scene.done.slice(0, 3)].map((a) => `/actions/${a.id}`),
-    `/inbox/bulk?${pick(scene.price, scene.text, scene.bulk)}`, `/actions/${scene.price.id}/edit`, "/dispatch", "/dispatch?tab=dead", "/dispatch?tab=unknown",
+    ...[scene.price, scene.text, scene.bulk, scene.create, scene.dead,
+      ...scene.done.slice(0, 3)].map((a) => `/actions/${a.id}`),
+    `/inbox/bulk?${pick(scene.price, scene.text, scene.bulk)}`, `/actions/${scene.price.id}/edit`, "/dispatch",
+      "/dispatch?tab=dead", "/dispatch?tab=unknown",
     "/policies", "/policies/edit", "/policies/explain", "/audit", "/insights", "/settings",
     ...["messages", "mandates", "grants", "secrets", "groups", "delegations", "connectors", "connectors/new?type=email"]
       .map((tab) => `/settings/${tab}`),
@@ -64,8 +69,10 @@ test("what stands alone is large enough for a thumb, on every page", limit, asyn
   const page = await newPage(browser, t, touch);
   await signIn(page, await g.setupLink("ana"));
   for (const path of [
-    "/inbox?tab=team&q=SKU", `/actions/${scene.dead.id}`, "/runs", "/workflows", "/dispatch", "/policies", "/audit", "/insights", "/settings",
-    "/settings/principals", "/settings/principals/bo", "/help", `/inbox/bulk?pick=${scene.price.id}&pick=${scene.bulk.id}`,
+    "/inbox?tab=team&q=SKU", `/actions/${scene.dead.id}`, "/runs", "/workflows", "/dispatch", "/policies", "/audit",
+      "/insights", "/settings",
+    "/settings/principals", "/settings/principals/bo", "/help",
+      `/inbox/bulk?pick=${scene.price.id}&pick=${scene.bulk.id}`,
   ]) {
     await page.goto(g.url + path);
     assert.deepEqual(await small(page, "main"), [], path);

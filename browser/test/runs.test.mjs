@@ -83,7 +83,8 @@ test("the list waits in a pill, and filters stand in the address", limit, async 
   await page.locator("html[data-live=on]").waitFor();
   const rows = () => page.getByTestId("run-row").evaluateAll((all) => all.map((el) => el.dataset.id));
   const before = await rows();
-  assert.match(await page.locator(`#row-${scene.asked.id}`).innerText(), /change waits for anybody with the role approver/);
+  assert.match(await page.locator(`#row-${scene.asked.id}`).innerText(),
+    /change waits for anybody with the role approver/);
   const fresh = await asked(g, 1, "36.00");
   await page.getByTestId("fresh-pill").getByText(/^1 new/).waitFor();
   assert.deepEqual(await rows(), before);
@@ -121,7 +122,8 @@ test("by keys alone", limit, async (t) => {
   // A bar of the timeline is a link with a description, and leads to its step.
   await page.goto(path(scene.done));
   const bar = page.locator("[data-testid=tl-row][data-step=change]").getByRole("link");
-  assert.match(await bar.evaluate((el) => el.textContent.replace(/\s+/g, " ")), /change.*succeeded: .*waited for people \d+ (ms|s)/);
+  assert.match(await bar.evaluate((el) => el.textContent.replace(/\s+/g, " ")),
+    /change.*succeeded: .*waited for people \d+ (ms|s)/);
   await bar.focus();
   await Promise.all([page.waitForURL(`**/*#s-${step(scene.done, "change").id}`), page.keyboard.press("Enter")]);
   assert.equal(await page.evaluate(() => document.querySelector(":target").dataset.step), "change");
@@ -166,7 +168,8 @@ test("several runs are canceled by keys, and retried without script", limit, asy
 test("without script: start, cancel, retry", limit, async (t) => {
   const page = await open(t, "op", `${g.url}/workflows`, { javaScriptEnabled: false });
   await page.getByTestId("workflow-row").filter({ hasText: "reprice" }).getByRole("link").click();
-  assert.match(await page.getByTestId("triggers").innerText(), /POST \/api\/v1\/hooks\/reprice[^]*0 6 \* \* 1-5 in Europe\/Berlin · next at \d{4}-/);
+  assert.match(await page.getByTestId("triggers").innerText(),
+    /POST \/api\/v1\/hooks\/reprice[^]*0 6 \* \* 1-5 in Europe\/Berlin · next at \d{4}-/);
   assert.match(await page.getByTestId("workflow-source").innerText(), /uses: connector\.shop\.update/);
   await page.getByTestId("start").locator("summary").first().click();
   const bad = '{"sku": 5,\n"n": 1.00}';
@@ -174,7 +177,8 @@ test("without script: start, cancel, retry", limit, async (t) => {
   await page.getByTestId("start-go").click();
   assert.match(await page.getByTestId("start-error").innerText(), /\/input\/sku/);
   assert.equal(await page.getByTestId("start-input").inputValue(), bad);
-  await page.getByTestId("start-input").fill('{"sku": "SKU-0041", "to": "1.00", "price": "1.00", "version": "1", "watchers": []}');
+  await page.getByTestId("start-input")
+    .fill('{"sku": "SKU-0041", "to": "1.00", "price": "1.00", "version": "1", "watchers": []}');
   await page.getByTestId("start-go").click();
   await page.waitForURL("**/runs/run_*");
   const id = await page.locator("#run").getAttribute("data-id");
@@ -202,8 +206,10 @@ const looked = {
   "runs": "/runs", "runs, none": "/runs?status=queued",
   "runs, selected": `/runs/bulk?pick=${scene.asked.id}&pick=${scene.failed.id}&pick=${scene.done.id}`,
   "done": `/runs/${scene.done.id}`, "asked": `/runs/${scene.asked.id}`, "event": `/runs/${scene.event.id}`,
-  "failed": `/runs/${scene.failed.id}`, "rejected": `/runs/${scene.rejected.id}`, "canceled": `/runs/${scene.canceled.id}`,
-  "workflows": "/workflows", "workflow": "/workflows/reprice", "earlier version": "/workflows/reprice?version=1", "its action": `/actions/${step(scene.asked, "change").action_id}`,
+  "failed": `/runs/${scene.failed.id}`, "rejected": `/runs/${scene.rejected.id}`,
+    "canceled": `/runs/${scene.canceled.id}`,
+  "workflows": "/workflows", "workflow": "/workflows/reprice", "earlier version": "/workflows/reprice?version=1",
+    "its action": `/actions/${step(scene.asked, "change").action_id}`,
 };
 
 test("a phone", limit, async (t) => {
@@ -213,8 +219,10 @@ test("a phone", limit, async (t) => {
     await page.locator("main details").evaluateAll((all) => all.forEach((el) => (el.open = true)));
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(wide <= 0, `${where} is ${wide} px too wide`);
-    const small = await page.locator("main :is(a, button, summary, select, input:not([type=hidden]), textarea)").evaluateAll((all) => all
-      .filter((el) => el.checkVisibility() && !(getComputedStyle(el).display === "inline" && el.matches("p a, li a, td a, dd a, h1 a")))
+    const small = await page.locator("main :is(a, button, summary, select, input:not([type=hidden]), textarea)")
+      .evaluateAll((all) => all
+      .filter((el) => el.checkVisibility() && !(getComputedStyle(el).display === "inline" &&
+        el.matches("p a, li a, td a, dd a, h1 a")))
       // People press a box anywhere in its cell.
       .map((el) => [el.outerHTML.slice(0, 100), (el.closest(".pick") ?? el).getBoundingClientRect()])
       .filter(([, box]) => box.height < 43.5 || box.width < 43.5)
@@ -235,8 +243,11 @@ test("nothing stands in the way of anybody", limit, async (t) => {
   await Promise.all([await open(t, "op", g.url), await open(t, "op2", g.url)].map(work));
 });
 
-const corpus = JSON.parse(await readFile(new URL("../../internal/card/testdata/hostile.json", import.meta.url), "utf8"));
-const harmless = ["harmless", "two\nlines\n", "1\n2\n3\n4\n5\n", "a longer line of words that goes on and on, and has a_word_that_is_long_enough_to_be_broken_somewhere in it", "line\n".repeat(400), "more than a page shows of it ".repeat(1000)];
+const corpus = JSON.parse(await readFile(new URL("../../internal/card/testdata/hostile.json", import.meta.url),
+  "utf8"));
+const harmless = ["harmless", "two\nlines\n", "1\n2\n3\n4\n5\n",
+  "a longer line of words that goes on and on, and has a_word_that_is_long_enough_to_be_broken_somewhere in it",
+  "line\n".repeat(400), "more than a page shows of it ".repeat(1000)];
 
 test("whatever others wrote stays text", limit, async (t) => {
   // The first attempt that is accepted; refused texts are shown to nobody.
@@ -258,21 +269,26 @@ test("whatever others wrote stays text", limit, async (t) => {
       name: flow, description,
       steps: [{ id: "say", uses: `worker.say-${n}` }, { id: "hear", uses: `worker.hear-${n}`, retry: { max: 0 } }],
     });
-    const described = await fits(() => apply(g, flow, source(text)).then(() => true), () => apply(g, flow, source("plain")).then(() => false));
+    const described = await fits(() => apply(g, flow, source(text)).then(() => true),
+      () => apply(g, flow, source("plain")).then(() => false));
     const input = { said: text, [text || "empty"]: [text] };
     const made = await fits(() => start(g, flow, input, { trigger_ref: `${n} ${text}` }), () => start(g, flow, input));
     await fits(() => g.api("POST", `/runs/${made.id}/signals`, { body: { name: "word", data: input } }));
     const say = await fits(() => lease(g, worker, `say-${n}`, text), () => lease(g, worker, `say-${n}`));
-    await g.api("POST", `/steps/${say.step.id}/complete`, { ...worker, body: { generation: say.lease.generation, output: input } });
+    await g.api("POST", `/steps/${say.step.id}/complete`, { ...worker,
+      body: { generation: say.lease.generation, output: input } });
     const hear = await lease(g, worker, `hear-${n}`);
-    const fail = (code, detail) => g.api("POST", `/steps/${hear.step.id}/fail`, { ...worker, body: { generation: hear.lease.generation, code, detail, retryable: false } });
+    const fail = (code, detail) => g.api("POST", `/steps/${hear.step.id}/fail`,
+      { ...worker, body: { generation: hear.lease.generation, code, detail, retryable: false } });
     await fits(() => fail(text, text), () => fail("said", text), () => fail("said", "plain"));
     await status(g, made.id, "failed_terminal");
-    return { name, text, pages: [`/runs/${made.id}`, ...(described && (name === "harmless" || n % 3 === 0) ? [`/workflows/${flow}`] : [])] };
+    return { name, text, pages: [`/runs/${made.id}`, ...(described &&
+      (name === "harmless" || n % 3 === 0) ? [`/workflows/${flow}`] : [])] };
   };
   const all = [...harmless.map((text) => ({ name: "harmless", text })), ...corpus];
   const runs = [];
-  for (let n = 0; n < all.length; n += 8) runs.push(...await Promise.all(all.slice(n, n + 8).map((x, i) => make(x, n + i))));
+  for (let n = 0; n < all.length; n += 8) runs.push(...await Promise.all(all.slice(n, n + 8)
+    .map((x, i) => make(x, n + i))));
 
   const oracle = new Set();
   const check = async (page, { name, text }, where, opened = visit) => {
@@ -288,7 +304,8 @@ test("whatever others wrote stays text", limit, async (t) => {
     assert.deepEqual(here.filter((x) => !oracle.has(x)), [], `${name}: ${where}`);
     assert.doesNotMatch(shown.text, unseen, name);
     // JSON escapes the first control characters as letters; a run shows the other ones somewhere.
-    if (where.startsWith("/runs/") && unseen.test(text.replace(/[\u0000-\u001f]/g, ""))) assert.ok(shown.marks > 0, `${name}: nothing is marked`);
+    if (where.startsWith("/runs/") && unseen.test(text.replace(/[\u0000-\u001f]/g, ""))) assert.ok(shown.marks > 0,
+      `${name}: nothing is marked`);
   };
   const tabs = await Promise.all([open(t, "op", g.url), open(t, "op2", g.url)]);
   const calm = runs.filter((r) => r.name === "harmless"), rest = runs.filter((r) => r.name !== "harmless");
@@ -305,7 +322,8 @@ test("whatever others wrote stays text", limit, async (t) => {
       await tabs[0].goto(g.url + next);
       assert.equal(await tabs[0].evaluate(() => window.__owned), undefined);
       assert.doesNotMatch(await tabs[0].evaluate(() => document.body.innerText), unseen, next);
-      seen.push(new Set((await tabs[0].locator("#rows").evaluate((el) => [...el.querySelectorAll("*")].map((x) => x.localName)))));
+      seen.push(new Set((await tabs[0].locator("#rows").evaluate((el) =>
+        [...el.querySelectorAll("*")].map((x) => x.localName)))));
       const link = tabs[0].getByTestId("next-page");
       next = (await link.count()) ? await link.getAttribute("href") : "";
     }

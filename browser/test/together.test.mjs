@@ -39,7 +39,8 @@ test("two browsers answer the same item at once", limit, async (t) => {
     // Both people send their answers before either page receives the news.
     for (const page of pages) await page.getByTestId("approve").waitFor();
     await Promise.all([pages[0].getByTestId("approve").click(), pages[1].getByTestId("approve").click()]);
-    await Promise.all(pages.map((page) => page.locator(`#detail[data-done="${a.id}"], [data-testid=outcome]`).waitFor()));
+    await Promise.all(pages.map((page) => page.locator(`#detail[data-done="${a.id}"], [data-testid=outcome]`)
+      .waitFor()));
     const end = await g.finished(a.id);
     assert.equal(end.status, "applied");
     const won = people.indexOf(end.decided_by);
@@ -55,7 +56,7 @@ test("two browsers answer the same item at once", limit, async (t) => {
   }
 });
 
-test("who reads hears of a decision elsewhere", limit, async (t) => {
+test("a reader sees a decision made elsewhere", limit, async (t) => {
   const a = await g.propose(priced(5, "12.00"));
   const page = await inbox(t, "ana", `/inbox?open=${a.id}`);
   await page.locator("#live:not([data-stale])").waitFor({ state: "attached" });

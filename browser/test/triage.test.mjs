@@ -45,7 +45,8 @@ test("what others decide settles where it stands", limit, async (t) => {
   assert.equal(await page.getByTestId("place").innerText(), "1 of 4");
   const taken = actions.find((a) => a.id === order[1]);
   const where = (await page.locator(`#row-${taken.id}`).boundingBox()).y;
-  await g.api("POST", `/proposed-actions/${taken.id}/decide`, { key: other.key, token: other.edit_token, body: { decision: "approved", digest: taken.digest } });
+  await g.api("POST", `/proposed-actions/${taken.id}/decide`,
+    { key: other.key, token: other.edit_token, body: { decision: "approved", digest: taken.digest } });
   await page.locator(`#row-${taken.id}.settled`).waitFor();
   assert.match(await page.locator(`#row-${taken.id} .row-done`).innerText(), /approved by bob/);
   assert.equal((await page.locator(`#row-${taken.id}`).boundingBox()).y, where, "the row has moved");
@@ -65,7 +66,8 @@ test("what others decide settles where it stands", limit, async (t) => {
 test("ranges, and all that are alike", limit, async (t) => {
   await clear();
   for (let i = 0; i < 6; i++) await g.propose(priced(i, `${i + 1}.25`));
-  for (let i = 6; i < 8; i++) await g.propose({ ...priced(i, "1"), action_type: "stock_change", proposed_change: { stock: i } , current_state: undefined });
+  for (let i = 6; i < 8; i++) await g.propose({ ...priced(i, "1"), action_type: "stock_change",
+    proposed_change: { stock: i } , current_state: undefined });
   const { page } = await reviewer(t, "cleo");
   const all = await ids(page);
   await unfold(page);

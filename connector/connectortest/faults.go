@@ -1,75 +1,334 @@
 package connectortest
 
 import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// Fault is a way in which a target's answer to a change breaks.
+// Fault is a way in which a target misbehaves.
 type Fault string
 
-// The faults that [Fixture.Break] is asked for.
+// The faults. A fixture with a Server has all of them but Expired, Dropped, Changed and Skewed, which
+// need a field of the fixture. The hostile ones need no break of the target.
 const (
 	// LostBefore: the connection is lost, and nothing was done.
 	LostBefore Fault = "an answer lost before the effect"
 	// LostAfter: the connection is lost after the change was made.
 	LostAfter Fault = "an answer lost after the effect"
 	// Busy: the target does nothing, and asks to come back later, such as by a status 429.
-	Busy Fault = "a target that is busy"
+	Busy Fault = "a busy target"
+	// Outage: the target does nothing for an hour, and answers each call with a failure of its own.
+	Outage Fault = "an outage"
 	// Unauthorized: the target does nothing, and refuses the credentials.
 	Unauthorized Fault = "refused credentials"
+	// Expired: the secrets have been replaced at the target, but not here.
+	Expired Fault = "expired credentials"
 	// Garbled: the change was made, and the answer cannot be understood, or breaks off.
 	Garbled Fault = "an answer that cannot be read"
+	// Dropped: the target ignores a field of the change, and says nothing.
+	Dropped Fault = "a dropped field"
+	// Changed: the target stores another value than the approved one.
+	Changed Fault = "a changed value"
+	// WrongDate: the target's clock is an hour off.
+	WrongDate Fault = "a target whose clock is wrong"
+	// Skewed: the target refuses the credentials because a clock is wrong.
+	Skewed Fault = "credentials refused because of a clock"
+	// HostileReference: a proposal's reference wants to reach another object.
+	HostileReference Fault = "a hostile reference"
+	// HostileText: a proposal's text wants to leave its place.
+	HostileText Fault = "a hostile text"
 )
 
-// breaks tests that a call claims no more than is proven, and that its class keeps its promise when it
-// is made again.
-func breaks(fault Fault) func(*testing.T, *Fixture) {
-	return func(t *testing.T, f *Fixture) {
-		if f.Break == nil || !f.Break(t, fault) {
-			t.Log("the target does not break in this way")
-			return
-		}
-		_, failure := f.execute(t.Context(), t, f.Call)
-		done := 0
-		if fault == LostAfter || fault == Garbled {
-			done = 1
-		}
-		f.wantEffects(t, done)
-		switch {
-		case failure == nil:
-			if fault != Garbled {
-				t.Error("the call succeeded")
-			}
-		case done == 1 && failure.Kind != connector.Ambiguous, fault == LostBefore && failure.Kind != connector.Ambiguous:
-			t.Errorf("%v, want ambiguous", failure)
-		case fault == Busy && failure.Kind != connector.Transient && failure.Kind != connector.NotSent:
-			t.Errorf("%v, want transient", failure)
-		case fault == Unauthorized && failure.Kind == connector.Ambiguous:
-			t.Errorf("%v of a target that did nothing", failure)
-		}
-		if r, ok := f.Connector.(connector.ReadBacker); ok && done == 1 {
-			if finding, _, err := r.ReadBack(t.Context(), f.Call); finding == connector.Absent {
-				t.Errorf("ReadBack: %v, %v, but the change was made", finding, err)
-			}
-		}
-		op, _ := f.Connector.Operation(f.Call.Operation)
-		if op.Class == connector.ClassC {
-			return
-		}
-		if failure != nil {
-			select {
-			case <-time.After(failure.RetryAfter):
-			case <-t.Context().Done():
-			}
-		}
-		again := f.Call
-		again.Attempt++
-		if _, failure = f.execute(t.Context(), t, again); failure != nil && (op.Class == connector.ClassA || done == 0) {
-			t.Errorf("the same call again: %v", failure)
+// Faults are all faults.
+var Faults = []Fault{
+	LostBefore, LostAfter, Busy, Outage, Unauthorized, Expired, Garbled, Dropped, Changed, WrongDate, Skewed,
+	HostileReference, HostileText,
+}
+
+// Not returns a [Harness.Not] with one reason.
+func Not(why string, faults ...Fault) map[Fault]string {
+	not := make(map[Fault]string)
+	for _, fault := range faults {
+		not[fault] = why
+	}
+	return not
+}
+
+// survives puts a call through a fault: a failure claims no more than is proven, and the class keeps its
+// promise when the call is made again.
+func survives(t *testing.T, f *Fixture, fault Fault) {
+	switch fault {
+	case Expired:
+		expired(t, f)
+	case HostileReference:
+		hostileReference(t, f)
+	case HostileText:
+		hostileTexts(t, f)
+	case Skewed:
+		skewed(t, f)
+	case WrongDate:
+		f.breakBy(t, fault)
+		if _, failure := f.once(t, f.Call); failure != nil {
+			t.Error(failure)
 		}
 		f.wantEffects(t, 1)
+	case Dropped, Changed:
+		f.breakBy(t, fault)
+		_, failure := f.once(t, f.Call)
+		if f.wire != nil && !f.wire.falsified {
+			t.Fatal("the request has no such field or value: nothing was tested")
+		}
+		if failure == nil || failure.Code != "not_as_approved" || !oneOf(failure, connector.Ambiguous, connector.Terminal) {
+			t.Errorf("got %v, want not_as_approved", failure)
+		}
+		if f.Effects(t) != 0 || failure == nil || failure.Kind != connector.Terminal { // it was rolled back
+			f.wantEffects(t, 1)
+		}
+	case Garbled:
+		if f.Server == nil {
+			f.lost(t, fault, 1)
+			return
+		}
+		for name, answer := range garbled {
+			t.Run(name, func(t *testing.T) {
+				f := f.another(t)
+				f.wire.breakBy(&breakage{after: true, answer: answer})
+				f.lost(t, fault, 1)
+			})
+		}
+	case LostAfter:
+		f.lost(t, fault, 1)
+	case LostBefore:
+		f.lost(t, fault, 0)
+	default:
+		f.refused(t, fault)
+	}
+}
+
+// lost makes a call whose answer is lost or useless. done is the number of its effects.
+func (f *Fixture) lost(t *testing.T, fault Fault, done int) {
+	heal := f.breakBy(t, fault)
+	_, failure := f.once(t, f.Call)
+	f.wantEffects(t, done)
+	if failure == nil && fault != Garbled || failure != nil && failure.Kind != connector.Ambiguous {
+		t.Errorf("got %v, want ambiguous", failure)
+	}
+	heal()
+	r, ok := f.Connector.(connector.ReadBacker)
+	if !ok {
+		f.repeat(t, failure, done)
+		return
+	}
+	finding, found, err := r.ReadBack(t.Context(), f.Call)
+	if (finding == connector.Present) != (done == 1) || finding == connector.Absent || err != nil {
+		t.Errorf("ReadBack: %v, %v, of %d effects", finding, err, done)
+	}
+	if res := f.repeat(t, failure, done); done == 1 && res.ExternalID != "" && res.ExternalID != found.ExternalID {
+		t.Errorf("read back the external id %q, then it is %q", found.ExternalID, res.ExternalID)
+	}
+}
+
+// repeat makes a call again after a failure, as the dispatcher does: a call of class C only if nothing
+// can have been done.
+func (f *Fixture) repeat(t *testing.T, failure *connector.Error, done int) (res connector.Result) {
+	t.Helper()
+	op, _ := f.Connector.Operation(f.Call.Operation)
+	if op.Class == connector.ClassC && (failure == nil || failure.Kind == connector.Ambiguous) {
+		return res
+	}
+	if failure != nil {
+		select {
+		case <-time.After(failure.RetryAfter):
+		case <-t.Context().Done():
+		}
+	}
+	again := f.Call
+	again.Attempt++
+	if res, failure = f.once(t, again); failure != nil && (op.Class == connector.ClassA || done == 0) {
+		t.Errorf("the same call again: %v", failure)
+	}
+	f.wantEffects(t, 1)
+	return res
+}
+
+// refused makes calls while the target does nothing: one call each five minutes of an hour's outage.
+func (f *Fixture) refused(t *testing.T, fault Fault) {
+	calls, want := 12, []connector.Kind{connector.NotSent, connector.Transient, connector.Ambiguous}
+	switch fault {
+	case Busy:
+		calls, want = 3, []connector.Kind{connector.NotSent, connector.Transient}
+	case Unauthorized:
+		calls, want = 1, []connector.Kind{connector.NotSent, connector.Transient, connector.Terminal}
+	}
+	op, _ := f.Connector.Operation(f.Call.Operation)
+	heal := f.breakBy(t, fault)
+	var wait time.Duration
+	for i := range calls {
+		call := f.Call
+		call.Attempt += i
+		_, failure := f.once(t, call)
+		if failure == nil || !oneOf(failure, want...) {
+			t.Fatalf("got %v, want one of %v", failure, want)
+		}
+		f.wantEffects(t, 0)
+		if failure.Kind == connector.Ambiguous && op.Class == connector.ClassC {
+			return // it is not called again
+		}
+		wait = failure.RetryAfter
+	}
+	heal()
+	f.repeat(t, &connector.Error{Kind: connector.NotSent, RetryAfter: wait}, 0)
+	if fault == Busy && f.Server != nil {
+		waits(t, f.another(t))
+	}
+}
+
+func oneOf(failure *connector.Error, kinds ...connector.Kind) bool {
+	return slices.Contains(kinds, failure.Kind)
+}
+
+// once makes a call, which may send at most one request that changes something, and claims to have
+// sent nothing only if that is true.
+func (f *Fixture) once(t *testing.T, c connector.Call) (connector.Result, *connector.Error) {
+	t.Helper()
+	requests, changes := f.wire.count()
+	res, failure := f.execute(t.Context(), t, c)
+	nowRequests, nowChanges := f.wire.count()
+	if nowChanges > changes+1 || nowRequests > requests+4 {
+		t.Errorf("one call sent %d requests, %d of them changes", nowRequests-requests, nowChanges-changes)
+	}
+	if failure != nil && failure.Kind == connector.Ambiguous && f.wire != nil && nowChanges == changes {
+		t.Errorf("%v, though nothing was sent", failure)
+	}
+	return res, failure
+}
+
+// expired: the old secrets are refused, and their replacement sets no approval aside.
+func expired(t *testing.T, f *Fixture) {
+	if f.Expired == nil {
+		t.Fatal("set Fixture.Expired, or say in Harness.Not why it does not apply")
+	}
+	current, old := f.Connector, f.Expired(t)
+	if old.Fingerprint() != current.Fingerprint() {
+		t.Error("another value of a secret changes the fingerprint")
+	}
+	f.Connector = old
+	if _, failure := f.once(t, f.Call); failure == nil || failure.Kind == connector.Ambiguous {
+		t.Errorf("got %v of a target that did nothing", failure)
+	}
+	f.wantEffects(t, 0)
+	f.Connector = current
+	f.repeat(t, &connector.Error{Kind: connector.NotSent}, 0)
+}
+
+// skewed: the credentials are refused because of a clock. The failure says so, and permits another
+// attempt; if the clocks agree, the same answer is an ordinary refusal.
+func skewed(t *testing.T, f *Fixture) {
+	if f.Skewed == nil || f.Server == nil {
+		t.Fatal("set Fixture.Skewed, or say in Harness.Not why it does not apply")
+	}
+	for _, off := range []time.Duration{-time.Hour, 0, time.Hour} {
+		f := f.another(t)
+		f.wire.breakBy(&breakage{all: true, date: off, answer: f.Skewed})
+		_, failure := f.once(t, f.Call)
+		switch {
+		case failure == nil || failure.Kind == connector.Ambiguous || (failure.Code == "clock_skew") != (off != 0):
+			t.Errorf("the clock is %s off: %v", off, failure)
+		case off != 0 && (failure.Kind == connector.Terminal || !strings.Contains(failure.Detail, "clock")):
+			t.Errorf("the clock is %s off: %v, which permits no other attempt", off, failure)
+		}
+		f.wantEffects(t, 0)
+	}
+}
+
+// waits: the wait that a target names is handed on, also for a call within it.
+func waits(t *testing.T, f *Fixture) {
+	f.wire.breakBy(&breakage{all: true, answer: status(http.StatusTooManyRequests, "Retry-After", "120")})
+	for range 2 {
+		_, failure := f.once(t, f.Call)
+		if failure == nil || !oneOf(failure, connector.NotSent, connector.Transient) ||
+			failure.RetryAfter > 2*time.Minute || failure.RetryAfter < time.Minute {
+			t.Errorf("got %+v, want a wait of two minutes", failure)
+		}
+	}
+	f.wantEffects(t, 0)
+}
+
+// evil are texts that must not leave their place in a request.
+const evil = "a\r\nX-Evil: 1\u202e\x00</script>\"'&x=1#"
+
+// hostileReference: a reference reaches nothing but its own object.
+func hostileReference(t *testing.T, f *Fixture) {
+	for i, more := range []string{"/../x", "/..", "?a=b", "#f", "\r\nX-Evil: 1", "%2e%2e%2f", "\x00", " ", "\u202e"} {
+		c := other(f.Call, string(rune('a'+i)))
+		c.Target.EntityRef += more
+		effects := f.Effects(t)
+		_, failure := f.execute(t.Context(), t, c)
+		if failure == nil && f.Creates { // it is a name of the new object, or is not sent
+			effects++
+		} else if failure == nil {
+			t.Errorf("%q is accepted as a reference", c.Target.EntityRef)
+		}
+		f.wantEffects(t, effects)
+	}
+	f.wire.wantClean(t)
+}
+
+// hostileTexts: each text of the change is applied as it is, or refused for good.
+func hostileTexts(t *testing.T, f *Fixture) {
+	var change any
+	if err := json.Unmarshal([]byte(f.Call.ProposedChange), &change); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	replaceTexts(&change, func(put func(string), was string) {
+		n++
+		c := other(f.Call, string(rune('a'+n)))
+		put(evil)
+		raw, err := json.Marshal(change)
+		put(was)
+		if err == nil {
+			c.ProposedChange, err = gatehouse.Canonicalize(raw)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		effects := f.Effects(t)
+		_, failure := f.execute(t.Context(), t, c)
+		switch {
+		case failure == nil:
+			effects++
+		case failure.Kind != connector.Terminal:
+			t.Errorf("%s: %v", c.ProposedChange, failure)
+		}
+		f.wantEffects(t, effects)
+	})
+	f.wire.wantClean(t)
+}
+
+// replaceTexts calls a function for each text in a value, with a setter for it.
+func replaceTexts(value *any, replace func(put func(string), was string)) {
+	switch v := (*value).(type) {
+	case string:
+		replace(func(s string) { *value = s }, v)
+	case []any:
+		for i := range v {
+			replaceTexts(&v[i], replace)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			member := v[name]
+			replaceTexts(&member, func(put func(string), was string) {
+				replace(func(s string) { put(s); v[name] = member }, was)
+			})
+		}
 	}
 }

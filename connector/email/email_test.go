@@ -79,13 +79,31 @@ func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+	not := connectortest.Not("SMTP returns no values and checks no clock; TestBrokenReplies has broken answers",
+		connectortest.Garbled, connectortest.Dropped, connectortest.Changed, connectortest.WrongDate, connectortest.Skewed)
+	not[connectortest.LostBefore] = "before the last command, nothing is in doubt"
+	connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 		s := start(t)
+		refuse := func(code int) { s.Recipients(func(string) error { return &smtp.SMTPError{Code: code, Message: "no"} }) }
 		return &connectortest.Fixture{
 			Connector: newConnector(t, config(s)), Call: call(hello), Creates: true,
 			Read:    func(*testing.T) gatehouse.JSON { return gatehouse.MustJSON(len(s.Mails())) },
 			Effects: func(*testing.T) int { return len(s.Mails()) },
 			Secrets: []string{password},
+			Expired: connectortest.WithSecret(email.New, config(s), "pass-that-has-expired"),
+			Break: func(_ *testing.T, fault connectortest.Fault) func() {
+				switch fault {
+				case connectortest.Busy:
+					refuse(450)
+				case connectortest.Outage:
+					refuse(421)
+				case connectortest.Unauthorized:
+					s.Require("gate", "other")
+				case connectortest.LostAfter:
+					s.AfterData(func() error { return mailtest.ErrHangup })
+				}
+				return func() { s.Recipients(nil); s.AfterData(nil); s.Require("gate", password) }
+			},
 		}
 	}})
 }

@@ -68,7 +68,7 @@ type Repository struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level.
+	// Floor is the least level; 4 by default for merge, dispatch, release and what deletes.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,11 +37,7 @@ func secrets(name string) (string, error) {
 
 func newConnector(t testing.TB, cfg github.Config) *github.Connector {
 	t.Helper()
-	c, err := github.New(t.Context(), cfg, secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.(*github.Connector)
+	return connectortest.Build[*github.Connector](t, github.New, cfg, secrets)
 }
 
 // refs are the entity type and the reference for each operation.
@@ -78,36 +75,20 @@ func back(res connector.Result) connector.Call {
 	}
 }
 
-func failure(t testing.TB, err error) *connector.Error {
-	t.Helper()
-	var e *connector.Error
-	if err != nil && !errors.As(err, &e) {
-		t.Fatalf("a %T: %v", err, err)
-	}
-	return e
-}
-
-func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
-	t.Helper()
-	if e := failure(t, err); e == nil || e.Kind != kind || e.Code != code {
-		t.Errorf("got %v, want %v: %s", err, kind, code)
-	}
-}
-
-func found(t testing.TB, c *github.Connector, call connector.Call, want connector.Finding) connector.Result {
-	t.Helper()
-	finding, res, err := c.ReadBack(t.Context(), call)
-	if err != nil || finding != want {
-		t.Errorf("read back %s: %v, %v, want %v", call.Operation, finding, err, want)
-	}
-	return res
-}
+var (
+	wantFailure = connectortest.WantFailure
+	failure     = connectortest.Failure
+	found       = connectortest.WantFinding
+)
 
 // The target is a fake; see [fake]. The suite runs on merge, because it has what the suite needs: a
 // version, and one entity that it changes.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+	not := connectortest.Not("GitHub compares the commit, and a merge has no other value", connectortest.Dropped,
+		connectortest.Changed)
+	not[connectortest.Skewed] = "a token names no time"
+	connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 		f := newFake(t)
 		return &connectortest.Fixture{
 			Connector: newConnector(t, config(f)),
@@ -121,23 +102,31 @@ func TestConformance(t *testing.T) {
 			},
 			Effects: func(*testing.T) int { return f.count() },
 			Secrets: []string{token},
+			Server:  f.Server,
+			Expired: connectortest.WithSecret(github.New, config(f), "github_pat_old"),
 		}
 	}})
 }
 
-// TestConformanceOfComment: each call creates a comment.
+// TestConformanceOfComment: each call creates a comment, as an app.
 func TestConformanceOfComment(t *testing.T) {
 	t.Parallel()
-	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+	not := connectortest.Not("GitHub requires the body, the only field", connectortest.Dropped)
+	connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 		f := newFake(t)
+		cfg, key := f.app()
+		c := connectortest.Build[*github.Connector](t, github.New, cfg, func(string) (string, error) { return key, nil })
 		return &connectortest.Fixture{
-			Connector: newConnector(t, config(f)), Call: call("comment", `{"body":"hello"}`), Creates: true,
+			Connector: c, Call: call("comment", `{"body":"hello"}`), Creates: true,
 			Read: func(*testing.T) (comments gatehouse.JSON) {
 				f.do(func() { comments = gatehouse.MustJSON(len(f.comments)) })
 				return comments
 			},
 			Effects: func(*testing.T) int { return f.count() },
 			Secrets: []string{token},
+			Server:  f.Server, Value: [2]string{"hello", "hullo"},
+			Expired: connectortest.WithSecret(github.New, cfg, otherKey()),
+			Skewed:  func(w http.ResponseWriter, _ *http.Request) { answers(401, "'exp' is too far in the future")(w) },
 		}
 	}})
 }
@@ -431,25 +420,41 @@ func TestOutcomes(t *testing.T) {
 	wantFailure(t, err, connector.Ambiguous, "not_as_approved")
 }
 
+// key and otherKey are keys of apps, generated once.
+var (
+	key      = sync.OnceValue(generate)
+	otherKey = sync.OnceValue(func() string { return keyPEM(generate()) })
+)
+
+func generate() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
+
+func keyPEM(key *rsa.PrivateKey) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+}
+
+// app installs the app: its configuration and its key.
+func (f *fake) app() (cfg github.Config, private string) {
+	f.appKey = &key().PublicKey
+	cfg = config(f)
+	cfg.Auth = github.Auth{
+		App: &github.App{ClientID: "Iv1.app", InstallationID: 99, PrivateKey: github.Secret{Secret: "KEY"}},
+	}
+	return cfg, keyPEM(key())
+}
+
 // TestApp authenticates as an installation: one token for all calls, limited to the repositories,
 // and a new one when it is revoked.
 func TestApp(t *testing.T) {
 	t.Parallel()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
 	f := newFake(t)
-	f.appKey = &key.PublicKey
-	cfg := config(f)
-	cfg.Auth = github.Auth{
-		App: &github.App{ClientID: "Iv1.app", InstallationID: 99, PrivateKey: github.Secret{Secret: "KEY"}},
-	}
-	text := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
-	c, err := github.New(t.Context(), cfg, func(string) (string, error) { return text, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg, key := f.app()
+	c := connectortest.Build[*github.Connector](t, github.New, cfg, func(string) (string, error) { return key, nil })
 	for range 2 {
 		res, err := c.Execute(t.Context(), call("comment", `{"body":"x"}`))
 		if err != nil || strings.Contains(string(res.RequestMetadata), "ghs_") {
@@ -460,12 +465,12 @@ func TestApp(t *testing.T) {
 		t.Errorf("%d tokens", len(f.tokens))
 	}
 	f.do(func() { clear(f.tokens) })
-	if err := c.(connector.Prober).Probe(t.Context()); err != nil || len(f.tokens) != 1 {
+	if err := c.Probe(t.Context()); err != nil || len(f.tokens) != 1 {
 		t.Errorf("%v, %d tokens", err, len(f.tokens))
 	}
 	// The app was uninstalled.
 	f.do(func() { clear(f.tokens); f.appKey = nil })
-	_, err = c.Execute(t.Context(), call("comment", `{"body":"x"}`))
+	_, err := c.Execute(t.Context(), call("comment", `{"body":"x"}`))
 	wantFailure(t, err, connector.Terminal, "token_refused")
 	if _, err := github.New(t.Context(), cfg, func(string) (string, error) { return "no key", nil }); err == nil {
 		t.Error("no key is a key")

@@ -3,7 +3,6 @@ package httpconn_test
 import (
 	"bufio"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -21,11 +20,20 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, class := range []connector.Class{connector.ClassA, connector.ClassB} {
+		not := connectortest.Not("a bearer token names no time", connectortest.Skewed)
+		if class == connector.ClassB {
+			not = connectortest.Not("the fake checks no signatures", connectortest.Expired)
+		}
 		t.Run(string(class), func(t *testing.T) {
-			connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+			connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 				s := newCRM(t)
 				cfg := s.config()
 				op := cfg.Operations["update"]
+				op.Outcomes = []httpconn.Rule{
+					{Status: []httpconn.StatusRange{{From: 200, To: 299}}, Outcome: "applied", JSON: &httpconn.Match{
+						Pointer: "/status", Equals: text(`"{proposed_change.status}"`)}},
+					{Status: []httpconn.StatusRange{{From: 200, To: 299}}, Outcome: "ambiguous", Code: "not_as_approved"},
+				}
 				op.Preview = &httpconn.Preview{Path: op.Path + "?dry_run=1", Before: pointer("/before"),
 					After: "/after"}
 				cfg.Operations["update"] = op
@@ -33,6 +41,9 @@ func TestConformance(t *testing.T) {
 					op.Class, op.ReadBack = connector.ClassB, &httpconn.ReadBack{Path: "/{entity_type}/{entity_ref}", Change: pointer("/data")}
 					op.ExternalID = nil
 					cfg.Operations["update"] = op
+					secret := httpconn.Secret{Secret: "CRM_TOKEN"}
+					cfg.Auth = &httpconn.Auth{OAuth1: &httpconn.OAuth1{
+						ConsumerKey: secret, ConsumerSecret: secret, Token: secret, TokenSecret: secret}}
 				}
 				return &connectortest.Fixture{
 					Connector: newConnector(t, cfg),
@@ -53,11 +64,10 @@ func TestConformance(t *testing.T) {
 						defer s.mu.Unlock()
 						return s.effects
 					},
-					Break: func(_ *testing.T, fault connectortest.Fault) bool {
-						s.breakOnce(fault)
-						return true
-					},
-					Secrets: []string{token},
+					Secrets: []string{token, expired},
+					Server:  s.Server, Field: "status", Value: [2]string{"won", "lost"},
+					Expired: connectortest.WithSecret(httpconn.New, cfg, expired),
+					Skewed:  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
 				}
 			}})
 		})
@@ -211,28 +221,6 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestLostAnswersHaveOneEffect repeats calls whose answers were lost after the effect, as the
-// dispatcher does with class A.
-func TestLostAnswersHaveOneEffect(t *testing.T) {
-	t.Parallel()
-	s := newCRM(t)
-	c := s.withClass(t, connector.ClassA, nil)
-	for i := range 20 {
-		update := call(fmt.Sprintf(`{"total":%d}`, i))
-		update.IdempotencyKey = fmt.Sprint("key-", i)
-		s.breakWith(true, hijack(func(c net.Conn, _ *bufio.ReadWriter) { reset(c) }))
-		_, err := c.Execute(t.Context(), update)
-		wantFailure(t, err, connector.Ambiguous, "connection_lost")
-		s.breakWith(false, nil)
-		if _, err := c.Execute(t.Context(), update); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if s.effects != 20 || len(s.requests()) != 40 {
-		t.Errorf("%d effects of %d requests, want 20 of 40", s.effects, len(s.requests()))
-	}
-}
-
 // TestNotSent: without a connection, the failure proves that nothing was sent.
 func TestNotSent(t *testing.T) {
 	t.Parallel()
@@ -368,24 +356,10 @@ func TestOutcomeRules(t *testing.T) {
 	}
 }
 
-func failure(t testing.TB, err error) *connector.Error {
-	t.Helper()
-	if err == nil {
-		return nil
-	}
-	var e *connector.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("a %T: %v", err, err)
-	}
-	return e
-}
-
-func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
-	t.Helper()
-	if e := failure(t, err); e == nil || e.Kind != kind || e.Code != code {
-		t.Errorf("got %v, want %v: %s", e, kind, code)
-	}
-}
+var (
+	wantFailure = connectortest.WantFailure
+	failure     = connectortest.Failure
+)
 
 // TestKeysAreTheTenants: the same idempotency key of two tenants gives two keys at the target; an
 // attempt, its repetition and its read-back share one.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 )
 
@@ -39,19 +39,8 @@ func TestProbe(t *testing.T) {
 		if test.change != nil {
 			test.change(s, &cfg)
 		}
-		c, err := httpconn.New(t.Context(), cfg, func(string) (string, error) { return test.token, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		shown, err := connector.ProbeReport(t.Context(), c.(connector.Prober))
-		switch {
-		case test.says == "" && (err != nil || shown != test.shown):
-			t.Errorf("%s: %q, %v", name, shown, err)
-		case test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)):
-			t.Errorf("%s: %q, %v", name, shown, err)
-		case err != nil && strings.Contains(err.Error(), "s3cret"):
-			t.Errorf("%s: a secret is in %v", name, err)
-		}
+		c := connectortest.WithSecret(httpconn.New, cfg, test.token)(t)
+		connectortest.Probe(t, c, "^"+test.shown+"$", test.says, "s3cret")
 		if got := s.requests(); len(got) != test.asked || test.asked > 0 && !strings.HasPrefix(got[0], "GET ") {
 			t.Errorf("%s: asked %q", name, got)
 		}

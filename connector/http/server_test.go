@@ -80,6 +80,9 @@ func ref(r *http.Request) string { return r.URL.Path[strings.LastIndex(r.URL.Pat
 
 func (s *crm) handle(r *http.Request, body []byte) (status int, answer string) {
 	id := ref(r)
+	if r.Header.Get("Authorization") == "Bearer "+expired {
+		return 401, `{}`
+	}
 	if r.URL.Path == "/me" {
 		if r.Header.Get("Authorization") != "Bearer "+token {
 			return s.refusal, `{"code":"no_such_user"}`
@@ -118,7 +121,7 @@ func (s *crm) handle(r *http.Request, body []byte) (status int, answer string) {
 	maps.Copy(entity, change)
 	s.versions[id]++
 	s.effects++
-	answer = fmt.Sprintf(`{"id":"crm-%s","version":%d}`, id, s.versions[id])
+	answer = fmt.Sprintf(`{"id":"crm-%s","status":%s,"version":%d}`, id, entity["status"], s.versions[id])
 	if key != "" {
 		s.answers[key] = answer
 	}
@@ -142,24 +145,6 @@ func (s *crm) breakWith(applied bool, fault func(w http.ResponseWriter, r *http.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault, s.applied = fault, applied
-}
-
-// breakOnce answers the next change in a broken way.
-func (s *crm) breakOnce(fault connectortest.Fault) {
-	applied := fault == connectortest.LostAfter || fault == connectortest.Garbled
-	s.breakWith(applied, func(w http.ResponseWriter, r *http.Request) {
-		s.fault = nil
-		switch fault {
-		case connectortest.Busy:
-			w.WriteHeader(http.StatusTooManyRequests)
-		case connectortest.Unauthorized:
-			w.WriteHeader(http.StatusUnauthorized)
-		case connectortest.Garbled:
-			hijack(func(_ net.Conn, b *bufio.ReadWriter) { answer(b, "nonsense\r\n\r\n") })(w, r)
-		default:
-			panic(http.ErrAbortHandler)
-		}
-	})
 }
 
 // hijack gives a fault the raw connection.
@@ -205,7 +190,10 @@ func (s *crm) config() httpconn.Config {
 	}
 }
 
-const token = "s3cret-token-of-the-crm"
+const (
+	token   = "s3cret-token-of-the-crm"
+	expired = "s3cret-that-has-expired"
+)
 
 func secrets(name string) (string, error) {
 	if name == "CRM_TOKEN" {
@@ -216,11 +204,7 @@ func secrets(name string) (string, error) {
 
 func newConnector(t testing.TB, cfg httpconn.Config) *httpconn.Connector {
 	t.Helper()
-	c, err := httpconn.New(t.Context(), cfg, secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.(*httpconn.Connector)
+	return connectortest.Build[*httpconn.Connector](t, httpconn.New, cfg, secrets)
 }
 
 // withClass returns a connector to the crm whose update has the given class and no other options.

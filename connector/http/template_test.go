@@ -14,6 +14,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 )
 
@@ -352,40 +353,27 @@ func TestConfigIsStrict(t *testing.T) {
 
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
-	s := newCRM(t)
-	base := newConnector(t, s.config()).Fingerprint()
-	for name, test := range map[string]struct {
-		change func(*httpconn.Config, *httpconn.Operation)
-		same   bool
-	}{
-		"timeout": {func(_ *httpconn.Config, op *httpconn.Operation) { op.Timeout = 1e9 }, true},
-		"floor":   {func(_ *httpconn.Config, op *httpconn.Operation) { op.Floor = 4 }, true},
-		"fields":  {func(_ *httpconn.Config, op *httpconn.Operation) { op.Fields = connector.FieldLevels{"note": 1} }, true},
-		"entities": {func(c *httpconn.Config, _ *httpconn.Operation) {
-			c.Entities = map[string]httpconn.Entity{"deal": {}}
-		}, true},
-		"tenants": {func(c *httpconn.Config, _ *httpconn.Operation) { c.Tenants = []string{"a"} }, true},
-		"path":    {func(_ *httpconn.Config, op *httpconn.Operation) { op.Path = "/v2/{entity_ref}" }, false},
-		"body":    {func(_ *httpconn.Config, op *httpconn.Operation) { op.Body = `{"a":1}` }, false},
-		"success": {func(_ *httpconn.Config, op *httpconn.Operation) { op.Success = []httpconn.StatusRange{{202, 202}} }, false},
-		"address": {func(c *httpconn.Config, _ *httpconn.Operation) { c.BaseURL += "/v2" }, false},
-		"header": {func(c *httpconn.Config, _ *httpconn.Operation) {
-			c.Headers = map[string]httpconn.Value{"X-A": {Template: "b"}}
-		}, false},
-		"secret's name": {func(c *httpconn.Config, _ *httpconn.Operation) {
-			c.Auth = &httpconn.Auth{Header: &httpconn.SecretHeader{Name: "X-Key", Secret: "CRM_TOKEN"}}
-		}, false},
-	} {
-		cfg := s.config()
-		op := cfg.Operations["update"]
-		test.change(&cfg, &op)
-		cfg.Operations["update"] = op
-		if got := newConnector(t, cfg).Fingerprint(); (got == base) != test.same {
-			t.Errorf("%s: the same is %v, want %v", name, got == base, test.same)
+	of := func(change func(*httpconn.Operation)) func(*httpconn.Config) {
+		return func(c *httpconn.Config) {
+			op := c.Operations["update"]
+			change(&op)
+			c.Operations["update"] = op
 		}
 	}
-	other, err := httpconn.New(t.Context(), s.config(), func(string) (string, error) { return "another-value", nil })
-	if err != nil || other.Fingerprint() != base {
-		t.Errorf("a secret's value changes the fingerprint: %v", err)
-	}
+	connectortest.Fingerprint(t, httpconn.New, newCRM(t).config, secrets, map[string]func(*httpconn.Config){
+		"path":    of(func(op *httpconn.Operation) { op.Path = "/v2/{entity_ref}" }),
+		"body":    of(func(op *httpconn.Operation) { op.Body = `{"a":1}` }),
+		"success": of(func(op *httpconn.Operation) { op.Success = []httpconn.StatusRange{{202, 202}} }),
+		"address": func(c *httpconn.Config) { c.BaseURL += "/v2" },
+		"header":  func(c *httpconn.Config) { c.Headers = map[string]httpconn.Value{"X-A": {Template: "b"}} },
+		"secret's name": func(c *httpconn.Config) {
+			c.Auth = &httpconn.Auth{Header: &httpconn.SecretHeader{Name: "X-Key", Secret: "CRM_TOKEN"}}
+		},
+	}, map[string]func(*httpconn.Config){
+		"timeout":  of(func(op *httpconn.Operation) { op.Timeout = 1e9 }),
+		"floor":    of(func(op *httpconn.Operation) { op.Floor = 4 }),
+		"fields":   of(func(op *httpconn.Operation) { op.Fields = connector.FieldLevels{"note": 1} }),
+		"entities": func(c *httpconn.Config) { c.Entities = map[string]httpconn.Entity{"deal": {}} },
+		"tenants":  func(c *httpconn.Config) { c.Tenants = []string{"a"} },
+	})
 }

@@ -96,6 +96,9 @@ func differs(change gatehouse.JSON, was, now issue) *connector.Error {
 	var wrong []string
 	for _, m := range members {
 		got := now.value(m.Name)
+		if text, ok := m.Value.Text(); ok && m.Name == "description" {
+			m.Value = gatehouse.StringJSON(textOf(document(text)))
+		}
 		if !holds(m.Value, got) && (m.Value != `""` || got != "null") {
 			wrong = append(wrong, m.Name+" is "+rest.Brief(got)+" instead of "+rest.Brief(m.Value))
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	"github.com/gatehouse-dev/gatehouse/connector/jira"
 )
 
@@ -27,8 +28,9 @@ type object = map[string]any
 // that the connector uses, as Jira documents it: two create calls create two issues, an update is
 // unconditional and answers 204 without a body, and the search lags behind.
 type fake struct {
-	t   testing.TB
-	url string
+	t      testing.TB
+	url    string
+	server *httptest.Server
 
 	mu       sync.Mutex
 	issues   map[string]object // fields by key
@@ -57,7 +59,7 @@ func newFake(t testing.TB) *fake {
 	f.touch("SHOP-1")
 	s := httptest.NewServer(f)
 	t.Cleanup(s.Close)
-	f.url = s.URL
+	f.url, f.server = s.URL, s
 	return f
 }
 
@@ -91,6 +93,7 @@ var issuePath = regexp.MustCompile(`^/rest/api/3/issue/([A-Z]+-[0-9]+)(?:/(trans
 var transitions = map[string][]object{
 	"To Do":       {{"id": "11", "to": object{"id": "2", "name": "In Progress"}}},
 	"In Progress": {{"id": "21", "to": object{"id": "3", "name": "Done"}}, {"id": "22", "to": object{"id": "1", "name": "To Do"}}},
+	"On hold":     {{"id": "41", "to": object{"id": "3", "name": "Done"}}},
 	"Done": {{"id": "31", "to": object{"id": "1", "name": "To Do"}}, {"id": "32", "to": object{"id": "1", "name": "To Do"}},
 		{"id": "33", "to": object{"id": "2", "name": "In Progress"}}},
 }
@@ -273,11 +276,7 @@ func (f *fake) connector(change func(*jira.Config)) *jira.Connector {
 	if change != nil {
 		change(&cfg)
 	}
-	c, err := jira.New(f.t.Context(), cfg, secrets)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return c.(*jira.Connector)
+	return connectortest.Build[*jira.Connector](f.t, jira.New, cfg, secrets)
 }
 
 func call(operation string, change, pre gatehouse.JSON) connector.Call {

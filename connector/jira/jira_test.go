@@ -1,7 +1,6 @@
 package jira_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -26,87 +25,58 @@ func TestConformance(t *testing.T) {
 		creates bool
 		read    func(*fake) gatehouse.JSON
 		disturb func(*fake)
+		field   string
+		value   [2]string
 	}{
 		"update": {
 			call("update", newSummary, oldSummary), false,
 			func(f *fake) gatehouse.JSON { return f.field("SHOP-1", "summary") },
 			func(f *fake) { f.set("summary", "Printer is gone") },
+			"summary", [2]string{"is out", "is in"},
 		},
 		"transition": {
-			call("transition", `{"status":"In Progress"}`, `{"status":"To Do"}`), false,
+			call("transition", `{"status":"Done"}`, `{"status":"In Progress"}`), false,
 			func(f *fake) gatehouse.JSON { return f.field("SHOP-1", "status") },
-			func(f *fake) { f.set("status", object{"id": "3", "name": "Done"}) },
+			func(f *fake) { f.set("status", object{"id": "4", "name": "On hold"}) },
+			"", [2]string{`"21"`, `"22"`},
 		},
-		"create":  {call("create", newIssue, ""), true, func(f *fake) gatehouse.JSON { return gatehouse.MustJSON(f.effects()) }, nil},
-		"comment": {call("comment", hello, ""), true, func(f *fake) gatehouse.JSON { return gatehouse.MustJSON(f.effects()) }, nil},
+		"create": {
+			call("create", newIssue, ""), true, func(f *fake) gatehouse.JSON { return gatehouse.MustJSON(f.effects()) },
+			nil, "description", [2]string{"Buy", "Sell"},
+		},
+		"comment": {
+			call("comment", hello, ""), true, func(f *fake) gatehouse.JSON { return gatehouse.MustJSON(f.effects()) },
+			nil, "body", [2]string{"It is out", "It is in"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+			not := connectortest.Not("a token names no time", connectortest.Skewed)
+			if test.field == "" {
+				not[connectortest.Dropped] = "Jira requires the transition, the only field"
+			}
+			connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 				f := newFake(t)
+				if name == "transition" {
+					f.set("status", object{"id": "2", "name": "In Progress"})
+				}
 				return &connectortest.Fixture{
 					Connector: f.connector(nil), Call: test.call, Creates: test.creates,
 					Disturb: func(*testing.T) { test.disturb(f) },
 					Read:    func(*testing.T) gatehouse.JSON { return test.read(f) },
 					Effects: func(*testing.T) int { return f.effects() },
 					Secrets: []string{token},
+					Server:  f.server, Field: test.field, Value: test.value,
+					Expired: connectortest.WithSecret(jira.New, f.config(), "token-that-has-expired"),
 				}
 			}})
 		})
 	}
 }
 
-func wantFailure(t *testing.T, err error, kind connector.Kind, code string) {
-	t.Helper()
-	var e *connector.Error
-	if !errors.As(err, &e) || e.Kind != kind || e.Code != code {
-		t.Errorf("got %v, want %s: %s", err, kind, code)
-	}
-}
-
-func finding(t *testing.T, c *jira.Connector, call connector.Call, want connector.Finding) connector.Result {
-	t.Helper()
-	got, res, err := c.ReadBack(t.Context(), call)
-	if err != nil || got != want {
-		t.Errorf("read back %v (%v), want %v", got, err, want)
-	}
-	return res
-}
-
-// TestLostAnswers: the answer is lost after the effect. The effect of each operation is found
-// again, and repeating the call has no second effect.
-func TestLostAnswers(t *testing.T) {
-	t.Parallel()
-	for name, call := range map[string]connector.Call{
-		"create": call("create", newIssue, ""), "comment": call("comment", hello, ""),
-		"update": call("update", newSummary, oldSummary), "transition": call("transition", `{"status":"In Progress"}`, `{"status":"To Do"}`),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFake(t)
-			c := f.connector(nil)
-			finding(t, c, call, connector.Inconclusive)
-			f.behave(func() { f.lose = true })
-			_, err := c.Execute(t.Context(), call)
-			wantFailure(t, err, connector.Ambiguous, "connection_lost")
-			f.behave(func() { f.lose = false })
-			made := finding(t, c, call, connector.Present)
-			if made.ExternalID == "" {
-				t.Error("without an external id")
-			}
-			res, err := c.Execute(t.Context(), call)
-			if f.effects() != 1 {
-				t.Errorf("%d effects", f.effects())
-			}
-			if name == "create" || name == "comment" {
-				if err != nil || res.ExternalID != made.ExternalID {
-					t.Errorf("%v, %q after %q", err, res.ExternalID, made.ExternalID)
-				}
-			} else {
-				wantFailure(t, err, connector.Terminal, "target_changed")
-			}
-		})
-	}
-}
+var (
+	wantFailure = connectortest.WantFailure
+	finding     = connectortest.WantFinding
+)
 
 // TestLateSearch: Jira's search does not find the new issue yet. That proves nothing.
 func TestLateSearch(t *testing.T) {

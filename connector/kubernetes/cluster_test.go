@@ -21,6 +21,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	"github.com/gatehouse-dev/gatehouse/connector/kubernetes"
 )
 
@@ -39,6 +40,7 @@ type cluster struct {
 	mu      sync.Mutex
 	writes  []string
 	lose    bool
+	server  *httptest.Server
 	fail    func(r *http.Request) (int, string)
 	pause   func()
 	queries []string
@@ -57,7 +59,8 @@ func newCluster(t testing.TB) *cluster {
 	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	c.url, c.ca = s.URL, filepath.Join(t.TempDir(), "ca.pem")
+	c.url, c.server = s.URL, s
+	c.ca = filepath.Join(t.TempDir(), "ca.pem")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	if err := os.WriteFile(c.ca, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -152,14 +155,22 @@ func (c *cluster) behave(change func()) {
 	change()
 }
 
+// isChange tells the requests that change something. It reads the body.
+func (c *cluster) isChange(r *http.Request) bool {
+	body, _ := io.ReadAll(r.Body)
+	dry := r.URL.Query().Get("dryRun") != "" && (r.Method != "DELETE" || len(body) == 0) ||
+		bytes.Contains(body, []byte(`"dryRun":["All"]`))
+	return r.Method != http.MethodGet && !dry
+}
+
 func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	dry := r.URL.Query().Get("dryRun") != "" && (r.Method != "DELETE" || len(body) == 0) || bytes.Contains(body, []byte(`"dryRun":["All"]`))
-	writes := r.Method != http.MethodGet && !dry
+	writes := c.isChange(r)
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	c.mu.Lock()
 	fail, pause, lose := c.fail, c.pause, c.lose
 	c.queries = append(c.queries, r.Method+" "+r.URL.String())
@@ -214,11 +225,7 @@ func (c *cluster) connector(change func(*kubernetes.Config)) *kubernetes.Connect
 	if change != nil {
 		change(&cfg)
 	}
-	made, err := kubernetes.New(c.t.Context(), cfg, secrets)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return made.(*kubernetes.Connector)
+	return connectortest.Build[*kubernetes.Connector](c.t, kubernetes.New, cfg, secrets)
 }
 
 func force(cfg *kubernetes.Config) {

@@ -35,13 +35,25 @@ const (
 // TestConformance runs the suite for each operation.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct{ change, pre gatehouse.JSON }{
-		"apply": {five, two}, "scale": {scaled, scale}, "restart": {restart, `{"restartedAt":null}`},
-		"delete": {`{}`, two},
+	for name, test := range map[string]struct {
+		change, pre gatehouse.JSON
+		field       string
+		value       [2]string
+	}{
+		"apply":   {five, two, "replicas", [2]string{`"replicas":5`, `"replicas":6`}},
+		"scale":   {scaled, scale, "replicas", [2]string{`"replicas":0`, `"replicas":1`}},
+		"restart": {restart, `{"restartedAt":null}`, "kubectl.kubernetes.io/restartedAt", [2]string{"10:00", "11:00"}},
+		"delete":  {`{}`, two, "", [2]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+			not := connectortest.Not("a token names no time", connectortest.Skewed)
+			if name == "delete" {
+				not[connectortest.Dropped], not[connectortest.Changed] = "a deletion has no field", "a deletion has no value"
+			}
+			connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 				c := newCluster(t)
+				cfg := c.config()
+				force(&cfg)
 				return &connectortest.Fixture{
 					Connector: c.connector(force), Call: c.call(name, test.change, test.pre),
 					Disturb: func(*testing.T) {
@@ -51,51 +63,31 @@ func TestConformance(t *testing.T) {
 					Read:    func(*testing.T) gatehouse.JSON { return c.web("spec") },
 					Effects: func(*testing.T) int { return c.effects() },
 					Secrets: []string{token},
+					Server:  c.server, Field: test.field, Value: test.value,
+					Changes: c.isChange,
+					Expired: connectortest.WithSecret(kubernetes.New, cfg, "token-that-has-expired"),
 				}
 			}})
 		})
 	}
 }
 
-func finding(t *testing.T, c *kubernetes.Connector, call connector.Call, want connector.Finding) connector.Result {
-	t.Helper()
-	got, res, err := c.ReadBack(t.Context(), call)
-	if err != nil || got != want {
-		t.Errorf("%s: read back %v (%v), want %v", call.Operation, got, err, want)
-	}
-	return res
-}
+var finding = connectortest.WantFinding
 
-// TestLostAnswers: the answer is lost after the effect. The effect of each operation is found
-// again, and repeating the call has no second effect.
-func TestLostAnswers(t *testing.T) {
+// TestCreateLosesItsAnswer: the object that was created is found again, and not created twice.
+func TestCreateLosesItsAnswer(t *testing.T) {
 	t.Parallel()
-	for _, of := range []func(*cluster) connector.Call{
-		func(c *cluster) connector.Call { return c.create(settings) },
-		func(c *cluster) connector.Call { return c.call("apply", five, two) },
-		func(c *cluster) connector.Call { return c.call("scale", scaled, scale) },
-		func(c *cluster) connector.Call { return c.call("restart", restart, `{"restartedAt":null}`) },
-		func(c *cluster) connector.Call { return c.call("delete", "{}", two) },
-	} {
-		c := newCluster(t)
-		k, call := c.connector(nil), of(c)
-		finding(t, k, call, connector.Inconclusive)
-		c.behave(func() { c.lose = true })
-		_, err := k.Execute(t.Context(), call)
-		wantFailure(t, err, connector.Ambiguous, "connection_lost")
-		c.behave(func() { c.lose = false })
-		made := finding(t, k, call, connector.Present)
-		res, err := k.Execute(t.Context(), call)
-		if c.effects() != 1 {
-			t.Errorf("%s: %d effects", call.Operation, c.effects())
-		}
-		if call.Operation == "create" {
-			if err != nil || res.ExternalID != made.ExternalID || made.ExternalID == "" {
-				t.Errorf("%v, %q after %q", err, res.ExternalID, made.ExternalID)
-			}
-		} else {
-			wantFailure(t, err, connector.Terminal, "target_changed")
-		}
+	c := newCluster(t)
+	k, call := c.connector(nil), c.create(settings)
+	finding(t, k, call, connector.Inconclusive)
+	c.behave(func() { c.lose = true })
+	_, err := k.Execute(t.Context(), call)
+	wantFailure(t, err, connector.Ambiguous, "connection_lost")
+	c.behave(func() { c.lose = false })
+	made := finding(t, k, call, connector.Present)
+	res, err := k.Execute(t.Context(), call)
+	if err != nil || res.ExternalID != made.ExternalID || made.ExternalID == "" || c.effects() != 1 {
+		t.Errorf("%v, %q after %q, %d effects", err, res.ExternalID, made.ExternalID, c.effects())
 	}
 }
 

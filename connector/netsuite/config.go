@@ -24,16 +24,13 @@ type Config struct {
 	Auth Auth `yaml:"auth"`
 	// RESTlet is the script that makes changes; the REST record service does by default.
 	RESTlet *RESTlet `yaml:"restlet"`
-	// Concurrency bounds the requests under way; 2 by default. All integrations of an account
-	// count together.
-	Concurrency int `yaml:"concurrency"`
 	// Timeout limits one request in total; 1m by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 	// Entities are the entity types that actions can name. Those of the canonical field map
 	// (vendor, vendor_cost, item, customer, sales_order, purchase_order, journal) start with
 	// its definition.
 	Entities map[string]Entity `yaml:"entities"`
-	// Operations configures create and update, by name.
+	// Operations configures create, update and bulk_update, by name.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
@@ -88,12 +85,12 @@ type RESTlet struct {
 	Reads string `yaml:"reads"`
 }
 
-// Operation configures create or update.
+// Operation configures create, update or bulk_update.
 type Operation struct {
 	// Via is rest or restlet; by default the RESTlet, if there is one, but rest where only
-	// rest makes a create idempotent.
+	// rest makes a create idempotent. A bulk_update is sent as an update is.
 	Via string `yaml:"via"`
-	// Floor is the least level; 4 by default for create.
+	// Floor is the least level; 4 by default for create, 5 for bulk_update.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
@@ -151,8 +148,9 @@ type Field struct {
 
 // The operations, and the interfaces that carry them out.
 const (
-	opCreate = "create"
-	opUpdate = "update"
+	opCreate     = "create"
+	opUpdate     = "update"
+	opBulkUpdate = "bulk_update"
 
 	viaREST    = "rest"
 	viaRESTlet = "restlet"
@@ -167,7 +165,7 @@ func (c *Config) class(op string) connector.Class {
 	switch via := c.via(op); {
 	case op == opCreate && (via == viaREST || ours):
 		return connector.ClassA
-	case op == opUpdate && via == viaRESTlet && ours:
+	case op != opCreate && via == viaRESTlet && ours:
 		return connector.ClassB
 	}
 	return connector.ClassC
@@ -175,6 +173,9 @@ func (c *Config) class(op string) connector.Class {
 
 // via is the interface that an operation uses.
 func (c *Config) via(op string) string {
+	if op == opBulkUpdate {
+		op = opUpdate
+	}
 	switch via := c.Operations[op].Via; {
 	case via != "":
 		return via
@@ -183,3 +184,6 @@ func (c *Config) via(op string) string {
 	}
 	return viaRESTlet
 }
+
+// bulk reports whether there can be a bulk_update: only Gatehouse's RESTlet makes it.
+func (c *Config) bulk() bool { return c.class(opBulkUpdate) == connector.ClassB }

@@ -17,11 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// The defaults of a configuration.
-const (
-	defaultTimeout     = time.Minute
-	defaultConcurrency = 2
-)
+// defaultTimeout limits one request when the configuration has no timeout.
+const defaultTimeout = time.Minute
 
 // Connector changes records of one NetSuite account.
 type Connector struct {
@@ -34,8 +31,6 @@ type Connector struct {
 	oauth2      *oauth2
 	tba         *rest.OAuth1
 	timeout     time.Duration
-	// slots limits the concurrent requests.
-	slots chan struct{}
 	// records serialises this process's changes to one record through the record service, which
 	// needs two requests to compare and write.
 	records rest.Keyed
@@ -75,10 +70,6 @@ func newConnector(
 	if c.timeout == 0 {
 		c.timeout = defaultTimeout
 	}
-	if cfg.Concurrency == 0 {
-		cfg.Concurrency = defaultConcurrency
-	}
-	c.slots = make(chan struct{}, cfg.Concurrency)
 	var err error
 	if cfg.Entities, err = resolve(cfg.Entities); err != nil {
 		return nil, err
@@ -122,8 +113,6 @@ func (c *Config) check() error {
 		return fmt.Errorf("type: is %s, not netsuite", gatehouse.Quote(c.Type))
 	case !accountForm.MatchString(c.Account):
 		return errors.New("account: must be an account id such as 1234567 or 1234567_SB1")
-	case c.Concurrency < 0 || c.Concurrency > 1000:
-		return errors.New("concurrency: must be 1 to 1000")
 	case len(c.Entities) == 0:
 		return errors.New("entities: at least one is needed")
 	}
@@ -147,14 +136,20 @@ func (c *Config) check() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Operations)) {
 		at, op := "operations."+name, c.Operations[name]
 		switch {
-		case name != opCreate && name != opUpdate:
-			return fmt.Errorf("%s: must be create or update", at)
+		case name != opCreate && name != opUpdate && name != opBulkUpdate:
+			return fmt.Errorf("%s: must be create, update or bulk_update", at)
 		case op.Floor != 0 && !op.Floor.Valid():
 			return fmt.Errorf("%s.floor: must be 1 to 5", at)
 		case op.Via != "" && op.Via != viaREST && op.Via != viaRESTlet:
 			return fmt.Errorf("%s.via: must be rest or restlet", at)
 		case op.Via == viaRESTlet && c.RESTlet == nil:
 			return fmt.Errorf("%s.via: there is no restlet", at)
+		case name == opBulkUpdate && op.Via != "":
+			return fmt.Errorf("%s.via: is that of update", at)
+		case name == opBulkUpdate && !c.bulk():
+			return fmt.Errorf("%s: %s", at, bulkNeeds)
+		case name == opBulkUpdate && op.Floor != 0 && op.Floor < c.operationFloor(opUpdate):
+			return fmt.Errorf("%s.floor: is below the %d of update", at, c.operationFloor(opUpdate))
 		}
 	}
 	return nil
@@ -207,8 +202,8 @@ func (c *Connector) authenticate(secrets func(string) (string, error), now func(
 	return nil
 }
 
-// fingerprint hashes the definition, with the names of secrets only. Levels, time-outs and
-// concurrency are left out, because they affect approval and timing but not the request.
+// fingerprint hashes the definition, with the names of secrets only. Levels and time-outs are left
+// out, because they affect approval and timing but not the request.
 func (c *Config) fingerprint() string {
 	entities := make(map[string]Entity, len(c.Entities))
 	for name, e := range c.Entities {
@@ -251,8 +246,8 @@ func (c *Connector) Declared(call connector.Call) (out gatehouse.Declared) {
 
 // Operation implements [connector.Connector].
 func (c *Connector) Operation(name string) (connector.Operation, bool) {
-	if name != opCreate && name != opUpdate {
+	if name != opCreate && name != opUpdate && name != opBulkUpdate {
 		return connector.Operation{}, false
 	}
-	return connector.Operation{Name: name, Class: c.cfg.class(name), Reverses: name == opUpdate}, true
+	return connector.Operation{Name: name, Class: c.cfg.class(name), Reverses: name != opCreate}, true
 }

@@ -11,11 +11,20 @@
 //	update  our RESTlet      B  compares the pre-image and saves; the key's record identifies a second call
 //	update  record service   C  NetSuite documents no condition: compared before, read back after
 //	update  other RESTlet    C
+//	bulk    our RESTlet      B  one update for each line, with a record of the key for each
 //
 // "Our RESTlet" is the file restlet/gatehouse_restlet.js, which is deployed to the
 // account. It inserts the key's record and saves the change in two transactions. A
 // key with a record and no result is in doubt: the connector then reads the target,
 // and never repeats the call.
+//
+// # Bulk updates
+//
+// The RESTlet makes lines while NetSuite's limits let it, and answers with their outcomes. The
+// connector then sends the action again, under the same key, with an offset. Lines do not depend on
+// each other: one that is refused does not stop the rest. An attempt that leaves some lines applied
+// and others not is ambiguous, so the action is never failed with an effect. From the second attempt
+// on it is terminal if the attempt has applied nothing: then only a person can help.
 //
 // # Values
 //

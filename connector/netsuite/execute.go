@@ -23,6 +23,8 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	var res connector.Result
 	var failure *connector.Error
 	switch restlet := c.cfg.via(call.Operation) == viaRESTlet; {
+	case call.Operation == opBulkUpdate:
+		res, failure = c.bulkUpdate(ctx, e, call)
 	case call.Operation == opUpdate && c.cfg.class(opUpdate) == connector.ClassC:
 		res, failure = c.update(ctx, e, call)
 	case restlet:

@@ -32,12 +32,8 @@ type account struct {
 	tokens   map[string]time.Time
 	nonces   map[string]bool
 	tba      map[string]string
-	// pool is the limit of concurrent requests; 0 for none.
-	pool, busy int
 	// roleless says that the role may not use the record service.
 	roleless bool
-	// hold, when set, runs during each request.
-	hold func()
 	// userEvent, when set, runs when a record is saved.
 	userEvent func(fields map[string]any)
 	// fault handles a request that changes something, and reports whether it did; with applied, it
@@ -94,26 +90,6 @@ func (a *account) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	restlet := r.URL.Path == "/app/site/hosting/restlet.nl"
-	a.mu.Lock()
-	a.busy++
-	full := a.pool > 0 && a.busy > a.pool
-	a.mu.Unlock()
-	defer func() {
-		a.mu.Lock()
-		a.busy--
-		a.mu.Unlock()
-	}()
-	switch {
-	case full && restlet:
-		fail(w, 400, "SSS_REQUEST_LIMIT_EXCEEDED", true)
-		return
-	case full:
-		fail(w, 429, "EXCEEDED_MAX_CONCUR_RQST", false)
-		return
-	}
-	if a.hold != nil {
-		a.hold()
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.log = append(a.log, r.Method+" "+r.RequestURI)

@@ -24,16 +24,20 @@ import (
 )
 
 // certificate is the key pair that is mapped in the fake account, generated once.
-var certificate = sync.OnceValue(func() *ecdsa.PrivateKey {
+var certificate = sync.OnceValue(generate)
+
+func generate() *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		panic(err)
 	}
 	return key
-})
+}
 
-func certificatePEM() string {
-	der, err := x509.MarshalPKCS8PrivateKey(certificate())
+func certificatePEM() string { return keyPEM(certificate()) }
+
+func keyPEM(key *ecdsa.PrivateKey) string {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		panic(err)
 	}

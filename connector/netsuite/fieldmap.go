@@ -24,7 +24,7 @@ type entity struct {
 	fields map[string]*field
 	// amounts are the fields that hold money.
 	amounts []gatehouse.AmountField
-	// shapes are the schemas of the changes of create and update.
+	// shapes are the schemas of the changes, by operation.
 	shapes  map[string]*jsonshape.Schema
 	schemas map[string]gatehouse.JSON
 }

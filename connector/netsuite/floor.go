@@ -19,13 +19,16 @@ func (e *entity) levels() connector.FieldLevels {
 	return out
 }
 
-// operationFloor is the level of an operation that touches no declared field: 4 for a create.
-func (c *Connector) operationFloor(op string) gatehouse.RiskLevel {
-	switch declared := c.cfg.Operations[op].Floor; {
+// operationFloor is the level of an operation that touches no declared field: 4 for a create, 5 for
+// a bulk update.
+func (c *Config) operationFloor(op string) gatehouse.RiskLevel {
+	switch declared := c.Operations[op].Floor; {
 	case declared != 0:
 		return declared
 	case op == opCreate:
 		return gatehouse.L4
+	case op == opBulkUpdate:
+		return gatehouse.L5
 	}
 	return gatehouse.L3
 }
@@ -34,14 +37,22 @@ func (c *Connector) operationFloor(op string) gatehouse.RiskLevel {
 // update whose fields are all declared has the highest of their levels.
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	e, ok := c.entities[call.Target.EntityType]
-	if !ok || len(call.Target.EntityRefs) > 0 {
+	switch {
+	case ok && call.Operation == opBulkUpdate:
+		level := c.cfg.operationFloor(opBulkUpdate)
+		for _, line := range linesOf(call) {
+			fields, _ := e.levels().Of(connector.Fields(line.ProposedChange))
+			level = max(level, fields)
+		}
+		return level
+	case !ok || len(call.Target.EntityRefs) > 0:
 		return gatehouse.L5
 	}
 	fields, all := e.levels().Of(connector.Fields(call.ProposedChange))
 	if call.Operation == opUpdate && c.cfg.Operations[opUpdate].Floor == 0 && all {
 		return fields
 	}
-	return max(c.operationFloor(call.Operation), fields)
+	return max(c.cfg.operationFloor(call.Operation), fields)
 }
 
 // Declarations implements [connector.Declarer].
@@ -52,6 +63,8 @@ func (c *Connector) Declarations() []connector.Declaration {
 		update := connector.Levels{Floor: c.cfg.Operations[opUpdate].Floor, Fields: c.entities[entity].levels()}
 		out = append(out, create.Declarations(opCreate, entity)...)
 		out = append(out, update.Declarations(opUpdate, entity)...)
+		bulk := connector.Levels{Floor: c.cfg.Operations[opBulkUpdate].Floor}
+		out = append(out, bulk.Declarations(opBulkUpdate, entity)...)
 	}
 	return out
 }

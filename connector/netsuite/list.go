@@ -9,9 +9,13 @@ import (
 
 // List implements [connector.Lister].
 func (c *Connector) List() []connector.Listed {
+	names := []string{opCreate, opUpdate}
+	if c.cfg.bulk() {
+		names = append(names, opBulkUpdate)
+	}
 	return connector.ListOf(
 		c,
-		[]string{opCreate, opUpdate},
+		names,
 		func(string) []string { return slices.Collect(maps.Keys(c.entities)) },
 	)
 }

@@ -1,14 +1,12 @@
 package netsuite_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -93,6 +91,10 @@ func create(entity, change string) connector.Call {
 
 // fixture uses the vendor 42.
 func (a *account) fixture(t *testing.T, cfg netsuite.Config) *connectortest.Fixture {
+	field := "creditLimit"
+	if cfg.RESTlet != nil {
+		field = "creditlimit"
+	}
 	return &connectortest.Fixture{
 		Connector: newConnector(t, cfg),
 		Call:      update(`{"credit_limit":1000.00,"phone":"555-0100"}`, `{"credit_limit":2500.50,"phone":"555-0199"}`),
@@ -112,6 +114,16 @@ func (a *account) fixture(t *testing.T, cfg netsuite.Config) *connectortest.Fixt
 			defer a.mu.Unlock()
 			return a.effects
 		},
+		Server: a.Server, Field: field, Value: [2]string{"555-0199", "555-0198"},
+		Skewed: func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/token") {
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprint(w, `{"error":"invalid_grant"}`)
+				return
+			}
+			fail(w, http.StatusUnauthorized, "INVALID_LOGIN", strings.HasSuffix(r.URL.Path, ".nl"))
+		},
+		Expired: connectortest.WithSecret(netsuite.New, cfg, keyPEM(generate())),
 		Secrets: []string{"consumer-s3cret-value", "token-s3cret-value", certificatePEM()},
 	}
 }
@@ -330,44 +342,6 @@ func TestErrorTable(t *testing.T) {
 		_, err := newConnector(t, cfg).Execute(t.Context(), update(`{}`, `{"phone":"1"}`))
 		if e := kindOf(t, err); e.Kind != c.kind || e.Code != c.want || !strings.Contains(e.Says, c.code) {
 			t.Errorf("%d %s: %v, want %v %s", c.status, c.code, e, c.kind, c.want)
-		}
-	}
-}
-
-// TestPoolIsNotOverrun: the number of concurrent requests never exceeds the configured one. A
-// further request waits, and is not sent if its time limit ends first.
-func TestPoolIsNotOverrun(t *testing.T) {
-	t.Parallel()
-	a := newAccount(t)
-	entered, release := make(chan struct{}, 8), make(chan struct{})
-	a.hold = func() {
-		entered <- struct{}{}
-		<-release
-	}
-	a.pool = 2
-	cfg := a.config()
-	cfg.Auth = tbaAuth // no request for a token comes in between
-	c := newConnector(t, cfg)
-	done := make(chan error, 2)
-	for i := range 2 {
-		go func() {
-			call := create("vendor", `{"company_name":"V"}`)
-			call.IdempotencyKey = fmt.Sprint("k", i)
-			_, err := c.Execute(t.Context(), call)
-			done <- err
-		}()
-		<-entered
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := c.Execute(ctx, create("vendor", `{"company_name":"W"}`))
-	if e := kindOf(t, err); e.Kind != connector.NotSent || e.Code != "timeout" {
-		t.Error(err)
-	}
-	close(release)
-	for range 2 {
-		if err := <-done; err != nil {
-			t.Error(err)
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	"github.com/gatehouse-dev/gatehouse/connector/netsuite"
 )
 
@@ -65,19 +65,8 @@ func TestProbe(t *testing.T) {
 		if test.change != nil {
 			test.change(a, &cfg)
 		}
-		c, err := netsuite.New(t.Context(), cfg, test.secrets)
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		shown, err := connector.ProbeReport(t.Context(), c.(connector.Prober))
-		switch {
-		case test.says == "" && (err != nil || shown != test.shown):
-			t.Errorf("%s: %q, %v", name, shown, err)
-		case test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)):
-			t.Errorf("%s: %q, %v", name, shown, err)
-		case err != nil && strings.Contains(err.Error(), "s3cret"):
-			t.Errorf("%s: a secret is in %v", name, err)
-		}
+		c := connectortest.Build[*netsuite.Connector](t, netsuite.New, cfg, test.secrets)
+		connectortest.Probe(t, c, "^"+test.shown+"$", test.says, "s3cret")
 		a.set(func(a *account) {
 			if !strings.Contains(strings.Join(a.log, "\n"), test.asked) {
 				t.Errorf("%s: asked %q", name, a.log)

@@ -86,7 +86,9 @@ func (c *Connector) readRecord(ctx context.Context, e *entity, ref string, how i
 	}
 	if x.answer.Status != http.StatusOK || !object.IsObject() {
 		failure = x.refusal(false)
-		failure.Kind, failure.Code = connector.Transient, "check_failed"
+		if failure.Code != "clock_skew" {
+			failure.Kind, failure.Code = connector.Transient, "check_failed"
+		}
 		return nil, failure
 	}
 	return e.recordOf(x.doc, object, w), nil
@@ -117,7 +119,17 @@ func (e *entity) recordOf(doc, object gatehouse.JSON, w wire) *record {
 // readParameters ask Gatehouse's RESTlet for all fields of a record or a line.
 func (e *entity) readParameters(ref string) url.Values {
 	id, line := e.split(ref)
-	q := url.Values{"protocol": {protocol}, "do": {"read"}, "record_type": {e.Record}, "ns_internal_id": {id}}
+	q := e.readFields()
+	q.Set("ns_internal_id", id)
+	if e.Line != nil {
+		q.Set("value", line)
+	}
+	return q
+}
+
+// readFields are the parameters of a read, without the record.
+func (e *entity) readFields() url.Values {
+	q := url.Values{"protocol": {protocol}, "do": {"read"}, "record_type": {e.Record}}
 	var names []string
 	for _, f := range e.fields {
 		if f.Type != typeLines {
@@ -129,7 +141,6 @@ func (e *entity) readParameters(ref string) url.Values {
 	if e.Line != nil {
 		q.Set("sublist", e.Line.Sublist)
 		q.Set("key", e.Line.Key)
-		q.Set("value", line)
 	}
 	return q
 }
@@ -199,6 +210,9 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	if call.Operation == opBulkUpdate {
+		return c.checkBulk(ctx, e, call)
+	}
 	r, failure := c.readRecord(ctx, e, call.Target.EntityRef, c.readerOf(e))
 	if failure != nil {
 		return connector.State{}, failure
@@ -209,7 +223,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 // ReadsState implements [connector.StateReader].
 func (c *Connector) ReadsState(call connector.Call) bool {
 	e, v := c.look(call)
-	return len(v) == 0 && call.Operation == opUpdate && c.readerOf(e) != readsNothing
+	return len(v) == 0 && call.Operation != opCreate && c.readerOf(e) != readsNothing
 }
 
 // ReadState implements [connector.StateReader].
@@ -222,12 +236,20 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	e := c.entities[call.Target.EntityType]
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	if call.Operation == opBulkUpdate {
+		return c.readBulkState(ctx, e, call)
+	}
 	r, failure := c.readRecord(ctx, e, call.Target.EntityRef, c.readerOf(e))
 	if failure != nil {
 		return connector.Snapshot{}, failure
 	}
+	return e.snapshot(r, call), nil
+}
+
+// snapshot is the state of one record as a new proposal of the call would have it.
+func (e *entity) snapshot(r *record, call connector.Call) connector.Snapshot {
 	if r == nil {
-		return connector.Snapshot{Gone: true}, nil
+		return connector.Snapshot{Gone: true}
 	}
 	names := connector.Fields(call.CurrentState)
 	for _, name := range connector.Fields(call.ProposedChange) {
@@ -239,7 +261,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	if call.Target.Version != "" {
 		out.Version = r.modified
 	}
-	return out, nil
+	return out
 }
 
 // ReadBack implements [connector.ReadBacker]. It never returns Absent, because an earlier call may
@@ -251,6 +273,9 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	if call.Operation == opBulkUpdate {
+		return c.readBackBulk(ctx, e, call)
+	}
 	if c.cfg.via(call.Operation) == viaRESTlet && c.cfg.RESTlet.Protocol == protocolOurs {
 		return c.readBackKey(ctx, e, call)
 	}
@@ -278,7 +303,15 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 // Conditional implements [connector.Conditional]: Gatehouse's RESTlet compares what the call names,
 // and saves only the record that it compared.
 func (c *Connector) Conditional(call connector.Call) bool {
-	pre, _ := call.CurrentState.Fields()
-	return call.Operation == opUpdate && c.cfg.class(opUpdate) == connector.ClassB &&
-		(call.Target.Version != "" || len(pre) > 0)
+	if call.Operation == opCreate || c.cfg.class(call.Operation) != connector.ClassB {
+		return false
+	}
+	lines := []connector.Call{call}
+	if call.Operation == opBulkUpdate {
+		lines = linesOf(call)
+	}
+	return !slices.ContainsFunc(lines, func(line connector.Call) bool {
+		pre, _ := line.CurrentState.Fields()
+		return line.Target.Version == "" && len(pre) == 0
+	})
 }

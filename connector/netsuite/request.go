@@ -21,15 +21,9 @@ type exchange struct {
 	doc     gatehouse.JSON
 }
 
-// do sends a request once, as soon as the limit of concurrent requests permits it.
+// do sends a request once.
 func (c *Connector) do(ctx context.Context, r *rest.Request) (*exchange, *connector.Error) {
 	x := &exchange{request: r}
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	case <-ctx.Done():
-		return x, rest.NotSent("timeout", "the time was over while other requests to the account were under way")
-	}
 	if ctx.Err() != nil {
 		return x, rest.NotSent("timeout", "the time was over before anything was sent")
 	}
@@ -111,34 +105,45 @@ func (e *entity) recordBody(change gatehouse.JSON) gatehouse.JSON {
 // restletBody is the body for a RESTlet: the approved action, and NetSuite's names for what it
 // changes.
 func (c *Connector) restletBody(e *entity, call connector.Call) gatehouse.JSON {
-	w := c.restletWire()
-	member := func(name, text string) gatehouse.Member {
-		return gatehouse.Member{Name: name, Value: gatehouse.StringJSON(text)}
+	return gatehouse.ObjectJSON(append(e.approved(call), e.restletChange(call, c.restletWire())...)...)
+}
+
+func textMember(name, text string) gatehouse.Member {
+	return gatehouse.Member{Name: name, Value: gatehouse.StringJSON(text)}
+}
+
+// approved are the members of a body that name the approved action.
+func (e *entity) approved(call connector.Call) []gatehouse.Member {
+	return []gatehouse.Member{
+		textMember("protocol", protocol), textMember("do", call.Operation),
+		textMember("idempotency_key", call.TargetKey()), textMember("digest", string(call.Digest)),
+		textMember("action_id", call.ActionID), textMember("record_type", e.Record),
 	}
+}
+
+// restletChange are the members of a body for the change of one record.
+func (e *entity) restletChange(call connector.Call, w wire) []gatehouse.Member {
 	fields, lines := e.spell(call.ProposedChange, w)
-	members := []gatehouse.Member{
-		member("protocol", protocol), member("do", call.Operation), member("idempotency_key", call.TargetKey()),
-		member("digest", string(call.Digest)), member("action_id", call.ActionID), member("record_type", e.Record),
-		{Name: "fields", Value: fields},
-	}
+	members := []gatehouse.Member{{Name: "fields", Value: fields}}
 	if lines != "{}" {
 		members = append(members, gatehouse.Member{Name: "lines", Value: lines})
 	}
-	if call.Operation == opUpdate {
-		id, line := e.split(call.Target.EntityRef)
-		members = append(members, member("ns_internal_id", id))
-		if e.Line != nil {
-			members = append(members, gatehouse.Member{Name: "line", Value: gatehouse.ObjectJSON(
-				member("sublist", e.Line.Sublist), member("key", e.Line.Key), member("value", line))})
-		}
-		if expect, _ := e.spell(call.CurrentState, w); expect != "{}" {
-			members = append(members, gatehouse.Member{Name: "expect", Value: expect})
-		}
-		if call.Target.Version != "" {
-			members = append(members, member("expect_lastmodified", call.Target.Version))
-		}
+	if call.Operation == opCreate {
+		return members
 	}
-	return gatehouse.ObjectJSON(members...)
+	id, line := e.split(call.Target.EntityRef)
+	members = append(members, textMember("ns_internal_id", id))
+	if e.Line != nil {
+		members = append(members, gatehouse.Member{Name: "line", Value: gatehouse.ObjectJSON(
+			textMember("sublist", e.Line.Sublist), textMember("key", e.Line.Key), textMember("value", line))})
+	}
+	if expect, _ := e.spell(call.CurrentState, w); expect != "{}" {
+		members = append(members, gatehouse.Member{Name: "expect", Value: expect})
+	}
+	if call.Target.Version != "" {
+		members = append(members, textMember("expect_lastmodified", call.Target.Version))
+	}
+	return members
 }
 
 func (c *Connector) restletWire() wire {

@@ -14,9 +14,10 @@ import (
 // governance, and NetSuite needs minutes to save a longer record.
 const maxLines = 500
 
-// compileSchemas compiles the schemas of the changes of create and update.
+// compileSchemas compiles the schemas of the changes of all operations.
 func (e *entity) compileSchemas(at string) error {
-	e.schemas = map[string]gatehouse.JSON{opUpdate: objectSchema(e.fields, opUpdate)}
+	update := objectSchema(e.fields, opUpdate)
+	e.schemas = map[string]gatehouse.JSON{opUpdate: update, opBulkUpdate: bulkSchema(update)}
 	if e.Line == nil {
 		e.schemas[opCreate] = objectSchema(e.fields, opCreate)
 	}
@@ -28,6 +29,15 @@ func (e *entity) compileSchemas(at string) error {
 		}
 	}
 	return nil
+}
+
+// bulkSchema describes one change for each of a bulk update's records, by entity_ref.
+func bulkSchema(update gatehouse.JSON) gatehouse.JSON {
+	return gatehouse.ObjectJSON(
+		gatehouse.Member{Name: "type", Value: `"object"`}, gatehouse.Member{Name: "minProperties", Value: "1"},
+		gatehouse.Member{Name: "maxProperties", Value: gatehouse.JSON(strconv.Itoa(maxBulk))},
+		gatehouse.Member{Name: "additionalProperties", Value: update},
+	)
 }
 
 func objectSchema(fields map[string]*field, op string) gatehouse.JSON {
@@ -99,7 +109,7 @@ func (f *field) schema(op string) gatehouse.JSON {
 // Schema implements [connector.Typed].
 func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) {
 	e, ok := c.entities[entityType]
-	if !ok {
+	if !ok || operation == opBulkUpdate && !c.cfg.bulk() {
 		return "", false
 	}
 	schema, ok := e.schemas[operation]

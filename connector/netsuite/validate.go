@@ -25,8 +25,12 @@ func (c *Connector) Validate(call connector.Call) error {
 // look finds the entity of a call, and validates the call.
 func (c *Connector) look(call connector.Call) (*entity, gatehouse.Violations) {
 	var v gatehouse.Violations
-	if call.Operation != opCreate && call.Operation != opUpdate {
-		v.Add("/operation", "must be create or update")
+	switch _, known := c.Operation(call.Operation); {
+	case !known:
+		v.Add("/operation", "must be create, update or bulk_update")
+		return nil, v
+	case call.Operation == opBulkUpdate && !c.cfg.bulk():
+		v.Add("/operation", bulkNeeds)
 		return nil, v
 	}
 	e, ok := c.entities[call.Target.EntityType]
@@ -44,9 +48,22 @@ func (c *Connector) look(call connector.Call) (*entity, gatehouse.Violations) {
 		v.Add("/operation", "a line of a sublist can be updated only")
 		return nil, v
 	}
-	c.lookAtTarget(e, call, &v)
+	if call.Operation == opBulkUpdate {
+		e.lookAtBulk(call, &v)
+	} else {
+		c.lookAtTarget(e, call, &v)
+	}
 	if problems := shape.Check("/proposed_change", call.ProposedChange); len(problems) > 0 {
 		return e, append(v, problems...)
+	}
+	if call.Operation == opBulkUpdate {
+		for _, line := range linesOf(call) {
+			if len(v) >= maxDifferences {
+				break
+			}
+			checkMembers("/proposed_change/"+escape(line.Target.EntityRef), e.fields, line.ProposedChange, &v)
+		}
+		return e, v
 	}
 	checkMembers("/proposed_change", e.fields, call.ProposedChange, &v)
 	if call.Operation == opCreate && len(e.Balanced) == 2 {
@@ -56,30 +73,39 @@ func (c *Connector) look(call connector.Call) (*entity, gatehouse.Violations) {
 }
 
 func (c *Connector) lookAtTarget(e *entity, call connector.Call, v *gatehouse.Violations) {
-	pre, _ := call.CurrentState.Fields()
 	if len(call.Target.EntityRefs) > 0 {
-		v.Add("/target/entity_refs", "is not taken: one action changes one record")
+		v.Add("/target/entity_refs", "is not taken: %s changes one record", call.Operation)
 	}
 	if call.Operation == opCreate {
-		if call.Target.Version != "" || len(pre) > 0 {
+		if pre, _ := call.CurrentState.Fields(); call.Target.Version != "" || len(pre) > 0 {
 			v.Add("/current_state", "must be empty: there is no record yet")
 		}
 		return
 	}
-	switch ref := call.Target.EntityRef; {
-	case e.Line != nil && !lineRef.MatchString(ref):
-		v.Add("/target/entity_ref", "must be the record's internal id, a slash, and the id of the line's %s",
-			e.Line.Key)
-	case e.Line == nil && !recordRef.MatchString(ref):
-		v.Add("/target/entity_ref", "must be the record's internal id")
-	}
+	e.checkRef("/target/entity_ref", call.Target.EntityRef, v)
 	if call.Target.Version != "" && c.readerOf(e) == readsNothing {
 		v.Add("/target/version", "cannot be compared: this RESTlet tells no state")
 	}
+	e.checkState("/current_state", call.CurrentState, v)
+}
+
+// checkRef checks the form of a reference to a record, or to a line of a sublist.
+func (e *entity) checkRef(at, ref string, v *gatehouse.Violations) {
+	switch {
+	case e.Line != nil && !lineRef.MatchString(ref):
+		v.Add(at, "must be the record's internal id, a slash, and the id of the line's %s", e.Line.Key)
+	case e.Line == nil && !recordRef.MatchString(ref):
+		v.Add(at, "must be the record's internal id")
+	}
+}
+
+// checkState checks the names in the pre-image of one record.
+func (e *entity) checkState(at string, state gatehouse.JSON, v *gatehouse.Violations) {
+	pre, _ := state.Fields()
 	for _, m := range pre {
 		f, ok := e.fields[m.Name]
 		if !ok || f.Type == typeLines {
-			v.Add("/current_state/"+escape(m.Name), "is not a field that can be compared")
+			v.Add(at+"/"+escape(m.Name), "is not a field that can be compared")
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	"github.com/gatehouse-dev/gatehouse/connector/salesforce"
 )
 
@@ -43,8 +44,19 @@ var certificate = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-func certificatePEM() string {
-	der, err := x509.MarshalPKCS8PrivateKey(certificate())
+// otherKey is a key that Salesforce does not know, generated once.
+var otherKey = sync.OnceValue(func() string {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return keyPEM(key)
+})
+
+func certificatePEM() string { return keyPEM(certificate()) }
+
+func keyPEM(key *rsa.PrivateKey) string {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		panic(err)
 	}
@@ -56,8 +68,9 @@ func certificatePEM() string {
 // for a condition on DELETE, 300 for several records with one external id, field names in any case,
 // answers 204 without a body, and errors as a list.
 type fake struct {
-	t   testing.TB
-	url string
+	t      testing.TB
+	url    string
+	server *httptest.Server
 
 	mu      sync.Mutex
 	tokens  map[string]bool
@@ -89,7 +102,7 @@ func newFake(t testing.TB) *fake {
 	}
 	s := httptest.NewServer(f)
 	t.Cleanup(s.Close)
-	f.url, f.instance = s.URL, s.URL
+	f.url, f.instance, f.server = s.URL, s.URL, s
 	return f
 }
 
@@ -438,11 +451,7 @@ func (f *fake) connector(change func(*salesforce.Config)) *salesforce.Connector 
 	if change != nil {
 		change(&cfg)
 	}
-	c, err := salesforce.New(f.t.Context(), cfg, secrets)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return c.(*salesforce.Connector)
+	return connectortest.Build[*salesforce.Connector](f.t, salesforce.New, cfg, secrets)
 }
 
 func call(operation string, change, pre gatehouse.JSON) connector.Call {

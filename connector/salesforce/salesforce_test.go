@@ -2,6 +2,7 @@ package salesforce_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -27,42 +28,48 @@ func TestConformance(t *testing.T) {
 		call    connector.Call
 		creates bool
 		read    func(*fake) gatehouse.JSON
+		field   string
+		value   [2]string
 	}{
-		"update": {call("update", won, open), false, func(f *fake) gatehouse.JSON { return f.field(deal, "StageName") }},
-		"create": {call("create", newDeal, ""), true, func(f *fake) gatehouse.JSON { return f.count() }},
-		"delete": {call("delete", "{}", open), false, func(f *fake) gatehouse.JSON { return f.count() + f.field(deal, "StageName") }},
+		"update": {call("update", won, open), false, func(f *fake) gatehouse.JSON { return f.field(deal, "StageName") },
+			"StageName", [2]string{"Won", "Lost"}},
+		"create": {call("create", newDeal, ""), true, func(f *fake) gatehouse.JSON { return f.count() },
+			"Amount", [2]string{"Toner", "Ink"}},
+		"delete": {call("delete", "{}", open), false, func(f *fake) gatehouse.JSON { return f.count() + f.field(deal, "StageName") },
+			"", [2]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+			not := connectortest.Not("a client secret names no time", connectortest.Skewed)
+			if name == "delete" { // by a signed assertion
+				not = connectortest.Not("a deletion has no field", connectortest.Dropped, connectortest.Changed)
+			}
+			connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 				f := newFake(t)
+				cfg, old := f.config(), "secret-that-has-expired"
+				if name == "delete" {
+					bearer(&cfg)
+					old = otherKey()
+				}
 				return &connectortest.Fixture{
-					Connector: f.connector(nil), Call: test.call, Creates: test.creates,
+					Connector: connectortest.Build[connector.Connector](t, salesforce.New, cfg, secrets),
+					Call:      test.call, Creates: test.creates,
 					Disturb: func(*testing.T) { f.set("StageName", "Closed Lost") },
 					Read:    func(*testing.T) gatehouse.JSON { return test.read(f) },
 					Effects: func(*testing.T) int { return f.effects() },
 					Secrets: []string{consumerSecret},
+					Server:  f.server, Field: test.field, Value: test.value,
+					Expired: connectortest.WithSecret(salesforce.New, cfg, old),
+					Skewed: func(w http.ResponseWriter, _ *http.Request) {
+						w.WriteHeader(http.StatusBadRequest)
+						fmt.Fprint(w, `{"error":"invalid_grant","error_description":"expired"}`)
+					},
 				}
 			}})
 		})
 	}
 }
 
-func wantFailure(t *testing.T, err error, kind connector.Kind, code string) {
-	t.Helper()
-	var e *connector.Error
-	if !errors.As(err, &e) || e.Kind != kind || e.Code != code {
-		t.Errorf("got %v, want %s: %s", err, kind, code)
-	}
-}
-
-func finding(t *testing.T, c *salesforce.Connector, call connector.Call, want connector.Finding) connector.Result {
-	t.Helper()
-	got, res, err := c.ReadBack(t.Context(), call)
-	if err != nil || got != want {
-		t.Errorf("read back %v (%v), want %v", got, err, want)
-	}
-	return res
-}
+var wantFailure = connectortest.WantFailure
 
 // TestTwoReplicas: two processes read the same state, and both write. Salesforce's condition lets
 // only one of them succeed.
@@ -122,41 +129,6 @@ func TestWithinASecond(t *testing.T) {
 	f.behave(func() { f.records[deal]["LastModifiedDate"] = stamp(time.Now().Add(time.Hour)) })
 	_, err = f.connector(nil).Execute(t.Context(), call("update", won, open))
 	wantFailure(t, err, connector.NotSent, "too_recent")
-}
-
-// TestLostAnswers: the answer is lost after the effect. The effect of each operation is found
-// again, and repeating the call has no second effect.
-func TestLostAnswers(t *testing.T) {
-	t.Parallel()
-	for name, call := range map[string]connector.Call{
-		"create": call("create", newDeal, ""), "update": call("update", won, open), "delete": call("delete", "{}", open),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFake(t)
-			c := f.connector(nil)
-			finding(t, c, call, connector.Inconclusive)
-			f.behave(func() { f.lose = true })
-			_, err := c.Execute(t.Context(), call)
-			wantFailure(t, err, connector.Ambiguous, "connection_lost")
-			f.behave(func() { f.lose = false })
-			made := finding(t, c, call, connector.Present)
-			if made.ExternalID == "" {
-				t.Error("without an external id")
-			}
-			res, err := c.Execute(t.Context(), call)
-			if f.effects() != 1 {
-				t.Errorf("%d effects", f.effects())
-			}
-			if name == "create" {
-				if err != nil || res.ExternalID != made.ExternalID || res.Reversal == nil {
-					t.Errorf("%v, %q after %q", err, res.ExternalID, made.ExternalID)
-				}
-			} else {
-				wantFailure(t, err, connector.Terminal, "target_changed")
-			}
-		})
-	}
 }
 
 // TestCutAnswer: the answer to a creation is cut off. The record is read by its key.
@@ -249,17 +221,19 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// bearer signs in by a signed assertion.
+func bearer(c *salesforce.Config) {
+	c.Auth = salesforce.Auth{
+		ClientID: consumerKey, PrivateKey: &salesforce.Secret{Secret: "KEY"}, Username: "gate@acme.example",
+		Audience: "https://test.salesforce.com",
+	}
+}
+
 // TestSignIn: both flows, one token for many calls, a new one after a refusal, and no token of
 // another org.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
-	bearer := func(c *salesforce.Config) {
-		c.Auth = salesforce.Auth{
-			ClientID: consumerKey, PrivateKey: &salesforce.Secret{Secret: "KEY"}, Username: "gate@acme.example",
-			Audience: "https://test.salesforce.com",
-		}
-	}
 	for name, change := range map[string]func(*salesforce.Config){"client credentials": nil, "bearer": bearer} {
 		c := f.connector(change)
 		before := f.signIns
@@ -291,19 +265,13 @@ func TestProbe(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
 	f.behave(func() { f.unique = false })
-	if err := f.connector(nil).Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "unique") {
-		t.Errorf("a key field that is not unique: %v", err)
-	}
+	connectortest.Probe(t, f.connector(nil), "", "unique")
 	missing := f.connector(func(c *salesforce.Config) {
 		c.Objects["Opportunity"] = salesforce.Object{KeyField: "Other__c"}
 	})
-	if err := missing.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "no field Other__c") {
-		t.Errorf("no key field: %v", err)
-	}
+	connectortest.Probe(t, missing, "", "no field Other__c")
 	other := f.connector(func(c *salesforce.Config) { c.Objects = map[string]salesforce.Object{"Nothing": {}} })
-	if err := other.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "object Nothing") {
-		t.Errorf("no object: %v", err)
-	}
+	connectortest.Probe(t, other, "", "object Nothing")
 }
 
 func TestValidate(t *testing.T) {

@@ -130,9 +130,8 @@ func TestAnswerLost(t *testing.T) {
 		operation string
 		change    gatehouse.JSON
 	}{
-		"update": {"update", `{"state":"2"}`},
-		"note":   {"work_note", `{"text":"x"}`},
-		"label":  {"add_label", `{"label":"vip"}`},
+		"note":  {"work_note", `{"text":"x"}`},
+		"label": {"add_label", `{"label":"vip"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

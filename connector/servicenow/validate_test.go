@@ -7,6 +7,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	"github.com/gatehouse-dev/gatehouse/connector/servicenow"
 )
 
@@ -195,25 +196,18 @@ func TestLevels(t *testing.T) {
 // TestFingerprint: the fingerprint covers the address and the user, but not the levels.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	base := w.connector(t, nil).Fingerprint()
-	same := func(c *servicenow.Config) {
-		c.Timeout, c.Tenants = gatehouse.Span(soon), []string{"acme"}
-		c.Tables["incident"] = servicenow.Table{Fields: connector.FieldLevels{"state": 1}}
-	}
-	if w.connector(t, same).Fingerprint() != base {
-		t.Error("levels, tenants or time-outs are in the fingerprint")
-	}
-	for name, change := range map[string]func(*servicenow.Config){
+	connectortest.Fingerprint(t, servicenow.New, newWorld(t, nil).config, secrets, map[string]func(*servicenow.Config){
 		"instance":  func(c *servicenow.Config) { c.Instance += "/x" },
 		"user":      func(c *servicenow.Config) { c.Auth.Basic.Username = "other" },
 		"tables":    func(c *servicenow.Config) { delete(c.Tables, "incident") },
 		"condition": conditional,
-	} {
-		if w.connector(t, change).Fingerprint() == base {
-			t.Errorf("%s is not in the fingerprint", name)
-		}
-	}
+	}, map[string]func(*servicenow.Config){
+		"timeout": func(c *servicenow.Config) { c.Timeout = gatehouse.Span(soon) },
+		"tenants": func(c *servicenow.Config) { c.Tenants = []string{"acme"} },
+		"levels": func(c *servicenow.Config) {
+			c.Tables["incident"] = servicenow.Table{Fields: connector.FieldLevels{"state": 1}}
+		},
+	})
 }
 
 func TestConfig(t *testing.T) {

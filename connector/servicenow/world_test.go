@@ -10,6 +10,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	"github.com/gatehouse-dev/gatehouse/connector/servicenow"
 	"github.com/gatehouse-dev/gatehouse/internal/snowtest"
 )
@@ -20,6 +21,7 @@ const password = "pass-of-the-gate"
 type world struct {
 	*snowtest.Server
 	url               string
+	http              *httptest.Server
 	incident          string
 	network, desk     string // groups
 	trouble           atomic.Pointer[func(*http.Request) snowtest.Trouble]
@@ -55,7 +57,7 @@ func newWorld(t testing.TB, change func(*snowtest.Options)) *world {
 	})
 	s := httptest.NewServer(w.Server)
 	t.Cleanup(s.Close)
-	w.url = s.URL
+	w.url, w.http = s.URL, s
 	return w
 }
 
@@ -100,11 +102,7 @@ func (w *world) connector(t testing.TB, change func(*servicenow.Config)) *servic
 	if change != nil {
 		change(&cfg)
 	}
-	c, err := servicenow.New(t.Context(), cfg, secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.(*servicenow.Connector)
+	return connectortest.Build[*servicenow.Connector](t, servicenow.New, cfg, secrets)
 }
 
 // call is an operation on the incident.
@@ -139,32 +137,10 @@ func withRule(o *snowtest.Options) {
 
 func conditional(c *servicenow.Config) { c.Condition = &servicenow.Condition{} }
 
-func failure(t testing.TB, err error) *connector.Error {
-	t.Helper()
-	if err == nil {
-		return nil
-	}
-	var e *connector.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("a %T: %v", err, err)
-	}
-	return e
-}
-
-func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
-	t.Helper()
-	if e := failure(t, err); e == nil || e.Kind != kind || e.Code != code {
-		t.Errorf("got %v, want %v: %s", err, kind, code)
-	}
-}
-
-func found(t testing.TB, c *servicenow.Connector, call connector.Call, want connector.Finding) connector.Result {
-	t.Helper()
-	finding, res, err := c.ReadBack(t.Context(), call)
-	if err != nil || finding != want {
-		t.Errorf("read back %v, %v, want %v", finding, err, want)
-	}
-	return res
-}
+var (
+	wantFailure = connectortest.WantFailure
+	failure     = connectortest.Failure
+	found       = connectortest.WantFinding
+)
 
 const soon = 5 * time.Second

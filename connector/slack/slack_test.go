@@ -33,11 +33,7 @@ func secrets(name string) (string, error) {
 
 func newConnector(t testing.TB, cfg slack.Config) *slack.Connector {
 	t.Helper()
-	c, err := slack.New(t.Context(), cfg, secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.(*slack.Connector)
+	return connectortest.Build[*slack.Connector](t, slack.New, cfg, secrets)
 }
 
 func call(operation, ref string, was, change gatehouse.JSON) connector.Call {
@@ -60,36 +56,22 @@ func call(operation, ref string, was, change gatehouse.JSON) connector.Call {
 
 func post(text string) connector.Call { return call("post", channel, "", state(text)) }
 
-func failure(t testing.TB, err error) *connector.Error {
-	t.Helper()
-	var e *connector.Error
-	if err != nil && !errors.As(err, &e) {
-		t.Fatalf("a %T: %v", err, err)
-	}
-	return e
-}
+var (
+	wantFailure = connectortest.WantFailure
+	failure     = connectortest.Failure
+	found       = connectortest.WantFinding
+)
 
-func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
-	t.Helper()
-	if e := failure(t, err); e == nil || e.Kind != kind || e.Code != code {
-		t.Errorf("got %v, want %v: %s", err, kind, code)
-	}
-}
-
-func found(t testing.TB, c *slack.Connector, call connector.Call, want connector.Finding) connector.Result {
-	t.Helper()
-	finding, res, err := c.ReadBack(t.Context(), call)
-	if err != nil || finding != want {
-		t.Errorf("read back %v, %v, want %v", finding, err, want)
-	}
-	return res
+var not = map[connectortest.Fault]string{
+	connectortest.Dropped: "Slack requires the text, the only field",
+	connectortest.Skewed:  "a token names no time",
 }
 
 // The target is a fake; see [fake]. The suite runs on update, because it has what the suite needs:
 // a pre-image, and a message to change.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+	connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 		f := newFake(t)
 		ref := f.add(channel, "before", "UGATE")
 		return &connectortest.Fixture{
@@ -99,6 +81,8 @@ func TestConformance(t *testing.T) {
 			Read:      func(*testing.T) gatehouse.JSON { return gatehouse.StringJSON(f.text(ref)) },
 			Effects:   func(*testing.T) int { return f.count() },
 			Secrets:   []string{token},
+			Server:    f.Server, Value: [2]string{"after", "later"},
+			Expired: connectortest.WithSecret(slack.New, config(f), "xoxb-old"),
 		}
 	}})
 }
@@ -106,13 +90,15 @@ func TestConformance(t *testing.T) {
 // TestConformanceOfPost: each post creates a message.
 func TestConformanceOfPost(t *testing.T) {
 	t.Parallel()
-	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+	connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 		f := newFake(t)
 		return &connectortest.Fixture{
 			Connector: newConnector(t, config(f)), Call: post("hello"), Creates: true,
 			Read:    func(*testing.T) gatehouse.JSON { return gatehouse.MustJSON(f.all()) },
 			Effects: func(*testing.T) int { return f.count() },
 			Secrets: []string{token},
+			Server:  f.Server, Value: [2]string{"hello", "hullo"},
+			Expired: connectortest.WithSecret(slack.New, config(f), "xoxb-old"),
 		}
 	}})
 }

@@ -40,7 +40,7 @@ type Config struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level; by default 4 for delete, 5 for update_where (at least 3) and
+	// Floor is the least level; 4 by default for delete, 5 for update_where (at least 3) and
 	// bulk operations. An upsert has that of its insert or update.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 	// L4Above is for update_where: more rows than this have at least level 4; 0 by default.
@@ -53,9 +53,8 @@ type Entity struct {
 	Table string `yaml:"table"`
 	// Key is the unique column by which entity_ref names a row.
 	Key string `yaml:"key"`
-	// KeyFrom is "database" if the database makes the key of a row that is inserted: an identity, a
-	// sequence, AUTO_INCREMENT or another default. An insert then names no key. By default, the
-	// proposal gives it.
+	// KeyFrom is "database" if the database makes the key of a row that is inserted. By default,
+	// the proposal gives it.
 	KeyFrom string `yaml:"key_from" json:",omitempty"`
 	// Version is an integer column that each update increments, or SQL Server's rowversion.
 	// Optional.

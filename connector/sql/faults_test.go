@@ -332,15 +332,13 @@ func ownServer(t *testing.T, engine string) (tg *target, crash, up func() error)
 		}
 		return tg, server.Down, server.Up
 	}
-	cluster, err := pgtest.New()
+	cluster := pgtest.New(t)
+	tg.dsn = cluster.DSN("postgres")
+	db, err := sql.Open("pgx", tg.dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cluster.Close() })
-	tg.dsn = cluster.DSN("postgres")
-	if tg.db, err = sql.Open("pgx", tg.dsn); err != nil {
-		t.Fatal(err)
-	}
+	tg.db = db
 	return tg, func() error { return cluster.Down(true) }, cluster.Up
 }
 

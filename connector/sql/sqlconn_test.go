@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -139,12 +140,7 @@ func each(t *testing.T, engines []string, run func(t *testing.T, engine string))
 
 func newConnector(t testing.TB, cfg sqlconn.Config) *sqlconn.Connector {
 	t.Helper()
-	c, err := sqlconn.New(t.Context(), cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.(*sqlconn.Connector).Close() })
-	return c.(*sqlconn.Connector)
+	return connectortest.Build[*sqlconn.Connector](t, sqlconn.New, cfg, nil)
 }
 
 const itemsSchema = `
@@ -198,25 +194,10 @@ func bulk(op, state, change string, refs ...string) connector.Call {
 	return keyed(c, fmt.Sprint(op, refs, state, change))
 }
 
-// failure returns the connector's error, nil for none.
-func failure(t testing.TB, err error) *connector.Error {
-	t.Helper()
-	if err == nil {
-		return nil
-	}
-	var e *connector.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("a %T: %v", err, err)
-	}
-	return e
-}
-
-func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
-	t.Helper()
-	if e := failure(t, err); e == nil || e.Kind != kind || e.Code != code {
-		t.Errorf("got %v, want %v: %s", e, kind, code)
-	}
-}
+var (
+	wantFailure = connectortest.WantFailure
+	failure     = connectortest.Failure
+)
 
 func mustExecute(t testing.TB, c connector.Connector, call connector.Call) connector.Result {
 	t.Helper()
@@ -227,12 +208,42 @@ func mustExecute(t testing.TB, c connector.Connector, call connector.Call) conne
 	return res
 }
 
+// faultsElsewhere: every operation is one transaction, and TestConformance loses its answers.
+var faultsElsewhere = connectortest.Not("TestConformance and faults_test.go have the faults of a transaction",
+	connectortest.Faults...)
+
+// breakBy loses the answer to COMMIT, or has the database change what it is given.
+func breakBy(t *testing.T, f *connectortest.Fixture, tg *target, fault connectortest.Fault) func() {
+	if fault == connectortest.Changed {
+		tg.exec(t, alterations[tg.engine])
+		return func() {}
+	}
+	p := newProxy(t, tg.dsn)
+	f.Connector = newConnector(t, items(p.dsn))
+	commit := map[string]string{
+		"postgres": "COMMIT\x00", "mariadb": "COMMIT", "sqlserver": utf16Text("COMMIT TRANSACTION"),
+	}[tg.engine]
+	p.drop.Store(fault == connectortest.LostAfter)
+	p.trigger.Store(&commit)
+	return func() { p.trigger.Store(nil) }
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, guard := range []string{"version", "pre-image"} {
 		t.Run(guard, func(t *testing.T) {
 			eachEngine(t, func(t *testing.T, engine string) {
-				connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+				not := maps.Clone(faultsElsewhere)
+				if guard == "version" {
+					delete(not, connectortest.Changed)
+					delete(not, connectortest.HostileReference)
+					delete(not, connectortest.HostileText)
+				}
+				if guard == "version" && engine != "sqlite" {
+					delete(not, connectortest.LostBefore)
+					delete(not, connectortest.LostAfter)
+				}
+				connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 					tg, c := newShop(t, engine)
 					disturbed := 0
 					f := &connectortest.Fixture{
@@ -254,6 +265,7 @@ func TestConformance(t *testing.T) {
 						},
 						Dump: tg.everything,
 					}
+					f.Break = func(t *testing.T, fault connectortest.Fault) func() { return breakBy(t, f, tg, fault) }
 					if guard == "pre-image" {
 						f.Call = call("update", "SKU-1042", "", `{"price":"10.00"}`, `{"price":"12.50"}`)
 					}

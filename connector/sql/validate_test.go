@@ -11,6 +11,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
 	"github.com/gatehouse-dev/gatehouse/internal/mariatest"
 )
@@ -178,34 +179,23 @@ func TestConfigIsStrict(t *testing.T) {
 // TestFingerprint: the fingerprint covers the definition, and no secret.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
-	base := func() sqlconn.Config { return items("postgres://app:one@db.example/shop") }
-	fp := newConnector(t, base()).Fingerprint()
-	for name, test := range map[string]struct {
-		change func(*sqlconn.Config)
-		same   bool
-	}{
-		"password": {func(c *sqlconn.Config) { c.DSN = "postgres://app:two@db.example/shop" }, true},
-		"tenants":  {func(c *sqlconn.Config) { c.Tenants = []string{"acme"} }, true},
-		"floor":    {func(c *sqlconn.Config) { c.Operations = declared("insert", 4) }, true},
-		"fields": {func(c *sqlconn.Config) {
-			c.Entities["item"] = withFields(c.Entities["item"], connector.FieldLevels{"note": 1})
-		}, true},
-		"host":     {func(c *sqlconn.Config) { c.DSN = "postgres://app:one@db2.example/shop" }, false},
-		"database": {func(c *sqlconn.Config) { c.DSN = "postgres://app:one@db.example/other" }, false},
-		"key": {func(c *sqlconn.Config) {
-			c.Entities["item"] = sqlconn.Entity{Table: "items", Key: "id", Version: "version"}
-		}, false},
-		"key_from": {func(c *sqlconn.Config) {
-			c.Entities["item"] = sqlconn.Entity{Table: "items", Key: "sku", Version: "version", KeyFrom: "database"}
-		}, false},
-		"record": {func(c *sqlconn.Config) { c.IdempotencyTable = "elsewhere" }, false},
-	} {
-		cfg := base()
-		test.change(&cfg)
-		if got := newConnector(t, cfg).Fingerprint(); (got == fp) != test.same {
-			t.Errorf("%s: the same is %v, want %v", name, got == fp, test.same)
-		}
+	at := func(dsn string) func(*sqlconn.Config) { return func(c *sqlconn.Config) { c.DSN = dsn } }
+	of := func(e sqlconn.Entity) func(*sqlconn.Config) {
+		return func(c *sqlconn.Config) { c.Entities["item"] = e }
 	}
+	base := func() sqlconn.Config { return items("postgres://app:one@db.example/shop") }
+	connectortest.Fingerprint(t, sqlconn.New, base, nil, map[string]func(*sqlconn.Config){
+		"host":     at("postgres://app:one@db2.example/shop"),
+		"database": at("postgres://app:one@db.example/other"),
+		"key":      of(sqlconn.Entity{Table: "items", Key: "id", Version: "version"}),
+		"key_from": of(sqlconn.Entity{Table: "items", Key: "sku", Version: "version", KeyFrom: "database"}),
+		"record":   func(c *sqlconn.Config) { c.IdempotencyTable = "elsewhere" },
+	}, map[string]func(*sqlconn.Config){
+		"password": at("postgres://app:two@db.example/shop"),
+		"tenants":  func(c *sqlconn.Config) { c.Tenants = []string{"acme"} },
+		"floor":    func(c *sqlconn.Config) { c.Operations = declared("insert", 4) },
+		"fields":   of(withFields(base().Entities["item"], connector.FieldLevels{"note": 1})),
+	})
 }
 
 // TestMissingFile: a mistyped path never creates an empty database.

@@ -49,12 +49,12 @@ type Secret struct {
 type StateMachine struct {
 	// Input is a JSON Schema for the input of start_execution.
 	Input map[string]any `yaml:"input"`
-	// Floor is the least level of start_execution.
+	// Floor is the least level of start_execution; 3 by default.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level.
+	// Floor is the least level; 3 by default.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }

@@ -1,10 +1,9 @@
 package stepfunctions_test
 
 import (
-	"strings"
 	"testing"
 
-	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	"github.com/gatehouse-dev/gatehouse/connector/stepfunctions"
 	"github.com/gatehouse-dev/gatehouse/connector/stepfunctions/stepfunctionstest"
 )
@@ -45,19 +44,8 @@ func TestProbe(t *testing.T) {
 		if test.change != nil {
 			test.change(a.AWS)
 		}
-		c, err := stepfunctions.New(t.Context(), a.config(), test.secrets)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shown, err := connector.ProbeReport(t.Context(), c.(connector.Prober))
-		switch {
-		case test.says == "" && (err != nil || !strings.Contains(shown, test.shown)):
-			t.Errorf("%s: %q, %v", name, shown, err)
-		case test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)):
-			t.Errorf("%s: %q, %v", name, shown, err)
-		case err != nil && strings.Contains(err.Error(), "s3cret"):
-			t.Errorf("%s: a secret is in %v", name, err)
-		}
+		c := connectortest.Build[*stepfunctions.Connector](t, stepfunctions.New, a.config(), test.secrets)
+		connectortest.Probe(t, c, test.shown, test.says, "s3cret")
 		if a.Changes() != 0 {
 			t.Errorf("%s: something was changed", name)
 		}
@@ -68,34 +56,19 @@ func TestProbe(t *testing.T) {
 // names only.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
-	a := newAWS(t)
-	base := newConnector(t, a.config()).Fingerprint()
-	for name, test := range map[string]struct {
-		change func(*stepfunctions.Config)
-		same   bool
-	}{
-		"account":   {func(c *stepfunctions.Config) { c.Account = "210987654321" }, false},
-		"region":    {func(c *stepfunctions.Config) { c.Region = "eu-central-1" }, false},
-		"partition": {func(c *stepfunctions.Config) { c.Partition = "aws-cn" }, false},
-		"address":   {func(c *stepfunctions.Config) { c.Endpoint += "/proxy" }, false},
-		"secret's name": {func(c *stepfunctions.Config) {
-			c.Credentials.SecretAccessKey.Secret = "AWS_SESSION"
-		}, false},
-		"no session": {func(c *stepfunctions.Config) { c.Credentials.SessionToken = nil }, false},
-		"level": {func(c *stepfunctions.Config) {
+	type config = stepfunctions.Config
+	connectortest.Fingerprint(t, stepfunctions.New, newAWS(t).config, secrets, map[string]func(*config){
+		"account":       func(c *config) { c.Account = "210987654321" },
+		"region":        func(c *config) { c.Region = "eu-central-1" },
+		"partition":     func(c *config) { c.Partition = "aws-cn" },
+		"address":       func(c *config) { c.Endpoint += "/proxy" },
+		"secret's name": func(c *config) { c.Credentials.SecretAccessKey.Secret = "AWS_SESSION" },
+		"no session":    func(c *config) { c.Credentials.SessionToken = nil },
+	}, map[string]func(*config){
+		"level": func(c *config) {
 			c.StateMachines = map[string]stepfunctions.StateMachine{"orders": {Floor: 5}}
-		}, true},
-		"timeout": {func(c *stepfunctions.Config) { c.Timeout = 1e9 }, true},
-		"tenants": {func(c *stepfunctions.Config) { c.Tenants = []string{"acme"} }, true},
-	} {
-		cfg := a.config()
-		test.change(&cfg)
-		if got := newConnector(t, cfg).Fingerprint(); (got == base) != test.same {
-			t.Errorf("%s: the same is %v, want %v", name, got == base, test.same)
-		}
-	}
-	other, err := stepfunctions.New(t.Context(), a.config(), func(string) (string, error) { return "another", nil })
-	if err != nil || other.Fingerprint() != base {
-		t.Errorf("a secret's value changes the fingerprint: %v", err)
-	}
+		},
+		"timeout": func(c *config) { c.Timeout = 1e9 },
+		"tenants": func(c *config) { c.Tenants = []string{"acme"} },
+	})
 }

@@ -1,7 +1,6 @@
 package stepfunctions_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -50,11 +49,7 @@ func (a *aws) config() stepfunctions.Config {
 
 func newConnector(t testing.TB, cfg stepfunctions.Config) *stepfunctions.Connector {
 	t.Helper()
-	c, err := stepfunctions.New(t.Context(), cfg, secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.(*stepfunctions.Connector)
+	return connectortest.Build[*stepfunctions.Connector](t, stepfunctions.New, cfg, secrets)
 }
 
 func call(operation, entity, ref, state, change string) connector.Call {
@@ -86,30 +81,26 @@ func failed() connector.Call {
 		`{"task_token":"token-1","error":"Rejected","cause":"too expensive"}`)
 }
 
-func failure(t *testing.T, err error) *connector.Error {
-	t.Helper()
-	var e *connector.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("got %v, want a *connector.Error", err)
-	}
-	return e
-}
+var failure = connectortest.Failure
 
-// TestConformance answers a task.
+var signed = connectortest.Not("the signature covers the body, and AWS answers no values", connectortest.Dropped,
+	connectortest.Changed)
+
+// TestConformance starts an execution, and answers a task.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]connector.Call{"success": success(), "failure": failed()} {
+	for name, c := range map[string]connector.Call{"start": start(), "success": success(), "failure": failed()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+			connectortest.Run(t, connectortest.Harness{Not: signed, New: func(t *testing.T) *connectortest.Fixture {
 				a := newAWS(t)
 				return &connectortest.Fixture{
-					Connector: newConnector(t, a.config()), Call: c,
+					Connector: newConnector(t, a.config()), Call: c, Creates: name == "start",
 					Disturb: func(*testing.T) {
 						a.Set(func() { a.Executions[stepfunctionstest.RunningARN].Status = "ABORTED" })
 					},
 					Read: func(*testing.T) (j gatehouse.JSON) {
-						a.Set(func() { j = gatehouse.MustJSON(a.Executions[stepfunctionstest.RunningARN]) })
+						a.Set(func() { j = gatehouse.MustJSON(a.Executions) })
 						return j
 					},
 					Effects: func(*testing.T) (n int) {
@@ -117,6 +108,15 @@ func TestConformance(t *testing.T) {
 						return n
 					},
 					Secrets: []string{stepfunctionstest.SecretKey, "session-s3cret-token", "token-1"},
+					Server:  a.Server,
+					Changes: func(r *http.Request) bool {
+						name := r.Header.Get("X-Amz-Target")
+						return strings.Contains(name, "StartExecution") || strings.Contains(name, "SendTask")
+					},
+					Expired: connectortest.WithSecret(stepfunctions.New, a.config(), "old-s3cret"),
+					Skewed: func(w http.ResponseWriter, _ *http.Request) {
+						stepfunctionstest.Fail(w, http.StatusBadRequest, "InvalidSignatureException")
+					},
 				}
 			}})
 		})
@@ -145,41 +145,14 @@ func TestStartsOnce(t *testing.T) {
 	}
 	other := start()
 	other.ProposedChange = `{"input":{"order":"4712"}}`
+	if finding, _, err := c.ReadBack(t.Context(), other); finding == connector.Present {
+		t.Errorf("read back another input: %v, %v", finding, err)
+	}
 	if _, err := c.Execute(t.Context(), other); failure(t, err).Code != "idempotency_conflict" {
 		t.Errorf("another input under the same key: %v", err)
 	}
 	if a.Effects != 1 {
 		t.Errorf("%d executions", a.Effects)
-	}
-}
-
-// TestStartLosesItsAnswer loses the answer before and after the effect.
-func TestStartLosesItsAnswer(t *testing.T) {
-	t.Parallel()
-	for _, applied := range []bool{false, true} {
-		a := newAWS(t)
-		a.Applied = applied
-		a.Fault = func(w http.ResponseWriter) bool {
-			if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
-				conn.Close()
-			}
-			return true
-		}
-		c := newConnector(t, a.config())
-		for _, lost := range []connector.Call{start(), success()} {
-			before := a.Changes()
-			_, err := c.Execute(t.Context(), lost)
-			if e := failure(t, err); e.Kind != connector.Ambiguous || a.Changes() != before+1 {
-				t.Errorf("%v; %d calls", e, a.Changes()-before)
-			}
-			want := connector.Inconclusive
-			if applied {
-				want = connector.Present
-			}
-			if finding, _, err := c.ReadBack(t.Context(), lost); err != nil || finding != want {
-				t.Errorf("applied %v: read back %v, %v", applied, finding, err)
-			}
-		}
 	}
 }
 
@@ -253,25 +226,6 @@ func TestErrorTable(t *testing.T) {
 				t.Errorf("%d %s: %v, want %v %s", c.status, c.name, e, c.kind, c.code)
 			}
 		}
-	}
-}
-
-// TestSecretIsChecked: the fake refuses a request that was signed with another key.
-func TestSecretIsChecked(t *testing.T) {
-	t.Parallel()
-	a := newAWS(t)
-	c, err := stepfunctions.New(t.Context(), a.config(), func(name string) (string, error) {
-		if name == "AWS_ID" {
-			return stepfunctionstest.KeyID, nil
-		}
-		return "another-secret", nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.Execute(t.Context(), success())
-	if e := failure(t, err); e.Kind != connector.Terminal || e.Code != "signature_refused" || a.Effects != 0 {
-		t.Error(err)
 	}
 }
 

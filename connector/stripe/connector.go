@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -35,6 +36,8 @@ type Connector struct {
 	timeout     time.Duration
 	operations  map[string]*operation
 	shapes      map[string]*jsonshape.Schema
+	// ownerKnown is true once the key has been found to be of key_account.
+	ownerKnown atomic.Bool
 	// targets serialises this process's changes to one target, because each change reads the target
 	// first.
 	targets rest.Keyed
@@ -115,6 +118,8 @@ func (c *Config) check() error {
 		return errors.New("mode: must be live or test")
 	case c.Account != "" && !accountForm.MatchString(c.Account):
 		return errors.New("account: must be the id of a connected account, such as acct_123")
+	case c.KeyAccount != "" && !accountForm.MatchString(c.KeyAccount):
+		return errors.New("key_account: must be the id of an account, such as acct_123")
 	case !versionForm.MatchString(c.APIVersion):
 		return errors.New("api_version: must be a version such as " + defaultVersion)
 	case len(c.Operations) == 0:
@@ -138,7 +143,9 @@ func (c *Config) fingerprint() string {
 	return connector.Fingerprint(struct {
 		Type, BaseURL, Mode, Account, APIVersion, Key string
 		AllowPrivate                                  bool
-	}{"stripe", c.BaseURL, c.Mode, c.Account, c.APIVersion, c.Key.Secret, c.AllowPrivate})
+		// Without it, the fingerprint is that of earlier versions of the program.
+		KeyAccount string `json:",omitempty"`
+	}{"stripe", c.BaseURL, c.Mode, c.Account, c.APIVersion, c.Key.Secret, c.AllowPrivate, c.KeyAccount})
 }
 
 // Fingerprint implements [connector.Connector].

@@ -282,6 +282,9 @@ func (a *account) refund(w http.ResponseWriter, form url.Values) bool {
 	}
 	pi := a.objects[form.Get("payment_intent")]
 	amount, err := strconv.Atoi(form.Get("amount"))
+	if pi != nil && !form.Has("amount") { // all of it
+		amount, err = pi["amount"].(int), nil
+	}
 	if pi == nil || err != nil || amount <= 0 {
 		fail(w, 400, "invalid_request_error", "parameter_invalid_integer")
 		return false

@@ -24,6 +24,9 @@ func (c *Connector) Probe(ctx context.Context) error {
 func (c *Connector) ProbeReport(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	if failure := c.owned(ctx); failure != nil {
+		return "", errors.New(failure.Detail)
+	}
 	a, err := rest.Send(ctx, c.client, c.prepare(http.MethodGet, "/v1/account"))
 	if err != nil {
 		return "", errors.New(rest.Unread(ctx, err).Detail)

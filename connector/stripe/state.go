@@ -23,6 +23,9 @@ type state struct {
 // read reads the target of a call, and searches for an earlier effect of the call. A failure proves
 // nothing, and the read can be repeated.
 func (c *Connector) read(ctx context.Context, call connector.Call) (*state, *connector.Error) {
+	if failure := c.owned(ctx); failure != nil {
+		return nil, failure
+	}
 	ref := call.Target.EntityRef
 	switch call.Target.EntityType {
 	case paymentIntent:

@@ -42,13 +42,17 @@ func TestACME(t *testing.T) {
 	acme, management, gate, names := free(t), free(t), free(t), free(t)
 	_, gatePort, _ := net.SplitHostPort(gate)
 	config := filepath.Join(dir, "pebble.json")
-	write(t, config, fmt.Sprintf(`{"pebble": {"listenAddress": %q, "managementListenAddress": %q, "certificate": %q, "privateKey": %q,
-		"httpPort": 1, "tlsPort": %s, "ocspResponderURL": "", "externalAccountBindingRequired": false}}`, acme, management, cert, key, gatePort))
-	start(t, nil, dns, "-dnsserver", names, "-defaultIPv4", "127.0.0.1", "-defaultIPv6", "", "-http01", "", "-https01", "", "-tlsalpn01", "", "-doh", "", "-management", free(t))
+	write(t, config,
+		fmt.Sprintf(`{"pebble": {"listenAddress": %q, "managementListenAddress": %q, "certificate": %q, "privateKey": %q,
+		"httpPort": 1, "tlsPort": %s, "ocspResponderURL": "", "externalAccountBindingRequired": false}}`, acme, management,
+			cert, key, gatePort))
+	start(t, nil, dns, "-dnsserver", names, "-defaultIPv4", "127.0.0.1", "-defaultIPv6", "", "-http01", "", "-https01", "",
+		"-tlsalpn01", "", "-doh", "", "-management", free(t))
 	start(t, []string{"PEBBLE_VA_NOSLEEP=1"}, pebble, "-config", config, "-dnsserver", names)
 
 	// The test trusts Pebble's own certificate for its API, and asks the API for its root.
-	api := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool(t, read(t, cert))}}}
+	api := &http.Client{Timeout: 5 * time.Second,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool(t, read(t, cert))}}}
 	var root []byte
 	await(t, "Pebble", func() error {
 		resp, err := api.Get("https://" + management + "/roots/0")
@@ -66,7 +70,8 @@ func TestACME(t *testing.T) {
 			"--acme-domain", domain, "--acme-directory", "https://"+acme+"/dir")
 	}
 	look := func(name string) (*x509.Certificate, error) {
-		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: 5 * time.Second}, "tcp", gate, &tls.Config{ServerName: name, RootCAs: pool(t, root)})
+		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: 5 * time.Second}, "tcp", gate,
+			&tls.Config{ServerName: name, RootCAs: pool(t, root)})
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +99,7 @@ func TestACME(t *testing.T) {
 		t.Errorf("/signin answers %s by %s", resp.Status, resp.Proto)
 	}
 	server.stop(t)
-	if !strings.Contains(server.log.String(), "a certificate is served") {
+	if !strings.Contains(server.log.String(), "the certificate is in use") {
 		t.Errorf("the log does not say so:\n%s", server.log)
 	}
 
@@ -246,7 +251,8 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "pebble"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "pebble"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:    time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}

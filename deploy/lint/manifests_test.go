@@ -103,7 +103,8 @@ func TestDeploymentIsRestricted(t *testing.T) {
 	d := read(t, "deployment.yaml").(*appsv1.Deployment)
 	pod := d.Spec.Template.Spec
 	sc := pod.SecurityContext
-	if sc == nil || sc.RunAsNonRoot == nil || !*sc.RunAsNonRoot || sc.SeccompProfile == nil || sc.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+	if sc == nil || sc.RunAsNonRoot == nil || !*sc.RunAsNonRoot || sc.SeccompProfile == nil ||
+		sc.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Error("the pod is not restricted")
 	}
 	if *d.Spec.Replicas < 2 || d.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 {
@@ -118,7 +119,8 @@ func TestDeploymentIsRestricted(t *testing.T) {
 		}
 	}
 	c := pod.Containers[0]
-	if s := c.SecurityContext; s == nil || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Contains(s.Capabilities.Drop, "ALL") {
+	if s := c.SecurityContext; s == nil || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem ||
+		!slices.Contains(s.Capabilities.Drop, "ALL") {
 		t.Error("the container is not restricted")
 	}
 	if c.ReadinessProbe.HTTPGet.Path != "/readyz" || c.LivenessProbe.HTTPGet.Path != "/healthz" {
@@ -134,7 +136,8 @@ func TestServiceFindsThePods(t *testing.T) {
 	s := read(t, "service.yaml").(*corev1.Service)
 	b := read(t, "poddisruptionbudget.yaml").(*policyv1.PodDisruptionBudget)
 	n := read(t, "networkpolicy.yaml").(*networkingv1.NetworkPolicy)
-	for _, selector := range []map[string]string{s.Spec.Selector, b.Spec.Selector.MatchLabels, n.Spec.PodSelector.MatchLabels} {
+	for _, selector := range []map[string]string{s.Spec.Selector, b.Spec.Selector.MatchLabels,
+		n.Spec.PodSelector.MatchLabels} {
 		for key, value := range selector {
 			if d.Spec.Template.Labels[key] != value {
 				t.Errorf("a selector does not find the pods by %s", key)

@@ -119,7 +119,8 @@ func TestAppliesInOneGo(t *testing.T) {
 			t.Errorf("%s %s: %v", head.Kind, head.Metadata.Name, err)
 		}
 	}
-	for _, want := range []string{"Secret/gatehouse", "ConfigMap/gatehouse", "ServiceAccount/gatehouse", "ServiceAccount/gatehouse-init", "Role/gatehouse-init", "Job/gatehouse-init"} {
+	for _, want := range []string{"Secret/gatehouse", "ConfigMap/gatehouse", "ServiceAccount/gatehouse",
+		"ServiceAccount/gatehouse-init", "Role/gatehouse-init", "Job/gatehouse-init"} {
 		if !there[want] {
 			t.Errorf("there is no %s", want)
 		}
@@ -129,7 +130,8 @@ func TestAppliesInOneGo(t *testing.T) {
 // TestSchemasRefuse: the schemas really refuse invalid objects.
 func TestSchemasRefuse(t *testing.T) {
 	schema := schemas(t)
-	if valid(schema("apps/v1", "Deployment"), []byte(`{"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": "two"}}`)) == nil {
+	if valid(schema("apps/v1", "Deployment"),
+		[]byte(`{"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": "two"}}`)) == nil {
 		t.Error("a number may be a word")
 	}
 	if valid(schema("batch/v1", "Job"), []byte(`{"apiVersion": "batch/v1", "kind": "Job", "spec": {}}`)) == nil {
@@ -155,13 +157,15 @@ func TestInitJobHandsOver(t *testing.T) {
 	job := read(t, "initjob.yaml").(*batchv1.Job)
 	role := read(t, "initrole.yaml").(*rbacv1.Role)
 	args := strings.Join(job.Spec.Template.Spec.Containers[0].Args, " ")
-	if !strings.Contains(args, "--kubernetes-secret gatehouse-admin") || role.Rules[1].ResourceNames[0] != "gatehouse-admin" {
+	if !strings.Contains(args, "--kubernetes-secret gatehouse-admin") ||
+		role.Rules[1].ResourceNames[0] != "gatehouse-admin" {
 		t.Errorf("the job writes %s, and may write %v", args, role.Rules[1].ResourceNames)
 	}
 	if job.Spec.Template.Spec.ServiceAccountName != role.Name {
 		t.Error("the job has not the rights of its role")
 	}
-	if sc := job.Spec.Template.Spec.SecurityContext; !*sc.RunAsNonRoot || sc.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+	if sc := job.Spec.Template.Spec.SecurityContext; !*sc.RunAsNonRoot ||
+		sc.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Error("the pod is not restricted")
 	}
 	if !strings.Contains(string(source(t, "deployment.yaml")), "--await-administrator") {

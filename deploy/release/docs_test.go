@@ -9,9 +9,7 @@ import (
 // TestInstallPage: the page names the present version, and only artifacts that a release has.
 func TestInstallPage(t *testing.T) {
 	src, err := readSource(t.Context(), root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	page := strings.ReplaceAll(string(read(t, root, "docs", "install.md")), "${version}", "$version")
 	if !strings.Contains(page, "\nversion="+src.version+"\nbase="+strings.TrimSuffix(download, "v")+"v$version\n") {
 		t.Error("the page is of another version")
@@ -28,7 +26,8 @@ func TestInstallPage(t *testing.T) {
 			strings.HasPrefix(p, "windows")
 	}
 	seen := make(map[string]bool)
-	for _, name := range regexp.MustCompile(`gatehouse[-_.][\w$.-]*\.(?:tar\.gz|zip|deb|rpm|tar|tgz|rb|json)\b`).FindAllString(page, -1) {
+	for _, name := range regexp.MustCompile(
+		`gatehouse[-_.][\w$.-]*\.(?:tar\.gz|zip|deb|rpm|tar|tgz|rb|json)\b`).FindAllString(page, -1) {
 		seen[name] = true
 		if !known[name] {
 			t.Errorf("a release has no %s", name)

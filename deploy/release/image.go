@@ -109,7 +109,8 @@ func (d *dist) imageFor(b binary, base v1.Layer) (v1.Image, error) {
 	config := imageConfig
 	config.Labels = map[string]string{
 		"org.opencontainers.image.title": "Gatehouse", "org.opencontainers.image.version": d.version,
-		"org.opencontainers.image.revision": d.commit, "org.opencontainers.image.created": d.date.Format("2006-01-02T15:04:05Z"),
+		"org.opencontainers.image.revision": d.commit,
+		"org.opencontainers.image.created":  d.date.Format("2006-01-02T15:04:05Z"),
 		"org.opencontainers.image.source":   "https://github.com/gatehouse-dev/gatehouse",
 		"org.opencontainers.image.licenses": "Apache-2.0",
 	}
@@ -149,7 +150,8 @@ func (d *dist) baseLayer() (v1.Layer, error) {
 		folders = append(folders, entry{name: name, mode: 0o755})
 	}
 	return d.layer(slices.Concat(folders, []entry{
-		{name: "etc/passwd", mode: 0o644, content: []byte("root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/data:/sbin/nologin\n")},
+		{name: "etc/passwd", mode: 0o644,
+			content: []byte("root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/data:/sbin/nologin\n")},
 		{name: "etc/group", mode: 0o644, content: []byte("root:x:0:\nnonroot:x:65532:\n")},
 		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: roots.Bytes()},
 		{name: "usr/share/doc/gatehouse/LICENSE", mode: 0o644, content: licence},

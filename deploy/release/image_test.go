@@ -21,19 +21,13 @@ func loadImage(t *testing.T) (v1.Image, *source) {
 	t.Helper()
 	out, src := made(t)
 	f, err := os.Open(filepath.Join(out, "gatehouse_"+src.version+"_image.oci.tar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	folder := t.TempDir()
 	untar(t, f, folder)
 	outer, err := layout.ImageIndexFromPath(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := validate.Index(outer); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, validate.Index(outer))
 	named, err := outer.IndexManifest()
 	if err != nil || len(named.Manifests) != 1 {
 		t.Fatalf("%+v, %v", named, err)
@@ -42,19 +36,13 @@ func loadImage(t *testing.T) (v1.Image, *source) {
 		t.Errorf("the image is called %q", got)
 	}
 	index, err := outer.ImageIndex(named.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	list, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, m := range list.Manifests {
 		if m.Platform != nil && m.Platform.OS == "linux" && m.Platform.Architecture == "amd64" {
 			image, err := index.Image(m.Digest)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return image, src
 		}
 	}
@@ -80,9 +68,7 @@ func TestImage(t *testing.T) {
 		t.Error("the image knows few root certificates")
 	}
 	config, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if config.OS != "linux" || config.Architecture != "amd64" ||
 		config.Config.Labels["org.opencontainers.image.revision"] != src.commit {
 		t.Errorf("the configuration is %+v", config)
@@ -100,9 +86,7 @@ func TestImage(t *testing.T) {
 func TestImageIsTheDockerfile(t *testing.T) {
 	image, _ := loadImage(t)
 	config, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := config.Config
 	file := string(read(t, root, "Dockerfile"))
 	_, file, _ = strings.Cut(file, "\nFROM gcr.io/distroless/")

@@ -37,7 +37,8 @@ func main() {
 	flag.StringVar(&o.root, "root", ".", "the repository's `folder`")
 	flag.StringVar(&o.out, "out", "dist", "the `folder` for the artifacts, emptied first")
 	flag.StringVar(&list, "platforms", list, "what to build for, with commas")
-	flag.StringVar(&o.base, "base", "", "the `address` below which the artifacts will be found; that of the release on GitHub by default")
+	flag.StringVar(&o.base, "base", "",
+		"the `address` below which the artifacts will be found; that of the release on GitHub by default")
 	flag.BoolVar(&o.modified, "modified", false, "build files that differ from the commit, to try things out")
 	flag.Parse()
 	o.platforms = strings.Split(list, ",")

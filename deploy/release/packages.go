@@ -39,7 +39,8 @@ func (d *dist) pack(b binary, packager nfpm.Packager) error {
 	scripts := filepath.Join(d.root, "deploy", "release", "scripts")
 	info := nfpm.WithDefaults(&nfpm.Info{
 		Name: "gatehouse", Arch: b.arch, Platform: "linux", Version: d.version, MTime: d.date,
-		Section: "admin", Priority: "optional", Maintainer: "The Gatehouse authors <https://github.com/gatehouse-dev/gatehouse>",
+		Section: "admin", Priority: "optional",
+		Maintainer: "The Gatehouse authors <https://github.com/gatehouse-dev/gatehouse>",
 		Description: "The gate between AI agents and the systems that they change\n" +
 			"Agents propose changes, a policy allows, denies or asks, people decide, and what was\n" +
 			"approved is carried out at the target at most once.",

@@ -54,9 +54,7 @@ func TestDeb(t *testing.T) {
 	unit := filepath.Join(to, "usr/lib/systemd/system/gatehouse.service")
 	content := bytes.ReplaceAll(read(t, unit), []byte("=/usr/bin/"), []byte("="+to+"/usr/bin/"))
 	copied := filepath.Join(t.TempDir(), "gatehouse.service")
-	if err := os.WriteFile(copied, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(copied, content, 0o600))
 	run(t, "", "systemd-analyze", "verify", "--man=no", copied)
 	if bytes.Contains(content, []byte("/usr/local")) ||
 		!bytes.Contains(content, []byte("--config /etc/gatehouse/gatehouse.yaml")) {
@@ -68,14 +66,10 @@ func TestDeb(t *testing.T) {
 func TestRPM(t *testing.T) {
 	out, src := made(t)
 	f, err := os.Open(filepath.Join(out, "gatehouse-"+src.version+"-1.x86_64.rpm"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	rpm, err := rpmutils.ReadRpm(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	nevra, err := rpm.Header.GetNEVRA()
 	if err != nil || nevra.Name != "gatehouse" || nevra.Version != src.version || nevra.Release != "1" ||
 		nevra.Arch != "x86_64" {
@@ -91,9 +85,7 @@ func TestRPM(t *testing.T) {
 		}
 	}
 	files, err := rpm.Header.GetFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The file flags of rpm: 1 marks a configuration file, 16 one that upgrades do not replace.
 	want := map[string]struct {
 		mode, flags  int
@@ -119,13 +111,9 @@ func TestRPM(t *testing.T) {
 		t.Errorf("it has none of %v", want)
 	}
 	to := t.TempDir()
-	if err := rpm.ExpandPayload(to); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rpm.ExpandPayload(to))
 	// The library leaves the modes to the header, which is checked above.
 	program := filepath.Join(to, "usr/bin/gatehouse")
-	if err := os.Chmod(program, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(program, 0o755))
 	wantThisBuild(t, src, program)
 }

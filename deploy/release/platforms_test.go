@@ -18,9 +18,7 @@ import (
 // other modules, only the declarations of functions are checked.
 func TestOtherPlatforms(t *testing.T) {
 	home, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &sources{home: home, fset: token.NewFileSet(), files: map[string]*parsed{}}
 	for _, platform := range []string{"darwin/arm64", "linux/arm64", "windows/amd64"} {
 		system, arch, _ := strings.Cut(platform, "/")
@@ -70,9 +68,7 @@ func (s *sources) check(t *testing.T, platform string, env []string) int {
 	loaded, err := packages.Load(&packages.Config{
 		Mode: mode, Dir: s.home, Env: env, Fset: s.fset, ParseFile: s.parse,
 	}, "./cmd/gatehouse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	checked := 0
 	packages.Visit(loaded, nil, func(p *packages.Package) {
 		if !strings.HasPrefix(p.PkgPath, modulePath) && len(p.GoFiles) > 0 {

@@ -55,13 +55,9 @@ var releases = sync.OnceValues(func() ([2]string, error) {
 func made(t *testing.T) (string, *source) {
 	t.Helper()
 	out, err := releases()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	src, err := readSource(t.Context(), root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out[0], src
 }
 
@@ -83,9 +79,7 @@ func wantThisBuild(t *testing.T, src *source, program string) {
 		Version, Commit, Platform string
 		Date                      time.Time
 	}
-	if err := json.Unmarshal([]byte(run(t, "", program, "version", "--json")), &b); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(run(t, "", program, "version", "--json")), &b))
 	if b.Version != src.version || strings.TrimSuffix(b.Commit, "+modified") != src.commit || !b.Date.Equal(src.date) ||
 		b.Platform != "linux/amd64" {
 		t.Errorf("%s was built from %+v, not %+v", program, b, src)
@@ -101,50 +95,34 @@ func untar(t *testing.T, r io.Reader, to string) map[string]*tar.Header {
 		if err == io.EOF {
 			return headers
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		headers[h.Name] = h
 		at := filepath.Join(to, filepath.FromSlash(h.Name))
 		if h.Typeflag == tar.TypeDir {
-			if err := os.MkdirAll(at, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(at, 0o755))
 			continue
 		}
 		content, err := io.ReadAll(archive)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(at, content, os.FileMode(h.Mode)&0o777); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.MkdirAll(filepath.Dir(at), 0o755))
+		must(t, os.WriteFile(at, content, os.FileMode(h.Mode)&0o777))
 	}
 }
 
 func untarGzip(t *testing.T, name, to string) map[string]*tar.Header {
 	t.Helper()
 	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return untar(t, z, to)
 }
 
 func read(t *testing.T, path ...string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(path...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return content
 }
 
@@ -152,9 +130,7 @@ func read(t *testing.T, path ...string) []byte {
 func TestArtifacts(t *testing.T) {
 	out, src := made(t)
 	files, err := os.ReadDir(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for _, f := range files {
 		names = append(names, strings.ReplaceAll(f.Name(), src.version, "VERSION"))
@@ -177,16 +153,12 @@ func TestArtifacts(t *testing.T) {
 func TestReproducible(t *testing.T) {
 	first, _ := made(t)
 	both, err := releases()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files, err := os.ReadDir(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range files {
 		if !bytes.Equal(read(t, both[0], f.Name()), read(t, both[1], f.Name())) {
-			t.Errorf("%s is another when it is made again", f.Name())
+			t.Errorf("%s differs when it is made again", f.Name())
 		}
 	}
 }
@@ -213,9 +185,7 @@ func TestArchive(t *testing.T) {
 		}
 	}
 	home, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if bytes.Contains(read(t, program), []byte(home+string(filepath.Separator))) {
 		t.Errorf("the program names %s", home)
 	}
@@ -224,9 +194,7 @@ func TestArchive(t *testing.T) {
 // TestPlainBuild: a plain `go build` in a clone also records its commit.
 func TestPlainBuild(t *testing.T) {
 	src, err := readSource(t.Context(), root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	clone := filepath.Join(t.TempDir(), "clone")
 	run(t, "", "git", "clone", "--quiet", "--shared", root, clone)
 	program := filepath.Join(t.TempDir(), "gatehouse")
@@ -256,9 +224,7 @@ func TestDeploymentArchives(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	clone := filepath.Join(t.TempDir(), "clone")
 	at, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// No checkout: only the files that name the version, copied from here.
 	run(t, "", "git", "clone", "--quiet", "--no-checkout", "--shared", at, clone)
 	for name := range versioned {
@@ -269,7 +235,7 @@ func TestRefuses(t *testing.T) {
 		return release(t.Context(), options{root: clone, out: filepath.Join(clone, "dist"), platforms: platforms})
 	}
 	if err := try("plan9/amd64"); err == nil || !strings.Contains(err.Error(), "plan9") {
-		t.Errorf("a platform that is none: %v", err)
+		t.Errorf("an unknown platform: %v", err)
 	}
 	if err := try("linux/amd64"); err == nil || !strings.Contains(err.Error(), "differ from the commit") {
 		t.Errorf("modified files: %v", err)
@@ -277,31 +243,21 @@ func TestRefuses(t *testing.T) {
 	for name := range versioned {
 		content := read(t, clone, name)
 		src, err := readSource(t.Context(), clone)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		other := bytes.Replace(content, []byte(src.version), []byte("9.9.9"), 1)
-		if err := os.WriteFile(filepath.Join(clone, name), other, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(clone, name), other, 0o644))
 		if err := try("linux/amd64"); err == nil || !strings.Contains(err.Error(), name+" names version 9.9.9") {
 			t.Errorf("%s of another version: %v", name, err)
 		}
-		if err := os.WriteFile(filepath.Join(clone, name), content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(clone, name), content, 0o644))
 	}
 }
 
 func copyFile(t *testing.T, name, to string) {
 	t.Helper()
 	at := filepath.Join(to, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(at, read(t, root, name), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(at), 0o755))
+	must(t, os.WriteFile(at, read(t, root, name), 0o644))
 }
 
 // TestFormula: Ruby loads the formula, whose archives have the published URLs and the right
@@ -337,5 +293,13 @@ load ARGV[0]
 	for _, file := range regexp.MustCompile(`"(completions/[^"]+)"`).FindAllStringSubmatch(string(read(t, out,
 		"gatehouse.rb")), -1) {
 		run(t, out, "tar", "-tzf", name, strings.TrimSuffix(name, ".tar.gz")+"/"+file[1])
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -19,7 +19,7 @@ type source struct {
 	modified              bool
 }
 
-// versionFile says the version, on a line of its own.
+// versionFile has the version on its own line.
 const versionFile = "internal/version/version.go"
 
 var versionLine = regexp.MustCompile(`(?m)^const Number = "(\d+\.\d+\.\d+(?:-[0-9A-Za-z.]+)?)"$`)

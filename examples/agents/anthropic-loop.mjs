@@ -8,7 +8,8 @@ export async function agent(prompt, run, options = {}) {
   const tools = [{ name: "refund", description: "Refunds an order.", input_schema: parameters }];
   const messages = [{ role: "user", content: prompt }];
   for (;;) {
-    const { content } = await anthropic.messages.create({ model: "claude-sonnet-5", max_tokens: 1024, tools, messages });
+    const { content } = await anthropic.messages.create({ model: "claude-sonnet-5", max_tokens: 1024, tools,
+      messages });
     messages.push({ role: "assistant", content });
     const uses = content.filter((block) => block.type === "tool_use");
     if (uses.length === 0) return content.map((block) => block.text ?? "").join("");

@@ -50,7 +50,7 @@ def in_words(action):
         return "Rejected by a person: " + "; ".join(v.get("notes") or "no reason given" for v in votes)
     if status == "failed":
         why = action["failure"]
-        hint = {"never": "Read the target anew before you propose another change.",
+        hint = {"never": "Read the target again before you propose another change.",
             "later": "It is sent again when the target is up: do not propose it again.",
             "operator": "An operator looks into it: do not propose it again."}[why["retry"]]
         words = f"{why['code']}: {why['detail']} {why.get('target_says', '')}"

@@ -3,7 +3,8 @@ import { createAgent, humanInTheLoopMiddleware, tool } from "langchain";
 import { Command, MemorySaver } from "@langchain/langgraph";
 import { parameters, refund } from "./refund.mjs";
 
-const pay = tool((args, { toolCall, configurable }) => refund(args, { key: `${configurable.thread_id}:${toolCall.id}` }), {
+const pay = tool((args, { toolCall, configurable }) => refund(args,
+  { key: `${configurable.thread_id}:${toolCall.id}` }), {
   name: "refund", description: "Refunds an order.", schema: parameters,
 });
 

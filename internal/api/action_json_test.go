@@ -18,7 +18,8 @@ import (
 type filler struct{ *rand.Rand }
 
 var spellings = []string{
-	"", "a", "price_change", "über", `says "no" \ and`, "<b>&</b>", "line\nand\ttab\r\b\f\x00\x1f\x7f", "\u2028\u2029", "\xff\xfe half", "😀", "\ufffd",
+	"", "a", "price_change", "über", `says "no" \ and`, "<b>&</b>", "line\nand\ttab\r\b\f\x00\x1f\x7f", "\u2028\u2029",
+	"\xff\xfe half", "😀", "\ufffd",
 }
 
 func (f filler) word() string { return spellings[f.IntN(len(spellings))] }
@@ -27,7 +28,8 @@ func (f filler) value(t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
 	switch t {
 	case reflect.TypeFor[gatehouse.JSON]():
-		v.SetString([]string{"", "null", "1.50", `"x"`, `{"n":1234567890123456789,"s":"a\"\\\n<` + "\u2028" + `","x":[1,{}]}`, "[]"}[f.IntN(6)])
+		v.SetString([]string{"", "null", "1.50", `"x"`, `{"n":1234567890123456789,"s":"a\"\\\n<` + "\u2028" + `","x":[1,{}]}`,
+			"[]"}[f.IntN(6)])
 		return v
 	case reflect.TypeFor[gatehouse.Decimal]():
 		v.SetString([]string{"", "0", "-12.50", "1e400"}[f.IntN(4)])
@@ -99,9 +101,7 @@ func TestActionsAreEncodedAsEverything(t *testing.T) {
 		}
 		withoutToken(value) // it is in no answer, even if it were in the action
 		want, err := json.Marshal(value, wire)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if d := cmp.Diff("before "+string(want), string(got)); d != "" {
 			t.Fatalf("%T (-want +got):\n%s", value, d)
 		}

@@ -151,7 +151,8 @@ func (a *Addresses) trusts(addr netip.Addr) bool {
 // proxy on it.
 func local(r *http.Request) bool {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && at.Addr().Unmap().IsLoopback() && r.Header.Get("X-Forwarded-For") == "" && r.Header.Get("Forwarded") == "" &&
+	return err == nil && at.Addr().Unmap().IsLoopback() && r.Header.Get("X-Forwarded-For") == "" &&
+		r.Header.Get("Forwarded") == "" &&
 		r.Header.Get("X-Real-Ip") == ""
 }
 

@@ -54,7 +54,8 @@ func (a *answers) wait(principal string) (over func(), err error) {
 	n := a.waits[principal]
 	a.mu.Unlock()
 	if n >= maxWaits {
-		e := gatehouse.E(gatehouse.CodeRateLimited, "at most %d requests may wait at the same time; end some of them first", maxWaits)
+		e := gatehouse.E(gatehouse.CodeRateLimited, "at most %d requests may wait at the same time; end some of them first",
+			maxWaits)
 		e.RetryAfter = 1
 		return nil, e
 	}
@@ -97,7 +98,8 @@ func (w *bounded) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *bounded) Write(b []byte) (int, error) {
 	// A writer without deadlines needs none.
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(answerTime + time.Duration(len(b)/slowRead)*time.Second))
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(
+		time.Now().Add(answerTime + time.Duration(len(b)/slowRead)*time.Second))
 	defer w.answers.send(w.principal, len(b))()
 	return w.ResponseWriter.Write(b)
 }

@@ -189,7 +189,8 @@ type Server struct {
 // registerer already has a server's metrics.
 func New(cfg Config) (*Server, error) {
 	switch {
-	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil, cfg.Sessions == nil:
+	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil,
+		cfg.Sessions == nil:
 		return nil, errors.New("api: a service is missing")
 	case cfg.Auth == nil:
 		return nil, errors.New("api: the authenticator is missing")
@@ -306,7 +307,7 @@ func (s *Server) dispatch(m methods) http.Handler {
 	allowed := m.allowed()
 	wrong := s.authenticated(func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", allowed)
-		return gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path takes %s", allowed)
+		return gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path allows %s", allowed)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h := *m.slot(r.Method); h != nil {

@@ -41,7 +41,9 @@ func release(b *bytes.Buffer) {
 // readBody returns the body's bytes, valid until done is called. A client that
 // takes longer than timeout is cut off. The server's ReadTimeout would cut off
 // long polls too.
-func readBody(w http.ResponseWriter, r *http.Request, rt *route, timeout time.Duration) (raw []byte, done func(), err error) {
+func readBody(
+	w http.ResponseWriter, r *http.Request, rt *route, timeout time.Duration,
+) (raw []byte, done func(), err error) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil, func() {}, nil
 	}
@@ -198,7 +200,8 @@ func wrongType(e *json.SemanticError) string {
 	switch t := e.GoType; {
 	case (t == typeOf[gatehouse.Duration]() || t == typeOf[gatehouse.Span]()) && e.JSONKind != '"':
 		return "must be a string such as 30s, 4h or 7d"
-	case t == typeOf[gatehouse.Duration](), t == typeOf[gatehouse.Span](), t == typeOf[gatehouse.Decimal](), t == typeOf[gatehouse.JSON](), t == typeOf[gatehouse.Hash]():
+	case t == typeOf[gatehouse.Duration](), t == typeOf[gatehouse.Span](), t == typeOf[gatehouse.Decimal](),
+		t == typeOf[gatehouse.JSON](), t == typeOf[gatehouse.Hash]():
 		if e.Err != nil {
 			return e.Err.Error()
 		}

@@ -29,21 +29,22 @@ func TestStrictBodies(t *testing.T) {
 		code    gatehouse.Code
 		pointer string
 	}{
-		"empty":                {"", malformed, ""},
-		"blank":                {" \n", malformed, ""},
-		"cut in a name":        {goodProposal[:35], malformed, ""},
-		"cut in a value":       {goodProposal[:45], malformed, "/connector"},
-		"two values":           {goodProposal + "{}", malformed, ""},
-		"trailing comma":       {`{"action_type":"a",}`, malformed, ""},
-		"single quotes":        {`{'action_type':"a"}`, malformed, ""},
-		"NaN":                  {with("context", `{"a":NaN}`), malformed, "/context/a"},
-		"leading zero":         {with("context", `{"a":[1,012]}`), malformed, "/context/a/1"},
-		"duplicate":            {with("operation", `"delete"`), malformed, "/operation"},
-		"duplicate by escape":  {with(`\u006fperation`, `"delete"`), malformed, "/operation"},
-		"duplicate deep":       {with("metadata", `{"a":{"b/c":1,"b/c":2}}`), malformed, "/metadata/a/b~1c"},
-		"unknown":              {with("label", `"approved"`), malformed, "/label"},
-		"unknown deep":         {`{"target":{"entity_type":"item","id":1}}`, malformed, "/target/id"},
-		"unknown in a list":    {with("evaluations", `[{"name":"a","kind":"human","result":"pass","score":1}]`), malformed, "/evaluations/0/score"},
+		"empty":               {"", malformed, ""},
+		"blank":               {" \n", malformed, ""},
+		"cut in a name":       {goodProposal[:35], malformed, ""},
+		"cut in a value":      {goodProposal[:45], malformed, "/connector"},
+		"two values":          {goodProposal + "{}", malformed, ""},
+		"trailing comma":      {`{"action_type":"a",}`, malformed, ""},
+		"single quotes":       {`{'action_type':"a"}`, malformed, ""},
+		"NaN":                 {with("context", `{"a":NaN}`), malformed, "/context/a"},
+		"leading zero":        {with("context", `{"a":[1,012]}`), malformed, "/context/a/1"},
+		"duplicate":           {with("operation", `"delete"`), malformed, "/operation"},
+		"duplicate by escape": {with(`\u006fperation`, `"delete"`), malformed, "/operation"},
+		"duplicate deep":      {with("metadata", `{"a":{"b/c":1,"b/c":2}}`), malformed, "/metadata/a/b~1c"},
+		"unknown":             {with("label", `"approved"`), malformed, "/label"},
+		"unknown deep":        {`{"target":{"entity_type":"item","id":1}}`, malformed, "/target/id"},
+		"unknown in a list": {with("evaluations", `[{"name":"a","kind":"human","result":"pass","score":1}]`), malformed,
+			"/evaluations/0/score"},
 		"another case":         {with("Rationale", `"x"`), malformed, "/Rationale"},
 		"too deep":             {with("context", `{"a":`+deep+`}`), malformed, "/context/a" + strings.Repeat("/0", 30)},
 		"not UTF-8":            {with("rationale", "\"\xff\""), malformed, "/rationale"},
@@ -63,9 +64,11 @@ func TestStrictBodies(t *testing.T) {
 		"no time in days":      {with("expires_in", `"0d"`), invalid, "/expires_in"},
 		"no decimal":           {with("magnitude", `{"amount":"2,50"}`), invalid, "/magnitude/amount"},
 		"level out of range":   {with("risk_level", `6`), invalid, "/risk_level"},
-		"missing member":       {`{"action_type":"a","connector":"c","operation":"o","target":{"entity_type":"t"}}`, invalid, "/target/entity_ref"},
-		"callback":             {with("callback", `{"type":"webhook"}`), invalid, "/callback/url"},
-		"server's own member":  {with("callback", `{"type":"step_functions","task_token":"t","task_token_hash":"x"}`), invalid, "/callback/task_token_hash"},
+		"missing member": {`{"action_type":"a","connector":"c","operation":"o","target":{"entity_type":"t"}}`, invalid,
+			"/target/entity_ref"},
+		"callback": {with("callback", `{"type":"webhook"}`), invalid, "/callback/url"},
+		"server's own member": {with("callback", `{"type":"step_functions","task_token":"t","task_token_hash":"x"}`), invalid,
+			"/callback/task_token_hash"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,18 +139,14 @@ func TestSlowBody(t *testing.T) {
 	server := httptest.NewServer(newServer(t, f, func(c *Config) { c.BodyTimeout = 50 * time.Millisecond }))
 	defer server.Close()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintf(conn, "POST /api/v1/proposed-actions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer gth_bot\r\nContent-Length: 500\r\n\r\n{\"action_type\":")
+	must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	fmt.Fprintf(conn,
+		"POST /api/v1/proposed-actions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer gth_bot\r\nContent-Length: "+
+			"500\r\n\r\n{\"action_type\":")
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusBadRequest || f.count("Propose") != 0 {
 		t.Errorf("%d, and Propose ran %d times", resp.StatusCode, f.count("Propose"))
@@ -159,7 +158,8 @@ func TestContentType(t *testing.T) {
 	s := newServer(t, newFake())
 	for contentType, ok := range map[string]bool{
 		"": true, "application/json": true, "application/json; charset=utf-8": true, "Application/JSON;charset=UTF-8": true,
-		"text/plain": true, "application/x-www-form-urlencoded": true, "application/problem+json": true, "text/html": false, "application/xml": false, "application/json; charset=latin1": false, "multipart/form-data; boundary=x": false,
+		"text/plain": true, "application/x-www-form-urlencoded": true, "application/problem+json": true, "text/html": false,
+		"application/xml": false, "application/json; charset=latin1": false, "multipart/form-data; boundary=x": false,
 	} {
 		r := decideRequest()
 		if contentType != "" {
@@ -177,7 +177,8 @@ func TestNumbersKeepEveryDigit(t *testing.T) {
 	t.Parallel()
 	f := newFake()
 	const change = `{"cents":1234567890123456789,"list":[9007199254740993,0.10,1e400,-0],"z":"<&>\u2028é"}`
-	canonical := gatehouse.JSON("{\"cents\":1234567890123456789,\"list\":[9007199254740993,0.10,1e400,-0],\"z\":\"<&>\u2028é\"}")
+	canonical := gatehouse.JSON(
+		"{\"cents\":1234567890123456789,\"list\":[9007199254740993,0.10,1e400,-0],\"z\":\"<&>\u2028é\"}")
 	a := testAction()
 	a.ProposedChange = canonical
 	f.values["Propose"] = a
@@ -197,9 +198,7 @@ func TestNumbersKeepEveryDigit(t *testing.T) {
 	var got struct {
 		Change json.RawMessage `json:"proposed_change"`
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(w.Body.Bytes(), &got))
 	if string(got.Change) != string(canonical) {
 		t.Errorf("out: %s\nwant %s", got.Change, canonical)
 	}
@@ -211,13 +210,9 @@ func TestAnswersAgreeWithEncodingJSON(t *testing.T) {
 	t.Parallel()
 	for method, value := range newFake().values {
 		want, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := new(call).encode(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		// encoding/json writes a nil list as null; the contract's lists are
 		// never null.
 		x := strings.NewReplacer(`"votes":null`, `"votes":[]`, `"reasons":null`, `"reasons":[]`).Replace(string(want))
@@ -235,20 +230,23 @@ func TestQueries(t *testing.T) {
 	s := newServer(t, f)
 	for query, pointer := range map[string]string{
 		"limit=0": "/query/limit", "limit=201": "/query/limit", "limit=x": "/query/limit", "limit=1&limit=2": "/query/limit",
-		"status=open": "/query/status", "risk_level=6": "/query/risk_level", "sort=oldest": "/query/sort", "tenant=other": "/query/tenant",
-		"a%2Fb=1": "/query/a~1b", "%zz": "/query", "cursor=" + strings.Repeat("x", 1025): "/query/cursor",
+		"status=open": "/query/status", "risk_level=6": "/query/risk_level", "sort=oldest": "/query/sort",
+		"tenant=other": "/query/tenant",
+		"a%2Fb=1":      "/query/a~1b", "%zz": "/query", "cursor=" + strings.Repeat("x", 1025): "/query/cursor",
 	} {
 		p := wantCode(t, request{path: "/api/v1/proposed-actions?" + query, key: "gth_aud"}.send(s), gatehouse.CodeInvalid)
 		if got := p["errors"].([]any)[0].(map[string]any)["pointer"]; got != pointer {
 			t.Errorf("%s: pointer %v, want %s", query, got, pointer)
 		}
 	}
-	w := request{path: "/api/v1/proposed-actions?status=pending&action_type=x&risk_level=3&proposed_by=bot&q=SKU&sort=urgency&limit=200&cursor=c", key: "gth_aud"}.send(s)
+	w := request{
+		path: "/api/v1/proposed-actions?status=pending&action_type=x&risk_level=3&proposed_by=bot&q=SKU&sort=urgency&limit=200&cursor=c", key: "gth_aud"}.send(s)
 	if w.Code != http.StatusOK {
 		t.Fatal(w.Code, w.Body)
 	}
 	want := gatehouse.ActionFilter{
-		Status: "pending", ActionType: "x", RiskLevel: 3, ProposedBy: "bot", Query: "SKU", Sort: "urgency", Limit: 200, Cursor: "c",
+		Status: "pending", ActionType: "x", RiskLevel: 3, ProposedBy: "bot", Query: "SKU", Sort: "urgency", Limit: 200,
+		Cursor: "c",
 	}
 	if got := f.last(t, "ListActions").args[0]; got != want {
 		t.Errorf("filter %+v", got)
@@ -275,7 +273,8 @@ func TestDecisionsAreCheckedBeforeTheState(t *testing.T) {
 		{"/api/v1/approvals/apr_1/approve", `{}`, "/digest"},
 		{"/api/v1/proposed-actions/bulk-decide", `{"decision":"approved","items":[]}`, "/items"},
 		{"/api/v1/proposed-actions/bulk-decide", `{"decision":"approved","items":[` + items + `]}`, "/items"},
-		{"/api/v1/proposed-actions/bulk-decide", `{"decision":"approved","items":[{"action_id":"a","digest":"d"},{"action_id":"b"}]}`, "/items/1/digest"},
+		{"/api/v1/proposed-actions/bulk-decide",
+			`{"decision":"approved","items":[{"action_id":"a","digest":"d"},{"action_id":"b"}]}`, "/items/1/digest"},
 		{"/api/v1/proposed-actions/bulk-decide", `{"decision":"rejected","items":[{}]}`, "/items/0/action_id"},
 		{"/api/v1/pushes/psh_1/resolve", `{"outcome":"sent","reason":"x"}`, "/outcome"},
 		{"/api/v1/pushes/psh_1/resolve", `{"outcome":"applied"}`, "/reason"},
@@ -298,5 +297,6 @@ func TestDecisionsAreCheckedBeforeTheState(t *testing.T) {
 		}
 	}
 	// A rejection needs no digest, and the short form needs no body.
-	wantCode(t, request{method: "POST", path: "/api/v1/approvals/apr_1/reject", key: "gth_ana", token: "gte_ana"}.send(s), gatehouse.CodeExpired)
+	wantCode(t, request{method: "POST", path: "/api/v1/approvals/apr_1/reject", key: "gth_ana", token: "gte_ana"}.send(s),
+		gatehouse.CodeExpired)
 }

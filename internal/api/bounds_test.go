@@ -20,7 +20,8 @@ import (
 func TestWrongKeysAreThrottledByAddress(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e9, 0)
-	addresses := &Addresses{now: func() time.Time { return now }, Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	addresses := &Addresses{now: func() time.Time { return now },
+		Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	s := newServer(t, newFake(), func(c *Config) { c.Addresses = addresses })
 	ask := func(from, key string, forwarded ...string) *httptest.ResponseRecorder {
 		r := request{path: "/api/v1/whoami", key: key}.http()
@@ -63,7 +64,8 @@ func TestWrongKeysAreThrottledByAddress(t *testing.T) {
 	for range wrongBurst {
 		ask("10.1.1.1:1", "gth_guess", "192.0.2.66", "10.2.2.2")
 	}
-	want("behind a trusted proxy", ask("10.1.1.1:1", "gth_guess", "1.2.3.4, 192.0.2.66", "10.2.2.2"), http.StatusTooManyRequests)
+	want("behind a trusted proxy", ask("10.1.1.1:1", "gth_guess", "1.2.3.4, 192.0.2.66", "10.2.2.2"),
+		http.StatusTooManyRequests)
 	want("another client of the proxy", ask("10.1.1.1:1", "gth_guess", "192.0.2.67"), http.StatusUnauthorized)
 
 	for i := range maxAddresses + 10 {
@@ -127,16 +129,12 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	refused := false
 	for range 20 {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer conn.Close()
 		open = append(open, conn)
 		fmt.Fprintf(conn, "GET /api/v1/proposed-actions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer gth_bot\r\n\r\n")
 		status, err := bufio.NewReaderSize(conn, 64).ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if refused = strings.Contains(status, "429"); refused {
 			break
 		}
@@ -153,9 +151,10 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	for _, conn := range open {
 		conn.Close()
 	}
-	for deadline := time.Now().Add(10 * time.Second); s.answers.full(principalOf("gth_bot")); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); s.answers.full(principalOf("gth_bot")); time.Sleep(
+		10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("what nobody reads any more is still counted")
+			t.Fatal("an answer that nobody reads any more is still counted")
 		}
 	}
 }
@@ -169,9 +168,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	var last func()
 	for range maxWaits {
 		over, err := a.wait("bot")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		last = over
 	}
 	if _, err := a.wait("bot"); gatehouse.CodeOf(err) != gatehouse.CodeRateLimited {
@@ -223,7 +220,7 @@ func TestFailedSignInsAreThrottled(t *testing.T) {
 	}
 	for range 2 * wrongBurst {
 		if got := ask("192.0.2.1:1", "/setup?token=right"); got != http.StatusOK {
-			t.Fatalf("what succeeds is counted: %d", got)
+			t.Fatalf("a success is counted: %d", got)
 		}
 	}
 	for range wrongBurst {

@@ -137,7 +137,8 @@ func TestCachedCallers(t *testing.T) {
 				m.known["gth_ana"] = c.now
 			}
 			s := newServer(t, m.fake, func(cfg *Config) { cfg.Auth, cfg.Actions = m, m })
-			w := request{method: "POST", path: Prefix + "/proposed-actions/" + c.id + "/decide", body: c.body, key: "gth_ana", token: "gte_ana"}.send(s)
+			w := request{method: "POST", path: Prefix + "/proposed-actions/" + c.id + "/decide", body: c.body, key: "gth_ana",
+				token: "gte_ana"}.send(s)
 			if c.code != "" {
 				wantCode(t, w, c.code)
 			} else if w.Code != http.StatusOK {
@@ -157,6 +158,7 @@ func TestCachedCallers(t *testing.T) {
 		t.Parallel()
 		m := &caching{fake: newFake(), cached: map[string]*gatehouse.Principal{"gth_ana": ana}}
 		s := newServer(t, m.fake, func(cfg *Config) { cfg.Auth, cfg.Actions = m, m })
-		wantCode(t, request{method: "GET", path: Prefix + "/proposed-actions/act_1", key: "gth_ana"}.send(s), gatehouse.CodeUnauthenticated)
+		wantCode(t, request{method: "GET", path: Prefix + "/proposed-actions/act_1", key: "gth_ana"}.send(s),
+			gatehouse.CodeUnauthenticated)
 	})
 }

@@ -14,11 +14,15 @@ var unguarded = map[string]string{
 	"propose": "asks", "proposeMandate": "asks", "revise": "asks", "rebase": "asks", "reverse": "asks",
 	"cancel":        "takes the token where the use case needs it",
 	"applyWorkflow": "a workflow's effects are proposed, and decided by others",
-	"targetChanged": "has people look again", "startRun": "effects are proposed", "cancelRun": "ends work", "retryRun": "effects are proposed", "signalRun": "effects are proposed",
-	"leaseSteps": "a worker's", "heartbeatStep": "a worker's", "completeStep": "a worker's", "failStep": "a worker's", "proposeStep": "a worker's",
+	"targetChanged": "has people look again", "startRun": "effects are proposed", "cancelRun": "ends work",
+	"retryRun": "effects are proposed", "signalRun": "effects are proposed",
+	"leaseSteps": "a worker's", "heartbeatStep": "a worker's", "completeStep": "a worker's", "failStep": "a worker's",
+	"proposeStep": "a worker's",
 	"leasePushes": "a worker's", "heartbeatPush": "a worker's", "completePush": "a worker's", "failPush": "a worker's",
-	"drain": "carries out what was approved", "replayDeadLetters": "carries out what was approved", "resolvePush": "tells what happened", "resolveDeadLetters": "tells what happened", "discardDeadLetters": "only keeps a change from being made",
-	"markUnknown": "tells what happened", "askTargets": "reads targets",
+	"drain": "carries out what was approved", "replayDeadLetters": "carries out what was approved",
+	"resolvePush": "tells what happened", "resolveDeadLetters": "tells what happened",
+	"discardDeadLetters": "only keeps a change from being made",
+	"markUnknown":        "tells what happened", "askTargets": "reads targets",
 	"checkStore": "reads", "previewArchive": "reads", "checkRoles": "reads", "explainPolicy": "reads",
 	"dismissNotices": "hides from oneself what was seen",
 	"revokeSession":  "ends a way in and makes none",
@@ -60,7 +64,8 @@ func TestMintingNeedsTheEditToken(t *testing.T) {
 			t.Errorf("%s: the document says mints %v, security %v", rt.name, op.Mints, op.Security)
 		}
 		for _, token := range []string{"", "gte_ana", "gte_wrong"} { // none, somebody else's, nobody's
-			wantCode(t, request{method: rt.method, path: rt.example(), key: "gth_root", token: token, body: "{}"}.send(s), gatehouse.CodeEditTokenRequired)
+			wantCode(t, request{method: rt.method, path: rt.example(), key: "gth_root", token: token, body: "{}"}.send(s),
+				gatehouse.CodeEditTokenRequired)
 			if f.count(strings.ToUpper(rt.name[:1])+rt.name[1:]) > 0 {
 				t.Errorf("%s: the use case ran", rt.name)
 			}

@@ -22,9 +22,7 @@ func newClient(t *testing.T, s *Server, options ...client.Option) *client.Client
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	c, err := client.New(server.URL, "gth_all", append([]client.Option{client.WithEditToken("gte_all")}, options...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -37,13 +35,16 @@ func TestClientRoundTrip(t *testing.T) {
 	c := newClient(t, newServer(t, f), client.WithChannel(gatehouse.ViaCLI))
 	proposal := testAction().Proposal
 	dry, roles := false, []gatehouse.Role{gatehouse.RoleViewer}
-	decision := gatehouse.Decision{Decision: gatehouse.Approve, Notes: "<ok> é", Digest: "sha256:aa", Confirm: "12.50", AcknowledgeStale: true}
+	decision := gatehouse.Decision{Decision: gatehouse.Approve, Notes: "<ok> é", Digest: "sha256:aa", Confirm: "12.50",
+		AcknowledgeStale: true}
 	short := decision
 	short.AcknowledgeStale = false
-	bulk := gatehouse.BulkDecision{Decision: gatehouse.Reject, Notes: "n", Items: []gatehouse.BulkItem{{ActionID: "act_1", Digest: "d"}}}
+	bulk := gatehouse.BulkDecision{Decision: gatehouse.Reject, Notes: "n",
+		Items: []gatehouse.BulkItem{{ActionID: "act_1", Digest: "d"}}}
 	filter := gatehouse.ActionFilter{Status: "pending", ActionType: "t", RiskLevel: 4, ProposedBy: "bot", Query: "a b&c",
 		AskedGroup: "finance", Assignee: "ben", Sort: gatehouse.SortUrgency, Limit: 7, Cursor: "c/+="}
-	person := gatehouse.NewPrincipal{Tenant: "default", Name: "eve", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}, Person: "p", Sponsor: "ana"}
+	person := gatehouse.NewPrincipal{Tenant: "default", Name: "eve", Kind: gatehouse.KindAgent,
+		Roles: []gatehouse.Role{gatehouse.RoleProposer}, Person: "p", Sponsor: "ana"}
 	cases := map[string][]any{ // the arguments after the context
 		"Propose": {&proposal}, "FindAction": {"act_1"}, "WaitAction": {"act_1", 30 * time.Second, gatehouse.UntilFinished},
 		"WaitAsked":   {"act_1", 30 * time.Second, gatehouse.UntilDecided, 2},
@@ -55,25 +56,34 @@ func TestClientRoundTrip(t *testing.T) {
 		}}, "Revise": {"act_1", &proposal},
 		"Reverse":  {"act_1", gatehouse.ReverseRequest{Rationale: "oops"}},
 		"Evidence": {"act_1"}, "ListMirror": {"cur", 3}, "ListCorpus": {"cur", 4},
-		"ListPushes": {gatehouse.PushFilter{Status: "failed", Limit: 9, Cursor: "c"}}, "Drain": {gatehouse.DrainRequest{DryRun: &dry, Limit: 5}},
+		"ListPushes":     {gatehouse.PushFilter{Status: "failed", Limit: 9, Cursor: "c"}},
+		"Drain":          {gatehouse.DrainRequest{DryRun: &dry, Limit: 5}},
 		"ListBreakers":   {},
 		"DispatchHealth": {},
 		"ListDeadLetters": {gatehouse.DeadLetterFilter{Connector: "shop", Code: "http_503", Status: "failed", Group: "ab",
 			Since: &testTime, Limit: 6, Cursor: "cur"}},
 		"GroupDeadLetters": {gatehouse.DeadLetterFilter{Connector: "shop", Code: "http_503", Status: "unknown",
 			Since: &testTime}},
-		"DiscardDeadLetters": {gatehouse.DiscardRequest{DeadLetterSelection: gatehouse.DeadLetterSelection{IDs: []string{"psh_1"}, DryRun: true}, Reason: "over"}},
-		"ResolveDeadLetters": {gatehouse.ResolveRequest{DeadLetterSelection: gatehouse.DeadLetterSelection{Filter: &gatehouse.DeadLetterFilter{Connector: "shop"}}, Resolution: gatehouse.Resolution{Outcome: "failed", Reason: "seen"}}},
-		"ReplayDeadLetters":  {gatehouse.ReplayRequest{IDs: []string{"psh_1", "psh_2"}}},
-		"ResolvePush":        {"psh_1", gatehouse.Resolution{Outcome: "failed", Reason: "seen"}},
-		"CreatePrincipal":    {person}, "FindPrincipal": {"prn_1"}, "ListPrincipals": {"cur", 8},
+		"DiscardDeadLetters": {
+			gatehouse.DiscardRequest{DeadLetterSelection: gatehouse.DeadLetterSelection{IDs: []string{"psh_1"}, DryRun: true},
+				Reason: "over"}},
+		"ResolveDeadLetters": {
+			gatehouse.ResolveRequest{
+				DeadLetterSelection: gatehouse.DeadLetterSelection{Filter: &gatehouse.DeadLetterFilter{Connector: "shop"}},
+				Resolution:          gatehouse.Resolution{Outcome: "failed", Reason: "seen"}}},
+		"ReplayDeadLetters": {gatehouse.ReplayRequest{IDs: []string{"psh_1", "psh_2"}}},
+		"ResolvePush":       {"psh_1", gatehouse.Resolution{Outcome: "failed", Reason: "seen"}},
+		"CreatePrincipal":   {person}, "FindPrincipal": {"prn_1"}, "ListPrincipals": {"cur", 8},
 		"UpdatePrincipal": {"prn_1", gatehouse.PrincipalChange{Roles: &roles, Disabled: &dry}},
 		"CreateKey":       {"prn_1"}, "ListKeys": {"prn_1"}, "RevokeKey": {"key_1"}, "RotateEditToken": {"prn_1"},
-		"PutGroup": {"finance", gatehouse.GroupMembers{Members: []string{"ana"}}}, "ChangeGroup": {"finance", gatehouse.GroupChange{Add: []string{"ana"}, Remove: []string{"ben"}}},
+		"PutGroup":    {"finance", gatehouse.GroupMembers{Members: []string{"ana"}}},
+		"ChangeGroup": {"finance", gatehouse.GroupChange{Add: []string{"ana"}, Remove: []string{"ben"}}},
 		"DeleteGroup": {"finance"}, "FindGroup": {"finance"}, "ListGroups": {},
 		"CreateTenant": {"acme"}, "ListTenants": {}, "WhoAmI": {},
-		"ApplyPolicy": {"a: 1\n"}, "ActivePolicy": {}, "FindPolicy": {1}, "ListPolicies": {}, "PolicyUsage": {}, "ActivatePolicy": {1}, "ProposePolicy": {gatehouse.PolicyProposal{Source: "a: 1\n", Rationale: "why"}}, "ExplainPolicy": {&proposal},
-		"ListEntries": {int64(5), 10}, "Head": {},
+		"ApplyPolicy": {"a: 1\n"}, "ActivePolicy": {}, "FindPolicy": {1}, "ListPolicies": {}, "PolicyUsage": {},
+		"ActivatePolicy": {1}, "ProposePolicy": {gatehouse.PolicyProposal{Source: "a: 1\n", Rationale: "why"}},
+		"ExplainPolicy": {&proposal},
+		"ListEntries":   {int64(5), 10}, "Head": {},
 		"FindConnectors": {1}, "ListConnectorVersions": {},
 		"ProposeConnectors": {gatehouse.ConnectorProposal{Source: "connectors: {}\n", Rationale: "why"}},
 		"ReadTarget":        {"act_1"},
@@ -84,30 +94,44 @@ func TestClientRoundTrip(t *testing.T) {
 		"ApplyWorkflow":     {"triage", "name: triage\nsteps: []\n# <é>\n"},
 		"FindWorkflow":      {"triage", 2}, "ListWorkflows": {"cur", 2},
 		"ListWorkflowVersions": {"triage"}, "WorkflowSummary": {"triage"},
-		"StartRun": {"triage", gatehouse.NewRun{Input: `{"n":12345678901234567890}`, TriggerRef: "INC 1"}}, "FindRun": {"run_1"},
+		"StartRun": {"triage", gatehouse.NewRun{Input: `{"n":12345678901234567890}`, TriggerRef: "INC 1"}},
+		"FindRun":  {"run_1"},
 		"ListRuns": {gatehouse.RunFilter{Status: gatehouse.RunWaiting, Workflow: "triage", InputField: "customer",
-			InputValue: "A=1", Since: testTime, Until: testTime.Add(time.Hour), Limit: 3, Cursor: "c&="}}, "RunDetail": {"run_1"},
-		"WaitRun": {"run_1", 30 * time.Second}, "WatchRun": {"run_1", "1x", 30 * time.Second},
+			InputValue: "A=1", Since: testTime, Until: testTime.Add(time.Hour), Limit: 3, Cursor: "c&="}},
+		"RunDetail": {"run_1"},
+		"WaitRun":   {"run_1", 30 * time.Second}, "WatchRun": {"run_1", "1x", 30 * time.Second},
 		"CancelRun": {"run_1", "<oops>"}, "RetryRun": {"run_1"}, "RetryRunFrom": {"run_1", "ask"},
 		"SignalRun": {"run_1", "closed", gatehouse.JSON(`{"a":1.10}`)}, "ListReflexions": {"triage", "cur", 3},
 		"RunBundle": {"run_1"}, "RunQueues": {}, "RunReflexion": {"run_1"},
-		"LeaseSteps":    {gatehouse.LeaseRequest{Tools: []string{"page", "mail"}, Max: 10, Wait: gatehouse.Duration(30 * time.Second), Lease: gatehouse.Span(time.Minute), Worker: "w 1"}},
+		"LeaseSteps": {
+			gatehouse.LeaseRequest{Tools: []string{"page", "mail"}, Max: 10, Wait: gatehouse.Duration(30 * time.Second),
+				Lease: gatehouse.Span(time.Minute), Worker: "w 1"}},
 		"HeartbeatStep": {"stp_1", gatehouse.Heartbeat{Generation: 3, Lease: gatehouse.Span(time.Minute)}},
 		"CompleteStep": {"stp_1", gatehouse.StepResult{Generation: 3, Output: `{"n":1.10}`, Usage: []gatehouse.ModelUsage{{
-			Provider: "openai", Model: "gpt-4o-mini", InputTokens: 12, OutputTokens: 3, Cost: "0.0012", Currency: "USD", At: testTime,
+			Provider: "openai", Model: "gpt-4o-mini", InputTokens: 12, OutputTokens: 3, Cost: "0.0012", Currency: "USD",
+			At: testTime,
 		}}}},
-		"FailStep":      {"stp_1", gatehouse.StepFailure{Generation: 3, Code: "c", Detail: "d", Retryable: true, RetryAfter: gatehouse.Duration(time.Minute)}},
-		"ProposeStep":   {"stp_1", gatehouse.StepProposal{Generation: 3, Action: proposal}},
-		"LeasePushes":   {gatehouse.PushLeaseRequest{Connectors: []string{"crm"}, Max: 2, Wait: gatehouse.Duration(time.Second), Lease: gatehouse.Span(time.Hour), Worker: "w"}},
+		"FailStep": {"stp_1",
+			gatehouse.StepFailure{Generation: 3, Code: "c", Detail: "d", Retryable: true,
+				RetryAfter: gatehouse.Duration(time.Minute)}},
+		"ProposeStep": {"stp_1", gatehouse.StepProposal{Generation: 3, Action: proposal}},
+		"LeasePushes": {
+			gatehouse.PushLeaseRequest{Connectors: []string{"crm"}, Max: 2, Wait: gatehouse.Duration(time.Second),
+				Lease: gatehouse.Span(time.Hour), Worker: "w"}},
 		"HeartbeatPush": {"psh_1", gatehouse.Heartbeat{Generation: 4}},
-		"CompletePush": {"psh_1", gatehouse.PushResult{Generation: 4, ExternalID: "e", RequestMetadata: `{"a":1}`, ResponseMetadata: `{}`, Reversal: &gatehouse.Reversal{
-			Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"a":2}`,
-		}}},
-		"FailPush": {"psh_1", gatehouse.PushFailure{Generation: 4, Kind: "ambiguous", Code: "timeout", Detail: "no answer", RetryAfter: gatehouse.Duration(time.Second)}},
+		"CompletePush": {"psh_1",
+			gatehouse.PushResult{Generation: 4, ExternalID: "e", RequestMetadata: `{"a":1}`, ResponseMetadata: `{}`,
+				Reversal: &gatehouse.Reversal{
+					Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"a":2}`,
+				}}},
+		"FailPush": {"psh_1",
+			gatehouse.PushFailure{Generation: 4, Kind: "ambiguous", Code: "timeout", Detail: "no answer",
+				RetryAfter: gatehouse.Duration(time.Second)}},
 	}
 	for _, service := range []reflect.Type{
 		typeOf[gatehouse.ActionService](), typeOf[gatehouse.DispatchService](), typeOf[gatehouse.AdminService](),
-		typeOf[gatehouse.PolicyService](), typeOf[gatehouse.AuditService](), typeOf[gatehouse.RunService](), typeOf[gatehouse.WorkerService](), typeOf[gatehouse.InsightService](),
+		typeOf[gatehouse.PolicyService](), typeOf[gatehouse.AuditService](), typeOf[gatehouse.RunService](),
+		typeOf[gatehouse.WorkerService](), typeOf[gatehouse.InsightService](),
 		typeOf[gatehouse.TargetService](), typeOf[gatehouse.ConnectorService](),
 	} {
 		for i := range service.NumMethod() {
@@ -148,7 +172,7 @@ func TestClientRoundTrip(t *testing.T) {
 	}
 }
 
-func TestClientTellsReplaysOfAProposal(t *testing.T) {
+func TestClientReportsReplaysOfAProposal(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, newServer(t, newFake()))
 	for key, want := range map[string]bool{"known": true, "new": false} {
@@ -165,7 +189,8 @@ func TestClientErrorsAreTheServers(t *testing.T) {
 	f := newFake()
 	c := newClient(t, newServer(t, f), client.WithRetries(0, 0))
 	for _, code := range gatehouse.Codes() {
-		e := gatehouse.E(code, "what %q", "happened").With("current_status", "applied").With("used", gatehouse.JSON("1234567890123456789"))
+		e := gatehouse.E(code, "what %q", "happened").With("current_status", "applied").With("used",
+			gatehouse.JSON("1234567890123456789"))
 		e.RetryAfter = 3
 		e.Violations = gatehouse.Violations{{Pointer: "/a", Detail: "b"}}
 		f.err = e
@@ -178,7 +203,8 @@ func TestClientErrorsAreTheServers(t *testing.T) {
 		if code == gatehouse.CodeInternal {
 			continue
 		}
-		if got.Detail != e.Detail || got.RetryAfter != 3 || !cmp.Equal(got.Violations, []gatehouse.Violation(e.Violations), cmpopts.EquateEmpty()) {
+		if got.Detail != e.Detail || got.RetryAfter != 3 ||
+			!cmp.Equal(got.Violations, []gatehouse.Violation(e.Violations), cmpopts.EquateEmpty()) {
 			t.Errorf("%s: %+v", code, got)
 		}
 		if got.Context["current_status"] != "applied" || fmt.Sprint(got.Context["used"]) != "1234567890123456789" {
@@ -218,9 +244,7 @@ func TestClientRetriesHaveOneEffect(t *testing.T) {
 	server := httptest.NewServer(lossy)
 	defer server.Close()
 	c, err := client.New(server.URL, "gth_all", client.WithEditToken("gte_all"), client.WithRetries(4, time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a, err := c.Decide(context.Background(), "act_1", gatehouse.Decision{Decision: gatehouse.Approve, Digest: "d"})
 	if err != nil || a.Code != gatehouse.Decided {
 		t.Fatalf("%+v %v", a, err)

@@ -20,12 +20,12 @@ type stepHandler = func(context.Context, *gatehouse.LeasedStep) (gatehouse.JSON,
 
 // startWorker runs a worker of the tool page until the test ends or stop is
 // called, which returns the result of Run.
-func startWorker(t *testing.T, server *httptest.Server, w client.Worker, fn stepHandler) (c *client.Client, stop func() error) {
+func startWorker(
+	t *testing.T, server *httptest.Server, w client.Worker, fn stepHandler,
+) (c *client.Client, stop func() error) {
 	t.Helper()
 	c, err := client.New(server.URL, "gth_work", client.WithRetries(3, time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.Client, w.Tools, w.Handler, w.Logger = c, []string{"page"}, fn, slog.New(slog.NewTextHandler(io.Discard, nil))
 	if w.Lease == 0 {
 		w.Lease = 6 * time.Second // on a busy machine two heartbeats may be late
@@ -39,7 +39,7 @@ func startWorker(t *testing.T, server *httptest.Server, w client.Worker, fn step
 		case err := <-ended:
 			return err
 		case <-time.After(time.Minute):
-			return errors.New("the worker goes on")
+			return errors.New("the worker continues")
 		}
 	})
 	t.Cleanup(func() {
@@ -60,20 +60,21 @@ func TestWorkerExecutesBatches(t *testing.T) {
 	var mu sync.Mutex
 	now, most := 0, 0
 	full := make(chan struct{})
-	startWorker(t, server, client.Worker{Concurrency: 4}, func(ctx context.Context, s *gatehouse.LeasedStep) (gatehouse.JSON, error) {
-		mu.Lock()
-		if now++; now > most {
-			if most = now; most == 4 {
-				close(full)
+	startWorker(t, server, client.Worker{Concurrency: 4},
+		func(ctx context.Context, s *gatehouse.LeasedStep) (gatehouse.JSON, error) {
+			mu.Lock()
+			if now++; now > most {
+				if most = now; most == 4 {
+					close(full)
+				}
 			}
-		}
-		mu.Unlock()
-		<-full // the first four wait for each other
-		mu.Lock()
-		now--
-		mu.Unlock()
-		return s.Step.Input, nil
-	})
+			mu.Unlock()
+			<-full // the first four wait for each other
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return s.Step.Input, nil
+		})
 	for _, s := range steps {
 		b.is(t, s, gatehouse.StepSucceeded)
 	}
@@ -91,30 +92,32 @@ func TestWorkerExecutesBatches(t *testing.T) {
 	}
 }
 
-func TestWorkerReportsWhatCameOfAStep(t *testing.T) {
+func TestWorkerReportsAStep(t *testing.T) {
 	t.Parallel()
 	b, server := newWorkbench(t)
 	var c *client.Client
 	ready := make(chan struct{})
-	c, _ = startWorker(t, server, client.Worker{Concurrency: 10}, func(ctx context.Context, s *gatehouse.LeasedStep) (gatehouse.JSON, error) {
-		<-ready
-		switch s.Step.Key {
-		case "again":
-			if s.Step.Attempts == 1 {
-				return "", fmt.Errorf("outer: %w", client.Retryable(errors.New("busy")))
+	c, _ = startWorker(t, server, client.Worker{Concurrency: 10},
+		func(ctx context.Context, s *gatehouse.LeasedStep) (gatehouse.JSON, error) {
+			<-ready
+			switch s.Step.Key {
+			case "again":
+				if s.Step.Attempts == 1 {
+					return "", fmt.Errorf("outer: %w", client.Retryable(errors.New("busy")))
+				}
+			case "final":
+				return "", errors.New(strings.Repeat("é", gatehouse.MaxNotesBytes))
+			case "silent":
+				return "", errors.New("")
+			case "panics":
+				panic("secret")
+			case "parked":
+				_, err := c.ProposeStep(ctx, s.Step.ID,
+					gatehouse.StepProposal{Generation: s.Lease.Generation, Action: testAction().Proposal})
+				return "", errors.Join(err, client.ErrParked)
 			}
-		case "final":
-			return "", errors.New(strings.Repeat("é", gatehouse.MaxNotesBytes))
-		case "silent":
-			return "", errors.New("")
-		case "panics":
-			panic("secret")
-		case "parked":
-			_, err := c.ProposeStep(ctx, s.Step.ID, gatehouse.StepProposal{Generation: s.Lease.Generation, Action: testAction().Proposal})
-			return "", errors.Join(err, client.ErrParked)
-		}
-		return `{"ok":true}`, nil
-	})
+			return `{"ok":true}`, nil
+		})
 	close(ready)
 	good, again, final, silent := b.put("good", ""), b.put("again", ""), b.put("final", ""), b.put("silent", "")
 	panics, parked := b.put("panics", ""), b.put("parked", "")
@@ -132,10 +135,12 @@ func TestWorkerReportsWhatCameOfAStep(t *testing.T) {
 	if f := again.failures; len(f) != 1 || !f[0].Retryable || f[0].Detail != "outer: busy" || again.Attempts != 2 {
 		t.Errorf("again: %+v", f)
 	}
-	if f := final.failures; len(f) != 1 || f[0].Retryable || f[0].Code != "handler_failed" || !strings.HasPrefix(f[0].Detail, "éé") {
+	if f := final.failures; len(f) != 1 || f[0].Retryable || f[0].Code != "handler_failed" ||
+		!strings.HasPrefix(f[0].Detail, "éé") {
 		t.Errorf("final: %.200v", f)
 	}
-	if f := panics.failures; len(f) != 1 || f[0].Retryable || f[0].Code != "handler_panicked" || strings.Contains(f[0].Detail, "secret") {
+	if f := panics.failures; len(f) != 1 || f[0].Retryable || f[0].Code != "handler_panicked" ||
+		strings.Contains(f[0].Detail, "secret") {
 		t.Errorf("panics: %+v", f)
 	}
 	if !parked.proposed || len(parked.failures) != 0 || parked.refused != 0 {
@@ -173,15 +178,16 @@ func TestWorkerStopsHandlers(t *testing.T) {
 	t.Parallel()
 	b, server := newWorkbench(t)
 	entered, causes := make(chan struct{}, 1), make(chan error, 1)
-	_, stop := startWorker(t, server, client.Worker{Grace: 10 * time.Millisecond}, func(ctx context.Context, s *gatehouse.LeasedStep) (gatehouse.JSON, error) {
-		entered <- struct{}{}
-		<-ctx.Done()
-		causes <- context.Cause(ctx)
-		if s.Step.Key == "canceled" {
-			return "", client.Retryable(ctx.Err())
-		}
-		return "", ctx.Err()
-	})
+	_, stop := startWorker(t, server, client.Worker{Grace: 10 * time.Millisecond},
+		func(ctx context.Context, s *gatehouse.LeasedStep) (gatehouse.JSON, error) {
+			entered <- struct{}{}
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			if s.Step.Key == "canceled" {
+				return "", client.Retryable(ctx.Err())
+			}
+			return "", ctx.Err()
+		})
 	want := func(cause error) {
 		t.Helper()
 		select {
@@ -235,12 +241,13 @@ func TestWorkerLetsHandlersFinish(t *testing.T) {
 	b, server := newWorkbench(t)
 	s := b.put("last", "")
 	entered, finish, cause := make(chan struct{}), make(chan struct{}), error(nil)
-	_, stop := startWorker(t, server, client.Worker{Concurrency: 2}, func(ctx context.Context, _ *gatehouse.LeasedStep) (gatehouse.JSON, error) {
-		close(entered)
-		<-finish
-		cause = context.Cause(ctx)
-		return "true", nil
-	})
+	_, stop := startWorker(t, server, client.Worker{Concurrency: 2},
+		func(ctx context.Context, _ *gatehouse.LeasedStep) (gatehouse.JSON, error) {
+			close(entered)
+			<-finish
+			cause = context.Cause(ctx)
+			return "true", nil
+		})
 	<-entered
 	ended := make(chan error, 1)
 	go func() { ended <- stop() }()
@@ -262,7 +269,8 @@ func TestWorkerReportsOverABrokenConnection(t *testing.T) {
 	b, server := newWorkbench(t)
 	b.lose = "/steps/stp_once/complete"
 	s := b.put("once", "")
-	startWorker(t, server, client.Worker{}, func(context.Context, *gatehouse.LeasedStep) (gatehouse.JSON, error) { return "true", nil })
+	startWorker(t, server, client.Worker{},
+		func(context.Context, *gatehouse.LeasedStep) (gatehouse.JSON, error) { return "true", nil })
 	b.is(t, s, gatehouse.StepSucceeded)
 	b.is(t, b.put("next", ""), gatehouse.StepSucceeded) // the worker is done with the first
 	b.mu.Lock()
@@ -278,7 +286,8 @@ func TestWorkerAsksAgain(t *testing.T) {
 	b, server := newWorkbench(t)
 	b.lose = "/steps/lease"
 	s := b.put("first", "")
-	startWorker(t, server, client.Worker{}, func(context.Context, *gatehouse.LeasedStep) (gatehouse.JSON, error) { return "true", nil })
+	startWorker(t, server, client.Worker{},
+		func(context.Context, *gatehouse.LeasedStep) (gatehouse.JSON, error) { return "true", nil })
 	b.is(t, s, gatehouse.StepSucceeded)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -291,23 +300,22 @@ func TestWorkerEndsWhenItIsRefused(t *testing.T) {
 	t.Parallel()
 	_, server := newWorkbench(t)
 	nop := func(context.Context, *gatehouse.LeasedStep) (gatehouse.JSON, error) { return "", nil }
-	for key, code := range map[string]gatehouse.Code{"gth_nobody": gatehouse.CodeUnauthenticated, "gth_ana": gatehouse.CodeRoleRequired} {
+	for key, code := range map[string]gatehouse.Code{"gth_nobody": gatehouse.CodeUnauthenticated,
+		"gth_ana": gatehouse.CodeRoleRequired} {
 		c, err := client.New(server.URL, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := (client.Worker{Client: c, Tools: []string{"page"}, Handler: nop}).Run(t.Context()); gatehouse.CodeOf(err) != code {
+		must(t, err)
+		if err := (client.Worker{Client: c, Tools: []string{"page"}, Handler: nop}).Run(t.Context()); gatehouse.CodeOf(
+			err) != code {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
 	c, err := client.New(server.URL, "gth_work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, w := range map[string]client.Worker{
-		"no client": {Tools: []string{"page"}, Handler: nop}, "no tools": {Client: c, Handler: nop}, "no handler": {Client: c, Tools: []string{"page"}},
-		"too many": {Client: c, Tools: []string{"page"}, Handler: nop, Concurrency: gatehouse.MaxLeasedSteps + 1},
-		"no name":  {Client: c, Tools: []string{"no name"}, Handler: nop},
+		"no client": {Tools: []string{"page"}, Handler: nop}, "no tools": {Client: c, Handler: nop},
+		"no handler": {Client: c, Tools: []string{"page"}},
+		"too many":   {Client: c, Tools: []string{"page"}, Handler: nop, Concurrency: gatehouse.MaxLeasedSteps + 1},
+		"no name":    {Client: c, Tools: []string{"no name"}, Handler: nop},
 	} {
 		if err := w.Run(t.Context()); err == nil {
 			t.Errorf("%s: no error", name)

@@ -16,9 +16,7 @@ func manual(t *testing.T) string {
 	var pages strings.Builder
 	for _, name := range []string{"api.md", "errors.md"} {
 		b, err := os.ReadFile("../../docs/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		pages.Write(b)
 	}
 	return pages.String()

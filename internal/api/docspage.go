@@ -104,7 +104,8 @@ func viewOf(doc *huma.OpenAPI) *docsView {
 	}
 	for _, code := range sortedCodes() {
 		v.Codes = append(v.Codes, docsCode{
-			Code: code, Title: titles[code], Status: gatehouse.StatusOf(code), Retryable: code.Retryable(), From: from[string(code)],
+			Code: code, Title: titles[code], Status: gatehouse.StatusOf(code), Retryable: code.Retryable(),
+			From: from[string(code)],
 		})
 	}
 	schemas := doc.Components.Schemas.Map()
@@ -124,7 +125,8 @@ func operationView(op *huma.Operation) docsOperation {
 		ID: op.OperationID, Method: op.Method, Path: op.Path, Summary: op.Summary, Description: op.Description,
 	}
 	for _, p := range op.Parameters {
-		v.Parameters = append(v.Parameters, docsField{Name: p.Name, In: p.In, Description: p.Description, Schema: typeView(p.Schema)})
+		v.Parameters = append(v.Parameters,
+			docsField{Name: p.Name, In: p.In, Description: p.Description, Schema: typeView(p.Schema)})
 	}
 	if op.RequestBody != nil {
 		v.Bodies, v.BodyOptional = bodyViews(op.RequestBody.Content), !op.RequestBody.Required
@@ -132,7 +134,8 @@ func operationView(op *huma.Operation) docsOperation {
 	for _, status := range slices.Sorted(maps.Keys(op.Responses)) {
 		r := op.Responses[status]
 		codes, _ := r.Extensions["x-codes"].([]string)
-		v.Answers = append(v.Answers, docsAnswer{Status: status, Description: r.Description, Codes: codes, Bodies: bodyViews(r.Content)})
+		v.Answers = append(v.Answers,
+			docsAnswer{Status: status, Description: r.Description, Codes: codes, Bodies: bodyViews(r.Content)})
 	}
 	return v
 }

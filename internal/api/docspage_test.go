@@ -13,7 +13,8 @@ import (
 func TestDocsPageLoadsOnlyItsStyle(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
-	for path, contentType := range map[string]string{"/docs": "text/html; charset=utf-8", "/docs/docs.css": "text/css; charset=utf-8"} {
+	for path, contentType := range map[string]string{"/docs": "text/html; charset=utf-8",
+		"/docs/docs.css": "text/css; charset=utf-8"} {
 		w := request{path: path}.send(s)
 		h := w.Header()
 		if w.Code != http.StatusOK || h.Get("Content-Type") != contentType || h.Get("X-Content-Type-Options") != "nosniff" {
@@ -73,8 +74,8 @@ func TestDocsPageShowsTheDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentHoldsTogether checks that the document defines everything that an
-// operation names. TestEveryReferenceResolves follows the references.
+// TestDocumentHoldsTogether checks that the document defines everything that an operation names.
+// TestEveryReferenceResolves follows the references.
 func TestDocumentHoldsTogether(t *testing.T) {
 	t.Parallel()
 	doc, _ := readDocument(t, newServer(t, newFake()))

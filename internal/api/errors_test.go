@@ -53,7 +53,8 @@ func TestEveryCode(t *testing.T) {
 			if !strings.Contains(w.Body.String(), `"expected":{"n":1234567890123456789}`) {
 				t.Errorf("context: %s", w.Body)
 			}
-			if p["detail"] != "the detail" || p["current_status"] != "applied" || p["decided_at"] != "2026-11-20T12:00:00.123456Z" {
+			if p["detail"] != "the detail" || p["current_status"] != "applied" ||
+				p["decided_at"] != "2026-11-20T12:00:00.123456Z" {
 				t.Errorf("members: %v", p)
 			}
 			if v := p["errors"].([]any)[0].(map[string]any); v["pointer"] != "/a" || v["detail"] != "b" {
@@ -166,7 +167,8 @@ func TestCredentials(t *testing.T) {
 	t.Parallel()
 	f := newFake()
 	s := newServer(t, f)
-	for _, header := range []string{"", "gth_ana", "Basic gth_ana", "Bearer", "Bearer ", "Bearer  gth_ana", "Bearer gth_ana x", "Bearer " + strings.Repeat("x", 600)} {
+	for _, header := range []string{"", "gth_ana", "Basic gth_ana", "Bearer", "Bearer ", "Bearer  gth_ana",
+		"Bearer gth_ana x", "Bearer " + strings.Repeat("x", 600)} {
 		w := request{path: "/api/v1/whoami", header: map[string]string{"Authorization": header}}.send(s)
 		wantCode(t, w, gatehouse.CodeUnauthenticated)
 		if !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer") {
@@ -178,7 +180,8 @@ func TestCredentials(t *testing.T) {
 	w := newRecorder()
 	s.ServeHTTP(w, req)
 	wantCode(t, w, gatehouse.CodeUnauthenticated)
-	if w := (request{path: "/api/v1/whoami", header: map[string]string{"Authorization": "bearer gth_ana"}}).send(s); w.Code != http.StatusOK {
+	if w := (request{path: "/api/v1/whoami", header: map[string]string{"Authorization": "bearer gth_ana"}}).send(
+		s); w.Code != http.StatusOK {
 		t.Errorf("the scheme's case matters: %d", w.Code)
 	}
 	// Only the key identifies the caller.
@@ -199,7 +202,8 @@ func TestDisabledPrincipals(t *testing.T) {
 	s := newServer(t, f, func(c *Config) { c.Auth = twoKeys{f, &gone} })
 	// The body is broken too, which shows that this check refuses, and not the
 	// use case.
-	wantCode(t, request{method: "POST", path: "/api/v1/policies", key: "gth_root_2", body: "{"}.send(s), gatehouse.CodeUnauthenticated)
+	wantCode(t, request{method: "POST", path: "/api/v1/policies", key: "gth_root_2", body: "{"}.send(s),
+		gatehouse.CodeUnauthenticated)
 	s = newServer(t, f, func(c *Config) { c.Auth = twoKeys{f, nil} })
 	wantCode(t, request{path: "/api/v1/policies", key: "gth_root_2"}.send(s), gatehouse.CodeUnauthenticated)
 }
@@ -248,14 +252,16 @@ func TestCaller(t *testing.T) {
 func TestRequestID(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
-	for _, path := range []string{"/api/v1/whoami", "/api/v1/nothing", "/elsewhere", "/healthz", "/readyz", "/metrics", "/docs", "/openapi.json"} {
+	for _, path := range []string{"/api/v1/whoami", "/api/v1/nothing", "/elsewhere", "/healthz", "/readyz", "/metrics",
+		"/docs", "/openapi.json"} {
 		first := request{path: path}.send(s).Header().Get("X-Request-Id")
 		second := request{path: path}.send(s).Header().Get("X-Request-Id")
 		if first == "" || first == second {
 			t.Errorf("%s: ids %q and %q", path, first, second)
 		}
 	}
-	for id, kept := range map[string]bool{"abc-1.2:3_X": true, "a b": false, "a\"b": false, strings.Repeat("x", 129): false} {
+	for id, kept := range map[string]bool{"abc-1.2:3_X": true, "a b": false, "a\"b": false,
+		strings.Repeat("x", 129): false} {
 		got := request{path: "/healthz", header: map[string]string{"X-Request-Id": id}}.send(s).Header().Get("X-Request-Id")
 		if (got == id) != kept {
 			t.Errorf("%q became %q", id, got)
@@ -302,9 +308,7 @@ func TestLongPoll(t *testing.T) {
 		"until=decided&wait=30ms": {"act_1", 30 * time.Millisecond, gatehouse.UntilDecided},
 	} {
 		req, err := http.NewRequest("GET", server.URL+"/api/v1/proposed-actions/act_1?"+query, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Header.Set("Authorization", "Bearer gth_view")
 		resp, err := server.Client().Do(req)
 		if err != nil {

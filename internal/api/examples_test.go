@@ -41,7 +41,8 @@ func python(t *testing.T) string {
 func nodeWithTypes(t *testing.T) string {
 	t.Helper()
 	for _, path := range []string{"node", filepath.Join("..", "..", ".tools", "node", "node_modules", ".bin", "node")} {
-		if out, err := exec.Command(path, "-p", "process.features.typescript").Output(); err == nil && strings.TrimSpace(string(out)) == "strip" {
+		if out, err := exec.Command(path, "-p", "process.features.typescript").Output(); err == nil &&
+			strings.TrimSpace(string(out)) == "strip" {
 			return path
 		}
 	}
@@ -62,9 +63,7 @@ func startExample(t *testing.T, command []string, server, key string) *process {
 	p := &process{Cmd: exec.Command(command[0], command[1:]...), ended: make(chan struct{})}
 	p.Env = append(p.Environ(), "GATEHOUSE_URL="+server, "GATEHOUSE_KEY="+key, "WORKER_LEASE=4")
 	p.Stdout, p.Stderr = &p.output, &p.output
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Start())
 	go func() {
 		p.err = p.Wait()
 		close(p.ended)
@@ -86,7 +85,7 @@ func (p *process) end(t *testing.T) error {
 	case <-p.ended:
 		return p.err
 	case <-time.After(time.Minute):
-		t.Fatal("the worker goes on")
+		t.Fatal("the worker continues")
 		return nil
 	}
 }
@@ -95,7 +94,8 @@ func testExampleWorker(t *testing.T, command []string) {
 	b, server := newWorkbench(t)
 	b.lose = "/steps/stp_good/complete"
 	good, busy, bad := b.put("good", `{"who":"ana"}`), b.put("busy", `{"pager":"busy","who":"ben"}`), b.put("bad", `{}`)
-	long, canceled, lost := b.put("long", `{"seconds":6,"who":"cleo"}`), b.put("canceled", `{"seconds":600,"who":"dan"}`), b.put("lost", `{"seconds":600,"who":"eve"}`)
+	long, canceled, lost := b.put("long", `{"seconds":6,"who":"cleo"}`), b.put("canceled", `{"seconds":600,"who":"dan"}`),
+		b.put("lost", `{"seconds":600,"who":"eve"}`)
 	p := startExample(t, command, server.URL, "gth_work")
 
 	b.is(t, canceled, gatehouse.StepRunning)
@@ -113,9 +113,7 @@ func testExampleWorker(t *testing.T, command []string) {
 	}
 	b.is(t, bad, gatehouse.StepFailed)
 
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Process.Signal(syscall.SIGTERM))
 	if err := p.end(t); err != nil {
 		t.Errorf("told to stop, it ended with %v", err)
 	}
@@ -126,7 +124,8 @@ func testExampleWorker(t *testing.T, command []string) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if want := gatehouse.JSON(`{"key":"run_1:good","paged":"ana"}`); good.Output != want || good.Attempts != 1 || !strings.Contains(p.output.String(), "good: complete") {
+	if want := gatehouse.JSON(`{"key":"run_1:good","paged":"ana"}`); good.Output != want || good.Attempts != 1 ||
+		!strings.Contains(p.output.String(), "good: complete") {
 		t.Errorf("good: %s after %d attempts", good.Output, good.Attempts)
 	}
 	if len(busy.failures) != 1 || !busy.failures[0].Retryable || busy.failures[0].Detail == "" || busy.Attempts != 2 {

@@ -73,7 +73,8 @@ func (*fake) DeviceToken(context.Context, *gatehouse.Session) (string, error) { 
 
 func testDelegation() *gatehouse.Delegation {
 	return &gatehouse.Delegation{
-		ID: "dlg_1", Tenant: "default", From: "prn_1", FromName: "ana", To: "prn_2", ToName: "ben", Starts: testTime, Ends: testTime.Add(time.Hour),
+		ID: "dlg_1", Tenant: "default", From: "prn_1", FromName: "ana", To: "prn_2", ToName: "ben", Starts: testTime,
+		Ends:  testTime.Add(time.Hour),
 		Types: []string{"price_change"}, Level: gatehouse.L3, CreatedAt: testTime, CreatedBy: "ana",
 	}
 }

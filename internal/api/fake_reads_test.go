@@ -9,7 +9,8 @@ import (
 func readValues() map[string]any {
 	return map[string]any{
 		"WorkflowSummary": &gatehouse.WorkflowSummary{
-			Workflow: testWorkflow(), Versions: 2, Runs: map[gatehouse.RunStatus]int{gatehouse.RunSucceeded: 3, gatehouse.RunFailed: 1, gatehouse.RunRunning: 2},
+			Workflow: testWorkflow(), Versions: 2,
+			Runs: map[gatehouse.RunStatus]int{gatehouse.RunSucceeded: 3, gatehouse.RunFailed: 1, gatehouse.RunRunning: 2},
 		},
 		"RunReflexion": &gatehouse.Reflexion{
 			ID: "rfx_1", RunID: "run_1", Workflow: "triage", Version: 2, Outcome: gatehouse.RunFailed,
@@ -26,7 +27,9 @@ func (f *fake) RunReflexion(ctx context.Context, id string) (*gatehouse.Reflexio
 	return use[*gatehouse.Reflexion](ctx, f, "RunReflexion", id, id)
 }
 
-func (f *fake) ListNotices(ctx context.Context, filter gatehouse.NoticeFilter) (gatehouse.Page[*gatehouse.Notice], error) {
+func (f *fake) ListNotices(
+	ctx context.Context, filter gatehouse.NoticeFilter,
+) (gatehouse.Page[*gatehouse.Notice], error) {
 	return use[gatehouse.Page[*gatehouse.Notice]](ctx, f, "ListNotices", "", filter)
 }
 

@@ -21,23 +21,28 @@ type (
 
 func testRun() *gatehouse.Run {
 	return &gatehouse.Run{
-		ID: "run_1", Tenant: "default", Workflow: "triage", Version: 2, Workspace: "default", Status: gatehouse.RunRunning, Trigger: gatehouse.TriggerAPI,
-		TriggerRef: "INC1", Input: `{"n":12345678901234567890}`, StartedBy: "bot", StarterID: "prn_bot", Writes: 1, CreatedAt: testTime, StartedAt: &testTime,
+		ID: "run_1", Tenant: "default", Workflow: "triage", Version: 2, Workspace: "default", Status: gatehouse.RunRunning,
+		Trigger:    gatehouse.TriggerAPI,
+		TriggerRef: "INC1", Input: `{"n":12345678901234567890}`, StartedBy: "bot", StarterID: "prn_bot", Writes: 1,
+		CreatedAt: testTime, StartedAt: &testTime,
 		Steps: []*gatehouse.Step{testStep()},
 	}
 }
 
 func testStep() *gatehouse.Step {
 	return &gatehouse.Step{
-		ID: "stp_1", Tenant: "default", RunID: "run_1", Key: "page", Workflow: "triage", Workspace: "default", Uses: "worker.page", Tool: "page",
-		Status: gatehouse.StepRunning, Attempts: 1, IdempotencyKey: "run_1:page", Input: `{"who":"ana"}`, Generation: 3, LeaseOwner: "work",
+		ID: "stp_1", Tenant: "default", RunID: "run_1", Key: "page", Workflow: "triage", Workspace: "default",
+		Uses: "worker.page", Tool: "page",
+		Status: gatehouse.StepRunning, Attempts: 1, IdempotencyKey: "run_1:page", Input: `{"who":"ana"}`, Generation: 3,
+		LeaseOwner: "work",
 		LeaseUntil: &testTime, CreatedAt: testTime, ReadyAt: &testTime, StartedAt: &testTime,
 	}
 }
 
 func testWorkflow() *gatehouse.Workflow {
 	return &gatehouse.Workflow{
-		ID: "wfl_1", Tenant: "default", Name: "triage", Version: 2, Workspace: "default", Source: "name: triage\n", Digest: "sha256:ab",
+		ID: "wfl_1", Tenant: "default", Name: "triage", Version: 2, Workspace: "default", Source: "name: triage\n",
+		Digest:    "sha256:ab",
 		CreatedBy: "op", CreatedAt: testTime,
 	}
 }
@@ -52,14 +57,16 @@ func testBundle() *gatehouse.Bundle {
 		panic(err)
 	}
 	sum := sha256.Sum256(archive.Bytes())
-	return &gatehouse.Bundle{RunID: "run_1", SHA256: hex.EncodeToString(sum[:]), Manifest: `{"files":[]}`, Archive: archive.Bytes(), CreatedAt: testTime}
+	return &gatehouse.Bundle{RunID: "run_1", SHA256: hex.EncodeToString(sum[:]), Manifest: `{"files":[]}`,
+		Archive: archive.Bytes(), CreatedAt: testTime}
 }
 
 // runValues are the answers of the services for runs and workers, and of groups and health of the dispatch.
 func runValues(push *gatehouse.Push) map[string]any {
 	lease := gatehouse.Lease{Generation: 3, ExpiresAt: testTime.Add(time.Minute)}
 	return map[string]any{
-		"ApplyWorkflow": testWorkflow(), "FindWorkflow": testWorkflow(), "ListWorkflowVersions": []*gatehouse.Workflow{testWorkflow()},
+		"ApplyWorkflow": testWorkflow(), "FindWorkflow": testWorkflow(),
+		"ListWorkflowVersions": []*gatehouse.Workflow{testWorkflow()},
 		"ListWorkflows": workflowPage{NextCursor: "n", Items: []*gatehouse.WorkflowSummary{{
 			Workflow: testWorkflow(), Versions: 2, Runs: map[gatehouse.RunStatus]int{gatehouse.RunSucceeded: 3},
 		}}},
@@ -67,13 +74,18 @@ func runValues(push *gatehouse.Push) map[string]any {
 		"RetryRun": testRun(), "RetryRunFrom": testRun(),
 		"ListRuns": runPage{Items: []*gatehouse.Run{testRun()}},
 		"RunDetail": &gatehouse.RunDetail{
-			Run:      testRun(),
-			Attempts: []*gatehouse.StepAttempt{{StepID: "stp_1", Attempt: 1, Generation: 1, Worker: "w", StartedAt: testTime, FinishedAt: testTime, Outcome: "lease_expired"}},
-			Usage:    []*gatehouse.ModelUsage{{StepID: "stp_1", Attempt: 1, Provider: "openai", Model: "gpt-4o-mini", Cost: "0.0012", Currency: "USD", At: testTime}},
-			Signals:  []*gatehouse.Signal{{RunID: "run_1", ID: "sig_1", Name: "closed", Data: `{}`, By: "bot", At: testTime}},
-			Actions:  []*gatehouse.Action{testAction()}, Needs: map[string][]string{"page": {"classify"}},
+			Run: testRun(),
+			Attempts: []*gatehouse.StepAttempt{
+				{StepID: "stp_1", Attempt: 1, Generation: 1, Worker: "w", StartedAt: testTime, FinishedAt: testTime,
+					Outcome: "lease_expired"}},
+			Usage: []*gatehouse.ModelUsage{
+				{StepID: "stp_1", Attempt: 1, Provider: "openai", Model: "gpt-4o-mini", Cost: "0.0012", Currency: "USD",
+					At: testTime}},
+			Signals: []*gatehouse.Signal{{RunID: "run_1", ID: "sig_1", Name: "closed", Data: `{}`, By: "bot", At: testTime}},
+			Actions: []*gatehouse.Action{testAction()}, Needs: map[string][]string{"page": {"classify"}},
 		},
-		"SignalRun": &gatehouse.Signal{RunID: "run_1", ID: "sig_1", Name: "closed", Data: `{"a":1.10}`, By: "bot", At: testTime},
+		"SignalRun": &gatehouse.Signal{RunID: "run_1", ID: "sig_1", Name: "closed", Data: `{"a":1.10}`, By: "bot",
+			At: testTime},
 		"DispatchHealth": &gatehouse.DispatchHealth{
 			At:         testTime,
 			Connectors: []gatehouse.ConnectorHealth{{Connector: "shop", Queued: 2, OldestAt: &testTime, LastWords: "<busy>"}},
@@ -92,12 +104,14 @@ func runValues(push *gatehouse.Push) map[string]any {
 			ID: "rfx_1", Tenant: "default", RunID: "run_1", Workflow: "triage", Version: 2, Outcome: gatehouse.RunFailed,
 			Attempted: "a", Happened: "b", Otherwise: "c", At: testTime,
 		}}},
-		"RunBundle":  testBundle(),
-		"LeaseSteps": []gatehouse.LeasedStep{{Step: testStep(), Lease: lease}}, "HeartbeatStep": &gatehouse.LeaseState{Lease: lease, Cancel: true},
-		"CompleteStep": testStep(), "FailStep": testStep(), "ProposeStep": testAction(),
+		"RunBundle":     testBundle(),
+		"LeaseSteps":    []gatehouse.LeasedStep{{Step: testStep(), Lease: lease}},
+		"HeartbeatStep": &gatehouse.LeaseState{Lease: lease, Cancel: true},
+		"CompleteStep":  testStep(), "FailStep": testStep(), "ProposeStep": testAction(),
 		"LeasePushes": []gatehouse.LeasedPush{{
 			Push: push, ActionID: "act_1", ActionType: "price_change", Operation: "update", Target: testAction().Target,
-			ProposedChange: `{"price":"12.50"}`, IdempotencyKey: "act_1:1", Digest: testAction().Digest, Attempt: 1, Lease: lease,
+			ProposedChange: `{"price":"12.50"}`, IdempotencyKey: "act_1:1", Digest: testAction().Digest, Attempt: 1,
+			Lease: lease,
 		}},
 		"HeartbeatPush": &gatehouse.LeaseState{Lease: lease}, "CompletePush": push, "FailPush": push,
 		"Receive": testRun(),
@@ -212,7 +226,9 @@ func (f *fake) FailPush(ctx context.Context, id string, r gatehouse.PushFailure)
 
 // Receive stands in for the check of signatures: the header X-Signature must be
 // the length of the body.
-func (f *fake) Receive(ctx context.Context, tenant, workflow string, h http.Header, body []byte) (*gatehouse.Run, bool, error) {
+func (f *fake) Receive(
+	ctx context.Context, tenant, workflow string, h http.Header, body []byte,
+) (*gatehouse.Run, bool, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, fakeCall{"Receive", nil, []any{tenant, workflow, string(body)}})
 	failure := f.err
@@ -224,7 +240,8 @@ func (f *fake) Receive(ctx context.Context, tenant, workflow string, h http.Head
 	case failure != nil:
 		return nil, false, failure
 	case tenant != gatehouse.DefaultTenant || !exists[workflow]:
-		return nil, false, gatehouse.E(gatehouse.CodeNotFound, "no workflow %s in tenant %s", workflow, tenant).With("workflow", workflow)
+		return nil, false,
+			gatehouse.E(gatehouse.CodeNotFound, "no workflow %s in tenant %s", workflow, tenant).With("workflow", workflow)
 	case h.Get("X-Signature") != strconv.Itoa(len(body)):
 		return nil, false, gatehouse.E(gatehouse.CodeBadSignature, "the signature does not match the body")
 	case h.Get("X-Event") == "ping":

@@ -27,7 +27,9 @@ func (f *fake) FindAction(ctx context.Context, id string) (*gatehouse.Action, er
 	return use[*gatehouse.Action](ctx, f, "FindAction", id, id)
 }
 
-func (f *fake) WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error) {
+func (f *fake) WaitAction(
+	ctx context.Context, id string, wait time.Duration, until gatehouse.Until,
+) (*gatehouse.Action, error) {
 	return use[*gatehouse.Action](ctx, f, "WaitAction", id, id, wait, until)
 }
 
@@ -123,11 +125,15 @@ func (f *fake) ListDeadLetters(ctx context.Context, filter gatehouse.DeadLetterF
 	return use[letterPage](ctx, f, "ListDeadLetters", "", filter)
 }
 
-func (f *fake) DiscardDeadLetters(ctx context.Context, r gatehouse.DiscardRequest) (*gatehouse.DeadLetterAnswer, error) {
+func (f *fake) DiscardDeadLetters(
+	ctx context.Context, r gatehouse.DiscardRequest,
+) (*gatehouse.DeadLetterAnswer, error) {
 	return use[*gatehouse.DeadLetterAnswer](ctx, f, "DiscardDeadLetters", "", r)
 }
 
-func (f *fake) ResolveDeadLetters(ctx context.Context, r gatehouse.ResolveRequest) (*gatehouse.DeadLetterAnswer, error) {
+func (f *fake) ResolveDeadLetters(
+	ctx context.Context, r gatehouse.ResolveRequest,
+) (*gatehouse.DeadLetterAnswer, error) {
 	return use[*gatehouse.DeadLetterAnswer](ctx, f, "ResolveDeadLetters", "", r)
 }
 
@@ -151,7 +157,9 @@ func (f *fake) ListPrincipals(ctx context.Context, cursor string, limit int) (pr
 	return use[principalPage](ctx, f, "ListPrincipals", "", cursor, limit)
 }
 
-func (f *fake) UpdatePrincipal(ctx context.Context, id string, r gatehouse.PrincipalChange) (*gatehouse.Principal, error) {
+func (f *fake) UpdatePrincipal(
+	ctx context.Context, id string, r gatehouse.PrincipalChange,
+) (*gatehouse.Principal, error) {
 	return use[*gatehouse.Principal](ctx, f, "UpdatePrincipal", id, id, r)
 }
 

@@ -45,7 +45,8 @@ var exists = map[string]bool{
 func testAction() *gatehouse.Action {
 	a := &gatehouse.Action{
 		ID: "act_1", Revision: 1, Tenant: "default", Status: gatehouse.StatusPending,
-		Digest: "sha256:" + gatehouse.Digest(strings.Repeat("a", 64)), ProposedBy: "bot", ProposerID: "prn_bot", ProposedAt: testTime,
+		Digest: "sha256:" + gatehouse.Digest(strings.Repeat("a", 64)), ProposedBy: "bot", ProposerID: "prn_bot",
+		ProposedAt: testTime,
 		Proposal: gatehouse.Proposal{
 			ActionType: "price_change", Connector: "shop", Operation: "update",
 			Target:       gatehouse.Target{EntityType: "item", EntityRef: "SKU-1042", Version: "7"},
@@ -53,34 +54,43 @@ func testAction() *gatehouse.Action {
 			Rationale: "supplier raised <cost> by 25 %", RiskLevel: 3, ExpiresIn: gatehouse.Span(4 * time.Hour),
 			Magnitude: &gatehouse.Magnitude{Amount: "2.50", Currency: "USD"}, IdempotencyKey: "act_1:1",
 		},
-		Policy: gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeNeedsApproval, Rules: []string{"default"}, Reasons: []string{"L3"}, Version: 1},
+		Policy: gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeNeedsApproval, Rules: []string{"default"},
+			Reasons: []string{"L3"}, Version: 1},
 	}
 	a.Approval = &gatehouse.Approval{
 		ID: "apr_1", ActionID: "act_1", Status: gatehouse.ApprovalRequested, Required: 1,
-		Roles: []gatehouse.Role{gatehouse.RoleApprover}, Excluded: []string{"prn_bot"}, ExpiresAt: testTime.Add(time.Hour), CreatedAt: testTime,
+		Roles: []gatehouse.Role{gatehouse.RoleApprover}, Excluded: []string{"prn_bot"}, ExpiresAt: testTime.Add(time.Hour),
+		CreatedAt: testTime,
 	}
 	return a
 }
 
 func newFake() *fake {
 	receipt := &gatehouse.Receipt{
-		ID: "rcp_1", Tenant: "default", ActionID: "act_1", PushID: "psh_1", IdempotencyKey: "act_1:1", Attempt: 1, Generation: 1,
-		Outcome: gatehouse.ReceiptApplied, RequestMetadata: `{}`, ResponseMetadata: `{"rows":1}`, Reversible: true, Source: "call", At: testTime,
+		ID: "rcp_1", Tenant: "default", ActionID: "act_1", PushID: "psh_1", IdempotencyKey: "act_1:1", Attempt: 1,
+		Generation: 1,
+		Outcome:    gatehouse.ReceiptApplied, RequestMetadata: `{}`, ResponseMetadata: `{"rows":1}`, Reversible: true,
+		Source: "call", At: testTime,
 	}
 	push := &gatehouse.Push{
 		ID: "psh_1", Tenant: "default", ActionID: "act_1", Connector: "shop", IdempotencyKey: "act_1:1",
-		Digest: testAction().Digest, Status: gatehouse.PushUnknown, Attempts: 1, NotBefore: testTime, CreatedAt: testTime, SentAt: &testTime,
+		Digest: testAction().Digest, Status: gatehouse.PushUnknown, Attempts: 1, NotBefore: testTime, CreatedAt: testTime,
+		SentAt: &testTime,
 	}
 	entry := &gatehouse.Entry{Index: 7, Body: `{"type":"hitl.proposed"}`, LeafHash: gatehouse.Hash{1, 2, 3}}
 	principal := &gatehouse.Principal{
-		ID: "prn_1", Tenant: "default", Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: "prn_1", CreatedAt: testTime,
+		ID: "prn_1", Tenant: "default", Name: "ana", Kind: gatehouse.KindPerson,
+		Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: "prn_1", CreatedAt: testTime,
 	}
-	version := &gatehouse.PolicyVersion{Tenant: "default", Version: 1, Source: "rules: []\n", SHA256: "ab", Active: true, AppliedBy: "admin", AppliedAt: testTime}
-	group := &gatehouse.Group{Tenant: "default", Name: "finance", CreatedAt: testTime, Members: []gatehouse.GroupMember{{ID: "prn_1", Name: "ana", From: []string{gatehouse.ByHand}}}}
+	version := &gatehouse.PolicyVersion{Tenant: "default", Version: 1, Source: "rules: []\n", SHA256: "ab", Active: true,
+		AppliedBy: "admin", AppliedAt: testTime}
+	group := &gatehouse.Group{Tenant: "default", Name: "finance", CreatedAt: testTime,
+		Members: []gatehouse.GroupMember{{ID: "prn_1", Name: "ana", From: []string{gatehouse.ByHand}}}}
 	credentials := &gatehouse.Credentials{ID: "prn_1", Key: "gth_new", KeyID: "key_2", EditToken: "gte_new"}
 	tenant := &gatehouse.Tenant{ID: "acme", CreatedAt: testTime}
 	session := &gatehouse.Session{
-		ID: "ses_1", Tenant: "default", PrincipalID: "prn_1", Method: gatehouse.SignInPasskey, Credential: "pky_1", UserAgent: "Firefox",
+		ID: "ses_1", Tenant: "default", PrincipalID: "prn_1", Method: gatehouse.SignInPasskey, Credential: "pky_1",
+		UserAgent: "Firefox",
 		CreatedAt: testTime, LastSeenAt: testTime, ExpiresAt: testTime.Add(time.Hour),
 	}
 	f := &fake{
@@ -89,25 +99,42 @@ func newFake() *fake {
 			"Propose": testAction(), "ProposePolicy": testAction(), "FindAction": testAction(),
 			"WaitAction": testAction(), "WaitAsked": testAction(), "Comment": testAction(), "Assign": testAction(),
 			"Revise": testAction(), "Rebase": testAction(), "Edit": testAction(),
-			"Reverse":            testAction(),
-			"ListActions":        gatehouse.Page[*gatehouse.Action]{Items: []*gatehouse.Action{testAction()}, NextCursor: "n"},
-			"Decide":             &gatehouse.Answer{Code: gatehouse.Decided, Result: gatehouse.Decided, Action: testAction(), Votes: 1, Required: 1},
-			"Answer":             &gatehouse.ShortAnswer{ActionID: "act_1", Status: "already_approved", ApprovedBy: "ana", ApprovedAt: &testTime},
-			"BulkDecide":         &gatehouse.BulkAnswer{Results: []gatehouse.BulkResult{{ActionID: "act_1", Result: gatehouse.Decided}, {ActionID: "act_2", Skipped: "already_decided"}, {ActionID: "act_3", Skipped: "individual_decision_required"}}, Decided: 1, Skipped: 2},
-			"Cancel":             &gatehouse.CancelAnswer{Code: "canceled", Result: "canceled", Action: testAction()},
-			"Undo":               &gatehouse.UndoAnswer{Code: "undone", Result: "undone", Action: testAction()},
-			"Evidence":           &gatehouse.Evidence{Action: testAction(), Receipts: []*gatehouse.Receipt{receipt}, Entries: []*gatehouse.Entry{entry}, Canonical: "{}"},
-			"ListMirror":         gatehouse.Page[*gatehouse.AppliedMirror]{Items: []*gatehouse.AppliedMirror{{Tenant: "default", ActionID: "act_1", After: `{"n":1234567890123456789}`, AppliedAt: testTime}}},
-			"ListCorpus":         gatehouse.Page[*gatehouse.CorpusEntry]{Items: []*gatehouse.CorpusEntry{{ID: "c", Features: `{}`, Outcome: gatehouse.Approve, At: testTime}}},
-			"ListPushes":         gatehouse.Page[*gatehouse.Push]{Items: []*gatehouse.Push{push}},
-			"ListBreakers":       []gatehouse.BreakerState{{Connector: "shop", State: gatehouse.BreakerOpen, Since: &testTime, Failures: 5, ErrorCode: "http_503"}},
-			"Drain":              &gatehouse.DrainAnswer{DryRun: true, Items: []gatehouse.DrainItem{{PushID: "psh_1", Change: `{"a":1}`, NotBefore: testTime}}},
-			"ListDeadLetters":    gatehouse.Page[*gatehouse.DeadLetter]{Items: []*gatehouse.DeadLetter{{ID: "psh_1", Status: gatehouse.PushFailed, Payload: `{"a":1.10}`, LastAt: testTime, Acts: []gatehouse.DeadLetterAct{gatehouse.ActReplay}}}},
-			"DiscardDeadLetters": &gatehouse.DeadLetterAnswer{Results: []gatehouse.DeadLetterResult{{ID: "psh_1", Result: "discarded"}}, Done: 1},
-			"ResolveDeadLetters": &gatehouse.DeadLetterAnswer{Results: []gatehouse.DeadLetterResult{{ID: "psh_1", Result: "failed"}}, Done: 1},
-			"ReplayDeadLetters":  &gatehouse.ReplayAnswer{Results: []gatehouse.DeadLetterResult{{ID: "psh_1", Result: "queued"}}, Replayed: 1},
-			"ResolvePush":        push,
-			"CreatePrincipal":    credentials, "CreateKey": credentials, "RotateEditToken": credentials,
+			"Reverse":     testAction(),
+			"ListActions": gatehouse.Page[*gatehouse.Action]{Items: []*gatehouse.Action{testAction()}, NextCursor: "n"},
+			"Decide": &gatehouse.Answer{Code: gatehouse.Decided, Result: gatehouse.Decided, Action: testAction(),
+				Votes: 1, Required: 1},
+			"Answer": &gatehouse.ShortAnswer{ActionID: "act_1", Status: "already_approved", ApprovedBy: "ana",
+				ApprovedAt: &testTime},
+			"BulkDecide": &gatehouse.BulkAnswer{
+				Results: []gatehouse.BulkResult{{ActionID: "act_1", Result: gatehouse.Decided},
+					{ActionID: "act_2", Skipped: "already_decided"}, {ActionID: "act_3", Skipped: "individual_decision_required"}},
+				Decided: 1, Skipped: 2},
+			"Cancel": &gatehouse.CancelAnswer{Code: "canceled", Result: "canceled", Action: testAction()},
+			"Undo":   &gatehouse.UndoAnswer{Code: "undone", Result: "undone", Action: testAction()},
+			"Evidence": &gatehouse.Evidence{Action: testAction(), Receipts: []*gatehouse.Receipt{receipt},
+				Entries: []*gatehouse.Entry{entry}, Canonical: "{}"},
+			"ListMirror": gatehouse.Page[*gatehouse.AppliedMirror]{
+				Items: []*gatehouse.AppliedMirror{
+					{Tenant: "default", ActionID: "act_1", After: `{"n":1234567890123456789}`, AppliedAt: testTime}}},
+			"ListCorpus": gatehouse.Page[*gatehouse.CorpusEntry]{
+				Items: []*gatehouse.CorpusEntry{{ID: "c", Features: `{}`, Outcome: gatehouse.Approve, At: testTime}}},
+			"ListPushes": gatehouse.Page[*gatehouse.Push]{Items: []*gatehouse.Push{push}},
+			"ListBreakers": []gatehouse.BreakerState{
+				{Connector: "shop", State: gatehouse.BreakerOpen, Since: &testTime, Failures: 5, ErrorCode: "http_503"}},
+			"Drain": &gatehouse.DrainAnswer{DryRun: true,
+				Items: []gatehouse.DrainItem{{PushID: "psh_1", Change: `{"a":1}`, NotBefore: testTime}}},
+			"ListDeadLetters": gatehouse.Page[*gatehouse.DeadLetter]{
+				Items: []*gatehouse.DeadLetter{
+					{ID: "psh_1", Status: gatehouse.PushFailed, Payload: `{"a":1.10}`, LastAt: testTime,
+						Acts: []gatehouse.DeadLetterAct{gatehouse.ActReplay}}}},
+			"DiscardDeadLetters": &gatehouse.DeadLetterAnswer{
+				Results: []gatehouse.DeadLetterResult{{ID: "psh_1", Result: "discarded"}}, Done: 1},
+			"ResolveDeadLetters": &gatehouse.DeadLetterAnswer{
+				Results: []gatehouse.DeadLetterResult{{ID: "psh_1", Result: "failed"}}, Done: 1},
+			"ReplayDeadLetters": &gatehouse.ReplayAnswer{Results: []gatehouse.DeadLetterResult{{ID: "psh_1", Result: "queued"}},
+				Replayed: 1},
+			"ResolvePush":     push,
+			"CreatePrincipal": credentials, "CreateKey": credentials, "RotateEditToken": credentials,
 			"FindPrincipal": principal, "UpdatePrincipal": principal, "WhoAmI": principal,
 			"ListPrincipals": gatehouse.Page[*gatehouse.Principal]{Items: []*gatehouse.Principal{principal}},
 			"ReadTarget":     &gatehouse.TargetState{Version: "8", CurrentState: `{"price":"11.00"}`, ReadAt: testTime},
@@ -124,8 +151,9 @@ func newFake() *fake {
 				Failure: &gatehouse.PreviewFailure{Code: "not_as_approved", Detail: "rounded", TargetSays: "ROUNDED"},
 			},
 			"TargetChanged":   &gatehouse.TargetChanges{Marked: 1, ActionIDs: []string{"act_1"}},
-			"ListDelegations": []*gatehouse.Delegation{testDelegation()}, "CreateDelegation": testDelegation(), "EndDelegation": testDelegation(),
-			"ListGrants": []*gatehouse.Grant{testGrant()}, "CreateGrant": testGrant(), "FindGrant": testGrant(),
+			"ListDelegations": []*gatehouse.Delegation{testDelegation()}, "CreateDelegation": testDelegation(),
+			"EndDelegation": testDelegation(),
+			"ListGrants":    []*gatehouse.Grant{testGrant()}, "CreateGrant": testGrant(), "FindGrant": testGrant(),
 			"RevokeGrant":           testGrant(),
 			"ProposeConnectors":     testAction(),
 			"FindConnectors":        testConnectors(),
@@ -142,7 +170,8 @@ func newFake() *fake {
 			"ListKeys":     []*gatehouse.Key{{ID: "key_1", Tenant: "default", PrincipalID: "prn_1", CreatedAt: testTime}},
 			"ListSessions": gatehouse.Page[*gatehouse.Session]{Items: []*gatehouse.Session{session}}, "RevokeSession": session,
 			"CreateSetupLink": &gatehouse.NewSetupLink{
-				ID: "sul_1", PrincipalID: "prn_1", Token: "gtu_new", Path: "/setup?token=gtu_new", ExpiresAt: testTime.Add(time.Hour),
+				ID: "sul_1", PrincipalID: "prn_1", Token: "gtu_new", Path: "/setup?token=gtu_new",
+				ExpiresAt: testTime.Add(time.Hour),
 			},
 			"PutGroup": group, "ChangeGroup": group, "FindGroup": group, "ListGroups": []*gatehouse.Group{group},
 			"CreateTenant": tenant, "ListTenants": []*gatehouse.Tenant{tenant},
@@ -154,25 +183,33 @@ func newFake() *fake {
 			}},
 			"ExplainPolicy": &gatehouse.Explanation{
 				PolicyOutcome: testAction().Policy, RiskLevel: 3, Required: 1, Roles: []gatehouse.Role{gatehouse.RoleApprover},
-				Expiry: gatehouse.Duration(4 * time.Hour), Trace: []gatehouse.RuleTrace{{Rule: "r", Outcome: gatehouse.OutcomeAllow}},
+				Expiry: gatehouse.Duration(4 * time.Hour),
+				Trace:  []gatehouse.RuleTrace{{Rule: "r", Outcome: gatehouse.OutcomeAllow}},
 			},
 			"PreviewArchive": &gatehouse.ArchivePreview{Tenants: []gatehouse.TenantArchived{}},
-			"ListNotices":    gatehouse.Page[*gatehouse.Notice]{Items: []*gatehouse.Notice{{ID: "ntc_1", At: testTime, Kind: "key.created", Actor: "prn_1"}}},
+			"ListNotices": gatehouse.Page[*gatehouse.Notice]{
+				Items: []*gatehouse.Notice{{ID: "ntc_1", At: testTime, Kind: "key.created", Actor: "prn_1"}}},
 			"DismissNotices": 1,
 			"Insights": &gatehouse.Insights{
 				Since: testTime, Until: testTime.Add(time.Hour), Seen: 3, Capped: true,
-				All:    gatehouse.Insight{Proposed: 3, Approved: 1, Pending: 1, Denied: 1, P50: gatehouse.Span(time.Minute)},
-				ByType: []gatehouse.Insight{{Name: "refund", Proposed: 3}}, ByAgent: []gatehouse.Insight{{Name: "bot", Proposed: 3}},
-				ByDay: []gatehouse.Insight{{Name: "2026-11-20", Proposed: 3}}, ByGroup: []gatehouse.Insight{},
+				All:     gatehouse.Insight{Proposed: 3, Approved: 1, Pending: 1, Denied: 1, P50: gatehouse.Span(time.Minute)},
+				ByType:  []gatehouse.Insight{{Name: "refund", Proposed: 3}},
+				ByAgent: []gatehouse.Insight{{Name: "bot", Proposed: 3}},
+				ByDay:   []gatehouse.Insight{{Name: "2026-11-20", Proposed: 3}}, ByGroup: []gatehouse.Insight{},
 				Waiting:   []gatehouse.WaitingCount{{RiskLevel: 4, Counts: []int{0, 1, 0, 0, 0}}},
 				Decisions: []gatehouse.DecisionCount{{Endpoint: "decide", Won: 1, Voted: 2, Replayed: 3, Conflict: 4, Refused: 5}},
 			},
-			"MarkUnknown":        &gatehouse.MarkUnknownAnswer{Items: []gatehouse.MarkedPush{}},
-			"AskTargets":         &gatehouse.AskAnswer{Results: []gatehouse.AskResult{}},
-			"CheckConfiguration": &gatehouse.ConfigurationCheck{Checks: []gatehouse.ConfigurationFinding{{Name: "connector shop", Result: "ok"}}},
-			"CheckRoles":         &gatehouse.RoleCheck{Late: []gatehouse.LateWork{{Role: "sequencer", What: "an entry has waited", Waited: gatehouse.Duration(time.Minute)}}},
-			"CheckStore":         &gatehouse.StoreCheck{OK: true, Invariants: []gatehouse.InvariantCheck{{Title: "the store", Listed: []gatehouse.StoreViolation{}}}},
-			"ListEntries":        []*gatehouse.Entry{entry}, "Head": &gatehouse.LogHead{Tenant: "default", Size: 8, Root: gatehouse.Hash{9}},
+			"MarkUnknown": &gatehouse.MarkUnknownAnswer{Items: []gatehouse.MarkedPush{}},
+			"AskTargets":  &gatehouse.AskAnswer{Results: []gatehouse.AskResult{}},
+			"CheckConfiguration": &gatehouse.ConfigurationCheck{
+				Checks: []gatehouse.ConfigurationFinding{{Name: "connector shop", Result: "ok"}}},
+			"CheckRoles": &gatehouse.RoleCheck{
+				Late: []gatehouse.LateWork{
+					{Role: "sequencer", What: "an entry has waited", Waited: gatehouse.Duration(time.Minute)}}},
+			"CheckStore": &gatehouse.StoreCheck{OK: true,
+				Invariants: []gatehouse.InvariantCheck{{Title: "the store", Listed: []gatehouse.StoreViolation{}}}},
+			"ListEntries": []*gatehouse.Entry{entry},
+			"Head":        &gatehouse.LogHead{Tenant: "default", Size: 8, Root: gatehouse.Hash{9}},
 		},
 	}
 	maps.Copy(f.values, runValues(push))
@@ -252,10 +289,12 @@ var people = func() map[string]*gatehouse.Principal {
 	m := make(map[string]*gatehouse.Principal)
 	for name, roles := range map[string][]gatehouse.Role{
 		"root": {gatehouse.RoleAdmin}, "ana": {gatehouse.RoleApprover}, "bot": {gatehouse.RoleProposer},
-		"op": {gatehouse.RoleOperator}, "aud": {gatehouse.RoleAuditor}, "view": {gatehouse.RoleViewer}, "work": {gatehouse.RoleWorker},
-		"all": {gatehouse.RoleAdmin, gatehouse.RoleProposer, gatehouse.RoleWorker, gatehouse.RoleEvaluator},
+		"op": {gatehouse.RoleOperator}, "aud": {gatehouse.RoleAuditor}, "view": {gatehouse.RoleViewer},
+		"work": {gatehouse.RoleWorker},
+		"all":  {gatehouse.RoleAdmin, gatehouse.RoleProposer, gatehouse.RoleWorker, gatehouse.RoleEvaluator},
 	} {
-		m["gth_"+name] = &gatehouse.Principal{ID: "prn_" + name, Tenant: "default", Name: name, Kind: gatehouse.KindPerson, Roles: roles, Person: "prn_" + name}
+		m["gth_"+name] = &gatehouse.Principal{ID: "prn_" + name, Tenant: "default", Name: name, Kind: gatehouse.KindPerson,
+			Roles: roles, Person: "prn_" + name}
 	}
 	return m
 }()
@@ -294,9 +333,7 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 		c(&cfg)
 	}
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -343,3 +380,11 @@ func decideRequest() request {
 }
 
 func (c fakeCall) String() string { return fmt.Sprintf("%s%v", c.method, c.args) }
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -32,7 +32,7 @@ func (s *Server) Front(mux http.Handler) http.Handler {
 // HealthOnly serves the health endpoints; everything else is 404.
 func (s *Server) HealthOnly() http.Handler {
 	elsewhere := s.plain(func(http.ResponseWriter, *http.Request) error {
-		return gatehouse.E(gatehouse.CodeNotFound, "this process has no role api")
+		return gatehouse.E(gatehouse.CodeNotFound, "this process does not have the role api")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.EscapedPath() {
@@ -45,7 +45,8 @@ func (s *Server) HealthOnly() http.Handler {
 }
 
 func (s *Server) unclean(_ http.ResponseWriter, r *http.Request) error {
-	return gatehouse.E(gatehouse.CodeNotFound, "no such path; without //, /./ and /../ it is %s", gatehouse.Quote(path.Clean(r.URL.Path)))
+	return gatehouse.E(gatehouse.CodeNotFound, "no such path; without //, /./ and /../ it is %s",
+		gatehouse.Quote(path.Clean(r.URL.Path)))
 }
 
 // isClean reports whether a mux accepts a path unchanged; one slash at the end

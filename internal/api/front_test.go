@@ -82,7 +82,8 @@ func TestOddPaths(t *testing.T) {
 			}
 		})
 	}
-	for target, want := range map[string]int{"/inbox": http.StatusTeapot, "/inbox//x": http.StatusTemporaryRedirect, "/apix//y": http.StatusTemporaryRedirect} {
+	for target, want := range map[string]int{"/inbox": http.StatusTeapot, "/inbox//x": http.StatusTemporaryRedirect,
+		"/apix//y": http.StatusTemporaryRedirect} {
 		w := httptest.NewRecorder()
 		s.Front(mux).ServeHTTP(w, httptest.NewRequest("GET", target, nil))
 		if w.Code != want {

@@ -9,9 +9,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 )
 
-// TestHealthTellsTheBuild: /healthz tells everybody what the server was built
+// TestHealthReportsTheBuild: /healthz tells everybody what the server was built
 // from, and a client sends no secret to it.
-func TestHealthTellsTheBuild(t *testing.T) {
+func TestHealthReportsTheBuild(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
 	var sent http.Header
@@ -22,13 +22,9 @@ func TestHealthTellsTheBuild(t *testing.T) {
 	defer server.Close()
 	for _, key := range []string{"", "gth_all"} {
 		c, err := client.New(server.URL, key, client.WithEditToken("gte_all"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := c.Health(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if want := (gatehouse.Health{Status: "ok", Build: testBuild}); *got != want {
 			t.Errorf("got %+v, want %+v", *got, want)
 		}

@@ -68,7 +68,7 @@ func (r *running) hold(c *gatehouse.Caller) (release func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, held := r.keys[id]; held {
-		e := gatehouse.E(gatehouse.CodeInProgress, "the first request under this Idempotency-Key still runs")
+		e := gatehouse.E(gatehouse.CodeInProgress, "the first request under this Idempotency-Key is still running")
 		e.RetryAfter = 1
 		return nil, e
 	}

@@ -44,7 +44,8 @@ func TestIdempotencyReplaysTheFirstBody(t *testing.T) {
 	if w := propose.send(s); w.Code != http.StatusCreated {
 		t.Errorf("another principal: %d %s", w.Code, w.Body)
 	}
-	revise := keyed(request{method: "POST", path: "/api/v1/proposed-actions/act_1/revise", key: "gth_bot", body: goodProposal}, "k 1")
+	revise := keyed(
+		request{method: "POST", path: "/api/v1/proposed-actions/act_1/revise", key: "gth_bot", body: goodProposal}, "k 1")
 	if w := revise.send(s); w.Code != http.StatusCreated {
 		t.Errorf("another route: %d %s", w.Code, w.Body)
 	}
@@ -67,7 +68,8 @@ func TestIdempotencyOnEveryRouteThatCreatesOrDecides(t *testing.T) {
 	s := newServer(t, newFake(), func(c *Config) { c.BulkPerMinute = 1000 })
 	bodies := roundBodies()
 	without := map[string]bool{
-		"drain": true, "revokeKey": true, "revokeSession": true, "activatePolicy": true, "explainPolicy": true, "checkStore": true,
+		"drain": true, "revokeKey": true, "revokeSession": true, "activatePolicy": true, "explainPolicy": true,
+		"checkStore": true,
 		// A repeat makes one more key, which does no harm.
 		"rotateLinkKeys": true, "revokeLinkKey": true,
 		// The hash of the request would be one of a secret.
@@ -108,16 +110,19 @@ func roundBodies() map[string]string {
 		"edit":        `{"digest":"sha256:aa","note":"why","patch":{"price":"11.00"}}`,
 		"markUnknown": `{"before":"2026-11-21T08:00:00Z","dry_run":false}`,
 		"bulkDecide":  `{"decision":"rejected","items":[{"action_id":"act_1"}]}`,
-		"approve":     `{"digest":"sha256:aa"}`, "resolvePush": `{"outcome":"applied","reason":"seen"}`, "replayDeadLetters": `{"all":true}`,
-		"setSecret": `{"name":"shop-token","value":"value"}`, "rotateSecret": `{"value":"value"}`,
+		"approve":     `{"digest":"sha256:aa"}`, "resolvePush": `{"outcome":"applied","reason":"seen"}`,
+		"replayDeadLetters": `{"all":true}`,
+		"setSecret":         `{"name":"shop-token","value":"value"}`, "rotateSecret": `{"value":"value"}`,
 		"dismissNotices":     `{"ids":["ntc_1"]}`,
-		"discardDeadLetters": `{"ids":["psh_1"],"reason":"over"}`, "resolveDeadLetters": `{"filter":{"connector":"shop"},"outcome":"failed","reason":"seen"}`,
-		"proposePolicy":     `{"source":"rules: []\n"}`,
-		"proposeConnectors": `{"source":"connectors: {}\n","base":0}`,
-		"createPrincipal":   `{"name":"eve","kind":"person","roles":["approver"]}`, "updatePrincipal": `{"disabled":true}`,
+		"discardDeadLetters": `{"ids":["psh_1"],"reason":"over"}`,
+		"resolveDeadLetters": `{"filter":{"connector":"shop"},"outcome":"failed","reason":"seen"}`,
+		"proposePolicy":      `{"source":"rules: []\n"}`,
+		"proposeConnectors":  `{"source":"connectors: {}\n","base":0}`,
+		"createPrincipal":    `{"name":"eve","kind":"person","roles":["approver"]}`, "updatePrincipal": `{"disabled":true}`,
 		"targetChanged":    `{"connector":"shop","entity_type":"item","entity_ref":"SKU-1","version":"8"}`,
-		"createDelegation": `{"to":"ben","ends_at":"2026-12-01T08:00:00Z","action_types":["price_change"],"max_level":3}`, "setPreference": `{"channel":"mail","muted":["digests"],"quiet":{"from":"20:00","to":"07:00"}}`,
-		"putGroup": `{"members":["ana"]}`, "changeGroup": `{"add":["ana"],"remove":["ben"]}`,
+		"createDelegation": `{"to":"ben","ends_at":"2026-12-01T08:00:00Z","action_types":["price_change"],"max_level":3}`,
+		"setPreference":    `{"channel":"mail","muted":["digests"],"quiet":{"from":"20:00","to":"07:00"}}`,
+		"putGroup":         `{"members":["ana"]}`, "changeGroup": `{"add":["ana"],"remove":["ben"]}`,
 		"createGrant": `{"agent":"bot","connector":"shop","operation":"refund","when":"true","count":3,` +
 			`"amounts":[{"amount":"10.00","currency":"EUR"}],"for":"4h"}`,
 		"proposeMandate": `{"goal":"pay back","steps":[{"action_type":"refund","connector":"shop","operation":"refund",` +
@@ -127,11 +132,16 @@ func roundBodies() map[string]string {
 		"assign":         `{"assignee":"ben"}`,
 		"evaluateAction": `{"digest":"sha256:aa","result":"warn"}`,
 		"createTenant":   `{"id":"acme"}`, "applyPolicy": `{"source":"rules: []"}`,
-		"applyWorkflow": `{"name": "triage", "steps": []}`, "startRun": `{"input":{"n":1},"trigger_ref":"INC1"}`, "cancelRun": `{"reason":"no"}`,
-		"signalRun": `{"name":"closed","data":{"n":1.10}}`, "leaseSteps": `{"tools":["page"],"max":10,"wait":"30s"}`, "heartbeatStep": `{"generation":1}`,
-		"completeStep": `{"generation":1,"output":{"ok":true}}`, "failStep": `{"generation":1,"detail":"no","retryable":true}`,
-		"proposeStep": `{"generation":1,"action":` + goodProposal + `}`, "leasePushes": `{"connectors":["crm"]}`, "heartbeatPush": `{"generation":1,"lease":"30s"}`,
-		"completePush": `{"generation":1,"external_id":"x"}`, "failPush": `{"generation":1,"kind":"ambiguous","code":"timeout","detail":"no answer"}`,
+		"applyWorkflow": `{"name": "triage", "steps": []}`, "startRun": `{"input":{"n":1},"trigger_ref":"INC1"}`,
+		"cancelRun": `{"reason":"no"}`,
+		"signalRun": `{"name":"closed","data":{"n":1.10}}`, "leaseSteps": `{"tools":["page"],"max":10,"wait":"30s"}`,
+		"heartbeatStep": `{"generation":1}`,
+		"completeStep":  `{"generation":1,"output":{"ok":true}}`,
+		"failStep":      `{"generation":1,"detail":"no","retryable":true}`,
+		"proposeStep":   `{"generation":1,"action":` + goodProposal + `}`, "leasePushes": `{"connectors":["crm"]}`,
+		"heartbeatPush": `{"generation":1,"lease":"30s"}`,
+		"completePush":  `{"generation":1,"external_id":"x"}`,
+		"failPush":      `{"generation":1,"kind":"ambiguous","code":"timeout","detail":"no answer"}`,
 	}
 }
 
@@ -139,7 +149,8 @@ func TestIdempotencyKeyForm(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
 	for key, ok := range map[string]bool{
-		"": false, "k": true, "a b~!": true, strings.Repeat("x", 255): true, strings.Repeat("x", 256): false, "é": false, "a\x7f": false, "a\tb": false,
+		"": false, "k": true, "a b~!": true, strings.Repeat("x", 255): true, strings.Repeat("x", 256): false, "é": false,
+		"a\x7f": false, "a\tb": false,
 	} {
 		w := keyed(decideRequest(), key).send(s)
 		if ok && w.Code != http.StatusOK {
@@ -227,13 +238,15 @@ func TestSecretsAreSealed(t *testing.T) {
 	people2 := *people["gth_root"]
 	auth := twoKeys{f, &people2}
 	s := newServer(t, f, func(c *Config) { c.Auth = auth })
-	r := keyed(request{method: "POST", path: "/api/v1/principals", key: "gth_root", token: "gte_root", body: `{"name":"eve","kind":"person","roles":["approver"]}`}, "k")
+	r := keyed(request{method: "POST", path: "/api/v1/principals", key: "gth_root", token: "gte_root",
+		body: `{"name":"eve","kind":"person","roles":["approver"]}`}, "k")
 	first := r.send(s)
 	if first.Code != http.StatusCreated || !strings.Contains(first.Body.String(), "gth_new") {
 		t.Fatal(first.Code, first.Body)
 	}
 	for _, rec := range f.stored {
-		if strings.Contains(string(rec.Body), "gth_new") || strings.Contains(string(rec.Body), "gte_new") || !strings.Contains(string(rec.Body), "sealed") {
+		if strings.Contains(string(rec.Body), "gth_new") || strings.Contains(string(rec.Body), "gte_new") ||
+			!strings.Contains(string(rec.Body), "sealed") {
 			t.Errorf("stored in the clear: %s", rec.Body)
 		}
 	}

@@ -50,7 +50,8 @@ func (s *Server) resolve(ctx context.Context, rt *route, c *call) error {
 		return nil
 	}
 	id, err := r.Resolve(ctx, rt.object, c.id)
-	if gatehouse.CodeOf(err) == gatehouse.CodeAmbiguousID && len(rt.roles) > 0 && !slices.ContainsFunc(rt.roles, c.caller.Principal.Has) {
+	if gatehouse.CodeOf(err) == gatehouse.CodeAmbiguousID && len(rt.roles) > 0 &&
+		!slices.ContainsFunc(rt.roles, c.caller.Principal.Has) {
 		return roleRequired(rt)
 	}
 	if err != nil {

@@ -24,14 +24,16 @@ func TestDecisionsAreCounted(t *testing.T) {
 		f.values["Decide"] = value
 		decideRequest().send(s)
 	}
-	for _, code := range []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeAlreadyVoted, gatehouse.CodeExpired, gatehouse.CodeDigestMismatch, gatehouse.CodeSelfApproval} {
+	for _, code := range []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeAlreadyVoted, gatehouse.CodeExpired,
+		gatehouse.CodeDigestMismatch, gatehouse.CodeSelfApproval} {
 		f.err = gatehouse.E(code, "x")
 		decideRequest().send(s)
 	}
 	f.err = nil
 	keyed(decideRequest(), "k").send(s)
 	keyed(decideRequest(), "k").send(s)
-	request{method: "POST", path: "/api/v1/approvals/apr_1/approve", key: "gth_ana", token: "gte_ana", body: `{"digest":"d"}`}.send(s)
+	request{method: "POST", path: "/api/v1/approvals/apr_1/approve", key: "gth_ana", token: "gte_ana",
+		body: `{"digest":"d"}`}.send(s)
 	request{
 		method: "POST", path: "/api/v1/proposed-actions/bulk-decide", key: "gth_ana", token: "gte_ana",
 		body: `{"decision":"rejected","items":[{"action_id":"a"}]}`,
@@ -105,8 +107,10 @@ func TestNewWantsItsParts(t *testing.T) {
 	whole := newServer(t, newFake()).cfg
 	whole.Registerer, whole.Gatherer = nil, nil
 	for name, take := range map[string]func(*Config){
-		"actions": func(c *Config) { c.Actions = nil }, "dispatch": func(c *Config) { c.Dispatch = nil }, "admin": func(c *Config) { c.Admin = nil },
-		"policies": func(c *Config) { c.Policies = nil }, "audit": func(c *Config) { c.Audit = nil }, "auth": func(c *Config) { c.Auth = nil },
+		"actions": func(c *Config) { c.Actions = nil }, "dispatch": func(c *Config) { c.Dispatch = nil },
+		"admin":    func(c *Config) { c.Admin = nil },
+		"policies": func(c *Config) { c.Policies = nil }, "audit": func(c *Config) { c.Audit = nil },
+		"auth":   func(c *Config) { c.Auth = nil },
 		"logger": func(c *Config) { c.Logger = nil },
 	} {
 		cfg := whole

@@ -57,8 +57,9 @@ func document(routes []route, hooks []*route, reviews bool, version string) *hum
 		Components: &huma.Components{
 			Schemas: r,
 			SecuritySchemes: map[string]*huma.SecurityScheme{
-				"key":       {Type: "http", Scheme: "bearer", Description: "An API key, gth_…"},
-				"editToken": {Type: "apiKey", In: "header", Name: "X-Edit-Token", Description: "A person's second secret, needed to decide and to change rights, credentials and rules."},
+				"key": {Type: "http", Scheme: "bearer", Description: "An API key, gth_…"},
+				"editToken": {Type: "apiKey", In: "header", Name: "X-Edit-Token",
+					Description: "A person's second secret, needed to decide and to change rights, credentials and rules."},
 			},
 		},
 		Security: []map[string][]string{{"key": {}}},
@@ -124,7 +125,8 @@ func operation(r huma.Registry, rt *route) *huma.Operation {
 	}
 	if rt.open {
 		op.Security = []map[string][]string{}
-		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"*/*": {Schema: &huma.Schema{}}}}
+		op.RequestBody = &huma.RequestBody{Required: true,
+			Content: map[string]*huma.MediaType{"*/*": {Schema: &huma.Schema{}}}}
 	}
 	if rt.in != nil {
 		op.RequestBody = &huma.RequestBody{
@@ -134,7 +136,8 @@ func operation(r huma.Registry, rt *route) *huma.Operation {
 	}
 	if rt.text {
 		op.RequestBody.Content = map[string]*huma.MediaType{
-			"application/yaml": {Schema: &huma.Schema{Type: "string"}}, "application/json": {Schema: &huma.Schema{Type: "object"}},
+			"application/yaml": {Schema: &huma.Schema{Type: "string"}},
+			"application/json": {Schema: &huma.Schema{Type: "object"}},
 		}
 	}
 	return op
@@ -155,8 +158,9 @@ func parameters(rt *route) []*huma.Param {
 		low, high := 1, MaxIdempotencyKey
 		out = append(out, &huma.Param{
 			Name: "Idempotency-Key", In: "header",
-			Description: "The same key with the same body answers 200 with the first body and Idempotency-Replayed: true, for 24 hours.",
-			Schema:      &huma.Schema{Type: "string", MinLength: &low, MaxLength: &high, Pattern: "^[ -~]+$"},
+			Description: "The same key with the same body answers 200 with the first body and Idempotency-Replayed: true, for " +
+				"24 hours.",
+			Schema: &huma.Schema{Type: "string", MinLength: &low, MaxLength: &high, Pattern: "^[ -~]+$"},
 		})
 	}
 	return out
@@ -208,7 +212,8 @@ func responses(r huma.Registry, rt *route) map[string]*huma.Response {
 		}
 		out[strconv.Itoa(status)] = &huma.Response{
 			Description: strings.Join(codes, ", "), Headers: headers,
-			Content:    map[string]*huma.MediaType{"application/problem+json": {Schema: &huma.Schema{Ref: schemaPrefix + "Problem"}}},
+			Content: map[string]*huma.MediaType{
+				"application/problem+json": {Schema: &huma.Schema{Ref: schemaPrefix + "Problem"}}},
 			Extensions: map[string]any{"x-codes": codes},
 		}
 	}
@@ -216,7 +221,8 @@ func responses(r huma.Registry, rt *route) map[string]*huma.Response {
 }
 
 func commonHeaders() map[string]*huma.Header {
-	return map[string]*huma.Header{"X-Request-Id": {Description: "Quote it when you report a problem.", Schema: &huma.Schema{Type: "string"}}}
+	return map[string]*huma.Header{
+		"X-Request-Id": {Description: "Quote it when you report a problem.", Schema: &huma.Schema{Type: "string"}}}
 }
 
 // allCodes returns the error codes of a route: its own, and those of its checks in

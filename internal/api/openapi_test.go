@@ -54,9 +54,7 @@ func readDocument(t *testing.T, s *Server) (doc openAPI, raw []byte) {
 	if w.Code != http.StatusOK {
 		t.Fatal(w.Code, w.Body)
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(w.Body.Bytes(), &doc))
 	return doc, w.Body.Bytes()
 }
 
@@ -79,7 +77,8 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 			t.Errorf("%s %s is not in the document", rt.method, rt.path)
 			continue
 		}
-		if names[op.OperationID] || op.OperationID == "" || op.Summary == "" || rt.doc == "" || len(op.Tags) != 1 || !tags[op.Tags[0]] {
+		if names[op.OperationID] || op.OperationID == "" || op.Summary == "" || rt.doc == "" || len(op.Tags) != 1 ||
+			!tags[op.Tags[0]] {
 			t.Errorf("%s: id %q, summary %q, tags %v", rt.name, op.OperationID, op.Summary, op.Tags)
 		}
 		names[op.OperationID] = true
@@ -128,7 +127,8 @@ func TestMuxAndDocumentAgree(t *testing.T) {
 	for path, item := range doc.Paths {
 		for _, method := range []string{"get", "post", "put", "patch", "delete"} {
 			_, documented := item[method]
-			r := request{method: strings.ToUpper(method), path: strings.Replace(path, "{id}", "act_1", 1) + "?unknown=1", key: "gth_all", token: "gte_all"}
+			r := request{method: strings.ToUpper(method), path: strings.Replace(path, "{id}", "act_1", 1) + "?unknown=1",
+				key: "gth_all", token: "gte_all"}
 			w := r.send(s)
 			if served := w.Code != http.StatusMethodNotAllowed; served != documented {
 				t.Errorf("%s %s: documented %v, answered %d", method, path, documented, w.Code)
@@ -176,9 +176,7 @@ func TestEveryReferenceResolves(t *testing.T) {
 	t.Parallel()
 	doc, raw := readDocument(t, newServer(t, newFake()))
 	var tree any
-	if err := json.Unmarshal(raw, &tree); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &tree))
 	seen := 0
 	var walk func(any)
 	walk = func(v any) {
@@ -203,7 +201,8 @@ func TestEveryReferenceResolves(t *testing.T) {
 	if seen < 100 {
 		t.Errorf("only %d references", seen)
 	}
-	for name, closed := range map[string]bool{"Proposal": true, "Decision": true, "Target": true, "Action": false, "Answer": false} {
+	for name, closed := range map[string]bool{"Proposal": true, "Decision": true, "Target": true, "Action": false,
+		"Answer": false} {
 		if got := doc.Components.Schemas[name].AdditionalProperties == false; got != closed {
 			t.Errorf("%s: closed %v, want %v", name, got, closed)
 		}
@@ -222,23 +221,15 @@ func TestAnswersFitTheDocument(t *testing.T) {
 	s := newServer(t, newFake(), func(c *Config) { c.BulkPerMinute = 1000 })
 	_, raw := readDocument(t, s)
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("mem:///openapi.json", parsed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.AddResource("mem:///openapi.json", parsed))
 	validate := func(t *testing.T, pointer string, body []byte) {
 		t.Helper()
 		schema, err := c.Compile("mem:///openapi.json#" + pointer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := schema.Validate(instance); err != nil {
 			t.Errorf("%s\n%s\n%v", pointer, body, err)
 		}

@@ -56,7 +56,8 @@ func (s *Server) mayScrape(r *http.Request) error {
 		return err
 	}
 	if !p.Has(gatehouse.RoleAuditor) {
-		return gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", gatehouse.RoleAuditor).With("roles", auditors)
+		return gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", gatehouse.RoleAuditor).With("roles",
+			auditors)
 	}
 	return nil
 }
@@ -76,7 +77,7 @@ func (s *Server) readOnly(fn func(http.ResponseWriter, *http.Request) error) htt
 	return s.plain(func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			return gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path takes GET, HEAD")
+			return gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path allows GET, HEAD")
 		}
 		return fn(w, r)
 	})

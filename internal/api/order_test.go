@@ -18,9 +18,7 @@ func problemIn(t *testing.T, w *httptest.ResponseRecorder) map[string]any {
 		t.Fatalf("status %d with content type %q, body %s", w.Code, got, w.Body)
 	}
 	var p map[string]any
-	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(w.Body.Bytes(), &p))
 	if p["status"] != float64(w.Code) {
 		t.Fatalf("status %d but the body says %v", w.Code, p["status"])
 	}
@@ -81,7 +79,8 @@ func TestOrderOfChecks(t *testing.T) {
 		}},
 		{code: gatehouse.CodeEditTokenRequired, spoil: func(r *request) { r.token = "gte_wrong" }},
 		{code: gatehouse.CodeInvalid, spoil: func(r *request) { r.body = `{"decision":"approved"}` }},
-		{code: gatehouse.CodeAlreadyDecided, spoil: func(*request) {}, state: gatehouse.E(gatehouse.CodeAlreadyDecided, "decided")},
+		{code: gatehouse.CodeAlreadyDecided, spoil: func(*request) {},
+			state: gatehouse.E(gatehouse.CodeAlreadyDecided, "decided")},
 	}
 	for i, first := range flaws {
 		for _, second := range flaws[i:] {
@@ -157,8 +156,9 @@ func TestRoles(t *testing.T) {
 		"discardDeadLetters": "op root", "resolveDeadLetters": "op root",
 		"createPrincipal": "root", "listPrincipals": "root", "getPrincipal": "root", "updatePrincipal": "root",
 		"createKey": "root", "listKeys": "root", "revokeKey": "root", "rotateEditToken": "root",
-		"targetChanged": "bot op root", "listDelegations": "ana root", "createDelegation": "ana root", "endDelegation": "ana root",
-		"listGrants": "ana op aud root", "createGrant": "ana root", "getGrant": "ana op aud root",
+		"targetChanged": "bot op root", "listDelegations": "ana root", "createDelegation": "ana root",
+		"endDelegation": "ana root",
+		"listGrants":    "ana op aud root", "createGrant": "ana root", "getGrant": "ana op aud root",
 		"revokeGrant": "ana root", "listMandates": "bot ana op aud root", "getMandate": "bot ana op aud root",
 		"proposeMandate": "bot", "narrowMandate": "ana root", "pauseMandate": "ana root", "resumeMandate": "ana root",
 		"revokeMandate": "ana root",
@@ -166,14 +166,16 @@ func TestRoles(t *testing.T) {
 		"listSecrets": "root", "setSecret": "root", "rotateSecret": "root", "revokeSecret": "root",
 		"listLinkKeys": "root", "rotateLinkKeys": "root", "revokeLinkKey": "root",
 		"readTarget": "root ana bot op", "previewAction": "root ana op aud",
-		"createTenant": "root", "listTenants": "root", "listNotices": "root", "dismissNotices": "root", "applyPolicy": "root", "activatePolicy": "root", "proposePolicy": "root",
+		"createTenant": "root", "listTenants": "root", "listNotices": "root", "dismissNotices": "root", "applyPolicy": "root",
+		"activatePolicy": "root", "proposePolicy": "root",
 		"proposeConnectors": "root", "listConnectorVersions": "op root", "getNewestConnectors": "op root",
 		"getConnectors": "op root",
 		"checkStore":    "root", "previewArchive": "root", "markUnknown": "root",
 		"askTargets": "op root", "checkRoles": "op root", "checkConfiguration": "op root",
 		"listEntries": "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",
 		// Only one's own; the use case checks whose they are.
-		"applyWorkflow": "op root", "startRun": "bot", "cancelRun": "bot op root", "retryRun": "bot op root", "signalRun": "bot op root work",
+		"applyWorkflow": "op root", "startRun": "bot", "cancelRun": "bot op root", "retryRun": "bot op root",
+		"signalRun":   "bot op root work",
 		"listDevices": anyKey, "removeDevice": anyKey, "testDevice": anyKey, "listPreferences": anyKey,
 		"setPreference": anyKey,
 		"leaseSteps":    "work", "heartbeatStep": "work", "completeStep": "work", "failStep": "work", "proposeStep": "work",
@@ -183,7 +185,8 @@ func TestRoles(t *testing.T) {
 		// Every key finds the runs that its holder may read.
 		"listRuns": anyKey, "getRun": anyKey,
 		"getRunDetail": anyKey, "getRunEvidence": anyKey, "listReflexions": anyKey, "getRunReflexion": anyKey,
-		"listSessions": "root ana bot op aud view work", "revokeSession": "root ana bot op aud view work", "createSetupLink": "root",
+		"listSessions": "root ana bot op aud view work", "revokeSession": "root ana bot op aud view work",
+		"createSetupLink": "root",
 	}
 	for i := range s.routes {
 		rt := &s.routes[i]

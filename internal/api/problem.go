@@ -105,7 +105,8 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, requestID strin
 	s.logProblem(r, requestID, status, err)
 	p := problem{
 		Type: problemType(e.Code), Title: titles[e.Code], Status: status,
-		Detail: card.TerminalLines(e.Detail), Instance: card.Terminal(r.URL.Path), Code: e.Code, Retryable: e.Code.Retryable(),
+		Detail: card.TerminalLines(e.Detail), Instance: card.Terminal(r.URL.Path), Code: e.Code,
+		Retryable: e.Code.Retryable(),
 		RequestID: requestID, Errors: readableViolations(e.Violations),
 	}
 	for name, value := range e.Context {

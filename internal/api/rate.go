@@ -21,9 +21,9 @@ type RateStore interface {
 
 const (
 	// burstSlices is the number of parts of a burst: a process reports to the store each time it
-	// has spent one. leak is the part of the rate that it never reports, so a principal below
-	// that rate costs no statement. The other processes do not know up to two slices of what a
-	// process has spent: one that is not reported yet, and one that is being reported.
+	// has spent one. leak is the part of the rate that it never reports, so a principal below that
+	// rate costs no statement. Up to two slices that a process has spent are unknown to the other
+	// processes: one that is not reported yet, and one that is being reported.
 	burstSlices = 20
 	leak        = 0.1
 	// spendTimeout bounds the wait for the store. After a failure of the store,
@@ -47,9 +47,8 @@ type buckets struct {
 	again  time.Time // when to ask the store again after a failure
 }
 
-// bucket counts the requests of one name in this process. The bucket is full at
-// fullAt. untold is the part not reported to the store, as of the time told.
-// telling is held while reporting.
+// bucket counts the requests of one name in this process. The bucket is full at fullAt. untold is
+// the part not reported to the store, as of the time told. telling is held while reporting.
 type bucket struct {
 	fullAt     time.Time
 	unreported float64

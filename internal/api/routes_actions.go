@@ -21,13 +21,14 @@ func (s *Server) actionRoutes() []route {
 			roles: proposers, cached: true, status: http.StatusCreated, replays: true,
 			out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported},
-			handler: body((*gatehouse.Proposal).Validate, func(ctx context.Context, _ *call, in *gatehouse.Proposal) (reply, error) {
-				a, replayed, err := s.cfg.Actions.Propose(ctx, in)
-				if replayed {
-					return reply{status: http.StatusOK, value: a}, err
-				}
-				return reply{value: a}, err
-			}),
+			handler: body((*gatehouse.Proposal).Validate,
+				func(ctx context.Context, _ *call, in *gatehouse.Proposal) (reply, error) {
+					a, replayed, err := s.cfg.Actions.Propose(ctx, in)
+					if replayed {
+						return reply{status: http.StatusOK, value: a}, err
+					}
+					return reply{value: a}, err
+				}),
 		}, {
 			method: "GET", path: "/proposed-actions", name: "listActions", tag: tagActions,
 			summary: "List actions",
@@ -42,7 +43,8 @@ func (s *Server) actionRoutes() []route {
 				param{name: "proposed_by", max: 128, doc: "Only those of this principal, by id or name."},
 				param{name: "q", max: 256, doc: "Beginnings of words of the type, the target, the title, the " +
 					"proposer, the rationale, the amount, the key or the proposed values, separated by spaces; or an id."},
-				param{name: "sort", kind: paramEnum, enum: words([]gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency}), doc: "The order; newest by default."},
+				param{name: "sort", kind: paramEnum, enum: words([]gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency}),
+					doc: "The order; newest by default."},
 				param{name: "decided", kind: paramEnum, enum: words(gatehouse.DecidedHows()), doc: "Only actions that people " +
 					"approved, that people approved or rejected, or that the policy allowed without them, whatever happened to " +
 					"them since. Not in the archive."},
@@ -80,7 +82,8 @@ func (s *Server) actionRoutes() []route {
 			roles: readers, object: ObjectAction, status: http.StatusOK, out: typeOf[gatehouse.Action](),
 			query: []param{
 				{name: "wait", kind: paramWait, doc: "How long to wait, such as 30s; at most 60s."},
-				{name: "until", kind: paramEnum, enum: words([]gatehouse.Until{gatehouse.UntilDecided, gatehouse.UntilFinished}), doc: "What to wait for; decided by default."},
+				{name: "until", kind: paramEnum, enum: words([]gatehouse.Until{gatehouse.UntilDecided, gatehouse.UntilFinished}),
+					doc: "What to wait for; decided by default."},
 				{name: "questions_after", kind: paramInteger, min: 0, max: gatehouse.MaxComments,
 					doc: "With wait: answer also when the action has an open question with a higher number. " +
 						"Pass the highest number that you have seen."},
@@ -114,18 +117,23 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/revise", name: "revise", tag: tagActions,
 			summary: "Replace a pending action by a new revision",
-			doc:     "Takes a whole proposal. The new action names the old one in supersedes; the old one becomes superseded, and its votes do not carry over.",
-			roles:   proposers, object: ObjectAction,
+			doc: "Takes a whole proposal. The new action names the old one in supersedes; the old one becomes superseded, " +
+				"and its votes do not carry over.",
+			roles: proposers, object: ObjectAction,
 			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
-			codes: []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeExpired, gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported},
-			handler: body((*gatehouse.Proposal).Validate, func(ctx context.Context, c *call, in *gatehouse.Proposal) (reply, error) {
-				return answer(s.cfg.Actions.Revise(ctx, c.id, in))
-			}),
+			codes: []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeExpired, gatehouse.CodeDuplicateKey,
+				gatehouse.CodeUnsupported},
+			handler: body((*gatehouse.Proposal).Validate,
+				func(ctx context.Context, c *call, in *gatehouse.Proposal) (reply, error) {
+					return answer(s.cfg.Actions.Revise(ctx, c.id, in))
+				}),
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/rebase", name: "rebase", tag: tagActions,
 			summary: "Propose the same change on the present state of its target",
-			doc: "For a pending action whose target has changed since it was proposed, where the action says can_rebase. The gate reads " +
-				"version and state of the target; the change stays as it is, and so does the proposer. The new action names the old one in " +
+			doc: "For a pending action whose target has changed since it was proposed, where the action says can_rebase. The " +
+				"gate reads " +
+				"version and state of the target; the change stays as it is, and so does the proposer. The new action names the " +
+				"old one in " +
 				"supersedes and the caller in rebased_by; the old one becomes superseded, and its votes do not carry over. The " +
 				"caller does not " +
 				"contribute to the content, and may decide it. The reason of cannot_rebase is unchanged, target_gone, " +
@@ -145,10 +153,14 @@ func (s *Server) actionRoutes() []route {
 				"Takes the whole new change, or a JSON merge patch (RFC 7396) of the old one, with the " +
 				"digest of what was seen and a note for the proposer. It makes a new revision: the proposer stays, the caller " +
 				"is in " +
-				"edited_by, the fields by both in edit.changes, and the policy judges the edited change. The old action becomes superseded, and its " +
-				"votes do not carry over. Whoever edits may approve the revision where the policy lets them: alone up to L3 unless its " +
-				"edits.approve_up_to says otherwise, and as one of several. With approve, the caller's approval is stored with the edit, or " +
-				"neither is. With dry_run nothing is stored, and the answer is the revision as it would be: 200, without id and digest. " +
+				"edited_by, the fields by both in edit.changes, and the policy judges the edited change. The old action becomes " +
+				"superseded, and its " +
+				"votes do not carry over. Whoever edits may approve the revision where the policy lets them: alone up to L3 " +
+				"unless its " +
+				"edits.approve_up_to says otherwise, and as one of several. With approve, the caller's approval is stored with " +
+				"the edit, or " +
+				"neither is. With dry_run nothing is stored, and the answer is the revision as it would be: 200, without id and " +
+				"digest. " +
 				"The reason of cannot_edit is unchanged, denied, not_editable or proposer_disabled; for a correction also " +
 				"others_approve or dead_letter_closed. Nothing is stored then.",
 			roles: editors, token: tokenRequired, object: ObjectAction,
@@ -156,13 +168,14 @@ func (s *Server) actionRoutes() []route {
 			codes: append([]gatehouse.Code{
 				gatehouse.CodeAlreadyDecided, gatehouse.CodeCannotEdit,
 			}, refusals...),
-			handler: body((*gatehouse.EditRequest).Validate, func(ctx context.Context, c *call, in *gatehouse.EditRequest) (reply, error) {
-				a, err := s.cfg.Actions.Edit(ctx, c.id, *in)
-				if in.DryRun {
-					return reply{status: http.StatusOK, value: a}, err
-				}
-				return answer(a, err)
-			}),
+			handler: body((*gatehouse.EditRequest).Validate,
+				func(ctx context.Context, c *call, in *gatehouse.EditRequest) (reply, error) {
+					a, err := s.cfg.Actions.Edit(ctx, c.id, *in)
+					if in.DryRun {
+						return reply{status: http.StatusOK, value: a}, err
+					}
+					return answer(a, err)
+				}),
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/reverse", name: "reverse", tag: tagActions,
 			summary: "Propose the opposite of an applied change",
@@ -171,14 +184,15 @@ func (s *Server) actionRoutes() []route {
 			object:  ObjectAction,
 			status:  http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeNotReversible},
-			handler: maybe(body(checkReverse, func(ctx context.Context, c *call, in *gatehouse.ReverseRequest) (reply, error) {
+			handler: maybe(body((*gatehouse.ReverseRequest).Validate, func(ctx context.Context, c *call, in *gatehouse.ReverseRequest) (reply, error) {
 				return answer(s.cfg.Actions.Reverse(ctx, c.id, *in))
 			})),
 		}, {
 			method: "GET", path: "/proposed-actions/{id}/evidence", name: "getEvidence", tag: tagActions,
 			summary: "Read everything about an action",
-			doc:     "The action, every receipt, its entries in the audit log, and the canonical text whose SHA-256 is the digest.",
-			roles:   readers, object: ObjectAction, status: http.StatusOK, out: typeOf[gatehouse.Evidence](),
+			doc: "The action, every receipt, its entries in the audit log, and the canonical text whose SHA-256 is the " +
+				"digest.",
+			roles: readers, object: ObjectAction, status: http.StatusOK, out: typeOf[gatehouse.Evidence](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.Evidence(ctx, c.id))
 			}),

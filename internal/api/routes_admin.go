@@ -31,8 +31,9 @@ func (s *Server) adminRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/principals", name: "createPrincipal", tag: tagAdmin,
-			summary: "Create a person, agent or service", doc: "The key, and a person's edit token, are shown in this answer only.",
-			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Credentials](),
+			summary: "Create a person, agent or service",
+			doc:     "The key, and a person's edit token, are shown in this answer only.",
+			roles:   admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Credentials](),
 			idempotent: true, secret: true,
 			codes: []gatehouse.Code{gatehouse.CodeAlreadyExists},
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewPrincipal) (reply, error) {

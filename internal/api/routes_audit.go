@@ -15,13 +15,17 @@ func (s *Server) auditRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/audit/entries", name: "listEntries", tag: tagAudit,
-			summary: "Read the audit log", doc: "In the order of the log, from its beginning or after an entry; no reader ever skips one. leaf holds the canonical bytes that are hashed.",
+			summary: "Read the audit log",
+			doc: "In the order of the log, from its beginning or after an entry; no reader ever skips one. leaf holds the " +
+				"canonical bytes that are hashed.",
 			roles: auditors, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Entry]](),
 			query: []param{
-				{name: "after", kind: paramInteger, min: 0, max: math.MaxInt64 - 1, doc: "The index of the last entry that was read; absent: from the beginning."},
+				{name: "after", kind: paramInteger, min: 0, max: math.MaxInt64 - 1,
+					doc: "The index of the last entry that was read; absent: from the beginning."},
 				{name: "limit", kind: paramInteger, min: 1, max: gatehouse.MaxLimit, doc: "The maximum number of items; 50 by " +
 					"default."},
-				{name: "cursor", kind: paramInteger, min: 0, max: math.MaxInt64 - 1, doc: "next_cursor of the page before: another name of after."},
+				{name: "cursor", kind: paramInteger, min: 0, max: math.MaxInt64 - 1,
+					doc: "next_cursor of the page before: another name of after."},
 			},
 			handler: plain(s.listEntries),
 		}, {

@@ -67,7 +67,8 @@ type storeChecks struct {
 
 func (s *storeChecks) run(ctx context.Context, c *call, in *heldHeads) (reply, error) {
 	if c.caller.Principal.Tenant != gatehouse.DefaultTenant {
-		return reply{}, gatehouse.E(gatehouse.CodeRoleRequired, "this needs an administrator of the tenant %s", gatehouse.DefaultTenant)
+		return reply{},
+			gatehouse.E(gatehouse.CodeRoleRequired, "this needs an administrator of the tenant %s", gatehouse.DefaultTenant)
 	}
 	if !s.one.TryLock() {
 		e := gatehouse.E(gatehouse.CodeBusy, "the store is being checked; try again later")

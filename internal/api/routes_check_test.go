@@ -41,13 +41,12 @@ func TestCheckStore(t *testing.T) {
 	s := checkServer(t, func(_ context.Context, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
 		got = held
 		return &gatehouse.StoreCheck{Violations: 1, Invariants: []gatehouse.InvariantCheck{{
-			Number: 14, Title: "the audit log", Examined: 3, Violations: 1, Listed: []gatehouse.StoreViolation{{Tenant: "default", ID: "entry 2", Detail: "gap"}},
+			Number: 14, Title: "the audit log", Examined: 3, Violations: 1,
+			Listed: []gatehouse.StoreViolation{{Tenant: "default", ID: "entry 2", Detail: "gap"}},
 		}}}, nil
 	})
 	root, err := gatehouse.Hash{9}.MarshalText()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := checkRequest
 	r.body = `{"held":[{"tenant":"default","size":8,"root":"` + string(root) + `"}]}`
 	w := r.send(s)
@@ -71,11 +70,13 @@ func TestCheckStore(t *testing.T) {
 // Only an administrator of the default tenant sees the ids of all tenants.
 func TestCheckStoreIsForTheDefaultTenant(t *testing.T) {
 	t.Parallel()
-	checks := &storeChecks{time: time.Minute, hour: newWindow(1), service: checkFunc(func(context.Context, []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
-		t.Error("checked")
-		return nil, nil
-	})}
-	c := &call{caller: &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: "acme", Roles: []gatehouse.Role{gatehouse.RoleAdmin}}}}
+	checks := &storeChecks{time: time.Minute, hour: newWindow(1),
+		service: checkFunc(func(context.Context, []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
+			t.Error("checked")
+			return nil, nil
+		})}
+	c := &call{caller: &gatehouse.Caller{
+		Principal: &gatehouse.Principal{Tenant: "acme", Roles: []gatehouse.Role{gatehouse.RoleAdmin}}}}
 	if _, err := checks.run(t.Context(), c, new(heldHeads)); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 		t.Errorf("answered %v", err)
 	}
@@ -108,10 +109,11 @@ func TestCheckStoreOneAtATimeAndFew(t *testing.T) {
 
 func TestCheckStoreEndsInTime(t *testing.T) {
 	t.Parallel()
-	checks := &storeChecks{time: time.Millisecond, hour: newWindow(1), service: checkFunc(func(ctx context.Context, _ []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	})}
+	checks := &storeChecks{time: time.Millisecond, hour: newWindow(1),
+		service: checkFunc(func(ctx context.Context, _ []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})}
 	s := newServer(t, newFake(), func(c *Config) { c.Checks = checks.service })
 	for i := range s.routes {
 		if s.routes[i].name == "checkStore" {

@@ -24,6 +24,10 @@ type shortDecision struct {
 	Hold    bool             `json:"hold,omitempty"`
 }
 
+func (d *shortDecision) decision(kind gatehouse.DecisionKind) gatehouse.Decision {
+	return gatehouse.Decision{Decision: kind, Notes: d.Notes, Digest: d.Digest, Confirm: d.Confirm, Hold: d.Hold}
+}
+
 func (s *Server) decisionRoutes() []route {
 	return []route{
 		{
@@ -37,7 +41,7 @@ func (s *Server) decisionRoutes() []route {
 			roles: approvers, token: tokenRequired, cached: true, object: ObjectAction, decides: "decide",
 			status: http.StatusOK, out: typeOf[gatehouse.Answer](), idempotent: true,
 			codes: append([]gatehouse.Code{gatehouse.CodeAlreadyDecided}, refusals...),
-			handler: body(checkDecision, func(ctx context.Context, c *call, in *gatehouse.Decision) (reply, error) {
+			handler: body((*gatehouse.Decision).Validate, func(ctx context.Context, c *call, in *gatehouse.Decision) (reply, error) {
 				return answer(s.cfg.Actions.Decide(ctx, c.id, *in))
 			}),
 		}, {
@@ -47,7 +51,7 @@ func (s *Server) decisionRoutes() []route {
 				"lost races are skipped as already_decided, L4 and L5 as individual_decision_required.",
 			roles: approvers, token: tokenRequired, decides: "bulk-decide", bulk: true, via: gatehouse.ViaBulk,
 			status: http.StatusOK, out: typeOf[gatehouse.BulkAnswer](), idempotent: true,
-			handler: body(checkBulk, func(ctx context.Context, _ *call, in *gatehouse.BulkDecision) (reply, error) {
+			handler: body((*gatehouse.BulkDecision).Validate, func(ctx context.Context, _ *call, in *gatehouse.BulkDecision) (reply, error) {
 				return answer(s.cfg.Actions.BulkDecide(ctx, *in))
 			}),
 		},
@@ -68,10 +72,8 @@ func (s *Server) shortForm(verb string, kind gatehouse.DecisionKind) route {
 		roles: approvers, token: tokenRequired, cached: true, object: ObjectAction, decides: verb,
 		status: http.StatusOK, out: typeOf[gatehouse.ShortAnswer](), idempotent: true,
 		codes: append([]gatehouse.Code{gatehouse.CodeNotAwaitingApproval}, refusals...),
-		handler: maybe(body(checkShort(kind), func(ctx context.Context, c *call, in *shortDecision) (reply, error) {
-			return answer(s.cfg.Actions.Answer(ctx, c.id, gatehouse.Decision{
-				Decision: kind, Notes: in.Notes, Digest: in.Digest, Confirm: in.Confirm, Hold: in.Hold,
-			}))
+		handler: maybe(body(func(in *shortDecision) error { d := in.decision(kind); return d.Validate() }, func(ctx context.Context, c *call, in *shortDecision) (reply, error) {
+			return answer(s.cfg.Actions.Answer(ctx, c.id, in.decision(kind)))
 		})),
 	}
 }

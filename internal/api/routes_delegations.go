@@ -27,7 +27,8 @@ func (s *Server) delegationRoutes() []route {
 		}, {
 			method: "POST", path: "/delegations", name: "createDelegation", tag: tagAdmin,
 			summary: "Let somebody answer for a person",
-			doc: "From one person with the role approver to another, until a time, for all or some action types and up to a risk level. The delegate votes in " +
+			doc: "From one person with the role approver to another, until a time, for all or some action types and up to a " +
+				"risk level. The delegate votes in " +
 				"their own name, for that person. Without from, it is from the caller; only administrators create those of others.",
 			roles: delegators, changesRights: true, status: http.StatusCreated,
 			out: typeOf[gatehouse.Delegation](), idempotent: true,

@@ -15,7 +15,8 @@ func (s *Server) dispatchRoutes() []route {
 			method: "GET", path: "/pushes", name: "listPushes", tag: tagDispatch,
 			summary: "List pushes", doc: "The pushes of approved actions, newest first.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Push]](),
-			query: paging(param{name: "status", kind: paramEnum, enum: words(gatehouse.PushStatuses()), doc: "Only pushes in this state."}),
+			query: paging(
+				param{name: "status", kind: paramEnum, enum: words(gatehouse.PushStatuses()), doc: "Only pushes in this state."}),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Dispatch.ListPushes(ctx, gatehouse.PushFilter{
 					Status: gatehouse.PushStatus(c.query["status"]), Limit: c.query.limit(), Cursor: c.query["cursor"],
@@ -44,7 +45,7 @@ func (s *Server) dispatchRoutes() []route {
 			method: "POST", path: "/pushes/drain", name: "drain", tag: tagDispatch,
 			summary: "Show what is due, or send it now", doc: "A dry run unless dry_run is false.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.DrainAnswer](),
-			handler: maybe(body(checkDrain, func(ctx context.Context, _ *call, in *gatehouse.DrainRequest) (reply, error) {
+			handler: maybe(body((*gatehouse.DrainRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.DrainRequest) (reply, error) {
 				return answer(s.cfg.Dispatch.Drain(ctx, *in))
 			})),
 		}, {
@@ -53,9 +54,10 @@ func (s *Server) dispatchRoutes() []route {
 				"reason. The outcome must be unknown.",
 			roles: operators, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.Push](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeNotUnknown},
-			handler: body((*gatehouse.Resolution).Validate, func(ctx context.Context, c *call, in *gatehouse.Resolution) (reply, error) {
-				return answer(s.cfg.Dispatch.ResolvePush(ctx, c.id, *in))
-			}),
+			handler: body((*gatehouse.Resolution).Validate,
+				func(ctx context.Context, c *call, in *gatehouse.Resolution) (reply, error) {
+					return answer(s.cfg.Dispatch.ResolvePush(ctx, c.id, *in))
+				}),
 		}, {
 			method: "GET", path: "/dead-letters", name: "listDeadLetters", tag: tagDispatch,
 			summary: "List dead letters",
@@ -87,26 +89,30 @@ func (s *Server) dispatchRoutes() []route {
 				"pushes are skipped as already_applied, those that a second call could apply twice as resolve_first.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.ReplayAnswer](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
-			handler: body((*gatehouse.ReplayRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.ReplayRequest) (reply, error) {
-				return answer(s.cfg.Dispatch.ReplayDeadLetters(ctx, *in))
-			}),
+			handler: body((*gatehouse.ReplayRequest).Validate,
+				func(ctx context.Context, _ *call, in *gatehouse.ReplayRequest) (reply, error) {
+					return answer(s.cfg.Dispatch.ReplayDeadLetters(ctx, *in))
+				}),
 		}, {
 			method: "POST", path: "/dead-letters/discard", name: "discardDeadLetters", tag: tagDispatch,
 			summary: "Close failed dead letters for good",
-			doc:     "Either ids or a filter, with the reason. They stay failed, and can never be replayed; an unknown outcome is skipped as resolve_first.",
-			roles:   operators, status: http.StatusOK, out: typeOf[gatehouse.DeadLetterAnswer](), idempotent: true,
-			handler: body((*gatehouse.DiscardRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.DiscardRequest) (reply, error) {
-				return answer(s.cfg.Dispatch.DiscardDeadLetters(ctx, *in))
-			}),
+			doc: "Either ids or a filter, with the reason. They stay failed, and can never be replayed; an unknown " +
+				"outcome is skipped as resolve_first.",
+			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.DeadLetterAnswer](), idempotent: true,
+			handler: body((*gatehouse.DiscardRequest).Validate,
+				func(ctx context.Context, _ *call, in *gatehouse.DiscardRequest) (reply, error) {
+					return answer(s.cfg.Dispatch.DiscardDeadLetters(ctx, *in))
+				}),
 		}, {
 			method: "POST", path: "/dead-letters/resolve", name: "resolveDeadLetters", tag: tagDispatch,
 			summary: "Settle several unknown outcomes",
 			doc: "Takes ids or a filter: an operator's statement about what happened at the target, with the reason. " +
 				"Other pushes are skipped as not_unknown.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.DeadLetterAnswer](), idempotent: true,
-			handler: body((*gatehouse.ResolveRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.ResolveRequest) (reply, error) {
-				return answer(s.cfg.Dispatch.ResolveDeadLetters(ctx, *in))
-			}),
+			handler: body((*gatehouse.ResolveRequest).Validate,
+				func(ctx context.Context, _ *call, in *gatehouse.ResolveRequest) (reply, error) {
+					return answer(s.cfg.Dispatch.ResolveDeadLetters(ctx, *in))
+				}),
 		},
 	}
 }

@@ -33,7 +33,8 @@ func (l *eventLog) ReadEvents(ctx context.Context, f gatehouse.EventFilter) (*ga
 	}
 	for i := *f.After + 1; i < 10; i++ {
 		if i%2 == 0 {
-			page.Events = append(page.Events, gatehouse.Event{Index: i, Type: "hitl.approved", Body: []byte(`{"id":"evt_` + string(rune('0'+i)) + `"}`)})
+			page.Events = append(page.Events,
+				gatehouse.Event{Index: i, Type: "hitl.approved", Body: []byte(`{"id":"evt_` + string(rune('0'+i)) + `"}`)})
 		}
 	}
 	if len(page.Events) == 0 && f.Wait > 0 {
@@ -64,17 +65,13 @@ func (r *revocable) Authenticate(ctx context.Context, key string) (*gatehouse.Pr
 func stream(t *testing.T, base, path, last string) (head, *bufio.Scanner) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("Authorization", "Bearer gth_ana")
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { resp.Body.Close() })
 	return head{resp.StatusCode, resp.Header.Get("Content-Type")}, bufio.NewScanner(resp.Body)
 }
@@ -114,7 +111,8 @@ func TestEventStream(t *testing.T) {
 		t.Fatal(answer)
 	}
 	want := []string{
-		"retry: 2000|", `id: 6|event: hitl.approved|data: {"id":"evt_6"}|id: 8|event: hitl.approved|data: {"id":"evt_8"}|`, "id: 9|: still here|",
+		"retry: 2000|", `id: 6|event: hitl.approved|data: {"id":"evt_6"}|id: 8|event: hitl.approved|data: {"id":"evt_8"}|`,
+		"id: 9|: still here|",
 	}
 	got := frames(t, lines, 4)
 	joined := []string{got[0], got[1] + got[2], got[3]}
@@ -128,11 +126,12 @@ func TestEventStream(t *testing.T) {
 		t.Errorf("asked for %+v", f)
 	}
 	log.mu.Unlock()
-	if _, lines := stream(t, server.URL, path+"?after=7", ""); frames(t, lines, 2)[1] != `id: 8|event: hitl.approved|data: {"id":"evt_8"}|` {
+	if _, lines := stream(t, server.URL, path+"?after=7", ""); frames(t, lines,
+		2)[1] != `id: 8|event: hitl.approved|data: {"id":"evt_8"}|` {
 		t.Error("after 7 comes another")
 	}
 	if _, lines := stream(t, server.URL, path, ""); frames(t, lines, 2)[1] != "id: 9|: still here|" {
-		t.Error("from now on comes something of before")
+		t.Error("a stream from now on sends an earlier event")
 	}
 	for bad, last := range map[string]string{path: "x", path + "?after=-2": "", path + "?kind=x": ""} {
 		if answer, _ := stream(t, server.URL, bad, last); answer.status < 400 || answer.status > 499 {
@@ -150,6 +149,6 @@ func TestEventStream(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
-		t.Error("a stream goes on after its key was revoked")
+		t.Error("a stream continues after its key was revoked")
 	}
 }

@@ -17,7 +17,9 @@ func (s *Server) groupRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/groups", name: "listGroups", tag: tagAdmin,
-			summary: "List groups", doc: "The groups of the caller's tenant, with their members and where each membership comes from: hand, or the issuer of a sign-in provider.",
+			summary: "List groups",
+			doc: "The groups of the caller's tenant, with their members and where each membership comes from: hand, or " +
+				"the issuer of a sign-in provider.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Group]](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				return list(s.cfg.Admin.ListGroups(ctx))

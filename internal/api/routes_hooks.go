@@ -19,7 +19,8 @@ type Hooks interface {
 	// authority. A missing or wrong signature is an error with code
 	// bad_signature. A tenant or workflow that does not exist, or takes no
 	// webhooks, is an error with code not_found.
-	Receive(ctx context.Context, tenant, workflow string, h http.Header, body []byte) (run *gatehouse.Run, replayed bool, err error)
+	Receive(ctx context.Context, tenant, workflow string, h http.Header, body []byte) (run *gatehouse.Run, replayed bool,
+		err error)
 }
 
 // received is the answer to a delivery.
@@ -31,7 +32,8 @@ type received struct {
 var hookRoute = route{
 	method: "POST", path: "/hooks/{workflow}", name: "receiveHook", tag: tagWorkflows,
 	summary: "Deliver a webhook",
-	doc: "Needs no key: the signature that the workflow's trigger asks for is the authority. The body is taken byte for byte. " +
+	doc: "Needs no key: the signature that the workflow's trigger asks for is the authority. The body is taken byte for " +
+		"byte. " +
 		"202 when it starts a run, 200 when this delivery has already started one, or requests none.",
 	status: http.StatusAccepted, replays: true, out: typeOf[received](), open: true,
 	query: []param{{name: "tenant", max: 128, doc: "The workflow's tenant; default by default."}},
@@ -48,7 +50,7 @@ func (s *Server) serveHook(rt *route, receive func(http.ResponseWriter, *http.Re
 		status := s.guarded(w, r, id, func() (int, error) {
 			if r.Method != rt.method {
 				w.Header().Set("Allow", rt.method)
-				return 0, gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path takes %s", rt.method)
+				return 0, gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path allows %s", rt.method)
 			}
 			return receive(w, r)
 		})

@@ -20,7 +20,8 @@ import (
 func delivery(body string) request {
 	return request{
 		method: "POST", path: "/api/v1/hooks/triage", body: body,
-		header: map[string]string{"X-Signature": strconv.Itoa(len(body)), "Content-Type": "application/x-www-form-urlencoded"},
+		header: map[string]string{"X-Signature": strconv.Itoa(len(body)),
+			"Content-Type": "application/x-www-form-urlencoded"},
 	}
 }
 
@@ -34,7 +35,8 @@ func TestHookAnswers(t *testing.T) {
 		status int
 		body   string
 	}{
-		"": {http.StatusAccepted, `{"run_id":"run_1"}`}, "again": {http.StatusOK, `{"run_id":"run_1"}`}, "ping": {http.StatusOK, `{}`},
+		"": {http.StatusAccepted, `{"run_id":"run_1"}`}, "again": {http.StatusOK, `{"run_id":"run_1"}`},
+		"ping": {http.StatusOK, `{}`},
 	} {
 		r.header["X-Event"] = event
 		w := r.send(s)
@@ -89,14 +91,15 @@ func TestHookRefusals(t *testing.T) {
 	}
 }
 
-// TestHookNamesCannotBeToldApart compares the answers for whatever does not
+// TestHookNamesCannotBeProbed compares the answers for whatever does not
 // exist. They may differ only in the requested path.
-func TestHookNamesCannotBeToldApart(t *testing.T) {
+func TestHookNamesCannotBeProbed(t *testing.T) {
 	t.Parallel()
 	f := newFake()
 	s := newServer(t, f)
 	answers := make(map[string]bool)
-	for _, path := range []string{"/hooks/other", "/hooks/triage?tenant=acme", "/hooks/triage?tenant=no%00such", "/hooks/a%2Fb", "/hooks/%20"} {
+	for _, path := range []string{"/hooks/other", "/hooks/triage?tenant=acme", "/hooks/triage?tenant=no%00such",
+		"/hooks/a%2Fb", "/hooks/%20"} {
 		r := delivery("{}")
 		r.path = Prefix + path
 		r.header["X-Request-Id"] = "same"
@@ -175,7 +178,7 @@ func TestHookIsMeasured(t *testing.T) {
 		t.Errorf("/metrics lacks %s", want)
 	}
 	if strings.Contains(text, `route="/hooks/{workflow}",status="405"`) {
-		t.Error("what is no delivery is counted as one")
+		t.Error("a request that is not a delivery is counted as one")
 	}
 }
 
@@ -183,10 +186,12 @@ func TestHookIsDocumented(t *testing.T) {
 	t.Parallel()
 	doc, _ := readDocument(t, newServer(t, newFake()))
 	op := doc.Paths[Prefix+"/hooks/{workflow}"]["post"]
-	if op.OperationID != "receiveHook" || op.Security == nil || len(op.Security) != 0 || op.RequestBody == nil || op.Parameters[0].Name != "workflow" {
+	if op.OperationID != "receiveHook" || op.Security == nil || len(op.Security) != 0 || op.RequestBody == nil ||
+		op.Parameters[0].Name != "workflow" {
 		t.Errorf("%+v", op)
 	}
-	for status, want := range map[string]string{"202": "", "200": "", "401": "bad_signature", "404": "not_found", "413": "body_too_large", "429": "rate_limited"} {
+	for status, want := range map[string]string{"202": "", "200": "", "401": "bad_signature", "404": "not_found",
+		"413": "body_too_large", "429": "rate_limited"} {
 		if r, ok := op.Responses[status]; !ok || strings.Join(r.Codes, " ") != want {
 			t.Errorf("%s: %v", status, r.Codes)
 		}
@@ -201,18 +206,12 @@ func TestSlowDeliveries(t *testing.T) {
 	server := httptest.NewServer(s)
 	defer server.Close()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	fmt.Fprint(conn, "POST /api/v1/hooks/triage HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n{")
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusBadRequest || f.count("Receive") != 0 {
 		t.Errorf("%d, and Receive ran %d times", resp.StatusCode, f.count("Receive"))
@@ -228,9 +227,7 @@ func TestWithoutRuns(t *testing.T) {
 		wantCode(t, r.send(s), gatehouse.CodeNotFound)
 	}
 	doc, err := s.Document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, path := range []string{"/runs", "/workflows", "/steps", "/hooks/{workflow}"} {
 		if strings.Contains(string(doc), Prefix+path) {
 			t.Errorf("the document has %s", path)

@@ -27,7 +27,8 @@ func (s *Server) keeperRoutes() []route {
 				if text := c.query["retention"]; text != "" {
 					d, err := gatehouse.ParseDuration(text)
 					if err != nil {
-						return reply{}, gatehouse.Violations{{Pointer: "/query/retention", Detail: "must be a duration such as 180d"}}.Err()
+						return reply{},
+							gatehouse.Violations{{Pointer: "/query/retention", Detail: "must be a duration such as 180d"}}.Err()
 					}
 					retention = d.D()
 				}
@@ -37,28 +38,34 @@ func (s *Server) keeperRoutes() []route {
 		}, {
 			method: "GET", path: "/doctor/roles", name: "checkRoles", tag: tagAudit,
 			summary: "Show work that has waited too long for a role of serve",
-			doc: "Entries of the audit log without a number, due pushes, expired approvals that are not closed, and ready steps of runs, over all tenants, by the " +
-				"store's clock; and, with the role worker, the ready steps of each tool that is not built in, of the caller's tenant. " +
+			doc: "Entries of the audit log without a number, due pushes, expired approvals that are not closed, and ready " +
+				"steps of runs, over all tenants, by the " +
+				"store's clock; and, with the role worker, the ready steps of each tool that is not built in, of the caller's " +
+				"tenant. " +
 				"Each item has the waiting time of the oldest. Work that is not late is left out.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.RoleCheck](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return answer(k.CheckRoles(ctx)) }),
 		}, {
 			method: "POST", path: "/pushes/mark-unknown", name: "markUnknown", tag: tagDispatch,
 			summary: "Hold back what a restored backup would send again",
-			doc: "Marks the queued and leased pushes that were made before a time as unknown, with the code restored, so that none is sent before its outcome " +
-				"is resolved. A dry run unless dry_run is false. The pushes are the ones of the caller's tenant; another tenant is not_found.",
+			doc: "Marks the queued and leased pushes that were made before a time as unknown, with the code restored, so that " +
+				"none is sent before its outcome " +
+				"is resolved. A dry run unless dry_run is false. The pushes are the ones of the caller's tenant; another tenant " +
+				"is not_found.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.MarkUnknownAnswer](),
-			handler: body((*gatehouse.MarkUnknownRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.MarkUnknownRequest) (reply, error) {
-				return answer(k.MarkUnknown(ctx, *in))
-			}),
+			handler: body((*gatehouse.MarkUnknownRequest).Validate,
+				func(ctx context.Context, _ *call, in *gatehouse.MarkUnknownRequest) (reply, error) {
+					return answer(k.MarkUnknown(ctx, *in))
+				}),
 		}, {
 			method: "POST", path: "/pushes/ask", name: "askTargets", tag: tagDispatch,
 			summary: "Ask targets about unknown outcomes",
 			doc:     "Settles the unknown pushes whose targets can prove what happened, by read-back. Nothing is sent.",
 			roles:   operators, status: http.StatusOK, out: typeOf[gatehouse.AskAnswer](),
-			handler: maybe(body((*gatehouse.AskRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.AskRequest) (reply, error) {
-				return answer(k.AskTargets(ctx, *in))
-			})),
+			handler: maybe(
+				body((*gatehouse.AskRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.AskRequest) (reply, error) {
+					return answer(k.AskTargets(ctx, *in))
+				})),
 		},
 	}
 }

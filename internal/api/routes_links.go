@@ -17,8 +17,9 @@ func (s *Server) linkKeyRoutes() []route {
 		{
 			method: "GET", path: "/links/keys", name: "listLinkKeys", tag: tagAdmin,
 			summary: "List the keys that sign links",
-			doc:     "Of the caller's tenant, the newest first; never the keys themselves. retired ones verify and sign nothing new.",
-			roles:   admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.RingKey]](),
+			doc: "Of the caller's tenant, the newest first; never the keys themselves. retired ones verify and sign " +
+				"nothing new.",
+			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.RingKey]](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(k.ListLinkKeys(ctx)) }),
 		}, {
 			method: "POST", path: "/links/keys/rotate", name: "rotateLinkKeys", tag: tagAdmin,

@@ -29,14 +29,19 @@ func (s *Server) noticeRoutes() []route {
 			doc: "Changes to principals, keys, edit tokens, set-up links and policies since the caller was created. " +
 				"Each notice names the actor, the subject and the time. The newest comes first; dismissed notices are left out.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Notice]](),
-			query: paging(param{name: "state", kind: paramEnum, enum: []string{"open", "all"}, doc: "all: also those that the caller has dismissed."}),
+			query: paging(
+				param{name: "state", kind: paramEnum, enum: []string{"open", "all"},
+					doc: "all: also those that the caller has dismissed."}),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
-				return answer(n.ListNotices(ctx, gatehouse.NoticeFilter{All: c.query["state"] == "all", Cursor: c.query["cursor"], Limit: c.query.limit()}))
+				return answer(
+					n.ListNotices(ctx,
+						gatehouse.NoticeFilter{All: c.query["state"] == "all", Cursor: c.query["cursor"], Limit: c.query.limit()}))
 			}),
 		}, {
 			method: "POST", path: "/notices/dismiss", name: "dismissNotices", tag: tagAdmin,
-			summary: "Hide notices from oneself", doc: "1 to 200 ids. Every other administrator still sees them, and the audit log keeps what happened.",
-			roles: admins, status: http.StatusOK, out: typeOf[dismissed](),
+			summary: "Hide notices from oneself",
+			doc:     "1 to 200 ids. Every other administrator still sees them, and the audit log keeps what happened.",
+			roles:   admins, status: http.StatusOK, out: typeOf[dismissed](),
 			handler: body(nil, func(ctx context.Context, _ *call, in *noticeIDs) (reply, error) {
 				count, err := n.DismissNotices(ctx, in.IDs)
 				return reply{value: dismissed{count}}, err

@@ -19,8 +19,9 @@ func (s *Server) policyRoutes() []route {
 	return []route{
 		{
 			method: "POST", path: "/policies", name: "applyPolicy", tag: tagPolicy,
-			summary: "Store a policy and make it the active one", doc: "A policy that does not load is 422 with line and column, and nothing changes.",
-			roles: admins, changesRights: true, status: http.StatusCreated,
+			summary: "Store a policy and make it the active one",
+			doc:     "A policy that does not load is 422 with line and column, and nothing changes.",
+			roles:   admins, changesRights: true, status: http.StatusCreated,
 			out: typeOf[gatehouse.PolicyVersion](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodePolicyGated},
 			handler: body(checkSource, func(ctx context.Context, _ *call, in *policySource) (reply, error) {
@@ -29,7 +30,8 @@ func (s *Server) policyRoutes() []route {
 		}, {
 			method: "POST", path: "/policies/propose", name: "proposePolicy", tag: tagPolicy,
 			summary: "Propose to replace the active policy",
-			doc: "Makes an action of L4 that shows the difference, and that somebody else approves; its push applies the policy. " +
+			doc: "Makes an action of L4 that shows the difference, and that somebody else approves; its push applies the " +
+				"policy. " +
 				"Where the active policy says policy_changes: gated, there is no other way.",
 			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			handler: body(checkProposedSource, func(ctx context.Context, _ *call, in *gatehouse.PolicyProposal) (reply, error) {
@@ -45,7 +47,8 @@ func (s *Server) policyRoutes() []route {
 		}, {
 			method: "GET", path: "/policies/active", name: "getActivePolicy", tag: tagPolicy,
 			summary: "Read the active policy", doc: "With its source.",
-			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](), codes: []gatehouse.Code{gatehouse.CodeNotFound},
+			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
+			codes: []gatehouse.Code{gatehouse.CodeNotFound},
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Policies.ActivePolicy(ctx))
 			}),
@@ -72,8 +75,9 @@ func (s *Server) policyRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/policies/{id}/activate", name: "activatePolicy", tag: tagPolicy,
-			summary: "Make a stored version the active one", doc: "{id} is its number. Actions keep the version that judged them; the active one can only veto.",
-			roles: admins, changesRights: true, object: ObjectPolicy, status: http.StatusOK,
+			summary: "Make a stored version the active one",
+			doc:     "{id} is its number. Actions keep the version that judged them; the active one can only veto.",
+			roles:   admins, changesRights: true, object: ObjectPolicy, status: http.StatusOK,
 			out:   typeOf[gatehouse.PolicyVersion](),
 			codes: []gatehouse.Code{gatehouse.CodePolicyGated},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -90,9 +94,10 @@ func (s *Server) policyRoutes() []route {
 				"first; without the role proposer, the caller is not excluded.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Explanation](),
 			codes: []gatehouse.Code{gatehouse.CodeUnsupported},
-			handler: body((*gatehouse.Proposal).Validate, func(ctx context.Context, _ *call, in *gatehouse.Proposal) (reply, error) {
-				return answer(s.cfg.Policies.ExplainPolicy(ctx, in))
-			}),
+			handler: body((*gatehouse.Proposal).Validate,
+				func(ctx context.Context, _ *call, in *gatehouse.Proposal) (reply, error) {
+					return answer(s.cfg.Policies.ExplainPolicy(ctx, in))
+				}),
 		},
 	}
 }

@@ -114,7 +114,7 @@ func (s *Server) mountReviews(mux *http.ServeMux) {
 func (s *Server) review(w http.ResponseWriter, r *http.Request, rt *route, requestID string) (int, error) {
 	if r.Method != rt.method && (rt.method != http.MethodGet || r.Method != http.MethodHead) {
 		w.Header().Set("Allow", rt.method)
-		return 0, gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path takes %s", rt.method)
+		return 0, gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path allows %s", rt.method)
 	}
 	if err := s.reviews.take(s.cfg.Addresses.Of(r)); err != nil {
 		return 0, err

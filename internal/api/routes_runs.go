@@ -53,7 +53,8 @@ func (s *Server) runRoutes() []route {
 			),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				f := gatehouse.RunFilter{
-					Status: gatehouse.RunStatus(c.query["status"]), Workflow: c.query["workflow"], Limit: c.query.limit(), Cursor: c.query["cursor"],
+					Status: gatehouse.RunStatus(c.query["status"]), Workflow: c.query["workflow"], Limit: c.query.limit(),
+					Cursor: c.query["cursor"],
 				}
 				if since := c.query.time("since"); since != nil {
 					f.Since = *since
@@ -74,7 +75,8 @@ func (s *Server) runRoutes() []route {
 		}, {
 			method: "GET", path: "/runs/queues", name: "getRunQueues", tag: tagRuns,
 			summary: "Show the queues, workers and schedules of runs",
-			doc: "Lists the tools with ready steps, what each worker holds with the end of its latest lease, and the next run of " +
+			doc: "Lists the tools with ready steps, what each worker holds with the end of its latest lease, and the next run " +
+				"of " +
 				"each schedule. A worker that holds nothing is not listed.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.RunQueues](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
@@ -109,7 +111,7 @@ func (s *Server) runRoutes() []route {
 				"settle. Repeated, it changes nothing.",
 			roles: steerers, object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Run](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
-			handler: maybe(body(checkCancelRun, func(ctx context.Context, c *call, in *cancelRun) (reply, error) {
+			handler: maybe(body(nil, func(ctx context.Context, c *call, in *cancelRun) (reply, error) {
 				return answer(s.cfg.Runs.CancelRun(ctx, c.id, in.Reason))
 			})),
 		}, {
@@ -120,7 +122,7 @@ func (s *Server) runRoutes() []route {
 				"already is not made twice.",
 			roles: steerers, object: ObjectRun, status: http.StatusCreated, out: typeOf[gatehouse.Run](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
-			handler: maybe(body(checkRetryRun, func(ctx context.Context, c *call, in *retryRun) (reply, error) {
+			handler: maybe(body(nil, func(ctx context.Context, c *call, in *retryRun) (reply, error) {
 				if in.From != "" {
 					return answer(s.cfg.Runs.RetryRunFrom(ctx, c.id, in.From))
 				}
@@ -133,17 +135,19 @@ func (s *Server) runRoutes() []route {
 				"without it, an agent must have started the run: else sender_not_allowed, and nothing is stored.",
 			roles: signalers, object: ObjectRun, status: http.StatusCreated, out: typeOf[gatehouse.Signal](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeSenderNotAllowed},
-			handler: body(checkSignal, func(ctx context.Context, c *call, in *newSignal) (reply, error) {
+			handler: body(nil, func(ctx context.Context, c *call, in *newSignal) (reply, error) {
 				return answer(s.cfg.Runs.SignalRun(ctx, c.id, in.Name, in.Data))
 			}),
 		}, {
 			method: "GET", path: "/runs/{id}/evidence", name: "getRunEvidence", tag: tagRuns,
 			summary: "Fetch the evidence of a run",
-			doc: "One ZIP archive with a manifest; ETag and X-Evidence-SHA256 are the SHA-256 of the archive, as 64 hexadecimal digits. " +
+			doc: "One ZIP archive with a manifest; ETag and X-Evidence-SHA256 are the SHA-256 of the archive, as 64 " +
+				"hexadecimal digits. " +
 				"With format=manifest, the manifest and that hash as JSON. Before the run has ended: too_late.",
 			object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Bundle](), media: mediaZip,
-			codes:   []gatehouse.Code{gatehouse.CodeTooLate},
-			query:   []param{{name: "format", kind: paramEnum, enum: []string{"archive", "manifest"}, doc: "archive by default."}},
+			codes: []gatehouse.Code{gatehouse.CodeTooLate},
+			query: []param{
+				{name: "format", kind: paramEnum, enum: []string{"archive", "manifest"}, doc: "archive by default."}},
 			handler: plain(s.getRunEvidence),
 		}, {
 			method: "GET", path: "/reflexions", name: "listReflexions", tag: tagRuns,
@@ -210,25 +214,4 @@ func (s *Server) getRunEvidence(ctx context.Context, c *call) (reply, error) {
 	h.Set("Content-Disposition", `attachment; filename="evidence-`+b.RunID+`.zip"`)
 	writeBytes(c.w, http.StatusOK, headerZip, b.Archive)
 	return reply{written: true}, nil
-}
-
-func checkCancelRun(r *cancelRun) error {
-	var v gatehouse.Violations
-	checkNotes(&v, "/reason", r.Reason)
-	return v.Err()
-}
-
-func checkRetryRun(r *retryRun) error {
-	var v gatehouse.Violations
-	v.CheckText("/from", r.From, 128)
-	return v.Err()
-}
-
-func checkSignal(r *newSignal) error {
-	var v gatehouse.Violations
-	if r.Name == "" {
-		v.Add("/name", "is required: the event's name")
-	}
-	v.CheckText("/name", r.Name, 128)
-	return v.Err()
 }

@@ -11,8 +11,11 @@ func (s *Server) sessionRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/sessions", name: "listSessions", tag: tagAdmin,
-			summary: "List sessions", doc: "Signed-in browsers, the newest first: the caller's own, or, for an administrator, another principal's or everybody's.",
-			status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Session]](), codes: []gatehouse.Code{gatehouse.CodeRoleRequired, gatehouse.CodeNotFound},
+			summary: "List sessions",
+			doc: "Signed-in browsers, the newest first: the caller's own, or, for an administrator, another principal's " +
+				"or everybody's.",
+			status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Session]](),
+			codes: []gatehouse.Code{gatehouse.CodeRoleRequired, gatehouse.CodeNotFound},
 			query: paging(
 				param{name: "principal", max: 128, doc: "Name or id."},
 				param{name: "of", kind: paramEnum, enum: []string{"own", "all"}, doc: "all: the sessions of everybody in the " +

@@ -28,7 +28,8 @@ func (s *Server) targetRoutes() []route {
 	}, {
 		method: "GET", path: "/proposed-actions/{id}/preview", name: "previewAction", tag: tagActions,
 		summary: "Ask the target what a pending action would do",
-		doc: "A dry run, or a transaction that is rolled back: nothing is changed, and nothing is decided by it. none says why there is no preview. " +
+		doc: "A dry run, or a transaction that is rolled back: nothing is changed, and nothing is decided by it. none says " +
+			"why there is no preview. " +
 			"busy: the target did not answer. For people only, where can_preview says so.",
 		roles: []gatehouse.Role{
 			gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAdmin, gatehouse.RoleAuditor,

@@ -49,12 +49,18 @@ func TestWorkerBodies(t *testing.T) {
 		{"/steps/stp_1/complete", `{"generation":1,"output":[1,2.50],"usage":[` + usage + `]}`, ""},
 		{"/steps/stp_1/complete", `{"output":{}}`, "/generation"},
 		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + many(101, usage) + `]}`, "/usage"},
-		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, "openai", "", 1) + `]}`, "/usage/0/provider"},
-		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, `"m"`, `""`, 1) + `]}`, "/usage/0/model"},
-		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + usage + "," + strings.Replace(usage, `:1,`, `:-1,`, 1) + `]}`, "/usage/1/input_tokens"},
-		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, `:2,`, `:-1,`, 1) + `]}`, "/usage/0/output_tokens"},
-		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, `0.1`, `-0.1`, 1) + `]}`, "/usage/0/cost"},
-		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, `0.1`, `much`, 1) + `]}`, "/usage/0/cost"},
+		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, "openai", "", 1) + `]}`,
+			"/usage/0/provider"},
+		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, `"m"`, `""`, 1) + `]}`,
+			"/usage/0/model"},
+		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + usage + "," + strings.Replace(usage, `:1,`, `:-1,`, 1) + `]}`,
+			"/usage/1/input_tokens"},
+		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, `:2,`, `:-1,`, 1) + `]}`,
+			"/usage/0/output_tokens"},
+		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, `0.1`, `-0.1`, 1) + `]}`,
+			"/usage/0/cost"},
+		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, `0.1`, `much`, 1) + `]}`,
+			"/usage/0/cost"},
 		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, `USD`, ``, 1) + `]}`, ""},
 		{"/steps/stp_1/complete", `{"generation":1,"usage":[` + strings.Replace(usage, `USD`, `usd`, 1) + `]}`,
 			"/usage/0/currency"},
@@ -70,7 +76,8 @@ func TestWorkerBodies(t *testing.T) {
 		{"/steps/stp_1/propose", `{"action":` + goodProposal + `}`, "/generation"},
 		{"/steps/stp_1/propose", `{"generation":1}`, "/action/action_type"},
 		{"/steps/stp_1/propose", `{"generation":1,"action":{"action":"x"}}`, "malformed"},
-		{"/pushes/psh_1/complete", `{"generation":1,"external_id":"e","request_metadata":{},"response_metadata":{"n":1}}`, ""},
+		{"/pushes/psh_1/complete", `{"generation":1,"external_id":"e","request_metadata":{},"response_metadata":{"n":1}}`,
+			""},
 		{"/pushes/psh_1/complete", `{"external_id":"e"}`, "/generation"},
 		{"/pushes/psh_1/complete", `{"generation":1,"request_metadata":[]}`, "/request_metadata"},
 		{"/pushes/psh_1/complete", `{"generation":1,"response_metadata":"x"}`, "/response_metadata"},
@@ -106,7 +113,8 @@ func TestWorkerBodies(t *testing.T) {
 
 func TestCallbackOfAWorkersProposal(t *testing.T) {
 	t.Parallel()
-	body := `{"generation":1,"action":` + strings.Replace(goodProposal, "{", `{"callback":{"type":"nats","subject":"a.*"},`, 1) + `}`
+	body := `{"generation":1,"action":` +
+		strings.Replace(goodProposal, "{", `{"callback":{"type":"nats","subject":"a.*"},`, 1) + `}`
 	r := request{method: "POST", path: Prefix + "/steps/stp_1/propose", key: "gth_work", body: body}
 	wantCode(t, r.send(newServer(t, newFake())), gatehouse.CodeInvalid)
 }
@@ -131,7 +139,8 @@ func TestLeasesAreABareList(t *testing.T) {
 		t.Errorf("none: %d %s", w.Code, w.Body)
 	}
 	beat := request{method: "POST", path: Prefix + "/steps/stp_1/heartbeat", key: "gth_work", body: `{"generation":3}`}
-	if got := beat.send(s).Body.String(); got != `{"generation":3,"expires_at":"2026-11-20T12:01:00.123456Z","cancel":true}` {
+	if got := beat.send(
+		s).Body.String(); got != `{"generation":3,"expires_at":"2026-11-20T12:01:00.123456Z","cancel":true}` {
 		t.Errorf("heartbeat: %s", got)
 	}
 }
@@ -149,7 +158,8 @@ func TestStaleLeases(t *testing.T) {
 			continue
 		}
 		seen++
-		p := wantCode(t, request{method: rt.method, path: rt.example(), key: "gth_work", body: bodies[rt.name]}.send(s), gatehouse.CodeLeaseLost)
+		p := wantCode(t, request{method: rt.method, path: rt.example(), key: "gth_work", body: bodies[rt.name]}.send(s),
+			gatehouse.CodeLeaseLost)
 		if p["generation"] != float64(4) || p["retryable"] != false {
 			t.Errorf("%s: %v", rt.name, p)
 		}

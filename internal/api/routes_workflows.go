@@ -18,7 +18,8 @@ func (s *Server) workflowRoutes() []route {
 		{
 			method: "PUT", path: "/workflows/{id}", name: "applyWorkflow", tag: tagWorkflows,
 			summary: "Store a workflow",
-			doc: "{id} is its name. The body is the source, YAML or JSON, at most 256 KiB. 201 when it is a new version, 200 when it is the newest one already. " +
+			doc: "{id} is its name. The body is the source, YAML or JSON, at most 256 KiB. 201 when it is a new version, 200 " +
+				"when it is the newest one already. " +
 				"A source that does not load is 422 with line and column, and nothing changes. ETag is the digest of the source.",
 			roles: operators, status: http.StatusCreated, out: typeOf[gatehouse.Workflow](), replays: true,
 			codes: []gatehouse.Code{gatehouse.CodeAlreadyExists},
@@ -43,9 +44,11 @@ func (s *Server) workflowRoutes() []route {
 			summary: "Read a workflow",
 			doc: "{id} is its name. The newest version with its source, the number of versions, the outcomes of the runs of " +
 				"the last 30 days, and the share " +
-				"of failed ones among those that have ended; null when none has. With version, that version alone. ETag is the digest of the source.",
+				"of failed ones among those that have ended; null when none has. With version, that version alone. ETag is the " +
+				"digest of the source.",
 			roles: readers, object: ObjectWorkflow, status: http.StatusOK, out: typeOf[workflowView](),
-			query: []param{{name: "version", kind: paramInteger, min: 1, max: math.MaxInt32, doc: "Which version; the newest by default."}},
+			query: []param{
+				{name: "version", kind: paramInteger, min: 1, max: math.MaxInt32, doc: "Which version; the newest by default."}},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				if version := int(c.query.integer("version", 0)); version != 0 {
 					w, err := s.cfg.Runs.FindWorkflow(ctx, c.id, version)
@@ -69,8 +72,9 @@ func (s *Server) workflowRoutes() []route {
 		}, {
 			method: "POST", path: "/workflows/{id}/runs", name: "startRun", tag: tagWorkflows,
 			summary: "Start a run",
-			doc:     "{id} is the workflow's name; its newest version runs. A known trigger_ref answers 200 with the run that has it.",
-			roles:   proposers, object: ObjectWorkflow, status: http.StatusCreated, replays: true,
+			doc: "{id} is the workflow's name; its newest version runs. A known trigger_ref answers 200 with the run that " +
+				"has it.",
+			roles: proposers, object: ObjectWorkflow, status: http.StatusCreated, replays: true,
 			out: typeOf[gatehouse.Run](), idempotent: true,
 			handler: maybe(body(checkNewRun, func(ctx context.Context, c *call, in *gatehouse.NewRun) (reply, error) {
 				run, replayed, err := s.cfg.Runs.StartRun(ctx, c.id, *in)

@@ -14,8 +14,10 @@ func TestApplyWorkflowTakesTheSourceAsItIs(t *testing.T) {
 	s := newServer(t, f)
 	const source = "# kept\nname: triage\n\tsteps: [ü]\r\n"
 	for contentType, ok := range map[string]bool{
-		"": true, "application/yaml": true, "text/yaml; charset=UTF-8": true, "application/x-yaml": true, "application/json": true,
-		"text/plain": true, "application/x-www-form-urlencoded": true, "application/octet-stream": false, "text/yaml; charset=latin1": false, "text/html": false,
+		"": true, "application/yaml": true, "text/yaml; charset=UTF-8": true, "application/x-yaml": true,
+		"application/json": true,
+		"text/plain":       true, "application/x-www-form-urlencoded": true, "application/octet-stream": false,
+		"text/yaml; charset=latin1": false, "text/html": false,
 	} {
 		r := request{method: "PUT", path: "/api/v1/workflows/triage", key: "gth_op", body: source}
 		if contentType != "" {
@@ -68,7 +70,8 @@ func TestApplyWorkflowRefuses(t *testing.T) {
 	}
 	// The problems of a source are reported with line numbers, and without an
 	// ETag.
-	e := &gatehouse.Error{Code: gatehouse.CodeInvalid, Detail: "2:7: unknown key", Violations: gatehouse.Violations{{Pointer: "/source", Detail: "2:7: unknown key"}}}
+	e := &gatehouse.Error{Code: gatehouse.CodeInvalid, Detail: "2:7: unknown key",
+		Violations: gatehouse.Violations{{Pointer: "/source", Detail: "2:7: unknown key"}}}
 	f.err = e
 	w := r.send(s)
 	p := wantCode(t, w, gatehouse.CodeInvalid)
@@ -86,7 +89,8 @@ func TestWorkflowVersions(t *testing.T) {
 		if w.Code != http.StatusOK || w.Header().Get("ETag") != `"sha256:ab"` {
 			t.Errorf("%q: %d %v", query, w.Code, w.Header())
 		}
-		counted := strings.Contains(w.Body.String(), `"versions":2,"runs":{"failed_terminal":1,"running":2,"succeeded":3},"failure_rate":0.25`)
+		counted := strings.Contains(w.Body.String(),
+			`"versions":2,"runs":{"failed_terminal":1,"running":2,"succeeded":3},"failure_rate":0.25`)
 		if counted == (query == "?version=7") || !strings.Contains(w.Body.String(), `"source":"name: triage\n"`) {
 			t.Errorf("%q: %s", query, w.Body)
 		}
@@ -94,8 +98,10 @@ func TestWorkflowVersions(t *testing.T) {
 	if got := f.last(t, "FindWorkflow").args[1]; got != 7 || f.count("FindWorkflow") != 1 {
 		t.Errorf("version %v was asked for, and %d times one", got, f.count("FindWorkflow"))
 	}
-	f.values["WorkflowSummary"] = &gatehouse.WorkflowSummary{Workflow: testWorkflow(), Versions: 1, Runs: map[gatehouse.RunStatus]int{gatehouse.RunRunning: 1}}
-	if w := (request{path: "/api/v1/workflows/triage", key: "gth_view"}).send(s); !strings.Contains(w.Body.String(), `"failure_rate":null`) {
+	f.values["WorkflowSummary"] = &gatehouse.WorkflowSummary{Workflow: testWorkflow(), Versions: 1,
+		Runs: map[gatehouse.RunStatus]int{gatehouse.RunRunning: 1}}
+	if w := (request{path: "/api/v1/workflows/triage", key: "gth_view"}).send(s); !strings.Contains(w.Body.String(),
+		`"failure_rate":null`) {
 		t.Errorf("none has ended: %s", w.Body)
 	}
 	for _, query := range []string{"?version=0", "?version=-1", "?version=x", "?version=99999999999"} {
@@ -120,8 +126,9 @@ func TestStartRun(t *testing.T) {
 	s := newServer(t, f)
 	start := request{method: "POST", path: "/api/v1/workflows/triage/runs", key: "gth_bot"}
 	for body, want := range map[string]int{
-		"": http.StatusCreated, "{}": http.StatusCreated, `{"input":{"n":12345678901234567890},"trigger_ref":"new"}`: http.StatusCreated,
-		`{"trigger_ref":"known"}`: http.StatusOK,
+		"": http.StatusCreated, "{}": http.StatusCreated,
+		`{"input":{"n":12345678901234567890},"trigger_ref":"new"}`: http.StatusCreated,
+		`{"trigger_ref":"known"}`:                                  http.StatusOK,
 	} {
 		start.body = body
 		if w := start.send(s); w.Code != want || !strings.Contains(w.Body.String(), `"input":{"n":12345678901234567890}`) {
@@ -129,7 +136,8 @@ func TestStartRun(t *testing.T) {
 		}
 	}
 	for body, code := range map[string]gatehouse.Code{
-		`{"input":`: gatehouse.CodeMalformed, `{"inputs":{}}`: gatehouse.CodeMalformed, `{"trigger_ref":7}`: gatehouse.CodeInvalid,
+		`{"input":`: gatehouse.CodeMalformed, `{"inputs":{}}`: gatehouse.CodeMalformed,
+		`{"trigger_ref":7}`: gatehouse.CodeInvalid,
 		`{"trigger_ref":"` + strings.Repeat("x", MaxTriggerRef+1) + `"}`: gatehouse.CodeInvalid, `[]`: gatehouse.CodeInvalid,
 	} {
 		start.body = body

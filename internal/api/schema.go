@@ -42,7 +42,8 @@ var scalars = map[reflect.Type]func() *huma.Schema{
 	typeOf[gatehouse.RunStatus]():  enumeration(gatehouse.RunStatuses()),
 	typeOf[gatehouse.StepStatus](): enumeration(gatehouse.StepStatuses()),
 	typeOf[gatehouse.TriggerType](): enumeration([]gatehouse.TriggerType{
-		gatehouse.TriggerAPI, gatehouse.TriggerWebhook, gatehouse.TriggerSchedule, gatehouse.TriggerRun, gatehouse.TriggerRetry,
+		gatehouse.TriggerAPI, gatehouse.TriggerWebhook, gatehouse.TriggerSchedule, gatehouse.TriggerRun,
+		gatehouse.TriggerRetry,
 	}),
 	typeOf[gatehouse.Role](): enumeration(gatehouse.Roles()),
 	typeOf[gatehouse.Code](): enumeration(sortedCodes()),
@@ -54,7 +55,8 @@ var scalars = map[reflect.Type]func() *huma.Schema{
 	typeOf[gatehouse.DecisionKind](): enumeration([]gatehouse.DecisionKind{
 		gatehouse.Approve, gatehouse.Reject,
 	}),
-	typeOf[gatehouse.TimeoutRule](): enumeration([]gatehouse.TimeoutRule{gatehouse.TimeoutReject, gatehouse.TimeoutExtend}),
+	typeOf[gatehouse.TimeoutRule](): enumeration(
+		[]gatehouse.TimeoutRule{gatehouse.TimeoutReject, gatehouse.TimeoutExtend}),
 	typeOf[gatehouse.ApprovalStatus](): enumeration([]gatehouse.ApprovalStatus{
 		gatehouse.ApprovalRequested, gatehouse.ApprovalApproved, gatehouse.ApprovalRejected,
 		gatehouse.ApprovalExpired, gatehouse.ApprovalCanceled,
@@ -77,7 +79,7 @@ func sortedCodes() []gatehouse.Code {
 	return codes
 }
 
-// scalar stands for T in the generator, with the schema of the table above.
+// scalar replaces T in the generator, with the schema of the table above.
 type scalar[T any] struct{}
 
 // Schema implements huma.SchemaProvider.

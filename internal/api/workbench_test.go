@@ -63,7 +63,7 @@ func (b *workbench) loses(path string) bool {
 	return true
 }
 
-// anything has every thing that it is asked for.
+// anything reports that every id exists.
 type anything struct{}
 
 func (anything) Exists(context.Context, string, string) error { return nil }
@@ -155,7 +155,8 @@ func (b *workbench) lease(r gatehouse.LeaseRequest) (out []gatehouse.LeasedStep)
 			s.Generation++
 			s.Attempts++
 			shown := s.Step
-			out = append(out, gatehouse.LeasedStep{Step: &shown, Lease: gatehouse.Lease{Generation: s.Generation, ExpiresAt: until}})
+			out = append(out,
+				gatehouse.LeasedStep{Step: &shown, Lease: gatehouse.Lease{Generation: s.Generation, ExpiresAt: until}})
 		}
 		if s.Status == gatehouse.StepRunning {
 			running++
@@ -169,7 +170,9 @@ func (b *workbench) lease(r gatehouse.LeaseRequest) (out []gatehouse.LeasedStep)
 }
 
 // hold calls fn for the holder of a lease, once per Idempotency-Key.
-func hold[T any](ctx context.Context, b *workbench, id string, generation int, fn func(*benchStep) T) (out T, err error) {
+func hold[T any](
+	ctx context.Context, b *workbench, id string, generation int, fn func(*benchStep) T,
+) (out T, err error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
 		return out, err
@@ -199,7 +202,9 @@ func hold[T any](ctx context.Context, b *workbench, id string, generation int, f
 	return out, gatehouse.E(gatehouse.CodeNotFound, "no such step")
 }
 
-func (b *workbench) HeartbeatStep(ctx context.Context, id string, r gatehouse.Heartbeat) (*gatehouse.LeaseState, error) {
+func (b *workbench) HeartbeatStep(
+	ctx context.Context, id string, r gatehouse.Heartbeat,
+) (*gatehouse.LeaseState, error) {
 	return hold(ctx, b, id, r.Generation, func(s *benchStep) *gatehouse.LeaseState {
 		until := time.Now().Add(r.Lease.D())
 		s.LeaseUntil = &until

@@ -224,7 +224,8 @@ func (c *checker) compare(index int64, stored []gatehouse.Hash) []gatehouse.Hash
 
 func (c *checker) finish() {
 	if c.report.Fault == nil && c.beyond {
-		c.report.fault(FaultBeyond, c.head.Size, "tree hashes are stored for more than the %d entries of the log: its end was cut off", c.head.Size)
+		c.report.fault(FaultBeyond, c.head.Size,
+			"tree hashes are stored for more than the %d entries of the log: its end was cut off", c.head.Size)
 	}
 	c.verifier.finish()
 }

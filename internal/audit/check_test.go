@@ -73,9 +73,7 @@ func TestCheckTamper(t *testing.T) {
 			log := numbered(t, n)
 			tt.tamper(log)
 			r, err := audit.Check(t.Context(), log, "acme")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if tt.kind == "" {
 				if r.Err() != nil || r.Expected != n || r.Found != n || r.Computed != r.Root || r.Root != mth(bodies(n)) {
 					t.Errorf("%+v", r)
@@ -98,9 +96,7 @@ func TestCheckHeldHead(t *testing.T) {
 	t.Parallel()
 	log := numbered(t, 20)
 	held, err := audit.Head(log.of("acme"), "acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rewritten := newMemLog()
 	for i := range 30 {
 		b := body(i)
@@ -114,7 +110,7 @@ func TestCheckHeldHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r, err := audit.Check(t.Context(), rewritten, "acme"); err != nil || r.Err() != nil {
-		t.Fatalf("the forgery does not fit in itself: %v, %v", err, r.Err())
+		t.Fatalf("the forgery is not consistent: %v, %v", err, r.Err())
 	}
 	r, err := audit.Check(t.Context(), rewritten, "acme", held)
 	if err != nil || r.Fault == nil || r.Fault.Kind != audit.FaultHead || r.Fault.Index != 20 {
@@ -170,8 +166,8 @@ func TestCheckReadError(t *testing.T) {
 	}
 }
 
-// TestCheckBeside: it finds the same faults as Check, in small pages, with a rest
-// after each page but the last, and stops when its context ends.
+// TestCheckBeside: it finds the same faults as Check in small pages, pauses after each page but the
+// last, and stops when its context ends.
 func TestCheckBeside(t *testing.T) {
 	t.Parallel()
 	const n, page = 1100, 250

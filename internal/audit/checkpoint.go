@@ -48,7 +48,8 @@ func SignCheckpoint(head gatehouse.LogHead, origin string, signer note.Signer) (
 		return nil, err
 	}
 	if signer.Name() != origin {
-		return nil, fmt.Errorf("audit: the key of %s cannot sign for %s", gatehouse.Quote(signer.Name()), gatehouse.Quote(origin))
+		return nil, fmt.Errorf("audit: the key of %s cannot sign for %s", gatehouse.Quote(signer.Name()),
+			gatehouse.Quote(origin))
 	}
 	if head.Size < 0 {
 		return nil, fmt.Errorf("audit: a log of size %d cannot be signed", head.Size)

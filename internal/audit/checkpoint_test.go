@@ -17,17 +17,11 @@ import (
 func keyPair(t testing.TB, origin string) (note.Signer, note.Verifier) {
 	t.Helper()
 	secret, public, err := audit.NewKey(origin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	signer, err := note.NewSigner(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	verifier, err := note.NewVerifier(public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return signer, verifier
 }
 
@@ -37,11 +31,10 @@ func TestCheckpointRoundTrip(t *testing.T) {
 	signer, verifier := keyPair(t, origin)
 	_, head := logOf(11)
 	msg, err := audit.SignCheckpoint(head, origin, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root, _ := head.Root.MarshalText()
-	if want := fmt.Sprintf("gate.example.com/a%%2Bb\n11\n%s\n\n— gate.example.com/a%%2Bb ", root); !strings.HasPrefix(string(msg), want) {
+	if want := fmt.Sprintf("gate.example.com/a%%2Bb\n11\n%s\n\n— gate.example.com/a%%2Bb ",
+		root); !strings.HasPrefix(string(msg), want) {
 		t.Errorf("checkpoint:\n%swant the beginning\n%s", msg, want)
 	}
 	got, err := audit.VerifyCheckpoint(msg, origin, verifier)
@@ -58,9 +51,7 @@ func TestCheckpointTamper(t *testing.T) {
 	signer, verifier := keyPair(t, origin)
 	_, head := logOf(11)
 	msg, err := audit.SignCheckpoint(head, origin, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	accepted := 0
 	for i := range msg {
 		for bit := range 8 {
@@ -97,9 +88,7 @@ func TestCheckpointText(t *testing.T) {
 	root := string(rootText)
 	sign := func(text string, signers ...note.Signer) []byte {
 		msg, err := note.Sign(&note.Note{Text: text}, signers...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return msg
 	}
 	good := origin + "\n3\n" + root + "\n"

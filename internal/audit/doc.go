@@ -24,7 +24,7 @@
 //   - Two sequencers run: each batch names the size of the log on which it was
 //     computed. The store accepts one of the two and answers the other with
 //     [gatehouse.ErrConflict]; nothing is numbered twice.
-//   - The outcome of a commit is unclear: the next batch is read anew. Leaves that
+//   - The outcome of a commit is unclear: the next batch is read again. Leaves that
 //     were numbered are no longer waiting.
 //   - Somebody changes, drops, moves or adds an entry behind the program's
 //     back: [Check] detects it by the stored hashes. If they change the hashes

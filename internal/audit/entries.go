@@ -29,7 +29,7 @@ func EntriesUpTo(
 					return
 				}
 				if e.Index < from {
-					yield(nil, fmt.Errorf("the server answers entry %d when asked for those from %d on", e.Index, from))
+					yield(nil, fmt.Errorf("the server returned entry %d to a request for entries from %d", e.Index, from))
 					return
 				}
 				if !yield(e, nil) {

@@ -18,9 +18,7 @@ import (
 func fenced(t *testing.T, language string) []string {
 	t.Helper()
 	doc, err := os.ReadFile(filepath.FromSlash("../../docs/evidence.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var blocks []string
 	for _, part := range strings.Split(string(doc), "\n```"+language+"\n")[1:] {
 		code, _, _ := strings.Cut(part, "\n```\n")
@@ -62,9 +60,7 @@ func TestWorkedExample(t *testing.T) {
 	var entries []*gatehouse.Entry
 	for line := range strings.Lines(examples[0]) {
 		e := new(gatehouse.Entry)
-		if err := json.Unmarshal([]byte(line), e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), e))
 		if got := audit.LeafHash(e.Body); got != e.LeafHash {
 			b, _ := got.MarshalText()
 			t.Errorf("entry %d: leaf hash %s", e.Index, b)
@@ -72,9 +68,7 @@ func TestWorkedExample(t *testing.T) {
 		entries = append(entries, e)
 	}
 	var head gatehouse.LogHead
-	if err := json.Unmarshal([]byte(examples[1]), &head); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(examples[1]), &head))
 	if r, err := audit.VerifyEntries(sequence(entries), head); err != nil || r.Err() != nil || r.Found != 3 {
 		t.Errorf("%v, %v", err, r.Err())
 	}
@@ -100,10 +94,9 @@ func TestEvidenceProgram(t *testing.T) {
 	var heads []string
 	for i := range 37 {
 		heads = append(heads, headText(&tree))
-		l := gatehouse.Leaf{ID: fmt.Sprintf("leaf_%d", i), Tenant: "acme", Type: "hitl.approved", Subject: "act_1", Actor: "ana"}
-		if err := l.Data.UnmarshalJSON([]byte(data[i%len(data)])); err != nil {
-			t.Fatal(err)
-		}
+		l := gatehouse.Leaf{ID: fmt.Sprintf("leaf_%d", i), Tenant: "acme", Type: "hitl.approved", Subject: "act_1",
+			Actor: "ana"}
+		must(t, l.Data.UnmarshalJSON([]byte(data[i%len(data)])))
 		e := &gatehouse.Entry{Index: int64(i), Body: gatehouse.MustJSON(l)}
 		e.LeafHash = audit.LeafHash(e.Body)
 		tree.Append(e.LeafHash, nil)
@@ -115,9 +108,7 @@ func TestEvidenceProgram(t *testing.T) {
 		var out bytes.Buffer
 		enc := json.NewEncoder(&out) // escapes HTML, as many do
 		for _, e := range entries {
-			if err := enc.Encode(e); err != nil {
-				t.Fatal(err)
-			}
+			must(t, enc.Encode(e))
 		}
 		return out.Bytes()
 	}
@@ -125,9 +116,7 @@ func TestEvidenceProgram(t *testing.T) {
 	for from := 0; from < len(entries); from += 10 {
 		page := gatehouse.Page[*gatehouse.Entry]{Items: entries[from:min(from+10, len(entries))]}
 		b, err := json.MarshalIndent(page, "", "\t")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		pages.Write(b)
 	}
 	changed := bytes.Replace(lines(entries), []byte("leaf_20"), []byte("leaf_02"), 1)

@@ -95,7 +95,8 @@ func TestProofBounds(t *testing.T) {
 		switch {
 		case tt.pointer == "" && tt.err != nil:
 			t.Errorf("case %d: %v", i, tt.err)
-		case tt.pointer != "" && (!errors.As(tt.err, &e) || e.Code != gatehouse.CodeInvalid || e.Violations[0].Pointer != tt.pointer):
+		case tt.pointer != "" &&
+			(!errors.As(tt.err, &e) || e.Code != gatehouse.CodeInvalid || e.Violations[0].Pointer != tt.pointer):
 			t.Errorf("case %d: got %v, want invalid %s", i, tt.err, tt.pointer)
 		}
 	}

@@ -124,7 +124,9 @@ func (s *Sequencer) overtaken(ctx context.Context, batches []*batch) error {
 		return fmt.Errorf("audit: read the logs' sizes: %w", err)
 	}
 	if !grown {
-		return errors.New("audit: the store refuses to number what waits, though no other sequencer was first; gatehouse doctor --deep looks for damage")
+		return errors.New(
+			"audit: the store refuses to number the waiting leaves, although no other sequencer has; check for damage with " +
+				"gatehouse doctor --deep")
 	}
 	return nil
 }
@@ -160,10 +162,9 @@ func prepare(in func(tenant string) gatehouse.ReadTx, leaves []*gatehouse.Pendin
 	return batches, nil
 }
 
-// Run numbers leaves until ctx ends: when woken, at least every 900 ms, and again
-// at once after a full batch. A wake-up is a hint; a nil wake is allowed. A failure
-// is logged and followed by a backoff from one second to half a minute. Losing to
-// another sequencer is no failure.
+// Run numbers leaves until ctx ends: when woken, at least every 900 ms, and again at once after a
+// full batch. A wake-up is a hint; a nil wake is allowed. A failure is logged and followed by a
+// backoff from one second to half a minute. Losing to another sequencer is not a failure.
 func (s *Sequencer) Run(ctx context.Context, wake <-chan struct{}) {
 	failures := 0
 	for ctx.Err() == nil {

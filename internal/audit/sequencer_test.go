@@ -130,9 +130,9 @@ func TestRunTakesConflictLightly(t *testing.T) {
 	})
 }
 
-// TestNumberedIsToldOfEachLog: Numbered is called for each log that has grown, and
+// TestNumberedIsCalledForEachLog: Numbered is called for each log that has grown, and
 // for no log when nothing was stored.
-func TestNumberedIsToldOfEachLog(t *testing.T) {
+func TestNumberedIsCalledForEachLog(t *testing.T) {
 	t.Parallel()
 	log := newMemLog()
 	var told []string
@@ -150,9 +150,9 @@ func TestNumberedIsToldOfEachLog(t *testing.T) {
 	}
 }
 
-// TestRunTellsOfRefusals: a store that refuses the leaves, without another
+// TestRunReportsRefusals: a store that refuses the leaves, without another
 // sequencer being faster, must be reported.
-func TestRunTellsOfRefusals(t *testing.T) {
+func TestRunReportsRefusals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := newMemLog()
@@ -162,7 +162,8 @@ func TestRunTellsOfRefusals(t *testing.T) {
 		start(t, &audit.Sequencer{Store: log, Logger: slog.New(slog.NewTextHandler(&out, nil))}, nil)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if got := strings.Count(out.String(), "no other sequencer was first"); got < 20 || got > 30 { // 1, 2, 4, 8, 16, 30, 30, … seconds
+		// 1, 2, 4, 8, 16, 30, 30, … seconds
+		if got := strings.Count(out.String(), "although no other sequencer has"); got < 20 || got > 30 {
 			t.Errorf("ten minutes of refusals were told of %d times", got)
 		}
 	})

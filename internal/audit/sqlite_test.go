@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,15 +16,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 func openStore(t testing.TB, path string) *sqlite.Store {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := migratedfile.Open(t, path, nil)
 	return store
 }
 
@@ -34,8 +30,9 @@ func appendLeaves(store gatehouse.Store, tenant, writer string, n0, n1 int) erro
 	return store.Update(context.Background(), tenant, func(tx gatehouse.Tx) error {
 		for i := n0; i < n1; i++ {
 			err := tx.AppendLeaf(&gatehouse.Leaf{
-				Tenant: tenant, Type: "hitl.approved", Subject: fmt.Sprintf("act_%d", i), ActionID: fmt.Sprintf("act_%d", i), Actor: writer,
-				Data: gatehouse.MustJSON(map[string]any{"n": i}),
+				Tenant: tenant, Type: "hitl.approved", Subject: fmt.Sprintf("act_%d", i), ActionID: fmt.Sprintf("act_%d", i),
+				Actor: writer,
+				Data:  gatehouse.MustJSON(map[string]any{"n": i}),
 			})
 			if err != nil {
 				return err
@@ -101,11 +98,11 @@ func TestTwoSequencers(t *testing.T) {
 		var records [][]byte
 		for _, e := range allEntries(t, store, tenant) {
 			var l gatehouse.Leaf
-			if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
-				t.Fatal(err)
-			}
-			if want := fmt.Sprintf("act_%d", next[l.Actor]); e.Index != int64(len(records)) || l.Tenant != tenant || l.Subject != want {
-				t.Fatalf("tenant %s, place %d: entry %d of tenant %s is %s of writer %s, want %s", tenant, len(records), e.Index, l.Tenant, l.Subject, l.Actor, want)
+			must(t, json.Unmarshal([]byte(e.Body), &l))
+			if want := fmt.Sprintf("act_%d", next[l.Actor]); e.Index != int64(len(records)) || l.Tenant != tenant ||
+				l.Subject != want {
+				t.Fatalf("tenant %s, place %d: entry %d of tenant %s is %s of writer %s, want %s", tenant, len(records), e.Index,
+					l.Tenant, l.Subject, l.Actor, want)
 			}
 			if c, err := gatehouse.Canonicalize([]byte(e.Body)); err != nil || c != e.Body {
 				t.Fatalf("entry %d is not in canonical form: %s, %v", e.Index, e.Body, err)
@@ -130,9 +127,7 @@ func allEntries(t testing.TB, store gatehouse.Store, tenant string) []*gatehouse
 		entries, err = tx.ListEntries(0, 1_000_000)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return entries
 }
 
@@ -153,9 +148,7 @@ func TestOvertakenSequencer(t *testing.T) {
 	t.Parallel()
 	store := openStore(t, filepath.Join(t.TempDir(), "gate.db"))
 	for _, tenant := range []string{"default", "acme"} {
-		if err := appendLeaves(store, tenant, "w", 0, 10); err != nil {
-			t.Fatal(err)
-		}
+		must(t, appendLeaves(store, tenant, "w", 0, 10))
 	}
 	slow := audit.Sequencer{Store: overtaken{store, func() {
 		fast := audit.Sequencer{Store: store, Batch: 3}
@@ -189,10 +182,13 @@ func TestCheckSQLite(t *testing.T) {
 	const zeros = `zeroblob(32)`
 	// The leaf of an entry, and its data in the batch row.
 	leaf := func(number int) string {
-		return fmt.Sprintf(`tenant = 'default' AND seq = (SELECT seq FROM audit_leaf WHERE tenant = 'default' ORDER BY seq LIMIT 1 OFFSET %d)`, number)
+		return fmt.Sprintf(
+			`tenant = 'default' AND seq = (SELECT seq FROM audit_leaf WHERE tenant = 'default' ORDER BY seq LIMIT 1 OFFSET %d)`,
+			number)
 	}
 	leavesFrom := func(number int) string {
-		return fmt.Sprintf(`tenant = 'default' AND seq IN (SELECT seq FROM audit_leaf WHERE tenant = 'default' ORDER BY seq LIMIT -1 OFFSET %d)`, number)
+		return fmt.Sprintf(
+			`tenant = 'default' AND seq IN (SELECT seq FROM audit_leaf WHERE tenant = 'default' ORDER BY seq LIMIT -1 OFFSET %d)`, number)
 	}
 	// batch overwrites a blob of the only batch from pieces: a from and a to within
 	// it, counted in the blob's units, or an expression.
@@ -206,7 +202,8 @@ func TestCheckSQLite(t *testing.T) {
 			from, to := pieces[i].(int), pieces[i+1].(int)
 			parts, i = append(parts, fmt.Sprintf("substr(%s, %d, %d)", column, 1+from*size, (to-from)*size)), i+1
 		}
-		return fmt.Sprintf(`UPDATE audit_batch SET %s = CAST(%s AS BLOB) WHERE tenant = 'default'`, column, strings.Join(parts, " || "))
+		return fmt.Sprintf(`UPDATE audit_batch SET %s = CAST(%s AS BLOB) WHERE tenant = 'default'`, column,
+			strings.Join(parts, " || "))
 	}
 	const most = 1000
 	setHash := func(level int, i int64, hash string) string {
@@ -226,11 +223,14 @@ func TestCheckSQLite(t *testing.T) {
 	}{
 		{"nothing", `SELECT 1`, "", 0, n},
 		{"body", `UPDATE audit_leaf SET body = '{}' WHERE ` + leaf(17), audit.FaultLeafHash, 17, n},
-		{"one byte", `UPDATE audit_leaf SET body = replace(body, 'approved', 'approvee') WHERE ` + leaf(17), audit.FaultLeafHash, 17, n},
+		{"one byte", `UPDATE audit_leaf SET body = replace(body, 'approved', 'approvee') WHERE ` + leaf(17),
+			audit.FaultLeafHash, 17, n},
 		{"leaf hash", setHash(0, 17, zeros), audit.FaultLeafHash, 17, n},
-		{"body and leaf hash", `UPDATE audit_leaf SET body = '{}' WHERE ` + leaf(17) + `; ` + setHash(0, 17, forgedHash), audit.FaultTreeHash, 17, n},
+		{"body and leaf hash", `UPDATE audit_leaf SET body = '{}' WHERE ` + leaf(17) + `; ` + setHash(0, 17, forgedHash),
+			audit.FaultTreeHash, 17, n},
 		{"node", setHash(3, 2, zeros), audit.FaultTreeHash, 23, n},
-		{"hash removed", batch("hashes", 32, 0, int(tlog.StoredHashIndex(0, 20)), int(tlog.StoredHashIndex(0, 20))+1, most), audit.FaultLeafHash, 20, n},
+		{"hash removed", batch("hashes", 32, 0, int(tlog.StoredHashIndex(0, 20)), int(tlog.StoredHashIndex(0, 20))+1, most),
+			audit.FaultLeafHash, 20, n},
 		{"hashes removed from the middle on", cutHashes(0, 20), audit.FaultLeafHash, 20, n},
 		{"last hashes removed", cutHashes(3, 4), audit.FaultTreeHash, 39, n},
 		{"entry removed", `DELETE FROM audit_leaf WHERE ` + leaf(5), audit.FaultIndex, 5, n - 1},
@@ -246,10 +246,12 @@ func TestCheckSQLite(t *testing.T) {
 		{"size lowered", `UPDATE audit_log SET size = 35 WHERE tenant = 'default'`, audit.FaultBeyond, 35, n},
 		{"log forgotten", `DELETE FROM audit_log WHERE tenant = 'default'`, audit.FaultBeyond, 0, n},
 		{"entry appended", appended, audit.FaultBeyond, n, n + 1},
-		{"entry appended, size too", appended + `; UPDATE audit_log SET size = 41 WHERE tenant = 'default'`, audit.FaultLeafHash, n, n + 1},
+		{"entry appended, size too", appended + `; UPDATE audit_log SET size = 41 WHERE tenant = 'default'`,
+			audit.FaultLeafHash, n, n + 1},
 		{"entry appended, with its hash, size too", appended + `; ` + batch("hashes", 32, 0, most, forgedHash) + `;
 			UPDATE audit_log SET size = 41 WHERE tenant = 'default'`, "", n, n + 1},
-		{"entry given to another tenant", `UPDATE audit_leaf SET tenant = 'zen' WHERE ` + leaf(5), audit.FaultIndex, 5, n - 1},
+		{"entry given to another tenant", `UPDATE audit_leaf SET tenant = 'zen' WHERE ` + leaf(5), audit.FaultIndex, 5,
+			n - 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -257,23 +259,17 @@ func TestCheckSQLite(t *testing.T) {
 			store := openStore(t, path)
 			seq := audit.Sequencer{Store: store}
 			for _, tenant := range []string{"default", "acme"} {
-				if err := appendLeaves(store, tenant, "w", 0, n); err != nil {
-					t.Fatal(err)
-				}
+				must(t, appendLeaves(store, tenant, "w", 0, n))
 			}
 			if got, err := seq.Once(t.Context()); got != 2*n || err != nil {
 				t.Fatal(got, err)
 			}
-			if err := store.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, store.Close())
 			tamper(t, path, tt.sql)
 
 			store = openStore(t, path)
 			r, err := audit.Check(t.Context(), store, "default")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			switch {
 			case tt.kind == "":
 				if r.Err() != nil || r.Found != tt.found {
@@ -293,22 +289,16 @@ func TestCheckSQLite(t *testing.T) {
 func tamper(t *testing.T, path, statements string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	rows, err := db.Query(`SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'audit%'`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	var triggers []string
 	for rows.Next() {
 		var name string
-		if err := rows.Scan(&name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&name))
 		triggers = append(triggers, name)
 	}
 	if err := rows.Err(); err != nil || len(triggers) == 0 {
@@ -330,13 +320,19 @@ func BenchmarkSequencer(b *testing.B) {
 	seq := audit.Sequencer{Store: store}
 	for b.Loop() {
 		b.StopTimer()
-		if err := appendLeaves(store, "default", "w", 0, audit.DefaultBatch); err != nil {
-			b.Fatal(err)
-		}
+		must(b, appendLeaves(store, "default", "w", 0, audit.DefaultBatch))
 		b.StartTimer()
 		if n, err := seq.Once(b.Context()); n != audit.DefaultBatch || err != nil {
 			b.Fatal(n, err)
 		}
 	}
 	b.ReportMetric(float64(b.N)*audit.DefaultBatch/b.Elapsed().Seconds(), "leaves/s")
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

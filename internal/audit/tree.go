@@ -101,7 +101,8 @@ func readHashes(r gatehouse.LogReader, tenant string, indexes []int64) ([]gateho
 		return nil, fmt.Errorf("audit: read %d tree hashes of tenant %s: %w", len(indexes), tenant, err)
 	}
 	if len(hashes) != len(indexes) {
-		return nil, fmt.Errorf("audit: tenant %s: %d tree hashes of %d are stored: %w", tenant, len(hashes), len(indexes), ErrDamaged)
+		return nil, fmt.Errorf("audit: tenant %s: %d tree hashes of %d are stored: %w", tenant, len(hashes), len(indexes),
+			ErrDamaged)
 	}
 	return hashes, nil
 }

@@ -120,7 +120,8 @@ func TestNumberingEqualsNaive(t *testing.T) {
 				t.Fatalf("tenant %s: head at %d of %d: %+v, %v", tenant, size, len(want), head, err)
 			}
 			report, err := audit.Check(t.Context(), log, tenant, head)
-			if err != nil || report.Err() != nil || report.Found != int64(len(want)) || report.Computed != mth(want) || report.HeldHeads != 1 {
+			if err != nil || report.Err() != nil || report.Found != int64(len(want)) || report.Computed != mth(want) ||
+				report.HeldHeads != 1 {
 				t.Fatalf("tenant %s: %+v, %v", tenant, report, err)
 			}
 		}

@@ -16,7 +16,9 @@ import (
 //
 // It reads all entries, to count them, and keeps a logarithmic number of hashes.
 // The error is the iterator's; faults of the log are in the report.
-func VerifyEntries(entries iter.Seq2[*gatehouse.Entry, error], head gatehouse.LogHead, held ...gatehouse.LogHead) (Report, error) {
+func VerifyEntries(
+	entries iter.Seq2[*gatehouse.Entry, error], head gatehouse.LogHead, held ...gatehouse.LogHead,
+) (Report, error) {
 	v := newVerifier(head, held)
 	for e, err := range entries {
 		if err != nil {
@@ -99,7 +101,8 @@ func (v *verifier) finish() {
 	case size != v.head.Size:
 		r.fault(FaultMissing, size, "the log ends before entry %d, but its head says %d entries", size, v.head.Size)
 	case r.Computed != v.head.Root:
-		r.fault(FaultRoot, size, "the %d entries give the root %s, but the head says %s", size, text(r.Computed), text(v.head.Root))
+		r.fault(FaultRoot, size, "the %d entries give the root %s, but the head says %s", size, text(r.Computed),
+			text(v.head.Root))
 	case len(v.held) > 0:
 		r.fault(FaultHead, v.held[0].Size, "a head held elsewhere says %d entries, but the log has %d", v.held[0].Size, size)
 	}

@@ -162,7 +162,7 @@ func TestHeldHeads(t *testing.T) {
 		head.Root = mth(rewritten)
 
 		if r, err := audit.VerifyEntries(sequence(entries), head); err != nil || r.Err() != nil {
-			t.Fatalf("the forgery does not fit in itself: %v, %v", err, r.Err())
+			t.Fatalf("the forgery is not consistent: %v, %v", err, r.Err())
 		}
 		r, err := audit.VerifyEntries(sequence(entries), head, held)
 		if err != nil {
@@ -183,10 +183,12 @@ func TestImpossibleHeads(t *testing.T) {
 	entries, head := logOf(4)
 	_, empty := logOf(0)
 	negative := gatehouse.LogHead{Size: -1, Root: empty.Root}
-	if r, err := audit.VerifyEntries(sequence(entries), head, negative); err != nil || r.Fault == nil || r.Fault.Kind != audit.FaultHead {
+	if r, err := audit.VerifyEntries(sequence(entries), head, negative); err != nil || r.Fault == nil ||
+		r.Fault.Kind != audit.FaultHead {
 		t.Errorf("held: %+v, %v", r, err)
 	}
-	if r, err := audit.VerifyEntries(sequence(nil), negative); err != nil || r.Fault == nil || r.Fault.Kind != audit.FaultMissing {
+	if r, err := audit.VerifyEntries(sequence(nil), negative); err != nil || r.Fault == nil ||
+		r.Fault.Kind != audit.FaultMissing {
 		t.Errorf("head: %+v, %v", r, err)
 	}
 }

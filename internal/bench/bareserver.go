@@ -26,7 +26,8 @@ func serveBare(ctx context.Context, pattern string, h http.HandlerFunc) (*bareSe
 		return nil, err
 	}
 	s := &bareServer{
-		addr: l.Addr().String(), http: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}, done: make(chan error, 1),
+		addr: l.Addr().String(), http: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second},
+		done: make(chan error, 1),
 	}
 	go func() { s.done <- s.http.Serve(l) }()
 	return s, nil

@@ -16,15 +16,16 @@ type base interface {
 	about() string
 	// how says how the bare sides commit.
 	how() string
-	// singleTarget is the target for one client's decision beside the bare claim, startTarget the
-	// one for a start, in milliseconds.
-	singleTarget() float64
+	// singleBesideRows reports whether the target for one client's decision is beside an endpoint that writes all
+	// rows of a decision in one statement, and not beside the bare claim.
+	singleBesideRows() bool
+	// startTarget is the target for a start, in milliseconds.
 	startTarget() float64
 	close() error
 }
 
-// room holds the stores of one figure: the gate's and those of the bare sides, each in a database
-// of its own.
+// room holds the stores of one figure: the gate's and those of the bare sides, each in its own
+// database.
 type room interface {
 	// place adds the location of the gate's store to a Setup.
 	place(Setup) Setup

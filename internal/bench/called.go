@@ -150,14 +150,18 @@ func (r *runner) called(ctx context.Context) (err error) {
 	if setup.DatabaseURL != "" {
 		t50, t99 = 5, 25
 	}
-	r.report(Line{Figure: "called", Name: name + "p50", Unit: "ms", Baseline: is, Lower: true, Absolute: true, Target: t50}, p50)
-	r.report(Line{Figure: "called", Name: name + "p99", Unit: "ms", Baseline: is, Lower: true, Absolute: true, Target: t99}, p99)
+	r.report(Line{Figure: "called", Name: name + "p50", Unit: "ms", Baseline: is, Lower: true, Absolute: true,
+		Target: t50}, p50)
+	r.report(Line{Figure: "called", Name: name + "p99", Unit: "ms", Baseline: is, Lower: true, Absolute: true,
+		Target: t99}, p99)
 	return nil
 }
 
 // sample decides one action at a time, each after the previous one's call has arrived. decide
 // returns a function for the time of its commit.
-func sample(ctx context.Context, n int, arrivals <-chan time.Time, decide func(int) (func() time.Time, error)) (*outcome, error) {
+func sample(
+	ctx context.Context, n int, arrivals <-chan time.Time, decide func(int) (func() time.Time, error),
+) (*outcome, error) {
 	o := &outcome{done: n}
 	for i := range n {
 		committed, err := decide(i)
@@ -252,7 +256,8 @@ func (b *bareCaller) decide(id string) (func() time.Time, error) {
 }
 
 func (b *bareCaller) post(id string) error {
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, b.url+id, strings.NewReader(`{"currency":"EUR","price":"12.50"}`))
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, b.url+id,
+		strings.NewReader(`{"currency":"EUR","price":"12.50"}`))
 	if err != nil {
 		return err
 	}

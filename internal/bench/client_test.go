@@ -58,7 +58,7 @@ func TestRawClient(t *testing.T) {
 		}
 	}
 	if _, _, err := c.do(get(nil, "/chunked", "")); err == nil {
-		t.Error("an answer without a length was taken")
+		t.Error("an answer without a length was accepted")
 	}
 }
 

@@ -59,7 +59,8 @@ func entries(n int) ([]*gatehouse.Entry, gatehouse.LogHead) {
 	for i := range list {
 		body := gatehouse.MustJSON(map[string]any{
 			"action_id": fmt.Sprintf("act_%032d", i), "actor": "prn_reviewer", "at": "2026-11-20T12:00:00.123456Z",
-			"data":   map[string]any{"approval": fmt.Sprintf("apr_%032d", i), "decision": "approved", "required": 1, "via": "api", "votes": 1},
+			"data": map[string]any{"approval": fmt.Sprintf("apr_%032d", i), "decision": "approved", "required": 1,
+				"via": "api", "votes": 1},
 			"digest": bareDigest, "from": "pending", "id": fmt.Sprintf("evt_%032d", i), "subject": fmt.Sprintf("act_%032d", i),
 			"tenant": gatehouse.DefaultTenant, "to": "approved", "type": "hitl.approved",
 		})
@@ -111,7 +112,8 @@ func (r *runner) policy(ctx context.Context) error {
 	p := policy.Default()
 	facts := policy.Facts{
 		Tenant: gatehouse.DefaultTenant, Proposal: proposal(1),
-		Proposer: &gatehouse.Principal{ID: "prn_agent", Name: "agent", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}},
+		Proposer: &gatehouse.Principal{ID: "prn_agent", Name: "agent", Kind: gatehouse.KindAgent,
+			Roles: []gatehouse.Role{gatehouse.RoleProposer}},
 	}
 	ours := func() error {
 		for range n {

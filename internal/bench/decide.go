@@ -13,6 +13,10 @@ import (
 // decideTarget is PERFORMANCE.md's target for the ratio with the largest number of clients.
 const decideTarget = 0.6
 
+// singleTarget is PERFORMANCE.md's target for the median time of one client's decision, as a multiple of the
+// baseline that base.singleBesideRows names.
+const singleTarget = 2.5
+
 // decide measures approvals of distinct actions by distinct people, with API key and edit token,
 // beside the claim.
 func (r *runner) decide(ctx context.Context) (err error) {
@@ -160,13 +164,22 @@ func (r *runner) decideWith(ctx context.Context, s *decideSides, n int) error {
 	r.report(Line{Figure: "decide", Name: name("decide p99"), Unit: "ms", Baseline: bareClaimIs, Lower: true}, p99)
 	r.reportCPU(Line{Figure: "decide", Name: name("CPU a decision"), Baseline: bareClaimIs}, cpu)
 	r.report(Line{Figure: "decide", Name: name("decisions"), Unit: "/s", Baseline: sameRowsIs}, sameRate)
-	r.report(Line{Figure: "decide", Name: name("decide p50"), Unit: "ms", Baseline: sameRowsIs, Lower: true}, sameP50)
+	besideRows := Line{Figure: "decide", Name: name("decide p50"), Unit: "ms", Baseline: sameRowsIs, Lower: true}
+	besideClaim := besideRows
+	besideClaim.Baseline = "bare claim in a transaction, no HTTP"
+	if n == 1 && r.base.singleBesideRows() {
+		besideRows.Target = singleTarget
+	} else {
+		besideClaim.Target = singleTarget
+	}
+	r.report(besideRows, sameP50)
 	r.reportCPU(Line{Figure: "decide", Name: name("CPU a decision"), Baseline: sameRowsIs}, sameCPU)
 	if n == 1 {
-		r.report(Line{Figure: "decide", Name: name("decide p50"), Unit: "ms", Baseline: "bare claim in a transaction, no HTTP", Lower: true, Target: r.base.singleTarget()}, single)
+		r.report(besideClaim, single)
 	}
 	if n >= 64 {
-		r.report(Line{Figure: "decide", Name: name("decide p99"), Unit: "ms", Baseline: "its own p50", Lower: true, Target: 4}, tail)
+		r.report(Line{Figure: "decide", Name: name("decide p99"), Unit: "ms", Baseline: "its own p50", Lower: true,
+			Target: 4}, tail)
 	}
 	return nil
 }
@@ -194,6 +207,7 @@ func claimAlone(ctx context.Context, c claimer, n int, d time.Duration) (*outcom
 
 func bareDecide(ids []string) func([]byte, int, int) []byte {
 	return func(b []byte, _, item int) []byte {
-		return post(b, "/decide/"+ids[item], "", []byte(`{"decision":"approved","digest":"`+bareDigest+`","notes":"checked against the supplier's list"}`))
+		return post(b, "/decide/"+ids[item], "",
+			[]byte(`{"decision":"approved","digest":"`+bareDigest+`","notes":"checked against the supplier's list"}`))
 	}
 }

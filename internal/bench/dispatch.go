@@ -85,7 +85,8 @@ func (r *runner) dispatch(ctx context.Context) (err error) {
 	if r.Queue != nil {
 		target = 1
 	}
-	r.report(Line{Figure: "dispatch", Name: "pushes claimed, called, settled", Unit: "/s", Target: target, Baseline: b.Is()}, rate)
+	r.report(Line{Figure: "dispatch", Name: "pushes claimed, called, settled", Unit: "/s", Target: target,
+		Baseline: b.Is()}, rate)
 	return nil
 }
 
@@ -115,7 +116,8 @@ func (w *world) approveAll(ctx context.Context, list []pending) error {
 	_, err = drive(ctx, len(people), time.Hour, len(list), func(i int) (func(int) error, func(), error) {
 		ctx := gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: people[i], StepUp: true, Via: gatehouse.ViaAPI})
 		return func(item int) error {
-			_, err := w.App.Decide(ctx, list[item].id, gatehouse.Decision{Decision: gatehouse.Approve, Digest: list[item].digest})
+			_, err := w.App.Decide(ctx, list[item].id,
+				gatehouse.Decision{Decision: gatehouse.Approve, Digest: list[item].digest})
 			return err
 		}, func() {}, nil
 	})

@@ -72,7 +72,9 @@ func (r *runner) expiry(ctx context.Context) (err error) {
 }
 
 // decideLive measures decisions. With a sweeper, it measures as long as the sweeper has work.
-func (r *runner) decideLive(ctx context.Context, w *world, last *outcome, sweep func(context.Context) (int, error)) (*outcome, error) {
+func (r *runner) decideLive(
+	ctx context.Context, w *world, last *outcome, sweep func(context.Context) (int, error),
+) (*outcome, error) {
 	d := r.slice(2)
 	list, err := w.fill(ctx, expected(last, d))
 	if err != nil {

@@ -106,7 +106,8 @@ func (w *world) insertApplied(tx gatehouse.Tx, a *gatehouse.Action) error {
 	receipt := &gatehouse.Receipt{
 		ID: gate.NewID("rcp"), Tenant: a.Tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: a.IdempotencyKey,
 		Attempt: 1, Generation: 1,
-		Outcome: gatehouse.ReceiptApplied, ExternalID: a.Target.EntityRef, RequestMetadata: "{}", ResponseMetadata: "{}", Source: "call", At: now,
+		Outcome: gatehouse.ReceiptApplied, ExternalID: a.Target.EntityRef, RequestMetadata: "{}", ResponseMetadata: "{}",
+		Source: "call", At: now,
 	}
 	move := func(from, to gatehouse.Status) func() error {
 		return func() error {
@@ -141,8 +142,10 @@ func (w *world) insertApplied(tx gatehouse.Tx, a *gatehouse.Action) error {
 		func() error { return tx.InsertReceipt(receipt) },
 		func() error {
 			return tx.InsertMirror(&gatehouse.AppliedMirror{
-				Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
-				Before: a.CurrentState, After: a.ProposedChange, Digest: a.Digest, ExternalID: receipt.ExternalID, ReceiptID: receipt.ID, AppliedAt: now,
+				Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation,
+				Target: a.Target,
+				Before: a.CurrentState, After: a.ProposedChange, Digest: a.Digest, ExternalID: receipt.ExternalID,
+				ReceiptID: receipt.ID, AppliedAt: now,
 			})
 		},
 		func() error { return w.append(tx, a, "push.applied", "pushing", "applied") },

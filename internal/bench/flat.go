@@ -117,7 +117,8 @@ func (r *runner) openFlat(ctx context.Context, in room, size, waiting int) (_ *f
 		of string
 		n  int
 	}{{denied.ID, ended - ended/appliedOf}, {applied.ID, ended / appliedOf}, {due[0].id, queued}} {
-		err = s.copies.copy(ctx, part.of, part.n, "t.expires_at", func(done int) { r.say("flat: filling, %d of %d", done, part.n) })
+		err = s.copies.copy(ctx, part.of, part.n, "t.expires_at",
+			func(done int) { r.say("flat: filling, %d of %d", done, part.n) })
 		if err != nil {
 			return nil, err
 		}
@@ -197,7 +198,8 @@ func (s *flatSide) sweep(ctx context.Context, d time.Duration) (_ *outcome, err 
 	if s.swept != nil {
 		rate = 1.5 * s.swept.perSecond()
 	}
-	if err := s.copies.copy(ctx, s.waiting, batch*max(5, int(rate*d.Seconds())), later+" - 90000000000", func(int) {}); err != nil {
+	if err := s.copies.copy(ctx, s.waiting, batch*max(5, int(rate*d.Seconds())), later+" - 90000000000",
+		func(int) {}); err != nil {
 		return nil, err
 	}
 	s.swept, err = alone(ctx, d, func() (time.Duration, error) {

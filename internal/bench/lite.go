@@ -22,12 +22,12 @@ func openLite(dir string) (base, error) {
 	return &liteBase{dir}, err
 }
 
-func (b *liteBase) engine() string        { return "SQLite" }
-func (b *liteBase) about() string         { return "SQLite, WAL, synchronous=FULL" }
-func (b *liteBase) how() string           { return "group commit" }
-func (b *liteBase) singleTarget() float64 { return 2.5 }
-func (b *liteBase) startTarget() float64  { return 300 }
-func (b *liteBase) close() error          { return os.RemoveAll(b.dir) }
+func (b *liteBase) engine() string         { return "SQLite" }
+func (b *liteBase) about() string          { return "SQLite, WAL, synchronous=FULL" }
+func (b *liteBase) how() string            { return "group commit" }
+func (b *liteBase) singleBesideRows() bool { return false }
+func (b *liteBase) startTarget() float64   { return 300 }
+func (b *liteBase) close() error           { return os.RemoveAll(b.dir) }
 
 func (b *liteBase) room(_ context.Context, name string) (room, error) {
 	dir := filepath.Join(b.dir, name)

@@ -21,10 +21,11 @@ CREATE INDEX push_due ON push (due) WHERE status = 'queued';
 CREATE TABLE event (seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, body TEXT NOT NULL) STRICT;
 CREATE TABLE receipt (id TEXT PRIMARY KEY, push_id TEXT NOT NULL, outcome TEXT NOT NULL, body TEXT NOT NULL) STRICT;
 CREATE TABLE mirror (seq INTEGER PRIMARY KEY, action_id TEXT NOT NULL UNIQUE, body TEXT NOT NULL) STRICT;`
-	claimUpdate = `UPDATE action SET status = 'approved', decided_by = ?, decided_at = ? WHERE tenant = ? AND id = ? AND status = 'pending' RETURNING id`
-	claimPush   = `INSERT INTO push VALUES (?, ?, ?, 'queued', ?)`
-	claimEvent  = `INSERT INTO event (tenant, body) VALUES (?, ?)`
-	claimFill   = `INSERT INTO action VALUES (?, 'default', 'pending', ?, NULL, NULL)`
+	claimUpdate = `UPDATE action SET status = 'approved', decided_by = ?, decided_at = ?
+		WHERE tenant = ? AND id = ? AND status = 'pending' RETURNING id`
+	claimPush  = `INSERT INTO push VALUES (?, ?, ?, 'queued', ?)`
+	claimEvent = `INSERT INTO event (tenant, body) VALUES (?, ?)`
+	claimFill  = `INSERT INTO action VALUES (?, 'default', 'pending', ?, NULL, NULL)`
 
 	stepLease      = `UPDATE push SET status = 'picking' WHERE id = ? AND status = 'queued'`
 	stepSent       = `UPDATE push SET status = 'sent' WHERE id = ? AND status = 'picking'`
@@ -61,7 +62,8 @@ func openClaims(ctx context.Context, dir string) (_ *liteClaims, err error) {
 		return nil, err
 	}
 	c.update, c.push, c.event, c.fill, c.begin, c.commit = st[0], st[1], st[2], st[3], st[4], st[5]
-	if c.steps, err = c.db.prepare(ctx, stepLease, stepSent, stepMoving, stepPushDone, stepActionDone, stepReceipt, stepMirror); err != nil {
+	if c.steps, err = c.db.prepare(ctx, stepLease, stepSent, stepMoving, stepPushDone, stepActionDone, stepReceipt,
+		stepMirror); err != nil {
 		return nil, err
 	}
 	c.group, err = newGroup(c.db)
@@ -161,7 +163,8 @@ func (c *liteClaims) intent(id string) error {
 
 func (c *liteClaims) complete(id string) error {
 	return c.group.do(func() error {
-		return errors.Join(execStmt(c.steps[3], "psh_"+id), execStmt(c.steps[4], id), execStmt(c.steps[5], "rcp_"+id, "psh_"+id),
+		return errors.Join(execStmt(c.steps[3], "psh_"+id), execStmt(c.steps[4], id),
+			execStmt(c.steps[5], "rcp_"+id, "psh_"+id),
 			execStmt(c.steps[6], id, stepAfter), execStmt(c.event, "default", `{"type":"push.applied","subject":"`+id+`"}`))
 	})
 }

@@ -85,7 +85,8 @@ func (b *liteDecisions) write(id string, in *bareDecision) error {
 	a, ctx := b.rows.template, context.Background()
 	now := b.rows.now()
 	rest := id[len("act"):]
-	if err := execStmt(b.st[0], whoDecides, whoDecides, nameDecides, whyDecided, in.Digest, now, a.Tenant, "apr"+rest); err != nil {
+	if err := execStmt(b.st[0], whoDecides, whoDecides, nameDecides, whyDecided, in.Digest, now, a.Tenant,
+		"apr"+rest); err != nil {
 		return err
 	}
 	if err := execStmt(b.st[1], a.Tenant, "apr"+rest); err != nil {

@@ -27,7 +27,8 @@ func openNumbers(ctx context.Context, dir string) (*liteNumbers, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := db.prepare(ctx, `INSERT INTO leaf (body) VALUES (?)`, `UPDATE leaf SET number = ?, hash = ? WHERE seq = ? AND number IS NULL`,
+	st, err := db.prepare(ctx, `INSERT INTO leaf (body) VALUES (?)`,
+		`UPDATE leaf SET number = ?, hash = ? WHERE seq = ? AND number IS NULL`,
 		`INSERT INTO hash (hash) VALUES (?)`)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())

@@ -91,7 +91,8 @@ func (b *liteProposals) write(id string, p *bareProposal) error {
 	now := b.now()
 	end := now + int64(24*time.Hour/time.Microsecond)
 	a := b.template
-	done, err := b.action.ExecContext(context.Background(), a.Tenant, id, p.ActionType, a.ProposerID, p.IdempotencyKey, now, end)
+	done, err := b.action.ExecContext(context.Background(), a.Tenant, id, p.ActionType, a.ProposerID, p.IdempotencyKey,
+		now, end)
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,8 @@ func (b *liteProposals) write(id string, p *bareProposal) error {
 	if err != nil {
 		return err
 	}
-	if err := execStmt(b.proposal, seq, a.Tenant, p.Connector, p.Operation, p.Target.EntityType, p.Target.EntityRef, p.Target.Version,
+	if err := execStmt(b.proposal, seq, a.Tenant, p.Connector, p.Operation, p.Target.EntityType, p.Target.EntityRef,
+		p.Target.Version,
 		string(a.Digest), a.Fingerprint, a.ContentHash[:], p.Rationale,
 		string(p.ProposedChange), string(p.CurrentState), string(p.Context)); err != nil {
 		return err

@@ -43,7 +43,9 @@ var errEnough = errors.New("enough")
 // drive runs on n goroutines until the time is over or no items are left. work returns the function
 // of one goroutine, which is called with distinct items, starting at 0. total limits the number of
 // items; negative means no limit.
-func drive(ctx context.Context, n int, d time.Duration, total int, work func(worker int) (func(item int) error, func(), error)) (*outcome, error) {
+func drive(
+	ctx context.Context, n int, d time.Duration, total int, work func(worker int) (func(item int) error, func(), error),
+) (*outcome, error) {
 	type worker struct {
 		do        func(int) error
 		stop      func()
@@ -112,7 +114,10 @@ func drive(ctx context.Context, n int, d time.Duration, total int, work func(wor
 
 // driveHTTP is drive over n raw connections. request appends the request for an item to a buffer,
 // or returns nil to stop; any status except want is a failure.
-func driveHTTP(ctx context.Context, addr string, n int, d time.Duration, total, want int, request func(b []byte, worker, item int) []byte) (*outcome, error) {
+func driveHTTP(
+	ctx context.Context, addr string, n int, d time.Duration, total, want int,
+	request func(b []byte, worker, item int) []byte,
+) (*outcome, error) {
 	return drive(ctx, n, d, total, func(worker int) (func(int) error, func(), error) {
 		c, err := dial(ctx, addr)
 		if err != nil {

@@ -24,8 +24,8 @@ const poolSize = 16
 // insufficientPrivilege is the SQLSTATE for ending another user's session without the right to.
 const insufficientPrivilege = "42501"
 
-// pgBase is PostgreSQL: each room and each bare side is a database of its own. Existing databases
-// of the server are not touched.
+// pgBase is PostgreSQL: each room and each bare side is a separate database. Existing databases of
+// the server are not touched.
 type pgBase struct {
 	url    string
 	prefix string
@@ -48,8 +48,10 @@ func openPG(ctx context.Context, databaseURL, dir string) (_ base, err error) {
 			err = errors.Join(err, b.admin.Close(context.WithoutCancel(ctx)))
 		}
 	}()
-	err = b.admin.QueryRow(ctx, `SELECT 'PostgreSQL ' || current_setting('server_version') || ', ' || string_agg(name || '=' ||
-  CASE WHEN unit = '8kB' THEN pg_size_pretty(setting::bigint * 8192) ELSE setting || coalesce(unit, '') END, ', ' ORDER BY name)
+	err = b.admin.QueryRow(ctx,
+		`SELECT 'PostgreSQL ' || current_setting('server_version') || ', ' || string_agg(name || '=' ||
+  CASE WHEN unit = '8kB' THEN pg_size_pretty(setting::bigint * 8192) ELSE setting || coalesce(unit, '') END, ', '
+  ORDER BY name)
 FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'shared_buffers', 'synchronous_commit', 'max_wal_size')`).Scan(&b.server)
 	if err != nil {
 		return nil, err
@@ -58,11 +60,11 @@ FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'shared_buffers', '
 	return b, err
 }
 
-func (b *pgBase) engine() string        { return "PostgreSQL" }
-func (b *pgBase) about() string         { return b.server }
-func (b *pgBase) how() string           { return fmt.Sprintf("one statement, pool of %d", poolSize) }
-func (b *pgBase) singleTarget() float64 { return 3 }
-func (b *pgBase) startTarget() float64  { return 500 }
+func (b *pgBase) engine() string         { return "PostgreSQL" }
+func (b *pgBase) about() string          { return b.server }
+func (b *pgBase) how() string            { return fmt.Sprintf("one statement, pool of %d", poolSize) }
+func (b *pgBase) singleBesideRows() bool { return true }
+func (b *pgBase) startTarget() float64   { return 500 }
 
 func (b *pgBase) close() error {
 	return errors.Join(b.admin.Close(context.Background()), os.RemoveAll(b.dir))

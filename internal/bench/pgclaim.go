@@ -35,10 +35,12 @@ FROM generate_series($1::bigint, $2::bigint) i`
 WHERE id BETWEEN 'act_' || lpad($1::bigint::text, 32, '0') AND 'act_' || lpad($2::bigint::text, 32, '0')`
 
 	pgLease  = `UPDATE push SET status = 'picking' WHERE id = ANY($1) AND status = 'queued'`
-	pgIntent = `WITH p AS (UPDATE push SET status = 'sent' WHERE id = 'psh_' || $1::text AND status = 'picking' RETURNING action_id),
+	pgIntent = `WITH p AS (UPDATE push SET status = 'sent'
+		WHERE id = 'psh_' || $1::text AND status = 'picking' RETURNING action_id),
 a AS (UPDATE action SET status = 'pushing' FROM p WHERE action.id = p.action_id AND status = 'approved')
 INSERT INTO event (tenant, body) SELECT 'default', $2 FROM p`
-	pgComplete = `WITH p AS (UPDATE push SET status = 'applied' WHERE id = 'psh_' || $1::text AND status = 'sent' RETURNING id, action_id),
+	pgComplete = `WITH p AS (UPDATE push SET status = 'applied'
+		WHERE id = 'psh_' || $1::text AND status = 'sent' RETURNING id, action_id),
 a AS (UPDATE action SET status = 'applied' FROM p WHERE action.id = p.action_id AND status = 'pushing'),
 r AS (INSERT INTO receipt SELECT 'rcp_' || $1::text, id, 'applied', '{}' FROM p),
 m AS (INSERT INTO mirror (action_id, body) SELECT action_id, $2 FROM p)

@@ -84,7 +84,9 @@ func (c *copier) copy(ctx context.Context, id string, n int, expires string, pro
 	return nil
 }
 
-func copyTable(ctx context.Context, tx pgx.Tx, table, key string, values map[string]string, expires string, args ...any) error {
+func copyTable(
+	ctx context.Context, tx pgx.Tx, table, key string, values map[string]string, expires string, args ...any,
+) error {
 	rows, err := tx.Query(ctx, `SELECT attname::text FROM pg_attribute
 WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum`, table)
 	if err != nil {

@@ -27,7 +27,8 @@ o AS (INSERT INTO approval (seq, tenant, id, status, required, roles, people, ex
   SELECT seq, $1, 'apr' || $2, 'requested', 1, '["approver"]', '', $20, $7, $6 FROM a)
 INSERT INTO audit_leaf (seq, tenant, action_id, body) VALUES (nextval('audit_leaf_row'), $1, 'act' || $2, $21)`
 
-	pgDecide = `WITH o AS (UPDATE approval SET status = 'approved' WHERE tenant = $1 AND id = 'apr' || $2 AND status = 'requested' RETURNING seq),
+	pgDecide = `WITH o AS (UPDATE approval SET status = 'approved'
+		WHERE tenant = $1 AND id = 'apr' || $2 AND status = 'requested' RETURNING seq),
 v AS (INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)
   SELECT seq, $1, $3, $3, $4, 'approved', $5, 'api', $6, $7 FROM o),
 a AS (UPDATE action SET status = 'approved', decided_by = $4, decided_via = 'api', decided_at = $7
@@ -59,8 +60,10 @@ func (b *pgRows) proposal(id string, p *bareProposal) ([]any, error) {
 	a, now := b.template, time.Now()
 	excluded, err := json.Marshal(a.Approval.Excluded)
 	return []any{
-		a.Tenant, id[len("act"):], p.ActionType, a.ProposerID, p.IdempotencyKey, now.UnixMicro(), now.Add(24 * time.Hour).UnixMicro(),
-		p.Connector, p.Operation, p.Target.EntityType, p.Target.EntityRef, p.Target.Version, string(a.Digest), a.Fingerprint, a.ContentHash[:],
+		a.Tenant, id[len("act"):], p.ActionType, a.ProposerID, p.IdempotencyKey, now.UnixMicro(),
+		now.Add(24 * time.Hour).UnixMicro(),
+		p.Connector, p.Operation, p.Target.EntityType, p.Target.EntityRef, p.Target.Version, string(a.Digest), a.Fingerprint,
+		a.ContentHash[:],
 		p.Rationale, string(p.ProposedChange), string(p.CurrentState),
 		string(p.Context), string(excluded), proposedLeaf(a, id),
 	}, err

@@ -70,10 +70,13 @@ func (r *runner) process(ctx context.Context) (err error) {
 	if r.Scale > maxPending {
 		more = 10
 	}
-	r.report(Line{Figure: "process", Name: "resident memory, idle", Unit: "MB", Baseline: is, Lower: true, Absolute: true, Target: 40}, idle)
-	r.report(Line{Figure: "process", Name: "more memory with " + name, Unit: "MB", Baseline: "its own, idle and empty", Lower: true, Absolute: true, Target: more}, grown)
+	r.report(Line{Figure: "process", Name: "resident memory, idle", Unit: "MB", Baseline: is, Lower: true, Absolute: true,
+		Target: 40}, idle)
+	r.report(Line{Figure: "process", Name: "more memory with " + name, Unit: "MB", Baseline: "its own, idle and empty",
+		Lower: true, Absolute: true, Target: more}, grown)
 	r.report(Line{Figure: "process", Name: "start to ready, empty", Unit: "ms", Baseline: is, Lower: true}, start)
-	r.report(Line{Figure: "process", Name: "start to ready with " + name, Unit: "ms", Baseline: is, Lower: true, Absolute: true, Target: r.base.startTarget()}, startFilled)
+	r.report(Line{Figure: "process", Name: "start to ready with " + name, Unit: "ms", Baseline: is, Lower: true,
+		Absolute: true, Target: r.base.startTarget()}, startFilled)
 	return nil
 }
 

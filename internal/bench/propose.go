@@ -112,9 +112,11 @@ type bareProposal struct {
 // barely is the bare endpoint's request for a proposal.
 func barely(p *gatehouse.Proposal) *bareProposal {
 	in := &bareProposal{
-		ActionType: p.ActionType, Connector: p.Connector, Operation: p.Operation, Rationale: p.Rationale, IdempotencyKey: p.IdempotencyKey,
-		CurrentState: []byte(p.CurrentState), ProposedChange: []byte(p.ProposedChange), Context: []byte(p.Context),
+		ActionType: p.ActionType, Connector: p.Connector, Operation: p.Operation, Rationale: p.Rationale,
+		IdempotencyKey: p.IdempotencyKey,
+		CurrentState:   []byte(p.CurrentState), ProposedChange: []byte(p.ProposedChange), Context: []byte(p.Context),
 	}
-	in.Target.EntityType, in.Target.EntityRef, in.Target.Version = p.Target.EntityType, p.Target.EntityRef, p.Target.Version
+	in.Target.EntityType, in.Target.EntityRef, in.Target.Version = p.Target.EntityType, p.Target.EntityRef,
+		p.Target.Version
 	return in
 }

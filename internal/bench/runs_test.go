@@ -50,8 +50,10 @@ func TestBareSteps(t *testing.T) {
 	}
 	db := s.(*liteSteps).db
 	for query, want := range map[string]int{
-		`SELECT count(*) FROM run WHERE status = 'succeeded'`: 3, `SELECT count(*) FROM step WHERE status = 'succeeded'`: 3 * lineSteps,
-		`SELECT count(*) FROM step_attempt`: 3 * lineSteps, `SELECT count(*) FROM audit_leaf`: 3*lineSteps + 3,
+		`SELECT count(*) FROM run WHERE status = 'succeeded'`:  3,
+		`SELECT count(*) FROM step WHERE status = 'succeeded'`: 3 * lineSteps,
+		`SELECT count(*) FROM step_attempt`:                    3 * lineSteps,
+		`SELECT count(*) FROM audit_leaf`:                      3*lineSteps + 3,
 	} {
 		var got int
 		if err := db.QueryRowContext(t.Context(), query).Scan(&got); err != nil || got != want {
@@ -79,7 +81,8 @@ func TestProcessCPU(t *testing.T) {
 func TestClockTime(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
-		"0:01.50": 1500 * time.Millisecond, "00:00:07": 7 * time.Second, "2-03:04:05": 51*time.Hour + 4*time.Minute + 5*time.Second,
+		"0:01.50": 1500 * time.Millisecond, "00:00:07": 7 * time.Second,
+		"2-03:04:05": 51*time.Hour + 4*time.Minute + 5*time.Second,
 	} {
 		if got, err := clockTime(text); err != nil || got != want {
 			t.Errorf("%s: %v, %v", text, got, err)

@@ -25,11 +25,13 @@ type leased struct {
 // stepLeaf and runLeaf are as long as the gate's leaves.
 func stepLeaf(s leased) string {
 	return `{"actor":"bench","at":"2026-11-20T12:00:00.000000Z","data":{"attempt":1,"step":"s0","step_id":"` + s.id +
-		`"},"from":"running","id":"evt` + s.id[3:] + `","subject":"` + s.runID + `","tenant":"default","to":"succeeded","type":"step.succeeded"}`
+		`"},"from":"running","id":"evt` + s.id[3:] + `","subject":"` + s.runID +
+		`","tenant":"default","to":"succeeded","type":"step.succeeded"}`
 }
 
 func runLeaf(s leased) string {
-	return `{"actor":"bench","at":"2026-11-20T12:00:00.000000Z","from":"running","id":"evt` + s.runID[3:] + `","subject":"` + s.runID +
+	return `{"actor":"bench","at":"2026-11-20T12:00:00.000000Z","from":"running","id":"evt` + s.runID[3:] +
+		`","subject":"` + s.runID +
 		`","tenant":"default","to":"succeeded","type":"run.succeeded"}`
 }
 

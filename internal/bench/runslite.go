@@ -25,7 +25,8 @@ type liteSteps struct {
 var liteStepStatements = []string{
 	`UPDATE step SET status = 'running', generation = generation + 1, attempts = attempts + 1, lease_owner = 'bench', lease_until = ?1,
   started_at = coalesce(started_at, ?2)
-WHERE seq IN (SELECT seq FROM step INDEXED BY step_ready WHERE status = 'ready' AND tool = '' AND tenant = 'default' AND workspace = 'default'
+WHERE seq IN (SELECT seq FROM step INDEXED BY step_ready
+WHERE status = 'ready' AND tool = '' AND tenant = 'default' AND workspace = 'default'
   AND workflow = 'line' ORDER BY ready_at, seq LIMIT ?3) RETURNING seq, run_seq, position, id, run_id`,
 	`UPDATE step SET status = 'succeeded', idempotency_key = ?1, lease_owner = '', lease_until = NULL, finished_at = ?2
 WHERE seq = ?3 AND status = 'running' AND generation = 1`,
@@ -99,13 +100,15 @@ func (b *liteSteps) complete(list []leased) error {
 func (b *liteSteps) write(s leased) error {
 	now := time.Now().UnixMicro()
 	err := errors.Join(
-		execStmt(b.st[1], s.runID+":"+s.id, now, s.seq), execStmt(b.st[2], s.seq, `{"n":1}`), execStmt(b.st[3], s.runID, s.id, now),
+		execStmt(b.st[1], s.runID+":"+s.id, now, s.seq), execStmt(b.st[2], s.seq, `{"n":1}`),
+		execStmt(b.st[3], s.runID, s.id, now),
 		execStmt(b.st[4], "default", "", stepLeaf(s)))
 	if err != nil || s.position < lineSteps-1 {
 		return errors.Join(err, execStmt(b.st[5], now, s.run, s.position+1), execStmt(b.st[6], s.run))
 	}
 	return errors.Join(
-		execStmt(b.st[7], now, s.run), execStmt(b.st[8], s.run), execStmt(b.st[9], "rfx"+s.runID[3:], s.runID, bareAttempted, bareHappened, bareOtherwise, now),
+		execStmt(b.st[7], now, s.run), execStmt(b.st[8], s.run),
+		execStmt(b.st[9], "rfx"+s.runID[3:], s.runID, bareAttempted, bareHappened, bareOtherwise, now),
 		execStmt(b.st[4], "default", "", runLeaf(s)))
 }
 

@@ -76,12 +76,16 @@ func (r *runner) parked(ctx context.Context) (err error) {
 	with := fmt.Sprintf(" with %d parked runs", n)
 	is := "a server with none"
 	r.report(Line{
-		Figure: "parked", Name: fmt.Sprintf("CPU of the server over %s%s", gatehouse.Duration(window.Round(time.Second)), with), Unit: "% of a core",
+		Figure:   "parked",
+		Name:     fmt.Sprintf("CPU of the server over %s%s", gatehouse.Duration(window.Round(time.Second)), with),
+		Unit:     "% of a core",
 		Baseline: is, Lower: true, Absolute: true, Target: 1,
 	}, cpu)
 	r.report(Line{Figure: "parked", Name: "resident memory" + with, Unit: "MB", Baseline: is, Lower: true}, rss)
-	r.report(Line{Figure: "parked", Name: "a run of one step over HTTP" + with + ", p50", Unit: "ms", Baseline: is, Lower: true}, live50)
-	r.report(Line{Figure: "parked", Name: "a run of one step over HTTP" + with + ", p99", Unit: "ms", Baseline: is, Lower: true}, live99)
+	r.report(Line{Figure: "parked", Name: "a run of one step over HTTP" + with + ", p50", Unit: "ms", Baseline: is,
+		Lower: true}, live50)
+	r.report(Line{Figure: "parked", Name: "a run of one step over HTTP" + with + ", p99", Unit: "ms", Baseline: is,
+		Lower: true}, live99)
 	return nil
 }
 
@@ -132,9 +136,11 @@ func parkBatch(tx gatehouse.Tx, size int, actions []pending) error {
 			return err
 		}
 		s.LeaseOwner, s.LeaseUntil = "", nil
-		s.Status, s.Event, s.DueAt, s.Input, run.Status = gatehouse.StepWaiting, "go", &end, `{"event":"go","timeout":"24h"}`, gatehouse.RunWaiting
+		s.Status, s.Event, s.DueAt, s.Input, run.Status = gatehouse.StepWaiting, "go", &end, `{"event":"go","timeout":"24h"}`,
+			gatehouse.RunWaiting
 		if i < len(actions) {
-			s.Status, s.Event, s.ActionID, run.Status = gatehouse.StepWaitingApproval, "", actions[i].id, gatehouse.RunWaitingApproval
+			s.Status, s.Event, s.ActionID, run.Status = gatehouse.StepWaitingApproval, "", actions[i].id,
+				gatehouse.RunWaitingApproval
 		}
 		if err := tx.UpdateStep(s, gatehouse.StepRunning, 1); err != nil {
 			return err
@@ -152,7 +158,9 @@ type parkedSeen struct {
 }
 
 // parkedChild starts the server, lets it rest, and then executes live runs.
-func (r *runner) parkedChild(ctx context.Context, in Setup, key string, window time.Duration) (s parkedSeen, err error) {
+func (r *runner) parkedChild(
+	ctx context.Context, in Setup, key string, window time.Duration,
+) (s parkedSeen, err error) {
 	addr, err := freeAddr(ctx)
 	if err != nil {
 		return s, err

@@ -15,20 +15,24 @@ import (
 )
 
 const (
-	pgLeaseSteps = `WITH due AS MATERIALIZED (SELECT seq FROM step WHERE queued_at IS NOT NULL AND tool = '' AND tenant = 'default'
+	pgLeaseSteps = `WITH due AS MATERIALIZED (SELECT seq FROM step
+		WHERE queued_at IS NOT NULL AND tool = '' AND tenant = 'default'
   AND workspace = 'default' AND workflow = 'line' ORDER BY queued_at, seq LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE step s SET status = 'running', generation = generation + 1, attempts = attempts + 1, lease_owner = 'bench', lease_until = $1,
   started_at = coalesce(started_at, $2)
 FROM due WHERE s.seq = due.seq RETURNING s.seq, s.run_seq, s.position, s.id, s.run_id`
-	pgStepDone = `WITH s AS (UPDATE step SET status = 'succeeded', idempotency_key = $1, lease_owner = '', lease_until = NULL, finished_at = $2
+	pgStepDone = `WITH s AS (UPDATE step
+		SET status = 'succeeded', idempotency_key = $1, lease_owner = '', lease_until = NULL, finished_at = $2
   WHERE seq = $3 AND status = 'running' AND generation = 1 RETURNING seq, run_id, id),
 b AS (INSERT INTO step_body (seq, tenant, item, input, output) SELECT seq, 'default', '', $4, $4 FROM s),
 a AS (INSERT INTO step_attempt (tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail)
   SELECT 'default', run_id, id, 1, 1, 'bench', $2, $2, 'succeeded', '', '' FROM s)
 INSERT INTO audit_leaf (seq, tenant, action_id, body) SELECT nextval('audit_leaf_row'), 'default', '', $5 FROM s`
-	pgStepNext = `WITH s AS (UPDATE step SET status = 'ready', ready_at = $1 WHERE run_seq = $2 AND position = $3 AND status = 'blocked')
+	pgStepNext = `WITH s AS (UPDATE step SET status = 'ready', ready_at = $1
+		WHERE run_seq = $2 AND position = $3 AND status = 'blocked')
 UPDATE run SET writes = 0 WHERE seq = $2 AND status = 'running'`
-	pgRunDone = `WITH r AS (UPDATE run SET status = 'succeeded', finished_at = $1 WHERE seq = $2 AND status = 'running' RETURNING seq, id),
+	pgRunDone = `WITH r AS (UPDATE run SET status = 'succeeded', finished_at = $1
+		WHERE seq = $2 AND status = 'running' RETURNING seq, id),
 b AS (UPDATE run_body SET output = '{}' FROM r WHERE run_body.seq = r.seq),
 f AS (INSERT INTO reflexion (tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at)
   SELECT 'default', $3, id, 'line', 1, 'succeeded', $4, $5, $6, $1 FROM r)

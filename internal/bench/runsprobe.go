@@ -28,7 +28,9 @@ type probes struct {
 }
 
 // Ask records the time.
-func (p *probes) Ask(_ context.Context, _, provider string, request gatehouse.JSON) (gatehouse.JSON, *gatehouse.ModelUsage, *gatehouse.StepFailure) {
+func (p *probes) Ask(
+	_ context.Context, _, provider string, request gatehouse.JSON,
+) (gatehouse.JSON, *gatehouse.ModelUsage, *gatehouse.StepFailure) {
 	now := time.Now()
 	prompt, _ := request.Get("prompt")
 	p.mu.Lock()
@@ -68,7 +70,8 @@ func (w *world) probe(ctx context.Context, p *probes, d, interval time.Duration)
 		next := time.After(interval)
 		w.made++
 		asked := p.expect(w.made)
-		run, _, err := w.Runs.StartRun(agent, "probe", gatehouse.NewRun{Input: gatehouse.JSON(fmt.Sprintf(`{"n":%d}`, w.made))})
+		run, _, err := w.Runs.StartRun(agent, "probe",
+			gatehouse.NewRun{Input: gatehouse.JSON(fmt.Sprintf(`{"n":%d}`, w.made))})
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +107,9 @@ func (r *runner) backlog() int { return max(1, min(10_000, r.Scale/10)) }
 // beside opens a gate, measures the probes alone, starts a backlog of another workflow's runs in
 // the tenant, and measures the probes again. also, when set, is called in between, while the gate
 // is idle.
-func (r *runner) beside(ctx context.Context, name, tenant string, round int, d, interval time.Duration, also func(room) error) (alone, loaded *outcome, err error) {
+func (r *runner) beside(
+	ctx context.Context, name, tenant string, round int, d, interval time.Duration, also func(room) error,
+) (alone, loaded *outcome, err error) {
 	room, err := r.base.room(ctx, fmt.Sprintf("%s%d", name, round))
 	if err != nil {
 		return nil, nil, err
@@ -166,8 +171,10 @@ func (r *runner) handed(ctx context.Context) error {
 		busy99.add(busy.p99(), idle.p99())
 	}
 	load := fmt.Sprintf("step ready → with its worker, beside %d ready ones", r.backlog())
-	r.report(Line{Figure: "handed", Name: "step ready → with its worker, idle, p50", Unit: "ms", Baseline: is, Lower: true}, p50)
-	r.report(Line{Figure: "handed", Name: "step ready → with its worker, idle, p99", Unit: "ms", Baseline: is, Lower: true}, p99)
+	r.report(Line{Figure: "handed", Name: "step ready → with its worker, idle, p50", Unit: "ms", Baseline: is,
+		Lower: true}, p50)
+	r.report(Line{Figure: "handed", Name: "step ready → with its worker, idle, p99", Unit: "ms", Baseline: is,
+		Lower: true}, p99)
 	r.report(Line{Figure: "handed", Name: load + ", p50", Unit: "ms", Baseline: "its own, idle", Lower: true}, busy50)
 	r.report(Line{Figure: "handed", Name: load + ", p99", Unit: "ms", Baseline: "its own, idle", Lower: true}, busy99)
 	return nil
@@ -240,7 +247,8 @@ func (r *runner) fair(ctx context.Context) error {
 		p50.add(beside.p50(), alone.p50())
 		p99.add(beside.p99(), alone.p99())
 	}
-	name := strings.Join([]string{"step ready → with its worker, beside a tenant with", fmt.Sprint(r.backlog()), "ready"}, " ")
+	name := strings.Join([]string{"step ready → with its worker, beside a tenant with", fmt.Sprint(r.backlog()), "ready"},
+		" ")
 	r.report(Line{Figure: "fair", Name: name + ", p50", Unit: "ms", Baseline: "the same tenant alone", Lower: true}, p50)
 	r.report(Line{Figure: "fair", Name: name + ", p99", Unit: "ms", Baseline: "the same tenant alone", Lower: true}, p99)
 	return nil

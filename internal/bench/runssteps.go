@@ -102,7 +102,8 @@ func (r *runner) stepsWith(ctx context.Context, in room, w *world, e *ends, n in
 					return err
 				}
 			}
-			ours[i], err = r.profiled(fmt.Sprintf("steps-%d%s", n, way.file), round, func() (*outcome, error) { return w.carryLines(ctx, e, n, way.onward, runs) })
+			ours[i], err = r.profiled(fmt.Sprintf("steps-%d%s", n, way.file), round,
+				func() (*outcome, error) { return w.carryLines(ctx, e, n, way.onward, runs) })
 			if err == nil {
 				err = w.bundle(ctx)
 			}
@@ -123,7 +124,8 @@ func (r *runner) stepsWith(ctx context.Context, in room, w *world, e *ends, n in
 		}
 	}
 	for i, way := range ways {
-		l := Line{Figure: "steps", Name: fmt.Sprintf("steps leased, carried out, completed, %d in flight%s", n, way.name), Unit: "/s", Baseline: b.Is()}
+		l := Line{Figure: "steps", Name: fmt.Sprintf("steps leased, carried out, completed, %d in flight%s", n, way.name),
+			Unit: "/s", Baseline: b.Is()}
 		switch {
 		case r.Queue != nil:
 			l.Target = 1
@@ -132,7 +134,8 @@ func (r *runner) stepsWith(ctx context.Context, in room, w *world, e *ends, n in
 		}
 		r.report(l, rate[i])
 		if r.Queue == nil {
-			r.reportCPU(Line{Figure: "steps", Name: fmt.Sprintf("CPU a step, %d in flight%s", n, way.name), Baseline: b.Is()}, cpu[i])
+			r.reportCPU(Line{Figure: "steps", Name: fmt.Sprintf("CPU a step, %d in flight%s", n, way.name), Baseline: b.Is()},
+				cpu[i])
 		}
 	}
 	return nil

@@ -54,7 +54,8 @@ func TestQuantile(t *testing.T) {
 		q      float64
 		want   float64
 	}{
-		{nil, 0.5, 0}, {hundred, 0, 1}, {hundred, 0.5, 50}, {hundred, 0.99, 99}, {hundred, 1, 100}, {hundred[:1], 0.99, 1}, {hundred[:3], 0.5, 2},
+		{nil, 0.5, 0}, {hundred, 0, 1}, {hundred, 0.5, 50}, {hundred, 0.99, 99}, {hundred, 1, 100}, {hundred[:1], 0.99, 1},
+		{hundred[:3], 0.5, 2},
 	} {
 		if got := quantile(c.sorted, c.q); got != c.want {
 			t.Errorf("quantile of %d at %v = %v, want %v", len(c.sorted), c.q, got, c.want)
@@ -110,7 +111,8 @@ func TestLineMet(t *testing.T) {
 
 func TestNumber(t *testing.T) {
 	t.Parallel()
-	for v, want := range map[float64]string{12345.6: "12346", 100: "100", 34.56: "34.6", 1.234: "1.23", 0.5: "0.50", 0.0123: "0.0123", 0: "0", -0.25: "-0.25", -34.56: "-34.6"} {
+	for v, want := range map[float64]string{12345.6: "12346", 100: "100", 34.56: "34.6", 1.234: "1.23", 0.5: "0.50",
+		0.0123: "0.0123", 0: "0", -0.25: "-0.25", -34.56: "-34.6"} {
 		if got := number(v); got != want {
 			t.Errorf("number(%v) = %q, want %q", v, got, want)
 		}

@@ -224,16 +224,18 @@ func (w *world) insert(tx gatehouse.Tx, a *gatehouse.Action) error {
 	return tx.AppendLeaf(&l)
 }
 
-// settle waits until the background has nothing left to do for the log.
+// settle waits until the background has nothing left to do for the log and the search index.
 func (w *world) settle(ctx context.Context) error {
 	for {
-		waiting := 0
-		err := w.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
-			list, err := q.UnnumberedLeaves(1)
-			waiting = len(list)
+		var leaves []*gatehouse.PendingLeaf
+		var block *gatehouse.SearchBlock
+		err := w.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+			if leaves, err = q.UnnumberedLeaves(1); err == nil && len(leaves) == 0 {
+				block, err = q.NextSearchBlock()
+			}
 			return err
 		})
-		if err != nil || waiting == 0 {
+		if err != nil || len(leaves) == 0 && block == nil {
 			return err
 		}
 		select {

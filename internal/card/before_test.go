@@ -15,7 +15,8 @@ func TestBeforeSaysWhereItComesFrom(t *testing.T) {
 		want   string
 		moved  int
 	}{
-		"claimed": {card.ClaimedBefore(a), "Change price of SKU-1 from 10.00 (as the agent says) to 12.50 USD; reversible", 0},
+		"claimed": {card.ClaimedBefore(a), "Change price of SKU-1 from 10.00 (as the agent says) to 12.50 USD; reversible",
+			0},
 		"gone": {card.ReadBefore(a, &gatehouse.TargetState{Gone: true}),
 			"Change price of SKU-1 from 10.00 (as the agent says) to 12.50 USD", 0},
 		"read": {card.ReadBefore(a,
@@ -34,18 +35,21 @@ func TestBeforeSaysWhereItComesFrom(t *testing.T) {
 	}
 }
 
-// TestInnerMarksWhatDiffers: the stretches of each side join to that side, and only
+// TestInnerMarksDifferences: the stretches of each side join to that side, and only
 // differences are marked.
-func TestInnerMarksWhatDiffers(t *testing.T) {
+func TestInnerMarksDifferences(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ before, after, was, is string }{
-		"a swapped IBAN":    {"DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0523 0130 00", "DE89 3704 0044 05[32] 0130 00", "DE89 3704 0044 05[23] 0130 00"},
-		"an address":        {"billing@acme.example", "billing@acrne.example", "billing@ac[m]e.example", "billing@ac[rn]e.example"},
+		"a swapped IBAN": {"DE89 3704 0044 0532 0130 00", "DE89 3704 0044 0523 0130 00", "DE89 3704 0044 05[32] 0130 00",
+			"DE89 3704 0044 05[23] 0130 00"},
+		"an address": {"billing@acme.example", "billing@acrne.example", "billing@ac[m]e.example",
+			"billing@ac[rn]e.example"},
 		"more than a third": {"12.50", "11.90", "1[2.5]0", "1[1.9]0"},
 		"a space":           {"123 ", "123", "123[ ]", "123"},
-		"words":             {"pay within thirty days of it", "pay within sixty days of it", "pay within [thirty] days of it", "pay within [sixty] days of it"},
-		"nothing alike":     {"abcdef", "uvwxyz", "", ""},
-		"only one of two":   {"", "x", "", ""},
+		"words": {"pay within thirty days of it", "pay within sixty days of it", "pay within [thirty] days of it",
+			"pay within [sixty] days of it"},
+		"nothing alike":   {"abcdef", "uvwxyz", "", ""},
+		"only one of two": {"", "x", "", ""},
 	} {
 		was, is, ok := card.Inner(c.before, c.after)
 		if got := marked(was); got != c.was || ok != (c.was != "") {
@@ -124,7 +128,8 @@ func TestEdgesTypesAndElements(t *testing.T) {
 func TestPercent(t *testing.T) {
 	t.Parallel()
 	for change, want := range map[[2]string]string{
-		{`"10.00"`, `"12.50"`}: "+25 %", {`"93.49"`, `"16.50"`}: "-82 %", {`"100"`, `"101"`}: "+1 %", {`"1000"`, `"1005"`}: "+0.5 %", {`"0"`, `"5"`}: "",
+		{`"10.00"`, `"12.50"`}: "+25 %", {`"93.49"`, `"16.50"`}: "-82 %", {`"100"`, `"101"`}: "+1 %",
+		{`"1000"`, `"1005"`}: "+0.5 %", {`"0"`, `"5"`}: "",
 	} {
 		a := action(t, "price_change", "update", "item/1", `{"price":`+change[0]+`}`, `{"price":`+change[1]+`}`)
 		if got := card.Changes(a)[0].Percent(); got != want {
@@ -135,7 +140,8 @@ func TestPercent(t *testing.T) {
 
 func TestWeightOrdersFields(t *testing.T) {
 	t.Parallel()
-	a := action(t, "x", "update", "customer/1", `{"note":"a","role":"user","city":"A","iban":"1","active":true,"price":"1"}`,
+	a := action(t, "x", "update", "customer/1",
+		`{"note":"a","role":"user","city":"A","iban":"1","active":true,"price":"1"}`,
 		`{"note":"b","role":"admin","city":"B","iban":"2","active":false,"price":"2"}`)
 	all := card.Changes(a)
 	card.ByWeight(all)

@@ -44,44 +44,57 @@ func TestChanges(t *testing.T) {
 		name, operation, target, before, after string
 		want                                   []string
 	}{
-		{"numbers as stored", "update", "item/A", `{"a":1.0,"b":1e3,"c":100000000000000000001}`, `{"a":1.00,"b":1000,"c":100000000000000000002}`, []string{
-			"changed /a [1.0] [1.00] 0.00", "changed /b [1e3] [1000] 0", "changed /c [100000000000000000001] [100000000000000000002] +1",
-		}},
-		{"money", "update", "item/A", `{"cost":"3","cost_currency":"EUR","currency":"USD","price":"10.00"}`, `{"cost":"2.5","price":"12.50"}`, []string{
-			`changed /cost ["3"] ["2.5"] -0.5 EUR`, `changed /price ["10.00"] ["12.50"] +2.50 USD`,
-			`same /cost_currency ["EUR"] ["EUR"] context`, `same /currency ["USD"] ["USD"] context`,
-		}},
-		{"two currencies have no difference", "update", "item/A", `{"currency":"EUR","price":"10.00"}`, `{"currency":"USD","price":"12.50"}`, []string{
-			`changed /currency ["EUR"] ["USD"]`, `changed /price ["10.00"] ["12.50"]`,
-		}},
+		{"numbers as stored", "update", "item/A", `{"a":1.0,"b":1e3,"c":100000000000000000001}`,
+			`{"a":1.00,"b":1000,"c":100000000000000000002}`, []string{
+				"changed /a [1.0] [1.00] 0.00", "changed /b [1e3] [1000] 0",
+				"changed /c [100000000000000000001] [100000000000000000002] +1",
+			}},
+		{"money", "update", "item/A", `{"cost":"3","cost_currency":"EUR","currency":"USD","price":"10.00"}`,
+			`{"cost":"2.5","price":"12.50"}`, []string{
+				`changed /cost ["3"] ["2.5"] -0.5 EUR`, `changed /price ["10.00"] ["12.50"] +2.50 USD`,
+				`same /cost_currency ["EUR"] ["EUR"] context`, `same /currency ["USD"] ["USD"] context`,
+			}},
+		{"two currencies have no difference", "update", "item/A", `{"currency":"EUR","price":"10.00"}`,
+			`{"currency":"USD","price":"12.50"}`, []string{
+				`changed /currency ["EUR"] ["USD"]`, `changed /price ["10.00"] ["12.50"]`,
+			}},
 		{"what is no money has no currency", "update", "item/A", `{"currency":"EUR","stock":1}`, `{"stock":5}`, []string{
 			`changed /stock [1] [5] +4`, `same /currency ["EUR"] ["EUR"] context`,
 		}},
-		{"nested objects are replaced", "update", "item/A", `{"x":{"a":1,"b":{"c":2}},"y":1}`, `{"x":{"a":1,"d":[]}}`, []string{
-			"same /x/a [1] [1]", "added /x/d [] [[]]", "removed /x/b/c [2] []", "same /y [1] [1] context",
-		}},
+		{"nested objects are replaced", "update", "item/A", `{"x":{"a":1,"b":{"c":2}},"y":1}`, `{"x":{"a":1,"d":[]}}`,
+			[]string{
+				"same /x/a [1] [1]", "added /x/d [] [[]]", "removed /x/b/c [2] []", "same /y [1] [1] context",
+			}},
 		{"an element in front", "update", "item/A", `{"l":["a","b","c"]}`, `{"l":["z","a","b","c"]}`, []string{
-			`added /l/0 [] ["z"]`, `same /l/1 was /l/0 ["a"] ["a"]`, `same /l/2 was /l/1 ["b"] ["b"]`, `same /l/3 was /l/2 ["c"] ["c"]`,
+			`added /l/0 [] ["z"]`, `same /l/1 was /l/0 ["a"] ["a"]`, `same /l/2 was /l/1 ["b"] ["b"]`,
+			`same /l/3 was /l/2 ["c"] ["c"]`,
 		}},
-		{"an element that changes", "update", "item/A", `{"l":[{"n":1,"q":5},{"n":2}]}`, `{"l":[{"n":1,"q":6},{"n":2}]}`, []string{
-			"same /l/0/n [1] [1]", "changed /l/0/q [5] [6] +1", "same /l/1/n [2] [2]",
-		}},
+		{"an element that changes", "update", "item/A", `{"l":[{"n":1,"q":5},{"n":2}]}`, `{"l":[{"n":1,"q":6},{"n":2}]}`,
+			[]string{
+				"same /l/0/n [1] [1]", "changed /l/0/q [5] [6] +1", "same /l/1/n [2] [2]",
+			}},
 		{"another type", "update", "item/A", `{"a":{"b":1},"c":1,"d":null}`, `{"a":5,"c":[true],"d":"x"}`, []string{
 			"removed /a/b [1] []", "added /a [] [5]", "removed /c [1] []", "added /c/0 [] [true]", `changed /d [null] ["x"]`,
 		}},
-		{"names that need escapes", "update", "item/A", `{"a/b":{"~":1}}`, `{"a/b":{"~":2}}`, []string{"changed /a~1b/~0 [1] [2] +1"}},
+		{"names that need escapes", "update", "item/A", `{"a/b":{"~":1}}`, `{"a/b":{"~":2}}`,
+			[]string{"changed /a~1b/~0 [1] [2] +1"}},
 		{"an empty name", "update", "item/A", `{"":1}`, `{"":2}`, []string{"changed / [1] [2] +1"}},
-		{"an insert", "insert", "item/A", "", `{"name":"x","tags":[]}`, []string{`added /name [] ["x"]`, "added /tags [] [[]]"}},
+		{"an insert", "insert", "item/A", "", `{"name":"x","tags":[]}`,
+			[]string{`added /name [] ["x"]`, "added /tags [] [[]]"}},
 		{"a delete", "delete", "item/A", `{"name":"x","n":{"m":1}}`, `{"deleted":true}`, []string{
 			"added /deleted [] [true]", "removed /n/m [1] []", `removed /name ["x"] []`,
 		}},
-		{"each record its own", "bulk_update", "item/A,B", `{"A":{"currency":"USD","price":"1"},"B":{"price":"2"}}`, `{"A":{"price":"3"},"B":{"price":"2"}}`, []string{
-			`changed /A/price ["1"] ["3"] +2 USD key A`, `same /B/price ["2"] ["2"] key B`, `same /A/currency ["USD"] ["USD"] key A context`,
-		}},
+		{"each record its own", "bulk_update", "item/A,B", `{"A":{"currency":"USD","price":"1"},"B":{"price":"2"}}`,
+			`{"A":{"price":"3"},"B":{"price":"2"}}`, []string{
+				`changed /A/price ["1"] ["3"] +2 USD key A`, `same /B/price ["2"] ["2"] key B`,
+				`same /A/currency ["USD"] ["USD"] key A context`,
+			}},
 		{"one for all records", "bulk_update", "item/A,B", `{"A":{"n":1,"stock":5},"B":{"stock":2}}`, `{"stock":3}`, []string{
-			"added /stock [] [3]", "changed /A/stock [5] [3] -2 key A common", "changed /B/stock [2] [3] +1 key B common", "same /A/n [1] [1] key A context",
+			"added /stock [] [3]", "changed /A/stock [5] [3] -2 key A common", "changed /B/stock [2] [3] +1 key B common",
+			"same /A/n [1] [1] key A context",
 		}},
-		{"a long text", "update", "item/A", `{"d":"one\ntwo"}`, `{"d":"one\n2\n3"}`, []string{`changed /d ["one\ntwo"] ["one\n2\n3"] +2 -1`}},
+		{"a long text", "update", "item/A", `{"d":"one\ntwo"}`, `{"d":"one\n2\n3"}`,
+			[]string{`changed /d ["one\ntwo"] ["one\n2\n3"] +2 -1`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -125,9 +138,12 @@ func anyJSON(depth int) *rapid.Generator[gatehouse.JSON] {
 		case 1:
 			return gatehouse.JSON(rapid.SampledFrom([]string{"true", "false"}).Draw(t, "bool"))
 		case 2, 3:
-			return gatehouse.JSON(rapid.SampledFrom([]string{"0", "-0.0", "1", "1.0", "1.00", "1e2", "12345678901234567890.123"}).Draw(t, "number"))
+			return gatehouse.JSON(
+				rapid.SampledFrom([]string{"0", "-0.0", "1", "1.0", "1.00", "1e2", "12345678901234567890.123"}).Draw(t, "number"))
 		case 4:
-			return gatehouse.StringJSON(strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "", "c\r", "\u202e", "\n"}), 0, 30).Draw(t, "lines"), "\n"))
+			return gatehouse.StringJSON(
+				strings.Join(
+					rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "", "c\r", "\u202e", "\n"}), 0, 30).Draw(t, "lines"), "\n"))
 		case 5:
 			return gatehouse.StringJSON(rapid.SampledFrom([]string{"", "x", "12.50", "/", "~"}).Draw(t, "string"))
 		case 6:
@@ -173,7 +189,8 @@ func TestChangesCoverThePayload(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"A", "B", "price", "currency", "a/b"}
 		a := &gatehouse.Action{Proposal: gatehouse.Proposal{
-			Operation:      rapid.SampledFrom([]string{"update", "delete", "insert", "bulk_update", "post"}).Draw(t, "operation"),
+			Operation: rapid.SampledFrom([]string{"update", "delete", "insert", "bulk_update", "post"}).Draw(t,
+				"operation"),
 			CurrentState:   anyObject(3, names).Draw(t, "before"),
 			ProposedChange: anyObject(3, names).Draw(t, "after"),
 		}}
@@ -234,7 +251,8 @@ func TestChangesCoverThePayload(t *testing.T) {
 func byKey(t *rapid.T, label string) gatehouse.JSON {
 	var members []gatehouse.Member
 	for _, key := range []string{"A", "B"} {
-		members = append(members, gatehouse.Member{Name: key, Value: anyObject(2, []string{"price", "currency", "x"}).Draw(t, label+key)})
+		members = append(members,
+			gatehouse.Member{Name: key, Value: anyObject(2, []string{"price", "currency", "x"}).Draw(t, label+key)})
 	}
 	return gatehouse.ObjectJSON(members...)
 }
@@ -242,7 +260,8 @@ func byKey(t *rapid.T, label string) gatehouse.JSON {
 // checkText reassembles both sides of a long text.
 func checkText(t *rapid.T, c card.Change) {
 	if c.Text == nil {
-		if c.Before.Type == card.String && c.After.Type == card.String && strings.Contains(c.Before.Text+c.After.Text, "\n") && !c.Common {
+		if c.Before.Type == card.String && c.After.Type == card.String &&
+			strings.Contains(c.Before.Text+c.After.Text, "\n") && !c.Common {
 			t.Fatalf("%s has no lines", brief(c))
 		}
 		return
@@ -294,7 +313,8 @@ func BenchmarkSentence2000(b *testing.B) {
 }
 
 func BenchmarkSentence(b *testing.B) {
-	a := action(b, "price_change", "update", "item/SKU-1042", `{"price":"10.00","currency":"USD","name":"Lamp"}`, `{"price":"12.50"}`)
+	a := action(b, "price_change", "update", "item/SKU-1042", `{"price":"10.00","currency":"USD","name":"Lamp"}`,
+		`{"price":"12.50"}`)
 	for b.Loop() {
 		card.Sentence(a)
 	}

@@ -19,7 +19,8 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 func pending(t testing.TB, risk gatehouse.RiskLevel, before, after string) *gatehouse.Action {
 	a := action(t, "price_change", "update", "item/SKU-1", before, after)
 	a.RiskLevel = risk
-	a.Approval = &gatehouse.Approval{Required: 1, ExpiresAt: noon.Add(time.Hour), Excluded: []string{"prn_agent", "pricing-agent"}}
+	a.Approval = &gatehouse.Approval{Required: 1, ExpiresAt: noon.Add(time.Hour),
+		Excluded: []string{"prn_agent", "pricing-agent"}}
 	if risk >= gatehouse.L4 {
 		a.Approval.Confirm = &gatehouse.Confirm{Prompt: "Type the new price 12.50", Value: "12.50"}
 	}
@@ -49,13 +50,26 @@ func TestLadder(t *testing.T) {
 		{"L1", at(gatehouse.L1), card.Step{Rung: card.OneKey, Button: "Approve", Persons: 1, Bulk: true}},
 		{"L2", at(gatehouse.L2), card.Step{Rung: card.OneKey, Button: "Approve", Persons: 1, Bulk: true}},
 		{"L3", at(gatehouse.L3), card.Step{Rung: card.Named, Button: effect, Persons: 1, Bulk: true}},
-		{"L4", at(gatehouse.L4), card.Step{Rung: card.Retype, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Persons: 1}},
-		{"L5, the first", first, card.Step{Rung: card.TwoPersons, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Destroys: true, Persons: 2}},
-		{"L5, the second", second, card.Step{Rung: card.TwoPersons, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Destroys: true, Persons: 2, Reason: true}},
-		{"a level that is not known", at(9), card.Step{Rung: card.TwoPersons, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Destroys: true, Persons: 1}},
-		{"no level", at(0), card.Step{Rung: card.TwoPersons, Button: effect, StepUp: true, Destroys: true, Persons: 1, Refused: "the server does not say what to retype"}},
-		{"nothing to retype", silent, card.Step{Rung: card.Retype, Button: effect, StepUp: true, Persons: 1, Refused: "the server does not say what to retype"}},
-		{"nobody asked", none, card.Step{Rung: card.OneKey, Button: "Approve", Persons: 1, Bulk: true, Refused: "nobody is asked to decide this action"}},
+		{"L4", at(gatehouse.L4),
+			card.Step{Rung: card.Retype, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Persons: 1}},
+		{"L5, the first", first,
+			card.Step{Rung: card.TwoPersons, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Destroys: true,
+				Persons: 2}},
+		{"L5, the second", second,
+			card.Step{Rung: card.TwoPersons, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Destroys: true,
+				Persons: 2, Reason: true}},
+		{"a level that is not known", at(9),
+			card.Step{Rung: card.TwoPersons, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Destroys: true,
+				Persons: 1}},
+		{"no level", at(0),
+			card.Step{Rung: card.TwoPersons, Button: effect, StepUp: true, Destroys: true, Persons: 1,
+				Refused: "the server does not say what to retype"}},
+		{"nothing to retype", silent,
+			card.Step{Rung: card.Retype, Button: effect, StepUp: true, Persons: 1,
+				Refused: "the server does not say what to retype"}},
+		{"nobody asked", none,
+			card.Step{Rung: card.OneKey, Button: "Approve", Persons: 1, Bulk: true,
+				Refused: "nobody is asked to decide this action"}},
 	} {
 		if d := cmp.Diff(c.want, card.Ladder(c.a)); d != "" {
 			t.Errorf("%s: %s", c.name, d)
@@ -66,7 +80,8 @@ func TestLadder(t *testing.T) {
 func TestHidden(t *testing.T) {
 	t.Parallel()
 	plain := pending(t, gatehouse.L3, `{"name":"x","price":"10.00"}`, `{"price":"12.50"}`)
-	text := pending(t, gatehouse.L3, fmt.Sprintf(`{"d":%q}`, numbered(100)), fmt.Sprintf(`{"d":%q}`, numbered(100)+"one more\n"))
+	text := pending(t, gatehouse.L3, fmt.Sprintf(`{"d":%q}`, numbered(100)),
+		fmt.Sprintf(`{"d":%q}`, numbered(100)+"one more\n"))
 	bulk := action(t, "bulk_delete", "bulk_delete", "item/"+keys(30), "", `{}`)
 	diff := pending(t, gatehouse.L3, "", `{"a":1}`)
 	diff.ArtifactDiff = &gatehouse.ArtifactDiff{Text: gitDiff}
@@ -89,7 +104,8 @@ func TestHidden(t *testing.T) {
 		{"all keys", bulk, card.Limits{Keys: 30}, nil},
 		{"the diff is cut", diff, card.Limits{Lines: 10}, []string{"10 of 20 lines are not shown"}},
 		{"a line of the diff is cut", diff, card.Limits{Value: 20}, []string{"a line of the diff would be cut"}},
-		{"the target is cut", plain, card.Limits{Value: 4, Fields: 1}, []string{"2 values would be cut", "the name of a target would be cut"}},
+		{"the target is cut", plain, card.Limits{Value: 4, Fields: 1},
+			[]string{"2 values would be cut", "the name of a target would be cut"}},
 		{"in all", long, card.Limits{Total: 100}, []string{"111 characters are more than the 100 that are shown"}},
 	} {
 		hidden, reasons := card.Hidden(c.a, c.limits)
@@ -105,12 +121,14 @@ func TestHiddenSeesEveryLeaf(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a := &gatehouse.Action{Proposal: gatehouse.Proposal{
-			Operation: "update", CurrentState: anyObject(3, []string{"a", "b"}).Draw(t, "before"), ProposedChange: anyObject(3, []string{"a", "b"}).Draw(t, "after"),
+			Operation: "update", CurrentState: anyObject(3, []string{"a", "b"}).Draw(t, "before"),
+			ProposedChange: anyObject(3, []string{"a", "b"}).Draw(t, "after"),
 		}}
 		want := false
 		for _, c := range card.Changes(a) {
 			// Long texts are exempt, since their lines can be folded.
-			want = want || !c.Context && c.Kind != card.Same && c.Text == nil && (utf8.RuneCountInString(c.Before.Text) > 3 || utf8.RuneCountInString(c.After.Text) > 3)
+			want = want || !c.Context && c.Kind != card.Same && c.Text == nil &&
+				(utf8.RuneCountInString(c.Before.Text) > 3 || utf8.RuneCountInString(c.After.Text) > 3)
 		}
 		if hidden, reasons := card.Hidden(a, card.Limits{Value: 3}); want && !hidden {
 			t.Fatalf("%s to %s: %v", a.CurrentState, a.ProposedChange, reasons)
@@ -239,18 +257,21 @@ func TestEffect(t *testing.T) {
 	over := pending(t, gatehouse.L3, `{"price":"1"}`, `{"price":"2"}`)
 	over.Approval.ExpiresAt = noon
 
-	got := card.Effect([]*gatehouse.Action{usd, down, claimed, unpriced, many, high, decided, own, over}, card.Person{ID: "prn_1", Person: "prn_1", Name: "ana"}, noon)
+	got := card.Effect([]*gatehouse.Action{usd, down, claimed, unpriced, many, high, decided, own, over},
+		card.Person{ID: "prn_1", Person: "prn_1", Name: "ana"}, noon)
 	want := card.Totals{
 		Count: 4, Records: 6, Largest: many, Unpriced: 2,
 		Sums: []card.Sum{
-			{Amount: card.Amount{Currency: "USD", Size: "802.505", Change: "-797.495"}, Actions: 2, Largest: down, LargestSize: "800",
+			{Amount: card.Amount{Currency: "USD", Size: "802.505", Change: "-797.495"}, Actions: 2, Largest: down,
+				LargestSize:   "800",
 				LargestChange: card.Amount{Currency: "USD", Size: "800", Change: "-800", Fields: 1}},
 		},
 		Types:      []card.Tally{{"price_change", 3}, {"note", 1}},
 		Connectors: []card.Tally{{"shop", 3}, {"other", 1}},
 		Excluded: []card.Exclusion{
 			{claimed, card.ExcludedClaim, "the agent claims another amount than the change has"},
-			{high, card.ExcludedRisk, "L4 is decided one by one"}, {decided, card.ExcludedStatus, "it is approved, not yet sent"},
+			{high, card.ExcludedRisk, "L4 is decided one by one"},
+			{decided, card.ExcludedStatus, "it is approved, not yet sent"},
 			{own, card.ExcludedOwn, "it is yours, or was proposed for you"}, {over, card.ExcludedExpired, "its time is over"},
 		},
 	}
@@ -273,8 +294,10 @@ func TestWords(t *testing.T) {
 		words[l.Word] = true
 	}
 	for _, s := range []gatehouse.Status{
-		gatehouse.StatusPending, gatehouse.StatusApproved, gatehouse.StatusRejected, gatehouse.StatusDenied, gatehouse.StatusExpired, gatehouse.StatusCanceled,
-		gatehouse.StatusSuperseded, gatehouse.StatusPushing, gatehouse.StatusApplied, gatehouse.StatusFailed, gatehouse.StatusUnknown, gatehouse.StatusReversed,
+		gatehouse.StatusPending, gatehouse.StatusApproved, gatehouse.StatusRejected, gatehouse.StatusDenied,
+		gatehouse.StatusExpired, gatehouse.StatusCanceled,
+		gatehouse.StatusSuperseded, gatehouse.StatusPushing, gatehouse.StatusApplied, gatehouse.StatusFailed,
+		gatehouse.StatusUnknown, gatehouse.StatusReversed,
 	} {
 		l := card.StatusWord(s)
 		if l.Code != string(s) || l.Word == "" || l.Tone == "" || words[l.Word] {

@@ -11,15 +11,14 @@ type declaredField struct {
 	gatehouse.AmountField
 	// unit is the path of the field with the currency, "" for none.
 	unit string
-	// digits is the number of digits after the point that the minor unit stands for; 0 for a
-	// value in the major unit.
+	// digits is the number of decimal places of the minor unit; 0 for a value in the major unit.
 	digits int
 	// unusable is true if the currency is missing, or has no known minor unit.
 	unusable bool
 }
 
-// declare marks the fields that hold money: those that the connector declares or, if the
-// action has none of them, those whose names say it.
+// declare marks the fields that hold money: those that the connector declares or, if the action has
+// none of them, those whose names indicate money.
 func declare(a *gatehouse.Action, shape shape, all []Change) {
 	found := false
 	if !a.Declared.IsZero() {

@@ -41,7 +41,8 @@ func TestAfterEdit(t *testing.T) {
 		want     string
 	}{
 		{1, nil, "you may approve it yourself"}, {1, []string{"prn_ana"}, "somebody else has to approve it (approver)"},
-		{2, nil, "2 people have to approve it (approver), and you may be one"}, {2, []string{"ana"}, "2 others have to approve it"},
+		{2, nil, "2 people have to approve it (approver), and you may be one"},
+		{2, []string{"ana"}, "2 others have to approve it"},
 	} {
 		a := &gatehouse.Action{Approval: &gatehouse.Approval{
 			Required: c.required, Excluded: c.excluded, Roles: []gatehouse.Role{gatehouse.RoleApprover},

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Limits bound what a view shows; 0 is no limit.
+// Limits bound what a view shows; 0 means no limit.
 type Limits struct {
 	Fields int // of the change, without the context
 	Value  int // characters of one value
@@ -69,9 +69,10 @@ func HiddenIn(a *gatehouse.Action, changes []Change, l Limits) (hidden bool, rea
 	}
 
 	over(len(a.Target.EntityRefs), l.Keys, "key")
-	if l.Value > 0 && slices.ContainsFunc(append([]string{a.Target.EntityRef}, a.Target.EntityRefs...), func(ref string) bool {
-		return utf8.RuneCountInString(ref) > l.Value
-	}) {
+	if l.Value > 0 &&
+		slices.ContainsFunc(append([]string{a.Target.EntityRef}, a.Target.EntityRefs...), func(ref string) bool {
+			return utf8.RuneCountInString(ref) > l.Value
+		}) {
 		reasons = append(reasons, "the name of a target would be cut")
 	}
 	total += utf8.RuneCountInString(a.Target.EntityRef) + utf8.RuneCountInString(strings.Join(a.Target.EntityRefs, ""))
@@ -90,7 +91,8 @@ func HiddenIn(a *gatehouse.Action, changes []Change, l Limits) (hidden bool, rea
 	}
 
 	if l.Total > 0 && total > l.Total {
-		reasons = append(reasons, fmt.Sprintf("%s are more than the %s that are shown", counted(total, "character"), thousands(l.Total)))
+		reasons = append(reasons,
+			fmt.Sprintf("%s are more than the %s that are shown", counted(total, "character"), thousands(l.Total)))
 	}
 	return len(reasons) > 0, reasons
 }

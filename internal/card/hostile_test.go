@@ -76,7 +76,8 @@ func checkVisible(t interface{ Fatalf(string, ...any) }, s string) {
 // dangerous lists characters that must never be in a plain span, whatever surrounds
 // them.
 func dangerous(r rune) bool {
-	return r < 0x20 || r >= 0x7f && r < 0xa0 || 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069 || r == 0x200b || r == 0x200e || r == 0x200f ||
+	return r < 0x20 || r >= 0x7f && r < 0xa0 || 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069 || r == 0x200b ||
+		r == 0x200e || r == 0x200f ||
 		r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0x2060 || unicode.Is(unicode.Co, r)
 }
 
@@ -103,9 +104,12 @@ func TestHostileTexts(t *testing.T) {
 func TestHostileTextsAreMarked(t *testing.T) {
 	t.Parallel()
 	prefixes := []string{
-		"bidi-", "zero-width-", "bom-", "soft-", "hangul-", "braille-", "grapheme-", "variation-", "tags-", "invisible-", "only-", "interlinear",
-		"no-break", "wide-", "ogham-", "null-", "ansi-", "backspaces", "carriage", "form-feed", "delete-", "next-line", "line-sep", "noncharacters",
-		"private-", "zalgo", "mark-", "mixed-", "lookalike-domain", "lookalike-name", "lookalike-greek", "bold-", "fullwidth-letters", "surrogate-",
+		"bidi-", "zero-width-", "bom-", "soft-", "hangul-", "braille-", "grapheme-", "variation-", "tags-", "invisible-",
+		"only-", "interlinear",
+		"no-break", "wide-", "ogham-", "null-", "ansi-", "backspaces", "carriage", "form-feed", "delete-", "next-line",
+		"line-sep", "noncharacters",
+		"private-", "zalgo", "mark-", "mixed-", "lookalike-domain", "lookalike-name", "lookalike-greek", "bold-",
+		"fullwidth-letters", "surrogate-",
 		"bytes", "cut-", "overlong",
 	}
 	seen := make(map[string]int)
@@ -137,7 +141,8 @@ func checkTerminal(t interface{ Fatalf(string, ...any) }, s string) {
 		t.Fatalf("Terminal(%q) is not UTF-8: %q", s, shown)
 	}
 	for _, r := range shown {
-		if dangerous(r) || r == '\n' || r == '\t' || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector) {
+		if dangerous(r) || r == '\n' || r == '\t' ||
+			unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector) {
 			t.Fatalf("Terminal(%q) still has %U", s, r)
 		}
 	}
@@ -153,7 +158,8 @@ func TestVisible(t *testing.T) {
 		{"empty", "", ""},
 		{"bidi", "a\u202eb\u202c", "a{bidi U+202E|right-to-left override}b{bidi U+202C|end of a direction}"},
 		{"a run", "a\u200b\u200bb", "a{zerowidth U+200B U+200B|invisible character}b"},
-		{"a long run", strings.Repeat("\u200b", 1000), "{zerowidth" + strings.Repeat(" U+200B", 12) + " and 988 more|invisible character}"},
+		{"a long run", strings.Repeat("\u200b", 1000),
+			"{zerowidth" + strings.Repeat(" U+200B", 12) + " and 988 more|invisible character}"},
 		{"escape", "\x1b[2J", "{control U+001B|escape}[2J"},
 		{"NUL", "a\x00", "a{control U+0000|NUL}"},
 		{"line ends", "a\nb\r\nc\rd\te", "a{newline}b{newline}c{control U+000D|carriage return}d{tab}e"},
@@ -162,14 +168,17 @@ func TestVisible(t *testing.T) {
 		{"marks", "e\u0301\u0301\u0301\u0301\u0301\u0301", "e\u0301\u0301\u0301\u0301{marks U+0301 U+0301|piled-up mark}"},
 		{"a mark on a space", " \u0301", " {marks U+0301|piled-up mark}"},
 		{"mixed", "see p\u0430ypal now", "see {mixed p\u0430ypal|mixes Latin and Cyrillic letters} now"},
-		{"look-alike", "\u0430\u0440\u0440\u04cf\u0435.com", "{mixed \u0430\u0440\u0440\u04cf\u0435|could be taken for Latin letters}.com"},
+		{"look-alike", "\u0430\u0440\u0440\u04cf\u0435.com",
+			"{mixed \u0430\u0440\u0440\u04cf\u0435|could be taken for Latin letters}.com"},
 		{"a word of its own", "\u0441\u043e\u043a", "\u0441\u043e\u043a"},
 		{"emoji", "\U0001f469\u200d\U0001f4bb", "\U0001f469\u200d\U0001f4bb"},
 		{"an emoji joined to a letter", "\U0001f44d\u200dx", "\U0001f44d{zerowidth U+200D|invisible character}x"},
 		{"a joiner elsewhere", "a\u200db", "a{zerowidth U+200D|invisible character}b"},
 		{"a long word", strings.Repeat("x", 50), strings.Repeat("x", 24) + "|" + strings.Repeat("x", 24) + "|xx"},
 		{"words", strings.Repeat("word ", 20), strings.Repeat("word ", 20)},
-		{"a long mixed word", strings.Repeat("x", 23) + "\u0430\u0430", "{mixed " + strings.Repeat("x", 23) + "\u0430|mixes Latin and Cyrillic letters}|{mixed \u0430|mixes Latin and Cyrillic letters}"},
+		{"a long mixed word", strings.Repeat("x", 23) + "\u0430\u0430",
+			"{mixed " + strings.Repeat("x", 23) +
+				"\u0430|mixes Latin and Cyrillic letters}|{mixed \u0430|mixes Latin and Cyrillic letters}"},
 	} {
 		var b strings.Builder
 		for _, s := range card.Visible(c.in) {
@@ -212,7 +221,8 @@ func TestTruncate(t *testing.T) {
 		n, gone  int
 	}{
 		{"short", "short", 8, 0}, {"just one more", "just one more", 12, 0}, {"two too many", "two too ma", 10, 0},
-		{"äöüäöü", "äöü", 3, 3}, {"\xff\xff\xff\xff", "\xff\xff", 2, 2}, {"abc", "", 0, 3}, {"abc", "", -1, 3}, {"", "", 0, 0},
+		{"äöüäöü", "äöü", 3, 3}, {"\xff\xff\xff\xff", "\xff\xff", 2, 2}, {"abc", "", 0, 3}, {"abc", "", -1, 3},
+		{"", "", 0, 0},
 	} {
 		if c.in == "two too many" {
 			c.gone = 2
@@ -224,7 +234,8 @@ func TestTruncate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, n := rapid.String().Draw(t, "s"), rapid.IntRange(0, 20).Draw(t, "n")
 		shown, gone := card.Truncate(s, n)
-		if !strings.HasPrefix(s, shown) || utf8.RuneCountInString(shown)+gone != utf8.RuneCountInString(s) || gone == 1 && n > 0 {
+		if !strings.HasPrefix(s, shown) || utf8.RuneCountInString(shown)+gone != utf8.RuneCountInString(s) || gone == 1 &&
+			n > 0 {
 			t.Fatalf("Truncate(%q, %d) = %q, %d", s, n, shown, gone)
 		}
 	})

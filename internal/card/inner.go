@@ -126,7 +126,8 @@ func isProse(tokens []string) bool {
 			continue
 		}
 		words++
-		if !strings.ContainsFunc(t, func(r rune) bool { return !unicode.IsLetter(r) && !strings.ContainsRune(".,;:!?'’-", r) }) {
+		if !strings.ContainsFunc(t,
+			func(r rune) bool { return !unicode.IsLetter(r) && !strings.ContainsRune(".,;:!?'’-", r) }) {
 			letters++
 		}
 	}

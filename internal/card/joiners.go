@@ -62,7 +62,8 @@ func pictograph(r rune) bool {
 	case 0x1f000 <= r && r <= 0x1faff, 0x2600 <= r && r <= 0x27bf, 0x2300 <= r && r <= 0x23ff, 0x2190 <= r && r <= 0x21ff,
 		0x2b00 <= r && r <= 0x2bff, 0x25a0 <= r && r <= 0x25ff:
 		return unicode.IsPrint(r)
-	case r == 0xa9, r == 0xae, r == 0x203c, r == 0x2049, r == 0x2122, r == 0x2139, r == 0x24c2, r == 0x3030, r == 0x303d, r == 0x3297, r == 0x3299,
+	case r == 0xa9, r == 0xae, r == 0x203c, r == 0x2049, r == 0x2122, r == 0x2139, r == 0x24c2, r == 0x3030, r == 0x303d,
+		r == 0x3297, r == 0x3299,
 		r == 0x2934, r == 0x2935:
 		return true
 	}
@@ -72,7 +73,8 @@ func pictograph(r rune) bool {
 // cursive reports whether a letter joins its neighbours, so that a zero-width
 // non-joiner between two of them changes the visible form.
 func cursive(r rune) bool {
-	return unicode.IsLetter(r) && unicode.In(r, unicode.Arabic, unicode.Syriac, unicode.Mongolian, unicode.Nko, unicode.Mandaic)
+	return unicode.IsLetter(r) &&
+		unicode.In(r, unicode.Arabic, unicode.Syriac, unicode.Mongolian, unicode.Nko, unicode.Mandaic)
 }
 
 // virama reports whether a sign removes the vowel of the preceding consonant, so

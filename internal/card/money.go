@@ -8,8 +8,9 @@ import (
 
 // moneyWords are the last words of names of fields that hold money.
 var moneyWords = map[string]bool{
-	"price": true, "cost": true, "amount": true, "total": true, "subtotal": true, "fee": true, "fees": true, "balance": true,
-	"refund": true, "credit": true, "debit": true, "paid": true, "payment": true, "discount": true, "tax": true,
+	"price": true, "cost": true, "amount": true, "total": true, "subtotal": true, "fee": true, "fees": true,
+	"balance": true,
+	"refund":  true, "credit": true, "debit": true, "paid": true, "payment": true, "discount": true, "tax": true,
 	"budget": true, "salary": true, "deposit": true, "msrp": true, "revenue": true, "charge": true,
 }
 

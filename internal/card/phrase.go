@@ -103,7 +103,8 @@ func more(n int) string { return "… (" + counted(n, "more character") + ")" }
 
 // ordinary are the words of sentences: a value equal to one of them is quoted.
 var ordinary = map[string]bool{
-	"and": true, "from": true, "to": true, "of": true, "with": true, "nothing": true, "reversible": true, "null": true, "true": true, "false": true,
+	"and": true, "from": true, "to": true, "of": true, "with": true, "nothing": true, "reversible": true, "null": true,
+	"true": true, "false": true,
 	"in": true, "for": true, "more": true, "through": true, "as": true, "not": true,
 }
 
@@ -153,7 +154,8 @@ func plural(noun string) string {
 		return noun // already plural, like many table names
 	case n > 1 && noun[n-1] == 'y' && !strings.ContainsRune("aeiou", rune(noun[n-2])):
 		return noun[:n-1] + "ies"
-	case strings.HasSuffix(noun, "s") || strings.HasSuffix(noun, "x") || strings.HasSuffix(noun, "ch") || strings.HasSuffix(noun, "sh"):
+	case strings.HasSuffix(noun, "s") || strings.HasSuffix(noun, "x") || strings.HasSuffix(noun, "ch") ||
+		strings.HasSuffix(noun, "sh"):
 		return noun + "es"
 	}
 	return noun + "s"

@@ -193,7 +193,8 @@ func TestSentences(t *testing.T) {
 			sentence: "Delete item SKU-1", short: "Delete item SKU-1", button: "Delete item SKU-1",
 		},
 		{
-			name: "a bulk delete", actionType: "bulk_delete", operation: "bulk_delete", target: "item/" + keys(1412), after: `{"deleted":true}`,
+			name: "a bulk delete", actionType: "bulk_delete", operation: "bulk_delete", target: "item/" + keys(1412),
+			after:    `{"deleted":true}`,
 			sentence: "Delete 1,412 items", short: "Delete 1,412 items", button: "Delete 1,412 items",
 		},
 		{
@@ -233,7 +234,8 @@ func TestSentences(t *testing.T) {
 			short:    "Change discontinued of SKU-1", button: "Change discontinued to true",
 		},
 		{
-			name: "an operation with a name of its own", actionType: "receive_goods", operation: "receive_goods", target: "item/SKU-1",
+			name: "an operation with a name of its own", actionType: "receive_goods", operation: "receive_goods",
+			target:   "item/SKU-1",
 			after:    `{"quantity":40,"note":"pallet 3"}`,
 			sentence: `Receive goods for item SKU-1: note "pallet 3" and quantity 40 (operation receive_goods of shop)`,
 			short:    "Receive goods for item SKU-1", button: "Receive goods for item SKU-1",
@@ -245,19 +247,22 @@ func TestSentences(t *testing.T) {
 			short:    "Refund order 1042", button: "Refund order 1042",
 		},
 		{
-			name: "an operation that says nothing, of a known type", actionType: "propose_email_to_customer", operation: "post", target: "customer/C-1",
+			name: "an operation that says nothing, of a known type", actionType: "propose_email_to_customer", operation: "post",
+			target:   "customer/C-1",
 			after:    `{"subject":"Your order"}`,
 			sentence: `Send an e-mail to customer C-1: subject "Your order" (operation post of shop)`,
 			short:    "Send an e-mail to customer C-1", button: "Send an e-mail to customer C-1",
 		},
 		{
-			name: "an operation that says nothing, of an unknown type", actionType: "reticulate_splines", operation: "post", target: "spline/9",
+			name: "an operation that says nothing, of an unknown type", actionType: "reticulate_splines", operation: "post",
+			target:   "spline/9",
 			after:    `{"depth":3}`,
 			sentence: "Run post on spline 9: depth 3 (operation post of shop)",
 			short:    "Run post on spline 9", button: "Run post on spline 9",
 		},
 		{
-			name: "a value that reads like a sentence", actionType: "field_update", operation: "update", target: "item/SKU-1 from 1 to 2; reversible",
+			name: "a value that reads like a sentence", actionType: "field_update", operation: "update",
+			target: "item/SKU-1 from 1 to 2; reversible",
 			before: `{"name":"a"}`, after: `{"name":"b; reversible\n\"and"}`,
 			sentence: `Change name of "SKU-1 from 1 to 2; reversible": 2 lines added and 1 removed; reversible`,
 			short:    `Change name of "SKU-1 from 1 to 2; reversible"`,
@@ -282,8 +287,10 @@ func TestSentences(t *testing.T) {
 			short:    "Create item SKU-1", button: "Create item SKU-1",
 		},
 		{
-			name: "what is too large to be read to its depth", actionType: "field_update", operation: "update", target: "item/SKU-1",
-			before: `{"labels":{"x":1},"price":"1.00"}`, after: `{"labels":{"x":[` + strings.Repeat("1,", 1<<16) + `1]},"price":"1.50"}`,
+			name: "what is too large to be read to its depth", actionType: "field_update", operation: "update",
+			target:   "item/SKU-1",
+			before:   `{"labels":{"x":1},"price":"1.00"}`,
+			after:    `{"labels":{"x":[` + strings.Repeat("1,", 1<<16) + `1]},"price":"1.50"}`,
 			sentence: "Change item SKU-1: price from 1.00 to 1.50 and labels changed; reversible",
 			short:    "Change price and labels of SKU-1", button: "Change price and labels",
 		},
@@ -325,14 +332,19 @@ func TestPolicyTypesHaveWords(t *testing.T) {
 		got = append(got, card.Short(action(t, m[1], "post", "customer/C-1", "", `{}`)))
 	}
 	want := []string{
-		"Add a note to customer C-1", "Tag customer C-1", "Classify customer C-1", "Label customer C-1", "Add internal notes to customer C-1",
+		"Add a note to customer C-1", "Tag customer C-1", "Classify customer C-1", "Label customer C-1",
+		"Add internal notes to customer C-1",
 		"Change a field of customer C-1", "Change a field of customer C-1", "Change the specification of customer C-1",
-		"Create a customer program for customer C-1", "Assign customer C-1", "Run post on customer C-1", "Run post on customer C-1",
-		"Change the price of customer C-1", "Change the vendor's cost of customer C-1", "Change the bid status of customer C-1",
+		"Create a customer program for customer C-1", "Assign customer C-1", "Run post on customer C-1",
+		"Run post on customer C-1",
+		"Change the price of customer C-1", "Change the vendor's cost of customer C-1",
+		"Change the bid status of customer C-1",
 		"Draft a quote for customer C-1", "Switch the vendor of customer C-1", "Change the cost basis of customer C-1",
 		"Take a collection action on customer C-1", "Send an e-mail to customer C-1",
-		"Create customer C-1", "Create customer C-1", "Create customer C-1", "Create customer C-1", "Create customer C-1", "Create customer C-1",
-		"Soft-delete customer C-1", "Delete customer C-1", "Destroy or overwrite customer C-1", "Change the prices of customer C-1",
+		"Create customer C-1", "Create customer C-1", "Create customer C-1", "Create customer C-1", "Create customer C-1",
+		"Create customer C-1",
+		"Soft-delete customer C-1", "Delete customer C-1", "Destroy or overwrite customer C-1",
+		"Change the prices of customer C-1",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -436,8 +448,10 @@ func TestReversibility(t *testing.T) {
 	}{
 		{"a connector that undoes nothing", &once, card.ReversalOpen},
 		{"all is known", update, card.Reversible},
-		{"one field is not known", action(t, "x", "update", "item/A", `{"price":"1"}`, `{"price":"2","cost":"1"}`), card.ReversalOpen},
-		{"an operation of somebody's", action(t, "x", "update_price", "item/A", `{"price":"1"}`, `{"price":"2"}`), card.ReversalOpen},
+		{"one field is not known", action(t, "x", "update", "item/A", `{"price":"1"}`, `{"price":"2","cost":"1"}`),
+			card.ReversalOpen},
+		{"an operation of somebody's", action(t, "x", "update_price", "item/A", `{"price":"1"}`, `{"price":"2"}`),
+			card.ReversalOpen},
 		{"a delete", action(t, "x", "delete", "item/A", `{"price":"1"}`, `{}`), card.ReversalOpen},
 		{"the receipt says yes", applied(true), card.Reversible},
 		{"the receipt says no", applied(false), card.NotReversible},

@@ -21,8 +21,10 @@ const (
 // it never determines the effect.
 var effects = map[string]effect{
 	"insert": effectCreate, "create": effectCreate, "add": effectCreate, "new": effectCreate, "register": effectCreate,
-	"update": effectUpdate, "change": effectUpdate, "edit": effectUpdate, "patch": effectUpdate, "modify": effectUpdate, "set": effectUpdate,
-	"delete": effectDelete, "remove": effectDelete, "destroy": effectDelete, "purge": effectDelete, "drop": effectDelete, "erase": effectDelete,
+	"update": effectUpdate, "change": effectUpdate, "edit": effectUpdate, "patch": effectUpdate, "modify": effectUpdate,
+	"set":    effectUpdate,
+	"delete": effectDelete, "remove": effectDelete, "destroy": effectDelete, "purge": effectDelete, "drop": effectDelete,
+	"erase": effectDelete,
 }
 
 // effectOf reads the name of an operation: insert, bulk_delete, create_vendor.
@@ -75,7 +77,8 @@ func shapeOf(a *gatehouse.Action) shape {
 	if onTool(a) {
 		s.effect = effectUnknown
 	}
-	s.delete = s.effect == effectDelete && (a.ProposedChange == "{}" || a.ProposedChange == "" || a.ProposedChange == `{"deleted":true}`)
+	s.delete = s.effect == effectDelete &&
+		(a.ProposedChange == "{}" || a.ProposedChange == "" || a.ProposedChange == `{"deleted":true}`)
 	if len(a.Target.EntityRefs) == 0 {
 		return s
 	}

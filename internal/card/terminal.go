@@ -50,8 +50,7 @@ func terminal(s string) string {
 	return b.String()
 }
 
-// writePlain writes plain text, with codes for letters and digits that can be taken
-// for others.
+// writePlain writes plain text, with codes for letters and digits that look like others.
 func writePlain(b *strings.Builder, s string, passing scriptSet) {
 	for _, span := range splitWords(s, passing) {
 		if span.Kind == SpanPlain {

@@ -46,7 +46,8 @@ func TestCompareTextFolds(t *testing.T) {
 	after := strings.Replace(before, "line 10\n", "line ten\nand a half\n", 1)
 	text := card.CompareText(before, after)
 	want := []string{
-		"… 6", "7,7 context line 7", "8,8 context line 8", "9,9 context line 9", "10,0 removed line 10", "0,10 added line ten", "0,11 added and a half",
+		"… 6", "7,7 context line 7", "8,8 context line 8", "9,9 context line 9", "10,0 removed line 10",
+		"0,10 added line ten", "0,11 added and a half",
 		"11,12 context line 11", "12,13 context line 12", "13,14 context line 13", "… 7",
 	}
 	if d := cmp.Diff(want, drawn(text.Blocks)); d != "" {
@@ -73,7 +74,8 @@ func TestCompareTextFolds(t *testing.T) {
 
 func TestCompareTextLosesNothing(t *testing.T) {
 	t.Parallel()
-	lines := rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c\r", "", "\x00", "+x", "-x"}), 0, 40), func(l []string) string { return strings.Join(l, "\n") })
+	lines := rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c\r", "", "\x00", "+x", "-x"}), 0, 40),
+		func(l []string) string { return strings.Join(l, "\n") })
 	rapid.Check(t, func(t *rapid.T) {
 		before, after := lines.Draw(t, "before"), lines.Draw(t, "after")
 		text := card.CompareText(before, after)
@@ -125,10 +127,13 @@ func TestParseUnified(t *testing.T) {
 		t.Fatalf("%q, +%d -%d", a.Plain, a.Added, a.Removed)
 	}
 	want := []string{
-		"0,0 header diff --git a/prices.csv b/prices.csv", "0,0 header index 1..2 100644", "0,0 header --- a/prices.csv", "0,0 header +++ b/prices.csv",
-		"0,0 header @@ -1,3 +1,4 @@ head", "1,1 context sku,price", "2,0 removed A,1.00", "0,2 added A,2.00", "0,3 added --- B,3.00", "3,4 context C,9.00",
+		"0,0 header diff --git a/prices.csv b/prices.csv", "0,0 header index 1..2 100644", "0,0 header --- a/prices.csv",
+		"0,0 header +++ b/prices.csv",
+		"0,0 header @@ -1,3 +1,4 @@ head", "1,1 context sku,price", "2,0 removed A,1.00", "0,2 added A,2.00",
+		"0,3 added --- B,3.00", "3,4 context C,9.00",
 		"0,0 header @@ -10 +11,0 @@", "10,0 removed last", `0,0 header \ No newline at end of file`,
-		"0,0 header diff --git a/new b/new", "0,0 header new file mode 100644", "0,0 header --- /dev/null", "0,0 header +++ b/new",
+		"0,0 header diff --git a/new b/new", "0,0 header new file mode 100644", "0,0 header --- /dev/null",
+		"0,0 header +++ b/new",
 		"0,0 header @@ -0,0 +1,2 @@", "0,1 added one", "0,2 added two",
 	}
 	if d := cmp.Diff(want, drawn(a.Blocks)); d != "" {
@@ -136,8 +141,8 @@ func TestParseUnified(t *testing.T) {
 	}
 }
 
-// TestMalformedDiffIsPlain: a text that is not a diff is shown unchanged, with no
-// line taken for a comment.
+// TestMalformedDiffIsPlain: a text that is not a diff is shown unchanged, and no line is read as a
+// comment.
 func TestMalformedDiffIsPlain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, why string }{
@@ -181,8 +186,10 @@ func checkArtifact(t interface{ Fatalf(string, ...any) }, text string, a card.Ar
 				added++
 			case l.Kind == card.Minus:
 				removed++
-			case l.Kind == card.Header && (strings.HasPrefix(l.Text, "+") && !strings.HasPrefix(l.Text, "+++ ") || strings.HasPrefix(l.Text, "-") && !strings.HasPrefix(l.Text, "--- ")):
-				t.Fatalf("%q: the change %q is taken for a comment", text, l.Text)
+			case l.Kind == card.Header &&
+				(strings.HasPrefix(l.Text, "+") && !strings.HasPrefix(l.Text, "+++ ") || strings.HasPrefix(l.Text, "-") &&
+					!strings.HasPrefix(l.Text, "--- ")):
+				t.Fatalf("%q: the change %q is read as a comment", text, l.Text)
 			}
 			b.WriteString(l.Raw())
 			if !l.Open {
@@ -198,10 +205,11 @@ func checkArtifact(t interface{ Fatalf(string, ...any) }, text string, a card.Ar
 	}
 }
 
-func TestParseUnifiedReadsWhatWeWrite(t *testing.T) {
+func TestParseUnifiedReadsOurDiffs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "-b", "+c", "@@ -1 +1 @@", "--- x", `\ d`, ""}), 1, 20).Draw(t, "lines")
+		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "-b", "+c", "@@ -1 +1 @@", "--- x", `\ d`, ""}), 1,
+			20).Draw(t, "lines")
 		var b strings.Builder
 		olds, news := 0, 0
 		for _, l := range lines {
@@ -227,7 +235,7 @@ func TestArtifactClaims(t *testing.T) {
 	t.Parallel()
 	n := func(i int) *int { return &i }
 	if a := card.ParseArtifact(nil); a != nil {
-		t.Error("there is something of nothing")
+		t.Error("an empty text gives a block")
 	}
 	a := card.ParseArtifact(&gatehouse.ArtifactDiff{Text: gitDiff, LinesAdded: n(4), LinesRemoved: n(2)})
 	if a.Claim != "" {
@@ -255,8 +263,10 @@ func TestDuration(t *testing.T) {
 		d    time.Duration
 		want string
 	}{
-		{-time.Hour, "0 s"}, {0, "0 s"}, {999 * time.Millisecond, "0 s"}, {time.Second, "1 s"}, {59900 * time.Millisecond, "59 s"}, {time.Minute, "1 min"},
-		{3*time.Minute + 59*time.Second, "3 min"}, {time.Hour, "1 h"}, {2*time.Hour + 5*time.Minute, "2 h 05 min"}, {24 * time.Hour, "1 d"},
+		{-time.Hour, "0 s"}, {0, "0 s"}, {999 * time.Millisecond, "0 s"}, {time.Second, "1 s"},
+		{59900 * time.Millisecond, "59 s"}, {time.Minute, "1 min"},
+		{3*time.Minute + 59*time.Second, "3 min"}, {time.Hour, "1 h"}, {2*time.Hour + 5*time.Minute, "2 h 05 min"},
+		{24 * time.Hour, "1 d"},
 		{4*24*time.Hour + 3*time.Hour + time.Minute, "4 d 3 h"}, {48*time.Hour + 59*time.Minute, "2 d"},
 	} {
 		if got := card.Duration(c.d); got != c.want {

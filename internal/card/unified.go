@@ -41,16 +41,16 @@ func ParseArtifact(d *gatehouse.ArtifactDiff) *Artifact {
 			if a.Claim != "" {
 				a.Claim += "; "
 			}
-			a.Claim += fmt.Sprintf("the proposer says %s %s, there are %s", counted(*c.claimed, "line"), c.what, thousands(c.counted))
+			a.Claim += fmt.Sprintf("the proposer says %s %s, there are %s", counted(*c.claimed, "line"), c.what,
+				thousands(c.counted))
 		}
 	}
 	return &a
 }
 
-// ParseUnified reads a unified diff, as diff -u and git write it, strictly: the
-// counts of each hunk must be right, and a line between the hunks that could be
-// taken for a change is an error. A text that is no such diff is shown as plain
-// text, so that no change can hide in what looks like a comment.
+// ParseUnified reads a unified diff, as diff -u and git write it, strictly: the counts of each hunk
+// must be right, and a line between the hunks that looks like a change is an error. A text that is
+// not such a diff is shown as plain text, so that no change can hide in what looks like a comment.
 func ParseUnified(text string) Artifact {
 	p := unified{lines: splitLines(text)}
 	if err := p.parse(); err != "" {
@@ -141,7 +141,8 @@ func (p *unified) parse() string {
 // fileHeader reports whether the two lines at pos name the files, and a hunk
 // follows.
 func (p *unified) fileHeader() bool {
-	return p.pos+2 < len(p.lines) && strings.HasPrefix(p.lines[p.pos], "--- ") && strings.HasPrefix(p.lines[p.pos+1], "+++ ") &&
+	return p.pos+2 < len(p.lines) && strings.HasPrefix(p.lines[p.pos], "--- ") &&
+		strings.HasPrefix(p.lines[p.pos+1], "+++ ") &&
 		strings.HasPrefix(p.lines[p.pos+2], "@@")
 }
 

@@ -8,17 +8,23 @@ import (
 // typeWords are verbs for the action types of the default policy, for operations
 // whose names say nothing.
 var typeWords = map[string]string{
-	"note": "Add a note to", "tag": "Tag", "classification": "Classify", "labels": "Label", "internal_notes": "Add internal notes to",
-	"field_update": "Change a field of", "spec_update": "Change the specification of", "assignment": "Assign",
+	"note": "Add a note to", "tag": "Tag", "classification": "Classify", "labels": "Label",
+	"internal_notes": "Add internal notes to",
+	"field_update":   "Change a field of", "spec_update": "Change the specification of", "assignment": "Assign",
 	"create_customer_program": "Create a customer program for", "price_change": "Change the price of",
-	"update_vendor_cost": "Change the vendor's cost of", "bid_status_update": "Change the bid status of", "quote_draft": "Draft a quote for",
-	"vendor_failover": "Switch the vendor of", "bulk_cost_basis": "Change the cost basis of", "collection_action": "Take a collection action on",
-	"email_to_customer": "Send an e-mail to", "create_customer": "Create", "create_vendor": "Create", "create_item": "Create",
-	"soft_delete": "Soft-delete", "bulk_delete": "Delete", "destructive_bulk": "Destroy or overwrite", "mass_price_change": "Change the prices of",
+	"update_vendor_cost": "Change the vendor's cost of", "bid_status_update": "Change the bid status of",
+	"quote_draft":     "Draft a quote for",
+	"vendor_failover": "Switch the vendor of", "bulk_cost_basis": "Change the cost basis of",
+	"collection_action": "Take a collection action on",
+	"email_to_customer": "Send an e-mail to", "create_customer": "Create", "create_vendor": "Create",
+	"create_item": "Create",
+	"soft_delete": "Soft-delete", "bulk_delete": "Delete", "destructive_bulk": "Destroy or overwrite",
+	"mass_price_change": "Change the prices of",
 }
 
 // neutral are operation names that do not say what the operation does.
-var neutral = []string{"post", "put", "send", "call", "execute", "exec", "apply", "push", "run", "invoke", "do", "request", "submit", "write", "upsert", "process", "perform", "operation", "bulk"}
+var neutral = []string{"post", "put", "send", "call", "execute", "exec", "apply", "push", "run", "invoke", "do",
+	"request", "submit", "write", "upsert", "process", "perform", "operation", "bulk"}
 
 func isNeutral(operation string) bool {
 	w := wordsOf(strings.TrimPrefix(operation, "bulk_"))

@@ -10,8 +10,10 @@ import (
 // with amounts of money precede all groups.
 var weights = [][]string{
 	{"iban", "bic", "swift", "bank", "account", "routing", "payee", "beneficiary", "sepa", "bsb"},
-	{"address", "street", "city", "zip", "postcode", "postal", "country", "email", "mail", "phone", "url", "webhook", "domain"},
-	{"role", "roles", "permission", "permissions", "admin", "scope", "scopes", "owner", "access", "privilege", "privileges"},
+	{"address", "street", "city", "zip", "postcode", "postal", "country", "email", "mail", "phone", "url", "webhook",
+		"domain"},
+	{"role", "roles", "permission", "permissions", "admin", "scope", "scopes", "owner", "access", "privilege",
+		"privileges"},
 	{"deleted", "delete", "archived", "disabled", "enabled", "active", "inactive", "closed", "suspended"},
 	{"status", "state", "stage"},
 	{"name", "title"},

@@ -91,9 +91,9 @@ func (f *Files) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return f.served, nil
 	}
 	if err := f.read(); err != nil {
-		f.log.Warn("a changed certificate cannot be read; the one from before is served on", "error", err)
+		f.log.Warn("a changed certificate cannot be read; the previous one stays in use", "error", err)
 	} else {
-		f.log.Info("a changed certificate is served", "not_after", f.served.Leaf.NotAfter)
+		f.log.Info("the changed certificate is in use", "not_after", f.served.Leaf.NotAfter)
 	}
 	return f.served, nil
 }
@@ -141,7 +141,7 @@ func (a *ACME) Obtain(ctx context.Context, log *slog.Logger) (err error) {
 			}
 			continue
 		}
-		log.Info("a certificate is served", "domain", domain, "not_after", c.Leaf.NotAfter)
+		log.Info("the certificate is in use", "domain", domain, "not_after", c.Leaf.NotAfter)
 	}
 	return err
 }

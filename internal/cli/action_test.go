@@ -44,9 +44,7 @@ func TestPrintFits(t *testing.T) {
 	} {
 		g, out, _ := testGlobals(t)
 		g.TTY, g.Columns = true, columns
-		if err := g.Print(g.actionTable(a), ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, g.Print(g.actionTable(a), ""))
 		header, row, _ := strings.Cut(out.String(), "\n")
 		if got := strings.Join(strings.Fields(header), " "); got != want {
 			t.Errorf("%d columns: got %s, want %s", columns, got, want)

@@ -19,16 +19,16 @@ type adminCmd struct {
 // noticesCmd lists the changes of rights and rules.
 type noticesCmd struct {
 	paging  `embed:""`
-	Seen    bool `help:"Those that you have dismissed, too."`
-	Dismiss bool `help:"Hide those that are listed from you. Other administrators still see them."`
+	Seen    bool `help:"Also those that you have dismissed."`
+	Dismiss bool `help:"Hide the listed notices from you. Other administrators still see them."`
 }
 
 func (*noticesCmd) Help() string {
 	return `
 Every administrator of a tenant sees who made or changed principals, keys, edit
-tokens, set-up links and policies, until they dismiss it. The audit log keeps it
-for good. Piped output has these columns: id, time, event, subject, actor,
-channel, tenant of origin, details.
+tokens, set-up links and policies, until they dismiss it. Dismissing one
+leaves the audit log unchanged. Piped output has these
+columns: id, time, event, subject, actor, channel, tenant of origin, details.
 
 Examples:
 

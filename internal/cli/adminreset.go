@@ -10,8 +10,8 @@ import (
 // adminResetCmd makes new secrets for an administrator.
 type adminResetCmd struct {
 	serve.StoreFlags
-	Name   string `arg:"" optional:"" default:"admin" help:"The administrator's name; admin, if absent."`
-	Tenant string `default:"default" placeholder:"TENANT" help:"The administrator's tenant; default, if absent."`
+	Name   string `arg:"" optional:"" default:"admin" help:"The administrator's name; admin by default."`
+	Tenant string `default:"default" placeholder:"TENANT" help:"The administrator's tenant; default by default."`
 	Revoke bool   `help:"End every other key and every session of the administrator, too."`
 }
 
@@ -33,7 +33,6 @@ Examples:
 `
 }
 
-// Run resets.
 func (c *adminResetCmd) Run(g *globals) error {
 	gt, store, err := c.OpenGate(&g.IO)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// agentSession is an agent that uses the tool of gate.py, once for each thing that
-// may come of it. It prints what the model would be told.
+// agentSession is an agent that uses the tool of gate.py, once for each possible outcome. It prints
+// what the model would read.
 const agentSession = `
 import os, gate
 def tool_call(task, action_type, old, new):
@@ -40,35 +40,30 @@ except RuntimeError as e:
 `
 
 // TestAgentTool runs the tool of examples/agents/gate.py as an agent does, while a person decides,
-// and wants the schema in tool.json to ask for just what the tool reads.
+// and checks that the schema in tool.json has exactly the members that the tool reads.
 func TestAgentTool(t *testing.T) {
 	t.Parallel()
 	q := &quickstart{t: t, dir: t.TempDir()}
 	source, err := os.ReadFile(filepath.Join("..", "..", "examples", "agents", "gate.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	code := string(source)
 	schema, err := os.ReadFile(filepath.Join("..", "..", "examples", "agents", "tool.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var tool struct {
 		Input struct {
 			Properties map[string]any `json:"properties"`
 			Required   []string       `json:"required"`
 		} `json:"input_schema"`
 	}
-	if err := json.Unmarshal(schema, &tool); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(schema, &tool))
 	for name := range tool.Input.Properties {
 		if !strings.Contains(code, `tool_input["`+name+`"]`) {
 			t.Errorf("the tool does not read %s", name)
 		}
 	}
 	if n := strings.Count(code, "tool_input["); n != len(tool.Input.Properties) || n != len(tool.Input.Required) {
-		t.Errorf("the tool reads %d members of %d, of which %d are required", n, len(tool.Input.Properties), len(tool.Input.Required))
+		t.Errorf("the tool reads %d members of %d, of which %d are required", n, len(tool.Input.Properties),
+			len(tool.Input.Required))
 	}
 
 	q.server = startDev(t, q.dir)
@@ -78,9 +73,7 @@ func TestAgentTool(t *testing.T) {
 	var said bytes.Buffer
 	cmd := q.command("bash", "-euc", `eval "$(gatehouse dev env --as agent)"; python3 session.py`)
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
@@ -88,7 +81,7 @@ func TestAgentTool(t *testing.T) {
 		case err := <-ended:
 			invalid, rest, _ := strings.Cut(said.String(), "\n")
 			if !strings.HasPrefix(invalid, "Not proposed. Mend it and call again: /proposed_change/colour ") {
-				t.Errorf("of a column that is not there the model is told %q", invalid)
+				t.Errorf("for a column that does not exist the model reads %q", invalid)
 			}
 			want := `Applied.
 Rejected by a person: too much, 12 at most
@@ -97,15 +90,13 @@ Approved, but it failed at the target: target_changed`
 			lines := strings.SplitAfter(rest, "\n")
 			if err != nil || !strings.HasPrefix(rest, want) || len(lines) != 8 ||
 				lines[4] != lines[1] || !strings.HasPrefix(lines[5], "duplicate_key: ") || lines[6] != "unauthenticated\n" {
-				t.Errorf("%v, and the model is told\n%s", err, &said)
+				t.Errorf("%v, and the model reads\n%s", err, &said)
 			}
 			q.server.stop()
 			return
 		case <-tick.C:
 			page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusPending})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, a := range page.Items {
 				d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
 				if a.IdempotencyKey == "refused" {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
@@ -16,47 +15,33 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// TestServerArchives starts a server with a retention on what ended two months
-// ago, and looks for it by every way that people have.
+// TestServerArchives starts a server with a retention on a store whose actions ended two months
+// ago, and looks for them by every command that reads the archive.
 func TestServerArchives(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(`
+	cfg := servetest.Config(t, `
 connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true, operations: {update: {method: POST, path: "/x"}}}}
 retention: {finished: 30d}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	then := time.Now().Add(-60 * 24 * time.Hour)
 	n, err := serve.NewNode(t.Context(), cfg, &serve.Backplane{}, slog.New(slog.DiscardHandler),
 		func() (gatehouse.Store, error) {
 			return sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(data, serve.DatabaseFile),
 				Clock: func() time.Time { return then }})
 		})
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	creds := servetest.Bootstrap(t, n.Gate)
 	admin := servetest.AdminContext(t, n.Gate, creds)
-	made, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent,
-		Roles: []gatehouse.Role{gatehouse.RoleProposer}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	bot := servetest.AdminContext(t, n.Gate, made)
+	bot := servetest.AdminContext(t, n.Gate,
+		servetest.NewPrincipal(t, n.Gate, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer))
 	propose := func() *gatehouse.Action {
 		t.Helper()
 		a, _, err := n.Gate.Propose(bot, &gatehouse.Proposal{
 			ActionType: "price_change", Connector: "crm", Operation: "update", Rationale: "the words of old",
 			Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"1"}`,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return a
 	}
 	old := propose()
@@ -64,30 +49,16 @@ retention: {finished: 30d}
 		Notes: "not then"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.Close())
 
-	if n, err = serve.Open(t.Context(), data, cfg, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	n = openNode(t, data, cfg)
 	stored, cancel := n.Hub.Subscribe(usecase.TopicAudit)
 	defer cancel()
-	s, err := serve.Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	s := startServer(t, n)
 	admin = servetest.AdminContext(t, n.Gate, creds)
 	for deadline := time.After(time.Minute); ; {
 		a, err := n.Gate.FindAction(admin, old.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if a.ArchivedAt != nil {
 			break
 		}
@@ -100,11 +71,8 @@ retention: {finished: 30d}
 	living := propose()
 	cli := func(args ...string) string {
 		t.Helper()
-		g, out, errOut := testGlobals(t)
-		if code := run(*g, append(args, "--url", s.URL, "--key", creds.Key)); code != term.ExitDone {
-			t.Fatalf("%v: exit code %d: %s", args, code, errOut)
-		}
-		return out.String()
+		out, _ := runCommand(t, term.ExitDone, append(args, "--url", s.URL, "--key", creds.Key)...)
+		return out
 	}
 	for _, c := range []struct {
 		args []string
@@ -123,7 +91,7 @@ retention: {finished: 30d}
 			}
 		}
 		if strings.Contains(out, old.ID) && strings.Contains(out, living.ID) {
-			t.Errorf("%v mixes the living with the archive: %q", c.args, out)
+			t.Errorf("%v mixes live and archived actions: %q", c.args, out)
 		}
 	}
 	if !strings.Contains(servetest.Scrape(t, s.URL), "\ngatehouse_archived_actions_total 1\n") {

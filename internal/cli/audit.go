@@ -21,9 +21,9 @@ type auditCmd struct {
 // auditTailCmd prints entries.
 type auditTailCmd struct {
 	Lines  int    `short:"n" default:"20" help:"How many of the newest entries."`
-	After  *int64 `placeholder:"INDEX" xor:"from" help:"Everything after this entry instead."`
-	All    bool   `xor:"from" help:"Everything."`
-	Follow bool   `short:"f" help:"Go on as entries are added, until interrupted."`
+	After  *int64 `placeholder:"INDEX" xor:"from" help:"Print everything after this entry instead."`
+	All    bool   `xor:"from" help:"Print everything."`
+	Follow bool   `short:"f" help:"Continue as entries are added, until interrupted."`
 }
 
 func (*auditTailCmd) Help() string {
@@ -180,7 +180,6 @@ Examples:
 `
 }
 
-// Run prints.
 func (c *auditHeadCmd) Run(g *globals, api service) error {
 	head, err := api.Head(g.Ctx)
 	return show(g, head, err, func() *term.Table {

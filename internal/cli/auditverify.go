@@ -20,8 +20,8 @@ type auditVerifyCmd struct {
 func (*auditVerifyCmd) Help() string {
 	return `
 Reads every entry, recomputes every hash from the entries' bytes, and compares
-root and number of entries with the head. What the server says of its own
-entries is not believed. Exits 1 when anything does not hold.
+the root and the number of entries with the head. The hashes that the server
+sends are not trusted. Exits 1 when a check fails.
 
 Examples:
 
@@ -30,7 +30,6 @@ Examples:
 `
 }
 
-// Run verifies.
 func (c *auditVerifyCmd) Run(g *globals, api service) error {
 	head, err := api.Head(g.Ctx)
 	if err != nil {

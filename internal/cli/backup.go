@@ -24,10 +24,10 @@ type backupCmd struct {
 func (*backupCmd) Help() string {
 	return `
 Writes a consistent copy of a data folder's store, while it is served or not,
-and prints the heads of its audit logs. The file is complete and durable when
-it has its name; an interrupted call leaves none. Keep what --json prints where
-the backup is not: with it "doctor --deep --held" tells
-later whether a store has lost what this backup had. A PostgreSQL database is
+and prints the heads of its audit logs. The file gets its name when it is
+complete and durable; an interrupted backup leaves no file. Keep the output of
+--json apart from the backup: with it "doctor --deep --held" can later show
+whether a store has lost entries that this backup had. A PostgreSQL database is
 backed up with PostgreSQL's own tools.
 
 Piped, the columns are: tenant, entries, root.
@@ -46,7 +46,6 @@ type backupAnswer struct {
 	Heads []gatehouse.LogHead `json:"heads"`
 }
 
-// Run backs up.
 func (c *backupCmd) Run(g *globals) error {
 	if err := sqlite.Backup(g.Ctx, filepath.Join(c.Data, serve.DatabaseFile), c.To); err != nil {
 		return err

@@ -21,35 +21,26 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// The whole bench, small: every figure is printed, with both sides, their
-// ratio and as many rounds as were asked for. It says nothing of how fast.
+// A small run of the whole bench prints every figure, with both sides, their ratio and the
+// requested number of rounds. The speed is not checked.
 func TestBench(t *testing.T) {
 	t.Parallel()
 	names := slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "flat" }) // PostgreSQL's
 	wantFigures(t, names, "--scale", "300", "--parked", "300", "--duration", "120ms", "--rounds", "2", "--clients", "1,64")
 }
 
-// The same on PostgreSQL: databases of its own, which are gone in the end, and
-// nothing in the one that it was given.
+// The same on PostgreSQL: the bench creates its own databases and removes them, and leaves nothing
+// in the given one.
 func TestBenchPostgres(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	cluster := pgtest.New(t)
 	databaseURL := cluster.DSN("postgres")
-	names := slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "verify" || name == "policy" }) // no store's
+	// no store's
+	names := slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "verify" || name == "policy" })
 	wantFigures(t, names, "--database-url", databaseURL, "--only", strings.Join(names, ","),
 		"--scale", "200", "--parked", "300", "--duration", "60ms", "--rounds", "1", "--clients", "1,16")
 	conn, err := pgx.Connect(t.Context(), databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = conn.Close(context.Background()) }()
 	var left int
 	if err := conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM pg_database WHERE datname LIKE 'gatehouse%') +
@@ -62,7 +53,8 @@ func TestBenchPostgres(t *testing.T) {
 func wantFigures(t *testing.T, names []string, args ...string) {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "gatehouse", slices.Concat([]string{"bench", "--json", "--data", dir}, args)...)
+	cmd := exec.CommandContext(t.Context(), "gatehouse",
+		slices.Concat([]string{"bench", "--json", "--data", dir}, args)...)
 	var out, words bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &words
 	if err := cmd.Run(); err != nil {
@@ -76,20 +68,19 @@ func wantFigures(t *testing.T, names []string, args ...string) {
 		t.Fatalf("%v in %s", err, out.Bytes())
 	}
 	if report.Store == "" {
-		t.Error("it is not said what was measured on")
+		t.Error("the machine is not described")
 	}
 	rounds, err := strconv.Atoi(args[slices.Index(args, "--rounds")+1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seen := map[string]int{}
 	for _, l := range report.Lines {
 		seen[l.Figure]++
 		if l.Rounds != rounds || l.Unit == "" || l.Baseline == "" || l.Bare.Median <= 0 {
 			t.Errorf("%s: %+v", l.Name, l)
 		}
-		// How much memory grows by may be nothing, or less.
-		if grows := l.Figure == "process" && l.Unit == "MB" && l.Target == 5; !grows && (l.Ours.Min <= 0 || l.Ratio.Min <= 0) {
+		// Memory may not grow, or may shrink.
+		if grows := l.Figure == "process" && l.Unit == "MB" && l.Target == 5; !grows &&
+			(l.Ours.Min <= 0 || l.Ratio.Min <= 0) {
 			t.Errorf("%s: %+v", l.Name, l)
 		}
 	}
@@ -105,18 +96,15 @@ func wantFigures(t *testing.T, names []string, args ...string) {
 func TestBenchInterrupted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "gatehouse", "bench", "--only", "policy,decide", "--duration", "1h", "--clients", "1", "--data", dir)
+	cmd := exec.CommandContext(t.Context(), "gatehouse", "bench", "--only", "policy,decide", "--duration", "1h",
+		"--clients", "1", "--data", dir)
 	var words bytes.Buffer
 	cmd.Stderr = &words
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	// The folder is made before anything is measured.
+	must(t, cmd.Start())
+	// The folder is created before anything is measured.
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		list, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(list) > 0 {
 			break
 		}
@@ -124,9 +112,7 @@ func TestBenchInterrupted(t *testing.T) {
 			t.Fatal("the bench has not begun")
 		}
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(os.Interrupt))
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != term.ExitCanceled {
 		t.Errorf("ended with %v\n%s", err, words.Bytes())
@@ -150,9 +136,7 @@ func TestBenchUsage(t *testing.T) {
 func wantEmpty(t *testing.T, dir string) {
 	t.Helper()
 	d, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = d.Close() }()
 	if names, err := d.Readdirnames(1); !errors.Is(err, io.EOF) {
 		t.Errorf("left behind: %v, %v", names, err)

@@ -24,7 +24,6 @@ Examples:
 `
 }
 
-// Run cancels.
 func (c *cancelCmd) Run(g *globals, api service) error {
 	answer, err := api.Cancel(g.Ctx, c.ID)
 	return show(g, answer, err, func() *term.Table {
@@ -99,7 +98,6 @@ Examples:
 `
 }
 
-// Run revises.
 func (c *reviseCmd) Run(g *globals, api service) error {
 	p, err := c.proposal(g)
 	if err != nil {
@@ -112,7 +110,7 @@ func (c *reviseCmd) Run(g *globals, api service) error {
 	return g.printProposed(a)
 }
 
-// rebaseCmd proposes a pending action anew on the present state of its target.
+// rebaseCmd proposes a pending action again on the present state of its target.
 type rebaseCmd struct {
 	ID string `arg:"" help:"The pending action whose target has changed."`
 }
@@ -129,7 +127,6 @@ Examples:
 `
 }
 
-// Run rebases.
 func (c *rebaseCmd) Run(g *globals, api service) error {
 	old, err := api.FindAction(g.Ctx, c.ID)
 	if err != nil {
@@ -163,7 +160,6 @@ Examples:
 `
 }
 
-// Run proposes the reversal.
 func (c *reverseCmd) Run(g *globals, api service) error {
 	a, err := api.Reverse(g.Ctx, c.ID, gatehouse.ReverseRequest{Rationale: c.Rationale})
 	if err != nil {

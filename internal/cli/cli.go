@@ -35,7 +35,7 @@ type cli struct {
 	Show     showCmd     `cmd:"" group:"act" help:"Show an action in full."`
 	Approve  approveCmd  `cmd:"" group:"act" help:"Approve an action."`
 	Reject   rejectCmd   `cmd:"" group:"act" help:"Reject an action."`
-	Review   reviewCmd   `cmd:"" group:"act" help:"Go through what waits for you, one card a screen."`
+	Review   reviewCmd   `cmd:"" group:"act" help:"Review the actions that wait for you, one card at a time."`
 	Wait     waitCmd     `cmd:"" group:"act" help:"Wait until an action is decided or finished."`
 	Comment  commentCmd  `cmd:"" group:"act" help:"Comment on a pending action, ask its proposer, or answer."`
 	Assign   assignCmd   `cmd:"" group:"act" help:"Assign a pending action to a person."`
@@ -58,17 +58,17 @@ type cli struct {
 	Push      pushCmd      `cmd:"" group:"operate" help:"Pushes: list, health, drain, resolve, ask, mark-unknown."`
 	DLQ       dlqCmd       `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay, resolve, discard."`
 	Notify    notifyCmd    `cmd:"" group:"operate" help:"Messages to people: list, channels, retry, test, bounce, device, preferences, slack-manifest."`
-	Insights  insightsCmd  `cmd:"" group:"operate" help:"Tell how the gate was used, and what decisions came to."`
+	Insights  insightsCmd  `cmd:"" group:"operate" help:"Print how the gate was used, and the results of decisions."`
 	Applied   appliedCmd   `cmd:"" group:"operate" help:"List what was carried out."`
 	Corpus    corpusCmd    `cmd:"" group:"operate" help:"List what decisions teach."`
-	Evidence  evidenceCmd  `cmd:"" group:"operate" help:"All that is known of an action, or of a run: export, show."`
+	Evidence  evidenceCmd  `cmd:"" group:"operate" help:"Evidence about an action or a run: action, export, show."`
 	Audit     auditCmd     `cmd:"" group:"operate" help:"The audit log: tail, verify, head."`
 	Context   contextCmd   `cmd:"" group:"other" help:"Named servers: add, use, list, show, remove."`
 	Config    configCmd    `cmd:"" group:"serve" help:"The configuration: check, init."`
 	Connector connectorCmd `cmd:"" group:"serve" help:"Connectors: list, operations, schema, import, test, apply, show, versions."`
 	Doctor    doctorCmd    `cmd:"" group:"operate" help:"Check server, key, edit token and queues, or a whole store."`
 	Backup    backupCmd    `cmd:"" group:"operate" help:"Copy a data folder's store to a file, while it is served."`
-	Archive   archiveCmd   `cmd:"" group:"operate" help:"Tell what the archiver would move at this moment."`
+	Archive   archiveCmd   `cmd:"" group:"operate" help:"Print what the archiver would move now."`
 
 	MigrateStore migrateStoreCmd `cmd:"" group:"operate" help:"Copy a data folder into a PostgreSQL database."`
 
@@ -169,7 +169,7 @@ func idGiven(parsed *kong.Context) error {
 	for _, p := range parsed.Path {
 		if v := p.Positional; v != nil && v.Name == "id" && v.Target.Kind() == reflect.String &&
 			v.Target.String() == "" {
-			return term.Usagef("the id is empty: is there anything to name? `gatehouse list` and `gatehouse run " +
+			return term.Usagef("the id is empty: did an earlier command return nothing? `gatehouse list` and `gatehouse run " +
 				"list` print ids")
 		}
 	}

@@ -10,8 +10,8 @@ import (
 // commentCmd writes a comment on a pending action.
 type commentCmd struct {
 	ID     string `arg:"" help:"The pending action."`
-	Text   string `arg:"" help:"What to say, at most 4 KB."`
-	Ask    bool   `xor:"kind" help:"Ask the proposer, which reads it where it waits."`
+	Text   string `arg:"" help:"The text, at most 4 KB."`
+	Ask    bool   `xor:"kind" help:"Ask the proposer; it reads the question while it waits."`
 	Answer int    `xor:"kind" placeholder:"N" help:"Answer question N, as the proposer."`
 }
 
@@ -29,7 +29,6 @@ Examples:
 `
 }
 
-// Run writes the comment.
 func (c *commentCmd) Run(g *globals, api service) error {
 	r := gatehouse.CommentRequest{Text: c.Text, Answers: c.Answer}
 	if c.Ask {
@@ -49,13 +48,13 @@ func (c *commentCmd) Run(g *globals, api service) error {
 // assignCmd assigns a pending action to a person.
 type assignCmd struct {
 	ID     string `arg:"" help:"The pending action."`
-	Person string `arg:"" optional:"" help:"Name or id of somebody who may decide it; nobody when it is left out."`
+	Person string `arg:"" optional:"" help:"Name or id of somebody who may decide it; without it, the assignment is removed."`
 }
 
 func (*assignCmd) Help() string {
 	return `
-Shows a person as the one who looks after a pending action, and tells that person.
-It restricts nothing: the same people may decide.
+Assigns a pending action to a person, and notifies that person. An assignment
+restricts nothing: the same people may decide.
 
 Examples:
 
@@ -64,7 +63,6 @@ Examples:
 `
 }
 
-// Run assigns.
 func (c *assignCmd) Run(g *globals, api service) error {
 	a, err := api.Assign(g.Ctx, c.ID, gatehouse.AssignRequest{Assignee: c.Person})
 	if err != nil {

@@ -16,7 +16,7 @@ type completionCmd struct {
 
 func (*completionCmd) Help() string {
 	return `
-The script is made from the commands and flags of this very binary.
+The script contains the commands and flags of this version.
 
 Examples:
 
@@ -26,7 +26,6 @@ Examples:
 `
 }
 
-// Run prints.
 func (c *completionCmd) Run(g *globals, k *kong.Kong) error {
 	nodes := completions(k.Model.Node)
 	switch c.Shell {
@@ -116,7 +115,8 @@ func (w completionWord) isFlag() bool { return strings.HasPrefix(w.word, "-") }
 // plain makes a help text fit between single quotes.
 func plain(s string) string {
 	s, _, _ = strings.Cut(s, ". ")
-	return strings.NewReplacer("'", "", "[", "(", "]", ")", "\\", "", "\n", " ", ":", " -").Replace(strings.TrimSuffix(s, "."))
+	return strings.NewReplacer("'", "", "[", "(", "]", ")", "\\", "", "\n", " ", ":",
+		" -").Replace(strings.TrimSuffix(s, "."))
 }
 
 // bashCompletion requires no package besides bash.
@@ -125,22 +125,11 @@ func bashCompletion(w io.Writer, nodes []completion) error {
 	b.WriteString("# bash completion for gatehouse\n_gatehouse() {\n")
 	b.WriteString("    local cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"\" path=\"\" word i words=\"\" files=\"\"\n")
 	b.WriteString("    (( COMP_CWORD > 0 )) && prev=\"${COMP_WORDS[COMP_CWORD-1]}\"\n")
-	b.WriteString("    for (( i = 1; i < COMP_CWORD; i++ )); do\n        word=\"${COMP_WORDS[i]}\"\n        case \"${path:+$path }$word\" in\n")
+	b.WriteString("    for (( i = 1; i < COMP_CWORD; i++ )); do\n        word=\"${COMP_WORDS[i]}\"\n" +
+		"        case \"${path:+$path }$word\" in\n")
 	fmt.Fprintf(&b, "            %s) path=\"${path:+$path }$word\" ;;\n", strings.Join(quotedPaths(nodes), "|"))
 	b.WriteString("        esac\n    done\n    case \"$path $prev\" in\n")
-	for _, n := range nodes {
-		for _, f := range n.words {
-			switch {
-			case !f.takes:
-			case len(f.values) > 0:
-				fmt.Fprintf(&b, "        '%s %s') COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", n.path, f.word, strings.Join(f.values, " "))
-			case f.file:
-				fmt.Fprintf(&b, "        '%s %s') COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", n.path, f.word)
-			default:
-				fmt.Fprintf(&b, "        '%s %s') return ;;\n", n.path, f.word)
-			}
-		}
-	}
+	valueCases(&b, nodes, "'%s %s')", `COMPREPLY=($(compgen -W '%s' -- "$cur"));`, `COMPREPLY=($(compgen -f -- "$cur"));`)
 	b.WriteString("    esac\n    case \"$path\" in\n")
 	for _, n := range nodes {
 		words := make([]string, len(n.words))
@@ -170,26 +159,36 @@ func quotedPaths(nodes []completion) []string {
 	return out
 }
 
+// valueCases writes a case for each flag that takes a value: pattern matches it, values offers its
+// values, and files offers files.
+func valueCases(b *strings.Builder, nodes []completion, pattern, values, files string) {
+	for _, n := range nodes {
+		for _, f := range n.words {
+			if !f.takes {
+				continue
+			}
+			fmt.Fprintf(b, "        "+pattern, n.path, f.word)
+			switch {
+			case len(f.values) > 0:
+				fmt.Fprintf(b, " "+values, strings.Join(f.values, " "))
+			case f.file:
+				b.WriteString(" " + files)
+			}
+			b.WriteString(" return ;;\n")
+		}
+	}
+}
+
 // zshCompletion describes each word.
 func zshCompletion(w io.Writer, nodes []completion) error {
 	var b strings.Builder
-	b.WriteString("#compdef gatehouse\n_gatehouse() {\n    local at=\"\" word prev=\"${words[CURRENT-1]}\"\n    local -a found\n    integer i\n")
-	b.WriteString("    for (( i = 2; i < CURRENT; i++ )); do\n        word=\"${words[i]}\"\n        case \"${at:+$at }$word\" in\n")
+	b.WriteString("#compdef gatehouse\n_gatehouse() {\n    local at=\"\" word prev=\"${words[CURRENT-1]}\"\n" +
+		"    local -a found\n    integer i\n")
+	b.WriteString("    for (( i = 2; i < CURRENT; i++ )); do\n        word=\"${words[i]}\"\n" +
+		"        case \"${at:+$at }$word\" in\n")
 	fmt.Fprintf(&b, "            (%s) at=\"${at:+$at }$word\" ;;\n", strings.Join(quotedPaths(nodes), "|"))
 	b.WriteString("        esac\n    done\n    case \"$at $prev\" in\n")
-	for _, n := range nodes {
-		for _, f := range n.words {
-			switch {
-			case !f.takes:
-			case len(f.values) > 0:
-				fmt.Fprintf(&b, "        ('%s %s') compadd -- %s; return ;;\n", n.path, f.word, strings.Join(f.values, " "))
-			case f.file:
-				fmt.Fprintf(&b, "        ('%s %s') _files; return ;;\n", n.path, f.word)
-			default:
-				fmt.Fprintf(&b, "        ('%s %s') return ;;\n", n.path, f.word)
-			}
-		}
-	}
+	valueCases(&b, nodes, "('%s %s')", "compadd -- %s;", "_files;")
 	b.WriteString("    esac\n    case \"$at\" in\n")
 	for _, n := range nodes {
 		fmt.Fprintf(&b, "        ('%s') found=(", n.path)
@@ -204,7 +203,9 @@ func zshCompletion(w io.Writer, nodes []completion) error {
 	}
 	b.WriteString("    esac\n    _describe gatehouse found\n}\n")
 	// Loaded by compinit, the file is the body of the function; sourced, it defines the function.
-	b.WriteString("if [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n    _gatehouse \"$@\"\nelse\n    compdef _gatehouse gatehouse\nfi\n")
+	b.WriteString(
+		"if [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n    _gatehouse \"$@\"\nelse\n    compdef _gatehouse " +
+			"gatehouse\nfi\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -212,7 +213,9 @@ func zshCompletion(w io.Writer, nodes []completion) error {
 // fishCompletion has a line for each word.
 func fishCompletion(w io.Writer, nodes []completion) error {
 	var b strings.Builder
-	b.WriteString("# fish completion for gatehouse\nfunction __gatehouse_path\n    set -l path\n    for word in (commandline -opc)[2..-1]\n        switch (string join ' ' -- $path $word)\n")
+	b.WriteString(
+		"# fish completion for gatehouse\nfunction __gatehouse_path\n    set -l path\n    for word in (commandline " +
+			"-opc)[2..-1]\n        switch (string join ' ' -- $path $word)\n")
 	fmt.Fprintf(&b, "            case %s\n                set -a path $word\n", strings.Join(quotedPaths(nodes), " "))
 	b.WriteString("        end\n    end\n    string join ' ' -- $path\nend\n")
 	b.WriteString("function __gatehouse_at\n    set -l at (__gatehouse_path)\n    test \"$at\" = \"$argv\"\nend\n")

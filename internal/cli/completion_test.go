@@ -18,13 +18,11 @@ func completionScript(t *testing.T, shell string) string {
 		t.Fatalf("exit code %d: %s", code, errOut)
 	}
 	path := filepath.Join(t.TempDir(), "completion."+shell)
-	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, out.Bytes(), 0o600))
 	return path
 }
 
-// TestBashCompletion asks bash what it would offer.
+// TestBashCompletion asks bash for its completions.
 func TestBashCompletion(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -33,7 +31,7 @@ func TestBashCompletion(t *testing.T) {
 	script := completionScript(t, "bash")
 	const ask = `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gatehouse; printf '%s\n' "${COMPREPLY[@]}"`
 	for _, c := range []struct {
-		words string // what stands on the line; the last one is completed
+		words string // the words on the line; the last one is completed
 		want  []string
 		not   []string
 	}{
@@ -80,9 +78,7 @@ func TestOtherCompletions(t *testing.T) {
 			t.Parallel()
 			path := completionScript(t, shell)
 			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, n := range completions(testParser(t).Model.Node) {
 				for _, w := range n.words {
 					if !strings.Contains(string(b), strings.TrimLeft(w.word, "-")) {

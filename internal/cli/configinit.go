@@ -23,7 +23,7 @@ var starterConfig []byte
 // server.
 type configCmd struct {
 	Check serve.CheckCommand `cmd:"" help:"Check the configuration, and everything that it names."`
-	Init  configInitCmd      `cmd:"" help:"Write a configuration to begin with."`
+	Init  configInitCmd      `cmd:"" help:"Write a first configuration."`
 }
 
 type configInitCmd struct {
@@ -32,9 +32,9 @@ type configInitCmd struct {
 
 func (*configInitCmd) Help() string {
 	return `
-Writes a gatehouse.yaml with comments into the data folder, or to --config. It
-serves as it is, and has an example of each section to take the comment signs
-from. A file that is there already is never written over.
+Writes a gatehouse.yaml with comments into the data folder, or to --config. The
+server can start with it unchanged. It has an example of each section: remove the
+comment signs to use it. An existing file is never overwritten.
 
 Examples:
 
@@ -43,7 +43,6 @@ Examples:
 `
 }
 
-// Run writes the file.
 func (c *configInitCmd) Run(g *globals) error {
 	name := c.Config
 	if name == "" {
@@ -54,7 +53,7 @@ func (c *configInitCmd) Run(g *globals) error {
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return gatehouse.E(gatehouse.CodeAlreadyExists, "%s is there already, and stays as it is", name)
+		return gatehouse.E(gatehouse.CodeAlreadyExists, "%s exists already and was not changed", name)
 	}
 	if err != nil {
 		return err

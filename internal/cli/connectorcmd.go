@@ -15,7 +15,7 @@ import (
 // connectorCmd groups the commands about connectors. Apply, show and versions ask a server.
 type connectorCmd struct {
 	List       connectorListCmd       `cmd:"" help:"List the configured connectors, and their declared levels."`
-	Operations connectorOperationsCmd `cmd:"" help:"List what a proposal can name of a connector."`
+	Operations connectorOperationsCmd `cmd:"" help:"List the operations and entity types that a proposal can name."`
 	Schema     connectorSchemaCmd     `cmd:"" help:"Print the JSON Schema of the proposed change of an operation."`
 	Import     connectorImportCmd     `cmd:"" help:"Derive operations of an http connector from an OpenAPI document."`
 	Apply      connectorApplyCmd      `cmd:"" help:"Propose to replace the connectors in the store."`
@@ -54,7 +54,6 @@ type listedConnector struct {
 	Version int    `json:"version,omitempty"`
 }
 
-// Run lists the connectors.
 func (c *connectorListCmd) Run(g *globals) error {
 	cfg, version, err := c.LoadAll(g.Ctx)
 	if err != nil {
@@ -97,10 +96,10 @@ type connectorTestCmd struct {
 
 func (*connectorTestCmd) Help() string {
 	return `
-Signs in at the target as config check does: reads only. Says what that has shown,
-such as that the target accepts the credentials. A connector of type http needs
-probe for it. Exits 1 when it fails. Piped, the columns are: check, result (ok,
-note or fail), detail.
+Signs in at the target as config check does; it only reads. Prints the result of
+each check, such as that the target accepts the credentials. A connector of type
+http needs probe for it. Exits 1 when a check fails. Piped, the columns are:
+check, result (ok, note or fail), detail.
 
 Examples:
 
@@ -108,7 +107,6 @@ Examples:
 `
 }
 
-// Run asks the target.
 func (c *connectorTestCmd) Run(g *globals) error {
 	cfg, _, err := c.LoadAll(g.Ctx)
 	if err != nil {

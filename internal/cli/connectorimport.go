@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,11 +19,14 @@ import (
 
 type connectorImportCmd struct {
 	Document  string   `arg:"" help:"The OpenAPI document, YAML or JSON, 3.0 to 3.2."`
-	To        string   `required:"" help:"The file of operations that is written." placeholder:"FILE"`
+	To        string   `help:"The file of operations that is written." placeholder:"FILE"`
+	Propose   string   `help:"Propose the operations for this connector in the store, instead of a file." placeholder:"NAME"`
+	BaseURL   string   `name:"base-url" help:"The address of the API, for a connector that is not in the store yet." placeholder:"URL"`
+	Rationale string   `help:"Why, for those who approve it." placeholder:"TEXT"`
 	Only      []string `help:"Operations to take, by name or pattern such as create*; by default those of the last import, else all." placeholder:"NAME"`
 	Accept    []string `help:"Operations to accept as they are now, by name or pattern." placeholder:"NAME"`
 	AcceptAll bool     `help:"Accept all operations as they are now."`
-	Check     bool     `help:"Write nothing, and exit 1 where the document is not what was accepted."`
+	Check     bool     `help:"Write nothing, and exit 1 if the document differs from what was accepted."`
 }
 
 func (*connectorImportCmd) Help() string {
@@ -36,6 +40,10 @@ Nothing of the file can be proposed before a person has accepted it: read it, th
 the operations with --accept. Import again when the document has changed. Operations
 that are not what was accepted are set aside until they are accepted again.
 
+--propose does the same for an http connector in the store. The new operations are an
+action of L4 that somebody else approves, and the command exits 8. Address and
+credentials of a stored connector stay as they are.
+
 Piped, the columns are: operation, state (accepted, new, changed, gone, left_out),
 class, level, request, and the reasons: what differs from what was accepted, or why
 class and level are so.
@@ -45,7 +53,22 @@ Examples:
     gatehouse connector import openapi.yaml --to crm.openapi.yaml
     gatehouse connector import openapi.yaml --to crm.openapi.yaml --accept 'create*'
     gatehouse connector import openapi.yaml --to crm.openapi.yaml --check
+    gatehouse connector import openapi.yaml --propose crm --base-url https://crm.example
+    gatehouse connector import openapi.yaml --propose crm --accept 'create*'
 `
+}
+
+// Validate is called by the parser.
+func (c *connectorImportCmd) Validate() error {
+	switch {
+	case (c.To == "") == (c.Propose == ""):
+		return errors.New("give --to or --propose")
+	case c.Propose == "" && (c.BaseURL != "" || c.Rationale != ""):
+		return errors.New("--base-url and --rationale belong to --propose")
+	case c.Propose != "" && !gatehouse.ValidName(c.Propose):
+		return errors.New("--propose cannot name a connector: " + gatehouse.NameRule)
+	}
+	return nil
 }
 
 // importedOperation is a line of connector import.
@@ -63,7 +86,6 @@ type importedOperation struct {
 	Currency string   `json:"currency,omitempty"`
 }
 
-// Run imports.
 func (c *connectorImportCmd) Run(g *globals) error {
 	src, err := readBounded(c.Document, openapi.MaxBytes)
 	if err != nil {
@@ -73,13 +95,17 @@ func (c *connectorImportCmd) Run(g *globals) error {
 	if err != nil {
 		return fmt.Errorf("%s: the document %w", c.Document, err)
 	}
-	before, err := os.ReadFile(c.To)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	into := importInto(&importedFile{c})
+	if c.Propose != "" {
+		into = &storedImport{connectorImportCmd: c}
+	}
+	before, err := into.before(g)
+	if err != nil {
 		return err
 	}
 	file, err := openapi.Open(before)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.To, err)
+		return fmt.Errorf("%s: %w", cmp.Or(c.To, "connector "+c.Propose), err)
 	}
 	if err := c.known(api); err != nil {
 		return err
@@ -89,15 +115,66 @@ func (c *connectorImportCmd) Run(g *globals) error {
 		return term.Usagef("--only: %v", err)
 	}
 	if !c.Check {
-		text, err := file.Text()
-		if err != nil {
-			return err
-		}
-		if err := replaceFile(c.To, text); err != nil {
+		if err := into.write(g, file); err != nil {
 			return err
 		}
 	}
-	return c.printOperations(g, lines)
+	if err := c.printOperations(g, lines, into.action()); err != nil || c.Check {
+		return err
+	}
+	return into.said(g, unaccepted(lines))
+}
+
+// importInto is what an import changes: a file, or a connector in the store.
+type importInto interface {
+	// before returns the operations of the last import.
+	before(g *globals) ([]byte, error)
+	write(g *globals, f *openapi.File) error
+	// action returns the proposed action; nil for none.
+	action() *gatehouse.Action
+	// said says what was done, and returns the exit code. waiting operations wait to be accepted.
+	said(g *globals, waiting int) error
+}
+
+// importedFile is the file of --to.
+type importedFile struct{ *connectorImportCmd }
+
+func (f *importedFile) before(*globals) ([]byte, error) {
+	text, err := os.ReadFile(f.To)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
+}
+
+func (f *importedFile) write(_ *globals, file *openapi.File) error {
+	text, err := file.Text()
+	if err != nil {
+		return err
+	}
+	return replaceFile(f.To, text)
+}
+
+func (*importedFile) action() *gatehouse.Action { return nil }
+
+func (f *importedFile) said(g *globals, waiting int) error {
+	if waiting == 0 {
+		g.Say("Wrote %s.", f.To)
+		return nil
+	}
+	g.Say("Wrote %s. Operations that wait to be accepted: %d. Read them there, then import again with "+
+		"--accept NAME or --accept-all.", f.To, waiting)
+	return nil
+}
+
+// unaccepted counts the operations that wait to be accepted.
+func unaccepted(lines []openapi.Line) (n int) {
+	for _, l := range lines {
+		if l.State == openapi.New || l.State == openapi.Changed {
+			n++
+		}
+	}
+	return n
 }
 
 // known refuses a name that matches no operation of the document, because it was mistyped.
@@ -121,14 +198,11 @@ func matches(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { ok, err := path.Match(p, name); return ok && err == nil })
 }
 
-func (c *connectorImportCmd) printOperations(g *globals, lines []openapi.Line) error {
+func (c *connectorImportCmd) printOperations(g *globals, lines []openapi.Line, proposed *gatehouse.Action) error {
 	all := []importedOperation{}
 	t := &term.Table{Header: []string{"OPERATION", "STATE", "CLASS", "LEVEL", "REQUEST", "WHY"}, Wide: 5}
-	waiting, moved := 0, false
+	moved := false
 	for _, l := range lines {
-		if l.State == openapi.New || l.State == openapi.Changed {
-			waiting++
-		}
 		moved = moved || l.Moved
 		level := ""
 		if l.Floor > 0 {
@@ -140,13 +214,18 @@ func (c *connectorImportCmd) printOperations(g *globals, lines []openapi.Line) e
 		}
 		t.Add(l.Name, string(l.State), l.Class, level, strings.TrimSpace(l.Request), strings.Join(why, "; "))
 		all = append(all, importedOperation{
-			Operation: l.Name, State: l.State, Moved: l.Moved, Class: l.Class, Level: int(l.Floor), Request: strings.TrimSpace(l.Request),
-			Why: orEmpty(l.Why), Differs: orEmpty(l.Differs), Money: orEmpty(l.Money), Currency: l.Currency,
+			Operation: l.Name, State: l.State, Moved: l.Moved, Class: l.Class, Level: int(l.Floor),
+			Request: strings.TrimSpace(l.Request),
+			Why:     orEmpty(l.Why), Differs: orEmpty(l.Differs), Money: orEmpty(l.Money), Currency: l.Currency,
 		})
 	}
 	var err error
 	if g.JSON {
-		err = g.PrintJSON(map[string]any{"operations": all})
+		out := map[string]any{"operations": all}
+		if proposed != nil {
+			out["action"] = proposed
+		}
+		err = g.PrintJSON(out)
 	} else {
 		err = g.Print(t, "The document has no operation that was asked for.")
 	}
@@ -156,19 +235,9 @@ func (c *connectorImportCmd) printOperations(g *globals, lines []openapi.Line) e
 	if !g.JSON {
 		c.ceilings(g, lines)
 	}
-	switch {
-	case c.Check && (waiting > 0 || moved):
+	if c.Check && (unaccepted(lines) > 0 || moved) {
 		g.Say("%s is not what was accepted.", c.Document)
 		return term.Exit(1)
-	case c.Check:
-	case waiting > 0:
-		g.Say(
-			"Wrote %s. Operations that wait to be accepted: %d. Read them there, then import again with --accept NAME or --accept-all.",
-			c.To,
-			waiting,
-		)
-	default:
-		g.Say("Wrote %s.", c.To)
 	}
 	return nil
 }

@@ -41,7 +41,6 @@ Examples:
 `
 }
 
-// Run lists the operations.
 func (c *connectorOperationsCmd) Run(g *globals) error {
 	made, done, err := c.Connector(g.Ctx, c.Name)
 	if err != nil {
@@ -50,7 +49,7 @@ func (c *connectorOperationsCmd) Run(g *globals) error {
 	defer done()
 	all := serve.OperationsOf(made)
 	if all == nil {
-		return fmt.Errorf("connector %s does not tell its operations", c.Name)
+		return fmt.Errorf("connector %s does not list its operations", c.Name)
 	}
 	t := &term.Table{
 		Header: []string{"OPERATION", "CLASS", "LEVEL", "UNDONE", "ENTITY TYPES", "AMOUNTS", "DECLARED LEVELS"},
@@ -89,7 +88,6 @@ Examples:
 `
 }
 
-// Run prints the schema.
 func (c *connectorSchemaCmd) Run(g *globals) error {
 	made, done, err := c.Connector(g.Ctx, c.Name)
 	if err != nil {
@@ -109,7 +107,7 @@ func (c *connectorSchemaCmd) Run(g *globals) error {
 	}
 	typed, ok := made.(connector.Typed)
 	if !ok {
-		return fmt.Errorf("connector %s takes any change: its operations have no schema", c.Name)
+		return fmt.Errorf("connector %s accepts any change: its operations have no schema", c.Name)
 	}
 	schema, ok := typed.Schema(c.Operation, entity)
 	if !ok {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -41,7 +40,6 @@ func (c *connectorApplyCmd) Validate() error {
 	return nil
 }
 
-// Run proposes.
 func (c *connectorApplyCmd) Run(g *globals, api service) error {
 	source, err := c.source(g, api)
 	if err != nil {
@@ -77,7 +75,7 @@ func (c *connectorApplyCmd) source(g *globals, api service) (string, error) {
 }
 
 type connectorShowCmd struct {
-	Version int `arg:"" optional:"" help:"The version; the newest, if absent."`
+	Version int `arg:"" optional:"" help:"The version; the newest by default."`
 }
 
 func (*connectorShowCmd) Help() string {
@@ -91,19 +89,9 @@ Examples:
 `
 }
 
-// Run prints.
 func (c *connectorShowCmd) Run(g *globals, api service) error {
 	v, err := api.FindConnectors(g.Ctx, c.Version)
-	return printOutcome(g, v, err, func() error {
-		if !g.TTY {
-			_, err := io.WriteString(g.Stdout, v.Source)
-			return err
-		}
-		for _, line := range term.SafeLines(v.Source, 0) {
-			fmt.Fprintln(g.Stdout, line)
-		}
-		return nil
-	})
+	return printOutcome(g, v, err, func() error { return g.printSource(v.Source) })
 }
 
 type connectorVersionsCmd struct{}
@@ -119,7 +107,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *connectorVersionsCmd) Run(g *globals, api service) error {
 	versions, err := api.ListConnectorVersions(g.Ctx)
 	return showPage(g, pageOf(versions), err, "No connectors are stored.", func() *term.Table {

@@ -12,14 +12,14 @@ import (
 // contextCmd groups the commands about named servers.
 type contextCmd struct {
 	Add    contextAddCmd    `cmd:"" help:"Name a server, with your key and edit token."`
-	Use    contextUseCmd    `cmd:"" help:"Speak to a named server from now on."`
+	Use    contextUseCmd    `cmd:"" help:"Use a named server from now on."`
 	List   contextListCmd   `cmd:"" help:"List the named servers."`
 	Show   contextShowCmd   `cmd:"" help:"Show a named server, without its secrets."`
 	Remove contextRemoveCmd `cmd:"" help:"Forget a named server and its secrets."`
 }
 
 type contextAddCmd struct {
-	Name string `arg:"" help:"What to call it."`
+	Name string `arg:"" help:"A name for it."`
 	File bool   `help:"Keep the secrets in the file, not in the system's keyring."`
 }
 
@@ -39,7 +39,6 @@ Examples:
 `
 }
 
-// Run stores the context.
 func (c *contextAddCmd) Run(g *globals) error {
 	u, err := url.Parse(g.URL)
 	if g.URL == "" {
@@ -66,7 +65,7 @@ func (c *contextAddCmd) Run(g *globals) error {
 	if !one.Keyring {
 		where = all.path
 	}
-	g.Say("Context %s speaks to %s; its secrets lie in %s.", term.Safe(c.Name), term.Safe(one.URL), where)
+	g.Say("Context %s connects to %s; its secrets are in %s.", term.Safe(c.Name), term.Safe(one.URL), where)
 	return nil
 }
 
@@ -99,7 +98,7 @@ type contextListCmd struct{}
 
 func (*contextListCmd) Help() string {
 	return `
-Piped, the columns are: name, url, where the secrets lie (keyring or file), and
+Piped, the columns are: name, url, where the secrets are kept (keyring or file), and
 "current" for the one in use.
 
 Examples:
@@ -121,7 +120,6 @@ func (c *contexts) shown(name string) shownContext {
 	return shownContext{name, one.URL, map[bool]string{true: "keyring", false: "file"}[one.Keyring], name == c.Current}
 }
 
-// Run lists the contexts.
 func (c *contextListCmd) Run(g *globals) error {
 	all, err := loadContexts()
 	if err != nil {
@@ -155,7 +153,6 @@ Examples:
 `
 }
 
-// Run shows one context.
 func (c *contextShowCmd) Run(g *globals) error {
 	all, err := loadContexts()
 	if err != nil {
@@ -183,7 +180,6 @@ Examples:
 `
 }
 
-// Run removes the context.
 func (c *contextRemoveCmd) Run(*globals) error {
 	all, err := loadContexts()
 	if err != nil {

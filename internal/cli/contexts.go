@@ -43,7 +43,7 @@ type contextSecrets struct {
 	EditToken string `json:"edit_token,omitempty"`
 }
 
-// loadContexts reads the file; a missing file is no error.
+// loadContexts reads the file; a missing file is not an error.
 func loadContexts() (*contexts, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {

@@ -25,13 +25,9 @@ func addContext(t *testing.T, file bool) *globals {
 	t.Helper()
 	g := globals{IO: term.New(t.Context(), os.Stdin, os.Stderr, os.Stderr)}
 	g.URL, g.Key, g.EditToken = "http://127.0.0.1:1", "gth_secret", "gte_secret"
-	if err := (&contextAddCmd{Name: "dev", File: file}).Run(&g); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (&contextAddCmd{Name: "dev", File: file}).Run(&g))
 	resolved := globals{IO: term.New(t.Context(), os.Stdin, os.Stderr, os.Stderr)}
-	if err := resolved.resolve(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, resolved.resolve())
 	return &resolved
 }
 
@@ -51,16 +47,14 @@ func TestContextInTheKeyring(t *testing.T) {
 	if kept, err := keyring.Get(keyringService, "dev"); err != nil || !strings.Contains(kept, "gth_secret") {
 		t.Errorf("the keyring: %v", err)
 	}
-	if err := (&contextRemoveCmd{Name: "dev"}).Run(nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (&contextRemoveCmd{Name: "dev"}).Run(nil))
 	if _, err := keyring.Get(keyringService, "dev"); !errors.Is(err, keyring.ErrNotFound) {
 		t.Errorf("after the context was removed: %v", err)
 	}
 }
 
-// TestContextWithoutAKeyring: where there is no keyring, or the person wants none,
-// the secrets lie in a file that only the person can read.
+// TestContextWithoutAKeyring: where there is no keyring, or the person wants none, the secrets are
+// in a file that only the person can read.
 func TestContextWithoutAKeyring(t *testing.T) {
 	for name, c := range map[string]struct {
 		keyring func()
@@ -77,9 +71,7 @@ func TestContextWithoutAKeyring(t *testing.T) {
 			}
 			for at, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
 				info, err := os.Stat(at)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if got := info.Mode().Perm(); got != want {
 					t.Errorf("%s has mode %o, want %o", at, got, want)
 				}

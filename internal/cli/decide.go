@@ -26,10 +26,10 @@ func (*approveCmd) Help() string {
 	return `
 Nothing can be approved unseen: on a terminal the action is shown first and you
 are asked; anywhere else --digest says which bytes you saw. L4 and L5 also need
-the value that matters, typed on the terminal or given by --confirm; --yes never
-stands in for it.
+the value that matters, typed on the terminal or given by --confirm; --yes does
+not replace it.
 
-Repeating an approval that stands is no error. A vote that does not yet meet the
+Repeating your approval is not an error. A vote that does not yet meet the
 quorum exits 0 too; see "gatehouse wait".
 
 Examples:
@@ -40,14 +40,14 @@ Examples:
 `
 }
 
-// Run approves.
 func (c *approveCmd) Run(g *globals, api service) error {
 	if c.Digest == "" && g.Terminal == nil {
 		return term.Usagef("what is approved must have been seen: give --digest (see `gatehouse show %s`), or "+
 			"run this on a terminal", term.Safe(c.ID))
 	}
 	d := gatehouse.Decision{
-		Decision: gatehouse.Approve, Notes: c.Notes, Digest: c.Digest, Confirm: c.Confirm, AcknowledgeStale: c.AcknowledgeStale,
+		Decision: gatehouse.Approve, Notes: c.Notes, Digest: c.Digest, Confirm: c.Confirm,
+		AcknowledgeStale: c.AcknowledgeStale,
 	}
 	if c.Digest == "" {
 		a, err := api.FindAction(g.Ctx, c.ID)
@@ -65,7 +65,8 @@ func (c *approveCmd) Run(g *globals, api service) error {
 // digest of the shown content.
 func (c *approveCmd) ask(g *globals, a *gatehouse.Action, d *gatehouse.Decision) error {
 	if got := a.ComputeDigest(); got != a.Digest {
-		return fmt.Errorf("the content of %s has the digest %s, but the server says %s: do not approve this", a.ID, got, a.Digest)
+		return fmt.Errorf("the content of %s has the digest %s, but the server says %s: do not approve this", a.ID, got,
+			a.Digest)
 	}
 	d.Digest = a.Digest
 	if a.Status != gatehouse.StatusPending {
@@ -162,7 +163,7 @@ func (*rejectCmd) Help() string {
 One rejection by an entitled person decides. On a terminal, without --notes (or
 --reason), the action is shown and you are asked why; an empty answer sends
 nothing. Piped, a rejection without --notes has none. Repeating a rejection that
-stands is no error; its notes are not stored, and you are told so.
+is already made is not an error; its notes are not stored, and a message says so.
 
 Examples:
 
@@ -170,7 +171,6 @@ Examples:
 `
 }
 
-// Run rejects.
 func (c *rejectCmd) Run(g *globals, api service) error {
 	d := gatehouse.Decision{Decision: gatehouse.Reject, Notes: c.Notes, Digest: c.Digest, Hold: c.Hold}
 	if c.Notes == "" && g.Terminal != nil {
@@ -272,7 +272,7 @@ func (g *globals) whoDecided(api service, a *gatehouse.Action, status string) (b
 // sayOfNotes says that the notes were not stored.
 func (g *globals) sayOfNotes(stored *bool) {
 	if stored != nil && !*stored {
-		g.Say("Your notes were not stored: the decision stood before.")
+		g.Say("Your notes were not stored: the decision was made before.")
 	}
 }
 
@@ -284,9 +284,9 @@ func (g *globals) printAnswer(id, status string, votes, required int, by, at str
 	}
 	switch status {
 	case gatehouse.VoteRecorded:
-		g.Say("Your vote counts; %d of %d approvals are there.", votes, required)
+		g.Say("Your vote is recorded: %d of %d approvals.", votes, required)
 	case gatehouse.AlreadyApproved, gatehouse.AlreadyRejected:
-		g.Say("This decision stood already.")
+		g.Say("This decision was already made.")
 	}
 	return nil
 }

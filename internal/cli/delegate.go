@@ -21,17 +21,17 @@ type delegateToCmd struct {
 	For    gatehouse.Duration  `placeholder:"DURATION" help:"How long, such as 8h or 14d."`
 	Until  string              `placeholder:"TIME" help:"Until when, such as 2026-12-01T08:00:00Z."`
 	From   string              `placeholder:"TIME" help:"From when; now by default."`
-	Of     string              `placeholder:"PERSON" help:"Whose questions; yours by default. Those of somebody else take an administrator."`
+	Of     string              `placeholder:"PERSON" help:"The person whose questions are delegated; you by default. Only an administrator can name somebody else."`
 	Type   []string            `placeholder:"TYPE" help:"Only for these action types."`
 	UpTo   gatehouse.RiskLevel `placeholder:"LEVEL" help:"Only up to this risk level, 1 to 5."`
 }
 
 func (*delegateToCmd) Help() string {
 	return `
-The delegate answers what you are asked, in their own name and "for" you, and is told
-of it as you are. A person counts once: who has voted, and whose delegate has voted,
-count as one. What the delegate is asked for you does not go on to the delegate's
-delegates. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+The delegate can answer your questions in their own name and "for" you, and gets
+the same messages as you. You and your delegate count as one voter. A delegate
+cannot pass your questions on to their own delegates. It needs your edit token
+(GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
@@ -41,7 +41,6 @@ Examples:
 `
 }
 
-// Run delegates.
 func (c *delegateToCmd) Run(g *globals, api service) error {
 	n := gatehouse.NewDelegation{From: c.Of, To: c.Person, Types: c.Type, Level: c.UpTo}
 	var err error
@@ -81,7 +80,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (*delegateListCmd) Run(g *globals, api service) error {
 	list, err := api.ListDelegations(g.Ctx)
 	return showPage(g, pageOf(list), err, "No delegations.", func() *term.Table { return delegationTable(g, list...) })
@@ -102,7 +100,6 @@ Examples:
 `
 }
 
-// Run ends.
 func (c *delegateEndCmd) Run(g *globals, api service) error {
 	return g.printDelegation(api.EndDelegation(g.Ctx, c.ID))
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"os"
 	"os/exec"
@@ -19,7 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
-	"github.com/gatehouse-dev/gatehouse/internal/serve"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
@@ -28,9 +27,7 @@ const deployDir = "../../deploy"
 func readDeploy(t *testing.T, path ...string) string {
 	t.Helper()
 	src, err := os.ReadFile(filepath.Join(append([]string{deployDir}, path...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(src)
 }
 
@@ -44,15 +41,11 @@ func runTool(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
-// The metrics that alert rules and dashboard ask for are those that a server
-// has, or that Prometheus makes of them.
+// The metrics that alert rules and dashboard ask for exist on a server, or Prometheus derives them.
 func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		`connectors: {shop: {type: sql, dsn: "sqlite:/nowhere/shop.db", entities: {item: {table: items, key: sku}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := servetest.Config(t,
+		`connectors: {shop: {type: sql, dsn: "sqlite:/nowhere/shop.db", entities: {item: {table: items, key: sku}}}}`)
 	served := servedMetrics(t, t.TempDir(), cfg) + furtherMetrics(t)
 	files := map[string]string{
 		"alerts":    readDeploy(t, "prometheus", "alerts.yaml"),
@@ -77,13 +70,10 @@ func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 	}
 }
 
-// furtherMetrics are those that a server has with NATS, and once a model was called.
+// furtherMetrics exist only with NATS, or after a model was called.
 func furtherMetrics(t *testing.T) string {
 	t.Helper()
-	n, err := serve.Open(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, t.TempDir(), &config.Config{})
 	defer func() {
 		if err := n.Close(); err != nil {
 			t.Error(err)
@@ -94,9 +84,7 @@ func furtherMetrics(t *testing.T) string {
 	telemetry.NewRuns(registry, n.Store).ModelUsed(&gatehouse.ModelUsage{Provider: "local", InputTokens: 1,
 		Cost: "0.1", Currency: "USD"})
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names strings.Builder
 	for _, f := range families {
 		fmt.Fprintf(&names, "# TYPE %s counter\n", f.GetName())
@@ -111,13 +99,11 @@ func TestAlertRules(t *testing.T) {
 	runTool(t, dir, "promtool", "test", "rules", "alerts_test.yaml")
 }
 
-// The unit is read by systemd itself, with the program where it is here.
+// systemd itself checks the unit, with the program at its path here.
 func TestSystemdUnit(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	unit := readDeploy(t, "systemd", "gatehouse.service")
 	start := regexp.MustCompile(`ExecStart=(\S+) (.*)`).FindStringSubmatch(unit)
 	if start == nil {
@@ -128,20 +114,16 @@ func TestSystemdUnit(t *testing.T) {
 	}
 	dir := t.TempDir()
 	copied := filepath.Join(dir, "gatehouse.service")
-	if err := os.WriteFile(copied, []byte(strings.ReplaceAll(unit, start[1], self)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(copied, []byte(strings.ReplaceAll(unit, start[1], self)), 0o600))
 	runTool(t, dir, "systemd-analyze", "verify", "--man=no", copied)
 }
 
-// What the image copies is there, its program's arguments are known, and it
-// runs as nobody. Building it needs a container engine, which tests do not.
+// The files that the image copies exist, its program accepts the arguments, and it runs without a
+// user account. The test does not build it, which would need a container engine.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("../../Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := string(src)
 	for _, m := range regexp.MustCompile(`(?m)^COPY ([^-].*) \S+$`).FindAllStringSubmatch(file, -1) {
 		for _, from := range strings.Fields(m[1]) {
@@ -151,12 +133,11 @@ func TestDockerfile(t *testing.T) {
 		}
 	}
 	mod, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(mod)
 	for _, want := range []string{
-		"FROM golang:" + string(version[1]) + "-", "CGO_ENABLED=0", "gcr.io/distroless/static-", ":nonroot\n", "\nUSER 65532", `CMD ["serve"]`,
+		"FROM golang:" + string(version[1]) + "-", "CGO_ENABLED=0", "gcr.io/distroless/static-", ":nonroot\n", "\nUSER 65532",
+		`CMD ["serve"]`,
 		"ARG COMMIT DATE", "-X $VERSION.commit=$COMMIT -X $VERSION.date=$DATE",
 	} {
 		if !strings.Contains(file, want) {
@@ -165,7 +146,7 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// The arguments of the manifests are known to the program.
+// The program accepts the arguments of the manifests.
 func TestKubernetesArguments(t *testing.T) {
 	t.Parallel()
 	args := regexp.MustCompile(`args: \[(.*)\]`).FindStringSubmatch(readDeploy(t, "kubernetes", "deployment.yaml"))
@@ -179,13 +160,14 @@ func TestKubernetesArguments(t *testing.T) {
 	if _, err := testParser(t).Parse(words); err != nil {
 		t.Errorf("%q: %v", words, err)
 	}
-	src := regexp.MustCompile(`(?s)gatehouse.yaml: \|\n(.*)`).FindStringSubmatch(readDeploy(t, "kubernetes", "configmap.yaml"))
+	src := regexp.MustCompile(`(?s)gatehouse.yaml: \|\n(.*)`).FindStringSubmatch(
+		readDeploy(t, "kubernetes", "configmap.yaml"))
 	if _, err := config.Parse("gatehouse.yaml", []byte(strings.ReplaceAll(src[1], "\n    ", "\n"))); err != nil {
 		t.Error(err)
 	}
 }
 
-// The arguments of the compose file are known to the program.
+// The program accepts the arguments of the compose file.
 func TestComposeArguments(t *testing.T) {
 	t.Parallel()
 	file := readDeploy(t, "compose", "compose.yaml")
@@ -204,23 +186,13 @@ func TestComposeArguments(t *testing.T) {
 	}
 }
 
-// The compose file's script makes a role that row-level security binds, whatever
-// its password is, and a database that it may make tables in.
+// The compose file's script creates a role to which row-level security applies, with any password,
+// and a database in which the role may create tables.
 func TestComposeRole(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := cluster.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	cluster := pgtest.New(t)
 	at, err := url.Parse(cluster.DSN("gatehouse"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(deployDir, "compose", "role.sh"))
 	cmd.Env = append(os.Environ(), "PATH="+pgtest.Programs()+":"+os.Getenv("PATH"), "PGHOST="+at.Query().Get("host"),
 		"GATEHOUSE_PASSWORD=it's $HOME")
@@ -229,12 +201,11 @@ func TestComposeRole(t *testing.T) {
 	}
 	at.User = url.User("gatehouse")
 	conn, err := pgx.Connect(t.Context(), at.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close(t.Context())
 	var unbound bool
-	if err := conn.QueryRow(t.Context(), "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user").Scan(&unbound); err != nil || unbound {
+	if err := conn.QueryRow(t.Context(),
+		"SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user").Scan(&unbound); err != nil || unbound {
 		t.Errorf("the role is not bound by row-level security: %v, %v", unbound, err)
 	}
 	if _, err := conn.Exec(t.Context(), "CREATE TABLE mine (id int)"); err != nil {

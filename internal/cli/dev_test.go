@@ -28,9 +28,9 @@ type devServer struct {
 	cmd    *exec.Cmd
 	stdout *bufio.Reader
 	stderr bytes.Buffer
-	// warning matches all that it may write to stderr; nil for nothing.
+	// warning matches what it may write to stderr; nil for nothing.
 	warning *regexp.Regexp
-	// banner is what it printed, and what stands in it.
+	// banner is its printed banner.
 	banner, api, key string
 }
 
@@ -42,7 +42,7 @@ var bannerForm = regexp.MustCompile(`^Gatehouse 0\.1\.0 — development mode, no
 └─ Try      gatehouse demo
 $`)
 
-// cleanEnv is the environment without settings of whoever runs the tests.
+// cleanEnv is the environment without the Gatehouse settings of the developer.
 func cleanEnv(more ...string) []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -59,13 +59,9 @@ func startDev(t *testing.T, dir string, more ...string) *devServer {
 	s := &devServer{t: t, cmd: exec.Command(watched, append([]string{"dev", "--listen", "127.0.0.1:0"}, more...)...)}
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr = dir, cleanEnv(), &s.stderr
 	pipe, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.stdout = bufio.NewReader(pipe)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.cmd.Start())
 	t.Cleanup(func() {
 		if s.cmd.ProcessState == nil {
 			_ = s.cmd.Process.Kill()
@@ -87,7 +83,7 @@ func startDev(t *testing.T, dir string, more ...string) *devServer {
 	return s
 }
 
-// stop ends it, and makes sure that it printed nothing more.
+// stop ends it, and checks that it printed nothing more.
 func (s *devServer) stop() {
 	s.t.Helper()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
@@ -112,12 +108,12 @@ func TestDev(t *testing.T) {
 		taken.Dir, taken.Env = dir, cleanEnv()
 		said, err := taken.CombinedOutput()
 		if taken.ProcessState.ExitCode() != term.ExitError ||
-			!bytes.Contains(said, []byte("is taken, perhaps by another `gatehouse`")) {
-			t.Errorf("%s on a taken port: %v, %s", command, err, said)
+			!bytes.Contains(said, []byte("is in use, perhaps by another `gatehouse`")) {
+			t.Errorf("%s on a used port: %v, %s", command, err, said)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "other")); err == nil {
-		t.Error("on a taken port a data folder was made")
+		t.Error("on a used port a data folder was created")
 	}
 
 	// The printed key proposes, as curl would.
@@ -125,27 +121,23 @@ func TestDev(t *testing.T) {
 		"target": {"entity_type": "item", "entity_ref": "SKU-1042", "version": "7"},
 		"current_state": {"price": "10.00"}, "proposed_change": {"price": "12.50"}}`
 	req, err := http.NewRequest(http.MethodPost, s.api+"/proposed-actions", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("Authorization", "Bearer "+s.key)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	var a gatehouse.Action
 	if err := json.NewDecoder(resp.Body).Decode(&a); err != nil || resp.StatusCode != http.StatusCreated || a.Status != gatehouse.StatusPending {
 		t.Fatalf("%s, %s, %v", resp.Status, a.Status, err)
 	}
 
-	// It does no more than that: an agent cannot decide.
+	// The agent's key can only propose, not decide.
 	url := strings.TrimSuffix(s.api, "/api/v1")
 	told, err := servetest.MustClient(t, url, devEnv(t, dir, "admin")).ListNotices(t.Context(),
 		gatehouse.NoticeFilter{})
 	if err != nil || len(told.Items) > 0 {
-		t.Errorf("the administrator is told of what the start made: %d, %v", len(told.Items), err)
+		t.Errorf("the administrator has notices about the start: %d, %v", len(told.Items), err)
 	}
 	agent := servetest.MustClient(t, url, devEnv(t, dir, "agent"))
 	approve := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
@@ -161,15 +153,14 @@ func TestDev(t *testing.T) {
 		t.Fatalf("%v, %v", done, err)
 	}
 	ledger, err := demo.Open(filepath.Join(dir, "gatehouse-data", demo.DevLedgerFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer ledger.Close()
 	var price, version string
-	if err := ledger.QueryRow(`SELECT price, version FROM items WHERE sku = 'SKU-1042'`).Scan(&price, &version); err != nil || price != "12.50" || version != "8" {
+	if err := ledger.QueryRow(`SELECT price, version FROM items WHERE sku = 'SKU-1042'`).Scan(&price,
+		&version); err != nil || price != "12.50" || version != "8" {
 		t.Errorf("the ledger has price %s, version %s, %v", price, version, err)
 	}
-	// The reviewer is another person, for what needs two.
+	// The reviewer is the second person that L5 needs.
 	reviewer := servetest.MustClient(t, url, devEnv(t, dir, "reviewer"))
 	if _, err := reviewer.Decide(t.Context(), a.ID, approve); gatehouse.CodeOf(err) != gatehouse.CodeAlreadyDecided {
 		t.Errorf("the reviewer decides again: %v", err)
@@ -181,10 +172,10 @@ func TestDev(t *testing.T) {
 	}
 	s.stop()
 
-	// The same folder keeps the key, the ledger, and what happened.
+	// The same folder keeps the key, the ledger and the actions.
 	again := startDev(t, dir)
 	if again.key != s.key {
-		t.Error("the key is another after a restart")
+		t.Error("the key differs after a restart")
 	}
 	kept, err := servetest.MustClient(t, strings.TrimSuffix(again.api, "/api/v1"),
 		devEnv(t, dir, "agent")).FindAction(t.Context(), a.ID)
@@ -193,7 +184,7 @@ func TestDev(t *testing.T) {
 	}
 	again.stop()
 
-	// An edit token that was replaced without it is replaced again.
+	// If another command has replaced the edit token, dev replaces it again.
 	reset := exec.Command("gatehouse", "admin", "reset", "admin", "--data", "gatehouse-data")
 	reset.Dir, reset.Env = dir, cleanEnv()
 	if out, err := reset.CombinedOutput(); err != nil {
@@ -214,15 +205,12 @@ func devEnv(t *testing.T, dir, as string) gatehouse.Credentials {
 made=$(gatehouse dev env --as `+as+`); eval "$made"; printf '%s\n' "$GATEHOUSE_KEY" "${GATEHOUSE_EDIT_TOKEN-}"`)
 	cmd.Dir, cmd.Env = dir, cleanEnv()
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	key, token, _ := strings.Cut(strings.TrimSuffix(string(out), "\n"), "\n")
 	return gatehouse.Credentials{Key: key, EditToken: token}
 }
 
-// TestDevServesADemo: what the demo leaves can be looked at, and is not removed
-// while it is.
+// TestDevServesADemo: dev can serve a demo's folder, and the folder is not removed meanwhile.
 func TestDevServesADemo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -244,9 +232,7 @@ func TestDevServesADemo(t *testing.T) {
 	admin := servetest.MustClient(t, strings.TrimSuffix(s.api, "/api/v1"), func() gatehouse.Credentials {
 		var c struct{ Admin gatehouse.Credentials }
 		b, err := os.ReadFile(filepath.Join(dir, "gatehouse-demo", "dev-credentials.json"))
-		if err := errors.Join(err, json.Unmarshal(b, &c)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, json.Unmarshal(b, &c)))
 		return c.Admin
 	}())
 	page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusDenied})
@@ -264,8 +250,8 @@ func TestDevServesADemo(t *testing.T) {
 	}
 }
 
-// TestDevOffersPasskeys looks where a browser would keep them: at localhost. The
-// pages at the address that is printed lead there.
+// TestDevOffersPasskeys checks that passkeys are offered at localhost, and that the pages at the
+// printed address lead there.
 func TestDevOffersPasskeys(t *testing.T) {
 	t.Parallel()
 	s := startDev(t, t.TempDir())
@@ -274,14 +260,10 @@ func TestDevOffersPasskeys(t *testing.T) {
 	page := func(host string) string {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/signin", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Host = strings.TrimPrefix(host, "http://")
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != http.StatusOK {

@@ -24,7 +24,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (*deviceListCmd) Run(g *globals, api service) error {
 	list, err := api.ListDevices(g.Ctx)
 	return showPage(g, pageOf(list), err, "No devices.", func() *term.Table {
@@ -57,7 +56,6 @@ Examples:
 `
 }
 
-// Run sends the test.
 func (c *deviceTestCmd) Run(g *globals, api service) error {
 	n, err := api.TestDevice(g.Ctx, c.ID)
 	return printTest(g, n, err)
@@ -78,7 +76,6 @@ Examples:
 `
 }
 
-// Run removes.
 func (c *deviceRemoveCmd) Run(g *globals, api service) error {
 	if err := api.RemoveDevice(g.Ctx, c.ID); err != nil {
 		return err

@@ -25,27 +25,21 @@ type browser struct {
 
 func newBrowser(t *testing.T, url string) *browser {
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &browser{t, &http.Client{Jar: jar}, url}
 }
 
 func (b *browser) do(method, path string, form url.Values) string {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), method, b.url+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", b.url)
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
 	}
 	resp, err := b.http.Do(r)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -63,7 +57,7 @@ func (b *browser) post(path string, form url.Values) string {
 
 var cardForm = regexp.MustCompile(`(?s)<article id="m(\d+)-(\d+)" data-testid="card">.*?</article>`)
 
-// card waits for that of an action to hold a text; ts is its name.
+// card waits until the card of an action contains a text; ts is the card's name.
 func (b *browser) card(a *gatehouse.Action, want string) (card, ts string) {
 	b.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
@@ -80,8 +74,8 @@ func (b *browser) card(a *gatehouse.Action, want string) (card, ts string) {
 	return "", ""
 }
 
-// press presses a button of an action's card until the page says what is wanted. The
-// card has no buttons for a moment after another press, and says so.
+// press presses a button of an action's card until the page shows the wanted text. For a moment
+// after another press, the card has no buttons.
 func (b *browser) press(a *gatehouse.Action, button, want string) {
 	b.t.Helper()
 	for range 5 {
@@ -97,8 +91,8 @@ func (b *browser) press(a *gatehouse.Action, button, want string) {
 	b.t.Fatalf("%s was not on the card five times", button)
 }
 
-// TestDevSlack presses the buttons of a card that development mode shows: as nobody,
-// as a person, and with a reason; and follows a decision that was made elsewhere.
+// TestDevSlack presses the buttons of a card that development mode shows: without a linked account,
+// as a person, and with a reason. The card also follows a decision that was made elsewhere.
 func TestDevSlack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -107,24 +101,18 @@ func TestDevSlack(t *testing.T) {
 	admin := servetest.MustClient(t, at, devEnv(t, dir, "admin"))
 	agent := servetest.MustClient(t, at, devEnv(t, dir, "agent"))
 	ledger, err := demo.Open(filepath.Join(dir, "gatehouse-data", demo.DevLedgerFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer ledger.Close()
 	propose := func(ref, price string) *gatehouse.Action {
 		t.Helper()
 		var version string
-		if err := ledger.QueryRow(`SELECT version FROM items WHERE sku = ?`, ref).Scan(&version); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ledger.QueryRow(`SELECT version FROM items WHERE sku = ?`, ref).Scan(&version))
 		a, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
 			ActionType: "price_change", Connector: "shop", Operation: "update",
 			Target:         gatehouse.Target{EntityType: "item", EntityRef: ref, Version: version},
 			ProposedChange: gatehouse.MustJSON(map[string]string{"price": price}),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return a
 	}
 	b := newBrowser(t, at)
@@ -138,10 +126,9 @@ func TestDevSlack(t *testing.T) {
 		t.Errorf("the card of L3:\n%s", card)
 	}
 	active, err := admin.ActivePolicy(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.ApplyPolicy(t.Context(), strings.Replace(active.Source, "version: 1\n", "version: 1\nslack: {decide_up_to: 3}\n", 1)); err != nil {
+	must(t, err)
+	if _, err := admin.ApplyPolicy(t.Context(),
+		strings.Replace(active.Source, "version: 1\n", "version: 1\nslack: {decide_up_to: 3}\n", 1)); err != nil {
 		t.Fatal(err)
 	}
 	a := propose("SKU-1002", "12.00")
@@ -155,7 +142,8 @@ func TestDevSlack(t *testing.T) {
 	b.get(setup)
 	b.post("/setup", url.Values{"token": {token}})
 	code := regexp.MustCompile(`[2-9A-Z]{5}-[2-9A-Z]{5}`).FindString(b.post("/settings/slack/code", nil))
-	if page := b.post("/dev/slack/command", url.Values{"text": {"link " + code}}); !strings.Contains(page, "Linked: your answers") ||
+	if page := b.post("/dev/slack/command", url.Values{"text": {"link " + code}}); !strings.Contains(page,
+		"Linked: your answers") ||
 		!strings.Contains(page, "who is linked to you") {
 		t.Fatalf("linking with %q:\n%s", code, page)
 	}
@@ -175,31 +163,30 @@ func TestDevSlack(t *testing.T) {
 		t.Errorf("another browser:\n%s", page)
 	}
 	b.press(c, "gatehouse_reject", `name="reason"`)
-	if page := b.post("/dev/slack/form", url.Values{"reason": {" "}}); !strings.Contains(page, "Say why: the proposer reads it.") {
+	if page := b.post("/dev/slack/form", url.Values{"reason": {" "}}); !strings.Contains(page,
+		"Say why: the proposer reads it.") {
 		t.Errorf("without a reason:\n%s", page)
 	}
-	if page := b.post("/dev/slack/form", url.Values{"reason": {"too <b>dear</b>"}}); !strings.Contains(page, "Recorded: you rejected it.") ||
+	if page := b.post("/dev/slack/form", url.Values{"reason": {"too <b>dear</b>"}}); !strings.Contains(page,
+		"Recorded: you rejected it.") ||
 		strings.Contains(page, "<textarea") {
 		t.Errorf("with a reason:\n%s", page)
 	}
 	if got, err := admin.FindAction(t.Context(), c.ID); err != nil || got.Status != gatehouse.StatusRejected {
 		t.Errorf("%v, %v", got.Status, err)
 	}
-	// Decided elsewhere, the card follows.
-	if _, err := admin.Decide(t.Context(), first.ID, gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no", Digest: first.Digest}); err != nil {
+	// The card shows a decision that was made elsewhere.
+	if _, err := admin.Decide(t.Context(), first.ID,
+		gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no", Digest: first.Digest}); err != nil {
 		t.Fatal(err)
 	}
 	b.card(first, "Rejected")
 	// No other name of this machine shows the page.
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/dev/slack", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Host = "evil.example"
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusForbidden {
 		t.Errorf("under another name: %s", resp.Status)

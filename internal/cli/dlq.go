@@ -11,17 +11,17 @@ import (
 
 // dlqCmd groups the commands about dead letters.
 type dlqCmd struct {
-	List    dlqListCmd    `cmd:"" help:"List what needs a person, with advice."`
+	List    dlqListCmd    `cmd:"" help:"List the dead letters, with advice."`
 	Replay  dlqReplayCmd  `cmd:"" help:"Put dead letters back into the queue."`
 	Resolve dlqResolveCmd `cmd:"" help:"Settle unknown outcomes."`
-	Discard dlqDiscardCmd `cmd:"" help:"Close failed dead letters for good."`
+	Discard dlqDiscardCmd `cmd:"" help:"Close failed dead letters permanently."`
 }
 
 // dlqFilter selects dead letters by common properties.
 type dlqFilter struct {
 	Connector string               `placeholder:"NAME" help:"Only those of this connector."`
 	Code      string               `placeholder:"CODE" help:"Only those that ended with this code."`
-	Status    gatehouse.PushStatus `enum:",failed,unknown" default:"" placeholder:"STATUS" help:"Only failed ones, or those of an unknown outcome."`
+	Status    gatehouse.PushStatus `enum:",failed,unknown" default:"" placeholder:"STATUS" help:"Only those with this status: failed or unknown."`
 	Group     string               `placeholder:"KEY" help:"Only those of this group; see list --by error."`
 	Since     string               `placeholder:"WHEN" help:"Only those that ended since then: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
 }
@@ -77,7 +77,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *dlqListCmd) Run(g *globals, api service) error {
 	filter, err := c.read(time.Now())
 	if err != nil {
@@ -128,7 +127,8 @@ func (c *dlqListCmd) groups(g *globals, api service, filter gatehouse.DeadLetter
 			Wide:   7, Drop: []int{6, 2},
 		}
 		for _, x := range x.Items {
-			t.Add(x.Key, x.Connector, string(x.Status), x.ErrorCode, strconv.Itoa(x.Count), g.At(x.OldestAt), g.At(x.NewestAt), x.Words)
+			t.Add(x.Key, x.Connector, string(x.Status), x.ErrorCode, strconv.Itoa(x.Count), g.At(x.OldestAt), g.At(x.NewestAt),
+				x.Words)
 		}
 		return t
 	})
@@ -138,8 +138,8 @@ func (c *dlqListCmd) groups(g *globals, api service, filter gatehouse.DeadLetter
 type dlqSelection struct {
 	IDs       []string `arg:"" optional:"" name:"id" help:"The dead letters (ids of pushes)."`
 	dlqFilter `embed:""`
-	Limit     int  `placeholder:"N" help:"At most so many of those that the filter selects; 1000 by default."`
-	Yes       bool `aliases:"run" help:"Act on what a filter selects. Without it nothing changes."`
+	Limit     int  `placeholder:"N" help:"Maximum of those that the filter selects; 1000 by default."`
+	Yes       bool `aliases:"run" help:"Change what the filter selects; without it nothing changes."`
 	DryRun    bool `help:"Only report what would happen, also with ids."`
 }
 
@@ -158,8 +158,9 @@ func (s *dlqSelection) read(all bool) (out gatehouse.DeadLetterSelection, err er
 	}
 	switch {
 	case given != 1:
-		return out, term.Usagef("name dead letters, or a filter (--connector, --code, --status, --group, --since, --limit), or " +
-			"--all where there is one")
+		return out, term.Usagef(
+			"name dead letters, or a filter (--connector, --code, --status, --group, --since, --limit), or " +
+				"--all where there is one")
 	case s.Yes && s.DryRun:
 		return out, term.Usagef("give --yes or --dry-run, not both")
 	case s.Limit < 0 || s.Limit > gatehouse.MaxDeadLetterBatch:
@@ -180,13 +181,14 @@ type dlqReplayCmd struct {
 
 func (*dlqReplayCmd) Help() string {
 	return `
-Every check runs again, and the idempotency key stays the same: what was applied
-already is skipped. So is what a second call could do twice (resolve_first): an
-outcome that nobody knows, at a target that does not tell two calls apart.
+Every check runs again, and the idempotency key stays the same: a change that was
+already applied is skipped. A change that a second call could make twice is
+skipped too (resolve_first): its outcome is unknown, and the target does not
+detect repeated calls.
 
 Dead letters that are named by their ids are replayed at once; with --all or a
-filter, the command only tells what would happen unless --yes is given. Exits 1
-when a dead letter that was named was skipped, unless it was applied already.
+filter, the command only shows what would happen unless --yes is given. Exits 1
+when a named dead letter was skipped, unless it was already applied.
 
 Examples:
 
@@ -196,7 +198,6 @@ Examples:
 `
 }
 
-// Run replays.
 func (c *dlqReplayCmd) Run(g *globals, api service) error {
 	sel, err := c.read(c.All)
 	if err != nil {
@@ -218,18 +219,17 @@ type dlqDiscardCmd struct {
 
 func (*dlqDiscardCmd) Help() string {
 	return `
-What is discarded stays failed, leaves the list, and can never be replayed. An
-outcome that nobody knows has to be resolved first. With a filter the command
-only tells what would happen unless --yes is given.
+A discarded dead letter stays failed, leaves the list, and can never be replayed.
+One with an unknown outcome has to be resolved first. With a filter the command
+only shows what would happen unless --yes is given.
 
 Examples:
 
     gatehouse dlq discard psh_01993b7e --reason "the order was canceled by phone"
-    gatehouse dlq discard --connector shop --code target_changed --reason "proposed anew" --yes
+    gatehouse dlq discard --connector shop --code target_changed --reason "proposed again" --yes
 `
 }
 
-// Run discards.
 func (c *dlqDiscardCmd) Run(g *globals, api service) error {
 	sel, err := c.read(false)
 	if err != nil {
@@ -251,8 +251,9 @@ type dlqResolveCmd struct {
 
 func (*dlqResolveCmd) Help() string {
 	return `
-Only what is unknown can be resolved: look at the target first. Nothing is sent.
-With a filter the command only tells what would happen unless --yes is given.
+Only an unknown outcome can be resolved: look at the target first. Nothing is
+sent. With a filter the command only shows what would happen unless --yes is
+given.
 
 Examples:
 
@@ -260,7 +261,6 @@ Examples:
 `
 }
 
-// Run resolves.
 func (c *dlqResolveCmd) Run(g *globals, api service) error {
 	sel, err := c.read(false)
 	if err != nil {
@@ -277,7 +277,9 @@ func (c *dlqResolveCmd) Run(g *globals, api service) error {
 
 // printDeadLetters prints what happened, or would happen, to each dead letter. With --json, the
 // answer is printed unchanged.
-func (g *globals) printDeadLetters(answer any, results []gatehouse.DeadLetterResult, sel gatehouse.DeadLetterSelection) error {
+func (g *globals) printDeadLetters(
+	answer any, results []gatehouse.DeadLetterResult, sel gatehouse.DeadLetterSelection,
+) error {
 	err := showList(g, answer, nil, "No dead letters.", func() *term.Table {
 		t := &term.Table{Header: []string{"ID", "ACTION", "RESULT", "DETAIL"}, Wide: 3}
 		for _, r := range results {
@@ -299,8 +301,9 @@ func (g *globals) printDeadLetters(answer any, results []gatehouse.DeadLetterRes
 		return nil
 	}
 	for _, r := range results {
-		// A filter may select dead letters that must be resolved first; that is no error.
-		expected := r.Skipped == "" || r.Skipped == gatehouse.SkippedApplied || len(sel.IDs) == 0 && r.Skipped == gatehouse.SkippedResolveFirst
+		// A filter may select dead letters that must be resolved first; that is not an error.
+		expected := r.Skipped == "" || r.Skipped == gatehouse.SkippedApplied || len(sel.IDs) == 0 &&
+			r.Skipped == gatehouse.SkippedResolveFirst
 		if !expected {
 			return term.Exit(term.ExitError)
 		}

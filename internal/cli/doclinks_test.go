@@ -21,9 +21,7 @@ func TestPageLinks(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("git", "-C", "../..", "ls-files", "--cached", "--others", "--exclude-standard",
 		"*.md").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pages := strings.Fields(string(out))
 	if len(pages) < 50 {
 		t.Fatalf("%d pages", len(pages))
@@ -55,9 +53,7 @@ func pageText(t *testing.T, path string) string {
 	if os.IsNotExist(err) {
 		return "" // deleted, and still in the index
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pageFence.ReplaceAllString(string(src), "")
 }
 

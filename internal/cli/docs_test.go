@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,10 +14,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
-	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
@@ -28,14 +25,12 @@ func testParser(t *testing.T) *kong.Kong {
 	t.Helper()
 	g, _, _ := testGlobals(t)
 	k, err := newParser(&cli{Globals: *g})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return k
 }
 
-// parse parses a command line. A parser remembers the flags of earlier lines
-// where flags exclude each other: such a line is parsed again by a new one.
+// parse parses a command line. A parser remembers flags of earlier lines that exclude each other;
+// then a new parser parses the line again.
 func parse(t *testing.T, parser *kong.Kong, args []string) (*kong.Context, error) {
 	t.Helper()
 	parsed, err := parser.Parse(args)
@@ -66,14 +61,12 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestCommandTable compares the table of commands with the program's: a row has commands, or a
-// command of a group and then the others of the group.
+// TestCommandTable compares the table of commands with the program's: a row has one command, or
+// several commands of one group.
 func TestCommandTable(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	missing := map[string]bool{}
 	for _, leaf := range testParser(t).Model.Leaves(true) {
 		missing[strings.TrimSpace(leaf.Path())] = true
@@ -109,9 +102,7 @@ func section(page, heading string) string {
 func checkCommands(t *testing.T, parser *kong.Kong, page string) {
 	t.Helper()
 	src, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fenced := false
 	for n, line := range strings.Split(string(src), "\n") {
 		if strings.HasPrefix(line, "```") {
@@ -136,9 +127,7 @@ func TestOperationsPages(t *testing.T) {
 	var src []byte
 	for _, name := range []string{"operations.md", "postgresql.md", "backup.md", "monitoring.md", "retention.md"} {
 		page, err := os.ReadFile("../../docs/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		src = append(src, page...)
 	}
 	dir := t.TempDir()
@@ -147,15 +136,11 @@ func TestOperationsPages(t *testing.T) {
 		t.Fatal("no configuration on the pages")
 	}
 	policyFile := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(policyFile, policy.DefaultSource(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(policyFile, policy.DefaultSource(), 0o600))
 	metrics := furtherMetrics(t)
 	for _, b := range blocks {
 		cfg, err := config.Parse(filepath.Join(dir, "gatehouse.yaml"), b[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		metrics += servedMetrics(t, t.TempDir(), cfg)
 	}
 	names := regexp.MustCompile("`(gatehouse_[a-z_]+)").FindAllSubmatch(src, -1)
@@ -173,33 +158,14 @@ func TestOperationsPages(t *testing.T) {
 // after one decision that was refused.
 func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
 	t.Helper()
-	n, err := serve.Open(t.Context(), filepath.Join(dir, "data"), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := serve.Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	c, err := client.New(s.URL, creds.Key, client.WithEditToken(creds.EditToken))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.Decide(t.Context(), "act_none", gatehouse.Decision{Decision: gatehouse.Reject})
+	s, creds := serveConfig(t, filepath.Join(dir, "data"), cfg)
+	c := servetest.MustClient(t, s.URL, *creds)
+	_, err := c.Decide(t.Context(), "act_none", gatehouse.Decision{Decision: gatehouse.Reject})
 	if gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Fatal(err)
 	}
-	// The looks at the log and at the targets, if there are any, have metrics of
-	// their own, which come after the start.
+	// The checks of the log and of the targets have their own metrics, which appear after the
+	// start.
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		body := servetest.Scrape(t, s.URL)
 		looked := strings.Contains(body, "gatehouse_target_up") || len(cfg.Connectors) == 0
@@ -209,7 +175,7 @@ func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
 	}
 }
 
-// TestHelp wants a help with an example for each command, and parses it.
+// TestHelp checks that the help of each command has an example, and parses it.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	parser := testParser(t)
@@ -254,7 +220,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestEveryCommandTakesJSON: the flag is a global one, and no command hides it.
+// TestEveryCommandTakesJSON: no command hides the global flag --json.
 func TestEveryCommandTakesJSON(t *testing.T) {
 	t.Parallel()
 	for _, leaf := range testParser(t).Model.Leaves(true) {
@@ -265,13 +231,13 @@ func TestEveryCommandTakesJSON(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("%s does not take --json", leaf.FullPath())
+			t.Errorf("%s does not accept --json", leaf.FullPath())
 		}
 	}
 }
 
-// commandLines finds the calls of gatehouse in a line for a shell, and splits
-// them into arguments as the shell would, without expanding anything.
+// commandLines finds the calls of gatehouse in a shell line, and splits them into arguments as the
+// shell would, without expanding anything.
 func commandLines(t *testing.T, line string) [][]string {
 	t.Helper()
 	var out [][]string

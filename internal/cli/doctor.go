@@ -16,7 +16,7 @@ import (
 // doctorCmd checks the server, the caller's credentials and the configuration.
 type doctorCmd struct {
 	Deep        bool              `help:"Check the store itself, row by row, against every invariant."`
-	Data        string            `help:"The data folder whose configuration is looked at; with --deep: whose store is, which a server may be using." env:"GATEHOUSE_DATA" placeholder:"DIR"`
+	Data        string            `help:"The data folder whose configuration is checked; with --deep, whose store is checked, even while a server uses it." env:"GATEHOUSE_DATA" placeholder:"DIR"`
 	DatabaseURL serve.DatabaseURL `help:"With --deep: the PostgreSQL database, which servers may be using." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
 	Config      string            `help:"Look at this configuration from here, as \"config check\" does." placeholder:"FILE"`
 	Held        []string          `help:"With --deep: heads of audit logs that were kept elsewhere, as \"audit head --json\" or \"backup --json\" printed them. Repeatable." placeholder:"FILE"`
@@ -61,13 +61,12 @@ const (
 	maxSkew = 5 * time.Second
 )
 
-// Run runs all checks.
 func (c *doctorCmd) Run(g *globals) error {
 	if c.Deep {
 		return c.deep(g)
 	}
 	if len(c.Held) > 0 {
-		return term.Usagef("--held goes with --deep; a served log is compared by: gatehouse audit verify --held FILE")
+		return term.Usagef("--held needs --deep; a served log is compared by: gatehouse audit verify --held FILE")
 	}
 	var checks []term.Check
 	add := func(name, result, format string, args ...any) {

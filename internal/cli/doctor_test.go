@@ -15,7 +15,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
@@ -24,10 +23,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestDoctorTellsOfWorkThatNobodyDoes: of a server with the role api alone, what
-// waits for others is told, once it is late; and nothing any more when there is one
-// with the other roles.
-func TestDoctorTellsOfWorkThatNobodyDoes(t *testing.T) {
+// TestDoctorReportsLateWork: with a server that has only the role api, doctor reports
+// work that has waited too long for other roles; once a server has these roles, it reports nothing.
+func TestDoctorReportsLateWork(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
@@ -38,27 +36,22 @@ func TestDoctorTellsOfWorkThatNobodyDoes(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		cluster, err := pgtest.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cluster.Close() })
+		cluster := pgtest.New(t)
 		testLateWork(t, true, func(ctx context.Context, now func() time.Time) (gatehouse.Store, error) {
-			return postgres.Open(ctx, postgres.Config{URL: cluster.DSN("postgres"), Clock: now, Logger: slog.New(slog.DiscardHandler)})
+			return postgres.Open(ctx,
+				postgres.Config{URL: cluster.DSN("postgres"), Clock: now, Logger: slog.New(slog.DiscardHandler)})
 		})
 	})
 }
 
-// testLateWork has one server beside the other where the store bears two.
+// testLateWork runs two servers if the store allows it.
 func testLateWork(t *testing.T, beside bool, open func(context.Context, func() time.Time) (gatehouse.Store, error)) {
 	t.Helper()
-	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	target := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	t.Cleanup(target.Close)
-	cfg, err := config.Parse("gatehouse.yaml", []byte(`connectors: {crm: {type: http, base_url: "`+target.URL+
-		`", allow_private: true, operations: {update: {method: POST, path: "/x", class: A, floor: 1}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := servetest.Config(t, `connectors: {crm: {type: http, base_url: "`+target.URL+
+		`", allow_private: true, operations: {update: {method: POST, path: "/x", class: A, floor: 1}}}}`)
 	var ahead atomic.Int64
 	epoch := time.Now().UTC()
 	start := func(roles ...serve.Role) *serve.Server {
@@ -67,28 +60,20 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 			func() (gatehouse.Store, error) {
 				return open(t.Context(), func() time.Time { return epoch.Add(time.Duration(ahead.Load())) })
 			})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s, err := serve.StartRoles(n, "127.0.0.1:0", roles)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return s
 	}
 	s := start(serve.RoleAPI)
-	creds, err := s.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Gate.EnsurePolicies(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	creds := servetest.Bootstrap(t, s.Gate)
+	must(t, s.Gate.EnsurePolicies(t.Context()))
 	admin := servetest.AdminContext(t, s.Gate, creds)
 	bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	for _, kind := range []string{"note", "note", "price_change"} {
 		if _, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
-			ActionType: kind, Connector: "crm", Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: "1"},
+			ActionType: kind, Connector: "crm", Operation: "update",
+			Target:         gatehouse.Target{EntityType: "item", EntityRef: "1"},
 			ProposedChange: `{"price":"1"}`,
 		}); err != nil {
 			t.Fatal(err)
@@ -100,9 +85,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		t.Fatal(err)
 	}
 	started, _, err := bot.StartRun(t.Context(), "mixed", gatehouse.NewRun{Input: `{}`})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	settleStep(t, s, admin, bot)
 	if _, _, err := s.Runs.ApplyWorkflow(admin, "lined", "name: lined\nlimits: {max_runs_per_min: 1}\nsteps:\n  "+
 		"- {id: one, uses: transform, with: {}}\n"); err != nil {
@@ -133,49 +116,48 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		"roles\tfail\ta push has been due for 30d: does a process have the role dispatcher?",
 		"roles\tfail\tan approval that has expired has waited to be closed for ",
 		"does a process have the role sweeper?",
-		"roles\tfail\ta retry, a wait, a deadline or a schedule of runs has been due for 719h: does a process have the role runner?",
+		"roles\tfail\ta retry, a wait, a deadline or a schedule of runs has been due for 719h: does a process have the "+
+			"role runner?",
 		"roles\tfail\ta run in line for max_runs_per_min has been queued for 30d: does a process have the role runner?",
 		"roles\tfail\ta built-in step has been ready for 30d: does a process have the role runner?",
 		"roles\tfail\ta step of the tool page has been ready for 30d, and nobody leases any: does a worker ask for page,",
 	)
 	lane := gatehouse.Lane{Tenant: started.Tenant, Workspace: started.Workspace, Workflow: started.Workflow, Tool: "page"}
-	if err := s.Store.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {
+	must(t, s.Store.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {
 		if _, err := q.ClaimSteps("somebody", 1000*time.Hour, gatehouse.StepShare{Lane: lane, Limit: 1}); err != nil {
 			return err
 		}
 		_, err := q.ClaimPushes("somebody", 1000*time.Hour, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 1})
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if _, _, err := bot.StartRun(t.Context(), "mixed", gatehouse.NewRun{Input: `{}`}); err != nil { // which no bound holds
 		t.Fatal(err)
 	}
 	doctor(s, term.ExitError, "roles\tnote\ta push has been due for 30d, behind others that are under way: are "+
 		"all workers of the role dispatcher taken, or a bound reached?",
-		"roles\tnote\ta step of the tool page has been ready for 30d, behind others that are leased: are its workers too few, or is a bound reached?",
-		"roles\tnote\ta run in line for max_runs_per_min has been queued for 30d, behind others that are under way: are all workers of the role runner taken, or a bound reached?")
-	ahead.Store(int64(100 * 24 * time.Hour)) // that lease is over too
+		"roles\tnote\ta step of the tool page has been ready for 30d, behind others that are leased: are its workers too "+
+			"few, or is a bound reached?",
+		"roles\tnote\ta run in line for max_runs_per_min has been queued for 30d, behind others that are under way: are "+
+			"all workers of the role runner taken, or a bound reached?")
+	ahead.Store(int64(100 * 24 * time.Hour)) // that lease has ended, too
 	doctor(s, term.ExitError, "roles\tfail\ta push has been due for 100d: does a process have the role dispatcher?",
 		"roles\tfail\ta run in line for max_runs_per_min has been queued for 100d: does a process have the role runner?")
-	elsewhere := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: "acme", Roles: []gatehouse.Role{gatehouse.RoleOperator}}}
+	elsewhere := &gatehouse.Caller{
+		Principal: &gatehouse.Principal{Tenant: "acme", Roles: []gatehouse.Role{gatehouse.RoleOperator}}}
 	check, err := s.Gate.CheckRoles(gatehouse.NewContext(t.Context(), elsewhere))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if slices.ContainsFunc(check.Late, func(l gatehouse.LateWork) bool { return l.Tool != "" }) ||
 		!slices.ContainsFunc(check.Late, func(l gatehouse.LateWork) bool { return l.Role == "runner" }) {
-		t.Errorf("another tenant's operator is told %+v", check.Late)
+		t.Errorf("another tenant's operator gets %+v", check.Late)
 	}
-	viewer := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, Roles: []gatehouse.Role{gatehouse.RoleViewer}}}
+	viewer := &gatehouse.Caller{
+		Principal: &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, Roles: []gatehouse.Role{gatehouse.RoleViewer}}}
 	if _, err := s.Gate.CheckRoles(gatehouse.NewContext(t.Context(),
 		viewer)); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 		t.Errorf("a viewer gets %v", err)
 	}
 	if !beside {
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close())
 	}
 	other := start(serve.AllRoles()...)
 	t.Cleanup(func() { _ = other.Close() })
@@ -186,14 +168,12 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 			check, err := other.Gate.CheckRoles(admin)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if ok(check.Late) {
 				break
 			}
 			if time.Now().After(end) {
-				t.Fatalf("with all roles and %s there waits %+v", words, check.Late)
+				t.Fatalf("with all roles and %s, %+v still waits", words, check.Late)
 			}
 		}
 	}
@@ -211,8 +191,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	until("no worker", func(late []gatehouse.LateWork) bool { return len(late) == 1 && late[0].Tool == "page" })
 }
 
-// settleStep has a step that can go on at once, and of which nobody knows since
-// when: the run that it waits for has ended.
+// settleStep creates a step that is due without a due time: the run that it waits for has ended.
 func settleStep(t *testing.T, s *serve.Server, admin context.Context, bot *client.Client) {
 	t.Helper()
 	if _, _, err := s.Runs.ApplyWorkflow(admin, "child",
@@ -248,16 +227,14 @@ func settleStep(t *testing.T, s *serve.Server, admin context.Context, bot *clien
 		}
 		next, err := q.NextRunWorkAt()
 		if err == nil && (len(steps) != 1 || next.UnixMicro() != 0) {
-			err = fmt.Errorf("%d steps, and work at %s", len(steps), next)
+			err = fmt.Errorf("%d steps, and the due time %s", len(steps), next)
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 const nothingWaits = "roles\tok\tnothing waits for a sequencer, dispatcher, sweeper, runner or outside worker\n"
 
-// lateBound is how long work may wait untold.
+// lateBound is how long work may wait before doctor reports it.
 const lateBound = 30 * time.Second

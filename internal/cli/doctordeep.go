@@ -105,7 +105,8 @@ func heldHeads(g *globals, files []string) ([]gatehouse.LogHead, error) {
 		}
 		for _, h := range heads() {
 			if h.Root == (gatehouse.Hash{}) {
-				return nil, fmt.Errorf("%s holds no heads, as `gatehouse audit head --json` or `gatehouse backup --json` print them", name)
+				return nil, fmt.Errorf(
+					"%s holds no heads, as `gatehouse audit head --json` or `gatehouse backup --json` print them", name)
 			}
 			all = append(all, h)
 		}

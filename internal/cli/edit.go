@@ -14,22 +14,23 @@ import (
 // editCmd edits the change of a pending action.
 type editCmd struct {
 	ID               string           `arg:"" help:"The pending action."`
-	Set              []string         `sep:"none" placeholder:"FIELD=TEXT" help:"A field as it shall be; FIELD:=JSON for what is not text, FIELD:=null removes it. Repeatable."`
+	Set              []string         `sep:"none" placeholder:"FIELD=TEXT" help:"A field's new value; FIELD:=JSON if it is not text, FIELD:=null removes the field. Repeatable."`
 	File             string           `short:"f" placeholder:"FILE" help:"Read the whole new change from a file, - for stdin."`
 	Note             string           `aliases:"reason" placeholder:"TEXT" help:"Why; the agent reads it."`
 	Digest           gatehouse.Digest `placeholder:"DIGEST" help:"The digest of what you saw. Without it what changes is shown and you are asked."`
-	Approve          bool             `help:"Approve the edited change as well, or do neither."`
+	Approve          bool             `help:"Also approve the edited change; if that fails, nothing is edited."`
 	Confirm          string           `placeholder:"VALUE" help:"The value of the edited change that L4 and L5 ask to be retyped, with --approve."`
 	AcknowledgeStale bool             `help:"With --approve: also where the target changed since the proposal."`
-	DryRun           bool             `help:"Only tell what would change, and who may approve it."`
+	DryRun           bool             `help:"Only print what would change, and who may approve it."`
 }
 
 func (*editCmd) Help() string {
 	return `
 Replaces a pending action that you may decide by a revision with an edited change.
-It stays the agent's, which is told what was changed and why; both changes are kept.
-The policy judges the edited change, and votes start again. What differs, and who
-may approve it, is told on stderr before anything is stored.
+The agent stays its proposer and learns what was changed and why; both changes are
+kept. The policy evaluates the edited change, and votes start again. The
+differences, and who may approve them, are printed on stderr before anything is
+stored.
 
 Examples:
 
@@ -39,7 +40,6 @@ Examples:
 `
 }
 
-// Run edits.
 func (c *editCmd) Run(g *globals, api service) error {
 	e := gatehouse.EditRequest{
 		Digest: c.Digest, Note: strings.TrimSpace(c.Note), Approve: c.Approve, Confirm: c.Confirm,

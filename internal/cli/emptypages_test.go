@@ -16,32 +16,25 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestEmptyPagesSayWhatWorks pastes the commands of the console's empty pages,
-// as who starts with a server in development mode does. What they make, the
-// person who is signed in there can decide.
-func TestEmptyPagesSayWhatWorks(t *testing.T) {
+// TestEmptyPagesOfferWorkingCommands runs the commands of the console's empty pages against a server in
+// development mode. The person who is signed in there can decide the resulting actions.
+func TestEmptyPagesOfferWorkingCommands(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server := startDev(t, dir)
 	base := strings.TrimSuffix(server.api, "/api/v1")
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	browser := &http.Client{Jar: jar}
 	_, token, _ := strings.Cut(server.banner, "?token=")
 	token, _, _ = strings.Cut(token, " ")
 	body := func(method, path string, form url.Values) string {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(form.Encode()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		res, err := browser.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer res.Body.Close()
 		b, err := io.ReadAll(res.Body)
 		if err != nil || res.StatusCode != http.StatusOK {
@@ -81,7 +74,7 @@ func TestEmptyPagesSayWhatWorks(t *testing.T) {
 	inbox := body(http.MethodGet, "/inbox", nil)
 	for _, want := range []string{">SKU-0001<", "Continue "} {
 		if !strings.Contains(inbox, want) {
-			t.Errorf("the inbox of who is signed in lacks %q", want)
+			t.Errorf("the signed-in person's inbox lacks %q", want)
 		}
 	}
 	server.stop()

@@ -20,9 +20,9 @@ type evaluatorAddCmd struct {
 
 func (*evaluatorAddCmd) Help() string {
 	return `
-An evaluator is a service with the role evaluator. Its results stand on the card under its own
-name with a check mark, apart from the proposer's words. Prints the key this once; keys are
-rotated as those of every service: gatehouse key.
+An evaluator is a service with the role evaluator. The card shows its
+results under its own name with a check mark, apart from the proposer's words.
+Prints the key only once; rotate keys as for every service: gatehouse key.
 
 Examples:
 
@@ -30,7 +30,6 @@ Examples:
 `
 }
 
-// Run registers.
 func (c *evaluatorAddCmd) Run(g *globals, api service) error {
 	return g.printCredentials(api.CreatePrincipal(g.Ctx, gatehouse.NewPrincipal{
 		Name: c.Name, Kind: gatehouse.KindService, Roles: []gatehouse.Role{gatehouse.RoleEvaluator},
@@ -49,7 +48,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (*evaluatorListCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &paging{Limit: 1, All: true}, api.ListPrincipals)
 	page.Items = slices.DeleteFunc(page.Items, func(p *gatehouse.Principal) bool {
@@ -64,7 +62,8 @@ type evaluatorRevokeCmd struct {
 
 func (*evaluatorRevokeCmd) Help() string {
 	return `
-What it has said stays on the cards. principal update NAME --enable takes it back.
+Its earlier results stay on the cards. "gatehouse principal update NAME --enable"
+enables it again.
 
 Examples:
 
@@ -72,14 +71,13 @@ Examples:
 `
 }
 
-// Run disables.
 func (c *evaluatorRevokeCmd) Run(g *globals, api service) error {
 	p, err := api.FindPrincipal(g.Ctx, c.Name)
 	if err != nil {
 		return err
 	}
 	if !slices.Contains(p.Roles, gatehouse.RoleEvaluator) {
-		return term.Usagef("%s is no evaluator", gatehouse.Quote(c.Name))
+		return term.Usagef("%s is not an evaluator", gatehouse.Quote(c.Name))
 	}
 	off := true
 	return g.printPrincipal(api.UpdatePrincipal(g.Ctx, p.ID, gatehouse.PrincipalChange{Disabled: &off}))
@@ -104,7 +102,6 @@ Examples:
 `
 }
 
-// Run evaluates.
 func (c *evaluateCmd) Run(g *globals, api service) error {
 	n := gatehouse.NewEvaluated{Digest: c.Digest, Result: c.Result, Score: c.Score, Text: c.Text}
 	if n.Digest == "" {

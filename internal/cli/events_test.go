@@ -12,42 +12,37 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 )
 
-// TestFollowEvents: the Go client hears of a proposal from the real server, an agent
-// only of its own; and an open stream does not keep the server from ending.
+// TestFollowEvents: the Go client receives the event of a proposal from the real server, an agent
+// only its own; and an open stream does not keep the server from stopping.
 func TestFollowEvents(t *testing.T) {
 	t.Parallel()
 	s := startDev(t, t.TempDir())
 	c, err := client.New(strings.TrimSuffix(s.api, "/api/v1"), s.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	heard := make(chan gatehouse.Event, 10)
 	followed := make(chan error, 1)
 	begin := int64(-1)
 	go func() {
-		followed <- c.Follow(ctx, gatehouse.EventFilter{After: &begin}, func(e gatehouse.Event) error { heard <- e; return nil })
+		followed <- c.Follow(ctx, gatehouse.EventFilter{After: &begin},
+			func(e gatehouse.Event) error { heard <- e; return nil })
 	}()
 	a, _, err := c.Propose(ctx, &gatehouse.Proposal{
 		ActionType: "price_change", Connector: "shop", Operation: "update",
 		Target:       gatehouse.Target{EntityType: "item", EntityRef: "SKU-1042", Version: "7"},
 		CurrentState: `{"price":"10.00"}`, ProposedChange: `{"price":"12.50"}`,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	select {
 	case e := <-heard:
 		if e.Type != "hitl.proposed" || e.ActionID != a.ID {
-			t.Errorf("the first that it hears is %s of %s", e.Type, e.ActionID)
+			t.Errorf("the first event is %s of %s", e.Type, e.ActionID)
 		}
 	case <-ctx.Done():
-		t.Fatal("nothing is heard")
+		t.Fatal("no event arrived")
 	}
-	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.cmd.Process.Signal(os.Interrupt))
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = s.cmd.Wait() }()
 	select {

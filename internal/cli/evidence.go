@@ -15,14 +15,14 @@ import (
 
 // evidenceCmd groups the commands about evidence.
 type evidenceCmd struct {
-	Action evidenceActionCmd `cmd:"" default:"withargs" help:"Print all that is known of an action; what evidence does with an id after it."`
+	Action evidenceActionCmd `cmd:"" default:"withargs" help:"Print all evidence about an action; the default command."`
 	Export evidenceExportCmd `cmd:"" help:"Fetch the evidence bundle of a finished run, and verify it."`
-	Show   evidenceShowCmd   `cmd:"" help:"Verify a bundle, and tell what it says."`
+	Show   evidenceShowCmd   `cmd:"" help:"Verify a bundle, and print its content."`
 }
 
 func (*evidenceCmd) Help() string {
 	return `
-Of an action: one JSON document, as "gatehouse evidence action" prints it. Of a
+For an action: one JSON document, as "gatehouse evidence action" prints it. For a
 run: one archive with a manifest.
 
 Examples:
@@ -36,7 +36,7 @@ Examples:
 // evidenceExportCmd fetches a bundle.
 type evidenceExportCmd struct {
 	ID     string `arg:"" help:"The run, which must have ended."`
-	Output string `short:"o" placeholder:"FILE" help:"Write to this file, which must not exist; RUN.zip, if absent."`
+	Output string `short:"o" placeholder:"FILE" help:"Write to this new file; RUN.zip by default."`
 }
 
 func (*evidenceExportCmd) Help() string {
@@ -107,16 +107,16 @@ func (c *evidenceExportCmd) Run(g *globals) error {
 // evidenceShowCmd verifies a bundle.
 type evidenceShowCmd struct {
 	File   string `arg:"" help:"A bundle's file, or a finished run of the server."`
-	SHA256 string `name:"sha256" placeholder:"HEX" help:"What the archive's SHA-256 must be, as it was kept elsewhere."`
+	SHA256 string `name:"sha256" placeholder:"HEX" help:"The archive's expected SHA-256, kept elsewhere."`
 }
 
 func (*evidenceShowCmd) Help() string {
 	return `
-Computes every hash again from the bytes: of each file against the manifest, of
-each audit entry against its own text, and checks that what people decided is
-what the log says was proposed. A file is verified without a server. What the
-archive cannot prove of itself, that its entries are those of the log, "gatehouse
-audit verify" proves with a server. Exits 1 when anything does not hold.
+Computes every hash again from the bytes: of each file against the manifest, and
+of each audit entry against its own text. Checks that people decided on the change
+that the log shows as proposed. A file is verified without a server. An archive
+cannot prove that its entries are those of the log; "gatehouse audit verify"
+proves that with a server. Exits 1 when a check fails.
 
 Examples:
 

@@ -21,40 +21,42 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// testBundle is an archive as a server makes it. change can alter the files
-// before, late the archive after the manifest was made.
+// testBundle is an archive as a server makes it. change modifies the files before the manifest is
+// written, late the archive after it.
 func testBundle(t *testing.T, change, late func(files map[string][]byte)) []byte {
 	t.Helper()
 	digest := gatehouse.NewDigest(`{"group":"network"}`)
 	entry := func(index int64, l gatehouse.Leaf) *gatehouse.Entry {
 		l.Tenant = "default"
 		body, err := json.Marshal(l)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		canonical, err := gatehouse.Canonicalize(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return &gatehouse.Entry{Index: index, Body: canonical, LeafHash: audit.LeafHash(canonical)}
 	}
 	doc := func(v any) []byte {
 		b, err := json.MarshalIndent(v, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return b
 	}
 	files := map[string][]byte{
-		"run.json":      doc(map[string]any{"id": "run_1", "trigger": "webhook", "started_by": "webhook", "created_at": "2026-11-20T09:00:00Z"}),
-		"steps.json":    doc([]map[string]any{{"key": "update", "uses": "connector.snow.update", "status": "succeeded", "attempts": 1, "action_id": "act_1"}}),
+		"run.json": doc(
+			map[string]any{"id": "run_1", "trigger": "webhook", "started_by": "webhook", "created_at": "2026-11-20T09:00:00Z"}),
+		"steps.json": doc(
+			[]map[string]any{
+				{"key": "update", "uses": "connector.snow.update", "status": "succeeded", "attempts": 1, "action_id": "act_1"}}),
 		"attempts.json": doc([]any{}),
 		"decisions.json": doc([]bundleDecision{{
-			ActionID: "act_1", ActionType: "assignment", Digest: digest, RiskLevel: gatehouse.L4, Status: gatehouse.StatusApplied,
-			Policy:   gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeNeedsApproval, Rules: []string{}},
-			Approval: &gatehouse.Approval{Required: 1, Votes: []gatehouse.Vote{{Name: "ana\x1b[8m", Decision: gatehouse.Approve, Via: gatehouse.ViaConsole}}},
+			ActionID: "act_1", ActionType: "assignment", Digest: digest, RiskLevel: gatehouse.L4,
+			Status: gatehouse.StatusApplied,
+			Policy: gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeNeedsApproval, Rules: []string{}},
+			Approval: &gatehouse.Approval{Required: 1,
+				Votes: []gatehouse.Vote{{Name: "ana\x1b[8m", Decision: gatehouse.Approve, Via: gatehouse.ViaConsole}}},
 		}}),
-		"receipts.json": doc([]map[string]any{{"id": "rcp_1", "action_id": "act_1", "attempt": 1, "outcome": "applied", "external_id": "INC1", "reversible": true}}),
+		"receipts.json": doc(
+			[]map[string]any{
+				{"id": "rcp_1", "action_id": "act_1", "attempt": 1, "outcome": "applied", "external_id": "INC1",
+					"reversible": true}}),
 		"costs.json": doc([]sheet.ModelCost{{Provider: "local", Model: "m", Calls: 2, InputTokens: 250,
 			OutputTokens: 30, Cost: "0.000042", Currency: "USD"}}),
 		"audit.json": doc(map[string]any{
@@ -68,7 +70,8 @@ func testBundle(t *testing.T, change, late func(files map[string][]byte)) []byte
 	if change != nil {
 		change(files)
 	}
-	manifest := bundleManifest{Version: 1, Run: "run_1", Tenant: "default", Workflow: "triage", Revision: 3, Status: gatehouse.RunSucceeded}
+	manifest := bundleManifest{Version: 1, Run: "run_1", Tenant: "default", Workflow: "triage", Revision: 3,
+		Status: gatehouse.RunSucceeded}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		sum := sha256.Sum256(files[name])
 		manifest.Files = append(manifest.Files, bundleFile{name, int64(len(files[name])), hex.EncodeToString(sum[:])})
@@ -84,13 +87,9 @@ func testBundle(t *testing.T, change, late func(files map[string][]byte)) []byte
 		if err == nil {
 			_, err = w.Write(files[name])
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, z.Close())
 	return out.Bytes()
 }
 
@@ -104,34 +103,44 @@ func replace(t *testing.T, name, from, to string) func(map[string][]byte) {
 	}
 }
 
-// TestBundleIsVerified: each part that is not what it was made as is named.
+// TestBundleIsVerified: each modified part is named.
 func TestBundleIsVerified(t *testing.T) {
 	t.Parallel()
-	if r := verifyBundle(testBundle(t, nil, nil)); !r.OK || r.Entries != 2 || *r.First != 3 || *r.Last != 8 || len(r.Decisions) != 1 {
+	if r := verifyBundle(testBundle(t, nil, nil)); !r.OK || r.Entries != 2 || *r.First != 3 || *r.Last != 8 ||
+		len(r.Decisions) != 1 {
 		t.Fatalf("%+v", r)
 	}
 	for name, c := range map[string]struct {
 		change, late func(map[string][]byte)
 		want         string
 	}{
-		"a changed file":     {late: replace(t, "receipts.json", `"rcp_1"`, `"rcp_2"`), want: "receipts.json has the SHA-256"},
-		"a longer file":      {late: replace(t, "receipts.json", `"rcp_1"`, `"rcp_11111"`), want: "receipts.json cannot be read: it has more than"},
+		"a changed file": {late: replace(t, "receipts.json", `"rcp_1"`, `"rcp_2"`),
+			want: "receipts.json has the SHA-256"},
+		"a longer file": {late: replace(t, "receipts.json", `"rcp_1"`, `"rcp_11111"`),
+			want: "receipts.json cannot be read: it has more than"},
 		"a missing file":     {late: func(f map[string][]byte) { delete(f, "steps.json") }, want: "steps.json is missing"},
 		"a file never named": {change: func(f map[string][]byte) { delete(f, "costs.json") }, want: "costs.json is missing"},
-		"one more file":      {late: func(f map[string][]byte) { f["notes.txt"] = []byte("x") }, want: "notes.txt is not in the manifest"},
-		"no manifest":        {late: func(f map[string][]byte) { delete(f, manifestFile) }, want: "it has no manifest.json"},
-		"another version":    {late: replace(t, manifestFile, `"v": 1`, `"v": 2`), want: "version 2"},
-		"another run":        {change: replace(t, "run.json", `"run_1"`, `"run_2"`), want: "run.json is of the run run_2"},
-		"another audit text": {change: replace(t, "audit.json", `hitl.proposed`, `hitl.approved`), want: "audit entry 3 has the leaf hash"},
-		"another audit hash": {change: replace(t, "audit.json", `"leaf_hash": "`, `"leaf_hash": "00`), want: "audit.json does not read"},
+		"one more file": {late: func(f map[string][]byte) { f["notes.txt"] = []byte("x") },
+			want: "notes.txt is not in the manifest"},
+		"no manifest":     {late: func(f map[string][]byte) { delete(f, manifestFile) }, want: "it has no manifest.json"},
+		"another version": {late: replace(t, manifestFile, `"v": 1`, `"v": 2`), want: "version 2"},
+		"another run":     {change: replace(t, "run.json", `"run_1"`, `"run_2"`), want: "run.json is of the run run_2"},
+		"another audit text": {change: replace(t, "audit.json", `hitl.proposed`, `hitl.approved`),
+			want: "audit entry 3 has the leaf hash"},
+		"another audit hash": {change: replace(t, "audit.json", `"leaf_hash": "`, `"leaf_hash": "00`),
+			want: "cannot read audit.json"},
 		"another log": {change: func(f map[string][]byte) {
 			f["audit.json"] = bytes.ReplaceAll(f["audit.json"], []byte(`"tenant": "default"`), []byte(`"tenant": "acme"`))
 		}, want: "the head is of the tenant acme"},
-		"a position beyond":    {change: replace(t, "audit.json", `"size": 9`, `"size": 8`), want: "audit entry 8 lies beyond the head"},
-		"another end":          {late: replace(t, manifestFile, `"succeeded"`, `"canceled"`), want: "no audit entry says that the run is canceled"},
-		"another digest":       {change: replace(t, "decisions.json", `"sha256:`, `"sha256:f`), want: "the action act_1 has the digest sha256:f"},
-		"a decision of naught": {change: replace(t, "decisions.json", `"act_1"`, `"act_2"`), want: "the action act_2 has the digest"},
-		"no JSON":              {change: func(f map[string][]byte) { f["run.json"] = []byte("{") }, want: "run.json does not read"},
+		"a position beyond": {change: replace(t, "audit.json", `"size": 9`, `"size": 8`),
+			want: "audit entry 8 lies beyond the head"},
+		"another end": {late: replace(t, manifestFile, `"succeeded"`, `"canceled"`),
+			want: "no audit entry says that the run is canceled"},
+		"another digest": {change: replace(t, "decisions.json", `"sha256:`, `"sha256:f`),
+			want: "the action act_1 has the digest sha256:f"},
+		"a decision of naught": {change: replace(t, "decisions.json", `"act_1"`, `"act_2"`),
+			want: "the action act_2 has the digest"},
+		"no JSON": {change: func(f map[string][]byte) { f["run.json"] = []byte("{") }, want: "cannot read run.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,14 +158,12 @@ func TestBundleIsVerified(t *testing.T) {
 	}
 }
 
-// TestEvidenceShow is offline, and obeys nothing that stands in the file.
+// TestEvidenceShow works offline, and ignores instructions in the file.
 func TestEvidenceShow(t *testing.T) {
 	t.Parallel()
 	archive := testBundle(t, nil, nil)
 	file := filepath.Join(t.TempDir(), "evidence.zip")
-	if err := os.WriteFile(file, archive, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, archive, 0o600))
 	sum := sha256.Sum256(archive)
 	good := hex.EncodeToString(sum[:])
 	for _, c := range []struct {
@@ -186,14 +193,14 @@ func TestEvidenceShow(t *testing.T) {
 		}
 		for _, r := range out.String() + errOut.String() {
 			if r != '\n' && r != '\t' && term.Hidden(r) {
-				t.Errorf("%v: %U gets through", c.args, r)
+				t.Errorf("%v: %U is printed", c.args, r)
 			}
 		}
 	}
 }
 
-// TestEvidenceOfAnotherRun: a server that answers with another run's archive,
-// which is good in itself, is found out.
+// TestEvidenceOfAnotherRun: a server that returns another run's archive, which is valid by itself,
+// is detected.
 func TestEvidenceOfAnotherRun(t *testing.T) {
 	t.Parallel()
 	archive := testBundle(t, nil, nil)

@@ -108,7 +108,7 @@ func (r *bundleReport) err() error {
 	if len(r.Problems) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the bundle does not hold: %s", strings.Join(r.Problems, "; "))
+	return fmt.Errorf("the bundle is not valid: %s", strings.Join(r.Problems, "; "))
 }
 
 // expect compares the bundle with its known SHA-256 and run; "" means not known.
@@ -177,9 +177,9 @@ func (r *bundleReport) open(archive []byte) (map[string][]byte, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s does not read: %w", manifestFile, err)
+		return nil, fmt.Errorf("cannot read %s: %w", manifestFile, err)
 	case r.Manifest.Version != 1:
-		return nil, fmt.Errorf("it is of version %d, and this command knows version 1", r.Manifest.Version)
+		return nil, fmt.Errorf("it has version %d; this command supports version 1", r.Manifest.Version)
 	}
 	files := make(map[string][]byte, len(r.Manifest.Files))
 	for _, want := range r.Manifest.Files {

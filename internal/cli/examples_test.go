@@ -16,9 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// pagingSource is a workflow whose steps the example workers do: one at once, one
-// that fails first, one that cannot succeed is in another, and one that takes
-// longer than a lease.
+// pagingSource is a workflow whose steps the example workers execute: one succeeds at once, one
+// fails first, and one takes longer than a lease. Another workflow has a step that cannot succeed.
 const pagingSource = `name: paging
 input: {type: object, required: [people]}
 steps:
@@ -31,7 +30,7 @@ steps:
 output: {paged: "${{ steps.each.output }}", busy: "${{ steps.busy.output.paged }}", long: "${{ steps.long.output.paged }}"}
 `
 
-// endlessSource is one that only a cancellation ends.
+// endlessSource is a workflow that only a cancellation ends.
 const endlessSource = `name: endless
 steps:
   - {id: wait, uses: worker.page, with: {who: dan, seconds: 600}}
@@ -45,9 +44,7 @@ func TestExamplesAgainstTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file, err := filepath.Abs(filepath.Join("..", "..", "examples", name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			testExampleWorker(t, command, file)
 		})
 	}
@@ -62,16 +59,15 @@ func pythonPath(t *testing.T) string {
 	return path
 }
 
-// nodeWithTypes returns a Node that runs TypeScript: the machine's, or the one
-// that scripts/tools installs where that is too old.
+// nodeWithTypes returns a Node that runs TypeScript: the installed one, or the one of scripts/tools
+// if that is too old.
 func nodeWithTypes(t *testing.T) string {
 	t.Helper()
 	installed, err := filepath.Abs(filepath.Join("..", "..", ".tools", "node", "node_modules", ".bin", "node"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, path := range []string{"node", installed} {
-		if out, err := exec.Command(path, "-p", "process.features.typescript").Output(); err == nil && strings.TrimSpace(string(out)) == "strip" {
+		if out, err := exec.Command(path, "-p", "process.features.typescript").Output(); err == nil &&
+			strings.TrimSpace(string(out)) == "strip" {
 			return path
 		}
 	}
@@ -83,10 +79,9 @@ func testExampleWorker(t *testing.T, command, file string) {
 	dev := startDev(t, t.TempDir())
 	admin := servetest.MustClient(t, strings.TrimSuffix(dev.api, "/api/v1"), devEnv(t, dev.cmd.Dir, "admin"))
 	create := func(name string, role gatehouse.Role) *gatehouse.Credentials {
-		made, err := admin.CreatePrincipal(t.Context(), gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindService, Roles: []gatehouse.Role{role}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		made, err := admin.CreatePrincipal(t.Context(),
+			gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindService, Roles: []gatehouse.Role{role}})
+		must(t, err)
 		return made
 	}
 	worker := create("pager", gatehouse.RoleWorker)
@@ -99,15 +94,14 @@ func testExampleWorker(t *testing.T, command, file string) {
 	}
 	start := func(name string, input gatehouse.JSON) *gatehouse.Run {
 		run, _, err := starter.StartRun(t.Context(), name, gatehouse.NewRun{Input: input})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return run
 	}
 	run, hung := start("paging", `{"people":["ana","ben","cleo"]}`), start("endless", `{}`)
 	p := startWorker(t, command, file, strings.TrimSuffix(dev.api, "/api/v1"), worker.Key)
 
-	waitRun(t, admin, hung.ID, "running", func(r *gatehouse.Run) bool { return r.Steps[0].Status == gatehouse.StepRunning })
+	waitRun(t, admin, hung.ID, "running",
+		func(r *gatehouse.Run) bool { return r.Steps[0].Status == gatehouse.StepRunning })
 	if _, err := starter.CancelRun(t.Context(), hung.ID, "enough"); err != nil {
 		t.Fatal(err)
 	}
@@ -116,11 +110,13 @@ func testExampleWorker(t *testing.T, command, file string) {
 		t.Errorf("the canceled run is %s after %d attempts", hung.Status, hung.Steps[0].Attempts)
 	}
 	run = waitRun(t, admin, run.ID, "ended", func(r *gatehouse.Run) bool { return r.Status.Final() })
-	want := fmt.Sprintf(`{"busy":"ben","long":"cleo","paged":[{"key":"%[1]s:each[0]","paged":"ana"},{"key":"%[1]s:each[1]","paged":"ben"},{"key":"%[1]s:each[2]","paged":"cleo"}]}`, run.ID)
+	want := fmt.Sprintf(
+		`{"busy":"ben","long":"cleo","paged":[{"key":"%[1]s:each[0]","paged":"ana"},{"key":"%[1]s:each[1]","paged":"ben"},{"key":"%[1]s:each[2]","paged":"cleo"}]}`, run.ID)
 	if run.Status != gatehouse.RunSucceeded || string(run.Output) != want {
 		t.Errorf("the run is %s (%+v) with\n%s, want\n%s", run.Status, run.Failure, run.Output, want)
 	}
-	for key, attempts := range map[string]int{"each[1]": 1, "busy": 2, "long": 1} { // the long one was kept by heartbeats
+	// heartbeats kept the lease of the long step
+	for key, attempts := range map[string]int{"each[1]": 1, "busy": 2, "long": 1} {
 		if s := run.StepOf(key); s == nil || s.Attempts != attempts {
 			t.Errorf("%s: %+v, want %d attempts", key, s, attempts)
 		}
@@ -133,9 +129,7 @@ func waitRun(t *testing.T, c *client.Client, id, what string, ok func(*gatehouse
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
 		run, err := c.WaitRun(t.Context(), id, time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if ok(run) {
 			return run
 		}
@@ -145,7 +139,7 @@ func waitRun(t *testing.T, c *client.Client, id, what string, ok func(*gatehouse
 	}
 }
 
-// exampleProcess is an example that runs, with a lease of four seconds.
+// exampleProcess is a running example with a lease of four seconds.
 type exampleProcess struct {
 	*exec.Cmd
 	mu    sync.Mutex
@@ -164,9 +158,7 @@ func startWorker(t *testing.T, command, file, url, key string) *exampleProcess {
 	p := &exampleProcess{Cmd: exec.Command(command, file), ended: make(chan error, 1)}
 	p.Env = cleanEnv("GATEHOUSE_URL="+url, "GATEHOUSE_KEY="+key, "WORKER_LEASE=4")
 	p.Stdout, p.Stderr = p, p
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Start())
 	go func() { p.ended <- p.Wait() }()
 	t.Cleanup(func() {
 		_ = p.Process.Kill()
@@ -179,18 +171,16 @@ func startWorker(t *testing.T, command, file, url, key string) *exampleProcess {
 	return p
 }
 
-// stop asks it to end, which it does once its steps have.
+// stop asks it to end, and waits until its steps have ended.
 func (p *exampleProcess) stop(t *testing.T) {
 	t.Helper()
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Process.Signal(syscall.SIGTERM))
 	select {
 	case err := <-p.ended:
 		if err != nil {
 			t.Errorf("told to stop, the worker ended with %v", err)
 		}
 	case <-time.After(time.Minute):
-		t.Error("the worker goes on")
+		t.Error("the worker continues")
 	}
 }

@@ -19,8 +19,9 @@ func TestExitCodeOfEveryErrorCode(t *testing.T) {
 	t.Parallel()
 	want := map[gatehouse.Code]int{
 		gatehouse.CodeUnauthenticated: 4, gatehouse.CodeRoleRequired: 4, gatehouse.CodeEditTokenRequired: 4,
-		gatehouse.CodeStepUpRequired: 4, gatehouse.CodeConfirmation: 4, gatehouse.CodeSelfApproval: 4, gatehouse.CodeSenderNotAllowed: 4,
-		gatehouse.CodeBadSignature: 4, gatehouse.CodeBadToken: 4, gatehouse.CodeSignInRequired: 4,
+		gatehouse.CodeStepUpRequired: 4, gatehouse.CodeConfirmation: 4, gatehouse.CodeSelfApproval: 4,
+		gatehouse.CodeSenderNotAllowed: 4,
+		gatehouse.CodeBadSignature:     4, gatehouse.CodeBadToken: 4, gatehouse.CodeSignInRequired: 4,
 		gatehouse.CodeExpired:        11,
 		gatehouse.CodeAlreadyDecided: 12, gatehouse.CodeNotAwaitingApproval: 12, gatehouse.CodeTooLate: 12,
 	}
@@ -72,11 +73,21 @@ func TestExitOfEveryStatus(t *testing.T) {
 	}
 }
 
-// testGlobals are those of a command whose outputs are kept.
-func testGlobals(t *testing.T) (*globals, *bytes.Buffer, *bytes.Buffer) {
+// testGlobals are the globals of a command; its outputs are kept.
+func testGlobals(t testing.TB) (*globals, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
 	io, out, errOut := termtest.New(t)
 	return &globals{URL: "http://127.0.0.1:1", IO: *io}, out, errOut
+}
+
+// runCommand runs a command, which is to end with an exit code, and returns what it wrote to stdout and to stderr.
+func runCommand(t testing.TB, want int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	g, out, errOut := testGlobals(t)
+	if code := run(*g, args); code != want {
+		t.Errorf("%v: exit code %d, want %d: %s%s", args, code, want, out, errOut)
+	}
+	return out.String(), errOut.String()
 }
 
 func TestReportIsSafeAndComplete(t *testing.T) {
@@ -109,10 +120,9 @@ func TestReportJSONIsAProblem(t *testing.T) {
 		Retryable *bool
 		Errors    []gatehouse.Violation
 	}
-	if err := json.Unmarshal(errOut.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
-	if got.Code != "invalid" || got.Status != 422 || got.Retryable == nil || *got.Retryable || len(got.Errors) != 1 || out.Len() > 0 {
+	must(t, json.Unmarshal(errOut.Bytes(), &got))
+	if got.Code != "invalid" || got.Status != 422 || got.Retryable == nil || *got.Retryable || len(got.Errors) != 1 ||
+		out.Len() > 0 {
 		t.Errorf("got %s", errOut)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// scriptedService answers what a test tells it to, in turn.
+// scriptedService returns the test's answers in turn.
 type scriptedService struct {
 	service
 	t       *testing.T
@@ -97,8 +97,10 @@ func TestWaitEnds(t *testing.T) {
 		{name: "no time at all", timeout: 0, code: term.ExitPending, took: 0},
 		{name: "unreachable to the end", timeout: 3 * time.Second, code: term.ExitError, took: 3 * time.Second,
 			actions: []answer{
-				{err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}}, {err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}},
-				{err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}}, {err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}},
+				{err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}},
+				{err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}},
+				{err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}},
+				{err: &url.Error{Op: "Get", URL: "x", Err: syscall.ECONNREFUSED}},
 			}},
 		{name: "unknown action", timeout: time.Minute, code: term.ExitError, took: 0,
 			actions: []answer{{err: gatehouse.E(gatehouse.CodeNotFound, "x")}}},
@@ -139,10 +141,9 @@ func TestWaitEnds(t *testing.T) {
 
 func entry(t *testing.T, index int64) *gatehouse.Entry {
 	t.Helper()
-	body, err := json.Marshal(gatehouse.Leaf{ID: "evt", Tenant: "default", Type: "hitl.proposed", Subject: "act_1", Actor: "prn_1", To: "pending"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	body, err := json.Marshal(
+		gatehouse.Leaf{ID: "evt", Tenant: "default", Type: "hitl.proposed", Subject: "act_1", Actor: "prn_1", To: "pending"})
+	must(t, err)
 	return &gatehouse.Entry{Index: index, Body: gatehouse.JSON(body)}
 }
 
@@ -175,9 +176,7 @@ func TestFollowSkipsNothing(t *testing.T) {
 			return out, nil
 		}
 		c := &auditTailCmd{All: true, Follow: true}
-		if err := c.tail(g, s, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.tail(g, s, 0))
 		var got []string
 		for line := range strings.Lines(out.String()) {
 			index, _, _ := strings.Cut(line, "\t")
@@ -189,8 +188,8 @@ func TestFollowSkipsNothing(t *testing.T) {
 	})
 }
 
-// TestVerifyReadsNoEntryTwice: a server that answers other entries than it was
-// asked for is an error, and never an endless loop.
+// TestVerifyReadsNoEntryTwice: if a server returns other entries than requested, the command fails
+// instead of looping.
 func TestVerifyReadsNoEntryTwice(t *testing.T) {
 	t.Parallel()
 	g, _, _ := testGlobals(t)
@@ -200,7 +199,7 @@ func TestVerifyReadsNoEntryTwice(t *testing.T) {
 	n := 0
 	for _, err := range g.entriesUpTo(s, 10) {
 		if n++; err != nil {
-			if n != 3 || !strings.Contains(err.Error(), "when asked for those from 2 on") {
+			if n != 3 || !strings.Contains(err.Error(), "to a request for entries from 2") {
 				t.Errorf("after %d entries: %v", n, err)
 			}
 			return
@@ -216,16 +215,20 @@ func TestEntryLine(t *testing.T) {
 	t.Parallel()
 	g, _, _ := testGlobals(t)
 	at := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
-	moved := &gatehouse.Leaf{At: at, Type: "hitl.approved", Subject: "act_1", Actor: "prn_\x1b", From: "pending", To: "approved"}
+	moved := &gatehouse.Leaf{At: at, Type: "hitl.approved", Subject: "act_1", Actor: "prn_\x1b", From: "pending",
+		To: "approved"}
 	made := &gatehouse.Leaf{At: at, Type: "key.created", Subject: "key_1", Actor: "prn_1"}
-	if got, want := string(g.entryLine(7, moved)), "7\t2026-11-20T11:00:00Z\thitl.approved\tact_1\tprn_<U+001B>\tpending\tapproved\n"; got != want {
+	if got, want := string(g.entryLine(7, moved)),
+		"7\t2026-11-20T11:00:00Z\thitl.approved\tact_1\tprn_<U+001B>\tpending\tapproved\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	g.TTY = true
-	if got, want := string(g.entryLine(7, moved)), "     7  2026-11-20T11:00:00Z  hitl.approved      act_1  pending → approved  by prn_<U+001B>\n"; got != want {
+	if got, want := string(g.entryLine(7, moved)),
+		"     7  2026-11-20T11:00:00Z  hitl.approved      act_1  pending → approved  by prn_<U+001B>\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := string(g.entryLine(8, made)), "     8  2026-11-20T11:00:00Z  key.created        key_1  by prn_1\n"; got != want {
+	if got, want := string(g.entryLine(8, made)),
+		"     8  2026-11-20T11:00:00Z  key.created        key_1  by prn_1\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -4,8 +4,8 @@ import "github.com/gatehouse-dev/gatehouse/internal/term"
 
 // globals holds the flags and the state that all commands share. Each command's Run receives it.
 type globals struct {
-	URL       string `help:"The server to speak to; that of the context, or http://127.0.0.1:8080, if absent." env:"GATEHOUSE_URL" placeholder:"URL" group:"global"`
-	Context   string `help:"The named server to speak to; see gatehouse context." env:"GATEHOUSE_CONTEXT" placeholder:"NAME" group:"global"`
+	URL       string `help:"The server's URL; by default that of the context, else http://127.0.0.1:8080." env:"GATEHOUSE_URL" placeholder:"URL" group:"global"`
+	Context   string `help:"The named server to use; see gatehouse context." env:"GATEHOUSE_CONTEXT" placeholder:"NAME" group:"global"`
 	Key       string `help:"Your API key. Better in the environment, where other users of the machine do not see it." env:"GATEHOUSE_KEY" placeholder:"KEY" group:"global"`
 	EditToken string `help:"Your edit token, which deciding needs. Better in the environment." env:"GATEHOUSE_EDIT_TOKEN" placeholder:"TOKEN" group:"global"`
 	AsJSON    bool   `name:"json" help:"Print the API's JSON, one document." group:"global"`

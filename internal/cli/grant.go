@@ -25,13 +25,13 @@ type grantCreateCmd struct {
 	Agent     string             `placeholder:"AGENT" help:"Who may use it, by name or id."`
 	Connector string             `placeholder:"NAME" help:"The connector of the actions."`
 	Operation string             `placeholder:"NAME" help:"The operation of the actions."`
-	Like      string             `placeholder:"ACTION" help:"Take agent, connector and operation from it."`
+	Like      string             `placeholder:"ACTION" help:"Use the agent, connector and operation of this action."`
 	When      string             `required:"" placeholder:"CEL" help:"The condition to meet; true for none."`
 	Count     int                `required:"" placeholder:"N" help:"How many actions."`
 	Amount    []string           `placeholder:"CURRENCY=AMOUNT" help:"How much money in all, such as EUR=2000."`
 	For       gatehouse.Duration `required:"" placeholder:"DURATION" help:"How long, such as 4h; a day at most."`
 	Yes       bool               `short:"y" help:"Do not ask on the terminal."`
-	DryRun    bool               `help:"Only tell the worst case."`
+	DryRun    bool               `help:"Only print the worst case."`
 }
 
 func (*grantCreateCmd) Help() string {
@@ -48,7 +48,6 @@ Examples:
 `
 }
 
-// Run creates a grant.
 func (c *grantCreateCmd) Run(g *globals, api service) error {
 	n := gatehouse.NewGrant{
 		Agent: c.Agent, Connector: c.Connector, Operation: c.Operation, When: c.When, For: c.For, DryRun: true,
@@ -64,7 +63,8 @@ func (c *grantCreateCmd) Run(g *globals, api service) error {
 			return err
 		}
 		if len(n.Amounts) == 0 && movesMoney(a) {
-			return term.Usagef("%s moves money: give --amount CURRENCY=AMOUNT, without which the grant covers no such action", a.ID)
+			return term.Usagef("%s moves money: give --amount CURRENCY=AMOUNT, without which the grant covers no such action",
+				a.ID)
 		}
 		n = likeAction(n, a)
 	}
@@ -155,7 +155,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (*grantListCmd) Run(g *globals, api service) error {
 	list, err := api.ListGrants(g.Ctx)
 	return showPage(g, pageOf(list), err, "No grants.", func() *term.Table { return grantTable(g, list...) })
@@ -176,7 +175,6 @@ Examples:
 `
 }
 
-// Run shows.
 func (c *grantShowCmd) Run(g *globals, api service) error {
 	grant, err := api.FindGrant(g.Ctx, c.ID)
 	if err := g.printGrant(grant, err); err != nil || g.JSON {
@@ -203,7 +201,6 @@ Examples:
 `
 }
 
-// Run revokes.
 func (c *grantRevokeCmd) Run(g *globals, api service) error {
 	return g.printGrant(api.RevokeGrant(g.Ctx, c.ID))
 }

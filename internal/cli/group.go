@@ -34,12 +34,12 @@ Examples:
 `
 }
 
-// Run creates.
 func (c *groupCreateCmd) Run(g *globals, api service) error {
 	_, err := api.FindGroup(g.Ctx, c.Name)
 	switch {
 	case err == nil:
-		return gatehouse.E(gatehouse.CodeAlreadyExists, "the group %s exists; add to it with: gatehouse group add %s NAME", c.Name, c.Name)
+		return gatehouse.E(gatehouse.CodeAlreadyExists, "the group %s exists; add to it with: gatehouse group add %s NAME",
+			c.Name, c.Name)
 	case gatehouse.CodeOf(err) != gatehouse.CodeNotFound:
 		return err
 	}
@@ -60,7 +60,6 @@ Examples:
 `
 }
 
-// Run adds.
 func (c *groupAddCmd) Run(g *globals) error {
 	return g.changeGroup(c.Name, gatehouse.GroupChange{Add: c.People})
 }
@@ -83,7 +82,6 @@ Examples:
 `
 }
 
-// Run removes.
 func (c *groupRemoveCmd) Run(g *globals) error {
 	return g.changeGroup(c.Name, gatehouse.GroupChange{Remove: c.People})
 }
@@ -111,7 +109,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *groupListCmd) Run(g *globals, api service) error {
 	groups, err := api.ListGroups(g.Ctx)
 	return showPage(g, pageOf(groups), err, "No groups.", func() *term.Table { return groupTable(groups...) })
@@ -133,7 +130,6 @@ Examples:
 `
 }
 
-// Run deletes.
 func (c *groupDeleteCmd) Run(g *globals, api service) error {
 	if err := api.DeleteGroup(g.Ctx, c.Name); err != nil {
 		return err

@@ -10,15 +10,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestHelpNamesCommands holds the help of a group against its commands: where
-// it lists them, as in "Pushes: list, drain", it lists all.
+// TestHelpNamesCommands: if the help of a group lists its commands, as in "Pushes: list, drain", it
+// lists all.
 func TestHelpNamesCommands(t *testing.T) {
 	t.Parallel()
 	c := &cli{Globals: globals{IO: term.IO{Stdout: io.Discard, Stderr: io.Discard}}}
 	parser, err := newParser(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	looked := 0
 	for _, group := range parser.Model.Children {
 		_, list, ok := strings.Cut(strings.TrimSuffix(group.Help, "."), ": ")
@@ -45,7 +43,7 @@ func TestHelpNamesCommands(t *testing.T) {
 	}
 }
 
-// TestNoContextInUse tells what to do where no context is in use.
+// TestNoContextInUse: the error says what to do if no context is in use.
 func TestNoContextInUse(t *testing.T) {
 	t.Parallel()
 	_, err := (&contexts{}).find("")

@@ -83,7 +83,6 @@ Examples:
 `
 }
 
-// Run answers one call.
 func (c *hookClaudeCmd) Run(g *globals) error {
 	return c.ask(g, "claude-code", (*mcp.HookAnswer).ClaudeCode)
 }
@@ -101,5 +100,4 @@ Examples:
 `
 }
 
-// Run answers one request.
 func (c *hookCodexCmd) Run(g *globals) error { return c.ask(g, "codex", (*mcp.HookAnswer).Codex) }

@@ -12,8 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestHooks runs the hooks as an agent does: with a call on stdin, and an answer in the
-// form that it reads.
+// TestHooks runs the hooks as an agent does: with a call on stdin and the agent's answer format.
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -95,8 +94,8 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestHooksEdited: Claude Code runs what a reviewer made of its call; Codex, which runs its
-// own input, does not run it.
+// TestHooksEdited: Claude Code runs the call that a reviewer edited; Codex can run only its own
+// input, so it does not run the call.
 func TestHooksEdited(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -105,9 +104,7 @@ func TestHooksEdited(t *testing.T) {
 		cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key)
 		cmd.Stdin = strings.NewReader(`{"tool_name":"Bash","tool_input":{"command":"rm -r build"}}`)
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(out)
 	}
 	for agent, want := range map[string]string{
@@ -125,7 +122,7 @@ func TestHooksEdited(t *testing.T) {
 	}
 }
 
-// TestHooksAtOnce: of equal calls at the same time, one approval lets one through.
+// TestHooksAtOnce: one approval lets only one of several simultaneous equal calls through.
 func TestHooksAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -163,9 +160,7 @@ func TestPermissionPrompt(t *testing.T) {
 	command.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key)
 	agent := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	c, err := agent.Connect(t.Context(), &sdk.CommandTransport{Command: command}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	ask := func(tool, input string) <-chan string {
 		said := make(chan string, 1)
@@ -196,6 +191,6 @@ func TestPermissionPrompt(t *testing.T) {
 		}
 	}
 	if got := <-ask("Bash", `"rm"`); !strings.Contains(got, "deny") && !strings.Contains(got, "object") {
-		t.Errorf("an input that is no object: %s", got)
+		t.Errorf("an input that is not an object: %s", got)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// hostileWords are texts that a terminal obeys, or that people read as another one.
+// hostileWords are texts that a terminal executes, or that look like another text.
 var hostileWords = map[string]string{
 	"override": "a\u202etxet\u202c", "isolate": "a\u2066b\u2069", "joiner": "1\u200d0\u200b0",
 	"escape": "a\x1b[2J\x1b]0;owned\a",
@@ -25,8 +25,7 @@ var hostileWords = map[string]string{
 	"look-alike": "p\u0430ypal", "tags": "a\U000e0041\U000e0042", "no UTF-8": "a\xff\xfe",
 }
 
-// obeyed reports whether a character of a command's output is one that it must not
-// print as it is.
+// obeyed reports whether a command must not print a character unchanged.
 func obeyed(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || term.Hidden(r) || r == 0x0430 || r > 0x7f &&
 		unicode.IsDigit(r))
@@ -90,8 +89,8 @@ func hostileEntry(text string) any {
 	return gatehouse.Page[*gatehouse.Entry]{Items: []*gatehouse.Entry{{Body: leaf}}}
 }
 
-// TestCommandsPrintHostileTextAsText runs the commands against a server of whose
-// answers every string is hostile, on a terminal and piped.
+// TestCommandsPrintHostileTextAsText runs the commands against a server whose answers have hostile
+// text in every string, on a terminal and piped.
 func TestCommandsPrintHostileTextAsText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -132,7 +131,7 @@ func TestCommandsPrintHostileTextAsText(t *testing.T) {
 							_ = json.NewEncoder(w).Encode(gatehouse.Page[*gatehouse.Entry]{Items: []*gatehouse.Entry{}})
 							return
 						}
-						// An action is shown with those that it names.
+						// An action is shown with the actions that it names.
 						const one = "/proposed-actions/"
 						if path != c.path && (!strings.HasPrefix(c.path, one) || !strings.HasPrefix(path, one)) {
 							asked = append(asked, r.URL.Path)
@@ -162,7 +161,7 @@ func TestCommandsPrintHostileTextAsText(t *testing.T) {
 					}
 					for which, said := range map[string]string{"stdout": out.String(), "stderr": errOut.String()} {
 						if i := strings.IndexFunc(said, obeyed); i >= 0 {
-							t.Errorf("%s has %+q as it is: %+q", which, []rune(said[i:])[0], said[max(0, i-60):i+10])
+							t.Errorf("%s has %+q unescaped: %+q", which, []rune(said[i:])[0], said[max(0, i-60):i+10])
 						}
 					}
 					if n := strings.Count(out.String(), "\n"); !tty && c.rows > 0 && n != c.rows {

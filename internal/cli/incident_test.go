@@ -24,8 +24,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// incident is the example in a folder of its own, with its fakes and a gate,
-// each a process on free ports.
+// incident is the example in its own folder, with its fakes and a gate as processes on free ports.
 type incident struct {
 	t      *testing.T
 	dir    string
@@ -34,8 +33,8 @@ type incident struct {
 	admin  *client.Client
 }
 
-// TestIncidentExample runs each block of the example's page, in their order,
-// against the fakes that it starts, and looks after each at what came of it.
+// TestIncidentExample runs the blocks of the example's page in order against its fakes, and checks
+// the result of each.
 func TestIncidentExample(t *testing.T) {
 	t.Parallel()
 	e := startIncident(t)
@@ -51,7 +50,7 @@ func TestIncidentExample(t *testing.T) {
 	var order []string
 	for _, b := range e.blocks() {
 		if b.section == "Start" {
-			continue // what startIncident does, on other ports
+			continue // startIncident does this, on other ports
 		}
 		if len(order) == 0 || order[len(order)-1] != b.section {
 			if n := len(order); n > 0 {
@@ -73,44 +72,36 @@ func TestIncidentExample(t *testing.T) {
 func startIncident(t *testing.T) *incident {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e := &incident{t: t, dir: t.TempDir()}
-	// The fakes tell whoever stands here by then.
+	// The fakes run already.
 	var hook atomic.Pointer[url.URL]
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(hook.Load()) }})
 	t.Cleanup(proxy.Close)
 	models := e.startFakes(root, proxy.URL+"/api/v1/hooks/incident-triage")
 
-	if err := os.CopyFS(filepath.Join(e.dir, "examples", "incident"), os.DirFS(filepath.Join(root, "examples", "incident"))); err != nil {
+	if err := os.CopyFS(filepath.Join(e.dir, "examples", "incident"),
+		os.DirFS(filepath.Join(root, "examples", "incident"))); err != nil {
 		t.Fatal(err)
 	}
 	config := filepath.Join(e.dir, "examples", "incident", "gatehouse.yaml")
 	src, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	changed := strings.NewReplacer("127.0.0.1:9101", e.fakes, "127.0.0.1:9102", models).Replace(string(src))
 	if changed == string(src) {
 		t.Fatal("the configuration names other addresses than the page")
 	}
-	if err := os.WriteFile(config, []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, []byte(changed), 0o600))
 	e.server = startDev(t, e.dir, "--config", "examples/incident/gatehouse.yaml")
 	base := strings.TrimSuffix(e.server.api, "/api/v1")
 	at, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	hook.Store(at)
 	e.admin = servetest.MustClient(t, base, devEnv(t, e.dir, "admin"))
 	return e
 }
 
-// startFakes builds and starts the example's fakes, and returns where the
-// models are.
+// startFakes builds and starts the example's fakes, and returns the address of the models.
 func (e *incident) startFakes(root, hook string) (models string) {
 	t := e.t
 	program := filepath.Join(t.TempDir(), "fakes")
@@ -123,15 +114,14 @@ func (e *incident) startFakes(root, hook string) (models string) {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
-	m := regexp.MustCompile(`^A fake ServiceNow at http://(\S+), fake models at http://(\S+)/v1\n$`).FindStringSubmatch(line)
+	m := regexp.MustCompile(`^A fake ServiceNow at http://(\S+), fake models at http://(\S+)/v1\n$`).FindStringSubmatch(
+		line)
 	if m == nil {
 		t.Fatalf("the fakes say %q, %v", line, err)
 	}
@@ -139,7 +129,7 @@ func (e *incident) startFakes(root, hook string) (models string) {
 	return m[2]
 }
 
-// block is one for a shell, and the heading that it stands under.
+// block is a shell block and its heading.
 type block struct {
 	section string
 	fence
@@ -148,9 +138,7 @@ type block struct {
 func (e *incident) blocks() (all []block) {
 	page := filepath.Join(e.dir, "examples", "incident", "README.md")
 	src, err := os.ReadFile(page)
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	lines := strings.Split(string(src), "\n")
 	for _, f := range fences(e.t, page) {
 		if f.language != "sh" {
@@ -188,8 +176,8 @@ func (e *incident) wants(out string, texts ...string) {
 	}
 }
 
-// noted waits until the notes of the page's runs, which need nobody, are
-// written: what comes next would otherwise race with them.
+// noted waits until the notes of the page's runs, which need no approval, are written, because the
+// next block would race with them.
 func (e *incident) noted() {
 	e.t.Helper()
 	for _, name := range []string{"run.id", "second.id"} {
@@ -204,24 +192,19 @@ func (e *incident) noted() {
 	}
 }
 
-// file reads what a block left behind.
+// file reads a file that a block wrote.
 func (e *incident) file(name string) string {
 	e.t.Helper()
 	b, err := os.ReadFile(filepath.Join(e.dir, name))
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	return strings.TrimSpace(string(b))
 }
 
-// written lists the fields that were written to ServiceNow, each write one
-// element.
+// written lists the fields of each write to ServiceNow.
 func (e *incident) written() (fields []string) {
 	e.t.Helper()
 	res, err := http.Get("http://" + e.fakes + "/fake/ledger")
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
 	var writes []struct{ Changed []string }
@@ -237,9 +220,7 @@ func (e *incident) written() (fields []string) {
 func (e *incident) detail(idFile string) *gatehouse.RunDetail {
 	e.t.Helper()
 	d, err := e.admin.RunDetail(e.t.Context(), e.file(idFile))
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	return d
 }
 
@@ -262,19 +243,17 @@ func (e *incident) parked(out string) {
 	if diff := cmp.Diff([]string{"work_notes"}, e.written()); diff != "" {
 		e.t.Error(diff)
 	}
-	// Who applied the workflow had a hand in it.
+	// The person who applied the workflow contributed to the run.
 	a := actionOf(d, step)
 	olga, err := client.New(strings.TrimSuffix(e.server.api, "/api/v1"), e.file("olga.key"))
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	me, err := olga.WhoAmI(e.t.Context())
 	if err != nil || a.ProposedBy != "workflow:incident-triage" {
 		e.t.Fatalf("%v, proposed by %s", err, a.ProposedBy)
 	}
 	proposer, err := e.admin.FindPrincipal(e.t.Context(), a.ProposerID)
 	if err != nil || proposer.Sponsor != me.ID {
-		e.t.Errorf("%v: %+v does not stand for %s", err, proposer, me.ID)
+		e.t.Errorf("%v: %+v is not the refusal of %s", err, proposer, me.ID)
 	}
 }
 
@@ -297,14 +276,12 @@ func (e *incident) decided(out string) {
 	}
 }
 
-// proven: the archive holds, is the one that the run names, and one byte less
-// of it does not.
+// proven: the archive is valid and the one that the run names; with one byte less it is not.
 func (e *incident) proven(out string) {
-	e.wants(out, "Verified: the archive's SHA-256, 7 files", "assignment L4 applied", "external id INC0010001", "triage triage-small: 1 call", " verified.")
+	e.wants(out, "Verified: the archive's SHA-256, 7 files", "assignment L4 applied", "external id INC0010001",
+		"triage triage-small: 1 call", " verified.")
 	archive, err := os.ReadFile(filepath.Join(e.dir, "evidence.zip"))
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	report := verifyBundle(archive)
 	report.expect(e.detail("run.id").Evidence, e.file("run.id"))
 	if !report.OK || report.Manifest.Status != gatehouse.RunSucceeded {
@@ -330,11 +307,12 @@ func (e *incident) replayed(out string) {
 	}
 }
 
-// rejected: the run has failed, and the incident stays where it was.
+// rejected: the run has failed, and the incident is unchanged.
 func (e *incident) rejected(out string) {
 	e.wants(out, "\trejected\t", "that is a report, not an incident")
 	d := e.detail("second.id")
-	if d.Status != gatehouse.RunFailed || d.Failure.Code != "rejected" || d.StepOf("note").Status != gatehouse.StepSucceeded {
+	if d.Status != gatehouse.RunFailed || d.Failure.Code != "rejected" ||
+		d.StepOf("note").Status != gatehouse.StepSucceeded {
 		e.t.Errorf("%s, %+v", d.Status, d.Failure)
 	}
 	if diff := cmp.Diff([]string{"work_notes", "assignment_group", "work_notes"}, e.written()); diff != "" {
@@ -342,45 +320,39 @@ func (e *incident) rejected(out string) {
 	}
 	// A failed run has its evidence, too.
 	b, err := e.admin.RunBundle(e.t.Context(), d.ID)
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	if r := verifyBundle(b.Archive); !r.OK || r.Manifest.Status != gatehouse.RunFailed {
 		e.t.Errorf("%+v", r)
 	}
-	// A retry takes over the note, and asks people anew: not the one who began it.
+	// A retry reuses the note and asks people again, but not the person who started it.
 	olga, err := client.New(strings.TrimSuffix(e.server.api, "/api/v1"), e.file("olga.key"))
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	again, err := olga.RetryRun(e.t.Context(), d.ID)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	e.run(block{fence: fence{text: "eval \"$(gatehouse dev env)\"; gatehouse run watch " + again.ID + " --until waiting_approval --timeout 60s"}})
+	must(e.t, err)
+	e.run(block{fence: fence{text: "eval \"$(gatehouse dev env)\"; gatehouse run watch " + again.ID +
+		" --until waiting_approval --timeout 60s"}})
 	full, err := e.admin.RunDetail(e.t.Context(), again.ID)
-	if err != nil || full.Status != gatehouse.RunWaitingApproval || full.Actions[len(full.Actions)-1].Status != gatehouse.StatusPending || len(e.written()) != 3 {
+	if err != nil || full.Status != gatehouse.RunWaitingApproval ||
+		full.Actions[len(full.Actions)-1].Status != gatehouse.StatusPending || len(e.written()) != 3 {
 		e.t.Errorf("%v: %s, %v", err, full.Status, e.written())
 	}
-	// A journal is only ever added to. An agent that did not start the run does
-	// not see the note.
+	// A journal only grows. An agent that did not start the run does not see the note.
 	base, note := strings.TrimSuffix(e.server.api, "/api/v1"), actionOf(d, d.StepOf("note")).ID
 	agent := servetest.MustClient(e.t, base, devEnv(e.t, e.dir, "agent"))
-	if _, err := agent.Reverse(e.t.Context(), note, gatehouse.ReverseRequest{Rationale: "not an incident"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+	if _, err := agent.Reverse(e.t.Context(), note,
+		gatehouse.ReverseRequest{Rationale: "not an incident"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		e.t.Errorf("%v, want not_found", err)
 	}
 	made, err := e.admin.CreatePrincipal(e.t.Context(), gatehouse.NewPrincipal{
 		Name: "desk", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleProposer},
 	})
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must(e.t, err)
 	desk := servetest.MustClient(e.t, base, *made)
 	_, err = desk.Reverse(e.t.Context(), note, gatehouse.ReverseRequest{Rationale: "not an incident"})
 	if gatehouse.CodeOf(err) != gatehouse.CodeNotReversible || len(e.written()) != 3 {
 		e.t.Errorf("%v, %v", err, e.written())
 	}
-	// An assignment is set back, while it stands.
+	// An assignment can be undone while it is unchanged.
 	undo, err := desk.Reverse(e.t.Context(), actionOf(e.detail("run.id"), e.detail("run.id").StepOf("reassign")).ID,
 		gatehouse.ReverseRequest{Rationale: "it was the desk's after all"})
 	if err != nil || undo.Operation != "assign" || undo.Status != gatehouse.StatusPending {

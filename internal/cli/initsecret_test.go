@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,11 +13,10 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// storedSecret is what the test reads and answers of a Secret.
+// storedSecret is the part of a Secret that the test reads and returns.
 type storedSecret struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -30,16 +28,17 @@ type storedSecret struct {
 	Data       map[string]string `json:"data"`
 }
 
-// TestInitHandsTheSecretsOver plays the Kubernetes API as its reference has it:
-// the Secret is made before there is anything to lose, filled once, also when a
-// call fails in between, and left alone when the job runs again.
+// TestInitHandsTheSecretsOver fakes the Kubernetes API by its reference: the Secret is created
+// before the store, filled once even if a call fails in between, and not changed when the job runs
+// again.
 func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the environment
 	var secret map[string]string // nil: there is none
 	allowed, failures := false, 2
 	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var sent storedSecret
 		if r.Method != http.MethodGet {
-			if err := json.NewDecoder(r.Body).Decode(&sent); err != nil || sent.Kind != "Secret" || sent.APIVersion != "v1" || sent.Metadata.Name != "admin" {
+			if err := json.NewDecoder(r.Body).Decode(&sent); err != nil || sent.Kind != "Secret" || sent.APIVersion != "v1" ||
+				sent.Metadata.Name != "admin" {
 				w.WriteHeader(http.StatusBadRequest)
 				return
 			}
@@ -68,18 +67,15 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 	}))
 	defer api.Close()
 	at, err := url.Parse(api.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Setenv("KUBERNETES_SERVICE_HOST", at.Hostname())
 	t.Setenv("KUBERNETES_SERVICE_PORT", at.Port())
 	account := t.TempDir()
 	for name, content := range map[string]string{
-		"token": "tok\n", "namespace": "gate", "ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})),
+		"token": "tok\n", "namespace": "gate",
+		"ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})),
 	} {
-		if err := os.WriteFile(filepath.Join(account, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(account, name), []byte(content), 0o600))
 	}
 	data := filepath.Join(t.TempDir(), "data")
 	initialize := func() (int, string) {
@@ -91,12 +87,12 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 		return code, words.String()
 	}
 
-	// Without the right, nothing is made.
+	// Without the right, nothing is created.
 	if code, words := initialize(); code != term.ExitError || !strings.Contains(words, "403") {
 		t.Fatalf("exit code %d: %s", code, words)
 	}
 	if _, err := os.Stat(data); err == nil {
-		t.Fatal("a store was made, and its secrets are lost")
+		t.Fatal("a store was created, and its secrets are lost")
 	}
 	allowed = true
 	if code, words := initialize(); code != term.ExitDone {
@@ -111,10 +107,7 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 		t.Errorf("again: exit code %d: %s", code, words)
 	}
 
-	n, err := serve.Open(t.Context(), data, &config.Config{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, data, &config.Config{})
 	_, err = n.Gate.Authenticate(t.Context(), string(key))
 	if err := n.Close(); err != nil {
 		t.Error(err)
@@ -122,7 +115,7 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 	if err != nil {
 		t.Errorf("the key is not the administrator's: %v", err)
 	}
-	// A Secret that was emptied is told: nobody can learn the values again.
+	// An emptied Secret is reported: its values cannot be recovered.
 	delete(secret, "admin_key")
 	if code, words := initialize(); code == term.ExitDone || !strings.Contains(words, "has an administrator already") {
 		t.Errorf("exit code %d: %s", code, words)

@@ -13,7 +13,7 @@ type insightsCmd struct {
 	Type       string `placeholder:"TYPE" help:"Only actions of this type."`
 	ProposedBy string `placeholder:"NAME" help:"Only actions of the principal with this name."`
 	Waiting    bool   `xor:"table" help:"Print how long the pending actions have waited."`
-	Decisions  bool   `xor:"table" help:"Print what requests for a decision came to."`
+	Decisions  bool   `xor:"table" help:"Print the results of decision requests."`
 }
 
 func (*insightsCmd) Help() string {

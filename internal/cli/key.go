@@ -11,7 +11,7 @@ import (
 type keyCmd struct {
 	Create keyCreateCmd `cmd:"" help:"Make another key for a principal."`
 	List   keyListCmd   `cmd:"" help:"List a principal's keys."`
-	Revoke keyRevokeCmd `cmd:"" help:"End a key, at once and for good."`
+	Revoke keyRevokeCmd `cmd:"" help:"End a key at once and permanently."`
 }
 
 // keyCreateCmd makes a key.
@@ -27,7 +27,6 @@ Examples:
 `
 }
 
-// Run makes a key.
 func (c *keyCreateCmd) Run(g *globals, api service) error {
 	return g.printCredentials(api.CreateKey(g.Ctx, c.Principal))
 }
@@ -48,7 +47,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *keyListCmd) Run(g *globals, api service) error {
 	keys, err := api.ListKeys(g.Ctx, c.Principal)
 	return showPage(g, pageOf(keys), err, "No keys.", func() *term.Table {
@@ -81,7 +79,6 @@ Examples:
 `
 }
 
-// Run revokes.
 func (c *keyRevokeCmd) Run(g *globals, api service) error {
 	if strings.HasPrefix(c.ID, "gth_") {
 		return term.Usagef("name the key by its id, key_…: a secret does not belong on the command line")

@@ -34,7 +34,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (*linkKeysListCmd) Run(g *globals, api service) error {
 	keys, err := api.ListLinkKeys(g.Ctx)
 	return showPage(g, pageOf(keys), err, "No link was signed yet.", func() *term.Table {
@@ -78,7 +77,6 @@ Examples:
 `
 }
 
-// Run rotates.
 func (*linkKeysRotateCmd) Run(g *globals, api service) error {
 	return g.printLinkKey(api.RotateLinkKeys(g.Ctx))
 }
@@ -100,7 +98,6 @@ Examples:
 `
 }
 
-// Run revokes.
 func (c *linkKeysRevokeCmd) Run(g *globals, api service) error {
 	return g.printLinkKey(api.RevokeLinkKey(g.Ctx, c.ID))
 }

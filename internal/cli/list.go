@@ -11,9 +11,9 @@ import (
 
 // paging says how much of a list is printed.
 type paging struct {
-	Limit  int    `default:"50" help:"Print at most so many."`
+	Limit  int    `default:"50" help:"Maximum number to print."`
 	All    bool   `help:"Print all, whatever the limit."`
-	Cursor string `placeholder:"CURSOR" help:"Go on where a page ended."`
+	Cursor string `placeholder:"CURSOR" help:"Continue where a page ended."`
 }
 
 func (p *paging) check() error {
@@ -60,7 +60,7 @@ type listCmd struct {
 	Group      string               `placeholder:"NAME" help:"Only those that ask this group of people."`
 	Assignee   string               `placeholder:"NAME" help:"Only those assigned to this person; me is you."`
 	Decided    gatehouse.DecidedHow `enum:",approved,people,allowed" default:"" placeholder:"HOW" help:"approved: by people; people: approved or rejected by people; allowed: by the policy alone."`
-	Archived   bool                 `help:"The archive instead, newest first; there --query is an id."`
+	Archived   bool                 `help:"List the archive instead, newest first; --query is then an id."`
 	paging     `embed:""`
 }
 
@@ -79,7 +79,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *listCmd) Run(g *globals, api service) error {
 	f := gatehouse.ActionFilter{
 		Status: c.Status, ActionType: c.Type, RiskLevel: gatehouse.RiskLevel(c.Risk),
@@ -115,7 +114,6 @@ Examples:
 `
 }
 
-// Run shows.
 func (c *showCmd) Run(g *globals, api service) error {
 	a, err := api.FindAction(g.Ctx, c.ID)
 	return printOutcome(g, a, err, func() error {

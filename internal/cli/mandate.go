@@ -54,7 +54,6 @@ Examples:
 `
 }
 
-// Run proposes.
 func (c *mandateProposeCmd) Run(g *globals, api service) error {
 	source, err := term.ReadInput(&g.IO, c.File)
 	if err != nil {
@@ -107,7 +106,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (*mandateListCmd) Run(g *globals, api service) error {
 	list, err := api.ListMandates(g.Ctx)
 	return showPage(g, pageOf(list), err, "No mandates.", func() *term.Table { return mandateTable(g, list...) })
@@ -129,7 +127,6 @@ Examples:
 `
 }
 
-// Run shows.
 func (c *mandateShowCmd) Run(g *globals, api service) error {
 	m, err := api.FindMandate(g.Ctx, c.ID)
 	if err := g.printMandate(m, err); err != nil || g.JSON {
@@ -179,7 +176,6 @@ Examples:
 `
 }
 
-// Run narrows.
 func (c *mandateNarrowCmd) Run(g *globals, api service) error {
 	n, err := c.narrowing()
 	if err != nil {
@@ -238,7 +234,6 @@ Examples:
 `
 }
 
-// Run pauses.
 func (c *mandatePauseCmd) Run(g *globals, api service) error {
 	return g.printMandate(api.PauseMandate(g.Ctx, c.ID))
 }
@@ -259,7 +254,6 @@ Examples:
 `
 }
 
-// Run resumes.
 func (c *mandateResumeCmd) Run(g *globals, api service) error {
 	return g.printMandate(api.ResumeMandate(g.Ctx, c.ID))
 }
@@ -280,7 +274,6 @@ Examples:
 `
 }
 
-// Run revokes.
 func (c *mandateRevokeCmd) Run(g *globals, api service) error {
 	return g.printMandate(api.RevokeMandate(g.Ctx, c.ID))
 }

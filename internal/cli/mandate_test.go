@@ -10,15 +10,11 @@ import (
 func TestManualPlan(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/policy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, block, _ := strings.Cut(string(text), "```yml\n")
 	block, _, _ = strings.Cut(block, "```")
 	plan, err := readPlan([]byte(block))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := plan.Validate(); err != nil || len(plan.Steps) != 1 {
 		t.Errorf("%+v: %v", plan, err)
 	}

@@ -50,7 +50,7 @@ func (f *mcpStateFlags) folder(url, name string) (string, error) {
 // mcpServerFlags say how to start or reach a server.
 type mcpServerFlags struct {
 	Upstream string   `placeholder:"URL" help:"A server over streamable HTTP, in the place of a command."`
-	Header   []string `sep:"none" placeholder:"NAME=VALUE" help:"Sent to --upstream. Repeatable."`
+	Header   []string `sep:"none" placeholder:"NAME=VALUE" help:"A header to send to --upstream. Repeatable."`
 	Command  []string `arg:"" optional:"" placeholder:"COMMAND" help:"The server's command line, after --."`
 }
 
@@ -62,7 +62,7 @@ func (f *mcpServerFlags) Validate() error {
 	case f.Upstream != "" && len(f.Command) > 0:
 		return errors.New("a server at --upstream takes no command line")
 	case f.Upstream == "" && len(f.Header) > 0:
-		return errors.New("--header goes with --upstream")
+		return errors.New("--header needs --upstream")
 	}
 	return nil
 }
@@ -86,11 +86,11 @@ type mcpProxyCmd struct {
 	Env      []string           `sep:"none" placeholder:"NAME[=VALUE]" help:"A variable for the server. Repeatable."`
 	ReadOnly []string           `name:"read-only-hint-is-read" placeholder:"TOOL,…" help:"Let their calls pass."`
 	Hold     gatehouse.Duration `default:"45s" help:"How long a call is held for people."`
-	Lease    gatehouse.Duration `default:"60s" help:"How soon after a crash the outcome of a call is known as unknown."`
+	Lease    gatehouse.Duration `default:"60s" help:"How long after a crash the outcome of a call becomes unknown."`
 	Timeout  gatehouse.Duration `default:"10m" help:"How long a tool may take."`
 	Listen   string             `placeholder:"HOST:PORT" help:"Serve streamable HTTP there instead of stdio."`
 	Host     []string           `placeholder:"NAME" help:"A name by which clients may reach --listen. Repeatable."`
-	Idle     gatehouse.Duration `default:"30m" help:"End a session of --listen that nobody uses for so long."`
+	Idle     gatehouse.Duration `default:"30m" help:"End a session of --listen after this time without use."`
 }
 
 func (*mcpProxyCmd) Help() string {
@@ -128,7 +128,7 @@ Examples:
 // Run proxies until the client closes stdin, or it is interrupted.
 func (c *mcpProxyCmd) Run(g *globals) error {
 	if c.Listen == "" && len(c.Host) > 0 {
-		return term.Usagef("--host goes with --listen")
+		return term.Usagef("--host needs --listen")
 	}
 	if c.Upstream != "" && len(c.Env) > 0 {
 		return term.Usagef("--env is for a server that is started")

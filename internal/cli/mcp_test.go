@@ -47,8 +47,8 @@ func TestMCPApproved(t *testing.T) {
 	}
 }
 
-// TestMCPAllowed: what the policy allows is carried out at once, each time that it is
-// called; a result that is too long for a receipt comes back whole.
+// TestMCPAllowed: an allowed call is carried out at once, each time; the agent gets even a result
+// that is too long for a receipt.
 func TestMCPAllowed(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -71,8 +71,8 @@ func TestMCPAllowed(t *testing.T) {
 	}
 }
 
-// TestMCPPending: a call that nobody decides in time is answered as pending. Equal calls
-// join it, also after the proxy was started again, and the outcome is theirs.
+// TestMCPPending: a call that nobody decides in time is answered as pending. Equal calls join it,
+// also after a restart of the proxy, and get its outcome.
 func TestMCPPending(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -143,7 +143,7 @@ func TestMCPEdited(t *testing.T) {
 		t.Errorf("edited: %+v", got)
 	}
 	w.wrote("b")
-	// What it was is proposed anew.
+	// The original call is proposed again.
 	if again := c.call("append", `{"text":"a"}`); again.Meta.Action.ID == b.ID ||
 		again.Meta.Action.Status != "pending" {
 		t.Errorf("the same call once more: %+v", again)
@@ -174,14 +174,12 @@ func TestMCPKilled(t *testing.T) {
 	w.decide(a, gatehouse.Approve, "")
 	w.eventually("a line", func(context.Context) bool { return len(peerLines(w.dir)) > 0 })
 	c.kill()
-	if err := os.Remove(filepath.Join(w.dir, "stall")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(w.dir, "stall")))
 	a, err := w.admin.WaitAction(t.Context(), a.ID, gatehouse.MaxWait, gatehouse.UntilFinished)
 	if err != nil || a.Status != gatehouse.StatusUnknown {
 		t.Fatalf("%v: %+v", err, a)
 	}
-	w.state = t.TempDir() // it blocks an equal call of a proxy that knows nothing, too
+	w.state = t.TempDir() // it also blocks an equal call of a proxy without this state
 	c = w.proxy("--lease", "2s")
 	got := c.call("append", `{"text":"a"}`)
 	if !got.IsError || got.Meta.Action.ID != a.ID || got.Meta.Action.Status != "unknown" ||
@@ -191,8 +189,8 @@ func TestMCPKilled(t *testing.T) {
 	w.wrote("a")
 }
 
-// TestMCPQuarantine: a server that changes what a tool says of itself. The old text is
-// served and the tool refused, until the change is approved.
+// TestMCPQuarantine: if a server changes a tool's description, the old text is served and the tool
+// is refused until the change is approved.
 func TestMCPQuarantine(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -224,7 +222,7 @@ func TestMCPQuarantine(t *testing.T) {
 		t.Errorf("asked: %+v", a)
 	}
 	w.decide(a, gatehouse.Approve, "")
-	for { // the proxy tells when it serves the new text
+	for { // the proxy notifies the client when it serves the new text
 		if got := c.read(); got.Method == "notifications/tools/list_changed" {
 			break
 		}
@@ -246,7 +244,7 @@ func TestMCPServerDies(t *testing.T) {
 	c := w.proxy()
 	c.begin("tools/call", callOf("note", `{"text":"die"}`))
 	if err := c.cmd.Wait(); err == nil {
-		t.Error("the proxy went on without its server, or called that a success")
+		t.Error("the proxy continued without its server, or reported success")
 	}
 	page, err := w.admin.ListActions(t.Context(), gatehouse.ActionFilter{ActionType: "note"})
 	if err != nil || len(page.Items) != 1 || page.Items[0].Status != gatehouse.StatusUnknown {
@@ -259,22 +257,17 @@ func TestMCPServerDies(t *testing.T) {
 	}
 	w.wrote("die")
 	a, err := w.admin.FindAction(t.Context(), page.Items[0].ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	resolution := gatehouse.Resolution{Outcome: "applied", Reason: "the line is there"}
 	_, err = w.admin.ResolvePush(t.Context(), a.Push.ID, resolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got = c.call("note", `{"text":"die"}`); !strings.Contains(got.text(), "was carried out") {
 		t.Errorf("once resolved: %+v", got)
 	}
 	w.wrote("die")
 }
 
-// TestMCPChangedBeforeSending: what was approved is not sent to a tool that has changed
-// since.
+// TestMCPChangedBeforeSending: an approved call is not sent to a tool that has changed since.
 func TestMCPChangedBeforeSending(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)

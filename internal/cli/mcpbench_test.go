@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// BenchmarkMCP calls a tool through the proxy and, in turns with it, on the bare server,
-// each in processes of their own. "allowed" are calls that become actions, which the policy
-// allows: each is proposed, leased and reported, durably. "read" are calls that the operator
-// lets pass.
+// BenchmarkMCP calls a tool through the proxy and, in turns with it, on the bare server, each in
+// processes of their own. "allowed" calls become actions that the policy allows: each is proposed,
+// leased and reported durably. "read" are calls that the operator lets pass.
 func BenchmarkMCP(b *testing.B) {
 	for _, c := range []struct {
 		name, tool, arguments string
@@ -52,7 +51,7 @@ func BenchmarkMCP(b *testing.B) {
 	}
 }
 
-// quantile returns what a part of the times, in percent, does not exceed.
+// quantile returns a percentile of the times.
 func quantile(times []time.Duration, percent int) time.Duration {
 	sorted := slices.Sorted(slices.Values(times))
 	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]

@@ -41,7 +41,7 @@ func conformanceSuite(t *testing.T) []string {
 
 var scenarioLine = regexp.MustCompile(`(?m)^. ([a-z0-9-]+): \d+ passed, \d+ failed.*$`)
 
-// conform runs the suite against a server, and returns what came of each scenario.
+// conform runs the suite against a server, and returns the result of each scenario.
 func conform(t *testing.T, suite []string, address, version string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -60,15 +60,11 @@ func conform(t *testing.T, suite []string, address, version string) []string {
 func everythingServer(t *testing.T, program string, flags ...string) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	address := l.Addr().String()
 	_ = l.Close()
 	cmd := exec.Command(program, append(flags, "-http", address)...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
@@ -82,8 +78,8 @@ func everythingServer(t *testing.T, program string, flags ...string) string {
 	}
 }
 
-// TestMCPConformance: the protocol's own suite finds the same with the proxy before a server
-// as on the bare server, of both eras. Every call is an action that the policy allows.
+// TestMCPConformance: the protocol's own suite has the same results with and without the proxy, for
+// both protocol versions. Every call is an action that the policy allows.
 func TestMCPConformance(t *testing.T) {
 	t.Parallel()
 	suite := conformanceSuite(t)
@@ -100,9 +96,7 @@ func TestMCPConformance(t *testing.T) {
 			w := newMCPWorldWith(t, tools, policy)
 			l := w.listen("--upstream", bare+"/mcp")
 			target, err := url.Parse(l.url)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			// The suite sends no credentials.
 			keyed := httptest.NewServer(&httputil.ReverseProxy{
 				FlushInterval: -1,
@@ -133,23 +127,19 @@ func allowAll(t *testing.T, server string) (declared, more string) {
 	c, err := agent.Connect(t.Context(), &sdk.StreamableClientTransport{
 		Endpoint: server + "/mcp", HTTPClient: http.DefaultClient,
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	list, err := c.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var tools, risks []string
 	for _, tool := range list.Tools {
 		tools = append(tools, fmt.Sprintf("%q: {floor: 1}", tool.Name))
 		risks = append(risks, fmt.Sprintf("  %q: 1", strings.ToLower(tool.Name)))
 	}
 	name := filepath.Join(t.TempDir(), "policy.yaml")
-	policy := "version: 1\nrisk:\n" + strings.Join(risks, "\n") + "\nrules:\n  - {id: safe, when: risk <= 2, then: allow}\n"
-	if err := os.WriteFile(name, []byte(policy), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return strings.Join(tools, ", "), fmt.Sprintf(", policy: {file: %q}, rate_limit: {per_second: 10000, burst: 10000}", name)
+	policy := "version: 1\nrisk:\n" + strings.Join(risks, "\n") +
+		"\nrules:\n  - {id: safe, when: risk <= 2, then: allow}\n"
+	must(t, os.WriteFile(name, []byte(policy), 0o600))
+	return strings.Join(tools, ", "),
+		fmt.Sprintf(", policy: {file: %q}, rate_limit: {per_second: 10000, burst: 10000}", name)
 }

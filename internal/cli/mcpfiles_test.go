@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// filesystemServer is the program of a server that nobody here wrote.
+// filesystemServer is the program of a third-party server.
 func filesystemServer(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("../../.tools/mcp/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js")
@@ -27,8 +27,8 @@ func filesystemServer(t *testing.T) string {
 	return path
 }
 
-// TestMCPFilesystem puts the gate before the filesystem server: a file is written once
-// approved, reading passes, and what the server refuses is told as it says it.
+// TestMCPFilesystem puts the gate before the filesystem server: a file is written after approval,
+// reads pass, and the agent gets the server's own refusals.
 func TestMCPFilesystem(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -40,7 +40,7 @@ func TestMCPFilesystem(t *testing.T) {
 	path := gatehouse.StringJSON(filepath.Join(w.dir, "a.txt"))
 	id := c.begin("tools/call", callOf("write_file", `{"path":`+string(path)+`,"content":"Zoë: 12.50 €"}`))
 	a := w.pending("write_file")
-	if a.RiskLevel != gatehouse.L4 { // it says of itself that it destroys
+	if a.RiskLevel != gatehouse.L4 { // the tool has destructiveHint
 		t.Errorf("proposed %+v", a)
 	}
 	w.decide(a, gatehouse.Approve, "")
@@ -65,8 +65,8 @@ func TestMCPFilesystem(t *testing.T) {
 	}
 }
 
-// TestReadmeMCP runs the block of the front page on a development server, and the entry
-// that it writes as an agent would.
+// TestReadmeMCP runs the block of the README on a development server, and starts the resulting
+// entry as an agent would.
 func TestReadmeMCP(t *testing.T) {
 	t.Parallel()
 	var block string
@@ -80,15 +80,11 @@ func TestReadmeMCP(t *testing.T) {
 	dev := startDev(t, q.dir)
 	defer dev.stop()
 	q.write("block.sh", "set -eu\n"+block)
-	// What npx would start is installed already.
-	if err := os.Mkdir(filepath.Join(q.dir, "bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	// The package that npx would fetch is installed already.
+	must(t, os.Mkdir(filepath.Join(q.dir, "bin"), 0o700))
 	npx := "#!/bin/sh\n[ \"$1 $2\" = '-y @modelcontextprotocol/server-filesystem' ] && exec node " +
 		term.ShellQuote(server) + " \"$3\"\n"
-	if err := os.WriteFile(filepath.Join(q.dir, "bin", "npx"), []byte(npx), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(q.dir, "bin", "npx"), []byte(npx), 0o700))
 	if out, err := q.command("sh", "block.sh").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -99,9 +95,7 @@ func TestReadmeMCP(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(b, &config)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	entry := config.Servers["files"]
 	agent := devEnv(t, q.dir, "agent")
 	admin := servetest.MustClient(t, strings.TrimSuffix(dev.api, "/api/v1"), devEnv(t, q.dir, "admin"))

@@ -19,7 +19,7 @@ import (
 
 type mcpAddCmd struct {
 	serve.DataFlags
-	Name string `arg:"" help:"What to call the server."`
+	Name string `arg:"" help:"A name for the server."`
 	mcpServerFlags
 }
 
@@ -36,7 +36,6 @@ Examples:
 `
 }
 
-// Run edits the configuration.
 func (c *mcpAddCmd) Run(g *globals) error {
 	connector := "mcp:" + c.Name
 	if !gatehouse.ValidName(connector) {
@@ -93,7 +92,7 @@ func declare(name string, source []byte, connector string) error {
 	}
 	cfg, err := config.Load(draft)
 	if err == nil && cfg.Connectors[connector].Type != "mcp" {
-		err = errors.New("it does not read as expected")
+		err = errors.New("the edited file does not parse as expected")
 	}
 	if err != nil {
 		_ = os.Remove(draft)
@@ -118,7 +117,7 @@ func shellLine(words []string) string {
 
 type mcpInstallCmd struct {
 	Client string `arg:"" enum:"claude,cursor,vscode,codex" help:"The agent: claude, cursor, vscode or codex."`
-	Name   string `required:"" placeholder:"NAME" help:"What the server is called."`
+	Name   string `required:"" placeholder:"NAME" help:"The server's name."`
 	mcpServerFlags
 }
 
@@ -144,7 +143,6 @@ type stdioEntry struct {
 	Env     map[string]string `json:"env"`
 }
 
-// Run prints.
 func (c *mcpInstallCmd) Run(g *globals) error {
 	if err := g.resolve(); err != nil {
 		return err

@@ -31,7 +31,7 @@ type listening struct {
 	killed bool
 }
 
-// syncBuffer is what a process has said until now.
+// syncBuffer is the output of a running process.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -51,8 +51,8 @@ func (b *syncBuffer) String() string {
 
 var servingURL = regexp.MustCompile(`msg="serving MCP" url=(http://\S+)`)
 
-// listen starts a proxy with flags, in front of the world's command or of what the flags
-// say.
+// listen starts a proxy with flags, in front of the world's command or of the server that the flags
+// name.
 func (w *mcpWorld) listen(flags ...string) *listening {
 	w.Helper()
 	args := append([]string{"mcp", "proxy", "--name", "peer", "--state", w.state, "--listen", "127.0.0.1:0"}, flags...)
@@ -123,8 +123,8 @@ func (w *mcpWorld) decided(
 	return a.result
 }
 
-// TestMCPListen puts the official SDK's client, over HTTP, before servers on stdio and
-// over HTTP: of the protocol of 2026-07-28, and of the one before.
+// TestMCPListen puts the official SDK's client, over HTTP, before servers on stdio and over HTTP:
+// with the protocol of 2026-07-28 and with the previous one.
 func TestMCPListen(t *testing.T) {
 	t.Parallel()
 	for name, behind := range map[string]func(w *mcpWorld) []string{
@@ -172,8 +172,8 @@ func TestMCPListen(t *testing.T) {
 	}
 }
 
-// TestMCPListenFilesystem: the SDK's client comes from the newer protocol down to the one
-// that the filesystem server speaks.
+// TestMCPListenFilesystem: the SDK's client falls back from the newer protocol to the filesystem
+// server's.
 func TestMCPListenFilesystem(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -241,7 +241,7 @@ func (l *listening) begin() string {
 	return session
 }
 
-// TestMCPListenLeft: what is approved after the session has ended is carried out, and the
+// TestMCPListenLeft: a call that is approved after its session has ended is carried out, and the
 // next session gets the outcome of the equal call. The server gets no key.
 func TestMCPListenLeft(t *testing.T) {
 	t.Parallel()
@@ -253,15 +253,11 @@ func TestMCPListenLeft(t *testing.T) {
 		t.Fatalf("%s", a.raw)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, l.url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Header.Set("Mcp-Session-Id", session)
 	r.Header.Set("Authorization", "Bearer "+w.bot.Key)
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, _ = io.Copy(io.Discard, resp.Body)
 	_ = resp.Body.Close()
 	a := w.pending("append")
@@ -281,7 +277,7 @@ func TestMCPListenLeft(t *testing.T) {
 	}
 }
 
-// TestMCPListenKilled: after kill -9 of the proxy the next one goes on. What was approved is
+// TestMCPListenKilled: after kill -9 of the proxy the next one continues. An approved call is
 // carried out once, and each agent has calls of its own.
 func TestMCPListenKilled(t *testing.T) {
 	t.Parallel()
@@ -292,9 +288,7 @@ func TestMCPListenKilled(t *testing.T) {
 	if a, _ := first.post(session, call); a.Result == nil || a.Result.Meta.Action.Status != "pending" {
 		t.Fatalf("%s", a.raw)
 	}
-	if err := first.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.cmd.Process.Kill())
 	_ = first.cmd.Wait()
 	first.killed = true
 	w.decide(w.pending("append"), gatehouse.Approve, "")
@@ -308,7 +302,7 @@ func TestMCPListenKilled(t *testing.T) {
 	w.wrote("a")
 }
 
-// TestMCPListenWarns: an address that other machines reach is told in the log.
+// TestMCPListenWarns: the log warns of an address that other machines can reach.
 func TestMCPListenWarns(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)

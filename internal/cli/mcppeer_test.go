@@ -13,10 +13,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// peerMain is an MCP server made with the official SDK, in a process of its own. Its
-// folder says how it behaves: "described" is the description of the tool append, and
-// while there is a file "stall", a call of append waits after it has written. After the
-// text "die" it ends without an answer.
+// peerMain is an MCP server made with the official SDK, in its own process. Its folder controls its
+// behavior: "described" is the description of the tool append, and while there is a file "stall", a
+// call of append waits after it has written. After the text "die" it ends without an answer.
 func peerMain() {
 	if err := newPeer(os.Args[1]).Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestMCPQuestion: a question ends a held call once, with its text and number; the model
-// answers it and goes on waiting for the outcome.
+// TestMCPQuestion: a question ends a held call once, with its text and number; the model answers it
+// and continues to wait for the outcome.
 func TestMCPQuestion(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -29,7 +29,7 @@ func TestMCPQuestion(t *testing.T) {
 	}
 	if got := c.call("gatehouse_answer", `{"action_id":"`+a.ID+`","question":9,"text":"x"}`); !strings.Contains(
 		got.text(), "not the number of a question") {
-		t.Errorf("answered what nobody asked: %+v", got)
+		t.Errorf("answered a question that nobody asked: %+v", got)
 	}
 	now, err := w.admin.FindAction(t.Context(), a.ID)
 	if err != nil || len(now.OpenQuestions()) != 0 || len(now.Comments) != 2 || now.Comments[1].Text != "the log" {

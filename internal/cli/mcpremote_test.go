@@ -16,8 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// remotePeer serves the peer over HTTP to those who send its token, and returns the command
-// of a proxy in front of it.
+// remotePeer serves the peer over HTTP to clients that send its token, and returns the command of a
+// proxy in front of it.
 func (w *mcpWorld) remotePeer(options *sdk.StreamableHTTPOptions) *exec.Cmd {
 	w.Helper()
 	s := newPeer(w.dir)
@@ -84,9 +84,7 @@ func TestMCPRemoteModern(t *testing.T) {
 	agent := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	command := w.remotePeer(&sdk.StreamableHTTPOptions{Stateless: true})
 	c, err := agent.Connect(t.Context(), &sdk.CommandTransport{Command: command}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	if got := c.InitializeResult(); got.ProtocolVersion != "2026-07-28" || got.Instructions != "Append lines." {
 		t.Errorf("%+v", got)
@@ -117,8 +115,8 @@ func TestMCPRemoteModern(t *testing.T) {
 	w.wrote("Zürich")
 }
 
-// TestMCPRemoteRefused: without the server's credentials nothing is sent, and the agent is
-// told so.
+// TestMCPRemoteRefused: without the server's credentials nothing is sent, and the agent gets an
+// error.
 func TestMCPRemoteRefused(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)

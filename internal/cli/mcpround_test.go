@@ -17,8 +17,8 @@ func modernCall(tool, arguments, state string) string {
 	return params
 }
 
-// TestMCPRounds: a client of the newer protocol waits in rounds, and gets the result of
-// the call that was approved meanwhile; a used round is worth nothing.
+// TestMCPRounds: a client of the newer protocol waits in rounds, and gets the result of the call
+// that was approved meanwhile; a used round is refused.
 func TestMCPRounds(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)

@@ -53,7 +53,7 @@ Examples:
 func (c *mcpServeCmd) Run(g *globals) error {
 	switch {
 	case c.Listen != "" && c.Prompt != "":
-		return term.Usagef("--prompt serves one agent, on stdio: it does not go with --listen")
+		return term.Usagef("--prompt serves one agent, on stdio: it cannot be combined with --listen")
 	case c.Listen != "":
 		return c.serveHTTP(g)
 	}

@@ -28,8 +28,7 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// TestMCPServe goes through the tools of Gatehouse itself, on stdio with the binary and
-// over HTTP.
+// TestMCPServe calls the tools of Gatehouse itself, on stdio with the binary and over HTTP.
 func TestMCPServe(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -59,14 +58,10 @@ func TestMCPServe(t *testing.T) {
 		"another site": {"Authorization": {"Bearer " + w.bot.Key}, "Origin": {"https://evil.example"}},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader(`{}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Header = header
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = resp.Body.Close()
 		if want := map[string]int{"no key": 401, "another site": 403}[name]; resp.StatusCode != want {
 			t.Errorf("%s: %d, want %d", name, resp.StatusCode, want)
@@ -74,7 +69,7 @@ func TestMCPServe(t *testing.T) {
 	}
 }
 
-// serve is one client's way through the tools.
+// serve calls the tools as one client.
 func (w *mcpWorld) serve(name string, c *sdk.ClientSession) {
 	w.Helper()
 	call := func(tool, arguments string) (out map[string]any, failed bool) {
@@ -191,8 +186,8 @@ func TestMCPTools(t *testing.T) {
 	}
 }
 
-// TestMCPReadOnly: a tool that the operator believes passes byte for byte, without an
-// action; its hint alone is not enough.
+// TestMCPReadOnly: calls of a tool that the operator names as read-only pass unchanged, without an
+// action; the tool's hint alone is not enough.
 func TestMCPReadOnly(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -264,8 +259,7 @@ func TestMCPInstall(t *testing.T) {
 	}
 }
 
-// TestMCPAdd declares a connector in files as people write them, and refuses one that it
-// cannot edit.
+// TestMCPAdd declares a connector in configuration files, and refuses a file that it cannot edit.
 func TestMCPAdd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -281,15 +275,11 @@ func TestMCPAdd(t *testing.T) {
 		"inline": {"connectors: {\"mcp:a\": {type: mcp}}\n", ""},
 	} {
 		file := t.TempDir() + "/gatehouse.yaml"
-		if err := os.WriteFile(file, []byte(c.source), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(c.source), 0o600))
 		g, stdout, stderr := testGlobals(t)
 		code := run(*g, []string{"mcp", "add", "--config", file, "notes", "--", "server", "--dir", "/a b"})
 		got, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if c.want == "" {
 			if code == 0 || string(got) != c.source || !strings.Contains(stderr.String(), `"mcp:notes": {type: mcp}`) {
 				t.Errorf("%s: exit code %d\n%s\n%s", name, code, got, stderr)

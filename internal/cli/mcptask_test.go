@@ -24,8 +24,8 @@ for await (const m of stream) console.log(JSON.stringify(m));
 await client.close();
 `
 
-// TestMCPTasks: a client that nobody here wrote gets a task for a call that people have to
-// approve, and from it the result, or the rejection.
+// TestMCPTasks: a third-party client gets a task for a call that people have to approve, and then
+// its result or rejection.
 func TestMCPTasks(t *testing.T) {
 	t.Parallel()
 	for _, d := range []gatehouse.DecisionKind{gatehouse.Approve, gatehouse.Reject} {
@@ -35,21 +35,15 @@ func TestMCPTasks(t *testing.T) {
 			// The package is resolved from where the script is.
 			modules := filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(filesystemServer(t)))))
 			dir := t.TempDir()
-			if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
 			script := filepath.Join(dir, "client.mjs")
-			if err := os.WriteFile(script, []byte(taskClient), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(script, []byte(taskClient), 0o600))
 			proxy := w.proxyCommand()
 			cmd := exec.Command("node", append([]string{script, "append", proxy.Path}, proxy.Args[1:]...)...)
 			cmd.Env = proxy.Env
 			var out, stderr strings.Builder
 			cmd.Stdout, cmd.Stderr = &out, &stderr
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Start())
 			w.decide(w.pending("append"), d, "not today")
 			if err := cmd.Wait(); err != nil {
 				t.Fatalf("%v\n%s", err, &stderr)
@@ -70,9 +64,8 @@ func TestMCPTasks(t *testing.T) {
 	}
 }
 
-// TestMCPTasksModern: a request that declares the extension gets a task, which has the
-// result when it is carried out; one of an allowed call is answered at once. A task that
-// is cancelled takes the question back.
+// TestMCPTasksModern: a request that declares the extension gets a task, which has the result when
+// it is carried out; an allowed call is answered at once. Canceling a task withdraws the question.
 func TestMCPTasksModern(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -95,7 +88,8 @@ func TestMCPTasksModern(t *testing.T) {
 		}
 		return out
 	}
-	if got := c.request("server/discover", `{`+meta+`}`); !strings.Contains(got.raw, `"io.modelcontextprotocol/tasks":{}`) {
+	if got := c.request("server/discover", `{`+meta+`}`); !strings.Contains(got.raw,
+		`"io.modelcontextprotocol/tasks":{}`) {
 		t.Errorf("%s", got.raw)
 	}
 	if got := ask("tools/call", callOf("note", `{"text":"x"}`)); got.Result.Type == "task" {
@@ -128,8 +122,8 @@ func TestMCPTasksModern(t *testing.T) {
 	}
 }
 
-// TestMCPTasksReadOnly: a call that passes without an action is no task, and the list says
-// so.
+// TestMCPTasksReadOnly: a call that passes without an action does not become a task, and the tool
+// list says so.
 func TestMCPTasksReadOnly(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
@@ -146,9 +140,7 @@ func TestMCPTasksReadOnly(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal([]byte(list), &found); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(list), &found))
 		for _, got := range found.Result.Tools {
 			if got.Name == tool && got.Execution.TaskSupport != support {
 				t.Errorf("%s: %s", tool, list)

@@ -43,7 +43,6 @@ type shownTool struct {
 	Hints   []string            `json:"hints"`
 }
 
-// Run lists the tools.
 func (c *mcpToolsListCmd) Run(g *globals, api service) error {
 	dir, err := c.folder(g.URL, c.Name)
 	if err != nil {
@@ -73,7 +72,7 @@ func (c *mcpToolsListCmd) Run(g *globals, api service) error {
 type mcpToolsAcceptCmd struct {
 	Name    string           `arg:"" help:"The server."`
 	Digest  gatehouse.Digest `placeholder:"DIGEST" help:"The digest of what you saw."`
-	Confirm string           `placeholder:"VALUE" help:"The value to be retyped: the server's name."`
+	Confirm string           `placeholder:"VALUE" help:"The value to retype: the server's name."`
 	Notes   string           `placeholder:"TEXT" help:"Kept with your vote."`
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,8 +16,6 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
@@ -43,43 +40,22 @@ func newMCPWorld(t testing.TB) *mcpWorld {
 	return newMCPWorldWith(t, "note: {floor: 1}, tag: {floor: 1}", "")
 }
 
-// newMCPWorldWith is newMCPWorld with other tools of the connector, and more of a
-// configuration.
+// newMCPWorldWith is newMCPWorld with other tools of the connector and more configuration.
 func newMCPWorldWith(t testing.TB, tools, more string) *mcpWorld {
 	t.Helper()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(
+	cfg := servetest.Config(t,
 		`{connectors: {"mcp:peer": {type: mcp, tools: {`+tools+`}}, `+
 			`"mcp:claude-code": {type: mcp, tools: {note: {floor: 1}}}, `+
-			`"mcp:codex": {type: mcp, tools: {note: {floor: 1}}}}, dispatch: {hold: 0s}`+more+`}`))
-	if err != nil {
-		t.Fatal(err)
+			`"mcp:codex": {type: mcp, tools: {note: {floor: 1}}}}, dispatch: {hold: 0s}`+more+`}`)
+	server, creds := serveConfig(t, t.TempDir(), cfg)
+	w := &mcpWorld{
+		TB: t, server: server, admin: servetest.MustClient(t, server.URL, *creds), adminKey: creds,
+		dir: t.TempDir(), state: t.TempDir(),
 	}
-	n, err := serve.Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &mcpWorld{TB: t, adminKey: creds, dir: t.TempDir(), state: t.TempDir()}
-	w.bot, err = n.Gate.CreatePrincipal(servetest.AdminContext(t, n.Gate, creds), gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w.server, err = serve.Start(n, "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = w.server.Close() })
-	if w.admin, err = client.New(w.server.URL, creds.Key, client.WithEditToken(creds.EditToken)); err != nil {
-		t.Fatal(err)
-	}
+	w.bot = servetest.NewPrincipal(t, server.Gate, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer,
+		gatehouse.RoleWorker)
 	peer, err := exec.LookPath("mcppeer")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.command = []string{peer, w.dir}
 	return w
 }
@@ -272,7 +248,7 @@ func (c *mcpClient) call(tool, arguments string) *mcpResult {
 	return a.Result
 }
 
-// pending waits for an action that is to be decided.
+// pending waits for a pending action.
 func (w *mcpWorld) pending(actionType string) *gatehouse.Action {
 	w.Helper()
 	var found *gatehouse.Action
@@ -297,7 +273,7 @@ func (w *mcpWorld) pending(actionType string) *gatehouse.Action {
 	return found
 }
 
-// eventually asks what another process does, until it has.
+// eventually waits until another process has done something.
 func (w *mcpWorld) eventually(what string, reached func(context.Context) bool) {
 	w.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

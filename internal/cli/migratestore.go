@@ -13,7 +13,7 @@ import (
 type migrateStoreCmd struct {
 	Data        string            `help:"The data folder." env:"GATEHOUSE_DATA" default:"gatehouse-data" placeholder:"DIR"`
 	DatabaseURL serve.DatabaseURL `help:"The PostgreSQL database to copy it into: an empty one, or one left by an earlier call." env:"GATEHOUSE_DATABASE_URL" required:"" placeholder:"URL"`
-	DryRun      bool              `help:"Only look: at the folder, even while it is served, and at the database."`
+	DryRun      bool              `help:"Only check the folder, even while it is served, and the database."`
 }
 
 func (*migrateStoreCmd) Help() string {
@@ -23,7 +23,7 @@ byte, and compares the two: the rows of each table by number, every tenant's
 audit log by its entries and its head, and the entries that wait for their
 number. The server on the folder must be stopped.
 
-It may be killed at any moment: the same call goes on where it was, and no
+It may be killed at any moment: the same call continues where it was, and no
 server starts on the database before it has come to its end. A database that
 holds other data is refused. Serve the folder no more afterwards: both would
 send what is approved.
@@ -37,7 +37,6 @@ Examples:
 `
 }
 
-// Run copies.
 func (c *migrateStoreCmd) Run(g *globals) error {
 	r, err := migratestore.Run(g.Ctx, migratestore.Options{
 		Path: filepath.Join(c.Data, serve.DatabaseFile), URL: string(c.DatabaseURL), DryRun: c.DryRun,
@@ -62,7 +61,7 @@ func (c *migrateStoreCmd) Run(g *globals) error {
 		case r.State == "finished":
 			g.Say("The folder is in the database already.")
 		default:
-			g.Say("%d of %d rows copied now; all are there and verified. Serve the database, and the folder no more.",
+			g.Say("%d of %d rows copied now; all are there and verified. From now on, serve the database and not the folder.",
 				r.Copied, r.Rows)
 		}
 		return nil

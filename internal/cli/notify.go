@@ -13,8 +13,8 @@ import (
 
 // notifyCmd groups the commands about messages to people.
 type notifyCmd struct {
-	List     notifyListCmd     `cmd:"" help:"List who was told what."`
-	Channels notifyChannelsCmd `cmd:"" help:"List the channels and how they fare."`
+	List     notifyListCmd     `cmd:"" help:"List the messages and their recipients."`
+	Channels notifyChannelsCmd `cmd:"" help:"List the channels and their state."`
 	Retry    notifyRetryCmd    `cmd:"" help:"Send a message again now."`
 	Test     notifyTestCmd     `cmd:"" help:"Send a test over a channel."`
 	Bounce   notifyBounceCmd   `cmd:"" help:"Take a mail that a mail server returned, on stdin."`
@@ -47,7 +47,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *notifyListCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging,
 		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Notification], error) {
@@ -92,7 +91,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (*notifyChannelsCmd) Run(g *globals, api service) error {
 	list, err := api.ListChannels(g.Ctx)
 	page := gatehouse.Page[*gatehouse.ChannelState]{Items: list}
@@ -116,7 +114,7 @@ func (*notifyChannelsCmd) Run(g *globals, api service) error {
 // notifyRetryCmd sends again.
 type notifyRetryCmd struct {
 	ID       string `arg:"" optional:"" help:"The message's id."`
-	AllSince string `placeholder:"WHEN" help:"Instead, all that failed since then: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
+	AllSince string `placeholder:"WHEN" help:"All that failed since then, instead of one: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
 	Channel  string `placeholder:"NAME" help:"Only those of this channel, with --all-since."`
 	paging   `embed:""`
 	Yes      bool `help:"Send what --all-since selects. Without it nothing changes."`
@@ -142,7 +140,7 @@ func (c *notifyRetryCmd) Run(g *globals, api service) error {
 	case (c.ID == "") == (c.AllSince == ""):
 		return term.Usagef("name a message, or give --all-since")
 	case c.ID != "" && (c.Channel != "" || c.All || c.Cursor != "" || c.Yes):
-		return term.Usagef("--channel, --all, --cursor and --yes go with --all-since")
+		return term.Usagef("--channel, --all, --cursor and --yes need --all-since")
 	case c.ID != "":
 		n, err := api.RetryNotification(g.Ctx, c.ID)
 		return printNotification(g, n, err)
@@ -189,7 +187,6 @@ Examples:
 `
 }
 
-// Run sends the test.
 func (c *notifyTestCmd) Run(g *globals, api service) error {
 	n, err := api.TestChannel(g.Ctx, c.Channel)
 	return printTest(g, n, err)
@@ -207,7 +204,7 @@ func printTest(g *globals, n *gatehouse.Notification, err error) error {
 	case gatehouse.NotificationAccepted, gatehouse.NotificationDelivered:
 		return nil
 	case gatehouse.NotificationQueued, gatehouse.NotificationSent:
-		return fmt.Errorf("the test is %s still: does a server with the role notifier run?", n.Status)
+		return fmt.Errorf("the test is still %s: is a server with the role notifier running?", n.Status)
 	}
 	return fmt.Errorf("the test %s: %s", n.Status, n.LastError)
 }

@@ -1,30 +1,22 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/mailtest"
 	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
-	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestChannelsPage serves the configuration of docs/channels.md with a mail server and
-// an endpoint of the test's own: an approver gets mail for a proposal, and each command
-// of the page says so.
+// TestChannelsPage serves the configuration of docs/channels.md with a mail server and an endpoint
+// of the test's own: an approver gets mail for a proposal, and each command of the page runs.
 func TestChannelsPage(t *testing.T) {
 	t.Parallel()
 	smtp := mailtest.Start(t)
@@ -34,9 +26,7 @@ func TestChannelsPage(t *testing.T) {
 	}))
 	t.Cleanup(endpoint.Close)
 	page, err := os.ReadFile("../../docs/channels.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	source := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)[1]
 	var commands string
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllSubmatch(page, 2) {
@@ -58,47 +48,11 @@ func TestChannelsPage(t *testing.T) {
 	text += `connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true,
   operations: {update: {method: POST, path: "/x"}}}}
 `
-	cfg, err := config.Parse("gatehouse.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := serve.Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := serve.Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	admin := servetest.AdminContext(t, n.Gate, creds)
-	_, err = n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
-		Name: "ben", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	bot, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, err := client.New(s.URL, bot.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "SKU-1042"}, ProposedChange: `{"price":"12.50"}`,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := servetest.Config(t, text)
+	s, creds := serveConfig(t, t.TempDir(), cfg)
+	servetest.NewPrincipal(t, s.Gate, creds, "ben", gatehouse.KindPerson, gatehouse.RoleApprover)
+	agent := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+	a := servetest.Propose(t, agent, "SKU-1042")
 	to := map[string]string{}
 	for _, m := range smtp.Await(t, 2) { // the administrator may answer, too
 		to[m.To] = m.Text
@@ -109,15 +63,8 @@ func TestChannelsPage(t *testing.T) {
 
 	var out string
 	for line := range strings.Lines(commands) {
-		args := strings.Fields(line)[1:]
-		var stdout, stderr bytes.Buffer
-		g := globals{IO: term.IO{
-			Ctx: t.Context(), Started: "gatehouse", Stdout: &stdout, Stderr: &stderr, Now: time.Now, Columns: 80,
-		}}
-		if code := run(g, append(args, "--url", s.URL, "--key", creds.Key)); code != 0 {
-			t.Errorf("%s: exit %d: %s", strings.TrimSpace(line), code, stderr.String())
-		}
-		out += stdout.String()
+		stdout, _ := runCommand(t, 0, append(strings.Fields(line)[1:], "--url", s.URL, "--key", creds.Key)...)
+		out += stdout
 	}
 	for _, want := range []string{
 		"audit-hook\twebhook\tworks", "mail\temail\tworks", "\tadmin\taccepted", "\tben\taccepted\t1\t",
@@ -127,33 +74,19 @@ func TestChannelsPage(t *testing.T) {
 			t.Errorf("the commands do not print %q:\n%s", want, out)
 		}
 	}
-	var stdout, stderr bytes.Buffer
-	g := globals{IO: term.IO{
-		Ctx: t.Context(), Started: "gatehouse", Stdout: &stdout, Stderr: &stderr, Now: time.Now, Columns: 80,
-	}}
-	if code := run(g, []string{"notify", "test", "audit-hook", "--url", s.URL, "--key", creds.Key}); code != 0 {
-		t.Errorf("exit %d: %s", code, stderr.String())
-	}
-	if !strings.Contains(stdout.String(), "\taudit-hook\t\tdelivered\t") || len(hooks) != 1 ||
+	stdout, _ := runCommand(t, 0, "notify", "test", "audit-hook", "--url", s.URL, "--key", creds.Key)
+	if !strings.Contains(stdout, "\taudit-hook\t\tdelivered\t") || len(hooks) != 1 ||
 		!strings.HasPrefix(<-hooks, "v1,") {
-		t.Errorf("the test of the endpoint:\n%s", stdout.String())
+		t.Errorf("the test of the endpoint:\n%s", stdout)
 	}
 
-	answer, err := http.Get(s.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	metrics, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	metrics := servetest.Scrape(t, s.URL)
 	for _, want := range []string{
 		`gatehouse_notifications_total{channel="mail",result="accepted"} 3`,
 		`gatehouse_channel_failing{channel="mail"} 0`,
 		"gatehouse_notifications_open 0",
 	} {
-		if !strings.Contains(string(metrics), want+"\n") {
+		if !strings.Contains(metrics, want+"\n") {
 			t.Errorf("the metrics lack %s", want)
 		}
 	}

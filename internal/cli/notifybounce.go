@@ -29,7 +29,6 @@ Examples:
 `
 }
 
-// Run delivers the mail.
 func (c *notifyBounceCmd) Run(g *globals) error {
 	mail, err := io.ReadAll(io.LimitReader(g.Stdin, gatehouse.MaxBounce))
 	if err != nil {

@@ -1,54 +1,32 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/mailtest"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
-	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // TestNotifyBounce gives returned mails to the command, as a mail server's pipe does: without a
-// key, with headers of the mail server, and longer than the server takes.
+// key, with headers of the mail server, and longer than the server accepts.
 func TestNotifyBounce(t *testing.T) {
 	t.Parallel()
 	smtp := mailtest.Start(t)
-	cfg, err := config.Parse("gatehouse.yaml", []byte(fmt.Sprintf(`
+	cfg := servetest.Config(t, fmt.Sprintf(`
 channels: {mail: {kind: email, smtp: %q, ca: %q, from: gatehouse@example.com, domain: example.com, bounces: bounce@example.com}}
 links: {master_key: %q}
-`, smtp.Addr, smtp.CA, ring.New())))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := serve.Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := serve.Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+`, smtp.Addr, smtp.CA, ring.New()))
+	s, creds := serveConfig(t, t.TempDir(), cfg)
 	command := func(want int, stdin string, args ...string) string {
 		t.Helper()
-		var stdout, stderr bytes.Buffer
-		g := globals{IO: term.IO{
-			Ctx: t.Context(), Started: "gatehouse", Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &stderr,
-			Now: time.Now, Columns: 80,
-		}}
-		if code := run(g, args); code != want {
+		g, stdout, stderr := testGlobals(t)
+		g.Stdin = strings.NewReader(stdin)
+		if code := run(*g, args); code != want {
 			t.Errorf("%v: exit %d, want %d: %s", args, code, want, stderr.String())
 		}
 		return stdout.String() + stderr.String()
@@ -93,11 +71,8 @@ links: {master_key: %q}
 // TestBouncesNeedAMasterKey: without one the server does not start, and config check says why.
 func TestBouncesNeedAMasterKey(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		`channels: {mail: {kind: email, smtp: "localhost:25", from: a@example.com, bounces: bounce@example.com}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := servetest.Config(t,
+		`channels: {mail: {kind: email, smtp: "localhost:25", from: a@example.com, bounces: bounce@example.com}}`)
 	l := &serve.ConfigChecker{Offline: true}
 	l.All(t.Context(), cfg)
 	if found := fmt.Sprint(l.Checks); !strings.Contains(found, "bounces needs a master key") {

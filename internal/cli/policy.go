@@ -23,11 +23,11 @@ import (
 type policyCmd struct {
 	Lint     policyLintCmd     `cmd:"" help:"Parse and type-check a policy file."`
 	Test     policyTestCmd     `cmd:"" help:"Run the tests of a policy file."`
-	Explain  policyExplainCmd  `cmd:"" help:"Tell how a proposal would be judged, and why."`
+	Explain  policyExplainCmd  `cmd:"" help:"Print how a proposal would be judged, and why."`
 	Apply    policyApplyCmd    `cmd:"" help:"Store a policy and make it the active one."`
 	Show     policyShowCmd     `cmd:"" help:"Print a policy's source."`
 	List     policyListCmd     `cmd:"" help:"List the stored versions."`
-	Usage    policyUsageCmd    `cmd:"" help:"Tell how full the ceilings are."`
+	Usage    policyUsageCmd    `cmd:"" help:"Print how much of each ceiling is used."`
 	Activate policyActivateCmd `cmd:"" help:"Make a stored version the active one."`
 }
 
@@ -107,9 +107,9 @@ type policyLintCmd struct {
 
 func (*policyLintCmd) Help() string {
 	return `
-Prints a line FILE:LINE:COLUMN: DETAIL for all that is wrong, and exits 1 when
-there is any. Remarks, which begin so, are for a person to look at and fail
-nothing. Works without a server.
+Prints a line FILE:LINE:COLUMN: DETAIL for each problem, and exits 1 when there is
+one. Lines with "remark:" are advice and do not change the exit code. Works
+without a server.
 
 Examples:
 
@@ -117,7 +117,6 @@ Examples:
 `
 }
 
-// Run checks.
 func (c *policyLintCmd) Run(g *globals) error {
 	p, _, findings, err := parsePolicy(g, c.File)
 	if err != nil {
@@ -125,7 +124,8 @@ func (c *policyLintCmd) Run(g *globals) error {
 	}
 	if p != nil {
 		for _, r := range p.Lint() {
-			findings = append(findings, finding{File: c.File, Line: r.Line, Column: r.Column, Detail: r.Detail, Remark: !r.Error})
+			findings = append(findings,
+				finding{File: c.File, Line: r.Line, Column: r.Column, Detail: r.Detail, Remark: !r.Error})
 		}
 	}
 	return g.printCheck(checkResult{Findings: findings})
@@ -158,7 +158,6 @@ Examples:
 `
 }
 
-// Run tests.
 func (c *policyTestCmd) Run(g *globals) error {
 	p, _, findings, err := parsePolicy(g, c.File)
 	if err != nil || findings != nil {
@@ -187,7 +186,7 @@ type policyExplainCmd struct {
 	Policy   string `placeholder:"FILE" help:"Ask this policy, without a server, instead of the active one."`
 	Proposer string `default:"agent" placeholder:"NAME" help:"With --policy: the name of an agent that proposes."`
 	Sponsor  string `placeholder:"ID" help:"With --policy: its sponsor."`
-	At       string `placeholder:"TIME" help:"With --policy: when it is proposed, such as 2026-12-24T18:00:00Z; now when it is missing."`
+	At       string `placeholder:"TIME" help:"With --policy: the time of the proposal, such as 2026-12-24T18:00:00Z; now by default."`
 	Floor    int    `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"With --policy: the floor that the connector's configuration declares. Without: 3, 4 for a delete, 5 for a bulk operation."`
 }
 
@@ -205,7 +204,6 @@ Examples:
 `
 }
 
-// Run explains.
 func (c *policyExplainCmd) Run(g *globals) error {
 	if c.File == "-" && c.Policy == "-" {
 		return term.Usagef("only one of --file and --policy can be stdin")
@@ -217,7 +215,7 @@ func (c *policyExplainCmd) Run(g *globals) error {
 			return term.Usagef("--at %s is not a time such as 2026-12-24T18:00:00Z", gatehouse.Quote(c.At))
 		}
 		if c.Policy == "" {
-			return term.Usagef("--at goes with --policy: the server judges at its own time")
+			return term.Usagef("--at needs --policy: the server judges at its own time")
 		}
 	}
 	src, err := term.ReadInput(&g.IO, c.File)
@@ -280,7 +278,8 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal, at time.Ti
 		policy.Facts{Tenant: gatehouse.DefaultTenant, Proposal: p, Proposer: who, Floor: floor, ProposedAt: at})
 	e := &gatehouse.Explanation{
 		PolicyOutcome: gatehouse.PolicyOutcome{Outcome: verdict.Outcome, Rules: verdict.Rules, Reasons: verdict.Reasons},
-		RiskLevel:     verdict.RiskLevel, RiskName: parsed.LevelName(verdict.RiskLevel), Required: verdict.Required, Roles: verdict.Roles, People: verdict.People, Groups: verdict.Groups,
+		RiskLevel:     verdict.RiskLevel, RiskName: parsed.LevelName(verdict.RiskLevel), Required: verdict.Required,
+		Roles: verdict.Roles, People: verdict.People, Groups: verdict.Groups,
 		Expiry: gatehouse.Duration(verdict.Expiry), Timing: verdict.Timing, Ceilings: verdict.Ceilings, Trace: trace,
 		EditUpTo: int(verdict.EditUpTo),
 	}

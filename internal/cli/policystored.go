@@ -2,8 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -16,8 +14,8 @@ type policyApplyCmd struct {
 	serve.StoreFlags
 	File       string `arg:"" help:"The policy, - for stdin."`
 	Rationale  string `help:"Why, for those who approve a gated change." placeholder:"TEXT"`
-	BreakGlass bool   `help:"Past the gate, with direct access to the data folder or database, when nobody can approve any more. Logged, and told to all administrators."`
-	Tenant     string `help:"With --break-glass, the tenant; default, if absent." default:"default" placeholder:"TENANT"`
+	BreakGlass bool   `help:"Bypass the gate, with direct access to the data folder or database, when nobody can approve any more. It is logged, and all administrators are notified."`
+	Tenant     string `help:"With --break-glass, the tenant; default by default." default:"default" placeholder:"TENANT"`
 }
 
 func (*policyApplyCmd) Help() string {
@@ -38,7 +36,6 @@ Examples:
 `
 }
 
-// Run stores.
 func (c *policyApplyCmd) Run(g *globals) error {
 	p, src, findings, err := parsePolicy(g, c.File)
 	if err != nil {
@@ -96,7 +93,7 @@ func (c *policyApplyCmd) breakGlass(g *globals, src string) error {
 	if err := errors.Join(err, store.Close()); err != nil {
 		return err
 	}
-	g.Say("Applied past the gate. The log and every administrator are told.")
+	g.Say("Applied without the gate. The log records it, and every administrator is notified.")
 	return g.printVersion(v, nil)
 }
 
@@ -118,7 +115,7 @@ func (g *globals) printVersion(v *gatehouse.PolicyVersion, err error) error {
 
 // policyShowCmd prints a policy.
 type policyShowCmd struct {
-	Version int `arg:"" optional:"" help:"The version; the active one, if absent."`
+	Version int `arg:"" optional:"" help:"The version; the active one by default."`
 }
 
 func (*policyShowCmd) Help() string {
@@ -132,7 +129,6 @@ Examples:
 `
 }
 
-// Run prints.
 func (c *policyShowCmd) Run(g *globals, api service) error {
 	var v *gatehouse.PolicyVersion
 	var err error
@@ -141,17 +137,7 @@ func (c *policyShowCmd) Run(g *globals, api service) error {
 	} else {
 		v, err = api.FindPolicy(g.Ctx, c.Version)
 	}
-	return printOutcome(g, v, err, func() error {
-		if !g.TTY {
-			// A file or a program gets the bytes that were applied.
-			_, err := io.WriteString(g.Stdout, v.Source)
-			return err
-		}
-		for _, line := range term.SafeLines(v.Source, 0) {
-			fmt.Fprintln(g.Stdout, line)
-		}
-		return nil
-	})
+	return printOutcome(g, v, err, func() error { return g.printSource(v.Source) })
 }
 
 // policyListCmd lists policies.
@@ -167,7 +153,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *policyListCmd) Run(g *globals, api service) error {
 	versions, err := api.ListPolicies(g.Ctx)
 	return showPage(g, pageOf(versions), err, "No policy is stored.",
@@ -187,7 +172,6 @@ Examples:
 `
 }
 
-// Run activates.
 func (c *policyActivateCmd) Run(g *globals, api service) error {
 	return g.printVersion(api.ActivatePolicy(g.Ctx, c.Version))
 }

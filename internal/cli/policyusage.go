@@ -20,7 +20,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *policyUsageCmd) Run(g *globals, api service) error {
 	accounts, err := api.PolicyUsage(g.Ctx)
 	return showPage(g, pageOf(accounts), err, "The active policy has no ceilings.", func() *term.Table {

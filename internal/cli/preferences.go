@@ -27,7 +27,6 @@ Examples:
 `
 }
 
-// Run shows.
 func (*preferencesShowCmd) Run(g *globals, api service) error {
 	list, err := api.ListPreferences(g.Ctx)
 	return showPage(g, pageOf(list), err, "No channel sends to persons in this tenant.", func() *term.Table {
@@ -57,7 +56,6 @@ Examples:
 `
 }
 
-// Run sets.
 func (c *preferencesSetCmd) Run(g *globals, api service) error {
 	change := gatehouse.PreferenceChange{Channel: c.Channel}
 	for _, topic := range c.Mute {

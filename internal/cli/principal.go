@@ -13,7 +13,7 @@ import (
 type principalCmd struct {
 	Create          principalCreateCmd `cmd:"" help:"Create a person, agent or service."`
 	List            principalListCmd   `cmd:"" help:"List them."`
-	Show            principalShowCmd   `cmd:"" help:"Show one: yourself, if none is named."`
+	Show            principalShowCmd   `cmd:"" help:"Show a principal; yourself by default."`
 	Update          principalUpdateCmd `cmd:"" help:"Change roles or sponsor, disable or enable."`
 	RotateEditToken rotateTokenCmd     `cmd:"" name:"rotate-edit-token" help:"Make a person's new edit token; the old one ends."`
 	SetupLink       setupLinkCmd       `cmd:"" help:"Make a one-time link that signs a person in to the console."`
@@ -42,7 +42,6 @@ Examples:
 `
 }
 
-// Run creates.
 func (c *principalCreateCmd) Run(g *globals, api service) error {
 	cred, err := api.CreatePrincipal(g.Ctx, gatehouse.NewPrincipal{
 		Tenant: c.Tenant, Name: c.Name, Kind: c.Kind, Roles: c.Role, Person: c.Person, Sponsor: c.Sponsor,
@@ -71,7 +70,7 @@ func (g *globals) printCredentials(c *gatehouse.Credentials, err error) error {
 		return g.Print(term.Row([]string{"ID", "KEY", "KEY ID", "EDIT TOKEN"}, c.ID, c.Key, c.KeyID, c.EditToken), "")
 	})
 	if err == nil && !g.JSON {
-		g.Say("Keep what is secret now: it is not shown again.")
+		g.Say("Save the secrets now: they are not shown again.")
 	}
 	return err
 }
@@ -91,7 +90,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *principalListCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging, api.ListPrincipals)
 	return showPage(g, page, err, "No principals.", func() *term.Table { return g.principalTable(page.Items...) })
@@ -124,7 +122,7 @@ func (g *globals) printPrincipal(p *gatehouse.Principal, err error) error {
 
 // principalShowCmd shows a principal.
 type principalShowCmd struct {
-	Name string `arg:"" optional:"" help:"Name or id; yourself, if absent."`
+	Name string `arg:"" optional:"" help:"Name or id; yourself by default."`
 }
 
 func (*principalShowCmd) Help() string {
@@ -136,7 +134,6 @@ Examples:
 `
 }
 
-// Run shows.
 func (c *principalShowCmd) Run(g *globals, api service) error {
 	find := func(ctx context.Context) (*gatehouse.Principal, error) { return api.FindPrincipal(ctx, c.Name) }
 	if c.Name == "" {
@@ -150,7 +147,7 @@ type principalUpdateCmd struct {
 	Name    string           `arg:"" help:"Name or id."`
 	Role    []gatehouse.Role `placeholder:"ROLE" help:"The roles from now on, all of them. Repeatable."`
 	Sponsor *string          `placeholder:"NAME" help:"The person who answers for an agent; empty for none."`
-	Disable bool             `xor:"state" help:"Refuse its keys from now on."`
+	Disable bool             `xor:"state" help:"Refuse its keys and sign-in from now on."`
 	Enable  bool             `xor:"state" help:"Accept them again."`
 }
 
@@ -166,7 +163,6 @@ Examples:
 `
 }
 
-// Run changes.
 func (c *principalUpdateCmd) Run(g *globals, api service) error {
 	change := gatehouse.PrincipalChange{Sponsor: c.Sponsor}
 	if len(c.Role) > 0 {
@@ -194,7 +190,6 @@ Examples:
 `
 }
 
-// Run rotates.
 func (c *rotateTokenCmd) Run(g *globals, api service) error {
 	return g.printCredentials(api.RotateEditToken(g.Ctx, c.Name))
 }

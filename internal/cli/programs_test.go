@@ -10,16 +10,16 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Under "go test -race", tests run two builds of the program. The test binary itself, which the race
-// detector watches, runs the programs that work on several requests at a time: the server that the
-// scripts' command "server" starts, gatehouse dev, mcp proxy, mcp serve, review and run watch, and
-// every command of the scripts in serving. All other commands run a plain build, which starts in a
-// third of the time, among them gatehouse bench, and gatehouse serve where a script starts it itself.
+// Under "go test -race", tests run two builds of the program. The test binary itself has the race
+// detector. It runs the concurrent programs: the server that the scripts' command "server" starts,
+// gatehouse dev, mcp proxy, mcp serve, review and run watch, and every command of the scripts in
+// serving. All other commands run a plain build, which starts in a third of the time; so do
+// gatehouse bench and a gatehouse serve that a script starts itself.
 
-// serving names the scripts all of whose commands the race detector watches, because they serve.
+// serving names the scripts that serve; all of their commands run with the race detector.
 var serving = []string{"script-demo", "script-demo_terminal"}
 
-// watched is the path of the program that the race detector watches, if it watches the tests.
+// watched is the path of the program with the race detector, if the tests run with it.
 var watched string
 
 func TestMain(m *testing.M) {

@@ -15,17 +15,17 @@ type proposalFlags struct {
 	Type           string            `placeholder:"TYPE" help:"The action type, such as price_change."`
 	Connector      string            `placeholder:"NAME" help:"A connector of the server's configuration."`
 	Operation      string            `placeholder:"OP" help:"An operation of the connector, such as update."`
-	Target         string            `placeholder:"TYPE/REF" help:"What is changed, such as item/SKU-1042."`
+	Target         string            `placeholder:"TYPE/REF" help:"The target of the change, such as item/SKU-1042."`
 	TargetVersion  string            `placeholder:"VERSION" help:"The version of the target that you saw."`
-	Was            []string          `sep:"none" placeholder:"FIELD=TEXT" help:"A field as you saw it; FIELD:=JSON for what is not text. Repeatable."`
-	Set            []string          `sep:"none" placeholder:"FIELD=TEXT" help:"A field as it shall be; FIELD:=JSON for what is not text. Repeatable."`
+	Was            []string          `sep:"none" placeholder:"FIELD=TEXT" help:"A field's value as you saw it; FIELD:=JSON if it is not text. Repeatable."`
+	Set            []string          `sep:"none" placeholder:"FIELD=TEXT" help:"A field's new value; FIELD:=JSON if it is not text. Repeatable."`
 	Rationale      string            `placeholder:"TEXT" help:"Why."`
-	Risk           int               `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"Claim a risk level; the server takes it when it is higher than its own."`
+	Risk           int               `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"Claim a risk level; it counts if it is higher than the server's."`
 	Amount         gatehouse.Decimal `placeholder:"DECIMAL" help:"The size of the change, such as 2.50."`
 	Currency       string            `placeholder:"CODE" help:"Of the amount."`
 	OnBehalfOf     string            `placeholder:"NAME" help:"For whom; that person cannot decide it."`
 	ExpiresIn      gatehouse.Span    `placeholder:"DURATION" help:"Expire sooner than the policy says, such as 4h."`
-	IdempotencyKey string            `placeholder:"KEY" help:"Names the effect: the same key with the same content is the same action."`
+	IdempotencyKey string            `placeholder:"KEY" help:"Identifies the effect: the same key with the same content returns the same action."`
 }
 
 // proposal reads the file, or builds the proposal from the flags.
@@ -64,7 +64,7 @@ func (f *proposalFlags) gather() (*gatehouse.Proposal, error) {
 	}
 	entity, ref, ok := strings.Cut(f.Target, "/")
 	if !ok || entity == "" || ref == "" {
-		return nil, term.Usagef("--target wants TYPE/REF, such as item/SKU-1042")
+		return nil, term.Usagef("--target must be TYPE/REF, such as item/SKU-1042")
 	}
 	if f.Currency != "" && f.Amount == "" {
 		return nil, term.Usagef("--currency needs --amount")
@@ -97,7 +97,7 @@ func fields(flag string, pairs []string) (gatehouse.JSON, error) {
 	for _, pair := range pairs {
 		name, text, ok := strings.Cut(pair, "=")
 		if !ok || strings.TrimSuffix(name, ":") == "" {
-			return "", term.Usagef("%s wants FIELD=TEXT or FIELD:=JSON", flag)
+			return "", term.Usagef("%s must be FIELD=TEXT or FIELD:=JSON", flag)
 		}
 		value := gatehouse.StringJSON(text)
 		if short, raw := strings.CutSuffix(name, ":"); raw {
@@ -121,7 +121,7 @@ type proposeCmd struct {
 	proposalFlags `embed:""`
 	Wait          bool               `help:"Wait, and exit by the action's status."`
 	Until         gatehouse.Until    `enum:"decided,finished" default:"finished" help:"What to wait for: decided or finished."`
-	Timeout       gatehouse.Duration `default:"10m" help:"Wait at most so long."`
+	Timeout       gatehouse.Duration `default:"10m" help:"Maximum time to wait."`
 }
 
 func (*proposeCmd) Help() string {
@@ -148,7 +148,7 @@ func (c *proposeCmd) Run(g *globals, api service) error {
 		return err
 	}
 	if replayed {
-		g.Say("This key was proposed before; this is that action.")
+		g.Say("An action with this key exists already; this is that action.")
 	}
 	if c.Wait {
 		g.Say("Proposed %s; waiting until it is %s.", a.ID, c.Until)
@@ -170,9 +170,9 @@ func (g *globals) printNext(a *gatehouse.Action) {
 	case gatehouse.StatusApproved:
 		switch a.DecidedVia {
 		case gatehouse.ViaPolicy:
-			g.Say("Allowed by the policy; on its way.")
+			g.Say("Allowed by the policy; it is being sent.")
 		case gatehouse.ViaGrant, gatehouse.ViaMandate:
-			g.Say("Approved in advance by %s; on its way.", term.Safe(a.DecidedBy))
+			g.Say("Approved in advance by %s; it is being sent.", term.Safe(a.DecidedBy))
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // pushCmd groups the commands about pushes.
 type pushCmd struct {
 	List    pushListCmd    `cmd:"" help:"List pushes."`
-	Health  pushHealthCmd  `cmd:"" help:"Tell how each connector and the queue do."`
+	Health  pushHealthCmd  `cmd:"" help:"Print the state of each connector and of the queue."`
 	Drain   pushDrainCmd   `cmd:"" help:"Show what is due, or send it now."`
 	Resolve pushResolveCmd `cmd:"" help:"Settle a push whose outcome is unknown."`
 	Ask     pushAskCmd     `cmd:"" help:"Ask targets about unknown outcomes."`
@@ -37,7 +37,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *pushListCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging,
 		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Push], error) {
@@ -95,7 +94,7 @@ func (g *globals) changesOf(api service, pushes []*gatehouse.Push) ([]string, er
 // pushDrainCmd sends the pushes that are due.
 type pushDrainCmd struct {
 	Send  bool `help:"Send it. Without this flag nothing is sent."`
-	Limit int  `default:"100" help:"At most so many."`
+	Limit int  `default:"100" help:"Maximum number of items."`
 }
 
 func (*pushDrainCmd) Help() string {
@@ -110,7 +109,6 @@ Examples:
 `
 }
 
-// Run drains.
 func (c *pushDrainCmd) Run(g *globals, api service) error {
 	if c.Limit < 1 {
 		return term.Usagef("--limit must be at least 1")
@@ -173,7 +171,6 @@ Examples:
 `
 }
 
-// Run resolves.
 func (c *pushResolveCmd) Run(g *globals, api service) error {
 	p, err := api.ResolvePush(g.Ctx, c.ID, gatehouse.Resolution{Outcome: c.Outcome, Reason: c.Reason})
 	return show(g, p, err, func() *term.Table {

@@ -13,7 +13,8 @@ func TestDrainExitAndPrint(t *testing.T) {
 	item := func(outcome string) gatehouse.DrainItem {
 		return gatehouse.DrainItem{
 			PushID: "psh_1", ActionID: "act_1", Connector: "shop", Operation: "update", Class: "B",
-			Target: gatehouse.Target{EntityType: "item", EntityRef: "A"}, Change: `{"price":"1.00"}`, Outcome: outcome, Detail: "x\ty",
+			Target: gatehouse.Target{EntityType: "item", EntityRef: "A"}, Change: `{"price":"1.00"}`, Outcome: outcome,
+			Detail: "x\ty",
 		}
 	}
 	for want, outcomes := range map[int][]string{
@@ -29,9 +30,7 @@ func TestDrainExitAndPrint(t *testing.T) {
 		}
 	}
 	g, out, errOut := testGlobals(t)
-	if err := g.printDrain(&gatehouse.DrainAnswer{DryRun: true, Items: []gatehouse.DrainItem{item("due")}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.printDrain(&gatehouse.DrainAnswer{DryRun: true, Items: []gatehouse.DrainItem{item("due")}}))
 	if want := "psh_1\tact_1\tshop\tB\tSet price of A: 1.00\tdue\tx<U+0009>y\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out, want)
 	}

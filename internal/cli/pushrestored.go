@@ -11,9 +11,9 @@ import (
 
 // pushMarkCmd holds back the pushes that a restored store would send again.
 type pushMarkCmd struct {
-	Before    string `required:"" placeholder:"TIME" help:"Those made before this time (RFC 3339): when the restored store began to be served."`
+	Before    string `required:"" placeholder:"TIME" help:"Only those from before this time (RFC 3339), at which the restored store was first served."`
 	Mark      bool   `help:"Mark them. Without this flag nothing is changed."`
-	Tenant    string `placeholder:"TENANT" help:"The tenant, which must be the caller's own; the same without this flag."`
+	Tenant    string `placeholder:"TENANT" help:"The tenant; only the caller's own is allowed, and the default."`
 	Connector string `placeholder:"NAME" help:"Only those of this connector."`
 	Class     string `enum:",A,B,C" default:"" placeholder:"CLASS" help:"Only those of this class: A, B or C."`
 }
@@ -143,13 +143,13 @@ func (c *pushAskCmd) Run(g *globals, api service) error {
 // archiveCmd shows what the archiver would move.
 type archiveCmd struct {
 	DryRun    bool               `required:"" name:"dry-run" help:"Only report; the server itself archives."`
-	Retention gatehouse.Duration `placeholder:"180d" help:"Tell it for this retention instead of the configured one."`
+	Retention gatehouse.Duration `placeholder:"180d" help:"Use this retention instead of the configured one."`
 }
 
 func (*archiveCmd) Help() string {
 	return `
-Counts the actions of your tenant that ended before the retention and are free to
-go at this moment; the server's archiver takes them by and by. Needs an
+Counts the actions of your tenant that ended before the retention and can be
+archived now. The server's archiver archives them in the background. Needs an
 administrator. Piped, each line is a name and a value.
 
 Examples:
@@ -159,7 +159,6 @@ Examples:
 `
 }
 
-// Run tells.
 func (c *archiveCmd) Run(g *globals, api service) error {
 	p, err := api.PreviewArchive(g.Ctx, c.Retention.D())
 	return printOutcome(g, p, err, func() error {

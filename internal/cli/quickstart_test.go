@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,9 +22,7 @@ type fence struct {
 func fences(t *testing.T, path string) []fence {
 	t.Helper()
 	src, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all []fence
 	var open *fence
 	for n, line := range strings.SplitAfter(string(src), "\n") {
@@ -67,7 +64,7 @@ sys.stdout.buffer.write(said)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 `
 
-// quickstart runs the page in a folder that stands for the clone.
+// quickstart runs the page in a folder in place of the clone.
 type quickstart struct {
 	t       *testing.T
 	dir     string
@@ -79,15 +76,13 @@ type quickstart struct {
 // clone and the build, of which the targets of make are looked up.
 func TestQuickstart(t *testing.T) {
 	t.Parallel()
-	if out, err := exec.Command("python3", "-c", "import sys; assert sys.version_info >= (3, 9)").CombinedOutput(); err != nil {
-		t.Fatalf("docs/quickstart.md has an agent in Python, so that this test needs python3, 3.9 or later: %v %s", err, out)
+	if out, err := exec.Command("python3", "-c",
+		"import sys; assert sys.version_info >= (3, 9)").CombinedOutput(); err != nil {
+		t.Fatalf("docs/quickstart.md has an agent in Python, so this test needs python3, 3.9 or later: %v %s", err, out)
 	}
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	q := &quickstart{t: t, dir: t.TempDir()}
-	q.module(root)
 	ran := map[string]int{}
 	for _, f := range fences(t, filepath.Join(root, "docs", "quickstart.md")) {
 		ran[f.language]++
@@ -98,29 +93,28 @@ func TestQuickstart(t *testing.T) {
 			}
 		case f.language == "python":
 			q.write("agent.py", f.text)
-		case f.language == "go":
-			q.write("agent/main.go", f.text)
 		case f.language != "sh":
 			t.Errorf("line %d: nothing runs a block of %q", f.line, f.language)
 		case strings.TrimSpace(f.text) == "gatehouse dev":
 			q.server = startDev(t, q.dir)
-		case strings.Contains(f.text, "agent.py") || strings.Contains(f.text, "./agent"):
+		case strings.Contains(f.text, "agent.py"):
 			q.agent(f)
 		case strings.Contains(f.text, "gatehouse approve"):
 			q.approve = f.text
 			q.decide(f.line)
 		default:
-			// What the page has people do once: here the clone is there already.
-			q.run(f.line, `git() { [ "$1" = clone ]; }; cd() { :; }; make() { command make -C '`+root+`' -n "$@" > make.out; }`+"\n"+f.text)
+			// The clone exists already.
+			q.run(f.line,
+				`git() { [ "$1" = clone ]; }; cd() { :; }; make() { command make -C '`+root+`' -n "$@" > make.out; }`+"\n"+f.text)
 		}
 	}
-	if ran["sh"] < 5 || ran["python"] != 1 || ran["go"] != 1 || ran["text"] != 1 {
+	if ran["sh"] < 5 || ran["python"] != 1 || ran["text"] != 1 {
 		t.Errorf("the page has other blocks than it had: %v", ran)
 	}
 	admin := servetest.MustClient(t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
 	page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusApplied})
-	if err != nil || len(page.Items) != 4 {
-		t.Errorf("applied: %d of 4, %v", len(page.Items), err)
+	if err != nil || len(page.Items) != 3 {
+		t.Errorf("applied: %d of 3, %v", len(page.Items), err)
 	}
 	q.server.stop()
 }
@@ -140,29 +134,15 @@ func anonymous(banner string) string {
 	return strings.Join(words, " ")
 }
 
-// module makes the folder a module in which the project's packages are found.
-func (q *quickstart) module(root string) {
-	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
-	if err != nil {
-		q.t.Fatal(err)
-	}
-	q.write("go.sum", string(sum))
-	q.write("go.mod", fmt.Sprintf("module quickstart\n\ngo 1.26\n\nrequire github.com/gatehouse-dev/gatehouse v0.0.0\n\nreplace github.com/gatehouse-dev/gatehouse => %q\n", root))
-}
-
 func (q *quickstart) write(name, text string) {
 	path := filepath.Join(q.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		q.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		q.t.Fatal(err)
-	}
+	must(q.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(q.t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func (q *quickstart) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Env = q.dir, cleanEnv("GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	cmd.Dir, cmd.Env = q.dir, cleanEnv()
 	return cmd
 }
 
@@ -189,17 +169,13 @@ func (q *quickstart) agent(f fence) {
 	var said bytes.Buffer
 	cmd := q.command("bash", "-euc", f.text)
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		q.t.Fatal(err)
-	}
+	must(q.t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	admin := servetest.MustClient(q.t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(q.t, q.dir, "admin"))
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
 		page, err := admin.ListActions(q.t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusPending})
-		if err != nil {
-			q.t.Fatal(err)
-		}
+		must(q.t, err)
 		if len(page.Items) == 1 {
 			break
 		}

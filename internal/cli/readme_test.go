@@ -14,8 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// pasteIt types a text into an interactive shell on a terminal of its own, as
-// people paste it, and ends the shell after that.
+// pasteIt pastes a text into an interactive shell on a terminal, and then ends the shell.
 const pasteIt = `
 import os, pty, sys
 pid, fd = pty.fork()
@@ -36,9 +35,8 @@ while True:
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 `
 
-// TestReadmeAgent runs the agent of the front page exactly as it is printed:
-// as a script of sh, and pasted into a terminal. From the start of the gate to
-// the decision takes less than a minute.
+// TestReadmeAgent runs the agent of the README exactly as printed: as an sh script, and pasted into
+// a terminal. From the start of the gate to the decision takes less than a minute.
 func TestReadmeAgent(t *testing.T) {
 	t.Parallel()
 	var blocks []string
@@ -51,16 +49,14 @@ func TestReadmeAgent(t *testing.T) {
 	i := slices.IndexFunc(blocks, func(b string) bool { return strings.Contains(b, "proposed-actions") })
 	if i != 2 || blocks[0] != "git clone https://github.com/gatehouse-dev/gatehouse && cd gatehouse\nmake demo\n" ||
 		blocks[1] != "make dev\n" {
-		t.Fatalf("the clone, two commands and then the agent are on the page: %q", blocks)
+		t.Fatalf("the page must have the clone, two commands and the agent: %q", blocks)
 	}
 	plan, err := exec.Command("make", "-C", "../..", "--no-print-directory", "-n", "dev").Output()
 	if err != nil || !strings.HasSuffix(string(plan), "-o bin/gatehouse ./cmd/gatehouse\n./bin/gatehouse dev\n") {
 		t.Errorf("make dev would run\n%s%v", plan, err)
 	}
 	program, err := exec.LookPath("gatehouse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, command := range map[string][]string{
 		"script": {"sh", "agent.sh"}, "pasted": {"python3", "-c", pasteIt, "agent.sh"},
 	} {
@@ -68,20 +64,14 @@ func TestReadmeAgent(t *testing.T) {
 			t.Parallel()
 			q := &quickstart{t: t, dir: t.TempDir()}
 			q.write("agent.sh", blocks[i])
-			if err := os.Mkdir(filepath.Join(q.dir, "bin"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(program, filepath.Join(q.dir, "bin", "gatehouse")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(filepath.Join(q.dir, "bin"), 0o700))
+			must(t, os.Symlink(program, filepath.Join(q.dir, "bin", "gatehouse")))
 			began := time.Now()
 			server := startDev(t, q.dir)
 			var said bytes.Buffer
 			agent := q.command(command[0], command[1:]...)
 			agent.Stdout, agent.Stderr = &said, &said
-			if err := agent.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, agent.Start())
 			admin := servetest.MustClient(t, strings.TrimSuffix(server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
 			approveFirst(t, admin)
 			if took := time.Since(began); took > time.Minute {
@@ -106,14 +96,13 @@ func approveFirst(t *testing.T, admin service) {
 			t.Fatal("nothing was proposed")
 		}
 		page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusPending})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(page.Items) == 0 {
 			continue
 		}
 		a := page.Items[0]
-		if _, err := admin.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
+		if _, err := admin.Decide(t.Context(), a.ID,
+			gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
 			t.Fatal(err)
 		}
 		return

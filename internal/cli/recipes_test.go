@@ -20,7 +20,7 @@ import (
 func TestFrameworkRecipes(t *testing.T) {
 	t.Parallel()
 	root := sdkRoot(t)
-	q := sdkServer(t, root, "sdk-typescript.md")
+	q := sdkServer(t, root, "sdks.md")
 	recipes := filepath.Join(root, "examples", "agents")
 	if _, err := os.Stat(filepath.Join(recipes, "node_modules", "ai")); err != nil {
 		t.Fatalf("run scripts/tools: %v", err)
@@ -32,33 +32,24 @@ func TestFrameworkRecipes(t *testing.T) {
 	}
 	for _, f := range files {
 		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		q.write("app/"+filepath.Base(f), string(text))
 	}
-	if err := os.CopyFS(filepath.Join(app, "test"), os.DirFS(filepath.Join(recipes, "test"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(filepath.Join(app, "test"), os.DirFS(filepath.Join(recipes, "test"))))
 	world, err := os.ReadFile(filepath.Join(root, "sdk", "typescript", "test", "world.ts"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	q.write("app/test/world.ts", string(world))
-	// The package itself is nearer to a recipe than the frameworks are.
-	if err := os.Symlink(filepath.Join(recipes, "node_modules"), filepath.Join(q.dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
+	// The SDK is resolved before the frameworks.
+	must(t, os.Symlink(filepath.Join(recipes, "node_modules"), filepath.Join(q.dir, "node_modules")))
 	own := filepath.Join(app, "node_modules", "@gatehouse-dev")
-	if err := os.MkdirAll(own, 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(own, 0o750))
 	unpack := exec.Command("sh", "-c", `tar xzf "$1" && mv package gatehouse`, "sh", packTypeScript(t, q))
 	unpack.Dir = own
 	if out, err := unpack.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	cmd := exec.Command(nodeWithTypes(t), "--test", "--test-timeout=120000", "--test-reporter=tap", "test/recipes.test.mjs")
+	cmd := exec.Command(nodeWithTypes(t), "--test", "--test-timeout=120000", "--test-reporter=tap",
+		"test/recipes.test.mjs")
 	cmd.Dir = app
 	cmd.Env = append(sdkEnv(t, q), "OPENAI_AGENTS_DISABLE_TRACING=1", "LANGSMITH_TRACING=false")
 	out, err := cmd.CombinedOutput()
@@ -72,7 +63,7 @@ func TestFrameworkRecipes(t *testing.T) {
 func TestShellRecipes(t *testing.T) {
 	t.Parallel()
 	root := sdkRoot(t)
-	q := sdkServer(t, root, "sdk-python.md")
+	q := sdkServer(t, root, "sdks.md")
 	agent, admin := devEnv(t, q.dir, "agent"), devEnv(t, q.dir, "admin")
 	url := strings.TrimSuffix(q.server.api, "/api/v1")
 	api := servetest.MustClient(t, url, admin)
@@ -112,12 +103,8 @@ func TestShellRecipes(t *testing.T) {
 		} `yaml:"jobs"`
 	}
 	text, err := os.ReadFile(filepath.Join(root, "examples", "agents", "github-action.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(text, &workflow); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, yaml.Unmarshal(text, &workflow))
 	steps := workflow.Jobs["propose"].Steps
 	body := steps[len(steps)-1].Run
 	if !regexp.MustCompile(`--wait --timeout 5h`).MatchString(body) {
@@ -135,14 +122,15 @@ func TestShellRecipes(t *testing.T) {
 			defer close(decided)
 			servetest.DecideOnly(t, api, c.decision)
 		}()
-		// As a runner does: bash, which ends at the first command that fails. Each run has its own number.
+		// As a runner does: bash that ends at the first failing command. Each run has its own number.
 		out, code := run("bash", "-e", "-c", "GITHUB_RUN_ID="+c.price+"\n"+body)
 		<-decided
 		if code != c.code {
 			t.Errorf("the step exits %d: %s", code, out)
 		}
 	}
-	row := exec.Command("python3", "-c", `import sqlite3; print(*sqlite3.connect("shop.db").execute("SELECT price FROM items").fetchone())`)
+	row := exec.Command("python3", "-c",
+		`import sqlite3; print(*sqlite3.connect("shop.db").execute("SELECT price FROM items").fetchone())`)
 	row.Dir = q.dir
 	if out, err := row.Output(); err != nil || strings.TrimSpace(string(out)) != "13.00" {
 		t.Errorf("the price is %q: %v", out, err)

@@ -26,7 +26,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *appliedCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging, api.ListMirror)
 	return showPage(g, page, err, "Nothing was applied yet.", func() *term.Table {
@@ -58,10 +57,9 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *corpusCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging, api.ListCorpus)
-	return showPage(g, page, err, "No decision was taken yet.", func() *term.Table {
+	return showPage(g, page, err, "No decision has been made yet.", func() *term.Table {
 		t := &term.Table{Header: []string{"ID", "ACTION", "TYPE", "OUTCOME", "BY", "AT", "NOTES", "FEATURES"},
 			Wide: 6, Drop: []int{7, 0, 5}}
 		for _, e := range page.Items {
@@ -91,7 +89,6 @@ Examples:
 `
 }
 
-// Run prints the evidence.
 func (c *evidenceActionCmd) Run(g *globals, api service) error {
 	e, err := api.Evidence(g.Ctx, c.ID)
 	if err != nil {

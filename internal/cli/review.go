@@ -19,8 +19,9 @@ type reviewCmd struct {
 
 func (*reviewCmd) Help() string {
 	return `
-Shows what waits for your decision, or for that of somebody who has delegated it to
-you, one card a screen: what is due first, then by risk, then by age. The order stays while you work. It needs a terminal.
+Shows the actions that wait for your decision, or for the decision of a person who
+has delegated to you, one card at a time: by due time, then by risk, then by age.
+The order does not change while you work. Needs a terminal.
 
     a  approve      d  reject, and say why       u  undo, within the hold
     j  next         k  previous                  e  edit as a revision
@@ -46,10 +47,9 @@ Examples:
 }
 
 // errNoTerminal is the error of a review without a terminal.
-var errNoTerminal = term.Usagef("review shows one card a screen and is decided by keys: it needs a terminal as " +
+var errNoTerminal = term.Usagef("review shows one card per screen and is operated by keys: it needs a terminal as " +
 	"its stdin. Elsewhere use `gatehouse list --sort urgency` and `gatehouse approve ID --digest DIGEST`")
 
-// Run reviews.
 func (c *reviewCmd) Run(g *globals) error {
 	if g.Terminal == nil {
 		return errNoTerminal
@@ -67,7 +67,8 @@ func (c *reviewCmd) Run(g *globals) error {
 		return err
 	}
 	if me.Kind != gatehouse.KindPerson || !me.Has(gatehouse.RoleApprover) {
-		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides; this is the key of %s", me.Name)
+		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides; this is the key of %s",
+			me.Name)
 	}
 	return tui.Review(&g.IO, tui.Config{
 		Me: me, API: api, EditToken: g.EditToken, Yes: c.Yes,

@@ -14,12 +14,13 @@ import (
 
 const enter = "\r"
 
-// TestReviewLadder goes through one action of each level, from L5 to L2.
+// TestReviewLadder decides one action of each level, from L5 to L2.
 func TestReviewLadder(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
 	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
-	note, price, item, wipe := in.note("A", "on the shelf"), in.price("B", "20.00", "21.50"), in.item("D", "Chair"), in.wipe("A", "C")
+	note, price, item, wipe := in.note("A", "on the shelf"), in.price("B", "20.00", "21.50"), in.item("D", "Chair"),
+		in.wipe("A", "C")
 
 	s := in.review(ben, seatOptions{args: []string{"--yes"}})
 	s.sees("1 of 4 · L5 destructive or bulk")
@@ -31,7 +32,7 @@ func TestReviewLadder(t *testing.T) {
 	s.types("3" + enter)
 	s.sees("That is not the value asked for.")
 	s.types("\x1b[200~2\x1b[201~")
-	s.sees("This is typed by hand.")
+	s.sees("Type this value; it cannot be pasted.")
 	s.types("2" + enter)
 	s.sees("Your edit token")
 	s.types("gte_wrong" + enter)
@@ -46,7 +47,7 @@ func TestReviewLadder(t *testing.T) {
 		t.Error("the edit token is on the screen")
 	}
 	s.types(enter)
-	s.sees("Your vote counts; 1 of 2 approvals are there.")
+	s.sees("Your vote is recorded: 1 of 2 approvals.")
 
 	s.sees("2 of 4 · L4")
 	s.sees("Create item D with name Chair")
@@ -58,7 +59,7 @@ func TestReviewLadder(t *testing.T) {
 	s.types(ben.EditToken + enter)
 	s.sees("Approved: Create item D.")
 
-	// --yes spares L3 the question, not the edit token, which is asked once.
+	// --yes skips the question at L3, but not the edit token, which is asked once.
 	s.sees("3 of 4 · L3")
 	s.sees("Change price of B from 20.00 to 21.50 USD; reversible")
 	s.ready()
@@ -152,9 +153,7 @@ func TestReviewByKeys(t *testing.T) {
 
 	in.want(first, gatehouse.StatusApproved)
 	second, err := in.bot.FindAction(t.Context(), again)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	held := in.want(second, gatehouse.StatusPending).Approval
 	if v := held.Votes[0]; held.RejectsAt == nil || v.Notes != "the list says 19.90" || v.Via != gatehouse.ViaClient {
 		t.Errorf("%+v", held.Votes)
@@ -180,24 +179,26 @@ func TestReviewConflicts(t *testing.T) {
 	s := in.review(ben, seatOptions{token: true, args: []string{"-y"}})
 	s.sees("1 of 2")
 	s.ready()
-	if _, err := cleo.Decide(t.Context(), first.ID, gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no"}); err != nil {
+	if _, err := cleo.Decide(t.Context(), first.ID,
+		gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no"}); err != nil {
 		t.Fatal(err)
 	}
 	s.types("a")
 	s.sees("Somebody was first: rejected by cleo")
 	s.sees("rejected (cleo)")
 	s.types("a")
-	s.sees("This is decided; j goes on.")
+	s.sees("This is decided; j opens the next one.")
 
 	s.types("j")
 	s.sees("2 of 2")
 	s.ready()
-	if _, err := in.shop.ExecContext(t.Context(), `update items set price = '22.00', version = 2 where sku = 'B'`); err != nil {
+	if _, err := in.shop.ExecContext(t.Context(),
+		`update items set price = '22.00', version = 2 where sku = 'B'`); err != nil {
 		t.Fatal(err)
 	}
 	s.types("a")
 	s.sees("(target_changed)")
-	// The write is conditional on the version: approved nonetheless, it would fail.
+	// The write is conditional on the version, so it would fail if it were approved.
 	s.sees("It cannot be carried out as it is: b proposes it on the present state, or reject it.")
 	in.want(second, gatehouse.StatusPending)
 	s.types("b")
@@ -205,7 +206,7 @@ func TestReviewConflicts(t *testing.T) {
 	next := in.want(second, gatehouse.StatusSuperseded).Superseded
 	s.ready()
 	s.types("b")
-	s.sees("Nothing says that its target has changed.")
+	s.sees("There is no report that its target has changed.")
 	s.types("d")
 	s.sees("Why do you reject it?")
 	s.types("too dear now" + enter)
@@ -218,7 +219,7 @@ func TestReviewConflicts(t *testing.T) {
 	}
 }
 
-// TestReviewShowsAllFirst: what was not on the screen cannot be approved.
+// TestReviewShowsAllFirst: a change cannot be approved before all of it was on the screen.
 func TestReviewShowsAllFirst(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
@@ -235,7 +236,7 @@ func TestReviewShowsAllFirst(t *testing.T) {
 	s.ready()
 	s.types("a")
 	s.sees("of the change not yet seen")
-	s.types("\x1b[F") // the end, past what lies between
+	s.types("\x1b[F") // the end, without the pages between
 	s.sees("digest")
 	s.types("a")
 	s.sees("of the change not yet seen")
@@ -254,7 +255,7 @@ func TestReviewShowsAllFirst(t *testing.T) {
 	in.want(long, gatehouse.StatusApproved)
 }
 
-// TestReviewNarrow: a narrow screen without colours cuts nothing.
+// TestReviewNarrow: a narrow screen without colours truncates nothing.
 func TestReviewNarrow(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
@@ -274,7 +275,7 @@ func TestReviewNarrow(t *testing.T) {
 	s.ends(0)
 	in.want(price, gatehouse.StatusApproved)
 	if s.screen.colored {
-		t.Errorf("there are colours in spite of NO_COLOR:\n%s", flat)
+		t.Errorf("there are colours despite NO_COLOR:\n%s", flat)
 	}
 }
 
@@ -303,9 +304,7 @@ func TestReviewSecondVoteIsBlind(t *testing.T) {
 	_, err := cleo.Decide(t.Context(), wipe.ID, gatehouse.Decision{
 		Decision: gatehouse.Approve, Digest: wipe.Digest, Confirm: wipe.Approval.Confirm.Value, Notes: "out of range",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := in.review(ben, seatOptions{token: true, rows: 60, columns: 100})
 	s.sees("1 of 1")
 	if flat := s.ready(); strings.Contains(flat, "out of range") || strings.Contains(flat, "cleo") {
@@ -326,16 +325,14 @@ func TestReviewSecondVoteIsBlind(t *testing.T) {
 	}
 }
 
-// TestReviewEdits: what the editor leaves becomes a revision.
+// TestReviewEdits: the edited text becomes a revision.
 func TestReviewEdits(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
 	eve := in.principal("eve", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
 	price := in.price("A", "10.00", "12.50")
 	editor := filepath.Join(t.TempDir(), "editor")
-	if err := os.WriteFile(editor, []byte("#!/bin/sh\nsed -i 's/12\\.50/12.75/' \"$1\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(editor, []byte("#!/bin/sh\nsed -i 's/12\\.50/12.75/' \"$1\"\n"), 0o700))
 	s := in.review(eve, seatOptions{token: true, env: []string{"EDITOR=" + editor}})
 	s.sees("1 of 1")
 	s.ready()
@@ -352,7 +349,7 @@ func TestReviewEdits(t *testing.T) {
 	}
 }
 
-// TestReviewReadsTheTarget: a card shows what is at the target now beside what the agent says.
+// TestReviewReadsTheTarget: a card shows the target's present values beside those that the agent claims.
 func TestReviewReadsTheTarget(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
@@ -388,7 +385,7 @@ func TestReviewNeedsATerminal(t *testing.T) {
 	}
 }
 
-// TestReviewOfNothing ends at once, and keeps out what others decide.
+// TestReviewOfNothing: review ends at once if only other people can decide the pending actions.
 func TestReviewOfNothing(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)

@@ -13,7 +13,8 @@ func TestReviewInBulk(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
 	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
-	lamp, vase, clock, wipe := in.price("A", "10.00", "12.50"), in.price("B", "20.00", "19.00"), in.note("C", "on the shelf"), in.wipe("A", "C")
+	lamp, vase, clock, wipe := in.price("A", "10.00", "12.50"), in.price("B", "20.00", "19.00"),
+		in.note("C", "on the shelf"), in.wipe("A", "C")
 
 	s := in.review(ben, seatOptions{token: true, args: []string{"--yes"}})
 	s.sees("1 of 4 · L5")
@@ -35,7 +36,7 @@ func TestReviewInBulk(t *testing.T) {
 	s.sees(`~ price "20.00" → "19.00" (-1.00 USD)`)
 	s.ready()
 	s.types("a")
-	s.sees("Enter: approve 2 actions, 3.50 USD, net +1.50 Esc: back") // in spite of --yes
+	s.sees("Enter: approve 2 actions, 3.50 USD, net +1.50 Esc: back") // despite --yes
 	s.types("\x1b")
 	s.sees("Nothing was sent.")
 	in.want(lamp, gatehouse.StatusPending)
@@ -62,8 +63,8 @@ func TestReviewInBulk(t *testing.T) {
 	}
 }
 
-// TestReviewInBulkShowsAllFirst: a selection is approved only after all of it
-// was on the screen, and what somebody else decided meanwhile is skipped.
+// TestReviewInBulkShowsAllFirst: a selection is approved only after all of it was on the screen,
+// and actions that somebody else decided meanwhile are skipped.
 func TestReviewInBulkShowsAllFirst(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
@@ -82,7 +83,7 @@ func TestReviewInBulkShowsAllFirst(t *testing.T) {
 	s.ready()
 	s.types("a")
 	s.sees("of the selection not yet seen")
-	s.types("\x1b[F") // the end, past what lies between
+	s.types("\x1b[F") // the end, without the pages between
 	s.sees("on the shelf")
 	s.types("a")
 	s.sees("of the selection not yet seen")
@@ -92,7 +93,8 @@ func TestReviewInBulkShowsAllFirst(t *testing.T) {
 		s.types(" ")
 	}
 	s.sees("a approve 2 actions")
-	if _, err := cleo.Decide(t.Context(), short.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: short.Digest}); err != nil {
+	if _, err := cleo.Decide(t.Context(), short.ID,
+		gatehouse.Decision{Decision: gatehouse.Approve, Digest: short.Digest}); err != nil {
 		t.Fatal(err)
 	}
 	s.types("d")
@@ -110,7 +112,7 @@ func TestReviewInBulkShowsAllFirst(t *testing.T) {
 	in.want(short, gatehouse.StatusApproved)
 }
 
-// TestReviewMovesAbout: the list, the filter, and going to a number or an id.
+// TestReviewMovesAbout: the list, the filter, and jumps to a number or an id.
 func TestReviewMovesAbout(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
@@ -119,7 +121,8 @@ func TestReviewMovesAbout(t *testing.T) {
 	in.price("B", "20.00", "19.00")
 	in.note("C", "on the shelf")
 	old := in.note("B", "over")
-	if _, err := in.client(ben).Decide(t.Context(), old.ID, gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no"}); err != nil {
+	if _, err := in.client(ben).Decide(t.Context(), old.ID,
+		gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no"}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -131,19 +134,19 @@ func TestReviewMovesAbout(t *testing.T) {
 	s.types("jx")
 	s.sees("> [x] L3 Change price of B: 20.00 → 19.00 USD (-1.00 USD) · bot")
 	s.sees("inbox · 3 actions · 1 selected")
-	s.types("a") // opens it: nothing is decided that was not shown
+	s.types("a") // opens it: nothing is decided before it was shown
 	s.sees("2 of 3")
 	s.sees("Change price of B from 20.00 to 19.00 USD")
 	s.sees("· selected")
 	s.types("gr")
 	s.sees("Runs: `gatehouse run list`.")
-	s.types("gq") // g and what it does not know is nothing
+	s.types("gq") // g with an unknown key has no effect
 	s.sees("2 of 3")
 
 	s.types("/")
 	s.sees("Show only those with this text")
 	s.types("supplier" + enter)
-	s.sees("The selection was given up")
+	s.sees("The selection was cleared")
 	s.sees("1 of 2")
 	s.sees(`with "supplier"`)
 	s.types("/")

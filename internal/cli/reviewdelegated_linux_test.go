@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestReviewForAnother: what only ana is asked waits for ben once she has delegated it,
-// says for whom, and is decided in his name.
+// TestReviewForAnother: a question to ana waits for ben once she has delegated to him; it names
+// her, and he decides in his own name.
 func TestReviewForAnother(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)
@@ -26,10 +26,8 @@ func TestReviewForAnother(t *testing.T) {
 
 	_, err := in.client(ana).
 		CreateDelegation(t.Context(), gatehouse.NewDelegation{To: "ben", Ends: time.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Only the delegate is told what ana is asked by.
+	must(t, err)
+	// Only the delegate's questions name ana.
 	for who, api := range map[string]gatehouse.DelegationService{"ana": in.client(ana), "ben": in.client(ben)} {
 		list, err := api.ListDelegations(t.Context())
 		if err != nil || len(list) != 1 || (list[0].Delegator != nil) != (who == "ben") {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
@@ -44,14 +42,12 @@ approvals:
 rules: []
 `
 
-// openInbox serves the API alone: what is approved rests until the test ends.
+// openInbox serves only the API, so approved actions are not sent during the test.
 func openInbox(t *testing.T) *inbox {
 	t.Helper()
 	dir := t.TempDir()
 	shop, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "shop.db")+"?_pragma=busy_timeout(5000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { shop.Close() })
 	for _, statement := range []string{
 		`create table items (sku text primary key, name text, price text, currency text, note text, version integer not null)`,
@@ -61,26 +57,16 @@ func openInbox(t *testing.T) *inbox {
 			t.Fatal(err)
 		}
 	}
-	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		"connectors: {shop: {type: sql, dsn: \"sqlite:"+filepath.Join(dir, "shop.db")+"\", entities: {item: {table: items, key: sku, version: version, fields: {note: 1}}}}}\ndispatch: {hold: 1h}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := serve.Open(t.Context(), filepath.Join(dir, "data"), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := servetest.Config(t,
+		`{connectors: {shop: {type: sql, dsn: "sqlite:`+filepath.Join(dir, "shop.db")+`",
+  entities: {item: {table: items, key: sku, version: version, fields: {note: 1}}}}}, dispatch: {hold: 1h}}`)
+	n := openNode(t, filepath.Join(dir, "data"), cfg)
 	n.Gate = gate.New(n.Store, n.Registry, n.Hub, gate.Config{PolicySource: []byte(reviewPolicy),
 		Hold: new(time.Hour)}, n.Log)
 	s, err := serve.StartRoles(n, "127.0.0.1:0", []serve.Role{serve.RoleAPI})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
-	admin, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := servetest.Bootstrap(t, n.Gate)
 	in := &inbox{t: t, n: n, s: s, shop: shop, admin: servetest.AdminContext(t, n.Gate, admin)}
 	bot := in.principal("bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	in.bot = in.client(bot)
@@ -90,19 +76,13 @@ func openInbox(t *testing.T) *inbox {
 func (in *inbox) principal(name string, kind gatehouse.Kind, roles ...gatehouse.Role) *gatehouse.Credentials {
 	in.t.Helper()
 	c, err := in.n.Gate.CreatePrincipal(in.admin, gatehouse.NewPrincipal{Name: name, Kind: kind, Roles: roles})
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	must(in.t, err)
 	return c
 }
 
 func (in *inbox) client(c *gatehouse.Credentials) *client.Client {
 	in.t.Helper()
-	api, err := client.New(in.s.URL, c.Key, client.WithEditToken(c.EditToken))
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	return api
+	return servetest.MustClient(in.t, in.s.URL, *c)
 }
 
 func (in *inbox) propose(p *gatehouse.Proposal) *gatehouse.Action {
@@ -120,8 +100,9 @@ func (in *inbox) price(sku, from, to string) *gatehouse.Action {
 	in.t.Helper()
 	return in.propose(&gatehouse.Proposal{
 		ActionType: "price_change", Operation: "update", Target: gatehouse.Target{EntityRef: sku, Version: "1"},
-		CurrentState: gatehouse.MustJSON(map[string]string{"price": from, "currency": "USD"}), ProposedChange: gatehouse.MustJSON(map[string]string{"price": to}),
-		Rationale: "the supplier raised its cost",
+		CurrentState:   gatehouse.MustJSON(map[string]string{"price": from, "currency": "USD"}),
+		ProposedChange: gatehouse.MustJSON(map[string]string{"price": to}),
+		Rationale:      "the supplier raised its cost",
 	})
 }
 
@@ -136,7 +117,8 @@ func (in *inbox) note(sku, text string) *gatehouse.Action {
 func (in *inbox) item(sku, name string) *gatehouse.Action {
 	in.t.Helper()
 	return in.propose(&gatehouse.Proposal{
-		ActionType: "create_item", Operation: "insert", Target: gatehouse.Target{EntityRef: sku}, ProposedChange: gatehouse.MustJSON(map[string]string{"name": name}),
+		ActionType: "create_item", Operation: "insert", Target: gatehouse.Target{EntityRef: sku},
+		ProposedChange: gatehouse.MustJSON(map[string]string{"name": name}),
 	})
 }
 
@@ -147,13 +129,11 @@ func (in *inbox) wipe(skus ...string) *gatehouse.Action {
 	})
 }
 
-// want checks how an action stands on the server.
+// want checks the state of an action on the server.
 func (in *inbox) want(a *gatehouse.Action, status gatehouse.Status) *gatehouse.Action {
 	in.t.Helper()
 	now, err := in.bot.FindAction(in.t.Context(), a.ID)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	must(in.t, err)
 	if now.Status != status {
 		in.t.Errorf("%s %s is %s, want %s", a.ActionType, a.ID, now.Status, status)
 	}
@@ -184,7 +164,9 @@ func (in *inbox) review(who *gatehouse.Credentials, o seatOptions) *seat {
 	in.t.Helper()
 	s := &seat{t: in.t, news: make(chan struct{}, 1), ended: make(chan struct{})}
 	s.cmd = exec.CommandContext(in.t.Context(), watched, append([]string{"review"}, o.args...)...)
-	s.cmd.Env = cleanEnv(append([]string{"GATEHOUSE_URL=" + in.s.URL, "GATEHOUSE_KEY=" + who.Key, "TERM=xterm-256color", "NO_COLOR=", "VISUAL=", "EDITOR="}, o.env...)...)
+	s.cmd.Env = cleanEnv(
+		append([]string{"GATEHOUSE_URL=" + in.s.URL, "GATEHOUSE_KEY=" + who.Key, "TERM=xterm-256color", "NO_COLOR=",
+			"VISUAL=", "EDITOR="}, o.env...)...)
 	if o.token {
 		s.cmd.Env = append(s.cmd.Env, "GATEHOUSE_EDIT_TOKEN="+who.EditToken)
 	}
@@ -193,12 +175,17 @@ func (in *inbox) review(who *gatehouse.Credentials, o seatOptions) *seat {
 	}
 	s.screen = newScreen(o.rows, o.columns)
 	s.cmd.Stdout = &s.stdout
-	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: uint16(o.rows), Cols: uint16(o.columns)})
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	s.start(o.rows, o.columns)
+	return s
+}
+
+// start starts the command on a terminal, and draws what it writes on the screen.
+func (s *seat) start(rows, columns int) {
+	s.t.Helper()
+	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: uint16(rows), Cols: uint16(columns)})
+	must(s.t, err)
 	s.tty = tty
-	in.t.Cleanup(func() {
+	s.t.Cleanup(func() {
 		if s.cmd.ProcessState == nil {
 			_ = s.cmd.Process.Kill()
 		}
@@ -222,7 +209,6 @@ func (in *inbox) review(who *gatehouse.Credentials, o seatOptions) *seat {
 			}
 		}
 	}()
-	return s
 }
 
 // sees waits until the screen shows a text, whatever its line ends, and
@@ -246,7 +232,7 @@ func (s *seat) until(what string, ok func(flat string) bool) string {
 		flat, text, odd := s.screen.flat(), s.screen.text(), s.screen.odd
 		s.mu.Unlock()
 		if len(odd) > 0 {
-			s.t.Fatalf("the terminal was sent what it does not know: %v", odd)
+			s.t.Fatalf("the terminal got unknown sequences: %v", odd)
 		}
 		if ok(flat) {
 			return flat

@@ -17,10 +17,10 @@ type runCmd struct {
 	Start  runStartCmd  `cmd:"" help:"Start a run of a workflow's newest version."`
 	List   runListCmd   `cmd:"" help:"List runs, the newest first."`
 	Show   runShowCmd   `cmd:"" help:"Show a run: its steps, its timeline, and what it proposed."`
-	Queues runQueuesCmd `cmd:"" help:"Tell what waits for workers, who works, and what is scheduled."`
-	Watch  runWatchCmd  `cmd:"" help:"Follow a run until it has ended."`
+	Queues runQueuesCmd `cmd:"" help:"Print what waits for workers, the active workers, and the schedules."`
+	Watch  runWatchCmd  `cmd:"" help:"Follow a run until it ends."`
 	Cancel runCancelCmd `cmd:"" help:"Cancel a run."`
-	Retry  runRetryCmd  `cmd:"" help:"Begin a failed or canceled run again, without what succeeded."`
+	Retry  runRetryCmd  `cmd:"" help:"Retry a failed or canceled run; steps that succeeded are kept."`
 	Signal runSignalCmd `cmd:"" help:"Send an event to a run."`
 
 	Reflexion runReflexionCmd `cmd:"" help:"Show what a finished run teaches."`
@@ -30,8 +30,8 @@ type runCmd struct {
 type runStartCmd struct {
 	Workflow string         `arg:"" help:"The workflow's name."`
 	Input    string         `placeholder:"JSON" help:"The run's input: JSON, @FILE for a file's, - for stdin's."`
-	Ref      string         `placeholder:"REF" help:"Names what began it: the same one again is the same run."`
-	Wait     gatehouse.Span `placeholder:"DURATION" help:"Wait at most so long for its end, and exit by its status."`
+	Ref      string         `placeholder:"REF" help:"Identifies what started it: the same reference again returns the same run."`
+	Wait     gatehouse.Span `placeholder:"DURATION" help:"Maximum time to wait for the run's end; the exit code follows its status."`
 }
 
 func (*runStartCmd) Help() string {
@@ -60,12 +60,12 @@ func (c *runStartCmd) Run(g *globals, api service) error {
 		return err
 	}
 	if replayed {
-		g.Say("This reference began a run before; this is that run.")
+		g.Say("This reference has already started a run; this is that run.")
 	}
 	if c.Wait == 0 {
 		return g.printRun(r, nil)
 	}
-	g.Say("Started %s; waiting for its end.", term.Safe(r.ID))
+	g.Say("Started %s; waiting until it ends.", term.Safe(r.ID))
 	if r, err = g.waitRun(api, r.ID, c.Wait.D()); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func readJSON(g *globals, flag, value string) (gatehouse.JSON, error) {
 	case value != "-" && !file:
 		return "", term.Usagef("%s is not JSON: %v (a file is @FILE)", flag, err)
 	case errors.As(err, &syntax):
-		e := gatehouse.E(gatehouse.CodeMalformed, "%s is not JSON as it must be: %v", flag, err)
+		e := gatehouse.E(gatehouse.CodeMalformed, "%s is not valid JSON: %v", flag, err)
 		e.Violations = gatehouse.Violations{{Pointer: syntax.Pointer, Detail: syntax.Detail}}
 		return "", e
 	}
@@ -127,7 +127,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *runListCmd) Run(g *globals, api service) error {
 	f := gatehouse.RunFilter{Status: c.Status, Workflow: c.Workflow}
 	if c.Since != "" {
@@ -212,7 +211,7 @@ func (g *globals) waitRun(api service, id string, timeout time.Duration) (*gateh
 }
 
 // exitOfRun returns the exit code for a run's state, as an error. A run that failed because an
-// action was rejected, denied or expired has a code of its own.
+// action was rejected, denied or expired has its own code.
 func (g *globals) exitOfRun(api service, r *gatehouse.Run) error {
 	switch r.Status {
 	case gatehouse.RunSucceeded:
@@ -265,9 +264,10 @@ type runCancelCmd struct {
 
 func (*runCancelCmd) Help() string {
 	return `
-Nothing new is taken up, what is pending is withdrawn, workers are told to stop,
-and what has been sent settles first: the run may end a little later. Repeated,
-it changes nothing; a run that has ended otherwise exits 12.
+No new step starts, pending actions are withdrawn, and workers are told to stop.
+A call that was already sent is completed first, so the run may end a little
+later. Repeating the command changes nothing; a run that has ended otherwise
+exits 12.
 
 Examples:
 
@@ -275,7 +275,6 @@ Examples:
 `
 }
 
-// Run cancels.
 func (c *runCancelCmd) Run(g *globals, api service) error {
 	r, err := api.CancelRun(g.Ctx, c.ID, c.Reason)
 	if err != nil {
@@ -291,15 +290,15 @@ func (c *runCancelCmd) Run(g *globals, api service) error {
 // runRetryCmd begins a run again.
 type runRetryCmd struct {
 	ID   string `arg:"" help:"The run, failed or canceled; with --from any that has ended."`
-	From string `placeholder:"STEP" help:"Do this step again, and all that need it."`
+	From string `placeholder:"STEP" help:"Repeat this step and the steps that need it."`
 }
 
 func (*runRetryCmd) Help() string {
 	return `
-A new run of the same version with the same input. Steps that succeeded are taken
-over with what they came to. Repeated, it answers with the run that the first one
-began; a run that did not fail exits 12. With --from, the step and all that need
-it are done again; a change that was made already is not made twice.
+Starts a new run of the same version with the same input. Steps that succeeded are
+copied with their results. Repeating the command prints the run that the first
+one started; a run that did not fail exits 12. With --from, the step and all steps
+that need it are repeated; a change that was already made is not made twice.
 
 Examples:
 
@@ -308,7 +307,6 @@ Examples:
 `
 }
 
-// Run begins.
 func (c *runRetryCmd) Run(g *globals, api service) error {
 	if c.From != "" {
 		return g.printRun(api.RetryRunFrom(g.Ctx, c.ID, c.From))
@@ -320,12 +318,12 @@ func (c *runRetryCmd) Run(g *globals, api service) error {
 type runSignalCmd struct {
 	ID   string `arg:"" help:"The run."`
 	Name string `arg:"" help:"The event, as the workflow's wait names it."`
-	Data string `placeholder:"JSON" help:"What comes with it: JSON, @FILE for a file's, - for stdin's."`
+	Data string `placeholder:"JSON" help:"The event's data: JSON, @FILE for a file's, - for stdin's."`
 }
 
 func (*runSignalCmd) Help() string {
 	return `
-A step that waits for the event goes on; one that comes early is kept. Piped, the
+A step that waits for the event continues; an early event is kept. Piped, the
 columns are: id, run, event, by, at.
 
 Examples:
@@ -334,7 +332,6 @@ Examples:
 `
 }
 
-// Run sends.
 func (c *runSignalCmd) Run(g *globals, api service) error {
 	data, err := readJSON(g, "--data", c.Data)
 	if err != nil {

@@ -55,7 +55,7 @@ func TestExitOfFailure(t *testing.T) {
 	}
 }
 
-// TestWatchLines prints each change once, and hides what does not show.
+// TestWatchLines prints each change once, and hides invisible characters.
 func TestWatchLines(t *testing.T) {
 	t.Parallel()
 	d := watchedRun()
@@ -66,9 +66,7 @@ func TestWatchLines(t *testing.T) {
 		&gatehouse.Failure{Code: "x", Detail: "no\x1b[2J\nrun_1\tsucceeded"}
 	d.Steps[2].Status = gatehouse.StepBlocked
 	for range 2 {
-		if err := show(d.Run, false); err != nil {
-			t.Fatal(err)
-		}
+		must(t, show(d.Run, false))
 	}
 	want := "2026-11-20T09:00:04Z\tclassify\tsucceeded\t\n" +
 		"2026-11-20T12:00:00Z\tpage\tfailed_terminal\tno<U+001B>[2J<U+000A>run_1<U+0009>succeeded (x)\n" +
@@ -79,9 +77,7 @@ func TestWatchLines(t *testing.T) {
 	}
 	out.Reset()
 	d.Status, d.Failure = gatehouse.RunFailed, &gatehouse.Failure{Code: "x", Detail: "page: no"}
-	if err := show(d.Run, true); err != nil {
-		t.Fatal(err)
-	}
+	must(t, show(d.Run, true))
 	if want := "2026-11-20T12:00:00Z\trun_1\tfailed_terminal\tpage: no (x)\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out, want)
 	}

@@ -32,9 +32,7 @@ func TestRunsPage(t *testing.T) {
 			if strings.HasPrefix(f.text, "tests:") {
 				name = "restock.test.yaml"
 			}
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(f.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, name), []byte(f.text), 0o600))
 		case f.language == "text":
 			if diff := cmp.Diff(f.text, pageTimeline(t)); diff != "" {
 				t.Errorf("line %d: %s", f.line, diff)
@@ -57,7 +55,7 @@ func TestRunsPage(t *testing.T) {
 		t.Errorf("the page has other blocks than it had: %v", ran)
 	}
 	for _, want := range []string{
-		"2 tests, 0 failed", "restock\t1\tchanged\t", "This reference began a run before", "\tapproved\t",
+		"2 tests, 0 failed", "restock\t1\tchanged\t", "This reference has already started a run", "\tapproved\t",
 		"\tcanceled\t", "\tretry\t", "Verified: ", " verified.",
 	} {
 		if !strings.Contains(said.String(), want) {
@@ -65,9 +63,7 @@ func TestRunsPage(t *testing.T) {
 		}
 	}
 	id, err := os.ReadFile(filepath.Join(dir, "run.id"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	admin := servetest.MustClient(t, strings.TrimSuffix(server.api, "/api/v1"), devEnv(t, dir, "admin"))
 	r, err := admin.FindRun(t.Context(), strings.TrimSpace(string(id)))
 	if err != nil || r.Status != gatehouse.RunSucceeded || r.Output != `{"order":"4711","paid_by":"card"}` {
@@ -87,17 +83,23 @@ func pageTimeline(t *testing.T) string {
 	const asked, ordered = 123 * time.Minute, 123*time.Minute + 9200*time.Millisecond
 	d := &gatehouse.RunDetail{
 		Run: &gatehouse.Run{CreatedAt: start, Steps: []*gatehouse.Step{
-			{ID: "1", Key: "ask", Uses: "approval", Status: gatehouse.StepSucceeded, Attempts: 1, StartedAt: at(0), FinishedAt: at(asked), ActionID: "act_1"},
-			{ID: "2", Key: "order", Uses: "worker.order", Status: gatehouse.StepSucceeded, Attempts: 2, StartedAt: at(asked), FinishedAt: at(ordered)},
-			{ID: "3", Key: "paid", Uses: "wait", Status: gatehouse.StepSucceeded, Attempts: 1, StartedAt: at(ordered), FinishedAt: at(ordered + 842*time.Second)},
+			{ID: "1", Key: "ask", Uses: "approval", Status: gatehouse.StepSucceeded, Attempts: 1, StartedAt: at(0),
+				FinishedAt: at(asked), ActionID: "act_1"},
+			{ID: "2", Key: "order", Uses: "worker.order", Status: gatehouse.StepSucceeded, Attempts: 2, StartedAt: at(asked),
+				FinishedAt: at(ordered)},
+			{ID: "3", Key: "paid", Uses: "wait", Status: gatehouse.StepSucceeded, Attempts: 1, StartedAt: at(ordered),
+				FinishedAt: at(ordered + 842*time.Second)},
 		}},
 		Attempts: []*gatehouse.StepAttempt{
 			{StepID: "1", Attempt: 1, StartedAt: *at(0), FinishedAt: *at(20 * time.Millisecond), Outcome: "waiting_approval"},
-			{StepID: "2", Attempt: 1, StartedAt: *at(asked), FinishedAt: *at(asked + 2*time.Second), Outcome: "failed_retryable"},
+			{StepID: "2", Attempt: 1, StartedAt: *at(asked), FinishedAt: *at(asked + 2*time.Second),
+				Outcome: "failed_retryable"},
 			{StepID: "2", Attempt: 2, StartedAt: *at(asked + 5*time.Second), FinishedAt: *at(ordered), Outcome: "succeeded"},
-			{StepID: "3", Attempt: 1, StartedAt: *at(ordered), FinishedAt: *at(ordered + 10*time.Millisecond), Outcome: "waiting"},
+			{StepID: "3", Attempt: 1, StartedAt: *at(ordered), FinishedAt: *at(ordered + 10*time.Millisecond),
+				Outcome: "waiting"},
 		},
-		Actions: []*gatehouse.Action{{ID: "act_1", Status: gatehouse.StatusApplied, DecidedAt: at(asked), DecidedVia: gatehouse.ViaCLI}},
+		Actions: []*gatehouse.Action{
+			{ID: "act_1", Status: gatehouse.StatusApplied, DecidedAt: at(asked), DecidedVia: gatehouse.ViaCLI}},
 	}
 	g, _, _ := termtest.New(t)
 	g.TTY, g.Columns = true, 70

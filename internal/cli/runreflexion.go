@@ -22,7 +22,6 @@ Examples:
 `
 }
 
-// Run shows.
 func (c *runReflexionCmd) Run(g *globals, api service) error {
 	x, err := api.RunReflexion(g.Ctx, c.ID)
 	switch {

@@ -13,10 +13,10 @@ type runShowCmd struct {
 
 func (*runShowCmd) Help() string {
 	return `
-Shows how the run stands, the graph of its steps, when each of them worked and
-waited, what it proposed and who decided, which attempts failed, and what models
-cost. On a terminal the steps stand on one axis of time: waits for people have a
-sign and a colour of their own, and time in which nothing worked is compressed.
+Shows the run's status, the graph of its steps, when each step worked and waited,
+what it proposed and who decided, which attempts failed, and what models cost. On
+a terminal the steps share one time axis: waits for people have a sign and a
+colour of their own, and time in which no step worked is compressed.
 
 Piped, a step of the timeline has the columns: key, status, uses, attempts,
 action or child run, started at, ended at.
@@ -28,7 +28,6 @@ Examples:
 `
 }
 
-// Run shows.
 func (c *runShowCmd) Run(g *globals, api service) error {
 	d, err := api.RunDetail(g.Ctx, c.ID)
 	return printOutcome(g, d, err, func() error {

@@ -18,19 +18,19 @@ import (
 type runWatchCmd struct {
 	ID      string              `arg:"" help:"The run."`
 	Until   gatehouse.RunStatus `enum:",running,waiting_approval,waiting,failed_retryable,succeeded,failed_terminal,canceled" default:"" placeholder:"STATUS" help:"Stop at this status, too: running, waiting_approval, waiting, failed_retryable, succeeded, failed_terminal or canceled."`
-	Timeout *gatehouse.Duration `placeholder:"DURATION" help:"Follow at most so long; until its end, if absent."`
+	Timeout *gatehouse.Duration `placeholder:"DURATION" help:"Maximum time to follow; by default until the run has ended."`
 }
 
 func (*runWatchCmd) Help() string {
 	return `
-On a terminal the timeline is drawn and kept up to date, and the whole run shown
-at its end. Piped, a line is printed for each change, with the columns: time, run
-or step, status, detail. With --json the run is printed at each change, on a line
-of its own. A server that is restarted meanwhile is waited for.
+On a terminal the timeline is drawn and kept up to date, and the whole run is
+shown at its end. Piped, a line is printed for each change, with the columns:
+time, run or step, status, detail. With --json the run is printed at each change,
+on a line of its own. The command waits for a server that restarts meanwhile.
 
-Exits by the run's status: 0 succeeded, or at --until, 1 failed, 8 still going when the time is
-over, 10 failed since a person rejected or the policy denied what it proposed, 11
-failed since nobody decided in time, 12 canceled.
+Exits by the run's status: 0 succeeded, or at --until, 1 failed, 8 still
+running at the timeout, 10 failed since a person rejected or the policy denied an
+action, 11 failed since nobody decided in time, 12 canceled.
 
 Examples:
 
@@ -44,7 +44,6 @@ Examples:
 // second returns it at its end.
 const watchPoll = 2 * time.Second
 
-// Run follows.
 func (c *runWatchCmd) Run(g *globals, api service) error {
 	show := g.watcher(api)
 	left := func() time.Duration { return watchPoll }

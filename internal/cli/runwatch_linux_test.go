@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/creack/pty"
-
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
@@ -20,38 +18,33 @@ steps:
   - {id: paid, uses: wait, with: {event: paid}}
 `
 
-// TestWatchOnATerminal follows a run from its question to its end: one picture,
-// drawn anew in its place, and the whole run at last.
+// TestWatchOnATerminal follows a run from its question to its end: one picture, redrawn in place,
+// and finally the whole run.
 func TestWatchOnATerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "hasty.yaml"), []byte("dispatch: {hold: 0s}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "hasty.yaml"), []byte("dispatch: {hold: 0s}\n"), 0o600))
 	server := startDev(t, dir, "--config", "hasty.yaml")
 	base := strings.TrimSuffix(server.api, "/api/v1")
 	admin := servetest.MustClient(t, base, devEnv(t, dir, "admin"))
 	olga, err := admin.CreatePrincipal(t.Context(), gatehouse.NewPrincipal{
 		Name: "olga", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleProposer},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	operator := servetest.MustClient(t, base, *olga)
 	if _, _, err := operator.ApplyWorkflow(t.Context(), "watched", watchedWorkflow); err != nil {
 		t.Fatal(err)
 	}
 	r, _, err := operator.StartRun(t.Context(), "watched", gatehouse.NewRun{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := watch(t, base, olga, r.ID)
-	s.sees("waits for people") // in the line of time, where a long wait for the event may hide it later
+	s.sees("waits for people") // in the timeline, where a long wait for the event may hide it later
 	d, err := admin.RunDetail(t.Context(), r.ID)
 	if err != nil || len(d.Actions) != 1 {
 		t.Fatalf("%v, %d actions", err, len(d.Actions))
 	}
-	if _, err := admin.Decide(t.Context(), d.Actions[0].ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: d.Actions[0].Digest}); err != nil {
+	if _, err := admin.Decide(t.Context(), d.Actions[0].ID,
+		gatehouse.Decision{Decision: gatehouse.Approve, Digest: d.Actions[0].Digest}); err != nil {
 		t.Fatal(err)
 	}
 	flat := s.until("sees the event waited for", func(flat string) bool {
@@ -66,7 +59,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	flat = s.sees("watched: succeeded")
 	s.ends(term.ExitDone)
 	if strings.Contains(flat, "watched "+r.ID) || !strings.Contains(s.screen.flat(), "gatehouse evidence export "+r.ID) {
-		t.Errorf("the end is not the whole run alone:\n%s", s.screen.text())
+		t.Errorf("the end shows more than the whole run:\n%s", s.screen.text())
 	}
 	server.stop()
 }
@@ -77,34 +70,6 @@ func watch(t *testing.T, url string, who *gatehouse.Credentials, id string) *sea
 	s := &seat{t: t, news: make(chan struct{}, 1), ended: make(chan struct{}), screen: newScreen(45, 110)}
 	s.cmd = exec.CommandContext(t.Context(), watched, "run", "watch", id, "--timeout", "60s")
 	s.cmd.Env = cleanEnv("GATEHOUSE_URL="+url, "GATEHOUSE_KEY="+who.Key, "TERM=xterm-256color", "NO_COLOR=")
-	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 45, Cols: 110})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.tty = tty
-	t.Cleanup(func() {
-		if s.cmd.ProcessState == nil {
-			_ = s.cmd.Process.Kill()
-		}
-		tty.Close()
-		<-s.ended
-	})
-	go func() {
-		defer close(s.ended)
-		b := make([]byte, 4096)
-		for {
-			n, err := tty.Read(b)
-			s.mu.Lock()
-			_, _ = s.screen.Write(b[:n])
-			s.mu.Unlock()
-			select {
-			case s.news <- struct{}{}:
-			default:
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
+	s.start(45, 110)
 	return s
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// screen is what a person sees of a terminal: it takes what a program writes
-// and keeps the characters where they stand. It knows what programs of full
-// screens send (ECMA-48 and the usual private modes), and fails on the rest.
+// screen is what a person sees of a terminal: it keeps the characters that a program writes at
+// their positions. It supports the sequences of full-screen programs (ECMA-48 and the usual private
+// modes), and fails on others.
 type screen struct {
 	rows, columns int
 	cells         [][]rune
 	x, y          int
-	top, bottom   int // of the region that scrolls
+	top, bottom   int // of the scroll region
 	wrap          bool
 	last          rune
 	pending       []byte
 	colored       bool     // a colour was set
-	odd           []string // what it does not know
+	odd           []string // unknown sequences
 }
 
 func newScreen(rows, columns int) *screen {
@@ -170,11 +170,12 @@ func (s *screen) escape(b []byte) int {
 	return 2
 }
 
-// control carries a control sequence out.
+// control executes a control sequence.
 func (s *screen) control(params string, final byte) {
 	if params != "" && strings.ContainsRune("?<=>", rune(params[0])) || strings.ContainsAny(params, "$ !\"") {
 		if params == "?1049" && final == 'h' || params == "?1049" && final == 'l' {
-			*s = screen{rows: s.rows, columns: s.columns, cells: newScreen(s.rows, s.columns).cells, bottom: s.rows - 1, pending: s.pending, colored: s.colored, odd: s.odd}
+			*s = screen{rows: s.rows, columns: s.columns, cells: newScreen(s.rows, s.columns).cells, bottom: s.rows - 1,
+				pending: s.pending, colored: s.colored, odd: s.odd}
 		}
 		return // modes and questions
 	}

@@ -123,8 +123,8 @@ func setCredentials(ts *testscript.TestScript, name, key, token string) {
 	ts.Setenv("GATEHOUSE_EDIT_TOKEN", token)
 }
 
-// principalScript is: principal NAME KIND ROLES [FLAG...]. The administrator
-// makes a principal, whom the script can then act as.
+// principalScript is: principal NAME KIND ROLES [FLAG...]. The administrator creates a principal;
+// the script can then act as it.
 func principalScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: principal NAME KIND ROLES [FLAG...]")
@@ -172,9 +172,8 @@ func exitsScript(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// awaitScript is: await PATTERN PROGRAM [ARG...]. It runs the program until its
-// output matches, for what follows a decision without being waited for, such as
-// the numbering of audit entries.
+// awaitScript is: await PATTERN PROGRAM [ARG...]. It runs the program until its output matches, for
+// effects that follow a decision asynchronously, such as the numbering of audit entries.
 func awaitScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: await PATTERN PROGRAM [ARG...]")
@@ -321,8 +320,8 @@ func metricScript(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// tamperScript is: tamper PATH FROM TO. It starts a proxy before the server
-// that replaces a text in the answers of a path, as a server that lies would.
+// tamperScript is: tamper PATH FROM TO. It starts a proxy before the server that replaces a text in
+// the answers of a path, like a lying server.
 func tamperScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: tamper PATH FROM TO")

@@ -13,12 +13,12 @@ import (
 func TestPythonSDK(t *testing.T) {
 	t.Parallel()
 	root := sdkRoot(t)
-	q := sdkServer(t, root, "sdk-python.md")
+	q := sdkServer(t, root, "sdks.md")
 	packed := q.command(filepath.Join(root, "scripts", "sdks"), q.dir, "python")
 	if out, err := packed.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	site := filepath.Join(q.dir, "site") // what an installer of wheels makes of it: its files, as they are
+	site := filepath.Join(q.dir, "site") // as an installer of wheels does: the unchanged files
 	unpack := q.command("python3", "-m", "zipfile", "-e", "gatehouse-0.1.0-py3-none-any.whl", site)
 	if out, err := unpack.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

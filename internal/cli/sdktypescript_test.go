@@ -18,19 +18,18 @@ import (
 func TestTypeScriptSDK(t *testing.T) {
 	t.Parallel()
 	root := sdkRoot(t)
-	q := sdkServer(t, root, "sdk-typescript.md")
+	q := sdkServer(t, root, "sdks.md")
 	app := filepath.Join(q.dir, "app")
 	tools := filepath.Join(root, "sdk", "typescript", "node_modules")
 	if _, err := os.Stat(filepath.Join(tools, ".bin", "tsc")); err != nil {
 		t.Fatalf("run scripts/tools: %v", err)
 	}
-	if err := os.CopyFS(filepath.Join(app, "test"), os.DirFS(filepath.Join(root, "sdk", "typescript", "test"))); err != nil {
+	if err := os.CopyFS(filepath.Join(app, "test"),
+		os.DirFS(filepath.Join(root, "sdk", "typescript", "test"))); err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs", "sdk-typescript.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "sdks.md"))
+	must(t, err)
 	blocks := regexp.MustCompile("(?s)```ts\n(.*?)```").FindAllSubmatch(page, -1)
 	if len(blocks) != 3 {
 		t.Fatalf("%d snippets on the page", len(blocks))
@@ -56,7 +55,8 @@ func TestTypeScriptSDK(t *testing.T) {
 		return string(out)
 	}
 	in(app, "npm", "install", "--offline", packTypeScript(t, q))
-	in(app, filepath.Join(tools, ".bin", "openapi-typescript"), strings.TrimSuffix(q.server.api, "/api/v1")+"/openapi.json",
+	in(app, filepath.Join(tools, ".bin", "openapi-typescript"),
+		strings.TrimSuffix(q.server.api, "/api/v1")+"/openapi.json",
 		"-o", "test/openapi.gen.ts")
 	in(app, filepath.Join(tools, ".bin", "tsc"), "-p", "tsconfig.json")
 	out := in(app, nodeWithTypes(t), "--test", "--test-timeout=120000", "--test-reporter=tap",
@@ -88,9 +88,7 @@ var typeScriptTarball = sync.OnceValues(func() (tarball []byte, err error) {
 func packTypeScript(t *testing.T, q *quickstart) string {
 	t.Helper()
 	tarball, err := typeScriptTarball()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	q.write(tarballName, string(tarball))
 	return filepath.Join(q.dir, tarballName)
 }
@@ -98,9 +96,7 @@ func packTypeScript(t *testing.T, q *quickstart) string {
 func sdkRoot(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return root
 }
 
@@ -108,9 +104,7 @@ func sdkRoot(t *testing.T) string {
 func sdkServer(t *testing.T, root, page string) *quickstart {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	worker := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
 	if worker == nil {
 		t.Fatal("no configuration on the page")

@@ -11,9 +11,9 @@ import (
 // secretCmd groups the commands about the secrets of the store.
 type secretCmd struct {
 	List   secretListCmd   `cmd:"" help:"List the secrets of the store, never their values."`
-	Set    secretSetCmd    `cmd:"" help:"Store a secret that is not there, or was revoked."`
+	Set    secretSetCmd    `cmd:"" help:"Store a secret that does not exist, or was revoked."`
 	Rotate secretRotateCmd `cmd:"" help:"Replace the value of a secret."`
-	Revoke secretRevokeCmd `cmd:"" help:"Delete the value of a secret."`
+	Revoke secretRevokeCmd `cmd:"" help:"Delete a secret's value."`
 }
 
 // secretListCmd lists secrets.
@@ -31,7 +31,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (*secretListCmd) Run(g *globals, api service) error {
 	list, err := api.ListSecrets(g.Ctx)
 	return showPage(g, pageOf(list), err, "No secrets.", func() *term.Table {
@@ -90,7 +89,6 @@ Examples:
 `
 }
 
-// Run stores.
 func (c *secretSetCmd) Run(g *globals, api service) error {
 	n, err := c.read(g)
 	if err != nil {
@@ -115,7 +113,6 @@ Examples:
 `
 }
 
-// Run replaces.
 func (c *secretRotateCmd) Run(g *globals, api service) error {
 	n, err := c.read(g)
 	if err != nil {
@@ -141,7 +138,6 @@ Examples:
 `
 }
 
-// Run deletes.
 func (c *secretRevokeCmd) Run(g *globals, api service) error {
 	return g.printSecret(api.RevokeSecret(g.Ctx, c.Name))
 }

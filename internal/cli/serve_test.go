@@ -13,8 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestEmptyDatabaseURL: a variable that is not set must not begin a new store
-// in the data folder.
+// TestEmptyDatabaseURL: an unset variable must not create a new store in the data folder.
 func TestEmptyDatabaseURL(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
@@ -36,8 +35,8 @@ func TestEmptyDatabaseURL(t *testing.T) {
 	}
 }
 
-// TestServeArguments: what a variable that is not set would say, or a slip of the
-// keyboard, is refused before there is a data folder.
+// TestServeArguments: the value of an unset variable or a typing error is refused before a data
+// folder is created.
 func TestServeArguments(t *testing.T) {
 	t.Parallel()
 	for flag, wrong := range map[string][]string{
@@ -63,10 +62,10 @@ func TestServeArguments(t *testing.T) {
 	g, _, _ := testGlobals(t)
 	c := &cli{Globals: *g}
 	parser, err := newParser(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := parser.Parse([]string{"serve", "--roles", "api, dispatcher", "--roles", "feed", "--listen", "[::1]:http", "--nats-url", "nats://a:4222,b:4222"}); err != nil {
+	must(t, err)
+	if _, err := parser.Parse(
+		[]string{"serve", "--roles", "api, dispatcher", "--roles", "feed", "--listen", "[::1]:http", "--nats-url",
+			"nats://a:4222,b:4222"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(c.Serve.Roles); got != "[api dispatcher feed]" {
@@ -74,12 +73,13 @@ func TestServeArguments(t *testing.T) {
 	}
 }
 
-// TestReportKeepsLines: an error of several lines is shown in as many.
+// TestReportKeepsLines: an error of several lines keeps its lines.
 func TestReportKeepsLines(t *testing.T) {
 	t.Parallel()
 	g, _, words := testGlobals(t)
 	g.report(fmt.Errorf("failed to connect:\n\ta: refused\n\tb: \x1b[31m%w", context.DeadlineExceeded))
-	if want := "error: failed to connect:\n  a: refused\n  b: <U+001B>[31mcontext deadline exceeded\n"; !bytes.Equal(words.Bytes(), []byte(want)) {
+	if want := "error: failed to connect:\n  a: refused\n  b: <U+001B>[31mcontext deadline exceeded\n"; !bytes.Equal(
+		words.Bytes(), []byte(want)) {
 		t.Errorf("got %q, want %q", words, want)
 	}
 }

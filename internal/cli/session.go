@@ -12,15 +12,15 @@ import (
 // sessionCmd groups the commands about sessions.
 type sessionCmd struct {
 	List   sessionListCmd   `cmd:"" help:"List signed-in browsers."`
-	Revoke sessionRevokeCmd `cmd:"" help:"End a session, at once and for good."`
+	Revoke sessionRevokeCmd `cmd:"" help:"End a session at once and permanently."`
 }
 
 // sessionListCmd lists sessions.
 type sessionListCmd struct {
 	paging    `embed:""`
-	Principal string `placeholder:"NAME" help:"Whose, by name or id; your own, if absent."`
-	Everybody bool   `xor:"who" help:"Everybody's in the tenant."`
-	Ended     bool   `help:"Those that have ended, too."`
+	Principal string `placeholder:"NAME" help:"The principal, by name or id; you by default."`
+	Everybody bool   `xor:"who" help:"Those of everybody in the tenant."`
+	Ended     bool   `help:"Also those that have ended."`
 }
 
 func (*sessionListCmd) Help() string {
@@ -35,7 +35,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *sessionListCmd) Run(g *globals, api service) error {
 	if c.Everybody && c.Principal != "" {
 		return term.Usagef("--principal and --everybody exclude each other")
@@ -83,7 +82,6 @@ Examples:
 `
 }
 
-// Run revokes.
 func (c *sessionRevokeCmd) Run(g *globals, api service) error {
 	s, err := api.RevokeSession(g.Ctx, c.ID)
 	return show(g, s, err, func() *term.Table { return g.sessionTable(s) })
@@ -92,14 +90,14 @@ func (c *sessionRevokeCmd) Run(g *globals, api service) error {
 // setupLinkCmd makes a set-up link.
 type setupLinkCmd struct {
 	Name      string `arg:"" help:"Name or id of a person."`
-	PublicURL string `name:"public-url" env:"GATEHOUSE_PUBLIC_URL" placeholder:"URL" help:"How browsers reach the console; the server's URL, if absent."`
+	PublicURL string `name:"public-url" env:"GATEHOUSE_PUBLIC_URL" placeholder:"URL" help:"The URL at which browsers reach the console; the server's URL by default."`
 }
 
 func (*setupLinkCmd) Help() string {
 	return `
 Prints a link that signs the person in to the console, once, within 30 minutes.
-Whoever has it first is that person: hand it over as you would a key. Earlier
-links that were not used end.
+Whoever opens it first is signed in as that person: hand it over as you would a
+key. Earlier unused links end.
 
 Examples:
 
@@ -108,7 +106,6 @@ Examples:
 `
 }
 
-// Run makes the link.
 func (c *setupLinkCmd) Run(g *globals, api service) error {
 	l, err := api.CreateSetupLink(g.Ctx, c.Name)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestSetupLinkToSession goes from the line that dev prints to a signed-in
-// browser, and ends it from the command line's side.
+// TestSetupLinkToSession uses the link that dev prints to sign a browser in, and ends the session
+// from the command line.
 func TestSetupLinkToSession(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -23,19 +23,14 @@ func TestSetupLinkToSession(t *testing.T) {
 	link := regexp.MustCompile(`http://\S+/setup\?token=(\S+)`).FindStringSubmatch(s.banner)
 	base := strings.TrimSuffix(s.api, "/api/v1")
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	browser := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	must(t, err)
+	browser := &http.Client{Jar: jar,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	send := func(r *http.Request, err error) (status, cookies int) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		res, err := browser.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close()
 		return res.StatusCode, len(res.Cookies())
 	}
@@ -45,14 +40,15 @@ func TestSetupLinkToSession(t *testing.T) {
 	}
 	redeem := func() (status, cookies int) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/setup", strings.NewReader(url.Values{"token": {link[1]}}.Encode()))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/setup",
+			strings.NewReader(url.Values{"token": {link[1]}}.Encode()))
 		if err == nil {
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			r.Header.Set("Origin", base)
 		}
 		return send(r, err)
 	}
-	// A link preview uses nothing up.
+	// A link preview does not use the link up.
 	if status, cookies := get(link[0]); status != http.StatusOK || cookies != 0 {
 		t.Fatalf("the page: %d, %d cookies", status, cookies)
 	}

@@ -9,12 +9,12 @@ import (
 
 // notifySlackManifestCmd prints the manifest from which a Slack app is made.
 type notifySlackManifestCmd struct {
-	PublicURL string `name:"public-url" placeholder:"URL" help:"How Slack reaches this server, https://…; without it the app uses Socket Mode."`
+	PublicURL string `name:"public-url" placeholder:"URL" help:"The https URL at which Slack reaches this server; without it the app uses Socket Mode."`
 }
 
 func (*notifySlackManifestCmd) Help() string {
 	return `
-Prints YAML for "Create an app from a manifest" in Slack. It asks no server.
+Prints YAML for "Create an app from a manifest" in Slack. Works without a server.
 
 Examples:
 
@@ -23,7 +23,6 @@ Examples:
 `
 }
 
-// Run prints.
 func (c *notifySlackManifestCmd) Run(g *globals) error {
 	text, err := slack.Manifest(c.PublicURL)
 	if err != nil {

@@ -18,7 +18,7 @@ type tenantCreateCmd struct {
 
 func (*tenantCreateCmd) Help() string {
 	return `
-A tenant is a wall: nothing of one is seen in another. Then make its first
+Tenants are isolated: nothing of one is visible in another. Then make its first
 administrator with "gatehouse principal create --tenant".
 
 Examples:
@@ -28,7 +28,6 @@ Examples:
 `
 }
 
-// Run creates.
 func (c *tenantCreateCmd) Run(g *globals, api service) error {
 	t, err := api.CreateTenant(g.Ctx, c.ID)
 	return show(g, t, err, func() *term.Table { return g.tenantTable(t) })
@@ -53,7 +52,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *tenantListCmd) Run(g *globals, api service) error {
 	tenants, err := api.ListTenants(g.Ctx)
 	return showPage(g, pageOf(tenants), err, "No tenants.", func() *term.Table { return g.tenantTable(tenants...) })

@@ -29,26 +29,19 @@ import (
 func writeCertificate(t *testing.T, dir string, serial int64) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "gate"}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for name, block := range map[string]*pem.Block{keyFile: {Type: "PRIVATE KEY", Bytes: der}, certFile: {Type: "CERTIFICATE", Bytes: cert}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	for name, block := range map[string]*pem.Block{keyFile: {Type: "PRIVATE KEY", Bytes: der},
+		certFile: {Type: "CERTIFICATE", Bytes: cert}} {
+		must(t, os.WriteFile(name, pem.EncodeToMemory(block), 0o600))
 	}
 	return certFile, keyFile
 }
@@ -62,7 +55,9 @@ func serveForTest(t *testing.T, args ...string) (url string, lines <-chan string
 	g.Ctx, g.Stderr = ctx, w
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(*g, append([]string{"serve", "--log-format", "json", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0"}, args...))
+		ended <- run(*g,
+			append([]string{"serve", "--log-format", "json", "--data", filepath.Join(t.TempDir(), "data"), "--listen",
+				"127.0.0.1:0"}, args...))
 		_ = w.Close()
 	}()
 	messages, address := make(chan string, 100), make(chan string, 1)
@@ -78,7 +73,7 @@ func serveForTest(t *testing.T, args ...string) (url string, lines <-chan string
 			}
 			select {
 			case messages <- line.Msg:
-			default: // nobody reads so many
+			default: // more than anybody reads
 			}
 		}
 	}()
@@ -110,9 +105,8 @@ func awaitLine(t *testing.T, lines <-chan string, prefix string) {
 	}
 }
 
-// TestServeTLS serves by files, and reads them again when they change and on
-// SIGHUP. Files that are no certificate are served by nobody: not at the start,
-// and later the ones from before go on.
+// TestServeTLS serves by files, and reads them again when they change and on SIGHUP. Invalid files
+// are never used: the server does not start with them, and later it keeps the previous certificate.
 func TestServeTLS(t *testing.T) { // not parallel: the signal is the process's
 	dir := t.TempDir()
 	cert, key := writeCertificate(t, dir, 1)
@@ -123,12 +117,10 @@ func TestServeTLS(t *testing.T) { // not parallel: the signal is the process's
 	serial := func() int64 {
 		t.Helper()
 		c := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
-			DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the serial is what is looked at
+			DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the test compares serials
 		}}
 		resp, err := c.Get(url + "/readyz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
 			t.Fatalf("/readyz answers %s", resp.Status)
@@ -155,17 +147,13 @@ func TestServeTLS(t *testing.T) { // not parallel: the signal is the process's
 	}
 
 	writeCertificate(t, dir, 2)
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 	awaitLine(t, lines, "the certificate was read again")
 	if got := serial(); got != 2 {
 		t.Errorf("after SIGHUP it serves certificate %d", got)
 	}
-	if err := os.WriteFile(cert, []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(1100 * time.Millisecond) // how often handshakes look
+	must(t, os.WriteFile(cert, []byte("half"), 0o600))
+	time.Sleep(1100 * time.Millisecond) // how often handshakes check the files
 	if got := serial(); got != 2 {
 		t.Errorf("with a broken file it serves certificate %d", got)
 	}
@@ -193,7 +181,7 @@ func TestTLSFlags(t *testing.T) {
 		says string
 		args []string
 	}{
-		{term.ExitUsage, "go together", []string{"--tls-cert", "x"}},
+		{term.ExitUsage, "must be given together", []string{"--tls-cert", "x"}},
 		{term.ExitUsage, "exclude each other", []string{"--tls-cert", "x", "--tls-key", "y", "--acme-domain",
 			"gate.example.com"}},
 		{term.ExitUsage, "needs --acme-domain", []string{"--acme-directory", "https://acme.example/dir"}},
@@ -204,7 +192,9 @@ func TestTLSFlags(t *testing.T) {
 		{term.ExitError, "none.pem", []string{"--tls-cert", missing, "--tls-key", missing}},
 	} {
 		g, _, words := testGlobals(t)
-		if code := run(*g, append([]string{"serve", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0"}, c.args...)); code != c.code || !strings.Contains(words.String(), c.says) {
+		if code := run(*g,
+			append([]string{"serve", "--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0"},
+				c.args...)); code != c.code || !strings.Contains(words.String(), c.says) {
 			t.Errorf("%q: exit code %d: %s", c.args, code, words)
 		}
 	}

@@ -32,7 +32,6 @@ type buildInfo struct {
 	Platform string `json:"platform"`
 }
 
-// Run prints.
 func (*versionCmd) Run(g *globals) error {
 	b := buildInfo{version.Build(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 	if g.JSON {

@@ -12,17 +12,17 @@ import (
 type waitCmd struct {
 	ID      string             `arg:"" help:"The action."`
 	Until   gatehouse.Until    `enum:"decided,finished" default:"finished" help:"What to wait for: decided or finished."`
-	Timeout gatehouse.Duration `default:"10m" help:"Wait at most so long."`
+	Timeout gatehouse.Duration `default:"10m" help:"Maximum time to wait."`
 
 	Questions bool `help:"Stop waiting, with exit code 8, when somebody asks a question."`
 }
 
 func (*waitCmd) Help() string {
 	return `
-Prints the action as it stands in the end, and exits by its status: 0 applied
-(with --until decided also approved), 1 failed, 8 still pending when the time is
-over, 10 rejected or denied, 11 expired, 12 canceled or superseded, 13 unknown.
-A question that somebody asks meanwhile is told on stderr; see gatehouse comment.
+Prints the action when the wait ends, and exits by its status: 0 applied
+(with --until decided also approved), 1 failed, 8 still pending at the
+timeout, 10 rejected or denied, 11 expired, 12 canceled or superseded, 13 unknown.
+A question that is asked meanwhile is printed on stderr; see gatehouse comment.
 
 Examples:
 
@@ -31,7 +31,6 @@ Examples:
 `
 }
 
-// Run waits.
 func (c *waitCmd) Run(g *globals, api service) error {
 	return g.wait(api, c.ID, waiting{c.Until, c.Timeout.D(), c.Questions})
 }

@@ -68,9 +68,9 @@ type workflowLintCmd struct {
 
 func (*workflowLintCmd) Help() string {
 	return `
-Prints a line FILE:LINE:COLUMN: DETAIL for all that is wrong, and exits 1 when
-there is any. Remarks, which begin so, are for a person to look at and fail
-nothing. Works without a server.
+Prints a line FILE:LINE:COLUMN: DETAIL for each problem, and exits 1 when there is
+one. Lines with "remark:" are advice and do not change the exit code. Works
+without a server.
 
 Examples:
 
@@ -79,7 +79,6 @@ Examples:
 `
 }
 
-// Run checks.
 func (c *workflowLintCmd) Run(g *globals) error {
 	if err := onlyOneStdin(c.File...); err != nil {
 		return err
@@ -109,13 +108,13 @@ type workflowTestCmd struct {
 
 func (*workflowTestCmd) Help() string {
 	return `
-A file of tests holds inputs, the answers of models, people and connectors as
-they were recorded, and what the run should come to. That of incident.yaml is
-incident.test.yaml beside it, unless --tests names another. Time passes by a
-clock of the test's own, and nothing is called. Works without a server.
+A test file holds inputs, recorded answers of models, people and connectors, and
+the expected result of the run. The test file of incident.yaml is
+incident.test.yaml beside it, unless --tests names another. Each test has a
+simulated clock, and nothing is called. Works without a server.
 
-Prints a line FILE:LINE:COLUMN: DETAIL for each difference, and exits 1 when
-there is any.
+Prints a line FILE:LINE:COLUMN: DETAIL for each difference, and exits 1 when there
+is one.
 
 Examples:
 
@@ -131,7 +130,6 @@ type workflowTests struct {
 	Tests    []workflow.TestResult `json:"tests"`
 }
 
-// Run tests.
 func (c *workflowTestCmd) Run(g *globals) error {
 	if c.Tests != "" && len(c.File) > 1 {
 		return term.Usagef("--tests holds the tests of one workflow; several have theirs beside them")
@@ -173,7 +171,7 @@ func (c *workflowTestCmd) one(g *globals, file string, out *workflowTests) error
 	}
 	src, err := term.ReadInput(&g.IO, tests)
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s has no file of tests: there is no %s, and no --tests", file, tests)
+		return fmt.Errorf("%s has no tests: there is neither a file %s nor --tests", file, tests)
 	}
 	if err != nil {
 		return err
@@ -188,7 +186,8 @@ func (c *workflowTestCmd) one(g *globals, file string, out *workflowTests) error
 	out.Tests = append(out.Tests, results...)
 	for _, r := range results {
 		for _, d := range r.Differences {
-			out.Findings = append(out.Findings, finding{File: tests, Line: r.Line, Column: 1, Detail: fmt.Sprintf("test %q: %s", r.Name, d)})
+			out.Findings = append(out.Findings,
+				finding{File: tests, Line: r.Line, Column: 1, Detail: fmt.Sprintf("test %q: %s", r.Name, d)})
 		}
 	}
 	return nil
@@ -210,7 +209,6 @@ Examples:
 `
 }
 
-// Run prints.
 func (*workflowSchemaCmd) Run(g *globals) error {
 	_, err := g.Stdout.Write(workflow.Schema())
 	return err

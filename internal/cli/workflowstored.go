@@ -40,7 +40,6 @@ type appliedWorkflow struct {
 	Changed bool `json:"changed"`
 }
 
-// Run stores.
 func (c *workflowApplyCmd) Run(g *globals, api service) error {
 	def, src, findings, err := parseWorkflow(g, c.File)
 	if err != nil {
@@ -73,9 +72,9 @@ type workflowListCmd struct {
 
 func (*workflowListCmd) Help() string {
 	return `
-The newest version of each, and what its runs of the last 30 days came to. Piped,
-the columns are: name, version, workspace, runs, of them failed, the share of
-those that ended which failed, applied by, applied at, description.
+Lists the newest version of each workflow, and the results of its runs of the
+last 30 days. Piped, the columns are: name, version, workspace, runs, failed runs,
+the failed share of the runs that ended, applied by, applied at, description.
 
 Examples:
 
@@ -84,7 +83,6 @@ Examples:
 `
 }
 
-// Run lists.
 func (c *workflowListCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging,
 		func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.WorkflowSummary], error) {
@@ -115,14 +113,14 @@ func (c *workflowListCmd) Run(g *globals, api service) error {
 // workflowShowCmd shows a workflow.
 type workflowShowCmd struct {
 	Name    string `arg:"" help:"The workflow's name."`
-	Version int    `arg:"" optional:"" help:"The version; the newest, if absent."`
+	Version int    `arg:"" optional:"" help:"The version; the newest by default."`
 	Source  bool   `help:"Print the source as it was applied."`
 }
 
 func (*workflowShowCmd) Help() string {
 	return `
-Shows a version, the graph of its steps, and which versions there are; of the
-newest also what its runs of the last 30 days came to.
+Shows a version, the graph of its steps, and the list of versions; for the newest
+also the results of its runs of the last 30 days.
 
 Examples:
 
@@ -131,7 +129,6 @@ Examples:
 `
 }
 
-// Run shows.
 func (c *workflowShowCmd) Run(g *globals, api service) error {
 	if c.Version < 0 {
 		return term.Usagef("a version is at least 1")
@@ -215,7 +212,7 @@ func runCounts(w *gatehouse.WorkflowSummary) string {
 	}
 	text := strings.Join(parts, ", ")
 	if share, ok := w.FailureRate(); ok {
-		text += fmt.Sprintf("; %.0f %% of those that ended failed", 100*share)
+		text += fmt.Sprintf("; %.0f %% of the ended runs failed", 100*share)
 	}
 	return text
 }
@@ -247,7 +244,6 @@ type graphStep struct {
 	Needs []string `json:"needs"`
 }
 
-// Run draws.
 func (c *workflowGraphCmd) Run(g *globals) error {
 	if c.SVG && g.JSON {
 		return term.Usagef("--svg and --json exclude each other")
@@ -307,7 +303,7 @@ func (c *workflowGraphCmd) definition(g *globals) (*workflow.Definition, error) 
 	}
 	def, err := workflow.Parse([]byte(w.Source))
 	if err != nil {
-		return nil, fmt.Errorf("version %d of %s is of a newer form than this command knows: %w", w.Version, c.File, err)
+		return nil, fmt.Errorf("version %d of %s uses a newer format than this command supports: %w", w.Version, c.File, err)
 	}
 	return def, nil
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Retention sets how long what has ended stays in the tables of the living.
+// Retention sets how long ended actions and runs stay in the live tables.
 type Retention struct {
 	// Finished is how long after its end an action is archived, 30d to 3650d; never without
 	// it. An archived action cannot be reversed.
@@ -19,7 +19,8 @@ const maxRetention = 3650
 func (r *Retention) validate(path string) error {
 	const day = gatehouse.MinRetention / 30
 	if d := r.Finished.D(); d != 0 && (d < gatehouse.MinRetention || d > maxRetention*day) {
-		return fmt.Errorf("%s: retention.finished: must be %s to %dd", path, gatehouse.Duration(gatehouse.MinRetention), maxRetention)
+		return fmt.Errorf("%s: retention.finished: must be %s to %dd", path, gatehouse.Duration(gatehouse.MinRetention),
+			maxRetention)
 	}
 	return nil
 }

@@ -23,10 +23,12 @@ func TestRetention(t *testing.T) {
 		}
 	}
 	for _, src := range []string{
-		"retention: {finished: 29d}", "retention: {finished: 1s}", "retention: {finished: 3651d}", "retention: {finished: never}",
+		"retention: {finished: 29d}", "retention: {finished: 1s}", "retention: {finished: 3651d}",
+		"retention: {finished: never}",
 		"retention: {pending: 30d}", "retention: 30d",
 	} {
-		if c, err := config.Parse("gatehouse.yaml", []byte(src)); err == nil || !strings.HasPrefix(err.Error(), "gatehouse.yaml:") {
+		if c, err := config.Parse("gatehouse.yaml", []byte(src)); err == nil ||
+			!strings.HasPrefix(err.Error(), "gatehouse.yaml:") {
 			t.Errorf("%q: %+v, %v", src, c, err)
 		}
 	}

@@ -103,8 +103,8 @@ type Route struct {
 	Fallback []string `yaml:"fallback"`
 }
 
-// Digest bounds the single messages of one recipient on one channel; what is beyond
-// is sent as one digest. Webhooks get every message.
+// Digest bounds the single messages of one recipient on one channel; further messages are sent as
+// one digest. Webhooks get every message.
 type Digest struct {
 	// After is how many single messages are sent within the time span; 10 by default.
 	After int `yaml:"after"`

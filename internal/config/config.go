@@ -63,7 +63,7 @@ type Config struct {
 	Links Links
 	// Callbacks says which callbacks a proposal can have.
 	Callbacks Callbacks
-	// credentials are secrets that stand outside of Secrets.
+	// credentials are secrets outside of Secrets.
 	credentials credentials
 	// NATS names the cluster that carries hints and events.
 	nats *yaml.Node
@@ -76,8 +76,10 @@ type Connector struct {
 	Type string
 	// Tenants are those that can use it; default alone if absent.
 	Tenants []string
-	node    *yaml.Node
-	file    string
+	// Concurrency limits the calls under way in one process; 0 is the default of the type.
+	Concurrency Count
+	node        *yaml.Node
+	file        string
 	// stored says that the entry is of the store.
 	stored bool
 }
@@ -169,8 +171,10 @@ func Parse(path string, src []byte) (*Config, error) {
 	c := &Config{
 		Policy: raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit,
 		AgentsSee: raw.AgentsSee, Hooks: raw.Hooks, SignIn: raw.SignIn,
-		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, ApproverDelay: raw.ApproverDelay, nats: &raw.NATS, file: path,
-		credentials: found, Channels: raw.Channels, Routes: raw.Routes, Digest: raw.Digest, Links: raw.Links, Callbacks: raw.Callbacks,
+		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, ApproverDelay: raw.ApproverDelay, nats: &raw.NATS,
+		file:        path,
+		credentials: found, Channels: raw.Channels, Routes: raw.Routes, Digest: raw.Digest, Links: raw.Links,
+		Callbacks: raw.Callbacks,
 	}
 	if err := c.takeStored(path); err != nil {
 		return nil, err
@@ -247,7 +251,12 @@ func empty(src []byte) bool {
 
 // Decode reads the entry into the configuration of its type, strictly.
 func (c Connector) Decode(into any) error {
-	if err := c.node.Load(into, yaml.WithKnownFields()); err != nil {
+	own := *c.node
+	own.Content = slices.Clone(own.Content)
+	if at := keyIndex(&own, concurrencyKey); at >= 0 { // every type has it
+		own.Content = slices.Delete(own.Content, at, at+2)
+	}
+	if err := own.Load(into, yaml.WithKnownFields()); err != nil {
 		return locate(c.file, err)
 	}
 	return nil

@@ -46,10 +46,12 @@ secrets: {crm: "file:token"}
 	if _, err := c.Secret("none"); err == nil {
 		t.Error("an unknown secret was given")
 	}
-	if c.Dispatch.Hold == nil || c.Dispatch.Hold.D() != 0 || *c.Dispatch.Retries != 5 || c.Dispatch.Backoff[1].D() != 30*time.Second {
+	if c.Dispatch.Hold == nil || c.Dispatch.Hold.D() != 0 || *c.Dispatch.Retries != 5 ||
+		c.Dispatch.Backoff[1].D() != 30*time.Second {
 		t.Errorf("dispatch = %+v", c.Dispatch)
 	}
-	if d := c.Dispatch; d.MaxConcurrency != 4 || len(d.Tenants) != 1 || d.Tenants["acme"] != (config.DispatchTenant{Weight: 3, MaxConcurrency: 8}) {
+	if d := c.Dispatch; d.MaxConcurrency != 4 || len(d.Tenants) != 1 ||
+		d.Tenants["acme"] != (config.DispatchTenant{Weight: 3, MaxConcurrency: 8}) {
 		t.Errorf("dispatch = %+v", d)
 	}
 	if c.Policy.File != filepath.Join(dir, "policy.yaml") {
@@ -70,7 +72,8 @@ func TestParseRefuses(t *testing.T) {
 		"bad lease":          {"dispatch: {lease: 1ms}\n", "dispatch.lease"},
 		"no lease at all":    {"dispatch:\n  lease: 0s\n", "gatehouse.yaml:2:10: "},
 		"no run lease":       {"runs:\n  lease: 0s\n", "leave it out"},
-		"no model timeout":   {"models:\n  m: {type: openai, base_url: \"https://example.com\", timeout: 0s}\n", "leave it out"},
+		"no model timeout": {"models:\n  m: {type: openai, base_url: \"https://example.com\", timeout: 0s}\n",
+			"leave it out"},
 		"bad retries":        {"dispatch: {retries: -1}\n", "dispatch.retries"},
 		"no workers":         {"dispatch:\n  workers: 0\n", "gatehouse.yaml:2:12: "},
 		"no weight":          {"dispatch:\n  tenants:\n    acme: {weight: 0}\n", "gatehouse.yaml:3:20: "},
@@ -79,7 +82,8 @@ func TestParseRefuses(t *testing.T) {
 		"no runs":            {"runs: {max_runs_per_min: 0}\n", "leave it out"},
 		"no writes":          {"runs: {tenants: {acme: {max_writes_per_run: 0}}}\n", "leave it out"},
 		"bad weight":         {"dispatch: {tenants: {acme: {weight: 1001}}}\n", "dispatch.tenants.acme.weight"},
-		"bad bound":          {"dispatch: {tenants: {acme: {max_concurrency: -1}}}\n", "dispatch.tenants.acme.max_concurrency"},
+		"bad bound": {"dispatch: {tenants: {acme: {max_concurrency: -1}}}\n",
+			"dispatch.tenants.acme.max_concurrency"},
 		"bad common bound":   {"dispatch: {max_concurrency: -1}\n", "dispatch.max_concurrency"},
 		"bad tenant":         {"dispatch: {tenants: {\"a b\": {weight: 1}}}\n", "cannot name a tenant"},
 		"unknown tenant key": {"dispatch:\n  tenants:\n    acme: {wait: 1}\n", ":3:12: "},

@@ -41,6 +41,9 @@ var common = []ConnectorKey{
 	{Name: "allow_private", Kind: "true or false", Text: "Permits an address inside the network."},
 }
 
+// limit is the key of connectors whose calls this program makes.
+var limit = ConnectorKey{Name: concurrencyKey, Kind: "number", Text: "The most calls under way, in each replica."}
+
 // choices begins the text of a key with a few values.
 var choices = regexp.MustCompile(`^([a-zA-Z_]+)(?: \(the default\))?(?:, ([a-zA-Z_]+))*,? or ([a-zA-Z_]+)\b`)
 
@@ -62,8 +65,11 @@ func ConnectorKeys(kind string) []ConnectorKey {
 		}
 		keys = append(keys, k)
 	}
-	if keys != nil && kind != "worker" && kind != "mcp" && kind != "sql" {
-		keys = append(keys, common...)
+	if keys != nil && kind != "worker" && kind != "mcp" {
+		keys = append(keys, limit)
+		if kind != "sql" {
+			keys = append(keys, common...)
+		}
 	}
 	return keys
 }

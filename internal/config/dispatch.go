@@ -52,8 +52,8 @@ type Dispatch struct {
 	Tenants map[string]DispatchTenant `yaml:"tenants"`
 }
 
-// Breaker sets when no call of a connector is made for a while: what is approved for
-// it waits then, and no attempt is used up. Each replica finds out by itself.
+// Breaker sets when no call of a connector is made for a while: approved changes for it wait then,
+// and no attempt is used up. Each replica finds out by itself.
 type Breaker struct {
 	// Failures is how many calls in a row must fail; 10 by default, 0 for no breaker.
 	Failures *int `yaml:"failures"`

@@ -8,8 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 )
 
-// TestPages reads the configurations of pages that need no more than to be
-// read.
+// TestPages parses the configurations of pages that have no other test.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	for page, want := range map[string]func(*config.Config) bool{
@@ -30,7 +29,7 @@ func TestPages(t *testing.T) {
 		if len(blocks) == 0 {
 			t.Fatalf("%s has no configuration", page)
 		}
-		// What a page shows in parts stands in one file.
+		// The parts that a page shows belong to one file.
 		var whole []byte
 		for _, b := range blocks {
 			whole = append(whole, b[1]...)

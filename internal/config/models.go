@@ -12,7 +12,7 @@ type Model struct {
 	// Type is the API: openai for chat completions, also of other servers, or anthropic for
 	// the Messages API.
 	Type string `yaml:"type"`
-	// BaseURL is what stands before /chat/completions (openai) or /v1/messages (anthropic).
+	// BaseURL is the part of the URL before /chat/completions (openai) or /v1/messages (anthropic).
 	BaseURL string `yaml:"base_url"`
 	// Key is the name of a secret, if the server asks for one.
 	Key string `yaml:"key"`
@@ -62,7 +62,8 @@ func (m *Model) problem(c *Config) (key, why string) {
 		return "base_url", "must be https, or http with allow_private"
 	case m.Key != "" && c.Secrets[m.Key] == "":
 		return "key", c.noSecret(m.Key)
-	case m.MaxTokensField != "" && (m.Type != "openai" || m.MaxTokensField != "max_tokens" && m.MaxTokensField != "max_completion_tokens"):
+	case m.MaxTokensField != "" &&
+		(m.Type != "openai" || m.MaxTokensField != "max_tokens" && m.MaxTokensField != "max_completion_tokens"):
 		return "max_tokens_field", "must be max_tokens or max_completion_tokens, with type openai"
 	}
 	for _, t := range m.Tenants {
@@ -82,7 +83,8 @@ func (p Price) problem() string {
 	switch {
 	case p.InputPerMillion == "" || p.OutputPerMillion == "":
 		return "needs input_per_million and output_per_million"
-	case p.InputPerMillion.Sign() < 0 || p.OutputPerMillion.Sign() < 0 || p.InputPerMillion.Cmp(maxPrice) > 0 || p.OutputPerMillion.Cmp(maxPrice) > 0:
+	case p.InputPerMillion.Sign() < 0 || p.OutputPerMillion.Sign() < 0 || p.InputPerMillion.Cmp(maxPrice) > 0 ||
+		p.OutputPerMillion.Cmp(maxPrice) > 0:
 		return "a price per million tokens must be 0 to " + string(maxPrice)
 	case !gatehouse.ValidCurrency(p.Currency):
 		return "currency must be a code such as USD"

@@ -56,10 +56,12 @@ func TestModelsRefused(t *testing.T) {
 		"the key itself":   {start + "key: sk-0123}", "models.m.key"},
 		"a tenant":         {start + "tenants: [\"a b\"]}", "models.m.tenants"},
 		"half a price":     {start + "prices: {g: {input_per_million: 1, currency: USD}}}", "models.m.prices.g"},
-		"negative price":   {start + "prices: {g: {input_per_million: -1, output_per_million: 1, currency: USD}}}", "models.m.prices.g"},
-		"price no number":  {start + "prices: {g: {input_per_million: cheap, output_per_million: 1, currency: USD}}}", ":3:"},
-		"a currency":       {start + "prices: {g: {input_per_million: 1, output_per_million: 1, currency: usd}}}", "models.m.prices.g: currency"},
-		"a field":          {start + "max_tokens_field: n}", "models.m.max_tokens_field"},
+		"negative price": {start + "prices: {g: {input_per_million: -1, output_per_million: 1, currency: USD}}}",
+			"models.m.prices.g"},
+		"price no number": {start + "prices: {g: {input_per_million: cheap, output_per_million: 1, currency: USD}}}", ":3:"},
+		"a currency": {start + "prices: {g: {input_per_million: 1, output_per_million: 1, currency: usd}}}",
+			"models.m.prices.g: currency"},
+		"a field": {start + "max_tokens_field: n}", "models.m.max_tokens_field"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -24,7 +24,7 @@ const referencePage = "../../docs/configuration.md"
 // keysFile has the same rows for [ConnectorKeys]: type, key, value, meaning.
 const keysFile = "connectorkeys.tsv"
 
-// section is a part of the page: a struct whose keys stand below a key.
+// section is a part of the page: a struct whose keys are below another key.
 type section struct{ title, page, below, dir, name string }
 
 const connectorKey = "connectors.NAME"
@@ -71,7 +71,8 @@ func TestReference(t *testing.T) {
 			fmt.Fprintf(&page, "\n## %s\n\nBelow `%s`: see %s.\n", s.title, s.below, s.page)
 		}
 		page.WriteString("\n| key | meaning |\n|---|---|\n")
-		r := reference{t: t, out: &page, structs: parseStructs(t, s.dir), shown: map[string]string{}}
+		r := reference{t: t, out: &page, structs: parseStructs(t, s.dir), shown: map[string]string{},
+			said: map[string]string{}}
 		if s.below == connectorKey {
 			r.forms, r.kind = &forms, strings.TrimPrefix(s.title, "Connectors of type ")
 			r.known = []string{"type", "tenants", "allow_private", "timeout"} // in the introduction
@@ -99,7 +100,7 @@ const referenceIntro = `# Configuration keys
 
 Every key of ` + "`gatehouse.yaml`" + `, generated from the program's source. Unknown keys are errors. A scalar may hold
 ` + "`${NAME}`" + ` for an environment variable, or be ` + "`file:PATH`" + ` for the content of a file.
-NAME stands for a name of your choice, [] for each item of a list. A value without a type is a string.
+NAME is a name of your choice, [] for each item of a list. A value without a type is a string.
 ` + "`gatehouse config check`" + ` checks a file; ` + "`gatehouse config init`" + ` writes a first one.
 
 | in connectors | meaning |
@@ -108,6 +109,7 @@ NAME stands for a name of your choice, [] for each item of a list. A value witho
 | ` + "`type`" + ` | Every connector has it. |
 | ` + "`tenants`" + ` list | The tenants that can use it; ` + "`default`" + ` alone if absent. |
 | ` + "`timeout`" + ` duration | The longest time of an HTTP or SMTP call with its reads; 30s, or 1m for netsuite. |
+| ` + "`concurrency`" + ` number | The most calls under way, in each replica, 1 to 1000; no limit by default, 2 for netsuite. Not for worker and mcp. |
 | ` + "`allow_private`" + ` boolean | Permits an address inside the network, and plain HTTP except for kubernetes. |
 | ` + "`floor`" + ` number, levels | 1 to 5. A floor is an operation's least level; 3 if its row says no more. |
 | ` + "`amounts`" + ` list | Where money is: ` + "`{field: /total, currency: /unit}`" + `. The currency is a ` +
@@ -159,12 +161,31 @@ type reference struct {
 	structs map[string]*ast.TypeSpec
 	forms   *strings.Builder  // the rows for forms, nil for none
 	kind    string            // the type of connector
-	known   []string          // keys at the top that another part of the page describes
+	known   []string          // top-level keys that another part of the page describes
 	shown   map[string]string // where the keys of a struct are, by its name
+	said    map[string]string // the prefix at which a key and its text are, by both
 }
 
-// keys writes the keys of a struct, once: where it occurs again, its row names the first.
-// In the file's own struct, what is large follows below headings of its own.
+// repeated are keys in a row that another struct of the section has with the same texts.
+type repeated struct {
+	keys  []string
+	first string // the other struct
+	text  string // of the first key
+}
+
+// write writes the keys as one row. A single short text is written again.
+func (r *repeated) write(out *strings.Builder) {
+	switch {
+	case len(r.keys) == 1 && len(strings.Fields(r.text)) < 9:
+		fmt.Fprintf(out, "| %s | %s |\n", r.keys[0], r.text)
+	case len(r.keys) > 0:
+		fmt.Fprintf(out, "| %s | As for %s. |\n", strings.Join(r.keys, ", "), r.first)
+	}
+	*r = repeated{}
+}
+
+// keys writes the keys of a struct, once: where it occurs again, its row names the first place.
+// Large structs follow below their own headings.
 func (r reference) keys(prefix, name string) {
 	fields := slices.Clone(r.structs[name].Type.(*ast.StructType).Fields.List)
 	if name == "file" {
@@ -179,6 +200,8 @@ func (r reference) keys(prefix, name string) {
 		}
 	}
 
+	var again repeated
+	defer func() { again.write(r.out) }()
 	for _, f := range fields {
 		key, inline := yamlKey(r.t, f)
 		kind, value, path := r.describe(f.Type)
@@ -226,6 +249,23 @@ func (r reference) keys(prefix, name string) {
 		default:
 			value = " " + value
 		}
+		text = strings.TrimPrefix(text, "The least level; ") // the introduction says what a floor is
+		if kind == "" {
+			id := top + value + text
+			if place := r.said[id]; place != "" {
+				name := strings.TrimPrefix(key, prefix)
+				if place != again.first {
+					again.write(r.out)
+					name, again.text = key, text
+				}
+				again.keys, again.first = append(again.keys, "`"+name+"`"+value), place
+				continue
+			}
+			if prefix != "" {
+				r.said[id] = "`" + strings.TrimSuffix(prefix, ".") + "`"
+			}
+		}
+		again.write(r.out)
 		if kind == "" || first != "" || !onlyNames(text) {
 			fmt.Fprintf(r.out, "| `%s`%s | %s |\n", key, value, text)
 		}
@@ -245,14 +285,14 @@ func (r reference) size(f *ast.Field) int {
 	return 0
 }
 
-// onlyNames reports whether a comment says no more of a map than its keys, which follow it, do: a
+// onlyNames reports whether a comment only names the map, so that the rows of its keys suffice: a
 // short sentence.
 func onlyNames(text string) bool {
 	return len(strings.Fields(text)) <= 8 && strings.Count(text, ".") == 1
 }
 
-// describe returns the struct that a type holds, how its value is written, and
-// what stands behind the key in a path. A map of keys and a string are written without a word.
+// describe returns the struct that a type holds, the word for its value, and the suffix of its key
+// in a path. A map of keys and a string have no word.
 func (r reference) describe(expr ast.Expr) (kind, value, path string) {
 	switch e := expr.(type) {
 	case *ast.StarExpr:
@@ -363,8 +403,8 @@ var values = regexp.MustCompile(`^[a-z]+( \(the default\))?(,| or) `)
 
 var link = regexp.MustCompile(` ?\(?\[(connector\.)?[A-Za-z.]+\]\)?`)
 
-// comment is a field's comment as a phrase about its key: with the keys in the
-// place of the fields, and without the field's own name at its beginning.
+// comment is a field's comment as a phrase about its key: with keys instead of field names, and
+// without the field's own name at its beginning.
 func comment(doc *ast.CommentGroup, keys map[string]string, key string) string {
 	text := strings.Join(strings.Fields(doc.Text()), " ")
 	text = link.ReplaceAllString(text, "")

@@ -53,7 +53,8 @@ runs:
 		map[string]config.RunBounds{"acme": c.Runs.Of("acme"), "default": c.Runs.Of("default")}); diff != "" {
 		t.Error(diff)
 	}
-	if r := c.Runs; r.Weight("acme", "") != 3 || r.Weight("acme", "support") != 2 || r.Weight("acme", "other") != 1 || r.Weight("default", "") != 1 {
+	if r := c.Runs; r.Weight("acme", "") != 3 || r.Weight("acme", "support") != 2 || r.Weight("acme", "other") != 1 ||
+		r.Weight("default", "") != 1 {
 		t.Error("weights")
 	}
 }
@@ -72,11 +73,12 @@ func TestRunsRefused(t *testing.T) {
 		"no amount":         {"runs: {budget: {currency: USD, window: 24h}}", "runs.budget.amount"},
 		"amount no number":  {"runs: {budget: {amount: much, currency: USD, window: 24h}}", ":1:"},
 		"a currency":        {"runs: {budget: {amount: 1, window: 24h}}", "runs.budget.currency"},
-		"a window":          {"runs: {tenants: {acme: {budget: {amount: 1, currency: USD}}}}", "runs.tenants.acme.budget.window"},
-		"a weight":          {"runs: {tenants: {acme: {weight: 1001}}}", "runs.tenants.acme.weight"},
-		"a tenant":          {"runs: {tenants: {\"a b\": {weight: 1}}}", "cannot name a tenant"},
-		"a workspace":       {"runs: {tenants: {acme: {workspaces: {\"a b\": {weight: 1}}}}}", "cannot name a workspace"},
-		"its weight":        {"runs: {tenants: {acme: {workspaces: {w: {weight: -1}}}}}", "runs.tenants.acme.workspaces.w.weight"},
+		"a window": {"runs: {tenants: {acme: {budget: {amount: 1, currency: USD}}}}",
+			"runs.tenants.acme.budget.window"},
+		"a weight":    {"runs: {tenants: {acme: {weight: 1001}}}", "runs.tenants.acme.weight"},
+		"a tenant":    {"runs: {tenants: {\"a b\": {weight: 1}}}", "cannot name a tenant"},
+		"a workspace": {"runs: {tenants: {acme: {workspaces: {\"a b\": {weight: 1}}}}}", "cannot name a workspace"},
+		"its weight":  {"runs: {tenants: {acme: {workspaces: {w: {weight: -1}}}}}", "runs.tenants.acme.workspaces.w.weight"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

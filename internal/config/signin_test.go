@@ -36,7 +36,8 @@ sign_in:
 		OIDC: []config.OIDC{{
 			Name: "acme", Issuer: "https://id.example.com", ClientID: "gatehouse", ClientSecret: "s3cret",
 			Scopes: []string{"profile", "groups"}, GroupsClaim: "groups", Provision: true,
-			Roles: map[string][]gatehouse.Role{"finance": {gatehouse.RoleApprover}, "ops": {gatehouse.RoleOperator, gatehouse.RoleAuditor}},
+			Roles: map[string][]gatehouse.Role{"finance": {gatehouse.RoleApprover},
+				"ops": {gatehouse.RoleOperator, gatehouse.RoleAuditor}},
 		}},
 		Passkeys: &config.Passkeys{RPID: "gate.example.com", Origins: []string{"https://gate.example.com"}},
 	}
@@ -68,18 +69,27 @@ func TestSignInRefuses(t *testing.T) {
 	t.Parallel()
 	const provider = "name: a, issuer: https://i.test, client_id: x"
 	for name, tc := range map[string]struct{ src, want string }{
-		"unknown key":             {"sign_in: {pubic_url: x}", ":1:11: "},
-		"in the clear":            {"sign_in: {public_url: 'http://gate.example.com'}", "sign_in.public_url: must be https"},
-		"a path":                  {"sign_in: {public_url: 'https://gate.example.com/x'}", "sign_in.public_url: must be scheme and host"},
-		"no public_url":           {"sign_in: {oidc: [{" + provider + "}]}", "sign_in.public_url: is needed"},
-		"two of a name":           {"sign_in: {public_url: 'https://g.test', oidc: [{" + provider + "}, {" + provider + "}]}", "sign_in.oidc[1].name"},
-		"an issuer in the clear":  {"sign_in: {public_url: 'https://g.test', oidc: [{name: a, issuer: 'http://i.test', client_id: x}]}", "oidc[0].issuer"},
-		"no client":               {"sign_in: {public_url: 'https://g.test', oidc: [{name: a, issuer: 'https://i.test'}]}", "oidc[0].client_id"},
-		"an unknown role":         {"sign_in: {public_url: 'https://g.test', oidc: [{" + provider + ", roles: {g: [boss]}}]}", "oidc[0].roles"},
-		"provision without roles": {"sign_in: {public_url: 'https://g.test', oidc: [{" + provider + ", provision: true}]}", "oidc[0].provision"},
-		"passkeys of an address":  {"sign_in: {public_url: 'http://127.0.0.1:8080', passkeys: {}}", "passkeys.rp_id: must be a domain"},
-		"passkeys of elsewhere":   {"sign_in: {public_url: 'https://g.test', passkeys: {rp_id: h.test}}", "passkeys.rp_id: must be the domain"},
-		"passkeys of nowhere":     {"sign_in: {passkeys: {}}", "passkeys.origins"},
+		"unknown key":  {"sign_in: {pubic_url: x}", ":1:11: "},
+		"in the clear": {"sign_in: {public_url: 'http://gate.example.com'}", "sign_in.public_url: must be https"},
+		"a path": {"sign_in: {public_url: 'https://gate.example.com/x'}",
+			"sign_in.public_url: must be scheme and host"},
+		"no public_url": {"sign_in: {oidc: [{" + provider + "}]}", "sign_in.public_url: is needed"},
+		"two of a name": {"sign_in: {public_url: 'https://g.test', oidc: [{" + provider + "}, {" + provider + "}]}",
+			"sign_in.oidc[1].name"},
+		"an issuer in the clear": {
+			"sign_in: {public_url: 'https://g.test', oidc: [{name: a, issuer: 'http://i.test', client_id: x}]}",
+			"oidc[0].issuer"},
+		"no client": {"sign_in: {public_url: 'https://g.test', oidc: [{name: a, issuer: 'https://i.test'}]}",
+			"oidc[0].client_id"},
+		"an unknown role": {"sign_in: {public_url: 'https://g.test', oidc: [{" + provider + ", roles: {g: [boss]}}]}",
+			"oidc[0].roles"},
+		"provision without roles": {"sign_in: {public_url: 'https://g.test', oidc: [{" + provider + ", provision: true}]}",
+			"oidc[0].provision"},
+		"passkeys of an address": {"sign_in: {public_url: 'http://127.0.0.1:8080', passkeys: {}}",
+			"passkeys.rp_id: must be a domain"},
+		"passkeys of elsewhere": {"sign_in: {public_url: 'https://g.test', passkeys: {rp_id: h.test}}",
+			"passkeys.rp_id: must be the domain"},
+		"passkeys of nowhere": {"sign_in: {passkeys: {}}", "passkeys.origins"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

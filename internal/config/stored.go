@@ -52,8 +52,9 @@ func connectorsOf(path string, raw map[string]yaml.Node) (map[string]Connector, 
 	all := make(map[string]Connector, len(raw))
 	for name, node := range raw {
 		var head struct {
-			Type    string   `yaml:"type"`
-			Tenants []string `yaml:"tenants"`
+			Type        string   `yaml:"type"`
+			Tenants     []string `yaml:"tenants"`
+			Concurrency Count    `yaml:"concurrency"`
 		}
 		if err := node.Load(&head); err != nil {
 			return nil, locate(path, err)
@@ -62,7 +63,13 @@ func connectorsOf(path string, raw map[string]yaml.Node) (map[string]Connector, 
 			return nil, fmt.Errorf("%s:%d:%d: %s cannot name a connector", path, node.Line, node.Column,
 				gatehouse.Quote(name))
 		}
-		all[name] = Connector{Type: head.Type, Tenants: head.Tenants, node: &node, file: path}
+		entry := Connector{
+			Type: head.Type, Tenants: head.Tenants, Concurrency: head.Concurrency, node: &node, file: path,
+		}
+		if why := entry.concurrencyProblem(); why != "" {
+			return nil, fmt.Errorf("%s: concurrency: %s", entry.At(), why)
+		}
+		all[name] = entry
 	}
 	return all, nil
 }
@@ -84,6 +91,8 @@ func refuseLiterals(key string, n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		return fail("a connector in the store has no anchors and aliases")
+	case n.Kind == yaml.ScalarNode && key == importKey && strings.Contains(n.Value, "\n"):
+		return refuseImported(n)
 	case n.Kind == yaml.ScalarNode:
 		if why := literal(key, n); why != "" {
 			return fail("%s", why)
@@ -114,6 +123,8 @@ func literal(key string, n *yaml.Node) string {
 	switch {
 	case variable.MatchString(n.Value):
 		return "a connector in the store cannot use a variable of the environment: name a secret of the store"
+	case key == importKey && strings.HasPrefix(n.Value, "file:"):
+		return "a connector in the store cannot read a file: gatehouse connector import --propose stores its operations"
 	case strings.HasPrefix(n.Value, "file:") && n.Style&yaml.LiteralStyle == 0:
 		return "a connector in the store cannot read a file: name a secret of the store"
 	case key == "dsn" && strings.HasPrefix(n.Value, "sqlite:"):
@@ -216,10 +227,18 @@ func documentOf(n *yaml.Node) *yaml.Node {
 
 // child is the value of a key of a mapping, nil for none.
 func child(n *yaml.Node, key string) *yaml.Node {
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return n.Content[i+1]
-		}
+	if at := keyIndex(n, key); at >= 0 {
+		return n.Content[at+1]
 	}
 	return nil
+}
+
+// keyIndex is where a mapping has a key, -1 for none.
+func keyIndex(n *yaml.Node, key string) int {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return i
+		}
+	}
+	return -1
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 )
 
-// TestConnectorsOfTheStore: what a text of the store must not hold is refused, with its
-// place and without the secret; what only looks like it is not.
+// TestConnectorsOfTheStore: forbidden values in connectors of the store are refused, with their
+// place and without the secret; values that only look similar are accepted.
 func TestConnectorsOfTheStore(t *testing.T) {
 	t.Parallel()
 	for src, want := range map[string]string{
@@ -164,5 +164,101 @@ func TestConnectorKeys(t *testing.T) {
 	}
 	if len(got) != len(want) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestImportedInTheStore: an import changes the operations of one connector, and nothing else.
+func TestImportedInTheStore(t *testing.T) {
+	t.Parallel()
+	const src = "connectors:\n  erp: {type: worker} # ours\n  crm: {type: http, base_url: 'https://crm.example'}\n"
+	const operations = "openapi: {title: CRM}\noperations: {}\n"
+	if known, old, err := config.ImportOf(src, "crm"); err != nil || !known || old != "" {
+		t.Errorf("%v, %q, %v", known, old, err)
+	}
+	if known, _, err := config.ImportOf(src, "web"); err != nil || known {
+		t.Errorf("%v, %v", known, err)
+	}
+	if _, _, err := config.ImportOf(src, "erp"); err == nil {
+		t.Error("a worker has no imported operations")
+	}
+	for _, name := range []string{"crm", "web"} {
+		edited, err := config.EditImport(src, name, "https://web.example", operations)
+		if err != nil || !strings.Contains(edited, "erp: {type: worker} # ours") {
+			t.Fatalf("%s, %v", edited, err)
+		}
+		if known, got, err := config.ImportOf(edited, name); err != nil || !known || got != operations {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		if _, err := config.ParseConnectors([]byte(edited)); err != nil {
+			t.Error(err)
+		}
+		e, err := config.EntryOf(edited, name) // as the console's form
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := e.Text()
+		if err == nil {
+			again, err = config.EditConnectors(edited, name, again)
+		}
+		if err != nil || !strings.Contains(again, "import: |\n") || !strings.Contains(again, "operations: {}\n") {
+			t.Errorf("%s, %v", again, err)
+		}
+		if n := strings.Count(edited, "https://crm.example"); n != 1 {
+			t.Errorf("%s", edited)
+		}
+	}
+	for operations, want := range map[string]string{
+		"a: &x 1\nb: *x\n":              "connectors:6:4: a connector in the store has no anchors",
+		"a: 1\nb: ${HUSH}\n":            "connectors:7:4: a connector in the store cannot use a variable",
+		"a:\n  X-Api-Key: hush-hush\n":  "holds a literal secret",
+		"a: [\n":                        "import is not YAML",
+		"a: sk_live_hush-hush\nb: 1\n":  "holds a literal secret",
+		"a: 'file:/etc/passwd'\nb: 1\n": "cannot read a file",
+	} {
+		edited, err := config.EditImport("", "crm", "https://crm.example", operations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = config.ParseConnectors([]byte(edited)); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "hush-hush") {
+			t.Errorf("%q: %v, want %q", operations, err, want)
+		}
+	}
+}
+
+// TestConcurrency: every type whose calls this program makes has the limit, and no type sees the
+// key.
+func TestConcurrency(t *testing.T) {
+	t.Parallel()
+	for _, kind := range config.ConnectorTypes() {
+		src := "connectors: {crm: {concurrency: 3, type: " + kind + "}}"
+		cfg, err := config.Parse("g.yaml", []byte(src))
+		if kind == "worker" || kind == "mcp" {
+			if err == nil || !strings.Contains(err.Error(), "concurrency: is not for the type "+kind) {
+				t.Errorf("%s: %v", kind, err)
+			}
+			continue
+		}
+		if err != nil || cfg.Connectors["crm"].CallLimit() != 3 {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		var only struct {
+			Type string `yaml:"type"`
+		}
+		if err := cfg.Connectors["crm"].Decode(&only); err != nil || only.Type != kind {
+			t.Errorf("%s: %+v, %v", kind, only, err)
+		}
+	}
+	for limit, want := range map[string]string{
+		"0": "leave it out", "-1": "must be 1 to 1000", "1001": "must be 1 to 1000", "many": "g.yaml:1:",
+	} {
+		_, err := config.Parse("g.yaml", []byte("connectors: {crm: {type: http, concurrency: "+limit+"}}"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", limit, err, want)
+		}
+	}
+	cfg, err := config.Parse("g.yaml", []byte("connectors: {a: {type: netsuite}, b: {type: http}}"))
+	if err != nil || cfg.Connectors["a"].CallLimit() != 2 || cfg.Connectors["b"].CallLimit() != 0 {
+		t.Error(err)
 	}
 }

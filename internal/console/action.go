@@ -265,7 +265,9 @@ func historyOf(a *gatehouse.Action) []moment {
 			if vote.Decision == gatehouse.Reject {
 				what = "voted to reject"
 			}
-			list = append(list, moment{at: vote.At, what: what, who: voterOf(vote), via: string(vote.Via), notes: vote.Notes, vote: true, person: vote.Person})
+			list = append(list,
+				moment{at: vote.At, what: what, who: voterOf(vote), via: string(vote.Via), notes: vote.Notes, vote: true,
+					person: vote.Person})
 		}
 	}
 	if a.Status != gatehouse.StatusPending {

@@ -49,7 +49,8 @@ func rowOf(a *gatehouse.Action) line {
 	}
 	short, amounts, percent := card.Row(a)
 	falls := len(amounts) > 0 && !slices.ContainsFunc(amounts, func(x card.Amount) bool { return x.Change.Sign() >= 0 })
-	return line{short: short, amount: amountsText(amounts), percent: minus(percent), claim: card.Claim(a, amounts), falls: falls}
+	return line{short: short, amount: amountsText(amounts), percent: minus(percent), claim: card.Claim(a, amounts),
+		falls: falls}
 }
 
 // amountLabel says whether amounts of several fields are added up.
@@ -90,7 +91,7 @@ func asksOnly(p *actionPage) bool {
 }
 
 // rewrittenText counts the fields that are written with the value that they have, and says so if
-// that value is only the proposer's word.
+// that value is only the proposer's claim.
 func rewrittenText(n int, before card.Provenance) string {
 	s := plural(n, "field rewritten", "fields rewritten")
 	if before == card.ByProposer {
@@ -383,13 +384,16 @@ func policyLine(a *gatehouse.Action) string {
 func levelFrom(a *gatehouse.Action, g *gatehouse.Grounds) card.Phrase {
 	p := card.Phrase{{Text: "the policy "}}
 	if g.Listed == 0 {
-		p = append(p, card.Part{Text: "does not list "}, card.Part{Text: g.Type, Value: true}, card.Part{Text: ", which makes it L3 at least"})
+		p = append(p, card.Part{Text: "does not list "}, card.Part{Text: g.Type, Value: true},
+			card.Part{Text: ", which makes it L3 at least"})
 	} else {
 		p = append(p, card.Part{Text: "lists "}, card.Part{Text: g.Type, Value: true}, card.Part{Text: " (as "},
 			card.Part{Text: a.ProposedBy, Value: true}, card.Part{Text: " calls it) with " + g.Listed.String()})
 	}
 	if g.Floor != 0 {
-		p = append(p, card.Part{Text: "; the connector " + a.Connector + " takes nothing below " + g.Floor.String() + " for this operation"})
+		p = append(p,
+			card.Part{Text: "; the connector " + a.Connector + " takes nothing below " + g.Floor.String() +
+				" for this operation"})
 	}
 	if g.Claimed != 0 {
 		p = append(p, card.Part{Text: "; the proposer said " + g.Claimed.String()})

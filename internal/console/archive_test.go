@@ -17,7 +17,8 @@ func TestArchivedActionIsShown(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	a := w.propose(bot, func(p *gatehouse.Proposal) { p.Rationale = "the words of old" })
 	ctx := w.as(ana.creds)
-	if _, err := w.gate.Decide(ctx, a.ID, gatehouse.Decision{Decision: gatehouse.Reject, Digest: a.Digest, Notes: "not then"}); err != nil {
+	if _, err := w.gate.Decide(ctx, a.ID,
+		gatehouse.Decision{Decision: gatehouse.Reject, Digest: a.Digest, Notes: "not then"}); err != nil {
 		t.Fatal(err)
 	}
 	ana.get("/actions/"+a.ID).want(http.StatusOK).has("the words of old", "not then").lacks(testid("archived"))
@@ -28,9 +29,8 @@ func TestArchivedActionIsShown(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ana.get("/actions/"+a.ID).want(http.StatusOK).has("the words of old", "not then", testid("archived"), "in the archive since")
+	must(t, err)
+	ana.get("/actions/"+a.ID).want(http.StatusOK).has("the words of old", "not then", testid("archived"),
+		"in the archive since")
 	ana.get("/inbox?tab=all").want(http.StatusOK).lacks(a.ID)
 }

@@ -32,8 +32,10 @@ func TestHiddenContentLockIsTheServers(t *testing.T) {
 	a := w.propose(bot, longChange)
 	ana, ben := w.signIn("ana", gatehouse.RoleApprover), w.signIn("ben", gatehouse.RoleApprover)
 	path := "/actions/" + a.ID
-	ana.post(path+"/decide", decision(a, gatehouse.Approve)...).want(http.StatusUnprocessableEntity).has(testid("hidden-lock"), testid("outcome"))
-	ana.post(path+"/decide?full=1", decision(a, gatehouse.Approve, "full", "1", "shown", "1")...).want(http.StatusUnprocessableEntity)
+	ana.post(path+"/decide",
+		decision(a, gatehouse.Approve)...).want(http.StatusUnprocessableEntity).has(testid("hidden-lock"), testid("outcome"))
+	ana.post(path+"/decide?full=1",
+		decision(a, gatehouse.Approve, "full", "1", "shown", "1")...).want(http.StatusUnprocessableEntity)
 	ana.post("/inbox/bulk", "decision", "approved", "item", a.ID+" "+string(a.Digest)).want(200).has("skipped")
 	proof := func(b *browser, id string) string {
 		_, rest, ok := strings.Cut(b.get("/actions/"+id+"?full=1").body, `name="shown" value="`)
@@ -43,7 +45,8 @@ func TestHiddenContentLockIsTheServers(t *testing.T) {
 		return rest[:strings.IndexByte(rest, '"')]
 	}
 	other := w.propose(bot, func(p *gatehouse.Proposal) { longChange(p); p.Target.EntityRef = "SKU-2" })
-	for who, foreign := range map[string]string{"another person's": proof(ben, a.ID), "another action's": proof(ana, other.ID)} {
+	for who, foreign := range map[string]string{"another person's": proof(ben, a.ID),
+		"another action's": proof(ana, other.ID)} {
 		ana.post(path+"/decide", decision(a, gatehouse.Approve, "shown", foreign)...).want(http.StatusUnprocessableEntity)
 		if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
 			t.Fatalf("%s page made it %s", who, got.Status)
@@ -54,7 +57,8 @@ func TestHiddenContentLockIsTheServers(t *testing.T) {
 	w.mu.Lock()
 	w.drift = true
 	w.mu.Unlock()
-	ana.post(path+"/decide", decision(a, gatehouse.Approve, "shown", own)...).want(http.StatusConflict).has("f1999", testid("acknowledge"), `name="shown"`)
+	ana.post(path+"/decide", decision(a, gatehouse.Approve, "shown", own)...).want(http.StatusConflict).has("f1999",
+		testid("acknowledge"), `name="shown"`)
 	ana.post(path+"/decide", decision(a, gatehouse.Approve, "shown", own, "acknowledge_stale", "yes")...).want(200)
 	if got := w.action(a.ID); got.Status != gatehouse.StatusApproved {
 		t.Errorf("it is %s", got.Status)
@@ -68,7 +72,8 @@ func TestBulkShowsAllThatIsDecided(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.propose(w.agent("bot"), func(p *gatehouse.Proposal) {
-		p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff", Text: "--- a\n+++ b\n@@ -1 +1 @@\n-old line\n+rm -rf everything\n"}
+		p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff",
+			Text: "--- a\n+++ b\n@@ -1 +1 @@\n-old line\n+rm -rf everything\n"}
 	})
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	ana.get("/inbox/bulk?pick="+a.ID).want(200).has(testid("bulk-approve"), "rm -rf everything", "SKU-1042", "version")
@@ -81,15 +86,18 @@ func TestAFieldTwice(t *testing.T) {
 	a := w.propose(w.agent("bot"), nil)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	for _, extra := range [][]string{{"decision", "rejected"}, {"digest", "sha256:0"}, {"notes", "x", "notes", "y"}} {
-		ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve, extra...)...).want(http.StatusBadRequest).has("more than once")
-		ana.post("/inbox/bulk", append(extra, "decision", "approved", "digest", "", "item", a.ID+" "+string(a.Digest))...).want(http.StatusBadRequest)
+		ana.post("/actions/"+a.ID+"/decide",
+			decision(a, gatehouse.Approve, extra...)...).want(http.StatusBadRequest).has("more than once")
+		ana.post("/inbox/bulk",
+			append(extra, "decision", "approved", "digest", "", "item", a.ID+" "+string(a.Digest))...).want(
+			http.StatusBadRequest)
 		if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
 			t.Fatalf("%v: it is %s", extra, got.Status)
 		}
 	}
 	ana.post("/actions/"+a.ID+"/decide?decision=rejected&digest=x", decision(a, gatehouse.Approve)...).want(http.StatusOK)
 	if got := w.action(a.ID); got.Status != gatehouse.StatusApproved {
-		t.Errorf("what stood in the address counted: it is %s", got.Status)
+		t.Errorf("the value in the address counted: it is %s", got.Status)
 	}
 }
 
@@ -103,9 +111,7 @@ func TestStreamsOfOnePerson(t *testing.T) {
 	open := func(b *browser) int {
 		r := b.request(http.MethodGet, "/events/changes", nil).WithContext(ctx)
 		res, err := b.client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = res.Body.Close() })
 		return res.StatusCode
 	}
@@ -142,11 +148,11 @@ func TestBodyThatNeverComes(t *testing.T) {
 	w := newWorld(t)
 	w.console.SetBodyTimeout(50 * time.Millisecond)
 	c, err := net.Dial("tcp", w.server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
-	fmt.Fprintf(c, "POST /preferences HTTP/1.1\r\nHost: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\ntheme=", w.server.Listener.Addr())
+	fmt.Fprintf(c,
+		"POST /preferences HTTP/1.1\r\nHost: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: "+
+			"100\r\n\r\ntheme=", w.server.Listener.Addr())
 	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	if _, err := bufio.NewReader(c).ReadString('\n'); err != nil {
 		t.Errorf("the server still waits: %v", err)
@@ -206,7 +212,8 @@ func TestHostileTextInTheButton(t *testing.T) {
 	for name, change := range map[string]func(*gatehouse.Proposal){
 		"L3": func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU" + odd },
 		"L4": func(p *gatehouse.Proposal) {
-			p.ActionType, p.Operation, p.CurrentState, p.Target = "create_item", "insert", "", gatehouse.Target{EntityType: "item", EntityRef: "SKU" + odd}
+			p.ActionType, p.Operation, p.CurrentState, p.Target = "create_item", "insert", "",
+				gatehouse.Target{EntityType: "item", EntityRef: "SKU" + odd}
 		},
 		"diff": func(p *gatehouse.Proposal) {
 			p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "text" + odd, Text: "x" + odd, Summary: odd}
@@ -237,23 +244,26 @@ func TestNoPolicyMakesAHugePage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	root := w.signIn("root", gatehouse.RoleAdmin)
-	p := root.post("/policies/check", "source", strings.Repeat("#\n", 150_000), "base", "1").want(200).has("longer than 20000 lines")
+	p := root.post("/policies/check", "source", strings.Repeat("#\n", 150_000), "base",
+		"1").want(200).has("longer than 20000 lines")
 	if len(p.body) > 2<<20 {
 		t.Errorf("the page has %d bytes", len(p.body))
 	}
 }
 
-// TestLargeChangesAreNotTakenApartForALine asks for pages that show many large actions, one per
+// TestLargeChangesAreNotParsedForALine asks for pages that show many large actions, one per
 // row.
-func TestLargeChangesAreNotTakenApartForALine(t *testing.T) {
+func TestLargeChangesAreNotParsedForALine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	a := w.propose(w.agent("bot"), func(p *gatehouse.Proposal) {
 		p.ProposedChange = gatehouse.JSON(`{"note":"` + strings.Repeat("x", 70_000) + `"}`)
 	})
-	ana.get("/inbox/bulk?pick="+a.ID).want(200).has(testid("bulk-excluded"), "Large change of", "too long").lacks(testid("bulk-approve"))
-	if _, err := w.gate.Decide(w.as(ana.creds), a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
+	ana.get("/inbox/bulk?pick="+a.ID).want(200).has(testid("bulk-excluded"), "Large change of",
+		"too long").lacks(testid("bulk-approve"))
+	if _, err := w.gate.Decide(w.as(ana.creds), a.ID,
+		gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
 		t.Fatal(err)
 	}
 	ana.get("/dispatch?tab=queue").want(200).has("Large change of")

@@ -73,9 +73,7 @@ func TestAuditFilters(t *testing.T) {
 		}
 	}
 	full, err := w.gate.FindAction(w.as(bo.creds), two.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, id := range []string{full.Approval.ID, full.Push.ID} {
 		if got := eve.get("/audit?q=" + id).types(); !slices.Equal(got, []string{"hitl.approved", "hitl.proposed"}) {
 			t.Errorf("about %s are %q", id, got)
@@ -127,9 +125,7 @@ func TestAuditSearchesInSteps(t *testing.T) {
 		return tx.AppendLeaf(&gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "channel.off", Subject: "mail",
 			Actor: "=cmd"})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 1 + console.SearchedRows/1000 { // the sequencer numbers so many at once
 		w.number()
 	}
@@ -156,9 +152,7 @@ func TestAuditSearchesInSteps(t *testing.T) {
 func TestEveryEventHasASentence(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../../docs/events.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seen := 0
 	for _, line := range strings.Split(string(doc), "\n") {
 		cells := strings.Split(line, "|")

@@ -11,7 +11,7 @@ import (
 
 // auditQuery is the complete state of the audit page; all of it is in the URL.
 type auditQuery struct {
-	// By is the actor: a name, an id, or the log's own word.
+	// By is the actor: a name, an id, or a word of the log.
 	By   string
 	Kind string // the name of an auditKind
 	// About is the number of an entry, the id of anything, the name of a person or agent, or the

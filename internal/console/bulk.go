@@ -102,7 +102,9 @@ func (c *Console) leaveOut(v *view, d *gatehouse.BulkDecision) (out []gatehouse.
 		case err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound:
 			return nil, err
 		case err == nil && !fitsBulk(a):
-			out = append(out, gatehouse.BulkResult{ActionID: a.ID, Skipped: "not_shown", Detail: "it is too long to be shown with others in full"})
+			out = append(out,
+				gatehouse.BulkResult{ActionID: a.ID, Skipped: "not_shown",
+					Detail: "it is too long to be shown with others in full"})
 		default:
 			kept = append(kept, item)
 		}

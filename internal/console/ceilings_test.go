@@ -37,9 +37,9 @@ func (w *world) price(bot context.Context, price string) *gatehouse.Action {
 // rowOf is an action's row in the list.
 func (p *page) rowOf(id string) string { return between(p.body, `id="row-`+id+`"`, "</li>") }
 
-// TestWhatExceedsACeilingIsMarked checks the marks of an action that exceeds a ceiling: on its row,
+// TestExceededCeilingsAreMarked checks the marks of an action that exceeds a ceiling: on its row,
 // on the page of a selection (which leaves no item out for it), and in full on its card.
-func TestWhatExceedsACeilingIsMarked(t *testing.T) {
+func TestExceededCeilingsAreMarked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.applyPolicy(strings.Replace(ceilingsPolicy, "approvals: {3: {groups: [pricing]}}\n", "", 1))
@@ -96,9 +96,9 @@ func TestWhatExceedsACeilingIsMarked(t *testing.T) {
 	}
 }
 
-// TestUsageOfWhatNobodyHasUsed: each ceiling has a row even before the first claim; a policy
+// TestUsageOfUnusedCeilings: each ceiling has a row even before the first claim; a policy
 // without ceilings has no table.
-func TestUsageOfWhatNobodyHasUsed(t *testing.T) {
+func TestUsageOfUnusedCeilings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
@@ -110,7 +110,7 @@ func TestUsageOfWhatNobodyHasUsed(t *testing.T) {
 }
 
 // TestApplyShowsItsWarnings: the page that reports the new active version lists its warnings at the
-// head.
+// top.
 func TestApplyShowsItsWarnings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -126,9 +126,7 @@ func TestApplyShowsItsWarnings(t *testing.T) {
 	}
 	root.get("/policies").want(http.StatusOK).has("Version 2").lacks(testid("policy-warnings"))
 	first, err := w.gate.FindPolicy(w.admin, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root.post("/policies/apply", "source", first.Source, "base", "2").want(http.StatusOK).
 		has("Version 3").lacks(testid("policy-warnings"))
 }

@@ -128,7 +128,7 @@ func (k known) add(field, value string) {
 
 func (k known) of(field string) []string { return slices.Sorted(maps.Keys(k[field])) }
 
-// action adds what an action can be found by.
+// action adds an action's values for the filters.
 func (k known) action(a *gatehouse.Action) {
 	k.add("type", a.ActionType)
 	k.add("by", a.ProposedBy)
@@ -139,7 +139,7 @@ func (k known) action(a *gatehouse.Action) {
 	}
 }
 
-// run adds what a run can be found by.
+// run adds a run's values for the filters.
 func (k known) run(r *gatehouse.Run) {
 	k.add("workflow", r.Workflow)
 	fields, err := r.Input.Fields()

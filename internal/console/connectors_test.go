@@ -186,9 +186,7 @@ func TestOpenBreaker(t *testing.T) {
 	w := newWorld(t)
 	w.config.Dispatch = stopped{w.gate}
 	pages, err := console.New(w.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.server.Config.Handler = pages
 	olga := w.signIn("olga", gatehouse.RoleOperator)
 	for _, path := range []string{"/dispatch", "/dispatch?tab=health", "/settings/connectors"} {

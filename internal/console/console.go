@@ -182,7 +182,8 @@ func New(cfg Config) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Console{cfg: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://") || cfg.TLS && cfg.PublicURL == "", log: cfg.Log, assets: a, reads: newReadings(), bodyTime: bodyTime, heartbeat: heartbeat}
+	c := &Console{cfg: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://") || cfg.TLS && cfg.PublicURL == "",
+		log: cfg.Log, assets: a, reads: newReadings(), bodyTime: bodyTime, heartbeat: heartbeat}
 	mux := http.NewServeMux()
 	c.served = make(map[string]route)
 	for _, rt := range c.routes() {

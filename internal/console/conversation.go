@@ -78,7 +78,7 @@ func (c *Console) changeConversation(v *view, do func(id string) error) error {
 	return c.refuse(v, id, err)
 }
 
-// snooze hides an action, and goes on to the next one of the list.
+// snooze hides an action, and continues with the next one of the list.
 func (c *Console) snooze(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
@@ -197,7 +197,7 @@ func commentVerb(a *gatehouse.Action, c *gatehouse.Comment) string {
 	return "says"
 }
 
-// talkMoments are the comments as lines of the history; the texts stand in the conversation.
+// talkMoments are the comments as lines of the history; the texts are in the conversation.
 func talkMoments(a *gatehouse.Action) (list []moment) {
 	for i := range a.Comments {
 		c := &a.Comments[i]

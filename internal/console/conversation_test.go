@@ -23,9 +23,7 @@ func TestConversationPage(t *testing.T) {
 	page.has("not answered", "asks bot", "why &lt;b&gt;", "U+202E", "asked question 1")
 	ana.get("/inbox").want(http.StatusOK).has(testid("asked"))
 	_, err := w.gate.Comment(bot, a.ID, gatehouse.CommentRequest{Text: "the supplier raised it", Answers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ana.get(path+"/conversation").want(http.StatusOK).has("answers question 1", "the supplier raised it")
 	ana.get("/inbox").want(http.StatusOK).has(testid("answered"))
 
@@ -40,7 +38,7 @@ func TestConversationPage(t *testing.T) {
 	ana.post(path+"/assign", "assignee", "nobody").want(http.StatusUnprocessableEntity)
 }
 
-// TestSnoozePage: a snoozed item leaves the own tab and its count, and no other.
+// TestSnoozePage: a snoozed item disappears only from the person's own tab and its count.
 func TestSnoozePage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -50,7 +48,7 @@ func TestSnoozePage(t *testing.T) {
 	path := "/actions/" + a.ID + "/snooze"
 	to := ana.post(path, "for", "1h", "return", "/inbox", "next", b.ID).want(http.StatusOK)
 	if got := to.url.RequestURI(); got != "/inbox?open="+b.ID {
-		t.Errorf("goes on to %s", got)
+		t.Errorf("continues with %s", got)
 	}
 	row := `id="row-` + a.ID
 	ana.get("/inbox").want(http.StatusOK).has(", 1 snoozed", "(1) Inbox").lacks(row)

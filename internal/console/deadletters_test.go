@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestDeadLettersByError: what failed in the same way is one group; an act on it shows first what
-// it would do.
+// TestDeadLettersByError: pushes that failed with the same error are one group; a command on it
+// first shows what it would do.
 func TestDeadLettersByError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -116,7 +116,8 @@ func TestTrends(t *testing.T) {
 	w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" })
 	page := ana.get("/insights?window=30d").want(http.StatusOK).has(testid("trend-proposed"), testid("trend-rejected"),
 		testid("trend-table"))
-	bar := regexp.MustCompile(`<a href="(/inbox[^"]*)" aria-label="\d{4}-\d\d-\d\d: 2, 50.0 % of them approved by people"`).
+	bar := regexp.MustCompile(
+		`<a href="(/inbox[^"]*)" aria-label="\d{4}-\d\d-\d\d: 2, 50.0 % of them approved by people"`).
 		FindStringSubmatch(page.body)
 	if bar == nil {
 		t.Fatal("no bar for the two proposals")

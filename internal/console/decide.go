@@ -29,7 +29,8 @@ func (c *Console) decide(v *view) error {
 // answer checks the page's own rules, which go beyond those of the gate, and then decides.
 func (c *Console) answer(v *view, a *gatehouse.Action) error {
 	d := gatehouse.Decision{
-		Decision: gatehouse.DecisionKind(v.form("decision")), Notes: strings.TrimSpace(v.form("notes")), Digest: gatehouse.Digest(v.form("digest")),
+		Decision: gatehouse.DecisionKind(v.form("decision")), Notes: strings.TrimSpace(v.form("notes")),
+		Digest:  gatehouse.Digest(v.form("digest")),
 		Confirm: v.form("confirm"), AcknowledgeStale: v.form("acknowledge_stale") != "", Hold: true,
 	}
 	step := card.Ladder(a)
@@ -37,7 +38,7 @@ func (c *Console) answer(v *view, a *gatehouse.Action) error {
 		return gatehouse.E(gatehouse.CodeInvalid, "say why you reject it: the proposer and the next reviewer read it")
 	}
 	if d.Decision == gatehouse.Approve && a.Status == gatehouse.StatusPending && !v.shown(a) {
-		return gatehouse.E(gatehouse.CodeInvalid, "not all of it was shown: open it in full first")
+		return gatehouse.E(gatehouse.CodeInvalid, "not everything was shown: open it in full first")
 	}
 	if token := v.form("edit_token"); token != "" && d.Decision == gatehouse.Approve && step.StepUp {
 		if _, err := c.cfg.Browser.StepUpWithEditToken(v.ctx, a.ID, d.Digest, token); err != nil {
@@ -121,7 +122,8 @@ func (c *Console) reverse(v *view) error {
 // stepUpOIDC asks an identity provider to authenticate the person again.
 func (c *Console) stepUpOIDC(v *view) error {
 	id := v.r.PathValue("id")
-	to, err := c.cfg.SignIn.BeginOIDCStepUp(v.ctx, v.r.PathValue("provider"), id, gatehouse.Digest(v.query("digest")), localPath(v.query("return")))
+	to, err := c.cfg.SignIn.BeginOIDCStepUp(v.ctx, v.r.PathValue("provider"), id, gatehouse.Digest(v.query("digest")),
+		localPath(v.query("return")))
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,8 @@ func TestRejectAsksWhy(t *testing.T) {
 	a := w.propose(w.agent("bot"), nil)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 
-	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Reject, "notes", "  ")...).want(http.StatusUnprocessableEntity).has("Say why")
+	ana.post("/actions/"+a.ID+"/decide",
+		decision(a, gatehouse.Reject, "notes", "  ")...).want(http.StatusUnprocessableEntity).has("Say why")
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
 		t.Fatalf("a rejection without a reason left it %s", got.Status)
 	}
@@ -134,7 +135,7 @@ func TestRejectAsksWhy(t *testing.T) {
 	}
 }
 
-func TestWhoCannotDecideReadsWhy(t *testing.T) {
+func TestExclusionsAreExplained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.propose(w.agent("bot"), func(p *gatehouse.Proposal) { p.OnBehalfOf = "ana" })
@@ -147,7 +148,8 @@ func TestWhoCannotDecideReadsWhy(t *testing.T) {
 	} {
 		b := w.signIn(name, c.roles...)
 		b.get("/actions/"+a.ID).want(200).has(testid("cannot"), c.why).lacks(testid("approve"), testid("reject"))
-		b.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve)...).want(http.StatusForbidden).has(testid("outcome"))
+		b.post("/actions/"+a.ID+"/decide",
+			decision(a, gatehouse.Approve)...).want(http.StatusForbidden).has(testid("outcome"))
 	}
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
 		t.Errorf("it is %s", got.Status)
@@ -166,7 +168,8 @@ func TestAnswersThatAreNotAccepted(t *testing.T) {
 		has(`data-code="already_decided"`, testid("decided-by"), "ana")
 
 	b := w.propose(bot, nil)
-	ana.post("/actions/"+b.ID+"/decide", "decision", "approved", "digest", string(a.Digest)).want(http.StatusConflict).has(`data-code="digest_mismatch"`)
+	ana.post("/actions/"+b.ID+"/decide", "decision", "approved", "digest",
+		string(a.Digest)).want(http.StatusConflict).has(`data-code="digest_mismatch"`)
 	ana.post("/actions/"+b.ID+"/decide", "decision", "approved").want(http.StatusUnprocessableEntity)
 	ana.post("/actions/"+b.ID+"/decide", "decision", "perhaps").want(http.StatusUnprocessableEntity)
 
@@ -197,25 +200,30 @@ func TestLadder(t *testing.T) {
 	}
 	path := "/actions/" + a.ID
 	ana.get(path).has(testid("confirm"), testid("step-up"), testid("edit-token")).lacks(testid("reason"))
-	ana.post(path+"/decide", decision(a, gatehouse.Approve, "edit_token", ana.creds.EditToken)...).want(http.StatusForbidden).has(`data-code="confirmation_required"`)
+	ana.post(path+"/decide",
+		decision(a, gatehouse.Approve, "edit_token", ana.creds.EditToken)...).want(http.StatusForbidden).has(
+		`data-code="confirmation_required"`)
 	// The step-up above is valid until it is used, but only for the person who made it; ben has
 	// none.
 	ben.post(path+"/decide", decision(a, gatehouse.Approve, "confirm", "3")...).want(http.StatusForbidden)
-	ben.post(path+"/decide", decision(a, gatehouse.Approve, "confirm", "3", "edit_token", ana.creds.EditToken)...).want(http.StatusForbidden)
+	ben.post(path+"/decide",
+		decision(a, gatehouse.Approve, "confirm", "3", "edit_token", ana.creds.EditToken)...).want(http.StatusForbidden)
 	ana.get(path).has(testid("step-up-done"))
-	ana.post(path+"/decide", decision(a, gatehouse.Approve, "confirm", "3", "notes", "they are gone for good")...).want(200).has("You have voted")
+	ana.post(path+"/decide",
+		decision(a, gatehouse.Approve, "confirm", "3", "notes", "they are gone for good")...).want(200).has("You have voted")
 
 	ben.get(path).has(testid("reason"), testid("sealed")).lacks("gone for good")
 	ben.post(path+"/decide", decision(a, gatehouse.Approve, "confirm", "3", "edit_token", ben.creds.EditToken)...).
 		want(http.StatusUnprocessableEntity).lacks("gone for good")
-	ben.post(path+"/decide", decision(a, gatehouse.Approve, "confirm", "3", "edit_token", ben.creds.EditToken, "notes", "as agreed")...).
+	ben.post(path+"/decide",
+		decision(a, gatehouse.Approve, "confirm", "3", "edit_token", ben.creds.EditToken, "notes", "as agreed")...).
 		want(200).has("gone for good", "as agreed")
 	if got := w.action(a.ID); got.Status != gatehouse.StatusApproved {
 		t.Errorf("it is %s", got.Status)
 	}
 }
 
-func TestWhatIsNotShownCannotBeApproved(t *testing.T) {
+func TestHiddenContentCannotBeApproved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var change strings.Builder
@@ -226,7 +234,8 @@ func TestWhatIsNotShownCannotBeApproved(t *testing.T) {
 		p.CurrentState, p.ProposedChange = "", gatehouse.JSON("{"+change.String()[1:]+"}")
 	})
 	ana := w.signIn("ana", gatehouse.RoleApprover)
-	ana.get("/actions/"+a.ID).has(testid("hidden-lock"), testid("show-all"), testid("reject")).lacks(testid("approve"), `name="digest"`)
+	ana.get("/actions/"+a.ID).has(testid("hidden-lock"), testid("show-all"), testid("reject")).lacks(testid("approve"),
+		`name="digest"`)
 	ana.get("/actions/"+a.ID+"?full=1").has(testid("approve"), "f1999").lacks(testid("hidden-lock"))
 }
 
@@ -244,7 +253,5 @@ func (w *world) sent(a *gatehouse.Action) {
 		p.Generation++
 		return tx.UpdatePush(p, gatehouse.PushQueued, p.Generation-1)
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 }

@@ -28,7 +28,8 @@ func TestDelegationsPage(t *testing.T) {
 	ana.get(path).want(http.StatusOK).has(testid("new-delegation")).lacks(`name="from"`)
 	root.get(path).want(http.StatusOK).has(`name="from"`)
 	until := time.Now().Add(48 * time.Hour).UTC().Format("2006-01-02T15:04")
-	ana.post(path, "to", `zoe"><script>`, "until", until).want(http.StatusUnprocessableEntity).has("zoe&#34;&gt;&lt;script&gt;").lacks(`<script>zoe`)
+	ana.post(path, "to", `zoe"><script>`, "until",
+		until).want(http.StatusUnprocessableEntity).has("zoe&#34;&gt;&lt;script&gt;").lacks(`<script>zoe`)
 	ana.post(path, "to", "ben", "until", "tomorrow").want(http.StatusUnprocessableEntity).has("must be a date and time")
 
 	a := w.propose(bot, nil)

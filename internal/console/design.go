@@ -89,7 +89,8 @@ func (c *Console) designSheet(v *view) error {
 	for _, g := range tokenGroups(string(c.assets.files["console.css"])) {
 		for _, t := range g.Tokens {
 			property := map[string]string{
-				"shadow": "box-shadow", "type": "font-size", "weight": "font-weight", "face": "font-family", "radius": "border-radius",
+				"shadow": "box-shadow", "type": "font-size", "weight": "font-weight", "face": "font-family",
+				"radius": "border-radius",
 				"colour": "background", "space": "width",
 			}[t.Kind]
 			fmt.Fprintf(&b, ".sample%s { %s: var(%s); }\n", t.Name, property, t.Name)

@@ -49,7 +49,7 @@ func designPage(v *view, groups []tokenGroup) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "\"><div class=\"page design\" data-testid=\"design\"><h1>Design</h1><p class=\"muted\">Every size, colour, radius and shadow of the console is one of these tokens. They stand at the head of <code>console.css</code>; this page reads them there. It is served in development only.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "\"><div class=\"page design\" data-testid=\"design\"><h1>Design</h1><p class=\"muted\">Every size, colour, radius and shadow of the console is one of these tokens. They are at the top of <code>console.css</code>; this page reads them there. It is served in development only.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -327,7 +327,7 @@ func designPage(v *view, groups []tokenGroup) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "</section><section class=\"block\"><h2>Alike actions</h2><p class=\"muted\">Five or more that do the same are one row, with what they move in all. It opens in place.</p><ol class=\"rows grouped\" data-testid=\"design-fold\"><li class=\"fold-row\"><span class=\"pick\"><input type=\"checkbox\" aria-label=\"Select all 13 alike\"></span> <details><summary class=\"row-link\"><span class=\"row-top\"><span class=\"row-what\">Change price of 13 items</span> <span class=\"row-delta num\">+45.50 USD</span></span> <span class=\"row-sub\"><span class=\"same\">13 alike</span> <span>price_change</span></span></summary><ol class=\"rows\"><li class=\"row\"><span></span><span class=\"row-link\">Change price of SKU-1</span></li></ol></details></li></ol></section><section class=\"block\"><h2>Timeline</h2><p class=\"muted\">Work, waits for people and other waits have a pattern each. A length stands in its bar where it fits.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "</section><section class=\"block\"><h2>Alike actions</h2><p class=\"muted\">Five or more that do the same are one row, with what they move in all. It opens in place.</p><ol class=\"rows grouped\" data-testid=\"design-fold\"><li class=\"fold-row\"><span class=\"pick\"><input type=\"checkbox\" aria-label=\"Select all 13 alike\"></span> <details><summary class=\"row-link\"><span class=\"row-top\"><span class=\"row-what\">Change price of 13 items</span> <span class=\"row-delta num\">+45.50 USD</span></span> <span class=\"row-sub\"><span class=\"same\">13 alike</span> <span>price_change</span></span></summary><ol class=\"rows\"><li class=\"row\"><span></span><span class=\"row-link\">Change price of SKU-1</span></li></ol></details></li></ol></section><section class=\"block\"><h2>Timeline</h2><p class=\"muted\">Work, waits for people and other waits have a pattern each. A bar shows its length if there is room.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -30,22 +30,17 @@ func TestAssetsFitTheBudget(t *testing.T) {
 		}
 		seen[m[1]] = true
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.server.URL+m[1], http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Header.Set("Accept-Encoding", "gzip, br")
 		res, err := w.server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, err := io.ReadAll(res.Body)
-		if err := res.Body.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, res.Body.Close())
 		if err != nil || res.StatusCode != http.StatusOK {
 			t.Fatalf("%s: %d, %v", m[1], res.StatusCode, err)
 		}
-		if text := strings.HasSuffix(m[1], ".css") || strings.HasSuffix(m[1], ".js"); text != (res.Header.Get("Content-Encoding") == "gzip") {
+		if text := strings.HasSuffix(m[1], ".css") ||
+			strings.HasSuffix(m[1], ".js"); text != (res.Header.Get("Content-Encoding") == "gzip") {
 			t.Errorf("%s has the content encoding %q", m[1], res.Header.Get("Content-Encoding"))
 		}
 		if res.Header.Get("Vary") != "Accept-Encoding" {
@@ -62,8 +57,8 @@ func TestAssetsFitTheBudget(t *testing.T) {
 	t.Logf("%d files, %d bytes", len(seen), total)
 }
 
-// TestAssetsArePlainForWhoTakesNoGzip asks with every Accept-Encoding header that excludes gzip.
-func TestAssetsArePlainForWhoTakesNoGzip(t *testing.T) {
+// TestAssetsArePlainWithoutGzip sends every Accept-Encoding header that excludes gzip.
+func TestAssetsArePlainWithoutGzip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	path := regexp.MustCompile(`/assets/[0-9a-f]+/console\.css`).FindString(w.stranger().get("/signin").body)
@@ -72,14 +67,10 @@ func TestAssetsArePlainForWhoTakesNoGzip(t *testing.T) {
 		"gzip": true, "GZIP;q=0.5": true, "br, gzip ;q=1": true,
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.server.URL+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Header.Set("Accept-Encoding", accept)
 		res, err := w.server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close()
 		if got := res.Header.Get("Content-Encoding") == "gzip"; got != packed {
 			t.Errorf("Accept-Encoding %q: gzip is %t", accept, got)
@@ -101,9 +92,7 @@ func TestSheetsUseTokens(t *testing.T) {
 	}
 	for _, name := range files {
 		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text := string(raw)
 		if head, rest, ok := strings.Cut(text, "\n:root {\n"); ok {
 			_, after, _ := strings.Cut(rest, "\n}\n")
@@ -112,14 +101,14 @@ func TestSheetsUseTokens(t *testing.T) {
 		}
 		for i, line := range strings.Split(text, "\n") {
 			if m := colour.FindString(line); m != "" {
-				t.Errorf("%s: a colour that is no token: %s", name, line)
+				t.Errorf("%s: a colour that is not a token: %s", name, line)
 			}
 			for _, m := range size.FindAllStringSubmatch(line, -1) {
 				if !strings.HasPrefix(m[1], "var(--t-") && m[1] != "inherit" && m[1] != "100%" && !strings.HasSuffix(m[1], "em") {
 					t.Errorf("%s, line %d: font-size: %s", name, i, m[1])
 				}
 				if strings.HasSuffix(m[1], "rem") {
-					t.Errorf("%s, line %d: font-size: %s is no token", name, i, m[1])
+					t.Errorf("%s, line %d: font-size: %s is not a token", name, i, m[1])
 				}
 			}
 			for _, m := range weight.FindAllStringSubmatch(line, -1) {
@@ -128,7 +117,8 @@ func TestSheetsUseTokens(t *testing.T) {
 				}
 			}
 			for _, m := range shadow.FindAllStringSubmatch(line, -1) {
-				if !strings.HasPrefix(m[1], "var(--e") && !strings.HasPrefix(m[1], "inset ") && m[1] != "none" && !strings.Contains(m[1], "0 0 0 1px var(") {
+				if !strings.HasPrefix(m[1], "var(--e") && !strings.HasPrefix(m[1], "inset ") && m[1] != "none" &&
+					!strings.Contains(m[1], "0 0 0 1px var(") {
 					t.Errorf("%s, line %d: box-shadow: %s", name, i, m[1])
 				}
 			}
@@ -144,16 +134,12 @@ func TestDesign(t *testing.T) {
 	cfg := w.config
 	cfg.Development = true
 	pages, err := console.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.server.Config.Handler = pages
 	page := w.stranger().get("/console/design").want(http.StatusOK)
 	page.headers()
 	raw, err := os.ReadFile("assets/console.css")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, _ := strings.Cut(string(raw), "\n:root {\n")
 	rest, _, _ = strings.Cut(rest, "\n}\n")
 	sheet := w.stranger().get("/console/design/samples.css").want(http.StatusOK)

@@ -109,7 +109,7 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestDevicesRefuse: a subscription that cannot work, or that leads inside, is refused.
+// TestDevicesRefuse: a subscription that cannot work, or that names a private address, is refused.
 func TestDevicesRefuse(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, phones())
@@ -168,9 +168,7 @@ func TestAppFiles(t *testing.T) {
 		Display  string
 		Icons    []struct{ Src string }
 	}
-	if err := json.Unmarshal([]byte(b.get("/manifest.webmanifest").body), &manifest); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(b.get("/manifest.webmanifest").body), &manifest))
 	if got := fmt.Sprint(manifest); got != "{/inbox standalone [{/icon.png}]}" {
 		t.Errorf("the manifest: %s", got)
 	}

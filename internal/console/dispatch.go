@@ -36,8 +36,10 @@ type dispatchTab struct {
 func dispatchTabs() []dispatchTab {
 	return []dispatchTab{
 		{tabAttention, "Needs a person", "dead letters: what failed, and outcomes that nobody knows", nil},
-		{tabQueue, "Queue", "what waits, and what is under way", []gatehouse.PushStatus{gatehouse.PushSent, gatehouse.PushPicking, gatehouse.PushQueued}},
-		{tabDone, "Done", "what was applied or canceled", []gatehouse.PushStatus{gatehouse.PushApplied, gatehouse.PushCanceled}},
+		{tabQueue, "Queue", "what waits, and what is under way",
+			[]gatehouse.PushStatus{gatehouse.PushSent, gatehouse.PushPicking, gatehouse.PushQueued}},
+		{tabDone, "Done", "what was applied or canceled",
+			[]gatehouse.PushStatus{gatehouse.PushApplied, gatehouse.PushCanceled}},
 		{tabHealth, "Health", "how each connector does, and how the queue was over the last day", nil},
 	}
 }
@@ -118,7 +120,8 @@ func (c *Console) dispatchPage(v *view) (*dispatchPage, error) {
 // pushGroup reads a page of one state. Each state has a cursor parameter of its own.
 func (c *Console) pushGroup(v *view, tab string, status gatehouse.PushStatus) (pushGroup, error) {
 	g := pushGroup{status: status}
-	page, err := c.cfg.Dispatch.ListPushes(v.ctx, gatehouse.PushFilter{Status: status, Cursor: v.query(string(status)), Limit: groupRows})
+	page, err := c.cfg.Dispatch.ListPushes(v.ctx,
+		gatehouse.PushFilter{Status: status, Cursor: v.query(string(status)), Limit: groupRows})
 	if err != nil {
 		return g, err
 	}

@@ -29,7 +29,7 @@ func (c *Console) editPage(v *view) error {
 		return v.render(http.StatusOK, "Edit", "/inbox", reviewEditForm(v, e))
 	}
 	if !v.has(gatehouse.RoleProposer, gatehouse.RoleApprover) {
-		return gatehouse.E(gatehouse.CodeRoleRequired, "an operator corrects failed changes only that the target refused")
+		return gatehouse.E(gatehouse.CodeRoleRequired, "an operator can correct only failed changes that the target refused")
 	}
 	e := &editView{a: a, change: pretty(a.ProposedChange), rationale: a.Rationale, once: v.requestID}
 	return v.render(http.StatusOK, "Edit", "/inbox", editForm(v, e))

@@ -13,7 +13,8 @@ import (
 func (v *view) fail(err error) {
 	e := asError(err)
 	if e.Code == gatehouse.CodeInternal {
-		v.c.log.ErrorContext(v.r.Context(), "page failed", "request_id", v.requestID, "method", v.r.Method, "path", v.r.URL.Path, "error", err)
+		v.c.log.ErrorContext(v.r.Context(), "page failed", "request_id", v.requestID, "method", v.r.Method, "path",
+			v.r.URL.Path, "error", err)
 	}
 	status := gatehouse.StatusOf(e.Code)
 	switch {
@@ -74,7 +75,8 @@ func errorTitle(code gatehouse.Code) string {
 	switch code {
 	case gatehouse.CodeNotFound:
 		return "Not found"
-	case gatehouse.CodeRoleRequired, gatehouse.CodeSelfApproval, gatehouse.CodeEditTokenRequired, gatehouse.CodeStepUpRequired,
+	case gatehouse.CodeRoleRequired, gatehouse.CodeSelfApproval, gatehouse.CodeEditTokenRequired,
+		gatehouse.CodeStepUpRequired,
 		gatehouse.CodeSenderNotAllowed:
 		return "Not allowed"
 	case gatehouse.CodeUnauthenticated:

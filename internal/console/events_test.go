@@ -135,9 +135,7 @@ func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 
 	// Revoking the session elsewhere ends the stream at the next change.
 	sessions, err := w.gate.ListSessions(w.admin, gatehouse.SessionFilter{Principal: "ana"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := w.gate.RevokeSession(w.admin, sessions.Items[0].ID); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +143,7 @@ func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 	w.tellNumbered()
 	for line := next(t, lines); line != ""; line = next(t, lines) {
 		if strings.HasPrefix(line, "id: ") && line > "id: 5" {
-			t.Fatal("the stream goes on after its session ended")
+			t.Fatal("the stream continues after its session ended")
 		}
 	}
 }
@@ -157,9 +155,7 @@ func TestTheEndOfASessionCutsItsStream(t *testing.T) {
 	for name, end := range map[string]func(w *world, b *browser){
 		"revoked": func(w *world, b *browser) {
 			sessions, err := w.gate.ListSessions(w.admin, gatehouse.SessionFilter{Principal: b.name})
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			must(w.t, err)
 			if _, err := w.gate.RevokeSession(w.admin, sessions.Items[0].ID); err != nil {
 				w.t.Fatal(err)
 			}
@@ -172,9 +168,7 @@ func TestTheEndOfASessionCutsItsStream(t *testing.T) {
 		},
 		"replaced by another sign-in": func(w *world, b *browser) {
 			link, err := w.gate.CreateSetupLink(w.admin, b.name)
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			must(w.t, err)
 			b.post("/setup", "token", link.Token).want(http.StatusOK)
 		},
 	} {
@@ -196,9 +190,9 @@ func TestTheEndOfASessionCutsItsStream(t *testing.T) {
 	}
 }
 
-// TestChangesOfOtherTenantsAreNotHeard makes changes in one tenant while a stream of another is
+// TestChangesOfOtherTenantsSendNothing makes changes in one tenant while a stream of another is
 // open. The stream must send nothing, because even the time of a change is confidential.
-func TestChangesOfOtherTenantsAreNotHeard(t *testing.T) {
+func TestChangesOfOtherTenantsSendNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if _, err := w.gate.CreateTenant(w.admin, "acme"); err != nil {
@@ -207,13 +201,9 @@ func TestChangesOfOtherTenantsAreNotHeard(t *testing.T) {
 	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Name: "root", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin}, Tenant: "acme",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	link, err := w.gate.CreateSetupLink(w.as(c), "root")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root, ana, bot := w.stranger(), w.signIn("ana", gatehouse.RoleApprover), w.agent("bot")
 	root.post("/setup", "token", link.Token).want(http.StatusOK)
 	w.tellNumbered()
@@ -237,7 +227,7 @@ func TestChangesOfOtherTenantsAreNotHeard(t *testing.T) {
 	select {
 	case line := <-theirs:
 		if line == "" {
-			break // the end of how it began
+			break // the end of its first event
 		}
 		t.Errorf("the other tenant's stream says %q", line)
 	default:
@@ -274,9 +264,9 @@ func TestLostHintCostsAHeartbeat(t *testing.T) {
 	}
 }
 
-// TestRunPageHearsOfWhatHasNoEntry makes a change that an open run page shows and the log lacks, in
+// TestRunPageSeesUnloggedChanges makes a change that an open run page shows and the log lacks, in
 // another process whose hints are lost.
-func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
+func TestRunPageSeesUnloggedChanges(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before func(w *world, id string)
@@ -285,7 +275,8 @@ func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 	}{
 		"a step is taken up": {
 			change: func(w *world, elsewhere *runs.Runs) {
-				steps, err := elsewhere.LeaseSteps(w.as(w.principal("worker", gatehouse.KindService, gatehouse.RoleWorker)), gatehouse.LeaseRequest{Tools: []string{"page"}})
+				steps, err := elsewhere.LeaseSteps(w.as(w.principal("worker", gatehouse.KindService, gatehouse.RoleWorker)),
+					gatehouse.LeaseRequest{Tools: []string{"page"}})
 				if err != nil || len(steps) != 1 {
 					w.t.Fatalf("%d steps, %v", len(steps), err)
 				}
@@ -340,12 +331,14 @@ func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 	}
 }
 
-// TestTakenUpStepsAreHintedAt: when a server or an external worker leases a step, the viewers of
-// its run see it before the next heartbeat, and nobody in another tenant is told.
-func TestTakenUpStepsAreHintedAt(t *testing.T) {
+// TestLeasedStepsSendAHint: when a server or an external worker leases a step, the viewers of
+// its run see it before the next heartbeat, and no page of another tenant is notified.
+func TestLeasedStepsSendAHint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.apply("mixed", "name: mixed\nsteps:\n  - {id: call, uses: worker.page}\n  - {id: make, needs: [], uses: transform, with: {made: true}}\n")
+	w.apply("mixed",
+		"name: mixed\nsteps:\n  - {id: call, uses: worker.page}\n  - {id: make, needs: [], uses: transform, with: {made: "+
+			"true}}\n")
 	w.start(w.agent("bot"), "mixed", "")
 	if _, err := w.runs.Admit(t.Context()); err != nil {
 		t.Fatal(err)
@@ -391,16 +384,16 @@ func TestTakenUpStepsAreHintedAt(t *testing.T) {
 			t.Fatalf("%s: %d steps, %v", c.who, n, err)
 		}
 		if got := heard(ours); got != (c.want > 0) {
-			t.Errorf("%s leases %d steps: hinted at is %v", c.who, c.want, got)
+			t.Errorf("%s leases %d steps: a hint was sent: %v", c.who, c.want, got)
 		}
 		if heard(theirs) {
-			t.Errorf("%s: another tenant hears of it", c.who)
+			t.Errorf("%s: another tenant gets a hint", c.who)
 		}
 	}
 }
 
-// TestSettledRunPageIsQuiet: a run that has its evidence no longer changes, so its page is not told
-// to ask again.
+// TestSettledRunPageIsQuiet: a run that has its evidence no longer changes, so its page gets no
+// hint to ask again.
 func TestSettledRunPageIsQuiet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -410,7 +403,7 @@ func TestSettledRunPageIsQuiet(t *testing.T) {
 	listens := func() string { return between(vic.get("/runs/"+id).want(http.StatusOK).body, `data-events="`, `"`) }
 	quiet := between(vic.get("/runs").body, `data-events="`, `"`)
 	if got := listens(); got == quiet {
-		t.Errorf("the page of a run that goes on listens to %q as others do", got)
+		t.Errorf("the page of a running run listens to %q as others do", got)
 	}
 	if _, err := w.runs.CancelRun(w.admin, id, "over"); err != nil {
 		t.Fatal(err)

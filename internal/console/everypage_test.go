@@ -15,7 +15,8 @@ import (
 // override, a zero width space, a word joiner, a byte order mark, a terminal escape sequence. It
 // ends with visible characters that are mistaken for others: Arabic digits, and a Cyrillic letter
 // in a Latin word.
-const hostileText = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>\u202Etxet\u202C\u200B\u2060\uFEFF\x1b[31m \u0661\u0662\u0663 p\u0430ypal"
+const hostileText = "\"'><script>alert(1)</script><img src=x " +
+	"onerror=alert(1)>\u202Etxet\u202C\u200B\u2060\uFEFF\x1b[31m \u0661\u0662\u0663 p\u0430ypal"
 
 var (
 	markedText = regexp.MustCompile(`(?s)<mark [^>]*>.*?</mark>`)
@@ -37,11 +38,13 @@ func TestEveryPageShowsHostileTextAsText(t *testing.T) {
 	fill := func(p *gatehouse.Proposal) {
 		p.Target.EntityRef = strings.ReplaceAll(hostileText, "\x1b", "")
 		p.CurrentState = object
-		p.ProposedChange = gatehouse.ObjectJSON(gatehouse.Member{Name: "list", Value: gatehouse.ArrayJSON(quoted)}, gatehouse.Member{Name: "note", Value: quoted})
+		p.ProposedChange = gatehouse.ObjectJSON(gatehouse.Member{Name: "list", Value: gatehouse.ArrayJSON(quoted)},
+			gatehouse.Member{Name: "note", Value: quoted})
 		p.Rationale, p.Context, p.Metadata = hostileText, object, object
 		p.Magnitude = &gatehouse.Magnitude{Amount: "1", Currency: "USD"}
 		p.Evaluations = []gatehouse.Evaluation{{Name: hostileText, Kind: "human", Result: "pass", Details: hostileText}}
-		p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff", Text: "@@ -1 +1 @@\n-" + hostileText + "\n+x\n", Summary: hostileText}
+		p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff", Text: "@@ -1 +1 @@\n-" + hostileText + "\n+x\n",
+			Summary: hostileText}
 	}
 	// One refused field must not hide the others: fields that the gate restricts get harmless text,
 	// one after the other.
@@ -59,19 +62,23 @@ func TestEveryPageShowsHostileTextAsText(t *testing.T) {
 		return a
 	}
 	bot := w.agent("bot")
-	all := []gatehouse.Role{gatehouse.RoleAdmin, gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAuditor}
+	all := []gatehouse.Role{gatehouse.RoleAdmin, gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator,
+		gatehouse.RoleAuditor}
 	root := w.signIn("root-too", all...)
 	pending := propose(bot)
 	dead := w.settled(propose(bot), root, gatehouse.PushFailed, "http_422", hostileText)
 	w.settled(propose(bot), root, gatehouse.PushUnknown, "timeout", hostileText)
 	rejected := propose(bot)
-	if _, err := w.gate.Decide(w.as(root.creds), rejected.ID, gatehouse.Decision{Decision: gatehouse.Reject, Notes: hostileText}); err != nil {
+	if _, err := w.gate.Decide(w.as(root.creds), rejected.ID,
+		gatehouse.Decision{Decision: gatehouse.Reject, Notes: hostileText}); err != nil {
 		t.Fatal(err)
 	}
-	w.apply(label, "name: hostile\ndescription: |-\n  <b onclick=x>people</b> \u202Etxet \u0661\u0662 p\u0430ypal\nsteps:\n"+
-		"  - {id: sum, uses: transform, with: {text: \"${{ input.text }}\"}}\n"+
-		"  - {id: ask, uses: approval, with: {rationale: \"${{ input.text }}\"}}\n")
-	run := w.reached(w.start(bot, label, gatehouse.ObjectJSON(gatehouse.Member{Name: "text", Value: quoted})).ID, gatehouse.RunWaitingApproval)
+	w.apply(label,
+		"name: hostile\ndescription: |-\n  <b onclick=x>people</b> \u202Etxet \u0661\u0662 p\u0430ypal\nsteps:\n"+
+			"  - {id: sum, uses: transform, with: {text: \"${{ input.text }}\"}}\n"+
+			"  - {id: ask, uses: approval, with: {rationale: \"${{ input.text }}\"}}\n")
+	run := w.reached(w.start(bot, label, gatehouse.ObjectJSON(gatehouse.Member{Name: "text", Value: quoted})).ID,
+		gatehouse.RunWaitingApproval)
 	w.number()
 
 	ids := map[string][]string{"actions": {pending.ID, dead.ID, rejected.ID, run.StepOf("ask").ActionID}, "runs": {run.ID}}
@@ -102,7 +109,8 @@ func TestEveryPageShowsHostileTextAsText(t *testing.T) {
 	}
 	for _, rt := range console.Routes(w.console) {
 		method, path, _ := strings.Cut(rt.Pattern, " ")
-		if method != http.MethodGet || path == "/events/changes" || strings.HasPrefix(path, "/signin/oidc") || strings.HasPrefix(path, "/assets") {
+		if method != http.MethodGet || path == "/events/changes" || strings.HasPrefix(path, "/signin/oidc") ||
+			strings.HasPrefix(path, "/assets") {
 			continue
 		}
 		first := strings.Split(strings.TrimPrefix(path, "/"), "/")[0]

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestGrantsPage: from a pending action an approver comes to a grant like it, sees its
-// worst case, gives it, and revokes it; nothing is given before the worst case was shown.
+// TestGrantsPage: an approver creates a grant from a pending action, sees its worst case first, and
+// revokes it; no grant is created before its worst case was shown.
 func TestGrantsPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -34,7 +34,7 @@ func TestGrantsPage(t *testing.T) {
 	ana.post(path, "agent", "bot", "count", "x").want(http.StatusUnprocessableEntity).has("must be a number")
 	ana.post(path, fields...).want(http.StatusOK).has(testid("worst-case"), "at most 2 times", "USD 500 in all")
 	if list, err := w.gate.ListGrants(w.admin); err != nil || len(list) != 0 {
-		t.Fatalf("given before it was shown: %v, %v", list, err)
+		t.Fatalf("created before its worst case was shown: %v, %v", list, err)
 	}
 	ana.post(path, append(fields, "shown", "yes")...).want(http.StatusOK).has("0 of 2, 0 of 500 USD", "active")
 	b := w.propose(bot, func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"12.50"}` })

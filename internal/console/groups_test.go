@@ -13,9 +13,7 @@ import (
 func (w *world) members(group string) (names []string) {
 	w.t.Helper()
 	list, err := w.gate.ListGroups(w.admin)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	for _, g := range list {
 		for _, m := range g.Members {
 			if g.Name == group {
@@ -29,9 +27,7 @@ func (w *world) members(group string) (names []string) {
 func (w *world) groups() (names []string) {
 	w.t.Helper()
 	list, err := w.gate.ListGroups(w.admin)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	for _, g := range list {
 		names = append(names, g.Name)
 	}

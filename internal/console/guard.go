@@ -16,7 +16,8 @@ import (
 
 // contentPolicy lets a page load files of this server only, and nothing inline. Injected markup can
 // run no script and send no data to other hosts, and no site can frame the page.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src " +
+	"'self'; " +
 	"font-src 'self'; worker-src 'self'; manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // maxForm limits the body of a form, in bytes; the API has the same limit.
@@ -59,14 +60,16 @@ func (c *Console) guard(next http.Handler) http.Handler {
 // serve wraps a route in the checks of session and roles, and turns its error or panic into a page.
 func (c *Console) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &view{c: c, w: w, r: r, ctx: r.Context(), now: c.cfg.Now().UTC(), prefs: readPreferences(r), requestID: uuid.NewString()}
+		v := &view{c: c, w: w, r: r, ctx: r.Context(), now: c.cfg.Now().UTC(), prefs: readPreferences(r),
+			requestID: uuid.NewString()}
 		w.Header().Set("X-Request-Id", v.requestID)
 		defer func() {
 			if p := recover(); p != nil {
 				if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 					panic(p)
 				}
-				c.log.ErrorContext(r.Context(), "panic", "request_id", v.requestID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				c.log.ErrorContext(r.Context(), "panic", "request_id", v.requestID, "panic", fmt.Sprint(p), "stack",
+					string(debug.Stack()))
 				v.fail(gatehouse.E(gatehouse.CodeInternal, ""))
 			}
 		}()
@@ -91,7 +94,8 @@ func (v *view) pass(rt route) error {
 		if v.r.URL.Path == "/inbox" { // the page after signing in
 			return v.redirect(settingsPath)
 		}
-		return gatehouse.E(gatehouse.CodeRoleRequired, "workers see what they lease, over the API; this page is not for them")
+		return gatehouse.E(gatehouse.CodeRoleRequired,
+			"workers read only what they lease, over the API; this page is not for them")
 	}
 	if len(rt.roles) > 0 && !v.has(rt.roles...) {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "this page needs the role %s", joinRoles(rt.roles))

@@ -36,7 +36,8 @@ func keyMap() []keyHelp {
 		{[]string{"w"}, "why you were asked"},
 		{[]string{"/"}, "search"},
 		{[]string{"Ctrl-K"}, "find an action, a run, a person, a page or a command"},
-		{[]string{"g", "i"}, "inbox; g and r, w, d, p, a, n, s: runs, workflows, dispatch, policies, audit, insights, settings"},
+		{[]string{"g", "i"},
+			"inbox; g and r, w, d, p, a, n, s: runs, workflows, dispatch, policies, audit, insights, settings"},
 		{[]string{"?"}, "this help"},
 	}
 }

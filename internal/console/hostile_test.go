@@ -15,18 +15,16 @@ import (
 func hostileTexts(t *testing.T) []string {
 	t.Helper()
 	raw, err := os.ReadFile("../card/testdata/hostile.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var list []struct {
 		Name, Text string
 	}
-	if err := json.Unmarshal(raw, &list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &list))
 	texts := []string{
-		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' onmouseover='alert(1)`, `</textarea><script>alert(1)</script>`,
-		`</title><svg onload=alert(1)>`, `javascript:alert(1)`, `{{7*7}}${7*7}`, `<a href="javascript:alert(1)" hx-get="/signout" hx-trigger="load">x</a>`,
+		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' onmouseover='alert(1)`,
+		`</textarea><script>alert(1)</script>`,
+		`</title><svg onload=alert(1)>`, `javascript:alert(1)`, `{{7*7}}${7*7}`,
+		`<a href="javascript:alert(1)" hx-get="/signout" hx-trigger="load">x</a>`,
 		`]]><!--`, "&lt;script&gt;", `<style>*{display:none}</style>`, `<meta http-equiv=refresh content="0;url=//evil">`,
 	}
 	for _, h := range list {
@@ -45,7 +43,8 @@ func TestHostileTextStaysText(t *testing.T) {
 	w := newWorld(t)
 	// The rule reads all of these fields, so that they appear among its facts.
 	if _, err := w.gate.ApplyPolicy(w.admin, "version: 1\nrules:\n"+
-		"  - {id: looks, when: 'has(change.note) && change.note != metadata.m && current.note != target.ref && change.list != [] && size(evaluations) > 0', then: needs_approval}\n"); err != nil {
+		"  - {id: looks, when: 'has(change.note) && change.note != metadata.m && current.note != target.ref && change.list "+
+		"!= [] && size(evaluations) > 0', then: needs_approval}\n"); err != nil {
 		t.Fatal(err)
 	}
 	bot := w.agent("bot")
@@ -54,19 +53,21 @@ func TestHostileTextStaysText(t *testing.T) {
 	var ids []string
 	for i, text := range hostileTexts(t) {
 		if strings.ContainsRune(text, 0) || len(text) > 2000 {
-			continue // refused, or not the point
+			continue // refused, or tested elsewhere
 		}
 		quoted := gatehouse.StringJSON(text)
 		p := priceChange()
 		p.Target.EntityRef = fmt.Sprintf("SKU-%d", i)
-		p.CurrentState = gatehouse.ObjectJSON(gatehouse.Member{Name: "note", Value: quoted}, gatehouse.Member{Name: "k", Value: `"v"`})
-		p.ProposedChange = gatehouse.ObjectJSON(gatehouse.Member{Name: "note", Value: gatehouse.StringJSON(text + "2")}, gatehouse.Member{Name: "list", Value: gatehouse.ArrayJSON(quoted)})
+		p.CurrentState = gatehouse.ObjectJSON(gatehouse.Member{Name: "note", Value: quoted},
+			gatehouse.Member{Name: "k", Value: `"v"`})
+		p.ProposedChange = gatehouse.ObjectJSON(gatehouse.Member{Name: "note", Value: gatehouse.StringJSON(text + "2")},
+			gatehouse.Member{Name: "list", Value: gatehouse.ArrayJSON(quoted)})
 		p.Rationale, p.Metadata = text, gatehouse.ObjectJSON(gatehouse.Member{Name: "m", Value: quoted})
 		p.Evaluations = []gatehouse.Evaluation{{Name: "check", Kind: "human", Result: "pass", Details: text}}
 		p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff", Text: text, Summary: text}
 		a, _, err := w.gate.Propose(bot, p)
 		if err != nil {
-			continue // what the gate refuses is shown to nobody
+			continue // a refused text is shown to nobody
 		}
 		ids = append(ids, a.ID)
 		page := ana.get("/actions/" + a.ID).want(200)
@@ -78,7 +79,7 @@ func TestHostileTextStaysText(t *testing.T) {
 
 	// The lists contain all texts together.
 	if len(ids) < 20 {
-		t.Fatalf("only %d actions were taken", len(ids))
+		t.Fatalf("only %d actions were accepted", len(ids))
 	}
 	for _, path := range []string{"/inbox?open=" + ids[0], "/inbox?open=" + ids[len(ids)-1],
 		"/inbox/bulk?pick=" + strings.Join(ids, "&pick=")} {
@@ -93,8 +94,9 @@ func TestHostileTextStaysText(t *testing.T) {
 func (p *page) shown(text string) {
 	p.t.Helper()
 	for _, r := range p.body {
-		if r != '\n' && r != '\t' && (unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Bidi_Control, r) || r == 0x200B || r == 0xFEFF || r == 0x2060) {
-			p.t.Errorf("%s: U+%04X stands in the page as it is, of %q", p.url, r, text)
+		if r != '\n' && r != '\t' &&
+			(unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Bidi_Control, r) || r == 0x200B || r == 0xFEFF || r == 0x2060) {
+			p.t.Errorf("%s: U+%04X is in the page unescaped, from %q", p.url, r, text)
 			return
 		}
 	}

@@ -59,7 +59,7 @@ type freshCount struct {
 }
 
 // enoughRows is the number of rows from which a page is full. Pages of the store are used whole,
-// because the cursor stands behind them, so a page has fewer than twice as many rows.
+// because the cursor points behind them, so a page has fewer than twice as many rows.
 const (
 	enoughRows = 40
 	// maxStorePages limits the search for rows that this person may decide.
@@ -82,7 +82,8 @@ func (c *Console) inbox(v *view) error {
 		}
 	}
 	if q.Done != "" {
-		if p.done, err = c.cfg.Actions.FindAction(v.ctx, q.Done); err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+		if p.done, err = c.cfg.Actions.FindAction(v.ctx, q.Done); err != nil &&
+			gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 			return err
 		}
 	}

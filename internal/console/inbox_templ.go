@@ -107,7 +107,7 @@ func inboxHead(v *view, p *inboxPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = inboxTab(p, tabMine, "Mine", "what you may decide, and have not").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = inboxTab(p, tabMine, "Mine", "what waits for your decision").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -115,7 +115,7 @@ func inboxHead(v *view, p *inboxPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = inboxTab(p, tabDecided, "Decided", "what has its answer").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = inboxTab(p, tabDecided, "Decided", "what was decided").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -32,9 +32,9 @@ func TestTabs(t *testing.T) {
 	ana.get("/inbox?tab=all&status=rejected").has(mine.ID).lacks(own.ID)
 }
 
-// TestARowSaysWhatItMoves: a row shows the first amount of money in the change, or the proposer's
+// TestARowShowsItsAmount: a row shows the first amount of money in the change, or the proposer's
 // claim if there is none.
-func TestARowSaysWhatItMoves(t *testing.T) {
+func TestARowShowsItsAmount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot := w.agent("bot")
@@ -45,12 +45,16 @@ func TestARowSaysWhatItMoves(t *testing.T) {
 		delta, percent      string
 	}{
 		{"money", `{"currency":"EUR","price":"10.00"}`, `{"price":"12.50"}`, nil, "+2.50 EUR", "+25 %"},
-		{"money beside what it is said to be", `{"currency":"EUR","price":"10.00"}`, `{"price":"9.00"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, "−1.00 EUR, claimed 7 USD", "−10 %"},
+		{"money and another claim", `{"currency":"EUR","price":"10.00"}`, `{"price":"9.00"}`,
+			&gatehouse.Magnitude{Amount: "7", Currency: "USD"}, "−1.00 EUR, claimed 7 USD", "−10 %"},
 		{"no currency", `{"price":"10.00"}`, `{"price":"12.50"}`, nil, "+2.50", "+25 %"},
-		{"what it is said to be", `{"status":"open"}`, `{"status":"closed"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, ", claimed 7 USD", ""},
-		{"several numbers", `{"currency":"EUR","price":"10.00","cost":"4.00"}`, `{"price":"12.50","cost":"5.00"}`, nil, "+3.50 EUR", ""},
-		{"a number that is no money", `{"stock":10}`, `{"stock":4}`, nil, "", "−60 %"},
-		{"a change too large to be read", `{"currency":"EUR","price":"10.00","text":"` + strings.Repeat("x", 70<<10) + `"}`, `{"price":"12.50"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, ", claimed 7 USD", ""},
+		{"a claim without money", `{"status":"open"}`, `{"status":"closed"}`,
+			&gatehouse.Magnitude{Amount: "7", Currency: "USD"}, ", claimed 7 USD", ""},
+		{"several numbers", `{"currency":"EUR","price":"10.00","cost":"4.00"}`, `{"price":"12.50","cost":"5.00"}`, nil,
+			"+3.50 EUR", ""},
+		{"a number that is not money", `{"stock":10}`, `{"stock":4}`, nil, "", "−60 %"},
+		{"a change too large to be read", `{"currency":"EUR","price":"10.00","text":"` + strings.Repeat("x", 70<<10) + `"}`,
+			`{"price":"12.50"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, ", claimed 7 USD", ""},
 	} {
 		a := w.propose(bot, func(p *gatehouse.Proposal) {
 			p.CurrentState, p.ProposedChange, p.Magnitude = gatehouse.JSON(c.before), gatehouse.JSON(c.after), c.magnitude
@@ -60,7 +64,8 @@ func TestARowSaysWhatItMoves(t *testing.T) {
 		if m := regexp.MustCompile(`data-testid="moved">(.*?)</span>`).FindStringSubmatch(page.body); m != nil {
 			got = m[1]
 		}
-		if m := regexp.MustCompile(`(?s)data-testid="claimed">\s*the agent claims\s*(.*?)\s*</span>`).FindStringSubmatch(page.body); m != nil {
+		if m := regexp.MustCompile(`(?s)data-testid="claimed">\s*the agent claims\s*(.*?)\s*</span>`).FindStringSubmatch(
+			page.body); m != nil {
 			got += ", claimed " + m[1]
 		}
 		percent := ""
@@ -104,7 +109,7 @@ func TestEveryFigureLeadsToItsRows(t *testing.T) {
 	}
 }
 
-func TestFiltersStandInTheURL(t *testing.T) {
+func TestFiltersAreInTheURL(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot, other := w.agent("bot"), w.agent("other")
@@ -145,7 +150,7 @@ func TestTheListIsFrozenAndNewOnesWait(t *testing.T) {
 	ana.get("/inbox").has(a.ID, fresh.ID)
 }
 
-func TestAnEmptyInboxShowsWhatComes(t *testing.T) {
+func TestAnEmptyInboxShowsNewActions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot := w.agent("bot")
@@ -172,7 +177,7 @@ func TestAnEmptyInboxShowsWhatComes(t *testing.T) {
 	}
 }
 
-func TestTheNoticeFollowsWhatWasDecided(t *testing.T) {
+func TestTheNoticeFollowsTheDecision(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.propose(w.agent("bot"), nil)
@@ -217,7 +222,7 @@ func TestPagesHoldEachItemOnce(t *testing.T) {
 	}
 	for id, n := range seen {
 		if n != 1 {
-			t.Errorf("%s stands %d times", id, n)
+			t.Errorf("%s is listed %d times", id, n)
 		}
 	}
 }
@@ -264,7 +269,7 @@ func TestPresenceWhereNothingChanges(t *testing.T) {
 
 	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve)...).want(200)
 	if p := ben.get("/actions/" + a.ID).want(200); strings.Contains(between(p.body, `id="live"`, ">"), "every") {
-		t.Error("the page of what is decided asks who looks at it")
+		t.Error("the page of a decided action asks who looks at it")
 	}
 }
 
@@ -282,12 +287,16 @@ func TestBulk(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	pick := url.Values{"pick": {a.ID, b.ID, large.ID, own.ID, "act_none"}, "return": {"/inbox"}}
 	ana.get("/inbox/bulk?"+pick.Encode()).want(200).
-		has("2 actions", "7.50 USD moved, net −2.50", "5.00 USD", "is decided one by one", testid("bulk-excluded"), "12.50", "Approve 2 items")
+		has("2 actions", "7.50 USD moved, net −2.50", "5.00 USD", "is decided one by one", testid("bulk-excluded"), "12.50",
+			"Approve 2 items")
 
-	items := []string{"item", a.ID + " " + string(a.Digest), "item", b.ID + " " + string(b.Digest), "item", large.ID + " " + string(large.Digest), "return", "/inbox"}
+	items := []string{"item", a.ID + " " + string(a.Digest), "item", b.ID + " " + string(b.Digest), "item",
+		large.ID + " " + string(large.Digest), "return", "/inbox"}
 	ana.post("/inbox/bulk", append(items, "decision", "rejected", "notes", " ")...).want(http.StatusUnprocessableEntity)
-	ana.post("/inbox/bulk", append(items, "decision", "approved")...).want(200).has("2 items approved", "individual_decision_required")
-	for id, want := range map[string]gatehouse.Status{a.ID: gatehouse.StatusApproved, b.ID: gatehouse.StatusApproved, large.ID: gatehouse.StatusPending} {
+	ana.post("/inbox/bulk", append(items, "decision", "approved")...).want(200).has("2 items approved",
+		"individual_decision_required")
+	for id, want := range map[string]gatehouse.Status{a.ID: gatehouse.StatusApproved, b.ID: gatehouse.StatusApproved,
+		large.ID: gatehouse.StatusPending} {
 		got := w.action(id)
 		if got.Status != want {
 			t.Errorf("%s is %s, want %s", id, got.Status, want)
@@ -305,7 +314,8 @@ func TestEditProposesOneRevision(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover, gatehouse.RoleProposer)
 	ana.get("/actions/"+a.ID+"/edit").want(200).has(testid("review-edit"), "/edit?own=yes")
 	ana.get("/actions/"+a.ID+"/edit?own=yes").want(200).has("12.50", testid("edit-go"))
-	ana.post("/actions/"+a.ID+"/edit", "once", "k1", "change", `{"price": 12.5.0}`).want(http.StatusBadRequest).has("not JSON")
+	ana.post("/actions/"+a.ID+"/edit", "once", "k1", "change",
+		`{"price": 12.5.0}`).want(http.StatusBadRequest).has("not JSON")
 	form := []string{"once", "k1", "change", `{"price":"11.00"}`, "rationale", "less"}
 	p := ana.post("/actions/"+a.ID+"/edit", form...).want(200).has("11.00", "Replaces", testid("cannot"))
 	if again := ana.post("/actions/"+a.ID+"/edit", form...).want(200); again.url.Path != p.url.Path {
@@ -321,7 +331,8 @@ func TestSearchFindsByID(t *testing.T) {
 	w := newWorld(t)
 	a := w.propose(w.agent("bot"), nil)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
-	for q, want := range map[string]string{a.ID: "/actions/" + a.ID, a.Approval.ID: "/actions/" + a.ID, "inbox": "/inbox", "SKU-1042": "/inbox"} {
+	for q, want := range map[string]string{a.ID: "/actions/" + a.ID, a.Approval.ID: "/actions/" + a.ID, "inbox": "/inbox",
+		"SKU-1042": "/inbox"} {
 		if p := ana.get("/search?q=" + url.QueryEscape(q)).want(200); p.url.Path != want {
 			t.Errorf("%s leads to %s", q, p.url)
 		}

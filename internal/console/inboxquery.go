@@ -94,8 +94,10 @@ func (q inboxQuery) within(a *gatehouse.Action) bool {
 // decidedStatuses are the states that the tab Decided can be filtered by.
 func decidedStatuses() []gatehouse.Status {
 	return []gatehouse.Status{
-		gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusApplied, gatehouse.StatusRejected, gatehouse.StatusFailed,
-		gatehouse.StatusUnknown, gatehouse.StatusDenied, gatehouse.StatusExpired, gatehouse.StatusCanceled, gatehouse.StatusSuperseded,
+		gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusApplied, gatehouse.StatusRejected,
+		gatehouse.StatusFailed,
+		gatehouse.StatusUnknown, gatehouse.StatusDenied, gatehouse.StatusExpired, gatehouse.StatusCanceled,
+		gatehouse.StatusSuperseded,
 		gatehouse.StatusReversed,
 	}
 }

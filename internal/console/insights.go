@@ -47,7 +47,8 @@ func (c *Console) insights(v *view) error {
 			p.window = w
 		}
 	}
-	p.filter = gatehouse.InsightFilter{Since: v.now.Add(-p.window.span), ActionType: v.query("type"), ProposedBy: v.query("by")}
+	p.filter = gatehouse.InsightFilter{Since: v.now.Add(-p.window.span), ActionType: v.query("type"),
+		ProposedBy: v.query("by")}
 	var err error
 	if p.x, err = c.cfg.Statistics.Insights(v.ctx, p.filter); err != nil {
 		return err
@@ -179,5 +180,5 @@ func replayShare(c gatehouse.DecisionCount) string {
 	return strconv.Itoa(int(math.Round(100*float64(c.Replayed)/float64(n)))) + " %"
 }
 
-// isNothing reports whether a figure stands for no rows at all.
+// isNothing reports whether a figure counts no rows.
 func isNothing(value string) bool { return value == "0" || value == "–" }

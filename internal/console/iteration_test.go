@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestIterationShowsWhatChanged: the page of a question that is asked again shows the reviewer's
+// TestIterationShowsDifferences: the page of a question that is asked again shows the reviewer's
 // words and the differences only. A context that names another agent's action adds nothing.
-func TestIterationShowsWhatChanged(t *testing.T) {
+func TestIterationShowsDifferences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.moving()
@@ -24,11 +24,14 @@ steps:
 	run := w.reached(w.start(bot, "letter", `{}`).ID, gatehouse.RunWaitingApproval)
 	first := w.action(run.StepOf("review").ActionID)
 	ana.get("/actions/" + first.ID).want(http.StatusOK).lacks(testid("iteration"))
-	ana.post("/actions/"+first.ID+"/decide", append(decision(first, gatehouse.Reject), "notes", "too <b>long</b>")...).want(http.StatusOK)
+	ana.post("/actions/"+first.ID+"/decide",
+		append(decision(first, gatehouse.Reject), "notes", "too <b>long</b>")...).want(http.StatusOK)
 	w.afterHold()
-	run = w.run(run.ID, "asking again", func(r *gatehouse.Run) bool { s := r.StepOf("review#2"); return s != nil && s.ActionID != "" })
+	run = w.run(run.ID, "asking again",
+		func(r *gatehouse.Run) bool { s := r.StepOf("review#2"); return s != nil && s.ActionID != "" })
 
-	page := ana.get("/actions/" + run.StepOf("review#2").ActionID).want(http.StatusOK).has("Iteration 2: what has changed since the last")
+	page := ana.get("/actions/" + run.StepOf("review#2").ActionID).want(http.StatusOK).has(
+		"Iteration 2: what has changed since the last")
 	section := between(page.body, testid("iteration"), "</section>")
 	for _, want := range []string{"ana", "too &lt;b&gt;long&lt;/b&gt;", "text", "shorter", "/actions/" + first.ID} {
 		if !strings.Contains(section, want) {

@@ -17,7 +17,8 @@ func TestReasonsOfThePolicyAreOffered(t *testing.T) {
 	w.applyPolicy("version: 1\nreject_reasons: [Wrong currency, \"<b>not</b> this quarter\"]\n")
 	a := w.price(w.agent("bot"), "12.50")
 	ana := w.signIn("ana", gatehouse.RoleApprover)
-	page := ana.get("/actions/"+a.ID).want(http.StatusOK).has(`data-reason="Wrong currency"`, "&lt;b&gt;not&lt;/b&gt; this quarter")
+	page := ana.get("/actions/"+a.ID).want(http.StatusOK).has(`data-reason="Wrong currency"`,
+		"&lt;b&gt;not&lt;/b&gt; this quarter")
 	page.shown("/actions/" + a.ID)
 	// Only the form's own button submits an offered reason.
 	panel := between(page.body, testid("reasons"), "</div>")
@@ -27,8 +28,8 @@ func TestReasonsOfThePolicyAreOffered(t *testing.T) {
 	w.signIn("olga", gatehouse.RoleOperator).get("/actions/" + a.ID).want(http.StatusOK).lacks("Wrong currency")
 }
 
-// TestWhatDestroysIsRed: the approve button of a deletion is red, and no other one.
-func TestWhatDestroysIsRed(t *testing.T) {
+// TestDeletionsAreRed: only the approve button of a deletion is red.
+func TestDeletionsAreRed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
@@ -37,9 +38,7 @@ func TestWhatDestroysIsRed(t *testing.T) {
 	p.ActionType, p.Operation, p.ProposedChange, p.CurrentState = "note", "delete", "{}", ""
 	p.RiskLevel = gatehouse.L3
 	gone, _, err := w.gate.Propose(bot, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range []struct {
 		a   *gatehouse.Action
 		red bool
@@ -59,7 +58,8 @@ func TestBottomBar(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover, gatehouse.RoleAuditor)
 	bar := between(ana.get("/audit").want(http.StatusOK).body, testid("bottom-bar"), "</nav>")
 	front, more, ok := strings.Cut(bar, "<details")
-	if !ok || !strings.Contains(front, `href="/inbox"`) || !strings.Contains(front, `href="/runs"`) || strings.Contains(more, `href="/inbox"`) {
+	if !ok || !strings.Contains(front, `href="/inbox"`) || !strings.Contains(front, `href="/runs"`) ||
+		strings.Contains(more, `href="/inbox"`) {
 		t.Errorf("the bar is %s", bar)
 	}
 	for _, path := range []string{"/workflows", "/dispatch", "/policies", "/audit", "/insights", "/settings"} {
@@ -87,9 +87,7 @@ func TestEmptyListsOfferASample(t *testing.T) {
 	cfg := w.config
 	cfg.Development = true
 	pages, err := console.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.server.Config.Handler = pages
 	ana.get("/inbox").want(http.StatusOK).has("gatehouse dev env --as agent", "gatehouse propose --type price_change")
 	ana.get("/runs").want(http.StatusOK).has("gatehouse dev env --as reviewer")
@@ -98,7 +96,7 @@ func TestEmptyListsOfferASample(t *testing.T) {
 	ana.get("/inbox").want(http.StatusOK).lacks(testid("empty"))
 }
 
-// TestPoliciesTellTheirHistory: the page counts what the policy said about the newest proposals.
+// TestPoliciesTellTheirHistory: the page counts the policy's outcomes for the newest proposals.
 func TestPoliciesTellTheirHistory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

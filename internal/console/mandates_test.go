@@ -30,9 +30,7 @@ func TestMandatesPage(t *testing.T) {
 		}},
 		PerDay: &gatehouse.Limit{Count: 9},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const worst = "at most 40 actions by bot, USD 2000 in all, 9 actions and USD 2000 a day, up to L3"
 	ana.get("/actions/"+a.ID).want(http.StatusOK).
 		has("Approve in advance: "+worst, "Approve the plan of bot", ">2000 USD<", "in_all.amount 1").
@@ -45,9 +43,7 @@ func TestMandatesPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, err := w.gate.StartMandate(t.Context(), a.Tenant, a.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const path = "/settings/mandates"
 	vic.get(path).want(http.StatusForbidden)
 	ana.get(path).want(http.StatusOK).

@@ -26,9 +26,7 @@ func TestMessages(t *testing.T) {
 			FinishedAt: &now,
 		}})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	page := olga.get("/settings/messages?show=failed").want(http.StatusOK)
 	page.has("Approval asked", "via mail", "3 attempts.", testid("retry"),
 		testid("retry-failed-mail")).lacks("<script>alert(1)")

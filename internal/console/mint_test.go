@@ -29,15 +29,12 @@ func TestFormsOfAdministratorsNeedAFreshSignIn(t *testing.T) {
 	root := w.signIn("root", gatehouse.RoleAdmin)
 	w.principal("eve", gatehouse.KindPerson, gatehouse.RoleApprover)
 	keys, err := w.gate.ListKeys(w.admin, "eve")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.advance(gatehouse.FreshSignIn + time.Minute)
-	root.get("/settings/principals/eve").want(http.StatusOK).has(testid("edit-token-roles"), testid("edit-token-setup"), testid("edit-token-key"))
+	root.get("/settings/principals/eve").want(http.StatusOK).has(testid("edit-token-roles"), testid("edit-token-setup"),
+		testid("edit-token-key"))
 	source, err := w.gate.ActivePolicy(w.admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fields := []string{
 		"sure", "yes", "name", "mallory", "kind", "person", "role", "approver", "id", "acme", "once", "1",
 		"source", source.Source + "\n# changed\n", "base", "1", "count", "1", "for", "1h",
@@ -89,8 +86,9 @@ func TestMintingFormsAreReadWhole(t *testing.T) {
 	w := newWorld(t)
 	root := w.signIn("root", gatehouse.RoleAdmin)
 	for body, status := range map[string]int{
-		"name=mallory&kind=person&role=approver&sure=yes&once=1&next=%zz":                        http.StatusBadRequest,
-		"name=mallory&kind=person&role=approver&sure=yes&once=2&x=" + strings.Repeat("x", 1<<20): http.StatusRequestEntityTooLarge,
+		"name=mallory&kind=person&role=approver&sure=yes&once=1&next=%zz": http.StatusBadRequest,
+		"name=mallory&kind=person&role=approver&sure=yes&once=2&x=" +
+			strings.Repeat("x", 1<<20): http.StatusRequestEntityTooLarge,
 	} {
 		r := root.request(http.MethodPost, "/settings/principals", nil)
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
@@ -99,9 +97,7 @@ func TestMintingFormsAreReadWhole(t *testing.T) {
 		}
 	}
 	all, err := w.gate.ListPrincipals(w.admin, "", 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range all.Items {
 		if p.Name == "mallory" {
 			t.Error("a form that breaks off made mallory")

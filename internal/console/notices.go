@@ -80,14 +80,16 @@ func noticeWords(kind string) string {
 	if words, ok := map[string]string{
 		"principal.created": "Created", "principal.changed": "Changed", "tenant.created": "Tenant created",
 		"key.created": "Key made for", "key.revoked": "Key revoked of", "edit_token.rotated": "New edit token for",
-		"setup_link.created": "Set-up link made for", "passkey.added": "Passkey added by", "passkey.removed": "Passkey removed of",
+		"setup_link.created": "Set-up link made for", "passkey.added": "Passkey added by",
+		"passkey.removed": "Passkey removed of",
 		"identity.linked": "Sign-in identity linked to", "identity.unlinked": "Sign-in identity unlinked from",
 		"delegation.made": "Delegation made by", "delegation.ended": "Delegation ended of",
 		"grant.created": "Grant given for", "mandate.given": "Plan approved of",
 		"secret.set": "Set:", "secret.rotated": "Rotated:", "secret.revoked": "Revoked:",
 		"group.created": "Group made:", "group.deleted": "Group removed:",
-		"policy.applied": "Policy applied:", "policy.activated": "Policy activated:", "policy.break_glass": "Policy changed past the gate:",
-		"admin.reset": "Administrator reset at the machine:",
+		"policy.applied": "Policy applied:", "policy.activated": "Policy activated:",
+		"policy.break_glass": "Policy changed past the gate:",
+		"admin.reset":        "Administrator reset at the machine:",
 	}[kind]; ok {
 		return words
 	}

@@ -97,7 +97,7 @@ func noticesBody(v *view, p *noticesView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<h2>Changes to rights and rules</h2><p class=\"muted\">Every administrator sees these until they dismiss them. The audit log keeps them permanently. ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<h2>Changes to rights and rules</h2><p class=\"muted\">Each administrator sees a change until they dismiss it. The audit log keeps them permanently. ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

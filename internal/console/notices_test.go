@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestEveryAdministratorIsTold changes rights: each administrator sees a banner about who did what
+// TestEveryAdministratorIsNotified changes rights: each administrator sees a banner about who did what
 // until that administrator has dismissed it.
-func TestEveryAdministratorIsTold(t *testing.T) {
+func TestEveryAdministratorIsNotified(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	one, two := w.signIn("one", gatehouse.RoleAdmin), w.signIn("two", gatehouse.RoleAdmin)
@@ -20,7 +20,8 @@ func TestEveryAdministratorIsTold(t *testing.T) {
 	ana.get("/settings/changes").want(http.StatusForbidden)
 	for _, b := range []*browser{one, two} { // the administrator who made the change is told too
 		b.get("/inbox").want(http.StatusOK).has(testid("notices-banner"), "to rights and rules since you last looked")
-		b.get("/settings/changes").want(http.StatusOK).has("Created", "eve", "one", "via console", "roles: approver").lacks(testid("notices-banner"))
+		b.get("/settings/changes").want(http.StatusOK).has("Created", "eve", "one", "via console",
+			"roles: approver").lacks(testid("notices-banner"))
 	}
 	fields := []string{}
 	for _, part := range strings.Split(one.get("/settings/changes").body, `name="notice" value="`)[1:] {

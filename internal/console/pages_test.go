@@ -19,7 +19,9 @@ import (
 )
 
 // settled approves an action and dispatches it to the wanted final state, as the dispatcher would.
-func (w *world) settled(a *gatehouse.Action, by *browser, end gatehouse.PushStatus, code, words string) *gatehouse.Action {
+func (w *world) settled(
+	a *gatehouse.Action, by *browser, end gatehouse.PushStatus, code, words string,
+) *gatehouse.Action {
 	w.t.Helper()
 	ctx := w.as(by.creds)
 	if _, err := w.gate.Decide(ctx, a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
@@ -71,9 +73,7 @@ func (w *world) settled(a *gatehouse.Action, by *browser, end gatehouse.PushStat
 			}
 			return tx.MoveAction(m)
 		})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 	}
 	step(gatehouse.PushPicking, "")
 	step(gatehouse.PushSent, gatehouse.StatusPushing)
@@ -109,10 +109,13 @@ func TestUnknownOutcomeIsSettledByAnOperator(t *testing.T) {
 
 	ana.get("/dispatch").want(http.StatusOK).has(testid("dead-letter"), `data-status="unknown"`, "No replay",
 		"Recording the outcome needs the role operator").lacks("<b>in time</b>", `data-testid="resolve"`)
-	ana.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason", "I looked").want(http.StatusForbidden)
+	ana.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason",
+		"I looked").want(http.StatusForbidden)
 	ops.get("/dispatch").want(http.StatusOK).has("look at the target", testid("resolve"))
-	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "perhaps", "reason", "x").want(http.StatusUnprocessableEntity).has(testid("dead-letter"))
-	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason", " ").want(http.StatusUnprocessableEntity)
+	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "perhaps", "reason",
+		"x").want(http.StatusUnprocessableEntity).has(testid("dead-letter"))
+	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason",
+		" ").want(http.StatusUnprocessableEntity)
 	if got := w.action(a.ID).Status; got != gatehouse.StatusUnknown {
 		t.Fatalf("a refusal left it %s", got)
 	}
@@ -131,18 +134,20 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	root := w.signIn("root", gatehouse.RoleAdmin)
 	a := w.settled(w.propose(bot, nil), ana, gatehouse.PushFailed, "http_422", "the price is too high")
-	b := w.settled(w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" }), ana, gatehouse.PushFailed, "http_422", "no")
+	b := w.settled(w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" }), ana, gatehouse.PushFailed,
+		"http_422", "no")
 
 	ana.get("/dispatch").want(http.StatusOK).has("the price is too high", "Retrying needs the role admin").
 		lacks(`data-testid="replay"`)
 	ana.post("/dispatch/replay", "push", a.Push.ID).want(http.StatusForbidden)
 	root.post("/dispatch/replay").want(http.StatusUnprocessableEntity).has("select the dead letters to retry")
-	root.post("/dispatch/replay", "push", a.Push.ID, "push", "psh_unknown").want(http.StatusOK).has("1 dead letter is back in the queue, 1 not", "psh_unknown")
+	root.post("/dispatch/replay", "push", a.Push.ID, "push",
+		"psh_unknown").want(http.StatusOK).has("1 dead letter is back in the queue, 1 not", "psh_unknown")
 	if got := w.action(a.ID).Push.Status; got != gatehouse.PushQueued {
 		t.Errorf("the push is %s", got)
 	}
 	if got := w.action(b.ID).Push.Status; got != gatehouse.PushFailed {
-		t.Errorf("what was not marked is %s", got)
+		t.Errorf("an unmarked dead letter is %s", got)
 	}
 
 	// The filter is in the URL, and stays after an operator's form.
@@ -208,7 +213,8 @@ func TestAuditPage(t *testing.T) {
 
 	ana.get("/audit").want(http.StatusForbidden)
 	ana.post("/audit/check").want(http.StatusForbidden)
-	eve.get("/audit").want(http.StatusOK).has("hitl.proposed", "session.started", "gatehouse audit verify --held head.json")
+	eve.get("/audit").want(http.StatusOK).has("hitl.proposed", "session.started",
+		"gatehouse audit verify --held head.json")
 	eve.get("/audit?q="+a.ID).want(http.StatusOK).has("Entries of action", a.ID)
 	if p := eve.get("/audit?q=0").want(http.StatusOK).has(`data-index="0"`); strings.Count(p.body, "data-index=") != 1 {
 		t.Error("the page does not end with the entry asked for")
@@ -228,9 +234,7 @@ func TestAuditPage(t *testing.T) {
 func (w *world) damage(statements ...string) {
 	w.t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(w.dir, "gatehouse.db"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer db.Close()
 	for _, s := range statements {
 		if _, err := db.Exec(s); err != nil {
@@ -245,24 +249,27 @@ func TestPolicyIsCheckedThenApplied(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	root := w.signIn("root", gatehouse.RoleAdmin)
 	active, err := w.gate.ActivePolicy(w.admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ana.get("/policies").want(http.StatusOK).has("Version 1", "all passed").lacks(testid("policy-edit"))
 	ana.get("/policies/edit").want(http.StatusForbidden)
 	ana.post("/policies/apply", "source", active.Source, "base", "1").want(http.StatusForbidden)
 	root.get("/policies/edit").want(http.StatusOK).has(testid("policy-text")).lacks(testid("policy-apply"))
 
-	root.post("/policies/check", "source", "rules: [nonsense", "base", "1").want(http.StatusOK).has("error:").lacks(testid("policy-apply"))
-	root.post("/policies/apply", "source", "rules: [nonsense", "base", "1").want(http.StatusUnprocessableEntity).has("was not applied")
-	root.post("/policies/apply", "source", active.Source, "base", "1").want(http.StatusUnprocessableEntity).has("this is the active version already")
+	root.post("/policies/check", "source", "rules: [nonsense", "base",
+		"1").want(http.StatusOK).has("error:").lacks(testid("policy-apply"))
+	root.post("/policies/apply", "source", "rules: [nonsense", "base",
+		"1").want(http.StatusUnprocessableEntity).has("was not applied")
+	root.post("/policies/apply", "source", active.Source, "base",
+		"1").want(http.StatusUnprocessableEntity).has("this is the active version already")
 	if n := w.policies(); n != 1 {
 		t.Fatalf("%d versions after refusals", n)
 	}
 	next := active.Source + "# a remark <script>\n"
-	root.post("/policies/check", "source", next, "base", "1").want(http.StatusOK).has(testid("policy-apply"), "1 line added").lacks("<script>\n")
+	root.post("/policies/check", "source", next, "base", "1").want(http.StatusOK).has(testid("policy-apply"),
+		"1 line added").lacks("<script>\n")
 	root.post("/policies/apply", "source", next, "base", "1").want(http.StatusOK).has("Version 2")
-	root.post("/policies/apply", "source", active.Source, "base", "1").want(http.StatusUnprocessableEntity).has("version 2 became active meanwhile")
+	root.post("/policies/apply", "source", active.Source, "base",
+		"1").want(http.StatusUnprocessableEntity).has("version 2 became active meanwhile")
 	root.get("/policies/1").want(http.StatusOK).has("Make version 1 the active one")
 	root.post("/policies/1/activate").want(http.StatusOK).has("Version 1")
 	root.get("/policies").want(http.StatusOK).has("Ceilings of the active policy").has("destructive-per-day")
@@ -272,9 +279,7 @@ func TestPolicyIsCheckedThenApplied(t *testing.T) {
 
 func (w *world) policies() int {
 	list, err := w.gate.ListPolicies(w.admin)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return len(list)
 }
 
@@ -289,8 +294,11 @@ func TestPolicyIsExplained(t *testing.T) {
 	ana.get("/policies/explain?action=act_none").want(http.StatusNotFound)
 	ana.post("/policies/explain", "proposal", `{"action_type":"price_change"`).want(http.StatusBadRequest)
 	ana.post("/policies/explain", "proposal", `{"action_type":"price_change","nonsense":1}`).want(http.StatusBadRequest)
-	ana.post("/policies/explain", "proposal", `{"action_type":"","connector":"shop","operation":"update","target":{},"proposed_change":{}}`).want(http.StatusUnprocessableEntity)
-	ana.post("/policies/explain", "proposal", `{"action_type":"price_change","connector":"shop","operation":"update","target":{"entity_type":"item","entity_ref":"1"},"proposed_change":{"price":"1"}}`).
+	ana.post("/policies/explain", "proposal",
+		`{"action_type":"","connector":"shop","operation":"update","target":{},"proposed_change":{}}`).want(
+		http.StatusUnprocessableEntity)
+	ana.post("/policies/explain", "proposal",
+		`{"action_type":"price_change","connector":"shop","operation":"update","target":{"entity_type":"item","entity_ref":"1"},"proposed_change":{"price":"1"}}`).
 		want(http.StatusOK).has("People would be asked", testid("trace"))
 }
 
@@ -307,10 +315,12 @@ func TestActionSaysWhy(t *testing.T) {
 		has("No rule matched. A medium write (L3) needs approval.").
 		has("the policy lists price_change (as bot calls it) with L3", "/policies/1\"").lacks(testid("ground"), "raises it")
 	note := w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType = "note" })
-	ana.get("/actions/"+note.ID).want(http.StatusOK).has(`data-rule="safe-changes"`, "risk &lt;= 2", "the policy lists note (as bot calls it) with L1.")
+	ana.get("/actions/"+note.ID).want(http.StatusOK).has(`data-rule="safe-changes"`, "risk &lt;= 2",
+		"the policy lists note (as bot calls it) with L1.")
 
 	const source = "version: 1\nrisk: {price_change: 3, label: 1}\nrules:\n" +
-		"  - {id: dear, when: 'has(change.price) && dec(change.price) > 12 && magnitude.amount > 1', then: needs_approval, risk: 4}\n"
+		"  - {id: dear, when: 'has(change.price) && dec(change.price) > 12 && magnitude.amount > 1', then: needs_approval, " +
+		"risk: 4}\n"
 	if _, err := w.gate.ApplyPolicy(w.admin, source); err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +334,8 @@ func TestActionSaysWhy(t *testing.T) {
 		ana.get(path+dear.ID).want(http.StatusOK).has(`data-rule="dear"`, "Rule dear says needs_approval and L4 when",
 			"dec(change.price) &gt; 12", "change.price &#34;12.50&#34;", "magnitude.amount 2.50", "/policies/2\"",
 			"policy v2",
-			"the policy lists price_change (as bot calls it) with L3; the proposer said L2; a rule raises it to L4. The highest level applies.").lacks("with L5")
+			"the policy lists price_change (as bot calls it) with L3; the proposer said L2; a rule raises it to L4. The "+
+				"highest level applies.").lacks("with L5")
 	}
 	unlisted := w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType, p.Target.EntityRef = "reticulate", "SKU-3" })
 	ana.get("/actions/"+unlisted.ID).want(http.StatusOK).has("does not list reticulate", "L3 at least")
@@ -349,17 +360,16 @@ func TestInsightsCountAndLead(t *testing.T) {
 	w.propose(other, nil)
 	w.propose(other, func(p *gatehouse.Proposal) { p.ActionType = "note" })
 
-	p := ana.get("/insights").want(http.StatusOK).has("5 proposals", "67 % of 3", "status=rejected&amp;tab=decided&amp;to=", `data-name="note"`)
+	p := ana.get("/insights").want(http.StatusOK).has("5 proposals", "67 % of 3",
+		"status=rejected&amp;tab=decided&amp;to=", `data-name="note"`)
 	p.has(testid("wait-chart"), testid("heat-map"), "risk=3").lacks(testid("replays"))
-	if err := w.gate.StoreDecisionCounts(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.gate.StoreDecisionCounts(t.Context()))
 	ana.get("/insights?window=1d").want(http.StatusOK).has(testid("replays"), ">decide</th>", `<td class="num">3</td>`)
 	// The counts of decisions link to their rows too.
 	for how, rows := range map[string]string{"approved": "A B", "people": "A B C", "allowed": "SKU-1042"} {
 		links := regexp.MustCompile(`href="(/inbox\?decided=`+how+`[^"]*)"`).FindAllStringSubmatch(p.body, -1)
 		if len(links) == 0 {
-			t.Fatalf("nothing leads to what was decided: %s", how)
+			t.Fatalf("no link to the decided actions: %s", how)
 		}
 		list := ana.get(html.UnescapeString(links[0][1])).want(http.StatusOK)
 		for _, ref := range []string{"A", "B", "C", "SKU-1042"} {

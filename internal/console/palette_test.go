@@ -9,9 +9,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestPaletteFindsWhatThePersonMaySee: the palette finds actions, runs and people of the tenant, a
+// TestPaletteFindsReadableObjects: the palette finds actions, runs and people of the tenant, a
 // few of each, and people for administrators only.
-func TestPaletteFindsWhatThePersonMaySee(t *testing.T) {
+func TestPaletteFindsReadableObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot := w.agent("bot")

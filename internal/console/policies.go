@@ -159,9 +159,10 @@ func (c *Console) applyPolicy(v *view) error {
 	}
 	switch {
 	case !e.check.OK():
-		e.outcome = gatehouse.E(gatehouse.CodeInvalid, "the text has errors, or a test of it fails")
+		e.outcome = gatehouse.E(gatehouse.CodeInvalid, "the policy has errors, or one of its tests fails")
 	case e.changed():
-		e.outcome = gatehouse.E(gatehouse.CodeInvalid, "version %d became active meanwhile: look at what your text would change now, then apply it again", e.active.Version)
+		e.outcome = gatehouse.E(gatehouse.CodeInvalid,
+			"version %d became active meanwhile: look at what your text would change now, then apply it again", e.active.Version)
 		e.base = strconv.Itoa(e.active.Version)
 	case e.diff.Added+e.diff.Removed == 0:
 		e.outcome = gatehouse.E(gatehouse.CodeInvalid, "this is the active version already")
@@ -202,7 +203,8 @@ type explainView struct {
 func (c *Console) explainForm(v *view) error {
 	p := gatehouse.Proposal{
 		ActionType: "price_change", Connector: "shop", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "SKU-1042"}, ProposedChange: gatehouse.JSON(`{"price":"12.50"}`),
+		Target:         gatehouse.Target{EntityType: "item", EntityRef: "SKU-1042"},
+		ProposedChange: gatehouse.JSON(`{"price":"12.50"}`),
 	}
 	e := &explainView{}
 	if id := v.query("action"); id != "" {

@@ -10,7 +10,7 @@ import (
 // recentProposals is how many proposals the panel about recent history counts.
 const recentProposals = gatehouse.MaxLimit
 
-// policyHistory counts what the policy said about the newest proposals.
+// policyHistory counts the policy's outcomes for the newest proposals.
 type policyHistory struct {
 	of                     int
 	allowed, asked, denied int

@@ -12,7 +12,8 @@ func TestPolicyTables(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	source := "version: 1\nlevels: {3: Medium write}\nrisk: {refund: 3}\nrules:\n" +
-		"  - {id: looks, when: 'has(change.note) && size(\"<b>\") > 1', then: needs_approval, required: 2, people: [ana, bo], reason: \"<i>why</i>\"}\n" +
+		"  - {id: looks, when: 'has(change.note) && size(\"<b>\") > 1', then: needs_approval, required: 2, people: [ana, " +
+		"bo], reason: \"<i>why</i>\"}\n" +
 		"  - {id: never, when: 'risk >= 5', then: deny}\n"
 	if _, err := w.gate.ApplyPolicy(w.admin, source); err != nil {
 		t.Fatal(err)

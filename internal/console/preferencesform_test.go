@@ -23,7 +23,7 @@ func TestMessagePreferences(t *testing.T) {
 	w := newWorldWith(t, mails(), phones())
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	ana.get(notificationsPath).want(http.StatusOK).has(testid("preferences"), "How your requests ended",
-		"no address of you")
+		"no address for you")
 	path := notificationsPath + "/preferences"
 	ana.post(path, "channel", "mail", "want_questions", "yes", "want_alerts", "yes", "quiet_from", "20:00",
 		"quiet_to", "07:00", "quiet_zone", "Europe/Berlin").want(http.StatusOK).has("Saved", `value="Europe/Berlin"`)
@@ -46,23 +46,15 @@ func TestUnsubscribePage(t *testing.T) {
 	w := newWorldWith(t, mails())
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	c, err := gatehouse.CallerFrom(ana.inside())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	token, err := w.gate.UnsubscribeToken(t.Context(), c.Principal, "mail")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	address := w.server.URL + "/unsubscribe?t=" + url.QueryEscape(token)
 	call := func(method, address string) int {
 		r, err := http.NewRequestWithContext(t.Context(), method, address, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		res, err := http.DefaultTransport.RoundTrip(r) // no cookies and no redirects
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close()
 		return res.StatusCode
 	}
@@ -79,7 +71,7 @@ func TestUnsubscribePage(t *testing.T) {
 		}
 	}
 	if muted() != 0 {
-		t.Error("reading the page ended something")
+		t.Error("reading the page switched digests off")
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		if got := call(method, address+"x"); got != http.StatusUnauthorized {

@@ -14,14 +14,14 @@ func (w *world) previews(p *gatehouse.Preview, mute bool) {
 	w.would, w.mute = p, mute
 }
 
-// TestPreview: the page says what the target would do, and stays as it is without a preview.
+// TestPreview: the page shows what the target would do; without a preview the page is unchanged.
 func TestPreview(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot := w.agent("bot")
 	ana, eve := w.signIn("ana", gatehouse.RoleApprover), w.signIn("eve", gatehouse.RoleViewer)
 	part := func(a *gatehouse.Action) string { return "/actions/" + a.ID + "/preview" }
-	fresh := func() *gatehouse.Action { return w.propose(bot, nil) } // what was asked serves for a while
+	fresh := func() *gatehouse.Action { return w.propose(bot, nil) } // an answer is reused for a while
 
 	a := fresh()
 	ana.get("/actions/"+a.ID).want(200).lacks("/preview?", testid("preview"))
@@ -65,7 +65,7 @@ func TestPreview(t *testing.T) {
 
 	a = fresh()
 	w.previews(&gatehouse.Preview{}, true)
-	ana.get(part(a)).want(200).has(testid("no-preview"), "did not say what it would do")
+	ana.get(part(a)).want(200).has(testid("no-preview"), "did not answer the preview")
 	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve)...).want(200)
 	ana.get(part(a)).want(200).lacks(testid("preview"), testid("no-preview"))
 	ana.get("/actions/none/preview").want(http.StatusNotFound)

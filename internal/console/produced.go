@@ -19,7 +19,7 @@ type produced struct {
 	more   int // fields that are not shown
 }
 
-// producedField is one field of an output. An output that is no object has one, "output".
+// producedField is one field of an output. An output that is not an object has one, "output".
 type producedField struct {
 	name, text string
 	cut        bool

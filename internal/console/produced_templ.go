@@ -33,7 +33,7 @@ func producedSection(list []produced, s *gatehouse.Step) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(list) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"block\" aria-labelledby=\"produced-title\" data-testid=\"produced\"><h2 id=\"produced-title\">What the steps before produced</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"block\" aria-labelledby=\"produced-title\" data-testid=\"produced\"><h2 id=\"produced-title\">Outputs of earlier steps</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestReversibleIsSaidOnlyOfWhatItsConnectorUndoes: people approve more readily if they believe
+// TestReversibleMeansTheConnectorCanUndo: people approve more readily if they believe
 // that an action can be reversed.
-func TestReversibleIsSaidOnlyOfWhatItsConnectorUndoes(t *testing.T) {
+func TestReversibleMeansTheConnectorCanUndo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
@@ -23,9 +23,7 @@ func TestReversibleIsSaidOnlyOfWhatItsConnectorUndoes(t *testing.T) {
 	ana.get("/actions/"+undone.ID).want(200).has("from 10.00 (as the agent says) to 12.50 USD", "; reversible")
 	ana.get("/inbox/bulk?pick=" + undone.ID).want(200).has("; reversible")
 	list, err := w.gate.ListActions(w.admin, gatehouse.ActionFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, a := range list.Items {
 		if a.Undoable != (a.ID == undone.ID) {
 			t.Errorf("%s on %s: undoable is %v", a.ID, a.Connector, a.Undoable)
@@ -33,9 +31,9 @@ func TestReversibleIsSaidOnlyOfWhatItsConnectorUndoes(t *testing.T) {
 	}
 }
 
-// TestWhatEndedBadlySaysWhereItGoesOn: people look at the action first, so its page must link to
+// TestFailedActionsLinkToTheirHandling: people look at the action first, so its page must link to
 // the page where its dead letter or unknown outcome is handled.
-func TestWhatEndedBadlySaysWhereItGoesOn(t *testing.T) {
+func TestFailedActionsLinkToTheirHandling(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
@@ -53,8 +51,8 @@ func TestWhatEndedBadlySaysWhereItGoesOn(t *testing.T) {
 	ana.get("/audit").want(http.StatusForbidden).has("This page needs the role auditor.")
 }
 
-// TestAuditTellsWhoActed: the log shows names, because people do not know ids.
-func TestAuditTellsWhoActed(t *testing.T) {
+// TestAuditNamesTheActor: the log shows names, because people do not know ids.
+func TestAuditNamesTheActor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.apply("asking", asking)
@@ -69,9 +67,9 @@ func TestAuditTellsWhoActed(t *testing.T) {
 	aud.get("/audit").want(200).has(`>aud</b>`, `>clerk</b>`, `<b title="`+cleo.ID+`">cleo</b>`)
 }
 
-// TestManyWaitsAreTold: a for_each with a thousand waiting items neither fills the page nor makes
+// TestManyWaitsAreCounted: a for_each with a thousand waiting items neither fills the page nor makes
 // the list read a thousand actions.
-func TestManyWaitsAreTold(t *testing.T) {
+func TestManyWaitsAreCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.moving()
@@ -92,7 +90,7 @@ steps:
 	})
 	p := ana.get("/runs/"+run.ID).want(200).has(testid("more-waits"), "and 3 more")
 	if n := strings.Count(p.body, testid("waits-for")); n != 5 {
-		t.Errorf("%d waits stand at the head, want 5", n)
+		t.Errorf("%d waits are at the top, want 5", n)
 	}
 	ana.get("/runs").want(200).has("and 6 more")
 }

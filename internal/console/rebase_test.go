@@ -51,13 +51,13 @@ func TestRebase(t *testing.T) {
 	section := between(page.body, testid("state-moved"), "</section>")
 	for _, want := range []string{"ana", "price", "10.00", "11.11"} {
 		if !strings.Contains(section, want) {
-			t.Errorf("what has moved lacks %q: %s", want, section)
+			t.Errorf("the section of changes lacks %q: %s", want, section)
 		}
 	}
 	// A field that did not change at the target, and the change itself.
 	for _, other := range []string{"currency", "12.50"} {
 		if strings.Contains(section, other) {
-			t.Errorf("what has moved shows %q: %s", other, section)
+			t.Errorf("the section of changes shows %q: %s", other, section)
 		}
 	}
 	// The person who asked for the rebase may decide it.
@@ -97,7 +97,7 @@ func TestRebasedStateStaysText(t *testing.T) {
 			gatehouse.Member{Name: "k" + text, Value: `"v"`}))
 		next, err := w.gate.Rebase(bot, a.ID)
 		if err != nil {
-			continue // what the gate refuses is shown to nobody
+			continue // a refused text is shown to nobody
 		}
 		page := ana.get("/actions/" + next.ID).want(200)
 		section := between(page.body, testid("state-moved"), "</section>")
@@ -107,7 +107,7 @@ func TestRebasedStateStaysText(t *testing.T) {
 		for _, raw := range []string{"<script", "<svg", "<img", "<style", "<meta", "<a href=\"javascript", "\u202e",
 			"\u200b", "\ufeff"} {
 			if strings.Contains(section, raw) {
-				t.Errorf("text %d: %q stands in the page: %s", i, raw, section)
+				t.Errorf("text %d: %q is in the page: %s", i, raw, section)
 			}
 		}
 	}

@@ -38,7 +38,8 @@ func (c *Console) recordOf(v *view, a *gatehouse.Action) (*record, error) {
 		}
 	}
 	page, err := c.cfg.Actions.ListActions(v.ctx, gatehouse.ActionFilter{
-		ActionType: a.ActionType, ProposedBy: a.ProposedBy, Decided: gatehouse.DecidedByPeople, Sort: gatehouse.SortNewest, Limit: recordRows + 1,
+		ActionType: a.ActionType, ProposedBy: a.ProposedBy, Decided: gatehouse.DecidedByPeople, Sort: gatehouse.SortNewest,
+		Limit: recordRows + 1,
 	})
 	if err != nil {
 		return nil, err

@@ -18,7 +18,8 @@ import (
 // reports that the page was opened.
 
 // reviewPolicy is contentPolicy without scripts and connections, which openedPolicy adds.
-const reviewPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+const reviewPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self'; " +
+	"frame-ancestors 'none'; base-uri 'none'"
 
 const openedPolicy = reviewPolicy + "; script-src 'self'; connect-src 'self'"
 
@@ -245,14 +246,15 @@ func (c *Console) answerReview(v *view, p *reviewPage) (*gatehouse.Answer, error
 	if !v.sameSite() {
 		return nil, gatehouse.E(gatehouse.CodeSignInRequired, "the request came from another site: nothing was decided")
 	}
-	err := c.cfg.Reviews.TakeReviewNonce(v.ctx, p.open.ID, p.token, v.cookie(c.named(plainReview, secureReview)), v.form("nonce"))
+	err := c.cfg.Reviews.TakeReviewNonce(v.ctx, p.open.ID, p.token, v.cookie(c.named(plainReview, secureReview)),
+		v.form("nonce"))
 	if err != nil {
 		return nil, err
 	}
 	if p.open.State == gatehouse.ReviewPending {
 		switch {
 		case d.Decision == gatehouse.Approve && !p.approvable():
-			return nil, gatehouse.E(gatehouse.CodeInvalid, "not all of it fits on this page: open it in Gatehouse")
+			return nil, gatehouse.E(gatehouse.CodeInvalid, "the change does not fit on this page: open it in Gatehouse")
 		case d.Decision == gatehouse.Reject && d.Reason == "":
 			return nil, gatehouse.E(gatehouse.CodeInvalid, "say why you reject it: the proposer and the next reviewer read it")
 		}

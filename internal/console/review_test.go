@@ -37,16 +37,13 @@ func newLinked(t *testing.T) *linked {
 	cfg := w.config
 	cfg.Log = slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	pages, err := console.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server, err := api.New(api.Config{
 		Actions: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, Sessions: w.gate, Auth: w.gate,
-		Lookup: w.gate, Notices: w.gate, LinkKeys: w.gate, Reviews: w.gate, PublicURL: "https://gate.example", Logger: cfg.Log,
+		Lookup: w.gate, Notices: w.gate, LinkKeys: w.gate, Reviews: w.gate, PublicURL: "https://gate.example",
+		Logger: cfg.Log,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mux := http.NewServeMux()
 	server.Mount(mux)
 	mux.Handle("/", pages)
@@ -61,9 +58,7 @@ func newLinked(t *testing.T) *linked {
 func (w *linked) link(a *gatehouse.Action, to *browser) *gatehouse.ReviewLink {
 	w.t.Helper()
 	p, err := w.gate.Authenticate(w.t.Context(), to.creds.Key)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	l, err := w.gate.ReviewLink(w.t.Context(), a, p)
 	if err != nil || l == nil {
 		w.t.Fatalf("no link: %v", err)
@@ -91,9 +86,7 @@ func (w *linked) send(b *browser, l *gatehouse.ReviewLink, d gatehouse.DecisionK
 func (w *linked) call(method, path string, b *browser, body string) (int, string) {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), method, w.server.URL+"/api/v1"+path, strings.NewReader(body))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -110,7 +103,8 @@ func (w *linked) call(method, path string, b *browser, body string) (int, string
 
 func (w *linked) codes(d int) {
 	w.t.Helper()
-	source := strings.Replace(string(policy.DefaultSource()), "version: 1\n", fmt.Sprintf("version: 1\nlinks: {decide_up_to: %d}\n", d), 1)
+	source := strings.Replace(string(policy.DefaultSource()), "version: 1\n",
+		fmt.Sprintf("version: 1\nlinks: {decide_up_to: %d}\n", d), 1)
 	if _, err := w.gate.ApplyPolicy(w.admin, source); err != nil {
 		w.t.Fatal(err)
 	}
@@ -129,33 +123,23 @@ func (w *linked) status(a *gatehouse.Action, want gatehouse.Status) *gatehouse.A
 func (w *linked) stored() string {
 	w.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(w.dir, "gatehouse.db")+"?mode=ro&_pragma=busy_timeout(5000)")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer db.Close()
 	rows := func(query string, each func(row []any)) {
 		list, err := db.QueryContext(w.t.Context(), query)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		defer list.Close()
 		columns, err := list.Columns()
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		for list.Next() {
 			row, to := make([]any, len(columns)), make([]any, len(columns))
 			for i := range row {
 				to[i] = &row[i]
 			}
-			if err := list.Scan(to...); err != nil {
-				w.t.Fatal(err)
-			}
+			must(w.t, list.Scan(to...))
 			each(row)
 		}
-		if err := list.Err(); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, list.Err())
 	}
 	var all strings.Builder
 	var tables []string
@@ -181,22 +165,26 @@ func TestReviewBySession(t *testing.T) {
 		t.Error("a mail that is sent again has another link")
 	}
 	if l.Code != "" {
-		t.Error("there is a code that the policy does not take")
+		t.Error("there is a code that the policy does not allow")
 	}
-	p := w.ana.get(pathOf(l, "")).want(http.StatusOK).has("SKU-1042", "12.50", "The agent&#39;s own words. Not verified.", "supplier raised", "Reject")
+	p := w.ana.get(pathOf(l, "")).want(http.StatusOK).has("SKU-1042", "12.50", "The agent&#39;s own words. Not verified.",
+		"supplier raised", "Reject")
 	p.lacks("data-key", "open data-testid").has("data-review=")
 	stranger := w.stranger().get(pathOf(l, "")).lacks("<script", "data-review=")
 	for name, want := range map[string]string{
 		"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
-		"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+		"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action " +
+			"'self'; frame-ancestors 'none'; base-uri 'none'",
 	} {
 		if got := stranger.header.Get(name); got != want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	w.ana.get(pathOf(l, gatehouse.Reject)).has(`open data-testid="review-rejected"`).lacks(`open data-testid="review-approved"`)
+	w.ana.get(pathOf(l, gatehouse.Reject)).has(`open data-testid="review-rejected"`).lacks(
+		`open data-testid="review-approved"`)
 	// Without a session, the page asks to sign in and offers no decision.
-	w.stranger().get(pathOf(l, gatehouse.Approve)).want(http.StatusOK).has("SKU-1042", testid("sign-in")).lacks("<form", "nonce")
+	w.stranger().get(pathOf(l, gatehouse.Approve)).want(http.StatusOK).has("SKU-1042", testid("sign-in")).lacks("<form",
+		"nonce")
 	w.ben.get(pathOf(l, gatehouse.Approve)).want(http.StatusForbidden).has("not_yours").lacks("SKU-1042", "<form")
 
 	w.send(w.ana, l, gatehouse.Reject).want(http.StatusUnprocessableEntity).has("Say why")
@@ -210,9 +198,7 @@ func TestReviewBySession(t *testing.T) {
 	w.number()
 	completed := 0
 	entries, err := w.gate.ListEntries(w.admin, 0, 200)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		if strings.Contains(string(e.Body), l.Token) {
 			t.Error("the log has the token")
@@ -281,7 +267,8 @@ func TestReviewMatrix(t *testing.T) {
 	want("a revoked key", 401, "bad_token", approve(bens.ID, bens.Token), w.ben, "")
 	w.stranger().get(pathOf(bens, "")).want(http.StatusGone).has(`data-state="revoked"`).lacks("SKU-1042")
 	if status, body := w.call("GET", "/reviews/"+fresh.ID+"?token="+fresh.Token, nil, ""); status != 200 ||
-		!strings.Contains(body, `"state":"pending"`) || !strings.Contains(body, "https://gate.example/review/"+fresh.ID+"/approve?token=") {
+		!strings.Contains(body, `"state":"pending"`) ||
+		!strings.Contains(body, "https://gate.example/review/"+fresh.ID+"/approve?token=") {
 		t.Errorf("the new key's link: %d %s", status, body)
 	}
 	want("the new key", 200, "decided", approve(fresh.ID, fresh.Token), w.ana, `{"reason":"ok"}`)
@@ -336,16 +323,12 @@ func TestReviewKeyRevokedMeanwhile(t *testing.T) {
 	a := w.propose(w.bot, nil)
 	l := w.link(a, w.ana)
 	keys, err := w.gate.ListLinkKeys(w.admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := w.gate.RevokeLinkKey(w.admin, keys[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	p, err := w.gate.Authenticate(t.Context(), w.ana.creds.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx := gatehouse.NewContext(t.Context(), &gatehouse.Caller{
 		Principal: p, StepUp: true, Via: gatehouse.ViaLink, Link: &gatehouse.LinkProof{Review: l.ID, Key: keys[0].Number},
 	})
@@ -372,7 +355,7 @@ func TestReviewByCode(t *testing.T) {
 	before := w.stored()
 	w.send(phone, l, gatehouse.Approve, "code", "123456").want(http.StatusForbidden).has("not a code")
 	if w.stored() != before {
-		t.Error("what cannot be a code changes the store")
+		t.Error("an invalid code changes the store")
 	}
 	wrong := "222222"
 	if l.Code == wrong {
@@ -407,24 +390,28 @@ func TestReviewByCode(t *testing.T) {
 	for i := range 12 {
 		tries.Go(func() {
 			code := strings.Repeat(string("BCDFGHJKMNPQ"[i]), 6)
-			_, _ = w.gate.DecideReview(t.Context(), m.ID, m.Token, gatehouse.ReviewDecision{Decision: gatehouse.Approve, Code: code})
+			_, _ = w.gate.DecideReview(t.Context(), m.ID, m.Token,
+				gatehouse.ReviewDecision{Decision: gatehouse.Approve, Code: code})
 		})
 	}
 	tries.Wait()
-	_, err := w.gate.DecideReview(t.Context(), m.ID, m.Token, gatehouse.ReviewDecision{Decision: gatehouse.Approve, Code: m.Code})
+	_, err := w.gate.DecideReview(t.Context(), m.ID, m.Token,
+		gatehouse.ReviewDecision{Decision: gatehouse.Approve, Code: m.Code})
 	if gatehouse.CodeOf(err) != gatehouse.CodeSignInRequired || !strings.Contains(err.Error(), "too many") {
 		t.Errorf("the code after five tries: %v", err)
 	}
 	w.status(b, gatehouse.StatusPending)
 	w.stranger().get(pathOf(m, "")).has(testid("sign-in")).lacks("<form")
 	// L4 is never decided by a link, even with a session.
-	c := w.propose(w.bot, func(p *gatehouse.Proposal) { p.ActionType, p.Target.EntityRef = "propose_create_item", "SKU-9" })
+	c := w.propose(w.bot,
+		func(p *gatehouse.Proposal) { p.ActionType, p.Target.EntityRef = "propose_create_item", "SKU-9" })
 	n := w.link(c, w.ana)
 	if n.Code != "" {
 		t.Error("an L4 has a code")
 	}
 	w.ana.get(pathOf(n, "")).want(http.StatusOK).has(testid("cannot")).lacks("<form")
-	_, err = w.gate.DecideReview(w.as(w.ana.creds), n.ID, n.Token, gatehouse.ReviewDecision{Decision: gatehouse.Reject, Reason: "x"})
+	_, err = w.gate.DecideReview(w.as(w.ana.creds), n.ID, n.Token,
+		gatehouse.ReviewDecision{Decision: gatehouse.Reject, Reason: "x"})
 	if gatehouse.CodeOf(err) != gatehouse.CodeSignInRequired {
 		t.Errorf("an L4 by link: %v", err)
 	}
@@ -439,9 +426,7 @@ func TestReviewByDevice(t *testing.T) {
 	w.link(a, w.ana) // makes sure that a key exists
 	laptop := w.stranger()
 	setup, err := w.gate.CreateSetupLink(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	laptop.post("/setup", "token", setup.Token).want(http.StatusOK)
 	w.advance(gatehouse.SessionIdle + time.Minute) // the session has expired
 	b := w.propose(w.bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" })
@@ -452,9 +437,7 @@ func TestReviewByDevice(t *testing.T) {
 	w.status(b, gatehouse.StatusApproved)
 	// Ending the session also forgets the device.
 	sessions, err := w.gate.ListSessions(w.admin, gatehouse.SessionFilter{Principal: "ana", Ended: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := w.propose(w.bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-3" })
 	m := w.link(c, w.ana)
 	laptop.get(pathOf(m, "")).lacks(testid("code"))
@@ -466,9 +449,7 @@ func TestReviewByDevice(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	laptop.get(pathOf(m, "")).has(testid("code"))
 }
 
@@ -482,7 +463,8 @@ func TestReviewIsInert(t *testing.T) {
 	l := w.link(a, w.ana)
 	w.number()
 	before := w.stored()
-	paths := []string{pathOf(l, ""), pathOf(l, gatehouse.Approve), pathOf(l, gatehouse.Reject), "/api/v1/reviews/" + l.ID + "?token=" + l.Token}
+	paths := []string{pathOf(l, ""), pathOf(l, gatehouse.Approve), pathOf(l, gatehouse.Reject),
+		"/api/v1/reviews/" + l.ID + "?token=" + l.Token}
 	work := make(chan string, 64)
 	var busy sync.WaitGroup
 	for range 8 {
@@ -538,7 +520,8 @@ func TestReviewRace(t *testing.T) {
 		var both sync.WaitGroup
 		results := make([]error, 2)
 		both.Go(func() {
-			_, results[0] = w.gate.DecideReview(w.as(w.ana.creds), l.ID, l.Token, gatehouse.ReviewDecision{Decision: gatehouse.Approve})
+			_, results[0] = w.gate.DecideReview(w.as(w.ana.creds), l.ID, l.Token,
+				gatehouse.ReviewDecision{Decision: gatehouse.Approve})
 		})
 		both.Go(func() {
 			_, results[1] = w.gate.Decide(w.as(w.ben.creds), a.ID, gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no"})
@@ -573,7 +556,8 @@ func TestReviewHostile(t *testing.T) {
 	}
 	large := w.propose(w.bot, func(p *gatehouse.Proposal) {
 		p.Target.EntityRef = "SKU-2"
-		p.ProposedChange = gatehouse.ObjectJSON(gatehouse.Member{Name: "text", Value: gatehouse.StringJSON(strings.Repeat("line\n", 60_000))})
+		p.ProposedChange = gatehouse.ObjectJSON(
+			gatehouse.Member{Name: "text", Value: gatehouse.StringJSON(strings.Repeat("line\n", 60_000))})
 	})
 	l := w.link(large, w.ana)
 	w.ana.get(pathOf(l, "")).want(http.StatusOK).has(testid("hidden-lock")).lacks(testid("approve"))

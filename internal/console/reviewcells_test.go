@@ -76,9 +76,7 @@ func TestReviewCells(t *testing.T) {
 			}
 		}
 		keys, err := w.gate.ListLinkKeys(w.admin)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return keys[0].ID
 	}
 	revoked := signed("revoked")

@@ -176,7 +176,8 @@ func (c *Console) reviewEdit(v *view) error {
 	}
 	if request.ProposedChange, err = e.read(v); err == nil {
 		a, err = c.cfg.Actions.Edit(
-			v.once("review-edit", onceOf(e, request.DryRun), e.a.ID, string(request.ProposedChange), e.note, do), e.a.ID, request)
+			v.once("review-edit", onceOf(e, request.DryRun), e.a.ID, string(request.ProposedChange), e.note, do), e.a.ID,
+			request)
 	}
 	made, replayed := replayedID(err)
 	switch {

@@ -22,9 +22,7 @@ func TestReviewOpened(t *testing.T) {
 		t.Helper()
 		w.number()
 		entries, err := w.gate.ListEntries(w.admin, 0, 200)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n := 0
 		for _, e := range entries {
 			if strings.Contains(string(e.Body), `"review.opened"`) {
@@ -68,13 +66,11 @@ func TestReviewOpened(t *testing.T) {
 
 	laptop := w.stranger()
 	setup, err := w.gate.CreateSetupLink(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	laptop.post("/setup", "token", setup.Token).want(http.StatusOK)
 	w.advance(gatehouse.SessionIdle + time.Minute) // the session has expired
 	l = w.link(w.propose(w.bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" }), w.ana)
-	laptop.get(pathOf(l, "")).has("data-review=").has(testid("sign-in")) // known, but the policy takes no device
+	laptop.get(pathOf(l, "")).has("data-review=").has(testid("sign-in")) // known, but the policy allows no device
 	laptop.post(path(l), "token", l.Token).want(http.StatusNoContent)
 	opened(2)
 }

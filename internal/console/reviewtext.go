@@ -22,7 +22,8 @@ func reviewTitle(s gatehouse.ReviewState) string {
 // reviewAnswered describes the result of an answer.
 func reviewAnswered(p *reviewPage) string {
 	if p.answer.Code == gatehouse.VoteRecorded {
-		return "Your vote is recorded: " + strconv.Itoa(p.answer.Votes) + " of " + strconv.Itoa(p.answer.Required) + " approvals"
+		return "Your vote is recorded: " + strconv.Itoa(p.answer.Votes) + " of " + strconv.Itoa(p.answer.Required) +
+			" approvals"
 	}
 	if p.choice == gatehouse.Reject {
 		return "Rejected"

@@ -33,7 +33,8 @@ func (p *page) headers() {
 	p.t.Helper()
 	csp := p.header.Get("Content-Security-Policy")
 	parts := []string{
-		"default-src 'none'", "script-src 'self'", "style-src 'self'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'",
+		"default-src 'none'", "script-src 'self'", "style-src 'self'", "form-action 'self'", "frame-ancestors 'none'",
+		"base-uri 'none'",
 		"connect-src 'self'", "img-src 'self' data:", "font-src 'self'",
 	}
 	if strings.HasPrefix(p.url.Path, "/review/") || p.url.Path == "/unsubscribe" { // the pages of links run no script
@@ -73,13 +74,15 @@ func (p *page) plain() {
 			continue
 		}
 		tag := z.Token()
-		if slices.Contains([]string{"style", "iframe", "base", "object", "embed", "img", "math", "foreignobject", "template"}, tag.Data) {
+		if slices.Contains([]string{"style", "iframe", "base", "object", "embed", "img", "math", "foreignobject", "template"},
+			tag.Data) {
 			p.t.Errorf("%s has %s", p.url, tag)
 		}
 		src := false
 		for _, a := range tag.Attr {
 			switch {
-			case a.Key == "style", strings.HasPrefix(a.Key, "on"), strings.HasPrefix(a.Key, "hx-on"), a.Key == "srcdoc", a.Key == "http-equiv":
+			case a.Key == "style", strings.HasPrefix(a.Key, "on"), strings.HasPrefix(a.Key, "hx-on"), a.Key == "srcdoc",
+				a.Key == "http-equiv":
 				p.t.Errorf("%s has %s", p.url, tag)
 			case slices.Contains([]string{"src", "href", "action", "formaction", "hx-get", "hx-post"}, a.Key):
 				src = src || a.Key == "src"
@@ -104,7 +107,8 @@ func TestEveryRoute(t *testing.T) {
 	foreign := w.foreignAction()
 	people := map[gatehouse.Role]*browser{}
 	for _, role := range []gatehouse.Role{
-		gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAuditor, gatehouse.RoleViewer, gatehouse.RoleAdmin,
+		gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAuditor, gatehouse.RoleViewer,
+		gatehouse.RoleAdmin,
 	} {
 		people[role] = w.signIn("p-"+string(role), role)
 	}
@@ -127,7 +131,7 @@ func TestEveryRoute(t *testing.T) {
 		}
 		for role, b := range people {
 			if method != http.MethodGet && role != gatehouse.RoleViewer {
-				continue // what they change is tested page by page
+				continue // their effects are tested page by page
 			}
 			p := b.do(b.request(method, own, url.Values{}))
 			p.headers()
@@ -166,9 +170,7 @@ func (w *world) foreignAction() string {
 	c, err := w.gate.CreatePrincipal(w.foreignAdmin(), gatehouse.NewPrincipal{
 		Tenant: "other", Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return w.propose(w.as(c), func(p *gatehouse.Proposal) { p.Target.EntityRef = "OTHER-TENANT" }).ID
 }
 
@@ -180,9 +182,7 @@ func (w *world) foreignAdmin() context.Context {
 		c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 			Tenant: "other", Name: "other-root", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin},
 		})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		w.foreign = w.as(c)
 	}
 	return w.foreign
@@ -195,7 +195,8 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	form := url.Values{"decision": {"approved"}, "digest": {string(a.Digest)}}
 	for _, header := range [][2]string{
-		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"},
+		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"},
+		{"Origin", "null"},
 	} {
 		r := ana.request(http.MethodPost, "/actions/"+a.ID+"/decide", form)
 		r.Header.Del("Sec-Fetch-Site")
@@ -240,8 +241,9 @@ func TestEveryPostStaysInItsTenant(t *testing.T) {
 	stranger := w.foreignPerson()
 	before := w.foreignState(foreign, stranger)
 	form := url.Values{
-		"decision": {"approved"}, "digest": {string(before.action.Digest)}, "sure": {"yes"}, "reason": {"x"}, "notes": {"x"}, "outcome": {"applied"},
-		"change": {"{}"}, "rationale": {"x"}, "roles": {"admin"}, "role": {"admin"}, "name": {"x"},
+		"decision": {"approved"}, "digest": {string(before.action.Digest)}, "sure": {"yes"}, "reason": {"x"}, "notes": {"x"},
+		"outcome": {"applied"},
+		"change":  {"{}"}, "rationale": {"x"}, "roles": {"admin"}, "role": {"admin"}, "name": {"x"},
 	}
 	seen := 0
 	for _, role := range gatehouse.Roles() {
@@ -298,11 +300,13 @@ func TestEveryGetStaysInItsTenant(t *testing.T) {
 					t.Errorf("%s to %s with %s: %d", rt.Pattern, role, id, p.status)
 				}
 			}
-			for _, path := range []string{"/inbox?tab=team&open=", "/inbox?tab=team&q=", "/inbox/bulk?pick=", "/search?q=", "/policies/explain?action=", "/insights?by=", "/audit?after="} {
+			for _, path := range []string{"/inbox?tab=team&open=", "/inbox?tab=team&q=", "/inbox/bulk?pick=", "/search?q=",
+				"/policies/explain?action=", "/insights?by=", "/audit?after="} {
 				b.get(path+id).lacks("OTHER-TENANT", "other-person")
 			}
 		}
-		for _, path := range []string{"/inbox?tab=team", "/inbox?tab=team&q=OTHER", "/insights", "/audit", "/dispatch?tab=queue", "/settings/principals", "/policies"} {
+		for _, path := range []string{"/inbox?tab=team", "/inbox?tab=team&q=OTHER", "/insights", "/audit",
+			"/dispatch?tab=queue", "/settings/principals", "/policies"} {
 			p := b.get(path)
 			if strings.Contains(p.body, foreign) || strings.Contains(p.body, stranger) {
 				t.Errorf("%s to %s shows another tenant's id", path, role)
@@ -327,9 +331,7 @@ func (w *world) foreignPerson() string {
 	c, err := w.gate.CreatePrincipal(w.foreignAdmin(), gatehouse.NewPrincipal{
 		Tenant: "other", Name: "other-person", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return c.ID
 }
 
@@ -345,8 +347,6 @@ func (w *world) foreignState(action, person string) (s otherTenant) {
 		s.keys, err = tx.ListKeys(person)
 		return err
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return s
 }

@@ -23,6 +23,7 @@ type RunKeeper interface {
 
 func (c *Console) runRoutes() []route {
 	operators := []gatehouse.Role{gatehouse.RoleOperator}
+	starters := []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleProposer}
 	return []route{
 		{pattern: "GET /runs", handle: c.runList},
 		{pattern: "GET /runs/new", background: true, handle: c.newRuns},
@@ -32,8 +33,8 @@ func (c *Console) runRoutes() []route {
 		{pattern: "GET /runs/{id}", handle: c.run},
 		{pattern: "GET /runs/{id}/live", background: true, handle: c.runLive},
 		{pattern: "GET /runs/{id}/evidence", handle: c.runEvidence},
-		{pattern: "POST /runs/{id}/cancel", roles: operators, handle: c.cancelRun},
-		{pattern: "POST /runs/{id}/retry", roles: operators, handle: c.retryRun},
+		{pattern: "POST /runs/{id}/cancel", roles: starters, handle: c.cancelRun},
+		{pattern: "POST /runs/{id}/retry", roles: starters, handle: c.retryRun},
 	}
 }
 
@@ -68,7 +69,8 @@ func (c *Console) openRun(v *view, id string) (*runPage, error) {
 }
 
 func (c *Console) runPageOf(v *view, d *gatehouse.RunDetail) (*runPage, error) {
-	p := &runPage{d: d, state: stateOfRun(d), time: newTimeline(d, v.now), costs: costsOf(d.Usage), raw: &rawBudget{left: maxRaw}}
+	p := &runPage{d: d, state: stateOfRun(d), time: newTimeline(d, v.now), costs: costsOf(d.Usage),
+		raw: &rawBudget{left: maxRaw}}
 	p.waits = waitsOf(d)
 	def, err := c.definition(v, d.Workflow, d.Version)
 	if err != nil {
@@ -234,16 +236,16 @@ func (c *Console) runRefused(v *view, id string, err error) error {
 
 // canCancel reports whether the person may cancel the run.
 func canCancel(v *view, r *gatehouse.Run) bool {
-	return !r.Status.Final() && r.Stop == "" && v.has(gatehouse.RoleOperator)
+	return !r.Status.Final() && r.Stop == "" && v.person.MaySteer(r)
 }
 
 func canRetry(v *view, r *gatehouse.Run) bool {
-	return (r.Status == gatehouse.RunFailed || r.Status == gatehouse.RunCanceled) && v.has(gatehouse.RoleOperator)
+	return (r.Status == gatehouse.RunFailed || r.Status == gatehouse.RunCanceled) && v.person.MaySteer(r)
 }
 
 // canRetryFrom reports whether the person may have a run begin again from one of its steps.
 func canRetryFrom(v *view, r *gatehouse.Run) bool {
-	return r.Status.Final() && v.has(gatehouse.RoleOperator) && len(stepIDs(r)) > 0
+	return r.Status.Final() && v.person.MaySteer(r) && len(stepIDs(r)) > 0
 }
 
 // stepIDs are the ids of a run's steps, none if steps were repeated.

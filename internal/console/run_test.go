@@ -58,9 +58,7 @@ func (w *world) apply(name, source string) {
 func (w *world) start(ctx context.Context, name string, input gatehouse.JSON) *gatehouse.Run {
 	w.t.Helper()
 	r, _, err := w.runs.StartRun(ctx, name, gatehouse.NewRun{Input: input})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return r
 }
 
@@ -69,9 +67,7 @@ func (w *world) run(id, what string, ok func(*gatehouse.Run) bool) *gatehouse.Ru
 	w.t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
 		r, err := w.runs.WaitRun(w.admin, id, 50*time.Millisecond)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		if ok(r) {
 			return r
 		}
@@ -84,6 +80,30 @@ func (w *world) run(id, what string, ok func(*gatehouse.Run) bool) *gatehouse.Ru
 func (w *world) reached(id string, s gatehouse.RunStatus) *gatehouse.Run {
 	w.t.Helper()
 	return w.run(id, string(s), func(r *gatehouse.Run) bool { return r.Status == s })
+}
+
+// TestStarterSteersRun: a proposer cancels and retries the runs that the proposer started, and no others.
+func TestStarterSteersRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.moving()
+	w.apply("asking", asking)
+	pia, pat := w.signIn("pia", gatehouse.RoleProposer), w.signIn("pat", gatehouse.RoleProposer)
+	run := w.reached(w.start(w.as(pia.creds), "asking", `{"list":[],"n":1}`).ID, gatehouse.RunWaitingApproval)
+	path := "/runs/" + run.ID
+
+	pat.get(path).want(http.StatusOK).lacks(testid("cancel"))
+	pat.post(path+"/cancel", "reason", "x").want(http.StatusForbidden)
+	pia.get(path).want(http.StatusOK).has(testid("cancel"))
+	pia.post(path+"/cancel", "reason", "x").want(http.StatusOK)
+	w.reached(run.ID, gatehouse.RunCanceled)
+
+	pat.get(path).want(http.StatusOK).lacks(testid("retry"))
+	pat.post(path + "/retry").want(http.StatusForbidden)
+	pia.get(path).want(http.StatusOK).has(testid("retry"))
+	if p := pia.post(path + "/retry").want(http.StatusOK); p.url.Path == path {
+		t.Errorf("the retry stayed on the page of the run %s", run.ID)
+	}
 }
 
 func TestRunPage(t *testing.T) {
@@ -100,11 +120,12 @@ func TestRunPage(t *testing.T) {
 	p.has(
 		`data-status="waiting_approval"`, "waiting for people", "Run waiting for people; 1 of 3 steps have ended.",
 		"asking version 1", "by bot over the API",
-		"ask : anybody with the role approver", testid("tl-row"), `class="tl-people"`, "Input and output of sum", "&lt;img src=x onerror=alert(1)&gt;", "1.50e0",
+		"ask : anybody with the role approver", testid("tl-row"), `class="tl-people"`, "Input and output of sum",
+		"&lt;img src=x onerror=alert(1)&gt;", "1.50e0",
 		`href="/actions/`+run.StepOf("ask").ActionID+`"`, testid("run-action"),
 	)
 	p.lacks("<img", testid("cancel"), testid("retry"), testid("evidence"))
-	// Only operators see the buttons, and only their posts are accepted.
+	// Operators and the run's starter see the buttons; only their posts are accepted.
 	vic.post(path+"/cancel", "reason", "x").want(http.StatusForbidden)
 	op := w.signIn("op", gatehouse.RoleOperator)
 	op.get(path).has(testid("cancel"), "Cancel the run of asking").lacks(testid("retry"))
@@ -116,7 +137,8 @@ func TestRunPage(t *testing.T) {
 		t.Errorf("an unchanged run answers %q", got.body)
 	}
 	op.post(path+"/cancel", "reason", "the <i>supplier</i> took it back").want(http.StatusOK)
-	vic.get(live).want(http.StatusOK).has(`id="run"`, `data-status="canceled"`, "canceled by op: the &lt;i&gt;supplier&lt;/i&gt; took it back").lacks("<html", "<i>")
+	vic.get(live).want(http.StatusOK).has(`id="run"`, `data-status="canceled"`,
+		"canceled by op: the &lt;i&gt;supplier&lt;/i&gt; took it back").lacks("<html", "<i>")
 	ended := w.reached(run.ID, gatehouse.RunCanceled)
 	if ended.Failure == nil || ended.Failure.Code != "canceled" {
 		t.Errorf("the run ended with %+v", ended.Failure)
@@ -130,13 +152,14 @@ func TestRunPage(t *testing.T) {
 	}
 	w.run(run.ID, "bundled", func(r *gatehouse.Run) bool { return r.Evidence != "" })
 	z := vic.get(path + "/evidence").want(http.StatusOK)
-	if _, err := zip.NewReader(bytes.NewReader([]byte(z.body)), int64(len(z.body))); err != nil || z.header.Get("Content-Type") != "application/zip" {
+	if _, err := zip.NewReader(bytes.NewReader([]byte(z.body)), int64(len(z.body))); err != nil ||
+		z.header.Get("Content-Type") != "application/zip" {
 		t.Errorf("the evidence is %s: %v", z.header.Get("Content-Type"), err)
 	}
 	if d := z.header.Get("Content-Disposition"); d != `attachment; filename="evidence-`+run.ID+`.zip"` {
 		t.Errorf("the evidence is sent as %q", d)
 	}
-	vic.get(path).has(testid("evidence"), z.header.Get("X-Evidence-SHA256"), "What it teaches")
+	vic.get(path).has(testid("evidence"), z.header.Get("X-Evidence-SHA256"), "Lessons")
 	vic.get(p.url.Path + "/evidence").want(http.StatusConflict) // the run has not ended
 	vic.get("/search?q=" + run.ID).want(http.StatusOK).has(`data-id="` + run.ID + `"`)
 }
@@ -165,9 +188,9 @@ func TestActionLeadsToItsRun(t *testing.T) {
 	ana.get("/actions/"+forged.ID).want(http.StatusOK).lacks(testid("of-run"), run.ID+`"`)
 }
 
-// TestAQuestionShowsWhatWasProduced: below its question, an approval step has the outputs of the
+// TestAQuestionShowsEarlierOutputs: below its question, an approval step has the outputs of the
 // steps that it needs, with hidden characters marked and long texts cut.
-func TestAQuestionShowsWhatWasProduced(t *testing.T) {
+func TestAQuestionShowsEarlierOutputs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.moving()
@@ -202,7 +225,9 @@ func TestRunList(t *testing.T) {
 	if n := strings.Count(first.body, testid("run-row")); n != 30 || !strings.Contains(first.body, last.ID) {
 		t.Errorf("%d runs on the first page", n)
 	}
-	next := vic.get(strings.ReplaceAll(between(between(first.body, `class="pager"`, testid("next-page")), `href="`, `"`), "&amp;", "&")).want(http.StatusOK)
+	next := vic.get(
+		strings.ReplaceAll(between(between(first.body, `class="pager"`, testid("next-page")), `href="`, `"`), "&amp;",
+			"&")).want(http.StatusOK)
 	if n := strings.Count(next.body, testid("run-row")); n != 1 || strings.Contains(next.body, testid("fresh")) {
 		t.Errorf("%d runs on the second page", n)
 	}
@@ -234,13 +259,16 @@ func TestWorkflowPages(t *testing.T) {
 	vic.get("/workflows").want(http.StatusOK).has(testid("empty"))
 	w.apply("asking", strings.Replace(asking, "deadline: 24h", "deadline: 48h", 1))
 	w.apply("asking", asking)
-	vic.get("/workflows").want(http.StatusOK).has("asking", "version 2", "0 runs", "none has ended", "Asks &lt;b&gt;people&lt;/b&gt;")
+	vic.get("/workflows").want(http.StatusOK).has("asking", "version 2", "0 runs", "none has ended",
+		"Asks &lt;b&gt;people&lt;/b&gt;")
 	p := vic.get("/workflows/asking").want(http.StatusOK)
 	p.headers()
-	p.has("version 2", "POST /api/v1/hooks/asking", "signed as github with the secret hook", "0 6 * * *", "next at", "a run ends within 1 d",
+	p.has("version 2", "POST /api/v1/hooks/asking", "signed as github with the secret hook", "0 6 * * *", "next at",
+		"a run ends within 1 d",
 		`class="wf-graph"`, testid("versions"), "Asks &lt;b&gt;people&lt;/b&gt;").lacks(testid("start"), "<b>people")
 	vic.get("/workflows/asking?version=1").want(http.StatusOK).has("This is an earlier version", "deadline</span>: 48h")
-	for _, bad := range []string{"/workflows/none", "/workflows/asking?version=3", "/workflows/asking?version=x", "/workflows/asking?version=0"} {
+	for _, bad := range []string{"/workflows/none", "/workflows/asking?version=3", "/workflows/asking?version=x",
+		"/workflows/asking?version=0"} {
 		vic.get(bad).want(http.StatusNotFound)
 	}
 
@@ -250,12 +278,14 @@ func TestWorkflowPages(t *testing.T) {
 	page := pia.get("/workflows/asking").has(testid("start"), "Schema of the input")
 	once := between(page.body, `name="once" value="`, `"`)
 	for _, x := range [][2]string{
-		{"{\"n\":\n1,}", "line 2 is not JSON as it must be"}, {`{"n":"</textarea><b>"}`, "/input/n"}, {`{}`, "/input"}, {`{"n":1,"n":2}`, "/input"},
+		{"{\"n\":\n1,}", "line 2 is not valid JSON"}, {`{"n":"</textarea><b>"}`, "/input/n"}, {`{}`, "/input"},
+		{`{"n":1,"n":2}`, "/input"},
 	} {
 		p := pia.post("/workflows/asking/start", "once", "other", "input", x[0]).want(http.StatusUnprocessableEntity)
 		p.has(testid("start-error"), x[1], `aria-invalid="true"`, `aria-describedby="start-error"`).lacks("</textarea><b>")
 	}
-	p = pia.post("/workflows/asking/start", "once", once, "input", `{"n":1.0}`).want(http.StatusOK).has("by pia over the API")
+	p = pia.post("/workflows/asking/start", "once", once, "input",
+		`{"n":1.0}`).want(http.StatusOK).has("by pia over the API")
 	if again := pia.post("/workflows/asking/start", "once", once, "input", `{"n":1.0}`); again.url.Path != p.url.Path {
 		t.Errorf("sent twice, the form made %s and %s", p.url, again.url)
 	}
@@ -272,13 +302,13 @@ func TestRunsStayInTheirTenant(t *testing.T) {
 	w := newWorld(t)
 	w.foreignAction()
 	c, err := w.gate.CreatePrincipal(w.foreignAdmin(), gatehouse.NewPrincipal{
-		Tenant: "other", Name: "owner", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleProposer},
+		Tenant: "other", Name: "owner", Kind: gatehouse.KindPerson,
+		Roles: []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleProposer},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	owner := w.as(c)
-	if _, _, err := w.runs.ApplyWorkflow(owner, "theirs", "name: theirs\nsteps:\n  - {id: nap, uses: wait, with: {event: OTHER-TENANT}}\n"); err != nil {
+	if _, _, err := w.runs.ApplyWorkflow(owner, "theirs",
+		"name: theirs\nsteps:\n  - {id: nap, uses: wait, with: {event: OTHER-TENANT}}\n"); err != nil {
 		t.Fatal(err)
 	}
 	run := w.start(owner, "theirs", `{"secret":"OTHER-TENANT"}`)
@@ -317,7 +347,7 @@ func TestRunsStayInTheirTenant(t *testing.T) {
 			p.lacks("OTHER-TENANT")
 			if method == http.MethodGet {
 				if p := b.do(b.request(method, at(own.ID, "ours"), nil)); p.status >= 400 && !strings.HasSuffix(path, "/evidence") {
-					t.Errorf("%s to %s: the own answers %d", rt.Pattern, role, p.status)
+					t.Errorf("%s to %s: the own run answers %d", rt.Pattern, role, p.status)
 				}
 			}
 		}

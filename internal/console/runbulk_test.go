@@ -73,7 +73,8 @@ func TestRunsByTime(t *testing.T) {
 	row := func(r *gatehouse.Run) string { return `id="row-` + r.ID + `"` }
 	vic.get("/runs?since="+between).want(http.StatusOK).has(row(late), `value="`+between+`"`).lacks(row(early))
 	vic.get("/runs?until=" + between).want(http.StatusOK).has(row(early)).lacks(row(late))
-	vic.get("/runs?workflow=asking&since="+early.CreatedAt.UTC().Format(time.DateOnly)).want(http.StatusOK).has(row(early), row(late))
+	vic.get("/runs?workflow=asking&since="+early.CreatedAt.UTC().Format(time.DateOnly)).want(http.StatusOK).has(row(early),
+		row(late))
 	vic.get("/runs?since=yesterday").want(http.StatusUnprocessableEntity)
 	vic.get("/runs/new?since=yesterday").want(http.StatusUnprocessableEntity)
 }

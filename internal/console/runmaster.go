@@ -52,8 +52,8 @@ func stepOfNode(n drawnNode) string {
 	return id
 }
 
-// chosenStep is the id of the step that people look for first: what failed, then what waits for
-// people, then what is under way, then the last that has ended.
+// chosenStep is the id of the step that people look for first: failed steps, then steps that wait
+// for people, then steps in progress, then the last ended step.
 func chosenStep(steps []*gatehouse.Step) (id string) {
 	best := -1
 	for _, s := range steps {

@@ -56,7 +56,8 @@ func stateMark(status string) string {
 
 func stateTone(status string) string {
 	switch status {
-	case string(gatehouse.RunQueued), string(gatehouse.StepReady), string(gatehouse.RunRunning), string(gatehouse.RunWaiting):
+	case string(gatehouse.RunQueued), string(gatehouse.StepReady), string(gatehouse.RunRunning),
+		string(gatehouse.RunWaiting):
 		return "open"
 	case string(gatehouse.RunWaitingApproval), string(gatehouse.RunRetrying):
 		return "warn"

@@ -20,16 +20,21 @@ func atPtr(d time.Duration) *time.Time { t := at(d); return &t }
 // askedRun reads for four seconds, with a failed attempt, and then asks people, who take their time.
 func askedRun(days time.Duration) *gatehouse.RunDetail {
 	return &gatehouse.RunDetail{
-		Run: &gatehouse.Run{CreatedAt: at(0), FinishedAt: atPtr(days + 8*time.Second), Status: gatehouse.RunSucceeded, Steps: []*gatehouse.Step{
-			{ID: "s1", Key: "read", Uses: "transform", Status: gatehouse.StepSucceeded, Attempts: 2, ReadyAt: atPtr(0), StartedAt: atPtr(0), FinishedAt: atPtr(4 * time.Second)},
-			{ID: "s2", Key: "ask", Uses: "approval", Status: gatehouse.StepSucceeded, Attempts: 1, ActionID: "a1", ReadyAt: atPtr(4 * time.Second),
-				StartedAt: atPtr(4 * time.Second), FinishedAt: atPtr(days + 8*time.Second)},
-			{ID: "s3", Key: "never", Status: gatehouse.StepCanceled, FinishedAt: atPtr(days)},
-		}},
+		Run: &gatehouse.Run{CreatedAt: at(0), FinishedAt: atPtr(days + 8*time.Second), Status: gatehouse.RunSucceeded,
+			Steps: []*gatehouse.Step{
+				{ID: "s1", Key: "read", Uses: "transform", Status: gatehouse.StepSucceeded, Attempts: 2, ReadyAt: atPtr(0),
+					StartedAt: atPtr(0), FinishedAt: atPtr(4 * time.Second)},
+				{ID: "s2", Key: "ask", Uses: "approval", Status: gatehouse.StepSucceeded, Attempts: 1, ActionID: "a1",
+					ReadyAt:   atPtr(4 * time.Second),
+					StartedAt: atPtr(4 * time.Second), FinishedAt: atPtr(days + 8*time.Second)},
+				{ID: "s3", Key: "never", Status: gatehouse.StepCanceled, FinishedAt: atPtr(days)},
+			}},
 		Attempts: []*gatehouse.StepAttempt{
 			{StepID: "s1", Attempt: 1, StartedAt: at(0), FinishedAt: at(time.Second), Outcome: string(gatehouse.StepRetrying)},
-			{StepID: "s1", Attempt: 2, StartedAt: at(2 * time.Second), FinishedAt: at(4 * time.Second), Outcome: string(gatehouse.StepSucceeded)},
-			{StepID: "s2", Attempt: 1, StartedAt: at(4 * time.Second), FinishedAt: at(5 * time.Second), Outcome: string(gatehouse.StepWaitingApproval)},
+			{StepID: "s1", Attempt: 2, StartedAt: at(2 * time.Second), FinishedAt: at(4 * time.Second),
+				Outcome: string(gatehouse.StepSucceeded)},
+			{StepID: "s2", Attempt: 1, StartedAt: at(4 * time.Second), FinishedAt: at(5 * time.Second),
+				Outcome: string(gatehouse.StepWaitingApproval)},
 		},
 		Actions: []*gatehouse.Action{{ID: "a1", DecidedAt: atPtr(days + 5*time.Second), DecidedVia: gatehouse.ViaConsole}},
 	}
@@ -100,7 +105,8 @@ func TestTimelineOfHundreds(t *testing.T) {
 	t.Parallel()
 	d := &gatehouse.RunDetail{Run: &gatehouse.Run{CreatedAt: at(0)}}
 	for range shownSteps + 7 {
-		d.Steps = append(d.Steps, &gatehouse.Step{Status: gatehouse.StepRunning, ReadyAt: atPtr(0), StartedAt: atPtr(time.Second)})
+		d.Steps = append(d.Steps,
+			&gatehouse.Step{Status: gatehouse.StepRunning, ReadyAt: atPtr(0), StartedAt: atPtr(time.Second)})
 	}
 	if x := newTimeline(d, at(time.Minute)); len(x.rows) != shownSteps || x.left != 7 {
 		t.Errorf("%d rows, %d left out", len(x.rows), x.left)
@@ -123,8 +129,10 @@ func TestDrawingsHaveNothingElse(t *testing.T) {
 		t.Errorf("drawn as %s", b.String())
 	}
 	for _, bad := range []string{
-		`<svg><script>x</script></svg>`, `<svg onload="x"></svg>`, `<svg><a href="/">x</a></svg>`, `<svg><rect style="x"/></svg>`,
-		`<svg><foreignObject/></svg>`, `<svg xmlns:xlink="http://www.w3.org/1999/xlink"><rect xlink:href="x"/></svg>`, `<svg>`, strings.Repeat("<g>", 20) + strings.Repeat("</g>", 20),
+		`<svg><script>x</script></svg>`, `<svg onload="x"></svg>`, `<svg><a href="/">x</a></svg>`,
+		`<svg><rect style="x"/></svg>`,
+		`<svg><foreignObject/></svg>`, `<svg xmlns:xlink="http://www.w3.org/1999/xlink"><rect xlink:href="x"/></svg>`,
+		`<svg>`, strings.Repeat("<g>", 20) + strings.Repeat("</g>", 20),
 	} {
 		if _, err := readDrawing(bad); err == nil {
 			t.Errorf("%s is drawn", bad)

@@ -23,7 +23,7 @@ func (v *view) sampleProposal() (text, command string) {
 }
 
 // sampleDead is the command that makes a dead letter, on a development server only: elsewhere, a
-// failed call is no harmless example.
+// failed call is not a harmless example.
 func (v *view) sampleDead() (text, command string) {
 	text = "Everything that was sent has a known outcome, and no failure is open."
 	if v.c.cfg.Development {
@@ -51,7 +51,8 @@ func (v *view) sampleRun() (text, command string) {
 		file + apply + start
 }
 
-// live is the URL by which an open page asks for its content again, which is no sign of its person.
+// live is the URL by which an open page asks for its content again, which does not count as
+// activity of its person.
 func (v *view) live() string {
 	u := *v.r.URL
 	q := u.Query()

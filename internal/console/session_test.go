@@ -29,9 +29,7 @@ func TestSetupLinkIsShownByGetAndUsedByPost(t *testing.T) {
 	w := newWorld(t)
 	w.principal("ana", gatehouse.KindPerson, gatehouse.RoleApprover)
 	link, err := w.gate.CreateSetupLink(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b := w.stranger()
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodGet} {
 		b.do(b.request(method, link.Path, nil)).want(200)
@@ -54,9 +52,7 @@ func TestSessionCookie(t *testing.T) {
 	w := newWorld(t)
 	w.principal("ana", gatehouse.KindPerson, gatehouse.RoleApprover)
 	link, err := w.gate.CreateSetupLink(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b := w.stranger()
 	b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	// A planted session is not adopted (session fixation).
@@ -89,17 +85,13 @@ func TestSecureCookiesBehindHTTPS(t *testing.T) {
 	w.public("https://gate.example.com")
 	w.principal("ana", gatehouse.KindPerson, gatehouse.RoleApprover)
 	link, err := w.gate.CreateSetupLink(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b := w.stranger()
 	b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	p := b.post("/setup", "token", link.Token).want(http.StatusSeeOther)
 	for _, line := range p.header.Values("Set-Cookie") {
 		c, err := http.ParseSetCookie(line)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !strings.HasPrefix(c.Name, "__Host-") || !c.Secure {
 			t.Errorf("over https the cookie is %s", line)
 		}
@@ -139,7 +131,8 @@ func TestNextIsAPathOfThisSite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.stranger()
-	if p := b.get("/actions/act_1?full=1"); p.url.Path != "/signin" || p.url.Query().Get("next") != "/actions/act_1?full=1" {
+	if p := b.get("/actions/act_1?full=1"); p.url.Path != "/signin" ||
+		p.url.Query().Get("next") != "/actions/act_1?full=1" {
 		t.Errorf("a stranger is sent to %s", p.url)
 	}
 	for path, want := range map[string]string{
@@ -168,7 +161,8 @@ func TestPreferencesAreKept(t *testing.T) {
 	w := newWorld(t)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	ana.get("/inbox").lacks("data-theme", `data-keys="off"`)
-	if p := ana.post("/preferences", "theme", "dark", "return", "/inbox?tab=team").want(200); p.url.RequestURI() != "/inbox?tab=team" {
+	if p := ana.post("/preferences", "theme", "dark", "return",
+		"/inbox?tab=team").want(200); p.url.RequestURI() != "/inbox?tab=team" {
 		t.Errorf("back at %s", p.url)
 	}
 	ana.post("/preferences", "keys", "off")

@@ -99,7 +99,8 @@ func (c *Console) access(v *view, who *gatehouse.Principal, base string) (access
 	if a.keys, err = c.cfg.Admin.ListKeys(v.ctx, who.ID); err != nil || who.Kind != gatehouse.KindPerson {
 		return a, err
 	}
-	page, err := c.cfg.Sessions.ListSessions(v.ctx, gatehouse.SessionFilter{Principal: who.ID, Cursor: v.query("sessions")})
+	page, err := c.cfg.Sessions.ListSessions(v.ctx,
+		gatehouse.SessionFilter{Principal: who.ID, Cursor: v.query("sessions")})
 	if err != nil {
 		return a, err
 	}
@@ -134,7 +135,7 @@ func (v *view) sure() error {
 		return err
 	}
 	if v.form("sure") != "yes" {
-		return gatehouse.E(gatehouse.CodeInvalid, "tick the box if you mean it; nothing was changed")
+		return gatehouse.E(gatehouse.CodeInvalid, "tick the box to confirm; nothing was changed")
 	}
 	return nil
 }
@@ -156,7 +157,8 @@ func (c *Console) revokeOwnSession(v *view) error {
 // isSessionOf returns an error unless the session in the path belongs to the principal.
 func (c *Console) isSessionOf(v *view, principal string) error {
 	for cursor := ""; ; {
-		page, err := c.cfg.Sessions.ListSessions(v.ctx, gatehouse.SessionFilter{Principal: principal, Ended: true, Cursor: cursor, Limit: gatehouse.MaxLimit})
+		page, err := c.cfg.Sessions.ListSessions(v.ctx,
+			gatehouse.SessionFilter{Principal: principal, Ended: true, Cursor: cursor, Limit: gatehouse.MaxLimit})
 		if err != nil {
 			return err
 		}
@@ -195,7 +197,8 @@ func (c *Console) addPasskeyBegin(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
 	}
-	return v.challenge(c.cfg.SignIn.BeginPasskeyRegistration(v.ctx, strings.TrimSpace(v.form("name")), v.form("edit_token")))
+	return v.challenge(
+		c.cfg.SignIn.BeginPasskeyRegistration(v.ctx, strings.TrimSpace(v.form("name")), v.form("edit_token")))
 }
 
 func (c *Console) addPasskeyFinish(v *view) error {
@@ -338,7 +341,9 @@ func (v *view) onceSecret(route string) context.Context {
 func shownBefore(err error) error {
 	var replay *gatehouse.Replay
 	if errors.As(err, &replay) {
-		return gatehouse.E(gatehouse.CodeAlreadyExists, "this form was sent before: what it made was shown then, and is not shown again; if you have not kept it, make another")
+		return gatehouse.E(gatehouse.CodeAlreadyExists,
+			"this form was sent before: its result was shown then, and is not shown again; if you did not save it, create "+
+				"another")
 	}
 	return err
 }
@@ -360,13 +365,15 @@ func signInWord(m gatehouse.SignInMethod) string {
 // beside it.
 func browserWord(agent string) string {
 	name, system := "A browser", ""
-	for _, x := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}} {
+	for _, x := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"},
+		{"Safari/", "Safari"}} {
 		if strings.Contains(agent, x[0]) {
 			name = x[1]
 			break
 		}
 	}
-	for _, x := range [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"}} {
+	for _, x := range [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"},
+		{"Mac OS X", "macOS"}, {"Linux", "Linux"}} {
 		if strings.Contains(agent, x[0]) {
 			system = " on " + x[1]
 			break

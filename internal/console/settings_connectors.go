@@ -43,8 +43,8 @@ type ConnectorOperation struct {
 type Connectors interface {
 	// ListConnectors returns the connectors that serve the caller's tenant, by name.
 	ListConnectors(ctx context.Context) ([]ConnectorInfo, error)
-	// TestConnector asks a target whether it can be used, and changes nothing. shown
-	// is what the test has shown. For a target that cannot be asked, shown and problem are empty.
+	// TestConnector asks a target whether it can be used, and changes nothing. shown is the result
+	// of the test. For a target that cannot be asked, shown and problem are empty.
 	TestConnector(ctx context.Context, name string) (shown, problem string, err error)
 	// ConnectorStatus tells about the connectors in the store.
 	ConnectorStatus() ConnectorStatus

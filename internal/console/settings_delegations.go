@@ -66,7 +66,8 @@ func (c *Console) createDelegation(v *view) error {
 
 func (c *Console) delegate(v *view, p *delegationsView) error {
 	field := func(name string) string { return strings.TrimSpace(v.form(name)) }
-	p.from, p.to, p.starts, p.until, p.types, p.level = field("from"), field("to"), field("starts"), field("until"), field("types"), field("level")
+	p.from, p.to, p.starts, p.until, p.types, p.level = field("from"), field("to"), field("starts"), field("until"),
+		field("types"), field("level")
 	n := gatehouse.NewDelegation{From: p.from, To: p.to}
 	n.Types = strings.FieldsFunc(p.types, func(r rune) bool { return r == ',' || r == ' ' })
 	var violations gatehouse.Violations

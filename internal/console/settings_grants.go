@@ -114,7 +114,7 @@ func typedAmounts(text string, v *gatehouse.Violations) (list []gatehouse.Magnit
 	for _, text := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
 		currency, amount, found := strings.Cut(text, "=")
 		if !found {
-			v.Add("/amounts", "must be such as EUR=2000")
+			v.Add("/amounts", "must be a currency and an amount, such as EUR=2000")
 		}
 		list = append(list, gatehouse.Magnitude{Amount: gatehouse.Decimal(amount), Currency: currency})
 	}

@@ -76,7 +76,8 @@ func (c *Console) createGroup(v *view) error {
 
 func (c *Console) addToGroup(v *view) error {
 	return c.changeGroups(v, &groupsView{}, false, func(name string) error {
-		_, err := c.cfg.Admin.ChangeGroup(v.ctx, name, gatehouse.GroupChange{Add: []string{strings.TrimSpace(v.form("person"))}})
+		_, err := c.cfg.Admin.ChangeGroup(v.ctx, name,
+			gatehouse.GroupChange{Add: []string{strings.TrimSpace(v.form("person"))}})
 		return err
 	})
 }

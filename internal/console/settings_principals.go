@@ -138,7 +138,8 @@ func (c *Console) createPrincipal(v *view) error {
 	}
 	if made.EditToken != "" {
 		p.secrets = append(p.secrets, secret{"Edit token, for deciding outside the console", made.EditToken})
-		p.next, p.nextMeans = "gatehouse principal setup-link "+f.ask.Name, "To let this person in to the console, make a set-up link on the next page, or:"
+		p.next, p.nextMeans = "gatehouse principal setup-link "+f.ask.Name,
+			"To let this person in to the console, make a set-up link on the next page, or:"
 	}
 	if f.ask.Tenant != v.person.Tenant {
 		p.back = tenantsPath
@@ -337,7 +338,8 @@ func (c *Console) rotateEditToken(v *view) error {
 		}
 		return secretsPage{
 			title: "A new edit token for " + who.Name, secrets: []secret{{"Edit token", made.EditToken}},
-			meaning: "The old one has ended. It is for " + who.Name + " alone: together with their key it decides in their name.",
+			meaning: "The old one has ended. It is for " + who.Name +
+				" alone: together with their key it decides in their name.",
 		}, nil
 	})
 }

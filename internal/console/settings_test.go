@@ -81,9 +81,7 @@ func (w *world) keyWorks(key string) bool {
 func (w *world) id(name string) string {
 	w.t.Helper()
 	p, err := w.gate.FindPrincipal(w.admin, name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return p.ID
 }
 
@@ -96,13 +94,15 @@ func TestSettingsRoutes(t *testing.T) {
 	victim := w.id("victim")
 	before := w.everything()
 	people := map[gatehouse.Role]*browser{}
-	for _, r := range []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAuditor, gatehouse.RoleViewer, gatehouse.RoleWorker} {
+	for _, r := range []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator,
+		gatehouse.RoleAuditor, gatehouse.RoleViewer, gatehouse.RoleWorker} {
 		people[r] = w.signIn("p-"+string(r), r)
 	}
 	walked := 0
 	for _, rt := range console.Routes(w.console) {
 		method, path, _ := strings.Cut(rt.Pattern, " ")
-		if !strings.HasPrefix(path, "/settings/principals") && !strings.HasPrefix(path, "/settings/tenants") && path != "/settings/sign-in" {
+		if !strings.HasPrefix(path, "/settings/principals") && !strings.HasPrefix(path, "/settings/tenants") &&
+			path != "/settings/sign-in" {
 			continue
 		}
 		walked++
@@ -131,13 +131,9 @@ func TestSettingsRoutes(t *testing.T) {
 // everything counts principals and tenants.
 func (w *world) everything() int {
 	page, err := w.gate.ListPrincipals(w.admin, "", gatehouse.MaxLimit)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	tenants, err := w.gate.ListTenants(w.admin)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return len(page.Items) + len(tenants)
 }
 
@@ -195,7 +191,8 @@ func TestOwnKeysAndEditTokenAreShownOnce(t *testing.T) {
 			t.Error("the new key does not work")
 		}
 		person := &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, ID: w.id("ana")}
-		if ok, err := w.gate.CheckEditToken(t.Context(), person, made[0]); err != nil || ok != (path == "/settings/edit-token") {
+		if ok, err := w.gate.CheckEditToken(t.Context(), person, made[0]); err != nil ||
+			ok != (path == "/settings/edit-token") {
 			t.Errorf("%s: as an edit token it is %t %v", path, ok, err)
 		}
 	}
@@ -225,9 +222,7 @@ func (w *world) notStored(secret string) {
 	}
 	for _, f := range files {
 		raw, err := os.ReadFile(filepath.Join(w.dir, f.Name()))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		if strings.Contains(string(raw), secret) {
 			w.t.Errorf("%s has a secret that was shown once", f.Name())
 		}
@@ -242,7 +237,8 @@ func TestAnOldSessionGainsNoOtherWayIn(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	ana.get("/settings").want(http.StatusOK).lacks(testid("edit-token-key"))
 	w.advance(gatehouse.FreshSignIn + time.Minute)
-	ana.get("/settings").want(http.StatusOK).has(testid("edit-token-key"), testid("edit-token-rotate"), testid("edit-token-passkey"))
+	ana.get("/settings").want(http.StatusOK).has(testid("edit-token-key"), testid("edit-token-rotate"),
+		testid("edit-token-passkey"))
 	for _, path := range []string{"/settings/keys", "/settings/passkeys/begin", "/settings/edit-token"} {
 		for _, token := range []string{"", "gte_wrong"} {
 			if p := ana.post(path, "sure", "yes", "edit_token", token).want(http.StatusForbidden); len(p.secrets()) > 0 {
@@ -258,16 +254,13 @@ func TestAnOldSessionGainsNoOtherWayIn(t *testing.T) {
 // passkeys enables passkeys for an origin.
 func (w *world) passkeys(t *testing.T, origin string) {
 	t.Helper()
-	ceremonies, err := signin.New(signin.Config{Passkeys: &signin.Passkeys{RPID: "localhost", Origins: []string{origin}}}, w.gate, w.config.Log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ceremonies, err := signin.New(signin.Config{Passkeys: &signin.Passkeys{RPID: "localhost", Origins: []string{origin}}},
+		w.gate, w.config.Log)
+	must(t, err)
 	cfg := w.config
 	cfg.SignIn = ceremonies
 	pages, err := console.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.server.Config.Handler = pages
 }
 
@@ -280,11 +273,10 @@ func TestPasskeysAtAnotherAddress(t *testing.T) {
 	at := strings.Replace(w.server.URL, "127.0.0.1", "localhost", 1)
 	w.passkeys(t, at)
 	link, err := w.gate.CreateSetupLink(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ana.get("/settings").want(http.StatusOK).has(testid("passkeys-at"), at+"/settings").lacks("data-passkey-add")
-	w.stranger().get("/signin?next=%2Faudit").want(http.StatusOK).has(at + "/signin?next=%2Faudit").lacks("data-passkey-signin")
+	w.stranger().get("/signin?next=%2Faudit").want(http.StatusOK).has(at + "/signin?next=%2Faudit").lacks(
+		"data-passkey-signin")
 	w.stranger().get(link.Path).want(http.StatusOK).has(at+link.Path, testid("setup-go"))
 	named := func(path string) *page {
 		r := w.stranger().request(http.MethodGet, path, nil)
@@ -308,19 +300,16 @@ func TestPasskeysAreListedAndRemoved(t *testing.T) {
 	r.Header.Set("Accept", "application/json")
 	ana.do(r).want(http.StatusUnauthorized)
 
-	k, err := w.gate.AddPasskey(ana.inside(), &gatehouse.Passkey{Name: `<i>"Lap` + "\u202etop", CredentialID: []byte("c1"), Credential: []byte("{}")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k, err := w.gate.AddPasskey(ana.inside(),
+		&gatehouse.Passkey{Name: `<i>"Lap` + "\u202etop", CredentialID: []byte("c1"), Credential: []byte("{}")})
+	must(t, err)
 	p := ana.get("/settings").want(http.StatusOK).has(k.ID).lacks("<i>")
 	p.shown(k.Name)
 	path := "/settings/passkeys/" + k.ID + "/remove"
 	w.signIn("ben", gatehouse.RoleAdmin).post(path, "sure", "yes").want(http.StatusNotFound)
 	ana.post(path).want(http.StatusUnprocessableEntity)
 	with, err := w.gate.SignInPasskey(t.Context(), k, 0, gatehouse.Browser{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ana.post(path, "sure", "yes").want(http.StatusOK).lacks(k.ID)
 	if _, err := w.gate.FindSession(t.Context(), with.Token); gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated {
 		t.Errorf("the session of a removed passkey: %v", err)

@@ -39,7 +39,8 @@ func (v *view) transport() error {
 	if v.safeTransport() {
 		return nil
 	}
-	return gatehouse.E(gatehouse.CodeUnsupported, "signing in needs https, or this machine's own loopback address; set public_url to the https address")
+	return gatehouse.E(gatehouse.CodeUnsupported,
+		"signing in needs https, or this machine's own loopback address; set public_url to the https address")
 }
 
 func (c *Console) signinPage(v *view) error {

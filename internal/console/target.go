@@ -86,7 +86,7 @@ func (c *Console) readNow(v *view, a *gatehouse.Action) (*gatehouse.TargetState,
 }
 
 // actionReversal serves the part of an applied action's page that offers its reversal. It asks the
-// target; when that does not answer, the reversal is offered all the same.
+// target; if the target does not answer, the reversal is still offered.
 func (c *Console) actionReversal(v *view) error {
 	p, err := c.openAction(v, v.r.PathValue("id"), false)
 	if err != nil {

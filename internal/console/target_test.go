@@ -17,13 +17,15 @@ func TestBeforeHasAProvenance(t *testing.T) {
 	ana, eve := w.signIn("ana", gatehouse.RoleApprover), w.signIn("eve", gatehouse.RoleViewer)
 	a := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.Version = "" })
 	path := "/actions/" + a.ID
-	ana.get(path).want(200).has(`hx-get="`+path+`/target?"`, "from 10.00 (as the agent says) to 12.50 USD", testid("read-now"))
+	ana.get(path).want(200).has(`hx-get="`+path+`/target?"`, "from 10.00 (as the agent says) to 12.50 USD",
+		testid("read-now"))
 	eve.get(path).want(200).has("as the agent says").lacks("hx-get=\"" + path + "/target")
 
 	w.mu.Lock()
 	w.state = `{"currency":"USD","price":"10.00"}`
 	w.mu.Unlock()
-	read := ana.get(path+"/target").want(200).has(`data-provenance="read"`, "read from shop", "✓", "from 10.00 to 12.50 USD")
+	read := ana.get(path+"/target").want(200).has(`data-provenance="read"`, "read from shop", "✓",
+		"from 10.00 to 12.50 USD")
 	if strings.Contains(read.body, "hx-get=\""+path+"/target") {
 		t.Error("it asks again")
 	}
@@ -42,7 +44,7 @@ func TestBeforeHasAProvenance(t *testing.T) {
 	ana.get("/actions/" + c.ID).want(200).has("; reversible")
 	ana.get("/actions/"+c.ID+"/target").want(200).has("The target is gone", "to 12.50 USD").lacks("reversible")
 
-	// A target that gave no values does not vouch for those that are written again.
+	// A target that gave no values does not confirm the values that are written again.
 	again := w.propose(bot, func(p *gatehouse.Proposal) {
 		p.Target.Version, p.Target.EntityRef = "", "SKU-5"
 		p.ProposedChange = `{"currency":"USD","price":"12.50"}`
@@ -92,13 +94,16 @@ func TestAClaimKeepsAnItemOutOfBulk(t *testing.T) {
 		p.ProposedChange, p.Magnitude = `{"price":"9800.00"}`, &gatehouse.Magnitude{Amount: "98.00", Currency: "USD"}
 		p.Evaluations = []gatehouse.Evaluation{{Name: "margin", Kind: "deterministic", Result: "pass"}}
 	})
-	page := ana.get("/actions/"+a.ID).want(200).has(`class="claim"`, "The agent claims", "98.00 USD", "9800.00", "bot says: pass", "Gatehouse did not run these checks")
+	page := ana.get("/actions/"+a.ID).want(200).has(`class="claim"`, "The agent claims", "98.00 USD", "9800.00",
+		"bot says: pass", "Gatehouse did not run these checks")
 	if strings.Contains(between(page.body, testid("said"), "</section>"), "✓") {
 		t.Error("the agent's own evaluation has a tick")
 	}
 	ana.get("/inbox").want(200).lacks(`value="` + a.ID + `"`) // no check box
-	ana.get("/inbox/bulk?pick="+a.ID).want(200).has(testid("bulk-excluded"), "decide it by itself").lacks(testid("bulk-approve"))
-	ana.post("/inbox/bulk", "decision", string(gatehouse.Approve), "item", a.ID+" "+string(a.Digest)).want(200).has("claim_differs")
+	ana.get("/inbox/bulk?pick="+a.ID).want(200).has(testid("bulk-excluded"),
+		"decide it by itself").lacks(testid("bulk-approve"))
+	ana.post("/inbox/bulk", "decision", string(gatehouse.Approve), "item",
+		a.ID+" "+string(a.Digest)).want(200).has("claim_differs")
 	if got := w.action(a.ID).Status; got != gatehouse.StatusPending {
 		t.Errorf("it is %s", got)
 	}

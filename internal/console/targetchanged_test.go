@@ -17,25 +17,25 @@ func TestReportedChangeShows(t *testing.T) {
 	a := w.propose(bot, nil)
 	ana.get("/actions/" + a.ID).want(http.StatusOK).lacks(testid("target-changed"))
 	got, err := w.gate.TargetChanged(bot, gatehouse.TargetChange{
-		Connector: a.Connector, EntityType: a.Target.EntityType, EntityRef: a.Target.EntityRef, Version: `8"><script>x</script>`,
+		Connector: a.Connector, EntityType: a.Target.EntityType, EntityRef: a.Target.EntityRef,
+		Version: `8"><script>x</script>`,
 	})
 	if err != nil || got.Marked != 1 {
 		t.Fatal(got, err)
 	}
-	ana.get("/actions/"+a.ID).want(http.StatusOK).has(testid("target-changed"), "The target has changed since the proposal", "bot", "8&#34;&gt;&lt;script&gt;").
+	ana.get("/actions/"+a.ID).want(http.StatusOK).has(testid("target-changed"),
+		"The target has changed since the proposal", "bot", "8&#34;&gt;&lt;script&gt;").
 		lacks("<script>x")
 }
 
-// TestApprovalStepsShowWhatTheyAskAbout: the card of an approval step names the entity
+// TestApprovalStepsShowTheirEntity: the card of an approval step names the entity
 // whose state it asks about, and says what has changed of it since.
-func TestApprovalStepsShowWhatTheyAskAbout(t *testing.T) {
+func TestApprovalStepsShowTheirEntity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
 	by, err := gatehouse.CallerFrom(bot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	draft, err := w.gate.DraftFor(&gatehouse.Proposal{
 		ActionType: "workflow_approval", Connector: "workflow", Operation: "approve", RiskLevel: gatehouse.L3,
 		Target: gatehouse.Target{EntityType: "run", EntityRef: "run_1"}, ProposedChange: "{}",
@@ -43,19 +43,13 @@ func TestApprovalStepsShowWhatTheyAskAbout(t *testing.T) {
 	}, gate.RunProposal{By: by, Title: "Lower the price?", About: &gatehouse.About{
 		Connector: "erp", Operation: "update", EntityType: "item", EntityRef: `A"><script>x</script>`, Version: "7",
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := draft.Judge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, draft.Judge(t.Context()))
 	var a *gatehouse.Action
-	if err := w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) (err error) {
+	must(t, w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) (err error) {
 		a, err = draft.Insert(tx)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	path := "/actions/" + a.ID
 	ana.get(path).want(http.StatusOK).
 		has(testid("about"), "erp", `A&#34;&gt;&lt;script&gt;`, string(a.Approval.About.StateDigest)[:19],
@@ -73,6 +67,6 @@ func TestApprovalStepsShowWhatTheyAskAbout(t *testing.T) {
 	d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
 	ben := w.as(w.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover))
 	if _, err := w.gate.Decide(ben, a.ID, d); gatehouse.CodeOf(err) != gatehouse.CodeTargetChanged {
-		t.Errorf("approved what has moved: %v", err)
+		t.Errorf("approved a changed target: %v", err)
 	}
 }

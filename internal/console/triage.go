@@ -33,7 +33,7 @@ func (t tally) text(n int) string {
 	return strconv.Itoa(n)
 }
 
-// snoozedText is the part of the count that tells what is snoozed; "" for nothing.
+// snoozedText is the part of the count for snoozed items; "" for nothing.
 func (t tally) snoozedText() string {
 	if t.snoozed == 0 {
 		return ""

@@ -28,7 +28,7 @@ func TestTabsCount(t *testing.T) {
 	}
 	page = olga.get("/inbox?tab=team").want(http.StatusOK).has("<title>(3) Inbox · Gatehouse</title>")
 	if mine, team := count(page, "mine"), count(page, "team"); mine != "0" || team != "3" {
-		t.Errorf("for who decides nothing the tabs count %q and %q", mine, team)
+		t.Errorf("for a person who cannot decide the tabs count %q and %q", mine, team)
 	}
 	ana.get("/inbox?tab=decided").
 		want(http.StatusOK).
@@ -172,7 +172,8 @@ func TestTheRecordOfAnAgent(t *testing.T) {
 	ana.post("/actions/"+theirs.ID+"/decide", decision(theirs, gatehouse.Approve)...).want(http.StatusOK)
 	for _, path := range []string{"/actions/" + fresh.ID + "/record", "/actions/" + fresh.ID + "?record=1"} {
 		page := ana.get(path).want(http.StatusOK)
-		page.has(testid("record-agent")+">2 of 3 approved by people, 1 rejected<", testid("record-all")+">3 of 4 approved by people, 1 rejected<",
+		page.has(testid("record-agent")+">2 of 3 approved by people, 1 rejected<",
+			testid("record-all")+">3 of 4 approved by people, 1 rejected<",
 			"3 decisions before this one", "&lt;i&gt;wrong currency", "approved by ana")
 		page.shown(path)
 	}
@@ -186,8 +187,8 @@ func TestTheRecordOfAnAgent(t *testing.T) {
 	w.stranger().get("/actions/" + fresh.ID + "/record").lacks("2 of 3")
 }
 
-// TestAlikeRowsFold: alike rows that can be decided in bulk are one row with their number and sum. What
-// is not alike, or asks for a confirmation, stays outside; the open row unfolds them.
+// TestAlikeRowsFold: alike rows that can be decided in bulk are one row with their number and sum.
+// Other rows, and rows that need a confirmation, stay outside; the open row unfolds them.
 func TestAlikeRowsFold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -217,7 +218,8 @@ func TestAlikeRowsFold(t *testing.T) {
 	if strings.Contains(fold, high.ID) || strings.Contains(fold, "stock_change") {
 		t.Errorf("the fold has other rows: %s", fold)
 	}
-	// Without a script, the box of the fold selects all of it; what is selected twice counts once.
+	// Without a script, the box of the fold selects all of it; an item that is selected twice
+	// counts once.
 	bulk := ana.get("/inbox/bulk?fold=" + strings.Join(ids, ",") + "&pick=" + ids[0] + "&pick=" + high.ID)
 	bulk.want(http.StatusOK).has("5 items at once", "Approve 5 items", "L4 is decided one by one")
 	open := ana.get("/inbox?open=" + ids[2]).want(http.StatusOK)

@@ -62,7 +62,8 @@ func (c *Console) deleteView(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
 	}
-	if err := c.cfg.Views.DeleteView(v.ctx, v.form("name")); err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+	if err := c.cfg.Views.DeleteView(v.ctx, v.form("name")); err != nil &&
+		gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		return err
 	}
 	return v.redirect(keptFrom(v.form("query")).url())

@@ -16,28 +16,33 @@ func TestSavedViewsKeepTheFilterOnly(t *testing.T) {
 
 	ana.get("/inbox").want(http.StatusOK).lacks(testid("saved-views"), testid("save-view"))
 	ana.get("/inbox?tab=team&risk=3").want(http.StatusOK).has(testid("save-view"))
-	query := "tab=team&type=price_change&risk=3&by=bot&status=applied&q=SKU&open=" + a.ID + "&done=" + a.ID + "&snap=1700000000000000&cursor=abc&evil=1"
+	query := "tab=team&type=price_change&risk=3&by=bot&status=applied&q=SKU&open=" + a.ID + "&done=" + a.ID +
+		"&snap=1700000000000000&cursor=abc&evil=1"
 	p := ana.post("/inbox/views", "name", "  Prices <b>  ", "query", query).want(http.StatusOK)
 	if got, want := p.url.RequestURI(), "/inbox?by=bot&q=SKU&risk=3&tab=team&type=price_change"; got != want {
 		t.Errorf("saving leads to %s, want %s", got, want)
 	}
 	p.has("Prices &lt;b&gt;", `aria-current="true"`, testid("delete-views")).lacks(testid("save-view"))
 	_, list, err := w.gate.Inbox(w.as(ana.creds), gatehouse.ActionFilter{})
-	if err != nil || len(list) != 1 || list[0].Query != "by=bot&q=SKU&risk=3&tab=team&type=price_change" || list[0].Name != "Prices <b>" {
+	if err != nil || len(list) != 1 || list[0].Query != "by=bot&q=SKU&risk=3&tab=team&type=price_change" ||
+		list[0].Name != "Prices <b>" {
 		t.Fatalf("stored: %+v %v", list, err)
 	}
-	ana.get("/inbox").want(http.StatusOK).has(`href="/inbox?by=bot&amp;q=SKU&amp;risk=3&amp;tab=team&amp;type=price_change"`)
+	ana.get("/inbox").want(http.StatusOK).has(
+		`href="/inbox?by=bot&amp;q=SKU&amp;risk=3&amp;tab=team&amp;type=price_change"`)
 	ben.get("/inbox").want(http.StatusOK).lacks(testid("saved-views"))
 
 	ana.post("/inbox/views", "name", "Prices <b>", "query", "tab=decided&status=applied").want(http.StatusOK)
 	ana.get("/inbox").has("status=applied").lacks("by=bot")
 	ana.post("/inbox/views", "name", " ", "query", "risk=3").want(http.StatusUnprocessableEntity).has("/name")
-	ana.post("/inbox/views", "name", strings.Repeat("x", gatehouse.MaxViewName+1), "query", "risk=3").want(http.StatusUnprocessableEntity)
+	ana.post("/inbox/views", "name", strings.Repeat("x", gatehouse.MaxViewName+1), "query",
+		"risk=3").want(http.StatusUnprocessableEntity)
 	ana.post("/inbox/views", "name", "broken", "query", "%zz;;").want(http.StatusOK)
 
 	ben.post("/inbox/views/delete", "name", "Prices <b>").want(http.StatusOK)
 	ana.get("/inbox").has("Prices &lt;b&gt;")
-	p = ana.post("/inbox/views/delete", "name", "Prices <b>", "query", "tab=team&open="+a.ID).want(http.StatusOK).lacks("Prices &lt;b&gt;")
+	p = ana.post("/inbox/views/delete", "name", "Prices <b>", "query",
+		"tab=team&open="+a.ID).want(http.StatusOK).lacks("Prices &lt;b&gt;")
 	if p.url.RequestURI() != "/inbox?tab=team" {
 		t.Errorf("deleting leads to %s", p.url)
 	}
@@ -55,7 +60,8 @@ func TestHostileViewNames(t *testing.T) {
 			continue // refused: it is too long, say
 		}
 		saved++
-		ana.post("/inbox/views/delete", "name", strings.Join(strings.Fields(text), " ")).want(http.StatusOK).lacks(testid("saved-views"))
+		ana.post("/inbox/views/delete", "name",
+			strings.Join(strings.Fields(text), " ")).want(http.StatusOK).lacks(testid("saved-views"))
 	}
 	if saved < 10 {
 		t.Errorf("only %d names were tried", saved)

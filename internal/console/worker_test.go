@@ -14,7 +14,8 @@ func TestWorkerPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.signIn("lathe", gatehouse.RoleWorker)
-	for _, path := range []string{"/runs", "/workflows", "/dispatch", "/policies", "/insights", "/search?q=act", "/actions/act_1", "/events/changes"} {
+	for _, path := range []string{"/runs", "/workflows", "/dispatch", "/policies", "/insights", "/search?q=act",
+		"/actions/act_1", "/events/changes"} {
 		b.get(path).want(http.StatusForbidden)
 	}
 	settings := b.get("/settings").want(http.StatusOK)

@@ -122,7 +122,8 @@ func (c *Console) startRun(v *view) error {
 	if err != nil {
 		return c.startRefused(v, name, err)
 	}
-	run, _, err := c.cfg.Runs.StartRun(v.once("run of "+name, v.form("once"), v.form("input")), name, gatehouse.NewRun{Input: input})
+	run, _, err := c.cfg.Runs.StartRun(v.once("run of "+name, v.form("once"), v.form("input")), name,
+		gatehouse.NewRun{Input: input})
 	if id, ok := replayedID(err); ok {
 		return v.redirect(runPath(id))
 	}
@@ -132,8 +133,8 @@ func (c *Console) startRun(v *view) error {
 	return v.redirect(runPath(run.ID))
 }
 
-// readInput parses typed JSON; an empty text is no input. A syntax error is returned as an error of
-// the form's field.
+// readInput parses typed JSON; an empty text means no input. A syntax error is returned as an error
+// of the form's field.
 func readInput(text string) (gatehouse.JSON, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", nil
@@ -154,7 +155,7 @@ func readInput(text string) (gatehouse.JSON, error) {
 // syntaxText describes the error in a JSON text, with its line.
 func syntaxText(text string, e *gatehouse.SyntaxError) string {
 	line := 1 + strings.Count(text[:max(0, min(int(e.Offset), len(text)))], "\n")
-	return fmt.Sprintf("line %d is not JSON as it must be: %s", line, e.Detail)
+	return fmt.Sprintf("line %d is not valid JSON: %s", line, e.Detail)
 }
 
 // startRefused shows the form again with the typed input.

@@ -46,9 +46,9 @@ type world struct {
 	mu      sync.Mutex
 	drift   bool           // the target was changed elsewhere
 	gone    bool           // the target was removed elsewhere
-	state   gatehouse.JSON // what it is then, where that matters
+	state   gatehouse.JSON // its new state, where that matters
 	ahead   time.Duration  // how far the clock was advanced
-	// would is what the target would do, nil where it cannot be asked; mute keeps it from answering.
+	// would is the preview of the target, nil if it supports none; mute keeps it from answering.
 	would *gatehouse.Preview
 	mute  bool
 	// connectors are those in the store.
@@ -69,7 +69,7 @@ func (w *world) afterHold() {
 
 func (w *world) advance(d time.Duration) { w.mu.Lock(); defer w.mu.Unlock(); w.ahead += d }
 
-// targets stands in for the configured connectors.
+// targets replaces the configured connectors.
 type targets struct{ w *world }
 
 func (targets) Describe(string, *gatehouse.Proposal) (string, gatehouse.RiskLevel, time.Duration, error) {
@@ -125,29 +125,22 @@ func newWorldWith(t *testing.T, channels ...gate.ChannelInfo) *world {
 	path := migratedfile.New(t)
 	dir := filepath.Dir(path)
 	w := &world{t: t, dir: dir, hub: &wake.Hub{}}
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: w.now, Logger: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := migratedfile.Open(t, path, w.now)
 	w.store = store
 	hold := time.Minute
 	w.gate = gate.New(store, targets{w}, w.hub, gate.Config{PolicySource: policy.DefaultSource(), Hold: &hold,
 		Master: master(t), Channels: channels}, log)
 	w.runs = runs.New(w.gate, runs.Config{})
 	creds, err := w.gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.admin = w.as(creds)
 	ceremonies, err := signin.New(signin.Config{}, w.gate, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.connectors = &storedConnectors{Gate: w.gate}
 	w.config = console.Config{
 		Actions: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, Runs: w.runs,
-		LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate, Notices: w.gate, Notifications: w.gate, Reviews: w.gate, Targets: w.gate,
+		LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate, Notices: w.gate, Notifications: w.gate,
+		Reviews: w.gate, Targets: w.gate,
 		Slack: w.gate, Delegations: w.gate, Grants: w.gate, Devices: w.gate, Mandates: w.gate,
 		Preferences: w.gate, Unsubscribe: w.gate,
 		Secrets: w.gate, Connectors: connectors{}, ConnectorStore: w.connectors,
@@ -155,9 +148,7 @@ func newWorldWith(t *testing.T, channels ...gate.ChannelInfo) *world {
 		SignIn: ceremonies, Hints: w.hub, Log: log, Now: w.now,
 	}
 	pages, err := console.New(w.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.server, w.console = httptest.NewServer(pages), pages
 	t.Cleanup(w.server.Close)
 	return w
@@ -167,9 +158,7 @@ func newWorldWith(t *testing.T, channels ...gate.ChannelInfo) *world {
 func master(t *testing.T) *ring.Master {
 	t.Helper()
 	m, err := ring.Parse(ring.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -179,9 +168,7 @@ func (w *world) public(address string) {
 	cfg := w.config
 	cfg.PublicURL = address
 	pages, err := console.New(cfg)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.server.Config.Handler = pages
 }
 
@@ -189,18 +176,15 @@ func (w *world) public(address string) {
 func (w *world) as(c *gatehouse.Credentials) context.Context {
 	w.t.Helper()
 	p, err := w.gate.Authenticate(w.t.Context(), c.Key)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return gatehouse.NewContext(w.t.Context(), &gatehouse.Caller{Principal: p, StepUp: c.EditToken != "", Via: gatehouse.ViaAPI})
+	must(w.t, err)
+	return gatehouse.NewContext(w.t.Context(),
+		&gatehouse.Caller{Principal: p, StepUp: c.EditToken != "", Via: gatehouse.ViaAPI})
 }
 
 func (w *world) principal(name string, kind gatehouse.Kind, roles ...gatehouse.Role) *gatehouse.Credentials {
 	w.t.Helper()
 	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{Name: name, Kind: kind, Roles: roles})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return c
 }
 
@@ -226,18 +210,14 @@ func (w *world) propose(ctx context.Context, change func(*gatehouse.Proposal)) *
 		change(p)
 	}
 	a, _, err := w.gate.Propose(ctx, p)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return a
 }
 
 func (w *world) action(id string) *gatehouse.Action {
 	w.t.Helper()
 	a, err := w.gate.FindAction(w.admin, id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return a
 }
 
@@ -262,9 +242,7 @@ type page struct {
 // stranger is a browser without a session. It follows redirects.
 func (w *world) stranger() *browser {
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	// Closing a test server also closes idle connections of the default transport, which other
 	// tests may be using.
 	transport := &http.Transport{}
@@ -278,9 +256,7 @@ func (w *world) signIn(name string, roles ...gatehouse.Role) *browser {
 	b := w.stranger()
 	b.name, b.creds = name, w.principal(name, gatehouse.KindPerson, roles...)
 	link, err := w.gate.CreateSetupLink(w.admin, name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	p := b.post("/setup", "token", link.Token)
 	p.want(http.StatusOK)
 	if p.url.Path != "/inbox" && !slices.Equal(roles, []gatehouse.Role{gatehouse.RoleWorker}) {
@@ -368,3 +344,11 @@ func (p *page) lacks(parts ...string) *page {
 }
 
 func testid(id string) string { return `data-testid="` + id + `"` }
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

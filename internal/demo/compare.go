@@ -42,7 +42,8 @@ func compare(ctx context.Context, expected, found *sql.DB) (rows, looked int, di
 	diffs = []Difference{}
 	for _, name := range union(want, got) {
 		if want[name].sql != got[name].sql {
-			diffs = append(diffs, Difference{name, "", "", or(want[name].sql, "no such table"), or(got[name].sql, "no such table")})
+			diffs = append(diffs,
+				Difference{name, "", "", or(want[name].sql, "no such table"), or(got[name].sql, "no such table")})
 			continue
 		}
 		if !want[name].table {
@@ -77,7 +78,8 @@ type shape struct {
 }
 
 func shapes(ctx context.Context, db *sql.DB) (all map[string]shape, err error) {
-	rows, err := db.QueryContext(ctx, `SELECT name, COALESCE(sql, ''), type = 'table' FROM sqlite_schema WHERE tbl_name <> ?`, bookkeeping)
+	rows, err := db.QueryContext(ctx,
+		`SELECT name, COALESCE(sql, ''), type = 'table' FROM sqlite_schema WHERE tbl_name <> ?`, bookkeeping)
 	if err != nil {
 		return nil, err
 	}

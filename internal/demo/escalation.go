@@ -41,7 +41,7 @@ func escalation(ctx context.Context, p *play, l *Line) error {
 	if err := refused(l, err, gatehouse.CodeRoleRequired); err != nil {
 		return err
 	}
-	p.Stage.Say("ben's approval is not taken before that; ana is at lunch, and the time passes")
+	p.Stage.Say("ben's approval is not accepted before that; ana is at lunch, and the time passes")
 	link, code, err := p.mailed(ctx, "ben", a.ID)
 	if err != nil {
 		return err

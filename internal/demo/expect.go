@@ -61,7 +61,7 @@ func (e *entry) apply(ctx context.Context, conn *sql.Conn) error {
 	}
 	at, ok := tables[e.Target.EntityType]
 	if !ok {
-		return fmt.Errorf("nothing is known of a %s", e.Target.EntityType)
+		return fmt.Errorf("unknown entity type %s", e.Target.EntityType)
 	}
 	var names, marks []string
 	var values []any

@@ -65,7 +65,8 @@ dispatch: {hold: 0s, retries: 2, backoff: [100ms, 200ms], lease: 10s}
 digest: {after: 1000}
 `))
 
-var devTemplate = template.Must(template.New("dev").Parse(`# Made by "gatehouse dev", with a shop of demo data to try things on. Edit it at
+var devTemplate = template.Must(
+	template.New("dev").Parse(`# Made by "gatehouse dev", with a shop of demo data to try things on. Edit it at
 # will: it is read at each start.
 #
 # Every change needs a person's approval, whatever risk level an agent claims. What is named under

@@ -147,13 +147,18 @@ func (g *generator) pick(words []string) string { return words[g.random.IntN(len
 
 var (
 	woods  = []string{"Walnut", "Oak", "Birch", "Cherry", "Ash", "Maple", "Beech", "Pine"}
-	things = []string{"desk lamp", "bookend", "pen tray", "stool", "coat rack", "clock", "side table", "wall shelf", "letter box", "bread board"}
-	firsts = []string{"Ada", "Bruno", "Chiara", "Dmitri", "Esther", "Farid", "Greta", "Hugo", "Ines", "Jonas", "Karin", "Luis"}
-	lasts  = []string{"Adler", "Brandt", "Costa", "Dubois", "Eriksen", "Fischer", "Garcia", "Haas", "Ivanova", "Jensen", "Keller", "Lindqvist"}
+	things = []string{"desk lamp", "bookend", "pen tray", "stool", "coat rack", "clock", "side table", "wall shelf",
+		"letter box", "bread board"}
+	firsts = []string{"Ada", "Bruno", "Chiara", "Dmitri", "Esther", "Farid", "Greta", "Hugo", "Ines", "Jonas", "Karin",
+		"Luis"}
+	lasts = []string{"Adler", "Brandt", "Costa", "Dubois", "Eriksen", "Fischer", "Garcia", "Haas", "Ivanova", "Jensen",
+		"Keller", "Lindqvist"}
 )
 
 func (g *generator) items() {
-	g.rows(itemCount, `INSERT INTO items (sku, name, price, cost, currency, stock, discontinued, version) VALUES (?, ?, ?, ?, 'USD', ?, ?, ?)`,
+	g.rows(itemCount,
+		`INSERT INTO items (sku, name, price, cost, currency, stock, discontinued, version)
+			VALUES (?, ?, ?, ?, 'USD', ?, ?, ?)`,
 		func(i int) []any {
 			name := g.pick(woods) + " " + g.pick(things)
 			cost := 300 + g.random.IntN(6000)
@@ -179,13 +184,15 @@ func (g *generator) customers() {
 				country, currency = g.pick([]string{"DE", "ES", "FR", "IT"}), "EUR"
 			}
 			g.currencies = append(g.currencies, currency)
-			return []any{customer(i), g.pick(firsts) + " " + g.pick(lasts), fmt.Sprintf("c%04d@example.com", i), country, currency}
+			return []any{customer(i), g.pick(firsts) + " " + g.pick(lasts), fmt.Sprintf("c%04d@example.com", i), country,
+				currency}
 		})
 }
 
 func (g *generator) orders() {
 	g.rows(orderCount, `INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)`, func(i int) []any {
-		who, item, quantity := 1+g.random.IntN(customerCount), 1+g.random.IntN(itemCount-discontinuedCount), 1+g.random.IntN(5)
+		who, item, quantity := 1+g.random.IntN(customerCount), 1+g.random.IntN(itemCount-discontinuedCount),
+			1+g.random.IntN(5)
 		o := order{g.prices[item-1] * quantity, g.currencies[who-1]}
 		g.placed = append(g.placed, o)
 		day := fmt.Sprintf("2026-%02d-%02d", 1+g.random.IntN(9), 1+g.random.IntN(28))
@@ -200,7 +207,8 @@ func (g *generator) orders() {
 func (g *generator) refunds() {
 	played := []order{{4840, "EUR"}, {18000, "USD"}, {9500, "USD"}}
 	next := 0
-	g.rows(refundCount, `INSERT INTO refunds (id, order_id, order_currency, requested, status, version) VALUES (?, ?, ?, ?, 'requested', 1)`,
+	g.rows(refundCount,
+		`INSERT INTO refunds (id, order_id, order_currency, requested, status, version) VALUES (?, ?, ?, ?, 'requested', 1)`,
 		func(i int) []any {
 			var want order
 			if i <= len(played) {

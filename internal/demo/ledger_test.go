@@ -55,7 +55,8 @@ func TestLedgerIsTheSameEachTime(t *testing.T) {
 		t.Errorf("%d rows were compared, not %d", rows, LedgerRows)
 	}
 	var dangling int
-	if err := dbs[0].QueryRow("SELECT count(*) FROM pragma_foreign_key_check").Scan(&dangling); err != nil || dangling > 0 {
+	if err := dbs[0].QueryRow("SELECT count(*) FROM pragma_foreign_key_check").Scan(&dangling); err != nil ||
+		dangling > 0 {
 		t.Errorf("%d references name nothing: %v", dangling, err)
 	}
 	if err := MakeLedger(t.Context(), filepath.Join(dir, "a.db")); err == nil {
@@ -71,15 +72,21 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 		t.Fatalf("a copy differs: %v %v", err, diffs)
 	}
 	for name, c := range map[string]struct{ change, want string }{
-		"a value":           {`UPDATE items SET price = '9.99' WHERE sku = 'SKU-1042'`, `items 'SKU-1042' price: expected '10.00', found '9.99'`},
-		"the same number":   {`UPDATE items SET price = '10.0' WHERE sku = 'SKU-1042'`, `items 'SKU-1042' price: expected '10.00', found '10.0'`},
-		"the version alone": {`UPDATE items SET version = version + 1 WHERE sku = 'SKU-1042'`, `items 'SKU-1042' version: expected 7, found 8`},
-		"null and empty":    {`UPDATE refunds SET paid = '' WHERE id = 'R-001'`, `refunds 'R-001' paid: expected NULL, found ''`},
-		"a row gone":        {`DELETE FROM credits WHERE id = 50`, `found no such row`},
-		"a row more":        {`INSERT INTO credits VALUES (51, 'C-0001', '5.00', 'EUR', 'x')`, `credits 51: expected no such row, found (51, 'C-0001', '5.00', 'EUR', 'x')`},
-		"a table more":      {`CREATE TABLE extra (id TEXT)`, `extra: expected no such table, found CREATE TABLE extra (id TEXT)`},
-		"a table gone":      {`DROP TABLE credits`, `credits: expected CREATE TABLE`},
-		"a trigger":         {`CREATE TRIGGER x AFTER INSERT ON items BEGIN SELECT 1; END`, `x: expected no such table, found CREATE TRIGGER`},
+		"a value": {`UPDATE items SET price = '9.99' WHERE sku = 'SKU-1042'`,
+			`items 'SKU-1042' price: expected '10.00', found '9.99'`},
+		"the same number": {`UPDATE items SET price = '10.0' WHERE sku = 'SKU-1042'`,
+			`items 'SKU-1042' price: expected '10.00', found '10.0'`},
+		"the version alone": {`UPDATE items SET version = version + 1 WHERE sku = 'SKU-1042'`,
+			`items 'SKU-1042' version: expected 7, found 8`},
+		"null and empty": {`UPDATE refunds SET paid = '' WHERE id = 'R-001'`,
+			`refunds 'R-001' paid: expected NULL, found ''`},
+		"a row gone": {`DELETE FROM credits WHERE id = 50`, `found no such row`},
+		"a row more": {`INSERT INTO credits VALUES (51, 'C-0001', '5.00', 'EUR', 'x')`,
+			`credits 51: expected no such row, found (51, 'C-0001', '5.00', 'EUR', 'x')`},
+		"a table more": {`CREATE TABLE extra (id TEXT)`, `extra: expected no such table, found CREATE TABLE extra (id TEXT)`},
+		"a table gone": {`DROP TABLE credits`, `credits: expected CREATE TABLE`},
+		"a trigger": {`CREATE TRIGGER x AFTER INSERT ON items BEGIN SELECT 1; END`,
+			`x: expected no such table, found CREATE TRIGGER`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed := filepath.Join(t.TempDir(), "changed.db")
@@ -99,7 +106,7 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 			}
 		})
 	}
-	// The connector's own table is no part of the shop.
+	// The connector's own table does not belong to the shop.
 	if _, err := found.Exec(`CREATE TABLE gatehouse_applied (x TEXT)`); err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +115,8 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatStandsIsExpected walks what can be in a journal.
-func TestOnlyWhatStandsIsExpected(t *testing.T) {
+// TestOnlyAppliedEntriesAreExpected covers the possible entries of a journal.
+func TestOnlyAppliedEntriesAreExpected(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), JournalFile)
 	j, err := newJournal(path)
@@ -168,9 +175,10 @@ func TestOnlyWhatStandsIsExpected(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	// A change of what is not there cannot have been made.
-	_, err = bringForward(t.Context(), expected, []entry{update(decided(gatehouse.Approve, gatehouse.Decided, "act_9"), "SKU-9999", "1.00")})
+	// A change of a missing row cannot have been made.
+	_, err = bringForward(t.Context(), expected,
+		[]entry{update(decided(gatehouse.Approve, gatehouse.Decided, "act_9"), "SKU-9999", "1.00")})
 	if err == nil {
-		t.Error("a change of no row was expected to be made")
+		t.Error("a change of no row was expected")
 	}
 }

@@ -30,7 +30,7 @@ type Stage interface {
 	Say(line string)
 	// Settled ends a situation.
 	Settled(l *Line)
-	// Ask shows a pending action to the person who watches, who decides in the role of who.
+	// Ask shows a pending action to the user, who decides as the person who.
 	Ask(ctx context.Context, who string, a *gatehouse.Action) (Choice, error)
 }
 
@@ -48,8 +48,8 @@ type Options struct {
 	Mails func() []Mail
 }
 
-// Line is the result of one situation. Refused counts what the policy denied, people rejected or
-// the gate refused.
+// Line is the result of one situation. Refused counts actions that the policy denied, people
+// rejected or the gate refused.
 type Line struct {
 	Name     string `json:"name"`
 	Proposed int    `json:"proposed"`

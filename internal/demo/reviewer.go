@@ -65,7 +65,7 @@ func (r *reviewer) settle(ctx context.Context, l *Line, a *gatehouse.Action, d g
 		return fmt.Errorf("%s by %s: %w", d.Decision, r.name, err)
 	}
 	if answer.Code != gatehouse.Decided {
-		return fmt.Errorf("%s by %s came to %s", d.Decision, r.name, answer.Code)
+		return fmt.Errorf("%s by %s ended as %s", d.Decision, r.name, answer.Code)
 	}
 	l.Decided++
 	if d.Decision == gatehouse.Reject {
@@ -85,10 +85,10 @@ func retyped(a *gatehouse.Action) string {
 // refused checks that the gate refused an answer with this code.
 func refused(l *Line, err error, want gatehouse.Code) error {
 	if err == nil {
-		return fmt.Errorf("the gate took what it should have refused as %s", want)
+		return fmt.Errorf("the gate accepted a request that it should have refused as %s", want)
 	}
 	if gatehouse.CodeOf(err) != want {
-		return fmt.Errorf("refused otherwise than as %s: %w", want, err)
+		return fmt.Errorf("refused, but not as %s: %w", want, err)
 	}
 	l.Refused++
 	return nil
@@ -96,7 +96,9 @@ func refused(l *Line, err error, want gatehouse.Code) error {
 
 // ask lets the person who watches decide in the role of r. If they do not, the demo decides. It
 // returns the decision.
-func (p *play) ask(ctx context.Context, l *Line, r *reviewer, id string, otherwise gatehouse.DecisionKind, notes string) (gatehouse.DecisionKind, error) {
+func (p *play) ask(
+	ctx context.Context, l *Line, r *reviewer, id string, otherwise gatehouse.DecisionKind, notes string,
+) (gatehouse.DecisionKind, error) {
 	a, err := r.see(ctx, id)
 	if err != nil {
 		return "", err

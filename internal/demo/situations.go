@@ -110,7 +110,8 @@ func routinePrices(ctx context.Context, p *play, l *Line) error {
 	if err != nil {
 		return err
 	}
-	p.Stage.Say(fmt.Sprintf("ana %s that, and approves %d more like the first in one answer", verb(slipped), len(bulk.Items)))
+	p.Stage.Say(fmt.Sprintf("ana %s that, and approves %d more like the first in one answer", verb(slipped),
+		len(bulk.Items)))
 	answer, err := p.ana.api.BulkDecide(ctx, bulk)
 	if err != nil {
 		return err
@@ -152,7 +153,8 @@ func safeChanges(ctx context.Context, p *play, l *Line) error {
 	for i, q := range []*gatehouse.Proposal{
 		{ActionType: "tag", ProposedChange: object("tag", "bestseller"), Rationale: "sold most this week"},
 		{ActionType: "tag", ProposedChange: object("tag", "gift"), Rationale: "often bought with wrapping"},
-		{ActionType: "spec_update", ProposedChange: object("description", "Oiled, 24 cm high, with a switch"), Rationale: "was empty"},
+		{ActionType: "spec_update", ProposedChange: object("description", "Oiled, 24 cm high, with a switch"),
+			Rationale: "was empty"},
 	} {
 		it, err := p.item(ctx, sku(201+i))
 		if err != nil {
@@ -180,7 +182,8 @@ func safeChanges(ctx context.Context, p *play, l *Line) error {
 type refund struct{ id, order, currency, requested, version string }
 
 func (p *play) refund(ctx context.Context, id string) (r refund, err error) {
-	err = p.ledger.QueryRowContext(ctx, `SELECT id, order_id, order_currency, requested, version FROM refunds WHERE id = ?`, id).
+	err = p.ledger.QueryRowContext(ctx,
+		`SELECT id, order_id, order_currency, requested, version FROM refunds WHERE id = ?`, id).
 		Scan(&r.id, &r.order, &r.currency, &r.requested, &r.version)
 	return r, err
 }
@@ -195,8 +198,9 @@ func (p *play) payRefund(ctx context.Context, l *Line, id, currency string) (*ga
 	}
 	a, err := p.propose(ctx, l, &gatehouse.Proposal{
 		ActionType: "refund", Connector: "shop", Operation: "update",
-		Target:         gatehouse.Target{EntityType: "refund", EntityRef: r.id, Version: r.version},
-		CurrentState:   object("order_id", r.order, "order_currency", r.currency, "requested", r.requested, "status", "requested"),
+		Target: gatehouse.Target{EntityType: "refund", EntityRef: r.id, Version: r.version},
+		CurrentState: object("order_id", r.order, "order_currency", r.currency, "requested", r.requested, "status",
+			"requested"),
 		ProposedChange: object("status", "paid", "paid", r.requested, "paid_currency", currency),
 		Magnitude:      &gatehouse.Magnitude{Amount: gatehouse.Decimal(r.requested), Currency: currency},
 		Rationale:      "the parcel came back",
@@ -209,7 +213,8 @@ func wrongCurrency(ctx context.Context, p *play, l *Line) error {
 	if err != nil {
 		return err
 	}
-	p.Stage.Say(fmt.Sprintf("%s would pay %s USD for order %s, which is in %s", agentName, r.requested, r.order, r.currency))
+	p.Stage.Say(fmt.Sprintf("%s would pay %s USD for order %s, which is in %s", agentName, r.requested, r.order,
+		r.currency))
 	if a.Status != gatehouse.StatusDenied || len(a.Policy.Reasons) == 0 {
 		return fmt.Errorf("%s is %s", subject(a), a.Status)
 	}
@@ -241,7 +246,8 @@ func refundCeiling(ctx context.Context, p *play, l *Line) error {
 	if err := refused(l, err, gatehouse.CodeCeilingExceeded); err != nil {
 		return err
 	}
-	p.Stage.Say(fmt.Sprintf("ana approves %s more; that would pass the ceiling of 250.00 a day, so she rejects it", r.requested))
+	p.Stage.Say(fmt.Sprintf("ana approves %s more; that would pass the ceiling of 250.00 a day, so she rejects it",
+		r.requested))
 	if err := p.ana.settle(ctx, l, a, gatehouse.Decision{Decision: gatehouse.Reject, Notes: "tomorrow"}); err != nil {
 		return err
 	}
@@ -264,7 +270,9 @@ func changedUnderReview(ctx context.Context, p *play, l *Line) error {
 		return err
 	}
 	clerk := money(it.cents + 40)
-	if err := p.outside(ctx, entry{Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: it.sku}, Change: object("price", clerk)}); err != nil {
+	if err := p.outside(ctx,
+		entry{Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: it.sku},
+			Change: object("price", clerk)}); err != nil {
 		return err
 	}
 	p.Stage.Say(fmt.Sprintf("while ana looks at %s, a clerk sets its price to %s in the ledger", it.sku, clerk))
@@ -281,7 +289,8 @@ func changedUnderReview(ctx context.Context, p *play, l *Line) error {
 		return fmt.Errorf("revise: %w", err)
 	}
 	l.Proposed++
-	p.Stage.Say(fmt.Sprintf("her approval is refused; %s revises: from %s to %s", agentName, it.price, money(it.cents+110)))
+	p.Stage.Say(fmt.Sprintf("her approval is refused; %s revises: from %s to %s", agentName, it.price,
+		money(it.cents+110)))
 	d, err := p.ask(ctx, l, p.ana, a.ID, gatehouse.Approve, "fine now")
 	if err != nil {
 		return err

@@ -62,8 +62,9 @@ func newCustomer(ctx context.Context, p *play, l *Line) error {
 	if err := refused(l, err, gatehouse.CodeConfirmation); err != nil {
 		return err
 	}
-	p.Stage.Say(fmt.Sprintf("ben's approval is not taken before he retypes the name: %s", newCustomerName))
-	if err := p.ben.settle(ctx, l, a, gatehouse.Decision{Decision: gatehouse.Approve, Confirm: newCustomerName}); err != nil {
+	p.Stage.Say(fmt.Sprintf("ben's approval is not accepted before he retypes the name: %s", newCustomerName))
+	if err := p.ben.settle(ctx, l, a,
+		gatehouse.Decision{Decision: gatehouse.Approve, Confirm: newCustomerName}); err != nil {
 		return err
 	}
 	if _, err := p.finish(ctx, l, a.ID, gatehouse.StatusApplied); err != nil {
@@ -141,7 +142,9 @@ func lostAnswerUnknown(ctx context.Context, p *play, l *Line) error {
 	}
 	p.Stage.Say("the line breaks again; asking again could pay twice, so the gate asks olga")
 	var found int
-	err = p.ledger.QueryRowContext(ctx, `SELECT count(*) FROM credits WHERE customer_id = ? AND amount = '15.00' AND reason = 'broken in the post'`, who).Scan(&found)
+	err = p.ledger.QueryRowContext(ctx,
+		`SELECT count(*) FROM credits WHERE customer_id = ? AND amount = '15.00' AND reason = 'broken in the post'`,
+		who).Scan(&found)
 	if err != nil {
 		return err
 	}
@@ -229,7 +232,8 @@ func reversal(ctx context.Context, p *play, l *Line) error {
 	}
 	before, _ := old.CurrentState.Get("price")
 	price, _ := before.Text()
-	p.Stage.Say(fmt.Sprintf("the price of %s goes back to %s, approved like any other change", old.Target.EntityRef, price))
+	p.Stage.Say(fmt.Sprintf("the price of %s goes back to %s, approved like any other change", old.Target.EntityRef,
+		price))
 	l.Outcome = "reversed"
 	return nil
 }

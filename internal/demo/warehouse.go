@@ -100,7 +100,7 @@ func read(out http.ResponseWriter, r *http.Request, into any) bool {
 		err = json.Unmarshal(b, into)
 	}
 	if err != nil {
-		http.Error(out, "not the JSON that is wanted", http.StatusBadRequest)
+		http.Error(out, "not the expected JSON", http.StatusBadRequest)
 	}
 	return err == nil
 }

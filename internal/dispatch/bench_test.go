@@ -59,7 +59,9 @@ type bench struct {
 
 // testConfig has short backoffs; the clock is the store's.
 func testConfig() Config {
-	return Config{Retries: 3, Backoff: []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}, Lease: time.Minute, Workers: 4}
+	return Config{Retries: 3,
+		Backoff: []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}, Lease: time.Minute,
+		Workers: 4}
 }
 
 func newBench(t testing.TB, c connector.Connector, tenants ...string) *bench {
@@ -77,9 +79,7 @@ func openStore(ctx context.Context, path string, now func() time.Time) (*sqlite.
 func (b *bench) open(now func() time.Time) {
 	b.t.Helper()
 	s, err := openStore(context.Background(), b.path, now)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	b.store = s
 	b.t.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -91,9 +91,7 @@ func (b *bench) open(now func() time.Time) {
 func (b *bench) target(c connector.Connector, tenants ...string) {
 	b.t.Helper()
 	r, err := NewRegistry(Target{Name: "shop", Connector: c, Tenants: tenants})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	b.targets = r
 }
 
@@ -107,9 +105,7 @@ func (b *bench) dispatcher(c Config, more ...func(*Dependencies)) *Dispatcher {
 		fn(&d)
 	}
 	dispatcher, err := New(d, c)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	return dispatcher
 }
 
@@ -118,23 +114,17 @@ func owner(name string) func(*Dependencies)        { return func(d *Dependencies
 
 func (b *bench) update(fn func(gatehouse.Tx) error) {
 	b.t.Helper()
-	if err := b.store.Update(context.Background(), gatehouse.DefaultTenant, fn); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, b.store.Update(context.Background(), gatehouse.DefaultTenant, fn))
 }
 
 func (b *bench) updateQueues(fn func(gatehouse.Queues) error) {
 	b.t.Helper()
-	if err := b.store.UpdateQueues(context.Background(), fn); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, b.store.UpdateQueues(context.Background(), fn))
 }
 
 func (b *bench) viewQueues(fn func(gatehouse.ReadQueues) error) {
 	b.t.Helper()
-	if err := b.store.ViewQueues(context.Background(), fn); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, b.store.ViewQueues(context.Background(), fn))
 }
 
 // approve stores an approved action with its push and a ceiling claim, as the
@@ -158,7 +148,8 @@ func (b *bench) approve(with ...func(*gatehouse.Action, *gatehouse.Push)) (a *ga
 				CurrentState: `{"price":"10.00"}`, ProposedChange: `{"price":"12.50"}`, RiskLevel: gatehouse.L2,
 				IdempotencyKey: "act_" + id + ":1",
 			},
-			Policy:     gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeAllow, Rules: []string{"r"}, Reasons: []string{"r"}, Version: 1},
+			Policy: gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeAllow, Rules: []string{"r"}, Reasons: []string{"r"},
+				Version: 1},
 			ProposedBy: "agent", ProposerID: "prn_agent", ProposedAt: now,
 			DecidedBy: "policy", DecidedAt: &now, DecidedVia: gatehouse.ViaPolicy,
 		}
@@ -247,9 +238,7 @@ func (b *bench) settle(d *Dispatcher) {
 			b.t.Fatal(err)
 		}
 		items, err := d.Drain(context.Background(), "", 100)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		must(b.t, err)
 		var next time.Time
 		b.viewQueues(func(q gatehouse.ReadQueues) (err error) { next, err = q.NextPushAt(); return err })
 		if len(items) == 0 && next.IsZero() {
@@ -264,9 +253,7 @@ func (b *bench) settle(d *Dispatcher) {
 func (b *bench) drain(d *Dispatcher) []gatehouse.DrainItem {
 	b.t.Helper()
 	items, err := d.Drain(context.Background(), "", 100)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	return items
 }
 
@@ -309,7 +296,17 @@ func (b *bench) replay(a *gatehouse.Action) {
 		return errors.Join(
 			tx.UpdatePush(p, gatehouse.PushFailed, p.Generation),
 			tx.MoveAction(gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusFailed, To: gatehouse.StatusApproved}),
-			tx.ReserveCeiling(a.ID, gatehouse.CeilingClaim{Ceiling: "daily", Scope: a.ID, Amount: "1", Limit: "10", Window: gatehouse.Duration(24 * time.Hour)}),
+			tx.ReserveCeiling(a.ID,
+				gatehouse.CeilingClaim{Ceiling: "daily", Scope: a.ID, Amount: "1", Limit: "10",
+					Window: gatehouse.Duration(24 * time.Hour)}),
 		)
 	})
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

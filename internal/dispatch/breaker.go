@@ -175,8 +175,8 @@ func (b *breakers) cause(tenant, name string) string {
 	return b.by[name].cause(tenant)
 }
 
-// cause says why the breaker opened. The words of the last failure are for the tenant
-// of its call alone.
+// cause says why the breaker opened. The message of the last failure is only for the tenant of its
+// call.
 func (x *breaker) cause(tenant string) string {
 	s := "too many calls in a row have failed"
 	if x == nil || x.code == "" {

@@ -99,7 +99,7 @@ func TestAnHourOfOutage(t *testing.T) {
 				s[0].Connector != "shop" || s[0].Cause != cause {
 				t.Fatalf("%+v", s)
 			}
-			// The words are for the tenant whose call it was.
+			// The message is only for the tenant of the call.
 			if s := d.Breakers("other"); s[0].Cause != "too many calls in a row have failed, the last with http_503" {
 				t.Fatalf("%+v", s)
 			}
@@ -161,7 +161,9 @@ func TestWhatOpensABreaker(t *testing.T) {
 		"time-outs":           {failures(connector.Ambiguous, "timeout", 5), true},
 		"no connection":       {failures(connector.NotSent, "unreachable", 5), true},
 		"refused credentials": {failures(connector.Terminal, "http_401", 5), true},
-		"a success between":   {append(append(failures(connector.Ambiguous, "timeout", 4), nil), failures(connector.Ambiguous, "timeout", 4)...), false},
+		"a success between": {
+			append(append(failures(connector.Ambiguous, "timeout", 4), nil), failures(connector.Ambiguous, "timeout", 4)...),
+			false},
 	} {
 		b := newBreakers(Breaker{Failures: 5}, time.Now, func(string, string) {})
 		for _, failure := range test.ends {

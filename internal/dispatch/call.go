@@ -100,7 +100,8 @@ func asError(err error) *connector.Error {
 	case !typed && errors.Is(err, context.DeadlineExceeded):
 		code = "timeout"
 	}
-	return &connector.Error{Kind: connector.Ambiguous, Code: code, Detail: "the connector failed in an unexpected way", Err: err}
+	return &connector.Error{Kind: connector.Ambiguous, Code: code, Detail: "the connector failed in an unexpected way",
+		Err: err}
 }
 
 // maxDetail bounds the stored text of an error, in bytes.

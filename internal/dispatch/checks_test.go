@@ -38,9 +38,7 @@ func (selective) Checks(c connector.Call) bool {
 func TestChecksByOperation(t *testing.T) {
 	t.Parallel()
 	r, err := NewRegistry(Target{Name: "shop", Tenants: []string{"default"}, Connector: selective{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for operation, want := range map[string]bool{"update": true, "insert": false, "panic": true} {
 		a := &gatehouse.Action{Tenant: "default", Proposal: gatehouse.Proposal{Connector: "shop", Operation: operation}}
 		if got := r.Checks(a); got != want {
@@ -48,10 +46,8 @@ func TestChecksByOperation(t *testing.T) {
 		}
 	}
 	none, err := NewRegistry()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !r.ChecksAny() || none.ChecksAny() {
-		t.Error("ChecksAny does not go by the connectors")
+		t.Error("ChecksAny does not depend on the connectors")
 	}
 }

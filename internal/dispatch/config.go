@@ -264,6 +264,7 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 		recording: make(lease.Slots, c.Workers),
 		nudge:     make(chan struct{}, 1), linger: linger,
 	}
+	d.Targets.bounds.onFreed(dispatcher.hint)
 	dispatcher.announcer, _ = d.Store.(gatehouse.Announcer)
 	dispatcher.fair = newFair(&dispatcher.config)
 	dispatcher.breakers = newBreakers(c.Breaker, dispatcher.now, func(name, state string) {
@@ -286,7 +287,10 @@ func (noMetrics) PushSettled(string, string, time.Duration) {}
 // Loop calls fn at once and then every interval until ctx ends, and immediately
 // again while fn reports more work. It logs errors and the recovery from them.
 // After an error it waits for the interval.
-func Loop(ctx context.Context, log *slog.Logger, name string, interval time.Duration, fn func(context.Context) (more bool, err error)) {
+func Loop(
+	ctx context.Context, log *slog.Logger, name string, interval time.Duration,
+	fn func(context.Context) (more bool, err error),
+) {
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
 	failed := false
@@ -297,7 +301,7 @@ func Loop(ctx context.Context, log *slog.Logger, name string, interval time.Dura
 			log.ErrorContext(ctx, "background work failed", "work", name, "error", err)
 			failed = true
 		case err == nil && failed:
-			log.InfoContext(ctx, "background work goes on", "work", name)
+			log.InfoContext(ctx, "background work succeeds again", "work", name)
 			failed = false
 		}
 		if more && err == nil {

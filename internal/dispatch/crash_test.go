@@ -84,9 +84,8 @@ func TestCrashBetweenSteps(t *testing.T) {
 	}
 }
 
-// TestZombie stops a worker during its call until its lease is over and another
-// worker has gone on. Then the stopped worker returns with its result. It may
-// only store evidence.
+// TestZombie stops a worker during its call until its lease is over and another worker has taken
+// over. Then the stopped worker returns with its result. It may only store evidence.
 func TestZombie(t *testing.T) {
 	t.Parallel()
 	for _, late := range []fault{fine, notSent, terminal, requestLost} {
@@ -255,8 +254,8 @@ func TestStoppedBeforeItsCall(t *testing.T) {
 	}
 }
 
-// TestShortLeaseIsNotBegun: the look at the target took so long that too little
-// of the lease is left for a call. That is no attempt.
+// TestShortLeaseIsNotBegun: the read of the target took so long that too little of the lease is
+// left for a call. That is no attempt.
 func TestShortLeaseIsNotBegun(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassC)
@@ -270,7 +269,8 @@ func TestShortLeaseIsNotBegun(t *testing.T) {
 	}))
 	d.now = func() time.Time { return time.Now().Add(time.Duration(stopped.Load())) }
 	b.drain(d)
-	if s := b.state(a); s.push.Status != gatehouse.PushQueued || s.push.Attempts != 0 || s.push.ErrorCode != "lease_short" || len(l.calls) != 0 {
+	if s := b.state(a); s.push.Status != gatehouse.PushQueued || s.push.Attempts != 0 ||
+		s.push.ErrorCode != "lease_short" || len(l.calls) != 0 {
 		t.Errorf("%s (%s), %d attempts, %d calls", s.push.Status, s.push.ErrorCode, s.push.Attempts, len(l.calls))
 	}
 }
@@ -328,7 +328,8 @@ func TestDeathAtEveryAttempt(t *testing.T) {
 		}
 	})))
 	s := b.state(a)
-	if calls, effects := l.count(a.IdempotencyKey); s.push.Status != gatehouse.PushUnknown || s.push.Attempts != 4 || calls != 4 || effects != 1 {
+	if calls, effects := l.count(a.IdempotencyKey); s.push.Status != gatehouse.PushUnknown || s.push.Attempts != 4 ||
+		calls != 4 || effects != 1 {
 		t.Errorf("%s after %d attempts, %d calls, %d effects", s.push.Status, s.push.Attempts, calls, effects)
 	}
 	assertSettled(t, s)
@@ -337,7 +338,8 @@ func TestDeathAtEveryAttempt(t *testing.T) {
 func TestRescueGoesByTheClass(t *testing.T) {
 	t.Parallel()
 	for class, want := range map[connector.Class]gatehouse.PushStatus{
-		connector.ClassA: gatehouse.PushQueued, connector.ClassB: gatehouse.PushQueued, connector.ClassC: gatehouse.PushUnknown,
+		connector.ClassA: gatehouse.PushQueued, connector.ClassB: gatehouse.PushQueued,
+		connector.ClassC: gatehouse.PushUnknown,
 	} {
 		for _, gone := range []bool{false, true} {
 			l := newLedger(class)
@@ -392,9 +394,7 @@ func TestRescueLeavesTheLiving(t *testing.T) {
 	}
 	refused("before the lease's end")
 	b.clock.advance(time.Minute)
-	if err := d.rescue(t.Context(), stale); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.rescue(t.Context(), stale))
 	refused("in the queue again")
 	b.drain(b.dispatcher(testConfig(), failpoint(func(p Point) {
 		if p == PointIntent {

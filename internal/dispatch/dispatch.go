@@ -1,7 +1,9 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -85,7 +87,7 @@ func (d *Dispatcher) sleep(ctx context.Context, look *pace, full []string, moved
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		d.log.ErrorContext(ctx, "looking for the next push failed", "error", err)
+		d.log.ErrorContext(ctx, "the search for the next due push failed", "error", err)
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -110,6 +112,7 @@ type claimResult struct {
 // each to begin. Unused slots are freed. If nothing could be claimed, start
 // tries the next tenants, until it has tried all of them once.
 func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func(*job)) (got claimResult, err error) {
+	d.callUp(ctx)
 	var pushes []*gatehouse.Push
 	var claimed time.Time
 	for passed := map[string]bool{}; ; {
@@ -183,7 +186,9 @@ func (d *Dispatcher) Drain(ctx context.Context, tenant string, limit int) ([]gat
 			return nil, err
 		}
 		if got.claimed == 0 {
-			break
+			if jobs.Wait(); d.callUp(ctx) == 0 {
+				break
+			}
 		}
 	}
 	jobs.Wait()
@@ -197,6 +202,9 @@ func (d *Dispatcher) Class(tenant, name, operation string) string {
 }
 
 func (d *Dispatcher) report(ctx context.Context, jobs []*job) ([]gatehouse.DrainItem, error) {
+	// A push that stood in line was claimed more than once.
+	slices.SortStableFunc(jobs, func(a, b *job) int { return cmp.Compare(a.push.ID, b.push.ID) })
+	jobs = slices.CompactFunc(jobs, func(a, b *job) bool { return a.push.ID == b.push.ID })
 	items := make([]gatehouse.DrainItem, 0, len(jobs))
 	err := d.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		items = items[:0]

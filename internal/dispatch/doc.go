@@ -39,9 +39,9 @@
 // the effect, or an operator's statement. Anything else may have had its
 // effect: an ambiguous answer, or an intent without a receipt.
 //
-// "failed" always means that every attempt is proven to be without effect, and
-// only then are ceilings released. Without that proof, a push that cannot go on
-// is unknown. See judge for the table.
+// "failed" always means that every attempt is proven to be without effect, and only then are
+// ceilings released. Without that proof, a push that cannot continue is unknown. See judge for the
+// table.
 //
 // When a worker dies, its lease runs out. Then a push in picking goes back to
 // the queue. For a push in sent, the operation's class decides: A and B go back

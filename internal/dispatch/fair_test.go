@@ -91,10 +91,13 @@ func TestShareByWeight(t *testing.T) {
 
 func TestShareBounds(t *testing.T) {
 	t.Parallel()
-	f := newFair(&Config{Default: Tenant{MaxConcurrency: 2}, Tenants: map[string]Tenant{"acme": {Weight: 2, MaxConcurrency: 5}, "free": {}}})
+	f := newFair(
+		&Config{Default: Tenant{MaxConcurrency: 2},
+			Tenants: map[string]Tenant{"acme": {Weight: 2, MaxConcurrency: 5}, "free": {}}})
 	q := queuesOf(map[string]int{"acme": 50, "beta": 50, "free": 6})
 	got, full := q.claim(f, 20, true)
-	want := slices.Concat(slices.Repeat([]string{"acme"}, 5), slices.Repeat([]string{"beta"}, 2), slices.Repeat([]string{"free"}, 6))
+	want := slices.Concat(slices.Repeat([]string{"acme"}, 5), slices.Repeat([]string{"beta"}, 2),
+		slices.Repeat([]string{"free"}, 6))
 	if d := cmp.Diff(want, got); d != "" || full != nil {
 		t.Fatalf("full %v, claimed (-want +got):\n%s", full, d)
 	}

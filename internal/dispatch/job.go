@@ -85,6 +85,12 @@ func (j *job) process(ctx context.Context) {
 }
 
 func (j *job) run(ctx context.Context) (outcome string, took time.Duration, err error) {
+	name := j.push.Connector
+	if most := j.targets.Concurrency(name); !j.targets.bounds.enter(name, most, inLineOf(j.push)) {
+		outcome, err = j.standInLine(ctx, most)
+		return outcome, 0, err
+	}
+	defer func() { j.targets.bounds.leave(name, j.targets.Concurrency(name)) }()
 	defer j.reportToBreaker(signNone, nil)
 	call, outcome, err := j.prepare(ctx)
 	if err != nil || call == nil {
@@ -177,7 +183,8 @@ func (j *job) first() bool {
 // the key of the first call. It compares times of the store's clock only.
 func (j *job) forgotten() bool {
 	p := j.push
-	return j.class == connector.ClassA && j.retention > 0 && p.PickedAt != nil && p.PickedAt.Sub(p.FirstDue()) >= j.retention
+	return j.class == connector.ClassA && j.retention > 0 && p.PickedAt != nil &&
+		p.PickedAt.Sub(p.FirstDue()) >= j.retention
 }
 
 // poison reports whether a push was claimed too often without an attempt.
@@ -296,7 +303,8 @@ func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Er
 	return &reason{
 		code:   string(gatehouse.CodeTargetChanged),
 		detail: "the target differs from the proposal: expected " + string(s.Expected) + ", found " + string(s.Actual),
-		found:  gatehouse.ObjectJSON(gatehouse.Member{Name: "actual", Value: s.Actual}, gatehouse.Member{Name: "expected", Value: s.Expected}),
+		found: gatehouse.ObjectJSON(gatehouse.Member{Name: "actual", Value: s.Actual},
+			gatehouse.Member{Name: "expected", Value: s.Expected}),
 	}, nil
 }
 

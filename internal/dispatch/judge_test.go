@@ -93,7 +93,8 @@ func TestClean(t *testing.T) {
 		{"never sent, target down at the check", []*gatehouse.Receipt{
 			r(1, sourceCall, gatehouse.ReceiptNotSent), r(2, sourceCheck, gatehouse.ReceiptNotSent),
 		}, 2, true},
-		{"a later refusal says nothing of an earlier attempt", []*gatehouse.Receipt{r(2, sourceCall, gatehouse.ReceiptTerminal)}, 2, false},
+		{"a later refusal says nothing of an earlier attempt",
+			[]*gatehouse.Receipt{r(2, sourceCall, gatehouse.ReceiptTerminal)}, 2, false},
 		{"read back absent after two ambiguous", []*gatehouse.Receipt{
 			r(1, sourceCall, gatehouse.ReceiptAmbiguous), r(2, sourceCall, gatehouse.ReceiptAmbiguous),
 			r(2, sourceReadBack, gatehouse.ReceiptNotSent),

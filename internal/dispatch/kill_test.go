@@ -152,9 +152,7 @@ func TestKillAtEveryPoint(t *testing.T) {
 				s := b.state(a)
 				assertSettled(t, s)
 				calls, effects, err := target.lines(a.IdempotencyKey)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				want, wantCalls, wantEffects := gatehouse.PushApplied, 1, 1
 				switch point {
 				case PointSent:
@@ -219,9 +217,7 @@ func orphan(t *testing.T, path string, target fileLedger) (*bench, *gatehouse.Ac
 	b.open(b.clock.now)
 	b.target(target)
 	a := b.approve()
-	if err := b.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.store.Close())
 	return b, a
 }
 

@@ -43,7 +43,7 @@ func TestLoop(t *testing.T) {
 				t.Fatalf("ran at %v, want %v", at, want)
 			}
 		}
-		failed, goesOn, more := strings.Cut(log.String(), "background work goes on")
+		failed, goesOn, more := strings.Cut(log.String(), "background work succeeds again")
 		if !more || strings.Count(failed, "background work failed") != 1 || strings.Count(goesOn, "\n") != 1 {
 			t.Errorf("logged:\n%s", log.String())
 		}
@@ -53,7 +53,8 @@ func TestLoop(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	c := DefaultConfig()
-	if c.Retries != 3 || c.Lease != time.Minute || c.Poll != time.Second || len(c.Backoff) != 4 || c.Workers == 0 || c.Batch != c.Workers {
+	if c.Retries != 3 || c.Lease != time.Minute || c.Poll != time.Second || len(c.Backoff) != 4 || c.Workers == 0 ||
+		c.Batch != c.Workers {
 		t.Errorf("%+v", c)
 	}
 	if c := (Config{}).withDefaults(); c.Retries != 0 {

@@ -12,10 +12,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// stoppable is a worker that carries one push and stops at one point until it
-// is told to go on or to die.
+// stoppable is a worker that carries one push and stops at one point until it gets the signal to
+// continue or to die.
 type stoppable struct {
-	goOn   chan bool // true: go on, false: die
+	goOn   chan bool // true: continue, false: die
 	parked bool
 	done   chan struct{}
 }
@@ -58,7 +58,8 @@ func (w *stoppable) end(goOn bool) {
 // and compares the store's state with the target's own ledger.
 func TestAnySequence(t *testing.T) {
 	t.Parallel()
-	faults := []fault{fine, fine, notSent, transient, terminal, answerLost, requestLost, panicsBefore, panicsAfter, plainError}
+	faults := []fault{fine, fine, notSent, transient, terminal, answerLost, requestLost, panicsBefore, panicsAfter,
+		plainError}
 	points := []Point{PointClaimed, PointIntent, PointSent, PointCalled, PointOutcome, PointSettled}
 	rapid.Check(t, func(rt *rapid.T) {
 		class := connector.Class(rapid.SampledFrom([]string{"A", "B", "C"}).Draw(rt, "class"))
@@ -97,10 +98,11 @@ func TestAnySequence(t *testing.T) {
 					stopped = append(stopped, w)
 				}
 			},
-			"go on": func(rt *rapid.T) { take(rt).end(true) },
-			"die":   func(rt *rapid.T) { take(rt).end(false) },
+			"continue": func(rt *rapid.T) { take(rt).end(true) },
+			"die":      func(rt *rapid.T) { take(rt).end(false) },
 			"wait": func(rt *rapid.T) {
-				b.clock.advance(rapid.SampledFrom([]time.Duration{time.Second, 30 * time.Second, time.Minute, time.Hour}).Draw(rt, "for"))
+				b.clock.advance(
+					rapid.SampledFrom([]time.Duration{time.Second, 30 * time.Second, time.Minute, time.Hour}).Draw(rt, "for"))
 			},
 			"rescue": func(rt *rapid.T) {
 				if _, err := healthy.Rescue(context.Background()); err != nil {
@@ -210,7 +212,8 @@ func (b *bench) assertMoves(t *rapid.T, a *gatehouse.Action, s state) {
 		push = gatehouse.PushPicking
 	}
 	if action != s.action.Status || push != s.push.Status {
-		t.Errorf("%s: the log leads to %s and %s, the tables say %s and %s", a.ID, action, push, s.action.Status, s.push.Status)
+		t.Errorf("%s: the log leads to %s and %s, the tables say %s and %s", a.ID, action, push, s.action.Status,
+			s.push.Status)
 	}
 }
 

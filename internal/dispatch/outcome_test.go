@@ -280,7 +280,8 @@ func TestReversalMarksTheOriginal(t *testing.T) {
 	reversal := b.approve(func(a *gatehouse.Action, _ *gatehouse.Push) { a.Reverses = original.ID })
 	b.settle(d)
 	s, r := b.state(original), b.state(reversal)
-	if s.action.Status != gatehouse.StatusReversed || s.action.ReversedBy != reversal.ID || r.action.Status != gatehouse.StatusApplied {
+	if s.action.Status != gatehouse.StatusReversed || s.action.ReversedBy != reversal.ID ||
+		r.action.Status != gatehouse.StatusApplied {
 		t.Errorf("original %s by %q, reversal %s", s.action.Status, s.action.ReversedBy, r.action.Status)
 	}
 	if !s.reserved {
@@ -302,7 +303,8 @@ func TestFailedReversalLeavesTheOriginal(t *testing.T) {
 	l.set(func() { l.faults = []fault{terminal} })
 	reversal := b.approve(func(a *gatehouse.Action, _ *gatehouse.Push) { a.Reverses = original.ID })
 	b.settle(d)
-	if s, r := b.state(original), b.state(reversal); s.action.Status != gatehouse.StatusApplied || r.action.Status != gatehouse.StatusFailed {
+	if s, r := b.state(original), b.state(reversal); s.action.Status != gatehouse.StatusApplied ||
+		r.action.Status != gatehouse.StatusFailed {
 		t.Errorf("original %s, reversal %s", s.action.Status, r.action.Status)
 	}
 }

@@ -46,8 +46,10 @@ func (d Outside) Lease(
 			continue
 		}
 		out = append(out, gatehouse.LeasedPush{
-			Push: j.push, ActionID: call.ActionID, ActionType: j.action.ActionType, Operation: call.Operation, Target: call.Target,
-			CurrentState: call.CurrentState, ProposedChange: call.ProposedChange, IdempotencyKey: call.IdempotencyKey, Digest: call.Digest,
+			Push: j.push, ActionID: call.ActionID, ActionType: j.action.ActionType, Operation: call.Operation,
+			Target:       call.Target,
+			CurrentState: call.CurrentState, ProposedChange: call.ProposedChange, IdempotencyKey: call.IdempotencyKey,
+			Digest:  call.Digest,
 			Attempt: call.Attempt, Lease: gatehouse.Lease{Generation: j.push.Generation, ExpiresAt: *j.push.LeaseUntil},
 		})
 	}
@@ -57,8 +59,10 @@ func (d Outside) Lease(
 // outsideJob returns a job under another holder's lease.
 func (d *Dispatcher) outsideJob(p *gatehouse.Push, owner string, claimed time.Time, lease time.Duration) *job {
 	own := &Dispatcher{
-		store: d.store, targets: d.targets, authority: d.authority, owner: owner, committed: d.committed, log: d.log, metrics: d.metrics,
-		trace: d.trace, random: d.random, failpoint: d.failpoint, now: d.now, config: d.config, slots: d.slots, nudge: d.nudge, fair: d.fair,
+		store: d.store, targets: d.targets, authority: d.authority, owner: owner, committed: d.committed, log: d.log,
+		metrics: d.metrics,
+		trace:   d.trace, random: d.random, failpoint: d.failpoint, now: d.now, config: d.config, slots: d.slots,
+		nudge: d.nudge, fair: d.fair,
 	}
 	own.config.Lease = lease
 	return own.newJob(p, claimed)
@@ -86,7 +90,9 @@ func (d *Dispatcher) alreadyReported(
 }
 
 // held finds a push that the calling external worker holds.
-func (d *Dispatcher) held(ctx context.Context, tenant, id string, generation int, holds func(owner string) bool) (*job, error) {
+func (d *Dispatcher) held(
+	ctx context.Context, tenant, id string, generation int, holds func(owner string) bool,
+) (*job, error) {
 	var p *gatehouse.Push
 	var now time.Time
 	err := d.store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
@@ -121,7 +127,9 @@ func leaseLost(p *gatehouse.Push) error {
 }
 
 // Heartbeat extends a lease.
-func (d Outside) Heartbeat(ctx context.Context, tenant, id string, generation int, holds func(string) bool, lease time.Duration) (*gatehouse.LeaseState, error) {
+func (d Outside) Heartbeat(
+	ctx context.Context, tenant, id string, generation int, holds func(string) bool, lease time.Duration,
+) (*gatehouse.LeaseState, error) {
 	j, err := d.held(ctx, tenant, id, generation, holds)
 	if err != nil {
 		return nil, err
@@ -145,14 +153,19 @@ func (d Outside) Heartbeat(ctx context.Context, tenant, id string, generation in
 }
 
 // Complete records the success of a call that an external worker made.
-func (d Outside) Complete(ctx context.Context, tenant, id string, holds func(string) bool, r gatehouse.PushResult) (*gatehouse.Push, error) {
+func (d Outside) Complete(
+	ctx context.Context, tenant, id string, holds func(string) bool, r gatehouse.PushResult,
+) (*gatehouse.Push, error) {
 	return d.settle(ctx, tenant, id, r.Generation, holds, connector.Result{
-		ExternalID: r.ExternalID, RequestMetadata: r.RequestMetadata, ResponseMetadata: r.ResponseMetadata, Reversal: r.Reversal,
+		ExternalID: r.ExternalID, RequestMetadata: r.RequestMetadata, ResponseMetadata: r.ResponseMetadata,
+		Reversal: r.Reversal,
 	}, nil)
 }
 
 // Fail records a failed call, of the kind that the worker reports.
-func (d Outside) Fail(ctx context.Context, tenant, id string, holds func(string) bool, f gatehouse.PushFailure) (*gatehouse.Push, error) {
+func (d Outside) Fail(
+	ctx context.Context, tenant, id string, holds func(string) bool, f gatehouse.PushFailure,
+) (*gatehouse.Push, error) {
 	kind := connector.Ambiguous
 	for _, k := range []connector.Kind{connector.NotSent, connector.Transient, connector.Terminal} {
 		if k.String() == f.Kind {
@@ -163,7 +176,10 @@ func (d Outside) Fail(ctx context.Context, tenant, id string, holds func(string)
 		&connector.Error{Kind: kind, Code: f.Code, Detail: f.Detail, Says: f.TargetSays, RetryAfter: f.RetryAfter.D()})
 }
 
-func (d Outside) settle(ctx context.Context, tenant, id string, generation int, holds func(string) bool, res connector.Result, failure *connector.Error) (*gatehouse.Push, error) {
+func (d Outside) settle(
+	ctx context.Context, tenant, id string, generation int, holds func(string) bool, res connector.Result,
+	failure *connector.Error,
+) (*gatehouse.Push, error) {
 	j, err := d.held(ctx, tenant, id, generation, holds)
 	if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost {
 		if p, reported := d.alreadyReported(ctx, tenant, id, generation, holds); reported {

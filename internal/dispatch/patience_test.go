@@ -32,7 +32,8 @@ func TestPatience(t *testing.T) {
 		{"the key is forgotten", 2 * time.Hour, time.Hour, connector.ClassA, 9, 0, time.Hour, true},
 	} {
 		picked := due.Add(c.after)
-		p := &gatehouse.Push{Attempts: c.attempts, AttemptBase: c.base, CreatedAt: due.Add(-time.Hour), NotBefore: due, PickedAt: &picked}
+		p := &gatehouse.Push{Attempts: c.attempts, AttemptBase: c.base, CreatedAt: due.Add(-time.Hour), NotBefore: due,
+			PickedAt: &picked}
 		config := Config{Retries: 3, Patience: c.patience}
 		if got := config.spent(p, c.class, c.retention); got != c.want {
 			t.Errorf("%s: spent is %v", c.name, got)

@@ -20,9 +20,11 @@ func (r *Registry) Preview(ctx context.Context, a *gatehouse.Action) (gatehouse.
 	if !r.Previews(a) {
 		return gatehouse.Preview{None: "this action cannot be previewed"}, nil
 	}
-	if failure := r.call(a.Tenant, a.Connector); failure != nil {
+	done, failure := r.begin(ctx, a.Tenant, a.Connector)
+	if failure != nil {
 		return gatehouse.Preview{}, failure
 	}
+	defer done()
 	c, _ := r.Lookup(a.Tenant, a.Connector)
 	p, ok := c.(connector.Previewer)
 	if !ok {

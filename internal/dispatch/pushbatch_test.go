@@ -29,8 +29,8 @@ func (g *gathered) Announce(n int) func(context.Context) context.Context {
 	return func(ctx context.Context) context.Context { return ctx }
 }
 
-// batching is a dispatcher of eight workers over a announcer store, whose pushes
-// wait for each other without a time limit.
+// batching is a dispatcher of eight workers over an announcer store, whose pushes wait for each
+// other without a time limit.
 func (b *bench) batching(more ...func(*Dependencies)) (*Dispatcher, *gathered) {
 	g := &gathered{Store: b.store}
 	c := testConfig()
@@ -78,7 +78,7 @@ func TestClaimGoesInBatches(t *testing.T) {
 				t.Errorf("batches of %v, want %v", g.batches, want)
 			}
 			if len(d.slots) != 0 || len(d.recording) != 0 {
-				t.Errorf("%d slots and %d places are taken still", len(d.slots), len(d.recording))
+				t.Errorf("%d slots and %d places are still in use", len(d.slots), len(d.recording))
 			}
 		})
 	}
@@ -125,8 +125,8 @@ func TestBatchDoesNotWaitForSlowCalls(t *testing.T) {
 	}
 }
 
-// TestOutcomesUnderWay: over a announcer store, workers call while at most as
-// many outcomes as there are workers are on their way.
+// TestOutcomesUnderWay: over an announcer store, workers call while at most as many outcomes as
+// there are workers are on their way.
 func TestOutcomesUnderWay(t *testing.T) {
 	t.Parallel()
 	for name, gathers := range map[string]bool{"gathers": true, "does not": false} {
@@ -163,7 +163,8 @@ func TestOutcomesUnderWay(t *testing.T) {
 			}
 			// All places are taken, so nothing more is claimed.
 			if len(d.slots) != workers || int64(len(d.recording)) != want-workers || called.Load() != want {
-				t.Errorf("%d slots and %d places are taken, %d calls were made, want %d", len(d.slots), len(d.recording), called.Load(), want)
+				t.Errorf("%d slots and %d places are taken, %d calls were made, want %d", len(d.slots), len(d.recording),
+					called.Load(), want)
 			}
 			if inFlight, _ := b.inFlight("default"); int64(inFlight) != want {
 				t.Errorf("%d are in flight, want %d", inFlight, want)
@@ -196,6 +197,6 @@ func TestPlacesAreBounded(t *testing.T) {
 		d.done(j)
 	}
 	if len(d.slots) != 0 || len(d.recording) != 0 {
-		t.Errorf("%d slots and %d places are taken still", len(d.slots), len(d.recording))
+		t.Errorf("%d slots and %d places are still in use", len(d.slots), len(d.recording))
 	}
 }

@@ -20,9 +20,7 @@ import (
 func (b *bench) tamper(statements ...string) {
 	b.t.Helper()
 	db, err := sql.Open("sqlite", b.path+"?_pragma=busy_timeout(5000)")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	defer db.Close()
 	for _, s := range statements {
 		if _, err := db.Exec(s); err != nil {
@@ -54,10 +52,9 @@ var obstacles = []struct {
 		b.tamper(`UPDATE push SET idempotency_key = 'another'`)
 	}},
 	{"push to another connector", "digest_mismatch", func(b *bench, l *ledger, _ *gatehouse.Action) {
-		r, err := NewRegistry(Target{Name: "shop", Connector: telling{checking{l}}}, Target{Name: "other", Connector: telling{checking{l}}})
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		r, err := NewRegistry(Target{Name: "shop", Connector: telling{checking{l}}},
+			Target{Name: "other", Connector: telling{checking{l}}})
+		must(b.t, err)
 		b.targets = r
 		b.tamper(`UPDATE push SET connector = 'other'`)
 	}},
@@ -95,7 +92,7 @@ func TestQuarantine(t *testing.T) {
 				t.Errorf("%d calls, %d effects, want none: %v", calls, effects, l.calls)
 			}
 			if o.code != "authority_revoked" && o.code != "target_changed" && l.looks != 0 {
-				t.Error("the target was looked at, although it may be another one")
+				t.Error("the target was read, although it may be another one")
 			}
 			if s.push.Status != gatehouse.PushFailed || s.push.ErrorCode != o.code || s.push.Attempts != 0 {
 				t.Errorf("%s, %s, %d attempts; want failed, %s, 0", s.push.Status, s.push.ErrorCode, s.push.Attempts, o.code)
@@ -105,8 +102,8 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// TestQuarantineAtTheLastMoment: the obstacle appears after the first look,
-// just before the intent. The read in the intent's transaction counts.
+// TestQuarantineAtTheLastMoment: the obstacle appears after the first check, just before the
+// intent. The read in the intent's transaction counts.
 func TestQuarantineAtTheLastMoment(t *testing.T) {
 	t.Parallel()
 	for _, o := range obstacles {
@@ -190,7 +187,8 @@ func TestQuarantineAfterAnAmbiguousCall(t *testing.T) {
 // revoking an approval does not undo an effect.
 func TestReadBackComesFirst(t *testing.T) {
 	t.Parallel()
-	for f, want := range map[fault]gatehouse.PushStatus{answerLost: gatehouse.PushApplied, requestLost: gatehouse.PushFailed} {
+	for f, want := range map[fault]gatehouse.PushStatus{answerLost: gatehouse.PushApplied,
+		requestLost: gatehouse.PushFailed} {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			l := newLedger(connector.ClassB, f)
@@ -219,7 +217,8 @@ func TestCanceledActionIsNotSent(t *testing.T) {
 	})
 	b.settle(b.dispatcher(testConfig()))
 	s := b.state(a)
-	if len(l.calls) != 0 || s.push.Status != gatehouse.PushFailed || s.push.ErrorCode != "not_approved" || s.action.Status != gatehouse.StatusCanceled {
+	if len(l.calls) != 0 || s.push.Status != gatehouse.PushFailed || s.push.ErrorCode != "not_approved" ||
+		s.action.Status != gatehouse.StatusCanceled {
 		t.Errorf("%d calls, push %s (%s), action %s", len(l.calls), s.push.Status, s.push.ErrorCode, s.action.Status)
 	}
 }
@@ -235,8 +234,10 @@ func TestStoreTroubleAtTheIntent(t *testing.T) {
 		d := b.dispatcher(testConfig())
 		b.authority.say(err)
 		b.drain(d)
-		if s := b.state(a); s.push.Status != gatehouse.PushQueued || s.push.Attempts != 0 || s.action.Status != gatehouse.StatusApproved || len(l.calls) != 0 {
-			t.Fatalf("%v: push %s, %d attempts, action %s, %d calls", err, s.push.Status, s.push.Attempts, s.action.Status, len(l.calls))
+		if s := b.state(a); s.push.Status != gatehouse.PushQueued || s.push.Attempts != 0 ||
+			s.action.Status != gatehouse.StatusApproved || len(l.calls) != 0 {
+			t.Fatalf("%v: push %s, %d attempts, action %s, %d calls", err, s.push.Status, s.push.Attempts, s.action.Status,
+				len(l.calls))
 		}
 		b.authority.say(nil)
 		b.clock.advance(time.Minute)
@@ -258,7 +259,8 @@ func TestSuccessReceiptSettlesWithoutACall(t *testing.T) {
 			b.update(func(tx gatehouse.Tx) error {
 				return tx.InsertReceipt(&gatehouse.Receipt{
 					ID: "rcp_old", Tenant: a.Tenant, ActionID: a.ID, PushID: b.pushID(a), IdempotencyKey: a.IdempotencyKey,
-					Attempt: 1, Generation: 1, Outcome: gatehouse.ReceiptApplied, Source: "call", Late: true, ExternalID: "ext-7", At: tx.Now(),
+					Attempt: 1, Generation: 1, Outcome: gatehouse.ReceiptApplied, Source: "call", Late: true, ExternalID: "ext-7",
+					At: tx.Now(),
 				})
 			})
 			b.settle(b.dispatcher(testConfig()))
@@ -288,7 +290,8 @@ func TestTargetDownAtTheCheck(t *testing.T) {
 			d := b.dispatcher(testConfig())
 			b.drain(d)
 			s := b.state(a)
-			if s.push.Status != gatehouse.PushQueued || s.push.Attempts != 1 || s.action.Status != gatehouse.StatusApproved || len(l.calls) != 0 {
+			if s.push.Status != gatehouse.PushQueued || s.push.Attempts != 1 || s.action.Status != gatehouse.StatusApproved ||
+				len(l.calls) != 0 {
 				t.Fatalf("push %s, %d attempts, action %s, %d calls", s.push.Status, s.push.Attempts, s.action.Status, len(l.calls))
 			}
 			l.set(func() { l.down = false })
@@ -302,7 +305,8 @@ func TestTargetDownAtTheCheck(t *testing.T) {
 			dead := b.approve()
 			b.settle(d)
 			s = b.state(dead)
-			if s.push.Status != gatehouse.PushFailed || s.push.Attempts != 4 || s.push.ErrorCode != "unreachable" || len(l.calls) != 1 {
+			if s.push.Status != gatehouse.PushFailed || s.push.Attempts != 4 || s.push.ErrorCode != "unreachable" ||
+				len(l.calls) != 1 {
 				t.Errorf("a target that stays down: %s, %s after %d attempts", s.push.Status, s.push.ErrorCode, s.push.Attempts)
 			}
 			assertSettled(t, s)

@@ -75,9 +75,7 @@ func BenchmarkQuietTenant(b *testing.B) {
 		b.Run(fmt.Sprintf("queued=%d", queued), func(b *testing.B) {
 			target := quietTarget{"quiet", make(chan time.Time, 1)}
 			s := newBench(b, target, "default", "noisy", "quiet")
-			if err := s.store.Close(); err != nil {
-				b.Fatal(err)
-			}
+			must(b, s.store.Close())
 			s.open(nil)
 			s.fill("noisy", queued)
 			wake := make(chan struct{}, 1)

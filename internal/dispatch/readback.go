@@ -21,9 +21,11 @@ func (r *Registry) ReadBack(ctx context.Context, a *gatehouse.Action, attempts i
 	if !ok {
 		return nil, nil
 	}
-	if failure := r.call(a.Tenant, a.Connector); failure != nil {
+	done, failure := r.begin(ctx, a.Tenant, a.Connector)
+	if failure != nil {
 		return nil, failure
 	}
+	defer done()
 	finding, res, failure := r.readBack(ctx, reader, callOf(a, attempts))
 	if failure != nil {
 		return nil, failure

@@ -78,20 +78,14 @@ func wantNoSecret(t *testing.T, where, text string) {
 func everything(t *testing.T, path string) string {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	names, err := db.Query(`SELECT name FROM sqlite_master WHERE type = 'table'`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var tables []string
 	for names.Next() {
 		var name string
-		if err := names.Scan(&name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, names.Scan(&name))
 		tables = append(tables, name)
 	}
 	if err := errors.Join(names.Err(), names.Close()); err != nil || len(tables) < 10 {
@@ -100,28 +94,20 @@ func everything(t *testing.T, path string) string {
 	var out strings.Builder
 	for _, table := range tables {
 		rows, err := db.Query(`SELECT * FROM "` + table + `"`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		columns, err := rows.Columns()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for rows.Next() {
 			values := make([]any, len(columns))
 			for i := range values {
 				values[i] = new(sql.RawBytes)
 			}
-			if err := rows.Scan(values...); err != nil {
-				t.Fatal(err)
-			}
+			must(t, rows.Scan(values...))
 			for i, v := range values {
 				fmt.Fprintf(&out, "%s.%s=%s\n", table, columns[i], *v.(*sql.RawBytes))
 			}
 		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(rows.Err(), rows.Close()))
 	}
 	return out.String()
 }
@@ -240,7 +226,7 @@ func TestNoConnectorReturnsASecret(t *testing.T) {
 			}
 			all := everything(t, b.path)
 			if !strings.Contains(all+log.String(), "[redacted]") {
-				t.Error("nothing says that something was taken out")
+				t.Error("nothing says that a text was redacted")
 			}
 			wantNoSecret(t, "the store", all)
 			wantNoSecret(t, "the log", log.String())
@@ -304,9 +290,7 @@ func echoingHTTP(status int) func(*testing.T) connector.Connector {
 				Reverse: &httpconn.Reverse{Operation: "update", EntityRef: "{external_id}", Change: `{"undo":true}`},
 			}},
 		}, func(string) (string, error) { return echoedSecret, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return preImage{c.(*httpconn.Connector)}
 	}
 }
@@ -329,9 +313,7 @@ func echoingSQL(message string) func(*testing.T) connector.Connector {
 	return func(t *testing.T) connector.Connector {
 		path := filepath.Join(t.TempDir(), "shop.db")
 		db, err := sql.Open("sqlite", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer db.Close()
 		statements := []string{
 			`CREATE TABLE items (id TEXT PRIMARY KEY, name TEXT NOT NULL, label TEXT NOT NULL, version INTEGER NOT NULL) STRICT`,
@@ -352,22 +334,19 @@ func echoingSQL(message string) func(*testing.T) connector.Connector {
 			DSN: "sqlite:" + path, Entities: map[string]sqlconn.Entity{"item": {Table: "items", Key: "id",
 				Version: "version", ExternalID: "label"}},
 		}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = c.(io.Closer).Close() })
 		return c
 	}
 }
 
-// TestNoWorkerTellsASecret has an external worker that reports the secret in
+// TestNoWorkerRevealsASecret has an external worker that reports the secret in
 // every field.
-func TestNoWorkerTellsASecret(t *testing.T) {
+func TestNoWorkerRevealsASecret(t *testing.T) {
 	t.Parallel()
-	c, err := workerconn.New(workerconn.Config{Operations: map[string]workerconn.Operation{"update": {Class: connector.ClassA}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, err := workerconn.New(
+		workerconn.Config{Operations: map[string]workerconn.Operation{"update": {Class: connector.ClassA}}})
+	must(t, err)
 	holds := func(string) bool { return true }
 	for name, tell := range map[string]func(*testing.T, Outside, gatehouse.LeasedPush) (*gatehouse.Push, error){
 		"complete": func(t *testing.T, o Outside, p gatehouse.LeasedPush) (*gatehouse.Push, error) {
@@ -395,14 +374,12 @@ func TestNoWorkerTellsASecret(t *testing.T) {
 				t.Fatalf("leased %d, %v", len(leased), err)
 			}
 			told, err := tell(t, o, leased[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			wantNoSecret(t, "the answer", fmt.Sprintf("%+v", told))
 			all := everything(t, b.path)
 			wantNoSecret(t, "the store", all)
 			if !strings.Contains(all, "[redacted]") {
-				t.Error("nothing says that something was taken out")
+				t.Error("nothing says that a text was redacted")
 			}
 			for _, r := range b.state(a).receipts {
 				if r.Reversible {
@@ -413,8 +390,7 @@ func TestNoWorkerTellsASecret(t *testing.T) {
 	}
 }
 
-// TestLooksBesideTheDispatcherTellNoSecret asks targets as decisions, proposals
-// and operators do.
+// TestLooksBesideTheDispatcherTellNoSecret reads targets as decisions, proposals and operators do.
 func TestLooksBesideTheDispatcherTellNoSecret(t *testing.T) {
 	t.Parallel()
 	failing := func() error { return echoedError(connector.Terminal)() }
@@ -459,7 +435,7 @@ func TestLooksBesideTheDispatcherTellNoSecret(t *testing.T) {
 	}
 }
 
-// TestSecretGoneMeanwhile: a target whose secret goes after the last checks is not called
+// TestSecretGoneMeanwhile: a target whose secret is removed after the last checks is not called
 // without it.
 func TestSecretGoneMeanwhile(t *testing.T) {
 	t.Parallel()

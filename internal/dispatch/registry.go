@@ -26,9 +26,11 @@ type Target struct {
 	Unready error
 	// Stored says that the connector is configured in the store.
 	Stored bool
+	// Concurrency limits the calls under way in this process; 0 is no limit.
+	Concurrency int
 }
 
-// AllTenants stands for every tenant, present and future.
+// AllTenants means every tenant, present and future.
 const AllTenants = "*"
 
 // Serves reports whether a tenant may use the connector.
@@ -46,6 +48,7 @@ type Registry struct {
 	used sync.Map
 	// refresh reloads the connectors of the store; nil for a registry without any.
 	refresh func(context.Context) error
+	bounds  bounds
 }
 
 // registered is an immutable snapshot of a registry's content.
@@ -150,7 +153,9 @@ func knownNames(names string) string {
 // and how long the target keeps idempotency records (0 means forever). The
 // error has code invalid when the tenant does not know the connector or
 // operation.
-func (r *Registry) Describe(tenant string, p *gatehouse.Proposal) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration, err error) {
+func (r *Registry) Describe(
+	tenant string, p *gatehouse.Proposal,
+) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration, err error) {
 	c, op, err := r.operation(tenant, p.Connector, p.Operation)
 	if err != nil {
 		return "", 0, 0, err
@@ -235,7 +240,9 @@ func (r *Registry) Validate(a *gatehouse.Action) error {
 // Check compares the target with the proposal's version and pre-image. checked
 // is false when the connector cannot compare them. An error is a
 // *connector.Error or has code invalid.
-func (r *Registry) Check(ctx context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
+func (r *Registry) Check(
+	ctx context.Context, a *gatehouse.Action,
+) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
 	if failure := r.unready(a.Tenant, a.Connector); failure != nil {
 		return false, "", "", false, failure
 	}
@@ -247,9 +254,11 @@ func (r *Registry) Check(ctx context.Context, a *gatehouse.Action) (matches bool
 	if !ok {
 		return false, "", "", false, nil
 	}
-	if failure := r.call(a.Tenant, a.Connector); failure != nil {
+	done, failure := r.begin(ctx, a.Tenant, a.Connector)
+	if failure != nil {
 		return false, "", "", false, failure
 	}
+	defer done()
 	s, err := r.check(ctx, checker, callOf(a, 0))
 	if err != nil {
 		return false, "", "", false, err
@@ -294,9 +303,11 @@ func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (gatehous
 	if !r.ReadsState(a) {
 		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the connector cannot read the state of this target"}
 	}
-	if failure := r.call(a.Tenant, a.Connector); failure != nil {
+	done, failure := r.begin(ctx, a.Tenant, a.Connector)
+	if failure != nil {
 		return gatehouse.TargetState{}, failure
 	}
+	defer done()
 	c, _ := r.Lookup(a.Tenant, a.Connector)
 	reader, ok := c.(connector.StateReader)
 	if !ok {

@@ -21,7 +21,8 @@ type bare struct {
 func (bare) Fingerprint() string { return strings.Repeat("ab", 32) }
 
 func (bare) Operation(name string) (connector.Operation, bool) {
-	return connector.Operation{Name: name, Class: connector.ClassB, Floor: gatehouse.L4, Reverses: true, KeyRetention: time.Hour}, name == "update"
+	return connector.Operation{Name: name, Class: connector.ClassB, Floor: gatehouse.L4, Reverses: true,
+		KeyRetention: time.Hour}, name == "update"
 }
 
 func (b bare) Execute(context.Context, connector.Call) (connector.Result, error) { return b.execute() }
@@ -45,15 +46,14 @@ func (a able) Validate(connector.Call) error { return a.validate }
 func registryOf(t *testing.T, targets ...Target) *Registry {
 	t.Helper()
 	r, err := NewRegistry(targets...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
 func TestRegistryServesOnlyTheTenantsListed(t *testing.T) {
 	t.Parallel()
-	r := registryOf(t, Target{Name: "shop", Connector: bare{}}, Target{Name: "crm", Connector: bare{}, Tenants: []string{"acme", "other"}})
+	r := registryOf(t, Target{Name: "shop", Connector: bare{}},
+		Target{Name: "crm", Connector: bare{}, Tenants: []string{"acme", "other"}})
 	for _, c := range []struct {
 		tenant, name string
 		want         bool
@@ -86,7 +86,8 @@ func TestRegistryRefusesBadTargets(t *testing.T) {
 func TestRegistryDescribe(t *testing.T) {
 	t.Parallel()
 	r := registryOf(t, Target{Name: "shop", Connector: bare{}})
-	fingerprint, floor, retention, err := r.Describe("default", &gatehouse.Proposal{Connector: "shop", Operation: "update"})
+	fingerprint, floor, retention, err := r.Describe("default",
+		&gatehouse.Proposal{Connector: "shop", Operation: "update"})
 	if err != nil || fingerprint != (bare{}).Fingerprint() || floor != gatehouse.L4 || retention != time.Hour {
 		t.Errorf("got %s, %v, %v, %v", fingerprint, floor, retention, err)
 	}
@@ -110,10 +111,10 @@ func TestRegistryDescribe(t *testing.T) {
 			t.Errorf("%v: %v", c, err)
 		}
 		if got := r.Class(c.tenant, c.connector, c.operation); got != connector.ClassC {
-			t.Errorf("%v: class %s; of what is not known nothing can be taken for granted", c, got)
+			t.Errorf("%v: class %s; an unknown connector must have no abilities", c, got)
 		}
 		if r.Reverses(c.tenant, c.connector, c.operation) {
-			t.Errorf("%v: what is not known cannot be undone", c)
+			t.Errorf("%v: an unknown operation cannot be undone", c)
 		}
 	}
 	if got := r.Class("default", "shop", "update"); got != connector.ClassB {
@@ -151,7 +152,8 @@ func TestRegistryFloor(t *testing.T) {
 		{"shop", "update", "item", nil, gatehouse.L3},
 	} {
 		p := &gatehouse.Proposal{
-			ActionType: "note", Connector: c.connector, Operation: c.operation, Target: gatehouse.Target{EntityType: c.entity, EntityRefs: c.refs},
+			ActionType: "note", Connector: c.connector, Operation: c.operation,
+			Target: gatehouse.Target{EntityType: c.entity, EntityRefs: c.refs},
 		}
 		if _, floor, _, err := r.Describe("default", p); err != nil || floor != c.want {
 			t.Errorf("%+v: %v, %v", c, floor, err)
@@ -167,7 +169,8 @@ func TestRegistryChecksAndValidatesWhereTheConnectorCan(t *testing.T) {
 	var checkErr error
 	r := registryOf(t,
 		Target{Name: "bare", Connector: bare{}},
-		Target{Name: "able", Connector: able{validate: refusal, check: func() (connector.State, error) { return state, checkErr }}},
+		Target{Name: "able",
+			Connector: able{validate: refusal, check: func() (connector.State, error) { return state, checkErr }}},
 		Target{Name: "panics", Connector: able{check: func() (connector.State, error) { panic("oops") }}},
 	)
 	action := func(name string) *gatehouse.Action {
@@ -187,7 +190,8 @@ func TestRegistryChecksAndValidatesWhereTheConnectorCan(t *testing.T) {
 		t.Errorf("a connector that cannot tell: checked %v, %v", checked, err)
 	}
 	state = connector.State{Expected: `"7"`, Actual: `"8"`}
-	if m, expected, actual, checked, err := r.Check(t.Context(), action("able")); m || expected != `"7"` || actual != `"8"` || !checked || err != nil {
+	if m, expected, actual, checked, err := r.Check(t.Context(), action("able")); m || expected != `"7"` ||
+		actual != `"8"` || !checked || err != nil {
 		t.Errorf("a changed target: %v %v %v %v %v", m, expected, actual, checked, err)
 	}
 	state, checkErr = connector.State{Matches: true}, failing
@@ -207,11 +211,15 @@ func TestForeignFailuresProveNothing(t *testing.T) {
 		kind       connector.Kind
 		execute    func() (connector.Result, error)
 	}{
-		{"a plain error", "connector_error", connector.Ambiguous, func() (connector.Result, error) { return connector.Result{}, errors.New("dsn=secret") }},
-		{"a deadline", "timeout", connector.Ambiguous, func() (connector.Result, error) { return connector.Result{}, context.DeadlineExceeded }},
+		{"a plain error", "connector_error", connector.Ambiguous,
+			func() (connector.Result, error) { return connector.Result{}, errors.New("dsn=secret") }},
+		{"a deadline", "timeout", connector.Ambiguous,
+			func() (connector.Result, error) { return connector.Result{}, context.DeadlineExceeded }},
 		{"a panic", "connector_panic", connector.Ambiguous, func() (connector.Result, error) { panic("secret") }},
-		{"a typed error", "http_422", connector.Terminal, func() (connector.Result, error) { return connector.Result{}, typed }},
-		{"a typed nil", "connector_error", connector.Ambiguous, func() (connector.Result, error) { var e *connector.Error; return connector.Result{}, e }},
+		{"a typed error", "http_422", connector.Terminal,
+			func() (connector.Result, error) { return connector.Result{}, typed }},
+		{"a typed nil", "connector_error", connector.Ambiguous,
+			func() (connector.Result, error) { var e *connector.Error; return connector.Result{}, e }},
 	} {
 		_, failure := new(Registry).execute(t.Context(), bare{c.execute}, connector.Call{})
 		if failure == nil || failure.Kind != c.kind || failure.Code != c.code {

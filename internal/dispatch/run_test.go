@@ -17,9 +17,7 @@ import (
 func live(t testing.TB, c connector.Connector) *bench {
 	t.Helper()
 	b := newBench(t, c)
-	if err := b.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.store.Close())
 	b.open(nil)
 	return b
 }
@@ -179,7 +177,7 @@ func TestRunStopsInGoodOrder(t *testing.T) {
 	close(l.gate)
 	<-done
 	if s := b.state(first); s.push.Status != gatehouse.PushApplied {
-		t.Errorf("what was under way is %s", s.push.Status)
+		t.Errorf("the push in progress is %s", s.push.Status)
 	}
 	if s := b.state(second); s.push.Status != gatehouse.PushQueued || s.push.Generation != 0 {
 		t.Errorf("another was claimed after the stop: %s", s.push.Status)
@@ -241,7 +239,7 @@ func TestRunDoesNotSpin(t *testing.T) {
 		total += time.Since(start)
 	}
 	if look.rest < 100*time.Millisecond || total < 200*time.Millisecond {
-		t.Errorf("eight looks in vain took %v; rest is %v", total, look.rest)
+		t.Errorf("eight fruitless looks took %v; rest is %v", total, look.rest)
 	}
 	look.due = true
 	ctx, cancel := context.WithCancel(t.Context())

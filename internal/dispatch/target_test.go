@@ -94,9 +94,11 @@ func (l *ledger) Execute(_ context.Context, c connector.Call) (connector.Result,
 	defer l.mu.Unlock()
 	switch f {
 	case notSent:
-		return connector.Result{}, &connector.Error{Kind: connector.NotSent, Code: "unreachable", Detail: "connection refused", RetryAfter: wish}
+		return connector.Result{},
+			&connector.Error{Kind: connector.NotSent, Code: "unreachable", Detail: "connection refused", RetryAfter: wish}
 	case transient:
-		return connector.Result{}, &connector.Error{Kind: connector.Transient, Code: "http_503", Detail: "try later", RetryAfter: wish}
+		return connector.Result{},
+			&connector.Error{Kind: connector.Transient, Code: "http_503", Detail: "try later", RetryAfter: wish}
 	case terminal:
 		return connector.Result{}, &connector.Error{Kind: connector.Terminal, Code: "http_422", Detail: "no such price"}
 	case requestLost:
@@ -107,14 +109,16 @@ func (l *ledger) Execute(_ context.Context, c connector.Call) (connector.Result,
 		return connector.Result{}, errors.New("something")
 	}
 	if c.Attempt <= l.fenced[c.IdempotencyKey] {
-		return connector.Result{}, &connector.Error{Kind: connector.Terminal, Code: "fenced", Detail: "declared absent before"}
+		return connector.Result{},
+			&connector.Error{Kind: connector.Terminal, Code: "fenced", Detail: "declared absent before"}
 	}
 	switch l.class {
 	case connector.ClassA:
 		l.effects[c.IdempotencyKey] = 1
 	case connector.ClassB:
 		if l.effects[c.IdempotencyKey] > 0 || l.drifted[c.Target.EntityRef] {
-			return connector.Result{}, &connector.Error{Kind: connector.Terminal, Code: "target_changed", Detail: "another version"}
+			return connector.Result{},
+				&connector.Error{Kind: connector.Terminal, Code: "target_changed", Detail: "another version"}
 		}
 		l.effects[c.IdempotencyKey]++
 	default:

@@ -71,7 +71,8 @@ func TestPutBackForLonger(t *testing.T) {
 	for n, wait := range steps {
 		b.drain(d)
 		s := b.state(a)
-		if s.push.ErrorCode != "store_error" || s.push.NextAttempt == nil || !s.push.NextAttempt.Equal(b.clock.now().Add(wait)) {
+		if s.push.ErrorCode != "store_error" || s.push.NextAttempt == nil ||
+			!s.push.NextAttempt.Equal(b.clock.now().Add(wait)) {
 			t.Fatalf("put back %d times it is due at %v (%s), want in %v", n+1, s.push.NextAttempt, s.push.ErrorCode, wait)
 		}
 		b.clock.advance(wait)
@@ -138,9 +139,10 @@ func TestStoreGoneAtTheStart(t *testing.T) {
 		store.blind.Store(p == PointClaimed)
 	}))
 	if _, err := d.Drain(t.Context(), "", 10); err == nil {
-		t.Error("a drain that cannot read what came of it should say so")
+		t.Error("a drain that cannot read its results should say so")
 	}
-	if s := b.state(a); s.push.Status != gatehouse.PushQueued || s.push.Attempts != 0 || s.push.ErrorCode != "store_error" {
+	if s := b.state(a); s.push.Status != gatehouse.PushQueued || s.push.Attempts != 0 ||
+		s.push.ErrorCode != "store_error" {
 		t.Errorf("%s, %d attempts, %s", s.push.Status, s.push.Attempts, s.push.ErrorCode)
 	}
 }
@@ -185,7 +187,7 @@ func (silent) ReadBack(ctx context.Context, _ connector.Call) (connector.Finding
 func TestSilentTarget(t *testing.T) {
 	t.Parallel()
 	config := testConfig()
-	config.Lease = 12 * time.Second // a quarter of it is for what comes after the look
+	config.Lease = 12 * time.Second // a quarter of it is reserved for the work after the check
 	t.Run("check", func(t *testing.T) {
 		t.Parallel()
 		l := newLedger(connector.ClassA)

@@ -87,7 +87,8 @@ func (l *Language) Compile(source string, want []*cel.Type, check Check) (*Expre
 		return nil, errs
 	}
 	if got := checked.OutputType(); want != nil && !slices.ContainsFunc(want, got.IsExactType) {
-		return nil, []Error{{0, fmt.Sprintf("gives %s, but must give %s", cel.FormatCELType(got), cel.FormatCELType(want[0]))}}
+		return nil, []Error{
+			{0, fmt.Sprintf("gives %s, but must give %s", cel.FormatCELType(got), cel.FormatCELType(want[0]))}}
 	}
 	surface := ast.Copy(checked.NativeRep())
 	r.checked, r.tree = surface, checked.NativeRep()

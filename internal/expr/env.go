@@ -89,7 +89,8 @@ func New(config Config) (*Language, error) {
 		cel.RegexProgramSizeLimit(maxRegexProgram),
 		cel.Function("dec", cel.Overload("dec_dyn", []*cel.Type{cel.DynType}, NumberType, cel.UnaryBinding(toDec))),
 		cel.Function("abs", cel.Overload("abs_dyn", []*cel.Type{cel.DynType}, NumberType, cel.UnaryBinding(absolute))),
-		cel.Function("sum", cel.Overload("sum_list", []*cel.Type{cel.ListType(cel.DynType)}, NumberType, cel.UnaryBinding(sum))),
+		cel.Function("sum",
+			cel.Overload("sum_list", []*cel.Type{cel.ListType(cel.DynType)}, NumberType, cel.UnaryBinding(sum))),
 	}
 	common = append(common, config.Functions...)
 	for _, f := range config.Facts {

@@ -24,11 +24,14 @@ func drawJSON(t *rapid.T, deep int) gatehouse.JSON {
 	case 0:
 		return gatehouse.JSON(rapid.SampledFrom([]string{"true", "false", "null"}).Draw(t, "word"))
 	case 1:
-		return gatehouse.JSON(rapid.StringMatching(`-?(0|[1-9][0-9]{0,24})(\.[0-9]{1,9})?([eE][+-]?[0-9]{1,2})?`).Draw(t, "number"))
+		return gatehouse.JSON(
+			rapid.StringMatching(`-?(0|[1-9][0-9]{0,24})(\.[0-9]{1,9})?([eE][+-]?[0-9]{1,2})?`).Draw(t, "number"))
 	case 2, 3:
 		return gatehouse.StringJSON(rapid.String().Draw(t, "text"))
 	case 4:
-		return gatehouse.ArrayJSON(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) gatehouse.JSON { return drawJSON(t, deep-1) }), 0, 4).Draw(t, "list")...)
+		return gatehouse.ArrayJSON(
+			rapid.SliceOfN(rapid.Custom(func(t *rapid.T) gatehouse.JSON { return drawJSON(t, deep-1) }), 0, 4).Draw(t,
+				"list")...)
 	}
 	var members []gatehouse.Member
 	for _, name := range rapid.SliceOfNDistinct(rapid.String(), 0, 4, rapid.ID[string]).Draw(t, "names") {
@@ -76,7 +79,8 @@ func TestToJSON(t *testing.T) {
 			}
 		}
 		for limit, fits := range map[int]bool{len(j): true, len(j) - 1: false} {
-			if got, err := expr.ToJSON(remade(expr.ToValue(j)), limit); fits != (err == nil) || err != nil && !errors.Is(err, expr.ErrTooLarge) {
+			if got, err := expr.ToJSON(remade(expr.ToValue(j)), limit); fits != (err == nil) || err != nil &&
+				!errors.Is(err, expr.ErrTooLarge) {
 				t.Fatalf("%s (%d bytes) within %d bytes: %s, %v", j, len(j), limit, got, err)
 			}
 		}
@@ -108,7 +112,8 @@ func TestCompile(t *testing.T) {
 		Facts: []expr.Fact{{Name: "a.b", Type: cel.StringType}, {Name: "list", Type: cel.DynType}},
 		Cost:  1000,
 		Functions: []cel.EnvOption{cel.Function("twice", cel.Overload("twice_any", []*cel.Type{cel.DynType}, cel.DynType,
-			cel.UnaryBinding(func(v ref.Val) ref.Val { return types.NewRefValList(types.DefaultTypeAdapter, []ref.Val{v, v}) })))},
+			cel.UnaryBinding(
+				func(v ref.Val) ref.Val { return types.NewRefValList(types.DefaultTypeAdapter, []ref.Val{v, v}) })))},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func ActionNames() []string {
 		"dispatch/after-call", "dispatch/before-outcome", "dispatch/before-outcome-commit", "dispatch/after-outcome",
 		// The rescue of a push whose lease has expired.
 		"rescue/before-commit", "rescue/committed",
-		// The sweep of what has expired.
+		// The sweep of expired rows.
 		"sweep/moved", "sweep/committed",
 		// The numbering of log entries.
 		"sequence/read", "sequence/numbered", "sequence/committed",

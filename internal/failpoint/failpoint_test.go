@@ -31,7 +31,8 @@ func TestNames(t *testing.T) {
 		if d.IsDir() && path != "../.." && strings.HasPrefix(d.Name(), ".") {
 			return filepath.SkipDir
 		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || filepath.Base(filepath.Dir(path)) == "failpoint" {
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			filepath.Base(filepath.Dir(path)) == "failpoint" {
 			return nil
 		}
 		source, err := os.ReadFile(path)
@@ -42,7 +43,7 @@ func TestNames(t *testing.T) {
 			switch {
 			case m[1] == `"`:
 				found = append(found, m[2])
-			case !strings.HasSuffix(path, "internal/serve/server.go"): // there it passes on the points of others
+			case !strings.HasSuffix(path, "internal/serve/server.go"): // there it passes the points of other packages on
 				t.Errorf("%s: a place must have its name beside it, not %s", path, m[0])
 			}
 		}
@@ -55,15 +56,15 @@ func TestNames(t *testing.T) {
 	slices.Sort(found)
 	slices.Sort(listed)
 	if d := cmp.Diff(listed, found); d != "" {
-		t.Errorf("Names (-) is not what the source has (+): %s", d)
+		t.Errorf("Names (-) differs from the source (+): %s", d)
 	}
 	if n := len(slices.Compact(listed)); n != len(found) {
 		t.Error("two places have one name")
 	}
 }
 
-// TestUnarmed passes every place in the build that this test has: without the
-// environment's word nothing happens, whatever the build.
+// TestUnarmed passes every place: without the environment variable nothing happens, whatever the
+// build.
 func TestUnarmed(t *testing.T) {
 	for _, name := range failpoint.Names() {
 		failpoint.Here(name)

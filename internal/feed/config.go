@@ -138,12 +138,12 @@ func Connect(c Config, log *slog.Logger) (*nats.Conn, error) {
 		nats.ReconnectHandler(func(*nats.Conn) { away.over(); log.Info("connected to NATS again") }),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err = redact(err, c.URL); away.news(err) {
-				log.Warn("NATS cannot be reached; attempts go on", "error", err)
+				log.Warn("NATS cannot be reached; connecting is retried", "error", err)
 			}
 		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
-				log.Warn("NATS is away; hints and events wait for it, nothing else does", "error", err)
+				log.Warn("NATS is disconnected; hints and events wait for it, nothing else does", "error", err)
 			}
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("NATS", "error", err) }),
@@ -187,8 +187,10 @@ func (o *outage) over() {
 	o.told = nil
 }
 
-var errURL = errors.New("nats.url: cannot be read: in nats://user:password@host:port, or tls://…, every character of the user and the password " +
-	"but letters, digits and - . _ ~ must be percent-encoded, such as @ as %40, / as %2F and , as %2C")
+var errURL = errors.New(
+	"nats.url: cannot be read: in nats://user:password@host:port, or tls://…, every character of the user and the " +
+		"password " +
+		"but letters, digits and - . _ ~ must be percent-encoded, such as @ as %40, / as %2F and , as %2C")
 
 // CheckURL reports whether addresses are well-formed, without quoting them.
 func CheckURL(addresses string) error {

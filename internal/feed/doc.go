@@ -32,7 +32,7 @@
 //   - NATS is away: entries wait in the log. Nothing is kept in memory.
 //   - An acknowledgement is lost: the position is read again.
 //   - Several replicas publish: one of two that try the same entry is refused
-//     and stands back for a second or two. The other one leads.
+//     and pauses for a second or two. The other one leads.
 //   - The server lost acknowledged messages, as it may at a power failure: the
 //     condition of the next burst fails, or the check after the reconnection
 //     notices, and they are published again.

@@ -96,9 +96,7 @@ func TestFollow(t *testing.T) {
 	for _, tenant := range tenants {
 		for _, e := range w.entries(tenant) {
 			var leaf gatehouse.Leaf
-			if err := json.Unmarshal([]byte(e.Body), &leaf); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(e.Body), &leaf))
 			if leaf.Type == "hitl.approved" {
 				want[leaf.ID] = true
 			}
@@ -120,16 +118,12 @@ func TestFollow(t *testing.T) {
 		t.Fatalf("the handler's error was lost: %v", err)
 	}
 	consumer, err := js.Consumer(t.Context(), streamName, "ledger")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := consumer.CachedInfo().NumAckPending; n != 1 {
 		t.Fatalf("%d events are not acknowledged", n)
 	}
 	// Faster than waiting for the time-out of the failed event.
-	if err := js.DeleteConsumer(t.Context(), streamName, "ledger"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, js.DeleteConsumer(t.Context(), streamName, "ledger"))
 	if err := follow(ctx, js, handle); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -141,29 +135,24 @@ func TestFollow(t *testing.T) {
 func document(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
 // TestDocumentedTypes looks up each type that the program writes in the table of types.
 func TestDocumentedTypes(t *testing.T) {
 	t.Parallel()
-	written := regexp.MustCompile(`"((?:hitl|push|action|workflow|policy|principal|group|delegation|key|edit_token|session|` +
-		`step_up|setup_link|identity|passkey|review|link|channel|archive|tenant|admin)\.[a-z_]+)"`)
+	written := regexp.MustCompile(
+		`"((?:hitl|push|action|workflow|policy|principal|group|delegation|key|edit_token|session|` +
+			`step_up|setup_link|identity|passkey|review|link|channel|archive|tenant|admin)\.[a-z_]+)"`)
 	events := document(t, "events.md")
 	seen := map[string]bool{}
 	for _, pattern := range []string{"../gate/*.go", "../runs/*.go", "../dispatch/*.go", "../notify/channelstate.go"} {
 		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, file := range files {
 			source, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
@@ -193,12 +182,8 @@ func TestDocumentedConfiguration(t *testing.T) {
 	var file struct {
 		NATS feed.Config `yaml:"nats"`
 	}
-	if err := yaml.Load([]byte(text), &file, yaml.WithKnownFields()); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.NATS.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Load([]byte(text), &file, yaml.WithKnownFields()))
+	must(t, file.NATS.Validate())
 	want := feed.Config{URL: file.NATS.URL}.WithDefaults()
 	want.Credentials = file.NATS.Credentials
 	if diff := cmp.Diff(want, file.NATS); diff != "" {

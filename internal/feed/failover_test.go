@@ -44,10 +44,10 @@ func (r *replaced) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues)
 	return r.Store.ViewQueues(ctx, fn)
 }
 
-// TestStandbyLackedWhatWasPublished: after a failover the log lacks its last
+// TestStandbyLackedPublishedEvents: after a failover the log lacks its last
 // entries, and has as many others when the feed looks again. The stream must
 // not continue as if these followed.
-func TestStandbyLackedWhatWasPublished(t *testing.T) {
+func TestStandbyLackedPublishedEvents(t *testing.T) {
 	t.Parallel()
 	broker := natstest.Start(t)
 	before, after := newWorld(t), newWorld(t)

@@ -74,14 +74,10 @@ func TestStreamDeleted(t *testing.T) {
 	w.write(tenants[0], 300)
 	w.write(tenants[1], 5)
 	w.exact(js)
-	if err := js.DeleteStream(t.Context(), streamName); err != nil {
-		t.Fatal(err)
-	}
+	must(t, js.DeleteStream(t.Context(), streamName))
 	w.exact(js)
 	// The same while the log grows.
-	if err := js.DeleteStream(t.Context(), streamName); err != nil {
-		t.Fatal(err)
-	}
+	must(t, js.DeleteStream(t.Context(), streamName))
 	w.write(tenants[0], 300)
 	w.exact(js)
 }
@@ -96,16 +92,12 @@ func TestAcknowledgedMessagesLost(t *testing.T) {
 	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: streamName, Subjects: []string{subjects}, Duplicates: 4 * time.Second, AllowDirect: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.start(server.URL())
 	w.write(tenants[0], 10)
 	w.exact(js)
 	for seq := uint64(8); seq <= 10; seq++ {
-		if err := stream.DeleteMsg(t.Context(), seq); err != nil {
-			t.Fatal(err)
-		}
+		must(t, stream.DeleteMsg(t.Context(), seq))
 	}
 	w.write(tenants[0], 2)
 	w.exact(js)
@@ -121,17 +113,13 @@ func TestLossIsSeenAfterReconnection(t *testing.T) {
 	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: streamName, Subjects: []string{subjects}, Duplicates: 100 * time.Millisecond, AllowDirect: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.start(proxy.URL())
 	w.write(tenants[0], 10)
 	w.exact(js)
 	w.write(tenants[1], 1)
 	w.exact(js)
-	if err := stream.DeleteMsg(t.Context(), 10); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stream.DeleteMsg(t.Context(), 10))
 	proxy.Cut()
 	w.exact(js)
 }
@@ -174,18 +162,14 @@ func TestRestoredBackup(t *testing.T) {
 
 	after := newWorld(t) // another history
 	after.write(tenants[0], 30)
-	if err := purge(t, js, "gatehouse.events.acme%2Eeu@2.>"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, purge(t, js, "gatehouse.events.acme%2Eeu@2.>"))
 	f, _ := after.start(server.URL())
 	after.write(tenants[1], 6)
 	eventually(t, func() bool { return f.Published() == 6 }, func() string { return fmt.Sprint(f.Published()) })
 	all := stored(t, js)
 	after.same(tenants[1], all[tenants[1]], after.entries(tenants[1]))
 	before.same(tenants[0], all[tenants[0]], before.entries(tenants[0]))
-	if err := purge(t, js, "gatehouse.events.default.>"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, purge(t, js, "gatehouse.events.default.>"))
 	after.exact(js)
 }
 
@@ -221,7 +205,7 @@ func TestAnswersLost(t *testing.T) {
 			return err == nil && stream.CachedInfo().State.Msgs > events && proxy.Lost() > lost
 		}, func() string { return "no acknowledgement was lost" })
 		if n := f.Published(); n != known {
-			t.Errorf("the feed knows of %d events, and was told of %d", n, known)
+			t.Errorf("the feed counts %d events, and %d were reported", n, known)
 		}
 		proxy.SwallowAnswers(false)
 		proxy.Cut()

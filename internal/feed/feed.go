@@ -72,7 +72,8 @@ func (f *Feed) Run(ctx context.Context) {
 		switch {
 		case err != nil:
 			if failures++; failures%remind == 1 {
-				f.logger().WarnContext(ctx, "feed: events wait in the log", "error", err, "failures", failures, "behind", f.Behind())
+				f.logger().WarnContext(ctx, "feed: events wait in the log", "error", err, "failures", failures, "behind",
+					f.Behind())
 			}
 			pause(ctx, poll/2+rand.N(poll/2))
 		default:
@@ -124,7 +125,7 @@ func (f *Feed) logger() *slog.Logger {
 
 // errConflict says that the tenant's last message is not the expected one:
 // another feed has published, or messages are gone.
-var errConflict = errors.New("feed: the stream has moved")
+var errConflict = errors.New("feed: another process has written to the stream")
 
 // tenantError is a problem with one tenant's events, which does not affect
 // other tenants.

@@ -35,9 +35,7 @@ func TestEvents(t *testing.T) {
 	for tenant, events := range stored(t, js) {
 		for _, e := range events {
 			var leaf gatehouse.Leaf
-			if err := json.Unmarshal([]byte(e.Data.Body), &leaf); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(e.Data.Body), &leaf))
 			want := event{
 				subject: "gatehouse.events." + strings.ReplaceAll(tenant, ".", "%2E") + "." + leaf.Type, header: e.header,
 				Spec: "1.0", ID: leaf.ID, Source: "gatehouse/" + tenant, Type: leaf.Type, Subject: leaf.Subject, Time: leaf.At,
@@ -65,9 +63,7 @@ func TestStreamSettings(t *testing.T) {
 	w.start(server.URL())
 	w.exact(js)
 	stream, err := js.Stream(t.Context(), streamName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := stream.CachedInfo().Config
 	if c.Storage != jetstream.FileStorage || c.Discard != jetstream.DiscardOld || c.MaxAge != 7*24*time.Hour ||
 		c.Duplicates != 2*time.Minute || c.Replicas != 1 || len(c.Subjects) != 1 || c.Subjects[0] != subjects {
@@ -81,15 +77,14 @@ func TestStreamOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
 	js := streams(t, server.URL())
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: streamName, Subjects: []string{"orders.>"}}); err != nil {
+	if _, err := js.CreateStream(t.Context(),
+		jetstream.StreamConfig{Name: streamName, Subjects: []string{"orders.>"}}); err != nil {
 		t.Fatal(err)
 	}
 	w.write(tenants[0], 3)
 	f, stop := w.start(server.URL())
 	eventually(t, func() bool { return f.Behind() == 3 }, func() string { return "the feed does not see what waits" })
-	if err := js.DeleteStream(t.Context(), streamName); err != nil {
-		t.Fatal(err)
-	}
+	must(t, js.DeleteStream(t.Context(), streamName))
 	w.exact(js)
 	stop()
 }
@@ -103,24 +98,21 @@ func TestOwnStreamIsKept(t *testing.T) {
 	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: streamName, Subjects: []string{subjects, "orders.>"}, MaxAge: time.Hour, Storage: jetstream.MemoryStorage,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.write(tenants[0], 3)
 	w.start(server.URL())
 	w.exact(js)
 	stream, err := js.Stream(t.Context(), streamName)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c := stream.CachedInfo().Config; c.MaxAge != time.Hour || c.Storage != jetstream.MemoryStorage || len(c.Subjects) != 2 {
+	must(t, err)
+	if c := stream.CachedInfo().Config; c.MaxAge != time.Hour || c.Storage != jetstream.MemoryStorage ||
+		len(c.Subjects) != 2 {
 		t.Errorf("the operator's settings were changed: %+v", c)
 	}
 }
 
-// TestFreshStreamTakesWhatItWouldKeep starts with the entries that are not
+// TestFreshStreamStartsAtMaxAge starts with the entries that are not
 // older than the stream's max_age.
-func TestFreshStreamTakesWhatItWouldKeep(t *testing.T) {
+func TestFreshStreamStartsAtMaxAge(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
 	w.writeAt(tenants[0], 37, time.Now().Add(-8*24*time.Hour))
@@ -195,7 +187,8 @@ func TestConfig(t *testing.T) {
 		want   string
 	}{
 		{feed.Config{URL: "nats://127.0.0.1:4222"}, ""},
-		{feed.Config{URL: "nats://h", Prefix: "a.b-c_D1", Stream: "S-1", MaxAge: gatehouse.Span(10 * time.Minute), Replicas: 5}, ""},
+		{feed.Config{URL: "nats://h", Prefix: "a.b-c_D1", Stream: "S-1", MaxAge: gatehouse.Span(10 * time.Minute),
+			Replicas: 5}, ""},
 		{feed.Config{URL: "ana:p%40w@h, nats://bo:p@w@[::1]:4222,tls://h"}, ""},
 		{feed.Config{}, "nats.url"},
 		{feed.Config{URL: "x", Prefix: "a..b"}, "nats.prefix"},
@@ -212,22 +205,22 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestConnectTellsNoPassword checks that the error of a malformed address holds
+// TestConnectRevealsNoPassword checks that the error of a malformed address holds
 // no secret.
-func TestConnectTellsNoPassword(t *testing.T) {
+func TestConnectRevealsNoPassword(t *testing.T) {
 	t.Parallel()
 	conn, err := feed.Connect(feed.Config{URL: "nats://ana:hunter2@host:port"}, discard)
 	if err == nil {
 		conn.Close()
-		t.Fatal("a port that is none was accepted")
+		t.Fatal("an invalid port was accepted")
 	}
 	if strings.Contains(err.Error(), "hunter2") {
 		t.Error(err)
 	}
 }
 
-// TestSecretsThatAreNotEncoded: an unescaped password that could be taken for a
-// host, a port or another address is refused, without quoting it.
+// TestSecretsThatAreNotEncoded: an unescaped password that could be read as a host, a port or
+// another address is refused, without quoting it.
 func TestSecretsThatAreNotEncoded(t *testing.T) {
 	t.Parallel()
 	for _, between := range []string{"/", "#", "?", ",", "%zz", ", ", "/@", "?x=y", "#@", ",:"} {
@@ -243,9 +236,7 @@ func TestConnectIsAtOnce(t *testing.T) {
 	t.Parallel()
 	server := natstest.Prepare(t)
 	conn, err := feed.Connect(feed.Config{URL: server.URL()}, discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	if conn.IsConnected() {
 		t.Fatal("there is no server")
@@ -270,16 +261,14 @@ func (h records) WithAttrs([]slog.Attr) slog.Handler            { return h }
 func (h records) WithGroup(string) slog.Handler                 { return h }
 func (h records) Handle(_ context.Context, r slog.Record) error { h <- r; return nil }
 
-// TestConnectTellsWhy: an unreachable server and a wrong password are fixed in
+// TestConnectLogsTheReason: an unreachable server and a wrong password are fixed in
 // different places, so each reason is logged once.
-func TestConnectTellsWhy(t *testing.T) {
+func TestConnectLogsTheReason(t *testing.T) {
 	t.Parallel()
 	server := natstest.Prepare(t)
 	logged := make(records, 1000)
 	conn, err := feed.Connect(feed.Config{URL: server.URL()}, slog.New(logged))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	reasons := 0
 	for deadline, up := time.After(patience), false; !up; {
@@ -296,10 +285,10 @@ func TestConnectTellsWhy(t *testing.T) {
 				return true
 			})
 		case <-deadline:
-			t.Fatal("nothing was told")
+			t.Fatal("nothing was logged")
 		}
 	}
 	if reasons != 1 {
-		t.Errorf("the reason was told %d times", reasons)
+		t.Errorf("the reason was logged %d times", reasons)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestOutageTellsEachReasonOnce: there are several attempts per second,
+// TestOutageLogsEachReasonOnce: there are several attempts per second,
 // possibly for days.
-func TestOutageTellsEachReasonOnce(t *testing.T) {
+func TestOutageLogsEachReasonOnce(t *testing.T) {
 	t.Parallel()
 	var o outage
 	told := 0
@@ -22,16 +22,16 @@ func TestOutageTellsEachReasonOnce(t *testing.T) {
 		count("no such host")
 	}
 	if told != 2 {
-		t.Errorf("two reasons were told %d times", told)
+		t.Errorf("two reasons were logged %d times", told)
 	}
 	o.over()
 	if count("refused"); told != 3 {
-		t.Error("the next outage is not told")
+		t.Error("the next outage is not logged")
 	}
 	for i := range 1000 {
 		count(fmt.Sprint("reason ", i))
 	}
 	if told > 20 {
-		t.Errorf("reasons that are never the same were told %d times", told)
+		t.Errorf("reasons that are never the same were logged %d times", told)
 	}
 }

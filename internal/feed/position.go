@@ -31,7 +31,7 @@ type position struct {
 	own bool
 }
 
-var errDiverged = errors.New("the stream's last event is not an entry of the log, as after the restoring of a backup; " +
+var errDiverged = errors.New("the stream's last event is not an entry of the log, as after a backup was restored; " +
 	"purge the tenant's subject to publish again")
 
 // ensure creates the stream when it is missing, and forgets the positions when
@@ -56,7 +56,7 @@ func (p *publisher) ensure(ctx context.Context) error {
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another replica created it just now
 			stream, err = p.js.Stream(ctx, p.config.Stream)
 		} else if err == nil {
-			p.feed.logger().InfoContext(ctx, "feed: made the stream", "stream", p.config.Stream)
+			p.feed.logger().InfoContext(ctx, "feed: created the stream", "stream", p.config.Stream)
 		}
 	}
 	if err != nil {

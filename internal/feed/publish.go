@@ -168,7 +168,9 @@ func (p *publisher) advanced(tenant string, pos position, published int) {
 // The first entry goes alone. The server compares a predecessor's id with the
 // last id that it has seen, even if that message is gone by now. So a burst may
 // rely on an id only after this very message was stored.
-func (p *publisher) publish(ctx context.Context, tenant string, pos position, entries []*gatehouse.Entry) (int, uint64, error) {
+func (p *publisher) publish(
+	ctx context.Context, tenant string, pos position, entries []*gatehouse.Entry,
+) (int, uint64, error) {
 	if len(entries) == 0 {
 		return 0, pos.seq, nil
 	}
@@ -193,9 +195,8 @@ func (p *publisher) deliver(
 	ctx context.Context, tenant string, next int64, entries []*gatehouse.Entry, behind jetstream.PublishOpt,
 ) (n int, seq uint64, failed error) {
 	sent, unsent := p.send(tenant, next, entries, behind)
-	// After a failure all later entries have failed too, or will, because their
-	// predecessor is missing. Waiting for them all the same keeps the bound on
-	// unacknowledged messages.
+	// After a failure all later entries have failed too, or will, because their predecessor is
+	// missing. Waiting for them anyway keeps the bound on unacknowledged messages.
 	for _, future := range sent {
 		ack, err := outcome(ctx, future)
 		switch {
@@ -227,7 +228,8 @@ func (p *publisher) send(
 			return sent, &tenantError{tenant, err}
 		}
 		id := m.Header.Get(jetstream.MsgIDHeader)
-		future, err := p.js.PublishMsgAsync(m, behind, jetstream.WithExpectStream(p.config.Stream), jetstream.WithRetryAttempts(0))
+		future, err := p.js.PublishMsgAsync(m, behind, jetstream.WithExpectStream(p.config.Stream),
+			jetstream.WithRetryAttempts(0))
 		if err != nil {
 			return sent, classify(tenant, err)
 		}

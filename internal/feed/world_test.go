@@ -43,18 +43,12 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: migratedfile.New(t), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := migratedfile.Open(t, migratedfile.New(t), nil)
 	w := &world{t: t, store: store, seq: &audit.Sequencer{Store: store}, hint: make(chan struct{}, 1)}
-	err = store.Update(t.Context(), tenants[1], func(tx gatehouse.Tx) error {
+	err := store.Update(t.Context(), tenants[1], func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: tenants[1], CreatedAt: tx.Now()})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return w
 }
 
@@ -114,9 +108,7 @@ func (w *world) entries(tenant string) []*gatehouse.Entry {
 		all, err = tx.ListEntries(0, 1<<30)
 		return err
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return all
 }
 
@@ -163,9 +155,7 @@ type event struct {
 func streams(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
 	js, err := jetstream.New(natstest.Connect(t, url))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return js
 }
 
@@ -248,5 +238,13 @@ func eventually(t testing.TB, ok func() bool, detail func() string) {
 			t.Fatalf("not reached within %s: %s", patience, detail())
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

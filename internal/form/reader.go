@@ -88,10 +88,10 @@ func (r *Reader) syntax(err error) {
 func (r *Reader) plain(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		r.Fail(n, "anchors and aliases are not taken")
+		r.Fail(n, "anchors and aliases are not supported")
 		return
 	case n.Style&yaml.TaggedStyle != 0:
-		r.Fail(n, "tags are not taken")
+		r.Fail(n, "tags are not supported")
 		return
 	}
 	for _, c := range n.Content {
@@ -115,7 +115,7 @@ func (r *Reader) Mapping(n *yaml.Node, what string, known ...string) Fields {
 			r.Fail(key, "a key must be a single word")
 			continue
 		case key.ShortTag() == "!!merge":
-			r.Fail(key, "merge keys are not taken")
+			r.Fail(key, "merge keys are not supported")
 			continue
 		case f.Values[name] != nil:
 			r.Fail(key, "%s appears twice", gatehouse.Quote(name))

@@ -7,13 +7,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
-// TestLoad holds what no file may have, and where it is told.
+// TestLoad lists what no file may have, and the position of each error.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{
 		"a: 1":           "",
-		"a: &x 1\nb: *x": "1:4: anchors and aliases are not taken",
-		"a: !!str 1":     "1:4: tags are not taken",
+		"a: &x 1\nb: *x": "1:4: anchors and aliases are not supported",
+		"a: !!str 1":     "1:4: tags are not supported",
 		"a: [1":          "2:1:",
 		"\xff":           "1:1: the thing is not UTF-8",
 		"a: 12345678901": "1:1: the thing is longer than 12 bytes",

@@ -30,7 +30,8 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 		tenant = c.Principal.Tenant
 	}
 	if tenant != c.Principal.Tenant && c.Principal.Tenant != gatehouse.DefaultTenant {
-		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "only an administrator of the tenant default makes the first principal of another")
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired,
+			"only an administrator of the tenant default makes the first principal of another")
 	}
 
 	p := &gatehouse.Principal{
@@ -95,10 +96,12 @@ func firstOf(tx gatehouse.Tx, tenant string, p *gatehouse.Principal) error {
 	}
 	if len(known.Items) > 0 {
 		return gatehouse.E(gatehouse.CodeRoleRequired,
-			"the tenant %s has principals: its own administrators make the others", tenant).With("roles", []gatehouse.Role{gatehouse.RoleAdmin})
+			"the tenant %s has principals: its own administrators make the others", tenant).With("roles",
+			[]gatehouse.Role{gatehouse.RoleAdmin})
 	}
 	if !p.Has(gatehouse.RoleAdmin) {
-		return gatehouse.Violations{{Pointer: "/roles", Detail: "the first principal of a tenant is its administrator: the role admin is needed"}}.Err()
+		return gatehouse.Violations{
+			{Pointer: "/roles", Detail: "the first principal of a tenant is its administrator: the role admin is needed"}}.Err()
 	}
 	return nil
 }
@@ -142,7 +145,9 @@ func (g *Gate) FindPrincipal(ctx context.Context, idOrName string) (p *gatehouse
 }
 
 // ListPrincipals returns a page of the tenant's principals.
-func (g *Gate) ListPrincipals(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.Principal], err error) {
+func (g *Gate) ListPrincipals(
+	ctx context.Context, cursor string, limit int,
+) (page gatehouse.Page[*gatehouse.Principal], err error) {
 	err = g.View(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		page, err = tx.ListPrincipals(cursor, limit)
 		return err
@@ -259,7 +264,8 @@ func recordKey(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal, eve
 func recordRights(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
 	return recordChange(tx, by, change{
 		tenant: p.Tenant, kind: "principal.changed", subject: p.ID, name: p.Name, detail: rightsText(p),
-		data: map[string]any{"roles": p.Roles, "sponsor": p.Sponsor, "disabled": p.Disabled, "approver_since": p.ApproverSince},
+		data: map[string]any{"roles": p.Roles, "sponsor": p.Sponsor, "disabled": p.Disabled,
+			"approver_since": p.ApproverSince},
 	})
 }
 
@@ -370,7 +376,8 @@ func defaultAdmin(ctx context.Context) (*gatehouse.Caller, error) {
 		return nil, err
 	}
 	if c.Principal.Tenant != gatehouse.DefaultTenant {
-		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "tenants are managed by administrators of the tenant %s", gatehouse.DefaultTenant)
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "tenants are managed by administrators of the tenant %s",
+			gatehouse.DefaultTenant)
 	}
 	return c, nil
 }

@@ -64,7 +64,8 @@ func (r *ruling) notesStored() *bool {
 	}
 	if ap := r.action.Approval; ap != nil {
 		for i := range ap.Votes {
-			if v := &ap.Votes[i]; v.Person == r.caller.Principal.Person && v.Decision == r.decision.Decision && v.Notes == r.decision.Notes {
+			if v := &ap.Votes[i]; v.Person == r.caller.Principal.Person && v.Decision == r.decision.Decision &&
+				v.Notes == r.decision.Notes {
 				return nil
 			}
 		}

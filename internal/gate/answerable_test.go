@@ -17,8 +17,8 @@ rules:
   - {id: operators, when: 'action.type == "restart"', then: needs_approval, roles: [operator]}
 `
 
-// TestNobodyMayAnswer: what fewer people may answer than must is denied, and says
-// why; one more person, and it is asked.
+// TestNobodyMayAnswer: an action is denied with a reason if fewer people may answer than must; with
+// one more person, people are asked.
 func TestNobodyMayAnswer(t *testing.T) {
 	t.Parallel()
 	off := true
@@ -36,20 +36,23 @@ func TestNobodyMayAnswer(t *testing.T) {
 		prepare func(w *world)
 		propose func(p *gatehouse.Proposal)
 		by      string // "bot" by default
-		want    string // "" where it is asked
+		want    string // "" if people are asked
 	}{
 		"enough": {},
 		"disabled": {
 			prepare: change("ben", gatehouse.PrincipalChange{Disabled: &off}),
-			want:    "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; 1 is disabled",
+			want: "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; 1 is " +
+				"disabled",
 		},
 		"without the role": {
 			prepare: change("ben", gatehouse.PrincipalChange{Roles: &none}),
-			want:    "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; 1 is without the role approver",
+			want: "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; 1 is " +
+				"without the role approver",
 		},
 		"not in the group": {
 			prepare: func(w *world) { w.group("finance") },
-			want:    "nobody may answer: rule finance-approval asks 2 people (group finance), and 0 may answer; nobody is in group finance",
+			want: "nobody may answer: rule finance-approval asks 2 people (group finance), and 0 may answer; nobody is in " +
+				"group finance",
 		},
 		"two principals of one human": {
 			prepare: func(w *world) {
@@ -57,20 +60,20 @@ func TestNobodyMayAnswer(t *testing.T) {
 					Name: "ana-too", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 					Person: "ana",
 				})
-				if err != nil {
-					w.t.Fatal(err)
-				}
+				must(w.t, err)
 				w.group("finance", "ana", "ana-too")
 			},
 			want: "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer",
 		},
 		"the sponsor": {
 			prepare: change("bot", gatehouse.PrincipalChange{Sponsor: &sponsor}),
-			want:    "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; ana is excluded as the sponsor",
+			want: "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; ana " +
+				"is excluded as the sponsor",
 		},
 		"the proposer": {
-			by:   "ana",
-			want: "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; ana is excluded as the proposer",
+			by: "ana",
+			want: "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; ana is " +
+				"excluded as the proposer",
 		},
 		"the person that it is proposed for": {
 			propose: func(p *gatehouse.Proposal) { p.OnBehalfOf = "BEN" },
@@ -85,7 +88,8 @@ func TestNobodyMayAnswer(t *testing.T) {
 				change("cy", gatehouse.PrincipalChange{Disabled: &off})(w)
 			},
 			propose: func(p *gatehouse.Proposal) { p.OnBehalfOf = "ben" },
-			want: "nobody may answer: rule finance-approval asks 2 people (group finance), and 0 may answer; ana is excluded as the sponsor; " +
+			want: "nobody may answer: rule finance-approval asks 2 people (group finance), and 0 may answer; ana is excluded " +
+				"as the sponsor; " +
 				"ben is excluded as the person that it is proposed for; 1 is disabled",
 		},
 		"people that are named": {
@@ -124,13 +128,9 @@ func TestNobodyMayAnswer(t *testing.T) {
 			}
 			p := proposal(c.propose)
 			said, err := w.gate.ExplainPolicy(by, p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			a, _, err := w.gate.Propose(by, p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if c.want == "" {
 				if a.Status != gatehouse.StatusPending || said.Outcome != gatehouse.OutcomeNeedsApproval {
 					t.Errorf("it is %s: %q; explained as %s", a.Status, a.Policy.Reasons, said.Outcome)
@@ -166,8 +166,8 @@ func (w *world) refused(a *gatehouse.Action, want string) {
 	}
 }
 
-// TestManyMayAnswer: those who may answer are found behind many who may not, and
-// too few of many are counted as well.
+// TestManyMayAnswer: people who may answer are found among many who may not, and too few among many
+// are counted, too.
 func TestManyMayAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "version: 1\n")
@@ -194,9 +194,9 @@ func TestManyMayAnswer(t *testing.T) {
 		"admin is excluded as the person that it is proposed for; 1 is disabled")
 }
 
-// TestWhoCountsLaterMayAnswer: an approver whose vote does not count yet is
-// somebody who may answer, since the question waits.
-func TestWhoCountsLaterMayAnswer(t *testing.T) {
+// TestApproversInDelayMayAnswer: an approver whose vote does not count yet may answer, since the
+// question waits.
+func TestApproversInDelayMayAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, "", func(c *appConfig) { c.ApproverDelay = 24 * time.Hour })
 	w.person("ana")
@@ -206,8 +206,8 @@ func TestWhoCountsLaterMayAnswer(t *testing.T) {
 	}
 }
 
-// TestNobodyMayAnswerARevision: whoever revises cannot answer the revision, nor
-// could those who could not answer the original.
+// TestNobodyMayAnswerARevision: the author of a revision cannot answer it, nor can people who could
+// not answer the original.
 func TestNobodyMayAnswerARevision(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "version: 1\napprovals: {3: {roles: [approver]}}\n")
@@ -218,18 +218,17 @@ func TestNobodyMayAnswerARevision(t *testing.T) {
 		t.Fatalf("it is %s: %q", a.Status, a.Policy.Reasons)
 	}
 	b, err := w.gate.Revise(rita, a.ID, proposal(func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"11.00"}` }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.refused(b, "nobody may answer: the policy asks 1 person (approver), and 0 may answer; rita is excluded as the proposer; "+
+	must(t, err)
+	w.refused(b, "nobody may answer: the policy asks 1 person (approver), and 0 may answer; rita is excluded as the "+
+		"proposer; "+
 		"1 is excluded for contributing to the content")
 	if old := w.find(a.ID); old.Status != gatehouse.StatusSuperseded || old.Superseded != b.ID {
-		t.Errorf("what it revises is %s, superseded by %q", old.Status, old.Superseded)
+		t.Errorf("the original is %s, superseded by %q", old.Status, old.Superseded)
 	}
 }
 
-// TestNobodyMayAnswerForAnAllowance: what the policy allows and the gate puts to
-// people all the same, here for a ceiling, is denied when nobody may answer.
+// TestNobodyMayAnswerForAnAllowance: an action that the policy allows, but that the gate puts to
+// people (here for a ceiling), is denied if nobody may answer.
 func TestNobodyMayAnswerForAnAllowance(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `version: 1
@@ -247,8 +246,8 @@ ceilings: [{name: notes, when: 'action.type == "note"', per: tenant, window: 1h,
 		"admin is excluded as the person that it is proposed for")
 }
 
-// TestAgentsReadNoNamesOfAnswerers: the reason names nobody whom the agent does
-// not know from its own proposal and the policy.
+// TestAgentsReadNoNamesOfAnswerers: the reason names only people whom the agent knows from its own
+// proposal and the policy.
 func TestAgentsReadNoNamesOfAnswerers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "version: 1\n")
@@ -266,9 +265,7 @@ func TestAgentsReadNoNamesOfAnswerers(t *testing.T) {
 		t.Errorf("an administrator, who cannot propose it, reads %+v, %v", seen, err)
 	}
 	said, err := w.gate.ExplainPolicy(bot, proposal(func(p *gatehouse.Proposal) { p.RiskLevel = gatehouse.L5 }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, reason := range append(a.Policy.Reasons, said.Reasons...) {
 		if strings.Contains(reason, "secret") || strings.Contains(reason, "admin") || strings.Contains(reason, "prn_") {
 			t.Errorf("the agent reads %q", reason)

@@ -42,7 +42,8 @@ func (g *Gate) voteCounts(now time.Time, a *gatehouse.Action, p *gatehouse.Princ
 	if !now.Before(until) {
 		return nil
 	}
-	return gatehouse.E(gatehouse.CodeRoleRequired, "%s became an approver less than %s ago, and counts at L5 from %s on",
+	return gatehouse.E(gatehouse.CodeRoleRequired,
+		"%s became an approver less than %s ago; their vote counts at L5 from %s",
 		p.Name, gatehouse.Duration(g.config.ApproverDelay), until.Format(time.RFC3339)).
 		With("roles", []gatehouse.Role{gatehouse.RoleApprover}).With("until", until)
 }

@@ -47,7 +47,8 @@ type Archiver struct {
 // retention, which is at least [gatehouse.MinRetention]. metrics may be nil.
 func (g *Gate) NewArchiver(retention time.Duration, metrics ArchiveMetrics) (*Archiver, error) {
 	if retention < gatehouse.MinRetention {
-		return nil, fmt.Errorf("the retention is %s; the least is %s", gatehouse.Duration(retention), gatehouse.Duration(gatehouse.MinRetention))
+		return nil, fmt.Errorf("the retention is %s; the least is %s", gatehouse.Duration(retention),
+			gatehouse.Duration(gatehouse.MinRetention))
 	}
 	return &Archiver{gate: g, retention: retention, metrics: metrics}, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -25,51 +25,31 @@ import (
 func BenchmarkDecideBesideArchiver(b *testing.B) {
 	const turns = 10
 	c := &clock{now: time.Now().Add(-40 * day)}
-	store, err := sqlite.Open(b.Context(), sqlite.Config{
-		Path: filepath.Join(b.TempDir(), "gatehouse.db"), Clock: c.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer store.Close()
+	store := migratedfile.Open(b, filepath.Join(b.TempDir(), "gatehouse.db"), c.Now)
 	hold := time.Hour
 	g := gate.New(store, &targets{fingerprint: "f1"}, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource(),
 		Hold: &hold}, slog.New(slog.DiscardHandler))
 	creds, err := g.Bootstrap(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	admin, err := g.Authenticate(b.Context(), creds.Key)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	caller := func(p *gatehouse.Principal) context.Context {
 		return gatehouse.NewContext(b.Context(), &gatehouse.Caller{Principal: p, StepUp: true, Via: gatehouse.ViaAPI})
 	}
 	made, err := g.CreatePrincipal(caller(admin), gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent,
 		Roles: []gatehouse.Role{gatehouse.RoleProposer}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	bot, err := g.Authenticate(b.Context(), made.Key)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	first, _, err := g.Propose(caller(bot), proposal(nil))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	copies(b, store, first, b.N/2+10_000, true)
 	c.Advance(40 * day)
 	first, _, err = g.Propose(caller(bot), proposal(nil))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	list := copies(b, store, first, b.N, false)
 	a, err := g.NewArchiver(gatehouse.MinRetention, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	var archived int
 	var rates, tails [2][]float64
 	var busy time.Duration
@@ -88,7 +68,7 @@ func BenchmarkDecideBesideArchiver(b *testing.B) {
 					n, more, err := a.Step(ctx)
 					archived += n
 					if (err != nil || !more) && ctx.Err() == nil {
-						b.Errorf("the archiver came to its end: %v", err)
+						b.Errorf("the archiver ended: %v", err)
 						return
 					}
 				}
@@ -150,7 +130,9 @@ func decideAll(ctx context.Context, b *testing.B, g *gate.Gate, list []*gatehous
 }
 
 // copies stores an action n more times, many per transaction, pending or rejected.
-func copies(b *testing.B, store gatehouse.Store, of *gatehouse.Action, n int, rejected bool) (list []*gatehouse.Action) {
+func copies(
+	b *testing.B, store gatehouse.Store, of *gatehouse.Action, n int, rejected bool,
+) (list []*gatehouse.Action) {
 	b.Helper()
 	for len(list) < n {
 		batch := min(500, n-len(list))
@@ -182,9 +164,7 @@ func copies(b *testing.B, store gatehouse.Store, of *gatehouse.Action, n int, re
 			}
 			return nil
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		list = append(list, made...)
 	}
 	return list

@@ -17,7 +17,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -26,9 +26,7 @@ const day = 24 * time.Hour
 func (w *world) archiver(retention time.Duration) *gate.Archiver {
 	w.t.Helper()
 	a, err := w.gate.NewArchiver(retention, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return a
 }
 
@@ -48,7 +46,8 @@ func (w *world) pass(a *gate.Archiver) (n int) {
 
 func (w *world) reject(ctx context.Context, a *gatehouse.Action) {
 	w.t.Helper()
-	if _, err := w.gate.Decide(ctx, a.ID, gatehouse.Decision{Decision: gatehouse.Reject, Digest: a.Digest, Notes: "no"}); err != nil {
+	if _, err := w.gate.Decide(ctx, a.ID,
+		gatehouse.Decision{Decision: gatehouse.Reject, Digest: a.Digest, Notes: "no"}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -57,7 +56,7 @@ func TestRetentionHasALeast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	if _, err := w.gate.NewArchiver(gatehouse.MinRetention-1, nil); err == nil {
-		t.Error("an archiver of what ended yesterday")
+		t.Error("an archiver with a retention of a day was accepted")
 	}
 }
 
@@ -74,7 +73,7 @@ func TestArchiverKeepsTheRetention(t *testing.T) {
 	a := w.archiver(60 * day)
 	w.clock.Advance(60 * day)
 	if n := w.pass(a); n != 0 {
-		t.Errorf("%d were archived at the retention, not behind it", n)
+		t.Errorf("%d were archived at the end of the retention, not after it", n)
 	}
 	w.clock.Advance(-59 * day)
 	young := w.propose(bot, nil) // the store's clock does not go back
@@ -101,9 +100,7 @@ func TestArchivedAnswers(t *testing.T) {
 	a := w.propose(bot, keyed)
 	w.reject(ana, a)
 	want, err := w.gate.Evidence(w.admin, a.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ask := func() (answers []string) {
 		t.Helper()
 		say := func(what string, v any, err error) {
@@ -148,18 +145,16 @@ func TestArchivedAnswers(t *testing.T) {
 		t.Fatalf("%d were archived", n)
 	}
 	if d := cmp.Diff(before, ask()); d != "" {
-		t.Errorf("answers (-living +archived):\n%s", d)
+		t.Errorf("answers (-live +archived):\n%s", d)
 	}
 	got, err := w.gate.Evidence(w.admin, a.Approval.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got.Action.ArchivedAt == nil {
 		t.Error("it is not archived")
 	}
 	got.Action.ArchivedAt = nil
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("evidence (-living +archived):\n%s", d)
+		t.Errorf("evidence (-live +archived):\n%s", d)
 	}
 	same, replayed, err := w.gate.Propose(bot, proposal(keyed))
 	if err != nil || !replayed || same.ID != a.ID {
@@ -238,9 +233,7 @@ func TestArchiverDies(t *testing.T) {
 		w.reject(ana, a)
 		want[a.ID] = w.find(a.ID)
 	}
-	if err := w.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.store.Close())
 	for i, c := range []struct {
 		when     string
 		archived int
@@ -252,10 +245,7 @@ func TestArchiverDies(t *testing.T) {
 		if !errors.As(err, &exit) || exit.Exited() {
 			t.Fatalf("the archiver was not killed: %v\n%s", err, out)
 		}
-		store, err := sqlite.Open(t.Context(), sqlite.Config{Path: w.path, Clock: func() time.Time { return later }, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := migratedfile.Open(t, w.path, func() time.Time { return later })
 		archived := 0
 		err = store.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
 			for id, before := range want {
@@ -273,13 +263,11 @@ func TestArchiverDies(t *testing.T) {
 			}
 			page, err := tx.ListActions(gatehouse.ActionFilter{Limit: gatehouse.MaxLimit})
 			if len(page.Items) != actions-archived {
-				t.Errorf("%d of %d are archived, %d among the living", archived, actions, len(page.Items))
+				t.Errorf("%d of %d are archived, %d are live", archived, actions, len(page.Items))
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if archived != c.archived {
 			t.Errorf("killed %s: %d are archived, want %d", c.when, archived, c.archived)
 		}
@@ -287,18 +275,13 @@ func TestArchiverDies(t *testing.T) {
 		if err == nil {
 			err = report.Err()
 		}
-		if err := errors.Join(err, store.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, store.Close()))
 	}
 }
 
 func archiveAndDie(t *testing.T, file string, now time.Time) {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Clean(file), Clock: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := migratedfile.Open(t, filepath.Clean(file), func() time.Time { return now })
 	s := &dying{Store: store}
 	when, n, _ := strings.Cut(os.Getenv(dyingWhen), " ")
 	if _, err := fmt.Sscan(n, &s.n); err != nil {
@@ -381,9 +364,7 @@ func TestOneThatFails(t *testing.T) {
 	s := &choking{w.store, ids[2]}
 	g := gate.New(s, w.targets, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler))
 	a, err := g.NewArchiver(gatehouse.MinRetention, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 2 {
 		if _, more, err := a.Batch(t.Context()); !errors.Is(err, errChoked) || more {
 			t.Errorf("more %v, error %v", more, err)

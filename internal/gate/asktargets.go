@@ -139,8 +139,10 @@ func (g *Gate) readBackPush(ctx context.Context, c *gatehouse.Caller, id string)
 	return res, usecase.NotFoundAs(err, "push", id)
 }
 
-// settleUnknown records what a read-back has proven.
-func settleUnknown(tx gatehouse.Tx, actor string, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Receipt) (gatehouse.PushStatus, error) {
+// settleUnknown records the result of a read-back.
+func settleUnknown(
+	tx gatehouse.Tx, actor string, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Receipt,
+) (gatehouse.PushStatus, error) {
 	now := tx.Now()
 	r.ID, r.PushID, r.Generation, r.At = NewID("rcp"), p.ID, p.Generation, now
 	m := gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusUnknown, To: gatehouse.StatusApplied, Finished: true}
@@ -152,7 +154,8 @@ func settleUnknown(tx gatehouse.Tx, actor string, p *gatehouse.Push, a *gatehous
 	} else {
 		const code, detail = "not_applied", "the target proves that there was no effect and will be none"
 		event = "push.failed"
-		p.Status, m.To, m.Failure = gatehouse.PushFailed, gatehouse.StatusFailed, &gatehouse.Failure{Code: code, Detail: detail}
+		p.Status, m.To, m.Failure = gatehouse.PushFailed, gatehouse.StatusFailed,
+			&gatehouse.Failure{Code: code, Detail: detail}
 		p.ErrorCode, p.LastError, r.ErrorCode, r.Error = code, detail, code, detail
 		if err := tx.ReleaseCeilings(a.ID); err != nil {
 			return "", err
@@ -173,7 +176,8 @@ func settleUnknown(tx gatehouse.Tx, actor string, p *gatehouse.Push, a *gatehous
 		}
 	}
 	return p.Status, record(tx, a, event, actor, gatehouse.StatusUnknown, m.To, map[string]any{
-		"push": p.ID, "push_from": string(gatehouse.PushUnknown), "push_to": string(p.Status), "attempt": p.Attempts, "generation": p.Generation,
-		"receipt": r.ID, "source": r.Source,
+		"push": p.ID, "push_from": string(gatehouse.PushUnknown), "push_to": string(p.Status), "attempt": p.Attempts,
+		"generation": p.Generation,
+		"receipt":    r.ID, "source": r.Source,
 	})
 }

@@ -114,7 +114,7 @@ func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.R
 		}
 		rights = &gatehouse.Rights{PolicyVersion: version}
 	}
-	veto, err := g.vetoed(tx, a, rights.PolicyVersion)
+	veto, err := g.vetoed(tx, a, rights)
 	if err != nil {
 		return err
 	}

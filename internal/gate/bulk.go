@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"runtime/debug"
 	"sync"
@@ -62,7 +61,7 @@ func (g *Gate) bulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gateh
 	if err := mayVote(c); err != nil {
 		return nil, err
 	}
-	if err := validateBulk(&b); err != nil {
+	if err := b.Validate(); err != nil {
 		return nil, err
 	}
 	return usecase.PerformParts(ctx, g.Runner, c, func() (*gatehouse.BulkAnswer, error) {
@@ -93,7 +92,8 @@ func (g *Gate) decideEach(
 	seen := make(map[string]bool, len(b.Items))
 	for i, item := range b.Items {
 		if seen[item.ActionID] {
-			out.Results[i] = gatehouse.BulkResult{ActionID: item.ActionID, Skipped: "duplicate", Detail: "its first place in items counts"}
+			out.Results[i] = gatehouse.BulkResult{ActionID: item.ActionID, Skipped: "duplicate",
+				Detail: "its first place in items counts"}
 			continue
 		}
 		seen[item.ActionID] = true
@@ -159,25 +159,4 @@ func (g *Gate) bulkItem(ctx context.Context, b gatehouse.BulkDecision, item gate
 		g.Log.Error("bulk item failed", "action", item.ActionID, "error", err)
 	}
 	return res
-}
-
-func validateBulk(b *gatehouse.BulkDecision) error {
-	var v gatehouse.Violations
-	if b.Decision != gatehouse.Approve && b.Decision != gatehouse.Reject {
-		v.Add("/decision", "must be approved or rejected")
-	}
-	if len(b.Items) == 0 || len(b.Items) > gatehouse.MaxBulk {
-		v.Add("/items", "must have 1 to %d items", gatehouse.MaxBulk)
-		return v.Err()
-	}
-	v.CheckText("/notes", b.Notes, gatehouse.MaxNotesBytes)
-	for i, item := range b.Items {
-		if item.ActionID == "" {
-			v.Add(fmt.Sprintf("/items/%d/action_id", i), "is required")
-		}
-		if b.Decision == gatehouse.Approve && item.Digest == "" {
-			v.Add(fmt.Sprintf("/items/%d/digest", i), "is required to approve")
-		}
-	}
-	return v.Err()
 }

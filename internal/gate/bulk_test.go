@@ -17,12 +17,11 @@ func TestBulkDecisionsOfOnePersonAMinute(t *testing.T) {
 	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Name: "ana-too", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: "ana",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	browser := w.browser(w.signIn(ana, gatehouse.Browser{}))
 	ways := []context.Context{ana, browser, w.as(c)}
-	d := gatehouse.BulkDecision{Decision: gatehouse.Approve, Items: []gatehouse.BulkItem{{ActionID: a.ID, Digest: "sha256:other"}}}
+	d := gatehouse.BulkDecision{Decision: gatehouse.Approve,
+		Items: []gatehouse.BulkItem{{ActionID: a.ID, Digest: "sha256:other"}}}
 	for i := range 30 {
 		if _, err := w.gate.BulkDecide(ways[i%3], d); err != nil {
 			t.Fatalf("call %d: %v", i+1, err)
@@ -40,9 +39,9 @@ func TestBulkDecisionsOfOnePersonAMinute(t *testing.T) {
 	}
 }
 
-// TestBulkItemsStandForThemselves: a duplicate or unknown id affects only the
-// result of its own item.
-func TestBulkItemsStandForThemselves(t *testing.T) {
+// TestBulkItemsAreIndependent: a duplicate or unknown id affects only the result of its own
+// item.
+func TestBulkItemsAreIndependent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	bot := w.agent()
@@ -51,12 +50,11 @@ func TestBulkItemsStandForThemselves(t *testing.T) {
 	item := func(id string, a *gatehouse.Action) gatehouse.BulkItem {
 		return gatehouse.BulkItem{ActionID: id, Digest: a.Digest}
 	}
-	out, err := w.gate.BulkDecide(w.person("ana"), gatehouse.BulkDecision{Decision: gatehouse.Approve, Items: []gatehouse.BulkItem{
-		item(a.ID, a), item(a.ID, a), item("act_0193b7e2c4d67aa1b2c3d4e5f6071829", a), item(b.ID, b), item(a.ID, a),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out, err := w.gate.BulkDecide(w.person("ana"),
+		gatehouse.BulkDecision{Decision: gatehouse.Approve, Items: []gatehouse.BulkItem{
+			item(a.ID, a), item(a.ID, a), item("act_0193b7e2c4d67aa1b2c3d4e5f6071829", a), item(b.ID, b), item(a.ID, a),
+		}})
+	must(t, err)
 	for i, want := range []string{"decided", "duplicate", "not_found", "decided", "duplicate"} {
 		if r := out.Results[i]; r.Result+r.Skipped != want {
 			t.Errorf("item %d: %+v, want %s", i, r, want)

@@ -3,7 +3,6 @@ package gate_test
 import (
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 const taskToken = "AQCEAAAAKgAAAAMAAAAAAAAAAbearer+right/of=="
@@ -23,18 +22,10 @@ const taskToken = "AQCEAAAAKgAAAAMAAAAAAAAAAbearer+right/of=="
 func callbackWorld(t *testing.T, dir string, options ...func(*gate.Config)) *gatetest.World {
 	t.Helper()
 	clock := gatetest.NewClock()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: filepath.Join(dir, "gate.db"), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := migratedfile.Open(t, filepath.Join(dir, "gate.db"), clock.Now)
 	w := gatetest.New(t, store, clock, options...)
 	creds, err := w.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.SignIn(creds.Key)
 	for name, role := range map[string]gatehouse.Role{"bot": gatehouse.RoleProposer, "ana": gatehouse.RoleApprover} {
 		if _, err := w.Gate.CreatePrincipal(w.Admin(), gatehouse.NewPrincipal{
@@ -49,9 +40,7 @@ func callbackWorld(t *testing.T, dir string, options ...func(*gate.Config)) *gat
 // withTasks switches callbacks to Step Functions on.
 func withTasks(t *testing.T) func(*gate.Config) {
 	master, err := ring.Parse(ring.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func(c *gate.Config) {
 		c.Master = master
 		c.Callbacks = []gate.CallbackInfo{{
@@ -108,30 +97,23 @@ func TestCallbacksAreOff(t *testing.T) {
 	}
 }
 
-// TestTaskTokenIsSealed: the token stands neither in the answer nor in any file of the
-// store; it opens for its own action only; and a repeated proposal is compared by its
-// hash.
+// TestTaskTokenIsSealed: the token is neither in the answer nor in any file of the store; it opens
+// for its own action only; and a repeated proposal is compared by its hash.
 func TestTaskTokenIsSealed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := callbackWorld(t, dir, withTasks(t))
 	callback := gatehouse.Callback{Type: gatehouse.CallbackStepFunctions, TaskToken: taskToken}
 	a, _, err := w.Gate.Propose(w.As("bot"), proposalWith(&callback))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if callback.TaskToken != taskToken || callback.Sealed != "" {
 		t.Error("the caller's proposal was changed")
 	}
 	found, err := w.Gate.FindAction(w.As("bot"), a.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, x := range map[string]*gatehouse.Action{"answer": a, "action": found} {
 		b, err := json.Marshal(x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if strings.Contains(string(b), taskToken) || strings.Contains(string(b), x.Callback.Sealed) ||
 			!strings.Contains(string(b), gatehouse.HashTaskToken(taskToken)) {
 			t.Errorf("the %s: %s", name, b)
@@ -151,9 +133,7 @@ func TestTaskTokenIsSealed(t *testing.T) {
 	}
 	for _, file := range files {
 		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if strings.Contains(string(b), taskToken) {
 			t.Errorf("%s has the token", filepath.Base(file))
 		}
@@ -170,24 +150,20 @@ func TestTaskTokenIsSealed(t *testing.T) {
 	}
 }
 
-// TestEditKeepsTheCallback: the task that waits for a proposal is answered for the
-// revision that a reviewer made of the proposal.
+// TestEditKeepsTheCallback: the task that waits for a proposal gets the answer of the reviewer's
+// revision.
 func TestEditKeepsTheCallback(t *testing.T) {
 	t.Parallel()
 	w := callbackWorld(t, t.TempDir(), withTasks(t))
 	callback := gatehouse.Callback{Type: gatehouse.CallbackStepFunctions, TaskToken: taskToken}
 	a, _, err := w.Gate.Propose(w.As("bot"), proposalWith(&callback))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, err := w.Gate.Edit(
 		w.As("ana"),
 		a.ID,
 		gatehouse.EditRequest{Digest: a.Digest, Note: "why", Patch: `{"amount":"2"}`},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if token, err := w.Gate.TaskToken(b); err != nil || token != taskToken {
 		t.Errorf("the revision's task token opens as %q, %v", token, err)
 	}
@@ -199,13 +175,9 @@ func TestWithdrawGone(t *testing.T) {
 	t.Parallel()
 	w := callbackWorld(t, t.TempDir())
 	a, _, err := w.Gate.Propose(w.As("bot"), proposalWith(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 2 {
-		if err := w.Gate.WithdrawGone(t.Context(), "default", a.ID, "the workflow is gone"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Gate.WithdrawGone(t.Context(), "default", a.ID, "the workflow is gone"))
 	}
 	a = w.Find(a)
 	if a.Status != gatehouse.StatusCanceled || a.FinishedAt == nil || a.Failure == nil ||

@@ -60,7 +60,8 @@ func (g *Gate) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 		before := len(out.Late)
 		for _, t := range tools {
 			if t.Tool != "" && len(out.Late) < before+maxLateTools {
-				tell(gatehouse.LateWork{Role: "worker", Tool: t.Tool, What: "a step of the tool " + t.Tool + " has been ready", Busy: t.Leased}, t.Since)
+				tell(gatehouse.LateWork{Role: "worker", Tool: t.Tool, What: "a step of the tool " + t.Tool + " has been ready",
+					Busy: t.Leased}, t.Since)
 			}
 		}
 		return nil

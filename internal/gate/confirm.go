@@ -28,7 +28,8 @@ func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 		return nil
 	}
 	if n := len(a.Target.EntityRefs); n > 0 {
-		return &gatehouse.Confirm{Value: strconv.Itoa(n), Prompt: fmt.Sprintf("Type %d, the number of %s records affected", n, label(a.Target.EntityType))}
+		return &gatehouse.Confirm{Value: strconv.Itoa(n),
+			Prompt: fmt.Sprintf("Type %d, the number of %s records affected", n, label(a.Target.EntityType))}
 	}
 	if n := card.MaxRows(a); n > 0 {
 		prompt := fmt.Sprintf("Type %d, the largest number of %s records affected", n, label(a.Target.EntityType))
@@ -54,7 +55,8 @@ func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 		}
 	}
 	if ref := a.Target.EntityRef; typeable(ref) {
-		return &gatehouse.Confirm{Value: ref, Prompt: fmt.Sprintf("Type %s, the %s affected", ref, label(a.Target.EntityType))}
+		return &gatehouse.Confirm{Value: ref,
+			Prompt: fmt.Sprintf("Type %s, the %s affected", ref, label(a.Target.EntityType))}
 	}
 	short := strings.TrimPrefix(string(a.Digest), "sha256:")[:8]
 	return &gatehouse.Confirm{Value: short, Prompt: "Type " + short + ", the beginning of the digest"}

@@ -9,9 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// TestConnectorVersions: an administrator of the tenant default proposes connectors,
-// another person approves them, and each action stores one version, on the one that it
-// was made from.
+// TestConnectorVersions: an administrator of the tenant default proposes connectors, another person
+// approves them, and each action stores one version, based on the version that it was made from.
 func TestConnectorVersions(t *testing.T) {
 	t.Parallel()
 	bad := errors.New("connectors:1:1: bad")
@@ -45,13 +44,9 @@ func TestConnectorVersions(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeNotFound)
 
 	first, err := propose(w.admin, "a", &zero)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	second, err := propose(w.admin, "b", &zero)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if first.Status != gatehouse.StatusPending || first.RiskLevel != gatehouse.L4 || first.Target.Version != "0" ||
 		first.CurrentState != `{"source":""}` || first.ProposedChange != `{"source":"a"}` {
 		t.Errorf("%+v", first)
@@ -81,7 +76,7 @@ func TestConnectorVersions(t *testing.T) {
 	_, err = propose(w.admin, "a", nil)
 	wantCode(t, err, gatehouse.CodeInvalid)
 	if n := w.leaves("connectors.applied"); n != 1 {
-		t.Errorf("%d entries of the log tell of it", n)
+		t.Errorf("%d entries of the log record it", n)
 	}
 
 	list, err := w.gate.ListConnectorVersions(w.admin)
@@ -100,9 +95,7 @@ func TestConnectorVersions(t *testing.T) {
 	boss, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Tenant: "acme", Name: "boss", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	acme := w.as(boss)
 	_, err = propose(acme, "c", nil)
 	wantCode(t, err, gatehouse.CodeRoleRequired)

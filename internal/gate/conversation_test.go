@@ -15,8 +15,8 @@ func (w *world) said(ctx context.Context, id string, r gatehouse.CommentRequest)
 	return gatehouse.CodeOf(err)
 }
 
-// TestConversation: who may decide asks, the proposer answers, nobody else takes part, and
-// the decision ends it. Nothing of it changes the action's state.
+// TestConversation: who may decide asks, the proposer answers, nobody else takes part, and the
+// decision ends it. It does not change the action's state.
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -90,8 +90,8 @@ func TestCommentsAreBounded(t *testing.T) {
 	w.wantCode("one more", w.said(w.admin, a.ID, gatehouse.CommentRequest{Text: "x"}), gatehouse.CodeInvalid)
 }
 
-// TestWaitAsked: a waiting proposer gets each question once, as a pending action; who did
-// not ask for questions goes on waiting, and nobody spins.
+// TestWaitAsked: a waiting proposer gets each question once, as a pending action; a caller that did
+// not ask for questions continues to wait, and nobody spins.
 func TestWaitAsked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -101,9 +101,7 @@ func TestWaitAsked(t *testing.T) {
 		t.Helper()
 		began := time.Now()
 		got, err := w.gate.WaitAsked(bot, a.ID, d, gatehouse.UntilDecided, seen)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return got, time.Since(began)
 	}
 	type result struct {
@@ -177,9 +175,7 @@ func TestSnooze(t *testing.T) {
 	snoozed := func(ctx context.Context) []gatehouse.Snooze {
 		t.Helper()
 		list, err := w.gate.Snoozes(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return list
 	}
 	hide := func(d time.Duration) gatehouse.Code {

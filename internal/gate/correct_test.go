@@ -55,9 +55,7 @@ func (w *world) dead(a *gatehouse.Action, to gatehouse.PushStatus, code, says st
 		}
 		return nil
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 }
 
 // TestCorrect: an operator edits what the target refused. The correction is a new
@@ -79,9 +77,7 @@ func TestCorrect(t *testing.T) {
 	_, err = w.gate.Edit(oz, a.ID, editOf(a, "9.00", true))
 	wantCode(t, err, gatehouse.CodeCannotEdit)
 	plain, err := gatehouse.CallerFrom(oz)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	bare := *plain
 	bare.StepUp = false
 	_, err = w.gate.Edit(gatehouse.NewContext(t.Context(), &bare), a.ID, editOf(a, "9.00", false))
@@ -112,7 +108,7 @@ func TestCorrect(t *testing.T) {
 	}
 	replayed, err := w.gate.ReplayDeadLetters(w.admin, gatehouse.ReplayRequest{IDs: []string{a.Push.ID, a.Push.ID}})
 	if err != nil || replayed.Replayed != 0 || !strings.Contains(replayed.Results[0].Detail, "corrected by "+b.ID) {
-		t.Errorf("a replay of what was corrected: %+v, %v", replayed, err)
+		t.Errorf("a replay of a corrected push: %+v, %v", replayed, err)
 	}
 	_, err = w.gate.Edit(oz, a.ID, editOf(a, "8.00", false))
 	wantCode(t, err, gatehouse.CodeAlreadyDecided)
@@ -120,8 +116,8 @@ func TestCorrect(t *testing.T) {
 	w.wantCode("an approver's", w.code(ana, b, gatehouse.Approve), "")
 }
 
-// TestCorrectorDoesNotApprove: whoever corrects a failed change does not approve it, even
-// where the policy lets editors approve.
+// TestCorrectorDoesNotApprove: the corrector of a failed change cannot approve it, even if the
+// policy lets editors approve.
 func TestCorrectorDoesNotApprove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "version: 1\nrisk: {price_change: 2}\nedits: {approve_up_to: 3}\n"+
@@ -141,8 +137,9 @@ func TestCorrectorDoesNotApprove(t *testing.T) {
 // only while the dead letter is open.
 func TestNotCorrectable(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "version: 1\nrisk: {price_change: 2}\nrules:\n  - {id: dear, when: 'dec(change.price) > 100', then: deny}\n"+
-		"  - {id: all, when: 'true', then: allow}\n")
+	w := newWorld(t,
+		"version: 1\nrisk: {price_change: 2}\nrules:\n  - {id: dear, when: 'dec(change.price) > 100', then: deny}\n"+
+			"  - {id: all, when: 'true', then: allow}\n")
 	bot, oz := w.agent(), w.principal("oz", gatehouse.KindPerson, gatehouse.RoleOperator, gatehouse.RoleApprover)
 	refused := func(to gatehouse.PushStatus, code string) *gatehouse.Action {
 		a := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = code })
@@ -171,8 +168,8 @@ func TestNotCorrectable(t *testing.T) {
 	w.wantCode("discarded", gatehouse.CodeOf(err), gatehouse.CodeCannotEdit)
 }
 
-// TestGroupDeadLetters: words that differ only in ids and amounts are one group, and a
-// group selects its dead letters page by page, and for an act.
+// TestGroupDeadLetters: errors that differ only in ids and amounts are one group, and a group
+// selects its dead letters page by page and for a command.
 func TestGroupDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "version: 1\nrisk: {price_change: 2}\nrules:\n  - {id: all, when: 'true', then: allow}\n")
@@ -188,9 +185,7 @@ func TestGroupDeadLetters(t *testing.T) {
 	add(2, gatehouse.PushFailed, "http_422", "# is sold")
 	add(1, gatehouse.PushUnknown, "http_500", "# is locked")
 	groups, err := w.gate.GroupDeadLetters(oz, gatehouse.DeadLetterFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, g := range groups.Items {
 		got = append(got, strconv.Itoa(g.Count)+" "+g.ErrorCode+" "+string(g.Status)+" "+g.Words)
@@ -198,7 +193,8 @@ func TestGroupDeadLetters(t *testing.T) {
 			t.Errorf("%s: oldest %s, newest %s", g.Words, g.OldestAt, g.NewestAt)
 		}
 	}
-	want := []string{"3 http_422 failed SKU-2 is locked", "2 http_422 failed SKU-1 is sold", "1 http_500 unknown SKU-0 is locked"}
+	want := []string{"3 http_422 failed SKU-2 is locked", "2 http_422 failed SKU-1 is sold",
+		"1 http_500 unknown SKU-0 is locked"}
 	if !slices.Equal(got, want) || groups.Seen != 6 || groups.Capped {
 		t.Fatalf("the groups are %q, seen %d", got, groups.Seen)
 	}
@@ -207,7 +203,7 @@ func TestGroupDeadLetters(t *testing.T) {
 		t.Errorf("the unknown groups are %+v, %v", unknown, err)
 	}
 
-	// A page of a group is full although others lie between, and its cursor goes on.
+	// A page of a group is full although other rows are between, and its cursor continues.
 	locked := gatehouse.DeadLetterFilter{Group: groups.Items[0].Key, Limit: 2}
 	var ids []string
 	for pages := 0; ; pages++ {
@@ -230,7 +226,8 @@ func TestGroupDeadLetters(t *testing.T) {
 		t.Errorf("the group has %q", ids)
 	}
 	done, err := w.gate.DiscardDeadLetters(oz, gatehouse.DiscardRequest{
-		DeadLetterSelection: gatehouse.DeadLetterSelection{Filter: &gatehouse.DeadLetterFilter{Group: groups.Items[0].Key}}, Reason: "over",
+		DeadLetterSelection: gatehouse.DeadLetterSelection{Filter: &gatehouse.DeadLetterFilter{Group: groups.Items[0].Key}},
+		Reason:              "over",
 	})
 	if err != nil || done.Done != 3 || done.Skipped != 0 {
 		t.Fatalf("discarded %+v, %v", done, err)
@@ -252,32 +249,35 @@ func TestDispatchHealth(t *testing.T) {
 	w.clock.Advance(2 * time.Hour)
 	w.dead(w.propose(bot, nil), gatehouse.PushFailed, "http_422", "price is too high")
 	h, err := w.gate.DispatchHealth(oz)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(h.Queue) != gatehouse.HealthPoints || len(h.Connectors) != 1 {
 		t.Fatalf("the health is %+v", h)
 	}
 	x := h.Connectors[0]
-	if x.Connector != old.Connector || x.Queued != 2 || x.FailedLastHour != 1 || x.AppliedLastHour != 0 || x.LastSuccessAt != nil ||
-		x.LastErrorCode != "http_422" || x.LastWords != "price is too high" || x.OldestAt == nil || !x.OldestAt.Equal(old.ProposedAt) {
+	if x.Connector != old.Connector || x.Queued != 2 || x.FailedLastHour != 1 || x.AppliedLastHour != 0 ||
+		x.LastSuccessAt != nil ||
+		x.LastErrorCode != "http_422" || x.LastWords != "price is too high" || x.OldestAt == nil ||
+		!x.OldestAt.Equal(old.ProposedAt) {
 		t.Errorf("the connector is %+v", x)
 	}
 	first, last := h.Queue[0], h.Queue[len(h.Queue)-1]
-	if first.Depth != 1 || first.Oldest.D() < 8*time.Hour || last.Depth != 2 || last.Oldest.D() != 32*time.Hour || !last.At.Equal(h.At) {
+	if first.Depth != 1 || first.Oldest.D() < 8*time.Hour || last.Depth != 2 || last.Oldest.D() != 32*time.Hour ||
+		!last.At.Equal(h.At) {
 		t.Errorf("the queue goes from %+v to %+v", first, last)
 	}
 	w.dead(old, gatehouse.PushUnknown, "timeout", "")
-	if h, err = w.gate.DispatchHealth(oz); err != nil || h.Queue[len(h.Queue)-1].Depth != 1 || h.Connectors[0].FailedLastHour != 2 {
+	if h, err = w.gate.DispatchHealth(oz); err != nil || h.Queue[len(h.Queue)-1].Depth != 1 ||
+		h.Connectors[0].FailedLastHour != 2 {
 		t.Errorf("after the oldest has ended: %+v, %v", h, err)
 	}
 }
 
-// TestInsightsByDayAndGroup: each proposal counts on its day, and for each group that it
-// asks; days without any are there as zeros.
+// TestInsightsByDayAndGroup: each proposal counts on its day, and for each group that it asks; days
+// without proposals are zeros.
 func TestInsightsByDayAndGroup(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "version: 1\nrisk: {price_change: 3}\nrules:\n  - {id: all, when: 'true', then: needs_approval, groups: [finance]}\n")
+	w := newWorld(t,
+		"version: 1\nrisk: {price_change: 3}\nrules:\n  - {id: all, when: 'true', then: needs_approval, groups: [finance]}\n")
 	bot, ana := w.agent(), w.person("ana")
 	w.group("finance", "ana")
 	ana = w.again(ana)
@@ -286,9 +286,7 @@ func TestInsightsByDayAndGroup(t *testing.T) {
 	w.clock.Advance(48 * time.Hour)
 	w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "later" })
 	x, err := w.gate.Insights(w.admin, gatehouse.InsightFilter{Since: since})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var days []string
 	for _, d := range x.ByDay {
 		days = append(days, d.Name+" "+strconv.Itoa(d.Proposed)+" "+strconv.Itoa(d.Approved))

@@ -46,7 +46,9 @@ func (g *Gate) selected(ctx context.Context, s gatehouse.DeadLetterSelection, al
 
 // eachDeadLetter runs an act on each selected dead letter, each in its own
 // transaction.
-func (g *Gate) eachDeadLetter(ctx context.Context, c *gatehouse.Caller, s gatehouse.DeadLetterSelection, all bool, act deadLetterAct) ([]gatehouse.DeadLetterResult, error) {
+func (g *Gate) eachDeadLetter(
+	ctx context.Context, c *gatehouse.Caller, s gatehouse.DeadLetterSelection, all bool, act deadLetterAct,
+) ([]gatehouse.DeadLetterResult, error) {
 	ids, err := g.selected(ctx, s, all)
 	if err != nil {
 		return nil, err
@@ -77,7 +79,9 @@ func (g *Gate) eachDeadLetter(ctx context.Context, c *gatehouse.Caller, s gateho
 	return results, nil
 }
 
-func (g *Gate) oneDeadLetter(ctx context.Context, c *gatehouse.Caller, id string, dryRun bool, act deadLetterAct) gatehouse.DeadLetterResult {
+func (g *Gate) oneDeadLetter(
+	ctx context.Context, c *gatehouse.Caller, id string, dryRun bool, act deadLetterAct,
+) gatehouse.DeadLetterResult {
 	var res gatehouse.DeadLetterResult
 	err := g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
 		res = gatehouse.DeadLetterResult{ID: id}

@@ -13,7 +13,9 @@ import (
 const deadLetterBytes = 4 << 20
 
 // ListDeadLetters returns a page of the tenant's pushes that need a person.
-func (g *Gate) ListDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilter) (out gatehouse.Page[*gatehouse.DeadLetter], err error) {
+func (g *Gate) ListDeadLetters(
+	ctx context.Context, f gatehouse.DeadLetterFilter,
+) (out gatehouse.Page[*gatehouse.DeadLetter], err error) {
 	filter := pushFilter(f)
 	want := gatehouse.DefaultLimit
 	if f.Limit > 0 {
@@ -117,13 +119,16 @@ func deadLetterAdvice(p *gatehouse.Push, s safety) string {
 	case p.Status == gatehouse.PushFailed:
 		return advice(p.ErrorCode)
 	case s.safe:
-		return "Nobody knows whether it had its effect, but a replay cannot double it: see that the target is up, then replay."
+		return "Nobody knows whether it had its effect, but a replay cannot double it: see that the target is up, then " +
+			"replay."
 	}
 	return "It is not known whether it had its effect: look at the target, then resolve it as applied or as failed."
 }
 
 // DiscardDeadLetters closes failed pushes for good, with a reason.
-func (g *Gate) DiscardDeadLetters(ctx context.Context, r gatehouse.DiscardRequest) (*gatehouse.DeadLetterAnswer, error) {
+func (g *Gate) DiscardDeadLetters(
+	ctx context.Context, r gatehouse.DiscardRequest,
+) (*gatehouse.DeadLetterAnswer, error) {
 	c, err := deadLetterCaller(ctx, gatehouse.RoleOperator)
 	if err != nil {
 		return nil, err
@@ -131,21 +136,22 @@ func (g *Gate) DiscardDeadLetters(ctx context.Context, r gatehouse.DiscardReques
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
-	return g.closeDeadLetters(ctx, c, r.DeadLetterSelection, func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) error {
-		switch {
-		case p.ClosedAt != nil:
-			res.Skipped, res.Detail = gatehouse.SkippedDiscarded, "closed by "+p.ClosedBy+": "+p.ClosedReason
-			return nil
-		case p.Status == gatehouse.PushUnknown:
-			res.Skipped, res.Detail = gatehouse.SkippedResolveFirst, "its outcome is not known: resolve it first"
-			return nil
-		case p.Status != gatehouse.PushFailed:
-			res.Skipped, res.Detail = gatehouse.SkippedNotFailed, "the push is "+string(p.Status)
-			return nil
-		}
-		res.Result = "discarded"
-		return discard(tx, c.Principal, p, a, r.Reason)
-	})
+	return g.closeDeadLetters(ctx, c, r.DeadLetterSelection,
+		func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) error {
+			switch {
+			case p.ClosedAt != nil:
+				res.Skipped, res.Detail = gatehouse.SkippedDiscarded, "closed by "+p.ClosedBy+": "+p.ClosedReason
+				return nil
+			case p.Status == gatehouse.PushUnknown:
+				res.Skipped, res.Detail = gatehouse.SkippedResolveFirst, "its outcome is not known: resolve it first"
+				return nil
+			case p.Status != gatehouse.PushFailed:
+				res.Skipped, res.Detail = gatehouse.SkippedNotFailed, "the push is "+string(p.Status)
+				return nil
+			}
+			res.Result = "discarded"
+			return discard(tx, c.Principal, p, a, r.Reason)
+		})
 }
 
 func discard(tx gatehouse.Tx, who *gatehouse.Principal, p *gatehouse.Push, a *gatehouse.Action, reason string) error {
@@ -157,7 +163,9 @@ func discard(tx gatehouse.Tx, who *gatehouse.Principal, p *gatehouse.Push, a *ga
 
 // ResolveDeadLetters records an operator's statement about several unknown
 // outcomes.
-func (g *Gate) ResolveDeadLetters(ctx context.Context, r gatehouse.ResolveRequest) (*gatehouse.DeadLetterAnswer, error) {
+func (g *Gate) ResolveDeadLetters(
+	ctx context.Context, r gatehouse.ResolveRequest,
+) (*gatehouse.DeadLetterAnswer, error) {
 	c, err := deadLetterCaller(ctx, gatehouse.RoleOperator)
 	if err != nil {
 		return nil, err
@@ -165,18 +173,21 @@ func (g *Gate) ResolveDeadLetters(ctx context.Context, r gatehouse.ResolveReques
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
-	return g.closeDeadLetters(ctx, c, r.DeadLetterSelection, func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) error {
-		if p.Status != gatehouse.PushUnknown {
-			res.Skipped, res.Detail = gatehouse.SkippedNotUnknown, "the push is "+string(p.Status)
-			return nil
-		}
-		res.Result = r.Outcome
-		return resolve(tx, c, p, a, r.Resolution)
-	})
+	return g.closeDeadLetters(ctx, c, r.DeadLetterSelection,
+		func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) error {
+			if p.Status != gatehouse.PushUnknown {
+				res.Skipped, res.Detail = gatehouse.SkippedNotUnknown, "the push is "+string(p.Status)
+				return nil
+			}
+			res.Result = r.Outcome
+			return resolve(tx, c, p, a, r.Resolution)
+		})
 }
 
 // closeDeadLetters runs an act that ends dead letters, and counts its results.
-func (g *Gate) closeDeadLetters(ctx context.Context, c *gatehouse.Caller, sel gatehouse.DeadLetterSelection, act deadLetterAct) (*gatehouse.DeadLetterAnswer, error) {
+func (g *Gate) closeDeadLetters(
+	ctx context.Context, c *gatehouse.Caller, sel gatehouse.DeadLetterSelection, act deadLetterAct,
+) (*gatehouse.DeadLetterAnswer, error) {
 	return usecase.PerformParts(ctx, g.Runner, c, func() (*gatehouse.DeadLetterAnswer, error) {
 		results, err := g.eachDeadLetter(ctx, c, sel, false, act)
 		if err != nil {

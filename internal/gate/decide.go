@@ -28,20 +28,22 @@ func (g *Gate) decide(ctx context.Context, id string, d gatehouse.Decision) (*ga
 
 // decideAs runs a decision. Inside the transaction, shape makes the endpoint's answer,
 // which is stored under the Idempotency-Key.
-func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decision, shape func(*ruling) (*T, error)) (*T, error) {
+func decideAs[T any](
+	ctx context.Context, g *Gate, id string, d gatehouse.Decision, shape func(*ruling) (*T, error),
+) (*T, error) {
 	c, err := gatehouse.CachedCallerFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r := &ruling{gate: g, caller: c, decision: d, id: id}
-	if mayVote(c) != nil || validateDecision(&d) != nil {
+	if mayVote(c) != nil || d.Validate() != nil {
 		if err := r.find(ctx); err != nil {
 			return nil, err
 		}
 		if err := mayVote(c); err != nil {
 			return nil, err
 		}
-		if err := validateDecision(&d); err != nil {
+		if err := d.Validate(); err != nil {
 			return nil, err
 		}
 	}
@@ -87,22 +89,7 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 	return out, nil
 }
 
-func validateDecision(d *gatehouse.Decision) error {
-	var v gatehouse.Violations
-	switch d.Decision {
-	case gatehouse.Approve:
-		if d.Digest == "" {
-			v.Add("/digest", "is required to approve: the digest of what you saw")
-		}
-	case gatehouse.Reject:
-	default:
-		v.Add("/decision", "must be approved or rejected")
-	}
-	v.CheckText("/notes", d.Notes, gatehouse.MaxNotesBytes)
-	return v.Err()
-}
-
-// ruling is one decision in progress; each run of rule sets its results anew.
+// ruling is one decision in progress; each run of rule sets its results again.
 type ruling struct {
 	gate     *Gate
 	caller   *gatehouse.Caller
@@ -171,12 +158,14 @@ func (r *ruling) readActivePolicy(tx gatehouse.ReadTx, a *gatehouse.Action) erro
 	if err != nil {
 		return err
 	}
-	return r.readPolicy(tx, a, version)
+	return r.readPolicy(tx, a, version, nil)
 }
 
-func (r *ruling) readPolicy(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (err error) {
+func (r *ruling) readPolicy(
+	tx gatehouse.ReadTx, a *gatehouse.Action, version int, proposer *gatehouse.Principal,
+) (err error) {
 	r.policyVersion = version
-	r.vetoInput, err = r.gate.readVetoInput(tx, a, version)
+	r.vetoInput, err = r.gate.readVetoInput(tx, a, version, proposer)
 	r.policyKnown = err == nil
 	return err
 }
@@ -192,9 +181,9 @@ func (r *ruling) judge(ctx context.Context) (err error) {
 	return err
 }
 
-// prepare does the slow work outside the transaction: it judges the veto of the active
-// policy, and reads the target. A target that does not answer is no reason to refuse:
-// dispatch reads it again before it sends.
+// prepare does the slow work outside the transaction: it judges the veto of the active policy, and
+// reads the target. A target that does not answer is not a reason to refuse: dispatch reads it
+// again before it sends.
 func (r *ruling) prepare(ctx context.Context) (err error) {
 	a := r.known
 	if a == nil {
@@ -525,7 +514,8 @@ func (r *ruling) answer() (*gatehouse.Answer, error) {
 }
 
 func (r *ruling) shaped() *gatehouse.Answer {
-	out := &gatehouse.Answer{Code: r.code, Result: r.code, Action: r.action, Replayed: r.replayed, NotesStored: r.notesStored()}
+	out := &gatehouse.Answer{Code: r.code, Result: r.code, Action: r.action, Replayed: r.replayed,
+		NotesStored: r.notesStored()}
 	if ap := r.action.Approval; ap != nil {
 		out.Votes, out.Required = ap.Approvals(), ap.Required
 	}

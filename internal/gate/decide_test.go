@@ -21,7 +21,8 @@ func TestPolicyAppliedMeanwhileVetoes(t *testing.T) {
 	w.targets.onCheck = func(*gatehouse.Action) (bool, error) {
 		if !applied { // after the veto was evaluated, before the transaction
 			applied = true
-			_, err := w.gate.ApplyPolicy(w.admin, "version: 1\nrules:\n  - {id: freeze, when: \"true\", then: deny, reason: frozen}\n")
+			_, err := w.gate.ApplyPolicy(w.admin,
+				"version: 1\nrules:\n  - {id: freeze, when: \"true\", then: deny, reason: frozen}\n")
 			if err != nil {
 				t.Error(err)
 			}
@@ -154,9 +155,7 @@ func TestOnBehalfOfIsExcludedWhateverItsCase(t *testing.T) {
 	creds, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Name: "ana2", Person: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	second := w.as(creds)
 	id := caller(t, ana).Principal.ID
 	for _, name := range []string{"ana", "Ana", "ANA", " ana", id, strings.ToUpper(id)} {
@@ -171,9 +170,7 @@ func TestOnBehalfOfIsExcludedWhateverItsCase(t *testing.T) {
 func caller(t *testing.T, ctx context.Context) *gatehouse.Caller {
 	t.Helper()
 	c, err := gatehouse.CallerFrom(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -191,9 +188,7 @@ func TestReviseUnderAKnownKey(t *testing.T) {
 	}
 	fresh := func(p *gatehouse.Proposal) { p.IdempotencyKey = "k2" }
 	b, err := w.gate.Revise(bot, other.ID, proposal(fresh))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if again, err := w.gate.Revise(withKey(t, bot, "i", 1), other.ID, proposal(fresh)); err != nil || again.ID != b.ID {
 		t.Errorf("the same revision again: %v, %v", again, err)
 	}
@@ -206,9 +201,7 @@ func TestReviewerWhoRevisesCannotApprove(t *testing.T) {
 	editor := w.principal("eve", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
 	a := w.propose(bot, func(p *gatehouse.Proposal) { p.OnBehalfOf = "olga" })
 	b, err := w.gate.Revise(editor, a.ID, proposal(func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"11.00"}` }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if b.Revision != 2 || b.Supersedes != a.ID || b.Digest == a.Digest {
 		t.Errorf("revision %d of %s, digest %s", b.Revision, b.Supersedes, b.Digest)
 	}
@@ -235,7 +228,7 @@ func TestNotesAreChecked(t *testing.T) {
 	}
 }
 
-func TestConfirmationAsksForWhatMatters(t *testing.T) {
+func TestConfirmationAsksForTheDecisiveValue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	bot := w.agent()
@@ -247,15 +240,17 @@ func TestConfirmationAsksForWhatMatters(t *testing.T) {
 		"an amount that is claimed": {func(p *gatehouse.Proposal) {
 			p.ProposedChange, p.Magnitude = `{"amount":"9800.00"}`, &gatehouse.Magnitude{Amount: "98.00", Currency: "USD"}
 		}, "9800.00"},
-		"price":     {func(*gatehouse.Proposal) {}, "12.50"},
-		"number":    {func(p *gatehouse.Proposal) { p.ProposedChange = `{"total":9007199254740993123}` }, "9007199254740993123"},
+		"price": {func(*gatehouse.Proposal) {}, "12.50"},
+		"number": {func(p *gatehouse.Proposal) { p.ProposedChange = `{"total":9007199254740993123}` },
+			"9007199254740993123"},
 		"name":      {func(p *gatehouse.Proposal) { p.ProposedChange = `{"name":"Acme Ltd"}` }, "Acme Ltd"},
 		"one field": {func(p *gatehouse.Proposal) { p.ProposedChange = `{"color":"red"}` }, "red"},
 		"one field that is not as it was": {func(p *gatehouse.Proposal) {
 			p.CurrentState, p.ProposedChange = `{"color":"blue","size":1.0}`, `{"color":"red","size":1.0}`
 		}, "red"},
-		"a number":                  {func(p *gatehouse.Proposal) { p.ProposedChange = `{"stock":120}` }, "120"},
-		"an opaque value":           {func(p *gatehouse.Proposal) { p.ProposedChange = `{"group":"698982fe84b2166a10781503da092fef"}` }, "SKU-1"},
+		"a number": {func(p *gatehouse.Proposal) { p.ProposedChange = `{"stock":120}` }, "120"},
+		"an opaque value": {
+			func(p *gatehouse.Proposal) { p.ProposedChange = `{"group":"698982fe84b2166a10781503da092fef"}` }, "SKU-1"},
 		"a switch":                  {func(p *gatehouse.Proposal) { p.ProposedChange = `{"deleted":true}` }, "SKU-1"},
 		"two fields":                {func(p *gatehouse.Proposal) { p.ProposedChange = `{"color":"red","size":2}` }, "SKU-1"},
 		"no change":                 {func(p *gatehouse.Proposal) { p.ProposedChange = `{}` }, "SKU-1"},

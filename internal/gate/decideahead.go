@@ -26,7 +26,7 @@ func (r *ruling) readAhead(ctx context.Context) error {
 			return err
 		}
 		if o, now = found, tx.Now(); looks() {
-			return r.readPolicy(tx, o.Action, o.PolicyVersion)
+			return r.readPolicy(tx, o.Action, o.PolicyVersion, o.Proposer)
 		}
 		return nil
 	})
@@ -41,7 +41,7 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	}
 	r.known = o.Action
 	if !r.policyKnown {
-		return nil // look reads it
+		return nil // prepare reads it
 	}
 	return r.judge(ctx)
 }
@@ -50,5 +50,6 @@ func (r *ruling) readAhead(ctx context.Context) error {
 // judges by the action as it was read.
 func (r *ruling) refused(a *gatehouse.Action, now time.Time) bool {
 	ap, person := a.Approval, r.caller.Principal
-	return ap == nil || entitled(ap, person, now) != nil || ap.VoteOf(person.Person) != nil || r.decision.Digest != a.Digest
+	return ap == nil || entitled(ap, person, now) != nil || ap.VoteOf(person.Person) != nil ||
+		r.decision.Digest != a.Digest
 }

@@ -10,11 +10,26 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// updatesStore counts the writing transactions, and the reading transactions with
-// more than one query.
+// updatesStore counts the writing transactions, the reading transactions with more than one query, and the queries
+// for a principal in transactions that PostgreSQL allows one query.
 type updatesStore struct {
 	gatehouse.Store
-	updates, views int
+	updates, views, principals int
+}
+
+// readOne is such a transaction of one query.
+type readOne struct {
+	gatehouse.ReadTx
+	store *updatesStore
+}
+
+func (t readOne) FindPrincipal(id string) (*gatehouse.Principal, error) {
+	t.store.principals++
+	return t.ReadTx.FindPrincipal(id)
+}
+
+func (s *updatesStore) Read(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+	return s.Store.Read(ctx, tenant, func(tx gatehouse.ReadTx) error { return fn(readOne{tx, s}) })
 }
 
 func (s *updatesStore) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
@@ -42,7 +57,32 @@ func TestLookedAtDecisionTakesOneTransaction(t *testing.T) {
 		t.Fatalf("%+v, %v", ans, err)
 	}
 	if looks != 1 || counted.updates != 1 || counted.views != 0 {
-		t.Errorf("%d looks, %d updates, %d views; want one look and one update", looks, counted.updates, counted.views)
+		t.Errorf("%d reads, %d updates, %d views; want one read and one update", looks, counted.updates, counted.views)
+	}
+}
+
+// TestDecisionUnderANewPolicyTakesOneTransaction: the active policy judges an action that an earlier version judged,
+// and no further transaction reads for it.
+func TestDecisionUnderANewPolicyTakesOneTransaction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	bot, ana := w.agent(), w.person("ana")
+	w.targets.onCheck = func(*gatehouse.Action) (bool, error) { return true, nil }
+	first, second := w.propose(bot, nil), w.propose(bot, nil)
+	if _, err := w.gate.ApplyPolicy(w.admin, "version: 1\n"); err != nil {
+		t.Fatal(err)
+	}
+	counted := &updatesStore{Store: w.store}
+	g := gate.New(counted, w.targets, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler))
+	for _, a := range []*gatehouse.Action{first, second} { // the first decision loads the version
+		counted.updates, counted.views, counted.principals = 0, 0, 0
+		if ans, err := g.Decide(ana, a.ID, approve(a)); err != nil || ans.Code != gatehouse.Decided {
+			t.Fatalf("%+v, %v", ans, err)
+		}
+	}
+	if counted.updates != 1 || counted.views != 0 || counted.principals != 0 {
+		t.Errorf("%d updates, %d views, %d more queries; want one update",
+			counted.updates, counted.views, counted.principals)
 	}
 }
 

@@ -48,10 +48,9 @@ func TestDecisionCounts(t *testing.T) {
 	item := func(a *gatehouse.Action) gatehouse.BulkItem {
 		return gatehouse.BulkItem{ActionID: a.ID, Digest: a.Digest}
 	}
-	_, err := w.gate.BulkDecide(ana, gatehouse.BulkDecision{Decision: gatehouse.Approve, Items: []gatehouse.BulkItem{item(actions[2]), item(actions[3])}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.gate.BulkDecide(ana,
+		gatehouse.BulkDecision{Decision: gatehouse.Approve, Items: []gatehouse.BulkItem{item(actions[2]), item(actions[3])}})
+	must(t, err)
 	decide(w.gate, w.browser(w.signIn(ben, gatehouse.Browser{})), actions[4], reject, "")
 
 	// A store that does not answer loses no counts.
@@ -62,22 +61,19 @@ func TestDecisionCounts(t *testing.T) {
 	}
 	for range 2 { // the second time, nothing is left to store
 		for _, g := range []*gate.Gate{w.gate, replica} {
-			if err := g.StoreDecisionCounts(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, g.StoreDecisionCounts(t.Context()))
 		}
 	}
 
 	read := func(who context.Context, f gatehouse.InsightFilter) []gatehouse.DecisionCount {
 		t.Helper()
 		x, err := w.gate.Insights(who, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return x.Decisions
 	}
 	want := []gatehouse.DecisionCount{
-		{Endpoint: "approve", Won: 1, Replayed: 1}, {Endpoint: "bulk-decide", Won: 1, Conflict: 1}, {Endpoint: "console", Won: 1},
+		{Endpoint: "approve", Won: 1, Replayed: 1}, {Endpoint: "bulk-decide", Won: 1, Conflict: 1},
+		{Endpoint: "console", Won: 1},
 		{Endpoint: "decide", Won: 1, Replayed: 1, Conflict: 1, Refused: 1}, {Endpoint: "reject", Won: 1, Conflict: 1},
 	}
 	for _, f := range []gatehouse.InsightFilter{{}, {ActionType: "none"}, {Since: w.clock.Now()}} {
@@ -97,9 +93,7 @@ func TestDecisionCounts(t *testing.T) {
 	boss, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Tenant: "acme", Name: "boss", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := read(w.as(boss), gatehouse.InsightFilter{}); len(got) != 0 {
 		t.Errorf("another tenant reads %+v", got)
 	}

@@ -79,7 +79,8 @@ func newDelegation(
 ) (*gatehouse.Delegation, error) {
 	var v gatehouse.Violations
 	find := func(pointer, who string) *gatehouse.Principal {
-		at := slices.IndexFunc(people, func(p *gatehouse.Principal) bool { return p.ID == who || strings.EqualFold(p.Name, who) })
+		at := slices.IndexFunc(people,
+			func(p *gatehouse.Principal) bool { return p.ID == who || strings.EqualFold(p.Name, who) })
 		switch {
 		case who == "":
 			v.Add(pointer, "is required: a person")
@@ -320,7 +321,7 @@ func (r *ruling) borrow(tx gatehouse.ReadTx) error {
 			r.from = from
 			return nil
 		}
-		used = gatehouse.E(gatehouse.CodeAlreadyVoted, "%s, for whom you answer, is already counted by the vote of %s",
+		used = gatehouse.E(gatehouse.CodeAlreadyVoted, "you answer for %s, for whom %s has already voted",
 			from.Name, by).With("decision", gatehouse.Approve)
 	}
 	if used != nil || r.decision.Decision == gatehouse.Reject {

@@ -25,9 +25,7 @@ func (w *world) delegate(who context.Context, n gatehouse.NewDelegation) *gateho
 		n.Ends = w.clock.Now().Add(24 * time.Hour)
 	}
 	d, err := w.gate.CreateDelegation(who, n)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return d
 }
 
@@ -60,7 +58,9 @@ func TestDelegateVotesForAnother(t *testing.T) {
 	a := w.propose(bot, nil)
 	w.wantCode("without a delegation", w.code(ben, a, gatehouse.Approve), gatehouse.CodeRoleRequired)
 	now := w.clock.Now()
-	later := w.delegate(ana, gatehouse.NewDelegation{To: "ben", Starts: now.Add(time.Hour), Ends: now.Add(3 * time.Hour), Types: []string{a.ActionType}, Level: gatehouse.L3})
+	later := w.delegate(ana,
+		gatehouse.NewDelegation{To: "ben", Starts: now.Add(time.Hour), Ends: now.Add(3 * time.Hour),
+			Types: []string{a.ActionType}, Level: gatehouse.L3})
 	if later.FromName != "ana" || later.ToName != "ben" || later.CreatedBy != "ana" {
 		t.Errorf("stored as %+v", later)
 	}
@@ -136,9 +136,9 @@ func TestDelegatedRightCountsOnce(t *testing.T) {
 	}
 }
 
-// TestWhoIsExcludedIsNoDelegate: neither the proposer nor the person proposed for
+// TestExcludedPeopleAreNotDelegates: neither the proposer nor the person proposed for
 // can be a delegate, and nobody answers on behalf of an excluded person.
-func TestWhoIsExcludedIsNoDelegate(t *testing.T) {
+func TestExcludedPeopleAreNotDelegates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, financeDecides)
 	bot, ana, ben := w.agent(), w.person("ana"), w.person("ben")
@@ -164,17 +164,20 @@ func TestDelegationIsChecked(t *testing.T) {
 		n    gatehouse.NewDelegation
 		want gatehouse.Code
 	}{
-		"a robot":             {ana, gatehouse.NewDelegation{To: "bot", Ends: ends}, gatehouse.CodeInvalid},
-		"no approver":         {ana, gatehouse.NewDelegation{To: "vic", Ends: ends}, gatehouse.CodeInvalid},
-		"oneself":             {ana, gatehouse.NewDelegation{To: "ana", Ends: ends}, gatehouse.CodeInvalid},
-		"nobody":              {ana, gatehouse.NewDelegation{To: "zoe", Ends: ends}, gatehouse.CodeInvalid},
-		"no end":              {ana, gatehouse.NewDelegation{To: "ben"}, gatehouse.CodeInvalid},
-		"past":                {ana, gatehouse.NewDelegation{To: "ben", Ends: ends.Add(-2 * time.Hour)}, gatehouse.CodeInvalid},
-		"too long":            {ana, gatehouse.NewDelegation{To: "ben", Ends: ends.Add(400 * 24 * time.Hour)}, gatehouse.CodeInvalid},
-		"no such level":       {ana, gatehouse.NewDelegation{To: "ben", Ends: ends, Level: 6}, gatehouse.CodeInvalid},
-		"of somebody else":    {ana, gatehouse.NewDelegation{From: "ben", To: "ana", Ends: ends}, gatehouse.CodeRoleRequired},
-		"made by a robot":     {bot, gatehouse.NewDelegation{From: "ana", To: "ben", Ends: ends}, gatehouse.CodeRoleRequired},
-		"made by a viewer":    {viewer, gatehouse.NewDelegation{From: "ana", To: "ben", Ends: ends}, gatehouse.CodeRoleRequired},
+		"a robot":     {ana, gatehouse.NewDelegation{To: "bot", Ends: ends}, gatehouse.CodeInvalid},
+		"no approver": {ana, gatehouse.NewDelegation{To: "vic", Ends: ends}, gatehouse.CodeInvalid},
+		"oneself":     {ana, gatehouse.NewDelegation{To: "ana", Ends: ends}, gatehouse.CodeInvalid},
+		"nobody":      {ana, gatehouse.NewDelegation{To: "zoe", Ends: ends}, gatehouse.CodeInvalid},
+		"no end":      {ana, gatehouse.NewDelegation{To: "ben"}, gatehouse.CodeInvalid},
+		"past": {ana, gatehouse.NewDelegation{To: "ben", Ends: ends.Add(-2 * time.Hour)},
+			gatehouse.CodeInvalid},
+		"too long": {ana, gatehouse.NewDelegation{To: "ben", Ends: ends.Add(400 * 24 * time.Hour)},
+			gatehouse.CodeInvalid},
+		"no such level":    {ana, gatehouse.NewDelegation{To: "ben", Ends: ends, Level: 6}, gatehouse.CodeInvalid},
+		"of somebody else": {ana, gatehouse.NewDelegation{From: "ben", To: "ana", Ends: ends}, gatehouse.CodeRoleRequired},
+		"made by a robot":  {bot, gatehouse.NewDelegation{From: "ana", To: "ben", Ends: ends}, gatehouse.CodeRoleRequired},
+		"made by a viewer": {viewer, gatehouse.NewDelegation{From: "ana", To: "ben", Ends: ends},
+			gatehouse.CodeRoleRequired},
 		"by an administrator": {w.admin, gatehouse.NewDelegation{From: "ANA", To: "ben", Ends: ends}, ""},
 	} {
 		_, err := w.gate.CreateDelegation(c.who, c.n)

@@ -15,9 +15,7 @@ import (
 func (w *world) replica(master string) *gate.Gate {
 	w.t.Helper()
 	m, err := ring.Parse(master)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return gate.New(w.store, w.targets, &wake.Hub{}, gate.Config{Master: m}, slog.New(slog.DiscardHandler))
 }
 
@@ -25,13 +23,9 @@ func (w *world) replica(master string) *gate.Gate {
 func webPushKey(t *testing.T, g *gate.Gate) string {
 	t.Helper()
 	k, err := g.WebPushKey(context.Background(), gatehouse.DefaultTenant)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	public, err := k.PublicKey.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(public)
 }
 

@@ -20,6 +20,11 @@ func (g *Gate) DispatchHealth(ctx context.Context) (*gatehouse.DispatchHealth, e
 			return err
 		}
 		h = newHealth(tx.Now(), breakers)
+		if limited, ok := g.targets.(Limited); ok {
+			for name, x := range h.by {
+				x.Concurrency = limited.Concurrency(name)
+			}
+		}
 		return tx.PushFacts(h.out.At.Add(-2*gatehouse.HealthWindow), readBy, h.add)
 	})
 	if err != nil {
@@ -85,7 +90,7 @@ func (h *health) add(f gatehouse.PushFact) {
 	if at := f.AppliedAt; at != nil && at.After(recent) && (x.LastSuccessAt == nil || at.After(*x.LastSuccessAt)) {
 		x.LastSuccessAt = at
 	}
-	if f.Status != gatehouse.PushApplied && f.LastError != "" {
+	if f.Status != gatehouse.PushApplied && f.LastError != "" && f.ErrorCode != gatehouse.CodeConcurrency {
 		h.failed(x, f, recent)
 	}
 	for i := range h.out.Queue {

@@ -15,7 +15,7 @@
 //
 // # Failure rules
 //
-// A closure may run more than once; it sets everything that it returns anew. Values
+// A closure may run more than once; it sets everything that it returns again. Values
 // read before the transaction are compared inside it (the policy's version), and
 // the whole use case starts again when they have changed. Hints are sent only after
 // the commit; a lost hint costs one poll interval.

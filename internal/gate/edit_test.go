@@ -29,14 +29,12 @@ func editOf(a *gatehouse.Action, price string, approve bool) gatehouse.EditReque
 func (w *world) edit(who context.Context, a *gatehouse.Action, price string) *gatehouse.Action {
 	w.t.Helper()
 	out, err := w.gate.Edit(who, a.ID, editOf(a, price, false))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return out
 }
 
-// TestEditorApproves: up to the level that the policy says, as one of several above it,
-// and never where it forbids it.
+// TestEditorApproves: an editor may approve alone up to the policy's level, above it as one of
+// several, and never if the policy forbids it.
 func TestEditorApproves(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -76,8 +74,8 @@ func TestEditorApproves(t *testing.T) {
 	}
 }
 
-// TestEditAsksPeople: what the policy would allow by itself is asked all the same, and
-// what it denies leaves the proposer's own change open.
+// TestEditAsksPeople: an edit that the policy would allow is still put to people, and a denied edit
+// leaves the proposer's change open.
 func TestEditAsksPeople(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fmt.Sprintf(strings.Replace(editing, "price_change: 3", "price_change: 2", 1), 3))
@@ -98,15 +96,13 @@ func TestEditAsksPeople(t *testing.T) {
 	}
 }
 
-// TestEditsOfQuestions: what Gatehouse itself asks is not edited.
+// TestEditsOfQuestions: Gatehouse's own questions cannot be edited.
 func TestEditsOfQuestions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, lenient)
 	ana := w.person("ana")
 	a, err := w.gate.ProposePolicy(w.admin, gatehouse.PolicyProposal{Source: fmt.Sprintf(editing, 5)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pins := w.propose(w.agent(), func(p *gatehouse.Proposal) { p.Operation = "gatehouse_accept_tools" })
 	for _, a := range []*gatehouse.Action{a, pins} {
 		_, err = w.gate.Edit(ana, a.ID, editOf(a, "1", false))
@@ -117,8 +113,8 @@ func TestEditsOfQuestions(t *testing.T) {
 	}
 }
 
-// TestForbiddenSinceTheEdit: a policy that lets editors less counts when they approve,
-// and for what they have approved until it is sent.
+// TestForbiddenSinceTheEdit: a stricter policy for editors counts when they approve, and until the
+// approved change is sent.
 func TestForbiddenSinceTheEdit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fmt.Sprintf(editing, 3))
@@ -133,21 +129,18 @@ func TestForbiddenSinceTheEdit(t *testing.T) {
 	wantCode(t, w.recheck(approved.ID), gatehouse.CodeAuthorityRevoked)
 }
 
-// TestTwoPrincipalsOfAnEditor: the same person by another principal is the editor, too.
+// TestTwoPrincipalsOfAnEditor: another principal of the same person is the editor, too.
 func TestTwoPrincipalsOfAnEditor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fmt.Sprintf(editing, 0))
 	bot, ana := w.agent(), w.person("ana")
 	c, err := gatehouse.CallerFrom(ana)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	creds, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
-		Name: "ana-2", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: c.Principal.Person,
+		Name: "ana-2", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
+		Person: c.Principal.Person,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.person("ben")
 	other := w.as(creds)
 	for _, who := range [][2]context.Context{{ana, other}, {other, ana}} {

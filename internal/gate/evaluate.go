@@ -37,7 +37,7 @@ func (g *Gate) Evaluate(
 			return nil, err
 		}
 		if a.Digest != n.Digest {
-			return nil, gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you evaluated: the digest is another").
+			return nil, gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you evaluated: the digest differs").
 				With("digest", a.Digest)
 		}
 		if a.Status != gatehouse.StatusPending || !tx.Now().Before(a.Approval.End()) {
@@ -48,7 +48,7 @@ func (g *Gate) Evaluate(
 		case slices.ContainsFunc(list, func(e gatehouse.Evaluated) bool { return e.ByID == c.Principal.ID }):
 			return nil, gatehouse.E(gatehouse.CodeAlreadyExists, "you have evaluated this action already")
 		case len(list) >= gatehouse.MaxEvaluated:
-			return nil, gatehouse.E(gatehouse.CodeAlreadyExists, "the action has %d evaluations, the most it can have",
+			return nil, gatehouse.E(gatehouse.CodeAlreadyExists, "the action has the maximum of %d evaluations",
 				gatehouse.MaxEvaluated)
 		}
 		e := gatehouse.Evaluated{ByID: c.Principal.ID, By: c.Principal.Name, NewEvaluated: n, At: tx.Now()}

@@ -50,9 +50,7 @@ func TestEvaluate(t *testing.T) {
 	}
 
 	got, err := w.gate.FindAction(w.admin, a.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.wantStatus("evaluated", got, gatehouse.StatusPending)
 	e := got.Approval.Evaluated
 	if len(e) != 2 || e[0].By != "check" || e[0].NewEvaluated != n || len(got.Evaluations) != 0 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
@@ -22,27 +21,19 @@ func (g *Gate) ReadEvents(ctx context.Context, f gatehouse.EventFilter) (*gateho
 	if err != nil {
 		return nil, err
 	}
-	hint, cancel := g.Hints.Subscribe(usecase.TopicLog(c.Principal.Tenant))
-	defer cancel()
-	wait := time.NewTimer(min(max(f.Wait, 0), gatehouse.MaxWait))
-	defer wait.Stop()
-	poll := time.NewTicker(usecase.PollInterval)
-	defer poll.Stop()
-	for {
-		page, looked, err := g.readEvents(ctx, f)
-		if err != nil || len(page.Events) > 0 || looked == eventBatch || f.Wait <= 0 {
-			return page, err
+	var page *gatehouse.EventPage
+	topics := []string{usecase.TopicLog(c.Principal.Tenant)}
+	err = usecase.Poll(ctx, g.Hints, min(f.Wait, gatehouse.MaxWait), topics, func() (bool, error) {
+		var looked int
+		var err error
+		page, looked, err = g.readEvents(ctx, f)
+		if err != nil {
+			return true, err
 		}
 		f.After = &page.Last
-		select {
-		case <-hint:
-		case <-poll.C:
-		case <-wait.C:
-			return page, nil
-		case <-ctx.Done():
-			return page, nil
-		}
-	}
+		return len(page.Events) > 0 || looked == eventBatch, nil
+	})
+	return page, err
 }
 
 // readEvents reads one batch. looked is the number of entries read.

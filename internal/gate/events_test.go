@@ -15,21 +15,20 @@ import (
 // number numbers the entries of the log.
 func (w *world) number() {
 	w.t.Helper()
-	if _, err := (&audit.Sequencer{Store: w.store, Logger: slog.New(slog.DiscardHandler)}).Once(w.t.Context()); err != nil {
+	if _, err := (&audit.Sequencer{Store: w.store, Logger: slog.New(slog.DiscardHandler)}).Once(
+		w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// heard returns the types of all events that a caller reads, from the beginning.
+// heard returns the types of all events that a caller reads, from the first one.
 func (w *world) heard(who context.Context, f gatehouse.EventFilter) (types []string) {
 	w.t.Helper()
 	first := int64(-1)
 	f.After = &first
 	for {
 		page, err := w.gate.ReadEvents(who, f)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		for _, e := range page.Events {
 			types = append(types, e.Type)
 		}
@@ -57,7 +56,7 @@ func TestEventsAreReadByRights(t *testing.T) {
 	w.number()
 	all := w.heard(auditor, gatehouse.EventFilter{})
 	if !slices.Contains(all, "principal.created") || !slices.Contains(all, "policy.applied") {
-		t.Errorf("an auditor hears %v", all)
+		t.Errorf("an auditor reads %v", all)
 	}
 	for who, c := range map[string]struct {
 		ctx  context.Context
@@ -69,13 +68,15 @@ func TestEventsAreReadByRights(t *testing.T) {
 		"a worker": {worker, nil},
 	} {
 		if got := w.heard(c.ctx, gatehouse.EventFilter{}); !slices.Equal(got, c.want) {
-			t.Errorf("%s hears %v", who, got)
+			t.Errorf("%s reads %v", who, got)
 		}
 	}
-	if got := w.heard(auditor, gatehouse.EventFilter{Types: []string{"hitl.app*", "none"}}); !slices.Equal(got, []string{"hitl.approved"}) {
+	if got := w.heard(auditor, gatehouse.EventFilter{Types: []string{"hitl.app*", "none"}}); !slices.Equal(got,
+		[]string{"hitl.approved"}) {
 		t.Errorf("of some types: %v", got)
 	}
-	if got := w.heard(auditor, gatehouse.EventFilter{ActionID: a.ID}); !slices.Equal(got, []string{"hitl.proposed", "hitl.approved"}) {
+	if got := w.heard(auditor, gatehouse.EventFilter{ActionID: a.ID}); !slices.Equal(got,
+		[]string{"hitl.proposed", "hitl.approved"}) {
 		t.Errorf("of one action: %v", got)
 	}
 
@@ -95,7 +96,8 @@ func TestEventsAreReadByRights(t *testing.T) {
 	w.propose(bot, nil)
 	w.number()
 	got := <-done
-	if len(got.Events) != 1 || got.Events[0].Index != page.Last+1 || !strings.Contains(string(got.Events[0].Body), `"specversion":"1.0"`) {
+	if len(got.Events) != 1 || got.Events[0].Index != page.Last+1 ||
+		!strings.Contains(string(got.Events[0].Body), `"specversion":"1.0"`) {
 		t.Errorf("waited for %+v", got)
 	}
 }

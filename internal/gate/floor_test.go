@@ -17,7 +17,8 @@ import (
 // change that.
 func TestNoLabelOpensAnything(t *testing.T) {
 	t.Parallel()
-	const generous = "version: 1\nrisk: {note: 1, tag: 1, field_update: 2}\nrules: [{id: all, when: 'true', then: allow}]\n"
+	const generous = "version: 1\nrisk: {note: 1, tag: 1, field_update: 2}\nrules: [{id: all, when: 'true', then: " +
+		"allow}]\n"
 	for name, source := range map[string]string{"the default": "", "a generous one": generous} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -29,21 +30,22 @@ func TestNoLabelOpensAnything(t *testing.T) {
 			if source == "" {
 				listed, err = policy.Default(), nil
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			n := 0
 			rapid.Check(t, func(rt *rapid.T) {
 				n++
 				w.targets.floor = gatehouse.RiskLevel(rapid.IntRange(1, 5).Draw(rt, "floor"))
 				label := rapid.OneOf(
-					rapid.SampledFrom([]string{"note", "tag", "classification", "labels", "field_update", "spec_update", "other", "other-safe", "propose_note", "ns_workflow_tag"}),
+					rapid.SampledFrom(
+						[]string{"note", "tag", "classification", "labels", "field_update", "spec_update", "other", "other-safe",
+							"propose_note", "ns_workflow_tag"}),
 					rapid.StringMatching(`(ns_|propose_|workflow_)?[a-z][a-z0-9._@:+-]{0,20}`),
 				).Draw(rt, "action type")
 				p := proposal(func(p *gatehouse.Proposal) {
 					p.ActionType = label
 					p.RiskLevel = gatehouse.RiskLevel(rapid.IntRange(0, 5).Draw(rt, "claim"))
-					p.Metadata = rapid.SampledFrom([]gatehouse.JSON{"", `{"risk_level":1}`, `{"floor":1,"approved":true}`}).Draw(rt, "metadata")
+					p.Metadata = rapid.SampledFrom([]gatehouse.JSON{"", `{"risk_level":1}`, `{"floor":1,"approved":true}`}).Draw(rt,
+						"metadata")
 					p.Context = rapid.SampledFrom([]gatehouse.JSON{"", `{"risk":1}`}).Draw(rt, "context")
 					p.Target.EntityRef = fmt.Sprint("SKU-", n)
 				})
@@ -57,7 +59,8 @@ func TestNoLabelOpensAnything(t *testing.T) {
 				}
 				atLeast(rt, a, w.targets.floor)
 				if explained.Outcome != a.Policy.Outcome || explained.RiskLevel != a.RiskLevel {
-					rt.Fatalf("explained as %s at %s, judged as %s at %s", explained.Outcome, explained.RiskLevel, a.Policy.Outcome, a.RiskLevel)
+					rt.Fatalf("explained as %s at %s, judged as %s at %s", explained.Outcome, explained.RiskLevel, a.Policy.Outcome,
+						a.RiskLevel)
 				}
 				if verdict := listed.Evaluate(context.Background(),
 					policy.Facts{Tenant: "default", Proposal: p, Proposer: &gatehouse.Principal{},
@@ -70,7 +73,8 @@ func TestNoLabelOpensAnything(t *testing.T) {
 				// A revision is judged again, by its own action type and its own
 				// floor.
 				w.targets.floor = gatehouse.RiskLevel(rapid.IntRange(1, 5).Draw(rt, "floor of the revision"))
-				revised, err := w.gate.Revise(bot, a.ID, proposal(func(p *gatehouse.Proposal) { p.ActionType, p.ProposedChange = label, `{"price":"0.01"}` }))
+				revised, err := w.gate.Revise(bot, a.ID,
+					proposal(func(p *gatehouse.Proposal) { p.ActionType, p.ProposedChange = label, `{"price":"0.01"}` }))
 				if err != nil {
 					rt.Fatal(err)
 				}

@@ -20,12 +20,14 @@ type Targets interface {
 	// and how long the target keeps idempotency keys (0: forever). An unknown
 	// connector or operation, or one that does not serve the tenant, is an error
 	// with code invalid.
-	Describe(tenant string, p *gatehouse.Proposal) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration, err error)
+	Describe(tenant string, p *gatehouse.Proposal) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration,
+		err error)
 	// Validate refuses an action that can never be carried out.
 	Validate(a *gatehouse.Action) error
 	// Check compares the target with the proposal. checked is false when the
 	// connector cannot check; err is set when the target did not answer.
-	Check(ctx context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error)
+	Check(ctx context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool,
+		err error)
 }
 
 // Checks is an optional ability of Targets: it tells whether Check asks the target
@@ -42,7 +44,7 @@ type Reverses interface {
 	Reverses(tenant, connector, operation string) bool
 }
 
-// Declares is an optional ability of Targets: it tells what a connector declares about a
+// Declares is an optional ability of Targets: it returns the connector's declarations about a
 // proposal's operation; nil for nothing.
 type Declares interface {
 	Declared(tenant string, p *gatehouse.Proposal) *gatehouse.Declared
@@ -80,6 +82,10 @@ type Breaking interface {
 // Named is an optional ability of Targets: it lists the names of the connectors
 // that serve a tenant.
 type Named interface{ Names(tenant string) []string }
+
+// Limited is an optional ability of Targets: it returns how many calls of a connector this
+// process makes at a time; 0 is no limit.
+type Limited interface{ Concurrency(name string) int }
 
 // Config has the settings beside the policy.
 type Config struct {

@@ -38,8 +38,8 @@ func (c *clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// targets stands for the configured connectors: every operation but "none" is
-// known, and onCheck returns the result of reading a target.
+// targets replaces the configured connectors: every operation but "none" is known, and onCheck
+// returns the result of reading a target.
 type targets struct {
 	fingerprint string
 	floor       gatehouse.RiskLevel
@@ -61,7 +61,9 @@ func (f *targets) Describe(_ string, p *gatehouse.Proposal) (string, gatehouse.R
 
 func (f *targets) Validate(*gatehouse.Action) error { return nil }
 
-func (f *targets) Check(_ context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
+func (f *targets) Check(
+	_ context.Context, a *gatehouse.Action,
+) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
 	if f.onCheck == nil {
 		return false, "", "", false, nil
 	}
@@ -81,13 +83,7 @@ func newWorldWith(t *testing.T, source string, change func(*appConfig)) *world {
 	t.Helper()
 	c := &clock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	path := migratedfile.New(t)
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: path, Clock: c.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := migratedfile.Open(t, path, c.Now)
 	if source == "" {
 		source = string(policy.DefaultSource())
 	}
@@ -97,9 +93,7 @@ func newWorldWith(t *testing.T, source string, change func(*appConfig)) *world {
 	change(&config)
 	w.gate = gate.New(store, w.targets, &wake.Hub{}, config, slog.New(slog.DiscardHandler))
 	creds, err := w.gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.admin = w.as(creds)
 	return w
 }
@@ -109,18 +103,15 @@ func newWorldWith(t *testing.T, source string, change func(*appConfig)) *world {
 func (w *world) as(c *gatehouse.Credentials) context.Context {
 	w.t.Helper()
 	p, err := w.gate.Authenticate(w.t.Context(), c.Key)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return gatehouse.NewContext(w.t.Context(), &gatehouse.Caller{Principal: p, StepUp: c.EditToken != "", Via: gatehouse.ViaAPI})
+	must(w.t, err)
+	return gatehouse.NewContext(w.t.Context(),
+		&gatehouse.Caller{Principal: p, StepUp: c.EditToken != "", Via: gatehouse.ViaAPI})
 }
 
 func (w *world) principal(name string, kind gatehouse.Kind, roles ...gatehouse.Role) context.Context {
 	w.t.Helper()
 	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{Name: name, Kind: kind, Roles: roles})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return w.as(c)
 }
 
@@ -135,9 +126,7 @@ func (w *world) person(name string) context.Context {
 func (w *world) propose(ctx context.Context, change func(*gatehouse.Proposal)) *gatehouse.Action {
 	w.t.Helper()
 	a, _, err := w.gate.Propose(ctx, proposal(change))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return a
 }
 
@@ -165,9 +154,7 @@ func approve(a *gatehouse.Action) gatehouse.Decision {
 func (w *world) find(id string) *gatehouse.Action {
 	w.t.Helper()
 	a, err := w.gate.FindAction(w.admin, id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return a
 }
 
@@ -175,5 +162,13 @@ func wantCode(t *testing.T, err error, want gatehouse.Code) {
 	t.Helper()
 	if got := gatehouse.CodeOf(err); got != want {
 		t.Fatalf("code = %q (%v), want %q", got, err, want)
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestGrantEndsWithMappedRole: a grantor who loses the role by the groups of the sign-in
-// provider loses the grants too; they do not come back with the role.
+// TestGrantEndsWithMappedRole: if the groups of the sign-in provider take a grantor's role, the
+// grants end; they do not return with the role.
 func TestGrantEndsWithMappedRole(t *testing.T) {
 	t.Parallel()
 	w, bot, _ := refunds(t, "")
@@ -50,8 +50,8 @@ func (l *late) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) 
 	return l.Store.Update(ctx, tenant, fn)
 }
 
-// TestGrantEndsMeanwhile: a grant that covers a proposal when it is judged, and is over
-// when it is stored, approves nothing.
+// TestGrantEndsMeanwhile: a grant that covers a proposal when it is judged, and has ended when it
+// is stored, approves nothing.
 func TestGrantEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(w *world, id string){
@@ -101,8 +101,6 @@ func TestGrantOfDeadLetter(t *testing.T) {
 		}
 		return tx.MarkDeadLetter(p, a.EffectHash())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.wantStatus("the second", w.refund(bot, "10", nil), gatehouse.StatusPending)
 }

@@ -37,7 +37,7 @@ func TestGrantMoney(t *testing.T) {
 	plain := w.refund(bot, "", func(p *gatehouse.Proposal) {
 		p.ProposedChange = `{"refund":{"order_id":5000,"amount":5,"currency":"EUR"},"tax_rate":0.2,"quantity":1}`
 	})
-	w.wantStatus("what is no money", plain, gatehouse.StatusApproved)
+	w.wantStatus("a field that is not money", plain, gatehouse.StatusApproved)
 	if got := w.granted(g.ID); got.Used != 1 || got.UsedAmounts[0].Amount.Cmp("5") != 0 {
 		t.Errorf("used %d, %v", got.Used, got.UsedAmounts)
 	}

@@ -38,18 +38,14 @@ func newGrant(change func(*gatehouse.NewGrant)) gatehouse.NewGrant {
 func (w *world) grant(who context.Context, change func(*gatehouse.NewGrant)) *gatehouse.Grant {
 	w.t.Helper()
 	g, err := w.gate.CreateGrant(who, newGrant(change))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return g
 }
 
 func (w *world) granted(id string) *gatehouse.Grant {
 	w.t.Helper()
 	g, err := w.gate.FindGrant(w.admin, id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return g
 }
 
@@ -72,8 +68,8 @@ func (w *world) wantStatus(what string, a *gatehouse.Action, want gatehouse.Stat
 	}
 }
 
-// TestGrantApproves: what a grant covers is approved as it is proposed, by a vote of
-// the grantor that names the grant, until the count is used up.
+// TestGrantApproves: a covered action is approved when it is proposed, by a vote of the grantor
+// that names the grant, until the count is used up.
 func TestGrantApproves(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")
@@ -133,13 +129,13 @@ func TestGrantCovers(t *testing.T) {
 	asked("an edited connector", w.refund(bot, "10", nil))
 	w.targets.fingerprint = "f1"
 
-	// The proposer's word of the present state does not make the amount less.
+	// The proposer's claim of the present state does not reduce the amount.
 	a := w.refund(bot, "10", func(p *gatehouse.Proposal) { p.CurrentState = `{"amount":9.99,"currency":"EUR"}` })
 	w.wantStatus("with a present state", a, gatehouse.StatusApproved)
 	if got := w.granted(g.ID); got.Used != 1 || got.UsedAmounts[0].Amount.Cmp("10") != 0 {
 		t.Errorf("used %d, %v", got.Used, got.UsedAmounts)
 	}
-	// What has no currency counts in the only one of the grant.
+	// An amount without a currency counts in the grant's only currency.
 	w.wantStatus("40", w.refund(bot, "40", change(`{"amount":40}`)), gatehouse.StatusApproved)
 	w.wantStatus("50", w.refund(bot, "50", nil), gatehouse.StatusApproved)
 	asked("the amount is used up", w.refund(bot, "0.01", nil))
@@ -162,8 +158,8 @@ func TestGrantOfTwoCurrencies(t *testing.T) {
 	w.wantStatus("in EUR", refund(`{"amount":50,"currency":"EUR"}`), gatehouse.StatusApproved)
 }
 
-// TestGrantWithoutMoney: a grant without amounts covers no action that moves money, and
-// one with amounts none without.
+// TestGrantWithoutMoney: a grant without amounts covers no action that moves money, and a grant
+// with amounts covers no action without money.
 func TestGrantWithoutMoney(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")
@@ -178,8 +174,8 @@ func TestGrantWithoutMoney(t *testing.T) {
 	w.wantStatus("money that cannot be read", note, gatehouse.StatusPending)
 }
 
-// TestGrantUnderRules: the rules of the active policy come first: a deny denies, a
-// higher level asks, and both end the grant; what asks for two, or for others, is asked.
+// TestGrantUnderRules: the rules of the active policy come first: a deny denies, a higher level
+// asks, and both end the grant; if the rules ask for two people, or for others, people are asked.
 func TestGrantUnderRules(t *testing.T) {
 	t.Parallel()
 	rule := func(then string) string {
@@ -212,8 +208,8 @@ func TestGrantUnderRules(t *testing.T) {
 	}
 }
 
-// TestGrantOfLongWindow: a policy that becomes active with a shorter longest duration
-// ends the longer grants when they are used.
+// TestGrantOfLongWindow: a new policy with a shorter maximum duration ends longer grants when they
+// are used.
 func TestGrantOfLongWindow(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")
@@ -227,8 +223,8 @@ func TestGrantOfLongWindow(t *testing.T) {
 	}
 }
 
-// TestGrantUnderCeiling: each use takes its place under the ceilings, and a full one
-// asks people; the grant is not used then.
+// TestGrantUnderCeiling: each use counts under the ceilings; if a ceiling is full, people are asked
+// and the grant is not used.
 func TestGrantUnderCeiling(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "ceilings: [{name: two, per: tenant, window: 1h, count: 2}]\n")
@@ -242,8 +238,8 @@ func TestGrantUnderCeiling(t *testing.T) {
 	}
 }
 
-// TestGrantEnds: a grant ends at once with its time, when it is revoked, when the
-// grantor loses the right, and under a policy without grants; it does not come back.
+// TestGrantEnds: a grant ends at once with its time, when it is revoked, when the grantor loses the
+// right, and under a policy without grants; it does not return.
 func TestGrantEnds(t *testing.T) {
 	t.Parallel()
 	off, on := true, false
@@ -284,10 +280,8 @@ func TestGrantEnds(t *testing.T) {
 		"activation": {activate(2), activate(1), gatehouse.GrantPolicy},
 	} {
 		w, bot, ana := refunds(t, "")
-		w.person("ben") // somebody has to be left who may answer
-		if err := errors.Join(apply("version: 1\n")(w), activate(1)(w)); err != nil {
-			t.Fatal(err)
-		}
+		w.person("ben") // somebody must be left who may answer
+		must(t, errors.Join(apply("version: 1\n")(w), activate(1)(w)))
 		g := w.grant(ana, nil)
 		w.wantStatus(name+", before", w.refund(bot, "10", nil), gatehouse.StatusApproved)
 		if err := c.end(w); err != nil {
@@ -309,7 +303,7 @@ func TestGrantEnds(t *testing.T) {
 	}
 }
 
-// TestGrantRefused: what cannot be approved in advance is refused when it is given.
+// TestGrantRefused: a grant for actions that cannot be approved in advance is refused.
 func TestGrantRefused(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")
@@ -322,9 +316,7 @@ func TestGrantRefused(t *testing.T) {
 	operator := w.principal("op", gatehouse.KindPerson, gatehouse.RoleOperator)
 	refused("an operator", operator, gatehouse.CodeRoleRequired, nil)
 	plain, err := gatehouse.CallerFrom(ana)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	bare := *plain
 	bare.StepUp = false
 	refused("without the edit token", gatehouse.NewContext(t.Context(), &bare), gatehouse.CodeEditTokenRequired, nil)
@@ -366,9 +358,9 @@ func TestGrantRefused(t *testing.T) {
 	refused("no grants", w.person("ben"), gatehouse.CodeInvalid, nil)
 }
 
-// TestGrantBarsHands: the grantor who becomes the agent's sponsor approves nothing by
-// the grant, and no edited or revised change is approved so.
-func TestGrantBarsHands(t *testing.T) {
+// TestGrantExcludesSponsorAndEditor: after the grantor has become the agent's sponsor, the grant approves nothing;
+// nor does it approve an edited or revised change.
+func TestGrantExcludesSponsorAndEditor(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")
 	ben := w.person("ben")
@@ -378,16 +370,12 @@ func TestGrantBarsHands(t *testing.T) {
 	edited, err := w.gate.Edit(ben, a.ID, gatehouse.EditRequest{
 		Digest: a.Digest, Note: "less", ProposedChange: `{"amount":40,"currency":"EUR"}`,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.wantStatus("an edited change", edited, gatehouse.StatusPending)
 	like := w.refund(bot, "40", nil).Proposal
 	like.IdempotencyKey = ""
 	revised, err := w.gate.Revise(bot, edited.ID, &like)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.wantStatus("a revision", revised, gatehouse.StatusPending)
 	sponsor := "ana"
 	if _, err := w.gate.UpdatePrincipal(w.admin, "bot", gatehouse.PrincipalChange{Sponsor: &sponsor}); err != nil {
@@ -396,8 +384,8 @@ func TestGrantBarsHands(t *testing.T) {
 	w.wantStatus("by its sponsor", w.refund(bot, "10", nil), gatehouse.StatusPending)
 }
 
-// TestGrantorOutOfOffice: a grantor who cannot decide when the grant is used, whoever
-// took the right, ends it.
+// TestGrantorOutOfOffice: the grant ends if the grantor cannot decide when it is used, for whatever
+// reason.
 func TestGrantorOutOfOffice(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")
@@ -411,9 +399,7 @@ func TestGrantorOutOfOffice(t *testing.T) {
 		p.Disabled = true
 		return tx.UpdatePrincipal(p)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.wantStatus("without the grantor", w.refund(bot, "10", nil), gatehouse.StatusPending)
 	if got := w.granted(g.ID); got.EndReason != gatehouse.GrantRightLost {
 		t.Errorf("ended by %q", got.EndReason)
@@ -451,8 +437,8 @@ func TestGrantsAreFew(t *testing.T) {
 	w.grant(ana, nil)
 }
 
-// TestGrantsAtOnce: of fifty proposals at once, as many are approved as the grant
-// allows, and no more money moves.
+// TestGrantsAtOnce: of fifty concurrent proposals, only as many are approved as the grant's count
+// and amount allow.
 func TestGrantsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

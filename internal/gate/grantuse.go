@@ -58,9 +58,8 @@ func (g *Gate) findGrants(ctx context.Context, d *draft, f policy.Facts, from *l
 	return ctx.Err()
 }
 
-// grantable reports whether an action can be approved in advance at all: it is a first
-// proposal, has one target, belongs to no run, and only the policy has people decide on
-// it.
+// grantable reports whether an action can be approved in advance at all: it is a first proposal,
+// has one target, belongs to no run, and people decide only because the policy asks them.
 func grantable(a *gatehouse.Action, from *lineage) bool {
 	return from.supersedes == nil && from.reverses == nil && from.author == nil && from.starter == nil &&
 		from.required == 0 && !from.own &&

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// TestGrantable: only the first proposal of a change of one target, which nothing but
-// the policy puts to people, is approved in advance.
+// TestGrantable: only a first proposal for one target, on which only the policy asks people, can be
+// approved in advance.
 func TestGrantable(t *testing.T) {
 	t.Parallel()
 	var plain gatehouse.Action

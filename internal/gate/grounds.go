@@ -29,7 +29,7 @@ func (g *Gate) ActionGrounds(ctx context.Context, a *gatehouse.Action) (*gatehou
 		if f.Proposer, err = tx.FindPrincipal(a.ProposerID); err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 			return err
 		}
-		// A missing connector has no floor. The rules are shown all the same.
+		// A missing connector has no floor. The rules are still shown.
 		if _, floor, _, err := g.targets.Describe(a.Tenant, &proposal); err == nil {
 			f.Floor = floor
 		}

@@ -61,7 +61,9 @@ func withMembers(tx gatehouse.ReadTx, groups ...*gatehouse.Group) error {
 // PutGroup makes a group, or replaces the members that are set by hand.
 func (g *Gate) PutGroup(ctx context.Context, name string, m gatehouse.GroupMembers) (*gatehouse.Group, error) {
 	if !gatehouse.ValidGroupName(name) {
-		return nil, gatehouse.Violations{{Pointer: "/name", Detail: "must be 1 to 64 lower-case letters, digits, or any of ._- and begin with a letter or digit"}}.Err()
+		return nil, gatehouse.Violations{
+			{Pointer: "/name",
+				Detail: "must be 1 to 64 lower-case letters, digits, or any of ._- and begin with a letter or digit"}}.Err()
 	}
 	return g.changeGroup(ctx, name, func(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal) error {
 		_, err := tx.FindGroup(name)
@@ -84,7 +86,7 @@ func (g *Gate) PutGroup(ctx context.Context, name string, m gatehouse.GroupMembe
 // ChangeGroup adds members by hand, and removes members of any source.
 func (g *Gate) ChangeGroup(ctx context.Context, name string, r gatehouse.GroupChange) (*gatehouse.Group, error) {
 	if len(r.Add) == 0 && len(r.Remove) == 0 {
-		return nil, gatehouse.E(gatehouse.CodeInvalid, "say whom to add or to remove")
+		return nil, gatehouse.E(gatehouse.CodeInvalid, "name somebody to add or to remove")
 	}
 	return g.changeGroup(ctx, name, func(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal) error {
 		if _, err := tx.FindGroup(name); err != nil {
@@ -128,7 +130,9 @@ func (g *Gate) DeleteGroup(ctx context.Context, name string) error {
 
 // changeGroup checks that the caller is an administrator, and runs a change of a group. fn gets
 // all people of the tenant, in their present state.
-func (g *Gate) changeGroup(ctx context.Context, name string, fn func(gatehouse.Tx, *gatehouse.Caller, []*gatehouse.Principal) error) (*gatehouse.Group, error) {
+func (g *Gate) changeGroup(
+	ctx context.Context, name string, fn func(gatehouse.Tx, *gatehouse.Caller, []*gatehouse.Principal) error,
+) (*gatehouse.Group, error) {
 	c, err := g.provenAdmin(ctx)
 	if err != nil {
 		return nil, err
@@ -175,7 +179,8 @@ func peopleNamed(people []*gatehouse.Principal, pointer string, names []string) 
 	}
 	ids := make([]string, 0, len(names))
 	for i, name := range names {
-		at := slices.IndexFunc(people, func(p *gatehouse.Principal) bool { return p.ID == name || strings.EqualFold(p.Name, name) })
+		at := slices.IndexFunc(people,
+			func(p *gatehouse.Principal) bool { return p.ID == name || strings.EqualFold(p.Name, name) })
 		if at < 0 {
 			v.Add(fmt.Sprintf("%s/%d", pointer, i), "no person %s", gatehouse.Quote(name))
 			continue
@@ -202,7 +207,9 @@ func setMembership(p *gatehouse.Principal, group string, member bool) bool {
 
 // setMembers applies a change to each person, and records it. It first locks the
 // rows that change, and reads them again.
-func setMembers(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal, change func(*gatehouse.Principal) bool) error {
+func setMembers(
+	tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal, change func(*gatehouse.Principal) bool,
+) error {
 	var ids []string
 	for _, p := range people {
 		trial := *p

@@ -83,9 +83,7 @@ func TestRemovedMembersDoNotCount(t *testing.T) {
 	}
 	wantCode(t, recheck(), gatehouse.CodeAuthorityRevoked)
 	w.group("finance", "ana", "ben")
-	if err := w.gate.DeleteGroup(w.admin, "finance"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.gate.DeleteGroup(w.admin, "finance"))
 	wantCode(t, recheck(), gatehouse.CodeAuthorityRevoked)
 }
 
@@ -154,8 +152,10 @@ func TestGroupsFromASignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, asksFinance)
 	e := gatehouse.ExternalSignIn{
-		Tenant: gatehouse.DefaultTenant, Provider: "corp", Issuer: "https://id.test", Subject: "1", Name: "ana", Provision: true,
-		Roles: []gatehouse.Role{gatehouse.RoleApprover}, Managed: []gatehouse.Role{gatehouse.RoleApprover}, Groups: []string{"finance"},
+		Tenant: gatehouse.DefaultTenant, Provider: "corp", Issuer: "https://id.test", Subject: "1", Name: "ana",
+		Provision: true,
+		Roles:     []gatehouse.Role{gatehouse.RoleApprover}, Managed: []gatehouse.Role{gatehouse.RoleApprover},
+		Groups: []string{"finance"},
 	}
 	members := func(groups ...string) map[string][]string {
 		t.Helper()
@@ -164,9 +164,7 @@ func TestGroupsFromASignIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, err := w.gate.FindPrincipal(w.admin, "corp:ana")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out := map[string][]string{}
 		for _, m := range p.Groups {
 			out[m.Group] = append(out[m.Group], m.From)

@@ -40,10 +40,10 @@ func TestOnlyPushesThatAreDueSoonAreHintedAt(t *testing.T) {
 			t.Fatalf("%+v, %v", ans, err)
 		}
 		if got := hints.topics[usecase.TopicPush]; got != want {
-			t.Errorf("hold %s: %d hints at pushes, want %d", hold, got, want)
+			t.Errorf("hold %s: %d hints about pushes, want %d", hold, got, want)
 		}
 		if hints.topics[a.ID] == 0 || hints.topics[usecase.TopicAudit] == 0 {
-			t.Errorf("hold %s: the action and the log were not hinted at: %v", hold, hints.topics)
+			t.Errorf("hold %s: no hints about the action and the log: %v", hold, hints.topics)
 		}
 	}
 }

@@ -15,11 +15,10 @@ import (
 func withKey(t *testing.T, ctx context.Context, key string, body byte) context.Context {
 	t.Helper()
 	c, err := gatehouse.CallerFrom(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	again := *c
-	again.Idempotency = &gatehouse.IdempotencyRequest{Key: key, Route: "POST /x", BodyHash: gatehouse.Hash{body}, Encode: json.Marshal}
+	again.Idempotency = &gatehouse.IdempotencyRequest{Key: key, Route: "POST /x", BodyHash: gatehouse.Hash{body},
+		Encode: json.Marshal}
 	return gatehouse.NewContext(ctx, &again)
 }
 
@@ -28,9 +27,7 @@ func TestAnswerIsStoredWithTheEffect(t *testing.T) {
 	w := newWorld(t, "")
 	bot := w.agent()
 	first, _, err := w.gate.Propose(withKey(t, bot, "k1", 1), proposal(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, _, err = w.gate.Propose(withKey(t, bot, "k1", 1), proposal(nil))
 	var replay *gatehouse.Replay
 	if !errors.As(err, &replay) || !strings.Contains(string(replay.Body), first.ID) {
@@ -69,18 +66,14 @@ func TestRotationIsReplayed(t *testing.T) {
 	w := newWorld(t, "")
 	w.person("ana")
 	first, err := w.gate.RotateEditToken(withKey(t, w.admin, "k", 1), "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = w.gate.RotateEditToken(withKey(t, w.admin, "k", 1), "ana")
 	var replay *gatehouse.Replay
 	if !errors.As(err, &replay) || !strings.Contains(string(replay.Body), first.EditToken) {
 		t.Fatalf("err = %v, want a replay of the first answer", err)
 	}
 	ana, err := w.gate.FindPrincipal(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if ok, err := w.gate.CheckEditToken(t.Context(), ana, first.EditToken); !ok || err != nil {
 		t.Errorf("the first token is dead: %t, %v", ok, err)
 	}

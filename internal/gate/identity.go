@@ -119,7 +119,8 @@ func (g *Gate) EnsurePolicies(ctx context.Context) error {
 			if version > 0 {
 				continue
 			}
-			if _, err := storePolicy(tx, t.ID, author{id: initAuthor, name: initAuthor}, string(g.config.PolicySource), ""); err != nil {
+			if _, err := storePolicy(tx, t.ID, author{id: initAuthor, name: initAuthor}, string(g.config.PolicySource),
+				""); err != nil {
 				return err
 			}
 		}
@@ -144,7 +145,9 @@ func (g *Gate) insertTenant(tx gatehouse.Tx, id string, by author) error {
 	return err
 }
 
-func insertPrincipal(tx gatehouse.Tx, p *gatehouse.Principal, by author, key [32]byte, keyID string, edit *[32]byte) error {
+func insertPrincipal(
+	tx gatehouse.Tx, p *gatehouse.Principal, by author, key [32]byte, keyID string, edit *[32]byte,
+) error {
 	approverSince(nil, p, tx.Now())
 	if err := tx.InsertPrincipal(p); err != nil {
 		return err
@@ -164,7 +167,8 @@ func insertPrincipal(tx gatehouse.Tx, p *gatehouse.Principal, by author, key [32
 // recordPrincipal records a new principal, with its first key if it has one.
 func recordPrincipal(tx gatehouse.Tx, by author, p *gatehouse.Principal, keyID string) error {
 	data := map[string]any{
-		"name": p.Name, "kind": p.Kind, "roles": p.Roles, "sponsor": p.Sponsor, "person": p.Person, "approver_since": p.ApproverSince,
+		"name": p.Name, "kind": p.Kind, "roles": p.Roles, "sponsor": p.Sponsor, "person": p.Person,
+		"approver_since": p.ApproverSince,
 	}
 	if keyID != "" {
 		data["key"] = keyID

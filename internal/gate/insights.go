@@ -67,7 +67,8 @@ func (s *summary) add(f gatehouse.ActionFact) bool {
 	if f.ProposedAt.Before(s.filter.Since) {
 		return false
 	}
-	if s.filter.ActionType != "" && f.ActionType != s.filter.ActionType || s.filter.ProposedBy != "" && f.ProposedBy != s.filter.ProposedBy {
+	if s.filter.ActionType != "" && f.ActionType != s.filter.ActionType || s.filter.ProposedBy != "" &&
+		f.ProposedBy != s.filter.ProposedBy {
 		return true
 	}
 	s.out.Seen++

@@ -88,7 +88,7 @@ func (g *Gate) rotate(tx gatehouse.Tx, tenant string, old *gatehouse.RingKey, by
 	return k, recordKeyChange(tx, by, c)
 }
 
-// recordKeyChange is tell, without a notice for the server's own changes.
+// recordKeyChange is recordChange, without a notice for the server's own changes.
 func recordKeyChange(tx gatehouse.Tx, by author, c change) error {
 	if by.id == initAuthor || by.id == rotationAuthor {
 		return tx.AppendLeaf(&gatehouse.Leaf{

@@ -160,7 +160,7 @@ func (g *Gate) mayStart(tx gatehouse.Tx, a *gatehouse.Action, t *gatehouse.Terms
 		return gatehouse.E(gatehouse.CodeInvalid, "the active policy allows no such mandate any more")
 	}
 	if !t.Until.After(tx.Now()) {
-		return gatehouse.E(gatehouse.CodeInvalid, "the plan's time is over")
+		return gatehouse.E(gatehouse.CodeInvalid, "the plan's time has ended")
 	}
 	for i := range t.Steps {
 		s := &t.Steps[i]

@@ -49,40 +49,32 @@ func plan(change func(*gatehouse.Plan)) gatehouse.Plan {
 func (w *world) mandate(bot context.Context, change func(*gatehouse.Plan), by ...context.Context) *gatehouse.Mandate {
 	w.t.Helper()
 	a, err := w.gate.ProposeMandate(bot, plan(change))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	for _, who := range by {
 		if _, err := w.gate.Decide(who, a.ID, w.approving(a)); err != nil {
 			w.t.Fatal(err)
 		}
 	}
 	id, err := w.gate.StartMandate(w.t.Context(), a.Tenant, a.ID)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return w.mandated(id)
 }
 
 func (w *world) mandated(id string) *gatehouse.Mandate {
 	w.t.Helper()
 	m, err := w.gate.FindMandate(w.admin, id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return m
 }
 
-// TestMandateApproves: people approve a plan once, as an L4 action that shows the worst
-// case; what its agent then proposes within it is approved by their vote, until it is
-// used up, each with its own log entry of what is left.
+// TestMandateApproves: people approve a plan once, as an L4 action that shows the worst case; the
+// agent's later proposals within the plan are approved by their votes until it is used up, each
+// with a log entry of the remaining limits.
 func TestMandateApproves(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")
 	a, err := w.gate.ProposeMandate(bot, plan(func(p *gatehouse.Plan) { p.PerDay = &gatehouse.Limit{Count: 9} }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const worst = "at most 3 actions by bot, EUR 100 in all, 9 actions and EUR 100 a day, up to L3, " +
 		"until 2026-11-22T12:00:00Z: refund (refund of shop), 3 times, when change.amount <= 50"
 	if a.Status != gatehouse.StatusPending || a.RiskLevel != gatehouse.L4 || a.Title != "Approve in advance: "+worst ||
@@ -129,7 +121,7 @@ func TestMandateApproves(t *testing.T) {
 	}
 	for _, l := range w.entries() {
 		if l.Type == "mandate.used" && !strings.Contains(string(l.Data), `"left":{"in_all":{"amounts":`) {
-			t.Errorf("an entry does not tell what is left: %s", l.Data)
+			t.Errorf("an entry does not have the remaining limits: %s", l.Data)
 		}
 	}
 }
@@ -170,8 +162,8 @@ func TestMandateCovers(t *testing.T) {
 	}
 }
 
-// TestMandateBudgets: a step, all steps together and each day have limits of their own;
-// a new day has a new one.
+// TestMandateBudgets: a step, all steps together and each day have their own limits; a new day
+// starts at zero.
 func TestMandateBudgets(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")
@@ -206,9 +198,9 @@ func TestMandateBudgets(t *testing.T) {
 	w.wantStatus("the seventh", note(), gatehouse.StatusPending)
 }
 
-// TestMandateUnderRules: the rules of the active policy come first: a deny denies and a
-// higher level asks, and both end the mandate; what asks for two is approved by a
-// mandate of two voters alone.
+// TestMandateUnderRules: the rules of the active policy come first: a deny denies and a higher
+// level asks, and both end the mandate; if they ask for two people, only a mandate of two voters
+// approves.
 func TestMandateUnderRules(t *testing.T) {
 	t.Parallel()
 	for then, want := range map[string]struct {
@@ -244,7 +236,7 @@ func TestMandateUnderRules(t *testing.T) {
 	}
 }
 
-// TestMandateOfL4: with exact records, and where the policy says so, a plan covers L4.
+// TestMandateOfL4: a plan with exact records covers L4 if the policy allows it.
 func TestMandateOfL4(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "version: 1\nmandates: {up_to: 4}\nrisk: {refund: 4}\n")
@@ -262,7 +254,7 @@ func TestMandateOfL4(t *testing.T) {
 	}
 }
 
-// TestMandateUnderCeiling: a full ceiling asks people, and the mandate is not used then.
+// TestMandateUnderCeiling: if a ceiling is full, people are asked and the mandate is not used.
 func TestMandateUnderCeiling(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t,
@@ -275,8 +267,8 @@ func TestMandateUnderCeiling(t *testing.T) {
 	}
 }
 
-// TestMandateEnds: a mandate ends at once with its time, when it is revoked, when a
-// voter loses the right, and under a policy without mandates; it does not come back.
+// TestMandateEnds: a mandate ends at once with its time, when it is revoked, when a voter loses the
+// right, and under a policy without mandates; it does not return.
 func TestMandateEnds(t *testing.T) {
 	t.Parallel()
 	disable := func(w *world, who string, off bool) error {
@@ -318,9 +310,7 @@ func TestMandateEnds(t *testing.T) {
 
 	w, bot, ana := plans(t, "")
 	m := w.mandate(bot, nil, ana)
-	if err := apply(w, "version: 1\nmandates: {up_to: 3, max_window: 24h}\n"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, apply(w, "version: 1\nmandates: {up_to: 3, max_window: 24h}\n"))
 	w.wantStatus("longer than allowed", w.refund(bot, "10", nil), gatehouse.StatusPending)
 	if got := w.mandated(m.ID); got.EndReason != gatehouse.GrantPolicy {
 		t.Errorf("ended by %q", got.EndReason)
@@ -337,9 +327,7 @@ func TestMandatePauses(t *testing.T) {
 	err := w.store.Update(t.Context(), a.Tenant, func(tx gatehouse.Tx) error {
 		return gate.PauseFailed(tx, w.find(a.ID), "dispatcher")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := w.mandated(m.ID)
 	if got.PausedAction != a.ID || got.State(w.clock.Now()) != "paused" || w.leaves("mandate.paused") != 1 {
 		t.Errorf("the mandate is %+v", got)
@@ -350,9 +338,7 @@ func TestMandatePauses(t *testing.T) {
 		t.Fatal(err)
 	}
 	people, err := w.gate.FindPrincipal(w.admin, "ben")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ben := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: people, StepUp: true, Via: gatehouse.ViaAPI})
 	_, err = w.gate.ResumeMandate(ben, m.ID)
 	w.wantCode("resumed by the sponsor", gatehouse.CodeOf(err), gatehouse.CodeSelfApproval)
@@ -393,9 +379,7 @@ func TestMandateNarrows(t *testing.T) {
 	_, err := w.gate.NarrowMandate(bot, m.ID, lower)
 	w.wantCode("by the agent", gatehouse.CodeOf(err), gatehouse.CodeRoleRequired)
 	caller, err := gatehouse.CallerFrom(ana)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	plain := *caller
 	plain.StepUp = false
 	_, err = w.gate.NarrowMandate(gatehouse.NewContext(t.Context(), &plain), m.ID, lower)
@@ -417,8 +401,8 @@ func TestMandateNarrows(t *testing.T) {
 	}
 }
 
-// TestMandateRefused: what no plan may cover is refused when it is proposed, and what
-// has changed by then when it is carried out.
+// TestMandateRefused: a plan with forbidden steps is refused when it is proposed, and an outdated
+// plan when it is carried out.
 func TestMandateRefused(t *testing.T) {
 	t.Parallel()
 	w, bot, _ := plans(t, "")
@@ -463,9 +447,7 @@ func TestMandateRefused(t *testing.T) {
 		var ana context.Context
 		w, bot, ana = plans(t, "")
 		a, err := w.gate.ProposeMandate(bot, plan(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := w.gate.Decide(ana, a.ID, w.approving(a)); err != nil {
 			t.Fatal(err)
 		}
@@ -479,7 +461,7 @@ func TestMandateRefused(t *testing.T) {
 	}
 }
 
-// TestMandateRead: an agent reads its own mandates, and no other's.
+// TestMandateRead: an agent reads only its own mandates.
 func TestMandateRead(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")
@@ -497,7 +479,7 @@ func TestMandateRead(t *testing.T) {
 	w.wantCode("a viewer", gatehouse.CodeOf(err), gatehouse.CodeRoleRequired)
 }
 
-// TestMandateExplained: what the caller's mandate would approve is told without using it.
+// TestMandateExplained: explain reports what the caller's mandate would approve, without using it.
 func TestMandateExplained(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")
@@ -516,8 +498,8 @@ func TestMandateExplained(t *testing.T) {
 	}
 }
 
-// TestMandateEndsMeanwhile: a mandate that covers a proposal when it is judged, and is
-// over or paused when it is stored, approves nothing.
+// TestMandateEndsMeanwhile: a mandate that covers a proposal when it is judged, and has ended or is
+// paused when it is stored, approves nothing.
 func TestMandateEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(w *world, id string) error{
@@ -537,8 +519,8 @@ func TestMandateEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// TestMandateVoterGone: a voter who cannot decide when the mandate is used, whoever took
-// the right, ends it.
+// TestMandateVoterGone: the mandate ends if a voter cannot decide when it is used, for whatever
+// reason.
 func TestMandateVoterGone(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")
@@ -551,9 +533,7 @@ func TestMandateVoterGone(t *testing.T) {
 		p.Disabled = true
 		return tx.UpdatePrincipal(p)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.wantStatus("without the voter", w.refund(bot, "10", nil), gatehouse.StatusPending)
 	if got := w.mandated(m.ID); got.EndReason != gatehouse.GrantRightLost {
 		t.Errorf("ended by %q", got.EndReason)

@@ -137,7 +137,9 @@ func joinWords[T ~string](words []T) string {
 
 // ListNotices returns the changes of rights and rules since the caller was created,
 // newest first, without those that the caller has dismissed.
-func (g *Gate) ListNotices(ctx context.Context, f gatehouse.NoticeFilter) (page gatehouse.Page[*gatehouse.Notice], err error) {
+func (g *Gate) ListNotices(
+	ctx context.Context, f gatehouse.NoticeFilter,
+) (page gatehouse.Page[*gatehouse.Notice], err error) {
 	if _, err := admin(ctx); err != nil {
 		return page, err
 	}

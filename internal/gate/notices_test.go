@@ -14,16 +14,14 @@ import (
 func (w *world) notices(ctx context.Context, f gatehouse.NoticeFilter) []*gatehouse.Notice {
 	w.t.Helper()
 	page, err := w.gate.ListNotices(ctx, f)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return page.Items
 }
 
-// TestMintingIsTold runs every minting use case. Each leaves a log entry and a
+// TestMintingLeavesANotice runs every minting use case. Each leaves a log entry and a
 // notice that name the author, the change and the subject; every administrator sees
 // the notice until they dismiss it.
-func TestMintingIsTold(t *testing.T) {
+func TestMintingLeavesANotice(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, withGrants, func(c *appConfig) { c.Master = newMaster(t, ring.New()) })
 	w.agent()
@@ -41,7 +39,7 @@ func TestMintingIsTold(t *testing.T) {
 		}
 		list := w.notices(w.admin, gatehouse.NoticeFilter{Limit: 200})
 		if len(list) == seen {
-			t.Errorf("%s: nobody is told", name)
+			t.Errorf("%s: there is no notice", name)
 			continue
 		}
 		n := list[0]
@@ -69,19 +67,14 @@ func TestMintingIsTold(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeRoleRequired)
 }
 
-// TestLinkKeysAreTold: so is who rotates or revokes the keys that sign the links of
-// mails.
-func TestLinkKeysAreTold(t *testing.T) {
+// TestLinkKeyChangesLeaveANotice: rotating or revoking the keys that sign links also leaves a notice.
+func TestLinkKeyChangesLeaveANotice(t *testing.T) {
 	t.Parallel()
 	master, err := ring.Parse(ring.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := newWorldWith(t, "", func(c *appConfig) { c.Master = master })
 	key, err := w.gate.RotateLinkKeys(w.admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := w.gate.RevokeLinkKey(w.admin, key.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -101,9 +94,7 @@ func TestLinkKeysAreTold(t *testing.T) {
 func (w *world) credentials(name string, roles ...gatehouse.Role) *gatehouse.Credentials {
 	w.t.Helper()
 	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindPerson, Roles: roles})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return c
 }
 
@@ -117,7 +108,8 @@ func TestAcrossTenants(t *testing.T) {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	create := func(ctx context.Context, tenant, name string, role gatehouse.Role) (*gatehouse.Credentials, error) {
-		return w.gate.CreatePrincipal(ctx, gatehouse.NewPrincipal{Tenant: tenant, Name: name, Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{role}})
+		return w.gate.CreatePrincipal(ctx,
+			gatehouse.NewPrincipal{Tenant: tenant, Name: name, Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{role}})
 	}
 	_, err = create(w.admin, "acme", "eve", gatehouse.RoleApprover)
 	wantCode(t, err, gatehouse.CodeInvalid) // nobody could administer the tenant
@@ -159,7 +151,7 @@ func TestAcrossTenants(t *testing.T) {
 		told = told || n.Kind == "principal.created" && strings.Contains(n.Detail, "in tenant acme")
 	}
 	if !told {
-		t.Error("default is not told what its administrator made in acme")
+		t.Error("default has no notice of what its administrator created in acme")
 	}
 	from := map[string]int{}
 	for _, l := range w.entries() {
@@ -190,9 +182,7 @@ func (w *world) entries() (list []gatehouse.Leaf) {
 		}
 		return err
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return list
 }
 
@@ -217,14 +207,12 @@ func TestApproverDelay(t *testing.T) {
 	for _, kind := range []gatehouse.DecisionKind{gatehouse.Approve, gatehouse.Reject} {
 		err := decide(ben, kind)
 		wantCode(t, err, gatehouse.CodeRoleRequired)
-		if !strings.Contains(err.Error(), "counts at L5 from 2026-11-21T12:00:00Z on") {
+		if !strings.Contains(err.Error(), "counts at L5 from 2026-11-21T12:00:00Z") {
 			t.Errorf("it says %q", err)
 		}
 	}
 	w.clock.Advance(time.Second)
-	if err := decide(ben, gatehouse.Approve); err != nil {
-		t.Fatal(err)
-	}
+	must(t, decide(ben, gatehouse.Approve))
 	// Losing the role and gaining it again restarts the delay, and earlier votes do
 	// not count either.
 	set := func(roles ...gatehouse.Role) {
@@ -239,9 +227,7 @@ func TestApproverDelay(t *testing.T) {
 	w.clock.Advance(time.Hour)
 	wantCode(t, decide(ana, gatehouse.Approve), gatehouse.CodeRoleRequired)
 	anaOld, err := w.gate.FindPrincipal(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	old := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: anaOld, StepUp: true, Via: gatehouse.ViaAPI})
 	wantCode(t, decide(old, gatehouse.Approve), gatehouse.CodeAuthorityRevoked)
 
@@ -250,15 +236,11 @@ func TestApproverDelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	anaOld, err = w.gate.FindPrincipal(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	old = gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: anaOld, StepUp: true, Via: gatehouse.ViaAPI})
 	wantCode(t, decide(old, gatehouse.Approve), gatehouse.CodeRoleRequired)
 	// Below L5 there is no delay.
 	w.targets.floor = gatehouse.L3
 	a = w.propose(bot, nil)
-	if err := decide(old, gatehouse.Approve); err != nil {
-		t.Fatal(err)
-	}
+	must(t, decide(old, gatehouse.Approve))
 }

@@ -182,7 +182,8 @@ func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Noti
 		return info.Name == channel && slices.Contains(info.Tenants, tenant)
 	})
 	if i < 0 {
-		return nil, gatehouse.E(gatehouse.CodeNotFound, "no channel %s is switched on for this tenant; gatehouse notify channels lists those that are",
+		return nil, gatehouse.E(gatehouse.CodeNotFound,
+			"no channel %s is switched on for this tenant; gatehouse notify channels lists those that are",
 			gatehouse.Quote(channel))
 	}
 

@@ -13,16 +13,12 @@ func TestOwnSecretsNeedAFreshSignIn(t *testing.T) {
 	s := w.signIn(ana, gatehouse.Browser{})
 	here := w.browser(s)
 	made, err := w.gate.CreateOwnKey(here, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if p, err := w.gate.Authenticate(t.Context(), made.Key); err != nil || p.Name != "ana" {
 		t.Fatalf("the new key is %v's: %v", p, err)
 	}
 	token, err := w.gate.RotateOwnEditToken(here, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.clock.Advance(gatehouse.FreshSignIn)
 	_, err = w.gate.CreateOwnKey(here, "")
 	wantCode(t, err, gatehouse.CodeStepUpRequired)
@@ -38,7 +34,7 @@ func TestOwnSecretsNeedAFreshSignIn(t *testing.T) {
 	}
 	_, err = w.gate.CreateOwnKey(here, token.EditToken)
 	wantCode(t, err, gatehouse.CodeEditTokenRequired)
-	// A key is no session, and does not prove who uses it.
+	// A key is not a session, and does not prove who uses it.
 	_, err = w.gate.CreateOwnKey(ana, "")
 	wantCode(t, err, gatehouse.CodeUnauthenticated)
 	if n := w.leaves("edit_token.rotated"); n != 2 {
@@ -53,17 +49,13 @@ func TestOwnKeysAreRevokedByTheirOwner(t *testing.T) {
 	here := w.browser(w.signIn(ana, gatehouse.Browser{}))
 	other := w.browser(w.signIn(ben, gatehouse.Browser{}))
 	made, err := w.gate.CreateOwnKey(here, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantCode(t, w.gate.RevokeOwnKey(other, made.KeyID), gatehouse.CodeNotFound)
 	if _, err := w.gate.Authenticate(t.Context(), made.Key); err != nil {
 		t.Fatalf("somebody else revoked it: %v", err)
 	}
 	for range 2 {
-		if err := w.gate.RevokeOwnKey(here, made.KeyID); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.gate.RevokeOwnKey(here, made.KeyID))
 	}
 	_, err = w.gate.Authenticate(t.Context(), made.Key)
 	wantCode(t, err, gatehouse.CodeUnauthenticated)
@@ -76,7 +68,8 @@ func TestEndOtherSessionsKeepsThisOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	ana, ben := w.person("ana"), w.person("ben")
-	this, second, third := w.signIn(ana, gatehouse.Browser{}), w.signIn(ana, gatehouse.Browser{}), w.signIn(ana, gatehouse.Browser{})
+	this, second, third := w.signIn(ana, gatehouse.Browser{}), w.signIn(ana, gatehouse.Browser{}),
+		w.signIn(ana, gatehouse.Browser{})
 	bens := w.signIn(ben, gatehouse.Browser{})
 	n, err := w.gate.EndOtherSessions(w.browser(this))
 	if err != nil || n != 2 {

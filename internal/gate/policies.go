@@ -88,7 +88,9 @@ type judgement struct {
 
 // activePolicy returns the tenant's active policy, parsed. For a policy that does
 // not load it returns nil with the reason; nothing is allowed under it.
-func (g *Gate) activePolicy(tx gatehouse.ReadTx, tenant string) (p *policy.Policy, version int, reason string, err error) {
+func (g *Gate) activePolicy(
+	tx gatehouse.ReadTx, tenant string,
+) (p *policy.Policy, version int, reason string, err error) {
 	version, err = tx.ActivePolicyVersion()
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return nil, 0, "", err
@@ -243,7 +245,8 @@ func recordPolicy(tx gatehouse.Tx, by author, kind string, v *gatehouse.PolicyVe
 		data["action"], detail = v.ActionID, "approved as "+v.ActionID
 	}
 	return recordChange(tx, by, change{
-		tenant: v.Tenant, kind: kind, subject: fmt.Sprintf("policy:%d", v.Version), name: fmt.Sprintf("policy version %d", v.Version),
+		tenant: v.Tenant, kind: kind, subject: fmt.Sprintf("policy:%d", v.Version),
+		name:   fmt.Sprintf("policy version %d", v.Version),
 		detail: detail, data: data,
 	})
 }
@@ -413,7 +416,8 @@ func (j *judgement) coveredBy(now time.Time) string {
 // to deny when fewer persons than that may answer. If the caller may not propose,
 // no proposer is excluded, since somebody else will propose.
 func explainAnswerers(
-	tx gatehouse.ReadTx, out *gatehouse.Explanation, p *gatehouse.Proposal, caller *gatehouse.Principal, v gatehouse.Verdict,
+	tx gatehouse.ReadTx, out *gatehouse.Explanation, p *gatehouse.Proposal, caller *gatehouse.Principal,
+	v gatehouse.Verdict,
 ) error {
 	proposer := caller
 	if !caller.Has(gatehouse.RoleProposer) {

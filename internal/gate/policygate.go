@@ -44,7 +44,8 @@ func (g *Gate) gatedChanges(tx gatehouse.ReadTx, tenant string) (bool, error) {
 func (g *Gate) requireUngated(tx gatehouse.ReadTx, tenant string) error {
 	gated, err := g.gatedChanges(tx, tenant)
 	if err == nil && gated {
-		err = gatehouse.E(gatehouse.CodePolicyGated, "the active policy says policy_changes: gated: propose the change, and have somebody else approve it")
+		err = gatehouse.E(gatehouse.CodePolicyGated,
+			"the active policy has policy_changes: gated: propose the change, and have somebody else approve it")
 	}
 	return err
 }
@@ -68,7 +69,8 @@ func (g *Gate) ProposePolicy(ctx context.Context, r gatehouse.PolicyProposal) (*
 	}
 	p := &gatehouse.Proposal{
 		ActionType: "policy_change", Connector: PolicyConnector, Operation: PolicyOperation,
-		Target:         gatehouse.Target{EntityType: "policy", EntityRef: c.Principal.Tenant, Version: strconv.Itoa(active.Version)},
+		Target: gatehouse.Target{EntityType: "policy", EntityRef: c.Principal.Tenant,
+			Version: strconv.Itoa(active.Version)},
 		CurrentState:   gatehouse.MustJSON(policyText{active.Source}),
 		ProposedChange: gatehouse.MustJSON(policyText{r.Source}),
 		Rationale:      r.Rationale,
@@ -81,7 +83,9 @@ func (g *Gate) ProposePolicy(ctx context.Context, r gatehouse.PolicyProposal) (*
 // for the same action returns the earlier result. from is the version that it
 // replaces; when another version is active, the error has code target_changed, and
 // nothing changes.
-func (g *Gate) ApplyApproved(ctx context.Context, tenant, actionID string, change gatehouse.JSON, from string) (version int, err error) {
+func (g *Gate) ApplyApproved(
+	ctx context.Context, tenant, actionID string, change gatehouse.JSON, from string,
+) (version int, err error) {
 	var text policyText
 	if err := json.Unmarshal([]byte(change), &text); err != nil {
 		return 0, gatehouse.E(gatehouse.CodeInvalid, "the change holds no policy")
@@ -155,7 +159,7 @@ func (g *Gate) BreakGlass(ctx context.Context, tenant, source string) (*gatehous
 	if err != nil {
 		return nil, err
 	}
-	g.Log.WarnContext(ctx, "BREAK-GLASS: a policy was changed past the gate, with direct access to the store",
+	g.Log.WarnContext(ctx, "BREAK-GLASS: a policy was changed without the gate, with direct access to the store",
 		"tenant", tenant, "version", out.Version, "sha256", out.SHA256)
 	g.Hints.Notify(usecase.TopicAudit)
 	return out, nil

@@ -40,9 +40,7 @@ func TestGatedPolicy(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeInvalid)
 
 	a, err := w.gate.ProposePolicy(w.admin, gatehouse.PolicyProposal{Source: loosePolicy, Rationale: "why"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if a.Status != gatehouse.StatusPending || a.RiskLevel != gatehouse.L4 || a.Target.Version != "2" {
 		t.Errorf("%+v", a)
 	}
@@ -52,7 +50,8 @@ func TestGatedPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second call returns the first one's result
-		if v, err := w.gate.ApplyApproved(t.Context(), "default", a.ID, a.ProposedChange, a.Target.Version); err != nil || v != 3 {
+		if v, err := w.gate.ApplyApproved(t.Context(), "default", a.ID, a.ProposedChange, a.Target.Version); err != nil ||
+			v != 3 {
 			t.Fatalf("version %d, %v", v, err)
 		}
 	}
@@ -66,7 +65,7 @@ func TestGatedPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.leaves("policy.break_glass") != 1 {
-		t.Error("the log does not tell of it")
+		t.Error("the log does not record it")
 	}
 	if n := w.notices(w.admin, gatehouse.NoticeFilter{})[0]; n.Kind != "policy.break_glass" || n.Via != "machine" {
 		t.Errorf("told %+v", n)

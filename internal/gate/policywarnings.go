@@ -34,11 +34,13 @@ func policyRemarks(
 	}
 	for _, ask := range p.Asks() {
 		say := func(format string, args ...any) {
-			out = append(out, gatehouse.PolicyFinding{Line: ask.Line, Column: ask.Column, Detail: ask.What + " " + fmt.Sprintf(format, args...), Remark: true})
+			out = append(out,
+				gatehouse.PolicyFinding{Line: ask.Line, Column: ask.Column, Detail: ask.What + " " + fmt.Sprintf(format, args...),
+					Remark: true})
 		}
 		for _, name := range ask.People {
 			if !slices.ContainsFunc(people, func(q *gatehouse.Principal) bool { return q.ID == name || q.Name == name }) {
-				say("asks %s, and no person here has that name or id", name)
+				say("asks %s, but no person in this tenant has that name or id", name)
 			}
 		}
 		for _, name := range ask.Groups {
@@ -51,7 +53,8 @@ func policyRemarks(
 		}
 		question := gatehouse.Approval{Roles: ask.Roles, People: ask.People, Groups: ask.Groups}
 		if n := question.Answerers(people); n < ask.Required {
-			say("requires %d, and %d of those whom it asks (%s) can answer", ask.Required, n, strings.Join(gatehouse.Whom(ask.Roles, ask.Groups, ask.People), ", "))
+			say("requires %d, but only %d of those it asks (%s) can answer", ask.Required, n,
+				strings.Join(gatehouse.Whom(ask.Roles, ask.Groups, ask.People), ", "))
 		}
 	}
 	slices.SortStableFunc(out, func(a, b gatehouse.PolicyFinding) int { return a.Line - b.Line })

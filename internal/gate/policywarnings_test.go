@@ -8,10 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestApplyWarnsOfWhomItAsks: applying a policy warns about missing people and
-// groups, and about questions that too few people can answer, but stores the
-// policy.
-func TestApplyWarnsOfWhomItAsks(t *testing.T) {
+// TestApplyWarnsOfMissingPeople: applying a policy warns about missing people and groups, and about
+// questions that too few people can answer, but stores the policy.
+func TestApplyWarnsOfMissingPeople(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	w.person("ana")
@@ -26,22 +25,21 @@ rules:
   - {id: void, when: risk == 3, then: needs_approval, groups: [empty]}
   - {id: many, when: risk == 4, then: needs_approval, required: 9}
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var said []string
 	for _, f := range v.Warnings {
 		said = append(said, f.Detail)
 	}
 	for _, want := range []string{
-		"L4 asks the group legal, which does not exist", "rule nobody asks zoe, and no person",
-		"rule void requires 1, and 0 of those whom it asks (group empty) can answer", "rule many requires 9, and 2 of",
+		"L4 asks the group legal, which does not exist", "rule nobody asks zoe, but no person",
+		"rule void requires 1, but only 0 of those it asks (group empty) can answer", "rule many requires 9, but only 2 of",
 	} {
 		if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, want) }) {
 			t.Errorf("no warning %q in\n%s", want, strings.Join(said, "\n"))
 		}
 	}
-	if slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, "L3 ") || strings.Contains(s, "rule nobody requires") }) {
+	if slices.ContainsFunc(said,
+		func(s string) bool { return strings.HasPrefix(s, "L3 ") || strings.Contains(s, "rule nobody requires") }) {
 		t.Errorf("too much:\n%s", strings.Join(said, "\n"))
 	}
 	active, err := w.gate.ActivePolicy(w.admin)
@@ -49,7 +47,9 @@ rules:
 		t.Errorf("active: %+v, %v", active, err)
 	}
 	check, err := w.gate.CheckPolicy(w.admin, active.Source)
-	if err != nil || !slices.ContainsFunc(check.Findings, func(f gatehouse.PolicyFinding) bool { return strings.Contains(f.Detail, "group legal") && f.Remark }) {
+	if err != nil ||
+		!slices.ContainsFunc(check.Findings,
+			func(f gatehouse.PolicyFinding) bool { return strings.Contains(f.Detail, "group legal") && f.Remark }) {
 		t.Errorf("the check says %+v, %v", check, err)
 	}
 }

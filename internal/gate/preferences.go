@@ -84,7 +84,7 @@ func (g *Gate) SetPreference(
 			if topic.Vital() && !slices.ContainsFunc(list, func(p *gatehouse.Preference) bool {
 				return p != out && p.Reaches && !p.Mutes(topic)
 			}) {
-				v.Add("/muted", "%s can be muted only while another channel that reaches you keeps them", topic)
+				v.Add("/muted", "%s can be muted only while another channel still sends them to you", topic)
 			}
 		}
 		if err := v.Err(); err != nil {

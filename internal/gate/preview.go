@@ -37,8 +37,8 @@ func (g *Gate) CanPreview(a *gatehouse.Action) bool {
 	return ok && a.Status == gatehouse.StatusPending && p.Previews(a)
 }
 
-// MayPreview reports whether a principal may preview the actions that it sees. Programs
-// may not: they could propose changes just to learn what is at a target.
+// MayPreview reports whether a principal may preview the actions that it sees. Programs may not:
+// they could propose changes just to read a target.
 func MayPreview(p *gatehouse.Principal) bool {
 	return p.Kind == gatehouse.KindPerson && (p.Has(gatehouse.RoleApprover) || p.Has(gatehouse.RoleOperator) ||
 		p.Has(gatehouse.RoleAdmin) || p.Has(gatehouse.RoleAuditor))
@@ -84,7 +84,7 @@ func (g *Gate) notPreviewed(a *gatehouse.Action, err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	e := gatehouse.E(gatehouse.CodeBusy, "the target did not say what it would do; try again").Because(err)
+	e := gatehouse.E(gatehouse.CodeBusy, "the target did not answer the preview; try again").Because(err)
 	e.RetryAfter = 30
 	return e
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// previewing is a gate's targets that can be asked what they would do.
+// previewing is the targets of a gate with previews.
 type previewing struct {
 	*targets
 	asked     atomic.Int64
@@ -42,7 +42,7 @@ func newPreviewingWorld(t *testing.T) (*world, *previewing) {
 }
 
 // TestPreviewRights: people who decide, operate, administer or audit see previews; programs and
-// proposers do not, since a preview tells what is at the target.
+// proposers do not, since a preview shows the content of the target.
 func TestPreviewRights(t *testing.T) {
 	t.Parallel()
 	w, targets := newPreviewingWorld(t)
@@ -78,8 +78,8 @@ func TestPreviewRights(t *testing.T) {
 	}
 }
 
-// TestPreviewOfWhat: only what is pending is previewed, and only within the tenant.
-func TestPreviewOfWhat(t *testing.T) {
+// TestPreviewOfPendingActionsOnly: only pending actions of the caller's tenant have previews.
+func TestPreviewOfPendingActionsOnly(t *testing.T) {
 	t.Parallel()
 	w, targets := newPreviewingWorld(t)
 	bot, ana := w.agent(), w.person("ana")
@@ -90,9 +90,7 @@ func TestPreviewOfWhat(t *testing.T) {
 	boss, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Tenant: "acme", Name: "boss", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := w.gate.Preview(w.as(boss), a.ID); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Errorf("another tenant: %v", err)
 	}
@@ -111,8 +109,8 @@ func TestPreviewOfWhat(t *testing.T) {
 	}
 }
 
-// TestPreviewBounds: pages share one answer; a target that hangs holds up nobody for long, is asked
-// at most twice at a time, and stands in no decision's way.
+// TestPreviewBounds: pages share one answer; a target that hangs delays nobody for long, is asked
+// at most twice at a time, and blocks no decision.
 func TestPreviewBounds(t *testing.T) {
 	t.Parallel()
 	w, targets := newPreviewingWorld(t)
@@ -135,7 +133,7 @@ func TestPreviewBounds(t *testing.T) {
 	over := make(chan struct{})
 	defer close(over)
 	targets.onPreview = func(context.Context, *gatehouse.Action) (gatehouse.Preview, error) {
-		<-over // whatever its context says
+		<-over // with an expired context
 		return gatehouse.Preview{}, errors.New("over")
 	}
 	var hanging []*gatehouse.Action

@@ -108,7 +108,9 @@ type draft struct {
 	verdict judgement
 }
 
-func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (*gatehouse.Action, bool, error) {
+func (g *Gate) propose(
+	ctx context.Context, c *gatehouse.Caller, p *gatehouse.Proposal, from lineage,
+) (*gatehouse.Action, bool, error) {
 	if err := p.Validate(); err != nil {
 		return nil, false, err
 	}
@@ -373,7 +375,8 @@ func askRepeated(a *gatehouse.Action, twin string) {
 	}
 	a.Repeats = twin
 	a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
-	a.Policy.Reasons = append(a.Policy.Reasons, "the same change is a dead letter, "+twin+": replay, resolve or discard that one first")
+	a.Policy.Reasons = append(a.Policy.Reasons,
+		"the same change is a dead letter, "+twin+": replay, resolve or discard that one first")
 }
 
 func (g *Gate) insertAllowed(
@@ -415,7 +418,9 @@ func insertDenied(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, fro
 	return record(tx, a, "hitl.denied", c.Principal.ID, "", gatehouse.StatusDenied, proposedData(a, from))
 }
 
-func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v gatehouse.Verdict, from lineage) error {
+func (g *Gate) insertPending(
+	tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v gatehouse.Verdict, from lineage,
+) error {
 	ap, why, err := newApproval(tx, from.proposer(c), a, v, from)
 	switch {
 	case err != nil:

@@ -16,7 +16,8 @@ func TestNobodyElseAsksWhetherARunMayGoOn(t *testing.T) {
 		p.Connector, p.Operation, p.Target = "workflow", "approve", gatehouse.Target{EntityType: "run", EntityRef: "run_1"}
 	}))
 	var e *gatehouse.Error
-	if !errors.As(err, &e) || e.Code != gatehouse.CodeInvalid || len(e.Violations) != 1 || e.Violations[0].Pointer != "/connector" {
+	if !errors.As(err, &e) || e.Code != gatehouse.CodeInvalid || len(e.Violations) != 1 ||
+		e.Violations[0].Pointer != "/connector" {
 		t.Errorf("a forged question: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -10,7 +11,9 @@ import (
 )
 
 // ListPushes returns a page of the tenant's pushes.
-func (g *Gate) ListPushes(ctx context.Context, f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
+func (g *Gate) ListPushes(
+	ctx context.Context, f gatehouse.PushFilter,
+) (page gatehouse.Page[*gatehouse.Push], err error) {
 	err = g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		f.ReadBy = g.ReadsAs(c.Principal)
 		page, err = tx.ListPushes(f)
@@ -28,12 +31,10 @@ func (g *Gate) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.
 	if err := Require(c, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
-	if r.Limit == 0 {
-		r.Limit = 100
+	if err := r.Validate(); err != nil {
+		return nil, err
 	}
-	if r.Limit < 1 || r.Limit > 1000 {
-		return nil, gatehouse.Violations{{Pointer: "/limit", Detail: "must be 1 to 1000"}}.Err()
-	}
+	r.Limit = cmp.Or(r.Limit, 100)
 	out := &gatehouse.DrainAnswer{DryRun: r.DryRun == nil || *r.DryRun, Items: []gatehouse.DrainItem{}}
 	if !out.DryRun {
 		items, err := g.drainer.Drain(ctx, c.Principal.Tenant, r.Limit)
@@ -136,7 +137,9 @@ func lockPush(tx gatehouse.Tx, id string) (*gatehouse.Push, *gatehouse.Action, e
 	return p, a, err
 }
 
-func resolve(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Resolution) error {
+func resolve(
+	tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Resolution,
+) error {
 	now := tx.Now()
 	p.FinishedAt = &now
 	receipt := &gatehouse.Receipt{
@@ -251,5 +254,6 @@ func advice(code string) string {
 	case "resolved_failed":
 		return "An operator found that it had no effect: replay it, or propose it again."
 	}
-	return fmt.Sprintf("The target refused it (%s): fix the cause there, then replay it, or propose a corrected change.", code)
+	return fmt.Sprintf("The target refused it (%s): fix the cause there, then replay it, or propose a corrected change.",
+		code)
 }

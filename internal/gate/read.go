@@ -51,7 +51,9 @@ func (g *Gate) describe(actions ...*gatehouse.Action) {
 
 // WaitAction returns when the action is decided or finished, or with its present
 // state when the time is over, the server stops, or the client disconnects.
-func (g *Gate) WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error) {
+func (g *Gate) WaitAction(
+	ctx context.Context, id string, wait time.Duration, until gatehouse.Until,
+) (*gatehouse.Action, error) {
 	return g.WaitAsked(ctx, id, wait, until, gatehouse.MaxComments)
 }
 
@@ -72,35 +74,28 @@ func (g *Gate) WaitAsked(
 	if err != nil || settled(a) || wait <= 0 {
 		return a, err
 	}
-	hint, cancel := g.Hints.Subscribe(a.ID)
-	defer cancel()
-	deadline := time.NewTimer(min(wait, gatehouse.MaxWait))
-	defer deadline.Stop()
-	poll := time.NewTicker(usecase.PollInterval)
-	defer poll.Stop()
-	for {
+	err = usecase.Poll(ctx, g.Hints, min(wait, gatehouse.MaxWait), []string{a.ID}, func() (bool, error) {
 		now, err := g.FindAction(ctx, id)
 		if ctx.Err() != nil {
-			return a, nil
+			return true, nil
 		}
-		if err != nil || settled(now) {
-			return now, err
+		if err != nil {
+			return true, err
 		}
 		a = now
-		select {
-		case <-hint:
-		case <-poll.C:
-		case <-deadline.C:
-			return a, nil
-		case <-ctx.Done():
-			return a, nil
-		}
+		return settled(a), nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return a, nil
 }
 
 // ListActions returns a page of the caller's tenant. A cached caller is verified
 // with data from the same query, before the page is returned.
-func (g *Gate) ListActions(ctx context.Context, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
+func (g *Gate) ListActions(
+	ctx context.Context, f gatehouse.ActionFilter,
+) (page gatehouse.Page[*gatehouse.Action], err error) {
 	c, err := gatehouse.CachedCallerFrom(ctx)
 	if err != nil {
 		return page, err
@@ -159,7 +154,9 @@ func (g *Gate) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, er
 }
 
 // ListMirror returns the applied changes, newest first.
-func (g *Gate) ListMirror(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
+func (g *Gate) ListMirror(
+	ctx context.Context, cursor string, limit int,
+) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
 	err = g.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		page, err = tx.ListMirror(g.ReadsAs(c.Principal), cursor, limit)
 		return err
@@ -168,7 +165,9 @@ func (g *Gate) ListMirror(ctx context.Context, cursor string, limit int) (page g
 }
 
 // ListCorpus returns the lessons of decisions, newest first.
-func (g *Gate) ListCorpus(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
+func (g *Gate) ListCorpus(
+	ctx context.Context, cursor string, limit int,
+) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
 	err = g.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		page, err = tx.ListCorpus(g.ReadsAs(c.Principal), cursor, limit)
 		return err

@@ -77,7 +77,9 @@ func (g *Gate) readPush(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) err
 
 // ownEntries scans the log for entries about the actions and runs that the caller
 // may read.
-func (g *Gate) ownEntries(tx gatehouse.ReadTx, c *gatehouse.Caller, from int64, limit int) (list []*gatehouse.Entry, err error) {
+func (g *Gate) ownEntries(
+	tx gatehouse.ReadTx, c *gatehouse.Caller, from int64, limit int,
+) (list []*gatehouse.Entry, err error) {
 	known := make(map[string]bool)
 	for len(list) < limit {
 		batch, err := tx.ListEntries(from, gatehouse.MaxLimit)

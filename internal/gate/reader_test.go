@@ -27,10 +27,9 @@ func TestAgentsReadTheirOwn(t *testing.T) {
 		ours = append(ours, w.propose(mine, nil).ID)
 	}
 	secret := w.propose(other, func(p *gatehouse.Proposal) { p.IdempotencyKey = "k-1" })
-	revised, err := w.gate.Revise(editor, ours[0], proposal(func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"11.00"}` }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	revised, err := w.gate.Revise(editor, ours[0],
+		proposal(func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"11.00"}` }))
+	must(t, err)
 	ours = append(ours, revised.ID)
 	if _, err := (&audit.Sequencer{Store: w.store, Logger: slog.New(slog.DiscardHandler)}).Once(t.Context()); err != nil {
 		t.Fatal(err)
@@ -67,8 +66,7 @@ func TestAgentsReadTheirOwn(t *testing.T) {
 		t.Errorf("a worker lists %v", got)
 	}
 
-	// The same key and content from another agent: the error only says that the key
-	// is taken.
+	// The same key and content from another agent: the error only says that the key is in use.
 	_, _, err = w.gate.Propose(mine, proposal(func(p *gatehouse.Proposal) { p.IdempotencyKey = "k-1" }))
 	wantCode(t, err, gatehouse.CodeDuplicateKey)
 
@@ -107,9 +105,7 @@ func (w *world) pages(ctx context.Context) (ids []string) {
 	w.t.Helper()
 	for cursor := ""; ; {
 		page, err := w.gate.ListActions(ctx, gatehouse.ActionFilter{Limit: 2, Cursor: cursor})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		for _, a := range page.Items {
 			if slices.Contains(ids, a.ID) {
 				w.t.Errorf("%s came twice", a.ID)
@@ -128,7 +124,8 @@ func TestBulkCallsAreCountedInTheStore(t *testing.T) {
 	w := newWorld(t, "")
 	ana := w.person("ana")
 	call := func(g *gate.Gate) error {
-		_, err := g.BulkDecide(ana, gatehouse.BulkDecision{Decision: gatehouse.Reject, Items: []gatehouse.BulkItem{{ActionID: "act_0"}}})
+		_, err := g.BulkDecide(ana,
+			gatehouse.BulkDecision{Decision: gatehouse.Reject, Items: []gatehouse.BulkItem{{ActionID: "act_0"}}})
 		return err
 	}
 	for i := range 30 {

@@ -90,7 +90,7 @@ func mayRebase(c *gatehouse.Caller, old *gatehouse.Action) error {
 		return err
 	}
 	if old.ProposerID != c.Principal.ID {
-		return gatehouse.E(gatehouse.CodeRoleRequired, "a program rebases its own actions only")
+		return gatehouse.E(gatehouse.CodeRoleRequired, "a program can rebase only its own actions")
 	}
 	return nil
 }

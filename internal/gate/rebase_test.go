@@ -44,9 +44,7 @@ func TestRebaseKeepsTheTaskToken(t *testing.T) {
 	t.Parallel()
 	w, r := newReadingWorld(t, "")
 	master, err := ring.Parse(ring.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.gate = gate.New(w.store, r, &wake.Hub{}, gate.Config{Master: master, Callbacks: []gate.CallbackInfo{{
 		Type: gatehouse.CallbackStepFunctions, Tenants: []string{"default"},
 		Check: func(*gatehouse.Callback) error { return nil },
@@ -58,9 +56,7 @@ func TestRebaseKeepsTheTaskToken(t *testing.T) {
 	// The type may be off meanwhile.
 	w.gate = gate.New(w.store, r, &wake.Hub{}, gate.Config{Master: master}, slog.New(slog.DiscardHandler))
 	b, err := w.gate.Rebase(withKey(t, bot, "k", 1), a.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b = w.find(b.ID)
 	token, err := w.gate.TaskToken(b)
 	if err != nil || token != "t-1" || b.Callback.Sealed == a.Callback.Sealed ||
@@ -150,9 +146,7 @@ ceilings:
 	bot, ana := w.agent(), w.person("ana")
 	old := w.propose(bot, nil)
 	a, err := w.gate.Rebase(ana, old.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if a.Status != gatehouse.StatusPending || a.ProposerID != old.ProposerID || a.ProposedBy != "bot" ||
 		a.RebasedBy != "ana" {
 		t.Errorf("it is %s, of %s, rebased by %s", a.Status, a.ProposedBy, a.RebasedBy)
@@ -185,9 +179,7 @@ rules:
 	bot := w.agent()
 	old := w.propose(bot, nil)
 	a, err := w.gate.Rebase(bot, old.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if a.Status != gatehouse.StatusPending || a.Approval == nil || a.Approval.Required != 1 {
 		t.Errorf("it is %s: %+v", a.Status, a.Policy)
 	}
@@ -207,14 +199,10 @@ func TestRebaseKeepsTheExclusions(t *testing.T) {
 	eve := w.principal("eve", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
 	old := w.propose(bot, func(p *gatehouse.Proposal) { p.OnBehalfOf = "olga" })
 	edited, err := w.gate.Revise(eve, old.ID, proposal(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ana := w.person("ana")
 	a, err := w.gate.Rebase(ana, edited.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, who := range map[string]context.Context{"eve": eve, "olga": w.person("olga")} {
 		if _, err := w.gate.Decide(who, a.ID, approve(a)); gatehouse.CodeOf(err) != gatehouse.CodeSelfApproval {
 			t.Errorf("%s decides: %v", name, err)
@@ -276,9 +264,7 @@ func TestRebaseAgain(t *testing.T) {
 	bot := w.agent()
 	a := w.propose(bot, nil)
 	b, err := w.gate.Rebase(withKey(t, bot, "k", 1), a.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.onRead = func(*gatehouse.Action) (gatehouse.TargetState, error) {
 		t.Error("the target is read")
 		return gatehouse.TargetState{}, nil

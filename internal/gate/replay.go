@@ -28,14 +28,17 @@ func (g *Gate) ReplayDeadLetters(ctx context.Context, r gatehouse.ReplayRequest)
 	})
 }
 
-func (g *Gate) replayEach(ctx context.Context, c *gatehouse.Caller, r gatehouse.ReplayRequest) (*gatehouse.ReplayAnswer, error) {
-	results, err := g.eachDeadLetter(ctx, c, r.Selection(), r.All, func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) (err error) {
-		if res.Skipped, res.Detail, err = g.mayReplay(tx, p, a); err != nil || res.Skipped != "" {
-			return err
-		}
-		res.Result = string(gatehouse.PushQueued)
-		return requeue(tx, c, p, a)
-	})
+func (g *Gate) replayEach(
+	ctx context.Context, c *gatehouse.Caller, r gatehouse.ReplayRequest,
+) (*gatehouse.ReplayAnswer, error) {
+	results, err := g.eachDeadLetter(ctx, c, r.Selection(), r.All,
+		func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) (err error) {
+			if res.Skipped, res.Detail, err = g.mayReplay(tx, p, a); err != nil || res.Skipped != "" {
+				return err
+			}
+			res.Result = string(gatehouse.PushQueued)
+			return requeue(tx, c, p, a)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -152,8 +155,9 @@ func (g *Gate) unknownSafety(now time.Time, p *gatehouse.Push, a *gatehouse.Acti
 		left := p.FirstDue().Add(retention).Sub(now)
 		if left <= 0 {
 			return safety{
-				skip:   gatehouse.SkippedResolveFirst,
-				reason: fmt.Sprintf("class A, but the target keeps idempotency keys for %s only: look there, then resolve it", gatehouse.Duration(retention)),
+				skip: gatehouse.SkippedResolveFirst,
+				reason: fmt.Sprintf("class A, but the target keeps idempotency keys for %s only: look there, then resolve it",
+					gatehouse.Duration(retention)),
 			}
 		}
 		return safety{safe: true, reason: fmt.Sprintf("class A: the target carries out an idempotency key once, and knows this one until %s",

@@ -44,7 +44,8 @@ func (g *Gate) ResetAdmin(ctx context.Context, r AdminReset) (*gatehouse.Credent
 				return err
 			}
 		}
-		err = tx.InsertKey(&gatehouse.Key{ID: out.KeyID, Tenant: p.Tenant, PrincipalID: p.ID, Hash: keyHash, CreatedAt: tx.Now()})
+		err = tx.InsertKey(
+			&gatehouse.Key{ID: out.KeyID, Tenant: p.Tenant, PrincipalID: p.ID, Hash: keyHash, CreatedAt: tx.Now()})
 		if err != nil {
 			return err
 		}
@@ -92,9 +93,11 @@ func (g *Gate) resettable(tx gatehouse.Tx, by author, r AdminReset) (*gatehouse.
 	case err != nil:
 		return nil, err
 	case left && p == nil:
-		return nil, gatehouse.E(gatehouse.CodeNotFound, "no principal %s in tenant %s; it has administrators: name one of them", gatehouse.Quote(r.Name), r.Tenant)
+		return nil, gatehouse.E(gatehouse.CodeNotFound,
+			"no principal %s in tenant %s; it has administrators: name one of them", gatehouse.Quote(r.Name), r.Tenant)
 	case left:
-		return nil, gatehouse.E(gatehouse.CodeInvalid, "%s is not an enabled administrator, and the tenant %s has others: name one of them", p.Name, r.Tenant)
+		return nil, gatehouse.E(gatehouse.CodeInvalid,
+			"%s is not an enabled administrator, and the tenant %s has others: name one of them", p.Name, r.Tenant)
 	case p == nil:
 		p = &gatehouse.Principal{
 			ID: NewID("prn"), Tenant: r.Tenant, Name: r.Name, Kind: gatehouse.KindPerson,

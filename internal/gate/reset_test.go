@@ -23,19 +23,13 @@ func TestResetAdmin(t *testing.T) {
 	_, err = reset("default", "ana", false)
 	wantCode(t, err, gatehouse.CodeInvalid) // ana is an approver, and an administrator exists
 	first, err := reset("default", "admin", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	second, err := reset("default", "ADMIN", true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = w.gate.Authenticate(t.Context(), first.Key)
 	wantCode(t, err, gatehouse.CodeUnauthenticated)
 	p, err := w.gate.Authenticate(t.Context(), second.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if ok, err := w.gate.CheckEditToken(t.Context(), p, first.EditToken); ok || err != nil {
 		t.Errorf("the old edit token: %v, %v", ok, err)
 	}
@@ -55,14 +49,16 @@ func TestResetAdmin(t *testing.T) {
 		t.Fatal(err)
 	}
 	made, err := reset("acme", "root", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root := w.as(made)
-	if _, err := w.gate.CreatePrincipal(root, gatehouse.NewPrincipal{Name: "ann", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}}); err != nil {
+	if _, err := w.gate.CreatePrincipal(root,
+		gatehouse.NewPrincipal{Name: "ann", Kind: gatehouse.KindPerson,
+			Roles: []gatehouse.Role{gatehouse.RoleApprover}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.gate.CreatePrincipal(root, gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}}); err != nil {
+	if _, err := w.gate.CreatePrincipal(root,
+		gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent,
+			Roles: []gatehouse.Role{gatehouse.RoleProposer}}); err != nil {
 		t.Fatal(err)
 	}
 	err = w.store.Update(t.Context(), "acme", func(tx gatehouse.Tx) error {
@@ -73,16 +69,13 @@ func TestResetAdmin(t *testing.T) {
 		p.Disabled = true
 		return tx.UpdatePrincipal(p)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = reset("acme", "bot", false)
 	wantCode(t, err, gatehouse.CodeInvalid)
 	ann, err := reset("acme", "ann", false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p, err := w.gate.Authenticate(t.Context(), ann.Key); err != nil || !p.Has(gatehouse.RoleAdmin) || p.ApproverSince == nil {
+	must(t, err)
+	if p, err := w.gate.Authenticate(t.Context(), ann.Key); err != nil || !p.Has(gatehouse.RoleAdmin) ||
+		p.ApproverSince == nil {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -137,8 +137,9 @@ func markUnknown(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, actor 
 	}
 	leaf := func(event string, from gatehouse.PushStatus, status gatehouse.Status) error {
 		err := record(tx, a, event, actor, a.Status, status, map[string]any{
-			"push": p.ID, "push_from": string(from), "push_to": string(p.Status), "attempt": p.Attempts, "generation": p.Generation,
-			"code": gatehouse.ErrorRestored,
+			"push": p.ID, "push_from": string(from), "push_to": string(p.Status), "attempt": p.Attempts,
+			"generation": p.Generation,
+			"code":       gatehouse.ErrorRestored,
 		})
 		a.Status = status
 		return err

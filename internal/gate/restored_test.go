@@ -3,13 +3,11 @@ package gate_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
@@ -19,13 +17,7 @@ import (
 func TestMarkUnknown(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: migratedfile.New(t), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := migratedfile.Open(t, migratedfile.New(t), clock.Now)
 	w := gatetest.New(t, store, clock)
 	w.Fill()
 	keeper := keyHolder(t, w, w.AcmeKey)
@@ -35,7 +27,7 @@ func TestMarkUnknown(t *testing.T) {
 
 	underWay := func(tenant string) (list []*gatehouse.Push) {
 		t.Helper()
-		if err := store.View(t.Context(), tenant, func(tx gatehouse.ReadTx) error {
+		must(t, store.View(t.Context(), tenant, func(tx gatehouse.ReadTx) error {
 			list = nil
 			for _, status := range []gatehouse.PushStatus{gatehouse.PushQueued, gatehouse.PushPicking, gatehouse.PushSent} {
 				page, err := tx.ListPushes(gatehouse.PushFilter{Status: status, Limit: gatehouse.MaxLimit})
@@ -45,9 +37,7 @@ func TestMarkUnknown(t *testing.T) {
 				list = append(list, page.Items...)
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return list
 	}
 	held := underWay(gatehouse.DefaultTenant)
@@ -64,20 +54,21 @@ func TestMarkUnknown(t *testing.T) {
 		t.Helper()
 		r.Before = made
 		out, err := w.Gate.MarkUnknown(ctx, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return out
 	}
 	no := false
 
-	if _, err := w.Gate.MarkUnknown(w.As("bot"), gatehouse.MarkUnknownRequest{Before: made}); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
+	if _, err := w.Gate.MarkUnknown(w.As("bot"),
+		gatehouse.MarkUnknownRequest{Before: made}); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 		t.Errorf("an agent marks: %v", err)
 	}
-	if _, err := w.Gate.MarkUnknown(w.Admin(), gatehouse.MarkUnknownRequest{}); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+	if _, err := w.Gate.MarkUnknown(w.Admin(),
+		gatehouse.MarkUnknownRequest{}); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 		t.Errorf("without a time: %v", err)
 	}
-	if _, err := w.Gate.MarkUnknown(w.Admin(), gatehouse.MarkUnknownRequest{Before: made, Tenant: "acme"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+	if _, err := w.Gate.MarkUnknown(w.Admin(),
+		gatehouse.MarkUnknownRequest{Before: made, Tenant: "acme"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Errorf("an administrator of default names acme: %v", err)
 	}
 	for _, m := range mark(w.Admin(), gatehouse.MarkUnknownRequest{}).Items {
@@ -88,11 +79,14 @@ func TestMarkUnknown(t *testing.T) {
 	if len(underWay("acme")) == 0 {
 		t.Fatal("nothing of acme is under way")
 	}
-	if _, err := w.Gate.MarkUnknown(keeper, gatehouse.MarkUnknownRequest{Before: made, Tenant: gatehouse.DefaultTenant}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+	if _, err := w.Gate.MarkUnknown(keeper,
+		gatehouse.MarkUnknownRequest{Before: made, Tenant: gatehouse.DefaultTenant}); gatehouse.CodeOf(
+		err) != gatehouse.CodeNotFound {
 		t.Errorf("another tenant's: %v", err)
 	}
-	if _, err := w.Gate.MarkUnknown(w.Admin(), gatehouse.MarkUnknownRequest{Before: made, Tenant: "nobody"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
-		t.Errorf("of a tenant that is not there: %v", err)
+	if _, err := w.Gate.MarkUnknown(w.Admin(),
+		gatehouse.MarkUnknownRequest{Before: made, Tenant: "nobody"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+		t.Errorf("of a tenant that does not exist: %v", err)
 	}
 	for _, m := range mark(keeper, gatehouse.MarkUnknownRequest{DryRun: &no}).Items {
 		if m.Tenant != "acme" {
@@ -115,7 +109,7 @@ func TestMarkUnknown(t *testing.T) {
 	}
 	left := underWay(gatehouse.DefaultTenant)
 	if len(left) != 1 || left[0].ActionID != after.ID {
-		t.Errorf("%d are left, beside the one that was made later", len(left))
+		t.Errorf("%d are left, besides the one that was made later", len(left))
 	}
 	for _, p := range held {
 		if p.ActionID == after.ID {
@@ -127,40 +121,34 @@ func TestMarkUnknown(t *testing.T) {
 			func(tx gatehouse.Tx) error { return tx.UpdatePush(p, p.Status, p.Generation) },
 		)
 		if !errors.Is(err, gatehouse.ErrConflict) {
-			t.Errorf("who held a push that was %s writes: %v", p.Status, err)
+			t.Errorf("the former holder of a push that was %s writes: %v", p.Status, err)
 		}
 		a, err := w.Gate.FindAction(w.Admin(), p.ActionID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if a.Status != gatehouse.StatusUnknown || a.Push.Status != gatehouse.PushUnknown || a.Push.Attempts < 1 || a.FinishedAt == nil {
+		must(t, err)
+		if a.Status != gatehouse.StatusUnknown || a.Push.Status != gatehouse.PushUnknown || a.Push.Attempts < 1 ||
+			a.FinishedAt == nil {
 			t.Errorf("it was %s, and is %s with %+v", p.Status, a.Status, a.Push)
 		}
 	}
 }
 
-// TestPreviewArchiveOfOneTenant: each administrator sees the counts of the own
-// tenant.
+// TestPreviewArchiveOfOneTenant: each administrator sees the counts of their own tenant.
 func TestPreviewArchiveOfOneTenant(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: migratedfile.New(t), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := migratedfile.Open(t, migratedfile.New(t), clock.Now)
 	w := gatetest.New(t, store, clock)
 	w.Fill()
 	keeper := keyHolder(t, w, w.AcmeKey)
 	no := false
-	marked, err := w.Gate.MarkUnknown(keeper, gatehouse.MarkUnknownRequest{Before: clock.Now().Add(time.Second), DryRun: &no})
+	marked, err := w.Gate.MarkUnknown(keeper,
+		gatehouse.MarkUnknownRequest{Before: clock.Now().Add(time.Second), DryRun: &no})
 	if err != nil || marked.Marked == 0 {
 		t.Fatalf("%+v, %v", marked, err)
 	}
 	for _, p := range marked.Items {
-		if _, err := w.Gate.ResolvePush(keeper, p.PushID, gatehouse.Resolution{Outcome: "applied", Reason: "it is there"}); err != nil {
+		if _, err := w.Gate.ResolvePush(keeper, p.PushID,
+			gatehouse.Resolution{Outcome: "applied", Reason: "it is there"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -187,14 +175,12 @@ func TestPreviewArchiveOfOneTenant(t *testing.T) {
 	}
 	for tenant, ctx := range map[string]context.Context{"acme": keeper, gatehouse.DefaultTenant: w.Admin()} {
 		p, err := w.Gate.PreviewArchive(ctx, 31*day)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(p.Tenants) != 1 || p.Tenants[0].Tenant != tenant || p.Actions == 0 || p.Tenants[0].Actions != p.Actions {
 			t.Errorf("%s is told %+v", tenant, p)
 		}
 		if int64(p.Actions) != want[tenant] {
-			t.Errorf("%s is told of %d actions, its own are %d", tenant, p.Actions, want[tenant])
+			t.Errorf("%s gets %d actions, its own are %d", tenant, p.Actions, want[tenant])
 		}
 	}
 }
@@ -203,9 +189,7 @@ func TestPreviewArchiveOfOneTenant(t *testing.T) {
 func keyHolder(t *testing.T, w *gatetest.World, key string) context.Context {
 	t.Helper()
 	p, err := w.Gate.Authenticate(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: p, StepUp: true, Via: gatehouse.ViaAPI})
 }
 
@@ -232,11 +216,9 @@ func TestPreviewArchive(t *testing.T) {
 		t.Errorf("for anybody: %v", err)
 	}
 	w.clock.Advance(31*day - 2*time.Hour)
-	for range 2 { // a look changes nothing
+	for range 2 { // a preview changes nothing
 		p, err := w.gate.PreviewArchive(w.admin, gatehouse.MinRetention)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if p.Actions != 3 || !p.Complete || p.Bytes == 0 || len(p.Tenants) != 1 || p.Tenants[0].Actions != 3 ||
 			!p.Oldest.Equal(ended[0].EndedAt()) || !p.Newest.Equal(ended[2].EndedAt()) || p.Configured != nil {
 			t.Errorf("%+v", p)
@@ -249,6 +231,6 @@ func TestPreviewArchive(t *testing.T) {
 		t.Errorf("%d were archived", n)
 	}
 	if p, err := w.gate.PreviewArchive(w.admin, gatehouse.MinRetention); err != nil || p.Actions != 0 || p.Oldest != nil {
-		t.Errorf("behind the archiver: %+v, %v", p, err)
+		t.Errorf("after the archiver: %+v, %v", p, err)
 	}
 }

@@ -23,7 +23,7 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 		return nil, err
 	}
 	if c.Principal.Kind != gatehouse.KindPerson && old.ProposerID != c.Principal.ID {
-		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "a program revises its own actions only")
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "a program can revise only its own actions")
 	}
 	// A repeated request gets its earlier answer, whatever the state is now.
 	if c.Idempotency == nil {
@@ -56,8 +56,8 @@ func sameTarget(a *gatehouse.Action, p *gatehouse.Proposal) bool {
 		gatehouse.MustJSON(one) == gatehouse.MustJSON(other)
 }
 
-// approvesPending returns the least number of people who must approve a revision of a run's action: no
-// fewer than before, since the run continues with it; 0 for an action of no run. An approval
+// approvesPending returns the least number of people who must approve a revision of a run's action:
+// no fewer than before, since the run continues with it; 0 for an action without a run. An approval
 // step must keep its target. starter is the principal that started the run, nil for none: its
 // ceilings apply to the revision.
 func (g *Gate) runRequirements(
@@ -86,8 +86,9 @@ func (g *Gate) runRequirements(
 	case err != nil, !ofRun:
 		return 0, nil, err
 	case old.Connector == workflow.ApprovalConnector &&
-		(p.Connector != old.Connector || p.Operation != old.Operation || gatehouse.MustJSON(p.Target) != gatehouse.MustJSON(old.Target)):
-		return 0, nil, gatehouse.E(gatehouse.CodeInvalid, "a run's question can only be revised to another wording of it")
+		(p.Connector != old.Connector || p.Operation != old.Operation ||
+			gatehouse.MustJSON(p.Target) != gatehouse.MustJSON(old.Target)):
+		return 0, nil, gatehouse.E(gatehouse.CodeInvalid, "a revision of a run's question can only change its wording")
 	case old.Approval == nil:
 		return 1, starter, nil
 	}

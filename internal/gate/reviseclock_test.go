@@ -46,7 +46,8 @@ func TestRevisionLocksBeforeItReadsTheClock(t *testing.T) {
 	a := w.propose(bot, nil)
 	ordered := &orderStore{Store: w.store}
 	g := gate.New(ordered, w.targets, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler))
-	if _, err := g.Revise(bot, a.ID, proposal(func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"11.00"}` })); err != nil {
+	if _, err := g.Revise(bot, a.ID,
+		proposal(func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"11.00"}` })); err != nil {
 		t.Fatal(err)
 	}
 	if len(ordered.asked) == 0 || ordered.asked[0] != "lock "+a.ID {

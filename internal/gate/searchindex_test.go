@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestIndexActions indexes what the store has, and the search goes on to find it.
+// TestIndexActions indexes the stored actions; the search finds them before and after.
 func TestIndexActions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -25,9 +25,7 @@ func TestIndexActions(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, want := range []bool{true, false} {
 		if more, err := w.gate.IndexActions(t.Context()); err != nil || more != want {
 			t.Fatalf("step %d: more %v, %v", i, more, err)

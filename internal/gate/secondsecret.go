@@ -33,12 +33,14 @@ func checkSecondSecret(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 	case c.Session == nil && c.StepUp, c.TokenShown:
 		return nil
 	case c.Session == nil:
-		return gatehouse.E(gatehouse.CodeEditTokenRequired, "changing rights, credentials or rules needs your edit token (X-Edit-Token)")
+		return gatehouse.E(gatehouse.CodeEditTokenRequired,
+			"changing rights, credentials or rules needs your edit token (X-Edit-Token)")
 	case tx.Now().Sub(c.Session.CreatedAt) < gatehouse.FreshSignIn:
 		return nil
 	}
 	return gatehouse.E(gatehouse.CodeEditTokenRequired,
-		"changing rights, credentials or rules needs your edit token, or a sign-in of the last %d minutes", int(gatehouse.FreshSignIn.Minutes()))
+		"changing rights, credentials or rules needs your edit token, or a sign-in of the last %d minutes",
+		int(gatehouse.FreshSignIn.Minutes()))
 }
 
 // ShowEditToken returns the context of a signed-in browser, with TokenShown set

@@ -35,7 +35,8 @@ func (w *world) minted() map[string]func(context.Context) error {
 		"set-up link":       func(ctx context.Context) error { _, err := w.gate.CreateSetupLink(ctx, "ana"); return err },
 		"create tenant":     func(ctx context.Context) error { _, err := w.gate.CreateTenant(ctx, "acme"); return err },
 		"delegate": func(ctx context.Context) error {
-			_, err := w.gate.CreateDelegation(ctx, gatehouse.NewDelegation{From: "admin", To: "ana", Ends: w.clock.Now().Add(time.Hour)})
+			_, err := w.gate.CreateDelegation(ctx,
+				gatehouse.NewDelegation{From: "admin", To: "ana", Ends: w.clock.Now().Add(time.Hour)})
 			return err
 		},
 		"give a grant": func(ctx context.Context) error {
@@ -89,32 +90,24 @@ func TestMintingIsDeciding(t *testing.T) {
 	w.person("ben")
 	w.secrets("old", "gone")
 	admin, err := w.gate.FindPrincipal(w.admin, "admin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rotated, err := w.gate.RotateEditToken(w.admin, "admin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ofBen, err := w.gate.RotateEditToken(w.admin, "ben")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	keyOnly := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: admin, Via: gatehouse.ViaAPI})
 	session := &gatehouse.Session{Tenant: admin.Tenant, PrincipalID: admin.ID, CreatedAt: w.clock.Now()}
-	browser := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: admin, StepUp: true, Session: session, Via: gatehouse.ViaConsole})
+	browser := gatehouse.NewContext(t.Context(),
+		&gatehouse.Caller{Principal: admin, StepUp: true, Session: session, Via: gatehouse.ViaConsole})
 	w.clock.Advance(gatehouse.FreshSignIn + time.Second)
 	wrong, err := w.gate.ShowEditToken(browser, ofBen.EditToken)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	right, err := w.gate.ShowEditToken(browser, rotated.EditToken)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before := w.logged()
 	for name, run := range w.minted() {
-		for who, ctx := range map[string]context.Context{"a key": keyOnly, "an old sign-in": browser, "somebody else's token": wrong} {
+		for who, ctx := range map[string]context.Context{"a key": keyOnly, "an old sign-in": browser,
+			"somebody else's token": wrong} {
 			if err := run(ctx); gatehouse.CodeOf(err) != gatehouse.CodeEditTokenRequired {
 				t.Errorf("%s with %s: %v", name, who, err)
 			}
@@ -142,8 +135,6 @@ func (w *world) logged() (n int) {
 		n = len(list)
 		return err
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return n
 }

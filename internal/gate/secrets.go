@@ -180,7 +180,7 @@ func (g *Gate) secretUses(tenant string) map[string][]string {
 func (g *Gate) SetSecret(ctx context.Context, n gatehouse.NewSecret) (*gatehouse.Secret, error) {
 	return g.putSecret(ctx, n, "secret.set", func(old *gatehouse.Secret) error {
 		if old != nil && old.RevokedAt == nil {
-			return gatehouse.E(gatehouse.CodeAlreadyExists, "there is a secret %s: rotate it to replace its value",
+			return gatehouse.E(gatehouse.CodeAlreadyExists, "the secret %s exists: rotate it to replace its value",
 				gatehouse.Quote(n.Name))
 		}
 		return nil

@@ -16,13 +16,11 @@ import (
 func newMaster(t *testing.T, text string) *ring.Master {
 	t.Helper()
 	m, err := ring.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
-// under has the same store served under other master keys.
+// under is a gate on the same store with other master keys.
 func (w *world) under(master *ring.Master) {
 	w.gate = gate.New(w.store, w.targets, &wake.Hub{}, gate.Config{
 		Master: master,
@@ -35,13 +33,11 @@ func (w *world) under(master *ring.Master) {
 	}, slog.New(slog.DiscardHandler))
 }
 
-// values opens the secrets of a tenant: "!" stands for one that does not open.
+// values opens the secrets of a tenant: "!" marks one that cannot be opened.
 func (w *world) values(tenant string) map[string]string {
 	w.t.Helper()
 	opened, err := w.gate.OpenSecrets(w.t.Context(), tenant)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	out := map[string]string{}
 	for _, o := range opened {
 		if out[o.Name] = o.Value; o.Err != nil {
@@ -61,9 +57,7 @@ func (w *world) wantValue(what, want string) {
 func (w *world) secretStates() map[string]gatehouse.SecretState {
 	w.t.Helper()
 	list, err := w.gate.ListSecrets(w.admin)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	out := map[string]gatehouse.SecretState{}
 	for _, s := range list {
 		out[s.Name] = s.State
@@ -75,7 +69,7 @@ func set(ctx context.Context, g *gate.Gate, value string) (*gatehouse.Secret, er
 	return g.SetSecret(ctx, gatehouse.NewSecret{Name: "shop-token", Value: value})
 }
 
-// TestSecrets sets, rotates, revokes and sets anew.
+// TestSecrets sets, rotates, revokes and sets again.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -120,12 +114,12 @@ func TestSecrets(t *testing.T) {
 	if s, err = set(w.admin, w.gate, "third-value"); err != nil || s.Version != 3 {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	w.wantValue("set anew", "third-value")
+	w.wantValue("set again", "third-value")
 	w.wantTold()
 }
 
-// wantTold looks for the changes of TestSecrets in the log and in the notices, and for
-// values everywhere.
+// wantTold checks that the log and the notices have the changes of TestSecrets, and that no value
+// is in them.
 func (w *world) wantTold() {
 	w.t.Helper()
 	logged, told := map[string]int{}, map[string]int{}
@@ -146,16 +140,14 @@ func (w *world) wantTold() {
 		}
 	}
 	list, err := w.gate.ListSecrets(w.admin)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	b, err := json.Marshal([]any{list, notices, w.entries()})
 	if err != nil || strings.Contains(string(b), "-value") {
-		w.t.Errorf("a value is told: %s, %v", b, err)
+		w.t.Errorf("a value is disclosed: %s, %v", b, err)
 	}
 }
 
-// acme makes another tenant, and returns its administrator.
+// acme creates another tenant, and returns its administrator.
 func (w *world) acme() context.Context {
 	w.t.Helper()
 	if _, err := w.gate.CreateTenant(w.admin, "acme"); err != nil {
@@ -164,9 +156,7 @@ func (w *world) acme() context.Context {
 	creds, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
 		Name: "root", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin}, Tenant: "acme",
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return w.as(creds)
 }
 
@@ -205,9 +195,7 @@ func TestSecretsOpenInTheirPlace(t *testing.T) {
 		s.Name = "crm-token"
 		return tx.PutSecret(s)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := w.values(gatehouse.DefaultTenant); got["shop-token"] != "shop-value" || got["crm-token"] != "!" {
 		t.Errorf("%v", got)
 	}
@@ -216,8 +204,8 @@ func TestSecretsOpenInTheirPlace(t *testing.T) {
 	}
 }
 
-// TestMasterKeyOfSecrets replaces the master key: the keys of secrets are sealed anew,
-// and the old master key can go.
+// TestMasterKeyOfSecrets replaces the master key: the keys of secrets are sealed again, and the old
+// master key can be removed.
 func TestMasterKeyOfSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -254,8 +242,8 @@ func TestMasterKeyOfSecrets(t *testing.T) {
 	w.wantValue("rotated after that", "new-value")
 }
 
-// TestResealPastADamagedKey: a key that does not open is named, and keeps no other from being sealed
-// anew.
+// TestResealPastADamagedKey: a key that cannot be opened is named, and does not prevent the others
+// from being sealed again.
 func TestResealPastADamagedKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -270,9 +258,7 @@ func TestResealPastADamagedKey(t *testing.T) {
 			State: gatehouse.RingKeyActive,
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := set(w.acme(), w.gate, "the-value"); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func (g *Gate) FindSession(ctx context.Context, token string) (*gatehouse.Caller
 		return c, err
 	}
 	if err := g.touch(ctx, c.Session); err != nil {
-		// The session is valid; failing to record its use is no reason to refuse.
+		// The session is valid; failing to record its use is not a reason to refuse.
 		g.Log.WarnContext(ctx, "session not touched", "session", c.Session.ID, "error", err)
 	}
 	return c, nil
@@ -227,7 +227,9 @@ func (g *Gate) SignOut(ctx context.Context) error {
 
 // ListSessions lists the caller's sessions, or, for an administrator, those of
 // others.
-func (g *Gate) ListSessions(ctx context.Context, f gatehouse.SessionFilter) (page gatehouse.Page[*gatehouse.Session], err error) {
+func (g *Gate) ListSessions(
+	ctx context.Context, f gatehouse.SessionFilter,
+) (page gatehouse.Page[*gatehouse.Session], err error) {
 	err = g.View(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		id := "" // all principals
 		if f.All {
@@ -270,7 +272,9 @@ func (g *Gate) RevokeSession(ctx context.Context, id string) (*gatehouse.Session
 	return g.revokeSession(ctx, c, id, "revoked")
 }
 
-func (g *Gate) revokeSession(ctx context.Context, c *gatehouse.Caller, id, reason string) (s *gatehouse.Session, err error) {
+func (g *Gate) revokeSession(
+	ctx context.Context, c *gatehouse.Caller, id, reason string,
+) (s *gatehouse.Session, err error) {
 	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) (err error) {
 		if s, err = tx.FindSessionByID(id); err != nil {
 			return err

@@ -16,7 +16,9 @@ import (
 // it is linked to, or of a new one. It first updates the roles that the
 // configuration manages, and the memberships from this provider, to match the
 // identity's groups, even when that leaves no role and the sign-in is refused.
-func (g *Gate) SignInExternal(ctx context.Context, e gatehouse.ExternalSignIn, b gatehouse.Browser) (out *gatehouse.SignedIn, err error) {
+func (g *Gate) SignInExternal(
+	ctx context.Context, e gatehouse.ExternalSignIn, b gatehouse.Browser,
+) (out *gatehouse.SignedIn, err error) {
 	n := newSignIn(gatehouse.SignInOIDC, e.Issuer, b)
 	var refused error
 	err = g.UpdateQueues(ctx, func(q gatehouse.Queues) error {
@@ -76,7 +78,8 @@ func (g *Gate) findExternal(tx gatehouse.Tx, e gatehouse.ExternalSignIn) (*gateh
 	if err != nil {
 		return nil, err
 	}
-	p := &gatehouse.Principal{ID: NewID("prn"), Tenant: e.Tenant, Name: name, Kind: gatehouse.KindPerson, Roles: sortedRoles(e.Roles), CreatedAt: tx.Now()}
+	p := &gatehouse.Principal{ID: NewID("prn"), Tenant: e.Tenant, Name: name, Kind: gatehouse.KindPerson,
+		Roles: sortedRoles(e.Roles), CreatedAt: tx.Now()}
 	p.Person = p.ID
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -191,7 +194,9 @@ func otherAdmin(tx gatehouse.Tx, p *gatehouse.Principal) (bool, error) {
 func isAdmin(p *gatehouse.Principal) bool { return !p.Disabled && p.Has(gatehouse.RoleAdmin) }
 
 func linkIdentity(tx gatehouse.Tx, p *gatehouse.Principal, issuer, subject string, by author) error {
-	err := tx.InsertIdentity(&gatehouse.ExternalIdentity{Tenant: p.Tenant, Issuer: issuer, Subject: subject, PrincipalID: p.ID, CreatedAt: tx.Now()})
+	err := tx.InsertIdentity(
+		&gatehouse.ExternalIdentity{Tenant: p.Tenant, Issuer: issuer, Subject: subject, PrincipalID: p.ID,
+			CreatedAt: tx.Now()})
 	if err != nil {
 		return err
 	}
@@ -206,7 +211,9 @@ func recordIdentity(tx gatehouse.Tx, event string, p *gatehouse.Principal, issue
 }
 
 // LinkIdentity links a proven OIDC identity of a tenant to the caller.
-func (g *Gate) LinkIdentity(ctx context.Context, tenant, issuer, subject string) (out *gatehouse.ExternalIdentity, err error) {
+func (g *Gate) LinkIdentity(
+	ctx context.Context, tenant, issuer, subject string,
+) (out *gatehouse.ExternalIdentity, err error) {
 	c, err := browserCaller(ctx)
 	if err != nil {
 		return nil, err
@@ -228,7 +235,8 @@ func (g *Gate) LinkIdentity(ctx context.Context, tenant, issuer, subject string)
 		if err := linkIdentity(tx, p, issuer, subject, authorOf(c)); err != nil {
 			return err
 		}
-		out = &gatehouse.ExternalIdentity{Tenant: tenant, Issuer: issuer, Subject: subject, PrincipalID: p.ID, CreatedAt: tx.Now()}
+		out = &gatehouse.ExternalIdentity{Tenant: tenant, Issuer: issuer, Subject: subject, PrincipalID: p.ID,
+			CreatedAt: tx.Now()}
 		return nil
 	})
 	if err != nil {

@@ -27,14 +27,16 @@ func (g *Gate) TakeCeremony(ctx context.Context, hash [32]byte) (c *gatehouse.Ce
 		return err
 	})
 	if errors.Is(err, gatehouse.ErrNotFound) {
-		return nil, gatehouse.E(gatehouse.CodeUnauthenticated, "this took too long, or was answered before: begin again")
+		return nil, gatehouse.E(gatehouse.CodeUnauthenticated, "this took too long, or was already completed: begin again")
 	}
 	return c, err
 }
 
 // FindPasskey finds a passkey and its owner by the authenticator's id, for the
 // ceremony that verifies it.
-func (g *Gate) FindPasskey(ctx context.Context, credentialID []byte) (k *gatehouse.Passkey, p *gatehouse.Principal, err error) {
+func (g *Gate) FindPasskey(
+	ctx context.Context, credentialID []byte,
+) (k *gatehouse.Passkey, p *gatehouse.Principal, err error) {
 	err = g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 		if k, err = q.FindPasskeyByCredential(credentialID); err != nil {
 			return err
@@ -54,14 +56,17 @@ func usePasskey(tx gatehouse.Tx, k *gatehouse.Passkey, from uint32) error {
 	case err != nil && !errors.Is(err, gatehouse.ErrNotFound):
 		return err
 	case err != nil || now.PrincipalID != k.PrincipalID || now.SignCount != from:
-		return gatehouse.E(gatehouse.CodeUnauthenticated, "this passkey was removed, or used elsewhere at the same moment: try again")
+		return gatehouse.E(gatehouse.CodeUnauthenticated,
+			"this passkey was removed, or used elsewhere at the same moment: try again")
 	}
 	return tx.UsePasskey(k.ID, k.Credential, k.SignCount, from)
 }
 
 // SignInPasskey begins a session for a verified passkey; from is its counter as it
 // was read.
-func (g *Gate) SignInPasskey(ctx context.Context, k *gatehouse.Passkey, from uint32, b gatehouse.Browser) (out *gatehouse.SignedIn, err error) {
+func (g *Gate) SignInPasskey(
+	ctx context.Context, k *gatehouse.Passkey, from uint32, b gatehouse.Browser,
+) (out *gatehouse.SignedIn, err error) {
 	n := newSignIn(gatehouse.SignInPasskey, k.ID, b)
 	err = g.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		tx := q.In(k.Tenant)
@@ -103,7 +108,7 @@ func (g *Gate) AddPasskey(ctx context.Context, k *gatehouse.Passkey) (out *gateh
 			return err
 		}
 		if len(own) >= maxPasskeys {
-			return gatehouse.E(gatehouse.CodeInvalid, "%d passkeys are the most: remove one first", maxPasskeys)
+			return gatehouse.E(gatehouse.CodeInvalid, "you have the maximum of %d passkeys: remove one first", maxPasskeys)
 		}
 		row := *k
 		row.ID, row.Tenant, row.PrincipalID, row.CreatedAt, row.LastUsedAt = NewID("pky"), p.Tenant, p.ID, tx.Now(), nil

@@ -17,21 +17,15 @@ func TestOldSessionsAreForgotten(t *testing.T) {
 	first := w.signIn(ana, gatehouse.Browser{})
 	browser := w.browser(first)
 	c, err := w.gate.RotateEditToken(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := w.gate.StepUpWithEditToken(browser, a.ID, a.Digest, c.EditToken); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.gate.SignOut(browser); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.gate.SignOut(browser))
 	ended := func() int {
 		t.Helper()
 		page, err := w.gate.ListSessions(w.admin, gatehouse.SessionFilter{All: true, Ended: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return len(page.Items)
 	}
 	purge := func(want int) {

@@ -21,7 +21,8 @@ func (g *Gate) CreateSetupLink(ctx context.Context, principal string) (*gatehous
 			return nil, gatehouse.E(gatehouse.CodeInvalid, "only an enabled person with a role can sign in")
 		}
 		l := &gatehouse.SetupLink{
-			ID: out.ID, Tenant: p.Tenant, PrincipalID: p.ID, Hash: hash, CreatedAt: tx.Now(), ExpiresAt: tx.Now().Add(gatehouse.SetupLinkTTL),
+			ID: out.ID, Tenant: p.Tenant, PrincipalID: p.ID, Hash: hash, CreatedAt: tx.Now(),
+			ExpiresAt: tx.Now().Add(gatehouse.SetupLinkTTL),
 		}
 		if err := tx.InsertSetupLink(l); err != nil {
 			return nil, err
@@ -39,7 +40,9 @@ func (g *Gate) CreateSetupLink(ctx context.Context, principal string) (*gatehous
 }
 
 // FindSetupLink returns a link and the person it is for.
-func (g *Gate) FindSetupLink(ctx context.Context, token string) (l *gatehouse.SetupLink, p *gatehouse.Principal, err error) {
+func (g *Gate) FindSetupLink(
+	ctx context.Context, token string,
+) (l *gatehouse.SetupLink, p *gatehouse.Principal, err error) {
 	err = g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 		l, p, err = findSetupLink(q, token)
 		return err
@@ -56,8 +59,11 @@ type linkReader[T gatehouse.ReadTx] interface {
 	In(tenant string) T
 }
 
-func findSetupLink[T gatehouse.ReadTx](q linkReader[T], token string) (*gatehouse.SetupLink, *gatehouse.Principal, error) {
-	denied := gatehouse.E(gatehouse.CodeUnauthenticated, "this set-up link is not valid, or was used; an administrator makes a new one")
+func findSetupLink[T gatehouse.ReadTx](
+	q linkReader[T], token string,
+) (*gatehouse.SetupLink, *gatehouse.Principal, error) {
+	denied := gatehouse.E(gatehouse.CodeUnauthenticated,
+		"this set-up link is not valid, or was used; an administrator makes a new one")
 	hash, ok := hashOf(setupPrefix, token)
 	if !ok {
 		return nil, nil, denied
@@ -83,7 +89,9 @@ func findSetupLink[T gatehouse.ReadTx](q linkReader[T], token string) (*gatehous
 }
 
 // RedeemSetupLink consumes a link and begins a session.
-func (g *Gate) RedeemSetupLink(ctx context.Context, token string, b gatehouse.Browser) (out *gatehouse.SignedIn, err error) {
+func (g *Gate) RedeemSetupLink(
+	ctx context.Context, token string, b gatehouse.Browser,
+) (out *gatehouse.SignedIn, err error) {
 	n := newSignIn(gatehouse.SignInSetup, "", b)
 	err = g.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		l, p, err := findSetupLink(q, token)

@@ -10,7 +10,9 @@ import (
 )
 
 // FindStepUp returns the caller's open step-up for an action as shown.
-func (g *Gate) FindStepUp(ctx context.Context, actionID string, digest gatehouse.Digest) (u *gatehouse.StepUp, err error) {
+func (g *Gate) FindStepUp(
+	ctx context.Context, actionID string, digest gatehouse.Digest,
+) (u *gatehouse.StepUp, err error) {
 	err = g.View(ctx, "step-up", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		if c.Session == nil {
 			return gatehouse.ErrNotFound
@@ -21,12 +23,16 @@ func (g *Gate) FindStepUp(ctx context.Context, actionID string, digest gatehouse
 	return u, err
 }
 
-func openStepUp(tx gatehouse.ReadTx, c *gatehouse.Caller, actionID string, digest gatehouse.Digest) (*gatehouse.StepUp, error) {
+func openStepUp(
+	tx gatehouse.ReadTx, c *gatehouse.Caller, actionID string, digest gatehouse.Digest,
+) (*gatehouse.StepUp, error) {
 	return tx.FindStepUp(c.Session.ID, actionID, digest, tx.Now().Add(-gatehouse.StepUpTTL))
 }
 
 // StepUpWithEditToken records a step-up by the person's edit token.
-func (g *Gate) StepUpWithEditToken(ctx context.Context, actionID string, digest gatehouse.Digest, token string) (*gatehouse.StepUp, error) {
+func (g *Gate) StepUpWithEditToken(
+	ctx context.Context, actionID string, digest gatehouse.Digest, token string,
+) (*gatehouse.StepUp, error) {
 	c, err := browserCaller(ctx)
 	if err != nil {
 		return nil, err
@@ -47,7 +53,9 @@ func (g *Gate) wantEditToken(ctx context.Context, c *gatehouse.Caller, token str
 
 // StepUpExternal records a step-up by an OIDC identity, which must be linked
 // to the caller.
-func (g *Gate) StepUpExternal(ctx context.Context, issuer, subject, actionID string, digest gatehouse.Digest) (*gatehouse.StepUp, error) {
+func (g *Gate) StepUpExternal(
+	ctx context.Context, issuer, subject, actionID string, digest gatehouse.Digest,
+) (*gatehouse.StepUp, error) {
 	c, err := browserCaller(ctx)
 	if err != nil {
 		return nil, err
@@ -63,7 +71,9 @@ func (g *Gate) StepUpExternal(ctx context.Context, issuer, subject, actionID str
 
 // StepUpPasskey records a step-up by one of the caller's passkeys. p is the
 // verified passkey, from its counter as it was read.
-func (g *Gate) StepUpPasskey(ctx context.Context, p *gatehouse.Passkey, from uint32, actionID string, digest gatehouse.Digest) (*gatehouse.StepUp, error) {
+func (g *Gate) StepUpPasskey(
+	ctx context.Context, p *gatehouse.Passkey, from uint32, actionID string, digest gatehouse.Digest,
+) (*gatehouse.StepUp, error) {
 	c, err := browserCaller(ctx)
 	if err != nil {
 		return nil, err
@@ -78,7 +88,8 @@ func (g *Gate) StepUpPasskey(ctx context.Context, p *gatehouse.Passkey, from uin
 
 // recordStepUp stores a proof for an action as it is now; another digest is
 // refused.
-func (g *Gate) recordStepUp(ctx context.Context, c *gatehouse.Caller, method gatehouse.StepUpMethod, actionID string, digest gatehouse.Digest,
+func (g *Gate) recordStepUp(ctx context.Context, c *gatehouse.Caller, method gatehouse.StepUpMethod, actionID string,
+	digest gatehouse.Digest,
 	check func(gatehouse.Tx) error,
 ) (u *gatehouse.StepUp, err error) {
 	err = g.Update(ctx, c.Session.Tenant, nil, func(tx gatehouse.Tx) error {
@@ -155,7 +166,8 @@ func (g *Gate) CheckFresh(ctx context.Context, editToken string) error {
 		if tx.Now().Sub(c.Session.CreatedAt) < gatehouse.FreshSignIn {
 			return nil
 		}
-		return gatehouse.E(gatehouse.CodeStepUpRequired, "sign in again, or give your edit token, to add another way of signing in")
+		return gatehouse.E(gatehouse.CodeStepUpRequired,
+			"sign in again, or give your edit token, to add another way of signing in")
 	})
 }
 

@@ -11,9 +11,7 @@ import (
 func (w *world) editToken(name string) string {
 	w.t.Helper()
 	c, err := w.gate.RotateEditToken(w.admin, name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return c.EditToken
 }
 
@@ -24,7 +22,8 @@ func TestSessionDecidesUpToL3AndStepsUpAbove(t *testing.T) {
 	token := w.editToken("ana")
 	browser := w.browser(w.signIn(ana, gatehouse.Browser{}))
 	medium := w.propose(bot, nil)
-	if ans, err := w.gate.Decide(browser, medium.ID, approve(medium)); err != nil || ans.Action.DecidedVia != gatehouse.ViaConsole {
+	if ans, err := w.gate.Decide(browser, medium.ID, approve(medium)); err != nil ||
+		ans.Action.DecidedVia != gatehouse.ViaConsole {
 		t.Fatalf("%+v, %v", ans, err)
 	}
 
@@ -54,7 +53,7 @@ func TestSessionDecidesUpToL3AndStepsUpAbove(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeEditTokenRequired)
 	_, err = w.gate.StepUpWithEditToken(browser, a.ID, b.Digest, token)
 	wantCode(t, err, gatehouse.CodeDigestMismatch)
-	_, err = w.gate.StepUpWithEditToken(ana, a.ID, a.Digest, token) // a key is no session
+	_, err = w.gate.StepUpWithEditToken(ana, a.ID, a.Digest, token) // a key is not a session
 	wantCode(t, err, gatehouse.CodeUnauthenticated)
 
 	stepUp(browser, b) // for another action
@@ -89,9 +88,7 @@ func TestSessionDecidesUpToL3AndStepsUpAbove(t *testing.T) {
 	revised, err := w.gate.Revise(bot, c.ID, proposal(func(p *gatehouse.Proposal) {
 		p.ActionType, p.Target.EntityRef, p.ProposedChange = "create_item", "SKU-C", `{"price":"99.00"}`
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	refused(browser, revised)
 	// A caller with a key needs only the edit token, at every level.
 	if _, err := w.gate.Decide(ana, revised.ID, approve(revised)); err != nil {
@@ -108,9 +105,7 @@ func TestStepUpIsUsedOnce(t *testing.T) {
 	browser := w.browser(w.signIn(ana, gatehouse.Browser{}))
 	a := w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType, p.Target.EntityRef = "create_item", "SKU-A" })
 	u, err := w.gate.StepUpWithEditToken(browser, a.ID, a.Digest, token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := w.gate.Decide(browser, a.ID, approve(a)); err != nil {
 		t.Fatal(err)
 	}

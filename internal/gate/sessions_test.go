@@ -18,9 +18,7 @@ import (
 func callerOf(t *testing.T, ctx context.Context) *gatehouse.Caller {
 	t.Helper()
 	c, err := gatehouse.CallerFrom(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -28,13 +26,9 @@ func callerOf(t *testing.T, ctx context.Context) *gatehouse.Caller {
 func (w *world) signIn(who context.Context, b gatehouse.Browser) *gatehouse.SignedIn {
 	w.t.Helper()
 	l, err := w.gate.CreateSetupLink(w.admin, callerOf(w.t, who).Principal.ID)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	s, err := w.gate.RedeemSetupLink(w.t.Context(), l.Token, b)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return s
 }
 
@@ -42,9 +36,7 @@ func (w *world) signIn(who context.Context, b gatehouse.Browser) *gatehouse.Sign
 func (w *world) browser(s *gatehouse.SignedIn) context.Context {
 	w.t.Helper()
 	c, err := w.gate.FindSession(w.t.Context(), s.Token)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return gatehouse.NewContext(w.t.Context(), c)
 }
 
@@ -66,9 +58,7 @@ func (w *world) leaves(event string) (n int) {
 		}
 		return err
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return n
 }
 
@@ -77,9 +67,7 @@ func TestSetupLinkWorksOnce(t *testing.T) {
 	w := newWorld(t, "")
 	ana := w.person("ana")
 	l, err := w.gate.CreateSetupLink(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, p, err := w.gate.FindSetupLink(t.Context(), l.Token); err != nil || p.Name != "ana" {
 		t.Fatalf("looked at: %v, %v", p, err)
 	}
@@ -103,17 +91,14 @@ func TestSetupLinkWorksOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if won != 1 || w.leaves("session.started") != 1 || w.leaves("setup_link.used") != 1 || w.leaves("setup_link.created") != 1 {
+	if won != 1 || w.leaves("session.started") != 1 || w.leaves("setup_link.used") != 1 ||
+		w.leaves("setup_link.created") != 1 {
 		t.Errorf("the link worked %d times", won)
 	}
 	old, err := w.gate.CreateSetupLink(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	late, err := w.gate.CreateSetupLink(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = w.gate.RedeemSetupLink(t.Context(), old.Token, gatehouse.Browser{})
 	wantCode(t, err, gatehouse.CodeExpired)
 	w.clock.Advance(gatehouse.SetupLinkTTL)
@@ -143,12 +128,13 @@ func TestSetupLinksAreAnAdministratorsForPeople(t *testing.T) {
 	bot := w.principal("bot2", gatehouse.KindAgent, gatehouse.RoleProposer)
 	p := callerOf(t, bot).Principal
 	err = w.store.Update(t.Context(), p.Tenant, func(tx gatehouse.Tx) error {
-		return tx.InsertIdentity(&gatehouse.ExternalIdentity{Tenant: p.Tenant, Issuer: "https://i.test", Subject: "1", PrincipalID: p.ID, CreatedAt: tx.Now()})
+		return tx.InsertIdentity(
+			&gatehouse.ExternalIdentity{Tenant: p.Tenant, Issuer: "https://i.test", Subject: "1", PrincipalID: p.ID,
+				CreatedAt: tx.Now()})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = w.gate.SignInExternal(t.Context(), gatehouse.ExternalSignIn{Tenant: p.Tenant, Issuer: "https://i.test", Subject: "1"}, gatehouse.Browser{})
+	must(t, err)
+	_, err = w.gate.SignInExternal(t.Context(),
+		gatehouse.ExternalSignIn{Tenant: p.Tenant, Issuer: "https://i.test", Subject: "1"}, gatehouse.Browser{})
 	wantCode(t, err, gatehouse.CodeUnauthenticated)
 }
 
@@ -160,9 +146,7 @@ func TestSessionSlidesAndEnds(t *testing.T) {
 	seen := func() *gatehouse.Session {
 		t.Helper()
 		c, err := w.gate.FindSession(t.Context(), s.Token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !c.StepUp || c.Via != gatehouse.ViaConsole || c.Principal.Name != "ana" {
 			t.Errorf("caller %+v", c)
 		}
@@ -173,7 +157,8 @@ func TestSessionSlidesAndEnds(t *testing.T) {
 		t.Errorf("seen at %v: written within the minute", got.LastSeenAt)
 	}
 	w.clock.Advance(time.Second)
-	if got := seen(); !got.LastSeenAt.Equal(w.clock.Now()) || !got.ExpiresAt.Equal(w.clock.Now().Add(gatehouse.SessionIdle)) {
+	if got := seen(); !got.LastSeenAt.Equal(w.clock.Now()) ||
+		!got.ExpiresAt.Equal(w.clock.Now().Add(gatehouse.SessionIdle)) {
 		t.Errorf("seen at %v, until %v", got.LastSeenAt, got.ExpiresAt)
 	}
 	for w.clock.Now().Before(start.Add(gatehouse.SessionMax - gatehouse.SessionIdle)) {
@@ -214,7 +199,8 @@ func TestRevokedSessionIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	ana, ben := w.person("ana"), w.person("ben")
-	first, second, third := w.signIn(ana, gatehouse.Browser{}), w.signIn(ana, gatehouse.Browser{}), w.signIn(ana, gatehouse.Browser{})
+	first, second, third := w.signIn(ana, gatehouse.Browser{}), w.signIn(ana, gatehouse.Browser{}),
+		w.signIn(ana, gatehouse.Browser{})
 	_, err := w.gate.RevokeSession(ben, first.Session.ID)
 	wantCode(t, err, gatehouse.CodeRoleRequired)
 	w.browser(first)
@@ -226,9 +212,7 @@ func TestRevokedSessionIsRefusedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.gone(second.Token)
-	if err := w.gate.SignOut(w.browser(third)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.gate.SignOut(w.browser(third)))
 	w.gone(third.Token)
 	again, err := w.gate.RevokeSession(ana, first.Session.ID)
 	if err != nil || again.RevokedAt == nil || w.leaves("session.revoked") != 3 {
@@ -283,21 +267,15 @@ func TestTokensAreNotStored(t *testing.T) {
 	w := newWorld(t, "")
 	ana := w.person("ana")
 	l, err := w.gate.CreateSetupLink(w.admin, "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := w.signIn(ana, gatehouse.Browser{UserAgent: "a-browser-to-be-found"})
 	dir := filepath.Dir(w.path)
 	files, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := false
 	for _, f := range files {
 		content, err := os.ReadFile(filepath.Join(dir, f.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		found = found || bytes.Contains(content, []byte("a-browser-to-be-found"))
 		for _, secret := range []string{s.Token, l.Token} {
 			if bytes.Contains(content, []byte(secret)) || bytes.Contains(content, []byte(secret[4:])) {
@@ -316,10 +294,10 @@ func TestSessionsStayInTheirTenant(t *testing.T) {
 	if _, err := w.gate.CreateTenant(w.admin, "acme"); err != nil {
 		t.Fatal(err)
 	}
-	creds, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{Tenant: "acme", Name: "root", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	creds, err := w.gate.CreatePrincipal(w.admin,
+		gatehouse.NewPrincipal{Tenant: "acme", Name: "root", Kind: gatehouse.KindPerson,
+			Roles: []gatehouse.Role{gatehouse.RoleAdmin}})
+	must(t, err)
 	other, ana := w.as(creds), w.person("ana")
 	s := w.signIn(ana, gatehouse.Browser{})
 	_, err = w.gate.RevokeSession(other, s.Session.ID)
@@ -351,8 +329,9 @@ func TestGroupsGiveAndTakeRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	e := gatehouse.ExternalSignIn{
-		Tenant: gatehouse.DefaultTenant, Provider: "acme", Issuer: "https://id.test", Subject: "1", Name: "Ana Ruß", Provision: true,
-		Managed: []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleOperator},
+		Tenant: gatehouse.DefaultTenant, Provider: "acme", Issuer: "https://id.test", Subject: "1", Name: "Ana Ruß",
+		Provision: true,
+		Managed:   []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleOperator},
 	}
 	signIn := func(e gatehouse.ExternalSignIn, roles ...gatehouse.Role) (*gatehouse.SignedIn, error) {
 		e.Roles = roles
@@ -366,9 +345,7 @@ func TestGroupsGiveAndTakeRoles(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeRoleRequired)
 
 	s, err := signIn(e, gatehouse.RoleApprover)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if p := s.Principal; p.Name != "acme:Ana-Ru-" || p.Kind != gatehouse.KindPerson || p.Person != p.ID {
 		t.Errorf("%+v", p)
 	}
@@ -384,9 +361,7 @@ func TestGroupsGiveAndTakeRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	next, err := signIn(e, gatehouse.RoleOperator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if d := cmp.Diff([]gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleAuditor}, next.Principal.Roles); d != "" {
 		t.Error(d)
 	}
@@ -417,9 +392,7 @@ func TestGroupsLeaveAnAdministrator(t *testing.T) {
 			Tenant: "acme", Provider: "idp", Issuer: "https://i.test", Subject: subject, Name: subject, Provision: true,
 			Roles: roles, Managed: []gatehouse.Role{gatehouse.RoleAdmin, gatehouse.RoleApprover},
 		}, gatehouse.Browser{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return s.Principal
 	}
 	signIn("ana", gatehouse.RoleAdmin)

@@ -50,6 +50,6 @@ func (g *Gate) Resolve(ctx context.Context, kind, id string) (string, error) {
 	case 1:
 		return found[0], nil
 	}
-	return "", gatehouse.E(gatehouse.CodeAmbiguousID, "several ids begin with %s: give more of the one that you mean", prefix).
+	return "", gatehouse.E(gatehouse.CodeAmbiguousID, "several ids begin with %s: give a longer part", prefix).
 		With("candidates", found[:min(len(found), maxCandidates)])
 }

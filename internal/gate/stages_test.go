@@ -33,9 +33,7 @@ func (w *world) told(id string) (list []string) {
 			Outcome         string
 			Notify          []string
 		}
-		if err := json.Unmarshal([]byte(l.Data), &d); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, json.Unmarshal([]byte(l.Data), &d))
 		text := l.Type
 		switch {
 		case d.Stage > 0:
@@ -101,7 +99,7 @@ func TestWhoMayAnswerFollowsFromStagesAndClock(t *testing.T) {
 	}
 }
 
-func TestTheSweeperTellsEachMomentOnce(t *testing.T) {
+func TestTheSweeperRecordsEachMomentOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, asksInStages+"    on_timeout: {extend: 2h}\n")
 	bot, ana := w.agent(), w.person("ana")
@@ -137,7 +135,8 @@ func TestTheSweeperTellsEachMomentOnce(t *testing.T) {
 		t.Errorf("told %q, want %q", got, want)
 	}
 	got := w.find(a.ID)
-	if got.Status != gatehouse.StatusPending || !got.Approval.Extended || !got.Approval.ExpiresAt.Equal(a.Approval.CreatedAt.Add(7*time.Hour)) {
+	if got.Status != gatehouse.StatusPending || !got.Approval.Extended ||
+		!got.Approval.ExpiresAt.Equal(a.Approval.CreatedAt.Add(7*time.Hour)) {
 		t.Errorf("%s until %s", got.Status, got.Approval.ExpiresAt)
 	}
 	w.clock.Advance(2 * time.Hour) // the extension happens only once
@@ -163,7 +162,8 @@ func TestOnTimeoutThePolicyRejects(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		got := w.find(a.ID)
-		if got.Status != gatehouse.StatusRejected || got.DecidedVia != gatehouse.ViaPolicy || !strings.HasPrefix(got.DecidedBy, "policy") {
+		if got.Status != gatehouse.StatusRejected || got.DecidedVia != gatehouse.ViaPolicy ||
+			!strings.HasPrefix(got.DecidedBy, "policy") {
 			t.Errorf("%s: %s by %s via %s", when, got.Status, got.DecidedBy, got.DecidedVia)
 		}
 		_, err := w.gate.Decide(ana, a.ID, approve(a))
@@ -180,8 +180,8 @@ func TestOnTimeoutThePolicyRejects(t *testing.T) {
 	}
 }
 
-// The time ends while a person decides: one of the two outcomes stands, and a
-// person's decision is never overwritten.
+// The time ends while a person decides: there is exactly one outcome, and a person's decision is
+// never overwritten.
 func TestATimeoutAndADecisionAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, asksInStages+"    on_timeout: reject\n")
@@ -212,7 +212,8 @@ func TestATimeoutAndADecisionAtOnce(t *testing.T) {
 		got := w.find(a.ID)
 		outcomes[got.Status]++
 		switch {
-		case err == nil && (got.Status != gatehouse.StatusApproved || got.DecidedVia != gatehouse.ViaAPI || len(got.Approval.Votes) != 1):
+		case err == nil &&
+			(got.Status != gatehouse.StatusApproved || got.DecidedVia != gatehouse.ViaAPI || len(got.Approval.Votes) != 1):
 			t.Fatalf("a decision that was answered became %s via %s", got.Status, got.DecidedVia)
 		case err != nil && (got.Status != gatehouse.StatusRejected || got.DecidedVia != gatehouse.ViaPolicy):
 			t.Fatalf("%v, and the action is %s via %s", err, got.Status, got.DecidedVia)
@@ -228,7 +229,8 @@ func TestDenialConsidersAllStages(t *testing.T) {
 	w := newWorld(t, asksInStages)
 	bot := w.agent()
 	w.person("ana")
-	if a := w.propose(bot, nil); a.Status != gatehouse.StatusDenied || !strings.Contains(strings.Join(a.Policy.Reasons, "; "), "group finance, group managers") {
+	if a := w.propose(bot, nil); a.Status != gatehouse.StatusDenied ||
+		!strings.Contains(strings.Join(a.Policy.Reasons, "; "), "group finance, group managers") {
 		t.Errorf("%s: %q", a.Status, a.Policy.Reasons)
 	}
 	w.group("managers", "ana")

@@ -26,7 +26,7 @@ func TestStricterPolicyAtDispatch(t *testing.T) {
 	}{
 		{"the same rules again", "price_change", lenient + "  - {id: never, when: 'false', then: deny}\n", 0, ""},
 		{
-			"an allowance that is taken back", "note", strings.Replace(lenient, "then: allow", "then: needs_approval", 1), 0,
+			"an allowance that is withdrawn", "note", strings.Replace(lenient, "then: allow", "then: needs_approval", 1), 0,
 			"1 must approve, but only 0 were required",
 		},
 		{"an allowance whose level is raised", "note", strings.Replace(lenient, "note: 1", "note: 3", 1), 0, "1 must " +
@@ -35,7 +35,8 @@ func TestStricterPolicyAtDispatch(t *testing.T) {
 			"required"},
 		{"more people by a rule", "price_change", lenient + "  - {id: two, when: 'true', then: needs_approval, required: " +
 			"2}\n", 0, "2 must approve, but only 1 were required"},
-		{"a level with a step-up", "price_change", strings.Replace(lenient, "price_change: 3", "price_change: 4", 1), 0, "at L4 approvers retype the value"},
+		{"a level with a step-up", "price_change", strings.Replace(lenient, "price_change: 3", "price_change: 4", 1), 0,
+			"at L4 approvers retype the value"},
 		{"a level with two people", "wipe", strings.Replace(lenient, "wipe: 4", "wipe: 5", 1), 0, "2 must approve, but " +
 			"only 1 were required"},
 		{"a looser policy", "price_change", strings.Replace(lenient, "price_change: 3", "price_change: 1", 1), 0, ""},
@@ -99,8 +100,8 @@ func (w *world) approving(a *gatehouse.Action) gatehouse.Decision {
 	return d
 }
 
-// recheck makes the dispatcher's check before a call. If the policy has to judge
-// first, the check is repeated after that.
+// recheck runs the dispatcher's check before a call. If the policy has to judge first, the check is
+// repeated after that.
 func (w *world) recheck(id string) error {
 	w.t.Helper()
 	for {

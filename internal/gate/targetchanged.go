@@ -120,7 +120,8 @@ func markTarget(tx gatehouse.Tx, c *gatehouse.Caller, id string, t gatehouse.Tar
 		return false, err
 	}
 	ap := a.Approval
-	if a.Status != gatehouse.StatusPending || ap == nil || ap.Status != gatehouse.ApprovalRequested || !tx.Now().Before(ap.End()) {
+	if a.Status != gatehouse.StatusPending || ap == nil || ap.Status != gatehouse.ApprovalRequested ||
+		!tx.Now().Before(ap.End()) {
 		return false, nil
 	}
 	if m := ap.TargetChanged; m != nil && m.Version == t.Version {

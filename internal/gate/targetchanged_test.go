@@ -19,7 +19,8 @@ func TestTargetChangedHoldsApprovals(t *testing.T) {
 	erp := w.principal("erp", gatehouse.KindService, gatehouse.RoleProposer)
 	a := w.propose(bot, nil)
 	fresh := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.Version = "99" })
-	change := gatehouse.TargetChange{Connector: a.Connector, EntityType: a.Target.EntityType, EntityRef: a.Target.EntityRef, Version: "99"}
+	change := gatehouse.TargetChange{Connector: a.Connector, EntityType: a.Target.EntityType,
+		EntityRef: a.Target.EntityRef, Version: "99"}
 	got, err := w.gate.TargetChanged(erp, change)
 	if err != nil || got.Marked != 1 || !slices.Equal(got.ActionIDs, []string{a.ID}) || got.More {
 		t.Fatalf("marked %+v, %v", got, err)
@@ -36,7 +37,7 @@ func TestTargetChangedHoldsApprovals(t *testing.T) {
 	_, err = w.gate.Decide(ana, a.ID, approve(a))
 	var e *gatehouse.Error
 	if !errors.As(err, &e) || e.Code != gatehouse.CodeTargetChanged {
-		t.Fatalf("approved what has changed: %v", err)
+		t.Fatalf("approved a changed target: %v", err)
 	}
 	if actual := e.Context["actual"]; actual != gatehouse.JSON(`"99"`) {
 		t.Errorf("actual is %v", actual)
@@ -69,7 +70,8 @@ func TestTargetChangedHoldsApprovals(t *testing.T) {
 	if _, err := w.gate.TargetChanged(ana, change); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 		t.Errorf("an approver reports: %v", err)
 	}
-	if _, err := w.gate.TargetChanged(erp, gatehouse.TargetChange{Connector: "shop"}); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+	if _, err := w.gate.TargetChanged(erp,
+		gatehouse.TargetChange{Connector: "shop"}); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 		t.Errorf("without a target: %v", err)
 	}
 }

@@ -46,7 +46,7 @@ func (g *Gate) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetStat
 		return nil, err
 	}
 	if c.Principal.Kind != gatehouse.KindPerson && a.ProposerID != c.Principal.ID {
-		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "a program reads the targets of its own actions only")
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "a program can read only the targets of its own actions")
 	}
 	read := g.readable(a)
 	if read == nil {

@@ -28,9 +28,7 @@ func holdRejection(a *gatehouse.Action) gatehouse.Decision {
 func (w *world) decided(who context.Context, a *gatehouse.Action, d gatehouse.Decision) *gatehouse.Answer {
 	w.t.Helper()
 	got, err := w.gate.Decide(who, a.ID, d)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return got
 }
 
@@ -112,7 +110,7 @@ func TestUndoOfARejection(t *testing.T) {
 		t.Errorf("the log has the rejection already: %s", d)
 	}
 
-	// The decision stands for everybody else.
+	// For everybody else the decision is unchanged.
 	for what, err := range map[string]error{
 		"an approval": errorOf(w.gate.Decide(ben, a.ID, approve(a))),
 		"a revision":  errorOf(w.gate.Revise(bot, a.ID, proposal(nil))),
@@ -246,9 +244,7 @@ func TestUndoUnderAnotherPolicy(t *testing.T) {
 	w.decided(ana, a, approve(a))
 	_, err := w.gate.ApplyPolicy(w.admin,
 		"version: 1\nrules:\n  - {id: stop, when: \"true\", then: deny, reason: frozen}\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := w.gate.Undo(ana, a.ID)
 	if err != nil || got.Action.Status != gatehouse.StatusDenied || got.Action.UndoneBy != "ana" {
 		t.Fatalf("%+v, %v", got, err)

@@ -43,8 +43,8 @@ func excesses(actions []*gatehouse.Action) map[string]string {
 	return out
 }
 
-// TestListsTellWhatExceedsItsCeiling: lists agree with the action read by its id.
-func TestListsTellWhatExceedsItsCeiling(t *testing.T) {
+// TestListsShowExceededCeilings: lists agree with the action read by its id.
+func TestListsShowExceededCeilings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pricesPolicy)
 	bot, ana := w.agent(), w.person("ana")
@@ -59,13 +59,9 @@ func TestListsTellWhatExceedsItsCeiling(t *testing.T) {
 			"newest": {}, "pending": {Status: gatehouse.StatusPending}, "urgency": {Sort: gatehouse.SortUrgency},
 		} {
 			page, err := w.gate.ListActions(w.admin, f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			inbox, _, err := w.gate.Inbox(w.admin, f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			single := make([]*gatehouse.Action, len(page.Items))
 			for i, a := range page.Items {
 				single[i] = w.find(a.ID)
@@ -92,13 +88,11 @@ func TestListsTellWhatExceedsItsCeiling(t *testing.T) {
 		large.ID: "prices 100 0;never;daily 2 0;", second.ID: "prices 100 0;daily 2 0;", others.ID: "daily 2 0;",
 	})
 	if len(note.Exceeds) != 0 {
-		t.Error("what takes from no ceiling exceeds one")
+		t.Error("an action without ceilings exceeds one")
 	}
 	w.clock.Advance(2 * time.Hour)
 	page, err := w.gate.ListActions(w.admin, gatehouse.ActionFilter{Sort: gatehouse.SortUrgency})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if d := cmp.Diff(map[string]string{large.ID: "prices 0 100;never;"}, excesses(page.Items)); d != "" {
 		t.Errorf("after the window: %s", d)
 	}

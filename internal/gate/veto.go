@@ -40,8 +40,10 @@ func (h *vetoInput) key() vetoKey {
 	}
 }
 
-// readVetoInput reads what the veto of the active version needs.
-func (g *Gate) readVetoInput(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (*vetoInput, error) {
+// readVetoInput reads what the veto of the active version needs. It reads the proposer if proposer is nil.
+func (g *Gate) readVetoInput(
+	tx gatehouse.ReadTx, a *gatehouse.Action, version int, proposer *gatehouse.Principal,
+) (*vetoInput, error) {
 	if version == a.Policy.Version && version != 0 {
 		_, floor, _, err := g.targets.Describe(a.Tenant, &a.Proposal)
 		if err != nil || floor <= a.RiskLevel {
@@ -54,9 +56,11 @@ func (g *Gate) readVetoInput(tx gatehouse.ReadTx, a *gatehouse.Action, version i
 		return h, nil
 	}
 
-	proposer, err := tx.FindPrincipal(a.ProposerID)
-	if err != nil {
-		return nil, err
+	if proposer == nil {
+		var err error
+		if proposer, err = tx.FindPrincipal(a.ProposerID); err != nil {
+			return nil, err
+		}
 	}
 	_, floor, _, err := g.targets.Describe(a.Tenant, &a.Proposal)
 	if err != nil {
@@ -153,8 +157,8 @@ func (g *Gate) judgeVeto(ctx context.Context, h *vetoInput) (err error) {
 
 // vetoed returns the veto within a transaction, "" for none. If the policy has to judge first,
 // it fails with [*unjudged].
-func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action, version int) (string, error) {
-	h, err := g.readVetoInput(tx, a, version)
+func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action, rights *gatehouse.Rights) (string, error) {
+	h, err := g.readVetoInput(tx, a, rights.PolicyVersion, rights.Proposer)
 	if err != nil {
 		return "", err
 	}

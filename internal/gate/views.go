@@ -10,7 +10,9 @@ import (
 
 // Inbox returns a page of the caller's tenant and the caller's saved views, by one
 // query of the store.
-func (g *Gate) Inbox(ctx context.Context, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], views []*gatehouse.SavedView, err error) {
+func (g *Gate) Inbox(
+	ctx context.Context, f gatehouse.ActionFilter,
+) (page gatehouse.Page[*gatehouse.Action], views []*gatehouse.SavedView, err error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
 		return page, nil, err

@@ -1,6 +1,5 @@
-// Package gatetest fills a store as its users would: by the real gate and the
-// real dispatcher, with everything that may stand in it. Tests that copy,
-// check or damage whole stores begin with it.
+// Package gatetest fills a store as its users would: by the real gate and the real dispatcher, with
+// all kinds of content. Tests that copy, check or damage whole stores begin with it.
 package gatetest
 
 import (
@@ -28,7 +27,7 @@ type Clock struct {
 	at time.Time
 }
 
-// NewClock stands at a fixed time.
+// NewClock returns a clock that is stopped at a fixed time.
 func NewClock() *Clock { return &Clock{at: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)} }
 
 // Now is the time.
@@ -60,8 +59,8 @@ ceilings:
   - {name: money, when: 'action.type == "spend"', per: tenant, window: 24h, limit: 10, amount: change.amount}
 `
 
-// Target is what the actions are carried out at. Each call of an item takes
-// the next of the answers set for it, and succeeds when there is none.
+// Target is the target of the actions. Each call of an item takes the next of the answers set for
+// it, and succeeds when there is none.
 type Target struct {
 	mu      sync.Mutex
 	answers map[string][]connector.Kind
@@ -120,7 +119,8 @@ type World struct {
 // change the gate's configuration.
 func New(t testing.TB, store gatehouse.Store, clock *Clock, options ...func(*gate.Config)) *World {
 	t.Helper()
-	w := &World{t: t, Store: store, Clock: clock, Target: &Target{answers: map[string][]connector.Kind{}, calls: map[string]int{}}}
+	w := &World{t: t, Store: store, Clock: clock,
+		Target: &Target{answers: map[string][]connector.Kind{}, calls: map[string]int{}}}
 	targets, err := dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: w.Target,
 		Tenants: []string{"default", "acme"}})
 	w.must(err)
@@ -162,7 +162,8 @@ func (w *World) SignIn(key string) {
 func (w *World) Admin() context.Context { return w.caller(w.admin, nil) }
 
 func (w *World) caller(p *gatehouse.Principal, r *gatehouse.IdempotencyRequest) context.Context {
-	return gatehouse.NewContext(context.Background(), &gatehouse.Caller{Principal: p, StepUp: true, Via: gatehouse.ViaAPI, Idempotency: r})
+	return gatehouse.NewContext(context.Background(),
+		&gatehouse.Caller{Principal: p, StepUp: true, Via: gatehouse.ViaAPI, Idempotency: r})
 }
 
 // As is a context of a principal.
@@ -173,9 +174,8 @@ func (w *World) As(name string) context.Context {
 	return w.caller(p, nil)
 }
 
-// Fill plays everything that there is in two tenants, acme and default.
-// In default some of it is still under way in the end, and some of its leaves
-// have no number.
+// Fill plays everything that there is in two tenants, acme and default. In default some work is
+// still in progress at the end, and some leaves have no number.
 func (w *World) Fill() {
 	w.t.Helper()
 	creds, err := w.Gate.Bootstrap(context.Background())
@@ -192,7 +192,7 @@ func (w *World) Fill() {
 	w.SignIn(made.Key)
 	w.play("acme")
 	w.Key, w.admin = creds.Key, root
-	// It comes last: what is under way in one tenant is rescued by the next one.
+	// It comes last: work in progress in one tenant is rescued by the next one.
 	w.play("default")
 	w.browse()
 	w.number()
@@ -279,7 +279,7 @@ func (w *World) Answer(item string, kinds ...connector.Kind) {
 	w.Target.answers[item] = kinds
 }
 
-// body stands for an answer that was stored under an idempotency key.
+// body is the content of a stored answer under an idempotency key.
 func (w *World) request(key string) *gatehouse.IdempotencyRequest {
 	return &gatehouse.IdempotencyRequest{
 		Key: key, Route: "POST /proposed-actions", BodyHash: sha256.Sum256([]byte(key)),

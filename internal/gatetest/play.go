@@ -62,17 +62,19 @@ func (w *World) play(tenant string) {
 	_, err = w.Gate.ReplayDeadLetters(w.Admin(), gatehouse.ReplayRequest{IDs: []string{w.Find(replayed).Push.ID}})
 	w.must(err)
 	_, err = w.Gate.DiscardDeadLetters(w.Admin(), gatehouse.DiscardRequest{
-		DeadLetterSelection: gatehouse.DeadLetterSelection{IDs: []string{w.Find(discarded).Push.ID}}, Reason: "not needed any more",
+		DeadLetterSelection: gatehouse.DeadLetterSelection{IDs: []string{w.Find(discarded).Push.ID}},
+		Reason:              "not needed any more",
 	})
 	w.must(err)
-	_, err = w.Gate.ResolvePush(w.Admin(), w.Find(resolved).Push.ID, gatehouse.Resolution{Outcome: "applied", Reason: "looked"})
+	_, err = w.Gate.ResolvePush(w.Admin(), w.Find(resolved).Push.ID,
+		gatehouse.Resolution{Outcome: "applied", Reason: "looked"})
 	w.must(err)
 	w.Drain(tenant)
 	w.die(tenant, dispatch.PointCalled, "rescued", decided)
 	w.Clock.Advance(2 * time.Minute)
 	_, err = w.Worker.Rescue(context.Background())
 	w.must(err)
-	// Still under way: to be retried, queued, picked, being sent, waiting.
+	// Still in progress: to be retried, queued, picked, being sent, waiting.
 	w.die(tenant, dispatch.PointClaimed, "picked", decided)
 	w.die(tenant, dispatch.PointSent, "sent", decided)
 	decided("late", "price_change")
@@ -90,8 +92,7 @@ func (w *World) play(tenant string) {
 	decided("queued", "price_change")
 }
 
-// Work proposes, decides and carries out n changes, one after the other, and
-// lets the log grow beside.
+// Work proposes, decides and carries out n changes, one after the other, while the log grows.
 func (w *World) Work(n int) {
 	w.t.Helper()
 	for i := range n {
@@ -125,8 +126,8 @@ func (w *World) principal(name string) *gatehouse.Principal {
 	return p
 }
 
-// people makes those who take part, and leaves a revoked key, a group, and a
-// policy that is no longer the active one.
+// people creates the participants, and leaves a revoked key, a group, and a policy that is no
+// longer active.
 func (w *World) people(tenant string) {
 	w.t.Helper()
 	for _, n := range []gatehouse.NewPrincipal{
@@ -155,8 +156,8 @@ func (w *World) people(tenant string) {
 	w.must(err)
 }
 
-// browse leaves what browsers leave: sessions and what is signed in with. The
-// bytes are no valid credentials, only as hostile as a store must bear them.
+// browse leaves what browsers leave: sessions and credentials for sign-in. The bytes are not valid
+// credentials; they are hostile values that a store must accept.
 func (w *World) browse() {
 	w.t.Helper()
 	ana, a := w.principal("ana"), w.Propose("stepped up", "price_change", 1)
@@ -170,18 +171,22 @@ func (w *World) browse() {
 		return errors.Join(
 			tx.InsertSession(session, hash("session")),
 			tx.InsertSetupLink(&gatehouse.SetupLink{
-				ID: "lnk_1", Tenant: ana.Tenant, PrincipalID: ana.ID, Hash: hash("link"), CreatedAt: at, ExpiresAt: at.Add(time.Hour),
+				ID: "lnk_1", Tenant: ana.Tenant, PrincipalID: ana.ID, Hash: hash("link"), CreatedAt: at,
+				ExpiresAt: at.Add(time.Hour),
 			}),
 			tx.InsertIdentity(&gatehouse.ExternalIdentity{
 				Tenant: ana.Tenant, Issuer: "https://id.example.com", Subject: "s\u00e9", PrincipalID: ana.ID, CreatedAt: at,
 			}),
 			tx.InsertPasskey(&gatehouse.Passkey{
-				ID: "pky_1", Tenant: ana.Tenant, PrincipalID: ana.ID, Name: "phone", CredentialID: []byte{0, 255, 1}, Credential: []byte{},
-				SignCount: 7, CreatedAt: at,
+				ID: "pky_1", Tenant: ana.Tenant, PrincipalID: ana.ID, Name: "phone", CredentialID: []byte{0, 255, 1},
+				Credential: []byte{},
+				SignCount:  7, CreatedAt: at,
 			}),
-			tx.InsertCeremony(&gatehouse.Ceremony{Hash: hash("ceremony"), Tenant: ana.Tenant, Data: []byte("{}"), ExpiresAt: at.Add(time.Hour)}),
+			tx.InsertCeremony(
+				&gatehouse.Ceremony{Hash: hash("ceremony"), Tenant: ana.Tenant, Data: []byte("{}"), ExpiresAt: at.Add(time.Hour)}),
 			tx.InsertStepUp(&gatehouse.StepUp{
-				ID: "stp_1", Tenant: ana.Tenant, SessionID: session.ID, ActionID: a.ID, Digest: a.Digest, Method: gatehouse.StepUpPasskey, At: at,
+				ID: "stp_1", Tenant: ana.Tenant, SessionID: session.ID, ActionID: a.ID, Digest: a.Digest,
+				Method: gatehouse.StepUpPasskey, At: at,
 			}),
 			// As the gate logs them: they name the action, and are about something else.
 			tx.AppendLeaf(&gatehouse.Leaf{

@@ -18,7 +18,8 @@ func (w *World) FillRuns() {
 	w.t.Helper()
 	var open, ended string
 	w.must(w.Store.View(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
-		for status, id := range map[gatehouse.Status]*string{gatehouse.StatusPending: &open, gatehouse.StatusRejected: &ended} {
+		for status, id := range map[gatehouse.Status]*string{gatehouse.StatusPending: &open,
+			gatehouse.StatusRejected: &ended} {
 			page, err := tx.ListActions(gatehouse.ActionFilter{Status: status, Limit: 1})
 			if err != nil || len(page.Items) == 0 {
 				return fmt.Errorf("an action that is %s: %v, %w", status, page.Items, err)
@@ -27,17 +28,21 @@ func (w *World) FillRuns() {
 		}
 		return nil
 	}))
-	w.must(w.Store.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { return fillRuns(tx, open, ended) }))
+	w.must(w.Store.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+		return fillRuns(tx, open, ended)
+	}))
 }
 
 func fillRuns(tx gatehouse.Tx, open, ended string) error {
 	now := tx.Now()
 	later := now.Add(time.Hour)
-	flow := &gatehouse.Workflow{ID: "wfl_1", Tenant: gatehouse.DefaultTenant, Name: "triage", Version: 1, Workspace: "support", Source: "name: triage\n", CreatedBy: "ana", CreatedAt: now}
+	flow := &gatehouse.Workflow{ID: "wfl_1", Tenant: gatehouse.DefaultTenant, Name: "triage", Version: 1,
+		Workspace: "support", Source: "name: triage\n", CreatedBy: "ana", CreatedAt: now}
 	if err := tx.InsertWorkflow(flow); err != nil {
 		return err
 	}
-	if err := tx.PutSchedule(&gatehouse.Schedule{Tenant: flow.Tenant, Workflow: flow.Name, Version: 1, NextAt: later}, time.Time{}); err != nil {
+	if err := tx.PutSchedule(&gatehouse.Schedule{Tenant: flow.Tenant, Workflow: flow.Name, Version: 1, NextAt: later},
+		time.Time{}); err != nil {
 		return err
 	}
 	n := 0
@@ -45,12 +50,15 @@ func fillRuns(tx gatehouse.Tx, open, ended string) error {
 	run := func(status, stop gatehouse.RunStatus, steps ...gatehouse.Step) (*gatehouse.Run, error) {
 		n++
 		r := &gatehouse.Run{
-			ID: fmt.Sprintf("run_%d", n), Tenant: flow.Tenant, Workflow: flow.Name, Version: 1, Workspace: flow.Workspace, Status: gatehouse.RunQueued,
-			Trigger: gatehouse.TriggerWebhook, TriggerRef: fmt.Sprint("INC", n), Input: `{"n":1.10}`, StartedBy: "ana", CreatedAt: now, Deadline: &later,
+			ID: fmt.Sprintf("run_%d", n), Tenant: flow.Tenant, Workflow: flow.Name, Version: 1, Workspace: flow.Workspace,
+			Status:  gatehouse.RunQueued,
+			Trigger: gatehouse.TriggerWebhook, TriggerRef: fmt.Sprint("INC", n), Input: `{"n":1.10}`, StartedBy: "ana",
+			CreatedAt: now, Deadline: &later,
 		}
 		for i, want := range steps {
 			st := &gatehouse.Step{
-				ID: fmt.Sprintf("stp_%d_%d", n, i), Tenant: r.Tenant, RunID: r.ID, Key: fmt.Sprint("s", i), Index: i, Workflow: r.Workflow,
+				ID: fmt.Sprintf("stp_%d_%d", n, i), Tenant: r.Tenant, RunID: r.ID, Key: fmt.Sprint("s", i), Index: i,
+				Workflow:  r.Workflow,
 				Workspace: r.Workspace, Uses: "transform", Status: gatehouse.StepReady, Input: `{}`, CreatedAt: now, ReadyAt: &now,
 			}
 			if want.Status == gatehouse.StepBlocked {
@@ -66,7 +74,9 @@ func fillRuns(tx gatehouse.Tx, open, ended string) error {
 				return nil, err
 			}
 		}
-		if err := tx.AppendLeaf(&gatehouse.Leaf{Tenant: r.Tenant, Type: "run.created", Subject: r.ID, Actor: "ana", To: string(gatehouse.RunQueued)}); err != nil {
+		if err := tx.AppendLeaf(
+			&gatehouse.Leaf{Tenant: r.Tenant, Type: "run.created", Subject: r.ID, Actor: "ana",
+				To: string(gatehouse.RunQueued)}); err != nil {
 			return nil, err
 		}
 		r.Stop, r.StartedAt = stop, &now
@@ -88,13 +98,18 @@ func fillRuns(tx gatehouse.Tx, open, ended string) error {
 	}{
 		{gatehouse.RunSucceeded, "", []gatehouse.Step{{Status: gatehouse.StepSucceeded}, {Status: gatehouse.StepSucceeded}}},
 		{gatehouse.RunQueued, "", []gatehouse.Step{{Status: gatehouse.StepBlocked}, {Status: gatehouse.StepBlocked}}},
-		{gatehouse.RunRunning, "", []gatehouse.Step{{Status: gatehouse.StepRunning}, {Status: gatehouse.StepReady}, {Status: gatehouse.StepBlocked}}},
-		{gatehouse.RunWaitingApproval, "", []gatehouse.Step{{Status: gatehouse.StepWaitingApproval, ActionID: open}, {Status: gatehouse.StepBlocked}}},
+		{gatehouse.RunRunning, "",
+			[]gatehouse.Step{{Status: gatehouse.StepRunning}, {Status: gatehouse.StepReady}, {Status: gatehouse.StepBlocked}}},
+		{gatehouse.RunWaitingApproval, "",
+			[]gatehouse.Step{{Status: gatehouse.StepWaitingApproval, ActionID: open}, {Status: gatehouse.StepBlocked}}},
 		{gatehouse.RunWaitingApproval, "", []gatehouse.Step{{Status: gatehouse.StepWaitingApproval, ActionID: ended}}},
-		{gatehouse.RunWaiting, "", []gatehouse.Step{{Status: gatehouse.StepWaiting, ChildRun: "run_1"}, {Status: gatehouse.StepWaiting, Event: "go", DueAt: &later}}},
+		{gatehouse.RunWaiting, "",
+			[]gatehouse.Step{{Status: gatehouse.StepWaiting, ChildRun: "run_1"},
+				{Status: gatehouse.StepWaiting, Event: "go", DueAt: &later}}},
 		{gatehouse.RunRetrying, "", []gatehouse.Step{{Status: gatehouse.StepRetrying, DueAt: &later}}},
 		{gatehouse.RunFailed, "", []gatehouse.Step{{Status: gatehouse.StepFailed}, {Status: gatehouse.StepCanceled}}},
-		{gatehouse.RunCanceled, gatehouse.RunCanceled, []gatehouse.Step{{Status: gatehouse.StepSucceeded}, {Status: gatehouse.StepCanceled}}},
+		{gatehouse.RunCanceled, gatehouse.RunCanceled,
+			[]gatehouse.Step{{Status: gatehouse.StepSucceeded}, {Status: gatehouse.StepCanceled}}},
 	} {
 		r, err := run(c.status, c.stop, c.steps...)
 		if err != nil {
@@ -107,7 +122,7 @@ func fillRuns(tx gatehouse.Tx, open, ended string) error {
 	return leave(tx, done)
 }
 
-// bring moves a step to a state, by a lease where there is one on the way.
+// bring moves a step to a state, with a lease if the path has one.
 func bring(tx gatehouse.Tx, st *gatehouse.Step, want gatehouse.Step, now, later time.Time) error {
 	path := []gatehouse.StepStatus{gatehouse.StepRunning, want.Status}
 	switch want.Status {
@@ -121,7 +136,8 @@ func bring(tx gatehouse.Tx, st *gatehouse.Step, want gatehouse.Step, now, later 
 		st.Status, st.LeaseOwner, st.LeaseUntil = to, "", nil
 		switch {
 		case to == gatehouse.StepRunning:
-			st.Generation, st.Attempts, st.LeaseOwner, st.LeaseUntil, st.IdempotencyKey = 1, 1, "worker", &later, st.RunID+":"+st.Key
+			st.Generation, st.Attempts, st.LeaseOwner, st.LeaseUntil, st.IdempotencyKey = 1, 1, "worker", &later,
+				st.RunID+":"+st.Key
 		case to.Final():
 			st.FinishedAt, st.Output = &now, `{"ok":true}`
 		default:
@@ -134,7 +150,8 @@ func bring(tx gatehouse.Tx, st *gatehouse.Step, want gatehouse.Step, now, later 
 			continue
 		}
 		err := tx.InsertAttempt(&gatehouse.StepAttempt{
-			Tenant: st.Tenant, RunID: st.RunID, StepID: st.ID, Attempt: 1, Generation: 1, Worker: "worker", StartedAt: now, FinishedAt: now, Outcome: string(to),
+			Tenant: st.Tenant, RunID: st.RunID, StepID: st.ID, Attempt: 1, Generation: 1, Worker: "worker", StartedAt: now,
+			FinishedAt: now, Outcome: string(to),
 		})
 		if err != nil {
 			return err
@@ -143,26 +160,33 @@ func bring(tx gatehouse.Tx, st *gatehouse.Step, want gatehouse.Step, now, later 
 	return nil
 }
 
-// leave stores what a run leaves behind.
+// leave stores the rows that a run leaves behind.
 func leave(tx gatehouse.Tx, r *gatehouse.Run) error {
 	now, st := tx.Now(), r.Steps[0]
 	archive := []byte("the archive of " + r.ID)
 	sum := sha256.Sum256(archive)
 	for _, insert := range []func() error{
 		func() error {
-			return tx.InsertUsage(&gatehouse.ModelUsage{Tenant: r.Tenant, RunID: r.ID, Workflow: r.Workflow, StepID: st.ID, Attempt: 1, Provider: "p", Model: "m", InputTokens: 9, OutputTokens: 2, Cost: "0.000015", Currency: "USD", At: now})
+			return tx.InsertUsage(
+				&gatehouse.ModelUsage{Tenant: r.Tenant, RunID: r.ID, Workflow: r.Workflow, StepID: st.ID, Attempt: 1, Provider: "p",
+					Model: "m", InputTokens: 9, OutputTokens: 2, Cost: "0.000015", Currency: "USD", At: now})
 		},
 		func() error {
 			if err := tx.InsertHand(r.ID, "prn_ana"); err != nil {
 				return err
 			}
-			return tx.InsertSignal(&gatehouse.Signal{Tenant: r.Tenant, RunID: r.ID, ID: "sig_1", Name: "go", Data: `{}`, By: "ana", At: now})
+			return tx.InsertSignal(
+				&gatehouse.Signal{Tenant: r.Tenant, RunID: r.ID, ID: "sig_1", Name: "go", Data: `{}`, By: "ana", At: now})
 		},
 		func() error {
-			return tx.InsertReflexion(&gatehouse.Reflexion{ID: "rfx_1", Tenant: r.Tenant, RunID: r.ID, Workflow: r.Workflow, Version: 1, Outcome: r.Status, Attempted: "a", Happened: "b", Otherwise: "c", At: now})
+			return tx.InsertReflexion(
+				&gatehouse.Reflexion{ID: "rfx_1", Tenant: r.Tenant, RunID: r.ID, Workflow: r.Workflow, Version: 1,
+					Outcome: r.Status, Attempted: "a", Happened: "b", Otherwise: "c", At: now})
 		},
 		func() error {
-			return tx.InsertBundle(&gatehouse.Bundle{Tenant: r.Tenant, RunID: r.ID, SHA256: hex.EncodeToString(sum[:]), Manifest: `{}`, Archive: archive, CreatedAt: now})
+			return tx.InsertBundle(
+				&gatehouse.Bundle{Tenant: r.Tenant, RunID: r.ID, SHA256: hex.EncodeToString(sum[:]), Manifest: `{}`,
+					Archive: archive, CreatedAt: now})
 		},
 	} {
 		if err := insert(); err != nil {

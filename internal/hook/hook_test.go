@@ -19,7 +19,7 @@ import (
 
 var now = time.Unix(1614265330, 0)
 
-// request is a webhook as it comes.
+// request is a received webhook.
 type request struct {
 	kind, secret string
 	header       http.Header
@@ -80,7 +80,9 @@ func TestVectors(t *testing.T) {
 	bare := generic()
 	bare.secret = strings.TrimPrefix(bare.secret, "whsec_")
 	many := generic()
-	many.header.Set("webhook-signature", "v1a,hnO3f9T8Ytu9HwrXslvumlUpqtNVqkhqw/enGzPCXe5BdqzCInXqYXFymVJaA7AZdpXwVLPo3mNl8EM+m7TBAg== v1,Ceo5qEr07ixe2NLpvHk3FH9bwy/WavXrAFQ/9tdO6mc= "+many.header.Get("webhook-signature"))
+	many.header.Set("webhook-signature",
+		"v1a,hnO3f9T8Ytu9HwrXslvumlUpqtNVqkhqw/enGzPCXe5BdqzCInXqYXFymVJaA7AZdpXwVLPo3mNl8EM+m7TBAg== "+
+			"v1,Ceo5qEr07ixe2NLpvHk3FH9bwy/WavXrAFQ/9tdO6mc= "+many.header.Get("webhook-signature"))
 	rotated := github()
 	rotated.secret = "another\r\n\n" + rotated.secret + "\nnext\n"
 	for name, tc := range map[string]struct {
@@ -115,7 +117,8 @@ func at(r request, after time.Duration) request {
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	base := map[string]func() request{"github": github, "servicenow": serviceNow, "generic": generic}
-	signature := map[string]string{"github": "X-Hub-Signature-256", "servicenow": "X-Sn-Hmac-Signature-256", "generic": "Webhook-Signature"}
+	signature := map[string]string{"github": "X-Hub-Signature-256", "servicenow": "X-Sn-Hmac-Signature-256",
+		"generic": "Webhook-Signature"}
 	for name, change := range map[string]func(r *request, signature string){
 		"another body":       func(r *request, _ string) { r.body += " " },
 		"no body":            func(r *request, _ string) { r.body = "" },
@@ -125,7 +128,10 @@ func TestRefused(t *testing.T) {
 		"a cut signature":    func(r *request, s string) { v := r.header.Get(s); r.header.Set(s, v[:len(v)-4]) },
 		"half a MAC":         func(r *request, s string) { r.header.Set(s, r.header.Get(s)[:20]) },
 		"two headers":        func(r *request, s string) { r.header.Add(s, r.header.Get(s)) },
-		"a long header":      func(r *request, s string) { r.header.Set(s, strings.Repeat("v1,AAAA ", 1000)+r.header.Get(s)) },
+		"a long header": func(r *request,
+			s string) {
+			r.header.Set(s, strings.Repeat("v1,AAAA ", 1000)+r.header.Get(s))
+		},
 		"a prefix only": func(r *request, s string) {
 			r.header.Set(s, map[string]string{"github": "sha256=", "generic": "v1,"}[r.kind])
 		},
@@ -140,23 +146,28 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for name, r := range map[string]request{
-		"github without its name":       without(github(), "X-GitHub-Delivery"),
-		"github without an event":       without(github(), "X-GitHub-Event"),
-		"github by SHA-1":               with(github(), "X-Hub-Signature-256", "sha1=7d38cdd689735b008b3c702edd92eea23791c5f6"),
-		"github without sha256=":        with(github(), "X-Hub-Signature-256", strings.TrimPrefix(github().header.Get("X-Hub-Signature-256"), "sha256=")),
-		"servicenow in digits":          with(serviceNow(), "X-Sn-Hmac-Signature-256", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"),
-		"servicenow no SIGNATURE":       with(serviceNow(), "X-Sn-Hmac-Signature-256", "KEYID=1"),
-		"generic of another id":         with(generic(), "Webhook-Id", "msg_2"),
-		"generic without an id":         without(generic(), "Webhook-Id"),
-		"generic of another time":       with(generic(), "Webhook-Timestamp", "1614265331"),
-		"generic without a time":        without(generic(), "Webhook-Timestamp"),
-		"generic with a word for time":  with(generic(), "Webhook-Timestamp", "hello"),
-		"generic with a signed time":    with(generic(), "Webhook-Timestamp", "+1614265330"),
-		"generic with a huge time":      with(generic(), "Webhook-Timestamp", "999999999999"),
-		"generic too old":               at(generic(), hook.Tolerance+time.Second),
-		"generic from the future":       at(generic(), -hook.Tolerance-time.Second),
-		"generic of another version":    with(generic(), "Webhook-Signature", "v2,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="),
-		"generic with parts in between": with(generic(), "Webhook-Signature", "v1, g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="),
+		"github without its name": without(github(), "X-GitHub-Delivery"),
+		"github without an event": without(github(), "X-GitHub-Event"),
+		"github by SHA-1": with(github(), "X-Hub-Signature-256",
+			"sha1=7d38cdd689735b008b3c702edd92eea23791c5f6"),
+		"github without sha256=": with(github(), "X-Hub-Signature-256",
+			strings.TrimPrefix(github().header.Get("X-Hub-Signature-256"), "sha256=")),
+		"servicenow in digits": with(serviceNow(), "X-Sn-Hmac-Signature-256",
+			"5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"),
+		"servicenow no SIGNATURE":      with(serviceNow(), "X-Sn-Hmac-Signature-256", "KEYID=1"),
+		"generic of another id":        with(generic(), "Webhook-Id", "msg_2"),
+		"generic without an id":        without(generic(), "Webhook-Id"),
+		"generic of another time":      with(generic(), "Webhook-Timestamp", "1614265331"),
+		"generic without a time":       without(generic(), "Webhook-Timestamp"),
+		"generic with a word for time": with(generic(), "Webhook-Timestamp", "hello"),
+		"generic with a signed time":   with(generic(), "Webhook-Timestamp", "+1614265330"),
+		"generic with a huge time":     with(generic(), "Webhook-Timestamp", "999999999999"),
+		"generic too old":              at(generic(), hook.Tolerance+time.Second),
+		"generic from the future":      at(generic(), -hook.Tolerance-time.Second),
+		"generic of another version": with(generic(), "Webhook-Signature",
+			"v2,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="),
+		"generic with parts in between": with(generic(), "Webhook-Signature",
+			"v1, g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,8 +197,8 @@ func refused(t *testing.T, r request) {
 	}
 }
 
-// TestUnusableSecrets are the operator's mistakes, and never let anything in:
-// an empty key makes MACs too.
+// TestUnusableSecrets: unusable secrets never verify anything; even an empty key would produce
+// MACs.
 func TestUnusableSecrets(t *testing.T) {
 	t.Parallel()
 	mac := hmac.New(sha256.New, nil)
@@ -203,7 +214,8 @@ func TestUnusableSecrets(t *testing.T) {
 		{hook.KindGeneric, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\nnot base64", gatehouse.CodeInternal},
 		{"stripe", "x", gatehouse.CodeUnsupported},
 	} {
-		h := headers("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)), "X-GitHub-Delivery", "1", "X-GitHub-Event", "e",
+		h := headers("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)), "X-GitHub-Delivery", "1",
+			"X-GitHub-Event", "e",
 			"X-Sn-Hmac-Signature-256", base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 		_, err := hook.Verify(tc.kind, []byte(tc.secret), h, []byte("x"), now)
 		if gatehouse.CodeOf(err) != tc.code {
@@ -218,23 +230,26 @@ func sign(kind, secret, id string, body []byte) http.Header {
 	switch kind {
 	case hook.KindGitHub:
 		mac.Write(body)
-		return headers("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)), "X-GitHub-Delivery", id, "X-GitHub-Event", "push")
+		return headers("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)), "X-GitHub-Delivery", id,
+			"X-GitHub-Event", "push")
 	case hook.KindServiceNow:
 		mac.Write(body)
 		return headers("X-Sn-Hmac-Signature-256", base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 	default:
 		fmt.Fprintf(mac, "%s.%d.%s", id, now.Unix(), body)
-		return headers("Webhook-Id", id, "Webhook-Timestamp", fmt.Sprint(now.Unix()), "Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+		return headers("Webhook-Id", id, "Webhook-Timestamp", fmt.Sprint(now.Unix()), "Webhook-Signature",
+			"v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 	}
 }
 
 func TestEventsOfBodies(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]map[string]string{
-		`{"event": "incident.inserted", "type": "contact.created"}`: {hook.KindServiceNow: "incident.inserted", hook.KindGeneric: "contact.created"},
-		`{"event": 5, "type": null}`:                                {},
-		`[1]`:                                                       {},
-		`nonsense`:                                                  {},
+		`{"event": "incident.inserted", "type": "contact.created"}`: {hook.KindServiceNow: "incident.inserted",
+			hook.KindGeneric: "contact.created"},
+		`{"event": 5, "type": null}`: {},
+		`[1]`:                        {},
+		`nonsense`:                   {},
 		`{"event": "` + strings.Repeat("x", 256) + `"}`: {},
 	} {
 		for _, kind := range []string{hook.KindServiceNow, hook.KindGeneric} {
@@ -253,10 +268,14 @@ func TestEventsOfBodies(t *testing.T) {
 
 func TestInput(t *testing.T) {
 	t.Parallel()
-	h := headers("Authorization", "Bearer x", "Cookie", "a=b", "X-Hub-Signature-256", "sha256=00", "Webhook-Signature", "v1,x",
-		"User-Agent", "GitHub-Hookshot/044aadd", "X-Github-Event", "issues", "Webhook-Id", "1", "Webhook-Id", "2", "Content-Type", "application/json\x01")
-	got, err := hook.Input(h, hook.Delivery{ID: "d-1", Event: "issues"}, []byte(`{"n": 12345678901234567890.10, "a": "é"}`))
-	want := gatehouse.JSON(`{"body":{"a":"é","n":12345678901234567890.10},"delivery":"d-1","event":"issues","headers":{"user-agent":"GitHub-Hookshot/044aadd","x-github-event":"issues"}}`)
+	h := headers("Authorization", "Bearer x", "Cookie", "a=b", "X-Hub-Signature-256", "sha256=00", "Webhook-Signature",
+		"v1,x",
+		"User-Agent", "GitHub-Hookshot/044aadd", "X-Github-Event", "issues", "Webhook-Id", "1", "Webhook-Id", "2",
+		"Content-Type", "application/json\x01")
+	got, err := hook.Input(h, hook.Delivery{ID: "d-1", Event: "issues"},
+		[]byte(`{"n": 12345678901234567890.10, "a": "é"}`))
+	want := gatehouse.JSON(
+		`{"body":{"a":"é","n":12345678901234567890.10},"delivery":"d-1","event":"issues","headers":{"user-agent":"GitHub-Hookshot/044aadd","x-github-event":"issues"}}`)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Error(err, diff)
 	}
@@ -271,14 +290,16 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// FuzzVerify tries headers and bodies: what is taken was signed with the
-// secret, and is refused with another body or another secret.
+// FuzzVerify tries headers and bodies: an accepted request was signed with the secret, and is
+// refused with another body or another secret.
 func FuzzVerify(f *testing.F) {
 	for _, r := range []request{github(), serviceNow(), generic()} {
 		h := r.header
-		f.Add(r.kind, r.body, h.Get("X-Hub-Signature-256")+h.Get("X-Sn-Hmac-Signature-256")+h.Get("Webhook-Signature"), h.Get("Webhook-Id"), h.Get("Webhook-Timestamp"))
+		f.Add(r.kind, r.body, h.Get("X-Hub-Signature-256")+h.Get("X-Sn-Hmac-Signature-256")+h.Get("Webhook-Signature"),
+			h.Get("Webhook-Id"), h.Get("Webhook-Timestamp"))
 	}
-	secrets := map[string]string{hook.KindGitHub: github().secret, hook.KindServiceNow: serviceNow().secret, hook.KindGeneric: generic().secret}
+	secrets := map[string]string{hook.KindGitHub: github().secret, hook.KindServiceNow: serviceNow().secret,
+		hook.KindGeneric: generic().secret}
 	f.Fuzz(func(t *testing.T, kind, body, signature, id, at string) {
 		h := http.Header{
 			"X-Hub-Signature-256": {signature}, "X-Sn-Hmac-Signature-256": {signature}, "Webhook-Signature": {signature},
@@ -296,10 +317,10 @@ func FuzzVerify(f *testing.F) {
 			t.Errorf("delivery %+v", d)
 		}
 		if _, err := hook.Verify(kind, []byte(secret), h, []byte(body+"x"), now); err == nil {
-			t.Error("another body was taken")
+			t.Error("another body was accepted")
 		}
 		if _, err := hook.Verify(kind, []byte("QUFBQQ=="), h, []byte(body), now); err == nil {
-			t.Error("another secret was taken")
+			t.Error("another secret was accepted")
 		}
 		if _, err := hook.Input(h, d, []byte(body)); err != nil && gatehouse.CodeOf(err) != gatehouse.CodeMalformed {
 			t.Error(err)

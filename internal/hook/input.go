@@ -37,7 +37,8 @@ func Input(h http.Header, d Delivery, body []byte) (gatehouse.JSON, error) {
 		gatehouse.Member{Name: "headers", Value: gatehouse.ObjectJSON(headers...)},
 	)
 	if err := gatehouse.CheckJSON([]byte(input)); err != nil {
-		return "", gatehouse.E(gatehouse.CodeMalformed, "the body of a webhook must be nested at most %d deep", gatehouse.MaxDepth-1)
+		return "", gatehouse.E(gatehouse.CodeMalformed, "the body of a webhook must be nested at most %d deep",
+			gatehouse.MaxDepth-1)
 	}
 	return input, nil
 }

@@ -17,7 +17,9 @@ func NewVerifier(secret func(name string) (string, error)) *Verifier { return &V
 
 // Verify calls [Verify] with the named secret, and then [Input]. An unknown secret is an error
 // with code internal.
-func (v *Verifier) Verify(kind, secret string, h http.Header, body []byte, now time.Time) (delivery string, input gatehouse.JSON, err error) {
+func (v *Verifier) Verify(
+	kind, secret string, h http.Header, body []byte, now time.Time,
+) (delivery string, input gatehouse.JSON, err error) {
 	value, err := v.secret(secret)
 	if err != nil {
 		return "", "", gatehouse.E(gatehouse.CodeInternal, "the secret of this webhook is not configured").Because(err)

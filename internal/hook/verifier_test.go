@@ -19,7 +19,8 @@ func TestVerifier(t *testing.T) {
 	body := []byte(`{"action": "opened"}`)
 	h := sign(hook.KindGitHub, "s3cret", "d-1", body)
 	delivery, input, err := v.Verify(hook.KindGitHub, "gh", h, body, now)
-	if err != nil || delivery != "d-1" || input != `{"body":{"action":"opened"},"delivery":"d-1","event":"push","headers":{"x-github-delivery":"d-1","x-github-event":"push"}}` {
+	if err != nil || delivery != "d-1" ||
+		input != `{"body":{"action":"opened"},"delivery":"d-1","event":"push","headers":{"x-github-delivery":"d-1","x-github-event":"push"}}` {
 		t.Errorf("%s, %s, %v", delivery, input, err)
 	}
 	for name, tc := range map[string]struct {
@@ -29,12 +30,14 @@ func TestVerifier(t *testing.T) {
 		"another body":   {"gh", `{}`, gatehouse.CodeBadSignature},
 		"no such secret": {"sn", string(body), gatehouse.CodeInternal},
 	} {
-		if delivery, input, err := v.Verify(hook.KindGitHub, tc.secret, h, []byte(tc.body), now); gatehouse.CodeOf(err) != tc.code || delivery != "" || input != "" {
+		if delivery, input, err := v.Verify(hook.KindGitHub, tc.secret, h, []byte(tc.body),
+			now); gatehouse.CodeOf(err) != tc.code || delivery != "" || input != "" {
 			t.Errorf("%s: %s, %s, %v", name, delivery, input, err)
 		}
 	}
-	// Signed, and no JSON.
-	if _, _, err := v.Verify(hook.KindGitHub, "gh", sign(hook.KindGitHub, "s3cret", "d-1", []byte("x")), []byte("x"), now); gatehouse.CodeOf(err) != gatehouse.CodeMalformed {
+	// Signed, but not JSON.
+	if _, _, err := v.Verify(hook.KindGitHub, "gh", sign(hook.KindGitHub, "s3cret", "d-1", []byte("x")), []byte("x"),
+		now); gatehouse.CodeOf(err) != gatehouse.CodeMalformed {
 		t.Error(err)
 	}
 }

@@ -72,7 +72,8 @@ func parseSecrets(kind string, secret []byte) ([][]byte, error) {
 		if kind == KindGeneric {
 			key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(string(line), "whsec_"))
 			if err != nil || len(key) == 0 {
-				return nil, gatehouse.E(gatehouse.CodeInternal, "a secret of a generic webhook must be base64, with or without whsec_ before it")
+				return nil, gatehouse.E(gatehouse.CodeInternal,
+					"a secret of a generic webhook must be base64, with or without whsec_ before it")
 			}
 			line = key
 		}

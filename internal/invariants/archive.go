@@ -54,7 +54,9 @@ func (c *checker) people(ctx context.Context) (map[[2]string]string, error) {
 
 // loadArchived reads the next page of the archive, checks each document, and
 // returns the readable ones. seen counts the rows.
-func (c *checker) loadArchived(ctx context.Context, tx *sql.Tx, tenant, id *string, people map[[2]string]string) (files []*file, seen int, err error) {
+func (c *checker) loadArchived(
+	ctx context.Context, tx *sql.Tx, tenant, id *string, people map[[2]string]string,
+) (files []*file, seen int, err error) {
 	query := `SELECT r.tenant, r.id, coalesce(r.approval_id, ''), coalesce(r.push_id, ''), coalesce(r.idempotency_key, ''), r.status, r.action_type,
 r.risk, r.proposer_id, r.proposed_at, r.ended_at, r.archived_at, r.batch, r.sha256, r.document,
 (SELECT count(*) FROM action a WHERE a.tenant = r.tenant AND a.id = r.id)
@@ -71,7 +73,8 @@ FROM action_archive r WHERE (r.tenant, r.id) > (?, ?) ORDER BY r.tenant, r.id LI
 		var a gatehouse.Archived
 		var hash, packed []byte
 		var proposed, ended, archived, living int64
-		err := rows.Scan(&a.Tenant, &a.ID, &a.ApprovalID, &a.PushID, &a.IdempotencyKey, &a.Status, &a.ActionType, &a.RiskLevel, &a.ProposerID,
+		err := rows.Scan(&a.Tenant, &a.ID, &a.ApprovalID, &a.PushID, &a.IdempotencyKey, &a.Status, &a.ActionType,
+			&a.RiskLevel, &a.ProposerID,
 			&proposed, &ended, &archived, &a.Batch, &hash, &packed, &living)
 		if err != nil {
 			return nil, 0, joined(err, rows)
@@ -79,10 +82,11 @@ FROM action_archive r WHERE (r.tenant, r.id) > (?, ?) ORDER BY r.tenant, r.id LI
 		seen++
 		*tenant, *id = a.Tenant, a.ID
 		copy(a.SHA256[:], hash)
-		a.ProposedAt, a.EndedAt, a.ArchivedAt = time.UnixMicro(proposed).UTC(), time.UnixMicro(ended).UTC(), time.UnixMicro(archived).UTC()
+		a.ProposedAt, a.EndedAt, a.ArchivedAt = time.UnixMicro(proposed).UTC(), time.UnixMicro(ended).UTC(),
+			time.UnixMicro(archived).UTC()
 		c.r.examined(22, 1)
 		if living > 0 {
-			c.r.violated(22, a.Tenant, a.ID, "it is archived, and among the living")
+			c.r.violated(22, a.Tenant, a.ID, "it is in the archive and in the live tables")
 		}
 		record, err := readArchived(&a, packed)
 		if err != nil {
@@ -138,7 +142,7 @@ func readArchived(a *gatehouse.Archived, packed []byte) (*gatehouse.Record, erro
 		return nil, err
 	}
 	if *again != *a {
-		return nil, fmt.Errorf("%w: the row says something else than its document", gatehouse.ErrArchiveDamaged)
+		return nil, fmt.Errorf("%w: the row differs from its document", gatehouse.ErrArchiveDamaged)
 	}
 	return record, nil
 }
@@ -148,8 +152,9 @@ func archivedFile(r *gatehouse.Record, people map[[2]string]string) *file {
 	a := r.Action
 	_, known := people[[2]string{a.Tenant, a.ProposerID}]
 	f := &file{
-		tenant: a.Tenant, id: a.ID, status: a.Status, key: a.IdempotencyKey, proposerID: a.ProposerID, proposer: known, superseded: a.Superseded,
-		decidedAt: micros(a.DecidedAt),
+		tenant: a.Tenant, id: a.ID, status: a.Status, key: a.IdempotencyKey, proposerID: a.ProposerID, proposer: known,
+		superseded: a.Superseded,
+		decidedAt:  micros(a.DecidedAt),
 		proposal: &proposal{
 			tenant: a.Tenant, outcome: a.Policy.Outcome, digest: a.Digest, computed: a.ComputeDigest(), ceilings: a.Ceilings,
 		},
@@ -171,17 +176,21 @@ func archivedFile(r *gatehouse.Record, people map[[2]string]string) *file {
 	}
 	if p := r.Push; p != nil {
 		f.pushes = []push{{
-			child: child{p.Tenant, p.ActionID}, id: p.ID, key: p.IdempotencyKey, digest: p.Digest, status: p.Status, attempts: p.Attempts,
-			generation: p.Generation, nextAttempt: micros(p.NextAttempt), leaseUntil: micros(p.LeaseUntil), leaseOwner: p.LeaseOwner, sentAt: micros(p.SentAt),
+			child: child{p.Tenant, p.ActionID}, id: p.ID, key: p.IdempotencyKey, digest: p.Digest, status: p.Status,
+			attempts:   p.Attempts,
+			generation: p.Generation, nextAttempt: micros(p.NextAttempt), leaseUntil: micros(p.LeaseUntil),
+			leaseOwner: p.LeaseOwner, sentAt: micros(p.SentAt),
 		}}
 	}
 	for _, c := range r.Receipts {
 		f.receipts = append(f.receipts, receipt{
-			child{c.Tenant, c.ActionID}, c.ID, c.PushID, c.IdempotencyKey, c.Attempt, c.Generation, c.Outcome, c.Late, c.Source, c.At.UnixMicro(),
+			child{c.Tenant, c.ActionID}, c.ID, c.PushID, c.IdempotencyKey, c.Attempt, c.Generation, c.Outcome, c.Late, c.Source,
+			c.At.UnixMicro(),
 		})
 	}
 	for _, l := range r.Claims {
-		f.claims = append(f.claims, claim{a.Tenant, l.Ceiling, l.Scope, l.Amount, l.ReservedAt.UnixMicro(), l.ReleasedAt != nil, 0})
+		f.claims = append(f.claims,
+			claim{a.Tenant, l.Ceiling, l.Scope, l.Amount, l.ReservedAt.UnixMicro(), l.ReleasedAt != nil, 0})
 	}
 	if m := r.Mirror; m != nil {
 		f.mirrors = []child{{m.Tenant, m.ActionID}}
@@ -238,7 +247,8 @@ func (c *checker) archiveLeaves(ctx context.Context) error {
 		for after, more := int64(0), true; more; {
 			var batches []batch
 			more = false
-			query := fmt.Sprintf(`SELECT seq, tenant, action_id, CASE WHEN action_id = '' THEN body ELSE '' END FROM audit_leaf WHERE seq > %d ORDER BY seq LIMIT %d`,
+			query := fmt.Sprintf(`SELECT seq, tenant, action_id, CASE WHEN action_id = '' THEN body ELSE '' END FROM audit_leaf
+				WHERE seq > %d ORDER BY seq LIMIT %d`,
 				after, 50*c.o.Page)
 			err := each(ctx, tx, query, func(rows *sql.Rows) error {
 				var tenant, action, body string
@@ -270,7 +280,8 @@ func (c *checker) archiveLeaves(ctx context.Context) error {
 						return err
 					}
 					if !there {
-						c.r.violated(22, b.tenant, n.ID, "the log says that it was archived in %s with another hash, or it is not there", b.id)
+						c.r.violated(22, b.tenant, n.ID, "the log says that it was archived in %s, but its hash differs or it is missing",
+							b.id)
 					}
 				}
 			}

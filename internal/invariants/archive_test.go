@@ -16,8 +16,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
-	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
@@ -31,20 +29,14 @@ func TestArchivingChangesNoAnswer(t *testing.T) {
 		t.Parallel()
 		path := migratedfile.New(t)
 		clock := gatetest.NewClock()
-		s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := migratedfile.Open(t, path, clock.Now)
 		archiving(t, s, clock, func(t *testing.T) (*Target, error) { return OpenFile(t.Context(), path, quiet()) })
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		dsn := migrated.Database(t)
 		clock := gatetest.NewClock()
-		s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := migrated.Open(t, dsn, clock.Now)
 		archiving(t, s, clock, func(t *testing.T) (*Target, error) { return OpenDatabase(t.Context(), dsn, quiet()) })
 	})
 }
@@ -73,15 +65,11 @@ func archiving(t *testing.T, s gatehouse.Store, clock *gatetest.Clock, open func
 	}
 	head := headOf(t, s)
 	a, err := w.Gate.NewArchiver(gatehouse.MinRetention, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	archived := 0
 	for more := true; more; {
 		n, again, err := a.Step(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		archived, more = archived+n, again
 		compare(t, before, answers(t, w))
 	}
@@ -106,9 +94,7 @@ func archiving(t *testing.T, s gatehouse.Store, clock *gatetest.Clock, open func
 			t.Errorf("%d %s: %+v", i.Number, i.Title, v)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 }
 
 // purge deletes sessions and their step-ups, as servers do after a month.
@@ -118,9 +104,7 @@ func purge(t *testing.T, s gatehouse.Store) {
 		_, err := q.PurgeSessions(q.Now().Add(-gatehouse.SessionKept), 1000)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func headOf(t *testing.T, s gatehouse.Store) (head gatehouse.LogHead) {
@@ -129,9 +113,7 @@ func headOf(t *testing.T, s gatehouse.Store) (head gatehouse.LogHead) {
 		head, err = audit.Head(tx, gatehouse.DefaultTenant)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return head
 }
 
@@ -151,9 +133,7 @@ func answers(t *testing.T, w *gatetest.World) map[string]*told {
 		f := gatehouse.ActionFilter{Archived: archive, Limit: 7}
 		for {
 			page, err := w.Gate.ListActions(w.Admin(), f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, a := range page.Items {
 				if out[a.ID] != nil {
 					t.Errorf("%s is listed twice", a.ID)
@@ -174,9 +154,7 @@ func answers(t *testing.T, w *gatetest.World) map[string]*told {
 func ask(t *testing.T, w *gatetest.World, listed *gatehouse.Action) *told {
 	t.Helper()
 	e, err := w.Gate.Evidence(w.Admin(), listed.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := &told{action: e.Action, receipts: e.Receipts, entries: e.Entries}
 	same := func(what string, a *gatehouse.Action, err error) {
 		t.Helper()
@@ -207,7 +185,7 @@ func ask(t *testing.T, w *gatetest.World, listed *gatehouse.Action) *told {
 	})
 	same("the key", a, err)
 	if a.ContentHash == ([32]byte{}) {
-		t.Errorf("%s has lost what its content is compared by", a.ID)
+		t.Errorf("%s has lost its content hash", a.ID)
 	}
 	if !ended(listed) {
 		return out // the modifying calls below could change an open action
@@ -276,16 +254,20 @@ func TestDocuments(t *testing.T) {
 			deep = gatehouse.ArrayJSON(deep)
 		}
 		a := &gatehouse.Action{
-			ID: "act_1", Tenant: "default", Revision: 1, Status: gatehouse.StatusApplied, ProposedAt: now, FinishedAt: &now, DecidedAt: &now,
+			ID: "act_1", Tenant: "default", Revision: 1, Status: gatehouse.StatusApplied, ProposedAt: now, FinishedAt: &now,
+			DecidedAt: &now,
 			Proposal: gatehouse.Proposal{
 				ActionType: text.Draw(t, "type"), ProposedChange: deep, CurrentState: gatehouse.StringJSON(text.Draw(t, "state")),
-				Rationale: text.Draw(t, "rationale"), IdempotencyKey: text.Draw(t, "key"), Target: gatehouse.Target{EntityRef: text.Draw(t, "ref")},
+				Rationale: text.Draw(t, "rationale"), IdempotencyKey: text.Draw(t, "key"),
+				Target: gatehouse.Target{EntityRef: text.Draw(t, "ref")},
 			},
 			Policy: gatehouse.PolicyOutcome{Rules: rapid.SliceOf(text).Draw(t, "rules")},
 		}
 		copy(a.ContentHash[:], text.Draw(t, "hash"))
-		p := &gatehouse.Push{ID: "psh_1", Tenant: a.Tenant, ActionID: a.ID, Status: gatehouse.PushApplied, AttemptBase: rapid.IntRange(0, 9).Draw(t, "base"), CreatedAt: now, NotBefore: now}
-		in := &gatehouse.Record{Action: a, Push: p, Receipts: []*gatehouse.Receipt{{ID: "rcp_1", Error: text.Draw(t, "error"), RequestMetadata: deep, At: now}}}
+		p := &gatehouse.Push{ID: "psh_1", Tenant: a.Tenant, ActionID: a.ID, Status: gatehouse.PushApplied,
+			AttemptBase: rapid.IntRange(0, 9).Draw(t, "base"), CreatedAt: now, NotBefore: now}
+		in := &gatehouse.Record{Action: a, Push: p,
+			Receipts: []*gatehouse.Receipt{{ID: "rcp_1", Error: text.Draw(t, "error"), RequestMetadata: deep, At: now}}}
 		archived, err := gatehouse.NewArchived(in, "arc_1", now)
 		if err != nil {
 			t.Fatal(err)

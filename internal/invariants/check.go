@@ -99,7 +99,8 @@ func (c *checker) structures(ctx context.Context) error {
 			var table, parent string
 			var row, key sql.NullInt64
 			err := rows.Scan(&table, &row, &parent, &key)
-			c.r.violated(0, "", fmt.Sprintf("%s row %d", table, row.Int64), "it refers to a row of %s that is not there", parent)
+			c.r.violated(0, "", fmt.Sprintf("%s row %d", table, row.Int64), "it refers to a row of %s that does not exist",
+				parent)
 			return err
 		})
 	})
@@ -158,7 +159,8 @@ func (c *checker) logs(ctx context.Context) error {
 		}
 	}
 	for tenant, heads := range held {
-		c.r.violated(14, tenant, tenant, "held_head: a head held elsewhere says %d entries, but there is no such tenant", heads[0].Size)
+		c.r.violated(14, tenant, tenant, "held_head: a head held elsewhere says %d entries, but there is no such tenant",
+			heads[0].Size)
 	}
 	return nil
 }

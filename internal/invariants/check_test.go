@@ -18,7 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
-	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
@@ -31,7 +31,7 @@ type original struct {
 	// that no trigger, foreign key or CHECK stops.
 	copy func(t *testing.T) (open func() (*Target, error), damage func(statements string))
 	head gatehouse.LogHead
-	// own are damages that only this engine can have.
+	// own are kinds of damage that only this engine can have.
 	own []damage
 }
 
@@ -50,12 +50,8 @@ func fill(t *testing.T, s gatehouse.Store, clock *gatetest.Clock) gatehouse.LogH
 		head, err = audit.Head(tx, gatehouse.DefaultTenant)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, s.Close())
 	return head
 }
 
@@ -63,42 +59,30 @@ func onSQLite(t *testing.T) *original {
 	t.Helper()
 	path := migratedfile.New(t)
 	clock := gatetest.NewClock()
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := migratedfile.Open(t, path, clock.Now)
 	head := fill(t, s, clock)
 	passed := []damage{
-		{"an entry is passed over", `UPDATE audit_batch SET last = last + 1 WHERE seq = (SELECT max(seq) FROM audit_batch WHERE tenant = 'default');
+		{"an entry is passed over",
+			`UPDATE audit_batch SET last = last + 1 WHERE seq = (SELECT max(seq) FROM audit_batch WHERE tenant = 'default');
 UPDATE meta SET numbered = (SELECT max(last) FROM audit_batch)`, 14, "", true},
 	}
 	return &original{head: head, own: passed, copy: func(t *testing.T) (func() (*Target, error), func(string)) {
 		file := filepath.Join(t.TempDir(), "copy.db")
-		if err := sqlite.Backup(t.Context(), path, file); err != nil {
-			t.Fatal(err)
-		}
+		must(t, sqlite.Backup(t.Context(), path, file))
 		return func() (*Target, error) { return OpenFile(t.Context(), file, quiet()) }, func(statements string) {
 			db, err := sql.Open("sqlite", "file:"+file+"?_pragma=ignore_check_constraints(1)")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer db.Close()
 			db.SetMaxOpenConns(1)
 			rows, err := db.Query(`SELECT name FROM sqlite_schema WHERE type = 'trigger'`)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var drop []string
 			for rows.Next() {
 				var name string
-				if err := rows.Scan(&name); err != nil {
-					t.Fatal(err)
-				}
+				must(t, rows.Scan(&name))
 				drop = append(drop, "DROP TRIGGER "+name+";")
 			}
-			if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(rows.Err(), rows.Close()))
 			if _, err := db.Exec(strings.Join(drop, "") + statements); err != nil {
 				t.Fatalf("%s: %v", statements, err)
 			}
@@ -111,12 +95,9 @@ func onPostgres(t *testing.T) *original {
 	var head gatehouse.LogHead
 	filled := &pgtest.Template{Prepare: func(_ testing.TB, dsn string) {
 		clock := gatetest.NewClock()
-		s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := migrated.Open(t, dsn, clock.Now)
 		head = fill(t, s, clock)
-		// For all copies at once: no CHECK stops a damage.
+		// For all copies at once: no CHECK prevents damage.
 		execute(t, pgtest.Superuser(dsn), `DO $$ DECLARE k record; BEGIN
 FOR k IN SELECT conrelid::regclass AS owner, string_agg(format('DROP CONSTRAINT %I', conname), ', ') AS drops
   FROM pg_constraint WHERE contype = 'c' AND connamespace = current_schema()::regnamespace GROUP BY 1 LOOP
@@ -125,9 +106,14 @@ END LOOP; END $$`)
 	}}
 	filled.Copy(t)
 	passed := []damage{
-		{"an entry is not in the queue", `DELETE FROM audit_waiting WHERE first = (SELECT max(first) FROM audit_waiting)`, 14, "", true},
-		{"an entry has its number and is in the queue", `INSERT INTO audit_waiting (first, tenant, leaves) SELECT leaves[1], tenant, leaves[1:1] FROM audit_batch WHERE tenant = 'default' LIMIT 1`, 14, "", true},
-		{"an entry is there for another", `UPDATE audit_waiting SET leaves = leaves[1:cardinality(leaves) - 1] || 1::bigint WHERE first = (SELECT max(first) FROM audit_waiting WHERE tenant = 'default')`, 14, "", true},
+		{"an entry is not in the queue", `DELETE FROM audit_waiting WHERE first = (SELECT max(first) FROM audit_waiting)`, 14,
+			"", true},
+		{"an entry has its number and is in the queue",
+			`INSERT INTO audit_waiting (first, tenant, leaves) SELECT leaves[1], tenant, leaves[1:1] FROM audit_batch
+				WHERE tenant = 'default' LIMIT 1`, 14, "", true},
+		{"an entry is there for another",
+			`UPDATE audit_waiting SET leaves = leaves[1:cardinality(leaves) - 1] || 1::bigint WHERE first = (SELECT max(first)
+				FROM audit_waiting WHERE tenant = 'default')`, 14, "", true},
 	}
 	return &original{head: head, own: passed, copy: func(t *testing.T) (func() (*Target, error), func(string)) {
 		dsn := filled.Copy(t)
@@ -140,9 +126,7 @@ END LOOP; END $$`)
 func execute(t *testing.T, dsn, statement string) {
 	t.Helper()
 	c, err := pgx.Connect(context.Background(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close(context.Background())
 	if _, err := c.Exec(context.Background(), statement); err != nil {
 		t.Fatalf("%s: %v", statement, err)
@@ -152,18 +136,14 @@ func execute(t *testing.T, dsn, statement string) {
 func check(t *testing.T, open func() (*Target, error), o Options) *Report {
 	t.Helper()
 	target, err := open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := target.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	r, err := Check(t.Context(), target, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -180,8 +160,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// testSound finds no violation in what the gate itself has stored, with any
-// page size, and checks everything.
+// testSound finds no violation in a store that the gate has filled, with any page size, and
+// examines every rule.
 func testSound(t *testing.T, o *original) {
 	t.Helper()
 	open, _ := o.copy(t)
@@ -206,13 +186,13 @@ func testSound(t *testing.T, o *original) {
 	}
 }
 
-// testEarlierAttempts: attempts that earlier builds did not store are no
-// violation.
+// testEarlierAttempts: attempts that earlier builds did not store are not violations.
 func testEarlierAttempts(t *testing.T, o *original) {
 	t.Helper()
 	open, damage := o.copy(t)
 	damage(`UPDATE step SET parent = 'stp_6_1' WHERE id = 'stp_6_0';
-DELETE FROM step_attempt WHERE step_id = 'stp_6_1' OR step_id IN (SELECT id FROM step WHERE status IN ('succeeded', 'canceled', 'failed_terminal'))`)
+DELETE FROM step_attempt WHERE step_id = 'stp_6_1' OR step_id IN (SELECT id FROM step
+WHERE status IN ('succeeded', 'canceled', 'failed_terminal'))`)
 	r := check(t, open, Options{})
 	if v := r.Invariants[20]; v.Violations > 0 || v.Examined == 0 {
 		t.Errorf("%d steps of %d are reported: %+v", v.Violations, v.Examined, v.Listed)
@@ -228,7 +208,7 @@ func where(item string) string {
 type damage struct {
 	name, statements string
 	number           int
-	item             string // whose action is named; "" for none
+	item             string // the target of the named action; "" for none
 	only             bool   // no other rule is violated
 }
 
@@ -239,44 +219,71 @@ func testDamage(t *testing.T, o *original) {
 	const insert = `INSERT INTO audit_leaf (seq, tenant, action_id, body) SELECT (SELECT max(seq) + 1 FROM audit_leaf), `
 	leaf := insert + `tenant, id, `
 	for _, d := range append(o.own, []damage{
-		{"two decisions", leaf + `'{"id":"l1","tenant":"default","type":"hitl.rejected","subject":"x","actor":"x","from":"pending","to":"rejected"}' FROM action WHERE seq = ` + where("replayed"), 1, "replayed", false},
+		{"two decisions",
+			leaf + `'{"id":"l1","tenant":"default","type":"hitl.rejected","subject":"x","actor":"x","from":"pending","to":"rejected"}' FROM action WHERE seq = ` + where("replayed"), 1, "replayed", false},
 		{"a push is lost", `DELETE FROM push WHERE action_seq = ` + where("queued"), 3, "queued", false},
-		{"a push of what was rejected", `UPDATE push SET action_seq = ` + where("rejected") + ` WHERE action_seq = ` + where("queued"), 4, "rejected", false},
-		{"allowed, says nobody", `UPDATE proposal SET policy_outcome = 'deny' WHERE seq = ` + where("allowed"), 4, "allowed", true},
-		{"two effects", `INSERT INTO receipt (seq, tenant, id, action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome, error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal)
+		{"a push of what was rejected",
+			`UPDATE push SET action_seq = ` + where("rejected") + ` WHERE action_seq = ` + where("queued"), 4, "rejected",
+			false},
+		{"allowed, says nobody", `UPDATE proposal SET policy_outcome = 'deny' WHERE seq = ` + where("allowed"), 4, "allowed",
+			true},
+		{"two effects",
+			`INSERT INTO receipt (seq, tenant, id, action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome, error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal)
 SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome, error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal FROM receipt WHERE outcome = 'applied' AND action_seq = ` + where("pair"), 5, "pair", false},
-		{"other content", `UPDATE proposal SET proposed_change = '{"amount":"9"}' WHERE seq = ` + where("pending"), 6, "pending", true},
+		{"other content", `UPDATE proposal SET proposed_change = '{"amount":"9"}' WHERE seq = ` + where("pending"), 6,
+			"pending", true},
 		{"another version", `UPDATE proposal SET target_version = '8' WHERE seq = ` + where("pair"), 6, "pair", true},
-		{"a vote on something else", `UPDATE vote SET digest = 'sha256:00' WHERE seq = ` + where("pair") + ` AND name = 'ana'`, 6, "pair", true},
-		{"a push of something else", `UPDATE push SET digest = 'sha256:00' WHERE action_seq = ` + where("queued"), 6, "queued", true},
+		{"a vote on something else",
+			`UPDATE vote SET digest = 'sha256:00' WHERE seq = ` + where("pair") + ` AND name = 'ana'`, 6, "pair", true},
+		{"a push of something else", `UPDATE push SET digest = 'sha256:00' WHERE action_seq = ` + where("queued"), 6,
+			"queued", true},
 		{"another key", `UPDATE receipt SET idempotency_key = 'other' WHERE action_seq = ` + where("pair"), 6, "pair", true},
 		{"an effect before the decision", `UPDATE receipt SET at = 1 WHERE action_seq = ` + where("pair"), 7, "pair", true},
 		{"sent before the decision", `UPDATE push SET sent_at = 1 WHERE action_seq = ` + where("pair"), 7, "pair", true},
 		{"a vote is lost", `DELETE FROM vote WHERE name = 'ben' AND seq = ` + where("pair"), 8, "pair", false},
-		{"the proposer votes", `UPDATE vote SET principal_id = (SELECT proposer_id FROM action WHERE seq = ` + where("pair") + `) WHERE name = 'ben' AND seq = ` + where("pair"), 8, "pair", false},
-		{"an excluded person votes", `UPDATE vote SET name = 'cy', principal_id = (SELECT id FROM principal WHERE name = 'cy' AND tenant = 'default'), person = (SELECT person FROM principal WHERE name = 'cy' AND tenant = 'default') WHERE name = 'ben' AND seq = ` + where("pair"), 8, "pair", false},
-		{"a vote of nobody", `UPDATE vote SET principal_id = 'prn_none' WHERE name = 'ben' AND seq = ` + where("pair"), 8, "pair", false},
+		{"the proposer votes",
+			`UPDATE vote SET principal_id = (SELECT proposer_id FROM action WHERE seq = ` + where("pair") +
+				`) WHERE name = 'ben' AND seq = ` + where("pair"), 8, "pair", false},
+		{"an excluded person votes",
+			`UPDATE vote SET name = 'cy', principal_id = (SELECT id FROM principal
+				WHERE name = 'cy' AND tenant = 'default'), person = (SELECT person FROM principal
+				WHERE name = 'cy' AND tenant = 'default') WHERE name = 'ben' AND seq = ` + where("pair"), 8, "pair", false},
+		{"a vote without a principal", `UPDATE vote SET principal_id = 'prn_none' WHERE name = 'ben' AND seq = ` + where("pair"), 8,
+			"pair", false},
 		{"decided late", `UPDATE approval SET expires_at = 1 WHERE seq = ` + where("rejected"), 9, "rejected", false},
 		{"voted late", `UPDATE vote SET at = 9000000000000000 WHERE seq = ` + where("one of two"), 9, "one of two", true},
-		{"a ceiling is exceeded", `UPDATE ceiling_claim SET amount = 9000000 WHERE action_seq = ` + where("spent"), 10, "once lost", true},
-		{"a claim is given back", `UPDATE ceiling_claim SET released_at = 1 WHERE action_seq = ` + where("spent"), 10, "spent", true},
+		{"a ceiling is exceeded", `UPDATE ceiling_claim SET amount = 9000000 WHERE action_seq = ` + where("spent"), 10,
+			"once lost", true},
+		{"a claim is given back", `UPDATE ceiling_claim SET released_at = 1 WHERE action_seq = ` + where("spent"), 10,
+			"spent", true},
 		{"a claim is lost", `DELETE FROM ceiling_claim WHERE action_seq = ` + where("spent"), 10, "spent", true},
 		{"a sum of a ceiling is not that of its claims", `UPDATE ceiling_sum SET amount = amount + 1`, 10, "", true},
-		{"a claim is kept", `UPDATE ceiling_claim SET released_at = NULL WHERE action_seq = ` + where("dead"), 10, "dead", false},
+		{"a claim is kept", `UPDATE ceiling_claim SET released_at = NULL WHERE action_seq = ` + where("dead"), 10, "dead",
+			false},
 		{"states that do not fit", `UPDATE action SET status = 'failed' WHERE seq = ` + where("queued"), 11, "queued", false},
 		{"denied, says that people are asked", `UPDATE proposal SET policy_outcome = 'needs_approval' WHERE seq = ` +
 			where("denied"), 11, "denied", true},
 		{"people are asked, says allowed", `UPDATE proposal SET policy_outcome = 'allow' WHERE seq = ` +
 			where("pending"), 11, "pending", true},
-		{"a move that there is not", leaf + `'{"id":"l2","tenant":"default","type":"hitl.expired","subject":"x","actor":"x","from":"reversed","to":"pending"}' FROM action WHERE seq = ` + where("replayed"), 11, "replayed", false},
+		{"a move that there is not",
+			leaf + `'{"id":"l2","tenant":"default","type":"hitl.expired","subject":"x","actor":"x","from":"reversed","to":"pending"}' FROM action WHERE seq = ` + where("replayed"), 11, "replayed", false},
 		{"no receipt", `DELETE FROM receipt WHERE action_seq = ` + where("pair"), 12, "pair", true},
-		{"a lease that never was", `UPDATE receipt SET generation = 7 WHERE action_seq = ` + where("pair"), 12, "pair", false},
-		{"nobody's", `UPDATE push SET lease_until = NULL WHERE action_seq = ` + where("sent"), 13, "sent", true},
-		{"due at no time", `UPDATE push SET next_attempt = NULL WHERE action_seq = ` + where("queued"), 13, "queued", true},
-		{"an entry is gone", `DELETE FROM audit_leaf WHERE seq = (SELECT seq FROM audit_leaf WHERE tenant = 'default' ORDER BY seq LIMIT 1 OFFSET 20)`, 14, "", false},
-		{"an entry is changed", `UPDATE audit_leaf SET body = replace(body, 'hitl.rejected', 'hitl.approved') WHERE tenant = 'acme' AND body LIKE '%hitl.rejected%'`, 14, "", true},
-		{"a waiting entry is gone", `DELETE FROM audit_leaf WHERE seq = (SELECT max(seq) FROM audit_leaf WHERE action_id = (SELECT id FROM action WHERE seq = ` + where("decided late") + `))`, 14, "decided late", false},
-		{"decided behind the log's back", `UPDATE action SET status = 'rejected', decided_at = proposed_at WHERE seq = (SELECT max(seq) FROM proposal WHERE entity_ref = 'late' AND tenant = 'default')`, 14, "", false},
+		{"a lease that never was", `UPDATE receipt SET generation = 7 WHERE action_seq = ` + where("pair"), 12, "pair",
+			false},
+		{"without a lease", `UPDATE push SET lease_until = NULL WHERE action_seq = ` + where("sent"), 13, "sent", true},
+		{"never due", `UPDATE push SET next_attempt = NULL WHERE action_seq = ` + where("queued"), 13, "queued", true},
+		{"an entry is gone",
+			`DELETE FROM audit_leaf WHERE seq = (SELECT seq FROM audit_leaf WHERE tenant = 'default'
+				ORDER BY seq LIMIT 1 OFFSET 20)`, 14, "", false},
+		{"an entry is changed",
+			`UPDATE audit_leaf SET body = replace(body, 'hitl.rejected', 'hitl.approved')
+				WHERE tenant = 'acme' AND body LIKE '%hitl.rejected%'`, 14, "", true},
+		{"a waiting entry is gone",
+			`DELETE FROM audit_leaf WHERE seq = (SELECT max(seq) FROM audit_leaf WHERE action_id = (SELECT id FROM action
+				WHERE seq = ` + where("decided late") + `))`, 14, "decided late", false},
+		{"decided behind the log's back",
+			`UPDATE action SET status = 'rejected', decided_at = proposed_at WHERE seq = (SELECT max(seq) FROM proposal
+				WHERE entity_ref = 'late' AND tenant = 'default')`, 14, "", false},
 		{"a mirror is gone", `DELETE FROM mirror WHERE action_seq = ` + where("pair"), 14, "pair", true},
 		{"a comment says something else", `UPDATE comment SET text = 'other' WHERE number = 2 AND seq = ` +
 			where("pending"), 14, "pending", true},
@@ -292,62 +299,105 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 		{"a comment on nothing", `UPDATE comment SET seq = 100000 WHERE number = 3 AND seq = ` +
 			where("pending"), 16, "", false},
 		{"an entry of nothing", insert + `'default', 'act_none', '{}'`, 14, "", true},
-		{"an attempt without intent", `UPDATE push SET attempts = attempts + 1 WHERE action_seq = ` + where("pair"), 15, "pair", true},
+		{"an attempt without intent", `UPDATE push SET attempts = attempts + 1 WHERE action_seq = ` + where("pair"), 15,
+			"pair", true},
 		{"a call without intent", `UPDATE receipt SET attempt = 9 WHERE action_seq = ` + where("pair"), 15, "pair", true},
-		{"a push in another tenant", `UPDATE push SET tenant = 'acme' WHERE action_seq = ` + where("queued"), 16, "queued", true},
-		{"a vote in another tenant", `UPDATE vote SET tenant = 'acme' WHERE name = 'ana' AND seq = ` + where("pair"), 16, "pair", false},
-		{"a proposer of another tenant", `UPDATE action SET proposer_id = (SELECT id FROM principal WHERE tenant = 'acme' AND name = 'bot') WHERE seq = ` + where("pending"), 16, "pending", true},
+		{"a push in another tenant", `UPDATE push SET tenant = 'acme' WHERE action_seq = ` + where("queued"), 16, "queued",
+			true},
+		{"a vote in another tenant", `UPDATE vote SET tenant = 'acme' WHERE name = 'ana' AND seq = ` + where("pair"), 16,
+			"pair", false},
+		{"a proposer of another tenant",
+			`UPDATE action SET proposer_id = (SELECT id FROM principal WHERE tenant = 'acme' AND name = 'bot') WHERE seq = ` +
+				where("pending"), 16, "pending", true},
 		{"a push of nothing", `UPDATE push SET action_seq = 100000 WHERE action_seq = ` + where("queued"), 16, "", false},
-		{"a key of nobody", `UPDATE api_key SET principal_id = 'prn_none' WHERE tenant = 'acme' AND revoked_at IS NOT NULL`, 16, "", false},
+		{"a key without a principal", `UPDATE api_key SET principal_id = 'prn_none' WHERE tenant = 'acme' AND revoked_at IS NOT NULL`,
+			16, "", false},
 		{"no proposal", `DELETE FROM proposal WHERE seq = ` + where("pending"), 16, "", false},
 		{"out of the queue", `UPDATE action SET expires_at = 1 WHERE seq = ` + where("pending"), 17, "pending", true},
 		{
 			"a rejection that never takes effect",
 			`UPDATE vote SET decision = 'rejected' WHERE seq = ` + where("one of two"), 17, "one of two", false,
 		},
-		{"a run that is not what its steps are", `UPDATE run SET status = 'waiting' WHERE id = 'run_3'`, 18, "run:run_3", true},
+		{"a run that is not what its steps are", `UPDATE run SET status = 'waiting' WHERE id = 'run_3'`, 18, "run:run_3",
+			true},
 		{"succeeded without all its steps", `UPDATE step SET status = 'blocked' WHERE id = 'stp_1_1'`, 18, "run:run_1", true},
 		{"a queued run with a leased step", `UPDATE step SET generation = 1 WHERE id = 'stp_2_0'`, 18, "run:run_2", true},
-		{"a step that is nobody's", `UPDATE step SET lease_until = NULL WHERE id = 'stp_3_0'`, 19, "run:run_3", true},
-		{"a step that waits for no action", `UPDATE step SET action_id = 'act_none' WHERE id = 'stp_4_0'`, 19, "run:run_4", true},
+		{"a step without a lease", `UPDATE step SET lease_until = NULL WHERE id = 'stp_3_0'`, 19, "run:run_3", true},
+		{"a step that waits for no action", `UPDATE step SET action_id = 'act_none' WHERE id = 'stp_4_0'`, 19, "run:run_4",
+			true},
 		{"a step that is not woken", `DELETE FROM step_wake WHERE step_id = 'stp_5_0'`, 19, "run:run_5", true},
 		{"a step that its child does not wake", `DELETE FROM step_wake WHERE step_id = 'stp_6_0'`, 19, "run:run_6", true},
-		{"a step that is woken too early", `INSERT INTO step_wake (step_seq, tenant, run_id, step_id) SELECT seq, tenant, run_id, id FROM step WHERE id = 'stp_4_0'`, 19, "run:run_4", true},
-		{"a step that waits for nothing", `UPDATE step SET due_at = NULL, event = '' WHERE id = 'stp_6_1'`, 19, "run:run_6", true},
+		{"a step that is woken too early",
+			`INSERT INTO step_wake (step_seq, tenant, run_id, step_id) SELECT seq, tenant, run_id, id FROM step
+				WHERE id = 'stp_4_0'`, 19, "run:run_4", true},
+		{"a step that waits for nothing", `UPDATE step SET due_at = NULL, event = '' WHERE id = 'stp_6_1'`, 19, "run:run_6",
+			true},
 		{"a step that is never tried again", `UPDATE step SET due_at = NULL WHERE id = 'stp_7_0'`, 19, "run:run_7", true},
 		{"more attempts than leases", `UPDATE step SET attempts = 2 WHERE id = 'stp_3_0'`, 20, "run:run_3", true},
 		{"an attempt is lost", `DELETE FROM step_attempt WHERE step_id = 'stp_4_0'`, 20, "run:run_4", true},
-		{"two attempts are lost", `UPDATE step SET attempts = 2, generation = 2 WHERE id = 'stp_8_0'; DELETE FROM step_attempt WHERE step_id = 'stp_8_0'`, 20, "run:run_8", true},
+		{"two attempts are lost",
+			`UPDATE step SET attempts = 2, generation = 2 WHERE id = 'stp_8_0'; DELETE FROM step_attempt
+				WHERE step_id = 'stp_8_0'`, 20, "run:run_8", true},
 		{"an attempt that was not made", `UPDATE step SET attempts = 0 WHERE id = 'stp_7_0'`, 20, "run:run_7", true},
-		{"a result of a lease that never was", `UPDATE step_attempt SET generation = 7 WHERE run_id = 'run_1'`, 20, "run:run_1", true},
-		{"other evidence", `UPDATE bundle SET manifest = manifest, sha256 = replace(sha256, substr(sha256, 1, 8), 'deadbeef') WHERE run_id = 'run_1'`, 21, "run:run_1", true},
+		{"a result of a lease that never was", `UPDATE step_attempt SET generation = 7 WHERE run_id = 'run_1'`, 20,
+			"run:run_1", true},
+		{"other evidence",
+			`UPDATE bundle SET manifest = manifest, sha256 = replace(sha256, substr(sha256, 1, 8), 'deadbeef')
+				WHERE run_id = 'run_1'`, 21, "run:run_1", true},
 		{"evidence is lost", `DELETE FROM bundle WHERE run_id = 'run_1'`, 21, "run:run_1", true},
 		{"a step in another tenant's run", `UPDATE step SET run_id = 'run_2' WHERE id = 'stp_3_2'`, 16, "run:run_3", true},
-		{"an entry of no run", insert + `'default', 'run_none', '{}'`, 14, "", true},
-		{"an archived document is damaged", `UPDATE action_archive SET document = sha256 WHERE status = 'rejected'`, 22, "", true},
-		{"an archived document has another hash", `UPDATE action_archive SET sha256 = content_hash FROM proposal p WHERE p.seq = ` + where("pair") + ` AND status = 'rejected'`, 22, "", true},
-		{"an archived action is said to be another's", `UPDATE action_archive SET proposer_id = 'prn_none' WHERE status = 'rejected'`, 22, "", true},
-		{"archived and among the living", `UPDATE action_archive SET tenant = 'default', id = (SELECT id FROM action WHERE seq = ` + where("rejected") + `) WHERE status = 'rejected'`, 22, "rejected", false},
+		{"an entry without a run", insert + `'default', 'run_none', '{}'`, 14, "", true},
+		{"an archived document is damaged", `UPDATE action_archive SET document = sha256 WHERE status = 'rejected'`, 22, "",
+			true},
+		{"an archived document has another hash",
+			`UPDATE action_archive SET sha256 = content_hash FROM proposal p WHERE p.seq = ` + where("pair") +
+				` AND status = 'rejected'`, 22, "", true},
+		{"an archived action is said to be another's",
+			`UPDATE action_archive SET proposer_id = 'prn_none' WHERE status = 'rejected'`, 22, "", true},
+		{"archived and live",
+			`UPDATE action_archive SET tenant = 'default', id = (SELECT id FROM action WHERE seq = ` + where("rejected") +
+				`) WHERE status = 'rejected'`, 22, "rejected", false},
 		{"an archived action is gone", `DELETE FROM action_archive WHERE status = 'rejected'`, 22, "", false},
-		{"the log does not name a batch", `DELETE FROM audit_leaf WHERE body LIKE '%archive.stored%' AND seq = (SELECT max(seq) FROM audit_leaf WHERE body LIKE '%archive.stored%')`, 22, "", false},
-		{"fewer people are asked", `UPDATE approval SET required = 1 WHERE seq = ` + where("one of two"), 23, "one of two", true},
-		{"another role is asked", `UPDATE approval SET roles = '["operator"]' WHERE seq = ` + where("pending"), 23, "pending", true},
-		{"a person is asked besides", `UPDATE approval SET people = '["bot"]' WHERE seq = ` + where("pending"), 23, "pending", true},
+		{"the log does not name a batch",
+			`DELETE FROM audit_leaf WHERE body LIKE '%archive.stored%' AND seq = (SELECT max(seq) FROM audit_leaf
+				WHERE body LIKE '%archive.stored%')`, 22, "", false},
+		{"fewer people are asked", `UPDATE approval SET required = 1 WHERE seq = ` + where("one of two"), 23, "one of two",
+			true},
+		{"another role is asked", `UPDATE approval SET roles = '["operator"]' WHERE seq = ` + where("pending"), 23, "pending",
+			true},
+		{"a person is asked besides", `UPDATE approval SET people = '["bot"]' WHERE seq = ` + where("pending"), 23, "pending",
+			true},
 		{"nobody is excluded", `UPDATE approval SET excluded = '[]' WHERE seq = ` + where("pending"), 23, "pending", true},
-		{"another state is asked about", `UPDATE approval SET about = '{"connector":"x","entity_ref":"r","entity_type":"t","state_digest":"d"}' WHERE seq = ` +
-			where("pending"), 23, "pending", true},
-		{"the question stands longer", `UPDATE approval SET expires_at = expires_at + 1000000 WHERE seq = ` + where("one of two"), 23, "one of two", false},
-		{"a vote that nobody gave", `UPDATE vote SET decision = 'rejected' WHERE name = 'ana' AND seq = ` + where("pair"), 23, "pair", false},
-		{"a role that nobody granted", `UPDATE principal SET roles = '["admin"]' WHERE name = 'bot' AND tenant = 'default'`, 23, "", true},
-		{"a membership that nobody gave", `UPDATE principal SET groups = '[{"group":"finance","from":"hand"}]' WHERE name = 'ana' AND tenant = 'default'`, 23, "", true},
-		{"an approver of longer standing", `UPDATE principal SET approver_since = approver_since - 86400000000 WHERE name = 'ana' AND tenant = 'default'`, 23, "", true},
-		{"an agent made a person", `UPDATE principal SET kind = 'person' WHERE name = 'bot' AND tenant = 'default'`, 23, "", true},
-		{"one person becomes two", `UPDATE principal SET person = 'prn_x' WHERE name = 'ben' AND tenant = 'default'`, 23, "", false},
-		{"a principal that nobody made", `INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at)
-SELECT tenant, 'prn_x', 'mallory', 'person', '["approver"]', 'prn_x', '', disabled, 1 FROM principal WHERE name = 'ben' AND tenant = 'default'`, 23, "", true},
-		{"a delegation that nobody made", `INSERT INTO delegation (tenant, id, from_id, to_id, starts_at, ends_at, types, level, created_at, created_by, ended_by)
-SELECT 'default', 'dlg_x', (SELECT id FROM principal WHERE name = 'ana' AND tenant = 'default'), id, 1, 2, '[]', 0, 1, 'ana', '' FROM principal WHERE name = 'ben' AND tenant = 'default'`, 23, "", true},
-		{"a vote for somebody", `UPDATE vote SET for_id = 'prn_x' WHERE name = 'ana' AND seq = ` + where("pair"), 23, "pair", true},
+		{"another state is asked about",
+			`UPDATE approval SET about = '{"connector":"x","entity_ref":"r","entity_type":"t","state_digest":"d"}' WHERE seq = ` +
+				where("pending"), 23, "pending", true},
+		{"the question stands longer",
+			`UPDATE approval SET expires_at = expires_at + 1000000 WHERE seq = ` + where("one of two"), 23, "one of two", false},
+		{"a vote that nobody gave", `UPDATE vote SET decision = 'rejected' WHERE name = 'ana' AND seq = ` + where("pair"), 23,
+			"pair", false},
+		{"a role that nobody granted", `UPDATE principal SET roles = '["admin"]' WHERE name = 'bot' AND tenant = 'default'`,
+			23, "", true},
+		{"a membership that nobody gave",
+			`UPDATE principal SET groups = '[{"group":"finance","from":"hand"}]' WHERE name = 'ana' AND tenant = 'default'`, 23,
+			"", true},
+		{"an approver of longer standing",
+			`UPDATE principal SET approver_since = approver_since - 86400000000 WHERE name = 'ana' AND tenant = 'default'`, 23,
+			"", true},
+		{"an agent made a person", `UPDATE principal SET kind = 'person' WHERE name = 'bot' AND tenant = 'default'`, 23, "",
+			true},
+		{"one person becomes two", `UPDATE principal SET person = 'prn_x' WHERE name = 'ben' AND tenant = 'default'`, 23, "",
+			false},
+		{"a principal that nobody made",
+			`INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at)
+SELECT tenant, 'prn_x', 'mallory', 'person', '["approver"]', 'prn_x', '', disabled, 1 FROM principal
+WHERE name = 'ben' AND tenant = 'default'`, 23, "", true},
+		{"a delegation that nobody made",
+			`INSERT INTO delegation (tenant, id, from_id, to_id, starts_at, ends_at, types, level, created_at, created_by, ended_by)
+SELECT 'default', 'dlg_x', (SELECT id FROM principal
+WHERE name = 'ana' AND tenant = 'default'), id, 1, 2, '[]', 0, 1, 'ana', '' FROM principal
+WHERE name = 'ben' AND tenant = 'default'`, 23, "", true},
+		{"a vote for somebody", `UPDATE vote SET for_id = 'prn_x' WHERE name = 'ana' AND seq = ` + where("pair"), 23, "pair",
+			true},
 		{"a grant that nobody gave", `INSERT INTO action_grant (tenant, id, grantor_id, agent_id, connector,
 			fingerprint, operation, condition,
   level, count, amounts, used, used_amounts, created_at, expires_at, ended_by, end_reason)
@@ -371,16 +421,10 @@ VALUES ('default', 1, 'connectors: {}', '` + strings.Repeat("0", 64) + `', 'prn_
 			id, isRun := strings.CutPrefix(d.item, "run:")
 			if d.item != "" && !isRun {
 				target, err := open()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				err = target.DB.QueryRow(`SELECT id FROM action WHERE seq = ` + where(d.item)).Scan(&id)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := target.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
+				must(t, target.Close())
 			}
 			damage(d.statements)
 			r := check(t, open, Options{})
@@ -397,5 +441,13 @@ VALUES ('default', 1, 'connectors: {}', '` + strings.Repeat("0", 64) + `', 'prn_
 				}
 			}
 		})
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -35,13 +35,15 @@ func (h *rightsHistory) delegated(tenant string, l *gatehouse.Leaf) {
 
 // checkDelegations checks rule 23 for delegations: the table matches the log.
 func (c *checker) checkDelegations(ctx context.Context, tx *sql.Tx, h *rightsHistory) error {
-	const query = `SELECT tenant, id, from_id, to_id, starts_at, ends_at, types, level, ended_at IS NOT NULL FROM delegation`
+	const query = `SELECT tenant, id, from_id, to_id, starts_at, ends_at, types, level, ended_at IS NOT NULL
+		FROM delegation`
 	return each(ctx, tx, query, func(rows *sql.Rows) error {
 		var at subject
 		var row loggedDelegation
 		var starts, ends int64
 		var types string
-		if err := rows.Scan(&at.tenant, &at.id, &row.From, &row.To, &starts, &ends, &types, &row.Level, &row.Ended); err != nil {
+		if err := rows.Scan(&at.tenant, &at.id, &row.From, &row.To, &starts, &ends, &types, &row.Level,
+			&row.Ended); err != nil {
 			return err
 		}
 		if err := json.Unmarshal([]byte(types), &row.Types); err != nil {
@@ -52,17 +54,18 @@ func (c *checker) checkDelegations(ctx context.Context, tx *sql.Tx, h *rightsHis
 		logged, known := h.delegations[at]
 		switch {
 		case !known:
-			c.r.violated(23, at.tenant, at.id, "the log does not know the delegation")
-		case logged.From != row.From || logged.To != row.To || !logged.Starts.Equal(row.Starts) || !logged.Ends.Equal(row.Ends) ||
+			c.r.violated(23, at.tenant, at.id, "the log has no entry for the delegation")
+		case logged.From != row.From || logged.To != row.To || !logged.Starts.Equal(row.Starts) ||
+			!logged.Ends.Equal(row.Ends) ||
 			!slices.Equal(logged.Types, row.Types) || logged.Level != row.Level:
 			c.r.violated(
 				23,
 				at.tenant,
 				at.id,
-				"the delegation is from or to somebody else, or for something else, than the log says",
+				"the delegation's people, period, types or level differ from the log",
 			)
 		case logged.Ended && !row.Ended:
-			c.r.violated(23, at.tenant, at.id, "the delegation holds, and the log says that it was ended")
+			c.r.violated(23, at.tenant, at.id, "the delegation has not ended, but the log says that it has")
 		}
 		return nil
 	})

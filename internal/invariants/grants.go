@@ -70,9 +70,9 @@ FROM action_grant g`
 		}
 		switch {
 		case !known:
-			c.r.violated(23, at.tenant, at.id, "the log does not know the grant")
+			c.r.violated(23, at.tenant, at.id, "the log has no entry for the grant")
 		case !reflect.DeepEqual(same, row):
-			c.r.violated(23, at.tenant, at.id, "the grant is for something else than the log says")
+			c.r.violated(23, at.tenant, at.id, "the grant differs from the log")
 		case logged.Ended != row.Ended:
 			c.r.violated(23, at.tenant, at.id, "the grant has ended: %v, the log says %v", row.Ended, logged.Ended)
 		case votes > used: // the archive takes votes away

@@ -122,12 +122,13 @@ func (f *file) checkHistory(h *history, say sayer) {
 			}
 		}
 		if n := len(h.intents) + len(looks) + h.marked; p.attempts != n && (p.attempts != 1 || n != 0 || !h.uncalled) {
-			say(15, "push %s counts %d attempts, the log has %d intents and %d looks", p.id, p.attempts, len(h.intents), len(looks))
+			say(15, "push %s counts %d attempts, the log has %d intents and %d looks", p.id, p.attempts, len(h.intents),
+				len(looks))
 		}
 	}
 	for _, c := range f.receipts {
 		if c.source == "call" && !h.intents[[2]int{c.attempt, c.generation}] {
-			say(15, "receipt %s tells of a call (attempt %d, generation %d) without an intent", c.id, c.attempt, c.generation)
+			say(15, "receipt %s is of a call (attempt %d, generation %d) without an intent", c.id, c.attempt, c.generation)
 		}
 		if at, named := h.receiptAt[c.id]; named && !c.late && at > c.generation {
 			say(12, "receipt %s was written under generation %d, when %d held the lease", c.id, c.generation, at)

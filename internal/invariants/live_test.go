@@ -7,8 +7,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
-	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
@@ -20,14 +18,8 @@ func TestLive(t *testing.T) {
 	// Each store has its own clock: advancing a shared clock would end the
 	// leases of the other.
 	fileClock, databaseClock := gatetest.NewClock(), gatetest.NewClock()
-	file, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: fileClock.Now, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	database, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: databaseClock.Now, Logger: quiet(), MaxConns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := migratedfile.Open(t, path, fileClock.Now)
+	database := migrated.Open(t, dsn, databaseClock.Now)
 	for name, e := range map[string]struct {
 		store gatehouse.Store
 		clock *gatetest.Clock
@@ -64,7 +56,7 @@ func TestLive(t *testing.T) {
 				select {
 				case <-checked:
 					if !worked {
-						t.Error("nothing was worked on meanwhile")
+						t.Error("no work was done meanwhile")
 					}
 					return
 				default:

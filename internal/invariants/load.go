@@ -133,7 +133,8 @@ func (c *checker) load(ctx context.Context, tx *sql.Tx, after int64) ([]*file, e
 // it keeps only the digest, because a proposal may have a megabyte.
 func (c *checker) loadActions(ctx context.Context, tx *sql.Tx, after int64) (files []*file, err error) {
 	query := fmt.Sprintf(`SELECT a.seq, a.tenant, a.id, a.status, coalesce(a.idempotency_key, ''), a.proposer_id,
-(SELECT count(*) FROM principal x WHERE x.tenant = a.tenant AND x.id = a.proposer_id), coalesce(a.superseded_by, ''), a.decided_at, a.expires_at,
+(SELECT count(*) FROM principal x
+WHERE x.tenant = a.tenant AND x.id = a.proposer_id), coalesce(a.superseded_by, ''), a.decided_at, a.expires_at,
 p.tenant, p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version, p.amount, p.currency,
 p.digest, p.fingerprint, p.policy_outcome, p.proposed_change, p.current_state, p.extra,
 o.tenant, o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt,
@@ -147,7 +148,8 @@ WHERE a.seq > %d ORDER BY a.seq LIMIT %d`, after, c.o.Page)
 		var change, state sql.NullString
 		var rev sql.NullInt64
 		var o approvalRow
-		err := rows.Scan(&f.seq, &f.tenant, &f.id, &f.status, &f.key, &f.proposerID, &proposers, &f.superseded, &f.decidedAt, &f.expiresAt,
+		err := rows.Scan(&f.seq, &f.tenant, &f.id, &f.status, &f.key, &f.proposerID, &proposers, &f.superseded, &f.decidedAt,
+			&f.expiresAt,
 			&p[0], &rev, &p[1], &p[2], &p[3], &p[4], &p[5], &p[6], &p[7], &p[8], &p[9], &p[10], &p[11], &change, &state, &p[12],
 			&o.tenant, &o.id, &o.status, &o.required, &o.roles, &o.people, &o.excluded, &o.expiresAt, &o.createdAt,
 			&o.prompt, &o.value, &o.groups, &o.timing,
@@ -205,7 +207,8 @@ func (o *approvalRow) read() (*approval, error) {
 	a.About = about
 	err[0] = errors.Join(err[0], bad, worse)
 	return &approval{
-		timedOut: a.OnTimeout == gatehouse.TimeoutReject, tenant: o.tenant.String, id: o.id.String, status: gatehouse.ApprovalStatus(o.status.String), required: a.Required,
+		timedOut: a.OnTimeout == gatehouse.TimeoutReject, tenant: o.tenant.String, id: o.id.String,
+		status: gatehouse.ApprovalStatus(o.status.String), required: a.Required,
 		excluded: a.Excluded, expiresAt: o.expiresAt.Int64, question: string(a.Question()),
 		rejectsAt: o.rejectsAt,
 	}, errors.Join(err[:]...)
@@ -223,8 +226,9 @@ func (f *file) readProposal(p [13]sql.NullString, revision int64, change, state 
 		return nil, err
 	}
 	what := &gatehouse.Proposal{
-		Operation:      p[2].String,
-		Target:         gatehouse.Target{EntityType: p[3].String, EntityRef: p[4].String, EntityRefs: refs, Version: p[6].String},
+		Operation: p[2].String,
+		Target: gatehouse.Target{EntityType: p[3].String, EntityRef: p[4].String, EntityRefs: refs,
+			Version: p[6].String},
 		ProposedChange: gatehouse.JSON(change), CurrentState: gatehouse.JSON(state), IdempotencyKey: f.key,
 	}
 	if p[7].Valid {
@@ -243,75 +247,84 @@ func (f *file) readProposal(p [13]sql.NullString, revision int64, change, state 
 func loadVotes(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
 	return each(ctx, tx, `SELECT v.seq, v.tenant, v.person, v.principal_id, v.name, v.decision, v.digest, v.at,
 		v.for_id, v.grant_id, coalesce(x.kind, '')
-FROM vote v LEFT JOIN principal x ON x.tenant = v.tenant AND x.id = v.principal_id WHERE `+within("v.seq"), func(rows *sql.Rows) error {
-		var seq int64
-		var v vote
-		err := rows.Scan(&seq, &v.tenant, &v.person, &v.principalID, &v.name, &v.decision, &v.digest, &v.at,
-			&v.lender, &v.grant, &v.kind)
-		if f := files[seq]; f != nil {
-			f.votes = append(f.votes, v)
-		}
-		return err
-	})
+FROM vote v LEFT JOIN principal x ON x.tenant = v.tenant AND x.id = v.principal_id WHERE `+within("v.seq"),
+		func(rows *sql.Rows) error {
+			var seq int64
+			var v vote
+			err := rows.Scan(&seq, &v.tenant, &v.person, &v.principalID, &v.name, &v.decision, &v.digest, &v.at,
+				&v.lender, &v.grant, &v.kind)
+			if f := files[seq]; f != nil {
+				f.votes = append(f.votes, v)
+			}
+			return err
+		})
 }
 
 func loadPushes(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
-	return each(ctx, tx, `SELECT action_seq, tenant, action_id, id, idempotency_key, digest, status, attempts, generation, next_attempt,
+	return each(ctx, tx,
+		`SELECT action_seq, tenant, action_id, id, idempotency_key, digest, status, attempts, generation, next_attempt,
 lease_until, lease_owner, sent_at FROM push WHERE `+within("action_seq"), func(rows *sql.Rows) error {
-		var seq int64
-		var p push
-		err := rows.Scan(&seq, &p.tenant, &p.actionID, &p.id, &p.key, &p.digest, &p.status, &p.attempts, &p.generation, &p.nextAttempt,
-			&p.leaseUntil, &p.leaseOwner, &p.sentAt)
-		if f := files[seq]; f != nil {
-			f.pushes = append(f.pushes, p)
-		}
-		return err
-	})
+			var seq int64
+			var p push
+			err := rows.Scan(&seq, &p.tenant, &p.actionID, &p.id, &p.key, &p.digest, &p.status, &p.attempts, &p.generation,
+				&p.nextAttempt,
+				&p.leaseUntil, &p.leaseOwner, &p.sentAt)
+			if f := files[seq]; f != nil {
+				f.pushes = append(f.pushes, p)
+			}
+			return err
+		})
 }
 
 func loadReceipts(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
-	return each(ctx, tx, `SELECT action_seq, tenant, action_id, id, push_id, idempotency_key, attempt, generation, outcome, late, source, at
+	return each(ctx, tx,
+		`SELECT action_seq, tenant, action_id, id, push_id, idempotency_key, attempt, generation, outcome, late, source, at
 FROM receipt WHERE `+within("action_seq")+` ORDER BY action_seq, seq`, func(rows *sql.Rows) error {
-		var seq int64
-		var r receipt
-		err := rows.Scan(&seq, &r.tenant, &r.actionID, &r.id, &r.pushID, &r.key, &r.attempt, &r.generation, &r.outcome, &r.late, &r.source, &r.at)
-		if f := files[seq]; f != nil {
-			f.receipts = append(f.receipts, r)
-		}
-		return err
-	})
+			var seq int64
+			var r receipt
+			err := rows.Scan(&seq, &r.tenant, &r.actionID, &r.id, &r.pushID, &r.key, &r.attempt, &r.generation, &r.outcome,
+				&r.late, &r.source, &r.at)
+			if f := files[seq]; f != nil {
+				f.receipts = append(f.receipts, r)
+			}
+			return err
+		})
 }
 
 func loadClaims(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
-	return each(ctx, tx, `SELECT action_seq, tenant, ceiling, scope, amount, reserved_at, released_at FROM ceiling_claim WHERE `+within("action_seq"), func(rows *sql.Rows) error {
-		var seq int64
-		var released sql.NullInt64
-		var l claim
-		err := rows.Scan(&seq, &l.tenant, &l.ceiling, &l.scope, &l.amount, &l.reservedAt, &released)
-		l.released = released.Valid
-		if f := files[seq]; f != nil {
-			f.claims = append(f.claims, l)
-		}
-		return err
-	})
+	return each(ctx, tx,
+		`SELECT action_seq, tenant, ceiling, scope, amount, reserved_at, released_at FROM ceiling_claim WHERE `+
+			within("action_seq"), func(rows *sql.Rows) error {
+			var seq int64
+			var released sql.NullInt64
+			var l claim
+			err := rows.Scan(&seq, &l.tenant, &l.ceiling, &l.scope, &l.amount, &l.reservedAt, &released)
+			l.released = released.Valid
+			if f := files[seq]; f != nil {
+				f.claims = append(f.claims, l)
+			}
+			return err
+		})
 }
 
 func loadMirrors(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
-	return each(ctx, tx, `SELECT action_seq, tenant, action_id FROM mirror WHERE `+within("action_seq"), func(rows *sql.Rows) error {
-		var seq int64
-		var m child
-		err := rows.Scan(&seq, &m.tenant, &m.actionID)
-		if f := files[seq]; f != nil {
-			f.mirrors = append(f.mirrors, m)
-		}
-		return err
-	})
+	return each(ctx, tx, `SELECT action_seq, tenant, action_id FROM mirror WHERE `+within("action_seq"),
+		func(rows *sql.Rows) error {
+			var seq int64
+			var m child
+			err := rows.Scan(&seq, &m.tenant, &m.actionID)
+			if f := files[seq]; f != nil {
+				f.mirrors = append(f.mirrors, m)
+			}
+			return err
+		})
 }
 
 // loadLeaves reads each action's leaves in the order of writing, numbered or
 // not. Within one snapshot, rows and leaves agree.
 func (c *checker) loadLeaves(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
-	const columns = `SELECT a.seq AS action_seq, l.seq AS leaf_seq, l.tenant, l.body FROM action a JOIN audit_leaf l ON l.tenant = a.tenant AND l.action_id = a.id WHERE `
+	const columns = `SELECT a.seq AS action_seq, l.seq AS leaf_seq, l.tenant, l.body FROM action a
+		JOIN audit_leaf l ON l.tenant = a.tenant AND l.action_id = a.id WHERE `
 	return each(ctx, tx, columns+within("a.seq")+` AND l.action_id <> '' ORDER BY 1, 2`, func(rows *sql.Rows) error {
 		var seq, row int64
 		var l leaf
@@ -338,11 +351,16 @@ func (c *checker) sumClaims(ctx context.Context, tx *sql.Tx, files []*file) erro
 			if l.released || limit == nil {
 				continue
 			}
-			query := `SELECT coalesce(sum(amount), 0) FROM ceiling_claim WHERE tenant = ? AND ceiling = ? AND scope = ? AND reserved_at > ? AND reserved_at <= ? AND released_at IS NULL AND action_seq <> ?`
+			query := `SELECT coalesce(sum(amount), 0) FROM ceiling_claim
+				WHERE tenant = ? AND ceiling = ? AND scope = ? AND reserved_at > ? AND reserved_at <= ? AND released_at IS NULL
+				AND action_seq <> ?`
 			if !c.t.sqlite {
-				query = `SELECT coalesce(sum(amount), 0)::bigint FROM ceiling_claim WHERE tenant = $1 AND ceiling = $2 AND scope = $3 AND reserved_at > $4 AND reserved_at <= $5 AND released_at IS NULL AND action_seq <> $6`
+				query = `SELECT coalesce(sum(amount), 0)::bigint FROM ceiling_claim
+					WHERE tenant = $1 AND ceiling = $2 AND scope = $3 AND reserved_at > $4 AND reserved_at <= $5
+					AND released_at IS NULL AND action_seq <> $6`
 			}
-			err := tx.QueryRowContext(ctx, query, l.tenant, l.ceiling, l.scope, l.reservedAt-limit.Window.D().Microseconds(), l.reservedAt, f.seq).Scan(&l.others)
+			err := tx.QueryRowContext(ctx, query, l.tenant, l.ceiling, l.scope, l.reservedAt-limit.Window.D().Microseconds(),
+				l.reservedAt, f.seq).Scan(&l.others)
 			if err != nil {
 				return err
 			}

@@ -44,7 +44,7 @@ FROM mandate m`
 		m, err := shared.DecodeMandate(body)
 		switch {
 		case !known:
-			c.r.violated(23, at.tenant, at.id, "the log does not know the mandate")
+			c.r.violated(23, at.tenant, at.id, "the log has no entry for the mandate")
 		case logged != hex.EncodeToString(sum[:]):
 			c.r.violated(23, at.tenant, at.id, "the mandate differs from the log")
 		case err != nil, m.Agent != agent, m.InAll.Count != count, m.InAll.Used != used, (m.EndedAt != nil) != ended,

@@ -32,7 +32,8 @@ func OpenFile(ctx context.Context, path string, log *slog.Logger) (*Target, erro
 	if err != nil {
 		return nil, err
 	}
-	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)"}
+	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(),
+		RawQuery: "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)"}
 	db, err := sql.Open("sqlite", name.String())
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -64,7 +65,8 @@ func OpenDatabase(ctx context.Context, dsn string, log *slog.Logger) (*Target, e
 			postgres.TenantSetting, postgres.AllTenants)
 		return err
 	})
-	return &Target{Store: s, DB: stdlib.OpenDB(*config, settle), snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}}, nil
+	return &Target{Store: s, DB: stdlib.OpenDB(*config, settle),
+		snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}}, nil
 }
 
 // Close closes the connections.

@@ -30,10 +30,17 @@ func (c *checker) orphans(ctx context.Context) error {
 	}
 	return c.in(ctx, func(tx *sql.Tx) error {
 		for _, q := range []struct{ what, query string }{
-			{"a key of nobody in its tenant", `SELECT k.tenant, k.id, x.id IS NULL FROM api_key k LEFT JOIN principal x ON x.tenant = k.tenant AND x.id = k.principal_id`},
-			{"an edit token of nobody in its tenant", `SELECT k.tenant, k.principal_id, x.id IS NULL FROM edit_token k LEFT JOIN principal x ON x.tenant = k.tenant AND x.id = k.principal_id`},
-			{"a principal of no tenant", `SELECT k.tenant, k.id, x.id IS NULL FROM principal k LEFT JOIN tenant x ON x.id = k.tenant`},
-			{"an active policy that is not there", `SELECT k.tenant, k.tenant, x.version IS NULL FROM policy_active k LEFT JOIN policy_version x ON x.tenant = k.tenant AND x.version = k.version`},
+			{"a key without a principal in its tenant",
+				`SELECT k.tenant, k.id, x.id IS NULL FROM api_key k
+					LEFT JOIN principal x ON x.tenant = k.tenant AND x.id = k.principal_id`},
+			{"an edit token without a principal in its tenant",
+				`SELECT k.tenant, k.principal_id, x.id IS NULL FROM edit_token k
+					LEFT JOIN principal x ON x.tenant = k.tenant AND x.id = k.principal_id`},
+			{"a principal without a tenant",
+				`SELECT k.tenant, k.id, x.id IS NULL FROM principal k LEFT JOIN tenant x ON x.id = k.tenant`},
+			{"an active policy version that does not exist",
+				`SELECT k.tenant, k.tenant, x.version IS NULL FROM policy_active k
+					LEFT JOIN policy_version x ON x.tenant = k.tenant AND x.version = k.version`},
 		} {
 			if err := c.strays(ctx, tx, q.what, q.query); err != nil {
 				return err
@@ -52,15 +59,17 @@ func (c *checker) childless(ctx context.Context, table, key, tenant, id string) 
 			// A page ends with a complete action: votes and receipts share its
 			// number.
 			var last sql.NullInt64
-			err := tx.QueryRowContext(ctx, fmt.Sprintf(`SELECT max(k) FROM (SELECT %[1]s AS k FROM %[2]s WHERE %[1]s > %[3]d ORDER BY %[1]s LIMIT %[4]d) page`,
+			err := tx.QueryRowContext(ctx, fmt.Sprintf(`SELECT max(k) FROM (SELECT %[1]s AS k FROM %[2]s WHERE %[1]s > %[3]d
+				ORDER BY %[1]s LIMIT %[4]d) page`,
 				key, table, after, 10*c.o.Page)).Scan(&last)
 			if err != nil || !last.Valid {
 				return err
 			}
-			query := fmt.Sprintf(`SELECT r.%[1]s, CAST(r.%[2]s AS TEXT), a.seq IS NULL FROM %[3]s r LEFT JOIN action a ON a.seq = r.%[4]s WHERE r.%[4]s > %[5]d AND r.%[4]s <= %[6]d`,
+			query := fmt.Sprintf(`SELECT r.%[1]s, CAST(r.%[2]s AS TEXT), a.seq IS NULL FROM %[3]s r
+				LEFT JOIN action a ON a.seq = r.%[4]s WHERE r.%[4]s > %[5]d AND r.%[4]s <= %[6]d`,
 				tenant, id, table, key, after, last.Int64)
 			after, more = last.Int64, true
-			return c.strays(ctx, tx, "a row of "+table+" of no action", query)
+			return c.strays(ctx, tx, "a row of "+table+" without an action", query)
 		})
 		if err != nil {
 			return err
@@ -74,10 +83,12 @@ func (c *checker) strayLeaves(ctx context.Context) error {
 	for after, more := int64(0), true; more; {
 		more = false
 		err := c.in(ctx, func(tx *sql.Tx) error {
-			query := fmt.Sprintf(`SELECT l.seq, l.tenant, l.action_id, l.action_id <> '' AND a.seq IS NULL AND r.seq IS NULL AND z.id IS NULL
+			query := fmt.Sprintf(`SELECT l.seq, l.tenant, l.action_id, l.action_id <> '' AND a.seq IS NULL AND r.seq IS NULL
+				AND z.id IS NULL
 FROM audit_leaf l LEFT JOIN action a ON a.tenant = l.tenant AND a.id = l.action_id
 LEFT JOIN run r ON r.tenant = l.tenant AND r.id = l.action_id
-LEFT JOIN action_archive z ON z.tenant = l.tenant AND z.id = l.action_id WHERE l.seq > %d ORDER BY l.seq LIMIT %d`, after, 10*c.o.Page)
+LEFT JOIN action_archive z ON z.tenant = l.tenant AND z.id = l.action_id WHERE l.seq > %d ORDER BY l.seq LIMIT %d`,
+				after, 10*c.o.Page)
 			return each(ctx, tx, query, func(rows *sql.Rows) error {
 				var tenant, id string
 				var stray bool
@@ -101,14 +112,16 @@ func (c *checker) countLeaves(ctx context.Context) error {
 	// On SQLite, waiting leaves come after the last numbered one, and a row of
 	// the log cannot move back before it.
 	query := `SELECT l.tenant, l.n, l.n - l.behind + coalesce(b.n, 0), l.n - l.behind + coalesce(b.n, 0)
-FROM (SELECT tenant, count(*) AS n, sum(seq <= coalesce((SELECT max(last) FROM audit_batch b WHERE b.tenant = audit_leaf.tenant), 0)) AS behind
+FROM (SELECT tenant, count(*) AS n, sum(seq <= coalesce((SELECT max(last) FROM audit_batch b
+WHERE b.tenant = audit_leaf.tenant), 0)) AS behind
   FROM audit_leaf GROUP BY tenant) l
 LEFT JOIN (SELECT tenant, sum(length(leaves) / 8) AS n FROM audit_batch GROUP BY tenant) b ON b.tenant = l.tenant`
 	if !c.t.sqlite {
 		query = `SELECT l.tenant, l.n, coalesce(p.n, 0), coalesce(p.rows, 0)
 FROM (SELECT tenant, count(*) AS n FROM audit_leaf GROUP BY tenant) l
 LEFT JOIN (SELECT tenant, count(*) AS n, count(DISTINCT seq) AS rows
-  FROM (SELECT tenant, unnest(leaves) AS seq FROM audit_batch UNION ALL SELECT tenant, unnest(leaves) FROM audit_waiting) x GROUP BY tenant) p
+  FROM (SELECT tenant, unnest(leaves) AS seq FROM audit_batch UNION ALL SELECT tenant, unnest(leaves)
+  FROM audit_waiting) x GROUP BY tenant) p
 ON p.tenant = l.tenant`
 	}
 	return c.in(ctx, func(tx *sql.Tx) error {
@@ -117,7 +130,8 @@ ON p.tenant = l.tenant`
 			var stored, places, of int64
 			err := rows.Scan(&tenant, &stored, &places, &of)
 			if places != stored || of != stored {
-				c.r.violated(14, tenant, tenant, "%d entries are stored; there are %d numbers and places in the queue for them, of %d entries", stored, places, of)
+				c.r.violated(14, tenant, tenant,
+					"%d entries are stored, but %d places in the log and its queue, for %d distinct entries", stored, places, of)
 			}
 			return err
 		})

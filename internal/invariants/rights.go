@@ -83,7 +83,8 @@ type loggedPrincipal struct {
 // readRights reads the entries of principals and policies in the order of
 // writing. It keeps one record per principal and policy version.
 func readRights(ctx context.Context, tx *sql.Tx) (*rightsHistory, error) {
-	h := &rightsHistory{principals: map[subject]*loggedPrincipal{}, policies: map[subject]string{}, active: map[string]int{},
+	h := &rightsHistory{principals: map[subject]*loggedPrincipal{}, policies: map[subject]string{},
+		active:      map[string]int{},
 		delegations: map[subject]loggedDelegation{}, grants: map[subject]loggedGrant{},
 		mandates: map[subject]string{}, secrets: map[subject]loggedSecret{}}
 	const query = `SELECT tenant, body FROM audit_leaf WHERE action_id = '' AND (
@@ -184,7 +185,7 @@ func (c *checker) principals(ctx context.Context, tx *sql.Tx, h *rightsHistory) 
 		}
 		logged := h.principals[at]
 		if logged == nil {
-			c.r.violated(23, at.tenant, at.id, "the log does not know the principal %s", p.Name)
+			c.r.violated(23, at.tenant, at.id, "the log has no entry for the principal %s", p.Name)
 			return nil
 		}
 		for _, d := range logged.differences(&p) {
@@ -264,7 +265,7 @@ func (f *file) checkQuestion(say sayer) {
 			Question string `json:"question"`
 		}
 		if l.Data == "" || json.Unmarshal([]byte(l.Data), &d) != nil || d.Question != f.approval.question {
-			say(23, "the approval asks other people, another number of them, or until another time than the log says")
+			say(23, "the approval's people, number of votes or expiry differ from the log")
 		}
 		return
 	}

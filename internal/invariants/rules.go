@@ -80,7 +80,8 @@ func (f *file) checkFit(say sayer) {
 	case gatehouse.StatusUnknown:
 		fits = let && ps == gatehouse.PushUnknown
 	case gatehouse.StatusRejected:
-		fits = asked(gatehouse.ApprovalRejected) || f.approval != nil && f.approval.timedOut && asked(gatehouse.ApprovalExpired)
+		fits = asked(gatehouse.ApprovalRejected) || f.approval != nil && f.approval.timedOut &&
+			asked(gatehouse.ApprovalExpired)
 	case gatehouse.StatusExpired:
 		fits = asked(gatehouse.ApprovalExpired)
 	case gatehouse.StatusSuperseded:
@@ -97,8 +98,9 @@ func (f *file) checkFit(say sayer) {
 	if !fits {
 		say(11, "the action is %s, its approval %q, its push %q", f.status, ap, ps)
 	}
-	if f.status == gatehouse.StatusPending && (f.approval == nil || !f.expiresAt.Valid || f.expiresAt.Int64 != f.approval.expiresAt) {
-		say(17, "the queue has it until %d, its approval says otherwise", f.expiresAt.Int64)
+	if f.status == gatehouse.StatusPending &&
+		(f.approval == nil || !f.expiresAt.Valid || f.expiresAt.Int64 != f.approval.expiresAt) {
+		say(17, "the queue has it until %d, but its approval has another time", f.expiresAt.Int64)
 	}
 }
 
@@ -129,11 +131,11 @@ func (f *file) checkPushes(say sayer) {
 		switch p.status {
 		case gatehouse.PushQueued:
 			if !p.nextAttempt.Valid {
-				say(13, "push %s is queued, and due at no time", p.id)
+				say(13, "push %s is queued, but never due", p.id)
 			}
 		case gatehouse.PushPicking, gatehouse.PushSent:
 			if !p.leaseUntil.Valid || p.leaseOwner == "" {
-				say(13, "push %s is %s, and nobody's", p.id, p.status)
+				say(13, "push %s is %s without a lease", p.id, p.status)
 			}
 		}
 	}
@@ -182,8 +184,9 @@ func (f *file) checkDecision(say sayer) {
 		if v.decision == gatehouse.Approve {
 			persons[v.person] = true
 		}
-		if v.principalID == f.proposerID || slices.Contains(ap.excluded, v.person) || slices.Contains(ap.excluded, v.principalID) || slices.Contains(ap.excluded, v.name) {
-			say(8, "%s has voted, who may not decide it", v.name)
+		if v.principalID == f.proposerID || slices.Contains(ap.excluded, v.person) ||
+			slices.Contains(ap.excluded, v.principalID) || slices.Contains(ap.excluded, v.name) {
+			say(8, "%s has voted but may not decide it", v.name)
 		}
 		if v.kind != string(gatehouse.KindPerson) {
 			say(8, "%s has voted and is not a person of the tenant", v.name)
@@ -220,7 +223,7 @@ func (f *file) checkClaims(say sayer) {
 			continue
 		}
 		if used := gatehouse.DecimalFromMicros(l.others).Add(limit.Amount); !l.released && used.Cmp(limit.Limit) > 0 {
-			say(10, "%s of %s are taken from %s (%s)", used, limit.Limit, l.ceiling, l.scope)
+			say(10, "%s of %s are used in %s (%s)", used, limit.Limit, l.ceiling, l.scope)
 		}
 	}
 }
@@ -239,7 +242,7 @@ func (f *file) checkReceipts(say sayer) {
 			say(7, "receipt %s is from before the decision", c.id)
 		}
 		if p := f.push(); p == nil || p.id != c.pushID || c.generation > p.generation {
-			say(12, "receipt %s is of another push, or of a lease that there never was", c.id)
+			say(12, "receipt %s is of another push, or of a lease that never existed", c.id)
 		}
 	}
 	for _, p := range f.pushes {

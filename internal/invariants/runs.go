@@ -50,47 +50,55 @@ func (c *checker) runs(ctx context.Context) error {
 
 func (c *checker) loadRuns(ctx context.Context, tx *sql.Tx, after int64) (files []*runFile, err error) {
 	bySeq := make(map[int64]*runFile)
-	err = each(ctx, tx, fmt.Sprintf(`SELECT r.seq, r.tenant, r.id, r.status, r.stop, r.evidence, coalesce(b.sha256, ''), b.archive
-FROM run r LEFT JOIN bundle b ON b.tenant = r.tenant AND b.run_id = r.id WHERE r.seq > %d ORDER BY r.seq LIMIT %d`, after, c.o.Page), func(rows *sql.Rows) error {
-		f := &runFile{}
-		err := rows.Scan(&f.seq, &f.tenant, &f.id, &f.status, &f.stop, &f.evidence, &f.bundle, &f.archive)
-		if f.bundle != "" {
-			sum := sha256.Sum256(f.archive)
-			f.archive = sum[:] // the archive itself may be large
-		}
-		files, bySeq[f.seq] = append(files, f), f
-		return err
-	})
+	err = each(ctx, tx,
+		fmt.Sprintf(`SELECT r.seq, r.tenant, r.id, r.status, r.stop, r.evidence, coalesce(b.sha256, ''), b.archive
+FROM run r LEFT JOIN bundle b ON b.tenant = r.tenant AND b.run_id = r.id WHERE r.seq > %d ORDER BY r.seq LIMIT %d`,
+			after, c.o.Page), func(rows *sql.Rows) error {
+			f := &runFile{}
+			err := rows.Scan(&f.seq, &f.tenant, &f.id, &f.status, &f.stop, &f.evidence, &f.bundle, &f.archive)
+			if f.bundle != "" {
+				sum := sha256.Sum256(f.archive)
+				f.archive = sum[:] // the archive itself may be large
+			}
+			files, bySeq[f.seq] = append(files, f), f
+			return err
+		})
 	if err != nil || len(files) == 0 {
 		return nil, err
 	}
 	last := files[len(files)-1].seq
-	return files, each(ctx, tx, fmt.Sprintf(`SELECT s.run_seq, s.tenant, s.run_id, s.id, s.key, s.parent, s.status, s.attempts, s.generation, s.event,
+	return files,
+		each(ctx, tx,
+			fmt.Sprintf(`SELECT s.run_seq, s.tenant, s.run_id, s.id, s.key, s.parent, s.status, s.attempts, s.generation, s.event,
 s.lease_owner, s.lease_until IS NOT NULL, s.due_at IS NOT NULL, s.ready_at IS NOT NULL, coalesce(s.action_id, ''), coalesce(s.child_run, ''),
 coalesce((SELECT a.status FROM action a WHERE a.tenant = s.tenant AND a.id = s.action_id),
   (SELECT z.status FROM action_archive z WHERE z.tenant = s.tenant AND z.id = s.action_id), ''),
 coalesce((SELECT r.status FROM run r WHERE r.tenant = s.tenant AND r.id = s.child_run), ''),
-(SELECT count(*) FROM step_wake w WHERE w.step_seq = s.seq AND w.tenant = s.tenant AND w.run_id = s.run_id AND w.step_id = s.id),
-coalesce((SELECT max(t.generation) FROM step_attempt t WHERE t.tenant = s.tenant AND t.run_id = s.run_id AND t.step_id = s.id), 0),
+(SELECT count(*) FROM step_wake w
+WHERE w.step_seq = s.seq AND w.tenant = s.tenant AND w.run_id = s.run_id AND w.step_id = s.id),
+coalesce((SELECT max(t.generation) FROM step_attempt t
+WHERE t.tenant = s.tenant AND t.run_id = s.run_id AND t.step_id = s.id), 0),
 (SELECT count(*) FROM step_attempt t WHERE t.tenant = s.tenant AND t.run_id = s.run_id AND t.step_id = s.id)
-FROM step s WHERE s.run_seq > %d AND s.run_seq <= %d ORDER BY s.run_seq, s.seq`, after, last), func(rows *sql.Rows) error {
-		var seq int64
-		var s stepRow
-		var due, ready bool
-		err := rows.Scan(&seq, &s.Tenant, &s.RunID, &s.ID, &s.Key, &s.Parent, &s.Status, &s.Attempts, &s.Generation, &s.Event,
-			&s.LeaseOwner, &s.leased, &due, &ready, &s.ActionID, &s.ChildRun, &s.action, &s.child, &s.wakes, &s.tried, &s.came)
-		at := s.CreatedAt
-		if due {
-			s.DueAt = &at
-		}
-		if ready {
-			s.ReadyAt = &at
-		}
-		if f := bySeq[seq]; f != nil {
-			f.steps = append(f.steps, s)
-		}
-		return err
-	})
+FROM step s WHERE s.run_seq > %d AND s.run_seq <= %d ORDER BY s.run_seq, s.seq`, after, last),
+			func(rows *sql.Rows) error {
+				var seq int64
+				var s stepRow
+				var due, ready bool
+				err := rows.Scan(&seq, &s.Tenant, &s.RunID, &s.ID, &s.Key, &s.Parent, &s.Status, &s.Attempts, &s.Generation,
+					&s.Event,
+					&s.LeaseOwner, &s.leased, &due, &ready, &s.ActionID, &s.ChildRun, &s.action, &s.child, &s.wakes, &s.tried, &s.came)
+				at := s.CreatedAt
+				if due {
+					s.DueAt = &at
+				}
+				if ready {
+					s.ReadyAt = &at
+				}
+				if f := bySeq[seq]; f != nil {
+					f.steps = append(f.steps, s)
+				}
+				return err
+			})
 }
 
 func (f *runFile) check(r *Report) {
@@ -112,7 +120,7 @@ func (f *runFile) check(r *Report) {
 	case f.bundle != "" && f.bundle != hex.EncodeToString(f.archive):
 		say(21, "its bundle has the hash %x, and says %s", f.archive, f.bundle)
 	case f.bundle != "" && !f.status.Final():
-		say(21, "it has a bundle and is %s", f.status)
+		say(21, "it has a bundle, but is %s", f.status)
 	}
 }
 
@@ -128,13 +136,13 @@ func (f *runFile) checkState(say sayer) {
 	if f.status == gatehouse.RunQueued {
 		for _, s := range steps {
 			if s.Generation > 0 {
-				say(18, "it is queued, and its step %s was leased", s.Key)
+				say(18, "it is queued, but its step %s was leased", s.Key)
 			}
 		}
 		return
 	}
 	if want := gatehouse.StatusOfSteps(steps, f.stop); want != f.status {
-		say(18, "it is %s, and by its steps %s", f.status, want)
+		say(18, "it is %s, but must be %s by its steps", f.status, want)
 	}
 }
 
@@ -147,24 +155,24 @@ func (f *runFile) checkStep(s *stepRow, say sayer) {
 	switch s.Status {
 	case gatehouse.StepReady:
 		if s.ReadyAt == nil {
-			say(19, "its step %s is ready, and was never", s.Key)
+			say(19, "its step %s is ready, but has no time at which it became ready", s.Key)
 		}
 	case gatehouse.StepRunning:
 		if !s.leased || s.LeaseOwner == "" {
-			say(19, "its step %s is running, and nobody's", s.Key)
+			say(19, "its step %s is running without a lease", s.Key)
 		}
 	case gatehouse.StepRetrying:
 		if s.DueAt == nil {
-			say(19, "its step %s is to be tried again at no time", s.Key)
+			say(19, "its step %s waits for a retry that is never due", s.Key)
 		}
 	case gatehouse.StepWaitingApproval:
 		if s.action == "" {
-			say(19, "its step %s waits for the action %q, which is not there", s.Key, s.ActionID)
+			say(19, "its step %s waits for the action %q, which does not exist", s.Key, s.ActionID)
 		}
 		ended = s.action.Finished() && s.action != gatehouse.StatusUnknown
 	case gatehouse.StepWaiting:
 		if s.child == "" && s.ChildRun != "" {
-			say(19, "its step %s waits for the run %s, which is not there", s.Key, s.ChildRun)
+			say(19, "its step %s waits for the run %s, which does not exist", s.Key, s.ChildRun)
 		}
 		if s.ChildRun == "" && s.Event == "" && s.DueAt == nil && !f.hasItems(s.ID) {
 			say(19, "its step %s waits for nothing", s.Key)
@@ -175,7 +183,8 @@ func (f *runFile) checkStep(s *stepRow, say sayer) {
 		say(19, "its step %s is %s, what it waits for has ended: %v, and it has %d wakes", s.Key, s.Status, ended, s.wakes)
 	}
 	if s.Attempts > s.Generation || s.tried > s.Generation {
-		say(20, "its step %s has %d attempts and results of lease %d, but %d leases", s.Key, s.Attempts, s.tried, s.Generation)
+		say(20, "its step %s has %d attempts and results of lease %d, but %d leases", s.Key, s.Attempts, s.tried,
+			s.Generation)
 	}
 	if least, most := f.attempts(s); s.came < least || s.came > most {
 		say(20, "its step %s is %s after %d attempts, of which %d are stored", s.Key, s.Status, s.Attempts, s.came)
@@ -210,7 +219,8 @@ func (c *checker) runKeys(ctx context.Context) error {
 	return c.in(ctx, func(tx *sql.Tx) error {
 		for what, query := range map[string]string{
 			"steps hold one key": `SELECT tenant, idempotency_key, count(*) FROM step
-WHERE idempotency_key IS NOT NULL AND status NOT IN ('failed_terminal', 'canceled') GROUP BY tenant, idempotency_key HAVING count(*) > 1`,
+WHERE idempotency_key IS NOT NULL AND status NOT IN ('failed_terminal', 'canceled')
+GROUP BY tenant, idempotency_key HAVING count(*) > 1`,
 			"runs have one trigger_ref": `SELECT tenant, trigger_ref, count(*) FROM run
 WHERE trigger_ref IS NOT NULL GROUP BY tenant, workflow, trigger_ref HAVING count(*) > 1`,
 			"bundles of one run": `SELECT tenant, run_id, count(*) FROM bundle GROUP BY tenant, run_id HAVING count(*) > 1`,

@@ -10,24 +10,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
-	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
-// TestSearchIndex finds no violation in an index that the store has filled, nor
-// after actions were archived, whose words leave it; and it finds damage.
+// TestSearchIndex finds no violation in an index that the store has filled, even after actions and
+// their words were archived; and it finds damage.
 func TestSearchIndex(t *testing.T) {
 	t.Parallel()
 	path, dsn := migratedfile.New(t), migrated.Database(t)
-	file, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	database, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Logger: quiet(), MaxConns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := migratedfile.Open(t, path, nil)
+	database := migrated.Open(t, dsn, nil)
 	for name, e := range map[string]struct {
 		store  gatehouse.Store
 		open   func() (*Target, error)
@@ -45,20 +37,14 @@ func TestSearchIndex(t *testing.T) {
 			defer e.store.Close()
 			fillIndex(t, e.store)
 			target, err := e.open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer target.Close()
 			raw, err := sql.Open(e.driver, e.dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer raw.Close()
 			violations := func() int {
 				c := &checker{t: target, r: newReport("")}
-				if err := c.searchIndex(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, c.searchIndex(t.Context()))
 				return c.r.Violations
 			}
 			if n := violations(); n != 0 {
@@ -110,9 +96,7 @@ func archiveSome(t *testing.T, s gatehouse.Store) {
 		}
 		return tx.PutArchived(list)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // fillIndex stores actions and indexes the first block of them.

@@ -39,7 +39,7 @@ func (c *checker) checkSecrets(ctx context.Context, tx *sql.Tx, h *rightsHistory
 		logged, known := h.secrets[at]
 		switch {
 		case !known:
-			c.r.violated(23, at.tenant, at.id, "the log does not know the secret")
+			c.r.violated(23, at.tenant, at.id, "the log has no entry for the secret")
 		case logged.Version != row.Version:
 			c.r.violated(23, at.tenant, at.id, "the secret is of version %d, the log says %d", row.Version, logged.Version)
 		case logged.Revoked != row.Revoked:

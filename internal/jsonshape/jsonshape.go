@@ -56,14 +56,14 @@ func Compile(schema gatehouse.JSON) (*Schema, error) {
 
 type noLoader struct{}
 
-func (noLoader) Load(string) (any, error) { return nil, errors.New("references are not taken") }
+func (noLoader) Load(string) (any, error) { return nil, errors.New("references are not supported") }
 
 func refuseReferences(j gatehouse.JSON) error {
 	if members, err := j.Fields(); err == nil {
 		for _, m := range members {
 			switch m.Name {
 			case "$ref", "$dynamicRef", "$recursiveRef", "$id", "$schema":
-				return fmt.Errorf("%s is not taken", m.Name)
+				return fmt.Errorf("%s is not supported", m.Name)
 			}
 			if err := refuseReferences(m.Value); err != nil {
 				return err

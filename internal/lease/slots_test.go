@@ -43,7 +43,7 @@ func TestAcquire(t *testing.T) {
 	}
 }
 
-// TestAcquireUntilTheEnd: who waits for slots when the context ends holds none.
+// TestAcquireUntilTheEnd: a caller whose context ends while it waits for slots holds none.
 func TestAcquireUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestAcquireUntilTheEnd(t *testing.T) {
 			t.Errorf("took %d, want none", got)
 		}
 		if len(outer) != 0 || len(inner) != 0 {
-			t.Errorf("%d and %d slots are taken", len(outer), len(inner))
+			t.Errorf("%d and %d slots are in use", len(outer), len(inner))
 		}
 	})
 }

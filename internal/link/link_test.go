@@ -118,7 +118,7 @@ func TestVectors(t *testing.T) {
 		}
 		if !token.Verify(secret) || !token.Says(v.claims()) || !token.About(v.Purpose, v.Subject) ||
 			token.Key() != v.Key || token.Expires().Unix() != v.Expires {
-			t.Errorf("%s is not read as it was signed", v.Name)
+			t.Errorf("%s is not read back as it was signed", v.Name)
 		}
 		if v.Code != "" && (link.Code(secret, v.Subject) != v.Code || link.ReadCode(v.Code) != v.Code) {
 			t.Errorf("%s: the code %s", v.Name, v.Code)
@@ -146,7 +146,7 @@ func TestOtherClaims(t *testing.T) {
 		c := base.claims()
 		change(&c)
 		if token.Says(c) {
-			t.Errorf("another %s is taken for the same", name)
+			t.Errorf("another %s is accepted as the same", name)
 		}
 		if link.Sign(secret, c) == signed {
 			t.Errorf("the %s is not signed", name)
@@ -179,7 +179,7 @@ func TestForm(t *testing.T) {
 	} {
 		token, err := link.Parse(s)
 		if err == nil && token.Verify(make([]byte, link.KeySize)) {
-			t.Errorf("%q is taken for a token", s)
+			t.Errorf("%q is accepted as a token", s)
 		}
 	}
 }
@@ -224,7 +224,7 @@ func TestCodes(t *testing.T) {
 	}
 	for _, typed := range []string{"", code + "X", code[:5], "123456", "ABCDEF", "ß2345", "approve"} {
 		if link.ReadCode(typed) != "" {
-			t.Errorf("%q is taken for a code", typed)
+			t.Errorf("%q is accepted as a code", typed)
 		}
 	}
 	if link.SameCode("", "") || link.SameCode("", code) {

@@ -54,7 +54,8 @@ type anthropicAnswer struct {
 	} `json:"usage"`
 }
 
-var anthropicReasons = map[string]string{"end_turn": StopEnd, "max_tokens": StopMaxTokens, "stop_sequence": StopSequence, "refusal": StopRefusal}
+var anthropicReasons = map[string]string{"end_turn": StopEnd, "max_tokens": StopMaxTokens,
+	"stop_sequence": StopSequence, "refusal": StopRefusal}
 
 // Complete implements [Provider].
 func (p *anthropic) Complete(ctx context.Context, r Request) (Answer, error) {
@@ -62,7 +63,8 @@ func (p *anthropic) Complete(ctx context.Context, r Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	body := anthropicRequest{Model: r.Model, MaxTokens: r.MaxTokens, System: r.System, Temperature: r.temperature(), Stop: r.Stop}
+	body := anthropicRequest{Model: r.Model, MaxTokens: r.MaxTokens, System: r.System, Temperature: r.temperature(),
+		Stop: r.Stop}
 	for _, m := range r.Messages {
 		body.Messages = append(body.Messages, anthropicMessage{m.Role, m.Text})
 	}

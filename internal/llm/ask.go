@@ -55,7 +55,9 @@ func ParseRequest(j gatehouse.JSON) (Request, error) {
 // It is nil if there was no answer, and set together with a failure if the answer was unusable.
 // Its Model is the requested one, which determines the price. Without a price, Cost is 0 and
 // Currency "".
-func (r *Registry) Ask(ctx context.Context, tenant, provider string, request gatehouse.JSON) (answer gatehouse.JSON, usage *gatehouse.ModelUsage, failure *gatehouse.StepFailure) {
+func (r *Registry) Ask(
+	ctx context.Context, tenant, provider string, request gatehouse.JSON,
+) (answer gatehouse.JSON, usage *gatehouse.ModelUsage, failure *gatehouse.StepFailure) {
 	e, err := r.Lookup(tenant, provider)
 	if err != nil {
 		return "", nil, failed(err)
@@ -66,7 +68,8 @@ func (r *Registry) Ask(ctx context.Context, tenant, provider string, request gat
 	}
 	a, err := e.Complete(ctx, req)
 	if a.InputTokens > 0 || a.OutputTokens > 0 {
-		usage = &gatehouse.ModelUsage{Provider: provider, Model: req.Model, InputTokens: a.InputTokens, OutputTokens: a.OutputTokens, Cost: "0"}
+		usage = &gatehouse.ModelUsage{Provider: provider, Model: req.Model, InputTokens: a.InputTokens,
+			OutputTokens: a.OutputTokens, Cost: "0"}
 		if p, ok := e.Price(req.Model); ok {
 			usage.Cost, usage.Currency = p.Cost(a.InputTokens, a.OutputTokens), p.Currency
 		}
@@ -96,7 +99,9 @@ func (a Answer) output(r Request) gatehouse.JSON {
 // Most is the maximum cost of a call, for checking a budget before the call. It is false if the
 // provider, the request or the price is not known. It assumes that a token has at least one
 // byte, and that a provider adds at most 32 tokens to a message.
-func (r *Registry) Most(tenant, provider string, request gatehouse.JSON) (cost gatehouse.Decimal, currency string, ok bool) {
+func (r *Registry) Most(
+	tenant, provider string, request gatehouse.JSON,
+) (cost gatehouse.Decimal, currency string, ok bool) {
 	e, err := r.Lookup(tenant, provider)
 	if err != nil {
 		return "", "", false
@@ -123,7 +128,8 @@ func (r *Registry) Most(tenant, provider string, request gatehouse.JSON) (cost g
 func failed(err error) *gatehouse.StepFailure {
 	var e *Error
 	if errors.As(err, &e) {
-		return &gatehouse.StepFailure{Code: e.Code, Detail: e.Detail, Retryable: e.Retryable, RetryAfter: gatehouse.Duration(e.RetryAfter)}
+		return &gatehouse.StepFailure{Code: e.Code, Detail: e.Detail, Retryable: e.Retryable,
+			RetryAfter: gatehouse.Duration(e.RetryAfter)}
 	}
 	var g *gatehouse.Error
 	if errors.As(err, &g) {

@@ -23,13 +23,15 @@ func TestComplete(t *testing.T) {
 	each(t, reply, func(t *testing.T, w *world, p llm.Provider) {
 		got, err := p.Complete(t.Context(), llm.Request{
 			Model: "small", System: "Be brief.", Temperature: "2e-1", MaxTokens: 50, Stop: []string{"END"},
-			Messages: []llm.Message{{Role: llm.RoleUser, Text: "What is it?"}, {Role: llm.RoleAssistant, Text: "Hm."}, {Role: llm.RoleUser, Text: "Well?"}},
+			Messages: []llm.Message{{Role: llm.RoleUser, Text: "What is it?"}, {Role: llm.RoleAssistant, Text: "Hm."},
+				{Role: llm.RoleUser, Text: "Well?"}},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		call := w.fake.Calls()[0]
-		want := llm.Answer{Text: "It is the printer.", StopReason: llm.StopEnd, InputTokens: 100, OutputTokens: 7, RequestID: "req_fake_1", Model: "small"}
+		want := llm.Answer{Text: "It is the printer.", StopReason: llm.StopEnd, InputTokens: 100, OutputTokens: 7,
+			RequestID: "req_fake_1", Model: "small"}
 		if call.Protocol == llmtest.Anthropic {
 			// Anthropic's input_tokens leave out what a cache had or took.
 			want.InputTokens = 143
@@ -39,8 +41,10 @@ func TestComplete(t *testing.T) {
 		}
 		call.Body, call.HTTP = nil, nil
 		wantCall := llmtest.Call{
-			Protocol: call.Protocol, Model: "small", System: "Be brief.", Temperature: "0.2", MaxTokens: 50, Stop: []string{"END"},
-			Messages: []llmtest.Message{{Role: "user", Text: "What is it?"}, {Role: "assistant", Text: "Hm."}, {Role: "user", Text: "Well?"}},
+			Protocol: call.Protocol, Model: "small", System: "Be brief.", Temperature: "0.2", MaxTokens: 50,
+			Stop: []string{"END"},
+			Messages: []llmtest.Message{{Role: "user", Text: "What is it?"}, {Role: "assistant", Text: "Hm."},
+				{Role: "user", Text: "Well?"}},
 		}
 		if diff := cmp.Diff(wantCall, call); diff != "" {
 			t.Error(diff)
@@ -51,8 +55,10 @@ func TestComplete(t *testing.T) {
 func TestStopReasons(t *testing.T) {
 	t.Parallel()
 	given := map[string]map[string]string{
-		llmtest.OpenAI:    {"stop": llm.StopEnd, "length": llm.StopMaxTokens, "content_filter": llm.StopRefusal, "tool_calls": "tool_calls"},
-		llmtest.Anthropic: {"end_turn": llm.StopEnd, "max_tokens": llm.StopMaxTokens, "stop_sequence": llm.StopSequence, "refusal": llm.StopRefusal, "pause_turn": "pause_turn"},
+		llmtest.OpenAI: {"stop": llm.StopEnd, "length": llm.StopMaxTokens, "content_filter": llm.StopRefusal,
+			"tool_calls": "tool_calls"},
+		llmtest.Anthropic: {"end_turn": llm.StopEnd, "max_tokens": llm.StopMaxTokens, "stop_sequence": llm.StopSequence,
+			"refusal": llm.StopRefusal, "pause_turn": "pause_turn"},
 	}
 	reply := func(c llmtest.Call) llmtest.Reply { return llmtest.Reply{Text: "so", Stop: c.Last()} }
 	w := newWorld(t, reply)
@@ -74,7 +80,8 @@ func TestJSONAnswers(t *testing.T) {
 		code      string
 		retryable bool
 	}{
-		"exact":       {llmtest.Reply{Text: ` {"b": 0.30, "a": 12345678901234567890.10} `}, `{"a":12345678901234567890.10,"b":0.30}`, "", false},
+		"exact": {llmtest.Reply{Text: ` {"b": 0.30, "a": 12345678901234567890.10} `},
+			`{"a":12345678901234567890.10,"b":0.30}`, "", false},
 		"fenced":      {llmtest.Reply{Text: "```json\n{\"a\": 1}\n```\n"}, `{"a":1}`, "", false},
 		"fenced bare": {llmtest.Reply{Text: "```\n{\"a\": 1}\n```"}, `{"a":1}`, "", false},
 		"with talk":   {llmtest.Reply{Text: `Here it is: {"a": 1}`}, "", llm.CodeNotJSON, true},
@@ -91,7 +98,8 @@ func TestJSONAnswers(t *testing.T) {
 			reply := tc.reply
 			reply.Input, reply.Output = 11, 5
 			w := newWorld(t, func(llmtest.Call) llmtest.Reply { return reply })
-			got, err := w.providers[llmtest.OpenAI].Complete(t.Context(), llm.Request{Model: "m", Prompt: "classify", JSON: true})
+			got, err := w.providers[llmtest.OpenAI].Complete(t.Context(),
+				llm.Request{Model: "m", Prompt: "classify", JSON: true})
 			if got.JSON != tc.want || got.InputTokens != 11 || got.OutputTokens != 5 {
 				t.Errorf("got %+v, want %s and what it cost", got, tc.want)
 			}
@@ -111,11 +119,12 @@ func TestJSONAnswers(t *testing.T) {
 	}
 }
 
-// TestJSONOfAnthropic holds where a protocol has no format to ask for.
+// TestJSONOfAnthropic: the protocol has no JSON format to request.
 func TestJSONOfAnthropic(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, say("```json\n{\"group\": \"network\"}\n```"))
-	got, err := w.providers[llmtest.Anthropic].Complete(t.Context(), llm.Request{Model: "m", System: "Classify.", Prompt: "x", JSON: true})
+	got, err := w.providers[llmtest.Anthropic].Complete(t.Context(),
+		llm.Request{Model: "m", System: "Classify.", Prompt: "x", JSON: true})
 	if err != nil || got.JSON != `{"group":"network"}` {
 		t.Errorf("got %s, %v", got.JSON, err)
 	}
@@ -124,11 +133,12 @@ func TestJSONOfAnthropic(t *testing.T) {
 	}
 }
 
-// TestMaxTokensField speaks to servers that know only the older name.
+// TestMaxTokensField calls servers that know only the older name.
 func TestMaxTokensField(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, say("so"))
-	for field, want := range map[string]string{"": `"max_completion_tokens":1024`, llm.FieldMaxTokens: `"max_tokens":1024`} {
+	for field, want := range map[string]string{"": `"max_completion_tokens":1024`,
+		llm.FieldMaxTokens: `"max_tokens":1024`} {
 		c := w.configs()[llmtest.OpenAI]
 		c.MaxTokensField = field
 		p, err := llm.New(c)

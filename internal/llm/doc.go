@@ -27,5 +27,6 @@
 //
 // [platform.openai.com/docs/api-reference/chat/create]: https://platform.openai.com/docs/api-reference/chat/create
 // [platform.claude.com/docs/en/api/messages]: https://platform.claude.com/docs/en/api/messages
-// [platform.claude.com/docs/en/build-with-claude/prompt-caching]: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
+// [platform.claude.com/docs/en/build-with-claude/prompt-caching]:
+// https://platform.claude.com/docs/en/build-with-claude/prompt-caching
 package llm

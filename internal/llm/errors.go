@@ -69,7 +69,8 @@ type failure struct {
 func classify(status int, h http.Header, f failure, now time.Time) *Error {
 	e := &Error{Status: status}
 	switch {
-	case f.kind == "insufficient_quota" || f.kind == "billing_error" || f.kind == "enforced_spend_limit_reached" || status == http.StatusPaymentRequired:
+	case f.kind == "insufficient_quota" || f.kind == "billing_error" || f.kind == "enforced_spend_limit_reached" ||
+		status == http.StatusPaymentRequired:
 		// This 429 does not end by waiting.
 		e.Code = CodeQuota
 	case status == http.StatusTooManyRequests:

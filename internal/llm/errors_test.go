@@ -23,23 +23,29 @@ func TestErrorsAreClassified(t *testing.T) {
 		retryable bool
 		after     time.Duration
 	}{
-		"400":                 {llmtest.Reply{Status: 400, Kind: "invalid_request_error"}, llm.CodeInvalid, false, 0},
-		"401":                 {llmtest.Reply{Status: 401, Kind: "authentication_error"}, llm.CodeUnauthenticated, false, 0},
-		"402":                 {llmtest.Reply{Status: 402, Kind: "billing_error"}, llm.CodeQuota, false, 0},
-		"403":                 {llmtest.Reply{Status: 403, Kind: "permission_error"}, llm.CodeForbidden, false, 0},
-		"404":                 {llmtest.Reply{Status: 404, Kind: "not_found_error"}, llm.CodeNotFound, false, 0},
-		"408":                 {llmtest.Reply{Status: 408}, llm.CodeUnavailable, true, 0},
-		"409":                 {llmtest.Reply{Status: 409, Kind: "conflict_error"}, llm.CodeUnavailable, true, 0},
-		"413":                 {llmtest.Reply{Status: 413, Kind: "request_too_large"}, llm.CodeTooLarge, false, 0},
-		"422":                 {llmtest.Reply{Status: 422}, llm.CodeInvalid, false, 0},
-		"429":                 {llmtest.Reply{Status: 429, Kind: "rate_limit_error", Header: after("17")}, llm.CodeRateLimited, true, 17 * time.Second},
-		"429 for long":        {llmtest.Reply{Status: 429, Header: after("1e30")}, llm.CodeRateLimited, true, time.Hour},
-		"429 by a past date":  {llmtest.Reply{Status: 429, Header: after("Fri, 31 Dec 1999 23:59:59 GMT")}, llm.CodeRateLimited, true, 0},
-		"429 by a far date":   {llmtest.Reply{Status: 429, Header: after("Fri, 31 Dec 2199 23:59:59 GMT")}, llm.CodeRateLimited, true, time.Hour},
-		"429 nonsense":        {llmtest.Reply{Status: 429, Header: after("NaN")}, llm.CodeRateLimited, true, 0},
-		"429 negative":        {llmtest.Reply{Status: 429, Header: after("-5")}, llm.CodeRateLimited, true, 0},
-		"429 no quota":        {llmtest.Reply{Status: 429, Kind: "insufficient_quota", Code: "insufficient_quota", Header: after("17")}, llm.CodeQuota, false, 0},
-		"429 spend limit":     {llmtest.Reply{Status: 429, Kind: "rate_limit_error", Code: "enforced_spend_limit_reached"}, llm.CodeQuota, false, 0},
+		"400": {llmtest.Reply{Status: 400, Kind: "invalid_request_error"}, llm.CodeInvalid, false, 0},
+		"401": {llmtest.Reply{Status: 401, Kind: "authentication_error"}, llm.CodeUnauthenticated, false, 0},
+		"402": {llmtest.Reply{Status: 402, Kind: "billing_error"}, llm.CodeQuota, false, 0},
+		"403": {llmtest.Reply{Status: 403, Kind: "permission_error"}, llm.CodeForbidden, false, 0},
+		"404": {llmtest.Reply{Status: 404, Kind: "not_found_error"}, llm.CodeNotFound, false, 0},
+		"408": {llmtest.Reply{Status: 408}, llm.CodeUnavailable, true, 0},
+		"409": {llmtest.Reply{Status: 409, Kind: "conflict_error"}, llm.CodeUnavailable, true, 0},
+		"413": {llmtest.Reply{Status: 413, Kind: "request_too_large"}, llm.CodeTooLarge, false, 0},
+		"422": {llmtest.Reply{Status: 422}, llm.CodeInvalid, false, 0},
+		"429": {llmtest.Reply{Status: 429, Kind: "rate_limit_error", Header: after("17")},
+			llm.CodeRateLimited, true, 17 * time.Second},
+		"429 for long": {llmtest.Reply{Status: 429, Header: after("1e30")}, llm.CodeRateLimited, true, time.Hour},
+		"429 by a past date": {llmtest.Reply{Status: 429, Header: after("Fri, 31 Dec 1999 23:59:59 GMT")},
+			llm.CodeRateLimited, true, 0},
+		"429 by a far date": {llmtest.Reply{Status: 429, Header: after("Fri, 31 Dec 2199 23:59:59 GMT")},
+			llm.CodeRateLimited, true, time.Hour},
+		"429 nonsense": {llmtest.Reply{Status: 429, Header: after("NaN")}, llm.CodeRateLimited, true, 0},
+		"429 negative": {llmtest.Reply{Status: 429, Header: after("-5")}, llm.CodeRateLimited, true, 0},
+		"429 no quota": {
+			llmtest.Reply{Status: 429, Kind: "insufficient_quota", Code: "insufficient_quota", Header: after("17")},
+			llm.CodeQuota, false, 0},
+		"429 spend limit": {llmtest.Reply{Status: 429, Kind: "rate_limit_error", Code: "enforced_spend_limit_reached"},
+			llm.CodeQuota, false, 0},
 		"500":                 {llmtest.Reply{Status: 500, Kind: "api_error"}, llm.CodeUnavailable, true, 0},
 		"503":                 {llmtest.Reply{Status: 503, Header: after("3")}, llm.CodeOverloaded, true, 3 * time.Second},
 		"504":                 {llmtest.Reply{Status: 504, Kind: "timeout_error"}, llm.CodeUnavailable, true, 0},
@@ -52,7 +58,8 @@ func TestErrorsAreClassified(t *testing.T) {
 			each(t, func(llmtest.Call) llmtest.Reply { return tc.reply }, func(t *testing.T, w *world, p llm.Provider) {
 				a, err := p.Complete(t.Context(), llm.Request{Model: "m", Prompt: "x"})
 				e := errorOf(t, err)
-				if e.Code != tc.code || e.Retryable != tc.retryable || e.RetryAfter != tc.after || e.Status != tc.reply.Status || e.RequestID != "req_fake_1" {
+				if e.Code != tc.code || e.Retryable != tc.retryable || e.RetryAfter != tc.after || e.Status != tc.reply.Status ||
+					e.RequestID != "req_fake_1" {
 					t.Errorf("err = %+v", e)
 				}
 				if a.InputTokens != 0 || len(w.fake.Calls()) != 1 {
@@ -68,7 +75,8 @@ func after(s string) http.Header { return http.Header{"Retry-After": {s}} }
 func TestMessagesOfProviders(t *testing.T) {
 	t.Parallel()
 	reply := func(llmtest.Call) llmtest.Reply {
-		return llmtest.Reply{Status: 400, Kind: "invalid_request_error", Message: "max_tokens:\n\x1b[31mtoo large\u202e " + strings.Repeat("x", 1000)}
+		return llmtest.Reply{Status: 400, Kind: "invalid_request_error",
+			Message: "max_tokens:\n\x1b[31mtoo large\u202e " + strings.Repeat("x", 1000)}
 	}
 	each(t, reply, func(t *testing.T, _ *world, p llm.Provider) {
 		_, err := p.Complete(t.Context(), llm.Request{Model: "m", Prompt: "x"})
@@ -138,14 +146,18 @@ func TestBadAnswers(t *testing.T) {
 	t.Parallel()
 	html := http.Header{"Content-Type": {"text/html"}}
 	for name, reply := range map[string]llmtest.Reply{
-		"a page":          {Raw: []byte("<html>"), Header: html},
-		"no JSON":         {Raw: []byte("{")},
-		"nothing in it":   {Raw: []byte("{}")},
-		"no usage":        {Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}]}`)},
-		"half a usage":    {Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":1,"input_tokens":1}}`)},
-		"negative tokens": {Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":-1,"input_tokens":-1,"completion_tokens":1,"output_tokens":1}}`)},
-		"half tokens":     {Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":1.5,"input_tokens":1.5,"completion_tokens":1,"output_tokens":1}}`)},
-		"too large":       {Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":1,"input_tokens":1,"completion_tokens":1,"output_tokens":1}}` + strings.Repeat(" ", llm.MaxBytes))},
+		"a page":        {Raw: []byte("<html>"), Header: html},
+		"no JSON":       {Raw: []byte("{")},
+		"nothing in it": {Raw: []byte("{}")},
+		"no usage":      {Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}]}`)},
+		"half a usage": {
+			Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":1,"input_tokens":1}}`)},
+		"negative tokens": {
+			Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":-1,"input_tokens":-1,"completion_tokens":1,"output_tokens":1}}`)},
+		"half tokens": {
+			Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":1.5,"input_tokens":1.5,"completion_tokens":1,"output_tokens":1}}`)},
+		"too large": {
+			Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":1,"input_tokens":1,"completion_tokens":1,"output_tokens":1}}` + strings.Repeat(" ", llm.MaxBytes))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -224,7 +236,8 @@ func TestNetworkFailures(t *testing.T) {
 		serve http.HandlerFunc
 		code  string
 	}{
-		"broken off before the answer": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, llm.CodeUnreachable},
+		"broken off before the answer": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			llm.CodeUnreachable},
 		"broken off within it": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Length", "100")
@@ -248,7 +261,7 @@ func TestNetworkFailures(t *testing.T) {
 	}
 }
 
-// TestTimeouts tells a provider's silence from a caller that gave up.
+// TestTimeouts distinguishes a silent provider from a caller that gave up.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})

@@ -25,7 +25,8 @@ func TestCost(t *testing.T) {
 		{mini, 1, 0, "0.00000015"},
 		{mini, 1000, 100, "0.00021"},
 		{mini, 1_000_000, 1_000_000, "0.75"},
-		{llm.Price{InputPerMillion: "0.0001", OutputPerMillion: "0", Currency: "USD"}, 1, 0, "0.000000001"}, // 1e-10, rounded up
+		// 1e-10, rounded up
+		{llm.Price{InputPerMillion: "0.0001", OutputPerMillion: "0", Currency: "USD"}, 1, 0, "0.000000001"},
 		{llm.Price{InputPerMillion: "1e3", OutputPerMillion: "0", Currency: "EUR"}, 1000, 0, "1"},
 		{llm.Price{InputPerMillion: "30.00", OutputPerMillion: "60.00", Currency: "EUR"}, 1 << 40, 1 << 40, "98956046.49984"},
 		{llm.Price{}, 5, 5, "0"},
@@ -52,7 +53,8 @@ func TestCostIsExactRoundedUp(t *testing.T) {
 			new(big.Rat).Mul(rat(p.OutputPerMillion), big.NewRat(out, 1_000_000)))
 		got := rat(p.Cost(in, out))
 		over := new(big.Rat).Sub(got, exact)
-		if over.Sign() < 0 || over.Cmp(big.NewRat(1, 1_000_000_000)) >= 0 || !new(big.Rat).Mul(got, big.NewRat(1_000_000_000, 1)).IsInt() {
+		if over.Sign() < 0 || over.Cmp(big.NewRat(1, 1_000_000_000)) >= 0 ||
+			!new(big.Rat).Mul(got, big.NewRat(1_000_000_000, 1)).IsInt() {
 			t.Fatalf("%s for %s", got.FloatString(12), exact.FloatString(12))
 		}
 	})
@@ -76,11 +78,13 @@ func TestNewRefuses(t *testing.T) {
 		"a key of lines":   {func(c *llm.Config) { c.Key = "a\nb: c" }, "the key"},
 		"negative timeout": {func(c *llm.Config) { c.Timeout = -1 }, "timeout"},
 		"unknown field":    {func(c *llm.Config) { c.MaxTokensField = "limit" }, "max_tokens_field"},
-		"field of another": {func(c *llm.Config) { c.Type, c.MaxTokensField = llm.TypeAnthropic, llm.FieldMaxTokens }, "max_tokens_field"},
+		"field of another": {func(c *llm.Config) { c.Type, c.MaxTokensField = llm.TypeAnthropic, llm.FieldMaxTokens },
+			"max_tokens_field"},
 		"negative price": {func(c *llm.Config) {
 			c.Prices = map[string]llm.Price{"m": {InputPerMillion: "-1", OutputPerMillion: "0", Currency: "USD"}}
 		}, "price"},
-		"price missing": {func(c *llm.Config) { c.Prices = map[string]llm.Price{"m": {InputPerMillion: "1", Currency: "USD"}} }, "price"},
+		"price missing": {
+			func(c *llm.Config) { c.Prices = map[string]llm.Price{"m": {InputPerMillion: "1", Currency: "USD"}} }, "price"},
 		"no currency": {func(c *llm.Config) {
 			c.Prices = map[string]llm.Price{"m": {InputPerMillion: "1", OutputPerMillion: "1", Currency: "$"}}
 		}, "currency"},
@@ -132,7 +136,7 @@ func TestLookup(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, err := llm.NewRegistry(map[string]llm.Config{"a b": {}}); err == nil {
-		t.Error("a bad name was taken")
+		t.Error("a bad name was accepted")
 	}
 }
 
@@ -151,11 +155,13 @@ func TestAsk(t *testing.T) {
 	if failure != nil {
 		t.Fatal(failure)
 	}
-	want := gatehouse.JSON(`{"input_tokens":1000,"json":{"confidence":0.90},"model":"mini","output_tokens":100,"request_id":"req_fake_1","stop_reason":"end","text":"{\"confidence\": 0.90}"}`)
+	want := gatehouse.JSON(
+		`{"input_tokens":1000,"json":{"confidence":0.90},"model":"mini","output_tokens":100,"request_id":"req_fake_1","stop_reason":"end","text":"{\"confidence\": 0.90}"}`)
 	if diff := cmp.Diff(want, answer); diff != "" {
 		t.Error(diff)
 	}
-	wantUsage := &gatehouse.ModelUsage{Provider: "open", Model: "mini", InputTokens: 1000, OutputTokens: 100, Cost: "0.00021", Currency: "USD"}
+	wantUsage := &gatehouse.ModelUsage{Provider: "open", Model: "mini", InputTokens: 1000, OutputTokens: 100,
+		Cost: "0.00021", Currency: "USD"}
 	if diff := cmp.Diff(wantUsage, usage); diff != "" {
 		t.Error(diff)
 	}
@@ -163,9 +169,10 @@ func TestAsk(t *testing.T) {
 		t.Errorf("call = %+v", got)
 	}
 
-	// What is of no use has cost the same.
+	// An unusable answer costs the same.
 	_, usage, failure = r.Ask(t.Context(), "default", "open", `{"json":true,"model":"mini","prompt":"no JSON"}`)
-	if diff := cmp.Diff(wantUsage, usage); diff != "" || failure == nil || failure.Code != llm.CodeNotJSON || !failure.Retryable {
+	if diff := cmp.Diff(wantUsage, usage); diff != "" || failure == nil || failure.Code != llm.CodeNotJSON ||
+		!failure.Retryable {
 		t.Errorf("%+v, %s", failure, diff)
 	}
 	// A model without a price.
@@ -175,7 +182,8 @@ func TestAsk(t *testing.T) {
 	}
 
 	for request, want := range map[gatehouse.JSON]gatehouse.StepFailure{
-		`{"model":"mini","prompt":"slow down"}`:            {Code: llm.CodeRateLimited, Retryable: true, RetryAfter: gatehouse.Duration(5e9)},
+		`{"model":"mini","prompt":"slow down"}`: {Code: llm.CodeRateLimited, Retryable: true,
+			RetryAfter: gatehouse.Duration(5e9)},
 		`{"model":"mini","prompt":"x","tools":[]}`:         {Code: llm.CodeInvalid},
 		`{"model":"mini","prompt":5}`:                      {Code: llm.CodeInvalid},
 		`{"model":"mini","prompt":"x","max_tokens":1.5}`:   {Code: llm.CodeInvalid},
@@ -184,11 +192,13 @@ func TestAsk(t *testing.T) {
 		"":   {Code: llm.CodeInvalid},
 	} {
 		_, usage, got := r.Ask(t.Context(), "default", "open", request)
-		if got == nil || usage != nil || got.Code != want.Code || got.Retryable != want.Retryable || got.RetryAfter != want.RetryAfter || got.Detail == "" {
+		if got == nil || usage != nil || got.Code != want.Code || got.Retryable != want.Retryable ||
+			got.RetryAfter != want.RetryAfter || got.Detail == "" {
 			t.Errorf("%s: %+v, usage %v", request, got, usage)
 		}
 	}
-	if _, _, got := r.Ask(t.Context(), "acme", "open", `{"model":"mini","prompt":"x"}`); got == nil || got.Code != "not_found" || got.Retryable {
+	if _, _, got := r.Ask(t.Context(), "acme", "open", `{"model":"mini","prompt":"x"}`); got == nil ||
+		got.Code != "not_found" || got.Retryable {
 		t.Errorf("another tenant's: %+v", got)
 	}
 }
@@ -207,7 +217,8 @@ func TestMostIsNeverBelowTheCost(t *testing.T) {
 	r := registry(t, w)
 	for _, request := range []gatehouse.JSON{
 		`{"model":"mini","prompt":"x"}`,
-		gatehouse.ObjectJSON(gatehouse.Member{Name: "json", Value: "true"}, gatehouse.Member{Name: "max_tokens", Value: "9"}, gatehouse.Member{Name: "model", Value: `"mini"`},
+		gatehouse.ObjectJSON(gatehouse.Member{Name: "json", Value: "true"}, gatehouse.Member{Name: "max_tokens", Value: "9"},
+			gatehouse.Member{Name: "model", Value: `"mini"`},
 			gatehouse.Member{Name: "prompt", Value: gatehouse.StringJSON(strings.Repeat("классификация", 50))}),
 		`{"messages":[{"role":"user","text":"a"},{"role":"assistant","text":"b"},{"role":"user","text":"c"}],"model":"mini","system":"s"}`,
 	} {

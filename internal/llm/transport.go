@@ -46,8 +46,9 @@ func newEndpoint(c Config, path string) *endpoint {
 		timeout = DefaultTimeout
 	}
 	return &endpoint{
-		url:      strings.TrimSuffix(c.BaseURL, "/") + path,
-		header:   http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "User-Agent": {"gatehouse"}},
+		url: strings.TrimSuffix(c.BaseURL, "/") + path,
+		header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"},
+			"User-Agent": {"gatehouse"}},
 		timeout:  timeout,
 		redactor: newRedactor(c.Key),
 		now:      time.Now,
@@ -85,7 +86,9 @@ func newRedactor(key string) *strings.Replacer {
 
 // post sends one request and decodes a 200 into answer. failed parses the body of any other
 // status. The error is an *Error.
-func (e *endpoint) post(ctx context.Context, body, answer any, failed func([]byte) failure) (requestID string, err error) {
+func (e *endpoint) post(
+	ctx context.Context, body, answer any, failed func([]byte) failure,
+) (requestID string, err error) {
 	sent, err := json.Marshal(body)
 	if err != nil {
 		return "", &Error{Code: CodeInvalid, Detail: "the request cannot be written as JSON", cause: err}
@@ -121,7 +124,8 @@ func (e *endpoint) post(ctx context.Context, body, answer any, failed func([]byt
 		return requestID, failure
 	}
 	bad := func(detail string, cause error) (string, error) {
-		return requestID, &Error{Code: CodeBadAnswer, Detail: detail, Status: res.StatusCode, RequestID: requestID, cause: cause}
+		return requestID,
+			&Error{Code: CodeBadAnswer, Detail: detail, Status: res.StatusCode, RequestID: requestID, cause: cause}
 	}
 	if len(read) > MaxBytes {
 		return bad("the answer is larger than 4 MiB", nil)

@@ -43,8 +43,8 @@ const (
 	ServerName = "localhost"
 )
 
-// quick lets go of what protects the data from a power failure, but not from a crash of the
-// server, and of what a small database does not need.
+// quick disables protection from power failures, but not from crashes of the server, and features
+// that a small database does not need.
 var quick = []string{
 	"--innodb-flush-method=nosync", "--innodb-doublewrite=0", "--innodb-log-file-size=16M",
 	"--innodb-buffer-pool-size=32M", "--skip-log-bin", "--skip-name-resolve",

@@ -5,319 +5,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
-
-// scripted is a server that answers requests and records what it got.
-type scripted struct {
-	mu   sync.Mutex
-	got  [][]byte
-	out  chan []byte
-	once sync.Once
-	gone chan struct{}
-	// wait delays the answers to resources/read until it is closed.
-	wait chan struct{}
-	// silent makes the server not answer unknown requests.
-	silent bool
-}
-
-func (s *scripted) Identity() string { return "scripted" }
-func (s *scripted) Abandon([]byte)   {}
-func (s *scripted) Close() error     { s.once.Do(func() { close(s.gone) }); return nil }
-
-func (s *scripted) Receive() ([]byte, error) {
-	select {
-	case frame := <-s.out:
-		return frame, nil
-	case <-s.gone:
-		return nil, io.EOF
-	}
-}
-
-func (s *scripted) say(format string, args ...any) {
-	select {
-	case s.out <- fmt.Appendf(nil, format, args...):
-	case <-s.gone:
-	}
-}
-
-const scriptedTools = `{"tools":[{"name":"write"},{"name":"move",` +
-	`"inputSchema":{"type":"object","properties":{"to":{"type":"string","x-mcp-header":"To"}}}}]}`
-
-func (s *scripted) Send(raw []byte) error {
-	s.mu.Lock()
-	s.got = append(s.got, bytes.Clone(raw))
-	s.mu.Unlock()
-	f, err := parseFrame(raw, clientDepth)
-	if err != nil {
-		return err
-	}
-	if !f.isRequest() {
-		return nil
-	}
-	answers := map[string]string{
-		"initialize": `{"protocolVersion":"2025-11-25","capabilities":{}}`,
-		"tools/list": scriptedTools, "ping": `{}`, "server/discover": `{"capabilities":{}}`,
-	}
-	if s.silent && f.method == "server/discover" {
-		return nil
-	}
-	go func() {
-		if f.method == "resources/read" {
-			if token := memberOf(memberOf(f.params, "_meta"), "progressToken"); token != nil {
-				s.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, token)
-			}
-			<-s.wait
-			s.say(`{"jsonrpc":"2.0","id":%s,"result":{"uri":%s}}`, f.id, memberOf(f.params, "uri"))
-			return
-		}
-		if result, ok := answers[f.method]; ok {
-			s.say(`{"jsonrpc":"2.0","id":%s,"result":%s}`, f.id, result)
-			return
-		}
-		s.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown method"}}`, f.id)
-	}()
-	return nil
-}
-
-// frames returns what the server got, except the proxy's own requests.
-func (s *scripted) frames() (list [][]byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, raw := range s.got {
-		if f, err := parseFrame(raw, clientDepth); err != nil || !isOwn(f.id) {
-			list = append(list, raw)
-		}
-	}
-	return list
-}
-
-// stage is a front over HTTP with the keys a and b of two agents, and a gate at
-// which every call waits for a decision.
-type stage struct {
-	*testing.T
-	front   *Front
-	url     string
-	mu      sync.Mutex
-	servers []*scripted
-	wait    chan struct{}
-	gate    *pendingGate
-	silent  bool
-}
-
-// pendingGate asks people about every proposal.
-type pendingGate struct {
-	Gate
-	mu        sync.Mutex
-	byKey     map[string]*gatehouse.Action
-	proposals int
-	revoked   bool
-	decided   chan struct{}
-}
-
-// keyed is the gate for one key.
-type keyed struct {
-	*pendingGate
-	key string
-}
-
-func (k keyed) WhoAmI(context.Context) (*gatehouse.Principal, error) {
-	roles := []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch {
-	case (k.key == "a" || k.key == "b") && !k.revoked:
-	case k.key == "reader":
-		roles = nil
-	default:
-		return nil, gatehouse.E(gatehouse.CodeUnauthenticated, "unknown key")
-	}
-	return &gatehouse.Principal{ID: "prn_" + k.key, Name: k.key, Roles: roles}, nil
-}
-
-func (k keyed) Propose(_ context.Context, p *gatehouse.Proposal) (*gatehouse.Action, bool, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.proposals++
-	if a := k.byKey[k.key+p.IdempotencyKey]; a != nil {
-		return k.standing(a), true, nil
-	}
-	a := &gatehouse.Action{
-		Proposal: *p, ID: fmt.Sprintf("act_%s_%d", k.key, len(k.byKey)+1), Status: gatehouse.StatusPending,
-	}
-	k.byKey[k.key+p.IdempotencyKey] = a
-	return a, false, nil
-}
-
-// standing returns the current state of an action, which is finished once
-// people have decided.
-func (g *pendingGate) standing(a *gatehouse.Action) *gatehouse.Action {
-	now := *a
-	select {
-	case <-g.decided:
-		now.Status, now.DecidedBy = gatehouse.StatusExpired, "nobody"
-	default:
-	}
-	return &now
-}
-
-func (k keyed) FindAction(_ context.Context, id string) (*gatehouse.Action, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, a := range k.byKey {
-		if a.ID == id {
-			return k.standing(a), nil
-		}
-	}
-	return nil, gatehouse.E(gatehouse.CodeNotFound, "no such action")
-}
-
-func (k keyed) WaitAction(
-	ctx context.Context,
-	id string,
-	wait time.Duration,
-	_ gatehouse.Until,
-) (*gatehouse.Action, error) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-k.decided:
-	case <-timer.C:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	return k.FindAction(ctx, id)
-}
-
-func (k keyed) WaitAsked(
-	ctx context.Context, id string, wait time.Duration, until gatehouse.Until, _ int,
-) (*gatehouse.Action, error) {
-	return k.WaitAction(ctx, id, wait, until)
-}
-
-func (k keyed) LeasePushes(ctx context.Context, _ gatehouse.PushLeaseRequest) ([]gatehouse.LeasedPush, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
-func newStage(t *testing.T, options ...func(*Front)) *stage {
-	t.Helper()
-	folder, err := OpenFolder(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &stage{T: t, wait: make(chan struct{}), gate: &pendingGate{
-		byKey: map[string]*gatehouse.Action{}, decided: make(chan struct{}),
-	}}
-	s.front, err = NewFront(FrontConfig{
-		Config: Config{Name: "peer", Folder: folder, Log: slog.New(slog.DiscardHandler), Hold: time.Minute},
-		Hosts:  []string{"mcp.example.com"},
-		Start: func() (Upstream, error) {
-			server := &scripted{out: make(chan []byte, 16), gone: make(chan struct{}), wait: s.wait}
-			s.mu.Lock()
-			server.silent = s.silent
-			s.servers = append(s.servers, server)
-			s.mu.Unlock()
-			return server, nil
-		},
-		GateFor: func(key string) (Gate, error) { return keyed{s.gate, key}, nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, option := range options {
-		option(s.front)
-	}
-	server := httptest.NewServer(s.front)
-	t.Cleanup(func() { server.CloseClientConnections(); server.Close(); s.front.Close() })
-	s.url = server.URL
-	return s
-}
-
-// said is the response to a request over HTTP.
-type said struct {
-	status  int
-	header  http.Header
-	body    string
-	session string
-}
-
-func (s *stage) request(ctx context.Context, method, frame string, header ...string) *http.Request {
-	s.Helper()
-	r, err := http.NewRequestWithContext(ctx, method, s.url+"/mcp", strings.NewReader(frame))
-	if err != nil {
-		s.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	r.Header.Set("Authorization", "Bearer a")
-	for i := 0; i < len(header); i += 2 {
-		switch {
-		case header[i] == "Host":
-			r.Host = header[i+1]
-		case header[i+1] == "":
-			r.Header.Del(header[i])
-		default:
-			r.Header.Add(header[i], header[i+1])
-			if header[i] == "Authorization" || header[i] == "Content-Type" || header[i] == "Accept" {
-				r.Header.Set(header[i], header[i+1])
-			}
-		}
-	}
-	return r
-}
-
-func (s *stage) do(method, frame string, header ...string) said {
-	s.Helper()
-	resp, err := http.DefaultClient.Do(s.request(s.Context(), method, frame, header...))
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return said{resp.StatusCode, resp.Header, string(b), resp.Header.Get(sessionHeader)}
-}
-
-const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`
-
-// begin starts a session with a key.
-func (s *stage) begin(key string) (id string, server *scripted) {
-	s.Helper()
-	got := s.do("POST", hello, "Authorization", "Bearer "+key)
-	if got.status != 200 || got.session == "" {
-		s.Fatalf("%+v", got)
-	}
-	if got := s.do("POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Authorization", "Bearer "+key,
-		sessionHeader, got.session); got.status != 202 || got.body != "" {
-		s.Fatalf("%+v", got)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return got.session, s.servers[len(s.servers)-1]
-}
-
-// modernFrame is a request of 2026-07-28.
-func modernFrame(id, method, params string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, setMember([]byte(params), "_meta",
-		[]byte(`{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"progressToken":7}`)))
-}
-
-func modernHeader(method, name string) []string {
-	return []string{versionHeader, "2026-07-28", methodHeader, method, nameHeader, name}
-}
 
 func TestFrontRefuses(t *testing.T) {
 	t.Parallel()
@@ -332,45 +27,57 @@ func TestFrontRefuses(t *testing.T) {
 		status        int
 		says          string
 	}{
-		"no key":            {"POST", ping, []string{"Authorization", ""}, 401, "bearer"},
-		"basic":             {"POST", ping, []string{"Authorization", "Basic YTph"}, 401, "bearer"},
-		"unknown key":       {"POST", ping, []string{"Authorization", "Bearer x"}, 401, "does not know"},
-		"long key":          {"POST", ping, []string{"Authorization", "Bearer " + strings.Repeat("a", 600)}, 401, "bearer"},
-		"roles":             {"POST", ping, []string{"Authorization", "Bearer reader"}, 403, "proposer and worker"},
-		"origin":            {"POST", ping, []string{sessionHeader, session, "Origin", "https://evil.example"}, 403, "Origin"},
-		"null origin":       {"POST", ping, []string{sessionHeader, session, "Origin", "null"}, 403, "Origin"},
-		"two origins":       {"POST", ping, []string{sessionHeader, session, "Origin", s.url, "Origin", "https://e.example"}, 403, "Origin"},
-		"origin of a get":   {"GET", "", []string{sessionHeader, session, "Origin", "https://evil.example"}, 403, "Origin"},
-		"fetched":           {"POST", ping, []string{sessionHeader, session, "Sec-Fetch-Site", "cross-site"}, 403, "site"},
-		"rebound":           {"POST", ping, []string{sessionHeader, session, "Host", "evil.example:80"}, 403, "Host"},
-		"rebound get":       {"GET", "", []string{sessionHeader, session, "Host", "evil.example"}, 403, "Host"},
-		"put":               {"PUT", ping, nil, 405, "method"},
-		"form":              {"POST", ping, []string{sessionHeader, session, "Content-Type", "text/plain"}, 415, "Content-Type"},
-		"accept":            {"POST", ping, []string{sessionHeader, session, "Accept", "application/json"}, 406, "Accept"},
-		"huge":              {"POST", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("x", 4<<20) + `"}}`, []string{sessionHeader, session}, 413, "4 MiB"},
-		"no json":           {"POST", "{", []string{sessionHeader, session}, 400, "-32700"},
-		"empty":             {"POST", "", []string{sessionHeader, session}, 400, "-32700"},
-		"batch":             {"POST", "[" + ping + "]", []string{sessionHeader, session}, 400, "batches"},
-		"no session":        {"POST", ping, nil, 400, "no session"},
-		"unknown session":   {"POST", ping, []string{sessionHeader, "x"}, 404, "no such session"},
-		"another's session": {"POST", ping, []string{sessionHeader, session, "Authorization", "Bearer b"}, 404, "no such session"},
-		"another's stream":  {"GET", "", []string{sessionHeader, session, "Authorization", "Bearer b"}, 404, "no such session"},
-		"another's end":     {"DELETE", "", []string{sessionHeader, session, "Authorization", "Bearer b"}, 404, "no such session"},
+		"no key":      {"POST", ping, []string{"Authorization", ""}, 401, "bearer"},
+		"basic":       {"POST", ping, []string{"Authorization", "Basic YTph"}, 401, "bearer"},
+		"unknown key": {"POST", ping, []string{"Authorization", "Bearer x"}, 401, "does not know"},
+		"long key":    {"POST", ping, []string{"Authorization", "Bearer " + strings.Repeat("a", 600)}, 401, "bearer"},
+		"roles":       {"POST", ping, []string{"Authorization", "Bearer reader"}, 403, "proposer and worker"},
+		"origin": {"POST", ping, []string{sessionHeader, session, "Origin", "https://evil.example"}, 403,
+			"Origin"},
+		"null origin": {"POST", ping, []string{sessionHeader, session, "Origin", "null"}, 403, "Origin"},
+		"two origins": {"POST", ping, []string{sessionHeader, session, "Origin", s.url, "Origin", "https://e.example"},
+			403, "Origin"},
+		"origin of a get": {"GET", "", []string{sessionHeader, session, "Origin", "https://evil.example"}, 403, "Origin"},
+		"fetched":         {"POST", ping, []string{sessionHeader, session, "Sec-Fetch-Site", "cross-site"}, 403, "site"},
+		"rebound":         {"POST", ping, []string{sessionHeader, session, "Host", "evil.example:80"}, 403, "Host"},
+		"rebound get":     {"GET", "", []string{sessionHeader, session, "Host", "evil.example"}, 403, "Host"},
+		"put":             {"PUT", ping, nil, 405, "method"},
+		"form": {"POST", ping, []string{sessionHeader, session, "Content-Type", "text/plain"}, 415,
+			"Content-Type"},
+		"accept": {"POST", ping, []string{sessionHeader, session, "Accept", "application/json"}, 406, "Accept"},
+		"huge": {"POST",
+			`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("x", 4<<20) + `"}}`,
+			[]string{sessionHeader, session}, 413, "4 MiB"},
+		"no json":         {"POST", "{", []string{sessionHeader, session}, 400, "-32700"},
+		"empty":           {"POST", "", []string{sessionHeader, session}, 400, "-32700"},
+		"batch":           {"POST", "[" + ping + "]", []string{sessionHeader, session}, 400, "batches"},
+		"no session":      {"POST", ping, nil, 400, "no session"},
+		"unknown session": {"POST", ping, []string{sessionHeader, "x"}, 404, "no such session"},
+		"another's session": {"POST", ping, []string{sessionHeader, session, "Authorization", "Bearer b"}, 404,
+			"no such session"},
+		"another's stream": {"GET", "", []string{sessionHeader, session, "Authorization", "Bearer b"}, 404,
+			"no such session"},
+		"another's end": {"DELETE", "", []string{sessionHeader, session, "Authorization", "Bearer b"}, 404,
+			"no such session"},
 		"begun":             {"POST", hello, []string{sessionHeader, session}, 400, "begun already"},
 		"version":           {"POST", ping, []string{sessionHeader, session, versionHeader, "1999-01-01"}, 400, "version"},
 		"modern in session": {"POST", modernFrame("1", "ping", `{}`), []string{sessionHeader, session}, 400, "version"},
 		"no id":             {"POST", `{"jsonrpc":"2.0","method":"initialize"}`, nil, 400, "no id"},
 		"no stream":         {"GET", "", nil, 405, "session"},
 		"no version":        {"POST", ping, []string{versionHeader, "2026-07-28"}, 400, "-32602"},
-		"other version":     {"POST", call, []string{versionHeader, "2027-01-01", methodHeader, "tools/call", nameHeader, "move"}, 400, "-32020"},
-		"no headers":        {"POST", call, nil, 400, "-32020"},
-		"other method":      {"POST", call, modernHeader("ping", "move"), 400, "-32020"},
-		"other name":        {"POST", call, modernHeader("tools/call", "write"), 400, "-32020"},
-		"two names":         {"POST", call, append(modernHeader("tools/call", "move"), nameHeader, "write", "Mcp-Param-To", "x"), 400, "-32020"},
-		"no argument":       {"POST", call, modernHeader("tools/call", "move"), 400, "Mcp-Param-To"},
-		"other argument":    {"POST", call, append(modernHeader("tools/call", "move"), "Mcp-Param-To", "y"), 400, "Mcp-Param-To"},
-		"modern response":   {"POST", `{"jsonrpc":"2.0","id":1,"result":{}}`, []string{versionHeader, "2026-07-28"}, 400, "no request"},
-		"unknown method":    {"POST", modernFrame("1", "vendor/x", `{}`), modernHeader("vendor/x", ""), 404, "-32601"},
+		"other version": {"POST", call,
+			[]string{versionHeader, "2027-01-01", methodHeader, "tools/call", nameHeader, "move"}, 400, "-32020"},
+		"no headers":   {"POST", call, nil, 400, "-32020"},
+		"other method": {"POST", call, modernHeader("ping", "move"), 400, "-32020"},
+		"other name":   {"POST", call, modernHeader("tools/call", "write"), 400, "-32020"},
+		"two names": {"POST", call,
+			append(modernHeader("tools/call", "move"), nameHeader, "write", "Mcp-Param-To", "x"), 400, "-32020"},
+		"no argument": {"POST", call, modernHeader("tools/call", "move"), 400, "Mcp-Param-To"},
+		"other argument": {"POST", call, append(modernHeader("tools/call", "move"), "Mcp-Param-To", "y"), 400,
+			"Mcp-Param-To"},
+		"modern response": {"POST", `{"jsonrpc":"2.0","id":1,"result":{}}`, []string{versionHeader, "2026-07-28"}, 400,
+			"no request"},
+		"unknown method": {"POST", modernFrame("1", "vendor/x", `{}`), modernHeader("vendor/x", ""), 404, "-32601"},
 	} {
 		got := s.do(c.method, c.frame, c.header...)
 		if got.status != c.status || !strings.Contains(got.body, c.says) {
@@ -389,7 +96,8 @@ func TestFrontRefuses(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got := s.do("POST", ping, sessionHeader, session, "Accept", "text/event-stream, application/json"); got.header.Get("Content-Type") != streamType ||
+	if got := s.do("POST", ping, sessionHeader, session, "Accept",
+		"text/event-stream, application/json"); got.header.Get("Content-Type") != streamType ||
 		got.body != "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n" {
 		t.Errorf("a stream was preferred: %+v", got)
 	}
@@ -424,7 +132,8 @@ func TestFrontHostileFrames(t *testing.T) {
 	}
 	before = len(server.frames())
 	for _, end := range []string{"\n", "\r", "\r\n"} {
-		got := s.do("POST", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":`+end+smuggled+end+`}}`, sessionHeader, session)
+		got := s.do("POST", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":`+end+smuggled+end+`}}`, sessionHeader,
+			session)
 		if got.status != 200 {
 			t.Errorf("%q: %+v", end, got)
 		}
@@ -442,17 +151,14 @@ func TestFrontSlowBody(t *testing.T) {
 	s := newStage(t, func(f *Front) { f.patience = 200 * time.Millisecond })
 	session, _ := s.begin("a")
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
-	_, _ = fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer a\r\nContent-Type: application/json\r\n"+
-		"Accept: */*\r\nMcp-Session-Id: %s\r\nContent-Length: 1000\r\n\r\n{\"jsonrpc\"", session)
+	_, _ = fmt.Fprintf(c,
+		"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer a\r\nContent-Type: application/json\r\n"+
+			"Accept: */*\r\nMcp-Session-Id: %s\r\nContent-Length: 1000\r\n\r\n{\"jsonrpc\"", session)
 	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusRequestTimeout {
 		t.Errorf("%s", resp.Status)
@@ -470,7 +176,8 @@ func TestFrontSessions(t *testing.T) {
 		t.Fatal("two sessions share a server")
 	}
 	raw := `{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping","params":{ "x":1.50 }}`
-	if got := s.do("POST", raw, sessionHeader, first); got.body != `{"jsonrpc":"2.0","id":12345678901234567890,"result":{}}` {
+	if got := s.do("POST", raw, sessionHeader,
+		first); got.body != `{"jsonrpc":"2.0","id":12345678901234567890,"result":{}}` {
 		t.Errorf("%+v", got)
 	}
 	if sent := one.frames(); string(sent[len(sent)-1]) != raw {
@@ -482,9 +189,7 @@ func TestFrontSessions(t *testing.T) {
 	// Messages of the server are kept until the client listens.
 	one.say(`{"jsonrpc":"2.0","id":5,"method":"roots/list"}`)
 	resp, err := http.DefaultClient.Do(s.request(t.Context(), "GET", "", sessionHeader, first))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	events := bufio.NewReader(resp.Body)
 	if got := nextEvent(t, events); got != `{"jsonrpc":"2.0","id":5,"method":"roots/list"}` {
@@ -514,24 +219,11 @@ func TestFrontSessions(t *testing.T) {
 	}
 	select {
 	case <-two.gone:
-		t.Error("the last server does not wait for what may be approved")
+		t.Error("the last server does not wait for actions that may still be approved")
 	default:
 	}
 	s.begin("a")
 	<-two.gone
-}
-
-func nextEvent(t *testing.T, r *bufio.Reader) string {
-	t.Helper()
-	for {
-		line, err := r.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		if data, ok := strings.CutPrefix(line, "data: "); ok {
-			return strings.TrimSpace(data)
-		}
-	}
 }
 
 // TestFrontShared: clients without sessions share a server and get their own
@@ -585,9 +277,7 @@ func TestFrontLeft(t *testing.T) {
 	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"text":"a"}}}`
 	ctx, leave := context.WithCancel(t.Context())
 	resp, err := http.DefaultClient.Do(s.request(ctx, "POST", call, sessionHeader, first)) // the stream has begun
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	leave()
 	_ = resp.Body.Close()
 	h := s.home("a")
@@ -605,18 +295,6 @@ func TestFrontLeft(t *testing.T) {
 	if len(s.gate.byKey) != 2 {
 		t.Errorf("%d actions", len(s.gate.byKey))
 	}
-}
-
-func (s *stage) home(key string) *home {
-	s.front.mu.Lock()
-	defer s.front.mu.Unlock()
-	for _, h := range s.front.homes {
-		if h.me.Name == key {
-			return h
-		}
-	}
-	s.Fatal("no home")
-	return nil
 }
 
 // TestFrontTogether: concurrent equal calls, of two sessions and of clients
@@ -710,9 +388,7 @@ func TestFrontCarriesOut(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		resp, err := http.DefaultClient.Do(s.request(ctx, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call",`+
 			`"params":{"name":"write","arguments":{"text" : "`+text+`"}}}`, sessionHeader, id))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		leave()
 		_ = resp.Body.Close()
 	}

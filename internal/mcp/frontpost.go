@@ -218,7 +218,8 @@ func (h *home) handle(w http.ResponseWriter, r *http.Request, s *session, f *fra
 	}
 	o, raw := s.request(f)
 	if o == nil {
-		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest, "a request with this id is open, or the session has ended")
+		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest,
+			"a request with this id is open, or the session has ended")
 		return
 	}
 	defer s.leave(o)

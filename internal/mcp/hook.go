@@ -123,7 +123,7 @@ func (h *Hook) reason(a *gatehouse.Action) string {
 		return describe(a)
 	}
 	return fmt.Sprintf("The call of %s (%s) waits for a person's approval%s and has not run. This is not a rejection: "+
-		"try the same call again later, or go on with other work.", a.Operation, a.ID, until(a))
+		"try the same call again later, or continue with other work.", a.Operation, a.ID, until(a))
 }
 
 // settle waits until an action is finished or Hold has passed. It releases

@@ -58,14 +58,10 @@ func (denier) Propose(context.Context, *gatehouse.Proposal) (*gatehouse.Action, 
 func newRecorded(t *testing.T, out io.Writer) (*Proxy, *recorder) {
 	t.Helper()
 	folder, err := OpenFolder(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := &recorder{}
 	c := Config{Name: "peer", Upstream: r, Gate: denier{}, Folder: folder, Log: slog.New(slog.DiscardHandler)}
-	if err := c.complete(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.complete())
 	r.proxy = newProxy(c, out)
 	r.proxy.me = &gatehouse.Principal{ID: "prn_1"}
 	return r.proxy, r
@@ -253,7 +249,7 @@ func TestRandomFrames(t *testing.T) {
 		}
 	}
 	if passed < 500 || passed > 4500 {
-		t.Errorf("%d of 5000 passed: the frames are not as they should be", passed)
+		t.Errorf("%d of 5000 passed: the generated frames are unsuitable", passed)
 	}
 	deadline := time.Now().Add(time.Minute)
 	for open := 1; open > 0; {

@@ -18,8 +18,9 @@ func TestProgress(t *testing.T) {
 	a := &gatehouse.Action{ID: "act_1"}
 	stop := p.progress(t.Context(), &call{progress: []byte(`"mine"`)}, a)
 	tell := func(action, progress string) {
-		p.serverFrame(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s}}`,
-			progressToken(action), progress))
+		p.serverFrame(
+			fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s}}`,
+				progressToken(action), progress))
 	}
 	for _, progress := range []string{"0", "2", "1", "2", `"x"`, "3.5"} {
 		tell("act_1", progress)
@@ -29,10 +30,11 @@ func TestProgress(t *testing.T) {
 	tell("act_1", "10")
 	want := ""
 	for _, progress := range []string{"0", "2", "3.5"} {
-		want += `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"mine","progress":` + progress + "}}\n"
+		want += `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"mine","progress":` + progress +
+			"}}\n"
 	}
 	if got := out.String(); got != want {
-		t.Errorf("the client heard %s", strings.TrimSpace(got))
+		t.Errorf("the client received %s", strings.TrimSpace(got))
 	}
 }
 
@@ -42,18 +44,19 @@ func TestEarlyProgress(t *testing.T) {
 	var out bytes.Buffer
 	p, _ := newRecorded(t, &out)
 	tell := func(action string, progress int) {
-		p.serverFrame(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`,
-			progressToken(action), progress))
+		p.serverFrame(
+			fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`,
+				progressToken(action), progress))
 	}
 	p.done.of("act_1").begun.Store(true)
 	for n := range maxEarly + 2 {
 		tell("act_1", n)
 	}
-	tell("act_2", 1) // of no call under way
+	tell("act_2", 1) // of a call that is not in progress
 	p.progress(t.Context(), &call{progress: []byte(`"first"`)}, &gatehouse.Action{ID: "act_1"})()
 	p.progress(t.Context(), &call{progress: []byte(`"second"`)}, &gatehouse.Action{ID: "act_1"})()
 	p.progress(t.Context(), &call{progress: []byte(`"other"`)}, &gatehouse.Action{ID: "act_2"})()
 	if got := strings.Count(out.String(), `"first"`); got != maxEarly || strings.Count(out.String(), "\n") != maxEarly {
-		t.Errorf("the client heard %s", out.String())
+		t.Errorf("the client received %s", out.String())
 	}
 }

@@ -22,13 +22,9 @@ import (
 func newRemote(t *testing.T, c Remote) *Proxy {
 	t.Helper()
 	folder, err := OpenFolder(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	upstream, err := Connect(c, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := newProxy(Config{
 		Name: "peer", Upstream: upstream, Gate: denier{}, Folder: folder, Log: slog.New(slog.DiscardHandler),
 		Relist: 50 * time.Millisecond,
@@ -86,18 +82,21 @@ func TestRemoteOutcomes(t *testing.T) {
 		serve func(http.ResponseWriter, request)
 		want  string
 	}{
-		"no credentials":   {status(401), "not sent"},
-		"no such page":     {status(404), "not sent"},
-		"too many":         {status(429), "not sent"},
-		"a redirect":       {func(w http.ResponseWriter, _ request) { w.Header().Set("Location", other.URL); w.WriteHeader(307) }, "not sent"},
-		"conflict":         {status(409), "unknown"},
-		"broken":           {status(500), "unknown"},
-		"down":             {status(503), "unknown"},
-		"hung up":          {func(http.ResponseWriter, request) { panic(http.ErrAbortHandler) }, "unknown"},
-		"no content":       {status(202), "failure -32603"},
-		"not JSON":         {func(w http.ResponseWriter, _ request) { answerJSON(w, "<html>") }, "failure -32603"},
-		"another id":       {func(w http.ResponseWriter, _ request) { answerJSON(w, `{"jsonrpc":"2.0","id":7,"result":{}}`) }, "failure -32603"},
-		"cut off":          {func(w http.ResponseWriter, _ request) { answerJSON(w, `{"jsonrpc":"2.0","id`) }, "failure -32603"},
+		"no credentials": {status(401), "not sent"},
+		"no such page":   {status(404), "not sent"},
+		"too many":       {status(429), "not sent"},
+		"a redirect": {
+			func(w http.ResponseWriter, _ request) { w.Header().Set("Location", other.URL); w.WriteHeader(307) }, "not sent"},
+		"conflict":   {status(409), "unknown"},
+		"broken":     {status(500), "unknown"},
+		"down":       {status(503), "unknown"},
+		"hung up":    {func(http.ResponseWriter, request) { panic(http.ErrAbortHandler) }, "unknown"},
+		"no content": {status(202), "failure -32603"},
+		"not JSON":   {func(w http.ResponseWriter, _ request) { answerJSON(w, "<html>") }, "failure -32603"},
+		"another id": {func(w http.ResponseWriter, _ request) { answerJSON(w, `{"jsonrpc":"2.0","id":7,"result":{}}`) },
+			"failure -32603"},
+		"cut off": {func(w http.ResponseWriter, _ request) { answerJSON(w, `{"jsonrpc":"2.0","id`) },
+			"failure -32603"},
 		"a stream cut off": {event("data: {\"jsonrpc\":\"2.0\",\n\n"), "failure -32603"},
 		"an event cut off": {event(`data: {"jsonrpc":"2.0","id":ID,"result":{"a":1}}` + "\n"), "failure -32603"},
 		"an error of the protocol": {func(w http.ResponseWriter, _ request) {
@@ -234,17 +233,14 @@ func TestRemoteSessionOver(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	upstream, err := Connect(Remote{URL: server.URL}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := upstream.Send([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, upstream.Send([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)))
 	if _, err := upstream.Receive(); err != nil {
 		t.Fatal(err)
 	}
 	var unsent errNotSent
-	if err := upstream.Send([]byte(`{"jsonrpc":"2.0","id":"gatehouse:1:","method":"tools/call"}`)); !errors.As(err, &unsent) {
+	if err := upstream.Send([]byte(`{"jsonrpc":"2.0","id":"gatehouse:1:","method":"tools/call"}`)); !errors.As(err,
+		&unsent) {
 		t.Errorf("the call: %v", err)
 	}
 	for {
@@ -337,9 +333,7 @@ func TestMirrors(t *testing.T) {
 		"none":{"x-mcp-header":"None"}, "float":{"x-mcp-header":"Float"}}}}]}`))}
 	f, err := parseFrame([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"q","arguments":`+
 		`{"region":"eu-wést","n":-7,"on":true,"deep":{"id":"a b"},"bad":"x","list":[1],"none":null,"float":1.5,"plain":"y"}}}`), serverDepth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := r.headersOf(f)
 	want := map[string]string{
 		"Mcp-Method": "tools/call", "Mcp-Name": "q", "Mcp-Param-Region": "=?base64?ZXUtd8Opc3Q=?=", "Mcp-Param-N": "-7",

@@ -38,7 +38,7 @@ func standing(a *gatehouse.Action) string {
 	switch a.Status {
 	case gatehouse.StatusPending:
 		return of + " waits for a person's approval" + until(a) + " and has NOT been carried out yet. Call " +
-			"gatehouse_wait with this action_id to wait for the outcome, or go on with other work. Calling the tool " +
+			"gatehouse_wait with this action_id to wait for the outcome, or continue with other work. Calling the tool " +
 			"again with the same arguments joins this action and does not ask twice." + questions(a)
 	case gatehouse.StatusApproved, gatehouse.StatusPushing:
 		return of + " is approved and about to be carried out. Call gatehouse_wait with this action_id for the outcome."

@@ -35,9 +35,7 @@ func newRounds(t *testing.T, gate *pendingGate, folder *Folder, key string) *Pro
 	r := &recorder{}
 	c := Config{Name: "peer", Upstream: r, Gate: keyed{gate, key}, Folder: folder, Hold: time.Millisecond,
 		Log: slog.New(slog.DiscardHandler)}
-	if err := c.complete(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.complete())
 	r.proxy = newProxy(c, io.Discard)
 	r.proxy.me = &gatehouse.Principal{ID: "prn_" + key}
 	return r.proxy
@@ -56,9 +54,7 @@ func (p *Proxy) say(t *testing.T, arguments, state string) held {
 func (p *Proxy) sayParams(t *testing.T, params string) (out held) {
 	t.Helper()
 	f, err := parseFrame([]byte(modernFrame("1", "tools/call", params)), clientDepth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.learn(f)
 	answer := p.call(t.Context(), f)
 	if err := json.Unmarshal(answer, &out); err != nil {
@@ -70,9 +66,7 @@ func (p *Proxy) sayParams(t *testing.T, params string) (out held) {
 func newFolder(t *testing.T, dir string) *Folder {
 	t.Helper()
 	folder, err := OpenFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return folder
 }
 
@@ -156,9 +150,7 @@ func TestRoundsHostile(t *testing.T) {
 	expired, err := p.sealRound(&call{tool: "write", arguments: `{"text":"a"}`}, round{
 		Action: "act_a_1", Until: time.Now().Add(-time.Second).Unix(), Nonce: "n",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before := gate.proposals
 	refused("replayed", "used before", p.say(t, `{"text":"a"}`, used))
 	refused(
@@ -174,8 +166,9 @@ func TestRoundsHostile(t *testing.T) {
 	refused("another gate's", "not issued", elsewhere.say(t, `{"text":"a"}`, state))
 	refused("another server's", "not issued", renamed.say(t, `{"text":"a"}`, state))
 	refused("other arguments", "not issued", p.say(t, `{"text":"b"}`, state))
-	refused("another tool", "not issued", p.sayParams(t, `{"name":"gatehouse_wait","arguments":{"text":"a"},"requestState":`+
-		string(gatehouse.StringJSON(state))+`}`))
+	refused("another tool", "not issued",
+		p.sayParams(t, `{"name":"gatehouse_wait","arguments":{"text":"a"},"requestState":`+
+			string(gatehouse.StringJSON(state))+`}`))
 	for i := range len(state) {
 		for _, c := range []byte{'A', '.', '='} {
 			if state[i] == c || i == len(state)-1 {
@@ -193,8 +186,9 @@ func TestRoundsHostile(t *testing.T) {
 		)
 	}
 	for _, raw := range []string{`{"x":{}}`, `[]`, `1`, `"x"`} {
-		refused("inputResponses "+raw, "no input", p.sayParams(t, `{"name":"write","arguments":{"text":"a"},"inputResponses":`+raw+
-			`,"requestState":`+string(gatehouse.StringJSON(state))+`}`))
+		refused("inputResponses "+raw, "no input",
+			p.sayParams(t, `{"name":"write","arguments":{"text":"a"},"inputResponses":`+raw+
+				`,"requestState":`+string(gatehouse.StringJSON(state))+`}`))
 	}
 	if proposals += gate.proposals - before; proposals != 0 {
 		t.Errorf("%d proposals", proposals)
@@ -215,7 +209,7 @@ func TestRoundsHostile(t *testing.T) {
 		}
 	}
 	if taken != 1 {
-		t.Errorf("one requestState was taken %d times", taken)
+		t.Errorf("one requestState was accepted %d times", taken)
 	}
 	if info, err := os.Stat(folder.path("rounds.key")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v: %v", err, info)

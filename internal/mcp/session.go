@@ -225,9 +225,8 @@ func (s *session) request(f *frame) (o *outlet, raw []byte) {
 	return o, raw
 }
 
-// leave is called when the client stops reading a response. It ends the wait of
-// a call; the action goes on. A client without a session cancels a request in
-// this way.
+// leave is called when the client stops reading a response. It ends the wait of a call; the action
+// is unchanged. A client without a session cancels a request in this way.
 func (s *session) leave(o *outlet) {
 	s.mu.Lock()
 	open := s.outlets[o.known] == o

@@ -40,9 +40,7 @@ const declared = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28
 func (p *Proxy) inquire(t *testing.T, method, params string) (out about) {
 	t.Helper()
 	f, err := parseFrame([]byte(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`), clientDepth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	handle := p.task
 	if method == "tools/call" {
 		handle = p.call

@@ -158,8 +158,8 @@ func (p *Proxy) discover(ctx context.Context) (*catalogue, []byte, error) {
 // acceptType is the action type and the operation of accepting changed tools.
 const acceptType = "gatehouse_accept_tools"
 
-// quarantine proposes to accept the server's present tools. The gate stores the
-// proposal: an equal one joins it, and a rejection stands.
+// quarantine proposes to accept the server's present tools. The gate stores the proposal: an equal
+// one joins it, and a rejection answers it.
 func (p *Proxy) quarantine(l *listed) {
 	was, is := l.differs.sides()
 	version := catalogueHash(l.pinned)

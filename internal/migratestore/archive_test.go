@@ -25,7 +25,5 @@ func archivedIsWhole(t *testing.T, s gatehouse.Store) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }

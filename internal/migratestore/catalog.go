@@ -63,7 +63,8 @@ type table struct {
 type catalog map[string]map[string]column
 
 func sqliteCatalog(ctx context.Context, db *sql.DB) (catalog, error) {
-	rows, err := db.QueryContext(ctx, `SELECT m.name, c.name, c.type, c.hidden, c.pk FROM sqlite_schema m, pragma_table_xinfo(m.name) c
+	rows, err := db.QueryContext(ctx,
+		`SELECT m.name, c.name, c.type, c.hidden, c.pk FROM sqlite_schema m, pragma_table_xinfo(m.name) c
 WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY m.name, c.cid`)
 	if err != nil {
 		return nil, err
@@ -170,7 +171,8 @@ func match(from, to catalog, order []string) ([]table, error) {
 			case here.generated != there.generated:
 				complain("the column %s is computed on one side only", full)
 			case here.generated:
-			case here.kind != there.kind && (here.kind != number || there.kind != boolean) && (here.kind != blob || there.kind != array), strings.Contains(string(there.kind), "'s "):
+			case here.kind != there.kind && (here.kind != number || there.kind != boolean) &&
+				(here.kind != blob || there.kind != array), strings.Contains(string(there.kind), "'s "):
 				complain("the column %s is %s in the folder and %s in the database", full, here.kind, there.kind)
 			default:
 				t.columns = append(t.columns, column{name: c, kind: there.kind, key: here.key})

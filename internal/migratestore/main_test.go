@@ -21,8 +21,9 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 // envChild turns this program into a process that copies and stops at a step,
@@ -50,15 +51,16 @@ func child(order string) {
 		panic(err)
 	}
 	steps := 0
-	_, err := Run(context.Background(), Options{Path: o.Path, URL: o.URL, Rows: 7, Logger: quiet(), step: func(name string) {
-		if word, _, _ := strings.Cut(name, " "); word == o.Step {
-			steps++
-		}
-		if steps == o.N {
-			fmt.Println(name)
-			select {} // killed here
-		}
-	}})
+	_, err := Run(context.Background(),
+		Options{Path: o.Path, URL: o.URL, Rows: 7, Logger: quiet(), step: func(name string) {
+			if word, _, _ := strings.Cut(name, " "); word == o.Step {
+				steps++
+			}
+			if steps == o.N {
+				fmt.Println(name)
+				select {} // killed here
+			}
+		}})
 	if err != nil {
 		fmt.Println("error:", err)
 		return
@@ -71,19 +73,13 @@ func child(order string) {
 func killAt(t *testing.T, path, url, step string, n int) {
 	t.Helper()
 	order, err := json.Marshal(childOrder{path, url, step, n})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), envChild+"="+string(order))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	_ = cmd.Process.Kill()
 	_, _ = io.Copy(io.Discard, out)
@@ -118,29 +114,20 @@ func folder(t *testing.T) (path string, w world) {
 	path = filepath.Join(t.TempDir(), "gatehouse.db")
 	full.Do(func() {
 		clock := gatetest.NewClock()
-		s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := migratedfile.Open(t, path, clock.Now)
 		w := gatetest.New(t, s, clock)
 		w.Fill()
 		w.FillRuns()
 		w.Archive("acme")
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close())
 		file, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		full.file, full.key, full.at = file, w.Key, clock.Now()
 	})
 	if full.file == nil {
 		t.Fatal("the folder could not be filled; see the first failure")
 	}
-	if err := os.WriteFile(path, full.file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, full.file, 0o600))
 	clock := gatetest.NewClock()
 	clock.Advance(full.at.Sub(clock.Now()))
 	return path, world{full.key, clock}
@@ -149,11 +136,7 @@ func folder(t *testing.T) (path string, w world) {
 // open opens the copy as a server would.
 func open(t *testing.T, url string, clock *gatetest.Clock) *postgres.Store {
 	t.Helper()
-	s, err := postgres.Open(t.Context(), postgres.Config{URL: url, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := migrated.Open(t, url, clock.Now)
 	return s
 }
 
@@ -162,14 +145,10 @@ func open(t *testing.T, url string, clock *gatetest.Clock) *postgres.Store {
 func dumpSQLite(t *testing.T, path string) map[string][]string {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	from, err := sqliteCatalog(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := map[string][]string{}
 	for name, columns := range from {
 		if sqliteOnly[name] {
@@ -177,23 +156,18 @@ func dumpSQLite(t *testing.T, path string) map[string][]string {
 		}
 		var cells []string
 		for c := range columns {
-			cells = append(cells, "'"+c+"', CASE typeof("+quoted(c)+") WHEN 'blob' THEN hex("+quoted(c)+") ELSE CAST("+quoted(c)+" AS TEXT) END")
+			cells = append(cells,
+				"'"+c+"', CASE typeof("+quoted(c)+") WHEN 'blob' THEN hex("+quoted(c)+") ELSE CAST("+quoted(c)+" AS TEXT) END")
 		}
 		rows, err := db.Query("SELECT json_object(" + strings.Join(cells, ", ") + ") FROM " + quoted(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out[name] = []string{}
 		for rows.Next() {
 			var s string
-			if err := rows.Scan(&s); err != nil {
-				t.Fatal(err)
-			}
+			must(t, rows.Scan(&s))
 			out[name] = append(out[name], normal(t, s))
 		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(rows.Err(), rows.Close()))
 	}
 	return sorted(out)
 }
@@ -209,9 +183,7 @@ func dumpPostgres(t *testing.T, url string) map[string][]string {
 	c := connectRaw(t, url)
 	defer c.Close(context.Background())
 	to, _, err := postgresCatalog(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := map[string][]string{}
 	for name, columns := range to {
 		if postgresOnly[name] {
@@ -227,20 +199,17 @@ func dumpPostgres(t *testing.T, url string) map[string][]string {
 			case blob:
 				value = "upper(encode(" + quoted(n) + ", 'hex'))"
 			case array:
-				value = `(SELECT coalesce(upper(encode(string_agg(int8send(x), '' ORDER BY i), 'hex')), '') FROM unnest(` + quoted(n) + `) WITH ORDINALITY u (x, i))`
+				value = `(SELECT coalesce(upper(encode(string_agg(int8send(x), '' ORDER BY i), 'hex')), '') FROM unnest(` +
+					quoted(n) + `) WITH ORDINALITY u (x, i))`
 			case boolean:
 				value = quoted(n) + "::int::text"
 			}
 			cells = append(cells, "'"+n+"', "+value)
 		}
 		rows, err := c.Query(t.Context(), "SELECT json_build_object("+strings.Join(cells, ", ")+")::text FROM "+quoted(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		list, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out[name] = []string{}
 		for _, s := range list {
 			out[name] = append(out[name], normal(t, s))
@@ -257,9 +226,7 @@ func normal(t *testing.T, s string) string {
 		t.Fatalf("%s: %v", s, err)
 	}
 	b, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -267,14 +234,10 @@ func normal(t *testing.T, s string) string {
 func connectRaw(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	config, err := pgx.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config.RuntimeParams[postgres.TenantSetting] = postgres.AllTenants
 	c, err := pgx.ConnectConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -290,11 +253,17 @@ func execute(t *testing.T, url, statement string) {
 func executeSQLite(t *testing.T, path, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	if _, err := db.Exec(statement); err != nil {
 		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

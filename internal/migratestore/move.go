@@ -36,7 +36,7 @@ type Options struct {
 	step func(name string)
 }
 
-// Result is what was, or would be, copied.
+// Result counts the rows that were, or would be, copied.
 type Result struct {
 	DryRun bool `json:"dry_run,omitempty"`
 	// State is the earlier state of the database: blank, empty, begun or
@@ -119,10 +119,11 @@ func same(now standing, s *source, versions [2]int) error {
 	switch {
 	case now.clock != s.clock || now.batch != s.batch:
 		return gatehouse.E(gatehouse.CodeAlreadyExists,
-			"the database holds rows of another folder, or of this one before it was written to again; begin with an empty database")
+			"the database holds rows of another folder, or of this one before it was written to again; begin with an empty "+
+				"database")
 	case now.state == stateBegun && (now.sourceVersion != versions[0] || now.targetVersion != versions[1]):
 		return gatehouse.E(gatehouse.CodeAlreadyExists,
-			"the copy was begun by another version of this program; go on with that one, or begin with an empty database")
+			"the copy was begun by another version of this program; continue with that version, or begin with an empty database")
 	}
 	return nil
 }
@@ -237,7 +238,8 @@ func finish(ctx context.Context, c *pgx.Conn, r *Result) error {
 		return err
 	}
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE `+postgres.MoveTable+` SET finished_at = clock_timestamp(), summary = $1`, string(summary))
+		_, err := tx.Exec(ctx, `UPDATE `+postgres.MoveTable+` SET finished_at = clock_timestamp(), summary = $1`,
+			string(summary))
 		if err == nil {
 			_, err = tx.Exec(ctx, `DROP TABLE `+progressTable+`, `+keysTable)
 		}
@@ -267,7 +269,8 @@ func copyTable(ctx context.Context, o Options, s *source, c *pgx.Conn, t table, 
 	var copied, began int64
 	var last string
 	var done bool
-	err := c.QueryRow(ctx, `SELECT copied, last_key, done FROM `+progressTable+` WHERE name = $1`, t.name).Scan(&copied, &last, &done)
+	err := c.QueryRow(ctx, `SELECT copied, last_key, done FROM `+progressTable+` WHERE name = $1`, t.name).Scan(&copied,
+		&last, &done)
 	if err != nil || done {
 		return 0, err
 	}
@@ -312,7 +315,8 @@ func copyTable(ctx context.Context, o Options, s *source, c *pgx.Conn, t table, 
 			if _, err := tx.Exec(ctx, loud); err != nil {
 				return err
 			}
-			_, err = tx.Exec(ctx, `UPDATE `+progressTable+` SET copied = $2, last_key = $3, done = $4 WHERE name = $1`, t.name, copied, last, done)
+			_, err = tx.Exec(ctx, `UPDATE `+progressTable+` SET copied = $2, last_key = $3, done = $4 WHERE name = $1`, t.name,
+				copied, last, done)
 			return err
 		})
 		return errors.Join(err, rows.Err())

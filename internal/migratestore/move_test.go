@@ -17,7 +17,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 func sorted(m map[string][]string) map[string][]string {
@@ -34,9 +34,7 @@ func TestMove(t *testing.T) {
 	path, before := folder(t)
 	url := pgtest.Database(t)
 	r, err := Run(t.Context(), Options{Path: path, URL: url, Rows: 10, Bytes: 4096, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := dumpSQLite(t, path)
 	if diff := cmp.Diff(want, dumpPostgres(t, url)); diff != "" {
 		t.Errorf("the copy differs (-folder +database):\n%s", diff)
@@ -65,7 +63,7 @@ var filled = []string{
 	"receipt", "session", "setup_link", "snooze", "step_up", "tenant", "vote",
 }
 
-// goOn serves the copy.
+// goOn serves the copy and continues with it.
 func goOn(t *testing.T, s gatehouse.Store, before world) {
 	t.Helper()
 	w := gatetest.New(t, s, before.Clock)
@@ -104,9 +102,7 @@ func goOn(t *testing.T, s gatehouse.Store, before world) {
 func list(t *testing.T, w *gatetest.World, status gatehouse.Status) []*gatehouse.Action {
 	t.Helper()
 	page, err := w.Gate.ListActions(w.Admin(), gatehouse.ActionFilter{Status: status, Limit: gatehouse.MaxLimit})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return page.Items
 }
 
@@ -115,19 +111,15 @@ func list(t *testing.T, w *gatetest.World, status gatehouse.Status) []*gatehouse
 func keysOf(t *testing.T, url string) []string {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close(context.Background())
 	rows, err := c.Query(t.Context(), `SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid)
 FROM pg_constraint WHERE contype = 'f'
 UNION ALL SELECT relname || ' is walled' FROM pg_class WHERE relrowsecurity AND relforcerowsecurity ORDER BY 1`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || len(keys) < 30 {
-		t.Fatalf("%d foreign keys and walls, %v", len(keys), err)
+		t.Fatalf("%d foreign keys and policies, %v", len(keys), err)
 	}
 	return keys
 }
@@ -150,7 +142,8 @@ func TestKilled(t *testing.T) {
 		step string
 		n    int
 	}{
-		{"mark", 1}, {"mark", 1}, {"tables", 1}, {"tables", 1}, {"begin", 1}, {"batch", 1}, {"batch", 2}, {"batch", 8}, {"batch", 15}, {"batch", 20},
+		{"mark", 1}, {"mark", 1}, {"tables", 1}, {"tables", 1}, {"begin", 1}, {"batch", 1}, {"batch", 2}, {"batch", 8},
+		{"batch", 15}, {"batch", 20},
 		{"key", 1}, {"key", 3}, {"sequences", 1}, {"sequences", 1}, {"verified", 1},
 	} {
 		killAt(t, path, url, kill.step, kill.n)
@@ -160,20 +153,16 @@ func TestKilled(t *testing.T) {
 		}
 		_, err = postgres.Inspect(t.Context(), postgres.Config{URL: url, Logger: quiet()})
 		if err == nil || kill.step != "mark" && !errors.Is(err, postgres.ErrMoving) {
-			t.Fatalf("after the kill at %q the half is taken for a store: %v", kill.step, err)
+			t.Fatalf("after the kill at %q the half copy is accepted as a store: %v", kill.step, err)
 		}
 	}
 	r, err := Run(t.Context(), Options{Path: path, URL: url, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(dumpSQLite(t, path), dumpPostgres(t, url)); diff != "" {
 		t.Errorf("the copy differs (-folder +database):\n%s", diff)
 	}
 	again, err := Run(t.Context(), Options{Path: path, URL: url, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if again.State != "finished" || again.Rows != r.Rows || again.Copied != 0 || len(again.Tables) != len(r.Tables) {
 		t.Errorf("a call after the end tells %+v", again)
 	}
@@ -184,26 +173,22 @@ func TestKilled(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	path, w := folder(t)
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: w.Clock.Now, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	migratedfile.Open(t, path, w.Clock.Now)
 	url := pgtest.Database(t)
 	r, err := Run(t.Context(), Options{Path: path, URL: url, DryRun: true, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r.Rows == 0 || r.State != "blank" || len(r.Logs) != 2 {
 		t.Errorf("%+v", r)
 	}
 	if n := len(dumpPostgres(t, url)); n != 0 {
 		t.Errorf("the database has %d tables", n)
 	}
-	if _, err := Run(t.Context(), Options{Path: path, URL: url, Logger: quiet()}); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := Run(t.Context(), Options{Path: path, URL: url, Logger: quiet()}); err == nil ||
+		!strings.Contains(err.Error(), "in use") {
 		t.Errorf("beside a server: %v", err)
 	}
-	if r, err = Run(t.Context(), Options{Path: path, URL: freshDatabase(t), DryRun: true, Logger: quiet()}); err != nil || r.State != "empty" {
+	if r, err = Run(t.Context(), Options{Path: path, URL: freshDatabase(t), DryRun: true, Logger: quiet()}); err != nil ||
+		r.State != "empty" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -228,7 +213,9 @@ func TestRefused(t *testing.T) {
 		want     string
 		after    func(t *testing.T, url string)
 	}{
-		"another program's tables": {database: func(t *testing.T, url string) { execute(t, url, `CREATE TABLE users (id int)`) }, want: "tables of another program"},
+		"another program's tables": {
+			database: func(t *testing.T, url string) { execute(t, url, `CREATE TABLE users (id int)`) },
+			want:     "tables of another program"},
 		"a gate that was used": {database: func(t *testing.T, url string) {
 			w := gatetest.New(t, open(t, url, gatetest.NewClock()), gatetest.NewClock())
 			if _, err := w.Gate.Bootstrap(context.Background()); err != nil {
@@ -261,7 +248,8 @@ func TestRefused(t *testing.T) {
 		},
 		"a damaged log": {
 			folder: func(t *testing.T, path string) {
-				executeSQLite(t, path, `DROP TRIGGER audit_leaf_frozen; UPDATE audit_leaf SET body = replace(body, 'pending', 'pendinX') WHERE seq = 21`)
+				executeSQLite(t, path,
+					`DROP TRIGGER audit_leaf_frozen; UPDATE audit_leaf SET body = replace(body, 'pending', 'pendinX') WHERE seq = 21`)
 			},
 			want: "the folder's audit log of tenant",
 		},
@@ -271,15 +259,19 @@ func TestRefused(t *testing.T) {
 		"tables out of sight": {
 			database: func(t *testing.T, url string) {
 				open(t, url, gatetest.NewClock())
-				execute(t, url, `CREATE SCHEMA elsewhere; DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = elsewhere, public', current_database()); END $$`)
+				execute(t, url,
+					`CREATE SCHEMA elsewhere; DO $$ BEGIN EXECUTE format('ALTER DATABASE %I
+						SET search_path = elsewhere, public', current_database()); END $$`)
 			},
 			want: "would make new ones in",
 			after: func(t *testing.T, url string) {
-				execute(t, url, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, elsewhere', current_database()); END $$`)
+				execute(t, url,
+					`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, elsewhere', current_database()); END $$`)
 				open(t, url, gatetest.NewClock()) // a server that is not kept away
 			},
 		},
-		"no folder": {folder: func(t *testing.T, path string) { executeSQLite(t, path, `PRAGMA application_id = 1`) }, want: "not a store of Gatehouse"},
+		"no folder": {folder: func(t *testing.T, path string) { executeSQLite(t, path, `PRAGMA application_id = 1`) },
+			want: "not a store of Gatehouse"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -303,7 +295,8 @@ func TestRefused(t *testing.T) {
 	t.Run("no file", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		_, err := Run(t.Context(), Options{Path: filepath.Join(dir, "gatehouse.db"), URL: pgtest.Database(t), Logger: quiet()})
+		_, err := Run(t.Context(),
+			Options{Path: filepath.Join(dir, "gatehouse.db"), URL: pgtest.Database(t), Logger: quiet()})
 		if left, _ := filepath.Glob(filepath.Join(dir, "*")); err == nil || len(left) > 0 {
 			t.Errorf("%v, and %v was made", err, left)
 		}
@@ -320,23 +313,21 @@ func TestChangedMeanwhile(t *testing.T) {
 	lost := pgtest.Database(t)
 	killAt(t, path, lost, "batch", 12)
 	execute(t, lost, `DELETE FROM api_key`)
-	if _, err := Run(t.Context(), Options{Path: path, URL: lost, Logger: quiet()}); err == nil || !strings.Contains(err.Error(), "verify: the table api_key has") {
+	if _, err := Run(t.Context(), Options{Path: path, URL: lost, Logger: quiet()}); err == nil ||
+		!strings.Contains(err.Error(), "verify: the table api_key has") {
 		t.Errorf("with lost rows: %v", err)
 	}
-	if _, err := postgres.Open(t.Context(), postgres.Config{URL: lost, Logger: quiet()}); !errors.Is(err, postgres.ErrMoving) {
+	if _, err := postgres.Open(t.Context(), postgres.Config{URL: lost, Logger: quiet()}); !errors.Is(err,
+		postgres.ErrMoving) {
 		t.Errorf("a server starts on it: %v", err)
 	}
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: w.Clock.Now, Logger: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := migratedfile.Open(t, path, w.Clock.Now)
 	after := gatetest.New(t, s, w.Clock)
 	after.SignIn(w.Key)
 	after.Propose("meanwhile", "price_change", 1)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Run(t.Context(), Options{Path: path, URL: url, Logger: quiet()}); err == nil || !strings.Contains(err.Error(), "written to again") {
+	must(t, s.Close())
+	if _, err := Run(t.Context(), Options{Path: path, URL: url, Logger: quiet()}); err == nil ||
+		!strings.Contains(err.Error(), "written to again") {
 		t.Errorf("with a changed folder: %v", err)
 	}
 }
@@ -354,7 +345,8 @@ CREATE TRIGGER loud BEFORE INSERT ON receipt FOR EACH ROW EXECUTE FUNCTION loud(
 	}
 	c := connectRaw(t, url)
 	defer c.Close(context.Background())
-	if _, err := c.Exec(t.Context(), `INSERT INTO receipt SELECT * FROM receipt LIMIT 1`); err == nil || !strings.Contains(err.Error(), "loud") {
+	if _, err := c.Exec(t.Context(), `INSERT INTO receipt SELECT * FROM receipt LIMIT 1`); err == nil ||
+		!strings.Contains(err.Error(), "loud") {
 		t.Errorf("the trigger is not back: %v", err)
 	}
 }

@@ -40,7 +40,8 @@ func openSource(ctx context.Context, config sqlite.Config, only bool) (s *source
 	if err != nil {
 		return nil, err
 	}
-	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: config.Path}).EscapedPath(), RawQuery: "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)"}
+	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: config.Path}).EscapedPath(),
+		RawQuery: "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)"}
 	if s.db, err = sql.Open("sqlite", name.String()); err == nil {
 		s.db.SetMaxOpenConns(1)
 		err = s.db.QueryRowContext(ctx, `SELECT clock, batch FROM meta`).Scan(&s.clock, &s.batch)

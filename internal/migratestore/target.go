@@ -101,20 +101,24 @@ type standing struct {
 
 func readStanding(ctx context.Context, db querier) (s standing, err error) {
 	var ours, moved, begun bool
-	err = db.QueryRow(ctx, `SELECT to_regclass('gatehouse_schema') IS NOT NULL, to_regclass('`+postgres.MoveTable+`') IS NOT NULL,
+	err = db.QueryRow(ctx,
+		`SELECT to_regclass('gatehouse_schema') IS NOT NULL, to_regclass('`+postgres.MoveTable+`') IS NOT NULL,
 to_regclass('`+progressTable+`') IS NOT NULL`).Scan(&ours, &moved, &begun)
 	if err != nil {
 		return s, err
 	}
 	if moved && !begun { // it is finished, or only marked
-		err = db.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM `+postgres.MoveTable+` WHERE finished_at IS NOT NULL)`).Scan(&moved)
+		err = db.QueryRow(ctx,
+			`SELECT EXISTS (SELECT 1 FROM `+postgres.MoveTable+` WHERE finished_at IS NOT NULL)`).Scan(&moved)
 		if err != nil {
 			return s, err
 		}
 	}
 	if moved {
 		var finished bool
-		err = db.QueryRow(ctx, `SELECT source_version, target_version, source_clock, source_batch, finished_at IS NOT NULL, summary FROM `+postgres.MoveTable).
+		err = db.QueryRow(ctx,
+			`SELECT source_version, target_version, source_clock, source_batch, finished_at IS NOT NULL, summary FROM `+
+				postgres.MoveTable).
 			Scan(&s.sourceVersion, &s.targetVersion, &s.clock, &s.batch, &finished, &s.summary)
 		s.state = stateBegun
 		if finished {
@@ -166,7 +170,9 @@ func mark(ctx context.Context, c *pgx.Conn, s *source, versions [2]int) error {
 			_, err = tx.Exec(ctx, `DELETE FROM `+postgres.MoveTable) // of a call that got no further
 		}
 		if err == nil {
-			_, err = tx.Exec(ctx, `INSERT INTO `+postgres.MoveTable+` (id, source_version, target_version, source_clock, source_batch) VALUES (1, $1, $2, $3, $4)`,
+			_, err = tx.Exec(ctx,
+				`INSERT INTO `+postgres.MoveTable+
+					` (id, source_version, target_version, source_clock, source_batch) VALUES (1, $1, $2, $3, $4)`,
 				versions[0], versions[1], s.clock, s.batch)
 		}
 		return err
@@ -174,7 +180,7 @@ func mark(ctx context.Context, c *pgx.Conn, s *source, versions [2]int) error {
 	return postgres.Advise(ctx, c, err)
 }
 
-// begin drops what would be in the way of the rows.
+// begin drops constraints that would prevent the copy.
 func begin(ctx context.Context, c *pgx.Conn, tables []table, counts []int64) error {
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		now, err := readStanding(ctx, tx)
@@ -195,7 +201,8 @@ DELETE FROM tenant WHERE id = 'default';`)
 		names := make([]string, len(tables))
 		for i, t := range tables {
 			names[i] = t.name
-			if _, err := tx.Exec(ctx, `INSERT INTO `+progressTable+` (name, source_rows) VALUES ($1, $2)`, t.name, counts[i]); err != nil {
+			if _, err := tx.Exec(ctx, `INSERT INTO `+progressTable+` (name, source_rows) VALUES ($1, $2)`, t.name,
+				counts[i]); err != nil {
 				return err
 			}
 		}
@@ -252,7 +259,8 @@ func putKeysBack(ctx context.Context, c *pgx.Conn, step func(string)) error {
 	}
 	for _, k := range keys {
 		err := pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, `ALTER TABLE `+quoted(k.owner)+` ADD CONSTRAINT `+quoted(k.name)+` `+k.definition); err != nil {
+			if _, err := tx.Exec(ctx,
+				`ALTER TABLE `+quoted(k.owner)+` ADD CONSTRAINT `+quoted(k.name)+` `+k.definition); err != nil {
 				return err
 			}
 			_, err := tx.Exec(ctx, `DELETE FROM `+keysTable+` WHERE owner = $1 AND name = $2`, k.owner, k.name)
@@ -271,7 +279,8 @@ func queueLeaves(ctx context.Context, c *pgx.Conn) error {
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM audit_waiting`)
 		if err == nil {
-			_, err = tx.Exec(ctx, `INSERT INTO audit_waiting (first, tenant, leaves) SELECT min(seq), tenant, array_agg(seq ORDER BY seq)
+			_, err = tx.Exec(ctx,
+				`INSERT INTO audit_waiting (first, tenant, leaves) SELECT min(seq), tenant, array_agg(seq ORDER BY seq)
 FROM (SELECT l.seq, l.tenant, row_number() OVER (PARTITION BY l.tenant ORDER BY l.seq) - 1 AS place FROM audit_leaf l
   WHERE l.seq > coalesce((SELECT max(b.last) FROM audit_batch b WHERE b.tenant = l.tenant), 0)) x
 GROUP BY tenant, place / 256`)
@@ -282,14 +291,17 @@ GROUP BY tenant, place / 256`)
 
 // setSequences sets each identity column's sequence after the highest number.
 func setSequences(ctx context.Context, c *pgx.Conn, tables []table) error {
-	rows, err := c.Query(ctx, `SELECT c.relname::text, a.attname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attnum > 0 AND NOT a.attisdropped
+	rows, err := c.Query(ctx,
+		`SELECT c.relname::text, a.attname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+AND a.attnum > 0 AND NOT a.attisdropped
   AND pg_get_serial_sequence(quote_ident(c.relname), a.attname) IS NOT NULL`)
 	if err != nil {
 		return err
 	}
 	type place struct{ table, column string }
-	places, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (p place, err error) { return p, r.Scan(&p.table, &p.column) })
+	places, err := pgx.CollectRows(rows,
+		func(r pgx.CollectableRow) (p place, err error) { return p, r.Scan(&p.table, &p.column) })
 	if err != nil {
 		return err
 	}
@@ -297,7 +309,8 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p'
 		if !slices.ContainsFunc(tables, func(t table) bool { return t.name == p.table }) {
 			continue
 		}
-		_, err := c.Exec(ctx, `SELECT setval(pg_get_serial_sequence($1, $2), (SELECT max(`+quoted(p.column)+`) FROM `+quoted(p.table)+`))
+		_, err := c.Exec(ctx,
+			`SELECT setval(pg_get_serial_sequence($1, $2), (SELECT max(`+quoted(p.column)+`) FROM `+quoted(p.table)+`))
 WHERE EXISTS (SELECT 1 FROM `+quoted(p.table)+`)`, quoted(p.table), p.column)
 		if err != nil {
 			return fmt.Errorf("sequence of %s.%s: %w", p.table, p.column, err)
@@ -308,7 +321,8 @@ WHERE EXISTS (SELECT 1 FROM `+quoted(p.table)+`)`, quoted(p.table), p.column)
 
 // refuse explains why nothing can be copied into a database.
 func refuse(s standing) error {
-	return gatehouse.E(gatehouse.CodeAlreadyExists, "the database holds %s; a folder is copied into an empty one only", s.detail)
+	return gatehouse.E(gatehouse.CodeAlreadyExists, "the database holds %s; a folder is copied into an empty one only",
+		s.detail)
 }
 
 // explain adds the location to a server's error.

@@ -36,7 +36,9 @@ func readLogs(ctx context.Context, s gatehouse.Store) (logs []Log, waiting int, 
 	return logs, len(leaves), nil
 }
 
-func tenantsAndLeaves(ctx context.Context, s gatehouse.Store) (tenants []*gatehouse.Tenant, leaves []*gatehouse.PendingLeaf, err error) {
+func tenantsAndLeaves(
+	ctx context.Context, s gatehouse.Store,
+) (tenants []*gatehouse.Tenant, leaves []*gatehouse.PendingLeaf, err error) {
 	err = s.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 		if tenants, err = q.ListTenants(); err != nil {
 			return err
@@ -49,7 +51,9 @@ func tenantsAndLeaves(ctx context.Context, s gatehouse.Store) (tenants []*gateho
 
 // verify compares the two sides: tables by row count, logs by their entries,
 // waiting leaves one by one.
-func verify(ctx context.Context, s *source, c *pgx.Conn, to gatehouse.Store, tables []table, counts []int64, r *Result) error {
+func verify(
+	ctx context.Context, s *source, c *pgx.Conn, to gatehouse.Store, tables []table, counts []int64, r *Result,
+) error {
 	for i, t := range tables {
 		var n int64
 		if err := c.QueryRow(ctx, `SELECT count(*) FROM `+quoted(t.name)).Scan(&n); err != nil {
@@ -80,7 +84,8 @@ func verify(ctx context.Context, s *source, c *pgx.Conn, to gatehouse.Store, tab
 		return err
 	}
 	if !slices.EqualFunc(here, there, func(a, b *gatehouse.PendingLeaf) bool { return *a == *b }) {
-		return fmt.Errorf("verify: %d audit leaves without a number in the folder, %d in the database, or others", len(here), len(there))
+		return fmt.Errorf("verify: %d audit leaves without a number in the folder, %d in the database, or others", len(here),
+			len(there))
 	}
 	return nil
 }

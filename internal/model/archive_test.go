@@ -57,7 +57,8 @@ func (m *model) archivable(a *action) bool {
 	default:
 		return false
 	}
-	if p := a.push; p != nil && p.closed.IsZero() && p.status != gatehouse.PushApplied && p.status != gatehouse.PushCanceled {
+	if p := a.push; p != nil && p.closed.IsZero() && p.status != gatehouse.PushApplied &&
+		p.status != gatehouse.PushCanceled {
 		return false
 	}
 	if c := a.claim; c != nil && c.held && c.at.After(m.now.Add(-gatehouse.MaxCeilingWindow)) {

@@ -17,8 +17,11 @@ import (
 func TestCheckerBites(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]func(*past, gatehouse.Store) gatehouse.Store{
-		"a claim that ignores the state it moves from": func(p *past, s gatehouse.Store) gatehouse.Store { return forgetful{s, p} },
-		"reads of the state before the last one":       func(p *past, s gatehouse.Store) gatehouse.Store { return behind{s, p} },
+		"a claim that ignores the state it moves from": func(p *past,
+			s gatehouse.Store) gatehouse.Store {
+			return forgetful{s, p}
+		},
+		"reads of the state before the last one": func(p *past, s gatehouse.Store) gatehouse.Store { return behind{s, p} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

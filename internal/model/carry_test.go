@@ -18,7 +18,8 @@ func (m *model) nextDue() *action {
 		if p == nil || p.status != gatehouse.PushQueued || p.due().After(m.now) {
 			continue
 		}
-		if first == nil || p.due().Before(first.push.due()) || p.due().Equal(first.push.due()) && p.created.Before(first.push.created) {
+		if first == nil || p.due().Before(first.push.due()) || p.due().Equal(first.push.due()) &&
+			p.created.Before(first.push.created) {
 			first = a
 		}
 	}
@@ -156,7 +157,8 @@ func (m *model) conclude(a *action, outcome, code string, clean bool) {
 	if clean && outcome != "ambiguous" {
 		end = failed
 	}
-	retry := !spent && (outcome == "not_sent" && (clean || !once) || outcome == "transient" && !once || outcome == "ambiguous" && !once)
+	retry := !spent &&
+		(outcome == "not_sent" && (clean || !once) || outcome == "transient" && !once || outcome == "ambiguous" && !once)
 	switch {
 	case retry:
 		a.receipts = append(a.receipts, outcome+"/call")

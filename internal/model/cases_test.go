@@ -108,7 +108,8 @@ func (m *model) answerers(a *action) int {
 // deadLetterOf returns the newest dead letter with the effect of a proposal.
 func (m *model) deadLetterOf(p proposal) (found *action) {
 	for _, a := range m.actions {
-		dead := a.push != nil && (a.push.status == gatehouse.PushUnknown || a.push.status == gatehouse.PushFailed && a.push.closed.IsZero())
+		dead := a.push != nil &&
+			(a.push.status == gatehouse.PushUnknown || a.push.status == gatehouse.PushFailed && a.push.closed.IsZero())
 		same := a.connector == p.connector && a.operation == p.operation && a.entity == p.entity && a.amount == p.amount
 		if dead && same && (found == nil || a.push.nth > found.push.nth) {
 			found = a
@@ -290,7 +291,7 @@ func (m *model) decided(a *action, b ballot) string {
 	return fmt.Sprintf("decided %d/%d", a.approvals(), a.required)
 }
 
-// standing answers when the question has been decided already.
+// standing answers if the question has already been decided.
 func (m *model) standing(a *action, w *who, b ballot) (answer string, ok bool) {
 	status, _ := m.shown(a)
 	want, already := gatehouse.ApprovalApproved, "already_approved"
@@ -411,7 +412,8 @@ func (m *model) reverse(old *action, by string) string {
 func (m *model) openReversal(old *action) *action {
 	for _, a := range m.actions {
 		status, _ := m.shown(a)
-		if a.reverses == old && !slices.Contains([]gatehouse.Status{rejected, denied, expired, canceled, superseded, failed}, status) {
+		if a.reverses == old &&
+			!slices.Contains([]gatehouse.Status{rejected, denied, expired, canceled, superseded, failed}, status) {
 			return a
 		}
 	}

@@ -51,7 +51,8 @@ func (s *side) checkInvariants() {
 func (s *side) checkDecision(a *gatehouse.Action, lessons int) {
 	ap := a.Approval
 	if ap == nil {
-		if a.Policy.Outcome == gatehouse.OutcomeNeedsApproval || a.RiskLevel.NeedsPerson() && a.Status != gatehouse.StatusDenied {
+		if a.Policy.Outcome == gatehouse.OutcomeNeedsApproval || a.RiskLevel.NeedsPerson() &&
+			a.Status != gatehouse.StatusDenied {
 			s.t.Errorf("%s: %s of %s was never asked", s.name, a.ID, a.RiskLevel)
 		}
 		return
@@ -70,7 +71,8 @@ func (s *side) checkDecision(a *gatehouse.Action, lessons int) {
 			s.t.Errorf("%s: 8: %s: two votes of one person", s.name, a.ID)
 		}
 		persons[v.Person] = true
-		if slices.Contains(ap.Excluded, v.Person) || slices.Contains(ap.Excluded, v.PrincipalID) || slices.Contains(ap.Excluded, v.Name) {
+		if slices.Contains(ap.Excluded, v.Person) || slices.Contains(ap.Excluded, v.PrincipalID) ||
+			slices.Contains(ap.Excluded, v.Name) {
 			s.t.Errorf("%s: 8: %s: %s voted, who is excluded", s.name, a.ID, v.Name)
 		}
 		if v.Decision == gatehouse.Approve && v.Digest != a.Digest {
@@ -84,7 +86,8 @@ func (s *side) checkDecision(a *gatehouse.Action, lessons int) {
 
 // checkPush checks invariants 3, 4, 5, 6, 13 and 15.
 func (s *side) checkPush(a *gatehouse.Action, p *gatehouse.Push, receipts []*gatehouse.Receipt) {
-	allowed := a.Approval == nil && a.Status != gatehouse.StatusDenied || a.Approval != nil && a.Approval.Status == gatehouse.ApprovalApproved
+	allowed := a.Approval == nil && a.Status != gatehouse.StatusDenied || a.Approval != nil &&
+		a.Approval.Status == gatehouse.ApprovalApproved
 	if allowed != (p != nil) {
 		s.t.Errorf("%s: 3, 4: %s: let through %v, push %v", s.name, a.ID, allowed, p != nil)
 	}

@@ -110,8 +110,10 @@ func playUntilSeen(t *testing.T, seen map[string]int, want []string, sequence fu
 // that a long run must produce as well.
 var (
 	expectedWords = []string{
-		"decide: decided", "decide: vote_recorded", "decide: approved", "decide: already_decided", "decide: not_awaiting_approval",
-		"decide: expired", "decide: ceiling_exceeded", "decide: self_approval", "decide: role_required", "decide: invalid", "cancel: canceled", "cancel: too_late",
+		"decide: decided", "decide: vote_recorded", "decide: approved", "decide: already_decided",
+		"decide: not_awaiting_approval",
+		"decide: expired", "decide: ceiling_exceeded", "decide: self_approval", "decide: role_required", "decide: invalid",
+		"cancel: canceled", "cancel: too_late",
 		"read: seen", "read: not_found", "cancel: not_found", "revise: not_found",
 		"reverse: not_reversible", "propose: proposed denied", "propose: proposed approved", "sweep: swept",
 		"propose to nobody: proposed denied", "revise to nobody: proposed denied",
@@ -119,12 +121,17 @@ var (
 		"reverse of an archived applied: not_reversible", "decide of an archived applied: already_decided",
 	}
 	rareWords = []string{
-		"decide: rejected", "decide: digest_mismatch", "decide: confirmation_required", "decide: already_voted", "decide: authority_revoked",
+		"decide: rejected", "decide: digest_mismatch", "decide: confirmation_required", "decide: already_voted",
+		"decide: authority_revoked",
 		"decide: target_changed", "decide: idempotency_key_reused", "propose: duplicate_key", "dispatch: unknown",
-		"resolve: applied", "resolve: failed", "replay: queued", "replay: skipped too_old", "replay: skipped authority_revoked",
-		"replay: skipped ceiling_exceeded", "replay: skipped resolve_first", "replay: too_late", "discard: discarded", "discard: skipped resolve_first",
-		"discard: skipped already_discarded", "reverse: proposed approved", "reverse: not_found", "revise: proposed pending", "cancel: already_canceled",
-		"propose of an archived applied: duplicate_key", "cancel of an archived applied: too_late", "replay of an archived applied: skipped already_applied",
+		"resolve: applied", "resolve: failed", "replay: queued", "replay: skipped too_old",
+		"replay: skipped authority_revoked",
+		"replay: skipped ceiling_exceeded", "replay: skipped resolve_first", "replay: too_late", "discard: discarded",
+		"discard: skipped resolve_first",
+		"discard: skipped already_discarded", "reverse: proposed approved", "reverse: not_found", "revise: proposed pending",
+		"cancel: already_canceled",
+		"propose of an archived applied: duplicate_key", "cancel of an archived applied: too_late",
+		"replay of an archived applied: skipped already_applied",
 		"reverse of an archived reversed: not_reversible", "trespass of an archived applied: [not_found]",
 	}
 )
@@ -203,8 +210,10 @@ func (m *match) compare(*rapid.T) {
 		}
 		for i, a := range m.model.actions {
 			key := s.find(i).IdempotencyKey
-			if calls, effects := s.target.calls[key], s.target.effects[key]; calls != m.model.calls[a] || effects != m.model.effects[a] {
-				m.Fatalf("%s: #%d: %d calls and %d effects, the model says %d and %d", s.name, i, calls, effects, m.model.calls[a], m.model.effects[a])
+			if calls, effects := s.target.calls[key], s.target.effects[key]; calls != m.model.calls[a] ||
+				effects != m.model.effects[a] {
+				m.Fatalf("%s: #%d: %d calls and %d effects, the model says %d and %d", s.name, i, calls, effects, m.model.calls[a],
+					m.model.effects[a])
 			}
 		}
 	}
@@ -250,13 +259,15 @@ func (m *match) past() {
 	a := m.model.actions[0]
 	m.answer(a, true)
 	m.model.now = m.clock.advance(m.model.untilDue())
-	m.play("dispatch", func() string { return m.model.dispatch(fine, "") }, func(s *side) string { return s.dispatch(fine, "") })
+	m.play("dispatch", func() string { return m.model.dispatch(fine, "") },
+		func(s *side) string { return s.dispatch(fine, "") })
 	m.model.now = m.clock.advance(gatehouse.MaxCeilingWindow + 2*retention)
 	m.play("archive", m.model.archive, (*side).archive)
 	m.drawn = a
 	m.answer(a, false)
 	m.drawn = a
-	m.play("reverse", func() string { return m.model.reverse(a, "bot") }, func(s *side) string { return s.reverse(a.n, "bot") })
+	m.play("reverse", func() string { return m.model.reverse(a, "bot") },
+		func(s *side) string { return s.reverse(a.n, "bot") })
 }
 
 // nobody starts a match with an action that only admin may answer, proposed on
@@ -301,9 +312,11 @@ func is(s ...gatehouse.Status) func(*action) bool {
 
 func (m *match) draw(rt *rapid.T) proposal {
 	p := proposal{
-		kind: pick(rt, "kind", price, price, pair, pair, note, spend, spend, item, purge, forbidden), connector: pick(rt, "connector", "mute", "tell", "look"),
+		kind:      pick(rt, "kind", price, price, pair, pair, note, spend, spend, item, purge, forbidden),
+		connector: pick(rt, "connector", "mute", "tell", "look"),
 		operation: pick(rt, "operation", "a", "b", "c"), entity: pick(rt, "entity", "x", "y"),
-		by: pick(rt, "by", "bot", "bot", "bot", "eve", "eve", "vic"), behalf: pick(rt, "behalf", "", "", "", "ana", "ana-too", "ben"),
+		by:     pick(rt, "by", "bot", "bot", "bot", "eve", "eve", "vic"),
+		behalf: pick(rt, "behalf", "", "", "", "ana", "ana-too", "ben"),
 		amount: rapid.IntRange(1, 6).Draw(rt, "amount"), key: pick(rt, "key", "", "", "", "k1", "k2"),
 	}
 	if pick(rt, "soon", false, false, true) {
@@ -328,8 +341,10 @@ func (m *match) steps() map[string]func(*rapid.T) {
 			m.play("propose", func() string { return m.model.propose(p) }, func(s *side) string { return s.propose(p) })
 		},
 		"cancel": func(rt *rapid.T) {
-			a, by, up := m.action(rt, is(pending, approved)), pick(rt, "by", "bot", "bot", "ana", "eve", "admin", "vic"), pick(rt, "step-up", true, true, false)
-			m.play("cancel", func() string { return m.model.cancel(a, by, up) }, func(s *side) string { return s.cancel(a.n, by, up) })
+			a, by, up := m.action(rt, is(pending, approved)), pick(rt, "by", "bot", "bot", "ana", "eve", "admin", "vic"),
+				pick(rt, "step-up", true, true, false)
+			m.play("cancel", func() string { return m.model.cancel(a, by, up) },
+				func(s *side) string { return s.cancel(a.n, by, up) })
 		},
 		"read": func(rt *rapid.T) {
 			a, by := m.action(rt, is(pending)), pick(rt, "by", "bot", "bot", "bot", "vic")
@@ -351,7 +366,8 @@ func (m *match) steps() map[string]func(*rapid.T) {
 				rt.Skip()
 			}
 			a, by := m.action(rt, is(applied)), pick(rt, "by", "bot", "eve", "ana", "vic")
-			m.play("reverse", func() string { return m.model.reverse(a, by) }, func(s *side) string { return s.reverse(a.n, by) })
+			m.play("reverse", func() string { return m.model.reverse(a, by) },
+				func(s *side) string { return s.reverse(a.n, by) })
 		},
 		"trespass": func(rt *rapid.T) {
 			a := m.action(rt, is(pending))
@@ -374,17 +390,21 @@ func (m *match) decisions() map[string]func(*rapid.T) {
 	step := func(rt *rapid.T) {
 		a := m.action(rt, is(pending))
 		b := ballot{
-			by: pick(rt, "by", "ana", "ben", "eve", "admin", "ana-too", "cy", "bot", "vic"), approve: pick(rt, "approve", true, true, true, false),
-			digest: pick(rt, "digest", "right", "right", "right", "right", "wrong", "none"), confirm: pick(rt, "confirm", true, true, false),
-			stepUp: rapid.IntRange(0, 9).Draw(rt, "step-up") < 9, ack: rapid.Bool().Draw(rt, "acknowledge"), short: rapid.Bool().Draw(rt, "short"),
-			key: pick(rt, "key", "", "", "", "k1", "k2"), approval: rapid.Bool().Draw(rt, "by approval id"),
+			by:      pick(rt, "by", "ana", "ben", "eve", "admin", "ana-too", "cy", "bot", "vic"),
+			approve: pick(rt, "approve", true, true, true, false),
+			digest:  pick(rt, "digest", "right", "right", "right", "right", "wrong", "none"),
+			confirm: pick(rt, "confirm", true, true, false),
+			stepUp:  rapid.IntRange(0, 9).Draw(rt, "step-up") < 9, ack: rapid.Bool().Draw(rt, "acknowledge"),
+			short: rapid.Bool().Draw(rt, "short"),
+			key:   pick(rt, "key", "", "", "", "k1", "k2"), approval: rapid.Bool().Draw(rt, "by approval id"),
 		}
 		m.play("decide", func() string { return m.model.decide(a, b) }, func(s *side) string { return s.decide(a.n, b) })
 	}
 	approve := func(rt *rapid.T) {
 		a := m.action(rt, is(pending))
 		b := ballot{
-			by: pick(rt, "by", "ana", "ben", "eve", "admin", "ana-too"), approve: true, digest: "right", confirm: pick(rt, "confirm", true, true, true, false), stepUp: true, ack: true,
+			by: pick(rt, "by", "ana", "ben", "eve", "admin", "ana-too"), approve: true, digest: "right",
+			confirm: pick(rt, "confirm", true, true, true, false), stepUp: true, ack: true,
 			short: rapid.Bool().Draw(rt, "short"),
 		}
 		m.play("decide", func() string { return m.model.decide(a, b) }, func(s *side) string { return s.decide(a.n, b) })
@@ -400,7 +420,8 @@ func (m *match) work() map[string]func(*rapid.T) {
 		if rapid.IntRange(0, 3).Draw(rt, "wait until due") < 3 {
 			m.model.now = m.clock.advance(m.model.untilDue())
 		}
-		m.play("dispatch", func() string { return m.model.dispatch(f, crash) }, func(s *side) string { return s.dispatch(f, crash) })
+		m.play("dispatch", func() string { return m.model.dispatch(f, crash) },
+			func(s *side) string { return s.dispatch(f, crash) })
 	}
 	return map[string]func(*rapid.T){
 		"dispatch": d, "dispatch again": d, "dispatch once more": d,
@@ -408,7 +429,8 @@ func (m *match) work() map[string]func(*rapid.T) {
 		"resolve": func(rt *rapid.T) {
 			a := m.action(rt, is(unknown))
 			ok := m.model.effects[a] > 0 // operators tell the truth
-			m.play("resolve", func() string { return m.model.resolve(a, ok) }, func(s *side) string { return s.resolve(a.n, ok) })
+			m.play("resolve", func() string { return m.model.resolve(a, ok) },
+				func(s *side) string { return s.resolve(a.n, ok) })
 		},
 		"replay": func(rt *rapid.T) {
 			a := m.action(rt, is(failed))
@@ -446,15 +468,18 @@ func (m *match) world() map[string]func(*rapid.T) {
 		"roles": func(rt *rapid.T) {
 			name := pick(rt, "who", "ana", "ben")
 			roles := []gatehouse.Role{pick(rt, "role", gatehouse.RoleApprover, gatehouse.RoleApprover, gatehouse.RoleProposer)}
-			m.play("roles", func() string { m.model.people[name].roles = roles; return "changed" }, change(name, gatehouse.PrincipalChange{Roles: &roles}))
+			m.play("roles", func() string { m.model.people[name].roles = roles; return "changed" },
+				change(name, gatehouse.PrincipalChange{Roles: &roles}))
 		},
 		"disable": func(rt *rapid.T) {
 			name, off := pick(rt, "who", "ana", "ben", "bot"), pick(rt, "disabled", false, false, true)
-			m.play("disable", func() string { m.model.people[name].disabled = off; return "changed" }, change(name, gatehouse.PrincipalChange{Disabled: &off}))
+			m.play("disable", func() string { m.model.people[name].disabled = off; return "changed" },
+				change(name, gatehouse.PrincipalChange{Disabled: &off}))
 		},
 		"sponsor": func(rt *rapid.T) {
 			sponsor := pick(rt, "sponsor", "cy", "cy", "ben")
-			m.play("sponsor", func() string { m.model.people["bot"].sponsor = sponsor; return "changed" }, change("bot", gatehouse.PrincipalChange{Sponsor: &sponsor}))
+			m.play("sponsor", func() string { m.model.people["bot"].sponsor = sponsor; return "changed" },
+				change("bot", gatehouse.PrincipalChange{Sponsor: &sponsor}))
 		},
 		"drift": func(rt *rapid.T) {
 			entity, drifted := pick(rt, "entity", "x", "y"), pick(rt, "drifted", false, false, true)
@@ -469,7 +494,8 @@ func (m *match) world() map[string]func(*rapid.T) {
 	names := slices.Sorted(maps.Keys(turns))
 	return map[string]func(*rapid.T){
 		"wait": func(rt *rapid.T) {
-			m.model.now = m.clock.advance(pick(rt, "for", 10*time.Second, time.Minute, time.Minute, 10*time.Minute, time.Hour, 25*time.Hour))
+			m.model.now = m.clock.advance(
+				pick(rt, "for", 10*time.Second, time.Minute, time.Minute, 10*time.Minute, time.Hour, 25*time.Hour))
 		},
 		"turn": func(rt *rapid.T) { turns[pick(rt, "what", names...)](rt) },
 	}

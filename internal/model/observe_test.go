@@ -38,7 +38,8 @@ func (s *side) observe() []string {
 func (s *side) snapshot(a *gatehouse.Action, p *gatehouse.Push, receipts []*gatehouse.Receipt) string {
 	o := observation{
 		kind: a.ActionType, revision: a.Revision, status: string(a.Status), decidedBy: a.DecidedBy,
-		archived: a.ArchivedAt != nil, supersedes: s.place(a.Supersedes), superseded: s.place(a.Superseded), reverses: s.place(a.Reverses), reversedBy: s.place(a.ReversedBy),
+		archived: a.ArchivedAt != nil, supersedes: s.place(a.Supersedes), superseded: s.place(a.Superseded),
+		reverses: s.place(a.Reverses), reversedBy: s.place(a.ReversedBy),
 	}
 	if a.Failure != nil {
 		o.failure = a.Failure.Code
@@ -53,7 +54,8 @@ func (s *side) snapshot(a *gatehouse.Action, p *gatehouse.Push, receipts []*gate
 		o.receipts = append(o.receipts, fmt.Sprintf("%s/%s", r.Outcome, r.Source))
 	}
 	if p != nil {
-		o.push = fmt.Sprintf("%s attempts %d generation %d replays %d code %q", p.Status, p.Attempts, p.Generation, p.Replays, p.ErrorCode)
+		o.push = fmt.Sprintf("%s attempts %d generation %d replays %d code %q", p.Status, p.Attempts, p.Generation, p.Replays,
+			p.ErrorCode)
 		if p.Status == gatehouse.PushQueued {
 			due := p.NotBefore
 			if p.NextAttempt != nil && p.NextAttempt.After(due) {
@@ -109,7 +111,7 @@ func (s *side) log() map[string][]gatehouse.Leaf {
 	report, err := audit.Check(context.Background(), s.store, s.tenant)
 	s.must(err)
 	if report.Fault != nil || report.Found != report.Expected || report.Unnumbered != 0 {
-		s.t.Fatalf("%s: the log does not hold: %+v", s.name, report)
+		s.t.Fatalf("%s: the log does not verify: %+v", s.name, report)
 	}
 	leaves := map[string][]gatehouse.Leaf{}
 	for from := int64(0); ; {

@@ -18,7 +18,8 @@ func (m *match) restoring() map[string]func(*rapid.T) {
 				rt.Skip()
 			}
 			class := pick(rt, "class", "", "", "A", "C")
-			m.play("mark", func() string { return m.model.markUnknown(class) }, func(s *side) string { return s.markUnknown(class) })
+			m.play("mark", func() string { return m.model.markUnknown(class) },
+				func(s *side) string { return s.markUnknown(class) })
 		},
 		"ask": func(*rapid.T) { m.play("ask", m.model.askTargets, (*side).askTargets) },
 	}
@@ -83,7 +84,8 @@ func (s *side) markUnknown(class string) string {
 	r.DryRun = &no
 	done, err := s.gate.MarkUnknown(s.admin, r)
 	s.must(err)
-	if !slices.EqualFunc(dry.Items, done.Items, func(a, b gatehouse.MarkedPush) bool { return a.PushID == b.PushID && a.Was == b.Was }) || dry.Marked != 0 {
+	if !slices.EqualFunc(dry.Items, done.Items,
+		func(a, b gatehouse.MarkedPush) bool { return a.PushID == b.PushID && a.Was == b.Was }) || dry.Marked != 0 {
 		s.t.Errorf("%s: the dry run has %+v, the mark %+v", s.name, dry, done)
 	}
 	return fmt.Sprintf("marked %d", done.Marked)

@@ -124,7 +124,8 @@ func TestStaleLeasesChangeNothing(t *testing.T) {
 func TestLostLeases(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, c *clock) {
-		s.apply(&flow{name: "poison", steps: []flowStep{{id: "a", does: "make", items: -1}, {id: "b", does: "nap", items: -1}}})
+		s.apply(&flow{name: "poison",
+			steps: []flowStep{{id: "a", does: "make", items: -1}, {id: "b", does: "nap", items: -1}}})
 		s.start("poison", "")
 		both := func(what string, want gatehouse.StepStatus) {
 			t.Helper()
@@ -190,9 +191,11 @@ func TestLostLeases(t *testing.T) {
 func TestEachLeaseLeavesItsAttempt(t *testing.T) {
 	t.Parallel()
 	steps := []flowStep{
-		{id: "skipped", does: "make", never: true, items: -1}, {id: "none", does: "make"}, {id: "each", does: "make", items: 2},
+		{id: "skipped", does: "make", never: true, items: -1}, {id: "none", does: "make"},
+		{id: "each", does: "make", items: 2},
 		{id: "nap", does: "nap", items: -1}, {id: "ask", does: "ask", items: -1}, {id: "sub", does: "sub", items: -1},
-		{id: "unpaged", does: "page", never: true, items: -1}, {id: "pages", does: "page", items: 1}, {id: "page", does: "page", items: -1},
+		{id: "unpaged", does: "page", never: true, items: -1}, {id: "pages", does: "page", items: 1},
+		{id: "page", does: "page", items: -1},
 	}
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
 		s.apply(childFlow())
@@ -215,7 +218,8 @@ func TestEachLeaseLeavesItsAttempt(t *testing.T) {
 		}
 		waits := []string{"waiting"}
 		want := map[string][]string{
-			"skipped": {"succeeded"}, "none": {"succeeded"}, "each": waits, "nap": waits, "ask": {"waiting_approval"}, "sub": waits,
+			"skipped": {"succeeded"}, "none": {"succeeded"}, "each": waits, "nap": waits, "ask": {"waiting_approval"},
+			"sub":     waits,
 			"unpaged": {"succeeded"}, "pages": waits, "page": {"waiting_approval"},
 		}
 		if d := cmp.Diff(want, play(func() {})); d != "" {
@@ -236,7 +240,8 @@ func TestEachLeaseLeavesItsAttempt(t *testing.T) {
 func TestAnotherAttemptGoesAlone(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, c *clock) {
-		s.apply(&flow{name: "row", steps: []flowStep{{id: "a", does: "make", items: -1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}})
+		s.apply(&flow{name: "row",
+			steps: []flowStep{{id: "a", does: "make", items: -1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}})
 		for lost, want := range []gatehouse.StepStatus{gatehouse.StepSucceeded, gatehouse.StepReady} {
 			s.start("row", "")
 			for range lost {
@@ -272,7 +277,7 @@ func TestGoneCallerTakesNothing(t *testing.T) {
 		got, err := s.runs.LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}, Lease: gatehouse.Span(stepLease)})
 		s.must(err)
 		if len(got) > 0 || len(others) != 1 {
-			t.Fatalf("%v were handed out to who had gone, and %v to another", got, others)
+			t.Fatalf("%v were handed to the caller that had gone, and %v to another", got, others)
 		}
 		if word := s.complete(others[0]); word != "ok" {
 			t.Errorf("the other one's result: %s", word)
@@ -280,8 +285,8 @@ func TestGoneCallerTakesNothing(t *testing.T) {
 	})
 }
 
-// TestRetryKeepsWhatSucceeded: a succeeded item is not done again.
-func TestRetryKeepsWhatSucceeded(t *testing.T) {
+// TestRetryKeepsSucceededItems: a succeeded item is not executed again.
+func TestRetryKeepsSucceededItems(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
 		s.apply(&flow{name: "items", steps: []flowStep{{id: "a", does: "page", items: 3, retry: 0}}})
@@ -291,7 +296,8 @@ func TestRetryKeepsWhatSucceeded(t *testing.T) {
 		if len(leases) != 3 {
 			t.Fatalf("leased %v", leases)
 		}
-		if got := s.complete(lease1(0, "a[0]", 1)) + s.fail(lease1(0, "a[1]", 1), false) + s.complete(lease1(0, "a[2]", 1)); got != "okokok" {
+		if got := s.complete(lease1(0, "a[0]", 1)) + s.fail(lease1(0, "a[1]", 1),
+			false) + s.complete(lease1(0, "a[2]", 1)); got != "okokok" {
 			t.Fatal(got)
 		}
 		if r := s.run(0); r.Status != gatehouse.RunFailed {
@@ -322,7 +328,8 @@ func TestUnknownIsNoEnd(t *testing.T) {
 		s.carry(s.claim()[0], 0)
 		s.dispatch(requestLost)
 		s.wakeAll()
-		if r := s.run(0); s.action(0, "a").Status != gatehouse.StatusUnknown || r.Steps[0].Status != gatehouse.StepWaitingApproval {
+		if r := s.run(0); s.action(0, "a").Status != gatehouse.StatusUnknown ||
+			r.Steps[0].Status != gatehouse.StepWaitingApproval {
 			t.Fatalf("the action is %s, its step %s", s.action(0, "a").Status, r.Steps[0].Status)
 		}
 		s.resolve(0, "a", true)
@@ -337,9 +344,9 @@ func TestUnknownIsNoEnd(t *testing.T) {
 	})
 }
 
-// TestStoppingRunCancelsWhatIsRevised: an action that is revised just when its
+// TestStoppingRunCancelsRevisions: an action that is revised just when its
 // run stops is canceled in its new revision, too.
-func TestStoppingRunCancelsWhatIsRevised(t *testing.T) {
+func TestStoppingRunCancelsRevisions(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
 		s.apply(childFlow())
@@ -358,7 +365,7 @@ func TestStoppingRunCancelsWhatIsRevised(t *testing.T) {
 			s.wakeAll()
 			r := s.run(transactions)
 			if now := s.action(transactions, "a"); r.Status != gatehouse.RunCanceled || now.Status != gatehouse.StatusCanceled {
-				t.Errorf("revised before transaction %d: the run is %s, what it asks %s", transactions, r.Status, now.Status)
+				t.Errorf("revised before transaction %d: the run is %s, its question %s", transactions, r.Status, now.Status)
 			}
 			s.hook.before = nil
 		}
@@ -372,7 +379,8 @@ func TestFullLaneKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
 		source := func(name, limits string) {
-			_, _, err := s.runs.ApplyWorkflow(s.as("admin"), name, "name: "+name+"\n"+limits+"steps:\n  - {id: a, uses: worker.page}\n")
+			_, _, err := s.runs.ApplyWorkflow(s.as("admin"), name,
+				"name: "+name+"\n"+limits+"steps:\n  - {id: a, uses: worker.page}\n")
 			s.must(err)
 		}
 		source("first", "limits: {max_concurrency: 1}\n")
@@ -411,9 +419,11 @@ output: "${{ steps.a.output }}"
 			want gatehouse.RunStatus
 		}{
 			{`"\u0000"`, gatehouse.RunFailed}, {`"\u001b[2J"`, gatehouse.RunSucceeded}, {`"a\nb"`, gatehouse.RunSucceeded},
-			{`"\u202e\u200b"`, gatehouse.RunSucceeded}, {`"'); DROP TABLE run; --"`, gatehouse.RunSucceeded}, {`"𝔘😀"`, gatehouse.RunSucceeded},
+			{`"\u202e\u200b"`, gatehouse.RunSucceeded}, {`"'); DROP TABLE run; --"`, gatehouse.RunSucceeded},
+			{`"𝔘😀"`, gatehouse.RunSucceeded},
 		} {
-			run, _, err := s.runs.StartRun(s.as("bot"), "hostile", gatehouse.NewRun{Input: gatehouse.JSON(`{"k":` + tt.key + `}`)})
+			run, _, err := s.runs.StartRun(s.as("bot"), "hostile",
+				gatehouse.NewRun{Input: gatehouse.JSON(`{"k":` + tt.key + `}`)})
 			s.must(err)
 			s.ids = append(s.ids, run.ID)
 			for _, name := range s.leaseOutside() {

@@ -78,7 +78,9 @@ func (f *flow) source() string {
 		case "ask":
 			fmt.Fprintf(&b, "    uses: approval\n    with: {rationale: \"go on?\", expires_in: %s}\n", askFor)
 		case "tag":
-			fmt.Fprintf(&b, "    uses: connector.mute.c\n    action_type: note\n    risk: low\n    with: {target: {entity_type: item, entity_ref: \"x%s\"}, change: {amount: \"1\"}}\n", item)
+			fmt.Fprintf(&b,
+				"    uses: connector.mute.c\n    action_type: note\n    risk: low\n    with: {target: {entity_type: item, "+
+					"entity_ref: \"x%s\"}, change: {amount: \"1\"}}\n", item)
 		case "page":
 			fmt.Fprintf(&b, "    uses: worker.page\n    with: {n: \"x%s\"}\n", item)
 		case "sub":
@@ -303,7 +305,8 @@ func (m *runModel) advance(r *runState) {
 	}
 	if r.stop == "" && r.status != "queued" {
 		for _, s := range r.steps { // no step needs a later one
-			if s.status == "blocked" && !slices.ContainsFunc(s.spec.needs, func(n string) bool { return r.step(n).status != "succeeded" }) {
+			if s.status == "blocked" &&
+				!slices.ContainsFunc(s.spec.needs, func(n string) bool { return r.step(n).status != "succeeded" }) {
 				s.status = "ready"
 				if r.ahead[s.key] {
 					s.end("succeeded", "")
@@ -502,8 +505,8 @@ func (m *runModel) carryAlone(s *stepState, gen int) {
 	m.advance(r)
 }
 
-// change is a change that the policy allows. If it repeats a dead letter,
-// people must decide it all the same.
+// change is a change that the policy allows. If it repeats a dead letter, people must still decide
+// it.
 func (m *runModel) change(effect string) *actState {
 	a := &actState{effect: effect, repeats: m.deadLetterOf(effect)}
 	if a.repeats != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// runPolicy allows what is harmless and asks people about the rest.
+// runPolicy allows harmless changes and asks people about the others.
 const runPolicy = `version: 1
 risk: {note: 1}
 rules:
@@ -118,7 +118,8 @@ func runGrounds(t *testing.T, now func() time.Time) (sides []*runSide) {
 		s.must(err)
 		creds, err = g.CreatePrincipal(gatehouse.NewContext(context.Background(),
 			&gatehouse.Caller{Principal: s.root, StepUp: true, Via: gatehouse.ViaAPI}),
-			gatehouse.NewPrincipal{Name: "spy", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleWorker, gatehouse.RoleProposer}})
+			gatehouse.NewPrincipal{Name: "spy", Kind: gatehouse.KindAgent,
+				Roles: []gatehouse.Role{gatehouse.RoleWorker, gatehouse.RoleProposer}})
 		s.must(err)
 		s.spy, err = g.Authenticate(context.Background(), creds.Key)
 		s.must(err)
@@ -130,7 +131,8 @@ func runGrounds(t *testing.T, now func() time.Time) (sides []*runSide) {
 // enter creates a new tenant with its people and restarts in it.
 func (s *runSide) enter(t testing.TB, tenant string) {
 	s.t, s.tenant, s.target = t, tenant, newLedger()
-	s.ids, s.leased, s.people = nil, map[string]*gatehouse.Step{}, map[string]*gatehouse.Principal{"root": s.root, "spy": s.spy}
+	s.ids, s.leased, s.people = nil, map[string]*gatehouse.Step{},
+		map[string]*gatehouse.Principal{"root": s.root, "spy": s.spy}
 	log := slog.New(slog.DiscardHandler)
 	targets, err := dispatch.NewRegistry(
 		dispatch.Target{Name: "mute", Connector: s.target, Tenants: []string{tenant}},
@@ -154,13 +156,15 @@ func (s *runSide) enter(t testing.TB, tenant string) {
 	s.people["admin"], err = s.gate.Authenticate(context.Background(), admin.Key)
 	s.must(err)
 	for name, roles := range map[string][]gatehouse.Role{
-		"ana": {gatehouse.RoleApprover}, "pia": {gatehouse.RoleProposer}, "bot": {gatehouse.RoleProposer, gatehouse.RoleWorker},
+		"ana": {gatehouse.RoleApprover}, "pia": {gatehouse.RoleProposer},
+		"bot": {gatehouse.RoleProposer, gatehouse.RoleWorker},
 	} {
 		kind := gatehouse.KindPerson
 		if name == "bot" {
 			kind = gatehouse.KindAgent
 		}
-		creds, err := s.gate.CreatePrincipal(s.as("admin"), gatehouse.NewPrincipal{Tenant: tenant, Name: name, Kind: kind, Roles: roles})
+		creds, err := s.gate.CreatePrincipal(s.as("admin"),
+			gatehouse.NewPrincipal{Tenant: tenant, Name: name, Kind: kind, Roles: roles})
 		s.must(err)
 		s.people[name], err = s.gate.Authenticate(context.Background(), creds.Key)
 		s.must(err)
@@ -175,7 +179,8 @@ func (s *runSide) must(err error) {
 }
 
 func (s *runSide) as(name string) context.Context {
-	return gatehouse.NewContext(context.Background(), &gatehouse.Caller{Principal: s.people[name], StepUp: true, Via: gatehouse.ViaAPI})
+	return gatehouse.NewContext(context.Background(),
+		&gatehouse.Caller{Principal: s.people[name], StepUp: true, Via: gatehouse.ViaAPI})
 }
 
 // word is "ok", or the code of a public error.
@@ -246,7 +251,8 @@ func (s *runSide) claim() (names []string) {
 }
 
 func (s *runSide) leaseOutside() (names []string) {
-	steps, err := s.runs.LeaseSteps(s.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 100, Lease: gatehouse.Span(stepLease)})
+	steps, err := s.runs.LeaseSteps(s.as("bot"),
+		gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 100, Lease: gatehouse.Span(stepLease)})
 	s.must(err)
 	for _, l := range steps {
 		name := s.place(l.Step)
@@ -274,29 +280,33 @@ func (s *runSide) carry(name string, onward int) {
 
 func (s *runSide) heartbeat(name string) string {
 	step := s.leased[name]
-	_, err := s.runs.HeartbeatStep(s.as("bot"), step.ID, gatehouse.Heartbeat{Generation: step.Generation, Lease: gatehouse.Span(stepLease)})
+	_, err := s.runs.HeartbeatStep(s.as("bot"), step.ID,
+		gatehouse.Heartbeat{Generation: step.Generation, Lease: gatehouse.Span(stepLease)})
 	return s.word(err)
 }
 
 func (s *runSide) complete(name string) string {
 	step := s.leased[name]
-	_, err := s.runs.CompleteStep(s.as("bot"), step.ID, gatehouse.StepResult{Generation: step.Generation, Output: `{"paged":true}`})
+	_, err := s.runs.CompleteStep(s.as("bot"), step.ID,
+		gatehouse.StepResult{Generation: step.Generation, Output: `{"paged":true}`})
 	return s.word(err)
 }
 
 func (s *runSide) fail(name string, retryable bool) string {
 	step := s.leased[name]
-	_, err := s.runs.FailStep(s.as("bot"), step.ID, gatehouse.StepFailure{Generation: step.Generation, Code: "broken", Detail: "it broke", Retryable: retryable})
+	_, err := s.runs.FailStep(s.as("bot"), step.ID,
+		gatehouse.StepFailure{Generation: step.Generation, Code: "broken", Detail: "it broke", Retryable: retryable})
 	return s.word(err)
 }
 
 // propose makes the worker's step propose an action that needs no approval.
 func (s *runSide) propose(name string) string {
 	step := s.leased[name]
-	_, err := s.runs.ProposeStep(s.as("bot"), step.ID, gatehouse.StepProposal{Generation: step.Generation, Action: gatehouse.Proposal{
-		ActionType: "note", Connector: "mute", Operation: "c", Target: gatehouse.Target{EntityType: "item", EntityRef: "w"},
-		ProposedChange: `{"amount":"2"}`, RiskLevel: gatehouse.L2,
-	}})
+	_, err := s.runs.ProposeStep(s.as("bot"), step.ID,
+		gatehouse.StepProposal{Generation: step.Generation, Action: gatehouse.Proposal{
+			ActionType: "note", Connector: "mute", Operation: "c", Target: gatehouse.Target{EntityType: "item", EntityRef: "w"},
+			ProposedChange: `{"amount":"2"}`, RiskLevel: gatehouse.L2,
+		}})
 	return s.word(err)
 }
 
@@ -325,7 +335,8 @@ func (s *runSide) dispatch(f fault) {
 
 func (s *runSide) resolve(run int, key string, ok bool) {
 	outcome := map[bool]string{true: "applied", false: "failed"}[ok]
-	_, err := s.gate.ResolvePush(s.as("admin"), s.action(run, key).Push.ID, gatehouse.Resolution{Outcome: outcome, Reason: "looked"})
+	_, err := s.gate.ResolvePush(s.as("admin"), s.action(run, key).Push.ID,
+		gatehouse.Resolution{Outcome: outcome, Reason: "looked"})
 	s.must(err)
 }
 
@@ -420,7 +431,9 @@ func (s *runSide) snapshot() (out []string) {
 	}
 	for i := range s.ids {
 		r := s.run(i)
-		lines := []string{fmt.Sprintf("run %d of %s: %s stop=%q failure=%q writes=%d", i, r.Workflow, r.Status, r.Stop, code(r.Failure), r.Writes)}
+		lines := []string{
+			fmt.Sprintf("run %d of %s: %s stop=%q failure=%q writes=%d", i, r.Workflow, r.Status, r.Stop, code(r.Failure),
+				r.Writes)}
 		for _, step := range r.Steps {
 			act := "-"
 			if step.ActionID != "" {
@@ -473,7 +486,8 @@ func (s *runSide) checkLog() {
 			s.must(json.Unmarshal([]byte(l.Data), &data))
 			from, to := gatehouse.StepStatus(l.From), gatehouse.StepStatus(l.To)
 			if from != to && !from.CanMove(to) || steps[data.Step] {
-				s.t.Errorf("%s: 11: the step %s moves from %s to %s; final before: %v", s.name, data.Step, from, to, steps[data.Step])
+				s.t.Errorf("%s: 11: the step %s moves from %s to %s; final before: %v", s.name, data.Step, from, to,
+					steps[data.Step])
 			}
 			steps[data.Step] = to.Final()
 		}

@@ -74,7 +74,8 @@ func TestRuns(t *testing.T) {
 	}
 	want := []string{
 		"run succeeded", "run failed_terminal", "run canceled", "step waiting_approval", "step waiting", "step skipped",
-		"step passed", "lease lost", "complete ok", "retry ok", "cancel ok", "signal ok", "action expired", "failure lease_expired",
+		"step passed", "lease lost", "complete ok", "retry ok", "cancel ok", "signal ok", "action expired",
+		"failure lease_expired",
 		"repeated pending", "repeated applied", "dead letter closed",
 	}
 	if long() {
@@ -90,15 +91,19 @@ func TestRuns(t *testing.T) {
 }
 
 func childFlow() *flow {
-	return &flow{name: "child", steps: []flowStep{{id: "a", does: "ask", items: -1, retry: 1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}}
+	return &flow{name: "child",
+		steps: []flowStep{{id: "a", does: "ask", items: -1, retry: 1},
+			{id: "b", does: "make", items: -1, needs: []string{"a"}}}}
 }
 
 func servedFlow() *flow {
-	return &flow{name: "first", steps: []flowStep{{id: "a", does: "page", items: -1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}}
+	return &flow{name: "first",
+		steps: []flowStep{{id: "a", does: "page", items: -1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}}
 }
 
 func askedFlow() *flow {
-	return &flow{name: "first", steps: []flowStep{{id: "a", does: "ask", items: -1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}}
+	return &flow{name: "first",
+		steps: []flowStep{{id: "a", does: "ask", items: -1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}}
 }
 
 func taggedFlow() *flow {
@@ -106,7 +111,8 @@ func taggedFlow() *flow {
 }
 
 func rowFlow() *flow {
-	return &flow{name: "first", steps: []flowStep{{id: "a", does: "make", items: -1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}}
+	return &flow{name: "first",
+		steps: []flowStep{{id: "a", does: "make", items: -1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}}
 }
 
 // drawFlow draws a workflow of any shape.
@@ -121,7 +127,8 @@ func drawFlow(rt *rapid.T, name string) *flow {
 	kinds := []string{"make", "nap", "hear", "ask", "tag", "tag", "page", "page", "sub"}
 	heard := false
 	for i := range rapid.IntRange(1, 5).Draw(rt, "steps") {
-		s := flowStep{id: string(rune('a' + i)), does: rapid.SampledFrom(kinds).Draw(rt, "does"), items: -1, retry: rapid.IntRange(0, 2).Draw(rt, "retry")}
+		s := flowStep{id: string(rune('a' + i)), does: rapid.SampledFrom(kinds).Draw(rt, "does"), items: -1,
+			retry: rapid.IntRange(0, 2).Draw(rt, "retry")}
 		if s.does == "hear" && heard { // two that end at the same time end in any order
 			s.does = "make"
 		}
@@ -161,7 +168,7 @@ func (m *runMatch) commands() map[string]func(*rapid.T) {
 		"work":  m.work,
 		"cancel": func(rt *rapid.T) {
 			if rapid.IntRange(0, 3).Draw(rt, "rarely") > 0 {
-				rt.Skip("most runs go on")
+				rt.Skip("most runs continue")
 			}
 			n := pickRun(rt)
 			m.all("cancel", m.model.cancel(m.model.runs[n]), func(s *runSide) string { return s.cancel(n) })
@@ -185,7 +192,8 @@ func (m *runMatch) commands() map[string]func(*rapid.T) {
 		"wake":     func(*rapid.T) { m.each(m.model.wakeAll, (*runSide).wakeAll) },
 		"admit":    func(*rapid.T) { m.each(m.model.admitQueued, (*runSide).admitQueued) },
 		"time": func(rt *rapid.T) {
-			m.model.now = m.clock.advance(rapid.SampledFrom([]time.Duration{time.Millisecond, 48 * time.Second, 160 * time.Second}).Draw(rt, "by"))
+			m.model.now = m.clock.advance(
+				rapid.SampledFrom([]time.Duration{time.Millisecond, 48 * time.Second, 160 * time.Second}).Draw(rt, "by"))
 		},
 	}
 	for _, often := range []string{"work", "serve", "wake", "page", "dispatch"} {
@@ -247,7 +255,8 @@ func (m *runMatch) start(rt *rapid.T) {
 	if len(m.model.runs) >= 6 {
 		rt.Skip("enough runs")
 	}
-	m.startOf(rapid.SampledFrom(m.flows).Draw(rt, "flow"), rapid.SampledFrom([]string{"", "", "ref-1", "ref-2"}).Draw(rt, "ref"))
+	m.startOf(rapid.SampledFrom(m.flows).Draw(rt, "flow"),
+		rapid.SampledFrom([]string{"", "", "ref-1", "ref-2"}).Draw(rt, "ref"))
 }
 
 func (m *runMatch) startOf(f *flow, ref string) {
@@ -310,7 +319,8 @@ func (m *runMatch) repeated(*rapid.T) {
 	m.carryAll(0)
 	m.same()
 	again := m.model.runs[1].steps[0]
-	m.all("decide", m.model.decide(again, true), func(s *runSide) string { return s.decide(1, again.key, gatehouse.Approve) })
+	m.all("decide", m.model.decide(again, true),
+		func(s *runSide) string { return s.decide(1, again.key, gatehouse.Approve) })
 	m.each(func() { m.model.dispatch(fine) }, func(s *runSide) { s.dispatch(fine) })
 	m.each(m.model.wakeAll, (*runSide).wakeAll)
 	m.carried(0)

@@ -163,7 +163,8 @@ func (m *runModel) decide(s *stepState, approve bool) string {
 // snapshot is everything visible of the runs.
 func (m *runModel) snapshot() (out []string) {
 	for i, r := range m.runs {
-		lines := []string{fmt.Sprintf("run %d of %s: %s stop=%q failure=%q writes=%d", i, r.flow.name, r.status, r.stop, r.failure, r.writes)}
+		lines := []string{
+			fmt.Sprintf("run %d of %s: %s stop=%q failure=%q writes=%d", i, r.flow.name, r.status, r.stop, r.failure, r.writes)}
 		for _, s := range r.steps {
 			act := "-"
 			if s.act != nil {

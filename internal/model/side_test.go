@@ -80,7 +80,8 @@ func population() []*who {
 
 func newSide(t testing.TB, g *ground, tenant string) *side {
 	t.Helper()
-	s := &side{t: t, name: g.name, ground: g, tenant: tenant, store: g.store, target: newLedger(), places: map[string]int{}}
+	s := &side{t: t, name: g.name, ground: g, tenant: tenant, store: g.store, target: newLedger(),
+		places: map[string]int{}}
 	targets, err := dispatch.NewRegistry(
 		dispatch.Target{Name: "mute", Connector: s.target, Tenants: []string{tenant}},
 		dispatch.Target{Name: "look", Connector: looking{s.target}, Tenants: []string{tenant}},
@@ -138,7 +139,8 @@ func (s *side) must(err error) {
 }
 
 func (s *side) caller(p *gatehouse.Principal, stepUp bool, key *gatehouse.IdempotencyRequest) context.Context {
-	return gatehouse.NewContext(context.Background(), &gatehouse.Caller{Principal: p, StepUp: stepUp, Via: gatehouse.ViaAPI, Idempotency: key})
+	return gatehouse.NewContext(context.Background(),
+		&gatehouse.Caller{Principal: p, StepUp: stepUp, Via: gatehouse.ViaAPI, Idempotency: key})
 }
 
 // as returns a context for a principal as it is stored now.
@@ -350,7 +352,8 @@ func (s *side) pushID(n int) string {
 
 func (s *side) resolve(n int, ok bool) string {
 	outcome := map[bool]string{true: "applied", false: "failed"}[ok]
-	p, err := s.gate.ResolvePush(s.as("admin", true, nil), s.pushID(n), gatehouse.Resolution{Outcome: outcome, Reason: "looked"})
+	p, err := s.gate.ResolvePush(s.as("admin", true, nil), s.pushID(n),
+		gatehouse.Resolution{Outcome: outcome, Reason: "looked"})
 	if err != nil {
 		return s.word(err)
 	}
@@ -362,7 +365,8 @@ func (s *side) replay(n int) string {
 	if err != nil {
 		return s.word(err)
 	}
-	return strings.TrimSpace(out.Results[0].Result + " " + strings.TrimSpace(map[bool]string{true: "", false: "skipped "}[out.Results[0].Skipped == ""]+out.Results[0].Skipped))
+	return strings.TrimSpace(out.Results[0].Result + " " +
+		strings.TrimSpace(map[bool]string{true: "", false: "skipped "}[out.Results[0].Skipped == ""]+out.Results[0].Skipped))
 }
 
 func (s *side) discard(n int) string {
@@ -385,7 +389,8 @@ func (s *side) trespass(n int) string {
 	_, found := s.gate.FindAction(s.other, a.ID)
 	_, decided := s.gate.Decide(s.other, a.ID, gatehouse.Decision{Decision: gatehouse.Reject})
 	_, canceled := s.gate.Cancel(s.other, a.ID)
-	_, revised := s.gate.Revise(s.other, a.ID, s.proposal(proposal{kind: price, connector: "mute", operation: "a", entity: "x"}))
+	_, revised := s.gate.Revise(s.other, a.ID,
+		s.proposal(proposal{kind: price, connector: "mute", operation: "a", entity: "x"}))
 	_, reversed := s.gate.Reverse(s.other, a.ID, gatehouse.ReverseRequest{})
 	_, resolved := s.gate.ResolvePush(s.other, s.pushID(n), gatehouse.Resolution{Outcome: "failed", Reason: "none"})
 	page, err := s.gate.ListActions(s.other, gatehouse.ActionFilter{})

@@ -267,7 +267,8 @@ func (m *model) votersStand(a *action) bool {
 	sponsor := m.people[a.by].sponsor
 	for _, v := range a.votes {
 		w := m.people[v.by]
-		if v.decision == gatehouse.Approve && (a.entitled(w) != "" || sponsor != "" && (sponsor == w.name || sponsor == w.person)) {
+		if v.decision == gatehouse.Approve &&
+			(a.entitled(w) != "" || sponsor != "" && (sponsor == w.name || sponsor == w.person)) {
 			return false
 		}
 	}
@@ -280,13 +281,15 @@ func (m *model) snapshot(a *action) string {
 	o := observation{
 		kind: a.kind, revision: a.revision, status: string(status), approval: string(approval), required: a.required,
 		decidedBy: a.decidedBy, failure: a.failure, receipts: a.receipts, archived: a.archived,
-		supersedes: place(a.supersedes), superseded: place(a.superseded), reverses: place(a.reverses), reversedBy: place(a.reversedBy),
+		supersedes: place(a.supersedes), superseded: place(a.superseded), reverses: place(a.reverses),
+		reversedBy: place(a.reversedBy),
 	}
 	for _, v := range a.votes {
 		o.votes = append(o.votes, fmt.Sprintf("%s/%s:%s", v.person, v.by, v.decision))
 	}
 	if p := a.push; p != nil {
-		o.push = fmt.Sprintf("%s attempts %d generation %d replays %d code %q", p.status, p.attempts, p.generation, p.replays, p.code)
+		o.push = fmt.Sprintf("%s attempts %d generation %d replays %d code %q", p.status, p.attempts, p.generation, p.replays,
+			p.code)
 		if p.status == gatehouse.PushQueued {
 			o.push += " due " + since(p.due())
 		}
@@ -309,7 +312,9 @@ type observation struct {
 func (o observation) String() string {
 	votes := slices.Clone(o.votes)
 	slices.Sort(votes)
-	return fmt.Sprintf("%s r%d %s, approval %q of %d [%s], by %q, failure %q, push %s, receipts [%s], supersedes %s by %s, reverses %s by %s, archived %t",
+	return fmt.Sprintf(
+		"%s r%d %s, approval %q of %d [%s], by %q, failure %q, push %s, receipts [%s], supersedes %s by %s, reverses %s by "+
+			"%s, archived %t",
 		o.kind, o.revision, o.status, o.approval, o.required, strings.Join(votes, " "), o.decidedBy, o.failure, o.push,
 		strings.Join(o.receipts, " "), o.supersedes, o.superseded, o.reverses, o.reversedBy, o.archived)
 }

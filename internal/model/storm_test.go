@@ -63,13 +63,15 @@ func newCrowd(t testing.TB, open opener, wrap func(gatehouse.Store) gatehouse.St
 		return p
 	}
 	for i := range clients {
-		n := gatehouse.NewPrincipal{Name: fmt.Sprint("client-", i), Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}}
+		n := gatehouse.NewPrincipal{Name: fmt.Sprint("client-", i), Kind: gatehouse.KindPerson,
+			Roles: []gatehouse.Role{gatehouse.RoleApprover}}
 		if person(i) != i {
 			n.Person = fmt.Sprint("client-", person(i))
 		}
 		c.people = append(c.people, create(n))
 	}
-	c.bot = create(gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}})
+	c.bot = create(
+		gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}})
 	return c
 }
 
@@ -81,7 +83,8 @@ func (c *crowd) must(err error) {
 }
 
 func (c *crowd) as(ctx context.Context, p *gatehouse.Principal) context.Context {
-	return gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: p, StepUp: p.Kind == gatehouse.KindPerson, Via: gatehouse.ViaAPI})
+	return gatehouse.NewContext(ctx,
+		&gatehouse.Caller{Principal: p, StepUp: p.Kind == gatehouse.KindPerson, Via: gatehouse.ViaAPI})
 }
 
 // subject is one action of a history.
@@ -114,7 +117,8 @@ func (c *crowd) proposal(kind string) *gatehouse.Proposal {
 
 // verbs are drawn uniformly. Approvals and reads are the most frequent.
 var verbs = []string{
-	"read", "read", "read", "read", "read", "read", "read", "read", "approve", "approve", "approve", "approve", "approve", "approve", "approve",
+	"read", "read", "read", "read", "read", "read", "read", "read", "approve", "approve", "approve", "approve", "approve",
+	"approve", "approve",
 	"approve", "reject", "cancel", "revise",
 }
 
@@ -192,7 +196,8 @@ func (c *crowd) ask(ctx context.Context, r request, a *gatehouse.Action) string 
 	switch {
 	case err == nil:
 		return answer
-	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || gatehouse.CodeOf(err) == gatehouse.CodeBusy:
+	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
+		gatehouse.CodeOf(err) == gatehouse.CodeBusy:
 		return maybe
 	case !errors.As(err, &e):
 		c.t.Errorf("%+v: %v", r, err)
@@ -228,7 +233,8 @@ func (c *crowd) decide(ctx context.Context, g *gate.Gate, r request, a *gatehous
 
 // outcomes that every run must produce.
 var outcomes = []string{
-	"decided", "vote_recorded", "already_approved", "already_rejected", "already_decided", "not_awaiting_approval", "already_voted",
+	"decided", "vote_recorded", "already_approved", "already_rejected", "already_decided", "not_awaiting_approval",
+	"already_voted",
 	"expired", "canceled", "already_canceled", "revised", "too_late", "read", maybe,
 }
 

@@ -51,7 +51,8 @@ func (l *ledger) Execute(_ context.Context, c connector.Call) (connector.Result,
 	l.calls[c.IdempotencyKey]++
 	switch l.fault {
 	case notSent:
-		return connector.Result{}, &connector.Error{Kind: connector.NotSent, Code: "unreachable", Detail: "connection refused"}
+		return connector.Result{},
+			&connector.Error{Kind: connector.NotSent, Code: "unreachable", Detail: "connection refused"}
 	case transient:
 		return connector.Result{}, &connector.Error{Kind: connector.Transient, Code: "http_503", Detail: "later"}
 	case terminal:
@@ -64,7 +65,8 @@ func (l *ledger) Execute(_ context.Context, c connector.Call) (connector.Result,
 	case l.fault == answerLost:
 		return connector.Result{}, lost()
 	case refused:
-		return connector.Result{}, &connector.Error{Kind: connector.Terminal, Code: "target_changed", Detail: "the condition does not hold"}
+		return connector.Result{},
+			&connector.Error{Kind: connector.Terminal, Code: "target_changed", Detail: "the condition does not hold"}
 	}
 	return l.result(c), nil
 }

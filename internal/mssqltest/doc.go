@@ -1,7 +1,7 @@
 // Package mssqltest gives tests a fake of Microsoft SQL Server.
 //
-// SQL Server itself cannot be had for the tests, so this is what stands for it, and no proof of how
-// the real one behaves. It speaks TDS 7.4 and 8.0 with the real driver: logins, TLS, batches,
+// SQL Server itself is not available to the tests. This fake replaces it, and does not prove how
+// the real server behaves. It speaks TDS 7.4 and 8.0 with the real driver: logins, TLS, batches,
 // sp_executesql, attentions and lost connections are real. It carries statements out on an SQLite
 // file.
 //

@@ -156,8 +156,8 @@ func (s *session) in(q request, t *table, key, keys string, after int) (string, 
 	return " WHERE " + lite(c.column) + " IN (" + strings.Join(marks, ", ") + ")", args, nil
 }
 
-// settable refuses what the database gives itself, and sessions whose settings computed columns do
-// not allow.
+// settable refuses values for columns that the database computes, and sessions whose settings
+// computed columns do not allow.
 func (s *session) settable(c *tableColumn, column string, identityInsert bool) *Error {
 	switch {
 	case c == nil:

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// User and Password are what the server lets in.
+	// User and Password are the accepted credentials.
 	User = "gatehouse_test"
 	// Password has characters that a URL must encode.
 	Password = "p@ss/w?rd#%"

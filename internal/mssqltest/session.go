@@ -67,7 +67,7 @@ func (s *session) run(raw net.Conn) error {
 	return s.serve(conn)
 }
 
-// serve reads ahead, since an attention stops the request that is under way.
+// serve reads ahead, since an attention stops the request in progress.
 func (s *session) serve(conn net.Conn) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -172,7 +172,7 @@ func (s *session) answer(ctx context.Context, m message) ([]byte, error) {
 	return r.b, nil
 }
 
-// tell announces what a request did to the transaction.
+// tell announces the effect of a request on the transaction.
 func (s *session) tell(r *reply, before int) {
 	switch {
 	case before == 0 && s.depth > 0:

@@ -211,7 +211,7 @@ func (s *session) convertInteger(t dataType, v any) (any, *Error) {
 	return n, nil
 }
 
-// convertDecimal rounds to the scale, half away from zero, without a word.
+// convertDecimal rounds to the scale, half away from zero, without a warning.
 func (s *session) convertDecimal(t dataType, text string) (any, *Error) {
 	if !decimalForm.MatchString(text) {
 		return nil, ended(8114, "Error converting data type nvarchar to numeric.")

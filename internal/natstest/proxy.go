@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Proxy stands between a server and its clients. It can hold back what either
-// side says, or swallow it, and cut connections.
+// Proxy is a proxy between a server and its clients. It can hold back what either side says, or
+// swallow it, and cut connections.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -17,7 +17,7 @@ type Proxy struct {
 	conns    map[net.Conn]struct{}
 	closed   bool
 	hold     chan struct{} // closed when nothing is held back
-	// swallow counts the bytes that are swallowed of what the server says.
+	// swallow counts the bytes of the server that are still to be dropped.
 	swallow atomic.Bool
 	lost    atomic.Int64
 }
@@ -65,15 +65,14 @@ func (p *Proxy) Resume() {
 	}
 }
 
-// SwallowAnswers drops what the server says while on. What clients say still
-// arrives and takes effect. A connection of which something was dropped makes
-// no sense any more: Cut it.
+// SwallowAnswers drops the server's bytes while on. What clients say still arrives and takes
+// effect. A connection of which something was dropped makes no sense any more: Cut it.
 func (p *Proxy) SwallowAnswers(on bool) { p.swallow.Store(on) }
 
 // Lost counts the bytes that were swallowed.
 func (p *Proxy) Lost() int64 { return p.lost.Load() }
 
-// Cut closes all connections; new ones are taken.
+// Cut closes all connections; new ones are accepted.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

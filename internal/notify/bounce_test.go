@@ -190,9 +190,7 @@ func TestBounceOfAnotherState(t *testing.T) {
 		SMTP: w.smtp.Addr, CA: w.smtp.CA, From: "gatehouse@gate.example", Domain: "new.example",
 		Bounces: "bounce@gate.example", BounceKeys: [][]byte{[]byte(strings.Repeat("k", 32))},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	present := b.desk.Places[0].Channel
 	b.desk.Places[0].Channel = moved
 	b.wants("", report, gatehouse.BounceIgnored)
@@ -210,9 +208,7 @@ func TestBounceOfAnotherState(t *testing.T) {
 			n.Status = status
 			return tx.UpdateNotification(n, from, n.Generation)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	set(gatehouse.NotificationDelivered)
 	b.wants("", report, gatehouse.BounceIgnored)

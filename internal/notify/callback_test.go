@@ -22,9 +22,7 @@ import (
 // callbacks enables all kinds of callbacks in the tenant default.
 func (w *world) callbacks(c *gate.Config) {
 	master, err := ring.Parse(ring.New())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	c.Master = master
 	for _, kind := range []string{
 		gatehouse.CallbackWebhook, gatehouse.CallbackNATS, gatehouse.CallbackStepFunctions,
@@ -56,9 +54,7 @@ func (w *world) hookCaller(e *endpoint) *notify.Notifier {
 	c, err := webhook.NewCallback(webhook.CallbackConfig{
 		Private: []string{strings.TrimPrefix(e.URL, "http://")}, Secret: oldSecret + "\n" + newSecret,
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.check = c.Check
 	return w.caller(gatehouse.CallbackWebhook, c)
 }
@@ -169,10 +165,10 @@ func TestWebhookCallback(t *testing.T) {
 	})
 }
 
-// TestCallbackIsTakenOver: if a notifier dies between the call and its record, another one calls
+// TestCallbackSurvivesItsNotifier: if a notifier dies between the call and its record, another one calls
 // again, and the receiver recognises the second call by its id. A refused callback is retried, and
 // does not count as a failure of the channel.
-func TestCallbackIsTakenOver(t *testing.T) {
+func TestCallbackSurvivesItsNotifier(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
 		e := newEndpoint(t)
@@ -232,9 +228,7 @@ func TestWebhookCallbackPlaces(t *testing.T) {
 		Hosts: []string{"hooks.example.com", "Inside.example:8443"}, Private: []string{"10.0.0.7", "[::1]:9000"},
 		Secret: oldSecret,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for address, want := range map[string]string{
 		"https://hooks.example.com/x?y=1": "", "https://hooks.example.com:444/": "", "https://HOOKS.example.com": "",
 		"https://inside.example:8443/": "", "http://10.0.0.7/x": "", "http://10.0.0.7:8080/": "", "http://[::1]:9000/": "",
@@ -256,7 +250,7 @@ func TestWebhookCallbackPlaces(t *testing.T) {
 		{Hosts: []string{"x.example/path"}, Secret: oldSecret}, {Private: []string{""}, Secret: oldSecret},
 	} {
 		if _, err := webhook.NewCallback(bad); err == nil {
-			t.Errorf("%+v is taken", bad)
+			t.Errorf("%+v is accepted", bad)
 		}
 	}
 	// An external host name that resolves to an internal address.

@@ -9,9 +9,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// TestConversationIsTold: an assignment is told to the assignee alone, and an answer to whoever
-// asked; a comment, a question and what people do for themselves to nobody.
-func TestConversationIsTold(t *testing.T) {
+// TestConversationNotifies: only the assignee is notified of an assignment, and only the author of a
+// question of its answer. Nobody is notified of a comment, a question or their own acts.
+func TestConversationNotifies(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
 		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})

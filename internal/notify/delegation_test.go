@@ -10,9 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// TestDelegateIsTold: the delegate is asked as the person is, and is not asked once the person has
+// TestDelegateIsNotified: the delegate is asked as the person is, and is not asked once the person has
 // answered.
-func TestDelegateIsTold(t *testing.T) {
+func TestDelegateIsNotified(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
 		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})
@@ -38,17 +38,17 @@ func TestDelegateIsTold(t *testing.T) {
 		w.spread(n)
 		w.deliver(n, "mail")
 		if to, _ := told(); len(to) != 1 || !strings.HasPrefix(to[0], "ana") {
-			t.Fatalf("without a delegation %v are told", to)
+			t.Fatalf("without a delegation %v are notified", to)
 		}
-		made, err := w.Gate.CreateDelegation(w.Admin(), gatehouse.NewDelegation{From: "ana", To: "bo", Ends: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		made, err := w.Gate.CreateDelegation(w.Admin(),
+			gatehouse.NewDelegation{From: "ana", To: "bo", Ends: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)})
+		must(t, err)
 		w.spread(n)
 		w.deliver(n, "mail")
 		to, text := told()
-		if len(to) != 3 || to[1] != "ana@shop.example" || to[2] != "bo@shop.example" || !strings.Contains(text, "You answer for ana until 2026-12-01") {
-			t.Fatalf("of the delegation %v are told, bo %q", to, text)
+		if len(to) != 3 || to[1] != "ana@shop.example" || to[2] != "bo@shop.example" ||
+			!strings.Contains(text, "You answer for ana until 2026-12-01") {
+			t.Fatalf("%v are notified of the delegation, bo by %q", to, text)
 		}
 		w.Propose("almonds", "price_change", 12)
 		w.spread(n)
@@ -61,7 +61,7 @@ func TestDelegateIsTold(t *testing.T) {
 		w.Decide(late, "ana", gatehouse.Approve)
 		w.deliver(n, "mail")
 		if to, _ := told(); len(to) != 5 {
-			t.Errorf("told of what was answered: %v", to)
+			t.Errorf("notified of an answered question: %v", to)
 		}
 		if _, err := w.Gate.EndDelegation(w.Admin(), made.ID); err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func TestDelegateIsTold(t *testing.T) {
 		w.spread(n)
 		w.deliver(n, "mail")
 		if to, text := told(); len(to) != 7 || !strings.Contains(text, "You no longer answer for ana") {
-			t.Errorf("of its end %v are told", to)
+			t.Errorf("%v are notified of its end", to)
 		}
 	})
 }

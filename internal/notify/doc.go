@@ -3,11 +3,11 @@
 // # From the log to a message
 //
 // The audit log serves as the outbox. An entry is written in the same transaction as the change
-// that it describes, so nobody is told of a change that did not happen, and no change is forgotten.
-// Writing a proposal therefore costs the same whether or not channels are configured. The notifier
-// reads each log in order. In one transaction, it stores a notification for each recipient and
-// channel, and advances its position. The position is guarded: if two replicas read the same
-// entries, one commits, and the other reads again.
+// that it describes, so nobody is notified of a change that did not happen, and no change is
+// forgotten. Writing a proposal therefore costs the same whether or not channels are configured.
+// The notifier reads each log in order. In one transaction, it stores a notification for each
+// recipient and channel, and advances its position. The position is guarded: if two replicas read
+// the same entries, one commits, and the other reads again.
 //
 // # From a message to a channel
 //

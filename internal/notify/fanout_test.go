@@ -26,8 +26,8 @@ func (m *mortalStore) Update(ctx context.Context, tenant string, fn func(gatehou
 	return m.Store.Update(ctx, tenant, fn)
 }
 
-// TestSpreadIsOneTransaction: a notifier that dies between two of its transactions loses no message:
-// another one queues what it has not.
+// TestSpreadIsOneTransaction: a notifier that dies between two of its transactions loses no
+// message: another one queues the missing messages.
 func TestSpreadIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {

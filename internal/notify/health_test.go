@@ -46,9 +46,7 @@ func (w *world) post(f *faulty, fails bool, notifiers ...*notify.Notifier) {
 			Status: gatehouse.NotificationQueued, DueAt: &now,
 		}})
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.deliver(notifiers[w.notes%len(notifiers)], "hook")
 }
 
@@ -158,8 +156,8 @@ func TestFlakyRetries(t *testing.T) {
 	}
 }
 
-// TestWebhookOff: a webhook that has failed for 5 days is switched off, administrators hear of it, and
-// a successful test switches it on. Other channels, and callbacks, go on.
+// TestWebhookOff: a webhook that has failed for 5 days is switched off, administrators are
+// notified, and a successful test switches it on. Other channels and callbacks continue.
 func TestWebhookOff(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {

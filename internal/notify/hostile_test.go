@@ -37,9 +37,7 @@ func (w *world) hostile(text string) *gatehouse.Action {
 		Evaluations:  []gatehouse.Evaluation{{Name: "check", Kind: "human", Result: "warn", Details: text}},
 		ArtifactDiff: &gatehouse.ArtifactDiff{Type: "spec", Summary: text},
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return a
 }
 
@@ -92,9 +90,7 @@ func TestTenants(t *testing.T) {
 			Tenant: "acme", Name: "root@acme.example", Kind: gatehouse.KindPerson,
 			Roles: []gatehouse.Role{gatehouse.RoleAdmin},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		key := w.Key
 		w.SignIn(made.Key)
 		w.create(

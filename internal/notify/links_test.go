@@ -33,9 +33,7 @@ func TestLinksOfEveryQuestion(t *testing.T) {
 			t.Fatal(err)
 		}
 		master, err := ring.Parse(ring.New())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		signer := gate.New(w.Store, nil, w.hub, gate.Config{Master: master, LinkTTL: 7 * 24 * time.Hour},
 			slog.New(slog.DiscardHandler))
 		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}, Reviews: signer})

@@ -175,9 +175,7 @@ func TestOwnActs(t *testing.T) {
 			ActionType: "price_change", Connector: "shop", Operation: "update",
 			Target: gatehouse.Target{EntityType: "item", EntityRef: "walnuts"}, ProposedChange: `{"amount":"12"}`,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return a
 	}
 	withdrawn := propose()

@@ -323,7 +323,8 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 			m.Facts = append(m.Facts, Fact{"Undo", line(undo, maxLine)})
 		}
 		if mark := a.Approval.TargetChanged; mark != nil {
-			m.Facts = append(m.Facts, Fact{"Target", line("changed since the proposal"+changedTo(mark)+", says "+mark.By, maxLine)})
+			m.Facts = append(m.Facts,
+				Fact{"Target", line("changed since the proposal"+changedTo(mark)+", says "+mark.By, maxLine)})
 		}
 		if n := len(a.Approval.Stages); n > 1 {
 			m.Facts = append(m.Facts, Fact{"Stage", fmt.Sprintf("%d of %d", a.Approval.Stage, n)})

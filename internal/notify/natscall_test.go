@@ -24,15 +24,11 @@ func TestNATSCallback(t *testing.T) {
 	server := natstest.Start(t)
 	conn := natstest.Connect(t, server.URL())
 	c, err := natscall.New(conn, "callbacks", "gatehouse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.check = c.Check
 	n := w.caller(gatehouse.CallbackNATS, c)
 	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	callback := &gatehouse.Callback{Type: gatehouse.CallbackNATS, Subject: "callbacks.orders.7"}
 	a := w.ProposeWith("walnuts", "price_change", 12, callback)
 	w.Decide(a, "ana", gatehouse.Approve)
@@ -51,9 +47,7 @@ func TestNATSCallback(t *testing.T) {
 		t.Context(),
 		jetstream.StreamConfig{Name: "CALLBACKS", Subjects: []string{"callbacks.>"}},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n.Failpoint = func(point string) {
 		if point == "called" {
 			runtime.Goexit()
@@ -76,13 +70,9 @@ func TestNATSCallback(t *testing.T) {
 	var told, ids []string
 	for seq := uint64(1); seq <= 2; seq++ {
 		m, err := stream.GetMsg(t.Context(), seq)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var b webhook.Body
-		if err := json.Unmarshal(m.Data, &b); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(m.Data, &b))
 		told, ids = append(told, b.Type+" "+b.Data.Status+" "+m.Subject), append(ids, m.Header.Get("Nats-Msg-Id"))
 	}
 	if want := []string{
@@ -104,12 +94,11 @@ func TestNATSCallback(t *testing.T) {
 func TestNATSCallbackPlaces(t *testing.T) {
 	t.Parallel()
 	c, err := natscall.New(nil, "callbacks", "gatehouse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for subject, want := range map[string]gatehouse.Code{
-		"callbacks": "", "callbacks.a.b": "", "callbacksx": gatehouse.CodeInvalid, "gatehouse.events.x": gatehouse.CodeInvalid,
-		"x.callbacks.a": gatehouse.CodeInvalid, "$JS.API.STREAM.DELETE.X": gatehouse.CodeInvalid,
+		"callbacks": "", "callbacks.a.b": "", "callbacksx": gatehouse.CodeInvalid,
+		"gatehouse.events.x": gatehouse.CodeInvalid,
+		"x.callbacks.a":      gatehouse.CodeInvalid, "$JS.API.STREAM.DELETE.X": gatehouse.CodeInvalid,
 	} {
 		err := c.Check(&gatehouse.Callback{Type: gatehouse.CallbackNATS, Subject: subject})
 		if err == nil && want != "" || err != nil && gatehouse.CodeOf(err) != want {
@@ -122,7 +111,7 @@ func TestNATSCallbackPlaces(t *testing.T) {
 			own = "gate.house"
 		}
 		if _, err := natscall.New(nil, prefix, own); err == nil {
-			t.Errorf("the prefix %q is taken", prefix)
+			t.Errorf("the prefix %q is accepted", prefix)
 		}
 	}
 }

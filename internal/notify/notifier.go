@@ -167,17 +167,21 @@ func (n *Notifier) Run(ctx context.Context) {
 	work.Wait()
 }
 
-// loop repeats a task: at once while there is more to do, else after a hint or a pause. A failure
-// is logged and followed by a longer pause.
+// loop is Loop with hints on topics.
 func (n *Notifier) loop(
-	ctx context.Context,
-	what string,
-	every time.Duration,
-	topics []string,
-	task func(context.Context) (bool, error),
+	ctx context.Context, what string, every time.Duration, topics []string, task func(context.Context) (bool, error),
 ) {
 	wake, end := n.hints.Subscribe(topics...)
 	defer end()
+	Loop(ctx, n.log, "notify: "+what, every, wake, task)
+}
+
+// Loop repeats a task: at once while there is more to do, else after a hint or a pause. A failure
+// is logged as what has failed, and followed by a longer pause.
+func Loop(
+	ctx context.Context, log *slog.Logger, what string, every time.Duration, wake <-chan struct{},
+	task func(context.Context) (more bool, err error),
+) {
 	failures := 0
 	for ctx.Err() == nil {
 		more, err := task(ctx)
@@ -186,7 +190,7 @@ func (n *Notifier) loop(
 			return
 		case err != nil:
 			failures = min(failures+1, 5)
-			n.log.WarnContext(ctx, "notify: "+what, "error", err)
+			log.WarnContext(ctx, what, "error", err)
 		default:
 			failures = 0
 		}
@@ -194,13 +198,11 @@ func (n *Notifier) loop(
 			continue
 		}
 		pause := every << failures
-		t := time.NewTimer(pause + rand.N(pause/4+1))
 		select {
 		case <-wake:
-		case <-t.C:
+		case <-time.After(pause + rand.N(pause/4+1)):
 		case <-ctx.Done():
 		}
-		t.Stop()
 	}
 }
 

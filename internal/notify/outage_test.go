@@ -27,8 +27,8 @@ approvals:
   3: {required: 1, roles: [approver], expiry: 72h}
 `
 
-// outage is an office whose mail server, Slack and webhook can all be down. A pager stands in for
-// them, and works.
+// outage is an office whose mail server, Slack and webhook can all be down. A pager replaces them,
+// and works.
 type outage struct {
 	*office
 	hook  *endpoint
@@ -119,24 +119,18 @@ func (o *outage) outside() *client.Client {
 	creds, err := o.Gate.CreatePrincipal(o.Admin(), gatehouse.NewPrincipal{
 		Name: "dan", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	served, err := api.New(api.Config{
 		Actions: o.Gate, Dispatch: o.Gate, Admin: o.Gate, Policies: o.Gate, Audit: o.Gate, Sessions: o.Gate, Auth: o.Gate,
 		Lookup: o.Gate, Logger: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	mux := http.NewServeMux()
 	served.Mount(mux)
 	server := httptest.NewServer(mux)
 	o.t.Cleanup(server.Close)
 	c, err := client.New(server.URL, creds.Key, client.WithEditToken(creds.EditToken))
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	return c
 }
 
@@ -146,9 +140,7 @@ func (o *outage) rows() map[string]int {
 	counts := map[string]int{}
 	for cursor := ""; ; {
 		page, err := o.Gate.ListNotifications(o.Admin(), gatehouse.NotificationFilter{Limit: 100, Cursor: cursor})
-		if err != nil {
-			o.t.Fatal(err)
-		}
+		must(o.t, err)
 		for _, n := range page.Items {
 			counts[n.Channel+" "+string(n.Status)]++
 		}
@@ -165,10 +157,10 @@ func (o *outage) want(when string, want map[string]int) {
 	}
 }
 
-// TestDayWithoutChannels: mail, Slack and webhooks are down for 24 hours while people go on
-// working. Messages wait in the queue. Each channel is reported as failing once, and the next one
-// of the route gets an alert about it, and the questions. Every message that is still relevant
-// arrives after the channels return.
+// TestDayWithoutChannels: mail, Slack and webhooks are down for 24 hours while people continue to
+// work. Messages wait in the queue. Each channel is reported as failing once, and the next one of
+// the route gets an alert about it, and the questions. Every message that is still relevant arrives
+// after the channels return.
 func TestDayWithoutChannels(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -194,9 +186,7 @@ func TestDayWithoutChannels(t *testing.T) {
 				Version:    "7",
 			}, ProposedChange: `{"amount":"1"}`,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for at := time.Duration(0); at < 24*time.Hour; at += step {
 			if at%time.Hour == 0 {
 				open = append(open, o.Propose("walnuts", "price_change", 12))
@@ -318,7 +308,7 @@ func (o *outage) arrived(early, short *gatehouse.Action, open []*gatehouse.Actio
 		o.t.Errorf("the first card: %s", m.All())
 	}
 	if m := o.card(short); m.Button("Approve") != nil {
-		o.t.Errorf("the card of what expired: %s", m.All())
+		o.t.Errorf("the card of the expired action: %s", m.All())
 	}
 }
 
@@ -369,7 +359,7 @@ func TestDigestsOfADayWithoutMail(t *testing.T) {
 		}
 		for _, to := range []string{"ana@shop.example", "bo@shop.example"} {
 			if told[to] != bursts*each || digests[to] != bursts {
-				t.Errorf("%s was told of %d proposals, in %d digests besides", to, told[to], digests[to])
+				t.Errorf("%s was notified of %d proposals, also in %d digests", to, told[to], digests[to])
 			}
 		}
 	})

@@ -83,9 +83,7 @@ func (w *world) pager(p *pager) *notify.Configured {
 	c, err := pagerduty.New(pagerduty.Config{
 		RoutingKey: routingKey, URL: p.URL + "/v2/enqueue", AllowPrivate: true,
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return &notify.Configured{Name: "oncall", Tenants: []string{"default"}, Channel: c}
 }
 
@@ -104,7 +102,7 @@ func TestPagerDuty(t *testing.T) {
 	w.spread(n)
 	w.deliver(n, "oncall")
 	if len(p.events) != 0 {
-		t.Fatalf("%d events were taken by a receiver that refuses", len(p.events))
+		t.Fatalf("%d events were accepted by a receiver that refuses", len(p.events))
 	}
 	for _, m := range w.list(gatehouse.NotificationFilter{Status: gatehouse.NotificationQueued}) {
 		if wait := m.DueAt.Sub(w.Clock.Now()); m.LastError == "" || wait.Minutes() < 1 {

@@ -24,22 +24,18 @@ func (w *world) prefer(name, channel string, quiet *gatehouse.QuietHours, muted 
 			ChangedAt: &now,
 		})
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 }
 
 func (w *world) person(name string) (p *gatehouse.Principal) {
 	w.t.Helper()
 	p, err := w.Gate.FindPrincipal(w.Admin(), name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return p
 }
 
-// TestPreferences: what a person has muted gets the status muted. Questions are sent all the same,
-// unless another channel that works brings them.
+// TestPreferences: what a person has muted gets the status muted. Questions are still sent, unless
+// another working channel brings them.
 func TestPreferences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -66,7 +62,8 @@ func TestPreferences(t *testing.T) {
 	}
 }
 
-// TestOwnQuietHours: a person's quiet hours hold besides the channel's. The clock starts at 12:00 UTC.
+// TestOwnQuietHours: a person's quiet hours apply in addition to the channel's. The clock starts at
+// 12:00 UTC.
 func TestOwnQuietHours(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -96,9 +93,7 @@ func TestUnsubscribe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	master, err := ring.Parse(ring.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	signer := gate.New(w.Store, nil, w.hub, gate.Config{Master: master, LinkTTL: 7 * 24 * time.Hour},
 		slog.New(slog.DiscardHandler))
 	n := w.notifier(notify.Config{
@@ -137,9 +132,7 @@ func TestUnsubscribe(t *testing.T) {
 	}
 	ctx := context.Background()
 	token, err := signer.UnsubscribeToken(ctx, w.person("ana"), "mail")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	parts := strings.Split(token, ".")
 	bo := w.person("bo").ID
 	flipped := "A" // a character of the MAC

@@ -18,9 +18,7 @@ func TestProbe(t *testing.T) {
 		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.hook(e)}})
 		fails := func() bool {
 			list, err := w.channels()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return len(list) == 1 && list[0].FailingSince != nil
 		}
 		pass := func(d time.Duration) {

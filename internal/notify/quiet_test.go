@@ -43,9 +43,7 @@ func TestQuietHours(t *testing.T) {
 					ActionType: "price_change", Connector: "shop", Operation: "update", ExpiresIn: gatehouse.Span(c.left),
 					Target: gatehouse.Target{EntityType: "item", EntityRef: "walnuts"}, ProposedChange: `{"amount":"12"}`,
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return a
 			}
 			propose()

@@ -31,9 +31,7 @@ func TestReceiver(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			r, err := client.NewReceiver(newSecret, keys[1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var mu sync.Mutex
 			var got []client.Webhook
 			var last *http.Request
@@ -52,20 +50,20 @@ func TestReceiver(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			c, err := webhook.New(webhook.Config{URL: server.URL, Secret: keys[0], AllowPrivate: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			n := w.notifier(notify.Config{Channels: []*notify.Configured{{Name: "hook", Tenants: []string{"default"}, Channel: c}}})
+			must(t, err)
+			n := w.notifier(
+				notify.Config{Channels: []*notify.Configured{{Name: "hook", Tenants: []string{"default"}, Channel: c}}})
 			a := w.Propose("walnuts", "price_change", 12)
 			w.spread(n)
 			w.deliver(n, "hook")
 			mu.Lock()
 			defer mu.Unlock()
-			if len(got) != 1 || got[0].Type != "approval.asked" || got[0].ActionID != a.ID || got[0].Status != "pending" || got[0].Event != "hitl.proposed" {
+			if len(got) != 1 || got[0].Type != "approval.asked" || got[0].ActionID != a.ID || got[0].Status != "pending" ||
+				got[0].Event != "hitl.proposed" {
 				t.Fatalf("got %+v", got)
 			}
 			if s := w.statuses(); s[gatehouse.NotificationQueued] != 1 {
-				t.Errorf("what was not taken is %v", s)
+				t.Errorf("a rejected message: %v", s)
 			}
 			try := func(what string, change func(h http.Header, body []byte) []byte) {
 				t.Helper()
@@ -75,7 +73,7 @@ func TestReceiver(t *testing.T) {
 				}
 			}
 			if _, err := r.Verify(last.Header, got[0].Body); err != nil {
-				t.Fatalf("what was sent: %v", err)
+				t.Fatalf("the sent messages: %v", err)
 			}
 			try("another body", func(_ http.Header, b []byte) []byte { return append(b, ' ') })
 			try("another id", func(h http.Header, b []byte) []byte { h.Set("Webhook-Id", "ntf_x"); return b })
@@ -89,9 +87,10 @@ func TestReceiver(t *testing.T) {
 			})
 		})
 	}
-	for _, key := range []string{"", "whsec_short", "whsk_" + base64.StdEncoding.EncodeToString(private.Seed()), "whpk_AAAA"} {
+	for _, key := range []string{"", "whsec_short", "whsk_" + base64.StdEncoding.EncodeToString(private.Seed()),
+		"whpk_AAAA"} {
 		if _, err := client.NewReceiver(key); err == nil {
-			t.Errorf("the key %q is taken", key)
+			t.Errorf("the key %q is accepted", key)
 		}
 	}
 	if _, err := client.NewReceiver(); err == nil {

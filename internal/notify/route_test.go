@@ -105,9 +105,7 @@ func TestGiven(t *testing.T) {
 			Type: "spec", Summary: "adds a step", LinesAdded: &added, LinesRemoved: &removed,
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.spread(n)
 	w.deliver(n, "mail")
 	w.deliver(n, "slack")

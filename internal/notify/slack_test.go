@@ -21,9 +21,7 @@ func (w *world) slackChannel(f *slacktest.Workspace, more ...func(*slack.Config)
 		m(&config)
 	}
 	c, err := slack.New(config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return &notify.Configured{Name: "slack", Tenants: []string{"default"}, Channel: c}
 }
 

@@ -84,18 +84,14 @@ func (o *office) apply(source string) {
 func (o *office) link(name, user string) {
 	o.t.Helper()
 	p, err := o.Gate.FindPrincipal(o.Admin(), name)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	err = o.Store.Update(context.Background(), p.Tenant, func(tx gatehouse.Tx) error {
 		return tx.InsertIdentity(&gatehouse.ExternalIdentity{
 			Tenant: p.Tenant, Issuer: gatehouse.SlackIssuer + slacktest.Team, Subject: user, PrincipalID: p.ID,
 			CreatedAt: tx.Now(),
 		})
 	})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 }
 
 // settle processes everything that is due: the log, the clicks, the cards.
@@ -365,7 +361,8 @@ func TestSlackKilled(t *testing.T) {
 				if got := o.Find(a).Approval.Votes; len(got) != 1 || got[0].Name != "ana" {
 					t.Errorf("votes: %+v", got)
 				}
-				if said := o.slack.Said(ana.ID); len(said) != 1 || !strings.Contains(said[0], "Recorded: your approval counts, 1 of 2") {
+				if said := o.slack.Said(ana.ID); len(said) != 1 ||
+					!strings.Contains(said[0], "Recorded: your approval counts, 1 of 2") {
 					t.Errorf("answers: %q", said)
 				}
 				if n := o.logged("hitl.voted"); n != 1 {
@@ -398,7 +395,7 @@ func TestSlackRefused(t *testing.T) {
 		o.settle()
 		o.told(eve, "linked to nobody")
 		if len(o.slack.Views()) != 0 {
-			t.Error("a form for who is not linked")
+			t.Error("a form for a person who is not linked")
 		}
 		disabled := true
 		if _, err := o.Gate.UpdatePrincipal(o.Admin(), "bo", gatehouse.PrincipalChange{Disabled: &disabled}); err != nil {
@@ -411,7 +408,7 @@ func TestSlackRefused(t *testing.T) {
 		o.press(eve, m, "Approve")
 		o.settle()
 		if got := o.slack.Messages(); len(got) != len(before)+1 || got[len(got)-1].Channel != "D0EVE" {
-			t.Errorf("who is not in the channel was not told in a conversation: %d messages", len(got))
+			t.Errorf("a person who is not in the channel got no direct message: %d messages", len(got))
 		}
 	})
 }
@@ -427,7 +424,8 @@ func TestSlackOtherCard(t *testing.T) {
 			return map[string]any{"action_id": b["action_id"], "value": value}
 		}
 		digest := value[strings.LastIndex(value, "|")+1:]
-		o.deliverOK(o.slack.Request(o.slack.Press(ana, m, with(strings.Replace(value, digest, "sha256:0011223344556677", 1)))))
+		o.deliverOK(o.slack.Request(
+			o.slack.Press(ana, m, with(strings.Replace(value, digest, "sha256:0011223344556677", 1)))))
 		o.settle()
 		o.told(ana, "it shows an earlier question")
 		o.deliverOK(o.slack.Request(o.slack.Press(ana, m, with(strings.Replace(value, "|default|", "|acme|", 1)))))
@@ -443,9 +441,7 @@ func TestSlackOtherCard(t *testing.T) {
 			Target:       gatehouse.Target{EntityType: "item", EntityRef: "walnuts", Version: "7"},
 			CurrentState: `{"amount":"0"}`, ProposedChange: `{"amount":"13"}`,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		o.deliverOK(o.slack.Request(o.slack.Press(ana, m, b)))
 		o.settle()
 		o.told(ana, "newer revision")
@@ -456,7 +452,7 @@ func TestSlackOtherCard(t *testing.T) {
 			t.Errorf("the revision is %s", got)
 		}
 		if got := o.card(a); got.Button("Approve") != nil || !strings.Contains(got.All(), "Withdrawn") {
-			t.Errorf("the card of what was superseded: %s", got.All())
+			t.Errorf("the card of the superseded action: %s", got.All())
 		}
 	})
 }
@@ -484,7 +480,7 @@ func TestSlackLevels(t *testing.T) {
 	o.settle()
 	o.told(ana, "L3 is decided in Gatehouse")
 	if got := o.card(a); got.Button("Approve") != nil {
-		t.Errorf("L3 without the policy's word: %s", got.All())
+		t.Errorf("L3 without the policy's permission: %s", got.All())
 	}
 	o.apply(policyFromSlack)
 	b, m := o.ask("price_change")
@@ -496,7 +492,7 @@ func TestSlackLevels(t *testing.T) {
 		t.Errorf("the action is %s", got)
 	}
 	if got := o.card(b); got.Button("Approve") != nil || !strings.Contains(got.All(), "Nobody decided in time") {
-		t.Errorf("the card of what ran out: %s", got.All())
+		t.Errorf("the card of the expired action: %s", got.All())
 	}
 }
 
@@ -550,9 +546,7 @@ func TestSlackLostUpdate(t *testing.T) {
 			c, err = tx.ClaimCard("slack", b.ID, "another", time.Minute)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return c
 	}()
 	o.Decide(b, "ana", gatehouse.Reject)
@@ -591,9 +585,7 @@ func TestSlackCut(t *testing.T) {
 			ActionType: "price_change", Connector: "shop", Operation: "update",
 			Target: gatehouse.Target{EntityType: "item", EntityRef: "walnuts"}, ProposedChange: with, CurrentState: `{}`,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		o.settle()
 		m := o.card(a)
 		if m.Button("Approve") != nil || m.Button("Reject") == nil || !strings.Contains(m.All(), "does not show all") {

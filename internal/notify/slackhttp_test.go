@@ -28,9 +28,7 @@ func (o *office) untouched(a *gatehouse.Action) {
 		}
 		return err
 	})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 }
 
 // TestSlackSignature: a request without Slack's signature, or with a timestamp more than five
@@ -114,12 +112,13 @@ func TestSlackForgedPayload(t *testing.T) {
 			string(forged), http.StatusBadRequest},
 		"two payloads": {func(*http.Request) {}, url.Values{"payload": {string(forged), string(forged)}}.Encode(),
 			http.StatusBadRequest},
-		"none":       {func(*http.Request) {}, "payloads=1", http.StatusBadRequest},
-		"no JSON":    {func(*http.Request) {}, "payload=%7B", http.StatusBadRequest},
-		"too large":  {func(*http.Request) {}, "payload=" + strings.Repeat("x", 600<<10), http.StatusRequestEntityTooLarge},
-		"GET":        {func(r *http.Request) { r.Method = http.MethodGet }, "", http.StatusMethodNotAllowed},
-		"of no user": {func(*http.Request) {}, `payload={"type":"block_actions","user":{"id":"x"}}`, http.StatusServiceUnavailable},
-		"a check":    {func(*http.Request) {}, "ssl_check=1", http.StatusOK},
+		"none":      {func(*http.Request) {}, "payloads=1", http.StatusBadRequest},
+		"no JSON":   {func(*http.Request) {}, "payload=%7B", http.StatusBadRequest},
+		"too large": {func(*http.Request) {}, "payload=" + strings.Repeat("x", 600<<10), http.StatusRequestEntityTooLarge},
+		"GET":       {func(r *http.Request) { r.Method = http.MethodGet }, "", http.StatusMethodNotAllowed},
+		"of no user": {func(*http.Request) {}, `payload={"type":"block_actions","user":{"id":"x"}}`,
+			http.StatusServiceUnavailable},
+		"a check": {func(*http.Request) {}, "ssl_check=1", http.StatusOK},
 	} {
 		r := o.slack.Sign(c.body)
 		c.change(r)
@@ -163,7 +162,8 @@ func TestSlackSocket(t *testing.T) {
 	if _, err := deliver("interactive", payload); err != nil { // delivered again
 		t.Fatal(err)
 	}
-	reply, err := deliver("slash_commands", []byte(`{"command":"/gatehouse","text":"","user_id":"U0EVE","team_id":"T012AB3C4"}`))
+	reply, err := deliver("slash_commands",
+		[]byte(`{"command":"/gatehouse","text":"","user_id":"U0EVE","team_id":"T012AB3C4"}`))
 	if err != nil || !strings.Contains(string(reply), "link CODE") {
 		t.Errorf("the command: %s, %v", reply, err)
 	}
@@ -186,9 +186,7 @@ func TestSlackSocket(t *testing.T) {
 func (o *office) browser(name string) context.Context {
 	o.t.Helper()
 	p, err := o.Gate.FindPrincipal(o.Admin(), name)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	now := o.Clock.Now()
 	s := &gatehouse.Session{
 		ID: "ses_" + strings.ToLower(rand.Text()), Tenant: p.Tenant, PrincipalID: p.ID,
@@ -201,9 +199,7 @@ func (o *office) browser(name string) context.Context {
 		s.Tenant,
 		func(tx gatehouse.Tx) error { return tx.InsertSession(s, hash) },
 	)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	return gatehouse.NewContext(context.Background(), &gatehouse.Caller{
 		Principal: p, StepUp: true, Session: s, Via: gatehouse.ViaConsole,
 	})
@@ -216,16 +212,15 @@ func TestSlackLink(t *testing.T) {
 	slackOffices(t, func(t *testing.T, o *office) {
 		say := func(u slacktest.User, text, want string) {
 			t.Helper()
-			if got := o.deliverOK(o.slack.Command(u, text)); !strings.Contains(got, want) || !strings.Contains(got, "ephemeral") {
+			if got := o.deliverOK(o.slack.Command(u, text)); !strings.Contains(got, want) ||
+				!strings.Contains(got, "ephemeral") {
 				t.Errorf("%q: %s, want %q", text, got, want)
 			}
 		}
 		a, m := o.ask("price_change")
 		cy := o.browser("cy")
 		code, err := o.Gate.CreateSlackCode(cy)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		say(eve, "", "link CODE")
 		say(eve, "link 22222-22222", "does not work")
 		say(ana, "link "+code.Code, "linked to somebody else")
@@ -251,9 +246,7 @@ func TestSlackLink(t *testing.T) {
 		}
 		fresh := o.browser("cy")
 		ended, _ := o.Gate.CreateSlackCode(fresh)
-		if err := o.Gate.SignOut(fresh); err != nil {
-			t.Fatal(err)
-		}
+		must(t, o.Gate.SignOut(fresh))
 		say(slacktest.User{ID: "U0NEW"}, "link "+ended.Code, "does not work")
 		if _, err := o.Gate.CreateSlackCode(o.As("cy")); gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated {
 			t.Errorf("with a key: %v", err)
@@ -263,9 +256,7 @@ func TestSlackLink(t *testing.T) {
 		if err := o.Gate.UnlinkSlack(cy, issuer, ana.ID); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 			t.Errorf("unlinking somebody else: %v", err)
 		}
-		if err := o.Gate.UnlinkSlack(o.browser("cy"), issuer, eve.ID); err != nil {
-			t.Fatal(err)
-		}
+		must(t, o.Gate.UnlinkSlack(o.browser("cy"), issuer, eve.ID))
 		b, m := o.ask("price_change")
 		o.press(eve, m, "Approve")
 		o.settle()

@@ -107,9 +107,7 @@ func TestSNS(t *testing.T) {
 		Topic: snsTopic, AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret", SessionToken: "session",
 		URL: f.URL, AllowPrivate: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{
 		{Name: "topic", Tenants: []string{"default"}, Channel: c},
 	}})
@@ -159,9 +157,7 @@ func TestSNSRefusals(t *testing.T) {
 		Topic: snsTopic, AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "other", URL: f.URL, AllowPrivate: true,
 	}
 	c, err := sns.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{
 		{Name: "topic", Tenants: []string{"default"}, Channel: c},
 	}})

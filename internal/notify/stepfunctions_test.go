@@ -37,9 +37,7 @@ func (w *world) flows() *flows {
 	}, func(name string) (string, error) {
 		return map[string]string{"id": stepfunctionstest.KeyID, "key": stepfunctionstest.SecretKey}[name], nil
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	c := stepfunctions.New(tasks, w.Gate.TaskToken)
 	w.check = c.Check
 	f.channel = &notify.Configured{
@@ -120,11 +118,13 @@ func TestTasks(t *testing.T) {
 			status   string
 			parts    []string
 		}{
-			"approved": {"", "price_change", approve, "SUCCEEDED", []string{`\"status\":\"approved\"`, `\"decided_by\":\"ana\"`}},
-			"allowed":  {"", "note", nil, "SUCCEEDED", []string{`\"status\":\"approved\"`, `\"decided_via\":\"policy\"`}},
-			"rejected": {"", "price_change", func(a *gatehouse.Action) { w.Decide(a, "ana", gatehouse.Reject) }, "FAILED", []string{
-				`"error":"gatehouse.rejected"`, "decided by ana. ana: seen [gatehouse act_",
-			}},
+			"approved": {"", "price_change", approve, "SUCCEEDED",
+				[]string{`\"status\":\"approved\"`, `\"decided_by\":\"ana\"`}},
+			"allowed": {"", "note", nil, "SUCCEEDED", []string{`\"status\":\"approved\"`, `\"decided_via\":\"policy\"`}},
+			"rejected": {"", "price_change", func(a *gatehouse.Action) { w.Decide(a, "ana", gatehouse.Reject) }, "FAILED",
+				[]string{
+					`"error":"gatehouse.rejected"`, "decided by ana. ana: seen [gatehouse act_",
+				}},
 			"denied": {"", "forbidden", nil, "FAILED", []string{`"error":"gatehouse.denied"`}},
 			"expired": {"finished", "price_change", func(*gatehouse.Action) {
 				w.Clock.Advance(25 * time.Hour)
@@ -176,7 +176,7 @@ func TestTasks(t *testing.T) {
 }
 
 // TestTaskAnswerLost: after a lost answer, and after a notifier has died, the history shows that
-// the task was answered. Without the execution's ARN, that cannot be found out.
+// the task was answered. Without the execution's ARN, the history cannot be read.
 func TestTaskAnswerLost(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -267,7 +267,7 @@ func TestTaskAnswerLost(t *testing.T) {
 		}
 		for _, n := range w.list(gatehouse.NotificationFilter{}) {
 			if strings.Contains(n.LastError+string(n.Data)+n.Ref, "task-token") {
-				t.Errorf("a token is told: %+v", n)
+				t.Errorf("a token is disclosed: %+v", n)
 			}
 		}
 	})
@@ -325,7 +325,7 @@ func TestHeartbeats(t *testing.T) {
 		w.Clock.Advance(time.Hour)
 		f.tell()
 		if beats() != before {
-			t.Error("heartbeats go on after the answer")
+			t.Error("heartbeats continue after the answer")
 		}
 		// A workflow is stopped.
 		c = f.wait()
@@ -365,9 +365,7 @@ func TestTaskOfRevisions(t *testing.T) {
 				p.Callback = c
 			}
 			next, err := w.Gate.Revise(w.As("bot"), a.ID, &p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			f.tell()
 			if !keeps {
 				f.status(t, c, "FAILED", "gatehouse.superseded")

@@ -68,9 +68,7 @@ func TestTeams(t *testing.T) {
 	}))
 	t.Cleanup(workflow.Close)
 	c, err := teams.New(teams.Config{URL: workflow.URL + "/workflows/x?sig=hidden", AllowPrivate: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := w.notifier(
 		notify.Config{Channels: []*notify.Configured{{Name: "teams", Tenants: []string{"default"}, Channel: c}}},
 	)

@@ -1,7 +1,6 @@
 package notify_test
 
 import (
-	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/mailtest"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
@@ -123,13 +121,7 @@ func TestStorm(t *testing.T) {
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: migratedfile.New(t), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := migratedfile.Open(t, migratedfile.New(t), clock.Now)
 	w := &world{World: gatetest.New(t, store, clock), t: t, hub: wake.Spread(&wake.Hub{}), smtp: mailtest.Start(t)}
 	w.Fill()
 	w.create(
@@ -167,6 +159,6 @@ func TestDeadLetters(t *testing.T) {
 		delete(told, id)
 	}
 	for id, kind := range told {
-		t.Errorf("olga was told %s of %s, which is no dead letter", kind, id)
+		t.Errorf("olga was told %s of %s, which is not a dead letter", kind, id)
 	}
 }

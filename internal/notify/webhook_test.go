@@ -85,9 +85,7 @@ func (w *world) hook(e *endpoint) *notify.Configured {
 	c, err := webhook.New(
 		webhook.Config{URL: e.URL + "/in?token=hidden", Secret: oldSecret + "\n" + newSecret, AllowPrivate: true},
 	)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return &notify.Configured{Name: "hook", Tenants: []string{"default"}, Channel: c}
 }
 
@@ -278,9 +276,7 @@ func (w *world) logged(kind string) (count int) {
 		}
 		return err
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return count
 }
 
@@ -289,9 +285,7 @@ func (w *world) logged(kind string) (count int) {
 func TestWebhookV1a(t *testing.T) {
 	t.Parallel()
 	public, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, key := range map[string][]byte{"seed": private.Seed(), "seed and public key": private} {
 		secret := oldSecret + "\nwhsk_" + base64.StdEncoding.EncodeToString(key)
 		received := make(chan *http.Request, 1)

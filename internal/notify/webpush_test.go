@@ -28,9 +28,7 @@ type phones struct {
 func (w *world) phones(change ...func(*webpush.Config)) *phones {
 	w.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	p := &phones{w: w, service: webpushtest.Start(w.t), key: key}
 	c := webpush.Config{
 		Contact: "mailto:ops@gate.example", CA: p.service.CA(), AllowPrivate: true,
@@ -40,9 +38,7 @@ func (w *world) phones(change ...func(*webpush.Config)) *phones {
 		f(&c)
 	}
 	ch, err := webpush.New(c)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	p.channel = &notify.Configured{Name: "phones", Tenants: []string{"default"}, Channel: ch}
 	return p
 }
@@ -183,8 +179,8 @@ func TestWebPushGone(t *testing.T) {
 	})
 }
 
-// TestWebPushRetries: a push service that is down or asks for patience gets the message later, a
-// device that has it does not get it again, and a person's device never makes the channel fail.
+// TestWebPushRetries: a push service that is down or asks to wait gets the message later, a device
+// that has it does not get it again, and a person's device never makes the channel fail.
 func TestWebPushRetries(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -234,9 +230,7 @@ func TestWebPushRefused(t *testing.T) {
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{p.channel}})
 	b := p.of("ana", "dev_1")
 	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.key = other // the subscription is for another key
 	w.Propose("walnuts", "price_change", 12)
 	w.spread(n)
@@ -276,7 +270,7 @@ func TestWebPushHostile(t *testing.T) {
 }
 
 // TestWebPushStaysOutside: without allow_private, no request goes to an address inside the network,
-// whatever the name resolves to; the error does not tell what is there.
+// whatever the name resolves to; the error does not reveal the address.
 func TestWebPushStaysOutside(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -26,9 +26,7 @@ func TestWeekly(t *testing.T) {
 		}))
 		t.Cleanup(workflow.Close)
 		c, err := teams.New(teams.Config{URL: workflow.URL + "/workflows/x?sig=hidden", AllowPrivate: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		e := newEndpoint(t)
 		config := notify.Config{Channels: []*notify.Configured{
 			{Name: "teams", Tenants: []string{"default"}, Channel: c}, w.hook(e),

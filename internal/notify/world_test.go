@@ -14,8 +14,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/mailtest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
-	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
@@ -43,13 +41,7 @@ func engines(t *testing.T, test func(*testing.T, *world)) {
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		clock := gatetest.NewClock()
-		store, err := postgres.Open(t.Context(), postgres.Config{
-			URL: migrated.Database(t), MaxConns: 6, Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { store.Close() })
+		store := migrated.Open(t, migrated.Database(t), clock.Now)
 		test(t, peopled(t, store, clock))
 	})
 }
@@ -57,13 +49,7 @@ func engines(t *testing.T, test func(*testing.T, *world)) {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	clock := gatetest.NewClock()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: migratedfile.New(t), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := migratedfile.Open(t, migratedfile.New(t), clock.Now)
 	return peopled(t, store, clock)
 }
 
@@ -74,9 +60,7 @@ func peopled(t *testing.T, store gatehouse.Store, clock *gatetest.Clock) *world 
 	w := &world{t: t, hub: wake.Spread(&wake.Hub{}), smtp: mailtest.Start(t)}
 	w.World = gatetest.New(t, store, clock, w.callbacks)
 	creds, err := w.Gate.Bootstrap(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.SignIn(creds.Key)
 	for name, role := range map[string]gatehouse.Role{
 		"sam": gatehouse.RoleApprover, "ana": gatehouse.RoleApprover, "bo": gatehouse.RoleApprover,
@@ -112,9 +96,7 @@ func (w *world) mail() *notify.Configured {
 			"sam": "sam@shop.example", "ana": "ana@shop.example", "bo": "bo@shop.example", "olga": "olga@shop.example",
 		},
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return &notify.Configured{Name: "mail", Tenants: []string{"default"}, Channel: c}
 }
 
@@ -156,9 +138,7 @@ func (w *world) list(f gatehouse.NotificationFilter) []*gatehouse.Notification {
 	w.t.Helper()
 	f.Limit = 200
 	page, err := w.Gate.ListNotifications(w.Admin(), f)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return page.Items
 }
 
@@ -178,4 +158,12 @@ func (w *world) channels() (list []*gatehouse.ChannelState, err error) {
 		return err
 	})
 	return list, err
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

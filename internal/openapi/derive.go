@@ -293,7 +293,7 @@ func (b *builder) pathOf(all map[string]map[string]any) error {
 // place adds a parameter to the proposed change, beside body.
 func (b *builder) place(name string, about map[string]any) error {
 	if name == "" || name == "body" || strings.ContainsAny(name, `{}"\`) {
-		return fmt.Errorf("its parameter %s has a name that cannot be taken", gatehouse.Quote(name))
+		return fmt.Errorf("its parameter %s has an unsupported name", gatehouse.Quote(name))
 	}
 	schema := any(map[string]any{"type": []any{"string", "number", "boolean"}})
 	if about["schema"] != nil {
@@ -408,7 +408,8 @@ func (b *builder) noBody() any {
 		return b.wrapped(nil)
 	case b.method == "DELETE":
 		return map[string]any{
-			"type": "object", "additionalProperties": false, "properties": map[string]any{"deleted": map[string]any{"const": true}},
+			"type": "object", "additionalProperties": false,
+			"properties": map[string]any{"deleted": map[string]any{"const": true}},
 		}
 	}
 	b.entry["body"] = "none"

@@ -215,8 +215,9 @@ func (e *entry) floor() gatehouse.RiskLevel {
 func (e *entry) line(name string, state State, moved bool) Line {
 	text := func(key string) string { s, _ := e.fields[key].(string); return s }
 	return Line{
-		Name: name, State: state, Moved: moved, Class: text("class"), Floor: e.floor(), Request: text("method") + " " + text("path"),
-		Why: e.imported.Why, Differs: e.imported.Differs, Money: e.imported.Money, Currency: e.imported.Currency,
+		Name: name, State: state, Moved: moved, Class: text("class"), Floor: e.floor(),
+		Request: text("method") + " " + text("path"),
+		Why:     e.imported.Why, Differs: e.imported.Differs, Money: e.imported.Money, Currency: e.imported.Currency,
 	}
 }
 
@@ -256,11 +257,13 @@ func (f *File) Text() ([]byte, error) {
 		}
 		root[key] = out
 	}
-	left := map[string]any{}
-	for name, why := range f.leftOut {
-		left[name] = why
+	if f.leftOut != nil {
+		left := map[string]any{}
+		for name, why := range f.leftOut {
+			left[name] = why
+		}
+		root["left_out"] = left
 	}
-	root["left_out"] = left
 	text, err := yaml.Dump(node(root))
 	if err != nil {
 		return nil, err
@@ -270,6 +273,13 @@ func (f *File) Text() ([]byte, error) {
 		return nil, fmt.Errorf("the file would not read: %w", err)
 	}
 	return text, nil
+}
+
+// StoredText is Text for a connector in the store, which is bounded: it omits what was left out.
+func (f *File) StoredText() ([]byte, error) {
+	short := *f
+	short.leftOut = nil
+	return short.Text()
 }
 
 func list(all []string) []any {
@@ -308,7 +318,8 @@ func node(v any) *yaml.Node {
 			return strings.Compare(a, b)
 		})
 		for _, key := range keys {
-			if l, ok := v[key].([]any); ok && len(l) == 0 && slices.Contains([]string{"only", "why", "money", "differs"}, key) || key == "currency" && v[key] == "" {
+			if l, ok := v[key].([]any); ok && len(l) == 0 && slices.Contains([]string{"only", "why", "money", "differs"}, key) ||
+				key == "currency" && v[key] == "" {
 				continue
 			}
 			n.Content = append(n.Content, text(key), node(v[key]))

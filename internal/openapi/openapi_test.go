@@ -17,7 +17,8 @@ import (
 
 // document is one with these paths, as YAML in flow style.
 func document(version, paths, schemas string) []byte {
-	return fmt.Appendf(nil, "openapi: %s\ninfo: {title: T, version: '1'}\npaths: {%s}\ncomponents: {schemas: {%s}}\n", version, paths, schemas)
+	return fmt.Appendf(nil, "openapi: %s\ninfo: {title: T, version: '1'}\npaths: {%s}\ncomponents: {schemas: {%s}}\n",
+		version, paths, schemas)
 }
 
 func derive(t *testing.T, src []byte) *openapi.API {
@@ -52,23 +53,28 @@ func TestRules(t *testing.T) {
 		"a delete of everything": {"/notes", "delete", "", "C", 5, "bulk: DELETE without a parameter in the path"},
 		"a put of everything":    {"/notes", "put", note, "C", 5, "bulk: PUT without a parameter in the path"},
 		"a put":                  {"/notes/{id}", "put", id + "," + note, "C", 3, "method PUT"},
-		"an array": {"/notes", "post", `requestBody: {content: {application/json: {schema: {type: array, items: {type: string}}}}}`,
+		"an array": {"/notes", "post",
+			`requestBody: {content: {application/json: {schema: {type: array, items: {type: string}}}}}`,
 			"C", 5, "bulk: the body is an array"},
-		"a word in the id":    {"/notes", "post", "operationId: grantRoles," + note, "C", 4, "word grant"},
-		"a word in the path":  {"/api-keys", "post", note, "C", 4, "word key"},
-		"a word in a tag":     {"/notes", "post", "tags: [Webhooks]," + note, "C", 4, "word webhook"},
-		"a word within one":   {"/monkeys/callers", "post", note, "C", 3, "method POST"},
-		"a name as in bulk":   {"/notes", "post", "operationId: notes_bulk," + note, "C", 5, "word bulk"},
-		"money":               {"/notes", "post", fmt.Sprintf(body, "unitPrice: {type: number}"), "C", 3, "money: /unitPrice"},
-		"a risk that raises":  {"/notes", "post", "x-gatehouse-risk: 5," + note, "C", 5, "x-gatehouse-risk 5"},
-		"a risk that lowers":  {"/notes/{id}", "delete", "x-gatehouse-risk: 1," + id, "C", 4, "method DELETE"},
-		"a risk of nonsense":  {"/notes", "post", "x-gatehouse-risk: 9," + note, "C", 3, "method POST"},
-		"a key":               {"/notes", "post", header("Idempotency-Key") + "," + note, "A", 3, "class A: header Idempotency-Key"},
-		"a key of its own":    {"/notes", "post", header("X-Acme-Idempotency-Key") + "," + note, "A", 3, "class A: header X-Acme-Idempotency-Key"},
-		"a condition":         {"/notes", "post", header("If-Match") + "," + note, "B", 3, "class B: header If-Match"},
-		"a date as condition": {"/notes", "post", header("If-Unmodified-Since") + "," + note, "B", 3, "class B: header If-Unmodified-Since"},
-		"an answer":           {"/notes", "post", note + ", responses: {'412': {description: no}}", "B", 3, "class B: answer 412"},
-		"another header":      {"/notes", "post", header("X-Request-Id") + "," + note, "C", 3, "method POST"},
+		"a word in the id":   {"/notes", "post", "operationId: grantRoles," + note, "C", 4, "word grant"},
+		"a word in the path": {"/api-keys", "post", note, "C", 4, "word key"},
+		"a word in a tag":    {"/notes", "post", "tags: [Webhooks]," + note, "C", 4, "word webhook"},
+		"a word within one":  {"/monkeys/callers", "post", note, "C", 3, "method POST"},
+		"a name as in bulk":  {"/notes", "post", "operationId: notes_bulk," + note, "C", 5, "word bulk"},
+		"money": {"/notes", "post", fmt.Sprintf(body, "unitPrice: {type: number}"), "C", 3,
+			"money: /unitPrice"},
+		"a risk that raises": {"/notes", "post", "x-gatehouse-risk: 5," + note, "C", 5, "x-gatehouse-risk 5"},
+		"a risk that lowers": {"/notes/{id}", "delete", "x-gatehouse-risk: 1," + id, "C", 4, "method DELETE"},
+		"a risk of nonsense": {"/notes", "post", "x-gatehouse-risk: 9," + note, "C", 3, "method POST"},
+		"a key": {"/notes", "post", header("Idempotency-Key") + "," + note, "A", 3,
+			"class A: header Idempotency-Key"},
+		"a key of its own": {"/notes", "post", header("X-Acme-Idempotency-Key") + "," + note, "A", 3,
+			"class A: header X-Acme-Idempotency-Key"},
+		"a condition": {"/notes", "post", header("If-Match") + "," + note, "B", 3, "class B: header If-Match"},
+		"a date as condition": {"/notes", "post", header("If-Unmodified-Since") + "," + note, "B", 3,
+			"class B: header If-Unmodified-Since"},
+		"an answer":      {"/notes", "post", note + ", responses: {'412': {description: no}}", "B", 3, "class B: answer 412"},
+		"another header": {"/notes", "post", header("X-Request-Id") + "," + note, "C", 3, "method POST"},
 	} {
 		operation := test.operation
 		if !strings.Contains(operation, "responses:") {
@@ -116,33 +122,40 @@ func schemaOf(t *testing.T, src []byte, operation string) string {
 	return string(s)
 }
 
-// TestSchemas: references are written out, what cannot be sent is refused, and what the
-// document does not name is not taken.
+// TestSchemas: references are resolved, schemas that cannot be sent are refused, and members that
+// the document does not name are not accepted.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	post := func(schema string) string {
-		return `/a: {post: {operationId: op, requestBody: {content: {application/json: {schema: ` + schema + `}}}, responses: {'200': {description: ok}}}}`
+		return `/a: {post: {operationId: op, requestBody: {content: {application/json: {schema: ` + schema +
+			`}}}, responses: {'200': {description: ok}}}}`
 	}
 	for name, test := range map[string]struct{ version, schema, schemas, want string }{
 		"closed": {"3.1.0", `{type: object, properties: {a: {type: string}}}`, "",
 			`{"additionalProperties":false,"properties":{"a":{"type":"string"}},"type":"object"}`},
 		"open by its own word": {"3.1.0", `{type: object, additionalProperties: {type: integer}}`, "",
 			`{"additionalProperties":{"type":"integer"},"type":"object"}`},
-		"a reference": {"3.1.0", `{$ref: '#/components/schemas/A'}`, `A: {type: object, properties: {a: {$ref: '#/components/schemas/B'}}}, B: {type: number, maximum: 1.50}`,
+		"a reference": {"3.1.0", `{$ref: '#/components/schemas/A'}`,
+			`A: {type: object, properties: {a: {$ref: '#/components/schemas/B'}}}, B: {type: number, maximum: 1.50}`,
 			`{"additionalProperties":false,"properties":{"a":{"maximum":1.50,"type":"number"}},"type":"object"}`},
-		"a cycle": {"3.1.0", `{$ref: '#/components/schemas/A'}`, `A: {type: object, properties: {a: {$ref: '#/components/schemas/A'}}}`,
+		"a cycle": {"3.1.0", `{$ref: '#/components/schemas/A'}`,
+			`A: {type: object, properties: {a: {$ref: '#/components/schemas/A'}}}`,
 			`{"additionalProperties":false,"properties":{"a":{"type":"object"}},"type":"object"}`},
-		"composed": {"3.1.0", `{allOf: [{$ref: '#/components/schemas/A'}, {type: object, properties: {b: {type: string}}}]}`, `A: {type: object, properties: {a: {type: string}}}`,
+		"composed": {"3.1.0", `{allOf: [{$ref: '#/components/schemas/A'}, {type: object, properties: {b: {type: string}}}]}`,
+			`A: {type: object, properties: {a: {type: string}}}`,
 			`{"allOf":[{"properties":{"a":{"type":"string"}},"type":"object"},{"properties":{"b":{"type":"string"}},"type":"object"}],"type":"object","unevaluatedProperties":false}`},
-		"read only": {"3.1.0", `{type: object, required: [id, a], properties: {id: {type: string, readOnly: true}, a: {type: string}}}`, "",
+		"read only": {"3.1.0",
+			`{type: object, required: [id, a], properties: {id: {type: string, readOnly: true}, a: {type: string}}}`, "",
 			`{"additionalProperties":false,"properties":{"a":{"type":"string"},"id":false},"required":["a"],"type":"object"}`},
 		"a password": {"3.1.0", `{type: object, properties: {p: {type: string, format: password}}}`, "",
 			`{"additionalProperties":false,"properties":{"p":false},"type":"object"}`},
-		"null of 3.0": {"3.0.3", `{type: object, properties: {a: {type: string, nullable: true, enum: [x]}, b: {type: number, maximum: 5, exclusiveMaximum: true}}}`, "",
+		"null of 3.0": {"3.0.3",
+			`{type: object, properties: {a: {type: string, nullable: true, enum: [x]}, b: {type: number, maximum: 5, exclusiveMaximum: true}}}`, "",
 			`{"additionalProperties":false,"properties":{"a":{"enum":["x",null],"type":["string","null"]},"b":{"exclusiveMaximum":5,"type":"number"}},"type":"object"}`},
 		"null of 3.1": {"3.1.0", `{type: object, properties: {a: {type: [string, 'null'], const: x}}}`, "",
 			`{"additionalProperties":false,"properties":{"a":{"const":"x","type":["string","null"]}},"type":"object"}`},
-		"texts that look like numbers": {"3.1.0", `{type: object, properties: {a: {enum: ['012', 'no', '1e3', '2026-01-01', null, 012]}}}`, "",
+		"texts that look like numbers": {"3.1.0",
+			`{type: object, properties: {a: {enum: ['012', 'no', '1e3', '2026-01-01', null, 012]}}}`, "",
 			`{"additionalProperties":false,"properties":{"a":{"enum":["012","no","1e3","2026-01-01",null,10]}},"type":"object"}`},
 		"a pattern that Go does not know": {"3.1.0", `{type: object, properties: {a: {type: string, pattern: '^(?=x)'}}}`, "",
 			`{"additionalProperties":false,"properties":{"a":{"type":"string"}},"type":"object"}`},
@@ -155,7 +168,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// TestRequests: what is derived makes the request that the document describes.
+// TestRequests: the derived operation makes the request that the document describes.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	var got string
@@ -164,7 +177,8 @@ func TestRequests(t *testing.T) {
 		if err != nil {
 			return
 		}
-		got = fmt.Sprintf("%s %s [%s] key=%v match=%s type=%s mode=%s", r.Method, r.URL, b, r.Header.Get("X-Idempotency-Key") != "",
+		got = fmt.Sprintf("%s %s [%s] key=%v match=%s type=%s mode=%s", r.Method, r.URL, b,
+			r.Header.Get("X-Idempotency-Key") != "",
 			r.Header.Get("If-Match"), r.Header.Get("Content-Type"), r.Header.Get("X-Mode"))
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"id":"n-1"}`)
@@ -182,7 +196,8 @@ func TestRequests(t *testing.T) {
 				responses: {'201': {description: ok, content: {application/json: {schema: {type: object, properties: {id: {type: string}}}}}}}},
 			delete: {operationId: remove, responses: {'204': {description: ok}}}},
 		/publish: {post: {operationId: publish, responses: {'204': {description: ok}}}}`, "")
-	made, err := httpconn.New(t.Context(), httpconn.Config{BaseURL: s.URL, AllowPrivate: true, Import: accepted(t, src)}, nil)
+	made, err := httpconn.New(t.Context(), httpconn.Config{BaseURL: s.URL, AllowPrivate: true, Import: accepted(t, src)},
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,8 +221,9 @@ func TestRequests(t *testing.T) {
 	} {
 		got = ""
 		call := connector.Call{
-			Tenant: "default", ActionID: "act_1", IdempotencyKey: "k", Attempt: 1, Operation: test.operation, ProposedChange: test.change,
-			Target: gatehouse.Target{EntityType: "note", EntityRef: test.ref, Version: test.version},
+			Tenant: "default", ActionID: "act_1", IdempotencyKey: "k", Attempt: 1, Operation: test.operation,
+			ProposedChange: test.change,
+			Target:         gatehouse.Target{EntityType: "note", EntityRef: test.ref, Version: test.version},
 		}
 		res, err := c.Execute(t.Context(), call)
 		if got != test.want || (err == nil) != (test.want != "") {
@@ -219,7 +235,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestLeftOut: what cannot be imported is told, with the reason.
+// TestLeftOut: operations that cannot be imported are listed with the reason.
 func TestLeftOut(t *testing.T) {
 	t.Parallel()
 	const rest = `responses: {'200': {description: ok}}`
@@ -231,20 +247,22 @@ func TestLeftOut(t *testing.T) {
 		`its parameter "body"`:      `parameters: [{name: body, in: query, required: true, schema: {type: string}}],` + rest,
 		"its schema ":               `requestBody: {content: {application/json: {schema: ` + deep + `}}},` + rest,
 	} {
-		api := derive(t, document("3.1.0", `/a: {post: {operationId: bad, `+operation+`}}, /b: {post: {operationId: good, `+rest+`}}`, ""))
+		api := derive(t,
+			document("3.1.0", `/a: {post: {operationId: bad, `+operation+`}}, /b: {post: {operationId: good, `+rest+`}}`, ""))
 		if got := api.LeftOut["bad"]; !strings.HasPrefix(got, want) || len(api.Operations) != 1 {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
 
-// TestRefusals: documents that are broken, too large, or somebody's trap.
+// TestRefusals: documents that are broken, too large, or malicious.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	post := `/a: {post: {operationId: op, responses: {'200': {description: ok}}}}`
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'j'; c++ {
-		bomb += fmt.Sprintf("%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1)
+		bomb += fmt.Sprintf("%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1,
+			c-1, c-1, c-1)
 	}
 	for name, test := range map[string]struct{ src, want string }{
 		"nothing":         {"", "is empty"},
@@ -262,14 +280,16 @@ func TestRefusals(t *testing.T) {
 		"outside":         {string(document("3.1.0", post, `A: {$ref: 'file:///etc/passwd'}`)), "refers to another document"},
 		"nowhere":         {string(document("3.1.0", post, `A: {$ref: '#/components/schemas/B'}`)), "is not valid"},
 		"itself":          {string(document("3.1.0", post, `A: {$ref: '#/components/schemas/A'}`)), ""},
-		"two of a name": {string(document("3.1.0", `/a: {post: {operationId: a b, responses: {'200': {description: ok}}}}, /b: {post: {operationId: a_b, responses: {'200': {description: ok}}}}`, "")),
+		"two of a name": {
+			string(document("3.1.0",
+				`/a: {post: {operationId: a b, responses: {'200': {description: ok}}}}, /b: {post: {operationId: a_b, responses: {'200': {description: ok}}}}`, "")),
 			"has two operations that are called"},
 		"infinity": {"openapi: 3.1.0\nx: .inf", "is not a JSON number"},
 		"a merge":  {"openapi: 3.1.0\nx: {<<: {a: b}}", "a key must be a text"},
 	} {
 		_, err := openapi.Derive(t.Context(), []byte(test.src))
 		if name == "itself" && err == nil {
-			continue // it is of no operation
+			continue // it belongs to no operation
 		}
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
@@ -280,8 +300,10 @@ func TestRefusals(t *testing.T) {
 // FuzzDerive: whatever a document says, nothing panics, and what was derived can be
 // written, read and used.
 func FuzzDerive(f *testing.F) {
-	f.Add(document("3.1.0", `/a/{id}: {parameters: [{name: id, in: path, required: true, schema: {type: string}}], put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/A'}}}}, responses: {'412': {description: no}}}}`, `A: {type: object, properties: {a: {$ref: '#/components/schemas/A'}}}`))
-	f.Add([]byte(`{"openapi":"3.0.3","info":{"title":"T","version":"1"},"paths":{"/a":{"delete":{"responses":{"204":{"description":"x"}}}}}}`))
+	f.Add(document("3.1.0",
+		`/a/{id}: {parameters: [{name: id, in: path, required: true, schema: {type: string}}], put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/A'}}}}, responses: {'412': {description: no}}}}`, `A: {type: object, properties: {a: {$ref: '#/components/schemas/A'}}}`))
+	f.Add([]byte(
+		`{"openapi":"3.0.3","info":{"title":"T","version":"1"},"paths":{"/a":{"delete":{"responses":{"204":{"description":"x"}}}}}}`))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		api, err := openapi.Derive(t.Context(), src)
 		if err != nil {

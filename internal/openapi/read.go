@@ -170,7 +170,8 @@ func localOnly(v any) error {
 	switch v := v.(type) {
 	case map[string]any:
 		if ref, ok := v["$ref"].(string); ok && !strings.HasPrefix(ref, "#") {
-			return fmt.Errorf("refers to another document, %s, which is not read; bundle it into one first", gatehouse.Quote(ref))
+			return fmt.Errorf("refers to another document, %s, which is not read; bundle it into one first",
+				gatehouse.Quote(ref))
 		}
 		for _, m := range v {
 			if err := localOnly(m); err != nil {

@@ -85,7 +85,8 @@ func (c *converter) convert(v any, open bool) (any, error) {
 	beside := maps.Clone(in)
 	delete(beside, "$ref")
 	for name := range beside {
-		if !slices.Contains(copied, name) && !slices.Contains(holdsOne, name) && !slices.Contains(holdsList, name) && name != "properties" && name != "required" {
+		if !slices.Contains(copied, name) && !slices.Contains(holdsOne, name) && !slices.Contains(holdsList, name) &&
+			name != "properties" && name != "required" {
 			delete(beside, name)
 		}
 	}
@@ -203,7 +204,7 @@ func (c *converter) properties(in, out map[string]any) error {
 		case about["format"] == "password" && slices.Contains(required, name):
 			return fmt.Errorf("it needs the password %s, which proposals would contain", name)
 		case about["format"] == "password":
-			c.note("%s is a password, and is not taken", name)
+			c.note("%s is a password, and was left out", name)
 			made[name] = false
 			continue
 		}

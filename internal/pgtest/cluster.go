@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"testing"
 
 	"github.com/jackc/pgx/v5"
 
@@ -59,27 +60,39 @@ func version(bin string) int {
 	return n
 }
 
-// New starts a cluster with the installed programs.
-func New() (*Cluster, error) {
-	bin, err := findPrograms()
-	if err != nil {
-		return nil, err
-	}
-	return Start(bin)
+// New starts a cluster for one test. It may have the system identifier of another cluster of the test run.
+func New(t testing.TB) *Cluster {
+	t.Helper()
+	return newCluster(t, (*Cluster).create)
 }
 
 // NewSystem is New with a system identifier that no other cluster has.
-func NewSystem() (*Cluster, error) {
-	bin, err := findPrograms()
-	if err != nil {
-		return nil, err
-	}
-	return start(bin, (*Cluster).initialize)
+func NewSystem(t testing.TB) *Cluster {
+	t.Helper()
+	return newCluster(t, (*Cluster).initialize)
 }
 
-// Start creates and starts a cluster with the programs in bin. It may have the system identifier of another
-// cluster of the test run.
-func Start(bin string) (*Cluster, error) { return start(bin, (*Cluster).create) }
+func newCluster(t testing.TB, create func(*Cluster) error) *Cluster {
+	t.Helper()
+	bin, err := findPrograms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := start(bin, create)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.closeAfter(t)
+	return c
+}
+
+func (c *Cluster) closeAfter(t testing.TB) {
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
 
 func start(bin string, create func(*Cluster) error) (_ *Cluster, err error) {
 	c, err := empty(bin)

@@ -6,9 +6,9 @@
 // GATEHOUSE_TEST_POSTGRES names a server, by the URL of a superuser. Without
 // either, the test fails: no test that needs PostgreSQL is skipped in silence.
 //
-// The databases belong to the role gatehouse_test, which has only the privileges
-// that a careful operator would grant: it is no superuser, so row security binds
-// it. On a named server it has the superuser's password.
+// The databases belong to the role gatehouse_test, which has only the privileges that a careful
+// operator would grant: it is not a superuser, so row-level security applies to it. On a named
+// server it has the superuser's password.
 //
 // A package that uses pgtest has
 //
@@ -137,7 +137,7 @@ func withUser(dsn, user string) string {
 func startShared() {
 	bin, err := findPrograms()
 	if err == nil {
-		if shared.cluster, shared.err = Start(bin); shared.err == nil {
+		if shared.cluster, shared.err = start(bin, (*Cluster).create); shared.err == nil {
 			shared.dsn = shared.cluster.DSN("postgres")
 			shared.err = makeOwner(shared.dsn)
 		}

@@ -29,17 +29,14 @@ func TestDatabasesAreApart(t *testing.T) {
 
 func TestClusterComesBackWithItsData(t *testing.T) {
 	t.Parallel()
-	c, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := pgtest.New(t)
 	for i, crash := range []bool{false, true} {
 		conn, err := pgx.Connect(t.Context(), c.DSN("postgres"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := conn.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS kept (id int); INSERT INTO kept VALUES (1)"); err != nil {
+		if _, err := conn.Exec(t.Context(),
+			"CREATE TABLE IF NOT EXISTS kept (id int); INSERT INTO kept VALUES (1)"); err != nil {
 			t.Fatal(err)
 		}
 		if err := conn.Close(t.Context()); err != nil {

@@ -2,11 +2,11 @@ package pgtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,15 +17,17 @@ const standbyName = "standby"
 
 // Standby creates and starts a streaming standby of c. No commit waits for it unless
 // [Cluster.Synchronous] says so.
-func (c *Cluster) Standby() (_ *Cluster, err error) {
+func (c *Cluster) Standby(t testing.TB) *Cluster {
+	t.Helper()
 	s, err := empty(c.bin)
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
+	s.closeAfter(t)
 	if err := s.Follow(c); err != nil {
-		return nil, errors.Join(err, s.Close())
+		t.Fatal(err)
 	}
-	return s, nil
+	return s
 }
 
 // Follow turns c, which is down, into a standby of primary. The data of c is lost.
@@ -47,7 +49,8 @@ func (c *Cluster) Synchronous(on bool) error {
 	if on {
 		names = standbyName
 	}
-	for _, sql := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + names + "'", "SELECT pg_reload_conf()"} {
+	for _, sql := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + names + "'",
+		"SELECT pg_reload_conf()"} {
 		if err := c.exec(sql); err != nil {
 			return err
 		}

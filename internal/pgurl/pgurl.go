@@ -13,8 +13,10 @@ import (
 )
 
 var (
-	errURL = errors.New("the database's address cannot be read: in postgres://user:password@host:port/database every character of the user and " +
-		"the password but letters, digits and - . _ ~ must be percent-encoded, such as @ as %40, / as %2F and % as %25")
+	errURL = errors.New(
+		"the database's address cannot be read: in postgres://user:password@host:port/database every character of the user " +
+			"and " +
+			"the password but letters, digits and - . _ ~ must be percent-encoded, such as @ as %40, / as %2F and % as %25")
 	errWords = errors.New("the database's address cannot be read: it is postgres://user:password@host:port/database, " +
 		"or words such as host=db password='…', in which a value with a space has single quotes")
 )

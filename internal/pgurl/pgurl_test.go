@@ -7,12 +7,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// TestSecretsThatAreNotEncoded: whatever a password holds, it stays in its
-// place, or is refused without a word of it.
+// TestSecretsThatAreNotEncoded: a password is used unchanged, or refused without quoting it.
 func TestSecretsThatAreNotEncoded(t *testing.T) {
 	t.Parallel()
 	const head, tail = "7391", "8264"
-	for _, between := range []string{"@", "/", "#", "?", ":", "%", "%zz", ",", "@/", "/@", "?@", "#/", ":@", "@:", "/?x=y", "?x=y/", "@,", " ", "[", "]", "@[", "&", "=", "@a?b=", "'", "\\", "`: "} {
+	for _, between := range []string{"@", "/", "#", "?", ":", "%", "%zz", ",", "@/", "/@", "?@", "#/", ":@", "@:", "/?x=y",
+		"?x=y/", "@,", " ", "[", "]", "@[", "&", "=", "@a?b=", "'", "\\", "`: "} {
 		for _, address := range []string{
 			"postgres://gate:" + head + between + tail + "@db.example/gatehouse",
 			"postgresql://gate:" + head + between + tail + "@db.example:5432/gatehouse?sslmode=disable",
@@ -20,10 +20,11 @@ func TestSecretsThatAreNotEncoded(t *testing.T) {
 			"host=db.example user=gate password=" + head + between + tail + " dbname=gatehouse",
 			"host=db.example user=gate password = " + head + between + tail + " dbname=gatehouse",
 		} {
-			if err := Check(address); err != nil && (strings.Contains(err.Error(), head) || strings.Contains(err.Error(), tail)) {
+			if err := Check(address); err != nil &&
+				(strings.Contains(err.Error(), head) || strings.Contains(err.Error(), tail)) {
 				t.Errorf("%s: %v", address, err)
 			} else if err == nil && elsewhere(t, address) {
-				t.Errorf("%s: a part of the password is taken for something else", address)
+				t.Errorf("%s: a part of the password is read as something else", address)
 			}
 		}
 	}
@@ -43,7 +44,7 @@ func elsewhere(t *testing.T, address string) bool {
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	for address, good := range map[string]bool{
-		"":                                  true, // from the environment, as libpq has it
+		"":                                  true, // from the environment, as in libpq
 		"postgres://":                       true,
 		"postgres:///gatehouse":             true,
 		"postgres://db/gatehouse":           true,

@@ -58,7 +58,8 @@ func TestDeadTypeIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", when, err)
 		}
 	}
-	_, err := Parse([]byte("version: 1\nrules:\n  - {id: r, when: 'action.proposed_type == \"ns_refund\"', then: deny, reason: x}\n"))
+	_, err := Parse(
+		[]byte("version: 1\nrules:\n  - {id: r, when: 'action.proposed_type == \"ns_refund\"', then: deny, reason: x}\n"))
 	if err != nil {
 		t.Error(err)
 	}

@@ -38,7 +38,8 @@ func TestOneBudgetForAJudgement(t *testing.T) {
 			facts := policy.Facts{
 				Tenant: "default", Proposer: &gatehouse.Principal{Name: "bot", Kind: gatehouse.KindAgent},
 				Proposal: &gatehouse.Proposal{
-					ActionType: "note", Connector: "shop", Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: "A"},
+					ActionType: "note", Connector: "shop", Operation: "update",
+					Target:         gatehouse.Target{EntityType: "item", EntityRef: "A"},
 					ProposedChange: gatehouse.JSON(`{"list":` + list + `,"text":"` + strings.Repeat("x", 2000) + `"}`),
 				},
 			}
@@ -46,7 +47,7 @@ func TestOneBudgetForAJudgement(t *testing.T) {
 			v, trace := p.Explain(context.Background(), facts)
 			took := time.Since(start)
 			if v.Outcome == gatehouse.OutcomeAllow {
-				t.Errorf("outcome %s: what could not be evaluated allows", v.Outcome)
+				t.Errorf("outcome %s: rules that were not evaluated allow", v.Outcome)
 			}
 			spent := 0
 			for _, r := range trace {

@@ -34,7 +34,8 @@ var calendarFunctions = map[string]struct {
 	result *cel.Type
 	run    func(c *calendar, t time.Time) ref.Val
 }{
-	"weekday": {cel.StringType, func(_ *calendar, t time.Time) ref.Val { return types.String(strings.ToLower(t.Weekday().String())) }},
+	"weekday": {cel.StringType,
+		func(_ *calendar, t time.Time) ref.Val { return types.String(strings.ToLower(t.Weekday().String())) }},
 	"hour":    {cel.IntType, func(_ *calendar, t time.Time) ref.Val { return types.Int(t.Hour()) }},
 	"date":    {cel.StringType, func(_ *calendar, t time.Time) ref.Val { return types.String(t.Format(time.DateOnly)) }},
 	"holiday": {cel.BoolType, func(c *calendar, t time.Time) ref.Val { return types.Bool(c.holiday(t)) }},
@@ -76,7 +77,7 @@ func (c *calendar) check(e ast.Expr, fail func(at ast.Expr, format string, args 
 	}
 	call := e.AsCall()
 	if name := call.FunctionName(); strings.HasPrefix(name, "get") && call.IsMemberFunction() {
-		fail(e, "%s is not taken; write weekday, hour, date, holiday or workday, with a zone", name)
+		fail(e, "%s is not supported; write weekday, hour, date, holiday or workday, with a zone", name)
 		return
 	}
 	if _, known := calendarFunctions[call.FunctionName()]; !known || !call.IsMemberFunction() || len(call.Args()) != 1 {

@@ -30,14 +30,19 @@ func TestTimeOfTheProposal(t *testing.T) {
 	for when, cases := range map[string]map[string]bool{
 		`proposed_at.weekday("Asia/Tokyo") == "monday"`: {"2026-11-22T14:59:59Z": false, "2026-11-22T15:00:00Z": true},
 		// The clocks of New York go forward at 2:00, and back to 1:00.
-		`proposed_at.hour("America/New_York") == 3`:              {"2026-03-08T07:00:00Z": true, "2026-03-08T06:59:00Z": false},
-		`proposed_at.hour("America/New_York") == 1`:              {"2026-11-01T05:30:00Z": true, "2026-11-01T06:30:00Z": true, "2026-11-01T07:30:00Z": false},
-		`proposed_at.date("Pacific/Kiritimati") == "2027-01-01"`: {"2026-12-31T10:00:00Z": true, "2026-12-31T09:59:59Z": false},
-		`proposed_at.holiday("UTC")`:                             {"2026-12-25T00:00:00Z": true, "2026-12-24T23:59:59Z": false},
-		`proposed_at.workday("UTC")`:                             {"2026-12-24T12:00:00Z": true, "2026-12-25T12:00:00Z": false, "2026-12-26T12:00:00Z": false},
-		`proposed_at < timestamp("2027-01-01T00:00:00Z")`:        {"2026-12-31T23:59:59Z": true, "2027-01-01T00:00:00Z": false},
+		`proposed_at.hour("America/New_York") == 3`: {"2026-03-08T07:00:00Z": true,
+			"2026-03-08T06:59:00Z": false},
+		`proposed_at.hour("America/New_York") == 1`: {"2026-11-01T05:30:00Z": true, "2026-11-01T06:30:00Z": true,
+			"2026-11-01T07:30:00Z": false},
+		`proposed_at.date("Pacific/Kiritimati") == "2027-01-01"`: {"2026-12-31T10:00:00Z": true,
+			"2026-12-31T09:59:59Z": false},
+		`proposed_at.holiday("UTC")`: {"2026-12-25T00:00:00Z": true, "2026-12-24T23:59:59Z": false},
+		`proposed_at.workday("UTC")`: {"2026-12-24T12:00:00Z": true, "2026-12-25T12:00:00Z": false,
+			"2026-12-26T12:00:00Z": false},
+		`proposed_at < timestamp("2027-01-01T00:00:00Z")`: {"2026-12-31T23:59:59Z": true, "2027-01-01T00:00:00Z": false},
 	} {
-		source := "version: 1\nrisk: {note: 1}\nholidays: [2026-12-25]\nrules:\n  - {id: r, when: '" + when + "', then: allow}\n"
+		source := "version: 1\nrisk: {note: 1}\nholidays: [2026-12-25]\nrules:\n  - {id: r, when: '" + when +
+			"', then: allow}\n"
 		for at, want := range cases {
 			if got := judgedAt(t, source, at); (got.Outcome == gatehouse.OutcomeAllow) != want {
 				t.Errorf("%s at %s: %s (%v)", when, at, got.Outcome, got.Reasons)
@@ -57,7 +62,7 @@ func TestCalendarRefusals(t *testing.T) {
 		`rules: [{id: r, when: 'proposed_at.hour("") < 8', then: deny}]`:                 "no time zone",
 		`rules: [{id: r, when: 'proposed_at.hour("../../etc/passwd") < 8', then: deny}]`: "no time zone",
 		`rules: [{id: r, when: 'proposed_at.hour(tenant) < 8', then: deny}]`:             "written out",
-		`rules: [{id: r, when: 'proposed_at.getHours() < 8', then: deny}]`:               "is not taken",
+		`rules: [{id: r, when: 'proposed_at.getHours() < 8', then: deny}]`:               "is not supported",
 		`rules: [{id: r, when: 'proposed_at.hour() < 8', then: deny}]`:                   "no matching overload",
 		`holidays: [2026-13-01]`:             "a holiday is a date",
 		`holidays: [2026-12-25, 2026-12-25]`: "appears twice",
@@ -84,7 +89,8 @@ func TestLevelNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.LevelName(gatehouse.L3) != "Medium write" || p.LevelName(gatehouse.L4) != "" || p.LevelName(0) != "" || p.LevelName(9) != "" {
+	if p.LevelName(gatehouse.L3) != "Medium write" || p.LevelName(gatehouse.L4) != "" || p.LevelName(0) != "" ||
+		p.LevelName(9) != "" {
 		t.Errorf("names: %q %q", p.LevelName(gatehouse.L3), p.LevelName(gatehouse.L4))
 	}
 }

@@ -50,7 +50,9 @@ func (p *Policy) claim(verdict *gatehouse.Verdict, v *view) {
 		}
 		if c.currency != "" && currency != c.currency {
 			if !slices.ContainsFunc(apply, func(o *ceiling) bool { return o.currency == currency }) {
-				refuse(verdict, fmt.Sprintf("ceiling %s is in %s, the amount in %s, and no ceiling that applies is in %s", c.name, c.currency, currency, currency))
+				refuse(verdict,
+					fmt.Sprintf("ceiling %s is in %s, the amount in %s, and no ceiling that applies is in %s", c.name, c.currency,
+						currency, currency))
 			}
 			continue
 		}
@@ -76,10 +78,10 @@ func (p *Policy) claim(verdict *gatehouse.Verdict, v *view) {
 	}
 }
 
-// currencyOf returns the currency of the amount, "" for a count and for an amount
-// without one. A ceiling that states a currency needs to know the amount's. When
-// the change gives none, the proposer's magnitude supplies it, but only to ceilings
-// that state theirs: a proposer's claim never opens an account of its own.
+// currencyOf returns the currency of the amount, "" for a count and for an amount without one. A
+// ceiling that states a currency needs to know the amount's. When the change gives none, the
+// proposer's magnitude supplies it, but only to ceilings that state theirs: a proposer's claim
+// never creates a separate sum.
 func (c *ceiling) currencyOf(v *view) (string, error) {
 	if c.amount == nil {
 		return "", nil

@@ -22,7 +22,7 @@ func (p *parser) edits(n *yaml.Node) {
 	}
 	if v.Kind != yaml.ScalarNode || len(v.Value) != 1 || v.Value < "0" || v.Value > "5" {
 		p.policy.editUpTo = 0
-		p.Fail(v, "approve_up_to must be 0 to 5: the level up to which who edits a change may approve it alone")
+		p.Fail(v, "approve_up_to must be 0 to 5: the highest level at which an editor may approve the edited change alone")
 		return
 	}
 	p.policy.editUpTo = gatehouse.RiskLevel(v.Value[0] - '0')

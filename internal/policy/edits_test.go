@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestEditUpTo: L3 without a word, any level with one, and 0 forbids.
+// TestEditUpTo: L3 by default, any level if stated, and 0 forbids.
 func TestEditUpTo(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]int{
@@ -26,7 +26,7 @@ func TestEditUpTo(t *testing.T) {
 		p, err := Parse([]byte(source))
 		if want < 0 {
 			if err == nil {
-				t.Errorf("%q is taken", source)
+				t.Errorf("%q is accepted", source)
 			}
 			continue
 		}

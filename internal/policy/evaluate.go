@@ -89,7 +89,8 @@ func (p *Policy) judge(ctx context.Context, f Facts, observe func(*rule, bool, e
 	if f.Proposal == nil {
 		return denied(gatehouse.L5, "there is no proposal to judge")
 	}
-	v := &view{Facts: &f, actionType: known(p.risk, f.Proposal.ActionType), risk: min(gatehouse.L5, max(p.levelOf(f.Proposal.ActionType), f.Floor, f.Proposal.RiskLevel, gatehouse.L1))}
+	v := &view{Facts: &f, actionType: known(p.risk, f.Proposal.ActionType),
+		risk: min(gatehouse.L5, max(p.levelOf(f.Proposal.ActionType), f.Floor, f.Proposal.RiskLevel, gatehouse.L1))}
 	var err error
 	if v.budget, err = p.language.Budget(ctx); err != nil {
 		return denied(v.risk, "the policy cannot be evaluated: "+err.Error())
@@ -143,7 +144,8 @@ func (p *Policy) settle(found []finding, risk gatehouse.RiskLevel) gatehouse.Ver
 	}
 	if v.Outcome == gatehouse.OutcomeAllow && risk.NeedsPerson() {
 		v.Outcome = gatehouse.OutcomeNeedsApproval
-		v.Reasons = append(v.Reasons, fmt.Sprintf("%s is never allowed without a person, though rule %s allows it", risk, found[0].id))
+		v.Reasons = append(v.Reasons,
+			fmt.Sprintf("%s is never allowed without a person, though rule %s allows it", risk, found[0].id))
 		return v
 	}
 	for _, f := range found {
@@ -215,13 +217,15 @@ func (p *Policy) ask(v *gatehouse.Verdict, found []finding) {
 
 	all.required = max(all.required, minimum(v.RiskLevel))
 	if !all.everybody().enough(all.required) {
-		refuse(v, fmt.Sprintf("%d persons must approve, but the policy names only %d", all.required, len(all.everybody().people)))
+		refuse(v, fmt.Sprintf("%d persons must approve, but the policy names only %d", all.required,
+			len(all.everybody().people)))
 		return
 	}
 
 	v.Timing = all.verdict()
 	v.Required, v.Expiry = all.required, all.expiry
-	v.Roles, v.People, v.Groups = slices.Clone(all.audience.roles), slices.Clone(all.audience.people), slices.Clone(all.audience.groups)
+	v.Roles, v.People, v.Groups = slices.Clone(all.audience.roles), slices.Clone(all.audience.people),
+		slices.Clone(all.audience.groups)
 	if all.hold != nil {
 		hold := *all.hold
 		v.Hold = &hold

@@ -16,7 +16,8 @@ import (
 
 // rulesFor makes a policy of rules in flow style.
 func rulesFor(rules ...string) string {
-	return "version: 1\nrisk: {note: 1, field: 2, price: 3, create: 4, wipe: 5}\nrules:\n  - " + strings.Join(rules, "\n  - ") + "\n"
+	return "version: 1\nrisk: {note: 1, field: 2, price: 3, create: 4, wipe: 5}\nrules:\n  - " +
+		strings.Join(rules, "\n  - ") + "\n"
 }
 
 const (
@@ -39,7 +40,8 @@ func TestOutcome(t *testing.T) {
 		reason  string
 	}{
 		{"allow", rulesFor(ruleAllow), "note", "allow", []string{"yes"}, "rule yes allows it"},
-		{"needs_approval beats allow", rulesFor(ruleAllow, ruleAsk), "note", "needs_approval", []string{"ask"}, "rule ask asks for approval"},
+		{"needs_approval beats allow", rulesFor(ruleAllow, ruleAsk), "note", "needs_approval", []string{"ask"},
+			"rule ask asks for approval"},
 		{"deny beats needs_approval", rulesFor(ruleAsk, ruleDeny), "note", "deny", []string{"no"}, "rule no denies it"},
 		{"deny beats allow", rulesFor(ruleAllow, ruleDeny), "note", "deny", []string{"no"}, ""},
 		{"order does not count", rulesFor(ruleDeny, ruleAsk, ruleAllow), "note", "deny", []string{"no"}, ""},
@@ -50,13 +52,17 @@ func TestOutcome(t *testing.T) {
 		{"a named level", "version: 1\nlevels: {3: Costly}\n", "note", "needs_approval", []string{},
 			"No rule matched. Level L3 (Costly) needs approval."},
 		{"L2 can be allowed", rulesFor(ruleAllow), "field", "allow", []string{"yes"}, ""},
-		{"L3 never", rulesFor(ruleAllow), "price", "needs_approval", []string{}, "L3 is never allowed without a person, though rule yes allows it"},
+		{"L3 never", rulesFor(ruleAllow), "price", "needs_approval", []string{},
+			"L3 is never allowed without a person, though rule yes allows it"},
 		{"L4 never", rulesFor(ruleAllow), "create", "needs_approval", []string{}, "L4 is never allowed"},
 		{"L5 never", rulesFor(ruleAllow), "wipe", "needs_approval", []string{}, "L5 is never allowed"},
 		{"unlisted never", rulesFor(ruleAllow), "something_else", "needs_approval", []string{}, "L3 is never allowed"},
-		{"an allow that raises to L3", rulesFor("{id: yes, when: true, then: allow, risk: 3}"), "note", "needs_approval", []string{}, "L3 is never allowed"},
-		{"a rule's own words", rulesFor("{id: no, when: true, then: deny, reason: not on Sundays}"), "note", "deny", []string{"no"}, "not on Sundays"},
-		{"all deciding rules are named", rulesFor("{id: b, when: true, then: deny}", "{id: a, when: true, then: deny}"), "note", "deny", []string{"a", "b"}, ""},
+		{"an allow that raises to L3", rulesFor("{id: yes, when: true, then: allow, risk: 3}"), "note", "needs_approval",
+			[]string{}, "L3 is never allowed"},
+		{"a rule's own words", rulesFor("{id: no, when: true, then: deny, reason: not on Sundays}"), "note", "deny",
+			[]string{"no"}, "not on Sundays"},
+		{"all deciding rules are named", rulesFor("{id: b, when: true, then: deny}", "{id: a, when: true, then: deny}"),
+			"note", "deny", []string{"a", "b"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -103,12 +109,14 @@ func TestEvaluationError(t *testing.T) {
 			for then, want := range map[string]gatehouse.Outcome{
 				"allow": "needs_approval", "needs_approval": "needs_approval", "deny": "deny",
 			} {
-				p := mustParse(t, rulesFor(fmt.Sprintf("{id: broken, when: '%s', then: %s}", c.when, then), "{id: fine, when: true, then: allow}"))
+				p := mustParse(t,
+					rulesFor(fmt.Sprintf("{id: broken, when: '%s', then: %s}", c.when, then), "{id: fine, when: true, then: allow}"))
 				v, trace := p.Explain(context.Background(), f)
 				if v.Outcome != want || len(v.Rules) != 1 || v.Rules[0] != "broken" {
 					t.Fatalf("then %s: expected %s by broken, got %s by %v (%v)", then, want, v.Outcome, v.Rules, v.Reasons)
 				}
-				if !strings.HasPrefix(v.Reasons[0], "rule broken cannot be evaluated: ") || !strings.Contains(v.Reasons[0], c.reason) {
+				if !strings.HasPrefix(v.Reasons[0], "rule broken cannot be evaluated: ") ||
+					!strings.Contains(v.Reasons[0], c.reason) {
 					t.Errorf("then %s: expected a reason with %q, got %q", then, c.reason, v.Reasons[0])
 				}
 				if trace[0].Rule != "broken" || trace[0].Matched || !strings.HasPrefix(trace[0].Detail, "error: ") {
@@ -202,7 +210,8 @@ func TestRisk(t *testing.T) {
 // TestQuestion covers how rules and levels combine to a question.
 func TestQuestion(t *testing.T) {
 	t.Parallel()
-	const levels = "approvals:\n  3: {required: 2, roles: [approver], expiry: 12h, hold: 30s}\n  4: {people: [ana, ben], expiry: 6h}\n"
+	const levels = "approvals:\n  3: {required: 2, roles: [approver], expiry: 12h, hold: 30s}\n  4: {people: [ana, " +
+		"ben], expiry: 6h}\n"
 	hold := func(d time.Duration) *time.Duration { return &d }
 	approver := []gatehouse.Role{gatehouse.RoleApprover}
 	for _, c := range []struct {
@@ -211,32 +220,40 @@ func TestQuestion(t *testing.T) {
 		action string
 		want   gatehouse.Verdict
 	}{
-		{"the level's own", nil, "price", gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 12 * time.Hour, Hold: hold(30 * time.Second)}},
+		{"the level's own", nil, "price",
+			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 12 * time.Hour, Hold: hold(30 * time.Second)}},
 		{"the standard", nil, "wipe", gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 24 * time.Hour}},
-		{"people of the level", nil, "create", gatehouse.Verdict{Required: 1, People: []string{"ana", "ben"}, Expiry: 6 * time.Hour}},
-		{"a rule replaces", []string{"{id: a, when: true, then: needs_approval, required: 1, people: [cy], expiry: 48h, hold: 0s}"}, "price",
+		{"people of the level", nil, "create",
+			gatehouse.Verdict{Required: 1, People: []string{"ana", "ben"}, Expiry: 6 * time.Hour}},
+		{"a rule replaces",
+			[]string{"{id: a, when: true, then: needs_approval, required: 1, people: [cy], expiry: 48h, hold: 0s}"}, "price",
 			gatehouse.Verdict{Required: 1, People: []string{"cy"}, Expiry: 48 * time.Hour, Hold: hold(0)}},
 		{"the stricter of two", []string{
 			"{id: a, when: true, then: needs_approval, required: 1, people: [cy, dee, eve], expiry: 48h, hold: 5s}",
 			"{id: b, when: true, then: needs_approval, required: 2, people: [dee, eve, fay], expiry: 1h, hold: 1m}"}, "price",
 			gatehouse.Verdict{Required: 2, People: []string{"dee", "eve"}, Expiry: time.Hour, Hold: hold(time.Minute)}},
 		{"a rule without words speaks for the level", []string{
-			"{id: a, when: true, then: needs_approval, required: 1, expiry: 48h}", "{id: b, when: true, then: needs_approval}"}, "price",
+			"{id: a, when: true, then: needs_approval, required: 1, expiry: 48h}", "{id: b, when: true, then: needs_approval}"},
+			"price",
 			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 12 * time.Hour, Hold: hold(30 * time.Second)}},
 		{"L5 needs two whatever a rule says", []string{"{id: a, when: true, then: needs_approval, required: 1}"}, "wipe",
 			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 24 * time.Hour}},
 		{"an allow's hold stays when a person is asked", []string{"{id: a, when: true, then: allow, hold: 2m}"}, "wipe",
 			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 24 * time.Hour, Hold: hold(2 * time.Minute)}},
 		{"roles that narrow", []string{
-			"{id: a, when: true, then: needs_approval, roles: [operator]}", "{id: b, when: true, then: needs_approval, roles: [admin]}"}, "wipe",
+			"{id: a, when: true, then: needs_approval, roles: [operator]}",
+			"{id: b, when: true, then: needs_approval, roles: [admin]}"}, "wipe",
 			gatehouse.Verdict{Required: 2, Roles: []gatehouse.Role{gatehouse.RoleAdmin}, Expiry: 24 * time.Hour}},
 		{"named people are among the approvers", []string{
-			"{id: a, when: true, then: needs_approval, roles: [approver]}", "{id: b, when: true, then: needs_approval, people: [ana, ben]}"}, "wipe",
+			"{id: a, when: true, then: needs_approval, roles: [approver]}",
+			"{id: b, when: true, then: needs_approval, people: [ana, ben]}"}, "wipe",
 			gatehouse.Verdict{Required: 2, People: []string{"ana", "ben"}, Expiry: 24 * time.Hour}},
 		{"approvers hold the named people", []string{
-			"{id: a, when: true, then: needs_approval, people: [ana, ben]}", "{id: b, when: true, then: needs_approval, roles: [approver, operator]}"}, "wipe",
+			"{id: a, when: true, then: needs_approval, people: [ana, ben]}",
+			"{id: b, when: true, then: needs_approval, roles: [approver, operator]}"}, "wipe",
 			gatehouse.Verdict{Required: 2, People: []string{"ana", "ben"}, Expiry: 24 * time.Hour}},
-		{"a broken rule only adds", []string{"{id: a, when: 'change.nope', then: needs_approval, required: 1, expiry: 48h}"}, "price",
+		{"a broken rule only adds", []string{"{id: a, when: 'change.nope', then: needs_approval, required: 1, expiry: 48h}"},
+			"price",
 			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 12 * time.Hour, Hold: hold(30 * time.Second)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -261,9 +278,11 @@ func TestQuestion(t *testing.T) {
 func TestNobodyLeft(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]string{
-		"nobody in common": rulesFor("{id: a, when: true, then: needs_approval, people: [ana]}", "{id: b, when: true, then: needs_approval, people: [ben]}"),
-		"person and role":  rulesFor("{id: a, when: true, then: needs_approval, people: [ana]}", "{id: b, when: true, then: needs_approval, roles: [operator]}"),
-		"too few for L5":   rulesFor("{id: a, when: true, then: needs_approval, people: [ana]}"),
+		"nobody in common": rulesFor("{id: a, when: true, then: needs_approval, people: [ana]}",
+			"{id: b, when: true, then: needs_approval, people: [ben]}"),
+		"person and role": rulesFor("{id: a, when: true, then: needs_approval, people: [ana]}",
+			"{id: b, when: true, then: needs_approval, roles: [operator]}"),
+		"too few for L5": rulesFor("{id: a, when: true, then: needs_approval, people: [ana]}"),
 	} {
 		v := mustParse(t, source).Evaluate(context.Background(), facts("wipe", `{}`))
 		if v.Outcome != gatehouse.OutcomeDeny || len(v.Reasons) != 1 {
@@ -274,7 +293,8 @@ func TestNobodyLeft(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	p := mustParse(t, rulesFor("{id: z, when: true, then: needs_approval}", "{id: a, when: 'change.price > 5', then: deny}"))
+	p := mustParse(t,
+		rulesFor("{id: z, when: true, then: needs_approval}", "{id: a, when: 'change.price > 5', then: deny}"))
 	f := facts("price", `{"price":2}`)
 	v, trace := p.Explain(context.Background(), f)
 	if d := cmp.Diff(p.Evaluate(context.Background(), f), v); d != "" {

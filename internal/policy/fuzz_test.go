@@ -18,8 +18,10 @@ func FuzzParse(f *testing.F) {
 		f.Add(rulesFor("{id: r, when: '" + when + "', then: allow}"))
 	}
 	f.Add(withCeiling("per: agent, limit: 10.50, amount: 'sum(change.list.map(x, dec(x) * -1.5))'"))
-	f.Add("version: 1\nrules:\n  - id: r\n    when: >-\n      has(change.a) &&\n      change.a in [1.5, 2]\n    then: needs_approval\n    people: [a]\n")
-	f.Add("version: 1\ntests:\n  - {name: t, action: {action_type: note, proposed_change: {a: 1.50}}, expect: {outcome: allow}}\n")
+	f.Add("version: 1\nrules:\n  - id: r\n    when: >-\n      has(change.a) &&\n      change.a in [1.5, 2]\n    then: " +
+		"needs_approval\n    people: [a]\n")
+	f.Add("version: 1\ntests:\n  - {name: t, action: {action_type: note, proposed_change: {a: 1.50}}, expect: {outcome: " +
+		"allow}}\n")
 	samples := []policy.Facts{
 		facts("note", `{}`),
 		facts("wipe", `{"price":"12.50","currency":"USD","flag":true,"list":[1,"2",3.50]}`, magnitude("3"), refs(2)),
@@ -30,7 +32,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			var problems *policy.Problems
 			if !errors.As(err, &problems) || len(problems.List) == 0 {
-				t.Fatalf("%T %v is no list of problems", err, err)
+				t.Fatalf("%T %v is not a list of problems", err, err)
 			}
 			for _, one := range problems.List {
 				if one.Line < 1 || one.Column < 1 || one.Detail == "" {

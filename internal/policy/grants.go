@@ -66,7 +66,7 @@ func (p *parser) advance(
 	if v := f.Values["up_to"]; v != nil {
 		level, err := strconv.Atoi(v.Value)
 		if err != nil || v.Kind != yaml.ScalarNode || len(v.Value) != 1 || level < 0 || level > int(highest) {
-			p.Fail(v, "up_to must be 0 to %d: what is above is never approved in advance", int(highest))
+			p.Fail(v, "up_to must be 0 to %d: higher levels are never approved in advance", int(highest))
 			return a
 		}
 		a.upTo = gatehouse.RiskLevel(level)

@@ -7,8 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestGrants: without a word there are no grants, and never any above L3 or for more
-// than a day.
+// TestGrants: by default there are no grants, and never any above L3 or for more than a day.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]struct {
@@ -33,7 +32,7 @@ func TestGrants(t *testing.T) {
 		p, err := Parse([]byte(source))
 		if want.bad {
 			if err == nil {
-				t.Errorf("%q is taken", source)
+				t.Errorf("%q is accepted", source)
 			}
 			continue
 		}
@@ -79,7 +78,7 @@ func TestGrantCondition(t *testing.T) {
 	}
 	for _, source := range []string{"", "1 +", "workday(proposed_at, 'UTC')", "unknown == 1"} {
 		if _, err := p.GrantCondition(source); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
-			t.Errorf("%q is taken: %v", source, err)
+			t.Errorf("%q is accepted: %v", source, err)
 		}
 	}
 }

@@ -27,7 +27,8 @@ func (p *Policy) Grounds(f Facts, rules []string) gatehouse.Grounds {
 	}
 	name := known(p.risk, f.Proposal.ActionType)
 	out.Type, out.Listed, out.Claimed = name, p.risk[name], f.Proposal.RiskLevel
-	v := &view{Facts: &f, actionType: name, risk: min(gatehouse.L5, max(p.levelOf(name), f.Floor, f.Proposal.RiskLevel, gatehouse.L1))}
+	v := &view{Facts: &f, actionType: name,
+		risk: min(gatehouse.L5, max(p.levelOf(name), f.Floor, f.Proposal.RiskLevel, gatehouse.L1))}
 	for i := range p.rules {
 		r := &p.rules[i]
 		if !slices.Contains(rules, r.id) {

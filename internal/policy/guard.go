@@ -24,9 +24,8 @@ type guard struct {
 	values []string
 }
 
-// guardsOf returns the leading guards of a condition. A comparison after a term of
-// another form is no guard: evaluating the earlier term may fail, and a failure
-// makes the verdict stricter.
+// guardsOf returns the leading guards of a condition. A comparison after a term of another form is
+// not a guard: evaluating the earlier term may fail, and a failure makes the verdict stricter.
 func guardsOf(condition ast.Expr) []guard {
 	var out []guard
 	for _, term := range conjuncts(condition) {

@@ -15,8 +15,8 @@ import (
 // Remark is a linter's finding in a policy that parses.
 type Remark struct {
 	Problem
-	// Error marks a rule that certainly does not do what it says. Other remarks are
-	// for a person to look at.
+	// Error marks a rule that certainly has not the intended effect. Other remarks are for a person
+	// to look at.
 	Error bool `json:"error"`
 }
 
@@ -33,7 +33,7 @@ func (p *Policy) Lint() []Remark {
 	for i := range p.rules {
 		r := &p.rules[i]
 		if why := p.unreached(r); why != "" {
-			say(r.at, false, "rule %s never has a say: %s", r.id, why)
+			say(r.at, false, "rule %s never has an effect: %s", r.id, why)
 		} else if untested[r.id] {
 			say(r.at, false, "no test of the policy reaches rule %s", r.id)
 		}
@@ -72,7 +72,8 @@ func (p *Policy) Lint() []Remark {
 
 	for i := range p.ceilings {
 		if c := &p.ceilings[i]; c.amount != nil && c.currency == "" && c.amountCurrency == nil {
-			say(c.at, false, "ceiling %s states no currency: each currency that a change names has the whole limit; write currency", c.name)
+			say(c.at, false,
+				"ceiling %s states no currency: each currency that a change names has the whole limit; write currency", c.name)
 		}
 	}
 

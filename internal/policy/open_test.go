@@ -21,26 +21,40 @@ func TestOpens(t *testing.T) {
 		want   policy.Opening
 		open   bool
 	}{
-		"the default":              {string(policy.DefaultSource()), at(2), policy.Opening{As: "classification", Sure: true}, true},
-		"the default at L3":        {string(policy.DefaultSource()), at(3), policy.Opening{}, false},
-		"no rule":                  {head, at(1), policy.Opening{}, false},
-		"no type below L3":         {"version: 1\nrules: [{id: a, when: 'true', then: allow}]\n", at(1), policy.Opening{}, false},
-		"one type":                 {head + "rules: [{id: a, when: 'action.type == \"tag\"', then: allow}]\n", at(1), policy.Opening{As: "tag", Sure: true}, true},
-		"another connector":        {head + "rules: [{id: a, when: 'action.connector == \"crm\"', then: allow}]\n", at(1), policy.Opening{}, false},
-		"L1 only":                  {head + "rules: [{id: a, when: risk <= 1, then: allow}]\n", at(2), policy.Opening{}, false},
-		"the change decides":       {head + "rules: [{id: a, when: 'has(change.note)', then: allow}]\n", at(1), policy.Opening{As: "note"}, true},
-		"the proposer decides":     {head + "rules: [{id: a, when: 'proposer.name == \"bot\"', then: allow}]\n", at(1), policy.Opening{As: "note"}, true},
-		"the level decides first":  {head + "rules: [{id: a, when: 'risk <= 1 && has(change.note)', then: allow}]\n", at(2), policy.Opening{}, false},
-		"the connector comes last": {head + "rules: [{id: a, when: 'has(change.note) && action.connector == \"crm\"', then: allow}]\n", at(1), policy.Opening{As: "note"}, true},
+		"the default": {string(policy.DefaultSource()), at(2), policy.Opening{As: "classification", Sure: true},
+			true},
+		"the default at L3": {string(policy.DefaultSource()), at(3), policy.Opening{}, false},
+		"no rule":           {head, at(1), policy.Opening{}, false},
+		"no type below L3": {"version: 1\nrules: [{id: a, when: 'true', then: allow}]\n", at(1), policy.Opening{},
+			false},
+		"one type": {head + "rules: [{id: a, when: 'action.type == \"tag\"', then: allow}]\n", at(1),
+			policy.Opening{As: "tag", Sure: true}, true},
+		"another connector": {head + "rules: [{id: a, when: 'action.connector == \"crm\"', then: allow}]\n", at(1),
+			policy.Opening{}, false},
+		"L1 only": {head + "rules: [{id: a, when: risk <= 1, then: allow}]\n", at(2), policy.Opening{},
+			false},
+		"the change decides": {head + "rules: [{id: a, when: 'has(change.note)', then: allow}]\n", at(1),
+			policy.Opening{As: "note"}, true},
+		"the proposer decides": {head + "rules: [{id: a, when: 'proposer.name == \"bot\"', then: allow}]\n", at(1),
+			policy.Opening{As: "note"}, true},
+		"the level decides first": {head + "rules: [{id: a, when: 'risk <= 1 && has(change.note)', then: allow}]\n", at(2),
+			policy.Opening{}, false},
+		"the connector comes last": {head +
+			"rules: [{id: a, when: 'has(change.note) && action.connector == \"crm\"', then: allow}]\n", at(1),
+			policy.Opening{As: "note"}, true},
 		"a change is denied": {
-			head + "rules: [{id: a, when: risk <= 2, then: allow}, {id: b, when: 'has(change.price)', then: deny}]\n", at(1), policy.Opening{As: "note"}, true,
+			head + "rules: [{id: a, when: risk <= 2, then: allow}, {id: b, when: 'has(change.price)', then: deny}]\n", at(1),
+			policy.Opening{As: "note"}, true,
 		},
 		"the entity is asked about": {
-			head + "rules: [{id: a, when: risk <= 2, then: allow}, {id: b, when: 'target.type == \"item\"', then: needs_approval}]\n", at(1), policy.Opening{}, false,
+			head + "rules: [{id: a, when: risk <= 2, then: allow}, {id: b, when: 'target.type == \"item\"', then: " +
+				"needs_approval}]\n", at(1), policy.Opening{}, false,
 		},
-		"the level is raised": {head + "rules: [{id: a, when: risk <= 2, then: allow, risk: 3}]\n", at(1), policy.Opening{}, false},
+		"the level is raised": {head + "rules: [{id: a, when: risk <= 2, then: allow, risk: 3}]\n", at(1), policy.Opening{},
+			false},
 		"one type is asked about": {
-			head + "rules: [{id: a, when: risk <= 2, then: allow}, {id: b, when: 'action.type == \"note\"', then: needs_approval}]\n", at(1),
+			head + "rules: [{id: a, when: risk <= 2, then: allow}, {id: b, when: 'action.type == \"note\"', then: " +
+				"needs_approval}]\n", at(1),
 			policy.Opening{As: "tag", Sure: true}, true,
 		},
 	} {

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Outline lists what the policy says of each level, and its rules in the order of
-// the text, for people to read.
+// Outline lists the policy's settings of each level, and its rules in the order of the text, for
+// people to read.
 func (p *Policy) Outline() (levels []gatehouse.PolicyLevel, rules []gatehouse.PolicyRule) {
 	for level := gatehouse.L1; level <= gatehouse.L5; level++ {
 		q := p.approvals[level]

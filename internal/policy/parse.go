@@ -68,7 +68,8 @@ func (p *parser) document(n *yaml.Node) {
 		p.Fail(v, "version must be 1")
 	}
 	if v := f.Values["policy_changes"]; v != nil {
-		if p.policy.gated = v.Kind == yaml.ScalarNode && v.Value == "gated"; !p.policy.gated && (v.Kind != yaml.ScalarNode || v.Value != "direct") {
+		if p.policy.gated = v.Kind == yaml.ScalarNode && v.Value == "gated"; !p.policy.gated &&
+			(v.Kind != yaml.ScalarNode || v.Value != "direct") {
 			p.Fail(v, "policy_changes must be direct or gated")
 		}
 	}
@@ -256,7 +257,8 @@ func (p *parser) audience(f form.Fields) (a audience) {
 	}
 	for _, group := range a.groups {
 		if !gatehouse.ValidGroupName(group) {
-			p.Fail(f.Values["groups"], "%s cannot name a group: a name is lower-case letters, digits, or any of ._-", gatehouse.Quote(group))
+			p.Fail(f.Values["groups"], "%s cannot name a group: a name is lower-case letters, digits, or any of ._-",
+				gatehouse.Quote(group))
 		}
 	}
 	for _, key := range []string{"roles", "people", "groups"} {
@@ -271,7 +273,8 @@ func (p *parser) audience(f form.Fields) (a audience) {
 }
 
 func (p *parser) rule(n *yaml.Node) {
-	f := p.Mapping(n, "a rule", "id", "when", "then", "reason", "risk", "required", "roles", "people", "groups", "expiry", "hold",
+	f := p.Mapping(n, "a rule", "id", "when", "then", "reason", "risk", "required", "roles", "people", "groups", "expiry",
+		"hold",
 		"stages", "reminders", "on_timeout")
 	if f.Node == nil {
 		return
@@ -304,14 +307,15 @@ func (p *parser) rule(n *yaml.Node) {
 	}
 	for _, key := range idle {
 		if at := f.Values[key]; at != nil {
-			p.Fail(at, "%s says nothing where then is %s", key, r.then)
+			p.Fail(at, "%s has no effect where then is %s", key, r.then)
 		}
 	}
 	p.policy.rules = append(p.policy.rules, r)
 }
 
 func (p *parser) ceiling(n *yaml.Node) {
-	f := p.Mapping(n, "a ceiling", "name", "when", "per", "window", "limit", "amount", "count", "currency", "amount_currency")
+	f := p.Mapping(n, "a ceiling", "name", "when", "per", "window", "limit", "amount", "count", "currency",
+		"amount_currency")
 	if f.Node == nil {
 		return
 	}
@@ -380,7 +384,7 @@ func (p *parser) expression(n *yaml.Node, what string, want []*cel.Type) *expres
 		return nil
 	case n.ShortTag() == "!!timestamp" || n.ShortTag() == "!!null",
 		!form.Plain(n):
-		p.Fail(n, "%s means something else in YAML than it shows; put it in quotes", what)
+		p.Fail(n, "%s is not a text in YAML; put it in quotes", what)
 		return nil
 	}
 	e, errs := p.compiler.compile(n.Value, want)

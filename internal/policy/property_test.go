@@ -40,7 +40,8 @@ func change(t *rapid.T) string {
 
 func randomFacts(t *rapid.T) policy.Facts {
 	level := rapid.IntRange(0, 5)
-	f := facts(rapid.SampledFrom([]string{"note", "field", "price", "create", "wipe", "ns_note", "unlisted"}).Draw(t, "type"), change(t))
+	f := facts(rapid.SampledFrom([]string{"note", "field", "price", "create", "wipe", "ns_note", "unlisted"}).Draw(t,
+		"type"), change(t))
 	f.Floor = gatehouse.RiskLevel(level.Draw(t, "floor"))
 	f.Proposal.RiskLevel = gatehouse.RiskLevel(level.Draw(t, "claim"))
 	if rapid.Bool().Draw(t, "magnitude") {
@@ -60,7 +61,9 @@ func randomRule(t *rapid.T, id int) string {
 			r += fmt.Sprintf(", required: %d", n)
 		}
 		r += rapid.SampledFrom([]string{"", ", expiry: 1h", ", expiry: 48h"}).Draw(t, "expiry")
-		r += rapid.SampledFrom([]string{"", ", roles: [approver]", ", roles: [operator, admin]", ", people: [ana, ben, cy]", ", people: [ben, cy, dee]"}).Draw(t, "who")
+		r += rapid.SampledFrom(
+			[]string{"", ", roles: [approver]", ", roles: [operator, admin]", ", people: [ana, ben, cy]",
+				", people: [ben, cy, dee]"}).Draw(t, "who")
 	}
 	if then != "deny" {
 		r += rapid.SampledFrom([]string{"", ", hold: 0s", ", hold: 1m"}).Draw(t, "hold")
@@ -132,7 +135,8 @@ func TestOrderDoesNotCount(t *testing.T) {
 // verdict looser, whether it matches, fails or does neither.
 func TestStricterOnly(t *testing.T) {
 	t.Parallel()
-	rank := map[gatehouse.Outcome]int{gatehouse.OutcomeAllow: 0, gatehouse.OutcomeNeedsApproval: 1, gatehouse.OutcomeDeny: 2}
+	rank := map[gatehouse.Outcome]int{gatehouse.OutcomeAllow: 0, gatehouse.OutcomeNeedsApproval: 1,
+		gatehouse.OutcomeDeny: 2}
 	rapid.Check(t, func(t *rapid.T) {
 		rules := randomRules(t)
 		f := randomFacts(t)
@@ -155,7 +159,8 @@ func TestStricterOnly(t *testing.T) {
 func TestBrokenNeverAllows(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		broken := rapid.SampledFrom([]string{"change.nope", "change.nope > 1 || true", "true && change.nope", "risk / 0 == 1"}).Draw(t, "broken")
+		broken := rapid.SampledFrom(
+			[]string{"change.nope", "change.nope > 1 || true", "true && change.nope", "risk / 0 == 1"}).Draw(t, "broken")
 		rules := append(randomRules(t), fmt.Sprintf("{id: broken, when: '%s', then: allow}", broken))
 		f := randomFacts(t)
 		if v := mustParseT(t, rulesFor(rules...)).Evaluate(context.Background(),

@@ -24,7 +24,7 @@ func TestSlackUpTo(t *testing.T) {
 		p, err := Parse([]byte(source))
 		if want == 0 {
 			if err == nil {
-				t.Errorf("%q is taken", source)
+				t.Errorf("%q is accepted", source)
 			}
 			continue
 		}

@@ -133,8 +133,10 @@ func (p *parser) onTimeout(n *yaml.Node, q *question) {
 		q.onTimeout = gatehouse.TimeoutExtend
 		q.extendBy = p.Duration(f.Values["extend"], "extend", minExpiry, maxExpiry).D()
 	default:
-		if q.onTimeout = gatehouse.TimeoutRule(p.Text(n, "on_timeout")); q.onTimeout != gatehouse.TimeoutReject && q.onTimeout != "" {
-			p.Fail(n, "on_timeout must be reject, or extend with a duration, as in on_timeout: {extend: 4h}; nothing is approved by waiting")
+		if q.onTimeout = gatehouse.TimeoutRule(p.Text(n, "on_timeout")); q.onTimeout != gatehouse.TimeoutReject &&
+			q.onTimeout != "" {
+			p.Fail(n, "on_timeout must be reject, or extend with a duration, as in on_timeout: {extend: 4h}; nothing is "+
+				"approved by waiting")
 			q.onTimeout = ""
 		}
 	}

@@ -39,7 +39,8 @@ func TestStages(t *testing.T) {
 	}
 	hours := func(n int) gatehouse.Duration { return gatehouse.Duration(time.Duration(n) * time.Hour) }
 	minutes := func(n int) gatehouse.Duration { return gatehouse.Duration(time.Duration(n) * time.Minute) }
-	finance, managers := gatehouse.Stage{Who: group("finance"), For: hours(1)}, gatehouse.Stage{Who: group("managers"), For: hours(4), Notify: []string{"pagerduty"}}
+	finance, managers := gatehouse.Stage{Who: group("finance"), For: hours(1)},
+		gatehouse.Stage{Who: group("managers"), For: hours(4), Notify: []string{"pagerduty"}}
 	both := gatehouse.Audience{Groups: []string{"finance", "managers"}}
 	for name, c := range map[string]struct {
 		rules  string
@@ -65,7 +66,8 @@ func TestStages(t *testing.T) {
 			groups: []string{"finance"}, expiry: 5 * time.Hour,
 		},
 		"a rule's in their place": {
-			rules: "  - {id: a, when: 'true', then: needs_approval, stages: [{who: {groups: [legal]}, for: 2h}], on_timeout: reject}",
+			rules: "  - {id: a, when: 'true', then: needs_approval, stages: [{who: {groups: [legal]}, for: 2h}], on_timeout: " +
+				"reject}",
 			want: gatehouse.Timing{
 				Stages:    []gatehouse.Stage{{Who: group("legal"), For: hours(2)}},
 				Reminders: []gatehouse.Duration{minutes(30)}, OnTimeout: gatehouse.TimeoutReject,
@@ -148,11 +150,12 @@ func TestStagesThatAreRefused(t *testing.T) {
 		"stages: [{who: {groups: [a]}}]":             "a stage needs for",
 		"stages: [{who: {groups: []}, for: 1h}]":     "groups is empty",
 		"stages: [{who: {groups: [a]}, for: 999ms}]": "for must be",
-		"stages: [{who: {groups: [a]}, for: 300d}, {who: {groups: [b]}, for: 300d}]":              "longer than",
-		"stages: [{who: {groups: [a]}, for: 1h}], expiry: 2h":                                     "expiry contradicts stages",
-		"stages: [{who: {groups: [a]}, for: 1h}], people: [ana]":                                  "people contradicts stages",
-		"stages: [{who: {groups: [a]}, for: 1h, whom: b}]":                                        "whom",
-		"stages: [{who: {people: [ana]}, for: 1h}, {who: {people: [ana]}, for: 1h}], required: 2": "2 persons are required, but only 1 named",
+		"stages: [{who: {groups: [a]}, for: 300d}, {who: {groups: [b]}, for: 300d}]": "longer than",
+		"stages: [{who: {groups: [a]}, for: 1h}], expiry: 2h":                        "expiry contradicts stages",
+		"stages: [{who: {groups: [a]}, for: 1h}], people: [ana]":                     "people contradicts stages",
+		"stages: [{who: {groups: [a]}, for: 1h, whom: b}]":                           "whom",
+		"stages: [{who: {people: [ana]}, for: 1h}, {who: {people: [ana]}, for: 1h}], required: 2": "2 persons are " +
+			"required, but only 1 named",
 		"on_timeout: approve":                             "nothing is approved by waiting",
 		"on_timeout: {extend: 0s}":                        "extend must be",
 		"on_timeout: {}":                                  "needs extend",
@@ -187,9 +190,10 @@ rules:
 		said = append(said, r.Detail)
 	}
 	all := strings.Join(said, "\n")
-	for _, want := range []string{"stage 2 asks nobody whom an earlier stage does not ask already", "stage 3 names people or groups beside"} {
+	for _, want := range []string{"stage 2 asks nobody whom an earlier stage does not ask already",
+		"stage 3 names people or groups beside"} {
 		if !strings.Contains(all, want) {
-			t.Errorf("%q is not said:\n%s", want, all)
+			t.Errorf("%q is missing:\n%s", want, all)
 		}
 	}
 	asks := p.Asks()

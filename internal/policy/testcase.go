@@ -127,9 +127,10 @@ func (p *parser) test(n *yaml.Node) {
 	p.need(f, "a test", "name", "action", "expect")
 	t := testCase{name: p.Text(f.Values["name"], "name"), line: n.Line}
 	t.facts = Facts{
-		Tenant:   gatehouse.DefaultTenant,
-		Proposer: &gatehouse.Principal{ID: "prn_test", Name: "test-agent", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}},
-		Floor:    p.level(f.Values["floor"], "floor"),
+		Tenant: gatehouse.DefaultTenant,
+		Proposer: &gatehouse.Principal{ID: "prn_test", Name: "test-agent", Kind: gatehouse.KindAgent,
+			Roles: []gatehouse.Role{gatehouse.RoleProposer}},
+		Floor: p.level(f.Values["floor"], "floor"),
 	}
 
 	if at := f.Values["at"]; at != nil {
@@ -245,7 +246,8 @@ func (p *parser) proposer(n *yaml.Node, who *gatehouse.Principal) {
 }
 
 func (p *parser) expect(n *yaml.Node) expectation {
-	f := p.Mapping(n, "expect", "outcome", "risk", "rules", "required", "roles", "people", "groups", "expiry", "hold", "reason", "ceilings")
+	f := p.Mapping(n, "expect", "outcome", "risk", "rules", "required", "roles", "people", "groups", "expiry", "hold",
+		"reason", "ceilings")
 	if f.Node == nil {
 		return expectation{}
 	}

@@ -23,10 +23,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// TestArchiveDies makes a server archive what ended a month ago and kill itself
-// at each failpoint on the way. After each death every action is unchanged and
-// in exactly one place, and only whole batches are archived. In the end
-// everything is archived and every invariant holds.
+// TestArchiveDies makes a server archive actions that ended a month ago and kill itself at each
+// failpoint on the way. After each death every action is unchanged and in exactly one place, and
+// only whole batches are archived. In the end everything is archived and every invariant holds.
 func TestArchiveDies(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
@@ -129,7 +128,8 @@ func (o *old) openAt(t *testing.T, clock func() time.Time) gatehouse.Store {
 	if log := slog.New(slog.DiscardHandler); o.dsn != "" {
 		s, err = postgres.Open(t.Context(), postgres.Config{URL: o.dsn, Clock: clock, Logger: log, MaxConns: 4})
 	} else {
-		s, err = sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(o.data, "gatehouse.db"), Clock: clock, Logger: log})
+		s, err = sqlite.Open(t.Context(),
+			sqlite.Config{Path: filepath.Join(o.data, "gatehouse.db"), Clock: clock, Logger: log})
 	}
 	if err != nil {
 		t.Fatal(err)

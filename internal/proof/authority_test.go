@@ -82,7 +82,8 @@ var authorityRows = map[string]func(*testing.T, *contract){
 			}
 			must(t, who.decide(a, "approved"), status, code)
 			must(t, who.short(a, "reject"), status, code)
-			must(t, who.post("/proposed-actions/bulk-decide", object{"decision": "rejected", "items": []object{{"action_id": a.ID}}}), 403, "role_required")
+			must(t, who.post("/proposed-actions/bulk-decide",
+				object{"decision": "rejected", "items": []object{{"action_id": a.ID}}}), 403, "role_required")
 		}
 		naked := &person{gate: c.gate, key: c.ana.key}
 		must(t, naked.decide(a, "approved"), 403, "edit_token_required")
@@ -93,14 +94,16 @@ var authorityRows = map[string]func(*testing.T, *contract){
 		res := c.agent.post("/proposed-actions/"+a.ID+"/decide", object{"decision": "approved", "digest": a.Digest},
 			"X-User", "ana", "X-Principal", "ana", "X-Role", "approver", "X-Edit-Token", c.ana.edit)
 		must(t, res, 403, "role_required")
-		must(t, c.ana.post("/proposed-actions/"+a.ID+"/decide", object{"decision": "approved", "digest": a.Digest, "decided_by": "ben"}), 400, "malformed", "pointer")
+		must(t, c.ana.post("/proposed-actions/"+a.ID+"/decide",
+			object{"decision": "approved", "digest": a.Digest, "decided_by": "ben"}), 400, "malformed", "pointer")
 		if c.votes(t, a) != 0 {
 			t.Error("a vote was stored")
 		}
 	},
 	"an agent is never an approver": func(t *testing.T, c *contract) {
 		for _, role := range []string{"approver", "operator", "admin"} {
-			must(t, c.admin.post("/principals", object{"name": "robot-" + c.sku(), "kind": "agent", "roles": []string{role}}), 422, "invalid", "errors")
+			must(t, c.admin.post("/principals", object{"name": "robot-" + c.sku(), "kind": "agent", "roles": []string{role}}),
+				422, "invalid", "errors")
 		}
 		if c.agent.edit != "" {
 			t.Error("an agent has an edit token")
@@ -115,8 +118,10 @@ var authorityRows = map[string]func(*testing.T, *contract){
 		if a.Status != gatehouse.StatusPending || a.RiskLevel != gatehouse.L3 || a.ClaimedRisk != gatehouse.L1 {
 			t.Fatalf("it is %s at %s", a.Status, a.RiskLevel)
 		}
-		must(t, c.agent.post("/proposed-actions", price(c.sku(), "1", object{"status": "approved"})), 400, "malformed", "pointer")
-		must(t, c.agent.post("/proposed-actions", price(c.sku(), "1", object{"approval": object{"status": "approved"}})), 400, "malformed", "pointer")
+		must(t, c.agent.post("/proposed-actions", price(c.sku(), "1", object{"status": "approved"})), 400, "malformed",
+			"pointer")
+		must(t, c.agent.post("/proposed-actions", price(c.sku(), "1", object{"approval": object{"status": "approved"}})), 400,
+			"malformed", "pointer")
 	},
 	"a key that was revoked": func(t *testing.T, c *contract) {
 		who := c.admin.create(t, "rekeyed-"+c.sku(), "person", "approver")

@@ -15,7 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-var updateAuthorization = flag.Bool("update-authorization", false, "write testdata/authorization.txt anew")
+var updateAuthorization = flag.Bool("update-authorization", false, "write testdata/authorization.txt again")
 
 const authorizationFile = "testdata/authorization.txt"
 

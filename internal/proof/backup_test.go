@@ -71,9 +71,10 @@ func backUpAndRestore(t *testing.T, e engine, l *leg) {
 
 	r := p.place(w, e)
 	p.run("checked", map[string]string{"sqlite": "doctor --deep --data ./restored", "postgres": "pg_restore "}[e.name])
-	out, err := p.bash("gatehouse doctor --deep --held newest.json " + map[string]string{"sqlite": "--data ./restored", "postgres": "--database-url $RESTORED"}[e.name])
+	out, err := p.bash("gatehouse doctor --deep --held newest.json " +
+		map[string]string{"sqlite": "--data ./restored", "postgres": "--database-url $RESTORED"}[e.name])
 	if err == nil || !strings.Contains(out, "a head held elsewhere says") {
-		t.Errorf("a store that has lost entries is not found out: %v\n%s", err, out)
+		t.Errorf("a store that has lost entries is not detected: %v\n%s", err, out)
 	}
 
 	p.served = time.Now().UTC().Format(time.RFC3339Nano)
@@ -81,7 +82,7 @@ func backUpAndRestore(t *testing.T, e engine, l *leg) {
 	r.roles(withoutDispatcher)
 	r.checkJournal(t, r.allActions(t), told)
 	if out, err := r.cli(r.admin, "audit", "verify", "--held", filepath.Join(p.dir, "newest.json")); err == nil {
-		t.Errorf("the served store is not found out: %s", out)
+		t.Errorf("the served store is not detected as old: %s", out)
 	}
 	due, err := r.cli(r.admin, "push", "drain", "--limit", "1000")
 	if err != nil {
@@ -105,7 +106,7 @@ func backUpAndRestore(t *testing.T, e engine, l *leg) {
 	after := r.agent.propose(t, price(w.sku(), "13.50"))
 	must(t, r.admin.decide(after, "approved"), 200, "decided")
 	if got := r.admin.finished(t, after.ID); got.Status != gatehouse.StatusApplied {
-		t.Errorf("what was proposed after the restore is %s", got.Status)
+		t.Errorf("an action proposed after the restore is %s", got.Status)
 	}
 	p.exits(13, "asked", "push ask")
 	left := r.unknown(t)
@@ -119,7 +120,8 @@ func backUpAndRestore(t *testing.T, e engine, l *leg) {
 	}
 	for push, id := range left {
 		outcome := map[bool]string{true: "applied", false: "failed"}[r.effects(t, r.admin.action(t, id)) > 0]
-		if out, err := r.cli(r.admin, "push", "resolve", push, "--outcome", outcome, "--reason", "looked at the target"); err != nil {
+		if out, err := r.cli(r.admin, "push", "resolve", push, "--outcome", outcome, "--reason",
+			"looked at the target"); err != nil {
 			t.Errorf("resolve %s: %v\n%s", push, err, out)
 		}
 	}
@@ -127,8 +129,10 @@ func backUpAndRestore(t *testing.T, e engine, l *leg) {
 	for name := range queued {
 		a := r.admin.action(t, queued[name].ID)
 		calls := w.target.callsFor(a.IdempotencyKey)
-		if want := map[bool]int{false: 1}[name == "shop"]; a.Status != gatehouse.StatusApplied || calls != want || r.effects(t, a) != 1 {
-			t.Errorf("%s is %s after %d calls with %d effects, expected applied after %d with 1", name, a.Status, calls, r.effects(t, a), want)
+		if want := map[bool]int{false: 1}[name == "shop"]; a.Status != gatehouse.StatusApplied || calls != want ||
+			r.effects(t, a) != 1 {
+			t.Errorf("%s is %s after %d calls with %d effects, expected applied after %d with 1", name, a.Status, calls,
+				r.effects(t, a), want)
 		}
 	}
 	r.onceEach(t)

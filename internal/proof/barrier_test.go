@@ -35,7 +35,8 @@ func barrier(t *testing.T, e engine, l *leg, rounds int) {
 		w.oneEffect(t, a)
 		winner := winnerOf(t, people, answers)
 		for _, res := range answers {
-			if res.status == 409 && (res.str("decided_by") != winner || res.str("current_status") == "" || res.str("decided_at") == "") {
+			if res.status == 409 &&
+				(res.str("decided_by") != winner || res.str("current_status") == "" || res.str("decided_at") == "") {
 				t.Fatalf("a loser is not told who decided: %s", res)
 			}
 		}
@@ -131,14 +132,15 @@ func barrierMixed(t *testing.T, e engine, l *leg, rounds int) {
 			case word == "200 decided" || word == "200 approved" || word == "200 rejected":
 				winners++
 				if want[i] != decided || people[i].name != end.DecidedBy {
-					t.Errorf("round %d: %s asked %s (%s) and was told %s, but %s by %s stands",
+					t.Errorf("round %d: %s sent %s (%s) and got %s, but the decision is %s by %s",
 						round, people[i].name, want[i], kind, res, decided, end.DecidedBy)
 				}
 			case kind == "short" && want[i] == decided && word == "200 already_"+decided:
 			case kind == "short" && want[i] != decided && word == "409 not_awaiting_approval":
 			case kind != "short" && word == "409 already_decided":
 			default:
-				t.Errorf("round %d: %s asked %s (%s), %s stands, answered %s", round, people[i].name, want[i], kind, decided, res)
+				t.Errorf("round %d: %s sent %s (%s), the decision is %s, answered %s", round, people[i].name, want[i], kind,
+					decided, res)
 			}
 		}
 		if winners != 1 {
@@ -190,16 +192,19 @@ func sameKey(t *testing.T, e engine, l *leg, rounds int) {
 		}
 		action := w.admin.action(t, a.str("id"))
 		answers := storm(n, func(int) answer {
-			return ana.post("/proposed-actions/"+action.ID+"/decide", object{"decision": "approved", "digest": action.Digest}, "Idempotency-Key", key)
+			return ana.post("/proposed-actions/"+action.ID+"/decide", object{"decision": "approved", "digest": action.Digest},
+				"Idempotency-Key", key)
 		})
 		replays(t, "decide", 200, answers)
 		w.oneEffect(t, action)
 		// Later sequential retries repeat the first answer.
 		for _, late := range []answer{
 			w.agent.post("/proposed-actions", body, "Idempotency-Key", key),
-			ana.post("/proposed-actions/"+action.ID+"/decide", object{"decision": "approved", "digest": action.Digest}, "Idempotency-Key", key),
+			ana.post("/proposed-actions/"+action.ID+"/decide", object{"decision": "approved", "digest": action.Digest},
+				"Idempotency-Key", key),
 		} {
-			if late.status != 200 || late.header.Get("Idempotency-Replayed") != "true" || late.str("id") != a.str("id") && late.str("code") != "decided" {
+			if late.status != 200 || late.header.Get("Idempotency-Replayed") != "true" || late.str("id") != a.str("id") &&
+				late.str("code") != "decided" {
 				t.Fatalf("a later retry is answered %s", late)
 			}
 		}
@@ -241,7 +246,8 @@ func replays(t *testing.T, what string, status int, answers []answer) answer {
 // bulk decides one action through the bulk route, and returns the item's result
 // as an answer.
 func bulk(p *person, a *gatehouse.Action, decision string) answer {
-	res := p.post("/proposed-actions/bulk-decide", object{"decision": decision, "items": []object{{"action_id": a.ID, "digest": a.Digest}}})
+	res := p.post("/proposed-actions/bulk-decide",
+		object{"decision": decision, "items": []object{{"action_id": a.ID, "digest": a.Digest}}})
 	results, _ := res.body["results"].([]any)
 	if res.status != 200 || len(results) != 1 {
 		return res
@@ -303,7 +309,7 @@ func (w *world) noEffect(t *testing.T, a *gatehouse.Action) {
 		t.Fatalf("an action that is %s has a push", end.Status)
 	}
 	if got := w.effects(t, a); got != 0 {
-		t.Fatalf("%s: %d effects of what was not approved", a.ID, got)
+		t.Fatalf("%s: %d effects of a change that was not approved", a.ID, got)
 	}
 }
 

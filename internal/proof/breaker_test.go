@@ -43,15 +43,17 @@ func TestBreaker(t *testing.T) {
 		p := w.admin.action(t, second.ID).Push
 		return strings.Contains(p.LastError, "http_503") && p.Attempts == 0
 	})
-	if said, err := w.cli(op, "doctor"); !strings.Contains(said, ": too many calls in a row have failed, the last with http_503") {
+	if said, err := w.cli(op, "doctor"); !strings.Contains(said,
+		": too many calls in a row have failed, the last with http_503") {
 		t.Errorf("doctor says %s (%v)", said, err)
 	}
 	if said, err := w.cli(op, "push", "health", "--json"); err != nil || !strings.Contains(said, `"cause": "too many`) {
 		t.Errorf("push health says %s (%v)", said, err)
 	}
-	if metrics := string(w.admin.get("/metrics").raw); !strings.Contains(metrics, `gatehouse_breaker_open{connector="crm"} 1`) ||
+	if metrics := string(w.admin.get("/metrics").raw); !strings.Contains(metrics,
+		`gatehouse_breaker_open{connector="crm"} 1`) ||
 		!strings.Contains(metrics, `gatehouse_breaker_open{connector="shop"} 0`) {
-		t.Error("the metrics do not tell of the breaker")
+		t.Error("the metrics do not have the breaker")
 	}
 	w.target.script("first")
 	w.target.script("second")

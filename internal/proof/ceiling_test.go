@@ -35,7 +35,8 @@ func ceilings(t *testing.T, e engine, l *leg, attempts int) {
 			kind := [...]string{"counted", "weighed"}[i%2]
 			res := w.agent.post("/proposed-actions", price(w.sku(), "7.00", object{"action_type": kind, "current_state": nil}))
 			if res.status == 201 {
-				actions[i] = &gatehouse.Action{ID: res.str("id"), Digest: gatehouse.Digest(res.str("digest")), Proposal: gatehouse.Proposal{ActionType: kind}}
+				actions[i] = &gatehouse.Action{ID: res.str("id"), Digest: gatehouse.Digest(res.str("digest")),
+					Proposal: gatehouse.Proposal{ActionType: kind}}
 			}
 		})
 	}
@@ -80,7 +81,9 @@ func ceilings(t *testing.T, e engine, l *leg, attempts int) {
 		t.Errorf("decided %v", decided)
 	}
 	for ceiling, limit := range map[string]int{"by-count": 25_000_000, "by-amount": 250_000_000} {
-		if used := count(t, db, `SELECT coalesce(sum(amount), 0) FROM ceiling_claim WHERE ceiling = ? AND released_at IS NULL`, ceiling); used > limit {
+		if used := count(t, db,
+			`SELECT coalesce(sum(amount), 0) FROM ceiling_claim WHERE ceiling = ? AND released_at IS NULL`,
+			ceiling); used > limit {
 			t.Errorf("invariant 10: %s holds %d millionths, the limit is %d", ceiling, used, limit)
 		}
 	}
@@ -109,7 +112,9 @@ func TestCeilingReleased(t *testing.T) {
 	w := newWorld(t, 8, `dispatch: {hold: 0s, retries: 0, backoff: [50ms], lease: 5s}`)
 	ana := w.admin.create(t, "ana", "person", "approver")
 	ask := func(ref, operation string) *gatehouse.Action {
-		return w.agent.propose(t, contact(ref, operation, "new", object{"action_type": "weighed", "proposed_change": object{"value": "new", "price": "200.00"}}))
+		return w.agent.propose(t,
+			contact(ref, operation, "new",
+				object{"action_type": "weighed", "proposed_change": object{"value": "new", "price": "200.00"}}))
 	}
 	full := func(when string) {
 		t.Helper()
@@ -135,7 +140,8 @@ func TestCeilingReleased(t *testing.T) {
 	if out.Results[0].Skipped != "ceiling_exceeded" {
 		t.Errorf("a replay passed the ceiling: %+v", out)
 	}
-	must(t, w.admin.post("/pushes/"+unknown.Push.ID+"/resolve", object{"outcome": "failed", "reason": "not there"}), 200, "failed")
+	must(t, w.admin.post("/pushes/"+unknown.Push.ID+"/resolve", object{"outcome": "failed", "reason": "not there"}), 200,
+		"failed")
 	w.admin.post("/dead-letters/replay", object{"ids": []string{end.Push.ID}}).decode(t, &out)
 	if out.Replayed != 1 {
 		t.Fatalf("not replayed: %+v", out)

@@ -38,14 +38,16 @@ var tableInvariants = []struct{ name, query string }{
 		 WHERE p.idempotency_key <> coalesce(a.idempotency_key, p.idempotency_key)
 		    OR coalesce(r.idempotency_key, p.idempotency_key) <> p.idempotency_key`},
 	{"7: a receipt from before the decision",
-		`SELECT a.id, a.decided_at, r.at FROM receipt r JOIN action a ON a.seq = r.action_seq WHERE a.decided_at IS NULL OR r.at < a.decided_at`},
+		`SELECT a.id, a.decided_at, r.at FROM receipt r JOIN action a ON a.seq = r.action_seq
+			WHERE a.decided_at IS NULL OR r.at < a.decided_at`},
 	{"8: fewer distinct persons than required",
 		`SELECT a.id, ap.required, count(DISTINCT v.person) FROM approval ap JOIN action a ON a.seq = ap.seq
 		 LEFT JOIN vote v ON v.seq = ap.seq AND v.decision = 'approved'
 		 WHERE ap.status = 'approved' GROUP BY ap.seq, a.seq HAVING count(DISTINCT v.person) < ap.required`},
 	{"8: the proposer among the voters",
 		`SELECT a.id, v.name FROM vote v JOIN action a ON a.seq = v.seq JOIN approval ap ON ap.seq = a.seq
-		 WHERE v.principal_id = a.proposer_id OR ap.excluded LIKE '%"' || v.person || '"%' OR ap.excluded LIKE '%"' || v.name || '"%'`},
+		 WHERE v.principal_id = a.proposer_id OR ap.excluded LIKE '%"' || v.person || '"%'
+		 OR ap.excluded LIKE '%"' || v.name || '"%'`},
 	{"9: decided by a person at or after expiry",
 		`SELECT a.id, a.decided_at, a.expires_at FROM action a JOIN approval ap ON ap.seq = a.seq
 		 WHERE ap.status IN ('approved','rejected') AND a.decided_at >= a.expires_at`},
@@ -68,10 +70,12 @@ var tableInvariants = []struct{ name, query string }{
 		   WHEN 'expired' THEN ap.status = 'expired' AND p.status IS NULL
 		   WHEN 'superseded' THEN a.superseded_by IS NOT NULL AND (ap.status = 'canceled' AND p.status IS NULL
 		     OR coalesce(ap.status, 'approved') = 'approved' AND p.status = 'canceled')
-		   WHEN 'canceled' THEN ap.status = 'canceled' AND p.status IS NULL OR coalesce(ap.status, 'approved') = 'approved' AND p.status = 'canceled'
+		   WHEN 'canceled' THEN ap.status = 'canceled' AND p.status IS NULL OR coalesce(ap.status, 'approved') = 'approved'
+		   AND p.status = 'canceled'
 		   WHEN 'denied' THEN ap.status IS NULL AND p.status IS NULL END`},
 	{"12: applied without a receipt of it, or twice with one",
-		`SELECT a.id, a.status, count(r.seq) FROM action a LEFT JOIN receipt r ON r.action_seq = a.seq AND r.outcome = 'applied' AND NOT r.late
+		`SELECT a.id, a.status, count(r.seq) FROM action a
+			LEFT JOIN receipt r ON r.action_seq = a.seq AND r.outcome = 'applied' AND NOT r.late
 		 GROUP BY a.seq HAVING (a.status IN ('applied','reversed')) <> (count(r.seq) = 1)`},
 	{"13: neither leased, nor scheduled, nor waiting for a person",
 		`SELECT p.id, p.status, p.lease_until, p.next_attempt FROM push p
@@ -80,21 +84,27 @@ var tableInvariants = []struct{ name, query string }{
 		`SELECT 'approval', a.id FROM approval x JOIN action a ON a.seq = x.seq WHERE x.tenant <> a.tenant
 		 UNION ALL SELECT 'vote', a.id FROM vote x JOIN action a ON a.seq = x.seq WHERE x.tenant <> a.tenant
 		    OR NOT EXISTS (SELECT 1 FROM principal p WHERE p.tenant = a.tenant AND p.id = x.principal_id)
-		 UNION ALL SELECT 'push', a.id FROM push x JOIN action a ON a.seq = x.action_seq WHERE x.tenant <> a.tenant OR x.action_id <> a.id
-		 UNION ALL SELECT 'receipt', a.id FROM receipt x JOIN action a ON a.seq = x.action_seq WHERE x.tenant <> a.tenant OR x.action_id <> a.id
+		 UNION ALL SELECT 'push', a.id FROM push x JOIN action a ON a.seq = x.action_seq
+		 WHERE x.tenant <> a.tenant OR x.action_id <> a.id
+		 UNION ALL SELECT 'receipt', a.id FROM receipt x JOIN action a ON a.seq = x.action_seq
+		 WHERE x.tenant <> a.tenant OR x.action_id <> a.id
 		 UNION ALL SELECT 'mirror', a.id FROM mirror x JOIN action a ON a.seq = x.action_seq WHERE x.tenant <> a.tenant
 		 UNION ALL SELECT 'corpus', a.id FROM corpus x JOIN action a ON a.seq = x.action_seq WHERE x.tenant <> a.tenant
-		 UNION ALL SELECT 'ceiling', a.id FROM ceiling_claim x JOIN action a ON a.seq = x.action_seq WHERE x.tenant <> a.tenant
-		 UNION ALL SELECT 'proposer', a.id FROM action a WHERE NOT EXISTS (SELECT 1 FROM principal p WHERE p.tenant = a.tenant AND p.id = a.proposer_id)
+		 UNION ALL SELECT 'ceiling', a.id FROM ceiling_claim x JOIN action a ON a.seq = x.action_seq
+		 WHERE x.tenant <> a.tenant
+		 UNION ALL SELECT 'proposer', a.id FROM action a WHERE NOT EXISTS (SELECT 1 FROM principal p
+		 WHERE p.tenant = a.tenant AND p.id = a.proposer_id)
 		 UNION ALL SELECT 'leaf', x.action_id FROM audit_leaf x WHERE x.action_id <> ''
 		    AND NOT EXISTS (SELECT 1 FROM action a WHERE a.tenant = x.tenant AND a.id = x.action_id)
 		    AND NOT EXISTS (SELECT 1 FROM run r WHERE r.tenant = x.tenant AND r.id = x.action_id)
-		 UNION ALL SELECT 'step', s.id FROM step s JOIN run r ON r.seq = s.run_seq WHERE s.tenant <> r.tenant OR s.run_id <> r.id`},
+		 UNION ALL SELECT 'step', s.id FROM step s JOIN run r ON r.seq = s.run_seq
+		 WHERE s.tenant <> r.tenant OR s.run_id <> r.id`},
 	{"the applied mirror is not what was applied",
 		`SELECT a.id, a.status, count(m.seq) FROM action a LEFT JOIN mirror m ON m.action_seq = a.seq
 		 GROUP BY a.seq HAVING (a.status IN ('applied','reversed')) <> (count(m.seq) = 1)`},
 	{"the corpus is not what people decided",
-		`SELECT a.id, ap.status, count(c.id) FROM approval ap JOIN action a ON a.seq = ap.seq LEFT JOIN corpus c ON c.action_seq = a.seq
+		`SELECT a.id, ap.status, count(c.id) FROM approval ap JOIN action a ON a.seq = ap.seq
+			LEFT JOIN corpus c ON c.action_seq = a.seq
 		 GROUP BY a.seq, ap.seq HAVING (ap.status IN ('approved','rejected')) <> (count(c.id) = 1)`},
 }
 
@@ -152,7 +162,8 @@ func (w *world) checkDoctor(t *testing.T) {
 	for _, i := range report.Invariants {
 		examined += i.Examined
 		if i.Violations > 0 {
-			t.Errorf("invariant %d (%s), says the doctor: %d violations, such as %+v", i.Number, i.Title, i.Violations, i.Listed[:1])
+			t.Errorf("invariant %d (%s), says the doctor: %d violations, such as %+v", i.Number, i.Title, i.Violations,
+				i.Listed[:1])
 		}
 	}
 	if err != nil || !report.OK || examined == 0 {
@@ -167,7 +178,8 @@ func (w *world) heal(t testing.TB, within time.Duration) {
 	db := openStore(t, w.gate)
 	defer db.Close()
 	eventually(t, within, func() error {
-		if n := count(t, db, `SELECT count(*) FROM push WHERE status IN ('queued','picking','sent') AND not_before <= ?`, now()); n > 0 {
+		if n := count(t, db, `SELECT count(*) FROM push WHERE status IN ('queued','picking','sent') AND not_before <= ?`,
+			now()); n > 0 {
 			return fmt.Errorf("%d pushes do not settle: %v", n, rowsOf(t, db,
 				`SELECT id, status, attempts, last_error FROM push WHERE status IN ('queued','picking','sent') LIMIT 5`))
 		}
@@ -231,7 +243,8 @@ func (w *world) checkJournal(t *testing.T, actions map[string]*gatehouse.Action,
 	}
 	for id, voters := range j.voted {
 		for _, name := range voters {
-			if a := actions[id]; a == nil || a.Approval == nil || !slices.ContainsFunc(a.Approval.Votes, func(v gatehouse.Vote) bool { return v.Name == name }) {
+			if a := actions[id]; a == nil || a.Approval == nil ||
+				!slices.ContainsFunc(a.Approval.Votes, func(v gatehouse.Vote) bool { return v.Name == name }) {
 				t.Errorf("invariant 2: the vote of %s on %s is lost", name, id)
 			}
 		}
@@ -256,7 +269,7 @@ func (w *world) checkCanonical(t *testing.T, actions map[string]*gatehouse.Actio
 		w.admin.get("/proposed-actions/"+id+"/evidence").decode(t, &e)
 		sum := sha256.Sum256([]byte(e.Canonical))
 		if "sha256:"+hex.EncodeToString(sum[:]) != string(a.Digest) {
-			t.Errorf("invariant 6: the evidence of %s is not what its digest says", id)
+			t.Errorf("invariant 6: the evidence of %s does not match its digest", id)
 		}
 	}
 }
@@ -299,7 +312,7 @@ func (w *world) checkLedgers(t *testing.T, actions map[string]*gatehouse.Action)
 		for _, r := range i.keys {
 			a := byKey[r.key]
 			if a == nil || a.Connector != "shop" {
-				t.Errorf("invariant 4: %s was changed under the key %s of no action", sku, r.key)
+				t.Errorf("invariant 4: %s was changed under the key %s, which no action has", sku, r.key)
 				continue
 			}
 			writes[a.ID]++
@@ -312,7 +325,7 @@ func (w *world) checkLedgers(t *testing.T, actions map[string]*gatehouse.Action)
 	for _, c := range w.target.log() {
 		a := sent[c.key]
 		if a == nil || a.Connector != "crm" {
-			t.Errorf("invariant 4: a call under the key %q of no action", c.key)
+			t.Errorf("invariant 4: a call under the key %q, which no action has", c.key)
 			continue
 		}
 		w.checkEffect(t, a, c.digest, c.at)

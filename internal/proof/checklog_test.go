@@ -55,7 +55,7 @@ func (w *world) checkLog(t *testing.T, db *look, actions map[string]*gatehouse.A
 		}
 	}
 	if len(past) != len(actions) {
-		t.Errorf("invariant 14: the log tells of %d actions, the list shows %d", len(past), len(actions))
+		t.Errorf("invariant 14: the log has %d actions, the list shows %d", len(past), len(actions))
 	}
 	checkReceipts(t, db, past)
 	calls, byKey := make(map[string]int), make(map[string]*gatehouse.Action)
@@ -146,7 +146,8 @@ func (h *history) add(t *testing.T, l *gatehouse.Leaf) {
 	}
 	if d.Generation > 0 && l.Type != "push.late" {
 		if d.Generation < h.highest {
-			t.Errorf("invariant 12: %s of %s under generation %d after generation %d", l.Type, l.ActionID, d.Generation, h.highest)
+			t.Errorf("invariant 12: %s of %s under generation %d after generation %d", l.Type, l.ActionID, d.Generation,
+				h.highest)
 		}
 		h.highest = max(h.highest, d.Generation)
 	}
@@ -199,7 +200,8 @@ func checkReceipts(t *testing.T, db *look, past map[string]*history) {
 			continue
 		}
 		if source == "call" && !h.intents[[2]int{attempt, generation}] {
-			t.Errorf("invariant 15: the receipt %s of %s tells of a call (attempt %d, generation %d) without an intent", id, action, attempt, generation)
+			t.Errorf("invariant 15: the receipt %s of %s is of a call (attempt %d, generation %d) without an intent", id, action,
+				attempt, generation)
 		}
 		if at, named := h.receiptAt[id]; named && !late && at > generation {
 			t.Errorf("invariant 12: the receipt %s was written under generation %d, when %d held the lease", id, generation, at)

@@ -104,14 +104,16 @@ func (p *person) callFor(ctx context.Context, method, path string, body any, hea
 		}
 		r = bytes.NewReader(j)
 	}
-	if !strings.HasPrefix(path, "/healthz") && !strings.HasPrefix(path, "/readyz") && !strings.HasPrefix(path, "/metrics") {
+	if !strings.HasPrefix(path, "/healthz") && !strings.HasPrefix(path, "/readyz") &&
+		!strings.HasPrefix(path, "/metrics") {
 		path = "/api/v1" + path
 	}
 	req, err := http.NewRequestWithContext(ctx, method, p.gate.base()+path, r)
 	if err != nil {
 		return answer{err: err}
 	}
-	set := map[string]string{"Authorization": "Bearer " + p.key, "X-Edit-Token": p.edit, "Content-Type": "application/json"}
+	set := map[string]string{"Authorization": "Bearer " + p.key, "X-Edit-Token": p.edit,
+		"Content-Type": "application/json"}
 	for i := 0; i+1 < len(headers); i += 2 {
 		set[headers[i]] = headers[i+1]
 	}

@@ -17,11 +17,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// TestClockJumps makes the store's clock jump forward and back by hours around
-// an expiry, a hold and a lease: on SQLite the wall clock of a running server,
-// on PostgreSQL the database's clock, under two replicas. After a jump forward,
-// everything that is over ends, once. After a jump back, time stands still,
-// even across a kill: nothing that has expired revives, and no replica
+// TestClockJumps makes the store's clock jump forward and back by hours around an expiry, a hold
+// and a lease: on SQLite the wall clock of a running server, on PostgreSQL the database's clock,
+// under two replicas. After a jump forward, everything that is due ends, once. After a jump back,
+// time does not advance, even across a kill: nothing that has expired revives, and no replica
 // considers another's lease ended.
 func TestClockJumps(t *testing.T) {
 	t.Parallel()
@@ -100,11 +99,13 @@ func clockJumps(t *testing.T, w *world, clock clock, l *leg) {
 	})
 	to(5 * time.Hour)
 	until(t, "end of the leases", func() bool {
-		return count(t, db, `SELECT count(*) FROM push WHERE action_id IN (?, ?) AND (generation > 1 OR status = 'unknown')`, again.ID, once.ID) == 2
+		return count(t, db, `SELECT count(*) FROM push WHERE action_id IN (?, ?) AND (generation > 1 OR status = 'unknown')`,
+			again.ID, once.ID) == 2
 	})
 	release()
 	applied(again)
-	if end := w.admin.finished(t, once.ID); end.Status != gatehouse.StatusApplied && end.Status != gatehouse.StatusUnknown {
+	if end := w.admin.finished(t, once.ID); end.Status != gatehouse.StatusApplied &&
+		end.Status != gatehouse.StatusUnknown {
 		t.Errorf("class C is %s", end.Status)
 	}
 	if n := w.target.callsFor(once.IdempotencyKey); n != 1 {
@@ -124,7 +125,7 @@ func clockJumps(t *testing.T, w *world, clock clock, l *leg) {
 	w.target.script("failing", 429)
 	failing := approved(contact("failing", "update", "new"))
 	until(t, "call that fails", func() bool { return w.target.callsFor(failing.IdempotencyKey) > 0 })
-	time.Sleep(time.Until(proposed.Add(1100 * time.Millisecond))) // past its expiry, if time did not stand still
+	time.Sleep(time.Until(proposed.Add(1100 * time.Millisecond))) // past its expiry, if time had advanced
 	must(t, ana.decide(brief, "approved"), 200, "decided")
 	applied(brief)
 	every(func() { must(t, ana.decide(late, "approved"), 410, "expired") })
@@ -145,7 +146,7 @@ func clockJumps(t *testing.T, w *world, clock clock, l *leg) {
 		a := approved(contact(fmt.Sprintf("blind-%d", i), "once", "new"))
 		applied(a)
 		if n := count(t, db, `SELECT count(*) FROM push WHERE action_id = ? AND generation > 1`, a.ID); n > 0 {
-			t.Error("a lease that began just now was taken for ended")
+			t.Error("a lease that began just now counted as ended")
 		}
 	}
 

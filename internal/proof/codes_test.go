@@ -115,10 +115,11 @@ var provocations = map[gatehouse.Code]provocation{
 	gatehouse.CodeMethodNotAllowed: {nil, func(_ *testing.T, w *codeWorld) func() answer {
 		return func() answer { return w.ana.call("DELETE", "/proposed-actions", nil) }
 	}},
-	gatehouse.CodeAlreadyDecided: {[]string{"current_status", "decided_by", "decided_at"}, func(t *testing.T, w *codeWorld) func() answer {
-		a := w.applied(t)
-		return func() answer { return w.ben.decide(a, "approved") }
-	}},
+	gatehouse.CodeAlreadyDecided: {[]string{"current_status", "decided_by", "decided_at"},
+		func(t *testing.T, w *codeWorld) func() answer {
+			a := w.applied(t)
+			return func() answer { return w.ben.decide(a, "approved") }
+		}},
 	gatehouse.CodeNotAwaitingApproval: {[]string{"current_status"}, func(t *testing.T, w *codeWorld) func() answer {
 		a := w.applied(t)
 		return func() answer { return w.ben.short(a, "reject") }
@@ -310,7 +311,8 @@ func writeStore(t *testing.T, g *gate) *sql.DB {
 // workflow stores a workflow of that name.
 func (w *codeWorld) workflow(t *testing.T, name, source string) {
 	t.Helper()
-	if res := w.admin.call("PUT", "/workflows/"+name, "name: "+name+"\n"+source+"\n", "Content-Type", "application/yaml"); res.status != 201 {
+	if res := w.admin.call("PUT", "/workflows/"+name, "name: "+name+"\n"+source+"\n", "Content-Type",
+		"application/yaml"); res.status != 201 {
 		t.Fatalf("apply: %s", res)
 	}
 }
@@ -328,7 +330,8 @@ func provokeLeaseLost(t *testing.T, w *codeWorld) func() answer {
 		t.Fatalf("lease: %s", res.raw)
 	}
 	return func() answer {
-		return worker.post("/steps/"+leased[0].Step.ID+"/complete", object{"generation": leased[0].Lease.Generation + 1, "output": object{}})
+		return worker.post("/steps/"+leased[0].Step.ID+"/complete",
+			object{"generation": leased[0].Lease.Generation + 1, "output": object{}})
 	}
 }
 
@@ -383,7 +386,8 @@ func snapshot(t *testing.T, db *look) string {
 	t.Helper()
 	var parts []string
 	for _, table := range rowsOf(t, db, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'
-		AND name NOT IN ('meta','audit_log','audit_batch','decision_count') ORDER BY CASE name WHEN 'lost' THEN 'mirror' ELSE name END`) {
+		AND name NOT IN ('meta','audit_log','audit_batch','decision_count')
+		ORDER BY CASE name WHEN 'lost' THEN 'mirror' ELSE name END`) {
 		name := strings.TrimPrefix(table, "name=")
 		rows := rowsOf(t, db, `SELECT * FROM "`+name+`"`)
 		sum := sha256.Sum256([]byte(strings.Join(rows, "\n")))

@@ -7,9 +7,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestConnectorsSurviveAKill kills the server after an approved version of the connectors
-// was stored, and before that was recorded: the next process runs the version, and the
-// repeated push stores no other.
+// TestConnectorsSurviveAKill kills the server after an approved version of the connectors was
+// stored, but before the result was recorded: the next process runs the version, and the repeated
+// push stores no second one.
 func TestConnectorsSurviveAKill(t *testing.T) {
 	t.Parallel()
 	path, err := mortal()
@@ -48,7 +48,7 @@ func TestConnectorsSurviveAKill(t *testing.T) {
 				t.Error("the server was not killed")
 			}
 		case <-time.After(time.Minute):
-			t.Fatal("the server does not come to the call")
+			t.Fatal("the server does not reach the call")
 		}
 		victim.start()
 		for _, other := range w.servers[1:] {

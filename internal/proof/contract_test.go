@@ -33,7 +33,8 @@ func (c *contract) rows(t *testing.T) {
 		name string
 		rows map[string]func(*testing.T, *contract)
 	}{
-		{"decide", decideRows}, {"short", shortRows}, {"cancel", cancelRows}, {"revise", reviseRows}, {"reverse", reverseRows},
+		{"decide", decideRows}, {"short", shortRows}, {"cancel", cancelRows}, {"revise", reviseRows},
+		{"reverse", reverseRows},
 		{"dispatch", dispatchRows}, {"authority", authorityRows}, {"expiry", expiryRows}, {"bulk", bulkRows},
 	} {
 		for name, row := range table.rows {
@@ -66,7 +67,8 @@ func (c *contract) ends(t *testing.T) map[gatehouse.Status]*gatehouse.Action {
 	rejected, canceled, old := c.ask(t), c.ask(t), c.ask(t)
 	must(t, c.ana.decide(rejected, "rejected"), 200, "decided")
 	must(t, c.agent.post("/proposed-actions/"+canceled.ID+"/cancel", nil), 200, "canceled")
-	if res := c.agent.post("/proposed-actions/"+old.ID+"/revise", price(old.Target.EntityRef, "13.00")); res.status != 201 {
+	if res := c.agent.post("/proposed-actions/"+old.ID+"/revise",
+		price(old.Target.EntityRef, "13.00")); res.status != 201 {
 		t.Fatal(res)
 	}
 	allowed := c.agent.propose(t, contact(c.sku(), "update", "new", object{"action_type": "note"}))
@@ -132,7 +134,8 @@ var decideRows = map[string]func(*testing.T, *contract){
 		}
 		for status, a := range c.ends(t) {
 			res := must(t, c.ben.decide(a, "approved"), 409, "already_decided", "current_status")
-			if res.str("current_status") != string(status) || (res.str("superseded_by") != "") != (status == gatehouse.StatusSuperseded) {
+			if res.str("current_status") != string(status) ||
+				(res.str("superseded_by") != "") != (status == gatehouse.StatusSuperseded) {
 				t.Errorf("%s: told %s", status, res)
 			}
 		}
@@ -144,7 +147,8 @@ var decideRows = map[string]func(*testing.T, *contract){
 		must(t, c.ana.short(a, "approve", object{"digest": other.Digest}), 409, "digest_mismatch")
 		must(t, c.ana.decide(a, "approved", object{"digest": ""}), 422, "invalid", "errors")
 		must(t, c.ana.post("/approvals/"+a.ID+"/approve", object{}), 422, "invalid", "errors")
-		must(t, c.ana.post("/proposed-actions/bulk-decide", object{"decision": "approved", "items": []object{{"action_id": a.ID}}}), 422, "invalid", "errors")
+		must(t, c.ana.post("/proposed-actions/bulk-decide",
+			object{"decision": "approved", "items": []object{{"action_id": a.ID}}}), 422, "invalid", "errors")
 		if c.votes(t, a) != 0 {
 			t.Error("a vote was stored")
 		}
@@ -214,7 +218,8 @@ var decideRows = map[string]func(*testing.T, *contract){
 	"self-approval": func(t *testing.T, c *contract) {
 		both := c.admin.create(t, "self-"+c.sku(), "person", "proposer,approver")
 		own := both.propose(t, price(c.sku(), "12.50"))
-		sponsored := c.admin.create(t, "sponsored-"+c.sku(), "agent", "proposer", object{"sponsor": "ana"}).propose(t, price(c.sku(), "12.50"))
+		sponsored := c.admin.create(t, "sponsored-"+c.sku(), "agent", "proposer", object{"sponsor": "ana"}).propose(t,
+			price(c.sku(), "12.50"))
 		behalf := c.ask(t, object{"on_behalf_of": "ana"})
 		byID := c.ask(t, object{"on_behalf_of": c.ana.id})
 		for _, x := range []struct {

@@ -39,7 +39,8 @@ func TestCrashStorm(t *testing.T) {
 		if e.name == onPostgres.name {
 			short = 5
 		}
-		inLegs(t, e, "crash", goal{"SIGKILLs at random", short, 2000, 100}, func(t *testing.T, l *leg, n int) { crash(t, e, l, n) })
+		inLegs(t, e, "crash", goal{"SIGKILLs at random", short, 2000, 100},
+			func(t *testing.T, l *leg, n int) { crash(t, e, l, n) })
 	})
 }
 
@@ -76,14 +77,14 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 		}
 		least = min(least, s.round(t, round%roundKinds))
 	}
-	// A living replica takes up another's work sooner, and a slow machine needs
-	// more rounds to hit such a moment.
+	// A running replica takes over another's work sooner, and a slow machine needs more rounds to
+	// hit such a moment.
 	const leftover = "kills of work left by another"
 	left := kills / 5 / (4*len(w.servers) - 3)
 	for more := 0; more < kills && l.count(leftover) < left; more++ {
 		least = min(least, s.round(t, more%roundKinds))
 	}
-	// A channel takes one card a second, which is too slow for this one: see TestCardOfTheDead.
+	// A channel accepts one card a second, which is too slow for this one: see TestCardOfTheDead.
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "notify/card-written" })
 	l.rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for i, name := range names {
@@ -108,7 +109,8 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 		len(j.proposed), len(j.decided), len(j.canceled), s.outcomes(t))
 	// The least that a leg must have met to prove anything.
 	for what, want := range map[string]int{
-		"SIGKILLs at random": kills, "SIGKILLs at failpoints": len(names), "kills while picking": kills / 5, "kills while sent": kills / 5,
+		"SIGKILLs at random": kills, "SIGKILLs at failpoints": len(names), "kills while picking": kills / 5,
+		"kills while sent":                    kills / 5,
 		"kills while picking from the ledger": kills / 10, "kills while sent to the ledger": kills / 10, leftover: left,
 	} {
 		if got := l.count(what); got < want {
@@ -116,7 +118,8 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 		}
 	}
 	if least < crashAcks || len(l.Points) != len(names) {
-		t.Errorf("the storm does not count: at least %d acknowledgements before a kill, %d of %d failpoints", least, len(l.Points), len(names))
+		t.Errorf("the storm does not count: at least %d acknowledgements before a kill, %d of %d failpoints", least,
+			len(l.Points), len(names))
 	}
 	// Class A survives every crash: only a call that cannot be repeated may end
 	// as unknown, and nothing has a reason to fail.
@@ -126,9 +129,10 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 			(p.operation = 'once' OR u.connector IN ('desk', 'github', 'jira', 'slack', 'email')))
 		GROUP BY 1, 2, 3, 4`)
 	if len(lost) > 0 {
-		t.Errorf("what was approved did not come through: %v", lost)
+		t.Errorf("approved changes were not applied: %v", lost)
 	}
-	if used := count(t, s.db, `SELECT count(*) FROM ceiling_claim WHERE ceiling = 'by-count' AND released_at IS NULL`); used != 25 {
+	if used := count(t, s.db,
+		`SELECT count(*) FROM ceiling_claim WHERE ceiling = 'by-count' AND released_at IS NULL`); used != 25 {
 		t.Errorf("invariant 10: %d claims on a ceiling of 25, which the storm should have filled", used)
 	}
 	w.check(t, j)
@@ -148,7 +152,7 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 	}
 }
 
-// reach lets the load go on until the ceiling is full, and every target has had an effect.
+// reach lets the load continue until the ceiling is full, and every target has had an effect.
 func (s *crashStorm) reach(t *testing.T) {
 	t.Helper()
 	until(t, "effect of every target, and full ceiling", func() bool {
@@ -342,7 +346,8 @@ func (s *crashStorm) orphan(t *testing.T, victim *server) {
 		victim.kill()
 		if s.db.postgres { // sent work is still executed
 			until(t, "end of the connections of the dead", func() bool {
-				return count(t, s.db, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatehouse'`) == 0
+				return count(t, s.db,
+					`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatehouse'`) == 0
 			})
 		}
 		return s.held(t, pid, "picking", "")+s.held(t, pid, "sent", "") > 0
@@ -373,7 +378,8 @@ const owned = `lease_owner LIKE '%:' || ? || ':%'`
 // held counts the pushes of a connector ("" for all) that a process holds in a
 // state.
 func (s *crashStorm) held(t *testing.T, pid int, status, connector string) int {
-	return count(t, s.db, `SELECT count(*) FROM push WHERE `+owned+` AND status = ? AND ? IN ('', connector)`, strconv.Itoa(pid), status, connector)
+	return count(t, s.db, `SELECT count(*) FROM push WHERE `+owned+` AND status = ? AND ? IN ('', connector)`,
+		strconv.Itoa(pid), status, connector)
 }
 
 // look reads from the store what the killed server held; remains of earlier
@@ -385,10 +391,12 @@ func (s *crashStorm) look(t *testing.T, pid int) {
 			s.add("kills while "+status, 1)
 		}
 		if s.held(t, pid, status, "shop") > 0 {
-			s.add(map[string]string{"picking": "kills while picking from the ledger", "sent": "kills while sent to the ledger"}[status], 1)
+			s.add(map[string]string{"picking": "kills while picking from the ledger",
+				"sent": "kills while sent to the ledger"}[status], 1)
 		}
 	}
-	if count(t, s.db, `SELECT count(*) FROM push WHERE `+owned+` AND status IN ('picking','sent') AND generation > 1`, strconv.Itoa(pid)) > 0 {
+	if count(t, s.db, `SELECT count(*) FROM push WHERE `+owned+` AND status IN ('picking','sent') AND generation > 1`,
+		strconv.Itoa(pid)) > 0 {
 		s.add("kills of work left by another", 1)
 	}
 }

@@ -34,7 +34,8 @@ func newDisk(t testing.TB) *disk {
 	}
 	if err != nil {
 		t.Logf("no file system of its own (%v): the server's files are held to their size", err)
-		return &disk{dir: dir, fill: heldToSize(dir), free: func(t testing.TB, s *server) { limitFiles(t, s.pid(), unlimited) }}
+		return &disk{dir: dir, fill: heldToSize(dir),
+			free: func(t testing.TB, s *server) { limitFiles(t, s.pid(), unlimited) }}
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {

@@ -43,7 +43,8 @@ func fullDisk(t *testing.T, l *leg) {
 		load.acks(t, crashAcks)
 	}
 	trouble := func() int {
-		return w.log.said("sqlite: an unclear commit was read back") + w.log.said("sqlite: a batch was rolled back as a whole; its transactions are run one by one")
+		return w.log.said("sqlite: an unclear commit was read back") + w.log.said(
+			"sqlite: a batch was rolled back as a whole; its transactions are run one by one")
 	}
 	for range scale(3, 20) { // for a moment
 		goesOn()
@@ -53,7 +54,7 @@ func fullDisk(t *testing.T, l *leg) {
 		d.free(t, server)
 		goesOn()
 		if trouble() == before {
-			t.Error("the disk was full, and the store has nothing to say about it")
+			t.Error("the disk was full, but the store reported no error")
 		}
 		l.add("times that the disk was full", 1)
 	}
@@ -62,19 +63,20 @@ func fullDisk(t *testing.T, l *leg) {
 		goesOn()
 		d.fill(t, server)
 		load.stands(t)
-		until(t, "word of the full disk", func() bool { return w.admin.get("/readyz").status == http.StatusServiceUnavailable })
+		until(t, "word of the full disk",
+			func() bool { return w.admin.get("/readyz").status == http.StatusServiceUnavailable })
 		for range 20 {
 			res := must(t, w.agent.post("/proposed-actions", contact("no-room", "update", "new")), 503, "busy", "retryable")
 			if res.header.Get("Retry-After") == "" {
-				t.Errorf("nobody is told when to come again: %s", res)
+				t.Errorf("no Retry-After: %s", res)
 			}
 			refused++
 		}
 		if res := w.admin.get("/healthz"); res.status != http.StatusOK {
-			t.Errorf("a process that answers says that it does not: %s", res)
+			t.Errorf("a process that answers reports that it does not: %s", res)
 		}
 		if res := w.admin.get("/proposed-actions?limit=5"); res.status != http.StatusOK {
-			t.Errorf("what is stored cannot be read: %s", res)
+			t.Errorf("stored actions cannot be read: %s", res)
 		}
 		if log := w.log.String(); d.real && !strings.Contains(log, "disk is full") {
 			t.Errorf("the log does not say why:\n%s", log)

@@ -65,7 +65,8 @@ var dispatchRows = map[string]func(*testing.T, *contract){
 	"a dead letter, and its replay": func(t *testing.T, c *contract) {
 		a := c.failed(t)
 		d := c.deadLetter(t, a)
-		if d == nil || d.ID != a.Push.ID || d.Error == "" || d.ErrorCode != "http_422" || d.Attempts != 1 || d.LastAt.IsZero() || d.Advice == "" ||
+		if d == nil || d.ID != a.Push.ID || d.Error == "" || d.ErrorCode != "http_422" || d.Attempts != 1 ||
+			d.LastAt.IsZero() || d.Advice == "" ||
 			!strings.Contains(string(d.Payload), `"new"`) {
 			t.Fatalf("the dead letter: %+v", d)
 		}
@@ -84,11 +85,12 @@ var dispatchRows = map[string]func(*testing.T, *contract){
 			t.Error("it is still a dead letter")
 		}
 	},
-	"what is no dead letter": func(t *testing.T, c *contract) {
+	"a push that is not a dead letter": func(t *testing.T, c *contract) {
 		held := c.ask(t, object{"action_type": "held"})
 		must(t, c.ana.decide(held, "approved"), 200, "decided")
 		results := c.replay(t, "psh_nothing", c.admin.action(t, held.ID).Push.ID, c.approved(t).Push.ID)
-		if results[0].Skipped != "not_found" || results[1].Skipped != "not_failed" || results[2].Skipped != "already_applied" {
+		if results[0].Skipped != "not_found" || results[1].Skipped != "not_failed" ||
+			results[2].Skipped != "already_applied" {
 			t.Errorf("replayed: %+v", results)
 		}
 		must(t, c.admin.post("/dead-letters/replay", object{}), 422, "invalid", "errors")
@@ -158,7 +160,8 @@ var dispatchRows = map[string]func(*testing.T, *contract){
 	},
 	"an unknown is resolved as failed": func(t *testing.T, c *contract) {
 		a := c.unknown(t)
-		must(t, c.op.post("/pushes/"+a.Push.ID+"/resolve", object{"outcome": "failed", "reason": "not in the crm"}), 200, "failed")
+		must(t, c.op.post("/pushes/"+a.Push.ID+"/resolve", object{"outcome": "failed", "reason": "not in the crm"}), 200,
+			"failed")
 		if d := c.deadLetter(t, a); d == nil || d.ErrorCode != "resolved_failed" {
 			t.Fatalf("the dead letter: %+v", d)
 		}
@@ -174,7 +177,8 @@ var dispatchRows = map[string]func(*testing.T, *contract){
 	"resolve what is not there": func(t *testing.T, c *contract) {
 		must(t, c.op.post("/pushes/psh_0/resolve", object{"outcome": "failed", "reason": "x"}), 404, "not_found")
 		must(t, c.agent.post("/pushes/psh_0/resolve", object{"outcome": "failed", "reason": "x"}), 404, "not_found")
-		must(t, c.op.post("/pushes/"+c.approved(t).Push.ID+"/resolve", object{"outcome": "failed", "reason": "x"}), 409, "not_unknown", "current_status")
+		must(t, c.op.post("/pushes/"+c.approved(t).Push.ID+"/resolve", object{"outcome": "failed", "reason": "x"}), 409,
+			"not_unknown", "current_status")
 	},
 }
 
@@ -216,7 +220,7 @@ func TestDrain(t *testing.T) {
 		if w.effects(t, a) != 0 {
 			t.Error("a dry run had an effect")
 		}
-		// Its hold is over: whether a worker is free makes no difference.
+		// Its hold has ended; a busy worker makes no difference.
 		must(t, ana.cancel(a), 409, "too_late", "current_status")
 	}
 	must(t, w.agent.post("/pushes/drain", object{"dry_run": false}), 403, "role_required")
@@ -240,8 +244,8 @@ func TestDrain(t *testing.T) {
 	w.check(t, newJournal())
 }
 
-// TestDefinition edits a connector's template between approval and dispatch:
-// what would be sent is not what was approved, so nothing is sent.
+// TestDefinition edits a connector's template between approval and dispatch: the request would
+// differ from the approved one, so nothing is sent.
 func TestDefinition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, quick)
@@ -254,7 +258,8 @@ func TestDefinition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edited := strings.Replace(string(config), `path: "/{entity_type}/{entity_ref}"`, `path: "/{entity_type}/{entity_ref}?force=1"`, 1)
+	edited := strings.Replace(string(config), `path: "/{entity_type}/{entity_ref}"`,
+		`path: "/{entity_type}/{entity_ref}?force=1"`, 1)
 	if edited == string(config) {
 		t.Fatal("the configuration was not edited")
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestEdit has reviewers edit what an agent proposed, and approve it, over HTTP, on both
-// engines.
+// TestEdit has reviewers edit and approve an agent's proposals, over HTTP, on both engines.
 func TestEdit(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
@@ -31,13 +30,13 @@ func TestEdit(t *testing.T) {
 	})
 }
 
-// edits sends an edit of what was seen: of the price, where nothing else is said.
+// edits sends an edit of the action that the person saw, by default of the price.
 func (p *person) edits(a *gatehouse.Action, more object, headers ...string) answer {
 	body := merged(object{"digest": a.Digest, "note": "too dear", "patch": object{"price": "11.00"}}, more)
 	return p.post("/proposed-actions/"+a.ID+"/edit", body, headers...)
 }
 
-// edited is the action that an edit made.
+// edited is the action that an edit created.
 func (c *contract) edited(t *testing.T, res answer) *gatehouse.Action {
 	t.Helper()
 	if res.status != http.StatusCreated {
@@ -85,7 +84,7 @@ var editRows = map[string]func(*testing.T, *contract){
 		if a.Magnitude == nil || a.Magnitude.Amount.Cmp("1.00") != 0 {
 			t.Errorf("the claim that agreed with the payload is %+v", a.Magnitude)
 		}
-		// The agent, which waits for the old one, is led to the new one and told why.
+		// The agent, which waits for the old action, gets the new one and the reason.
 		was := c.agent.action(t, old.ID)
 		now := c.agent.action(t, was.Superseded)
 		if was.Status != gatehouse.StatusSuperseded || now.ID != a.ID || now.Edit == nil ||
@@ -190,7 +189,7 @@ var editRows = map[string]func(*testing.T, *contract){
 		c.refusedEdit(t, old, c.ana.edits(other, object{"digest": old.Digest}), 409, "digest_mismatch", "")
 		c.refusedEdit(t, old, c.ana.edits(old, object{"patch": object{"price": "12.50"}}), 409, "cannot_edit", "unchanged")
 		c.refusedEdit(t, old, c.ana.edits(old, object{"note": " "}), 422, "invalid", "")
-		// The connector's schema and the columns hold for a reviewer, too.
+		// The connector's schema and the columns also apply to a reviewer.
 		c.refusedEdit(t, old, c.ana.edits(old, object{"patch": object{"price": nil}}), 422, "invalid", "")
 		bot := c.admin.create(t, "gone-"+c.sku(), "agent", "proposer")
 		orphan := bot.propose(t, price(c.sku(), "12.50"))
@@ -202,7 +201,7 @@ var editRows = map[string]func(*testing.T, *contract){
 		c.refusedEdit(t, old, c.ana.edits(old, object{"approve": true}), 409, "target_changed", "")
 		a := c.edited(t, c.ana.edits(old, nil))
 		must(t, c.ana.decide(a, "approved"), 409, "target_changed", "expected", "actual")
-		// A rebase keeps whose change it is, and what was changed.
+		// A rebase keeps the editor and the edit.
 		b := c.rebased(t, c.ben.rebase(a))
 		if b.EditedBy != "ana" || b.Edit == nil || b.Edit.Of != old.ID || b.RebasedBy != "ben" ||
 			b.Target.Version != "2" {
@@ -226,7 +225,7 @@ var editRows = map[string]func(*testing.T, *contract){
 		must(t, c.ana.decide(a, "approved"), 409, "target_changed")
 	},
 	"by the agent again": func(t *testing.T, c *contract) {
-		// Its own revision is its own change again; the editor had a hand in it.
+		// The proposer's own revision is the proposer's change again, but the editor contributed to it.
 		old := c.ask(t)
 		a := c.edited(t, c.ana.edits(old, nil))
 		res := c.agent.post("/proposed-actions/"+a.ID+"/revise", price(old.Target.EntityRef, "11.20"))
@@ -288,7 +287,7 @@ func (c *contract) refusedEdit(t *testing.T, a *gatehouse.Action, res answer, st
 	c.untouched(t, a)
 }
 
-// logged waits until the log tells of the edit on both actions.
+// logged waits until the log has the edit on both actions.
 func (c *contract) logged(t *testing.T, a *gatehouse.Action, by *person) {
 	t.Helper()
 	for _, x := range []struct{ action, event string }{{a.ID, "hitl.proposed"}, {a.Supersedes, "hitl.superseded"}} {
@@ -319,8 +318,8 @@ func (c *contract) logged(t *testing.T, a *gatehouse.Action, by *person) {
 	}
 }
 
-// TestEditInRun has a reviewer edit what a run waits for: the run goes on with the
-// edited change, and what a later step makes of it excludes the editor.
+// TestEditInRun has a reviewer edit the action that a run waits for: the run continues with the
+// edited change, and the editor cannot decide actions of later steps that use it.
 func TestEditInRun(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
@@ -332,7 +331,8 @@ func TestEditInRun(t *testing.T) {
     uses: connector.shop.update
     action_type: price_change
     risk: med
-    with: {target: {entity_type: item, entity_ref: "` + sku + `", version: "1"}, current_state: {price: "10.00"}, change: ` + change + "}\n"
+    with: {target: {entity_type: item, entity_ref: "` + sku +
+				`", version: "1"}, current_state: {price: "10.00"}, change: ` + change + "}\n"
 		}
 		res := c.admin.call("PUT", "/workflows/pricing", "name: pricing\nsteps:\n"+
 			step("first", one, `{price: "12.50"}`)+step("second", two, `{price: "${{ steps.first.output.change.price }}"}`),
@@ -358,7 +358,7 @@ func TestEditInRun(t *testing.T) {
 		c.edited(t, c.ana.edits(asked(one), object{"approve": true}))
 		next := asked(two)
 		if !strings.Contains(string(next.ProposedChange), "11.00") {
-			t.Errorf("the next step goes on with %s", next.ProposedChange)
+			t.Errorf("the next step continues with %s", next.ProposedChange)
 		}
 		must(t, c.ana.decide(next, "approved"), 403, "self_approval")
 		must(t, c.ben.decide(next, "approved"), 200, "decided")

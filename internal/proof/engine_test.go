@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the look into a store
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver of direct reads of a store
 
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
@@ -20,8 +20,8 @@ type engine struct {
 	replicas int
 	// dsn creates the database; nil means a data folder.
 	dsn func(testing.TB) string
-	// database, target and flags go between the servers and what they talk to:
-	// other addresses for the same thing, and additional flags of serve.
+	// database and target replace the addresses that the servers connect to; flags are additional
+	// flags of serve.
 	proxied func(dsn string) string
 	target  func(url string) string
 	flags   []string
@@ -88,13 +88,14 @@ type look struct {
 	postgres bool
 }
 
-// openStore opens a look. Both engines have the same tables, except for the
-// log: see waiting, gaps and inOrder.
+// openStore opens a store for reading. Both engines have the same tables, except for the log: see
+// waiting, gaps and inOrder.
 func openStore(t testing.TB, g *gate) *look {
 	t.Helper()
 	driver, dsn := "pgx", pgtest.AllTenants(g.dsn)
 	if g.dsn == "" {
-		u := url.URL{Scheme: "file", Path: filepath.Join(g.data, "gatehouse.db"), RawQuery: "mode=ro&_pragma=busy_timeout(10000)"}
+		u := url.URL{Scheme: "file", Path: filepath.Join(g.data, "gatehouse.db"),
+			RawQuery: "mode=ro&_pragma=busy_timeout(10000)"}
 		driver, dsn = "sqlite", u.String()
 	}
 	db, err := sql.Open(driver, dsn)
@@ -118,19 +119,23 @@ func (l *look) waiting() string {
 func (l *look) gaps() string {
 	if l.postgres {
 		return `SELECT count(*) FROM (SELECT tenant, count(*) AS leaves FROM audit_leaf GROUP BY tenant) l
-LEFT JOIN (SELECT tenant, max(number + cardinality(leaves)) AS size FROM audit_batch GROUP BY tenant) b ON b.tenant = l.tenant
-LEFT JOIN (SELECT tenant, count(*) AS numbers, count(DISTINCT x) AS numbered FROM audit_batch, unnest(leaves) x GROUP BY tenant) n ON n.tenant = l.tenant
+LEFT JOIN (SELECT tenant, max(number + cardinality(leaves)) AS size FROM audit_batch
+GROUP BY tenant) b ON b.tenant = l.tenant
+LEFT JOIN (SELECT tenant, count(*) AS numbers, count(DISTINCT x) AS numbered FROM audit_batch, unnest(leaves) x
+GROUP BY tenant) n ON n.tenant = l.tenant
 WHERE b.size IS DISTINCT FROM l.leaves OR n.numbers IS DISTINCT FROM l.leaves OR n.numbered IS DISTINCT FROM l.leaves`
 	}
 	return `SELECT count(*) FROM (SELECT tenant, count(*) AS leaves FROM audit_leaf GROUP BY tenant) l
-LEFT JOIN (SELECT tenant, max(number + length(leaves) / 8) AS size, sum(length(leaves) / 8) AS numbers FROM audit_batch GROUP BY tenant) b ON b.tenant = l.tenant
+LEFT JOIN (SELECT tenant, max(number + length(leaves) / 8) AS size, sum(length(leaves) / 8) AS numbers FROM audit_batch
+GROUP BY tenant) b ON b.tenant = l.tenant
 WHERE b.size IS NOT l.leaves OR b.numbers IS NOT l.leaves`
 }
 
 // inOrder returns the query for the bodies of all logs in order.
 func (l *look) inOrder() string {
 	if l.postgres {
-		return `SELECT l.body FROM audit_batch b CROSS JOIN LATERAL unnest(b.leaves) WITH ORDINALITY u (seq, n) JOIN audit_leaf l ON l.seq = u.seq ORDER BY b.tenant, b.number + u.n`
+		return `SELECT l.body FROM audit_batch b CROSS JOIN LATERAL unnest(b.leaves) WITH ORDINALITY u (seq, n)
+			JOIN audit_leaf l ON l.seq = u.seq ORDER BY b.tenant, b.number + u.n`
 	}
 	return `SELECT body FROM audit_leaf ORDER BY tenant, seq` // numbers have the same order
 }

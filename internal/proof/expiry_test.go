@@ -71,7 +71,8 @@ var expiryRows = map[string]func(*testing.T, *contract){
 
 var bulkRows = map[string]func(*testing.T, *contract){
 	"each item by itself": func(t *testing.T, c *contract) {
-		plain, lost, high, own := c.ask(t), c.approved(t), c.ask(t, object{"action_type": "create_item"}), c.ask(t, object{"on_behalf_of": "ben"})
+		plain, lost, high, own := c.ask(t), c.approved(t), c.ask(t, object{"action_type": "create_item"}),
+			c.ask(t, object{"on_behalf_of": "ben"})
 		pair, revised := c.ask(t, object{"action_type": "pair"}), c.ask(t)
 		drifted := c.ask(t)
 		c.shop.exec(t, `UPDATE items SET price = '11.00' WHERE sku = ?`, drifted.Target.EntityRef)
@@ -82,7 +83,8 @@ var bulkRows = map[string]func(*testing.T, *contract){
 			d    gatehouse.Digest
 			want string
 		}{
-			{plain, plain.Digest, "decided"}, {lost, lost.Digest, "already_decided"}, {high, high.Digest, "individual_decision_required"},
+			{plain, plain.Digest, "decided"}, {lost, lost.Digest, "already_decided"},
+			{high, high.Digest, "individual_decision_required"},
 			{own, own.Digest, "self_approval"}, {pair, pair.Digest, "vote_recorded"}, {revised, plain.Digest, "digest_mismatch"},
 			{drifted, drifted.Digest, "target_changed"}, {mine, mine.Digest, "already_approved"},
 			{&gatehouse.Action{ID: "act_0"}, plain.Digest, "not_found"},
@@ -124,8 +126,10 @@ var bulkRows = map[string]func(*testing.T, *contract){
 			items = append(items, object{"action_id": fmt.Sprintf("act_%d", i)})
 		}
 		bulky := c.admin.create(t, "bulky-"+c.sku(), "person", "approver")
-		must(t, bulky.post("/proposed-actions/bulk-decide", object{"decision": "rejected", "items": items}), 422, "invalid", "errors")
-		if res := bulky.post("/proposed-actions/bulk-decide", object{"decision": "rejected", "items": items[:500]}); res.status != 200 {
+		must(t, bulky.post("/proposed-actions/bulk-decide", object{"decision": "rejected", "items": items}), 422, "invalid",
+			"errors")
+		if res := bulky.post("/proposed-actions/bulk-decide",
+			object{"decision": "rejected", "items": items[:500]}); res.status != 200 {
 			t.Fatal(res)
 		}
 	},

@@ -26,12 +26,8 @@ func failover(t *testing.T, e engine, l *leg, n int) {
 			t.Fatal(err)
 		}
 	}
-	primary, err := pgtest.New()
-	must(err)
-	t.Cleanup(func() { _ = primary.Close() })
-	standby, err := primary.Standby()
-	must(err)
-	t.Cleanup(func() { _ = standby.Close() })
+	primary := pgtest.New(t)
+	standby := primary.Standby(t)
 	e.dsn = func(testing.TB) string { return pgtest.Pair("postgres", primary, standby) }
 	w := newWorldOn(t, e, 4000*n, "")
 	load := newLoad(t, w, l.rng, 8)
@@ -58,9 +54,12 @@ func failover(t *testing.T, e engine, l *leg, n int) {
 	l.add("commits looked up", w.log.said("postgres: an unclear commit was looked up"))
 	db := openStore(t, w.gate)
 	defer db.Close()
-	if lost := rowsOf(t, db, `SELECT p.operation, u.connector, u.status, u.error_code, count(*) AS n FROM push u JOIN proposal p ON p.seq = u.action_seq
-		WHERE u.status <> 'applied' AND NOT (u.status = 'unknown' AND p.operation = 'once') GROUP BY 1, 2, 3, 4`); len(lost) > 0 {
-		t.Errorf("what was approved did not come through: %v", lost)
+	if lost := rowsOf(t, db,
+		`SELECT p.operation, u.connector, u.status, u.error_code, count(*) AS n FROM push u
+			JOIN proposal p ON p.seq = u.action_seq
+		WHERE u.status <> 'applied' AND NOT (u.status = 'unknown' AND p.operation = 'once') GROUP BY 1, 2, 3, 4`); len(
+		lost) > 0 {
+		t.Errorf("approved changes were not applied: %v", lost)
 	}
 	w.check(t, load.journal)
 }

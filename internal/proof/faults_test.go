@@ -19,7 +19,8 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
 		t.Parallel()
-		inLegs(t, e, "faults", goal{"answers lost to clients", 50, 2000, 200}, func(t *testing.T, l *leg, n int) { faults(t, e, l, n) })
+		inLegs(t, e, "faults", goal{"answers lost to clients", 50, 2000, 200},
+			func(t *testing.T, l *leg, n int) { faults(t, e, l, n) })
 	})
 }
 
@@ -73,21 +74,19 @@ func faults(t *testing.T, e engine, l *leg, lost int) {
 	l.add("calls told to come again", int(f.load.busy.Load()))
 	db := openStore(t, f.gate)
 	defer db.Close()
-	if lost := rowsOf(t, db, `SELECT p.operation, u.connector, u.status, u.error_code, count(*) AS n FROM push u JOIN proposal p ON p.seq = u.action_seq
-		WHERE u.status <> 'applied' AND NOT (u.status = 'unknown' AND p.operation = 'once') GROUP BY 1, 2, 3, 4`); len(lost) > 0 {
-		t.Errorf("what was approved did not come through: %v", lost)
+	if lost := rowsOf(t, db,
+		`SELECT p.operation, u.connector, u.status, u.error_code, count(*) AS n FROM push u
+			JOIN proposal p ON p.seq = u.action_seq
+		WHERE u.status <> 'applied' AND NOT (u.status = 'unknown' AND p.operation = 'once') GROUP BY 1, 2, 3, 4`); len(
+		lost) > 0 {
+		t.Errorf("approved changes were not applied: %v", lost)
 	}
 	f.check(t, f.load.journal)
 }
 
 func (f *faulty) newCluster(t testing.TB) string {
-	c, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	f.cluster = c
-	return c.DSN("postgres")
+	f.cluster = pgtest.New(t)
+	return f.cluster.DSN("postgres")
 }
 
 // through puts a wire in front of every server that is started.

@@ -169,7 +169,8 @@ func (s *server) start() {
 func (s *server) launch() error {
 	g := s.gate
 	g.t.Helper()
-	cmd := exec.Command(s.binary, append([]string{"serve", "--data", g.data, "--listen", "127.0.0.1:0", "--log-format", "json"}, s.args...)...)
+	cmd := exec.Command(s.binary,
+		append([]string{"serve", "--data", g.data, "--listen", "127.0.0.1:0", "--log-format", "json"}, s.args...)...)
 	cmd.Env = append(os.Environ(), s.env...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -219,7 +220,7 @@ func (g *gate) read(r io.Reader, serving chan<- string) {
 func (s *server) kill() {
 	_ = s.cmd.Process.Signal(syscall.SIGKILL)
 	if err := <-s.exited; err == nil {
-		s.gate.t.Error("the killed server says that it ended well")
+		s.gate.t.Error("the killed server reports a clean end")
 	}
 	s.cmd = nil
 }

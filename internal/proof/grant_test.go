@@ -12,8 +12,8 @@ grants: {up_to: 3, max_window: 4h}
 ceilings: [{name: sixteen, per: agent, window: 1h, count: 16, when: 'action.type == "bounded"'}]
 `
 
-// TestGrants makes fifty proposals at once under one grant: as many are approved as its
-// count, its amount and the ceiling allow, and no more.
+// TestGrants makes fifty proposals at once under one grant: only as many are approved as its count,
+// its amount and the ceiling allow.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {

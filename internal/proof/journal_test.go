@@ -39,8 +39,9 @@ func (j *journal) soFar() *journal {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	c := &journal{
-		proposed: maps.Clone(j.proposed), decided: maps.Clone(j.decided), canceled: maps.Clone(j.canceled), voted: maps.Clone(j.voted),
-		acks: j.acks, wrong: slices.Clone(j.wrong),
+		proposed: maps.Clone(j.proposed), decided: maps.Clone(j.decided), canceled: maps.Clone(j.canceled),
+		voted: maps.Clone(j.voted),
+		acks:  j.acks, wrong: slices.Clone(j.wrong),
 	}
 	for id, names := range c.voted {
 		c.voted[id] = slices.Clone(names)

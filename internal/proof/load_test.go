@@ -23,7 +23,7 @@ type load struct {
 	seq     atomic.Int64
 	fresh   atomic.Int64 // acknowledgements since the last reset
 	lost    atomic.Int64 // calls without an answer
-	busy    atomic.Int64 // calls told to come again
+	busy    atomic.Int64 // calls that must be repeated later
 	// While full is set, a call may get an error; refused counts those.
 	full    atomic.Bool
 	refused atomic.Int64
@@ -66,7 +66,8 @@ func (l *load) client(t *testing.T, ctx context.Context, rng *rand.Rand) {
 		case 1, 2, 3, 4, 5:
 			p = price(l.sku(), fmt.Sprintf("%d.50", 11+n), object{"idempotency_key": key})
 		case 6, 7: // two persons, or a place under a tight ceiling
-			p = price(l.sku(), fmt.Sprintf("%d.50", 11+n), object{"idempotency_key": key, "action_type": [...]string{"pair", "counted"}[n%2]})
+			p = price(l.sku(), fmt.Sprintf("%d.50", 11+n),
+				object{"idempotency_key": key, "action_type": [...]string{"pair", "counted"}[n%2]})
 		case 8, 9, 10, 11:
 			p = contact(key, "update", fmt.Sprintf("new-%d", n), object{"idempotency_key": key})
 		case 12, 13, 14, 15:
@@ -156,8 +157,8 @@ func (l *load) settle(ctx context.Context, rng *rand.Rand, a *gatehouse.Action) 
 	}
 }
 
-// told asks until there is an answer and records what a person was told. A
-// retry of a decision that stands counts: the first answer may have been lost.
+// told asks until there is an answer and records what a person was told. A repeated decision
+// counts: the first answer may have been lost.
 func (l *load) told(ctx context.Context, a *gatehouse.Action, who *person, outcome string, fn func() answer) {
 	res := l.sure(ctx, fn)
 	switch {
@@ -166,7 +167,8 @@ func (l *load) told(ctx context.Context, a *gatehouse.Action, who *person, outco
 		l.journal.vote(a.ID, who.name)
 		l.fresh.Add(1)
 	case res.status == 200:
-		if word := res.word(); word == "already_"+outcome && res.str("rejected_by") != "" && res.str("rejected_by") != who.name {
+		if word := res.word(); word == "already_"+outcome && res.str("rejected_by") != "" &&
+			res.str("rejected_by") != who.name {
 			l.wrong(ctx, res, "a retry is answered in another's name")
 		}
 		l.journal.decide(a.ID, outcome, who.name)

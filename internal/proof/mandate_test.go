@@ -31,9 +31,8 @@ func (w *world) mandate(t *testing.T, ana *person, plan object) string {
 	return "mnd_" + strings.TrimPrefix(a.ID, "act_")
 }
 
-// TestMandates makes fifty proposals at once under one mandate: as many are approved as
-// the step, all steps, the day and the money allow, and no more; revoked meanwhile, it
-// approves nothing any more.
+// TestMandates makes fifty proposals at once under one mandate: only as many are approved as the
+// limits of the step, all steps, the day and the money allow; after a revocation, no more.
 func TestMandates(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {

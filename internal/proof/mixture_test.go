@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/snowtest"
 )
 
-// mixture is the targets of a storm beside the shop and the crm, which fakes stand for:
+// mixture is the fake targets of a storm besides the shop and the crm:
 //
 //	erp   class A, a database of SQL Server: the record of a change commits with it
 //	help  class B, ServiceNow with the business rule that compares the version
@@ -30,13 +30,11 @@ type mixture struct {
 	url  string
 	rows atomic.Int64
 	*fakes
-	running atomic.Int64 // requests under way
+	running atomic.Int64 // requests in progress
 	// stall delays a request before its effect; nil for none.
 	stall atomic.Pointer[func(*http.Request)]
-	// unguarded takes the condition of help away.
+	// unguarded removes the condition of help.
 	unguarded atomic.Bool
-	// breaks answers in the place of a fake; nil for none.
-	breaks atomic.Pointer[func(http.ResponseWriter, *http.Request, http.Handler)]
 }
 
 const mixturePassword = "pass-of-the-storm"
@@ -118,7 +116,7 @@ func (m *mixture) part(t testing.TB, amount int64) object {
 	}
 }
 
-// incident proposes to take up a new incident of the desk, or of the help, which compares.
+// incident proposes to assign a new incident of the desk, or of the help, which compares versions.
 func (m *mixture) incident(connector string) object {
 	id := m.snow.AddIncident(map[string]string{"short_description": "the storm"})
 	return object{
@@ -160,19 +158,10 @@ func (m *mixture) count(t *testing.T) map[string]int {
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range m.snow.Writes() { // also one that wrote what was there: it was a second call
+	for _, w := range m.snow.Writes() { // also a write without a difference: it was a second call
 		out[w.SysID]++
 	}
 	return out
-}
-
-// total counts the effects of all targets but the database.
-func (m *mixture) total() int {
-	n := len(m.snow.Writes())
-	for _, effects := range m.all() {
-		n += effects
-	}
-	return n
 }
 
 func classOf(connector string) string {

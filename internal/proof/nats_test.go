@@ -89,7 +89,7 @@ func natsFaults(t *testing.T, l *leg, n int) {
 	l.add("acknowledgements", load.journal.acks)
 	w.check(t, load.journal)
 	if l.count("hints said again") == 0 && n >= len(kinds) {
-		t.Error("no hint was said twice")
+		t.Error("no hint was repeated")
 	}
 }
 

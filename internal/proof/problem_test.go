@@ -45,7 +45,8 @@ func problem(res answer) error {
 		}
 	}
 	if fmt.Sprint(res.body["status"]) != fmt.Sprint(res.status) || gatehouse.StatusOf(code) != res.status {
-		return fmt.Errorf("HTTP status %d, body's %v, the table's %d: %s", res.status, res.body["status"], gatehouse.StatusOf(code), res)
+		return fmt.Errorf("HTTP status %d, body's %v, the table's %d: %s", res.status, res.body["status"],
+			gatehouse.StatusOf(code), res)
 	}
 	if res.body["retryable"] != code.Retryable() {
 		return fmt.Errorf("retryable is %v: %s", res.body["retryable"], res)
@@ -53,12 +54,13 @@ func problem(res answer) error {
 	if res.header.Get("X-Request-Id") == "" {
 		return fmt.Errorf("no X-Request-Id: %s", res)
 	}
-	if (res.status == 429 || res.status == 503 || code == gatehouse.CodeInProgress) && res.header.Get("Retry-After") == "" {
+	if (res.status == 429 || res.status == 503 || code == gatehouse.CodeInProgress) &&
+		res.header.Get("Retry-After") == "" {
 		return fmt.Errorf("no Retry-After: %s", res)
 	}
 	for _, word := range internals {
 		if strings.Contains(string(res.raw), word) {
-			return fmt.Errorf("the answer tells of internals (%s): %s", word, res)
+			return fmt.Errorf("the answer reveals internals (%s): %s", word, res)
 		}
 	}
 	return nil

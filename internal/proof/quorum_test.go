@@ -30,12 +30,14 @@ func quorumStorm(t *testing.T, e engine, l *leg, rounds int) {
 	one := w.admin.create(t, "legion", "person", "approver")
 	accounts := []*person{one}
 	for i := range n - 1 {
-		accounts = append(accounts, w.admin.create(t, fmt.Sprintf("legion-%02d", i), "person", "approver", object{"person": "legion"}))
+		accounts = append(accounts,
+			w.admin.create(t, fmt.Sprintf("legion-%02d", i), "person", "approver", object{"person": "legion"}))
 	}
 	for range rounds {
 		a := w.agent.propose(t, price(w.sku(), "12.50", object{"action_type": "pair"}))
 		answers := storm(n, func(i int) answer { return people[i].decide(a, "approved") })
-		expect(t, "distinct people", answers, map[string]int{"200 vote_recorded": 1, "200 decided": 1, "409 already_decided": n - 2})
+		expect(t, "distinct people", answers,
+			map[string]int{"200 vote_recorded": 1, "200 decided": 1, "409 already_decided": n - 2})
 		w.oneEffect(t, a)
 		if votes := w.admin.action(t, a.ID).Approval.Votes; len(votes) != 2 || votes[0].Person == votes[1].Person {
 			t.Errorf("the votes: %+v", votes)
@@ -68,7 +70,8 @@ func withdrawStorm(t *testing.T, e engine, l *leg, rounds int) {
 	people := w.admin.crowd(t, "racer", n)
 	ends := make(map[gatehouse.Status]int)
 	var even headStart
-	sides := [...]string{string(gatehouse.StatusApplied), string(gatehouse.StatusCanceled), string(gatehouse.StatusSuperseded)}
+	sides := [...]string{string(gatehouse.StatusApplied), string(gatehouse.StatusCanceled),
+		string(gatehouse.StatusSuperseded)}
 	for round := range rounds {
 		late := time.Duration(1+round%3*10) * time.Millisecond
 		a := w.agent.propose(t, price(w.sku(), "12.50"))
@@ -108,12 +111,12 @@ func withdrawStorm(t *testing.T, e engine, l *leg, rounds int) {
 			gatehouse.StatusApplied: "decided", gatehouse.StatusCanceled: "canceled", gatehouse.StatusSuperseded: "revised",
 		}[end.Status]
 		if len(won) != 1 || won[want] != 1 {
-			t.Errorf("it is %s, and these were told that they had their way: %v", end.Status, won)
+			t.Errorf("it is %s, and these were told that they succeeded: %v", end.Status, won)
 		}
 	}
 	t.Logf("%d races: %v", rounds, ends)
 	if len(ends) < 2 {
-		t.Errorf("always the same had its way: %v", ends)
+		t.Errorf("always the same one won: %v", ends)
 	}
 	w.check(t, newJournal())
 }
@@ -132,7 +135,7 @@ func TestOneServer(t *testing.T) {
 		t.Fatalf("the second server ended with %v (%v): %s", err, ctx.Err(), out)
 	}
 	if !strings.Contains(string(out), "gatehouse.db") {
-		t.Errorf("it does not say what is in the way: %s", out)
+		t.Errorf("it does not name the cause: %s", out)
 	}
 	if res := w.admin.get("/whoami"); res.status != 200 {
 		t.Errorf("the first answers %s", res)

@@ -101,7 +101,7 @@ var rebaseRows = map[string]func(*testing.T, *contract){
 		}
 		must(t, c.ana.decide(old, "approved"), 409, "already_decided", "superseded_by")
 
-		// Requesting the present state is not taking part in the content.
+		// Requesting the present state is not a contribution to the content.
 		must(t, c.ben.decide(a, "approved"), 200, "vote_recorded")
 		must(t, c.ana.decide(a, "approved"), 200, "decided")
 		if end := c.admin.finished(t, a.ID); end.Status != gatehouse.StatusApplied {
@@ -300,7 +300,8 @@ steps:
     uses: connector.shop.update
     action_type: price_change
     risk: med
-    with: {target: {entity_type: item, entity_ref: "`+sku+`", version: "1"}, current_state: {price: "10.00"}, change: {price: "12.50"}}
+    with: {target: {entity_type: item, entity_ref: "`+sku+
+			`", version: "1"}, current_state: {price: "10.00"}, change: {price: "12.50"}}
 `, "Content-Type", "application/yaml")
 		if res.status != http.StatusCreated {
 			t.Fatal(res)

@@ -46,8 +46,10 @@ func TestRunbook(t *testing.T) {
 	}
 	// A client bug shows as a shift from replays to conflicts.
 	for want, n := range map[string]int{
-		`endpoint="approve",result="won"`: rounds, `endpoint="approve",result="replayed"`: 5 * rounds, `endpoint="approve",result="conflict"`: 0,
-		`endpoint="reject",result="won"`: rounds, `endpoint="reject",result="replayed"`: 5 * rounds, `endpoint="reject",result="conflict"`: rounds,
+		`endpoint="approve",result="won"`: rounds, `endpoint="approve",result="replayed"`: 5 * rounds,
+		`endpoint="approve",result="conflict"`: 0,
+		`endpoint="reject",result="won"`:       rounds, `endpoint="reject",result="replayed"`: 5 * rounds,
+		`endpoint="reject",result="conflict"`: rounds,
 	} {
 		line := fmt.Sprintf("gatehouse_decisions_total{%s} %d\n", want, n)
 		if metrics := string(ana.get("/metrics").raw); !strings.Contains(metrics, line) {

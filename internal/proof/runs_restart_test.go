@@ -34,7 +34,8 @@ func TestRunsOverRestarts(t *testing.T) {
 			s := w.servers[i%len(w.servers)]
 			owner := fmt.Sprintf("%%:%d:%%", s.pid())
 			s.stop()
-			if left := rowsOf(t, db, `SELECT key, status, lease_owner FROM step WHERE lease_owner LIKE ?`, owner); len(left) > 0 {
+			if left := rowsOf(t, db, `SELECT key, status, lease_owner FROM step WHERE lease_owner LIKE ?`,
+				owner); len(left) > 0 {
 				t.Errorf("restart %d: the server has ended and holds %v", i, left)
 			}
 			if count(t, db, `SELECT count(*) FROM step_attempt WHERE worker LIKE ?`, owner) == 0 {
@@ -50,7 +51,8 @@ func TestRunsOverRestarts(t *testing.T) {
 		}
 		done()
 		reviewers.Wait()
-		if lost := rowsOf(t, db, `SELECT s.key, a.attempt, a.code FROM step_attempt a JOIN step s ON s.tenant = a.tenant AND s.id = a.step_id
+		if lost := rowsOf(t, db,
+			`SELECT s.key, a.attempt, a.code FROM step_attempt a JOIN step s ON s.tenant = a.tenant AND s.id = a.step_id
 WHERE s.tool = '' AND a.code <> ''`); len(lost) > 0 {
 			t.Errorf("attempts that a restart cost: %v", lost)
 		}

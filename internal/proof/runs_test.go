@@ -115,11 +115,13 @@ func newRunWorld(t *testing.T, e engine, items int, lease string) *runWorld {
 			<-*hang
 		}
 		answerJSON(rw, http.StatusOK, object{"id": "x", "object": "chat.completion", "model": "small",
-			"choices": []object{{"index": 0, "finish_reason": "stop", "message": object{"role": "assistant", "content": "a thing"}}},
-			"usage":   object{"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}})
+			"choices": []object{
+				{"index": 0, "finish_reason": "stop", "message": object{"role": "assistant", "content": "a thing"}}},
+			"usage": object{"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}})
 	}))
 	t.Cleanup(model.Close)
-	more := "\nruns: {workers: 8, lease: " + lease + "}\nmodels: {local: {type: openai, base_url: \"" + model.URL + "\", allow_private: true}}\n"
+	more := "\nruns: {workers: 8, lease: " + lease + "}\nmodels: {local: {type: openai, base_url: \"" + model.URL +
+		"\", allow_private: true}}\n"
 	w.world = newWorldOn(t, e, items, quick+more)
 	for _, name := range []string{"ana", "ben"} {
 		w.people = append(w.people, w.admin.create(t, name, "person", "approver"))
@@ -213,7 +215,8 @@ func TestRunStorm(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
 		t.Parallel()
-		inLegs(t, e, "runs", goal{"SIGKILLs under runs", 3, 1000, 50}, func(t *testing.T, l *leg, n int) { runStorm(t, e, l, n) })
+		inLegs(t, e, "runs", goal{"SIGKILLs under runs", 3, 1000, 50},
+			func(t *testing.T, l *leg, n int) { runStorm(t, e, l, n) })
 	})
 }
 
@@ -349,12 +352,13 @@ func (w *runWorld) checkRuns(t *testing.T) {
 			t.Errorf("the run %s of %s is %s: %+v", id, ref, run.Status, run.Failure)
 			continue
 		}
-		if len(run.Steps) != 20 || slices.ContainsFunc(run.Steps, func(s *gatehouse.Step) bool { return s.Status != gatehouse.StepSucceeded }) {
-			t.Errorf("the run %s has succeeded with %d steps, not all of which did", id, len(run.Steps))
+		if len(run.Steps) != 20 ||
+			slices.ContainsFunc(run.Steps, func(s *gatehouse.Step) bool { return s.Status != gatehouse.StepSucceeded }) {
+			t.Errorf("the run %s has succeeded, but not all of its %d steps have", id, len(run.Steps))
 		}
 		// The last action belongs to the child run and counts for both runs.
 		if len(run.Actions) != effectsOfJourney-1 || run.Writes != effectsOfJourney {
-			t.Errorf("the run %s came to %d actions, and counts %d", id, len(run.Actions), run.Writes)
+			t.Errorf("the run %s made %d actions, and counts %d", id, len(run.Actions), run.Writes)
 		}
 	}
 	// Each effect is in the ledger once: only one run wrote each place.
@@ -374,10 +378,12 @@ func (w *runWorld) checkRuns(t *testing.T) {
 	db := openStore(t, w.gate)
 	defer db.Close()
 	for what, query := range map[string]string{
-		"two successful receipts under one key": `SELECT p.idempotency_key, count(*) FROM receipt r JOIN push p ON p.id = r.push_id
+		"two successful receipts under one key": `SELECT p.idempotency_key, count(*) FROM receipt r
+			JOIN push p ON p.id = r.push_id
 			WHERE r.outcome = 'applied' GROUP BY p.tenant, p.idempotency_key HAVING count(*) > 1`,
-		"a step that an attempt settled twice": `SELECT step_id, count(*) FROM step_attempt WHERE outcome IN ('succeeded', 'waiting_approval') GROUP BY step_id HAVING count(*) > 1`,
-		"a final step with a lease":            `SELECT id, status FROM step WHERE status <> 'running' AND lease_owner <> ''`,
+		"a step that an attempt settled twice": `SELECT step_id, count(*) FROM step_attempt
+			WHERE outcome IN ('succeeded', 'waiting_approval') GROUP BY step_id HAVING count(*) > 1`,
+		"a final step with a lease": `SELECT id, status FROM step WHERE status <> 'running' AND lease_owner <> ''`,
 	} {
 		if rows := rowsOf(t, db, query); len(rows) > 0 {
 			t.Errorf("%s: %s", what, strings.Join(rows[:1], ""))

@@ -46,7 +46,8 @@ func work(file string) int {
 			return 1
 		}
 		steps, err := c.LeaseSteps(ctx, gatehouse.LeaseRequest{
-			Tools: []string{"page"}, Max: 8, Lease: gatehouse.Span(time.Second), Wait: gatehouse.Duration(200 * time.Millisecond),
+			Tools: []string{"page"}, Max: 8, Lease: gatehouse.Span(time.Second),
+			Wait: gatehouse.Duration(200 * time.Millisecond),
 		})
 		if err != nil {
 			time.Sleep(20 * time.Millisecond)
@@ -54,7 +55,8 @@ func work(file string) int {
 		}
 		for i, l := range steps {
 			if i == 0 && l.Step.Attempts == 1 && strings.HasSuffix(l.Step.Key, "[0]") { // some steps fail at first
-				_, _ = c.FailStep(ctx, l.Step.ID, gatehouse.StepFailure{Generation: l.Lease.Generation, Code: "busy", Detail: "the pager is busy", Retryable: true})
+				_, _ = c.FailStep(ctx, l.Step.ID,
+					gatehouse.StepFailure{Generation: l.Lease.Generation, Code: "busy", Detail: "the pager is busy", Retryable: true})
 				continue
 			}
 			if release, ok := l.Step.Input.Get("until"); ok && l.Step.Attempts == 1 { // it is stopped meanwhile
@@ -65,9 +67,9 @@ func work(file string) int {
 					}
 				}
 			}
-			// A lost result is not reported: the lease ends, and the step comes
-			// again.
-			_, err := c.CompleteStep(ctx, l.Step.ID, gatehouse.StepResult{Generation: l.Lease.Generation, Output: gatehouse.StringJSON(fmt.Sprint(os.Getpid()))})
+			// A lost result is not reported: the lease ends, and the step is leased again.
+			_, err := c.CompleteStep(ctx, l.Step.ID,
+				gatehouse.StepResult{Generation: l.Lease.Generation, Output: gatehouse.StringJSON(fmt.Sprint(os.Getpid()))})
 			fmt.Println(l.Step.ID, gatehouse.CodeOf(err))
 		}
 	}

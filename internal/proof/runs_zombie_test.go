@@ -31,7 +31,8 @@ func TestRunZombies(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
 		t.Parallel()
-		inLegs(t, e, "run zombies", goal{"stopped holders of steps", 4, 200, 20}, func(t *testing.T, l *leg, n int) { runZombies(t, e, l, n) })
+		inLegs(t, e, "run zombies", goal{"stopped holders of steps", 4, 200, 20},
+			func(t *testing.T, l *leg, n int) { runZombies(t, e, l, n) })
 	})
 }
 
@@ -93,7 +94,8 @@ func (w *runWorld) stopServer(t *testing.T, db *look, round int) {
 	var victim *server
 	until(t, "holder of the step", func() bool {
 		for _, s := range w.servers {
-			if count(t, db, `SELECT count(*) FROM step WHERE run_id = ? AND status = 'running' AND `+owned, id, strconv.Itoa(s.pid())) > 0 {
+			if count(t, db, `SELECT count(*) FROM step WHERE run_id = ? AND status = 'running' AND `+owned, id,
+				strconv.Itoa(s.pid())) > 0 {
 				victim = s
 			}
 		}
@@ -119,7 +121,8 @@ func (w *runWorld) stopServer(t *testing.T, db *look, round int) {
 	run := w.succeeded(t, id)
 	if len(w.servers) > 1 {
 		until(t, "word of the lost lease", func() bool { return w.log.said("the lease of a step was lost") > 0 })
-		if after := rowsOf(t, db, `SELECT status, generation, attempts, finished_at FROM step WHERE run_id = ?`, id); fmt.Sprint(before) != fmt.Sprint(after) {
+		if after := rowsOf(t, db, `SELECT status, generation, attempts, finished_at FROM step WHERE run_id = ?`,
+			id); fmt.Sprint(before) != fmt.Sprint(after) {
 			t.Errorf("the zombie changed %v to %v", before, after)
 		}
 	}
@@ -134,8 +137,8 @@ func (w *runWorld) stopWorker(t *testing.T, db *look, round int, other *workerPr
 	until(t, "lease of a worker", func() bool {
 		return count(t, db, `SELECT count(*) FROM step WHERE run_id = ? AND attempts > 0`, id) == 1
 	})
-	// It is not known which of the two holds the step: both stop, and the one
-	// that then leases it again continues.
+	// Either of the two may hold the step: both stop, and the one that then leases it again
+	// continues.
 	for _, p := range []*workerProcess{w.worker, other} {
 		if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
@@ -155,7 +158,8 @@ func (w *runWorld) stopWorker(t *testing.T, db *look, round int, other *workerPr
 	}
 	lost := run.Steps[0].ID + " lease_lost"
 	until(t, "word of the lost lease", func() bool { return w.worker.said.has(lost) || other.said.has(lost) })
-	if after := rowsOf(t, db, `SELECT status, generation, attempts, finished_at FROM step WHERE run_id = ?`, id); fmt.Sprint(before) != fmt.Sprint(after) {
+	if after := rowsOf(t, db, `SELECT status, generation, attempts, finished_at FROM step WHERE run_id = ?`,
+		id); fmt.Sprint(before) != fmt.Sprint(after) {
 		t.Errorf("the zombie changed %v to %v", before, after)
 	}
 	w.once(t, run)
@@ -172,6 +176,7 @@ func (w *runWorld) once(t *testing.T, run *gatehouse.RunDetail) {
 		}
 	}
 	if s := run.Steps[0]; len(won) != 1 || won[0].Generation != s.Generation || s.Generation < 2 || len(run.Attempts) < 2 {
-		t.Errorf("the step of %s at generation %d has %d successes among %d attempts", run.ID, s.Generation, len(won), len(run.Attempts))
+		t.Errorf("the step of %s at generation %d has %d successes among %d attempts", run.ID, s.Generation, len(won),
+			len(run.Attempts))
 	}
 }

@@ -25,18 +25,19 @@ func TestSecrets(t *testing.T) {
 		key := fmt.Sprintf("secret-%d", i)
 		first := w.admin.post(c.path, c.body, "Idempotency-Key", key)
 		again := w.admin.post(c.path, c.body, "Idempotency-Key", key)
-		if first.status != 201 || again.status != 200 || again.header.Get("Idempotency-Replayed") != "true" || string(again.raw) != string(first.raw) {
+		if first.status != 201 || again.status != 200 || again.header.Get("Idempotency-Replayed") != "true" ||
+			string(again.raw) != string(first.raw) {
 			t.Errorf("%s: first %s, then %s", c.path, first, again)
 		}
 		for _, secret := range []string{first.str("key"), first.str("edit_token")} {
 			if secret != "" && w.stored(t, secret) {
-				t.Errorf("%s: the secret lies in the clear in the data folder", c.path)
+				t.Errorf("%s: the secret is in clear text in the data folder", c.path)
 			}
 		}
 	}
 	for _, p := range []*person{w.admin, ana, w.agent} {
 		if w.stored(t, p.key) || p.edit != "" && w.stored(t, p.edit) {
-			t.Errorf("a secret of %s lies in the clear in the data folder", p.name)
+			t.Errorf("a secret of %s is in clear text in the data folder", p.name)
 		}
 		if strings.Contains(w.log.String(), p.key) {
 			t.Errorf("a secret of %s is in the log", p.name)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver of the shop, and of the look into a store
+	_ "modernc.org/sqlite" // the driver of the shop, and of direct reads of a store
 )
 
 // shop is a real SQLite database that the sql connector writes.
@@ -74,7 +74,8 @@ func (s *shop) items(t testing.TB) map[string]*item {
 		t.Fatal(err)
 	}
 	var exists int
-	if err := s.db.QueryRow(`SELECT count(*) FROM sqlite_schema WHERE name = 'gatehouse_applied'`).Scan(&exists); err != nil {
+	if err := s.db.QueryRow(`SELECT count(*) FROM sqlite_schema WHERE name = 'gatehouse_applied'`).Scan(
+		&exists); err != nil {
 		t.Fatal(err)
 	}
 	if exists > 0 {

@@ -101,7 +101,8 @@ func inLegs(t *testing.T, e engine, storm string, g goal, fn func(t *testing.T, 
 func oneLeg(t *testing.T, e engine, storm string, fn func(t *testing.T, l *leg)) {
 	t.Helper()
 	l := &leg{Leg: legs.Leg{
-		Storm: storm, Engine: e.name, Commit: os.Getenv(envCommit), Began: time.Now(), Counts: make(map[string]int), Points: make(map[string]int),
+		Storm: storm, Engine: e.name, Commit: os.Getenv(envCommit), Began: time.Now(), Counts: make(map[string]int),
+		Points: make(map[string]int),
 	}}
 	l.rng, l.Seed = seeded(t)
 	defer func() {

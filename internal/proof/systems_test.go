@@ -24,9 +24,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/mailtest"
 )
 
-// system is one operation of a connector in the mixture, with a small fake of its target. A fake has
-// what its class rests on (a key, a version, or neither) and a ledger; the connector's own tests have
-// the full fakes.
+// system is one operation of a connector in the mixture, with a small fake of its target. A fake
+// has the mechanism of its class (a key, a version, or neither) and a ledger; the connector's own
+// tests have the full fakes.
 type system struct {
 	class string
 	// config is the connector's keys, with URL for the fake's address.
@@ -50,7 +50,7 @@ func proposal(operation, entity, ref string, state, change object) object {
 	return out
 }
 
-// systems are the connectors of the mixture that small fakes stand for.
+// systems are the connectors of the mixture that have small fakes.
 var systems = map[string]system{
 	"stripe": {
 		"A", "type: stripe, base_url: 'URL', key: {secret: fake}, operations: {refund: {floor: 3}}",
@@ -193,10 +193,6 @@ func (m *mixture) stalled(next http.Handler) http.Handler {
 		if stall := m.stall.Load(); stall != nil {
 			(*stall)(r)
 		}
-		if breaks := m.breaks.Load(); breaks != nil {
-			(*breaks)(w, r, next)
-			return
-		}
 		next.ServeHTTP(w, r)
 	})
 }
@@ -230,7 +226,7 @@ func (f *fakes) handler(s system) http.Handler {
 	})
 }
 
-// object returns what a system has under a name, made when it is first asked for.
+// object returns the object of a system with a name, which is created by the first request.
 func (f *fakes) object(system, name string, made object) object {
 	if f.objects[system+" "+name] == nil {
 		f.objects[system+" "+name] = made
@@ -359,7 +355,7 @@ func serveJira(f *fakes, r *http.Request, in object) (int, any) {
 	return status, object{"comments": list, "total": len(list)}
 }
 
-// serveSalesforce refuses to overwrite what was modified since.
+// serveSalesforce refuses to overwrite a record that was modified since.
 func serveSalesforce(f *fakes, r *http.Request, in object) (int, any) {
 	switch lastSegment(r.URL.Path) {
 	case "token":
@@ -474,7 +470,7 @@ func serveSlack(f *fakes, r *http.Request, in object) (int, any) {
 	return 200, object{"ok": true, "user_id": "UGATE"}
 }
 
-// TestMixture applies one change by each system, and finds its only effect.
+// TestMixture applies one change at each system, and finds exactly one effect.
 func TestMixture(t *testing.T) {
 	t.Parallel()
 	mix := newMixture(t)
@@ -506,7 +502,7 @@ func TestMixture(t *testing.T) {
 var conditional = []string{"help", "salesforce", "kubernetes"}
 
 // overtaken holds a write of class B before its effect and kills the servers. Once another call has
-// carried the action out, the first one goes on: only the target's condition can refuse it.
+// carried the action out, the first one continues: only the target's condition can refuse it.
 func (w *world) overtaken(t *testing.T, connector string, who *person) *gatehouse.Action {
 	t.Helper()
 	var p object

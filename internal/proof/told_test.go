@@ -23,9 +23,8 @@ import (
 
 const hookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
-// told is where people are told of a storm: an endpoint that gets every message,
-// and a board with one card for each question. It lives in the test process and
-// so survives every kill of a server.
+// told is the receiver of a storm's messages: an endpoint that gets every message, and a board with
+// one card for each question. It lives in the test process and so survives every kill of a server.
 type told struct {
 	hook  *httptest.Server
 	board *slacktest.Workspace
@@ -150,8 +149,8 @@ func (x *told) rest(t *testing.T, w *world) {
 	}
 }
 
-// check checks that nothing was lost and that every card shows its action's
-// state, and counts what came twice.
+// check checks that no message was lost and that every card shows its action's state, and counts
+// the duplicates.
 func (x *told) check(t *testing.T, l *leg, w *world, db *look, actions map[string]*gatehouse.Action) {
 	t.Helper()
 	held := count(t, db, `SELECT count(*) FROM notification WHERE status = 'sent'`)
@@ -159,14 +158,17 @@ func (x *told) check(t *testing.T, l *leg, w *world, db *look, actions map[strin
 	for name, query := range map[string]string{
 		"messages that are not finished, or failed": `SELECT id, kind, channel, status, attempts, last_error FROM notification
 			WHERE status IN ('queued', 'sent', 'failed')`,
-		"outcomes without a message": `SELECT a.id, a.status FROM action a WHERE a.status IN ('approved', 'pushing', 'applied',
+		"outcomes without a message": `SELECT a.id, a.status FROM action a
+			WHERE a.status IN ('approved', 'pushing', 'applied',
 			'failed', 'unknown', 'rejected', 'expired', 'canceled') AND EXISTS (SELECT 1 FROM approval p WHERE p.seq = a.seq)
 			AND NOT EXISTS (SELECT 1 FROM notification n WHERE n.tenant = a.tenant AND n.action_id = a.id AND n.channel = 'hook'
 			AND n.kind = CASE a.status WHEN 'expired' THEN 'expired' ELSE 'decided' END AND n.status = 'delivered')`,
 		"open questions without a message": `SELECT a.id FROM action a WHERE a.status = 'pending' AND 2 > (SELECT count(*)
-			FROM notification n WHERE n.tenant = a.tenant AND n.action_id = a.id AND n.kind = 'asked' AND n.status = 'delivered')`,
-		"cards that are still to be written": `SELECT action_id, attempts, last_error FROM notification_card WHERE due_at IS NOT NULL`,
-		"channels that failed":               `SELECT channel, last_error FROM channel_state WHERE failing_since IS NOT NULL`,
+			FROM notification n WHERE n.tenant = a.tenant AND n.action_id = a.id AND n.kind = 'asked'
+			AND n.status = 'delivered')`,
+		"cards that are still to be written": `SELECT action_id, attempts, last_error FROM notification_card
+			WHERE due_at IS NOT NULL`,
+		"channels that failed": `SELECT channel, last_error FROM channel_state WHERE failing_since IS NOT NULL`,
 	} {
 		if found := rowsOf(t, db, query); len(found) > 0 {
 			t.Errorf("%d %s, such as %v", len(found), name, found[0])
@@ -219,9 +221,9 @@ func (x *told) checkCalls(t *testing.T, l *leg, db *look) {
 // claimed is how many messages a dying server can hold.
 const claimed = 16
 
-// checkCards compares the cards with their actions. A card that a server posted right before its death,
-// and whose question ended before another server tried again, is not known to anybody: it stays open, and
-// is counted by name.
+// checkCards compares the cards with their actions. A server may post a card right before its
+// death, and the question may end before another server tries again. No server knows such a card:
+// it stays open, and is counted separately.
 func (x *told) checkCards(t *testing.T, l *leg, db *look, actions map[string]*gatehouse.Action) {
 	t.Helper()
 	cards, changed := make(map[string]int), 0
@@ -259,7 +261,7 @@ func (x *told) checkCards(t *testing.T, l *leg, db *look, actions map[string]*ga
 	}
 	kills := l.count("SIGKILLs at random") + l.count("SIGKILLs at failpoints")
 	if lost := l.count("cards that nobody knows"); lost > kills {
-		t.Errorf("%d cards that nobody knows, over %d kills", lost, kills)
+		t.Errorf("%d cards that no server knows, over %d kills", lost, kills)
 	}
 	l.add("cards", len(cards))
 	l.add("cards that changed", changed)

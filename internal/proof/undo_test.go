@@ -88,7 +88,7 @@ var undoRows = map[string]func(*testing.T, *contract){
 		}
 		waits := c.agent.get("/proposed-actions/" + a.ID + "?wait=1s&until=decided")
 		if waits.str("status") != "pending" {
-			t.Errorf("the agent is told %s", waits.str("status"))
+			t.Errorf("the agent reads %s", waits.str("status"))
 		}
 		must(t, c.ben.undo(a, "Idempotency-Key", "u-"+a.ID), 200, "undone", "action")
 		must(t, c.ben.undo(a, "Idempotency-Key", "u-"+a.ID), 200, "undone", "action")

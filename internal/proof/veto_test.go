@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestVeto applies a stricter policy after the proposal and after the approval:
-// it can only forbid, at decide and at dispatch.
+// TestVeto applies a stricter policy after the proposal and after the approval: it can only forbid,
+// at decide and at dispatch.
 func TestVeto(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 16, "")
@@ -18,7 +18,8 @@ func TestVeto(t *testing.T) {
 	resting := w.agent.propose(t, price(w.sku(), "12.50", object{"action_type": "rested"}))
 	must(t, ana.decide(resting, "approved"), 200, "decided")
 
-	strict := strings.Replace(rules, "rules:\n", "rules:\n  - {id: frozen, when: 'action.connector == \"shop\"', then: deny, reason: the shop is frozen}\n", 1)
+	strict := strings.Replace(rules, "rules:\n",
+		"rules:\n  - {id: frozen, when: 'action.connector == \"shop\"', then: deny, reason: the shop is frozen}\n", 1)
 	applied := w.admin.post("/policies", object{"source": strict})
 	if applied.status != 201 {
 		t.Fatal(applied)
@@ -55,7 +56,8 @@ func TestVeto(t *testing.T) {
 	w.oneEffect(t, undecided)
 
 	// A looser policy changes nothing for actions judged before.
-	loose := strings.Replace(rules, "rules:\n", "rules:\n  - {id: open, when: 'risk <= 3', then: allow, reason: all is well}\n", 1)
+	loose := strings.Replace(rules, "rules:\n",
+		"rules:\n  - {id: open, when: 'risk <= 3', then: allow, reason: all is well}\n", 1)
 	waiting := w.agent.propose(t, price(w.sku(), "12.50"))
 	if res := w.admin.post("/policies", object{"source": loose}); res.status != 201 {
 		t.Fatal(res)
@@ -63,7 +65,8 @@ func TestVeto(t *testing.T) {
 	if got := w.admin.action(t, waiting.ID); got.Status != gatehouse.StatusPending {
 		t.Errorf("it is %s", got.Status)
 	}
-	if got := w.agent.propose(t, price(w.sku(), "12.50")); got.Status != gatehouse.StatusPending || got.Policy.Outcome != gatehouse.OutcomeNeedsApproval {
+	if got := w.agent.propose(t, price(w.sku(), "12.50")); got.Status != gatehouse.StatusPending ||
+		got.Policy.Outcome != gatehouse.OutcomeNeedsApproval {
 		t.Errorf("an L3 without a person: %s", got.Status)
 	}
 	w.check(t, newJournal())

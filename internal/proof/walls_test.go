@@ -77,7 +77,7 @@ func TestWalls(t *testing.T) {
 				noLeak(t, rt, who, res, leaks)
 				continue
 			}
-			unknown := make(map[string]answer) // of ids of nothing
+			unknown := make(map[string]answer) // for ids that do not exist
 			for _, id := range foreign {
 				res := who.call(rt.method, strings.ReplaceAll(rt.path, "{id}", id), rt.body(pending))
 				calls++
@@ -107,7 +107,7 @@ func TestWalls(t *testing.T) {
 	if calls < 500 {
 		t.Errorf("only %d calls were made", calls)
 	}
-	t.Logf("%d calls across the wall", calls)
+	t.Logf("%d calls with another tenant's ids", calls)
 
 	// Nothing was changed from the other tenant.
 	for _, a := range []*gatehouse.Action{applied, dead, pending} {
@@ -118,13 +118,15 @@ func TestWalls(t *testing.T) {
 	// The other tenant can use the same names and keys.
 	mine := boss.propose(t, price(w.sku(), "15.00", object{"idempotency_key": "shared-key"}))
 	if mine.ID == applied.ID || mine.Tenant != "north" {
-		t.Errorf("an idempotency_key crossed the wall: %+v", mine)
+		t.Errorf("an idempotency_key reached another tenant: %+v", mine)
 	}
 	if res := boss.create(t, "ana-of-default", "person", "approver"); res.id == "" {
 		t.Error("no principal")
 	}
-	must(t, w.admin.post("/principals", object{"name": "later", "kind": "person", "roles": []string{"approver"}, "tenant": "north"}), 403, "role_required")
-	must(t, boss.post("/principals", object{"name": "x", "kind": "person", "roles": []string{"approver"}, "tenant": "default"}), 403, "role_required")
+	must(t, w.admin.post("/principals",
+		object{"name": "later", "kind": "person", "roles": []string{"approver"}, "tenant": "north"}), 403, "role_required")
+	must(t, boss.post("/principals",
+		object{"name": "x", "kind": "person", "roles": []string{"approver"}, "tenant": "default"}), 403, "role_required")
 	must(t, boss.post("/tenants", object{"id": "west"}), 403, "role_required")
 	searches := []string{"q=" + secret, "q=" + applied.ID, "proposed_by=" + w.agent.id, "q=SKU-0"}
 	for _, q := range searches {
@@ -232,7 +234,8 @@ func openRoutes(t *testing.T, g *gate) (routes []openRoute) {
 	}
 	for path, methods := range doc.Paths {
 		for method := range methods {
-			if path, ok := strings.CutPrefix(path, "/api/v1"); ok && regexp.MustCompile(`^(get|post|put|patch|delete)$`).MatchString(method) {
+			if path, ok := strings.CutPrefix(path, "/api/v1"); ok &&
+				regexp.MustCompile(`^(get|post|put|patch|delete)$`).MatchString(method) {
 				routes = append(routes, openRoute{strings.ToUpper(method), path})
 			}
 		}
@@ -277,7 +280,7 @@ func TestPages(t *testing.T) {
 	}
 	close(stop)
 	writer.Wait()
-	t.Logf("%d writes fell into the walks", written.Load())
+	t.Logf("%d writes happened during the walks", written.Load())
 }
 
 // walk reads all pages and checks that each of the ids appears once.

@@ -116,7 +116,8 @@ func (w *wire) copy(to, from, client net.Conn, answers bool) {
 				time.Sleep(rand.N(t.forAsLong))
 			}
 			switch {
-			case answers && t.loseAnswer > 0 && (t.among == nil || bytes.Contains(buf[:n], t.among)) && rand.Float64() < t.loseAnswer:
+			case answers && t.loseAnswer > 0 && (t.among == nil || bytes.Contains(buf[:n], t.among)) &&
+				rand.Float64() < t.loseAnswer:
 				w.answersLost.Add(1)
 				reset(client)
 				return

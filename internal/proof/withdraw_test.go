@@ -73,7 +73,8 @@ var reviseRows = map[string]func(*testing.T, *contract){
 	"a new action": func(t *testing.T, c *contract) {
 		old := c.ask(t, object{"action_type": "pair"})
 		must(t, c.ana.decide(old, "approved"), 200, "vote_recorded")
-		res := c.agent.post("/proposed-actions/"+old.ID+"/revise", price(old.Target.EntityRef, "13.00", object{"action_type": "pair"}))
+		res := c.agent.post("/proposed-actions/"+old.ID+"/revise",
+			price(old.Target.EntityRef, "13.00", object{"action_type": "pair"}))
 		if res.status != 201 {
 			t.Fatal(res)
 		}
@@ -82,7 +83,8 @@ var reviseRows = map[string]func(*testing.T, *contract){
 			t.Errorf("the revision: %+v", a)
 		}
 		was := c.admin.action(t, old.ID)
-		if was.Status != gatehouse.StatusSuperseded || was.Superseded != a.ID || was.Approval.Status != gatehouse.ApprovalCanceled {
+		if was.Status != gatehouse.StatusSuperseded || was.Superseded != a.ID ||
+			was.Approval.Status != gatehouse.ApprovalCanceled {
 			t.Errorf("the old action: %s %s", was.Status, was.Superseded)
 		}
 		late := must(t, c.ben.decide(old, "approved"), 409, "already_decided", "current_status", "superseded_by")
@@ -99,12 +101,15 @@ var reviseRows = map[string]func(*testing.T, *contract){
 	},
 	"not any more": func(t *testing.T, c *contract) {
 		done := c.approved(t)
-		must(t, c.agent.post("/proposed-actions/"+done.ID+"/revise", price(c.sku(), "13.00")), 409, "already_decided", "current_status")
+		must(t, c.agent.post("/proposed-actions/"+done.ID+"/revise", price(c.sku(), "13.00")), 409, "already_decided",
+			"current_status")
 		old := c.ask(t)
-		if res := c.agent.post("/proposed-actions/"+old.ID+"/revise", price(old.Target.EntityRef, "13.00")); res.status != 201 {
+		if res := c.agent.post("/proposed-actions/"+old.ID+"/revise",
+			price(old.Target.EntityRef, "13.00")); res.status != 201 {
 			t.Fatal(res)
 		}
-		must(t, c.agent.post("/proposed-actions/"+old.ID+"/revise", price(old.Target.EntityRef, "14.00")), 409, "already_decided", "superseded_by")
+		must(t, c.agent.post("/proposed-actions/"+old.ID+"/revise", price(old.Target.EntityRef, "14.00")), 409,
+			"already_decided", "superseded_by")
 	},
 	"not by another program": func(t *testing.T, c *contract) {
 		old := c.ask(t)
@@ -222,6 +227,7 @@ var reverseRows = map[string]func(*testing.T, *contract){
 		}
 		back := c.admin.action(t, res.str("id"))
 		must(t, c.ben.decide(back, "approved"), 409, "target_changed", "expected", "actual")
-		c.shop.exec(t, `UPDATE items SET price = '12.50', version = 2 WHERE sku = ?`, a.Target.EntityRef) // for the ledger's sums
+		// for the ledger's sums
+		c.shop.exec(t, `UPDATE items SET price = '12.50', version = 2 WHERE sku = ?`, a.Target.EntityRef)
 	},
 }

@@ -23,7 +23,8 @@ func TestZombies(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
 		t.Parallel()
-		inLegs(t, e, "zombies", goal{"stopped workers", 10, 500, 50}, func(t *testing.T, l *leg, n int) { zombies(t, e, l, n) })
+		inLegs(t, e, "zombies", goal{"stopped workers", 10, 500, 50},
+			func(t *testing.T, l *leg, n int) { zombies(t, e, l, n) })
 	})
 }
 
@@ -60,12 +61,14 @@ func zombies(t *testing.T, e engine, l *leg, rounds int) {
 			mu.Unlock()
 			hanging.Store(0)
 			for i := range 4 {
-				actions = append(actions, approve(contact(fmt.Sprintf("zombie-%d-%d", round, i), [...]string{"update", "once"}[i%2], "new")))
+				actions = append(actions,
+					approve(contact(fmt.Sprintf("zombie-%d-%d", round, i), [...]string{"update", "once"}[i%2], "new")))
 			}
 			until(t, "calls that hang", func() bool { return hanging.Load() >= 4 })
 			victim, inHands := w.servers[0], 0
 			for _, one := range w.servers {
-				if n := count(t, db, `SELECT count(*) FROM push WHERE `+owned+` AND status = 'sent'`, strconv.Itoa(one.pid())); n > inHands {
+				if n := count(t, db, `SELECT count(*) FROM push WHERE `+owned+` AND status = 'sent'`,
+					strconv.Itoa(one.pid())); n > inHands {
 					victim, inHands = one, n
 				}
 			}
@@ -73,7 +76,9 @@ func zombies(t *testing.T, e engine, l *leg, rounds int) {
 				t.Fatal(err)
 			}
 			time.Sleep(1050 * time.Millisecond) // longer than every lease
-			outlived += inHands - count(t, db, `SELECT count(*) FROM push WHERE `+owned+` AND status = 'sent' AND lease_until > ?`, strconv.Itoa(victim.pid()), now())
+			outlived += inHands - count(t, db,
+				`SELECT count(*) FROM push WHERE `+owned+` AND status = 'sent' AND lease_until > ?`, strconv.Itoa(victim.pid()),
+				now())
 			mu.Lock()
 			close(free)
 			free = nil
@@ -95,16 +100,19 @@ func zombies(t *testing.T, e engine, l *leg, rounds int) {
 			for _, a := range actions {
 				must(t, ana.decide(a, "approved"), 200, "decided")
 			}
-			until(t, "push at the ledger", func() bool { return count(t, db, `SELECT count(*) FROM push WHERE status = 'sent'`) > 0 })
+			until(t, "push at the ledger",
+				func() bool { return count(t, db, `SELECT count(*) FROM push WHERE status = 'sent'`) > 0 })
 			time.Sleep(1300 * time.Millisecond)
-			outlived += count(t, db, `SELECT count(*) FROM push WHERE generation > 1 AND status IN ('picking', 'sent', 'queued')`)
+			outlived += count(t, db,
+				`SELECT count(*) FROM push WHERE generation > 1 AND status IN ('picking', 'sent', 'queued')`)
 			if _, err := conn.ExecContext(context.Background(), "ROLLBACK"); err != nil {
 				t.Fatal(err)
 			}
 			_ = conn.Close()
 		}
 		for _, a := range actions {
-			if end := w.admin.finished(t, a.ID); end.Status != gatehouse.StatusApplied && (a.Operation != "once" || end.Status != gatehouse.StatusUnknown) {
+			if end := w.admin.finished(t, a.ID); end.Status != gatehouse.StatusApplied &&
+				(a.Operation != "once" || end.Status != gatehouse.StatusUnknown) {
 				t.Errorf("round %d: %s of %s is %s: %+v", round, a.Operation, a.Connector, end.Status, end.Failure)
 			}
 		}
@@ -113,9 +121,10 @@ func zombies(t *testing.T, e engine, l *leg, rounds int) {
 	l.add("stopped workers", rounds)
 	l.add("leases that ended in their holders' hands", outlived)
 	l.add("late results kept as evidence", late)
-	t.Logf("pushes: %v", rowsOf(t, db, `SELECT connector, status, count(*) AS n, max(generation) AS claims FROM push GROUP BY 1, 2`))
+	t.Logf("pushes: %v",
+		rowsOf(t, db, `SELECT connector, status, count(*) AS n, max(generation) AS claims FROM push GROUP BY 1, 2`))
 	if outlived < rounds || late == 0 {
-		t.Errorf("only %d leases ended in the hands of their holders, and %d told of it late", outlived, late)
+		t.Errorf("only %d leases ended while they were held, and %d late results arrived", outlived, late)
 	}
 	w.check(t, newJournal())
 }

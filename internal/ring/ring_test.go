@@ -59,7 +59,7 @@ func TestReplaced(t *testing.T) {
 	}
 	both := parse(t, second+"\n"+first+"\n")
 	if both.ID() == before.ID() || !both.Has(before.ID()) {
-		t.Fatal("the new key does not seal, or the old one is not there")
+		t.Fatal("the new key does not seal, or the old one is missing")
 	}
 	if plain, err := both.Open(sealed, before.ID(), "a"); err != nil || string(plain) != "secret" {
 		t.Fatalf("%q, %v", plain, err)
@@ -69,12 +69,12 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestMasterKeys refuses what is no key.
+// TestMasterKeys refuses invalid keys.
 func TestMasterKeys(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", " \n", "c2hvcnQ=", ring.New()[:40], ring.New() + " x", strings.Repeat("!", 44)} {
 		if _, err := ring.Parse(text); err == nil {
-			t.Errorf("%q is taken for a key", text)
+			t.Errorf("%q is accepted as a key", text)
 		}
 	}
 }

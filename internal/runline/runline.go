@@ -56,7 +56,9 @@ func Spans(d *gatehouse.RunDetail, steps []*gatehouse.Step, now time.Time) [][]S
 	return all
 }
 
-func spansOf(r *gatehouse.Run, step *gatehouse.Step, attempts []*gatehouse.StepAttempt, a *gatehouse.Action, now time.Time) []Span {
+func spansOf(
+	r *gatehouse.Run, step *gatehouse.Step, attempts []*gatehouse.StepAttempt, a *gatehouse.Action, now time.Time,
+) []Span {
 	if TakenOver(r, step) {
 		return nil
 	}

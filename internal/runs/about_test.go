@@ -35,7 +35,6 @@ func reported(version string) gatehouse.TargetChange {
 // TestApprovalStepsSayWhenTheirStateMoved: the state that a step asks about is frozen
 // with its question; a report of its change holds the approval.
 func TestApprovalStepsSayWhenTheirStateMoved(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("reprice", aboutItem)
 		run := w.status(w.start("reprice", `{}`).ID, gatehouse.RunWaitingApproval)
@@ -75,10 +74,9 @@ func TestApprovalStepsSayWhenTheirStateMoved(t *testing.T) {
 	})
 }
 
-// TestStateMovesWhileItIsDecided: of a report and an approval at once, either the
-// approval comes first, or it is refused.
+// TestStateMovesWhileItIsDecided: of a concurrent report and approval, either the approval comes
+// first, or it is refused.
 func TestStateMovesWhileItIsDecided(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("reprice", aboutItem)
 		for range 12 {
@@ -107,9 +105,8 @@ func TestStateMovesWhileItIsDecided(t *testing.T) {
 	})
 }
 
-// TestReportsAtOnce: of several reports of one change at once, one marks.
+// TestReportsAtOnce: of several concurrent reports of one change, only one sets the mark.
 func TestReportsAtOnce(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("reprice", aboutItem)
 		w.status(w.start("reprice", `{}`).ID, gatehouse.RunWaitingApproval)

@@ -19,7 +19,8 @@ import (
 func (m *runTx) advance() error {
 	run := m.run
 	if run.Stop == "" {
-		if i := slices.IndexFunc(run.Steps, func(s *gatehouse.Step) bool { return s.Status == gatehouse.StepFailed }); i >= 0 {
+		if i := slices.IndexFunc(run.Steps,
+			func(s *gatehouse.Step) bool { return s.Status == gatehouse.StepFailed }); i >= 0 {
 			s := run.Steps[i]
 			m.stop(gatehouse.RunFailed, &gatehouse.Failure{Code: s.Failure.Code, Detail: s.Key + ": " + s.Failure.Detail})
 		}
@@ -146,7 +147,8 @@ func (m *runTx) settleFanOuts() error {
 		for i, item := range items {
 			switch item.Status {
 			case gatehouse.StepFailed:
-				to, failure = gatehouse.StepFailed, &gatehouse.Failure{Code: item.Failure.Code, Detail: item.Key + ": " + item.Failure.Detail}
+				to, failure = gatehouse.StepFailed,
+					&gatehouse.Failure{Code: item.Failure.Code, Detail: item.Key + ": " + item.Failure.Detail}
 			case gatehouse.StepCanceled:
 				if to == gatehouse.StepSucceeded {
 					to = gatehouse.StepCanceled
@@ -199,7 +201,7 @@ func (m *runTx) ready(s *gatehouse.Step) error {
 	return m.tx.UpdateStep(s, from, s.Generation)
 }
 
-// end closes a step for good.
+// end closes a step permanently.
 func (m *runTx) end(
 	s *gatehouse.Step, to gatehouse.StepStatus, failure *gatehouse.Failure, data ...gatehouse.Member,
 ) error {

@@ -19,7 +19,7 @@ func (w *world) disable(names ...string) {
 
 // TestNobodyMayAnswerAStep: a step with a question that nobody may answer fails
 // at once with the reason, and does not wait for the expiry.
-func TestNobodyMayAnswerAStep(t *testing.T) { t.Parallel(); onBoth(t, testNobodyMayAnswerAStep) }
+func TestNobodyMayAnswerAStep(t *testing.T) { onBoth(t, testNobodyMayAnswerAStep) }
 
 func testNobodyMayAnswerAStep(t *testing.T, w *world) {
 	w.person("hand", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer, gatehouse.RoleWorker)
@@ -54,10 +54,12 @@ steps:
 	w.disable("ana", "ben")
 	run = w.start("asking", `{}`)
 	w.complete("hand")
-	refused(run, "ask", "nobody may answer: the policy asks 1 person (approver), and 0 may answer; admin is excluded as the sponsor; "+
-		"1 is excluded for contributing to the content; 2 are disabled")
-	refused(w.start("pair", `{}`), "ask", "too few people may answer: the step of the run asks 2 people (approver), and 1 may answer; "+
-		"admin is excluded as the sponsor; 2 are disabled")
+	refused(run, "ask",
+		"nobody may answer: the policy asks 1 person (approver), and 0 may answer; admin is excluded as the sponsor; "+
+			"1 is excluded for contributing to the content; 2 are disabled")
+	refused(w.start("pair", `{}`), "ask",
+		"too few people may answer: the step of the run asks 2 people (approver), and 1 may answer; "+
+			"admin is excluded as the sponsor; 2 are disabled")
 	w.disable("hand")
 	refused(w.start("change", `{}`), "word", "nobody may answer: the policy asks 1 person (approver), and 0 may answer; "+
 		"admin is excluded as the sponsor; 3 are disabled")
@@ -68,7 +70,7 @@ steps:
 
 // TestNobodyMayAnswerAnAction proposes and revises an action that nobody may
 // decide.
-func TestNobodyMayAnswerAnAction(t *testing.T) { t.Parallel(); onBoth(t, testNobodyMayAnswerAnAction) }
+func TestNobodyMayAnswerAnAction(t *testing.T) { onBoth(t, testNobodyMayAnswerAnAction) }
 
 func testNobodyMayAnswerAnAction(t *testing.T, w *world) {
 	propose := func(key string) *gatehouse.Action {
@@ -106,7 +108,7 @@ func testNobodyMayAnswerAnAction(t *testing.T, w *world) {
 
 // TestLastAnswererLeaves disables and enables the last approver repeatedly;
 // meanwhile each proposal either becomes a question or is denied.
-func TestLastAnswererLeaves(t *testing.T) { t.Parallel(); onBoth(t, testLastAnswererLeaves) }
+func TestLastAnswererLeaves(t *testing.T) { onBoth(t, testLastAnswererLeaves) }
 
 func testLastAnswererLeaves(t *testing.T, w *world) {
 	w.disable("ben")

@@ -140,12 +140,14 @@ func ensurePrincipal(tx gatehouse.Tx, c *gatehouse.Caller, name string) error {
 		}
 		return tx.AppendLeaf(&gatehouse.Leaf{
 			Tenant: p.Tenant, Type: "principal.created", Subject: p.ID, Actor: c.Principal.ID,
-			Data: gatehouse.MustJSON(map[string]any{"name": p.Name, "kind": p.Kind, "roles": p.Roles, "sponsor": p.Sponsor, "person": p.Person}),
+			Data: gatehouse.MustJSON(
+				map[string]any{"name": p.Name, "kind": p.Kind, "roles": p.Roles, "sponsor": p.Sponsor, "person": p.Person}),
 		})
 	case err != nil:
 		return err
 	case p.Kind != gatehouse.KindAgent || !slices.Contains(p.Roles, gatehouse.RoleProposer):
-		return gatehouse.E(gatehouse.CodeAlreadyExists, "the principal %s is not an agent that may propose", p.Name).With("name", p.Name)
+		return gatehouse.E(gatehouse.CodeAlreadyExists, "the principal %s is not an agent that may propose",
+			p.Name).With("name", p.Name)
 	case p.Sponsor == sponsor:
 		return nil
 	}
@@ -181,7 +183,9 @@ func (r *Runs) FindWorkflow(ctx context.Context, name string, version int) (w *g
 const summarized = 30 * 24 * time.Hour
 
 // ListWorkflows returns the newest version of each workflow.
-func (r *Runs) ListWorkflows(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.WorkflowSummary], err error) {
+func (r *Runs) ListWorkflows(
+	ctx context.Context, cursor string, limit int,
+) (page gatehouse.Page[*gatehouse.WorkflowSummary], err error) {
 	err = r.View(ctx, "workflow", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		page, err = tx.ListWorkflows(tx.Now().Add(-summarized), cursor, limit)
 		return err

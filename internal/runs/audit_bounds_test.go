@@ -15,7 +15,7 @@ import (
 // Bounds on what one run or workflow may take of shared resources.
 
 // TestSignalsAreBounded: in number and in size.
-func TestSignalsAreBounded(t *testing.T) { t.Parallel(); onBoth(t, testSignalsAreBounded) }
+func TestSignalsAreBounded(t *testing.T) { onBoth(t, testSignalsAreBounded) }
 
 func testSignalsAreBounded(t *testing.T, w *world) {
 	w.apply("naps", "name: naps\nsteps:\n  - {id: nap, uses: wait, with: {for: 1h}}\n")
@@ -33,7 +33,7 @@ func testSignalsAreBounded(t *testing.T, w *world) {
 }
 
 // TestStepsOfARunAreBounded: the items of all steps of a run count together.
-func TestStepsOfARunAreBounded(t *testing.T) { t.Parallel(); onBoth(t, testStepsOfARunAreBounded) }
+func TestStepsOfARunAreBounded(t *testing.T) { onBoth(t, testStepsOfARunAreBounded) }
 
 func testStepsOfARunAreBounded(t *testing.T, w *world) {
 	source := "name: wide\nsteps:\n"
@@ -54,13 +54,14 @@ func testStepsOfARunAreBounded(t *testing.T, w *world) {
 }
 
 // TestBudgetOfCallsAtOnce: concurrent calls cannot each claim the whole budget.
-func TestBudgetOfCallsAtOnce(t *testing.T) { t.Parallel(); onBoth(t, testBudgetOfCallsAtOnce) }
+func TestBudgetOfCallsAtOnce(t *testing.T) { onBoth(t, testBudgetOfCallsAtOnce) }
 
 func testBudgetOfCallsAtOnce(t *testing.T, w *world) {
 	w.models.slow = 300 * time.Millisecond
 	source := "name: dear\nlimits: {budget: {amount: \"0.60\", currency: USD, window: 1h}}\nsteps:\n"
 	for i := range 8 {
-		source += fmt.Sprintf("  - {id: s%d, needs: [], uses: model.local, retry: {max: 0}, with: {model: small, prompt: hi}}\n", i)
+		source += fmt.Sprintf(
+			"  - {id: s%d, needs: [], uses: model.local, retry: {max: 0}, with: {model: small, prompt: hi}}\n", i)
 	}
 	w.apply("dear", source)
 	run := w.ended(w.start("dear", `{}`).ID)
@@ -74,25 +75,26 @@ func testBudgetOfCallsAtOnce(t *testing.T, w *world) {
 	}
 }
 
-// TestWhatCannotBeginKeepsNobody: a workflow that no longer parses, and a
-// hundred workflows at their limits, do not block the runs of others.
-func TestWhatCannotBeginKeepsNobody(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testWhatCannotBeginKeepsNobody)
-}
+// TestRunsThatCannotStartBlockNobody: a workflow that no longer parses, and a hundred workflows at
+// their limits, do not block the runs of others.
+func TestRunsThatCannotStartBlockNobody(t *testing.T) { onBoth(t, testRunsThatCannotStartBlockNobody) }
 
-func testWhatCannotBeginKeepsNobody(t *testing.T, w *world) {
+func testRunsThatCannotStartBlockNobody(t *testing.T, w *world) {
 	w.stop()
 	source := func(name string) string {
-		return "name: " + name + "\nlimits: {max_runs_per_min: 1}\non: {schedule: {cron: \"0 0 1 1 *\"}}\nsteps:\n  - {id: one, uses: transform, with: {}}\n"
+		return "name: " + name +
+			"\nlimits: {max_runs_per_min: 1}\non: {schedule: {cron: \"0 0 1 1 *\"}}\nsteps:\n  - {id: one, uses: transform, " +
+			"with: {}}\n"
 	}
 	w.apply("zzz", source("zzz"))
 	long := time.Now().Add(-time.Hour)
 	w.must(w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
 		for i := range 102 {
 			f := &gatehouse.Workflow{
-				ID: fmt.Sprintf("wfl_%03d", i), Tenant: gatehouse.DefaultTenant, Name: fmt.Sprintf("a%03d", i), Version: 1, Workspace: "default",
-				Source: source(fmt.Sprintf("a%03d", i)), Digest: gatehouse.NewDigest("1"), CreatedBy: "admin", CreatedAt: tx.Now(),
+				ID: fmt.Sprintf("wfl_%03d", i), Tenant: gatehouse.DefaultTenant, Name: fmt.Sprintf("a%03d", i), Version: 1,
+				Workspace: "default",
+				Source:    source(fmt.Sprintf("a%03d", i)), Digest: gatehouse.NewDigest("1"), CreatedBy: "admin",
+				CreatedAt: tx.Now(),
 			}
 			if i == 0 {
 				f.Source = "of an older form"
@@ -101,7 +103,8 @@ func testWhatCannotBeginKeepsNobody(t *testing.T, w *world) {
 				return err
 			}
 			if i == 0 {
-				if err := tx.PutSchedule(&gatehouse.Schedule{Tenant: f.Tenant, Workflow: f.Name, Version: 1, NextAt: long}, time.Time{}); err != nil {
+				if err := tx.PutSchedule(&gatehouse.Schedule{Tenant: f.Tenant, Workflow: f.Name, Version: 1, NextAt: long},
+					time.Time{}); err != nil {
 					return err
 				}
 			}
@@ -118,10 +121,12 @@ func testWhatCannotBeginKeepsNobody(t *testing.T, w *world) {
 				}
 			}
 		}
-		return tx.PutSchedule(&gatehouse.Schedule{Tenant: gatehouse.DefaultTenant, Workflow: "zzz", Version: 1, NextAt: long.Add(time.Minute)}, time.Time{})
+		return tx.PutSchedule(
+			&gatehouse.Schedule{Tenant: gatehouse.DefaultTenant, Workflow: "zzz", Version: 1, NextAt: long.Add(time.Minute)},
+			time.Time{})
 	}))
 	if _, err := w.runs.FireSchedules(t.Context()); err == nil {
-		t.Error("nothing was said of the schedule that cannot begin its run")
+		t.Error("the error does not name the schedule that cannot start its run")
 	}
 	page, err := w.runs.ListRuns(w.as("admin"), gatehouse.RunFilter{Workflow: "zzz"})
 	w.must(err)
@@ -130,7 +135,7 @@ func testWhatCannotBeginKeepsNobody(t *testing.T, w *world) {
 	}
 	for range 2 { // the second round finds a hundred at their limits
 		if _, err := w.runs.Admit(t.Context()); err == nil {
-			t.Error("nothing was said of the run that cannot begin")
+			t.Error("the error does not name the run that cannot start")
 		}
 	}
 	if run, err := w.runs.FindRun(w.as("admin"), page.Items[0].ID); err != nil || run.Status == gatehouse.RunQueued {
@@ -140,17 +145,15 @@ func testWhatCannotBeginKeepsNobody(t *testing.T, w *world) {
 
 // TestBudgetOutlivesItsProcess: the claim of a call stays when its process
 // dies, and other processes see the claims of running calls.
-func TestBudgetOutlivesItsProcess(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testBudgetOutlivesItsProcess)
-}
+func TestBudgetOutlivesItsProcess(t *testing.T) { onBoth(t, testBudgetOutlivesItsProcess) }
 
 func testBudgetOutlivesItsProcess(t *testing.T, w *world) {
 	w.stop()
 	w.apply("dear", "name: dear\nlimits: {budget: {amount: \"0.40\", currency: USD, window: 1h}}\nsteps:\n"+
 		"  - {id: one, uses: model.local, retry: {max: 0}, with: {model: small, prompt: hi}}\n")
 	first, second := w.start("dear", `{}`), w.start("dear", `{}`)
-	lane := gatehouse.StepShare{Lane: gatehouse.Lane{Tenant: gatehouse.DefaultTenant, Workspace: "default", Workflow: "dear"}, Limit: 2}
+	lane := gatehouse.StepShare{
+		Lane: gatehouse.Lane{Tenant: gatehouse.DefaultTenant, Workspace: "default", Workflow: "dear"}, Limit: 2}
 	steps, err := w.runs.Claim(t.Context(), "one", lane)
 	w.must(err)
 	if len(steps) != 2 {
@@ -172,7 +175,7 @@ func testBudgetOutlivesItsProcess(t *testing.T, w *world) {
 }
 
 // TestBudgetIsSettled: once the cost of a call is known, only the cost counts.
-func TestBudgetIsSettled(t *testing.T) { t.Parallel(); onBoth(t, testBudgetIsSettled) }
+func TestBudgetIsSettled(t *testing.T) { onBoth(t, testBudgetIsSettled) }
 
 func testBudgetIsSettled(t *testing.T, w *world) {
 	w.models.failures = []*gatehouse.StepFailure{
@@ -186,7 +189,8 @@ func testBudgetIsSettled(t *testing.T, w *world) {
 	}
 }
 
-// TestBudgetOfACallThatEnds: a call that ends while another reads what is claimed and what is spent counts.
+// TestBudgetOfACallThatEnds: a call that ends while another call reads the claims and the costs
+// still counts.
 func TestBudgetOfACallThatEnds(t *testing.T) {
 	t.Parallel()
 	store, url := slowStore(t)
@@ -200,7 +204,7 @@ func TestBudgetOfACallThatEnds(t *testing.T) {
 	watch, err := pgx.Connect(t.Context(), url)
 	w.must(err)
 	defer watch.Close(t.Context())
-	// One call is paid for, and another is under way.
+	// One call has ended with its cost, and another is in progress.
 	_, err = c.Exec(t.Context(), `
 INSERT INTO budget_claim (tenant, workflow, step_id, generation, currency, micros, picos, at)
 SELECT tenant, workflow, step_id, 9, currency, micros, picos, at FROM model_usage`)

@@ -49,12 +49,9 @@ func (w *world) wantEffects(refs ...string) {
 	}
 }
 
-// TestRetryOfARetryThatDidNothing: successes from before a fruitless retry are
-// still taken over by the next retry.
-func TestRetryOfARetryThatDidNothing(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testRetryOfARetryThatDidNothing)
-}
+// TestRetryOfARetryThatDidNothing: successes from before a fruitless retry are still reused by the
+// next retry.
+func TestRetryOfARetryThatDidNothing(t *testing.T) { onBoth(t, testRetryOfARetryThatDidNothing) }
 
 func testRetryOfARetryThatDidNothing(t *testing.T, w *world) {
 	w.apply("child", `name: child
@@ -78,7 +75,8 @@ steps:
 	w.terminal("C2")
 	run := w.start("parent", `{"items":["A","B"]}`)
 	run = w.until(run.ID, "asking", func(r *gatehouse.Run) bool {
-		return r.StepOf("ask").ActionID != "" && r.StepOf("each[0]") != nil && r.StepOf("each[0]").Status == gatehouse.StepSucceeded &&
+		return r.StepOf("ask").ActionID != "" && r.StepOf("each[0]") != nil &&
+			r.StepOf("each[0]").Status == gatehouse.StepSucceeded &&
 			r.StepOf("each[1]").Status == gatehouse.StepSucceeded
 	})
 	w.must(w.decide(w.action(run, "ask"), "ana", gatehouse.Approve))
@@ -92,14 +90,11 @@ steps:
 	w.wantEffects("A", "B", "C1", "C2")
 }
 
-// TestRetryOfAFanOutThatWasNotReached: the retry in between ends before it fans
+// TestRetryOfASkippedFanOut: the retry in between ends before it fans
 // out a step's items.
-func TestRetryOfAFanOutThatWasNotReached(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testRetryOfAFanOutThatWasNotReached)
-}
+func TestRetryOfASkippedFanOut(t *testing.T) { onBoth(t, testRetryOfASkippedFanOut) }
 
-func testRetryOfAFanOutThatWasNotReached(t *testing.T, w *world) {
+func testRetryOfASkippedFanOut(t *testing.T, w *world) {
 	w.apply("parent", `name: parent
 steps:
   - id: each
@@ -140,10 +135,7 @@ func (w *world) retriedInVain(run *gatehouse.Run) *gatehouse.Run {
 
 // TestRetryAfterAReplayedDeadLetter: a replay applies a change after its run
 // has failed; the run's retry does not propose the change again.
-func TestRetryAfterAReplayedDeadLetter(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testRetryAfterAReplayedDeadLetter)
-}
+func TestRetryAfterAReplayedDeadLetter(t *testing.T) { onBoth(t, testRetryAfterAReplayedDeadLetter) }
 
 func testRetryAfterAReplayedDeadLetter(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -153,7 +145,8 @@ func testRetryAfterAReplayedDeadLetter(t *testing.T, w *world) {
 	run = w.status(run.ID, gatehouse.RunFailed)
 	_, err := w.gate.ReplayDeadLetters(w.as("admin"), gatehouse.ReplayRequest{All: true})
 	w.must(err)
-	w.until(run.ID, "applied", func(r *gatehouse.Run) bool { return w.action(r, "update").Status == gatehouse.StatusApplied })
+	w.until(run.ID, "applied",
+		func(r *gatehouse.Run) bool { return w.action(r, "update").Status == gatehouse.StatusApplied })
 	again, err := w.runs.RetryRun(w.as("admin"), run.ID)
 	w.must(err)
 	w.status(again.ID, gatehouse.RunSucceeded)
@@ -162,10 +155,7 @@ func testRetryAfterAReplayedDeadLetter(t *testing.T, w *world) {
 
 // TestATimedOutChildSettlesFirst: a step whose child run timed out does not end
 // while a push of the child is in flight, so that no retry repeats the effect.
-func TestATimedOutChildSettlesFirst(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testATimedOutChildSettlesFirst)
-}
+func TestATimedOutChildSettlesFirst(t *testing.T) { onBoth(t, testATimedOutChildSettlesFirst) }
 
 func testATimedOutChildSettlesFirst(t *testing.T, w *world) {
 	w.apply("child", `name: child
@@ -174,18 +164,21 @@ steps:
 `)
 	w.apply("parent", "name: parent\nsteps:\n  - {id: sub, uses: workflow.child, timeout: 10s}\n")
 	run := w.start("parent", `{}`)
-	child := w.until(run.ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" }).StepOf("sub").ChildRun
+	child := w.until(run.ID, "waiting",
+		func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" }).StepOf("sub").ChildRun
 	a := w.action(w.until(child, "asking", func(r *gatehouse.Run) bool { return r.StepOf("set").ActionID != "" }), "set")
 	if a.Status == gatehouse.StatusPending {
 		w.must(w.decide(a, "ana", gatehouse.Approve))
 	}
-	got, err := w.runs.LeasePushes(w.as("bot"), gatehouse.PushLeaseRequest{Connectors: []string{"erp"}, Wait: gatehouse.Duration(30 * time.Second)})
+	got, err := w.runs.LeasePushes(w.as("bot"),
+		gatehouse.PushLeaseRequest{Connectors: []string{"erp"}, Wait: gatehouse.Duration(30 * time.Second)})
 	w.must(err)
 	if len(got) != 1 {
 		t.Fatalf("%d pushes", len(got))
 	}
 	w.until(child, "stopping", func(r *gatehouse.Run) bool { return r.Stop == gatehouse.RunCanceled || r.Status.Final() })
-	if now := w.until(run.ID, "over its time", func(r *gatehouse.Run) bool { s := r.StepOf("sub"); return s.DueAt == nil }); now.Status.Final() {
+	if now := w.until(run.ID, "over its time",
+		func(r *gatehouse.Run) bool { s := r.StepOf("sub"); return s.DueAt == nil }); now.Status.Final() {
 		t.Errorf("the run ended while its child had sent a change: %s", describe(now))
 	}
 	_, err = w.runs.CompletePush(w.as("bot"), got[0].Push.ID, gatehouse.PushResult{Generation: got[0].Lease.Generation})
@@ -195,13 +188,15 @@ steps:
 
 // TestReservedTriggerRefs: nobody can start a run under a trigger_ref reserved
 // for the clock, a retry, a webhook or a step, and so block theirs.
-func TestReservedTriggerRefs(t *testing.T) { t.Parallel(); onBoth(t, testReservedTriggerRefs) }
+func TestReservedTriggerRefs(t *testing.T) { onBoth(t, testReservedTriggerRefs) }
 
 func testReservedTriggerRefs(t *testing.T, w *world) {
 	w.apply("triage", triage)
 	run := w.status(w.start("triage", `{"id":"INC1","text":"x"}`).ID, gatehouse.RunWaitingApproval)
-	for _, ref := range []string{"retry:" + run.ID, "schedule:2026-01-01T00:00:00Z", "webhook:1", "step:" + run.Steps[0].ID} {
-		_, _, err := w.runs.StartRun(w.as("bot"), "triage", gatehouse.NewRun{Input: `{"id":"EVIL","text":"x"}`, TriggerRef: ref})
+	for _, ref := range []string{"retry:" + run.ID, "schedule:2026-01-01T00:00:00Z", "webhook:1",
+		"step:" + run.Steps[0].ID} {
+		_, _, err := w.runs.StartRun(w.as("bot"), "triage",
+			gatehouse.NewRun{Input: `{"id":"EVIL","text":"x"}`, TriggerRef: ref})
 		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 			t.Errorf("%s: %v, want invalid", ref, err)
 		}
@@ -219,7 +214,7 @@ func testReservedTriggerRefs(t *testing.T, w *world) {
 // TestForgedApproval: an agent proposes the question of a run first, under the
 // run's idempotency key. An answer to the forged question does not count for
 // the run.
-func TestForgedApproval(t *testing.T) { t.Parallel(); onBoth(t, testForgedApproval) }
+func TestForgedApproval(t *testing.T) { onBoth(t, testForgedApproval) }
 
 func testForgedApproval(t *testing.T, w *world) {
 	w.person("cleo", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
@@ -232,12 +227,14 @@ steps:
 	probe := w.start("asks", `{}`)
 	_, err := w.runs.SignalRun(w.as("bot"), probe.ID, "go", "")
 	w.must(err)
-	like := w.action(w.until(probe.ID, "asking", func(r *gatehouse.Run) bool { return r.StepOf("ask").ActionID != "" }), "ask")
+	like := w.action(w.until(probe.ID, "asking", func(r *gatehouse.Run) bool { return r.StepOf("ask").ActionID != "" }),
+		"ask")
 	run, _, err := w.runs.StartRun(w.as("cleo"), "asks", gatehouse.NewRun{Input: `{}`})
 	w.must(err)
 	forged, _, err := w.gate.Propose(w.as("bot"), &gatehouse.Proposal{
 		ActionType: like.ActionType, Connector: like.Connector, Operation: like.Operation, RiskLevel: gatehouse.L3,
-		Target: gatehouse.Target{EntityType: "run", EntityRef: run.ID}, ProposedChange: like.ProposedChange, IdempotencyKey: run.ID + ":ask",
+		Target: gatehouse.Target{EntityType: "run", EntityRef: run.ID}, ProposedChange: like.ProposedChange,
+		IdempotencyKey: run.ID + ":ask",
 	})
 	if err != nil {
 		return // only a run can ask a run's questions
@@ -251,31 +248,30 @@ steps:
 		s := r.StepOf("ask")
 		return s.Status.Final() || s.ActionID != ""
 	})
-	run = w.until(run.ID, "settled", func(r *gatehouse.Run) bool { return r.Status.Final() || r.Status == gatehouse.RunWaitingApproval })
+	run = w.until(run.ID, "settled",
+		func(r *gatehouse.Run) bool { return r.Status.Final() || r.Status == gatehouse.RunWaitingApproval })
 	run = w.ended(run.ID)
 	if run.Status == gatehouse.RunSucceeded {
-		t.Errorf("who started the run answered its question alone: %s", describe(run))
+		t.Errorf("the starter of the run answered its question alone: %s", describe(run))
 	}
 }
 
-// TestWhoHadAHandInWhatBeganIt: the author of a workflow whose runs start
+// TestContributorsOfTheStartingRun: the author of a workflow whose runs start
 // another run, and the starter of a retried run, cannot decide either.
-func TestWhoHadAHandInWhatBeganIt(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testWhoHadAHandInWhatBeganIt)
-}
+func TestContributorsOfTheStartingRun(t *testing.T) { onBoth(t, testContributorsOfTheStartingRun) }
 
-func testWhoHadAHandInWhatBeganIt(t *testing.T, w *world) {
+func testContributorsOfTheStartingRun(t *testing.T, w *world) {
 	w.person("otto", gatehouse.KindPerson, gatehouse.RoleOperator, gatehouse.RoleApprover)
 	w.person("cleo", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
 	w.apply("triage", triage)
 	_, _, err := w.runs.ApplyWorkflow(w.as("otto"), "outer",
 		"name: outer\nsteps:\n  - {id: sub, uses: workflow.triage, with: {id: EVIL, text: mine}}\n")
 	w.must(err)
-	run := w.until(w.start("outer", `{}`).ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
+	run := w.until(w.start("outer", `{}`).ID, "waiting",
+		func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
 	a := w.action(w.status(run.StepOf("sub").ChildRun, gatehouse.RunWaitingApproval), "update")
 	if code := gatehouse.CodeOf(w.decide(a, "otto", gatehouse.Approve)); code != gatehouse.CodeSelfApproval {
-		t.Errorf("the author of the run that began it: %q, want self_approval", code)
+		t.Errorf("the author of the run that started it: %q, want self_approval", code)
 	}
 
 	run, _, err = w.runs.StartRun(w.as("cleo"), "triage", gatehouse.NewRun{Input: `{"id":"INC2","text":"x"}`})
@@ -288,13 +284,13 @@ func testWhoHadAHandInWhatBeganIt(t *testing.T, w *world) {
 	w.must(err)
 	a = w.action(w.status(again.ID, gatehouse.RunWaitingApproval), "update")
 	if code := gatehouse.CodeOf(w.decide(a, "cleo", gatehouse.Approve)); code != gatehouse.CodeSelfApproval {
-		t.Errorf("who gave the retried run its input: %q, want self_approval", code)
+		t.Errorf("the starter of the retried run: %q, want self_approval", code)
 	}
 }
 
 // TestAKeyIsOfOneChange: a step does not adopt the result of another step with
 // the same key if that step made another change or none.
-func TestAKeyIsOfOneChange(t *testing.T) { t.Parallel(); onBoth(t, testAKeyIsOfOneChange) }
+func TestAKeyIsOfOneChange(t *testing.T) { onBoth(t, testAKeyIsOfOneChange) }
 
 func testAKeyIsOfOneChange(t *testing.T, w *world) {
 	w.apply("keyed", `name: keyed
@@ -316,22 +312,22 @@ steps:
 		t.Errorf("another change under a known key: %s", describe(run))
 	}
 	squat := w.start("squat", `{"key":"k2"}`)
-	got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"squat"}, Wait: gatehouse.Duration(30 * time.Second)})
+	got, err := w.runs.LeaseSteps(w.as("bot"),
+		gatehouse.LeaseRequest{Tools: []string{"squat"}, Wait: gatehouse.Duration(30 * time.Second)})
 	w.must(err)
-	_, err = w.runs.CompleteStep(w.as("bot"), got[0].Step.ID, gatehouse.StepResult{Generation: got[0].Lease.Generation, Output: `{"external_id":"forged"}`})
+	_, err = w.runs.CompleteStep(w.as("bot"), got[0].Step.ID,
+		gatehouse.StepResult{Generation: got[0].Lease.Generation, Output: `{"external_id":"forged"}`})
 	w.must(err)
 	w.status(squat.ID, gatehouse.RunSucceeded)
-	if run := w.ended(w.start("keyed", `{"key":"k2","ref":"Z"}`).ID); run.Status != gatehouse.RunFailed || w.ledger.effects("Z") != 0 {
-		t.Errorf("a change that a worker is to have made: %s", describe(run))
+	if run := w.ended(w.start("keyed", `{"key":"k2","ref":"Z"}`).ID); run.Status != gatehouse.RunFailed ||
+		w.ledger.effects("Z") != 0 {
+		t.Errorf("a change that a worker reported: %s", describe(run))
 	}
 }
 
 // TestTwoPersonOverAnAllowance: a step that requires two persons gets them even
 // where the policy allows the change.
-func TestTwoPersonOverAnAllowance(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testTwoPersonOverAnAllowance)
-}
+func TestTwoPersonOverAnAllowance(t *testing.T) { onBoth(t, testTwoPersonOverAnAllowance) }
 
 func testTwoPersonOverAnAllowance(t *testing.T, w *world) {
 	w.apply("low", `name: low
@@ -345,9 +341,9 @@ steps:
 	}
 }
 
-// TestRetryOfAChildOnItsOwn: the results of an operator's retry of a child run
-// are taken over when the parent run is retried.
-func TestRetryOfAChildOnItsOwn(t *testing.T) { t.Parallel(); onBoth(t, testRetryOfAChildOnItsOwn) }
+// TestRetryOfAChildOnItsOwn: the results of an operator's retry of a child run are reused when the
+// parent run is retried.
+func TestRetryOfAChildOnItsOwn(t *testing.T) { onBoth(t, testRetryOfAChildOnItsOwn) }
 
 func testRetryOfAChildOnItsOwn(t *testing.T, w *world) {
 	w.apply("child", `name: child
@@ -370,10 +366,7 @@ steps:
 
 // TestARevisedQuestionIsStillAsked: a revision of a run's action cannot lower
 // the number of persons, and a revised question remains a question.
-func TestARevisedQuestionIsStillAsked(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testARevisedQuestionIsStillAsked)
-}
+func TestARevisedQuestionIsStillAsked(t *testing.T) { onBoth(t, testARevisedQuestionIsStillAsked) }
 
 func testARevisedQuestionIsStillAsked(t *testing.T, w *world) {
 	w.person("cleo", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)

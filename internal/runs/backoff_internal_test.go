@@ -43,6 +43,6 @@ func TestSetAside(t *testing.T) {
 	now = now.Add(asideFirst + asideMost + 1)
 	left("when it was not tried for long", bad, good)
 	if a.size() != 0 {
-		t.Errorf("%d are set aside still", a.size())
+		t.Errorf("%d are still set aside", a.size())
 	}
 }

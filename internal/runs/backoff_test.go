@@ -25,10 +25,12 @@ func insertFlow(tx gatehouse.Tx, name, source string) error {
 func insertRun(tx gatehouse.Tx, flow, id, uses, tool string) (*gatehouse.Run, error) {
 	now := tx.Now()
 	run := &gatehouse.Run{
-		ID: "run_" + id, Tenant: gatehouse.DefaultTenant, Workflow: flow, Version: 1, Workspace: "default", Status: gatehouse.RunQueued,
+		ID: "run_" + id, Tenant: gatehouse.DefaultTenant, Workflow: flow, Version: 1, Workspace: "default",
+		Status:  gatehouse.RunQueued,
 		Trigger: gatehouse.TriggerAPI, StartedBy: "bot", Input: "{}", CreatedAt: now, Steps: []*gatehouse.Step{{
-			ID: "stp_" + id, Tenant: gatehouse.DefaultTenant, RunID: "run_" + id, Key: "one", Workflow: flow, Workspace: "default",
-			Uses: uses, Tool: tool, Status: gatehouse.StepReady, CreatedAt: now, ReadyAt: &now,
+			ID: "stp_" + id, Tenant: gatehouse.DefaultTenant, RunID: "run_" + id, Key: "one", Workflow: flow,
+			Workspace: "default",
+			Uses:      uses, Tool: tool, Status: gatehouse.StepReady, CreatedAt: now, ReadyAt: &now,
 		}},
 	}
 	if err := tx.InsertRun(run); err != nil {
@@ -38,14 +40,11 @@ func insertRun(tx gatehouse.Tx, flow, id, uses, tool string) (*gatehouse.Run, er
 	return run, tx.MoveRun(run, gatehouse.RunQueued)
 }
 
-// TestWhatCannotBeWokenKeepsNobody: a hundred settled steps that can never be
+// TestStuckStepsBlockNobody: a hundred settled steps that can never be
 // moved are set aside and do not block the steps behind them.
-func TestWhatCannotBeWokenKeepsNobody(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testWhatCannotBeWokenKeepsNobody)
-}
+func TestStuckStepsBlockNobody(t *testing.T) { onBoth(t, testStuckStepsBlockNobody) }
 
-func testWhatCannotBeWokenKeepsNobody(t *testing.T, w *world) {
+func testStuckStepsBlockNobody(t *testing.T, w *world) {
 	w.stop()
 	w.apply("child", "name: child\nsteps:\n  - {id: one, uses: transform, with: {}}\n")
 	w.apply("good", "name: good\nsteps:\n  - {id: one, uses: workflow.child}\n")
@@ -91,7 +90,7 @@ func testWhatCannotBeWokenKeepsNobody(t *testing.T, w *world) {
 	}))
 	for round := range 2 {
 		if _, err := w.runs.Wake(t.Context()); err == nil {
-			t.Errorf("round %d: nothing was said of what cannot be woken", round)
+			t.Errorf("round %d: the error does not name the step that cannot be woken", round)
 		}
 	}
 	run, err := w.runs.FindRun(w.as("admin"), fmt.Sprintf("run_%03d", broken))
@@ -107,7 +106,6 @@ func testWhatCannotBeWokenKeepsNobody(t *testing.T, w *world) {
 // TestUnreadableWorkflowStopsItsLanesAlone: steps of the tenant's other
 // workflows are still leased.
 func TestUnreadableWorkflowStopsItsLanesAlone(t *testing.T) {
-	t.Parallel()
 	onBoth(t, testUnreadableWorkflowStopsItsLanesAlone)
 }
 
@@ -168,10 +166,7 @@ func (l leaving) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) err
 
 // TestClientThatHasGoneIsNoError: the step that the client had leased is put
 // back.
-func TestClientThatHasGoneIsNoError(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testClientThatHasGoneIsNoError)
-}
+func TestClientThatHasGoneIsNoError(t *testing.T) { onBoth(t, testClientThatHasGoneIsNoError) }
 
 func testClientThatHasGoneIsNoError(t *testing.T, w *world) {
 	w.apply("sound", "name: sound\nsteps:\n  - {id: one, uses: worker.page}\n")
@@ -190,13 +185,14 @@ func testClientThatHasGoneIsNoError(t *testing.T, w *world) {
 	run, err = w.runs.FindRun(w.as("admin"), run.ID)
 	w.must(err)
 	if s := run.Steps[0]; s.Status != gatehouse.StepReady || s.Generation != 1 || s.Attempts != 0 {
-		t.Errorf("the step is %s after %d leases and %d attempts, want ready after one and none", s.Status, s.Generation, s.Attempts)
+		t.Errorf("the step is %s after %d leases and %d attempts, want ready after one and none", s.Status, s.Generation,
+			s.Attempts)
 	}
 }
 
 // TestWritesOfATree: proposals of child runs count for the run that began them
 // and for its parent.
-func TestWritesOfATree(t *testing.T) { t.Parallel(); onBoth(t, testWritesOfATree) }
+func TestWritesOfATree(t *testing.T) { onBoth(t, testWritesOfATree) }
 
 func testWritesOfATree(t *testing.T, w *world) {
 	w.apply("leaf", `name: leaf
@@ -207,7 +203,8 @@ steps:
     risk: low
     with: {target: {entity_type: item, entity_ref: "${{ run.id }}"}, change: {n: "1"}}
 `)
-	w.apply("branch", "name: branch\nsteps:\n  - {id: a, uses: workflow.leaf}\n  - {id: b, uses: workflow.leaf, retry: {max: 0}}\n")
+	w.apply("branch",
+		"name: branch\nsteps:\n  - {id: a, uses: workflow.leaf}\n  - {id: b, uses: workflow.leaf, retry: {max: 0}}\n")
 	w.apply("root", "name: root\nlimits: {max_writes_per_run: 3}\nsteps:\n"+
 		"  - {id: x, uses: workflow.branch}\n  - {id: y, uses: workflow.branch}\n  - {id: z, uses: workflow.branch}\n")
 	run := w.start("root", `{}`)
@@ -232,22 +229,25 @@ steps:
 }
 
 // TestLastItemFails: when the last item fails, so do the step and the run.
-func TestLastItemFails(t *testing.T) { t.Parallel(); onBoth(t, testLastItemFails) }
+func TestLastItemFails(t *testing.T) { onBoth(t, testLastItemFails) }
 
 func testLastItemFails(t *testing.T, w *world) {
-	w.apply("each", "name: each\nsteps:\n  - {id: all, uses: worker.page, for_each: input.items, retry: {max: 0}, with: {}}\n")
+	w.apply("each",
+		"name: each\nsteps:\n  - {id: all, uses: worker.page, for_each: input.items, retry: {max: 0}, with: {}}\n")
 	for _, n := range []int{1, 3} {
 		run := w.start("each", gatehouse.JSON(`{"items":[`+strings.Repeat("1,", n-1)+`1]}`))
 		var leased []gatehouse.LeasedStep
 		for len(leased) < n {
-			more, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Max: n, Wait: gatehouse.Duration(30 * time.Second)})
+			more, err := w.runs.LeaseSteps(w.as("bot"),
+				gatehouse.LeaseRequest{Tools: []string{"page"}, Max: n, Wait: gatehouse.Duration(30 * time.Second)})
 			w.must(err)
 			leased = append(leased, more...)
 		}
 		for i, l := range leased {
 			var err error
 			if i == n-1 {
-				_, err = w.runs.FailStep(w.as("bot"), l.Step.ID, gatehouse.StepFailure{Generation: l.Lease.Generation, Code: "broken", Detail: "it"})
+				_, err = w.runs.FailStep(w.as("bot"), l.Step.ID,
+					gatehouse.StepFailure{Generation: l.Lease.Generation, Code: "broken", Detail: "it"})
 			} else {
 				_, err = w.runs.CompleteStep(w.as("bot"), l.Step.ID, gatehouse.StepResult{Generation: l.Lease.Generation})
 			}

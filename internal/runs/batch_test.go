@@ -76,7 +76,7 @@ func TestLeasedAtOnceAreStoredTogether(t *testing.T) {
 		select {
 		case <-others:
 		case <-time.After(20 * time.Second):
-			t.Error("who makes a value waits for who asks a model")
+			t.Error("a transform waits for a model step")
 		}
 		return `{"text":"late"}`
 	}
@@ -97,7 +97,7 @@ func TestLeasedAtOnceAreStoredTogether(t *testing.T) {
 	})
 	for _, s := range steps {
 		if told[s.ID] != "storing done <nil>" {
-			t.Errorf("of a step of %s was told %q", s.Workflow, told[s.ID])
+			t.Errorf("a step of %s reported %q", s.Workflow, told[s.ID])
 		}
 		w.status(s.RunID, gatehouse.RunSucceeded)
 	}
@@ -106,10 +106,9 @@ func TestLeasedAtOnceAreStoredTogether(t *testing.T) {
 	}
 }
 
-// TestLeasedAtOnceFailApart: steps that are stored together fail separately,
-// and a lost lease is no error.
+// TestLeasedAtOnceFailApart: steps that are stored together fail separately, and a lost lease is
+// not an error.
 func TestLeasedAtOnceFailApart(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("quick", quick)
 		w.status(w.start("quick", `{}`).ID, gatehouse.RunSucceeded)
@@ -141,7 +140,6 @@ func TestLeasedAtOnceFailApart(t *testing.T) {
 // TestWorkersAreBounded: however many steps are leased ahead, no more execute
 // at a time than there are workers.
 func TestWorkersAreBounded(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		var at atomic.Int64
 		come, release := make(chan struct{}, 12), make(chan struct{})
@@ -159,7 +157,7 @@ func TestWorkersAreBounded(t *testing.T) {
 		<-come
 		select {
 		case <-come:
-			t.Error("a third model is asked beside two")
+			t.Error("a third model is called besides two")
 		case <-time.After(150 * time.Millisecond): // time for one too many
 		}
 		close(release)
@@ -175,15 +173,11 @@ func TestWorkersAreBounded(t *testing.T) {
 // slowStore is a store that a test can block with a lock while all allowed
 // steps are leased: no lock times out, and blocked transactions leave
 // connections for further leases.
-func slowStore(t *testing.T) (store gatehouse.Store, url string) {
+func slowStore(t *testing.T) (gatehouse.Store, string) {
 	t.Helper()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Close() })
-	url = cluster.DSN("postgres")
-	store, err = postgres.Open(t.Context(), postgres.Config{URL: url + "&lock_timeout=5min", MaxConns: 92, Logger: slog.New(slog.DiscardHandler)})
+	cluster := pgtest.New(t)
+	url := cluster.DSN("postgres")
+	store, err := postgres.Open(t.Context(), postgres.Config{URL: url + "&lock_timeout=5min", MaxConns: 92, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

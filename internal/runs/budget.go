@@ -64,7 +64,8 @@ func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.Step
 				return err
 			}
 			if spent.Add(claimed).Add(most).Cmp(b.Amount) > 0 {
-				over = exceeded(w, "the budget of the %s is %s %s in %s: %s are spent, calls under way may cost %s, and this one %s",
+				over = exceeded(w,
+					"the budget of the %s is %s %s in %s: %s are spent, calls under way may cost %s, and this one %s",
 					of, b.Amount, b.Currency, gatehouse.Duration(b.Window), spent, claimed, most)
 				// The calls under way may cost less than claimed.
 				over.Retryable = spent.Add(most).Cmp(b.Amount) <= 0
@@ -72,7 +73,8 @@ func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.Step
 			}
 		}
 		return tx.ClaimBudget(&gatehouse.BudgetClaim{
-			Tenant: tenant, Workflow: w.run.Workflow, StepID: w.step.ID, Generation: w.step.Generation, Most: most, Currency: currency, At: tx.Now(),
+			Tenant: tenant, Workflow: w.run.Workflow, StepID: w.step.ID, Generation: w.step.Generation, Most: most,
+			Currency: currency, At: tx.Now(),
 		}, tx.Now().Add(-claimAge))
 	})
 	return over, err

@@ -208,13 +208,16 @@ func metadataOf(j gatehouse.JSON) valueMetadata {
 	return v
 }
 
-func makeBundle(d *gatehouse.RunDetail, receipts []*gatehouse.Receipt, entries []*gatehouse.Entry, head *gatehouse.LogHead) (*gatehouse.Bundle, error) {
+func makeBundle(
+	d *gatehouse.RunDetail, receipts []*gatehouse.Receipt, entries []*gatehouse.Entry, head *gatehouse.LogHead,
+) (*gatehouse.Bundle, error) {
 	run := d.Run
 	steps := make([]bundleStep, len(run.Steps))
 	for i, s := range run.Steps {
 		steps[i] = bundleStep{
 			ID: s.ID, Key: s.Key, Uses: s.Uses, Status: s.Status, Skipped: s.Skipped, Attempts: s.Attempts, ActionID: s.ActionID,
-			ChildRun: s.ChildRun, Key2: s.IdempotencyKey, Input: metadataOf(s.Input), Output: metadataOf(s.Output), Failure: s.Failure,
+			ChildRun: s.ChildRun, Key2: s.IdempotencyKey, Input: metadataOf(s.Input), Output: metadataOf(s.Output),
+			Failure:   s.Failure,
 			StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
 		}
 	}
@@ -222,7 +225,8 @@ func makeBundle(d *gatehouse.RunDetail, receipts []*gatehouse.Receipt, entries [
 	decisions := make([]bundleDecision, len(d.Actions))
 	for i, a := range d.Actions {
 		decisions[i] = bundleDecision{
-			ActionID: a.ID, ActionType: a.ActionType, Digest: a.Digest, RiskLevel: a.RiskLevel, Status: a.Status, Policy: a.Policy,
+			ActionID: a.ID, ActionType: a.ActionType, Digest: a.Digest, RiskLevel: a.RiskLevel, Status: a.Status,
+			Policy:   a.Policy,
 			Approval: a.Approval, DecidedBy: a.DecidedBy, DecidedAt: a.DecidedAt, DecidedVia: a.DecidedVia,
 		}
 	}
@@ -230,7 +234,8 @@ func makeBundle(d *gatehouse.RunDetail, receipts []*gatehouse.Receipt, entries [
 	at := *run.FinishedAt
 	z := newArchive(at)
 	z.add("run.json", bundleRun{
-		ID: run.ID, Tenant: run.Tenant, Workflow: run.Workflow, Version: run.Version, Status: run.Status, Trigger: run.Trigger,
+		ID: run.ID, Tenant: run.Tenant, Workflow: run.Workflow, Version: run.Version, Status: run.Status,
+		Trigger:    run.Trigger,
 		TriggerRef: run.TriggerRef, StartedBy: run.StartedBy, ParentRun: run.ParentRun, RetryOf: run.RetryOf,
 		Input: metadataOf(run.Input), Output: metadataOf(run.Output), Failure: run.Failure,
 		CreatedAt: run.CreatedAt, StartedAt: run.StartedAt, FinishedAt: run.FinishedAt,
@@ -243,14 +248,16 @@ func makeBundle(d *gatehouse.RunDetail, receipts []*gatehouse.Receipt, entries [
 	z.add("audit.json", bundleAudit{head, usecase.OrEmpty(entries)})
 
 	manifest, archive, err := z.close(map[string]any{
-		"v": 1, "run": run.ID, "tenant": run.Tenant, "workflow": run.Workflow, "workflow_version": run.Version, "status": run.Status,
+		"v": 1, "run": run.ID, "tenant": run.Tenant, "workflow": run.Workflow, "workflow_version": run.Version,
+		"status":      run.Status,
 		"finished_at": at,
 	})
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(archive)
-	return &gatehouse.Bundle{Tenant: run.Tenant, RunID: run.ID, SHA256: hex.EncodeToString(sum[:]), Manifest: manifest, Archive: archive}, nil
+	return &gatehouse.Bundle{Tenant: run.Tenant, RunID: run.ID, SHA256: hex.EncodeToString(sum[:]), Manifest: manifest,
+		Archive: archive}, nil
 }
 
 // costs sums up the cost of model calls by provider and model, in the order of
@@ -277,7 +284,7 @@ func costs(usage []*gatehouse.ModelUsage) []bundleCost {
 	return out
 }
 
-// archive writes a zip whose bytes depend on its content alone.
+// archive writes a zip whose bytes depend only on its content.
 type archive struct {
 	buf   bytes.Buffer
 	w     *zip.Writer

@@ -23,7 +23,9 @@ type claiming struct {
 	taken *int
 }
 
-func (c claiming) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.StepShare) ([]*gatehouse.Step, error) {
+func (c claiming) ClaimSteps(
+	owner string, lease time.Duration, shares ...gatehouse.StepShare,
+) ([]*gatehouse.Step, error) {
 	steps, err := c.Queues.ClaimSteps(owner, lease, shares...)
 	*c.taken = len(steps)
 	return steps, err
@@ -47,30 +49,23 @@ func (u unstored) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) er
 // TestLeaseThatIsNotStored: no step is executed under such a lease, neither
 // here nor by an external worker.
 func TestLeaseThatIsNotStored(t *testing.T) {
-	t.Parallel()
-	for name, open := range engines {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store, err := open(t)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lost := &atomic.Int64{}
-			w := newWorld(t, unstored{store, lost})
-			w.apply("ask", "name: ask\nsteps:\n  - {id: one, uses: model.acme, with: {model: small, messages: [{role: user, content: hello}]}}\n")
-			w.status(w.start("ask", `{}`).ID, gatehouse.RunSucceeded)
-			if w.models.asked != 1 || lost.Load() != 1 {
-				t.Errorf("the model was asked %d times, and %d leases were lost", w.models.asked, lost.Load())
-			}
-			lost.Store(0)
-			w.apply("page", "name: page\nsteps:\n  - {id: one, uses: worker.page}\n")
-			w.start("page", `{}`)
-			g := gate.New(unstored{store, lost}, nil, w.hub, gate.Config{}, nil)
-			leased, err := runs.New(g, runs.Config{}).LeaseSteps(w.as("bot"),
-				gatehouse.LeaseRequest{Tools: []string{"page"}})
-			if len(leased) > 0 || err == nil {
-				t.Errorf("leased %v, %v", leased, err)
-			}
-		})
-	}
+	onEngines(t, func(t *testing.T, store gatehouse.Store) {
+		lost := &atomic.Int64{}
+		w := newWorld(t, unstored{store, lost})
+		w.apply("ask", "name: ask\nsteps:\n"+
+			"  - {id: one, uses: model.acme, with: {model: small, messages: [{role: user, content: hello}]}}\n")
+		w.status(w.start("ask", `{}`).ID, gatehouse.RunSucceeded)
+		if w.models.asked != 1 || lost.Load() != 1 {
+			t.Errorf("the model was asked %d times, and %d leases were lost", w.models.asked, lost.Load())
+		}
+		lost.Store(0)
+		w.apply("page", "name: page\nsteps:\n  - {id: one, uses: worker.page}\n")
+		w.start("page", `{}`)
+		g := gate.New(unstored{store, lost}, nil, w.hub, gate.Config{}, nil)
+		leased, err := runs.New(g, runs.Config{}).LeaseSteps(w.as("bot"),
+			gatehouse.LeaseRequest{Tools: []string{"page"}})
+		if len(leased) > 0 || err == nil {
+			t.Errorf("leased %v, %v", leased, err)
+		}
+	})
 }

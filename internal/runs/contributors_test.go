@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 )
 
-// handCases are the ways in which the person "hand" takes part in what a run of
-// the workflow "main" asks in its step "ask".
+// handCases are the ways in which the person "hand" contributes to the question that a run of the
+// workflow "main" asks in its step "ask".
 var handCases = map[string]struct {
 	workflows map[string]string
 	touch     func(w *world, run *gatehouse.Run) *gatehouse.Run // returns the run that asks
@@ -49,7 +49,8 @@ var handCases = map[string]struct {
   - {id: word, uses: worker.page}`},
 		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
 			s := w.leaseStep("hand")
-			a, err := w.runs.ProposeStep(w.as("hand"), s.Step.ID, gatehouse.StepProposal{Generation: s.Lease.Generation, Action: shopChange})
+			a, err := w.runs.ProposeStep(w.as("hand"), s.Step.ID,
+				gatehouse.StepProposal{Generation: s.Lease.Generation, Action: shopChange})
 			w.must(err)
 			w.must(w.decide(a, "ana", gatehouse.Approve))
 			return run
@@ -88,9 +89,11 @@ var handCases = map[string]struct {
   - {id: word, uses: connector.erp.post, action_type: price_change, with: {target: {entity_type: item, entity_ref: X}, change: {price: "3"}}}`},
 		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
 			w.must(w.decide(w.action(w.status(run.ID, gatehouse.RunWaitingApproval), "word"), "ana", gatehouse.Approve))
-			got, err := w.runs.LeasePushes(w.as("hand"), gatehouse.PushLeaseRequest{Connectors: []string{"erp"}, Wait: gatehouse.Duration(30 * time.Second), Worker: "w1"})
+			got, err := w.runs.LeasePushes(w.as("hand"),
+				gatehouse.PushLeaseRequest{Connectors: []string{"erp"}, Wait: gatehouse.Duration(30 * time.Second), Worker: "w1"})
 			w.must(err)
-			_, err = w.runs.CompletePush(w.as("hand"), got[0].Push.ID, gatehouse.PushResult{Generation: got[0].Lease.Generation, ResponseMetadata: `{"n":1}`})
+			_, err = w.runs.CompletePush(w.as("hand"), got[0].Push.ID,
+				gatehouse.PushResult{Generation: got[0].Lease.Generation, ResponseMetadata: `{"n":1}`})
 			w.must(err)
 			return run
 		},
@@ -100,7 +103,8 @@ var handCases = map[string]struct {
   - {id: word, uses: workflow.child, with: {}}`, "child": `
   - {id: heard, uses: wait, with: {event: go}}`},
 		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
-			run = w.until(run.ID, "waiting for its child", func(r *gatehouse.Run) bool { return r.StepOf("word").ChildRun != "" })
+			run = w.until(run.ID, "waiting for its child",
+				func(r *gatehouse.Run) bool { return r.StepOf("word").ChildRun != "" })
 			child, err := w.runs.FindRun(w.as("admin"), run.StepOf("word").ChildRun)
 			w.must(err)
 			w.sendGo("hand", child)
@@ -113,7 +117,8 @@ var handCases = map[string]struct {
   - {id: rest, uses: worker.page}`},
 		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
 			w.sendGo("hand", run)
-			w.until(run.ID, "past the event", func(r *gatehouse.Run) bool { return r.StepOf("word").Status == gatehouse.StepSucceeded })
+			w.until(run.ID, "past the event",
+				func(r *gatehouse.Run) bool { return r.StepOf("word").Status == gatehouse.StepSucceeded })
 			_, err := w.runs.CancelRun(w.as("admin"), run.ID, "")
 			w.must(err)
 			w.status(run.ID, gatehouse.RunCanceled)
@@ -131,7 +136,8 @@ var handCases = map[string]struct {
 			again := w.start("main", `{}`)
 			// The lease finds the known key and closes the step instead of
 			// handing it out.
-			_, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Wait: gatehouse.Duration(time.Second)})
+			_, err := w.runs.LeaseSteps(w.as("bot"),
+				gatehouse.LeaseRequest{Tools: []string{"page"}, Wait: gatehouse.Duration(time.Second)})
 			w.must(err)
 			return again
 		},
@@ -146,14 +152,12 @@ var shopChange = gatehouse.Proposal{
 	Target: gatehouse.Target{EntityType: "item", EntityRef: "X"}, ProposedChange: `{"price":"3"}`,
 }
 
-// TestHandsOnTheContentExcludeFromDeciding: of two persons with the same roles,
+// TestContributorsOfAChangeCannotDecide: of two persons with the same roles,
 // the one who touched the content of the change cannot decide it, and the other
 // can.
-func TestHandsOnTheContentExcludeFromDeciding(t *testing.T) {
-	t.Parallel()
+func TestContributorsOfAChangeCannotDecide(t *testing.T) {
 	for name, c := range handCases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			onBoth(t, func(t *testing.T, w *world) {
 				all := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleProposer, gatehouse.RoleWorker}
 				w.person("hand", gatehouse.KindPerson, all...)
@@ -181,10 +185,8 @@ func TestHandsOnTheContentExcludeFromDeciding(t *testing.T) {
 	}
 }
 
-// TestHandsOfAnAgentExcludeItsSponsor: what a worker touches, its sponsor has
-// touched.
-func TestHandsOfAnAgentExcludeItsSponsor(t *testing.T) {
-	t.Parallel()
+// TestWorkersSponsorCannotDecide: a worker's contribution also counts for its sponsor.
+func TestWorkersSponsorCannotDecide(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		made, err := w.gate.CreatePrincipal(w.as("admin"), gatehouse.NewPrincipal{
 			Name: "tool", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleWorker}, Sponsor: "ben",
@@ -192,7 +194,8 @@ func TestHandsOfAnAgentExcludeItsSponsor(t *testing.T) {
 		w.must(err)
 		w.people["tool"], err = w.gate.Authenticate(w.Context(), made.Key)
 		w.must(err)
-		w.apply("main", "name: main\nsteps:\n  - {id: word, uses: worker.page}\n  - {id: ask, uses: approval, with: {rationale: go on?}}\n")
+		w.apply("main",
+			"name: main\nsteps:\n  - {id: word, uses: worker.page}\n  - {id: ask, uses: approval, with: {rationale: go on?}}\n")
 		run := w.start("main", `{}`)
 		w.complete("tool")
 		a := w.action(w.status(run.ID, gatehouse.RunWaitingApproval), "ask")
@@ -212,7 +215,8 @@ func (w *world) sendGo(who string, run *gatehouse.Run) {
 
 func (w *world) leaseStep(who string) gatehouse.LeasedStep {
 	w.Helper()
-	got, err := w.runs.LeaseSteps(w.as(who), gatehouse.LeaseRequest{Tools: []string{"page"}, Wait: gatehouse.Duration(30 * time.Second), Worker: "w1"})
+	got, err := w.runs.LeaseSteps(w.as(who),
+		gatehouse.LeaseRequest{Tools: []string{"page"}, Wait: gatehouse.Duration(30 * time.Second), Worker: "w1"})
 	w.must(err)
 	if len(got) != 1 {
 		w.Fatalf("leased %d steps", len(got))
@@ -224,13 +228,14 @@ func (w *world) leaseStep(who string) gatehouse.LeasedStep {
 func (w *world) complete(who string) {
 	w.Helper()
 	s := w.leaseStep(who)
-	_, err := w.runs.CompleteStep(w.as(who), s.Step.ID, gatehouse.StepResult{Generation: s.Lease.Generation, Output: `{"n":1}`})
+	_, err := w.runs.CompleteStep(w.as(who), s.Step.ID,
+		gatehouse.StepResult{Generation: s.Lease.Generation, Output: `{"n":1}`})
 	w.must(err)
 }
 
 // TestSendersOfEvents: by default, no agent except the run's starter may answer
 // a wait; with from, only the listed senders. A refused event is not stored.
-func TestSendersOfEvents(t *testing.T) { t.Parallel(); onBoth(t, testSendersOfEvents) }
+func TestSendersOfEvents(t *testing.T) { onBoth(t, testSendersOfEvents) }
 
 func testSendersOfEvents(t *testing.T, w *world) {
 	w.person("rival", gatehouse.KindAgent, gatehouse.RoleProposer, gatehouse.RoleWorker)
@@ -250,7 +255,9 @@ func testSendersOfEvents(t *testing.T, w *world) {
 		"several": {", from: [starter, 'kind:person']", []string{"bot", "cleo", "otto"}},
 	} {
 		for _, early := range []bool{false, true} {
-			w.apply(name, "name: "+name+"\nsteps:\n  - {id: first, uses: worker.page}\n  - {id: word, uses: wait, with: {event: go"+c.from+"}}\n")
+			w.apply(name,
+				"name: "+name+"\nsteps:\n  - {id: first, uses: worker.page}\n  - {id: word, uses: wait, with: {event: go"+c.from+
+					"}}\n")
 			for _, who := range everybody {
 				run := w.start(name, `{}`)
 				if !early {
@@ -277,7 +284,8 @@ func testSendersOfEvents(t *testing.T, w *world) {
 					w.status(run.ID, gatehouse.RunSucceeded)
 					continue
 				}
-				w.until(run.ID, "still waiting", func(r *gatehouse.Run) bool { return r.StepOf("word").Status == gatehouse.StepWaiting })
+				w.until(run.ID, "still waiting",
+					func(r *gatehouse.Run) bool { return r.StepOf("word").Status == gatehouse.StepWaiting })
 				w.must(w.store.View(t.Context(), run.Tenant, func(tx gatehouse.ReadTx) error {
 					signals, err := tx.ListSignals(run.ID)
 					if len(signals) > 0 {
@@ -293,7 +301,6 @@ func testSendersOfEvents(t *testing.T, w *world) {
 // TestOtherAgentMayNotAnswer: when agents may read the whole tenant, other
 // agents see a run, but its wait still refuses their events.
 func TestOtherAgentMayNotAnswer(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.person("rival", gatehouse.KindAgent, gatehouse.RoleProposer)
 		w.apply("main", "name: main\nsteps:\n  - {id: word, uses: wait, with: {event: go}}\n")
@@ -313,7 +320,6 @@ func TestOtherAgentMayNotAnswer(t *testing.T) {
 // TestStarterAnswersTheRetry: the agent that started a run may answer its
 // retry, whoever retried it.
 func TestStarterAnswersTheRetry(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("main", "name: main\nsteps:\n  - {id: word, uses: wait, with: {event: go, from: [starter]}}\n")
 		run := w.start("main", `{}`)
@@ -330,7 +336,6 @@ func TestStarterAnswersTheRetry(t *testing.T) {
 // TestStarterAnswersTheChildOfARetry: the agent may also answer a child run
 // that a step of the retry began.
 func TestStarterAnswersTheChildOfARetry(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("leaf", "name: leaf\nsteps:\n  - {id: word, uses: wait, with: {event: go}}\n")
 		w.apply("main", "name: main\nsteps:\n  - {id: sub, uses: workflow.leaf}\n")
@@ -348,11 +353,10 @@ func TestStarterAnswersTheChildOfARetry(t *testing.T) {
 	})
 }
 
-// TestCeilingsCountForTheStarter: a ceiling per agent counts for the agent that
-// started the run, whether it proposes by itself, through a run or a child run,
-// or through a revision of what its run proposed.
+// TestCeilingsCountForTheStarter: a ceiling per agent counts for the agent that started the run,
+// whether it proposes by itself, through a run or a child run, or through a revision of its run's
+// proposal.
 func TestCeilingsCountForTheStarter(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		_, err := w.gate.ApplyPolicy(w.as("admin"), `version: 1
 risk: {price_change: 3}
@@ -375,7 +379,8 @@ ceilings:
 		}
 		byRun := ofRun(w.start("main", `{}`))
 		counted("by a run", byRun)
-		outer := w.until(w.start("outer", `{}`).ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
+		outer := w.until(w.start("outer", `{}`).ID, "waiting",
+			func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
 		child, err := w.runs.FindRun(w.as("admin"), outer.StepOf("sub").ChildRun)
 		w.must(err)
 		byChild := ofRun(child)

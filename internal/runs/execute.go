@@ -16,15 +16,15 @@ import (
 type Models interface {
 	// Ask makes one call. failure is the model's or the provider's. usage is the call's cost,
 	// even if the answer was unusable.
-	Ask(ctx context.Context, tenant, provider string, request gatehouse.JSON) (answer gatehouse.JSON, usage *gatehouse.ModelUsage, failure *gatehouse.StepFailure)
+	Ask(ctx context.Context, tenant, provider string, request gatehouse.JSON) (answer gatehouse.JSON,
+		usage *gatehouse.ModelUsage, failure *gatehouse.StepFailure)
 	// Most returns the most that a call can cost, in the provider's currency; false
 	// when that is unknown.
 	Most(tenant, provider string, request gatehouse.JSON) (cost gatehouse.Decimal, currency string, ok bool)
 }
 
-// Execute runs a built-in step for a worker of this process that leased it, and
-// returns when the step is closed or waits. A lost lease is no error: another
-// worker then has the step.
+// Execute runs a built-in step for a worker of this process that leased it, and returns when the
+// step is closed or waits. A lost lease is not an error: another worker then has the step.
 func (r *Runs) Execute(ctx context.Context, step *gatehouse.Step, worker string) error {
 	return r.ExecuteChain(ctx, step, worker, 0)
 }
@@ -58,7 +58,8 @@ func (r *Runs) executeStep(ctx context.Context, step *gatehouse.Step, worker str
 	case err != nil:
 		return err
 	case failure != nil:
-		return r.fail(ctx, step, worker, gatehouse.StepFailure{Generation: step.Generation, Code: failure.Code, Detail: failure.Detail})
+		return r.fail(ctx, step, worker,
+			gatehouse.StepFailure{Generation: step.Generation, Code: failure.Code, Detail: failure.Detail})
 	}
 
 	w.batched = m
@@ -125,15 +126,16 @@ func (r *Runs) useCached(ctx context.Context, w *work, worker string) (done bool
 // finish completes a step.
 func (r *Runs) finish(ctx context.Context, w *work, worker string, res gatehouse.StepResult) error {
 	res.Generation = w.step.Generation
-	if len(res.Output) > MaxStepOutput {
-		f := mistake("output_too_large", "the output has more than %d bytes", MaxStepOutput)
+	if len(res.Output) > gatehouse.MaxStepOutput {
+		f := mistake("output_too_large", "the output has more than %d bytes", gatehouse.MaxStepOutput)
 		return r.failUsing(ctx, w.step, worker, gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail}, res.Usage)
 	}
 	return r.complete(ctx, w, worker, res)
 }
 
 func (r *Runs) mistaken(ctx context.Context, w *work, worker string, f *gatehouse.Failure) error {
-	return r.fail(ctx, w.step, worker, gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail})
+	return r.fail(ctx, w.step, worker,
+		gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail})
 }
 
 // ask makes a model call, within the budgets of workflow and tenant.
@@ -330,7 +332,8 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 		return err
 	case again != nil && !again.Status.Final():
 		return r.fail(ctx, w.step, worker, gatehouse.StepFailure{
-			Generation: w.step.Generation, Code: "child_under_way", Detail: "the run " + again.ID + " has not ended", Retryable: true,
+			Generation: w.step.Generation, Code: "child_under_way", Detail: "the run " + again.ID + " has not ended",
+			Retryable: true,
 		})
 	case depth > maxDepth:
 		return r.mistaken(ctx, w, worker, mistake("too_deep", "child runs can be nested at most %d deep", maxDepth))
@@ -344,7 +347,8 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 		return r.mistaken(ctx, w, worker, mistake("input", "%v", err))
 	}
 
-	from := origin{trigger: gatehouse.TriggerRun, ref: "step:" + w.step.ID, actor: "workflow:" + w.run.Workflow, parent: w.step, again: again}
+	from := origin{trigger: gatehouse.TriggerRun, ref: "step:" + w.step.ID, actor: "workflow:" + w.run.Workflow,
+		parent: w.step, again: again}
 	var started *gatehouse.Run
 	err = r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *runTx) error {
 		started = nil

@@ -15,7 +15,8 @@ type HookVerifier interface {
 	// Verify checks the signature of a delivery by the kind's rules and the
 	// named secret, and returns the delivery's own id, "" for none, and the
 	// run's input. A wrong signature is an error with code bad_signature.
-	Verify(kind, secret string, h http.Header, body []byte, now time.Time) (delivery string, input gatehouse.JSON, err error)
+	Verify(kind, secret string, h http.Header, body []byte, now time.Time) (delivery string, input gatehouse.JSON,
+		err error)
 }
 
 // badSignature is the answer to every delivery that starts no run, so that it does not reveal
@@ -26,7 +27,9 @@ func badSignature() *gatehouse.Error {
 
 // Receive starts a run for a webhook. The signature proves the sender. A delivery with the id,
 // or the workflow's ref, of an earlier delivery returns the earlier run.
-func (r *Runs) Receive(ctx context.Context, tenant, name string, h http.Header, body []byte) (*gatehouse.Run, bool, error) {
+func (r *Runs) Receive(
+	ctx context.Context, tenant, name string, h http.Header, body []byte,
+) (*gatehouse.Run, bool, error) {
 	if tenant == "" {
 		tenant = gatehouse.DefaultTenant
 	}
@@ -65,7 +68,8 @@ func (r *Runs) Receive(ctx context.Context, tenant, name string, h http.Header, 
 
 	ref := delivery
 	if hook.Ref != nil {
-		value, err := hook.Ref.Value(&workflow.Scope{Input: input, Run: &gatehouse.Run{Tenant: tenant, Workflow: name}, Now: now})
+		value, err := hook.Ref.Value(
+			&workflow.Scope{Input: input, Run: &gatehouse.Run{Tenant: tenant, Workflow: name}, Now: now})
 		if err != nil {
 			return nil, false, gatehouse.E(gatehouse.CodeInvalid, "the workflow's ref cannot be computed from this delivery: "+
 				"%v", err)
@@ -75,7 +79,8 @@ func (r *Runs) Receive(ctx context.Context, tenant, name string, h http.Header, 
 		}
 	}
 	if len(ref) > maxRef || strings.ContainsRune(ref, 0) {
-		return nil, false, gatehouse.E(gatehouse.CodeInvalid, "the delivery's ref has more than %d bytes, or a NUL among them", maxRef)
+		return nil, false,
+			gatehouse.E(gatehouse.CodeInvalid, "the delivery's ref has more than %d bytes, or a NUL among them", maxRef)
 	}
 	if ref != "" {
 		ref = "webhook:" + ref

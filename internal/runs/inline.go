@@ -46,7 +46,7 @@ func (w *work) evaluateInline(output gatehouse.JSON) map[string]*work {
 		return nil
 	}
 	var ahead map[string]*work
-	left := MaxStepOutput
+	left := gatehouse.MaxStepOutput
 	row := map[string]bool{w.step.Key: true}
 	b := &templateValues{run: w.run, def: w.def, known: w.known}
 	b.known.note(w.step.Key, output)

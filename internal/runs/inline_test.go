@@ -34,33 +34,27 @@ func (l leaseCount) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) 
 // onwards runs a test on each engine, without a runtime. run executes one run
 // of a workflow to its end and counts the leases that it took.
 func onwards(t *testing.T, test func(w *world, run func(name string, onward int) (*gatehouse.Run, int64))) {
-	for name, open := range engines {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store, err := open(t)
-			if err != nil {
-				t.Fatal(err)
-			}
-			leases := &atomic.Int64{}
-			w := newWorld(t, leaseCount{store, leases})
-			w.stop()
-			test(w, func(name string, onward int) (*gatehouse.Run, int64) {
-				t.Helper()
-				before := leases.Load()
-				ctx, stop := context.WithCancel(t.Context())
-				stopped := make(chan struct{})
-				go func() {
-					defer close(stopped)
-					c := runs.RuntimeConfig{Owner: "test", InlineLimit: onward, Poll: 50 * time.Millisecond}
-					runs.NewRuntime(w.store, w.runs, w.hub, c, slog.New(slog.DiscardHandler)).Run(ctx)
-				}()
-				run := w.until(w.start(name, `{"x":7}`).ID, "bundled", func(r *gatehouse.Run) bool { return r.Evidence != "" })
-				stop()
-				<-stopped
-				return run, leases.Load() - before
-			})
+	t.Helper()
+	onEngines(t, func(t *testing.T, store gatehouse.Store) {
+		leases := &atomic.Int64{}
+		w := newWorld(t, leaseCount{store, leases})
+		w.stop()
+		test(w, func(name string, onward int) (*gatehouse.Run, int64) {
+			t.Helper()
+			before := leases.Load()
+			ctx, stop := context.WithCancel(t.Context())
+			stopped := make(chan struct{})
+			go func() {
+				defer close(stopped)
+				c := runs.RuntimeConfig{Owner: "test", InlineLimit: onward, Poll: 50 * time.Millisecond}
+				runs.NewRuntime(w.store, w.runs, w.hub, c, slog.New(slog.DiscardHandler)).Run(ctx)
+			}()
+			run := w.until(w.start(name, `{"x":7}`).ID, "bundled", func(r *gatehouse.Run) bool { return r.Evidence != "" })
+			stop()
+			<-stopped
+			return run, leases.Load() - before
 		})
-	}
+	})
 }
 
 const row = `name: row
@@ -83,7 +77,6 @@ output: {n: "${{ steps.g.output.f }}"}
 // TestOnward: a run with inline steps shows everything that separate leases
 // would have left: rows, attempts, outputs, and log entries in order.
 func TestOnward(t *testing.T) {
-	t.Parallel()
 	onwards(t, func(w *world, run func(string, int) (*gatehouse.Run, int64)) {
 		w.Helper()
 		w.apply("row", row)
@@ -105,7 +98,8 @@ func TestOnward(t *testing.T) {
 			w.Errorf("%s\noutput %s", describe(joined), joined.Output)
 		}
 		for _, s := range joined.Steps {
-			if s.ReadyAt == nil || s.StartedAt == nil || s.FinishedAt == nil || s.StartedAt.Before(*s.ReadyAt) || s.FinishedAt.Before(*s.StartedAt) {
+			if s.ReadyAt == nil || s.StartedAt == nil || s.FinishedAt == nil || s.StartedAt.Before(*s.ReadyAt) ||
+				s.FinishedAt.Before(*s.StartedAt) {
 				w.Errorf("the times of %s: %v, %v, %v", s.Key, s.ReadyAt, s.StartedAt, s.FinishedAt)
 			}
 		}
@@ -119,12 +113,16 @@ func (w *world) seen(run *gatehouse.Run) (lines []string) {
 	keys := map[string]string{}
 	for _, s := range run.Steps {
 		keys[s.ID] = s.Key
-		lines = append(lines, plain.Replace(fmt.Sprint(s.Key, s.Status, s.Attempts, s.Generation, s.IdempotencyKey, s.Input, s.Output, s.Skipped, s.Failure, s.LeaseOwner, s.LeaseUntil)))
+		lines = append(lines,
+			plain.Replace(
+				fmt.Sprint(s.Key, s.Status, s.Attempts, s.Generation, s.IdempotencyKey, s.Input, s.Output, s.Skipped, s.Failure,
+					s.LeaseOwner, s.LeaseUntil)))
 	}
 	w.must(w.store.View(w.Context(), run.Tenant, func(tx gatehouse.ReadTx) error {
 		attempts, err := tx.ListAttempts(run.ID)
 		for _, a := range attempts {
-			lines = append(lines, fmt.Sprint("attempt at ", keys[a.StepID], a.Attempt, a.Generation, a.Worker, a.Outcome, a.Code, a.Detail))
+			lines = append(lines,
+				fmt.Sprint("attempt at ", keys[a.StepID], a.Attempt, a.Generation, a.Worker, a.Outcome, a.Code, a.Detail))
 		}
 		if err != nil {
 			return err
@@ -149,7 +147,6 @@ func (w *world) seen(run *gatehouse.Run) (lines []string) {
 // TestOnwardIsBounded: one lease carries at most the configured number of
 // inline steps.
 func TestOnwardIsBounded(t *testing.T) {
-	t.Parallel()
 	onwards(t, func(w *world, run func(string, int) (*gatehouse.Run, int64)) {
 		w.Helper()
 		var b strings.Builder
@@ -168,18 +165,20 @@ func TestOnwardIsBounded(t *testing.T) {
 // TestOnwardIsBoundedInSize: the inline steps of one transaction together are
 // no larger than one step may be.
 func TestOnwardIsBoundedInSize(t *testing.T) {
-	t.Parallel()
 	onwards(t, func(w *world, run func(string, int) (*gatehouse.Run, int64)) {
 		w.Helper()
 		var b strings.Builder
 		for i := range 8 {
-			fmt.Fprintf(&b, "  - {id: s%d, uses: transform, with: {t: \"${{ steps.s%d.output.t + steps.s%[2]d.output.t }}\"}}\n", i+1, i)
+			fmt.Fprintf(&b, "  - {id: s%d, uses: transform, with: {t: \"${{ steps.s%d.output.t + steps.s%[2]d.output.t }}\"}}\n",
+				i+1, i)
 		}
-		w.apply("twice", "name: twice\nsteps:\n  - {id: s0, uses: transform, with: {t: "+strings.Repeat("x", 1000)+"}}\n"+b.String()+
-			"  - {id: end, uses: transform, with: {n: 1}}\n")
+		w.apply("twice",
+			"name: twice\nsteps:\n  - {id: s0, uses: transform, with: {t: "+strings.Repeat("x", 1000)+"}}\n"+b.String()+
+				"  - {id: end, uses: transform, with: {n: 1}}\n")
 		ended, n := run("twice", 16)
 		if size := len(ended.StepOf("s8").Output); n != 2 || size != 256_008 || ended.Status != gatehouse.RunSucceeded {
-			w.Errorf("%d leases, want one for 254,000 bytes and one for the rest; the last output has %d; %s", n, size, describe(ended))
+			w.Errorf("%d leases, want one for 254,000 bytes and one for the rest; the last output has %d; %s", n, size,
+				describe(ended))
 		}
 	})
 }
@@ -187,11 +186,13 @@ func TestOnwardIsBoundedInSize(t *testing.T) {
 // TestOnwardKeepsNobodyBack: an inline step that cannot be stored, because
 // another step holds its key, does not affect the step before it.
 func TestOnwardKeepsNobodyBack(t *testing.T) {
-	t.Parallel()
 	onwards(t, func(w *world, _ func(string, int) (*gatehouse.Run, int64)) {
 		w.Helper()
-		w.apply("line", "name: line\nsteps:\n  - {id: one, uses: transform, with: {}}\n  - {id: two, uses: transform, with: {}}\n")
-		w.apply("thief", "name: thief\nsteps:\n  - {id: one, uses: model.acme, with: {model: small, prompt: hello}, idempotency_key: \"${{ input.key }}\"}\n")
+		w.apply("line",
+			"name: line\nsteps:\n  - {id: one, uses: transform, with: {}}\n  - {id: two, uses: transform, with: {}}\n")
+		w.apply("thief",
+			"name: thief\nsteps:\n  - {id: one, uses: model.acme, with: {model: small, prompt: hello}, idempotency_key: \"${{ "+
+				"input.key }}\"}\n")
 		first := w.start("line", `{}`)
 		other := w.start("thief", gatehouse.JSON(`{"key":"`+first.ID+`:two"}`))
 		carry := func(workflow string) {
@@ -210,7 +211,8 @@ func TestOnwardKeepsNobodyBack(t *testing.T) {
 		carry("line")
 		run, err := w.runs.FindRun(w.as("admin"), first.ID)
 		w.must(err)
-		if one, two := run.StepOf("one"), run.StepOf("two"); one.Status != gatehouse.StepSucceeded || two.Status != gatehouse.StepReady {
+		if one, two := run.StepOf("one"), run.StepOf("two"); one.Status != gatehouse.StepSucceeded ||
+			two.Status != gatehouse.StepReady {
 			w.Errorf("one is %s, two %s: %s", one.Status, two.Status, describe(run))
 		}
 	})

@@ -22,7 +22,9 @@ func BenchmarkForEach(b *testing.B) {
 				w := newWorld(b, store)
 				source := "name: wide\nsteps:\n"
 				for i := range size.steps {
-					source += fmt.Sprintf("  - {id: s%d, needs: [], uses: transform, for_each: input.items, max_items: 1000, with: {n: \"${{ item }}\"}}\n", i)
+					source += fmt.Sprintf(
+						"  - {id: s%d, needs: [], uses: transform, for_each: input.items, max_items: 1000, with: {n: \"${{ item }}\"}}\n",
+						i)
 				}
 				w.apply("wide", source)
 				input := gatehouse.JSON(`{"items":[` + strings.Repeat("1,", size.items-1) + `1]}`)

@@ -50,15 +50,17 @@ func (w *world) settled(a *gatehouse.Action, want gatehouse.Status) *gatehouse.A
 // TestPushesOfWorkersOutside: pushes for external workers take the usual path:
 // checked, recorded as sent before they are handed out, fenced by generation,
 // settled with a receipt.
-func TestPushesOfWorkersOutside(t *testing.T) { t.Parallel(); onBoth(t, testPushesOfWorkersOutside) }
+func TestPushesOfWorkersOutside(t *testing.T) { onBoth(t, testPushesOfWorkersOutside) }
 
 func testPushesOfWorkersOutside(t *testing.T, w *world) {
 	a := w.onERP("post", "X")
 	p := w.leasePush(time.Minute)
-	if p.ActionID != a.ID || p.Digest != a.Digest || p.ProposedChange != `{"price":"3"}` || p.Attempt != 1 || p.Push.Status != gatehouse.PushSent {
+	if p.ActionID != a.ID || p.Digest != a.Digest || p.ProposedChange != `{"price":"3"}` || p.Attempt != 1 ||
+		p.Push.Status != gatehouse.PushSent {
 		t.Fatalf("leased %+v", p)
 	}
-	if again, err := w.runs.LeasePushes(w.as("bot"), gatehouse.PushLeaseRequest{Connectors: []string{"erp"}}); err != nil || len(again) != 0 {
+	if again, err := w.runs.LeasePushes(w.as("bot"),
+		gatehouse.PushLeaseRequest{Connectors: []string{"erp"}}); err != nil || len(again) != 0 {
 		t.Fatalf("leased twice: %v, %v", again, err)
 	}
 	g := p.Lease.Generation
@@ -69,7 +71,7 @@ func testPushesOfWorkersOutside(t *testing.T, w *world) {
 			return err
 		},
 		"a stale one": func() error {
-			_, err := w.runs.CompletePush(w.as("bot"), p.Push.ID, gatehouse.PushResult{Generation: g - 1})
+			_, err := w.runs.CompletePush(w.as("bot"), p.Push.ID, gatehouse.PushResult{Generation: g + 1})
 			return err
 		},
 		"a stale heartbeat": func() error {
@@ -89,7 +91,7 @@ func testPushesOfWorkersOutside(t *testing.T, w *world) {
 		w.must(err)
 	}
 	if p, err := w.runs.CompletePush(w.as("other"), p.Push.ID, done); gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
-		t.Errorf("another worker is shown what came of the call: %+v, %v", p, err)
+		t.Errorf("another worker reads the result of the call: %+v, %v", p, err)
 	}
 	got := w.settled(a, gatehouse.StatusApplied)
 	if got.Receipt == nil || got.Receipt.ExternalID != "doc-7" {
@@ -101,22 +103,20 @@ func testPushesOfWorkersOutside(t *testing.T, w *world) {
 		t.Errorf("%d receipts of one call", len(e.Receipts))
 	}
 	if code := gatehouse.CodeOf(func() error {
-		_, err := w.runs.FailPush(w.as("bot"), "psh_none", gatehouse.PushFailure{Generation: 1, Kind: "terminal", Code: "x"})
+		_, err := w.runs.FailPush(w.as("bot"), "psh_none", gatehouse.PushFailure{Generation: 1, Kind: "terminal", Code: "x", Detail: "x"})
 		return err
 	}()); code != gatehouse.CodeNotFound {
 		t.Errorf("an unknown push: %q", code)
 	}
 }
 
-func TestFailuresOfWorkersOutside(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testFailuresOfWorkersOutside)
-}
+func TestFailuresOfWorkersOutside(t *testing.T) { onBoth(t, testFailuresOfWorkersOutside) }
 
 func testFailuresOfWorkersOutside(t *testing.T, w *world) {
 	fail := func(p gatehouse.LeasedPush, kind string) {
 		t.Helper()
-		_, err := w.runs.FailPush(w.as("bot"), p.Push.ID, gatehouse.PushFailure{Generation: p.Lease.Generation, Kind: kind, Code: "erp_down", Detail: "no answer"})
+		_, err := w.runs.FailPush(w.as("bot"), p.Push.ID,
+			gatehouse.PushFailure{Generation: p.Lease.Generation, Kind: kind, Code: "erp_down", Detail: "no answer"})
 		w.must(err)
 	}
 	// Transient: it comes again under the same key; then terminal.
@@ -124,7 +124,8 @@ func testFailuresOfWorkersOutside(t *testing.T, w *world) {
 	first := w.leasePush(time.Minute)
 	fail(first, "transient")
 	second := w.leasePush(time.Minute)
-	if second.IdempotencyKey != first.IdempotencyKey || second.Attempt != 2 || second.Lease.Generation <= first.Lease.Generation {
+	if second.IdempotencyKey != first.IdempotencyKey || second.Attempt != 2 ||
+		second.Lease.Generation <= first.Lease.Generation {
 		t.Fatalf("the second attempt: %+v", second)
 	}
 	fail(second, "terminal")
@@ -139,7 +140,8 @@ func testFailuresOfWorkersOutside(t *testing.T, w *world) {
 	if again.ActionID != a.ID || again.Lease.Generation <= lost.Lease.Generation {
 		t.Fatalf("after the lease: %+v", again)
 	}
-	if _, err := w.runs.CompletePush(w.as("bot"), lost.Push.ID, gatehouse.PushResult{Generation: lost.Lease.Generation}); gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
+	if _, err := w.runs.CompletePush(w.as("bot"), lost.Push.ID,
+		gatehouse.PushResult{Generation: lost.Lease.Generation}); gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
 		t.Fatalf("the worker that was lost: %v", err)
 	}
 	_, err := w.runs.CompletePush(w.as("bot"), again.Push.ID, gatehouse.PushResult{Generation: again.Lease.Generation})

@@ -31,7 +31,9 @@ func (r *Runs) proposeSpec(ctx context.Context, w *work, worker string) error {
 // transaction: the gate's decision always finds the step parked. The proposer is
 // the workflow's own principal; no contributor to the run can decide. caller is the
 // outside worker that proposes the action, nil for the runtime.
-func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse.Proposal, caller *gatehouse.Caller) (*gatehouse.Action, error) {
+func (r *Runs) propose(
+	ctx context.Context, w *work, worker string, p *gatehouse.Proposal, caller *gatehouse.Caller,
+) (*gatehouse.Action, error) {
 	from, err := r.proposerOf(ctx, w, worker)
 	if err != nil {
 		return nil, err
@@ -188,7 +190,8 @@ func (r *Runs) overWrites(m *runTx) (*gatehouse.StepFailure, error) {
 		}
 		if full(most(def), run.Writes) {
 			return &gatehouse.StepFailure{
-				Code: "too_many_writes", Detail: "the run " + run.ID + " has, with the runs that it began, proposed as many changes as it may",
+				Code:   "too_many_writes",
+				Detail: "the run " + run.ID + " has, with the runs that it began, proposed as many changes as it may",
 			}, nil
 		}
 	}
@@ -342,7 +345,8 @@ func (r *Runs) completeProposal(w *work, p *gatehouse.Proposal) *gatehouse.Propo
 		}
 	}
 	members := []gatehouse.Member{
-		member("run", w.run.ID), member("step", w.step.Key), member("trigger", string(w.run.Trigger)), member("workflow", w.run.Workflow),
+		member("run", w.run.ID), member("step", w.step.Key), member("trigger", string(w.run.Trigger)),
+		member("workflow", w.run.Workflow),
 		{Name: "workflow_version", Value: usecase.Encode(w.run.Version)},
 	}
 	repeated := w.def.Repeated(w.spec.ID)

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -16,9 +17,12 @@ type Outside interface {
 	Lease(
 		ctx context.Context, tenant, owner, proposer string, connectors []string, n int, lease time.Duration,
 	) ([]gatehouse.LeasedPush, error)
-	Heartbeat(ctx context.Context, tenant, id string, generation int, holds func(owner string) bool, lease time.Duration) (*gatehouse.LeaseState, error)
-	Complete(ctx context.Context, tenant, id string, holds func(owner string) bool, r gatehouse.PushResult) (*gatehouse.Push, error)
-	Fail(ctx context.Context, tenant, id string, holds func(owner string) bool, f gatehouse.PushFailure) (*gatehouse.Push, error)
+	Heartbeat(ctx context.Context, tenant, id string, generation int, holds func(owner string) bool,
+		lease time.Duration) (*gatehouse.LeaseState, error)
+	Complete(ctx context.Context, tenant, id string, holds func(owner string) bool,
+		r gatehouse.PushResult) (*gatehouse.Push, error)
+	Fail(ctx context.Context, tenant, id string, holds func(owner string) bool, f gatehouse.PushFailure) (*gatehouse.Push,
+		error)
 }
 
 // SetOutside sets the source of pushes for outside workers. Call it before serving.
@@ -40,13 +44,10 @@ func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([
 	if err != nil {
 		return nil, err
 	}
-	var v gatehouse.Violations
-	checkNames(&v, "/connectors", q.Connectors)
-	checkLease(&v, &q.Max, &q.Wait, &q.Lease)
-	v.CheckText("/worker", q.Worker, 128)
-	if err := v.Err(); err != nil {
+	if err := q.Validate(); err != nil {
 		return nil, err
 	}
+	q.Max, q.Lease = cmp.Or(q.Max, 1), cmp.Or(q.Lease, defaultLease)
 	outside, err := r.outsidePushes()
 	if err != nil {
 		return nil, err
@@ -55,14 +56,11 @@ func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([
 	if q.Own {
 		proposer = c.Principal.ID
 	}
-	found, err := r.await(ctx, q.Wait.D(), []string{usecase.TopicPush}, func() (any, error) {
-		list, err := outside.Lease(ctx, c.Principal.Tenant, owner, proposer, q.Connectors, q.Max, q.Lease.D())
-		if len(list) == 0 {
-			return nil, err
-		}
-		return list, err
+	var list []gatehouse.LeasedPush
+	err = usecase.Poll(ctx, r.Hints, q.Wait.D(), []string{usecase.TopicPush}, func() (_ bool, err error) {
+		list, err = outside.Lease(ctx, c.Principal.Tenant, owner, proposer, q.Connectors, q.Max, q.Lease.D())
+		return len(list) > 0, err
 	})
-	list, _ := found.([]gatehouse.LeasedPush)
 	return usecase.OrEmpty(list), err
 }
 
@@ -72,12 +70,10 @@ func (r *Runs) HeartbeatPush(ctx context.Context, id string, q gatehouse.Heartbe
 	if err != nil {
 		return nil, err
 	}
-	var v gatehouse.Violations
-	one, none := 1, gatehouse.Duration(0)
-	checkLease(&v, &one, &none, &q.Lease)
-	if err := v.Err(); err != nil {
+	if err := q.Validate(); err != nil {
 		return nil, err
 	}
+	q.Lease = cmp.Or(q.Lease, defaultLease)
 	outside, err := r.outsidePushes()
 	if err != nil {
 		return nil, err
@@ -96,14 +92,7 @@ func (r *Runs) CompletePush(ctx context.Context, id string, q gatehouse.PushResu
 	if err != nil {
 		return nil, err
 	}
-	var v gatehouse.Violations
-	v.CheckText("/external_id", q.ExternalID, 256)
-	for pointer, j := range map[string]gatehouse.JSON{"/request_metadata": q.RequestMetadata, "/response_metadata": q.ResponseMetadata} {
-		if len(j) > maxMetadata {
-			v.Add(pointer, "has more than %d bytes", maxMetadata)
-		}
-	}
-	if err := v.Err(); err != nil {
+	if err := q.Validate(); err != nil {
 		return nil, err
 	}
 	outside, err := r.outsidePushes()
@@ -114,27 +103,13 @@ func (r *Runs) CompletePush(ctx context.Context, id string, q gatehouse.PushResu
 	return p, usecase.NotFoundAs(err, "push", id)
 }
 
-// maxMetadata bounds each metadata of a receipt, in bytes.
-const maxMetadata = 16 << 10
-
 // FailPush records that a call failed, and how much is proven about its effect.
 func (r *Runs) FailPush(ctx context.Context, id string, q gatehouse.PushFailure) (*gatehouse.Push, error) {
 	c, err := worker(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var v gatehouse.Violations
-	switch gatehouse.ReceiptOutcome(q.Kind) {
-	case gatehouse.ReceiptTerminal, gatehouse.ReceiptTransient, gatehouse.ReceiptNotSent, gatehouse.ReceiptAmbiguous:
-	default:
-		v.Add("/kind", "must be terminal, transient, not_sent or ambiguous")
-	}
-	if q.Code == "" {
-		v.Add("/code", "is required")
-	}
-	v.CheckText("/code", q.Code, 64)
-	v.CheckText("/detail", q.Detail, gatehouse.MaxNotesBytes)
-	if err := v.Err(); err != nil {
+	if err := q.Validate(); err != nil {
 		return nil, err
 	}
 	outside, err := r.outsidePushes()

@@ -71,7 +71,9 @@ func (r *Runs) StepOfAction(ctx context.Context, actionID string) (step *gatehou
 }
 
 // ListReflexions returns the lessons of finished runs, newest first.
-func (r *Runs) ListReflexions(ctx context.Context, workflow, cursor string, limit int) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
+func (r *Runs) ListReflexions(
+	ctx context.Context, workflow, cursor string, limit int,
+) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
 	err = r.View(ctx, "workflow", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		page, err = tx.ListReflexions(workflow, r.gate.ReadsAs(c.Principal), cursor, limit)
 		return err
@@ -90,7 +92,8 @@ func (r *Runs) RunBundle(ctx context.Context, id string) (*gatehouse.Bundle, err
 		return nil, err
 	}
 	if !run.Status.Final() {
-		return nil, gatehouse.E(gatehouse.CodeTooLate, "the run has not ended: it is %s", run.Status).With("current_status", run.Status)
+		return nil, gatehouse.E(gatehouse.CodeTooLate, "the run has not ended: it is %s", run.Status).With("current_status",
+			run.Status)
 	}
 	if err := r.bundle(ctx, run); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 // TestAgentsReadTheirRuns: an agent reads the run that it started, the child
 // run, and what both proposed; another agent reads none of it.
-func TestAgentsReadTheirRuns(t *testing.T) { t.Parallel(); onBoth(t, testAgentsReadTheirRuns) }
+func TestAgentsReadTheirRuns(t *testing.T) { onBoth(t, testAgentsReadTheirRuns) }
 
 func testAgentsReadTheirRuns(t *testing.T, w *world) {
 	w.person("scout", gatehouse.KindAgent, gatehouse.RoleProposer)
@@ -39,10 +39,10 @@ func testAgentsReadTheirRuns(t *testing.T, w *world) {
 		}
 	}
 	if _, err := w.gate.FindAction(scout, a.ID); err != nil {
-		t.Errorf("what its run's run proposed: %v", err)
+		t.Errorf("the action of its run's child run: %v", err)
 	}
 	if _, err := w.gate.FindAction(rival, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
-		t.Errorf("what the other's run proposed: %v, want not_found", err)
+		t.Errorf("the action of the other's run: %v, want not_found", err)
 	}
 	if page, err := w.runs.ListRuns(scout, gatehouse.RunFilter{}); err != nil || len(page.Items) != 2 {
 		t.Errorf("its own runs: %d, %v", len(page.Items), err)
@@ -50,7 +50,8 @@ func testAgentsReadTheirRuns(t *testing.T, w *world) {
 	if page, err := w.runs.ListRuns(rival, gatehouse.RunFilter{}); err != nil || len(page.Items) != 0 {
 		t.Errorf("the other's runs: %d, %v", len(page.Items), err)
 	}
-	if _, _, err := w.runs.StartRun(rival, "outer", gatehouse.NewRun{Input: `{}`, TriggerRef: "ref-1"}); gatehouse.CodeOf(err) != gatehouse.CodeDuplicateKey {
+	if _, _, err := w.runs.StartRun(rival, "outer",
+		gatehouse.NewRun{Input: `{}`, TriggerRef: "ref-1"}); gatehouse.CodeOf(err) != gatehouse.CodeDuplicateKey {
 		t.Errorf("the other's trigger_ref: %v, want duplicate_key", err)
 	}
 }
@@ -58,15 +59,17 @@ func testAgentsReadTheirRuns(t *testing.T, w *world) {
 // TestScheduleBeganItsRun: a server died after it began a scheduled run and
 // before it advanced the schedule, so that time is still due. The next server
 // finds the run, begins no second one, and advances the schedule.
-func TestScheduleBeganItsRun(t *testing.T) { t.Parallel(); onBoth(t, testScheduleBeganItsRun) }
+func TestScheduleBeganItsRun(t *testing.T) { onBoth(t, testScheduleBeganItsRun) }
 
 func testScheduleBeganItsRun(t *testing.T, w *world) {
 	w.stop()
-	w.apply("nightly", "name: nightly\non: {schedule: {cron: \"0 3 * * *\"}}\nsteps:\n  - {id: one, uses: transform, with: {done: true}}\n")
+	w.apply("nightly",
+		"name: nightly\non: {schedule: {cron: \"0 3 * * *\"}}\nsteps:\n  - {id: one, uses: transform, with: {done: true}}\n")
 	due := time.Date(2020, 1, 1, 3, 0, 0, 0, time.UTC)
 	for range 2 {
 		w.must(w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
-			return tx.PutSchedule(&gatehouse.Schedule{Tenant: gatehouse.DefaultTenant, Workflow: "nightly", Version: 1, NextAt: due}, time.Time{})
+			return tx.PutSchedule(
+				&gatehouse.Schedule{Tenant: gatehouse.DefaultTenant, Workflow: "nightly", Version: 1, NextAt: due}, time.Time{})
 		}))
 		_, err := w.runs.FireSchedules(t.Context())
 		w.must(err)
@@ -87,7 +90,7 @@ func testScheduleBeganItsRun(t *testing.T, w *world) {
 
 // TestStepsOfOtherWorkers: a worker sees the steps that it holds or has held.
 // Another worker's step looks as if it did not exist.
-func TestStepsOfOtherWorkers(t *testing.T) { t.Parallel(); onBoth(t, testStepsOfOtherWorkers) }
+func TestStepsOfOtherWorkers(t *testing.T) { onBoth(t, testStepsOfOtherWorkers) }
 
 func testStepsOfOtherWorkers(t *testing.T, w *world) {
 	w.apply("page", "name: page\nsteps:\n  - {id: one, uses: worker.page, retry: {max: 0}}\n")

@@ -77,7 +77,9 @@ var lessons = []struct {
 }{
 	{[]string{"rejected"}, "Do not propose this change again as it was: a reviewer rejected it, for the reason given."},
 	{[]string{"expired"}, "Nobody answered in time: propose while reviewers are there, or give them longer."},
-	{[]string{"denied", "authority_revoked"}, "The policy does not allow this change: propose one that it does, or have the policy, or who may answer, changed first."},
+	{[]string{"denied", "authority_revoked"},
+		"The policy does not allow this change: propose one that it does, or have the policy, or who may answer, changed " +
+			"first."},
 	{[]string{"target_changed"}, "Read the target just before proposing: it had changed since."},
 	{[]string{"digest_mismatch", "not_approved"}, "The change was not the approved one: have an operator check it first."},
 	{[]string{"expression", "input", "proposal", "invalid"}, "Fix the workflow or its input: it cannot work like this."},

@@ -42,9 +42,10 @@ func (l *hungUp) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) err
 // but not handed out, because the server stopped or the worker disconnected,
 // are ready again at once. That counts as no attempt.
 func TestCallerGoesBeforeItsSteps(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
-		w.apply("page", "name: page\nsteps:\n  - {id: one, uses: worker.page, retry: {max: 0}}\n  - {id: two, needs: [], uses: worker.page, retry: {max: 0}}\n")
+		w.apply("page",
+			"name: page\nsteps:\n  - {id: one, uses: worker.page, retry: {max: 0}}\n  - {id: two, needs: [], uses: "+
+				"worker.page, retry: {max: 0}}\n")
 		for name, tt := range map[string]struct{ after, handed int }{
 			"with the lease": {1, 0}, "with the second of two": {3, 1},
 		} {
@@ -64,7 +65,8 @@ func TestCallerGoesBeforeItsSteps(t *testing.T) {
 			}
 			for _, l := range again {
 				if l.Lease.Generation != 2 || l.Step.Attempts != 1 {
-					t.Errorf("%s: %s has the generation %d and the attempt %d, want 2 and 1", name, l.Step.Key, l.Lease.Generation, l.Step.Attempts)
+					t.Errorf("%s: %s has the generation %d and the attempt %d, want 2 and 1", name, l.Step.Key, l.Lease.Generation,
+						l.Step.Attempts)
 				}
 			}
 			for _, l := range append(got, again...) {
@@ -83,7 +85,7 @@ func TestCallerGoesBeforeItsSteps(t *testing.T) {
 		got, err := runs.New(g, runs.Config{}).LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 2})
 		w.must(err)
 		if run = w.status(run.ID, gatehouse.RunCanceled); len(got) > 0 || run.StepOf("one").Status != gatehouse.StepCanceled {
-			t.Errorf("of a run that was canceled meanwhile were handed out %v: %s", got, describe(run))
+			t.Errorf("%v of a run that was canceled meanwhile were handed out: %s", got, describe(run))
 		}
 	})
 }
@@ -134,7 +136,8 @@ func TestStopKeepsNoLease(t *testing.T) {
 	w.must(hold.Rollback(t.Context()))
 	running.Wait()
 	for what, want := range map[string]int{
-		`status = 'running'`: 0, `status = 'ready' AND attempts = 0`: more, `status = 'succeeded' AND attempts = 1`: 1 + workers + 64,
+		`status = 'running'`: 0, `status = 'ready' AND attempts = 0`: more,
+		`status = 'succeeded' AND attempts = 1`: 1 + workers + 64,
 	} {
 		if n := counted(c, what); n != want {
 			t.Errorf("%s: %d steps, want %d", what, n, want)

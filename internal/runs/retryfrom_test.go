@@ -6,12 +6,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestRetryFromAStep: the step and all that need it are done again, what stands beside
-// them is copied, and a change that was made already is not made twice.
-func TestRetryFromAStep(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testRetryFromAStep)
-}
+// TestRetryFromAStep: the step and the steps that need it are executed again, other steps are
+// copied, and a change that was already made is not repeated.
+func TestRetryFromAStep(t *testing.T) { onBoth(t, testRetryFromAStep) }
 
 func testRetryFromAStep(t *testing.T, w *world) {
 	w.apply("parent", `name: parent
@@ -33,7 +30,7 @@ steps:
 	asked := func(run *gatehouse.Run) *gatehouse.Run {
 		run = w.until(run.ID, "asking", func(r *gatehouse.Run) bool { return r.StepOf("ask").ActionID != "" })
 		if _, err := w.runs.RetryRunFrom(w.as("admin"), run.ID, "ask"); gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
-			t.Errorf("a retry of a run that goes on: %v", err)
+			t.Errorf("a retry of a run that has not ended: %v", err)
 		}
 		w.must(w.decide(w.action(run, "ask"), "ana", gatehouse.Approve))
 		return w.status(run.ID, gatehouse.RunSucceeded)

@@ -22,7 +22,7 @@ const (
 	TopicRuns = "runs"
 )
 
-// Limits bounds a tenant's use of the runtime; zero is no bound.
+// Limits bounds a tenant's use of the runtime; zero means no bound.
 type Limits struct {
 	// MaxConcurrency bounds the tenant's running steps, MaxRunsPerMin the
 	// runs that start within any minute, MaxWritesPerRun the actions that

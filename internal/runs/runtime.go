@@ -238,7 +238,7 @@ func (r *Runtime) untilDue(ctx context.Context) time.Duration {
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		r.log.ErrorContext(ctx, "looking for what is due failed", "error", err)
+		r.log.ErrorContext(ctx, "the search for due steps failed", "error", err)
 	}
 	return wait
 }

@@ -28,9 +28,9 @@ steps:
 output: {group: "${{ steps.classify.output.text }}"}
 `
 
-// TestRunPausesAtTheGate is the main use: a run is parked while people decide,
-// continues with what they approved, and ends with its evidence.
-func TestRunPausesAtTheGate(t *testing.T) { t.Parallel(); onBoth(t, testRunPausesAtTheGate) }
+// TestRunPausesAtTheGate is the main use: a run is parked while people decide, continues with the
+// approved change, and ends with its evidence.
+func TestRunPausesAtTheGate(t *testing.T) { onBoth(t, testRunPausesAtTheGate) }
 
 func testRunPausesAtTheGate(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -63,14 +63,10 @@ func testRunPausesAtTheGate(t *testing.T, w *world) {
 	}
 }
 
-// TestWhoHadAHandInItCannotDecide: neither the workflow's author nor the run's
-// starter can.
-func TestWhoHadAHandInItCannotDecide(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testWhoHadAHandInItCannotDecide)
-}
+// TestContributorsCannotDecide: neither the workflow's author nor the run's starter can.
+func TestContributorsCannotDecide(t *testing.T) { onBoth(t, testContributorsCannotDecide) }
 
-func testWhoHadAHandInItCannotDecide(t *testing.T, w *world) {
+func testContributorsCannotDecide(t *testing.T, w *world) {
 	w.person("cleo", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
 	w.apply("triage", triage)
 	run, _, err := w.runs.StartRun(w.as("cleo"), "triage", gatehouse.NewRun{Input: `{"id":"INC1","text":"x"}`})
@@ -85,7 +81,7 @@ func testWhoHadAHandInItCannotDecide(t *testing.T, w *world) {
 	w.status(run.ID, gatehouse.RunSucceeded)
 }
 
-func TestRefusalEndsTheRun(t *testing.T) { t.Parallel(); onBoth(t, testRefusalEndsTheRun) }
+func TestRefusalEndsTheRun(t *testing.T) { onBoth(t, testRefusalEndsTheRun) }
 
 func testRefusalEndsTheRun(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -106,32 +102,29 @@ func testRefusalEndsTheRun(t *testing.T, w *world) {
 }
 
 // TestUnknownKeepsTheStepWaiting until an operator resolves the action.
-func TestUnknownKeepsTheStepWaiting(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testUnknownKeepsTheStepWaiting)
-}
+func TestUnknownKeepsTheStepWaiting(t *testing.T) { onBoth(t, testUnknownKeepsTheStepWaiting) }
 
 func testUnknownKeepsTheStepWaiting(t *testing.T, w *world) {
 	w.apply("triage", triage)
 	w.ledger.fail["INC1"] = []*connector.Error{
-		{Kind: connector.Ambiguous, Code: "timeout"}, {Kind: connector.Ambiguous, Code: "timeout"}, {Kind: connector.Ambiguous, Code: "timeout"},
+		{Kind: connector.Ambiguous, Code: "timeout"}, {Kind: connector.Ambiguous, Code: "timeout"},
+		{Kind: connector.Ambiguous, Code: "timeout"},
 	}
 	run := w.status(w.start("triage", `{"id":"INC1","text":"x"}`).ID, gatehouse.RunWaitingApproval)
 	a := w.action(run, "update")
 	w.must(w.decide(a, "ana", gatehouse.Approve))
-	w.until(run.ID, "unknown", func(*gatehouse.Run) bool { return w.action(run, "update").Status == gatehouse.StatusUnknown })
+	w.until(run.ID, "unknown",
+		func(*gatehouse.Run) bool { return w.action(run, "update").Status == gatehouse.StatusUnknown })
 	w.status(run.ID, gatehouse.RunWaitingApproval)
-	_, err := w.gate.ResolvePush(w.as("admin"), w.action(run, "update").Push.ID, gatehouse.Resolution{Outcome: "applied", Reason: "seen there"})
+	_, err := w.gate.ResolvePush(w.as("admin"), w.action(run, "update").Push.ID,
+		gatehouse.Resolution{Outcome: "applied", Reason: "seen there"})
 	w.must(err)
 	w.status(run.ID, gatehouse.RunSucceeded)
 }
 
-func TestCancelWithdrawsWhatIsPending(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testCancelWithdrawsWhatIsPending)
-}
+func TestCancelWithdrawsPendingActions(t *testing.T) { onBoth(t, testCancelWithdrawsPendingActions) }
 
-func testCancelWithdrawsWhatIsPending(t *testing.T, w *world) {
+func testCancelWithdrawsPendingActions(t *testing.T, w *world) {
 	w.apply("triage", triage)
 	run := w.status(w.start("triage", `{"id":"INC1","text":"x"}`).ID, gatehouse.RunWaitingApproval)
 	a := w.action(run, "update")
@@ -149,13 +142,10 @@ func testCancelWithdrawsWhatIsPending(t *testing.T, w *world) {
 	}
 }
 
-// TestRetryTakesOverWhatSucceeded: the model is not called again.
-func TestRetryTakesOverWhatSucceeded(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testRetryTakesOverWhatSucceeded)
-}
+// TestRetryKeepsSucceededSteps: the model is not called again.
+func TestRetryKeepsSucceededSteps(t *testing.T) { onBoth(t, testRetryKeepsSucceededSteps) }
 
-func testRetryTakesOverWhatSucceeded(t *testing.T, w *world) {
+func testRetryKeepsSucceededSteps(t *testing.T, w *world) {
 	w.apply("triage", triage)
 	run := w.status(w.start("triage", `{"id":"INC1","text":"x"}`).ID, gatehouse.RunWaitingApproval)
 	w.must(w.decide(w.action(run, "update"), "ana", gatehouse.Reject))
@@ -173,10 +163,7 @@ func testRetryTakesOverWhatSucceeded(t *testing.T, w *world) {
 	}
 }
 
-func TestTransientFailuresAreTriedAgain(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testTransientFailuresAreTriedAgain)
-}
+func TestTransientFailuresAreTriedAgain(t *testing.T) { onBoth(t, testTransientFailuresAreTriedAgain) }
 
 func testTransientFailuresAreTriedAgain(t *testing.T, w *world) {
 	w.apply("ask", `name: ask

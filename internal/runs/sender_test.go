@@ -22,7 +22,6 @@ func (signed) Verify(_, _ string, h http.Header, body []byte, _ time.Time) (stri
 // its webhook, and the sender's sponsor, cannot decide on proposals of a
 // delivery's run or of its retry. On a manually started run the sender can.
 func TestSenderOfAWebhook(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		const source = "name: main\non: {webhook: {kind: generic, secret: hook, sender: %s}}\nsteps:\n" +
 			"  - {id: ask, uses: approval, with: {rationale: go on?}}\n"
@@ -40,7 +39,8 @@ func TestSenderOfAWebhook(t *testing.T) {
 		w.must(err)
 		ask := func(run *gatehouse.Run) *gatehouse.Action {
 			t.Helper()
-			return w.action(w.until(run.ID, "asking", func(r *gatehouse.Run) bool { return r.StepOf("ask").ActionID != "" }), "ask")
+			return w.action(w.until(run.ID, "asking", func(r *gatehouse.Run) bool { return r.StepOf("ask").ActionID != "" }),
+				"ask")
 		}
 		deliver := func(id string) *gatehouse.Run {
 			t.Helper()

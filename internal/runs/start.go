@@ -55,7 +55,9 @@ func (r *Runs) StartRun(ctx context.Context, name string, n gatehouse.NewRun) (*
 }
 
 // start starts a run in the caller's tenant.
-func (r *Runs) start(ctx context.Context, c *gatehouse.Caller, name string, input gatehouse.JSON, from origin) (*gatehouse.Run, bool, error) {
+func (r *Runs) start(
+	ctx context.Context, c *gatehouse.Caller, name string, input gatehouse.JSON, from origin,
+) (*gatehouse.Run, bool, error) {
 	tenant := c.Principal.Tenant
 	var run *gatehouse.Run
 	replayed := false
@@ -172,7 +174,9 @@ func newStep(run *gatehouse.Run, s *workflow.Step) *gatehouse.Step {
 
 // insert stores a run, and admits it at once when no limit bounds the starts of
 // runs.
-func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Definition, from origin) (*gatehouse.Run, error) {
+func (r *Runs) insert(
+	tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Definition, from origin,
+) (*gatehouse.Run, error) {
 	now := tx.Now()
 	run := *draft
 	run.CreatedAt = now
@@ -212,7 +216,8 @@ func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Defin
 		member("trigger", string(run.Trigger)),
 		member("input", string(gatehouse.NewDigest(run.Input))),
 	}
-	for _, more := range [][2]string{{"trigger_ref", run.TriggerRef}, {"parent_step", run.ParentStep}, {"retry_of", run.RetryOf}} {
+	for _, more := range [][2]string{{"trigger_ref", run.TriggerRef}, {"parent_step", run.ParentStep},
+		{"retry_of", run.RetryOf}} {
 		if more[1] != "" {
 			data = append(data, member(more[0], more[1]))
 		}
@@ -290,7 +295,9 @@ func (r *Runs) Admit(ctx context.Context) (int, error) {
 
 // admitLanes starts queued runs of some workflows. started counts, by tenant, the
 // runs that this round has started.
-func (r *Runs) admitLanes(ctx context.Context, queued []gatehouse.QueuedLane, started map[string]int) (admitted int, err error) {
+func (r *Runs) admitLanes(
+	ctx context.Context, queued []gatehouse.QueuedLane, started map[string]int,
+) (admitted int, err error) {
 	for _, q := range queued {
 		n, e := r.mayStart(ctx, q, started[q.Tenant])
 		if e == nil && n > 0 {
@@ -406,7 +413,8 @@ func (r *Runs) fire(ctx context.Context, s *gatehouse.Schedule, now time.Time) e
 	system := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: s.Tenant, ID: "system", Name: "schedule"}}
 	at := s.NextAt.UTC().Format(time.RFC3339)
 	input := usecase.Object(map[string]any{"scheduled_at": at})
-	_, _, err := r.start(ctx, system, s.Workflow, input, origin{trigger: gatehouse.TriggerSchedule, ref: "schedule:" + at, actor: "schedule"})
+	_, _, err := r.start(ctx, system, s.Workflow, input,
+		origin{trigger: gatehouse.TriggerSchedule, ref: "schedule:" + at, actor: "schedule"})
 	if gatehouse.CodeOf(err) == gatehouse.CodeInvalid {
 		// The workflow requires an input that no scheduled run has.
 		r.Log.Error("scheduled run not started", "tenant", s.Tenant, "workflow", s.Workflow, "error", err)

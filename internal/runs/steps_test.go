@@ -14,10 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 )
 
-func TestConditionSkipsAndGraphJoins(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testConditionSkipsAndGraphJoins)
-}
+func TestConditionSkipsAndGraphJoins(t *testing.T) { onBoth(t, testConditionSkipsAndGraphJoins) }
 
 func testConditionSkipsAndGraphJoins(t *testing.T, w *world) {
 	w.apply("graph", `name: graph
@@ -38,10 +35,7 @@ output: "${{ steps.join.output }}"
 	}
 }
 
-func TestForEachHasAnActionForEachItem(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testForEachHasAnActionForEachItem)
-}
+func TestForEachHasAnActionForEachItem(t *testing.T) { onBoth(t, testForEachHasAnActionForEachItem) }
 
 func testForEachHasAnActionForEachItem(t *testing.T, w *world) {
 	w.apply("each", `name: each
@@ -61,7 +55,8 @@ output: "${{ steps.tag.output }}"
 			t.Errorf("%s: %d effects", ref, n)
 		}
 	}
-	if list, err := run.Output.Elements(); err != nil || len(list) != 3 || !strings.Contains(string(list[2]), `"place":2`) {
+	if list, err := run.Output.Elements(); err != nil || len(list) != 3 ||
+		!strings.Contains(string(list[2]), `"place":2`) {
 		t.Errorf("output %s", run.Output)
 	}
 	if run.Writes != 3 {
@@ -77,7 +72,7 @@ output: "${{ steps.tag.output }}"
 	}
 }
 
-func TestWaits(t *testing.T) { t.Parallel(); onBoth(t, testWaits) }
+func TestWaits(t *testing.T) { onBoth(t, testWaits) }
 
 func testWaits(t *testing.T, w *world) {
 	w.apply("waits", `name: waits
@@ -107,6 +102,11 @@ output: {word: "${{ steps.word.output.data }}"}
 	if _, err := w.runs.SignalRun(w.as("bot"), run.ID, "go", ""); gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
 		t.Errorf("a signal to a run that has ended: %v", err)
 	}
+	_, err = w.runs.SignalRun(w.as("bot"), run.ID, "", "")
+	_, long := w.runs.CancelRun(w.as("bot"), run.ID, strings.Repeat("x", gatehouse.MaxNotesBytes+1))
+	if gatehouse.CodeOf(err) != gatehouse.CodeInvalid || gatehouse.CodeOf(long) != gatehouse.CodeInvalid {
+		t.Errorf("a signal without a name: %v; a reason that is too long: %v", err, long)
+	}
 	w.apply("late", `name: late
 steps:
   - {id: word, uses: wait, with: {event: go, timeout: 20ms}}
@@ -116,7 +116,7 @@ steps:
 	}
 }
 
-func TestChildRun(t *testing.T) { t.Parallel(); onBoth(t, testChildRun) }
+func TestChildRun(t *testing.T) { onBoth(t, testChildRun) }
 
 func testChildRun(t *testing.T, w *world) {
 	w.apply("child", `name: child
@@ -129,7 +129,8 @@ steps:
   - {id: sub, uses: workflow.child, with: {n: 7}}
 output: "${{ steps.sub.output }}"
 `)
-	parent := w.until(w.start("parent", `{}`).ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
+	parent := w.until(w.start("parent", `{}`).ID, "waiting",
+		func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
 	child := w.status(parent.StepOf("sub").ChildRun, gatehouse.RunWaitingApproval)
 	if child.ParentRun != parent.ID || child.Trigger != gatehouse.TriggerRun {
 		t.Errorf("the child's parent is %q", child.ParentRun)
@@ -138,8 +139,9 @@ output: "${{ steps.sub.output }}"
 	if parent = w.status(parent.ID, gatehouse.RunSucceeded); parent.Output != `{"answer":7}` {
 		t.Errorf("output %s", parent.Output)
 	}
-	// Canceling the parent cancels the child and what the child waits for.
-	parent = w.until(w.start("parent", `{}`).ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
+	// Canceling the parent cancels the child and the action that the child waits for.
+	parent = w.until(w.start("parent", `{}`).ID, "waiting",
+		func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
 	child = w.status(parent.StepOf("sub").ChildRun, gatehouse.RunWaitingApproval)
 	_, err := w.runs.CancelRun(w.as("admin"), parent.ID, "")
 	w.must(err)
@@ -150,10 +152,7 @@ output: "${{ steps.sub.output }}"
 	}
 }
 
-func TestRunsThatBeginThemselvesEnd(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testRunsThatBeginThemselvesEnd)
-}
+func TestRunsThatBeginThemselvesEnd(t *testing.T) { onBoth(t, testRunsThatBeginThemselvesEnd) }
 
 func testRunsThatBeginThemselvesEnd(t *testing.T, w *world) {
 	w.apply("loop", "name: loop\nsteps:\n  - {id: again, uses: workflow.loop}\n")
@@ -163,7 +162,7 @@ func testRunsThatBeginThemselvesEnd(t *testing.T, w *world) {
 	}
 }
 
-func TestTwoPersonNeedsTwo(t *testing.T) { t.Parallel(); onBoth(t, testTwoPersonNeedsTwo) }
+func TestTwoPersonNeedsTwo(t *testing.T) { onBoth(t, testTwoPersonNeedsTwo) }
 
 func testTwoPersonNeedsTwo(t *testing.T, w *world) {
 	w.apply("two", `name: two
@@ -193,7 +192,7 @@ steps:
 
 // TestKeyDedupesAcrossRuns: a step with the same key and change takes the
 // existing receipt as its result.
-func TestKeyDedupesAcrossRuns(t *testing.T) { t.Parallel(); onBoth(t, testKeyDedupesAcrossRuns) }
+func TestKeyDedupesAcrossRuns(t *testing.T) { onBoth(t, testKeyDedupesAcrossRuns) }
 
 func testKeyDedupesAcrossRuns(t *testing.T, w *world) {
 	w.apply("keyed", `name: keyed
@@ -213,11 +212,11 @@ steps:
 	}
 	run := w.ended(w.start("keyed", `{"key":"k1","price":"3"}`).ID)
 	if n := w.ledger.effects("X"); n != 1 {
-		t.Errorf("%d effects: another change went under a known key: %s", n, describe(run))
+		t.Errorf("%d effects: another change was made under a known key: %s", n, describe(run))
 	}
 }
 
-func TestLimits(t *testing.T) { t.Parallel(); onBoth(t, testLimits) }
+func TestLimits(t *testing.T) { onBoth(t, testLimits) }
 
 func testLimits(t *testing.T, w *world) {
 	w.apply("writes", `name: writes
@@ -261,7 +260,8 @@ steps:
   - {id: one, uses: model.local, with: {model: small, prompt: hi}}
 `)
 	w.status(w.start("dear", `{}`).ID, gatehouse.RunSucceeded)
-	if run = w.status(w.start("dear", `{}`).ID, gatehouse.RunFailed); run.Failure.Code != "budget_exceeded" || w.models.asked != 1 {
+	if run = w.status(w.start("dear", `{}`).ID, gatehouse.RunFailed); run.Failure.Code != "budget_exceeded" ||
+		w.models.asked != 1 {
 		t.Errorf("asked %d times: %s", w.models.asked, describe(run))
 	}
 }
@@ -269,7 +269,6 @@ steps:
 // TestLongCalls: a call that outlasts its lease keeps it through heartbeats,
 // and the call of a canceled run is ended.
 func TestLongCalls(t *testing.T) {
-	t.Parallel()
 	onBoth(t, testLongCalls, func(c *runs.Config, _ *runs.RuntimeConfig) { c.Lease = 6 * time.Second })
 }
 
@@ -300,7 +299,7 @@ func testLongCalls(t *testing.T, w *world) {
 }
 
 // TestExternalWorker: leases, heartbeats and fencing.
-func TestExternalWorker(t *testing.T) { t.Parallel(); onBoth(t, testExternalWorker) }
+func TestExternalWorker(t *testing.T) { onBoth(t, testExternalWorker) }
 
 func testExternalWorker(t *testing.T, w *world) {
 	w.apply("outside", `name: outside
@@ -330,11 +329,13 @@ output: "${{ steps.page.output }}"
 	if second.Lease.Generation <= first.Lease.Generation {
 		t.Fatalf("generation %d after %d", second.Lease.Generation, first.Lease.Generation)
 	}
-	_, err := w.runs.CompleteStep(w.as("bot"), first.Step.ID, gatehouse.StepResult{Generation: first.Lease.Generation, Output: `"stale"`})
+	_, err := w.runs.CompleteStep(w.as("bot"), first.Step.ID,
+		gatehouse.StepResult{Generation: first.Lease.Generation, Output: `"stale"`})
 	if gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
 		t.Fatalf("a stale holder: %v", err)
 	}
-	state, err := w.runs.HeartbeatStep(w.as("bot"), second.Step.ID, gatehouse.Heartbeat{Generation: second.Lease.Generation})
+	state, err := w.runs.HeartbeatStep(w.as("bot"), second.Step.ID,
+		gatehouse.Heartbeat{Generation: second.Lease.Generation})
 	w.must(err)
 	if state.Cancel {
 		t.Error("told to stop")
@@ -344,24 +345,27 @@ output: "${{ steps.page.output }}"
 	if gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Fatalf("another principal's worker: %v", err)
 	}
-	_, err = w.runs.CompleteStep(w.as("bot"), second.Step.ID, gatehouse.StepResult{Generation: second.Lease.Generation, Output: `{"paged":true}`})
+	_, err = w.runs.CompleteStep(w.as("bot"), second.Step.ID,
+		gatehouse.StepResult{Generation: second.Lease.Generation, Output: `{"paged":true}`})
 	w.must(err)
 	if run = w.status(run.ID, gatehouse.RunSucceeded); run.Output != `{"paged":true}` {
 		t.Errorf("output %s", run.Output)
 	}
 }
 
-func TestExternalWorkerProposes(t *testing.T) { t.Parallel(); onBoth(t, testExternalWorkerProposes) }
+func TestExternalWorkerProposes(t *testing.T) { onBoth(t, testExternalWorkerProposes) }
 
 func testExternalWorkerProposes(t *testing.T, w *world) {
 	w.apply("outside", "name: outside\nsteps:\n  - {id: fix, uses: worker.fix}\n")
 	run := w.start("outside", `{}`)
-	got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"fix"}, Wait: gatehouse.Duration(30 * time.Second)})
+	got, err := w.runs.LeaseSteps(w.as("bot"),
+		gatehouse.LeaseRequest{Tools: []string{"fix"}, Wait: gatehouse.Duration(30 * time.Second)})
 	w.must(err)
-	a, err := w.runs.ProposeStep(w.as("bot"), got[0].Step.ID, gatehouse.StepProposal{Generation: got[0].Lease.Generation, Action: gatehouse.Proposal{
-		ActionType: "price_change", Connector: "shop", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "X"}, ProposedChange: `{"price":"3"}`,
-	}})
+	a, err := w.runs.ProposeStep(w.as("bot"), got[0].Step.ID,
+		gatehouse.StepProposal{Generation: got[0].Lease.Generation, Action: gatehouse.Proposal{
+			ActionType: "price_change", Connector: "shop", Operation: "update",
+			Target: gatehouse.Target{EntityType: "item", EntityRef: "X"}, ProposedChange: `{"price":"3"}`,
+		}})
 	w.must(err)
 	w.status(run.ID, gatehouse.RunWaitingApproval)
 	w.must(w.decide(a, "ben", gatehouse.Approve))
@@ -371,13 +375,15 @@ func testExternalWorkerProposes(t *testing.T, w *world) {
 	}
 }
 
-func TestTriggerRefDedupes(t *testing.T) { t.Parallel(); onBoth(t, testTriggerRefDedupes) }
+func TestTriggerRefDedupes(t *testing.T) { onBoth(t, testTriggerRefDedupes) }
 
 func testTriggerRefDedupes(t *testing.T, w *world) {
 	w.apply("triage", triage)
-	first, _, err := w.runs.StartRun(w.as("bot"), "triage", gatehouse.NewRun{Input: `{"id":"1","text":"x"}`, TriggerRef: "r1"})
+	first, _, err := w.runs.StartRun(w.as("bot"), "triage",
+		gatehouse.NewRun{Input: `{"id":"1","text":"x"}`, TriggerRef: "r1"})
 	w.must(err)
-	again, replayed, err := w.runs.StartRun(w.as("bot"), "triage", gatehouse.NewRun{Input: `{"id":"2","text":"y"}`, TriggerRef: "r1"})
+	again, replayed, err := w.runs.StartRun(w.as("bot"), "triage",
+		gatehouse.NewRun{Input: `{"id":"2","text":"y"}`, TriggerRef: "r1"})
 	w.must(err)
 	if !replayed || again.ID != first.ID {
 		t.Errorf("the run %s, want %s", again.ID, first.ID)
@@ -386,13 +392,13 @@ func testTriggerRefDedupes(t *testing.T, w *world) {
 
 // TestBundle: the evidence is built once, after the run has ended, and does not
 // contain the run's input.
-func TestBundle(t *testing.T) { t.Parallel(); onBoth(t, testBundle) }
+func TestBundle(t *testing.T) { onBoth(t, testBundle) }
 
 func testBundle(t *testing.T, w *world) {
 	w.apply("triage", triage)
 	run := w.status(w.start("triage", `{"id":"INC1","text":"my secret word"}`).ID, gatehouse.RunWaitingApproval)
 	if _, err := w.runs.RunBundle(w.as("admin"), run.ID); gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
-		t.Errorf("evidence of a run that goes on: %v", err)
+		t.Errorf("evidence of a run that has not ended: %v", err)
 	}
 	w.must(w.decide(w.action(run, "update"), "ana", gatehouse.Approve))
 	w.status(run.ID, gatehouse.RunSucceeded)
@@ -407,7 +413,6 @@ func testBundle(t *testing.T, w *world) {
 // TestFairness: hundreds of ready steps do not delay another tenant's single
 // step.
 func TestFairness(t *testing.T) {
-	t.Parallel()
 	onBoth(t, testFairness, func(_ *runs.Config, c *runs.RuntimeConfig) { c.Workers = 2 })
 }
 
@@ -444,9 +449,9 @@ steps:
 	}
 }
 
-// TestRetryRepeatsNoEffect: succeeded items of a step, and succeeded steps of a
-// child run, are taken over.
-func TestRetryRepeatsNoEffect(t *testing.T) { t.Parallel(); onBoth(t, testRetryRepeatsNoEffect) }
+// TestRetryRepeatsNoEffect: succeeded items of a step, and succeeded steps of a child run, are
+// reused.
+func TestRetryRepeatsNoEffect(t *testing.T) { onBoth(t, testRetryRepeatsNoEffect) }
 
 func testRetryRepeatsNoEffect(t *testing.T, w *world) {
 	w.apply("child", `name: child
@@ -490,7 +495,7 @@ steps:
 
 // TestReplayedDeadLetter: a run that failed with its change is not revived by a
 // replay of the change, and nothing polls for it.
-func TestReplayedDeadLetter(t *testing.T) { t.Parallel(); onBoth(t, testReplayedDeadLetter) }
+func TestReplayedDeadLetter(t *testing.T) { onBoth(t, testReplayedDeadLetter) }
 
 func testReplayedDeadLetter(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -503,13 +508,14 @@ func testReplayedDeadLetter(t *testing.T, w *world) {
 	}
 	_, err := w.gate.ReplayDeadLetters(w.as("admin"), gatehouse.ReplayRequest{All: true})
 	w.must(err)
-	w.until(run.ID, "applied", func(r *gatehouse.Run) bool { return w.action(r, "update").Status == gatehouse.StatusApplied })
+	w.until(run.ID, "applied",
+		func(r *gatehouse.Run) bool { return w.action(r, "update").Status == gatehouse.StatusApplied })
 	w.status(run.ID, gatehouse.RunFailed)
 }
 
 // TestKeyOfAStepAtWork: a step waits for another step that executes under the
 // same key, and takes its result.
-func TestKeyOfAStepAtWork(t *testing.T) { t.Parallel(); onBoth(t, testKeyOfAStepAtWork) }
+func TestKeyOfAStepAtWork(t *testing.T) { onBoth(t, testKeyOfAStepAtWork) }
 
 func testKeyOfAStepAtWork(t *testing.T, w *world) {
 	w.apply("keyed", `name: keyed
@@ -536,7 +542,7 @@ steps:
 
 // TestTimeouts: of a child run, and of an external worker that keeps its lease
 // longer than the step may take.
-func TestTimeouts(t *testing.T) { t.Parallel(); onBoth(t, testTimeouts) }
+func TestTimeouts(t *testing.T) { onBoth(t, testTimeouts) }
 
 func testTimeouts(t *testing.T, w *world) {
 	w.apply("child", "name: child\nsteps:\n  - {id: nap, uses: wait, with: {for: 1h}}\n")
@@ -549,7 +555,8 @@ func testTimeouts(t *testing.T, w *world) {
 
 	w.apply("outside", "name: outside\nsteps:\n  - {id: page, uses: worker.page, timeout: 2s, retry: {max: 0}}\n")
 	run = w.start("outside", `{}`)
-	got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Wait: gatehouse.Duration(30 * time.Second)})
+	got, err := w.runs.LeaseSteps(w.as("bot"),
+		gatehouse.LeaseRequest{Tools: []string{"page"}, Wait: gatehouse.Duration(30 * time.Second)})
 	w.must(err)
 	if until := time.Until(got[0].Lease.ExpiresAt); until > 2*time.Second {
 		t.Errorf("the lease holds for %s", until)
@@ -563,7 +570,6 @@ func testTimeouts(t *testing.T, w *world) {
 // TestAdmissionOverReplicas: whatever the number of concurrent admissions, a
 // tenant starts no more runs per minute than allowed.
 func TestAdmissionOverReplicas(t *testing.T) {
-	t.Parallel()
 	onBoth(t, testAdmissionOverReplicas, func(c *runs.Config, _ *runs.RuntimeConfig) {
 		c.Limits = func(string) runs.Limits { return runs.Limits{MaxRunsPerMin: 5} }
 	})
@@ -598,7 +604,7 @@ func testAdmissionOverReplicas(t *testing.T, w *world) {
 // TestWokenInVain: the action of a waiting step had ended, but a replay of its
 // dead letter continued it before the runtime looked. The runtime looks only
 // once.
-func TestWokenInVain(t *testing.T) { t.Parallel(); onBoth(t, testWokenInVain) }
+func TestWokenInVain(t *testing.T) { onBoth(t, testWokenInVain) }
 
 func testWokenInVain(t *testing.T, w *world) {
 	w.apply("triage", triage)
@@ -607,7 +613,8 @@ func testWokenInVain(t *testing.T, w *world) {
 	run := w.status(w.start("triage", `{"id":"INC1","text":"x"}`).ID, gatehouse.RunWaitingApproval)
 	w.stop()
 	w.must(w.decide(w.action(run, "update"), "ana", gatehouse.Approve))
-	w.until(run.ID, "failed", func(r *gatehouse.Run) bool { return w.action(r, "update").Status == gatehouse.StatusFailed })
+	w.until(run.ID, "failed",
+		func(r *gatehouse.Run) bool { return w.action(r, "update").Status == gatehouse.StatusFailed })
 	_, err := w.gate.ReplayDeadLetters(w.as("admin"), gatehouse.ReplayRequest{All: true})
 	w.must(err)
 	if n, err := w.runs.Wake(t.Context()); n != 1 || err != nil {

@@ -11,9 +11,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// stopRun stops a run: no step starts any more, and the run ends when the work under way has
+// stopRun stops a run: no step starts any more, and the run ends when the work in progress has
 // settled. It does not change a run that is stopping or has ended.
-func (r *Runs) stopRun(ctx context.Context, tenant, id, actor string, as gatehouse.RunStatus, why *gatehouse.Failure) error {
+func (r *Runs) stopRun(
+	ctx context.Context, tenant, id, actor string, as gatehouse.RunStatus, why *gatehouse.Failure,
+) error {
 	return r.move(ctx, tenant, id, "", actor, func(m *runTx) error { return m.stopNow(as, why) })
 }
 
@@ -22,13 +24,13 @@ func (m *runTx) stopNow(as gatehouse.RunStatus, why *gatehouse.Failure) error {
 		return nil
 	}
 	m.stop(as, why)
-	return m.leaf("run.stopping", nil, string(m.run.Status), string(as), member("code", why.Code), member("detail", why.Detail))
+	return m.leaf("run.stopping", nil, string(m.run.Status), string(as), member("code", why.Code),
+		member("detail", why.Detail))
 }
 
-// maySteer checks that the caller may cancel and retry a run: an operator any, a proposer
-// those that the proposer started.
+// maySteer refuses a caller that may not cancel and retry the run.
 func maySteer(c *gatehouse.Caller, run *gatehouse.Run) error {
-	if run.StarterID == c.Principal.ID && c.Principal.Has(gatehouse.RoleProposer) {
+	if c.Principal.MaySteer(run) {
 		return nil
 	}
 	return gate.Require(c, gatehouse.RoleOperator)
@@ -122,7 +124,8 @@ func (r *Runs) retry(ctx context.Context, id, step string) (*gatehouse.Run, erro
 			"only a run that has ended is retried from a step: this one is %s", old.Status).
 			With("current_status", old.Status)
 	case step == "" && old.Status != gatehouse.RunFailed && old.Status != gatehouse.RunCanceled:
-		return nil, gatehouse.E(gatehouse.CodeTooLate, "only a run that failed or was canceled is retried: this one is %s", old.Status).
+		return nil, gatehouse.E(gatehouse.CodeTooLate, "only a run that failed or was canceled is retried: this one is %s",
+			old.Status).
 			With("current_status", old.Status)
 	}
 	from := origin{trigger: gatehouse.TriggerRetry, ref: retryRef(old.ID, step), by: c.Principal, actor: c.Principal.ID,
@@ -178,8 +181,8 @@ func (r *Runs) SignalRun(ctx context.Context, id, name string, data gatehouse.JS
 		v.Add("/name", "is required: the event's name")
 	}
 	v.CheckText("/name", name, maxEventName)
-	if len(data) > MaxStepOutput {
-		v.Add("/data", "has more than %d bytes", MaxStepOutput)
+	if len(data) > gatehouse.MaxStepOutput {
+		v.Add("/data", "has more than %d bytes", gatehouse.MaxStepOutput)
 	}
 	if err := v.Err(); err != nil {
 		return nil, r.refusal(ctx, id, err)
@@ -236,7 +239,8 @@ func (m *runTx) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (*
 	if err := m.addContributor(c.Principal.ID); err != nil {
 		return nil, err
 	}
-	if err := m.leaf("run.signal", nil, string(m.run.Status), string(m.run.Status), member("name", name), member("signal", s.ID)); err != nil {
+	if err := m.leaf("run.signal", nil, string(m.run.Status), string(m.run.Status), member("name", name),
+		member("signal", s.ID)); err != nil {
 		return nil, err
 	}
 
@@ -343,29 +347,21 @@ func (r *Runs) WatchRun(ctx context.Context, id, since string, wait time.Duratio
 	if err != nil || first.Status.Final() || wait <= 0 || since != "" && since != first.Position {
 		return first, err
 	}
-	hint, cancel := r.Hints.Subscribe(first.ID)
-	defer cancel()
-	deadline := time.NewTimer(min(wait, gatehouse.MaxWait))
-	defer deadline.Stop()
-	poll := time.NewTicker(usecase.PollInterval)
-	defer poll.Stop()
-	for {
-		// A change before the subscription sent no hint to this caller, so read
-		// first.
+	last := first
+	// A change before the subscription sent no hint to this caller: Poll reads at once.
+	err = usecase.Poll(ctx, r.Hints, min(wait, gatehouse.MaxWait), []string{first.ID}, func() (bool, error) {
 		now, err := r.FindRun(ctx, id)
 		if ctx.Err() != nil {
-			return first, nil
+			return true, nil
 		}
-		if err != nil || now.Status.Final() || now.Position != first.Position {
-			return now, err
+		if err != nil {
+			return true, err
 		}
-		select {
-		case <-hint:
-		case <-poll.C:
-		case <-deadline.C:
-			return first, nil
-		case <-ctx.Done():
-			return first, nil
-		}
+		last = now
+		return now.Status.Final() || now.Position != first.Position, nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return last, nil
 }

@@ -9,7 +9,6 @@ import (
 )
 
 func TestApprovalStepsAskTheirQuestion(t *testing.T) {
-	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("release", `name: release
 steps:

@@ -31,10 +31,7 @@ func (l *late) Subscribe(topics ...string) (<-chan struct{}, func()) {
 
 // A change between the first look of a wait and its subscription is seen at
 // once, not at the next poll.
-func TestWaitSeesWhatMovedMeanwhile(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testWaitSeesWhatMovedMeanwhile)
-}
+func TestWaitSeesChangesMeanwhile(t *testing.T) { onBoth(t, testWaitSeesChangesMeanwhile) }
 
 // still waits until no step of a run executes.
 func (w *world) still(id string) *gatehouse.Run {
@@ -48,8 +45,10 @@ func (w *world) signal(id string) {
 	w.must(err)
 }
 
-func testWaitSeesWhatMovedMeanwhile(t *testing.T, w *world) {
-	w.apply("idle", "name: idle\nsteps:\n  - {id: wait, uses: wait, with: {event: never}}\n  - {id: hear, needs: [], uses: wait, with: {event: go}}\n")
+func testWaitSeesChangesMeanwhile(t *testing.T, w *world) {
+	w.apply("idle",
+		"name: idle\nsteps:\n  - {id: wait, uses: wait, with: {event: never}}\n  - {id: hear, needs: [], uses: wait, with: "+
+			"{event: go}}\n")
 	run := w.still(w.start("idle", `{}`).ID)
 	registry, err := dispatch.NewRegistry()
 	w.must(err)
@@ -67,10 +66,12 @@ func testWaitSeesWhatMovedMeanwhile(t *testing.T, w *world) {
 	began := time.Now()
 	moved, err := w.runs.WatchRun(w.as("admin"), run.ID, at.Position, time.Minute)
 	w.must(err)
-	if moved.Position == at.Position || moved.StepOf("hear").Status == gatehouse.StepWaiting || time.Since(began) > 30*time.Second {
+	if moved.Position == at.Position || moved.StepOf("hear").Status == gatehouse.StepWaiting ||
+		time.Since(began) > 30*time.Second {
 		t.Errorf("after %s: %s", time.Since(began), describe(moved))
 	}
-	if same, err := w.runs.WatchRun(w.as("admin"), run.ID, w.still(run.ID).Position, 50*time.Millisecond); err != nil || same.Status.Final() {
+	if same, err := w.runs.WatchRun(w.as("admin"), run.ID, w.still(run.ID).Position, 50*time.Millisecond); err != nil ||
+		same.Status.Final() {
 		t.Errorf("where nothing moved: %v, %v", same, err)
 	}
 	// So short a wait gets no hint: only a look finds the change.
@@ -83,13 +84,12 @@ func testWaitSeesWhatMovedMeanwhile(t *testing.T, w *world) {
 
 // An event that came before its step was leased leaves the same attempt as
 // every other lease, in the evidence too, and no waiting time.
-func TestEventBeforeItsStepIsAnAttempt(t *testing.T) {
-	t.Parallel()
-	onBoth(t, testEventBeforeItsStepIsAnAttempt)
-}
+func TestEventBeforeItsStepIsAnAttempt(t *testing.T) { onBoth(t, testEventBeforeItsStepIsAnAttempt) }
 
 func testEventBeforeItsStepIsAnAttempt(t *testing.T, w *world) {
-	w.apply("early", "name: early\nsteps:\n  - {id: first, uses: wait, with: {event: begin}}\n  - {id: hear, uses: wait, with: {event: go}}\n")
+	w.apply("early",
+		"name: early\nsteps:\n  - {id: first, uses: wait, with: {event: begin}}\n  - {id: hear, uses: wait, with: {event: "+
+			"go}}\n")
 	run := w.still(w.start("early", `{}`).ID)
 	w.signal(run.ID)
 	_, err := w.runs.SignalRun(w.as("bot"), run.ID, "begin", "")

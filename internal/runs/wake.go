@@ -205,7 +205,8 @@ func (m *runTx) settleAction(s *gatehouse.Step) (settled bool, err error) {
 // appliedOutput is the output of a step with a side effect.
 func appliedOutput(a *gatehouse.Action) gatehouse.JSON {
 	members := []gatehouse.Member{
-		member("action_id", a.ID), member("status", string(a.Status)), member("decided_by", a.DecidedBy), member("digest", string(a.Digest)),
+		member("action_id", a.ID), member("status", string(a.Status)), member("decided_by", a.DecidedBy),
+		member("digest", string(a.Digest)),
 		{Name: "change", Value: a.ProposedChange},
 	}
 	if rc := a.Receipt; rc != nil {
@@ -214,7 +215,7 @@ func appliedOutput(a *gatehouse.Action) gatehouse.JSON {
 			gatehouse.Member{Name: "response", Value: rc.ResponseMetadata})
 	}
 	out := gatehouse.ObjectJSON(members...)
-	if len(out) > MaxStepOutput {
+	if len(out) > gatehouse.MaxStepOutput {
 		return gatehouse.ObjectJSON(members[:4]...)
 	}
 	return out
@@ -259,9 +260,11 @@ func (m *runTx) settleChild(s *gatehouse.Step) (settled bool, err error) {
 		return true, m.end(s, gatehouse.StepCanceled, nil, member("child_run", child.ID))
 	}
 	if child.Status == gatehouse.RunCanceled && child.Failure != nil && child.Failure.Code == codeTimeout {
-		return true, m.end(s, gatehouse.StepFailed, mistake(codeTimeout, "the run %s has not ended in time", child.ID), member("child_run", child.ID))
+		return true, m.end(s, gatehouse.StepFailed, mistake(codeTimeout, "the run %s has not ended in time", child.ID),
+			member("child_run", child.ID))
 	}
-	f := &gatehouse.Failure{Code: "child_" + eventOf(string(child.Status)), Detail: "the run " + child.ID + " is " + string(child.Status)}
+	f := &gatehouse.Failure{Code: "child_" + eventOf(string(child.Status)),
+		Detail: "the run " + child.ID + " is " + string(child.Status)}
 	if child.Failure != nil {
 		f.Detail = clip(f.Detail + ": " + child.Failure.Code + ": " + child.Failure.Detail)
 	}

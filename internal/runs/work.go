@@ -15,11 +15,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// MaxStepOutput bounds a step's output, in bytes of JSON.
-const MaxStepOutput = 256 << 10
-
 // Claim leases ready steps to a worker of this process.
-func (r *Runs) Claim(ctx context.Context, owner string, shares ...gatehouse.StepShare) (steps []*gatehouse.Step, err error) {
+func (r *Runs) Claim(
+	ctx context.Context, owner string, shares ...gatehouse.StepShare,
+) (steps []*gatehouse.Step, err error) {
 	err = r.Store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
 		steps, err = q.ClaimSteps(owner, r.config.Lease, shares...)
 		return err
@@ -320,7 +319,9 @@ func (r *Runs) fail(ctx context.Context, step *gatehouse.Step, worker string, f 
 }
 
 // failUsing is fail for an attempt with the cost of model calls.
-func (r *Runs) failUsing(ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure, used []gatehouse.ModelUsage) error {
+func (r *Runs) failUsing(
+	ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure, used []gatehouse.ModelUsage,
+) error {
 	f = r.redactFailure(f)
 	return r.moveHeld(ctx, step, worker, func(m *runTx) error {
 		s, err := m.held(step.ID, f.Generation)
@@ -355,7 +356,8 @@ func (m *runTx) failed(s *gatehouse.Step, worker string, f gatehouse.StepFailure
 		return m.end(s, to, failure)
 	}
 	s.Failure, s.DueAt = failure, &next
-	err := m.park(s, to, member("code", failure.Code), member("detail", failure.Detail), member("next_attempt_at", next.Format(time.RFC3339Nano)))
+	err := m.park(s, to, member("code", failure.Code), member("detail", failure.Detail),
+		member("next_attempt_at", next.Format(time.RFC3339Nano)))
 	if err != nil || next.After(m.tx.Now()) {
 		return err
 	}
@@ -439,7 +441,8 @@ func (m *runTx) spend(s *gatehouse.Step, usage []gatehouse.ModelUsage) error {
 		if u.Cost == "" { // the cost is unknown
 			u.Cost = "0"
 		}
-		u.Tenant, u.RunID, u.Workflow, u.StepID, u.Attempt, u.At = s.Tenant, s.RunID, m.run.Workflow, s.ID, s.Attempts, m.tx.Now()
+		u.Tenant, u.RunID, u.Workflow, u.StepID, u.Attempt, u.At = s.Tenant, s.RunID, m.run.Workflow, s.ID, s.Attempts,
+			m.tx.Now()
 		if err := m.tx.InsertUsage(&u); err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package runs
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,9 +10,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
-
-// maxTools bounds the tools, or connectors, of one request for work.
-const maxTools = 50
 
 // worker returns the caller, who must have the role worker.
 func worker(ctx context.Context) (*gatehouse.Caller, error) {
@@ -24,41 +20,8 @@ func worker(ctx context.Context) (*gatehouse.Caller, error) {
 	return c, gate.Require(c, gatehouse.RoleWorker)
 }
 
-// checkLease validates the limits of a request for work, and sets defaults.
-func checkLease(v *gatehouse.Violations, most *int, wait *gatehouse.Duration, lease *gatehouse.Span) {
-	if *most == 0 {
-		*most = 1
-	}
-	if *most < 0 || *most > gatehouse.MaxLeasedSteps {
-		v.Add("/max", "must be 1 to %d", gatehouse.MaxLeasedSteps)
-	}
-	if wait.D() > gatehouse.MaxWait {
-		v.Add("/wait", "must be at most %s", gatehouse.Duration(gatehouse.MaxWait))
-	}
-	if *lease == 0 {
-		*lease = gatehouse.Span(gatehouse.DefaultStepLease)
-	}
-	if d := lease.D(); d < gatehouse.MinStepLease || d > gatehouse.MaxStepLease {
-		v.Add("/lease", "must be %s to %s", gatehouse.Duration(gatehouse.MinStepLease), gatehouse.Duration(gatehouse.MaxStepLease))
-	}
-}
-
-func checkNames(v *gatehouse.Violations, pointer string, names []string) {
-	if len(names) == 0 || len(names) > maxTools {
-		v.Add(pointer, "must name 1 to %d", maxTools)
-		return
-	}
-	seen := make(map[string]bool, len(names))
-	for i, name := range names {
-		if !gatehouse.ValidName(name) {
-			v.Add(fmt.Sprintf("%s/%d", pointer, i), gatehouse.NameRule)
-		}
-		if seen[name] {
-			v.Add(fmt.Sprintf("%s/%d", pointer, i), "appears twice")
-		}
-		seen[name] = true
-	}
-}
+// defaultLease is the time of a lease whose request names none.
+const defaultLease = gatehouse.Span(gatehouse.DefaultStepLease)
 
 // LeaseSteps leases ready steps to an outside worker. When none is ready, it waits for one.
 func (r *Runs) LeaseSteps(ctx context.Context, q gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
@@ -66,26 +29,20 @@ func (r *Runs) LeaseSteps(ctx context.Context, q gatehouse.LeaseRequest) ([]gate
 	if err != nil {
 		return nil, err
 	}
-	var v gatehouse.Violations
-	checkNames(&v, "/tools", q.Tools)
-	checkLease(&v, &q.Max, &q.Wait, &q.Lease)
-	v.CheckText("/worker", q.Worker, 128)
-	if err := v.Err(); err != nil {
+	if err := q.Validate(); err != nil {
 		return nil, err
 	}
+	q.Max, q.Lease = cmp.Or(q.Max, 1), cmp.Or(q.Lease, defaultLease)
 	topics := make([]string, len(q.Tools))
 	for i, tool := range q.Tools {
 		topics[i] = stepsTopic(tool)
 	}
 	owner := ownerOf(c, q.Worker)
-	found, err := r.await(ctx, q.Wait.D(), topics, func() (any, error) {
-		steps, err := r.leaseOutside(ctx, c.Principal.Tenant, owner, &q)
-		if len(steps) == 0 {
-			return nil, err
-		}
-		return steps, err
+	var steps []gatehouse.LeasedStep
+	err = usecase.Poll(ctx, r.Hints, q.Wait.D(), topics, func() (_ bool, err error) {
+		steps, err = r.leaseOutside(ctx, c.Principal.Tenant, owner, &q)
+		return len(steps) > 0, err
 	})
-	steps, _ := found.([]gatehouse.LeasedStep)
 	return usecase.OrEmpty(steps), err
 }
 
@@ -98,34 +55,11 @@ func ownerOf(c *gatehouse.Caller, name string) string {
 	return c.Principal.ID + "/" + name
 }
 
-// await calls try until it finds something, the time is over, or the client
-// disconnects. Hints on the topics wake it before the next poll.
-func (r *Runs) await(ctx context.Context, wait time.Duration, topics []string, try func() (any, error)) (any, error) {
-	hint, cancel := r.Hints.Subscribe(topics...)
-	defer cancel()
-	deadline := time.NewTimer(wait)
-	defer deadline.Stop()
-	poll := time.NewTicker(usecase.PollInterval)
-	defer poll.Stop()
-	for {
-		found, err := try()
-		if found != nil || err != nil || wait <= 0 {
-			return found, err
-		}
-		select {
-		case <-hint:
-		case <-poll.C:
-		case <-deadline.C:
-			return nil, nil
-		case <-ctx.Done():
-			return nil, nil
-		}
-	}
-}
-
 // leaseOutside claims steps and evaluates them. Steps that fail to evaluate, or that need no
 // work, are settled here and not returned.
-func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
+func (r *Runs) leaseOutside(
+	ctx context.Context, tenant, owner string, q *gatehouse.LeaseRequest,
+) ([]gatehouse.LeasedStep, error) {
 	var out []gatehouse.LeasedStep
 	for _, tool := range q.Tools {
 		left := q.Max - len(out)
@@ -157,7 +91,9 @@ func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gateho
 
 // claimFor claims up to n ready steps of a tool in a tenant, round-robin over its
 // workflows.
-func (r *Runs) claimFor(ctx context.Context, tenant, tool, owner string, n int, lease time.Duration) (steps []*gatehouse.Step, err error) {
+func (r *Runs) claimFor(
+	ctx context.Context, tenant, tool, owner string, n int, lease time.Duration,
+) (steps []*gatehouse.Step, err error) {
 	const lanes = 100
 	var due []gatehouse.DueLane
 	err = r.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
@@ -205,7 +141,9 @@ func (r *Runs) turned(tenant, tool string, last gatehouse.Lane) {
 
 // shares distributes n claims over the lanes that have room, round-robin. last is
 // the lane that got the last claim, or the last lane in due when none has room.
-func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out []gatehouse.StepShare, last gatehouse.Lane, err error) {
+func (r *Runs) shares(
+	ctx context.Context, due []gatehouse.DueLane, n int,
+) (out []gatehouse.StepShare, last gatehouse.Lane, err error) {
 	shares := make([]gatehouse.StepShare, 0, len(due))
 	left := make([]int, 0, len(due))
 	for _, d := range due {
@@ -219,7 +157,8 @@ func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out 
 				"tenant", d.Tenant, "workflow", d.Workflow, "error", err)
 			continue
 		}
-		shares = append(shares, gatehouse.StepShare{Lane: d.Lane, MostOfWorkflow: own.MaxConcurrency, MostOfTenant: tenant.MaxConcurrency})
+		shares = append(shares,
+			gatehouse.StepShare{Lane: d.Lane, MostOfWorkflow: own.MaxConcurrency, MostOfTenant: tenant.MaxConcurrency})
 		left = append(left, roomFor(d, own.MaxConcurrency, tenant.MaxConcurrency))
 	}
 	for given := true; given && n > 0; {
@@ -249,7 +188,8 @@ func (r *Runs) prepareLeased(ctx context.Context, s *gatehouse.Step, owner strin
 	case err != nil:
 		return nil, err
 	case failure != nil:
-		return nil, r.fail(ctx, s, owner, gatehouse.StepFailure{Generation: s.Generation, Code: failure.Code, Detail: failure.Detail})
+		return nil, r.fail(ctx, s, owner,
+			gatehouse.StepFailure{Generation: s.Generation, Code: failure.Code, Detail: failure.Detail})
 	case w.skip:
 		return nil, r.skip(ctx, w, owner)
 	case w.fanOut:
@@ -271,14 +211,15 @@ func (r *Runs) prepareLeased(ctx context.Context, s *gatehouse.Step, owner strin
 		}
 		shown := *row
 		shown.Item = s.Item
-		out = &gatehouse.LeasedStep{Step: &shown, Lease: gatehouse.Lease{Generation: row.Generation, ExpiresAt: *row.LeaseUntil}}
+		out = &gatehouse.LeasedStep{Step: &shown,
+			Lease: gatehouse.Lease{Generation: row.Generation, ExpiresAt: *row.LeaseUntil}}
 		return nil
 	})
 	return out, err
 }
 
-// stepFor finds a step that a worker of the caller's principal holds or has held. A
-// worker learns nothing of other steps, not even that they exist.
+// stepFor finds a step that a worker of the caller's principal holds or has held. A worker gets no
+// information about other steps, not even that they exist.
 func (r *Runs) stepFor(ctx context.Context, c *gatehouse.Caller, id string) (s *gatehouse.Step, err error) {
 	err = usecase.NotFoundAs(r.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
 		s, err = tx.FindStep(id)
@@ -353,12 +294,10 @@ func (r *Runs) HeartbeatStep(ctx context.Context, id string, q gatehouse.Heartbe
 	if err != nil {
 		return nil, err
 	}
-	var v gatehouse.Violations
-	one, none := 1, gatehouse.Duration(0)
-	checkLease(&v, &one, &none, &q.Lease)
-	if err := v.Err(); err != nil {
+	if err := q.Validate(); err != nil {
 		return nil, err
 	}
+	q.Lease = cmp.Or(q.Lease, defaultLease)
 	s, err := r.stepFor(ctx, c, id)
 	if err != nil {
 		return nil, err
@@ -399,7 +338,8 @@ func (r *Runs) renewLease(
 		if err := tx.UpdateStep(row, row.Status, row.Generation); err != nil {
 			return err
 		}
-		out = &gatehouse.LeaseState{Lease: gatehouse.Lease{Generation: row.Generation, ExpiresAt: until}, Cancel: m.run.Stop != ""}
+		out = &gatehouse.LeaseState{Lease: gatehouse.Lease{Generation: row.Generation, ExpiresAt: until},
+			Cancel: m.run.Stop != ""}
 		return nil
 	})
 	return out, err
@@ -411,8 +351,12 @@ func (r *Runs) CompleteStep(ctx context.Context, id string, q gatehouse.StepResu
 	if err != nil {
 		return nil, err
 	}
-	if err := checkResult(&q); err != nil {
+	if err := q.Validate(); err != nil {
 		return nil, err
+	}
+	for i := range q.Usage {
+		u := &q.Usage[i]
+		u.Cost, u.Currency = cmp.Or(u.Cost, "0"), cmp.Or(u.Currency, "USD")
 	}
 	q = r.redactResult(q)
 	return r.settle(ctx, c, id, q.Generation, func(m *runTx, s *gatehouse.Step) error {
@@ -423,29 +367,13 @@ func (r *Runs) CompleteStep(ctx context.Context, id string, q gatehouse.StepResu
 	})
 }
 
-func checkResult(q *gatehouse.StepResult) error {
-	var v gatehouse.Violations
-	if len(q.Output) > MaxStepOutput {
-		v.Add("/output", "has more than %d bytes", MaxStepOutput)
-	}
-	q.CheckUsage(&v)
-	for i := range q.Usage {
-		u := &q.Usage[i]
-		u.Cost, u.Currency = cmp.Or(u.Cost, "0"), cmp.Or(u.Currency, "USD")
-	}
-	return v.Err()
-}
-
 // FailStep records that an attempt failed.
 func (r *Runs) FailStep(ctx context.Context, id string, q gatehouse.StepFailure) (*gatehouse.Step, error) {
 	c, err := worker(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var v gatehouse.Violations
-	v.CheckText("/code", q.Code, 64)
-	v.CheckText("/detail", q.Detail, gatehouse.MaxNotesBytes)
-	if err := v.Err(); err != nil {
+	if err := q.Validate(); err != nil {
 		return nil, err
 	}
 	q = r.redactFailure(q)
@@ -458,7 +386,7 @@ func (r *Runs) ProposeStep(ctx context.Context, id string, q gatehouse.StepPropo
 	if err != nil {
 		return nil, err
 	}
-	if err := q.Action.Validate(); err != nil {
+	if err := q.Validate(); err != nil {
 		return nil, err
 	}
 	s, err := r.stepFor(ctx, c, id)

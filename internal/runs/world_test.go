@@ -92,7 +92,9 @@ type models struct {
 	before func()
 }
 
-func (m *models) Ask(ctx context.Context, _, provider string, request gatehouse.JSON) (gatehouse.JSON, *gatehouse.ModelUsage, *gatehouse.StepFailure) {
+func (m *models) Ask(
+	ctx context.Context, _, provider string, request gatehouse.JSON,
+) (gatehouse.JSON, *gatehouse.ModelUsage, *gatehouse.StepFailure) {
 	m.mu.Lock()
 	died := m.died
 	m.died = nil
@@ -142,9 +144,16 @@ var engines = map[string]func(testing.TB) (gatehouse.Store, error){
 	},
 }
 
-// onBoth runs a test on each engine.
+// onBoth runs a test on each engine, in parallel to the other tests.
 func onBoth(t *testing.T, test func(*testing.T, *world), settings ...setting) {
 	t.Helper()
+	onEngines(t, func(t *testing.T, store gatehouse.Store) { test(t, newWorld(t, store, settings...)) })
+}
+
+// onEngines runs a test on an empty store of each engine, in parallel to the other tests.
+func onEngines(t *testing.T, test func(*testing.T, gatehouse.Store)) {
+	t.Helper()
+	t.Parallel()
 	for name, open := range engines {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -152,7 +161,7 @@ func onBoth(t *testing.T, test func(*testing.T, *world), settings ...setting) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			test(t, newWorld(t, store, settings...))
+			test(t, store)
 		})
 	}
 }
@@ -238,7 +247,8 @@ func (w *world) person(name string, kind gatehouse.Kind, roles ...gatehouse.Role
 }
 
 func (w *world) as(name string) context.Context {
-	return gatehouse.NewContext(context.Background(), &gatehouse.Caller{Principal: w.people[name], StepUp: true, Via: gatehouse.ViaAPI})
+	return gatehouse.NewContext(context.Background(),
+		&gatehouse.Caller{Principal: w.people[name], StepUp: true, Via: gatehouse.ViaAPI})
 }
 
 func (w *world) apply(name, source string) *gatehouse.Workflow {

@@ -26,15 +26,15 @@ import (
 
 // BenchCommand compares a gate with bare baselines.
 type BenchCommand struct {
-	Scale    int           `help:"Actions in the filled store; of them 100,000 are pending." default:"100000" placeholder:"N"`
+	Scale    int           `help:"Actions in the filled store; at most 100,000 of them are pending." default:"100000" placeholder:"N"`
 	Parked   int           `help:"Runs that wait in the figure parked." default:"20000" placeholder:"N"`
-	Duration time.Duration `help:"How long each figure is measured, all its rounds together." default:"20s" placeholder:"TIME"`
+	Duration time.Duration `help:"How long each figure is measured, over all rounds." default:"20s" placeholder:"TIME"`
 	Rounds   int           `help:"How often gate and baseline take turns." default:"5" placeholder:"N"`
 	Clients  []int         `help:"Numbers of clients that decide." default:"1,16,64" placeholder:"N,…"`
 	Only     []string      `help:"The figures to measure; see the list below." placeholder:"NAME,…"`
 	// Not from the environment, so that a bench never uses a database by accident.
 	DatabaseURL DatabaseURL `help:"Measure on this PostgreSQL server, in databases of its own that are made and dropped." placeholder:"URL"`
-	Data        string      `help:"Where to make the stores, to choose the disk; the system's temporary folder if absent." placeholder:"DIR"`
+	Data        string      `help:"Where to create the stores; the system's temporary folder by default." placeholder:"DIR"`
 	// For the figure process, the baseline is a child process of this program.
 	BareChild  string `hidden:"" placeholder:"DIR"`
 	BareListen string `hidden:"" placeholder:"HOST:PORT"`
@@ -92,8 +92,9 @@ func (c *BenchCommand) Run(g *term.IO) error {
 	adaptGarbage() // as a server does; the baseline benefits, too
 	p := bench.NewPrinter(g.Stdout, g.Stderr, g.JSON, g.TTY)
 	err = bench.Run(g.Ctx, bench.Options{
-		Scale: c.Scale, Parked: c.Parked, Duration: c.Duration, Rounds: c.Rounds, Clients: c.Clients, Only: c.Only, Profiles: c.Profiles,
-		Dir: c.Data, DatabaseURL: string(c.DatabaseURL), Executable: executable, Name: os.Args[0],
+		Scale: c.Scale, Parked: c.Parked, Duration: c.Duration, Rounds: c.Rounds, Clients: c.Clients, Only: c.Only,
+		Profiles: c.Profiles,
+		Dir:      c.Data, DatabaseURL: string(c.DatabaseURL), Executable: executable, Name: os.Args[0],
 		Start: startBench, About: p.About, Report: p.Line, Progress: p.Progress,
 	})
 	return errors.Join(err, p.Close())

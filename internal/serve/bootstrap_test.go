@@ -3,7 +3,6 @@ package serve
 import (
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,24 +10,20 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/termtest"
 )
 
-// TestBootstrapKeepsItsSecrets: an administrator is made only where its
-// credentials can be left, and beside those of another store.
+// TestBootstrapKeepsItsSecrets: an administrator is created only if its credentials can be written,
+// also next to those of another store.
 func TestBootstrapKeepsItsSecrets(t *testing.T) {
 	t.Parallel()
 	g, _, _ := termtest.New(t)
-	n, err := Open(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, &config.Config{})
 	t.Cleanup(func() { _ = n.Close() })
 
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	if err := bootstrapOnce(g, n, filepath.Join(file, "data")); err == nil ||
 		!strings.Contains(err.Error(), "credentials") {
 		t.Fatalf("no place for the credentials: %v", err)
@@ -39,12 +34,8 @@ func TestBootstrapKeepsItsSecrets(t *testing.T) {
 
 	data := t.TempDir()
 	kept := filepath.Join(data, credentialsFile)
-	if err := os.WriteFile(kept, []byte("of another store"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := bootstrapOnce(g, n, data); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(kept, []byte("of another store"), 0o600))
+	must(t, bootstrapOnce(g, n, data))
 	if body, err := os.ReadFile(kept); err != nil || string(body) != "of another store" {
 		t.Errorf("the file of another store holds %q, %v", body, err)
 	}
@@ -54,14 +45,12 @@ func TestBootstrapKeepsItsSecrets(t *testing.T) {
 	}
 	body, err := os.ReadFile(files[0])
 	var creds adminCredentials
-	if err := errors.Join(err, json.Unmarshal(body, &creds)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, json.Unmarshal(body, &creds)))
 	if _, err := n.Gate.Authenticate(t.Context(), creds.AdminKey); err != nil {
 		t.Error(err)
 	}
 	if err := bootstrapOnce(g, n, filepath.Join(file, "data")); err != nil {
-		t.Errorf("one that has an administrator needs no place: %v", err)
+		t.Errorf("a store that has an administrator needs no place for credentials: %v", err)
 	}
 	left, err := os.ReadDir(data)
 	if err != nil || len(left) != 2 {
@@ -69,14 +58,10 @@ func TestBootstrapKeepsItsSecrets(t *testing.T) {
 	}
 }
 
-// TestServeAwaitsTheAdministrator: it makes none itself, and goes on once there
-// is one.
+// TestServeAwaitsTheAdministrator: the server creates none itself, and continues once there is one.
 func TestServeAwaitsTheAdministrator(t *testing.T) {
 	t.Parallel()
-	n, err := Open(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, &config.Config{})
 	t.Cleanup(func() { _ = n.Close() })
 	g, _, _ := termtest.New(t)
 	waits := make(chan error, 1)
@@ -89,10 +74,6 @@ func TestServeAwaitsTheAdministrator(t *testing.T) {
 	if made, err := administered(t.Context(), n.Store); made || err != nil {
 		t.Fatalf("it made one: %v, %v", made, err)
 	}
-	if _, err := n.Gate.Bootstrap(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-waits; err != nil {
-		t.Fatal(err)
-	}
+	servetest.Bootstrap(t, n.Gate)
+	must(t, <-waits)
 }

@@ -12,52 +12,34 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestOpenBreakerAtTheStart: a server that starts while changes wait for a breaker, which
-// the process before it opened, names the connector, the cause and the next trial in its
-// log and in the banner of dev.
+// TestOpenBreakerAtTheStart: a server that starts while changes wait for a breaker, which the
+// previous process opened, names the connector, the cause and the next trial in its log and in the
+// banner of dev.
 func TestOpenBreakerAtTheStart(t *testing.T) {
 	t.Parallel()
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(target.Close)
-	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+	cfg := servetest.Config(t, fmt.Sprintf(`
 connectors:
   crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}
 dispatch: {hold: 0s, backoff: [20ms], breaker: {failures: 1, open: 1h, longest: 1h}}`, target.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	n, err := Open(t.Context(), dir, cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	creds := servetest.Bootstrap(t, n.Gate)
+	s := startServer(t, n)
 	if open := s.warnBreakers(t.Context()); len(open) != 0 {
 		t.Errorf("at first it says %v", open)
 	}
 	bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	ana := servetest.NewClient(t, s.Gate, s.URL, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
-	a, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"1"}`,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := servetest.Propose(t, bot, "1")
 	servetest.DecideAtOnce(t, a, []*client.Client{ana})
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		now, err := ana.FindAction(t.Context(), a.ID)
@@ -69,23 +51,21 @@ dispatch: {hold: 0s, backoff: [20ms], breaker: {failures: 1, open: 1h, longest: 
 		}
 	}
 	const cause = ": too many calls in a row have failed, the last with http_503"
-	if open := s.warnBreakers(t.Context()); len(open) != 1 || !strings.Contains(open[0], "connector crm: no calls since 20") ||
+	if open := s.warnBreakers(t.Context()); len(open) != 1 ||
+		!strings.Contains(open[0], "connector crm: no calls since 20") ||
 		!strings.Contains(open[0], cause) {
 		t.Errorf("where it opened: %v", open)
 	}
 	h, err := ana.DispatchHealth(t.Context())
-	if err != nil || h.Connectors[0].LastErrorCode != "http_503" || !strings.Contains(h.Connectors[0].LastWords, cause[2:]) {
+	if err != nil || h.Connectors[0].LastErrorCode != "http_503" ||
+		!strings.Contains(h.Connectors[0].LastWords, cause[2:]) {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 
 	var log, stdout bytes.Buffer
 	n, err = Open(t.Context(), dir, cfg, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = n.Close() })
 	open := n.warnBreakers(t.Context())
 	if len(open) != 1 || !strings.Contains(open[0], "connector crm: no calls"+cause) ||
@@ -96,9 +76,7 @@ dispatch: {hold: 0s, backoff: [20ms], breaker: {failures: 1, open: 1h, longest: 
 		stdout.Reset()
 		g := &term.IO{Ctx: t.Context(), Stdout: &stdout, JSON: json}
 		link := &gatehouse.NewSetupLink{Path: "/setup?token=x"}
-		if err := (&devServeCmd{}).banner(g, &devCredentials{}, link, "", open); err != nil {
-			t.Fatal(err)
-		}
+		must(t, (&devServeCmd{}).banner(g, &devCredentials{}, link, "", open))
 		if !strings.Contains(stdout.String(), open[0]) {
 			t.Errorf("the banner is %s", stdout.String())
 		}

@@ -29,7 +29,7 @@ type StoredSecret func(tenant, name string) (string, error)
 
 // NoStoredSecret is the StoredSecret of a program with a configuration but no store.
 func NoStoredSecret(string, string) (string, error) {
-	return "", errors.New("is in the store: gatehouse doctor has the server look")
+	return "", errors.New("is in the store: run gatehouse doctor, which asks the server")
 }
 
 // Built is a connector made of an entry of the configuration.
@@ -54,10 +54,10 @@ func (b *Built) Close() error {
 	return nil
 }
 
-// BuildConnector makes a connector from an entry, without calling its target. A bad or
-// missing secret of the store is no error but makes the connector unready: it must not
-// keep a server from starting. A connector that uses secrets of the store serves one
-// tenant, and uses this tenant's secrets.
+// BuildConnector makes a connector from an entry, without calling its target. A bad or missing
+// secret of the store is not an error but makes the connector unready: it must not keep a server
+// from starting. A connector that uses secrets of the store serves one tenant, and uses this
+// tenant's secrets.
 func BuildConnector(
 	ctx context.Context, cfg *config.Config, entry config.Connector, stored StoredSecret,
 ) (*Built, error) {
@@ -117,6 +117,14 @@ func BuildConnector(
 	return b, nil
 }
 
+// targetOf is the target of a connector of the configuration or of the store.
+func targetOf(name string, entry config.Connector, b *Built) dispatch.Target {
+	return dispatch.Target{
+		Name: name, Connector: b.Connector, Tenants: entry.Tenants, Unready: b.Unready, Stored: entry.InStore(),
+		Concurrency: entry.CallLimit(),
+	}
+}
+
 // connectors makes the connectors of the configuration.
 func (n *Node) connectors(ctx context.Context) ([]dispatch.Target, error) {
 	var targets []dispatch.Target
@@ -126,9 +134,7 @@ func (n *Node) connectors(ctx context.Context) ([]dispatch.Target, error) {
 			return nil, fmt.Errorf("connector %s: %w", name, err)
 		}
 		n.closers = append(n.closers, b)
-		targets = append(targets, dispatch.Target{
-			Name: name, Connector: b.Connector, Tenants: entry.Tenants, Unready: b.Unready,
-		})
+		targets = append(targets, targetOf(name, entry, b))
 	}
 	return targets, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -32,15 +31,11 @@ func TestCallbacksPage(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "key")
 	page, err := os.ReadFile("../../docs/callbacks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var on []string
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1) {
 		cfg, err := config.Parse("gatehouse.yaml", block[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n := &Node{config: cfg, Backplane: &Backplane{}}
 		infos, err := n.callbacks()
 		if err != nil || len(n.channels) != len(infos) {
@@ -51,7 +46,7 @@ func TestCallbacksPage(t *testing.T) {
 		}
 	}
 	if got := strings.Join(on, " "); got != "webhook step_functions nats" {
-		t.Errorf("the page switches on %s", got)
+		t.Errorf("the page enables %s", got)
 	}
 	machine, err := os.ReadFile("../../examples/stepfunctions/human-review.asl.json")
 	if err != nil || !json.Valid(machine) {
@@ -63,7 +58,7 @@ func TestCallbacksPage(t *testing.T) {
 			text = "{" + text + "}"
 		}
 		if !json.Valid([]byte(text)) {
-			t.Errorf("this is no JSON: %s", text)
+			t.Errorf("this is not JSON: %s", text)
 		}
 	}
 }
@@ -106,44 +101,13 @@ approvals: {3: {required: 1, roles: [approver], expiry: 24h}}
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Parse("gatehouse.yaml", []byte(source+`
+	s, creds := serveSource(t, source+`
 connectors: {assets: {type: http, base_url: "http://127.0.0.1:9", allow_private: true,
   operations: {update: {method: POST, path: "/x"}}}}
 policy: {file: `+policy+`}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	admin := servetest.AdminContext(t, n.Gate, creds)
-	if _, err = n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
-		Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	bot, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, err := client.New(s.URL, bot.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, agent
+`)
+	servetest.NewPrincipal(t, s.Gate, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
+	return s, servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 }
 
 func promotion(c *gatehouse.Callback) *gatehouse.Proposal {
@@ -188,9 +152,7 @@ sign_in: {public_url: "https://gate.example.com"}`,
 		a, _, err := agent.Propose(t.Context(), promotion(&gatehouse.Callback{
 			Type: gatehouse.CallbackStepFunctions, TaskToken: token, ExecutionARN: arn,
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if a.Callback == nil || a.Callback.TaskToken != "" ||
 			a.Callback.TaskTokenHash != gatehouse.HashTaskToken(token) {
 			t.Fatalf("the answer's callback: %+v", a.Callback)
@@ -210,14 +172,10 @@ sign_in: {public_url: "https://gate.example.com"}`,
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
 				s.URL+"/api/v1/reviews/"+link[1]+"/"+decision+"?token="+link[2]+"&reason=looked",
 				strings.NewReader(`{"code":"`+code[1]+`"}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			req.Header.Set("Content-Type", "application/json")
 			answer, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_ = answer.Body.Close()
 			return answer.StatusCode
 		}
@@ -234,21 +192,19 @@ sign_in: {public_url: "https://gate.example.com"}`,
 		aws.Set(func() {
 			b, err := json.Marshal(aws.Executions[arn].Events)
 			if err != nil || !strings.Contains(string(b), "looked") || !strings.Contains(string(b), "ana") {
-				t.Errorf("the workflow hears %s, %v", b, err)
+				t.Errorf("the workflow gets %s, %v", b, err)
 			}
 		})
 	}
 }
 
-// TestWebhookCallbackServed tells an agent over HTTP of both moments, with signatures that
-// the Go client's receiver takes.
+// TestWebhookCallbackServed notifies an agent over HTTP of the decision and of the end, with
+// signatures that the Go client's receiver accepts.
 func TestWebhookCallbackServed(t *testing.T) {
 	t.Parallel()
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	receiver, err := client.NewReceiver(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var mu sync.Mutex
 	var told []string
 	agentEnd := httptest.NewServer(receiver.Handler(func(_ context.Context, h *client.Webhook) error {
@@ -266,13 +222,11 @@ secrets: {s: %s}`, host, secret))
 		t.Context(),
 		promotion(&gatehouse.Callback{Type: gatehouse.CallbackWebhook, URL: agentEnd.URL}),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := agent.Cancel(t.Context(), a.ID); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "both moments are told", func() bool {
+	eventually(t, "both callbacks arrive", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(told) == 2
@@ -281,7 +235,7 @@ secrets: {s: %s}`, host, secret))
 	defer mu.Unlock()
 	slices.Sort(told) // on a slow machine both are due at once
 	if got := strings.Join(told, ", "); got != "action.decided canceled, action.finished canceled" {
-		t.Errorf("told %s", got)
+		t.Errorf("got %s", got)
 	}
 	_, _, err = agent.Propose(
 		t.Context(),

@@ -18,9 +18,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 )
 
-// TestServersOwnConfiguration: an operator hears of the targets of the own tenant,
-// without secrets; what is of no connector is told in the default tenant alone;
-// and targets are not called anew for each who asks.
+// TestServersOwnConfiguration: an operator sees the checks of the tenant's own targets, without
+// secrets; checks that concern no connector are shown in the default tenant only; and several
+// requests share one call of a target.
 func TestServersOwnConfiguration(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32
@@ -42,13 +42,9 @@ connectors:
     entities: {item: {table: items, key: sku}}}
   erp: {type: worker, tenants: [acme], operations: {print: {}}}
 `
-	if err := os.WriteFile(file, []byte(src), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(src), 0o600))
 	cfg, err := config.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	checker := &StoreChecker{own: &ownConfiguration{stored: newStoreConnectors(cfg, nil, slog.New(slog.DiscardHandler))}}
 	as := func(tenant string, role gatehouse.Role) context.Context {
 		return gatehouse.NewContext(t.Context(), &gatehouse.Caller{
@@ -58,9 +54,7 @@ connectors:
 	found := func(tenant string) string {
 		t.Helper()
 		c, err := checker.CheckConfiguration(as(tenant, gatehouse.RoleOperator))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var names []string
 		for _, one := range c.Checks {
 			names = append(names, one.Name+"="+one.Result)
@@ -72,10 +66,10 @@ connectors:
 	}
 	if got, want := found(gatehouse.DefaultTenant),
 		"connector crm=ok connector shop=fail secret SPARE=note secrets=ok policy=ok"; got != want {
-		t.Errorf("default hears %q, want %q", got, want)
+		t.Errorf("default gets %q, want %q", got, want)
 	}
 	if got, want := found("acme"), "connector erp=ok connector shop=fail"; got != want {
-		t.Errorf("acme hears %q, want %q", got, want)
+		t.Errorf("acme gets %q, want %q", got, want)
 	}
 	// The fake counts a connection a moment after the caller has it.
 	for deadline := time.Now().Add(10 * time.Second); connections.Load() == 0 && time.Now().Before(deadline); {
@@ -84,7 +78,8 @@ connectors:
 	if n := connections.Load(); n != 1 {
 		t.Errorf("the target was called %d times", n)
 	}
-	if _, err := checker.CheckConfiguration(as("acme", gatehouse.RoleAuditor)); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
+	if _, err := checker.CheckConfiguration(as("acme", gatehouse.RoleAuditor)); gatehouse.CodeOf(
+		err) != gatehouse.CodeRoleRequired {
 		t.Errorf("an auditor: %v", err)
 	}
 }

@@ -37,14 +37,16 @@ func (c *StoreChecker) Check(ctx context.Context, o invariants.Options) (*gateho
 	if err != nil {
 		return nil, err
 	}
-	out := &gatehouse.StoreCheck{OK: report.OK, Violations: report.Violations, Invariants: make([]gatehouse.InvariantCheck, len(report.Invariants))}
+	out := &gatehouse.StoreCheck{OK: report.OK, Violations: report.Violations,
+		Invariants: make([]gatehouse.InvariantCheck, len(report.Invariants))}
 	for n, i := range report.Invariants {
 		listed := make([]gatehouse.StoreViolation, len(i.Listed))
 		for n, v := range i.Listed {
 			listed[n] = gatehouse.StoreViolation(v)
 		}
 		out.Invariants[n] = gatehouse.InvariantCheck{
-			Number: i.Number, Title: i.Title, Examined: i.Examined, NotChecked: i.NotChecked, Violations: i.Violations, Listed: listed,
+			Number: i.Number, Title: i.Title, Examined: i.Examined, NotChecked: i.NotChecked, Violations: i.Violations,
+			Listed: listed,
 		}
 	}
 	return out, nil
@@ -58,7 +60,8 @@ func (c *StoreChecker) CheckStore(ctx context.Context, held []gatehouse.LogHead)
 		return nil, err
 	}
 	if p := caller.Principal; p.Tenant != gatehouse.DefaultTenant || !p.Has(gatehouse.RoleAdmin) {
-		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "this needs an administrator of the tenant %s", gatehouse.DefaultTenant)
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "this needs an administrator of the tenant %s",
+			gatehouse.DefaultTenant)
 	}
 	return c.Check(ctx, invariants.Options{Held: held, Tenant: gatehouse.DefaultTenant})
 }

@@ -10,42 +10,32 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/invariants"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
-// TestDeepCheckNamesItsOwnTenant damages an action of each tenant: the server counts
-// both and lists the caller's, the check beside the store lists both.
+// TestDeepCheckNamesItsOwnTenant damages an action of each tenant: the server counts both but lists
+// only the caller's; the offline check lists both.
 func TestDeepCheckNamesItsOwnTenant(t *testing.T) {
 	t.Parallel()
 	dir, clock := t.TempDir(), gatetest.NewClock()
 	path := filepath.Join(dir, DatabaseFile)
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := migratedfile.Open(t, path, clock.Now)
 	w := gatetest.New(t, store, clock)
 	w.Fill()
 	admin := w.Admin()
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), `DROP TRIGGER proposal_frozen; UPDATE proposal SET target_version = 'other'`); err != nil {
+	if _, err := db.ExecContext(t.Context(),
+		`DROP TRIGGER proposal_frozen; UPDATE proposal SET target_version = 'other'`); err != nil {
 		t.Fatal(err)
 	}
 	checker := &StoreChecker{Data: dir, Log: slog.New(slog.DiscardHandler)}
 	all, err := checker.Check(t.Context(), invariants.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	served, err := checker.CheckStore(admin, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tenants := func(c *gatehouse.StoreCheck) (names []string) {
 		for _, i := range c.Invariants {
 			for _, v := range i.Listed {
@@ -56,7 +46,7 @@ func TestDeepCheckNamesItsOwnTenant(t *testing.T) {
 		return slices.Compact(names)
 	}
 	if got := tenants(all); !slices.Equal(got, []string{"acme", gatehouse.DefaultTenant}) {
-		t.Fatalf("beside the store, the check lists %v", got)
+		t.Fatalf("the offline check lists %v", got)
 	}
 	if got := tenants(served); !slices.Equal(got, []string{gatehouse.DefaultTenant}) {
 		t.Errorf("the server lists %v", got)

@@ -9,12 +9,12 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
-	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestConfigCheckLooksAtTheStore: the check tells whether the store answers and of
-// which version it is, and migrates nothing.
+// TestConfigCheckLooksAtTheStore: the check reports whether the store answers and its version, and
+// migrates nothing.
 func TestConfigCheckLooksAtTheStore(t *testing.T) {
 	t.Parallel()
 	want := func(result, words string, look func(*ConfigChecker)) {
@@ -28,19 +28,12 @@ func TestConfigCheckLooksAtTheStore(t *testing.T) {
 	dsn := pgtest.Database(t)
 	database := func(l *ConfigChecker) { l.database(t.Context(), dsn) }
 	want(term.CheckNote, "has no tables yet", database)
-	want(term.CheckNote, "has no tables yet", database) // the first look made none
-	s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	want(term.CheckNote, "has no tables yet", database) // the first check created none
+	s := migrated.Open(t, dsn, nil)
+	must(t, s.Close())
 	want(term.CheckOK, "PostgreSQL 1", database)
 	c, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
 	exec := func(sql string) {
 		t.Helper()
@@ -62,12 +55,8 @@ func TestConfigCheckLooksAtTheStore(t *testing.T) {
 	dir := t.TempDir()
 	want(term.CheckNote, "gatehouse init makes it", func(l *ConfigChecker) { l.folder(t.Context(), dir) })
 	n, err := Open(t.Context(), dir, &config.Config{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := n.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, n.Close())
 	want(term.CheckOK, "of version", func(l *ConfigChecker) { l.folder(t.Context(), dir) })
 	want(term.CheckNote, "gatehouse serve migrates it to 101", func(l *ConfigChecker) { l.version("a store", 100, 101) })
 }

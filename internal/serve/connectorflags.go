@@ -20,8 +20,8 @@ type ConnectorFlags struct {
 	DatabaseURL DatabaseURL `help:"The store, if it is on PostgreSQL." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
 }
 
-// LoadAll reads the configuration with the connectors of the store, and their version; 0
-// for none. A missing store is no error.
+// LoadAll reads the configuration with the connectors of the store, and their version; 0 for none.
+// A missing store is not an error.
 func (f *ConnectorFlags) LoadAll(ctx context.Context) (*config.Config, int, error) {
 	cfg, err := f.Load()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
-// OperationsOf lists a connector's operations for proposals, with their risk levels; nil
-// for a connector that is no [connector.Lister].
+// OperationsOf lists a connector's operations for proposals, with their risk levels; nil for a
+// connector that is not a [connector.Lister].
 func OperationsOf(c connector.Connector) []console.ConnectorOperation {
 	l, ok := c.(connector.Lister)
 	if !ok {
@@ -187,7 +187,7 @@ func (p connectorPages) EditConnectors(source string, e console.ConnectorEntry) 
 	return text, invalidText(err)
 }
 
-// invalidText makes an error of a text one for its author.
+// invalidText converts an error in a text to one with code invalid, so that its author sees the reason.
 func invalidText(err error) error {
 	if err == nil || gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
 		return err

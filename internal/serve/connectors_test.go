@@ -23,13 +23,9 @@ func TestConnectorPages(t *testing.T) {
 		t.Fatalf("%v, %v", pages, err)
 	}
 	key, err := rsa.GenerateKey(rand.Reader, 3072)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	private := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	secret := func(name string) (string, error) {
 		if strings.HasSuffix(name, "_PRIVATE_KEY") {
@@ -42,20 +38,17 @@ func TestConnectorPages(t *testing.T) {
 	if der, err = x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	files := regexp.MustCompile(`ca_file: \S+`)
 	places := regexp.MustCompile(`\$\{[A-Z_]+\}|file:[^\s}]+`)
 	for _, page := range pages {
 		src, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		made := 0
 		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(src, -1) {
 			// The secrets of a page are not here.
-			c, err := config.Parse(page, files.ReplaceAll(places.ReplaceAll(block[1], []byte("x")), []byte("ca_file: "+authority)))
+			c, err := config.Parse(page,
+				files.ReplaceAll(places.ReplaceAll(block[1], []byte("x")), []byte("ca_file: "+authority)))
 			if err != nil {
 				t.Errorf("%v in\n%s", err, block[1])
 				continue

@@ -28,8 +28,8 @@ const demoFolder = "gatehouse-demo"
 // DemoCommand plays the demo.
 type DemoCommand struct {
 	Data        string `help:"Empty, or an earlier demo's, to be replaced." default:"gatehouse-demo" placeholder:"DIR"`
-	Remove      bool   `help:"Remove the folder of an earlier demo, and do nothing else."`
-	Interactive *bool  `help:"Ask the person who watches for a few of the decisions. By default when stdin and stdout are terminals." negatable:""`
+	Remove      bool   `help:"Only remove the folder of an earlier demo."`
+	Interactive *bool  `help:"Ask you for a few of the decisions. By default if stdin and stdout are terminals." negatable:""`
 }
 
 // Help is shown by demo --help.
@@ -96,7 +96,7 @@ func (c *DemoCommand) Run(g *term.IO) error {
 
 func notADemo(err error) error {
 	if errors.Is(err, demo.ErrNotDemo) {
-		return fmt.Errorf("%w, and is left alone; take another --data", err)
+		return fmt.Errorf("%w, and was not changed; use another --data", err)
 	}
 	return err
 }
@@ -241,7 +241,8 @@ func (r *demoResult) print(g *term.IO, dir string) error {
 		}
 		return term.Paint(g.Color, term.Red, "✗ ")
 	}
-	changes := fmt.Sprintf("exactly the %d changes that were approved or allowed, and the %d of a clerk", r.Changes-r.Outside, r.Outside)
+	changes := fmt.Sprintf("exactly the %d changes that were approved or allowed, and the %d of a clerk",
+		r.Changes-r.Outside, r.Outside)
 	if len(r.Differences) > 0 {
 		changes = "not what was approved: " + term.Count(len(r.Differences), "difference")
 	}
@@ -256,7 +257,8 @@ func (r *demoResult) print(g *term.IO, dir string) error {
 		}
 	}
 	put("ledger", mark(len(r.Differences) == 0), changes)
-	put("compared", "", fmt.Sprintf("%d rows of %d tables, with a copy from before and the reviewers' journal", r.Rows, r.Tables))
+	put("compared", "",
+		fmt.Sprintf("%d rows of %d tables, with a copy from before and the reviewers' journal", r.Rows, r.Tables))
 	if err := r.Audit.Err(); err != nil {
 		put("audit log", mark(false), err.Error())
 	} else {

@@ -15,8 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// saboteur watches the play, and writes to the ledger behind everybody's back
-// when a situation has ended.
+// saboteur watches the play, and changes the ledger without the gate when a situation has ended.
 type saboteur struct {
 	t      *testing.T
 	ledger string
@@ -40,36 +39,32 @@ func (s *saboteur) Settled(l *demo.Line) {
 	}
 	delete(s.writes, l.Name)
 	db, err := demo.Open(s.ledger)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	defer db.Close()
 	if _, err := db.Exec(statement); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// TestDemoFindsWhatNobodyApproved: each write that is in no journal is found,
-// and nothing else is.
-func TestDemoFindsWhatNobodyApproved(t *testing.T) {
+// TestDemoFindsUnapprovedWrites: exactly the writes that are in no journal are found.
+func TestDemoFindsUnapprovedWrites(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "demo")
 	var out, errOut bytes.Buffer
 	g := &term.IO{Ctx: t.Context(), Stdout: &out, Stderr: &errOut, Columns: 80}
 	s := &saboteur{t: t, ledger: filepath.Join(dir, demo.LedgerFile), writes: map[string]string{
-		// Over an approved change, in another row than the one that is undone later.
+		// It overwrites an approved change, in another row than the one that is undone later.
 		"routine price changes": `UPDATE items SET price = '99.99', version = version + 1 WHERE sku = 'SKU-0104'`,
-		// One that nobody knows of, in a row that nobody touched.
+		// It changes an untouched row.
 		"a refund in the wrong currency": `UPDATE refunds SET status = 'paid' WHERE id = 'R-001'`,
-		// An effect that is gone, and one that came twice.
-		"a new customer, to be confirmed":       `UPDATE customers SET email = 'someone@example.com' WHERE id = 'C-1001'`,
-		"a lost answer, not safe to ask again":  `INSERT INTO credits SELECT id + 1, customer_id, amount, currency, reason FROM credits WHERE id = 51`,
+		// A missing effect, and a duplicate one.
+		"a new customer, to be confirmed": `UPDATE customers SET email = 'someone@example.com' WHERE id = 'C-1001'`,
+		"a lost answer, not safe to ask again": `INSERT INTO credits SELECT id + 1, customer_id, amount, currency, reason
+			FROM credits WHERE id = 51`,
 		"a bulk deletion that needs two people": `DELETE FROM items WHERE sku = 'SKU-1975'`,
 	}}
 	result, err := playDemo(g, dir, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(s.writes) > 0 {
 		t.Fatalf("not written: %v", s.writes)
 	}

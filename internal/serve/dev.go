@@ -22,7 +22,7 @@ import (
 
 // DevCommand is development mode: a gate for one machine that needs no set-up.
 type DevCommand struct {
-	Serve devServeCmd `cmd:"" default:"withargs" help:"Serve; what dev does without a word after it."`
+	Serve devServeCmd `cmd:"" default:"withargs" help:"Serve; the default command."`
 	Env   devEnvCmd   `cmd:"" help:"Print the address and the credentials for a shell."`
 }
 
@@ -34,7 +34,7 @@ prints the key of an agent that may propose. The same folder keeps the same key.
 A folder without a gatehouse.yaml gets one, with the connector "shop" on a small
 ledger of demo data.
 
-Not for production: the administrator's secrets lie in dev-credentials.json in
+Not for production: the administrator's secrets are in dev-credentials.json in
 that folder. The log is in gatehouse.log there.
 
 It takes the flags of "gatehouse dev serve":
@@ -222,8 +222,8 @@ func checkLoopback(listen string) error {
 		"others there is `gatehouse serve`")
 }
 
-// freeAddress fails if the port is taken, before any file is made. For port 0 it
-// chooses a free port: passkeys are bound to the port.
+// freeAddress fails if the port is in use, before any file is created. For port 0 it chooses a free
+// port: passkeys are bound to the port.
 func freeAddress(ctx context.Context, listen string) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
@@ -240,7 +240,9 @@ func portTaken(err error, listen string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
-	return fmt.Errorf("%s is taken, perhaps by another `gatehouse`: stop what serves there, or take another port, such as --listen 127.0.0.1:0 for any free one", listen)
+	return fmt.Errorf(
+		"%s is in use, perhaps by another `gatehouse`: stop that server, or use another port, such as --listen 127.0.0.1:0 "+
+			"for any free one", listen)
 }
 
 // logFile opens the log in the data folder.
@@ -259,7 +261,7 @@ type devEnvCmd struct {
 
 func (*devEnvCmd) Help() string {
 	return `
-Prints what a shell evaluates, so that the commands that follow speak to the
+Prints variables for a shell to evaluate, so that the commands that follow use the
 development server.
 
 Examples:

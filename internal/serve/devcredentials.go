@@ -72,7 +72,9 @@ func ensureDev(ctx context.Context, n *Node, data string) (*devCredentials, erro
 	}
 	admin, err := n.Gate.Authenticate(ctx, creds.Admin.Key)
 	if gatehouse.CodeOf(err) == gatehouse.CodeUnauthenticated {
-		return nil, fmt.Errorf("%s is not a folder of development mode: its administrator's key is not in %s. Take another --data, or `gatehouse serve`",
+		return nil, fmt.Errorf(
+			"%s is not a folder of development mode: its administrator's key is not in %s. Use another --data, or `gatehouse "+
+				"serve`",
 			data, devCredentialsFile)
 	}
 	if err != nil {
@@ -83,7 +85,8 @@ func ensureDev(ctx context.Context, n *Node, data string) (*devCredentials, erro
 		return nil, err
 	}
 	err = ensureMember(ctx, n, &creds.Reviewer, gatehouse.NewPrincipal{
-		Name: "dev-reviewer", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleOperator},
+		Name: "dev-reviewer", Kind: gatehouse.KindPerson,
+		Roles: []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleOperator},
 	})
 	if err != nil {
 		return nil, err

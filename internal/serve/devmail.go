@@ -52,7 +52,8 @@ type mailPart struct {
 }
 
 // mailLink matches a link to this server at the end of a line.
-var mailLink = regexp.MustCompile(`(?m)http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?/(review|actions|inbox)[A-Za-z0-9/_?=&.-]*$`)
+var mailLink = regexp.MustCompile(
+	`(?m)http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?/(review|actions|inbox)[A-Za-z0-9/_?=&.-]*$`)
 
 // mailCatcher takes the place of a mail server in development mode. It shows the mails
 // to everybody on this machine.
@@ -86,7 +87,8 @@ func (c *mailCatcher) take(raw []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mails = slices.Insert(c.mails, 0, &caughtMail{At: time.Now(), To: msg.Header.Get("To"), Subject: subject, Text: text})
+	c.mails = slices.Insert(c.mails, 0,
+		&caughtMail{At: time.Now(), To: msg.Header.Get("To"), Subject: subject, Text: text})
 	c.mails = c.mails[:min(len(c.mails), devMailKept)]
 	return nil
 }

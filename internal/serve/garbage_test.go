@@ -16,7 +16,7 @@ func TestGarbageIsCollectedLessOftenInARush(t *testing.T) {
 		want  int64
 	}{
 		"a rush begins":               {atRest, 100 * time.Millisecond, 10 * mb, inRush},
-		"it goes on, if more slowly":  {inRush, 2 * time.Second, 10 * mb, inRush},
+		"it continues more slowly":    {inRush, 2 * time.Second, 10 * mb, inRush},
 		"it is over":                  {inRush, time.Minute, 10 * mb, atRest},
 		"no rush":                     {atRest, 5 * time.Second, 10 * mb, atRest},
 		"much is in use":              {atRest, 100 * time.Millisecond, 32 * mb, 200},
@@ -33,7 +33,7 @@ func TestGarbageIsCollectedLessOftenInARush(t *testing.T) {
 
 	t.Setenv("GOGC", "100")
 	if adaptGarbage() != nil {
-		t.Error("GOGC is set, and is not what counts")
+		t.Error("GOGC is set, but has no effect")
 	}
 	t.Setenv("GOGC", "")
 	before := debug.SetGCPercent(atRest)
@@ -53,12 +53,12 @@ func TestGarbageIsCollectedLessOftenInARush(t *testing.T) {
 		t.Helper()
 		for deadline := time.Now().Add(30 * time.Second); percent() == atRest; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatal("no two collections in a moment were noticed")
+				t.Fatal("two collections in quick succession were not noticed")
 			}
 			runtime.GC()
 		}
 		if debug.SetGCPercent(inRush) == atRest {
-			t.Error("the runtime has not heard of it")
+			t.Error("the runtime has another setting")
 		}
 	}
 	rush()

@@ -3,14 +3,12 @@ package serve
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
@@ -23,31 +21,11 @@ type guardRefund struct {
 // TestGuard puts a Go function behind the gate, with a person who decides.
 func TestGuard(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		`{connectors: {erp: {type: worker, operations: {refund: {}}}}, dispatch: {hold: 0s, backoff: [100ms]}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	bot, err := n.Gate.CreatePrincipal(servetest.AdminContext(t, n.Gate, creds), gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	admin, api := servetest.MustClient(t, s.URL, *creds), servetest.MustClient(t, s.URL, *bot)
+	s, creds := serveSource(t,
+		`{connectors: {erp: {type: worker, operations: {refund: {}}}}, dispatch: {hold: 0s, backoff: [100ms]}}`)
+	admin := servetest.MustClient(t, s.URL, *creds)
+	api := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent,
+		gatehouse.RoleProposer, gatehouse.RoleWorker)
 
 	var runs atomic.Int64
 	guarded := func(g *client.Guard, fails func(n int64) error) *client.GuardedFunc[guardRefund, string] {
@@ -65,13 +43,12 @@ func TestGuard(t *testing.T) {
 			}
 			return "refunded " + r.Amount, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return f
 	}
-	// calls makes a call beside the decision.
-	calls := func(f *client.GuardedFunc[guardRefund, string], r guardRefund, decision gatehouse.DecisionKind) (string, error) {
+	// calls makes a call in parallel with the decision.
+	calls := func(f *client.GuardedFunc[guardRefund, string], r guardRefund, decision gatehouse.DecisionKind) (string,
+		error) {
 		t.Helper()
 		runs.Store(0)
 		decided := make(chan struct{})
@@ -92,12 +69,13 @@ func TestGuard(t *testing.T) {
 		t.Errorf("the same call again: %q, %v after %d runs", out, err, runs.Load())
 	}
 	var not *client.NotApplied
-	_, err = calls(refund, guardRefund{Order: "G-2"}, gatehouse.Reject)
+	_, err := calls(refund, guardRefund{Order: "G-2"}, gatehouse.Reject)
 	if !errors.Is(err, client.ErrRejected) || !errors.As(err, &not) || runs.Load() != 0 {
 		t.Errorf("rejected: %v", err)
 	}
 	broke := errors.New("broke")
-	_, err = calls(guarded(client.NewGuard(api, time.Minute), func(int64) error { return broke }), guardRefund{Order: "G-3"}, gatehouse.Approve)
+	_, err = calls(guarded(client.NewGuard(api, time.Minute), func(int64) error { return broke }),
+		guardRefund{Order: "G-3"}, gatehouse.Approve)
 	if !errors.Is(err, client.ErrUnknown) || !errors.Is(err, broke) || runs.Load() != 1 {
 		t.Errorf("a function that fails: %v after %d runs", err, runs.Load())
 	}
@@ -112,29 +90,27 @@ func TestGuard(t *testing.T) {
 		}
 		return nil
 	}
-	out, err := calls(guarded(client.NewGuard(api, time.Minute), again), guardRefund{Order: "G-5", Amount: "1"}, gatehouse.Approve)
+	out, err := calls(guarded(client.NewGuard(api, time.Minute), again), guardRefund{Order: "G-5", Amount: "1"},
+		gatehouse.Approve)
 	if err != nil || out != "refunded 1" || runs.Load() != 2 {
 		t.Errorf("another attempt: %q, %v after %d runs", out, err, runs.Load())
 	}
 
 	// A revision for another target does not run.
 	a, err := refund.Propose(t.Context(), guardRefund{Order: "G-6"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = api.Revise(t.Context(), a.ID, &gatehouse.Proposal{
 		ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
 		ProposedChange: `{"order":"B-6","amount":"1"}`,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err = calls(refund, guardRefund{Order: "G-6"}, gatehouse.Approve); !errors.Is(err, client.ErrFailed) ||
 		!errors.As(err, &not) || not.Action.Failure.Code != "other_target" || runs.Load() != 0 {
 		t.Errorf("another target: %v", err)
 	}
 
-	// A worker carries out what others wait for; the patience of a call takes nothing back.
+	// A worker carries out actions that others wait for; a call that runs out of patience cancels
+	// nothing.
 	_, err = guarded(client.NewGuard(api, time.Millisecond), nil).Call(t.Context(), guardRefund{Order: "G-7"})
 	if !errors.Is(err, client.ErrWaiting) || !errors.As(err, &not) {
 		t.Fatalf("out of patience: %v", err)
@@ -153,11 +129,12 @@ func TestGuard(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("the worker ended with %v", err)
 	}
-	if _, err := client.Guarded(worker, client.GuardTool[guardRefund]{}, func(context.Context, guardRefund) (int, error) { return 0, nil }); err == nil {
-		t.Error("a tool without a name is taken")
+	if _, err := client.Guarded(worker, client.GuardTool[guardRefund]{},
+		func(context.Context, guardRefund) (int, error) { return 0, nil }); err == nil {
+		t.Error("a tool without a name is accepted")
 	}
 	if err := client.NewGuard(servetest.MustClient(t, s.URL, gatehouse.Credentials{Key: "gth_wrong"}),
 		0).Work(t.Context(), true); err == nil {
-		t.Error("a wrong key works on")
+		t.Error("a worker with a wrong key continues")
 	}
 }

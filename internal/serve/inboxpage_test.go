@@ -23,9 +23,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// BenchmarkInboxPage tells what a page of fifty by urgency allocates: from the
-// store, from the whole HTTP surface, and as the console's page. The tail of its
-// latency is the collection of that.
+// BenchmarkInboxPage measures the allocations of a page of fifty actions by urgency: in the store,
+// over HTTP, and in the console. Garbage collection of these makes up the tail of the latency.
 //
 //	go test -run '^$' -bench InboxPage -benchmem ./cmd/gatehouse
 func BenchmarkInboxPage(b *testing.B) {
@@ -35,23 +34,13 @@ func BenchmarkInboxPage(b *testing.B) {
 			return sqlite.Open(b.Context(), sqlite.Config{Path: filepath.Join(b.TempDir(), DatabaseFile), Logger: log})
 		},
 		"PostgreSQL": func(b *testing.B) (gatehouse.Store, error) {
-			cluster, err := pgtest.New()
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Cleanup(func() {
-				if err := cluster.Close(); err != nil {
-					b.Error(err)
-				}
-			})
+			cluster := pgtest.New(b)
 			return postgres.Open(b.Context(), postgres.Config{URL: cluster.DSN("postgres"), Logger: log})
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			store, err := open(b)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			w := servePages(b, store, log)
 			b.Run("store", func(b *testing.B) { w.each(b, w.fromStore()) })
 			b.Run("http", func(b *testing.B) { w.each(b, w.fromAPI()) })
@@ -64,11 +53,11 @@ func BenchmarkInboxPage(b *testing.B) {
 type pages struct {
 	store   gatehouse.Store
 	surface http.Handler
-	key     string // of an approver, who is signed in to the console besides
+	key     string // of an approver, who is also signed in to the console
 	cookie  string
 }
 
-// idleTarget is a connector of which nothing is asked.
+// idleTarget is a connector that is never called.
 type idleTarget struct{ connector.Connector }
 
 func (idleTarget) Fingerprint() string { return fmt.Sprintf("%064d", 0) }
@@ -79,43 +68,37 @@ func (idleTarget) Operation(name string) (connector.Operation, bool) {
 
 func servePages(b *testing.B, store gatehouse.Store, log *slog.Logger) *pages {
 	b.Helper()
-	must := func(err error) {
-		b.Helper()
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
 	n := &Node{config: &config.Config{}, Log: log, Store: store, Backplane: &Backplane{}, Hub: wake.Spread(&wake.Hub{})}
 	var err error
 	n.Registry, err = dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: idleTarget{}})
-	must(err)
+	must(b, err)
 	n.Gate = gate.New(n.Store, n.Registry, n.Hub, gate.Config{PolicySource: policy.DefaultSource()}, log)
 	n.Runs, err = newRuns(n.Gate, n.config)
-	must(err)
+	must(b, err)
 	s, err := StartRoles(n, "127.0.0.1:0", []Role{RoleAPI})
-	must(err)
-	b.Cleanup(func() { must(s.Close()) })
+	must(b, err)
+	b.Cleanup(func() { must(b, s.Close()) })
 
 	creds, err := n.Gate.Bootstrap(b.Context())
-	must(err)
+	must(b, err)
 	caller := func(key string) context.Context {
 		p, err := n.Gate.Authenticate(b.Context(), key)
-		must(err)
+		must(b, err)
 		return gatehouse.NewContext(b.Context(), &gatehouse.Caller{Principal: p, Via: gatehouse.ViaAPI})
 	}
 	admin := caller(creds.Key)
 	bot, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
 		Name: "bot", Kind: gatehouse.KindAgent, Sponsor: "admin", Roles: []gatehouse.Role{gatehouse.RoleProposer},
 	})
-	must(err)
+	must(b, err)
 	ana, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
 		Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	})
-	must(err)
+	must(b, err)
 	link, err := n.Gate.CreateSetupLink(admin, ana.ID)
-	must(err)
+	must(b, err)
 	in, err := n.Gate.RedeemSetupLink(b.Context(), link.Token, gatehouse.Browser{UserAgent: "bench"})
-	must(err)
+	must(b, err)
 	for i := range 1000 {
 		_, _, err := n.Gate.Propose(caller(bot.Key), &gatehouse.Proposal{
 			ActionType: "price_change", Connector: "shop", Operation: "update",
@@ -126,7 +109,7 @@ func servePages(b *testing.B, store gatehouse.Store, log *slog.Logger) *pages {
 			RiskLevel:      gatehouse.L3, ExpiresIn: gatehouse.Span(time.Duration(1+i*37%1380) * time.Minute),
 			Context: `{"source":"nightly repricing","supplier":"S-1042"}`, IdempotencyKey: fmt.Sprintf("bench-%09d", i),
 		})
-		must(err)
+		must(b, err)
 	}
 	return &pages{store, s.http.Handler, ana.Key, in.Token}
 }
@@ -134,9 +117,7 @@ func servePages(b *testing.B, store gatehouse.Store, log *slog.Logger) *pages {
 func (*pages) each(b *testing.B, next func(context.Context) error) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := next(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		must(b, next(b.Context()))
 	}
 }
 
@@ -153,8 +134,7 @@ func (w *pages) fromStore() func(context.Context) error {
 	}
 }
 
-// shown keeps the end of an answer, and no more, so that what is counted is the
-// server's.
+// shown keeps only the end of an answer, so that the server's allocations are counted.
 type shown struct {
 	header http.Header
 	status int

@@ -15,8 +15,8 @@ import (
 // InitCommand makes a data folder and its administrator.
 type InitCommand struct {
 	StoreFlags
-	Listen           listenAddress `help:"Where the server will listen, for setup_url; sign_in.public_url of the configuration counts before it." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	KubernetesSecret string        `help:"In a pod: hand the secrets to this Secret of the namespace instead of printing them, and do nothing where it holds them already." placeholder:"NAME"`
+	Listen           listenAddress `help:"The server's future address, for setup_url; sign_in.public_url of the configuration takes precedence." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	KubernetesSecret string        `help:"In a pod: store the secrets in this Secret of the namespace instead of printing them; do nothing if it already holds them." placeholder:"NAME"`
 	ServiceAccount   string        `help:"Where a pod finds its token, its namespace and the root certificate." default:"/var/run/secrets/kubernetes.io/serviceaccount" hidden:""`
 }
 
@@ -73,7 +73,7 @@ func (c *InitCommand) Run(g *term.IO) error {
 	if g.JSON {
 		return term.WriteJSON(g.Stdout, initAnswer{adminCredentials{creds.Key, creds.EditToken}, at, link.Token})
 	}
-	g.Say("The administrator's secrets, shown this once:")
+	g.Say("The administrator's secrets, shown only once:")
 	if _, err = fmt.Fprintf(g.Stdout, "admin_key\t%s\nedit_token\t%s\nsetup_url\t%s\n", creds.Key, creds.EditToken,
 		at); err != nil {
 		return err

@@ -47,12 +47,14 @@ func newClusterSecret(name, account string) (*clusterSecret, error) {
 		return strings.TrimSpace(string(b))
 	}
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
-	s := &clusterSecret{name: name, namespace: read("namespace"), token: read("token"), base: "https://" + net.JoinHostPort(host, port)}
+	s := &clusterSecret{name: name, namespace: read("namespace"), token: read("token"),
+		base: "https://" + net.JoinHostPort(host, port)}
 	roots := x509.NewCertPool()
 	if host == "" || s.token == "" || s.namespace == "" || !roots.AppendCertsFromPEM([]byte(read("ca.crt"))) {
 		return nil, errors.New("--kubernetes-secret works in a pod with the token of a service account only")
 	}
-	s.client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}}
+	s.client = &http.Client{Timeout: 10 * time.Second,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}}
 	return s, nil
 }
 
@@ -102,10 +104,13 @@ func (s *clusterSecret) fill(ctx context.Context, values map[string]string) erro
 }
 
 func (s *clusterSecret) object(values map[string]string) *secretObject {
-	return &secretObject{APIVersion: "v1", Kind: "Secret", Metadata: secretMetadata{s.name, s.namespace}, Type: "Opaque", StringData: values}
+	return &secretObject{APIVersion: "v1", Kind: "Secret", Metadata: secretMetadata{s.name, s.namespace}, Type: "Opaque",
+		StringData: values}
 }
 
-func (s *clusterSecret) call(ctx context.Context, method, path string, o *secretObject) (status int, body []byte, err error) {
+func (s *clusterSecret) call(
+	ctx context.Context, method, path string, o *secretObject,
+) (status int, body []byte, err error) {
 	var content io.Reader
 	if o != nil {
 		b, err := json.Marshal(o)

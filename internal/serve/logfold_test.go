@@ -13,9 +13,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// TestLogFoldsWhatRepeats: a store that is away for minutes is a few lines, not
-// hundreds, and nothing that differs is left out.
-func TestLogFoldsWhatRepeats(t *testing.T) {
+// TestLogFoldsRepetitions: minutes without a store give a few lines instead of hundreds, and no
+// different line is left out.
+func TestLogFoldsRepetitions(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	h := newLogHandler(&out, "text", "info")
@@ -24,9 +24,7 @@ func TestLogFoldsWhatRepeats(t *testing.T) {
 		t.Helper()
 		r := slog.NewRecord(began.Add(after), level, message, 0)
 		r.AddAttrs(attrs...)
-		if err := h.Handle(context.Background(), r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Handle(context.Background(), r))
 	}
 	lines := func() []string {
 		defer out.Reset()
@@ -51,7 +49,7 @@ func TestLogFoldsWhatRepeats(t *testing.T) {
 		say(time.Hour, slog.LevelInfo, "serving")
 	}
 	if got := lines(); len(got) != 5 {
-		t.Errorf("what is no warning is not folded: %q", got)
+		t.Errorf("a line that is not a warning must not be folded: %q", got)
 	}
 	for i := range 3 * maxFolds {
 		say(2*time.Hour, slog.LevelError, "call failed", slog.String("push", fmt.Sprint(i)))

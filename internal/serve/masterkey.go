@@ -69,7 +69,8 @@ func (n *Node) warnUnsigned(log *slog.Logger) {
 	}
 	for _, c := range n.channels {
 		if c.Kind() == "email" {
-			log.Info("mails carry no signed links: there is no master key. Set links.master_key, or put one into the data folder",
+			log.Info("mails carry no signed links: there is no master key. Set links.master_key, or put a key into the data "+
+				"folder",
 				"file", masterKeyFile)
 			return
 		}

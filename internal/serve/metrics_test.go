@@ -2,47 +2,31 @@ package serve
 
 import (
 	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
 // TestMetricsListen: the scrapers' listener serves the metrics, and nothing else.
 func TestMetricsListen(t *testing.T) {
 	t.Parallel()
-	n, err := Open(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := n.Gate.Bootstrap(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, &config.Config{})
+	servetest.Bootstrap(t, n.Gate)
 	n.metricsListen = "127.0.0.1:0"
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	s := startServer(t, n)
 	get := func(url string) (int, string) {
 		res, err := http.Get(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer res.Body.Close()
 		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return res.StatusCode, string(body)
 	}
-	if status, body := get(s.MetricsURL); status != http.StatusOK || !strings.Contains(body, "gatehouse_http_request_duration_seconds") && !strings.Contains(body, "go_goroutines") {
+	if status, body := get(s.MetricsURL); status != http.StatusOK ||
+		!strings.Contains(body, "gatehouse_http_request_duration_seconds") && !strings.Contains(body, "go_goroutines") {
 		t.Errorf("%d: %.200s", status, body)
 	}
 	if status, _ := get(strings.TrimSuffix(s.MetricsURL, "/metrics") + "/readyz"); status != http.StatusNotFound {

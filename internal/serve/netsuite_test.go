@@ -3,7 +3,6 @@ package serve
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,15 +12,13 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestNetSuitePushPath proposes a vendor's cost, approves it, lets NetSuite refuse it
-// since its pool is full, and replays the dead letter: the RESTlet gets the account's own
-// names, and the receipt has the internal id and when it was applied. The fake has a RESTlet
-// alone, and looks at signatures no closer than that they are there: connector/netsuite
-// tests those.
+// TestNetSuitePushPath proposes a vendor's cost, approves it, lets NetSuite refuse it because its
+// pool is full, and replays the dead letter: the RESTlet gets the account's own names, and the
+// receipt has the internal id and when it was applied. The fake has only a RESTlet, and only
+// requires that signatures exist: connector/netsuite tests them.
 func TestNetSuitePushPath(t *testing.T) {
 	t.Parallel()
 	var full atomic.Bool
@@ -46,35 +43,7 @@ func TestNetSuitePushPath(t *testing.T) {
 		}
 	}))
 	t.Cleanup(account.Close)
-	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
-secrets: {CK: consumer-key-1, CS: consumer-secret-1, TK: token-id-1, TS: token-secret-1}
-connectors:
-  netsuite:
-    type: netsuite
-    account: "1234567"
-    restlets_url: %q
-    allow_private: true
-    auth:
-      tba: {consumer_key: {secret: CK}, consumer_secret: {secret: CS}, token: {secret: TK}, token_secret: {secret: TS}}
-    restlet: {script: customscript_gfs_platform_query, deploy: customdeploy_gfs_platform_query}
-    entities: {vendor_cost: {}}
-dispatch: {hold: 0s, backoff: [20ms]}`, account.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s, creds := serveNetSuite(t, account.URL, "", "vendor_cost: {}")
 
 	bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	a, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
@@ -82,9 +51,7 @@ dispatch: {hold: 0s, backoff: [20ms]}`, account.URL))
 		Target:       gatehouse.Target{EntityType: "vendor_cost", EntityRef: "11/7"},
 		CurrentState: `{"cost":3.50}`, ProposedChange: `{"cost":4.25}`,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if a.RiskLevel < gatehouse.L3 {
 		t.Errorf("level %d", a.RiskLevel)
 	}
@@ -92,22 +59,7 @@ dispatch: {hold: 0s, backoff: [20ms]}`, account.URL))
 	if n := servetest.DecideAtOnce(t, a, []*client.Client{ana}); n != 1 {
 		t.Fatalf("%d decisions", n)
 	}
-	await := func(want gatehouse.Status) *gatehouse.Action {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-			now, err := ana.FindAction(t.Context(), a.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if now.Status == want {
-				return now
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("not %s within a minute but %s", want, now.Status)
-			}
-		}
-	}
-	await(gatehouse.StatusFailed)
+	awaitStatus(t, ana, a.ID, gatehouse.StatusFailed)
 	ops := servetest.NewClient(t, s.Gate, s.URL, creds, "ops", gatehouse.KindPerson, gatehouse.RoleAdmin)
 	letters, err := ops.ListDeadLetters(t.Context(), gatehouse.DeadLetterFilter{})
 	if err != nil || len(letters.Items) != 1 {
@@ -123,7 +75,7 @@ dispatch: {hold: 0s, backoff: [20ms]}`, account.URL))
 	if _, err := ops.ReplayDeadLetters(t.Context(), gatehouse.ReplayRequest{IDs: []string{letter.ID}}); err != nil {
 		t.Fatal(err)
 	}
-	await(gatehouse.StatusApplied)
+	awaitStatus(t, ana, a.ID, gatehouse.StatusApplied)
 	body := *got.Load()
 	for name, want := range map[string]string{
 		"record_type": "inventoryitem", "ns_internal_id": "11", "fields": "map[purchaseprice:4.25]",
@@ -134,9 +86,7 @@ dispatch: {hold: 0s, backoff: [20ms]}`, account.URL))
 		}
 	}
 	evidence, err := ana.Evidence(t.Context(), a.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	last := evidence.Receipts[len(evidence.Receipts)-1]
 	id, _ := last.ResponseMetadata.Get("ns_internal_id")
 	at, _ := last.ResponseMetadata.Get("applied_at")
@@ -146,5 +96,38 @@ dispatch: {hold: 0s, backoff: [20ms]}`, account.URL))
 	}
 	if last.Reversal == nil || last.Reversal.ProposedChange != `{"cost":3.50}` {
 		t.Errorf("the reversal is %+v", last.Reversal)
+	}
+}
+
+// serveNetSuite starts a server with the account behind url. restlet and entities are parts of the
+// connector's configuration.
+func serveNetSuite(t *testing.T, url, restlet, entities string) (*Server, *gatehouse.Credentials) {
+	t.Helper()
+	return serveSource(t, fmt.Sprintf(`
+secrets: {CK: consumer-key-1, CS: consumer-secret-1, TK: token-id-1, TS: token-secret-1}
+connectors:
+  netsuite:
+    type: netsuite
+    account: "1234567"
+    restlets_url: %q
+    allow_private: true
+    auth:
+      tba: {consumer_key: {secret: CK}, consumer_secret: {secret: CS}, token: {secret: TK}, token_secret: {secret: TS}}
+    restlet: {script: customscript_gfs_platform_query, deploy: customdeploy_gfs_platform_query%s}
+    entities: {%s}
+dispatch: {hold: 0s, backoff: [20ms]}`, url, restlet, entities))
+}
+
+func awaitStatus(t *testing.T, c *client.Client, id string, want gatehouse.Status) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		now, err := c.FindAction(t.Context(), id)
+		must(t, err)
+		if now.Status == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not %s within a minute but %s", want, now.Status)
+		}
 	}
 }

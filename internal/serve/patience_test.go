@@ -2,7 +2,6 @@ package serve
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -11,13 +10,12 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestPatienceOutlastsAnOutage: a push of class A, whose target is away for longer
-// than its retries take, is applied when the target is back, without a person.
-// Without patience it is a dead letter by then.
+// TestPatienceOutlastsAnOutage: a push of class A whose target fails for longer than the retries
+// last is applied when the target recovers, without a person. Without patience it is a dead letter
+// by then.
 func TestPatienceOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -25,7 +23,7 @@ func TestPatienceOutlastsAnOutage(t *testing.T) {
 		want     gatehouse.Status
 	}{
 		"patience":    {"1h", gatehouse.StatusApplied},
-		"no patience": {"1ms", gatehouse.StatusUnknown}, // of a 503 nobody knows whether it was carried out
+		"no patience": {"1ms", gatehouse.StatusUnknown}, // after a 503 the effect is unknown
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,33 +36,11 @@ func TestPatienceOutlastsAnOutage(t *testing.T) {
 				}
 			}))
 			t.Cleanup(target.Close)
-			cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+			s, creds := serveSource(t, fmt.Sprintf(`
 connectors: {crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}}
 dispatch: {hold: 0s, retries: 2, backoff: [20ms], patience: %s}`, target.URL, c.patience))
-			if err != nil {
-				t.Fatal(err)
-			}
-			n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
-			creds, err := n.Gate.Bootstrap(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := Start(n, "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close() })
 			bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
-			a, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
-				ActionType: "price_change", Connector: "crm", Operation: "update",
-				Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"1"}`,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := servetest.Propose(t, bot, "1")
 			ana := servetest.NewClient(t, s.Gate, s.URL, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
 			if n := servetest.DecideAtOnce(t, a, []*client.Client{ana}); n != 1 {
 				t.Fatalf("%d decisions", n)
@@ -72,9 +48,7 @@ dispatch: {hold: 0s, retries: 2, backoff: [20ms], patience: %s}`, target.URL, c.
 			status := func() gatehouse.Status {
 				t.Helper()
 				now, err := ana.FindAction(t.Context(), a.ID)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return now.Status
 			}
 			await := func(what string, ok func() bool) {

@@ -16,16 +16,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
-// A target that is not there is told at the start, once, and again when it is.
+// An unreachable target is logged once at the start, and again when it is reachable.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shop.db")
 	c, err := sqlconn.New(t.Context(), sqlconn.Config{
 		DSN: "sqlite:" + path, Entities: map[string]sqlconn.Entity{"item": {Table: "items", Key: "sku"}},
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.(io.Closer).Close() })
 	var words bytes.Buffer
 	metrics := prometheus.NewRegistry()
@@ -43,16 +41,15 @@ func TestProbe(t *testing.T) {
 		if got := found[0].Metric[0].Gauge.GetValue(); found[0].GetName() != "gatehouse_target_up" || got != up {
 			t.Errorf("%s is %v, want %v", found[0].GetName(), got, up)
 		}
-		if log := words.String(); strings.Count(log, "cannot be used") != told || strings.Count(log, "can be used again") != again {
+		if log := words.String(); strings.Count(log, "cannot be used") != told ||
+			strings.Count(log, "can be used again") != again {
 			t.Errorf("the log says:\n%s", log)
 		}
 	}
 	check(0, 1, 0)
 
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	if _, err := db.Exec(`CREATE TABLE items (sku TEXT PRIMARY KEY, price TEXT) STRICT`); err != nil {
 		t.Fatal(err)
@@ -63,6 +60,6 @@ func TestProbe(t *testing.T) {
 	}
 	check(0, 2, 1)
 	if log := words.String(); strings.Contains(log, "items") || !strings.Contains(log, "[redacted]") {
-		t.Errorf("the log says what is to be redacted:\n%s", log)
+		t.Errorf("the log has a text that must be redacted:\n%s", log)
 	}
 }

@@ -10,28 +10,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestReplicasShareTheRateLimit lets a principal take turns at two servers on one
-// PostgreSQL: the limit of both together is the one that is configured and the
-// slack that docs/operations.md tells, and a restart does not refill it.
+// TestReplicasShareTheRateLimit lets a principal take turns at two servers on one PostgreSQL: both
+// together allow the configured limit plus the documented slack, and a restart does not refill it.
 func TestReplicasShareTheRateLimit(t *testing.T) {
 	t.Parallel()
 	const burst, slack = 100, 10 // of each replica
 	dsn := pgtest.Database(t)
 	cfg := &config.Config{RateLimit: config.RateLimit{PerSecond: 0.001, Burst: burst}}
 	one, two := replica(t, dsn, cfg), replica(t, dsn, cfg)
-	t.Cleanup(func() { _ = two.Close() })
-	creds, err := one.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	admin := servetest.AdminContext(t, one.Gate, creds)
+	creds := servetest.Bootstrap(t, one.Gate)
 	key := func(name string) string {
-		c, err := one.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindAgent,
-			Roles: []gatehouse.Role{gatehouse.RoleProposer}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c.Key
+		return servetest.NewPrincipal(t, one.Gate, creds, name, gatehouse.KindAgent, gatehouse.RoleProposer).Key
 	}
 	bot, other := key("bot"), key("other")
 	passed := func(key string, n int, servers ...*Server) (count int) {
@@ -39,14 +28,10 @@ func TestReplicasShareTheRateLimit(t *testing.T) {
 		for i := range n {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
 				servers[i%len(servers)].URL+"/api/v1/whoami", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r.Header.Set("Authorization", "Bearer "+key)
 			answer, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_ = answer.Body.Close()
 			switch answer.StatusCode {
 			case http.StatusOK:
@@ -61,11 +46,8 @@ func TestReplicasShareTheRateLimit(t *testing.T) {
 	if n := passed(bot, 3*burst, one, two); n < burst || n > burst+2*slack {
 		t.Errorf("%d passed of two replicas, want %d to %d", n, burst, burst+2*slack)
 	}
-	if err := one.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, one.Close())
 	again := replica(t, dsn, cfg)
-	t.Cleanup(func() { _ = again.Close() })
 	if n := passed(bot, 2*burst, again); n > slack {
 		t.Errorf("%d passed after a restart, want at most %d", n, slack)
 	}

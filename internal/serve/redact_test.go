@@ -2,18 +2,17 @@ package serve
 
 import (
 	"encoding/base64"
-	"log/slog"
 	"strings"
 	"testing"
 
-	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestServerRedactsTheSecretsOfItsConfiguration has a secret of each place in the
-// file come back from a target, and in what config check finds.
+// TestServerRedactsTheSecretsOfItsConfiguration: a target echoes the secrets of each place in the
+// file, and so does the output of config check.
 func TestServerRedactsTheSecretsOfItsConfiguration(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(`
+	cfg := servetest.Config(t, `
 secrets: {crm: s3cr3t-token}
 connectors:
   shop: {type: sql, dsn: "postgres://gate:s3cr3t-pass@127.0.0.1:1/shop", entities: {item: {table: items, key: sku}}}
@@ -22,17 +21,11 @@ connectors:
     base_url: https://crm.example
     auth: {bearer: {secret: crm}}
     operations: {update: {method: POST, path: /s3cr3t-token, class: D}}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	l := &ConfigChecker{Offline: true}
 	l.All(t.Context(), cfg)
 	delete(cfg.Connectors, "crm")
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, cfg)
 	defer n.Close()
 	for _, secret := range []string{"s3cr3t-token", "s3cr3t-pass"} {
 		for _, echo := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {

@@ -26,45 +26,31 @@ import (
 // replica starts a server on a database that others share.
 func replica(t *testing.T, dsn string, cfg *config.Config) *Server {
 	t.Helper()
-	s, err := Start(replicaNode(t, dsn, cfg), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return startServer(t, replicaNode(t, dsn, cfg))
 }
 
 func replicaNode(t *testing.T, dsn string, cfg *config.Config) *Node {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	b, err := newBackplane(cfg, dsn, "", AllRoles(), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n, err := NewNode(t.Context(), cfg, b, log, func() (gatehouse.Store, error) {
 		return postgres.Open(t.Context(), postgres.Config{URL: dsn, Logger: log})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
-// TestOutdatedReplicaEnds: under a server a newer program migrates its database.
+// TestOutdatedReplicaEnds: a newer program migrates the database of a running server.
 func TestOutdatedReplicaEnds(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Close() })
-	dsn := cluster.DSN("postgres")
+	dsn := pgtest.Database(t)
 	s := replica(t, dsn, &config.Config{})
 	c, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close(context.Background())
-	if _, err := c.Exec(t.Context(), `INSERT INTO gatehouse_schema (version) VALUES ($1)`, postgres.SchemaVersion()+1); err != nil {
+	if _, err := c.Exec(t.Context(), `INSERT INTO gatehouse_schema (version) VALUES ($1)`,
+		postgres.SchemaVersion()+1); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -73,7 +59,7 @@ func TestOutdatedReplicaEnds(t *testing.T) {
 			t.Errorf("it ended with %v", err)
 		}
 	case <-time.After(time.Minute):
-		t.Error("it goes on")
+		t.Error("it continues")
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -84,25 +70,14 @@ func TestOutdatedReplicaEnds(t *testing.T) {
 // the replicas stops in between: one decision each, one effect each, one log.
 func TestReplicasShareOnePostgreSQL(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Close() })
+	dsn := pgtest.Database(t)
 	target := &servetest.Ledger{Calls: make(map[string]int)}
 	outside := httptest.NewServer(target)
 	t.Cleanup(outside.Close)
-	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil,
+	cfg := servetest.Config(t, fmt.Sprintf(
 		`{connectors: {crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}}, dispatch: {hold: 0s}}`, outside.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	one, two := replica(t, cluster.DSN("postgres"), cfg), replica(t, cluster.DSN("postgres"), cfg)
-	t.Cleanup(func() { _ = two.Close() })
-	creds, err := one.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	one, two := replica(t, dsn, cfg), replica(t, dsn, cfg)
+	creds := servetest.Bootstrap(t, one.Gate)
 	if _, err := two.Gate.Bootstrap(t.Context()); gatehouse.CodeOf(err) != gatehouse.CodeAlreadyExists {
 		t.Fatalf("the second administrator: %v", err)
 	}
@@ -113,20 +88,12 @@ func TestReplicasShareOnePostgreSQL(t *testing.T) {
 	}
 	const rounds = 40
 	for round := range rounds {
-		a, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
-			ActionType: "price_change", Connector: "crm", Operation: "update",
-			Target: gatehouse.Target{EntityType: "item", EntityRef: fmt.Sprint(round)}, ProposedChange: `{"price":"1"}`,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := servetest.Propose(t, bot, fmt.Sprint(round))
 		if n := servetest.DecideAtOnce(t, a, people); n != 1 {
 			t.Errorf("%d decisions of %s", n, a.ID)
 		}
 		if round == rounds/2 {
-			if err := one.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, one.Close())
 			people = []*client.Client{people[1], servetest.NewClient(t, two.Gate, two.URL, creds, "eve",
 				gatehouse.KindPerson, gatehouse.RoleApprover)}
 		}
@@ -146,40 +113,23 @@ func TestReplicasShareOnePostgreSQL(t *testing.T) {
 	}
 }
 
-// A server with NATS publishes what its log holds; one whose NATS is gone goes
-// on as if there had never been any.
+// A server with NATS publishes its log; a server whose NATS is gone continues without it.
 func TestServeWithNATS(t *testing.T) {
 	t.Parallel()
 	broker := natstest.Start(t)
-	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, "{nats: {url: %q}}", broker.URL()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := servetest.Config(t, fmt.Sprintf("{nats: {url: %q}}", broker.URL()))
 	log := slog.New(slog.DiscardHandler)
 	b, err := newBackplane(cfg, "", "", AllRoles(), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	n, err := NewNode(t.Context(), cfg, b, log, func() (gatehouse.Store, error) {
 		return openFolder(t.Context(), dir, log)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	must(t, err)
+	creds := servetest.Bootstrap(t, n.Gate)
+	s := startServer(t, n)
 	js, err := jetstream.New(b.nats)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		stream, err := js.Stream(t.Context(), "GATEHOUSE_EVENTS")
 		if err == nil {

@@ -139,9 +139,19 @@ func (s *storeSecrets) noteUsers() {
 
 // run refreshes on each hint, and on a timer, until the context ends.
 func (s *storeSecrets) run(ctx context.Context, hints usecase.Hints) {
-	changed, end := hints.Subscribe(usecase.TopicSecrets)
+	follow(ctx, hints, usecase.TopicSecrets, secretsInterval, func() {
+		if err := errors.Join(s.refresh(ctx), s.noteUses(ctx)); err != nil && ctx.Err() == nil {
+			s.log.ErrorContext(ctx, "the secrets of the store could not be read; connectors keep the present ones",
+				"error", err)
+		}
+	})
+}
+
+// follow calls fn on each hint of a topic, and on a timer, until the context ends.
+func follow(ctx context.Context, hints usecase.Hints, topic string, interval time.Duration, fn func()) {
+	changed, end := hints.Subscribe(topic)
 	defer end()
-	every := time.NewTicker(secretsInterval)
+	every := time.NewTicker(interval)
 	defer every.Stop()
 	for {
 		select {
@@ -150,10 +160,7 @@ func (s *storeSecrets) run(ctx context.Context, hints usecase.Hints) {
 		case <-changed:
 		case <-every.C:
 		}
-		if err := errors.Join(s.refresh(ctx), s.noteUses(ctx)); err != nil && ctx.Err() == nil {
-			s.log.ErrorContext(ctx, "the secrets of the store could not be read; connectors keep those that they have",
-				"error", err)
-		}
+		fn()
 	}
 }
 
@@ -177,9 +184,7 @@ func (s *storeSecrets) refresh(ctx context.Context) error {
 			continue
 		}
 		s.replace(ctx, name, u, b)
-		targets = append(targets, dispatch.Target{
-			Name: name, Connector: b.Connector, Tenants: u.entry.Tenants, Unready: b.Unready, Stored: u.entry.InStore(),
-		})
+		targets = append(targets, targetOf(name, u.entry, b))
 	}
 	s.noteUsers()
 	if len(targets) > 0 {
@@ -228,7 +233,7 @@ func (s *storeSecrets) replace(ctx context.Context, name string, u *secretUser, 
 	slices.Sort(b.Stored)
 	u.built, u.with = b, s.states(b)
 	if b.Unready != nil {
-		s.log.WarnContext(ctx, "a connector cannot be used; what is approved for it waits", "connector", name,
+		s.log.WarnContext(ctx, "a connector cannot be used; its approved changes wait", "connector", name,
 			"error", connector.NewRedactor(s.values).Text(b.Unready.Error()))
 		return
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// vault is a server whose connector crm has its token in the store. The target takes
-// one token at a time, and echoes it.
+// vault is a server whose connector crm has its token in the store. The target accepts one token at
+// a time, and echoes it.
 type vault struct {
 	*Server
 	t              *testing.T
@@ -38,13 +38,9 @@ func newVault(t *testing.T) *vault {
 	v := &vault{t: t}
 	cfg := v.target()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.New()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.New()), 0o600))
 	n, err := Open(t.Context(), dir, cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	v.start(n)
 	return v
 }
@@ -63,7 +59,7 @@ func (v *vault) target() *config.Config {
 		_, _ = fmt.Fprintf(w, `{"id": %q, "echo": %q}`, got, base64.StdEncoding.EncodeToString([]byte(got)))
 	}))
 	t.Cleanup(target.Close)
-	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+	return servetest.Config(t, fmt.Sprintf(`
 secrets: {CRM: "store:crm-token"}
 connectors:
   crm:
@@ -73,24 +69,14 @@ connectors:
     auth: {bearer: {secret: CRM}}
     operations: {update: {method: POST, path: "/x", class: A, external_id: /echo}}
 dispatch: {hold: 0s, retries: 1, backoff: [20ms], patience: 1ms}`, target.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cfg
 }
 
-// start starts the server, and makes who uses it.
+// start starts the server, and creates its users.
 func (v *vault) start(n *Node) *gatehouse.Credentials {
 	t := v.t
 	t.Helper()
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v.Server, err = Start(n, "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = v.Close() })
+	creds := servetest.Bootstrap(t, n.Gate)
+	v.Server = startServer(t, n)
 	v.root = servetest.MustClient(t, v.URL, *creds)
 	v.bot = servetest.NewClient(t, v.Gate, v.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	v.ana = servetest.NewClient(t, v.Gate, v.URL, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
@@ -100,18 +86,10 @@ func (v *vault) start(n *Node) *gatehouse.Credentials {
 func (v *vault) propose() *gatehouse.Action {
 	v.t.Helper()
 	v.proposed++
-	a, _, err := v.bot.Propose(v.t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target:         gatehouse.Target{EntityType: "item", EntityRef: fmt.Sprint(v.proposed)},
-		ProposedChange: `{"price":"1"}`,
-	})
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	return a
+	return servetest.Propose(v.t, v.bot, fmt.Sprint(v.proposed))
 }
 
-// settled approves an action and waits until it has come to its end.
+// settled approves an action and waits until it has ended.
 func (v *vault) settled(a *gatehouse.Action) *gatehouse.Action {
 	v.t.Helper()
 	if n := servetest.DecideAtOnce(v.t, a, []*client.Client{v.ana}); n != 1 {
@@ -119,15 +97,13 @@ func (v *vault) settled(a *gatehouse.Action) *gatehouse.Action {
 	}
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		now, err := v.ana.FindAction(v.t.Context(), a.ID)
-		if err != nil {
-			v.t.Fatal(err)
-		}
+		must(v.t, err)
 		if now.Status == gatehouse.StatusApplied || now.Status == gatehouse.StatusFailed ||
 			now.Status == gatehouse.StatusUnknown {
 			return now
 		}
 	}
-	v.t.Fatalf("%s has not come to its end", a.ID)
+	v.t.Fatalf("%s has not ended", a.ID)
 	return nil
 }
 
@@ -161,7 +137,7 @@ func (v *vault) ready(want bool) {
 	v.t.Fatal("the server does not see the change of the secret")
 }
 
-// finding is what doctor says of the connector.
+// finding is doctor's check of the connector.
 func (v *vault) finding() string {
 	v.t.Helper()
 	l := &ConfigChecker{Offline: true, stored: v.secrets}
@@ -171,7 +147,7 @@ func (v *vault) finding() string {
 			return c.Result + ": " + c.Detail
 		}
 	}
-	v.t.Fatal("doctor says nothing of the connector")
+	v.t.Fatal("doctor does not check the connector")
 	return ""
 }
 
@@ -201,7 +177,7 @@ func TestSecretsOfTheStore(t *testing.T) {
 		t.Errorf("set: doctor says %s", got)
 	}
 
-	// What was proposed before a rotation is carried out after it.
+	// An action that was proposed before a rotation is carried out after it.
 	v.token.Store("second token value")
 	set.Value = "second token value"
 	if _, err := v.root.RotateSecret(t.Context(), set); err != nil {
@@ -213,9 +189,7 @@ func TestSecretsOfTheStore(t *testing.T) {
 	if _, err := v.root.SetSecret(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.secrets.refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, v.secrets.refresh(t.Context()))
 	if values := v.secrets.SecretValues(); slices.Contains(values, other.Value) {
 		t.Error("the value of a secret that no connector uses is redacted")
 	}
@@ -234,9 +208,7 @@ func TestSecretsOfTheStore(t *testing.T) {
 		!strings.Contains(revoked.Failure.Detail, "secret crm-token was revoked") {
 		t.Errorf("revoked: %s, %+v", revoked.Status, revoked.Failure)
 	}
-	if err := v.secrets.noteUses(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, v.secrets.noteUses(t.Context()))
 	list, err := v.root.ListSecrets(t.Context())
 	if err != nil || len(list) != 2 || list[0].Version != 2 || list[0].State != gatehouse.SecretRevoked ||
 		list[0].LastUsedAt == nil || len(list[0].UsedBy) != 1 || list[0].UsedBy[0] != "crm" {
@@ -244,21 +216,16 @@ func TestSecretsOfTheStore(t *testing.T) {
 	}
 }
 
-// TestSecretsOfTwoReplicas: a secret that is set and rotated at one replica is used by the other, which is not
-// restarted and carries out what was proposed before.
+// TestSecretsOfTwoReplicas: a secret that is set and rotated at one replica is used by the other,
+// which is not restarted and carries out earlier proposals.
 func TestSecretsOfTwoReplicas(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Close() })
+	dsn := pgtest.Database(t)
 	v := &vault{t: t}
 	cfg := v.target()
 	cfg.Links.MasterKey = ring.New()
-	other := replica(t, cluster.DSN("postgres"), cfg)
-	t.Cleanup(func() { _ = other.Close() })
-	creds := v.start(replicaNode(t, cluster.DSN("postgres"), cfg))
+	other := replica(t, dsn, cfg)
+	creds := v.start(replicaNode(t, dsn, cfg))
 	waiting := v.propose()
 	store := v.root.SetSecret
 	for _, value := range []string{"first token value", "second token value"} {
@@ -296,17 +263,14 @@ func holds(t *testing.T, s *Server, value string) {
 	t.Fatal("the server does not see the change of the secret")
 }
 
-// TestSecretsOfOneTenant refuses a connector that would use the secrets of several.
+// TestSecretsOfOneTenant: a connector that would use the secrets of several tenants is refused.
 func TestSecretsOfOneTenant(t *testing.T) {
 	t.Parallel()
 	for tenants, fails := range map[string]bool{"[acme]": false, "[acme, default]": true, `["*"]`: true} {
-		cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+		cfg := servetest.Config(t, fmt.Sprintf(`
 secrets: {CRM: "store:crm-token"}
 connectors: {crm: {type: http, tenants: %s, base_url: "https://crm.example", auth: {bearer: {secret: CRM}},
   operations: {update: {method: POST, path: /x, class: C}}}}`, tenants))
-		if err != nil {
-			t.Fatal(err)
-		}
 		asked := ""
 		b, err := BuildConnector(t.Context(), cfg, cfg.Connectors["crm"], func(tenant, _ string) (string, error) {
 			asked = tenant
@@ -322,7 +286,7 @@ connectors: {crm: {type: http, tenants: %s, base_url: "https://crm.example", aut
 // describes its operations, and cannot be called.
 func TestStandIns(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(`
+	cfg := servetest.Config(t, `
 secrets: {S: "store:s"}
 connectors:
   stripe: {type: stripe, key: {secret: S}, operations: {refund: {}}}
@@ -333,10 +297,7 @@ connectors:
     server: https://kube.example:6443
     auth: {certificate: {secret: S}, key: {secret: S}}
     resources: {configmaps: {kind: ConfigMap, namespaces: [shop]}}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	for name, entry := range cfg.Connectors {
 		b, err := BuildConnector(t.Context(), cfg, entry, NoStoredSecret)
 		if err != nil || b.Connector == nil || b.Unready == nil || len(b.Stored) != 1 {

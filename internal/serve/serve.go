@@ -56,7 +56,7 @@ type natsURL string
 // UnmarshalText stores the addresses unchanged.
 func (u *natsURL) UnmarshalText(text []byte) error {
 	if strings.TrimSpace(string(text)) == "" {
-		return errors.New("is empty; leave the flag out to do without NATS")
+		return errors.New("is empty; leave the flag out to run without NATS")
 	}
 	*u = natsURL(text)
 	return nil
@@ -70,10 +70,10 @@ type Command struct {
 	StoreFlags
 	tlsFlags
 	Listen             listenAddress  `help:"The address to serve on; 127.0.0.1:8080 by default." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	Metrics            listenAddress  `name:"metrics-listen" help:"Serve /metrics on this address besides, to whoever reaches it; on --listen it answers this machine and keys with the role auditor." env:"GATEHOUSE_METRICS_LISTEN" placeholder:"HOST:PORT"`
+	Metrics            listenAddress  `name:"metrics-listen" help:"Also serve /metrics on this address, without authentication; on --listen only this machine and keys with the role auditor get it." env:"GATEHOUSE_METRICS_LISTEN" placeholder:"HOST:PORT"`
 	NATSURL            natsURL        `name:"nats-url" help:"Spread hints and publish events over these NATS servers." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
 	Roles              roleList       `help:"${roles}" placeholder:"ROLE,…"`
-	Drain              gatehouse.Span `help:"After SIGTERM, serve on for so long, as not ready, before it takes no more requests; not at all by default." env:"GATEHOUSE_DRAIN" placeholder:"DURATION"`
+	Drain              gatehouse.Span `help:"After SIGTERM, report not ready but serve for this time before refusing requests; 0 by default." env:"GATEHOUSE_DRAIN" placeholder:"DURATION"`
 	AwaitAdministrator bool           `help:"Wait until gatehouse init has made the administrator, instead of making one."`
 	LogFormat          string         `help:"text or json." enum:"text,json" default:"text"`
 	LogLevel           string         `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
@@ -136,7 +136,8 @@ func (c *Command) Run(g *term.IO) error {
 	adaptGarbage()
 	go warnOfConfig(g.Ctx, n.stored, log)
 	if n.secure == nil && reachable(string(c.Listen)) && !strings.HasPrefix(cfg.SignIn.PublicURL, "https://") {
-		log.Warn("serving plain HTTP to other machines: keys and tokens travel in the clear. Serve HTTPS with --tls-cert or --acme-domain, or put a proxy that ends TLS in front and name it as sign_in.public_url",
+		log.Warn("serving plain HTTP to other machines: keys and tokens travel in the clear. Serve HTTPS with --tls-cert "+
+			"or --acme-domain, or put a proxy that ends TLS in front and name it as sign_in.public_url",
 			"listen", c.Listen)
 	}
 	log.Info("serving", "url", s.URL, "roles", roles, "store", c.place(), "version", version.Number,
@@ -181,7 +182,7 @@ func (c *Command) bootstrap(g *term.IO, n *Node) error {
 		if made, err := administered(g.Ctx, n.Store); err != nil || made {
 			return err
 		}
-		n.Log.Info("waiting for the administrator, whom gatehouse init makes")
+		n.Log.Info("waiting until gatehouse init creates the administrator")
 		select {
 		case <-again.C:
 		case <-g.Ctx.Done():
@@ -201,11 +202,11 @@ func bootstrapOnce(g *term.IO, n *Node, data string) (err error) {
 		return err
 	}
 	if err := os.MkdirAll(data, 0o700); err != nil {
-		return fmt.Errorf("a place for the administrator's credentials: %w", err)
+		return fmt.Errorf("create the file for the administrator's credentials: %w", err)
 	}
 	file, err := os.CreateTemp(data, ".admin-credentials-*") // readable by its owner only
 	if err != nil {
-		return fmt.Errorf("a place for the administrator's credentials: %w", err)
+		return fmt.Errorf("create the file for the administrator's credentials: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	creds, err := n.Gate.Bootstrap(g.Ctx)

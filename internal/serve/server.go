@@ -55,8 +55,8 @@ const (
 	// countInterval bounds how many seconds of decision counts a crash loses.
 	countInterval = 5 * time.Second
 	shutdownGrace = 20 * time.Second
-	// RequestGrace is how long requests may go on after a stop. Then long polls
-	// are answered with the present state.
+	// RequestGrace is how long requests may continue after a stop. Then long polls are answered
+	// with the present state.
 	RequestGrace = time.Second
 	// requestsPerSecond and requestBurst are the default bounds on the requests of
 	// one principal: more than a person or a correct agent makes.
@@ -313,9 +313,11 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		Events: n.Gate, PublicURL: n.publicURL(),
 		Logger: n.Log, Build: version.Build(), Registerer: metrics, Gatherer: metrics,
 		Ready: s.ready, ConnectorState: n.stored.publicState,
-		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
-		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
-		Addresses: addresses, Rates: rates,
+		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst,
+		HookRates:         hookRates(n.config.Hooks),
+		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond),
+		RequestBurst:      cmp.Or(n.config.RateLimit.Burst, requestBurst),
+		Addresses:         addresses, Rates: rates,
 	})
 	if err != nil {
 		return fail(err)
@@ -546,9 +548,8 @@ func (s *Server) lastAnswers(next http.Handler) http.Handler {
 	})
 }
 
-// drain reports the server as not ready and goes on serving for d, so that load
-// balancers stop sending requests before the listener closes. It returns an
-// error that ended the server meanwhile.
+// drain reports the server as not ready and continues to serve for d, so that load balancers stop
+// sending requests before the listener closes. It returns an error that ended the server meanwhile.
 func (s *Server) drain(d time.Duration) error {
 	s.stopping.Store(true)
 	if d <= 0 {

@@ -19,42 +19,26 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// testServer starts a server on an empty folder, with an http connector whose
-// target nobody serves.
+// testServer starts a server on an empty folder, with an http connector whose target does not
+// answer.
 func testServer(t *testing.T, roles []Role) (s *Server, agent *client.Client, polled <-chan string) {
 	t.Helper()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		`connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true, operations: {update: {method: POST, path: "/x"}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, servetest.Config(t, `
+connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true,
+  operations: {update: {method: POST, path: "/x"}}}}`))
+	creds := servetest.Bootstrap(t, n.Gate)
 	hints := &watchedHints{Hints: n.Hub, topics: make(chan string, 16)}
 	n.Gate = gate.New(n.Store, n.Registry, hints, gate.Config{PolicySource: policy.DefaultSource()}, n.Log)
-	if s, err = StartRoles(n, "127.0.0.1:0", roles); err != nil {
-		t.Fatal(err)
-	}
-	bot, err := n.Gate.CreatePrincipal(servetest.AdminContext(t, n.Gate, creds), gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, err := StartRoles(n, "127.0.0.1:0", roles)
+	must(t, err)
+	bot := servetest.NewPrincipal(t, n.Gate, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	if agent, err = client.New(s.URL, bot.Key, client.WithRetries(0, 0)); err != nil {
 		t.Fatal(err)
 	}
 	return s, agent, hints.topics
 }
 
-// watchedHints tells of subscriptions, by which a test knows that a long poll
-// has begun.
+// watchedHints reports subscriptions, so that a test knows that a long poll has begun.
 type watchedHints struct {
 	*wake.Hints
 	topics chan string
@@ -66,17 +50,11 @@ func (h *watchedHints) Subscribe(topics ...string) (<-chan struct{}, func()) {
 	return c, end
 }
 
-// A long poll does not hold up a stop, and is answered as things stand.
+// A long poll does not delay a stop, and is answered with the present state.
 func TestStopAnswersLongPolls(t *testing.T) {
 	t.Parallel()
 	s, agent, polled := testServer(t, AllRoles())
-	a, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"1"}`,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := servetest.Propose(t, agent, "1")
 	type answer struct {
 		status gatehouse.Status
 		err    error
@@ -95,7 +73,7 @@ func TestStopAnswersLongPolls(t *testing.T) {
 			break
 		}
 	}
-	if err := s.Close(); err != nil { // as it does when a request outlasts its grace
+	if err := s.Close(); err != nil { // as when a request outlasts its grace
 		t.Error(err)
 	}
 	if r := <-got; r.err != nil || r.status != gatehouse.StatusPending {
@@ -103,17 +81,15 @@ func TestStopAnswersLongPolls(t *testing.T) {
 	}
 }
 
-// TestDrain: a server that is about to stop says that it is not ready, answers all
-// the same, and has nobody ask again on the same connection.
+// TestDrain: a server that is about to stop reports that it is not ready, still answers, and closes
+// the connections after their answers.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	s, _, _ := testServer(t, AllRoles())
 	ask := func(path string) (status int, last bool) {
 		t.Helper()
 		res, err := http.Get(s.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close()
 		return res.StatusCode, res.Close
 	}
@@ -148,7 +124,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A process without the role api shows its health and nothing else.
+// A process without the role api serves only its health.
 func TestRolesWithoutAPI(t *testing.T) {
 	t.Parallel()
 	s, _, _ := testServer(t, []Role{RoleSweeper})
@@ -157,9 +133,7 @@ func TestRolesWithoutAPI(t *testing.T) {
 		"/api/v1/whoami": http.StatusNotFound, "/openapi.json": http.StatusNotFound,
 	} {
 		res, err := http.Get(s.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close()
 		if res.StatusCode != want {
 			t.Errorf("%s: %d, want %d", path, res.StatusCode, want)
@@ -170,22 +144,18 @@ func TestRolesWithoutAPI(t *testing.T) {
 	}
 }
 
-// A server tells of a log that was changed while it was down.
+// A server reports a log that was changed while it was down.
 func TestDamagedLogIsNoticed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	start := func() *Server {
 		n, err := Open(t.Context(), dir, &config.Config{}, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := n.Gate.Bootstrap(t.Context()); err != nil && gatehouse.CodeOf(err) != gatehouse.CodeAlreadyExists {
 			t.Fatal(err)
 		}
 		s, err := Start(n, "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return s
 	}
 	metric := func(s *Server, want string) {
@@ -205,22 +175,17 @@ func TestDamagedLogIsNoticed(t *testing.T) {
 	metric(s, `gatehouse_ceiling_used{ceiling="destructive-per-day",tenant="default"} 0`)
 	metric(s, `gatehouse_ceiling_limit{ceiling="destructive-per-day",tenant="default"} 20`)
 	metric(s, `gatehouse_audit_damaged{tenant="default"} 0`)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	db, err := sql.Open("sqlite", filepath.Join(dir, DatabaseFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var trigger string
 	for {
-		err := db.QueryRow(`SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_batch' LIMIT 1`).Scan(&trigger)
+		err := db.QueryRow(`SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_batch' LIMIT 1`).Scan(
+			&trigger)
 		if errors.Is(err, sql.ErrNoRows) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := db.Exec(`DROP TRIGGER ` + trigger); err != nil {
 			t.Fatal(err)
 		}
@@ -228,9 +193,7 @@ func TestDamagedLogIsNoticed(t *testing.T) {
 	if _, err := db.Exec(`UPDATE audit_batch SET hashes = randomblob(length(hashes)) WHERE number = 0`); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	s = start()
 	metric(s, `gatehouse_audit_damaged{tenant="default"} 1`)
 	if err := s.Close(); err != nil {

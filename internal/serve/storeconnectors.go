@@ -90,7 +90,7 @@ func merge(file *config.Config, source string) (map[string]config.Connector, *co
 	}
 	for _, name := range reserved {
 		if entry, ok := entries[name]; ok {
-			return nil, nil, fmt.Errorf("%s: the name %s is Gatehouse's own", entry.At(), name)
+			return nil, nil, fmt.Errorf("%s: the name %s is reserved", entry.At(), name)
 		}
 	}
 	merged, err := file.With(entries)
@@ -125,9 +125,7 @@ func build(
 			return nil, nil, fmt.Errorf("connector %s: %w", name, err)
 		}
 		built[name] = b
-		targets = append(targets, dispatch.Target{
-			Name: name, Connector: b.Connector, Tenants: entry.Tenants, Unready: b.Unready, Stored: true,
-		})
+		targets = append(targets, targetOf(name, entry, b))
 	}
 	return targets, built, nil
 }
@@ -231,8 +229,8 @@ func (c *storeConnectors) loadLocked(ctx context.Context, version int, source st
 	return err
 }
 
-// install replaces the connectors of the running version. Their running calls go on; they
-// are closed later.
+// install replaces the connectors of the running version. Their running calls continue; they are
+// closed later.
 func (c *storeConnectors) install(targets []dispatch.Target, built map[string]*Built, merged *config.Config) {
 	var gone []string
 	old := slices.Collect(maps.Values(c.built))
@@ -268,21 +266,11 @@ func (c *storeConnectors) install(targets []dispatch.Target, built map[string]*B
 
 // run follows the store until the context ends.
 func (c *storeConnectors) run(ctx context.Context, hints usecase.Hints) {
-	changed, end := hints.Subscribe(usecase.TopicConnectors)
-	defer end()
-	every := time.NewTicker(connectorsInterval)
-	defer every.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		case <-every.C:
-		}
+	follow(ctx, hints, usecase.TopicConnectors, connectorsInterval, func() {
 		if err := c.refresh(ctx); err != nil && ctx.Err() == nil && c.state.Load().problem == "" {
 			c.log.ErrorContext(ctx, "the connectors of the store could not be read", "error", err)
 		}
-	}
+	})
 }
 
 // Close closes the running connectors.

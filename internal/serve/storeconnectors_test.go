@@ -35,11 +35,7 @@ const fileWithShop = `{connectors: {shop: {type: worker, operations: {update: {}
 
 func (s *stored) configuration() *config.Config {
 	s.t.Helper()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(fileWithShop))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return cfg
+	return servetest.Config(s.t, fileWithShop)
 }
 
 // source is a text with the connector crm, whose fingerprint depends on path.
@@ -65,10 +61,7 @@ func newStored(t *testing.T) *stored {
 
 func (s *stored) people(on *Server) {
 	s.t.Helper()
-	creds, err := on.Gate.Bootstrap(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	creds := servetest.Bootstrap(s.t, on.Gate)
 	s.creds = creds
 	s.root = servetest.MustClient(s.t, on.URL, *creds)
 	s.bot = servetest.NewClient(s.t, on.Gate, on.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
@@ -78,13 +71,11 @@ func (s *stored) people(on *Server) {
 func (s *stored) proposeConnectors(source string) *gatehouse.Action {
 	s.t.Helper()
 	a, err := s.root.ProposeConnectors(s.t.Context(), gatehouse.ConnectorProposal{Source: source})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return a
 }
 
-// approve approves an action as another person, and waits until it has come to its end.
+// approve approves an action as another person, and waits until it has ended.
 func (s *stored) approve(a *gatehouse.Action) *gatehouse.Action {
 	s.t.Helper()
 	d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
@@ -101,14 +92,12 @@ func (s *stored) end(a *gatehouse.Action) *gatehouse.Action {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		now, err := s.ana.FindAction(s.t.Context(), a.ID)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must(s.t, err)
 		if now.Status != gatehouse.StatusApproved && now.Status != gatehouse.StatusPushing {
 			return now
 		}
 	}
-	s.t.Fatalf("%s has not come to its end", a.ID)
+	s.t.Fatalf("%s has not ended", a.ID)
 	return nil
 }
 
@@ -125,15 +114,7 @@ func (s *stored) apply(source string) *gatehouse.Action {
 func (s *stored) change() *gatehouse.Action {
 	s.t.Helper()
 	s.proposed++
-	a, _, err := s.bot.Propose(s.t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target:         gatehouse.Target{EntityType: "item", EntityRef: fmt.Sprint(s.proposed)},
-		ProposedChange: `{"price":"1"}`,
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return a
+	return servetest.Propose(s.t, s.bot, fmt.Sprint(s.proposed))
 }
 
 // runs waits until a server runs a version.
@@ -157,19 +138,15 @@ func (s *stored) open(dir string, cfg *config.Config) (*Server, error) {
 	return Start(n, "127.0.0.1:0")
 }
 
-// TestConnectorsOfTheStore: what is applied through the gate runs without a restart,
-// survives one, sets aside what was proposed under the former version, and is reversed.
+// TestConnectorsOfTheStore: connectors that are applied through the gate run without a restart,
+// survive one, invalidate actions of the former version, and can be reversed.
 func TestConnectorsOfTheStore(t *testing.T) {
 	t.Parallel()
 	s := newStored(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.New()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.New()), 0o600))
 	one, err := s.open(dir, s.configuration())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.people(one)
 
 	a := s.proposeConnectors(s.source("/a"))
@@ -192,9 +169,7 @@ func TestConnectorsOfTheStore(t *testing.T) {
 	}
 
 	reversal, err := s.root.Reverse(t.Context(), second.ID, gatehouse.ReverseRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if now := s.approve(reversal); now.Status != gatehouse.StatusApplied {
 		t.Fatalf("the reversal: %s, %+v", now.Status, now.Failure)
 	}
@@ -202,39 +177,25 @@ func TestConnectorsOfTheStore(t *testing.T) {
 	if v, err := s.root.FindConnectors(t.Context(), 0); err != nil || v.Version != 3 || v.Source != s.source("/a") {
 		t.Errorf("after the reversal: %+v, %v", v, err)
 	}
-	if err := one.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, one.Close())
 
-	cfg, err := config.Parse("gatehouse.yaml", []byte(strings.ReplaceAll(fileWithShop, "shop", "crm")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := servetest.Config(t, strings.ReplaceAll(fileWithShop, "shop", "crm"))
 	if _, err := s.open(dir, cfg); err == nil || !strings.Contains(err.Error(), "connector crm is in the file (") {
 		t.Errorf("a start with crm in the file and in the store: %v", err)
 	}
 	one, err = s.open(dir, s.configuration())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = one.Close() })
 	s.runs(one, 3)
 }
 
-// TestConnectorsOfTwoReplicas: both replicas run what is stored. One that cannot build a
-// version keeps the former one, says so, and leaves its pushes to the other.
+// TestConnectorsOfTwoReplicas: both replicas run the stored version. A replica that cannot build a
+// version keeps the former one, reports it, and leaves its pushes to the other.
 func TestConnectorsOfTwoReplicas(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Close() })
+	dsn := pgtest.Database(t)
 	s := newStored(t)
-	one := replica(t, cluster.DSN("postgres"), s.configuration())
-	t.Cleanup(func() { _ = one.Close() })
-	two := replica(t, cluster.DSN("postgres"), s.configuration())
-	t.Cleanup(func() { _ = two.Close() })
+	one, two := replica(t, dsn, s.configuration()), replica(t, dsn, s.configuration())
 	s.people(one)
 	s.apply(s.source("/a"))
 	s.runs(one, 1)

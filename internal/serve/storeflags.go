@@ -26,7 +26,7 @@ type DataFlags struct {
 	Config string `help:"The configuration file; gatehouse.yaml in the data folder by default." placeholder:"FILE"`
 }
 
-// Load reads the configuration. A missing default file is no error.
+// Load reads the configuration. A missing default file is not an error.
 func (f *DataFlags) Load() (*config.Config, error) {
 	if f.Config != "" {
 		return config.Load(f.Config)
@@ -42,7 +42,7 @@ func (f *DataFlags) Load() (*config.Config, error) {
 type StoreFlags struct {
 	DataFlags
 	DatabaseURL         DatabaseURL `help:"Keep everything in this PostgreSQL database instead of the data folder, for any number of replicas." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
-	DatabaseConnections int         `help:"At most so many connections to the database, beside one that listens; 16 by default." env:"GATEHOUSE_DATABASE_CONNECTIONS" default:"16" placeholder:"N"`
+	DatabaseConnections int         `help:"Maximum of database connections, besides one that listens; 16 by default." env:"GATEHOUSE_DATABASE_CONNECTIONS" default:"16" placeholder:"N"`
 }
 
 // DatabaseURL is the address of a database. If given, it must not be empty: with an

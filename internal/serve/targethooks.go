@@ -41,7 +41,7 @@ func newTargetSource(
 	for _, other := range slices.Sorted(maps.Keys(all)) {
 		text, err := secret(all[other].Secret)
 		if other != name && err == nil && hook.ShareKey(entry.Kind, value, all[other].Kind, text) {
-			return nil, fmt.Errorf("hooks.targets.%s has the same secret: give each source its own", other)
+			return nil, fmt.Errorf("hooks.targets.%s has the same secret: each source needs its own", other)
 		}
 	}
 	return &targetSource{entry, value}, nil

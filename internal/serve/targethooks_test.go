@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/hook"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
@@ -27,9 +25,7 @@ import (
 func signedReports(t *testing.T) (configuration, script string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, part, ok := strings.Cut(string(page), "**Signed reports**")
 	blocks := regexp.MustCompile("(?s)```(?:yaml|sh)\n(.*?)```").FindAllStringSubmatch(part, 2)
 	if !ok || len(blocks) != 2 {
@@ -38,38 +34,13 @@ func signedReports(t *testing.T) (configuration, script string) {
 	return blocks[0][1], blocks[1][1]
 }
 
-// TestSignedReports serves the configuration of the page, runs its script, and sends
-// what must be refused.
+// TestSignedReports serves the configuration of the page, runs its script, and sends requests that
+// must be refused.
 func TestSignedReports(t *testing.T) {
 	t.Parallel()
 	source, script := signedReports(t)
-	cfg, err := config.Parse("gatehouse.yaml", []byte(source))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	bot, err := n.Gate.CreatePrincipal(servetest.AdminContext(t, n.Gate, creds), gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, err := client.New(s.URL, bot.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, creds := serveSource(t, source)
+	agent := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	propose := func() *gatehouse.Action {
 		t.Helper()
 		out, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
@@ -77,17 +48,13 @@ func TestSignedReports(t *testing.T) {
 			Target:         gatehouse.Target{EntityType: "item", EntityRef: "SKU-1", Version: "7"},
 			ProposedChange: `{"price":"9.00"}`, CurrentState: `{"price":"8.00"}`,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return out
 	}
 	mark := func(a *gatehouse.Action) *gatehouse.TargetMark {
 		t.Helper()
 		a, err := agent.FindAction(t.Context(), a.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return a.Approval.TargetChanged
 	}
 
@@ -106,21 +73,15 @@ func TestSignedReports(t *testing.T) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/api/v1/hooks/targets/"+source,
 			strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Header = h
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer resp.Body.Close()
 		return resp.StatusCode, resp.Header
 	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(cfg.Secrets["erp_reports"], "whsec_"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(s.config.Secrets["erp_reports"], "whsec_"))
+	must(t, err)
 	signed := func(id string, at time.Time, body string) http.Header {
 		mac := hmac.New(sha256.New, key)
 		fmt.Fprintf(mac, "%s.%d.%s", id, at.Unix(), body)
@@ -155,7 +116,7 @@ func TestSignedReports(t *testing.T) {
 		t.Errorf("no entity: %d", status)
 	}
 	if m := mark(second); m != nil {
-		t.Errorf("what was refused or repeated marked %+v", m)
+		t.Errorf("a refused or repeated report marked %+v", m)
 	}
 	metrics := servetest.Scrape(t, s.URL)
 	for result, want := range map[string]int{"accepted": 2, "replayed": 1, "refused": 4, "failed": 0} {
@@ -169,11 +130,11 @@ func TestSignedReports(t *testing.T) {
 	}
 }
 
-// TestReportSecrets: a secret that the kind cannot use, and one that two sources accept, stop the server, and
-// config check tells of them.
+// TestReportSecrets: a secret that the kind cannot use, and one that two sources accept, stop the
+// server, and config check reports them.
 func TestReportSecrets(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Parse("gatehouse.yaml", []byte(`
+	cfg := servetest.Config(t, `
 connectors: {erp: {type: worker, operations: {print: {}}}}
 secrets:
   bad: "not base64"
@@ -187,10 +148,7 @@ hooks:
     c: {connector: erp, secret: good, entity_type: item, entity_ref: /id}
     d: {connector: erp, secret: old, entity_type: item, entity_ref: /id}
     e: {connector: erp, secret: both, entity_type: item, entity_ref: /id}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	l := &ConfigChecker{Offline: true}
 	l.All(t.Context(), cfg)
 	got := map[string]string{}
@@ -205,13 +163,8 @@ hooks:
 		got["target reports e"] != term.CheckFail {
 		t.Errorf("%v", got)
 	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := n.Gate.Bootstrap(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	n := openNode(t, cfg)
+	servetest.Bootstrap(t, n.Gate)
 	for _, unusable := range []string{"a", "d"} {
 		maps.DeleteFunc(cfg.Hooks.Targets, func(name string, _ config.TargetSource) bool { return name < unusable })
 		_, err := Start(n, "127.0.0.1:0")

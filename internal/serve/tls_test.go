@@ -2,7 +2,7 @@ package serve
 
 import "testing"
 
-// TestReachable: other machines reach an address that is not of this one alone.
+// TestReachable: an address that is not a loopback address can be reached by other machines.
 func TestReachable(t *testing.T) {
 	t.Parallel()
 	for listen, want := range map[string]bool{

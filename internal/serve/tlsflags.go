@@ -30,7 +30,7 @@ type tlsFlags struct {
 func (f *tlsFlags) Validate() error {
 	switch {
 	case (f.TLSCert == "") != (f.TLSKey == ""):
-		return errors.New("--tls-cert and --tls-key go together")
+		return errors.New("--tls-cert and --tls-key must be given together")
 	case f.TLSCert != "" && len(f.ACMEDomain) > 0:
 		return errors.New("--tls-cert and --acme-domain exclude each other")
 	case f.ACMEDirectory != "" && len(f.ACMEDomain) == 0:
@@ -88,7 +88,7 @@ func (s *secure) keeper(ctx context.Context, log *slog.Logger) func() {
 				return
 			case <-hup:
 				if err := s.files.Reload(); err != nil {
-					log.Warn("the certificate is not read again; the one from before is served on", "error", err)
+					log.Warn("the certificate cannot be reloaded; the previous one stays in use", "error", err)
 					continue
 				}
 				log.Info("the certificate was read again", "not_after", s.files.NotAfter())

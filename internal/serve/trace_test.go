@@ -21,13 +21,12 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
-// receiver takes spans as a collector does.
+// receiver accepts spans as a collector does.
 type receiver struct {
 	mu    sync.Mutex
 	spans []*tracepb.Span
@@ -90,64 +89,29 @@ func TestTraceOfAnAction(t *testing.T) {
 	sink := httptest.NewServer(spans)
 	defer sink.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.URL)
-	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	target := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	defer target.Close()
 
-	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+	n := openNode(t, servetest.Config(t, fmt.Sprintf(`
 connectors: {crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}}
-dispatch: {hold: 0s}`, target.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := Open(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := n.Gate.EnsurePolicies(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	bot, err := n.Gate.CreatePrincipal(servetest.AdminContext(t, n.Gate, creds), gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+dispatch: {hold: 0s}`, target.URL)))
+	creds := servetest.Bootstrap(t, n.Gate)
+	must(t, n.Gate.EnsurePolicies(t.Context()))
+	bot := servetest.NewPrincipal(t, n.Gate, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+	s := startServer(t, n)
 	const callers = "0af7651916cd43dd8448eb211c80319c"
-	agent, err := client.New(s.URL, bot.Key, client.WithHTTPClient(&http.Client{Transport: traceparent("00-" + callers + "-b7ad6b7169203331-01")}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "SKU-1"}, ProposedChange: gatehouse.JSON(`{"price":"2.00"}`),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ana, err := client.New(s.URL, creds.Key, client.WithEditToken(creds.EditToken))
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent, err := client.New(s.URL, bot.Key,
+		client.WithHTTPClient(&http.Client{Transport: traceparent("00-" + callers + "-b7ad6b7169203331-01")}))
+	must(t, err)
+	a := servetest.Propose(t, agent, "SKU-1")
+	ana := servetest.MustClient(t, s.URL, *creds)
 	if _, err := ana.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Reject}); err != nil {
-		// A refusal would be seen in the trace as well; here it decides.
+		// A refusal would also be in the trace; this one succeeds.
 		t.Fatal(err)
 	}
 	// The second one is approved and carried out.
-	b, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "SKU-2"}, ProposedChange: gatehouse.JSON(`{"price":"2.00"}`),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := servetest.Propose(t, agent, "SKU-2")
 	if _, err := ana.Decide(t.Context(), b.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: b.Digest}); err != nil {
 		t.Fatal(err)
 	}
@@ -155,11 +119,12 @@ dispatch: {hold: 0s}`, target.URL))
 	if err != nil || done.Status != gatehouse.StatusApplied {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	if err := s.Close(); err != nil { // sends what is left
+	if err := s.Close(); err != nil { // sends the rest
 		t.Fatal(err)
 	}
 
-	if got := spans.of(telemetry.TraceID(a.ID).String()); attr(got["decide"], "gatehouse.result") != gatehouse.Decided || got["dispatch"] != nil {
+	if got := spans.of(telemetry.TraceID(a.ID).String()); attr(got["decide"], "gatehouse.result") != gatehouse.Decided ||
+		got["dispatch"] != nil {
 		t.Errorf("the rejected action has %v", got)
 	}
 	got := spans.of(telemetry.TraceID(b.ID).String())
@@ -173,11 +138,12 @@ dispatch: {hold: 0s}`, target.URL))
 	}
 	root := got["propose"]
 	if len(root.ParentSpanId) != 0 || !slices.Equal(got["decide"].ParentSpanId, root.SpanId) ||
-		!slices.Equal(got["dispatch"].ParentSpanId, root.SpanId) || !slices.Equal(got["call"].ParentSpanId, got["dispatch"].SpanId) {
-		t.Error("the spans do not hang together")
+		!slices.Equal(got["dispatch"].ParentSpanId, root.SpanId) ||
+		!slices.Equal(got["call"].ParentSpanId, got["dispatch"].SpanId) {
+		t.Error("the spans are not connected")
 	}
 	if attr(got["call"], "gatehouse.outcome") != "applied" || attr(got["dispatch"], "gatehouse.outcome") != "applied" {
-		t.Errorf("what came of it: %v, %v", got["call"], got["dispatch"])
+		t.Errorf("the result: %v, %v", got["call"], got["dispatch"])
 	}
 	request := spans.of(callers)["POST /api/v1/proposed-actions"]
 	if request == nil {
@@ -195,59 +161,27 @@ func TestTokensStaySecret(t *testing.T) {
 	sink := httptest.NewServer(spans)
 	defer sink.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.URL)
-	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, `
+	cfg := servetest.Config(t, fmt.Sprintf(`
 connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true,
   operations: {update: {method: POST, path: "/x"}}}}
 links: {master_key: %q}
 sign_in: {public_url: "https://gate.example"}`, ring.New()))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var logs lockedBuffer
 	n, err := Open(t.Context(), t.TempDir(), cfg,
 		slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds, err := n.Gate.Bootstrap(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := n.Gate.EnsurePolicies(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	creds := servetest.Bootstrap(t, n.Gate)
+	must(t, n.Gate.EnsurePolicies(t.Context()))
 	admin := servetest.AdminContext(t, n.Gate, creds)
-	bot, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
-		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Start(n, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, err := client.New(s.URL, bot.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "crm", Operation: "update",
-		Target: gatehouse.Target{EntityType: "item", EntityRef: "SKU-1"}, ProposedChange: gatehouse.JSON(`{"price":"2.00"}`),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := startServer(t, n)
+	agent := servetest.NewClient(t, n.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+	a := servetest.Propose(t, agent, "SKU-1")
 	ana, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{
 		Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	self, err := n.Gate.Authenticate(t.Context(), ana.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l, err := n.Gate.ReviewLink(t.Context(), a, self)
 	if err != nil || l == nil {
 		t.Fatalf("no link: %v", err)
@@ -257,16 +191,12 @@ sign_in: {public_url: "https://gate.example"}`, ring.New()))
 	query := "?token=" + l.Token
 	send := func(method, path, key string) {
 		r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if key != "" {
 			r.Header.Set("Authorization", "Bearer "+key)
 		}
 		res, err := caller.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer res.Body.Close()
 		if got := res.Header.Get("Referrer-Policy"); got != "no-referrer" && !strings.HasSuffix(path, "/nonsense"+query) {
 			t.Errorf("%s %s: Referrer-Policy %q", method, path[:20], got)
@@ -274,7 +204,8 @@ sign_in: {public_url: "https://gate.example"}`, ring.New()))
 	}
 	pages := []string{
 		gatehouse.ReviewPath(l.ID, ""), gatehouse.ReviewPath(l.ID, gatehouse.Approve),
-		gatehouse.ReviewPath(l.ID, gatehouse.Reject), "/api/v1/reviews/" + l.ID, "/api/v1/reviews/" + l.ID + "/approve", "/api/v1/reviews/" + l.ID + "/nonsense",
+		gatehouse.ReviewPath(l.ID, gatehouse.Reject), "/api/v1/reviews/" + l.ID, "/api/v1/reviews/" + l.ID + "/approve",
+		"/api/v1/reviews/" + l.ID + "/nonsense",
 		"/nowhere",
 	}
 	for _, page := range pages {
@@ -288,19 +219,13 @@ sign_in: {public_url: "https://gate.example"}`, ring.New()))
 		t.Fatalf("the link decided nothing: %+v, %v", done, err)
 	}
 	metrics, err := http.Get(s.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	counted, err := io.ReadAll(metrics.Body)
 	metrics.Body.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The entries have their numbers within a second; the unnumbered ones are the same bytes.
 	entries, err := n.Gate.ListEntries(admin, 0, 200)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := s.Close(); err != nil { // sends the spans
 		t.Fatal(err)
 	}

@@ -10,8 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 )
 
-// TestLeftOpen: each declaration that the first policy opens is told, and no
-// other.
+// TestLeftOpen: exactly the declarations that the first policy allows without approval are logged.
 func TestLeftOpen(t *testing.T) {
 	t.Parallel()
 	const head = `
@@ -39,19 +38,28 @@ connectors:
 		want   []string
 	}{
 		"the default": {"", []string{
-			"connector crm: label of any entity type (L2): the policy allows it without a person in tenant default, for instance as classification",
+			"connector crm: label of any entity type (L2): the policy allows it without a person in tenant default, for " +
+				"instance as classification",
 			"connector erp: print (L1): the policy allows it without a person in tenant default, for instance as classification",
-			"connector shop: update of item: the policy allows changes of description (L2), note (L1) without a person in tenant acme, for instance as classification",
-			"connector shop: insert of tag (L1): the policy allows it without a person in tenant acme, for instance as classification",
-			"connector shop: update of item: the policy allows changes of description (L2), note (L1) without a person in tenant default, for instance as classification",
-			"connector shop: insert of tag (L1): the policy allows it without a person in tenant default, for instance as classification",
+			"connector shop: update of item: the policy allows changes of description (L2), note (L1) without a person in " +
+				"tenant acme, for instance as classification",
+			"connector shop: insert of tag (L1): the policy allows it without a person in tenant acme, for instance as " +
+				"classification",
+			"connector shop: update of item: the policy allows changes of description (L2), note (L1) without a person in " +
+				"tenant default, for instance as classification",
+			"connector shop: insert of tag (L1): the policy allows it without a person in tenant default, for instance as " +
+				"classification",
 		}},
 		"what a bot notes in the shop": {
-			"version: 1\nrisk: {note: 1}\nrules: [{id: a, when: 'risk <= 1 && action.connector == \"shop\" && proposer.name == \"bot\"', then: allow}]\n", []string{
-				"connector shop: update of item: the policy can allow changes of note (L1) without a person in tenant acme, for instance as note",
+			"version: 1\nrisk: {note: 1}\nrules: [{id: a, when: 'risk <= 1 && action.connector == \"shop\" && proposer.name " +
+				"== \"bot\"', then: allow}]\n", []string{
+				"connector shop: update of item: the policy can allow changes of note (L1) without a person in tenant acme, for " +
+					"instance as note",
 				"connector shop: insert of tag (L1): the policy can allow it without a person in tenant acme, for instance as note",
-				"connector shop: update of item: the policy can allow changes of note (L1) without a person in tenant default, for instance as note",
-				"connector shop: insert of tag (L1): the policy can allow it without a person in tenant default, for instance as note",
+				"connector shop: update of item: the policy can allow changes of note (L1) without a person in tenant default, " +
+					"for instance as note",
+				"connector shop: insert of tag (L1): the policy can allow it without a person in tenant default, for instance as " +
+					"note",
 			},
 		},
 		"a person for everything": {"version: 1\nrisk: {note: 1}\n", nil},
@@ -59,15 +67,11 @@ connectors:
 		dir := t.TempDir()
 		src := strings.Replace(head, "SHOP", filepath.Join(dir, "shop.db"), 1)
 		if c.policy != "" {
-			if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(c.policy), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(c.policy), 0o600))
 			src += "policy: {file: policy.yaml}\n"
 		}
 		cfg, err := config.Parse(filepath.Join(dir, "gatehouse.yaml"), []byte(src))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := ungatedAtFirst(t.Context(), cfg)
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v\n%s", name, err, strings.Join(got, "\n"))

@@ -7,17 +7,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
 
-// TestHealthTellsBuild: a server tells what `gatehouse version` tells.
-func TestHealthTellsBuild(t *testing.T) {
+// TestHealthReportsTheVersion: a server reports the same build as `gatehouse version`.
+func TestHealthReportsTheVersion(t *testing.T) {
 	t.Parallel()
 	s, _, _ := testServer(t, []Role{RoleSweeper})
 	defer s.Close()
 	c, err := client.New(s.URL, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h, err := c.Health(t.Context())
 	if err != nil || h.Status != "ok" || h.Build != version.Build() {
-		t.Errorf("the server tells %+v, %v", h, err)
+		t.Errorf("the server reports %+v, %v", h, err)
 	}
 }

@@ -12,10 +12,31 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// AdminContext is a context in which whoever has the credentials acts.
+// Config parses the source of a configuration.
+func Config(t testing.TB, source string) *config.Config {
+	t.Helper()
+	cfg, err := config.Parse("gatehouse.yaml", []byte(source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// Bootstrap makes the administrator.
+func Bootstrap(t testing.TB, g *gate.Gate) *gatehouse.Credentials {
+	t.Helper()
+	creds, err := g.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return creds
+}
+
+// AdminContext is a context of the principal with the credentials.
 func AdminContext(t testing.TB, g *gate.Gate, creds *gatehouse.Credentials) context.Context {
 	t.Helper()
 	p, err := g.Authenticate(t.Context(), creds.Key)
@@ -26,7 +47,7 @@ func AdminContext(t testing.TB, g *gate.Gate, creds *gatehouse.Credentials) cont
 }
 
 // MustClient speaks to a server with credentials.
-func MustClient(t *testing.T, url string, as gatehouse.Credentials) *client.Client {
+func MustClient(t testing.TB, url string, as gatehouse.Credentials) *client.Client {
 	t.Helper()
 	c, err := client.New(url, as.Key, client.WithEditToken(as.EditToken))
 	if err != nil {
@@ -35,23 +56,38 @@ func MustClient(t *testing.T, url string, as gatehouse.Credentials) *client.Clie
 	return c
 }
 
+// NewPrincipal makes a principal with the administrator's credentials.
+func NewPrincipal(
+	t testing.TB, g *gate.Gate, admin *gatehouse.Credentials, name string, kind gatehouse.Kind, roles ...gatehouse.Role,
+) *gatehouse.Credentials {
+	t.Helper()
+	c, err := g.CreatePrincipal(AdminContext(t, g, admin), gatehouse.NewPrincipal{Name: name, Kind: kind, Roles: roles})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // NewClient makes a principal and its client at one of the servers.
 func NewClient(
-	t *testing.T, g *gate.Gate, url string, creds *gatehouse.Credentials, name string, kind gatehouse.Kind,
-	role gatehouse.Role,
+	t testing.TB, g *gate.Gate, url string, admin *gatehouse.Credentials, name string, kind gatehouse.Kind,
+	roles ...gatehouse.Role,
 ) *client.Client {
 	t.Helper()
-	c, err := g.CreatePrincipal(AdminContext(t, g, creds), gatehouse.NewPrincipal{
-		Name: name, Kind: kind, Roles: []gatehouse.Role{role},
+	return MustClient(t, url, *NewPrincipal(t, g, admin, name, kind, roles...))
+}
+
+// Propose proposes a price change of an item at the connector crm.
+func Propose(t testing.TB, c *client.Client, item string) *gatehouse.Action {
+	t.Helper()
+	a, _, err := c.Propose(t.Context(), &gatehouse.Proposal{
+		ActionType: "price_change", Connector: "crm", Operation: "update",
+		Target: gatehouse.Target{EntityType: "item", EntityRef: item}, ProposedChange: `{"price":"1"}`,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cl, err := client.New(url, c.Key, client.WithEditToken(c.EditToken))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cl
+	return a
 }
 
 // Scrape reads a server's metrics.

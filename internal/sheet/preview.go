@@ -38,8 +38,8 @@ type PreviewLine struct {
 	Quote, Bad bool
 }
 
-// Lines describes the preview; none when there is nothing to say. If the target would do what is
-// proposed, the fields are left out, since the change itself is shown.
+// Lines describes the preview; none when there is nothing to say. If the preview matches the
+// proposal, the fields are left out, since the change itself is shown.
 func (p Preview) Lines(a *gatehouse.Action, now time.Time) (list []PreviewLine) {
 	add := func(bad bool, text string) {
 		if text != "" {

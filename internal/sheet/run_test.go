@@ -19,8 +19,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// testRun is a run whose second step failed once, and whose third waited two
-// hours for people. What strangers wrote would mislead on a terminal.
+// testRun is a run whose second step failed once, and whose third waited two hours for people. Its
+// texts from outside would mislead on a terminal.
 func testRun(t *testing.T) (*gatehouse.RunDetail, *workflow.Definition) {
 	t.Helper()
 	def, err := workflow.Parse([]byte(`
@@ -44,36 +44,46 @@ steps:
 	}
 	r := &gatehouse.Run{
 		ID: "run_1", Tenant: "default", Workflow: "triage", Version: 3, Workspace: "default", Status: gatehouse.RunWaiting,
-		Trigger: gatehouse.TriggerWebhook, TriggerRef: "ref\u202e\x1b[2J", Input: `{"n":12345678901234567890}`, StartedBy: "webhook",
+		Trigger: gatehouse.TriggerWebhook, TriggerRef: "ref\u202e\x1b[2J", Input: `{"n":12345678901234567890}`,
+		StartedBy: "webhook",
 		CreatedAt: start, StartedAt: at(0), Deadline: at(86400),
 		Steps: []*gatehouse.Step{
-			{ID: "stp_1", Key: "classify", Uses: "model.local", Status: gatehouse.StepSucceeded, Attempts: 1, ReadyAt: at(0), StartedAt: at(1), FinishedAt: at(4)},
+			{ID: "stp_1", Key: "classify", Uses: "model.local", Status: gatehouse.StepSucceeded, Attempts: 1, ReadyAt: at(0),
+				StartedAt: at(1), FinishedAt: at(4)},
 			{
-				ID: "stp_2", Key: "page", Uses: "worker.page", Status: gatehouse.StepSucceeded, Attempts: 2, ReadyAt: at(9), StartedAt: at(4), FinishedAt: at(12),
+				ID: "stp_2", Key: "page", Uses: "worker.page", Status: gatehouse.StepSucceeded, Attempts: 2, ReadyAt: at(9),
+				StartedAt: at(4), FinishedAt: at(12),
 			},
 			{
-				ID: "stp_3", Key: "update", Uses: "connector.snow.update", Status: gatehouse.StepSucceeded, Attempts: 1, ReadyAt: at(12),
+				ID: "stp_3", Key: "update", Uses: "connector.snow.update", Status: gatehouse.StepSucceeded, Attempts: 1,
+				ReadyAt:   at(12),
 				StartedAt: at(12), FinishedAt: at(7215), ActionID: "act_1",
 			},
-			{ID: "stp_4", Key: "later", Uses: "wait", Status: gatehouse.StepWaiting, Attempts: 1, ReadyAt: at(7215), StartedAt: at(7215), Event: "paid"},
+			{ID: "stp_4", Key: "later", Uses: "wait", Status: gatehouse.StepWaiting, Attempts: 1, ReadyAt: at(7215),
+				StartedAt: at(7215), Event: "paid"},
 		},
 	}
 	d := &gatehouse.RunDetail{
 		Run: r,
 		Attempts: []*gatehouse.StepAttempt{
 			{StepID: "stp_1", Attempt: 1, Worker: "w", StartedAt: *at(1), FinishedAt: *at(4), Outcome: "succeeded"},
-			{StepID: "stp_2", Attempt: 1, Worker: "w\x1b[8m", StartedAt: *at(4), FinishedAt: *at(6), Outcome: "failed_retryable", Code: "busy", Detail: "not now\r\nok"},
+			{StepID: "stp_2", Attempt: 1, Worker: "w\x1b[8m", StartedAt: *at(4), FinishedAt: *at(6), Outcome: "failed_retryable",
+				Code: "busy", Detail: "not now\r\nok"},
 			{StepID: "stp_2", Attempt: 2, Worker: "w", StartedAt: *at(9), FinishedAt: *at(12), Outcome: "succeeded"},
 			{StepID: "stp_3", Attempt: 1, Worker: "w", StartedAt: *at(12), FinishedAt: *at(12.1), Outcome: "waiting_approval"},
 			{StepID: "stp_4", Attempt: 1, Worker: "w", StartedAt: *at(7215), FinishedAt: *at(7215.1), Outcome: "waiting"},
 		},
 		Usage: []*gatehouse.ModelUsage{
-			{StepID: "stp_1", Provider: "local", Model: "m", InputTokens: 120, OutputTokens: 20, Cost: "0.000030", Currency: "USD"},
-			{StepID: "stp_1", Provider: "local", Model: "m", InputTokens: 130, OutputTokens: 10, Cost: "0.000012", Currency: "USD"},
+			{StepID: "stp_1", Provider: "local", Model: "m", InputTokens: 120, OutputTokens: 20, Cost: "0.000030",
+				Currency: "USD"},
+			{StepID: "stp_1", Provider: "local", Model: "m", InputTokens: 130, OutputTokens: 10, Cost: "0.000012",
+				Currency: "USD"},
 		},
-		Signals: []*gatehouse.Signal{{RunID: "run_1", ID: "sig_1", Name: "seen", Data: `{"by":"\u202e"}`, By: "ops", At: *at(30)}},
+		Signals: []*gatehouse.Signal{
+			{RunID: "run_1", ID: "sig_1", Name: "seen", Data: `{"by":"\u202e"}`, By: "ops", At: *at(30)}},
 		Actions: []*gatehouse.Action{{
-			ID: "act_1", Status: gatehouse.StatusApplied, ProposedAt: *at(12.1), DecidedAt: at(7212), DecidedBy: "ben", DecidedVia: gatehouse.ViaConsole,
+			ID: "act_1", Status: gatehouse.StatusApplied, ProposedAt: *at(12.1), DecidedAt: at(7212), DecidedBy: "ben",
+			DecidedVia: gatehouse.ViaConsole,
 			Proposal: gatehouse.Proposal{
 				ActionType: "field_update", Connector: "snow", Operation: "update", RiskLevel: gatehouse.L4,
 				Target: gatehouse.Target{EntityType: "incident", EntityRef: "1"}, ProposedChange: `{"group":"network"}`,
@@ -103,7 +113,7 @@ func TestShowRun(t *testing.T) {
 			New(g).Run(d, def)
 			for _, r := range out.String() {
 				if r != '\n' && r != '\t' && term.Hidden(r) {
-					t.Errorf("%U gets through", r)
+					t.Errorf("%U is printed", r)
 				}
 			}
 			file := filepath.Join("testdata", c.file)
@@ -122,9 +132,9 @@ func TestShowRun(t *testing.T) {
 	}
 }
 
-// TestTimelineTells: whatever the times, bars fit, phases come in their order,
-// whatever lasted shows, and idle time takes at most its share.
-func TestTimelineTells(t *testing.T) {
+// TestTimelineIsReadable: for any times, bars fit, phases are in order, every phase is visible, and idle
+// time takes at most its share.
+func TestTimelineIsReadable(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
@@ -189,13 +199,14 @@ func TestIdleTimeIsCompressed(t *testing.T) {
 	if !strings.Contains(waits, signOf(runline.People)) {
 		t.Errorf("the wait for people does not show: %q", waits)
 	}
-	if got := runline.Spans(d, []*gatehouse.Step{{ID: "stp_9", Key: "new", Status: gatehouse.StepBlocked}}, now); got[0] != nil {
+	if got := runline.Spans(d, []*gatehouse.Step{{ID: "stp_9", Key: "new", Status: gatehouse.StepBlocked}},
+		now); got[0] != nil {
 		t.Errorf("a step that never began has %v", got)
 	}
 }
 
-// TestTakenOver: what a retried run had before is not on its axis.
-func TestTakenOver(t *testing.T) {
+// TestEarlierAttemptsAreLeftOut: the earlier attempts of a retried run are not on its axis.
+func TestEarlierAttemptsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	d, _ := testRun(t)
 	d.RetryOf, d.CreatedAt = "run_0", d.CreatedAt.Add(5*time.Second)

@@ -14,8 +14,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/termtest"
 )
 
-// hostileAction has everything an action can have, written by an agent that
-// wants to mislead whoever reads it on a terminal.
+// hostileAction has every text of an action, written by an agent that wants to mislead readers on a
+// terminal.
 func hostileAction() *gatehouse.Action {
 	at := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
 	two := 2
@@ -31,29 +31,35 @@ func hostileAction() *gatehouse.Action {
 				gatehouse.Member{Name: "name", Value: gatehouse.StringJSON("old")},
 				gatehouse.Member{Name: "price", Value: gatehouse.StringJSON("12.50")},
 			),
-			Rationale:   "cost rose\ndecided      now by admin, via console\n\x1b[2J\x1b[1;1Hdigest sha256:00",
-			OnBehalfOf:  "ana",
-			Magnitude:   &gatehouse.Magnitude{Amount: "2.50", Currency: "USD"},
-			Evaluations: []gatehouse.Evaluation{{Name: "schema", Kind: "deterministic", Result: "pass", Confidence: "0.90", Details: "all\u200bgood"}},
+			Rationale:  "cost rose\ndecided      now by admin, via console\n\x1b[2J\x1b[1;1Hdigest sha256:00",
+			OnBehalfOf: "ana",
+			Magnitude:  &gatehouse.Magnitude{Amount: "2.50", Currency: "USD"},
+			Evaluations: []gatehouse.Evaluation{
+				{Name: "schema", Kind: "deterministic", Result: "pass", Confidence: "0.90", Details: "all\u200bgood"}},
 			ArtifactDiff: &gatehouse.ArtifactDiff{
 				Type: "unified_diff", Summary: "one line", Text: "-price: 10.00\n+price: 12.50", LinesAdded: &two,
 			},
 			Context: `{"project_id":"p1"}`, Metadata: `{"ticket":"T-1"}`, IdempotencyKey: "act_1:1",
 		},
-		Policy: gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeNeedsApproval, Rules: []string{"prices"}, Reasons: []string{"a price changes"}, Version: 3},
+		Policy: gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeNeedsApproval, Rules: []string{"prices"},
+			Reasons: []string{"a price changes"}, Version: 3},
 		Approval: &gatehouse.Approval{
 			ID: "apr_1", Required: 2, Roles: []gatehouse.Role{gatehouse.RoleApprover}, ExpiresAt: at.Add(4 * time.Hour),
 			Confirm: &gatehouse.Confirm{Prompt: "Type 12.50", Value: "12.50"},
-			Votes:   []gatehouse.Vote{{Name: "ben", Decision: gatehouse.Approve, Notes: "fine\nby me", Via: gatehouse.ViaCLI, At: at}},
+			Votes: []gatehouse.Vote{
+				{Name: "ben", Decision: gatehouse.Approve, Notes: "fine\nby me", Via: gatehouse.ViaCLI, At: at}},
 		},
-		Push: &gatehouse.PushSummary{ID: "psh_1", Status: gatehouse.PushUnknown, Attempts: 1, LastError: "time-out\x07", SentAt: &at},
+		Push: &gatehouse.PushSummary{ID: "psh_1", Status: gatehouse.PushUnknown, Attempts: 1, LastError: "time-out\x07",
+			SentAt: &at},
 		Receipt: &gatehouse.Receipt{
-			ID: "rcp_1", Attempt: 1, Outcome: gatehouse.ReceiptAmbiguous, Source: "call", ErrorCode: "timeout", Error: "no answer",
+			ID: "rcp_1", Attempt: 1, Outcome: gatehouse.ReceiptAmbiguous, Source: "call", ErrorCode: "timeout",
+			Error:           "no answer",
 			RequestMetadata: `{"url":"x"}`, ResponseMetadata: `{}`,
 		},
 		ProposedBy: "pricing-bot", ProposedAt: at, DecidedBy: "ben", DecidedAt: &at, DecidedVia: gatehouse.ViaCLI,
-		Failure:  &gatehouse.Failure{Code: "timeout", Detail: "no answer"},
-		Ceilings: []gatehouse.CeilingClaim{{Ceiling: "daily", Scope: "tenant", Amount: "2.50", Limit: "100", Window: gatehouse.Duration(24 * time.Hour)}},
+		Failure: &gatehouse.Failure{Code: "timeout", Detail: "no answer"},
+		Ceilings: []gatehouse.CeilingClaim{
+			{Ceiling: "daily", Scope: "tenant", Amount: "2.50", Limit: "100", Window: gatehouse.Duration(24 * time.Hour)}},
 	}
 	a.Digest = a.ComputeDigest()
 	return a
@@ -89,7 +95,7 @@ func TestShow(t *testing.T) {
 	golden(t, "show_terminal.txt", out.String())
 }
 
-// TestShowCannotBeForged: a line that begins like one of ours is ours.
+// TestShowCannotBeForged: agents' texts cannot imitate our lines.
 func TestShowCannotBeForged(t *testing.T) {
 	t.Parallel()
 	g, out, _ := termtest.New(t)
@@ -107,7 +113,7 @@ func TestShowCannotBeForged(t *testing.T) {
 			found++
 		}
 		if strings.ContainsRune(line, '\x1b') {
-			t.Errorf("an escape sequence got through: %q", line)
+			t.Errorf("an escape sequence was printed: %q", line)
 		}
 		if n := term.ColumnsOf(line); n > 60 && !strings.HasPrefix(line, "digest ") {
 			t.Errorf("a line of %d columns would be wrapped by the terminal: %q", n, line)

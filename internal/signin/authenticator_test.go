@@ -33,9 +33,9 @@ type authenticator struct {
 	id     []byte
 	user   []byte
 	count  uint32
-	// counts is false for one without a counter, as those that sync.
+	// counts is false for an authenticator without a counter, like synced passkeys.
 	counts bool
-	// challenge, when set, is signed in the place of what was asked.
+	// challenge, when set, is signed instead of the requested one.
 	challenge string
 }
 
@@ -91,7 +91,8 @@ func (a *authenticator) clientData(kind string, o options) []byte {
 	if a.challenge != "" {
 		challenge = a.challenge
 	}
-	data, err := json.Marshal(map[string]any{"type": kind, "challenge": challenge, "origin": a.origin, "crossOrigin": false})
+	data, err := json.Marshal(
+		map[string]any{"type": kind, "challenge": challenge, "origin": a.origin, "crossOrigin": false})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -134,7 +135,8 @@ func (a *authenticator) create(c *gatehouse.Challenge) []byte {
 		a.t.Fatal(err)
 	}
 	return a.answer(map[string]any{
-		"clientDataJSON": b64(a.clientData("webauthn.create", o)), "attestationObject": b64(object), "transports": []string{"internal"},
+		"clientDataJSON": b64(a.clientData("webauthn.create", o)), "attestationObject": b64(object),
+		"transports": []string{"internal"},
 	})
 }
 
@@ -160,7 +162,8 @@ func (a *authenticator) get(c *gatehouse.Challenge) []byte {
 
 func (a *authenticator) answer(response map[string]any) []byte {
 	out, err := json.Marshal(map[string]any{
-		"id": b64(a.id), "rawId": b64(a.id), "type": "public-key", "response": response, "clientExtensionResults": map[string]any{},
+		"id": b64(a.id), "rawId": b64(a.id), "type": "public-key", "response": response,
+		"clientExtensionResults":  map[string]any{},
 		"authenticatorAttachment": "platform",
 	})
 	if err != nil {

@@ -16,8 +16,8 @@ const (
 	otherClient  = "other"
 )
 
-// idp is a test's people at the provider, which all tests share: here a test
-// logs in by hand, without the login page.
+// idp is a test's people at the provider, which all tests share: here a test logs in without the
+// login page.
 type idp struct {
 	*idptest.Provider
 	idptest.Telling
@@ -52,11 +52,11 @@ func (i *idp) subject(name string) string { return i.t.Name() + "#" + name }
 
 // join makes a person known, with groups.
 func (i *idp) join(name, username, email string, groups ...string) {
-	i.Join(idptest.Person{Subject: i.subject(name), Username: username, Password: "p", Email: email, Groups: groups, Tell: &i.Telling})
+	i.Join(idptest.Person{Subject: i.subject(name), Username: username, Password: "p", Email: email, Groups: groups,
+		Tell: &i.Telling})
 }
 
-// follow goes where a redirect leads, logs the person in, and returns the
-// query with which the browser comes back.
+// follow follows a redirect, logs the person in, and returns the query of the redirect back.
 func (i *idp) follow(to, name string) url.Values {
 	i.t.Helper()
 	login := i.next(to)

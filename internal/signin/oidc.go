@@ -32,7 +32,9 @@ func (s *Service) BeginOIDC(ctx context.Context, provider, returnTo string) (*ga
 }
 
 // BeginOIDCLink begins linking the caller.
-func (s *Service) BeginOIDCLink(ctx context.Context, provider, editToken, returnTo string) (*gatehouse.Redirect, error) {
+func (s *Service) BeginOIDCLink(
+	ctx context.Context, provider, editToken, returnTo string,
+) (*gatehouse.Redirect, error) {
 	p, err := s.provider(provider)
 	if err != nil {
 		return nil, err
@@ -44,11 +46,14 @@ func (s *Service) BeginOIDCLink(ctx context.Context, provider, editToken, return
 	if err := s.dir.CheckFresh(ctx, editToken); err != nil {
 		return nil, err
 	}
-	return s.beginOIDC(ctx, p, &ceremony{Purpose: purposeLink, ReturnTo: localPath(returnTo)}, c.Session.Tenant, c.Session.ID)
+	return s.beginOIDC(ctx, p, &ceremony{Purpose: purposeLink, ReturnTo: localPath(returnTo)}, c.Session.Tenant,
+		c.Session.ID)
 }
 
 // BeginOIDCStepUp asks for a fresh authentication of the caller.
-func (s *Service) BeginOIDCStepUp(ctx context.Context, provider, actionID string, digest gatehouse.Digest, returnTo string) (*gatehouse.Redirect, error) {
+func (s *Service) BeginOIDCStepUp(
+	ctx context.Context, provider, actionID string, digest gatehouse.Digest, returnTo string,
+) (*gatehouse.Redirect, error) {
 	p, err := s.provider(provider)
 	if err != nil {
 		return nil, err
@@ -57,16 +62,20 @@ func (s *Service) BeginOIDCStepUp(ctx context.Context, provider, actionID string
 	if err != nil {
 		return nil, err
 	}
-	m := &ceremony{Purpose: purposeStepUp, ActionID: actionID, Digest: digest, Random: randomBytes(), ReturnTo: localPath(returnTo)}
+	m := &ceremony{Purpose: purposeStepUp, ActionID: actionID, Digest: digest, Random: randomBytes(),
+		ReturnTo: localPath(returnTo)}
 	return s.beginOIDC(ctx, p, m, c.Session.Tenant, c.Session.ID)
 }
 
-func (s *Service) beginOIDC(ctx context.Context, p *provider, m *ceremony, tenant, session string) (*gatehouse.Redirect, error) {
+func (s *Service) beginOIDC(
+	ctx context.Context, p *provider, m *ceremony, tenant, session string,
+) (*gatehouse.Redirect, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m.Kind, m.Provider, m.Verifier, m.Nonce, m.BegunAt = kindOIDC, p.Name, oauth2.GenerateVerifier(), encode(randomBytes()), s.config.Now()
+	m.Kind, m.Provider, m.Verifier, m.Nonce, m.BegunAt = kindOIDC, p.Name, oauth2.GenerateVerifier(),
+		encode(randomBytes()), s.config.Now()
 	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(m.Verifier)}
 	if m.Purpose == purposeStepUp {
 		m.Nonce = encode(m.proof())
@@ -87,7 +96,9 @@ func shownState(state string) string {
 }
 
 // FinishOIDC takes the provider's answer.
-func (s *Service) FinishOIDC(ctx context.Context, state string, answer url.Values, b gatehouse.Browser) (*gatehouse.OIDCResult, error) {
+func (s *Service) FinishOIDC(
+	ctx context.Context, state string, answer url.Values, b gatehouse.Browser,
+) (*gatehouse.OIDCResult, error) {
 	m, caller, err := s.take(ctx, state, kindOIDC)
 	if err != nil {
 		return nil, err
@@ -107,7 +118,8 @@ func (s *Service) FinishOIDC(ctx context.Context, state string, answer url.Value
 	case answer.Has("iss") && answer.Get("iss") != p.Issuer: // RFC 9207
 		return nil, s.refuse(ctx, "another provider answers", "provider", p.Name, "iss", answer.Get("iss"))
 	case answer.Has("error"):
-		return nil, s.refuse(ctx, "the provider says no", "provider", p.Name, "error", answer.Get("error"), "description", answer.Get("error_description"))
+		return nil, s.refuse(ctx, "the provider says no", "provider", p.Name, "error", answer.Get("error"), "description",
+			answer.Get("error_description"))
 	case answer.Get("code") == "":
 		return nil, s.refuse(ctx, "the answer has no code", "provider", p.Name)
 	}
@@ -125,7 +137,9 @@ func (s *Service) FinishOIDC(ctx context.Context, state string, answer url.Value
 	return s.finishOIDC(ctx, p, m, caller, id, b)
 }
 
-func (s *Service) finishOIDC(ctx context.Context, p *provider, m *ceremony, caller *gatehouse.Caller, id *identity, b gatehouse.Browser) (*gatehouse.OIDCResult, error) {
+func (s *Service) finishOIDC(
+	ctx context.Context, p *provider, m *ceremony, caller *gatehouse.Caller, id *identity, b gatehouse.Browser,
+) (*gatehouse.OIDCResult, error) {
 	out := &gatehouse.OIDCResult{ReturnTo: m.ReturnTo}
 	var err error
 	switch {

@@ -24,7 +24,7 @@ func (i *idp) config(change ...func(*signin.Provider)) signin.Config {
 	return signin.Config{Providers: []signin.Provider{p}}
 }
 
-// signIn goes the whole way of a sign-in.
+// signIn performs a complete sign-in.
 func (w *world) signIn(s *signin.Service, i *idp, subject string) (*gatehouse.SignedIn, error) {
 	w.Helper()
 	to, err := s.BeginOIDC(w.Context(), "acme", "/inbox?tab=mine")
@@ -55,7 +55,8 @@ func TestOIDCSignIn(t *testing.T) {
 			asked, err := url.Parse(to.URL)
 			w.must(err)
 			q := asked.Query()
-			if q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" || q.Get("nonce") == "" || q.Get("response_type") != "code" ||
+			if q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" || q.Get("nonce") == "" ||
+				q.Get("response_type") != "code" ||
 				q.Get("state") == "" || strings.Contains(to.URL, to.State) {
 				t.Errorf("asked %v", q)
 			}
@@ -65,7 +66,8 @@ func TestOIDCSignIn(t *testing.T) {
 				t.Errorf("back to %s", out.ReturnTo)
 			}
 			p := out.SignedIn.Principal
-			if p.Name != "acme:ana" || !slices.Equal(p.Roles, []gatehouse.Role{gatehouse.RoleApprover}) || out.SignedIn.Session.Method != gatehouse.SignInOIDC {
+			if p.Name != "acme:ana" || !slices.Equal(p.Roles, []gatehouse.Role{gatehouse.RoleApprover}) ||
+				out.SignedIn.Session.Method != gatehouse.SignInOIDC {
 				t.Errorf("signed in %+v as %+v", p, out.SignedIn.Session)
 			}
 			again, err := w.signIn(s, i, "1")
@@ -88,10 +90,11 @@ func TestSameEmailIsSomebodyElse(t *testing.T) {
 	w.must(err)
 	second, err := w.signIn(s, i, "2")
 	w.must(err)
-	if first.Principal.ID == second.Principal.ID || first.Principal.Person == second.Principal.Person || first.Principal.Name == second.Principal.Name {
+	if first.Principal.ID == second.Principal.ID || first.Principal.Person == second.Principal.Person ||
+		first.Principal.Name == second.Principal.Name {
 		t.Errorf("one person: %+v and %+v", first.Principal, second.Principal)
 	}
-	// Nor does the name of a principal that exists.
+	// Nor does the name of an existing principal.
 	ana := who(w.person("ana"))
 	if ana.ID == first.Principal.ID {
 		t.Error("the provider's ana is ours")
@@ -138,7 +141,8 @@ func TestUnknownIdentityIsNotProvisionedUnasked(t *testing.T) {
 	w.must(err)
 	out, err := s.FinishOIDC(ana, to.State, i.follow(to.URL, "1"), gatehouse.Browser{})
 	w.must(err)
-	if out.Linked == nil || out.Linked.Subject != i.subject("1") || out.Linked.PrincipalID != who(ana).ID || out.ReturnTo != "/settings" {
+	if out.Linked == nil || out.Linked.Subject != i.subject("1") || out.Linked.PrincipalID != who(ana).ID ||
+		out.ReturnTo != "/settings" {
 		t.Fatalf("linked %+v", out)
 	}
 	in, err := w.signIn(s, i, "1")
@@ -179,7 +183,7 @@ func TestNobodyBecomesTwoPersons(t *testing.T) {
 	}
 }
 
-// attempt is a sign-in that a test stands in the way of.
+// attempt is a sign-in that a test manipulates.
 type attempt struct {
 	w   *world
 	i   *idp
@@ -188,8 +192,7 @@ type attempt struct {
 	net *tamper
 }
 
-// asOther lets another client of the provider ask for the tokens, with our
-// nonce and our verifier.
+// asOther lets another client of the provider request the tokens, with our nonce and our verifier.
 func (a *attempt) asOther() {
 	a.to.URL = strings.Replace(a.to.URL, "client_id="+clientID, "client_id="+otherClient, 1)
 	a.net.request = func(r *http.Request) {
@@ -199,7 +202,7 @@ func (a *attempt) asOther() {
 	}
 }
 
-// TestOIDCRefuses breaks a good answer in each way there is.
+// TestOIDCRefuses breaks a valid answer in every way.
 func TestOIDCRefuses(t *testing.T) {
 	t.Parallel()
 	query := func(a *attempt, change func(url.Values)) url.Values {
@@ -219,8 +222,7 @@ func TestOIDCRefuses(t *testing.T) {
 			a.i.Spoil(func(s *idptest.Authentication) { s.Nonce = "" })
 			return query(a, func(url.Values) {})
 		}},
-		// The provider makes a token, with our nonce, for another client, who
-		// passes it on.
+		// The provider issues a token, with our nonce, to another client, which passes it on.
 		"another audience": {"expected audience", func(a *attempt) url.Values {
 			a.asOther()
 			return query(a, func(url.Values) {})
@@ -241,11 +243,15 @@ func TestOIDCRefuses(t *testing.T) {
 			a.w.must(err)
 			return a.i.follow(mallory.URL, "1")
 		}},
-		"no state":     {"begun in another browser", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Del("state") }) }},
-		"the cookie":   {"begun in another browser", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Set("state", a.to.State) }) }},
-		"another code": {"do not hold", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Set("code", "x") }) }},
-		"no code":      {"has no code", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Del("code") }) }},
-		"two codes":    {"occurs twice", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Add("code", "x") }) }},
+		"no state": {"begun in another browser",
+			func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Del("state") }) }},
+		"the cookie": {"begun in another browser",
+			func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Set("state", a.to.State) }) }},
+		"another code": {"do not hold",
+			func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Set("code", "x") }) }},
+		"no code": {"has no code", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Del("code") }) }},
+		"two codes": {"occurs twice",
+			func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Add("code", "x") }) }},
 		"another issuer": {"another provider", func(a *attempt) url.Values {
 			return query(a, func(q url.Values) { q.Set("iss", "https://evil.test") })
 		}},
@@ -273,14 +279,15 @@ func TestOIDCRefuses(t *testing.T) {
 			state := a.to.State
 			_, err = a.s.FinishOIDC(t.Context(), state, tc.answer(a), gatehouse.Browser{})
 			a.w.refused(err, tc.why)
-			if page, err := a.w.gate.ListSessions(a.w.admin, gatehouse.SessionFilter{All: true, Ended: true}); err != nil || len(page.Items) != 0 {
+			if page, err := a.w.gate.ListSessions(a.w.admin, gatehouse.SessionFilter{All: true, Ended: true}); err != nil ||
+				len(page.Items) != 0 {
 				t.Errorf("a session began: %+v, %v", page.Items, err)
 			}
 		})
 	}
 }
 
-// A state works once, whatever came of it, and not for ever.
+// A state works once, whatever its result, and expires.
 func TestStateWorksOnce(t *testing.T) {
 	t.Parallel()
 	w, i := newWorld(t), newIDP(t)
@@ -351,7 +358,8 @@ func TestProviderThatIsDownTakesNothing(t *testing.T) {
 	if p := who(w.browser(in)); !p.Has(gatehouse.RoleApprover) {
 		t.Errorf("roles %v", p.Roles)
 	}
-	gone := w.service(signin.Config{Providers: []signin.Provider{{Name: "acme", Issuer: "http://127.0.0.1:1", ClientID: "x"}}})
+	gone := w.service(
+		signin.Config{Providers: []signin.Provider{{Name: "acme", Issuer: "http://127.0.0.1:1", ClientID: "x"}}})
 	for range 2 {
 		_, err = gone.BeginOIDC(t.Context(), "acme", "/")
 		w.want(err, gatehouse.CodeBusy)
@@ -363,7 +371,8 @@ func TestProviderThatIsDownTakesNothing(t *testing.T) {
 func TestStrangersAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.service(signin.Config{Passkeys: &signin.Passkeys{RPID: "gate.test", Origins: []string{publicURL}}, BeginsPerSecond: 0.001})
+	s := w.service(
+		signin.Config{Passkeys: &signin.Passkeys{RPID: "gate.test", Origins: []string{publicURL}}, BeginsPerSecond: 0.001})
 	_, err := s.BeginPasskeySignIn(t.Context())
 	w.must(err)
 	_, err = s.BeginPasskeySignIn(t.Context())
@@ -406,7 +415,7 @@ func TestOIDCStepUp(t *testing.T) {
 	i.Spoil(nil)
 	w.want(w.approve(ana, a), gatehouse.CodeStepUpRequired)
 	w.must(finish(begin(b), "1"))
-	w.want(w.approve(ana, a), gatehouse.CodeStepUpRequired) // that was for b
+	w.want(w.approve(ana, a), gatehouse.CodeStepUpRequired) // this proof was for b
 	to := begin(a)
 	_, err = s.FinishOIDC(t.Context(), to.State, i.follow(to.URL, "1"), gatehouse.Browser{}) // signed out meanwhile
 	w.refused(err, "another session")
@@ -416,7 +425,7 @@ func TestOIDCStepUp(t *testing.T) {
 	w.want(err, gatehouse.CodeUnauthenticated)
 }
 
-// A provider's people are in its tenant, and in no other.
+// A provider's people are only in its tenant.
 func TestProviderOfAnotherTenant(t *testing.T) {
 	t.Parallel()
 	w, i := newWorld(t), newIDP(t)

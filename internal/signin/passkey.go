@@ -85,7 +85,9 @@ func (s *Service) own(ctx context.Context) (*gatehouse.Caller, *user, []*gatehou
 	return c, u, keys, err
 }
 
-func (s *Service) challenge(ctx context.Context, m *ceremony, tenant, session string, options any) (*gatehouse.Challenge, error) {
+func (s *Service) challenge(
+	ctx context.Context, m *ceremony, tenant, session string, options any,
+) (*gatehouse.Challenge, error) {
 	shown, err := json.Marshal(options)
 	if err != nil {
 		return nil, err
@@ -118,7 +120,8 @@ func (s *Service) BeginPasskeyRegistration(ctx context.Context, name, editToken 
 	if err := s.dir.CheckFresh(ctx, editToken); err != nil {
 		return nil, err
 	}
-	made, session, err := s.webauthn.BeginRegistration(u, webauthn.WithExclusions(webauthn.Credentials(u.keys).CredentialDescriptors()))
+	made, session, err := s.webauthn.BeginRegistration(u,
+		webauthn.WithExclusions(webauthn.Credentials(u.keys).CredentialDescriptors()))
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +130,9 @@ func (s *Service) BeginPasskeyRegistration(ctx context.Context, name, editToken 
 }
 
 // FinishPasskeyRegistration takes the authenticator's answer.
-func (s *Service) FinishPasskeyRegistration(ctx context.Context, state string, response []byte) (*gatehouse.Passkey, error) {
+func (s *Service) FinishPasskeyRegistration(
+	ctx context.Context, state string, response []byte,
+) (*gatehouse.Passkey, error) {
 	if err := s.passkeys(); err != nil {
 		return nil, err
 	}
@@ -173,7 +178,9 @@ func (s *Service) BeginPasskeySignIn(ctx context.Context) (*gatehouse.Challenge,
 }
 
 // FinishPasskeySignIn takes the authenticator's answer.
-func (s *Service) FinishPasskeySignIn(ctx context.Context, state string, response []byte, b gatehouse.Browser) (*gatehouse.SignedIn, error) {
+func (s *Service) FinishPasskeySignIn(
+	ctx context.Context, state string, response []byte, b gatehouse.Browser,
+) (*gatehouse.SignedIn, error) {
 	if err := s.passkeys(); err != nil {
 		return nil, err
 	}
@@ -206,7 +213,9 @@ func (s *Service) FinishPasskeySignIn(ctx context.Context, state string, respons
 }
 
 // BeginPasskeyStepUp begins a step-up of the caller for one action as shown.
-func (s *Service) BeginPasskeyStepUp(ctx context.Context, actionID string, digest gatehouse.Digest) (*gatehouse.Challenge, error) {
+func (s *Service) BeginPasskeyStepUp(
+	ctx context.Context, actionID string, digest gatehouse.Digest,
+) (*gatehouse.Challenge, error) {
 	if err := s.passkeys(); err != nil {
 		return nil, err
 	}
@@ -218,7 +227,8 @@ func (s *Service) BeginPasskeyStepUp(ctx context.Context, actionID string, diges
 		return nil, gatehouse.E(gatehouse.CodeNotFound, "you have no passkey yet: add one under Settings")
 	}
 	m := &ceremony{Purpose: purposeStepUp, ActionID: actionID, Digest: digest, Random: randomBytes()}
-	asked, session, err := s.webauthn.BeginLogin(u, webauthn.WithChallenge(m.proof()), webauthn.WithUserVerification(protocol.VerificationRequired))
+	asked, session, err := s.webauthn.BeginLogin(u, webauthn.WithChallenge(m.proof()),
+		webauthn.WithUserVerification(protocol.VerificationRequired))
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +287,9 @@ func (s *Service) assertion(ctx context.Context, response []byte) (*protocol.Par
 
 // used returns the row of a passkey after a verified use. A counter that did not increase
 // indicates a copied passkey (WebAuthn, 6.1.1).
-func (s *Service) used(ctx context.Context, key *gatehouse.Passkey, c *webauthn.Credential) (k *gatehouse.Passkey, from uint32, err error) {
+func (s *Service) used(
+	ctx context.Context, key *gatehouse.Passkey, c *webauthn.Credential,
+) (k *gatehouse.Passkey, from uint32, err error) {
 	if c.Authenticator.CloneWarning {
 		return nil, 0, s.refuse(ctx, "the passkey's counter went back: it may have been copied", "passkey", key.ID)
 	}

@@ -66,9 +66,10 @@ func TestPasskeySignInRefuses(t *testing.T) {
 		why   string
 		spoil func(a *authenticator)
 	}{
-		"no user verification":   {"does not hold", func(a *authenticator) { a.flags = userPresent }},
-		"another origin":         {"does not hold", func(a *authenticator) { a.origin = "https://gate.test.evil.test" }},
-		"another challenge":      {"does not hold", func(a *authenticator) { a.challenge = b64(bytes.Repeat([]byte{1}, 32)) }},
+		"no user verification": {"does not hold", func(a *authenticator) { a.flags = userPresent }},
+		"another origin":       {"does not hold", func(a *authenticator) { a.origin = "https://gate.test.evil.test" }},
+		"another challenge": {"does not hold",
+			func(a *authenticator) { a.challenge = b64(bytes.Repeat([]byte{1}, 32)) }},
 		"another key":            {"does not hold", func(a *authenticator) { a.key = newAuthenticator(a.t).key }},
 		"an unknown credential":  {"does not hold", func(a *authenticator) { a.id = []byte("unknown") }},
 		"somebody else's handle": {"does not hold", func(a *authenticator) { a.user = bytes.Repeat([]byte{1}, 32) }},
@@ -117,7 +118,7 @@ func TestPasskeyRegistrationRefuses(t *testing.T) {
 	w := newWorld(t)
 	s := w.passkeys()
 	ana, ben := w.person("ana"), w.person("ben")
-	_, err := s.BeginPasskeyRegistration(w.admin, "key", "") // a key is no session
+	_, err := s.BeginPasskeyRegistration(w.admin, "key", "") // a key is not a session
 	w.want(err, gatehouse.CodeUnauthenticated)
 	_, err = s.BeginPasskeyRegistration(ana, strings.Repeat("x", 101), "")
 	w.want(err, gatehouse.CodeInvalid)
@@ -134,14 +135,14 @@ func TestPasskeyRegistrationRefuses(t *testing.T) {
 	w.refused(finish(t.Context(), func(*authenticator) {}), "another session")
 	w.refused(finish(ana, func(a *authenticator) { a.flags = userPresent }), "does not hold")
 	w.refused(finish(ana, func(a *authenticator) { a.origin = "http://gate.test" }), "does not hold")
-	// A sign-in's ceremony registers nothing, and the other way round.
+	// A sign-in's ceremony registers nothing, and a registration signs nobody in.
 	c, err := s.BeginPasskeySignIn(t.Context())
 	w.must(err)
 	a := newAuthenticator(t)
 	a.user = []byte("x")
 	_, err = s.FinishPasskeyRegistration(ana, c.State, a.get(c))
 	w.refused(err, "the ceremony is another")
-	// A session that was left open gains no key.
+	// An old session cannot add a passkey.
 	w.advance(gatehouse.FreshSignIn)
 	_, err = s.BeginPasskeyRegistration(ana, "key", "")
 	w.want(err, gatehouse.CodeStepUpRequired)
@@ -232,7 +233,7 @@ func TestPasskeyStepUp(t *testing.T) {
 	_, err = s.FinishPasskeyStepUp(ana, c.State, key.get(c))
 	w.refused(err, "does not hold")
 	key.flags |= userVerified
-	// Nor one that was given for other bytes.
+	// Nor an assertion for other bytes.
 	c = begin(ana, x, y.Digest)
 	_, err = s.FinishPasskeyStepUp(ana, c.State, key.get(c))
 	w.want(err, gatehouse.CodeDigestMismatch)

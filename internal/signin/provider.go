@@ -54,7 +54,8 @@ func newProvider(p Provider, c Config) *provider {
 	if p.Tenant == "" {
 		p.Tenant = gatehouse.DefaultTenant
 	}
-	return &provider{Provider: p, redirect: strings.TrimSuffix(c.PublicURL, "/") + gatehouse.CallbackPath, client: c.HTTP, now: c.Now}
+	return &provider{Provider: p, redirect: strings.TrimSuffix(c.PublicURL, "/") + gatehouse.CallbackPath, client: c.HTTP,
+		now: c.Now}
 }
 
 // discover reads the provider's configuration once. After a failure, the next request tries
@@ -81,7 +82,8 @@ func (p *provider) discover(ctx context.Context) (*discovered, error) {
 		verifier: found.Verifier(&oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return p.now().Add(-leeway) }}),
 		oauth: oauth2.Config{
 			ClientID: p.ClientID, ClientSecret: p.ClientSecret, RedirectURL: p.redirect, Endpoint: found.Endpoint(),
-			Scopes: append([]string{oidc.ScopeOpenID}, slices.DeleteFunc(slices.Clone(p.Scopes), func(s string) bool { return s == oidc.ScopeOpenID })...),
+			Scopes: append([]string{oidc.ScopeOpenID},
+				slices.DeleteFunc(slices.Clone(p.Scopes), func(s string) bool { return s == oidc.ScopeOpenID })...),
 		},
 	}
 	return p.found, nil
@@ -140,7 +142,7 @@ func (p *provider) exchange(ctx context.Context, code, verifier, nonce string) (
 	case azp != "" && azp != p.ClientID, azp == "" && len(t.Audience) > 1:
 		return nil, fmt.Errorf("the ID token was made for %s", gatehouse.Quote(azp))
 	case t.IssuedAt.After(p.now().Add(leeway)):
-		return nil, fmt.Errorf("the ID token was issued at %s, which is to come", t.IssuedAt)
+		return nil, fmt.Errorf("the ID token was issued at %s, in the future", t.IssuedAt)
 	case t.Subject == "" || len(t.Subject) > 255:
 		return nil, fmt.Errorf("the ID token's subject has %d bytes", len(t.Subject))
 	}
@@ -158,7 +160,9 @@ func (p *provider) exchange(ctx context.Context, code, verifier, nonce string) (
 
 // complete adds the claims that the provider has only at its userinfo endpoint. Groups that
 // could not be read are an error: a missing answer does not mean "no groups".
-func (p *provider) complete(ctx context.Context, d *discovered, token *oauth2.Token, claims map[string]any, subject string) error {
+func (p *provider) complete(
+	ctx context.Context, d *discovered, token *oauth2.Token, claims map[string]any, subject string,
+) error {
 	_, groups := claims[p.GroupsClaim]
 	_, name := claims[p.NameClaim]
 	if groups && name || d.provider.UserInfoEndpoint() == "" {

@@ -31,7 +31,8 @@ type Directory interface {
 
 	SignInExternal(ctx context.Context, e gatehouse.ExternalSignIn, b gatehouse.Browser) (*gatehouse.SignedIn, error)
 	LinkIdentity(ctx context.Context, tenant, issuer, subject string) (*gatehouse.ExternalIdentity, error)
-	StepUpExternal(ctx context.Context, issuer, subject, actionID string, digest gatehouse.Digest) (*gatehouse.StepUp, error)
+	StepUpExternal(ctx context.Context, issuer, subject, actionID string, digest gatehouse.Digest) (*gatehouse.StepUp,
+		error)
 
 	// FindPasskey finds a passkey by the authenticator's id; not_found for none.
 	FindPasskey(ctx context.Context, credentialID []byte) (*gatehouse.Passkey, *gatehouse.Principal, error)
@@ -40,7 +41,8 @@ type Directory interface {
 	// SignInPasskey and StepUpPasskey store the passkey's new counter, guarded by the counter
 	// that was read.
 	SignInPasskey(ctx context.Context, k *gatehouse.Passkey, from uint32, b gatehouse.Browser) (*gatehouse.SignedIn, error)
-	StepUpPasskey(ctx context.Context, k *gatehouse.Passkey, from uint32, actionID string, digest gatehouse.Digest) (*gatehouse.StepUp, error)
+	StepUpPasskey(ctx context.Context, k *gatehouse.Passkey, from uint32, actionID string,
+		digest gatehouse.Digest) (*gatehouse.StepUp, error)
 }
 
 // Config configures the methods of signing in. The zero value has none.
@@ -191,7 +193,9 @@ func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
 // begin stores a ceremony of the caller, or of an anonymous client, and returns the browser's
 // secret.
-func (s *Service) begin(ctx context.Context, c *ceremony, tenant, session string) (state string, expires time.Time, err error) {
+func (s *Service) begin(
+	ctx context.Context, c *ceremony, tenant, session string,
+) (state string, expires time.Time, err error) {
 	if session == "" && !s.strangers.Allow() {
 		e := gatehouse.E(gatehouse.CodeRateLimited, "too many people sign in at this moment; try again")
 		e.RetryAfter = 1
@@ -209,7 +213,9 @@ func (s *Service) begin(ctx context.Context, c *ceremony, tenant, session string
 
 // take removes and returns a ceremony of a kind. A ceremony that a signed-in person began must
 // be answered in the same session; caller is nil for an anonymous client's.
-func (s *Service) take(ctx context.Context, state, kind string, purposes ...string) (c *ceremony, caller *gatehouse.Caller, err error) {
+func (s *Service) take(
+	ctx context.Context, state, kind string, purposes ...string,
+) (c *ceremony, caller *gatehouse.Caller, err error) {
 	row, err := s.dir.TakeCeremony(ctx, sha256.Sum256([]byte(state)))
 	if err != nil {
 		return nil, nil, err
@@ -250,7 +256,8 @@ func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byt
 // localPath returns a path of this server, "/" for anything else.
 func localPath(p string) string {
 	u, err := url.Parse(p)
-	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(p, "/") || strings.HasPrefix(p, "//") ||
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(p, "/") ||
+		strings.HasPrefix(p, "//") ||
 		strings.ContainsAny(p, "\\\r\n\t") {
 		return "/"
 	}

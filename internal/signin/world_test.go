@@ -14,7 +14,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/signin"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
@@ -33,7 +32,7 @@ type world struct {
 	offset time.Duration
 }
 
-// said is the log: it alone tells why a sign-in was refused.
+// said is the log; only the log has the reason for a refused sign-in.
 type said struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -57,30 +56,29 @@ func (w *world) now() time.Time {
 
 func (w *world) advance(d time.Duration) { w.mu.Lock(); defer w.mu.Unlock(); w.offset += d }
 
-// anything stands for the connectors: nothing is carried out here.
+// anything replaces the connectors: nothing is carried out here.
 type anything struct{}
 
 func (anything) Describe(string, *gatehouse.Proposal) (string, gatehouse.RiskLevel, time.Duration, error) {
 	return "f1", 0, 0, nil
 }
 func (anything) Validate(*gatehouse.Action) error { return nil }
-func (anything) Check(context.Context, *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
+func (anything) Check(
+	context.Context, *gatehouse.Action,
+) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
 	return false, "", "", false, nil
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, said: &said{}}
-	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: migratedfile.New(t), Clock: w.now, Logger: slog.New(slog.DiscardHandler),
-	})
-	w.must(err)
-	t.Cleanup(func() { _ = store.Close() })
+	store := migratedfile.Open(t, migratedfile.New(t), w.now)
 	w.gate = gate.New(store, anything{}, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource()}, w.log())
 	creds, err := w.gate.Bootstrap(t.Context())
 	w.must(err)
 	w.admin = w.as(creds.Key)
-	agent, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}})
+	agent, err := w.gate.CreatePrincipal(w.admin,
+		gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}})
 	w.must(err)
 	w.bot = w.as(agent.Key)
 	return w
@@ -102,7 +100,7 @@ func (w *world) want(err error, code gatehouse.Code) {
 	}
 }
 
-// refused wants an answer that tells nothing, and a log that tells why.
+// refused checks that the answer has no reason, and that the log has it.
 func (w *world) refused(err error, why string) {
 	w.Helper()
 	w.want(err, gatehouse.CodeUnauthenticated)
@@ -132,7 +130,8 @@ func (w *world) service(c signin.Config) *signin.Service {
 // person makes a person and signs it in by a set-up link.
 func (w *world) person(name string) (browser context.Context) {
 	w.Helper()
-	_, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
+	_, err := w.gate.CreatePrincipal(w.admin,
+		gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
 	w.must(err)
 	return w.setup(name)
 }
@@ -165,7 +164,8 @@ func who(ctx context.Context) *gatehouse.Principal {
 func (w *world) high(ref string) *gatehouse.Action {
 	w.Helper()
 	a, _, err := w.gate.Propose(w.bot, &gatehouse.Proposal{
-		ActionType: "create_item", Connector: "shop", Operation: "insert", Target: gatehouse.Target{EntityType: "item", EntityRef: ref},
+		ActionType: "create_item", Connector: "shop", Operation: "insert",
+		Target:         gatehouse.Target{EntityType: "item", EntityRef: ref},
 		ProposedChange: `{"price":"12.50"}`,
 	})
 	w.must(err)
@@ -176,11 +176,12 @@ func (w *world) high(ref string) *gatehouse.Action {
 }
 
 func (w *world) approve(browser context.Context, a *gatehouse.Action) error {
-	_, err := w.gate.Decide(browser, a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest, Confirm: a.Approval.Confirm.Value})
+	_, err := w.gate.Decide(browser, a.ID,
+		gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest, Confirm: a.Approval.Confirm.Value})
 	return err
 }
 
-// tamper is a transport that a test stands in.
+// tamper is a transport that a test manipulates.
 type tamper struct{ request func(*http.Request) }
 
 func (t *tamper) RoundTrip(r *http.Request) (*http.Response, error) {

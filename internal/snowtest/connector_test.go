@@ -67,7 +67,7 @@ func TestThroughTheConnector(t *testing.T) {
 	if got := w.Writes(); len(got) != 1 || got[0].ModCount != "1" {
 		t.Errorf("ledger = %+v", got)
 	}
-	// A second change, and back.
+	// A second change, and its reversal.
 	call.Target.Version = "1"
 	call.CurrentState, call.ProposedChange = `{"state":"1"}`, `{"state":"2"}`
 	res, err = c.Execute(t.Context(), call)
@@ -75,7 +75,8 @@ func TestThroughTheConnector(t *testing.T) {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	call.Target, call.ProposedChange = res.Reversal.Target, res.Reversal.ProposedChange
-	if _, err := c.Execute(t.Context(), call); err != nil || w.Incident(w.incident)["state"] != "1" || len(w.Writes()) != 3 {
+	if _, err := c.Execute(t.Context(), call); err != nil || w.Incident(w.incident)["state"] != "1" ||
+		len(w.Writes()) != 3 {
 		t.Errorf("%v, ledger %+v", err, w.Writes())
 	}
 }

@@ -1,24 +1,23 @@
-// Package snowtest is a fake ServiceNow, for tests and examples: the tables
-// incident and change_request, what they refer to, their labels and their
-// journals, in memory. Its answers say that it is a fake.
+// Package snowtest is a fake ServiceNow, for tests and examples: the tables incident and
+// change_request, the referenced tables, their labels and their journals, in memory. Its answers
+// say that it is a fake.
 //
 // It does what ServiceNow documents of its Table API
-// (https://www.servicenow.com/docs/r/api-reference/rest-apis/c_TableAPI.html):
-// GET of a list and of a record, POST, PATCH and PUT, the sysparm parameters,
-// the result envelope, display values, the statuses and the shape of errors
-// (https://support.servicenow.com/kb?id=kb_article_view&sysparm_article=KB1479016).
-// As there, PUT changes the named fields only, fields that begin with sys_
-// cannot be written, an update that changes nothing does not count as one, and
-// journal fields (work_notes, comments) are added to and read as display values
-// only, or by sys_journal_field. Fields that the user may not write are dropped
-// without a word, and tables that it may not read are empty. Tokens are given by
-// client credentials and expire. The Table API documents no ETag, no If-Match and no idempotency key, and
+// (https://www.servicenow.com/docs/r/api-reference/rest-apis/c_TableAPI.html): GET of a list and of
+// a record, POST, PATCH and PUT, the sysparm parameters, the result envelope, display values, the
+// statuses and the shape of errors
+// (https://support.servicenow.com/kb?id=kb_article_view&sysparm_article=KB1479016). As there, PUT
+// changes the named fields only, fields that begin with sys_ cannot be written, an update that
+// changes nothing does not count as one, and journal fields (work_notes, comments) are added to and
+// read as display values only, or by sys_journal_field. Fields that the user may not write are
+// silently dropped, and tables that it may not read are empty. Tokens are given by client
+// credentials and expire. The Table API documents no ETag, no If-Match and no idempotency key, and
 // there is none here: a header like that changes nothing.
 //
 // What it does not do it refuses, with status 501, rather than pass over: XML,
 // DELETE but of labels, sysparm_view, sysparm_query_no_domain, sysparm_query_category, ^OR,
 // ^NQ and scripts in queries.
 //
-// Beside the real one it keeps a ledger of every write, so that a test can tell
-// whether a change was made once, and can be told to fail.
+// Unlike the real one, it keeps a ledger of every write, so that a test can tell whether a change
+// was made once, and it can fail on request.
 package snowtest

@@ -20,7 +20,8 @@ func (s *Server) parseQuery(t *table, query string) ([]filter, *failure) {
 		switch {
 		case part == "":
 			continue
-		case strings.HasPrefix(part, "OR") && !strings.HasPrefix(part, "ORDERBY"), strings.HasPrefix(part, "NQ"), strings.Contains(part, "javascript:"):
+		case strings.HasPrefix(part, "OR") && !strings.HasPrefix(part, "ORDERBY"), strings.HasPrefix(part, "NQ"),
+			strings.Contains(part, "javascript:"):
 			return nil, unsupported("^" + part)
 		}
 		f := filter{operator: "ORDERBYDESC"}

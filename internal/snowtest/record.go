@@ -42,12 +42,17 @@ var (
 	incidentFields = with(automata, map[string]field{
 		"number": {}, "short_description": {}, "description": {}, "subcategory": {}, "contact_type": {},
 		"close_code": {}, "close_notes": {}, "correlation_id": {}, "correlation_display": {}, "opened_at": {}, "active": {},
-		"category": {choices: map[string]string{"inquiry": "Inquiry / Help", "software": "Software", "hardware": "Hardware", "network": "Network", "database": "Database"}},
-		"state":    {choices: map[string]string{"1": "New", "2": "In Progress", "3": "On Hold", "6": "Resolved", "7": "Closed", "8": "Canceled"}},
-		"impact":   {choices: levels},
-		"urgency":  {choices: levels},
+		"category": {
+			choices: map[string]string{"inquiry": "Inquiry / Help", "software": "Software", "hardware": "Hardware",
+				"network": "Network", "database": "Database"}},
+		"state": {choices: map[string]string{"1": "New", "2": "In Progress", "3": "On Hold", "6": "Resolved", "7": "Closed",
+			"8": "Canceled"}},
+		"impact":  {choices: levels},
+		"urgency": {choices: levels},
 		// Looked up from impact and urgency, whatever is sent.
-		"priority":  {fixed: true, choices: map[string]string{"1": "1 - Critical", "2": "2 - High", "3": "3 - Moderate", "4": "4 - Low", "5": "5 - Planning"}},
+		"priority": {fixed: true,
+			choices: map[string]string{"1": "1 - Critical", "2": "2 - High", "3": "3 - Moderate", "4": "4 - Low",
+				"5": "5 - Planning"}},
 		"caller_id": {refers: "sys_user"}, "opened_by": {refers: "sys_user"}, "assigned_to": {refers: "sys_user"},
 		"assignment_group": {refers: "sys_user_group"},
 		"work_notes":       {journal: "Work notes"}, "comments": {journal: "Additional comments"},
@@ -97,8 +102,8 @@ func (s *Server) Labels(sysID string) []string {
 	return names
 }
 
-// AddIncident adds an incident as its user system would, outside of the
-// ledger, and returns its sys_id. It panics for a field that there is none of.
+// AddIncident adds an incident as its user system would, outside of the ledger, and returns its
+// sys_id. It panics for an unknown field.
 func (s *Server) AddIncident(fields map[string]string) string { return s.add("incident", fields) }
 
 // Touch changes an incident behind the caller's back, outside of the ledger.
@@ -140,14 +145,15 @@ func (s *Server) add(name string, fields map[string]string) string {
 	return s.insert(name, fields, "system").values["sys_id"]
 }
 
-// insert makes a record with what the system fills in.
+// insert creates a record with the system's own fields.
 func (s *Server) insert(name string, fields map[string]string, user string) *record {
 	t := s.tables[name]
 	r := &record{values: map[string]string{}, journal: map[string][]Entry{}}
 	id, now := s.newID(name), s.now()
 	if name == "incident" {
 		maps.Copy(r.values, map[string]string{
-			"number": fmt.Sprintf("INC%07d", 10000+len(t.records)+1), "state": "1", "impact": "3", "urgency": "3", "active": "true",
+			"number": fmt.Sprintf("INC%07d", 10000+len(t.records)+1), "state": "1", "impact": "3", "urgency": "3",
+			"active":    "true",
 			"opened_at": now, "category": "inquiry",
 		})
 	}
@@ -162,8 +168,8 @@ func (s *Server) insert(name string, fields map[string]string, user string) *rec
 	return r
 }
 
-// update changes what may be changed, and returns what was: fields that there
-// are none of are ignored, and so are those of the system's own.
+// update changes the fields that may be changed, and returns the old values: unknown fields and the
+// system's own fields are ignored.
 func (s *Server) update(t *table, r *record, fields map[string]string, user string) (changed []string) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		f, ok := t.fields[name]

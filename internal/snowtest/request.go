@@ -36,7 +36,8 @@ type request struct {
 
 // parse reads headers and parameters.
 func (q *request) parse() *failure {
-	if a := q.http.Header.Get("Accept"); a != "" && !strings.Contains(a, "application/json") && !strings.Contains(a, "*/*") {
+	if a := q.http.Header.Get("Accept"); a != "" && !strings.Contains(a, "application/json") &&
+		!strings.Contains(a, "*/*") {
 		return &failure{http.StatusNotAcceptable, "Not acceptable", "this fake gives application/json only"}
 	}
 	q.display, q.limit = "false", 10000
@@ -99,7 +100,8 @@ func (q *request) parse() *failure {
 	return nil
 }
 
-var noRecord = failure{http.StatusNotFound, "No Record found", "Record doesn't exist or ACL restricts the record retrieval"}
+var noRecord = failure{http.StatusNotFound, "No Record found",
+	"Record doesn't exist or ACL restricts the record retrieval"}
 
 func (q *request) get() (*answer, *failure) {
 	r, ok := q.table.records[q.sysID]
@@ -164,8 +166,7 @@ func (q *request) base() string {
 	return "http://" + q.http.Host
 }
 
-// show is a record as the parameters ask for it. Fields that there are none of
-// are ignored.
+// show is a record as the parameters ask for it. Unknown fields are ignored.
 func (q *request) show(r *record) map[string]any {
 	out := map[string]any{}
 	for name, f := range q.table.fields {
@@ -222,8 +223,10 @@ func (q *request) remove() (*answer, *failure) {
 
 // write inserts or updates.
 func (q *request) write(body []byte) (*answer, *failure) {
-	if kind, _, err := mime.ParseMediaType(q.http.Header.Get("Content-Type")); q.http.Header.Get("Content-Type") != "" && (err != nil || kind != "application/json") {
-		return nil, &failure{http.StatusUnsupportedMediaType, "Unsupported media type", "this fake takes application/json only"}
+	if kind, _, err := mime.ParseMediaType(q.http.Header.Get("Content-Type")); q.http.Header.Get("Content-Type") != "" &&
+		(err != nil || kind != "application/json") {
+		return nil, &failure{http.StatusUnsupportedMediaType, "Unsupported media type",
+			"this fake takes application/json only"}
 	}
 	writable := slices.Contains([]string{"incident", "change_request", "label_entry"}, q.name)
 	if !writable || q.server.options.Users[q.user].ReadOnly {

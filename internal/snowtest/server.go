@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Options says who may call, and what goes wrong.
+// Options has the users and the faults.
 type Options struct {
 	// Users are by user name; they authenticate by basic authentication.
 	Users map[string]User
@@ -27,15 +27,15 @@ type Options struct {
 	// Locked are fields, such as incident.state, that nobody may write by the API,
 	// and Hidden tables of which nobody is shown a record.
 	Locked, Hidden []string
-	// Rule is a business rule before an update or insert; nil for none. It may
-	// change what is to be written, and aborts it with false.
+	// Rule is a business rule before an update or insert; nil for none. It may change the values,
+	// and aborts the write with false.
 	Rule func(table string, was map[string]string, write map[string]string) bool
 	// Trouble is asked before each authenticated request; nil for none. It may
 	// be called concurrently, and may block.
 	Trouble func(*http.Request) Trouble
 }
 
-// User is somebody who may call.
+// User is a user of the API.
 type User struct {
 	Password string
 	// ReadOnly has writes answered with 403.
@@ -48,8 +48,7 @@ type Trouble struct {
 	Status int
 	// RetryAfter is sent with it.
 	RetryAfter string
-	// Drop does what is asked and then breaks the connection off: the caller
-	// cannot know.
+	// Drop executes the request and then breaks the connection: the caller cannot know.
 	Drop bool
 	// Page answers with a page, as a sleeping instance does, and does nothing.
 	Page bool
@@ -73,9 +72,9 @@ type Write struct {
 	SysID  string
 	User   string
 	At     time.Time
-	// Sent are the fields of the body; Changed those whose value is another
-	// since, in order, and journal fields that were added to. It is empty for a
-	// write that changed nothing, and so is no update.
+	// Sent are the fields of the body; Changed those whose value is another since, in order, and
+	// journal fields that were added to. It is empty for a write that changed nothing, which is not
+	// an update.
 	Sent    map[string]string
 	Changed []string
 	// ModCount is the record's sys_mod_count after it.
@@ -115,7 +114,8 @@ type failure struct {
 }
 
 func (f *failure) write(w http.ResponseWriter) {
-	writeJSON(w, f.status, map[string]any{"error": map[string]any{"message": f.message, "detail": f.detail}, "status": "failure"})
+	writeJSON(w, f.status,
+		map[string]any{"error": map[string]any{"message": f.message, "detail": f.detail}, "status": "failure"})
 }
 
 func unsupported(what string) *failure {
@@ -182,7 +182,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, a.status, map[string]any{"result": a.result})
 }
 
-// answer is what came of a request.
+// answer is the answer to a request.
 type answer struct {
 	status int
 	result any
@@ -232,14 +232,16 @@ func (s *Server) answer(r *http.Request, user string, body []byte) (*answer, *fa
 		return q.list()
 	case r.Method == http.MethodGet:
 		return q.get()
-	case r.Method == http.MethodPost && q.sysID == "", (r.Method == http.MethodPatch || r.Method == http.MethodPut) && q.sysID != "":
+	case r.Method == http.MethodPost && q.sysID == "", (r.Method == http.MethodPatch || r.Method == http.MethodPut) &&
+		q.sysID != "":
 		return q.write(body)
 	case r.Method == http.MethodDelete && q.name == "label_entry" && q.sysID != "":
 		return q.remove()
 	case r.Method == http.MethodDelete:
 		return nil, unsupported("DELETE")
 	}
-	return nil, &failure{http.StatusMethodNotAllowed, "Method not supported", r.Method + " is not supported for this resource"}
+	return nil, &failure{http.StatusMethodNotAllowed, "Method not supported",
+		r.Method + " is not supported for this resource"}
 }
 
 // newID makes a sys_id: 32 hexadecimal digits, the same ones in every run.

@@ -24,8 +24,9 @@ func TestGet(t *testing.T) {
 			"state":            map[string]any{"value": "1", "display_value": "New"},
 			"assignment_group": map[string]any{"value": w.service, "display_value": "Service Desk", "link": link},
 		},
-		"sysparm_exclude_reference_link=true&":                            {"state": "1", "assignment_group": w.service},
-		"sysparm_exclude_reference_link=true&sysparm_display_value=true&": {"state": "New", "assignment_group": "Service Desk"},
+		"sysparm_exclude_reference_link=true&": {"state": "1", "assignment_group": w.service},
+		"sysparm_exclude_reference_link=true&sysparm_display_value=true&": {"state": "New",
+			"assignment_group": "Service Desk"},
 	} {
 		got := w.result(t, 200, "GET", w.path()+"?"+query+"sysparm_fields=state,assignment_group,no_such_field", "")
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -34,7 +35,8 @@ func TestGet(t *testing.T) {
 	}
 	all := w.result(t, 200, "GET", w.path(), "")
 	for name, want := range map[string]string{
-		"sys_id": w.incident, "number": "INC0010001", "priority": "3", "sys_mod_count": "0", "active": "true", "work_notes": "", "assigned_to": "",
+		"sys_id": w.incident, "number": "INC0010001", "priority": "3", "sys_mod_count": "0", "active": "true",
+		"work_notes": "", "assigned_to": "",
 		"sys_updated_on": "2016-01-22 14:12:37", "sys_class_name": "incident", "short_description": "Can't reach the VPN",
 	} {
 		if all[name] != want {
@@ -53,29 +55,35 @@ func TestPatch(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.second.Store(60)
-			got := w.result(t, 200, method, w.path(), `{"assignment_group": "`+w.network+`", "urgency": 1, "work_notes": "Moved.", "sys_mod_count": "9", "priority": "5", "nonsense": "x"}`,
+			got := w.result(t, 200, method, w.path(),
+				`{"assignment_group": "`+w.network+
+					`", "urgency": 1, "work_notes": "Moved.", "sys_mod_count": "9", "priority": "5", "nonsense": "x"}`,
 				"If-Match", `"7"`, "Idempotency-Key", "k-1")
 			for name, want := range map[string]any{
-				"sys_mod_count": "1", "sys_updated_on": "2016-01-22 14:13:37", "sys_updated_by": "gate", "urgency": "1", "priority": "2", "work_notes": "",
-				"short_description": "Can't reach the VPN", // PUT leaves what it does not name
+				"sys_mod_count": "1", "sys_updated_on": "2016-01-22 14:13:37", "sys_updated_by": "gate", "urgency": "1",
+				"priority": "2", "work_notes": "",
+				"short_description": "Can't reach the VPN", // PUT keeps fields that it does not name
 			} {
 				if got[name] != want {
 					t.Errorf("%s = %v, want %v", name, got[name], want)
 				}
 			}
 			if _, ok := got["nonsense"]; ok {
-				t.Error("a field came to be")
+				t.Error("an unknown field was created")
 			}
-			// The same again is no update, but for the note.
+			// The same values again are not an update, except for the note.
 			w.second.Store(120)
-			again := w.result(t, 200, method, w.path()+"?sysparm_fields=sys_mod_count,sys_updated_on", `{"assignment_group": "`+w.network+`", "urgency": "1"}`)
-			if diff := cmp.Diff(map[string]any{"sys_mod_count": "1", "sys_updated_on": "2016-01-22 14:13:37"}, again); diff != "" {
+			again := w.result(t, 200, method, w.path()+"?sysparm_fields=sys_mod_count,sys_updated_on",
+				`{"assignment_group": "`+w.network+`", "urgency": "1"}`)
+			if diff := cmp.Diff(map[string]any{"sys_mod_count": "1", "sys_updated_on": "2016-01-22 14:13:37"},
+				again); diff != "" {
 				t.Error(diff)
 			}
 			w.result(t, 200, method, w.path(), `{"work_notes": "Again."}`)
 			notes := w.result(t, 200, "GET", w.path()+"?sysparm_display_value=true&sysparm_fields=work_notes,sys_mod_count", "")
 			want := map[string]any{
-				"work_notes":    "2016-01-22 14:14:37 - gate (Work notes)\nAgain.\n\n2016-01-22 14:13:37 - gate (Work notes)\nMoved.\n\n",
+				"work_notes": "2016-01-22 14:14:37 - gate (Work notes)\nAgain.\n\n2016-01-22 14:13:37 - gate (Work " +
+					"notes)\nMoved.\n\n",
 				"sys_mod_count": "2",
 			}
 			if diff := cmp.Diff(want, notes); diff != "" {
@@ -85,10 +93,14 @@ func TestPatch(t *testing.T) {
 			for _, x := range w.Writes() {
 				ledger = append(ledger, x.Method+" "+x.User+" "+x.ModCount+" "+strings.Join(x.Changed, ","))
 			}
-			if diff := cmp.Diff([]string{method + " gate 1 assignment_group,urgency,work_notes", method + " gate 1 ", method + " gate 2 work_notes"}, ledger); diff != "" {
+			if diff := cmp.Diff(
+				[]string{method + " gate 1 assignment_group,urgency,work_notes", method + " gate 1 ",
+					method + " gate 2 work_notes"}, ledger); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff([]snowtest.Entry{{At: "2016-01-22 14:13:37", By: "gate", Text: "Moved."}, {At: "2016-01-22 14:14:37", By: "gate", Text: "Again."}}, w.Journal(w.incident, "work_notes")); diff != "" {
+			if diff := cmp.Diff(
+				[]snowtest.Entry{{At: "2016-01-22 14:13:37", By: "gate", Text: "Moved."},
+					{At: "2016-01-22 14:14:37", By: "gate", Text: "Again."}}, w.Journal(w.incident, "work_notes")); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -98,7 +110,8 @@ func TestPatch(t *testing.T) {
 func TestPost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	res, body := w.do(t, "POST", table, `{"short_description": "Unable to connect to office wifi", "urgency": "2", "impact": "2", "comments": "Please."}`)
+	res, body := w.do(t, "POST", table,
+		`{"short_description": "Unable to connect to office wifi", "urgency": "2", "impact": "2", "comments": "Please."}`)
 	var a struct {
 		Result map[string]any `json:"result"`
 	}
@@ -106,10 +119,12 @@ func TestPost(t *testing.T) {
 		t.Fatal(res.Status, body)
 	}
 	id, _ := a.Result["sys_id"].(string)
-	if len(id) != 32 || a.Result["number"] != "INC0010002" || a.Result["sys_mod_count"] != "0" || a.Result["priority"] != "3" || res.Header.Get("Location") != w.http.URL+table+"/"+id {
+	if len(id) != 32 || a.Result["number"] != "INC0010002" || a.Result["sys_mod_count"] != "0" ||
+		a.Result["priority"] != "3" || res.Header.Get("Location") != w.http.URL+table+"/"+id {
 		t.Errorf("%v at %s", a.Result, res.Header.Get("Location"))
 	}
-	if got := w.Writes(); len(got) != 1 || got[0].SysID != id || strings.Join(got[0].Changed, " ") != "comments impact short_description urgency" {
+	if got := w.Writes(); len(got) != 1 || got[0].SysID != id ||
+		strings.Join(got[0].Changed, " ") != "comments impact short_description urgency" {
 		t.Errorf("ledger = %+v", got)
 	}
 	res, body = w.do(t, "POST", table, `{}`, "X-no-response-body", "true")
@@ -122,12 +137,14 @@ func TestInputByDisplayValue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ana := w.AddUser("ana", "Ana Ruß")
-	w.result(t, 200, "PATCH", w.path()+"?sysparm_input_display_value=true", `{"assignment_group": "Network", "state": "In Progress", "assigned_to": "Ana Ruß"}`)
+	w.result(t, 200, "PATCH", w.path()+"?sysparm_input_display_value=true",
+		`{"assignment_group": "Network", "state": "In Progress", "assigned_to": "Ana Ruß"}`)
 	got := w.Incident(w.incident)
 	if got["assignment_group"] != w.network || got["state"] != "2" || got["assigned_to"] != ana {
 		t.Errorf("%v", got)
 	}
-	if res, _ := w.do(t, "PATCH", w.path()+"?sysparm_input_display_value=true", `{"assignment_group": "Nobody"}`); res.StatusCode != 400 {
+	if res, _ := w.do(t, "PATCH", w.path()+"?sysparm_input_display_value=true",
+		`{"assignment_group": "Nobody"}`); res.StatusCode != 400 {
 		t.Error(res.Status)
 	}
 }
@@ -167,7 +184,8 @@ func TestList(t *testing.T) {
 		}
 	}
 	res, _ := w.do(t, "GET", table+"?sysparm_limit=1&sysparm_offset=1", "")
-	if res.Header.Get("X-Total-Count") != "3" || strings.Count(res.Header.Get("Link"), "rel=") != 4 || !strings.Contains(res.Header.Get("Link"), `sysparm_offset=2>;rel="last"`) {
+	if res.Header.Get("X-Total-Count") != "3" || strings.Count(res.Header.Get("Link"), "rel=") != 4 ||
+		!strings.Contains(res.Header.Get("Link"), `sysparm_offset=2>;rel="last"`) {
 		t.Errorf("headers %v", res.Header)
 	}
 	res, _ = w.do(t, "GET", table+"?sysparm_no_count=true&sysparm_suppress_pagination_header=true", "")
@@ -185,27 +203,31 @@ func TestErrors(t *testing.T) {
 		status             int
 		message            string
 	}{
-		"nobody":             {"GET", w.path(), "", []string{"Authorization", ""}, 401, "User Not Authenticated"},
-		"a wrong password":   {"GET", w.path(), "", []string{"Authorization", "Basic Z2F0ZTp3cm9uZw=="}, 401, "User Not Authenticated"},
-		"a wrong token":      {"GET", w.path(), "", []string{"Authorization", "Bearer x"}, 401, "User Not Authenticated"},
-		"a reader's write":   {"PATCH", w.path(), "{}", []string{"Authorization", "Basic cmVhZGVyOnBhc3M="}, 403, "Operation Failed"},
-		"users":              {"POST", "/api/now/table/sys_user", "{}", nil, 403, "Operation Failed"},
-		"no such record":     {"GET", table + "/0", "", nil, 404, "No Record found"},
-		"no such to change":  {"PATCH", table + "/0", "{}", nil, 404, "No Record found"},
-		"no rows in v1":      {"GET", "/api/now/v1/table/incident?number=0", "", nil, 404, "No Record found"},
-		"no such table":      {"GET", "/api/now/table/problem", "", nil, 400, "Invalid table problem"},
-		"no such path":       {"GET", "/api/now/stats/incident", "", nil, 400, "Requested URI does not represent any resource"},
-		"no JSON":            {"PATCH", w.path(), "{", nil, 400, "Exception while reading request"},
-		"a list":             {"PATCH", w.path(), "[]", nil, 400, "Exception while reading request"},
-		"two":                {"PATCH", w.path(), "{}{}", nil, 400, "Exception while reading request"},
-		"an object within":   {"PATCH", w.path(), `{"state": {"value": "2"}}`, nil, 400, "Exception while reading request"},
-		"a negative offset":  {"GET", table + "?sysparm_offset=-1", "", nil, 400, "Invalid parameter"},
-		"a display value":    {"GET", table + "?sysparm_display_value=yes", "", nil, 400, "Invalid parameter"},
-		"pairs and a query":  {"GET", table + "?sysparm_query=state=1&active=true", "", nil, 400, "Invalid parameter"},
-		"PATCH of a table":   {"PATCH", table, "{}", nil, 405, "Method not supported"},
-		"POST to a record":   {"POST", w.path(), "{}", nil, 405, "Method not supported"},
-		"XML wanted":         {"GET", w.path(), "", []string{"Accept", "application/xml"}, 406, "Not acceptable"},
-		"XML sent":           {"PATCH", w.path(), "<x/>", []string{"Content-Type", "application/xml"}, 415, "Unsupported media type"},
+		"nobody": {"GET", w.path(), "", []string{"Authorization", ""}, 401, "User Not Authenticated"},
+		"a wrong password": {"GET", w.path(), "", []string{"Authorization", "Basic Z2F0ZTp3cm9uZw=="}, 401,
+			"User Not Authenticated"},
+		"a wrong token": {"GET", w.path(), "", []string{"Authorization", "Bearer x"}, 401, "User Not Authenticated"},
+		"a reader's write": {"PATCH", w.path(), "{}", []string{"Authorization", "Basic cmVhZGVyOnBhc3M="}, 403,
+			"Operation Failed"},
+		"users":             {"POST", "/api/now/table/sys_user", "{}", nil, 403, "Operation Failed"},
+		"no such record":    {"GET", table + "/0", "", nil, 404, "No Record found"},
+		"no such to change": {"PATCH", table + "/0", "{}", nil, 404, "No Record found"},
+		"no rows in v1":     {"GET", "/api/now/v1/table/incident?number=0", "", nil, 404, "No Record found"},
+		"no such table":     {"GET", "/api/now/table/problem", "", nil, 400, "Invalid table problem"},
+		"no such path": {"GET", "/api/now/stats/incident", "", nil, 400,
+			"Requested URI does not represent any resource"},
+		"no JSON":           {"PATCH", w.path(), "{", nil, 400, "Exception while reading request"},
+		"a list":            {"PATCH", w.path(), "[]", nil, 400, "Exception while reading request"},
+		"two":               {"PATCH", w.path(), "{}{}", nil, 400, "Exception while reading request"},
+		"an object within":  {"PATCH", w.path(), `{"state": {"value": "2"}}`, nil, 400, "Exception while reading request"},
+		"a negative offset": {"GET", table + "?sysparm_offset=-1", "", nil, 400, "Invalid parameter"},
+		"a display value":   {"GET", table + "?sysparm_display_value=yes", "", nil, 400, "Invalid parameter"},
+		"pairs and a query": {"GET", table + "?sysparm_query=state=1&active=true", "", nil, 400, "Invalid parameter"},
+		"PATCH of a table":  {"PATCH", table, "{}", nil, 405, "Method not supported"},
+		"POST to a record":  {"POST", w.path(), "{}", nil, 405, "Method not supported"},
+		"XML wanted":        {"GET", w.path(), "", []string{"Accept", "application/xml"}, 406, "Not acceptable"},
+		"XML sent": {"PATCH", w.path(), "<x/>", []string{"Content-Type", "application/xml"}, 415,
+			"Unsupported media type"},
 		"DELETE":             {"DELETE", w.path(), "", nil, 501, "Not in this fake"},
 		"a view":             {"GET", w.path() + "?sysparm_view=mobile", "", nil, 501, "Not in this fake"},
 		"an unknown sysparm": {"GET", w.path() + "?sysparm_felds=state", "", nil, 501, "Not in this fake"},
@@ -221,7 +243,8 @@ func TestErrors(t *testing.T) {
 				} `json:"error"`
 				Status string `json:"status"`
 			}
-			if err := json.Unmarshal([]byte(body), &e); err != nil || res.StatusCode != tc.status || e.Error.Message != tc.message || e.Error.Detail == nil || e.Status != "failure" {
+			if err := json.Unmarshal([]byte(body), &e); err != nil || res.StatusCode != tc.status ||
+				e.Error.Message != tc.message || e.Error.Detail == nil || e.Status != "failure" {
 				t.Errorf("%s %s", res.Status, body)
 			}
 			if tc.status == 401 && res.Header.Get("WWW-Authenticate") == "" {
@@ -260,6 +283,6 @@ func TestTrouble(t *testing.T) {
 	}
 	w.Touch(w.incident, map[string]string{"state": "3"})
 	if len(w.Writes()) != 1 || w.Incident(w.incident)["sys_mod_count"] != "2" {
-		t.Error("a change behind the back")
+		t.Error("a change without the API")
 	}
 }

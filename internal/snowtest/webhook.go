@@ -13,8 +13,8 @@ import (
 	"net/http"
 )
 
-// Hook is where incidents are told of, as a business rule with an outbound REST
-// message would tell.
+// Hook is the receiver of notices of incidents, as a business rule with an outbound REST message
+// sends them.
 type Hook struct {
 	URL    string
 	Secret []byte
@@ -24,10 +24,9 @@ type Hook struct {
 	Client *http.Client
 }
 
-// Notice is what a hook is told of an incident as it is now: event, such as
-// incident.inserted, and the incident's values, all of them texts. Of an
-// unchanged incident it is the same text. It panics when there is no such
-// incident.
+// Notice is the notice of an incident's present state: event, such as incident.inserted, and the
+// incident's values, all of them texts. Of an unchanged incident it is the same text. It panics
+// when there is no such incident.
 func (s *Server) Notice(sysID, event string) []byte {
 	values := s.Incident(sysID)
 	if values == nil {
@@ -54,7 +53,7 @@ func (h Hook) Sign(body []byte) string {
 	return signature
 }
 
-// Tell sends a notice of an incident, once, and returns what was answered.
+// Tell sends a notice of an incident, once, and returns the answer.
 func (s *Server) Tell(ctx context.Context, h Hook, sysID, event string) (status int, answer []byte, err error) {
 	body := s.Notice(sysID, event)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/snowtest"
 )
 
-// TestTell has the notices verified as a webhook of kind servicenow.
+// TestTell verifies the notices as webhooks of kind servicenow.
 func TestTell(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -54,11 +54,13 @@ func TestTell(t *testing.T) {
 	h.Secret = []byte("other")
 	tell(h, 401)
 	first, again, changed := <-got, <-got, <-got
-	if first.delivery != again.delivery || first.delivery == changed.delivery || first.delivery.Event != "incident.updated" {
+	if first.delivery != again.delivery || first.delivery == changed.delivery ||
+		first.delivery.Event != "incident.updated" {
 		t.Errorf("deliveries %v, %v, %v", first.delivery, again.delivery, changed.delivery)
 	}
 	body, _ := changed.input.Get("body")
-	for name, want := range map[string]string{"sys_id": w.incident, "state": "2", "sys_mod_count": "1", "number": "INC0010001"} {
+	for name, want := range map[string]string{"sys_id": w.incident, "state": "2", "sys_mod_count": "1",
+		"number": "INC0010001"} {
 		v, _ := body.Get(name)
 		if text, _ := v.Text(); text != want {
 			t.Errorf("%s = %s, want %s", name, v, want)

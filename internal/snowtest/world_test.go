@@ -39,7 +39,9 @@ func newWorld(t *testing.T) *world {
 		},
 	})
 	w.network, w.service = w.AddGroup("Network"), w.AddGroup("Service Desk")
-	w.incident = w.AddIncident(map[string]string{"short_description": "Can't reach the VPN", "assignment_group": w.service, "impact": "2", "urgency": "2"})
+	w.incident = w.AddIncident(
+		map[string]string{"short_description": "Can't reach the VPN", "assignment_group": w.service, "impact": "2",
+			"urgency": "2"})
 	w.http = httptest.NewServer(w.Server)
 	t.Cleanup(w.http.Close)
 	return w

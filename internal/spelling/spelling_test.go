@@ -37,7 +37,8 @@ func TestFold(t *testing.T) {
 func TestNear(t *testing.T) {
 	t.Parallel()
 	known := []string{"item", "order", "Straße"}
-	for name, want := range map[string]string{"Item": "item", " order ": "order", "STRASSE": "Straße", "item": "", "items": "", "": ""} {
+	for name, want := range map[string]string{"Item": "item", " order ": "order", "STRASSE": "Straße", "item": "",
+		"items": "", "": ""} {
 		if got, ok := spelling.Near(name, slices.Values(known)); got != want || ok != (want != "") {
 			t.Errorf("%q is near %q, %v, want %q", name, got, ok, want)
 		}

@@ -15,7 +15,8 @@ func NewBreakers(r prometheus.Registerer, connectors ...string) *Breakers {
 			Name: "gatehouse_breaker_open", Help: "1 where this process makes no calls of a connector, or only a trial.",
 		}, []string{"connector"}),
 		opened: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gatehouse_breaker_opened_total", Help: "How often the breaker of a connector was opened, or opened again after a trial.",
+			Name: "gatehouse_breaker_opened_total",
+			Help: "How often the breaker of a connector was opened, or opened again after a trial.",
 		}, []string{"connector"}),
 	}
 	r.MustRegister(b.open, b.opened)

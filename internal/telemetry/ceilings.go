@@ -41,8 +41,10 @@ func RegisterCeilings(r prometheus.Registerer, source Ceilings) {
 	labels := []string{"tenant", "ceiling"}
 	r.MustRegister(&ceilings{
 		source: source,
-		used:   prometheus.NewDesc("gatehouse_ceiling_used", "What is used of a ceiling, in its fullest account, up to a minute old.", labels, nil),
-		limit:  prometheus.NewDesc("gatehouse_ceiling_limit", "The limit of a ceiling of the active policy, up to a minute old.", labels, nil),
+		used: prometheus.NewDesc("gatehouse_ceiling_used",
+			"What is used of a ceiling, in its fullest account, up to a minute old.", labels, nil),
+		limit: prometheus.NewDesc("gatehouse_ceiling_limit",
+			"The limit of a ceiling of the active policy, up to a minute old.", labels, nil),
 	})
 }
 

@@ -14,7 +14,9 @@ const decisionsName = "gatehouse_decisions_total"
 
 // CountDecisions counts the decisions through an endpoint outside the API, in
 // the API's counter.
-func CountDecisions(r prometheus.Registerer, endpoint string, s gatehouse.ActionService) (gatehouse.ActionService, error) {
+func CountDecisions(
+	r prometheus.Registerer, endpoint string, s gatehouse.ActionService,
+) (gatehouse.ActionService, error) {
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: decisionsName, Help: "Requests for a decision, by endpoint and result.",
 	}, []string{"endpoint", "result"})
@@ -25,7 +27,8 @@ func CountDecisions(r prometheus.Registerer, endpoint string, s gatehouse.Action
 	} else if err != nil {
 		return nil, err
 	}
-	return &countedActions{ActionService: s, count: func(r gatehouse.DecisionResult) { vec.WithLabelValues(endpoint, string(r)).Inc() }}, nil
+	return &countedActions{ActionService: s,
+		count: func(r gatehouse.DecisionResult) { vec.WithLabelValues(endpoint, string(r)).Inc() }}, nil
 }
 
 type countedActions struct {

@@ -11,7 +11,8 @@ func RegisterFeed(r prometheus.Registerer, published func() uint64, behind func(
 			Name: "gatehouse_feed_published_total", Help: "Entries of the audit log that this process has published.",
 		}, func() float64 { return float64(published()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "gatehouse_feed_behind", Help: "Entries of the audit log that the stream had not when this process last looked.",
+			Name: "gatehouse_feed_behind",
+			Help: "Entries of the audit log that the stream lacked when this process last looked.",
 		}, func() float64 { return float64(behind()) }),
 	)
 }

@@ -20,7 +20,8 @@ func NewNotifications(r prometheus.Registerer, store gatehouse.Store) *Notificat
 	n := &Notifications{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_notifications_total",
-			Help: "Attempts to send a message, by channel and result: accepted, delivered, failed, muted, retry, or bounced later.",
+			Help: "Attempts to send a message, by channel and result: accepted, delivered, failed, muted, retry, or bounced " +
+				"later.",
 		}, []string{"channel", "result"}),
 		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "gatehouse_channel_failing", Help: "1 while a channel fails or is off.",

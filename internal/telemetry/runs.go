@@ -25,7 +25,8 @@ type Runs struct {
 func NewRuns(r prometheus.Registerer, s gatehouse.Store) *Runs {
 	m := &Runs{
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gatehouse_steps_total", Help: "What steps came to, by outcome; failed_retryable is an attempt that is made again.",
+			Name: "gatehouse_steps_total",
+			Help: "What steps came to, by outcome; failed_retryable is an attempt that is made again.",
 		}, []string{"outcome"}),
 		waited: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "gatehouse_step_wait_seconds", Help: "Time from when a step was ready until a worker had its lease.",
@@ -89,7 +90,8 @@ const (
 func newOpenRuns(s gatehouse.Store) *openRuns {
 	return &openRuns{
 		store: s,
-		runs:  prometheus.NewDesc("gatehouse_runs", "Runs that have not ended by status, up to a minute old.", []string{"status"}, nil),
+		runs: prometheus.NewDesc("gatehouse_runs", "Runs that have not ended by status, up to a minute old.",
+			[]string{"status"}, nil),
 		ready: prometheus.NewDesc("gatehouse_steps_ready",
 			"Built-in steps that wait for a worker, of 64 workflows at most and at most 1000 of each.", nil, nil),
 		lanes: prometheus.NewDesc("gatehouse_step_lanes_waiting",

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
@@ -56,19 +55,12 @@ func (t countingQueues) RunCounts() (map[gatehouse.RunStatus]int, error) {
 
 func TestRuns(t *testing.T) {
 	t.Parallel()
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: migratedfile.New(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	err = s.Update(t.Context(), "default", func(tx gatehouse.Tx) error {
+	s := migratedfile.Open(t, migratedfile.New(t), nil)
+	err := s.Update(t.Context(), "default", func(tx gatehouse.Tx) error {
 		now := tx.Now()
 		w := &gatehouse.Workflow{
-			ID: "wfl_1", Tenant: "default", Name: "w", Version: 1, Workspace: "default", Source: "x", Digest: "d", CreatedBy: "ana", CreatedAt: now,
+			ID: "wfl_1", Tenant: "default", Name: "w", Version: 1, Workspace: "default", Source: "x", Digest: "d",
+			CreatedBy: "ana", CreatedAt: now,
 		}
 		if err := tx.InsertWorkflow(w); err != nil {
 			return err
@@ -90,7 +82,8 @@ func TestRuns(t *testing.T) {
 	m.StepEnded(gatehouse.StepSucceeded)
 	m.StepEnded(gatehouse.StepSucceeded)
 	m.StepLeased(3 * time.Millisecond)
-	m.ModelUsed(&gatehouse.ModelUsage{Provider: "openai", InputTokens: 100, OutputTokens: 7, Cost: "0.25", Currency: "USD"})
+	m.ModelUsed(&gatehouse.ModelUsage{Provider: "openai", InputTokens: 100, OutputTokens: 7, Cost: "0.25",
+		Currency: "USD"})
 	want := map[string]float64{
 		"gatehouse_runs queued": 1, "gatehouse_runs waiting": 0, "gatehouse_steps_ready": 1,
 		"gatehouse_steps_total succeeded": 2, "gatehouse_steps_total failed_terminal": 0, "gatehouse_step_wait_seconds": 1,
@@ -106,7 +99,7 @@ func TestRuns(t *testing.T) {
 		}
 		for name := range found {
 			if strings.HasPrefix(name, "gatehouse_runs ") && gatehouse.RunStatus(strings.Fields(name)[1]).Final() {
-				t.Errorf("%s: what has ended is not counted", name)
+				t.Errorf("%s: ended runs are not counted", name)
 			}
 		}
 	}

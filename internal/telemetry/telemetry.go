@@ -31,7 +31,8 @@ func NewPushes(r prometheus.Registerer, connectors ...string) *Pushes {
 			Name: "gatehouse_push_outcomes_total", Help: "What pushes came to, by outcome.",
 		}, []string{"connector", "outcome"}),
 		waited: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "gatehouse_push_wait_seconds", Help: "Time from when a push was due until its intent was recorded.", Buckets: buckets,
+			Name: "gatehouse_push_wait_seconds", Help: "Time from when a push was due until its intent was recorded.",
+			Buckets: buckets,
 		}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "gatehouse_push_call_seconds", Help: "Time of the calls to targets.", Buckets: buckets,
@@ -85,10 +86,12 @@ func RegisterQueue(r prometheus.Registerer, s gatehouse.Store) {
 	r.MustRegister(&queue{
 		store:  s,
 		pushes: prometheus.NewDesc("gatehouse_pushes", "Pushes by status.", []string{"status"}, nil),
-		dead:   prometheus.NewDesc("gatehouse_dead_letters", "Pushes that need a person: failed and not discarded, or of an unknown outcome.", []string{"status"}, nil),
+		dead: prometheus.NewDesc("gatehouse_dead_letters",
+			"Pushes that need a person: failed and not discarded, or of an unknown outcome.", []string{"status"}, nil),
 		behind: prometheus.NewDesc("gatehouse_clock_behind_seconds",
 			"How far the wall clock is behind the store's clock, which does not advance meanwhile.", nil, nil),
-		leaves: prometheus.NewDesc("gatehouse_audit_unnumbered", "Audit leaves that wait for their number, at most 1000.", nil, nil),
+		leaves: prometheus.NewDesc("gatehouse_audit_unnumbered", "Audit leaves that wait for their number, at most 1000.",
+			nil, nil),
 	})
 }
 

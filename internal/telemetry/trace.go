@@ -90,9 +90,12 @@ type actionKey struct{}
 
 // start begins a span of the action's trace, linked to the context's span. root
 // is for the proposal, the parent of all others.
-func (t *Tracing) start(ctx context.Context, name string, a actionRef, root bool, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
+func (t *Tracing) start(
+	ctx context.Context, name string, a actionRef, root bool, opts ...trace.SpanStartOption,
+) (context.Context, trace.Span) {
 	caused := trace.SpanContextFromContext(ctx)
-	opts = append(opts, trace.WithAttributes(attribute.String("gatehouse.action", a.id), attribute.String("gatehouse.tenant", a.tenant)))
+	opts = append(opts,
+		trace.WithAttributes(attribute.String("gatehouse.action", a.id), attribute.String("gatehouse.tenant", a.tenant)))
 	if caused.IsValid() && caused.TraceID() != TraceID(a.id) {
 		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: caused}))
 	}

@@ -168,7 +168,9 @@ func (s *tracedActions) Undo(ctx context.Context, id string) (*gatehouse.UndoAns
 
 // Push begins a span of a push, such as "dispatch" or "call". The returned
 // function ends it with the outcome.
-func (t *Tracing) Push(ctx context.Context, name string, p *gatehouse.Push) (context.Context, func(outcome string, err error)) {
+func (t *Tracing) Push(
+	ctx context.Context, name string, p *gatehouse.Push,
+) (context.Context, func(outcome string, err error)) {
 	if t == nil {
 		return ctx, func(string, error) {}
 	}

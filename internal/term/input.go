@@ -45,7 +45,7 @@ func ReadInput(g *IO, name string) ([]byte, error) {
 func DecodeProposal(b []byte) (*gatehouse.Proposal, error) {
 	canonical, err := gatehouse.Canonicalize(b)
 	if err != nil {
-		e := gatehouse.E(gatehouse.CodeMalformed, "the proposal is not JSON as it must be: %v", err)
+		e := gatehouse.E(gatehouse.CodeMalformed, "the proposal is not valid JSON: %v", err)
 		var syntax *gatehouse.SyntaxError
 		if errors.As(err, &syntax) {
 			e.Violations = gatehouse.Violations{{Pointer: syntax.Pointer, Detail: syntax.Detail}}

@@ -50,7 +50,8 @@ func TestTerminals(t *testing.T) {
 		person              bool
 		columns             int
 	}{
-		{name: "all", in: tty, out: tty, errOut: tty, term: "xterm", tty: true, color: true, colorEr: true, person: true, columns: 97},
+		{name: "all", in: tty, out: tty, errOut: tty, term: "xterm", tty: true, color: true, colorEr: true, person: true,
+			columns: 97},
 		{name: "NO_COLOR", in: tty, out: tty, errOut: tty, term: "xterm", noColor: "1", tty: true, person: true, columns: 97},
 		{name: "dumb", in: tty, out: tty, errOut: tty, term: "dumb", tty: true, person: true, columns: 97},
 		{name: "output piped", in: tty, out: pipe, errOut: tty, term: "xterm", colorEr: true, person: true, columns: 80},

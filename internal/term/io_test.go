@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestProgram: a command to copy starts the program as it was started, also
-// where it is not in the PATH.
+// TestProgram: a command to copy names the program as it was started, even if it is not in the
+// PATH.
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	for started, want := range map[string]string{
@@ -23,7 +23,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// piped is an IO whose outputs are no terminals.
+// piped is an IO whose outputs are not terminals.
 func piped(t *testing.T) (g *IO, out, errOut *bytes.Buffer) {
 	t.Helper()
 	out, errOut = new(bytes.Buffer), new(bytes.Buffer)

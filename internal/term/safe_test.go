@@ -47,7 +47,8 @@ func TestSafe(t *testing.T) {
 func TestSafeShowsEverything(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		in := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "in")
+		in := rapid.OneOf(rapid.String(),
+			rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "in")
 		out := Safe(in)
 		if !utf8.ValidString(out) {
 			t.Fatalf("%q is not UTF-8", out)

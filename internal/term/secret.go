@@ -8,7 +8,7 @@ import (
 	xterm "golang.org/x/term"
 )
 
-// ReadSecret reads a secret from a file, from stdin for "-" or if stdin is no terminal, or else
+// ReadSecret reads a secret from a file, from stdin for "-" or if stdin is not a terminal, or else
 // from the terminal without echo. It removes one line break at the end.
 func ReadSecret(g *IO, file, prompt string) (string, error) {
 	if file == "" && g.Terminal != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// New is what a command in a test runs with: no input, 80 columns, a clock that
-// stands, and what was written to stdout and to stderr.
+// New returns the IO of a command in a test: no input, 80 columns, a stopped clock, and buffers for
+// stdout and stderr.
 func New(t testing.TB) (g *term.IO, out, errOut *bytes.Buffer) {
 	t.Helper()
 	out, errOut = new(bytes.Buffer), new(bytes.Buffer)

@@ -56,7 +56,7 @@ func (m *reviewer) pick() {
 		return
 	}
 	it.picked = !it.picked
-	m.say("", "Not selected any more.")
+	m.say("", "No longer selected.")
 	if it.picked {
 		m.say("", "Selected"+strings.Replace(m.selected(), " ·", ":", 1)+". g then b shows them together.")
 	}
@@ -146,10 +146,10 @@ func (m *reviewer) decideBulk(k string) {
 	d := &gatehouse.BulkDecision{Decision: gatehouse.Approve, Hold: true}
 	switch {
 	case n == 0:
-		m.say("", "Nothing is left of the selection; Esc goes back.")
+		m.say("", "The selection is empty; Esc goes back.")
 		return
 	case k == "e", k == "b":
-		m.say("", "A revision is made of one action at a time; Esc goes back.")
+		m.say("", "Only one action at a time can be revised; Esc goes back.")
 		return
 	case k == "d":
 		d.Decision = gatehouse.Reject

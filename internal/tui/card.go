@@ -22,7 +22,7 @@ type page struct {
 	hunks []int
 }
 
-// view is how a person wants to see a card.
+// view has a person's settings for a card.
 type view struct {
 	width  int
 	color  bool

@@ -121,7 +121,7 @@ func (m *reviewer) sendRevision(d *draft) tea.Cmd {
 // rebase asks the gate to propose the change on the target's present state.
 func (m *reviewer) rebase(it *item) tea.Cmd {
 	if !it.rebases {
-		m.say("", "Nothing says that its target has changed.")
+		m.say("", "There is no report that its target has changed.")
 		return nil
 	}
 	m.busy = true

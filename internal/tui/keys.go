@@ -103,7 +103,7 @@ func (m *reviewer) act(k string) tea.Cmd {
 	}
 	it := m.items[m.at]
 	if it.action.Status != gatehouse.StatusPending || it.voted {
-		m.say("", "This is decided; j goes on.")
+		m.say("", "This is decided; j opens the next one.")
 		return nil
 	}
 	switch k {
@@ -163,7 +163,9 @@ func (m *reviewer) reject(it *item) {
 		Decision: gatehouse.Reject, Digest: it.action.Digest, Hold: true,
 	}}
 	d := &m.draft.decision
-	m.ask(question{text: "Why do you reject it? (kept with your vote; the agent learns from it)", done: func(s string) { d.Notes = s }})
+	m.ask(question{text: "Why do you reject it? (kept with your vote; the agent learns from it)", done: func(s string) {
+		d.Notes = s
+	}})
 	m.askToken(false)
 }
 
@@ -280,7 +282,7 @@ func (m *reviewer) paste(s string) {
 	}
 	switch q := m.questions[0]; {
 	case q.typed:
-		m.say(term.Yellow, "This is typed by hand.")
+		m.say(term.Yellow, "Type this value; it cannot be pasted.")
 	case !q.confirm && len(m.input)+len(s) <= gatehouse.MaxNotesBytes:
 		m.input += strings.Join(strings.Fields(s), " ")
 	}

@@ -294,7 +294,8 @@ func (m *reviewer) take(l loaded) (added int) {
 // delegation.
 func (m *reviewer) mine(a *gatehouse.Action) bool {
 	p := a.Approval
-	if p == nil || (card.Person{ID: m.me.ID, Person: m.me.Person, Name: m.me.Name}).IsOne(p.Excluded) || p.VoteOf(m.me.Person) != nil {
+	if p == nil || (card.Person{ID: m.me.ID, Person: m.me.Person, Name: m.me.Name}).IsOne(p.Excluded) ||
+		p.VoteOf(m.me.Person) != nil {
 		return false
 	}
 	return p.Asks(m.me, m.now()) || len(m.answersFor(a)) > 0

@@ -130,7 +130,8 @@ func (m *reviewer) filtered() string {
 // nothingMore is the text after the last card.
 func (m *reviewer) nothingMore() string {
 	if len(m.items) == 0 && m.filter.Query != "" {
-		return "Nothing that waits for you has " + gatehouse.Quote(m.filter.Query) + " in it. / takes another text, and none shows all."
+		return "Nothing that waits for you has " + gatehouse.Quote(m.filter.Query) +
+			" in it. / takes another text, and none shows all."
 	}
 	return "That was all. r looks for what came since, k goes back, q quits."
 }
@@ -146,7 +147,7 @@ func (m *reviewer) askFilter() {
 			f := m.filter
 			f.Query, f.Cursor = text, ""
 			if m.selected() != "" {
-				m.say(term.Yellow, "The selection was given up: it was of what the list held before.")
+				m.say(term.Yellow, "The selection was cleared: the list shows other items now.")
 			}
 			m.busy = true
 			// Show the card at once: if the list cannot be read, the card on the screen is the one
@@ -166,21 +167,22 @@ func (m *reviewer) askWhere() {
 	if m.busy {
 		return
 	}
-	m.ask(question{text: "Go to the card with this number, or to the action with this id", then: func(where string) tea.Cmd {
-		if n, err := strconv.Atoi(where); err == nil {
-			if n < 1 || n > len(m.items) {
-				m.say(term.Yellow, "There are "+term.Count(len(m.items), "card")+".")
-				return nil
+	m.ask(question{text: "Go to the card with this number, or to the action with this id",
+		then: func(where string) tea.Cmd {
+			if n, err := strconv.Atoi(where); err == nil {
+				if n < 1 || n > len(m.items) {
+					m.say(term.Yellow, "There are "+term.Count(len(m.items), "card")+".")
+					return nil
+				}
+				m.place = onCard
+				return m.to(n - 1)
 			}
-			m.place = onCard
-			return m.to(n - 1)
-		}
-		m.busy = true
-		return func() tea.Msg {
-			a, err := m.api.FindAction(m.g.Ctx, where)
-			return found{a, err}
-		}
-	}})
+			m.busy = true
+			return func() tea.Msg {
+				a, err := m.api.FindAction(m.g.Ctx, where)
+				return found{a, err}
+			}
+		}})
 }
 
 // found is an action that was requested by its id.

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/sheet"
 )
 
-// TestPreviewIsSeenFirst: a result that is not as proposed has to be on the screen before an
-// approval. One that is as proposed need not, and leaves out the fields of the change.
+// TestPreviewIsSeenFirst: a preview that differs from the proposal must be on the screen before an
+// approval. A preview that matches need not be, and leaves out the fields of the change.
 func TestPreviewIsSeenFirst(t *testing.T) {
 	t.Parallel()
 	a := &gatehouse.Action{ID: "act_1", Status: gatehouse.StatusPending, Approval: &gatehouse.Approval{Required: 1}}

@@ -51,7 +51,7 @@ func (m *reviewer) send(d *draft) tea.Cmd {
 	}
 }
 
-// settled handles the answer to a decision, and goes on.
+// settled handles the answer to a decision, and continues.
 func (m *reviewer) settled(msg answered) tea.Cmd {
 	it := msg.draft.item
 	if msg.err != nil {
@@ -72,10 +72,10 @@ func (m *reviewer) settled(msg answered) tea.Cmd {
 		}
 	case gatehouse.VoteRecorded:
 		it.voted = true
-		m.say(term.Green, fmt.Sprintf("Your vote counts; %d of %d approvals are there.", msg.answer.Votes,
+		m.say(term.Green, fmt.Sprintf("Your vote is recorded: %d of %d approvals.", msg.answer.Votes,
 			msg.answer.Required))
 	default:
-		m.say(term.Green, "This decision stood already.")
+		m.say(term.Green, "This decision was already made.")
 	}
 	m.verdicts = append(m.verdicts, verdict{it.action.ID, result})
 	return m.next()

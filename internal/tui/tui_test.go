@@ -39,10 +39,10 @@ var coloring = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
 var codes = regexp.MustCompile(`<U\+[0-9A-F]+>`)
 
-// squeezed is a text without what the layout of a card adds or takes, and
-// without marks: whether they show depends on what they stand on. A character
-// that stands as its code is the character: a card gives the code of more
-// look-alikes, since it has more text around them.
+// squeezed is a text without what the layout of a card adds or takes, and without marks: whether
+// they are visible depends on the characters around them. A character that is shown as its code
+// counts as the character: a card shows the codes of more look-alikes, because it has more text
+// around them.
 func squeezed(s string) string {
 	s = strings.NewReplacer(" ", "", "│", "", "\n", "").Replace(s)
 	s = codes.ReplaceAllStringFunc(s, func(code string) string {
@@ -60,8 +60,8 @@ func squeezed(s string) string {
 	}, s)
 }
 
-// TestCardIsWhole: whatever an action holds, its card shows all of what is
-// decided on, on lines that fit, and nothing that a terminal would obey.
+// TestCardIsWhole: the card of any action shows everything that is decided, on lines that fit, and
+// nothing that a terminal would execute.
 func TestCardIsWhole(t *testing.T) {
 	t.Parallel()
 	texts := hostileTexts(t)
@@ -72,14 +72,16 @@ func TestCardIsWhole(t *testing.T) {
 		a := &gatehouse.Action{
 			ID: "act_1", Status: gatehouse.StatusPending, Approval: &gatehouse.Approval{Required: 1},
 			Proposal: gatehouse.Proposal{
-				ActionType: "field_update", Connector: "shop", Operation: "update", Target: gatehouse.Target{EntityType: draw("type"), EntityRef: draw("ref")},
+				ActionType: "field_update", Connector: "shop", Operation: "update",
+				Target:         gatehouse.Target{EntityType: draw("type"), EntityRef: draw("ref")},
 				CurrentState:   gatehouse.ObjectJSON(gatehouse.Member{Name: name, Value: gatehouse.StringJSON(before)}),
 				ProposedChange: gatehouse.ObjectJSON(gatehouse.Member{Name: name, Value: gatehouse.StringJSON(after)}),
 				Rationale:      draw("rationale"), ArtifactDiff: &gatehouse.ArtifactDiff{Type: "text", Text: draw("diff")},
 			},
 		}
 		width := rapid.IntRange(minColumns, 120).Draw(t, "width")
-		p := cardPage(a, view{width: width, color: rapid.Bool().Draw(t, "color"), whole: true, why: true, now: time.Unix(0, 0)})
+		p := cardPage(a,
+			view{width: width, color: rapid.Bool().Draw(t, "color"), whole: true, why: true, now: time.Unix(0, 0)})
 		var all strings.Builder
 		for i, line := range p.lines {
 			line = coloring.ReplaceAllString(line, "")
@@ -100,7 +102,7 @@ func TestCardIsWhole(t *testing.T) {
 			t.Fatalf("%q is not in %q", want, shown)
 		}
 		if len(after) < 200 && len(before) < 200 && !strings.Contains(before+after, "\n") {
-			// Characters that do not show stand as their code either way.
+			// Invisible characters are always shown as their codes.
 			want := squeezed(term.Safe(string(gatehouse.StringJSON(after))))
 			if !strings.Contains(shown, want) {
 				t.Fatalf("%q is not in %q", want, shown)
@@ -142,31 +144,32 @@ func press(m *reviewer, keys ...string) (cmd tea.Cmd) {
 	return cmd
 }
 
-// TestKeysAreInertAtFirst: a key meant for the last card does not decide the
-// one that has just appeared, and an old moment's end does not arm a new card.
+// TestKeysAreInertAtFirst: a key meant for the last card does not decide the one that has just
+// appeared, and the timer of an old card does not enable the keys of a new one.
 func TestKeysAreInertAtFirst(t *testing.T) {
 	t.Parallel()
 	m := testReviewer(t)
-	if press(m, "a") != nil || m.draft != nil || press(m, "d") != nil || len(m.questions) > 0 || strings.Contains(m.keys(), "reject") {
+	if press(m, "a") != nil || m.draft != nil || press(m, "d") != nil || len(m.questions) > 0 ||
+		strings.Contains(m.keys(), "reject") {
 		t.Fatal("a card that has just appeared is decided")
 	}
 	first := armMsg(m.cards)
 	press(m, "j")
 	m.Update(first)
 	if press(m, "a") != nil || m.busy {
-		t.Fatal("the second card was armed by the first")
+		t.Fatal("the first card's timer enabled the second card")
 	}
 	m.Update(armMsg(m.cards))
 	if press(m, "a") == nil || !m.busy {
-		t.Fatal("an armed card is not decided")
+		t.Fatal("an enabled card is not decided")
 	}
 	if m.busy = true; press(m, "a") != nil {
 		t.Fatal("it is decided twice")
 	}
 }
 
-// TestAFilterThatFails: after a selection was read to its end, a filter whose
-// answer does not come leaves nothing that can be approved unseen.
+// TestAFilterThatFails: after a selection was read to its end, a filter without an answer leaves
+// nothing that can be approved unseen.
 func TestAFilterThatFails(t *testing.T) {
 	t.Parallel()
 	m := testReviewer(t)
@@ -200,7 +203,7 @@ func TestForgedContentIsNotApproved(t *testing.T) {
 	m.items[0].action.ProposedChange = `{"note":"y"}`
 	m.Update(armMsg(m.cards))
 	if press(m, "a") != nil || m.draft != nil || !strings.Contains(m.message, "do not approve this") {
-		t.Fatalf("approved, or not told: %q", m.message)
+		t.Fatalf("approved, or not reported: %q", m.message)
 	}
 }
 
@@ -221,16 +224,18 @@ func TestTooSmallATerminal(t *testing.T) {
 	}
 }
 
-// TestMineByDelegation: what a person is asked waits for their delegate too, until the
-// right was used.
+// TestMineByDelegation: a person's question also waits for their delegate, until the right was
+// used.
 func TestMineByDelegation(t *testing.T) {
 	t.Parallel()
 	m := testReviewer(t)
 	m.me.Kind, m.me.Roles = gatehouse.KindPerson, []gatehouse.Role{gatehouse.RoleApprover}
 	d := &gatehouse.Delegation{
-		ID: "dlg_1", From: "prn_ana", FromName: "ana", To: "prn_1", Starts: m.now().Add(-time.Hour), Ends: m.now().Add(time.Hour),
-		Level:     gatehouse.L3,
-		Delegator: &gatehouse.Delegator{Person: "prn_ana", Roles: m.me.Roles, Groups: []gatehouse.Membership{{Group: "finance"}}},
+		ID: "dlg_1", From: "prn_ana", FromName: "ana", To: "prn_1", Starts: m.now().Add(-time.Hour),
+		Ends:  m.now().Add(time.Hour),
+		Level: gatehouse.L3,
+		Delegator: &gatehouse.Delegator{Person: "prn_ana", Roles: m.me.Roles,
+			Groups: []gatehouse.Membership{{Group: "finance"}}},
 	}
 	finance := func(more ...func(*gatehouse.Action)) *gatehouse.Action {
 		a := &gatehouse.Action{Approval: &gatehouse.Approval{Groups: []string{"finance"}}}
@@ -255,7 +260,8 @@ func TestMineByDelegation(t *testing.T) {
 		"asked by the group": {finance(), true},
 		"above the level":    {finance(func(a *gatehouse.Action) { a.RiskLevel = gatehouse.L4 }), false},
 		"another group":      {finance(func(a *gatehouse.Action) { a.Approval.Groups = []string{"legal"} }), false},
-		"ana has voted":      {finance(func(a *gatehouse.Action) { a.Approval.Votes = []gatehouse.Vote{{Person: "prn_ana"}} }), false},
+		"ana has voted": {
+			finance(func(a *gatehouse.Action) { a.Approval.Votes = []gatehouse.Vote{{Person: "prn_ana"}} }), false},
 		"another delegate has": {finance(func(a *gatehouse.Action) {
 			a.Approval.Votes = []gatehouse.Vote{{Person: "prn_cy", For: "prn_ana"}}
 		}), false},
@@ -271,7 +277,7 @@ func TestMineByDelegation(t *testing.T) {
 	}
 }
 
-// TestMine keeps out what the person cannot decide, or has voted on.
+// TestMine leaves out actions that the person cannot decide or has voted on.
 func TestMine(t *testing.T) {
 	t.Parallel()
 	m := testReviewer(t)

@@ -1,6 +1,7 @@
 package usecase
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -9,6 +10,31 @@ import (
 
 // PollInterval is how long a lost hint can delay a long poll.
 const PollInterval = time.Second
+
+// Poll calls try until it is done: at once, after each hint, and every PollInterval. It ends without an
+// error when the wait is over, or when the caller has left.
+func Poll(
+	ctx context.Context, hints Hints, wait time.Duration, topics []string, try func() (done bool, err error),
+) error {
+	hint, end := hints.Subscribe(topics...)
+	defer end()
+	over := time.After(wait)
+	poll := time.NewTicker(PollInterval)
+	defer poll.Stop()
+	for {
+		if done, err := try(); done || err != nil || wait <= 0 {
+			return err
+		}
+		select {
+		case <-hint:
+		case <-poll.C:
+		case <-over:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
 
 // Busy asks the client to try again.
 func Busy(cause error) error {

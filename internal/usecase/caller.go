@@ -12,7 +12,7 @@ import (
 var errStaleCaller = errors.New("usecase: the cached caller is out of date")
 
 // Verify compares a cached caller with the store's data. Each run of a transaction's
-// closure verifies the caller anew, since a run may be rolled back.
+// closure verifies the caller again, since a run may be rolled back.
 func Verify(c *gatehouse.Caller, known gatehouse.CallerFacts) error {
 	if c.Cached == nil {
 		return nil

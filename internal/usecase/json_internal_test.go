@@ -14,7 +14,8 @@ func TestObjectIsMustJSON(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 120_000_000, time.UTC)
 	for _, data := range []map[string]any{
 		{},
-		{"b": 1, "a": "x\n\"<é\u2028", "via": gatehouse.ViaAPI, "decision": gatehouse.Approve, "outcome": gatehouse.OutcomeDeny},
+		{"b": 1, "a": "x\n\"<é\u2028", "via": gatehouse.ViaAPI, "decision": gatehouse.Approve,
+			"outcome": gatehouse.OutcomeDeny},
 		{"yes": true, "no": false, "n": -7, "at": at, "due": &at, "never": (*time.Time)(nil)},
 		{"rules": []string{"r2", "r1"}, "none": []string{}, "nil": []string(nil)},
 		{"magnitude": &gatehouse.Magnitude{Amount: "12.50", Currency: "EUR"}, "null": nil, "status": gatehouse.StatusPending},

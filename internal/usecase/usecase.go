@@ -26,7 +26,7 @@ type Case struct {
 
 // Perform runs a use case in one transaction of the caller's tenant, once for each
 // Idempotency-Key (see Once), and notifies the log's readers after the commit. fn may
-// run again, and then sets all its results anew.
+// run again, and then sets all its results again.
 func Perform[T any](ctx context.Context, r *Runner, u Case, fn func(gatehouse.Tx) (*T, error)) (*T, error) {
 	var out *T
 	err := r.Update(ctx, u.By.Principal.Tenant, u.Prepare, func(tx gatehouse.Tx) (err error) {

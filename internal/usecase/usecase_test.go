@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAnswersAreStoredInOnePlace: only Once looks up an earlier answer and stores
-// the new one, which are easy to forget in a use case.
+// TestAnswersAreStoredInOnePlace: only Once looks up an earlier answer and stores the new one,
+// because a use case could forget either.
 func TestAnswersAreStoredInOnePlace(t *testing.T) {
 	t.Parallel()
 	call := regexp.MustCompile(`\b(answered|remember|FindIdempotency|InsertIdempotency)\(`)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestBuild: the linker's word stands above version control, and a date of another
-// zone is told in UTC.
+// TestBuild: the linker's values take precedence over version control, and a date of another zone
+// is reported in UTC.
 func TestBuild(t *testing.T) { //nolint:paralleltest // sets what the linker sets
 	defer func() { commit, date = "", "" }()
 	commit, date = "c0ffee", "2026-01-02T15:04:05+02:00"
@@ -17,6 +17,6 @@ func TestBuild(t *testing.T) { //nolint:paralleltest // sets what the linker set
 	}
 	commit, date = "", "yesterday"
 	if b := Build(); !b.Date.IsZero() {
-		t.Errorf("a date that is none is %v", b.Date)
+		t.Errorf("an invalid date is %v", b.Date)
 	}
 }

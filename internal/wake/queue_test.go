@@ -84,8 +84,8 @@ func TestQueuePaces(t *testing.T) {
 	})
 }
 
-// TestQueueKeepsWhatARoundDidNotTake ends a Round while it waits for its turn.
-func TestQueueKeepsWhatARoundDidNotTake(t *testing.T) {
+// TestQueueKeepsTheRestOfARound ends a Round while it waits for its turn.
+func TestQueueKeepsTheRestOfARound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQueue()

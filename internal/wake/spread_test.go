@@ -59,7 +59,7 @@ func TestSpread(t *testing.T) {
 			t.Error("a hint of another replica was not delivered")
 		}
 		if n := len(w.sent); n != 0 {
-			t.Errorf("carried on, or against the carrier's will: %s", <-w.sent)
+			t.Errorf("forwarded, or sent although the carrier refused: %s", <-w.sent)
 		}
 		cancel()
 		<-done

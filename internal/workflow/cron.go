@@ -75,7 +75,7 @@ func ParseCron(spec, zone string) (*Cron, error) {
 	c.anyHour = bits.OnesCount64(c.hour) == 24
 	c.anyDay, c.anyWeekday = strings.HasPrefix(fields[2], "*"), strings.HasPrefix(fields[4], "*")
 	if c.Next(time.Date(2023, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return nil, errors.New("the schedule never comes")
+		return nil, errors.New("the schedule never occurs")
 	}
 	return c, nil
 }

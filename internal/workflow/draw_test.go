@@ -88,13 +88,15 @@ func TestSVG(t *testing.T) {
 		if run == nil {
 			continue
 		}
-		for _, want := range []string{"– a", "skipped", "waiting, 1 of 2 items", "? c", "waiting for approval", "· d", "blocked", "run_<1>"} {
+		for _, want := range []string{"– a", "skipped", "waiting, 1 of 2 items", "? c", "waiting for approval", "· d",
+			"blocked", "run_<1>"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("no %q in\n%s", want, text)
 			}
 		}
 	}
-	if s := d.SVG(fanRun()); !strings.Contains(s, `class="wf-step wf-approval wf-waiting-approval"`) || !strings.Contains(s, "stroke-dasharray") {
+	if s := d.SVG(fanRun()); !strings.Contains(s, `class="wf-step wf-approval wf-waiting-approval"`) ||
+		!strings.Contains(s, "stroke-dasharray") {
 		t.Errorf("a state has no class or outline:\n%s", s)
 	}
 }

@@ -87,7 +87,7 @@ func (e *Expr) List(s *Scope) ([]gatehouse.JSON, error) {
 	}
 	items, err := j.Elements()
 	if err != nil {
-		return nil, gatehouse.E(gatehouse.CodeInternal, "the list does not read").Because(err)
+		return nil, gatehouse.E(gatehouse.CodeInternal, "the list cannot be parsed").Because(err)
 	}
 	if e.limit > 0 && len(items) > e.limit {
 		return nil, gatehouse.E(gatehouse.CodeInvalid, "there are %d items, but max_items is %d", len(items), e.limit)

@@ -20,7 +20,8 @@ func FuzzParse(f *testing.F) {
 	for _, source := range []string{
 		string(real), fan, waiting, steps(transform), "name: w\nsteps:\n- {id: a, uses: worker.x, needs: [a]}\n",
 		steps("- {id: a, uses: transform, with: {a: ['x ${{ input.x }}', '${{ {\"a\": 1} }}', $${{ }}}"),
-		"name: w\non: {schedule: {cron: '*/5 1-3 * jan sun', timezone: Europe/Berlin}}\ninput: {type: object}\nsteps:\n" + transform,
+		"name: w\non: {schedule: {cron: '*/5 1-3 * jan sun', timezone: Europe/Berlin}}\ninput: {type: object}\nsteps:\n" +
+			transform,
 	} {
 		f.Add(source)
 	}
@@ -29,7 +30,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			var p workflow.Problems
 			if !errors.As(err, &p) || len(p) == 0 {
-				t.Fatalf("%T %v is no list of problems", err, err)
+				t.Fatalf("%T %v is not a list of problems", err, err)
 			}
 			for _, one := range p {
 				if one.Line < 1 || one.Column < 1 || one.Detail == "" {
@@ -41,7 +42,8 @@ func FuzzParse(f *testing.F) {
 		if len(d.Steps) == 0 || !workflow.ValidName(d.Name) {
 			t.Fatalf("%+v", d)
 		}
-		s := scope(`{"body":{"short_description":"x","sys_id":1.50},"x":[1,{"a":null}]}`, `{"json":{"confidence":0.9,"watchers":["a"]}}`)
+		s := scope(`{"body":{"short_description":"x","sys_id":1.50},"x":[1,{"a":null}]}`,
+			`{"json":{"confidence":0.9,"watchers":["a"]}}`)
 		for _, step := range d.Steps {
 			exercise(t, step, s)
 		}
@@ -107,8 +109,10 @@ func exercise(t *testing.T, step *workflow.Step, s *workflow.Scope) {
 // FuzzTemplate feeds arbitrary templates and inputs.
 func FuzzTemplate(f *testing.F) {
 	for _, text := range []string{
-		"${{ input }}", "a ${{ input.x }} b", "$${{", "${{ '}}' }}", "${{ {'a': {'b': [1.5, 2]}} }}", "${{ r'\\' }}", "}}${{ 1 }}", "${{ json(input) }}",
-		"${{ input.x.map(v, v * 2) }}", "${{ sum([0.1, 0.2]) * 1e3 }}", "${{ sha256(input) + string(now) }}", "${{ // x }} }}",
+		"${{ input }}", "a ${{ input.x }} b", "$${{", "${{ '}}' }}", "${{ {'a': {'b': [1.5, 2]}} }}", "${{ r'\\' }}",
+		"}}${{ 1 }}", "${{ json(input) }}",
+		"${{ input.x.map(v, v * 2) }}", "${{ sum([0.1, 0.2]) * 1e3 }}", "${{ sha256(input) + string(now) }}",
+		"${{ // x }} }}",
 	} {
 		f.Add(text, `{"x":[1,2.50,12345678901234567890]}`)
 	}

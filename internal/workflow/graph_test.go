@@ -151,7 +151,7 @@ func TestCycle(t *testing.T) {
 		}
 		lines = rapid.Permutation(lines).Draw(t, "order")
 		_, err := workflow.Parse([]byte(steps(lines...)))
-		if err == nil || !strings.Contains(err.Error(), "in a circle") {
+		if err == nil || !strings.Contains(err.Error(), "in a cycle") {
 			t.Fatalf("%v", err)
 		}
 	})
@@ -177,7 +177,8 @@ func TestSimulation(t *testing.T) {
 		}
 		test.Expect = workflow.Expectation{Status: gatehouse.RunFailed, Failure: "timeout"}
 		if !lost {
-			test.Expect = workflow.Expectation{Status: gatehouse.RunSucceeded, Attempts: attempts, Steps: make(map[string]string)}
+			test.Expect = workflow.Expectation{Status: gatehouse.RunSucceeded, Attempts: attempts,
+				Steps: make(map[string]string)}
 			for _, s := range d.Steps {
 				test.Expect.Steps[s.ID] = "succeeded"
 			}
@@ -204,7 +205,8 @@ func TestBackoff(t *testing.T) {
 		got = append(got, d.Backoff(d.Step("a"), attempt, 0.5), d.Backoff(d.Step("b"), attempt, 0.5))
 	}
 	s, m := time.Second, time.Minute
-	if diff := cmp.Diff([]time.Duration{5 * s, s, 5 * s, s, 30 * s, 2 * s, 2 * m, 2 * s, 10 * m, 2 * s, 10 * m, 2 * s}, got); diff != "" {
+	if diff := cmp.Diff([]time.Duration{5 * s, s, 5 * s, s, 30 * s, 2 * s, 2 * m, 2 * s, 10 * m, 2 * s, 10 * m, 2 * s},
+		got); diff != "" {
 		t.Error(diff)
 	}
 	for _, random := range []float64{0, 0.25, 0.999} {

@@ -60,7 +60,8 @@ var at = time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
 func scope(input gatehouse.JSON, outputs ...gatehouse.JSON) *workflow.Scope {
 	return &workflow.Scope{
 		Input: input, Now: at,
-		Run: &gatehouse.Run{ID: "run_1", Tenant: "default", Workflow: "w", Version: 3, Trigger: gatehouse.TriggerAPI, CreatedAt: at},
+		Run: &gatehouse.Run{ID: "run_1", Tenant: "default", Workflow: "w", Version: 3, Trigger: gatehouse.TriggerAPI,
+			CreatedAt: at},
 		Output: func(id string) (gatehouse.JSON, bool) {
 			for i, known := range []string{"before", "un-even"} {
 				if id == known && i < len(outputs) {

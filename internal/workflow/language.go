@@ -66,12 +66,16 @@ func functions() []cel.EnvOption {
 		unary("lower", func(s string) ref.Val { return types.String(strings.ToLower(s)) }),
 		unary("upper", func(s string) ref.Val { return types.String(strings.ToUpper(s)) }),
 		unary("trim", func(s string) ref.Val { return types.String(strings.TrimSpace(s)) }),
-		cel.Function("json", cel.Overload("json_any", []*cel.Type{cel.DynType}, cel.StringType, cel.UnaryBinding(toJSONText))),
-		cel.Function("sha256", cel.Overload("sha256_any", []*cel.Type{cel.DynType}, cel.StringType, cel.UnaryBinding(hashed))),
-		cel.Function("join", cel.Overload("join_list_text", []*cel.Type{cel.ListType(cel.DynType), cel.StringType}, cel.StringType,
-			cel.BinaryBinding(join))),
-		cel.Function("split", cel.Overload("split_text_text", []*cel.Type{cel.StringType, cel.StringType}, cel.ListType(cel.StringType),
-			cel.BinaryBinding(split))),
+		cel.Function("json",
+			cel.Overload("json_any", []*cel.Type{cel.DynType}, cel.StringType, cel.UnaryBinding(toJSONText))),
+		cel.Function("sha256",
+			cel.Overload("sha256_any", []*cel.Type{cel.DynType}, cel.StringType, cel.UnaryBinding(hashed))),
+		cel.Function("join",
+			cel.Overload("join_list_text", []*cel.Type{cel.ListType(cel.DynType), cel.StringType}, cel.StringType,
+				cel.BinaryBinding(join))),
+		cel.Function("split",
+			cel.Overload("split_text_text", []*cel.Type{cel.StringType, cel.StringType}, cel.ListType(cel.StringType),
+				cel.BinaryBinding(split))),
 		cel.Function("truncate", cel.Overload("truncate_text_int", []*cel.Type{cel.StringType, cel.IntType}, cel.StringType,
 			cel.BinaryBinding(truncate))),
 	}
@@ -84,7 +88,8 @@ func functionCosts() map[string]cost.FunctionTracker {
 	}
 	costs := make(map[string]cost.FunctionTracker)
 	for _, name := range []string{
-		"lower_text", "upper_text", "trim_text", "json_any", "sha256_any", "join_list_text", "split_text_text", "truncate_text_int",
+		"lower_text", "upper_text", "trim_text", "json_any", "sha256_any", "join_list_text", "split_text_text",
+		"truncate_text_int",
 	} {
 		costs[name] = of
 	}
@@ -244,7 +249,8 @@ func (r *reads) step(e ast.Expr, id, field string, fail func(ast.Expr, string, .
 	case field == "rejection" && r.refused[id]:
 		r.seen[id] = true
 	case field == "rejection":
-		fail(e, "step %s has no rejection that is read here; it is read in the steps that on_rejected or on_expired of %s repeats, and after it", id, id)
+		fail(e, "step %s has no rejection that is read here; it is read in the steps that on_rejected or on_expired of %s "+
+			"repeats, and after it", id, id)
 	case !r.steps[id]:
 		fail(e, "step %s need not have ended by then; put it under needs", gatehouse.Quote(id))
 	case field != "output":

@@ -29,11 +29,11 @@ func Lint(d *Definition) []gatehouse.WorkflowProblem {
 		switch s.Kind {
 		case KindConnector:
 			if s.Risk == 0 {
-				say(s, "has no risk; the policy's and the connector's alone will count")
+				say(s, "has no risk; only the policy's and the connector's levels will count")
 			}
 		case KindTransform:
 			if !used[s.ID] {
-				say(s, "its output is never used, and a transform does nothing else")
+				say(s, "its output is never used, and a transform has no other effect")
 			}
 		case KindModel:
 			if !used[s.ID] {
@@ -44,18 +44,20 @@ func Lint(d *Definition) []gatehouse.WorkflowProblem {
 			}
 		case KindWorker:
 			if s.ownRetry && s.Retry.Max > 0 && s.IdempotencyKey == nil {
-				say(s, "is retried; give it an idempotency_key that names its effect, so that the worker can tell a repetition")
+				say(s, "is retried; give it an idempotency_key that names its effect, so that the worker can recognize a repetition")
 			}
 		case KindWait:
 			if slices.Contains(s.withKeys, "event") && !slices.Contains(s.withKeys, "timeout") && d.Limits.Deadline == 0 {
-				say(s, "waits for an event for ever: neither timeout nor limits.deadline is given")
+				say(s, "may wait for an event without end: neither timeout nor limits.deadline is given")
 			}
 		}
 		if d.repeated[s.ID] && s.IdempotencyKey != nil && !s.keyRepeats {
-			say(s, "is repeated under the same idempotency_key; it is done once, and each iteration takes that over. Put iteration in the key to do it each time")
+			say(s, "is repeated under the same idempotency_key: only the first iteration executes it, and the others reuse "+
+				"its result. Put iteration in the key to execute it each time")
 		}
 		if s.OnRejected.Repeat != "" && !d.readsRejection(s) {
-			say(s, "is repeated when it is rejected, but no step reads steps.%s.rejection, so that the same may be asked again", s.ID)
+			say(s, "is repeated when it is rejected, but no step reads steps.%s.rejection, so that the same question may be "+
+				"asked again", s.ID)
 		}
 		if s.ForEach != nil && !s.ownItems {
 			say(s, "has for_each without max_items; more than %d items fail it", DefaultItems)

@@ -14,7 +14,8 @@ func TestLint(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, "name: w\nlimits: {max_writes_per_run: 1}\nsteps:\n"+
 		"- {id: a, uses: connector.s.update, action_type: x, with: {target: {entity_type: t, entity_ref: r}, change: {}}}\n"+
-		"- {id: b, uses: connector.s.update, action_type: x, risk: low, with: {target: {entity_type: t, entity_ref: r}, change: {}}}\n"+
+		"- {id: b, uses: connector.s.update, action_type: x, risk: low, with: {target: {entity_type: t, entity_ref: r}, "+
+		"change: {}}}\n"+
 		"- {id: c, uses: transform, with: 1}\n"+
 		"- {id: d, uses: transform, with: 1}\n"+
 		"- {id: e, uses: model.x, with: {model: m, prompt: p}}\n"+
@@ -30,13 +31,14 @@ func TestLint(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{
 		"1:1: 2 steps propose actions, but limits.max_writes_per_run is 1",
-		"4:3: step a: has no risk; the policy's and the connector's alone will count",
-		"6:3: step c: its output is never used, and a transform does nothing else",
+		"4:3: step a: has no risk; only the policy's and the connector's levels will count",
+		"6:3: step c: its output is never used, and a transform has no other effect",
 		"8:3: step e: its output is never used, but it costs money",
 		"8:3: step e: calls a model, but limits has no budget",
-		"9:3: step f: is retried; give it an idempotency_key that names its effect, so that the worker can tell a repetition",
+		"9:3: step f: is retried; give it an idempotency_key that names its effect, so that the worker can recognize a " +
+			"repetition",
 		"9:3: step f: has for_each without max_items; more than 100 items fail it",
-		"11:3: step h: waits for an event for ever: neither timeout nor limits.deadline is given",
+		"11:3: step h: may wait for an event without end: neither timeout nor limits.deadline is given",
 	}, got); diff != "" {
 		t.Error(diff)
 	}

@@ -172,7 +172,8 @@ func (p *parser) webhook(n *yaml.Node) {
 	default:
 		p.Fail(f.Values["kind"], "kind must be %s, %s or %s", HookServiceNow, HookGitHub, HookGeneric)
 	}
-	w.Ref = p.expression(f.Values["ref"], "ref", []*cel.Type{cel.StringType, cel.DynType}, &reads{inputOnly: true, known: p.known})
+	w.Ref = p.expression(f.Values["ref"], "ref", []*cel.Type{cel.StringType, cel.DynType},
+		&reads{inputOnly: true, known: p.known})
 	p.def.On.Webhook = w
 }
 

@@ -90,10 +90,10 @@ func (p *parser) graph(read []form.Fields) {
 	}
 	at := read[p.def.byID[cycle[0]].Index]
 	if v := at.Values["needs"]; v != nil {
-		p.Fail(v, "the steps need each other in a circle: %s", strings.Join(cycle, " → "))
+		p.Fail(v, "the steps depend on each other in a cycle: %s", strings.Join(cycle, " → "))
 		return
 	}
-	p.Fail(at.Node, "the steps need each other in a circle: %s", strings.Join(cycle, " → "))
+	p.Fail(at.Node, "the steps depend on each other in a cycle: %s", strings.Join(cycle, " → "))
 }
 
 func (p *parser) needs(n *yaml.Node, id string) []string {
@@ -121,7 +121,8 @@ func (p *parser) step(s *Step, f form.Fields) {
 	s.reads = make(map[string]bool)
 	may := func() *reads {
 		return &reads{
-			steps: p.up[s.ID], known: p.known, clock: true, seen: s.reads, refused: p.refused[s.ID], repeated: p.def.repeated[s.ID],
+			steps: p.up[s.ID], known: p.known, clock: true, seen: s.reads, refused: p.refused[s.ID],
+			repeated: p.def.repeated[s.ID],
 		}
 	}
 	s.If = p.expression(f.Values["if"], "if", wantCondition, may())
@@ -169,7 +170,8 @@ func (p *parser) key(s *Step, n *yaml.Node, each bool) {
 		return
 	}
 	r := &reads{
-		steps: p.up[s.ID], known: p.known, item: each, seen: s.reads, refused: p.refused[s.ID], repeated: p.def.repeated[s.ID],
+		steps: p.up[s.ID], known: p.known, item: each, seen: s.reads, refused: p.refused[s.ID],
+		repeated: p.def.repeated[s.ID],
 	}
 	s.IdempotencyKey = p.template(n, "idempotency_key", r)
 	s.keyRepeats = r.seenIteration
@@ -279,7 +281,7 @@ func (p *parser) risk(s *Step, f form.Fields) {
 	case s.Kind == KindApproval:
 		s.ActionType = ApprovalType
 	case s.Kind == KindConnector:
-		p.Fail(f.Node, "a connector step needs action_type, by which policies know it")
+		p.Fail(f.Node, "a connector step needs action_type, which policies match")
 	}
 }
 
@@ -302,7 +304,7 @@ func (p *parser) idle(s *Step, f form.Fields) {
 	}
 	for _, key := range idle {
 		if v := f.Values[key]; v != nil {
-			p.Fail(v, "%s says nothing in a step that uses %s", key, s.Kind)
+			p.Fail(v, "%s has no effect in a step that uses %s", key, s.Kind)
 		}
 	}
 }

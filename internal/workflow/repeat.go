@@ -136,7 +136,7 @@ func (p *parser) refusal(s *Step, f form.Fields, n *yaml.Node, what string) (r R
 		p.Fail(v, "step %s does not need %s, so there is no way back to it", s.ID, to)
 		return Refusal{}
 	case f.Values["for_each"] != nil:
-		p.Fail(v, "a step with for_each asks about each item, and goes back to no other step")
+		p.Fail(v, "a step with for_each asks about each item, and cannot go back to another step")
 		return Refusal{}
 	}
 	r.Repeat = to
@@ -178,7 +178,8 @@ func (d *Definition) Next(run *gatehouse.Run, s *gatehouse.Step, r Refusal) (ste
 func RefusedOutput(a *gatehouse.Action, s *gatehouse.Step, notes string) gatehouse.JSON {
 	_, n := s.Iteration()
 	members := []gatehouse.Member{
-		{Name: "action_id", Value: gatehouse.StringJSON(a.ID)}, {Name: "status", Value: gatehouse.StringJSON(string(a.Status))},
+		{Name: "action_id", Value: gatehouse.StringJSON(a.ID)},
+		{Name: "status", Value: gatehouse.StringJSON(string(a.Status))},
 		{Name: "decided_by", Value: gatehouse.StringJSON(a.DecidedBy)}, {Name: "notes", Value: gatehouse.StringJSON(notes)},
 		{Name: "iteration", Value: gatehouse.JSON(strconv.Itoa(n))}, {Name: "change", Value: a.ProposedChange},
 	}

@@ -55,31 +55,51 @@ func TestRefusalsInTests(t *testing.T) {
 func TestRefusalsAreRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ source, want string }{
-		"no way back":      {steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, on_rejected: {repeat: c}}", "- {id: c, uses: worker.x}"), "4:49: step b does not need c, so there is no way back to it"},
-		"no such step":     {steps("- {id: b, uses: approval, on_expired: {repeat: z}}"), `there is no step "z"`},
-		"itself":           {steps("- {id: b, uses: approval, on_rejected: {repeat: b}}"), "step b does not need b"},
-		"beside the way":   {steps("- {id: a, uses: worker.x}", "- {id: n, uses: worker.x}", "- {id: b, uses: approval, needs: [a], on_rejected: {repeat: a}}"), "step n needs a too, and is not repeated with it"},
-		"too often":        {steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, on_rejected: {repeat: a, max: 9}}"), "max must be"},
-		"a word":           {steps("- {id: b, uses: approval, on_rejected: again}"), "on_rejected must be fail, continue, or repeat"},
-		"no approval":      {steps("- {id: b, uses: worker.x, on_rejected: continue}"), "on_rejected says nothing in a step that uses worker"},
-		"items":            {steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, for_each: '[1]', max_items: 2, on_rejected: {repeat: a}}"), "a step with for_each asks about each item"},
-		"one key":          {steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, idempotency_key: k, on_rejected: {repeat: a}}"), "idempotency_key must contain iteration"},
-		"iteration beside": {steps("- {id: a, uses: transform, with: '${{ iteration }}'}"), "iteration is there only in a step that"},
-		"rejection before": {steps("- {id: o, uses: transform, with: '${{ steps.b.rejection }}'}", "- {id: a, uses: worker.x}", "- {id: b, uses: approval, on_rejected: {repeat: a}}"), "step b has no rejection that is read here"},
-		"rejection, fails": {steps("- {id: b, uses: approval}", "- {id: c, uses: transform, with: '${{ steps.b.rejection }}'}"), "step b has no rejection that is read here"},
+		"no way back": {
+			steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, on_rejected: {repeat: c}}",
+				"- {id: c, uses: worker.x}"), "4:49: step b does not need c, so there is no way back to it"},
+		"no such step": {steps("- {id: b, uses: approval, on_expired: {repeat: z}}"), `there is no step "z"`},
+		"itself":       {steps("- {id: b, uses: approval, on_rejected: {repeat: b}}"), "step b does not need b"},
+		"beside the way": {
+			steps("- {id: a, uses: worker.x}", "- {id: n, uses: worker.x}",
+				"- {id: b, uses: approval, needs: [a], on_rejected: {repeat: a}}"),
+			"step n needs a too, and is not repeated with it"},
+		"too often": {
+			steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, on_rejected: {repeat: a, max: 9}}"), "max must be"},
+		"a word": {steps("- {id: b, uses: approval, on_rejected: again}"),
+			"on_rejected must be fail, continue, or repeat"},
+		"no approval": {steps("- {id: b, uses: worker.x, on_rejected: continue}"),
+			"on_rejected has no effect in a step that uses worker"},
+		"items": {
+			steps("- {id: a, uses: worker.x}",
+				"- {id: b, uses: approval, for_each: '[1]', max_items: 2, on_rejected: {repeat: a}}"),
+			"a step with for_each asks about each item"},
+		"one key": {
+			steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, idempotency_key: k, on_rejected: {repeat: a}}"),
+			"idempotency_key must contain iteration"},
+		"iteration beside": {steps("- {id: a, uses: transform, with: '${{ iteration }}'}"),
+			"iteration is there only in a step that"},
+		"rejection before": {
+			steps("- {id: o, uses: transform, with: '${{ steps.b.rejection }}'}", "- {id: a, uses: worker.x}",
+				"- {id: b, uses: approval, on_rejected: {repeat: a}}"), "step b has no rejection that is read here"},
+		"rejection, fails": {
+			steps("- {id: b, uses: approval}", "- {id: c, uses: transform, with: '${{ steps.b.rejection }}'}"),
+			"step b has no rejection that is read here"},
 	} {
 		if got := problems(t, c.source).Error(); !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %s", name, got)
 		}
 	}
-	d := mustParse(t, steps("- {id: a, uses: worker.x, idempotency_key: k}", "- {id: b, uses: approval, on_rejected: {repeat: a}}"))
+	d := mustParse(t,
+		steps("- {id: a, uses: worker.x, idempotency_key: k}", "- {id: b, uses: approval, on_rejected: {repeat: a}}"))
 	got := ""
 	for _, p := range workflow.Lint(d) {
 		got += p.Detail + "\n"
 	}
-	for _, want := range []string{"step a: is repeated under the same idempotency_key", "step b: is repeated when it is rejected, but no step reads steps.b.rejection"} {
+	for _, want := range []string{"step a: is repeated under the same idempotency_key",
+		"step b: is repeated when it is rejected, but no step reads steps.b.rejection"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("the linter says nothing of %q:\n%s", want, got)
+			t.Errorf("the linter does not report %q:\n%s", want, got)
 		}
 	}
 }

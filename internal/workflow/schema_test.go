@@ -60,8 +60,10 @@ func TestSchemaTakes(t *testing.T) {
 	}
 	for _, source := range []string{
 		string(real), fan, waiting, steps(transform),
-		steps("- {id: a, uses: worker.x, if: true, for_each: '[1]', max_items: 1, retry: {max: 0, backoff: [1h30m, 2d]}, timeout: 1.5s}"),
-		steps("- {id: a, uses: model.x, with: {model: m, prompt: p, temperature: 0.2, max_tokens: '${{ input.n }}', json: '${{ input.j }}'}}"),
+		steps("- {id: a, uses: worker.x, if: true, for_each: '[1]', max_items: 1, retry: {max: 0, backoff: [1h30m, 2d]}, " +
+			"timeout: 1.5s}"),
+		steps("- {id: a, uses: model.x, with: {model: m, prompt: p, temperature: 0.2, max_tokens: '${{ input.n }}', json: " +
+			"'${{ input.j }}'}}"),
 		steps("- {id: a, uses: wait, with: {event: '${{ input.e }}', timeout: '${{ input.t }}'}}"),
 		steps("- {id: a, uses: approval, with: {change: '${{ input.c }}', evaluations: '${{ input.e }}', expires_in: 4h}}"),
 		"name: w\nlimits: {budget: {amount: 5.00, currency: USD, window: 30d}}\nsteps:\n" + transform,
@@ -102,10 +104,10 @@ func TestSchemaRefuses(t *testing.T) {
 		steps("- {id: a, uses: wait, with: {timeout: 1h}}"),
 	} {
 		if _, err := workflow.Parse([]byte(source)); err == nil {
-			t.Errorf("the parser takes\n%s", source)
+			t.Errorf("the parser accepts\n%s", source)
 		}
 		if err := schema.Validate(asEditorsSee(t, source)); err == nil {
-			t.Errorf("the schema takes\n%s", source)
+			t.Errorf("the schema accepts\n%s", source)
 		}
 	}
 }
@@ -126,10 +128,14 @@ func TestSchemaKeys(t *testing.T) {
 	}
 	defs := schema.Defs
 	in := map[string]*object{
-		"a workflow": &schema, "on": defs["on"], "webhook": defs["on"].Properties["webhook"], "schedule": defs["on"].Properties["schedule"],
-		"limits": defs["limits"], "budget": defs["limits"].Properties["budget"], "a step": defs["step"], "retry": defs["step"].Properties["retry"],
-		"with of connector": defs["proposal"], "with of approval": defs["proposal"], "with of model": defs["model"], "with of wait": defs["wait"],
-		"target": defs["proposal"].Properties["target"].AnyOf[1], "magnitude": defs["proposal"].Properties["magnitude"].AnyOf[1],
+		"a workflow": &schema, "on": defs["on"], "webhook": defs["on"].Properties["webhook"],
+		"schedule": defs["on"].Properties["schedule"],
+		"limits":   defs["limits"], "budget": defs["limits"].Properties["budget"], "a step": defs["step"],
+		"retry":             defs["step"].Properties["retry"],
+		"with of connector": defs["proposal"], "with of approval": defs["proposal"], "with of model": defs["model"],
+		"with of wait":  defs["wait"],
+		"target":        defs["proposal"].Properties["target"].AnyOf[1],
+		"magnitude":     defs["proposal"].Properties["magnitude"].AnyOf[1],
 		"artifact_diff": defs["proposal"].Properties["artifact_diff"].AnyOf[1],
 		"about":         defs["proposal"].Properties["about"].AnyOf[1],
 		"on_rejected":   defs["refusal"].AnyOf[1], "on_expired": defs["refusal"].AnyOf[1],

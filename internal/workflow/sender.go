@@ -85,7 +85,8 @@ func (p *parser) from(s *Step, w form.Fields) {
 		one, ok := parseSender(p.Text(item, "from"))
 		switch {
 		case !ok:
-			p.Fail(item, "from must list starter, kind:<person, agent or service>, role:<role> or names of principals, without expressions")
+			p.Fail(item, "from must list starter, kind:<person, agent or service>, role:<role> or names of principals, "+
+				"without expressions")
 		case slices.Contains(s.From, one):
 			p.Fail(item, "%s appears twice", gatehouse.Quote(one.String()))
 		default:

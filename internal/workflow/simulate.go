@@ -30,7 +30,8 @@ type simulation struct {
 func simulate(d *Definition, t *Test) (*simulation, error) {
 	m := &simulation{
 		def: d, test: t, start: t.Now, now: t.Now,
-		answered: make(map[string]int), proposed: make(map[string]*gatehouse.Proposal), receipts: make(map[string]gatehouse.JSON),
+		answered: make(map[string]int), proposed: make(map[string]*gatehouse.Proposal),
+		receipts: make(map[string]gatehouse.JSON),
 	}
 	m.run = &gatehouse.Run{
 		ID: "run_test", Tenant: gatehouse.DefaultTenant, Workflow: d.Name, Version: 1, Workspace: d.Workspace,
@@ -69,7 +70,8 @@ func simulate(d *Definition, t *Test) (*simulation, error) {
 // add adds an iteration of a step to the run's steps.
 func (m *simulation) add(s *Step, iteration int) {
 	key := gatehouse.StepKey(s.ID, iteration)
-	m.run.Steps = append(m.run.Steps, &gatehouse.Step{ID: "stp_" + key, Key: key, Index: s.Index, Uses: s.Uses, Status: gatehouse.StepBlocked})
+	m.run.Steps = append(m.run.Steps,
+		&gatehouse.Step{ID: "stp_" + key, Key: key, Index: s.Index, Uses: s.Uses, Status: gatehouse.StepBlocked})
 }
 
 func (m *simulation) to(status gatehouse.RunStatus) {

@@ -60,21 +60,36 @@ func TestRunTestsSays(t *testing.T) {
 	const answers = "steps: {reply: {signal: {text: go on}, after: 30m}, ask: {applied: true}, note: {applied: true}}"
 	for _, c := range []struct{ name, test, want string }{
 		{"all as expected", "{input: {note: false}, " + answers +
-			", expect: {status: succeeded, steps: {note: skipped}, took: 3h, outputs: {until: {at: '2026-01-05T12:00:00Z'}}, proposed: {ask: {connector: workflow, operation: approve, rationale: go on, change: {}}, note: null}}}", ""},
-		{"the wrong state", "{input: {note: false}, " + answers + ", expect: {status: failed_terminal}}", "status: expected failed_terminal, got succeeded"},
+			", expect: {status: succeeded, steps: {note: skipped}, took: 3h, outputs: {until: {at: '2026-01-05T12:00:00Z'}}, " +
+			"proposed: {ask: {connector: workflow, operation: approve, rationale: go on, change: {}}, note: null}}}", ""},
+		{"the wrong state", "{input: {note: false}, " + answers + ", expect: {status: failed_terminal}}",
+			"status: expected failed_terminal, got succeeded"},
 		{"one write too many", "{input: {note: true}, " + answers + ", expect: {status: succeeded}}",
-			"status: expected succeeded, got failed_terminal (too_many_writes: note: the run has proposed as many changes as it may)"},
-		{"the event comes too late", "{input: {note: false}, steps: {reply: {signal: 1, after: 61m}}, expect: {status: failed_terminal, failure: timeout, took: 1h}}", ""},
-		{"the event comes just in time", "{input: {note: false}, steps: {reply: {signal: {text: a}, after: 59m}}, expect: {status: waiting_approval}}", ""},
-		{"no event at all", "{input: {note: false}, expect: {failure: timeout, steps: {reply: failed_terminal, ask: canceled}}}", ""},
-		{"the wrong step", "{input: {note: false}, " + answers + ", expect: {steps: {ask: canceled, 'ask[3]': ready}}}", "step ask: expected canceled, got succeeded|step ask[3]: expected ready, got no such step"},
-		{"the wrong change", "{input: {note: false}, " + answers + ", expect: {proposed: {ask: {rationale: stop, target: {}}}}}", `rationale of ask: expected "stop", got "go on"|target of ask`},
-		{"nothing proposed", "{input: {note: false}, " + answers + ", expect: {proposed: {note: {action_type: note}}}}", "step note proposed nothing"},
-		{"something proposed", "{input: {note: false}, " + answers + ", expect: {proposed: {ask: null}}}", "step ask proposed an action, and must not"},
-		{"the wrong output", "{input: {note: false}, " + answers + ", expect: {outputs: {ask: {}}, output: 1}}", `output of ask: expected {}, got {"action_id":"act_ask"|output: expected 1, got `},
+			"status: expected succeeded, got failed_terminal (too_many_writes: note: the run has proposed as many changes as " +
+				"it may)"},
+		{"the event comes too late",
+			"{input: {note: false}, steps: {reply: {signal: 1, after: 61m}}, expect: {status: failed_terminal, failure: " +
+				"timeout, took: 1h}}", ""},
+		{"the event comes just in time",
+			"{input: {note: false}, steps: {reply: {signal: {text: a}, after: 59m}}, expect: {status: waiting_approval}}", ""},
+		{"no event at all",
+			"{input: {note: false}, expect: {failure: timeout, steps: {reply: failed_terminal, ask: canceled}}}", ""},
+		{"the wrong step", "{input: {note: false}, " + answers + ", expect: {steps: {ask: canceled, 'ask[3]': ready}}}",
+			"step ask: expected canceled, got succeeded|step ask[3]: expected ready, got no such step"},
+		{"the wrong change",
+			"{input: {note: false}, " + answers + ", expect: {proposed: {ask: {rationale: stop, target: {}}}}}",
+			`rationale of ask: expected "stop", got "go on"|target of ask`},
+		{"nothing proposed", "{input: {note: false}, " + answers + ", expect: {proposed: {note: {action_type: note}}}}",
+			"step note proposed nothing"},
+		{"something proposed", "{input: {note: false}, " + answers + ", expect: {proposed: {ask: null}}}",
+			"step ask proposed an action, and must not"},
+		{"the wrong output", "{input: {note: false}, " + answers + ", expect: {outputs: {ask: {}}, output: 1}}",
+			`output of ask: expected {}, got {"action_id":"act_ask"|output: expected 1, got `},
 		{"the wrong time", "{input: {note: false}, " + answers + ", expect: {took: 2h}}", "took: expected 2h, got 3h"},
-		{"the wrong attempts", "{input: {note: false}, " + answers + ", expect: {attempts: {ask: 2}}}", "attempts of ask: expected 2, got 1"},
-		{"an expression fails", "{" + answers + ", expect: {status: succeeded}}", `expression: note: if: invalid: input.note: there is no "note"`},
+		{"the wrong attempts", "{input: {note: false}, " + answers + ", expect: {attempts: {ask: 2}}}",
+			"attempts of ask: expected 2, got 1"},
+		{"an expression fails", "{" + answers + ", expect: {status: succeeded}}",
+			`expression: note: if: invalid: input.note: there is no "note"`},
 	} {
 		tests := parseTests(t, d, "tests:\n- {name: "+c.name+", "+strings.TrimPrefix(c.test, "{")+"\n")
 		got := strings.Join(workflow.RunTests(d, tests)[0].Differences, "\n")
@@ -109,8 +124,10 @@ func TestRunTestsNoAnswer(t *testing.T) {
 func TestSameKey(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, steps(
-		"- {id: a, uses: worker.x, idempotency_key: k}", "- {id: b, uses: worker.x, idempotency_key: 'k'}", "- {id: c, uses: worker.x}"))
-	tests := parseTests(t, d, "tests:\n- {name: n, steps: {a: {output: 1}, c: {output: 3}}, expect: {status: succeeded, outputs: {b: 1, c: 3}}}\n")
+		"- {id: a, uses: worker.x, idempotency_key: k}", "- {id: b, uses: worker.x, idempotency_key: 'k'}",
+		"- {id: c, uses: worker.x}"))
+	tests := parseTests(t, d,
+		"tests:\n- {name: n, steps: {a: {output: 1}, c: {output: 3}}, expect: {status: succeeded, outputs: {b: 1, c: 3}}}\n")
 	if r := workflow.RunTests(d, tests)[0]; !r.Passed() {
 		t.Error(r.Differences)
 	}
@@ -134,8 +151,8 @@ func TestParseTestsRefuses(t *testing.T) {
 		"tests: [{name: x, expect: {proposed: {ask: 1}}}]":                              "proposed must be a mapping",
 		"tests: [{name: x, steps: {nope: {output: 1}}, expect: {}}]":                    `the workflow has no step "nope"`,
 		"tests: [{name: x, steps: {t: {output: 1}}, expect: {}}]":                       "a transform needs no answer",
-		"tests: [{name: x, steps: {ask: {}}, expect: {}}]":                              "an answer says nothing",
-		"tests: [{name: x, steps: {ask: {applied: true, rejected: true}}, expect: {}}]": "an answer says one thing",
+		"tests: [{name: x, steps: {ask: {}}, expect: {}}]":                              "an answer is empty",
+		"tests: [{name: x, steps: {ask: {applied: true, rejected: true}}, expect: {}}]": "an answer must have exactly one key",
 		"tests: [{name: x, steps: {ask: {applied: 1}}, expect: {}}]":                    "applied must be true",
 		"tests: [{name: x, steps: {list: {applied: true}}, expect: {}}]":                "has no action that could be applied",
 		"tests: [{name: x, steps: {ask: {signal: 1}}, expect: {}}]":                     "waits for no event",
@@ -162,7 +179,8 @@ func TestSkippedHasNoOutput(t *testing.T) {
 		"- {id: c, uses: transform, with: '${{ steps.a.output }}'}"))
 	tests := parseTests(t, d, "tests:\n"+
 		"- {name: done, input: {do: true}, steps: {a: {output: 1}}, expect: {status: succeeded, outputs: {b: 1, c: 1}}}\n"+
-		"- {name: skipped, input: {do: false}, expect: {failure: expression, steps: {a: skipped, b: skipped, c: failed_terminal}}}\n")
+		"- {name: skipped, input: {do: false}, expect: {failure: expression, steps: {a: skipped, b: skipped, c: "+
+		"failed_terminal}}}\n")
 	for _, r := range workflow.RunTests(d, tests) {
 		if !r.Passed() {
 			t.Errorf("%s: %v", r.Name, r.Differences)
@@ -175,7 +193,9 @@ func TestSkippedHasNoOutput(t *testing.T) {
 func TestNoAttemptPastDeadline(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, "name: w\nlimits: {deadline: 20s}\nsteps:\n- {id: a, uses: worker.x}\n")
-	tests := parseTests(t, d, "tests:\n- {name: n, steps: {a: {fail: {code: timeout, retryable: true}}}, expect: {failure: timeout, attempts: {a: 5}, took: 18.125s}}\n")
+	tests := parseTests(t, d,
+		"tests:\n- {name: n, steps: {a: {fail: {code: timeout, retryable: true}}}, expect: {failure: timeout, attempts: "+
+			"{a: 5}, took: 18.125s}}\n")
 	if r := workflow.RunTests(d, tests)[0]; !r.Passed() {
 		t.Error(r.Differences)
 	}

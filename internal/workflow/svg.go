@@ -27,7 +27,8 @@ func (d *Definition) SVG(run *gatehouse.Run) string {
 	if run != nil {
 		title += fmt.Sprintf(" v%d, run %s: %s", run.Version, run.ID, run.Status)
 	}
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" class="wf-graph" role="img" aria-labelledby="wf-%s-title wf-%s-desc" viewBox="0 0 %d %d" width="%d" height="%d" font-family="ui-monospace, monospace" fill="none" stroke="currentColor">`,
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" class="wf-graph" role="img" aria-labelledby="wf-%s-title wf-%s-desc" viewBox="0 0 %d %d" width="%d" height="%d" font-family="ui-monospace, monospace" fill="none" stroke="currentColor">`,
 		d.Name, d.Name, l.width, l.height, l.width, l.height)
 	fmt.Fprintf(&b, "\n<title id=\"wf-%s-title\">%s</title>\n<desc id=\"wf-%s-desc\">%s</desc>\n",
 		d.Name, escape(title), d.Name, escape(d.words(steps, needs)))
@@ -115,7 +116,8 @@ func (p *place) box(b *strings.Builder, s drawn) {
 	if s.Kind == KindApproval || s.Kind == KindConnector {
 		radius = boxHeight / 2 // steps that pass the gate are round
 	}
-	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" rx="%d"%s/>`, p.x, p.y, p.w, boxHeight, radius, outline(s.status))
+	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" rx="%d"%s/>`, p.x, p.y, p.w, boxHeight, radius,
+		outline(s.status))
 	head := s.ID
 	if s.sign != "" {
 		head = s.sign + " " + head
@@ -133,7 +135,8 @@ func (p *place) box(b *strings.Builder, s drawn) {
 		if i == 0 {
 			size, width, weight = 13, idWidth, ` font-weight="600"`
 		}
-		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" font-size="%d"%s fill="currentColor" stroke="none">%s</text>`,
+		fmt.Fprintf(b,
+			`<text x="%d" y="%d" text-anchor="middle" font-size="%d"%s fill="currentColor" stroke="none">%s</text>`,
 			p.middle(), y+i*16, size, weight, escape(short(text, (p.w-16)/width)))
 	}
 	b.WriteString("</g>\n")

@@ -90,7 +90,8 @@ func TestTemplate(t *testing.T) {
 // error with a code, never a value.
 func TestTemplateFails(t *testing.T) {
 	t.Parallel()
-	long := gatehouse.JSON(`{"s":"` + strings.Repeat("x", 200<<10) + `","a":[` + strings.Repeat("1,", 30_000) + `1],"n":1.5,"none":null}`)
+	long := gatehouse.JSON(`{"s":"` + strings.Repeat("x", 200<<10) + `","a":[` + strings.Repeat("1,", 30_000) +
+		`1],"n":1.5,"none":null}`)
 	for _, c := range []struct{ with, want string }{
 		{`"${{ input.missing }}"`, `there is no "missing"; has(…) asks for it`},
 		{`"${{ input.n.deeper }}"`, `invalid: input.n.deeper: there is no "deeper"`},
@@ -131,11 +132,13 @@ func TestTemplateFails(t *testing.T) {
 // escapes.
 func TestTemplateSize(t *testing.T) {
 	t.Parallel()
-	s := scope(gatehouse.JSON(`{"q":"` + strings.Repeat(`\"`, 100_000) + `","s":"` + strings.Repeat("x", workflow.MaxOutput-10) + `"}`))
+	s := scope(gatehouse.JSON(`{"q":"` + strings.Repeat(`\"`, 100_000) + `","s":"` +
+		strings.Repeat("x", workflow.MaxOutput-10) + `"}`))
 	if got, err := made(t, `["${{ input.s }}"]`).Eval(s); err != nil || len(got) != workflow.MaxOutput-6 {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
-	for _, with := range []string{`{long-name: "${{ input.s }}"}`, `["${{ input.s }}", 12, 134]`, `"${{ input.q }}${{ input.q }}"`} {
+	for _, with := range []string{`{long-name: "${{ input.s }}"}`, `["${{ input.s }}", 12, 134]`,
+		`"${{ input.q }}${{ input.q }}"`} {
 		if got, err := made(t, with).Eval(s); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 			t.Errorf("%s gives %d bytes, %v", with, len(got), err)
 		}
@@ -167,7 +170,8 @@ func TestTemplateCost(t *testing.T) {
 	if _, err := made(t, one).Eval(scope(list)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := made(t, "["+strings.Repeat(one+", ", 400)+one+"]").Eval(scope(list)); err == nil || !strings.Contains(err.Error(), "cost limit") {
+	if _, err := made(t, "["+strings.Repeat(one+", ", 400)+one+"]").Eval(scope(list)); err == nil ||
+		!strings.Contains(err.Error(), "cost limit") {
 		t.Errorf("401 costly expressions: %v", err)
 	}
 }
@@ -176,7 +180,8 @@ func TestTemplateCost(t *testing.T) {
 func TestText(t *testing.T) {
 	t.Parallel()
 	for with, want := range map[string]string{
-		`"k:${{ input.n }}"`: "k:10.10", `"${{ input.n }}"`: "10.10", `"${{ input.t }}"`: "x", `plain`: "plain", `"${{ true }}"`: "true",
+		`"k:${{ input.n }}"`: "k:10.10", `"${{ input.n }}"`: "10.10", `"${{ input.t }}"`: "x", `plain`: "plain",
+		`"${{ true }}"`: "true",
 	} {
 		if got, err := made(t, with).Text(scope(`{"n":10.10,"t":"x"}`)); err != nil || got != want {
 			t.Errorf("%s gives %q, %v", with, got, err)
@@ -192,7 +197,8 @@ func TestText(t *testing.T) {
 // TestItem: item and index exist inside a for_each.
 func TestItem(t *testing.T) {
 	t.Parallel()
-	d := mustParse(t, steps(`- {id: a, uses: worker.x, for_each: input.list, max_items: 2, idempotency_key: "k:${{ item.id }}", with: {i: "${{ index }}", v: "${{ item }}"}}`))
+	d := mustParse(t,
+		steps(`- {id: a, uses: worker.x, for_each: input.list, max_items: 2, idempotency_key: "k:${{ item.id }}", with: {i: "${{ index }}", v: "${{ item }}"}}`))
 	s := scope(`{"list":[{"id":1.0},{"id":2}]}`)
 	items, err := d.Step("a").Items(s)
 	if err != nil || len(items) != 2 {
@@ -236,7 +242,8 @@ func TestCondition(t *testing.T) {
 		`now > timestamp("2026-01-01T00:00:00Z")`:                  "true",
 		`run.created_at < now + duration("1s") && run.version > 2`: "true",
 	} {
-		d := mustParse(t, steps("- {id: b, uses: transform, with: 1}", "- id: a\n  uses: transform\n  with: 1\n  if: '"+when+"'"))
+		d := mustParse(t,
+			steps("- {id: b, uses: transform, with: 1}", "- id: a\n  uses: transform\n  with: 1\n  if: '"+when+"'"))
 		got, err := d.Step("a").If.Bool(scope(`{"n":0.80,"s":"a"}`))
 		said := "false"
 		switch {

@@ -236,13 +236,13 @@ func (p *testParser) answer(s *Step, n *yaml.Node) (a Answer) {
 	if v := f.Values["by"]; v != nil {
 		one, ok := parseSender(p.Text(v, "by"))
 		if !ok || !a.Signal {
-			p.Fail(v, "by must be starter, kind:<person, agent or service>, role:<role> or the name of who sends a signal")
+			p.Fail(v, "by must be starter, kind:<person, agent or service>, role:<role> or the name of the sender of the signal")
 		}
 		a.By = one.String()
 	}
 	if v := f.Values["notes"]; v != nil {
 		if a.Notes = p.Text(v, "notes"); a.Status != gatehouse.StatusRejected {
-			p.Fail(v, "notes are those of who rejects")
+			p.Fail(v, "notes are allowed only with a rejection")
 		}
 	}
 	if v := f.Values["fail"]; v != nil {
@@ -251,13 +251,13 @@ func (p *testParser) answer(s *Step, n *yaml.Node) (a Answer) {
 			a.Times = 1
 		}
 	} else if said == 0 {
-		p.Fail(n, "an answer says nothing")
+		p.Fail(n, "an answer is empty")
 	}
 	if s.Kind == KindWait && (a.Fail != nil || f.Values["output"] != nil) {
-		p.Fail(n, "a wait is answered by a signal, or by time alone")
+		p.Fail(n, "a wait is answered by a signal, or by time")
 	}
 	if said > 1 {
-		p.Fail(n, "an answer says one thing")
+		p.Fail(n, "an answer must have exactly one key")
 	}
 	return a
 }

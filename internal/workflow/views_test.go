@@ -16,7 +16,8 @@ import (
 func proposing(tb testing.TB) *workflow.Definition {
 	tb.Helper()
 	return mustParse(tb, steps(
-		"- {id: put, uses: connector.shop.update, action_type: price_change, risk: high, with: {target: {entity_type: x, entity_ref: y}, change: {}}}",
+		"- {id: put, uses: connector.shop.update, action_type: price_change, risk: high, with: {target: {entity_type: x, "+
+			"entity_ref: y}, change: {}}}",
 		"- {id: ask, uses: approval, with: {}}",
 		"- {id: wait, uses: wait, with: {for: 1s}}",
 	))
@@ -26,9 +27,10 @@ func proposing(tb testing.TB) *workflow.Definition {
 func TestProposal(t *testing.T) {
 	t.Parallel()
 	d := proposing(t)
-	got, err := d.Step("put").Proposal(`{"artifact_diff":{"text":"-a","type":"unified_diff"},"change":{"price":12.50},"context":{"a":1},"current_state":{"price":10.10},` +
-		`"evaluations":[{"confidence":0.90,"kind":"probabilistic","name":"e","result":"pass"}],"expires_in":"4h","magnitude":{"amount":2.40,"currency":"USD"},` +
-		`"metadata":{"m":true},"rationale":"r","target":{"entity_ref":"SKU","entity_type":"item","version":"7"}}`)
+	got, err := d.Step("put").Proposal(
+		`{"artifact_diff":{"text":"-a","type":"unified_diff"},"change":{"price":12.50},"context":{"a":1},"current_state":{"price":10.10},` +
+			`"evaluations":[{"confidence":0.90,"kind":"probabilistic","name":"e","result":"pass"}],"expires_in":"4h","magnitude":{"amount":2.40,"currency":"USD"},` +
+			`"metadata":{"m":true},"rationale":"r","target":{"entity_ref":"SKU","entity_type":"item","version":"7"}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +47,8 @@ func TestProposal(t *testing.T) {
 		t.Error(diff)
 	}
 	ask, err := d.Step("ask").Proposal("")
-	if err != nil || ask.Connector != "workflow" || ask.Operation != "approve" || ask.ActionType != "workflow_approval" || ask.ProposedChange != "{}" {
+	if err != nil || ask.Connector != "workflow" || ask.Operation != "approve" || ask.ActionType != "workflow_approval" ||
+		ask.ProposedChange != "{}" {
 		t.Errorf("%+v, %v", ask, err)
 	}
 	for with, want := range map[gatehouse.JSON]string{
@@ -90,7 +93,8 @@ func TestWaitFor(t *testing.T) {
 		}
 	}
 	for _, with := range []gatehouse.JSON{
-		`{}`, `{"for":"1x"}`, `{"for":"-1s"}`, `{"for":5}`, `{"for":"400d"}`, `{"until":"tomorrow"}`, `{"until":"2999-01-01T00:00:00Z"}`,
+		`{}`, `{"for":"1x"}`, `{"for":"-1s"}`, `{"for":5}`, `{"for":"400d"}`, `{"until":"tomorrow"}`,
+		`{"until":"2999-01-01T00:00:00Z"}`,
 		`{"event":""}`, `{"event":"a b"}`, `{"event":"a","timeout":"400d"}`, `{"until":null}`, `{"ever":"x"}`,
 	} {
 		if until, event, err := s.WaitFor(with, at); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
@@ -116,7 +120,8 @@ steps:
   - {id: a, uses: transform, with: 1}
 `)
 	for input, want := range map[gatehouse.JSON]string{
-		`{"n":1}`: "", `{"n":1.0}`: "", `{"n":9007199254740993}`: "", `{"n":2,"price":19.99}`: "", `{"n":1,"list":[1,"two"]}`: "",
+		`{"n":1}`: "", `{"n":1.0}`: "", `{"n":9007199254740993}`: "", `{"n":2,"price":19.99}`: "",
+		`{"n":1,"list":[1,"two"]}`:    "",
 		``:                            "/input: missing property 'n'",
 		`{}`:                          "/input: missing property 'n'",
 		`[]`:                          "/input: ",
@@ -167,7 +172,8 @@ steps:
 // TestResult checks the output of a run; a skipped step has no output to use.
 func TestResult(t *testing.T) {
 	t.Parallel()
-	d := mustParse(t, "name: w\nsteps:\n- {id: before, uses: transform, with: 1}\noutput: {a: '${{ steps.before.output }}'}\n")
+	d := mustParse(t,
+		"name: w\nsteps:\n- {id: before, uses: transform, with: 1}\noutput: {a: '${{ steps.before.output }}'}\n")
 	if got, err := d.Result(scope(`{}`, `1.0`)); err != nil || got != `{"a":1.0}` {
 		t.Errorf("%s, %v", got, err)
 	}

@@ -8,6 +8,10 @@
  * transactions. A key without a result is in doubt: the save may have happened, so it
  * is not repeated.
  *
+ * A bulk update is one update for each of its lines, in their order. The key of line
+ * 7 is the action's key with -7. Lines are made as long as usage, time and room for the
+ * answer are left; the answer has the outcomes of those that were made.
+ *
  * A create needs no such record: the new record's external id is the key.
  *
  * A refused change has changed nothing. An exception that leaves this script proves
@@ -26,6 +30,10 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
 
   /** The maximum cost of one change, in units of governance: three loads, three saves. */
   const USAGE = 150;
+
+  /** The most lines of a bulk update, and the characters of an answer that end a page. */
+  const MAX_LINES = 200;
+  const MAX_ANSWER = 250000;
 
   const NUMERIC = new Set(['currency', 'currency2', 'float', 'integer', 'percent', 'rate', 'posfloat', 'posinteger']);
 
@@ -119,14 +127,28 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
     return rows.length === 0 ? null : String(rows[0].id);
   }
 
-  /** The stored record of a key; null for none. */
-  function kept(key) {
-    const id = byExternalId(KEY_TYPE, key);
-    if (id === null) return null;
-    const rec = record.load({ type: KEY_TYPE, id });
-    const result = rec.getValue({ fieldId: RESULT });
-    return { id, digest: rec.getValue({ fieldId: DIGEST }), result: result ? JSON.parse(result) : null };
+  /** A stored result; null for none. A search can cut a long text, but the record has all of it. */
+  function resultOf(id, text) {
+    if (!text) return null;
+    try {
+      return JSON.parse(text);
+    } catch (e) {
+      return JSON.parse(record.load({ type: KEY_TYPE, id }).getValue({ fieldId: RESULT }));
+    }
   }
+
+  /** The stored records of keys, by key. */
+  function keptAll(keys) {
+    const rows = search.create({
+      type: KEY_TYPE, filters: [['externalid', 'anyof', keys]], columns: ['externalid', DIGEST, RESULT],
+    }).run().getRange({ start: 0, end: 1000 });
+    return new Map(rows.map((row) => [row.getValue({ name: 'externalid' }), {
+      digest: row.getValue({ name: DIGEST }), result: resultOf(row.id, row.getValue({ name: RESULT })),
+    }]));
+  }
+
+  /** The stored record of a key; null for none. */
+  const kept = (key) => keptAll([key]).get(key) ?? null;
 
   /** The answer to a call whose key already exists. */
   function again(found, digest) {
@@ -174,9 +196,15 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
     return result;
   }
 
-  function update(request) {
-    const found = kept(request.idempotency_key);
+  function update(request, found = kept(request.idempotency_key)) {
     if (found !== null) return again(found, request.digest);
+    const out = change(request);
+    if (out.outcome !== 'refused') return out;
+    const other = kept(request.idempotency_key); // a concurrent call was faster
+    return other === null ? out : again(other, request.digest);
+  }
+
+  function change(request) {
     let rec;
     let fields;
     let before;
@@ -201,8 +229,7 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
     try {
       key = keep(request);
     } catch (e) {
-      const other = kept(request.idempotency_key); // a concurrent call was faster
-      return other === null ? refused(e.name, e.message) : again(other, request.digest);
+      return refused(e.name, e.message);
     }
     try {
       rec.save();
@@ -216,6 +243,53 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
       log.error({ title: 'gatehouse: a result was not kept', details: `${key}: ${e.message}` });
     }
     return result;
+  }
+
+  /**
+   * Calls one(i) for the lines from request.offset on. It ends early when little usage or room is
+   * left, or after request.within_ms, but makes one line at least.
+   */
+  function page(request, count, one) {
+    const end = Date.now() + Number(request.within_ms);
+    const usageLeft = () => runtime.getCurrentScript().getRemainingUsage() >= USAGE;
+    const lines = [];
+    let size = 0;
+    for (let i = Number(request.offset || 0); i < count && usageLeft() && size < MAX_ANSWER; i += 1) {
+      if (lines.length > 0 && Date.now() >= end) break;
+      const line = one(i);
+      lines.push(line);
+      size += JSON.stringify(line).length;
+    }
+    return answer('page', { lines });
+  }
+
+  const lineKey = (request, i) => `${request.idempotency_key}-${i}`;
+
+  /** The stored records of the keys of a bulk update's lines, from request.offset on. */
+  function keptLines(request, count) {
+    const keys = [];
+    for (let i = Number(request.offset); i < count; i += 1) keys.push(lineKey(request, i));
+    return keptAll(keys);
+  }
+
+  function bulkUpdate(request) {
+    const { lines, offset } = request;
+    const count = Array.isArray(lines) ? lines.length : 0;
+    if (count > MAX_LINES || !Number.isInteger(offset) || offset < 0 || offset >= count) {
+      return refused('invalid', `a bulk update has 1 to ${MAX_LINES} lines, and begins with one of them`);
+    }
+    if (new Set(lines.map((l) => JSON.stringify([l.ns_internal_id, l.line]))).size < count) {
+      return refused('invalid', 'two lines change the same record');
+    }
+    const found = keptLines(request, count);
+    return page(request, count, (i) => {
+      const key = lineKey(request, i);
+      try {
+        return update({ ...request, lines: undefined, ...lines[i], idempotency_key: key }, found.get(key) ?? null);
+      } catch (e) { // it would hide what was saved before
+        return inDoubt(request.digest, `${e.name}: ${e.message}`);
+      }
+    });
   }
 
   /**
@@ -275,12 +349,23 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
     if (runtime.getCurrentScript().getRemainingUsage() < USAGE) return refused('governance', 'too little usage is left');
     switch (request.do) {
       case 'update': return update(request);
+      case 'bulk_update': return bulkUpdate(request);
       case 'create': return create(request);
       default: return refused('invalid', `cannot do ${request.do}`);
     }
   }
 
+  /** Reads one record, or all of refs: ids of records, or RECORD/LINE, with commas between them. */
   function read(request) {
+    if (!request.refs) return readOne(request);
+    const refs = request.refs.split(',');
+    return page(request, refs.length, (i) => {
+      const [id, value] = refs[i].split('/');
+      return readOne({ ...request, ns_internal_id: id, value });
+    });
+  }
+
+  function readOne(request) {
     let rec;
     try {
       rec = load(request);
@@ -301,9 +386,14 @@ define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime,
       const id = byExternalId(request.record_type, request.idempotency_key);
       return id === null ? answer('none') : answer('applied', { ns_internal_id: id, record_type: request.record_type });
     }
-    const found = kept(request.idempotency_key);
-    if (found === null) return answer('none');
-    return found.result === null ? inDoubt(found.digest, 'there is no result') : found.result;
+    const of = (found) => {
+      if (!found) return answer('none');
+      return found.result === null ? inDoubt(found.digest, 'there is no result') : found.result;
+    };
+    if (request.operation !== 'bulk_update') return of(kept(request.idempotency_key));
+    const count = Math.min(Number(request.count), MAX_LINES);
+    const found = keptLines(request, count);
+    return page(request, count, (i) => of(found.get(lineKey(request, i))));
   }
 
   function get(request) {

@@ -180,7 +180,7 @@ test('two creates at once make one record', () => {
 
 test('too little usage is refused before anything is done', () => {
   const account = newAccount();
-  account.usage = 100;
+  account.limit = 100;
   assert.equal(account.restlet().post(update()).code, 'governance');
   assert.equal(account.rows.size, 2);
 });

@@ -19,6 +19,16 @@ const commands = {
   },
   row: ({ type, id }) => ({ values: account.row(type, id).values, sublists: account.row(type, id).sublists }),
   effects: () => account.effects,
+  limit: ({ units }) => { account.limit = units; },
+  // The call ends after so many saves of the type, with whatever it has saved.
+  endAfterSaves: ({ type, saves }) => {
+    let left = saves;
+    account.hooks.afterSave = (saved) => {
+      if (saved !== type || (left -= 1) > 0) return;
+      account.hooks = {};
+      account.end('SSS_TIME_LIMIT_EXCEEDED');
+    };
+  },
   // The next save throws after everything was saved, as a script does that runs out of time.
   dieAfterSave: ({ type }) => {
     account.hooks.afterSave = (saved) => {

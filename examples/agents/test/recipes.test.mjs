@@ -36,7 +36,8 @@ test("Vercel AI SDK", async () => {
         const content = [{ type: "tool-call", toolCallId: id, toolName: name, input: JSON.stringify(args) }];
         return { content, finishReason: { unified: "tool-calls" }, usage, warnings: [] };
       }
-      return { content: [{ type: "text", text: JSON.stringify(last.content) }], finishReason: { unified: "stop" }, usage, warnings: [] };
+      return { content: [{ type: "text", text: JSON.stringify(last.content) }], finishReason: { unified: "stop" },
+        usage, warnings: [] };
     },
   });
   await bothWays("vercel", (args, run) => agent(model(args), "Refund it.", run));
@@ -48,7 +49,8 @@ const agentsModel = (args) => ({
     const done = Array.isArray(input) && input.find((item) => item.type === "function_call_result");
     const { id, name } = call(args);
     const output = done
-      ? [{ type: "message", role: "assistant", status: "completed", content: [{ type: "output_text", text: JSON.stringify(done.output) }] }]
+      ? [{ type: "message", role: "assistant", status: "completed",
+        content: [{ type: "output_text", text: JSON.stringify(done.output) }] }]
       : [{ type: "function_call", callId: id, name, status: "completed", arguments: JSON.stringify(args) }];
     return { usage: new Usage(), output };
   },
@@ -108,7 +110,8 @@ test("OpenAI tool loop", async () => {
       const done = input.find((item) => item.type === "function_call_output");
       const { id, name } = call(args);
       return { object: "response", output: done
-        ? [{ type: "message", role: "assistant", content: [{ type: "output_text", text: done.output, annotations: [] }] }]
+        ? [{ type: "message", role: "assistant", content: [{ type: "output_text", text: done.output,
+          annotations: [] }] }]
         : [{ type: "function_call", call_id: id, name, arguments: JSON.stringify(args) }] };
     });
     return agent("Refund it.", run, { baseURL, apiKey: "none" });
@@ -120,7 +123,8 @@ test("Anthropic tool loop", async () => {
   await bothWays("anthropic", async (args, run) => {
     const baseURL = await api(({ messages }) => {
       const last = messages.at(-1).content;
-      if (last[0].type === "tool_result") return { role: "assistant", content: [{ type: "text", text: last[0].content }] };
+      if (last[0].type === "tool_result") return { role: "assistant",
+        content: [{ type: "text", text: last[0].content }] };
       const { id, name } = call(args);
       return { role: "assistant", stop_reason: "tool_use", content: [{ type: "tool_use", id, name, input: args }] };
     });

@@ -1,11 +1,14 @@
-// Command fakes stands in for the two other systems of the incident example: a
-// fake ServiceNow, which sends signed webhooks, and a fake provider of models.
-// Neither is the real thing, and their answers say so.
+// Command fakes replaces the two other systems of the incident example: a fake ServiceNow, which
+// sends signed webhooks, and a fake provider of models. Neither is the real thing, and their
+// answers say so.
 //
 // Beside the Table API the first one has, for people who try the example:
 //
-//	POST /fake/incidents                {"short_description": "…"}: an incident comes in, and is told of
-//	POST /fake/incidents/{sys_id}/tell  tells of it once more, with the same bytes if it is unchanged
+//	POST /fake/incidents                {"short_description": "…"}: an incident arrives, and a
+//
+// notice of it is sent
+//
+//	POST /fake/incidents/{sys_id}/tell  sends the notice again, with the same bytes if it is unchanged
 //	GET  /fake/incidents/{sys_id}       the incident, with its notes
 //	GET  /fake/ledger                   every write that was carried out, in order
 package main
@@ -92,7 +95,8 @@ func newWorld(hook snowtest.Hook) *world {
 	w.HandleFunc("POST /fake/incidents", w.newIncident)
 	w.HandleFunc("GET /fake/incidents/{sys_id}", w.incident)
 	w.HandleFunc("POST /fake/incidents/{sys_id}/tell", w.tell)
-	w.HandleFunc("GET /fake/ledger", func(rw http.ResponseWriter, _ *http.Request) { answer(rw, http.StatusOK, w.snow.Writes()) })
+	w.HandleFunc("GET /fake/ledger",
+		func(rw http.ResponseWriter, _ *http.Request) { answer(rw, http.StatusOK, w.snow.Writes()) })
 	return w
 }
 
@@ -159,7 +163,8 @@ func classify(c llmtest.Call) llmtest.Reply {
 	} {
 		for word := range strings.FieldsSeq(kind.words) {
 			if strings.Contains(text, word) {
-				return llmtest.Reply{Text: fmt.Sprintf(`{"category": %q, "confidence": 0.93, "reason": "It speaks of %s."}`, kind.category, word)}
+				return llmtest.Reply{
+					Text: fmt.Sprintf(`{"category": %q, "confidence": 0.93, "reason": "It speaks of %s."}`, kind.category, word)}
 			}
 		}
 	}

@@ -40,7 +40,8 @@ function connect(url) {
       delete root.dataset.live;
       away(true);
       // The stream was closed permanently, because the server has no room for it. Poll instead.
-      if (source.readyState === EventSource.CLOSED && !poll) poll = setInterval(() => { changed(); source.close(); open(); }, 15000);
+      if (source.readyState === EventSource.CLOSED &&
+        !poll) poll = setInterval(() => { changed(); source.close(); open(); }, 15000);
     });
   };
   open();
@@ -181,7 +182,8 @@ async function states() {
   try {
     const url = new URL(list?.dataset.states || "/inbox/states", location.href);
     url.searchParams.set("ids", ids.join(","));
-    const res = await fetch(url, { headers: { Accept: "application/json" }, credentials: "same-origin", signal: AbortSignal.timeout(10000) });
+    const res = await fetch(url, { headers: { Accept: "application/json" }, credentials: "same-origin",
+      signal: AbortSignal.timeout(10000) });
     if (!res.ok || !(res.headers.get("Content-Type") || "").includes("json")) return;
     const now = await res.json();
     for (const { id, text } of now.settled) settleRow(id, text);
@@ -258,7 +260,7 @@ document.addEventListener("submit", async (e) => {
   form.requestSubmit(e.submitter);
 }, true);
 
-// A snooze is by this browser's clock, and goes on to the next row.
+// A snooze uses this browser's clock, and opens the next row.
 document.addEventListener("submit", (e) => {
   if (!("snooze" in (e.target.dataset ?? {}))) return;
   const { zone, next } = e.target.elements;
@@ -354,10 +356,12 @@ function tell(text) {
 async function standing(url) {
   for (;;) {
     try {
-      const res = await fetch(url, { headers: { Accept: "application/json" }, credentials: "same-origin", signal: AbortSignal.timeout(10000) });
+      const res = await fetch(url, { headers: { Accept: "application/json" }, credentials: "same-origin",
+        signal: AbortSignal.timeout(10000) });
       if (res.ok) return await res.json();
       if (res.status === 401) { location.reload(); return new Promise(() => {}); }
-      if (res.status < 500 && res.status !== 429) return { stands: false, text: "The server does not show this action to you. Look at the list again." };
+      if (res.status < 500 && res.status !== 429) return { stands: false,
+        text: "The server does not show this action to you. Look at the list again." };
     } catch {
       // unreachable: ask again
     }
@@ -389,7 +393,8 @@ async function askWhatStands(form, button) {
 export async function post(url, body) {
   const res = await fetch(url, {
     method: "POST", body, credentials: "same-origin",
-    headers: { Accept: "application/json", ...(typeof body === "string" ? { "Content-Type": "application/json" } : {}) },
+    headers: { Accept: "application/json",
+      ...(typeof body === "string" ? { "Content-Type": "application/json" } : {}) },
   });
   const text = await res.text();
   const value = text && (res.headers.get("Content-Type") || "").includes("json") ? JSON.parse(text) : {};
@@ -429,7 +434,8 @@ document.addEventListener("click", async (e) => {
     const options = await post("/signin/passkey/begin");
     const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options.publicKey ?? options);
     const credential = await navigator.credentials.get({ publicKey });
-    const to = await post("/signin/passkey/finish?next=" + encodeURIComponent(button.dataset.passkeySignin), JSON.stringify(credential.toJSON()));
+    const to = await post("/signin/passkey/finish?next=" + encodeURIComponent(button.dataset.passkeySignin),
+      JSON.stringify(credential.toJSON()));
     location.assign(to.next);
   } catch (err) {
     problem(button.parentElement, err);
@@ -507,7 +513,8 @@ function tokens(text) {
   let at = 0;
   for (const m of text.matchAll(/(?<=^|\s)#.*|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[\w.-]+(?=:(?:\s|$))|\b(?:\d+(?:\.\d+)?|true|false|null)\b/gm)) {
     const span = document.createElement("span"), first = m[0][0];
-    span.className = first === "#" ? "src-c" : first === '"' || first === "'" ? "src-s" : /^:/.test(text.slice(m.index + m[0].length)) ? "src-k" : "src-n";
+    span.className = first === "#" ? "src-c" : first === '"' ||
+      first === "'" ? "src-s" : /^:/.test(text.slice(m.index + m[0].length)) ? "src-k" : "src-n";
     span.textContent = m[0];
     parts.push(text.slice(at, m.index), span);
     at = m.index + m[0].length;
@@ -632,8 +639,10 @@ document.addEventListener("click", (e) => {
 let change = -1, going = 0;
 
 function stepChange(by) {
-  const all = $$("#detail .change, #detail .diff .line-added, #detail .diff .line-removed").filter((el) => el.offsetParent);
-  const stops = all.filter((el) => el.classList.contains("change") || !el.previousElementSibling || el.previousElementSibling.className !== el.className);
+  const all = $$("#detail .change, #detail .diff .line-added, #detail .diff .line-removed")
+    .filter((el) => el.offsetParent);
+  const stops = all.filter((el) => el.classList.contains("change") || !el.previousElementSibling ||
+    el.previousElementSibling.className !== el.className);
   if (!stops.length) return;
   change = Math.min(stops.length - 1, Math.max(0, change + by));
   $$("#detail .cursor").forEach((el) => el.classList.remove("cursor"));
@@ -720,7 +729,8 @@ const keys = {
   ArrowLeft: () => refold(),
   X: () => pickAlike(),
   v: () => { const go = $("#bulk.on [type=submit]"); if (!go) return false; go.click(); },
-  "/": () => { const box = $("#search"); if (!box) return openPalette(); box.closest("details").open = true; box.focus(); box.select(); },
+  "/": () => { const box = $("#search"); if (!box) return openPalette(); box.closest("details").open = true;
+    box.focus(); box.select(); },
   "?": () => help && !help.open && help.showModal(),
   Enter: (e) => {
     if (document.activeElement?.matches("a, button, summary")) return false;
@@ -769,4 +779,5 @@ document.addEventListener("submit", (e) => {
 }, true);
 
 // On a narrow screen, sections and tabs scroll: bring the open one into view.
-for (const open of $$(".sections [aria-current], .page > .tabs [aria-current]")) open.scrollIntoView({ block: "nearest", inline: "nearest" });
+for (const open of $$(".sections [aria-current], .page > .tabs [aria-current]")) open.scrollIntoView({ block: "nearest",
+  inline: "nearest" });

@@ -5,7 +5,8 @@ import { post, problem } from "./console.js";
 const decode = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
 const encode = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer ?? [])));
 
-const unable = () => new Error("This browser cannot get notifications. On an iPhone or iPad, add Gatehouse to the home " +
+const unable = () =>
+  new Error("This browser cannot get notifications. On an iPhone or iPad, add Gatehouse to the home " +
   "screen first. Elsewhere, the page has to be opened over https.");
 
 // A subscription belongs to the key of one tenant: one for another key is replaced.

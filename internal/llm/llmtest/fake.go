@@ -53,8 +53,8 @@ type Reply struct {
 	Stop string
 	// Refusal is a text in place of an answer; OpenAI only.
 	Refusal string
-	// The tokens; 0 for a count by length. CacheWrite and CacheRead are
-	// counted within Input by OpenAI, and beside it by Anthropic.
+	// The tokens; 0 for a count by length. CacheWrite and CacheRead are part of Input for OpenAI,
+	// and counted separately by Anthropic.
 	Input, Output         int
 	CacheWrite, CacheRead int
 	// Status other than 0 and 200 answers an error of Kind with Message;
@@ -76,8 +76,8 @@ type Fake struct {
 	calls []Call
 }
 
-// New makes a provider that wants key, and answers what answer says; it may be
-// called concurrently, and may block.
+// New makes a provider that requires key, and returns the result of answer; it may be called
+// concurrently, and may block.
 func New(key string, answer func(Call) Reply) *Fake { return &Fake{key: key, answer: answer} }
 
 // Calls returns the requests that were well-formed, in the order in which they
@@ -161,7 +161,8 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func check(p protocol, r *http.Request, body []byte, key string) (Call, *refusal) {
 	if r.Method != http.MethodPost {
-		return Call{}, &refusal{status: http.StatusMethodNotAllowed, kind: "invalid_request_error", message: "Method Not Allowed"}
+		return Call{},
+			&refusal{status: http.StatusMethodNotAllowed, kind: "invalid_request_error", message: "Method Not Allowed"}
 	}
 	if bad := p.authenticate(r.Header, key); bad != nil {
 		return Call{}, bad
@@ -170,7 +171,9 @@ func check(p protocol, r *http.Request, body []byte, key string) (Call, *refusal
 		return Call{}, invalid("Content-Type must be application/json")
 	}
 	if len(body) > maxBody {
-		return Call{}, &refusal{status: http.StatusRequestEntityTooLarge, kind: "request_too_large", message: "Request exceeds the maximum allowed number of bytes."}
+		return Call{},
+			&refusal{status: http.StatusRequestEntityTooLarge, kind: "request_too_large",
+				message: "Request exceeds the maximum allowed number of bytes."}
 	}
 	call, bad := p.parse(body)
 	call.Body, call.HTTP = body, r

@@ -97,7 +97,8 @@ func (openAI) parse(body []byte) (Call, *refusal) {
 		case f.Type != "json_object" && f.Type != "text":
 			return c, invalid("response_format.type: this fake knows text and json_object")
 		case f.Type == "json_object" && !saysJSON:
-			return c, invalid("'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
+			return c, invalid(
+				"'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
 		}
 		c.JSON = f.Type == "json_object"
 	}

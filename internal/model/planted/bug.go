@@ -1,5 +1,5 @@
-// Command planted plants bugs in a copy of the tree, one at a time, and sees
-// whether the test that is named beside each turns red.
+// Command planted plants bugs in a copy of the tree, one at a time, and checks that the test named
+// beside each fails.
 //
 //	go run ./internal/model/planted [-run REGEXP] [-report FILE]
 //
@@ -16,7 +16,7 @@ import (
 
 // bug is one mutation of the tree, and the test that must notice.
 type bug struct {
-	// name says what is wrong with the planted tree.
+	// name describes the bug.
 	name string
 	// breaks has the numbers of the invariants in docs/proof/README.md, or the
 	// promise that is broken.
@@ -57,7 +57,7 @@ func bugs() []bug {
 	return append(all, edgeBugs()...)
 }
 
-// apply returns what the bug makes of each file that it touches, by name.
+// apply returns the new content of each file that the bug changes, by name.
 func (b bug) apply(root string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, e := range b.edits {

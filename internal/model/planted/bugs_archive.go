@@ -7,23 +7,23 @@ const (
 	invariants = "internal/invariants"
 )
 
-// archiveBugs: what has ended is moved whole, at its time, and stays found.
+// archiveBugs: ended actions are moved whole, at their time, and can still be found.
 func archiveBugs() []bug {
 	return []bug{
 		plant("an archived action's key is free again", "5, promise 4", litearc,
 			"if err == nil && n > 0 {\n\t\treturn gatehouse.ErrConflict", "if err == nil && n < 0 {\n\t\treturn gatehouse.ErrConflict", sqlite, conform+"ArchiveStays"),
-		plant("what a run awaits is archived", "13, 18", litearc,
+		plant("an action that a run awaits is archived", "13, 18", litearc,
 			"AND r.status <> 'succeeded' AND", "AND r.status = 'none' AND", sqlite, conform+"ArchivePins"),
 		plant("a dead letter is archived", "promise 6", litearc,
 			"h.action_seq = a.seq AND h.closed_at IS NOT NULL)\n", "h.action_seq = a.seq)\n", sqlite, conform+"ArchivePins"),
-		plant("a push that is still to be sent is archived", "3, 13", litearc,
+		plant("an unsent push is archived", "3, 13", litearc,
 			"h.status <> 'applied' AND h.status <> 'canceled'", "h.status = 'none'", sqlite, conform+"ArchivePins"),
-		plant("what is held of a ceiling is archived", "10", litearc,
+		plant("a claim that still counts is archived", "10", litearc,
 			"c.released_at IS NULL AND c.counted_at > ?1",
 			"c.released_at IS NULL AND c.counted_at < ?1", sqlite, conform+"ArchivePins"),
 		plant("an action is archived without its family", "16", families,
 			"if !family[i].Related {", "if !family[i].Related || true {", sqlite, conform+"ArchiveFamilies"),
-		plant("what was planned is not looked at again", "13", litearc,
+		plant("a planned family is not checked again", "13", litearc,
 			"if !still {", "if !still && false {", sqlite, conform+"ArchivePins"),
 		plant("the retention counts from the proposal", "promise 6", families,
 			"e.EndedAt.Before(before)", "e.ProposedAt.Before(before)", gate, "TestArchiverKeepsTheRetention"),
@@ -31,17 +31,17 @@ func archiveBugs() []bug {
 			"err = tx.AppendLeaf(&gatehouse.Leaf{",
 			"err = func(*gatehouse.Leaf) error { return nil }(&gatehouse.Leaf{", gate,
 			"TestArchiverKeepsTheRetention"),
-		plant("another tenant finds what is archived", "16", families,
+		plant("another tenant finds archived actions", "16", families,
 			"FROM action_archive WHERE tenant = $1 AND id = $2\nUNION", "FROM action_archive WHERE $1 <> '' AND id = $2\nUNION", sqlite, conform+"ArchiveWalls"),
-		plant("a late receipt counts as what came of it", "12", "archive.go",
+		plant("a late receipt counts as the result", "12", "archive.go",
 			"if !c.Late {", "if !c.Late || true {", sqlite, conform+"ArchiveRoundTrip"),
-		plant("a document is not held against its hash", "promise 7", "archive.go",
+		plant("a document is not compared with its hash", "promise 7", "archive.go",
 			"if sha256.Sum256([]byte(a.Document)) != a.SHA256 {", "if false {", invariants, "TestDocuments"),
-		plant("a step is not woken by what is archived", "18, 19", sqlite+"/runs_steps.go",
+		plant("a step is not woken by an archived action", "18, 19", sqlite+"/runs_steps.go",
 			" UNION ALL SELECT status FROM action_archive WHERE tenant = ?1 AND id = ?2`", "`", sqlite, conform+"ArchiveStays"),
 		plant("an action is deleted without a copy", "promise 6", sqlite+"/migrations/0100_base.sql",
 			"CREATE TRIGGER action_kept BEFORE DELETE ON action\nWHEN NOT EXISTS (", "CREATE TRIGGER action_kept BEFORE DELETE ON action\nWHEN 1 = 2 AND NOT EXISTS (", sqlite, "TestKeptButForTheCopy"),
-		plant("two archivers take the same action", "promise 6", "internal/store/postgres/archive.go",
+		plant("two archivers archive the same action", "promise 6", "internal/store/postgres/archive.go",
 			"if !locked {", "if !locked && false {", "internal/store/postgres", "TestArchiversPassEachOther"),
 	}
 }

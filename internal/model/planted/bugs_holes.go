@@ -1,6 +1,6 @@
 package main
 
-// holeBugs: a way around the gate stands open, or a state has no end.
+// holeBugs: there is a way around the gate, or a state without an end.
 func holeBugs() []bug {
 	const minting, told, dead = gate + "/secondsecret.go", gate + "/notices.go", gate + "/replay.go"
 	const answers, addresses = "internal/api/answers.go", "internal/api/addresses.go"
@@ -14,7 +14,7 @@ func holeBugs() []bug {
 			"case tx.Now().After(c.Session.CreatedAt):",
 			"internal/console", "TestFormsOfAdministratorsNeedAFreshSignIn"),
 		plant("administrators are not told of new rights", "contract", told,
-			"if by.id != initAuthor {", "if by.id == initAuthor {", gate, "TestMintingIsTold"),
+			"if by.id != initAuthor {", "if by.id == initAuthor {", gate, "TestMintingLeavesANotice"),
 		plant("a tenant is not told of its administrators' acts elsewhere", "contract", told,
 			"return home.InsertNotice(notice(home, by, c, from, \"\"))", "return nil", gate, "TestAcrossTenants"),
 		plant("a question to a group asks everybody", "8", "answerers.go",

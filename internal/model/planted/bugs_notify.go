@@ -1,7 +1,7 @@
 package main
 
-// notifyBugs: everybody whom an event concerns is told of it once, but not of their
-// own acts; and a card shows how its question ended.
+// notifyBugs: everybody whom an event concerns is notified of it once, but not of their own acts;
+// and a card shows how its question ended.
 func notifyBugs() []bug {
 	const notify = "internal/notify"
 	const spread = notify + "/fanout.go"

@@ -6,7 +6,7 @@ const restored = gate + "/restored.go"
 // proof.
 func restoredBugs() []bug {
 	return []bug{
-		{"what was approved after a restore is held back too", "promise 6", []edit{
+		{"actions approved after a restore are held back, too", "promise 6", []edit{
 			{restored, "if !p.CreatedAt.Before(r.Before) || p.Connector", "if p.Connector"},
 			{restored, "if !p.CreatedAt.Before(r.Before) {\n\t\t\treturn nil", "if false {\n\t\t\treturn nil"},
 		}, gate, "TestMarkUnknown"},

@@ -4,9 +4,9 @@ package main
 func scriptBugs() []bug {
 	const script = "internal/console/assets/console.js"
 	return []bug{
-		plant("a key acts on what has just come", "contract", script,
+		plant("a key acts on a card that has just appeared", "contract", script,
 			"performance.now() < quietUntil || detail() !== arrived", "detail() !== arrived", browser, "keyboard/forty items"),
-		plant("a key acts on what the script has not heard of", "contract", script,
+		plant("a key acts on a state that the script does not know", "contract", script,
 			"performance.now() < quietUntil || detail() !== arrived", "performance.now() < quietUntil", browser, "keyboard/a key at the very moment of a change"),
 		plant("the second click of two answers the next item", "contract", script,
 			"if (e.detail > 1 && e.target", "if (false && e.target", browser, "keyboard/a double click answers once"),
@@ -18,12 +18,12 @@ func scriptBugs() []bug {
 			"  if (cursorID !== shown && stopOf(cursorID)) return openCursor();\n", "", browser, "keyboard/moving about"),
 		plant("a key reaches behind an open dialog", "contract", script,
 			`|| typing(e.target) || $("dialog[open]")) return;`, "|| typing(e.target)) return;", browser, "keyboard/moving about"),
-		plant("what changes while an item is on its way is missed", "contract", script,
+		plant("a change while an item is loading is missed", "contract", script,
 			"  if (ctx && ctx.changes !== changes) changed();\n", "", browser, "together/what changes while an item is on its way is not missed"),
-		plant("an error takes the place of what is read", "contract", script,
+		plant("an error replaces the open item", "contract", script,
 			"  e.preventDefault();\n  if (ctx.response.status >= 500", "  if (ctx.response.status >= 500", browser,
 			"offline/a page that asks and gets an error keeps what it shows, and asks again"),
-		plant("nothing tells that the server is gone", "contract", script,
+		plant("nothing shows that the server is unreachable", "contract", script,
 			"lost = setTimeout(() => { offline.hidden = false; }", "lost = setTimeout(() => {}", browser, "offline/the server ends and is started again"),
 	}
 }

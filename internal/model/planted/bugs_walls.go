@@ -1,7 +1,7 @@
 package main
 
-// wallBugs: either wall between tenants on PostgreSQL has a hole. The other
-// one stands, so the test is one that looks at the wall alone.
+// wallBugs: one of the two barriers between tenants on PostgreSQL has a hole. The other one is
+// intact, so the test checks only this barrier.
 func wallBugs() []bug {
 	const postgres = "internal/store/postgres"
 	return []bug{
@@ -16,16 +16,16 @@ func wallBugs() []bug {
 			{"internal/store/shared/identity.go", "SET revoked_at = $1 WHERE tenant = $2 AND",
 				"SET revoked_at = $1 WHERE CAST($2 AS text) <> '' AND"},
 		}, postgres, "TestStatementsSeparateTenants/TenantWalls"},
-		plant("every transaction is about all tenants", "16", postgres+"/tenantscope.go",
+		plant("every transaction sees all tenants", "16", postgres+"/tenantscope.go",
 			"\tt.tenant = tenant\n}", "\tt.tenant = AllTenants\n}", postgres, "TestPoliciesSeparateTenants/TenantWalls"),
-		plant("a tenant of a certain name is all", "16", postgres+"/tenantscope.go",
+		plant("a tenant's name selects all tenants", "16", postgres+"/tenantscope.go",
 			"tenant = \"\"\n", "_ = tenant\n", postgres, "TestTenantCalledAll"),
-		plant("the tables' owner walks through their walls", "16", postgres+"/migrations/0100_base.sql",
+		plant("row-level security does not apply to the tables' owner", "16", postgres+"/migrations/0100_base.sql",
 			"    EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t.name);\n", "", postgres, "TestPoliciesSeparateTenants/TenantWalls"),
-		plant("a policy lets everything be written", "16", postgres+"/migrations/0100_base.sql",
+		plant("a row-level policy allows every write", "16", postgres+"/migrations/0100_base.sql",
 			"current_setting('gatehouse.tenant', true) = '*')$p$", "current_setting('gatehouse.tenant', true) = '*') WITH CHECK (true)$p$",
 			postgres, "TestPoliciesSeparateTenants/TenantWalls"),
-		plant("a copied store comes without its walls", "16", "internal/migratestore/move.go",
+		plant("a copied store has no row-level security for the owner", "16", "internal/migratestore/move.go",
 			"err = walls(ctx, tx, `FORCE`)", "err = walls(ctx, tx, `NO FORCE`)", "internal/migratestore", "TestMove"),
 	}
 }

@@ -20,7 +20,8 @@ import (
 func main() {
 	only := flag.String("run", "", "plant only the bugs whose name, file or test matches")
 	report := flag.String("report", "", "write the table of results, as Markdown, to this `file`")
-	resume := flag.String("resume", "", "note what is caught in this `file`, and do not plant again what it says was caught")
+	resume := flag.String("resume", "",
+		"note what is caught in this `file`, and do not plant again what it says was caught")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -188,7 +189,8 @@ func browserTest(ctx context.Context, dir string, b bug) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	file, name, _ := strings.Cut(b.run, "/")
-	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=tap", "--test-name-pattern=^"+regexp.QuoteMeta(name)+"$",
+	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=tap",
+		"--test-name-pattern=^"+regexp.QuoteMeta(name)+"$",
 		filepath.Join("test", file+".test.mjs"))
 	cmd.Dir = filepath.Join(dir, browser)
 	cmd.WaitDelay = time.Second // its own children may have outlived it
@@ -199,8 +201,8 @@ func browserTest(ctx context.Context, dir string, b bug) ([]byte, error) {
 	return out, err
 }
 
-// goTest runs one test. Random sequences are drawn from one seed, so that what
-// is caught once is caught again.
+// goTest runs one test. Random sequences are drawn from one seed, so that a caught bug is caught
+// again.
 func goTest(ctx context.Context, dir string, b bug) ([]byte, error) {
 	levels := strings.Split(b.run, "/")
 	for i, l := range levels {

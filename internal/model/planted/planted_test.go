@@ -83,14 +83,15 @@ func TestEveryInvariantIsBrokenTwice(t *testing.T) {
 	}
 }
 
-// TestTryTellsCaughtFromMissed runs the command on a module of three lines.
-func TestTryTellsCaughtFromMissed(t *testing.T) {
+// TestTryDistinguishesCaughtFromMissed runs the command on a module of three lines.
+func TestTryDistinguishesCaughtFromMissed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":      "module example.test/m\n\ngo 1.26\n",
-		"m/m.go":      "package m\n\nfunc Two() int { return 2 }\n",
-		"m/m_test.go": "package m\n\nimport \"testing\"\n\nfunc TestTwo(t *testing.T) {\n\tif Two() != 2 {\n\t\tt.Error(Two())\n\t}\n}\n\nfunc TestBlind(t *testing.T) {}\n",
+		"go.mod": "module example.test/m\n\ngo 1.26\n",
+		"m/m.go": "package m\n\nfunc Two() int { return 2 }\n",
+		"m/m_test.go": "package m\n\nimport \"testing\"\n\nfunc TestTwo(t *testing.T) {\n\tif Two() != 2 " +
+			"{\n\t\tt.Error(Two())\n\t}\n}\n\nfunc TestBlind(t *testing.T) {}\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -120,14 +121,15 @@ func TestTryTellsCaughtFromMissed(t *testing.T) {
 	gone := three
 	gone.edits = []edit{{"m/m.go", "return 7", "return 8"}}
 	if _, err := try(t.Context(), dir, gone); err == nil {
-		t.Error("a patch that does not apply is passed over")
+		t.Error("a patch that does not apply is skipped")
 	}
 	missing := three
 	missing.run = "TestNone"
 	if err := sound(t.Context(), dir, []bug{missing}); err == nil {
-		t.Error("a test that is not there is taken for green")
+		t.Error("a missing test counts as passed")
 	}
-	if clean, err := os.ReadFile(filepath.Join(dir, "m/m.go")); err != nil || !strings.Contains(string(clean), "return 2") {
+	if clean, err := os.ReadFile(filepath.Join(dir, "m/m.go")); err != nil ||
+		!strings.Contains(string(clean), "return 2") {
 		t.Errorf("the tree was left with a bug in it: %s, %v", clean, err)
 	}
 }

@@ -48,7 +48,8 @@ func table(results []result, at time.Time) string {
 
 const intro = `# Planted bugs
 
-` + "`scripts/planted`" + ` plants one bug at a time in a copy of the tree and runs the test that must catch it. It fails when a
+` + "`scripts/planted`" +
+	` plants one bug at a time in a copy of the tree and runs the test that must catch it. It fails when a
 bug is missed, does not build, or no longer applies. ` + "`internal/model/planted`" + ` lists each bug with the
 [invariant](README.md#invariants) or promise that it breaks, and its test. Every test run checks that each patch
 applies.

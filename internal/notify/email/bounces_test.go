@@ -180,7 +180,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// FuzzReports: whatever comes does not panic, and no text is longer than its bound.
+// FuzzReports: no input panics, and no text is longer than its bound.
 func FuzzReports(f *testing.F) {
 	f.Add([]byte(fmt.Sprintf(postfix, "bounce@gate.example")))
 	f.Add([]byte("From \n\n"))

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// maxParts and maxStatus bound what is read of a report: its parts, and the bytes of its status.
+	// maxParts and maxStatus bound how much of a report is read: its parts, and the bytes of its status.
 	maxParts  = 10
 	maxStatus = 64 << 10
 	// maxRecipients bounds the recipients that a report, or a header, names.
 	maxRecipients = 20
 )
 
-// report is what a delivery status notification (RFC 3464) says.
+// report is the content of a delivery status notification (RFC 3464).
 type report struct {
 	// action is failed or delayed, "" for anything else.
 	action string

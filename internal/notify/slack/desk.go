@@ -173,7 +173,8 @@ func (d *Desk) press(ctx context.Context, a *app, i *interaction, by person, key
 	if err := p.openForm(ctx, i.TriggerID, s); err != nil {
 		d.Log.WarnContext(ctx, "slack: a form was not opened", "channel", p.Name, "error", err)
 		click.Result, click.Said = "form_failed",
-			"The form for the reason did not open in time, and nothing was recorded. Press Reject again, or open it in Gatehouse."
+			"The form for the reason did not open in time, and nothing was recorded. Press Reject again, or open it in "+
+				"Gatehouse."
 		return d.Gate.StoreSlackClick(ctx, click)
 	}
 	return nil

@@ -57,10 +57,10 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case foreign(err):
-		http.Error(w, "the payload makes no sense here", http.StatusBadRequest)
+		http.Error(w, "the payload does not fit this address", http.StatusBadRequest)
 	case err != nil:
-		d.Log.WarnContext(r.Context(), "slack: a request was not taken", "error", err)
-		http.Error(w, "not taken; try again", http.StatusServiceUnavailable)
+		d.Log.WarnContext(r.Context(), "slack: a request was not accepted", "error", err)
+		http.Error(w, "not accepted; try again", http.StatusServiceUnavailable)
 	case reply == nil:
 		w.WriteHeader(http.StatusOK)
 	default:

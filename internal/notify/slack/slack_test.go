@@ -12,7 +12,8 @@ import (
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
-		"": "socket_mode_enabled: true", "https://gate.example.com/": "request_url: \"https://gate.example.com/slack/interactions\"",
+		"":                          "socket_mode_enabled: true",
+		"https://gate.example.com/": "request_url: \"https://gate.example.com/slack/interactions\"",
 	} {
 		text, err := Manifest(address)
 		if err != nil || !strings.Contains(text, want) || yaml.Unmarshal([]byte(text), new(map[string]any)) != nil {
@@ -21,7 +22,7 @@ func TestManifest(t *testing.T) {
 	}
 	for _, address := range []string{"http://gate.example.com", "https://", "https://x/?a=1", "https://x/\"\n", "gate"} {
 		if _, err := Manifest(address); err == nil {
-			t.Errorf("%q is taken", address)
+			t.Errorf("%q is accepted", address)
 		}
 	}
 }

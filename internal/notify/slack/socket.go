@@ -99,7 +99,7 @@ func (d *Desk) envelope(ctx context.Context, a *app, conn *socketmode.Client, e 
 		return // of the connection itself
 	}
 	if err != nil {
-		d.Log.WarnContext(ctx, "slack: a delivery was not taken", "error", err)
+		d.Log.WarnContext(ctx, "slack: a delivery was not accepted", "error", err)
 		if !foreign(err) {
 			return
 		}

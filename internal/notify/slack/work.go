@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -50,34 +49,15 @@ func (d *Desk) Run(ctx context.Context) {
 func (d *Desk) clicks(ctx context.Context) {
 	wake, end := d.Hints.Subscribe(topicClicks)
 	defer end()
-	failures, purged := 0, time.Time{}
-	for ctx.Err() == nil {
+	purged := time.Time{}
+	notify.Loop(ctx, d.Log, "slack: clicks", clickPoll, wake, func(ctx context.Context) (bool, error) {
 		more, err := d.Work(ctx)
 		if err == nil && time.Since(purged) > purgeEvery {
 			purged = time.Now()
 			err = d.purge(ctx)
 		}
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			failures = min(failures+1, 5)
-			d.Log.WarnContext(ctx, "slack: clicks", "error", err)
-		default:
-			failures = 0
-		}
-		if more && err == nil {
-			continue
-		}
-		pause := clickPoll << failures
-		t := time.NewTimer(pause + rand.N(pause/4+1))
-		select {
-		case <-wake:
-		case <-t.C:
-		case <-ctx.Done():
-		}
-		t.Stop()
-	}
+		return more, err
+	})
 }
 
 func (d *Desk) purge(ctx context.Context) error {

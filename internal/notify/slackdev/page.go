@@ -58,8 +58,7 @@ func (w *Workspace) routes() {
 	}
 }
 
-// ServeHTTP serves the page and processes what is pressed on it. Requests from other sites are
-// refused.
+// ServeHTTP serves the page and processes its buttons. Requests from other sites are refused.
 func (w *Workspace) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	h := rw.Header()
 	h.Set("Cache-Control", "no-store")

@@ -119,7 +119,7 @@ func TestHostile(t *testing.T) {
 			t.Errorf("%q changes the page:\n%v\n%v", s, got, want)
 		}
 		if n := strings.Count(texts, s); n < 8 {
-			t.Errorf("%q stands %d times: %s", s, n, texts)
+			t.Errorf("%q occurs %d times: %s", s, n, texts)
 		}
 	}
 }

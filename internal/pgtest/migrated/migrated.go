@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
@@ -24,4 +25,17 @@ var template = pgtest.Template{Prepare: func(t testing.TB, dsn string) {
 func Database(t testing.TB) string {
 	t.Helper()
 	return template.Copy(t)
+}
+
+// Open opens the store of a database until the test ends. Without a clock it has the time of day.
+func Open(t testing.TB, dsn string, clock func() time.Time) *postgres.Store {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), postgres.Config{
+		URL: dsn, MaxConns: 6, Clock: clock, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
 }

@@ -17,8 +17,11 @@ func TestLog(t *testing.T) {
 	}
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for _, l := range []*Leg{
-		{Storm: "crash", Engine: "sqlite", Seed: 1, Began: at, Seconds: 30, Counts: map[string]int{"SIGKILLs at random": 50, "SIGKILLs at failpoints": 2}, Points: map[string]int{"decide/voted": 1, "decide/pushed": 1}},
-		{Storm: "crash", Engine: "sqlite", Seed: 2, Began: at, Seconds: 31, Counts: map[string]int{"SIGKILLs at random": 40}, Failed: true},
+		{Storm: "crash", Engine: "sqlite", Seed: 1, Began: at, Seconds: 30,
+			Counts: map[string]int{"SIGKILLs at random": 50, "SIGKILLs at failpoints": 2},
+			Points: map[string]int{"decide/voted": 1, "decide/pushed": 1}},
+		{Storm: "crash", Engine: "sqlite", Seed: 2, Began: at, Seconds: 31, Counts: map[string]int{"SIGKILLs at random": 40},
+			Failed: true},
 		{Storm: "crash", Engine: "postgres", Seed: 3, Began: at, Seconds: 32,
 			Counts: map[string]int{"SIGKILLs at random": 25},
 			Points: map[string]int{"decide/voted": 3, "decide/pushed": 2}},

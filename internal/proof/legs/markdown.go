@@ -22,7 +22,8 @@ var figures = []figure{
 	{"ceiling attempts at the limit", []string{"attempts at a ceiling"}, 100_000},
 	{"response-lost calls", []string{"answers lost to clients"}, 2000},
 	{"stopped (zombie) workers", []string{"stopped workers"}, 500},
-	{"SIGKILLs under runs of twenty steps", []string{"SIGKILLs under runs", "SIGKILLs at failpoints of runs", "SIGKILLs of the worker"}, 1000},
+	{"SIGKILLs under runs of twenty steps",
+		[]string{"SIGKILLs under runs", "SIGKILLs at failpoints of runs", "SIGKILLs of the worker"}, 1000},
 	{"stopped (zombie) holders of steps", []string{"stopped holders of steps"}, 200},
 }
 
@@ -48,7 +49,8 @@ func Markdown(w io.Writer, all []*Leg, points []string) error {
 	}
 	fmt.Fprintf(&out, `# Storms
 
-`+"`make storm`"+` writes this page. [The table of tests](README.md#in-every-run) says what each storm does. A leg is one
+`+"`make storm`"+
+		` writes this page. [The table of tests](README.md#in-every-run) says what each storm does. A leg is one
 world with one seed, and ends with all invariants.
 
 Legs that failed: %d, of %d. First leg: %s. Time in storms: %s.
@@ -56,7 +58,9 @@ Legs that failed: %d, of %d. First leg: %s. Time in storms: %s.
 	if len(commits) > 0 {
 		fmt.Fprintf(&out, "Built from: %s.\n", strings.Join(slices.Sorted(maps.Keys(commits)), ", "))
 	}
-	out.WriteString("\n## Figures\n\nA leg that failed counts for nothing else.\n\n| figure | long form, on each engine | SQLite | PostgreSQL | legs that failed |\n|---|---|---|---|---|\n")
+	out.WriteString(
+		"\n## Figures\n\nA leg that failed counts for nothing else.\n\n| figure | long form, on each engine | SQLite | " +
+			"PostgreSQL | legs that failed |\n|---|---|---|---|---|\n")
 	for _, f := range figures {
 		fmt.Fprintf(&out, "| %s | %d |", f.name, f.long)
 		bad := 0
@@ -116,7 +120,9 @@ func writePoints(out *strings.Builder, all []*Leg, points []string) {
 
 	out.WriteString("\n## Failpoints\n\n")
 	if met > 0 {
-		fmt.Fprintf(out, "At each of %d failpoints processes killed themselves under load, at least %d times on SQLite and %d times on PostgreSQL.\n",
+		fmt.Fprintf(out,
+			"At each of %d failpoints processes killed themselves under load, at least %d times on SQLite and %d times on "+
+				"PostgreSQL.\n",
 			met, least["sqlite"], least["postgres"])
 	}
 	if len(never) > 0 {

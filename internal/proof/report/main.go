@@ -74,7 +74,8 @@ func histories(in io.Reader, log, commit string) error {
 			n, _ := strconv.Atoi(m[1])
 			calls, _ := strconv.Atoi(m[2])
 			seed, _ := strconv.ParseUint(m[3], 10, 64)
-			found[engine] = &legs.Leg{Storm: "linear", Engine: engine, Commit: commit, Seed: seed, Counts: map[string]int{"linearizability histories": n, "calls in histories": n * calls}}
+			found[engine] = &legs.Leg{Storm: "linear", Engine: engine, Commit: commit, Seed: seed,
+				Counts: map[string]int{"linearizability histories": n, "calls in histories": n * calls}}
 		}
 		broken = broken || e.Action == "fail"
 		if l := found[engine]; l != nil && (e.Action == "pass" || e.Action == "fail") {

@@ -1,7 +1,6 @@
-// Package idptest is an OpenID provider for tests: a real one, of
-// zitadel/oidc, with a login page of two fields in front of it. It speaks
-// authorization code with PKCE, nonces and userinfo as any provider does; what
-// a test adds is who there is, and how its tokens lie.
+// Package idptest is an OpenID provider for tests: a real one, of zitadel/oidc, with a login page
+// of two fields in front of it. It speaks authorization code with PKCE, nonces and userinfo as any
+// provider does; a test adds the people, and the falsehoods in its tokens.
 package idptest
 
 import (
@@ -33,10 +32,10 @@ type Provider struct {
 
 // Person is somebody whom the provider knows.
 type Person struct {
-	// Subject is what the provider calls the person for ever; Username and
-	// Email are what tokens tell besides.
+	// Subject is the provider's permanent id of the person; Username and Email are what tokens tell
+	// besides.
 	Subject, Username, Email string
-	// Password is what the login page asks for.
+	// Password is the password for the login page.
 	Password string
 	Groups   []string
 	// Tell says how the tokens tell it; nil for the plain truth.
@@ -54,10 +53,10 @@ type Telling struct {
 // Bare leaves names and groups out of ID tokens: userinfo tells the groups.
 func (t *Telling) Bare() { t.mu.Lock(); defer t.mu.Unlock(); t.bare = true }
 
-// MixUp makes userinfo tell of another subject.
+// MixUp makes userinfo return another subject.
 func (t *Telling) MixUp() { t.mu.Lock(); defer t.mu.Unlock(); t.mixUp = true }
 
-// Spoil changes what the tokens say of an authentication; nil ends that.
+// Spoil changes the tokens' claims about an authentication; nil ends that.
 func (t *Telling) Spoil(fn func(*Authentication)) { t.mu.Lock(); defer t.mu.Unlock(); t.spoil = fn }
 
 // Authentication is one as the tokens tell it.
@@ -87,7 +86,8 @@ func New(issuer string) (*Provider, error) {
 	p := &Provider{people: make(map[string]*Person), clients: make(map[string]*client)}
 	p.Storage = storage.NewStorageWithClients(users{p}, nil)
 	c := &op.Config{CryptoKey: sha256.Sum256([]byte(issuer)), CodeMethodS256: true, AuthMethodPost: true}
-	made, err := op.NewProvider(c, p, op.StaticIssuer(issuer), op.WithAllowInsecure(), op.WithLogger(slog.New(slog.DiscardHandler)))
+	made, err := op.NewProvider(c, p, op.StaticIssuer(issuer), op.WithAllowInsecure(),
+		op.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,8 @@ func New(issuer string) (*Provider, error) {
 // is enough for all tests of a package, since its key takes long to make.
 func Start() (p *Provider, issuer string, err error) {
 	var handler http.Handler
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
 	p, err = New(server.URL)
 	handler = p
 	return p, server.URL, err
@@ -119,7 +120,7 @@ func (p *Provider) Register(id, secret string, callbacks ...string) {
 	p.clients[id] = &client{storage.WebClient(id, secret, callbacks...), secret}
 }
 
-// Join makes a person known, or what is known of one another.
+// Join registers a person, or replaces a registered one.
 func (p *Provider) Join(who Person) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -213,7 +214,8 @@ type users struct{ p *Provider }
 // GetUserByID implements storage.UserStore.
 func (u users) GetUserByID(id string) *storage.User {
 	if who := u.p.find(id); who != nil {
-		return &storage.User{ID: who.Subject, Username: who.Username, Password: who.Password, Email: who.Email, EmailVerified: true}
+		return &storage.User{ID: who.Subject, Username: who.Username, Password: who.Password, Email: who.Email,
+			EmailVerified: true}
 	}
 	return nil
 }

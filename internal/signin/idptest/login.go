@@ -6,8 +6,7 @@ import (
 	"net/url"
 )
 
-// page asks who it is. A provider with no page of its own would be none: the
-// browser has to go there, and come back.
+// page asks who it is. A provider needs its own page: the browser has to go there, and come back.
 var page = template.Must(template.New("login").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Log in</title></head><body>
 <h1>Log in at the provider</h1>

@@ -166,3 +166,46 @@ func TestReplicasKeepTheBound(t *testing.T) {
 		t.Errorf("%d pushes were called, want 180", len(target.calls))
 	}
 }
+
+// TestConnectorKeepsItsLimit: pushes that stand in line for a place are called up one after another,
+// in time.
+func TestConnectorKeepsItsLimit(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{URL: database(t)})
+	const n, limit = 30, 2
+	target := &crowd{
+		bound: map[string]int{"acme": limit}, now: map[string]int{}, most: map[string]int{}, calls: map[string]int{},
+		full: map[string]chan struct{}{"acme": make(chan struct{})},
+	}
+	registry, err := dispatch.NewRegistry(dispatch.Target{
+		Name: "shop", Connector: target, Tenants: []string{"acme"}, Concurrency: limit,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	approved(t, s, "acme", n)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second) // before they come back by themselves
+	defer cancel()
+	d, err := dispatch.New(dispatch.Dependencies{
+		Store: s, Targets: registry, Authority: allowing{}, Owner: "replica",
+		Committed: func(string) {
+			target.mu.Lock()
+			defer target.mu.Unlock()
+			if len(target.calls) == n && target.now["acme"] == 0 {
+				cancel()
+			}
+		},
+	}, dispatch.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Run(ctx)
+	if len(target.calls) != n || target.most["acme"] != limit {
+		t.Errorf("%d pushes were called, up to %d at a time", len(target.calls), target.most["acme"])
+	}
+	for key, calls := range target.calls {
+		if calls != 1 {
+			t.Errorf("%s was called %d times", key, calls)
+		}
+	}
+}

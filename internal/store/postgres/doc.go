@@ -119,10 +119,10 @@
 // # Tenants
 //
 // Every statement names its tenant. In addition, every table has a row security policy that
-// shows and accepts only rows of the tenant in the setting [TenantSetting]. The store's methods
-// set it from their arguments before their first statement. The policies bind the owner of the
-// tables, but neither a superuser nor a role with BYPASSRLS; Open and Inspect, and so
-// `gatehouse doctor --deep`, warn of such a role.
+// shows and accepts only rows of the tenant in the setting [TenantSetting], which a transaction
+// sets before its first statement. The policies bind the owner of the tables, but neither a
+// superuser nor a role with BYPASSRLS; Open and Inspect, and so `gatehouse doctor --deep`, warn of
+// such a role.
 //
 // # Plans
 //

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
 // journal records the results that callers of Update got, by the tenant that they stored.
@@ -107,7 +108,7 @@ func storm(t *testing.T, s *Store, disturb func(written func(more int))) {
 // TestServerRestarted stops the server under load, by a crash and in order.
 func TestServerRestarted(t *testing.T) {
 	t.Parallel()
-	c := ownCluster(t)
+	c := pgtest.New(t)
 	s := openTest(t, Config{URL: c.DSN("postgres")})
 	storm(t, s, func(written func(int)) {
 		for _, crash := range []bool{true, false, true} {
@@ -365,7 +366,7 @@ func TestCommitLost(t *testing.T) {
 // TestCommitNeverKnown stops the server for good after a COMMIT was sent.
 func TestCommitNeverKnown(t *testing.T) {
 	t.Parallel()
-	c := ownCluster(t)
+	c := pgtest.New(t)
 	p, through := newProxy(t, c.DSN("postgres"))
 	s := openTest(t, Config{URL: through, MaxConns: 2, Patience: 300 * time.Millisecond})
 	var err error

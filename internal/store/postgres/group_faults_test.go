@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
 // TestGroupCommitLost loses a group's COMMIT in each way: each member is stored
@@ -53,7 +54,7 @@ func TestGroupCommitLost(t *testing.T) {
 func TestGroupCommitNeverKnown(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	c := ownCluster(t)
+	c := pgtest.New(t)
 	p, through := newProxy(t, c.DSN("postgres"))
 	s := openTest(t, Config{URL: through, MaxConns: 2, Patience: 300 * time.Millisecond})
 	inside := func(int) error {

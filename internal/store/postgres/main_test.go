@@ -48,21 +48,6 @@ func statement(t testing.TB, dsn, sql string, args ...any) {
 	}
 }
 
-// ownCluster is a server that a test may stop or configure.
-func ownCluster(t *testing.T) *pgtest.Cluster {
-	t.Helper()
-	c, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
-}
-
 func openTest(t testing.TB, config Config) *Store {
 	t.Helper()
 	if config.URL == "" {

@@ -126,7 +126,7 @@ func (t *readTx) openPolicy(version *int) {
 }
 
 // openRights adds the read of policy, proposer and sponsor.
-func (t *tx) openRights(id string, rights *gatehouse.Rights) {
+func (t *readTx) openRights(id string, rights *gatehouse.Rights) {
 	t.opening.add(findRights.ask(func(r *row) error {
 		if r.Null() {
 			r.Skip(1)
@@ -173,12 +173,12 @@ func (t *tx) OpenDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision,
 	return o, err
 }
 
-// FindDecision reads the action, the caller and the active policy version.
+// FindDecision reads the action, the caller, the active policy version and the proposer.
 func (t *readTx) FindDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision, error) {
 	o := new(gatehouse.OpenedDecision)
 	t.opening = opening{}
 	t.openCaller(q.By, &o.CallerFacts, nil)
-	t.openPolicy(&o.PolicyVersion)
+	t.openRights(q.ActionID, &o.Rights)
 	var err error
 	o.Action, err = shared.OrNone(t.FindAction(q.ActionID))
 	t.dropOldAnswer(&o.CallerFacts)

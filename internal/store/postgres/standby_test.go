@@ -16,7 +16,7 @@ import (
 // bereft is a cluster whose commits wait for a missing standby.
 func bereft(t *testing.T) (c *pgtest.Cluster, leave func()) {
 	t.Helper()
-	c = ownCluster(t)
+	c = pgtest.New(t)
 	return c, func() {
 		t.Helper()
 		if err := c.Synchronous(true); err != nil {

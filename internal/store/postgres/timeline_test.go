@@ -18,16 +18,8 @@ import (
 // first.
 func pair(t *testing.T, config Config) (s *Store, primary, standby *pgtest.Cluster) {
 	t.Helper()
-	primary = ownCluster(t)
-	standby, err := primary.Standby()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := standby.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	primary = pgtest.New(t)
+	standby = primary.Standby(t)
 	config.URL = pgtest.Pair("postgres", primary, standby)
 	s = openTest(t, config)
 	if err := putTenant(s, "before"); err != nil {
@@ -132,9 +124,7 @@ func TestOldPrimary(t *testing.T) {
 	s.pool.Reset()
 	must(t, putTenant(s, "followed"))
 	// Another cluster has its own timelines.
-	system, err := pgtest.NewSystem()
-	must(t, err)
-	defer func() { must(t, system.Close()) }()
+	system := pgtest.NewSystem(t)
 	config, err := pgx.ParseConfig(system.DSN("postgres"))
 	must(t, err)
 	config.ValidateConnect = s.timelines.guard(nil)

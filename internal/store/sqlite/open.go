@@ -72,12 +72,15 @@ func (t *tx) rights(a *gatehouse.Action, voters ...string) (o gatehouse.Rights, 
 	return o, cmp.Or(errs[:]...)
 }
 
-// FindDecision reads the action, the caller and the active version.
+// FindDecision reads the action, the caller, the active version and the proposer.
 func (t *readTx) FindDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision, error) {
-	o, errs := new(gatehouse.OpenedDecision), [3]error{}
+	o, errs := new(gatehouse.OpenedDecision), [4]error{}
 	o.CallerFacts, errs[0] = t.OpenCaller(q.By)
 	o.Action, errs[1] = shared.OrNone(t.FindAction(q.ActionID))
 	o.PolicyVersion, errs[2] = t.ActivePolicyVersion()
+	if o.Action != nil {
+		o.Proposer, errs[3] = shared.OrNone(t.FindPrincipal(o.Action.ProposerID))
+	}
 	return o, cmp.Or(errs[:]...)
 }
 

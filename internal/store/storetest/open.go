@@ -78,6 +78,7 @@ func (s *suite) opens() {
 		}
 		s.same("the action as it is shown", o.Action, locked)
 		s.same("before a decision: version", o.PolicyVersion, 1)
+		s.same("before a decision: proposer", o.Proposer, bot)
 		s.same("before a decision: caller", o.CallerFacts, known)
 		return nil
 	})

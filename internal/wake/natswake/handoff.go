@@ -67,7 +67,7 @@ func (h *Handoff) Run(ctx context.Context, out *wake.Queue, deliver func(string)
 	js, err := jetstream.New(h.conn, jetstream.WithPublishAsyncMaxPending(pendingMessages),
 		jetstream.WithPublishAsyncTimeout(roundTrip))
 	if err != nil { // only for contradictory options
-		h.log.ErrorContext(ctx, "no hand-over of pushes by NATS; polling goes on", "error", err)
+		h.log.ErrorContext(ctx, "no hand-over of pushes by NATS; polling continues", "error", err)
 		return
 	}
 	received := make(chan struct{})
@@ -112,7 +112,7 @@ func (h *Handoff) receive(ctx context.Context, js jetstream.JetStream, deliver f
 		}
 		if ctx.Err() == nil && !failing {
 			failing = true
-			h.log.WarnContext(ctx, "no hand-over of pushes by NATS; polling goes on", "error", err)
+			h.log.WarnContext(ctx, "no hand-over of pushes by NATS; polling continues", "error", err)
 		}
 	}
 }

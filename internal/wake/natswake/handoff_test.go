@@ -111,7 +111,7 @@ func TestOneDispatcherIsWoken(t *testing.T) {
 	again.Notify("push:fence:2")
 	eventually(t, "all is acknowledged", func() bool { s := queue(t, js); return s.Msgs == 0 && s.LastSeq >= n+2 })
 	if got := queue(t, js).LastSeq; got != n+2 {
-		t.Errorf("the queue took %d hints of %d pushes", got, n+2)
+		t.Errorf("the queue accepted %d hints of %d pushes", got, n+2)
 	}
 }
 

@@ -71,8 +71,8 @@ func (b *Broadcast) Run(ctx context.Context, out *wake.Queue, deliver func(strin
 	}
 }
 
-// subscribe retries until it succeeds. It keeps failing only on a connection
-// that was closed for good; then it waits for the end of ctx.
+// subscribe retries until it succeeds. It keeps failing only on a connection that was closed
+// permanently; then it waits for the end of ctx.
 func (b *Broadcast) subscribe(ctx context.Context, deliver func(string)) *nats.Subscription {
 	var retry wake.Retry
 	for ctx.Err() == nil {
@@ -91,7 +91,7 @@ func (b *Broadcast) subscribe(ctx context.Context, deliver func(string)) *nats.S
 		if err == nil {
 			return sub
 		}
-		b.log.WarnContext(ctx, "no hints from other replicas by NATS; polling goes on", "error", err)
+		b.log.WarnContext(ctx, "no hints from other replicas by NATS; polling continues", "error", err)
 		retry.Pause(ctx)
 	}
 	return nil

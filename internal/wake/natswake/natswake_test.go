@@ -43,8 +43,7 @@ func replica(t *testing.T, conn *nats.Conn, prefix string) *wake.Hints {
 	return run(t, natswake.NewBroadcast(conn, prefix, discard))
 }
 
-// pass repeats a hint until it is heard: hints may be lost while connections
-// come up.
+// pass repeats a hint until it is received: hints may be lost while connections come up.
 func pass(t *testing.T, from *wake.Hints, topic string, heard <-chan struct{}) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
@@ -100,10 +99,9 @@ func TestReplicasHearEachOther(t *testing.T) {
 	back, endBack := a.Subscribe("fence back")
 	defer endBack()
 	a.Notify("audit")
-	await(t, atA, "hint in the own process")
+	await(t, atA, "hint in its own process")
 	await(t, atB, "hint in the other")
-	// If the hint came back, or were carried on, it would arrive before the
-	// hint sent after it.
+	// If the hint came back, or were forwarded, it would arrive before the hint sent after it.
 	thereAndBack := func() {
 		t.Helper()
 		a.Notify("fence")
@@ -112,9 +110,9 @@ func TestReplicasHearEachOther(t *testing.T) {
 		await(t, back, "answer")
 	}
 	thereAndBack()
-	silent(t, atA, "the own hint came back")
+	silent(t, atA, "its own hint came back")
 	a.Notify("push:x:1")
-	await(t, atA, "hint in the own process")
+	await(t, atA, "hint in its own process")
 	thereAndBack()
 	silent(t, atB, "what is handed to one replica was sent to all")
 	silent(t, elsewhere, "a hint of another prefix")
@@ -132,16 +130,17 @@ func TestNoEchoOnOneConnection(t *testing.T) {
 	atA, endA := a.Subscribe("own")
 	defer endA()
 	a.Notify("own")
-	await(t, atA, "hint in the own process")
+	await(t, atA, "hint in its own process")
 	pass(t, a, "audit", atB)
-	silent(t, atA, "the own hint came back")
+	silent(t, atA, "its own hint came back")
 }
 
 func TestExcept(t *testing.T) {
 	t.Parallel()
 	conn := natstest.Connect(t, natstest.Start(t).URL())
 	b := natswake.NewBroadcast(conn, "gatehouse", discard, "push")
-	for topic, want := range map[string]bool{"push": false, "push:psh_1:3": false, "audit": true, "act_1": true, "pushes": true} {
+	for topic, want := range map[string]bool{"push": false, "push:psh_1:3": false, "audit": true, "act_1": true,
+		"pushes": true} {
 		if got := b.Takes(topic); got != want {
 			t.Errorf("takes %s: %v", topic, got)
 		}
@@ -211,7 +210,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 		a.Notify(fmt.Sprintf("act_%032d", i))
 	}
 	if a.Dropped() == 0 {
-		t.Error("nothing was dropped: what waits is not bounded")
+		t.Error("nothing was dropped: the queue is not bounded")
 	}
 	proxy.Resume()
 	pass(t, a, "audit", atB)

@@ -57,7 +57,8 @@ func New(url string, log *slog.Logger) (*Carrier, error) {
 		return nil, fmt.Errorf("pgwake: %w", err)
 	}
 	config.RuntimeParams["application_name"] = "gatehouse hints"
-	return &Carrier{config: config, origin: uuid.NewString(), log: log, quiet: quiet, listening: make(chan struct{}, 1)}, nil
+	return &Carrier{config: config, origin: uuid.NewString(), log: log, quiet: quiet, listening: make(chan struct{}, 1)},
+		nil
 }
 
 // Takes refuses topics that are handed to one replica.
@@ -76,7 +77,7 @@ func (c *Carrier) Run(ctx context.Context, out *wake.Queue, deliver func(string)
 		})
 		if ctx.Err() == nil && !failing {
 			failing = true
-			c.log.WarnContext(ctx, "no hints from other replicas by PostgreSQL; polling goes on", "error", err)
+			c.log.WarnContext(ctx, "no hints from other replicas by PostgreSQL; polling continues", "error", err)
 		}
 	}
 }

@@ -56,8 +56,7 @@ func await(t *testing.T, c <-chan struct{}, what string) {
 	}
 }
 
-// pass repeats a hint until it is heard: hints may be lost while connections
-// come up.
+// pass repeats a hint until it is received: hints may be lost while connections come up.
 func pass(t *testing.T, from *wake.Hints, heard <-chan struct{}) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
@@ -97,10 +96,9 @@ func TestReplicasHearEachOther(t *testing.T) {
 	defer endBack()
 
 	a.Notify("audit")
-	await(t, atA, "hint in the own process")
+	await(t, atA, "hint in its own process")
 	await(t, atB, "hint in the other")
-	// If the hint came back, or were carried on, it would arrive before the
-	// hint sent after it.
+	// If the hint came back, or were forwarded, it would arrive before the hint sent after it.
 	thereAndBack := func() {
 		t.Helper()
 		a.Notify("fence")
@@ -109,9 +107,9 @@ func TestReplicasHearEachOther(t *testing.T) {
 		await(t, back, "answer")
 	}
 	thereAndBack()
-	silent(t, atA, "the own hint came back")
+	silent(t, atA, "its own hint came back")
 	a.Notify("push:x:1")
-	await(t, atA, "hint in the own process")
+	await(t, atA, "hint in its own process")
 	thereAndBack()
 	silent(t, atB, "what is handed to one replica was sent to all")
 }
@@ -139,18 +137,15 @@ func TestManyHints(t *testing.T) {
 }
 
 func topic(i int) string {
-	return "act_" + strings.Repeat("0", 30) + string(rune('a'+i/26/26)) + string(rune('a'+i/26%26)) + string(rune('a'+i%26))
+	return "act_" +
+		strings.Repeat("0", 30) + string(rune('a'+i/26/26)) + string(rune('a'+i/26%26)) + string(rune('a'+i%26))
 }
 
 // TestServerRestarts starts without a server, crashes it and stops it: hints
 // pass again after each, and Notify never waits.
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
-	cluster, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
+	cluster := pgtest.New(t)
 	if err := cluster.Down(false); err != nil {
 		t.Fatal(err)
 	}
@@ -248,6 +243,6 @@ WHERE application_name = 'gatehouse hints' AND datname = current_database() AND 
 func TestMalformedURL(t *testing.T) {
 	t.Parallel()
 	if _, err := New("postgres://host:port/x", slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("a port that is none was accepted")
+		t.Error("an invalid port was accepted")
 	}
 }

@@ -1,4 +1,4 @@
-"""Runs the snippets of docs/sdk-python.md unchanged, against the real server."""
+"""Runs the snippets of docs/sdks.md unchanged, against the real server."""
 
 import pathlib
 import re
@@ -6,7 +6,7 @@ import unittest
 
 from world import Call, Reviewer
 
-PAGE = pathlib.Path(__file__).parents[3] / "docs" / "sdk-python.md"
+PAGE = pathlib.Path(__file__).parents[3] / "docs" / "sdks.md"
 
 
 class PageTest(unittest.TestCase):

@@ -128,7 +128,8 @@ export class Client {
   }
 
   /** Makes any API call, such as ("GET", "/runs"), with retries. */
-  async call<T>(method: "GET" | "POST" | "PUT" | "DELETE", path: string, body?: unknown, options: CallOptions = {}): Promise<T> {
+  async call<T>(method: "GET" | "POST" | "PUT" | "DELETE", path: string, body?: unknown,
+    options: CallOptions = {}): Promise<T> {
     const { query = {}, timeout = 60, signal } = options;
     const search = new URLSearchParams(query).toString();
     const url = `${this.url}/api/v1${path}${search && "?" + search}`;

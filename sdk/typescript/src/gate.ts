@@ -90,8 +90,10 @@ export class Gate {
   }
 
   /** Wraps a function, which may be async. Its argument is an object of JSON values. */
-  tool<A extends object>(options: ToolOptions<A> & { run: "connector" }, fn: (args: A) => Json | Promise<Json>): Gated<A, Action>;
-  tool<A extends object, R>(options: ToolOptions<A> & { run?: "function" }, fn: (args: A, call: Call) => R | Promise<R>): Gated<A, R>;
+  tool<A extends object>(options: ToolOptions<A> & { run: "connector" },
+    fn: (args: A) => Json | Promise<Json>): Gated<A, Action>;
+  tool<A extends object, R>(options: ToolOptions<A> & { run?: "function" },
+    fn: (args: A, call: Call) => R | Promise<R>): Gated<A, R>;
   tool<A extends object>(options: ToolOptions<A>, fn: (args: A, call: Call) => unknown): Gated<A, unknown> {
     const tool = new Tool(options as ToolOptions<object>, fn as Tool["fn"]);
     if (!tool.byConnector) {
@@ -129,7 +131,8 @@ export class Gate {
    * APIError when the gate refuses the worker itself.
    */
   async work(signal: AbortSignal, options: { own?: boolean } = {}): Promise<void> {
-    const request = { connectors: [...this.#tools.keys()], own: options.own ?? false, wait: "5s", lease: seconds(this.#lease) };
+    const request = { connectors: [...this.#tools.keys()], own: options.own ?? false, wait: "5s",
+      lease: seconds(this.#lease) };
     while (!signal.aborted) {
       try {
         for (const push of await this.client.leasePushes(request, { signal })) await this.#carryOut(push, new Map());
@@ -161,7 +164,8 @@ export class Gate {
   }
 
   /** Carries out any push that can be leased, also of other calls, and reads the action again. */
-  async #workOnce(connector: string, action: Action, mine: Map<string, Ran>, signal: AbortSignal | undefined): Promise<Action> {
+  async #workOnce(connector: string, action: Action, mine: Map<string, Ran>,
+    signal: AbortSignal | undefined): Promise<Action> {
     try {
       const request = { connectors: [connector], own: true, wait: "1s", lease: seconds(this.#lease) };
       for (const push of await this.client.leasePushes(request, { signal })) await this.#carryOut(push, mine);
@@ -268,7 +272,8 @@ class Tool {
     const [entity_type = "", ...ref] = target.split("/");
     const entity_ref = ref.join("/").replace(/\{([^{}]*)\}/g, (_, name: string) => {
       const value = (args as Record<string, unknown>)[name];
-      if (!["string", "number", "bigint"].includes(typeof value)) throw new TypeError(`no text for {${name}} of the target`);
+      if (!["string", "number",
+        "bigint"].includes(typeof value)) throw new TypeError(`no text for {${name}} of the target`);
       return String(value);
     });
     return { entity_type, entity_ref };

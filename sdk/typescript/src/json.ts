@@ -69,7 +69,8 @@ export function survives(value: unknown, depth = 0): value is Json {
   if (Array.isArray(value)) return Array.from(value).every((item) => survives(item, depth + 1));
   const kind: unknown = Object.getPrototypeOf(value);
   if (kind !== Object.prototype && kind !== null) return false;
-  return Object.entries(value).every(([name, item]) => name.isWellFormed() && (item === undefined || survives(item, depth + 1)));
+  return Object.entries(value).every(([name, item]) => name.isWellFormed() &&
+    (item === undefined || survives(item, depth + 1)));
 }
 
 /** Reports whether a number represents a lexeme exactly. */

@@ -14,7 +14,8 @@ function world(more: { throws?: unknown; patience?: number; options?: Partial<To
   const runs: Refund[] = [];
   const calls: Call[] = [];
   const refund = gate.tool(
-    { action_type: "refund", target: "order/{order}", connector: "erp", operation: "refund", ...more.options, run: "function" },
+    { action_type: "refund", target: "order/{order}", connector: "erp", operation: "refund", ...more.options,
+      run: "function" },
     async (args: Refund, call) => {
       runs.push(args);
       calls.push(call);
@@ -73,7 +74,8 @@ test("denied, with the reasons of the policy", async () => {
 });
 
 test("what a failing function knows", async () => {
-  for (const [ref, throws, want] of [["T-6", new Error("broke"), Unknown], ["T-7", new NoEffect("closed"), Failed]] as const) {
+  for (const [ref, throws, want] of [["T-6", new Error("broke"), Unknown],
+    ["T-7", new NoEffect("closed"), Failed]] as const) {
     const { refund } = world({ throws });
     const call = outcome(refund({ order: ref }));
     await decide(await pending(ref), "approved");
@@ -87,7 +89,8 @@ test("what a failing function knows", async () => {
 test("a function that asks for another attempt gets one", async () => {
   const gate = new Gate({ patience: 60 });
   const attempts: number[] = [];
-  const pay = gate.tool({ action_type: "refund", target: "order/{order}", connector: "erp", operation: "refund" }, ({ order }: Refund, call) => {
+  const pay = gate.tool({ action_type: "refund", target: "order/{order}", connector: "erp", operation: "refund" },
+    ({ order }: Refund, call) => {
     attempts.push(call.attempt);
     if (call.attempt === 1) throw new NoEffect("busy", { retry: true });
     return order;
@@ -103,7 +106,8 @@ test("a revision for another target does not run", async () => {
   const call = outcome(refund({ order: "T-9" }));
   const { id, action_type, connector, operation, target } = await pending("T-9");
   const proposed_change = { order: "B-9", amount: "1.00" };
-  await decide(await gate.client.revise(id, { action_type, connector, operation, target, proposed_change }), "approved");
+  await decide(await gate.client.revise(id, { action_type, connector, operation, target, proposed_change }),
+    "approved");
   const { error } = await call;
   assert.ok(error instanceof Failed && error.code === "other_target", String(error));
   assert.equal(runs.length, 0);

@@ -25,7 +25,8 @@ export type Given = [
 
 export const known: [
   Known<ours.Action, Theirs["Action"]>, Known<ours.Proposal, Theirs["Proposal"]>, Known<ours.Target, Theirs["Target"]>,
-  Known<ours.Evaluation, Theirs["Evaluation"]>, Known<ours.Approval, Theirs["Approval"]>, Known<ours.Vote, Theirs["Vote"]>,
+  Known<ours.Evaluation, Theirs["Evaluation"]>, Known<ours.Approval, Theirs["Approval"]>, Known<ours.Vote,
+    Theirs["Vote"]>,
   Known<ours.Receipt, Theirs["Receipt"]>, Known<ours.Failure, Theirs["Failure"]>,
   Known<ours.LeasedPush, Theirs["LeasedPush"]>, Known<ours.LeaseState, Theirs["LeaseState"]>,
   Known<ours.LeaseRequest, Theirs["PushLeaseRequest"]>, Known<ours.PushResult, Theirs["PushResult"]>,

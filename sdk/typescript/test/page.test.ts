@@ -1,4 +1,4 @@
-/** Runs the snippets of docs/sdk-typescript.md unchanged, against the real server. */
+/** Runs the snippets of docs/sdks.md unchanged, against the real server. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decide, outcome, pending } from "./world.ts";

@@ -22,7 +22,8 @@ export async function pending(ref: string): Promise<Action> {
 export async function decide(action: Action, decision: "approved" | "rejected", notes = ""): Promise<void> {
   const answer = await fetch(`${GATEHOUSE_URL}/api/v1/proposed-actions/${action.id}/decide`, {
     method: "POST", body: JSON.stringify({ decision, notes, digest: action.digest }),
-    headers: { Authorization: `Bearer ${REVIEWER_KEY}`, "X-Edit-Token": REVIEWER_EDIT_TOKEN, "Content-Type": "application/json" },
+    headers: { Authorization: `Bearer ${REVIEWER_KEY}`, "X-Edit-Token": REVIEWER_EDIT_TOKEN,
+      "Content-Type": "application/json" },
   });
   assert.equal(answer.status, 200, await answer.text());
 }

@@ -26,3 +26,18 @@ func New(t testing.TB) (path string) {
 	t.Helper()
 	return template.File(t)
 }
+
+// Open opens the store of a file until the test ends. Without a clock it has the time of day.
+func Open(t testing.TB, path string, clock func() time.Time) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}

@@ -1,5 +1,3 @@
-// Package connectortest is the conformance suite that every connector passes. A connector's test
-// only makes a [Fixture]; see docs/writing-a-connector.md.
 package connectortest
 
 import (
@@ -16,73 +14,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/jsonshape"
 )
 
-// Harness makes a new fixture for each test.
-type Harness struct {
-	New func(t *testing.T) *Fixture
-}
-
-// Fixture is a connector and a real target that holds one entity.
-type Fixture struct {
-	Connector connector.Connector
-	// Call changes the entity in its present state, and names its version, its pre-image or both.
-	Call connector.Call
-	// Creates says that each call creates something, such as a message: no state can become stale,
-	// and concurrent calls do not exclude each other. Read then returns the created object, and
-	// Disturb is not called.
-	Creates bool
-	// Disturb changes the entity without the connector, so that neither the version nor the
-	// pre-image of Call matches any more.
-	Disturb func(t *testing.T)
-	// Read returns the entity's state, without its version.
-	Read func(t *testing.T) gatehouse.JSON
-	// Effects counts the changes that the connector has made at the target.
-	Effects func(t *testing.T) int
-	// Dump returns everything that the target has, for a connector that previews: records,
-	// counters of sequences and logs as well. By default it is what Read returns.
-	Dump func(t *testing.T) string
-	// Break, if it is set, lets the target answer the next request that changes something in a broken
-	// way, and later ones as usual. It reports whether the target can break in this way.
-	Break func(t *testing.T, fault Fault) bool
-	// Secrets are texts that no result and no error may contain.
-	Secrets []string
-}
-
-// Run runs the suite.
-func Run(t *testing.T, h Harness) {
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, *Fixture)
-	}{
-		{"describes itself", describes},
-		{"refuses an unknown operation", unknownOperation},
-		{"applies, and once by key", appliesOnce},
-		{"applies once under concurrent calls", concurrentSameKey},
-		{"refuses a stale version", stale},
-		{"lets one of two writers win", twoWriters},
-		{"checks the target", checks},
-		{"reads the state anew", readsState},
-		{"previews without an effect", previews},
-		{"reads back", readsBack},
-		{"reverses to the pre-image", reverses},
-		{"classifies a call that was over before it began", canceled},
-		{"classifies a deadline", deadline},
-		{"survives " + string(LostBefore), breaks(LostBefore)},
-		{"survives " + string(LostAfter), breaks(LostAfter)},
-		{"survives " + string(Busy), breaks(Busy)},
-		{"survives " + string(Unauthorized), breaks(Unauthorized)},
-		{"survives " + string(Garbled), breaks(Garbled)},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			f := h.New(t)
-			if f.Call.Digest == "" || f.Call.IdempotencyKey == "" {
-				t.Fatal("the fixture's call needs a digest and an idempotency key")
-			}
-			test.run(t, f)
-		})
-	}
-}
-
 // execute makes a call and checks the rules for every answer.
 func (f *Fixture) execute(ctx context.Context, t *testing.T, c connector.Call) (connector.Result, *connector.Error) {
 	t.Helper()
@@ -97,7 +28,7 @@ func (f *Fixture) execute(ctx context.Context, t *testing.T, c connector.Call) (
 	}
 	texts := []string{string(res.RequestMetadata), string(res.ResponseMetadata), res.ExternalID}
 	if failure != nil {
-		texts = append(texts, failure.Error(), failure.Detail)
+		texts = append(texts, failure.Error(), failure.Detail, failure.Says)
 	}
 	for _, secret := range f.Secrets {
 		for _, text := range texts {

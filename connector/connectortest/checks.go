@@ -1,0 +1,117 @@
+package connectortest
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Failure returns the failure of a call, nil for none. An error of another type ends the test.
+func Failure(t testing.TB, err error) *connector.Error {
+	t.Helper()
+	var e *connector.Error
+	if err != nil && !errors.As(err, &e) {
+		t.Fatalf("a %T, not a *connector.Error: %v", err, err)
+	}
+	return e
+}
+
+// WantFailure checks the kind and the code of a failure.
+func WantFailure(t testing.TB, err error, kind connector.Kind, code string) {
+	t.Helper()
+	if e := Failure(t, err); e == nil || e.Kind != kind || e.Code != code {
+		t.Errorf("got %v, want %v: %s", err, kind, code)
+	}
+}
+
+// WantFinding reads a call back, and checks the finding.
+func WantFinding(
+	t testing.TB, r connector.ReadBacker, c connector.Call, want connector.Finding,
+) connector.Result {
+	t.Helper()
+	finding, res, err := r.ReadBack(t.Context(), c)
+	if err != nil || finding != want {
+		t.Errorf("%s: read back %v, %v, want %v", c.Operation, finding, err, want)
+	}
+	return res
+}
+
+// Probe makes a test call: what it has shown matches one regular expression, or its error matches the
+// other. No error has one of the secrets.
+func Probe(t testing.TB, c connector.Connector, shown, failure string, secrets ...string) {
+	t.Helper()
+	got, err := connector.ProbeReport(t.Context(), c.(connector.Prober))
+	switch {
+	case failure == "" && (err != nil || !regexp.MustCompile(shown).MatchString(got)):
+		t.Errorf("shown %q, %v; want %q", got, err, shown)
+	case failure != "" && (err == nil || !regexp.MustCompile(failure).MatchString(err.Error())):
+		t.Errorf("shown %q, %v; want the error %q", got, err, failure)
+	}
+	for _, secret := range secrets {
+		if err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("a secret is in %v", err)
+		}
+	}
+}
+
+// Secrets returns the value of a secret by its name.
+type Secrets = func(name string) (string, error)
+
+// Builder is a connector's function New.
+type Builder[C any] = func(ctx context.Context, config C, secrets Secrets) (connector.Connector, error)
+
+// Build builds a connector of type T.
+func Build[T connector.Connector, C any](t testing.TB, build Builder[C], config C, secrets Secrets) T {
+	t.Helper()
+	c, err := build(t.Context(), config, secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if closer, ok := c.(interface{ Close() }); ok {
+		t.Cleanup(closer.Close)
+	}
+	return c.(T)
+}
+
+// WithSecret returns a [Fixture.Expired]: the same connector, with a value in the place of each secret.
+func WithSecret[C any](build Builder[C], config C, value string) func(*testing.T) connector.Connector {
+	return func(t *testing.T) connector.Connector {
+		return Build[connector.Connector](t, build, config, func(string) (string, error) { return value, nil })
+	}
+}
+
+// Fingerprint checks which changes of a configuration change the fingerprint: those of differ do, those
+// of same do not, and neither does another value of a secret.
+func Fingerprint[C any](
+	t *testing.T, build Builder[C], config func() C, secrets Secrets, differ, same map[string]func(*C),
+) {
+	t.Helper()
+	of := func(change func(*C), secrets Secrets) string {
+		cfg := config()
+		if change != nil {
+			change(&cfg)
+		}
+		return Build[connector.Connector](t, build, cfg, secrets).Fingerprint()
+	}
+	base := of(nil, secrets)
+	for name, change := range differ {
+		if of(change, secrets) == base {
+			t.Errorf("%s does not change the fingerprint", name)
+		}
+	}
+	for name, change := range same {
+		if of(change, secrets) != base {
+			t.Errorf("%s changes the fingerprint", name)
+		}
+	}
+	if of(nil, func(name string) (string, error) {
+		value, err := secrets(name)
+		return value + "2", err
+	}) != base {
+		t.Error("the value of a secret changes the fingerprint")
+	}
+}

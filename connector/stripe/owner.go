@@ -1,0 +1,43 @@
+package stripe
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// owned fails unless the key is of key_account. It asks Stripe before the first read or change
+// with a key. A key of another account is refused before anything is sent with it.
+func (c *Connector) owned(ctx context.Context) *connector.Error {
+	if c.cfg.KeyAccount == "" || c.ownerKnown.Load() {
+		return nil
+	}
+	r := c.prepare(http.MethodGet, "/v1/account")
+	r.Header.Del("Stripe-Account") // it would answer with the connected account
+	a, err := rest.Send(ctx, c.client, r)
+	if err != nil {
+		return rest.Unread(ctx, err)
+	}
+	doc := a.JSON()
+	id := member(doc, "id")
+	wrong := func(format string, args ...any) *connector.Error {
+		return &connector.Error{Kind: connector.Terminal, Code: "wrong_account", Detail: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case a.Status == http.StatusForbidden:
+		return wrong("the key may not read its account, so it is not known to be of the account %s", c.cfg.KeyAccount)
+	case a.Status != http.StatusOK || !accountForm.MatchString(id):
+		return &connector.Error{
+			Kind: connector.Transient, Code: "check_failed", Detail: a.Describe(), Says: a.Says(doc),
+			RetryAfter: rest.RetryAfter(a.Header),
+		}
+	case id != c.cfg.KeyAccount:
+		return wrong("the key is for the account %s, not %s", gatehouse.Quote(id), c.cfg.KeyAccount)
+	}
+	c.ownerKnown.Store(true)
+	return nil
+}

@@ -1,0 +1,87 @@
+package config
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// importKey is the key of an http connector that holds what gatehouse connector import wrote.
+const importKey = "import"
+
+// refuseImported refuses what imported operations must not have in the store: the same as in
+// the rest of the text. Their lines count from the first line of the whole text.
+func refuseImported(n *yaml.Node) error {
+	var inner yaml.Node
+	if err := yaml.Load([]byte(n.Value), &inner); err != nil {
+		return fmt.Errorf("%s:%d:%d: import is not YAML", StoredPath, n.Line, n.Column)
+	}
+	shiftLines(&inner, n.Line)
+	return refuseLiterals("", &inner)
+}
+
+func shiftLines(n *yaml.Node, by int) {
+	n.Line += by
+	for _, child := range n.Content {
+		shiftLines(child, by)
+	}
+}
+
+// ImportOf returns the imported operations of a connector in a text of connectors; "" for none.
+// known is false if the text has no such connector.
+func ImportOf(src, name string) (known bool, operations string, err error) {
+	entry, err := entryIn(src, name)
+	if err != nil || entry == nil {
+		return false, "", err
+	}
+	if kind := child(entry, "type"); kind == nil || kind.Value != "http" {
+		return true, "", fmt.Errorf("connector %s in the store is not of type http", gatehouse.Quote(name))
+	}
+	if old := child(entry, importKey); old != nil {
+		operations = old.Value
+	}
+	return true, operations, nil
+}
+
+// EditImport returns a text of connectors in which a connector has these imported operations. All
+// else stays as it is. A connector that is not in the text is added, with the address baseURL.
+func EditImport(src, name, baseURL, operations string) (string, error) {
+	entry, err := entryIn(src, name)
+	if err != nil {
+		return "", err
+	}
+	if entry == nil {
+		entry = &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
+			text("type"), text("http"), text("base_url"), text(baseURL),
+		}}
+	}
+	block := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.LiteralStyle, Value: operations}
+	if old := child(entry, importKey); old != nil {
+		*old = *block
+	} else {
+		entry.Content = append(entry.Content, text(importKey), block)
+	}
+	entry.Style = 0
+	edited, err := yaml.Dump(entry, yaml.WithIndent(2))
+	if err != nil {
+		return "", err
+	}
+	return EditConnectors(src, name, string(edited))
+}
+
+// entryIn finds the entry of a name in a text of connectors; nil for none.
+func entryIn(src, name string) (entry *yaml.Node, err error) {
+	var root yaml.Node
+	if empty([]byte(src)) {
+		return nil, nil
+	}
+	if err := yaml.Load([]byte(src), &root); err != nil {
+		return nil, locate(StoredPath, err)
+	}
+	if section := child(documentOf(&root), "connectors"); section != nil {
+		entry = child(section, name)
+	}
+	return entry, nil
+}
