@@ -20,8 +20,8 @@ import (
 type connectorImportCmd struct {
 	Document  string   `arg:"" help:"The OpenAPI document, YAML or JSON, 3.0 to 3.2."`
 	To        string   `help:"The file of operations that is written." placeholder:"FILE"`
-	Propose   string   `help:"Propose the operations for this connector in the store, instead of a file." placeholder:"NAME"`
-	BaseURL   string   `name:"base-url" help:"The address of the API, for a connector that is not in the store yet." placeholder:"URL"`
+	Propose   string   `help:"The connector in the store for which they are proposed." placeholder:"NAME"`
+	BaseURL   string   `name:"base-url" help:"The address of a connector that is new in the store." placeholder:"URL"`
 	Rationale string   `help:"Why, for those who approve it." placeholder:"TEXT"`
 	Only      []string `help:"Operations to take, by name or pattern such as create*; by default those of the last import, else all." placeholder:"NAME"`
 	Accept    []string `help:"Operations to accept in their present form, by name or pattern." placeholder:"NAME"`
