@@ -120,6 +120,16 @@ func (wi *wire) count() (requests, changed int) {
 	return wi.requests, wi.changed
 }
 
+// hasFalsified reports whether a request was rewritten; without a wire, the fixture has seen to it.
+func (wi *wire) hasFalsified() bool {
+	if wi == nil {
+		return true
+	}
+	wi.mu.Lock()
+	defer wi.mu.Unlock()
+	return wi.falsified
+}
+
 func (wi *wire) wantClean(t *testing.T) {
 	t.Helper()
 	if wi == nil {

@@ -35,8 +35,8 @@ func TestConformance(t *testing.T) {
 			"StageName", [2]string{"Won", "Lost"}},
 		"create": {call("create", newDeal, ""), true, func(f *fake) gatehouse.JSON { return f.count() },
 			"Amount", [2]string{"Toner", "Ink"}},
-		"delete": {call("delete", "{}", open), false, func(f *fake) gatehouse.JSON { return f.count() + f.field(deal, "StageName") },
-			"", [2]string{}},
+		"delete": {call("delete", "{}", open), false,
+			func(f *fake) gatehouse.JSON { return f.count() + f.field(deal, "StageName") }, "", [2]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			not := connectortest.Not("a client secret names no time", connectortest.Skewed)

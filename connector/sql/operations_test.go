@@ -243,17 +243,22 @@ func TestBulkAtTheLimit(t *testing.T) {
 	})
 }
 
-const sqliteAlterations = `CREATE TRIGGER more AFTER UPDATE OF price ON items BEGIN UPDATE items SET price = '99.00' WHERE sku = NEW.sku; END;
-			CREATE TRIGGER faster AFTER UPDATE OF qty ON items BEGIN UPDATE items SET version = version + 5 WHERE sku = NEW.sku; END`
+const sqliteAlterations = `CREATE TRIGGER more AFTER UPDATE OF price ON items
+	BEGIN UPDATE items SET price = '99.00' WHERE sku = NEW.sku; END;
+	CREATE TRIGGER faster AFTER UPDATE OF qty ON items
+	BEGIN UPDATE items SET version = version + 5 WHERE sku = NEW.sku; END`
 
 // alterations change a new price, and the version with a new quantity.
 var alterations = map[string]string{
 	"sqlite": sqliteAlterations, "sqlserver": sqliteAlterations,
-	"postgres": `CREATE FUNCTION more() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.price := '99.00'; RETURN NEW; END $$;
+	"postgres": `CREATE FUNCTION more() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN NEW.price := '99.00'; RETURN NEW; END $$;
 			CREATE TRIGGER more BEFORE UPDATE OF price ON items FOR EACH ROW EXECUTE FUNCTION more();
-			CREATE FUNCTION faster() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.version := NEW.version + 5; RETURN NEW; END $$;
+			CREATE FUNCTION faster() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN NEW.version := NEW.version + 5; RETURN NEW; END $$;
 			CREATE TRIGGER faster BEFORE UPDATE OF qty ON items FOR EACH ROW EXECUTE FUNCTION faster()`,
-	"mariadb": `CREATE TRIGGER more BEFORE UPDATE ON items FOR EACH ROW SET NEW.price = IF(NEW.price <=> OLD.price, NEW.price, '99.00'),
+	"mariadb": `CREATE TRIGGER more BEFORE UPDATE ON items FOR EACH ROW
+			SET NEW.price = IF(NEW.price <=> OLD.price, NEW.price, '99.00'),
 			NEW.version = IF(NEW.qty <=> OLD.qty, NEW.version, NEW.version + 5)`,
 }
 

@@ -286,7 +286,8 @@ func (s *stage) do(method, frame string, header ...string) said {
 	return said{resp.StatusCode, resp.Header, string(b), resp.Header.Get(sessionHeader)}
 }
 
-const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`
+const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize",` +
+	`"params":{"protocolVersion":"2025-11-25","capabilities":{}}}`
 
 // begin starts a session with a key.
 func (s *stage) begin(key string) (id string, server *scripted) {
@@ -307,7 +308,8 @@ func (s *stage) begin(key string) (id string, server *scripted) {
 // modernFrame is a request of 2026-07-28.
 func modernFrame(id, method, params string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, setMember([]byte(params), "_meta",
-		[]byte(`{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"progressToken":7}`)))
+		[]byte(`{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+			`"io.modelcontextprotocol/clientCapabilities":{},"progressToken":7}`)))
 }
 
 func modernHeader(method, name string) []string {

@@ -5,7 +5,7 @@ func replicaBugs() []bug {
 	const postgres = "internal/store/postgres"
 	return []bug{
 		plant("two votes at once do not see each other", "1, 8", postgres+"/actions.go",
-			"  FOR NO KEY UPDATE\n) o", "  OFFSET 0\n) o",
+			"  FOR NO KEY UPDATE /* SKIP LOCKED */\n) o", "  OFFSET 0\n) o",
 			model, "TestLinearizable/postgres"),
 		plant("a ceiling is not locked while it is checked", "10", postgres+"/ceilings.go",
 			"[]query{lockFor(\"ceiling\", t.tenant, ceiling, scope)},", "nil,", postgres, conform+"CeilingRace"),

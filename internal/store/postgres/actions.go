@@ -62,33 +62,17 @@ CROSS JOIN LATERAL (
   UNION ALL SELECT seq FROM approval WHERE tenant = r.tenant AND id = r.id LIMIT 1
 ) s
 CROSS JOIN LATERAL (
-  SELECT 1 FROM (SELECT 1 FROM approval WHERE approval.seq = s.seq FOR NO KEY UPDATE) o
+  SELECT 1 FROM (SELECT 1 FROM approval WHERE approval.seq = s.seq FOR NO KEY UPDATE /* SKIP LOCKED */) o
   UNION ALL SELECT 1 FROM (
     SELECT 1 FROM action WHERE action.seq = s.seq
-      AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.seq = action.seq) FOR NO KEY UPDATE
-  ) a
-) l`, `
-SELECT r.n
-FROM (
-  SELECT tenant, ($2::text[])[n] AS id, n
-  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
-) r
-CROSS JOIN LATERAL (
-  SELECT seq FROM action WHERE tenant = r.tenant AND id = r.id
-  UNION ALL SELECT seq FROM approval WHERE tenant = r.tenant AND id = r.id LIMIT 1
-) s
-CROSS JOIN LATERAL (
-  SELECT 1 FROM (SELECT 1 FROM approval WHERE approval.seq = s.seq FOR NO KEY UPDATE SKIP LOCKED) o
-  UNION ALL SELECT 1 FROM (
-    SELECT 1 FROM action WHERE action.seq = s.seq
-      AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.seq = action.seq) FOR NO KEY UPDATE SKIP LOCKED
+      AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.seq = action.seq) FOR NO KEY UPDATE /* SKIP LOCKED */
   ) a
 ) l`)
 
 // openActions locks the approvals of actions and reads both, for actions that are still open: they have no
 // push. After a wait for the lock, the approval is current, and the other rows are from the start of the
 // statement.
-var openActions = locksIfFree[idRow](`
+var openActions = reads[idRow](`
 SELECT r.n, a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''),
   a.proposed_at, a.decided_by, a.decided_via, a.decided_at, a.finished_at, a.failure_code, a.failure_detail,
   coalesce(a.supersedes, ''), coalesce(a.superseded_by, ''), coalesce(a.reverses, ''), coalesce(a.reversed_by, ''),
@@ -108,30 +92,7 @@ CROSS JOIN LATERAL (
   WHERE approval.seq = (
     SELECT seq FROM action WHERE tenant = r.tenant AND id = r.id
     UNION ALL SELECT seq FROM approval WHERE tenant = r.tenant AND id = r.id LIMIT 1)
-  FOR NO KEY UPDATE
-) o
-CROSS JOIN LATERAL (SELECT * FROM action WHERE action.seq = o.seq OFFSET 0) a
-CROSS JOIN LATERAL (SELECT * FROM proposal WHERE proposal.seq = a.seq OFFSET 0) p`, `
-SELECT r.n, a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''),
-  a.proposed_at, a.decided_by, a.decided_via, a.decided_at, a.finished_at, a.failure_code, a.failure_detail,
-  coalesce(a.supersedes, ''), coalesce(a.superseded_by, ''), coalesce(a.reverses, ''), coalesce(a.reversed_by, ''),
-  p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version,
-  p.claimed_risk, p.amount, p.currency, p.on_behalf_of, p.expires_in, p.hold, p.digest, p.fingerprint,
-  p.content_hash, p.policy_outcome, p.policy_version, p.policy_rules, p.policy_reasons, p.proposed_by,
-  p.rationale, p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
-  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at,
-  o.confirm_prompt, o.confirm_value, o.groups, o.timing, o.told, o.changed_at, o.changed_version, o.changed_by,
-  o.about, o.comments, o.asked, o.answered, o.assignee_id, o.assignee, o.evaluated, NULL::text
-FROM (
-  SELECT tenant, ($2::text[])[n] AS id, n
-  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
-) r
-CROSS JOIN LATERAL (
-  SELECT * FROM approval
-  WHERE approval.seq = (
-    SELECT seq FROM action WHERE tenant = r.tenant AND id = r.id
-    UNION ALL SELECT seq FROM approval WHERE tenant = r.tenant AND id = r.id LIMIT 1)
-  FOR NO KEY UPDATE SKIP LOCKED
+  FOR NO KEY UPDATE /* SKIP LOCKED */
 ) o
 CROSS JOIN LATERAL (SELECT * FROM action WHERE action.seq = o.seq OFFSET 0) a
 CROSS JOIN LATERAL (SELECT * FROM proposal WHERE proposal.seq = a.seq OFFSET 0) p`)
@@ -278,7 +239,7 @@ func (t *readTx) expired(sql string, limit int) (refs []gatehouse.ActionRef, err
 
 // ExpiredActions lists the actions, of all tenants, that the sweeper has to expire.
 func (t *readTx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	return t.expired(`SELECT tenant, id FROM action WHERE status = 'pending' AND expires_at <= $1 AND expires_at >= $3
 ORDER BY expires_at LIMIT $2`, limit)
 }
@@ -286,7 +247,7 @@ ORDER BY expires_at LIMIT $2`, limit)
 // ExpiredActions in a writing transaction locks the approvals that it lists. It skips those
 // that are locked by another sweeper or by a decision under way.
 func (t *tx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	return t.expired(`SELECT a.tenant, a.id FROM action a JOIN approval o ON o.seq = a.seq
 WHERE a.status = 'pending' AND a.expires_at <= $1 AND a.expires_at >= $3 AND o.status = 'requested'
 ORDER BY a.expires_at LIMIT $2 FOR NO KEY UPDATE OF o SKIP LOCKED`, limit)
@@ -319,27 +280,27 @@ func (t *readTx) timely(sql string, limit int) (refs []gatehouse.ActionRef, err 
 // TimelyActions lists the actions, of all tenants, whose approval has begun a stage, reminder or
 // extension that is not in the log yet.
 func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	return t.timely(timely, limit)
 }
 
 // TimelyActions in a writing transaction locks the approvals that it lists, and skips locked
 // ones.
 func (t *tx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	return t.timely(lockTimely, limit)
 }
 
 // HeldRejections lists the actions, of all tenants, whose held rejection takes effect.
 func (t *readTx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	return t.timely(heldRejections, limit)
 }
 
 // HeldRejections in a writing transaction locks the approvals that it lists, and skips locked
 // ones.
 func (t *tx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	return t.timely(lockHeldRejections, limit)
 }
 
@@ -494,7 +455,7 @@ ON CONFLICT DO NOTHING`)
 
 // LinkSuperseded stores the revision that replaced an action.
 func (t *tx) LinkSuperseded(oldID, newID string) error {
-	return t.write(`WITH w AS (
+	return t.Write(`WITH w AS (
   UPDATE action SET superseded_by = $1 WHERE tenant = $2 AND id = $3 RETURNING 1
 )
 SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`, newID, t.tenant, oldID)

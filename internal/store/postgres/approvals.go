@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // findVotes finds the votes on an action, by its id, its approval's id, or its key.
@@ -102,56 +100,4 @@ func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error 
 		return gatehouse.ErrConflict
 	}
 	return moveApprovals.write(t, approvalMove{t.tenant, approvalID, to})
-}
-
-const tellApproval = `
-WITH w AS (
-  UPDATE approval SET told = $1, next_at = $2
-  WHERE tenant = $3 AND id = $4 AND status = 'requested' AND told = $5 RETURNING 1
-)
-SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
-
-// TellApproval stores how many moments of an open approval are in the log, and the time of the
-// next one.
-func (t *tx) TellApproval(approvalID string, from, told int, next *time.Time) error {
-	return t.write(tellApproval, told, next, t.tenant, approvalID, from)
-}
-
-const holdRejection = `
-WITH w AS (
-  UPDATE approval SET rejects_at = $1, next_at = NULL
-  WHERE tenant = $2 AND id = $3 AND status = 'requested' RETURNING 1
-)
-SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
-
-// HoldRejection stores when a rejection of an open approval takes effect.
-func (t *tx) HoldRejection(approvalID string, at time.Time) error {
-	return t.write(holdRejection, at, t.tenant, approvalID)
-}
-
-const markTarget = `
-WITH w AS (
-  UPDATE approval SET changed_at = $1, changed_version = $2, changed_by = $3
-  WHERE tenant = $4 AND id = $5 AND status = 'requested' RETURNING 1
-)
-SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
-
-// MarkTarget stores that the target changed after the proposal.
-func (t *tx) MarkTarget(approvalID string, m gatehouse.TargetMark) error {
-	return t.write(markTarget, m.At, m.Version, m.By, t.tenant, approvalID)
-}
-
-const setEvaluated = `
-WITH w AS (
-  UPDATE approval SET evaluated = $1 WHERE tenant = $2 AND id = $3 AND status = 'requested' RETURNING 1
-)
-SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
-
-// SetEvaluated stores the evaluations of a waiting question.
-func (t *tx) SetEvaluated(approvalID string, list []gatehouse.Evaluated) error {
-	text, err := shared.EncodeJSON(&list)
-	if err != nil {
-		return err
-	}
-	return t.write(setEvaluated, text, t.tenant, approvalID)
 }

@@ -49,39 +49,16 @@ CROSS JOIN LATERAL (SELECT seq FROM approval WHERE approval.seq = a.seq OFFSET 0
 )
 
 func (t *readTx) endings() shared.Endings {
-	reach := t.Now().Add(-gatehouse.MaxCeilingWindow)
-	list := func(sql string, args ...any) (rows []*shared.Ending, err error) {
-		err = t.each(sql, func(r *row) error { rows = append(rows, shared.ScanEnding(r)); return nil }, args...)
-		return rows, err
-	}
-	return shared.Endings{
-		Scan: func(after int64) ([]*shared.Ending, error) {
-			return list(scanEndings, reach, after, shared.ArchiveScan)
-		},
-		Find: func(tenant, id string) (*shared.Ending, error) {
-			rows, err := list(findEnding, reach, tenant, id)
-			if err != nil || len(rows) == 0 {
-				return nil, err
-			}
-			return rows[0], nil
-		},
-		Kin: func(tenant, id string) (ids []string, err error) {
-			err = t.each(findKin, func(r *row) error { ids = append(ids, r.Text()); return nil }, tenant, id)
-			return ids, err
-		},
-	}
+	return shared.EndingsOf(t, scanEndings, findEnding, findKin)
 }
 
 // PlanArchive finds the actions that can be archived.
 func (t *readTx) PlanArchive(after int64, before time.Time, limit int) (*gatehouse.ArchivePlan, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	return t.endings().Plan(after, before, limit)
 }
 
 const (
-	archivedByID = `SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = $1 AND id = $2
-UNION ALL SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = $1 AND approval_id = $2
-UNION ALL SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = $1 AND push_id = $2 LIMIT 1`
 	keyIsFree = `SELECT gatehouse_refuse('GH001') FROM action_archive WHERE tenant = $1 AND idempotency_key = $2`
 )
 
@@ -111,18 +88,12 @@ func (t *readTx) findInArchive(sql, tenant, key string) (a *gatehouse.Archived, 
 	return a, err
 }
 
-// FindArchived finds an archived action by any of its ids.
-func (t *readTx) FindArchived(id string) (a *gatehouse.Archived, err error) {
-	err = t.one(archivedByID, func(r *row) (err error) { a, err = shared.ScanArchived(r); return err }, t.tenant, id)
-	return a, err
-}
-
 // orArchived looks in the archive for an action that the tables do not have.
 func (t *readTx) orArchived(id string, a *gatehouse.Action, tenant string, err error) (*gatehouse.Action, error) {
 	if err != gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
 		return a, err
 	}
-	return actionOf(t.findInArchive(archivedByID, tenant, id))
+	return actionOf(t.findInArchive(shared.ArchivedByID, tenant, id))
 }
 
 func actionOf(a *gatehouse.Archived, err error) (*gatehouse.Action, error) {
@@ -141,18 +112,8 @@ func (t *readTx) orArchivedPush(id string, p *gatehouse.Push, tenant string, err
 	if err != gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
 		return p, err
 	}
-	a, err := t.findInArchive(archivedByID, tenant, id)
-	switch {
-	case err != nil:
-		return nil, err
-	case a.PushID != id:
-		return nil, gatehouse.ErrNotFound
-	}
-	record, err := a.Record()
-	if err != nil {
-		return nil, err
-	}
-	return record.Push, nil
+	a, err := t.findInArchive(shared.ArchivedByID, tenant, id)
+	return shared.ArchivedPush(id, a, err)
 }
 
 // keyOf is an idempotency key of a tenant.
@@ -192,7 +153,8 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 	}
 	limit, size := shared.PageLimit(f.Limit), int64(0)
 	sql := where.number(
-		`SELECT `+shared.ArchiveColumns+` FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`,
+		`SELECT tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at,
+  ended_at, archived_at, batch, sha256, document FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`,
 		limit+1,
 	)
 	err = t.each(sql, func(r *row) error {
@@ -221,7 +183,7 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 // that are still as planned.
 func (t *tx) LockEnded(families []gatehouse.ActionFamily, before time.Time) (list []*gatehouse.Record, err error) {
 	for _, x := range families {
-		if err := t.checkTenant(x.Tenant); err != nil {
+		if err := t.Owns(x.Tenant); err != nil {
 			return nil, err
 		}
 	}
@@ -285,10 +247,14 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 				shared.ScanReceipt(r, &err))
 			return err
 		}, tenant, id),
-		ask(selectComments, func(r *row) error {
-			out.Action.Comments = append(out.Action.Comments, shared.ScanComment(r))
-			return nil
-		}, tenant, id),
+		ask(`
+SELECT number, kind, answers, text, author, author_id, at FROM comment
+WHERE tenant = $1 AND seq = (SELECT seq FROM action WHERE tenant = $1 AND id = $2) ORDER BY number`,
+			func(r *row) error { // the action is read before
+				comment, err := shared.ScanComment(r)
+				out.Action.Comments = append(out.Action.Comments, comment)
+				return err
+			}, tenant, id),
 		ask(selectMirrorOf, func(r *row) (err error) { out.Mirror = shared.ScanMirror(r, &err); return err }, tenant,
 			id),
 		ask(selectClaims, func(r *row) error {
@@ -303,8 +269,8 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 	return out, err
 }
 
-const putArchived = `INSERT INTO action_archive (` + shared.ArchiveColumns +
-	`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+const putArchived = `INSERT INTO action_archive (tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at,
+  ended_at, archived_at, batch, sha256, document) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 
 // moveOut deletes actions from the tables, children first.
 var moveOut = [...]string{
@@ -337,7 +303,7 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') 
 // PutArchived moves actions into the archive.
 func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 	for _, x := range list {
-		if err := t.checkTenant(x.Tenant); err != nil {
+		if err := t.Owns(x.Tenant); err != nil {
 			return err
 		}
 	}
@@ -352,7 +318,7 @@ func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 		if err != nil {
 			return err
 		}
-		err = t.write(putArchived, a.Tenant, a.ID, shared.OrNull(a.ApprovalID), shared.OrNull(a.PushID),
+		err = t.Write(putArchived, a.Tenant, a.ID, shared.OrNull(a.ApprovalID), shared.OrNull(a.PushID),
 			shared.OrNull(a.IdempotencyKey), string(a.Status),
 			a.ActionType, int(a.RiskLevel), a.ProposerID, a.ProposedAt, a.EndedAt, a.ArchivedAt, a.Batch, a.SHA256[:], packed)
 		if err != nil {
@@ -364,7 +330,7 @@ func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 		return err
 	}
 	for _, sql := range moveOut {
-		if err := t.write(sql, list[0].Tenant, ids); err != nil {
+		if err := t.Write(sql, list[0].Tenant, ids); err != nil {
 			return err
 		}
 	}

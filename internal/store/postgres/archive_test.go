@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // TestKeptButForTheCopy deletes, directly in the database, rows that are never deleted: the
@@ -127,7 +128,7 @@ func TestArchivePlans(t *testing.T) {
 	plan := planner(t, s.config.URL)
 	wrong := regexp.MustCompile(`Seq Scan|Bitmap|by \(tenant = \$1\)$`)
 	for _, sql := range append([]string{
-		archivedByID, findArchivedByKey.text, keyIsFree, findEnding, scanEndings, findKin,
+		shared.ArchivedByID, findArchivedByKey.text, keyIsFree, findEnding, scanEndings, findKin,
 		lockEndedActions, lockEndedApprovals, countApprovals,
 	}, moveOut[:]...) {
 		lines := plan(sql)

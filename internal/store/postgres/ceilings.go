@@ -25,7 +25,7 @@ func (t *tx) ReserveCeiling(actionID string, c gatehouse.CeilingClaim) error {
 	if err != nil {
 		return err
 	}
-	return t.write(`
+	return t.Write(`
 WITH w AS (
   INSERT INTO ceiling_claim (action_seq, ceiling, scope, tenant, amount, reserved_at, counted_at)
   SELECT seq, $3, $4, tenant, $5, $6, $7 FROM action WHERE tenant = $1 AND id = $2
@@ -89,7 +89,7 @@ FROM unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY u (ceiling, sc
 
 // ReleaseCeilings releases the claims of an action.
 func (t *tx) ReleaseCeilings(actionID string) error {
-	return t.write(`UPDATE ceiling_claim SET released_at = $1
+	return t.Write(`UPDATE ceiling_claim SET released_at = $1
 WHERE action_seq = (SELECT seq FROM action WHERE tenant = $2 AND id = $3) AND released_at IS NULL`,
 		t.Now(), t.tenant, actionID)
 }

@@ -7,8 +7,9 @@
 // always in the same order: approval (or action, when nobody is asked), push,
 // principals by id, ceilings. Statements travel in batches, one round trip each:
 // BEGIN with the first reads, queued writes with the reads that follow them, and
-// the last writes with COMMIT. A guarded write checks its guard on the server,
-// and a batch with a failed statement does not commit. The rules:
+// the last writes with COMMIT. A guarded write of a transition checks its guard on the server,
+// and a batch with a failed statement does not commit. The other guarded writes (WriteOrFail) are
+// sent before COMMIT, one round trip earlier, and the store checks the number of rows. The rules:
 //
 //   - The first server error is the answer to every later call in the transaction
 //     and to the Update itself, whatever the closure does with that error.
@@ -37,7 +38,8 @@
 //
 // The statements of the transitions are texts over arrays, one array for each column
 // (statement.go). An Update that runs alone sends one row, a group the rows of all its
-// members. No text is made from other texts; only filters of lists are put together, and
+// members. A read that locks says SKIP LOCKED in a comment; a group sends the text without the
+// comment marks. No text is made from other texts; only filters of lists are put together, and
 // lists of columns are inserted (plain_test.go names the files).
 //
 // A decision is one statement with all its parts (settle.go). When its transaction runs

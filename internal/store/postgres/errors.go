@@ -55,6 +55,15 @@ func (e *dbError) Is(target error) bool {
 	return false
 }
 
+// noRow is the error of a statement that should have written a row. none is ErrConflict or ErrNotFound.
+func noRow(none error) error {
+	e := &dbError{conflict, errors.New("no row matches")}
+	if errors.Is(none, gatehouse.ErrNotFound) {
+		e.kind = missing
+	}
+	return e
+}
+
 // explain adds the kind to a driver error.
 func explain(err error) error {
 	var own *dbError

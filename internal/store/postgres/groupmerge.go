@@ -58,7 +58,7 @@ func (o *mergedRead) deliver(slot int, raw [][]byte) {
 
 // query is the statement to send.
 func (o *mergedRead) query() query {
-	return query{sql: o.statement.forGroup(), args: o.statement.arguments(o.rows), row: func(r *row) error {
+	return query{sql: o.statement.forGroup, args: o.statement.arguments(o.rows), row: func(r *row) error {
 		o.deliver(int(r.Int())-1, r.raw)
 		return nil
 	}}

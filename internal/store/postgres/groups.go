@@ -1,21 +1,6 @@
 package postgres
 
-import (
-	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
-)
-
-// ListPeople lists the people of the tenant by id.
-func (t *readTx) ListPeople() (list []*gatehouse.Principal, err error) {
-	list = []*gatehouse.Principal{}
-	err = t.each(`SELECT `+shared.PrincipalColumns+` FROM principal p WHERE p.tenant = $1 AND p.kind = 'person'
-ORDER BY p.id`, func(r *row) error {
-		p, err := shared.ScanPrincipal(r)
-		list = append(list, p)
-		return err
-	}, t.tenant)
-	return list, err
-}
+import ()
 
 // audienceRow is a tenant, and the audience of a question in the form that EncodeAudience returns.
 type audienceRow struct{ Tenant, Roles, People, Groups string }
@@ -47,39 +32,3 @@ CROSS JOIN LATERAL (
     )
   ORDER BY p.id LIMIT 16 OFFSET 0
 ) p`)
-
-// FindGroup finds a group by name.
-func (t *readTx) FindGroup(name string) (g *gatehouse.Group, err error) {
-	err = t.one(shared.GroupColumns+`WHERE tenant = $1 AND name = $2`,
-		func(r *row) error { g = shared.ScanGroup(r); return nil }, t.tenant, name)
-	return g, err
-}
-
-// ListGroups lists the tenant's groups by name.
-func (t *readTx) ListGroups() (list []*gatehouse.Group, err error) {
-	list = []*gatehouse.Group{}
-	err = t.each(
-		shared.GroupColumns+`WHERE tenant = $1 ORDER BY name`,
-		func(r *row) error { list = append(list, shared.ScanGroup(r)); return nil },
-		t.tenant,
-	)
-	return list, err
-}
-
-// InsertGroup stores a group; a known name is ErrConflict.
-func (t *tx) InsertGroup(g *gatehouse.Group) error {
-	if err := t.checkTenant(g.Tenant); err != nil {
-		return err
-	}
-	return t.write(`INSERT INTO principal_group (tenant, name, created_at) VALUES ($1, $2, $3)`, g.Tenant, g.Name, g.CreatedAt)
-}
-
-// DeleteGroup deletes a group.
-func (t *tx) DeleteGroup(name string) error {
-	return t.write(`
-WITH w AS (
-  DELETE FROM principal_group WHERE tenant = $1 AND name = $2
-  RETURNING 1
-)
-SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`, t.tenant, name)
-}

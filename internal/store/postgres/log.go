@@ -40,7 +40,7 @@ func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
 }
 
 func (t *tx) leaf(l *gatehouse.Leaf) (leafRow, error) {
-	if err := t.checkTenant(l.Tenant); err != nil {
+	if err := t.Owns(l.Tenant); err != nil {
 		return leafRow{}, err
 	}
 	if err := shared.CompleteLeaf(l, t.Now()); err != nil {
@@ -205,7 +205,7 @@ const leafMarks = `SELECT coalesce((SELECT first FROM audit_waiting ORDER BY fir
 // transactions appear as these commit: a row that appears late gets a later number. If one
 // transaction waited for a lock of the other, their rows are in that order.
 func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	from, err := t.scanFrom(&t.s.leafScan)
 	if err != nil {
 		return nil, err
@@ -245,12 +245,12 @@ SELECT CASE WHEN (SELECT count(*) FROM leaf WHERE named) = $3 THEN 0 ELSE gateho
 // hashes were computed. The leaves are in the order of their rows.
 func (t *tx) NumberLeaves(expectedSize int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
 	if expectedSize == 0 {
-		if err := t.write(`INSERT INTO audit_log (tenant, size, hashes) VALUES ($1, 0, 0) ON CONFLICT DO NOTHING`,
+		if err := t.Write(`INSERT INTO audit_log (tenant, size, hashes) VALUES ($1, 0, 0) ON CONFLICT DO NOTHING`,
 			t.tenant); err != nil {
 			return err
 		}
 	}
-	if err := t.write(extendLog, t.tenant, len(leaves), len(hashes), expectedSize); err != nil || len(leaves) == 0 {
+	if err := t.Write(extendLog, t.tenant, len(leaves), len(hashes), expectedSize); err != nil || len(leaves) == 0 {
 		return err
 	}
 	rows := make([]int64, len(leaves))
@@ -260,7 +260,7 @@ func (t *tx) NumberLeaves(expectedSize int64, leaves []*gatehouse.NumberedLeaf, 
 		}
 		rows[i] = l.Row
 	}
-	if err := t.write(takeLeaves, t.tenant, rows, len(rows), rows[len(rows)-1]); err != nil {
+	if err := t.Write(takeLeaves, t.tenant, rows, len(rows), rows[len(rows)-1]); err != nil {
 		return err
 	}
 	for b, err := range shared.LogBatches(t.tenant, expectedSize, leaves, hashes) {
@@ -268,7 +268,7 @@ func (t *tx) NumberLeaves(expectedSize int64, leaves []*gatehouse.NumberedLeaf, 
 			// If the log has changed its size, the answer is a conflict instead.
 			return cmp.Or(t.read(), fmt.Errorf("postgres: %w", err))
 		}
-		err = t.write(insertBatch, t.tenant, b.Number, b.Position, b.Rows[len(b.Rows)-1], slices.Clone(b.Rows), slices.Clone(b.Hashes))
+		err = t.Write(insertBatch, t.tenant, b.Number, b.Position, b.Rows[len(b.Rows)-1], slices.Clone(b.Rows), slices.Clone(b.Hashes))
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ type opening struct {
 }
 
 // lockVoters locks the people who approved an action against changes.
-var lockVoters = locksIfFree[idRow](`
+var lockVoters = reads[idRow](`
 SELECT r.n, p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
   p.approver_since, p.groups
 FROM (
@@ -30,38 +30,18 @@ CROSS JOIN LATERAL (
   WHERE tenant = r.tenant AND id = ANY (ARRAY(
     SELECT principal_id FROM vote
     WHERE seq = (SELECT seq FROM action WHERE tenant = r.tenant AND id = r.id) AND decision = 'approved'))
-  ORDER BY id FOR SHARE
-) p`, `
-SELECT r.n, p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
-  p.approver_since, p.groups
-FROM (
-  SELECT tenant, ($2::text[])[n] AS id, n
-  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
-) r
-CROSS JOIN LATERAL (
-  SELECT * FROM principal
-  WHERE tenant = r.tenant AND id = ANY (ARRAY(
-    SELECT principal_id FROM vote
-    WHERE seq = (SELECT seq FROM action WHERE tenant = r.tenant AND id = r.id) AND decision = 'approved'))
-  ORDER BY id FOR SHARE SKIP LOCKED
+  ORDER BY id FOR SHARE /* SKIP LOCKED */
 ) p`)
 
 // lockPeople locks people against changes.
-var lockPeople = locksIfFree[idRow](`
+var lockPeople = reads[idRow](`
 SELECT r.n, p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
   p.approver_since, p.groups
 FROM (
   SELECT tenant, ($2::text[])[n] AS id, n
   FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
 ) r
-CROSS JOIN LATERAL (SELECT * FROM principal WHERE tenant = r.tenant AND id = r.id FOR SHARE) p`, `
-SELECT r.n, p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
-  p.approver_since, p.groups
-FROM (
-  SELECT tenant, ($2::text[])[n] AS id, n
-  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
-) r
-CROSS JOIN LATERAL (SELECT * FROM principal WHERE tenant = r.tenant AND id = r.id FOR SHARE SKIP LOCKED) p`)
+CROSS JOIN LATERAL (SELECT * FROM principal WHERE tenant = r.tenant AND id = r.id FOR SHARE /* SKIP LOCKED */) p`)
 
 // findRights finds what the right to decide an action depends on, by its id or its approval's: the active
 // policy, its proposer, and the proposer's sponsor, whose id is in sponsor.
@@ -291,10 +271,10 @@ func (t *readTx) OpenPage(by *gatehouse.Caller, f gatehouse.ActionFilter, views 
 	t.openCaller(by, &o.CallerFacts, nil)
 	if views {
 		id := by.Principal.ID
-		t.opening.add(ask(listViews, func(r *row) error {
-			o.Views = append(o.Views, t.scanView(r, id))
-			return nil
-		}, t.tenant, id))
+		t.opening.add(ask(`
+SELECT tenant, principal_id, name, query, created_at FROM saved_view
+WHERE tenant = $1 AND principal_id = $2 ORDER BY name`,
+			rowsOf(shared.Append(&o.Views, shared.ScanView)), t.tenant, id))
 	}
 	page, err := t.ListActions(f)
 	if len(t.opening.queries) > 0 && t.err == nil { // a page that needs no query

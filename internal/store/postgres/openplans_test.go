@@ -38,10 +38,10 @@ func TestDecisionsLookRowsUp(t *testing.T) {
 	named := regexp.MustCompile(`\b(id|seq|hash|principal_id|action_seq|idempotency_key) = `)
 	for name, sql := range map[string]string{
 		"an action": findActions.text, "an open action": openActions.text,
-		"an open action in a group": openActions.skipping,
-		"a lock":                    lockActions.text, "a lock in a group": lockActions.skipping,
+		"an open action in a group": openActions.forGroup,
+		"a lock":                    lockActions.text, "a lock in a group": lockActions.forGroup,
 		"the rights": findRights.text, "a key": findCredentials.text,
-		"a key, locked": lockCredentials.text, "a key in a group": lockCredentials.skipping,
+		"a key, locked": lockCredentials.text, "a key in a group": lockCredentials.forGroup,
 	} {
 		plan := slices.DeleteFunc(explain(sql), regexp.MustCompile(` on policy_active .*by \(tenant = `).MatchString)
 		if len(plan) < 3 {

@@ -68,7 +68,8 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.CorpusEntry{}
 	w := &pageScan{limit: limit + 1, before: func(p, q pagePosition) bool { return p.approval > q.approval }}
-	w.add("tenant = ? AND id < ? AND "+shared.DecidedByPeople, t.tenant, before)
+	// People decided, which makes an entry of the corpus.
+	w.add("tenant = ? AND id < ? AND status IN ('approved', 'rejected')", t.tenant, before)
 	w.readBy("seq", t.tenant, readBy)
 	w.positions = w.number(`SELECT 0::bigint AS at, 0 AS bucket, false AS large, (SELECT ctid FROM action
 WHERE action.seq = z.seq) AS place FROM (SELECT seq FROM approval

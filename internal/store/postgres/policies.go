@@ -2,18 +2,7 @@ package postgres
 
 import (
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
-
-const policyTables = ` FROM policy_version v LEFT JOIN policy_active a ON a.tenant = v.tenant AND a.version = v.version `
-
-// ActivePolicy finds the active version.
-func (t *readTx) ActivePolicy() (p *gatehouse.PolicyVersion, err error) {
-	err = t.one(`SELECT `+shared.PolicyColumns+`, v.source FROM policy_active a
-JOIN policy_version v ON v.tenant = a.tenant AND v.version = a.version WHERE a.tenant = $1`,
-		func(r *row) error { p = shared.ScanPolicy(r); p.Source = r.Text(); return nil }, t.tenant)
-	return p, err
-}
 
 // tenantRow is a tenant.
 type tenantRow struct{ Tenant string }
@@ -33,23 +22,9 @@ func (t *readTx) ActivePolicyVersion() (int, error) {
 	return version, err
 }
 
-// FindPolicy finds a version by number.
-func (t *readTx) FindPolicy(version int) (p *gatehouse.PolicyVersion, err error) {
-	err = t.one(`SELECT `+shared.PolicyColumns+`, v.source`+policyTables+`WHERE v.tenant = $1 AND v.version = $2`,
-		func(r *row) error { p = shared.ScanPolicy(r); p.Source = r.Text(); return nil }, t.tenant, version)
-	return p, err
-}
-
-// ListPolicies lists all versions, newest first, without their source.
-func (t *readTx) ListPolicies() (list []*gatehouse.PolicyVersion, err error) {
-	err = t.each(`SELECT `+shared.PolicyColumns+policyTables+`WHERE v.tenant = $1 ORDER BY v.version DESC`,
-		func(r *row) error { list = append(list, shared.ScanPolicy(r)); return nil }, t.tenant)
-	return list, err
-}
-
 // InsertPolicy stores the next version and activates it, under a lock on the tenant's policies.
 func (t *tx) InsertPolicy(p *gatehouse.PolicyVersion) (version int, err error) {
-	if err := t.checkTenant(p.Tenant); err != nil {
+	if err := t.Owns(p.Tenant); err != nil {
 		return 0, err
 	}
 	t.wrote = true
@@ -65,16 +40,4 @@ RETURNING version`,
 		return 0, err
 	}
 	return version, t.ActivatePolicy(version)
-}
-
-// ActivatePolicy activates a stored version.
-func (t *tx) ActivatePolicy(version int) error {
-	return t.write(`
-WITH w AS (
-  INSERT INTO policy_active (tenant, version)
-  SELECT tenant, version FROM policy_version WHERE tenant = $1 AND version = $2
-  ON CONFLICT (tenant) DO UPDATE SET version = excluded.version
-  RETURNING 1
-)
-SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`, t.tenant, version)
 }

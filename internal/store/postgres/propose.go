@@ -169,14 +169,14 @@ FROM s`)
 
 // InsertAction stores a proposed action and its approval.
 func (t *tx) InsertAction(a *gatehouse.Action) error {
-	if err := t.checkTenant(a.Tenant); err != nil {
+	if err := t.Owns(a.Tenant); err != nil {
 		return err
 	}
 	if !gatehouse.Status("").CanMove(a.Status) {
 		return gatehouse.ErrConflict
 	}
 	if a.IdempotencyKey != "" && !shared.OwnKey(a) && t.freeKey != (keyOf{a.Tenant, a.IdempotencyKey}) {
-		if err := t.write(keyIsFree, a.Tenant, a.IdempotencyKey); err != nil {
+		if err := t.Write(keyIsFree, a.Tenant, a.IdempotencyKey); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ const deadLetters = `(status = 'unknown' OR status = 'failed' AND closed_at IS N
 
 // CountAllDeadLetters counts the dead letters of all tenants.
 func (t *readTx) CountAllDeadLetters() (int, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	n, err := t.number(`SELECT count(*) FROM push WHERE (status = 'unknown' OR status = 'failed' AND closed_at IS NULL)`)
 	return int(n), err
 }
@@ -61,15 +61,15 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') 
 
 // MarkDeadLetter stores the target's answer and the effect of a push that is a dead letter.
 func (t *tx) MarkDeadLetter(p *gatehouse.Push, effect gatehouse.Hash) error {
-	if err := t.checkTenant(p.Tenant); err != nil {
+	if err := t.Owns(p.Tenant); err != nil {
 		return err
 	}
-	return t.write(markDeadLetter, p.TargetSays, effect[:], p.Tenant, p.ID, string(p.Status), p.Generation)
+	return t.Write(markDeadLetter, p.TargetSays, effect[:], p.Tenant, p.ID, string(p.Status), p.Generation)
 }
 
 // ClosePush closes a failed push for good.
 func (t *tx) ClosePush(id, by, reason string) error {
-	return t.write(closePush, t.Now(), by, reason, t.tenant, id)
+	return t.Write(closePush, t.Now(), by, reason, t.tenant, id)
 }
 
 var findPushes = reads[idRow](`
@@ -92,16 +92,7 @@ FROM (
   SELECT tenant, ($2::text[])[n] AS id, n
   FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
 ) r
-CROSS JOIN LATERAL (SELECT * FROM push WHERE tenant = r.tenant AND id = r.id FOR NO KEY UPDATE) h`, `
-SELECT r.n, h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status, h.attempts, h.attempt_base,
-  h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at, h.sent_at, h.applied_at,
-  h.finished_at, h.generation, h.lease_owner, h.lease_until, h.replays, h.lane, h.target_says, h.closed_at,
-  h.closed_by, h.closed_reason, h.put_back
-FROM (
-  SELECT tenant, ($2::text[])[n] AS id, n
-  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
-) r
-CROSS JOIN LATERAL (SELECT * FROM push WHERE tenant = r.tenant AND id = r.id FOR NO KEY UPDATE SKIP LOCKED) h`)
+CROSS JOIN LATERAL (SELECT * FROM push WHERE tenant = r.tenant AND id = r.id FOR NO KEY UPDATE /* SKIP LOCKED */) h`)
 
 // FindPush finds a push by id.
 func (t *readTx) FindPush(id string) (p *gatehouse.Push, err error) {
@@ -124,7 +115,7 @@ func (t *tx) LockPush(id string) (p *gatehouse.Push, err error) {
 
 // PushCounts counts the pushes of all tenants by status.
 func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	counts := make(map[gatehouse.PushStatus]int)
 	err := t.each(`SELECT status, count(*) FROM push GROUP BY status`, func(r *row) error {
 		status := gatehouse.PushStatus(r.Text())
@@ -171,7 +162,7 @@ SELECT least(
 
 // NextPushAt returns when the next push falls due or the next lease ends.
 func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	if except == nil {
 		except = []string{}
 	}
@@ -221,7 +212,7 @@ FROM t WHERE t.due_at <= $5 LIMIT $7`
 // DueTenants lists tenants with due pushes by name: those that follow the tenant after, then the
 // others.
 func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.DueTenant, err error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	row := func(r *row) error {
 		if d := (gatehouse.DueTenant{Tenant: r.Text(), Due: int(r.Int()), InFlight: int(r.Int())}); len(list) < limit {
 			list = append(list, d)
@@ -249,7 +240,7 @@ ORDER BY lease_until LIMIT $3`
 
 // ExpiredLeases lists pushes whose lease has ended, earliest end first.
 func (t *readTx) ExpiredLeases(limit int) ([]*gatehouse.Push, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	from, err := t.scanFrom(&t.s.pushScan)
 	if err != nil {
 		return nil, err
@@ -301,7 +292,7 @@ END`)
 
 // InsertPush puts an approved action into the outbox, once and only while it is approved.
 func (t *tx) InsertPush(p *gatehouse.Push) error {
-	if err := t.checkTenant(p.Tenant); err != nil {
+	if err := t.Owns(p.Tenant); err != nil {
 		return err
 	}
 	if !gatehouse.PushStatus("").CanMove(p.Status) {
@@ -345,7 +336,7 @@ RETURNING h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest,
 // Claims for a tenant with a limit on pushes in flight run one after another, so that each
 // counts what the previous one took.
 func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.PushShare) (list []*gatehouse.Push, err error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	if len(shares) == 0 {
 		return nil, nil
 	}
@@ -450,7 +441,7 @@ SELECT CASE WHEN (SELECT count(*) FROM w) = $31 THEN 0 ELSE gatehouse_refuse('GH
 // UpdatePush writes the mutable fields of a push, guarded by the status and the generation that
 // its holder read. A heartbeat keeps the status.
 func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation int) error {
-	if err := t.checkTenant(p.Tenant); err != nil {
+	if err := t.Owns(p.Tenant); err != nil {
 		return err
 	}
 	if p.Status != from && !from.CanMove(p.Status) || p.Generation < generation {

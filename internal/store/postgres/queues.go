@@ -7,7 +7,7 @@ import (
 )
 
 // readQueues and queues are passed to closures for all tenants. Their methods are the methods
-// of readTx and tx that call useAllTenants first.
+// of readTx and tx that call AllTenants first.
 type readQueues struct{ *readTx }
 
 type queues struct{ *tx }

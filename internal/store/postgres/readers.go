@@ -1,9 +1,6 @@
 package postgres
 
-import (
-	"encoding/json"
-	"time"
-)
+import ()
 
 // inherited selects the ids that a principal inherited the right to read; its arguments are the
 // tenant and the principal's id.
@@ -17,54 +14,4 @@ func (c *condition) readBy(column, tenant, readBy string) {
 	}
 	c.add(column+` IN (SELECT seq FROM action WHERE tenant = ? AND proposer_id = ?
 UNION ALL SELECT seq FROM action WHERE tenant = ? AND id IN (`+inherited+`))`, tenant, readBy, tenant, tenant, readBy)
-}
-
-// Inherited reports whether Inherit stored this row.
-func (t *readTx) Inherited(principalID, id string) (found bool, err error) {
-	err = t.each(`SELECT 1 FROM reader WHERE tenant = $1 AND principal_id = $2 AND thing = $3`,
-		func(*row) error { found = true; return nil }, t.tenant, principalID, id)
-	return found, err
-}
-
-// Inherit lets the agents that may read the object from also read the object id.
-func (t *tx) Inherit(id, from string) error {
-	return t.write(`INSERT INTO reader (tenant, principal_id, thing)
-SELECT p.tenant, p.id, $2 FROM principal p WHERE p.tenant = $1 AND p.kind = 'agent' AND p.id IN (
-  SELECT proposer_id FROM action WHERE tenant = $1 AND id = $3
-  UNION ALL SELECT starter_id FROM run WHERE tenant = $1 AND id = $3
-  UNION ALL SELECT principal_id FROM reader WHERE tenant = $1 AND thing = $3)
-ON CONFLICT DO NOTHING`, t.tenant, id, from)
-}
-
-// LockBulkCalls inserts the person's row if it is missing, and locks it.
-func (t *tx) LockBulkCalls(person string) (times []time.Time, err error) {
-	var text string
-	err = t.lockAndRead([]query{ask(`INSERT INTO bulk_calls (tenant, person, times) VALUES ($1, $2, '[]')
-ON CONFLICT (tenant, person) DO UPDATE SET times = bulk_calls.times RETURNING times`,
-		func(r *row) error { text = r.Text(); return nil }, t.tenant, person)})
-	if err != nil {
-		return nil, err
-	}
-	var micros []int64
-	if err := json.Unmarshal([]byte(text), &micros); err != nil {
-		return nil, err
-	}
-	for _, m := range micros {
-		times = append(times, time.UnixMicro(m).UTC())
-	}
-	return times, nil
-}
-
-// PutBulkCalls stores the times of the person's bulk calls.
-func (t *tx) PutBulkCalls(person string, times []time.Time) error {
-	micros := make([]int64, len(times))
-	for i, at := range times {
-		micros[i] = at.UnixMicro()
-	}
-	text, err := json.Marshal(micros)
-	if err != nil {
-		return err
-	}
-	return t.write(`INSERT INTO bulk_calls (tenant, person, times) VALUES ($1, $2, $3)
-ON CONFLICT (tenant, person) DO UPDATE SET times = excluded.times`, t.tenant, person, string(text))
 }

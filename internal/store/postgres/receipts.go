@@ -50,7 +50,7 @@ SELECT CASE WHEN (SELECT count(*) FROM w) = $19 THEN 0 ELSE gatehouse_refuse('GH
 
 // InsertReceipt stores the result of a call. The push must exist.
 func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
-	if err := t.checkTenant(c.Tenant); err != nil {
+	if err := t.Owns(c.Tenant); err != nil {
 		return err
 	}
 	reversal, err := shared.EncodeJSON(c.Reversal)
@@ -134,7 +134,7 @@ SELECT CASE WHEN (SELECT count(*) FROM w) = $13 THEN 0 ELSE gatehouse_refuse('GH
 
 // InsertMirror stores the effect of an applied change, once per action.
 func (t *tx) InsertMirror(m *gatehouse.AppliedMirror) error {
-	if err := t.checkTenant(m.Tenant); err != nil {
+	if err := t.Owns(m.Tenant); err != nil {
 		return err
 	}
 	target, err := shared.EncodeJSON(&m.Target)

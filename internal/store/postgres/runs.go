@@ -42,13 +42,7 @@ FROM (
   SELECT tenant, ($2::text[])[n] AS id, n
   FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
 ) r
-CROSS JOIN LATERAL (SELECT 1 FROM run WHERE tenant = r.tenant AND id = r.id FOR NO KEY UPDATE) l`, `
-SELECT r.n
-FROM (
-  SELECT tenant, ($2::text[])[n] AS id, n
-  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
-) r
-CROSS JOIN LATERAL (SELECT 1 FROM run WHERE tenant = r.tenant AND id = r.id FOR NO KEY UPDATE SKIP LOCKED) l`)
+CROSS JOIN LATERAL (SELECT 1 FROM run WHERE tenant = r.tenant AND id = r.id FOR NO KEY UPDATE /* SKIP LOCKED */) l`)
 
 var findRunHeads = reads[idRow](`
 SELECT r.n, run.tenant, run.id, run.workflow, run.version, run.workspace, run.status, run.stop, run.trigger_type,
@@ -207,21 +201,21 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 
 // InsertRun stores a run and its steps.
 func (t *tx) InsertRun(r *gatehouse.Run) error {
-	if err := t.checkTenant(r.Tenant); err != nil {
+	if err := t.Owns(r.Tenant); err != nil {
 		return err
 	}
 	if !gatehouse.RunStatus("").CanMove(r.Status) {
 		return gatehouse.ErrConflict
 	}
 	code, detail := shared.FailureArgs(r.Failure)
-	err := t.write(insertRun, r.Tenant, r.ID, r.Workflow, r.Version, r.Workspace, string(r.Status), string(r.Stop), string(r.Trigger),
+	err := t.Write(insertRun, r.Tenant, r.ID, r.Workflow, r.Version, r.Workspace, string(r.Status), string(r.Stop), string(r.Trigger),
 		shared.OrNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code,
 		detail,
 		r.CreatedAt, r.StartedAt, r.FinishedAt, r.Deadline, r.Evidence)
 	if err != nil {
 		return err
 	}
-	err = t.write(`INSERT INTO run_body (seq, tenant, input, output) VALUES (currval('run_seq_seq'), $1, $2, $3)`,
+	err = t.Write(`INSERT INTO run_body (seq, tenant, input, output) VALUES (currval('run_seq_seq'), $1, $2, $3)`,
 		r.Tenant, r.Input, r.Output)
 	if err != nil {
 		return err
@@ -296,7 +290,7 @@ ON CONFLICT DO NOTHING`)
 // MoveRun writes the mutable fields of a run. A run that ends wakes the step of its parent run
 // that waits for it.
 func (t *tx) MoveRun(r *gatehouse.Run, from gatehouse.RunStatus) error {
-	if err := t.checkTenant(r.Tenant); err != nil {
+	if err := t.Owns(r.Tenant); err != nil {
 		return err
 	}
 	if r.Status != from && !from.CanMove(r.Status) {

@@ -49,7 +49,7 @@ RETURNING s.tenant, s.id, s.run_id, s.key, s.position, s.parent, s.workflow, s.w
 // Claims for a workflow or tenant with a limit on running steps run one after another, and so
 // do the shares of one claim, so that each counts what the previous one took.
 func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.StepShare) (list []*gatehouse.Step, err error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	if len(shares) == 0 {
 		return nil, nil
 	}

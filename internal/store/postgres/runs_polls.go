@@ -195,7 +195,7 @@ const maxName = "\U0010FFFF"
 
 // DueLanes lists the lanes with ready steps: those that follow the lane after, then the others.
 func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each int) (list []gatehouse.DueLane, err error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	first, last := gatehouse.Lane{Tenant: tenant}, gatehouse.Lane{Tenant: maxName}
 	if tenant != "" {
 		last = gatehouse.Lane{Tenant: tenant, Workspace: maxName}
@@ -225,7 +225,7 @@ func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each
 
 // ReadyTools looks up one tool after another, and one lane after another of each.
 func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyTool, err error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	last := gatehouse.Lane{Tenant: maxName}
 	if tenant != "" {
 		last = gatehouse.Lane{Tenant: tenant, Workspace: maxName}
@@ -239,7 +239,7 @@ func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyToo
 
 // QueuedLanes looks up one workflow after another.
 func (t *readTx) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since time.Time) (list []gatehouse.QueuedLane, err error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	err = t.each(queuedLanes, func(r *row) error {
 		list = append(list, gatehouse.QueuedLane{
 			Tenant: r.Text(), Workspace: r.Text(), Workflow: r.Text(), Queued: int(r.Int()),
@@ -265,13 +265,13 @@ func (t *readTx) stepRefs(sql string, args ...any) (refs []gatehouse.StepRef, er
 
 // SettledSteps lists the parked steps that can continue.
 func (t *readTx) SettledSteps(limit int) ([]gatehouse.StepRef, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	return t.stepRefs(settledSteps, limit)
 }
 
 // DueSteps lists due retries and waits that have timed out.
 func (t *readTx) DueSteps(limit int) ([]gatehouse.StepRef, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	from, err := t.scanFrom(&t.s.stepScan)
 	if err != nil {
 		return nil, err
@@ -281,7 +281,7 @@ func (t *readTx) DueSteps(limit int) ([]gatehouse.StepRef, error) {
 
 // ExpiredSteps lists steps whose lease has ended, earliest end first.
 func (t *readTx) ExpiredSteps(limit int) ([]gatehouse.StepRef, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	from, err := t.scanFrom(&t.s.stepScan)
 	if err != nil {
 		return nil, err
@@ -291,19 +291,19 @@ func (t *readTx) ExpiredSteps(limit int) ([]gatehouse.StepRef, error) {
 
 // OverdueRuns lists runs past their deadline, earliest deadline first.
 func (t *readTx) OverdueRuns(limit int) ([]*gatehouse.Run, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	return t.runs(overdueRuns, t.Now(), limit)
 }
 
 // UnbundledRuns lists ended runs without an evidence bundle.
 func (t *readTx) UnbundledRuns(limit int) ([]*gatehouse.Run, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	return t.runs(unbundledRuns, limit)
 }
 
 // DueSchedules lists due schedules, earliest first.
 func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	err = t.each(dueSchedules, func(r *row) error {
 		list = append(list, &gatehouse.Schedule{Tenant: r.Text(), Workflow: r.Text(), Version: int(r.Int()),
 			NextAt: r.Time()})
@@ -314,7 +314,7 @@ func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error)
 
 // NextRunWorkAt reads the first row of each queue.
 func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	from, err := t.scanFrom(&t.s.stepScan)
 	if err != nil {
 		return next, err
@@ -330,7 +330,7 @@ func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
 
 // RunCounts counts the open runs of all tenants by status, with an index.
 func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	counts := make(map[gatehouse.RunStatus]int)
 	err := t.each(runCounts, func(r *row) error {
 		if status, n := gatehouse.RunStatus(r.Text()), int(r.Int()); n > 0 {

@@ -54,25 +54,10 @@ SELECT CASE WHEN (SELECT count(*) FROM w) = $12 THEN 0 ELSE gatehouse_refuse('GH
 
 // InsertAttempt stores the result of a lease.
 func (t *tx) InsertAttempt(a *gatehouse.StepAttempt) error {
-	if err := t.checkTenant(a.Tenant); err != nil {
+	if err := t.Owns(a.Tenant); err != nil {
 		return err
 	}
 	return insertAttempts.write(t, *a)
-}
-
-// ListUsage lists the model usage of a run, oldest first.
-func (t *readTx) ListUsage(runID string) (list []*gatehouse.ModelUsage, err error) {
-	err = t.each(`SELECT tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost, currency, at
-FROM model_usage WHERE tenant = $1 AND run_id = $2 ORDER BY seq`, func(r *row) error {
-		list = append(list, &gatehouse.ModelUsage{
-			Tenant: r.Text(), RunID: r.Text(), Workflow: r.Text(), StepID: r.Text(), Attempt: int(r.Int()),
-			Provider: r.Text(), Model: r.Text(),
-			InputTokens: r.Int(), OutputTokens: r.Int(), Cost: gatehouse.Decimal(r.Text()), Currency: r.Text(),
-			At: r.Time(),
-		})
-		return nil
-	}, t.tenant, runID)
-	return list, err
 }
 
 // usageRow is the cost of a model's answer, as text, and as the sum of micros and picos.
@@ -98,7 +83,7 @@ FROM r ORDER BY n`)
 
 // InsertUsage stores the cost of a model's answer.
 func (t *tx) InsertUsage(u *gatehouse.ModelUsage) error {
-	if err := t.checkTenant(u.Tenant); err != nil {
+	if err := t.Owns(u.Tenant); err != nil {
 		return err
 	}
 	micros, picos, err := shared.SplitCost(u.Cost)
@@ -130,7 +115,6 @@ const (
 	claimedByTenant = `SELECT coalesce(sum(micros), 0)::bigint, coalesce(sum(picos), 0)::bigint FROM budget_claim
 WHERE tenant = $1 AND currency = $2 AND at > $3`
 	claimedByWorkflow = claimedByTenant + ` AND workflow = $4`
-	forgetClaims      = `DELETE FROM budget_claim WHERE tenant = $1 AND currency = $2 AND at < $3`
 )
 
 // claimName names the budget claim of a call.
@@ -158,69 +142,20 @@ func (t *readTx) BudgetClaimed(workflow, currency string, since time.Time) (sum 
 	return sum, err
 }
 
-// LockBudget serializes the claims on a tenant's budgets.
-func (t *tx) LockBudget() error {
-	return t.lockAndRead([]query{lockFor("budget", t.tenant)})
-}
-
-// ClaimBudget stores the maximum cost of a call, and deletes claims older than forget.
-func (t *tx) ClaimBudget(c *gatehouse.BudgetClaim, forget time.Time) error {
-	if err := t.checkTenant(c.Tenant); err != nil {
-		return err
-	}
-	micros, picos, err := shared.SplitCost(c.Most)
-	if err != nil {
-		return err
-	}
-	if err := t.write(forgetClaims, c.Tenant, c.Currency, forget); err != nil {
-		return err
-	}
-	return t.write(`INSERT INTO budget_claim (tenant, workflow, step_id, generation, currency, micros, picos, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-ON CONFLICT (tenant, step_id, generation) DO UPDATE SET currency = excluded.currency, micros = excluded.micros, picos = excluded.picos, at = excluded.at`,
-		c.Tenant, c.Workflow, c.StepID, c.Generation, c.Currency, micros, picos, c.At)
-}
-
 // ReleaseBudget removes a claim.
 func (t *tx) ReleaseBudget(stepID string, generation int) error {
 	return releaseClaims.write(t, claimName{t.tenant, stepID, generation})
 }
 
-// ListSignals lists the signals of a run, oldest first.
-func (t *readTx) ListSignals(runID string) (list []*gatehouse.Signal, err error) {
-	err = t.each(`SELECT `+shared.SignalColumns+` FROM run_signal WHERE tenant = $1 AND run_id = $2 ORDER BY seq`,
-		func(r *row) error { list = append(list, shared.ScanSignal(r)); return nil }, t.tenant, runID)
-	return list, err
-}
-
-// ListHands lists the principals that contributed to a run, by id.
-func (t *readTx) ListHands(runID string) (list []string, err error) {
-	err = t.each(`SELECT principal FROM run_hand WHERE tenant = $1 AND run_id = $2 ORDER BY principal`,
-		func(r *row) error { list = append(list, r.Text()); return nil }, t.tenant, runID)
-	return list, err
-}
-
-// InsertHand stores a principal once.
-func (t *tx) InsertHand(runID, principal string) error {
-	return t.write(`INSERT INTO run_hand (tenant, run_id, principal) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
-		t.tenant, runID, principal)
-}
-
-// InsertSignal stores an event for a step that waits for it, now or later.
-func (t *tx) InsertSignal(s *gatehouse.Signal) error {
-	if err := t.checkTenant(s.Tenant); err != nil {
-		return err
-	}
-	err := t.write(`INSERT INTO run_signal (tenant, run_id, id, name, sent_by, at, data) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		s.Tenant, s.RunID, s.ID, s.Name, s.By, s.At, s.Data)
-	return err
-}
-
 // TakeSignal takes the oldest signal that nobody has taken or is taking.
 func (t *tx) TakeSignal(runID, name string) (s *gatehouse.Signal, err error) {
-	err = t.one(`UPDATE run_signal SET taken_at = $1 WHERE seq = (SELECT seq FROM run_signal
-WHERE tenant = $2 AND run_id = $3 AND name = $4 AND taken_at IS NULL
-ORDER BY seq LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) RETURNING `+shared.SignalColumns,
-		func(r *row) error { s = shared.ScanSignal(r); return nil }, t.Now(), t.tenant, runID, name)
+	err = t.one(`
+UPDATE run_signal SET taken_at = $1
+WHERE seq = (
+  SELECT seq FROM run_signal WHERE tenant = $2 AND run_id = $3 AND name = $4 AND taken_at IS NULL
+  ORDER BY seq LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING tenant, run_id, id, name, data, sent_by, at`,
+		func(r *row) (err error) { s, err = shared.ScanSignal(r); return err }, t.Now(), t.tenant, runID, name)
 	t.wrote = t.wrote || s != nil
 	return s, err
 }
@@ -255,12 +190,9 @@ func (t *readTx) ListReflexions(
 FROM reflexion WHERE `+
 		where.sql()+last, func(r *row) error {
 		seqs = append(seqs, r.Int())
-		page.Items = append(page.Items, &gatehouse.Reflexion{
-			Tenant: r.Text(), ID: r.Text(), RunID: r.Text(), Workflow: r.Text(), Version: int(r.Int()),
-			Outcome:   gatehouse.RunStatus(r.Text()),
-			Attempted: r.Text(), Happened: r.Text(), Otherwise: r.Text(), At: r.Time(),
-		})
-		return nil
+		x, err := shared.ScanReflexion(r)
+		page.Items = append(page.Items, x)
+		return err
 	}, where.args...)
 	return shared.Finish(page, limit, func(*gatehouse.Reflexion) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindReflexions, bound...), err
 }
@@ -277,40 +209,10 @@ SELECT tenant, id, run_id, workflow, version, outcome, attempted, happened, othe
 
 // InsertReflexion stores the reflexion of a run, once.
 func (t *tx) InsertReflexion(r *gatehouse.Reflexion) error {
-	if err := t.checkTenant(r.Tenant); err != nil {
+	if err := t.Owns(r.Tenant); err != nil {
 		return err
 	}
 	return insertReflexions.write(t, *r)
-}
-
-// FindBundle finds the evidence bundle of a run.
-func (t *readTx) FindBundle(runID string) (b *gatehouse.Bundle, err error) {
-	err = t.one(`SELECT tenant, run_id, sha256, manifest, archive, created_at FROM bundle
-WHERE tenant = $1 AND run_id = $2`, func(r *row) error {
-		b = &gatehouse.Bundle{Tenant: r.Text(), RunID: r.Text(), SHA256: r.Text(), Manifest: r.JSON(),
-			Archive: r.Blob(), CreatedAt: r.Time()}
-		return nil
-	}, t.tenant, runID)
-	return b, err
-}
-
-// InsertBundle stores the evidence bundle of a run, and its hash in the run.
-func (t *tx) InsertBundle(b *gatehouse.Bundle) error {
-	if err := t.checkTenant(b.Tenant); err != nil {
-		return err
-	}
-	err := t.write(`INSERT INTO bundle (tenant, run_id, sha256, created_at, manifest, archive) VALUES ($1, $2, $3, $4, $5, $6)`,
-		b.Tenant, b.RunID, b.SHA256, b.CreatedAt, b.Manifest, b.Archive)
-	if err != nil {
-		return err
-	}
-	return t.write(`
-WITH w AS (
-  UPDATE run SET evidence = $1
-  WHERE tenant = $2 AND id = $3
-  RETURNING 1
-)
-SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`, b.SHA256, b.Tenant, b.RunID)
 }
 
 // ListRunEntries reads the log entries of a run.

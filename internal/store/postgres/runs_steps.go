@@ -202,7 +202,7 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') 
 // InsertSteps adds items to runs.
 func (t *tx) InsertSteps(steps ...*gatehouse.Step) error {
 	for _, x := range steps {
-		if err := t.checkTenant(x.Tenant); err != nil {
+		if err := t.Owns(x.Tenant); err != nil {
 			return err
 		}
 	}
@@ -223,7 +223,7 @@ func (t *tx) insertStep(sql string, s *gatehouse.Step) error {
 		taken = t.Now()
 	}
 	code, detail := shared.FailureArgs(s.Failure)
-	err := t.write(sql, s.Tenant, s.ID, s.RunID, s.Key, s.Index, s.Parent, s.Workflow, s.Workspace, s.Uses, s.Tool,
+	err := t.Write(sql, s.Tenant, s.ID, s.RunID, s.Key, s.Index, s.Parent, s.Workflow, s.Workspace, s.Uses, s.Tool,
 		string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail,
 		shared.OrNull(s.ActionID), taken,
 		shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt,
@@ -231,7 +231,7 @@ func (t *tx) insertStep(sql string, s *gatehouse.Step) error {
 	if err != nil || s.Item == "" && s.Input == "" && s.Output == "" {
 		return err
 	}
-	return t.write(`INSERT INTO step_body (seq, tenant, item, input, output) VALUES (currval('step_seq_seq'), $1, $2, $3, $4)`,
+	return t.Write(`INSERT INTO step_body (seq, tenant, item, input, output) VALUES (currval('step_seq_seq'), $1, $2, $3, $4)`,
 		s.Tenant, s.Item, s.Input, s.Output)
 }
 
@@ -333,7 +333,7 @@ SELECT CASE WHEN (SELECT count(*) FROM w) = $24 THEN 0 ELSE gatehouse_refuse('GH
 // UpdateStep writes the mutable fields of a step, guarded by the status and the generation that
 // its holder read. A heartbeat keeps the status.
 func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
-	if err := t.checkTenant(s.Tenant); err != nil {
+	if err := t.Owns(s.Tenant); err != nil {
 		return err
 	}
 	if s.Status != from && !from.CanMove(s.Status) || s.Generation < generation {
@@ -384,7 +384,7 @@ SELECT CASE WHEN (SELECT count(*) FROM w) = $13 THEN 0 ELSE gatehouse_refuse('GH
 
 // PassStep writes the result of an inline step, which began in this transaction.
 func (t *tx) PassStep(s *gatehouse.Step, worker string) error {
-	if err := t.checkTenant(s.Tenant); err != nil {
+	if err := t.Owns(s.Tenant); err != nil {
 		return err
 	}
 	if !shared.Passed(s) {

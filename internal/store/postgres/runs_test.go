@@ -47,7 +47,7 @@ func TestRunPlans(t *testing.T) {
 		{spentByTenant, "model_usage_spent"},
 		{claimedByTenant, "budget_claim_at"},
 		{claimedByWorkflow, "budget_claim_at"},
-		{forgetClaims, "budget_claim_at"},
+		{`DELETE FROM budget_claim WHERE tenant = $1 AND currency = $2 AND at < $3`, "budget_claim_at"},
 		{spentByWorkflow, "model_usage_workflow"},
 		{newest(gatehouse.RunFilter{}, ` AND (r.created_at, r.seq) < ($2, $3)`), "run_created"},
 		{newest(gatehouse.RunFilter{Workflow: "f"}, ` AND r.workflow = $2`), "run_workflow"},

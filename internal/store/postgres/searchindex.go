@@ -45,7 +45,7 @@ func (h *searchHead) completeUpTo() int64 {
 // NextSearchBlock reads the first block that the search index lacks. It finds none if the
 // transaction has read before: its snapshot may then lack actions.
 func (t *readTx) NextSearchBlock() (*gatehouse.SearchBlock, error) {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	var block, seq, now, oldest int64
 	var complete int64
 	if !t.begun {
@@ -85,7 +85,7 @@ SELECT $1, $2, u.word, u.rows FROM unnest($3::text[], $4::bytea[]) AS u (word, r
 
 // PutSearchBlock stores a block.
 func (t *tx) PutSearchBlock(b *gatehouse.SearchBlock) error {
-	defer t.useAllTenants()()
+	defer t.AllTenants()()
 	var mark, n int64
 	first := b.Number * shared.SearchBlockRows
 	err := t.lockAndRead(
@@ -103,14 +103,14 @@ func (t *tx) PutSearchBlock(b *gatehouse.SearchBlock) error {
 		for i, w := range s.Words {
 			words[i], rows[i] = w.Word, w.Rows
 		}
-		if err := t.write(insertSearchRange, s.Tenant, b.Number, s.LowID, s.TopID); err != nil {
+		if err := t.Write(insertSearchRange, s.Tenant, b.Number, s.LowID, s.TopID); err != nil {
 			return err
 		}
-		if err := t.write(insertSearchWords, s.Tenant, b.Number, words, rows); err != nil {
+		if err := t.Write(insertSearchWords, s.Tenant, b.Number, words, rows); err != nil {
 			return err
 		}
 	}
-	if err := t.write(moveSearchMark, b.Number+1); err != nil {
+	if err := t.Write(moveSearchMark, b.Number+1); err != nil {
 		return err
 	}
 	return t.read() // while the statements concern all tenants
@@ -164,9 +164,9 @@ func (t *tx) unindex(list []*shared.Searchable) error {
 		left[i] = have[k]
 	}
 	for _, sql := range [...]string{updateSearchWords, deleteSearchWords} {
-		if err := t.write(sql, t.tenant, blocks, words, left); err != nil {
+		if err := t.Write(sql, t.tenant, blocks, words, left); err != nil {
 			return err
 		}
 	}
-	return t.write(deleteSearchRanges, t.tenant, blocks)
+	return t.Write(deleteSearchRanges, t.tenant, blocks)
 }

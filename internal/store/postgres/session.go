@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 const (
@@ -29,6 +30,8 @@ type query struct {
 	row       func(*row) error
 	// tenant is the tenant of a statement that a group sends.
 	tenant string
+	// none is the error if the statement writes no row; nil if it may write none. It fails the transaction.
+	none error
 }
 
 func ask(sql string, row func(*row) error, args ...any) query {
@@ -58,6 +61,7 @@ func (q *query) reader(raw [][]byte) row {
 // batches, one round trip each: BEGIN with the first reads, writes with the
 // next reads or with COMMIT.
 type readTx struct {
+	shared.Reads
 	s   *Store
 	ctx context.Context
 	// c is nil until an Update sends its first batch, and stays nil in a member of a group. w is
@@ -190,6 +194,9 @@ func (t *readTx) send(ctx context.Context, batch []query) (err, own error) {
 			rows.Close()
 			err = rows.Err()
 		}
+		if err == nil && batch[i].none != nil && rows.CommandTag().RowsAffected() == 0 {
+			err = noRow(batch[i].none)
+		}
 		if err != nil {
 			_ = results.Close()
 			return err, own
@@ -231,10 +238,29 @@ func (t *readTx) number(sql string, args ...any) (n int64, err error) {
 	return n, err
 }
 
-// write queues a statement that no group sends. An error shows at the next read or at the commit: a
-// guarded statement fails by itself, on the server.
-func (t *tx) write(sql string, args ...any) error {
+// Each is each, for the methods that both engines share.
+func (t *readTx) Each(sql string, row func(shared.Row) error, args ...any) error {
+	return t.each(sql, rowsOf(row), args...)
+}
+
+func rowsOf(fn func(shared.Row) error) func(*row) error {
+	return func(r *row) error { return fn(r) }
+}
+
+// Write queues a statement that no group sends. An error shows at the next read or at the commit.
+func (t *tx) Write(sql string, args ...any) error {
 	return t.queueWrite(query{sql: sql, args: bind(args), tenant: t.tenant})
+}
+
+// WriteOrFail is Write. If no row is written, the transaction fails with the error none. The number of rows
+// is looked at before COMMIT is sent.
+func (t *tx) WriteOrFail(none error, sql string, args ...any) error {
+	return t.queueWrite(query{sql: sql, args: bind(args), tenant: t.tenant, none: none})
+}
+
+// Returning sends a statement that writes, and calls fn for each row that it returns.
+func (t *tx) Returning(sql string, fn func(shared.Row) error, args ...any) error {
+	return t.Each(sql, func(r shared.Row) error { t.wrote = true; return fn(r) }, args...)
 }
 
 func (t *tx) queueWrite(q query) error {

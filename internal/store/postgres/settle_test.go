@@ -128,7 +128,7 @@ func TestSettleStatement(t *testing.T) {
 		})
 	}
 	other := func(sql string, args ...any) func(tx *tx) error {
-		return func(tx *tx) error { return tx.write(sql, args...) }
+		return func(tx *tx) error { return tx.Write(sql, args...) }
 	}
 	for name, between := range map[string]func(tx *tx) error{
 		"answered":     other(`UPDATE approval SET status = 'rejected'`),

@@ -3,6 +3,7 @@ package postgres
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -21,9 +22,10 @@ import (
 // A read returns the number of the row, from 1, before its own columns.
 type arrayStatement struct {
 	text string
-	// skipping is the text of a read that locks, with SKIP LOCKED. A group waits for no lock: its
-	// result lacks rows that somebody else holds.
-	skipping string
+	// forGroup is the text that a group sends. It differs only for a read that locks: its comment SKIP LOCKED
+	// becomes part of the statement, since a group waits for no lock. Rows that somebody else holds are missing
+	// from the result.
+	forGroup string
 	// single is the text for one row, of a write with so many columns that arrays would be slow. Its
 	// arguments are the columns themselves.
 	single string
@@ -45,22 +47,16 @@ type of[R any] struct{ *arrayStatement }
 
 func newStatement[R any](text string) of[R] {
 	columns := columnsOf(nil, column{typ: reflect.TypeFor[R]()})
-	return of[R]{&arrayStatement{text: text, subject: -1, key: -1, columns: columns}}
+	forGroup := strings.ReplaceAll(text, "/* SKIP LOCKED */", "SKIP LOCKED")
+	return of[R]{&arrayStatement{text: text, forGroup: forGroup, subject: -1, key: -1, columns: columns}}
 }
 
 func reads[R any](text string) of[R] { return newStatement[R](text) }
 
 // locks is a read that locks the row that a member needs.
-func locks[R any](text, skipping string) of[R] {
+func locks[R any](text string) of[R] {
 	s := newStatement[R](text)
-	s.skipping, s.needed = skipping, true
-	return s
-}
-
-// locksIfFree is a read that locks rows which a member can do without.
-func locksIfFree[R any](text, skipping string) of[R] {
-	s := locks[R](text, skipping)
-	s.needed = false
+	s.needed = true
 	return s
 }
 
@@ -128,14 +124,6 @@ func (s of[R]) write(t *tx, r R) error {
 
 func (s of[R]) row(t *tx, r R) query {
 	return query{statement: s.arrayStatement, rows: []any{r}, tenant: t.tenant}
-}
-
-// forGroup is the text for a group.
-func (s *arrayStatement) forGroup() string {
-	if s.skipping != "" {
-		return s.skipping
-	}
-	return s.text
 }
 
 // arguments returns the columns of the rows, and the number of rows.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/pgurl"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // Config sets up a store. Only URL is required.
@@ -290,6 +291,7 @@ func (s *Store) view(ctx context.Context, tenant string, single bool, fn func(*r
 		return err
 	}
 	t := &readTx{s: s, ctx: ctx, c: c.Conn(), view: true, single: single}
+	t.Reads = shared.Reads{Reader: t}
 	t.useTenant(tenant)
 	defer func() {
 		t.end = true

@@ -29,16 +29,18 @@ func (t *readTx) useTenant(tenant string) {
 	t.tenant = tenant
 }
 
-// useAllTenants makes the statements of one method concern all tenants; back restores the
-// tenant.
-func (t *readTx) useAllTenants() (back func()) {
+// AllTenants makes the statements of one method concern all tenants; back restores the tenant.
+func (t *readTx) AllTenants() (back func()) {
 	was := t.tenant
 	t.tenant = AllTenants
 	return func() { t.tenant = was }
 }
 
-// checkTenant refuses a row of another tenant than the transaction's.
-func (t *readTx) checkTenant(tenant string) error {
+// Tenant is the tenant of the next statements.
+func (t *readTx) Tenant() string { return t.tenant }
+
+// Owns refuses a row of another tenant than the transaction's.
+func (t *readTx) Owns(tenant string) error {
 	if tenant != t.tenant {
 		return gatehouse.ErrOtherTenant
 	}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // maxRuns bounds the runs of a closure. The pauses between runs double from minPause to
@@ -25,6 +27,7 @@ const (
 // tx implements gatehouse.Tx in its tenant, and, within queues, gatehouse.Queues.
 type tx struct {
 	readTx
+	shared.Writes
 	conn *pgxpool.Conn
 	// member is the transaction's part in a group. releaseGroupSlot returns its slot in the
 	// group queue, if it has one.
@@ -99,7 +102,7 @@ func (s *Store) run(
 	c runMode,
 ) (next runMode, again bool, err error) {
 	t := &tx{readTx: readTx{s: s, ctx: ctx}, mode: c}
-	t.w = t
+	t.w, t.Reads, t.Writes = t, shared.Reads{Reader: &t.readTx}, shared.Writes{Writer: t}
 	t.useTenant(tenant)
 	defer func() {
 		t.release()
@@ -199,6 +202,11 @@ func (t *tx) commit() (again bool, err error) {
 	if t.member != nil {
 		err := t.member.submit(t.ctx)
 		return errors.Is(err, errRunAlone), err
+	}
+	if slices.ContainsFunc(t.queue, func(q query) bool { return q.none != nil }) {
+		if err := t.read(); err != nil {
+			return t.mayRunAgain(), err
+		}
 	}
 	if err := t.connect(); err != nil {
 		return t.mayRunAgain(), err

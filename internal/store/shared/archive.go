@@ -53,6 +53,23 @@ type Endings struct {
 	Kin func(tenant, id string) ([]string, error)
 }
 
+// EndingsOf reads actions with an engine's own statements. $1 is the time at or before which ceiling claims are
+// outside every window, in scan and find.
+func EndingsOf(t Reader, scan, find, kin string) Endings {
+	reach := t.Now().Add(-gatehouse.MaxCeilingWindow)
+	return Endings{
+		Scan: func(after int64) ([]*Ending, error) { return list(t, scanEnding, scan, reach, after, ArchiveScan) },
+		Find: func(tenant, id string) (*Ending, error) {
+			rows, err := list(t, scanEnding, find, reach, tenant, id)
+			if err != nil || len(rows) == 0 {
+				return nil, err
+			}
+			return rows[0], nil
+		},
+		Kin: func(tenant, id string) ([]string, error) { return list(t, scanText, kin, tenant, id) },
+	}
+}
+
 // Plan implements PlanArchive of gatehouse.ArchiveReader.
 func (s Endings) Plan(after int64, before time.Time, limit int) (*gatehouse.ArchivePlan, error) {
 	rows, err := s.Scan(after)
@@ -153,6 +170,40 @@ func (s Endings) Still(f gatehouse.ActionFamily, before time.Time) (bool, error)
 	}
 	want := slices.Sorted(slices.Values(f.IDs))
 	return slices.EqualFunc(now, want, func(e *Ending, id string) bool { return e.ID == id }), nil
+}
+
+// ArchivedByID finds an archived action by any of its ids.
+const ArchivedByID = `
+SELECT tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at,
+  ended_at, archived_at, batch, sha256, document
+FROM action_archive WHERE tenant = $1 AND id = $2
+UNION ALL
+SELECT tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at,
+  ended_at, archived_at, batch, sha256, document
+FROM action_archive WHERE tenant = $1 AND approval_id = $2
+UNION ALL
+SELECT tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at,
+  ended_at, archived_at, batch, sha256, document
+FROM action_archive WHERE tenant = $1 AND push_id = $2 LIMIT 1`
+
+// FindArchived finds an archived action by any of its ids.
+func (t Reads) FindArchived(id string) (*gatehouse.Archived, error) {
+	return find(t, ScanArchived, ArchivedByID, t.Tenant(), id)
+}
+
+// ArchivedPush is the push of an archived action that was found by the push's id.
+func ArchivedPush(id string, a *gatehouse.Archived, err error) (*gatehouse.Push, error) {
+	switch {
+	case err != nil:
+		return nil, err
+	case a.PushID != id:
+		return nil, gatehouse.ErrNotFound
+	}
+	record, err := a.Record()
+	if err != nil {
+		return nil, err
+	}
+	return record.Push, nil
 }
 
 // OwnKey reports whether an action's idempotency key was derived from its id.

@@ -7,10 +7,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// DecidedByPeople is the condition that people decided an approval. Such a decision is
-// an entry of the corpus.
-const DecidedByPeople = `status IN ('approved', 'rejected')`
-
 // CorpusEntryOf returns the corpus entry of people's decision on an action. It is not
 // stored: it is derived from the action, its approval and the votes. Notes are
 // the decider's words. Features are for comparison with later decisions, and

@@ -58,3 +58,35 @@ func AskedGroups(text string) []string {
 // InList returns a name as it appears in the text of an encoded list. A group's name
 // has no quotes, so no other name contains this text.
 func InList(name string) string { return string(AppendQuoted(nil, name)) }
+
+func scanGroup(r Row) (*gatehouse.Group, error) {
+	return &gatehouse.Group{Tenant: r.Text(), Name: r.Text(), CreatedAt: r.Time()}, nil
+}
+
+// FindGroup finds a group by name.
+func (t Reads) FindGroup(name string) (*gatehouse.Group, error) {
+	return find(t, scanGroup, `
+SELECT tenant, name, created_at FROM principal_group WHERE tenant = $1 AND name = $2`, t.Tenant(), name)
+}
+
+// ListGroups lists the tenant's groups by name.
+func (t Reads) ListGroups() ([]*gatehouse.Group, error) {
+	groups, err := list(t, scanGroup, `
+SELECT tenant, name, created_at FROM principal_group WHERE tenant = $1 ORDER BY name`, t.Tenant())
+	return append([]*gatehouse.Group{}, groups...), err
+}
+
+// InsertGroup stores a group; ErrConflict if the name is known.
+func (t Writes) InsertGroup(g *gatehouse.Group) error {
+	if err := t.Owns(g.Tenant); err != nil {
+		return err
+	}
+	return t.Write(`INSERT INTO principal_group (tenant, name, created_at) VALUES ($1, $2, $3)`,
+		g.Tenant, g.Name, g.CreatedAt)
+}
+
+// DeleteGroup deletes a group.
+func (t Writes) DeleteGroup(name string) error {
+	return t.WriteOrFail(gatehouse.ErrNotFound, `
+DELETE FROM principal_group WHERE tenant = $1 AND name = $2`, t.Tenant(), name)
+}

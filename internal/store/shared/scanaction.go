@@ -179,7 +179,7 @@ func ScanMirror(r Row, err *error) *gatehouse.AppliedMirror {
 	return m
 }
 
-// ScanArchived reads [ArchiveColumns].
+// ScanArchived reads a row of the archive.
 func ScanArchived(r Row) (*gatehouse.Archived, error) {
 	a := &gatehouse.Archived{
 		Tenant: r.Text(), ID: r.Text(), ApprovalID: r.Text(), PushID: r.Text(), IdempotencyKey: r.Text(),
@@ -193,11 +193,9 @@ func ScanArchived(r Row) (*gatehouse.Archived, error) {
 	return a, err
 }
 
-// ScanEnding reads an action that has ended.
-func ScanEnding(r Row) *Ending {
+func scanEnding(r Row) (*Ending, error) {
 	return &Ending{
 		Seq: r.Int(), Tenant: r.Text(), ID: r.Text(), Status: gatehouse.Status(r.Text()), ProposedAt: r.Time(),
-		EndedAt: r.Time(),
-		Pinned:  r.Bool(), Related: r.Bool(), Size: r.Int(),
-	}
+		EndedAt: r.Time(), Pinned: r.Bool(), Related: r.Bool(), Size: r.Int(),
+	}, nil
 }

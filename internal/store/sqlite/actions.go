@@ -9,21 +9,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// tx implements gatehouse.Tx. It needs no row locks: the writer runs one
-// transaction at a time.
-type tx struct {
-	readTx
-	w       *writer
-	held    held
-	pushOf  pushOf
-	waiting unnumbered
-}
-
-var (
-	_ gatehouse.ReadTx = (*readTx)(nil)
-	_ gatehouse.Tx     = (*tx)(nil)
-)
-
 const actionColumns = `
   a.seq, a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''), a.proposed_at,
   a.decided_by, a.decided_via, a.decided_at, a.finished_at, a.failure_code, a.failure_detail,
@@ -36,15 +21,19 @@ const actionColumns = `
   o.timing, o.told, o.changed_at, o.changed_version, o.changed_by, o.about,
   o.comments, o.asked, o.answered, o.assignee_id, o.assignee, o.evaluated`
 
-const actionTables = ` FROM action a JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq `
-
 const (
-	findAction      = `SELECT` + actionColumns + actionTables + `WHERE a.tenant = ? AND a.id = ?`
-	findActionByKey = `SELECT` + actionColumns + actionTables + `WHERE a.tenant = ? AND a.idempotency_key = ?`
-	findByApproval  = `SELECT` + actionColumns + `
+	findAction = `SELECT` + actionColumns + `
+  FROM action a JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq
+  WHERE a.tenant = ? AND a.id = ?`
+	findActionByKey = `SELECT` + actionColumns + `
+  FROM action a JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq
+  WHERE a.tenant = ? AND a.idempotency_key = ?`
+	findByApproval = `SELECT` + actionColumns + `
 FROM approval o JOIN action a ON a.seq = o.seq JOIN proposal p ON p.seq = a.seq
 WHERE o.tenant = ? AND o.id = ?`
-	findActions = `SELECT` + actionColumns + actionTables + `WHERE a.seq IN (SELECT value FROM json_each(?))`
+	findActions = `SELECT` + actionColumns + `
+  FROM action a JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq
+  WHERE a.seq IN (SELECT value FROM json_each(?))`
 )
 
 // scanned is an action and its row number.
@@ -85,7 +74,7 @@ func (t *readTx) find(tenant, id string) (scanned, error) {
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
 		row, err = t.load(second, tenant, id)
 	}
-	return t.orArchived(archivedByID, tenant, id, row, err)
+	return t.orArchived(shared.ArchivedByID, tenant, id, row, err)
 }
 
 // FindActionByKey finds by the idempotency key.
@@ -178,7 +167,7 @@ AND NOT (status = 'pending' AND expires_at <= ?) ORDER BY id DESC LIMIT 1`,
 
 // InsertAction stores a proposed action and its approval.
 func (t *tx) InsertAction(a *gatehouse.Action) error {
-	if err := t.owns(a.Tenant); err != nil {
+	if err := t.Owns(a.Tenant); err != nil {
 		return err
 	}
 	if !gatehouse.Status("").CanMove(a.Status) {
@@ -247,19 +236,25 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 const decideHeld = `UPDATE OR ROLLBACK action SET status = ?, decided_by = ?, decided_via = ?, decided_at = ?, finished_at = ?
 WHERE seq = ? AND status = 'pending'`
 
-const moveAction = `UPDATE OR ROLLBACK action SET status = ?1,
+// Only moveReversed writes the column reversed_by, and so checks its foreign key.
+const (
+	moveReversed = `UPDATE OR ROLLBACK action SET status = ?1,
   decided_by = CASE WHEN ?2 = '' THEN decided_by ELSE ?2 END,
   decided_via = CASE WHEN ?3 = '' THEN decided_via ELSE ?3 END,
   decided_at = coalesce(?4, decided_at),
   finished_at = CASE WHEN ?1 IN ('approved', 'pushing') THEN NULL ELSE coalesce(?5, finished_at) END,
   failure_code = CASE WHEN ?6 IS NOT NULL THEN ?6 WHEN status = 'failed' THEN NULL ELSE failure_code END,
-  failure_detail = CASE WHEN ?6 IS NOT NULL THEN ?7 WHEN status = 'failed' THEN NULL ELSE failure_detail END`
-
-// Only moveReversed writes the column reversed_by, and so checks its foreign key.
-const (
-	moveGuard    = ` WHERE seq = ?8 AND status = ?9`
-	moveReversed = moveAction + `, reversed_by = ?10` + moveGuard
-	moveOther    = moveAction + moveGuard
+  failure_detail = CASE WHEN ?6 IS NOT NULL THEN ?7 WHEN status = 'failed' THEN NULL ELSE failure_detail END,
+  reversed_by = ?10
+WHERE seq = ?8 AND status = ?9`
+	moveOther = `UPDATE OR ROLLBACK action SET status = ?1,
+  decided_by = CASE WHEN ?2 = '' THEN decided_by ELSE ?2 END,
+  decided_via = CASE WHEN ?3 = '' THEN decided_via ELSE ?3 END,
+  decided_at = coalesce(?4, decided_at),
+  finished_at = CASE WHEN ?1 IN ('approved', 'pushing') THEN NULL ELSE coalesce(?5, finished_at) END,
+  failure_code = CASE WHEN ?6 IS NOT NULL THEN ?6 WHEN status = 'failed' THEN NULL ELSE failure_code END,
+  failure_detail = CASE WHEN ?6 IS NOT NULL THEN ?7 WHEN status = 'failed' THEN NULL ELSE failure_detail END
+WHERE seq = ?8 AND status = ?9`
 	// moveOn is moveOther for a move that writes only the status.
 	moveOn = `UPDATE OR ROLLBACK action SET status = ?1,
   finished_at = CASE WHEN ?1 IN ('approved', 'pushing') THEN NULL ELSE coalesce(?2, finished_at) END

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"slices"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
@@ -71,42 +70,9 @@ func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error 
 	return err
 }
 
-// TellApproval stores how many moments of an open approval are in the log, and the time of the
-// next one.
-func (t *tx) TellApproval(approvalID string, from, told int, next *time.Time) error {
-	return t.guarded(`UPDATE OR ROLLBACK approval SET told = ?, next_at = ? WHERE tenant = ? AND id = ? AND status = 'requested' AND told = ?`,
-		told, next, t.tenant, approvalID, from)
-}
-
-// HoldRejection stores when a rejection of an open question takes effect.
-func (t *tx) HoldRejection(approvalID string, at time.Time) error {
-	return t.guarded(`UPDATE OR ROLLBACK approval SET rejects_at = ?, next_at = NULL
-WHERE tenant = ? AND id = ? AND status = 'requested'`, at, t.tenant, approvalID)
-}
-
-// MarkTarget records that the target has changed since the proposal.
-func (t *tx) MarkTarget(approvalID string, m gatehouse.TargetMark) error {
-	return t.guarded(`UPDATE OR ROLLBACK approval SET changed_at = ?, changed_version = ?, changed_by = ?
-WHERE tenant = ? AND id = ? AND status = 'requested'`, m.At, m.Version, m.By, t.tenant, approvalID)
-}
-
-// SetEvaluated stores the evaluations of a waiting question.
-func (t *tx) SetEvaluated(approvalID string, list []gatehouse.Evaluated) error {
-	text, err := shared.EncodeJSON(&list)
-	if err != nil {
-		return err
-	}
-	return t.guarded(`UPDATE OR ROLLBACK approval SET evaluated = ?
-WHERE tenant = ? AND id = ? AND status = 'requested'`, text, t.tenant, approvalID)
-}
-
 const insertVote = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest,
 	at, for_id, for_name, grant_id)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-
-const replaceVote = ` ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name,
-  decision = excluded.decision, notes = excluded.notes, via = excluded.via, digest = excluded.digest, at = excluded.at,
-  for_id = excluded.for_id, for_name = excluded.for_name, grant_id = excluded.grant_id`
 
 // PutVote stores a person's vote and replaces that person's earlier vote. A
 // decided approval accepts no votes.
@@ -118,7 +84,12 @@ func (t *tx) PutVote(approvalID string, v gatehouse.Vote) error {
 		// Without an earlier vote, a plain insert is enough.
 		sql := insertVote
 		if slices.Contains(h.voters, v.Person) {
-			sql = insertVote + replaceVote
+			sql = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest,
+	at, for_id, for_name, grant_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (seq, person) DO UPDATE
+  SET principal_id = excluded.principal_id, name = excluded.name,
+  decision = excluded.decision, notes = excluded.notes, via = excluded.via, digest = excluded.digest,
+  at = excluded.at, for_id = excluded.for_id, for_name = excluded.for_name, grant_id = excluded.grant_id`
 		}
 		_, err := t.exec(sql, h.seq, t.tenant, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes,
 			string(v.Via), string(v.Digest), v.At, v.For, v.ForName, v.Grant)
@@ -129,8 +100,11 @@ func (t *tx) PutVote(approvalID string, v gatehouse.Vote) error {
 	}
 	n, err := t.exec(`INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at,
 		for_id, for_name, grant_id)
-SELECT seq, tenant, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM approval WHERE tenant = ? AND id = ? AND status = 'requested'
-`+replaceVote,
+SELECT seq, tenant, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+FROM approval WHERE tenant = ? AND id = ? AND status = 'requested'
+ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name,
+  decision = excluded.decision, notes = excluded.notes, via = excluded.via, digest = excluded.digest,
+  at = excluded.at, for_id = excluded.for_id, for_name = excluded.for_name, grant_id = excluded.grant_id`,
 		v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For,
 		v.ForName, v.Grant, t.tenant, approvalID)
 	if err != nil || n > 0 {

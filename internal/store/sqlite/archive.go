@@ -42,27 +42,7 @@ UNION ALL SELECT id FROM action WHERE tenant = ?1 AND reversed_by = ?2 AND rever
 )
 
 func (t *readTx) endings() shared.Endings {
-	reach := t.at.Add(-gatehouse.MaxCeilingWindow)
-	list := func(sql string, args ...any) (rows []*shared.Ending, err error) {
-		err = t.each(sql, func(r *stmt) error { rows = append(rows, shared.ScanEnding(r)); return nil }, args...)
-		return rows, err
-	}
-	return shared.Endings{
-		Scan: func(after int64) ([]*shared.Ending, error) {
-			return list(scanEndings, reach, after, shared.ArchiveScan)
-		},
-		Find: func(tenant, id string) (*shared.Ending, error) {
-			rows, err := list(findEnding, reach, tenant, id)
-			if err != nil || len(rows) == 0 {
-				return nil, err
-			}
-			return rows[0], nil
-		},
-		Kin: func(tenant, id string) (ids []string, err error) {
-			err = t.each(findKin, func(r *stmt) error { ids = append(ids, r.Text()); return nil }, tenant, id)
-			return ids, err
-		},
-	}
+	return shared.EndingsOf(t, scanEndings, findEnding, findKin)
 }
 
 // PlanArchive selects the actions that can be archived.
@@ -71,17 +51,9 @@ func (t *readTx) PlanArchive(after int64, before time.Time, limit int) (*gatehou
 }
 
 const (
-	archivedByID = `SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = ?1 AND id = ?2
-UNION ALL SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = ?1 AND approval_id = ?2
-UNION ALL SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = ?1 AND push_id = ?2 LIMIT 1`
-	archivedByKey = `SELECT ` + shared.ArchiveColumns + ` FROM action_archive WHERE tenant = ? AND idempotency_key = ?`
+	archivedByKey = `SELECT tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at,
+  ended_at, archived_at, batch, sha256, document FROM action_archive WHERE tenant = ? AND idempotency_key = ?`
 )
-
-// FindArchived finds an action by any of its ids.
-func (t *readTx) FindArchived(id string) (a *gatehouse.Archived, err error) {
-	err = t.one(archivedByID, func(r *stmt) (err error) { a, err = shared.ScanArchived(r); return err }, t.tenant, id)
-	return a, err
-}
 
 // orArchived looks in the archive for an action that is not in the main tables.
 func (t *readTx) orArchived(sql, tenant, key string, row scanned, err error) (scanned, error) {
@@ -98,22 +70,6 @@ func (t *readTx) orArchived(sql, tenant, key string, row scanned, err error) (sc
 		return scanned{}, err
 	}
 	return scanned{action: record.Action}, nil
-}
-
-// archivedPush finds a push in the archive.
-func (t *readTx) archivedPush(id string) (*gatehouse.Push, error) {
-	a, err := t.FindArchived(id)
-	if err != nil {
-		return nil, err
-	}
-	if a.PushID != id {
-		return nil, gatehouse.ErrNotFound
-	}
-	record, err := a.Record()
-	if err != nil {
-		return nil, err
-	}
-	return record.Push, nil
 }
 
 // keyIsFree returns ErrConflict when an archived action has the same
@@ -150,8 +106,8 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 		where.add("risk = ?", int(f.RiskLevel))
 	}
 	if f.ProposedBy != "" {
-		where.add("proposer_id IN (?, (SELECT id FROM principal WHERE tenant = ? AND "+
-			"name = ?))", f.ProposedBy, tenant, f.ProposedBy)
+		where.add(`proposer_id IN (?, (SELECT id FROM principal WHERE tenant = ? AND name = ?))`,
+			f.ProposedBy, tenant, f.ProposedBy)
 	}
 	if f.ReadBy != "" {
 		where.add("(proposer_id = ? OR id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)
@@ -164,7 +120,8 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 	}
 	limit := shared.PageLimit(f.Limit)
 	size := int64(0)
-	err = t.each(`SELECT `+shared.ArchiveColumns+` FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`,
+	err = t.each(`SELECT tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at,
+  ended_at, archived_at, batch, sha256, document FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`,
 		func(r *stmt) error {
 			if len(page.Items) == limit || size > shared.MaxPageBytes {
 				page.NextCursor = shared.Cursor{Kind: shared.KindArchive, Filter: shared.FilterHash(bound),
@@ -192,7 +149,7 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 // since the plan. The writer's transaction is the lock.
 func (t *tx) LockEnded(families []gatehouse.ActionFamily, before time.Time) (list []*gatehouse.Record, err error) {
 	for _, x := range families {
-		if err := t.owns(x.Tenant); err != nil {
+		if err := t.Owns(x.Tenant); err != nil {
 			return nil, err
 		}
 	}
@@ -272,7 +229,7 @@ var moveOut = [...]string{
 // PutArchived moves actions into the archive.
 func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 	for _, x := range list {
-		if err := t.owns(x.Tenant); err != nil {
+		if err := t.Owns(x.Tenant); err != nil {
 			return err
 		}
 	}
@@ -284,7 +241,8 @@ func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 		if err != nil {
 			return err
 		}
-		_, err = t.exec(`INSERT INTO action_archive (`+shared.ArchiveColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		_, err = t.exec(`INSERT INTO action_archive (tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at,
+  ended_at, archived_at, batch, sha256, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			a.Tenant, a.ID, shared.OrNull(a.ApprovalID), shared.OrNull(a.PushID), shared.OrNull(a.IdempotencyKey),
 			string(a.Status), a.ActionType, int(a.RiskLevel),
 			a.ProposerID, a.ProposedAt, a.EndedAt, a.ArchivedAt, a.Batch, a.SHA256[:], packed)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // errRolledBack says that SQLite rolled the transaction back by itself or
@@ -171,6 +172,7 @@ func lost(err error) error { return fmt.Errorf("%w: %w", errRolledBack, err) }
 func (w *writer) call(r *request) (err error) {
 	w.running = r
 	t := &tx{readTx: readTx{s: w.s, c: w.c, at: w.s.now(true), tenant: r.tenant}, w: w}
+	t.Reads, t.Writes = shared.Reads{Reader: &t.readTx}, shared.Writes{Writer: t}
 	returned := false
 	defer func() {
 		t.end = true

@@ -82,7 +82,7 @@ func TestHotWritesMakeNoTables(t *testing.T) {
 	update(t, s, func(x gatehouse.Tx) error {
 		c := x.(*tx).c
 		for sql := range c.stmts {
-			verb, rest, _ := strings.Cut(sql, " ")
+			verb, rest, _ := strings.Cut(strings.TrimSpace(sql), " ")
 			if verb != "UPDATE" && verb != "INSERT" || strings.Contains(sql, "RETURNING") {
 				continue
 			}

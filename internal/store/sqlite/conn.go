@@ -155,7 +155,12 @@ func (c *conn) prepare(text uintptr) (s *stmt, tail uintptr, err error) {
 	if p == 0 {
 		return nil, tail, nil
 	}
-	return &stmt{c: c, p: p, params: int(sqlite3.Xsqlite3_bind_parameter_count(c.tls, p))}, tail, nil
+	s = &stmt{c: c, p: p, params: int(sqlite3.Xsqlite3_bind_parameter_count(c.tls, p))}
+	if err := s.readNumbers(); err != nil {
+		s.finalize()
+		return nil, 0, err
+	}
+	return s, tail, nil
 }
 
 // cached returns the statement for an SQL text and prepares it on first use.

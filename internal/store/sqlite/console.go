@@ -36,31 +36,3 @@ WHERE `+where.sql()+` ORDER BY a.id DESC LIMIT ?`, func(r *stmt) error {
 	}
 	return err
 }
-
-// ListViews lists a person's saved views by name.
-func (t *readTx) ListViews(principalID string) (list []*gatehouse.SavedView, err error) {
-	err = t.each(`SELECT name, query, created_at FROM saved_view WHERE tenant = ? AND principal_id = ? ORDER BY name`, func(r *stmt) error {
-		list = append(list, &gatehouse.SavedView{Tenant: t.tenant, PrincipalID: principalID, Name: r.Text(),
-			Query: r.Text(), CreatedAt: r.Time()})
-		return nil
-	}, t.tenant, principalID)
-	return list, err
-}
-
-// PutView stores or replaces a saved view.
-func (t *tx) PutView(v *gatehouse.SavedView) error {
-	if err := t.owns(v.Tenant); err != nil {
-		return err
-	}
-	_, err := t.exec(`INSERT INTO saved_view (tenant, principal_id, name, query, created_at) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (tenant, principal_id, name) DO UPDATE SET query = excluded.query, created_at = excluded.created_at`,
-		v.Tenant, v.PrincipalID, v.Name, v.Query, v.CreatedAt)
-	return err
-}
-
-// DeleteView deletes a saved view.
-func (t *tx) DeleteView(principalID, name string) error {
-	_, err := t.exec(`DELETE FROM saved_view WHERE tenant = ? AND principal_id = ? AND name = ?`,
-		t.tenant, principalID, name)
-	return err
-}

@@ -273,7 +273,8 @@ func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
 		return nil, err
 	}
 	err = t.each(`SELECT action_seq, `+receiptColumns+` FROM receipt WHERE seq IN (
-  SELECT max(seq) FROM receipt WHERE action_seq IN (SELECT value FROM json_each(?)) AND late = 0 GROUP BY action_seq)`,
+  SELECT max(seq) FROM receipt
+  WHERE action_seq IN (SELECT value FROM json_each(?)) AND late = 0 GROUP BY action_seq)`,
 		func(r *stmt) error {
 			i := at[r.Int()]
 			var err error

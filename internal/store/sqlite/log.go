@@ -12,7 +12,7 @@ import (
 
 // AppendLeaf stores a leaf without a number. It fills in a missing time and id.
 func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
-	if err := t.owns(l.Tenant); err != nil {
+	if err := t.Owns(l.Tenant); err != nil {
 		return err
 	}
 	if err := shared.CompleteLeaf(l, t.at); err != nil {
@@ -34,7 +34,6 @@ type logBatch struct {
 const (
 	rowSize  = 8
 	hashSize = shared.HashSize
-	batchOf  = `SELECT number, position, leaves, hashes FROM audit_batch WHERE tenant = ? `
 )
 
 // scanBatch reads a batch. Its blobs are valid only while the row is current.
@@ -76,7 +75,9 @@ func (t *readTx) ListEntries(from int64, limit int) (list []*gatehouse.Entry, er
 	if limit <= 0 {
 		return nil, nil
 	}
-	err = t.each(batchOf+`AND number >= coalesce((SELECT max(number) FROM audit_batch WHERE tenant = ?1 AND number <= ?2), 0) ORDER BY number`,
+	err = t.each(`SELECT number, position, leaves, hashes FROM audit_batch
+  WHERE tenant = ? AND number >= coalesce((SELECT max(number) FROM audit_batch
+  WHERE tenant = ?1 AND number <= ?2), 0) ORDER BY number`,
 		func(r *stmt) error {
 			b := scanBatch(r)
 			for i := max(0, int(min(from-b.number, int64(b.size())))); i < b.size(); i++ {
@@ -112,7 +113,8 @@ func (t *readTx) ListActionEntries(actionID string) (list []*gatehouse.Entry, er
 		}
 		if i < 0 {
 			in = nil
-			_, err := t.c.first(batchOf+`AND last >= ? ORDER BY last LIMIT 1`, func(r *stmt) error {
+			_, err := t.c.first(`SELECT number, position, leaves, hashes FROM audit_batch
+  WHERE tenant = ? AND last >= ? ORDER BY last LIMIT 1`, func(r *stmt) error {
 				b := scanBatch(r)
 				in = b.keep()
 				return nil
@@ -163,7 +165,8 @@ func (t *readTx) LogHashes(positions []int64) ([]gatehouse.Hash, error) {
 	hashes := make([]gatehouse.Hash, 0, len(positions))
 	for len(hashes) < len(positions) {
 		before := len(hashes)
-		err := t.one(batchOf+`AND position <= ? ORDER BY position DESC LIMIT 1`, func(r *stmt) error {
+		err := t.one(`SELECT number, position, leaves, hashes FROM audit_batch
+  WHERE tenant = ? AND position <= ? ORDER BY position DESC LIMIT 1`, func(r *stmt) error {
 			b := scanBatch(r)
 			for len(hashes) < len(positions) {
 				h, found := b.hash(positions[len(hashes)])

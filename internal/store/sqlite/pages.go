@@ -53,12 +53,14 @@ func filterOf(tenant string, f gatehouse.PushFilter) []string {
 func narrow(status gatehouse.PushStatus) string {
 	switch status {
 	case gatehouse.PushPicking, gatehouse.PushSent:
-		return ` AND seq IN (SELECT seq FROM push INDEXED BY push_lease WHERE ` + leased + `
-UNION ALL SELECT seq FROM push INDEXED BY push_lease_lane WHERE ` + leasedTo + `)`
+		return ` AND seq IN (SELECT seq FROM push INDEXED BY push_lease
+  WHERE lane = '' AND status IN ('picking', 'sent')
+UNION ALL SELECT seq FROM push INDEXED BY push_lease_lane
+  WHERE lane <> '' AND status IN ('picking', 'sent'))`
 	case gatehouse.PushApplied:
 		return ""
 	}
-	return " AND " + standing
+	return ` AND status <> 'picking' AND status <> 'sent' AND status <> 'applied'`
 }
 
 // ListCorpus lists the corpus entries by approval, newest first.
@@ -76,10 +78,11 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	page.Items = []*gatehouse.CorpusEntry{}
 	var rows []place
 	var where condition
-	where.add("tenant = ? AND id < ?", t.tenant, before)
+	// People decided, which makes an entry of the corpus.
+	where.add("tenant = ? AND id < ? AND status IN ('approved', 'rejected')", t.tenant, before)
 	where.readBy("seq", t.tenant, readBy)
 	err = t.each(
-		`SELECT seq, id FROM approval WHERE `+where.sql()+` AND `+shared.DecidedByPeople+` ORDER BY id DESC LIMIT ?`,
+		`SELECT seq, id FROM approval WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`,
 		func(r *stmt) error { rows = append(rows, place{seq: r.Int(), id: r.Text()}); return nil },
 		append(where.args, limit+1)...)
 	if err != nil {

@@ -17,7 +17,8 @@ func (t *readTx) FindPush(id string) (p *gatehouse.Push, err error) {
 	err = t.one(`SELECT `+pushColumns+` FROM push WHERE tenant = ? AND id = ?`,
 		func(r *stmt) error { p = shared.ScanPush(r); return nil }, t.tenant, id)
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
-		return t.archivedPush(id)
+		a, err := t.FindArchived(id)
+		return shared.ArchivedPush(id, a, err)
 	}
 	return p, err
 }
@@ -55,20 +56,23 @@ const deadLetters = `(status = 'unknown' OR status = 'failed' AND closed_at IS N
 
 // CountAllDeadLetters counts the dead letters of all tenants.
 func (t *readTx) CountAllDeadLetters() (int, error) {
-	n, err := t.number(`SELECT count(*) FROM push INDEXED BY push_dead WHERE ` + deadLetters)
+	n, err := t.number(`SELECT count(*) FROM push INDEXED BY push_dead
+  WHERE (status = 'unknown' OR status = 'failed' AND closed_at IS NULL)`)
 	return int(n), err
 }
 
 // deadLetterOf finds the newest dead letter with an effect.
 func (t *readTx) deadLetterOf(effect gatehouse.Hash) (id string, err error) {
-	err = t.each(`SELECT action_id FROM push INDEXED BY push_effect WHERE tenant = ? AND effect = ? AND `+deadLetters+` ORDER BY id DESC LIMIT 1`,
+	err = t.each(`SELECT action_id FROM push INDEXED BY push_effect
+  WHERE tenant = ? AND effect = ? AND (status = 'unknown' OR status = 'failed' AND closed_at IS NULL)
+  ORDER BY id DESC LIMIT 1`,
 		func(r *stmt) error { id = r.Text(); return nil }, t.tenant, effect[:])
 	return id, err
 }
 
 // MarkDeadLetter stores the fields that the list of dead letters shows.
 func (t *tx) MarkDeadLetter(p *gatehouse.Push, effect gatehouse.Hash) error {
-	if err := t.owns(p.Tenant); err != nil {
+	if err := t.Owns(p.Tenant); err != nil {
 		return err
 	}
 	t.seen = nil
@@ -84,26 +88,21 @@ func (t *tx) ClosePush(id, by, reason string) error {
 WHERE tenant = ? AND id = ? AND status = 'failed' AND closed_at IS NULL`, t.at, by, reason, t.tenant, id)
 }
 
-// Conditions of three indexes; the queries that use an index repeat its
-// condition. standing: pushes that are not leased and not applied. leased: held
-// by the dispatcher. leasedTo: held by external workers.
-const (
-	standing = `status <> 'picking' AND status <> 'sent' AND status <> 'applied'`
-	leased   = `lane = '' AND status IN ('picking', 'sent')`
-	leasedTo = `lane <> '' AND status IN ('picking', 'sent')`
-)
-
-// PushCounts counts by status. Applied pushes, by far the most, are total minus
-// the rest.
+// PushCounts counts by status, with three indexes: of the pushes that are neither leased nor applied, of those
+// that the dispatcher holds, and of those that external workers hold. Applied pushes, by far the most, are the
+// total minus the rest.
 func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
 	counts := make(map[gatehouse.PushStatus]int)
 	applied, err := t.number(`SELECT count(*) FROM push`)
 	if err != nil {
 		return nil, err
 	}
-	err = t.each(`SELECT status, count(*) FROM push INDEXED BY push_status WHERE `+standing+` GROUP BY status
-UNION ALL SELECT status, count(*) FROM push INDEXED BY push_lease WHERE `+leased+` GROUP BY status
-UNION ALL SELECT status, count(*) FROM push INDEXED BY push_lease_lane WHERE `+leasedTo+` GROUP BY status`,
+	err = t.each(`SELECT status, count(*) FROM push INDEXED BY push_status
+  WHERE status <> 'picking' AND status <> 'sent' AND status <> 'applied' GROUP BY status
+UNION ALL SELECT status, count(*) FROM push INDEXED BY push_lease
+  WHERE lane = '' AND status IN ('picking', 'sent') GROUP BY status
+UNION ALL SELECT status, count(*) FROM push INDEXED BY push_lease_lane
+  WHERE lane <> '' AND status IN ('picking', 'sent') GROUP BY status`,
 		func(r *stmt) error {
 			status, n := gatehouse.PushStatus(r.Text()), r.Int()
 			counts[status] += int(n)
@@ -126,13 +125,18 @@ const (
 WHERE status = 'queued' AND lane = '' AND tenant > ? AND tenant <= ? ORDER BY tenant, due_at LIMIT 1`
 	countDue = `SELECT count(*) FROM (SELECT 1 FROM push INDEXED BY push_due_tenant
 WHERE tenant = ? AND status = 'queued' AND lane = '' AND due_at <= ? LIMIT ?)`
-	inFlight  = `SELECT count(*) FROM push INDEXED BY push_lease WHERE ` + leased + ` AND tenant = ?`
-	nextLease = `SELECT lease_until FROM (SELECT lease_until FROM push INDEXED BY push_lease WHERE ` + leased + ` ORDER BY lease_until LIMIT 1)
-UNION ALL SELECT lease_until FROM (SELECT lease_until FROM push INDEXED BY push_lease_lane WHERE ` + leasedTo + ` ORDER BY lease_until LIMIT 1)
+	inFlight = `SELECT count(*) FROM push INDEXED BY push_lease
+  WHERE lane = '' AND status IN ('picking', 'sent') AND tenant = ?`
+	nextLease = `SELECT lease_until FROM (SELECT lease_until FROM push INDEXED BY push_lease
+  WHERE lane = '' AND status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1)
+UNION ALL SELECT lease_until FROM (SELECT lease_until FROM push INDEXED BY push_lease_lane
+  WHERE lane <> '' AND status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1)
 ORDER BY lease_until LIMIT 1`
-	leasesEnded = `SELECT * FROM (SELECT ` + pushColumns + ` FROM push INDEXED BY push_lease WHERE ` + leased + ` AND lease_until <= ?1
+	leasesEnded = `SELECT * FROM (SELECT ` + pushColumns + ` FROM push INDEXED BY push_lease
+  WHERE lane = '' AND status IN ('picking', 'sent') AND lease_until <= ?1
   ORDER BY lease_until LIMIT ?2)
-UNION ALL SELECT * FROM (SELECT ` + pushColumns + ` FROM push INDEXED BY push_lease_lane WHERE ` + leasedTo + ` AND lease_until <= ?1
+UNION ALL SELECT * FROM (SELECT ` + pushColumns + ` FROM push INDEXED BY push_lease_lane
+  WHERE lane <> '' AND status IN ('picking', 'sent') AND lease_until <= ?1
   ORDER BY lease_until LIMIT ?2)
 ORDER BY lease_until LIMIT ?2`
 )
@@ -203,21 +207,25 @@ func (t *readTx) pushes(sql string, args ...any) (list []*gatehouse.Push, err er
 	return list, err
 }
 
-const insertPush = `INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts, attempt_base,
-last_error, error_code, not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation, lease_owner,
-lease_until, replays, lane)`
-
 // insertPush inserts the push of an action that is known to be approved.
 func (t *tx) insertPush(p *gatehouse.Push, seq int64) error {
 	if fresh := (gatehouse.Push{
 		ID: p.ID, Tenant: p.Tenant, ActionID: p.ActionID, Connector: p.Connector, IdempotencyKey: p.IdempotencyKey, Digest: p.Digest,
 		Status: gatehouse.PushQueued, NotBefore: p.NotBefore, CreatedAt: p.CreatedAt, NextAttempt: p.NextAttempt,
 	}); *p == fresh {
-		_, err := t.exec(insertPush+` VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', 0, 0, '', '', ?, ?, ?, NULL, NULL, NULL, NULL, 0, '', NULL, 0, '')`,
+		_, err := t.exec(`
+INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts,
+  attempt_base, last_error, error_code, not_before, created_at, next_attempt, picked_at, sent_at, applied_at,
+  finished_at, generation, lease_owner, lease_until, replays, lane)
+VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', 0, 0, '', '', ?, ?, ?, NULL, NULL, NULL, NULL, 0, '', NULL, 0, '')`,
 			p.Tenant, p.ID, seq, p.ActionID, p.Connector, p.IdempotencyKey, string(p.Digest), p.NotBefore, p.CreatedAt, p.NextAttempt)
 		return err
 	}
-	_, err := t.exec(insertPush+` VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := t.exec(`
+INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts,
+  attempt_base, last_error, error_code, not_before, created_at, next_attempt, picked_at, sent_at, applied_at,
+  finished_at, generation, lease_owner, lease_until, replays, lane)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		p.Tenant, p.ID, seq, p.ActionID, p.Connector, p.IdempotencyKey, string(p.Digest), string(p.Status), p.Attempts, p.AttemptBase,
 		p.LastError, p.ErrorCode, p.NotBefore, p.CreatedAt, p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation,
 		p.LeaseOwner, p.LeaseUntil, p.Replays, p.Lane)
@@ -227,7 +235,7 @@ func (t *tx) insertPush(p *gatehouse.Push, seq int64) error {
 // InsertPush puts an action into the outbox: once, and only while the action is
 // approved.
 func (t *tx) InsertPush(p *gatehouse.Push) error {
-	if err := t.owns(p.Tenant); err != nil {
+	if err := t.Owns(p.Tenant); err != nil {
 		return err
 	}
 	if !gatehouse.PushStatus("").CanMove(p.Status) {
@@ -237,7 +245,10 @@ func (t *tx) InsertPush(p *gatehouse.Push) error {
 	if h := t.holds(p.Tenant, p.ActionID); h != nil && h.status == gatehouse.StatusApproved {
 		return t.insertPush(p, h.seq)
 	}
-	n, err := t.exec(insertPush+`
+	n, err := t.exec(`
+INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts,
+  attempt_base, last_error, error_code, not_before, created_at, next_attempt, picked_at, sent_at, applied_at,
+  finished_at, generation, lease_owner, lease_until, replays, lane)
 SELECT tenant, ?, seq, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM action
 WHERE tenant = ? AND id = ? AND status = 'approved'`,
 		p.ID, p.Connector, p.IdempotencyKey, string(p.Digest), string(p.Status), p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode,
@@ -249,8 +260,12 @@ WHERE tenant = ? AND id = ? AND status = 'approved'`,
 	return t.whyUnmatched(`SELECT 1 FROM action WHERE tenant = ? AND id = ?`, p.Tenant, p.ActionID)
 }
 
-const claimPushes = `UPDATE OR ROLLBACK push SET status = 'picking', generation = generation + 1, lease_owner = ?, lease_until = ?, picked_at = ?
-WHERE seq IN (SELECT seq FROM push INDEXED BY push_due_tenant WHERE tenant = ? AND status = 'queued' AND lane = '' AND due_at <= ?
+const claimPushes = `
+UPDATE OR ROLLBACK push SET status = 'picking', generation = generation + 1, lease_owner = ?, lease_until = ?,
+  picked_at = ?
+WHERE seq IN (
+  SELECT seq FROM push INDEXED BY push_due_tenant
+  WHERE tenant = ? AND status = 'queued' AND lane = '' AND due_at <= ?
   ORDER BY due_at, seq LIMIT ?) RETURNING ` + pushColumns
 
 // ClaimPushes claims due pushes for one worker, one statement per tenant; no
@@ -280,9 +295,14 @@ func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.
 	return list, nil
 }
 
-const claimLane = `UPDATE OR ROLLBACK push SET status = 'picking', generation = generation + 1, lease_owner = ?, lease_until = ?, picked_at = ?
-WHERE seq IN (SELECT seq FROM push INDEXED BY push_due_lane WHERE tenant = ? AND status = 'queued' AND lane <> '' AND lane = ? AND due_at <= ?
-  AND (? = '' OR EXISTS (SELECT 1 FROM action a WHERE a.seq = push.action_seq AND a.proposer_id = ?))
+const claimLane = `
+UPDATE OR ROLLBACK push SET status = 'picking', generation = generation + 1, lease_owner = ?, lease_until = ?,
+  picked_at = ?
+WHERE seq IN (
+  SELECT seq FROM push INDEXED BY push_due_lane
+  WHERE tenant = ? AND status = 'queued' AND lane <> '' AND lane = ? AND due_at <= ?
+  AND (? = '' OR EXISTS (
+    SELECT 1 FROM action a WHERE a.seq = push.action_seq AND a.proposer_id = ?))
   ORDER BY due_at, seq LIMIT ?) RETURNING ` + pushColumns
 
 // ClaimLane claims due pushes for one external worker, lane by lane.
@@ -312,20 +332,24 @@ func due(p *gatehouse.Push) time.Time {
 }
 
 const (
-	updatePush = `UPDATE OR ROLLBACK push SET status = ?1, attempts = ?2, attempt_base = ?3, last_error = ?4, error_code = ?5,
-not_before = ?6, next_attempt = ?7, picked_at = ?8, sent_at = ?9, applied_at = ?10, finished_at = ?11, lease_owner = ?12,
-lease_until = ?13, replays = ?14, put_back = ?15`
-	updateGuard = ` WHERE tenant = ?16 AND id = ?17 AND status = ?18 AND generation = ?19 AND action_id = ?20`
 	// The trigger that compares generations runs only when a generation is
 	// written.
-	updateSame   = updatePush + updateGuard
-	updateRaised = updatePush + `, generation = ?21` + updateGuard
+	updateSame = `
+UPDATE OR ROLLBACK push SET status = ?1, attempts = ?2, attempt_base = ?3, last_error = ?4, error_code = ?5,
+  not_before = ?6, next_attempt = ?7, picked_at = ?8, sent_at = ?9, applied_at = ?10, finished_at = ?11,
+  lease_owner = ?12, lease_until = ?13, replays = ?14, put_back = ?15
+WHERE tenant = ?16 AND id = ?17 AND status = ?18 AND generation = ?19 AND action_id = ?20`
+	updateRaised = `
+UPDATE OR ROLLBACK push SET status = ?1, attempts = ?2, attempt_base = ?3, last_error = ?4, error_code = ?5,
+  not_before = ?6, next_attempt = ?7, picked_at = ?8, sent_at = ?9, applied_at = ?10, finished_at = ?11,
+  lease_owner = ?12, lease_until = ?13, replays = ?14, put_back = ?15, generation = ?21
+WHERE tenant = ?16 AND id = ?17 AND status = ?18 AND generation = ?19 AND action_id = ?20`
 )
 
 // UpdatePush writes the mutable fields of a push, guarded by the status and the
 // generation that its holder read. A heartbeat keeps the status.
 func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation int) error {
-	if err := t.owns(p.Tenant); err != nil {
+	if err := t.Owns(p.Tenant); err != nil {
 		return err
 	}
 	if p.Status != from && !from.CanMove(p.Status) || p.Generation < generation {

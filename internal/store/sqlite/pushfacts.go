@@ -34,9 +34,10 @@ func (t *readTx) PushFacts(since time.Time, readBy string, fn func(gatehouse.Pus
 	open.add("created_at < ?", since)
 	open.readBy("action_seq", t.tenant, readBy)
 	for _, from := range []string{
-		`push INDEXED BY push_status WHERE ` + standing + ` AND status = 'queued'`,
-		`push INDEXED BY push_lease WHERE ` + leased,
-		`push INDEXED BY push_lease_lane WHERE ` + leasedTo,
+		`push INDEXED BY push_status
+  WHERE status <> 'picking' AND status <> 'sent' AND status <> 'applied' AND status = 'queued'`,
+		`push INDEXED BY push_lease WHERE lane = '' AND status IN ('picking', 'sent')`,
+		`push INDEXED BY push_lease_lane WHERE lane <> '' AND status IN ('picking', 'sent')`,
 	} {
 		err := t.each(`SELECT `+pushFactColumns+` FROM `+from+` AND `+open.sql()+` LIMIT ?`,
 			func(r *stmt) error { fn(shared.ScanPushFact(r)); return nil },

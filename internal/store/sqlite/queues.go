@@ -43,12 +43,3 @@ func (s *Store) ReadQueues(ctx context.Context, fn func(gatehouse.ReadQueues) er
 func (s *Store) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
 	return s.update(ctx, "", func(t *tx) error { return fn(queues{t}) })
 }
-
-// owns returns ErrOtherTenant for a row of another tenant than the
-// transaction's.
-func (t *readTx) owns(tenant string) error {
-	if tenant != t.tenant {
-		return gatehouse.ErrOtherTenant
-	}
-	return nil
-}

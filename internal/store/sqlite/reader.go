@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // readTx implements gatehouse.ReadTx over a connection inside a transaction.
 type readTx struct {
+	shared.Reads
 	s *Store
 	// c is nil until a View's first read; see open.
 	c   *conn
@@ -91,6 +93,7 @@ func (s *Store) view(ctx context.Context, tenant string, fn func(*readTx) error)
 	default:
 	}
 	t := &readTx{s: s, ctx: ctx, at: s.now(false), tenant: tenant}
+	t.Reads = shared.Reads{Reader: t}
 	defer t.close()
 	err := fn(t)
 	if err != nil && isCode(err, codeInterrupt) && ctx.Err() != nil {

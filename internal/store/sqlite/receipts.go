@@ -8,12 +8,9 @@ import (
 const receiptColumns = `tenant, id, action_id, push_id, idempotency_key, attempt, generation, outcome, error_code, error, external_id,
 reversible, late, source, at, request_metadata, response_metadata, reversal`
 
-const insertReceipt = `INSERT INTO receipt (tenant, id, action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome,
-error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal) `
-
 // InsertReceipt stores the outcome of a call. Its push must exist.
 func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
-	if err := t.owns(c.Tenant); err != nil {
+	if err := t.Owns(c.Tenant); err != nil {
 		return err
 	}
 	reversal, err := shared.EncodeJSON(c.Reversal)
@@ -26,12 +23,19 @@ func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
 		if err != nil {
 			return err
 		}
-		_, err = t.exec(insertReceipt+`VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		_, err = t.exec(`INSERT INTO receipt (tenant, id, action_seq, action_id, push_id, idempotency_key, attempt,
+  generation, outcome,
+error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata,
+  reversal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			c.Tenant, c.ID, seq, c.ActionID, c.PushID, c.IdempotencyKey, c.Attempt, c.Generation, string(c.Outcome), c.ErrorCode, c.Error,
 			c.ExternalID, c.Reversible, c.Late, c.Source, c.At, c.RequestMetadata, c.ResponseMetadata, reversal)
 		return err
 	}
-	return t.found(insertReceipt+`SELECT tenant, ?, action_seq, action_id, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM push
+	return t.found(`INSERT INTO receipt (tenant, id, action_seq, action_id, push_id, idempotency_key, attempt,
+  generation, outcome,
+error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata,
+  reversal) SELECT tenant, ?, action_seq, action_id, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+  ? FROM push
 WHERE tenant = ? AND id = ? AND action_id = ?`,
 		c.ID, c.IdempotencyKey, c.Attempt, c.Generation, string(c.Outcome), c.ErrorCode, c.Error, c.ExternalID, c.Reversible, c.Late,
 		c.Source, c.At, c.RequestMetadata, c.ResponseMetadata, reversal, c.Tenant, c.PushID, c.ActionID)
@@ -59,7 +63,7 @@ WHERE action_seq = (SELECT seq FROM action WHERE tenant = ? AND id = ?) ORDER BY
 
 // InsertMirror stores the effect of an applied action, once per action.
 func (t *tx) InsertMirror(m *gatehouse.AppliedMirror) error {
-	if err := t.owns(m.Tenant); err != nil {
+	if err := t.Owns(m.Tenant); err != nil {
 		return err
 	}
 	target, err := shared.EncodeJSON(&m.Target)

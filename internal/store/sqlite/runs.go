@@ -184,7 +184,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // InsertRun stores a run and its steps.
 func (t *tx) InsertRun(r *gatehouse.Run) error {
-	if err := t.owns(r.Tenant); err != nil {
+	if err := t.Owns(r.Tenant); err != nil {
 		return err
 	}
 	if !gatehouse.RunStatus("").CanMove(r.Status) {
@@ -219,7 +219,7 @@ WHERE tenant = ? AND id = ? AND status = ?`
 // MoveRun writes the mutable fields of a run. A child run that ends wakes the
 // step that waits for it.
 func (t *tx) MoveRun(r *gatehouse.Run, from gatehouse.RunStatus) error {
-	if err := t.owns(r.Tenant); err != nil {
+	if err := t.Owns(r.Tenant); err != nil {
 		return err
 	}
 	if r.Status != from && !from.CanMove(r.Status) {

@@ -6,7 +6,8 @@ const (
 	openSteps = `SELECT lease_owner, tool, '', lease_until FROM step INDEXED BY step_running
 WHERE status = 'running' AND tenant = ? AND lease_until IS NOT NULL LIMIT ?`
 	openPushes = `SELECT lease_owner, '', lane, lease_until FROM push INDEXED BY push_lease_lane
-WHERE ` + leasedTo + ` AND lease_until IS NOT NULL AND tenant = ? LIMIT ?`
+WHERE lane <> '' AND status IN ('picking', 'sent') AND lease_until IS NOT NULL
+  AND tenant = ? LIMIT ?`
 )
 
 // OpenLeases lists the leased steps and the leased pushes of external workers.

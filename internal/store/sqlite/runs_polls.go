@@ -41,18 +41,26 @@ WHERE due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_
 	expiredSteps = `SELECT tenant, run_id, id FROM step INDEXED BY step_lease WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until <= ?
 ORDER BY lease_until LIMIT ?`
 
-	openDeadlines = `r.deadline IS NOT NULL AND r.stop = '' AND r.status IN ('queued', 'running', 'waiting_approval', 'waiting', 'failed_retryable')`
-	overdueRuns   = `INDEXED BY run_deadline WHERE ` + openDeadlines + ` AND r.deadline <= ? ORDER BY r.deadline LIMIT ?`
+	overdueRuns = `INDEXED BY run_deadline
+  WHERE r.deadline IS NOT NULL AND r.stop = ''
+  AND r.status IN ('queued', 'running', 'waiting_approval', 'waiting', 'failed_retryable')
+  AND r.deadline <= ? ORDER BY r.deadline LIMIT ?`
 	unbundledRuns = `INDEXED BY run_unbundled WHERE r.evidence = '' AND r.status IN ('succeeded', 'failed_terminal', 'canceled')
 ORDER BY r.finished_at, r.seq LIMIT ?`
 	dueSchedules = `SELECT tenant, workflow, version, next_at FROM schedule INDEXED BY schedule_due WHERE next_at <= ? ORDER BY next_at LIMIT ?`
 
 	nextRunWork = `SELECT min(at) FROM (
   SELECT * FROM (SELECT due_at AS at FROM step INDEXED BY step_due
-    WHERE due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_approval') ORDER BY due_at LIMIT 1)
-  UNION ALL SELECT * FROM (SELECT lease_until FROM step INDEXED BY step_lease WHERE status = 'running' AND lease_until IS NOT NULL ORDER BY lease_until LIMIT 1)
-  UNION ALL SELECT * FROM (SELECT r.deadline FROM run r INDEXED BY run_deadline WHERE ` + openDeadlines + ` ORDER BY r.deadline LIMIT 1)
-  UNION ALL SELECT * FROM (SELECT next_at FROM schedule INDEXED BY schedule_due ORDER BY next_at LIMIT 1)
+    WHERE due_at IS NOT NULL
+  AND status IN ('failed_retryable', 'waiting', 'waiting_approval') ORDER BY due_at LIMIT 1)
+  UNION ALL SELECT * FROM (SELECT lease_until FROM step INDEXED BY step_lease
+  WHERE status = 'running' AND lease_until IS NOT NULL ORDER BY lease_until LIMIT 1)
+  UNION ALL SELECT * FROM (SELECT r.deadline FROM run r INDEXED BY run_deadline
+  WHERE r.deadline IS NOT NULL AND r.stop = ''
+  AND r.status IN ('queued', 'running', 'waiting_approval', 'waiting', 'failed_retryable')
+  ORDER BY r.deadline LIMIT 1)
+  UNION ALL SELECT * FROM (SELECT next_at
+  FROM schedule INDEXED BY schedule_due ORDER BY next_at LIMIT 1)
   UNION ALL SELECT * FROM (SELECT 0 FROM step_wake LIMIT 1))`
 
 	runCounts = `WITH s (status) AS (VALUES ('queued'), ('running'), ('waiting_approval'), ('waiting'), ('failed_retryable'))

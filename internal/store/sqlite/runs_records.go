@@ -23,7 +23,7 @@ FROM step_attempt WHERE tenant = ? AND run_id = ? ORDER BY seq`, func(r *stmt) e
 
 // InsertAttempt stores the outcome of one lease of a step.
 func (t *tx) InsertAttempt(a *gatehouse.StepAttempt) error {
-	if err := t.owns(a.Tenant); err != nil {
+	if err := t.Owns(a.Tenant); err != nil {
 		return err
 	}
 	_, err := t.exec(`INSERT INTO step_attempt (tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail)
@@ -32,24 +32,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	return err
 }
 
-// ListUsage lists all model usage of a run, oldest first.
-func (t *readTx) ListUsage(runID string) (list []*gatehouse.ModelUsage, err error) {
-	err = t.each(`SELECT tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost, currency, at
-FROM model_usage WHERE tenant = ? AND run_id = ? ORDER BY seq`, func(r *stmt) error {
-		list = append(list, &gatehouse.ModelUsage{
-			Tenant: r.Text(), RunID: r.Text(), Workflow: r.Text(), StepID: r.Text(), Attempt: int(r.Int()),
-			Provider: r.Text(), Model: r.Text(),
-			InputTokens: r.Int(), OutputTokens: r.Int(), Cost: gatehouse.Decimal(r.Text()), Currency: r.Text(),
-			At: r.Time(),
-		})
-		return nil
-	}, t.tenant, runID)
-	return list, err
-}
-
 // InsertUsage stores the cost of one model call.
 func (t *tx) InsertUsage(u *gatehouse.ModelUsage) error {
-	if err := t.owns(u.Tenant); err != nil {
+	if err := t.Owns(u.Tenant); err != nil {
 		return err
 	}
 	micros, picos, err := shared.SplitCost(u.Cost)
@@ -88,7 +73,9 @@ const (
 	claimedByTenant = `SELECT coalesce(sum(micros), 0), coalesce(sum(picos), 0)
 FROM budget_claim INDEXED BY budget_claim_at
 WHERE tenant = ? AND currency = ? AND at > ?`
-	claimedByWorkflow = claimedByTenant + ` AND workflow = ?`
+	claimedByWorkflow = `SELECT coalesce(sum(micros), 0), coalesce(sum(picos), 0)
+FROM budget_claim INDEXED BY budget_claim_at
+WHERE tenant = ? AND currency = ? AND at > ? AND workflow = ?`
 )
 
 // BudgetClaimed sums claims. An overflowing sum is an error, as in Spent.
@@ -102,28 +89,6 @@ func (t *readTx) BudgetClaimed(workflow, currency string, since time.Time) (sum 
 	return sum, err
 }
 
-// LockBudget does nothing: there is only one writer.
-func (t *tx) LockBudget() error { return nil }
-
-// ClaimBudget stores the most that a call may cost.
-func (t *tx) ClaimBudget(c *gatehouse.BudgetClaim, forget time.Time) error {
-	if err := t.owns(c.Tenant); err != nil {
-		return err
-	}
-	micros, picos, err := shared.SplitCost(c.Most)
-	if err != nil {
-		return err
-	}
-	if _, err := t.exec(`DELETE FROM budget_claim
-WHERE tenant = ? AND currency = ? AND at < ?`, c.Tenant, c.Currency, forget); err != nil {
-		return err
-	}
-	_, err = t.exec(`INSERT INTO budget_claim (tenant, workflow, step_id, generation, currency, micros, picos, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (tenant, step_id, generation) DO UPDATE SET currency = excluded.currency, micros = excluded.micros, picos = excluded.picos, at = excluded.at`,
-		c.Tenant, c.Workflow, c.StepID, c.Generation, c.Currency, micros, picos, c.At)
-	return err
-}
-
 // ReleaseBudget deletes a claim.
 func (t *tx) ReleaseBudget(stepID string, generation int) error {
 	_, err := t.exec(`DELETE FROM budget_claim WHERE tenant = ? AND step_id = ? AND generation = ?`,
@@ -131,43 +96,15 @@ func (t *tx) ReleaseBudget(stepID string, generation int) error {
 	return err
 }
 
-// ListSignals lists all signals of a run, oldest first.
-func (t *readTx) ListSignals(runID string) (list []*gatehouse.Signal, err error) {
-	err = t.each(`SELECT `+shared.SignalColumns+` FROM run_signal WHERE tenant = ? AND run_id = ? ORDER BY seq`,
-		func(r *stmt) error { list = append(list, shared.ScanSignal(r)); return nil }, t.tenant, runID)
-	return list, err
-}
-
-// ListHands lists the principals that contributed to a run, by id.
-func (t *readTx) ListHands(runID string) (list []string, err error) {
-	err = t.each(`SELECT principal FROM run_hand WHERE tenant = ? AND run_id = ? ORDER BY principal`,
-		func(r *stmt) error { list = append(list, r.Text()); return nil }, t.tenant, runID)
-	return list, err
-}
-
-// InsertHand stores a principal once.
-func (t *tx) InsertHand(runID, principal string) error {
-	_, err := t.exec(`INSERT INTO run_hand (tenant, run_id, principal) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
-		t.tenant, runID, principal)
-	return err
-}
-
-// InsertSignal keeps an event for a step that waits for it, now or later.
-func (t *tx) InsertSignal(s *gatehouse.Signal) error {
-	if err := t.owns(s.Tenant); err != nil {
-		return err
-	}
-	_, err := t.exec(`INSERT INTO run_signal (tenant, run_id, id, name, sent_by, at, data) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		s.Tenant, s.RunID, s.ID, s.Name, s.By, s.At, s.Data)
-	return err
-}
-
 // TakeSignal takes the oldest signal that has not been taken.
 func (t *tx) TakeSignal(runID, name string) (s *gatehouse.Signal, err error) {
-	err = t.one(`UPDATE run_signal SET taken_at = ? WHERE seq = (SELECT seq FROM run_signal INDEXED BY run_signal_open
-WHERE tenant = ? AND run_id = ? AND name = ? AND taken_at IS NULL ORDER BY seq LIMIT 1)
-RETURNING `+shared.SignalColumns,
-		func(r *stmt) error { s = shared.ScanSignal(r); return nil }, t.at, t.tenant, runID, name)
+	err = t.one(`
+UPDATE run_signal SET taken_at = ?
+WHERE seq = (
+  SELECT seq FROM run_signal INDEXED BY run_signal_open
+  WHERE tenant = ? AND run_id = ? AND name = ? AND taken_at IS NULL ORDER BY seq LIMIT 1)
+RETURNING tenant, run_id, id, name, data, sent_by, at`,
+		func(r *stmt) (err error) { s, err = shared.ScanSignal(r); return err }, t.at, t.tenant, runID, name)
 	return s, err
 }
 
@@ -187,8 +124,8 @@ func (t *readTx) ListReflexions(
 		where.add("workflow = ?", workflow)
 	}
 	if readBy != "" {
-		where.add("run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? "+
-			"UNION ALL "+inherited+")", t.tenant, readBy, t.tenant, readBy)
+		where.add(`run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? UNION ALL `+inherited+`)`,
+			t.tenant, readBy, t.tenant, readBy)
 	}
 	if c.Seq != 0 {
 		where.add("seq < ?", c.Seq)
@@ -200,49 +137,22 @@ func (t *readTx) ListReflexions(
 FROM reflexion WHERE `+
 		where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
 		seqs = append(seqs, r.Int())
-		page.Items = append(page.Items, &gatehouse.Reflexion{
-			Tenant: r.Text(), ID: r.Text(), RunID: r.Text(), Workflow: r.Text(), Version: int(r.Int()),
-			Outcome:   gatehouse.RunStatus(r.Text()),
-			Attempted: r.Text(), Happened: r.Text(), Otherwise: r.Text(), At: r.Time(),
-		})
-		return nil
+		x, err := shared.ScanReflexion(r)
+		page.Items = append(page.Items, x)
+		return err
 	}, append(where.args, limit+1)...)
 	return shared.Finish(page, limit, func(*gatehouse.Reflexion) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindReflexions, bound...), err
 }
 
 // InsertReflexion stores the reflexion of a run, once.
 func (t *tx) InsertReflexion(r *gatehouse.Reflexion) error {
-	if err := t.owns(r.Tenant); err != nil {
+	if err := t.Owns(r.Tenant); err != nil {
 		return err
 	}
 	_, err := t.exec(`INSERT INTO reflexion (tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		r.Tenant, r.ID, r.RunID, r.Workflow, r.Version, string(r.Outcome), r.Attempted, r.Happened, r.Otherwise, r.At)
 	return err
-}
-
-// FindBundle finds the evidence bundle of a run.
-func (t *readTx) FindBundle(runID string) (b *gatehouse.Bundle, err error) {
-	err = t.one(`SELECT tenant, run_id, sha256, manifest, archive, created_at FROM bundle
-WHERE tenant = ? AND run_id = ?`, func(r *stmt) error {
-		b = &gatehouse.Bundle{Tenant: r.Text(), RunID: r.Text(), SHA256: r.Text(), Manifest: r.JSON(),
-			Archive: r.Blob(), CreatedAt: r.Time()}
-		return nil
-	}, t.tenant, runID)
-	return b, err
-}
-
-// InsertBundle stores a run's evidence bundle and writes its hash to the run.
-func (t *tx) InsertBundle(b *gatehouse.Bundle) error {
-	if err := t.owns(b.Tenant); err != nil {
-		return err
-	}
-	_, err := t.exec(`INSERT INTO bundle (tenant, run_id, sha256, created_at, manifest, archive) VALUES (?, ?, ?, ?, ?, ?)`,
-		b.Tenant, b.RunID, b.SHA256, b.CreatedAt, b.Manifest, b.Archive)
-	if err != nil {
-		return err
-	}
-	return t.found(`UPDATE run SET evidence = ? WHERE tenant = ? AND id = ?`, b.SHA256, b.Tenant, b.RunID)
 }
 
 // ListRunEntries reads the log entries of a run.

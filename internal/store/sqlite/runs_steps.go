@@ -10,12 +10,8 @@ const (
   s.attempts, s.generation, coalesce(s.idempotency_key, ''), s.skipped, s.failure_code, s.failure_detail, coalesce(s.action_id, ''),
   coalesce(s.child_run, ''), s.event, s.due_at, s.lease_owner, s.lease_until, s.created_at, s.ready_at, s.started_at, s.finished_at`
 
-	stepBodies = `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')`
-	selectStep = `SELECT ` + stepColumns + stepBodies + ` FROM step s `
-	stepBody   = `LEFT JOIN step_body b ON b.seq = s.seq `
-	wholeStep  = selectStep + stepBody
-
-	stepsOfRun = wholeStep + `WHERE s.run_seq = ?`
+	stepsOfRun = `SELECT ` + stepColumns + `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')
+  FROM step s LEFT JOIN step_body b ON b.seq = s.seq WHERE s.run_seq = ?`
 
 	// The step columns that a transition reads, without those that repeat the
 	// run's.
@@ -28,15 +24,27 @@ const (
 	openItems = `WITH o (status) AS (VALUES ('ready'), ('running'), ('waiting_approval'), ('waiting'), ('failed_retryable'))
 SELECT o.status FROM o WHERE EXISTS (SELECT 1 FROM step s INDEXED BY step_items
   WHERE s.tenant = ?1 AND s.parent = ?2 AND s.parent <> '' AND s.status = o.status AND s.id <> ?3)`
-	itemsOfStep     = selectStep + `INDEXED BY step_items ` + stepBody + `WHERE s.tenant = ? AND s.parent = ? AND s.parent <> ''`
-	openItemsOfStep = itemsOfStep + ` AND s.status IN ('ready', 'running', 'waiting_approval', 'waiting', 'failed_retryable', 'blocked')`
-	countSteps      = `SELECT count(*) FROM step WHERE run_seq = (SELECT seq FROM run WHERE tenant = ? AND id = ?)`
+	itemsOfStep = `SELECT ` + stepColumns + `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')
+  FROM step s INDEXED BY step_items LEFT JOIN step_body b ON b.seq = s.seq
+  WHERE s.tenant = ? AND s.parent = ? AND s.parent <> ''`
+	openItemsOfStep = `SELECT ` + stepColumns + `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')
+  FROM step s INDEXED BY step_items LEFT JOIN step_body b ON b.seq = s.seq
+  WHERE s.tenant = ? AND s.parent = ? AND s.parent <> ''
+  AND s.status IN ('ready', 'running', 'waiting_approval', 'waiting', 'failed_retryable', 'blocked')`
+	countSteps = `SELECT count(*) FROM step WHERE run_seq = (SELECT seq FROM run WHERE tenant = ? AND id = ?)`
 
-	findStep      = wholeStep + `WHERE s.tenant = ? AND s.id = ?`
-	findStepOf    = wholeStep + `WHERE s.run_seq = (SELECT seq FROM run WHERE tenant = ? AND id = ?) AND s.key = ?`
-	findStepByKey = wholeStep + `WHERE s.tenant = ? AND s.idempotency_key = ? AND s.idempotency_key IS NOT NULL
+	findStep = `SELECT ` + stepColumns + `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')
+  FROM step s LEFT JOIN step_body b ON b.seq = s.seq WHERE s.tenant = ? AND s.id = ?`
+	findStepOf = `SELECT ` + stepColumns + `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')
+  FROM step s LEFT JOIN step_body b ON b.seq = s.seq WHERE s.run_seq = (SELECT seq FROM run
+  WHERE tenant = ? AND id = ?) AND s.key = ?`
+	findStepByKey = `SELECT ` + stepColumns + `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')
+  FROM step s LEFT JOIN step_body b ON b.seq = s.seq
+  WHERE s.tenant = ? AND s.idempotency_key = ? AND s.idempotency_key IS NOT NULL
 AND s.status NOT IN ('failed_terminal', 'canceled')`
-	findStepByAction = wholeStep + `WHERE s.tenant = ? AND s.action_id = ? AND s.action_id IS NOT NULL
+	findStepByAction = `SELECT ` + stepColumns + `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')
+  FROM step s LEFT JOIN step_body b ON b.seq = s.seq
+  WHERE s.tenant = ? AND s.action_id = ? AND s.action_id IS NOT NULL
 ORDER BY s.action_at DESC, s.seq DESC LIMIT 1`
 )
 
@@ -136,7 +144,7 @@ func (t *readTx) FindStepByAction(actionID string) (*gatehouse.Step, error) {
 // InsertSteps adds for_each items to runs.
 func (t *tx) InsertSteps(steps ...*gatehouse.Step) error {
 	for _, x := range steps {
-		if err := t.owns(x.Tenant); err != nil {
+		if err := t.Owns(x.Tenant); err != nil {
 			return err
 		}
 	}
@@ -198,7 +206,7 @@ WHERE seq = ?18 AND status = ?19 AND generation = ?20`
 // UpdateStep writes the mutable fields of a step, guarded by the status and the
 // generation that its holder read. A heartbeat keeps the status.
 func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
-	if err := t.owns(s.Tenant); err != nil {
+	if err := t.Owns(s.Tenant); err != nil {
 		return err
 	}
 	if s.Status != from && !from.CanMove(s.Status) || s.Generation < generation {
@@ -210,7 +218,7 @@ func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 // PassStep writes the result of an inline step: it began and ended in this
 // transaction.
 func (t *tx) PassStep(s *gatehouse.Step, worker string) error {
-	if err := t.owns(s.Tenant); err != nil {
+	if err := t.Owns(s.Tenant); err != nil {
 		return err
 	}
 	if !shared.Passed(s) {

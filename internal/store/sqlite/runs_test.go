@@ -131,7 +131,7 @@ func TestRunPlans(t *testing.T) {
 		"queued": nextQueued, "count queued": countQueued, "starts": countStarts, "oldest": `SELECT r.id FROM run r ` + oldestQueued,
 		"due": dueSteps, "expired": expiredSteps, "overdue": `SELECT r.id FROM run r ` + overdueRuns,
 		"unbundled": `SELECT r.id FROM run r ` + unbundledRuns, "schedules": dueSchedules, "spent": spentByTenant, "spent of one": spentByWorkflow, "claimed": claimedByTenant, "claimed of one": claimedByWorkflow,
-		"update": updateStep, "move": moveRun, "newest": newestWorkflow, "version": findWorkflow, "since": runsSince,
+		"update": updateStep, "move": moveRun, "since": runsSince,
 	}
 	for _, f := range []gatehouse.RunFilter{{}, {Status: "x"}, {Workflow: "x"}, {Status: "x", Workflow: "x"}} {
 		sql := `SELECT r.seq FROM run r WHERE r.tenant = ? AND ` + shared.RunIndex(f)

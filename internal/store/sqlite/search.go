@@ -186,17 +186,18 @@ VALUES (?, ?, ?, ?)`, s.Tenant, b.Number, s.LowID, s.TopID); err != nil {
 
 // unindex removes actions of the tenant from the search index.
 func (t *tx) unindex(list []*shared.Searchable) error {
-	const key = ` WHERE tenant = ? AND block = ? AND word = ?`
 	keys, seqs := shared.WordsToRemove(list)
 	for _, k := range keys {
 		var rows []byte
-		err := t.each(`SELECT rows FROM action_word`+key, func(r *stmt) error { rows = r.Blob(); return nil },
-			t.tenant, k.Block, k.Word)
+		err := t.each(`SELECT rows FROM action_word WHERE tenant = ? AND block = ? AND word = ?`,
+			func(r *stmt) error { rows = r.Blob(); return nil }, t.tenant, k.Block, k.Word)
 		if err == nil && rows != nil {
 			if rows = shared.WithoutSeqs(rows, seqs[k]); rows == nil {
-				_, err = t.exec(`DELETE FROM action_word`+key, t.tenant, k.Block, k.Word)
+				_, err = t.exec(`DELETE FROM action_word WHERE tenant = ? AND block = ? AND word = ?`,
+					t.tenant, k.Block, k.Word)
 			} else {
-				_, err = t.exec(`UPDATE action_word SET rows = ?`+key, rows, t.tenant, k.Block, k.Word)
+				_, err = t.exec(`UPDATE action_word SET rows = ? WHERE tenant = ? AND block = ? AND word = ?`,
+					rows, t.tenant, k.Block, k.Word)
 			}
 		}
 		if err != nil {

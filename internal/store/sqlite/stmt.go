@@ -1,7 +1,10 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"modernc.org/libc"
@@ -18,6 +21,9 @@ type stmt struct {
 	p      uintptr
 	sql    string
 	params int
+	// numbers holds the argument's number of each parameter that is named $1, $2 and so on, as on PostgreSQL.
+	// It is nil if the parameters are unnamed: then the order tells.
+	numbers []int
 	// buf is C memory that holds the bound texts until the next bind.
 	buf    uintptr
 	size   int
@@ -50,10 +56,35 @@ func (s *stmt) bind(args []any) error {
 		}
 	}
 	at := s.buf
-	for i, a := range args {
+	for i := range args {
+		a := args[i]
+		if s.numbers != nil {
+			a = args[s.numbers[i]-1]
+		}
 		if rc := s.bindOne(int32(i+1), a, &at); rc != sqlite3.SQLITE_OK {
 			return fmt.Errorf("bind parameter %d, a %T: %w", i+1, a, s.c.failure(rc))
 		}
+	}
+	return nil
+}
+
+// readNumbers reads the numbers of the parameters from their names. Parameters are counted in order of their
+// first use, each name once.
+func (s *stmt) readNumbers() error {
+	for i := range s.params {
+		name := sqlite3.Xsqlite3_bind_parameter_name(s.c.tls, s.p, int32(i+1))
+		number, ok := strings.CutPrefix(libc.GoString(name), "$")
+		if name == 0 || !ok {
+			continue
+		}
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 || n > s.params {
+			return fmt.Errorf("parameter %s of %d", number, s.params)
+		}
+		s.numbers = append(s.numbers, n)
+	}
+	if s.numbers != nil && len(s.numbers) != s.params {
+		return errors.New("parameters with and without a number")
 	}
 	return nil
 }

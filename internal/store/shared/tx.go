@@ -1,0 +1,114 @@
+package shared
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Reader is an engine's transaction, for statements whose text is the same on both engines. $1 is the
+// first argument, $2 the second, and so on.
+type Reader interface {
+	Tenant() string
+	Now() time.Time
+	// AllTenants makes the statements concern all tenants, until back is called.
+	AllTenants() (back func())
+	// Each calls row for each row of the result.
+	Each(sql string, row func(Row) error, args ...any) error
+}
+
+// Writer is a Reader that writes.
+type Writer interface {
+	Reader
+	// Owns returns ErrOtherTenant for a row of another tenant than the transaction's.
+	Owns(tenant string) error
+	Write(sql string, args ...any) error
+	// WriteOrFail is Write. If no row is written, the transaction fails with the error none, which is
+	// ErrConflict or ErrNotFound: at once, or at the latest when it commits.
+	WriteOrFail(none error, sql string, args ...any) error
+	// Returning is Each for a statement that writes.
+	Returning(sql string, row func(Row) error, args ...any) error
+}
+
+// Reads are the reads whose SQL is the same on both engines.
+type Reads struct{ Reader }
+
+// Writes are the writes whose SQL is the same on both engines.
+type Writes struct{ Writer }
+
+// Append returns a row function that appends each row to a list.
+func Append[T any](list *[]T, scan func(Row) (T, error)) func(Row) error {
+	return func(r Row) error {
+		v, err := scan(r)
+		*list = append(*list, v)
+		return err
+	}
+}
+
+// list reads all rows.
+func list[T any](t Reader, scan func(Row) (T, error), sql string, args ...any) (all []T, err error) {
+	err = t.Each(sql, Append(&all, scan), args...)
+	return all, err
+}
+
+// find reads one row; ErrNotFound if there is none.
+func find[T any](t Reader, scan func(Row) (T, error), sql string, args ...any) (row T, err error) {
+	found := false
+	err = t.Each(sql, func(r Row) (err error) {
+		found = true
+		row, err = scan(r)
+		return err
+	}, args...)
+	if err == nil && !found {
+		err = gatehouse.ErrNotFound
+	}
+	return row, err
+}
+
+// number reads one integer; 0 if there is no row.
+func number(t Reader, sql string, args ...any) (n int, err error) {
+	err = t.Each(sql, func(r Row) error { n = int(r.Int()); return nil }, args...)
+	return n, err
+}
+
+// earliest reads one time; zero for NULL.
+func earliest(t Reader, sql string, args ...any) (at time.Time, err error) {
+	err = t.Each(sql, func(r Row) error {
+		if next := r.TimePtr(); next != nil {
+			at = *next
+		}
+		return nil
+	}, args...)
+	return at, err
+}
+
+func scanText(r Row) (string, error) { return r.Text(), nil }
+
+// lastID sorts after every id.
+const lastID = "\U0010FFFF"
+
+// listing is a page of a list that is ordered by id. first is the id with which the first page begins: lastID
+// if the newest comes first, else "".
+type listing struct {
+	kind, cursor, first string
+	limit               int
+	filter              []string
+}
+
+// page reads a page. $1 is the tenant, $2 the id after which the page begins, $3 the number of rows.
+func page[T any](
+	t Reader, l listing, scan func(Row) (T, error), id func(T) string, sql string, args ...any,
+) (p gatehouse.Page[T], err error) {
+	c, err := ParseCursor(l.cursor, l.kind, l.filter...)
+	if err != nil {
+		return p, err
+	}
+	after := c.ID
+	if after == "" {
+		after = l.first
+	}
+	limit := PageLimit(l.limit)
+	p.Items = []T{}
+	err = t.Each(sql, Append(&p.Items, scan), append([]any{t.Tenant(), after, limit + 1}, args...)...)
+	return Finish(p, limit, func(v T) Cursor { return Cursor{ID: id(v)} }, l.kind, l.filter...), err
+}

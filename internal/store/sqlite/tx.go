@@ -1,0 +1,60 @@
+package sqlite
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+// tx implements gatehouse.Tx. It needs no row locks: the writer runs one transaction at a time.
+type tx struct {
+	readTx
+	shared.Writes
+	w       *writer
+	held    held
+	pushOf  pushOf
+	waiting unnumbered
+}
+
+var (
+	_ gatehouse.ReadTx = (*readTx)(nil)
+	_ gatehouse.Tx     = (*tx)(nil)
+)
+
+// Tenant is the transaction's tenant; "" while it works for all tenants.
+func (t *readTx) Tenant() string { return t.tenant }
+
+// AllTenants does nothing: a statement that names no tenant concerns all of them.
+func (t *readTx) AllTenants() (back func()) { return func() {} }
+
+// Owns returns ErrOtherTenant for a row of another tenant than the transaction's.
+func (t *readTx) Owns(tenant string) error {
+	if tenant != t.tenant {
+		return gatehouse.ErrOtherTenant
+	}
+	return nil
+}
+
+// Each calls row for each row of the result.
+func (t *readTx) Each(sql string, row func(shared.Row) error, args ...any) error {
+	return t.each(sql, func(r *stmt) error { return row(r) }, args...)
+}
+
+// Write runs a statement.
+func (t *tx) Write(sql string, args ...any) error {
+	_, err := t.exec(sql, args...)
+	return err
+}
+
+// WriteOrFail runs a statement that must change at least one row, else the error is none.
+func (t *tx) WriteOrFail(none error, sql string, args ...any) error {
+	n, err := t.exec(sql, args...)
+	if err == nil && n == 0 {
+		return none
+	}
+	return err
+}
+
+// Returning is Each: SQLite runs the whole statement before it returns the first row.
+func (t *tx) Returning(sql string, row func(shared.Row) error, args ...any) error {
+	return t.Each(sql, row, args...)
+}
