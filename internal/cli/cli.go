@@ -26,7 +26,7 @@ type cli struct {
 	Release kong.VersionFlag `name:"version" hidden:"" help:"Print the version."`
 
 	Init  serve.InitCommand `cmd:"" group:"serve" help:"Make a data folder and its administrator."`
-	Serve serve.Command     `cmd:"" group:"serve" help:"Serve the API and carry out what is approved."`
+	Serve serve.Command     `cmd:"" group:"serve" help:"Serve the API and carry out approved changes."`
 	Dev   serve.DevCommand  `cmd:"" group:"serve" help:"Serve on this machine without any set-up, for development."`
 	Demo  serve.DemoCommand `cmd:"" group:"serve" help:"Play a shop with an agent, and check its ledger."`
 
@@ -59,7 +59,7 @@ type cli struct {
 	DLQ       dlqCmd       `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay, resolve, discard."`
 	Notify    notifyCmd    `cmd:"" group:"operate" help:"Messages to people: list, channels, retry, test, bounce, device, preferences, slack-manifest."`
 	Insights  insightsCmd  `cmd:"" group:"operate" help:"Print how the gate was used, and the results of decisions."`
-	Applied   appliedCmd   `cmd:"" group:"operate" help:"List what was carried out."`
+	Applied   appliedCmd   `cmd:"" group:"operate" help:"List applied changes."`
 	Corpus    corpusCmd    `cmd:"" group:"operate" help:"List what decisions teach."`
 	Evidence  evidenceCmd  `cmd:"" group:"operate" help:"Evidence about an action or a run: action, export, show."`
 	Audit     auditCmd     `cmd:"" group:"operate" help:"The audit log: tail, verify, head."`
@@ -68,7 +68,7 @@ type cli struct {
 	Connector connectorCmd `cmd:"" group:"serve" help:"Connectors: list, operations, schema, import, test, apply, show, versions."`
 	Doctor    doctorCmd    `cmd:"" group:"operate" help:"Check server, key, edit token and queues, or a whole store."`
 	Backup    backupCmd    `cmd:"" group:"operate" help:"Copy a data folder's store to a file, while it is served."`
-	Archive   archiveCmd   `cmd:"" group:"operate" help:"Print what the archiver would move now."`
+	Archive   archiveCmd   `cmd:"" group:"operate" help:"Count the actions that the archiver would move now."`
 
 	MigrateStore migrateStoreCmd `cmd:"" group:"operate" help:"Copy a data folder into a PostgreSQL database."`
 

@@ -13,10 +13,10 @@ import (
 type pushCmd struct {
 	List    pushListCmd    `cmd:"" help:"List pushes."`
 	Health  pushHealthCmd  `cmd:"" help:"Print the state of each connector and of the queue."`
-	Drain   pushDrainCmd   `cmd:"" help:"Show what is due, or send it now."`
+	Drain   pushDrainCmd   `cmd:"" help:"Show due pushes, or send them now."`
 	Resolve pushResolveCmd `cmd:"" help:"Settle a push whose outcome is unknown."`
 	Ask     pushAskCmd     `cmd:"" help:"Ask targets about unknown outcomes."`
-	Mark    pushMarkCmd    `cmd:"" name:"mark-unknown" help:"Hold back what a restored backup would send again."`
+	Mark    pushMarkCmd    `cmd:"" name:"mark-unknown" help:"Hold back pushes that a restored backup would send again."`
 }
 
 // pushListCmd lists pushes.
