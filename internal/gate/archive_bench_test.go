@@ -12,6 +12,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
@@ -24,7 +25,8 @@ import (
 //	go test -run '^$' -bench DecideBesideArchiver -benchtime 60000x ./internal/gate
 func BenchmarkDecideBesideArchiver(b *testing.B) {
 	const turns = 10
-	c := &clock{now: time.Now().Add(-40 * day)}
+	c := gatetest.NewClock()
+	c.Advance(time.Since(c.Now()) - 40*day)
 	store := migratedfile.Open(b, filepath.Join(b.TempDir(), "gatehouse.db"), c.Now)
 	hold := time.Hour
 	g := gate.New(store, &targets{fingerprint: "f1"}, &wake.Hub{}, gate.Config{PolicySource: policy.DefaultSource(),

@@ -3,12 +3,12 @@ package gate_test
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
@@ -20,22 +20,10 @@ type world struct {
 	t       *testing.T
 	gate    *gate.Gate
 	store   *sqlite.Store
-	clock   *clock
+	clock   *gatetest.Clock
 	targets *targets
 	admin   context.Context
 	path    string
-}
-
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now }
-func (c *clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
 }
 
 // targets replaces the configured connectors: every operation but "none" is known, and onCheck
@@ -81,7 +69,7 @@ func newWorld(t *testing.T, source string) *world {
 // newWorldWith is newWorld with a change of the gate's configuration.
 func newWorldWith(t *testing.T, source string, change func(*appConfig)) *world {
 	t.Helper()
-	c := &clock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	c := gatetest.NewClock()
 	path := migratedfile.New(t)
 	store := migratedfile.Open(t, path, c.Now)
 	if source == "" {
