@@ -159,10 +159,10 @@ func (c *Config) With(stored map[string]Connector) (*Config, error) {
 	return &merged, nil
 }
 
-// EditConnectors returns a text of connectors with one entry replaced, added, or, for an
-// empty entry, removed. Comments and order of the other entries stay.
-func EditConnectors(src, name, entry string) (string, error) {
-	var root, value yaml.Node
+// EditConnectors returns a text of connectors with one entry changed, added, or, for one without a
+// type, removed. Other entries, and what e does not change, stay with their comments and order.
+func EditConnectors(src string, e ConnectorEntry) (string, error) {
+	var root yaml.Node
 	if empty([]byte(src)) {
 		src = "connectors: {}\n"
 	}
@@ -173,30 +173,18 @@ func EditConnectors(src, name, entry string) (string, error) {
 	if section == nil || section.Kind != yaml.MappingNode {
 		return "", fmt.Errorf("%s: there is no section connectors", StoredPath)
 	}
-	at := slices.IndexFunc(section.Content, func(n *yaml.Node) bool { return n.Value == name })
-	for at >= 0 && at%2 != 0 { // a value, not a key
-		next := slices.IndexFunc(section.Content[at+1:], func(n *yaml.Node) bool { return n.Value == name })
-		if next < 0 {
-			at = -1
-			break
+	was := child(section, e.Name)
+	var value *yaml.Node
+	if e.Type != "" {
+		var err error
+		if value, err = e.node(was); err != nil {
+			return "", err
 		}
-		at += 1 + next
 	}
-	if entry == "" {
-		if at >= 0 {
-			section.Content = slices.Delete(section.Content, at, at+2)
-		}
+	if was == nil && value != nil {
+		section.Content = append(section.Content, text(e.Name), value)
 	} else {
-		if err := yaml.Load([]byte(entry), &value); err != nil {
-			return "", locate(name, err)
-		}
-		node := documentOf(&value)
-		if at >= 0 {
-			section.Content[at+1] = node
-		} else {
-			key := yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}
-			section.Content = append(section.Content, &key, node)
-		}
+		setKey(section, e.Name, value)
 	}
 	section.Style = 0
 	if len(section.Content) == 0 {
