@@ -76,9 +76,10 @@ var mayImport = map[string][]string{
 	"internal/card":      {""},
 	"internal/runline":   {""},
 	"internal/console": {
-		"", "internal/gate", "internal/link", "internal/card", "internal/runline", "internal/usecase",
+		"", "docs", "internal/gate", "internal/link", "internal/card", "internal/runline", "internal/usecase",
 		"internal/workflow",
 	},
+	"docs":                    {},
 	"internal/mcp":            {""},
 	"internal/store/shared":   {""},
 	"internal/store/sqlite":   {"", "internal/store/shared"},

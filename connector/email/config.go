@@ -24,7 +24,7 @@ type Config struct {
 	// connector.
 	Tenants []string `yaml:"tenants"`
 	// SMTP is the server, as HOST:PORT.
-	SMTP string `yaml:"smtp"`
+	SMTP string `yaml:"smtp" form:"first"`
 	// TLS is starttls (the default), implicit, or none. None requires AllowPrivate.
 	TLS string `yaml:"tls"`
 	// CA is further PEM certificates to trust.
@@ -32,14 +32,14 @@ type Config struct {
 	// AllowPrivate permits a server at an internal address.
 	AllowPrivate bool `yaml:"allow_private"`
 	// Username signs in at the server.
-	Username string `yaml:"username"`
+	Username string `yaml:"username" form:"first"`
 	// Password is the password's secret, required with a Username.
-	Password Secret `yaml:"password"`
+	Password Secret `yaml:"password" form:"first"`
 	// From is the sender, such as Gatehouse <gate@acme.example>.
-	From string `yaml:"from"`
+	From string `yaml:"from" form:"first"`
 	// Recipients are those permitted: addresses, domains such as "@acme.example", or "*" for
 	// anybody.
-	Recipients []string `yaml:"recipients"`
+	Recipients []string `yaml:"recipients" form:"first"`
 	// Floor is the least level of send, 1 to 5; 3 by default.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 	// Timeout limits the whole SMTP dialogue, 30s by default.

@@ -19,9 +19,9 @@ type Config struct {
 	// connector.
 	Tenants []string `yaml:"tenants"`
 	// Auth is the authentication.
-	Auth Auth `yaml:"auth"`
+	Auth Auth `yaml:"auth" form:"first"`
 	// Repositories are those that actions can name, as owner/name.
-	Repositories map[string]Repository `yaml:"repositories"`
+	Repositories map[string]Repository `yaml:"repositories" form:"first"`
 	// ActionInput is an input of each workflow for the action's id, to find a run after a lost
 	// answer.
 	ActionInput string `yaml:"action_input"`

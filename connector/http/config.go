@@ -19,11 +19,11 @@ type Config struct {
 	// connector.
 	Tenants []string `yaml:"tenants"`
 	// BaseURL begins every path: http or https, without query.
-	BaseURL string `yaml:"base_url"`
+	BaseURL string `yaml:"base_url" form:"first"`
 	// AllowPrivate permits inside addresses, and credentials over plain http.
 	AllowPrivate bool `yaml:"allow_private"`
 	// Auth is the authentication. Optional.
-	Auth *Auth `yaml:"auth"`
+	Auth *Auth `yaml:"auth" form:"first"`
 	// ClientCertificate is for a target that requires mutual TLS.
 	ClientCertificate *ClientCertificate `yaml:"client_certificate"`
 	// CAFile is a file with the PEM certificates to trust; the system's by default.
@@ -33,7 +33,7 @@ type Config struct {
 	// Entities, if given, are the only entity types that actions can name.
 	Entities map[string]Entity `yaml:"entities"`
 	// Operations defines the operations, by name.
-	Operations map[string]Operation `yaml:"operations"`
+	Operations map[string]Operation `yaml:"operations" form:"first"`
 	// Import is what `gatehouse connector import` wrote, such as file:crm.openapi.yaml. Keys
 	// of Operations override it.
 	Import string `yaml:"import"`
@@ -177,16 +177,16 @@ func (v *Value) UnmarshalYAML(node *yaml.Node) error {
 // {idempotency_key} is the key that the target knows: [connector.Call.TargetKey].
 type Operation struct {
 	// Method is POST, PUT, PATCH or DELETE.
-	Method string `yaml:"method"`
+	Method string `yaml:"method" form:"first"`
 	// Path is what follows the base URL; it may end in a query.
-	Path string `yaml:"path"`
+	Path string `yaml:"path" form:"first"`
 	// EncodeSlashes sends a slash in a path's value as %2F, instead of refusing it.
 	EncodeSlashes bool `yaml:"encode_slashes"`
 	// Class is A, B or C; C by default.
-	Class connector.Class `yaml:"class"`
+	Class connector.Class `yaml:"class" form:"first"`
 	// Body is a JSON text with templates in its strings, or "none"; by default the proposed
 	// change, and none for DELETE.
-	Body string `yaml:"body"`
+	Body string `yaml:"body" form:"first"`
 	// Schema is the JSON Schema (2020-12, without references) that the proposed change
 	// must fit.
 	Schema Schema `yaml:"schema" json:",omitempty"`
@@ -217,7 +217,7 @@ type Operation struct {
 	// Timeout overrides the connector's timeout.
 	Timeout gatehouse.Span `yaml:"timeout"`
 	// Floor is the least level; 4 by default for DELETE, 5 with entity_refs.
-	Floor gatehouse.RiskLevel `yaml:"floor"`
+	Floor gatehouse.RiskLevel `yaml:"floor" form:"first"`
 	// Fields maps fields to levels; beside Floor they only raise it.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Amounts are the fields that hold money; known by their names by default.
@@ -307,9 +307,9 @@ type Check struct {
 // the change for a repetition.
 type Preview struct {
 	// Method is GET, POST, PUT, PATCH or DELETE; the operation's by default.
-	Method string `yaml:"method"`
+	Method string `yaml:"method" form:"first"`
 	// Path is what follows the base URL; it may end in a query.
-	Path string `yaml:"path"`
+	Path string `yaml:"path" form:"first"`
 	// Headers are sent in addition to the connector's.
 	Headers map[string]Value `yaml:"headers"`
 	// Body is as for the operation, whose body it has by default.
@@ -329,15 +329,15 @@ type Preview struct {
 // is absent, because the earlier call may still arrive.
 type ReadBack struct {
 	// Path is what follows the base URL.
-	Path string `yaml:"path"`
+	Path string `yaml:"path" form:"first"`
 	// Headers are sent in addition to the connector's.
 	Headers map[string]Value `yaml:"headers"`
 	// Status are the statuses that can prove the effect; 200 by default.
-	Status []StatusRange `yaml:"status"`
+	Status []StatusRange `yaml:"status" form:"first"`
 	// JSON, when given, must match.
-	JSON *Match `yaml:"json"`
+	JSON *Match `yaml:"json" form:"first"`
 	// Change points to an object that must have each member of the proposed change.
-	Change *Pointer `yaml:"change"`
+	Change *Pointer `yaml:"change" form:"first"`
 	// ExternalID points to the target's own id of the effect.
 	ExternalID *Pointer `yaml:"external_id"`
 	// Pages says that the answer is a list, which may have several pages. JSON, Change and

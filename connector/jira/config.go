@@ -21,15 +21,15 @@ type Config struct {
 	Tenants []string `yaml:"tenants"`
 	// Site is the address, such as https://acme.atlassian.net, or
 	// https://api.atlassian.com/ex/jira/CLOUD-ID for a token with scopes.
-	Site string `yaml:"site"`
+	Site string `yaml:"site" form:"first"`
 	// AllowPrivate permits a site at an internal address, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
 	// Email is the token's account.
-	Email string `yaml:"email"`
+	Email string `yaml:"email" form:"first"`
 	// Token is the secret with the API token.
-	Token Secret `yaml:"token"`
+	Token Secret `yaml:"token" form:"first"`
 	// Projects are those whose issues actions can change, by key.
-	Projects map[string]Project `yaml:"projects"`
+	Projects map[string]Project `yaml:"projects" form:"first"`
 	// Timeout limits a call with its reads before and after; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 }

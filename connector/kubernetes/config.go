@@ -20,17 +20,17 @@ type Config struct {
 	// default.
 	Tenants []string `yaml:"tenants"`
 	// Server is the API server's address, such as https://kube.acme.example:6443.
-	Server string `yaml:"server"`
+	Server string `yaml:"server" form:"first"`
 	// AllowPrivate permits a server at an internal address.
 	AllowPrivate bool `yaml:"allow_private"`
 	// CAFile is a file with the PEM certificates to trust; the system's by default.
-	CAFile string `yaml:"ca_file"`
+	CAFile string `yaml:"ca_file" form:"first"`
 	// Auth is the authentication.
-	Auth Auth `yaml:"auth"`
+	Auth Auth `yaml:"auth" form:"first"`
 	// FieldManager is the recorded owner of changed fields; gatehouse by default.
 	FieldManager string `yaml:"field_manager"`
 	// Resources are those that actions can change, such as deployments.apps or configmaps.
-	Resources map[string]Resource `yaml:"resources"`
+	Resources map[string]Resource `yaml:"resources" form:"first"`
 	// Timeout limits a call with its preceding reads; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 }
@@ -54,12 +54,12 @@ type Secret struct {
 // Resource is a resource type of the API server.
 type Resource struct {
 	// Version is the version of the resource's group; v1 by default.
-	Version string `yaml:"version"`
+	Version string `yaml:"version" form:"first"`
 	// Kind is the objects' kind, such as Deployment.
-	Kind string `yaml:"kind"`
+	Kind string `yaml:"kind" form:"first"`
 	// Namespaces are those whose objects can be changed; absent for a resource without
 	// namespaces.
-	Namespaces []string `yaml:"namespaces"`
+	Namespaces []string `yaml:"namespaces" form:"first"`
 	// Force takes over fields that another manager has set, instead of refusing.
 	Force bool `yaml:"force"`
 	// Fields maps top-level fields, such as spec, to levels, for apply.

@@ -13,7 +13,7 @@ type Config struct {
 	// default.
 	Tenants []string `yaml:"tenants"`
 	// Account is the account's id, such as 1234567_SB1.
-	Account string `yaml:"account"`
+	Account string `yaml:"account" form:"first"`
 	// RESTURL replaces https://ACCOUNT.suitetalk.api.netsuite.com.
 	RESTURL string `yaml:"rest_url"`
 	// RESTletsURL replaces https://ACCOUNT.restlets.api.netsuite.com.
@@ -21,15 +21,15 @@ type Config struct {
 	// AllowPrivate permits internal addresses, and credentials over plain http.
 	AllowPrivate bool `yaml:"allow_private"`
 	// Auth has exactly one of its members.
-	Auth Auth `yaml:"auth"`
+	Auth Auth `yaml:"auth" form:"first"`
 	// RESTlet is the script that makes changes; the REST record service does by default.
-	RESTlet *RESTlet `yaml:"restlet"`
+	RESTlet *RESTlet `yaml:"restlet" form:"first"`
 	// Timeout limits one request in total; 1m by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 	// Entities are the entity types that actions can name. Those of the canonical field map
 	// (vendor, vendor_cost, item, customer, sales_order, purchase_order, journal) start with
 	// its definition.
-	Entities map[string]Entity `yaml:"entities"`
+	Entities map[string]Entity `yaml:"entities" form:"first"`
 	// Operations configures create, update and bulk_update, by name.
 	Operations map[string]Operation `yaml:"operations"`
 }
@@ -97,16 +97,16 @@ type Operation struct {
 // Entity is an entity type.
 type Entity struct {
 	// Record is the record type in scripts, such as salesorder.
-	Record string `yaml:"record"`
+	Record string `yaml:"record" form:"first"`
 	// RESTRecord is the record type in the record service, such as salesOrder.
-	RESTRecord string `yaml:"rest_record"`
+	RESTRecord string `yaml:"rest_record" form:"first"`
 	// Line makes the entity one line of a sublist, named RECORD/LINE. It requires a RESTlet.
 	Line *Line `yaml:"line"`
 	// Balanced are two fields of lines whose sums must be equal, such as debit and credit.
 	Balanced []string `yaml:"balanced"`
 	// Fields are the fields that actions can name, in addition to those of the canonical field
 	// map.
-	Fields map[string]Field `yaml:"fields"`
+	Fields map[string]Field `yaml:"fields" form:"first"`
 	// Omit are fields of the canonical field map that actions cannot name.
 	Omit []string `yaml:"omit"`
 }
@@ -122,12 +122,12 @@ type Line struct {
 // Field maps a canonical field to NetSuite's.
 type Field struct {
 	// Field is the field's id in scripts, such as creditlimit.
-	Field string `yaml:"field"`
+	Field string `yaml:"field" form:"first"`
 	// REST is its name in the record service, such as creditLimit; by default the same.
 	REST string `yaml:"rest"`
 	// Type is text, integer, decimal, money, boolean, date, reference, choice or
 	// lines; text by default.
-	Type string `yaml:"type"`
+	Type string `yaml:"type" form:"first"`
 	// Format is the date format of your RESTlet; YYYY-MM-DD by default.
 	Format string `yaml:"format"`
 	// Scale is how many digits may follow the point; 2 by default for money, 8 for decimal.
@@ -137,9 +137,9 @@ type Field struct {
 	// Values maps the values of a choice to NetSuite's.
 	Values map[string]string `yaml:"values"`
 	// Required fields must be in a create.
-	Required bool `yaml:"required"`
+	Required bool `yaml:"required" form:"first"`
 	// Level is the level of an update of this field.
-	Level gatehouse.RiskLevel `yaml:"level"`
+	Level gatehouse.RiskLevel `yaml:"level" form:"first"`
 	// Sublist is the sublist that contains the lines, such as item.
 	Sublist string `yaml:"sublist"`
 	// Lines are the fields of one line, for create only.

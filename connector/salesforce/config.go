@@ -21,15 +21,15 @@ type Config struct {
 	// default.
 	Tenants []string `yaml:"tenants"`
 	// Site is the org's My Domain, such as https://acme.my.salesforce.com.
-	Site string `yaml:"site"`
+	Site string `yaml:"site" form:"first"`
 	// AllowPrivate permits a site at an internal address, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
 	// APIVersion is the REST API's version, at least v46.0; v64.0 by default.
 	APIVersion string `yaml:"api_version"`
 	// Auth is the authentication.
-	Auth Auth `yaml:"auth"`
+	Auth Auth `yaml:"auth" form:"first"`
 	// Objects are those whose records actions can change, by API name.
-	Objects map[string]Object `yaml:"objects"`
+	Objects map[string]Object `yaml:"objects" form:"first"`
 	// Timeout limits a call with its reads before and after; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 }

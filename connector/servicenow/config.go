@@ -21,13 +21,13 @@ type Config struct {
 	// connector.
 	Tenants []string `yaml:"tenants"`
 	// Instance is the instance's address, such as https://acme.service-now.com.
-	Instance string `yaml:"instance"`
+	Instance string `yaml:"instance" form:"first"`
 	// AllowPrivate permits an instance at an internal address, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
 	// Auth is the authentication.
-	Auth Auth `yaml:"auth"`
+	Auth Auth `yaml:"auth" form:"first"`
 	// Tables are the tables that actions can name.
-	Tables map[string]Table `yaml:"tables"`
+	Tables map[string]Table `yaml:"tables" form:"first"`
 	// Condition makes update and assign of class B. Optional.
 	Condition *Condition `yaml:"condition"`
 	// Timeout limits a call with its reads before and after, 30s by default.

@@ -19,9 +19,9 @@ type Config struct {
 	// connector.
 	Tenants []string `yaml:"tenants"`
 	// Token is the secret with the bot token, xoxb-….
-	Token Secret `yaml:"token"`
+	Token Secret `yaml:"token" form:"first"`
 	// Channels are the channels that actions can name, by id.
-	Channels map[string]Channel `yaml:"channels"`
+	Channels map[string]Channel `yaml:"channels" form:"first"`
 	// AllowBroadcast permits texts that notify whole groups, such as <!channel>.
 	AllowBroadcast bool `yaml:"allow_broadcast"`
 	// BaseURL is the Web API's address; https://slack.com/api by default.

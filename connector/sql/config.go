@@ -22,11 +22,11 @@ type Config struct {
 	// DSN is the database: sqlite:/path/file.db, which must exist, postgres://…,
 	// mysql://user@host:3306/database, also for MariaDB, or
 	// sqlserver://user@host:1433/database.
-	DSN string `yaml:"dsn"`
+	DSN string `yaml:"dsn" form:"first"`
 	// PasswordSecret is the secret with the password, which replaces one in the DSN.
-	PasswordSecret string `yaml:"password_secret"`
+	PasswordSecret string `yaml:"password_secret" form:"first"`
 	// Entities maps a target's entity_type to its table.
-	Entities map[string]Entity `yaml:"entities"`
+	Entities map[string]Entity `yaml:"entities" form:"first"`
 	// IdempotencyTable is the target's table for applied changes, created on first use;
 	// gatehouse_applied by default.
 	IdempotencyTable string `yaml:"idempotency_table"`
@@ -50,25 +50,25 @@ type Operation struct {
 // Entity is one table.
 type Entity struct {
 	// Table is the table's name, or schema.name.
-	Table string `yaml:"table"`
+	Table string `yaml:"table" form:"first"`
 	// Key is the unique column by which entity_ref names a row.
-	Key string `yaml:"key"`
+	Key string `yaml:"key" form:"first"`
 	// KeyFrom is "database" if the database makes the key of a row that is inserted. By default,
 	// the proposal gives it.
 	KeyFrom string `yaml:"key_from" json:",omitempty"`
 	// Version is an integer column that each update increments, or SQL Server's rowversion.
 	// Optional.
-	Version string `yaml:"version"`
+	Version string `yaml:"version" form:"first"`
 	// Columns are all that proposals can name and receipts show, besides Key and Version; all
 	// by default.
-	Columns []string `yaml:"columns"`
+	Columns []string `yaml:"columns" form:"first"`
 	// ExternalID is the column by which receipts name the row; Key by default.
 	ExternalID string `yaml:"external_id"`
 	// Operations overrides the connector's declarations for this entity.
 	Operations map[string]Operation `yaml:"operations"`
 	// Fields maps columns to levels, for updates of one row. Elsewhere they only raise the
 	// floor.
-	Fields connector.FieldLevels `yaml:"fields"`
+	Fields connector.FieldLevels `yaml:"fields" form:"first"`
 	// Amounts are the columns that hold money; known by their names by default.
 	Amounts []gatehouse.AmountField `yaml:"amounts" json:",omitempty"`
 	// Preview tries a pending change in a transaction that is rolled back, to show its effect;

@@ -10,13 +10,13 @@ type Config struct {
 	// default.
 	Tenants []string `yaml:"tenants"`
 	// Region is the AWS Region, such as eu-west-1.
-	Region string `yaml:"region"`
+	Region string `yaml:"region" form:"first"`
 	// Account is the AWS account's id: 12 digits.
-	Account string `yaml:"account"`
+	Account string `yaml:"account" form:"first"`
 	// Partition is aws (the default), aws-cn or aws-us-gov.
 	Partition string `yaml:"partition"`
 	// Credentials sign the requests.
-	Credentials Credentials `yaml:"credentials"`
+	Credentials Credentials `yaml:"credentials" form:"first"`
 	// Endpoint replaces https://states.REGION.amazonaws.com.
 	Endpoint string `yaml:"endpoint"`
 	// AllowPrivate permits internal addresses, and credentials over plain http.
@@ -24,7 +24,7 @@ type Config struct {
 	// Timeout limits one request in total; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 	// StateMachines are the state machines that actions can name, by their names at AWS.
-	StateMachines map[string]StateMachine `yaml:"state_machines"`
+	StateMachines map[string]StateMachine `yaml:"state_machines" form:"first"`
 	// Operations declares levels of send_task_success and send_task_failure.
 	Operations map[string]Operation `yaml:"operations"`
 }

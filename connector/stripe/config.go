@@ -12,9 +12,9 @@ type Config struct {
 	// default.
 	Tenants []string `yaml:"tenants"`
 	// Key is the secret with the API key, preferably a restricted one.
-	Key Secret `yaml:"key"`
+	Key Secret `yaml:"key" form:"first"`
 	// Mode is live or test. Keys and objects of the other mode are refused.
-	Mode string `yaml:"mode"`
+	Mode string `yaml:"mode" form:"first"`
 	// Account is the connected account that is changed, such as acct_123.
 	Account string `yaml:"account"`
 	// KeyAccount is the account that the key must be of, such as acct_123. It is verified before
@@ -30,7 +30,7 @@ type Config struct {
 	Timeout gatehouse.Span `yaml:"timeout"`
 	// Operations are those that actions can name: refund, credit, debit, cancel_subscription,
 	// resume_subscription, change_price.
-	Operations map[string]Operation `yaml:"operations"`
+	Operations map[string]Operation `yaml:"operations" form:"first"`
 }
 
 // Secret refers to a secret by name.

@@ -31,10 +31,10 @@ type Config struct {
 type Operation struct {
 	// Class is A if repeating a call under its idempotency key is harmless, B if a condition guards
 	// it, else C, the default.
-	Class connector.Class `yaml:"class"`
+	Class connector.Class `yaml:"class" form:"first"`
 	// Floor is the least level; 4 by default with delete in the name, 5 with bulk or
 	// entity_refs.
-	Floor gatehouse.RiskLevel `yaml:"floor"`
+	Floor gatehouse.RiskLevel `yaml:"floor" form:"first"`
 	// Fields maps fields to levels, for actions on one entity. Workers must write only fields
 	// of the change.
 	Fields connector.FieldLevels `yaml:"fields"`

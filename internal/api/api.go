@@ -235,7 +235,7 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.front.ServeHTTP(w, r) }
 
 // Mount adds the API, its document and the health endpoints to a mux. It
-// handles /api, /api/, /openapi.json, /docs, /docs/, /healthz, /readyz and
+// handles /api, /api/, /openapi.json, /docs, /docs/docs.css, /healthz, /readyz and
 // /metrics with every method, and no other path.
 func (s *Server) Mount(mux *http.ServeMux) {
 	byPath := make(map[string]methods)

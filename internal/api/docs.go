@@ -36,5 +36,4 @@ func (s *Server) mountDocs(mux *http.ServeMux) {
 			return nil
 		}))
 	}
-	mux.Handle("/docs/", s.plain(s.notFound))
 }

@@ -59,8 +59,8 @@ func isClean(p string) bool {
 // ours reports whether [Server.Mount] handles a path.
 func ours(p string) bool {
 	switch p {
-	case "/api", "/openapi.json", "/docs", "/healthz", "/readyz", "/metrics":
+	case "/api", "/openapi.json", "/docs", "/docs/docs.css", "/healthz", "/readyz", "/metrics":
 		return true
 	}
-	return strings.HasPrefix(p, "/api/") || strings.HasPrefix(p, "/docs/")
+	return strings.HasPrefix(p, "/api/")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -11,14 +12,30 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ConnectorEntry is an entry of connectors as the texts of a form: the name of a secret,
-// the text of a scalar, or the YAML of what is nested.
+// ConnectorEntry is an entry of connectors as the texts of a form.
 type ConnectorEntry struct {
 	Name, Type string
 	// Tenants are separated by commas; "" for default alone.
 	Tenants string
-	Values  map[string]string
+	// Values has the texts by path: auth.bearer is the name of a secret, operations.0 the name of
+	// the first operation and operations.0.path its path, headers.0.value the value of a header
+	// and headers.0.value.secret its secret. A list of scalars has one in each line.
+	// Paths with one of the marks below have the rest.
+	Values map[string]string
 }
+
+// Marks at the end of a path.
+const (
+	// MarkYAML is for a value as YAML that the form has no fields for.
+	MarkYAML = "!"
+	// MarkRest is for the keys of an object that have no fields, as YAML.
+	MarkRest = "*"
+	// MarkEmpty is "true" for an object with nothing in it.
+	MarkEmpty = "{}"
+)
+
+// ownKeys are the keys of each entry that the form has outside of Values.
+var ownKeys = []string{"type", "tenants"}
 
 // EntryOf returns the entry of a name in a text of connectors.
 func EntryOf(src, name string) (ConnectorEntry, error) {
@@ -32,82 +49,424 @@ func EntryOf(src, name string) (ConnectorEntry, error) {
 		return e, gatehouse.E(gatehouse.CodeNotFound, "no connector %s in the store", gatehouse.Quote(name))
 	}
 	e.Type, e.Tenants = entry.Type, strings.Join(entry.Tenants, ", ")
-	for i := 0; i+1 < len(entry.node.Content); i += 2 {
-		key, value := entry.node.Content[i].Value, entry.node.Content[i+1]
-		secret := child(value, "secret")
-		switch {
-		case key == "type" || key == "tenants":
-		case value.Kind == yaml.ScalarNode:
-			e.Values[key] = value.Value
-		case secret != nil && len(value.Content) == 2:
-			e.Values[key] = secret.Value
-		default:
-			text, err := yaml.Dump(value, yaml.WithIndent(2))
-			if err != nil {
-				return e, err
-			}
-			e.Values[key] = string(text)
-		}
-	}
-	return e, nil
+	return e, formValues(e.Values).readKeys("", entry.node, ConnectorKeys(e.Type))
 }
 
-// Text is the entry as YAML. Empty values are left out.
-func (e ConnectorEntry) Text() (string, error) {
-	keys := ConnectorKeys(e.Type)
-	if keys == nil {
-		return "", fmt.Errorf("type must be one of %s, not %s", strings.Join(ConnectorTypes(), ", "),
-			gatehouse.Quote(e.Type))
+// formValues are the texts of a form by path.
+type formValues map[string]string
+
+func join(path, name string) string {
+	if path == "" {
+		return name
 	}
-	out := &yaml.Node{Kind: yaml.MappingNode}
-	put := func(key string, value *yaml.Node) {
-		out.Content = append(out.Content, text(key), value)
-	}
-	put("type", text(e.Type))
-	if e.Tenants != "" {
-		list := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
-		for one := range strings.SplitSeq(e.Tenants, ",") {
-			list.Content = append(list.Content, text(strings.TrimSpace(one)))
+	return path + "." + name
+}
+
+// readKeys reads the keys of an object.
+func (f formValues) readKeys(path string, n *yaml.Node, keys []ConnectorKey) error {
+	rest := &yaml.Node{Kind: yaml.MappingNode}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, value := n.Content[i].Value, n.Content[i+1]
+		at := slices.IndexFunc(keys, func(k ConnectorKey) bool { return k.Name == name })
+		switch {
+		case path == "" && slices.Contains(ownKeys, name):
+		case at < 0:
+			rest.Content = append(rest.Content, n.Content[i], value)
+		default:
+			if err := f.read(join(path, name), value, keys[at]); err != nil {
+				return err
+			}
 		}
-		put("tenants", list)
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.Values)) {
-		if !slices.ContainsFunc(keys, func(k ConnectorKey) bool { return k.Name == name }) {
-			keys = append(keys, ConnectorKey{Name: name, Kind: "nested"})
+	if len(rest.Content) == 0 {
+		return nil
+	}
+	return f.readYAML(join(path, MarkRest), rest)
+}
+
+func (f formValues) readYAML(path string, n *yaml.Node) error {
+	text, err := yaml.Dump(n, yaml.WithIndent(2))
+	f[path] = string(text)
+	return err
+}
+
+// read reads the value of a key; one that does not have the key's kind is read as YAML.
+func (f formValues) read(path string, n *yaml.Node, k ConnectorKey) error {
+	secret := child(n, "secret")
+	isSecret := secret != nil && secret.Kind == yaml.ScalarNode && len(n.Content) == 2
+	switch {
+	case k.Kind == KindYAML:
+		return f.readYAML(path, n)
+	case k.Kind == KindSecret && isSecret:
+		f[path] = secret.Value
+	case k.Kind == kindHeader && isSecret:
+		f[join(path, "secret")] = secret.Value
+	case k.Kind != KindSecret && k.Kind != KindList && k.item() == nil && !k.holdsKeys() && n.Kind == yaml.ScalarNode:
+		f[path] = n.Value
+	case k.Kind == KindList && n.Kind == yaml.SequenceNode && !slices.ContainsFunc(n.Content, severalLines):
+		var lines []string
+		for _, item := range n.Content {
+			lines = append(lines, item.Value)
+		}
+		f[path] = strings.Join(lines, "\n")
+	case k.Kind == KindObject && n.Kind == yaml.MappingNode:
+		if len(n.Content) == 0 && k.MayBeEmpty() {
+			f[join(path, MarkEmpty)] = "true"
+		}
+		return f.readKeys(path, n, k.Keys)
+	case k.Kind == KindObjects && n.Kind == yaml.SequenceNode && !slices.ContainsFunc(n.Content, noMapping):
+		for i, item := range n.Content {
+			row := join(path, strconv.Itoa(i))
+			f[row] = "item"
+			if err := f.readKeys(row, item, k.Keys); err != nil {
+				return err
+			}
+		}
+	case (k.Kind == KindMap || k.item() != nil) && n.Kind == yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			row, value := join(path, strconv.Itoa(i/2)), n.Content[i+1]
+			f[row] = n.Content[i].Value
+			var err error
+			switch item := k.item(); {
+			case item != nil:
+				err = f.read(join(row, item.Name), value, *item)
+			case value.Kind == yaml.MappingNode || value.ShortTag() == "!!null":
+				err = f.readKeys(row, value, k.Keys)
+			default:
+				err = f.readYAML(row+MarkYAML, value)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	default:
+		return f.readYAML(path+MarkYAML, n)
+	}
+	return nil
+}
+
+func severalLines(n *yaml.Node) bool {
+	return n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) != n.Value || n.Value == "" ||
+		strings.Contains(n.Value, "\n")
+}
+
+func noMapping(n *yaml.Node) bool { return n.Kind != yaml.MappingNode }
+
+// kindHeader is a string, or a secret, which is at the path secret below it.
+const kindHeader = "string or secret"
+
+// item is the key of each value of a map of scalars; nil for other kinds.
+func (k ConnectorKey) item() *ConnectorKey {
+	switch k.Kind {
+	case KindStrings:
+		return &ConnectorKey{Name: "value"}
+	case KindNumbers:
+		return &ConnectorKey{Name: "value", Kind: KindNumber}
+	case KindMixed:
+		return &ConnectorKey{Name: "value", Kind: kindHeader}
+	}
+	return nil
+}
+
+// below are the values at a path and below it, without empty ones.
+func (f formValues) below(path string) formValues {
+	out := formValues{}
+	for p, v := range f {
+		rest, ok := strings.CutPrefix(p, path)
+		if ok && (rest == "" || rest == MarkYAML || rest[0] == '.') && v != "" {
+			out[p] = v
+		}
+	}
+	return out
+}
+
+// rows are the numbers of the rows at a path, ascending.
+func (f formValues) rows(path string) []int {
+	var rows []int
+	for p := range f {
+		if rest, ok := strings.CutPrefix(p, path+"."); ok {
+			if n, err := strconv.Atoi(rest); err == nil && n >= 0 {
+				rows = append(rows, n)
+			}
+		}
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+// unchanged reports whether the form has what the node at a path has.
+func (f formValues) unchanged(path string, n *yaml.Node, k ConnectorKey) bool {
+	was := formValues{}
+	return n != nil && was.read(path, n, k) == nil && maps.Equal(was.below(path), f.below(path))
+}
+
+// writeKeys is an object with the values below a path. What the form has not changed stays as it
+// is in the node n, nil for none: with its comments, quotes and order.
+func (f formValues) writeKeys(path string, n *yaml.Node, keys []ConnectorKey) (*yaml.Node, error) {
+	out := &yaml.Node{Kind: yaml.MappingNode}
+	if n != nil && n.Kind == yaml.MappingNode {
+		*out = *n
+		out.Content = nil
+	} else {
+		n = &yaml.Node{}
+	}
+	was := formValues{}
+	if err := was.readKeys(path, n, keys); err != nil {
+		return nil, err
+	}
+	keepsRest := was[join(path, MarkRest)] == f[join(path, MarkRest)]
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, value := n.Content[i], n.Content[i+1]
+		at := slices.IndexFunc(keys, func(k ConnectorKey) bool { return k.Name == name.Value })
+		var err error
+		switch {
+		case at >= 0:
+			value, err = f.write(join(path, name.Value), value, keys[at])
+		case !keepsRest && (path != "" || !slices.Contains(ownKeys, name.Value)):
+			value = nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if value != nil {
+			out.Content = append(out.Content, name, value)
 		}
 	}
 	for _, k := range keys {
-		value := e.Values[k.Name]
-		if strings.TrimSpace(value) == "" {
+		if child(n, k.Name) != nil {
 			continue
 		}
-		node, err := k.node(value)
+		value, err := f.write(join(path, k.Name), nil, k)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		put(k.Name, node)
+		if value != nil {
+			out.Content = append(out.Content, text(k.Name), value)
+		}
 	}
-	src, err := yaml.Dump(out, yaml.WithIndent(2))
-	return string(src), err
+	if keepsRest {
+		return out, nil
+	}
+	rest, err := parseYAML(join(path, MarkRest), f[join(path, MarkRest)])
+	if rest != nil {
+		out.Content = append(out.Content, rest.Content...)
+	}
+	return out, err
+}
+
+// write is the value of a key, nil for none. n is the node that it had, nil for none.
+func (f formValues) write(path string, n *yaml.Node, k ConnectorKey) (*yaml.Node, error) {
+	if f.unchanged(path, n, k) {
+		return n, nil
+	}
+	if written, err := parseYAML(path, f[path+MarkYAML]); written != nil || err != nil {
+		return written, err
+	}
+	value := f[path]
+	blank := strings.TrimSpace(value) == ""
+	switch {
+	case k.Kind == KindYAML:
+		return parseYAML(path, value)
+	case k.Kind == kindHeader:
+		if name := f[join(path, "secret")]; name != "" {
+			if !blank {
+				return nil, fmt.Errorf("%s: has both a value and a secret", path)
+			}
+			return secretNode(name), nil
+		}
+		return text(value), nil
+	case k.holdsKeys() || k.item() != nil:
+		return f.writeRows(path, n, k)
+	case blank:
+		return nil, nil
+	case k.Kind == KindSecret:
+		return secretNode(value), nil
+	case k.Kind == KindList:
+		return listNode(n, value), nil
+	}
+	if _, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err != nil && k.Kind == KindNumber {
+		return nil, fmt.Errorf("%s: %s is no number", path, gatehouse.Quote(value))
+	}
+	out := text(value)
+	if k.Kind == KindNumber || k.Kind == KindDuration || k.Kind == KindBool {
+		out = &yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSpace(value)}
+	}
+	if n != nil {
+		out.HeadComment, out.LineComment, out.FootComment = n.HeadComment, n.LineComment, n.FootComment
+	}
+	return out, nil
+}
+
+// listNode is a list with an item for each line. Items that were in the list stay as they are.
+func listNode(n *yaml.Node, lines string) *yaml.Node {
+	out := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+	var old []*yaml.Node
+	if n != nil && n.Kind == yaml.SequenceNode {
+		*out = *n
+		old, out.Content = n.Content, nil
+	}
+	for line := range strings.Lines(lines) {
+		line = strings.TrimSpace(line)
+		at := slices.IndexFunc(old, func(n *yaml.Node) bool { return n.Value == line })
+		switch {
+		case line == "":
+		case at >= 0:
+			out.Content = append(out.Content, old[at])
+		default:
+			out.Content = append(out.Content, text(line))
+		}
+	}
+	return out
+}
+
+// writeRows is an object, or a list or map of values; nil for one with nothing in it.
+func (f formValues) writeRows(path string, n *yaml.Node, k ConnectorKey) (*yaml.Node, error) {
+	if k.Kind == KindObject {
+		out, err := f.writeKeys(path, n, k.Keys)
+		if err != nil || len(out.Content) > 0 || f[join(path, MarkEmpty)] == "true" {
+			return out, err
+		}
+		return nil, nil
+	}
+	list := k.Kind == KindObjects
+	out := &yaml.Node{Kind: yaml.MappingNode}
+	if list {
+		out.Kind = yaml.SequenceNode
+	}
+	var old []*yaml.Node
+	if n != nil && n.Kind == out.Kind {
+		*out = *n
+		old, out.Content = n.Content, nil
+	}
+	for _, i := range f.rows(path) {
+		row := join(path, strconv.Itoa(i))
+		var key, was *yaml.Node
+		switch {
+		case list && i < len(old):
+			was = old[i]
+		case !list && 2*i+1 < len(old):
+			key, was = old[2*i], old[2*i+1]
+		}
+		value, err := f.writeRow(row, was, k)
+		if err != nil {
+			return nil, err
+		}
+		name := strings.TrimSpace(f[row])
+		switch {
+		case list && len(value.Content) == 0:
+			continue
+		case list:
+			out.Content = append(out.Content, value)
+			continue
+		case name == "" && len(f.below(row)) == 0:
+			continue
+		case name == "":
+			return nil, fmt.Errorf("%s: row %d has no name", path, i+1)
+		case child(out, name) != nil:
+			return nil, fmt.Errorf("%s: the name %s is there twice", path, gatehouse.Quote(name))
+		case key == nil || key.Value != name:
+			key = text(name)
+		}
+		out.Content = append(out.Content, key, value)
+	}
+	if len(out.Content) == 0 {
+		return nil, nil
+	}
+	return out, nil
+}
+
+// writeRow is the value of a row, {} for one without values.
+func (f formValues) writeRow(row string, was *yaml.Node, k ConnectorKey) (*yaml.Node, error) {
+	if item := k.item(); item != nil {
+		value, err := f.write(join(row, item.Name), was, *item)
+		if value == nil && err == nil && strings.TrimSpace(f[row]) != "" {
+			err = fmt.Errorf("%s: has no value", row)
+		}
+		return value, err
+	}
+	if written, err := parseYAML(row, f[row+MarkYAML]); written != nil || err != nil {
+		if before := (formValues{}); was != nil && before.readYAML(row, was) == nil && before[row] == f[row+MarkYAML] {
+			return was, nil
+		}
+		return written, err
+	}
+	return f.writeKeys(row, was, k.Keys)
+}
+
+// parseYAML parses a field's text; nil for an empty one.
+func parseYAML(path, src string) (*yaml.Node, error) {
+	if empty([]byte(src)) {
+		return nil, nil
+	}
+	var doc yaml.Node
+	if err := yaml.Load([]byte(src), &doc); err != nil {
+		return nil, locate(path, err)
+	}
+	return documentOf(&doc), nil
 }
 
 func text(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
 
-// node is a key's value, from the text of its field.
-func (k ConnectorKey) node(value string) (*yaml.Node, error) {
-	switch k.Kind {
-	case "":
-		return text(value), nil
-	case "secret":
-		return &yaml.Node{
-			Kind: yaml.MappingNode, Style: yaml.FlowStyle, Content: []*yaml.Node{text("secret"), text(value)},
-		}, nil
-	case "number", "duration", "true or false":
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSpace(value)}, nil
+func secretNode(name string) *yaml.Node {
+	return &yaml.Node{
+		Kind: yaml.MappingNode, Style: yaml.FlowStyle,
+		Content: []*yaml.Node{text("secret"), text(strings.TrimSpace(name))},
 	}
-	var doc yaml.Node
-	if err := yaml.Load([]byte(value), &doc); err != nil {
-		return nil, locate(k.Name, err)
+}
+
+// node is the entry. was is the entry before, nil for a new one.
+func (e ConnectorEntry) node(was *yaml.Node) (*yaml.Node, error) {
+	keys := ConnectorKeys(e.Type)
+	if keys == nil {
+		return nil, fmt.Errorf("type must be one of %s, not %s", strings.Join(ConnectorTypes(), ", "),
+			gatehouse.Quote(e.Type))
 	}
-	return documentOf(&doc), nil
+	if was != nil && !sameText(child(was, "type"), e.Type) {
+		was = nil
+	}
+	out, err := formValues(e.Values).writeKeys("", was, keys)
+	if err != nil {
+		return nil, err
+	}
+	var tenants *yaml.Node
+	if e.Tenants != "" {
+		tenants = &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+		for one := range strings.SplitSeq(e.Tenants, ",") {
+			tenants.Content = append(tenants.Content, text(strings.TrimSpace(one)))
+		}
+	}
+	if old := child(out, "tenants"); !sameItems(old, tenants) {
+		setKey(out, "tenants", tenants)
+	}
+	if was == nil {
+		setKey(out, "type", text(e.Type))
+	}
+	return out, nil
+}
+
+func sameText(n *yaml.Node, value string) bool { return n != nil && n.Value == value }
+
+func sameItems(a, b *yaml.Node) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return slices.EqualFunc(a.Content, b.Content, func(x, y *yaml.Node) bool { return x.Value == y.Value })
+}
+
+// setKey sets the value of a key, at the beginning for a new one; nil removes it.
+func setKey(n *yaml.Node, key string, value *yaml.Node) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		switch {
+		case n.Content[i].Value != key:
+		case value == nil:
+			n.Content = slices.Delete(n.Content, i, i+2)
+			return
+		default:
+			n.Content[i+1] = value
+			return
+		}
+	}
+	if value != nil {
+		n.Content = slices.Insert(n.Content, 0, text(key), value)
+	}
 }

@@ -15,14 +15,36 @@ var connectorKeys string
 // ConnectorKey is a key of an entry of connectors.
 type ConnectorKey struct {
 	Name string
-	// Kind is "" for a string, or number, true or false, duration, secret, or another word
-	// for a value that is written as YAML.
+	// Kind is what the value is; see the constants.
 	Kind string
 	// Text says what the key is for, as docs/configuration.md does.
 	Text string
 	// Choices are the values that the text begins with, such as "a, b or c"; nil for none.
 	Choices []string
+	// First says that a form shows the key before those that it folds.
+	First bool
+	// Keys are those of an object, or of each object of a list or map.
+	Keys []ConnectorKey
 }
+
+// Kinds of values.
+const (
+	KindText     = ""
+	KindNumber   = "number"
+	KindDuration = "duration"
+	KindBool     = "true or false"
+	KindSecret   = "secret"      // {secret: NAME}
+	KindName     = "secret name" // the NAME alone
+	KindList     = "list"        // of scalars
+	KindYAML     = "yaml"        // a JSON Schema, or another value without keys of its own
+	KindObject   = "object"
+	KindObjects  = "list of objects"
+	KindMap      = "map of objects"
+
+	KindStrings = "map of strings"
+	KindNumbers = "map of numbers"
+	KindMixed   = "map of strings or secrets"
+)
 
 // ConnectorTypes are the types of connectors with keys, sorted.
 func ConnectorTypes() []string {
@@ -35,36 +57,38 @@ func ConnectorTypes() []string {
 	return slices.Compact(types)
 }
 
-// common are the keys of connectors of every type, or of those that call a system.
+// common are the keys of connectors of every type that call a system by the rules for outbound
+// addresses.
 var common = []ConnectorKey{
-	{Name: "timeout", Kind: "duration", Text: "The longest time of one call with its reads."},
-	{Name: "allow_private", Kind: "true or false", Text: "Permits an address inside the network."},
+	{Name: "timeout", Kind: KindDuration, Text: "The longest time of one call with its reads."},
+	{Name: allowPrivate, Kind: KindBool, Text: "Permits an address inside the network."},
+}
+
+const allowPrivate = "allow_private"
+
+// amountKeys are the keys of an amount of money.
+var amountKeys = []ConnectorKey{
+	{Name: "field", Text: "Where the amount is, such as /lines/*/total."},
+	{Name: "currency", Text: "Where its currency is, or a code such as EUR; the field currency beside it by default."},
+	{Name: "minor", Kind: KindBool, Text: "The amount counts the currency's minor unit, such as cents."},
 }
 
 // limit is the key of connectors whose calls this program makes.
-var limit = ConnectorKey{Name: concurrencyKey, Kind: "number", Text: "The most calls under way, in each replica."}
+var limit = ConnectorKey{Name: concurrencyKey, Kind: KindNumber, Text: "The most calls under way, in each replica."}
 
 // choices begins the text of a key with a few values.
 var choices = regexp.MustCompile(`^([a-zA-Z_]+)(?: \(the default\))?(?:, ([a-zA-Z_]+))*,? or ([a-zA-Z_]+)\b`)
 
 // ConnectorKeys are the keys of a type at the top of an entry, besides type and tenants.
 func ConnectorKeys(kind string) []ConnectorKey {
-	var keys []ConnectorKey
+	var rows [][]string
 	for line := range strings.Lines(connectorKeys) {
 		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if len(cells) != 4 || cells[0] != kind {
-			continue
+		if len(cells) == 5 && cells[0] == kind {
+			rows = append(rows, cells[1:])
 		}
-		k := ConnectorKey{Name: cells[1], Kind: cells[2], Text: strings.ReplaceAll(cells[3], "`", "")}
-		if found := choices.FindStringSubmatch(k.Text); k.Kind == "" && found != nil {
-			for _, word := range strings.FieldsFunc(found[0], func(r rune) bool { return r == ' ' || r == ',' }) {
-				if word != "or" && word != "(the" && word != "default)" {
-					k.Choices = append(k.Choices, word)
-				}
-			}
-		}
-		keys = append(keys, k)
 	}
+	keys := keysBelow(rows, "", nil)
 	if keys != nil && kind != "worker" && kind != "mcp" {
 		keys = append(keys, limit)
 		if kind != "sql" {
@@ -72,4 +96,70 @@ func ConnectorKeys(kind string) []ConnectorKey {
 		}
 	}
 	return keys
+}
+
+// keysBelow are the keys whose rows lie directly below a prefix. within are the paths under way: a
+// key that holds objects of its own kind is followed once.
+func keysBelow(rows [][]string, prefix string, within []string) []ConnectorKey {
+	var keys []ConnectorKey
+	for _, row := range rows {
+		path, kind := row[0], row[1]
+		name, below := strings.CutPrefix(path, prefix)
+		if !below || slices.Contains(within, path) {
+			continue
+		}
+		k := ConnectorKey{Kind: kind, First: row[2] == "first", Text: strings.ReplaceAll(row[3], "`", "")}
+		like, same := strings.CutPrefix(kind, "as ")
+		if same {
+			k.Kind = KindObject
+		} else {
+			like = path
+		}
+		if one, ok := strings.CutSuffix(name, ".NAME"); ok {
+			k.Kind, name = KindMap, one
+		} else if one, ok := strings.CutSuffix(name, "[]"); ok {
+			k.Kind, name = KindObjects, one
+		}
+		if strings.ContainsAny(name, ".[") {
+			continue // a key of a key
+		}
+		k.Name = name
+		switch {
+		case kind == "list of amounts":
+			k.Kind, k.Keys = KindObjects, amountKeys
+		case k.holdsKeys():
+			k.Keys = keysBelow(rows, like+".", append(slices.Clone(within), path))
+		case kind == KindText && (name == "secret" || strings.HasSuffix(name, "_secret")):
+			k.Kind = KindName
+		case kind == KindBool && strings.Contains(k.Text, "true by default"):
+			k.Choices = []string{"true", "false"}
+		case kind == KindText:
+			k.Choices = choicesOf(k.Text)
+		}
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+func choicesOf(text string) []string {
+	var list []string
+	found := choices.FindString(text)
+	for _, word := range strings.FieldsFunc(found, func(r rune) bool { return r == ' ' || r == ',' }) {
+		if word != "or" && word != "(the" && word != "default)" {
+			list = append(list, word)
+		}
+	}
+	return list
+}
+
+func (k ConnectorKey) holdsKeys() bool {
+	return k.Kind == KindObject || k.Kind == KindObjects || k.Kind == KindMap
+}
+
+// MayBeEmpty reports whether an object has a meaning with nothing in it: each of its keys has a
+// default.
+func (k ConnectorKey) MayBeEmpty() bool {
+	return k.Kind == KindObject && !slices.ContainsFunc(k.Keys, func(k ConnectorKey) bool {
+		return !strings.Contains(k.Text, "default")
+	})
 }

@@ -21,7 +21,8 @@ var updateReference = flag.Bool("update-reference", false, "write docs/configura
 
 const referencePage = "../../docs/configuration.md"
 
-// keysFile has the same rows for [ConnectorKeys]: type, key, value, meaning.
+// keysFile has the same rows for [ConnectorKeys]: type, key, kind of value, "first" for a field's tag
+// form:"first", meaning.
 const keysFile = "connectorkeys.tsv"
 
 // section is a part of the page: a struct whose keys are below another key.
@@ -221,19 +222,20 @@ func (r reference) keys(prefix, name string) {
 		if text == "" {
 			r.t.Errorf("%s.%s has no comment", name, f.Names[0].Name)
 		}
-		top := key
 		if name == "file" && r.size(f) > 0 {
 			fmt.Fprintf(r.out, "\n## %s\n\n| key | meaning |\n|---|---|\n", key)
 		}
+		top := key
 		key = prefix + key + path
-		if r.forms != nil && prefix == "" {
-			word := value
-			if kind != "" || path != "" {
-				word = "nested"
-			}
-			fmt.Fprintf(r.forms, "%s\t%s\t%s\t%s\n", r.kind, top, word, strings.ReplaceAll(text, `\|`, "|"))
-		}
 		first := r.shown[kind]
+		if r.forms != nil {
+			word := r.formKind(f.Type)
+			if first != "" {
+				word = "as " + first
+			}
+			fmt.Fprintf(r.forms, "%s\t%s\t%s\t%s\t%s\n", r.kind, key, word, tagOf(r.t, f).Get("form"),
+				strings.ReplaceAll(text, `\|`, "|"))
+		}
 		if first != "" {
 			text += " Keys: as `" + first + "`."
 		}
@@ -327,6 +329,42 @@ func (r reference) describe(expr ast.Expr) (kind, value, path string) {
 	return "", "", ""
 }
 
+// formKind is the kind of a value in forms; "" for a string. Maps and lists of objects are known by
+// their path.
+func (r reference) formKind(expr ast.Expr) string {
+	switch e := expr.(type) {
+	case *ast.StarExpr:
+		return r.formKind(e.X)
+	case *ast.ArrayType:
+		if sel, ok := e.Elt.(*ast.SelectorExpr); ok && sel.Sel.Name == "AmountField" {
+			return "list of amounts"
+		}
+	case *ast.MapType:
+		switch elt := e.Value.(type) {
+		case *ast.Ident:
+			if elt.Name == "any" {
+				return "yaml"
+			}
+			if elt.Name == "string" {
+				return "map of strings"
+			}
+		}
+	case *ast.SelectorExpr:
+		if e.Sel.Name == "FieldLevels" {
+			return "map of numbers"
+		}
+	case *ast.Ident:
+		switch s := r.structs[e.Name]; {
+		case e.Name == "Schema":
+			return "yaml"
+		case s != nil && !namesSecret(r.t, s) && readsKeys(s):
+			return "object"
+		}
+	}
+	_, value, _ := r.describe(expr)
+	return value
+}
+
 // readsKeys reports whether a struct is read key by key, and not by a method.
 func readsKeys(s *ast.TypeSpec) bool {
 	for _, f := range s.Type.(*ast.StructType).Fields.List {
@@ -371,15 +409,20 @@ func scalar(name string) string {
 
 func yamlKey(t *testing.T, f *ast.Field) (key string, inline bool) {
 	t.Helper()
+	key, options, _ := strings.Cut(tagOf(t, f).Get("yaml"), ",")
+	return key, options == "inline"
+}
+
+func tagOf(t *testing.T, f *ast.Field) reflect.StructTag {
+	t.Helper()
 	if f.Tag == nil {
-		return "", false
+		return ""
 	}
 	tag, err := strconv.Unquote(f.Tag.Value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, options, _ := strings.Cut(reflect.StructTag(tag).Get("yaml"), ",")
-	return key, options == "inline"
+	return reflect.StructTag(tag)
 }
 
 // fieldOf returns a field by its name, in any case; the file's key

@@ -170,10 +170,21 @@ func (c *Config) With(stored map[string]Connector) (*Config, error) {
 	return &merged, nil
 }
 
-// EditConnectors returns a text of connectors with one entry replaced, added, or, for an
-// empty entry, removed. Comments and order of the other entries stay.
-func EditConnectors(src, name, entry string) (string, error) {
-	var root, value yaml.Node
+// EditConnectors returns a text of connectors with one entry changed, added, or, for one without a
+// type, removed. Other entries, and what e does not change, stay with their comments and order.
+func EditConnectors(src string, e ConnectorEntry) (string, error) {
+	return editEntry(src, e.Name, func(was *yaml.Node) (*yaml.Node, error) {
+		if e.Type == "" {
+			return nil, nil
+		}
+		return e.node(was)
+	})
+}
+
+// editEntry replaces an entry of a text of connectors. was is nil for an entry that is added; an edit to nil
+// removes the entry.
+func editEntry(src, name string, edit func(was *yaml.Node) (*yaml.Node, error)) (string, error) {
+	var root yaml.Node
 	if empty([]byte(src)) {
 		src = "connectors: {}\n"
 	}
@@ -184,30 +195,15 @@ func EditConnectors(src, name, entry string) (string, error) {
 	if section == nil || section.Kind != yaml.MappingNode {
 		return "", fmt.Errorf("%s: there is no section connectors", StoredPath)
 	}
-	at := slices.IndexFunc(section.Content, func(n *yaml.Node) bool { return n.Value == name })
-	for at >= 0 && at%2 != 0 { // a value, not a key
-		next := slices.IndexFunc(section.Content[at+1:], func(n *yaml.Node) bool { return n.Value == name })
-		if next < 0 {
-			at = -1
-			break
-		}
-		at += 1 + next
+	was := child(section, name)
+	value, err := edit(was)
+	if err != nil {
+		return "", err
 	}
-	if entry == "" {
-		if at >= 0 {
-			section.Content = slices.Delete(section.Content, at, at+2)
-		}
+	if was == nil && value != nil {
+		section.Content = append(section.Content, text(name), value)
 	} else {
-		if err := yaml.Load([]byte(entry), &value); err != nil {
-			return "", locate(name, err)
-		}
-		node := documentOf(&value)
-		if at >= 0 {
-			section.Content[at+1] = node
-		} else {
-			key := yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}
-			section.Content = append(section.Content, &key, node)
-		}
+		setKey(section, name, value)
 	}
 	section.Style = 0
 	if len(section.Content) == 0 {

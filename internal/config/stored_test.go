@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 )
 
@@ -79,69 +81,6 @@ func TestConnectorsInBoth(t *testing.T) {
 	}
 }
 
-// TestConnectorForm: an entry survives its form, and other entries stay as they are.
-func TestConnectorForm(t *testing.T) {
-	t.Parallel()
-	const src = `connectors:
-  # the customers
-  crm:
-    type: http
-    tenants: [default, acme]
-    base_url: "https://crm.example" # ours
-    allow_private: true
-    timeout: 20s
-    auth: {bearer: {secret: CRM}}
-    operations: {update: {method: POST, path: /x, class: A}}
-  erp: {type: worker, operations: {print: {}}}
-`
-	e, err := config.EntryOf(src, "crm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e.Type != "http" || e.Tenants != "default, acme" || e.Values["allow_private"] != "true" ||
-		e.Values["timeout"] != "20s" || !strings.Contains(e.Values["auth"], "secret: CRM") {
-		t.Errorf("%+v", e)
-	}
-	e.Values["base_url"] = "yes: \"no\" # text\nsecond"
-	text, err := e.Text()
-	if err != nil {
-		t.Fatal(err)
-	}
-	edited, err := config.EditConnectors(src, "crm", text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(edited, "# the customers") || !strings.Contains(edited, "erp: {type: worker") {
-		t.Errorf("%s", edited)
-	}
-	again, err := config.EntryOf(edited, "crm")
-	if err != nil || again.Values["base_url"] != e.Values["base_url"] || again.Tenants != e.Tenants ||
-		strings.TrimSpace(again.Values["operations"]) != strings.TrimSpace(e.Values["operations"]) {
-		t.Errorf("%+v, %v", again, err)
-	}
-	for _, name := range []string{"crm", "erp"} {
-		if edited, err = config.EditConnectors(edited, name, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if all, err := config.ParseConnectors([]byte(edited)); err != nil || len(all) != 0 {
-		t.Errorf("%s: %v", edited, err)
-	}
-	if edited, err = config.EditConnectors(edited, "slack", "type: slack\ntoken: {secret: S}\n"); err != nil {
-		t.Fatal(err)
-	}
-	if e, err := config.EntryOf(edited, "slack"); err != nil || e.Values["token"] != "S" {
-		t.Errorf("%+v, %v", e, err)
-	}
-	if _, err := (config.ConnectorEntry{Type: "none"}).Text(); err == nil {
-		t.Error("a type that does not exist")
-	}
-	bad := config.ConnectorEntry{Type: "http", Values: map[string]string{"operations": "update: {"}}
-	if _, err := bad.Text(); err == nil || !strings.Contains(err.Error(), "operations:2:1") {
-		t.Error(err)
-	}
-}
-
 // TestConnectorKeys: each type has keys, and a text that begins with values has choices.
 func TestConnectorKeys(t *testing.T) {
 	t.Parallel()
@@ -149,21 +88,34 @@ func TestConnectorKeys(t *testing.T) {
 		t.Errorf("%q", types)
 	}
 	got := map[string]string{}
-	for _, kind := range config.ConnectorTypes() {
-		for _, k := range config.ConnectorKeys(kind) {
+	var walk func(path string, keys []config.ConnectorKey)
+	walk = func(path string, keys []config.ConnectorKey) {
+		for _, k := range keys {
+			at := path + "." + k.Name
 			if len(k.Choices) > 0 {
-				got[kind+"."+k.Name] = strings.Join(k.Choices, " ")
+				got[at] = strings.Join(k.Choices, " ")
 			}
+			if k.MayBeEmpty() {
+				got[at] = "may be empty"
+			}
+			walk(at, k.Keys)
 		}
 	}
-	want := map[string]string{"email.tls": "starttls implicit none", "stripe.mode": "live test"}
-	for name, choices := range want {
-		if got[name] != choices {
-			t.Errorf("%s: %q, want %q", name, got[name], choices)
-		}
+	for _, kind := range config.ConnectorTypes() {
+		walk(kind, config.ConnectorKeys(kind))
 	}
-	if len(got) != len(want) {
-		t.Errorf("%q", got)
+	const netsuiteTypes = "text integer decimal money boolean date reference choice lines"
+	want := map[string]string{
+		"email.tls": "starttls implicit none", "stripe.mode": "live test", "servicenow.condition": "may be empty",
+		"http.auth.oauth2.style": "basic body", "http.operations.class": "A B C",
+		"http.operations.method": "POST PUT PATCH DELETE", "http.operations.conditional": "may be empty",
+		"http.operations.outcomes.outcome": "applied transient terminal ambiguous not_sent",
+		"http.operations.preview.method":   "GET POST PUT PATCH DELETE", "netsuite.operations.via": "rest restlet",
+		"netsuite.entities.fields.type":       netsuiteTypes,
+		"netsuite.entities.fields.lines.type": netsuiteTypes, "sql.entities.preview": "true false",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -196,10 +148,7 @@ func TestImportedInTheStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := e.Text()
-		if err == nil {
-			again, err = config.EditConnectors(edited, name, again)
-		}
+		again, err := config.EditConnectors(edited, e)
 		if err != nil || !strings.Contains(again, "import: |\n") || !strings.Contains(again, "operations: {}\n") {
 			t.Errorf("%s, %v", again, err)
 		}

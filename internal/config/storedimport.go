@@ -48,27 +48,21 @@ func ImportOf(src, name string) (known bool, operations string, err error) {
 // EditImport returns a text of connectors in which a connector has these imported operations. All
 // else stays as it is. A connector that is not in the text is added, with the address baseURL.
 func EditImport(src, name, baseURL, operations string) (string, error) {
-	entry, err := entryIn(src, name)
-	if err != nil {
-		return "", err
-	}
-	if entry == nil {
-		entry = &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
-			text("type"), text("http"), text("base_url"), text(baseURL),
-		}}
-	}
-	block := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.LiteralStyle, Value: operations}
-	if old := child(entry, importKey); old != nil {
-		*old = *block
-	} else {
-		entry.Content = append(entry.Content, text(importKey), block)
-	}
-	entry.Style = 0
-	edited, err := yaml.Dump(entry, yaml.WithIndent(2))
-	if err != nil {
-		return "", err
-	}
-	return EditConnectors(src, name, string(edited))
+	return editEntry(src, name, func(entry *yaml.Node) (*yaml.Node, error) {
+		if entry == nil {
+			entry = &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
+				text("type"), text("http"), text("base_url"), text(baseURL),
+			}}
+		}
+		block := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.LiteralStyle, Value: operations}
+		if old := child(entry, importKey); old != nil {
+			*old = *block
+		} else {
+			entry.Content = append(entry.Content, text(importKey), block)
+		}
+		entry.Style = 0
+		return entry, nil
+	})
 }
 
 // entryIn finds the entry of a name in a text of connectors; nil for none.

@@ -11,24 +11,27 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ConnectorKey is a key of a connector's configuration.
+// ConnectorKey is a key of a connector's configuration, as [config.ConnectorKey].
 type ConnectorKey struct {
-	Name string
-	// Kind is "" for a string, or number, true or false, duration, secret, or another word
-	// for a value that is written as YAML.
-	Kind string
-	// Text says what the key is for.
-	Text string
-	// Choices are the possible values; nil for any.
-	Choices []string
+	Name, Kind, Text string
+	Choices          []string
+	// First keys are shown, the others folded. An object that MayBeEmpty has a meaning with nothing in it.
+	First, MayBeEmpty bool
+	Keys              []ConnectorKey
 }
 
-// ConnectorEntry is a connector of the store, as the texts of a form.
+// ConnectorEntry is a connector of the store, as the texts of a form; see [config.ConnectorEntry].
 type ConnectorEntry struct {
 	Name, Type string
 	// Tenants are separated by commas; "" for default alone.
 	Tenants string
 	Values  map[string]string
+}
+
+// ConnectorTrial is the outcome of the test call of a connector that is not stored; one text is not empty.
+type ConnectorTrial struct {
+	// Shown is what the test has shown, Problem why it failed, Untested why no call was made.
+	Shown, Problem, Untested string
 }
 
 // ConnectorStatus says which version of the connectors in the store this server runs.
@@ -72,6 +75,12 @@ type connectorForm struct {
 	// known says that the connector is in the store already.
 	known  bool
 	failed *gatehouse.Error
+	// fault is the text of failed, which begins with the path of a key.
+	fault string
+	// trial is the outcome of a test call, nil for none.
+	trial *ConnectorTrial
+	// focus is the path of the row that was added, or of the rows of which one was removed.
+	focus string
 }
 
 // changesConnectors reports whether the person may propose connectors of the store.
@@ -116,11 +125,6 @@ func (c *Console) showConnectorForm(v *view, status int, p *connectorForm) error
 	if p.keys == nil {
 		return gatehouse.E(gatehouse.CodeNotFound, "no such type of connector")
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Values)) {
-		if !slices.ContainsFunc(p.keys, func(k ConnectorKey) bool { return k.Name == name }) {
-			p.keys = append(p.keys, ConnectorKey{Name: name, Kind: "nested"})
-		}
-	}
 	if c.cfg.Secrets != nil {
 		list, err := c.cfg.Secrets.ListSecrets(v.ctx)
 		if err != nil {
@@ -133,21 +137,63 @@ func (c *Console) showConnectorForm(v *view, status int, p *connectorForm) error
 	return v.render(status, "Connector", settingsPath, connectorFormBody(v, p))
 }
 
-func (c *Console) proposeConnector(v *view) error {
+// postedConnector is the form as it was sent.
+func postedConnector(v *view) (*connectorForm, error) {
 	if err := v.parse(); err != nil {
-		return err
+		return nil, err
 	}
 	p := &connectorForm{base: v.form("base"), rationale: v.form("rationale"), known: v.form("known") != ""}
 	p.Name, p.Type, p.Tenants = strings.TrimSpace(v.form("name")), v.form("type"), strings.TrimSpace(v.form("tenants"))
 	p.Values = map[string]string{}
 	for name := range v.r.PostForm {
 		if key, ok := strings.CutPrefix(name, keyPrefix); ok {
-			p.Values[key] = v.form(name)
+			p.Values[key] = strings.ReplaceAll(v.form(name), "\r\n", "\n")
 		}
 	}
-	if !gatehouse.ValidName(p.Name) {
-		p.failed = gatehouse.E(gatehouse.CodeInvalid, "name: %s", gatehouse.NameRule)
-		return c.showConnectorForm(v, http.StatusUnprocessableEntity, p)
+	return p, nil
+}
+
+// changeRows shows the form with a row more or less.
+func (c *Console) changeRows(v *view) error {
+	p, err := postedConnector(v)
+	if err != nil {
+		return err
+	}
+	if path := v.form("add"); path != "" {
+		row := 0
+		if rows := p.rows(path); len(rows) > 0 {
+			row = rows[len(rows)-1] + 1
+		}
+		p.focus = path + "." + strconv.Itoa(row)
+		p.Values[p.focus] = ""
+	} else if row := v.form("remove"); row != "" {
+		p.focus = row[:max(0, strings.LastIndex(row, "."))]
+		maps.DeleteFunc(p.Values, func(path, _ string) bool { return within(path, row) })
+	}
+	return c.showConnectorForm(v, http.StatusOK, p)
+}
+
+func (c *Console) tryConnector(v *view) error {
+	p, err := postedConnector(v)
+	if err != nil {
+		return err
+	}
+	source, base, err := c.edited(v, p, p.ConnectorEntry)
+	var trial ConnectorTrial
+	if err == nil {
+		trial, err = c.cfg.Connectors.TryConnector(v.ctx, source, base, p.Name)
+	}
+	if err != nil {
+		return c.refuseConnector(v, p, err)
+	}
+	p.trial = &trial
+	return c.showConnectorForm(v, http.StatusOK, p)
+}
+
+func (c *Console) proposeConnector(v *view) error {
+	p, err := postedConnector(v)
+	if err != nil {
+		return err
 	}
 	return c.proposeEdit(v, p, p.ConnectorEntry)
 }
@@ -168,39 +214,149 @@ func (c *Console) removeConnector(v *view) error {
 	return c.proposeEdit(v, p, ConnectorEntry{Name: name})
 }
 
-// proposeEdit proposes the newest version with an entry changed, and shows the action; or
-// the form again with what is wrong.
-func (c *Console) proposeEdit(v *view, p *connectorForm, e ConnectorEntry) error {
+// edited is the newest version with an entry changed, and the version that the form was filled from. The
+// result is of use only if both are the same version.
+func (c *Console) edited(v *view, p *connectorForm, e ConnectorEntry) (source string, base int, err error) {
 	newest, err := c.newestConnectors(v)
 	if err != nil {
-		return err
+		return "", 0, err
 	}
-	base, err := strconv.Atoi(p.base)
-	if err != nil {
-		return gatehouse.E(gatehouse.CodeInvalid, "the form has no version")
+	if base, err = strconv.Atoi(p.base); err != nil {
+		return "", 0, gatehouse.E(gatehouse.CodeInvalid, "the form has no version")
+	}
+	if !gatehouse.ValidName(p.Name) {
+		return "", 0, gatehouse.E(gatehouse.CodeInvalid, "name: %s", gatehouse.NameRule)
 	}
 	if !p.known {
 		if _, there := c.cfg.Connectors.ConnectorEntry(newest.Source, p.Name); there == nil {
-			err = gatehouse.E(gatehouse.CodeAlreadyExists, "the store has a connector %s already", gatehouse.Quote(p.Name))
+			return "", 0, gatehouse.E(gatehouse.CodeAlreadyExists, "the store has a connector %s already",
+				gatehouse.Quote(p.Name))
 		}
 	}
-	var source string
-	if err == nil {
-		source, err = c.cfg.Connectors.EditConnectors(newest.Source, e)
-	}
+	source, err = c.cfg.Connectors.EditConnectors(newest.Source, e)
+	return source, base, err
+}
+
+// proposeEdit proposes the newest version with an entry changed, and shows the action; or
+// the form again with what is wrong.
+func (c *Console) proposeEdit(v *view, p *connectorForm, e ConnectorEntry) error {
+	source, base, err := c.edited(v, p, e)
 	var a *gatehouse.Action
 	if err == nil {
 		a, err = c.cfg.ConnectorStore.ProposeConnectors(v.ctx, gatehouse.ConnectorProposal{
 			Source: source, Base: &base, Rationale: p.rationale,
 		})
 	}
-	if err == nil {
-		return v.redirect("/actions/" + a.ID)
+	if err != nil {
+		return c.refuseConnector(v, p, err)
 	}
+	return v.redirect("/actions/" + a.ID)
+}
+
+// refuseConnector shows the form with what is wrong.
+func (c *Console) refuseConnector(v *view, p *connectorForm, err error) error {
 	if p.failed = shown(err); p.failed == nil {
 		return err
 	}
+	p.fault = p.failed.Detail
+	for _, x := range p.failed.Violations {
+		p.fault += " " + x.Detail
+	}
 	return c.showConnectorForm(v, gatehouse.StatusOf(p.failed.Code), p)
+}
+
+// within reports whether a path is another one, or below it.
+func within(path, other string) bool {
+	rest, ok := strings.CutPrefix(path, other)
+	return ok && (rest == "" || rest == "!" || rest[0] == '.')
+}
+
+// filled reports whether a path, or one below it, has a value or a fault.
+func (p *connectorForm) filled(path string) bool {
+	for at, value := range p.Values {
+		if value != "" && within(at, path) {
+			return true
+		}
+	}
+	named := " " + p.named(path)
+	return within(p.focus, path) || strings.Contains(" "+p.fault, named+".") || p.faulty(path)
+}
+
+func (p *connectorForm) anyFilled(path string, keys []ConnectorKey) bool {
+	return slices.ContainsFunc(keys, func(k ConnectorKey) bool { return p.filled(below(path, k.Name)) })
+}
+
+// faulty reports whether the fault begins with the path, which has names or numbers of rows.
+func (p *connectorForm) faulty(path string) bool {
+	text := " " + p.fault
+	return strings.Contains(text, " "+path+":") || strings.Contains(text, " "+p.named(path)+":")
+}
+
+// named is a path with the names of rows in the place of their numbers.
+func (p *connectorForm) named(path string) string {
+	at := ""
+	var out []string
+	for part := range strings.SplitSeq(path, ".") {
+		at = below(at, part)
+		if _, err := strconv.Atoi(part); err == nil && p.Values[at] != "" {
+			part = p.Values[at]
+		}
+		out = append(out, part)
+	}
+	return strings.Join(out, ".")
+}
+
+// rows are the numbers of the rows at a path, ascending.
+func (p *connectorForm) rows(path string) []int {
+	var rows []int
+	for at := range p.Values {
+		if rest, ok := strings.CutPrefix(at, path+"."); ok {
+			if n, err := strconv.Atoi(rest); err == nil && n >= 0 {
+				rows = append(rows, n)
+			}
+		}
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+func below(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// split returns the keys that are shown and those that are folded.
+func split(keys []ConnectorKey) (first, more []ConnectorKey) {
+	for _, k := range keys {
+		if k.First {
+			first = append(first, k)
+		} else {
+			more = append(more, k)
+		}
+	}
+	if first == nil {
+		return more, nil
+	}
+	return first, more
+}
+
+// valueKey is the key of each value of a map of scalars.
+func (k ConnectorKey) valueKey() ConnectorKey {
+	kind, _ := strings.CutSuffix(strings.TrimPrefix(k.Kind, "map of "), "s")
+	switch kind {
+	case "number":
+		return ConnectorKey{Name: "value", Kind: "number"}
+	case "strings or secret":
+		return ConnectorKey{Name: "value", Kind: "string or secret"}
+	}
+	return ConnectorKey{Name: "value"}
+}
+
+// isArea reports whether a text needs several lines.
+func (k ConnectorKey) isArea(value string) bool {
+	return strings.Contains(value, "\n") || strings.Contains(k.Text, "PEM") || k.Name == "body"
 }
 
 // keyPrefix begins the names of the fields that are keys of the connector.
@@ -214,6 +370,23 @@ func connectorRemovePath(name string) string {
 	return connectorsPath + "/" + url.PathEscape(name) + "/remove"
 }
 
+const (
+	connectorRowsPath = connectorsPath + "/form"
+	connectorTryPath  = connectorsPath + "/test"
+)
+
 func newConnectorPath(kind string) string {
 	return connectorsPath + "/new?" + url.Values{"type": {kind}}.Encode()
+}
+
+// options are the choices of a key, with the value that it has.
+func (k ConnectorKey) options(value string) []string {
+	list := k.Choices
+	if k.Kind == "true or false" {
+		list = []string{"true", "false"}
+	}
+	if value != "" && !slices.Contains(list, value) {
+		list = append(slices.Clone(list), value)
+	}
+	return list
 }

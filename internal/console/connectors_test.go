@@ -14,7 +14,7 @@ import (
 )
 
 // connectors are those of a server: shop works, crm lacks a secret.
-type connectors struct{}
+type connectors struct{ gate *gate.Gate }
 
 func (connectors) ListConnectors(context.Context) ([]console.ConnectorInfo, error) {
 	return []console.ConnectorInfo{
@@ -53,10 +53,16 @@ func (connectors) ConnectorKeys(kind string) []console.ConnectorKey {
 		return nil
 	}
 	return []console.ConnectorKey{
-		{Name: "base_url", Text: "The prefix of every path."}, {Name: "token", Kind: "secret", Text: "The token."},
+		{Name: "base_url", Text: "The prefix of every path.", First: true}, {Name: "token", Kind: "secret", Text: "The token."},
 		{Name: "floor", Kind: "number", Text: "The level."}, {Name: "quiet", Kind: "true or false", Text: "Less."},
 		{Name: "tls", Text: "none or full.", Choices: []string{"none", "full"}},
-		{Name: "operations", Kind: "nested", Text: "The operations."},
+		{Name: "scopes", Kind: "list", Text: "Those."}, {Name: "schema", Kind: "yaml", Text: "Its schema."},
+		{Name: "headers", Kind: "map of strings or secrets", Text: "The headers."},
+		{Name: "check", Kind: "object", Text: "A look.", MayBeEmpty: true, Keys: []console.ConnectorKey{{Name: "path"}}},
+		{Name: "operations", Kind: "map of objects", Text: "The operations.", First: true, Keys: []console.ConnectorKey{
+			{Name: "method", Text: "POST or PUT.", Choices: []string{"POST", "PUT"}},
+			{Name: "outcomes", Kind: "list of objects", Text: "Rules.", Keys: []console.ConnectorKey{{Name: "code"}}},
+		}},
 	}
 }
 
@@ -65,7 +71,11 @@ func (connectors) ConnectorEntry(source, name string) (console.ConnectorEntry, e
 		return console.ConnectorEntry{}, gatehouse.E(gatehouse.CodeNotFound, "no such connector")
 	}
 	return console.ConnectorEntry{Name: "shop", Type: "http", Values: map[string]string{
-		"base_url": hostileText, "tls": "full", "quiet": "true", "operations": "update: {}\n", "more": "x\n",
+		"base_url": hostileText, "tls": "odd", "quiet": "true", "scopes": "a\n" + hostileText, "*": "more: x\n",
+		"check.{}": "true", "headers.0": hostileText, "headers.0.value.secret": "KEY", "headers.1": "X",
+		"headers.1.value!": "{prefix: y}\n", "operations.0": hostileText, "operations.0.method": "PUT",
+		"operations.0.outcomes.0": "item", "operations.0.outcomes.0.code": hostileText, "operations.3": "last",
+		"operations.3!": "[odd]\n",
 	}}, nil
 }
 
@@ -74,6 +84,24 @@ func (connectors) EditConnectors(source string, e console.ConnectorEntry) (strin
 		return "", gatehouse.E(gatehouse.CodeInvalid, "base_url: <b>refused</b>")
 	}
 	return source + fmt.Sprintf("# %s %s %v\n", e.Name, e.Type, e.Values), nil
+}
+
+func (c connectors) TryConnector(
+	ctx context.Context, source string, base int, name string,
+) (console.ConnectorTrial, error) {
+	if err := c.gate.CheckFresh(ctx, ""); err != nil {
+		return console.ConnectorTrial{}, err
+	}
+	if base != 3 {
+		return console.ConnectorTrial{}, gatehouse.E(gatehouse.CodeTargetChanged, "version 3 is stored meanwhile")
+	}
+	if !strings.Contains(source, "# "+name+" ") {
+		return console.ConnectorTrial{}, gatehouse.E(gatehouse.CodeNotFound, "no such connector")
+	}
+	return map[string]console.ConnectorTrial{
+		"good": {Shown: "its target answers"}, "bad": {Problem: "refused " + hostileText},
+		"later": {Untested: "it has the secret KEY"},
+	}[name], nil
 }
 
 // storedConnectors are the gate's connectors in the store, with a version that has shop.
@@ -108,14 +136,17 @@ func TestConnectorForm(t *testing.T) {
 	const path = "/settings/connectors"
 	root.get(path).want(http.StatusOK).has("version 2 of the connectors", "version 3 is stored",
 		"from the store, version 2",
-		path+"/new?type=http", path+"/shop/edit", "docs/connectors/jira.md")
+		path+"/new?type=http", path+"/shop/edit", "/docs/connectors/jira", "/docs/connectors#let-agents-call-an-api")
 	olga.get(path).want(http.StatusOK).has("from the file").lacks(path + "/shop/edit")
 	olga.get(path + "/new?type=http").want(http.StatusForbidden)
 	root.get(path + "/new?type=none").want(http.StatusNotFound)
 	root.get(path+"/new?type=http").want(http.StatusOK).
 		has(`name="key.base_url"`, `type="checkbox"`, `<option value="full">`)
 	root.get(path+"/shop/edit").want(http.StatusOK).
-		has(`value="full" selected`, "checked", "update: {}", `name="key.more"`)
+		has(`<option value="odd" selected>`, "checked", "more: x", `name="key.*"`, `name="key.check.{}"`,
+			`name="key.headers.0.value.secret" value="KEY"`, `name="key.headers.1.value!"`, "{prefix: y}",
+			`name="key.operations.0.outcomes.0.code"`, `name="key.operations.3!"`, `<option value="PUT" selected>`).
+		lacks("<img", `name="key.operations.0.outcomes.0.code!"`)
 	root.get(path + "/crm/edit").want(http.StatusNotFound)
 
 	form := func(more ...string) []string {
@@ -139,6 +170,63 @@ func TestConnectorForm(t *testing.T) {
 	if n := len(w.connectors.proposed); n != 2 || w.connectors.proposed[0].Rationale != "why" ||
 		w.connectors.proposed[0].Source != "connectors: {shop: {}}\n# web http map[base_url:https://a.example floor:2]\n" {
 		t.Errorf("%+v", w.connectors.proposed)
+	}
+}
+
+// TestConnectorRows: a button adds or removes a row without script, and everything else that was entered
+// stays.
+func TestConnectorRows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	root, olga := w.signIn("root-too", gatehouse.RoleAdmin), w.signIn("olga", gatehouse.RoleOperator)
+	const path = "/settings/connectors/form"
+	form := func(more ...string) []string {
+		return append([]string{
+			"base", "3", "type", "http", "name", "web", "rationale", "because", "key.base_url", "https://a.example",
+			"key.operations.0", "update", "key.operations.0.method", "PUT", "key.operations.4", "create",
+			"key.operations.4.outcomes.0", "item", "key.operations.4.outcomes.0.code", "taken",
+		}, more...)
+	}
+	entered := []string{
+		`value="because"`, `value="https://a.example"`, `name="key.operations.0" value="update"`, `<option value="PUT" selected>`,
+	}
+	olga.post(path, form("add", "operations")...).want(http.StatusForbidden)
+	root.post(path, form("add", "operations")...).want(http.StatusOK).has(entered...).
+		has(`name="key.operations.5" value="" autofocus`, `value="taken"`)
+	root.post(path, form("add", "headers")...).want(http.StatusOK).has(entered...).
+		has(`name="key.headers.0" value="" autofocus`, `name="key.headers.0.value"`, `name="key.headers.0.value.secret"`)
+	root.post(path, form("add", "operations.4.outcomes")...).want(http.StatusOK).has(entered...).
+		has(`name="key.operations.4.outcomes.1"`, `value="taken"`)
+	root.post(path, form("remove", "operations.4")...).want(http.StatusOK).has(entered...).
+		lacks(`value="create"`, `value="taken"`)
+	root.post(path, form("remove", "operations.4.outcomes.0")...).want(http.StatusOK).has(entered...).
+		has(`value="create"`).lacks(`value="taken"`)
+	if n := len(w.connectors.proposed); n != 0 {
+		t.Errorf("%d proposals", n)
+	}
+}
+
+// TestConnectorTrial: what is entered is tested without a proposal, and stays in the form.
+func TestConnectorTrial(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	root, olga := w.signIn("root-too", gatehouse.RoleAdmin), w.signIn("olga", gatehouse.RoleOperator)
+	const path = "/settings/connectors/test"
+	form := func(name string, more ...string) []string {
+		return append([]string{"base", "3", "type", "http", "name", name, "key.base_url", "https://a.example"}, more...)
+	}
+	olga.post(path, form("good")...).want(http.StatusForbidden)
+	for name, want := range map[string]string{
+		"good": "good can be used: its target answers", "bad": "bad cannot be used", "later": "It has the secret KEY",
+	} {
+		root.post(path, form(name)...).want(http.StatusOK).has(want, `value="https://a.example"`).lacks("<img")
+	}
+	root.post(path, "base", "3", "type", "http", "name", "good", "key.base_url", "refused").
+		want(http.StatusUnprocessableEntity).has(`id="fault-base_url"`, `aria-invalid="true"`)
+	root.post(path, "base", "2", "type", "http", "name", "good").want(http.StatusConflict).has("version 3 is stored meanwhile")
+	root.post(path, form("shop")...).want(http.StatusConflict).has("already")
+	if n := len(w.connectors.proposed); n != 0 {
+		t.Errorf("%d proposals", n)
 	}
 }
 

@@ -159,6 +159,7 @@ func (c *Console) routes() []route {
 		c.insightRoutes(),
 		c.settingsRoutes(),
 		c.viewRoutes(),
+		c.docRoutes(),
 		c.designRoutes(),
 	)
 }

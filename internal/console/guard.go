@@ -148,7 +148,8 @@ func (v *view) onlyWorker() bool {
 
 // forEverybody reports whether a page shows only the person's own data: sessions, keys, help.
 func forEverybody(path string) bool {
-	return path == settingsPath || strings.HasPrefix(path, settingsPath+"/") || path == "/help" || path == "/signout"
+	return path == settingsPath || strings.HasPrefix(path, settingsPath+"/") || path == "/help" ||
+		strings.HasPrefix(path, docsPath) || path == "/signout"
 }
 
 // has reports whether the person holds any of the roles.

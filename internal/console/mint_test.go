@@ -15,6 +15,7 @@ import (
 var plainForms = map[string]bool{
 	"POST /settings/changes/dismiss":                                  true, // hides a notice from oneself only
 	"POST /settings/messages/test":                                    true, // sends oneself a test message
+	"POST /settings/connectors/form":                                  true, // shows the form again
 	"POST /policies/check":                                            true, // reads only
 	"POST /dispatch/replay":                                           true, // dispatches actions that were approved
 	"POST /settings/principals/{principal}/sessions/{session}/revoke": true, // ends a session and creates nothing

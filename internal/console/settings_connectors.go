@@ -55,6 +55,10 @@ type Connectors interface {
 	// EditConnectors replaces or adds an entry in a text of connectors, or removes one
 	// without a type.
 	EditConnectors(source string, e ConnectorEntry) (string, error)
+	// TryConnector makes the test call of a connector in a text that is not stored, for those who
+	// may propose it, and of which base is the newest version. It sends no secret to where no connector
+	// in use sends it.
+	TryConnector(ctx context.Context, source string, base int, name string) (ConnectorTrial, error)
 }
 
 func (c *Console) connectorRoutes() []route {
@@ -66,6 +70,8 @@ func (c *Console) connectorRoutes() []route {
 	return []route{
 		{pattern: "GET " + connectorsPath, roles: people, handle: c.connectors},
 		{pattern: "POST " + connectorsPath + "/{connector}/test", roles: people, handle: c.testConnector},
+		{pattern: "POST " + connectorRowsPath, roles: admins, handle: c.changeRows},
+		{pattern: "POST " + connectorTryPath, roles: admins, changesRights: true, handle: c.tryConnector},
 		{pattern: "GET " + connectorsPath + "/new", roles: admins, handle: c.newConnector},
 		{pattern: "GET " + connectorsPath + "/{connector}/edit", roles: admins, handle: c.editConnector},
 		{pattern: "POST " + connectorsPath, roles: admins, changesRights: true, handle: c.proposeConnector},

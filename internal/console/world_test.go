@@ -143,7 +143,7 @@ func newWorldWith(t *testing.T, channels ...gate.ChannelInfo) *world {
 		Reviews: w.gate, Targets: w.gate,
 		Slack: w.gate, Delegations: w.gate, Grants: w.gate, Devices: w.gate, Mandates: w.gate,
 		Preferences: w.gate, Unsubscribe: w.gate,
-		Secrets: w.gate, Connectors: connectors{}, ConnectorStore: w.connectors,
+		Secrets: w.gate, Connectors: connectors{w.gate}, ConnectorStore: w.connectors,
 		Browser: w.gate, Sessions: w.gate, Self: w.gate, Views: w.gate, Snoozes: w.gate,
 		SignIn: ceremonies, Hints: w.hub, Log: log, Now: w.now,
 	}

@@ -62,6 +62,16 @@ func (g *Gate) ProposeConnectors(ctx context.Context, r gatehouse.ConnectorPropo
 	return a, err
 }
 
+// CheckTestsConnectors fails for callers who may not propose connectors: nobody else has one tested that
+// is not stored.
+func (g *Gate) CheckTestsConnectors(ctx context.Context) error {
+	c, err := g.provenAdmin(ctx)
+	if err != nil {
+		return err
+	}
+	return runsServer(c)
+}
+
 func connectorTarget(version int) gatehouse.Target {
 	return gatehouse.Target{
 		EntityType: "connectors", EntityRef: gatehouse.DefaultTenant, Version: strconv.Itoa(version),

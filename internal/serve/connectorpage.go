@@ -161,9 +161,16 @@ func (p connectorPages) ConnectorStatus() console.ConnectorStatus {
 
 // ConnectorKeys implements [console.Connectors].
 func (p connectorPages) ConnectorKeys(kind string) []console.ConnectorKey {
+	return pageKeys(config.ConnectorKeys(kind))
+}
+
+func pageKeys(all []config.ConnectorKey) []console.ConnectorKey {
 	var keys []console.ConnectorKey
-	for _, k := range config.ConnectorKeys(kind) {
-		keys = append(keys, console.ConnectorKey(k))
+	for _, k := range all {
+		keys = append(keys, console.ConnectorKey{
+			Name: k.Name, Kind: k.Kind, Text: k.Text, Choices: k.Choices, First: k.First, MayBeEmpty: k.MayBeEmpty(),
+			Keys: pageKeys(k.Keys),
+		})
 	}
 	return keys
 }
@@ -176,14 +183,7 @@ func (p connectorPages) ConnectorEntry(source, name string) (console.ConnectorEn
 
 // EditConnectors implements [console.Connectors].
 func (p connectorPages) EditConnectors(source string, e console.ConnectorEntry) (string, error) {
-	text := ""
-	var err error
-	if e.Type != "" {
-		text, err = config.ConnectorEntry(e).Text()
-	}
-	if err == nil {
-		text, err = config.EditConnectors(source, e.Name, text)
-	}
+	text, err := config.EditConnectors(source, config.ConnectorEntry(e))
 	return text, invalidText(err)
 }
 
