@@ -76,9 +76,6 @@ func (g *Gate) WaitAsked(
 	}
 	err = usecase.Poll(ctx, g.Hints, min(wait, gatehouse.MaxWait), []string{a.ID}, func() (bool, error) {
 		now, err := g.FindAction(ctx, id)
-		if ctx.Err() != nil {
-			return true, nil
-		}
 		if err != nil {
 			return true, err
 		}

@@ -351,9 +351,6 @@ func (r *Runs) WatchRun(ctx context.Context, id, since string, wait time.Duratio
 	// A change before the subscription sent no hint to this caller: Poll reads at once.
 	err = usecase.Poll(ctx, r.Hints, min(wait, gatehouse.MaxWait), []string{first.ID}, func() (bool, error) {
 		now, err := r.FindRun(ctx, id)
-		if ctx.Err() != nil {
-			return true, nil
-		}
 		if err != nil {
 			return true, err
 		}

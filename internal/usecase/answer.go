@@ -22,7 +22,11 @@ func Poll(
 	poll := time.NewTicker(PollInterval)
 	defer poll.Stop()
 	for {
-		if done, err := try(); done || err != nil || wait <= 0 {
+		done, err := try()
+		if ctx.Err() != nil {
+			return nil // try may have failed because of that
+		}
+		if done || err != nil || wait <= 0 {
 			return err
 		}
 		select {
