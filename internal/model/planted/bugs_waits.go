@@ -19,7 +19,7 @@ func waitBugs() []bug {
 		plant("a caller that wants a blocked row joins a group", "promise 6", lockQueue,
 			"w.holder != nil && w.holder.stuck", "w.holder != nil && false", postgres, "TestStuckKeepsOutOfGroups"),
 		plant("a caller that is refused a lock keeps all places", "promise 6", lockQueue,
-			"if !c.longWait {\n\t\treturn nil", "if true {\n\t\treturn nil", postgres, "TestStuckRowStopsNobody/many_rows,_foreseen"),
+			"if !c.longWait {\n\t\treturn nil", "if true {\n\t\treturn nil", postgres, "TestStuckRowStopsNobody/many_rows,_opened"),
 		plant("a caller that is refused a lock is soon refused again", "promise 6", lockQueue,
 			"`, set_config('lock_timeout', '` + strconv.FormatInt(timeout, 10) + `', true)`", "`, set_config('lock_timeout', '101', true)`", postgres, "TestShortLockWait/10s"),
 		plant("a caller behind a patient one is patient, too", "promise 6", lockQueue,
