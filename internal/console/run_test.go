@@ -88,6 +88,7 @@ func TestStarterSteersRun(t *testing.T) {
 	w := newWorld(t)
 	w.moving()
 	w.apply("asking", asking)
+	w.principal("cleo", gatehouse.KindPerson, gatehouse.RoleApprover) // else nobody could answer
 	pia, pat := w.signIn("pia", gatehouse.RoleProposer), w.signIn("pat", gatehouse.RoleProposer)
 	run := w.reached(w.start(w.as(pia.creds), "asking", `{"list":[],"n":1}`).ID, gatehouse.RunWaitingApproval)
 	path := "/runs/" + run.ID
