@@ -144,6 +144,7 @@ type figure struct {
 var figures = []figure{
 	{"propose", "proposals over HTTP", (*runner).propose},
 	{"decide", "decisions over HTTP", (*runner).decide},
+	{"cost", "decisions that read their target, or under ceilings, beside plain ones", (*runner).cost},
 	{"called", "from the committed decision to the call at the target", (*runner).called},
 	{"dispatch", "pushes from claim to settled", (*runner).dispatch},
 	{"inbox", "the inbox page of a filled store", (*runner).inbox},
