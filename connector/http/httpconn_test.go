@@ -107,7 +107,7 @@ func TestBytesArriveAsApproved(t *testing.T) {
 	}
 }
 
-// TestFaults injects every fault that a request can have, and checks what it proves for each class.
+// TestFaults injects every fault of a request, and checks the failure's kind for each class.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	status := func(code int, header ...string) func(http.ResponseWriter, *http.Request) {

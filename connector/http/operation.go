@@ -71,7 +71,7 @@ type readBack struct {
 	status  []StatusRange
 	json    *match
 	change  *Pointer
-	pages   *Pages // nil when the answer is no list
+	pages   *Pages // nil if the answer is not a list
 	cfg     ReadBack
 }
 

@@ -33,7 +33,7 @@ func TestReadState(t *testing.T) {
 		"an error":                                  {500, `{}`, "7", `{"a":1}`, `{}`, "transient", false, false, false},
 		"no JSON":                                   {200, `<html>`, "7", `{"a":1}`, `{}`, "transient", false, false, false},
 		"no version":                                {200, `{"s":{"a":1}}`, "7", `{"a":1}`, `{}`, "terminal", false, false, false},
-		"a state that is no object":                 {200, `{"v":8,"s":[1]}`, "7", `{"a":1}`, `{}`, "terminal", false, false, false},
+		"a state that is a list":                    {200, `{"v":8,"s":[1]}`, "7", `{"a":1}`, `{}`, "terminal", false, false, false},
 		"no way to read the version":                {200, `{"v":8,"s":{"a":2}}`, "7", `{"a":1}`, `{}`, "terminal", false, true, false},
 		"no way to read at all":                     {200, `{"v":8,"s":{"a":2}}`, "7", `{"a":1}`, `{}`, "terminal", false, false, true},
 	} {

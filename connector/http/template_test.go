@@ -237,11 +237,11 @@ func TestCheck(t *testing.T) {
 		t.Errorf("without check: %+v, %v", got, err)
 	}
 	if got, err := check(&httpconn.Check{Path: "/deals/none", Version: "/version"}, "7", ""); err != nil || got.Matches || got.Actual != "null" {
-		t.Errorf("an entity that is not there: %+v, %v", got, err)
+		t.Errorf("a missing entity: %+v, %v", got, err)
 	}
 	s.Close()
 	if _, err := check(byTag, "7", ""); failure(t, err) == nil {
-		t.Errorf("a server that is not there: %v", err)
+		t.Errorf("a closed server: %v", err)
 	}
 }
 

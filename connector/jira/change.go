@@ -89,7 +89,7 @@ func (c *Connector) after(ctx context.Context, call connector.Call) (issue, *con
 	return i, nil
 }
 
-// differs compares an issue with what was approved. If nothing has changed at all, Jira has not
+// differs compares an issue with the approved change. If nothing has changed at all, Jira has not
 // applied the update.
 func differs(change gatehouse.JSON, was, now issue) *connector.Error {
 	members, _ := change.Fields()

@@ -121,8 +121,8 @@ func (c *Connector) preview(ctx context.Context, w write, call connector.Call, o
 	return w, failed
 }
 
-// dryRun is preview without a look at the values. The answer is nil when the server cannot make a
-// dry run of a change whose effect is known.
+// dryRun is preview without a comparison of the values. The answer is nil when the server cannot
+// make a dry run of a change whose effect is known.
 func (c *Connector) dryRun(ctx context.Context, w write, call connector.Call) (write, *rest.Answer, *connector.Error) {
 	for {
 		dry := w.dry()
@@ -152,7 +152,7 @@ func (c *Connector) dryRun(ctx context.Context, w write, call connector.Call) (w
 	}
 }
 
-// fits compares the result of a dry run with what was approved.
+// fits compares the result of a dry run with the approved change.
 func fits(call connector.Call, o object, a *rest.Answer) *connector.Error {
 	if call.Operation == opDelete {
 		return nil

@@ -151,10 +151,10 @@ func (c *Connector) Validate(call connector.Call) error {
 	pre, _ := call.CurrentState.Fields()
 	if call.Operation == opCreate {
 		if call.Target.Version != "" || len(pre) > 0 {
-			v.Add("/current_state", "has no meaning for an object that is not there yet")
+			v.Add("/current_state", "does not apply to an object that does not exist yet")
 		}
 	} else if call.Target.Version == "" && len(pre) == 0 {
-		v.Add("/current_state", "or /target/version is required, so that nobody's change is overwritten unseen")
+		v.Add("/current_state", "or /target/version is required, to detect changes by others")
 	}
 	if call.Operation == opRestart {
 		if _, err := time.Parse(time.RFC3339, rest.Text(call.ProposedChange, "restartedAt")); err != nil {

@@ -93,7 +93,7 @@ func (c *Connector) after(ctx context.Context, call connector.Call, id string) (
 	return r, nil
 }
 
-// differs compares a record with what was approved. If even the time of the last change is the
+// differs compares a record with the approved change. If even the time of the last change is the
 // same, Salesforce has not applied the update.
 func differs(change gatehouse.JSON, was, now record) *connector.Error {
 	members, _ := change.Fields()

@@ -98,7 +98,7 @@ func (c *Connector) unreachable(err error) *connector.Error {
 		c.forget()
 		v.kind = connector.NotSent
 		if v.missing {
-			v.code, v.detail = "schema_changed", "the target's tables are no longer as they were: "+v.detail
+			v.code, v.detail = "schema_changed", "the target's tables have changed:  "+v.detail
 		}
 		return v.failure(err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -130,7 +130,8 @@ func (c *Connector) begin(ctx context.Context) (*sql.Conn, *connector.Error) {
 	}
 }
 
-// abandon rolls back and classifies the failure by what it proves.
+// abandon rolls back and classifies the failure, which is ambiguous if the rollback is not
+// confirmed.
 func (c *Connector) abandon(ctx context.Context, conn *sql.Conn, call connector.Call, p *plan, cause error) *connector.Error {
 	rolledBack := c.dialect.rollback(ctx, conn)
 	var refused *refusal

@@ -73,7 +73,7 @@ func TestFloors(t *testing.T) {
 		{"delete", "tag", `{}`, nil, 1},
 		{"delete", "tag", `{}`, []string{"a"}, 2},
 		{"bulk_delete", "tag", `{"a":{"owner":"x"}}`, []string{"a"}, 3},
-		// An upsert has the floor of an insert or of an update, depending on what it does, and at least 3.
+		// An upsert has the floor of the insert or update that it makes, and at least 3.
 		{"upsert", "plain", `{"note":"x"}`, nil, 4},
 		{"upsert", "tag", `{"other":"x"}`, nil, 3},
 		// An update_where is a bulk operation unless it is declared, and above its number it is L4.
@@ -113,8 +113,8 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// TestDeclaredFieldsExist: a declared column that does not exist is reported by the probe, and not
-// taken for another column.
+// TestDeclaredFieldsExist: the probe reports a declared column that does not exist, and does not
+// confuse it with another.
 func TestDeclaredFieldsExist(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {

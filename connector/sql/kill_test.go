@@ -44,7 +44,7 @@ func child(dsn string) {
 	}
 }
 
-// killCall is the change of one version, with a key of its own.
+// killCall is the change of one version, with a new key.
 func killCall(version int) connector.Call {
 	return call("update", "SKU-1042", fmt.Sprint(version), "", fmt.Sprintf(`{"qty":%d}`, version))
 }

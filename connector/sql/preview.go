@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// The limits of the statements of a preview: what others wait for must not wait for a preview.
+// The limits of the statements of a preview: they bound how long a preview's locks delay others.
 const (
 	previewLock = 500 * time.Millisecond
 	previewTime = 2 * time.Second
@@ -73,7 +73,7 @@ func (c *Connector) Preview(ctx context.Context, call connector.Call) (gatehouse
 	return out, nil
 }
 
-// beginPreview opens a transaction with short limits on a connection of its own.
+// beginPreview opens a transaction with short limits on a separate connection.
 func (c *Connector) beginPreview(ctx context.Context) (*sql.Conn, *connector.Error) {
 	for tries := 0; ; tries++ {
 		conn, err := c.reader.Conn(ctx) // SQLite's only writer stays free for Execute

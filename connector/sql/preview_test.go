@@ -40,7 +40,7 @@ func (tg *target) everything(t *testing.T) string {
 func (tg *target) rows(t *testing.T, query string) (all [][]string) {
 	t.Helper()
 	isolation := sql.LevelDefault
-	if tg.engine == "mariadb" { // whose server reads what is not committed, or not yet rolled back
+	if tg.engine == "mariadb" { // its server reads uncommitted rows by default
 		isolation = sql.LevelReadCommitted
 	}
 	tx, err := tg.db.BeginTx(t.Context(), &sql.TxOptions{Isolation: isolation})
@@ -165,7 +165,7 @@ IF NOT (NEW.qty <=> OLD.qty) THEN SET NEW.note = 'stamped', NEW.name = upper(NEW
 IF NOT (NEW.price <=> OLD.price) THEN SET NEW.price = '99'; END IF; END`},
 }
 
-// TestPreviewTriggers: what triggers change shows, and what they write is rolled back.
+// TestPreviewTriggers: a preview shows the triggers' changes, and rolls back their writes.
 func TestPreviewTriggers(t *testing.T) {
 	t.Parallel()
 	eachPreviewed(t, func(t *testing.T, engine string) {
@@ -346,7 +346,7 @@ func TestPreviewDeferred(t *testing.T) {
 	}
 }
 
-// TestPreviewReadOnly: a user who may only read is refused in a preview as later.
+// TestPreviewReadOnly: a read-only user's preview fails as the change would.
 func TestPreviewReadOnly(t *testing.T) {
 	t.Parallel()
 	tg, c := newShop(t, "postgres")
@@ -357,8 +357,8 @@ func TestPreviewReadOnly(t *testing.T) {
 	}
 }
 
-// TestPreviewSwitch: MariaDB and MySQL need the operator's word, and everywhere it can be switched
-// off. The word is no part of what an approval binds.
+// TestPreviewSwitch: previews are off by default on MariaDB and MySQL, and can be switched off on
+// every engine. The fingerprint does not cover the switch.
 func TestPreviewSwitch(t *testing.T) {
 	t.Parallel()
 	on, off := true, false

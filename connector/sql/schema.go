@@ -33,7 +33,7 @@ type column struct {
 	decl      string // the declared type, for people
 	notNull   bool
 	generated bool
-	identity  bool // numbers by the database, which an insert can name all the same
+	identity  bool // the database numbers the rows, but an insert can set the number
 	filled    bool // the database gives a value where an insert gives none
 }
 

@@ -171,7 +171,7 @@ func TestConfigIsStrict(t *testing.T) {
 			t.Errorf("got %v, want %s…", err, want)
 		}
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("a password stands in %v", err)
+			t.Errorf("a password is in %v", err)
 		}
 	}
 }
@@ -205,7 +205,7 @@ func TestMissingFile(t *testing.T) {
 	c := newConnector(t, items("sqlite:"+path))
 	update := call("update", "SKU-1042", "7", "", `{"price":"1"}`)
 	if err := c.Validate(update); err != nil {
-		t.Errorf("a target that is not there yet: %v", err)
+		t.Errorf("a missing target: %v", err)
 	}
 	_, err := c.Execute(t.Context(), update)
 	wantFailure(t, err, connector.NotSent, "unreachable")

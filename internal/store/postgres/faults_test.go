@@ -299,7 +299,7 @@ func TestViewWaitsForAConnection(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse int32
 		want   error
-	}{"a moment": {2, nil}, "for good": {never, gatehouse.ErrBusy}, "again": {3, nil}} {
+	}{"a moment": {2, nil}, "always": {never, gatehouse.ErrBusy}, "again": {3, nil}} {
 		p.refuse.Store(c.refuse)
 		s.pool.Reset()
 		if err := view(t.Context()); !errors.Is(err, c.want) {
@@ -363,7 +363,7 @@ func TestCommitLost(t *testing.T) {
 	}
 }
 
-// TestCommitNeverKnown stops the server for good after a COMMIT was sent.
+// TestCommitNeverKnown stops the server permanently after a COMMIT was sent.
 func TestCommitNeverKnown(t *testing.T) {
 	t.Parallel()
 	c := pgtest.New(t)

@@ -49,8 +49,8 @@ func TestGroupCommitLost(t *testing.T) {
 	}
 }
 
-// TestGroupCommitNeverKnown stops the server for good after a group's COMMIT was sent: no
-// member is told to try again.
+// TestGroupCommitNeverKnown stops the server permanently after a group's COMMIT was sent: no
+// member's error allows a retry.
 func TestGroupCommitNeverKnown(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -49,7 +49,7 @@ func TestGroupMemberGoneFirst(t *testing.T) {
 			t.Errorf("error %v, want that of the context", err)
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("who has given up waits for the group's answers")
+		t.Error("a caller that has given up waits for the group's answers")
 	}
 	close(free)
 	if errs := ended(); errs[0] != nil {

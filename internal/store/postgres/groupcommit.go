@@ -18,7 +18,7 @@ const (
 	// the first: two small groups cost more than one.
 	minSecondGroup = 4
 	// maxHold is how long a group counts as under way. A group that waits longer for a lock
-	// goes on, but no longer delays others.
+	// continues, but no longer delays others.
 	maxHold = 25 * time.Millisecond
 	// maxMembers bounds a group.
 	maxMembers = 64
@@ -296,8 +296,8 @@ func (m *member) submit(ctx context.Context) error {
 	return <-m.done
 }
 
-// memberEnded records the end of a member's closure, and its writes. It reports false if the
-// group went on without the member.
+// memberEnded records the end of a member's closure, and its writes. It reports false if the group
+// has continued without the member.
 func (g *group) memberEnded(m *member, writes []query) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

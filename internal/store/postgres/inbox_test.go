@@ -141,7 +141,7 @@ func unbounded(map[string]int64) error { return nil }
 
 // walkInbox lists all pages by urgency and bounds the blocks of the action table and its
 // indexes that each page reads. It reads a page that exceeds the bound again: planning examines
-// all indexes, and a session on a busy server may have lost its plans and plan anew.
+// all indexes, and a session on a busy server may have to plan again.
 func walkInbox(t *testing.T, s *Store, tenant string, f gatehouse.ActionFilter, bound func(read map[string]int64) error) (ids []string) {
 	t.Helper()
 	const blocks = `WITH t AS (SELECT unnest('{action,proposal,approval,vote,push,receipt}'::regclass[]) AS oid)

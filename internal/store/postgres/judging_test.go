@@ -53,8 +53,8 @@ func judging(done <-chan struct{}, meanwhile func()) (seen, within int) {
 }
 
 // TestJudgementHoldsNoConnection: a slow policy is evaluated outside of transactions on
-// decisions, at dispatch, and when it is explained. So one connection is enough for everybody
-// else.
+// decisions, at dispatch, and when it is explained. So one connection is enough for all other
+// calls.
 func TestJudgementHoldsNoConnection(t *testing.T) {
 	s := openTest(t, Config{MaxConns: 1})
 	p := populate(t, s)

@@ -112,7 +112,7 @@ HAVING coalesce(bool_and(n.nspname <> current_schema()), true)`).Scan(&here, &th
 		return err
 	}
 	return fmt.Errorf("the tables are in the schema %q of this database, but search_path would make new ones in %q: "+
-		"set it right for the role, or give this Gatehouse a database of its own", there, here)
+		"correct search_path for the role, or use a separate database for this Gatehouse", there, here)
 }
 
 func apply(ctx context.Context, tx pgx.Tx, files fs.FS, log *slog.Logger) error {

@@ -67,7 +67,7 @@ func (t *tx) MarkDeadLetter(p *gatehouse.Push, effect gatehouse.Hash) error {
 	return t.Write(markDeadLetter, p.TargetSays, effect[:], p.Tenant, p.ID, string(p.Status), p.Generation)
 }
 
-// ClosePush closes a failed push for good.
+// ClosePush closes a failed push permanently.
 func (t *tx) ClosePush(id, by, reason string) error {
 	return t.Write(closePush, t.Now(), by, reason, t.tenant, id)
 }

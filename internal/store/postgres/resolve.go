@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// session identifies a connection in the database, where it has a row of its own. last numbers
-// its writing transactions; each of them writes its number.
+// session identifies a connection in the database, where it has its own row. last numbers its
+// writing transactions; each of them writes its number.
 type session struct {
 	seq, last int64
 	// made is the creation time of the row. After a failover to a standby that lacks the row,
@@ -55,8 +55,8 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') 
 	// lacks.
 	terminateSession = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE pid = $1 AND backend_start = $2 AND wait_event IS DISTINCT FROM 'SyncRep'`
-	// terminateAndCount is terminateSession and counts the session: 0 after it has ended. It
-	// also reports a standby, which knows nothing of its primary's sessions.
+	// terminateAndCount is terminateSession and counts the session: 0 after it has ended. It also
+	// reports a standby, which does not list its primary's sessions.
 	terminateAndCount = `SELECT pg_is_in_recovery(), count(CASE wait_event WHEN 'SyncRep' THEN true ELSE pg_terminate_backend(pid) END)
 FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2`
 	sessionExists = `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2)`

@@ -42,7 +42,7 @@ func wantHungUp(t *testing.T, c *pgx.Conn) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Error("what is left of the session keeps its locks")
+			t.Error("the terminated session still has its locks")
 			return
 		}
 	}
@@ -91,8 +91,8 @@ func TestOutcomeFreesLocks(t *testing.T) {
 	wantHungUp(t, c)
 }
 
-// TestOutcomeUnknown: a mark with neither of its two possible values tells nothing about the
-// transaction.
+// TestOutcomeUnknown: a mark with an unexpected value leaves the outcome of the transaction
+// unknown.
 func TestOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -176,7 +176,7 @@ func TestOutcomeOfReadOnly(t *testing.T) {
 				t.Errorf("again %v, error %v", again, err)
 			}
 			if _, err := c.Exec(ctx, `commit`); err == nil {
-				t.Error("its session goes on")
+				t.Error("its session still works")
 			}
 			var last int64
 			if err := s.pool.QueryRow(ctx, viewMark, o.seq, o.made).Scan(&last); err != nil ||

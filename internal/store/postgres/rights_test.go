@@ -95,8 +95,8 @@ func TestOthersTables(t *testing.T) {
 	}
 }
 
-// TestRightTaken: Ping names the table of a revoked privilege. A caller that needs it is told
-// to come back, the log gives the reason, and nothing is retried.
+// TestRightTaken: Ping names the table of a revoked privilege. A caller that needs it gets ErrBusy,
+// the log gives the reason, and the store does not retry.
 func TestRightTaken(t *testing.T) {
 	t.Parallel()
 	var trips atomic.Int64 // a View sends ROLLBACK at its end

@@ -244,8 +244,8 @@ func TestRoundTrips(t *testing.T) {
 	there := &people{t: t, gate: newGate(p.store, at)}
 	there.known(p.ana)
 	e, f := p.propose(agent), p.propose(agent)
-	want("decide what is looked at", 3, func() { must(there.approve(there.cached(p.ana), e.ID, e)) })
-	want("decide what is looked at, in a session", 3, func() { must(there.approve(ana, f.ID, f)) })
+	want("decide a viewed action", 3, func() { must(there.approve(there.cached(p.ana), e.ID, e)) })
+	want("decide a viewed action, in a session", 3, func() { must(there.approve(ana, f.ID, f)) })
 	d := p.propose(agent)
 	want("reject", 2, func() {
 		_, err := p.gate.Decide(p.cached(p.ana), d.ID, gatehouse.Decision{Decision: gatehouse.Reject})

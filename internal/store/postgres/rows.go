@@ -61,7 +61,7 @@ const (
 	pageHead       = `SELECT * FROM (SELECT p.size, x.at, x.bucket, x.large, o.votes, ` + actionColumns
 	pageSizeBefore = `, sum(p.size) OVER (ROWS UNBOUNDED PRECEDING) - p.size AS before`
 	pageFrom       = ` FROM (`
-	// The query of the positions stands between these two.
+	// The query of the positions is between these two.
 	pageJoins = `) x
 CROSS JOIN LATERAL (SELECT * FROM action WHERE action.ctid = x.place` + lateralEnd + ` a
 LEFT JOIN LATERAL (SELECT *, octet_length(proposed_change) + octet_length(current_state) + octet_length(context) + octet_length(metadata)
@@ -145,7 +145,7 @@ func (t *readTx) pageRowsUpTo(
 			}
 		}
 		if n := len(rows); n > 0 && !w.before(rows[n-1], p) {
-			return fmt.Errorf("postgres: a list came to %v after %v", p, rows[n-1])
+			return fmt.Errorf("postgres: a list returned %v after %v", p, rows[n-1])
 		}
 		rows, items = append(rows, p), append(items, a)
 		return nil

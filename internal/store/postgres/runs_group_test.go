@@ -314,12 +314,12 @@ func TestStepsPassInOneGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(order, []string{"s0", "s1", "w"}) {
-		t.Errorf("the log tells of %v", order)
+		t.Errorf("the log has %v", order)
 	}
 }
 
 // TestAttemptIsOfItsStep: an attempt is stored only with the run of its step, alone and in a
-// group. The other members of the group are stored all the same.
+// group. The other members of the group are stored nevertheless.
 func TestAttemptIsOfItsStep(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

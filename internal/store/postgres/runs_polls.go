@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// The poll queries. Each begins at the first work item, and none walks over parked steps.
+// The poll queries. Each begins at the first work item, and none reads parked steps.
 
 // dueLanes finds each lane with one index lookup. The comparisons begin with the tool, so that no other
 // index can answer them: an index that begins with the tenant would read all steps of the tenant.

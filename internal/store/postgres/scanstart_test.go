@@ -278,12 +278,12 @@ SELECT seq, 'default', ARRAY[seq] FROM (SELECT nextval('audit_leaf_row') AS seq 
 	look()
 	s.leafScan.nextScan = time.Now().Add(time.Hour)
 	if pages := look(); pages > few || waiting != 0 {
-		t.Errorf("a look with nothing to do read %d pages and found %d leaves", pages, waiting)
+		t.Errorf("a scan with nothing to do read %d pages and found %d leaves", pages, waiting)
 	}
 	execAll(t, s, `WITH l AS (INSERT INTO audit_leaf (seq, tenant, action_id, body) SELECT nextval('audit_leaf_row'), 'default', '', '{}'
   FROM generate_series(1, 2) RETURNING seq) INSERT INTO audit_waiting (first, tenant, leaves) SELECT seq, 'default', ARRAY[seq] FROM l`)
 	if pages := look(); pages > few || waiting != 2 {
-		t.Errorf("a look for 2 leaves read %d pages and found %d", pages, waiting)
+		t.Errorf("a scan for 2 leaves read %d pages and found %d", pages, waiting)
 	}
 }
 
@@ -308,12 +308,12 @@ func TestScanStartIsRenewed(t *testing.T) {
 			t.Error("a long look has none follow from the beginning")
 		}
 		if _, due := f.current(true); due {
-			t.Error("two look at a time")
+			t.Error("two scans at a time")
 		}
 		f.set(lowMarks{7, 8}, longScanPages, c.took)
 		in := time.Until(f.nextScan)
 		if m, due := f.current(true); m != (lowMarks{7, 8}) || due || in <= c.from || in > c.until {
-			t.Errorf("after a look of %v: from %v, due again %v, in %v", c.took, m, due, in)
+			t.Errorf("after a scan of %v: from %v, due again %v, in %v", c.took, m, due, in)
 		}
 		f.set(lowMarks{9, 9}, longScanPages-1, c.took)
 		if m, due := f.current(true); m != (lowMarks{}) || due {

@@ -153,7 +153,7 @@ FROM run, (VALUES ('x', 'ready', 7, NULL, NULL), ('y', 'running', 1, 8, NULL), (
 		}
 	})
 	if trips != 2 {
-		t.Fatalf("a look and a question took %d round trips", trips)
+		t.Fatalf("a scan and a query took %d round trips", trips)
 	}
 	at := -1
 	for _, sql := range []string{beginUpdate, readClock, oldestWriter, stepMarks, `commit`} {
@@ -168,7 +168,7 @@ FROM run, (VALUES ('x', 'ready', 7, NULL, NULL), ('y', 'running', 1, 8, NULL), (
 		for f, want := range map[*scanStart]lowMarks{&s.stepScan: {7, 8, 9}, &s.pushScan: {7, 8}} {
 			f.longScan, f.nextScan = true, time.Time{}
 			if m, err := tx.scanFrom(f); err != nil || m != want || tx.begun || tx.tenant != "acme" {
-				t.Errorf("%s: a look while a View is about another tenant came to %v, %v", f.table, m, err)
+				t.Errorf("%s: a scan in a View of another tenant returned %v, %v", f.table, m, err)
 			}
 		}
 		if _, err := tx.LogSize(); err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // TenantSetting is the setting that tells the tables' row security policies the tenant of a
-// transaction; the value AllTenants stands for all tenants. A program that reads the tables
-// directly sets it on its connections, or it sees no rows.
+// transaction; the value AllTenants means all tenants. A program that reads the tables directly
+// sets it on its connections, or it sees no rows.
 const (
 	TenantSetting = "gatehouse.tenant"
 	AllTenants    = "*"

@@ -40,7 +40,7 @@ func TestPoliciesSeparateTenants(t *testing.T) {
 	cut := cutter{seen: map[string]bool{}, cut: map[string]bool{}}
 	t.Cleanup(func() {
 		if n := len(cut.cut); n < 25 {
-			t.Errorf("the tenant was taken out of %d statements only: %v", n, cut.cut)
+			t.Errorf("the tenant was removed from only %d statements: %v", n, cut.cut)
 		}
 		plansAreAlike(t, database(t), slices.Sorted(maps.Keys(cut.seen)))
 	})

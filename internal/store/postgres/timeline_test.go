@@ -102,7 +102,7 @@ func TestOldPrimary(t *testing.T) {
 		t.Errorf("a commit that only the new primary has: again %v, error %v", again, err)
 	}
 	if got := strings.Count(said.text(), "a server is refused"); got != 1 {
-		t.Errorf("the refusal is told %d times", got)
+		t.Errorf("the refusal is logged %d times", got)
 	}
 	if got := tenantsOn(t, primary); got != "before" {
 		t.Errorf("the old primary has %s", got)
@@ -184,10 +184,10 @@ func TestOldPrimaryGoesOn(t *testing.T) {
 func TestTimelineUntold(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{
-		"the timeline is nobody's to ask": `REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) FROM PUBLIC`,
-		"the cluster is nobody's to ask":  `REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC`,
-		"not supported":                   odd(`BEGIN RAISE 'not supported' USING ERRCODE = '0A000'; END`),
-		"something else":                  odd(`BEGIN RETURN 'the archive'; END`),
+		"nobody may read the timeline":     `REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) FROM PUBLIC`,
+		"nobody may read the cluster's id": `REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC`,
+		"not supported":                    odd(`BEGIN RAISE 'not supported' USING ERRCODE = '0A000'; END`),
+		"something else":                   odd(`BEGIN RETURN 'the archive'; END`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

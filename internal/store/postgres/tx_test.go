@@ -160,8 +160,8 @@ func TestUnstorableText(t *testing.T) {
 	}
 }
 
-// TestGivenUpBeforeCommit: a caller that gives up after all writes but before COMMIT is told
-// so, and nothing is stored.
+// TestGivenUpBeforeCommit: a caller that gives up after all writes but before COMMIT gets the
+// context's error, and nothing is stored.
 func TestGivenUpBeforeCommit(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

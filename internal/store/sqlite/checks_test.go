@@ -107,7 +107,7 @@ func TestHotWritesMakeNoTables(t *testing.T) {
 		"UPDATE action", "UPDATE approval", "UPDATE push", "INSERT audit_batch",
 	} {
 		if !seen[want] {
-			t.Errorf("no %s was looked at", want)
+			t.Errorf("no %s was checked", want)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestNothingIsCompiledTwice(t *testing.T) {
 	})
 }
 
-// The rewritten CHECKs still reject what they rejected before.
+// The rewritten CHECKs reject the same rows as before.
 func TestChecksHold(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

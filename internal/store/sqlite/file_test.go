@@ -13,7 +13,7 @@ import (
 )
 
 // TestOneProcess opens the same file twice. The lock belongs to the open file,
-// so one process can stand in for two.
+// so two Opens in one process act like two processes.
 func TestOneProcess(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "gatehouse.db")
@@ -42,7 +42,7 @@ func TestOneProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-opened; err != nil {
-		t.Fatalf("Open while another lets go: %v", err)
+		t.Fatalf("Open while another closes: %v", err)
 	}
 }
 

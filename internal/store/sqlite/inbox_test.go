@@ -236,6 +236,6 @@ func TestQueryPlans(t *testing.T) {
 		}
 	}
 	if checked < 25 {
-		t.Errorf("only %d plans were looked at", checked)
+		t.Errorf("only %d plans were checked", checked)
 	}
 }

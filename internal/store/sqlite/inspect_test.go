@@ -11,8 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestInspect reads next to the writing process, sees what it commits, and
-// changes nothing.
+// TestInspect reads while another process writes, sees its commits, and changes nothing.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "gatehouse.db")

@@ -137,7 +137,7 @@ func (t *readTx) ListActionEntries(actionID string) (list []*gatehouse.Entry, er
 	return list, unlessEnough(err)
 }
 
-// place returns the index of a leaf in the batch, -1 when it is not there.
+// place returns the index of a leaf in the batch, -1 if the batch does not have it.
 func (b *logBatch) place(row int64) int {
 	i := sort.Search(b.size(), func(i int) bool { return b.row(i) >= row })
 	if i < b.size() && b.row(i) == row {
@@ -189,7 +189,7 @@ func (t *readTx) LogHashes(positions []int64) ([]gatehouse.Hash, error) {
 
 // UnnumberedLeaves lists the leaves that wait for the sequencer. One connection
 // writes all rows, so row numbers are in commit order, and a tenant's leaves
-// are numbered in that order. Hence every waiting leaf is behind the last
+// are numbered in that order. So every leaf without a number has a higher row number than the last
 // numbered one.
 func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err error) {
 	err = t.each(`SELECT l.seq, l.tenant, l.action_id, l.body FROM audit_leaf l

@@ -81,7 +81,7 @@ WHERE tenant = ? AND id = ? AND status = ? AND generation = ? AND (status = 'fai
 		p.TargetSays, effect[:], p.Tenant, p.ID, string(p.Status), p.Generation)
 }
 
-// ClosePush closes a failed push for good.
+// ClosePush closes a failed push permanently.
 func (t *tx) ClosePush(id, by, reason string) error {
 	t.seen = nil
 	return t.guarded(`UPDATE OR ROLLBACK push SET closed_at = ?, closed_by = ?, closed_reason = ?

@@ -7,8 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// The queries of the polls. Each starts at the work to do, and none walks over
-// parked rows.
+// The queries of the polls. Each begins at the first work item, and none reads parked rows.
 const (
 	// The maximum time makes the search start after the whole lane. A
 	// comparison of the lane alone would start at the lane and walk its rows.

@@ -165,13 +165,13 @@ func TestDiskFull(t *testing.T) {
 		return tx.InsertAction(a)
 	}
 	errs := oneBatch(t, s, insertTenant("a"), insertTenant("b"), hog, insertTenant("c"), func(tx gatehouse.Tx) error {
-		_ = hog(tx) // error ignored: nothing of this closure may be stored either
+		_ = hog(tx) // error ignored: this closure may not store anything either
 		return insertTenant("d")(tx)
 	}, insertTenant("e"))
 	for i, id := range []string{"a", "b", "", "c", "", "e"} {
 		switch {
 		case i == 4 && errs[i] == nil:
-			t.Errorf("closure %d went on after the end of its transaction", i)
+			t.Errorf("closure %d continued after the end of its transaction", i)
 		case i == 2 && !isCode(errs[i], sqlite3.SQLITE_FULL):
 			t.Errorf("closure %d: error %v, want disk full", i, errs[i])
 		case id != "" && errs[i] != nil:
@@ -314,7 +314,7 @@ func TestUnclearCommit(t *testing.T) {
 		}
 		update(t, s, insertTenant("a"))
 		if !tenants(t, s)["a"] {
-			t.Error("an empty batch was taken for the one that was lost, which was acknowledged")
+			t.Error("an empty batch was confused with the lost one, which was acknowledged")
 		}
 	})
 	t.Run("cannot be read back before the end", func(t *testing.T) {

@@ -135,7 +135,7 @@ func (s *suite) writeAfterLock() {
 		return tx.MoveAction(move(b, gatehouse.StatusPending, gatehouse.StatusRejected))
 	})
 	s.same("the one that was read", s.find(a.ID).Status, gatehouse.StatusPending)
-	s.refused(gatehouse.ErrConflict, "a push of what was read, and is not approved", func(tx gatehouse.Tx) error {
+	s.refused(gatehouse.ErrConflict, "a push of an action that is not approved", func(tx gatehouse.Tx) error {
 		if _, err := tx.LockAction(a.ID); err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (s *suite) writeAfterLock() {
 		},
 		"a second answer": func(tx gatehouse.Tx) error { return tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalRejected) },
 		"a push twice":    func(tx gatehouse.Tx) error { p := push(a, tx.Now()); p.ID = "psh_again"; return tx.InsertPush(p) },
-		"a push of what went on": func(tx gatehouse.Tx) error {
+		"a push of an action that moved on": func(tx gatehouse.Tx) error {
 			m := move(a, gatehouse.StatusApproved, gatehouse.StatusCanceled)
 			if err := tx.MoveAction(m); err != nil {
 				return err

@@ -128,7 +128,7 @@ func (s *suite) archiveRoundTrip() {
 
 	want, wantDenied, wantPush := s.find(full.ID), s.find(denied.ID), s.findPush(p.ID)
 	if want.Callback.Sealed == "" || want.Receipt == nil || want.Push == nil || len(want.Approval.Votes) == 0 {
-		s.Fatalf("the action lacks what it should keep: %+v", want)
+		s.Fatalf("the action lacks fields that it should keep: %+v", want)
 	}
 	var wantReceipts []*gatehouse.Receipt
 	s.view(func(tx gatehouse.ReadTx) (err error) {
@@ -179,7 +179,7 @@ func (s *suite) archiveRoundTrip() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.same("the same document, made of what it says", again, archived)
+	s.same("the same document, made from its own record", again, archived)
 	s.same("the log", s.waiting(10), size)
 	s.gone(full, p)
 	if s.find(stays.ID).ArchivedAt != nil {

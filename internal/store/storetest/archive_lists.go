@@ -56,7 +56,7 @@ func (s *suite) archiveWalls() {
 		return tx.InsertAction(s.action(tx.Now(), func(n *gatehouse.Action) { n.Tenant, n.IdempotencyKey = other, "k" }))
 	})
 	if s.find(living.ID).ArchivedAt != nil {
-		s.Error("what was not in the family is archived")
+		s.Error("an action outside the family is archived")
 	}
 }
 

@@ -273,7 +273,7 @@ func (s *suite) auditConflict() {
 	s.refused(gatehouse.ErrConflict, "the same size again", number(0, all[2:]))
 	s.refused(gatehouse.ErrConflict, "a leaf that has its number", number(2, all[1:2]))
 	s.refused(gatehouse.ErrConflict, "a gap", number(2, all[2:], func(l []*gatehouse.NumberedLeaf) { l[1].Index++ }))
-	s.refused(gatehouse.ErrConflict, "a row that is not there", number(2, all[2:], func(l []*gatehouse.NumberedLeaf) { l[1].Row = 1 << 40 }))
+	s.refused(gatehouse.ErrConflict, "a row that does not exist", number(2, all[2:], func(l []*gatehouse.NumberedLeaf) { l[1].Row = 1 << 40 }))
 	s.refused(gatehouse.ErrConflict, "a size ahead", func(tx gatehouse.Tx) error {
 		return tx.NumberLeaves(3, []*gatehouse.NumberedLeaf{{Row: all[2].Row, Index: 3}}, nil)
 	})

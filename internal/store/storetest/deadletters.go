@@ -123,7 +123,7 @@ func (s *suite) deadLetters() {
 	}
 	tell("closed", 1, "", unknown.ActionID)
 	s.same("the list without it", list(gatehouse.PushFilter{DeadLetters: true}), []string{unknown.ID})
-	s.same("it is failed all the same", list(gatehouse.PushFilter{Status: gatehouse.PushFailed}), []string{failed.ID})
+	s.same("it is still failed", list(gatehouse.PushFilter{Status: gatehouse.PushFailed}), []string{failed.ID})
 	s.refused(
 		gatehouse.ErrConflict,
 		"closed again",

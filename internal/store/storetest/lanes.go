@@ -56,7 +56,7 @@ func (s *suite) lanes() {
 		s.Errorf("%d pushes of other lanes", len(got))
 	}
 	if got := s.claimLaneOf("acme", "prn_stranger", 10, "erp", "crm"); len(got) != 0 {
-		s.Errorf("%d pushes of what somebody else proposed", len(got))
+		s.Errorf("%d pushes of another principal's actions", len(got))
 	}
 	own := s.inLane("acme", "own")
 	var a *gatehouse.Action

@@ -109,7 +109,7 @@ func (s *suite) pushNeedsApproval() {
 	})
 }
 
-// pushFence checks that a holder who has lost the lease changes nothing.
+// pushFence checks that a worker that has lost the lease changes nothing.
 func (s *suite) pushFence() {
 	p := s.pushIn(gatehouse.PushPicking)
 	stale := *p

@@ -80,7 +80,7 @@ func (s *suite) stepMoves() {
 	}
 }
 
-// stepColumns checks what UpdateStep writes, what it keeps, and its guards.
+// stepColumns checks which columns UpdateStep writes and keeps, and its guards.
 func (s *suite) stepColumns() {
 	w := s.workflow(tenant, "triage", 1)
 	_, st := s.one(w)

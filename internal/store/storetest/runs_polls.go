@@ -223,7 +223,7 @@ func (s *suite) nextRunWork() {
 	parked, a := s.inState(w, gatehouse.StepRunning), s.in(gatehouse.StatusApplied)
 	s.moveStep(parked, gatehouse.StepWaitingApproval, func(n *gatehouse.Step) { n.ActionID = a.ID })
 	if at := next(); at.IsZero() || at.After(base) {
-		s.Errorf("with a step that can go on: %s", at)
+		s.Errorf("with a step that can continue: %s", at)
 	}
 }
 

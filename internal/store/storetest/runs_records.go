@@ -30,7 +30,7 @@ func (s *suite) attempts() {
 		s.same("attempts", got, want)
 		return err
 	})
-	s.refused(gatehouse.ErrConflict, "a lease that came to something already", func(tx gatehouse.Tx) error { return tx.InsertAttempt(of(st, 2, "failed_terminal")) })
+	s.refused(gatehouse.ErrConflict, "a lease that already has an outcome", func(tx gatehouse.Tx) error { return tx.InsertAttempt(of(st, 2, "failed_terminal")) })
 	nobody := of(st, 3, "x")
 	nobody.StepID = "stp_x"
 	s.refused(gatehouse.ErrNotFound, "an attempt at no step", func(tx gatehouse.Tx) error { return tx.InsertAttempt(nobody) })
