@@ -151,7 +151,7 @@ type Finding int
 const (
 	// Inconclusive: nothing is proven either way.
 	Inconclusive Finding = iota
-	// Present: the effect is there, made under this idempotency key or
+	// Present: the target has the effect, made under this idempotency key or
 	// indistinguishable from it.
 	Present
 	// Absent: the target does not have the effect, and no earlier call can still cause it.

@@ -114,7 +114,8 @@ func TestTokenIsShared(t *testing.T) {
 		if s.issued != 1 || len(s.calls) != 8 {
 			t.Errorf("%d tokens for %d calls", s.issued, len(s.calls))
 		}
-		if s.form.Get("scope") != "a b" || s.form.Get("audience") != "crm" || s.form.Has("client_secret") != (style == "body") {
+		if s.form.Get("scope") != "a b" || s.form.Get("audience") != "crm" ||
+			s.form.Has("client_secret") != (style == "body") {
 			t.Errorf("style %q: the form is %v", style, s.form)
 		}
 	}

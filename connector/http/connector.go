@@ -250,7 +250,8 @@ func (b *builder) headerName(at, name string) string {
 	})
 	canonical := http.CanonicalHeaderKey(name)
 	switch canonical {
-	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Trailer", "Te", "Upgrade", "Expect", "Accept-Encoding":
+	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Trailer", "Te", "Upgrade", "Expect",
+		"Accept-Encoding":
 		valid = false
 	}
 	if !valid {

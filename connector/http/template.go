@@ -220,7 +220,8 @@ func parsePath(s string, encodeSlashes bool) (*pathTemplate, error) {
 	}
 	p := &pathTemplate{encodeSlashes: encodeSlashes}
 	for _, segment := range strings.Split(path[1:], "/") {
-		if plain, err := url.PathUnescape(placeholder.ReplaceAllString(segment, "x")); err != nil || plain == "." || plain == ".." {
+		if plain, err := url.PathUnescape(placeholder.ReplaceAllString(segment, "x")); err != nil || plain == "." ||
+			plain == ".." {
 			return nil, fmt.Errorf("has a segment %s", gatehouse.Quote(segment))
 		}
 		t, err := parseTemplate(segment, false)

@@ -178,7 +178,8 @@ func (c *Connector) leading(ctx context.Context, key, status string) (string, *c
 	}
 	slices.Sort(others)
 	return "", &connector.Error{
-		Kind: connector.Terminal, Code: "no_such_transition", Detail: detail + "; others lead to " + strings.Join(others, ", "),
+		Kind: connector.Terminal, Code: "no_such_transition",
+		Detail: detail + "; others lead to " + strings.Join(others, ", "),
 	}
 }
 

@@ -145,7 +145,8 @@ func (c *Connector) dryRun(ctx context.Context, w write, call connector.Call) (w
 		case call.Operation == opApply && w.query.Get("force") == "" && ours(a.JSON(), c.manager):
 			w.query.Set("force", "true") // the version protects all other fields
 			continue
-		case strings.Contains(e.Detail, "does not support dry run") && call.Operation != opApply && call.Operation != opCreate:
+		case strings.Contains(e.Detail, "does not support dry run") && call.Operation != opApply &&
+			call.Operation != opCreate:
 			return w, nil, nil // a webhook with side effects; what these operations change is known
 		}
 		return w, nil, rest.NothingSent(e)
@@ -304,7 +305,8 @@ func (c *Connector) created(
 // undoing deletes the created object, unless somebody has changed it since.
 func undoing(call connector.Call, made object) *gatehouse.Reversal {
 	return &gatehouse.Reversal{
-		Operation: opDelete, Target: call.Target, ProposedChange: "{}", CurrentState: old(call.ProposedChange, made.doc, made.doc),
+		Operation: opDelete, Target: call.Target, ProposedChange: "{}",
+		CurrentState: old(call.ProposedChange, made.doc, made.doc),
 	}
 }
 

@@ -136,7 +136,8 @@ func fingerprint(cfg Config) string {
 		Auth                               Auth
 		Resources                          map[string]string
 		Form                               int
-	}{"kubernetes", cfg.Server, cfg.CAFile, cmp.Or(cfg.FieldManager, defaultManager), cfg.AllowPrivate, cfg.Auth, resources, 1})
+	}{"kubernetes", cfg.Server, cfg.CAFile, cmp.Or(cfg.FieldManager,
+		defaultManager), cfg.AllowPrivate, cfg.Auth, resources, 1})
 }
 
 // Fingerprint implements [connector.Connector].

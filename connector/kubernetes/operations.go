@@ -54,7 +54,8 @@ func newOperations() (*typed.Operations, error) {
 		opRestart: connector.NoUndo("the pods are replaced"),
 		opDelete:  connector.UndoExcept("what depended on the object may be gone"),
 	}
-	of := func(name string, class connector.Class, floor gatehouse.RiskLevel, reverses bool, change string) typed.Operation {
+	of := func(name string, class connector.Class, floor gatehouse.RiskLevel, reverses bool,
+		change string) typed.Operation {
 		return typed.Operation{
 			Operation: connector.Operation{
 				Name: name, Class: class, Floor: floor, Reverses: reverses, Undo: undos[name],

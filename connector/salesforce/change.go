@@ -166,7 +166,8 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 // undoing deletes the created record, unless somebody has changed it since.
 func undoing(call connector.Call, made record) *gatehouse.Reversal {
 	back := &gatehouse.Reversal{
-		Operation: opDelete, Target: call.Target, ProposedChange: "{}", CurrentState: made.only(connector.Fields(call.ProposedChange)),
+		Operation: opDelete, Target: call.Target, ProposedChange: "{}",
+		CurrentState: made.only(connector.Fields(call.ProposedChange)),
 	}
 	back.Target.EntityRef, back.Target.Version = made.id, made.version
 	return back

@@ -32,7 +32,8 @@ const (
 
 // written are the fields that Salesforce sets itself, in folded spelling.
 var written = []string{
-	"id", "attributes", "isdeleted", "createdbyid", "createddate", "lastmodifiedbyid", "lastmodifieddate", "systemmodstamp",
+	"id", "attributes", "isdeleted", "createdbyid", "createddate", "lastmodifiedbyid", "lastmodifieddate",
+	"systemmodstamp",
 	"lastactivitydate", "lastvieweddate", "lastreferenceddate",
 }
 

@@ -125,7 +125,7 @@ func (c *Connector) Validate(call connector.Call) error {
 		v.Add("/target/entity_ref", "%s", connector.UnknownEntity(channel, maps.Keys(c.channels)))
 	}
 	if call.Target.Version != "" {
-		v.Add("/target/version", "has no meaning: messages have no version")
+		v.Add("/target/version", "does not apply: messages have no version")
 	}
 	_, hasText := textOf(call.CurrentState, "text")
 	switch {

@@ -400,7 +400,8 @@ func TestLockedTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		begin := map[string]string{"sqlite": "BEGIN IMMEDIATE", "postgres": "BEGIN; UPDATE items SET note = 'busy' WHERE sku = 'SKU-1042'"}
+		begin := map[string]string{"sqlite": "BEGIN IMMEDIATE",
+			"postgres": "BEGIN; UPDATE items SET note = 'busy' WHERE sku = 'SKU-1042'"}
 		begin["mariadb"], begin["sqlserver"] = begin["postgres"], begin["sqlite"]
 		if _, err := conn.ExecContext(t.Context(), begin[engine]); err != nil {
 			t.Fatal(err)

@@ -59,7 +59,7 @@ func takeSelection(v *gatehouse.Violations, call connector.Call) *selection {
 		v.Add("/target/entity_ref", `must be "*": the condition names the rows`)
 	}
 	if call.Target.Version != "" {
-		v.Add("/target/version", "has no meaning for many rows")
+		v.Add("/target/version", "does not apply to several rows")
 	}
 	change, ok := exactMembers(call.ProposedChange, "where", "set", "max_rows")
 	if !ok {

@@ -22,7 +22,8 @@ func TestClockFallsBack(t *testing.T) {
 	s := openTest(t, Config{URL: dsn, Logger: slog.New(slog.NewTextHandler(&said, nil))})
 	now := func(s *Store) (now time.Time) {
 		t.Helper()
-		if err := s.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error { now = tx.Now(); return nil }); err != nil {
+		if err := s.View(t.Context(), gatehouse.DefaultTenant,
+			func(tx gatehouse.ReadTx) error { now = tx.Now(); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return now

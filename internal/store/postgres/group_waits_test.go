@@ -76,8 +76,11 @@ func TestGroupWaitsNotLong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := &gatehouse.IdempotencyRecord{Tenant: tenant, PrincipalID: "prn_1", Route: "POST /v1/actions", Key: "same", Body: []byte("{}")}
-	_, err = cut.Exec(ctx, `INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at, body) VALUES ($1, $2, $3, $4, $5, 0, '')`,
+	answer := &gatehouse.IdempotencyRecord{Tenant: tenant, PrincipalID: "prn_1", Route: "POST /v1/actions", Key: "same",
+		Body: []byte("{}")}
+	_, err = cut.Exec(ctx,
+		`INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at, body)
+			VALUES ($1, $2, $3, $4, $5, 0, '')`,
 		tenant, answer.PrincipalID, answer.Route, answer.Key, answer.BodyHash[:])
 	if err != nil {
 		t.Fatal(err)

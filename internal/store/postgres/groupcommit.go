@@ -211,7 +211,9 @@ func (s *Store) startGroup() {
 	}
 	// Two groups that want the same keys lock them in the same order.
 	slices.SortFunc(members, func(a, b *member) int { return slices.CompareFunc(a.keys, b.keys, lockKey.compare) })
-	g := &group{s: s, members: members, pending: len(members), allEnded: make(chan struct{}), owners: make(map[string]*member)}
+	g := &group{
+		s: s, members: members, pending: len(members), allEnded: make(chan struct{}), owners: make(map[string]*member),
+	}
 	for _, m := range members {
 		m.group = g
 	}

@@ -143,7 +143,8 @@ func TestGroupOfOneAction(t *testing.T) {
 	s := openTest(t, Config{})
 	p := populate(t, s)
 	agent := p.known(p.agent)
-	bob := p.principal(gatehouse.NewPrincipal{Name: "bob", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
+	bob := p.principal(
+		gatehouse.NewPrincipal{Name: "bob", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
 	ana, ben := p.known(p.ana), p.known(bob)
 	for round := range 8 {
 		a := p.propose(agent)
@@ -207,7 +208,8 @@ func TestGroupOfFailures(t *testing.T) {
 			if err := openNew(tx, "missing"); err != nil {
 				return err
 			}
-			if err := tx.AppendLeaf(&gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "t", Subject: "missing", Actor: "a"}); err != nil {
+			if err := tx.AppendLeaf(
+				&gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "t", Subject: "missing", Actor: "a"}); err != nil {
 				return err
 			}
 			return tx.MoveApproval("apr_none", gatehouse.ApprovalApproved)
@@ -282,7 +284,8 @@ func TestWriteFirstRunsAlone(t *testing.T) {
 		})
 	}()
 	// Wait until it has ended or is in the queue.
-	for end := time.Now().Add(20 * time.Second); len(ended) == 0 && !waiting(2) && time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+	for end := time.Now().Add(20 * time.Second); len(ended) == 0 && !waiting(2) &&
+		time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
 	}
 	if !waiting(1) {
 		t.Fatal("an Update that writes before its first read waits for a group")
@@ -350,7 +353,8 @@ func TestGroupWaitsForNoLock(t *testing.T) {
 	s := openTest(t, Config{})
 	p := populate(t, s)
 	agent, ana := p.known(p.agent), p.known(p.ana)
-	bob := p.principal(gatehouse.NewPrincipal{Name: "bob", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
+	bob := p.principal(
+		gatehouse.NewPrincipal{Name: "bob", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
 	ben := p.cachedAnew(bob)
 	a, b, c := p.propose(agent), p.propose(agent), p.propose(agent)
 	// Well below the server's lock_timeout.

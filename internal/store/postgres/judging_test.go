@@ -22,7 +22,8 @@ func bomb(n int) string {
 	if !strings.Contains(b.String(), "\nrules:") {
 		panic("the default policy has no rules")
 	}
-	rules := fmt.Sprintf("\nrules:\n  - {id: bomb%d, then: needs_approval, when: '%s.all(a, %s.all(b, a == b)) && false'}", n, list, list)
+	rules := fmt.Sprintf("\nrules:\n  - {id: bomb%d, then: needs_approval, when: '%s.all(a, %s.all(b, a == b)) && false'}",
+		n, list, list)
 	return strings.Replace(b.String(), "\nrules:", rules, 1)
 }
 

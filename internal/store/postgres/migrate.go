@@ -77,7 +77,8 @@ func checkServer(ctx context.Context, c *pgx.Conn) error {
 	var version int
 	var encoding, commit, readOnly string
 	err := c.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
-current_setting('synchronous_commit'), current_setting('transaction_read_only')`).Scan(&version, &encoding, &commit, &readOnly)
+current_setting('synchronous_commit'), current_setting('transaction_read_only')`).Scan(
+		&version, &encoding, &commit, &readOnly)
 	switch {
 	case err != nil:
 		return err

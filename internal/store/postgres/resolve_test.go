@@ -113,7 +113,8 @@ func TestOutcomeOfLostSession(t *testing.T) {
 	if _, err := c.Exec(ctx, `rollback`); err != nil {
 		t.Fatal(err)
 	}
-	statement(t, s.config.URL, `UPDATE gatehouse_session SET last = 1, started_at = started_at + interval '1 second' WHERE seq = $1`, o.seq)
+	statement(t, s.config.URL,
+		`UPDATE gatehouse_session SET last = 1, started_at = started_at + interval '1 second' WHERE seq = $1`, o.seq)
 	if stored, err := s.outcome(ctx, o); stored || err != nil {
 		t.Errorf("another's transaction: stored %v, error %v", stored, err)
 	}
@@ -134,7 +135,8 @@ func TestOutcomeOfLostSession(t *testing.T) {
 func TestOutcomeDespiteWarnings(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	statement(t, s.config.URL, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_text_search_config = none', current_database()); END $$`)
+	statement(t, s.config.URL,
+		`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_text_search_config = none', current_database()); END $$`)
 	_, o := leftBehind(t, s)
 	if stored, err := s.outcome(context.Background(), o); stored || err != nil {
 		t.Errorf("stored %v, error %v", stored, err)
@@ -198,7 +200,8 @@ func TestOutcomeOnStandby(t *testing.T) {
 	if err := c.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	statement(t, dsn, `CREATE SCHEMA standby; CREATE FUNCTION standby.pg_is_in_recovery() RETURNS BOOLEAN LANGUAGE SQL AS 'SELECT true'`)
+	statement(t, dsn,
+		`CREATE SCHEMA standby; CREATE FUNCTION standby.pg_is_in_recovery() RETURNS BOOLEAN LANGUAGE SQL AS 'SELECT true'`)
 	alter(t, dsn, `search_path = standby, pg_catalog, public`)
 	alter(t, dsn, `default_transaction_read_only = on`)
 	for range 2 {

@@ -65,15 +65,18 @@ const (
 	pageJoins = `) x
 CROSS JOIN LATERAL (SELECT * FROM action WHERE action.ctid = x.place` + lateralEnd + ` a
 LEFT JOIN LATERAL (SELECT *, octet_length(proposed_change) + octet_length(current_state) + octet_length(context) + octet_length(metadata)
-  + octet_length(extra) + octet_length(rationale) + octet_length(entity_refs) AS size FROM proposal WHERE proposal.seq = a.seq` + lateralEnd + ` p ON p.size <= `
+  + octet_length(extra) + octet_length(rationale) + octet_length(entity_refs) AS size FROM proposal
+  WHERE proposal.seq = a.seq` + lateralEnd + ` p ON p.size <= `
 	pageApproval = `
-LEFT JOIN LATERAL (SELECT *, (SELECT json_agg(json_build_object('person', v.person, 'principal_id', v.principal_id, 'name', v.name,
-    'decision', v.decision, 'notes', v.notes, 'via', v.via, 'digest', v.digest, 'micros', v.at, 'for', v.for_id,
-    'for_name', v.for_name, 'grant', v.grant_id))
-    FROM vote v WHERE v.seq = approval.seq) AS votes FROM approval WHERE approval.seq = a.seq` + lateralEnd + ` o ON true`
+LEFT JOIN LATERAL (SELECT *, (SELECT json_agg(json_build_object('person', v.person, 'principal_id', v.principal_id,
+  'name', v.name, 'decision', v.decision, 'notes', v.notes, 'via', v.via, 'digest', v.digest, 'micros', v.at, 'for',
+  v.for_id, 'for_name', v.for_name, 'grant', v.grant_id))
+    FROM vote v WHERE v.seq = approval.seq) AS votes FROM approval WHERE approval.seq = a.seq` + lateralEnd +
+		` o ON true`
 	pagePush = `
 LEFT JOIN LATERAL (SELECT * FROM push WHERE push.action_seq = a.seq` + lateralEnd + ` h ON true
-LEFT JOIN LATERAL (SELECT * FROM receipt l WHERE l.action_seq = h.action_seq AND NOT l.late ORDER BY l.seq DESC LIMIT 1) r ON true`
+LEFT JOIN LATERAL (SELECT * FROM receipt l WHERE l.action_seq = h.action_seq AND NOT l.late
+  ORDER BY l.seq DESC LIMIT 1) r ON true`
 	pageEnd   = `) y`
 	pageUntil = ` WHERE y.before <= `
 )

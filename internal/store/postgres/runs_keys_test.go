@@ -203,7 +203,8 @@ func TestWhoHasALikeKeyWaits(t *testing.T) {
 		waitForLock(t, s)
 		now := tx.Now()
 		step := r.Steps[0]
-		step.Status, step.FinishedAt, step.LeaseOwner, step.LeaseUntil, step.IdempotencyKey = gatehouse.StepSucceeded, &now, "", nil, "run_00:s0"
+		step.Status, step.FinishedAt, step.LeaseOwner, step.LeaseUntil, step.IdempotencyKey = gatehouse.StepSucceeded, &now,
+			"", nil, "run_00:s0"
 		return tx.UpdateStep(step, gatehouse.StepRunning, 1)
 	})
 	if err != nil {
@@ -246,7 +247,8 @@ func TestPassedStepsStayInPlace(t *testing.T) {
 		}
 	}
 	var all, inPlace int
-	err = tx.QueryRow(t.Context(), `SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'step'`).Scan(&all, &inPlace)
+	err = tx.QueryRow(t.Context(),
+		`SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'step'`).Scan(&all, &inPlace)
 	if err != nil || all != len(leased) || inPlace != all {
 		t.Errorf("of %d steps %d were written in place: %v", all, inPlace, err)
 	}

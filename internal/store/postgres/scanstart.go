@@ -54,8 +54,9 @@ const pagesRead = `SELECT pg_stat_get_xact_blocks_fetched($1::text::regclass)`
 // has no transaction number. The server hides the transaction starts of other roles from a role
 // without pg_read_all_stats: if replicas connect as several roles, [maxForeignTx] must cover the
 // rows that the others store.
-const oldestWriter = `SELECT min(xact_start) FROM pg_stat_activity WHERE datname = current_database() AND (backend_xid IS NOT NULL
-  OR pid = pg_backend_pid() OR application_name = current_setting('application_name') AND xact_start > clock_timestamp() - interval '10 s')`
+const oldestWriter = `SELECT min(xact_start) FROM pg_stat_activity
+WHERE datname = current_database() AND (backend_xid IS NOT NULL OR pid = pg_backend_pid()
+  OR application_name = current_setting('application_name') AND xact_start > clock_timestamp() - interval '10 s')`
 
 // current returns where the queue begins. due tells the caller to scan from the beginning. Only
 // one caller that can do so gets it; the others use the marks.

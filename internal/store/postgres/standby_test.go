@@ -41,7 +41,8 @@ func TestCommitWithoutStandby(t *testing.T) {
 		t.Fatal(err)
 	}
 	leave()
-	if err := putTenant(s, "acme"); err == nil || errors.Is(err, gatehouse.ErrBusy) || errors.Is(err, context.DeadlineExceeded) {
+	if err := putTenant(s, "acme"); err == nil || errors.Is(err, gatehouse.ErrBusy) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v: no standby has it, and nobody knows whether one will", err)
 	}
 	find := func() error {
@@ -98,7 +99,8 @@ func TestCommitWaitCanceled(t *testing.T) {
 			}
 			defer conn.Close(context.Background())
 			for ended := 0; ended == 0; time.Sleep(time.Millisecond) {
-				if err := conn.QueryRow(t.Context(), `SELECT count(`+end+`(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`).Scan(&ended); err != nil {
+				if err := conn.QueryRow(t.Context(),
+					`SELECT count(`+end+`(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`).Scan(&ended); err != nil {
 					t.Fatal(err)
 				}
 			}

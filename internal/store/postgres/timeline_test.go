@@ -42,7 +42,8 @@ func tenantsOn(t *testing.T, c *pgtest.Cluster) (ids string) {
 	conn, err := pgx.Connect(t.Context(), pgtest.AllTenants(c.DSN("postgres")))
 	must(t, err)
 	defer conn.Close(context.Background())
-	must(t, conn.QueryRow(t.Context(), `SELECT coalesce(string_agg(id, ' ' ORDER BY id), '') FROM tenant WHERE id <> $1`, gatehouse.DefaultTenant).Scan(&ids))
+	must(t, conn.QueryRow(t.Context(), `SELECT coalesce(string_agg(id, ' ' ORDER BY id), '') FROM tenant WHERE id <> $1`,
+		gatehouse.DefaultTenant).Scan(&ids))
 	return ids
 }
 
@@ -78,7 +79,8 @@ func TestOldPrimary(t *testing.T) {
 	must(t, standby.Down(false))
 	refused := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, errOldPrimary) || !strings.Contains(err.Error(), "is on timeline 1, but this process has worked with timeline 2") {
+		if !errors.Is(err, errOldPrimary) ||
+			!strings.Contains(err.Error(), "is on timeline 1, but this process has worked with timeline 2") {
 			t.Errorf("%s: error %v", what, err)
 		}
 	}
@@ -162,7 +164,8 @@ func TestOldPrimaryGoesOn(t *testing.T) {
 			if err := findTenant(s, "before"); err != nil {
 				return err
 			}
-			statement(t, pgtest.AllTenants(standby.DSN("postgres")), `INSERT INTO tenant SELECT 'new', created_at FROM tenant WHERE id = 'before'`)
+			statement(t, pgtest.AllTenants(standby.DSN("postgres")),
+				`INSERT INTO tenant SELECT 'new', created_at FROM tenant WHERE id = 'before'`)
 			learn()
 			if err := findTenant(s, "new"); err != nil {
 				t.Errorf("it is read from the old primary: %v", err)

@@ -64,7 +64,8 @@ func waitForLock(t *testing.T, s *Store) {
 func lockWaits(t *testing.T, s *Store) (n int) {
 	t.Helper()
 	err := s.pool.QueryRow(context.Background(),
-		`SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`).Scan(&n)
+		`SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity
+			WHERE datname = current_database())`).Scan(&n)
 	if err != nil {
 		t.Fatal(err)
 	}

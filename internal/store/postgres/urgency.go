@@ -48,7 +48,8 @@ const (
 CROSS JOIN LATERAL (SELECT bucket, risk, after, stretch, large,
     CASE WHEN bucket = 0 THEN n.at ELSE greatest(n.at, coalesce(?::bigint, n.at) + low) END AS low,
     CASE WHEN high IS NULL THEN 9223372036854775807 ELSE coalesce(?::bigint, n.at) + high END AS high
-  FROM unnest(?::int[], ?::int[], ?::bigint[], ?::bigint[], ?::text[], ?::int[], ?::bool[]) AS c (bucket, risk, low, high, after, stretch, large) OFFSET 0) k
+  FROM unnest(?::int[], ?::int[], ?::bigint[], ?::bigint[], ?::text[], ?::int[], ?::bool[])
+    AS c (bucket, risk, low, high, after, stretch, large) OFFSET 0) k
 CROSS JOIN LATERAL (
   WITH due AS MATERIALIZED (SELECT `
 	walkDue = ` FROM action

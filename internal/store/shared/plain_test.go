@@ -47,7 +47,8 @@ func TestPlainStatements(t *testing.T) {
 			switch x := n.(type) {
 			case *ast.CallExpr:
 				for i, arg := range x.Args {
-					if _, literal := arg.(*ast.BasicLit); isStatement(x) && name != "postgres/statement.go" && !literal && i >= len(x.Args)-1 {
+					if _, literal := arg.(*ast.BasicLit); isStatement(x) && name != "postgres/statement.go" && !literal &&
+						i >= len(x.Args)-1 {
 						t.Errorf("%s: the text of a statement is not a literal", set.Position(arg.Pos()))
 					}
 				}

@@ -95,7 +95,8 @@ func (c *conn) checkpoint(sql string) (pages int64, err error) {
 
 // pagesWritten returns the number of pages written since the last call.
 func (c *conn) pagesWritten() int64 {
-	if rc := sqlite3.Xsqlite3_db_status(c.tls, c.db, sqlite3.SQLITE_DBSTATUS_CACHE_WRITE, c.out, c.out+8, 1); rc != sqlite3.SQLITE_OK {
+	if rc := sqlite3.Xsqlite3_db_status(c.tls, c.db, sqlite3.SQLITE_DBSTATUS_CACHE_WRITE,
+		c.out, c.out+8, 1); rc != sqlite3.SQLITE_OK {
 		return 0
 	}
 	return int64(int32At(c.out))

@@ -39,7 +39,8 @@ func TestInspect(t *testing.T) {
 	if err != nil {
 		t.Errorf("what was committed is not seen: %v", err)
 	}
-	if err := r.Update(t.Context(), gatehouse.DefaultTenant, func(gatehouse.Tx) error { return nil }); !errors.Is(err, ErrReadOnly) {
+	if err := r.Update(t.Context(), gatehouse.DefaultTenant, func(gatehouse.Tx) error { return nil }); !errors.Is(err,
+		ErrReadOnly) {
 		t.Errorf("an Update: %v", err)
 	}
 	// The connection itself refuses writes, too.

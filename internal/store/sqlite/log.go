@@ -18,7 +18,8 @@ func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
 	if err := shared.CompleteLeaf(l, t.at); err != nil {
 		return err
 	}
-	_, err := t.exec(`INSERT INTO audit_leaf (tenant, action_id, body) VALUES (?, ?, ?)`, l.Tenant, shared.LeafKey(l), shared.LeafBody(l))
+	_, err := t.exec(`INSERT INTO audit_leaf (tenant, action_id, body) VALUES (?, ?, ?)`, l.Tenant, shared.LeafKey(l),
+		shared.LeafBody(l))
 	return err
 }
 
@@ -105,35 +106,36 @@ func (t *readTx) ListActionEntries(actionID string) (list []*gatehouse.Entry, er
 		return nil, nil
 	}
 	var in *logBatch
-	err = t.each(`SELECT seq, body FROM audit_leaf WHERE tenant = ? AND action_id = ? AND action_id <> '' ORDER BY seq`, func(r *stmt) error {
-		row, body := r.Int(), r.JSON()
-		i := -1
-		if in != nil {
-			i = in.place(row)
-		}
-		if i < 0 {
-			in = nil
-			_, err := t.c.first(`SELECT number, position, leaves, hashes FROM audit_batch
+	err = t.each(`SELECT seq, body FROM audit_leaf WHERE tenant = ? AND action_id = ? AND action_id <> '' ORDER BY seq`,
+		func(r *stmt) error {
+			row, body := r.Int(), r.JSON()
+			i := -1
+			if in != nil {
+				i = in.place(row)
+			}
+			if i < 0 {
+				in = nil
+				_, err := t.c.first(`SELECT number, position, leaves, hashes FROM audit_batch
   WHERE tenant = ? AND last >= ? ORDER BY last LIMIT 1`, func(r *stmt) error {
-				b := scanBatch(r)
-				in = b.keep()
-				return nil
-			}, t.tenant, row)
-			if err != nil {
-				return err
+					b := scanBatch(r)
+					in = b.keep()
+					return nil
+				}, t.tenant, row)
+				if err != nil {
+					return err
+				}
+				if in == nil {
+					return errEnough // this leaf and all later ones are not numbered yet
+				}
+				if i = in.place(row); i < 0 {
+					return nil
+				}
 			}
-			if in == nil {
-				return errEnough // this leaf and all later ones are not numbered yet
-			}
-			if i = in.place(row); i < 0 {
-				return nil
-			}
-		}
-		e := in.entry(i)
-		e.Body = body
-		list = append(list, e)
-		return nil
-	}, t.tenant, actionID)
+			e := in.entry(i)
+			e.Body = body
+			list = append(list, e)
+			return nil
+		}, t.tenant, actionID)
 	return list, unlessEnough(err)
 }
 
@@ -193,7 +195,8 @@ func (t *readTx) LogHashes(positions []int64) ([]gatehouse.Hash, error) {
 // numbered one.
 func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err error) {
 	err = t.each(`SELECT l.seq, l.tenant, l.action_id, l.body FROM audit_leaf l
-WHERE l.seq > (SELECT numbered FROM meta WHERE id = 1) AND l.seq > coalesce((SELECT max(b.last) FROM audit_batch b WHERE b.tenant = l.tenant), 0)
+WHERE l.seq > (SELECT numbered FROM meta WHERE id = 1)
+  AND l.seq > coalesce((SELECT max(b.last) FROM audit_batch b WHERE b.tenant = l.tenant), 0)
 ORDER BY l.seq LIMIT ?`,
 		func(r *stmt) error {
 			list = append(list, &gatehouse.PendingLeaf{Row: r.Int(), Tenant: r.Text(), ActionID: r.Text(),

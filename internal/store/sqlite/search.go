@@ -159,7 +159,8 @@ func (t *tx) PutSearchBlock(b *gatehouse.SearchBlock) error {
 	}
 	var n int64
 	var last string
-	err = t.each(`SELECT count(*), coalesce((SELECT id FROM action WHERE seq >= ?1 AND seq < ?2 ORDER BY seq DESC LIMIT 1), '')
+	err = t.each(`SELECT count(*), coalesce((SELECT id FROM action WHERE seq >= ?1 AND seq < ?2
+  ORDER BY seq DESC LIMIT 1), '')
 FROM action WHERE seq >= ?1 AND seq < ?2`, func(r *stmt) error { n, last = r.Int(), r.Text(); return nil },
 		first, first+shared.SearchBlockRows)
 	if err != nil {

@@ -72,7 +72,8 @@ type writer struct {
 
 func newWriter(s *Store, c *conn) *writer {
 	return &writer{
-		s: s, c: c, queue: make(chan *request, 4*maxBatch), done: make(chan struct{}), patience: 10 * time.Second, cache: maxCached,
+		s: s, c: c, queue: make(chan *request, 4*maxBatch), done: make(chan struct{}), patience: 10 * time.Second,
+		cache:  maxCached,
 		commit: func(c *conn) error { _, err := c.exec(`COMMIT`); return err },
 	}
 }

@@ -105,7 +105,8 @@ func TestNothingWrittenCostsNoCommit(t *testing.T) {
 	before := s.writer.commits.Load()
 	errs := oneBatch(t, s,
 		func(x gatehouse.Tx) error {
-			_, err := queues{x.(*tx)}.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 10})
+			_, err := queues{x.(*tx)}.ClaimPushes("w", time.Minute,
+				gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 10})
 			return err
 		},
 		func(tx gatehouse.Tx) error { return errors.Join(insertTenant("x")(tx), own) },
@@ -259,7 +260,8 @@ func TestUnclearCommit(t *testing.T) {
 			begun, done := make(chan struct{}), make(chan error, 1)
 			go func() {
 				<-begun
-				done <- s.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { runs.Add(1); return insertTenant("a")(tx) })
+				done <- s.Update(t.Context(), gatehouse.DefaultTenant,
+					func(tx gatehouse.Tx) error { runs.Add(1); return insertTenant("a")(tx) })
 			}()
 			err := s.Update(t.Context(), "default", func(tx gatehouse.Tx) error {
 				runs.Add(1)
@@ -372,7 +374,8 @@ func TestTransactionKept(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	var kept gatehouse.Tx
-	if err := s.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { kept = tx; return nil }); err != nil {
+	if err := s.Update(context.Background(), gatehouse.DefaultTenant,
+		func(tx gatehouse.Tx) error { kept = tx; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := insertTenant("x")(kept); !errors.Is(err, errEnded) {

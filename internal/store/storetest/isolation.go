@@ -27,7 +27,8 @@ func (s *suite) decideRace() {
 				if _, err := approve(tx, a, tx.Now()); err != nil {
 					return err
 				}
-				return tx.AppendLeaf(&gatehouse.Leaf{Tenant: tenant, Type: "hitl.approved", Subject: a.ID, ActionID: a.ID, Actor: "ana"})
+				return tx.AppendLeaf(
+					&gatehouse.Leaf{Tenant: tenant, Type: "hitl.approved", Subject: a.ID, ActionID: a.ID, Actor: "ana"})
 			})
 			switch {
 			case err == nil:

@@ -74,7 +74,8 @@ func (s *suite) lanes() {
 	}
 	for _, p := range got {
 		want := map[string]string{erp.ID: "erp", crm.ID: "crm"}[p.ID]
-		if p.Lane != want || p.Status != gatehouse.PushPicking || p.Generation != 1 || p.LeaseOwner != "outside" || p.LeaseUntil == nil {
+		if p.Lane != want || p.Status != gatehouse.PushPicking || p.Generation != 1 || p.LeaseOwner != "outside" ||
+			p.LeaseUntil == nil {
 			s.Errorf("claimed %+v", p)
 		}
 	}

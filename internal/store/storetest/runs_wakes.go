@@ -38,8 +38,9 @@ func ended(status gatehouse.Status) bool {
 }
 
 var actionStatuses = []gatehouse.Status{
-	gatehouse.StatusPending, gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusUnknown, gatehouse.StatusApplied, gatehouse.StatusFailed,
-	gatehouse.StatusRejected, gatehouse.StatusExpired, gatehouse.StatusCanceled, gatehouse.StatusSuperseded, gatehouse.StatusReversed, gatehouse.StatusDenied,
+	gatehouse.StatusPending, gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusUnknown,
+	gatehouse.StatusApplied, gatehouse.StatusFailed, gatehouse.StatusRejected, gatehouse.StatusExpired,
+	gatehouse.StatusCanceled, gatehouse.StatusSuperseded, gatehouse.StatusReversed, gatehouse.StatusDenied,
 }
 
 // actionWakes parks steps before and after their action reaches each state.
@@ -72,7 +73,8 @@ func (s *suite) actionWakes() {
 // another action.
 func (s *suite) wakesGo() {
 	w := s.workflow(tenant, "triage", 1)
-	for _, to := range []gatehouse.StepStatus{gatehouse.StepReady, gatehouse.StepSucceeded, gatehouse.StepFailed, gatehouse.StepCanceled} {
+	for _, to := range []gatehouse.StepStatus{gatehouse.StepReady, gatehouse.StepSucceeded, gatehouse.StepFailed,
+		gatehouse.StepCanceled} {
 		st := s.inState(w, gatehouse.StepRunning)
 		a := s.in(gatehouse.StatusRejected)
 		s.moveStep(st, gatehouse.StepWaitingApproval, func(n *gatehouse.Step) { n.ActionID = a.ID })

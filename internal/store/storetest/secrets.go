@@ -14,7 +14,8 @@ func (s *suite) secrets() {
 	})
 	now := s.now()
 	key := &gatehouse.RingKey{
-		ID: "rgk_" + s.next(), Number: 11, Tenant: tenant, Purpose: gatehouse.RingSecrets, Sealed: make([]byte, 72), Master: "m1",
+		ID: "rgk_" + s.next(), Number: 11, Tenant: tenant, Purpose: gatehouse.RingSecrets, Sealed: make([]byte, 72),
+		Master:    "m1",
 		CreatedAt: now, CreatedBy: "prn_1",
 	}
 	s.update(func(tx gatehouse.Tx) error { return tx.InsertRingKey(key) })
