@@ -98,7 +98,7 @@ func (c *Connector) unreachable(err error) *connector.Error {
 		c.forget()
 		v.kind = connector.NotSent
 		if v.missing {
-			v.code, v.detail = "schema_changed", "the target's tables have changed:  "+v.detail
+			v.code, v.detail = "schema_changed", "the target's tables have changed: "+v.detail
 		}
 		return v.failure(err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

@@ -12,7 +12,8 @@ import (
 // step-up; related actions end together. Ceiling claims at or before $1 are outside every
 // window.
 const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at,
-  CASE WHEN a.status = 'failed' THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at, 0)
+  CASE WHEN a.status = 'failed'
+    THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at, 0)
   ELSE coalesce(a.finished_at, a.decided_at, 0) END,
   EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.status NOT IN ('applied', 'canceled')
     AND h.closed_at IS NULL)

@@ -14,7 +14,8 @@ import (
 // actions. The parameter is a time: ceiling claims at or before it no longer
 // count.
 const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at,
-  CASE WHEN a.status = 'failed' THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at)
+  CASE WHEN a.status = 'failed'
+    THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at)
   ELSE coalesce(a.finished_at, a.decided_at) END,
   EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.status <> 'applied' AND h.status <> 'canceled'
     AND h.closed_at IS NULL)

@@ -65,7 +65,7 @@ func (s *suite) actionWakes() {
 			s.update(func(tx gatehouse.Tx) error { return tx.MoveAction(move(a, from, to)) })
 			from = to
 		}
-		s.wakes("an action that became  "+string(status), st, ended(status))
+		s.wakes("an action that became "+string(status), st, ended(status))
 	}
 }
 
@@ -123,7 +123,7 @@ func (s *suite) childWakes() {
 			s.wakes("a child that is not yet "+string(status), st, false)
 			s.moveRun(before, to)
 		}
-		s.wakes("a child that became  "+string(status), st, status.Final())
+		s.wakes("a child that became "+string(status), st, status.Final())
 		late := s.inState(w, gatehouse.StepRunning)
 		s.moveStep(late, gatehouse.StepWaiting, func(n *gatehouse.Step) { n.ChildRun = before.ID })
 		s.wakes("parked on a child that is "+string(status), late, status.Final())
