@@ -519,9 +519,9 @@ func TestAuthentication(t *testing.T) {
 	wantFailure(t, err, connector.NotSent, "unreachable")
 
 	for name, resources := range map[string]map[string]kubernetes.Resource{
-		"has none of the name": {"widgets.apps": {Kind: "Widget", Namespaces: []string{"shop"}}},
-		`its kind is "Deploy`:  {"deployments.apps": {Kind: "Widget", Namespaces: []string{"shop"}}},
-		"namespaces are for":   {"deployments.apps": {Kind: "Deployment"}},
+		"has none of the name":                     {"widgets.apps": {Kind: "Widget", Namespaces: []string{"shop"}}},
+		`its kind is "Deploy`:                      {"deployments.apps": {Kind: "Widget", Namespaces: []string{"shop"}}},
+		"namespaces are required for a namespaced": {"deployments.apps": {Kind: "Deployment"}},
 	} {
 		k := c.connector(func(cfg *kubernetes.Config) { cfg.Resources = resources })
 		if err := k.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), name) {

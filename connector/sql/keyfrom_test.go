@@ -205,7 +205,7 @@ func TestMadeKeyRefused(t *testing.T) {
 			"inserts one row at a time":            many,
 			"is required":                          call("insert", "", "", "", `{"name":"a"}`),
 			"names no column to set":               call("insert", "x", "", "", `{}`),
-			"does not apply to an insert":                  call("insert", "x", "", `{"name":"a"}`, `{"name":"a"}`),
+			"does not apply to an insert":          call("insert", "x", "", `{"name":"a"}`, `{"name":"a"}`),
 		} {
 			err := c.Validate(refused)
 			if gatehouse.CodeOf(err) != gatehouse.CodeInvalid || !strings.Contains(err.Error(), want) {
