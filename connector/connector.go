@@ -3,9 +3,8 @@
 //
 // A connector promises three things. It makes each change at most once per Execute. It
 // classifies every failure as an [*Error] whose kind never claims more than was
-// proven: NotSent only when no byte of the request can have reached the target. And
-// it takes everything that it sends from the [Call] alone, so that the approved
-// change is exactly what is sent.
+// proven: NotSent only when no byte of the request can have reached the target. It takes the data
+// that it sends from the [Call] alone, so it sends exactly the approved change.
 //
 // Abilities beyond Execute are the small interfaces [Checker], [SelectiveChecker],
 // [StateReader], [Previewer], [ReadBacker], [Validator], [Typed], [Describer], [Floorer],
@@ -46,8 +45,8 @@ type Operation struct {
 	// Amounts are the fields of a change that hold money, unless the connector is a
 	// [Describer]; none if people recognize them by their names.
 	Amounts []gatehouse.AmountField
-	// Undo tells whether the effect can be undone, unless the connector is a [Describer]; nil
-	// for what Reverses says.
+	// Undo states whether the effect can be undone; nil if Reverses states it. A [Describer]
+	// overrides both.
 	Undo *gatehouse.Undo
 	// KeyRetention is how long the target keeps idempotency records; a dead letter
 	// older than that is not replayed. Zero means forever.
@@ -95,7 +94,7 @@ type Connector interface {
 
 // State is what a Checker found at the target.
 type State struct {
-	// Matches tells whether the target is still as the proposal says.
+	// Matches reports whether the target is still in the state that the proposal expects.
 	Matches bool
 	// Expected and Actual show the difference to a person, as versions or as the
 	// fields of the pre-image that differ.
@@ -121,8 +120,8 @@ type SelectiveChecker interface {
 
 // Snapshot is the state of a target as a new proposal of the same change would have it.
 type Snapshot struct {
-	// Matches tells whether the target is still as the call says, as a [Checker]
-	// would report it.
+	// Matches reports whether the target is still in the state that the call expects, as a
+	// [Checker] would report it.
 	Matches bool
 	// Gone is true when the target, or one of the targets of a bulk operation, no
 	// longer exists. No other field is set then.
@@ -152,10 +151,10 @@ type Finding int
 const (
 	// Inconclusive: nothing is proven either way.
 	Inconclusive Finding = iota
-	// Present: the effect is there, made under this idempotency key or
+	// Present: the target has the effect, made under this idempotency key or
 	// indistinguishable from it.
 	Present
-	// Absent: the effect is not there, and no earlier call can still make it.
+	// Absent: the target does not have the effect, and no earlier call can still cause it.
 	Absent
 )
 
@@ -179,14 +178,14 @@ type Prober interface {
 	Probe(ctx context.Context) error
 }
 
-// ProbeReporter is a [Prober] that tells what the probe has shown, such as that the target accepts
-// the credentials. The text continues "The connector can be used:", and has no secrets.
+// ProbeReporter is a [Prober] that describes what the probe has verified, such as that the target
+// accepts the credentials. The text follows "The connector can be used:" and contains no secrets.
 type ProbeReporter interface {
 	Prober
 	ProbeReport(ctx context.Context) (shown string, err error)
 }
 
-// ProbeReport probes a target, and tells what the probe has shown: at least, that the target
+// ProbeReport probes a target and describes what the probe has verified: at least that the target
 // answers.
 func ProbeReport(ctx context.Context, p Prober) (shown string, err error) {
 	if r, ok := p.(ProbeReporter); ok {
@@ -195,10 +194,9 @@ func ProbeReport(ctx context.Context, p Prober) (shown string, err error) {
 	return "its target answers", p.Probe(ctx)
 }
 
-// Conditional tells whether the write of a call has a condition on the target's
-// version or pre-image, so that the write fails after another change, or after an
-// earlier call for the same action. A connector without this ability has such a
-// condition for every operation of class B, and for no other.
+// Conditional reports whether the write of a call is conditional on the target's version or
+// pre-image. A conditional write fails after another change, and after an earlier call for the same
+// action. If a connector lacks this interface, exactly its operations of class B are conditional.
 type Conditional interface {
 	Conditional(c Call) bool
 }

@@ -44,8 +44,10 @@ func TestFlags(t *testing.T) {
 		return &connectortest.Fixture{
 			Connector: flags,
 			Call: connector.Call{
-				Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Digest: "sha256:1", Attempt: 1, Operation: "switch",
-				Target: gatehouse.Target{EntityType: "flag", EntityRef: "dark-mode", Version: "3"}, ProposedChange: `{"on":true}`,
+				Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Digest: "sha256:1", Attempt: 1,
+				Operation:      "switch",
+				Target:         gatehouse.Target{EntityType: "flag", EntityRef: "dark-mode", Version: "3"},
+				ProposedChange: `{"on":true}`,
 			},
 			Disturb: func(t *testing.T) {
 				disturbed++
@@ -141,7 +143,8 @@ func TestDocumentedConfigurations(t *testing.T) {
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[connector.Kind]string{
-		connector.Ambiguous: "ambiguous", connector.NotSent: "not_sent", connector.Transient: "transient", connector.Terminal: "terminal",
+		connector.Ambiguous: "ambiguous", connector.NotSent: "not_sent", connector.Transient: "transient",
+		connector.Terminal: "terminal",
 	} {
 		e := &connector.Error{Kind: kind, Code: "http_500", Detail: "the target answered 500", Err: os.ErrDeadlineExceeded}
 		if got := e.Error(); got != want+": http_500: the target answered 500" || !errors.Is(e, os.ErrDeadlineExceeded) {

@@ -88,15 +88,19 @@ func (f *Flags) Execute(ctx context.Context, c connector.Call) (connector.Result
 	state, err := f.read(c)
 	switch digest, done := state.Applied[key(c)]; {
 	case errors.Is(err, fs.ErrNotExist):
-		return connector.Result{}, &connector.Error{Kind: connector.Terminal, Code: "target_changed", Detail: "there is no such flag"}
+		return connector.Result{},
+			&connector.Error{Kind: connector.Terminal, Code: "target_changed", Detail: "there is no such flag"}
 	case err != nil:
-		return connector.Result{}, &connector.Error{Kind: connector.NotSent, Code: "unreachable", Detail: "the flag cannot be read", Err: err}
+		return connector.Result{},
+			&connector.Error{Kind: connector.NotSent, Code: "unreachable", Detail: "the flag cannot be read", Err: err}
 	case done && digest == c.Digest:
 		return result(c, state), nil // answered before; the answer was lost
 	case done:
-		return connector.Result{}, &connector.Error{Kind: connector.Terminal, Code: "idempotency_conflict", Detail: "the key has made another change"}
+		return connector.Result{},
+			&connector.Error{Kind: connector.Terminal, Code: "idempotency_conflict", Detail: "the key has made another change"}
 	case strconv.Itoa(state.Version) != c.Target.Version:
-		return connector.Result{}, &connector.Error{Kind: connector.Terminal, Code: "target_changed", Detail: "the flag has another version"}
+		return connector.Result{},
+			&connector.Error{Kind: connector.Terminal, Code: "target_changed", Detail: "the flag has another version"}
 	}
 	if state.Applied == nil {
 		state.Applied = make(map[string]gatehouse.Digest)
@@ -107,10 +111,12 @@ func (f *Flags) Execute(ctx context.Context, c connector.Call) (connector.Result
 		err = os.WriteFile(f.path(c)+".new", b, 0o600)
 	}
 	if err != nil { // the flag itself is as it was: proven
-		return connector.Result{}, &connector.Error{Kind: connector.Transient, Code: "storage", Detail: "the flag cannot be written", Err: err}
+		return connector.Result{},
+			&connector.Error{Kind: connector.Transient, Code: "storage", Detail: "the flag cannot be written", Err: err}
 	}
 	if err := os.Rename(f.path(c)+".new", f.path(c)); err != nil { // the file may or may not be renamed
-		return connector.Result{}, &connector.Error{Kind: connector.Ambiguous, Code: "storage", Detail: "the flag may or may not be switched", Err: err}
+		return connector.Result{},
+			&connector.Error{Kind: connector.Ambiguous, Code: "storage", Detail: "the flag may or may not be switched", Err: err}
 	}
 	return result(c, state), nil
 }
@@ -136,7 +142,8 @@ func (f *Flags) Check(_ context.Context, c connector.Call) (connector.State, err
 	defer f.mu.Unlock()
 	state, err := f.read(c)
 	if err != nil {
-		return connector.State{}, &connector.Error{Kind: connector.Transient, Code: "unreachable", Detail: "the flag cannot be read", Err: err}
+		return connector.State{},
+			&connector.Error{Kind: connector.Transient, Code: "unreachable", Detail: "the flag cannot be read", Err: err}
 	}
 	actual := strconv.Itoa(state.Version)
 	return connector.State{
@@ -150,7 +157,8 @@ func (f *Flags) ReadBack(_ context.Context, c connector.Call) (connector.Finding
 	defer f.mu.Unlock()
 	state, err := f.read(c)
 	if err != nil {
-		return connector.Inconclusive, connector.Result{}, &connector.Error{Kind: connector.Transient, Code: "unreachable", Detail: "the flag cannot be read", Err: err}
+		return connector.Inconclusive, connector.Result{},
+			&connector.Error{Kind: connector.Transient, Code: "unreachable", Detail: "the flag cannot be read", Err: err}
 	}
 	if state.Applied[key(c)] != c.Digest {
 		return connector.Inconclusive, connector.Result{}, nil // an earlier call may still be on its way

@@ -141,7 +141,7 @@ func Fields(change gatehouse.JSON) []string {
 // has declared a level.
 type Declaration struct {
 	Operation string
-	// EntityType is empty for every entity.
+	// EntityType is empty if the floor applies to all entity types.
 	EntityType string
 	// Field is empty for the operation as a whole.
 	Field string

@@ -15,8 +15,8 @@ import (
 //
 //	"gatehouse/idempotency-key/1" LF tenant LF idempotency key
 //
-// in UTF-8, and therefore the same for every attempt and replay of an action. A
-// tenant's id has no line feed.
+// in UTF-8. It is the same for every attempt and replay of an action. A tenant's id has no line
+// feed.
 func (c Call) TargetKey() string {
 	sum := sha256.Sum256([]byte("gatehouse/idempotency-key/1\n" + c.Tenant + "\n" + c.IdempotencyKey))
 	return hex.EncodeToString(sum[:])

@@ -13,9 +13,9 @@ import (
 // the target documents, or in a transaction that is rolled back. The target is the same
 // afterwards, byte for byte.
 //
-// A change that the target would refuse is no error, but a [gatehouse.Preview] with a
-// Failure. If nothing can be said about a call, the preview has None set. Preview sets no
-// bounds and no time; its caller does.
+// If the target would refuse the change, Preview returns a [gatehouse.Preview] with a Failure, and
+// no error. If nothing can be said about a call, the preview has None set. Preview sets no bounds
+// and no time; its caller does.
 type Previewer interface {
 	// Previews reports whether Preview can ask the target about a call. It makes no
 	// call to the target.
@@ -50,8 +50,8 @@ type differ struct {
 	out  []gatehouse.PreviewChange
 }
 
-// compare appends the differences of a part of the tree; "" stands for an absent part,
-// and for a part that the change does not name.
+// compare appends the differences of a part of the tree; "" is an absent part, or a part that the
+// change does not name.
 func (d *differ) compare(path string, before, after, proposed gatehouse.JSON) {
 	if isTree(before) && isTree(after) && (proposed == "" || proposed.IsObject()) &&
 		(before.IsObject() || after.IsObject() || proposed.IsObject()) {

@@ -175,7 +175,8 @@ func (r *Redactor) value(j gatehouse.JSON) gatehouse.JSON {
 }
 
 func spellings(s string) []string {
-	list := []string{s, url.QueryEscape(s), url.PathEscape(s), lowerEscapes(url.QueryEscape(s)), lowerEscapes(url.PathEscape(s))}
+	list := []string{s, url.QueryEscape(s), url.PathEscape(s), lowerEscapes(url.QueryEscape(s)),
+		lowerEscapes(url.PathEscape(s))}
 	quoted := []string{string(gatehouse.StringJSON(s))}
 	if b, err := json.Marshal(s); err == nil { // <, > and & as \u003c, …
 		quoted = append(quoted, string(b))

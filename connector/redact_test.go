@@ -26,16 +26,20 @@ func TestRedactor(t *testing.T) {
 	echoes := map[string]string{
 		"hex": hex.EncodeToString([]byte(secret)), "upper hex": strings.ToUpper(hex.EncodeToString([]byte(secret))),
 		"hex within": hex.EncodeToString([]byte("Bearer " + secret + "!")),
-		"percent":    every.String(), "query": url.QueryEscape(secret), "lower query": strings.ToLower(url.QueryEscape(secret[:0])) + strings.NewReplacer("%2F", "%2f", "%2B", "%2b", "%3F", "%3f").Replace(url.QueryEscape(secret)),
+		"percent":    every.String(), "query": url.QueryEscape(secret),
+		"lower query": strings.ToLower(url.QueryEscape(secret[:0])) + strings.NewReplacer("%2F", "%2f", "%2B", "%2b",
+			"%3F", "%3f").Replace(url.QueryEscape(secret)),
 		"unicode escapes": unicode.String(),
 	}
 	encodings := map[string]*base64.Encoding{
-		"std": base64.StdEncoding, "raw std": base64.RawStdEncoding, "url": base64.URLEncoding, "raw url": base64.RawURLEncoding,
+		"std": base64.StdEncoding, "raw std": base64.RawStdEncoding, "url": base64.URLEncoding,
+		"raw url": base64.RawURLEncoding,
 	}
 	for name, e := range encodings {
 		for before := range 4 {
 			for after := range 4 {
-				echoes[fmt.Sprintf("%s, %d before, %d after", name, before, after)] = e.EncodeToString([]byte(strings.Repeat("x", before) + secret + strings.Repeat("y", after)))
+				echoes[fmt.Sprintf("%s, %d before, %d after", name, before, after)] = e.EncodeToString(
+					[]byte(strings.Repeat("x", before) + secret + strings.Repeat("y", after)))
 			}
 		}
 	}

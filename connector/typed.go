@@ -11,8 +11,8 @@ import (
 // refuses changes that do not match.
 type Typed interface {
 	// Schema returns the JSON Schema (2020-12, without references) of the proposed
-	// change of an operation on an entity type; false when there is no such
-	// operation, or when the entity type is not one of its own.
+	// change of an operation on an entity type; false when the connector has no such operation or
+	// entity type.
 	Schema(operation, entityType string) (gatehouse.JSON, bool)
 }
 

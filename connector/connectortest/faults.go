@@ -282,7 +282,7 @@ func hostileReference(t *testing.T, f *Fixture) {
 	f.wire.wantClean(t)
 }
 
-// hostileTexts: each text of the change is applied as it is, or refused for good.
+// hostileTexts: the target stores each text of the change unaltered, or the call fails permanently.
 func hostileTexts(t *testing.T, f *Fixture) {
 	var change any
 	if err := json.Unmarshal([]byte(f.Call.ProposedChange), &change); err != nil {

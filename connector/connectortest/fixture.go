@@ -92,7 +92,7 @@ func Run(t *testing.T, h Harness) {
 		{"refuses a stale version", stale},
 		{"lets one of two writers win", twoWriters},
 		{"checks the target", checks},
-		{"reads the state anew", readsState},
+		{"reads the current state", readsState},
 		{"previews without an effect", previews},
 		{"reads back", readsBack},
 		{"reverses to the pre-image", reverses},

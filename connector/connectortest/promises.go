@@ -33,7 +33,7 @@ func (f *Fixture) execute(ctx context.Context, t *testing.T, c connector.Call) (
 	for _, secret := range f.Secrets {
 		for _, text := range texts {
 			if strings.Contains(text, secret) {
-				t.Errorf("a secret stands in %s", text)
+				t.Errorf("a secret is in %s", text)
 			}
 		}
 	}
@@ -158,7 +158,7 @@ func concurrentSameKey(t *testing.T, f *Fixture) {
 	f.wantEffects(t, 1)
 	for _, failure := range failures {
 		if failure != nil && op.Class == connector.ClassA && failure.Kind == connector.Terminal {
-			t.Errorf("a repeated call ended for good: %v", failure)
+			t.Errorf("a repeated call failed permanently: %v", failure)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func readsState(t *testing.T, f *Fixture) {
 	}
 	for _, secret := range f.Secrets {
 		if strings.Contains(s.Version+string(s.CurrentState), secret) {
-			t.Errorf("a secret stands in %+v", s)
+			t.Errorf("a secret is in %+v", s)
 		}
 	}
 	pre, _ := f.Call.CurrentState.Fields()
@@ -310,7 +310,7 @@ func previews(t *testing.T, f *Fixture) {
 		for _, secret := range f.Secrets {
 			if text := string(gatehouse.MustJSON(got)); strings.Contains(text, secret) ||
 				failure != nil && strings.Contains(failure.Error()+failure.Says, secret) {
-				t.Errorf("a secret stands in %s, %v", text, failure)
+				t.Errorf("a secret is in %s, %v", text, failure)
 			}
 		}
 		return got, failure

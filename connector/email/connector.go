@@ -144,10 +144,10 @@ func (c *Connector) Validate(call connector.Call) error {
 		c.checkAddress(&v, fmt.Sprintf("/proposed_change/cc/%d", i), address)
 	}
 	if call.Target.Version != "" {
-		v.Add("/target/version", "has no meaning for a mail")
+		v.Add("/target/version", "does not apply to a mail")
 	}
 	if call.CurrentState != "" && call.CurrentState != "{}" {
-		v.Add("/current_state", "has no meaning for a mail")
+		v.Add("/current_state", "does not apply to a mail")
 	}
 	return v.Err()
 }

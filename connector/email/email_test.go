@@ -108,7 +108,7 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// TestSend: the mail contains what was approved, and only the connector's own headers.
+// TestSend: the mail contains the approved content, and no headers except the connector's.
 func TestSend(t *testing.T) {
 	t.Parallel()
 	s := start(t)

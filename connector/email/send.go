@@ -183,7 +183,7 @@ func failure(ctx context.Context, m *mail.Msg, err error) *connector.Error {
 		default:
 			e.Kind, e.Detail = connector.Terminal, fmt.Sprintf("the server refuses the message: %d", code)
 		}
-	default: // the dialogue did not come to the message
+	default: // the dialogue ended before the message
 		switch {
 		case answered && code >= 500:
 			e.Kind, e.Detail = connector.Terminal, fmt.Sprintf("the server refuses sender or recipient: %d", code)

@@ -116,7 +116,7 @@ func (c *Connector) Probe(ctx context.Context) error {
 		case failed != nil:
 			return errors.New(failed.Detail)
 		case !there:
-			return fmt.Errorf("%s is not there, or may not be read", name)
+			return fmt.Errorf("%s does not exist, or the connector may not read it", name)
 		}
 	}
 	return nil

@@ -516,7 +516,7 @@ func TestValidate(t *testing.T) {
 			"/target/entity_type",
 		},
 		"a version": {with(comment, func(c *connector.Call) { c.Target.Version = "1" }), "/target/version"},
-		"what is not compared": {
+		"a field that is not compared": {
 			with(comment, func(c *connector.Call) { c.CurrentState = `{"milestone":1}` }),
 			"/current_state/milestone",
 		},

@@ -77,7 +77,7 @@ const (
 		"prerelease": {"type": "boolean"}}}`
 )
 
-// undos tells what stays after an operation was undone, or why it cannot be.
+// undos states what remains after an operation was undone, or why it cannot be undone.
 func undos() map[string]*gatehouse.Undo {
 	return map[string]*gatehouse.Undo{
 		opComment:       connector.UndoExcept("its subscribers were mailed"),

@@ -56,7 +56,9 @@ func sameVersion(a, b string) bool {
 }
 
 // reversal describes the change that reverses an applied one, nil if there is none.
-func (op *operation) reversal(call connector.Call, a *rest.Answer, doc document, externalID string) *gatehouse.Reversal {
+func (op *operation) reversal(
+	call connector.Call, a *rest.Answer, doc document, externalID string,
+) *gatehouse.Reversal {
 	r := op.reverse
 	if r == nil {
 		return nil

@@ -114,7 +114,8 @@ func TestTokenIsShared(t *testing.T) {
 		if s.issued != 1 || len(s.calls) != 8 {
 			t.Errorf("%d tokens for %d calls", s.issued, len(s.calls))
 		}
-		if s.form.Get("scope") != "a b" || s.form.Get("audience") != "crm" || s.form.Has("client_secret") != (style == "body") {
+		if s.form.Get("scope") != "a b" || s.form.Get("audience") != "crm" ||
+			s.form.Has("client_secret") != (style == "body") {
 			t.Errorf("style %q: the form is %v", style, s.form)
 		}
 	}
@@ -124,7 +125,7 @@ func noSecret(t *testing.T, res connector.Result, err error) {
 	t.Helper()
 	text := fmt.Sprintf("%+v %v %+v", res, err, failure(t, err))
 	if strings.Contains(text, "access-t0ken") || strings.Contains(text, clientSecret) {
-		t.Errorf("a secret stands in %s", text)
+		t.Errorf("a secret is in %s", text)
 	}
 }
 
@@ -223,7 +224,7 @@ func TestAuthIsChecked(t *testing.T) {
 	}
 }
 
-// TestSignedRequests: with OAuth 1.0 each request has a signature and a nonce of its own.
+// TestSignedRequests: with OAuth 1.0, each request has a new nonce and signature.
 func TestSignedRequests(t *testing.T) {
 	t.Parallel()
 	s := newCRM(t)

@@ -159,7 +159,7 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 // proves reports whether an answer, or an element of its list, shows the effect of a call.
 func (r *readBack) proves(call connector.Call, doc document) bool {
 	return (r.json == nil || r.json.matches(call, doc)) &&
-		(r.change == nil || stands(call.ProposedChange, doc, *r.change))
+		(r.change == nil || hasFields(call.ProposedChange, doc, *r.change))
 }
 
 // readResult is the result of a call whose effect was found.
@@ -174,8 +174,8 @@ func (op *operation) readResult(call connector.Call, a *rest.Answer, doc documen
 	return res
 }
 
-// stands reports whether the object at p has every member of a change, with the same value.
-func stands(change gatehouse.JSON, doc document, p Pointer) bool {
+// hasFields reports whether the object at p has every member of a change, with the same value.
+func hasFields(change gatehouse.JSON, doc document, p Pointer) bool {
 	object, ok := doc.at(p)
 	fields, err := change.Fields()
 	if !ok || err != nil || len(fields) == 0 {

@@ -63,7 +63,7 @@ type Auth struct {
 	Bearer *Secret `yaml:"bearer"`
 	// Basic sends a user name and a secret password.
 	Basic *Basic `yaml:"basic"`
-	// Header sends a secret in a header of its own.
+	// Header sends a secret in a named header.
 	Header *SecretHeader `yaml:"header"`
 	// OAuth2 fetches access tokens by client credentials (RFC 6749).
 	OAuth2 *OAuth2 `yaml:"oauth2" json:",omitempty"`

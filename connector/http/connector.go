@@ -127,7 +127,7 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	}, true
 }
 
-// undo tells whether the operation can be undone.
+// undo states whether the operation can be undone.
 func (op *operation) undo() *gatehouse.Undo {
 	if op.reverse == nil {
 		return &gatehouse.Undo{}
@@ -159,7 +159,7 @@ func (b *builder) secret(at, name string) string {
 		return ""
 	}
 	if _, err := asHeader("", value); err != nil {
-		b.fail(at, fmt.Errorf("secret %s cannot stand in a header", gatehouse.Quote(name)))
+		b.fail(at, fmt.Errorf("secret %s is not a valid header value", gatehouse.Quote(name)))
 	}
 	return value
 }
@@ -225,7 +225,7 @@ func (b *builder) headers(h *headers, at string, more map[string]Value) {
 		if v.Secret != "" {
 			n.secret = v.Prefix + b.secret(here, v.Secret)
 			if _, err := asHeader("", n.secret); err != nil {
-				b.fail(here, errors.New("the prefix cannot stand in a header"))
+				b.fail(here, errors.New("the prefix and the secret are not a valid header value"))
 			}
 		} else {
 			var err error
@@ -250,7 +250,8 @@ func (b *builder) headerName(at, name string) string {
 	})
 	canonical := http.CanonicalHeaderKey(name)
 	switch canonical {
-	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Trailer", "Te", "Upgrade", "Expect", "Accept-Encoding":
+	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Trailer", "Te", "Upgrade", "Expect",
+		"Accept-Encoding":
 		valid = false
 	}
 	if !valid {

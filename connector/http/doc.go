@@ -2,10 +2,10 @@
 //
 // # The promises
 //
-// One Execute writes at most one request, on a connection of its own: connections are not kept
-// alive, HTTP/2 is off and no body can be rewound, so the standard library never resends a request.
-// Redirects are not followed and proxies are not used. An access token is fetched before, by a
-// request of its own.
+// One Execute writes at most one request, on a new connection: connections are not kept alive,
+// HTTP/2 is off and no body can be rewound, so the standard library never resends a request.
+// Redirects are not followed and proxies are not used. A separate request fetches the access token
+// first.
 //
 // A failure is not_sent only if no connection could be written to (with TLS: if no handshake was
 // completed). Once a connection was established, every failure before the status line is ambiguous.
@@ -13,10 +13,10 @@
 //
 // # Templates
 //
-// Paths, queries, headers and bodies are templates of the configuration, in which {name} stands for
-// a value of the call. Each value is escaped for its place: as one path segment, as a query value,
-// as a JSON value or as part of a JSON string; in a header it must be printable ASCII. An agent's
-// text can fill a place, but never create a new one. [Operation] lists the names.
+// Paths, queries, headers and bodies are templates of the configuration, in which {name} is
+// replaced by a value of the call. Each value is escaped for its place: as one path segment, as a
+// query value, as a JSON value or as part of a JSON string; in a header it must be printable ASCII.
+// An agent's text can fill a place, but never create a new one. [Operation] lists the names.
 //
 // # Secrets
 //

@@ -29,7 +29,8 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 		return max(op.cfg.Floor, fields)
 	}
 	undeclared := connector.UndeclaredFloor(call.Operation, op.deletes(), len(call.Target.EntityRefs) > 0)
-	if undeclared == gatehouse.L3 && len(touched) > 0 && !slices.ContainsFunc(touched, func(name string) bool { return !op.covers(name, entity) }) {
+	if undeclared == gatehouse.L3 && len(touched) > 0 &&
+		!slices.ContainsFunc(touched, func(name string) bool { return !op.covers(name, entity) }) {
 		return fields
 	}
 	return max(undeclared, fields)
@@ -56,10 +57,11 @@ func (op *operation) patches() bool {
 // sendsState reports whether path, headers or body contain a part of the pre-image. The agent
 // writes the pre-image, and no declaration of fields covers it.
 func (op *operation) sendsState() bool {
-	return op.uses(func(value string) bool { return value == "current_state" || strings.HasPrefix(value, "current_state.") })
+	return op.uses(
+		func(value string) bool { return value == "current_state" || strings.HasPrefix(value, "current_state.") })
 }
 
-// uses reports whether path, headers or body have a place for a value that satisfies is.
+// uses reports whether path, headers or body have a placeholder for a value that satisfies is.
 func (op *operation) uses(is func(value string) bool) bool {
 	in := func(t template) bool { return slices.ContainsFunc(t, func(p part) bool { return is(p.name) }) }
 	if op.path != nil && (slices.ContainsFunc(op.path.segments, in) || in(op.path.query)) {
@@ -89,11 +91,11 @@ func (b *builder) levels(name string, op *operation) {
 	b.fail(at, op.cfg.Fields.Validate("levels"))
 	switch {
 	case op.deletes():
-		b.fail(at, errors.New("has no meaning for a DELETE; only floor lowers it"))
+		b.fail(at, errors.New("does not apply to a DELETE; only floor lowers it"))
 	case op.cfg.Floor == 0 && connector.UndeclaredFloor(name, false, false) > gatehouse.L3:
 		b.fail(at, errors.New("only floor lowers a delete or a bulk operation"))
 	case op.noBody:
-		b.fail(at, errors.New("has no meaning for an operation that does not send the change; only floor lowers it"))
+		b.fail(at, errors.New("does not apply to an operation that does not send the change; only floor lowers it"))
 	case op.sendsState():
 		b.fail(at, errors.New("does not cover the parts of current_state that this operation sends; only floor lowers it"))
 	}
@@ -133,7 +135,8 @@ func (c *Connector) checkNames(op *operation, call connector.Call) error {
 	for _, field := range connector.Fields(call.ProposedChange) {
 		for _, declared := range []connector.FieldLevels{entity, op.cfg.Fields} {
 			if near, ok := spelling.Near(field, maps.Keys(declared)); ok {
-				return &missing{"/proposed_change/" + escapePointer(field), "is another spelling of " + gatehouse.Quote(near) + "; write it so"}
+				return &missing{"/proposed_change/" + escapePointer(field),
+					"is another spelling of " + gatehouse.Quote(near) + "; write it so"}
 			}
 		}
 	}

@@ -116,7 +116,8 @@ func TestAnyEntity(t *testing.T) {
 	cfg := httpconn.Config{BaseURL: "https://crm.example", Operations: map[string]httpconn.Operation{
 		"label": {Method: "POST", Path: "/{entity_type}/{entity_ref}", Floor: 1},
 		"note":  {Method: "POST", Path: "/notes", Fields: connector.FieldLevels{"text": 2}},
-		"typed": {Method: "POST", Path: "/x", Body: `{"of": [{"type": "a {entity_type}"}]}`, Fields: connector.FieldLevels{"text": 2}},
+		"typed": {Method: "POST", Path: "/x", Body: `{"of": [{"type": "a {entity_type}"}]}`,
+			Fields: connector.FieldLevels{"text": 2}},
 	}}
 	for _, entities := range []map[string]httpconn.Entity{nil, {"deal": {}}} {
 		cfg.Entities = entities
@@ -151,8 +152,9 @@ func TestNamesAreOne(t *testing.T) {
 		{"update", "customer", `{"Owner":"me"}`, ""},
 	} {
 		call := connector.Call{
-			Tenant: "default", ActionID: "act_1", IdempotencyKey: "k", Operation: test.operation, ProposedChange: gatehouse.JSON(test.change),
-			Target: gatehouse.Target{EntityType: test.entity, EntityRef: "1"},
+			Tenant: "default", ActionID: "act_1", IdempotencyKey: "k", Operation: test.operation,
+			ProposedChange: gatehouse.JSON(test.change),
+			Target:         gatehouse.Target{EntityType: test.entity, EntityRef: "1"},
 		}
 		err := c.Validate(call)
 		var e *gatehouse.Error
@@ -162,7 +164,8 @@ func TestNamesAreOne(t *testing.T) {
 			}
 			continue
 		}
-		if !errors.As(err, &e) || e.Code != gatehouse.CodeInvalid || len(e.Violations) != 1 || e.Violations[0].Pointer != test.pointer {
+		if !errors.As(err, &e) || e.Code != gatehouse.CodeInvalid || len(e.Violations) != 1 ||
+			e.Violations[0].Pointer != test.pointer {
 			t.Errorf("%s of %s %s: %v, want %s", test.operation, test.entity, test.change, err, test.pointer)
 		}
 		var failure *connector.Error

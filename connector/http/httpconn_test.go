@@ -38,7 +38,8 @@ func TestConformance(t *testing.T) {
 					After: "/after"}
 				cfg.Operations["update"] = op
 				if class == connector.ClassB {
-					op.Class, op.ReadBack = connector.ClassB, &httpconn.ReadBack{Path: "/{entity_type}/{entity_ref}", Change: pointer("/data")}
+					op.Class, op.ReadBack = connector.ClassB,
+						&httpconn.ReadBack{Path: "/{entity_type}/{entity_ref}", Change: pointer("/data")}
 					op.ExternalID = nil
 					cfg.Operations["update"] = op
 					secret := httpconn.Secret{Secret: "CRM_TOKEN"}
@@ -91,7 +92,8 @@ func TestBytesArriveAsApproved(t *testing.T) {
 	}
 	h := s.headers[0]
 	for name, want := range map[string]string{
-		"Idempotency-Key": call(change).TargetKey(), "If-Match": `"7"`, "Content-Type": "application/json", "Authorization": "Bearer " + token,
+		"Idempotency-Key": call(change).TargetKey(), "If-Match": `"7"`, "Content-Type": "application/json",
+		"Authorization": "Bearer " + token,
 	} {
 		if got := h.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -107,7 +109,7 @@ func TestBytesArriveAsApproved(t *testing.T) {
 	}
 }
 
-// TestFaults injects every fault that a request can have, and checks what it proves for each class.
+// TestFaults injects every fault of a request, and checks the failure's kind for each class.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	status := func(code int, header ...string) func(http.ResponseWriter, *http.Request) {
@@ -133,7 +135,8 @@ func TestFaults(t *testing.T) {
 		"reset":       {hijack(func(c net.Conn, _ *bufio.ReadWriter) { reset(c) }), ambiguous, ambiguous, "connection_lost"},
 		"status line cut": {hijack(func(_ net.Conn, b *bufio.ReadWriter) { answer(b, "HTTP/1.1 20") }),
 			ambiguous, ambiguous, "connection_lost"},
-		"no HTTP": {hijack(func(_ net.Conn, b *bufio.ReadWriter) { answer(b, "hello\r\n\r\n") }), ambiguous, ambiguous, "connection_lost"},
+		"no HTTP": {hijack(func(_ net.Conn, b *bufio.ReadWriter) { answer(b, "hello\r\n\r\n") }), ambiguous, ambiguous,
+			"connection_lost"},
 		"body cut": {hijack(func(_ net.Conn, b *bufio.ReadWriter) {
 			answer(b, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"id\":")
 		}), applied, applied, ""},
@@ -141,7 +144,8 @@ func TestFaults(t *testing.T) {
 			answer(b, "HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\n{")
 			reset(c)
 		}), applied, applied, ""},
-		"huge body": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat("x", 3<<20)) }, applied, applied, ""},
+		"huge body": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat("x", 3<<20)) }, applied,
+			applied, ""},
 		"huge header": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 100<<10)) },
 			ambiguous, ambiguous, "connection_lost"},
 		"204":            {status(204), applied, applied, ""},
@@ -198,7 +202,8 @@ func TestFaults(t *testing.T) {
 // TestTimeout makes the server slower than the call's time limit.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]string{"no answer": "", "slow body": "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"} {
+	for name, start := range map[string]string{"no answer": "",
+		"slow body": "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newCRM(t)
@@ -262,13 +267,15 @@ func TestInsideAddresses(t *testing.T) {
 		cfg.BaseURL = "http://" + host + port
 		_, err := newConnector(t, cfg).Execute(t.Context(), call(`{}`))
 		e := failure(t, err)
-		if e == nil || e.Kind != connector.Terminal && e.Kind != connector.NotSent || host == "localhost" && e.Code != "address_refused" {
+		if e == nil || e.Kind != connector.Terminal && e.Kind != connector.NotSent || host == "localhost" &&
+			e.Code != "address_refused" {
 			t.Errorf("%s: got %v", host, e)
 		}
 	}
 	for _, host := range []string{
 		"127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0",
-		"[::1]", "[fe80::1]", "[fd00::1]", "[::ffff:127.0.0.1]", "[::ffff:a9fe:a9fe]", "[64:ff9b::7f00:1]", "224.0.0.1", "255.255.255.255",
+		"[::1]", "[fe80::1]", "[fd00::1]", "[::ffff:127.0.0.1]", "[::ffff:a9fe:a9fe]", "[64:ff9b::7f00:1]", "224.0.0.1",
+		"255.255.255.255",
 	} {
 		cfg.BaseURL = "http://" + host + port
 		if _, err := httpconn.New(t.Context(), cfg, nil); err == nil ||
@@ -314,8 +321,10 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 func TestOutcomeRules(t *testing.T) {
 	t.Parallel()
 	rules := []httpconn.Rule{
-		{Status: []httpconn.StatusRange{{409, 409}}, JSON: &httpconn.Match{Pointer: "/code", Equals: text("in_progress")}, Outcome: "transient", Code: "in_progress"},
-		{Status: []httpconn.StatusRange{{409, 409}}, JSON: &httpconn.Match{Pointer: "/key", Equals: text("{idempotency_key}")}, Outcome: "applied"},
+		{Status: []httpconn.StatusRange{{409, 409}}, JSON: &httpconn.Match{Pointer: "/code", Equals: text("in_progress")},
+			Outcome: "transient", Code: "in_progress"},
+		{Status: []httpconn.StatusRange{{409, 409}},
+			JSON: &httpconn.Match{Pointer: "/key", Equals: text("{idempotency_key}")}, Outcome: "applied"},
 		{Status: []httpconn.StatusRange{{200, 299}}, JSON: &httpconn.Match{Pointer: "/errors/0"}, Outcome: "terminal"},
 		{Status: []httpconn.StatusRange{{500, 599}}, Outcome: "transient"},
 		{JSON: &httpconn.Match{Pointer: "/n", Equals: text("1.0")}, Outcome: "not_sent", Code: "n"},
@@ -382,7 +391,8 @@ func TestKeysAreTheTenants(t *testing.T) {
 	for _, h := range s.headers {
 		sent = append(sent, h.Get("Idempotency-Key"))
 	}
-	if len(sent) < 3 || sent[0] != one.TargetKey() || sent[1] != sent[0] || sent[2] == sent[0] || sent[2] != two.TargetKey() {
+	if len(sent) < 3 || sent[0] != one.TargetKey() || sent[1] != sent[0] || sent[2] == sent[0] ||
+		sent[2] != two.TargetKey() {
 		t.Errorf("sent %q", sent)
 	}
 	if got := s.requests(); !strings.HasPrefix(got[len(got)-1], "GET /effects/"+one.TargetKey()) {

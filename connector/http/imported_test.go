@@ -53,7 +53,8 @@ func TestImported(t *testing.T) {
 	if err := c.Validate(call); err != nil || c.Floor(call) != 4 {
 		t.Errorf("%v, floor %v", err, c.Floor(call))
 	}
-	for _, change := range []gatehouse.JSON{`{}`, `{"amount":0}`, `{"amount":100.51}`, `{"amount":1,"to":"me"}`, `{"amount":"1"}`} {
+	for _, change := range []gatehouse.JSON{`{}`, `{"amount":0}`, `{"amount":100.51}`, `{"amount":1,"to":"me"}`,
+		`{"amount":"1"}`} {
 		call.ProposedChange = change
 		if code := gatehouse.CodeOf(c.Validate(call)); code != gatehouse.CodeInvalid {
 			t.Errorf("%s: code %q", change, code)
@@ -71,7 +72,8 @@ func TestImported(t *testing.T) {
 
 	low := newConnector(t, parse(t, `operations: {refund: {floor: 2, key_retention: 24h}}`))
 	call.ProposedChange = `{"amount":1}`
-	if op, _ := low.Operation("refund"); low.Floor(call) != 2 || op.KeyRetention.Hours() != 24 || op.Class != connector.ClassA {
+	if op, _ := low.Operation("refund"); low.Floor(call) != 2 || op.KeyRetention.Hours() != 24 ||
+		op.Class != connector.ClassA {
 		t.Errorf("what the operator declares: floor %v, %+v", low.Floor(call), op)
 	}
 	if low.Fingerprint() == c.Fingerprint() {
@@ -90,11 +92,20 @@ func TestImportedRefusals(t *testing.T) {
 		"operations.refund: is imported": func(c *httpconn.Config) {
 			c.Operations = map[string]httpconn.Operation{"refund": {Method: "POST", Path: "/free"}}
 		},
-		"operations.purge.method":               func(c *httpconn.Config) { c.Operations = map[string]httpconn.Operation{"purge": {Path: "/x"}} },
-		"import: was not written by":            func(c *httpconn.Config) { c.Import = "operations: {}" },
-		"import: ":                              func(c *httpconn.Config) { c.Import = "a: {" },
-		"operations.refund.schema: $ref is":     func(c *httpconn.Config) { c.Import = strings.Replace(c.Import, "type: number", "$ref: x", 1) },
-		"operations.refund.schema: /properties": func(c *httpconn.Config) { c.Import = strings.Replace(c.Import, "type: number", "type: money", 1) },
+		"operations.purge.method": func(
+			c *httpconn.Config) {
+			c.Operations = map[string]httpconn.Operation{"purge": {Path: "/x"}}
+		},
+		"import: was not written by": func(c *httpconn.Config) { c.Import = "operations: {}" },
+		"import: ":                   func(c *httpconn.Config) { c.Import = "a: {" },
+		"operations.refund.schema: $ref is": func(
+			c *httpconn.Config) {
+			c.Import = strings.Replace(c.Import, "type: number", "$ref: x", 1)
+		},
+		"operations.refund.schema: /properties": func(
+			c *httpconn.Config) {
+			c.Import = strings.Replace(c.Import, "type: number", "type: money", 1)
+		},
 	} {
 		cfg := parse(t, "{}")
 		change(&cfg)

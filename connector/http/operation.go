@@ -71,7 +71,7 @@ type readBack struct {
 	status  []StatusRange
 	json    *match
 	change  *Pointer
-	pages   *Pages // nil when the answer is no list
+	pages   *Pages // nil if the answer is not a list
 	cfg     ReadBack
 }
 
@@ -245,7 +245,8 @@ func (b *builder) check(at string, op *operation, common []header) {
 		return
 	}
 	op.check = &check{
-		path: b.path(at+".path", cfg.Path, op.cfg.EncodeSlashes), version: b.source(at+".version", cfg.Version), state: cfg.State,
+		path: b.path(at+".path", cfg.Path, op.cfg.EncodeSlashes), version: b.source(at+".version", cfg.Version),
+		state: cfg.State,
 	}
 	b.pointer(at+".state", &cfg.State)
 	op.check.headers = append(op.check.headers, common...)

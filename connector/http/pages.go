@@ -35,7 +35,7 @@ func (b *builder) pages(at string, r *readBack) {
 	b.pointer(at+".items", &p.Items)
 	switch {
 	case p.Next == nextLink && p.Parameter != "":
-		b.fail(at+".parameter", errors.New("has no meaning with next: link"))
+		b.fail(at+".parameter", errors.New("does not apply with next: link"))
 	case p.Next == nextOffset && p.Parameter == "":
 		p.Parameter = "offset"
 	case p.Next != nextLink && p.Next != nextOffset && !strings.HasPrefix(p.Next, "/"):

@@ -14,8 +14,8 @@ import (
 
 var _ connector.Previewer = (*Connector)(nil)
 
-// preview compiles the dry run of an operation as an operation of its own, which Execute does not
-// know.
+// preview compiles the dry run of an operation as a separate operation, which Execute cannot
+// select.
 func (b *builder) preview(at string, op *operation, common []header) {
 	cfg := op.cfg.Preview
 	if cfg == nil {

@@ -103,8 +103,8 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// TestPreviewConfig: a preview that would be the change itself is refused, and a preview is no part
-// of what an approval binds.
+// TestPreviewConfig: a preview that would make the change itself is refused, and the fingerprint
+// does not cover previews.
 func TestPreviewConfig(t *testing.T) {
 	t.Parallel()
 	config := func(p *httpconn.Preview) httpconn.Config {
@@ -130,8 +130,8 @@ func TestPreviewConfig(t *testing.T) {
 	}
 }
 
-// TestPreviewRequest: method, headers and body are those that the preview declares; what it leaves
-// out is the operation's.
+// TestPreviewRequest: method, headers and body are the preview's; the operation's replace those
+// that the preview omits.
 func TestPreviewRequest(t *testing.T) {
 	t.Parallel()
 	var got string
@@ -163,7 +163,7 @@ func TestPreviewRequest(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("asked %q, want %q (%v)", got, want, err)
 		}
-		// Without the object before, what the change does not name is no change.
+		// Without the object before, only the fields of the change are listed.
 		only := []gatehouse.PreviewChange{{Path: "/a", Before: "1", After: "2", How: gatehouse.PreviewAsProposed}}
 		if diff := cmp.Diff(only, out.Changes); diff != "" {
 			t.Error(diff)

@@ -21,8 +21,8 @@ type probe struct {
 	timeout time.Duration
 }
 
-// probe compiles the test call, which can name nothing of an action: the connector's headers that do
-// so are left out.
+// probe compiles the test call. The call has no action, so the headers with values of an action are
+// left out.
 func (b *builder) probe(common headers) *probe {
 	if b.cfg.Probe == nil {
 		return nil

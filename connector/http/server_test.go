@@ -40,7 +40,8 @@ type crm struct {
 func newCRM(t *testing.T) *crm {
 	t.Helper()
 	s := &crm{
-		fields:   map[string]map[string]json.RawMessage{"42": {"status": json.RawMessage(`"open"`), "total": json.RawMessage(`9007199254740993`)}},
+		fields: map[string]map[string]json.RawMessage{
+			"42": {"status": json.RawMessage(`"open"`), "total": json.RawMessage(`9007199254740993`)}},
 		versions: map[string]int{"42": 7},
 		answers:  map[string]string{},
 		refusal:  http.StatusUnauthorized,
@@ -227,7 +228,8 @@ func call(change string) connector.Call {
 		panic(err)
 	}
 	return connector.Call{
-		Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Digest: gatehouse.NewDigest(j), Attempt: 1, Operation: "update",
+		Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Digest: gatehouse.NewDigest(j), Attempt: 1,
+		Operation:    "update",
 		Target:       gatehouse.Target{EntityType: "deals", EntityRef: "42", Version: "7"},
 		CurrentState: `{"status":"open"}`, ProposedChange: j,
 	}

@@ -23,19 +23,21 @@ func TestReadState(t *testing.T) {
 		matches               bool
 		withoutVersion, blind bool
 	}{
-		"the members of the pre-image, as they are": {200, `{"v":8,"s":{"a":1.50,"b":"x","c":0}}`, "7", `{"b":"y","a":1}`, `{"z":1}`, `8 {"a":1.50,"b":"x"}`, false, false, false},
-		"and what the change touches":               {200, `{"v":7,"s":{"a":1,"b":2,"c":3}}`, "7", `{"a":1}`, `{"b":9,"new":1}`, `7 {"a":1,"b":2}`, true, false, false},
-		"null for a member that is gone":            {200, `{"v":7,"s":{}}`, "7", `{"a":1}`, `{}`, `7 {"a":null}`, false, false, false},
-		"a version alone":                           {200, `{"v":8,"s":{"b":2}}`, "7", ``, `{"b":9}`, `8 {"b":2}`, false, false, false},
-		"a version alone, and no state":             {200, `{"v":8}`, "7", ``, `{"b":9}`, `8 `, false, false, false},
-		"a pre-image alone":                         {200, `{"v":8,"s":{"a":2}}`, "", `{"a":1}`, `{}`, ` {"a":2}`, false, false, false},
-		"gone":                                      {410, `{}`, "7", `{"a":1}`, `{}`, "gone", false, false, false},
-		"an error":                                  {500, `{}`, "7", `{"a":1}`, `{}`, "transient", false, false, false},
-		"no JSON":                                   {200, `<html>`, "7", `{"a":1}`, `{}`, "transient", false, false, false},
-		"no version":                                {200, `{"s":{"a":1}}`, "7", `{"a":1}`, `{}`, "terminal", false, false, false},
-		"a state that is no object":                 {200, `{"v":8,"s":[1]}`, "7", `{"a":1}`, `{}`, "terminal", false, false, false},
-		"no way to read the version":                {200, `{"v":8,"s":{"a":2}}`, "7", `{"a":1}`, `{}`, "terminal", false, true, false},
-		"no way to read at all":                     {200, `{"v":8,"s":{"a":2}}`, "7", `{"a":1}`, `{}`, "terminal", false, false, true},
+		"the members of the pre-image, as they are": {200, `{"v":8,"s":{"a":1.50,"b":"x","c":0}}`, "7", `{"b":"y","a":1}`,
+			`{"z":1}`, `8 {"a":1.50,"b":"x"}`, false, false, false},
+		"and what the change touches": {200, `{"v":7,"s":{"a":1,"b":2,"c":3}}`, "7", `{"a":1}`, `{"b":9,"new":1}`,
+			`7 {"a":1,"b":2}`, true, false, false},
+		"null for a member that is gone": {200, `{"v":7,"s":{}}`, "7", `{"a":1}`, `{}`, `7 {"a":null}`, false, false, false},
+		"a version alone":                {200, `{"v":8,"s":{"b":2}}`, "7", ``, `{"b":9}`, `8 {"b":2}`, false, false, false},
+		"a version alone, and no state":  {200, `{"v":8}`, "7", ``, `{"b":9}`, `8 `, false, false, false},
+		"a pre-image alone":              {200, `{"v":8,"s":{"a":2}}`, "", `{"a":1}`, `{}`, ` {"a":2}`, false, false, false},
+		"gone":                           {410, `{}`, "7", `{"a":1}`, `{}`, "gone", false, false, false},
+		"an error":                       {500, `{}`, "7", `{"a":1}`, `{}`, "transient", false, false, false},
+		"no JSON":                        {200, `<html>`, "7", `{"a":1}`, `{}`, "transient", false, false, false},
+		"no version":                     {200, `{"s":{"a":1}}`, "7", `{"a":1}`, `{}`, "terminal", false, false, false},
+		"a state that is a list":         {200, `{"v":8,"s":[1]}`, "7", `{"a":1}`, `{}`, "terminal", false, false, false},
+		"no way to read the version":     {200, `{"v":8,"s":{"a":2}}`, "7", `{"a":1}`, `{}`, "terminal", false, true, false},
+		"no way to read at all":          {200, `{"v":8,"s":{"a":2}}`, "7", `{"a":1}`, `{}`, "terminal", false, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,14 +48,16 @@ func TestReadState(t *testing.T) {
 				fmt.Fprint(w, test.body)
 			}))
 			defer target.Close()
-			op := httpconn.Operation{Method: "PATCH", Path: "/{entity_ref}", Check: &httpconn.Check{Path: "/{entity_ref}", Version: "/v", State: "/s"}}
+			op := httpconn.Operation{Method: "PATCH", Path: "/{entity_ref}",
+				Check: &httpconn.Check{Path: "/{entity_ref}", Version: "/v", State: "/s"}}
 			if test.withoutVersion {
 				op.Check.Version = ""
 			}
 			if test.blind {
 				op.Check = nil
 			}
-			c := newConnector(t, httpconn.Config{BaseURL: target.URL, AllowPrivate: true, Operations: map[string]httpconn.Operation{"update": op}})
+			c := newConnector(t,
+				httpconn.Config{BaseURL: target.URL, AllowPrivate: true, Operations: map[string]httpconn.Operation{"update": op}})
 			call := connector.Call{
 				Operation: "update", Target: gatehouse.Target{EntityType: "x", EntityRef: "1", Version: test.version},
 				CurrentState: gatehouse.JSON(test.pre), ProposedChange: gatehouse.JSON(test.change),

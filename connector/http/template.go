@@ -42,7 +42,7 @@ func parseTemplate(s string, composite bool, extra ...string) (template, error) 
 	}
 	for _, p := range t {
 		if strings.ContainsAny(p.literal, "{}") {
-			return nil, fmt.Errorf("a brace in %s stands for no value", gatehouse.Quote(s))
+			return nil, fmt.Errorf("a brace in %s is not part of a {name}", gatehouse.Quote(s))
 		}
 	}
 	return t, nil
@@ -56,7 +56,7 @@ func knownName(name string, composite bool, extra []string) error {
 		if composite {
 			return nil
 		}
-		return fmt.Errorf("{%s} can only stand in a body", name)
+		return fmt.Errorf("{%s} is allowed only in a body", name)
 	}
 	if head, _, dotted := strings.Cut(name, "."); dotted && (head == "proposed_change" || head == "current_state") {
 		return nil
@@ -220,7 +220,8 @@ func parsePath(s string, encodeSlashes bool) (*pathTemplate, error) {
 	}
 	p := &pathTemplate{encodeSlashes: encodeSlashes}
 	for _, segment := range strings.Split(path[1:], "/") {
-		if plain, err := url.PathUnescape(placeholder.ReplaceAllString(segment, "x")); err != nil || plain == "." || plain == ".." {
+		if plain, err := url.PathUnescape(placeholder.ReplaceAllString(segment, "x")); err != nil || plain == "." ||
+			plain == ".." {
 			return nil, fmt.Errorf("has a segment %s", gatehouse.Quote(segment))
 		}
 		t, err := parseTemplate(segment, false)

@@ -38,11 +38,15 @@ func TestTemplates(t *testing.T) {
 		op   httpconn.Operation
 		want string
 	}{
-		"path is one segment": {httpconn.Operation{Path: "/x/{entity_ref}/y"}, `POST /api/x/a%20b%3Fc%23d&e=%252F%22%27%C3%A9/y ` + string(hostile.ProposedChange)},
-		"query is one value":  {httpconn.Operation{Path: "/x?ref={entity_ref}&v={version}", Body: "none"}, `POST /api/x?ref=a+b%3Fc%23d%26e%3D%252F%22%27%C3%A9&v=7 `},
+		"path is one segment": {httpconn.Operation{Path: "/x/{entity_ref}/y"},
+			`POST /api/x/a%20b%3Fc%23d&e=%252F%22%27%C3%A9/y ` + string(hostile.ProposedChange)},
+		"query is one value": {httpconn.Operation{Path: "/x?ref={entity_ref}&v={version}", Body: "none"},
+			`POST /api/x?ref=a+b%3Fc%23d%26e%3D%252F%22%27%C3%A9&v=7 `},
 		"body takes values": {
-			httpconn.Operation{Path: "/x", Body: `{"fields": "{proposed_change}", "was": "{current_state.status}", "n": "{proposed_change.n}", "say": "{action_id} says {proposed_change.note}"}`},
-			`POST /api/x {"fields":` + string(hostile.ProposedChange) + `,"n":12345678901234567890.10,"say":"act_1 says \"}, \"admin\": true, \"x\": \"","was":"open"}`,
+			httpconn.Operation{Path: "/x",
+				Body: `{"fields": "{proposed_change}", "was": "{current_state.status}", "n": "{proposed_change.n}", "say": "{action_id} says {proposed_change.note}"}`},
+			`POST /api/x {"fields":` + string(hostile.ProposedChange) +
+				`,"n":12345678901234567890.10,"say":"act_1 says \"}, \"admin\": true, \"x\": \"","was":"open"}`,
 		},
 		"body is an array": {httpconn.Operation{Path: "/x", Body: `["{tenant}", 1.50, null, true, {"d": "{digest}"}]`},
 			`POST /api/x ["default",1.50,null,true,{"d":"` + string(hostile.Digest) + `"}]`},
@@ -129,27 +133,39 @@ func TestValidate(t *testing.T) {
 		pointer string // "" when it is accepted
 	}{
 		"fine": {path, call(`{}`), ""},
-		"not named yet": {httpconn.Operation{Path: "/{action_id}/{idempotency_key}", Class: connector.ClassA, ReadBack: &httpconn.ReadBack{Path: "/{idempotency_key}"}},
+		"not named yet": {
+			httpconn.Operation{Path: "/{action_id}/{idempotency_key}", Class: connector.ClassA,
+				ReadBack: &httpconn.ReadBack{Path: "/{idempotency_key}"}},
 			with(func(c *connector.Call) { c.ActionID, c.IdempotencyKey, c.Digest = "", "", "" }), ""},
-		"unknown operation":     {path, with(func(c *connector.Call) { c.Operation = "other" }), "/operation"},
-		"no ref":                {path, with(func(c *connector.Call) { c.Target.EntityRef = "" }), "/target/entity_ref"},
-		"slash":                 {path, with(func(c *connector.Call) { c.Target.EntityRef = "1/delete" }), "/target/entity_ref"},
-		"backslash":             {path, with(func(c *connector.Call) { c.Target.EntityRef = `1\delete` }), "/target/entity_ref"},
-		"dots":                  {path, with(func(c *connector.Call) { c.Target.EntityRef = ".." }), "/target/entity_ref"},
-		"dot in type":           {path, with(func(c *connector.Call) { c.Target.EntityType = "." }), "/target/entity_type"},
-		"dots, encoded slashes": {httpconn.Operation{Path: "/{entity_ref}", EncodeSlashes: true}, with(func(c *connector.Call) { c.Target.EntityRef = "a/../b" }), "/target/entity_ref"},
-		"dots with a literal":   {httpconn.Operation{Path: "/.{entity_ref}"}, with(func(c *connector.Call) { c.Target.EntityRef = "." }), "/target/entity_ref"},
-		"member missing":        {httpconn.Operation{Path: "/{proposed_change.b}"}, call(`{"a":1}`), "/proposed_change/b"},
-		"member is an object":   {httpconn.Operation{Path: "/{proposed_change.a}"}, call(`{"a":{}}`), "/proposed_change/a"},
-		"no pre-image":          {httpconn.Operation{Path: "/x", Body: `"{current_state}"`}, with(func(c *connector.Call) { c.CurrentState = "" }), "/current_state"},
-		"header line break":     {httpconn.Operation{Path: "/x", Headers: map[string]httpconn.Value{"X-A": {Template: "{proposed_change.a}"}}}, call(`{"a":"b\r\nHost: evil"}`), "/proposed_change/a"},
-		"idempotency key":       {httpconn.Operation{Path: "/x", Class: connector.ClassA}, with(func(c *connector.Call) { c.IdempotencyKey = "a\nb" }), ""}, // it is hashed
-		"no version":            {ifMatch, with(func(c *connector.Call) { c.Target.Version = "" }), "/target/version"},
-		"a list of tags":        {ifMatch, with(func(c *connector.Call) { c.Target.Version = `"1", "2"` }), "/target/version"},
-		"a tag":                 {ifMatch, with(func(c *connector.Call) { c.Target.Version = `W/"1"` }), ""},
-		"delete with a change":  {httpconn.Operation{Method: "DELETE", Path: "/x"}, call(`{"a":1}`), "/proposed_change"},
-		"delete":                {httpconn.Operation{Method: "DELETE", Path: "/x"}, call(`{"deleted":true}`), ""},
-		"check":                 {httpconn.Operation{Path: "/x", Check: &httpconn.Check{Path: "/{entity_ref}"}}, with(func(c *connector.Call) { c.Target.EntityRef = ".." }), "/target/entity_ref"},
+		"unknown operation": {path, with(func(c *connector.Call) { c.Operation = "other" }), "/operation"},
+		"no ref":            {path, with(func(c *connector.Call) { c.Target.EntityRef = "" }), "/target/entity_ref"},
+		"slash": {path, with(func(c *connector.Call) { c.Target.EntityRef = "1/delete" }),
+			"/target/entity_ref"},
+		"backslash": {path, with(func(c *connector.Call) { c.Target.EntityRef = `1\delete` }),
+			"/target/entity_ref"},
+		"dots":        {path, with(func(c *connector.Call) { c.Target.EntityRef = ".." }), "/target/entity_ref"},
+		"dot in type": {path, with(func(c *connector.Call) { c.Target.EntityType = "." }), "/target/entity_type"},
+		"dots, encoded slashes": {httpconn.Operation{Path: "/{entity_ref}", EncodeSlashes: true},
+			with(func(c *connector.Call) { c.Target.EntityRef = "a/../b" }), "/target/entity_ref"},
+		"dots with a literal": {httpconn.Operation{Path: "/.{entity_ref}"},
+			with(func(c *connector.Call) { c.Target.EntityRef = "." }), "/target/entity_ref"},
+		"member missing":      {httpconn.Operation{Path: "/{proposed_change.b}"}, call(`{"a":1}`), "/proposed_change/b"},
+		"member is an object": {httpconn.Operation{Path: "/{proposed_change.a}"}, call(`{"a":{}}`), "/proposed_change/a"},
+		"no pre-image": {httpconn.Operation{Path: "/x", Body: `"{current_state}"`},
+			with(func(c *connector.Call) { c.CurrentState = "" }), "/current_state"},
+		"header line break": {
+			httpconn.Operation{Path: "/x", Headers: map[string]httpconn.Value{"X-A": {Template: "{proposed_change.a}"}}},
+			call(`{"a":"b\r\nHost: evil"}`), "/proposed_change/a"},
+		// it is hashed
+		"idempotency key": {httpconn.Operation{Path: "/x", Class: connector.ClassA},
+			with(func(c *connector.Call) { c.IdempotencyKey = "a\nb" }), ""},
+		"no version":           {ifMatch, with(func(c *connector.Call) { c.Target.Version = "" }), "/target/version"},
+		"a list of tags":       {ifMatch, with(func(c *connector.Call) { c.Target.Version = `"1", "2"` }), "/target/version"},
+		"a tag":                {ifMatch, with(func(c *connector.Call) { c.Target.Version = `W/"1"` }), ""},
+		"delete with a change": {httpconn.Operation{Method: "DELETE", Path: "/x"}, call(`{"a":1}`), "/proposed_change"},
+		"delete":               {httpconn.Operation{Method: "DELETE", Path: "/x"}, call(`{"deleted":true}`), ""},
+		"check": {httpconn.Operation{Path: "/x", Check: &httpconn.Check{Path: "/{entity_ref}"}},
+			with(func(c *connector.Call) { c.Target.EntityRef = ".." }), "/target/entity_ref"},
 	} {
 		c := s.operation(t, test.op)
 		err := c.Validate(test.call)
@@ -157,7 +173,8 @@ func TestValidate(t *testing.T) {
 		switch {
 		case test.pointer == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
-		case test.pointer != "" && (!errors.As(err, &e) || e.Code != gatehouse.CodeInvalid || e.Violations[0].Pointer != test.pointer):
+		case test.pointer != "" &&
+			(!errors.As(err, &e) || e.Code != gatehouse.CodeInvalid || e.Violations[0].Pointer != test.pointer):
 			t.Errorf("%s: got %v, want %s", name, err, test.pointer)
 		}
 	}
@@ -224,24 +241,27 @@ func TestCheck(t *testing.T) {
 		{byMember, "7", "", "", ""},
 		{byMember, "8", "", `"8"`, `"7"`},
 		{byMember, "", `{"status":"open","total":9007199254740993}`, "", ""},
-		{byMember, "7", `{"status":"open","total":9007199254740992}`, `{"total":9007199254740992}`, `{"total":9007199254740993}`},
+		{byMember, "7", `{"status":"open","total":9007199254740992}`, `{"total":9007199254740992}`,
+			`{"total":9007199254740993}`},
 		{byMember, "", `{"gone":1}`, `{"gone":1}`, `{"gone":null}`},
 		{byMember, "", `{"gone":null}`, "", ""},
 	} {
 		got, err := check(test.check, test.version, test.state)
-		if err != nil || got.Matches != (test.expected == "") || got.Expected != test.expected || got.Actual != test.actual || got.Unchecked {
+		if err != nil || got.Matches != (test.expected == "") || got.Expected != test.expected || got.Actual != test.actual ||
+			got.Unchecked {
 			t.Errorf("version %q, state %s: %+v, %v", test.version, test.state, got, err)
 		}
 	}
 	if got, err := check(nil, "6", ""); err != nil || !got.Matches || !got.Unchecked {
 		t.Errorf("without check: %+v, %v", got, err)
 	}
-	if got, err := check(&httpconn.Check{Path: "/deals/none", Version: "/version"}, "7", ""); err != nil || got.Matches || got.Actual != "null" {
-		t.Errorf("an entity that is not there: %+v, %v", got, err)
+	if got, err := check(&httpconn.Check{Path: "/deals/none", Version: "/version"}, "7", ""); err != nil || got.Matches ||
+		got.Actual != "null" {
+		t.Errorf("a missing entity: %+v, %v", got, err)
 	}
 	s.Close()
 	if _, err := check(byTag, "7", ""); failure(t, err) == nil {
-		t.Errorf("a server that is not there: %v", err)
+		t.Errorf("a closed server: %v", err)
 	}
 }
 
@@ -268,12 +288,15 @@ func TestReverse(t *testing.T) {
 		}
 		return res.Reversal
 	}
-	got := run(&httpconn.Reverse{Operation: "remove", EntityRef: "{external_id}", Change: `{}`, Version: "/rev/n"}, call(`{"status":"won"}`))
-	if got == nil || got.Operation != "remove" || got.Target.EntityRef != "77" || got.Target.Version != "3" || got.ProposedChange != `{}` {
+	got := run(&httpconn.Reverse{Operation: "remove", EntityRef: "{external_id}", Change: `{}`, Version: "/rev/n"},
+		call(`{"status":"won"}`))
+	if got == nil || got.Operation != "remove" || got.Target.EntityRef != "77" || got.Target.Version != "3" ||
+		got.ProposedChange != `{}` {
 		t.Errorf("%+v", got)
 	}
 	got = run(&httpconn.Reverse{Operation: "update"}, call(`{"status":"won"}`))
-	if got == nil || got.ProposedChange != `{"status":"open"}` || got.CurrentState != `{"status":"won"}` || got.Target.EntityRef != "42" {
+	if got == nil || got.ProposedChange != `{"status":"open"}` || got.CurrentState != `{"status":"won"}` ||
+		got.Target.EntityRef != "42" {
 		t.Errorf("%+v", got)
 	}
 	if got = run(&httpconn.Reverse{Operation: "update"}, call(`{"status":"won","total":1}`)); got != nil {
@@ -288,49 +311,72 @@ func TestConfigIsStrict(t *testing.T) {
 	t.Parallel()
 	const head = "base_url: https://crm.example\n"
 	for want, src := range map[string]string{
-		"type":                                             "type: sql\n" + head + "operations: {a: {method: POST, path: /x}}",
-		"base_url":                                         "operations: {a: {method: POST, path: /x}}",
-		"base_url: must be http":                           "base_url: ftp://x\noperations: {a: {method: POST, path: /x}}",
-		"base_url: cannot hold credentials":                "base_url: https://u:p@x\noperations: {a: {method: POST, path: /x}}",
-		"base_url: cannot have a query":                    "base_url: https://x?a=b\noperations: {a: {method: POST, path: /x}}",
-		"base_url: credentials would go":                   "base_url: http://crm.example\nauth: {bearer: {secret: CRM_TOKEN}}\noperations: {a: {method: POST, path: /x}}",
-		"operations":                                       head,
-		"operations.a.method":                              head + "operations: {a: {method: GET, path: /x}}",
-		"operations.a.path":                                head + "operations: {a: {method: POST, path: x}}",
-		"operations.a.path: has a segment":                 head + "operations: {a: {method: POST, path: /x/../y}}",
-		"operations.a.path: {nothing}":                     head + "operations: {a: {method: POST, path: '/{nothing}'}}",
-		"operations.a.path: {proposed":                     head + "operations: {a: {method: POST, path: '/{proposed_change}'}}",
-		"operations.a.path: a brace":                       head + "operations: {a: {method: POST, path: '/{entity ref}'}}",
-		"operations.a.class":                               head + "operations: {a: {method: POST, path: /x, class: D}}",
-		"operations.a.conditional":                         head + "operations: {a: {method: POST, path: /x, class: B}}",
-		"operations.a.conditional.from":                    head + "operations: {a: {method: POST, path: /x, conditional: {from: x}}}",
-		"operations.a.body":                                head + "operations: {a: {method: POST, path: /x, body: '{'}}",
-		"operations.a.body: the name":                      head + `operations: {a: {method: POST, path: /x, body: '{"{entity_ref}": 1}'}}`,
-		"operations.a.headers.Host":                        head + "operations: {a: {method: POST, path: /x, headers: {Host: x}}}",
-		"operations.a.headers.X-A":                         head + "operations: {a: {method: POST, path: /x, headers: {X-A: {secret: NONE}}}}",
-		"operations.a.idempotency_header":                  head + "operations: {a: {method: POST, path: /x, idempotency_header: 'a b'}}",
-		"operations.a.external_id":                         head + "operations: {a: {method: POST, path: /x, external_id: id}}",
-		"operations.a.outcomes[0]":                         head + "operations: {a: {method: POST, path: /x, outcomes: [{outcome: applied}]}}",
-		"operations.a.outcomes[0].outcome":                 head + "operations: {a: {method: POST, path: /x, outcomes: [{status: [409], outcome: fine}]}}",
-		"operations.a.floor":                               head + "operations: {a: {method: POST, path: /x, floor: 9}}",
-		"operations.a.fields: levels.x":                    head + "operations: {a: {method: POST, path: /x, fields: {x: 0}}}",
-		"operations.a.fields: has no meaning for a DELETE": head + "operations: {a: {method: DELETE, path: /x, fields: {x: 1}}}",
-		"operations.a.fields: has no meaning for an operation that does not send":                  head + "operations: {a: {method: POST, path: /x, body: none, fields: {x: 1}}}",
-		"operations.a.fields: does not cover the parts of current_state":                           head + "operations: {a: {method: POST, path: '/{current_state.x}', fields: {x: 1}}}",
-		"operations.a.fields: does not cover the parts of current_state that this operation sends": head + `operations: {a: {method: POST, path: /x, body: '{"a": ["{current_state}"]}', fields: {x: 1}}}`,
-		"operations.bulk_a.fields: only floor":                                                     head + "operations: {bulk_a: {method: POST, path: /x, fields: {x: 1}}}",
-		"entities.deal.fields.x":                                                                   head + "operations: {a: {method: POST, path: /x}}\nentities: {deal: {fields: {x: 6}}}",
-		"entities.deal: differs":                                                                   head + "operations: {a: {method: POST, path: /x}}\nentities: {deal: {}, Deal: {}}",
-		"operations.a.read_back":                                                                   head + "operations: {a: {method: POST, path: /x, read_back: {path: /y}}}",
-		"operations.a.reverse.operation":                                                           head + "operations: {a: {method: POST, path: /x, reverse: {operation: b}}}",
-		"operations.a.reverse.change":                                                              head + "operations: {a: {method: POST, path: /x, reverse: {operation: a, change: '[]'}}}",
-		"auth":                                                                                     head + "auth: {}\noperations: {a: {method: POST, path: /x}}",
-		"auth.bearer":                                                                              head + "auth: {bearer: {}}\noperations: {a: {method: POST, path: /x}}",
-		"auth.basic.username":                                                                      head + "auth: {basic: {username: 'a:b', password: {secret: CRM_TOKEN}}}\noperations: {a: {method: POST, path: /x}}",
-		"headers.X-A":                                                                              head + "headers: {X-A: \"a\\nb\"}\noperations: {a: {method: POST, path: /x}}",
-		"load: operations.a.success":                                                               head + "operations: {a: {method: POST, path: /x, success: [99]}}",
-		"load: operations.a.methd":                                                                 head + "operations: {a: {methd: POST}}",
-		"load: operations.a.headers.X.value":                                                       head + "operations: {a: {method: POST, path: /x, headers: {X: {value: y}}}}",
+		"type": "type: sql\n" + head +
+			"operations: {a: {method: POST, path: /x}}",
+		"base_url":               "operations: {a: {method: POST, path: /x}}",
+		"base_url: must be http": "base_url: ftp://x\noperations: {a: {method: POST, path: /x}}",
+		"base_url: cannot hold credentials": "base_url: https://u:p@x\noperations: {a: {method: POST, path: " +
+			"/x}}",
+		"base_url: cannot have a query": "base_url: https://x?a=b\noperations: {a: {method: POST, path: " +
+			"/x}}",
+		"base_url: credentials would go": "base_url: http://crm.example\nauth: {bearer: {secret: " +
+			"CRM_TOKEN}}\noperations: {a: {method: POST, path: /x}}",
+		"operations":                       head,
+		"operations.a.method":              head + "operations: {a: {method: GET, path: /x}}",
+		"operations.a.path":                head + "operations: {a: {method: POST, path: x}}",
+		"operations.a.path: has a segment": head + "operations: {a: {method: POST, path: /x/../y}}",
+		"operations.a.path: {nothing}":     head + "operations: {a: {method: POST, path: '/{nothing}'}}",
+		"operations.a.path: {proposed": head +
+			"operations: {a: {method: POST, path: '/{proposed_change}'}}",
+		"operations.a.path: a brace": head + "operations: {a: {method: POST, path: '/{entity ref}'}}",
+		"operations.a.class":         head + "operations: {a: {method: POST, path: /x, class: D}}",
+		"operations.a.conditional":   head + "operations: {a: {method: POST, path: /x, class: B}}",
+		"operations.a.conditional.from": head +
+			"operations: {a: {method: POST, path: /x, conditional: {from: x}}}",
+		"operations.a.body": head + "operations: {a: {method: POST, path: /x, body: '{'}}",
+		"operations.a.body: the name": head +
+			`operations: {a: {method: POST, path: /x, body: '{"{entity_ref}": 1}'}}`,
+		"operations.a.headers.Host": head +
+			"operations: {a: {method: POST, path: /x, headers: {Host: x}}}",
+		"operations.a.headers.X-A": head +
+			"operations: {a: {method: POST, path: /x, headers: {X-A: {secret: NONE}}}}",
+		"operations.a.idempotency_header": head +
+			"operations: {a: {method: POST, path: /x, idempotency_header: 'a b'}}",
+		"operations.a.external_id": head +
+			"operations: {a: {method: POST, path: /x, external_id: id}}",
+		"operations.a.outcomes[0]": head +
+			"operations: {a: {method: POST, path: /x, outcomes: [{outcome: applied}]}}",
+		"operations.a.outcomes[0].outcome": head +
+			"operations: {a: {method: POST, path: /x, outcomes: [{status: [409], outcome: fine}]}}",
+		"operations.a.floor": head +
+			"operations: {a: {method: POST, path: /x, floor: 9}}",
+		"operations.a.fields: levels.x": head +
+			"operations: {a: {method: POST, path: /x, fields: {x: 0}}}",
+		"operations.a.fields: does not apply to a DELETE": head +
+			"operations: {a: {method: DELETE, path: /x, fields: {x: 1}}}",
+		"operations.a.fields: does not apply to an operation that does not send": head +
+			"operations: {a: {method: POST, path: /x, body: none, fields: {x: 1}}}",
+		"operations.a.fields: does not cover the parts of current_state": head +
+			"operations: {a: {method: POST, path: '/{current_state.x}', fields: {x: 1}}}",
+		"operations.a.fields: does not cover the parts of current_state that this operation sends": head +
+			`operations: {a: {method: POST, path: /x, body: '{"a": ["{current_state}"]}', fields: {x: 1}}}`,
+		"operations.bulk_a.fields: only floor": head + "operations: {bulk_a: {method: POST, path: /x, fields: {x: 1}}}",
+		"entities.deal.fields.x": head +
+			"operations: {a: {method: POST, path: /x}}\nentities: {deal: {fields: {x: 6}}}",
+		"entities.deal: differs": head +
+			"operations: {a: {method: POST, path: /x}}\nentities: {deal: {}, Deal: {}}",
+		"operations.a.read_back":         head + "operations: {a: {method: POST, path: /x, read_back: {path: /y}}}",
+		"operations.a.reverse.operation": head + "operations: {a: {method: POST, path: /x, reverse: {operation: b}}}",
+		"operations.a.reverse.change": head +
+			"operations: {a: {method: POST, path: /x, reverse: {operation: a, change: '[]'}}}",
+		"auth":        head + "auth: {}\noperations: {a: {method: POST, path: /x}}",
+		"auth.bearer": head + "auth: {bearer: {}}\noperations: {a: {method: POST, path: /x}}",
+		"auth.basic.username": head +
+			"auth: {basic: {username: 'a:b', password: {secret: CRM_TOKEN}}}\noperations: {a: {method: POST, path: /x}}",
+		"headers.X-A":                        head + "headers: {X-A: \"a\\nb\"}\noperations: {a: {method: POST, path: /x}}",
+		"load: operations.a.success":         head + "operations: {a: {method: POST, path: /x, success: [99]}}",
+		"load: operations.a.methd":           head + "operations: {a: {methd: POST}}",
+		"load: operations.a.headers.X.value": head + "operations: {a: {method: POST, path: /x, headers: {X: {value: y}}}}",
 	} {
 		var cfg httpconn.Config
 		err := yaml.Load([]byte(src), &cfg, yaml.WithKnownFields())

@@ -89,7 +89,7 @@ func (c *Connector) after(ctx context.Context, call connector.Call) (issue, *con
 	return i, nil
 }
 
-// differs compares an issue with what was approved. If nothing has changed at all, Jira has not
+// differs compares an issue with the approved change. If nothing has changed at all, Jira has not
 // applied the update.
 func differs(change gatehouse.JSON, was, now issue) *connector.Error {
 	members, _ := change.Fields()
@@ -178,7 +178,8 @@ func (c *Connector) leading(ctx context.Context, key, status string) (string, *c
 	}
 	slices.Sort(others)
 	return "", &connector.Error{
-		Kind: connector.Terminal, Code: "no_such_transition", Detail: detail + "; others lead to " + strings.Join(others, ", "),
+		Kind: connector.Terminal, Code: "no_such_transition",
+		Detail: detail + "; others lead to " + strings.Join(others, ", "),
 	}
 }
 

@@ -7,7 +7,7 @@
 //  1. waits for this process's other calls for the same issue;
 //  2. reads the issue, and refuses a mismatch with the proposal;
 //  3. writes, once;
-//  4. reads the result again, and compares it with what was approved.
+//  4. reads the result again, and compares it with the approved change.
 //
 // Between the second and the third step another client may write. A new issue has the
 // label gatehouse-KEY, and a comment the property gatehouse, by which they are found

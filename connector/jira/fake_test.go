@@ -91,10 +91,12 @@ func (f *fake) effects() int {
 var issuePath = regexp.MustCompile(`^/rest/api/3/issue/([A-Z]+-[0-9]+)(?:/(transitions|comment))?$`)
 
 var transitions = map[string][]object{
-	"To Do":       {{"id": "11", "to": object{"id": "2", "name": "In Progress"}}},
-	"In Progress": {{"id": "21", "to": object{"id": "3", "name": "Done"}}, {"id": "22", "to": object{"id": "1", "name": "To Do"}}},
-	"On hold":     {{"id": "41", "to": object{"id": "3", "name": "Done"}}},
-	"Done": {{"id": "31", "to": object{"id": "1", "name": "To Do"}}, {"id": "32", "to": object{"id": "1", "name": "To Do"}},
+	"To Do": {{"id": "11", "to": object{"id": "2", "name": "In Progress"}}},
+	"In Progress": {{"id": "21", "to": object{"id": "3", "name": "Done"}},
+		{"id": "22", "to": object{"id": "1", "name": "To Do"}}},
+	"On hold": {{"id": "41", "to": object{"id": "3", "name": "Done"}}},
+	"Done": {{"id": "31", "to": object{"id": "1", "name": "To Do"}},
+		{"id": "32", "to": object{"id": "1", "name": "To Do"}},
 		{"id": "33", "to": object{"id": "2", "name": "In Progress"}}},
 }
 
@@ -185,7 +187,8 @@ func (f *fake) route(r *http.Request, in object) (int, object) {
 				return 204, nil
 			}
 		}
-		return 400, object{"errorMessages": []string{"It seems that you have tried to perform a workflow operation that is not valid"}}
+		return 400, object{
+			"errorMessages": []string{"It seems that you have tried to perform a workflow operation that is not valid"}}
 	case "GET comment":
 		list := append([]object{}, f.comments...)
 		slices.Reverse(list)
@@ -226,7 +229,8 @@ func (f *fake) update(key string, in object) (int, object) {
 	fields, _ := in["fields"].(object)
 	for name := range fields {
 		if _, known := f.issues[key][name]; !known {
-			return 400, object{"errors": object{name: "Field '" + name + "' cannot be set. It is not on the appropriate screen, or unknown."}}
+			return 400, object{
+				"errors": object{name: "Field '" + name + "' cannot be set. It is not on the appropriate screen, or unknown."}}
 		}
 	}
 	dropped := maps.Clone(fields)

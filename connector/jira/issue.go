@@ -167,7 +167,7 @@ func (c *Connector) before(ctx context.Context, call connector.Call) (issue, *co
 	case gone:
 		return i, &connector.Error{
 			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
-			Detail: "the issue is not there, or this account may not see it",
+			Detail: "the issue does not exist, or this account may not see it",
 		}
 	}
 	if s := compare(call, i); !s.Matches {

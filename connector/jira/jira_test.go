@@ -103,14 +103,16 @@ func TestNotAsApproved(t *testing.T) {
 		kind   connector.Kind
 		code   string
 	}{
-		"all dropped":       {func(f *fake) { f.drop = "summary" }, newSummary, connector.Terminal, "not_as_approved"},
-		"a part dropped":    {func(f *fake) { f.drop = "priority" }, both, connector.Ambiguous, "not_as_approved"},
-		"another value":     {func(f *fake) { f.rewrite = object{"summary": "x"} }, newSummary, connector.Ambiguous, "not_as_approved"},
-		"an unknown field":  {nil, `{"customfield_10001":"x"}`, connector.Terminal, "http_400"},
-		"a rate limit":      {func(f *fake) { f.status, f.retry = 429, "7" }, newSummary, connector.NotSent, "http_429"},
-		"it is down":        {func(f *fake) { f.status = 503 }, newSummary, connector.NotSent, "http_503"},
-		"a revoked token":   {func(f *fake) { f.unauthorized = true }, newSummary, connector.Terminal, "http_401"},
-		"down at the write": {func(f *fake) { f.beforeWrite = func() { f.mu.Lock(); f.status = 503; f.mu.Unlock() } }, newSummary, connector.Ambiguous, "http_503"},
+		"all dropped":    {func(f *fake) { f.drop = "summary" }, newSummary, connector.Terminal, "not_as_approved"},
+		"a part dropped": {func(f *fake) { f.drop = "priority" }, both, connector.Ambiguous, "not_as_approved"},
+		"another value": {func(f *fake) { f.rewrite = object{"summary": "x"} }, newSummary, connector.Ambiguous,
+			"not_as_approved"},
+		"an unknown field": {nil, `{"customfield_10001":"x"}`, connector.Terminal, "http_400"},
+		"a rate limit":     {func(f *fake) { f.status, f.retry = 429, "7" }, newSummary, connector.NotSent, "http_429"},
+		"it is down":       {func(f *fake) { f.status = 503 }, newSummary, connector.NotSent, "http_503"},
+		"a revoked token":  {func(f *fake) { f.unauthorized = true }, newSummary, connector.Terminal, "http_401"},
+		"down at the write": {func(f *fake) { f.beforeWrite = func() { f.mu.Lock(); f.status = 503; f.mu.Unlock() } },
+			newSummary, connector.Ambiguous, "http_503"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -183,7 +185,8 @@ func TestValidate(t *testing.T) {
 	path.Target.EntityRef = "SHOP-1/../OPS-1"
 	for name, bad := range map[string]connector.Call{
 		"another project": other, "a path": path, "blind": call("update", newSummary, ""),
-		"status as a field": call("update", `{"status":"Done"}`, oldSummary), "our label": call("create", `{"issuetype":"Task","summary":"x","labels":["gatehouse-1"]}`, ""),
+		"status as a field":  call("update", `{"status":"Done"}`, oldSummary),
+		"our label":          call("create", `{"issuetype":"Task","summary":"x","labels":["gatehouse-1"]}`, ""),
 		"lines in a summary": call("update", `{"summary":"a\nb"}`, oldSummary), "no text": call("comment", `{}`, ""),
 		"a state of nothing": call("create", newIssue, oldSummary),
 	} {
@@ -194,12 +197,14 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s was carried out", name)
 		}
 	}
-	for change, floor := range map[gatehouse.JSON]gatehouse.RiskLevel{`{"labels":["a"]}`: 1, newSummary: 3, `{"labels":["a"],"summary":"b"}`: 3} {
+	for change, floor := range map[gatehouse.JSON]gatehouse.RiskLevel{`{"labels":["a"]}`: 1, newSummary: 3,
+		`{"labels":["a"],"summary":"b"}`: 3} {
 		if got := c.Floor(call("update", change, oldSummary)); got != floor {
 			t.Errorf("%s: floor %v", change, got)
 		}
 	}
-	if c.Floor(call("comment", hello, "")) != 2 || c.Floor(call("create", newIssue, "")) != 4 || len(c.Declarations()) != 2 {
+	if c.Floor(call("comment", hello, "")) != 2 || c.Floor(call("create", newIssue, "")) != 4 ||
+		len(c.Declarations()) != 2 {
 		t.Errorf("floors and %+v", c.Declarations())
 	}
 	if err := c.Probe(t.Context()); err != nil {
@@ -233,7 +238,11 @@ func TestConfig(t *testing.T) {
 	if got := f.connector(func(c *jira.Config) { c.Email = "other@acme.example" }).Fingerprint(); got == base {
 		t.Error("another account has the same fingerprint")
 	}
-	if got := f.connector(func(c *jira.Config) { c.Projects["SHOP"] = jira.Project{Fields: connector.FieldLevels{"labels": 1}} }).Fingerprint(); got != base {
+	if got := f.connector(
+		func(c *jira.Config) {
+			c.Projects["SHOP"] = jira.Project{
+				Fields: connector.FieldLevels{"labels": 1}}
+		}).Fingerprint(); got != base {
 		t.Error("levels are in the fingerprint")
 	}
 }

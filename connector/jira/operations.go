@@ -146,11 +146,11 @@ func (c *Connector) Validate(call connector.Call) error {
 	pre, _ := call.CurrentState.Fields()
 	switch {
 	case call.Operation == opCreate && (call.Target.Version != "" || len(pre) > 0):
-		v.Add("/current_state", "has no meaning for an issue that is not there yet")
+		v.Add("/current_state", "does not apply to an issue that does not exist yet")
 	case call.Operation == opUpdate && call.Target.Version == "" && len(pre) == 0:
-		v.Add("/current_state", "or /target/version is required, so that nobody's change is overwritten unseen")
+		v.Add("/current_state", "or /target/version is required, to detect changes by others")
 	case call.Operation == opTransition && rest.Text(call.CurrentState, "status") == "" && call.Target.Version == "":
-		v.Add("/current_state/status", "or /target/version is required, so that nobody's transition is undone unseen")
+		v.Add("/current_state/status", "or /target/version is required, to detect transitions by others")
 	}
 	call.CheckKey(&v, "jira", call.Target.EntityRef)
 	return v.Err()

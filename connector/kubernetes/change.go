@@ -121,8 +121,8 @@ func (c *Connector) preview(ctx context.Context, w write, call connector.Call, o
 	return w, failed
 }
 
-// dryRun is preview without a look at the values. The answer is nil when the server cannot make a
-// dry run of a change whose effect is known.
+// dryRun is preview without a comparison of the values. The answer is nil when the server cannot
+// make a dry run of a change whose effect is known.
 func (c *Connector) dryRun(ctx context.Context, w write, call connector.Call) (write, *rest.Answer, *connector.Error) {
 	for {
 		dry := w.dry()
@@ -145,14 +145,15 @@ func (c *Connector) dryRun(ctx context.Context, w write, call connector.Call) (w
 		case call.Operation == opApply && w.query.Get("force") == "" && ours(a.JSON(), c.manager):
 			w.query.Set("force", "true") // the version protects all other fields
 			continue
-		case strings.Contains(e.Detail, "does not support dry run") && call.Operation != opApply && call.Operation != opCreate:
+		case strings.Contains(e.Detail, "does not support dry run") && call.Operation != opApply &&
+			call.Operation != opCreate:
 			return w, nil, nil // a webhook with side effects; what these operations change is known
 		}
 		return w, nil, rest.NothingSent(e)
 	}
 }
 
-// fits compares the result of a dry run with what was approved.
+// fits compares the result of a dry run with the approved change.
 func fits(call connector.Call, o object, a *rest.Answer) *connector.Error {
 	if call.Operation == opDelete {
 		return nil
@@ -304,7 +305,8 @@ func (c *Connector) created(
 // undoing deletes the created object, unless somebody has changed it since.
 func undoing(call connector.Call, made object) *gatehouse.Reversal {
 	return &gatehouse.Reversal{
-		Operation: opDelete, Target: call.Target, ProposedChange: "{}", CurrentState: old(call.ProposedChange, made.doc, made.doc),
+		Operation: opDelete, Target: call.Target, ProposedChange: "{}",
+		CurrentState: old(call.ProposedChange, made.doc, made.doc),
 	}
 }
 

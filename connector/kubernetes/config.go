@@ -114,7 +114,7 @@ func (c *Config) validate() error {
 		}
 		if name == "secrets" {
 			return errors.New(
-				"resources.secrets: their values would stand in proposals, receipts and logs; they are not taken",
+				"resources.secrets is not supported: proposals, receipts and logs would contain the values",
 			)
 		}
 		if err := c.Resources[name].validate("resources." + name); err != nil {

@@ -136,7 +136,8 @@ func fingerprint(cfg Config) string {
 		Auth                               Auth
 		Resources                          map[string]string
 		Form                               int
-	}{"kubernetes", cfg.Server, cfg.CAFile, cmp.Or(cfg.FieldManager, defaultManager), cfg.AllowPrivate, cfg.Auth, resources, 1})
+	}{"kubernetes", cfg.Server, cfg.CAFile, cmp.Or(cfg.FieldManager,
+		defaultManager), cfg.AllowPrivate, cfg.Auth, resources, 1})
 }
 
 // Fingerprint implements [connector.Connector].
@@ -164,7 +165,7 @@ func (c *Connector) Probe(ctx context.Context) error {
 			return fmt.Errorf("resource %s: its kind is %s", name, gatehouse.Quote(got))
 		}
 		if got, _ := all[at].Get("namespaced"); (got == "true") != (len(r.Namespaces) > 0) {
-			return fmt.Errorf("resource %s: namespaces are for resources that lie in one, and only for those", name)
+			return fmt.Errorf("resource %s: namespaces are required for a namespaced resource, and for no other", name)
 		}
 	}
 	return nil

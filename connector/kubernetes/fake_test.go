@@ -33,12 +33,14 @@ type stored struct {
 }
 
 var (
-	objectPath = regexp.MustCompile(`^/(api/v1|apis/apps/v1)(?:/namespaces/([a-z0-9-]+))?/(deployments|configmaps|namespaces)(?:/([a-z0-9.-]+))?(/scale)?$`)
-	kinds      = map[string]string{"deployments": "Deployment", "configmaps": "ConfigMap", "namespaces": "Namespace"}
+	objectPath = regexp.MustCompile(
+		`^/(api/v1|apis/apps/v1)(?:/namespaces/([a-z0-9-]+))?/(deployments|configmaps|namespaces)(?:/([a-z0-9.-]+))?(/scale)?$`)
+	kinds = map[string]string{"deployments": "Deployment", "configmaps": "ConfigMap", "namespaces": "Namespace"}
 )
 
 func status(code int, reason, message string) (int, any) {
-	out := object{"kind": "Status", "apiVersion": "v1", "metadata": object{}, "status": "Failure", "message": message, "code": code}
+	out := object{"kind": "Status", "apiVersion": "v1", "metadata": object{}, "status": "Failure", "message": message,
+		"code": code}
 	if reason != "" {
 		out["reason"] = reason
 	}
@@ -69,11 +71,13 @@ func (f *fake) route(r *http.Request, body []byte) (int, any) {
 	switch r.URL.Path {
 	case "/apis/apps/v1":
 		return 200, object{"kind": "APIResourceList", "resources": []object{
-			{"name": "deployments", "namespaced": true, "kind": "Deployment"}, {"name": "deployments/scale", "namespaced": true, "kind": "Scale"},
+			{"name": "deployments", "namespaced": true, "kind": "Deployment"},
+			{"name": "deployments/scale", "namespaced": true, "kind": "Scale"},
 		}}
 	case "/api/v1":
 		return 200, object{"kind": "APIResourceList", "resources": []object{
-			{"name": "configmaps", "namespaced": true, "kind": "ConfigMap"}, {"name": "namespaces", "namespaced": false, "kind": "Namespace"},
+			{"name": "configmaps", "namespaced": true, "kind": "ConfigMap"},
+			{"name": "namespaces", "namespaced": false, "kind": "Namespace"},
 		}}
 	}
 	m := objectPath.FindStringSubmatch(r.URL.Path)
@@ -93,7 +97,8 @@ func (f *fake) route(r *http.Request, body []byte) (int, any) {
 	}
 	s := f.objects[id]
 	switch {
-	case s == nil && r.Method == http.MethodPatch && strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch"):
+	case s == nil && r.Method == http.MethodPatch &&
+		strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch"):
 		// An apply creates an object that does not exist, whatever resourceVersion it names.
 		if meta, _ := in["metadata"].(object); meta["uid"] != nil {
 			return status(409, "Conflict", "uid mismatch: the provided object specified uid, and no existing object was found")
@@ -134,7 +139,8 @@ func stale(says any, s *stored) bool {
 		want["resourceVersion"] != nil && want["resourceVersion"] != is["resourceVersion"]
 }
 
-const modified = "Operation cannot be fulfilled: the object has been modified; please apply your changes to the latest version and try again"
+const modified = "Operation cannot be fulfilled: the object has been modified; please apply your changes to the " +
+	"latest version and try again"
 
 func (f *fake) create(r *http.Request, namespace, resource, name string, in object) (int, any) {
 	id := namespace + "/" + resource + "/" + name
@@ -176,7 +182,8 @@ func (f *fake) remove(r *http.Request, id string, s *stored, in object) (int, an
 		dry = r.URL.Query().Get("dryRun") != ""
 	}
 	if stale(in["preconditions"], s) {
-		return status(409, "Conflict", "Operation cannot be fulfilled: the UID or ResourceVersion in the precondition does not match")
+		return status(409, "Conflict",
+			"Operation cannot be fulfilled: the UID or ResourceVersion in the precondition does not match")
 	}
 	if !dry {
 		delete(f.objects, id)

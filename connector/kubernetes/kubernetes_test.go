@@ -28,7 +28,8 @@ const (
 	scale    = gatehouse.JSON(`{"replicas":2}`)
 	restart  = gatehouse.JSON(`{"restartedAt":"2026-11-24T10:00:00Z"}`)
 	settings = gatehouse.JSON(`{"data":{"level":"debug"},"metadata":{"labels":{"app":"web"}}}`)
-	newImage = gatehouse.JSON(`{"spec":{"replicas":2,"template":{"spec":{"containers":[{"image":"nginx:2","name":"app"}]}}}}`)
+	newImage = gatehouse.JSON(
+		`{"spec":{"replicas":2,"template":{"spec":{"containers":[{"image":"nginx:2","name":"app"}]}}}}`)
 	oldImage = gatehouse.JSON(`{"spec":{"template":{"spec":{"containers":[{"image":"nginx:1","name":"app"}]}}}}`)
 )
 
@@ -99,7 +100,8 @@ func TestBetween(t *testing.T) {
 		change, pre gatehouse.JSON
 		then        string
 	}{
-		"apply": {five, two, ""}, "scale": {scaled, scale, ""}, "restart": {restart, `{"restartedAt":null}`, ""}, "delete": {"{}", two, ""},
+		"apply": {five, two, ""}, "scale": {scaled, scale, ""}, "restart": {restart, `{"restartedAt":null}`, ""},
+		"delete": {"{}", two, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -128,8 +130,9 @@ func TestBetween(t *testing.T) {
 func TestGoneBetween(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	full := gatehouse.JSON(`{"spec":{"replicas":5,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},` +
-		`"spec":{"containers":[{"image":"nginx:1","name":"app"},{"image":"fluent:1","name":"log"}]}}}}`)
+	full := gatehouse.JSON(
+		`{"spec":{"replicas":5,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},` +
+			`"spec":{"containers":[{"image":"nginx:1","name":"app"},{"image":"fluent:1","name":"log"}]}}}}`)
 	c.behave(func() { c.pause = func() { c.do("DELETE", c.deployments()+"/web", "someone", `{}`) } })
 	_, err := c.connector(nil).Execute(t.Context(), c.call("apply", full, two))
 	wantFailure(t, err, connector.Transient, "conflict")
@@ -172,7 +175,8 @@ func TestFieldManagers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	_, err := c.connector(nil).Execute(t.Context(), c.call("apply", newImage, oldImage))
-	if detail := wantFailure(t, err, connector.Terminal, "field_conflict"); !strings.Contains(detail, "conflict") || c.effects() != 0 {
+	if detail := wantFailure(t, err, connector.Terminal, "field_conflict"); !strings.Contains(detail, "conflict") ||
+		c.effects() != 0 {
 		t.Errorf("%v, %d effects", detail, c.effects())
 	}
 	s, err := c.connector(nil).Check(t.Context(), c.call("apply", newImage, oldImage))
@@ -217,7 +221,8 @@ func TestForgotten(t *testing.T) {
 		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","annotations":{"team":"shop"}},"spec":{"replicas":2}}`)
 	k := c.connector(nil)
 	_, err := k.Execute(t.Context(), c.call("apply", five, two))
-	if detail := wantFailure(t, err, connector.Terminal, "not_as_approved"); !strings.Contains(detail, "annotations would be removed") &&
+	if detail := wantFailure(t, err, connector.Terminal, "not_as_approved"); !strings.Contains(detail,
+		"annotations would be removed") &&
 		!strings.Contains(detail, "team would be removed") {
 		t.Errorf("%v", detail)
 	}
@@ -234,7 +239,8 @@ func TestForgotten(t *testing.T) {
 		t.Errorf("annotations %s, replicas %s", got, c.web("spec", "replicas"))
 	}
 	undo := c.call(res.Reversal.Operation, res.Reversal.ProposedChange, res.Reversal.CurrentState)
-	if _, err := k.Execute(t.Context(), undo); err != nil || !strings.Contains(string(c.web("metadata", "annotations")), `"team":"shop"`) {
+	if _, err := k.Execute(t.Context(), undo); err != nil ||
+		!strings.Contains(string(c.web("metadata", "annotations")), `"team":"shop"`) {
 		t.Errorf("undone: %v, %s", err, c.web("metadata", "annotations"))
 	}
 }
@@ -367,9 +373,11 @@ func TestOutcomes(t *testing.T) {
 		})
 	}
 	c := newCluster(t) // the server normalises a value
-	cpu := gatehouse.JSON(`{"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"app","resources":{"limits":{"cpu":"1000m"}}}]}}}}`)
+	cpu := gatehouse.JSON(
+		`{"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"app","resources":{"limits":{"cpu":"1000m"}}}]}}}}`)
 	_, err := c.connector(nil).Execute(t.Context(), c.call("apply", cpu, two))
-	if detail := wantFailure(t, err, connector.Terminal, "not_as_approved"); !strings.Contains(detail, `cpu is "1" instead of "1000m"`) {
+	if detail := wantFailure(t, err, connector.Terminal, "not_as_approved"); !strings.Contains(detail,
+		`cpu is "1" instead of "1000m"`) {
 		t.Errorf("%v", detail)
 	}
 	maps := c.call("scale", scaled, scale) // config maps cannot be scaled
@@ -417,15 +425,20 @@ func TestValidate(t *testing.T) {
 	}
 	apply := c.call("apply", five, two)
 	for name, bad := range map[string]connector.Call{
-		"another resource": at(apply, "pods", c.namespace+"/web"), "another namespace": at(apply, "deployments.apps", "kube-system/web"),
-		"a path": at(apply, "deployments.apps", c.namespace+"/../x"), "no namespace": at(apply, "deployments.apps", "web"),
-		"a subresource": at(apply, "deployments.apps", c.namespace+"/web/status"), "blind": c.call("apply", five, ""),
+		"another resource":  at(apply, "pods", c.namespace+"/web"),
+		"another namespace": at(apply, "deployments.apps", "kube-system/web"),
+		"a path":            at(apply, "deployments.apps", c.namespace+"/../x"),
+		"no namespace":      at(apply, "deployments.apps", "web"),
+		"a subresource":     at(apply, "deployments.apps", c.namespace+"/web/status"), "blind": c.call("apply", five, ""),
 		"a status": c.call("apply", `{"status":{}}`, two), "another name": c.call("apply", `{"metadata":{"name":"x"}}`, two),
-		"the key": c.call("apply", `{"metadata":{"annotations":{"gatehouse/key":"x"}}}`, two), "nothing": c.call("apply", `{}`, two),
-		"a finalizer": c.call("apply", `{"metadata":{"finalizers":["x"]}}`, two), "half a replica": c.call("scale", `{"replicas":0.5}`, scale),
-		"no time":       c.call("restart", `{"restartedAt":"2026-13-24T10:00:00Z"}`, `{"restartedAt":null}`),
-		"a restart":     at(c.call("restart", restart, `{"restartedAt":null}`), "configmaps", c.namespace+"/settings"),
-		"a propagation": c.call("delete", `{"propagation":"all"}`, two), "a state of nothing": c.call("create", settings, two),
+		"the key":            c.call("apply", `{"metadata":{"annotations":{"gatehouse/key":"x"}}}`, two),
+		"nothing":            c.call("apply", `{}`, two),
+		"a finalizer":        c.call("apply", `{"metadata":{"finalizers":["x"]}}`, two),
+		"half a replica":     c.call("scale", `{"replicas":0.5}`, scale),
+		"no time":            c.call("restart", `{"restartedAt":"2026-13-24T10:00:00Z"}`, `{"restartedAt":null}`),
+		"a restart":          at(c.call("restart", restart, `{"restartedAt":null}`), "configmaps", c.namespace+"/settings"),
+		"a propagation":      c.call("delete", `{"propagation":"all"}`, two),
+		"a state of nothing": c.call("create", settings, two),
 	} {
 		if code := gatehouse.CodeOf(k.Validate(bad)); code != gatehouse.CodeInvalid {
 			t.Errorf("%s: code %q", name, code)
@@ -439,7 +452,8 @@ func TestValidate(t *testing.T) {
 		call  connector.Call
 		floor gatehouse.RiskLevel
 	}{
-		"labels": {c.call("apply", `{"metadata":{"labels":{"a":"b"}}}`, two), 1}, "spec": {apply, 4}, "scale": {c.call("scale", scaled, scale), 2},
+		"labels": {c.call("apply", `{"metadata":{"labels":{"a":"b"}}}`, two), 1}, "spec": {apply, 4},
+		"scale":  {c.call("scale", scaled, scale), 2},
 		"delete": {c.call("delete", "{}", two), 4}, "a namespace": {namespace, 5}, "create": {c.create(settings), 4},
 	} {
 		if got := k.Floor(test.call); got != test.floor {
@@ -461,7 +475,8 @@ func certificate(t *testing.T) (cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gate"}, NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gate"},
+		NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
 		t.Fatal(err)
@@ -504,9 +519,9 @@ func TestAuthentication(t *testing.T) {
 	wantFailure(t, err, connector.NotSent, "unreachable")
 
 	for name, resources := range map[string]map[string]kubernetes.Resource{
-		"has none of the name": {"widgets.apps": {Kind: "Widget", Namespaces: []string{"shop"}}},
-		`its kind is "Deploy`:  {"deployments.apps": {Kind: "Widget", Namespaces: []string{"shop"}}},
-		"namespaces are for":   {"deployments.apps": {Kind: "Deployment"}},
+		"has none of the name":                     {"widgets.apps": {Kind: "Widget", Namespaces: []string{"shop"}}},
+		`its kind is "Deploy`:                      {"deployments.apps": {Kind: "Widget", Namespaces: []string{"shop"}}},
+		"namespaces are required for a namespaced": {"deployments.apps": {Kind: "Deployment"}},
 	} {
 		k := c.connector(func(cfg *kubernetes.Config) { cfg.Resources = resources })
 		if err := k.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), name) {
@@ -520,20 +535,27 @@ func TestConfig(t *testing.T) {
 	c := newCluster(t)
 	base := c.connector(nil).Fingerprint()
 	for name, change := range map[string]func(*kubernetes.Config){
-		"server: ":         func(c *kubernetes.Config) { c.Server = "http://127.0.0.1" },
-		"ca_file: ":        func(c *kubernetes.Config) { c.CAFile = "fake_test.go" },
-		"auth: needs":      func(c *kubernetes.Config) { c.Auth.Token = nil },
-		"auth: cert":       func(c *kubernetes.Config) { c.Auth.Key = &kubernetes.Secret{Secret: "TOKEN"} },
-		"auth.token: ":     func(c *kubernetes.Config) { c.Auth.Token.Secret = "OTHER" },
-		"auth.certificate": func(c *kubernetes.Config) { s := c.Auth.Token; c.Auth = kubernetes.Auth{Certificate: s, Key: s} },
-		"field_manager: ":  func(c *kubernetes.Config) { c.FieldManager = "A b" },
-		"resources: at":    func(c *kubernetes.Config) { c.Resources = nil },
-		"resources: \"":    func(c *kubernetes.Config) { c.Resources = map[string]kubernetes.Resource{"a/b": {}} },
+		"server: ":     func(c *kubernetes.Config) { c.Server = "http://127.0.0.1" },
+		"ca_file: ":    func(c *kubernetes.Config) { c.CAFile = "fake_test.go" },
+		"auth: needs":  func(c *kubernetes.Config) { c.Auth.Token = nil },
+		"auth: cert":   func(c *kubernetes.Config) { c.Auth.Key = &kubernetes.Secret{Secret: "TOKEN"} },
+		"auth.token: ": func(c *kubernetes.Config) { c.Auth.Token.Secret = "OTHER" },
+		"auth.certificate": func(
+			c *kubernetes.Config) {
+			s := c.Auth.Token
+			c.Auth = kubernetes.Auth{Certificate: s, Key: s}
+		},
+		"field_manager: ": func(c *kubernetes.Config) { c.FieldManager = "A b" },
+		"resources: at":   func(c *kubernetes.Config) { c.Resources = nil },
+		"resources: \"":   func(c *kubernetes.Config) { c.Resources = map[string]kubernetes.Resource{"a/b": {}} },
 		"resources.secrets": func(c *kubernetes.Config) {
 			c.Resources = map[string]kubernetes.Resource{"secrets": {Kind: "Secret"}}
 		},
-		"resources.configmaps.kind":    func(c *kubernetes.Config) { c.Resources["configmaps"] = kubernetes.Resource{} },
-		"resources.configmaps.version": func(c *kubernetes.Config) { c.Resources["configmaps"] = kubernetes.Resource{Kind: "X", Version: "1"} },
+		"resources.configmaps.kind": func(c *kubernetes.Config) { c.Resources["configmaps"] = kubernetes.Resource{} },
+		"resources.configmaps.version": func(
+			c *kubernetes.Config) {
+			c.Resources["configmaps"] = kubernetes.Resource{Kind: "X", Version: "1"}
+		},
 		"resources.configmaps.namespaces": func(c *kubernetes.Config) {
 			c.Resources["configmaps"] = kubernetes.Resource{Kind: "X", Namespaces: []string{"../x"}}
 		},

@@ -243,7 +243,8 @@ func manifest(resource string, doc gatehouse.JSON) gatehouse.JSON {
 		kept = append(kept, gatehouse.Member{Name: "labels", Value: labels})
 	}
 	annotations, _ := get(meta, "annotations").Fields()
-	annotations = slices.DeleteFunc(annotations, func(m gatehouse.Member) bool { return strings.HasPrefix(m.Name, "gatehouse/") })
+	annotations = slices.DeleteFunc(annotations,
+		func(m gatehouse.Member) bool { return strings.HasPrefix(m.Name, "gatehouse/") })
 	if len(annotations) > 0 {
 		kept = append(kept, gatehouse.Member{Name: "annotations", Value: gatehouse.ObjectJSON(annotations...)})
 	}

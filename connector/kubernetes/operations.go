@@ -54,7 +54,8 @@ func newOperations() (*typed.Operations, error) {
 		opRestart: connector.NoUndo("the pods are replaced"),
 		opDelete:  connector.UndoExcept("what depended on the object may be gone"),
 	}
-	of := func(name string, class connector.Class, floor gatehouse.RiskLevel, reverses bool, change string) typed.Operation {
+	of := func(name string, class connector.Class, floor gatehouse.RiskLevel, reverses bool,
+		change string) typed.Operation {
 		return typed.Operation{
 			Operation: connector.Operation{
 				Name: name, Class: class, Floor: floor, Reverses: reverses, Undo: undos[name],
@@ -151,10 +152,10 @@ func (c *Connector) Validate(call connector.Call) error {
 	pre, _ := call.CurrentState.Fields()
 	if call.Operation == opCreate {
 		if call.Target.Version != "" || len(pre) > 0 {
-			v.Add("/current_state", "has no meaning for an object that is not there yet")
+			v.Add("/current_state", "does not apply to an object that does not exist yet")
 		}
 	} else if call.Target.Version == "" && len(pre) == 0 {
-		v.Add("/current_state", "or /target/version is required, so that nobody's change is overwritten unseen")
+		v.Add("/current_state", "or /target/version is required, to detect changes by others")
 	}
 	if call.Operation == opRestart {
 		if _, err := time.Parse(time.RFC3339, rest.Text(call.ProposedChange, "restartedAt")); err != nil {

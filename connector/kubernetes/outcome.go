@@ -33,7 +33,8 @@ func outcome(a *rest.Answer) *connector.Error {
 		e.Kind, e.Code = connector.Transient, "conflict"
 	case a.Status == http.StatusUnprocessableEntity, a.Status == http.StatusBadRequest,
 		// The server answers this way if an apply names an unknown field.
-		a.Status == http.StatusInternalServerError && reason == "" && strings.HasPrefix(message, "failed to create typed patch object"):
+		a.Status == http.StatusInternalServerError && reason == "" &&
+			strings.HasPrefix(message, "failed to create typed patch object"):
 		e.Kind, e.Code = connector.Terminal, "refused"
 	case a.Status == http.StatusForbidden:
 		e.Code = "forbidden"

@@ -64,7 +64,7 @@ func TestPreviewRefused(t *testing.T) {
 	gone := c.call("apply", five, two)
 	gone.Target.EntityRef = strings.Replace(gone.Target.EntityRef, "/web", "/nothing", 1)
 	if got, err = conn.Preview(t.Context(), gone); err != nil || got.Failure == nil {
-		t.Errorf("an object that is not there: %+v, %v", got, err)
+		t.Errorf("a missing object: %+v, %v", got, err)
 	}
 	if conn.Previews(connector.Call{Operation: "apply"}) {
 		t.Error("no target")

@@ -98,7 +98,7 @@ func orNull(j gatehouse.JSON) gatehouse.JSON {
 	return j
 }
 
-// outside lists the values that a write would change or remove beyond what was approved. Added
+// outside lists the values that a write would change or remove beyond the approved change. Added
 // values, such as defaults, are left out. change is "" if the change does not name this part.
 func outside(path string, change, was, will gatehouse.JSON) []string {
 	if was.Equal(will) {

@@ -98,8 +98,8 @@ func (b *batch) take(i int, doc gatehouse.JSON) {
 
 func (l *line) applied() bool { return rest.Text(l.answer, "outcome") == "applied" }
 
-// bulkUpdate sends the lines to Gatehouse's RESTlet. It goes on with further requests under the same
-// key where the RESTlet has ended.
+// bulkUpdate sends the lines to Gatehouse's RESTlet. If the RESTlet stops early, further requests
+// with the same key continue from there.
 func (c *Connector) bulkUpdate(
 	ctx context.Context, e *entity, call connector.Call,
 ) (connector.Result, *connector.Error) {
@@ -119,7 +119,7 @@ func (c *Connector) bulkUpdate(
 	return c.bulkResult(b, p), b.verdict(failure)
 }
 
-// paged is what a series of requests has come to.
+// paged is the result of a series of requests.
 type paged struct {
 	last           *exchange
 	done, requests int

@@ -206,7 +206,7 @@ func TestBulkAnswerIsLost(t *testing.T) {
 	}
 }
 
-// TestBulkRequestsAreBounded: an attempt makes ten requests, and the next one goes on.
+// TestBulkRequestsAreBounded: an attempt makes ten requests, and the next attempt continues.
 func TestBulkRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	a, s, c := bulkAccount(t, 12)

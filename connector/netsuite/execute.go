@@ -139,8 +139,8 @@ func (c *Connector) verify(
 	return e.asApproved(r, call.ProposedChange)
 }
 
-// asApproved compares the result of a change with what was approved. The change has been made, so a
-// failure is ambiguous.
+// asApproved compares the result of a change with the approved change. The change has been made, so
+// a failure is ambiguous.
 func (e *entity) asApproved(r *record, change gatehouse.JSON) *connector.Error {
 	names := e.differing(r, change)
 	if len(names) == 0 {

@@ -102,8 +102,8 @@ func (e *entity) recordBody(change gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// restletBody is the body for a RESTlet: the approved action, and NetSuite's names for what it
-// changes.
+// restletBody is the body for a RESTlet: the approved action, and NetSuite's names of the changed
+// fields.
 func (c *Connector) restletBody(e *entity, call connector.Call) gatehouse.JSON {
 	return gatehouse.ObjectJSON(append(e.approved(call), e.restletChange(call, c.restletWire())...)...)
 }

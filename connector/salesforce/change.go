@@ -93,7 +93,7 @@ func (c *Connector) after(ctx context.Context, call connector.Call, id string) (
 	return r, nil
 }
 
-// differs compares a record with what was approved. If even the time of the last change is the
+// differs compares a record with the approved change. If even the time of the last change is the
 // same, Salesforce has not applied the update.
 func differs(change gatehouse.JSON, was, now record) *connector.Error {
 	members, _ := change.Fields()
@@ -166,7 +166,8 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 // undoing deletes the created record, unless somebody has changed it since.
 func undoing(call connector.Call, made record) *gatehouse.Reversal {
 	back := &gatehouse.Reversal{
-		Operation: opDelete, Target: call.Target, ProposedChange: "{}", CurrentState: made.only(connector.Fields(call.ProposedChange)),
+		Operation: opDelete, Target: call.Target, ProposedChange: "{}",
+		CurrentState: made.only(connector.Fields(call.ProposedChange)),
 	}
 	back.Target.EntityRef, back.Target.Version = made.id, made.version
 	return back

@@ -109,7 +109,7 @@ func (c *Config) validate() error {
 			return fmt.Errorf("objects: %s is not a valid API name of an object", gatehouse.Quote(name))
 		}
 		if folded[spelling.Fold(name)] {
-			return fmt.Errorf("objects.%s: stands there in two spellings", name)
+			return fmt.Errorf("objects.%s: the name occurs in two spellings", name)
 		}
 		folded[spelling.Fold(name)] = true
 		if err := c.Objects[name].validate("objects." + name); err != nil {

@@ -13,6 +13,6 @@
 //
 // A deletion is of class C: Salesforce supports no condition for it.
 //
-// After each write, the connector reads the record again and compares it with what was approved,
+// After each write, the connector reads the record again and compares it with the approved change,
 // because triggers, flows and validation may have changed it.
 package salesforce

@@ -96,7 +96,8 @@ type fake struct {
 func newFake(t testing.TB) *fake {
 	f := &fake{t: t, unique: true, tokens: map[string]bool{}, records: map[string]object{}, deleted: map[string]bool{}}
 	f.records[deal] = object{
-		"Id": deal, "Name": "Printers", "StageName": "Prospecting", "Amount": json.Number("1200.5"), "CloseDate": "2026-12-01",
+		"Id": deal, "Name": "Printers", "StageName": "Prospecting", "Amount": json.Number("1200.5"),
+		"CloseDate":   "2026-12-01",
 		"Description": nil, "IsPrivate": false, "Gatehouse_Key__c": nil,
 		"LastModifiedDate": stamp(time.Now().Add(-time.Hour)),
 	}

@@ -32,7 +32,8 @@ const (
 
 // written are the fields that Salesforce sets itself, in folded spelling.
 var written = []string{
-	"id", "attributes", "isdeleted", "createdbyid", "createddate", "lastmodifiedbyid", "lastmodifieddate", "systemmodstamp",
+	"id", "attributes", "isdeleted", "createdbyid", "createddate", "lastmodifiedbyid", "lastmodifieddate",
+	"systemmodstamp",
 	"lastactivitydate", "lastvieweddate", "lastreferenceddate",
 }
 
@@ -156,12 +157,12 @@ func (c *Connector) Validate(call connector.Call) error {
 			v.Add("/operation", "needs the key_field of the object in the configuration")
 		}
 		if call.Target.Version != "" || len(pre) > 0 {
-			v.Add("/current_state", "has no meaning for a record that is not there yet")
+			v.Add("/current_state", "does not apply to a record that does not exist yet")
 		}
 	case !validID(ref):
 		v.Add("/target/entity_ref", "must be a record id of 18 characters")
 	case call.Target.Version == "" && len(pre) == 0:
-		v.Add("/current_state", "or /target/version is required, so that nobody's change is overwritten unseen")
+		v.Add("/current_state", "or /target/version is required, to detect changes by others")
 	}
 	if t := call.Target.Version; t != "" {
 		if _, ok := parseTime(t); !ok {

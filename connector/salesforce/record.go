@@ -161,7 +161,7 @@ func (c *Connector) before(ctx context.Context, call connector.Call) (record, *c
 	case gone:
 		return r, &connector.Error{
 			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
-			Detail: "the record is not there, or this user may not see it",
+			Detail: "the record does not exist, or this user may not see it",
 		}
 	}
 	if s := compare(call, r); !s.Matches {

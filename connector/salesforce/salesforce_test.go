@@ -18,7 +18,8 @@ import (
 const (
 	won     = gatehouse.JSON(`{"StageName":"Closed Won"}`)
 	open    = gatehouse.JSON(`{"StageName":"Prospecting"}`)
-	newDeal = gatehouse.JSON(`{"Amount":12.50,"CloseDate":"2027-01-31","Description":"","Name":"Toner","StageName":"Prospecting"}`)
+	newDeal = gatehouse.JSON(
+		`{"Amount":12.50,"CloseDate":"2027-01-31","Description":"","Name":"Toner","StageName":"Prospecting"}`)
 )
 
 // TestConformance runs the suite for each operation, against a fake.
@@ -177,21 +178,31 @@ func TestOutcomes(t *testing.T) {
 		kind   connector.Kind
 		code   string
 	}{
-		"all dropped":        {func(f *fake) { f.drop = "StageName" }, won, connector.Terminal, "not_as_approved"},
-		"a part dropped":     {func(f *fake) { f.drop = "Amount" }, both, connector.Ambiguous, "not_as_approved"},
-		"another value":      {func(f *fake) { f.rewrite = object{"StageName": "Negotiation"} }, won, connector.Ambiguous, "not_as_approved"},
+		"all dropped":    {func(f *fake) { f.drop = "StageName" }, won, connector.Terminal, "not_as_approved"},
+		"a part dropped": {func(f *fake) { f.drop = "Amount" }, both, connector.Ambiguous, "not_as_approved"},
+		"another value": {func(f *fake) { f.rewrite = object{"StageName": "Negotiation"} }, won, connector.Ambiguous,
+			"not_as_approved"},
 		"an unknown field":   {nil, `{"Discount__c":1}`, connector.Terminal, "invalid_field"},
 		"a name in capitals": {nil, `{"STAGENAME":"Closed Won"}`, connector.Terminal, "invalid"},
-		"a bad value":        {nil, `{"StageName":"Nonsense"}`, connector.Terminal, "invalid_or_null_for_restricted_picklist"},
-		"validation":         {func(f *fake) { f.fail = answers(400, "FIELD_CUSTOM_VALIDATION_EXCEPTION") }, won, connector.Terminal, "field_custom_validation_exception"},
-		"a locked row":       {func(f *fake) { f.fail = answers(400, "UNABLE_TO_LOCK_ROW") }, won, connector.Transient, "row_locked"},
-		"a lost session":     {func(f *fake) { f.fail = answers(401, "INVALID_SESSION_ID") }, won, connector.Transient, "session_expired"},
-		"the org's limit":    {func(f *fake) { f.refuse = answers(403, "REQUEST_LIMIT_EXCEEDED") }, won, connector.NotSent, "rate_limited"},
-		"no right":           {func(f *fake) { f.fail = answers(403, "INSUFFICIENT_ACCESS_OR_READONLY") }, won, connector.Terminal, "insufficient_access_or_readonly"},
-		"down":               {func(f *fake) { f.refuse = answers(503, "SERVER_UNAVAILABLE") }, won, connector.NotSent, "http_503"},
-		"down at the write":  {func(f *fake) { f.fail = answers(503, "SERVER_UNAVAILABLE") }, won, connector.Ambiguous, "http_503"},
-		"an exception":       {func(f *fake) { f.fail = answers(500, "UNKNOWN_EXCEPTION") }, won, connector.Ambiguous, "http_500"},
-		"a hostile code":     {func(f *fake) { f.fail = answers(400, "<script>") }, won, connector.Terminal, "http_400"},
+		"a bad value": {nil, `{"StageName":"Nonsense"}`, connector.Terminal,
+			"invalid_or_null_for_restricted_picklist"},
+		"validation": {func(f *fake) { f.fail = answers(400, "FIELD_CUSTOM_VALIDATION_EXCEPTION") }, won,
+			connector.Terminal, "field_custom_validation_exception"},
+		"a locked row": {func(f *fake) { f.fail = answers(400, "UNABLE_TO_LOCK_ROW") }, won, connector.Transient,
+			"row_locked"},
+		"a lost session": {func(f *fake) { f.fail = answers(401, "INVALID_SESSION_ID") }, won, connector.Transient,
+			"session_expired"},
+		"the org's limit": {func(f *fake) { f.refuse = answers(403, "REQUEST_LIMIT_EXCEEDED") }, won, connector.NotSent,
+			"rate_limited"},
+		"no right": {func(f *fake) { f.fail = answers(403, "INSUFFICIENT_ACCESS_OR_READONLY") }, won,
+			connector.Terminal, "insufficient_access_or_readonly"},
+		"down": {func(f *fake) { f.refuse = answers(503, "SERVER_UNAVAILABLE") }, won, connector.NotSent,
+			"http_503"},
+		"down at the write": {func(f *fake) { f.fail = answers(503, "SERVER_UNAVAILABLE") }, won, connector.Ambiguous,
+			"http_503"},
+		"an exception": {func(f *fake) { f.fail = answers(500, "UNKNOWN_EXCEPTION") }, won, connector.Ambiguous,
+			"http_500"},
+		"a hostile code": {func(f *fake) { f.fail = answers(400, "<script>") }, won, connector.Terminal, "http_400"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -299,8 +310,9 @@ func TestValidate(t *testing.T) {
 		"a mistyped id": object("Opportunity", "0068a00001rbqb8AAC"), "blind": call("update", won, ""),
 		"a field of Salesforce":      call("update", `{"lastModifiedDate":"2026-01-01"}`, open),
 		"the key":                    call("create", `{"gatehouse_key__c":"x","Name":"y"}`, ""),
-		"a declared field, misspelt": call("update", `{"amount":1}`, open), "a relation": call("update", `{"Account":{"Name":"x"}}`, open),
-		"a path as a field": call("update", `{"Name,Id":"x"}`, open), "no fields": call("update", `{}`, open),
+		"a declared field, misspelt": call("update", `{"amount":1}`, open),
+		"a relation":                 call("update", `{"Account":{"Name":"x"}}`, open),
+		"a path as a field":          call("update", `{"Name,Id":"x"}`, open), "no fields": call("update", `{}`, open),
 		"a deletion of fields": call("delete", won, open), "a state of nothing": call("create", newDeal, open),
 		"no key field": lead, "no time": version,
 	} {
@@ -348,7 +360,7 @@ func TestConfig(t *testing.T) {
 		"objects.Opportunity.key_field": func(c *salesforce.Config) {
 			c.Objects["Opportunity"] = salesforce.Object{KeyField: "Name"}
 		},
-		"objects.opportunity: stands": func(c *salesforce.Config) { c.Objects["opportunity"] = salesforce.Object{} },
+		"objects.opportunity: the name occurs in two spellings": func(c *salesforce.Config) { c.Objects["opportunity"] = salesforce.Object{} },
 		"objects.Opportunity.operations.undelete": func(c *salesforce.Config) {
 			c.Objects["Opportunity"] = salesforce.Object{Operations: map[string]salesforce.Operation{"undelete": {}}}
 		},

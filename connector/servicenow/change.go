@@ -74,8 +74,8 @@ func (c *Connector) refused(ctx context.Context, call connector.Call, failed *co
 	return failed
 }
 
-// notAsApproved compares the answer with what was approved. If none of it was applied and nothing
-// else changed, the instance has ignored the write.
+// notAsApproved compares the answer with the approved change. If the instance has applied no
+// approved value and changed nothing else, it has ignored the write.
 func notAsApproved(call connector.Call, before, after record) *connector.Error {
 	members, _ := call.ProposedChange.Fields()
 	var wrong []string

@@ -20,6 +20,6 @@
 // # not_as_approved
 //
 // If no approved value was applied and sys_mod_count is unchanged, the instance has
-// ignored the write: terminal. If only a part was applied, or with other values, the
-// outcome is ambiguous and a person has to look at it.
+// ignored the write: terminal. If the instance has applied only a part, or other values, the
+// outcome is ambiguous and a person has to check it.
 package servicenow

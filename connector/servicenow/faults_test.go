@@ -119,7 +119,7 @@ func TestHeld(t *testing.T) {
 		}
 	}
 	if w.requests.Load() != sent {
-		t.Error("the instance was called all the same")
+		t.Error("the instance was called")
 	}
 }
 
@@ -180,7 +180,7 @@ func TestOAuth(t *testing.T) {
 		t.Error(err)
 	}
 	if n := w.RevokeTokens(); n != 1 {
-		t.Errorf("%d tokens were fetched anew", n)
+		t.Errorf("%d tokens were valid, want 1", n)
 	}
 	// The token is revoked between the read and the write: the write is refused without an effect.
 	// The next attempt has a new token.

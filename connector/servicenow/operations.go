@@ -140,9 +140,9 @@ func (c *Connector) Validate(call connector.Call) error {
 	case c.Conditional(call) && call.Target.Version == "":
 		v.Add("/target/version", "is required: the record's sys_mod_count, which the business rule compares")
 	case changesRecord(call.Operation) && call.Target.Version == "" && !hasMembers(call.CurrentState):
-		v.Add("/current_state", "or /target/version is required, so that nobody's change is overwritten unseen")
+		v.Add("/current_state", "or /target/version is required, to detect changes by others")
 	case call.Operation == opCreate && (call.Target.Version != "" || hasMembers(call.CurrentState)):
-		v.Add("/current_state", "has no meaning for a record that is not there yet")
+		v.Add("/current_state", "does not apply to a record that does not exist yet")
 	}
 	// ServiceNow shows text between these tags as HTML.
 	if text, ok := textOf(call.ProposedChange, "text"); ok && strings.Contains(strings.ToLower(text), "[code]") {

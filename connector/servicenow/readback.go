@@ -45,7 +45,7 @@ func (c *Connector) readBack(
 		}
 	case opUpdate, opAssign:
 		found, _, failed = c.read(ctx, call)
-		there = failed == nil && stands(call, found)
+		there = failed == nil && asApproved(call, found)
 	}
 	if failed != nil || !there {
 		return connector.Inconclusive, connector.Result{}, failed
@@ -57,8 +57,8 @@ func (c *Connector) readBack(
 	return connector.Present, connector.Result{ExternalID: on.externalID(), ResponseMetadata: madeBefore(found)}, nil
 }
 
-// stands reports whether a record has every approved value.
-func stands(call connector.Call, r record) bool {
+// asApproved reports whether a record has every approved value.
+func asApproved(call connector.Call, r record) bool {
 	members, _ := call.ProposedChange.Fields()
 	for _, m := range members {
 		if shown, ok := r.value(m.Name); !ok || !same(m.Value, shown) {

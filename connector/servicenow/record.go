@@ -272,7 +272,7 @@ func (c *Connector) before(ctx context.Context, call connector.Call) (record, *c
 	case gone:
 		return record{}, &connector.Error{
 			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
-			Detail: "the record is not there, or this user may not read it",
+			Detail: "the record does not exist, or this user may not read it",
 		}
 	}
 	if s := c.compare(call, r); !s.Matches {

@@ -49,7 +49,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestConformanceOfCreate: each call creates a record of its own.
+// TestConformanceOfCreate: each call creates a new record.
 func TestConformanceOfCreate(t *testing.T) {
 	t.Parallel()
 	connectortest.Run(t, connectortest.Harness{Not: noTime, New: func(t *testing.T) *connectortest.Fixture {
@@ -67,7 +67,7 @@ func TestConformanceOfCreate(t *testing.T) {
 	}})
 }
 
-// TestUpdate: the update sends exactly what was approved, and its result describes the reversal.
+// TestUpdate: the update sends exactly the approved change, and its result describes the reversal.
 func TestUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -44,7 +44,7 @@ func (c *Connector) post(ctx context.Context, call connector.Call) (connector.Re
 	return c.approved(call, message{made}, res)
 }
 
-// approved compares the message in Slack's answer with what was approved.
+// approved compares the message in Slack's answer with the approved message.
 func (c *Connector) approved(
 	call connector.Call, m message, res connector.Result,
 ) (connector.Result, *connector.Error) {

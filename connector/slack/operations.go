@@ -43,7 +43,7 @@ func newOperations() (*typed.Operations, error) {
 	}
 	return typed.NewOperations(
 		operation(opPost, gatehouse.L3, true, posts,
-			connector.UndoExcept("who has read the message has its text")),
+			connector.UndoExcept("people who have read the message know its text")),
 		operation(opUpdate, gatehouse.L3, true, edits, nil),
 		operation(opDelete, gatehouse.L4, false, deletes,
 			connector.NoUndo("a deleted message cannot be restored")),
@@ -125,14 +125,14 @@ func (c *Connector) Validate(call connector.Call) error {
 		v.Add("/target/entity_ref", "%s", connector.UnknownEntity(channel, maps.Keys(c.channels)))
 	}
 	if call.Target.Version != "" {
-		v.Add("/target/version", "has no meaning: messages have no version")
+		v.Add("/target/version", "does not apply: messages have no version")
 	}
 	_, hasText := textOf(call.CurrentState, "text")
 	switch {
 	case call.Operation == opPost && call.CurrentState != "" && call.CurrentState != "{}":
-		v.Add("/current_state", "has no meaning for a message that is not there yet")
+		v.Add("/current_state", "does not apply to a message that does not exist yet")
 	case call.Operation != opPost && !hasText:
-		v.Add("/current_state/text", "is required: the message as it is, so that no other one is overwritten unseen")
+		v.Add("/current_state/text", "is required: the message's present text, to detect changes by others")
 	}
 	if text, _ := textOf(call.ProposedChange, "text"); !c.broadcast && strings.Contains(text, "<!") {
 		v.Add(

@@ -62,9 +62,9 @@ func said(a *rest.Answer) (gatehouse.JSON, *connector.Error) {
 	e.Kind, e.Code, e.Detail = outcome(code), "slack_"+code, "Slack refuses: "+code
 	switch {
 	case code == "message_not_found":
-		e.Code, e.Detail = string(gatehouse.CodeTargetChanged), "the message is not there any more"
+		e.Code, e.Detail = string(gatehouse.CodeTargetChanged), "the message does not exist any more"
 	case e.Kind == connector.Ambiguous:
-		e.Detail = "Slack answers " + code + ", and may have done it all the same"
+		e.Detail = "Slack answers " + code + ", but may have made the change"
 	}
 	e.RetryAfter = rest.RetryAfter(a.Header)
 	return "", e

@@ -45,7 +45,8 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	}
 	if more := different - maxDifferences; more > 0 {
 		// No key is empty, so the name "" is free.
-		actual = append(actual, gatehouse.Member{Name: "", Value: gatehouse.StringJSON(strconv.Itoa(more) + " more rows differ")})
+		actual = append(actual,
+			gatehouse.Member{Name: "", Value: gatehouse.StringJSON(strconv.Itoa(more) + " more rows differ")})
 	}
 	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}, nil
 }

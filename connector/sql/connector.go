@@ -173,5 +173,6 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	if _, _, ok := splitOperation(name); !ok {
 		return connector.Operation{}, false
 	}
-	return connector.Operation{Name: name, Class: connector.ClassA, Reverses: true, KeyRetention: c.cfg.KeyRetention.D()}, true
+	return connector.Operation{Name: name, Class: connector.ClassA, Reverses: true, KeyRetention: c.cfg.KeyRetention.D()},
+		true
 }

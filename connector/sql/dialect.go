@@ -35,8 +35,8 @@ type dialect interface {
 	// now is the SQL expression for the current time.
 	now() string
 
-	// unlessExists ends an INSERT of a record that does nothing when there is one. Where it is
-	// empty, the INSERT fails then, and the transaction goes on.
+	// unlessExists ends an INSERT of a record that does nothing when there is one. If it is empty,
+	// the INSERT fails instead, and the transaction continues.
 	unlessExists() string
 	// recordKey is the parameter of a record's tenant or idempotency key.
 	recordKey(s string) any
@@ -48,9 +48,9 @@ type dialect interface {
 
 	// begin starts a transaction that no other can slip into.
 	begin(ctx context.Context, conn *sql.Conn) error
-	// commit commits. An error with rolledBack set proves that nothing of the transaction remains.
+	// commit commits. An error with rolledBack set proves that the transaction has no effect.
 	commit(ctx context.Context, conn *sql.Conn) (rolledBack bool, err error)
-	// rollback reports whether it is proven that nothing remains.
+	// rollback reports whether it is proven that the transaction has no effect.
 	rollback(ctx context.Context, conn *sql.Conn) bool
 	// ensureRecord makes the idempotency table unless it is there. Nothing else was done in the
 	// transaction yet.
@@ -63,8 +63,8 @@ type dialect interface {
 	previewSession() []string
 	// checkDeferred is the statement that checks what COMMIT would check; "" for none.
 	checkDeferred() string
-	// spendsNumber reports whether an insert that gives these columns a value takes a number of a
-	// sequence, which no rollback gives back.
+	// spendsNumber reports whether an insert that sets these columns takes a number from a
+	// sequence. A rollback does not return the number.
 	spendsNumber(ctx context.Context, q querier, table string, given func(column string) bool) (bool, error)
 
 	// classify interprets an error of a statement that has since been rolled back.

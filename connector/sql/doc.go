@@ -11,8 +11,8 @@
 //     idempotency_conflict.
 //  2. Read and lock the rows. Compare them with the version and with every member of
 //     the pre-image; any difference is target_changed.
-//  3. Write, and read what was written. It must equal what was approved, or the
-//     transaction is rolled back with not_as_approved.
+//  3. Write, and read the rows again. If they differ from the approved change, roll back with
+//     not_as_approved.
 //  4. Complete the record with the answer, and commit.
 //
 // The record and the change commit together, which makes every operation idempotent by

@@ -98,7 +98,7 @@ func (c *Connector) unreachable(err error) *connector.Error {
 		c.forget()
 		v.kind = connector.NotSent
 		if v.missing {
-			v.code, v.detail = "schema_changed", "the target's tables are no longer as they were: "+v.detail
+			v.code, v.detail = "schema_changed", "the target's tables have changed: "+v.detail
 		}
 		return v.failure(err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -130,8 +130,11 @@ func (c *Connector) begin(ctx context.Context) (*sql.Conn, *connector.Error) {
 	}
 }
 
-// abandon rolls back and classifies the failure by what it proves.
-func (c *Connector) abandon(ctx context.Context, conn *sql.Conn, call connector.Call, p *plan, cause error) *connector.Error {
+// abandon rolls back and classifies the failure, which is ambiguous if the rollback is not
+// confirmed.
+func (c *Connector) abandon(
+	ctx context.Context, conn *sql.Conn, call connector.Call, p *plan, cause error,
+) *connector.Error {
 	rolledBack := c.dialect.rollback(ctx, conn)
 	var refused *refusal
 	var duplicate *duplicateKeyError
@@ -139,7 +142,8 @@ func (c *Connector) abandon(ctx context.Context, conn *sql.Conn, call connector.
 	case !rolledBack:
 		// No COMMIT was sent, so the server will drop the transaction, but it has not confirmed
 		// that yet.
-		return fail(connector.Ambiguous, "connection_lost", "the connection failed before the change was confirmed or undone", cause)
+		return fail(connector.Ambiguous, "connection_lost", "the connection failed before the change was confirmed or undone",
+			cause)
 	case errors.As(cause, &refused):
 		return fail(connector.Terminal, refused.code, refused.detail, nil)
 	case errors.As(cause, &duplicate):
@@ -173,7 +177,9 @@ func (c *Connector) anyExists(ctx context.Context, p *plan) bool {
 
 // apply performs the work of the transaction. replayed is true if the record shows that it was
 // already done.
-func (c *Connector) apply(ctx context.Context, conn *sql.Conn, call connector.Call, p *plan) (res connector.Result, replayed bool, err error) {
+func (c *Connector) apply(
+	ctx context.Context, conn *sql.Conn, call connector.Call, p *plan,
+) (res connector.Result, replayed bool, err error) {
 	claimed, err := c.claim(ctx, conn, call)
 	if err != nil {
 		return res, false, err
@@ -285,7 +291,9 @@ func (c *Connector) write(ctx context.Context, conn *sql.Conn, p *plan) error {
 	return nil
 }
 
-func (c *Connector) writePart(ctx context.Context, conn *sql.Conn, p *plan, refs []string, change []gatehouse.Member) error {
+func (c *Connector) writePart(
+	ctx context.Context, conn *sql.Conn, p *plan, refs []string, change []gatehouse.Member,
+) error {
 	s := &statement{dialect: c.dialect}
 	switch p.op {
 	case opInsert:
@@ -300,7 +308,8 @@ func (c *Connector) writePart(ctx context.Context, conn *sql.Conn, p *plan, refs
 		return err
 	}
 	if n != int64(len(refs)) {
-		return &refusal{string(gatehouse.CodeTargetChanged), fmt.Sprintf("%d rows would be changed instead of %d", n, len(refs))}
+		return &refusal{string(gatehouse.CodeTargetChanged),
+			fmt.Sprintf("%d rows would be changed instead of %d", n, len(refs))}
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// proxy stands before a server and can lose what it answers.
+// proxy forwards to a server and can drop its answers.
 type proxy struct {
 	dsn string
 	// trigger is a text of the client at which the proxy acts. With drop, it forwards the message,
@@ -175,9 +175,9 @@ func loseAnswers(t *testing.T, engine string) {
 				t.Errorf("%s: got %v, want %v", name, e, fault.kind)
 			}
 			lost++
-			stands := fault.trigger == commit && fault.drop
+			committed := fault.trigger == commit && fault.drop
 			finding, _, err := c.ReadBack(t.Context(), update)
-			if err != nil || (finding == connector.Present) != stands {
+			if err != nil || (finding == connector.Present) != committed {
 				t.Errorf("%s: read back %v, %v", name, finding, err)
 			}
 			update.Attempt++
@@ -259,7 +259,7 @@ func stopCaller(t *testing.T, engine string) {
 	} else {
 		waitForLocks(t, tg, 1)
 	}
-	if err := tx.Commit(); err != nil { // the stopped caller goes on
+	if err := tx.Commit(); err != nil { // the stopped caller continues
 		t.Fatal(err)
 	}
 	if res := <-second; res.ExternalID != "first" {
@@ -400,7 +400,8 @@ func TestLockedTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		begin := map[string]string{"sqlite": "BEGIN IMMEDIATE", "postgres": "BEGIN; UPDATE items SET note = 'busy' WHERE sku = 'SKU-1042'"}
+		begin := map[string]string{"sqlite": "BEGIN IMMEDIATE",
+			"postgres": "BEGIN; UPDATE items SET note = 'busy' WHERE sku = 'SKU-1042'"}
 		begin["mariadb"], begin["sqlserver"] = begin["postgres"], begin["sqlite"]
 		if _, err := conn.ExecContext(t.Context(), begin[engine]); err != nil {
 			t.Fatal(err)
@@ -455,7 +456,8 @@ func deadlock(t *testing.T, engine string) {
 	c := newConnector(t, items(tg.dsn))
 	own := tg.db
 	// Our own session is never the victim. In PostgreSQL only the connector's looks for
-	// deadlocks, which is a superuser's to say; MariaDB's victim is who has written less.
+	// deadlocks, which only a superuser can set; MariaDB's victim is the session that has written
+	// less.
 	favor := `INSERT INTO items (sku, version) SELECT 'own-' || seq, 1 FROM seq_1_to_100`
 	if engine == "postgres" {
 		favor = `SET LOCAL deadlock_timeout = '1h'`

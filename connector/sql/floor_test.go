@@ -23,7 +23,8 @@ func TestFloors(t *testing.T) {
 	cfg := items("sqlite:shop.db")
 	cfg.Entities["item"] = withFields(cfg.Entities["item"], connector.FieldLevels{"note": 1, "name": 2, "price": 4})
 	cfg.Entities["tag"] = sqlconn.Entity{Table: "tags", Key: "id", Operations: map[string]sqlconn.Operation{
-		"insert": {Floor: 1}, "update": {Floor: 2}, "bulk_update": {Floor: 3}, "delete": {Floor: 1}, "bulk_delete": {Floor: 2},
+		"insert": {Floor: 1}, "update": {Floor: 2}, "bulk_update": {Floor: 3}, "delete": {Floor: 1},
+		"bulk_delete": {Floor: 2},
 	}, Fields: connector.FieldLevels{"owner": 3, "text": 1}}
 	cfg.Entities["plain"] = sqlconn.Entity{Table: "plain", Key: "id"}
 	cfg.Entities["where"] = sqlconn.Entity{Table: "where", Key: "id", Operations: map[string]sqlconn.Operation{
@@ -73,7 +74,7 @@ func TestFloors(t *testing.T) {
 		{"delete", "tag", `{}`, nil, 1},
 		{"delete", "tag", `{}`, []string{"a"}, 2},
 		{"bulk_delete", "tag", `{"a":{"owner":"x"}}`, []string{"a"}, 3},
-		// An upsert has the floor of an insert or of an update, depending on what it does, and at least 3.
+		// An upsert has the floor of the insert or update that it makes, and at least 3.
 		{"upsert", "plain", `{"note":"x"}`, nil, 4},
 		{"upsert", "tag", `{"other":"x"}`, nil, 3},
 		// An update_where is a bulk operation unless it is declared, and above its number it is L4.
@@ -113,8 +114,8 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// TestDeclaredFieldsExist: a declared column that does not exist is reported by the probe, and not
-// taken for another column.
+// TestDeclaredFieldsExist: the probe reports a declared column that does not exist, and does not
+// confuse it with another.
 func TestDeclaredFieldsExist(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {
@@ -125,7 +126,8 @@ func TestDeclaredFieldsExist(t *testing.T) {
 		if err := c.Probe(t.Context()); err == nil {
 			t.Error("a declared column that is not there is not found")
 		}
-		if code := gatehouse.CodeOf(c.Validate(call("update", "SKU-1042", "7", "", `{"notes":"x"}`))); code != gatehouse.CodeInvalid {
+		if code := gatehouse.CodeOf(
+			c.Validate(call("update", "SKU-1042", "7", "", `{"notes":"x"}`))); code != gatehouse.CodeInvalid {
 			t.Errorf("a proposal for such an entity: %s", code)
 		}
 	})
@@ -139,7 +141,8 @@ func TestSpellingsWhileTheTargetIsAway(t *testing.T) {
 	cfg.Entities["item"] = withFields(cfg.Entities["item"], connector.FieldLevels{"price": 4})
 	c := newConnector(t, cfg)
 	for change, want := range map[string]gatehouse.Code{
-		`{"price":"1"}`: "", `{"other":"1"}`: "", `{"Price":"1"}`: gatehouse.CodeInvalid, `{"SKU":"a"}`: gatehouse.CodeInvalid,
+		`{"price":"1"}`: "", `{"other":"1"}`: "", `{"Price":"1"}`: gatehouse.CodeInvalid,
+		`{"SKU":"a"}`: gatehouse.CodeInvalid,
 	} {
 		if err := c.Validate(call("update", "a", "1", "", change)); gatehouse.CodeOf(err) != want {
 			t.Errorf("%s: %v", change, err)

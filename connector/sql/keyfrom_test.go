@@ -40,7 +40,7 @@ func eachMadeKey(t *testing.T, run func(t *testing.T, engine, key string)) {
 	}
 }
 
-// logs make each order write a row with a number of its own, which is not the order's key.
+// logs makes each order also write a log row, whose number is not the order's key.
 var logs = map[string]string{
 	"sqlite": `CREATE TABLE logs (n INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT);
 INSERT INTO logs VALUES (700, 'first');
@@ -163,38 +163,38 @@ func TestMadeKeyLostAnswer(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, engine string) {
 		key := firstKey(engine)
-		for _, stands := range []bool{true, false} {
+		for _, committed := range []bool{true, false} {
 			tg, _ := newOrders(t, engine, key)
 			p := newProxy(t, tg.dsn)
 			c := newConnector(t, orders(p.dsn))
 			sent := map[string]string{
 				"postgres": "COMMIT\x00", "mariadb": "COMMIT", "sqlserver": utf16Text("COMMIT TRANSACTION"),
 			}[engine]
-			p.drop.Store(stands)
+			p.drop.Store(committed)
 			p.trigger.Store(&sent)
 			insert := call("insert", "order", "", "", `{"name":"lamp"}`)
 			_, err := c.Execute(t.Context(), insert)
 			p.trigger.Store(nil)
 			wantFailure(t, err, connector.Ambiguous, "commit_unclear")
 			var before string
-			if stands {
+			if committed {
 				before = tg.theKey(t)
 			}
 			finding, found, err := c.ReadBack(t.Context(), insert)
-			if err != nil || (finding == connector.Present) != stands || found.ExternalID != before {
-				t.Errorf("stands %v: read back %v, %+v, %v", stands, finding, found, err)
+			if err != nil || (finding == connector.Present) != committed || found.ExternalID != before {
+				t.Errorf("committed %v: read back %v, %+v, %v", committed, finding, found, err)
 			}
 			insert.Attempt++
 			res := mustExecute(t, c, insert)
-			if got := tg.theKey(t); got != res.ExternalID || stands && got != before {
-				t.Errorf("stands %v: the row is %s, the answer %s, before it was %s", stands, got, res.ExternalID, before)
+			if got := tg.theKey(t); got != res.ExternalID || committed && got != before {
+				t.Errorf("committed %v: the row is %s, the answer %s, before it was %s", committed, got, res.ExternalID, before)
 			}
 		}
 	})
 }
 
-// TestMadeKeyRefused: what names a key, or several rows, is refused, and what the database makes of an
-// insert must be there under its key.
+// TestMadeKeyRefused: an insert that names a key, or several rows, is refused, and the inserted row
+// must exist under its key.
 func TestMadeKeyRefused(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {
@@ -205,7 +205,7 @@ func TestMadeKeyRefused(t *testing.T) {
 			"inserts one row at a time":            many,
 			"is required":                          call("insert", "", "", "", `{"name":"a"}`),
 			"names no column to set":               call("insert", "x", "", "", `{}`),
-			"there is no row yet":                  call("insert", "x", "", `{"name":"a"}`, `{"name":"a"}`),
+			"does not apply to an insert":          call("insert", "x", "", `{"name":"a"}`, `{"name":"a"}`),
 		} {
 			err := c.Validate(refused)
 			if gatehouse.CodeOf(err) != gatehouse.CodeInvalid || !strings.Contains(err.Error(), want) {
@@ -248,9 +248,9 @@ version INTEGER); CREATE TRIGGER skips BEFORE INSERT ON items BEGIN SELECT RAISE
 		"another key": {"sqlite", `CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT, version INTEGER);
 CREATE TRIGGER moves AFTER INSERT ON items BEGIN UPDATE items SET id = id + 9 WHERE id = NEW.id; END;`,
 			"not_as_approved"},
-		"a key that is taken": {"postgres", `CREATE TABLE items (id BIGSERIAL PRIMARY KEY, name TEXT, version INTEGER);
+		"a duplicate key": {"postgres", `CREATE TABLE items (id BIGSERIAL PRIMARY KEY, name TEXT, version INTEGER);
 INSERT INTO items VALUES (1, 'old', 1);`, "constraint_violation"},
-		"a taken value": {"mariadb", `CREATE TABLE items (id BIGINT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(9) UNIQUE,
+		"a duplicate value": {"mariadb", `CREATE TABLE items (id BIGINT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(9) UNIQUE,
 version INTEGER); INSERT INTO items VALUES (1, 'a', 1);`, "constraint_violation"},
 		"the name of a row": {"sqlite", `CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT UNIQUE, version INTEGER);
 INSERT INTO items VALUES (1, 'a', 1);`, "constraint_violation"},

@@ -44,7 +44,7 @@ func child(dsn string) {
 	}
 }
 
-// killCall is the change of one version, with a key of its own.
+// killCall is the change of one version, with a new key.
 func killCall(version int) connector.Call {
 	return call("update", "SKU-1042", fmt.Sprint(version), "", fmt.Sprintf(`{"qty":%d}`, version))
 }
@@ -66,7 +66,8 @@ func TestKilledCallers(t *testing.T) {
 			calls += last - version + 1
 			stands := tg.one(t, `SELECT version FROM items WHERE sku = 'SKU-1042'`)
 			if stands != fmt.Sprint(acknowledged+1) && stands != fmt.Sprint(last+1) {
-				t.Fatalf("seed %d, round %d: version %s after calls up to %d, answered up to %d", seed, round, stands, last, acknowledged)
+				t.Fatalf("seed %d, round %d: version %s after calls up to %d, answered up to %d", seed, round, stands, last,
+					acknowledged)
 			}
 			mustExecute(t, c, killCall(last)) // the dispatcher's next attempt
 			version = last + 1

@@ -316,7 +316,7 @@ func (d mysqlDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table st
 			if err := d.checkRecord(ctx, conn, table, columns); err != nil {
 				return err
 			}
-			return d.begin(ctx, conn) // what was read of the catalogue is no snapshot of the record
+			return d.begin(ctx, conn) // a new snapshot: the present one is older than the record
 		}
 		if _, err := conn.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+quoteTable(d, table)+` (
   tenant          VARBINARY(255) NOT NULL,

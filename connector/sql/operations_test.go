@@ -55,15 +55,17 @@ func TestReversals(t *testing.T) {
 			"delete":              call("delete", "SKU-1042", "7", "", `{}`),
 			"delete, said twice":  call("delete", "SKU-1042", "7", "", `{"deleted":true}`),
 			"bulk update, one":    bulk("update", "", `{"price":"2.00"}`, "SKU-2", "SKU-3"),
-			"bulk update, each":   bulk("bulk_update", `{"SKU-2":{"price":"1.00"},"SKU-3":{"version":1}}`, `{"SKU-2":{"price":"1.10"},"SKU-3":{"price":"3.30","qty":9}}`, "SKU-3", "SKU-2"),
-			"bulk delete":         bulk("bulk_delete", "", `{}`, "SKU-1042", "SKU-3"),
-			"bulk insert":         bulk("insert", "", `{"a":{"price":"1"},"b":{"name":"b"}}`, "b", "a"),
+			"bulk update, each": bulk("bulk_update", `{"SKU-2":{"price":"1.00"},"SKU-3":{"version":1}}`,
+				`{"SKU-2":{"price":"1.10"},"SKU-3":{"price":"3.30","qty":9}}`, "SKU-3", "SKU-2"),
+			"bulk delete": bulk("bulk_delete", "", `{}`, "SKU-1042", "SKU-3"),
+			"bulk insert": bulk("insert", "", `{"a":{"price":"1"},"b":{"name":"b"}}`, "b", "a"),
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				tg, conn := newShop(t, engine)
 				withoutVersions := func() string {
-					return tg.one(t, `SELECT coalesce(sum(length(sku || coalesce(price,'-') || coalesce(qty,0) || name || coalesce(note,'-'))),0) || ':' || count(*) || ':' || min(coalesce(price,'-')) || max(coalesce(price,'-')) FROM items`)
+					return tg.one(t,
+						`SELECT coalesce(sum(length(sku || coalesce(price,'-') || coalesce(qty,0) || name || coalesce(note,'-'))),0) || ':' || count(*) || ':' || min(coalesce(price,'-')) || max(coalesce(price,'-')) FROM items`)
 				}
 				before, shape := tg.dump(t), withoutVersions()
 				if err := conn.Validate(c); err != nil {
@@ -120,7 +122,8 @@ func TestAnswers(t *testing.T) {
 		if diff := cmp.Diff(want, replayed); diff != "" {
 			t.Errorf("the replay's answer differs:\n%s", diff)
 		}
-		finding, read, err := c.ReadBack(t.Context(), call("update", "SKU-1042", "7", `{"price":"10.00"}`, `{"price":"12.50"}`))
+		finding, read, err := c.ReadBack(t.Context(),
+			call("update", "SKU-1042", "7", `{"price":"10.00"}`, `{"price":"12.50"}`))
 		if diff := cmp.Diff(want, read); finding != connector.Present || err != nil || diff != "" {
 			t.Errorf("read back %v, %v\n%s", finding, err, diff)
 		}
@@ -144,8 +147,9 @@ func TestRefusals(t *testing.T) {
 			"row exists":             {call("insert", "SKU-1042", "", "", `{"price":"1"}`), "already_exists"},
 			"null not allowed":       {call("update", "SKU-1042", "7", "", `{"name":null}`), "invalid"},
 			"one row missing":        {bulk("update", "", `{"price":"1"}`, "SKU-2", "SKU-0"), "target_changed"},
-			"one row different":      {bulk("delete", `{"SKU-2":{"price":"1.00"},"SKU-3":{"price":"9.00"}}`, `{}`, "SKU-2", "SKU-3"), "target_changed"},
-			"one row exists":         {bulk("insert", "", `{"new":{},"SKU-3":{}}`, "new", "SKU-3"), "already_exists"},
+			"one row different": {
+				bulk("delete", `{"SKU-2":{"price":"1.00"},"SKU-3":{"price":"9.00"}}`, `{}`, "SKU-2", "SKU-3"), "target_changed"},
+			"one row exists": {bulk("insert", "", `{"new":{},"SKU-3":{}}`, "new", "SKU-3"), "already_exists"},
 		} {
 			_, err := c.Execute(t.Context(), test.call)
 			if e := failure(t, err); e == nil || e.Kind != connector.Terminal || e.Code != test.code {
@@ -285,7 +289,8 @@ func TestAllowList(t *testing.T) {
 	eachEngine(t, func(t *testing.T, engine string) {
 		tg := newTarget(t, engine, itemsSchema)
 		cfg := items(tg.dsn)
-		cfg.Entities["item"] = sqlconn.Entity{Table: "items", Key: "sku", Version: "version", Columns: []string{"price"}, ExternalID: "name"}
+		cfg.Entities["item"] = sqlconn.Entity{Table: "items", Key: "sku", Version: "version", Columns: []string{"price"},
+			ExternalID: "name"}
 		c := newConnector(t, cfg)
 		for _, bad := range []connector.Call{
 			call("update", "SKU-1042", "7", "", `{"qty":1}`),
@@ -309,7 +314,8 @@ func TestAllowList(t *testing.T) {
 func TestKeysThatNameMoreThanOneRow(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {
-		tg := newTarget(t, engine, `CREATE TABLE items (sku TEXT, price TEXT); INSERT INTO items VALUES ('a', '1'), ('a', '1')`)
+		tg := newTarget(t, engine,
+			`CREATE TABLE items (sku TEXT, price TEXT); INSERT INTO items VALUES ('a', '1'), ('a', '1')`)
 		cfg := items(tg.dsn)
 		cfg.Entities["item"] = sqlconn.Entity{Table: "items", Key: "sku"}
 		_, err := newConnector(t, cfg).Execute(t.Context(), call("update", "a", "", `{"price":"1"}`, `{"price":"2"}`))

@@ -148,7 +148,7 @@ func (p *plan) checkTarget(v *gatehouse.Violations, call connector.Call, entity 
 	switch {
 	case call.Target.Version == "":
 	case p.op == opInsert:
-		v.Add("/target/version", "has no meaning for an insert")
+		v.Add("/target/version", "does not apply to an insert")
 	case p.bulk:
 		v.Add("/target/version", "is one version for many rows; give each row's in current_state")
 	case entity.Version != "":
@@ -166,7 +166,7 @@ func (p *plan) takePreImage(v *gatehouse.Violations, call connector.Call) {
 		return
 	}
 	if p.op == opInsert {
-		v.Add("/current_state", "has no meaning for an insert: there is no row yet")
+		v.Add("/current_state", "does not apply to an insert")
 		return
 	}
 	p.pre = make(map[string][]gatehouse.Member, len(p.refs))
@@ -181,7 +181,9 @@ func (p *plan) takePreImage(v *gatehouse.Violations, call connector.Call) {
 }
 
 // perKey fills dst from an object with one member per key.
-func (p *plan) perKey(v *gatehouse.Violations, at string, fields []gatehouse.Member, dst map[string][]gatehouse.Member) {
+func (p *plan) perKey(
+	v *gatehouse.Violations, at string, fields []gatehouse.Member, dst map[string][]gatehouse.Member,
+) {
 	known := make(map[string]bool, len(p.refs))
 	for _, ref := range p.refs {
 		known[ref] = true
@@ -318,7 +320,9 @@ func anotherSpelling(known string) string {
 	return "is another spelling of " + gatehouse.Quote(known) + "; write it so"
 }
 
-func (p *plan) checkChange(v *gatehouse.Violations, at string, refs []string, change []gatehouse.Member, entity Entity) {
+func (p *plan) checkChange(
+	v *gatehouse.Violations, at string, refs []string, change []gatehouse.Member, entity Entity,
+) {
 	before, toSet := len(*v), 0
 	defer func() {
 		if (p.op == opUpdate || p.makesKey) && toSet == 0 && len(*v) == before {
@@ -371,7 +375,8 @@ func (p *plan) checkGuard(v *gatehouse.Violations, entity Entity) {
 		v.Add("/target/version", "is required (or current_state), so that a change made meanwhile is not overwritten")
 		return
 	}
-	v.Add("/current_state", "is required, so that a change made meanwhile is not overwritten: this entity has no version column")
+	v.Add("/current_state",
+		"is required, so that a change made meanwhile is not overwritten: this entity has no version column")
 }
 
 // pointer appends a segment to an RFC 6901 pointer.

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// The limits of the statements of a preview: what others wait for must not wait for a preview.
+// The limits of the statements of a preview: they bound how long a preview's locks delay others.
 const (
 	previewLock = 500 * time.Millisecond
 	previewTime = 2 * time.Second
@@ -73,7 +73,7 @@ func (c *Connector) Preview(ctx context.Context, call connector.Call) (gatehouse
 	return out, nil
 }
 
-// beginPreview opens a transaction with short limits on a connection of its own.
+// beginPreview opens a transaction with short limits on a separate connection.
 func (c *Connector) beginPreview(ctx context.Context) (*sql.Conn, *connector.Error) {
 	for tries := 0; ; tries++ {
 		conn, err := c.reader.Conn(ctx) // SQLite's only writer stays free for Execute
@@ -203,7 +203,7 @@ func (p *plan) names(column string) bool {
 	return true
 }
 
-// spendsAny reports whether one of the columns, which a query lists, is not given a value.
+// spendsAny reports whether an insert omits one of the columns that a query lists.
 func spendsAny(ctx context.Context, q querier, given func(string) bool, query string, args ...any) (bool, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -221,12 +221,12 @@ func spendsAny(ctx context.Context, q querier, given func(string) bool, query st
 	return spends, rows.Err()
 }
 
-// The preview's side of each engine. No sequence is rolled back.
+// The parts of a preview that depend on the engine. A rollback does not reset a sequence.
 
-// rollsBackTriggers is true: SQLite has nothing but the file.
+// rollsBackTriggers is true: SQLite's triggers write only to its file.
 func (sqliteDialect) rollsBackTriggers() bool { return true }
 
-// previewSession makes a reader's connection write.
+// previewSession permits writes on a reader's connection.
 func (sqliteDialect) previewSession() []string {
 	return []string{"PRAGMA query_only = 0", "PRAGMA busy_timeout = 500"}
 }
@@ -234,7 +234,7 @@ func (sqliteDialect) previewSession() []string {
 func (sqliteDialect) checkDeferred() string { return "" }
 
 func (sqliteDialect) spendsNumber(context.Context, querier, string, func(string) bool) (bool, error) {
-	return false, nil // the numbers of AUTOINCREMENT are rows
+	return false, nil // AUTOINCREMENT stores its numbers in a table, which is rolled back
 }
 
 func (postgresDialect) rollsBackTriggers() bool { return true }
@@ -259,9 +259,10 @@ WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
 
 func (mysqlDialect) rollsBackTriggers() bool { return false }
 
-// previewSession ends a statement's work at the server too, where the server is MariaDB.
+// previewSession limits the wait for locks and, on MariaDB, the time of each statement.
 func (mysqlDialect) previewSession() []string {
-	return []string{"SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1 /*M!100600 , max_statement_time = 2 */"}
+	return []string{
+		"SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1 /*M!100600 , max_statement_time = 2 */"}
 }
 
 func (mysqlDialect) checkDeferred() string { return "" } // InnoDB checks at once

@@ -22,9 +22,10 @@ import (
 func (tg *target) everything(t *testing.T) string {
 	t.Helper()
 	tables := map[string]string{
-		"sqlite":   `SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name`,
-		"postgres": `SELECT c.relname FROM pg_class c WHERE c.relkind IN ('r', 'S') AND relnamespace = 'public'::regnamespace ORDER BY 1`,
-		"mariadb":  `SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1`,
+		"sqlite": `SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name`,
+		"postgres": `SELECT c.relname FROM pg_class c WHERE c.relkind IN ('r', 'S') AND relnamespace = 'public'::regnamespace
+			ORDER BY 1`,
+		"mariadb": `SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1`,
 	}
 	var out strings.Builder
 	for _, row := range tg.rows(t, tables[tg.engine]) {
@@ -32,7 +33,8 @@ func (tg *target) everything(t *testing.T) string {
 		fmt.Fprintln(&out, row[0], tg.rows(t, "SELECT "+columns+" FROM "+row[0]))
 	}
 	if tg.engine == "mariadb" {
-		fmt.Fprintln(&out, tg.rows(t, `SELECT table_name, auto_increment FROM information_schema.tables WHERE table_schema = DATABASE()`))
+		fmt.Fprintln(&out,
+			tg.rows(t, `SELECT table_name, auto_increment FROM information_schema.tables WHERE table_schema = DATABASE()`))
 	}
 	return out.String()
 }
@@ -40,7 +42,7 @@ func (tg *target) everything(t *testing.T) string {
 func (tg *target) rows(t *testing.T, query string) (all [][]string) {
 	t.Helper()
 	isolation := sql.LevelDefault
-	if tg.engine == "mariadb" { // whose server reads what is not committed, or not yet rolled back
+	if tg.engine == "mariadb" { // its server reads uncommitted rows by default
 		isolation = sql.LevelReadCommitted
 	}
 	tx, err := tg.db.BeginTx(t.Context(), &sql.TxOptions{Isolation: isolation})
@@ -157,15 +159,17 @@ var triggers = map[string][]string{
 UPDATE items SET note = 'stamped', name = upper(name) WHERE sku = NEW.sku; INSERT INTO log(what) VALUES ('seen'); END`,
 		`CREATE TRIGGER rounds AFTER UPDATE OF price ON items BEGIN UPDATE items SET price = '99' WHERE sku = NEW.sku; END`},
 	"postgres": {`CREATE FUNCTION stamps() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-IF NEW.qty IS DISTINCT FROM OLD.qty THEN NEW.note := 'stamped'; NEW.name := upper(NEW.name); INSERT INTO log(what) VALUES ('seen'); END IF;
+IF NEW.qty IS DISTINCT FROM OLD.qty THEN NEW.note := 'stamped'; NEW.name := upper(NEW.name); INSERT INTO log(what)
+VALUES ('seen'); END IF;
 IF NEW.price IS DISTINCT FROM OLD.price THEN NEW.price := '99'; END IF; RETURN NEW; END $$`,
 		`CREATE TRIGGER stamps BEFORE UPDATE ON items FOR EACH ROW EXECUTE FUNCTION stamps()`},
 	"mariadb": {`CREATE TRIGGER stamps BEFORE UPDATE ON items FOR EACH ROW BEGIN
-IF NOT (NEW.qty <=> OLD.qty) THEN SET NEW.note = 'stamped', NEW.name = upper(NEW.name); INSERT INTO log(what) VALUES ('seen'); END IF;
+IF NOT (NEW.qty <=> OLD.qty) THEN SET NEW.note = 'stamped', NEW.name = upper(NEW.name); INSERT INTO log(what)
+VALUES ('seen'); END IF;
 IF NOT (NEW.price <=> OLD.price) THEN SET NEW.price = '99'; END IF; END`},
 }
 
-// TestPreviewTriggers: what triggers change shows, and what they write is rolled back.
+// TestPreviewTriggers: a preview shows the triggers' changes, and rolls back their writes.
 func TestPreviewTriggers(t *testing.T) {
 	t.Parallel()
 	eachPreviewed(t, func(t *testing.T, engine string) {
@@ -203,7 +207,8 @@ func TestPreviewFailures(t *testing.T) {
 		tg, c := newShop(t, engine)
 		update := call("update", "SKU-2", "1", "", `{"qty":-5}`)
 		tg.exec(t, map[string]string{
-			"sqlite":   `CREATE TRIGGER positive BEFORE UPDATE ON items WHEN NEW.qty < 0 BEGIN SELECT RAISE(ABORT, 'qty must be positive'); END`,
+			"sqlite": `CREATE TRIGGER positive BEFORE UPDATE ON items WHEN NEW.qty < 0 BEGIN
+				SELECT RAISE(ABORT, 'qty must be positive'); END`,
 			"postgres": `ALTER TABLE items ADD CONSTRAINT positive CHECK (qty > 0)`,
 			"mariadb":  `ALTER TABLE items ADD CONSTRAINT positive CHECK (qty > 0)`,
 		}[engine])
@@ -278,7 +283,8 @@ func TestPreviewWaits(t *testing.T) {
 		}
 		tg.exec(t, map[string]string{
 			"postgres": `CREATE FUNCTION hangs() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$`,
-			"mariadb":  `CREATE TRIGGER hangs BEFORE UPDATE ON items FOR EACH ROW SET NEW.note = benchmark(2000000000, sha2('x', 512))`,
+			"mariadb": `CREATE TRIGGER hangs BEFORE UPDATE ON items FOR EACH ROW
+				SET NEW.note = benchmark(2000000000, sha2('x', 512))`,
 		}[engine])
 		if engine == "postgres" {
 			tg.exec(t, `CREATE TRIGGER hangs BEFORE UPDATE ON items FOR EACH ROW EXECUTE FUNCTION hangs()`)
@@ -346,7 +352,7 @@ func TestPreviewDeferred(t *testing.T) {
 	}
 }
 
-// TestPreviewReadOnly: a user who may only read is refused in a preview as later.
+// TestPreviewReadOnly: a read-only user's preview fails as the change would.
 func TestPreviewReadOnly(t *testing.T) {
 	t.Parallel()
 	tg, c := newShop(t, "postgres")
@@ -357,8 +363,8 @@ func TestPreviewReadOnly(t *testing.T) {
 	}
 }
 
-// TestPreviewSwitch: MariaDB and MySQL need the operator's word, and everywhere it can be switched
-// off. The word is no part of what an approval binds.
+// TestPreviewSwitch: previews are off by default on MariaDB and MySQL, and can be switched off on
+// every engine. The fingerprint does not cover the switch.
 func TestPreviewSwitch(t *testing.T) {
 	t.Parallel()
 	on, off := true, false

@@ -71,7 +71,9 @@ func (c *Connector) complete(ctx context.Context, conn *sql.Conn, call connector
 }
 
 // recorded returns the stored answer of the same call. A record with another digest is a refusal.
-func (c *Connector) recorded(ctx context.Context, q querier, call connector.Call) (res connector.Result, found bool, err error) {
+func (c *Connector) recorded(
+	ctx context.Context, q querier, call connector.Call,
+) (res connector.Result, found bool, err error) {
 	s := &statement{dialect: c.dialect}
 	s.add("SELECT digest, result FROM ", quoteTable(c.dialect, c.cfg.IdempotencyTable),
 		" WHERE tenant = ").recordKey(call, " AND idempotency_key = ")
@@ -88,7 +90,8 @@ func (c *Connector) recorded(ctx context.Context, q querier, call connector.Call
 		return res, false, err
 	}
 	if gatehouse.Digest(digest) != call.Digest {
-		return res, false, &refusal{"idempotency_conflict", "this idempotency key has carried out another change: " + gatehouse.Quote(digest)}
+		return res, false,
+			&refusal{"idempotency_conflict", "this idempotency key has carried out another change: " + gatehouse.Quote(digest)}
 	}
 	var st stored
 	if err := json.Unmarshal([]byte(result), &st); err != nil {

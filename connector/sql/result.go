@@ -25,7 +25,8 @@ func (p *plan) verify(before, after map[string]row) error {
 			continue
 		}
 		if r == nil {
-			return &refusal{"not_as_approved", "the row " + gatehouse.Quote(ref) + " is not there under its key after the change"}
+			return &refusal{"not_as_approved",
+				"the row " + gatehouse.Quote(ref) + " is not there under its key after the change"}
 		}
 		for _, f := range p.changeOf(ref) {
 			i := p.table.byName[f.Name]
@@ -100,7 +101,8 @@ func (p *plan) result(before, after map[string]row) connector.Result {
 		if p.op != opDelete {
 			response = appendImage(response, "post_image", p.image(after[ref], p.changed(ref)))
 			if v := p.table.version; v >= 0 {
-				response = append(response, gatehouse.Member{Name: "version", Value: gatehouse.StringJSON(text(after[ref][v].json))})
+				response = append(response,
+					gatehouse.Member{Name: "version", Value: gatehouse.StringJSON(text(after[ref][v].json))})
 			}
 		}
 	}
@@ -220,7 +222,8 @@ func (p *plan) undo(ref string, before, after row) (now, back gatehouse.JSON, ok
 				return "", "", false
 			}
 		}
-		return p.image(after, p.comparable(after, p.guarding(columns, withVersion))), p.image(before, columns), len(columns) > 0
+		return p.image(after, p.comparable(after, p.guarding(columns, withVersion))), p.image(before, columns),
+			len(columns) > 0
 	case opInsert:
 		shown := p.comparable(after, p.guarding(columns, withVersion))
 		if len(shown) == 0 && t.version < 0 {

@@ -33,7 +33,7 @@ type column struct {
 	decl      string // the declared type, for people
 	notNull   bool
 	generated bool
-	identity  bool // numbers by the database, which an insert can name all the same
+	identity  bool // the database numbers the rows, but an insert can set the number
 	filled    bool // the database gives a value where an insert gives none
 }
 
@@ -134,8 +134,9 @@ func newTable(d dialect, e Entity, columns []column) (*table, error) {
 			return nil, &schemaError{fmt.Sprintf("table %s has no column %s", e.Table, e.Version)}
 		}
 		if k := t.columns[i].kind; k != kindInteger && k != kindNumber && k != kindAny && k != kindRowVersion {
-			return nil, &schemaError{fmt.Sprintf("column %s of %s is %s, but a version is an integer that Gatehouse raises by one",
-				e.Version, e.Table, t.columns[i].decl)}
+			return nil, &schemaError{
+				fmt.Sprintf("column %s of %s is %s, but a version is an integer that Gatehouse raises by one",
+					e.Version, e.Table, t.columns[i].decl)}
 		}
 		t.version = i
 	}

@@ -254,7 +254,8 @@ func TestConformance(t *testing.T) {
 							tg.exec(t, `UPDATE items SET price = '10.01', version = version + 1 WHERE sku = 'SKU-1042'`)
 						},
 						Read: func(t *testing.T) gatehouse.JSON {
-							return gatehouse.StringJSON(tg.one(t, `SELECT price || ' ' || qty || ' ' || name FROM items WHERE sku = 'SKU-1042'`))
+							return gatehouse.StringJSON(
+								tg.one(t, `SELECT price || ' ' || qty || ' ' || name FROM items WHERE sku = 'SKU-1042'`))
 						},
 						Effects: func(t *testing.T) int {
 							var n int

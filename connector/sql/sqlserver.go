@@ -77,8 +77,8 @@ func (d sqlserverDialect) columns(ctx context.Context, q querier, table string) 
 	return columns, rows.Err()
 }
 
-// lock takes the rows, and the gaps of those that are not there, until the end of the transaction:
-// it sees the latest committed rows also in a database that reads snapshots.
+// lock locks the rows, and the key ranges of missing rows, until the end of the transaction. It
+// sees the latest committed rows, also in a database with snapshot reads.
 func (sqlserverDialect) lock() (hint, end string) { return " WITH (UPDLOCK, HOLDLOCK)", "" }
 
 func (sqlserverDialect) first(n int) (top, end string) { return "TOP (" + strconv.Itoa(n) + ") ", "" }

@@ -161,11 +161,11 @@ func TestRowversion(t *testing.T) {
 func TestSQLServerErrors(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		at      string
-		failure mssqltest.Error
-		kind    connector.Kind
-		code    string
-		stands  bool // whether the change stands before the call is repeated
+		at        string
+		failure   mssqltest.Error
+		kind      connector.Kind
+		code      string
+		committed bool // whether the change is committed before the call is repeated
 	}{
 		"deadlock": {"UPDATE [items]", mssqltest.Error{Number: 1205, Ends: true}, connector.Transient,
 			"serialization", false},
@@ -199,9 +199,9 @@ func TestSQLServerErrors(t *testing.T) {
 			if test.code != "" {
 				wantFailure(t, err, test.kind, test.code)
 			} else if err != nil {
-				t.Error(err) // another connection was taken
+				t.Error(err) // the pool gave another connection
 			}
-			want := map[bool]string{false: "7", true: "8"}[test.stands]
+			want := map[bool]string{false: "7", true: "8"}[test.committed]
 			if got := tg.one(t, `SELECT version FROM items WHERE sku = 'SKU-1042'`); got != want {
 				t.Errorf("the version is %s, want %s", got, want)
 			}

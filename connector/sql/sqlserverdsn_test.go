@@ -14,16 +14,17 @@ import (
 func TestParseSQLServer(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]string{
-		"sqlserver://app@db.example/shop":                                      "db.example:1433 app  shop tls",
-		"sqlserver://app@db.example?database=shop":                             "db.example:1433 app  shop tls",
-		"sqlserver://app:a%40b%2F@db.example:1444/shop?encrypt=strict":         "db.example:1444 app a@b/ shop strict",
-		"sqlserver://app@[2001:db8::1]:1444/shop?encrypt=true":                 "2001:db8::1:1444 app  shop tls",
-		"sqlserver://app@127.0.0.1/shop":                                       "127.0.0.1:1433 app  shop",
-		"sqlserver://app@localhost/shop?encrypt=disable":                       "localhost:1433 app  shop",
-		"sqlserver://app@localhost/shop?encrypt=true":                          "localhost:1433 app  shop tls",
-		"sqlserver://app@[::1]/shop?encrypt=true&trustservercertificate=true":  "::1:1433 app  shop any",
-		"sqlserver://app@db.example/shop?trustservercertificate=true":          "is for a server on this host only",
-		"sqlserver://app@db.example/shop?encrypt=disable":                      "encrypt: disable is for a server on this host only",
+		"sqlserver://app@db.example/shop":                                     "db.example:1433 app  shop tls",
+		"sqlserver://app@db.example?database=shop":                            "db.example:1433 app  shop tls",
+		"sqlserver://app:a%40b%2F@db.example:1444/shop?encrypt=strict":        "db.example:1444 app a@b/ shop strict",
+		"sqlserver://app@[2001:db8::1]:1444/shop?encrypt=true":                "2001:db8::1:1444 app  shop tls",
+		"sqlserver://app@127.0.0.1/shop":                                      "127.0.0.1:1433 app  shop",
+		"sqlserver://app@localhost/shop?encrypt=disable":                      "localhost:1433 app  shop",
+		"sqlserver://app@localhost/shop?encrypt=true":                         "localhost:1433 app  shop tls",
+		"sqlserver://app@[::1]/shop?encrypt=true&trustservercertificate=true": "::1:1433 app  shop any",
+		"sqlserver://app@db.example/shop?trustservercertificate=true":         "is for a server on this host only",
+		"sqlserver://app@db.example/shop?encrypt=disable": "encrypt: disable is for a server on this " +
+			"host only",
 		"sqlserver://app@db.example/shop?encrypt=false":                        "encrypt: must be true, strict or disable",
 		"sqlserver://app@localhost/shop?trustservercertificate=true":           "need encrypt=true",
 		"sqlserver://app@localhost/shop?ca=/nowhere":                           "need encrypt=true",

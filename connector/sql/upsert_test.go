@@ -51,7 +51,8 @@ func TestUpsertConformance(t *testing.T) {
 	}
 }
 
-// TestUpsert: the receipt says what was done, and what was approved for another state is not done.
+// TestUpsert: the receipt states the operation, and a change that was approved for another state is
+// refused.
 func TestUpsert(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {
@@ -88,14 +89,14 @@ func TestUpsert(t *testing.T) {
 		if after := tg.dump(t); after != before {
 			t.Errorf("the table was\n%s\nand is\n%s", before, after)
 		}
-		// What is proposed anew on the present state is done.
+		// A new proposal on the present state is applied.
 		gone := call("upsert", "SKU-0", "1", `{"name":"old"}`, `{"name":"back"}`)
 		now, err := c.ReadState(t.Context(), gone)
 		if err != nil || now.Matches || now.Gone || now.CurrentState != "" || now.Version != "" {
 			t.Fatalf("the state of a row that is gone: %+v, %v", now, err)
 		}
 		gone.Target.Version, gone.CurrentState = now.Version, now.CurrentState
-		mustExecute(t, c, keyed(gone, "anew"))
+		mustExecute(t, c, keyed(gone, "new-proposal"))
 		if got := tg.one(t, `SELECT name FROM items WHERE sku = 'SKU-0'`); got != "back" {
 			t.Errorf("holds %s", got)
 		}

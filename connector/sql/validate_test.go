@@ -59,8 +59,10 @@ func TestValidatePointsAtWhatIsWrong(t *testing.T) {
 		} {
 			err := c.Validate(test.call)
 			var e *gatehouse.Error
-			if !errors.As(err, &e) || e.Code != gatehouse.CodeInvalid || len(e.Violations) == 0 || e.Violations[0].Pointer != test.pointer {
-				t.Errorf("%s %s %s: got %v, want %s", test.call.Operation, test.call.CurrentState, test.call.ProposedChange, err, test.pointer)
+			if !errors.As(err, &e) || e.Code != gatehouse.CodeInvalid || len(e.Violations) == 0 ||
+				e.Violations[0].Pointer != test.pointer {
+				t.Errorf("%s %s %s: got %v, want %s", test.call.Operation, test.call.CurrentState, test.call.ProposedChange, err,
+					test.pointer)
 			}
 			_, err = c.Execute(t.Context(), test.call)
 			wantFailure(t, err, connector.Terminal, "invalid")
@@ -124,12 +126,15 @@ func TestConfigIsStrict(t *testing.T) {
 		"dsn: sqlite":       func(c *sqlconn.Config) { c.DSN = "sqlite:/a.db?mode=rwc" },
 		"dsn: sqlite: need": func(c *sqlconn.Config) { c.DSN = "sqlite::memory:" },
 		"dsn: postgres":     func(c *sqlconn.Config) { c.DSN = "postgres://u:hunter2@h:port/x" },
-		"dsn: postgres: the database's address cannot be read": func(c *sqlconn.Config) { c.DSN = "postgres://u:x@hunter2@h/x" },
-		"dsn: mysql: the address cannot be read":               func(c *sqlconn.Config) { c.DSN = "mysql://u:x/hunter2@h/x" },
-		"dsn: mysql: tls: none":                                func(c *sqlconn.Config) { c.DSN = "mysql://u@h/x?tls=none" },
-		"entities":                                             func(c *sqlconn.Config) { c.Entities = nil },
-		"idempotency_table":                                    func(c *sqlconn.Config) { c.IdempotencyTable = "a; DROP TABLE b" },
-		"operations.upsert":                                    func(c *sqlconn.Config) { c.Operations = declared("upsert", 1) },
+		"dsn: postgres: the database's address cannot be read": func(
+			c *sqlconn.Config) {
+			c.DSN = "postgres://u:x@hunter2@h/x"
+		},
+		"dsn: mysql: the address cannot be read": func(c *sqlconn.Config) { c.DSN = "mysql://u:x/hunter2@h/x" },
+		"dsn: mysql: tls: none":                  func(c *sqlconn.Config) { c.DSN = "mysql://u@h/x?tls=none" },
+		"entities":                               func(c *sqlconn.Config) { c.Entities = nil },
+		"idempotency_table":                      func(c *sqlconn.Config) { c.IdempotencyTable = "a; DROP TABLE b" },
+		"operations.upsert":                      func(c *sqlconn.Config) { c.Operations = declared("upsert", 1) },
 		"operations.update_where.floor: must be 3 to 5": func(c *sqlconn.Config) {
 			c.Operations = declared("update_where", 2)
 		},
@@ -146,7 +151,8 @@ func TestConfigIsStrict(t *testing.T) {
 			c.Entities["x"] = sqlconn.Entity{Table: "a", Key: "k", Fields: connector.FieldLevels{"note": 0}}
 		},
 		"entities.x.fields.note: is not among columns": func(c *sqlconn.Config) {
-			c.Entities["x"] = sqlconn.Entity{Table: "a", Key: "k", Columns: []string{"price"}, Fields: connector.FieldLevels{"note": 1}}
+			c.Entities["x"] = sqlconn.Entity{Table: "a", Key: "k", Columns: []string{"price"},
+				Fields: connector.FieldLevels{"note": 1}}
 		},
 		"entities.item: differs from \"Item\" only in its spelling": func(c *sqlconn.Config) {
 			c.Entities["Item"] = sqlconn.Entity{Table: "a", Key: "k"}
@@ -171,7 +177,7 @@ func TestConfigIsStrict(t *testing.T) {
 			t.Errorf("got %v, want %s…", err, want)
 		}
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("a password stands in %v", err)
+			t.Errorf("a password is in %v", err)
 		}
 	}
 }
@@ -205,7 +211,7 @@ func TestMissingFile(t *testing.T) {
 	c := newConnector(t, items("sqlite:"+path))
 	update := call("update", "SKU-1042", "7", "", `{"price":"1"}`)
 	if err := c.Validate(update); err != nil {
-		t.Errorf("a target that is not there yet: %v", err)
+		t.Errorf("a missing target: %v", err)
 	}
 	_, err := c.Execute(t.Context(), update)
 	wantFailure(t, err, connector.NotSent, "unreachable")
@@ -241,7 +247,8 @@ func usePasswordSecret(t *testing.T, engine string) {
 	}
 	defer c.(*sqlconn.Connector).Close()
 	mustExecute(t, c, call("update", "SKU-1042", "7", "", `{"price":"1"}`))
-	if _, err := sqlconn.New(t.Context(), cfg, func(string) (string, error) { return "", errors.New("no such secret") }); err == nil {
+	if _, err := sqlconn.New(t.Context(), cfg,
+		func(string) (string, error) { return "", errors.New("no such secret") }); err == nil {
 		t.Error("a missing secret is accepted")
 	}
 }

@@ -98,7 +98,8 @@ func TestValuesLandExactly(t *testing.T) {
 				if s, err := c.Check(t.Context(), again); err != nil || !s.Matches {
 					t.Errorf("Check against what was just written: %+v, %v", s, err)
 				}
-				undo := call(res.Reversal.Operation, ref, "", string(res.Reversal.CurrentState), string(res.Reversal.ProposedChange))
+				undo := call(res.Reversal.Operation, ref, "", string(res.Reversal.CurrentState),
+					string(res.Reversal.ProposedChange))
 				mustExecute(t, c, undo)
 				if got := tg.one(t, query); got != "<null>" {
 					t.Errorf("reversed to %s", got)
@@ -112,7 +113,8 @@ func TestValuesLandExactly(t *testing.T) {
 func TestPreImages(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {
-		schema := valuesSchema + `UPDATE vals SET i = 9007199254740993, n = 10, f = 2.5, b = true, t = '10.00', j = '{"a": 1.0}', at = '2026-01-02 03:04:05';`
+		schema := valuesSchema + `UPDATE vals
+			SET i = 9007199254740993, n = 10, f = 2.5, b = true, t = '10.00', j = '{"a": 1.0}', at = '2026-01-02 03:04:05';`
 		tg := newTarget(t, engine, schema)
 		c := newConnector(t, valuesConfig(tg.dsn))
 		for state, matches := range map[string]bool{
@@ -165,7 +167,8 @@ INSERT INTO vals VALUES ('6f1f2a3e-0000-4000-8000-000000000001', 'sad', '{1,2}',
 	before := tg.one(t, all)
 
 	state := `{"m":"sad","arr":"{1,2}","iv":"01:30:00","c":5,"tz":"2026-01-02T01:04:05Z","twice":10}`
-	res := mustExecute(t, c, call("update", ref, "", state, `{"m":"happy","iv":"2 hours","c":7,"arr":"{3}","tz":"2026-06-01T00:00:00+02:00"}`))
+	res := mustExecute(t, c,
+		call("update", ref, "", state, `{"m":"happy","iv":"2 hours","c":7,"arr":"{3}","tz":"2026-06-01T00:00:00+02:00"}`))
 	if got := tg.one(t, `SELECT m::text || iv || c || arr::text || twice FROM vals`); got != "happy02:00:007{3}14" {
 		t.Errorf("holds %s", got)
 	}
@@ -185,7 +188,8 @@ INSERT INTO vals VALUES ('6f1f2a3e-0000-4000-8000-000000000001', 'sad', '{1,2}',
 	}
 
 	for change, code := range map[string]string{
-		`{"m":"angry"}`: "invalid_value", `{"c":-1}`: "constraint_violation", `{"net":"nowhere"}`: "invalid_value", `{"twice":4}`: "invalid",
+		`{"m":"angry"}`: "invalid_value", `{"c":-1}`: "constraint_violation", `{"net":"nowhere"}`: "invalid_value",
+		`{"twice":4}`: "invalid",
 	} {
 		_, err := c.Execute(t.Context(), call("update", ref, "", `{"m":"sad"}`, change))
 		wantFailure(t, err, connector.Terminal, code)

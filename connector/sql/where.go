@@ -41,7 +41,7 @@ type condition struct {
 	values     []gatehouse.JSON
 }
 
-// operators maps the operators to what they accept of a comparison's sign.
+// operators maps each operator to a function that reports whether it accepts a comparison's sign.
 var operators = map[string]func(sign int) bool{
 	"=":       func(sign int) bool { return sign == 0 },
 	"<":       func(sign int) bool { return sign < 0 },
@@ -59,7 +59,7 @@ func takeSelection(v *gatehouse.Violations, call connector.Call) *selection {
 		v.Add("/target/entity_ref", `must be "*": the condition names the rows`)
 	}
 	if call.Target.Version != "" {
-		v.Add("/target/version", "has no meaning for many rows")
+		v.Add("/target/version", "does not apply to several rows")
 	}
 	change, ok := exactMembers(call.ProposedChange, "where", "set", "max_rows")
 	if !ok {
@@ -240,7 +240,7 @@ func (c *Connector) match(ctx context.Context, q querier, p *plan, lock bool) ([
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// bound compares the number of matching rows with what is approved.
+// bound compares the number of matching rows with the approved number.
 func (s *selection) bound(rows int) error {
 	switch {
 	case rows > s.maxRows:
@@ -313,7 +313,8 @@ func rowCount(n gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(gatehouse.Member{Name: "rows", Value: n})
 }
 
-// readMatch reads the number of rows anew. A number above max_rows cannot be proposed again.
+// readMatch reads the present number of matching rows. A number above max_rows cannot be proposed
+// again.
 func (c *Connector) readMatch(ctx context.Context, p *plan) (connector.Snapshot, error) {
 	refs, err := c.match(ctx, c.reader, p, false)
 	switch {

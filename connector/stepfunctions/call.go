@@ -82,7 +82,7 @@ func errorName(doc gatehouse.JSON) string {
 	return kind[strings.LastIndexByte(kind, '#')+1:]
 }
 
-// meanings maps errors to what they prove; other 4xx errors are terminal.
+// meanings maps AWS errors to Gatehouse's; other 4xx errors are terminal.
 var meanings = map[string]struct {
 	kind connector.Kind
 	code string

@@ -195,7 +195,7 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 			Undo: connector.NoUndo("an execution that was started runs on")}, true
 	case opSuccess, opFailure:
 		return connector.Operation{Name: name, Class: connector.ClassA,
-			Undo: connector.NoUndo("a task that was answered goes on")}, true
+			Undo: connector.NoUndo("the execution continues after the answer")}, true
 	}
 	return connector.Operation{}, false
 }

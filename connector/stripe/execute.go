@@ -141,7 +141,7 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	}
 	res, err := c.outcome(op, call, s, s.own, connector.Result{ResponseMetadata: foundJSON(s.own)})
 	if err != nil {
-		return connector.Inconclusive, connector.Result{}, nil // what was made is not what was approved
+		return connector.Inconclusive, connector.Result{}, nil // the created object differs from the approved one
 	}
 	return connector.Present, res, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // TestKeyAccount: a key of another account, or one that does not tell its account, changes nothing,
-// and its reads prove nothing. The right key is looked at once.
+// and its reads prove nothing. The right key is checked once.
 func TestKeyAccount(t *testing.T) {
 	t.Parallel()
 	forbidden := ""

@@ -18,13 +18,19 @@ func TestNew(t *testing.T) {
 		want   string
 	}{
 		"no operation": {workerconn.Config{}, "at least one"},
-		"bad name":     {workerconn.Config{Operations: map[string]workerconn.Operation{"a b": {}}}, "cannot name an operation"},
-		"bad floor":    {workerconn.Config{Operations: map[string]workerconn.Operation{"post": {Floor: 6}}}, "operations.post.floor: must be 1 to 5"},
-		"bad field":    {workerconn.Config{Operations: map[string]workerconn.Operation{"post": {Fields: connector.FieldLevels{"note": 0}}}}, "operations.post.fields.note: must be 1 to 5"},
+		"bad name": {workerconn.Config{Operations: map[string]workerconn.Operation{"a b": {}}},
+			"cannot name an operation"},
+		"bad floor": {workerconn.Config{Operations: map[string]workerconn.Operation{"post": {Floor: 6}}},
+			"operations.post.floor: must be 1 to 5"},
+		"bad field": {
+			workerconn.Config{Operations: map[string]workerconn.Operation{"post": {Fields: connector.FieldLevels{"note": 0}}}},
+			"operations.post.fields.note: must be 1 to 5"},
 		"fields of a delete": {
-			workerconn.Config{Operations: map[string]workerconn.Operation{"delete": {Fields: connector.FieldLevels{"note": 1}}}}, "only floor lowers",
+			workerconn.Config{Operations: map[string]workerconn.Operation{"delete": {Fields: connector.FieldLevels{"note": 1}}}},
+			"only floor lowers",
 		},
-		"bad class": {workerconn.Config{Operations: map[string]workerconn.Operation{"post": {Class: "D"}}}, "must be A, B or C"},
+		"bad class": {workerconn.Config{Operations: map[string]workerconn.Operation{"post": {Class: "D"}}},
+			"must be A, B or C"},
 	} {
 		if _, err := workerconn.New(c.config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -41,10 +47,12 @@ func TestOperations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o, ok := c.Operation("plain"); !ok || o.Class != connector.ClassC || connector.FloorOf(c, o, connector.Call{Operation: "plain"}) != gatehouse.L3 {
+	if o, ok := c.Operation("plain"); !ok || o.Class != connector.ClassC ||
+		connector.FloorOf(c, o, connector.Call{Operation: "plain"}) != gatehouse.L3 {
 		t.Errorf("plain: %+v", o)
 	}
-	if o, ok := c.Operation("post"); !ok || o.Class != connector.ClassA || connector.FloorOf(c, o, connector.Call{Operation: "post"}) != gatehouse.L5 {
+	if o, ok := c.Operation("post"); !ok || o.Class != connector.ClassA ||
+		connector.FloorOf(c, o, connector.Call{Operation: "post"}) != gatehouse.L5 {
 		t.Errorf("post: %+v", o)
 	}
 	if _, ok := c.Operation("other"); ok {
@@ -83,7 +91,8 @@ func TestFingerprint(t *testing.T) {
 func TestFloors(t *testing.T) {
 	t.Parallel()
 	c, err := workerconn.New(workerconn.Config{Operations: map[string]workerconn.Operation{
-		"update": {Fields: connector.FieldLevels{"note": 1, "text": 2, "price": 4}}, "tag": {Floor: 1, Fields: connector.FieldLevels{"price": 3}},
+		"update": {Fields: connector.FieldLevels{"note": 1, "text": 2, "price": 4}},
+		"tag":    {Floor: 1, Fields: connector.FieldLevels{"price": 3}},
 		"delete": {}, "bulk_delete": {},
 	}})
 	if err != nil {
@@ -107,7 +116,8 @@ func TestFloors(t *testing.T) {
 		{"bulk_delete", `{}`, nil, 5},
 		{"none", `{}`, nil, 5},
 	} {
-		call := connector.Call{Operation: test.operation, ProposedChange: gatehouse.JSON(test.change), Target: gatehouse.Target{EntityRefs: test.refs}}
+		call := connector.Call{Operation: test.operation, ProposedChange: gatehouse.JSON(test.change),
+			Target: gatehouse.Target{EntityRefs: test.refs}}
 		if got := c.Floor(call); got != test.want {
 			t.Errorf("%s %s: %v, want %v", test.operation, test.change, got, test.want)
 		}

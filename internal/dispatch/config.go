@@ -264,7 +264,7 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 		recording: make(lease.Slots, c.Workers),
 		nudge:     make(chan struct{}, 1), linger: linger,
 	}
-	d.Targets.bounds.onFreed(dispatcher.hint)
+	d.Targets.callLimits.onSlotFree(dispatcher.hint)
 	dispatcher.announcer, _ = d.Store.(gatehouse.Announcer)
 	dispatcher.fair = newFair(&dispatcher.config)
 	dispatcher.breakers = newBreakers(c.Breaker, dispatcher.now, func(name, state string) {

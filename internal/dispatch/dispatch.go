@@ -112,7 +112,7 @@ type claimResult struct {
 // each to begin. Unused slots are freed. If nothing could be claimed, start
 // tries the next tenants, until it has tried all of them once.
 func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func(*job)) (got claimResult, err error) {
-	d.callUp(ctx)
+	d.makeDue(ctx)
 	var pushes []*gatehouse.Push
 	var claimed time.Time
 	for passed := map[string]bool{}; ; {
@@ -186,7 +186,7 @@ func (d *Dispatcher) Drain(ctx context.Context, tenant string, limit int) ([]gat
 			return nil, err
 		}
 		if got.claimed == 0 {
-			if jobs.Wait(); d.callUp(ctx) == 0 {
+			if jobs.Wait(); d.makeDue(ctx) == 0 {
 				break
 			}
 		}
@@ -202,7 +202,7 @@ func (d *Dispatcher) Class(tenant, name, operation string) string {
 }
 
 func (d *Dispatcher) report(ctx context.Context, jobs []*job) ([]gatehouse.DrainItem, error) {
-	// A push that stood in line was claimed more than once.
+	// A push that waited for a slot was claimed more than once.
 	slices.SortStableFunc(jobs, func(a, b *job) int { return cmp.Compare(a.push.ID, b.push.ID) })
 	jobs = slices.CompactFunc(jobs, func(a, b *job) bool { return a.push.ID == b.push.ID })
 	items := make([]gatehouse.DrainItem, 0, len(jobs))

@@ -86,11 +86,11 @@ func (j *job) process(ctx context.Context) {
 
 func (j *job) run(ctx context.Context) (outcome string, took time.Duration, err error) {
 	name := j.push.Connector
-	if most := j.targets.Concurrency(name); !j.targets.bounds.enter(name, most, inLineOf(j.push)) {
-		outcome, err = j.standInLine(ctx, most)
+	if limit := j.targets.Concurrency(name); !j.targets.callLimits.acquire(name, limit, waiting(j.push)) {
+		outcome, err = j.putInQueue(ctx, limit)
 		return outcome, 0, err
 	}
-	defer func() { j.targets.bounds.leave(name, j.targets.Concurrency(name)) }()
+	defer func() { j.targets.callLimits.release(name, j.targets.Concurrency(name)) }()
 	defer j.reportToBreaker(signNone, nil)
 	call, outcome, err := j.prepare(ctx)
 	if err != nil || call == nil {

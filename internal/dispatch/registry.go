@@ -47,8 +47,8 @@ type Registry struct {
 	// used maps the name of a connector to the time of its last call.
 	used sync.Map
 	// refresh reloads the connectors of the store; nil for a registry without any.
-	refresh func(context.Context) error
-	bounds  bounds
+	refresh    func(context.Context) error
+	callLimits callLimits
 }
 
 // registered is an immutable snapshot of a registry's content.

@@ -47,7 +47,7 @@ func TestOracleVectors(t *testing.T) {
 			t.Errorf("%s %s: %s lacks %s", v.method, v.url, header, want)
 		}
 		if strings.Contains(header, "script") || strings.Contains(header, "customParam") {
-			t.Errorf("parameters of the query stand in the header: %s", header)
+			t.Errorf("the header contains parameters of the query: %s", header)
 		}
 		if !strings.HasPrefix(header, `OAuth realm="123456", `) {
 			t.Errorf("no realm: %s", header)

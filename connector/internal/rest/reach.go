@@ -22,7 +22,7 @@ func Reach(ctx context.Context, client *http.Client, base *url.URL) error {
 	address := net.JoinHostPort(base.Hostname(), port)
 	transport, ok := client.Transport.(*http.Transport)
 	if !ok {
-		return fmt.Errorf("%s cannot be looked at", address)
+		return fmt.Errorf("%s cannot be checked", address)
 	}
 	conn, err := transport.DialContext(ctx, "tcp", address)
 	if err != nil {

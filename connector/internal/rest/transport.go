@@ -79,9 +79,9 @@ func NewDialer(allowPrivate bool) *net.Dialer {
 	return dialer
 }
 
-// NewClient makes a client that sends each request once, on a connection of its own. Without
-// connection reuse and with HTTP/1.1 only, net/http never resends a request by itself. Without
-// allowPrivate, it refuses to connect to internal addresses, even if a name resolves to one.
+// NewClient makes a client that sends each request once, on a new connection. Without connection
+// reuse and with HTTP/1.1 only, net/http never resends a request by itself. Without allowPrivate,
+// it refuses to connect to internal addresses, even if a name resolves to one.
 func NewClient(allowPrivate bool) *http.Client {
 	dialer := NewDialer(allowPrivate)
 	return &http.Client{
@@ -100,7 +100,7 @@ func NewClient(allowPrivate bool) *http.Client {
 	}
 }
 
-// Authorities reads a file of PEM certificates. Without a file it returns nil, which stands for the
+// Authorities reads a file of PEM certificates. Without a file it returns nil, which selects the
 // system's certificates.
 func Authorities(file string) (*x509.CertPool, error) {
 	if file == "" {
@@ -117,7 +117,8 @@ func Authorities(file string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// Certificate parses a client certificate and its private key. The error repeats nothing of them.
+// Certificate parses a client certificate and its private key. The error contains no part of
+// either.
 func Certificate(certificate, key string) (tls.Certificate, error) {
 	pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))
 	if err != nil {

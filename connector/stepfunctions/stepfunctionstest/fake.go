@@ -40,7 +40,7 @@ type AWS struct {
 	Tokens     map[string]string
 	Effects    int
 	Log        []string
-	// Denied, when set, is the user who may not describe state machines, by ARN.
+	// Denied is the ARN of a user who may not describe state machines; "" for none.
 	Denied string
 	// Fault handles an action that changes something, before its effect or, with Applied, after it,
 	// and reports whether it answered.

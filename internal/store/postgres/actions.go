@@ -312,7 +312,7 @@ AND (p.connector = $3 AND p.entity_type = $4 AND (p.entity_ref = $5 OR strpos(p.
 AND (o.changed_at IS NULL OR o.changed_version <> $6) ORDER BY a.id LIMIT $7`
 
 // OpenOnTarget examines all pending actions of the tenant. entity_refs is a JSON list as text:
-// each key stands in quotes, and quotes within a key are escaped.
+// each key is quoted, and quotes within a key are escaped.
 func (t *readTx) OpenOnTarget(c gatehouse.TargetChange, limit int) (ids []string, err error) {
 	err = t.each(openOnTarget, func(r *row) error { ids = append(ids, r.Text()); return nil },
 		t.tenant, t.Now(), c.Connector, c.EntityType, c.EntityRef, c.Version, limit,

@@ -180,7 +180,8 @@ func TestSignInWhileDisabled(t *testing.T) {
 		for { // it waits for the sign-in, or was not blocked at all
 			var waits int
 			err := b.pool.QueryRow(ctx,
-				`SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`).Scan(&waits)
+				`SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity
+					WHERE datname = current_database())`).Scan(&waits)
 			if err != nil {
 				t.Error(err)
 				return

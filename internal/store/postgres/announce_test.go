@@ -118,7 +118,8 @@ func TestAnnouncedWaitBriefly(t *testing.T) {
 	ctx, cancel := context.WithCancel(of(context.Background()))
 	gone := make(chan error, 1)
 	go func() { gone <- leaving(s, "gone")(ctx) }()
-	for held, end := 0, time.Now().Add(20*time.Second); held == 0 && time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+	for held, end := 0, time.Now().Add(20*time.Second); held == 0 &&
+		time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
 		s.groupQueue.mu.Lock()
 		held = len(w.members)
 		s.groupQueue.mu.Unlock()

@@ -11,9 +11,12 @@ import (
 // push is closed. An action is pinned by its push, a run, a ceiling claim within a window, or a
 // step-up; related actions end together. Ceiling claims at or before $1 are outside every
 // window.
-const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at, CASE WHEN a.status = 'failed' THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at, 0)
+const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at,
+  CASE WHEN a.status = 'failed'
+    THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at, 0)
   ELSE coalesce(a.finished_at, a.decided_at, 0) END,
-  EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.status NOT IN ('applied', 'canceled') AND h.closed_at IS NULL)
+  EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.status NOT IN ('applied', 'canceled')
+    AND h.closed_at IS NULL)
   OR a.status = 'failed' AND NOT EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.closed_at IS NOT NULL)
   OR EXISTS (SELECT 1 FROM step s JOIN run r ON r.seq = s.run_seq WHERE s.tenant = a.tenant AND s.action_id = a.id
     AND r.status NOT IN ('succeeded', 'failed_terminal', 'canceled'))
@@ -22,12 +25,14 @@ const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at, CASE WHEN
   a.supersedes IS NOT NULL OR a.superseded_by IS NOT NULL OR a.reverses IS NOT NULL OR a.reversed_by IS NOT NULL
   OR EXISTS (SELECT 1 FROM action k WHERE k.tenant = a.tenant AND k.reverses = a.id)
   OR EXISTS (SELECT 1 FROM action k WHERE k.tenant = a.tenant AND k.supersedes = a.id),
-  coalesce((SELECT octet_length(p.proposed_change) + octet_length(p.current_state) FROM proposal p WHERE p.seq = a.seq), 0)`
+  coalesce((SELECT octet_length(p.proposed_change) + octet_length(p.current_state) FROM proposal p
+    WHERE p.seq = a.seq), 0)`
 
 const (
 	scanEndings = `SELECT ` + endingColumns + ` FROM action a WHERE a.seq > $2 ORDER BY a.seq LIMIT $3`
 	findEnding  = `SELECT ` + endingColumns + ` FROM action a WHERE a.tenant = $2 AND a.id = $3`
-	findKin     = `SELECT k.id FROM action a CROSS JOIN LATERAL (VALUES (a.supersedes), (a.superseded_by), (a.reverses), (a.reversed_by)) k (id)
+	findKin     = `SELECT k.id FROM action a
+CROSS JOIN LATERAL (VALUES (a.supersedes), (a.superseded_by), (a.reverses), (a.reversed_by)) k (id)
 WHERE a.tenant = $1 AND a.id = $2 AND k.id IS NOT NULL
 UNION ALL SELECT id FROM action WHERE tenant = $1 AND supersedes = $2
 UNION ALL SELECT id FROM action WHERE tenant = $1 AND superseded_by = $2
@@ -120,7 +125,9 @@ func (t *readTx) orArchivedPush(id string, p *gatehouse.Push, tenant string, err
 type keyOf struct{ tenant, key string }
 
 // listArchived lists the archive, newest first.
-func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
+func (t *readTx) listArchived(
+	tenant string, f gatehouse.ActionFilter,
+) (page gatehouse.Page[*gatehouse.Action], err error) {
 	page.Items = []*gatehouse.Action{}
 	bound := shared.ArchiveBound(tenant, f)
 	c, err := shared.ParseCursor(f.Cursor, shared.KindArchive, bound...)
@@ -269,8 +276,9 @@ WHERE tenant = $1 AND seq = (SELECT seq FROM action WHERE tenant = $1 AND id = $
 	return out, err
 }
 
-const putArchived = `INSERT INTO action_archive (tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at,
-  ended_at, archived_at, batch, sha256, document) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+const putArchived = `INSERT INTO action_archive (tenant, id, approval_id, push_id, idempotency_key, status,
+  action_type, risk, proposer_id, proposed_at, ended_at, archived_at, batch, sha256, document)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 
 // moveOut deletes actions from the tables, children first.
 var moveOut = [...]string{

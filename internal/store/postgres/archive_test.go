@@ -63,7 +63,9 @@ func rejectedAction(t *testing.T, s *Store) (a *gatehouse.Action) {
 		err = s.Update(t.Context(), a.Tenant, func(tx gatehouse.Tx) error {
 			return errors.Join(
 				tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalRejected),
-				tx.MoveAction(gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true, Finished: true}),
+				tx.MoveAction(
+					gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true,
+						Finished: true}),
 			)
 		})
 	}

@@ -91,7 +91,8 @@ func claim(tx gatehouse.Tx, id string) error {
 	}); err != nil {
 		return err
 	}
-	return tx.AppendLeaf(&gatehouse.Leaf{Tenant: "default", Type: "hitl.approved", Subject: "act_" + id, ActionID: "act_" + id, Actor: "ana"})
+	return tx.AppendLeaf(
+		&gatehouse.Leaf{Tenant: "default", Type: "hitl.approved", Subject: "act_" + id, ActionID: "act_" + id, Actor: "ana"})
 }
 
 // BenchmarkInbox reads the first page by urgency of 20,000 pending actions.
@@ -110,7 +111,8 @@ func BenchmarkInbox(b *testing.B) {
 func BenchmarkClaimPushes(b *testing.B) {
 	s := openTest(b, Config{})
 	for _, id := range fill(b, s, b.N) {
-		if err := s.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { return claim(tx, id) }); err != nil {
+		if err := s.Update(context.Background(), gatehouse.DefaultTenant,
+			func(tx gatehouse.Tx) error { return claim(tx, id) }); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -130,10 +132,12 @@ CREATE INDEX bare_status ON bare_action (tenant, status, id);
 CREATE TABLE bare_push (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, action_id TEXT NOT NULL UNIQUE, status TEXT NOT NULL, due BIGINT NOT NULL);
 CREATE INDEX bare_due ON bare_push (due) WHERE status = 'queued';
 CREATE TABLE bare_event (seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant TEXT NOT NULL, body TEXT NOT NULL);`
-	bareFill   = `INSERT INTO bare_action SELECT lpad(i::text, 9, '0'), 'default', 'pending', repeat('x', 400) FROM generate_series(0, $1::int - 1) i`
-	bareUpdate = `UPDATE bare_action SET status = 'approved', decided_by = $1, decided_at = $2 WHERE tenant = $3 AND id = $4 AND status = 'pending'`
-	barePush   = `INSERT INTO bare_push VALUES ($1, $2, $1, 'queued', $3)`
-	bareEvent  = `INSERT INTO bare_event (tenant, body) VALUES ($1, $2)`
+	bareFill = `INSERT INTO bare_action SELECT lpad(i::text, 9, '0'), 'default', 'pending', repeat('x', 400)
+		FROM generate_series(0, $1::int - 1) i`
+	bareUpdate = `UPDATE bare_action SET status = 'approved', decided_by = $1, decided_at = $2
+		WHERE tenant = $3 AND id = $4 AND status = 'pending'`
+	barePush  = `INSERT INTO bare_push VALUES ($1, $2, $1, 'queued', $3)`
+	bareEvent = `INSERT INTO bare_event (tenant, body) VALUES ($1, $2)`
 )
 
 // BenchmarkBareClaim sends the three statements between BEGIN and COMMIT in one

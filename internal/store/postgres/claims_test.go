@@ -26,9 +26,10 @@ func TestClaimPlans(t *testing.T) {
 		args []any
 	}{
 		"due tenants": {dueTenants, []any{"", lastTenant, int64(0), int64(0), int64(1), int64(16), int64(64)}},
-		"claim":       {claimPushes, []any{"w", int64(1), int64(1), []string{"default"}, []int64{5}, []int64{3}, int64(0), int64(0)}},
-		"marks":       {pushMarks, nil},
-		"next":        {nextPush, []any{"", lastTenant, int64(0), int64(0), []string{"acme"}}},
+		"claim": {claimPushes,
+			[]any{"w", int64(1), int64(1), []string{"default"}, []int64{5}, []int64{3}, int64(0), int64(0)}},
+		"marks": {pushMarks, nil},
+		"next":  {nextPush, []any{"", lastTenant, int64(0), int64(0), []string{"acme"}}},
 	} {
 		rows, err := c.Query(ctx, `EXPLAIN `+q.sql, append([]any{pgx.QueryExecModeCacheStatement}, q.args...)...)
 		if err != nil {

@@ -83,15 +83,15 @@ func (s *Store) lastReading() time.Time {
 }
 
 // maxSilentLag is how far the server's clock may fall behind an earlier reading before the
-// store reports it. Until the clock catches up, time stands still, and with it holds, retries,
-// leases and expiries.
+// store reports it. Until the clock catches up, the store's time does not advance, so holds,
+// retries, leases and expiries do not end.
 const maxSilentLag = 10 * time.Second
 
 // ClockBehind returns how far the server's clock was behind an earlier reading when it was last
 // read; 0 below ten seconds, a lag that nobody notices.
 func (s *Store) ClockBehind() time.Duration { return time.Duration(s.lag.Load()) }
 
-// noteLag records the lag, and logs once a minute that time stands still.
+// noteLag records the lag, and logs it at most once a minute.
 func (s *Store) noteLag(behind time.Duration) {
 	if behind < maxSilentLag {
 		s.lag.Store(0)

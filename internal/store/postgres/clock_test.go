@@ -12,9 +12,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// TestClockFallsBack sets the database's clock back by hours. In a running process time stands
-// still, for reads and lists alike; a new process starts at the store's time. The store reports
-// it.
+// TestClockFallsBack sets the database's clock back by hours. In a running process the store's time
+// does not advance, in reads and lists alike; a new process starts at the store's time. The store
+// reports it.
 func TestClockFallsBack(t *testing.T) {
 	t.Parallel()
 	dsn, to := pgtest.Skewed(t)
@@ -22,7 +22,8 @@ func TestClockFallsBack(t *testing.T) {
 	s := openTest(t, Config{URL: dsn, Logger: slog.New(slog.NewTextHandler(&said, nil))})
 	now := func(s *Store) (now time.Time) {
 		t.Helper()
-		if err := s.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error { now = tx.Now(); return nil }); err != nil {
+		if err := s.View(t.Context(), gatehouse.DefaultTenant,
+			func(tx gatehouse.ReadTx) error { now = tx.Now(); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return now
@@ -104,7 +105,7 @@ func TestClockOfTheProcess(t *testing.T) {
 			return ctx.Err()
 		})
 		if err == nil {
-			t.Fatal("a transaction of a caller who is gone succeeded")
+			t.Fatal("a transaction with a canceled context succeeded")
 		}
 	}
 	if now, err := at(t.Context()); err != nil || !now.Equal(long) {

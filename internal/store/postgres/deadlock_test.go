@@ -50,8 +50,8 @@ func taking(s *Store, ids []string) (calls []func() error) {
 	return calls
 }
 
-// against lets groups of two processes take the same actions in opposite orders: each action is
-// taken once, and the other process gets a conflict.
+// against lets groups of two processes take the same actions in opposite orders: one process
+// changes each action, and the other gets a conflict.
 func against(t *testing.T, stores [2]*Store, ids []string) {
 	t.Helper()
 	back := slices.Clone(ids)

@@ -14,7 +14,8 @@ import (
 func TestHostsThatVanish(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	for name, config := range map[string]*pgx.ConnConfig{"the pool": s.pool.Config().ConnConfig, "who looks a COMMIT up": s.conn} {
+	for name, config := range map[string]*pgx.ConnConfig{"the pool": s.pool.Config().ConnConfig,
+		"who looks a COMMIT up": s.conn} {
 		c, err := config.DialFunc(t.Context(), "tcp", listener(t, "tcp", "127.0.0.1:0"))
 		if err != nil {
 			t.Fatal(err)
@@ -25,10 +26,16 @@ func TestHostsThatVanish(t *testing.T) {
 			t.Fatal(err)
 		}
 		for option, most := range map[int]int{
-			unix.TCP_USER_TIMEOUT: int(peerTimeout.Milliseconds()), unix.TCP_KEEPIDLE: int(peerTimeout.Seconds()), unix.TCP_KEEPINTVL: int(peerTimeout.Seconds()),
+			unix.TCP_USER_TIMEOUT: int(peerTimeout.Milliseconds()), unix.TCP_KEEPIDLE: int(peerTimeout.Seconds()),
+			unix.TCP_KEEPINTVL: int(peerTimeout.Seconds()),
 		} {
 			var got int
-			if err := raw.Control(func(fd uintptr) { got, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option) }); err != nil || got <= 0 || got > most {
+			if err := raw.Control(
+				func(fd uintptr) {
+					got, err = unix.GetsockoptInt(
+						int(fd), unix.IPPROTO_TCP, option,
+					)
+				}); err != nil || got <= 0 || got > most {
 				t.Errorf("%s: option %d is %d, want 1 to %d: %v", name, option, got, most, err)
 			}
 		}

@@ -20,14 +20,13 @@
 //     table. Another run would gain nothing, and the privilege may be granted again.
 //   - A caller whose context ends before COMMIT is sent gets ctx.Err(), and nothing
 //     is stored. After COMMIT is sent, the caller waits for the outcome.
-//   - Each connection has a row of its own in the database, its session. Each
-//     transaction writes its number there: the commit mark. When the answer to a
-//     COMMIT is lost, the store looks the number up on a new connection. If the
-//     number is absent, the store revokes it, so that the transaction cannot commit
-//     later either, and runs the closure again. Where the database refuses writes,
-//     the store terminates the session first, and the mark then tells the outcome.
-//     The outcome is unknown only when the server, or the standby that it waits for,
-//     does not come back within Patience. That error says so, and is not ErrBusy.
+//   - Each connection has its own row in the database, its session. Each transaction writes its
+//     number there: the commit mark. When the answer to a COMMIT is lost, the store looks the
+//     number up on a new connection. If the number is absent, the store revokes it, so that the
+//     transaction cannot commit later either, and runs the closure again. Where the database
+//     refuses writes, the store terminates the session first, and the mark then gives the outcome.
+//     The outcome is unknown only when the server, or the standby that it waits for, does not come
+//     back within Patience. That error says so, and is not ErrBusy.
 //   - A commit that the server stored without the standby that it should have waited
 //     for is not acknowledged. The store never ends such a wait.
 //
@@ -49,12 +48,11 @@
 //
 // Updates that begin with an Open method, or ask for the clock first, can share a
 // transaction: group commit. A closure runs up to its first read and then joins the
-// queue. If no other Update is under way, it goes on alone, at once. Otherwise the
-// queued Updates form the next group, of up to 64, in one transaction with two round
-// trips. The first locks and reads for all members; each closure then runs on its own
-// answers; the second writes and commits for all. A group waits only for Updates that
-// were announced (Announce), and for those 25 ms at most. Each statement goes out once,
-// with the rows of all members. The rules:
+// queue. If no other Update is under way, it runs alone, at once. Otherwise the queued Updates form
+// the next group, of up to 64, in one transaction with two round trips. The first locks and reads
+// for all members; each closure then runs on its own answers; the second writes and commits for
+// all. A group waits only for Updates that were announced (Announce), and for those 25 ms at most.
+// Each statement goes out once, with the rows of all members. The rules:
 //
 //   - A group waits for no row lock. A row that somebody else holds is missing from the
 //     answers, and the member that wanted it runs alone and waits there. The writes of a
@@ -62,13 +60,12 @@
 //   - No two members lock or write the same action or run, or insert the same key. The
 //     store checks the keys that the members open with, and checks again with the rows that
 //     they got. The later member runs alone.
-//   - A member that reads something beside its first read, or writes something that groups
-//     do not write, runs alone, from the beginning. A member whose closure fails writes
-//     nothing. A member whose caller gives up before COMMIT is sent withdraws its writes.
-//     The group goes on without a member whose closure takes longer than 100 ms.
-//   - Any server error undoes the whole group, and each member runs again, alone. So
-//     each caller learns of its own failure only. A guarded statement fails when the guard
-//     of one row does.
+//   - A member that makes a second read, or a write that groups do not support, runs again, alone.
+//     A member whose closure fails writes nothing. A member whose caller gives up before COMMIT is
+//     sent withdraws its writes. The group continues without a member whose closure takes longer
+//     than 100 ms.
+//   - Any server error undoes the whole group, and each member runs again, alone. So each caller
+//     gets only its own failure. A guarded statement fails when the guard of one row does.
 //   - The commit mark belongs to the group. When the answer to COMMIT is lost, all members
 //     share the outcome.
 //   - The clock is read once for all members, after the locks.
@@ -104,10 +101,10 @@
 //     the error is ErrBusy.
 //   - The store never looks a COMMIT up on an old primary: a commit that is absent there may
 //     be stored on the new one.
-//   - Open connections to an old primary end when they are taken from the pool. A transaction
-//     under way on such a connection does not commit; its closure runs again.
-//   - The memory belongs to the process. A new process knows of no promotion and accepts the
-//     first server that takes writes.
+//   - The store closes an open connection to an old primary when a caller takes it from the pool. A
+//     transaction under way on such a connection does not commit; its closure runs again.
+//   - The memory belongs to the process. A new process does not know about promotions, and accepts
+//     the first server that accepts writes.
 //   - The store accepts a server that does not report its timeline, or hides it from this role.
 //
 // # Reading
@@ -120,8 +117,8 @@
 //
 // Every statement names its tenant. In addition, every table has a row security policy that
 // shows and accepts only rows of the tenant in the setting [TenantSetting], which a transaction
-// sets before its first statement. The policies bind the owner of the tables, but neither a
-// superuser nor a role with BYPASSRLS; Open and Inspect, and so `gatehouse doctor --deep`, warn of
+// sets before its first statement. The policies apply to the owner of the tables, but not to a
+// superuser or a role with BYPASSRLS; Open and Inspect, and so `gatehouse doctor --deep`, warn of
 // such a role.
 //
 // # Plans
@@ -133,10 +130,10 @@
 //
 // # Time
 //
-// Now is the database's clock. It is read after the locks that were taken before the first call
-// of Now. It never falls below an earlier reading of this process, nor below the time that was
-// stored last when the process started. Between processes it is as steady as the server's clock:
-// when that clock falls back, time stands still in each process, at its own last reading.
+// Now is the database's clock. The first call of Now reads it, after the locks taken before. It
+// never falls below an earlier reading of this process, nor below the time that was stored last
+// when the process started. Between processes it is as steady as the server's clock: when that
+// clock falls back, each process repeats its last reading until the clock has caught up.
 //
 // Every find and list shows a pending action as expired once its approval has run out, whether
 // or not the sweeper has stored that. Only LockAction returns the stored status.

@@ -170,7 +170,9 @@ func newProxy(t *testing.T, dsn string) (p *proxy, through string) {
 }
 
 // newProxyBy returns a proxy that forwards client messages with a function.
-func newProxyBy(t *testing.T, dsn string, client func(server io.Writer, client net.Conn) error) (p *proxy, through string) {
+func newProxyBy(
+	t *testing.T, dsn string, client func(server io.Writer, client net.Conn) error,
+) (p *proxy, through string) {
 	t.Helper()
 	u, err := url.Parse(dsn)
 	if err != nil {
@@ -232,7 +234,8 @@ func (p *proxy) serve(t *testing.T, client net.Conn) {
 		for {
 			n, err := server.Read(b)
 			if err == nil && end.Load() {
-				fatal := pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "57P01", Message: "shutting down"}
+				fatal := pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "57P01",
+					Message: "shutting down"}
 				if b, err := fatal.Encode(nil); err == nil {
 					_, _ = client.Write(b)
 				}
@@ -299,7 +302,7 @@ func TestViewWaitsForAConnection(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse int32
 		want   error
-	}{"a moment": {2, nil}, "for good": {never, gatehouse.ErrBusy}, "again": {3, nil}} {
+	}{"a moment": {2, nil}, "always": {never, gatehouse.ErrBusy}, "again": {3, nil}} {
 		p.refuse.Store(c.refuse)
 		s.pool.Reset()
 		if err := view(t.Context()); !errors.Is(err, c.want) {
@@ -324,7 +327,8 @@ func TestCommitLost(t *testing.T) {
 		name string
 		lose int32
 		runs int
-	}{{"answer", loseAnswer, 1}, {"request", loseRequest, 2}, {"session stays open", swallowWhole, 2}, {"shut down", endSession, 1}} {
+	}{{"answer", loseAnswer, 1}, {"request", loseRequest, 2}, {"session stays open", swallowWhole, 2}, {"shut down",
+		endSession, 1}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p, through := newProxy(t, database(t))
@@ -363,7 +367,7 @@ func TestCommitLost(t *testing.T) {
 	}
 }
 
-// TestCommitNeverKnown stops the server for good after a COMMIT was sent.
+// TestCommitNeverKnown stops the server permanently after a COMMIT was sent.
 func TestCommitNeverKnown(t *testing.T) {
 	t.Parallel()
 	c := pgtest.New(t)

@@ -16,7 +16,8 @@ import (
 // exactly once.
 func TestGroupCommitLost(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]int32{"answer": loseAnswer, "request": loseRequest, "session stays open": swallowWhole} {
+	for name, lose := range map[string]int32{"answer": loseAnswer, "request": loseRequest,
+		"session stays open": swallowWhole} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
@@ -33,7 +34,8 @@ func TestGroupCommitLost(t *testing.T) {
 					}
 					return nil
 				}
-				for _, err := range together(t, s, leave(ctx, s, prefix+"1", inside), leave(ctx, s, prefix+"2", inside), leave(ctx, s, prefix+"3", inside)) {
+				for _, err := range together(t, s, leave(ctx, s, prefix+"1", inside), leave(ctx, s, prefix+"2", inside),
+					leave(ctx, s, prefix+"3", inside)) {
 					if err != nil {
 						t.Error(err)
 					}
@@ -49,8 +51,8 @@ func TestGroupCommitLost(t *testing.T) {
 	}
 }
 
-// TestGroupCommitNeverKnown stops the server for good after a group's COMMIT was sent: no
-// member is told to try again.
+// TestGroupCommitNeverKnown stops the server permanently after a group's COMMIT was sent: no
+// member's error allows a retry.
 func TestGroupCommitNeverKnown(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

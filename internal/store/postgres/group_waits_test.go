@@ -49,7 +49,7 @@ func TestGroupMemberGoneFirst(t *testing.T) {
 			t.Errorf("error %v, want that of the context", err)
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("who has given up waits for the group's answers")
+		t.Error("a caller that has given up waits for the group's answers")
 	}
 	close(free)
 	if errs := ended(); errs[0] != nil {
@@ -76,8 +76,11 @@ func TestGroupWaitsNotLong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := &gatehouse.IdempotencyRecord{Tenant: tenant, PrincipalID: "prn_1", Route: "POST /v1/actions", Key: "same", Body: []byte("{}")}
-	_, err = cut.Exec(ctx, `INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at, body) VALUES ($1, $2, $3, $4, $5, 0, '')`,
+	answer := &gatehouse.IdempotencyRecord{Tenant: tenant, PrincipalID: "prn_1", Route: "POST /v1/actions", Key: "same",
+		Body: []byte("{}")}
+	_, err = cut.Exec(ctx,
+		`INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at, body)
+			VALUES ($1, $2, $3, $4, $5, 0, '')`,
 		tenant, answer.PrincipalID, answer.Route, answer.Key, answer.BodyHash[:])
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ const (
 	// the first: two small groups cost more than one.
 	minSecondGroup = 4
 	// maxHold is how long a group counts as under way. A group that waits longer for a lock
-	// goes on, but no longer delays others.
+	// continues, but no longer delays others.
 	maxHold = 25 * time.Millisecond
 	// maxMembers bounds a group.
 	maxMembers = 64
@@ -211,7 +211,9 @@ func (s *Store) startGroup() {
 	}
 	// Two groups that want the same keys lock them in the same order.
 	slices.SortFunc(members, func(a, b *member) int { return slices.CompareFunc(a.keys, b.keys, lockKey.compare) })
-	g := &group{s: s, members: members, pending: len(members), allEnded: make(chan struct{}), owners: make(map[string]*member)}
+	g := &group{
+		s: s, members: members, pending: len(members), allEnded: make(chan struct{}), owners: make(map[string]*member),
+	}
 	for _, m := range members {
 		m.group = g
 	}
@@ -296,8 +298,8 @@ func (m *member) submit(ctx context.Context) error {
 	return <-m.done
 }
 
-// memberEnded records the end of a member's closure, and its writes. It reports false if the
-// group went on without the member.
+// memberEnded records the end of a member's closure, and its writes. It reports false if the group
+// has continued without the member.
 func (g *group) memberEnded(m *member, writes []query) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -137,13 +137,14 @@ func TestGroupTrips(t *testing.T) {
 }
 
 // TestGroupOfOneAction decides one action twice in one group, by its own id and by its
-// approval's: one decision stands. Two votes that are both needed both count.
+// approval's: one decision is stored. Two votes that are both needed both count.
 func TestGroupOfOneAction(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	p := populate(t, s)
 	agent := p.known(p.agent)
-	bob := p.principal(gatehouse.NewPrincipal{Name: "bob", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
+	bob := p.principal(
+		gatehouse.NewPrincipal{Name: "bob", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
 	ana, ben := p.known(p.ana), p.known(bob)
 	for round := range 8 {
 		a := p.propose(agent)
@@ -196,7 +197,7 @@ func TestGroupOfOneAction(t *testing.T) {
 }
 
 // TestGroupOfFailures: a member that fails, by an error of its closure, by a guard, by a panic,
-// or by a read beside its first, fails alone.
+// or by a second read, fails alone.
 func TestGroupOfFailures(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -207,7 +208,8 @@ func TestGroupOfFailures(t *testing.T) {
 			if err := openNew(tx, "missing"); err != nil {
 				return err
 			}
-			if err := tx.AppendLeaf(&gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "t", Subject: "missing", Actor: "a"}); err != nil {
+			if err := tx.AppendLeaf(
+				&gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "t", Subject: "missing", Actor: "a"}); err != nil {
 				return err
 			}
 			return tx.MoveApproval("apr_none", gatehouse.ApprovalApproved)
@@ -281,11 +283,12 @@ func TestWriteFirstRunsAlone(t *testing.T) {
 			return tx.AppendLeaf(&gatehouse.Leaf{Tenant: early, Type: "t", Subject: early, Actor: "a"})
 		})
 	}()
-	// It ends before anybody may go on, or it is in the queue.
-	for end := time.Now().Add(20 * time.Second); len(ended) == 0 && !waiting(2) && time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+	// Wait until it has ended or is in the queue.
+	for end := time.Now().Add(20 * time.Second); len(ended) == 0 && !waiting(2) &&
+		time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
 	}
 	if !waiting(1) {
-		t.Fatal("who wrote before it asked waits for a group")
+		t.Fatal("an Update that writes before its first read waits for a group")
 	}
 	for range maxGroups {
 		s.releaseGroupSlot(0)
@@ -298,8 +301,8 @@ func TestWriteFirstRunsAlone(t *testing.T) {
 	wantLeft(t, s, early, late)
 }
 
-// TestGroupMemberGone: a member whose caller gives up before COMMIT is told so and stores
-// nothing, and a member that takes too long is left behind.
+// TestGroupMemberGone: a member whose caller gives up before COMMIT gets the context's error and
+// stores nothing, and the group continues without a member that takes too long.
 func TestGroupMemberGone(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -350,7 +353,8 @@ func TestGroupWaitsForNoLock(t *testing.T) {
 	s := openTest(t, Config{})
 	p := populate(t, s)
 	agent, ana := p.known(p.agent), p.known(p.ana)
-	bob := p.principal(gatehouse.NewPrincipal{Name: "bob", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
+	bob := p.principal(
+		gatehouse.NewPrincipal{Name: "bob", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
 	ben := p.cachedAnew(bob)
 	a, b, c := p.propose(agent), p.propose(agent), p.propose(agent)
 	// Well below the server's lock_timeout.

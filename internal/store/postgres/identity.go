@@ -51,14 +51,15 @@ func (n *named) scan(r *row) error {
 // PrincipalsForShare reads principals and locks them against change, in order of id.
 func (t *tx) PrincipalsForShare(ids []string) ([]*gatehouse.Principal, error) {
 	list := make([]*gatehouse.Principal, 0, len(ids))
-	err := t.lockAndRead([]query{ask(`SELECT p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at, p.approver_since,
-  p.groups FROM principal p
+	err := t.lockAndRead(
+		[]query{ask(`SELECT p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
+  p.approver_since, p.groups FROM principal p
 WHERE p.tenant = $1 AND p.id = ANY($2) ORDER BY p.id FOR SHARE`,
-		func(r *row) error {
-			p, err := shared.ScanPrincipal(r)
-			list = append(list, p)
-			return err
-		}, t.tenant, ids)})
+			func(r *row) error {
+				p, err := shared.ScanPrincipal(r)
+				list = append(list, p)
+				return err
+			}, t.tenant, ids)})
 	return list, err
 }
 

@@ -34,7 +34,8 @@ var inboxes = []struct {
 	{tenant: "soon", minutes: `30`, due: 60, inbox: 8, table: 200, known: 78},
 	{tenant: "spread", minutes: `5 + i * 7907 % 4320`, due: 60, inbox: 20, table: 1300},
 	// Small cells, and a large one.
-	{tenant: "few", minutes: `CASE WHEN i % 100 = 0 THEN 30 WHEN i % 100 = 1 THEN 120 ELSE 6000 END`, due: 60, inbox: 20, table: 300},
+	{tenant: "few", minutes: `CASE WHEN i % 100 = 0 THEN 30 WHEN i % 100 = 1 THEN 120 ELSE 6000 END`, due: 60, inbox: 20,
+		table: 300},
 	// A thin cell that is sorted, and one that is scanned.
 	{tenant: "thin", minutes: `CASE WHEN i > 3200 THEN 30 ELSE 6000 END`, due: 60, inbox: 20, table: 300},
 	{tenant: "late", minutes: `CASE WHEN i > 1500 THEN 30 ELSE 6000 END`, due: 60, inbox: 60, table: 300, known: 45},
@@ -54,7 +55,8 @@ SELECT seq, tenant, 1, 'shop', 'update', 'item', 'SKU', '', '7', 0, '', 0, 0, 's
   'bot', 'supplier raised cost', '{"price":"12.50"}', '{"price":"10.00"}', '', '', '' FROM action a
 WHERE NOT EXISTS (SELECT 1 FROM proposal p WHERE p.seq = a.seq)`
 		approvals = `INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at)
-SELECT seq, tenant, replace(id, 'act_', 'apr_'), 'requested', 1, '["approver"]', '', '', expires_at, 1 FROM action WHERE status = 'pending'`
+SELECT seq, tenant, replace(id, 'act_', 'apr_'), 'requested', 1, '["approver"]', '', '', expires_at, 1 FROM action
+WHERE status = 'pending'`
 	)
 	su, now := pgtest.Superuser(s.config.URL), s.config.Clock().UnixMicro()
 	for _, in := range inboxes {
@@ -123,7 +125,8 @@ func TestInboxReadsItsPage(t *testing.T) {
 					t.Errorf("%s: %d actions, want %d, or another order", in.tenant, len(got), len(want))
 				}
 				for where, f := range map[string]gatehouse.ActionFilter{
-					`action_type = 'note'`: {ActionType: "note"}, `risk = 2`: {RiskLevel: 2}, `proposer_id = 'prn_bot'`: {ProposedBy: "prn_bot", Limit: 200},
+					`action_type = 'note'`: {ActionType: "note"}, `risk = 2`: {RiskLevel: 2},
+					`proposer_id = 'prn_bot'`:        {ProposedBy: "prn_bot", Limit: 200},
 					`id = '` + got[len(got)-3] + `'`: {Query: got[len(got)-3]}, `id = '` + got[70] + `'`: {Query: got[70]},
 				} {
 					got, want := walkInbox(t, s, in.tenant, f, unbounded), inOrder(t, s, in.tenant, where)
@@ -141,8 +144,10 @@ func unbounded(map[string]int64) error { return nil }
 
 // walkInbox lists all pages by urgency and bounds the blocks of the action table and its
 // indexes that each page reads. It reads a page that exceeds the bound again: planning examines
-// all indexes, and a session on a busy server may have lost its plans and plan anew.
-func walkInbox(t *testing.T, s *Store, tenant string, f gatehouse.ActionFilter, bound func(read map[string]int64) error) (ids []string) {
+// all indexes, and a session on a busy server may have to plan again.
+func walkInbox(
+	t *testing.T, s *Store, tenant string, f gatehouse.ActionFilter, bound func(read map[string]int64) error,
+) (ids []string) {
 	t.Helper()
 	const blocks = `WITH t AS (SELECT unnest('{action,proposal,approval,vote,push,receipt}'::regclass[]) AS oid)
 SELECT relname::text, pg_stat_get_xact_blocks_fetched(oid) FROM pg_class
@@ -204,7 +209,8 @@ func inOrder(t *testing.T, s *Store, tenant, where string) []string {
 	defer c.Close(ctx)
 	rows, err := c.Query(ctx, `SELECT id FROM (SELECT id, risk, (expires_at - $2::numeric) / 3600000000 AS hours
   FROM action WHERE tenant = $1 AND status = 'pending' AND `+where+`) a WHERE hours > 0
-ORDER BY CASE WHEN hours <= 1 THEN 0 WHEN hours <= 4 THEN 1 WHEN hours <= 24 THEN 2 ELSE 3 END, risk DESC, id`, tenant, s.config.Clock().UnixMicro())
+ORDER BY CASE WHEN hours <= 1 THEN 0 WHEN hours <= 4 THEN 1 WHEN hours <= 24 THEN 2 ELSE 3 END, risk DESC, id`, tenant,
+		s.config.Clock().UnixMicro())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +236,8 @@ func TestPagesNameTheirIndexes(t *testing.T) {
 	plan := planner(t, s.config.URL)
 	rows := []string{
 		`Tid Scan on action`, `Index Scan using proposal_pkey on proposal by (seq = action.seq)`,
-		`Index Scan using approval_pkey on approval by (seq = action.seq)`, `Index Scan using vote_pkey on vote v by (seq = approval.seq)`,
+		`Index Scan using approval_pkey on approval by (seq = action.seq)`,
+		`Index Scan using vote_pkey on vote v by (seq = approval.seq)`,
 	}
 	sent := []string{
 		`Index Scan using push_action_seq_key on push by (action_seq = action.seq)`,
@@ -246,8 +253,10 @@ func TestPagesNameTheirIndexes(t *testing.T) {
 			`Index Scan using action_inbox on action action_2 by ((tenant = $1) AND (ROW(risk, id) > ROW(`,
 			`Index Scan using action_inbox on action a_1`, `Sort`, // for a thin cell
 		}, false},
-		"newest":  {gatehouse.ActionFilter{}, []string{`Index Scan Backward using action_tenant_id_key on action a by (tenant = $1)`}, true},
-		"pending": {gatehouse.ActionFilter{Status: gatehouse.StatusPending}, []string{`Index Scan Backward using action_status on action a by`}, false},
+		"newest": {gatehouse.ActionFilter{},
+			[]string{`Index Scan Backward using action_tenant_id_key on action a by (tenant = $1)`}, true},
+		"pending": {gatehouse.ActionFilter{Status: gatehouse.StatusPending},
+			[]string{`Index Scan Backward using action_status on action a by`}, false},
 		"expired": {gatehouse.ActionFilter{Status: gatehouse.StatusExpired}, []string{
 			`Index Scan Backward using action_status on action a by`, `Index Scan Backward using action_status on action a_1 by`,
 		}, true},
@@ -270,7 +279,8 @@ func TestPagesNameTheirIndexes(t *testing.T) {
 			}
 		}
 		for _, line := range got {
-			if known := strings.HasPrefix(line, "Index Scan") || strings.HasPrefix(line, "Tid Scan") || slices.Contains(want, line) || strings.HasPrefix(line, "Sort Key"); !known {
+			if known := strings.HasPrefix(line, "Index Scan") || strings.HasPrefix(line, "Tid Scan") ||
+				slices.Contains(want, line) || strings.HasPrefix(line, "Sort Key"); !known {
 				t.Errorf("%s: %s in\n%s", name, line, strings.Join(got, "\n"))
 			}
 		}

@@ -72,7 +72,9 @@ func inspectable(ctx context.Context, config *pgx.ConnConfig) error {
 	case version < shared.BaseVersion:
 		return olderError(version)
 	case version < SchemaVersion():
-		return fmt.Errorf("the database is of version %d, this program reads version %d: `gatehouse serve` brings it to its own version when it starts",
+		return fmt.Errorf(
+			"the database is of version %d, this program reads version %d: "+
+				"`gatehouse serve` brings it to its own version when it starts",
 			version, SchemaVersion())
 	}
 	return refuseMoving(ctx, c)

@@ -13,7 +13,8 @@ import (
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
-	if _, err := Inspect(t.Context(), Config{URL: url}); err == nil || !strings.Contains(err.Error(), "not a store of Gatehouse") {
+	if _, err := Inspect(t.Context(), Config{URL: url}); err == nil ||
+		!strings.Contains(err.Error(), "not a store of Gatehouse") {
 		t.Errorf("an empty database: %v", err)
 	}
 	s, err := Open(t.Context(), Config{URL: url, MaxConns: 2})
@@ -26,7 +27,8 @@ func TestInspect(t *testing.T) {
 	if err := s.pool.QueryRow(t.Context(), count).Scan(&before); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Inspect(t.Context(), Config{URL: url + "&target_session_attrs=read-write", MaxConns: 2}) // an address for replicas
+	// an address for replicas
+	r, err := Inspect(t.Context(), Config{URL: url + "&target_session_attrs=read-write", MaxConns: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,10 +41,12 @@ func TestInspect(t *testing.T) {
 	if err := errors.Join(err, r.Ping(t.Context())); err != nil {
 		t.Error(err)
 	}
-	if err := r.Update(t.Context(), gatehouse.DefaultTenant, func(gatehouse.Tx) error { return nil }); !errors.Is(err, ErrReadOnly) {
+	if err := r.Update(t.Context(), gatehouse.DefaultTenant, func(gatehouse.Tx) error { return nil }); !errors.Is(err,
+		ErrReadOnly) {
 		t.Errorf("an Update: %v", err)
 	}
-	if _, err := r.s.pool.Exec(t.Context(), `DELETE FROM policy_active`); err == nil || !strings.Contains(err.Error(), "read-only") {
+	if _, err := r.s.pool.Exec(t.Context(), `DELETE FROM policy_active`); err == nil ||
+		!strings.Contains(err.Error(), "read-only") {
 		t.Errorf("a reader's connection writes: %v", err)
 	}
 	if err := s.pool.QueryRow(t.Context(), count).Scan(&after); err != nil || after != before {
@@ -51,7 +55,8 @@ func TestInspect(t *testing.T) {
 	if _, err := s.pool.Exec(t.Context(), `INSERT INTO gatehouse_schema (version) VALUES (1000)`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Inspect(t.Context(), Config{URL: url}); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 1000") {
+	if _, err := Inspect(t.Context(), Config{URL: url}); !errors.Is(err, ErrNewer) ||
+		!strings.Contains(err.Error(), "version 1000") {
 		t.Errorf("a newer database: %v", err)
 	}
 }

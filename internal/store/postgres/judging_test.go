@@ -22,7 +22,8 @@ func bomb(n int) string {
 	if !strings.Contains(b.String(), "\nrules:") {
 		panic("the default policy has no rules")
 	}
-	rules := fmt.Sprintf("\nrules:\n  - {id: bomb%d, then: needs_approval, when: '%s.all(a, %s.all(b, a == b)) && false'}", n, list, list)
+	rules := fmt.Sprintf("\nrules:\n  - {id: bomb%d, then: needs_approval, when: '%s.all(a, %s.all(b, a == b)) && false'}",
+		n, list, list)
 	return strings.Replace(b.String(), "\nrules:", rules, 1)
 }
 
@@ -53,8 +54,8 @@ func judging(done <-chan struct{}, meanwhile func()) (seen, within int) {
 }
 
 // TestJudgementHoldsNoConnection: a slow policy is evaluated outside of transactions on
-// decisions, at dispatch, and when it is explained. So one connection is enough for everybody
-// else.
+// decisions, at dispatch, and when it is explained. So one connection is enough for all other
+// calls.
 func TestJudgementHoldsNoConnection(t *testing.T) {
 	s := openTest(t, Config{MaxConns: 1})
 	p := populate(t, s)

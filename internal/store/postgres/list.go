@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// condition collects the predicates of a list, in which ? stands for the next argument. The
-// first predicate is always the tenant's.
+// condition collects the predicates of a list, in which ? is the next argument. The first predicate
+// is always the tenant's.
 type condition struct {
 	where []string
 	args  []any

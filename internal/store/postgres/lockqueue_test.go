@@ -115,7 +115,7 @@ func TestShortLockWait(t *testing.T) {
 				at = "100ms"
 			}
 			if during, after := lockTimeouts(t, s); during != timeout || after != at {
-				t.Errorf("who is patient waits for %s, and the next one for %s", during, after)
+				t.Errorf("a patient caller waits for %s, and the next one for %s", during, after)
 			}
 		})
 	}

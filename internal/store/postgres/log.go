@@ -119,9 +119,11 @@ func (t *readTx) ListEntries(from int64, limit int) (list []*gatehouse.Entry, er
 
 // For each leaf of the action, the first batch that contains it, among those whose row range
 // includes it. Ranges overlap: a leaf committed late has a higher number than its row suggests.
-const selectActionEntries = `SELECT b.number, substr(b.hashes, (gatehouse_leaf_position(b.number) - b.position)::int * 32 + 1, 32), l.body
-FROM audit_leaf l CROSS JOIN LATERAL (SELECT number + array_position(leaves, l.seq) - 1 AS number, position, hashes FROM audit_batch
-  WHERE tenant = $1 AND last >= l.seq AND first <= l.seq AND l.seq = ANY (leaves) ORDER BY last LIMIT 1) b
+const selectActionEntries = `SELECT b.number,
+  substr(b.hashes, (gatehouse_leaf_position(b.number) - b.position)::int * 32 + 1, 32), l.body
+FROM audit_leaf l CROSS JOIN LATERAL (SELECT number + array_position(leaves, l.seq) - 1 AS number, position, hashes
+  FROM audit_batch WHERE tenant = $1 AND last >= l.seq AND first <= l.seq AND l.seq = ANY (leaves)
+  ORDER BY last LIMIT 1) b
 WHERE l.tenant = $1 AND l.action_id = $2 AND l.action_id <> '' ORDER BY b.number`
 
 // ListActionEntries reads the log entries of one action.
@@ -145,10 +147,13 @@ func (t *readTx) LogSize() (int64, error) {
 // run or from where it continues in that batch. Batches are found by entry: low is the entry
 // that completes the first hash of the run, high the one that completes the last.
 const selectHashes = `SELECT greatest(r.start, b.position),
-  substr(b.hashes, (greatest(r.start, b.position) - b.position)::int * 32 + 1, greatest(r.stop - greatest(r.start, b.position), 0)::int * 32)
+  substr(b.hashes, (greatest(r.start, b.position) - b.position)::int * 32 + 1,
+    greatest(r.stop - greatest(r.start, b.position), 0)::int * 32)
 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) AS r (start, stop, low, high)
-CROSS JOIN LATERAL (SELECT coalesce((SELECT max(number) FROM audit_batch WHERE tenant = $1 AND number <= r.low), 0) AS number OFFSET 0) e
-CROSS JOIN LATERAL (SELECT position, hashes FROM audit_batch WHERE tenant = $1 AND number >= e.number AND number <= r.high OFFSET 0) b`
+CROSS JOIN LATERAL (SELECT coalesce((SELECT max(number) FROM audit_batch WHERE tenant = $1 AND number <= r.low), 0)
+  AS number OFFSET 0) e
+CROSS JOIN LATERAL (SELECT position, hashes FROM audit_batch
+  WHERE tenant = $1 AND number >= e.number AND number <= r.high OFFSET 0) b`
 
 // LogHashes reads tree hashes; ErrNotFound if one is not stored.
 func (t *readTx) LogHashes(positions []int64) ([]gatehouse.Hash, error) {
@@ -199,7 +204,8 @@ const selectWaiting = `SELECT x.seq, x.tenant, x.action_id, x.body FROM (SELECT 
 
 // leafMarks is where the waiting rows begin, minus room for transactions under way: their rows
 // have numbers but are not visible yet.
-const leafMarks = `SELECT coalesce((SELECT first FROM audit_waiting ORDER BY first LIMIT 1), pg_sequence_last_value('audit_leaf_row'), 0) - 1000`
+const leafMarks = `SELECT coalesce((SELECT first FROM audit_waiting ORDER BY first LIMIT 1),
+  pg_sequence_last_value('audit_leaf_row'), 0) - 1000`
 
 // UnnumberedLeaves lists the leaves that wait for the sequencer, by row. Rows of concurrent
 // transactions appear as these commit: a row that appears late gets a later number. If one
@@ -229,16 +235,20 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') 
 	// Leaves that were stored together share a row, whose key is the first leaf. Normally the
 	// first is numbered with the others. If it no longer exists, the others find the row. The
 	// row's remaining leaves keep waiting.
-	takeLeaves = `WITH taken AS (DELETE FROM audit_waiting WHERE tenant = $1 AND first = ANY($2::bigint[]) RETURNING leaves),
-orphans AS (DELETE FROM audit_waiting WHERE tenant = $1 AND first < $4 AND first <> ALL($2::bigint[]) AND leaves && $2::bigint[]
-  AND (SELECT count(*) FROM taken CROSS JOIN LATERAL unnest(leaves) u (seq) WHERE u.seq IN (SELECT unnest($2::bigint[]))) < $3
+	takeLeaves = `WITH taken AS (DELETE FROM audit_waiting
+  WHERE tenant = $1 AND first = ANY($2::bigint[]) RETURNING leaves),
+orphans AS (DELETE FROM audit_waiting
+  WHERE tenant = $1 AND first < $4 AND first <> ALL($2::bigint[]) AND leaves && $2::bigint[]
+  AND (SELECT count(*) FROM taken CROSS JOIN LATERAL unnest(leaves) u (seq)
+    WHERE u.seq IN (SELECT unnest($2::bigint[]))) < $3
   RETURNING leaves),
 leaf AS MATERIALIZED (SELECT u.seq, u.seq IN (SELECT unnest($2::bigint[])) AS named
   FROM (SELECT * FROM taken UNION ALL SELECT * FROM orphans) t CROSS JOIN LATERAL unnest(leaves) u (seq)),
 rest AS (INSERT INTO audit_waiting (first, tenant, leaves)
   SELECT min(seq), $1, array_agg(seq ORDER BY seq) FROM leaf WHERE NOT named HAVING count(*) > 0)
 SELECT CASE WHEN (SELECT count(*) FROM leaf WHERE named) = $3 THEN 0 ELSE gatehouse_refuse('GH001') END`
-	insertBatch = `INSERT INTO audit_batch (tenant, number, position, last, leaves, hashes) VALUES ($1, $2, $3, $4, $5, $6)`
+	insertBatch = `INSERT INTO audit_batch (tenant, number, position, last, leaves, hashes)
+VALUES ($1, $2, $3, $4, $5, $6)`
 )
 
 // NumberLeaves appends to a tenant's log if the log still has the size for which numbers and
@@ -268,7 +278,8 @@ func (t *tx) NumberLeaves(expectedSize int64, leaves []*gatehouse.NumberedLeaf, 
 			// If the log has changed its size, the answer is a conflict instead.
 			return cmp.Or(t.read(), fmt.Errorf("postgres: %w", err))
 		}
-		err = t.Write(insertBatch, t.tenant, b.Number, b.Position, b.Rows[len(b.Rows)-1], slices.Clone(b.Rows), slices.Clone(b.Hashes))
+		err = t.Write(insertBatch, t.tenant, b.Number, b.Position, b.Rows[len(b.Rows)-1], slices.Clone(b.Rows),
+			slices.Clone(b.Hashes))
 		if err != nil {
 			return err
 		}

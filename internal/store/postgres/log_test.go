@@ -23,7 +23,8 @@ func TestNumberingReadsWhatItNumbers(t *testing.T) {
 		t.Helper()
 		err := s.Update(ctx, "default", func(tx gatehouse.Tx) error {
 			for i := range n {
-				if err := tx.AppendLeaf(&gatehouse.Leaf{Tenant: "default", Type: "t", Subject: fmt.Sprint(i), Actor: "a"}); err != nil {
+				if err := tx.AppendLeaf(
+					&gatehouse.Leaf{Tenant: "default", Type: "t", Subject: fmt.Sprint(i), Actor: "a"}); err != nil {
 					return err
 				}
 			}
@@ -37,7 +38,8 @@ func TestNumberingReadsWhatItNumbers(t *testing.T) {
 		t.Helper()
 		err := s.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 			x := q.In("default")
-			const work = `SELECT sum(coalesce(idx_tup_fetch, 0) + coalesce(seq_tup_read, 0))::bigint FROM pg_stat_xact_user_tables WHERE relname IN ('audit_leaf', 'audit_waiting')`
+			const work = `SELECT sum(coalesce(idx_tup_fetch, 0) + coalesce(seq_tup_read, 0))::bigint
+				FROM pg_stat_xact_user_tables WHERE relname IN ('audit_leaf', 'audit_waiting')`
 			tx := x.(*tx)
 			before, err := tx.number(work)
 			if err != nil {
@@ -62,7 +64,8 @@ func TestNumberingReadsWhatItNumbers(t *testing.T) {
 	}
 	appendLeaves(500)
 	number(0, 500)
-	for _, sql := range []string{`ALTER TABLE audit_waiting SET (autovacuum_enabled = false)`, `VACUUM ANALYZE audit_leaf, audit_waiting`} {
+	for _, sql := range []string{`ALTER TABLE audit_waiting SET (autovacuum_enabled = false)`,
+		`VACUUM ANALYZE audit_leaf, audit_waiting`} {
 		if _, err := s.pool.Exec(ctx, sql); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +154,8 @@ func TestNumberingGoesOnWithoutWhatIsGone(t *testing.T) {
 	s := openTest(t, Config{})
 	if err := s.Update(ctx, "default", func(tx gatehouse.Tx) error {
 		for i := range 12 {
-			if err := tx.AppendLeaf(&gatehouse.Leaf{Tenant: "default", Type: "t", Subject: fmt.Sprint(i), Actor: "a"}); err != nil {
+			if err := tx.AppendLeaf(
+				&gatehouse.Leaf{Tenant: "default", Type: "t", Subject: fmt.Sprint(i), Actor: "a"}); err != nil {
 				return err
 			}
 		}
@@ -162,7 +166,8 @@ func TestNumberingGoesOnWithoutWhatIsGone(t *testing.T) {
 	// Leaves 1 to 4 have a row each, 5 to 9 share one, 10 to 12 share one.
 	for _, sql := range []string{
 		`DELETE FROM audit_waiting WHERE first > 4`,
-		`INSERT INTO audit_waiting (first, tenant, leaves) VALUES (5, 'default', '{5,6,7,8,9}'), (10, 'default', '{10,11,12}')`,
+		`INSERT INTO audit_waiting (first, tenant, leaves)
+			VALUES (5, 'default', '{5,6,7,8,9}'), (10, 'default', '{10,11,12}')`,
 		`ALTER TABLE audit_leaf DISABLE TRIGGER USER`,
 		`DELETE FROM audit_leaf WHERE seq < 6 OR seq = 8`,
 	} {
@@ -196,7 +201,8 @@ func TestNumberingGoesOnWithoutWhatIsGone(t *testing.T) {
 		t.Errorf("numbered (-want +got):\n%s", diff)
 	}
 	var left []int64
-	if err := s.pool.QueryRow(ctx, `SELECT array_agg(l ORDER BY l) FROM audit_waiting CROSS JOIN LATERAL unnest(leaves) l`).Scan(&left); err != nil {
+	if err := s.pool.QueryRow(ctx,
+		`SELECT array_agg(l ORDER BY l) FROM audit_waiting CROSS JOIN LATERAL unnest(leaves) l`).Scan(&left); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]int64{1, 2, 3, 4, 5, 8}, left); diff != "" {
@@ -205,7 +211,9 @@ func TestNumberingGoesOnWithoutWhatIsGone(t *testing.T) {
 }
 
 // numbersFor gives leaves numbers, and the right number of arbitrary tree hashes.
-func numbersFor(from int64, waiting []*gatehouse.PendingLeaf) (leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) {
+func numbersFor(
+	from int64, waiting []*gatehouse.PendingLeaf,
+) (leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) {
 	for i, l := range waiting {
 		n := from + int64(i)
 		leaf := &gatehouse.NumberedLeaf{Row: l.Row, Index: n, LeafHash: gatehouse.Hash{byte(n), byte(n >> 8), 1}}

@@ -77,7 +77,8 @@ func checkServer(ctx context.Context, c *pgx.Conn) error {
 	var version int
 	var encoding, commit, readOnly string
 	err := c.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
-current_setting('synchronous_commit'), current_setting('transaction_read_only')`).Scan(&version, &encoding, &commit, &readOnly)
+current_setting('synchronous_commit'), current_setting('transaction_read_only')`).Scan(
+		&version, &encoding, &commit, &readOnly)
 	switch {
 	case err != nil:
 		return err
@@ -112,7 +113,7 @@ HAVING coalesce(bool_and(n.nspname <> current_schema()), true)`).Scan(&here, &th
 		return err
 	}
 	return fmt.Errorf("the tables are in the schema %q of this database, but search_path would make new ones in %q: "+
-		"set it right for the role, or give this Gatehouse a database of its own", there, here)
+		"correct search_path for the role, or use a separate database for this Gatehouse", there, here)
 }
 
 func apply(ctx context.Context, tx pgx.Tx, files fs.FS, log *slog.Logger) error {

@@ -44,7 +44,8 @@ func TestOtherVersionsAreRefused(t *testing.T) {
 		statement(t, url, `CREATE TABLE gatehouse_schema (
 version INTEGER PRIMARY KEY, applied_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())`)
 		statement(t, url, `INSERT INTO gatehouse_schema (version) SELECT generate_series(1, $1::int)`, version)
-		const look = `SELECT (SELECT string_agg(relname, ' ' ORDER BY oid) FROM pg_class WHERE relnamespace = 'public'::regnamespace),
+		const look = `SELECT (SELECT string_agg(relname, ' ' ORDER BY oid) FROM pg_class
+			WHERE relnamespace = 'public'::regnamespace),
 count(*), max(version), max(applied_at)::text FROM gatehouse_schema`
 		var before, after struct {
 			tables, at string

@@ -12,7 +12,8 @@ import (
 const MoveTable = "gatehouse_move"
 
 // ErrMoving says that a database holds only a part of a data folder.
-var ErrMoving = errors.New("a data folder is being copied into this database; run `gatehouse migrate-store` to its end first")
+var ErrMoving = errors.New(
+	"a data folder is being copied into this database; run `gatehouse migrate-store` to its end first")
 
 // refuseMoving fails with [ErrMoving] while the copy is incomplete: a server would create new
 // rows in place of the missing ones, and a later check would not notice.

@@ -9,8 +9,8 @@ import (
 type opening struct {
 	// queries go out after the locks and reads of that batch.
 	queries []query
-	// groups says that the transaction may join a group. keys are the lock keys of what it will
-	// lock or insert.
+	// groups says that the transaction may join a group. keys are the lock keys of the rows that it
+	// will lock or insert.
 	groups bool
 	keys   []lockKey
 	// likelyOpen says that the action that LockAction finds is probably open.

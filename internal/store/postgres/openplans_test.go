@@ -64,7 +64,8 @@ func TestVotesComeWithTheSides(t *testing.T) {
 	at := time.UnixMicro(1_700_000_000_000_000).UTC()
 	vote := func(person string, n int) gatehouse.Vote {
 		return gatehouse.Vote{
-			Person: person, PrincipalID: person, Name: person, Decision: gatehouse.Approve, Via: gatehouse.ViaAPI, At: at.Add(time.Duration(n) * time.Second),
+			Person: person, PrincipalID: person, Name: person, Decision: gatehouse.Approve, Via: gatehouse.ViaAPI,
+			At: at.Add(time.Duration(n) * time.Second),
 		}
 	}
 	var approval string

@@ -126,11 +126,13 @@ func TestPingOfNobody(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"53000", "53100", "53200", "53300", "53400"} {
-		if err := explain(&pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: code}); !errors.Is(err, gatehouse.ErrBusy) {
+		if err := explain(&pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: code}); !errors.Is(err,
+			gatehouse.ErrBusy) {
 			t.Errorf("%s: %v", code, err)
 		}
 	}
-	if err := explain(&pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42601"}); errors.Is(err, gatehouse.ErrBusy) {
+	if err := explain(&pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42601"}); errors.Is(err,
+		gatehouse.ErrBusy) {
 		t.Error("a mistake in a statement does not pass")
 	}
 }

@@ -80,7 +80,9 @@ WHERE `+w.sql()+` ORDER BY id DESC LIMIT ?) z`, limit+1)
 	}
 	n, more := w.cut(rows)
 	if more {
-		page.NextCursor = shared.Cursor{Kind: shared.KindCorpus, Filter: shared.FilterHash(bound), ID: rows[n-1].approval}.Encode()
+		page.NextCursor = shared.Cursor{
+			Kind: shared.KindCorpus, Filter: shared.FilterHash(bound), ID: rows[n-1].approval,
+		}.Encode()
 	}
 	for _, a := range actions[:n] {
 		page.Items = append(page.Items, shared.CorpusEntryOf(a))
@@ -112,7 +114,8 @@ func (t *readTx) ListMirror(
 	var sizes []int64
 	err = t.each(`SELECT octet_length(target)::bigint + octet_length(before_state) + octet_length(after_state)
 FROM mirror
-WHERE `+where.sql()+last, func(r *row) error { sizes = append(sizes, r.Int()); return nil }, append(where.args, limit)...)
+WHERE `+where.sql()+last, func(r *row) error { sizes = append(sizes, r.Int()); return nil },
+		append(where.args, limit)...)
 	if err != nil || len(sizes) == 0 {
 		return page, err
 	}
@@ -127,6 +130,7 @@ WHERE `+where.sql()+last, func(r *row) error { sizes = append(sizes, r.Int()); r
 		page.Items = append(page.Items, shared.ScanMirror(r, &err))
 		return err
 	}, append(where.args, limit+1)...)
-	return shared.Finish(page, limit, func(*gatehouse.AppliedMirror) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} },
+	return shared.Finish(page, limit,
+		func(*gatehouse.AppliedMirror) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} },
 		shared.KindMirror, bound...), err
 }

@@ -32,7 +32,8 @@ func (t *tx) InsertPolicy(p *gatehouse.PolicyVersion) (version int, err error) {
 		[]query{lockFor("policy", p.Tenant)},
 		ask(
 			`INSERT INTO policy_version (tenant, version, source, sha256, applied_by, applied_at, action_id)
-SELECT $1, coalesce((SELECT version FROM policy_version WHERE tenant = $1 ORDER BY version DESC LIMIT 1), 0) + 1, $2, $3, $4, $5, $6
+SELECT $1, coalesce((SELECT version FROM policy_version WHERE tenant = $1 ORDER BY version DESC LIMIT 1), 0) + 1,
+  $2, $3, $4, $5, $6
 RETURNING version`,
 			func(r *row) error { version = int(r.Int()); return nil }, p.Tenant, p.Source, p.SHA256, p.AppliedBy,
 			p.AppliedAt, p.ActionID))

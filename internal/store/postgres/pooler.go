@@ -24,7 +24,7 @@ type backend struct {
 	started time.Time
 }
 
-// refuseShared refuses a pooler that does not give each connection a session of its own.
+// refuseShared refuses a pooler that lets connections share a session.
 func refuseShared(ctx context.Context, a *pgx.Conn) error {
 	b, err := pgx.ConnectConfig(ctx, a.Config())
 	if err != nil {

@@ -111,7 +111,8 @@ func TestSharedSessionsAreRefused(t *testing.T) {
 	t.Parallel()
 	dsn := database(t)
 	config := Config{URL: pooled(t, dsn)}
-	if s, err := Open(t.Context(), config); !errors.Is(err, ErrShared) || !strings.Contains(err.Error(), "pool_mode = session") {
+	if s, err := Open(t.Context(), config); !errors.Is(err, ErrShared) ||
+		!strings.Contains(err.Error(), "pool_mode = session") {
 		t.Errorf("Open: %v", err)
 		if err == nil {
 			s.Close()

@@ -26,7 +26,8 @@ func Probe(ctx context.Context, url string) (found Probed, err error) {
 		err = errors.Join(err, c.Close(ctx))
 	}()
 	var ours bool
-	err = c.QueryRow(ctx, `SELECT current_setting('server_version'), to_regclass('gatehouse_schema') IS NOT NULL`).Scan(&found.Server, &ours)
+	err = c.QueryRow(ctx,
+		`SELECT current_setting('server_version'), to_regclass('gatehouse_schema') IS NOT NULL`).Scan(&found.Server, &ours)
 	if err != nil || !ours {
 		return found, err
 	}

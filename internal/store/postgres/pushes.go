@@ -8,9 +8,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const pushColumns = `h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status, h.attempts, h.attempt_base,
-  h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at, h.sent_at, h.applied_at, h.finished_at,
-  h.generation, h.lease_owner, h.lease_until, h.replays, h.lane, h.target_says, h.closed_at, h.closed_by, h.closed_reason, h.put_back`
+const pushColumns = `h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status, h.attempts,
+  h.attempt_base, h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at, h.sent_at,
+  h.applied_at, h.finished_at, h.generation, h.lease_owner, h.lease_until, h.replays, h.lane, h.target_says,
+  h.closed_at, h.closed_by, h.closed_reason, h.put_back`
 
 // deadLetters is the condition of an index and the SQL form of [gatehouse.Push.DeadLetter].
 const deadLetters = `(status = 'unknown' OR status = 'failed' AND closed_at IS NULL)`
@@ -67,7 +68,7 @@ func (t *tx) MarkDeadLetter(p *gatehouse.Push, effect gatehouse.Hash) error {
 	return t.Write(markDeadLetter, p.TargetSays, effect[:], p.Tenant, p.ID, string(p.Status), p.Generation)
 }
 
-// ClosePush closes a failed push for good.
+// ClosePush closes a failed push permanently.
 func (t *tx) ClosePush(id, by, reason string) error {
 	return t.Write(closePush, t.Now(), by, reason, t.tenant, id)
 }
@@ -132,7 +133,8 @@ const pushMarks = `WITH RECURSIVE t (tenant, due_at) AS (
   UNION ALL
   SELECT n.tenant, n.due_at FROM t CROSS JOIN LATERAL (SELECT p.tenant, p.due_at FROM push p
     WHERE p.status = 'queued' AND p.lane = '' AND p.tenant > t.tenant ORDER BY p.tenant, p.due_at, p.seq LIMIT 1) n)
-SELECT (SELECT min(due_at) FROM t), (SELECT lease_until FROM push WHERE status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1)`
+SELECT (SELECT min(due_at) FROM t),
+  (SELECT lease_until FROM push WHERE status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1)`
 
 // lastTenant sorts at or after every tenant.
 const lastTenant = "\x7f"
@@ -335,7 +337,9 @@ RETURNING h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest,
 // ClaimPushes claims due pushes for one worker and skips those that another worker is claiming.
 // Claims for a tenant with a limit on pushes in flight run one after another, so that each
 // counts what the previous one took.
-func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.PushShare) (list []*gatehouse.Push, err error) {
+func (t *tx) ClaimPushes(
+	owner string, lease time.Duration, shares ...gatehouse.PushShare,
+) (list []*gatehouse.Push, err error) {
 	defer t.AllTenants()()
 	if len(shares) == 0 {
 		return nil, nil

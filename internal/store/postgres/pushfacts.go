@@ -32,6 +32,7 @@ func (t *readTx) PushFacts(since time.Time, readBy string, fn func(gatehouse.Pus
 	open.add("h.created_at < ?", since)
 	open.readBy("h.action_seq", t.tenant, readBy)
 	last = open.number(" LIMIT ?", gatehouse.MaxPushFacts)
-	return t.each(`SELECT `+pushFactColumns+` FROM push h WHERE h.status IN ('queued', 'picking', 'sent') AND `+open.sql()+last,
+	return t.each(`SELECT `+pushFactColumns+` FROM push h WHERE h.status IN ('queued', 'picking', 'sent') AND `+
+		open.sql()+last,
 		func(r *row) error { fn(shared.ScanPushFact(r)); return nil }, open.args...)
 }

@@ -11,7 +11,8 @@ import (
 const spendRate = `WITH c AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now)
 INSERT INTO rate_spent AS r (tenant, principal_id, full_at) SELECT $1, $2, c.now + $3::bigint FROM c
 ON CONFLICT (tenant, principal_id) DO UPDATE
-SET full_at = least(greatest(r.full_at, excluded.full_at - $3::bigint), excluded.full_at - $3::bigint + $4::bigint) + $3::bigint
+SET full_at = least(greatest(r.full_at, excluded.full_at - $3::bigint),
+  excluded.full_at - $3::bigint + $4::bigint) + $3::bigint
 RETURNING full_at - (SELECT now FROM c)`
 
 // SpendRate takes cost from a principal's bucket, which all replicas share. cost is in refill

@@ -49,9 +49,12 @@ func (s *Store) ping(ctx context.Context) error {
 	var commit, frozen, lacking string
 	var version int
 	err = c.QueryRow(ctx, `SELECT pg_backend_pid(), pg_is_in_recovery(), current_setting('synchronous_commit'),
-current_setting('default_transaction_read_only'), (SELECT coalesce(max(version), 0) FROM gatehouse_schema), (`+missingPrivileges+`),
-EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep' AND query_start < clock_timestamp() - $5::interval)`,
-		allTables, updatedTables, deletedTables, sequences, maxStandbyWait).Scan(&pid, &standby, &commit, &frozen, &version, &lacking, &alone)
+current_setting('default_transaction_read_only'), (SELECT coalesce(max(version), 0) FROM gatehouse_schema),
+  (`+missingPrivileges+`),
+EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep'
+  AND query_start < clock_timestamp() - $5::interval)`,
+		allTables, updatedTables, deletedTables, sequences, maxStandbyWait).Scan(
+		&pid, &standby, &commit, &frozen, &version, &lacking, &alone)
 	switch {
 	case err != nil:
 		return explain(err)
@@ -64,13 +67,16 @@ EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wa
 	case commit == "off":
 		return fmt.Errorf("postgres: %w", errAsyncCommit)
 	case alone:
-		return fmt.Errorf("postgres: a commit has waited for more than %v for a standby of synchronous_standby_names: nothing can be decided until one is there", maxStandbyWait)
+		return fmt.Errorf(
+			"postgres: a commit has waited for more than %v for a standby of synchronous_standby_names: "+
+				"nothing can be decided until one is there", maxStandbyWait)
 	case lacking != "":
 		return fmt.Errorf("postgres: the role lacks rights: %s", lacking)
 	case version > SchemaVersion():
 		return fmt.Errorf("postgres: %w", newerError(version))
 	case version < SchemaVersion():
-		return fmt.Errorf("postgres: the database is of version %d again, this program's is %d: restart it", version, SchemaVersion())
+		return fmt.Errorf("postgres: the database is of version %d again, this program's is %d: restart it", version,
+			SchemaVersion())
 	}
 	return nil
 }

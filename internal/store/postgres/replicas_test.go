@@ -26,7 +26,8 @@ func pendingAction(id string, at time.Time) *gatehouse.Action {
 			Magnitude: &gatehouse.Magnitude{Amount: "2.50", Currency: "USD"},
 		},
 		Status: gatehouse.StatusPending, Digest: gatehouse.NewDigest("x"), Fingerprint: "fp",
-		Policy:     gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeNeedsApproval, Rules: []string{"r1"}, Reasons: []string{"L3 always needs a person"}, Version: 1},
+		Policy: gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeNeedsApproval, Rules: []string{"r1"},
+			Reasons: []string{"L3 always needs a person"}, Version: 1},
 		ProposedBy: "bot", ProposerID: "prn_bot", ProposedAt: at,
 		Approval: &gatehouse.Approval{
 			ID: "apr_" + id, ActionID: "act_" + id, Status: gatehouse.ApprovalRequested, Required: 1,
@@ -44,7 +45,8 @@ func decide(tx gatehouse.Tx, id string) error {
 	}
 	now := tx.Now()
 	if err := tx.PutVote(a.Approval.ID, gatehouse.Vote{
-		Person: "prn_ana", PrincipalID: "prn_ana", Name: "ana", Decision: gatehouse.Approve, Via: gatehouse.ViaAPI, Digest: a.Digest, At: now,
+		Person: "prn_ana", PrincipalID: "prn_ana", Name: "ana", Decision: gatehouse.Approve, Via: gatehouse.ViaAPI,
+		Digest: a.Digest, At: now,
 	}); err != nil {
 		return err
 	}
@@ -52,20 +54,22 @@ func decide(tx gatehouse.Tx, id string) error {
 		return err
 	}
 	if err := tx.MoveAction(gatehouse.ActionMove{
-		ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusApproved, DecidedBy: "ana", DecidedVia: gatehouse.ViaAPI, Decided: true,
+		ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusApproved, DecidedBy: "ana", DecidedVia: gatehouse.ViaAPI,
+		Decided: true,
 	}); err != nil {
 		return err
 	}
 	if err := tx.InsertPush(&gatehouse.Push{
-		ID: "psh_" + id, Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector, IdempotencyKey: a.IdempotencyKey, Digest: a.Digest,
-		Status: gatehouse.PushQueued, NotBefore: now, NextAttempt: &now, CreatedAt: now,
+		ID: "psh_" + id, Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector, IdempotencyKey: a.IdempotencyKey,
+		Digest: a.Digest, Status: gatehouse.PushQueued, NotBefore: now, NextAttempt: &now, CreatedAt: now,
 	}); err != nil {
 		return err
 	}
 	for _, e := range []string{"hitl.approved", "push.queued"} {
 		if err := tx.AppendLeaf(&gatehouse.Leaf{
-			Tenant: a.Tenant, Type: e, Subject: a.ID, ActionID: a.ID, Actor: "prn_ana", From: "pending", To: "approved", Digest: a.Digest,
-			Data: `{"approval":"` + gatehouse.JSON(a.Approval.ID) + `","required":1,"via":"api","votes":1}`,
+			Tenant: a.Tenant, Type: e, Subject: a.ID, ActionID: a.ID, Actor: "prn_ana", From: "pending", To: "approved",
+			Digest: a.Digest,
+			Data:   `{"approval":"` + gatehouse.JSON(a.Approval.ID) + `","required":1,"via":"api","votes":1}`,
 		}); err != nil {
 			return err
 		}

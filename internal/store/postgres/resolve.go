@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// session identifies a connection in the database, where it has a row of its own. last numbers
-// its writing transactions; each of them writes its number.
+// session identifies a connection in the database, where it has its own row. last numbers its
+// writing transactions; each of them writes its number.
 type session struct {
 	seq, last int64
 	// made is the creation time of the row. After a failover to a standby that lacks the row,
@@ -55,9 +55,10 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') 
 	// lacks.
 	terminateSession = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE pid = $1 AND backend_start = $2 AND wait_event IS DISTINCT FROM 'SyncRep'`
-	// terminateAndCount is terminateSession and counts the session: 0 after it has ended. It
-	// also reports a standby, which knows nothing of its primary's sessions.
-	terminateAndCount = `SELECT pg_is_in_recovery(), count(CASE wait_event WHEN 'SyncRep' THEN true ELSE pg_terminate_backend(pid) END)
+	// terminateAndCount is terminateSession and counts the session: 0 after it has ended. It also
+	// reports a standby, which does not list its primary's sessions.
+	terminateAndCount = `SELECT pg_is_in_recovery(), count(CASE wait_event WHEN 'SyncRep' THEN true
+  ELSE pg_terminate_backend(pid) END)
 FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2`
 	sessionExists = `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2)`
 )
@@ -78,7 +79,9 @@ func attachSession(_ context.Context, config *pgx.ConnConfig) error {
 		return nil
 	}
 	// The only warning that can come with COMMIT says that the wait for a standby was canceled.
-	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { o.warned = o.warned || n.SeverityUnlocalized == "WARNING" }
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		o.warned = o.warned || n.SeverityUnlocalized == "WARNING"
+	}
 	// When the driver closes a connection, it asks the server to cancel what is under way.
 	// Canceling a COMMIT that waits for a standby would make it visible without one.
 	dial := config.DialFunc
@@ -121,7 +124,8 @@ func (s *Store) resolve(o session, cause error) (again bool, err error) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		var stored bool
 		if stored, err = s.outcome(ctx, o); err == nil {
-			s.log.Warn("postgres: an unclear commit was looked up", "session", o.seq, "number", o.last+1, "stored", stored, "error", cause)
+			s.log.Warn("postgres: an unclear commit was looked up", "session", o.seq, "number", o.last+1, "stored", stored,
+				"error", cause)
 			if stored {
 				return false, nil
 			}

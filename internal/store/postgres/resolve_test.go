@@ -42,7 +42,7 @@ func wantHungUp(t *testing.T, c *pgx.Conn) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Error("what is left of the session keeps its locks")
+			t.Error("the terminated session still has its locks")
 			return
 		}
 	}
@@ -91,8 +91,8 @@ func TestOutcomeFreesLocks(t *testing.T) {
 	wantHungUp(t, c)
 }
 
-// TestOutcomeUnknown: a mark with neither of its two possible values tells nothing about the
-// transaction.
+// TestOutcomeUnknown: a mark with an unexpected value leaves the outcome of the transaction
+// unknown.
 func TestOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -113,7 +113,8 @@ func TestOutcomeOfLostSession(t *testing.T) {
 	if _, err := c.Exec(ctx, `rollback`); err != nil {
 		t.Fatal(err)
 	}
-	statement(t, s.config.URL, `UPDATE gatehouse_session SET last = 1, started_at = started_at + interval '1 second' WHERE seq = $1`, o.seq)
+	statement(t, s.config.URL,
+		`UPDATE gatehouse_session SET last = 1, started_at = started_at + interval '1 second' WHERE seq = $1`, o.seq)
 	if stored, err := s.outcome(ctx, o); stored || err != nil {
 		t.Errorf("another's transaction: stored %v, error %v", stored, err)
 	}
@@ -134,7 +135,8 @@ func TestOutcomeOfLostSession(t *testing.T) {
 func TestOutcomeDespiteWarnings(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	statement(t, s.config.URL, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_text_search_config = none', current_database()); END $$`)
+	statement(t, s.config.URL,
+		`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_text_search_config = none', current_database()); END $$`)
 	_, o := leftBehind(t, s)
 	if stored, err := s.outcome(context.Background(), o); stored || err != nil {
 		t.Errorf("stored %v, error %v", stored, err)
@@ -176,7 +178,7 @@ func TestOutcomeOfReadOnly(t *testing.T) {
 				t.Errorf("again %v, error %v", again, err)
 			}
 			if _, err := c.Exec(ctx, `commit`); err == nil {
-				t.Error("its session goes on")
+				t.Error("its session still works")
 			}
 			var last int64
 			if err := s.pool.QueryRow(ctx, viewMark, o.seq, o.made).Scan(&last); err != nil ||
@@ -198,7 +200,8 @@ func TestOutcomeOnStandby(t *testing.T) {
 	if err := c.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	statement(t, dsn, `CREATE SCHEMA standby; CREATE FUNCTION standby.pg_is_in_recovery() RETURNS BOOLEAN LANGUAGE SQL AS 'SELECT true'`)
+	statement(t, dsn,
+		`CREATE SCHEMA standby; CREATE FUNCTION standby.pg_is_in_recovery() RETURNS BOOLEAN LANGUAGE SQL AS 'SELECT true'`)
 	alter(t, dsn, `search_path = standby, pg_catalog, public`)
 	alter(t, dsn, `default_transaction_read_only = on`)
 	for range 2 {

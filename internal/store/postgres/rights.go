@@ -48,13 +48,15 @@ comment snooze`)
 
 // missingPrivileges lists the missing privileges by name, as "SELECT on vote". It omits objects that
 // do not exist.
-const missingPrivileges = `SELECT coalesce(string_agg(n.right || ' on ' || n.name, ', ' ORDER BY n.name, n.right), '') FROM (
+const missingPrivileges = `SELECT coalesce(string_agg(n.right || ' on ' || n.name, ', ' ORDER BY n.name, n.right), '')
+FROM (
   SELECT name, 'SELECT' AS right FROM unnest($1::text[]) name
   UNION ALL SELECT name, 'INSERT' FROM unnest($1::text[]) name WHERE name <> 'gatehouse_schema'
   UNION ALL SELECT name, 'UPDATE' FROM unnest($2::text[]) name
   UNION ALL SELECT name, 'DELETE' FROM unnest($3::text[]) name
   UNION ALL SELECT name, 'USAGE' FROM unnest($4::text[]) name) n
-WHERE CASE n.right WHEN 'USAGE' THEN NOT has_sequence_privilege(to_regclass(n.name), n.right) ELSE NOT has_table_privilege(to_regclass(n.name), n.right) END`
+WHERE CASE n.right WHEN 'USAGE' THEN NOT has_sequence_privilege(to_regclass(n.name), n.right)
+  ELSE NOT has_table_privilege(to_regclass(n.name), n.right) END`
 
 // Advise adds a remedy to the error of a role that may not create or alter the tables.
 func Advise(ctx context.Context, db rowQuerier, err error) error {
@@ -64,13 +66,16 @@ func Advise(ctx context.Context, db rowQuerier, err error) error {
 	}
 	var role, database, schema string
 	var create bool
-	if db.QueryRow(ctx, `SELECT quote_ident(current_user), quote_ident(current_database()), quote_ident(coalesce(current_schema(), 'public')),
+	if db.QueryRow(ctx,
+		`SELECT quote_ident(current_user), quote_ident(current_database()), quote_ident(coalesce(current_schema(), 'public')),
 coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)`).Scan(&role, &database, &schema, &create) != nil {
 		return err
 	}
 	if create {
 		return fmt.Errorf("%w; Gatehouse's tables must belong to the role %s, see ALTER TABLE … OWNER TO", err, role)
 	}
-	return fmt.Errorf("%w; the role must own the database (ALTER DATABASE %s OWNER TO %s), or may make tables in it (GRANT CREATE ON SCHEMA %s TO %s)",
+	return fmt.Errorf(
+		"%w; the role must own the database (ALTER DATABASE %s OWNER TO %s), "+
+			"or may make tables in it (GRANT CREATE ON SCHEMA %s TO %s)",
 		err, database, role, schema, role)
 }

@@ -24,7 +24,8 @@ func makeRole(t testing.TB, dsn, role string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sql := `DO $$ BEGIN CREATE ROLE ` + role + ` LOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;`
+	sql := `DO $$ BEGIN CREATE ROLE ` + role +
+		` LOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;`
 	if password, has := u.User.Password(); has {
 		sql += fmt.Sprintf(`ALTER ROLE %s PASSWORD '%s'`, role, strings.ReplaceAll(password, "'", "''"))
 	}
@@ -35,9 +36,12 @@ func makeRole(t testing.TB, dsn, role string) {
 func welcome(t testing.TB, dsn string) {
 	t.Helper()
 	makeRole(t, dsn, guestRole)
-	statement(t, pgtest.Superuser(dsn), fmt.Sprintf(`GRANT CREATE ON SCHEMA public TO %[1]s; GRANT SELECT ON %[2]s TO %[1]s; GRANT INSERT ON %[3]s TO %[1]s;
-GRANT UPDATE ON %[4]s TO %[1]s; GRANT DELETE ON %[5]s TO %[1]s; GRANT USAGE ON SEQUENCE %[6]s TO %[1]s`, guestRole, strings.Join(allTables, ","),
-		strings.Join(allTables[1:], ","), strings.Join(updatedTables, ","), strings.Join(deletedTables, ","), strings.Join(sequences, ",")))
+	statement(t, pgtest.Superuser(dsn),
+		fmt.Sprintf(`GRANT CREATE ON SCHEMA public TO %[1]s; GRANT SELECT ON %[2]s TO %[1]s; GRANT INSERT ON %[3]s TO %[1]s;
+GRANT UPDATE ON %[4]s TO %[1]s; GRANT DELETE ON %[5]s TO %[1]s; GRANT USAGE ON SEQUENCE %[6]s TO %[1]s`, guestRole,
+			strings.Join(allTables, ","),
+			strings.Join(allTables[1:], ","), strings.Join(updatedTables, ","), strings.Join(deletedTables, ","),
+			strings.Join(sequences, ",")))
 }
 
 func asUser(t testing.TB, dsn, role string) string {
@@ -95,8 +99,8 @@ func TestOthersTables(t *testing.T) {
 	}
 }
 
-// TestRightTaken: Ping names the table of a revoked privilege. A caller that needs it is told
-// to come back, the log gives the reason, and nothing is retried.
+// TestRightTaken: Ping names the table of a revoked privilege. A caller that needs it gets ErrBusy,
+// the log gives the reason, and the store does not retry.
 func TestRightTaken(t *testing.T) {
 	t.Parallel()
 	var trips atomic.Int64 // a View sends ROLLBACK at its end
@@ -137,7 +141,8 @@ func TestRowSecurityIsNoPrivilege(t *testing.T) {
 	s := openTest(t, Config{})
 	_, err := s.pool.Exec(t.Context(), `SELECT set_config($1, 'acme', false)`, TenantSetting)
 	if err == nil {
-		_, err = s.pool.Exec(t.Context(), `INSERT INTO saved_view (tenant, principal_id, name, query, created_at) SELECT 'default', '', '', '', 0`)
+		_, err = s.pool.Exec(t.Context(),
+			`INSERT INTO saved_view (tenant, principal_id, name, query, created_at) SELECT 'default', '', '', '', 0`)
 	}
 	if err == nil || !strings.Contains(err.Error(), "row-level security") || errors.Is(explain(err), gatehouse.ErrBusy) {
 		t.Error(err)

@@ -99,8 +99,11 @@ func populate(t testing.TB, s *Store) *people {
 		t.Fatal(err)
 	}
 	p.root = p.known(boot)
-	p.agent = p.principal(gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}, Sponsor: "admin"})
-	p.ana = p.principal(gatehouse.NewPrincipal{Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
+	p.agent = p.principal(
+		gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
+			Sponsor: "admin"})
+	p.ana = p.principal(
+		gatehouse.NewPrincipal{Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
 	return p
 }
 
@@ -164,7 +167,8 @@ func (p *people) propose(ctx context.Context) *gatehouse.Action {
 	a, _, err := p.gate.Propose(ctx, &gatehouse.Proposal{
 		ActionType: "price_change", Connector: "shop", Operation: "update",
 		Target:       gatehouse.Target{EntityType: "item", EntityRef: "SKU-1", Version: "7"},
-		CurrentState: `{"price":"10.00"}`, ProposedChange: `{"price":"12.50"}`, IdempotencyKey: fmt.Sprint("proposal ", p.made),
+		CurrentState: `{"price":"10.00"}`, ProposedChange: `{"price":"12.50"}`,
+		IdempotencyKey: fmt.Sprint("proposal ", p.made),
 	})
 	if err != nil {
 		p.t.Fatal(err)
@@ -244,8 +248,8 @@ func TestRoundTrips(t *testing.T) {
 	there := &people{t: t, gate: newGate(p.store, at)}
 	there.known(p.ana)
 	e, f := p.propose(agent), p.propose(agent)
-	want("decide what is looked at", 3, func() { must(there.approve(there.cached(p.ana), e.ID, e)) })
-	want("decide what is looked at, in a session", 3, func() { must(there.approve(ana, f.ID, f)) })
+	want("decide a viewed action", 3, func() { must(there.approve(there.cached(p.ana), e.ID, e)) })
+	want("decide a viewed action, in a session", 3, func() { must(there.approve(ana, f.ID, f)) })
 	d := p.propose(agent)
 	want("reject", 2, func() {
 		_, err := p.gate.Decide(p.cached(p.ana), d.ID, gatehouse.Decision{Decision: gatehouse.Reject})
@@ -301,7 +305,8 @@ func TestCachedCaller(t *testing.T) {
 			if err := p.approve(ctx, a.ID, a); err == nil {
 				t.Error("it was decided")
 			}
-			for _, f := range []gatehouse.ActionFilter{{}, {Sort: gatehouse.SortUrgency}, {ProposedBy: "bot"}, {Archived: true}, {Cursor: "x"}} {
+			for _, f := range []gatehouse.ActionFilter{{}, {Sort: gatehouse.SortUrgency}, {ProposedBy: "bot"}, {Archived: true},
+				{Cursor: "x"}} {
 				if page, err := p.gate.ListActions(ctx, f); err == nil ||
 					gatehouse.CodeOf(err) == gatehouse.CodeInvalid ||
 					page.Items != nil {

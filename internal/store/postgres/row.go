@@ -9,7 +9,8 @@ import (
 )
 
 // row is the current row of a result in wire format: integers, booleans and bytes in binary,
-// texts as they are. Its methods read from left to right and allocate only what they return.
+// texts as they are. Its methods read the columns from left to right and allocate only the values
+// that they return.
 type row struct {
 	raw    [][]byte
 	column int

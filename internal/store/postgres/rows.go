@@ -61,19 +61,22 @@ const (
 	pageHead       = `SELECT * FROM (SELECT p.size, x.at, x.bucket, x.large, o.votes, ` + actionColumns
 	pageSizeBefore = `, sum(p.size) OVER (ROWS UNBOUNDED PRECEDING) - p.size AS before`
 	pageFrom       = ` FROM (`
-	// The query of the positions stands between these two.
+	// The query of the positions is between these two.
 	pageJoins = `) x
 CROSS JOIN LATERAL (SELECT * FROM action WHERE action.ctid = x.place` + lateralEnd + ` a
 LEFT JOIN LATERAL (SELECT *, octet_length(proposed_change) + octet_length(current_state) + octet_length(context) + octet_length(metadata)
-  + octet_length(extra) + octet_length(rationale) + octet_length(entity_refs) AS size FROM proposal WHERE proposal.seq = a.seq` + lateralEnd + ` p ON p.size <= `
+  + octet_length(extra) + octet_length(rationale) + octet_length(entity_refs) AS size FROM proposal
+  WHERE proposal.seq = a.seq` + lateralEnd + ` p ON p.size <= `
 	pageApproval = `
-LEFT JOIN LATERAL (SELECT *, (SELECT json_agg(json_build_object('person', v.person, 'principal_id', v.principal_id, 'name', v.name,
-    'decision', v.decision, 'notes', v.notes, 'via', v.via, 'digest', v.digest, 'micros', v.at, 'for', v.for_id,
-    'for_name', v.for_name, 'grant', v.grant_id))
-    FROM vote v WHERE v.seq = approval.seq) AS votes FROM approval WHERE approval.seq = a.seq` + lateralEnd + ` o ON true`
+LEFT JOIN LATERAL (SELECT *, (SELECT json_agg(json_build_object('person', v.person, 'principal_id', v.principal_id,
+  'name', v.name, 'decision', v.decision, 'notes', v.notes, 'via', v.via, 'digest', v.digest, 'micros', v.at, 'for',
+  v.for_id, 'for_name', v.for_name, 'grant', v.grant_id))
+    FROM vote v WHERE v.seq = approval.seq) AS votes FROM approval WHERE approval.seq = a.seq` + lateralEnd +
+		` o ON true`
 	pagePush = `
 LEFT JOIN LATERAL (SELECT * FROM push WHERE push.action_seq = a.seq` + lateralEnd + ` h ON true
-LEFT JOIN LATERAL (SELECT * FROM receipt l WHERE l.action_seq = h.action_seq AND NOT l.late ORDER BY l.seq DESC LIMIT 1) r ON true`
+LEFT JOIN LATERAL (SELECT * FROM receipt l WHERE l.action_seq = h.action_seq AND NOT l.late
+  ORDER BY l.seq DESC LIMIT 1) r ON true`
 	pageEnd   = `) y`
 	pageUntil = ` WHERE y.before <= `
 )
@@ -145,7 +148,7 @@ func (t *readTx) pageRowsUpTo(
 			}
 		}
 		if n := len(rows); n > 0 && !w.before(rows[n-1], p) {
-			return fmt.Errorf("postgres: a list came to %v after %v", p, rows[n-1])
+			return fmt.Errorf("postgres: a list returned %v after %v", p, rows[n-1])
 		}
 		rows, items = append(rows, p), append(items, a)
 		return nil

@@ -33,8 +33,8 @@ func TestPageIsAsItsActionsAre(t *testing.T) {
 			// The last voter comes first by name.
 			for j, notes := range []string{"", "\"quoted\" \\ and <b>\n\tÄpfel \u2028 \x7f", "ok"}[:i%4] {
 				v := gatehouse.Vote{
-					Person: fmt.Sprint("prn_", 9-j), PrincipalID: fmt.Sprint("prn_", 9-j), Name: "ana", Decision: gatehouse.Approve, Notes: notes,
-					Via: gatehouse.ViaAPI, Digest: a.Digest, At: tx.Now().Add(time.Duration(j) * time.Microsecond),
+					Person: fmt.Sprint("prn_", 9-j), PrincipalID: fmt.Sprint("prn_", 9-j), Name: "ana", Decision: gatehouse.Approve,
+					Notes: notes, Via: gatehouse.ViaAPI, Digest: a.Digest, At: tx.Now().Add(time.Duration(j) * time.Microsecond),
 				}
 				if err := tx.PutVote(a.Approval.ID, v); err != nil {
 					return err
@@ -151,7 +151,8 @@ func TestPageIsNotReadPastItsSize(t *testing.T) {
 // to the previous row's is not copied. The test counts allocations, so it does not run in
 // parallel.
 func TestKeptRow(t *testing.T) {
-	rows := [][]string{{"a", "", "long", "x"}, {"a", "b", "", "xy"}, {"a", "b", "", "xy"}, {"", "", "long", "x"}, {"c", "long", "x", ""}}
+	rows := [][]string{{"a", "", "long", "x"}, {"a", "b", "", "xy"}, {"a", "b", "", "xy"}, {"", "", "long", "x"},
+		{"c", "long", "x", ""}}
 	read := func(r *row) (texts []string) {
 		for range r.raw {
 			texts = append(texts, r.Text())

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	runColumns = `r.tenant, r.id, r.workflow, r.version, r.workspace, r.status, r.stop, r.trigger_type, coalesce(r.trigger_ref, ''),
-  r.started_by, r.starter_id, r.parent_run, r.parent_step, r.retry_of, r.writes, r.failure_code, r.failure_detail,
-  r.created_at, r.started_at, r.finished_at, r.deadline, r.evidence`
+	runColumns = `r.tenant, r.id, r.workflow, r.version, r.workspace, r.status, r.stop, r.trigger_type,
+  coalesce(r.trigger_ref, ''), r.started_by, r.starter_id, r.parent_run, r.parent_step, r.retry_of, r.writes,
+  r.failure_code, r.failure_detail, r.created_at, r.started_at, r.finished_at, r.deadline, r.evidence`
 
 	findRun = `SELECT ` + runColumns + `, b.input, b.output
 FROM run r JOIN run_body b ON b.seq = r.seq
@@ -32,7 +32,8 @@ WHERE s.run_seq = (
 	lineage   = `WITH RECURSIVE l (id) AS (
   SELECT $2::text COLLATE "C"
   UNION
-  SELECT b.id FROM l JOIN run r ON r.tenant = $1 AND r.id = l.id CROSS JOIN LATERAL (VALUES (r.parent_run), (r.retry_of)) b (id) WHERE b.id <> '')
+  SELECT b.id FROM l JOIN run r ON r.tenant = $1 AND r.id = l.id
+  CROSS JOIN LATERAL (VALUES (r.parent_run), (r.retry_of)) b (id) WHERE b.id <> '')
 SELECT ` + runColumns + ` FROM l JOIN run r ON r.tenant = $1 AND r.id = l.id`
 )
 
@@ -195,8 +196,9 @@ func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse
 	}, shared.KindRuns, bound...), err
 }
 
-const insertRun = `INSERT INTO run (tenant, id, workflow, version, workspace, status, stop, trigger_type, trigger_ref, started_by, starter_id,
-parent_run, parent_step, retry_of, writes, failure_code, failure_detail, created_at, started_at, finished_at, deadline, evidence)
+const insertRun = `INSERT INTO run (tenant, id, workflow, version, workspace, status, stop, trigger_type, trigger_ref,
+  started_by, starter_id, parent_run, parent_step, retry_of, writes, failure_code, failure_detail, created_at,
+  started_at, finished_at, deadline, evidence)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
 
 // InsertRun stores a run and its steps.
@@ -208,10 +210,9 @@ func (t *tx) InsertRun(r *gatehouse.Run) error {
 		return gatehouse.ErrConflict
 	}
 	code, detail := shared.FailureArgs(r.Failure)
-	err := t.Write(insertRun, r.Tenant, r.ID, r.Workflow, r.Version, r.Workspace, string(r.Status), string(r.Stop), string(r.Trigger),
-		shared.OrNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code,
-		detail,
-		r.CreatedAt, r.StartedAt, r.FinishedAt, r.Deadline, r.Evidence)
+	err := t.Write(insertRun, r.Tenant, r.ID, r.Workflow, r.Version, r.Workspace, string(r.Status), string(r.Stop),
+		string(r.Trigger), shared.OrNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf,
+		r.Writes, code, detail, r.CreatedAt, r.StartedAt, r.FinishedAt, r.Deadline, r.Evidence)
 	if err != nil {
 		return err
 	}

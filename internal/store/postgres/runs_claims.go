@@ -48,7 +48,9 @@ RETURNING s.tenant, s.id, s.run_id, s.key, s.position, s.parent, s.workflow, s.w
 // ClaimSteps claims ready steps for one holder and skips those that another holder is claiming.
 // Claims for a workflow or tenant with a limit on running steps run one after another, and so
 // do the shares of one claim, so that each counts what the previous one took.
-func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.StepShare) (list []*gatehouse.Step, err error) {
+func (t *tx) ClaimSteps(
+	owner string, lease time.Duration, shares ...gatehouse.StepShare,
+) (list []*gatehouse.Step, err error) {
 	defer t.AllTenants()()
 	if len(shares) == 0 {
 		return nil, nil
@@ -77,8 +79,8 @@ func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.S
 			step.Head = shared.ScanRun(r)
 			taken[i] = append(taken[i], step)
 			return nil
-		}, owner, lease.Microseconds(), at, s.Tool, s.Tenant, s.Workspace, s.Workflow, max(s.Limit, 0), max(s.MostOfWorkflow, 0),
-			max(s.MostOfTenant, 0), t.s.high.Load(), from[0], from[1]))
+		}, owner, lease.Microseconds(), at, s.Tool, s.Tenant, s.Workspace, s.Workflow, max(s.Limit, 0),
+			max(s.MostOfWorkflow, 0), max(s.MostOfTenant, 0), t.s.high.Load(), from[0], from[1]))
 	}
 	slices.SortFunc(
 		bounded,

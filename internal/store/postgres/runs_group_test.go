@@ -20,15 +20,18 @@ func leasedRuns(t *testing.T, s *Store, n int) []*gatehouse.Step {
 	var leased []*gatehouse.Step
 	err := s.Update(t.Context(), "default", func(tx gatehouse.Tx) error {
 		now := tx.Now()
-		err := tx.InsertWorkflow(&gatehouse.Workflow{ID: "wfl_1", Tenant: "default", Name: "line", Version: 1, CreatedAt: now})
+		err := tx.InsertWorkflow(
+			&gatehouse.Workflow{ID: "wfl_1", Tenant: "default", Name: "line", Version: 1, CreatedAt: now})
 		if err != nil {
 			return err
 		}
 		for i := range n {
-			r := &gatehouse.Run{ID: fmt.Sprintf("run_%02d", i), Tenant: "default", Workflow: "line", Version: 1, Status: gatehouse.RunQueued,
+			r := &gatehouse.Run{ID: fmt.Sprintf("run_%02d", i), Tenant: "default", Workflow: "line", Version: 1,
+				Status:  gatehouse.RunQueued,
 				Trigger: gatehouse.TriggerAPI, Input: "{}", CreatedAt: now}
 			for k, status := range []gatehouse.StepStatus{gatehouse.StepReady, gatehouse.StepBlocked} {
-				step := &gatehouse.Step{ID: fmt.Sprintf("stp_%02d_%d", i, k), Tenant: "default", RunID: r.ID, Key: fmt.Sprint("s", k), Index: k,
+				step := &gatehouse.Step{ID: fmt.Sprintf("stp_%02d_%d", i, k), Tenant: "default", RunID: r.ID,
+					Key: fmt.Sprint("s", k), Index: k,
 					Workflow: "line", Uses: "transform", Status: status, CreatedAt: now}
 				if status == gatehouse.StepReady {
 					step.ReadyAt = &now
@@ -83,7 +86,8 @@ func closeStep(s *Store, leased *gatehouse.Step, last bool) func() error {
 			if err := tx.UpdateStep(step, gatehouse.StepRunning, leased.Generation); err != nil {
 				return err
 			}
-			if err := tx.AppendLeaf(&gatehouse.Leaf{Tenant: r.Tenant, Type: "step.succeeded", Subject: r.ID, Actor: "w"}); err != nil {
+			if err := tx.AppendLeaf(
+				&gatehouse.Leaf{Tenant: r.Tenant, Type: "step.succeeded", Subject: r.ID, Actor: "w"}); err != nil {
 				return err
 			}
 			next := r.Steps[1]
@@ -95,8 +99,9 @@ func closeStep(s *Store, leased *gatehouse.Step, last bool) func() error {
 			next.Status, next.FinishedAt = gatehouse.StepCanceled, &now
 			r.Status, r.FinishedAt, r.Output = gatehouse.RunSucceeded, &now, `{"of":"`+gatehouse.JSON(r.ID)+`"}`
 			return errors.Join(tx.UpdateStep(next, gatehouse.StepBlocked, 0), tx.MoveRun(r, gatehouse.RunRunning),
-				tx.InsertReflexion(&gatehouse.Reflexion{ID: "rfx_" + r.ID, Tenant: r.Tenant, RunID: r.ID, Workflow: "line", Version: 1,
-					Outcome: r.Status, Attempted: "a", Happened: "b", Otherwise: "c", At: now}))
+				tx.InsertReflexion(
+					&gatehouse.Reflexion{ID: "rfx_" + r.ID, Tenant: r.Tenant, RunID: r.ID, Workflow: "line", Version: 1,
+						Outcome: r.Status, Attempted: "a", Happened: "b", Otherwise: "c", At: now}))
 		})
 	}
 }
@@ -145,7 +150,8 @@ func TestRunsInOneGroup(t *testing.T) {
 			status, next, writes, output = gatehouse.RunSucceeded, gatehouse.StepCanceled, 0, `{"of":"`+gatehouse.JSON(r.ID)+`"}`
 		}
 		if r.Status != status || r.Steps[1].Status != next || r.Writes != writes || r.Output != output {
-			t.Errorf("%s is %s with %d writes, its second step %s, its output %s", r.ID, r.Status, r.Writes, r.Steps[1].Status, r.Output)
+			t.Errorf("%s is %s with %d writes, its second step %s, its output %s", r.ID, r.Status, r.Writes, r.Steps[1].Status,
+				r.Output)
 		}
 		if first := r.Steps[0]; first.Status != gatehouse.StepSucceeded || first.Output != gatehouse.StringJSON(r.ID) ||
 			first.Input != `{"n":1}` || first.IdempotencyKey != r.ID+":s0" || len(attempts) != 1 {
@@ -211,11 +217,13 @@ func closeTwo(s *Store, leased *gatehouse.Step) func() error {
 					step.Attempts, step.Generation, step.ReadyAt, step.StartedAt = 1, 1, &now, &now
 					err = tx.PassStep(step, "w")
 				} else {
-					err = errors.Join(tx.InsertAttempt(&gatehouse.StepAttempt{Tenant: r.Tenant, RunID: r.ID, StepID: step.ID, Attempt: 1,
-						Generation: 1, Worker: "w", StartedAt: now, FinishedAt: now, Outcome: "succeeded"}),
+					err = errors.Join(
+						tx.InsertAttempt(&gatehouse.StepAttempt{Tenant: r.Tenant, RunID: r.ID, StepID: step.ID, Attempt: 1,
+							Generation: 1, Worker: "w", StartedAt: now, FinishedAt: now, Outcome: "succeeded"}),
 						tx.UpdateStep(step, gatehouse.StepRunning, leased.Generation))
 				}
-				err = errors.Join(err, tx.AppendLeaf(&gatehouse.Leaf{Tenant: r.Tenant, Type: "step.succeeded", Subject: r.ID, Actor: step.Key}))
+				err = errors.Join(err,
+					tx.AppendLeaf(&gatehouse.Leaf{Tenant: r.Tenant, Type: "step.succeeded", Subject: r.ID, Actor: step.Key}))
 				if err != nil {
 					return err
 				}
@@ -289,7 +297,8 @@ func TestStepsPassInOneGroup(t *testing.T) {
 				t.Errorf("%s is %s with the output %s and %d attempts", r.ID, r.Status, r.Output, len(attempts))
 			}
 			for k, st := range r.Steps {
-				if st.Status != gatehouse.StepSucceeded || st.Output != gatehouse.StringJSON(r.ID+st.Key) || attempts[k].StepID != st.ID {
+				if st.Status != gatehouse.StepSucceeded || st.Output != gatehouse.StringJSON(r.ID+st.Key) ||
+					attempts[k].StepID != st.ID {
 					t.Errorf("%s of %s is %s with the output %s", st.Key, r.ID, st.Status, st.Output)
 				}
 			}
@@ -314,12 +323,12 @@ func TestStepsPassInOneGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(order, []string{"s0", "s1", "w"}) {
-		t.Errorf("the log tells of %v", order)
+		t.Errorf("the log has %v", order)
 	}
 }
 
 // TestAttemptIsOfItsStep: an attempt is stored only with the run of its step, alone and in a
-// group. The other members of the group are stored all the same.
+// group. The other members of the group are stored nevertheless.
 func TestAttemptIsOfItsStep(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -332,16 +341,17 @@ func TestAttemptIsOfItsStep(t *testing.T) {
 					return err
 				}
 				now := tx.Now()
-				return tx.InsertAttempt(&gatehouse.StepAttempt{Tenant: r.Tenant, RunID: run, StepID: of.ID, Attempt: 1, Generation: 1, Worker: "w",
-					StartedAt: now, FinishedAt: now, Outcome: "succeeded"})
+				return tx.InsertAttempt(
+					&gatehouse.StepAttempt{Tenant: r.Tenant, RunID: run, StepID: of.ID, Attempt: 1, Generation: 1, Worker: "w",
+						StartedAt: now, FinishedAt: now, Outcome: "succeeded"})
 			})
 		}
 	}
 	if err := insert(leased[0], leased[1].RunID)(); !errors.Is(err, gatehouse.ErrNotFound) {
 		t.Errorf("alone, with another run: %v", err)
 	}
-	errs := together(t, s, insert(leased[0], leased[0].RunID), insert(leased[1], leased[0].RunID), insert(leased[2], leased[2].RunID),
-		insert(leased[3], leased[3].RunID))
+	errs := together(t, s, insert(leased[0], leased[0].RunID), insert(leased[1], leased[0].RunID),
+		insert(leased[2], leased[2].RunID), insert(leased[3], leased[3].RunID))
 	for i, err := range errs {
 		if (i == 1) != errors.Is(err, gatehouse.ErrNotFound) || i != 1 && err != nil {
 			t.Errorf("member %d: %v", i, err)
@@ -394,7 +404,8 @@ func TestClaimTrips(t *testing.T) {
 			if diff := cmp.Diff(head, step.Head); diff != "" {
 				t.Errorf("the head of %s:\n%s", step.RunID, diff)
 			}
-			if at := step.LeaseUntil.Add(-time.Minute); step.StartedAt == nil || !at.Equal(*step.StartedAt) || at.Before(before) || at.After(tx.Now()) {
+			if at := step.LeaseUntil.Add(-time.Minute); step.StartedAt == nil || !at.Equal(*step.StartedAt) ||
+				at.Before(before) || at.After(tx.Now()) {
 				t.Errorf("the step began at %v, and is leased until %v", step.StartedAt, step.LeaseUntil)
 			}
 			return err

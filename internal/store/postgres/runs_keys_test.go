@@ -86,7 +86,7 @@ func TestKeysOfSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The made key first, then the own key.
+	// The generated key first, then the step's own key.
 	done(closeStep(s, leased[0], false)())
 	held("run_00:s0", "stp_00_0")
 	refused("a key that was made before", ownKey(t, s, leased[1], "run_00:s0", gatehouse.StepSucceeded)())
@@ -100,7 +100,7 @@ func TestKeysOfSteps(t *testing.T) {
 	done(ownKey(t, s, leased[3], "run_04:s1", gatehouse.StepSucceeded)())
 	refused("a step that is passed under somebody's own", pass(t, s, leased[4])())
 	held("run_04:s1", "stp_03_0")
-	// An own key with the text of a made key of its own run.
+	// A step's own key that equals a generated key of its run.
 	done(ownKey(t, s, leased[4], "run_04:s0:other", gatehouse.StepSucceeded)())
 	held("run_04:s0:other", "stp_04_0")
 	done(ownKey(t, s, leased[5], "run_05:s1", gatehouse.StepSucceeded)())
@@ -166,7 +166,7 @@ func closeUnder(s *Store, leased *gatehouse.Step, key string, output gatehouse.J
 }
 
 // TestKeysInOneGroup: if two members write the same key in one statement, one of them gets it,
-// although the statement does not see for one row what it has written for another.
+// although the statement does not see its own writes.
 func TestKeysInOneGroup(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -203,7 +203,8 @@ func TestWhoHasALikeKeyWaits(t *testing.T) {
 		waitForLock(t, s)
 		now := tx.Now()
 		step := r.Steps[0]
-		step.Status, step.FinishedAt, step.LeaseOwner, step.LeaseUntil, step.IdempotencyKey = gatehouse.StepSucceeded, &now, "", nil, "run_00:s0"
+		step.Status, step.FinishedAt, step.LeaseOwner, step.LeaseUntil, step.IdempotencyKey = gatehouse.StepSucceeded, &now,
+			"", nil, "run_00:s0"
 		return tx.UpdateStep(step, gatehouse.StepRunning, 1)
 	})
 	if err != nil {
@@ -246,7 +247,8 @@ func TestPassedStepsStayInPlace(t *testing.T) {
 		}
 	}
 	var all, inPlace int
-	err = tx.QueryRow(t.Context(), `SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'step'`).Scan(&all, &inPlace)
+	err = tx.QueryRow(t.Context(),
+		`SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'step'`).Scan(&all, &inPlace)
 	if err != nil || all != len(leased) || inPlace != all {
 		t.Errorf("of %d steps %d were written in place: %v", all, inPlace, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// The poll queries. Each begins at the first work item, and none walks over parked steps.
+// The poll queries. Each begins at the first work item, and none reads parked steps.
 
 // dueLanes finds each lane with one index lookup. The comparisons begin with the tool, so that no other
 // index can answer them: an index that begins with the tenant would read all steps of the tenant.
@@ -194,7 +194,9 @@ CROSS JOIN unnest('{queued,running,waiting_approval,waiting,failed_retryable}'::
 const maxName = "\U0010FFFF"
 
 // DueLanes lists the lanes with ready steps: those that follow the lane after, then the others.
-func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each int) (list []gatehouse.DueLane, err error) {
+func (t *readTx) DueLanes(
+	tenant, tool string, after gatehouse.Lane, limit, each int,
+) (list []gatehouse.DueLane, err error) {
 	defer t.AllTenants()()
 	first, last := gatehouse.Lane{Tenant: tenant}, gatehouse.Lane{Tenant: maxName}
 	if tenant != "" {
@@ -238,7 +240,9 @@ func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyToo
 }
 
 // QueuedLanes looks up one workflow after another.
-func (t *readTx) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since time.Time) (list []gatehouse.QueuedLane, err error) {
+func (t *readTx) QueuedLanes(
+	after gatehouse.QueuedLane, limit, each int, since time.Time,
+) (list []gatehouse.QueuedLane, err error) {
 	defer t.AllTenants()()
 	err = t.each(queuedLanes, func(r *row) error {
 		list = append(list, gatehouse.QueuedLane{

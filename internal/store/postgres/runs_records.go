@@ -27,7 +27,8 @@ func (t *readTx) ListAttempts(runID string) (list []*gatehouse.StepAttempt, err 
 }
 
 const (
-	attemptsOfRun = `SELECT seq, tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail
+	attemptsOfRun = `SELECT seq, tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome,
+  code, detail
 FROM step_attempt WHERE tenant = $1 AND run_id = $2`
 )
 
@@ -194,7 +195,9 @@ FROM reflexion WHERE `+
 		page.Items = append(page.Items, x)
 		return err
 	}, where.args...)
-	return shared.Finish(page, limit, func(*gatehouse.Reflexion) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindReflexions, bound...), err
+	return shared.Finish(page, limit,
+		func(*gatehouse.Reflexion) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindReflexions,
+		bound...), err
 }
 
 var insertReflexions = writes[gatehouse.Reflexion](rankReflexion, "", `

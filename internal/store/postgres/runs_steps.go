@@ -231,7 +231,8 @@ func (t *tx) insertStep(sql string, s *gatehouse.Step) error {
 	if err != nil || s.Item == "" && s.Input == "" && s.Output == "" {
 		return err
 	}
-	return t.Write(`INSERT INTO step_body (seq, tenant, item, input, output) VALUES (currval('step_seq_seq'), $1, $2, $3, $4)`,
+	return t.Write(`INSERT INTO step_body (seq, tenant, item, input, output)
+VALUES (currval('step_seq_seq'), $1, $2, $3, $4)`,
 		s.Tenant, s.Item, s.Input, s.Output)
 }
 

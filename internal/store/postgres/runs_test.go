@@ -27,7 +27,8 @@ func TestRunPlans(t *testing.T) {
 	plan := planner(t, s.config.URL)
 	run := func(where string) string { return `SELECT r.id FROM run r ` + where }
 	newest := func(f gatehouse.RunFilter, where string) string {
-		return run(`WHERE r.tenant = $1 AND ` + shared.RunIndex(f) + where + ` ORDER BY r.created_at DESC, r.seq DESC LIMIT 50`)
+		return run(`WHERE r.tenant = $1 AND ` + shared.RunIndex(f) + where +
+			` ORDER BY r.created_at DESC, r.seq DESC LIMIT 50`)
 	}
 	for _, q := range []struct{ sql, indexes string }{
 		{dueLanes, "step_lease step_ready step_ready step_ready"},
@@ -129,7 +130,8 @@ func park(tb testing.TB, s *Store, n int) {
 	tb.Helper()
 	ctx := context.Background()
 	err := s.Update(ctx, "default", func(tx gatehouse.Tx) error {
-		return tx.InsertWorkflow(&gatehouse.Workflow{ID: "wfl_1", Tenant: "default", Name: "triage", Version: 1, CreatedAt: tx.Now()})
+		return tx.InsertWorkflow(
+			&gatehouse.Workflow{ID: "wfl_1", Tenant: "default", Name: "triage", Version: 1, CreatedAt: tx.Now()})
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -163,8 +165,12 @@ func BenchmarkParkedRuns(b *testing.B) {
 		"SettledSteps":  func(q gatehouse.ReadQueues) error { _, err := q.SettledSteps(100); return err },
 		"DueSteps":      func(q gatehouse.ReadQueues) error { _, err := q.DueSteps(100); return err },
 		"ExpiredSteps":  func(q gatehouse.ReadQueues) error { _, err := q.ExpiredSteps(100); return err },
-		"DueLanes":      func(q gatehouse.ReadQueues) error { _, err := q.DueLanes("", "", gatehouse.Lane{}, 64, 16); return err },
-		"ReadyTools":    func(q gatehouse.ReadQueues) error { _, err := q.ReadyTools("", 64); return err },
+		"DueLanes": func(q gatehouse.ReadQueues) error {
+			_,
+				err := q.DueLanes("", "", gatehouse.Lane{}, 64, 16)
+			return err
+		},
+		"ReadyTools": func(q gatehouse.ReadQueues) error { _, err := q.ReadyTools("", 64); return err },
 		"QueuedLanes": func(q gatehouse.ReadQueues) error {
 			_, err := q.QueuedLanes(gatehouse.QueuedLane{}, 64, 16, time.Now())
 			return err
@@ -199,7 +205,8 @@ INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, 
 SELECT tenant, 'stp_' || i, seq, id, 's' || i, i, '', workflow, workspace, 'transform', '', 'ready', 0, 0, false, '', '', created_at, created_at
 FROM run, generate_series(1, `+fmt.Sprint(b.N)+`) i;
 INSERT INTO step_body (seq, tenant, item, input, output) SELECT seq, tenant, '', '{"n":1}', '' FROM step WHERE status = 'ready'`)
-		lane := gatehouse.StepShare{Lane: gatehouse.Lane{Tenant: "default", Workflow: "triage"}, Limit: stepBatch, MostOfWorkflow: 1000}
+		lane := gatehouse.StepShare{Lane: gatehouse.Lane{Tenant: "default", Workflow: "triage"}, Limit: stepBatch,
+			MostOfWorkflow: 1000}
 		b.ResetTimer()
 		for done := 0; done < b.N; {
 			var got []*gatehouse.Step
@@ -271,10 +278,13 @@ const (
  attempts INTEGER NOT NULL, ready_at BIGINT, owner TEXT, lease_until BIGINT, finished_at BIGINT, input TEXT, output TEXT);
 CREATE INDEX bare_ready ON bare_step (tenant, ready_at) WHERE status = 'ready';
 CREATE INDEX bare_lease ON bare_step (lease_until) WHERE status = 'running';`
-	bareStepFill = `INSERT INTO bare_step SELECT 'stp_' || i, 'default', 'run_' || i / 20, 's' || i % 20, 'ready', 0, i, NULL, NULL, NULL, '{"n":1}', NULL
+	bareStepFill = `INSERT INTO bare_step
+		SELECT 'stp_' || i, 'default', 'run_' || i / 20, 's' || i % 20, 'ready', 0, i, NULL, NULL, NULL, '{"n":1}', NULL
 FROM generate_series(1, $1::int) i`
-	bareTake = `UPDATE bare_step SET status = 'running', attempts = attempts + 1, owner = $1, lease_until = $2 WHERE id IN (
- SELECT id FROM bare_step WHERE tenant = $3 AND status = 'ready' ORDER BY ready_at LIMIT $4 FOR UPDATE SKIP LOCKED) RETURNING id, run, key, input`
+	bareTake = `UPDATE bare_step SET status = 'running', attempts = attempts + 1, owner = $1, lease_until = $2
+		WHERE id IN (
+ SELECT id FROM bare_step WHERE tenant = $3 AND status = 'ready'
+ ORDER BY ready_at LIMIT $4 FOR UPDATE SKIP LOCKED) RETURNING id, run, key, input`
 	bareFinish = `UPDATE bare_step SET status = 'succeeded', output = $1, owner = NULL, lease_until = NULL, finished_at = $2
 WHERE tenant = $3 AND id = $4 AND status = 'running'`
 )

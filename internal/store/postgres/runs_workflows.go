@@ -8,13 +8,15 @@ import (
 )
 
 const (
-	listWorkflows = `SELECT w.tenant, w.id, w.name, w.version, w.workspace, w.description, w.digest, w.created_by, w.created_at, n.versions, c.status, c.runs
+	listWorkflows = `SELECT w.tenant, w.id, w.name, w.version, w.workspace, w.description, w.digest, w.created_by,
+  w.created_at, n.versions, c.status, c.runs
 FROM (SELECT tenant, name, max(version) AS version, count(*) AS versions FROM workflow
 WHERE tenant = $1 AND name > $2 GROUP BY tenant, name
   ORDER BY tenant, name LIMIT $3) n
 JOIN workflow w ON w.tenant = n.tenant AND w.name = n.name AND w.version = n.version
 LEFT JOIN LATERAL (SELECT r.status, count(*) AS runs FROM run r
-WHERE r.tenant = n.tenant AND r.workflow = n.name AND r.workflow <> '' AND r.created_at > $4 GROUP BY r.status) c ON true
+  WHERE r.tenant = n.tenant AND r.workflow = n.name AND r.workflow <> '' AND r.created_at > $4
+  GROUP BY r.status) c ON true
 ORDER BY n.name`
 )
 
@@ -43,5 +45,7 @@ func (t *readTx) ListWorkflows(
 		}
 		return err
 	}, t.tenant, c.ID, limit+1, since)
-	return shared.Finish(page, limit, func(w *gatehouse.WorkflowSummary) shared.Cursor { return shared.Cursor{ID: w.Name} }, shared.KindWorkflows, t.tenant), err
+	return shared.Finish(page, limit,
+		func(w *gatehouse.WorkflowSummary) shared.Cursor { return shared.Cursor{ID: w.Name} }, shared.KindWorkflows,
+		t.tenant), err
 }

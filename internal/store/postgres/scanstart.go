@@ -8,10 +8,9 @@ import (
 
 // scanStart is where a queue begins. As long as a transaction may still see finished rows,
 // PostgreSQL keeps them in the indexes; during a backup, that is every row finished since the
-// backup began. A search for the first unfinished row walks over all of them. Once a scan has
-// read many pages, later scans begin at the low marks that a scan from the beginning has set. If
-// the clock falls back, a new row can lie before the marks; the next scan from the beginning
-// finds it.
+// backup began. A search for the first unfinished row reads all of them. Once a scan has read many
+// pages, later scans begin at the low marks that a scan from the beginning has set. If the clock
+// falls back, a new row can lie before the marks; the next scan from the beginning finds it.
 type scanStart struct {
 	table string
 	// query reads the marks of all tenants, NULL for none. If times is true, the marks are
@@ -55,8 +54,9 @@ const pagesRead = `SELECT pg_stat_get_xact_blocks_fetched($1::text::regclass)`
 // has no transaction number. The server hides the transaction starts of other roles from a role
 // without pg_read_all_stats: if replicas connect as several roles, [maxForeignTx] must cover the
 // rows that the others store.
-const oldestWriter = `SELECT min(xact_start) FROM pg_stat_activity WHERE datname = current_database() AND (backend_xid IS NOT NULL
-  OR pid = pg_backend_pid() OR application_name = current_setting('application_name') AND xact_start > clock_timestamp() - interval '10 s')`
+const oldestWriter = `SELECT min(xact_start) FROM pg_stat_activity
+WHERE datname = current_database() AND (backend_xid IS NOT NULL OR pid = pg_backend_pid()
+  OR application_name = current_setting('application_name') AND xact_start > clock_timestamp() - interval '10 s')`
 
 // current returns where the queue begins. due tells the caller to scan from the beginning. Only
 // one caller that can do so gets it; the others use the marks.
@@ -88,8 +88,8 @@ func (f *scanStart) set(m lowMarks, pages int64, took time.Duration) {
 }
 
 // scanFrom returns where the queue begins. Each statement of a scan from the beginning needs
-// its own snapshot. Before its first statement, a View runs the scan in a transaction of its
-// own on its connection; later in a View there is no scan.
+// its own snapshot. Before its first statement, a View runs the scan in a separate transaction on
+// its connection; later in a View there is no scan.
 func (t *readTx) scanFrom(f *scanStart) (lowMarks, error) {
 	m, due := f.current(!t.view || !t.begun)
 	if !due {

@@ -133,7 +133,9 @@ WHERE not_before < (SELECT max(not_before) FROM push)`)
 		t.Errorf("a claim with nothing to do read %d pages", pages)
 	}
 	approved(t, s, "aaa", 3) // the walk comes from there to the others
-	execAll(t, s, `UPDATE push SET not_before = (SELECT max(not_before) FROM push WHERE tenant = 'aaa') WHERE tenant = 'acme' AND status = 'queued'`)
+	execAll(t, s,
+		`UPDATE push SET not_before = (SELECT max(not_before) FROM push WHERE tenant = 'aaa')
+			WHERE tenant = 'acme' AND status = 'queued'`)
 	if pages := cycle(); len(got) != 5 || pages > few {
 		t.Errorf("a claim of 5 pushes that were queued since read %d pages and claimed %d", pages, len(got))
 	}
@@ -169,14 +171,16 @@ func TestStepClaimsDoNotWalkOverWhatIsDone(t *testing.T) {
 	park(t, s, 1)
 	ready := func(workflow string, n int, at string) {
 		t.Helper()
-		execAll(t, s, fmt.Sprintf(`INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
+		execAll(t, s,
+			fmt.Sprintf(`INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
  generation, skipped, event, lease_owner, created_at, ready_at)
 SELECT tenant, 'stp_%[1]s' || i, seq, id, '%[1]s' || i, i, '', '%[1]s', workspace, 'transform', '', 'ready', 0, 0, false, '', '', created_at, %[3]s
 FROM run, generate_series(1, %[2]d) i`, workflow, n, at))
 	}
 	settle := func(which string) {
 		t.Helper()
-		execAll(t, s, `UPDATE step SET status = 'succeeded', lease_owner = '', lease_until = NULL, due_at = NULL, finished_at = created_at
+		execAll(t, s,
+			`UPDATE step SET status = 'succeeded', lease_owner = '', lease_until = NULL, due_at = NULL, finished_at = created_at
 WHERE status IN ('running', 'failed_retryable') AND `+which)
 	}
 	const now = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
@@ -185,8 +189,11 @@ WHERE status IN ('running', 'failed_retryable') AND `+which)
 		t.Fatal(err)
 	}
 	backup(t, s)
-	execAll(t, s, `UPDATE step SET status = 'running', generation = 1, attempts = 1, lease_owner = 'w', lease_until = ready_at + seq, started_at = ready_at
-WHERE status = 'ready'`, `UPDATE step SET status = 'failed_retryable', due_at = lease_until, lease_owner = '', lease_until = NULL WHERE workflow = 'mail'`)
+	execAll(t, s,
+		`UPDATE step SET status = 'running', generation = 1, attempts = 1, lease_owner = 'w', lease_until = ready_at + seq, started_at = ready_at
+WHERE status = 'ready'`,
+		`UPDATE step SET status = 'failed_retryable', due_at = lease_until, lease_owner = '', lease_until = NULL
+			WHERE workflow = 'mail'`)
 	settle(`workflow = 'mail'`)
 
 	var got []*gatehouse.Step
@@ -227,7 +234,8 @@ WHERE status = 'ready'`, `UPDATE step SET status = 'failed_retryable', due_at = 
 		t.Errorf("a claim with nothing to do read %d pages", pages)
 	}
 	ready("alarm", 3, now) // the walk comes from there to the others
-	execAll(t, s, `INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
+	execAll(t, s,
+		`INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
  generation, skipped, event, lease_owner, created_at, ready_at)
 SELECT tenant, 'stp_new' || i, seq, id, 'new' || i, i, '', 'mail', workspace, 'transform', '', 'ready', 0, 0, false, '', '', created_at, `+now+`
 FROM run, generate_series(1, 2) i`)
@@ -271,19 +279,23 @@ func TestSequencerDoesNotWalkOverWhatIsNumbered(t *testing.T) {
 		})
 	}
 	execAll(t, s, `INSERT INTO audit_waiting (first, tenant, leaves)
-SELECT seq, 'default', ARRAY[seq] FROM (SELECT nextval('audit_leaf_row') AS seq FROM generate_series(1, 100000)) l`, `DELETE FROM audit_waiting`)
+SELECT seq, 'default', ARRAY[seq] FROM (SELECT nextval('audit_leaf_row') AS seq FROM generate_series(1, 100000)) l`,
+		`DELETE FROM audit_waiting`)
 	if pages := look(); pages < longScanPages {
 		t.Fatalf("the first look over 100000 rows that are gone read %d pages: nothing keeps them", pages)
 	}
 	look()
 	s.leafScan.nextScan = time.Now().Add(time.Hour)
 	if pages := look(); pages > few || waiting != 0 {
-		t.Errorf("a look with nothing to do read %d pages and found %d leaves", pages, waiting)
+		t.Errorf("a scan with nothing to do read %d pages and found %d leaves", pages, waiting)
 	}
-	execAll(t, s, `WITH l AS (INSERT INTO audit_leaf (seq, tenant, action_id, body) SELECT nextval('audit_leaf_row'), 'default', '', '{}'
-  FROM generate_series(1, 2) RETURNING seq) INSERT INTO audit_waiting (first, tenant, leaves) SELECT seq, 'default', ARRAY[seq] FROM l`)
+	execAll(t, s,
+		`WITH l AS (INSERT INTO audit_leaf (seq, tenant, action_id, body)
+			SELECT nextval('audit_leaf_row'), 'default', '', '{}'
+  FROM generate_series(1, 2) RETURNING seq) INSERT INTO audit_waiting (first, tenant, leaves)
+  SELECT seq, 'default', ARRAY[seq] FROM l`)
 	if pages := look(); pages > few || waiting != 2 {
-		t.Errorf("a look for 2 leaves read %d pages and found %d", pages, waiting)
+		t.Errorf("a scan for 2 leaves read %d pages and found %d", pages, waiting)
 	}
 }
 
@@ -308,12 +320,12 @@ func TestScanStartIsRenewed(t *testing.T) {
 			t.Error("a long look has none follow from the beginning")
 		}
 		if _, due := f.current(true); due {
-			t.Error("two look at a time")
+			t.Error("two scans at a time")
 		}
 		f.set(lowMarks{7, 8}, longScanPages, c.took)
 		in := time.Until(f.nextScan)
 		if m, due := f.current(true); m != (lowMarks{7, 8}) || due || in <= c.from || in > c.until {
-			t.Errorf("after a look of %v: from %v, due again %v, in %v", c.took, m, due, in)
+			t.Errorf("after a scan of %v: from %v, due again %v, in %v", c.took, m, due, in)
 		}
 		f.set(lowMarks{9, 9}, longScanPages-1, c.took)
 		if m, due := f.current(true); m != (lowMarks{}) || due {

@@ -42,7 +42,8 @@ func begins(t *testing.T, s *Store, program string) (tx pgx.Tx, at int64) {
 	}
 	t.Cleanup(func() { _ = c.Close(ctx) })
 	if tx, err = c.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}); err == nil {
-		err = tx.QueryRow(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM (`+setTenant+`) x`, AllTenants).Scan(&at)
+		err = tx.QueryRow(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM (`+setTenant+`) x`,
+			AllTenants).Scan(&at)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -133,12 +134,14 @@ func TestScanFromTheBeginning(t *testing.T) {
 	s, ctx := openTest(t, Config{trip: road.note}), context.Background()
 	park(t, s, 1)
 	approved(t, s, "beta", 2)
-	execAll(t, s, `INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
+	execAll(t, s,
+		`INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
  generation, skipped, event, lease_owner, created_at, ready_at, lease_until, due_at)
 SELECT tenant, 'stp_' || k, seq, id, k, 9, '', k, workspace, 'transform', '', state, 1, 1, false, '', '', created_at, at, lease, due
 FROM run, (VALUES ('x', 'ready', 7, NULL, NULL), ('y', 'running', 1, 8, NULL), ('z', 'failed_retryable', 1, NULL, 9)) v (k, state, at, lease, due)`,
 		`UPDATE push SET not_before = 7`,
-		`UPDATE push SET status = 'picking', generation = 1, lease_owner = 'w', lease_until = 8 WHERE id = (SELECT min(id) FROM push)`)
+		`UPDATE push SET status = 'picking', generation = 1, lease_owner = 'w', lease_until = 8 WHERE id = (SELECT min(id)
+			FROM push)`)
 	s.stepScan.longScan = true
 	trips := road.of(t, "a question", func() {
 		err := s.ReadQueues(ctx, func(q gatehouse.ReadQueues) error {
@@ -153,7 +156,7 @@ FROM run, (VALUES ('x', 'ready', 7, NULL, NULL), ('y', 'running', 1, 8, NULL), (
 		}
 	})
 	if trips != 2 {
-		t.Fatalf("a look and a question took %d round trips", trips)
+		t.Fatalf("a scan and a query took %d round trips", trips)
 	}
 	at := -1
 	for _, sql := range []string{beginUpdate, readClock, oldestWriter, stepMarks, `commit`} {
@@ -168,7 +171,7 @@ FROM run, (VALUES ('x', 'ready', 7, NULL, NULL), ('y', 'running', 1, 8, NULL), (
 		for f, want := range map[*scanStart]lowMarks{&s.stepScan: {7, 8, 9}, &s.pushScan: {7, 8}} {
 			f.longScan, f.nextScan = true, time.Time{}
 			if m, err := tx.scanFrom(f); err != nil || m != want || tx.begun || tx.tenant != "acme" {
-				t.Errorf("%s: a look while a View is about another tenant came to %v, %v", f.table, m, err)
+				t.Errorf("%s: a scan in a View of another tenant returned %v, %v", f.table, m, err)
 			}
 		}
 		if _, err := tx.LogSize(); err != nil {
@@ -191,8 +194,10 @@ FROM run, (VALUES ('x', 'ready', 7, NULL, NULL), ('y', 'running', 1, 8, NULL), (
 func TestSweepsDoNotWalkOverWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	execAll(t, s, `INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at, decided_by, decided_via)
-SELECT 'default', 'act_' || i, 'pending', repeat('a', 400), 3, 'prn_bot', 'k' || i, 1, i, '', '' FROM generate_series(1, 12000) i`)
+	execAll(t, s,
+		`INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at, decided_by, decided_via)
+SELECT 'default', 'act_' || i, 'pending', repeat('a', 400), 3, 'prn_bot', 'k' || i, 1, i, '', ''
+FROM generate_series(1, 12000) i`)
 	backup(t, s)
 	execAll(t, s, `UPDATE action SET status = 'canceled', decided_at = 1, finished_at = 1`)
 	found := 0

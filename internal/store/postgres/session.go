@@ -83,8 +83,8 @@ type readTx struct {
 	clockSeen bool
 	queue     []query
 	wrote     bool
-	// tenant is the tenant of the next statements, serverTenant the one that the server was
-	// told last; see withTenant.
+	// tenant is the tenant of the next statements, serverTenant the one last set on the server; see
+	// withTenant.
 	tenant, serverTenant string
 	opening              opening
 	// freeKey is an idempotency key that neither an action nor the archive has.
@@ -94,8 +94,8 @@ type readTx struct {
 	r   row
 }
 
-// Now is the transaction's one clock reading. It is taken at the first call, or in the round
-// trip before that, after the locks that were taken by then.
+// Now is the transaction's one clock reading. The first call reads it, or the round trip before the
+// call, after the locks taken so far.
 func (t *readTx) Now() time.Time {
 	if t.at.IsZero() && !t.end {
 		if err := t.read(); err != nil {

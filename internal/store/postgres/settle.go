@@ -31,9 +31,10 @@ type newPush struct {
 // markRow is the number of a transaction of a session.
 type markRow struct{ Session, Last int64 }
 
-// settleDecision writes a decision. Its parts use each other's results, because no part of a statement sees
-// what another part has changed: the approval moves, then its action by the same seq, then the push. The
-// condition on id and status of the action is written so that no index can answer it.
+// settleDecision writes a decision. Its parts use each other's results, because the parts of a
+// statement do not see each other's changes: the approval moves, then its action by the same seq,
+// then the push. The condition on id and status of the action is written so that no index can
+// answer it.
 var settleDecision = single[settleRow](`
 WITH r AS (
   SELECT $1::text AS tenant, $2::text AS action_id, $3::text AS approval_id, $4::text AS status,

@@ -131,10 +131,12 @@ func TestSettleStatement(t *testing.T) {
 		return func(tx *tx) error { return tx.Write(sql, args...) }
 	}
 	for name, between := range map[string]func(tx *tx) error{
-		"answered":     other(`UPDATE approval SET status = 'rejected'`),
-		"moved":        other(`UPDATE action SET status = 'canceled', decided_at = 1`),
-		"pushed":       other(`INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts, attempt_base, last_error, error_code, not_before, created_at, generation, lease_owner, replays) SELECT tenant, 'psh_2', seq, id, '', '', '', 'queued', 0, 0, '', '', 0, 0, 0, '', 0 FROM action`),
-		"remembered":   other(`INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at) VALUES ('default', 'prn_ana', 'POST', 'k', sha256(''), $1)`, at.UnixMicro()),
+		"answered": other(`UPDATE approval SET status = 'rejected'`),
+		"moved":    other(`UPDATE action SET status = 'canceled', decided_at = 1`),
+		"pushed": other(
+			`INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts, attempt_base, last_error, error_code, not_before, created_at, generation, lease_owner, replays) SELECT tenant, 'psh_2', seq, id, '', '', '', 'queued', 0, 0, '', '', 0, 0, 0, '', 0 FROM action`),
+		"remembered": other(`INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at)
+			VALUES ('default', 'prn_ana', 'POST', 'k', sha256(''), $1)`, at.UnixMicro()),
 		"mark removed": other(`UPDATE gatehouse_session SET last = -1`),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,17 +41,18 @@ func TestCommitWithoutStandby(t *testing.T) {
 		t.Fatal(err)
 	}
 	leave()
-	if err := putTenant(s, "acme"); err == nil || errors.Is(err, gatehouse.ErrBusy) || errors.Is(err, context.DeadlineExceeded) {
+	if err := putTenant(s, "acme"); err == nil || errors.Is(err, gatehouse.ErrBusy) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v: no standby has it, and nobody knows whether one will", err)
 	}
 	find := func() error {
 		return s.View(t.Context(), "acme", func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant(); return err })
 	}
 	if err := find(); !errors.Is(err, gatehouse.ErrNotFound) {
-		t.Errorf("error %v: who asks again would be told that it is stored", err)
+		t.Errorf("error %v: a retry would be reported as stored", err)
 	}
 	if n := len(s.updateSlots); n != 1 {
-		t.Errorf("%d places are taken: one connection of the server waits", n)
+		t.Errorf("%d slots are in use: one connection of the server waits", n)
 	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		if err := s.Ping(t.Context()); err != nil {
@@ -69,7 +70,7 @@ func TestCommitWithoutStandby(t *testing.T) {
 	}
 	for end := time.Now().Add(time.Minute); len(s.updateSlots) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("the place is not given back")
+			t.Fatal("the slot is not released")
 		}
 	}
 	if err := find(); err != nil {
@@ -98,7 +99,8 @@ func TestCommitWaitCanceled(t *testing.T) {
 			}
 			defer conn.Close(context.Background())
 			for ended := 0; ended == 0; time.Sleep(time.Millisecond) {
-				if err := conn.QueryRow(t.Context(), `SELECT count(`+end+`(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`).Scan(&ended); err != nil {
+				if err := conn.QueryRow(t.Context(),
+					`SELECT count(`+end+`(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`).Scan(&ended); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -106,7 +108,7 @@ func TestCommitWaitCanceled(t *testing.T) {
 				t.Errorf("error %v: no standby has it, and nobody knows whether one will", err)
 			}
 			if n := len(s.updateSlots); name == "cancel" && n > 0 {
-				t.Errorf("%d places are taken: the connection is the pool's again", n)
+				t.Errorf("%d slots are in use: the connection is back in the pool", n)
 			}
 			if err := c.Synchronous(false); err != nil {
 				t.Fatal(err)

@@ -139,7 +139,7 @@ func TestStatements(t *testing.T) {
 	}
 	for name, s := range statements {
 		if s.rank > 0 && (s.subject < 0) != slices.Contains(unowned, name) {
-			t.Errorf("%s: column %d names what it writes", name, s.subject)
+			t.Errorf("%s: unexpected subject column %d", name, s.subject)
 		}
 	}
 	if updateSteps.key < 0 || passSteps.key < 0 {

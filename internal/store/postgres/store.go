@@ -51,7 +51,7 @@ type Store struct {
 	pool      *pgxpool.Pool
 	conn      *pgx.ConnConfig
 	high      atomic.Int64 // the highest clock reading so far, in microseconds
-	lag       atomic.Int64 // how far the clock is behind high, in nanoseconds, if it is far behind
+	lag       atomic.Int64 // how far the clock is behind high, in nanoseconds; 0 below maxSilentLag
 	lagLogged atomic.Int64 // when the lag was last logged, in seconds
 
 	// updateSlots bounds the connections of Updates, viewSlots those of Views. callerSlots

@@ -144,7 +144,8 @@ func TestStuckRowStopsNobody(t *testing.T) {
 					t.Errorf("another action, %d: %v", i, err)
 					break
 				}
-				if err := s.View(ctx, "default", func(tx gatehouse.ReadTx) error { _, err := tx.FindAction("act_" + id); return err }); err != nil {
+				if err := s.View(ctx, "default",
+					func(tx gatehouse.ReadTx) error { _, err := tx.FindAction("act_" + id); return err }); err != nil {
 					t.Errorf("a look, %d: %v", i, err)
 					break
 				}
@@ -199,7 +200,9 @@ func queued(t *testing.T, s *Store, id string, behind int) {
 
 // behindStuck starts Updates that want one locked action, one after another behind `before`
 // others, each with its own context.
-func behindStuck(t *testing.T, s *Store, id string, before, n int) (gone []context.CancelFunc, ended []chan error, order func() []int) {
+func behindStuck(
+	t *testing.T, s *Store, id string, before, n int,
+) (gone []context.CancelFunc, ended []chan error, order func() []int) {
 	t.Helper()
 	var mu sync.Mutex
 	var came []int

@@ -10,8 +10,8 @@ import (
 )
 
 // TenantSetting is the setting that tells the tables' row security policies the tenant of a
-// transaction; the value AllTenants stands for all tenants. A program that reads the tables
-// directly sets it on its connections, or it sees no rows.
+// transaction; the value AllTenants means all tenants. A program that reads the tables directly
+// sets it on its connections, or it sees no rows.
 const (
 	TenantSetting = "gatehouse.tenant"
 	AllTenants    = "*"
@@ -65,7 +65,8 @@ func (t *readTx) withTenant(batch []query) []query {
 func warn(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	var role string
 	var bypasses bool
-	err := pool.QueryRow(ctx, `SELECT rolname::text, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&role, &bypasses)
+	err := pool.QueryRow(ctx,
+		`SELECT rolname::text, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&role, &bypasses)
 	if err == nil && bypasses {
 		log.WarnContext(ctx, "postgres: the role is not bound by row security: only the statements keep tenants apart; "+
 			"connect as one that is not a superuser and has no BYPASSRLS", "role", role)

@@ -40,7 +40,7 @@ func TestPoliciesSeparateTenants(t *testing.T) {
 	cut := cutter{seen: map[string]bool{}, cut: map[string]bool{}}
 	t.Cleanup(func() {
 		if n := len(cut.cut); n < 25 {
-			t.Errorf("the tenant was taken out of %d statements only: %v", n, cut.cut)
+			t.Errorf("the tenant was removed from only %d statements: %v", n, cut.cut)
 		}
 		plansAreAlike(t, database(t), slices.Sorted(maps.Keys(cut.seen)))
 	})
@@ -141,7 +141,8 @@ func rowsAreSeparate(t *testing.T, url string) {
 			continue
 		}
 		filled++
-		if _, err := c.Exec(ctx, `CREATE TEMP TABLE stolen AS SELECT `+w.columns+` FROM `+w.table+` WHERE `+w.column+` = 'default'`); err != nil {
+		if _, err := c.Exec(ctx,
+			`CREATE TEMP TABLE stolen AS SELECT `+w.columns+` FROM `+w.table+` WHERE `+w.column+` = 'default'`); err != nil {
 			t.Fatal(err)
 		}
 		as("default")
@@ -187,7 +188,8 @@ func tenantTables(t *testing.T, c *pgx.Conn) []tenantTable {
 	rows, err := c.Query(context.Background(), `SELECT c.relname::text, a.attname::text,
   (SELECT string_agg(quote_ident(w.attname), ', ' ORDER BY w.attnum) FROM pg_attribute w
    WHERE w.attrelid = c.oid AND w.attnum > 0 AND NOT w.attisdropped AND w.attgenerated = ''),
-  c.relrowsecurity AND c.relforcerowsecurity AND (SELECT count(*) FROM pg_policy p WHERE p.polrelid = c.oid AND p.polcmd = '*') = 1
+  c.relrowsecurity AND c.relforcerowsecurity AND (SELECT count(*) FROM pg_policy p
+  WHERE p.polrelid = c.oid AND p.polcmd = '*') = 1
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
   AND (a.attname = 'tenant' OR c.relname = 'tenant' AND a.attname = 'id') ORDER BY 1`)

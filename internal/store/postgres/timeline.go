@@ -55,7 +55,8 @@ func (m *timelines) check(at serverTimeline) error {
 		m.highest[at.cluster] = at.timeline
 		return nil
 	}
-	err := fmt.Errorf("the server %s is on timeline %d, but this process has worked with timeline %d of the same cluster (%s): %w",
+	err := fmt.Errorf(
+		"the server %s is on timeline %d, but this process has worked with timeline %d of the same cluster (%s): %w",
 		at.server, at.timeline, seen, at.cluster, errOldPrimary)
 	if !m.logged[at] {
 		m.logged[at] = true
@@ -93,7 +94,8 @@ func (m *timelines) lookUp(ctx context.Context, c *pgconn.PgConn) (serverTimelin
 	case !errors.As(err, &pg), severe(pg), pg.Code[:2] == "53", pg.Code == "57014": // another attempt may succeed
 		return serverTimeline{}, err
 	default:
-		m.log.DebugContext(ctx, "postgres: the server does not tell its timeline: an old primary would not be noticed", "error", err)
+		m.log.DebugContext(ctx, "postgres: the server does not tell its timeline: an old primary would not be noticed",
+			"error", err)
 		return serverTimeline{}, nil
 	}
 	row := results[0].Rows[0]
@@ -103,7 +105,8 @@ func (m *timelines) lookUp(ctx context.Context, c *pgconn.PgConn) (serverTimelin
 	}
 	n, err := strconv.ParseUint(string(row[1]), 16, 32)
 	if err != nil {
-		m.log.DebugContext(ctx, "postgres: the server's timeline cannot be read: an old primary would not be noticed", "error", err)
+		m.log.DebugContext(ctx, "postgres: the server's timeline cannot be read: an old primary would not be noticed",
+			"error", err)
 		return serverTimeline{}, nil
 	}
 	at.timeline = uint32(n)

@@ -42,7 +42,8 @@ func tenantsOn(t *testing.T, c *pgtest.Cluster) (ids string) {
 	conn, err := pgx.Connect(t.Context(), pgtest.AllTenants(c.DSN("postgres")))
 	must(t, err)
 	defer conn.Close(context.Background())
-	must(t, conn.QueryRow(t.Context(), `SELECT coalesce(string_agg(id, ' ' ORDER BY id), '') FROM tenant WHERE id <> $1`, gatehouse.DefaultTenant).Scan(&ids))
+	must(t, conn.QueryRow(t.Context(), `SELECT coalesce(string_agg(id, ' ' ORDER BY id), '') FROM tenant WHERE id <> $1`,
+		gatehouse.DefaultTenant).Scan(&ids))
 	return ids
 }
 
@@ -78,7 +79,8 @@ func TestOldPrimary(t *testing.T) {
 	must(t, standby.Down(false))
 	refused := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, errOldPrimary) || !strings.Contains(err.Error(), "is on timeline 1, but this process has worked with timeline 2") {
+		if !errors.Is(err, errOldPrimary) ||
+			!strings.Contains(err.Error(), "is on timeline 1, but this process has worked with timeline 2") {
 			t.Errorf("%s: error %v", what, err)
 		}
 	}
@@ -102,7 +104,7 @@ func TestOldPrimary(t *testing.T) {
 		t.Errorf("a commit that only the new primary has: again %v, error %v", again, err)
 	}
 	if got := strings.Count(said.text(), "a server is refused"); got != 1 {
-		t.Errorf("the refusal is told %d times", got)
+		t.Errorf("the refusal is logged %d times", got)
 	}
 	if got := tenantsOn(t, primary); got != "before" {
 		t.Errorf("the old primary has %s", got)
@@ -162,7 +164,8 @@ func TestOldPrimaryGoesOn(t *testing.T) {
 			if err := findTenant(s, "before"); err != nil {
 				return err
 			}
-			statement(t, pgtest.AllTenants(standby.DSN("postgres")), `INSERT INTO tenant SELECT 'new', created_at FROM tenant WHERE id = 'before'`)
+			statement(t, pgtest.AllTenants(standby.DSN("postgres")),
+				`INSERT INTO tenant SELECT 'new', created_at FROM tenant WHERE id = 'before'`)
 			learn()
 			if err := findTenant(s, "new"); err != nil {
 				t.Errorf("it is read from the old primary: %v", err)
@@ -184,10 +187,10 @@ func TestOldPrimaryGoesOn(t *testing.T) {
 func TestTimelineUntold(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{
-		"the timeline is nobody's to ask": `REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) FROM PUBLIC`,
-		"the cluster is nobody's to ask":  `REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC`,
-		"not supported":                   odd(`BEGIN RAISE 'not supported' USING ERRCODE = '0A000'; END`),
-		"something else":                  odd(`BEGIN RETURN 'the archive'; END`),
+		"nobody may read the timeline":     `REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) FROM PUBLIC`,
+		"nobody may read the cluster's id": `REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC`,
+		"not supported":                    odd(`BEGIN RAISE 'not supported' USING ERRCODE = '0A000'; END`),
+		"something else":                   odd(`BEGIN RETURN 'the archive'; END`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -64,7 +64,8 @@ func waitForLock(t *testing.T, s *Store) {
 func lockWaits(t *testing.T, s *Store) (n int) {
 	t.Helper()
 	err := s.pool.QueryRow(context.Background(),
-		`SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`).Scan(&n)
+		`SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity
+			WHERE datname = current_database())`).Scan(&n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +161,8 @@ func TestUnstorableText(t *testing.T) {
 	}
 }
 
-// TestGivenUpBeforeCommit: a caller that gives up after all writes but before COMMIT is told
-// so, and nothing is stored.
+// TestGivenUpBeforeCommit: a caller that gives up after all writes but before COMMIT gets the
+// context's error, and nothing is stored.
 func TestGivenUpBeforeCommit(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

@@ -127,7 +127,7 @@ func (s *Store) run(
 		return c, true, errRunAlone
 	}
 	if err == nil {
-		err = t.err // the closure went on after an error
+		err = t.err // the closure continued after an error
 	}
 	return c, t.mayRunAgain(), err
 }

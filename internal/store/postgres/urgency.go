@@ -32,11 +32,11 @@ const (
 //     row costs no more than its index entry. The cursor marks the cell as large, so later
 //     pages begin here at once.
 //
-// Each index is selected by an order that no other index has. Therefore risk stands in bounds
-// and in ORDER BY: with risk equal to a value, the order would be by expiry or by id alone,
-// which other indexes have too. The scan by expiry is bounded only by its number of rows: of a
-// two-column bound, only the first column ends a scan, so for an empty cell the server would
-// read all rows of that risk.
+// Each index is selected by an order that no other index has. Therefore risk is in the bounds and
+// in ORDER BY: with risk equal to a value, the order would be by expiry or by id alone, which other
+// indexes have too. The scan by expiry is bounded only by its number of rows: of a two-column
+// bound, only the first column ends a scan, so for an empty cell the server would read all rows of
+// that risk.
 const (
 	// The columns of a cell by expiry: those of the index, and those that filters need in
 	// addition.
@@ -48,7 +48,8 @@ const (
 CROSS JOIN LATERAL (SELECT bucket, risk, after, stretch, large,
     CASE WHEN bucket = 0 THEN n.at ELSE greatest(n.at, coalesce(?::bigint, n.at) + low) END AS low,
     CASE WHEN high IS NULL THEN 9223372036854775807 ELSE coalesce(?::bigint, n.at) + high END AS high
-  FROM unnest(?::int[], ?::int[], ?::bigint[], ?::bigint[], ?::text[], ?::int[], ?::bool[]) AS c (bucket, risk, low, high, after, stretch, large) OFFSET 0) k
+  FROM unnest(?::int[], ?::int[], ?::bigint[], ?::bigint[], ?::text[], ?::int[], ?::bool[])
+    AS c (bucket, risk, low, high, after, stretch, large) OFFSET 0) k
 CROSS JOIN LATERAL (
   WITH due AS MATERIALIZED (SELECT `
 	walkDue = ` FROM action

@@ -249,5 +249,6 @@ func Unpack(packed []byte) (gatehouse.JSON, error) {
 
 // ArchiveBound returns the values to which a cursor of the archive's list is bound.
 func ArchiveBound(tenant string, f gatehouse.ActionFilter) []string {
-	return BoundToReader([]string{tenant, string(f.Status), f.ActionType, fmt.Sprint(int(f.RiskLevel)), f.ProposedBy, f.Query}, f.ReadBy)
+	return BoundToReader(
+		[]string{tenant, string(f.Status), f.ActionType, fmt.Sprint(int(f.RiskLevel)), f.ProposedBy, f.Query}, f.ReadBy)
 }

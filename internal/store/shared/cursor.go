@@ -76,8 +76,8 @@ func ParseCursor(s, kind string, filter ...string) (c Cursor, err error) {
 	if err := d.Decode(&c); err != nil || c.Encode() != s {
 		return Cursor{}, bad
 	}
-	if c.Kind != kind || c.Filter != FilterHash(filter) || c.Bucket < 0 || c.Bucket >= Buckets || c.Risk < 0 || c.Risk > 5 ||
-		c.AsOf < 0 || c.Seq < 0 || c.ID == "" && c.Seq == 0 {
+	if c.Kind != kind || c.Filter != FilterHash(filter) || c.Bucket < 0 || c.Bucket >= Buckets || c.Risk < 0 ||
+		c.Risk > 5 || c.AsOf < 0 || c.Seq < 0 || c.ID == "" && c.Seq == 0 {
 		return Cursor{}, bad
 	}
 	return c, nil
@@ -102,7 +102,9 @@ func PageLimit(n int) int {
 }
 
 // Finish trims a page that was read with one extra row, and sets its cursor.
-func Finish[T any](page gatehouse.Page[T], limit int, at func(T) Cursor, kind string, filter ...string) gatehouse.Page[T] {
+func Finish[T any](
+	page gatehouse.Page[T], limit int, at func(T) Cursor, kind string, filter ...string,
+) gatehouse.Page[T] {
 	if len(page.Items) > limit {
 		page.Items = page.Items[:limit]
 		c := at(page.Items[limit-1])

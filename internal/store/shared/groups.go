@@ -46,8 +46,7 @@ func EncodeAudience(a gatehouse.Audience) (roles, people, groups string) {
 	return roles, some(a.People), some(a.Groups)
 }
 
-// AskedGroups reads the groups of an approval; nil for none and for a text that is
-// no list.
+// AskedGroups reads the groups of an approval; nil for none and for a text that is not a list.
 func AskedGroups(text string) []string {
 	if list, err := DecodeList[string](text); err == nil && len(list) > 0 {
 		return list

@@ -32,7 +32,9 @@ type LogBatch struct {
 // with the tree hashes that they complete. The hash of a leaf is stored only as
 // a tree hash. All batches share their slices: a batch is valid until the next
 // one.
-func LogBatches(tenant string, size int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) iter.Seq2[LogBatch, error] {
+func LogBatches(
+	tenant string, size int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash,
+) iter.Seq2[LogBatch, error] {
 	return func(yield func(LogBatch, error) bool) {
 		rows, tree := make([]int64, 0, MaxEntries), make([]byte, 0, (2*MaxEntries+64)*HashSize)
 		for len(leaves) > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// TestEnginesHaveTheSameMigrations: a number and name stand for the same step
-// on both engines, and the first step is the base.
+// TestEnginesHaveTheSameMigrations: a number and name mean the same step on both engines, and the
+// first step is the base.
 func TestEnginesHaveTheSameMigrations(t *testing.T) {
 	t.Parallel()
 	names := map[string][]string{}

@@ -24,8 +24,8 @@ var assembled = []string{
 
 var sqlText = regexp.MustCompile(`\b(SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|WITH|JOIN|ORDER BY|RETURNING|LIMIT)\b`)
 
-// TestPlainStatements: the text of a statement stands in one piece. The only text that is added to another
-// is a list of columns, whose name ends with Columns.
+// TestPlainStatements: each SQL statement is one literal. Only a list of columns may be added to
+// it, by a constant whose name ends with Columns.
 func TestPlainStatements(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../*/*.go")
@@ -47,7 +47,8 @@ func TestPlainStatements(t *testing.T) {
 			switch x := n.(type) {
 			case *ast.CallExpr:
 				for i, arg := range x.Args {
-					if _, literal := arg.(*ast.BasicLit); isStatement(x) && name != "postgres/statement.go" && !literal && i >= len(x.Args)-1 {
+					if _, literal := arg.(*ast.BasicLit); isStatement(x) && name != "postgres/statement.go" && !literal &&
+						i >= len(x.Args)-1 {
 						t.Errorf("%s: the text of a statement is not a literal", set.Position(arg.Pos()))
 					}
 				}

@@ -24,8 +24,8 @@ const Ended = `status IN ('applied', 'failed', 'rejected', 'denied', 'expired', 
 // HasEnded is Ended for one status.
 func HasEnded(s gatehouse.Status) bool {
 	switch s {
-	case gatehouse.StatusApplied, gatehouse.StatusFailed, gatehouse.StatusRejected, gatehouse.StatusDenied, gatehouse.StatusExpired,
-		gatehouse.StatusCanceled, gatehouse.StatusSuperseded, gatehouse.StatusReversed:
+	case gatehouse.StatusApplied, gatehouse.StatusFailed, gatehouse.StatusRejected, gatehouse.StatusDenied,
+		gatehouse.StatusExpired, gatehouse.StatusCanceled, gatehouse.StatusSuperseded, gatehouse.StatusReversed:
 		return true
 	}
 	return false
@@ -137,13 +137,14 @@ func SortReady(steps []*gatehouse.Step) {
 // Passed reports whether a step looks like one that was made ready, leased and
 // closed at once.
 func Passed(s *gatehouse.Step) bool {
-	return s.Status == gatehouse.StepSucceeded && s.Generation >= 1 && s.Attempts >= 1 && s.LeaseUntil == nil && s.LeaseOwner == "" &&
-		s.ReadyAt != nil && s.StartedAt != nil && s.FinishedAt != nil
+	return s.Status == gatehouse.StepSucceeded && s.Generation >= 1 && s.Attempts >= 1 && s.LeaseUntil == nil &&
+		s.LeaseOwner == "" && s.ReadyAt != nil && s.StartedAt != nil && s.FinishedAt != nil
 }
 
 // CompareLanes orders lanes by tenant, workspace and workflow.
 func CompareLanes(a, b gatehouse.Lane) int {
-	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Workflow, b.Workflow))
+	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Workspace, b.Workspace),
+		cmp.Compare(a.Workflow, b.Workflow))
 }
 
 // RunListKey returns the values to which a cursor of a list of runs is bound. Without times,

@@ -49,8 +49,7 @@ func ScanSearchable(text func() string, number func() int64) *Searchable {
 	return s
 }
 
-// text returns all words in order. Each begins with a space; a | stands between
-// two texts.
+// text returns all words in order. Each begins with a space; a | separates two texts.
 func (s *Searchable) text() string {
 	var b strings.Builder
 	for _, t := range s.texts {

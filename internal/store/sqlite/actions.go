@@ -17,8 +17,8 @@ const actionColumns = `
   p.amount, p.currency, p.on_behalf_of, p.expires_in, p.hold, p.digest, p.fingerprint, p.content_hash,
   p.policy_outcome, p.policy_version, p.policy_rules, p.policy_reasons, p.proposed_by, p.rationale,
   p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
-  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value, o.groups,
-  o.timing, o.told, o.changed_at, o.changed_version, o.changed_by, o.about,
+  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt,
+  o.confirm_value, o.groups, o.timing, o.told, o.changed_at, o.changed_version, o.changed_by, o.about,
   o.comments, o.asked, o.answered, o.assignee_id, o.assignee, o.evaluated`
 
 const (
@@ -185,8 +185,10 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 	if a.Failure != nil {
 		code, detail = a.Failure.Code, a.Failure.Detail
 	}
-	_, err := t.exec(`INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
-decided_by, decided_via, decided_at, finished_at, failure_code, failure_detail, supersedes, superseded_by, reverses, reversed_by)
+	_, err := t.exec(
+		`INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
+decided_by, decided_via, decided_at, finished_at, failure_code, failure_detail, supersedes, superseded_by, reverses,
+  reversed_by)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.Tenant, a.ID, string(a.Status), a.ActionType, int(a.RiskLevel), a.ProposerID, shared.OrNull(a.IdempotencyKey),
 		a.ProposedAt, expires,
@@ -216,7 +218,8 @@ func (t *tx) insertProposal(seq int64, a *gatehouse.Action) error {
 	if a.Magnitude != nil {
 		amount, currency = string(a.Magnitude.Amount), a.Magnitude.Currency
 	}
-	_, err = t.exec(`INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
+	_, err = t.exec(
+		`INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
 target_version, claimed_risk, amount, currency, on_behalf_of, expires_in, hold, digest, fingerprint, content_hash,
 policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale,
 proposed_change, current_state, context, metadata, extra)
@@ -233,7 +236,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 
 // decideHeld applies a decision to an action that is pending and held (see
 // held).
-const decideHeld = `UPDATE OR ROLLBACK action SET status = ?, decided_by = ?, decided_via = ?, decided_at = ?, finished_at = ?
+const decideHeld = `UPDATE OR ROLLBACK action
+SET status = ?, decided_by = ?, decided_via = ?, decided_at = ?, finished_at = ?
 WHERE seq = ? AND status = 'pending'`
 
 // Only moveReversed writes the column reversed_by, and so checks its foreign key.
@@ -291,7 +295,8 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) (err error) {
 	if shared.HasEnded(m.To) {
 		defer func() { err = t.wakeAfter(err, m) }()
 	}
-	if m.From == gatehouse.StatusPending && m.Decided && m.DecidedBy != "" && m.DecidedVia != "" && m.Failure == nil && m.ReversedBy == "" {
+	if m.From == gatehouse.StatusPending && m.Decided && m.DecidedBy != "" && m.DecidedVia != "" && m.Failure == nil &&
+		m.ReversedBy == "" {
 		return t.guarded(decideHeld, string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, seq)
 	}
 	if plain := (gatehouse.ActionMove{ID: m.ID, From: m.From, To: m.To, Finished: m.Finished}); m == plain &&

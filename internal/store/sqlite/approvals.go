@@ -20,7 +20,8 @@ func (t *tx) insertApproval(seq int64, a *gatehouse.Action) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
+	_, err = t.exec(
+		`INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
 confirm_prompt, confirm_value, groups, timing, told, next_at, about)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		seq, a.Tenant, o.ID, string(o.Status), o.Required, shared.EncodeList(o.Roles), shared.EncodeList(o.People),
@@ -61,9 +62,11 @@ func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error 
 	}
 	h := t.holdsApproval(t.tenant, approvalID)
 	if h == nil {
-		return t.guarded(`UPDATE OR ROLLBACK approval SET status = ? WHERE tenant = ? AND id = ? AND status = 'requested'`, string(to), t.tenant, approvalID)
+		return t.guarded(`UPDATE OR ROLLBACK approval SET status = ? WHERE tenant = ? AND id = ? AND status = 'requested'`,
+			string(to), t.tenant, approvalID)
 	}
-	err := t.guarded(`UPDATE OR ROLLBACK approval SET status = ? WHERE seq = ? AND status = 'requested'`, string(to), h.seq)
+	err := t.guarded(`UPDATE OR ROLLBACK approval SET status = ? WHERE seq = ? AND status = 'requested'`, string(to),
+		h.seq)
 	if err == nil {
 		h.approvalStatus = to
 	}

@@ -13,9 +13,12 @@ import (
 // run, by a ceiling whose window still covers it, by a step-up, and by related
 // actions. The parameter is a time: ceiling claims at or before it no longer
 // count.
-const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at, CASE WHEN a.status = 'failed' THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at)
+const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at,
+  CASE WHEN a.status = 'failed'
+    THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at)
   ELSE coalesce(a.finished_at, a.decided_at) END,
-  EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.status <> 'applied' AND h.status <> 'canceled' AND h.closed_at IS NULL)
+  EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.status <> 'applied' AND h.status <> 'canceled'
+    AND h.closed_at IS NULL)
   OR a.status = 'failed' AND NOT EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.closed_at IS NOT NULL)
   OR EXISTS (SELECT 1 FROM step s JOIN run r ON r.seq = s.run_seq
 WHERE s.tenant = a.tenant AND s.action_id = a.id AND s.action_id IS NOT NULL
@@ -51,8 +54,9 @@ func (t *readTx) PlanArchive(after int64, before time.Time, limit int) (*gatehou
 }
 
 const (
-	archivedByKey = `SELECT tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at,
-  ended_at, archived_at, batch, sha256, document FROM action_archive WHERE tenant = ? AND idempotency_key = ?`
+	archivedByKey = `SELECT tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id,
+  proposed_at, ended_at, archived_at, batch, sha256,
+  document FROM action_archive WHERE tenant = ? AND idempotency_key = ?`
 )
 
 // orArchived looks in the archive for an action that is not in the main tables.
@@ -87,7 +91,9 @@ WHERE tenant = ? AND idempotency_key = ?`, a.Tenant, a.IdempotencyKey)
 }
 
 // listArchived lists the archive, the newest first.
-func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
+func (t *readTx) listArchived(
+	tenant string, f gatehouse.ActionFilter,
+) (page gatehouse.Page[*gatehouse.Action], err error) {
 	page.Items = []*gatehouse.Action{}
 	bound := shared.ArchiveBound(tenant, f)
 	c, err := shared.ParseCursor(f.Cursor, shared.KindArchive, bound...)
@@ -120,7 +126,8 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 	}
 	limit := shared.PageLimit(f.Limit)
 	size := int64(0)
-	err = t.each(`SELECT tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at,
+	err = t.each(
+		`SELECT tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at,
   ended_at, archived_at, batch, sha256, document FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`,
 		func(r *stmt) error {
 			if len(page.Items) == limit || size > shared.MaxPageBytes {
@@ -209,8 +216,8 @@ ORDER BY ceiling, scope`, func(s *stmt) error {
 	return r, err
 }
 
-const mirrorColumns = `seq, tenant, action_id, action_type, connector, operation, target, before_state, after_state, digest, external_id,
-receipt_id, applied_at`
+const mirrorColumns = `seq, tenant, action_id, action_type, connector, operation, target, before_state, after_state,
+  digest, external_id, receipt_id, applied_at`
 
 // moveOut deletes an action from the tables, child rows first.
 var moveOut = [...]string{
@@ -241,8 +248,10 @@ func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 		if err != nil {
 			return err
 		}
-		_, err = t.exec(`INSERT INTO action_archive (tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at,
-  ended_at, archived_at, batch, sha256, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		_, err = t.exec(
+			`INSERT INTO action_archive (tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk,
+  proposer_id, proposed_at, ended_at, archived_at, batch, sha256, document)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			a.Tenant, a.ID, shared.OrNull(a.ApprovalID), shared.OrNull(a.PushID), shared.OrNull(a.IdempotencyKey),
 			string(a.Status), a.ActionType, int(a.RiskLevel),
 			a.ProposerID, a.ProposedAt, a.EndedAt, a.ArchivedAt, a.Batch, a.SHA256[:], packed)

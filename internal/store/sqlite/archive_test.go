@@ -24,7 +24,9 @@ func TestKeptButForTheCopy(t *testing.T) {
 			}
 			return errors.Join(
 				tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalRejected),
-				tx.MoveAction(gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true, Finished: true}),
+				tx.MoveAction(
+					gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true,
+						Finished: true}),
 			)
 		})
 		if err != nil {

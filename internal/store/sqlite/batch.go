@@ -137,7 +137,7 @@ func (w *writer) run(r *request, savepoint bool) (wrote bool, err, whole error) 
 	err = w.call(r)
 	if w.c.autocommit() {
 		if err == nil {
-			err = errors.New("the closure went on after an error")
+			err = errors.New("the closure continued after an error")
 		}
 		return false, nil, lost(err)
 	}

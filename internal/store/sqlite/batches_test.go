@@ -25,8 +25,12 @@ func TestNumberInBatches(t *testing.T) {
 		return nil
 	})
 	for name, spoil := range map[string]func(*gatehouse.NumberedLeaf, []gatehouse.Hash) []gatehouse.Hash{
-		"another leaf hash": func(l *gatehouse.NumberedLeaf, h []gatehouse.Hash) []gatehouse.Hash { l.LeafHash[0]++; return h },
-		"a hash too few":    func(_ *gatehouse.NumberedLeaf, h []gatehouse.Hash) []gatehouse.Hash { return h[1:] },
+		"another leaf hash": func(l *gatehouse.NumberedLeaf,
+			h []gatehouse.Hash) []gatehouse.Hash {
+			l.LeafHash[0]++
+			return h
+		},
+		"a hash too few": func(_ *gatehouse.NumberedLeaf, h []gatehouse.Hash) []gatehouse.Hash { return h[1:] },
 		"a hash too many": func(_ *gatehouse.NumberedLeaf, h []gatehouse.Hash) []gatehouse.Hash {
 			return append(h, gatehouse.Hash{})
 		},
@@ -51,7 +55,8 @@ func TestNumberInBatches(t *testing.T) {
 	if n, err := (&audit.Sequencer{Store: s}).Once(t.Context()); n != leaves || err != nil {
 		t.Fatalf("%d leaves were numbered: %v", n, err)
 	}
-	if n, err := s.writer.c.number(`SELECT count(*) * 1000 + max(length(leaves)) / 8 FROM audit_batch`); n != 3*1000+shared.MaxEntries || err != nil {
+	if n, err := s.writer.c.number(
+		`SELECT count(*) * 1000 + max(length(leaves)) / 8 FROM audit_batch`); n != 3*1000+shared.MaxEntries || err != nil {
 		t.Errorf("batches and the most entries of one: %d, %v", n, err)
 	}
 	if r, err := audit.Check(t.Context(), s, "default"); err != nil || r.Err() != nil || r.Found != leaves {

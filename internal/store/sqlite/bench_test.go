@@ -112,7 +112,8 @@ func claim(tx gatehouse.Tx, id string) error {
 	}); err != nil {
 		return err
 	}
-	return tx.AppendLeaf(&gatehouse.Leaf{Tenant: "default", Type: "hitl.approved", Subject: "act_" + id, ActionID: "act_" + id, Actor: "ana"})
+	return tx.AppendLeaf(
+		&gatehouse.Leaf{Tenant: "default", Type: "hitl.approved", Subject: "act_" + id, ActionID: "act_" + id, Actor: "ana"})
 }
 
 // The baseline: the claim as three plain SQL statements over three plain
@@ -124,9 +125,10 @@ CREATE INDEX action_status ON action (tenant, status, id);
 CREATE TABLE push (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, action_id TEXT NOT NULL UNIQUE, status TEXT NOT NULL, due INTEGER NOT NULL) STRICT;
 CREATE INDEX push_due ON push (due) WHERE status = 'queued';
 CREATE TABLE event (seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, body TEXT NOT NULL) STRICT;`
-	bareUpdate = `UPDATE action SET status = 'approved', decided_by = ?, decided_at = ? WHERE tenant = ? AND id = ? AND status = 'pending' RETURNING id`
-	barePush   = `INSERT INTO push VALUES (?, ?, ?, 'queued', ?)`
-	bareEvent  = `INSERT INTO event (tenant, body) VALUES (?, ?)`
+	bareUpdate = `UPDATE action SET status = 'approved', decided_by = ?, decided_at = ?
+		WHERE tenant = ? AND id = ? AND status = 'pending' RETURNING id`
+	barePush  = `INSERT INTO push VALUES (?, ?, ?, 'queued', ?)`
+	bareEvent = `INSERT INTO event (tenant, body) VALUES (?, ?)`
 )
 
 func bareOpen(b *testing.B, n int) *sql.DB {
@@ -147,7 +149,8 @@ func bareOpen(b *testing.B, n int) *sql.DB {
 		b.Fatal(err)
 	}
 	for i := range n {
-		if _, err := tx.Exec(`INSERT INTO action VALUES (?, 'default', 'pending', ?, NULL, NULL)`, fmt.Sprintf("%09d", i), fmt.Sprintf("%0400d", i)); err != nil {
+		if _, err := tx.Exec(`INSERT INTO action VALUES (?, 'default', 'pending', ?, NULL, NULL)`, fmt.Sprintf("%09d", i),
+			fmt.Sprintf("%0400d", i)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -264,7 +267,8 @@ func BenchmarkView(b *testing.B) {
 	fill(b, s, 1000)
 	var hash [32]byte
 	err := s.Update(context.Background(), "default", func(tx gatehouse.Tx) error {
-		p := &gatehouse.Principal{ID: "prn_1", Tenant: "default", Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: "prn_1"}
+		p := &gatehouse.Principal{ID: "prn_1", Tenant: "default", Name: "ana", Kind: gatehouse.KindPerson,
+			Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: "prn_1"}
 		if err := tx.InsertPrincipal(p); err != nil {
 			return err
 		}

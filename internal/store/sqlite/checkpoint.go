@@ -15,16 +15,15 @@ const checkpointPages = 8000
 const longLog = 8
 
 // passes is how often the checkpointer copies the log before the writer copies
-// the rest. Each pass copies what was written during the previous one, so that
-// all callers wait only while the writer copies the small rest.
+// the rest. Each pass copies the pages written during the previous pass, so callers wait only while
+// the writer copies the small rest.
 const passes = 3
 
-// checkpointer copies the log into the file on a connection of its own, in
-// parallel with the writer. The writer copies what was written during the last
-// pass, between two batches. Then the whole log is copied, and the next batch
-// restarts the log from the beginning, unless a View reads it at that moment.
-// So the log does not grow under a load that never pauses. When Views have
-// prevented the restart for a long time, the writer waits for them.
+// checkpointer copies the log into the file on a separate connection, in parallel with the writer.
+// Between two batches, the writer copies the pages written during the last pass. Then the whole log
+// is copied, and the next batch restarts the log from the beginning, unless a View reads it at that
+// moment. So the log does not grow under a load that never pauses. When Views have prevented the
+// restart for a long time, the writer waits for them.
 type checkpointer struct {
 	s    *Store
 	c    *conn
@@ -96,7 +95,8 @@ func (c *conn) checkpoint(sql string) (pages int64, err error) {
 
 // pagesWritten returns the number of pages written since the last call.
 func (c *conn) pagesWritten() int64 {
-	if rc := sqlite3.Xsqlite3_db_status(c.tls, c.db, sqlite3.SQLITE_DBSTATUS_CACHE_WRITE, c.out, c.out+8, 1); rc != sqlite3.SQLITE_OK {
+	if rc := sqlite3.Xsqlite3_db_status(c.tls, c.db, sqlite3.SQLITE_DBSTATUS_CACHE_WRITE,
+		c.out, c.out+8, 1); rc != sqlite3.SQLITE_OK {
 		return 0
 	}
 	return int64(int32At(c.out))

@@ -61,12 +61,14 @@ func walked(t *testing.T, s *Store) {
 			return err
 		}
 		err := tx.InsertReceipt(&gatehouse.Receipt{
-			ID: "rcp_1", Tenant: "default", ActionID: "act_1", PushID: p.ID, Outcome: gatehouse.ReceiptApplied, Source: "call", At: tx.Now(),
+			ID: "rcp_1", Tenant: "default", ActionID: "act_1", PushID: p.ID, Outcome: gatehouse.ReceiptApplied, Source: "call",
+			At: tx.Now(),
 		})
 		if err != nil {
 			return err
 		}
-		return tx.InsertMirror(&gatehouse.AppliedMirror{Tenant: "default", ActionID: "act_1", ReceiptID: "rcp_1", After: `{}`, AppliedAt: tx.Now()})
+		return tx.InsertMirror(
+			&gatehouse.AppliedMirror{Tenant: "default", ActionID: "act_1", ReceiptID: "rcp_1", After: `{}`, AppliedAt: tx.Now()})
 	})
 }
 
@@ -103,11 +105,12 @@ func TestHotWritesMakeNoTables(t *testing.T) {
 		return nil
 	})
 	for _, want := range []string{
-		"INSERT action", "INSERT proposal", "INSERT approval", "INSERT vote", "INSERT push", "INSERT receipt", "INSERT mirror", "INSERT audit_leaf",
+		"INSERT action", "INSERT proposal", "INSERT approval", "INSERT vote", "INSERT push", "INSERT receipt",
+		"INSERT mirror", "INSERT audit_leaf",
 		"UPDATE action", "UPDATE approval", "UPDATE push", "INSERT audit_batch",
 	} {
 		if !seen[want] {
-			t.Errorf("no %s was looked at", want)
+			t.Errorf("no %s was checked", want)
 		}
 	}
 }
@@ -140,7 +143,7 @@ func TestNothingIsCompiledTwice(t *testing.T) {
 	})
 }
 
-// The rewritten CHECKs still reject what they rejected before.
+// The rewritten CHECKs reject the same rows as before.
 func TestChecksHold(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -167,7 +170,8 @@ func TestChecksHold(t *testing.T) {
 				values[i] = name
 			}
 		}
-		return `INSERT INTO ` + table + ` (` + strings.Join(columns, ", ") + `) SELECT ` + strings.Join(values, ", ") + ` FROM ` + table
+		return `INSERT INTO ` + table + ` (` + strings.Join(columns, ", ") + `) SELECT ` + strings.Join(values, ", ") +
+			` FROM ` + table
 	}
 	for _, sql := range []string{
 		`UPDATE action SET status = 'nonsense'`,
@@ -186,7 +190,8 @@ func TestChecksHold(t *testing.T) {
 			}
 			return err
 		})
-		if err == nil || !strings.Contains(err.Error(), "CHECK") && !strings.Contains(err.Error(), "no transition") && !strings.Contains(err.Error(), "never falls") {
+		if err == nil || !strings.Contains(err.Error(), "CHECK") && !strings.Contains(err.Error(), "no transition") &&
+			!strings.Contains(err.Error(), "never falls") {
 			t.Errorf("%s: %v", sql, err)
 		}
 	}

@@ -76,7 +76,8 @@ func BenchmarkConn(b *testing.B) {
 			if _, err := st[1].(driver.StmtExecContext).ExecContext(ctx, arg(id, "default", id, now)); err != nil {
 				b.Fatal(err)
 			}
-			if _, err := st[2].(driver.StmtExecContext).ExecContext(ctx, arg("default", `{"type":"hitl.approved","subject":"`+id+`","actor":"ana"}`)); err != nil {
+			if _, err := st[2].(driver.StmtExecContext).ExecContext(ctx,
+				arg("default", `{"type":"hitl.approved","subject":"`+id+`","actor":"ana"}`)); err != nil {
 				b.Fatal(err)
 			}
 		}

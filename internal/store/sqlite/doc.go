@@ -9,9 +9,8 @@
 // rules:
 //
 //   - An error, a panic or a violated foreign key undoes that closure and is
-//     reported to its caller alone. Savepoints are taken only when needed: when
-//     a closure fails after a write, the batch is rolled back and run again
-//     with one savepoint per closure.
+//     reported to its caller alone. Savepoints are used only when needed: when a closure fails
+//     after a write, the batch is rolled back and run again with one savepoint per closure.
 //   - Callers are answered after COMMIT, never before.
 //   - A caller's context never reaches the connection. A caller that gives up
 //     before its closure has begun gets ctx.Err(), and nothing is stored; after
@@ -23,8 +22,8 @@
 //     COMMIT is unclear, the writer reopens the connection and reads the number
 //     back. Before anything runs again, the writer commits the next number, so
 //     that no later recovery can revive the lost batch. If this fails for ten
-//     seconds, the callers are told that the outcome is unclear; until it
-//     succeeds, the store refuses writes and fails its Ping.
+//     seconds, the callers get an unclear outcome; until it succeeds, the store refuses writes and
+//     fails its Ping.
 //
 // # Reading
 //

@@ -13,7 +13,7 @@ import (
 )
 
 // TestOneProcess opens the same file twice. The lock belongs to the open file,
-// so one process can stand in for two.
+// so two Opens in one process act like two processes.
 func TestOneProcess(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "gatehouse.db")
@@ -42,7 +42,7 @@ func TestOneProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-opened; err != nil {
-		t.Fatalf("Open while another lets go: %v", err)
+		t.Fatalf("Open while another closes: %v", err)
 	}
 }
 
@@ -121,7 +121,8 @@ func TestConstraints(t *testing.T) {
 			return err
 		}
 		return tx.InsertReceipt(&gatehouse.Receipt{
-			ID: "rcp_1", Tenant: "default", ActionID: "act_1", PushID: "psh_1", Outcome: gatehouse.ReceiptApplied, Source: "call", At: tx.Now(),
+			ID: "rcp_1", Tenant: "default", ActionID: "act_1", PushID: "psh_1", Outcome: gatehouse.ReceiptApplied,
+			Source: "call", At: tx.Now(),
 		})
 	})
 	if err != nil {
@@ -153,7 +154,8 @@ func TestConstraints(t *testing.T) {
 		`UPDATE push SET status = 'sent', lease_until = 1, generation = 1`,
 		`UPDATE push SET status = 'nonsense'`,
 		`INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts, attempt_base, last_error,
-		 error_code, not_before, created_at, generation, lease_owner, replays) SELECT tenant, 'psh_2', action_seq, action_id, connector,
+		 error_code, not_before, created_at, generation, lease_owner, replays)
+		 SELECT tenant, 'psh_2', action_seq, action_id, connector,
 		 'k', digest, status, 0, 0, '', '', 1, 1, 0, '', 0 FROM push`,
 		`UPDATE receipt SET outcome = 'terminal'`,
 		`DELETE FROM receipt`,
@@ -165,10 +167,14 @@ func TestConstraints(t *testing.T) {
 		`UPDATE audit_batch SET leaves = zeroblob(8)`,
 		`UPDATE audit_batch SET hashes = zeroblob(32)`,
 		`DELETE FROM audit_batch`,
-		`INSERT INTO audit_batch (tenant, number, position, last, leaves, hashes) VALUES ('default', 0, 9, 9, zeroblob(8), zeroblob(32))`,
-		`INSERT INTO audit_batch (tenant, number, position, last, leaves, hashes) SELECT tenant, 1, 9, last, zeroblob(8), zeroblob(32) FROM audit_batch`,
-		`INSERT INTO audit_batch (tenant, number, position, last, leaves, hashes) VALUES ('default', 1, 9, 9, zeroblob(7), zeroblob(32))`,
-		`INSERT INTO audit_batch (tenant, number, position, last, leaves, hashes) VALUES ('default', 1, 9, 9, zeroblob(8), zeroblob(31))`,
+		`INSERT INTO audit_batch (tenant, number, position, last, leaves, hashes)
+			VALUES ('default', 0, 9, 9, zeroblob(8), zeroblob(32))`,
+		`INSERT INTO audit_batch (tenant, number, position, last, leaves, hashes)
+			SELECT tenant, 1, 9, last, zeroblob(8), zeroblob(32) FROM audit_batch`,
+		`INSERT INTO audit_batch (tenant, number, position, last, leaves, hashes)
+			VALUES ('default', 1, 9, 9, zeroblob(7), zeroblob(32))`,
+		`INSERT INTO audit_batch (tenant, number, position, last, leaves, hashes)
+			VALUES ('default', 1, 9, 9, zeroblob(8), zeroblob(31))`,
 		`UPDATE meta SET clock = clock - 1`,
 		`UPDATE meta SET batch = batch - 1`,
 		`INSERT INTO meta VALUES (2, 0, 0)`,
@@ -194,12 +200,13 @@ func TestViewInterrupted(t *testing.T) {
 	for range 3 {
 		ctx, cancel := context.WithCancel(context.Background())
 		err := s.View(ctx, gatehouse.DefaultTenant, func(x gatehouse.ReadTx) error {
-			return x.(*readTx).each(`WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c`, func(r *stmt) error {
-				if r.Int() == 10 {
-					cancel()
-				}
-				return nil
-			})
+			return x.(*readTx).each(`WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c`,
+				func(r *stmt) error {
+					if r.Int() == 10 {
+						cancel()
+					}
+					return nil
+				})
 		})
 		if !errors.Is(err, context.Canceled) {
 			t.Fatalf("View: error %v", err)

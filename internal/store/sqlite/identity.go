@@ -12,16 +12,16 @@ import (
 func (t *readTx) FindPrincipal(idOrName string) (p *gatehouse.Principal, err error) {
 	p, err = t.principalByID(t.tenant, idOrName)
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
-		err = t.one(`SELECT p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at, p.approver_since,
-  p.groups FROM principal p WHERE p.tenant = ? AND p.name = ?`,
+		err = t.one(`SELECT p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
+  p.approver_since, p.groups FROM principal p WHERE p.tenant = ? AND p.name = ?`,
 			func(r *stmt) (err error) { p, err = shared.ScanPrincipal(r); return err }, t.tenant, idOrName)
 	}
 	return p, err
 }
 
 func (t *readTx) principalByID(tenant, id string) (p *gatehouse.Principal, err error) {
-	err = t.one(`SELECT p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at, p.approver_since,
-  p.groups FROM principal p WHERE p.tenant = ? AND p.id = ?`,
+	err = t.one(`SELECT p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
+  p.approver_since, p.groups FROM principal p WHERE p.tenant = ? AND p.id = ?`,
 		func(r *stmt) (err error) { p, err = shared.ScanPrincipal(r); return err }, tenant, id)
 	return p, err
 }
@@ -54,7 +54,8 @@ func (t *tx) PutEditToken(principalID string, hash [32]byte) error {
 
 // FindPrincipal of the writer caches its result.
 func (t *tx) FindPrincipal(idOrName string) (*gatehouse.Principal, error) {
-	return t.w.people.find(t.tenant, idOrName, func() (*gatehouse.Principal, error) { return t.readTx.FindPrincipal(idOrName) })
+	return t.w.people.find(t.tenant, idOrName,
+		func() (*gatehouse.Principal, error) { return t.readTx.FindPrincipal(idOrName) })
 }
 
 // PrincipalsForShare reads principals; the writer's transaction is the lock.
@@ -151,8 +152,9 @@ func (t *tx) InsertIdempotency(a *gatehouse.IdempotencyRecord) error {
 	if err := t.Owns(a.Tenant); err != nil {
 		return err
 	}
-	return t.guarded(`INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at, body) VALUES (?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (tenant, principal_id, route, key) DO UPDATE SET body_hash = excluded.body_hash, created_at = excluded.created_at,
-  body = excluded.body WHERE created_at <= ?`,
+	return t.guarded(`INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at, body)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (tenant, principal_id, route, key) DO UPDATE
+  SET body_hash = excluded.body_hash, created_at = excluded.created_at, body = excluded.body WHERE created_at <= ?`,
 		a.Tenant, a.PrincipalID, a.Route, a.Key, a.BodyHash[:], a.CreatedAt, a.Body, t.windowStart())
 }

@@ -25,8 +25,10 @@ func populate(tb testing.TB, s *Store, n, every int, expiry string) {
 		rows := fmt.Sprintf(`WITH RECURSIVE g (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < %d) `, n)
 		for _, sql := range []string{
 			`INSERT INTO action (seq, tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at, decided_by, decided_via, decided_at)
-` + rows + `SELECT i, 'default', printf('act_%09d', i), iif(i % ` + fmt.Sprint(every) + ` = 0, 'pending', 'applied'), 'price_change', i * 7919 % 5 + 1, 'prn_bot',
- printf('key-%d', i), ` + fmt.Sprint(now) + `, ` + fmt.Sprint(now) + ` + 1000000 * (` + expiry + `), '', '', iif(i % ` + fmt.Sprint(every) + ` = 0, NULL, 1) FROM g`,
+` + rows + `SELECT i, 'default', printf('act_%09d', i), iif(i % ` + fmt.Sprint(every) +
+				` = 0, 'pending', 'applied'), 'price_change', i * 7919 % 5 + 1, 'prn_bot',
+ printf('key-%d', i), ` + fmt.Sprint(now) + `, ` + fmt.Sprint(now) + ` + 1000000 * (` + expiry + `), '', '', iif(i % ` +
+				fmt.Sprint(every) + ` = 0, NULL, 1) FROM g`,
 			`INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs, target_version, claimed_risk,
  on_behalf_of, expires_in, hold, digest, fingerprint, content_hash, policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by,
  rationale, proposed_change, current_state, context, metadata, extra)
@@ -93,7 +95,8 @@ JOIN proposal p ON p.seq = a.seq WHERE a.tenant = ? AND a.id < ? ORDER BY a.id D
 				return time.Since(start)
 			})
 		})
-		for _, f := range []gatehouse.ActionFilter{{Limit: 50}, {Limit: 50, Status: gatehouse.StatusPending}, {Limit: 50, Sort: gatehouse.SortUrgency}} {
+		for _, f := range []gatehouse.ActionFilter{{Limit: 50}, {Limit: 50, Status: gatehouse.StatusPending},
+			{Limit: 50, Sort: gatehouse.SortUrgency}} {
 			b.Run(fmt.Sprintf("%s/%s%s", e.name, f.Status, f.Sort), func(b *testing.B) {
 				n := 0
 				measure(b, func() (took time.Duration) {
@@ -182,7 +185,8 @@ func TestQueryPlans(t *testing.T) {
 		tx := q.In("default")
 		for _, f := range []gatehouse.ActionFilter{
 			{}, {Status: gatehouse.StatusPending}, {Status: gatehouse.StatusExpired}, {Status: gatehouse.StatusApplied},
-			{ActionType: "x"}, {ProposedBy: "x"}, {Query: "act_1"}, {Sort: gatehouse.SortUrgency}, {Sort: gatehouse.SortUrgency, RiskLevel: 2},
+			{ActionType: "x"}, {ProposedBy: "x"}, {Query: "act_1"}, {Sort: gatehouse.SortUrgency},
+			{Sort: gatehouse.SortUrgency, RiskLevel: 2},
 		} {
 			for range 2 {
 				p, err := tx.ListActions(f)
@@ -217,14 +221,18 @@ func TestQueryPlans(t *testing.T) {
 	checked := 0
 	for _, c := range []*conn{reader, s.writer.c} {
 		for sql, st := range maps.Clone(c.stmts) {
-			if strings.Contains(sql, "sqlite_schema") || strings.HasPrefix(sql, "PRAGMA") || strings.Contains(sql, "RECURSIVE") || strings.HasPrefix(sql, "INSERT INTO") && strings.HasSuffix(sql, "FROM action") {
+			if strings.Contains(sql, "sqlite_schema") || strings.HasPrefix(sql, "PRAGMA") ||
+				strings.Contains(sql, "RECURSIVE") || strings.HasPrefix(sql, "INSERT INTO") &&
+				strings.HasSuffix(sql, "FROM action") {
 				continue
 			}
 			err := reader.each(`EXPLAIN QUERY PLAN `+sql, func(r *stmt) error {
 				r.column = 3
 				detail := r.Text()
-				if strings.HasPrefix(detail, "SCAN ") && !strings.Contains(detail, "VIRTUAL TABLE") && !strings.Contains(detail, "USING") &&
-					!strings.HasPrefix(detail, "SCAN (") && !strings.Contains(detail, "meta") && !strings.Contains(detail, "CONSTANT ROW") {
+				if strings.HasPrefix(detail, "SCAN ") && !strings.Contains(detail, "VIRTUAL TABLE") &&
+					!strings.Contains(detail, "USING") &&
+					!strings.HasPrefix(detail, "SCAN (") && !strings.Contains(detail, "meta") &&
+					!strings.Contains(detail, "CONSTANT ROW") {
 					t.Errorf("%s\n\t%s", sql, detail)
 				}
 				return nil
@@ -236,6 +244,6 @@ func TestQueryPlans(t *testing.T) {
 		}
 	}
 	if checked < 25 {
-		t.Errorf("only %d plans were looked at", checked)
+		t.Errorf("only %d plans were checked", checked)
 	}
 }

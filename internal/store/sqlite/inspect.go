@@ -46,10 +46,14 @@ func Inspect(ctx context.Context, config Config) (*Reader, error) {
 	case version < shared.BaseVersion:
 		return nil, fmt.Errorf("sqlite: %s: %w", config.Path, olderError(version))
 	case version < SchemaVersion():
-		return nil, fmt.Errorf("sqlite: %s is of version %d, this program reads version %d: `gatehouse serve` brings a folder to its own version when it starts",
+		return nil, fmt.Errorf(
+			"sqlite: %s is of version %d, this program reads version %d: "+
+				"`gatehouse serve` brings a folder to its own version when it starts",
 			config.Path, version, SchemaVersion())
 	}
-	s := &Store{config: config, log: config.Logger, readers: make(chan *conn, config.Readers), closing: make(chan struct{})}
+	s := &Store{
+		config: config, log: config.Logger, readers: make(chan *conn, config.Readers), closing: make(chan struct{}),
+	}
 	for range config.Readers {
 		c, err := openReader(config.Path)
 		if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestInspect reads next to the writing process, sees what it commits, and
-// changes nothing.
+// TestInspect reads while another process writes, sees its commits, and changes nothing.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "gatehouse.db")
@@ -40,7 +39,8 @@ func TestInspect(t *testing.T) {
 	if err != nil {
 		t.Errorf("what was committed is not seen: %v", err)
 	}
-	if err := r.Update(t.Context(), gatehouse.DefaultTenant, func(gatehouse.Tx) error { return nil }); !errors.Is(err, ErrReadOnly) {
+	if err := r.Update(t.Context(), gatehouse.DefaultTenant, func(gatehouse.Tx) error { return nil }); !errors.Is(err,
+		ErrReadOnly) {
 		t.Errorf("an Update: %v", err)
 	}
 	// The connection itself refuses writes, too.

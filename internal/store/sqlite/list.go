@@ -166,7 +166,8 @@ func (t *readTx) newest(c condition, status gatehouse.Status, after string, limi
 		c.add("a.id < ?", after)
 	}
 	walk := func(from, extra string) string {
-		return `SELECT * FROM (SELECT a.seq AS seq, a.id AS id FROM action a ` + from + `WHERE ` + c.sql() + extra + ` ORDER BY a.id DESC LIMIT ?)`
+		return `SELECT * FROM (SELECT a.seq AS seq, a.id AS id FROM action a ` + from + `WHERE ` + c.sql() + extra +
+			` ORDER BY a.id DESC LIMIT ?)`
 	}
 	// With a known status, the index on settled actions is used.
 	const settled = ` AND a.status <> 'pending'`
@@ -181,7 +182,8 @@ func (t *readTx) newest(c condition, status gatehouse.Status, after string, limi
 		add(walk("", ""))
 	case gatehouse.StatusPending:
 		for risk := gatehouse.L1; risk <= gatehouse.L5; risk++ {
-			add(walk("INDEXED BY action_inbox ", ` AND a.status = 'pending' AND a.risk = ? AND +a.expires_at > ?`), int(risk), t.at)
+			add(walk("INDEXED BY action_inbox ", ` AND a.status = 'pending' AND a.risk = ? AND +a.expires_at > ?`), int(risk),
+				t.at)
 		}
 	case gatehouse.StatusExpired:
 		add(walk("", ` AND a.status = 'expired'`+settled))
@@ -250,12 +252,13 @@ func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = t.each(`SELECT `+voteColumns+` FROM vote v WHERE v.seq IN (SELECT value FROM json_each(?))`, func(r *stmt) error {
-		seq, v := r.Int(), shared.ScanVote(r)
-		o := items[at[seq]].Approval
-		o.Votes = append(o.Votes, v)
-		return nil
-	}, list)
+	err = t.each(`SELECT `+voteColumns+` FROM vote v WHERE v.seq IN (SELECT value FROM json_each(?))`,
+		func(r *stmt) error {
+			seq, v := r.Int(), shared.ScanVote(r)
+			o := items[at[seq]].Approval
+			o.Votes = append(o.Votes, v)
+			return nil
+		}, list)
 	if err != nil {
 		return nil, err
 	}
@@ -265,10 +268,11 @@ func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
 			t.show(a)
 		}
 	}
-	err = t.each(`SELECT action_seq, `+pushColumns+` FROM push WHERE action_seq IN (SELECT value FROM json_each(?))`, func(r *stmt) error {
-		items[at[r.Int()]].SetPush(shared.ScanPush(r))
-		return nil
-	}, list)
+	err = t.each(`SELECT action_seq, `+pushColumns+` FROM push WHERE action_seq IN (SELECT value FROM json_each(?))`,
+		func(r *stmt) error {
+			items[at[r.Int()]].SetPush(shared.ScanPush(r))
+			return nil
+		}, list)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,9 @@ func acquire(ctx context.Context, path string, wait time.Duration) (*fileLock, e
 			if who == "" {
 				who = "unknown"
 			}
-			return nil, errors.Join(fmt.Errorf("sqlite: the data folder is %w (process %s): one process at a time may open %s", ErrInUse, who, path), f.Close())
+			return nil, errors.Join(
+				fmt.Errorf("sqlite: the data folder is %w (process %s): one process at a time may open %s", ErrInUse, who, path),
+				f.Close())
 		}
 		select {
 		case <-ctx.Done():

@@ -18,7 +18,8 @@ func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
 	if err := shared.CompleteLeaf(l, t.at); err != nil {
 		return err
 	}
-	_, err := t.exec(`INSERT INTO audit_leaf (tenant, action_id, body) VALUES (?, ?, ?)`, l.Tenant, shared.LeafKey(l), shared.LeafBody(l))
+	_, err := t.exec(`INSERT INTO audit_leaf (tenant, action_id, body) VALUES (?, ?, ?)`, l.Tenant, shared.LeafKey(l),
+		shared.LeafBody(l))
 	return err
 }
 
@@ -105,39 +106,40 @@ func (t *readTx) ListActionEntries(actionID string) (list []*gatehouse.Entry, er
 		return nil, nil
 	}
 	var in *logBatch
-	err = t.each(`SELECT seq, body FROM audit_leaf WHERE tenant = ? AND action_id = ? AND action_id <> '' ORDER BY seq`, func(r *stmt) error {
-		row, body := r.Int(), r.JSON()
-		i := -1
-		if in != nil {
-			i = in.place(row)
-		}
-		if i < 0 {
-			in = nil
-			_, err := t.c.first(`SELECT number, position, leaves, hashes FROM audit_batch
+	err = t.each(`SELECT seq, body FROM audit_leaf WHERE tenant = ? AND action_id = ? AND action_id <> '' ORDER BY seq`,
+		func(r *stmt) error {
+			row, body := r.Int(), r.JSON()
+			i := -1
+			if in != nil {
+				i = in.place(row)
+			}
+			if i < 0 {
+				in = nil
+				_, err := t.c.first(`SELECT number, position, leaves, hashes FROM audit_batch
   WHERE tenant = ? AND last >= ? ORDER BY last LIMIT 1`, func(r *stmt) error {
-				b := scanBatch(r)
-				in = b.keep()
-				return nil
-			}, t.tenant, row)
-			if err != nil {
-				return err
+					b := scanBatch(r)
+					in = b.keep()
+					return nil
+				}, t.tenant, row)
+				if err != nil {
+					return err
+				}
+				if in == nil {
+					return errEnough // this leaf and all later ones are not numbered yet
+				}
+				if i = in.place(row); i < 0 {
+					return nil
+				}
 			}
-			if in == nil {
-				return errEnough // this leaf and all later ones are not numbered yet
-			}
-			if i = in.place(row); i < 0 {
-				return nil
-			}
-		}
-		e := in.entry(i)
-		e.Body = body
-		list = append(list, e)
-		return nil
-	}, t.tenant, actionID)
+			e := in.entry(i)
+			e.Body = body
+			list = append(list, e)
+			return nil
+		}, t.tenant, actionID)
 	return list, unlessEnough(err)
 }
 
-// place returns the index of a leaf in the batch, -1 when it is not there.
+// place returns the index of a leaf in the batch, -1 if the batch does not have it.
 func (b *logBatch) place(row int64) int {
 	i := sort.Search(b.size(), func(i int) bool { return b.row(i) >= row })
 	if i < b.size() && b.row(i) == row {
@@ -189,11 +191,12 @@ func (t *readTx) LogHashes(positions []int64) ([]gatehouse.Hash, error) {
 
 // UnnumberedLeaves lists the leaves that wait for the sequencer. One connection
 // writes all rows, so row numbers are in commit order, and a tenant's leaves
-// are numbered in that order. Hence every waiting leaf is behind the last
+// are numbered in that order. So every leaf without a number has a higher row number than the last
 // numbered one.
 func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err error) {
 	err = t.each(`SELECT l.seq, l.tenant, l.action_id, l.body FROM audit_leaf l
-WHERE l.seq > (SELECT numbered FROM meta WHERE id = 1) AND l.seq > coalesce((SELECT max(b.last) FROM audit_batch b WHERE b.tenant = l.tenant), 0)
+WHERE l.seq > (SELECT numbered FROM meta WHERE id = 1)
+  AND l.seq > coalesce((SELECT max(b.last) FROM audit_batch b WHERE b.tenant = l.tenant), 0)
 ORDER BY l.seq LIMIT ?`,
 		func(r *stmt) error {
 			list = append(list, &gatehouse.PendingLeaf{Row: r.Int(), Tenant: r.Text(), ActionID: r.Text(),

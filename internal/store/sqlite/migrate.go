@@ -74,7 +74,8 @@ func newerError(version int) error {
 // olderError is the error for a file older than the first release.
 func olderError(version int) error {
 	return fmt.Errorf("the file is of version %d, written by a Gatehouse from before 0.1.0, "+
-		"which this program does not read: start with a new data folder, or export what you need with the program that wrote it", version)
+		"which this program does not read: start with a new data folder, "+
+		"or export what you need with the program that wrote it", version)
 }
 
 func apply(c *conn, m shared.Migration) (err error) {

@@ -43,7 +43,8 @@ func TestOtherVersionsAreRefused(t *testing.T) {
 		SchemaVersion() + 1: "newer Gatehouse",
 	} {
 		path := newFile(t, fmt.Sprintf(`CREATE TABLE action (seq INTEGER PRIMARY KEY, id TEXT NOT NULL) STRICT;
-INSERT INTO action (id) VALUES ('act_1'); PRAGMA application_id = %d; PRAGMA user_version = %d`, applicationID, version))
+INSERT INTO action (id) VALUES ('act_1'); PRAGMA application_id = %d; PRAGMA user_version = %d`, applicationID,
+			version))
 		before, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

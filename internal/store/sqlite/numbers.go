@@ -10,7 +10,7 @@ import (
 
 // NumberLeaves appends to a tenant's log if the log still has the size on which
 // the numbers and hashes were computed. The leaves must be the next unnumbered
-// ones, in order: only that order tells which leaves have numbers.
+// ones, in order: the store knows only from that order which leaves have numbers.
 func (t *tx) NumberLeaves(expectedSize int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
 	if expectedSize == 0 {
 		if _, err := t.exec(`INSERT INTO audit_log (tenant, size, hashes) VALUES (?, 0, 0) ON CONFLICT DO NOTHING`,

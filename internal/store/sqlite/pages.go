@@ -124,7 +124,8 @@ func (t *readTx) ListMirror(
 	where.readBy("action_seq", t.tenant, readBy)
 	var sizes []int64
 	err = t.each(`SELECT octet_length(target) + octet_length(before_state) + octet_length(after_state) FROM mirror
-WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { sizes = append(sizes, r.Int()); return nil }, append(where.args, limit)...)
+WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { sizes = append(sizes, r.Int()); return nil },
+		append(where.args, limit)...)
 	if err != nil || len(sizes) == 0 {
 		return page, err
 	}
@@ -139,5 +140,7 @@ ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
 		seqs, page.Items = append(seqs, seq), append(page.Items, m)
 		return err
 	}, append(where.args, limit+1)...)
-	return shared.Finish(page, limit, func(*gatehouse.AppliedMirror) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindMirror, bound...), err
+	return shared.Finish(page, limit,
+		func(*gatehouse.AppliedMirror) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindMirror,
+		bound...), err
 }

@@ -120,7 +120,9 @@ func (a *actives) find(tenant string, load func() (int, error)) (int, error) {
 
 func (a *actives) touch() { a.by, a.touched = nil, true }
 
-func (p *people) find(tenant, idOrName string, load func() (*gatehouse.Principal, error)) (*gatehouse.Principal, error) {
+func (p *people) find(
+	tenant, idOrName string, load func() (*gatehouse.Principal, error),
+) (*gatehouse.Principal, error) {
 	if p.touched {
 		return load()
 	}

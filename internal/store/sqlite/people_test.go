@@ -12,7 +12,8 @@ import (
 func insertAna(t *testing.T, s *Store) (*gatehouse.Principal, [32]byte) {
 	t.Helper()
 	p := &gatehouse.Principal{
-		ID: "prn_ana", Tenant: "default", Name: "ana", Kind: gatehouse.KindPerson, Person: "prn_ana", Roles: []gatehouse.Role{gatehouse.RoleApprover},
+		ID: "prn_ana", Tenant: "default", Name: "ana", Kind: gatehouse.KindPerson, Person: "prn_ana",
+		Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	}
 	hash := [32]byte{1, 2, 3}
 	update(t, s, func(tx gatehouse.Tx) error {
@@ -222,7 +223,8 @@ func TestWriterSeesThePolicyInForce(t *testing.T) {
 	}
 	check(0)
 	insert := func(tx gatehouse.Tx) error {
-		_, err := tx.InsertPolicy(&gatehouse.PolicyVersion{Tenant: "default", Source: "x", SHA256: "x", AppliedBy: "ana", AppliedAt: tx.Now()})
+		_, err := tx.InsertPolicy(
+			&gatehouse.PolicyVersion{Tenant: "default", Source: "x", SHA256: "x", AppliedBy: "ana", AppliedAt: tx.Now()})
 		return err
 	}
 	update(t, s, insert)

@@ -26,7 +26,8 @@ func (t *tx) InsertPolicy(p *gatehouse.PolicyVersion) (int, error) {
 		return 0, err
 	}
 	version := int(last) + 1
-	_, err = t.exec(`INSERT INTO policy_version (tenant, version, source, sha256, applied_by, applied_at, action_id) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+	_, err = t.exec(`INSERT INTO policy_version (tenant, version, source, sha256, applied_by, applied_at, action_id)
+VALUES (?, ?, ?, ?, ?, ?, ?)`,
 		p.Tenant, version, p.Source, p.SHA256, p.AppliedBy, p.AppliedAt, p.ActionID)
 	if err != nil {
 		return 0, err

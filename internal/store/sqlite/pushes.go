@@ -8,8 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const pushColumns = `tenant, id, action_id, connector, idempotency_key, digest, status, attempts, attempt_base, last_error, error_code,
-not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation, lease_owner, lease_until, replays, lane,
+const pushColumns = `tenant, id, action_id, connector, idempotency_key, digest, status, attempts, attempt_base,
+  last_error, error_code, not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at,
+  generation, lease_owner, lease_until, replays, lane,
 target_says, closed_at, closed_by, closed_reason, put_back`
 
 // FindPush finds by id.
@@ -81,7 +82,7 @@ WHERE tenant = ? AND id = ? AND status = ? AND generation = ? AND (status = 'fai
 		p.TargetSays, effect[:], p.Tenant, p.ID, string(p.Status), p.Generation)
 }
 
-// ClosePush closes a failed push for good.
+// ClosePush closes a failed push permanently.
 func (t *tx) ClosePush(id, by, reason string) error {
 	t.seen = nil
 	return t.guarded(`UPDATE OR ROLLBACK push SET closed_at = ?, closed_by = ?, closed_reason = ?
@@ -210,15 +211,17 @@ func (t *readTx) pushes(sql string, args ...any) (list []*gatehouse.Push, err er
 // insertPush inserts the push of an action that is known to be approved.
 func (t *tx) insertPush(p *gatehouse.Push, seq int64) error {
 	if fresh := (gatehouse.Push{
-		ID: p.ID, Tenant: p.Tenant, ActionID: p.ActionID, Connector: p.Connector, IdempotencyKey: p.IdempotencyKey, Digest: p.Digest,
-		Status: gatehouse.PushQueued, NotBefore: p.NotBefore, CreatedAt: p.CreatedAt, NextAttempt: p.NextAttempt,
+		ID: p.ID, Tenant: p.Tenant, ActionID: p.ActionID, Connector: p.Connector, IdempotencyKey: p.IdempotencyKey,
+		Digest: p.Digest, Status: gatehouse.PushQueued, NotBefore: p.NotBefore, CreatedAt: p.CreatedAt,
+		NextAttempt: p.NextAttempt,
 	}); *p == fresh {
 		_, err := t.exec(`
 INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts,
   attempt_base, last_error, error_code, not_before, created_at, next_attempt, picked_at, sent_at, applied_at,
   finished_at, generation, lease_owner, lease_until, replays, lane)
 VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', 0, 0, '', '', ?, ?, ?, NULL, NULL, NULL, NULL, 0, '', NULL, 0, '')`,
-			p.Tenant, p.ID, seq, p.ActionID, p.Connector, p.IdempotencyKey, string(p.Digest), p.NotBefore, p.CreatedAt, p.NextAttempt)
+			p.Tenant, p.ID, seq, p.ActionID, p.Connector, p.IdempotencyKey, string(p.Digest), p.NotBefore, p.CreatedAt,
+			p.NextAttempt)
 		return err
 	}
 	_, err := t.exec(`
@@ -226,9 +229,9 @@ INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key,
   attempt_base, last_error, error_code, not_before, created_at, next_attempt, picked_at, sent_at, applied_at,
   finished_at, generation, lease_owner, lease_until, replays, lane)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		p.Tenant, p.ID, seq, p.ActionID, p.Connector, p.IdempotencyKey, string(p.Digest), string(p.Status), p.Attempts, p.AttemptBase,
-		p.LastError, p.ErrorCode, p.NotBefore, p.CreatedAt, p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation,
-		p.LeaseOwner, p.LeaseUntil, p.Replays, p.Lane)
+		p.Tenant, p.ID, seq, p.ActionID, p.Connector, p.IdempotencyKey, string(p.Digest), string(p.Status), p.Attempts,
+		p.AttemptBase, p.LastError, p.ErrorCode, p.NotBefore, p.CreatedAt, p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt,
+		p.FinishedAt, p.Generation, p.LeaseOwner, p.LeaseUntil, p.Replays, p.Lane)
 	return err
 }
 
@@ -251,9 +254,9 @@ INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key,
   finished_at, generation, lease_owner, lease_until, replays, lane)
 SELECT tenant, ?, seq, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM action
 WHERE tenant = ? AND id = ? AND status = 'approved'`,
-		p.ID, p.Connector, p.IdempotencyKey, string(p.Digest), string(p.Status), p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode,
-		p.NotBefore, p.CreatedAt, p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation, p.LeaseOwner,
-		p.LeaseUntil, p.Replays, p.Lane, p.Tenant, p.ActionID)
+		p.ID, p.Connector, p.IdempotencyKey, string(p.Digest), string(p.Status), p.Attempts, p.AttemptBase, p.LastError,
+		p.ErrorCode, p.NotBefore, p.CreatedAt, p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation,
+		p.LeaseOwner, p.LeaseUntil, p.Replays, p.Lane, p.Tenant, p.ActionID)
 	if err != nil || n > 0 {
 		return err
 	}
@@ -270,7 +273,9 @@ WHERE seq IN (
 
 // ClaimPushes claims due pushes for one worker, one statement per tenant; no
 // two workers get the same push.
-func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.PushShare) (list []*gatehouse.Push, err error) {
+func (t *tx) ClaimPushes(
+	owner string, lease time.Duration, shares ...gatehouse.PushShare,
+) (list []*gatehouse.Push, err error) {
 	until := t.at.Add(lease)
 	t.seen = nil
 	for _, share := range shares {

@@ -37,7 +37,8 @@ func TestPushesOfEachStatus(t *testing.T) {
 				}
 				// The indexes depend only on the final state, so write it
 				// directly.
-				_, err := connOf(tx).exec(`UPDATE push SET status = ?, lane = ?, attempts = 1, generation = 1, lease_until = ? WHERE action_id = ?`,
+				_, err := connOf(tx).exec(`UPDATE push SET status = ?, lane = ?, attempts = 1, generation = 1, lease_until = ?
+					WHERE action_id = ?`,
 					string(status), lane, until, "act_"+id)
 				if err != nil {
 					return err
@@ -136,9 +137,11 @@ func TestPushesByStatusReadNoOther(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	for status, index := range map[gatehouse.PushStatus]string{
-		gatehouse.PushQueued: "push_status (tenant=? AND status=?", gatehouse.PushFailed: "push_status (tenant=? AND status=?",
-		gatehouse.PushUnknown: "push_status (tenant=? AND status=?", gatehouse.PushCanceled: "push_status (tenant=? AND status=?",
-		gatehouse.PushPicking: "push_lease", gatehouse.PushSent: "push_lease",
+		gatehouse.PushQueued:   "push_status (tenant=? AND status=?",
+		gatehouse.PushFailed:   "push_status (tenant=? AND status=?",
+		gatehouse.PushUnknown:  "push_status (tenant=? AND status=?",
+		gatehouse.PushCanceled: "push_status (tenant=? AND status=?",
+		gatehouse.PushPicking:  "push_lease", gatehouse.PushSent: "push_lease",
 	} {
 		view(t, s, func(tx gatehouse.ReadTx) error {
 			r := tx.(*readTx)
@@ -147,7 +150,8 @@ func TestPushesByStatusReadNoOther(t *testing.T) {
 			}
 			var sql string
 			for text := range r.c.stmts {
-				if strings.Contains(text, "FROM push WHERE tenant = ? AND status = ?"+narrow(status)) && !strings.HasPrefix(text, "EXPLAIN") {
+				if strings.Contains(text, "FROM push WHERE tenant = ? AND status = ?"+narrow(status)) &&
+					!strings.HasPrefix(text, "EXPLAIN") {
 					sql = text
 				}
 			}

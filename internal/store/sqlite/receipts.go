@@ -5,8 +5,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const receiptColumns = `tenant, id, action_id, push_id, idempotency_key, attempt, generation, outcome, error_code, error, external_id,
-reversible, late, source, at, request_metadata, response_metadata, reversal`
+const receiptColumns = `tenant, id, action_id, push_id, idempotency_key, attempt, generation, outcome, error_code,
+  error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal`
 
 // InsertReceipt stores the outcome of a call. Its push must exist.
 func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
@@ -27,8 +27,8 @@ func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
   generation, outcome,
 error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata,
   reversal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			c.Tenant, c.ID, seq, c.ActionID, c.PushID, c.IdempotencyKey, c.Attempt, c.Generation, string(c.Outcome), c.ErrorCode, c.Error,
-			c.ExternalID, c.Reversible, c.Late, c.Source, c.At, c.RequestMetadata, c.ResponseMetadata, reversal)
+			c.Tenant, c.ID, seq, c.ActionID, c.PushID, c.IdempotencyKey, c.Attempt, c.Generation, string(c.Outcome), c.ErrorCode,
+			c.Error, c.ExternalID, c.Reversible, c.Late, c.Source, c.At, c.RequestMetadata, c.ResponseMetadata, reversal)
 		return err
 	}
 	return t.found(`INSERT INTO receipt (tenant, id, action_seq, action_id, push_id, idempotency_key, attempt,
@@ -37,13 +37,14 @@ error_code, error, external_id, reversible, late, source, at, request_metadata, 
   reversal) SELECT tenant, ?, action_seq, action_id, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
   ? FROM push
 WHERE tenant = ? AND id = ? AND action_id = ?`,
-		c.ID, c.IdempotencyKey, c.Attempt, c.Generation, string(c.Outcome), c.ErrorCode, c.Error, c.ExternalID, c.Reversible, c.Late,
-		c.Source, c.At, c.RequestMetadata, c.ResponseMetadata, reversal, c.Tenant, c.PushID, c.ActionID)
+		c.ID, c.IdempotencyKey, c.Attempt, c.Generation, string(c.Outcome), c.ErrorCode, c.Error, c.ExternalID, c.Reversible,
+		c.Late, c.Source, c.At, c.RequestMetadata, c.ResponseMetadata, reversal, c.Tenant, c.PushID, c.ActionID)
 }
 
 // SuccessReceipt finds the first applied receipt of an idempotency key.
 func (t *readTx) SuccessReceipt(idempotencyKey string) (c *gatehouse.Receipt, err error) {
-	err = t.one(`SELECT `+receiptColumns+` FROM receipt WHERE tenant = ? AND idempotency_key = ? AND outcome = 'applied' ORDER BY seq LIMIT 1`,
+	err = t.one(`SELECT `+receiptColumns+
+		` FROM receipt WHERE tenant = ? AND idempotency_key = ? AND outcome = 'applied' ORDER BY seq LIMIT 1`,
 		func(r *stmt) (err error) { c = shared.ScanReceipt(r, &err); return err }, t.tenant, idempotencyKey)
 	return c, err
 }
@@ -77,9 +78,10 @@ func (t *tx) InsertMirror(m *gatehouse.AppliedMirror) error {
 	case seq == 0:
 		return gatehouse.ErrNotFound
 	}
-	_, err = t.exec(`INSERT INTO mirror (tenant, action_seq, action_id, action_type, connector, operation, target, digest, external_id,
+	_, err = t.exec(
+		`INSERT INTO mirror (tenant, action_seq, action_id, action_type, connector, operation, target, digest, external_id,
 receipt_id, applied_at, before_state, after_state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		m.Tenant, seq, m.ActionID, m.ActionType, m.Connector, m.Operation, target, string(m.Digest), m.ExternalID, m.ReceiptID, m.AppliedAt,
-		m.Before, m.After)
+		m.Tenant, seq, m.ActionID, m.ActionType, m.Connector, m.Operation, target, string(m.Digest), m.ExternalID,
+		m.ReceiptID, m.AppliedAt, m.Before, m.After)
 	return err
 }

@@ -12,13 +12,14 @@ var (
 	_ gatehouse.RunWriter = (*tx)(nil)
 )
 
-const runColumns = `r.seq, r.tenant, r.id, r.workflow, r.version, r.workspace, r.status, r.stop, r.trigger_type, coalesce(r.trigger_ref, ''),
-  r.started_by, r.starter_id, r.parent_run, r.parent_step, r.retry_of, r.writes, r.failure_code, r.failure_detail,
-  r.created_at, r.started_at, r.finished_at, r.deadline, r.evidence`
+const runColumns = `r.seq, r.tenant, r.id, r.workflow, r.version, r.workspace, r.status, r.stop, r.trigger_type,
+  coalesce(r.trigger_ref, ''), r.started_by, r.starter_id, r.parent_run, r.parent_step, r.retry_of, r.writes,
+  r.failure_code, r.failure_detail, r.created_at, r.started_at, r.finished_at, r.deadline, r.evidence`
 
 const (
-	findRun = `SELECT ` + runColumns + `, b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.tenant = ? AND r.id = ?`
-	runRef  = `SELECT ` + runColumns + `, b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq
+	findRun = `SELECT ` + runColumns +
+		`, b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.tenant = ? AND r.id = ?`
+	runRef = `SELECT ` + runColumns + `, b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq
 WHERE r.tenant = ? AND r.workflow = ? AND r.trigger_ref = ?`
 	runHead   = `SELECT ` + runColumns + ` FROM run r WHERE r.tenant = ? AND r.id = ?`
 	runBodies = `SELECT b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.tenant = ? AND r.id = ?`
@@ -168,18 +169,20 @@ func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse
 	}
 	page.Items = []*gatehouse.Run{}
 	var seqs []int64
-	err = t.each(`SELECT `+runColumns+` FROM run r WHERE `+where.sql()+` ORDER BY r.created_at DESC, r.seq DESC LIMIT ?`, func(r *stmt) error {
-		seq, run := r.Int(), shared.ScanRun(r)
-		seqs, page.Items = append(seqs, seq), append(page.Items, run)
-		return nil
-	}, append(where.args, limit+1)...)
+	err = t.each(`SELECT `+runColumns+` FROM run r WHERE `+where.sql()+` ORDER BY r.created_at DESC, r.seq DESC LIMIT ?`,
+		func(r *stmt) error {
+			seq, run := r.Int(), shared.ScanRun(r)
+			seqs, page.Items = append(seqs, seq), append(page.Items, run)
+			return nil
+		}, append(where.args, limit+1)...)
 	return shared.Finish(page, limit, func(r *gatehouse.Run) shared.Cursor {
 		return shared.Cursor{Seq: seqs[limit-1], AsOf: r.CreatedAt.UnixMicro()}
 	}, shared.KindRuns, bound...), err
 }
 
-const insertRun = `INSERT INTO run (tenant, id, workflow, version, workspace, status, stop, trigger_type, trigger_ref, started_by, starter_id,
-parent_run, parent_step, retry_of, writes, failure_code, failure_detail, created_at, started_at, finished_at, deadline, evidence)
+const insertRun = `INSERT INTO run (tenant, id, workflow, version, workspace, status, stop, trigger_type, trigger_ref,
+  started_by, starter_id, parent_run, parent_step, retry_of, writes, failure_code, failure_detail, created_at,
+  started_at, finished_at, deadline, evidence)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // InsertRun stores a run and its steps.
@@ -191,15 +194,15 @@ func (t *tx) InsertRun(r *gatehouse.Run) error {
 		return gatehouse.ErrConflict
 	}
 	code, detail := shared.FailureArgs(r.Failure)
-	_, err := t.exec(insertRun, r.Tenant, r.ID, r.Workflow, r.Version, r.Workspace, string(r.Status), string(r.Stop), string(r.Trigger),
-		shared.OrNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code,
-		detail,
-		r.CreatedAt, r.StartedAt, r.FinishedAt, r.Deadline, r.Evidence)
+	_, err := t.exec(insertRun, r.Tenant, r.ID, r.Workflow, r.Version, r.Workspace, string(r.Status), string(r.Stop),
+		string(r.Trigger), shared.OrNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf,
+		r.Writes, code, detail, r.CreatedAt, r.StartedAt, r.FinishedAt, r.Deadline, r.Evidence)
 	if err != nil {
 		return err
 	}
 	seq := t.c.lastRow()
-	if _, err := t.exec(`INSERT INTO run_body (seq, tenant, input, output) VALUES (?, ?, ?, ?)`, seq, r.Tenant, r.Input, r.Output); err != nil {
+	if _, err := t.exec(`INSERT INTO run_body (seq, tenant, input, output) VALUES (?, ?, ?, ?)`, seq, r.Tenant, r.Input,
+		r.Output); err != nil {
 		return err
 	}
 	for _, s := range r.Steps {
@@ -213,7 +216,8 @@ func (t *tx) InsertRun(r *gatehouse.Run) error {
 	return nil
 }
 
-const moveRun = `UPDATE OR ROLLBACK run SET status = ?, stop = ?, writes = ?, failure_code = ?, failure_detail = ?, started_at = ?, finished_at = ?
+const moveRun = `UPDATE OR ROLLBACK run
+SET status = ?, stop = ?, writes = ?, failure_code = ?, failure_detail = ?, started_at = ?, finished_at = ?
 WHERE tenant = ? AND id = ? AND status = ?`
 
 // MoveRun writes the mutable fields of a run. A child run that ends wakes the
@@ -226,13 +230,16 @@ func (t *tx) MoveRun(r *gatehouse.Run, from gatehouse.RunStatus) error {
 		return gatehouse.ErrConflict
 	}
 	code, detail := shared.FailureArgs(r.Failure)
-	err := t.guarded(moveRun, string(r.Status), string(r.Stop), r.Writes, code, detail, r.StartedAt, r.FinishedAt, r.Tenant, r.ID, string(from))
+	err := t.guarded(moveRun, string(r.Status), string(r.Stop), r.Writes, code, detail, r.StartedAt, r.FinishedAt,
+		r.Tenant, r.ID, string(from))
 	if err == nil && r.Output != "" {
-		_, err = t.exec(`UPDATE run_body SET output = ? WHERE seq = (SELECT seq FROM run WHERE tenant = ? AND id = ?)`, r.Output, r.Tenant, r.ID)
+		_, err = t.exec(`UPDATE run_body SET output = ? WHERE seq = (SELECT seq FROM run WHERE tenant = ? AND id = ?)`,
+			r.Output, r.Tenant, r.ID)
 	}
 	if err == nil && r.Status != from && r.Status.Final() {
 		_, err = t.exec(`INSERT INTO step_wake (step_seq, tenant, run_id, step_id)
-SELECT seq, tenant, run_id, id FROM step WHERE tenant = ? AND child_run = ? AND child_run IS NOT NULL AND status = 'waiting'`, r.Tenant, r.ID)
+SELECT seq, tenant, run_id, id FROM step
+WHERE tenant = ? AND child_run = ? AND child_run IS NOT NULL AND status = 'waiting'`, r.Tenant, r.ID)
 	}
 	return err
 }

@@ -11,14 +11,17 @@ const claimSteps = `
 UPDATE OR ROLLBACK step SET status = 'running', generation = generation + 1, attempts = attempts + 1,
   lease_owner = ?1, lease_until = ?2, started_at = coalesce(started_at, ?3)
 WHERE seq IN (SELECT seq FROM step INDEXED BY step_ready
-  WHERE status = 'ready' AND tool = ?4 AND tenant = ?5 AND workspace = ?6 AND workflow = ?7 ORDER BY ready_at, seq LIMIT ?8)
+  WHERE status = 'ready' AND tool = ?4 AND tenant = ?5 AND workspace = ?6 AND workflow = ?7
+  ORDER BY ready_at, seq LIMIT ?8)
 RETURNING seq, tenant, id, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
   generation, coalesce(idempotency_key, ''), skipped, failure_code, failure_detail, coalesce(action_id, ''),
   coalesce(child_run, ''), event, due_at, lease_owner, lease_until, created_at, ready_at, started_at, finished_at`
 
 // ClaimSteps claims ready steps for one holder, one statement per lane; no two
 // holders get the same step.
-func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.StepShare) (list []*gatehouse.Step, err error) {
+func (t *tx) ClaimSteps(
+	owner string, lease time.Duration, shares ...gatehouse.StepShare,
+) (list []*gatehouse.Step, err error) {
 	until := t.at.Add(lease)
 	for _, share := range shares {
 		n := share.Limit

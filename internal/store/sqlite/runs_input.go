@@ -36,7 +36,8 @@ AND (instr(b.input, ?) > 0 OR instr(b.input, ?) > 0) ORDER BY r.created_at DESC,
 		return page, nil
 	}
 	// The cursor is the last examined run; more runs may follow.
-	err = t.each(`SELECT r.created_at, r.seq FROM run r WHERE `+where.sql()+` ORDER BY r.created_at DESC, r.seq DESC LIMIT 1 OFFSET ?`,
+	err = t.each(`SELECT r.created_at, r.seq FROM run r WHERE `+where.sql()+
+		` ORDER BY r.created_at DESC, r.seq DESC LIMIT 1 OFFSET ?`,
 		func(r *stmt) error { page.NextCursor = cursor(place{r.Int(), r.Int()}); return nil },
 		append(where.args[:len(where.args):len(where.args)], gatehouse.MaxRunsSearched-1)...)
 	return page, err

@@ -18,7 +18,8 @@ func TestLanesArePassedAtOnce(t *testing.T) {
 	err := s.Update(t.Context(), "default", func(tx gatehouse.Tx) error {
 		now := tx.Now()
 		w := &gatehouse.Workflow{
-			ID: "wfl_1", Tenant: "default", Name: "w", Version: 1, Workspace: "default", Source: "x", Digest: "d", CreatedBy: "ana", CreatedAt: now,
+			ID: "wfl_1", Tenant: "default", Name: "w", Version: 1, Workspace: "default", Source: "x", Digest: "d",
+			CreatedBy: "ana", CreatedAt: now,
 		}
 		if err := tx.InsertWorkflow(w); err != nil {
 			return err

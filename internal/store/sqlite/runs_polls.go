@@ -7,8 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// The queries of the polls. Each starts at the work to do, and none walks over
-// parked rows.
+// The queries of the polls. Each begins at the first work item, and none reads parked rows.
 const (
 	// The maximum time makes the search start after the whole lane. A
 	// comparison of the lane alone would start at the lane and walk its rows.
@@ -22,53 +21,65 @@ ORDER BY tenant, workspace, workflow LIMIT 1`
 WHERE status = 'ready' AND tool = ? AND (tenant, workspace, workflow, ready_at) > (?, ?, ?, 9223372036854775807)
 ORDER BY tenant, workspace, workflow, ready_at LIMIT 1`
 	toolLeased = `SELECT count(*) FROM (SELECT 1 FROM step INDEXED BY step_lease
-WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until > ?1 AND tool = ?2 AND (?3 = '' OR tenant = ?3) LIMIT 1)`
+WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until > ?1 AND tool = ?2
+  AND (?3 = '' OR tenant = ?3) LIMIT 1)`
 	countReady = `SELECT count(*) FROM (SELECT 1 FROM step INDEXED BY step_ready
 WHERE status = 'ready' AND tool = ? AND tenant = ? AND workspace = ? AND workflow = ? LIMIT ?)`
-	runningOfWorkflow = `SELECT count(*) FROM step INDEXED BY step_running WHERE status = 'running' AND tenant = ? AND workflow = ?`
-	runningOfTenant   = `SELECT count(*) FROM step INDEXED BY step_running WHERE status = 'running' AND tenant = ?`
+	runningOfWorkflow = `SELECT count(*) FROM step INDEXED BY step_running
+WHERE status = 'running' AND tenant = ? AND workflow = ?`
+	runningOfTenant = `SELECT count(*) FROM step INDEXED BY step_running WHERE status = 'running' AND tenant = ?`
 
 	nextQueued = `SELECT tenant, workflow, workspace FROM run INDEXED BY run_queued
-WHERE status = 'queued' AND (tenant, workflow, created_at) > (?, ?, 9223372036854775807) ORDER BY tenant, workflow, created_at, seq LIMIT 1`
-	countQueued = `SELECT count(*) FROM (SELECT 1 FROM run INDEXED BY run_queued WHERE status = 'queued' AND tenant = ? AND workflow = ? LIMIT ?)`
+WHERE status = 'queued' AND (tenant, workflow, created_at) > (?, ?, 9223372036854775807)
+ORDER BY tenant, workflow, created_at, seq LIMIT 1`
+	countQueued = `SELECT count(*) FROM (SELECT 1 FROM run INDEXED BY run_queued
+  WHERE status = 'queued' AND tenant = ? AND workflow = ? LIMIT ?)`
 	countStarts = `SELECT count(*), coalesce(sum(workflow = ?), 0) FROM run INDEXED BY run_started
 WHERE started_at IS NOT NULL AND tenant = ? AND started_at > ?`
-	oldestQueued = `INDEXED BY run_queued WHERE r.status = 'queued' AND r.tenant = ? AND r.workflow = ? ORDER BY r.created_at, r.seq LIMIT ?`
+	oldestQueued = `INDEXED BY run_queued WHERE r.status = 'queued' AND r.tenant = ? AND r.workflow = ?
+  ORDER BY r.created_at, r.seq LIMIT ?`
 
 	settledSteps = `SELECT tenant, run_id, step_id FROM step_wake ORDER BY step_seq LIMIT ?`
 	dueSteps     = `SELECT tenant, run_id, id FROM step INDEXED BY step_due
-WHERE due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_approval') AND due_at <= ? ORDER BY due_at LIMIT ?`
-	expiredSteps = `SELECT tenant, run_id, id FROM step INDEXED BY step_lease WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until <= ?
+WHERE due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_approval') AND due_at <= ?
+ORDER BY due_at LIMIT ?`
+	expiredSteps = `SELECT tenant, run_id, id FROM step INDEXED BY step_lease
+WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until <= ?
 ORDER BY lease_until LIMIT ?`
 
 	overdueRuns = `INDEXED BY run_deadline
   WHERE r.deadline IS NOT NULL AND r.stop = ''
   AND r.status IN ('queued', 'running', 'waiting_approval', 'waiting', 'failed_retryable')
   AND r.deadline <= ? ORDER BY r.deadline LIMIT ?`
-	unbundledRuns = `INDEXED BY run_unbundled WHERE r.evidence = '' AND r.status IN ('succeeded', 'failed_terminal', 'canceled')
+	unbundledRuns = `INDEXED BY run_unbundled WHERE r.evidence = ''
+  AND r.status IN ('succeeded', 'failed_terminal', 'canceled')
 ORDER BY r.finished_at, r.seq LIMIT ?`
-	dueSchedules = `SELECT tenant, workflow, version, next_at FROM schedule INDEXED BY schedule_due WHERE next_at <= ? ORDER BY next_at LIMIT ?`
+	dueSchedules = `SELECT tenant, workflow, version, next_at FROM schedule INDEXED BY schedule_due WHERE next_at <= ?
+ORDER BY next_at LIMIT ?`
 
 	nextRunWork = `SELECT min(at) FROM (
   SELECT * FROM (SELECT due_at AS at FROM step INDEXED BY step_due
-    WHERE due_at IS NOT NULL
-  AND status IN ('failed_retryable', 'waiting', 'waiting_approval') ORDER BY due_at LIMIT 1)
+    WHERE due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_approval')
+    ORDER BY due_at LIMIT 1)
   UNION ALL SELECT * FROM (SELECT lease_until FROM step INDEXED BY step_lease
-  WHERE status = 'running' AND lease_until IS NOT NULL ORDER BY lease_until LIMIT 1)
+    WHERE status = 'running' AND lease_until IS NOT NULL ORDER BY lease_until LIMIT 1)
   UNION ALL SELECT * FROM (SELECT r.deadline FROM run r INDEXED BY run_deadline
-  WHERE r.deadline IS NOT NULL AND r.stop = ''
-  AND r.status IN ('queued', 'running', 'waiting_approval', 'waiting', 'failed_retryable')
-  ORDER BY r.deadline LIMIT 1)
-  UNION ALL SELECT * FROM (SELECT next_at
-  FROM schedule INDEXED BY schedule_due ORDER BY next_at LIMIT 1)
+    WHERE r.deadline IS NOT NULL AND r.stop = ''
+    AND r.status IN ('queued', 'running', 'waiting_approval', 'waiting', 'failed_retryable')
+    ORDER BY r.deadline LIMIT 1)
+  UNION ALL SELECT * FROM (SELECT next_at FROM schedule INDEXED BY schedule_due ORDER BY next_at LIMIT 1)
   UNION ALL SELECT * FROM (SELECT 0 FROM step_wake LIMIT 1))`
 
-	runCounts = `WITH s (status) AS (VALUES ('queued'), ('running'), ('waiting_approval'), ('waiting'), ('failed_retryable'))
-SELECT s.status, (SELECT count(*) FROM run r INDEXED BY run_status WHERE r.tenant = t.id AND r.status = s.status AND r.status <> '') FROM tenant t CROSS JOIN s`
+	runCounts = `WITH s (status) AS (
+  VALUES ('queued'), ('running'), ('waiting_approval'), ('waiting'), ('failed_retryable'))
+SELECT s.status, (SELECT count(*) FROM run r INDEXED BY run_status
+  WHERE r.tenant = t.id AND r.status = s.status AND r.status <> '') FROM tenant t CROSS JOIN s`
 )
 
 // DueLanes walks from lane to lane, one index lookup each.
-func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each int) (list []gatehouse.DueLane, err error) {
+func (t *readTx) DueLanes(
+	tenant, tool string, after gatehouse.Lane, limit, each int,
+) (list []gatehouse.DueLane, err error) {
 	walk := func(from gatehouse.Lane, to *gatehouse.Lane) error {
 		for len(list) < limit {
 			lane := gatehouse.Lane{Tool: tool}
@@ -76,7 +87,8 @@ func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each
 				lane.Tenant, lane.Workspace, lane.Workflow = r.Text(), r.Text(), r.Text()
 				return nil
 			}, tool, from.Tenant, from.Workspace, from.Workflow)
-			if err != nil || lane.Tenant == "" || tenant != "" && lane.Tenant != tenant || to != nil && shared.CompareLanes(lane, *to) > 0 {
+			if err != nil || lane.Tenant == "" || tenant != "" && lane.Tenant != tenant || to != nil &&
+				shared.CompareLanes(lane, *to) > 0 {
 				return err
 			}
 			d, err := t.countLane(lane, each)
@@ -161,7 +173,9 @@ func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyToo
 }
 
 // QueuedLanes walks from workflow to workflow.
-func (t *readTx) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since time.Time) (list []gatehouse.QueuedLane, err error) {
+func (t *readTx) QueuedLanes(
+	after gatehouse.QueuedLane, limit, each int, since time.Time,
+) (list []gatehouse.QueuedLane, err error) {
 	for at := after; len(list) < limit; {
 		var lane gatehouse.QueuedLane
 		err := t.each(nextQueued, func(r *stmt) error {

@@ -9,15 +9,16 @@ import (
 
 // ListAttempts lists all attempts of a run, oldest first.
 func (t *readTx) ListAttempts(runID string) (list []*gatehouse.StepAttempt, err error) {
-	err = t.each(`SELECT tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail
+	err = t.each(
+		`SELECT tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail
 FROM step_attempt WHERE tenant = ? AND run_id = ? ORDER BY seq`, func(r *stmt) error {
-		list = append(list, &gatehouse.StepAttempt{
-			Tenant: r.Text(), RunID: r.Text(), StepID: r.Text(), Attempt: int(r.Int()), Generation: int(r.Int()),
-			Worker:    r.Text(),
-			StartedAt: r.Time(), FinishedAt: r.Time(), Outcome: r.Text(), Code: r.Text(), Detail: r.Text(),
-		})
-		return nil
-	}, t.tenant, runID)
+			list = append(list, &gatehouse.StepAttempt{
+				Tenant: r.Text(), RunID: r.Text(), StepID: r.Text(), Attempt: int(r.Int()), Generation: int(r.Int()),
+				Worker: r.Text(), StartedAt: r.Time(), FinishedAt: r.Time(), Outcome: r.Text(), Code: r.Text(),
+				Detail: r.Text(),
+			})
+			return nil
+		}, t.tenant, runID)
 	return list, err
 }
 
@@ -26,9 +27,12 @@ func (t *tx) InsertAttempt(a *gatehouse.StepAttempt) error {
 	if err := t.Owns(a.Tenant); err != nil {
 		return err
 	}
-	_, err := t.exec(`INSERT INTO step_attempt (tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail)
+	_, err := t.exec(
+		`INSERT INTO step_attempt (tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome,
+  code, detail)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		a.Tenant, a.RunID, a.StepID, a.Attempt, a.Generation, a.Worker, a.StartedAt, a.FinishedAt, a.Outcome, a.Code, a.Detail)
+		a.Tenant, a.RunID, a.StepID, a.Attempt, a.Generation, a.Worker, a.StartedAt, a.FinishedAt, a.Outcome, a.Code,
+		a.Detail)
 	return err
 }
 
@@ -41,10 +45,11 @@ func (t *tx) InsertUsage(u *gatehouse.ModelUsage) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`INSERT INTO model_usage (tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost,
-micros, picos, currency, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		u.Tenant, u.RunID, u.Workflow, u.StepID, u.Attempt, u.Provider, u.Model, u.InputTokens, u.OutputTokens, string(u.Cost),
-		micros, picos, u.Currency, u.At)
+	_, err = t.exec(
+		`INSERT INTO model_usage (tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens,
+  cost, micros, picos, currency, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		u.Tenant, u.RunID, u.Workflow, u.StepID, u.Attempt, u.Provider, u.Model, u.InputTokens, u.OutputTokens,
+		string(u.Cost), micros, picos, u.Currency, u.At)
 	return err
 }
 
@@ -141,7 +146,9 @@ FROM reflexion WHERE `+
 		page.Items = append(page.Items, x)
 		return err
 	}, append(where.args, limit+1)...)
-	return shared.Finish(page, limit, func(*gatehouse.Reflexion) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindReflexions, bound...), err
+	return shared.Finish(page, limit,
+		func(*gatehouse.Reflexion) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindReflexions,
+		bound...), err
 }
 
 // InsertReflexion stores the reflexion of a run, once.
@@ -149,7 +156,8 @@ func (t *tx) InsertReflexion(r *gatehouse.Reflexion) error {
 	if err := t.Owns(r.Tenant); err != nil {
 		return err
 	}
-	_, err := t.exec(`INSERT INTO reflexion (tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at)
+	_, err := t.exec(
+		`INSERT INTO reflexion (tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		r.Tenant, r.ID, r.RunID, r.Workflow, r.Version, string(r.Outcome), r.Attempted, r.Happened, r.Otherwise, r.At)
 	return err

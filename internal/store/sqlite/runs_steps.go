@@ -6,17 +6,19 @@ import (
 )
 
 const (
-	stepColumns = `s.seq, s.tenant, s.id, s.run_id, s.key, s.position, s.parent, s.workflow, s.workspace, s.uses, s.tool, s.status,
-  s.attempts, s.generation, coalesce(s.idempotency_key, ''), s.skipped, s.failure_code, s.failure_detail, coalesce(s.action_id, ''),
-  coalesce(s.child_run, ''), s.event, s.due_at, s.lease_owner, s.lease_until, s.created_at, s.ready_at, s.started_at, s.finished_at`
+	stepColumns = `s.seq, s.tenant, s.id, s.run_id, s.key, s.position, s.parent, s.workflow, s.workspace, s.uses, s.tool,
+  s.status, s.attempts, s.generation, coalesce(s.idempotency_key, ''), s.skipped, s.failure_code, s.failure_detail,
+  coalesce(s.action_id, ''), coalesce(s.child_run, ''), s.event, s.due_at, s.lease_owner, s.lease_until, s.created_at,
+  s.ready_at, s.started_at, s.finished_at`
 
 	stepsOfRun = `SELECT ` + stepColumns + `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')
   FROM step s LEFT JOIN step_body b ON b.seq = s.seq WHERE s.run_seq = ?`
 
 	// The step columns that a transition reads, without those that repeat the
 	// run's.
-	boardColumns = `s.id, s.key, s.position, s.parent, s.uses, s.tool, s.status, s.attempts, s.generation, s.skipped, s.idempotency_key,
-  s.failure_code, s.failure_detail, s.action_id, s.child_run, s.event, s.due_at, s.lease_owner, s.lease_until, s.created_at, s.ready_at,
+	boardColumns = `s.id, s.key, s.position, s.parent, s.uses, s.tool, s.status, s.attempts, s.generation, s.skipped,
+  s.idempotency_key, s.failure_code, s.failure_detail, s.action_id, s.child_run, s.event, s.due_at, s.lease_owner,
+  s.lease_until, s.created_at, s.ready_at,
   s.started_at, s.finished_at`
 	topSteps  = `SELECT ` + boardColumns + ` FROM step s INDEXED BY step_top WHERE s.run_seq = ? AND s.parent = ''`
 	itemOfRun = `SELECT ` + boardColumns + ` FROM step s WHERE s.tenant = ? AND s.id = ? AND s.run_seq = ?`
@@ -168,8 +170,9 @@ func (t *tx) InsertSteps(steps ...*gatehouse.Step) error {
 	return nil
 }
 
-const insertStep = `INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
-generation, idempotency_key, skipped, failure_code, failure_detail, action_id, action_at, child_run, event, due_at, lease_owner, lease_until,
+const insertStep = `INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses,
+  tool, status, attempts, generation, idempotency_key, skipped, failure_code, failure_detail, action_id, action_at,
+  child_run, event, due_at, lease_owner, lease_until,
 created_at, ready_at, started_at, finished_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
@@ -182,11 +185,10 @@ func (t *tx) insertStep(run int64, s *gatehouse.Step) error {
 		taken = t.at
 	}
 	code, detail := shared.FailureArgs(s.Failure)
-	_, err := t.exec(insertStep, s.Tenant, s.ID, run, s.RunID, s.Key, s.Index, s.Parent, s.Workflow, s.Workspace, s.Uses, s.Tool,
-		string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail,
-		shared.OrNull(s.ActionID), taken,
-		shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt,
-		s.FinishedAt)
+	_, err := t.exec(insertStep, s.Tenant, s.ID, run, s.RunID, s.Key, s.Index, s.Parent, s.Workflow, s.Workspace, s.Uses,
+		s.Tool, string(s.Status), s.Attempts, s.Generation, shared.OrNull(s.IdempotencyKey), s.Skipped, code, detail,
+		shared.OrNull(s.ActionID), taken, shared.OrNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil,
+		s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt)
 	if err != nil || s.Item == "" && s.Input == "" && s.Output == "" {
 		return err
 	}
@@ -197,9 +199,12 @@ func (t *tx) insertStep(run int64, s *gatehouse.Step) error {
 
 // A taken key is an ordinary answer and must not undo the transaction. For a
 // statement that changes one row, FAIL does that without a statement journal.
-const updateStep = `UPDATE OR FAIL step SET status = ?1, attempts = ?2, generation = ?3, idempotency_key = ?4, skipped = ?5,
-  failure_code = ?6, failure_detail = ?7, action_at = CASE WHEN ?8 IS NULL THEN NULL WHEN action_id IS ?8 THEN action_at ELSE ?9 END,
-  action_id = ?8, child_run = ?10, event = ?11, due_at = ?12, lease_owner = ?13, lease_until = ?14, ready_at = ?15, started_at = ?16,
+const updateStep = `UPDATE OR FAIL step
+SET status = ?1, attempts = ?2, generation = ?3, idempotency_key = ?4, skipped = ?5,
+  failure_code = ?6, failure_detail = ?7,
+  action_at = CASE WHEN ?8 IS NULL THEN NULL WHEN action_id IS ?8 THEN action_at ELSE ?9 END,
+  action_id = ?8, child_run = ?10, event = ?11, due_at = ?12, lease_owner = ?13,
+  lease_until = ?14, ready_at = ?15, started_at = ?16,
   finished_at = ?17
 WHERE seq = ?18 AND status = ?19 AND generation = ?20`
 
@@ -263,7 +268,8 @@ func (t *tx) wakeStep(seq int64, s *gatehouse.Step) (err error) {
 	ended := false
 	switch {
 	case s.Status == gatehouse.StepWaitingApproval && s.ActionID != "":
-		err = t.each(`SELECT status FROM action WHERE tenant = ?1 AND id = ?2 UNION ALL SELECT status FROM action_archive WHERE tenant = ?1 AND id = ?2`,
+		err = t.each(`SELECT status FROM action WHERE tenant = ?1 AND id = ?2
+ UNION ALL SELECT status FROM action_archive WHERE tenant = ?1 AND id = ?2`,
 			func(r *stmt) error { ended = shared.HasEnded(gatehouse.Status(r.Text())); return nil }, s.Tenant,
 			s.ActionID)
 	case s.Status == gatehouse.StepWaiting && s.ChildRun != "":
@@ -271,12 +277,14 @@ func (t *tx) wakeStep(seq int64, s *gatehouse.Step) (err error) {
 			func(r *stmt) error { ended = gatehouse.RunStatus(r.Text()).Final(); return nil }, s.Tenant, s.ChildRun)
 	}
 	if err == nil && ended {
-		_, err = t.exec(`INSERT INTO step_wake (step_seq, tenant, run_id, step_id) SELECT seq, tenant, run_id, id FROM step WHERE seq = ?`, seq)
+		_, err = t.exec(`INSERT INTO step_wake (step_seq, tenant, run_id, step_id)
+SELECT seq, tenant, run_id, id FROM step WHERE seq = ?`, seq)
 	}
 	return err
 }
 
-const stepsOfAction = `SELECT seq FROM step WHERE tenant = ? AND action_id = ? AND action_id IS NOT NULL AND status = 'waiting_approval'`
+const stepsOfAction = `SELECT seq FROM step
+WHERE tenant = ? AND action_id = ? AND action_id IS NOT NULL AND status = 'waiting_approval'`
 
 // wakeAfter wakes the steps that wait for an action, if the action has ended.
 // Nearly all actions have no waiting step; they cost one lookup.

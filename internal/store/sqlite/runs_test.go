@@ -24,7 +24,8 @@ func park(tb testing.TB, s *Store, n int) {
 	tb.Helper()
 	err := s.Update(context.Background(), "default", func(x gatehouse.Tx) error {
 		t := x.(*tx)
-		if err := t.InsertWorkflow(&gatehouse.Workflow{ID: "wfl_1", Tenant: "default", Name: "triage", Version: 1, CreatedAt: t.at}); err != nil {
+		if err := t.InsertWorkflow(
+			&gatehouse.Workflow{ID: "wfl_1", Tenant: "default", Name: "triage", Version: 1, CreatedAt: t.at}); err != nil {
 			return err
 		}
 		now := fmt.Sprint(t.at.UnixMicro())
@@ -127,10 +128,13 @@ func TestRunPlans(t *testing.T) {
 		"find": findRun, "by ref": runRef, "head": runHead, "bodies": runBodies, "steps": stepsOfRun, "top": topSteps,
 		"item": itemOfRun, "items": itemsOfStep, "open items": openItemsOfStep, "step of": findStepOf, "count": countSteps,
 		"step": findStep, "by key": findStepByKey, "by action": findStepByAction, "of an action": stepsOfAction,
-		"lane": nextLane, "first tool": firstTool, "tool": nextTool, "longest": longest, "tool leased": toolLeased, "ready": countReady, "of workflow": runningOfWorkflow, "of tenant": runningOfTenant, "claim": claimSteps,
-		"queued": nextQueued, "count queued": countQueued, "starts": countStarts, "oldest": `SELECT r.id FROM run r ` + oldestQueued,
-		"due": dueSteps, "expired": expiredSteps, "overdue": `SELECT r.id FROM run r ` + overdueRuns,
-		"unbundled": `SELECT r.id FROM run r ` + unbundledRuns, "schedules": dueSchedules, "spent": spentByTenant, "spent of one": spentByWorkflow, "claimed": claimedByTenant, "claimed of one": claimedByWorkflow,
+		"lane": nextLane, "first tool": firstTool, "tool": nextTool, "longest": longest, "tool leased": toolLeased,
+		"ready": countReady, "of workflow": runningOfWorkflow, "of tenant": runningOfTenant, "claim": claimSteps,
+		"queued": nextQueued, "count queued": countQueued, "starts": countStarts,
+		"oldest": `SELECT r.id FROM run r ` + oldestQueued,
+		"due":    dueSteps, "expired": expiredSteps, "overdue": `SELECT r.id FROM run r ` + overdueRuns,
+		"unbundled": `SELECT r.id FROM run r ` + unbundledRuns, "schedules": dueSchedules, "spent": spentByTenant,
+		"spent of one": spentByWorkflow, "claimed": claimedByTenant, "claimed of one": claimedByWorkflow,
 		"update": updateStep, "move": moveRun, "since": runsSince,
 	}
 	for _, f := range []gatehouse.RunFilter{{}, {Status: "x"}, {Workflow: "x"}, {Status: "x", Workflow: "x"}} {
@@ -141,7 +145,8 @@ func TestRunPlans(t *testing.T) {
 		if f.Status != "" {
 			sql += ` AND r.status = ?`
 		}
-		statements[fmt.Sprintf("list %+v", f)] = sql + ` AND (r.created_at, r.seq) < (?, ?) ORDER BY r.created_at DESC, r.seq DESC LIMIT ?`
+		statements[fmt.Sprintf("list %+v", f)] = sql +
+			` AND (r.created_at, r.seq) < (?, ?) ORDER BY r.created_at DESC, r.seq DESC LIMIT ?`
 	}
 	for name, sql := range statements {
 		st, err := reader.cached(sql)
@@ -158,7 +163,8 @@ func TestRunPlans(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		for _, line := range plan {
-			if strings.HasPrefix(line, "SCAN ") && !strings.HasPrefix(line, "SCAN (") && !strings.Contains(line, "run_unbundled") || strings.Contains(line, "TEMP B-TREE") {
+			if strings.HasPrefix(line, "SCAN ") && !strings.HasPrefix(line, "SCAN (") &&
+				!strings.Contains(line, "run_unbundled") || strings.Contains(line, "TEMP B-TREE") {
 				t.Errorf("%s: %s", name, strings.Join(plan, "\n\t"))
 				break
 			}
@@ -174,7 +180,8 @@ func BenchmarkParkedRuns(b *testing.B) {
 	for name, poll := range polls {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if err := s.ViewQueues(context.Background(), func(q gatehouse.ReadQueues) error { _, err := poll(q); return err }); err != nil {
+				if err := s.ViewQueues(context.Background(),
+					func(q gatehouse.ReadQueues) error { _, err := poll(q); return err }); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -182,7 +189,8 @@ func BenchmarkParkedRuns(b *testing.B) {
 	}
 	b.Run("RunCounts", func(b *testing.B) {
 		for b.Loop() {
-			if err := s.ViewQueues(context.Background(), func(q gatehouse.ReadQueues) error { _, err := q.RunCounts(); return err }); err != nil {
+			if err := s.ViewQueues(context.Background(),
+				func(q gatehouse.ReadQueues) error { _, err := q.RunCounts(); return err }); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -197,7 +205,8 @@ func BenchmarkSteps(b *testing.B) {
 	b.Run("store", func(b *testing.B) {
 		s := openTest(b, Config{})
 		readySteps(b, s, b.N)
-		lane := gatehouse.StepShare{Lane: gatehouse.Lane{Tenant: "default", Workflow: "triage"}, Limit: stepBatch, MostOfWorkflow: 1000}
+		lane := gatehouse.StepShare{Lane: gatehouse.Lane{Tenant: "default", Workflow: "triage"}, Limit: stepBatch,
+			MostOfWorkflow: 1000}
 		b.ResetTimer()
 		for done := 0; done < b.N; {
 			var got []*gatehouse.Step
@@ -292,8 +301,10 @@ CREATE INDEX step_lease ON step (lease_until) WHERE status = 'running';`
 	bareFill = `INSERT INTO step WITH RECURSIVE g (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < ?)
 SELECT printf('stp_%09d', i), 'default', printf('run_%09d', i / 20), 's' || i % 20, 'ready', 0, i, NULL, NULL, NULL, '{"n":1}', NULL FROM g`
 	bareTake = `UPDATE step SET status = 'running', attempts = attempts + 1, owner = ?, lease_until = ?
-WHERE rowid IN (SELECT rowid FROM step WHERE tenant = ? AND status = 'ready' ORDER BY ready_at LIMIT ?) RETURNING id, run, key, input`
-	bareFinish = `UPDATE step SET status = 'succeeded', output = ?, owner = NULL, lease_until = NULL, finished_at = ? WHERE tenant = ? AND id = ? AND status = 'running'`
+WHERE rowid IN (SELECT rowid FROM step WHERE tenant = ? AND status = 'ready'
+ORDER BY ready_at LIMIT ?) RETURNING id, run, key, input`
+	bareFinish = `UPDATE step SET status = 'succeeded', output = ?, owner = NULL, lease_until = NULL, finished_at = ?
+		WHERE tenant = ? AND id = ? AND status = 'running'`
 )
 
 // readySteps inserts n ready steps with a small input, twenty per run.
@@ -301,7 +312,8 @@ func readySteps(b *testing.B, s *Store, n int) {
 	b.Helper()
 	err := s.Update(context.Background(), "default", func(x gatehouse.Tx) error {
 		t := x.(*tx)
-		if err := t.InsertWorkflow(&gatehouse.Workflow{ID: "wfl_1", Tenant: "default", Name: "triage", Version: 1, CreatedAt: t.at}); err != nil {
+		if err := t.InsertWorkflow(
+			&gatehouse.Workflow{ID: "wfl_1", Tenant: "default", Name: "triage", Version: 1, CreatedAt: t.at}); err != nil {
 			return err
 		}
 		var r *gatehouse.Run
@@ -313,8 +325,9 @@ func readySteps(b *testing.B, s *Store, n int) {
 				}
 			}
 			r.Steps = append(r.Steps, &gatehouse.Step{
-				ID: fmt.Sprintf("stp_%09d", i), Tenant: "default", RunID: r.ID, Key: fmt.Sprint("s", i%20), Index: i % 20, Workflow: "triage",
-				Status: gatehouse.StepReady, Input: `{"n":1}`, CreatedAt: t.at, ReadyAt: &t.at,
+				ID: fmt.Sprintf("stp_%09d", i), Tenant: "default", RunID: r.ID, Key: fmt.Sprint("s", i%20), Index: i % 20,
+				Workflow: "triage",
+				Status:   gatehouse.StepReady, Input: `{"n":1}`, CreatedAt: t.at, ReadyAt: &t.at,
 			})
 			if i%20 == 19 || i == n-1 {
 				if err := t.InsertRun(r); err != nil {

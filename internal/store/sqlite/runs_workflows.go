@@ -8,13 +8,15 @@ import (
 )
 
 const (
-	listWorkflows = `SELECT w.tenant, w.id, w.name, w.version, w.workspace, w.description, w.digest, w.created_by, w.created_at, n.versions
+	listWorkflows = `SELECT w.tenant, w.id, w.name, w.version, w.workspace, w.description, w.digest, w.created_by,
+  w.created_at, n.versions
 FROM (SELECT tenant, name, max(version) AS version, count(*) AS versions FROM workflow
 WHERE tenant = ? AND name > ? GROUP BY name ORDER BY name LIMIT ?) n
 CROSS JOIN workflow w ON w.tenant = n.tenant AND w.name = n.name AND w.version = n.version ORDER BY n.name`
 	runsSince = `SELECT status, count(*) FROM run INDEXED BY run_outcome
 WHERE tenant = ? AND workflow = ? AND status IN ('queued', 'running',
-  'waiting_approval', 'waiting', 'failed_retryable', 'succeeded', 'failed_terminal', 'canceled') AND trigger_type <> '' AND created_at > ? GROUP BY status`
+  'waiting_approval', 'waiting', 'failed_retryable', 'succeeded', 'failed_terminal', 'canceled') AND trigger_type <> ''
+  AND created_at > ? GROUP BY status`
 )
 
 // ListWorkflows lists by name.
@@ -30,7 +32,8 @@ func (t *readTx) ListWorkflows(
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.WorkflowSummary{}
 	err = t.Each(listWorkflows, shared.Append(&page.Items, shared.ScanWorkflowCount), t.tenant, c.ID, limit+1)
-	page = shared.Finish(page, limit, func(w *gatehouse.WorkflowSummary) shared.Cursor { return shared.Cursor{ID: w.Name} }, shared.KindWorkflows, t.tenant)
+	page = shared.Finish(page, limit,
+		func(w *gatehouse.WorkflowSummary) shared.Cursor { return shared.Cursor{ID: w.Name} }, shared.KindWorkflows, t.tenant)
 	for _, w := range page.Items {
 		if err != nil {
 			return page, err

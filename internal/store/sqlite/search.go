@@ -150,7 +150,7 @@ func (t *readTx) NextSearchBlock() (*gatehouse.SearchBlock, error) {
 
 // PutSearchBlock stores a block. It replaces rows that remain from before the block
 // was emptied; see unindex. SQLite reuses a row number only after the last row is
-// deleted, so the last id tells whether the actions are the same.
+// deleted, so the block has the same actions if the last id is the same.
 func (t *tx) PutSearchBlock(b *gatehouse.SearchBlock) error {
 	first := b.Number * shared.SearchBlockRows
 	mark, err := t.number(`SELECT block FROM action_word_mark`)
@@ -159,7 +159,8 @@ func (t *tx) PutSearchBlock(b *gatehouse.SearchBlock) error {
 	}
 	var n int64
 	var last string
-	err = t.each(`SELECT count(*), coalesce((SELECT id FROM action WHERE seq >= ?1 AND seq < ?2 ORDER BY seq DESC LIMIT 1), '')
+	err = t.each(`SELECT count(*), coalesce((SELECT id FROM action WHERE seq >= ?1 AND seq < ?2
+  ORDER BY seq DESC LIMIT 1), '')
 FROM action WHERE seq >= ?1 AND seq < ?2`, func(r *stmt) error { n, last = r.Int(), r.Text(); return nil },
 		first, first+shared.SearchBlockRows)
 	if err != nil {

@@ -11,7 +11,9 @@ import (
 
 // failing makes n closures that each insert a tenant. The nth one to run fails,
 // and fails again on every rerun.
-func failing(prefix string, n, nth int, writeFirst bool) (fns []func(gatehouse.Tx) error, runs, culprit *atomic.Int64, own error) {
+func failing(
+	prefix string, n, nth int, writeFirst bool,
+) (fns []func(gatehouse.Tx) error, runs, culprit *atomic.Int64, own error) {
 	runs, culprit, own = new(atomic.Int64), new(atomic.Int64), errors.New("own")
 	culprit.Store(-1)
 	for i := range n {

@@ -169,11 +169,11 @@ func (s *Store) now(advance bool) time.Time {
 }
 
 // maxSilentLag is how far the wall clock may be behind the stored clock before the
-// store logs it. Until the wall clock has caught up, time stands still, and so
-// do holds, retries and expiries.
+// store logs it. Until the wall clock has caught up, the store's time does not advance, so holds,
+// retries and expiries do not end.
 const maxSilentLag = 10 * time.Second
 
-// logStandstill logs that time stands still, at most once a minute.
+// logStandstill logs at most once a minute that the store's time does not advance.
 func (s *Store) logStandstill(behind time.Duration) {
 	if behind < maxSilentLag {
 		return

@@ -59,8 +59,8 @@ type writer struct {
 	again   <-chan time.Time
 	pause   time.Duration
 
-	// patience is how long an unclear commit is read back before its callers
-	// are told that the outcome is unclear.
+	// patience is how long the store tries to read back an unclear commit before its callers get an
+	// unclear outcome.
 	patience time.Duration
 	// cache is maxCached except in tests.
 	cache int64
@@ -72,7 +72,8 @@ type writer struct {
 
 func newWriter(s *Store, c *conn) *writer {
 	return &writer{
-		s: s, c: c, queue: make(chan *request, 4*maxBatch), done: make(chan struct{}), patience: 10 * time.Second, cache: maxCached,
+		s: s, c: c, queue: make(chan *request, 4*maxBatch), done: make(chan struct{}), patience: 10 * time.Second,
+		cache:  maxCached,
 		commit: func(c *conn) error { _, err := c.exec(`COMMIT`); return err },
 	}
 }
@@ -90,7 +91,7 @@ func (w *writer) load() error {
 func (w *writer) close() error { return w.c.close() }
 
 // broken returns the reason why the store refuses writes for now; nil while it
-// accepts them. The error is ErrBusy: nothing of a refused request is stored.
+// accepts them. The error is ErrBusy: a refused request stores nothing.
 func (w *writer) broken() error {
 	if e := w.fault.Load(); e != nil {
 		return *e

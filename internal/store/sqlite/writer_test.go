@@ -105,7 +105,8 @@ func TestNothingWrittenCostsNoCommit(t *testing.T) {
 	before := s.writer.commits.Load()
 	errs := oneBatch(t, s,
 		func(x gatehouse.Tx) error {
-			_, err := queues{x.(*tx)}.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 10})
+			_, err := queues{x.(*tx)}.ClaimPushes("w", time.Minute,
+				gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 10})
 			return err
 		},
 		func(tx gatehouse.Tx) error { return errors.Join(insertTenant("x")(tx), own) },
@@ -165,13 +166,13 @@ func TestDiskFull(t *testing.T) {
 		return tx.InsertAction(a)
 	}
 	errs := oneBatch(t, s, insertTenant("a"), insertTenant("b"), hog, insertTenant("c"), func(tx gatehouse.Tx) error {
-		_ = hog(tx) // error ignored: nothing of this closure may be stored either
+		_ = hog(tx) // error ignored: this closure may not store anything either
 		return insertTenant("d")(tx)
 	}, insertTenant("e"))
 	for i, id := range []string{"a", "b", "", "c", "", "e"} {
 		switch {
 		case i == 4 && errs[i] == nil:
-			t.Errorf("closure %d went on after the end of its transaction", i)
+			t.Errorf("closure %d continued after the end of its transaction", i)
 		case i == 2 && !isCode(errs[i], sqlite3.SQLITE_FULL):
 			t.Errorf("closure %d: error %v, want disk full", i, errs[i])
 		case id != "" && errs[i] != nil:
@@ -259,7 +260,8 @@ func TestUnclearCommit(t *testing.T) {
 			begun, done := make(chan struct{}), make(chan error, 1)
 			go func() {
 				<-begun
-				done <- s.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { runs.Add(1); return insertTenant("a")(tx) })
+				done <- s.Update(t.Context(), gatehouse.DefaultTenant,
+					func(tx gatehouse.Tx) error { runs.Add(1); return insertTenant("a")(tx) })
 			}()
 			err := s.Update(t.Context(), "default", func(tx gatehouse.Tx) error {
 				runs.Add(1)
@@ -314,7 +316,7 @@ func TestUnclearCommit(t *testing.T) {
 		}
 		update(t, s, insertTenant("a"))
 		if !tenants(t, s)["a"] {
-			t.Error("an empty batch was taken for the one that was lost, which was acknowledged")
+			t.Error("an empty batch was confused with the lost one, which was acknowledged")
 		}
 	})
 	t.Run("cannot be read back before the end", func(t *testing.T) {
@@ -372,7 +374,8 @@ func TestTransactionKept(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	var kept gatehouse.Tx
-	if err := s.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { kept = tx; return nil }); err != nil {
+	if err := s.Update(context.Background(), gatehouse.DefaultTenant,
+		func(tx gatehouse.Tx) error { kept = tx; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := insertTenant("x")(kept); !errors.Is(err, errEnded) {

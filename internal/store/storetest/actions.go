@@ -81,7 +81,8 @@ func (s *suite) actionMoves() {
 				s.refused(gatehouse.ErrConflict, "twice", func(tx gatehouse.Tx) error { return tx.MoveAction(move(a, from, to)) })
 				continue
 			}
-			s.refused(gatehouse.ErrConflict, string(from+" to "+to), func(tx gatehouse.Tx) error { return tx.MoveAction(move(a, from, to)) })
+			s.refused(gatehouse.ErrConflict, string(from+" to "+to),
+				func(tx gatehouse.Tx) error { return tx.MoveAction(move(a, from, to)) })
 			// A move of the table, but from a state that the action does not
 			// have.
 			for _, other := range gatehouse.Statuses() {
@@ -95,7 +96,8 @@ func (s *suite) actionMoves() {
 		}
 	}
 	s.refused(gatehouse.ErrConflict, "a move of nothing", func(tx gatehouse.Tx) error {
-		return tx.MoveAction(gatehouse.ActionMove{ID: "act_none", From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true})
+		return tx.MoveAction(
+			gatehouse.ActionMove{ID: "act_none", From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true})
 	})
 }
 
@@ -108,11 +110,16 @@ func (s *suite) actionMoveColumns() {
 		s.update(func(tx gatehouse.Tx) error { at = tx.Now(); return tx.MoveAction(m) })
 		return at
 	}
-	decided = step(gatehouse.ActionMove{From: gatehouse.StatusPending, To: gatehouse.StatusApproved, DecidedBy: "ana", DecidedVia: gatehouse.ViaCLI, Decided: true})
+	decided = step(
+		gatehouse.ActionMove{From: gatehouse.StatusPending, To: gatehouse.StatusApproved, DecidedBy: "ana",
+			DecidedVia: gatehouse.ViaCLI, Decided: true})
 	step(gatehouse.ActionMove{From: gatehouse.StatusApproved, To: gatehouse.StatusPushing})
-	failed = step(gatehouse.ActionMove{From: gatehouse.StatusPushing, To: gatehouse.StatusFailed, Finished: true, Failure: &gatehouse.Failure{Code: "c"}})
+	failed = step(
+		gatehouse.ActionMove{From: gatehouse.StatusPushing, To: gatehouse.StatusFailed, Finished: true,
+			Failure: &gatehouse.Failure{Code: "c"}})
 	got := s.find(a.ID)
-	a.Status, a.DecidedBy, a.DecidedVia, a.DecidedAt, a.FinishedAt = gatehouse.StatusFailed, "ana", gatehouse.ViaCLI, &decided, &failed
+	a.Status, a.DecidedBy, a.DecidedVia, a.DecidedAt, a.FinishedAt = gatehouse.StatusFailed, "ana", gatehouse.ViaCLI,
+		&decided, &failed
 	a.Failure = &gatehouse.Failure{Code: "c"}
 	s.same("failed", got, a)
 	step(gatehouse.ActionMove{From: gatehouse.StatusFailed, To: gatehouse.StatusApproved})
@@ -193,7 +200,8 @@ func (s *suite) openReversal() {
 		}
 		want := r.ID
 		switch status {
-		case gatehouse.StatusRejected, gatehouse.StatusExpired, gatehouse.StatusCanceled, gatehouse.StatusSuperseded, gatehouse.StatusFailed:
+		case gatehouse.StatusRejected, gatehouse.StatusExpired, gatehouse.StatusCanceled, gatehouse.StatusSuperseded,
+			gatehouse.StatusFailed:
 			// Then the open reversal is the newest of the remaining, older
 			// ones.
 			if want = open(); want >= r.ID {

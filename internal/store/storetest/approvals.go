@@ -9,7 +9,8 @@ import (
 
 func (s *suite) approvalMoves() {
 	all := []gatehouse.ApprovalStatus{
-		gatehouse.ApprovalRequested, gatehouse.ApprovalApproved, gatehouse.ApprovalRejected, gatehouse.ApprovalExpired, gatehouse.ApprovalCanceled,
+		gatehouse.ApprovalRequested, gatehouse.ApprovalApproved, gatehouse.ApprovalRejected, gatehouse.ApprovalExpired,
+		gatehouse.ApprovalCanceled,
 	}
 	for _, from := range all {
 		for _, to := range append(all, "nonsense", "") {
@@ -87,7 +88,8 @@ func (s *suite) expiry() {
 		}
 		s.same("by key", a.Status, gatehouse.StatusExpired)
 		refs, err := q.ExpiredActions(10)
-		s.same("to sweep, the earliest first", refs, []gatehouse.ActionRef{{Tenant: tenant, ID: earlier.ID}, {Tenant: tenant, ID: past.ID}})
+		s.same("to sweep, the earliest first", refs,
+			[]gatehouse.ActionRef{{Tenant: tenant, ID: earlier.ID}, {Tenant: tenant, ID: past.ID}})
 		if err != nil {
 			return err
 		}
@@ -97,7 +99,8 @@ func (s *suite) expiry() {
 	})
 	check := func(when string) {
 		s.Helper()
-		s.same(when+": expired", s.list(gatehouse.ActionFilter{Status: gatehouse.StatusExpired}), []string{earlier.ID, past.ID})
+		s.same(when+": expired", s.list(gatehouse.ActionFilter{Status: gatehouse.StatusExpired}),
+			[]string{earlier.ID, past.ID})
 		s.same(when+": pending", s.list(gatehouse.ActionFilter{Status: gatehouse.StatusPending}), []string{live.ID})
 		s.same(when+": inbox", s.list(gatehouse.ActionFilter{Sort: gatehouse.SortUrgency}), []string{live.ID})
 		s.same(when+": all", s.list(gatehouse.ActionFilter{}), []string{live.ID, earlier.ID, past.ID})
@@ -135,7 +138,7 @@ func (s *suite) writeAfterLock() {
 		return tx.MoveAction(move(b, gatehouse.StatusPending, gatehouse.StatusRejected))
 	})
 	s.same("the one that was read", s.find(a.ID).Status, gatehouse.StatusPending)
-	s.refused(gatehouse.ErrConflict, "a push of what was read, and is not approved", func(tx gatehouse.Tx) error {
+	s.refused(gatehouse.ErrConflict, "a push of an action that is not approved", func(tx gatehouse.Tx) error {
 		if _, err := tx.LockAction(a.ID); err != nil {
 			return err
 		}
@@ -150,8 +153,13 @@ func (s *suite) writeAfterLock() {
 			return tx.PutVote(a.Approval.ID, vote("eve", gatehouse.Approve, tx.Now()))
 		},
 		"a second answer": func(tx gatehouse.Tx) error { return tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalRejected) },
-		"a push twice":    func(tx gatehouse.Tx) error { p := push(a, tx.Now()); p.ID = "psh_again"; return tx.InsertPush(p) },
-		"a push of what went on": func(tx gatehouse.Tx) error {
+		"a push twice": func(
+			tx gatehouse.Tx) error {
+			p := push(a, tx.Now())
+			p.ID = "psh_again"
+			return tx.InsertPush(p)
+		},
+		"a push of an action that moved on": func(tx gatehouse.Tx) error {
 			m := move(a, gatehouse.StatusApproved, gatehouse.StatusCanceled)
 			if err := tx.MoveAction(m); err != nil {
 				return err
@@ -194,8 +202,10 @@ func (s *suite) lessons() {
 			return err
 		}
 		for _, v := range []gatehouse.Vote{
-			{Person: "zoe", PrincipalID: "prn_zoe", Name: "zoe", Decision: gatehouse.Approve, Notes: "fine", Via: gatehouse.ViaAPI, At: at},
-			{Person: "ana", PrincipalID: "prn_ana", Name: "ana", Decision: gatehouse.Reject, Notes: "no", Via: gatehouse.ViaAPI, At: at},
+			{Person: "zoe", PrincipalID: "prn_zoe", Name: "zoe", Decision: gatehouse.Approve, Notes: "fine",
+				Via: gatehouse.ViaAPI, At: at},
+			{Person: "ana", PrincipalID: "prn_ana", Name: "ana", Decision: gatehouse.Reject, Notes: "no", Via: gatehouse.ViaAPI,
+				At: at},
 		} {
 			if err := tx.PutVote(a.Approval.ID, v); err != nil {
 				return err
@@ -213,26 +223,32 @@ func (s *suite) lessons() {
 		return err
 	})
 	features := func(a *gatehouse.Action, rest string) gatehouse.JSON {
-		return gatehouse.JSON(`{"connector":"shop","entity_ref":"` + a.Target.EntityRef + `","entity_type":"item","fields":["price"],` + rest)
+		return gatehouse.JSON(`{"connector":"shop","entity_ref":"` + a.Target.EntityRef +
+			`","entity_type":"item","fields":["price"],` + rest)
 	}
 	corpus := []*gatehouse.CorpusEntry{
 		{
-			ID: "cor_" + b.ID[4:], Tenant: tenant, ActionID: b.ID, ActionType: b.ActionType, Outcome: gatehouse.Approve, DecidedBy: "ana", Notes: "n", At: at,
+			ID: "cor_" + b.ID[4:], Tenant: tenant, ActionID: b.ID, ActionType: b.ActionType, Outcome: gatehouse.Approve,
+			DecidedBy: "ana", Notes: "n", At: at,
 			Features: features(b, `"operation":"update","proposed_by":"bot","risk_level":3,"rules":["r"]}`),
 		}, {
-			ID: "cor_" + a.ID[4:], Tenant: tenant, ActionID: a.ID, ActionType: a.ActionType, Outcome: gatehouse.Reject, DecidedBy: "ana", Notes: "no", At: at,
-			Features: features(a, `"magnitude":{"amount":"2.50","currency":"USD"},"operation":"update","proposed_by":"bot","risk_level":3,"rules":null}`),
+			ID: "cor_" + a.ID[4:], Tenant: tenant, ActionID: a.ID, ActionType: a.ActionType, Outcome: gatehouse.Reject,
+			DecidedBy: "ana", Notes: "no", At: at,
+			Features: features(a,
+				`"magnitude":{"amount":"2.50","currency":"USD"},"operation":"update","proposed_by":"bot","risk_level":3,"rules":null}`),
 		},
 	}
 	for _, x := range []*gatehouse.Action{a, b} {
 		mirror = append([]*gatehouse.AppliedMirror{{
 			Tenant: tenant, ActionID: x.ID, ActionType: x.ActionType, Connector: x.Connector, Operation: x.Operation,
-			Target: gatehouse.Target{EntityType: "item", EntityRefs: []string{"a", "b"}}, Before: `{"n":1.0}`, After: `{"n":2.0}`,
+			Target: gatehouse.Target{EntityType: "item", EntityRefs: []string{"a", "b"}}, Before: `{"n":1.0}`,
+			After:  `{"n":2.0}`,
 			Digest: x.Digest, ExternalID: "e", ReceiptID: "rcp_1", AppliedAt: at,
 		}}, mirror...)
 		s.update(func(tx gatehouse.Tx) error { return tx.InsertMirror(mirror[0]) })
 	}
-	s.refused(gatehouse.ErrConflict, "one application an action", func(tx gatehouse.Tx) error { return tx.InsertMirror(mirror[0]) })
+	s.refused(gatehouse.ErrConflict, "one application an action",
+		func(tx gatehouse.Tx) error { return tx.InsertMirror(mirror[0]) })
 	s.view(func(tx gatehouse.ReadTx) error {
 		c, err := walk(func(cursor string) (gatehouse.Page[*gatehouse.CorpusEntry], error) {
 			return tx.ListCorpus("", cursor, 1)

@@ -83,7 +83,8 @@ func (s *suite) settle(a *gatehouse.Action, p *gatehouse.Push) {
 		now := tx.Now()
 		until := now.Add(time.Minute)
 		next := *p
-		next.Status, next.Generation, next.LeaseOwner, next.LeaseUntil, next.PickedAt = gatehouse.PushPicking, 1, "w", &until, &now
+		next.Status, next.Generation, next.LeaseOwner, next.LeaseUntil, next.PickedAt = gatehouse.PushPicking, 1, "w", &until,
+			&now
 		if err := tx.UpdatePush(&next, gatehouse.PushQueued, 0); err != nil {
 			return err
 		}
@@ -96,16 +97,21 @@ func (s *suite) settle(a *gatehouse.Action, p *gatehouse.Push) {
 			return err
 		}
 		receipt := gatehouse.Receipt{
-			ID: "rcp_" + a.ID[4:] + "a", Tenant: a.Tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: p.IdempotencyKey, Attempt: 1, Generation: 1,
-			Outcome: gatehouse.ReceiptApplied, ExternalID: "x <1>", RequestMetadata: `{"n":1.10}`, ResponseMetadata: `{"é":"\u0001"}`,
-			Reversible: true, Reversal: &gatehouse.Reversal{Operation: "update", Target: a.Target, ProposedChange: `{"price":"1"}`}, Source: "call", At: now,
+			ID: "rcp_" + a.ID[4:] + "a", Tenant: a.Tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: p.IdempotencyKey,
+			Attempt: 1, Generation: 1,
+			Outcome: gatehouse.ReceiptApplied, ExternalID: "x <1>", RequestMetadata: `{"n":1.10}`,
+			ResponseMetadata: `{"é":"\u0001"}`,
+			Reversible:       true,
+			Reversal:         &gatehouse.Reversal{Operation: "update", Target: a.Target, ProposedChange: `{"price":"1"}`},
+			Source:           "call", At: now,
 		}
 		late := receipt
 		late.ID, late.Late, late.Outcome = "rcp_"+a.ID[4:]+"b", true, gatehouse.ReceiptTransient
 		return errors.Join(
 			tx.InsertReceipt(&receipt), tx.InsertReceipt(&late),
 			tx.InsertMirror(&gatehouse.AppliedMirror{
-				Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
+				Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation,
+				Target: a.Target,
 				Before: `{"price":"10.00"}`, After: `{"price":"12.50"}`, Digest: a.Digest, ReceiptID: receipt.ID, AppliedAt: now,
 			}),
 			tx.ReserveCeiling(a.ID, claim("2.50")),
@@ -128,7 +134,7 @@ func (s *suite) archiveRoundTrip() {
 
 	want, wantDenied, wantPush := s.find(full.ID), s.find(denied.ID), s.findPush(p.ID)
 	if want.Callback.Sealed == "" || want.Receipt == nil || want.Push == nil || len(want.Approval.Votes) == 0 {
-		s.Fatalf("the action lacks what it should keep: %+v", want)
+		s.Fatalf("the action lacks fields that it should keep: %+v", want)
 	}
 	var wantReceipts []*gatehouse.Receipt
 	s.view(func(tx gatehouse.ReadTx) (err error) {
@@ -155,7 +161,8 @@ func (s *suite) archiveRoundTrip() {
 		return err
 	})
 	s.same("by its key", got, want)
-	if err := s.store.Read(context.Background(), tenant, func(tx gatehouse.ReadTx) (err error) { got, err = tx.FindAction(full.ID); return err }); err != nil {
+	if err := s.store.Read(context.Background(), tenant,
+		func(tx gatehouse.ReadTx) (err error) { got, err = tx.FindAction(full.ID); return err }); err != nil {
 		s.Fatalf("one question: %v", err)
 	}
 	s.same("by one question", got, want)
@@ -171,7 +178,8 @@ func (s *suite) archiveRoundTrip() {
 		s.Fatal(err)
 	}
 	s.same("its receipts", record.Receipts, wantReceipts)
-	if record.Mirror == nil || record.Mirror.After != `{"price":"12.50"}` || len(record.Claims) != 1 || record.Claims[0].Amount != 2_500_000 ||
+	if record.Mirror == nil || record.Mirror.After != `{"price":"12.50"}` || len(record.Claims) != 1 ||
+		record.Claims[0].Amount != 2_500_000 ||
 		record.Claims[0].ReleasedAt == nil {
 		s.Errorf("the record lacks its mirror or its claim: %+v", record)
 	}
@@ -179,7 +187,7 @@ func (s *suite) archiveRoundTrip() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.same("the same document, made of what it says", again, archived)
+	s.same("the same document, made from its own record", again, archived)
 	s.same("the log", s.waiting(10), size)
 	s.gone(full, p)
 	if s.find(stays.ID).ArchivedAt != nil {
@@ -222,7 +230,8 @@ func (s *suite) archivePins() {
 	for _, status := range actionStatuses {
 		states[status] = s.in(status)
 		switch status {
-		case gatehouse.StatusPending, gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusUnknown, gatehouse.StatusFailed:
+		case gatehouse.StatusPending, gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusUnknown,
+			gatehouse.StatusFailed:
 		default:
 			want = append(want, states[status].ID)
 		}
@@ -275,7 +284,8 @@ func (s *suite) archivePins() {
 	holds, proven := rejected(), rejected()
 	s.update(func(tx gatehouse.Tx) error {
 		return errors.Join(tx.ReserveCeiling(holds.ID, claim("1")), tx.InsertStepUp(&gatehouse.StepUp{
-			ID: "stu_1", Tenant: tenant, SessionID: session.ID, ActionID: proven.ID, Digest: "sha256:1", Method: gatehouse.StepUpPasskey, At: tx.Now(),
+			ID: "stu_1", Tenant: tenant, SessionID: session.ID, ActionID: proven.ID, Digest: "sha256:1",
+			Method: gatehouse.StepUpPasskey, At: tx.Now(),
 		}))
 	})
 	s.same("what is old enough of nothing", planned(s.plan(states[gatehouse.StatusPending].ProposedAt)), []string(nil))
@@ -284,7 +294,8 @@ func (s *suite) archivePins() {
 	s.same("planned", planned(s.plan(before)), want)
 
 	// Planned families are checked again under the lock.
-	for what, a := range map[string]*gatehouse.Action{"awaited": awaited, "holds": holds, "pending": states[gatehouse.StatusPending]} {
+	for what, a := range map[string]*gatehouse.Action{"awaited": awaited, "holds": holds,
+		"pending": states[gatehouse.StatusPending]} {
 		s.update(func(tx gatehouse.Tx) error {
 			list, err := tx.LockEnded([]gatehouse.ActionFamily{{Tenant: tenant, IDs: []string{a.ID}}}, before)
 			if len(list) > 0 {
@@ -372,10 +383,12 @@ func (s *suite) archiveStays() {
 	})
 	s.refused(gatehouse.ErrNotFound, "a receipt", func(tx gatehouse.Tx) error {
 		return tx.InsertReceipt(&gatehouse.Receipt{
-			ID: "rcp_late", Tenant: tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: "k", Outcome: gatehouse.ReceiptApplied, Late: true, Source: "call", At: tx.Now(),
+			ID: "rcp_late", Tenant: tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: "k", Outcome: gatehouse.ReceiptApplied,
+			Late: true, Source: "call", At: tx.Now(),
 		})
 	})
-	s.refused(gatehouse.ErrConflict, "archiving a living one in its place", func(tx gatehouse.Tx) error { return tx.PutArchived([]*gatehouse.Archived{was}) })
+	s.refused(gatehouse.ErrConflict, "archiving a living one in its place",
+		func(tx gatehouse.Tx) error { return tx.PutArchived([]*gatehouse.Archived{was}) })
 	s.same("the row", record(), was)
 
 	// A step that waits for an archived action continues at once.

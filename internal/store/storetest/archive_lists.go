@@ -12,7 +12,8 @@ import (
 // archiveWalls accesses one tenant's archive as another tenant.
 func (s *suite) archiveWalls() {
 	const other = "acme"
-	s.as(other).update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
+	s.as(other).update(
+		func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
 	a, p := s.queued(func(a *gatehouse.Action) { a.IdempotencyKey = "k" })
 	s.settle(a, p)
 	living, q := s.queued()
@@ -56,7 +57,7 @@ func (s *suite) archiveWalls() {
 		return tx.InsertAction(s.action(tx.Now(), func(n *gatehouse.Action) { n.Tenant, n.IdempotencyKey = other, "k" }))
 	})
 	if s.find(living.ID).ArchivedAt != nil {
-		s.Error("what was not in the family is archived")
+		s.Error("an action outside the family is archived")
 	}
 }
 
@@ -90,8 +91,10 @@ func (s *suite) archiveLists() {
 		}
 	}
 	s.same("all", list(gatehouse.ActionFilter{}), want)
-	s.same("canceled ones", list(gatehouse.ActionFilter{Status: gatehouse.StatusCanceled}), []string{want[0], want[3], want[6]})
-	s.same("of a type", list(gatehouse.ActionFilter{ActionType: "price_change", RiskLevel: gatehouse.L3, ProposedBy: "prn_bot"}), want)
+	s.same("canceled ones", list(gatehouse.ActionFilter{Status: gatehouse.StatusCanceled}),
+		[]string{want[0], want[3], want[6]})
+	s.same("of a type",
+		list(gatehouse.ActionFilter{ActionType: "price_change", RiskLevel: gatehouse.L3, ProposedBy: "prn_bot"}), want)
 	s.same("of another type", list(gatehouse.ActionFilter{ActionType: "note"}), []string(nil))
 	s.same("by an approval", list(gatehouse.ActionFilter{Query: "apr_" + want[2][4:]}), want[2:3])
 	s.view(func(tx gatehouse.ReadTx) error {

@@ -12,7 +12,8 @@ import (
 func (s *suite) leaf(tenant, action string) {
 	s.Helper()
 	s.as(tenant).update(func(tx gatehouse.Tx) error {
-		return tx.AppendLeaf(&gatehouse.Leaf{Tenant: tenant, Type: "t" + s.next(), Subject: "x", ActionID: action, Actor: "system"})
+		return tx.AppendLeaf(
+			&gatehouse.Leaf{Tenant: tenant, Type: "t" + s.next(), Subject: "x", ActionID: action, Actor: "system"})
 	})
 }
 
@@ -257,7 +258,8 @@ func (s *suite) auditConflict() {
 		s.leaf(tenant, "act_1")
 	}
 	all := s.waiting(10)
-	number := func(size int64, leaves []*gatehouse.PendingLeaf, change ...func([]*gatehouse.NumberedLeaf)) func(gatehouse.Tx) error {
+	number := func(size int64, leaves []*gatehouse.PendingLeaf,
+		change ...func([]*gatehouse.NumberedLeaf)) func(gatehouse.Tx) error {
 		return func(tx gatehouse.Tx) error {
 			list, hashes, err := numbered(tx, size, leaves)
 			if err != nil {
@@ -273,7 +275,8 @@ func (s *suite) auditConflict() {
 	s.refused(gatehouse.ErrConflict, "the same size again", number(0, all[2:]))
 	s.refused(gatehouse.ErrConflict, "a leaf that has its number", number(2, all[1:2]))
 	s.refused(gatehouse.ErrConflict, "a gap", number(2, all[2:], func(l []*gatehouse.NumberedLeaf) { l[1].Index++ }))
-	s.refused(gatehouse.ErrConflict, "a row that is not there", number(2, all[2:], func(l []*gatehouse.NumberedLeaf) { l[1].Row = 1 << 40 }))
+	s.refused(gatehouse.ErrConflict, "a row that does not exist",
+		number(2, all[2:], func(l []*gatehouse.NumberedLeaf) { l[1].Row = 1 << 40 }))
 	s.refused(gatehouse.ErrConflict, "a size ahead", func(tx gatehouse.Tx) error {
 		return tx.NumberLeaves(3, []*gatehouse.NumberedLeaf{{Row: all[2].Row, Index: 3}}, nil)
 	})
@@ -293,8 +296,9 @@ func (s *suite) auditConflict() {
 func (s *suite) auditLeafBytes() {
 	at := s.now().Add(-time.Hour)
 	full := &gatehouse.Leaf{
-		ID: "evt_1", Tenant: tenant, At: at, Type: "hitl.voted", Subject: "act_\"\\\x01é\u2028<&>", ActionID: "act_1", Actor: "prn_1",
-		From: "pending", To: "approved", Digest: "sha256:00", Data: `{"a":[1.0,"x"],"b":null}`,
+		ID: "evt_1", Tenant: tenant, At: at, Type: "hitl.voted", Subject: "act_\"\\\x01é\u2028<&>", ActionID: "act_1",
+		Actor: "prn_1",
+		From:  "pending", To: "approved", Digest: "sha256:00", Data: `{"a":[1.0,"x"],"b":null}`,
 	}
 	least := &gatehouse.Leaf{Tenant: tenant, Type: "t", Subject: "s", Actor: "a"}
 	var now time.Time

@@ -11,7 +11,8 @@ import (
 )
 
 func claim(amount gatehouse.Decimal) gatehouse.CeilingClaim {
-	return gatehouse.CeilingClaim{Ceiling: "daily", Scope: "tenant", Amount: amount, Limit: "100", Window: gatehouse.Duration(24 * time.Hour)}
+	return gatehouse.CeilingClaim{Ceiling: "daily", Scope: "tenant", Amount: amount, Limit: "100",
+		Window: gatehouse.Duration(24 * time.Hour)}
 }
 
 func (s *suite) used(since time.Duration) (sum gatehouse.Decimal) {
@@ -62,7 +63,8 @@ func (s *suite) ceilings() {
 	}
 	before := reserved.Add(-time.Hour)
 	counted := claim("0").CountedAt(reserved)
-	fullest := []gatehouse.CeilingUse{{Scope: "agent:y", Used: "9"}, {Scope: "agent:x", Used: "7"}, {Scope: "tenant", Used: "1.250001"}}
+	fullest := []gatehouse.CeilingUse{{Scope: "agent:y", Used: "9"}, {Scope: "agent:x", Used: "7"},
+		{Scope: "tenant", Used: "1.250001"}}
 	s.same("all accounts, the fullest first", uses(tenant, "", before, 10), fullest)
 	s.same("the fullest two", uses(tenant, "", before, 2), fullest[:2])
 	s.same("of one scope", uses(tenant, "tenant", before, 1), fullest[2:])

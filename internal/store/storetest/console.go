@@ -106,7 +106,8 @@ func (s *suite) notices() {
 	for i := range 5 {
 		n := &gatehouse.Notice{
 			ID: fmt.Sprintf("ntc_%d", i), Tenant: tenant, At: now.Add(time.Duration(i) * time.Second), Kind: "principal.changed",
-			Subject: bo.ID, SubjectName: bo.Name, Actor: ana.ID, ActorName: ana.Name, Via: gatehouse.ViaAPI, FromTenant: "acme", Detail: "roles: approver",
+			Subject: bo.ID, SubjectName: bo.Name, Actor: ana.ID, ActorName: ana.Name, Via: gatehouse.ViaAPI, FromTenant: "acme",
+			Detail: "roles: approver",
 		}
 		all = append([]*gatehouse.Notice{n}, all...)
 		s.update(func(tx gatehouse.Tx) error { return tx.InsertNotice(n) })
@@ -115,7 +116,8 @@ func (s *suite) notices() {
 	foreign := *all[0]
 	foreign.Tenant, foreign.ID = "acme", "ntc_9"
 	s.as("acme").update(func(tx gatehouse.Tx) error { return tx.InsertNotice(&foreign) })
-	list := func(tenant string, p *gatehouse.Principal, since time.Time, f gatehouse.NoticeFilter) (page gatehouse.Page[*gatehouse.Notice]) {
+	list := func(tenant string, p *gatehouse.Principal, since time.Time,
+		f gatehouse.NoticeFilter) (page gatehouse.Page[*gatehouse.Notice]) {
 		s.Helper()
 		s.as(tenant).view(func(tx gatehouse.ReadTx) (err error) {
 			page, err = tx.ListNotices(p.ID, since, f)
@@ -193,7 +195,8 @@ func (s *suite) approverSince() {
 // policyActions: an action applies at most one policy version.
 func (s *suite) policyActions() {
 	version := func(action string) *gatehouse.PolicyVersion {
-		return &gatehouse.PolicyVersion{Tenant: tenant, Source: "x", SHA256: "y", AppliedBy: "ana", AppliedAt: s.now(), ActionID: action}
+		return &gatehouse.PolicyVersion{Tenant: tenant, Source: "x", SHA256: "y", AppliedBy: "ana", AppliedAt: s.now(),
+			ActionID: action}
 	}
 	insert := func(v *gatehouse.PolicyVersion) func(gatehouse.Tx) error {
 		return func(tx gatehouse.Tx) error { _, err := tx.InsertPolicy(v); return err }

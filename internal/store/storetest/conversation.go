@@ -143,7 +143,7 @@ func (s *suite) snoozes() {
 	s.same("of a canceled action", len(of(tenant, "ana")), 0)
 }
 
-// conversationWalls: nothing of a conversation crosses to another tenant.
+// conversationWalls: another tenant sees no part of a conversation.
 func (s *suite) conversationWalls() {
 	const other = "acme"
 	s.as(other).update(func(tx gatehouse.Tx) error {

@@ -25,7 +25,8 @@ func (s *suite) deadLetters() {
 	effect, other := gatehouse.Hash{1}, gatehouse.Hash{2}
 	failed := s.deadIn(gatehouse.PushFailed, effect)
 	unknown := s.deadIn(gatehouse.PushUnknown, other)
-	for _, status := range []gatehouse.PushStatus{gatehouse.PushQueued, gatehouse.PushSent, gatehouse.PushApplied, gatehouse.PushCanceled} {
+	for _, status := range []gatehouse.PushStatus{gatehouse.PushQueued, gatehouse.PushSent, gatehouse.PushApplied,
+		gatehouse.PushCanceled} {
 		p := s.pushIn(status)
 		s.refused(
 			gatehouse.ErrConflict,
@@ -49,7 +50,8 @@ func (s *suite) deadLetters() {
 		func(tx gatehouse.Tx) error { return tx.ClosePush(unknown.ID, "oz", "over") },
 	)
 	s.as("acme").
-		refused(gatehouse.ErrConflict, "closed by another tenant", func(tx gatehouse.Tx) error { return tx.ClosePush(failed.ID, "oz", "over") })
+		refused(gatehouse.ErrConflict, "closed by another tenant",
+			func(tx gatehouse.Tx) error { return tx.ClosePush(failed.ID, "oz", "over") })
 	s.same("marked", s.findPush(failed.ID), failed)
 
 	list := func(f gatehouse.PushFilter) (got []string) {
@@ -86,7 +88,8 @@ func (s *suite) deadLetters() {
 		{"of another connector", gatehouse.PushFilter{DeadLetters: true, Connector: "none"}, nil},
 		{"of the code", gatehouse.PushFilter{DeadLetters: true, Code: "http_503", Limit: 1}, both},
 		{"of another code", gatehouse.PushFilter{DeadLetters: true, Code: "http_404"}, nil},
-		{"since then", gatehouse.PushFilter{DeadLetters: true, Since: *failed.FinishedAt, Status: gatehouse.PushFailed}, []string{failed.ID}},
+		{"since then", gatehouse.PushFilter{DeadLetters: true, Since: *failed.FinishedAt, Status: gatehouse.PushFailed},
+			[]string{failed.ID}},
 		{"since later", gatehouse.PushFilter{DeadLetters: true, Since: later}, nil},
 	} {
 		s.same(c.name, list(c.f), c.want)
@@ -118,12 +121,13 @@ func (s *suite) deadLetters() {
 
 	s.update(func(tx gatehouse.Tx) error { return tx.ClosePush(failed.ID, "oz", "not needed any more") })
 	got := s.findPush(failed.ID)
-	if got.ClosedAt == nil || got.ClosedBy != "oz" || got.ClosedReason != "not needed any more" || got.Status != gatehouse.PushFailed || got.DeadLetter() {
+	if got.ClosedAt == nil || got.ClosedBy != "oz" || got.ClosedReason != "not needed any more" ||
+		got.Status != gatehouse.PushFailed || got.DeadLetter() {
 		s.Errorf("closed: %+v", got)
 	}
 	tell("closed", 1, "", unknown.ActionID)
 	s.same("the list without it", list(gatehouse.PushFilter{DeadLetters: true}), []string{unknown.ID})
-	s.same("it is failed all the same", list(gatehouse.PushFilter{Status: gatehouse.PushFailed}), []string{failed.ID})
+	s.same("it is still failed", list(gatehouse.PushFilter{Status: gatehouse.PushFailed}), []string{failed.ID})
 	s.refused(
 		gatehouse.ErrConflict,
 		"closed again",
@@ -131,7 +135,8 @@ func (s *suite) deadLetters() {
 	)
 	q := *got
 	q.Status = gatehouse.PushQueued
-	if err := s.store.Update(context.Background(), q.Tenant, func(tx gatehouse.Tx) error { return tx.UpdatePush(&q, gatehouse.PushFailed, q.Generation) }); err == nil {
+	if err := s.store.Update(context.Background(), q.Tenant,
+		func(tx gatehouse.Tx) error { return tx.UpdatePush(&q, gatehouse.PushFailed, q.Generation) }); err == nil {
 		s.Error("a closed push went back to the queue")
 	}
 	s.same("after refusals", s.findPush(failed.ID), got)

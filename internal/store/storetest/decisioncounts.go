@@ -13,7 +13,8 @@ import (
 // each tenant has its own counts.
 func (s *suite) decisionCounts() {
 	const other = "acme"
-	s.as(other).update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
+	s.as(other).update(
+		func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
 	noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	add := func(tenant string, day time.Time, endpoint string, result gatehouse.DecisionResult, n int64) error {
 		return s.store.Update(
@@ -63,14 +64,16 @@ func (s *suite) decisionCounts() {
 		}
 	}
 	want := []gatehouse.DecisionCount{
-		{Endpoint: "approve", Replayed: 4, Voted: 5}, {Endpoint: "bulk-decide", Won: 7 * adders}, {Endpoint: "console", Refused: 6},
+		{Endpoint: "approve", Replayed: 4, Voted: 5}, {Endpoint: "bulk-decide", Won: 7 * adders},
+		{Endpoint: "console", Refused: 6},
 		{Endpoint: "decide", Won: 1, Conflict: 5},
 	}
 	// The whole day of the given time counts.
 	if diff := cmp.Diff(want, read(tenant, noon.Add(11*time.Hour))); diff != "" {
 		s.Errorf("counts (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]gatehouse.DecisionCount{{Endpoint: "decide", Conflict: 3}}, read(tenant, noon.Add(24*time.Hour))); diff != "" {
+	if diff := cmp.Diff([]gatehouse.DecisionCount{{Endpoint: "decide", Conflict: 3}},
+		read(tenant, noon.Add(24*time.Hour))); diff != "" {
 		s.Errorf("counts of the last day (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]gatehouse.DecisionCount{{Endpoint: "decide", Won: 50}}, read(other, noon)); diff != "" {

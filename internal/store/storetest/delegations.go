@@ -69,7 +69,8 @@ func (s *suite) delegations() {
 
 	a := s.pending()
 	v := gatehouse.Vote{
-		Person: "per_ben", PrincipalID: "prn_ben", Name: "ben", Decision: gatehouse.Approve, Via: gatehouse.ViaAPI, Digest: a.Digest, At: s.now(),
+		Person: "per_ben", PrincipalID: "prn_ben", Name: "ben", Decision: gatehouse.Approve, Via: gatehouse.ViaAPI,
+		Digest: a.Digest, At: s.now(),
 		For: "prn_ana", ForName: "ana",
 	}
 	s.update(func(tx gatehouse.Tx) error { return tx.PutVote(a.Approval.ID, v) })

@@ -57,7 +57,8 @@ func (s *suite) devices() {
 	})
 
 	phone.LastSentAt, phone.LastMessage, phone.LastError = &now, "ntf_1", "slow down"
-	s.as("acme").refused(gatehouse.ErrOtherTenant, "update in another tenant", func(tx gatehouse.Tx) error { return tx.UpdateDevice(phone) })
+	s.as("acme").refused(gatehouse.ErrOtherTenant, "update in another tenant",
+		func(tx gatehouse.Tx) error { return tx.UpdateDevice(phone) })
 	s.as("acme").update(func(tx gatehouse.Tx) error { return tx.DeleteDevice(laptop.ID) })
 	if got := list(tenant, "prn_ana"); len(got) != 2 || got[1].LastSentAt != nil {
 		s.Errorf("another tenant changed the devices: %v", got)

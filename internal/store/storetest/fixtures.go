@@ -57,7 +57,8 @@ func (s *suite) full(at time.Time) *gatehouse.Action {
 			{Name: "schema", Kind: "deterministic", Result: "pass", Confidence: "0.90", Details: "<ok>"},
 			{Name: "model", Kind: "probabilistic", Result: "warn"},
 		}
-		a.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff", Text: "-a\n+b\n", Summary: "s", LinesAdded: &added, LinesRemoved: &removed}
+		a.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff", Text: "-a\n+b\n", Summary: "s", LinesAdded: &added,
+			LinesRemoved: &removed}
 		a.Callback = &gatehouse.Callback{
 			Type: gatehouse.CallbackStepFunctions, TaskTokenHash: gatehouse.HashTaskToken("t"), Sealed: "m:c2VhbGVk",
 			ExecutionARN: "arn:aws:states:eu-west-1:123456789012:execution:flow:1", On: gatehouse.CallbackOnFinished,
@@ -65,7 +66,8 @@ func (s *suite) full(at time.Time) *gatehouse.Action {
 		}
 		a.ExpiresIn, a.HoldFor = gatehouse.Span(4*time.Hour), gatehouse.Duration(10*time.Second)
 		a.Policy.Rules, a.Policy.Reasons = []string{"r1", "r2"}, []string{`says "no"`, ""}
-		a.Ceilings = []gatehouse.CeilingClaim{{Ceiling: "daily", Scope: "agent:prn_bot", Amount: "2.50", Limit: "100", Window: gatehouse.Duration(24 * time.Hour)}}
+		a.Ceilings = []gatehouse.CeilingClaim{
+			{Ceiling: "daily", Scope: "agent:prn_bot", Amount: "2.50", Limit: "100", Window: gatehouse.Duration(24 * time.Hour)}}
 		a.ContentHash = [32]byte{1, 2, 3, 31: 9}
 		a.Approval.Required = 2
 		a.Approval.People = []string{"ana", "ben"}
@@ -164,7 +166,8 @@ func (s *suite) in(status gatehouse.Status) *gatehouse.Action {
 
 // move returns a complete move, as the use cases write it.
 func move(a *gatehouse.Action, from, to gatehouse.Status) gatehouse.ActionMove {
-	m := gatehouse.ActionMove{ID: a.ID, From: from, To: to, Decided: from == gatehouse.StatusPending, Finished: to.Finished()}
+	m := gatehouse.ActionMove{ID: a.ID, From: from, To: to, Decided: from == gatehouse.StatusPending,
+		Finished: to.Finished()}
 	switch to {
 	case gatehouse.StatusFailed:
 		m.Failure = &gatehouse.Failure{Code: "boom", Detail: "it did"}

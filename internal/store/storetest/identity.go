@@ -50,19 +50,28 @@ func (s *suite) principals() {
 		return nil
 	})
 	s.refused(gatehouse.ErrConflict, "the same name", func(tx gatehouse.Tx) error {
-		return tx.InsertPrincipal(&gatehouse.Principal{ID: "prn_z", Tenant: tenant, Name: ana.Name, Kind: gatehouse.KindPerson, Person: "prn_z", CreatedAt: tx.Now()})
+		return tx.InsertPrincipal(
+			&gatehouse.Principal{ID: "prn_z", Tenant: tenant, Name: ana.Name, Kind: gatehouse.KindPerson, Person: "prn_z",
+				CreatedAt: tx.Now()})
 	})
 	s.refused(gatehouse.ErrConflict, "the same name in another case", func(tx gatehouse.Tx) error {
-		return tx.InsertPrincipal(&gatehouse.Principal{ID: "prn_z", Tenant: tenant, Name: strings.ToUpper(ana.Name), Kind: gatehouse.KindPerson, Person: "prn_z", CreatedAt: tx.Now()})
+		return tx.InsertPrincipal(
+			&gatehouse.Principal{ID: "prn_z", Tenant: tenant, Name: strings.ToUpper(ana.Name), Kind: gatehouse.KindPerson,
+				Person: "prn_z", CreatedAt: tx.Now()})
 	})
 	s.refused(gatehouse.ErrConflict, "the same id", func(tx gatehouse.Tx) error {
-		return tx.InsertPrincipal(&gatehouse.Principal{ID: ana.ID, Tenant: tenant, Name: "z", Kind: gatehouse.KindPerson, Person: "prn_z", CreatedAt: tx.Now()})
+		return tx.InsertPrincipal(
+			&gatehouse.Principal{ID: ana.ID, Tenant: tenant, Name: "z", Kind: gatehouse.KindPerson, Person: "prn_z",
+				CreatedAt: tx.Now()})
 	})
 	s.as("nobody").refused(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
-		return tx.InsertPrincipal(&gatehouse.Principal{ID: "prn_y", Tenant: "nobody", Name: "y", Kind: gatehouse.KindPerson, Person: "prn_y", CreatedAt: tx.Now()})
+		return tx.InsertPrincipal(
+			&gatehouse.Principal{ID: "prn_y", Tenant: "nobody", Name: "y", Kind: gatehouse.KindPerson, Person: "prn_y",
+				CreatedAt: tx.Now()})
 	})
 	ana.Roles, ana.Disabled, ana.Person = []gatehouse.Role{gatehouse.RoleViewer}, true, "somebody"
-	ana.Groups = []gatehouse.Membership{{Group: "finance", From: gatehouse.ByHand}, {Group: "finance", From: `https://id.example/"x"`}}
+	ana.Groups = []gatehouse.Membership{{Group: "finance", From: gatehouse.ByHand},
+		{Group: "finance", From: `https://id.example/"x"`}}
 	s.update(func(tx gatehouse.Tx) error {
 		if err := tx.UpdatePrincipal(ana); err != nil {
 			return err
@@ -92,7 +101,8 @@ func (s *suite) groups() {
 	ben := s.insertPrincipal(func(p *gatehouse.Principal) { p.Disabled = true })
 	s.insertPrincipal(func(p *gatehouse.Principal) { p.Kind = gatehouse.KindService })
 	at := s.now()
-	finance, board := &gatehouse.Group{Tenant: tenant, Name: "finance", CreatedAt: at}, &gatehouse.Group{Tenant: tenant, Name: "board", CreatedAt: at}
+	finance, board := &gatehouse.Group{Tenant: tenant, Name: "finance", CreatedAt: at},
+		&gatehouse.Group{Tenant: tenant, Name: "board", CreatedAt: at}
 	s.update(func(tx gatehouse.Tx) error { return errors.Join(tx.InsertGroup(finance), tx.InsertGroup(board)) })
 	s.refused(gatehouse.ErrConflict, "the same name", func(tx gatehouse.Tx) error { return tx.InsertGroup(finance) })
 	s.as("nobody").refused(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
@@ -211,7 +221,8 @@ func (s *suite) answerers() {
 func (s *suite) keys() {
 	ana := s.insertPrincipal()
 	key := func(b byte) *gatehouse.Key {
-		return &gatehouse.Key{ID: "key_" + s.next(), Tenant: tenant, PrincipalID: ana.ID, Hash: [32]byte{b}, CreatedAt: ana.CreatedAt}
+		return &gatehouse.Key{ID: "key_" + s.next(), Tenant: tenant, PrincipalID: ana.ID, Hash: [32]byte{b},
+			CreatedAt: ana.CreatedAt}
 	}
 	first, second := key(1), key(2)
 	s.update(func(tx gatehouse.Tx) error {
@@ -332,7 +343,8 @@ func callerOf(r *gatehouse.IdempotencyRecord) *gatehouse.Caller {
 func (s *suite) idempotency() {
 	record := func(at time.Time, change ...func(*gatehouse.IdempotencyRecord)) *gatehouse.IdempotencyRecord {
 		r := &gatehouse.IdempotencyRecord{
-			Tenant: tenant, PrincipalID: "prn_1", Route: "POST /x", Key: "k", BodyHash: gatehouse.Hash{1}, Body: []byte("{\"a\":1}\n"), CreatedAt: at,
+			Tenant: tenant, PrincipalID: "prn_1", Route: "POST /x", Key: "k", BodyHash: gatehouse.Hash{1},
+			Body: []byte("{\"a\":1}\n"), CreatedAt: at,
 		}
 		for _, c := range change {
 			c(r)
@@ -367,7 +379,8 @@ func (s *suite) idempotency() {
 	})
 	s.same("after the refusal", find(r), r)
 
-	old := record(now.Add(-gatehouse.IdempotencyWindow-time.Second), func(r *gatehouse.IdempotencyRecord) { r.Key = "old" })
+	old := record(now.Add(-gatehouse.IdempotencyWindow-time.Second),
+		func(r *gatehouse.IdempotencyRecord) { r.Key = "old" })
 	s.update(func(tx gatehouse.Tx) error { return tx.InsertIdempotency(old) })
 	if find(old) != nil {
 		s.Error("a record past its window was found")
@@ -378,7 +391,8 @@ func (s *suite) idempotency() {
 
 	for i := range 3 {
 		s.update(func(tx gatehouse.Tx) error {
-			return tx.InsertIdempotency(record(now.Add(-48*time.Hour+time.Duration(i)), func(r *gatehouse.IdempotencyRecord) { r.Key = s.next() }))
+			return tx.InsertIdempotency(
+				record(now.Add(-48*time.Hour+time.Duration(i)), func(r *gatehouse.IdempotencyRecord) { r.Key = s.next() }))
 		})
 	}
 	for _, want := range []int{2, 1, 0} {

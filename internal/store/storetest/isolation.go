@@ -27,7 +27,8 @@ func (s *suite) decideRace() {
 				if _, err := approve(tx, a, tx.Now()); err != nil {
 					return err
 				}
-				return tx.AppendLeaf(&gatehouse.Leaf{Tenant: tenant, Type: "hitl.approved", Subject: a.ID, ActionID: a.ID, Actor: "ana"})
+				return tx.AppendLeaf(
+					&gatehouse.Leaf{Tenant: tenant, Type: "hitl.approved", Subject: a.ID, ActionID: a.ID, Actor: "ana"})
 			})
 			switch {
 			case err == nil:
@@ -222,10 +223,10 @@ func (s *suite) canceledCaller() {
 	if err := s.store.Update(ctx, "never", func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "never", CreatedAt: tx.Now()})
 	}); !errors.Is(err, context.Canceled) {
-		s.Errorf("Update of a caller who had given up: error %v", err)
+		s.Errorf("Update with a canceled context: error %v", err)
 	}
 	if err := s.store.View(ctx, s.tenant, func(gatehouse.ReadTx) error { return nil }); !errors.Is(err, context.Canceled) {
-		s.Errorf("View of a caller who had given up: error %v", err)
+		s.Errorf("View with a canceled context: error %v", err)
 	}
 	// This closure waits behind the first one; its deadline passes meanwhile.
 	short, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
@@ -249,7 +250,7 @@ func (s *suite) canceledCaller() {
 			s.Errorf("Update: error %v, but stored: %v", err, found == nil)
 		}
 		if _, err := q.In("never").FindTenant(); !errors.Is(err, gatehouse.ErrNotFound) {
-			s.Errorf("a transaction of nobody was stored: %v", err)
+			s.Errorf("a transaction without a caller was stored: %v", err)
 		}
 		return nil
 	})

@@ -56,7 +56,7 @@ func (s *suite) lanes() {
 		s.Errorf("%d pushes of other lanes", len(got))
 	}
 	if got := s.claimLaneOf("acme", "prn_stranger", 10, "erp", "crm"); len(got) != 0 {
-		s.Errorf("%d pushes of what somebody else proposed", len(got))
+		s.Errorf("%d pushes of another principal's actions", len(got))
 	}
 	own := s.inLane("acme", "own")
 	var a *gatehouse.Action
@@ -74,7 +74,8 @@ func (s *suite) lanes() {
 	}
 	for _, p := range got {
 		want := map[string]string{erp.ID: "erp", crm.ID: "crm"}[p.ID]
-		if p.Lane != want || p.Status != gatehouse.PushPicking || p.Generation != 1 || p.LeaseOwner != "outside" || p.LeaseUntil == nil {
+		if p.Lane != want || p.Status != gatehouse.PushPicking || p.Generation != 1 || p.LeaseOwner != "outside" ||
+			p.LeaseUntil == nil {
 			s.Errorf("claimed %+v", p)
 		}
 	}

@@ -42,7 +42,8 @@ func (s *suite) ringKeys() {
 		return err
 	})
 	s.refused(gatehouse.ErrConflict, "a second key in use", insert(key(2)))
-	s.refused(gatehouse.ErrConflict, "a known number", insert(key(1, func(k *gatehouse.RingKey) { k.Purpose = "secrets" })))
+	s.refused(gatehouse.ErrConflict, "a known number",
+		insert(key(1, func(k *gatehouse.RingKey) { k.Purpose = "secrets" })))
 	secret := key(2, func(k *gatehouse.RingKey) { k.Purpose = "secrets" })
 	s.update(insert(secret))
 

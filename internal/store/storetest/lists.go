@@ -78,7 +78,8 @@ func (s *suite) listFilters() {
 		}))
 	}
 	for a, to := range map[*gatehouse.Action]gatehouse.Status{
-		all[1]: gatehouse.StatusRejected, all[5]: gatehouse.StatusApproved, all[6]: gatehouse.StatusApproved, all[7]: gatehouse.StatusCanceled,
+		all[1]: gatehouse.StatusRejected, all[5]: gatehouse.StatusApproved, all[6]: gatehouse.StatusApproved,
+		all[7]: gatehouse.StatusCanceled,
 	} {
 		m := move(a, gatehouse.StatusPending, to)
 		m.DecidedBy, m.DecidedVia = "ana", gatehouse.ViaCLI
@@ -95,28 +96,39 @@ func (s *suite) listFilters() {
 	}{
 		{"all", gatehouse.ActionFilter{}, func(*gatehouse.Action) bool { return true }},
 		{"newest", gatehouse.ActionFilter{Sort: gatehouse.SortNewest}, func(*gatehouse.Action) bool { return true }},
-		{"pending", gatehouse.ActionFilter{Status: gatehouse.StatusPending}, func(a *gatehouse.Action) bool { return a.Status == gatehouse.StatusPending }},
-		{"rejected", gatehouse.ActionFilter{Status: gatehouse.StatusRejected}, func(a *gatehouse.Action) bool { return a == all[1] }},
+		{"pending", gatehouse.ActionFilter{Status: gatehouse.StatusPending},
+			func(a *gatehouse.Action) bool { return a.Status == gatehouse.StatusPending }},
+		{"rejected", gatehouse.ActionFilter{Status: gatehouse.StatusRejected},
+			func(a *gatehouse.Action) bool { return a == all[1] }},
 		{"applied", gatehouse.ActionFilter{Status: gatehouse.StatusApplied}, func(*gatehouse.Action) bool { return false }},
 		{"nonsense", gatehouse.ActionFilter{Status: "nonsense"}, func(*gatehouse.Action) bool { return false }},
-		{"type", gatehouse.ActionFilter{ActionType: "note"}, func(a *gatehouse.Action) bool { return a.ActionType == "note" }},
+		{"type", gatehouse.ActionFilter{ActionType: "note"},
+			func(a *gatehouse.Action) bool { return a.ActionType == "note" }},
 		{"risk", gatehouse.ActionFilter{RiskLevel: 2}, func(a *gatehouse.Action) bool { return a.RiskLevel == 2 }},
 		{"asked group", gatehouse.ActionFilter{AskedGroup: "it"},
 			func(a *gatehouse.Action) bool { return len(a.Approval.Groups) == 2 }},
 		{"part of a group's name", gatehouse.ActionFilter{AskedGroup: "nance"},
 			func(*gatehouse.Action) bool { return false }},
-		{"proposer's name", gatehouse.ActionFilter{ProposedBy: "ana"}, func(a *gatehouse.Action) bool { return a.ProposerID == ana.ID }},
-		{"proposer's id", gatehouse.ActionFilter{ProposedBy: ana.ID}, func(a *gatehouse.Action) bool { return a.ProposerID == ana.ID }},
+		{"proposer's name", gatehouse.ActionFilter{ProposedBy: "ana"},
+			func(a *gatehouse.Action) bool { return a.ProposerID == ana.ID }},
+		{"proposer's id", gatehouse.ActionFilter{ProposedBy: ana.ID},
+			func(a *gatehouse.Action) bool { return a.ProposerID == ana.ID }},
 		{"no proposer", gatehouse.ActionFilter{ProposedBy: "nobody"}, func(*gatehouse.Action) bool { return false }},
 		{"text", gatehouse.ActionFilter{Query: "äpfel 100% _X"}, func(*gatehouse.Action) bool { return true }},
 		{"no wild cards", gatehouse.ActionFilter{Query: "1%_x"}, func(*gatehouse.Action) bool { return false }},
-		{"entity_ref", gatehouse.ActionFilter{Query: strings.ToLower(all[2].Target.EntityRef)}, func(a *gatehouse.Action) bool { return a == all[2] }},
+		{"entity_ref", gatehouse.ActionFilter{Query: strings.ToLower(all[2].Target.EntityRef)},
+			func(a *gatehouse.Action) bool { return a == all[2] }},
 		{"id", gatehouse.ActionFilter{Query: all[3].ID}, func(a *gatehouse.Action) bool { return a == all[3] }},
-		{"approval id", gatehouse.ActionFilter{Query: all[3].Approval.ID}, func(a *gatehouse.Action) bool { return a == all[3] }},
-		{"approved by people", gatehouse.ActionFilter{Decided: gatehouse.DecidedApproved}, func(a *gatehouse.Action) bool { return a == all[5] }},
-		{"decided by people", gatehouse.ActionFilter{Decided: gatehouse.DecidedByPeople}, func(a *gatehouse.Action) bool { return a == all[5] || a == all[1] }},
-		{"allowed by the policy", gatehouse.ActionFilter{Decided: gatehouse.DecidedAllowed}, func(a *gatehouse.Action) bool { return a == all[6] }},
-		{"decided in no known way", gatehouse.ActionFilter{Decided: "nonsense"}, func(*gatehouse.Action) bool { return false }},
+		{"approval id", gatehouse.ActionFilter{Query: all[3].Approval.ID},
+			func(a *gatehouse.Action) bool { return a == all[3] }},
+		{"approved by people", gatehouse.ActionFilter{Decided: gatehouse.DecidedApproved},
+			func(a *gatehouse.Action) bool { return a == all[5] }},
+		{"decided by people", gatehouse.ActionFilter{Decided: gatehouse.DecidedByPeople},
+			func(a *gatehouse.Action) bool { return a == all[5] || a == all[1] }},
+		{"allowed by the policy", gatehouse.ActionFilter{Decided: gatehouse.DecidedAllowed},
+			func(a *gatehouse.Action) bool { return a == all[6] }},
+		{"decided in no known way", gatehouse.ActionFilter{Decided: "nonsense"},
+			func(*gatehouse.Action) bool { return false }},
 		{"all at once", gatehouse.ActionFilter{
 			Status: gatehouse.StatusPending, ActionType: "note", RiskLevel: 1, ProposedBy: "ana", Query: "because",
 		}, func(a *gatehouse.Action) bool { return a == all[0] }},
@@ -132,7 +144,8 @@ func (s *suite) listFilters() {
 			c.filter.Sort = gatehouse.SortUrgency
 			var urgent []string
 			for _, a := range all {
-				if a.Status == gatehouse.StatusPending && c.match(a) && (c.filter.Status == "" || c.filter.Status == gatehouse.StatusPending) {
+				if a.Status == gatehouse.StatusPending && c.match(a) &&
+					(c.filter.Status == "" || c.filter.Status == gatehouse.StatusPending) {
 					urgent = append(urgent, a.ID)
 				}
 			}
@@ -170,7 +183,8 @@ func (s *suite) listUrgency() {
 	at := s.now()
 	// Far enough from the edges of the buckets that the test's duration does
 	// not matter.
-	dues := []time.Duration{30 * time.Minute, 2 * time.Hour, 12 * time.Hour, 72 * time.Hour, 50 * time.Minute, 3 * time.Hour, 1000 * time.Hour}
+	dues := []time.Duration{30 * time.Minute, 2 * time.Hour, 12 * time.Hour, 72 * time.Hour, 50 * time.Minute,
+		3 * time.Hour, 1000 * time.Hour}
 	s.update(func(tx gatehouse.Tx) error {
 		all = nil
 		for i := range 60 {
@@ -193,7 +207,8 @@ func (s *suite) listUrgency() {
 		return ids
 	}
 	for _, limit := range []int{1, 7, 60, 200} {
-		s.same(fmt.Sprintf("by urgency, limit %d", limit), s.list(gatehouse.ActionFilter{Sort: gatehouse.SortUrgency, Limit: limit}), ids(all))
+		s.same(fmt.Sprintf("by urgency, limit %d", limit),
+			s.list(gatehouse.ActionFilter{Sort: gatehouse.SortUrgency, Limit: limit}), ids(all))
 	}
 	var risky []*gatehouse.Action
 	for _, a := range all {
@@ -378,8 +393,10 @@ func (s *suite) listCursors() {
 		s.Fatal("a first page without a next one")
 	}
 	bad := []string{
-		"x", "%", "=", "null", strings.Repeat("A", 5000), pushes, pushes + "A", actions + "A", actions[:len(actions)-2], " " + actions,
-		base64.RawURLEncoding.EncodeToString([]byte(`{}`)), base64.RawURLEncoding.EncodeToString([]byte(`{"k":"n","i":"act_1"}`)),
+		"x", "%", "=", "null", strings.Repeat("A", 5000), pushes, pushes + "A", actions + "A", actions[:len(actions)-2],
+		" " + actions,
+		base64.RawURLEncoding.EncodeToString([]byte(`{}`)),
+		base64.RawURLEncoding.EncodeToString([]byte(`{"k":"n","i":"act_1"}`)),
 		base64.RawURLEncoding.EncodeToString([]byte("\xff\x00")),
 	}
 	s.view(func(tx gatehouse.ReadTx) error {
@@ -406,7 +423,8 @@ func (s *suite) listCursors() {
 			}
 		}
 		for _, f := range []gatehouse.ActionFilter{
-			{Status: gatehouse.StatusPending}, {ActionType: "note"}, {RiskLevel: 1}, {ProposedBy: "x"}, {Query: "x"}, {Sort: gatehouse.SortUrgency},
+			{Status: gatehouse.StatusPending}, {ActionType: "note"}, {RiskLevel: 1}, {ProposedBy: "x"}, {Query: "x"},
+			{Sort: gatehouse.SortUrgency},
 		} {
 			f.Cursor = actions
 			_, err := tx.ListActions(f)

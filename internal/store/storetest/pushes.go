@@ -22,7 +22,8 @@ func (s *suite) pushRoundTrip() {
 	late := func(d time.Duration) *time.Time { t := at.Add(d); return &t }
 	p.Status, p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode = gatehouse.PushPicking, 3, 1, "e", "c"
 	p.NotBefore, p.NextAttempt, p.PickedAt, p.SentAt = at, late(1), late(time.Second), late(2*time.Second)
-	p.AppliedAt, p.FinishedAt, p.Generation, p.LeaseOwner, p.LeaseUntil, p.Replays = late(3*time.Second), late(4*time.Second), 2, "w", late(time.Hour), 4
+	p.AppliedAt, p.FinishedAt, p.Generation, p.LeaseOwner, p.LeaseUntil, p.Replays = late(3*time.Second),
+		late(4*time.Second), 2, "w", late(time.Hour), 4
 	p.PutBack = 5
 	p.NextAttempt = late(time.Microsecond)
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, gatehouse.PushQueued, 0) })
@@ -109,14 +110,15 @@ func (s *suite) pushNeedsApproval() {
 	})
 }
 
-// pushFence checks that a holder who has lost the lease changes nothing.
+// pushFence checks that a worker that has lost the lease changes nothing.
 func (s *suite) pushFence() {
 	p := s.pushIn(gatehouse.PushPicking)
 	stale := *p
 	p.Generation = 2
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, gatehouse.PushPicking, 1) })
 	stale.Status = gatehouse.PushSent
-	s.refused(gatehouse.ErrConflict, "an old generation", func(tx gatehouse.Tx) error { return tx.UpdatePush(&stale, gatehouse.PushPicking, 1) })
+	s.refused(gatehouse.ErrConflict, "an old generation",
+		func(tx gatehouse.Tx) error { return tx.UpdatePush(&stale, gatehouse.PushPicking, 1) })
 	raised := stale
 	raised.Generation = 2
 	s.refused(gatehouse.ErrConflict, "an old generation that is raised", func(tx gatehouse.Tx) error {
@@ -124,7 +126,8 @@ func (s *suite) pushFence() {
 	})
 	lower := *p
 	lower.Generation = 1
-	s.refused(gatehouse.ErrConflict, "a generation that falls", func(tx gatehouse.Tx) error { return tx.UpdatePush(&lower, gatehouse.PushPicking, 2) })
+	s.refused(gatehouse.ErrConflict, "a generation that falls",
+		func(tx gatehouse.Tx) error { return tx.UpdatePush(&lower, gatehouse.PushPicking, 2) })
 	s.refused(gatehouse.ErrConflict, "another state", func(tx gatehouse.Tx) error {
 		q := *p
 		q.Status = gatehouse.PushApplied

@@ -37,8 +37,8 @@ func (s *suite) pushFacts() {
 		}
 		s.same("the dead letter", f, gatehouse.PushFact{
 			Connector: dead.Connector, Status: dead.Status, ErrorCode: dead.ErrorCode, LastError: dead.LastError,
-			TargetSays: dead.TargetSays, CreatedAt: dead.CreatedAt, NotBefore: dead.NotBefore, SentAt: dead.SentAt, AppliedAt: dead.AppliedAt,
-			FinishedAt: dead.FinishedAt,
+			TargetSays: dead.TargetSays, CreatedAt: dead.CreatedAt, NotBefore: dead.NotBefore, SentAt: dead.SentAt,
+			AppliedAt: dead.AppliedAt, FinishedAt: dead.FinishedAt,
 		})
 	}
 	open, _ := read(tenant, s.now().Add(time.Hour), "")

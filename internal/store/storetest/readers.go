@@ -14,7 +14,8 @@ func (s *suite) readers() {
 	agents := []string{"prn_mine", "prn_other"}
 	s.update(func(tx gatehouse.Tx) error {
 		for _, id := range append(agents, "prn_clerk") {
-			p := &gatehouse.Principal{ID: id, Tenant: tenant, Name: id, Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}, Person: id, CreatedAt: now}
+			p := &gatehouse.Principal{ID: id, Tenant: tenant, Name: id, Kind: gatehouse.KindAgent,
+				Roles: []gatehouse.Role{gatehouse.RoleProposer}, Person: id, CreatedAt: now}
 			if id == "prn_clerk" {
 				p.Kind = gatehouse.KindPerson
 			}
@@ -63,7 +64,8 @@ func (s *suite) readers() {
 		f.ReadBy = "prn_mine"
 		s.same("what the reader sees, sorted by "+string(f.Sort), sorted(s.list(f)), mine)
 	}
-	s.same("what the run's other agent sees", slices.Contains(s.list(gatehouse.ActionFilter{ReadBy: "prn_other"}), fromForeign.ID), true)
+	s.same("what the run's other agent sees",
+		slices.Contains(s.list(gatehouse.ActionFilter{ReadBy: "prn_other"}), fromForeign.ID), true)
 
 	var runs []string
 	s.view(func(tx gatehouse.ReadTx) error {
@@ -81,7 +83,8 @@ func (s *suite) readers() {
 	for _, c := range []struct {
 		who, id string
 		want    bool
-	}{{"prn_mine", revised.ID, true}, {"prn_mine", child.ID, true}, {"prn_other", revised.ID, false}, {"prn_clerk", revised.ID, false}, {"prn_mine", fromForeign.ID, false}} {
+	}{{"prn_mine", revised.ID, true}, {"prn_mine", child.ID, true}, {"prn_other", revised.ID, false}, {"prn_clerk",
+		revised.ID, false}, {"prn_mine", fromForeign.ID, false}} {
 		s.view(func(tx gatehouse.ReadTx) error {
 			got, err := tx.Inherited(c.who, c.id)
 			s.same(c.who+" inherited "+c.id, got, c.want)

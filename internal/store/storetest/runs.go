@@ -13,8 +13,10 @@ import (
 func (s *suite) workflow(tenant, name string, version int) *gatehouse.Workflow {
 	s.Helper()
 	w := &gatehouse.Workflow{
-		ID: "wfl_" + s.next(), Tenant: tenant, Name: name, Version: version, Workspace: "support", Description: "d <" + name + ">",
-		Source: "name: " + name + "\nsteps: []\n", Digest: gatehouse.NewDigest(gatehouse.JSON(name)), CreatedBy: "ana", CreatedAt: s.now(),
+		ID: "wfl_" + s.next(), Tenant: tenant, Name: name, Version: version, Workspace: "support",
+		Description: "d <" + name + ">",
+		Source:      "name: " + name + "\nsteps: []\n", Digest: gatehouse.NewDigest(gatehouse.JSON(name)), CreatedBy: "ana",
+		CreatedAt: s.now(),
 	}
 	s.as(tenant).update(func(tx gatehouse.Tx) error { return tx.InsertWorkflow(w) })
 	return w
@@ -25,7 +27,8 @@ func (s *suite) newRun(w *gatehouse.Workflow, keys ...string) *gatehouse.Run {
 	s.Helper()
 	now := s.now()
 	r := &gatehouse.Run{
-		ID: "run_" + s.next(), Tenant: w.Tenant, Workflow: w.Name, Version: w.Version, Workspace: w.Workspace, Status: gatehouse.RunQueued,
+		ID: "run_" + s.next(), Tenant: w.Tenant, Workflow: w.Name, Version: w.Version, Workspace: w.Workspace,
+		Status:  gatehouse.RunQueued,
 		Trigger: gatehouse.TriggerAPI, Input: `{"n":1.10}`, StartedBy: "ana", StarterID: "prn_ana", CreatedAt: now,
 	}
 	for i, key := range keys {
@@ -36,8 +39,9 @@ func (s *suite) newRun(w *gatehouse.Workflow, keys ...string) *gatehouse.Run {
 
 func (s *suite) newStep(r *gatehouse.Run, key string, index int) *gatehouse.Step {
 	return &gatehouse.Step{
-		ID: "stp_" + s.next(), Tenant: r.Tenant, RunID: r.ID, Key: key, Index: index, Workflow: r.Workflow, Workspace: r.Workspace,
-		Uses: "transform", Status: gatehouse.StepReady, CreatedAt: r.CreatedAt, ReadyAt: &r.CreatedAt,
+		ID: "stp_" + s.next(), Tenant: r.Tenant, RunID: r.ID, Key: key, Index: index, Workflow: r.Workflow,
+		Workspace: r.Workspace,
+		Uses:      "transform", Status: gatehouse.StepReady, CreatedAt: r.CreatedAt, ReadyAt: &r.CreatedAt,
 	}
 }
 
@@ -131,7 +135,9 @@ func (s *suite) moveStep(st *gatehouse.Step, to gatehouse.StepStatus, change ...
 	*st = next
 }
 
-func moved(st *gatehouse.Step, to gatehouse.StepStatus, now time.Time, change ...func(*gatehouse.Step)) *gatehouse.Step {
+func moved(
+	st *gatehouse.Step, to gatehouse.StepStatus, now time.Time, change ...func(*gatehouse.Step),
+) *gatehouse.Step {
 	next, later := *st, now.Add(time.Hour)
 	next.Status, next.LeaseOwner, next.LeaseUntil, next.DueAt = to, "", nil, nil
 	switch to {
@@ -177,7 +183,8 @@ func (s *suite) workflows() {
 	other := s.workflow(tenant, "alpha", 1)
 	again := *second
 	again.ID = "wfl_again"
-	s.refused(gatehouse.ErrConflict, "a version that exists", func(tx gatehouse.Tx) error { return tx.InsertWorkflow(&again) })
+	s.refused(gatehouse.ErrConflict, "a version that exists",
+		func(tx gatehouse.Tx) error { return tx.InsertWorkflow(&again) })
 	before := s.now().Add(-time.Hour)
 	ended, open, old := s.newRun(second), s.newRun(first), s.newRun(first)
 	old.CreatedAt = before.Add(-time.Second)
@@ -209,7 +216,8 @@ func (s *suite) workflows() {
 		s.same("versions", versions, []*gatehouse.Workflow{bare(second), bare(first)})
 		want := []*gatehouse.WorkflowSummary{
 			{Workflow: bare(other), Versions: 1, Runs: map[gatehouse.RunStatus]int{}},
-			{Workflow: bare(second), Versions: 2, Runs: map[gatehouse.RunStatus]int{gatehouse.RunFailed: 1, gatehouse.RunQueued: 1}},
+			{Workflow: bare(second), Versions: 2,
+				Runs: map[gatehouse.RunStatus]int{gatehouse.RunFailed: 1, gatehouse.RunQueued: 1}},
 		}
 		page, err := tx.ListWorkflows(before, "", 0)
 		if err != nil {
@@ -240,7 +248,8 @@ func (s *suite) workflows() {
 func (s *suite) fullRun(w *gatehouse.Workflow) *gatehouse.Run {
 	s.Helper()
 	r := s.newRun(w, "zeta", "alpha")
-	r.Trigger, r.TriggerRef, r.Input = gatehouse.TriggerWebhook, "INC0001", `{"n":1234567890123456789,"x":1.10,"s":"ü\u2028"}`
+	r.Trigger, r.TriggerRef, r.Input = gatehouse.TriggerWebhook, "INC0001",
+		`{"n":1234567890123456789,"x":1.10,"s":"ü\u2028"}`
 	r.ParentRun, r.ParentStep, r.RetryOf, r.Writes = "run_p", "stp_p", "run_o", 3
 	r.Failure = &gatehouse.Failure{Code: "boom", Detail: `it "did"`}
 	deadline := r.CreatedAt.Add(time.Hour)
@@ -249,7 +258,8 @@ func (s *suite) fullRun(w *gatehouse.Workflow) *gatehouse.Run {
 	r.Steps[0].Index, r.Steps[1].Index = 4, 4
 	first, skipped := s.newStep(r, "omega", 1), s.newStep(r, "tau", 2)
 	first.Status, first.ReadyAt, first.Input = gatehouse.StepBlocked, nil, `{"big":1e400}`
-	skipped.Status, skipped.Skipped, skipped.Output, skipped.FinishedAt = gatehouse.StepSucceeded, true, `null`, &r.CreatedAt
+	skipped.Status, skipped.Skipped, skipped.Output, skipped.FinishedAt = gatehouse.StepSucceeded, true, `null`,
+		&r.CreatedAt
 	skipped.Tool, skipped.IdempotencyKey, skipped.Event = "page", "k", "e"
 	r.Steps = append(r.Steps, skipped, first)
 	return r
@@ -283,16 +293,26 @@ func (s *suite) runRoundTrip() {
 		return err
 	})
 	for what, err := range map[string]error{
-		"FindRun":          s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindRun("run_x"); return err }),
-		"FindRunByRef":     s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindRunByRef("triage", ""); return err }),
-		"FindRunHead":      s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindRunHead("run_x"); return err }),
-		"FindRunBodies":    s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, _, err := tx.FindRunBodies("run_x"); return err }),
-		"FindStepOf":       s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindStepOf(r.ID, "x"); return err }),
-		"LockRunHead":      s.store.Update(s.Context(), tenant, func(tx gatehouse.Tx) error { _, err := tx.LockRunHead("run_x"); return err }),
-		"FindStep":         s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindStep("stp_x"); return err }),
-		"FindStepByKey":    s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindStepByKey(""); return err }),
-		"FindStepByAction": s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindStepByAction(""); return err }),
-		"LockRun":          s.store.Update(s.Context(), tenant, func(tx gatehouse.Tx) error { _, err := tx.LockRun("run_x", ""); return err }),
+		"FindRun": s.store.View(s.Context(), tenant,
+			func(tx gatehouse.ReadTx) error { _, err := tx.FindRun("run_x"); return err }),
+		"FindRunByRef": s.store.View(s.Context(), tenant,
+			func(tx gatehouse.ReadTx) error { _, err := tx.FindRunByRef("triage", ""); return err }),
+		"FindRunHead": s.store.View(s.Context(), tenant,
+			func(tx gatehouse.ReadTx) error { _, err := tx.FindRunHead("run_x"); return err }),
+		"FindRunBodies": s.store.View(s.Context(), tenant,
+			func(tx gatehouse.ReadTx) error { _, _, err := tx.FindRunBodies("run_x"); return err }),
+		"FindStepOf": s.store.View(s.Context(), tenant,
+			func(tx gatehouse.ReadTx) error { _, err := tx.FindStepOf(r.ID, "x"); return err }),
+		"LockRunHead": s.store.Update(s.Context(), tenant,
+			func(tx gatehouse.Tx) error { _, err := tx.LockRunHead("run_x"); return err }),
+		"FindStep": s.store.View(s.Context(), tenant,
+			func(tx gatehouse.ReadTx) error { _, err := tx.FindStep("stp_x"); return err }),
+		"FindStepByKey": s.store.View(s.Context(), tenant,
+			func(tx gatehouse.ReadTx) error { _, err := tx.FindStepByKey(""); return err }),
+		"FindStepByAction": s.store.View(s.Context(), tenant,
+			func(tx gatehouse.ReadTx) error { _, err := tx.FindStepByAction(""); return err }),
+		"LockRun": s.store.Update(s.Context(), tenant,
+			func(tx gatehouse.Tx) error { _, err := tx.LockRun("run_x", ""); return err }),
 	} {
 		if !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("%s of nothing: error %v", what, err)
@@ -305,8 +325,9 @@ func (s *suite) runRoundTrip() {
 		c.Input, c.Output, c.Item = "", "", ""
 		if st.Status == gatehouse.StepSucceeded || st.Status == gatehouse.StepCanceled {
 			c = gatehouse.Step{
-				Tenant: c.Tenant, RunID: c.RunID, Workflow: c.Workflow, Workspace: c.Workspace, ID: c.ID, Key: c.Key, Index: c.Index, Parent: c.Parent,
-				Uses: c.Uses, Tool: c.Tool, Status: c.Status, Attempts: c.Attempts, Generation: c.Generation, Skipped: c.Skipped,
+				Tenant: c.Tenant, RunID: c.RunID, Workflow: c.Workflow, Workspace: c.Workspace, ID: c.ID, Key: c.Key,
+				Index: c.Index, Parent: c.Parent, Uses: c.Uses, Tool: c.Tool, Status: c.Status, Attempts: c.Attempts,
+				Generation: c.Generation, Skipped: c.Skipped,
 			}
 		}
 		return &c
@@ -330,14 +351,17 @@ func (s *suite) runRoundTrip() {
 		return tx.InsertSteps(&item)
 	})
 	s.refused(gatehouse.ErrNotFound, "a run of no workflow", func(tx gatehouse.Tx) error {
-		return tx.InsertRun(&gatehouse.Run{ID: "run_z", Tenant: tenant, Workflow: "nobody", Version: 1, Status: gatehouse.RunQueued, Trigger: gatehouse.TriggerAPI, CreatedAt: r.CreatedAt})
+		return tx.InsertRun(
+			&gatehouse.Run{ID: "run_z", Tenant: tenant, Workflow: "nobody", Version: 1, Status: gatehouse.RunQueued,
+				Trigger: gatehouse.TriggerAPI, CreatedAt: r.CreatedAt})
 	})
 	// Runs and steps begin only in states that the table allows for new ones.
 	for _, status := range gatehouse.RunStatuses() {
 		fresh := s.newRun(w)
 		fresh.Status, fresh.FinishedAt = status, &fresh.CreatedAt
 		err := s.store.Update(s.Context(), fresh.Tenant, func(tx gatehouse.Tx) error { return tx.InsertRun(fresh) })
-		if allowed := gatehouse.RunStatus("").CanMove(status); allowed != (err == nil) || err != nil && !errors.Is(err, gatehouse.ErrConflict) {
+		if allowed := gatehouse.RunStatus("").CanMove(status); allowed != (err == nil) || err != nil &&
+			!errors.Is(err, gatehouse.ErrConflict) {
 			s.Errorf("a new run in %s: error %v", status, err)
 		}
 	}
@@ -345,7 +369,8 @@ func (s *suite) runRoundTrip() {
 		fresh := s.newRun(w, "a")
 		fresh.Steps[0] = moved(fresh.Steps[0], status, fresh.CreatedAt)
 		err := s.store.Update(s.Context(), fresh.Tenant, func(tx gatehouse.Tx) error { return tx.InsertRun(fresh) })
-		if allowed := gatehouse.StepStatus("").CanMove(status); allowed != (err == nil) || err != nil && !errors.Is(err, gatehouse.ErrConflict) {
+		if allowed := gatehouse.StepStatus("").CanMove(status); allowed != (err == nil) || err != nil &&
+			!errors.Is(err, gatehouse.ErrConflict) {
 			s.Errorf("a new step in %s: error %v", status, err)
 		}
 	}
@@ -360,21 +385,31 @@ func (s *suite) runKeys() {
 	}
 	r := named(w, "INC1", "k1")
 	s.insert(r, named(w, "", ""), named(w, "", "")) // an empty ref or key is none
-	for what, known := range map[string]*gatehouse.Run{"trigger_ref": named(w, "INC1", "k2"), "idempotency key": named(w, "INC2", "k1")} {
+	for what, known := range map[string]*gatehouse.Run{"trigger_ref": named(w, "INC1", "k2"),
+		"idempotency key": named(w, "INC2", "k1")} {
 		s.refused(gatehouse.ErrConflict, "a known "+what, func(tx gatehouse.Tx) error { return tx.InsertRun(known) })
-		if err := s.store.View(s.Context(), tenant, func(tx gatehouse.ReadTx) error { _, err := tx.FindRun(known.ID); return err }); !errors.Is(err, gatehouse.ErrNotFound) {
+		if err := s.store.View(s.Context(), tenant,
+			func(tx gatehouse.ReadTx) error {
+				_, err := tx.FindRun(
+					known.ID,
+				)
+				return err
+			}); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("a run with a known %s is stored: %v", what, err)
 		}
 	}
 	s.insert(named(other, "INC1", "k3")) // the same ref in another workflow
 	item := s.newStep(r, "a[0]", 0)
 	item.IdempotencyKey = "k1"
-	s.refused(gatehouse.ErrConflict, "an item with a known key", func(tx gatehouse.Tx) error { return tx.InsertSteps(item) })
+	s.refused(gatehouse.ErrConflict, "an item with a known key",
+		func(tx gatehouse.Tx) error { return tx.InsertSteps(item) })
 	item.Key, item.IdempotencyKey = "a", ""
-	s.refused(gatehouse.ErrConflict, "a step that the run has", func(tx gatehouse.Tx) error { return tx.InsertSteps(item) })
+	s.refused(gatehouse.ErrConflict, "a step that the run has",
+		func(tx gatehouse.Tx) error { return tx.InsertSteps(item) })
 	_, st := s.one(w)
 	running := moved(st, gatehouse.StepRunning, s.now(), func(n *gatehouse.Step) { n.IdempotencyKey = "k1" })
-	s.refused(gatehouse.ErrConflict, "taking a known key", func(tx gatehouse.Tx) error { return tx.UpdateStep(running, st.Status, 0) })
+	s.refused(gatehouse.ErrConflict, "taking a known key",
+		func(tx gatehouse.Tx) error { return tx.UpdateStep(running, st.Status, 0) })
 	s.same("who was refused", s.findStep(st), st)
 	holder := func() (got *gatehouse.Step, err error) {
 		err = s.store.View(

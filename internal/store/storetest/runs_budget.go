@@ -20,7 +20,8 @@ func (s *suite) budgetClaims() {
 				return err
 			}
 			return tx.ClaimBudget(&gatehouse.BudgetClaim{
-				Tenant: tenant, Workflow: st.Workflow, StepID: st.ID, Generation: generation, Most: most, Currency: currency, At: at,
+				Tenant: tenant, Workflow: st.Workflow, StepID: st.ID, Generation: generation, Most: most, Currency: currency,
+				At: at,
 			}, at.Add(-time.Hour))
 		})
 	}

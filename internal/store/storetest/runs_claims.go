@@ -73,7 +73,8 @@ func (s *suite) stepClaims() {
 	mine := gatehouse.StepShare{Lane: laneOf(w, ""), Limit: 10}
 	for _, other := range []gatehouse.Lane{
 		{Tenant: "acme", Workspace: w.Workspace, Workflow: w.Name}, {Tenant: tenant, Workspace: "x", Workflow: w.Name},
-		{Tenant: tenant, Workspace: w.Workspace, Workflow: "x"}, {Tenant: tenant, Workspace: w.Workspace, Workflow: w.Name, Tool: "x"},
+		{Tenant: tenant, Workspace: w.Workspace, Workflow: "x"},
+		{Tenant: tenant, Workspace: w.Workspace, Workflow: w.Name, Tool: "x"},
 	} {
 		if got := s.claimSteps(time.Minute, gatehouse.StepShare{Lane: other, Limit: 10}); len(got) != 0 {
 			s.Errorf("another lane's claim took %v", stepIDs(got))
@@ -89,7 +90,8 @@ func (s *suite) stepClaims() {
 	s.heads(got)
 	until := now.Add(time.Minute)
 	want := *r.Steps[0]
-	want.Status, want.LeaseOwner, want.LeaseUntil, want.StartedAt, want.Generation, want.Attempts = gatehouse.StepRunning, "w1", &until, &now, 1, 1
+	want.Status, want.LeaseOwner, want.LeaseUntil, want.StartedAt, want.Generation, want.Attempts = gatehouse.StepRunning,
+		"w1", &until, &now, 1, 1
 	s.same("what was claimed", got, []*gatehouse.Step{&want})
 	s.same("what is stored of it", s.findStep(&want), &want)
 	if got := s.claimSteps(time.Minute, mine); len(got) != 0 {
@@ -214,7 +216,8 @@ func (s *suite) withinBounds(workflow, inTenant int, of ...*gatehouse.Workflow) 
 // dueLanes checks the walk of claimers from lane to lane.
 func (s *suite) dueLanes() {
 	s.newTenants("acme", "beta")
-	a, b, c, d := s.workflow("acme", "a", 1), s.workflow("acme", "b", 1), s.workflow("beta", "a", 1), s.workflow("beta", "z", 1)
+	a, b, c, d := s.workflow("acme", "a", 1), s.workflow("acme", "b", 1), s.workflow("beta", "a", 1),
+		s.workflow("beta", "z", 1)
 	s.readySteps(a, "", 5)
 	s.readySteps(b, "", 1)
 	s.readySteps(c, "", 2)
@@ -225,7 +228,8 @@ func (s *suite) dueLanes() {
 	s.readySteps(&other, "", 1)
 	s.inState(d, gatehouse.StepBlocked)
 	got := s.claimSteps(time.Minute,
-		gatehouse.StepShare{Lane: laneOf(c, ""), Limit: 1}, gatehouse.StepShare{Lane: laneOf(c, "page"), Limit: 1}, gatehouse.StepShare{Lane: laneOf(d, ""), Limit: 1})
+		gatehouse.StepShare{Lane: laneOf(c, ""), Limit: 1}, gatehouse.StepShare{Lane: laneOf(c, "page"), Limit: 1},
+		gatehouse.StepShare{Lane: laneOf(d, ""), Limit: 1})
 	if len(got) != 3 {
 		s.Fatalf("claimed %d, want 3", len(got))
 	}
@@ -247,7 +251,8 @@ func (s *suite) dueLanes() {
 			{"", "", at(lb), 10, []gatehouse.DueLane{lo, lc, la, lb}},
 			{"", "", at(lb), 3, []gatehouse.DueLane{lo, lc, la}},
 			{"", "", at(lc), 10, []gatehouse.DueLane{la, lb, lo, lc}},
-			{"", "", gatehouse.Lane{Tenant: "acme", Workspace: "support", Workflow: "aa"}, 10, []gatehouse.DueLane{lb, lo, lc, la}},
+			{"", "", gatehouse.Lane{Tenant: "acme", Workspace: "support", Workflow: "aa"}, 10,
+				[]gatehouse.DueLane{lb, lo, lc, la}},
 			{"", "", gatehouse.Lane{Tenant: "zeta"}, 10, []gatehouse.DueLane{la, lb, lo, lc}},
 			{"", "page", gatehouse.Lane{}, 10, []gatehouse.DueLane{lp}},
 			{"", "page", at(lp), 10, []gatehouse.DueLane{lp}},
@@ -288,7 +293,8 @@ func (s *suite) readyTools() {
 	s.readySteps(b, "page", 2)
 	pagedA := first(s.readySteps(a, "page", 3))
 	s.inState(b, gatehouse.StepBlocked)
-	if got := s.claimSteps(time.Minute, gatehouse.StepShare{Lane: laneOf(b, "zip"), Limit: 1}, gatehouse.StepShare{Lane: laneOf(b, "page"), Limit: 1}); len(got) != 2 {
+	if got := s.claimSteps(time.Minute, gatehouse.StepShare{Lane: laneOf(b, "zip"), Limit: 1},
+		gatehouse.StepShare{Lane: laneOf(b, "page"), Limit: 1}); len(got) != 2 {
 		s.Fatalf("claimed %d, want 2", len(got))
 	}
 	if got := s.claimSteps(time.Microsecond, gatehouse.StepShare{Lane: laneOf(a, "mail"), Limit: 1}); len(got) != 1 {
@@ -301,9 +307,11 @@ func (s *suite) readyTools() {
 			limit  int
 			want   []gatehouse.ReadyTool
 		}{
-			{"", 10, []gatehouse.ReadyTool{{Tool: "", Since: built}, {Tool: "mail", Since: mailed}, {Tool: "page", Since: paged, Leased: true}}},
+			{"", 10, []gatehouse.ReadyTool{{Tool: "", Since: built}, {Tool: "mail", Since: mailed},
+				{Tool: "page", Since: paged, Leased: true}}},
 			{"", 1, []gatehouse.ReadyTool{{Tool: "", Since: built}}},
-			{"acme", 10, []gatehouse.ReadyTool{{Tool: "", Since: built}, {Tool: "mail", Since: mailed}, {Tool: "page", Since: pagedA}}},
+			{"acme", 10, []gatehouse.ReadyTool{{Tool: "", Since: built}, {Tool: "mail", Since: mailed},
+				{Tool: "page", Since: pagedA}}},
 			{"beta", 10, []gatehouse.ReadyTool{{Tool: "page", Since: paged, Leased: true}}},
 			{"nobody", 10, nil},
 		} {

@@ -53,8 +53,10 @@ func (s *suite) runItems() {
 	s.moveStep(items[2], gatehouse.StepRunning)
 	s.moveStep(items[4], gatehouse.StepRunning)
 	s.moveStep(items[4], gatehouse.StepWaitingApproval, func(n *gatehouse.Step) { n.ActionID = "act_x" })
-	open("one in each state", nil, gatehouse.StepReady, gatehouse.StepRunning, gatehouse.StepWaiting, gatehouse.StepWaitingApproval, gatehouse.StepRetrying)
-	open("seen from the one that runs", items[2], gatehouse.StepReady, gatehouse.StepWaiting, gatehouse.StepWaitingApproval, gatehouse.StepRetrying)
+	open("one in each state", nil, gatehouse.StepReady, gatehouse.StepRunning, gatehouse.StepWaiting,
+		gatehouse.StepWaitingApproval, gatehouse.StepRetrying)
+	open("seen from the one that runs", items[2], gatehouse.StepReady, gatehouse.StepWaiting,
+		gatehouse.StepWaitingApproval, gatehouse.StepRetrying)
 	list := func(open bool) (keys []string, all []*gatehouse.Step) {
 		s.view(func(tx gatehouse.ReadTx) (err error) { all, err = tx.ListItems(each.ID, open); return err })
 		for _, item := range all {

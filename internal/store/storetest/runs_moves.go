@@ -40,9 +40,11 @@ func (s *suite) runMoves() {
 	s.moveRun(r, gatehouse.RunRunning)
 	stale := *r
 	stale.Status = gatehouse.RunRunning
-	s.refused(gatehouse.ErrConflict, "from another state", func(tx gatehouse.Tx) error { return tx.MoveRun(&stale, gatehouse.RunQueued) })
+	s.refused(gatehouse.ErrConflict, "from another state",
+		func(tx gatehouse.Tx) error { return tx.MoveRun(&stale, gatehouse.RunQueued) })
 	// All mutable fields change; the output stays unless a new one is given.
-	r.Stop, r.Writes, r.Failure, r.Output = gatehouse.RunCanceled, 7, &gatehouse.Failure{Code: "c", Detail: "d"}, `{"x":1.0}`
+	r.Stop, r.Writes, r.Failure, r.Output = gatehouse.RunCanceled, 7, &gatehouse.Failure{Code: "c", Detail: "d"},
+		`{"x":1.0}`
 	s.moveRun(r, gatehouse.RunWaiting)
 	s.same("the moved run", s.findRun(tenant, r.ID), r)
 	r.Failure, r.Output = nil, ""
@@ -80,7 +82,7 @@ func (s *suite) stepMoves() {
 	}
 }
 
-// stepColumns checks what UpdateStep writes, what it keeps, and its guards.
+// stepColumns checks which columns UpdateStep writes and keeps, and its guards.
 func (s *suite) stepColumns() {
 	w := s.workflow(tenant, "triage", 1)
 	_, st := s.one(w)
@@ -88,8 +90,10 @@ func (s *suite) stepColumns() {
 	at := s.now().Add(time.Minute)
 	full := *st
 	full.Attempts, full.Generation, full.IdempotencyKey, full.Input, full.Output = 1, 3, "k", `{"i":1.0}`, `[1e400]`
-	full.Failure, full.ActionID, full.ChildRun, full.Event = &gatehouse.Failure{Code: "c", Detail: ""}, "act_1", "run_1", "ev"
-	full.DueAt, full.LeaseOwner, full.LeaseUntil, full.ReadyAt, full.StartedAt, full.FinishedAt = &at, "w2", &at, &at, &at, &at
+	full.Failure, full.ActionID, full.ChildRun, full.Event = &gatehouse.Failure{Code: "c", Detail: ""}, "act_1", "run_1",
+		"ev"
+	full.DueAt, full.LeaseOwner, full.LeaseUntil, full.ReadyAt, full.StartedAt, full.FinishedAt = &at, "w2", &at, &at, &at,
+		&at
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdateStep(&full, gatehouse.StepRunning, 1) })
 	s.same("all that may change", s.findStep(st), &full)
 	// Absent bodies are kept; one may be written without the other.
@@ -164,7 +168,8 @@ func (s *suite) stepPass() {
 			return err
 		})
 	}
-	first := &gatehouse.StepAttempt{Tenant: tenant, RunID: r.ID, StepID: whole.ID, Attempt: 1, Generation: 1, Worker: "w", StartedAt: at,
+	first := &gatehouse.StepAttempt{Tenant: tenant, RunID: r.ID, StepID: whole.ID, Attempt: 1, Generation: 1, Worker: "w",
+		StartedAt:  at,
 		FinishedAt: at, Outcome: "succeeded"}
 	attempts(first)
 	st := r.Steps[1]
@@ -189,7 +194,8 @@ func (s *suite) stepPass() {
 		return tx.UpdateStep(moved(st, gatehouse.StepReady, at), gatehouse.StepBlocked, 0)
 	})
 	attempts(first)
-	s.refused(gatehouse.ErrConflict, "a step that is ready already", func(tx gatehouse.Tx) error { return tx.PassStep(passed(st), "w") })
+	s.refused(gatehouse.ErrConflict, "a step that is ready already",
+		func(tx gatehouse.Tx) error { return tx.PassStep(passed(st), "w") })
 	skipped := passed(r.Steps[2])
 	skipped.Skipped, skipped.Output = true, "null"
 	s.update(func(tx gatehouse.Tx) error { return tx.PassStep(skipped, "w") })

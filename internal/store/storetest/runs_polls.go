@@ -53,7 +53,8 @@ func (s *suite) dueSteps() {
 		s.same("the first two", refIDs(refs), []string{first.ID, second.ID})
 		// A step that is due exactly now is due.
 		now := tx.Now()
-		if err := tx.UpdateStep(moved(later, gatehouse.StepWaiting, now, func(n *gatehouse.Step) { n.DueAt = &now }), gatehouse.StepWaiting, later.Generation); err != nil {
+		if err := tx.UpdateStep(moved(later, gatehouse.StepWaiting, now, func(n *gatehouse.Step) { n.DueAt = &now }),
+			gatehouse.StepWaiting, later.Generation); err != nil {
 			return err
 		}
 		refs, err = q.DueSteps(10)
@@ -89,7 +90,8 @@ func (s *suite) expiredSteps() {
 			s.Errorf("one of them: %v, %v", refs, err)
 		}
 		now := tx.Now()
-		if err := tx.UpdateStep(moved(later, gatehouse.StepRunning, now, func(n *gatehouse.Step) { n.LeaseUntil = &now }), gatehouse.StepRunning, later.Generation); err != nil {
+		if err := tx.UpdateStep(moved(later, gatehouse.StepRunning, now, func(n *gatehouse.Step) { n.LeaseUntil = &now }),
+			gatehouse.StepRunning, later.Generation); err != nil {
 			return err
 		}
 		refs, err = q.ExpiredSteps(10)
@@ -223,7 +225,7 @@ func (s *suite) nextRunWork() {
 	parked, a := s.inState(w, gatehouse.StepRunning), s.in(gatehouse.StatusApplied)
 	s.moveStep(parked, gatehouse.StepWaitingApproval, func(n *gatehouse.Step) { n.ActionID = a.ID })
 	if at := next(); at.IsZero() || at.After(base) {
-		s.Errorf("with a step that can go on: %s", at)
+		s.Errorf("with a step that can continue: %s", at)
 	}
 }
 
@@ -329,7 +331,8 @@ func (s *suite) schedules() {
 		return err
 	})
 	for _, sc := range []*gatehouse.Schedule{at(w, time.Hour), &gone} {
-		s.refused(gatehouse.ErrConflict, "a schedule that has moved", func(tx gatehouse.Tx) error { return tx.PutSchedule(sc, base) })
+		s.refused(gatehouse.ErrConflict, "a schedule that has moved",
+			func(tx gatehouse.Tx) error { return tx.PutSchedule(sc, base) })
 	}
 	s.refused(gatehouse.ErrNotFound, "a schedule of no workflow", func(tx gatehouse.Tx) error {
 		return tx.PutSchedule(&gatehouse.Schedule{Tenant: tenant, Workflow: "x", Version: 1, NextAt: base}, time.Time{})
@@ -340,7 +343,8 @@ func (s *suite) schedules() {
 	s.updateQueues(func(q gatehouse.Queues) error {
 		tx := q.In(tenant)
 		now := tx.Now()
-		if err := tx.PutSchedule(&gatehouse.Schedule{Tenant: tenant, Workflow: v.Name, Version: 1, NextAt: now}, time.Time{}); err != nil {
+		if err := tx.PutSchedule(&gatehouse.Schedule{Tenant: tenant, Workflow: v.Name, Version: 1, NextAt: now},
+			time.Time{}); err != nil {
 			return err
 		}
 		got, err := q.DueSchedules(10)

@@ -17,23 +17,27 @@ func (s *suite) attempts() {
 	now := s.now()
 	of := func(st *gatehouse.Step, generation int, outcome string) *gatehouse.StepAttempt {
 		return &gatehouse.StepAttempt{
-			Tenant: tenant, RunID: st.RunID, StepID: st.ID, Attempt: generation, Generation: generation, Worker: "w", StartedAt: now,
+			Tenant: tenant, RunID: st.RunID, StepID: st.ID, Attempt: generation, Generation: generation, Worker: "w",
+			StartedAt:  now,
 			FinishedAt: now.Add(time.Second), Outcome: outcome, Code: "c", Detail: "d",
 		}
 	}
 	want := []*gatehouse.StepAttempt{of(st, 1, "lease_expired"), of(st, 2, "succeeded")}
 	s.update(func(tx gatehouse.Tx) error {
-		return errors.Join(tx.InsertAttempt(want[0]), tx.InsertAttempt(of(other, 1, "failed_terminal")), tx.InsertAttempt(want[1]))
+		return errors.Join(tx.InsertAttempt(want[0]), tx.InsertAttempt(of(other, 1, "failed_terminal")),
+			tx.InsertAttempt(want[1]))
 	})
 	s.view(func(tx gatehouse.ReadTx) error {
 		got, err := tx.ListAttempts(r.ID)
 		s.same("attempts", got, want)
 		return err
 	})
-	s.refused(gatehouse.ErrConflict, "a lease that came to something already", func(tx gatehouse.Tx) error { return tx.InsertAttempt(of(st, 2, "failed_terminal")) })
+	s.refused(gatehouse.ErrConflict, "a lease that already has an outcome",
+		func(tx gatehouse.Tx) error { return tx.InsertAttempt(of(st, 2, "failed_terminal")) })
 	nobody := of(st, 3, "x")
 	nobody.StepID = "stp_x"
-	s.refused(gatehouse.ErrNotFound, "an attempt at no step", func(tx gatehouse.Tx) error { return tx.InsertAttempt(nobody) })
+	s.refused(gatehouse.ErrNotFound, "an attempt at no step",
+		func(tx gatehouse.Tx) error { return tx.InsertAttempt(nobody) })
 }
 
 func (s *suite) usage() {
@@ -72,7 +76,8 @@ func (s *suite) usage() {
 	spent("other", "EUR", before, "7")
 	spent("triage", "EUR", before, "0")
 	spent("triage", "USD", base, "0.2") // after the time, not at it
-	want = append(want, use(st, "1.5e-7", "USD", base), use(st, "0.000000000000000001", "USD", base), use(st, "", "USD", base), use(st, "12", "USD", base))
+	want = append(want, use(st, "1.5e-7", "USD", base), use(st, "0.000000000000000001", "USD", base),
+		use(st, "", "USD", base), use(st, "12", "USD", base))
 	spent("triage", "USD", before, "12.300000150001") // never too low
 	s.view(func(tx gatehouse.ReadTx) error {
 		got, err := tx.ListUsage(r.ID)
@@ -95,7 +100,8 @@ func (s *suite) signals() {
 	other, _ := s.one(w)
 	now := s.now()
 	send := func(r *gatehouse.Run, name string) *gatehouse.Signal {
-		g := &gatehouse.Signal{Tenant: tenant, RunID: r.ID, ID: "sig_" + s.next(), Name: name, Data: `{"n":1.10}`, By: "ana", At: now}
+		g := &gatehouse.Signal{Tenant: tenant, RunID: r.ID, ID: "sig_" + s.next(), Name: name, Data: `{"n":1.10}`, By: "ana",
+			At: now}
 		s.update(func(tx gatehouse.Tx) error { return tx.InsertSignal(g) })
 		return g
 	}
@@ -144,8 +150,10 @@ func (s *suite) runHands() {
 	s.same("hands", list(tenant, r.ID), []string{"prn_a", "prn_b"})
 	s.same("hands on the run beside", list(tenant, beside.ID), []string{"prn_c"})
 	s.same("hands as another tenant sees them", list("acme", r.ID), []string(nil))
-	s.refused(gatehouse.ErrNotFound, "a hand on no run", func(tx gatehouse.Tx) error { return tx.InsertHand("run_x", "prn_a") })
-	s.as("acme").refused(gatehouse.ErrNotFound, "a hand on another tenant's run", func(tx gatehouse.Tx) error { return tx.InsertHand(r.ID, "prn_a") })
+	s.refused(gatehouse.ErrNotFound, "a hand on no run",
+		func(tx gatehouse.Tx) error { return tx.InsertHand("run_x", "prn_a") })
+	s.as("acme").refused(gatehouse.ErrNotFound, "a hand on another tenant's run",
+		func(tx gatehouse.Tx) error { return tx.InsertHand(r.ID, "prn_a") })
 }
 
 func (s *suite) reflexions() {
@@ -185,7 +193,8 @@ func (s *suite) reflexions() {
 	})
 	again := *all[0]
 	again.ID = "rfx_again"
-	s.refused(gatehouse.ErrConflict, "a second one of a run", func(tx gatehouse.Tx) error { return tx.InsertReflexion(&again) })
+	s.refused(gatehouse.ErrConflict, "a second one of a run",
+		func(tx gatehouse.Tx) error { return tx.InsertReflexion(&again) })
 }
 
 func (s *suite) bundles() {
@@ -200,7 +209,8 @@ func (s *suite) bundles() {
 		return &next
 	}
 	base := s.now()
-	third, first, second := end(base, gatehouse.RunSucceeded), end(base.Add(-time.Hour), gatehouse.RunFailed), end(base.Add(-time.Minute), gatehouse.RunCanceled)
+	third, first, second := end(base, gatehouse.RunSucceeded), end(base.Add(-time.Hour), gatehouse.RunFailed),
+		end(base.Add(-time.Minute), gatehouse.RunCanceled)
 	s.one(w) // has not ended
 	unbundled := func(limit int, want ...*gatehouse.Run) {
 		s.Helper()
@@ -217,7 +227,8 @@ func (s *suite) bundles() {
 	unbundled(2, first, second)
 	archive := []byte{0, 1, 2, 0xff}
 	sum := sha256.Sum256(archive)
-	b := &gatehouse.Bundle{Tenant: tenant, RunID: second.ID, SHA256: hex.EncodeToString(sum[:]), Manifest: `{"files":[]}`, Archive: archive, CreatedAt: base}
+	b := &gatehouse.Bundle{Tenant: tenant, RunID: second.ID, SHA256: hex.EncodeToString(sum[:]), Manifest: `{"files":[]}`,
+		Archive: archive, CreatedAt: base}
 	s.update(func(tx gatehouse.Tx) error { return tx.InsertBundle(b) })
 	unbundled(10, first, third)
 	s.view(func(tx gatehouse.ReadTx) error {

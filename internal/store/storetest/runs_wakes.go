@@ -38,8 +38,9 @@ func ended(status gatehouse.Status) bool {
 }
 
 var actionStatuses = []gatehouse.Status{
-	gatehouse.StatusPending, gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusUnknown, gatehouse.StatusApplied, gatehouse.StatusFailed,
-	gatehouse.StatusRejected, gatehouse.StatusExpired, gatehouse.StatusCanceled, gatehouse.StatusSuperseded, gatehouse.StatusReversed, gatehouse.StatusDenied,
+	gatehouse.StatusPending, gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusUnknown,
+	gatehouse.StatusApplied, gatehouse.StatusFailed, gatehouse.StatusRejected, gatehouse.StatusExpired,
+	gatehouse.StatusCanceled, gatehouse.StatusSuperseded, gatehouse.StatusReversed, gatehouse.StatusDenied,
 }
 
 // actionWakes parks steps before and after their action reaches each state.
@@ -64,7 +65,7 @@ func (s *suite) actionWakes() {
 			s.update(func(tx gatehouse.Tx) error { return tx.MoveAction(move(a, from, to)) })
 			from = to
 		}
-		s.wakes("an action that came to be "+string(status), st, ended(status))
+		s.wakes("an action that became "+string(status), st, ended(status))
 	}
 }
 
@@ -72,7 +73,8 @@ func (s *suite) actionWakes() {
 // another action.
 func (s *suite) wakesGo() {
 	w := s.workflow(tenant, "triage", 1)
-	for _, to := range []gatehouse.StepStatus{gatehouse.StepReady, gatehouse.StepSucceeded, gatehouse.StepFailed, gatehouse.StepCanceled} {
+	for _, to := range []gatehouse.StepStatus{gatehouse.StepReady, gatehouse.StepSucceeded, gatehouse.StepFailed,
+		gatehouse.StepCanceled} {
 		st := s.inState(w, gatehouse.StepRunning)
 		a := s.in(gatehouse.StatusRejected)
 		s.moveStep(st, gatehouse.StepWaitingApproval, func(n *gatehouse.Step) { n.ActionID = a.ID })
@@ -121,7 +123,7 @@ func (s *suite) childWakes() {
 			s.wakes("a child that is not yet "+string(status), st, false)
 			s.moveRun(before, to)
 		}
-		s.wakes("a child that came to be "+string(status), st, status.Final())
+		s.wakes("a child that became "+string(status), st, status.Final())
 		late := s.inState(w, gatehouse.StepRunning)
 		s.moveStep(late, gatehouse.StepWaiting, func(n *gatehouse.Step) { n.ChildRun = before.ID })
 		s.wakes("parked on a child that is "+string(status), late, status.Final())

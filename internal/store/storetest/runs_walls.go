@@ -26,12 +26,20 @@ func (s *suite) runWalls() {
 	s.update(func(tx gatehouse.Tx) error {
 		return errors.Join(
 			tx.PutSchedule(&gatehouse.Schedule{Tenant: tenant, Workflow: w.Name, Version: 1, NextAt: now}, time.Time{}),
-			tx.InsertAttempt(&gatehouse.StepAttempt{Tenant: tenant, RunID: r.ID, StepID: parked.ID, Attempt: 1, Generation: 1, StartedAt: now, FinishedAt: now, Outcome: "x"}),
-			tx.InsertUsage(&gatehouse.ModelUsage{Tenant: tenant, RunID: r.ID, Workflow: w.Name, StepID: parked.ID, Cost: "1", Currency: "USD", At: now}),
+			tx.InsertAttempt(
+				&gatehouse.StepAttempt{Tenant: tenant, RunID: r.ID, StepID: parked.ID, Attempt: 1, Generation: 1, StartedAt: now,
+					FinishedAt: now, Outcome: "x"}),
+			tx.InsertUsage(
+				&gatehouse.ModelUsage{Tenant: tenant, RunID: r.ID, Workflow: w.Name, StepID: parked.ID, Cost: "1", Currency: "USD",
+					At: now}),
 			tx.InsertSignal(signal),
 			tx.InsertHand(r.ID, "prn_ana"),
-			tx.InsertReflexion(&gatehouse.Reflexion{ID: "rfx_1", Tenant: tenant, RunID: r.ID, Workflow: w.Name, Version: 1, Outcome: gatehouse.RunFailed, At: now}),
-			tx.InsertBundle(&gatehouse.Bundle{Tenant: tenant, RunID: r.ID, SHA256: strings.Repeat("0", 64), Archive: []byte{1}, CreatedAt: now}),
+			tx.InsertReflexion(
+				&gatehouse.Reflexion{ID: "rfx_1", Tenant: tenant, RunID: r.ID, Workflow: w.Name, Version: 1,
+					Outcome: gatehouse.RunFailed, At: now}),
+			tx.InsertBundle(
+				&gatehouse.Bundle{Tenant: tenant, RunID: r.ID, SHA256: strings.Repeat("0", 64), Archive: []byte{1},
+					CreatedAt: now}),
 			tx.AppendLeaf(&gatehouse.Leaf{Tenant: tenant, Type: "run.created", Subject: r.ID}),
 		)
 	})
@@ -77,17 +85,21 @@ func (s *suite) runWalls() {
 		},
 		"PassStep": func(tx gatehouse.Tx) error {
 			c := theirs(ready)
-			c.Status, c.Attempts, c.Generation, c.ReadyAt, c.StartedAt, c.FinishedAt = gatehouse.StepSucceeded, 1, 1, &now, &now, &now
+			c.Status, c.Attempts, c.Generation, c.ReadyAt, c.StartedAt, c.FinishedAt = gatehouse.StepSucceeded, 1, 1, &now, &now,
+				&now
 			return tx.PassStep(c, "w")
 		},
 		"UpdateStep of what is parked": func(tx gatehouse.Tx) error {
 			return tx.UpdateStep(moved(theirs(parked), gatehouse.StepSucceeded, now), parked.Status, parked.Generation)
 		},
 		"InsertAttempt": func(tx gatehouse.Tx) error {
-			return tx.InsertAttempt(&gatehouse.StepAttempt{Tenant: other, RunID: r.ID, StepID: parked.ID, Attempt: 2, Generation: 2, StartedAt: now, FinishedAt: now, Outcome: "x"})
+			return tx.InsertAttempt(
+				&gatehouse.StepAttempt{Tenant: other, RunID: r.ID, StepID: parked.ID, Attempt: 2, Generation: 2, StartedAt: now,
+					FinishedAt: now, Outcome: "x"})
 		},
 		"InsertUsage": func(tx gatehouse.Tx) error {
-			return tx.InsertUsage(&gatehouse.ModelUsage{Tenant: other, RunID: r.ID, Workflow: w.Name, StepID: parked.ID, Currency: "USD", At: now})
+			return tx.InsertUsage(
+				&gatehouse.ModelUsage{Tenant: other, RunID: r.ID, Workflow: w.Name, StepID: parked.ID, Currency: "USD", At: now})
 		},
 		"InsertSignal": func(tx gatehouse.Tx) error {
 			c := *signal
@@ -97,10 +109,12 @@ func (s *suite) runWalls() {
 		"InsertHand": func(tx gatehouse.Tx) error { return tx.InsertHand(r.ID, "prn_ana") },
 		"TakeSignal": func(tx gatehouse.Tx) error { _, err := tx.TakeSignal(r.ID, "go"); return err },
 		"InsertReflexion": func(tx gatehouse.Tx) error {
-			return tx.InsertReflexion(&gatehouse.Reflexion{ID: "rfx_2", Tenant: other, RunID: r.ID, Outcome: gatehouse.RunFailed, At: now})
+			return tx.InsertReflexion(
+				&gatehouse.Reflexion{ID: "rfx_2", Tenant: other, RunID: r.ID, Outcome: gatehouse.RunFailed, At: now})
 		},
 		"InsertBundle": func(tx gatehouse.Tx) error {
-			return tx.InsertBundle(&gatehouse.Bundle{Tenant: other, RunID: r.ID, SHA256: strings.Repeat("1", 64), Archive: []byte{1}, CreatedAt: now})
+			return tx.InsertBundle(
+				&gatehouse.Bundle{Tenant: other, RunID: r.ID, SHA256: strings.Repeat("1", 64), Archive: []byte{1}, CreatedAt: now})
 		},
 		"PutSchedule": func(tx gatehouse.Tx) error {
 			return tx.PutSchedule(&gatehouse.Schedule{Tenant: other, Workflow: w.Name, Version: 1, NextAt: now}, time.Time{})
@@ -147,7 +161,9 @@ func (s *suite) runWalls() {
 
 // lookAtRun calls every reading method for one tenant's rows and reports which
 // of them returned something.
-func (s *suite) lookAtRun(tenant string, r *gatehouse.Run, parked, ready *gatehouse.Step, a *gatehouse.Action) map[string]bool {
+func (s *suite) lookAtRun(
+	tenant string, r *gatehouse.Run, parked, ready *gatehouse.Step, a *gatehouse.Action,
+) map[string]bool {
 	seen := make(map[string]bool)
 	s.updateQueues(func(q gatehouse.Queues) error {
 		tx := q.In(tenant)
@@ -189,7 +205,8 @@ func (s *suite) lookAtRun(tenant string, r *gatehouse.Run, parked, ready *gateho
 		_, err = tx.FindRunByRef(r.Workflow, r.TriggerRef)
 		found("FindRunByRef", err)
 		for name, f := range map[string]gatehouse.RunFilter{
-			"": {}, " by status": {Status: r.Status}, " by workflow": {Workflow: r.Workflow}, " by both": {Status: r.Status, Workflow: r.Workflow},
+			"": {}, " by status": {Status: r.Status}, " by workflow": {Workflow: r.Workflow},
+			" by both": {Status: r.Status, Workflow: r.Workflow},
 		} {
 			page, err := tx.ListRuns(f)
 			some("ListRuns"+name, len(page.Items), err)

@@ -7,15 +7,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// secrets have one value at a time, each of a version of its own, under a key of the
-// ring.
+// secrets have one value at a time. Each value has a new version, under a key of the ring.
 func (s *suite) secrets() {
 	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
 	})
 	now := s.now()
 	key := &gatehouse.RingKey{
-		ID: "rgk_" + s.next(), Number: 11, Tenant: tenant, Purpose: gatehouse.RingSecrets, Sealed: make([]byte, 72), Master: "m1",
+		ID: "rgk_" + s.next(), Number: 11, Tenant: tenant, Purpose: gatehouse.RingSecrets, Sealed: make([]byte, 72),
+		Master:    "m1",
 		CreatedAt: now, CreatedBy: "prn_1",
 	}
 	s.update(func(tx gatehouse.Tx) error { return tx.InsertRingKey(key) })
@@ -52,7 +52,7 @@ func (s *suite) secrets() {
 	keyless := secret(2, 2)
 	keyless.RingKey = "rgk_none"
 	if err := s.store.Update(context.Background(), s.tenant, put(keyless)); err == nil {
-		s.Fatal("a secret names a key of the ring that is not there")
+		s.Fatal("a secret names a missing key of the ring")
 	}
 	used := now.Add(time.Minute)
 	s.update(func(tx gatehouse.Tx) error { return tx.UseSecret("shop-token", used) })
@@ -76,7 +76,7 @@ func (s *suite) secrets() {
 	third := secret(3, 3)
 	s.update(put(third))
 	third.LastUsedAt = &used
-	stored("set anew", third)
+	stored("set again", third)
 
 	s.as("acme").view(func(tx gatehouse.ReadTx) error {
 		list, err := tx.ListSecrets()

@@ -20,7 +20,9 @@ func (s *suite) session(p *gatehouse.Principal, change ...func(*gatehouse.Sessio
 	return n
 }
 
-func (s *suite) insertSession(p *gatehouse.Principal, hash byte, change ...func(*gatehouse.Session)) *gatehouse.Session {
+func (s *suite) insertSession(
+	p *gatehouse.Principal, hash byte, change ...func(*gatehouse.Session),
+) *gatehouse.Session {
 	s.Helper()
 	n := s.session(p, change...)
 	s.as(p.Tenant).update(func(tx gatehouse.Tx) error { return tx.InsertSession(n, [32]byte{hash}) })
@@ -32,7 +34,8 @@ func (s *suite) sessions() {
 	bot := s.insertPrincipal(func(p *gatehouse.Principal) {
 		p.Kind, p.Sponsor, p.Roles = gatehouse.KindAgent, ana.ID, []gatehouse.Role{gatehouse.RoleProposer}
 	})
-	first, second := s.insertSession(ana, 1), s.insertSession(ana, 2, func(n *gatehouse.Session) { n.Credential = "pky_2" })
+	first, second := s.insertSession(ana, 1),
+		s.insertSession(ana, 2, func(n *gatehouse.Session) { n.Credential = "pky_2" })
 	s.view(func(tx gatehouse.ReadTx) error {
 		got, p, err := tx.FindSession([32]byte{1})
 		s.same("session", got, first)
@@ -151,7 +154,8 @@ func (s *suite) setupLinks() {
 	now := s.now()
 	link := func(p *gatehouse.Principal, hash byte) *gatehouse.SetupLink {
 		l := &gatehouse.SetupLink{
-			ID: "sul_" + s.next(), Tenant: tenant, PrincipalID: p.ID, Hash: [32]byte{hash}, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+			ID: "sul_" + s.next(), Tenant: tenant, PrincipalID: p.ID, Hash: [32]byte{hash}, CreatedAt: now,
+			ExpiresAt: now.Add(time.Hour),
 		}
 		s.update(func(tx gatehouse.Tx) error { return tx.InsertSetupLink(l) })
 		return l
@@ -188,7 +192,8 @@ func (s *suite) credentials() {
 	ana, ben := s.insertPrincipal(), s.insertPrincipal()
 	now := s.now()
 	identity := func(p *gatehouse.Principal, subject string) *gatehouse.ExternalIdentity {
-		return &gatehouse.ExternalIdentity{Tenant: tenant, Issuer: "https://id.test", Subject: subject, PrincipalID: p.ID, CreatedAt: now}
+		return &gatehouse.ExternalIdentity{Tenant: tenant, Issuer: "https://id.test", Subject: subject, PrincipalID: p.ID,
+			CreatedAt: now}
 	}
 	key := func(p *gatehouse.Principal, credential byte) *gatehouse.Passkey {
 		return &gatehouse.Passkey{
@@ -231,8 +236,10 @@ func (s *suite) credentials() {
 		s.same("nobody else's", len(keys), 0)
 		return err
 	})
-	s.refused(gatehouse.ErrConflict, "the same identity for another", func(tx gatehouse.Tx) error { return tx.InsertIdentity(identity(ben, "1")) })
-	s.refused(gatehouse.ErrConflict, "the same credential for another", func(tx gatehouse.Tx) error { return tx.InsertPasskey(key(ben, 1)) })
+	s.refused(gatehouse.ErrConflict, "the same identity for another",
+		func(tx gatehouse.Tx) error { return tx.InsertIdentity(identity(ben, "1")) })
+	s.refused(gatehouse.ErrConflict, "the same credential for another",
+		func(tx gatehouse.Tx) error { return tx.InsertPasskey(key(ben, 1)) })
 	s.refused(gatehouse.ErrConflict, "a counter that has moved", func(tx gatehouse.Tx) error {
 		return tx.UsePasskey(k.ID, k.Credential, 9, 6)
 	})
@@ -271,7 +278,8 @@ func (s *suite) credentials() {
 func (s *suite) ceremonies() {
 	now := s.now()
 	ceremony := func(hash byte, expires time.Time) *gatehouse.Ceremony {
-		return &gatehouse.Ceremony{Hash: [32]byte{hash}, Tenant: tenant, SessionID: "ses_1", Data: []byte(`{"n":1}`), ExpiresAt: expires}
+		return &gatehouse.Ceremony{Hash: [32]byte{hash}, Tenant: tenant, SessionID: "ses_1", Data: []byte(`{"n":1}`),
+			ExpiresAt: expires}
 	}
 	insert := func(c *gatehouse.Ceremony) {
 		s.Helper()
@@ -301,8 +309,10 @@ func (s *suite) ceremonies() {
 	}
 	wg.Wait()
 	s.same("taken once", taken, []*gatehouse.Ceremony{ceremony(1, now.Add(time.Hour))})
-	s.refused(gatehouse.ErrNotFound, "an expired one", func(tx gatehouse.Tx) error { _, err := tx.TakeCeremony([32]byte{2}); return err })
-	s.refused(gatehouse.ErrNotFound, "an unknown one", func(tx gatehouse.Tx) error { _, err := tx.TakeCeremony([32]byte{3}); return err })
+	s.refused(gatehouse.ErrNotFound, "an expired one",
+		func(tx gatehouse.Tx) error { _, err := tx.TakeCeremony([32]byte{2}); return err })
+	s.refused(gatehouse.ErrNotFound, "an unknown one",
+		func(tx gatehouse.Tx) error { _, err := tx.TakeCeremony([32]byte{3}); return err })
 	insert(ceremony(4, now.Add(time.Hour)))
 	insert(ceremony(2, now.Add(time.Hour))) // the expired one has made room
 }
@@ -314,7 +324,8 @@ func (s *suite) stepUps() {
 	now := s.now()
 	proof := func(session, action string, digest gatehouse.Digest, at time.Time) *gatehouse.StepUp {
 		return &gatehouse.StepUp{
-			ID: "stu_" + s.next(), Tenant: tenant, SessionID: session, ActionID: action, Digest: digest, Method: gatehouse.StepUpPasskey, At: at,
+			ID: "stu_" + s.next(), Tenant: tenant, SessionID: session, ActionID: action, Digest: digest,
+			Method: gatehouse.StepUpPasskey, At: at,
 		}
 	}
 	old, u := proof(n.ID, a.ID, "sha256:1", now.Add(-time.Hour)), proof(n.ID, a.ID, "sha256:1", now)
@@ -345,8 +356,10 @@ func (s *suite) stepUps() {
 	if got := find(n.ID, a.ID, "sha256:1", since); got != nil {
 		s.Errorf("a used one was found: %+v", got)
 	}
-	s.refused(gatehouse.ErrNotFound, "an unknown action", func(tx gatehouse.Tx) error { return tx.InsertStepUp(proof(n.ID, "act_none", "sha256:1", now)) })
-	s.refused(gatehouse.ErrNotFound, "an unknown session", func(tx gatehouse.Tx) error { return tx.InsertStepUp(proof("ses_none", a.ID, "sha256:1", now)) })
+	s.refused(gatehouse.ErrNotFound, "an unknown action",
+		func(tx gatehouse.Tx) error { return tx.InsertStepUp(proof(n.ID, "act_none", "sha256:1", now)) })
+	s.refused(gatehouse.ErrNotFound, "an unknown session",
+		func(tx gatehouse.Tx) error { return tx.InsertStepUp(proof("ses_none", a.ID, "sha256:1", now)) })
 }
 
 // sessionPurge deletes what ended before a time, in all tenants, a few rows at
@@ -354,7 +367,8 @@ func (s *suite) stepUps() {
 func (s *suite) sessionPurge() {
 	const other = "acme"
 	ana := s.insertPrincipal()
-	s.as(other).update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
+	s.as(other).update(
+		func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
 	ben := s.insertPrincipal(func(p *gatehouse.Principal) { p.Tenant = other })
 	a := s.pending()
 	now := s.now()
@@ -375,7 +389,8 @@ func (s *suite) sessionPurge() {
 	ended := s.insertSession(ana, 6, func(n *gatehouse.Session) { n.CreatedAt = cut.Add(-time.Hour); n.RevokedAt = &now })
 	proof := func(n *gatehouse.Session, at time.Time) *gatehouse.StepUp {
 		u := &gatehouse.StepUp{
-			ID: "stu_" + s.next(), Tenant: tenant, SessionID: n.ID, ActionID: a.ID, Digest: "sha256:1", Method: gatehouse.StepUpPasskey, At: at,
+			ID: "stu_" + s.next(), Tenant: tenant, SessionID: n.ID, ActionID: a.ID, Digest: "sha256:1",
+			Method: gatehouse.StepUpPasskey, At: at,
 		}
 		s.update(func(tx gatehouse.Tx) error { return tx.InsertStepUp(u) })
 		return u
@@ -386,7 +401,8 @@ func (s *suite) sessionPurge() {
 	link := func(p *gatehouse.Principal, hash byte, end time.Time) {
 		s.as(p.Tenant).update(func(tx gatehouse.Tx) error {
 			return tx.InsertSetupLink(&gatehouse.SetupLink{
-				ID: "sul_" + s.next(), Tenant: p.Tenant, PrincipalID: p.ID, Hash: [32]byte{hash}, CreatedAt: end.Add(-time.Hour), ExpiresAt: end,
+				ID: "sul_" + s.next(), Tenant: p.Tenant, PrincipalID: p.ID, Hash: [32]byte{hash}, CreatedAt: end.Add(-time.Hour),
+				ExpiresAt: end,
 			})
 		})
 	}
@@ -426,16 +442,22 @@ func (s *suite) sessionPurge() {
 // sessionWalls reads and writes one tenant's sign-ins as another tenant.
 func (s *suite) sessionWalls() {
 	const other = "acme"
-	s.as(other).update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
+	s.as(other).update(
+		func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
 	ana, a := s.insertPrincipal(), s.pending()
 	n := s.insertSession(ana, 1)
 	now := s.now()
-	link := &gatehouse.SetupLink{ID: "sul_1", Tenant: tenant, PrincipalID: ana.ID, Hash: [32]byte{1}, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
-	identity := &gatehouse.ExternalIdentity{Tenant: tenant, Issuer: "https://id.test", Subject: "1", PrincipalID: ana.ID, CreatedAt: now}
-	key := &gatehouse.Passkey{ID: "pky_1", Tenant: tenant, PrincipalID: ana.ID, CredentialID: []byte{1}, Credential: []byte(`{}`), CreatedAt: now}
-	proof := &gatehouse.StepUp{ID: "stu_1", Tenant: tenant, SessionID: n.ID, ActionID: a.ID, Digest: "sha256:1", Method: gatehouse.StepUpOIDC, At: now}
+	link := &gatehouse.SetupLink{ID: "sul_1", Tenant: tenant, PrincipalID: ana.ID, Hash: [32]byte{1}, CreatedAt: now,
+		ExpiresAt: now.Add(time.Hour)}
+	identity := &gatehouse.ExternalIdentity{Tenant: tenant, Issuer: "https://id.test", Subject: "1", PrincipalID: ana.ID,
+		CreatedAt: now}
+	key := &gatehouse.Passkey{ID: "pky_1", Tenant: tenant, PrincipalID: ana.ID, CredentialID: []byte{1},
+		Credential: []byte(`{}`), CreatedAt: now}
+	proof := &gatehouse.StepUp{ID: "stu_1", Tenant: tenant, SessionID: n.ID, ActionID: a.ID, Digest: "sha256:1",
+		Method: gatehouse.StepUpOIDC, At: now}
 	s.update(func(tx gatehouse.Tx) error {
-		return errors.Join(tx.InsertSetupLink(link), tx.InsertIdentity(identity), tx.InsertPasskey(key), tx.InsertStepUp(proof))
+		return errors.Join(tx.InsertSetupLink(link), tx.InsertIdentity(identity), tx.InsertPasskey(key),
+			tx.InsertStepUp(proof))
 	})
 	look := func(tenant string) map[string]bool {
 		seen := make(map[string]bool)

@@ -50,7 +50,8 @@ func (s *suite) dueTenants() {
 	s.as(held.Tenant).update(func(tx gatehouse.Tx) error { return tx.UpdatePush(held, gatehouse.PushQueued, 0) })
 	s.queuedOf("busy", 3, 0)
 	s.queuedOf("done", 1, 0)
-	if got := s.claim(gatehouse.PushShare{Tenant: "busy", Limit: 2}, gatehouse.PushShare{Tenant: "done", Limit: 1}); len(got) != 3 {
+	if got := s.claim(gatehouse.PushShare{Tenant: "busy", Limit: 2},
+		gatehouse.PushShare{Tenant: "done", Limit: 1}); len(got) != 3 {
 		s.Fatalf("claimed %d, want 3", len(got))
 	}
 	// A sent push counts as in flight, too.
@@ -103,7 +104,8 @@ func (s *suite) claimShares() {
 	s.same("nobody's share", ids(s.claim()), []string(nil))
 	got := s.claim(gatehouse.PushShare{Tenant: "acme", Limit: 2}, gatehouse.PushShare{Tenant: "beta", Limit: 3})
 	s.same("the oldest of each, the oldest first", ids(got), ids(append(beta[:3:3], acme[:2]...)))
-	got = s.claim(gatehouse.PushShare{Tenant: "acme", Limit: 4, Most: 3}, gatehouse.PushShare{Tenant: "beta", Limit: 4, Most: 3})
+	got = s.claim(gatehouse.PushShare{Tenant: "acme", Limit: 4, Most: 3},
+		gatehouse.PushShare{Tenant: "beta", Limit: 4, Most: 3})
 	s.same("up to three in flight", ids(got), ids(acme[2:3]))
 	got = s.claim(gatehouse.PushShare{Tenant: "acme", Limit: 4, Most: 1}, gatehouse.PushShare{Tenant: "beta", Limit: 0})
 	s.same("more in flight than now allowed", ids(got), []string(nil))

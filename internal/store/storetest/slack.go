@@ -197,7 +197,7 @@ func (s *suite) cards() {
 	s.updateQueues(func(q gatehouse.Queues) error {
 		list, err := q.ClaimCards("ops", "two", time.Minute, 10)
 		if err == nil && len(list) != 0 {
-			s.Errorf("claimed what somebody holds: %+v", list)
+			s.Errorf("claimed a card that another worker holds: %+v", list)
 		}
 		return err
 	})

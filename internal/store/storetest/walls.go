@@ -26,7 +26,8 @@ func Walls(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 // tenant.
 func (s *suite) tenantWalls() {
 	const other = "acme"
-	s.as(other).update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
+	s.as(other).update(
+		func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
 	a, p := s.queued()
 	ana := s.insertPrincipal()
 	open := s.pending()
@@ -41,12 +42,15 @@ func (s *suite) tenantWalls() {
 			tx.InsertKey(&gatehouse.Key{ID: "key_1", Tenant: tenant, PrincipalID: ana.ID, Hash: [32]byte{1}, CreatedAt: now}),
 			tx.PutEditToken(ana.ID, [32]byte{2}),
 			tx.InsertReceipt(&gatehouse.Receipt{
-				ID: "rcp_1", Tenant: tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: p.IdempotencyKey, Outcome: gatehouse.ReceiptApplied, Source: "call", At: now,
+				ID: "rcp_1", Tenant: tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: p.IdempotencyKey,
+				Outcome: gatehouse.ReceiptApplied, Source: "call", At: now,
 			}),
-			tx.InsertMirror(&gatehouse.AppliedMirror{Tenant: tenant, ActionID: a.ID, ReceiptID: "rcp_1", After: `{}`, AppliedAt: now}),
+			tx.InsertMirror(
+				&gatehouse.AppliedMirror{Tenant: tenant, ActionID: a.ID, ReceiptID: "rcp_1", After: `{}`, AppliedAt: now}),
 			tx.ReserveCeiling(a.ID, claim("5")),
 			tx.AddDecisions(now, "decide", gatehouse.ResultWon, 1),
-			tx.InsertIdempotency(&gatehouse.IdempotencyRecord{Tenant: tenant, PrincipalID: ana.ID, Route: "r", Key: "k", CreatedAt: now}),
+			tx.InsertIdempotency(
+				&gatehouse.IdempotencyRecord{Tenant: tenant, PrincipalID: ana.ID, Route: "r", Key: "k", CreatedAt: now}),
 		)
 	})
 	s.update(func(tx gatehouse.Tx) error {
@@ -67,7 +71,8 @@ func (s *suite) tenantWalls() {
 	}
 	for what, write := range map[string]func(tx gatehouse.Tx) error{
 		"MoveAction": func(tx gatehouse.Tx) error {
-			return tx.MoveAction(gatehouse.ActionMove{ID: open.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true})
+			return tx.MoveAction(
+				gatehouse.ActionMove{ID: open.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true})
 		},
 		"MoveApproval": func(tx gatehouse.Tx) error {
 			return tx.MoveApproval(open.Approval.ID, gatehouse.ApprovalApproved)
@@ -87,7 +92,9 @@ func (s *suite) tenantWalls() {
 			return tx.UpdatePush(&q, gatehouse.PushQueued, 0)
 		},
 		"InsertReceipt": func(tx gatehouse.Tx) error {
-			return tx.InsertReceipt(&gatehouse.Receipt{ID: "rcp_2", Tenant: other, ActionID: a.ID, PushID: p.ID, Outcome: gatehouse.ReceiptApplied, Source: "call", At: now})
+			return tx.InsertReceipt(
+				&gatehouse.Receipt{ID: "rcp_2", Tenant: other, ActionID: a.ID, PushID: p.ID, Outcome: gatehouse.ReceiptApplied,
+					Source: "call", At: now})
 		},
 		"InsertMirror": func(tx gatehouse.Tx) error {
 			return tx.InsertMirror(&gatehouse.AppliedMirror{Tenant: other, ActionID: a.ID, AppliedAt: now})
@@ -95,7 +102,8 @@ func (s *suite) tenantWalls() {
 		"ReserveCeiling": func(tx gatehouse.Tx) error { return tx.ReserveCeiling(a.ID, claim("1")) },
 		"RevokeKey":      func(tx gatehouse.Tx) error { return tx.RevokeKey("key_1") },
 		"InsertKey": func(tx gatehouse.Tx) error {
-			return tx.InsertKey(&gatehouse.Key{ID: "key_2", Tenant: other, PrincipalID: ana.ID, Hash: [32]byte{9}, CreatedAt: now})
+			return tx.InsertKey(
+				&gatehouse.Key{ID: "key_2", Tenant: other, PrincipalID: ana.ID, Hash: [32]byte{9}, CreatedAt: now})
 		},
 		"PutEditToken": func(tx gatehouse.Tx) error { return tx.PutEditToken(ana.ID, [32]byte{9}) },
 		"UpdatePrincipal": func(tx gatehouse.Tx) error {
@@ -156,8 +164,10 @@ func (s *suite) look(tenant string, a *gatehouse.Action, p *gatehouse.Push, ana 
 		_, err = tx.FindActionByKey(a.IdempotencyKey)
 		found("FindActionByKey", err)
 		for name, f := range map[string]gatehouse.ActionFilter{
-			"": {}, " by status": {Status: gatehouse.StatusPending}, " by urgency": {Sort: gatehouse.SortUrgency}, " by id": {Query: a.ID},
-			" by text": {Query: a.Target.EntityRef}, " by type": {ActionType: a.ActionType}, " by proposer": {ProposedBy: a.ProposerID},
+			"": {}, " by status": {Status: gatehouse.StatusPending}, " by urgency": {Sort: gatehouse.SortUrgency},
+			" by id":   {Query: a.ID},
+			" by text": {Query: a.Target.EntityRef}, " by type": {ActionType: a.ActionType},
+			" by proposer": {ProposedBy: a.ProposerID},
 		} {
 			page, err := tx.ListActions(f)
 			some("ListActions"+name, len(page.Items), err)

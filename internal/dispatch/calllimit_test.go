@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// crowd is a target that holds each call until it is released, and counts those under way.
+// crowd is a target that blocks each call until release, and counts the running calls.
 type crowd struct {
 	*ledger
 	entered, release chan struct{}
@@ -82,7 +82,7 @@ func crowded(t *testing.T) (b *bench, c *crowd, toCRM func(*gatehouse.Action, *g
 }
 
 // TestConcurrency: 50 changes of a slow target with a limit of 2 hold no worker, so another
-// target keeps its speed. No more than 2 calls are under way, and no attempt is lost.
+// target is not delayed. No more than 2 calls run at a time, and each push needs one attempt.
 func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	b, c, toCRM := crowded(t)
@@ -98,10 +98,10 @@ func TestConcurrency(t *testing.T) {
 	run(t, d)
 	<-c.entered
 	<-c.entered
-	waitFor(t, func() bool { return d.targets.bounds.length("crm") == n-2 })
+	waitFor(t, func() bool { return d.targets.callLimits.queued("crm") == n-2 })
 	if s := b.state(slow[n-1]).push; s.Status != gatehouse.PushQueued || s.Attempts != 0 ||
 		s.ErrorCode != "concurrency_limit" {
-		t.Errorf("a push that stands in line: %+v", s)
+		t.Errorf("a push in the queue: %+v", s)
 	}
 
 	others := make([]*gatehouse.Action, quick)
@@ -121,8 +121,8 @@ func TestConcurrency(t *testing.T) {
 	began := time.Now()
 	close(c.release)
 	both.wait(t)
-	if took := time.Since(began); took > recallAfter/2 {
-		t.Errorf("the line took %v: pushes came back by themselves", took)
+	if took := time.Since(began); took > requeueAfter/2 {
+		t.Errorf("the queue took %v: pushes became due by time only", took)
 	}
 	if c.most != 2 {
 		t.Errorf("%d calls were under way, want 2", c.most)
@@ -134,7 +134,7 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// TestConcurrencyOfReads: reads outside of a push wait for a place, and come before the pushes.
+// TestConcurrencyOfReads: reads outside of a push wait for a slot, and get it before the pushes.
 func TestConcurrencyOfReads(t *testing.T) {
 	t.Parallel()
 	b, c, toCRM := crowded(t)
@@ -145,24 +145,24 @@ func TestConcurrencyOfReads(t *testing.T) {
 	run(t, d)
 	<-c.entered
 	<-c.entered
-	waitFor(t, func() bool { return d.targets.bounds.length("crm") == 1 })
+	waitFor(t, func() bool { return d.targets.callLimits.queued("crm") == 1 })
 
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err := d.targets.ReadState(short, actions[2])
 	var failure *connector.Error
 	if !errors.As(err, &failure) || failure.Kind != connector.NotSent || failure.Code != "concurrency_limit" {
-		t.Errorf("a read without a place: %v", err)
+		t.Errorf("a read without a slot: %v", err)
 	}
 	read := make(chan error, 2)
 	go func() { _, err := d.targets.ReadState(t.Context(), actions[2]); read <- err }()
 	go func() { _, err := d.targets.Preview(t.Context(), actions[2]); read <- err }()
 	waitFor(t, func() bool {
-		d.targets.bounds.mu.Lock()
-		defer d.targets.bounds.mu.Unlock()
-		return len(d.targets.bounds.of("crm").reads) == 2
+		d.targets.callLimits.mu.Lock()
+		defer d.targets.callLimits.mu.Unlock()
+		return len(d.targets.callLimits.of("crm").reads) == 2
 	})
-	c.release <- struct{}{} // one call ends, and both reads follow each other in its place
+	c.release <- struct{}{} // one call ends, and both reads use its slot, one after the other
 	for range 2 {
 		if err := <-read; err != nil {
 			t.Error(err)
@@ -175,7 +175,7 @@ func TestConcurrencyOfReads(t *testing.T) {
 	}
 }
 
-// TestConcurrencyDrain: a drain carries out what it can claim, two at a time.
+// TestConcurrencyDrain: a drain sends all pushes that it can claim, two at a time.
 func TestConcurrencyDrain(t *testing.T) {
 	t.Parallel()
 	b, c, toCRM := crowded(t)
@@ -194,7 +194,7 @@ func TestConcurrencyDrain(t *testing.T) {
 	}
 }
 
-// TestConcurrencyIsChanged: a new limit holds for the next call.
+// TestConcurrencyIsChanged: a new limit applies to the next call.
 func TestConcurrencyIsChanged(t *testing.T) {
 	t.Parallel()
 	b, c, toCRM := crowded(t)
@@ -211,7 +211,7 @@ func TestConcurrencyIsChanged(t *testing.T) {
 	if got := b.targets.Concurrency("crm"); got != 4 {
 		t.Errorf("the limit is %d", got)
 	}
-	waitFor(t, func() bool { return d.targets.bounds.length("crm") >= 1 })
+	waitFor(t, func() bool { return d.targets.callLimits.queued("crm") >= 1 })
 	close(c.release)
 	m.wait(t)
 	if c.most > 4 || b.state(first).push.Status != gatehouse.PushApplied {
@@ -224,7 +224,7 @@ func waitFor(t *testing.T, fn func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !fn(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("it does not happen")
+			t.Fatal("the condition is still false after a minute")
 		}
 	}
 }
