@@ -193,13 +193,13 @@ type ActionWriter interface {
 	LinkSuperseded(oldID, newID string) error
 	// InsertMirror stores the mirror of an applied action.
 	InsertMirror(m *AppliedMirror) error
-	// ReserveCeiling stores one claim of an action. A second claim on the same
-	// ceiling and scope replaces the first.
-	ReserveCeiling(actionID string, c CeilingClaim) error
-	// CeilingUsed sums the unreleased claims on a ceiling and scope whose
-	// [CeilingClaim.CountedAt] is after since, and locks the pair until the end of
-	// the transaction. The cost does not grow with the number of claims.
-	CeilingUsed(ceiling, scope string, since time.Time) (Decimal, error)
+	// ReserveCeilings stores claims of an action, at most one for a ceiling and scope. A
+	// second claim on the same ceiling and scope replaces the first.
+	ReserveCeilings(actionID string, claims ...CeilingClaim) error
+	// LockCeilings sums the unreleased claims of each span whose
+	// [CeilingClaim.CountedAt] is after Since, and locks ceiling and scope until the
+	// end of the transaction. The cost does not grow with the number of claims.
+	LockCeilings(spans ...CeilingSpan) ([]Decimal, error)
 	// ReleaseCeilings releases all claims of an action.
 	ReleaseCeilings(actionID string) error
 }
@@ -380,11 +380,11 @@ type SessionWriter interface {
 // PolicyReader finds policy versions.
 type PolicyReader interface {
 	// ListCeilingUse sums, by scope, the unreleased claims on a ceiling that are
-	// counted after since, as CeilingUsed does. scope selects one scope; with "",
+	// counted after since, as LockCeilings does. scope selects one scope; with "",
 	// it returns up to limit scopes, the fullest first. It locks nothing.
 	ListCeilingUse(ceiling, scope string, since time.Time, limit int) ([]CeilingUse, error)
-	// CeilingUses sums the unreleased claims of each span by one statement, in the
-	// order of spans; 0 where nothing is reserved. It locks nothing.
+	// CeilingUses is LockCeilings without the locks, by one statement: a sum for each
+	// span, in their order; 0 where nothing is reserved.
 	CeilingUses(spans []CeilingSpan) ([]Decimal, error)
 	// ActivePolicy returns the tenant's active version.
 	ActivePolicy() (*PolicyVersion, error)

@@ -174,7 +174,7 @@ func (b *bench) approve(with ...func(*gatehouse.Action, *gatehouse.Push)) (a *ga
 		if err := tx.InsertPush(p); err != nil {
 			return err
 		}
-		return tx.ReserveCeiling(a.ID, gatehouse.CeilingClaim{
+		return tx.ReserveCeilings(a.ID, gatehouse.CeilingClaim{
 			Ceiling: "daily", Scope: a.ID, Amount: "1", Limit: "10", Window: gatehouse.Duration(24 * time.Hour),
 		})
 	})
@@ -193,7 +193,7 @@ type state struct {
 
 func (b *bench) state(a *gatehouse.Action) (s state) {
 	b.t.Helper()
-	// CeilingUsed needs a writing transaction. It fails on purpose, so nothing
+	// LockCeilings needs a writing transaction. It fails on purpose, so nothing
 	// is committed.
 	errRead := errors.New("read")
 	err := b.store.Update(context.Background(), a.Tenant, func(tx gatehouse.Tx) (err error) {
@@ -207,11 +207,11 @@ func (b *bench) state(a *gatehouse.Action) (s state) {
 		if s.receipts, err = tx.ListReceipts(a.ID); err != nil {
 			return err
 		}
-		used, err := tx.CeilingUsed("daily", a.ID, time.Unix(0, 0))
+		used, err := tx.LockCeilings(gatehouse.CeilingSpan{Ceiling: "daily", Scope: a.ID, Since: time.Unix(0, 0)})
 		if err != nil {
 			return err
 		}
-		s.reserved = used.Sign() != 0
+		s.reserved = used[0].Sign() != 0
 		mirror, err := tx.ListMirror("", "", 200)
 		if err != nil {
 			return err
@@ -296,7 +296,7 @@ func (b *bench) replay(a *gatehouse.Action) {
 		return errors.Join(
 			tx.UpdatePush(p, gatehouse.PushFailed, p.Generation),
 			tx.MoveAction(gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusFailed, To: gatehouse.StatusApproved}),
-			tx.ReserveCeiling(a.ID,
+			tx.ReserveCeilings(a.ID,
 				gatehouse.CeilingClaim{Ceiling: "daily", Scope: a.ID, Amount: "1", Limit: "10",
 					Window: gatehouse.Duration(24 * time.Hour)}),
 		)

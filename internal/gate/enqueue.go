@@ -35,15 +35,20 @@ type lanes interface {
 	Lane(tenant, connector string) string
 }
 
-// checkCeilings fails with ceiling_exceeded when one of the action's claims exceeds its ceiling.
+// checkCeilings locks the ceilings of the action's claims. It fails with ceiling_exceeded when a claim exceeds
+// its ceiling.
 func checkCeilings(tx gatehouse.Tx, a *gatehouse.Action) error {
-	for _, c := range a.Ceilings {
-		used, err := tx.CeilingUsed(c.Ceiling, c.Scope, tx.Now().Add(-c.Window.D()))
-		if err != nil {
-			return err
-		}
-		if used.Add(c.Amount).Cmp(c.Limit) > 0 {
-			return ceilingExceeded(c, used)
+	spans := make([]gatehouse.CeilingSpan, len(a.Ceilings))
+	for i, c := range a.Ceilings {
+		spans[i] = gatehouse.CeilingSpan{Ceiling: c.Ceiling, Scope: c.Scope, Since: tx.Now().Add(-c.Window.D())}
+	}
+	used, err := tx.LockCeilings(spans...)
+	if err != nil {
+		return err
+	}
+	for i, c := range a.Ceilings {
+		if used[i].Add(c.Amount).Cmp(c.Limit) > 0 {
+			return ceilingExceeded(c, used[i])
 		}
 	}
 	return nil
@@ -75,10 +80,5 @@ func reserve(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if err := checkCeilings(tx, a); err != nil {
 		return err
 	}
-	for _, c := range a.Ceilings {
-		if err := tx.ReserveCeiling(a.ID, c); err != nil {
-			return err
-		}
-	}
-	return nil
+	return tx.ReserveCeilings(a.ID, a.Ceilings...)
 }

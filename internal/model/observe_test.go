@@ -82,13 +82,13 @@ func (s *side) used() string {
 	var out string
 	s.must(s.store.Update(context.Background(), s.tenant, func(tx gatehouse.Tx) error {
 		since := tx.Now().Add(-window)
-		notes, err := tx.CeilingUsed("notes", "tenant", since)
+		used, err := tx.LockCeilings(gatehouse.CeilingSpan{Ceiling: "notes", Scope: "tenant", Since: since},
+			gatehouse.CeilingSpan{Ceiling: "money", Scope: "tenant", Since: since})
 		if err != nil {
 			return err
 		}
-		money, err := tx.CeilingUsed("money", "tenant", since)
-		out = fmt.Sprintf("%s of %d notes, %s of %d", notes, noteLimit, money, spendLimit)
-		return err
+		out = fmt.Sprintf("%s of %d notes, %s of %d", used[0], noteLimit, used[1], spendLimit)
+		return nil
 	}))
 	return out
 }

@@ -389,13 +389,14 @@ func (s *runSide) retry(run int) string {
 func (s *runSide) trespass(run int) string {
 	id := s.ids[run]
 	first := s.run(run).Steps[0]
+	generation := max(first.Generation, 1) // 0 until the step is leased
 	_, found := s.runs.FindRun(s.as("root"), id)
 	_, canceled := s.runs.CancelRun(s.as("root"), id, "")
 	_, retried := s.runs.RetryRun(s.as("root"), id)
 	_, signaled := s.runs.SignalRun(s.as("spy"), id, "go", "")
-	_, kept := s.runs.HeartbeatStep(s.as("spy"), first.ID, gatehouse.Heartbeat{Generation: first.Generation})
-	_, completed := s.runs.CompleteStep(s.as("spy"), first.ID, gatehouse.StepResult{Generation: first.Generation})
-	_, failed := s.runs.FailStep(s.as("spy"), first.ID, gatehouse.StepFailure{Generation: first.Generation, Detail: "x"})
+	_, kept := s.runs.HeartbeatStep(s.as("spy"), first.ID, gatehouse.Heartbeat{Generation: generation})
+	_, completed := s.runs.CompleteStep(s.as("spy"), first.ID, gatehouse.StepResult{Generation: generation})
+	_, failed := s.runs.FailStep(s.as("spy"), first.ID, gatehouse.StepFailure{Generation: generation, Detail: "x"})
 	leased, err := s.runs.LeaseSteps(s.as("spy"), gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 100})
 	s.must(err)
 	out := map[string]bool{}

@@ -7,30 +7,34 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ReserveCeiling stores one claim and replaces an earlier claim of the same
+// ReserveCeilings stores claims and replaces earlier claims of the same
 // action, ceiling and scope. Amounts are stored in millionths, rounded away
 // from zero, so a sum is never too low.
-func (t *tx) ReserveCeiling(actionID string, c gatehouse.CeilingClaim) error {
-	amount, err := c.Amount.Micros()
-	if err != nil {
-		return err
-	}
-	return t.found(`INSERT INTO ceiling_claim (action_seq, ceiling, scope, tenant, amount, reserved_at, counted_at)
+func (t *tx) ReserveCeilings(actionID string, claims ...gatehouse.CeilingClaim) error {
+	for _, c := range claims {
+		amount, err := c.Amount.Micros()
+		if err != nil {
+			return err
+		}
+		err = t.found(`
+INSERT INTO ceiling_claim (action_seq, ceiling, scope, tenant, amount, reserved_at, counted_at)
 SELECT seq, ?, ?, tenant, ?, ?, ? FROM action WHERE tenant = ? AND id = ?
 ON CONFLICT (action_seq, ceiling, scope) DO UPDATE
 SET amount = excluded.amount, reserved_at = excluded.reserved_at, counted_at = excluded.counted_at, released_at = NULL`,
-		c.Ceiling, c.Scope, amount, t.at, c.CountedAt(t.at), t.tenant, actionID)
+			c.Ceiling, c.Scope, amount, t.at, c.CountedAt(t.at), t.tenant, actionID)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// CeilingUsed sums the claims counted after since. The writer's transaction is
-// the lock. An overflowing sum is an error, so it never passes the ceiling.
-func (t *tx) CeilingUsed(ceiling, scope string, since time.Time) (gatehouse.Decimal, error) {
-	sum, err := t.number(`SELECT coalesce(sum(amount), 0) FROM ceiling_sum
-WHERE tenant = ? AND ceiling = ? AND scope = ? AND counted_at > ?`, t.tenant, ceiling, scope, since)
-	if err != nil {
-		return "", err
+// LockCeilings is CeilingUses: the writer's transaction is the lock.
+func (t *tx) LockCeilings(spans ...gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
+	if len(spans) == 0 {
+		return nil, nil
 	}
-	return gatehouse.DecimalFromMicros(sum), nil
+	return t.CeilingUses(spans)
 }
 
 // ListCeilingUse sums by scope. An overflowing sum is an error.

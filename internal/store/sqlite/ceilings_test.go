@@ -34,10 +34,11 @@ FROM (SELECT seq AS i, ? - seq * 86400000000 / ? AS at FROM action WHERE seq <= 
 			b.ResetTimer()
 			for i := range b.N {
 				err := s.Update(context.Background(), "default", func(tx gatehouse.Tx) error {
-					if _, err := tx.CeilingUsed("daily", "tenant", tx.Now().Add(-day.D())); err != nil {
+					span := gatehouse.CeilingSpan{Ceiling: "daily", Scope: "tenant", Since: tx.Now().Add(-day.D())}
+					if _, err := tx.LockCeilings(span); err != nil {
 						return err
 					}
-					return tx.ReserveCeiling(fmt.Sprintf("act_%09d", claims+i+1), c)
+					return tx.ReserveCeilings(fmt.Sprintf("act_%09d", claims+i+1), c)
 				})
 				if err != nil {
 					b.Fatal(err)

@@ -15,10 +15,19 @@ func claim(amount gatehouse.Decimal) gatehouse.CeilingClaim {
 		Window: gatehouse.Duration(24 * time.Hour)}
 }
 
+// lockDaily locks the ceiling of claim, and returns the sum of its claims.
+func lockDaily(tx gatehouse.Tx, since time.Time) (gatehouse.Decimal, error) {
+	used, err := tx.LockCeilings(gatehouse.CeilingSpan{Ceiling: "daily", Scope: "tenant", Since: since})
+	if err != nil {
+		return "", err
+	}
+	return used[0], nil
+}
+
 func (s *suite) used(since time.Duration) (sum gatehouse.Decimal) {
 	s.Helper()
 	s.update(func(tx gatehouse.Tx) (err error) {
-		sum, err = tx.CeilingUsed("daily", "tenant", tx.Now().Add(since))
+		sum, err = lockDaily(tx, tx.Now().Add(since))
 		return err
 	})
 	return sum
@@ -36,22 +45,21 @@ func (s *suite) ceilings() {
 	var reserved time.Time
 	s.update(func(tx gatehouse.Tx) error {
 		reserved = tx.Now()
-		for _, c := range []gatehouse.CeilingClaim{
+		err := tx.ReserveCeilings(a.ID,
 			claim("1.25"),
-			{Ceiling: "daily", Scope: "agent:x", Amount: "7", Limit: "1", Window: 1},
-			{Ceiling: "other", Scope: "tenant", Amount: "7", Limit: "1", Window: 1},
-		} {
-			if err := tx.ReserveCeiling(a.ID, c); err != nil {
-				return err
-			}
+			gatehouse.CeilingClaim{Ceiling: "daily", Scope: "agent:x", Amount: "7", Limit: "1", Window: 1},
+			gatehouse.CeilingClaim{Ceiling: "other", Scope: "tenant", Amount: "7", Limit: "1", Window: 1},
+		)
+		if err != nil {
+			return err
 		}
-		return tx.ReserveCeiling(b.ID, claim("0.0000001"))
+		return tx.ReserveCeilings(b.ID, claim("0.0000001"))
 	})
 	want("rounded away from zero", "1.250001")
 	s.update(func(tx gatehouse.Tx) error {
 		c := claim("9")
 		c.Scope = "agent:y"
-		return tx.ReserveCeiling(b.ID, c)
+		return tx.ReserveCeilings(b.ID, c)
 	})
 	uses := func(tenant, scope string, since time.Time, limit int) (list []gatehouse.CeilingUse) {
 		s.Helper()
@@ -90,28 +98,33 @@ func (s *suite) ceilings() {
 	s.same("several spans of another tenant", sums("acme", many[:2]...), []gatehouse.Decimal{"0", "0"})
 	s.same("no spans", sums(tenant), []gatehouse.Decimal{})
 	s.update(func(tx gatehouse.Tx) error {
-		sum, err := tx.CeilingUsed("daily", "tenant", counted)
+		locked, err := tx.LockCeilings(many...)
+		s.same("several spans, locked", locked, []gatehouse.Decimal{"1.250001", "0", "7", "0", "7", "1.250001"})
+		return errors.Join(err, tx.ReserveCeilings(a.ID)) // no claims
+	})
+	s.update(func(tx gatehouse.Tx) error {
+		sum, err := lockDaily(tx, counted)
 		if err == nil && sum.Cmp("0") != 0 {
 			s.Errorf("reserved at the edge of the window: used %s", sum)
 		}
 		return err
 	})
-	s.update(func(tx gatehouse.Tx) error { return tx.ReserveCeiling(a.ID, claim("2")) })
+	s.update(func(tx gatehouse.Tx) error { return tx.ReserveCeilings(a.ID, claim("2")) })
 	want("a second claim of an action replaces the first", "2.000001")
 	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(a.ID) })
 	want("released", "0.000001")
 	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(a.ID) })
-	s.update(func(tx gatehouse.Tx) error { return tx.ReserveCeiling(a.ID, claim("3")) })
+	s.update(func(tx gatehouse.Tx) error { return tx.ReserveCeilings(a.ID, claim("3")) })
 	want("reserved again", "3.000001")
 	s.refused(
 		gatehouse.ErrNotFound,
 		"a claim of nothing",
-		func(tx gatehouse.Tx) error { return tx.ReserveCeiling("act_none", claim("1")) },
+		func(tx gatehouse.Tx) error { return tx.ReserveCeilings("act_none", claim("1")) },
 	)
 	err := s.store.Update(
 		context.Background(),
 		tenant,
-		func(tx gatehouse.Tx) error { return tx.ReserveCeiling(a.ID, claim("1e30")) },
+		func(tx gatehouse.Tx) error { return tx.ReserveCeilings(a.ID, claim("1e30")) },
 	)
 	if err == nil {
 		s.Fatal("an amount that cannot be kept was reserved")
@@ -138,7 +151,7 @@ func (s *suite) ceilingRace() {
 		wg.Go(func() {
 			<-start
 			err := s.store.Update(context.Background(), tenant, func(tx gatehouse.Tx) error {
-				used, err := tx.CeilingUsed("daily", "tenant", tx.Now().Add(-time.Hour))
+				used, err := lockDaily(tx, tx.Now().Add(-time.Hour))
 				if err != nil {
 					return err
 				}
@@ -154,7 +167,7 @@ func (s *suite) ceilingRace() {
 				if used.Add("1").Cmp("7") > 0 {
 					return full
 				}
-				return tx.ReserveCeiling(a.ID, claim("1"))
+				return tx.ReserveCeilings(a.ID, claim("1"))
 			})
 			switch {
 			case err == nil:

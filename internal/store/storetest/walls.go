@@ -47,7 +47,7 @@ func (s *suite) tenantWalls() {
 			}),
 			tx.InsertMirror(
 				&gatehouse.AppliedMirror{Tenant: tenant, ActionID: a.ID, ReceiptID: "rcp_1", After: `{}`, AppliedAt: now}),
-			tx.ReserveCeiling(a.ID, claim("5")),
+			tx.ReserveCeilings(a.ID, claim("5")),
 			tx.AddDecisions(now, "decide", gatehouse.ResultWon, 1),
 			tx.InsertIdempotency(
 				&gatehouse.IdempotencyRecord{Tenant: tenant, PrincipalID: ana.ID, Route: "r", Key: "k", CreatedAt: now}),
@@ -99,8 +99,8 @@ func (s *suite) tenantWalls() {
 		"InsertMirror": func(tx gatehouse.Tx) error {
 			return tx.InsertMirror(&gatehouse.AppliedMirror{Tenant: other, ActionID: a.ID, AppliedAt: now})
 		},
-		"ReserveCeiling": func(tx gatehouse.Tx) error { return tx.ReserveCeiling(a.ID, claim("1")) },
-		"RevokeKey":      func(tx gatehouse.Tx) error { return tx.RevokeKey("key_1") },
+		"ReserveCeilings": func(tx gatehouse.Tx) error { return tx.ReserveCeilings(a.ID, claim("1")) },
+		"RevokeKey":       func(tx gatehouse.Tx) error { return tx.RevokeKey("key_1") },
 		"InsertKey": func(tx gatehouse.Tx) error {
 			return tx.InsertKey(
 				&gatehouse.Key{ID: "key_2", Tenant: other, PrincipalID: ana.ID, Hash: [32]byte{9}, CreatedAt: now})
@@ -237,8 +237,8 @@ func (s *suite) look(tenant string, a *gatehouse.Action, p *gatehouse.Push, ana 
 		some("LogSize", int(size), err)
 		_, err = tx.LogHashes([]int64{0})
 		found("LogHashes", err)
-		used, err := tx.CeilingUsed("daily", "tenant", tx.Now().Add(-time.Hour))
-		some("CeilingUsed", used.Cmp("0"), err)
+		used, err := lockDaily(tx, tx.Now().Add(-time.Hour))
+		some("LockCeilings", used.Cmp("0"), err)
 		uses, err := tx.ListCeilingUse("daily", "", tx.Now().Add(-time.Hour), 10)
 		some("ListCeilingUse", len(uses), err)
 		sums, err := tx.CeilingUses([]gatehouse.CeilingSpan{{Ceiling: "daily", Scope: "tenant",
