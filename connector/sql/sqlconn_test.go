@@ -212,6 +212,17 @@ func mustExecute(t testing.TB, c connector.Connector, call connector.Call) conne
 var faultsElsewhere = connectortest.Not("TestConformance and faults_test.go have the faults of a transaction",
 	connectortest.Faults...)
 
+// effects counts the committed changes of the item.
+func (tg *target) effects(t *testing.T) int {
+	t.Helper()
+	rows := tg.rows(t, `SELECT version - 7 FROM items WHERE sku = 'SKU-1042'`)
+	n, err := strconv.Atoi(rows[len(rows)-1][0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // breakBy loses the answer to COMMIT, or has the database change what it is given.
 func breakBy(t *testing.T, f *connectortest.Fixture, tg *target, fault connectortest.Fault) func() {
 	if fault == connectortest.Changed {
@@ -258,11 +269,7 @@ func TestConformance(t *testing.T) {
 								tg.one(t, `SELECT price || ' ' || qty || ' ' || name FROM items WHERE sku = 'SKU-1042'`))
 						},
 						Effects: func(t *testing.T) int {
-							var n int
-							if err := tg.db.QueryRow(`SELECT version - 7 FROM items WHERE sku = 'SKU-1042'`).Scan(&n); err != nil {
-								t.Fatal(err)
-							}
-							return n - disturbed
+							return tg.effects(t) - disturbed
 						},
 						Dump: tg.everything,
 					}
