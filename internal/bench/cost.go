@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// benchCeilings is the number of ceilings, and benchClaims the number of claims in the window of each.
+	// benchCeilings is the number of ceilings, and benchClaims the number of claims in the window of each, or
+	// Options.Scale if that is less.
 	benchCeilings, benchClaims = 20, 20_000
 	// checkedTarget and ceilingTarget are PERFORMANCE.md's targets beside plain decisions.
 	checkedTarget, ceilingTarget = 0.8, 1 / 1.5
@@ -35,12 +36,13 @@ func (r *runner) cost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("decisions under %d ceilings with %d claims each", benchCeilings, benchClaims)
-	return r.costOf(ctx, "ceilings", what, ceilingTarget, noopTargets(), func(w *world) error { return r.claim(ctx, w) })
+	claims := min(benchClaims, r.Scale)
+	what := fmt.Sprintf("decisions under %d ceilings with %d claims each", benchCeilings, claims)
+	return r.costOf(ctx, "ceilings", what, ceilingTarget, noopTargets(), func(w *world) error { return r.claim(ctx, w, claims) })
 }
 
 // claim applies a policy with ceilings, and fills their windows.
-func (r *runner) claim(ctx context.Context, w *world) error {
+func (r *runner) claim(ctx context.Context, w *world, claims int) error {
 	var policy strings.Builder
 	policy.WriteString("version: 1\nceilings:\n")
 	for i := range benchCeilings {
@@ -49,7 +51,7 @@ func (r *runner) claim(ctx context.Context, w *world) error {
 	if _, err := w.App.ApplyPolicy(w.admin, policy.String()); err != nil {
 		return err
 	}
-	list, err := w.fill(ctx, benchClaims)
+	list, err := w.fill(ctx, claims)
 	if err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func (r *runner) costOf(
 		one := func(w *world) (*outcome, error) {
 			list, err := w.fill(ctx, expected(last, d))
 			if err == nil {
-				err = w.settle(ctx)
+				err = w.settleIndex(ctx)
 			}
 			if err != nil {
 				return nil, err

@@ -105,7 +105,7 @@ func (r *runner) decideWith(ctx context.Context, s *decideSides, n int) error {
 		if err != nil {
 			return err
 		}
-		if err := w.settle(ctx); err != nil {
+		if err := w.settleIndex(ctx); err != nil {
 			return err
 		}
 		if round == 0 {

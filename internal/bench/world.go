@@ -224,18 +224,33 @@ func (w *world) insert(tx gatehouse.Tx, a *gatehouse.Action) error {
 	return tx.AppendLeaf(&l)
 }
 
-// settle waits until the background has nothing left to do for the log and the search index.
+// settle waits until the background has nothing left to do for the log.
 func (w *world) settle(ctx context.Context) error {
+	return w.await(ctx, func(q gatehouse.ReadQueues) (done bool, err error) {
+		list, err := q.UnnumberedLeaves(1)
+		return len(list) == 0, err
+	})
+}
+
+// settleIndex is settle, and waits until the search index is complete: for a server that keeps it.
+func (w *world) settleIndex(ctx context.Context) error {
+	if err := w.settle(ctx); err != nil {
+		return err
+	}
+	return w.await(ctx, func(q gatehouse.ReadQueues) (done bool, err error) {
+		block, err := q.NextSearchBlock()
+		return block == nil, err
+	})
+}
+
+func (w *world) await(ctx context.Context, check func(gatehouse.ReadQueues) (done bool, err error)) error {
 	for {
-		var leaves []*gatehouse.PendingLeaf
-		var block *gatehouse.SearchBlock
+		done := false
 		err := w.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
-			if leaves, err = q.UnnumberedLeaves(1); err == nil && len(leaves) == 0 {
-				block, err = q.NextSearchBlock()
-			}
+			done, err = check(q)
 			return err
 		})
-		if err != nil || len(leaves) == 0 && block == nil {
+		if err != nil || done {
 			return err
 		}
 		select {
