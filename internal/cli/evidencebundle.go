@@ -143,7 +143,7 @@ func verifyBundle(archive []byte) *bundleReport {
 		if !ok {
 			r.problem("%s is missing", f.name)
 		} else if err := json.Unmarshal(content, f.into); err != nil {
-			r.problem("%s does not read: %v", f.name, err)
+			r.problem("cannot read %s: %v", f.name, err)
 		}
 	}
 	if r.Run.ID != r.Manifest.Run {
@@ -239,7 +239,7 @@ func (r *bundleReport) entries(log *bundleAudit) {
 		}
 		var l gatehouse.Leaf
 		if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
-			r.problem("audit entry %d does not read: %v", at, err)
+			r.problem("cannot read audit entry %d: %v", at, err)
 			continue
 		}
 		if l.Tenant != r.Manifest.Tenant {
