@@ -185,7 +185,9 @@ func (s *Server) actionRoutes() []route {
 			object:  ObjectAction,
 			status:  http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeNotReversible},
-			handler: maybe(body((*gatehouse.ReverseRequest).Validate, func(ctx context.Context, c *call, in *gatehouse.ReverseRequest) (reply, error) {
+			handler: maybe(body((*gatehouse.ReverseRequest).Validate, func(
+				ctx context.Context, c *call, in *gatehouse.ReverseRequest,
+			) (reply, error) {
 				return answer(s.cfg.Actions.Reverse(ctx, c.id, *in))
 			})),
 		}, {

@@ -41,7 +41,9 @@ func (s *Server) decisionRoutes() []route {
 			roles: approvers, token: tokenRequired, cached: true, object: ObjectAction, decides: "decide",
 			status: http.StatusOK, out: typeOf[gatehouse.Answer](), idempotent: true,
 			codes: append([]gatehouse.Code{gatehouse.CodeAlreadyDecided}, refusals...),
-			handler: body((*gatehouse.Decision).Validate, func(ctx context.Context, c *call, in *gatehouse.Decision) (reply, error) {
+			handler: body((*gatehouse.Decision).Validate, func(
+				ctx context.Context, c *call, in *gatehouse.Decision,
+			) (reply, error) {
 				return answer(s.cfg.Actions.Decide(ctx, c.id, *in))
 			}),
 		}, {
@@ -51,7 +53,9 @@ func (s *Server) decisionRoutes() []route {
 				"lost races are skipped as already_decided, L4 and L5 as individual_decision_required.",
 			roles: approvers, token: tokenRequired, decides: "bulk-decide", bulk: true, via: gatehouse.ViaBulk,
 			status: http.StatusOK, out: typeOf[gatehouse.BulkAnswer](), idempotent: true,
-			handler: body((*gatehouse.BulkDecision).Validate, func(ctx context.Context, _ *call, in *gatehouse.BulkDecision) (reply, error) {
+			handler: body((*gatehouse.BulkDecision).Validate, func(
+				ctx context.Context, _ *call, in *gatehouse.BulkDecision,
+			) (reply, error) {
 				return answer(s.cfg.Actions.BulkDecide(ctx, *in))
 			}),
 		},
@@ -72,8 +76,10 @@ func (s *Server) shortForm(verb string, kind gatehouse.DecisionKind) route {
 		roles: approvers, token: tokenRequired, cached: true, object: ObjectAction, decides: verb,
 		status: http.StatusOK, out: typeOf[gatehouse.ShortAnswer](), idempotent: true,
 		codes: append([]gatehouse.Code{gatehouse.CodeNotAwaitingApproval}, refusals...),
-		handler: maybe(body(func(in *shortDecision) error { d := in.decision(kind); return d.Validate() }, func(ctx context.Context, c *call, in *shortDecision) (reply, error) {
-			return answer(s.cfg.Actions.Answer(ctx, c.id, in.decision(kind)))
-		})),
+		handler: maybe(
+			body(func(in *shortDecision) error { d := in.decision(kind); return d.Validate() },
+				func(ctx context.Context, c *call, in *shortDecision) (reply, error) {
+					return answer(s.cfg.Actions.Answer(ctx, c.id, in.decision(kind)))
+				})),
 	}
 }

@@ -45,7 +45,9 @@ func (s *Server) dispatchRoutes() []route {
 			method: "POST", path: "/pushes/drain", name: "drain", tag: tagDispatch,
 			summary: "Show due pushes, or send them now", doc: "A dry run unless dry_run is false.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.DrainAnswer](),
-			handler: maybe(body((*gatehouse.DrainRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.DrainRequest) (reply, error) {
+			handler: maybe(body((*gatehouse.DrainRequest).Validate, func(
+				ctx context.Context, _ *call, in *gatehouse.DrainRequest,
+			) (reply, error) {
 				return answer(s.cfg.Dispatch.Drain(ctx, *in))
 			})),
 		}, {

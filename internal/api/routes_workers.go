@@ -31,7 +31,9 @@ func (s *Server) stepRoutes() []route {
 				"carries the lease's " +
 				"generation.",
 			roles: workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedStep](),
-			handler: body((*gatehouse.LeaseRequest).Validate, func(ctx context.Context, c *call, in *gatehouse.LeaseRequest) (reply, error) {
+			handler: body((*gatehouse.LeaseRequest).Validate, func(
+				ctx context.Context, c *call, in *gatehouse.LeaseRequest,
+			) (reply, error) {
 				if err := c.wait(in.Wait.D()); err != nil {
 					return reply{}, err
 				}
@@ -41,7 +43,9 @@ func (s *Server) stepRoutes() []route {
 			method: "POST", path: "/steps/{id}/heartbeat", name: "heartbeatStep", tag: tagWorkers,
 			summary: "Renew the lease of a step", doc: "cancel in the answer asks the holder to stop.",
 			roles: workers, object: ObjectStep, status: http.StatusOK, out: typeOf[gatehouse.LeaseState](), codes: leaseLost,
-			handler: body((*gatehouse.Heartbeat).Validate, func(ctx context.Context, c *call, in *gatehouse.Heartbeat) (reply, error) {
+			handler: body((*gatehouse.Heartbeat).Validate, func(
+				ctx context.Context, c *call, in *gatehouse.Heartbeat,
+			) (reply, error) {
 				return answer(s.cfg.Workers.HeartbeatStep(ctx, c.id, *in))
 			}),
 		}, {
@@ -49,7 +53,9 @@ func (s *Server) stepRoutes() []route {
 			summary: "Report that a step succeeded", doc: "Takes the output, and the cost of the worker's own model calls.",
 			roles: workers, object: ObjectStep, status: http.StatusOK, out: typeOf[gatehouse.Step](),
 			codes: leaseLost, idempotent: true,
-			handler: body((*gatehouse.StepResult).Validate, func(ctx context.Context, c *call, in *gatehouse.StepResult) (reply, error) {
+			handler: body((*gatehouse.StepResult).Validate, func(
+				ctx context.Context, c *call, in *gatehouse.StepResult,
+			) (reply, error) {
 				return answer(s.cfg.Workers.CompleteStep(ctx, c.id, *in))
 			}),
 		}, {
@@ -59,7 +65,9 @@ func (s *Server) stepRoutes() []route {
 				"retry_after.",
 			roles: workers, object: ObjectStep, status: http.StatusOK, out: typeOf[gatehouse.Step](),
 			codes: leaseLost, idempotent: true,
-			handler: body((*gatehouse.StepFailure).Validate, func(ctx context.Context, c *call, in *gatehouse.StepFailure) (reply, error) {
+			handler: body((*gatehouse.StepFailure).Validate, func(
+				ctx context.Context, c *call, in *gatehouse.StepFailure,
+			) (reply, error) {
 				return answer(s.cfg.Workers.FailStep(ctx, c.id, *in))
 			}),
 		}, {
@@ -67,8 +75,11 @@ func (s *Server) stepRoutes() []route {
 			summary: "Propose the change that is a step's result", doc: "The step is parked until the action settles, and " +
 				"continues with the outcome. The lease ends.",
 			roles: workers, object: ObjectStep, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
-			codes: []gatehouse.Code{gatehouse.CodeLeaseLost, gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported, gatehouse.CodeTooLate},
-			handler: body((*gatehouse.StepProposal).Validate, func(ctx context.Context, c *call, in *gatehouse.StepProposal) (reply, error) {
+			codes: []gatehouse.Code{gatehouse.CodeLeaseLost, gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported,
+				gatehouse.CodeTooLate},
+			handler: body((*gatehouse.StepProposal).Validate, func(
+				ctx context.Context, c *call, in *gatehouse.StepProposal,
+			) (reply, error) {
 				return answer(s.cfg.Workers.ProposeStep(ctx, c.id, *in))
 			}),
 		},
@@ -83,7 +94,9 @@ func (s *Server) pushLeaseRoutes() []route {
 			doc: "Leases approved changes to carry out once, each under its idempotency_key. own limits the lease to " +
 				"actions that the caller proposed. max, wait and lease are as for steps.",
 			roles: workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedPush](),
-			handler: body((*gatehouse.PushLeaseRequest).Validate, func(ctx context.Context, c *call, in *gatehouse.PushLeaseRequest) (reply, error) {
+			handler: body((*gatehouse.PushLeaseRequest).Validate, func(
+				ctx context.Context, c *call, in *gatehouse.PushLeaseRequest,
+			) (reply, error) {
 				if err := c.wait(in.Wait.D()); err != nil {
 					return reply{}, err
 				}
@@ -93,7 +106,9 @@ func (s *Server) pushLeaseRoutes() []route {
 			method: "POST", path: "/pushes/{id}/heartbeat", name: "heartbeatPush", tag: tagWorkers,
 			summary: "Renew the lease of a push", doc: "cancel in the answer asks the holder to send nothing more.",
 			roles: workers, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.LeaseState](), codes: leaseLost,
-			handler: body((*gatehouse.Heartbeat).Validate, func(ctx context.Context, c *call, in *gatehouse.Heartbeat) (reply, error) {
+			handler: body((*gatehouse.Heartbeat).Validate, func(
+				ctx context.Context, c *call, in *gatehouse.Heartbeat,
+			) (reply, error) {
 				return answer(s.cfg.Workers.HeartbeatPush(ctx, c.id, *in))
 			}),
 		}, {
@@ -101,7 +116,9 @@ func (s *Server) pushLeaseRoutes() []route {
 			summary: "Report that a change was applied", doc: "Takes the proof, and the way to undo the change.",
 			roles: workers, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.Push](),
 			codes: leaseLost, idempotent: true,
-			handler: body((*gatehouse.PushResult).Validate, func(ctx context.Context, c *call, in *gatehouse.PushResult) (reply, error) {
+			handler: body((*gatehouse.PushResult).Validate, func(
+				ctx context.Context, c *call, in *gatehouse.PushResult,
+			) (reply, error) {
 				return answer(s.cfg.Workers.CompletePush(ctx, c.id, *in))
 			}),
 		}, {
@@ -112,7 +129,9 @@ func (s *Server) pushLeaseRoutes() []route {
 				"ambiguous (it is not known whether it was applied).",
 			roles: workers, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.Push](),
 			codes: leaseLost, idempotent: true,
-			handler: body((*gatehouse.PushFailure).Validate, func(ctx context.Context, c *call, in *gatehouse.PushFailure) (reply, error) {
+			handler: body((*gatehouse.PushFailure).Validate, func(
+				ctx context.Context, c *call, in *gatehouse.PushFailure,
+			) (reply, error) {
 				return answer(s.cfg.Workers.FailPush(ctx, c.id, *in))
 			}),
 		},

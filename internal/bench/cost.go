@@ -38,7 +38,8 @@ func (r *runner) cost(ctx context.Context) error {
 	}
 	claims := min(benchClaims, r.Scale)
 	what := fmt.Sprintf("decisions under %d ceilings with %d claims each", benchCeilings, claims)
-	return r.costOf(ctx, "ceilings", what, ceilingTarget, noopTargets(), func(w *world) error { return r.claim(ctx, w, claims) })
+	return r.costOf(ctx, "ceilings", what, ceilingTarget, noopTargets(),
+		func(w *world) error { return r.claim(ctx, w, claims) })
 }
 
 // claim applies a policy with ceilings, and fills their windows.

@@ -285,7 +285,7 @@ func (f formValues) write(path string, n *yaml.Node, k ConnectorKey) (*yaml.Node
 		return listNode(n, value), nil
 	}
 	if _, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err != nil && k.Kind == KindNumber {
-		return nil, fmt.Errorf("%s: %s is no number", path, gatehouse.Quote(value))
+		return nil, fmt.Errorf("%s: %s is not a number", path, gatehouse.Quote(value))
 	}
 	out := text(value)
 	if k.Kind == KindNumber || k.Kind == KindDuration || k.Kind == KindBool {

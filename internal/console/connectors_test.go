@@ -206,7 +206,7 @@ func TestConnectorRows(t *testing.T) {
 	}
 }
 
-// TestConnectorTrial: what is entered is tested without a proposal, and stays in the form.
+// TestConnectorTrial: a connector is tested from the form without a proposal, and the form keeps its input.
 func TestConnectorTrial(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -96,5 +96,6 @@ func (m *batched) join(ctx context.Context) context.Context {
 
 // onlyStores reports whether the only work left for the step is to store its outcome.
 func (w *work) onlyStores() bool {
-	return w.skip || w.spec.Kind == workflow.KindTransform && !w.fanOut && w.spec.IdempotencyKey == nil && len(w.with) <= gatehouse.MaxStepOutput
+	return w.skip || w.spec.Kind == workflow.KindTransform && !w.fanOut && w.spec.IdempotencyKey == nil &&
+		len(w.with) <= gatehouse.MaxStepOutput
 }
