@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -40,6 +41,7 @@ func TestRESTletByItself(t *testing.T) {
 // script is Gatehouse's RESTlet, run by Node.js with an in-memory account.
 type script struct {
 	t   *testing.T
+	mu  sync.Mutex // a command and its reply are one
 	in  io.WriteCloser
 	out *bufio.Reader
 }
@@ -91,12 +93,14 @@ func (a *account) deploy() *script {
 	return s
 }
 
-// ask sends a command. The caller holds a.mu, or no request is in progress.
+// ask sends a command and reads its reply.
 func (s *script) ask(command map[string]any) (result any, failed map[string]any) {
 	line, err := json.Marshal(command)
 	if err != nil {
 		s.t.Error(err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if _, err := s.in.Write(append(line, '\n')); err != nil {
 		s.t.Error(err)
 	}
