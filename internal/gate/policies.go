@@ -275,11 +275,11 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 	if err != nil {
 		return nil, err
 	}
-	tenant := c.Principal.Tenant
 	if _, err := policy.Parse([]byte(stored.Source)); err != nil {
 		return nil, policyError(err)
 	}
-	err = g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+	tenant := c.Principal.Tenant
+	err = g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		if err := g.requireUngated(tx, tenant); err != nil {
 			return err
 		}
@@ -295,7 +295,6 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 	if err != nil {
 		return nil, err
 	}
-	g.Hints.Notify(usecase.TopicAudit)
 	return g.FindPolicy(ctx, version)
 }
 
