@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +32,17 @@ func (checked) Check(context.Context, connector.Call) (connector.State, error) {
 func (r *runner) cost(ctx context.Context) error {
 	err := r.costOf(ctx, "checked", "decisions that read their target", checkedTarget,
 		[]dispatch.Target{{Name: "shop", Connector: checked{}}}, func(*world) error { return nil })
+	if err != nil {
+		return err
+	}
+	err = r.costOf(ctx, "older", "decisions that an older policy version judged", checkedTarget, noopTargets(),
+		func(w *world) error {
+			if err := w.propose(ctx); err != nil { // all are like this one
+				return err
+			}
+			_, err := w.App.ApplyPolicy(w.admin, "version: 1\n")
+			return err
+		})
 	if err != nil {
 		return err
 	}
@@ -93,7 +103,7 @@ func (r *runner) costOf(
 	d := r.slice(2)
 	for round := range r.Rounds {
 		r.say("%s, round %d of %d", figure, round+1, r.Rounds)
-		one := func(w *world) (*outcome, error) {
+		one := func(side string, w *world) (*outcome, error) {
 			list, err := w.fill(ctx, expected(last, d))
 			if err == nil {
 				err = w.settleIndex(ctx)
@@ -101,14 +111,15 @@ func (r *runner) costOf(
 			if err != nil {
 				return nil, err
 			}
-			runtime.GC()
-			return driveHTTP(ctx, w.Addr, n, d, len(list), http.StatusOK, w.decideRequest(list))
+			return r.profiled(side, round, func() (*outcome, error) {
+				return driveHTTP(ctx, w.Addr, n, d, len(list), http.StatusOK, w.decideRequest(list))
+			})
 		}
-		ours, err := one(worlds[0])
+		ours, err := one(figure, worlds[0])
 		if err != nil {
 			return err
 		}
-		if last, err = one(worlds[1]); err != nil {
+		if last, err = one(figure+"-without", worlds[1]); err != nil {
 			return err
 		}
 		rate.add(ours.perSecond(), last.perSecond())
