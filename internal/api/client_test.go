@@ -158,7 +158,7 @@ func TestClientRoundTrip(t *testing.T) {
 				t.Errorf("%s: caller %+v", name, call.caller)
 			}
 			if len(out) > 1 {
-				if diff := cmp.Diff(f.values[name], out[0].Interface(), cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(f.value(name, out[0].Type()), out[0].Interface(), cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("%s: answer (-given +received):\n%s", name, diff)
 				}
 			}
@@ -224,8 +224,7 @@ func TestClientIDsAreEscaped(t *testing.T) {
 	f := newFake()
 	c := newClient(t, newServer(t, f))
 	for _, id := range []string{"../whoami", "a/b", "a?b=c", "a#b", "%2e%2e", "é ü", "act_1/evidence"} {
-		_, err := c.FindAction(t.Context(), id)
-		if gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+		if _, err := c.FindAction(t.Context(), id); err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 			t.Errorf("%q: %v", id, err)
 		}
 		if got := f.last(t, "FindAction").args[0]; got != id {
