@@ -72,7 +72,8 @@ func TestIdempotencyOnEveryRouteThatCreatesOrDecides(t *testing.T) {
 			continue
 		}
 		if _, excused := withoutIdempotencyKey[rt.name]; rt.idempotent == excused {
-			t.Errorf("%s: heeds Idempotency-Key: %v; either it does, or withoutIdempotencyKey has the reason", rt.name, rt.idempotent)
+			t.Errorf("%s: reads Idempotency-Key: %v; either it does, or withoutIdempotencyKey has the reason",
+				rt.name, rt.idempotent)
 		}
 		r := keyed(request{method: "POST", path: rt.url(), key: "gth_all", token: "gte_all", body: rt.example}, "k")
 		first, second := r.send(s), r.send(s)

@@ -88,6 +88,9 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 		if (op.RequestBody != nil) != (rt.in != nil) {
 			t.Errorf("%s: request body %v", rt.name, op.RequestBody)
 		}
+		if rt.in != nil && !rt.optional && rt.example == "" {
+			t.Errorf("%s: needs an example of its body", rt.name)
+		}
 		in := make(map[string]bool)
 		for _, p := range op.Parameters {
 			in[p.In+" "+p.Name] = true

@@ -80,16 +80,17 @@ func testBundle() *gatehouse.Bundle {
 
 // samples are values of types whose kind does not say what is valid.
 var samples = map[reflect.Type]any{
-	typeOf[time.Time]():              testTime,
-	typeOf[time.Duration]():          time.Minute,
-	typeOf[gatehouse.Duration]():     gatehouse.Duration(time.Minute),
-	typeOf[gatehouse.Span]():         gatehouse.Span(time.Minute),
-	typeOf[gatehouse.JSON]():         gatehouse.JSON(`{"n":1.10}`),
-	typeOf[gatehouse.Decimal]():      gatehouse.Decimal("12.50"),
-	typeOf[gatehouse.Hash]():         gatehouse.Hash{1, 2, 3},
-	typeOf[gatehouse.Digest]():       gatehouse.Digest(strings.Repeat("a", 64)),
-	typeOf[gatehouse.RingKeyState](): gatehouse.RingKeyActive,
-	typeOf[gatehouse.Lease]():        gatehouse.Lease{Generation: 3, ExpiresAt: testTime.Add(time.Minute)},
+	typeOf[time.Time]():                    testTime,
+	typeOf[time.Duration]():                time.Minute,
+	typeOf[gatehouse.Duration]():           gatehouse.Duration(time.Minute),
+	typeOf[gatehouse.Span]():               gatehouse.Span(time.Minute),
+	typeOf[gatehouse.JSON]():               gatehouse.JSON(`{"n":1.10}`),
+	typeOf[gatehouse.Decimal]():            gatehouse.Decimal("12.50"),
+	typeOf[gatehouse.Hash]():               gatehouse.Hash{1, 2, 3},
+	typeOf[gatehouse.Digest]():             gatehouse.Digest(strings.Repeat("a", 64)),
+	typeOf[gatehouse.NotificationStatus](): gatehouse.NotificationFailed,
+	typeOf[gatehouse.RingKeyState]():       gatehouse.RingKeyActive,
+	typeOf[gatehouse.Lease]():              gatehouse.Lease{Generation: 3, ExpiresAt: testTime.Add(time.Minute)},
 	typeOf[*gatehouse.Answer](): &gatehouse.Answer{
 		Code: gatehouse.Decided, Result: gatehouse.Decided, Action: testAction(), Votes: 1, Required: 1,
 	},
