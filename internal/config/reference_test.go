@@ -399,6 +399,8 @@ func scalar(name string) string {
 		return "status or range"
 	case "FieldLevels":
 		return "map"
+	case "Secret":
+		return "secret"
 	case "Value":
 		return "string or secret"
 	case "Node", "Schema":
