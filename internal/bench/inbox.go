@@ -45,12 +45,8 @@ func (r *runner) inbox(ctx context.Context) (err error) {
 		return err
 	}
 	defer client.close()
-	d := r.slice(4)
+	d := r.slice(3)
 	page := &httpWalk{client: client, headers: w.people[0].headers}
-	console, err := w.console(ctx, client)
-	if err != nil {
-		return err
-	}
 	direct := &storeWalk{store: w.Store}
 	once := func(next func(context.Context) error) func() (*outcome, error) {
 		return func() (*outcome, error) {
@@ -59,7 +55,7 @@ func (r *runner) inbox(ctx context.Context) (err error) {
 			})
 		}
 	}
-	var p50, p99, store50, store99, console50, console99 values
+	var p50, p99, store50, store99 values
 	for round := range r.Rounds {
 		r.say("inbox, round %d of %d", round+1, r.Rounds)
 		if err := w.settle(ctx); err != nil {
@@ -73,10 +69,6 @@ func (r *runner) inbox(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		seen, err := r.profiled("inbox-console", round, once(console.next))
-		if err != nil {
-			return err
-		}
 		runtime.GC()
 		bare, err := once(walk.next)()
 		if err != nil {
@@ -84,8 +76,6 @@ func (r *runner) inbox(ctx context.Context) (err error) {
 		}
 		p50.add(over.p50(), bare.p50())
 		p99.add(over.p99(), bare.p99())
-		console50.add(seen.p50(), bare.p50())
-		console99.add(seen.p99(), bare.p99())
 		store50.add(within.p50(), bare.p50())
 		store99.add(within.p99(), bare.p99())
 	}
@@ -98,46 +88,6 @@ func (r *runner) inbox(ctx context.Context) (err error) {
 		store50)
 	r.report(Line{Figure: "inbox", Name: "page from the store p99, " + name, Unit: "ms", Baseline: is, Lower: true},
 		store99)
-	r.report(Line{Figure: "inbox", Name: "console's inbox, whole page, p50, " + name, Unit: "ms", Baseline: is,
-		Lower: true}, console50)
-	r.report(Line{Figure: "inbox", Name: "console's inbox, whole page, p99, " + name, Unit: "ms", Baseline: is,
-		Lower: true}, console99)
-	return nil
-}
-
-// consolePage reads the first page of the console's inbox, as HTML.
-type consolePage struct {
-	client *rawClient
-	cookie string
-	b      []byte
-}
-
-// console signs a person in.
-func (w *world) console(ctx context.Context, client *rawClient) (*consolePage, error) {
-	approver, err := w.App.FindPrincipal(w.admin, w.people[0].id)
-	if err != nil {
-		return nil, err
-	}
-	link, err := w.App.CreateSetupLink(w.admin, approver.ID)
-	if err != nil {
-		return nil, err
-	}
-	in, err := w.App.RedeemSetupLink(ctx, link.Token, gatehouse.Browser{UserAgent: "bench"})
-	if err != nil {
-		return nil, err
-	}
-	return &consolePage{client: client, cookie: "Cookie: gatehouse_session=" + in.Token + "\r\n"}, nil
-}
-
-func (p *consolePage) next(context.Context) error {
-	p.b = get(p.b[:0], "/inbox", p.cookie)
-	status, body, err := p.client.do(p.b)
-	if err != nil {
-		return err
-	}
-	if status != http.StatusOK || !bytes.Contains(body, []byte(`data-testid="row"`)) {
-		return fmt.Errorf("the console's inbox: status %d", status)
-	}
 	return nil
 }
 
