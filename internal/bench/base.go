@@ -40,7 +40,7 @@ type room interface {
 	// known updates the planner's statistics on both sides, as a server does by itself after a
 	// minute.
 	known(context.Context) error
-	// parts are the bytes of each table and each index of the gate's store.
+	// parts are the bytes of each table of the gate's store, with its indexes.
 	parts(context.Context) (map[string]int64, error)
 	// remove deletes all databases of the room.
 	remove() error

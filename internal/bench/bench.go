@@ -147,7 +147,7 @@ type figure struct {
 var figures = []figure{
 	{"propose", "proposals over HTTP", (*runner).propose, false},
 	{"decide", "decisions over HTTP", (*runner).decide, false},
-	{"cost", "decisions that read their target, under ceilings, of many tenants, beside plain ones", (*runner).cost, false},
+	{"cost", "decisions that read their target, under ceilings, of many tenants", (*runner).cost, false},
 	{"called", "from the committed decision to the call at the target", (*runner).called, false},
 	{"dispatch", "pushes from claim to settled", (*runner).dispatch, false},
 	{"inbox", "the inbox page of a filled store", (*runner).inbox, false},

@@ -33,7 +33,8 @@ func (checked) Check(context.Context, connector.Call) (connector.State, error) {
 // cost measures decisions that cost more than plain ones, beside plain ones.
 func (r *runner) cost(ctx context.Context) error {
 	err := r.costOf(ctx, "checked", "decisions that read their target", "those that do not", checkedTarget,
-		[]dispatch.Target{{Name: "shop", Connector: checked{}}}, func(w *world) ([]*world, error) { return []*world{w}, nil })
+		[]dispatch.Target{{Name: "shop", Connector: checked{}}},
+		func(w *world) ([]*world, error) { return []*world{w}, nil })
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,8 @@ func (r *runner) cost(ctx context.Context) error {
 	}
 	everywhere := []dispatch.Target{{Name: "shop", Connector: noop{}, Tenants: []string{dispatch.AllTenants}}}
 	n := slices.Max(r.Clients)
-	return r.costOf(ctx, "tenants", fmt.Sprintf("decisions of %d tenants", n), "those of one tenant", costTarget, everywhere,
+	what = fmt.Sprintf("decisions of %d tenants", n)
+	return r.costOf(ctx, "tenants", what, "those of one tenant", costTarget, everywhere,
 		func(w *world) ([]*world, error) {
 			list := []*world{w}
 			for len(list) < n {
@@ -92,7 +94,7 @@ func (r *runner) costOf(
 			return err
 		}
 		defer func() { err = errors.Join(err, room.remove()) }()
-		s := room.place(Setup{Targets: noopTargets(), Hold: time.Hour})
+		s := room.place(held())
 		if i == 0 {
 			s.Targets = targets
 		}

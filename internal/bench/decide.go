@@ -32,48 +32,39 @@ type decideSide struct {
 
 // decide measures approvals of distinct actions by distinct people, with API key and edit token,
 // beside the claim and beside all rows that a decision writes.
-func (r *runner) decide(ctx context.Context) (err error) {
-	room, err := r.base.room(ctx, "decide")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, room.remove()) }()
-	// The hold keeps approved actions from being dispatched during the measurement.
-	w, err := r.open(ctx, room.place(Setup{Targets: noopTargets(), Hold: time.Hour}), slices.Max(r.Clients))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
-	if err := w.propose(ctx); err != nil {
-		return err
-	}
-	claims, err := room.claims(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, claims.close()) }()
-	rows, err := room.decisions(ctx, w.template)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.close()) }()
-	var sides []decideSide
-	for i, d := range []decider{claims, rows} {
-		for _, way := range d.ways() {
-			server, err := serveDecide(ctx, way)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, server.close()) }()
-			sides = append(sides, decideSide{is: way.is, rows: i == 1, addr: server.addr, fill: d.pending})
-		}
-	}
-	for _, n := range r.Clients {
-		if err := r.decideWith(ctx, w, room, claims, slices.Clone(sides), n); err != nil {
+func (r *runner) decide(ctx context.Context) error {
+	return r.within(ctx, "decide", held(), slices.Max(r.Clients), func(room room, w *world) (err error) {
+		if err := w.propose(ctx); err != nil {
 			return err
 		}
-	}
-	return nil
+		claims, err := room.claims(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, claims.close()) }()
+		rows, err := room.decisions(ctx, w.template)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.close()) }()
+		var sides []decideSide
+		for i, d := range []decider{claims, rows} {
+			for _, way := range d.ways() {
+				server, err := serveDecide(ctx, way)
+				if err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, server.close()) }()
+				sides = append(sides, decideSide{is: way.is, rows: i == 1, addr: server.addr, fill: d.pending})
+			}
+		}
+		for _, n := range r.Clients {
+			if err := r.decideWith(ctx, w, room, claims, slices.Clone(sides), n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // expected is the largest number of items that a side can process in its time: one and a half times

@@ -63,7 +63,8 @@ func (r *liteRoom) parts(ctx context.Context) (_ map[string]int64, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	rows, err := db.QueryContext(ctx, `SELECT name, sum(pgsize) FROM dbstat GROUP BY name`)
+	rows, err := db.QueryContext(ctx, `SELECT coalesce(tbl_name, name), sum(pgsize)
+FROM dbstat LEFT JOIN sqlite_schema USING (name) GROUP BY 1`)
 	if err != nil {
 		return nil, err
 	}

@@ -205,7 +205,7 @@ func (r *pgRoom) rows(ctx context.Context, a *gatehouse.Action) (*pgRows, error)
 
 func (r *pgRoom) walk(ctx context.Context) (walker, error) { return openPGWalk(ctx, r.url) }
 
-// parts vacuums first, as the server does by itself after some time. A table's part holds its TOAST table.
+// parts vacuums first, as the server does by itself after some time.
 func (r *pgRoom) parts(ctx context.Context) (_ map[string]int64, err error) {
 	conn, err := pgx.Connect(ctx, r.url)
 	if err != nil {
@@ -215,8 +215,8 @@ func (r *pgRoom) parts(ctx context.Context) (_ map[string]int64, err error) {
 	if _, err := conn.Exec(ctx, `VACUUM (ANALYZE)`); err != nil {
 		return nil, err
 	}
-	rows, err := conn.Query(ctx, `SELECT relname::text, CASE relkind WHEN 'i' THEN pg_relation_size(oid) ELSE pg_table_size(oid) END
-FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i', 'S')`)
+	rows, err := conn.Query(ctx, `SELECT relname::text, pg_total_relation_size(oid) FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'`)
 	if err != nil {
 		return nil, err
 	}

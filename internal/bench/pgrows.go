@@ -15,9 +15,9 @@ const (
 	// $1 to $12 have an element for each proposal.
 	pgPropose = `WITH r AS MATERIALIZED (
   SELECT nextval(pg_get_serial_sequence('action', 'seq')) AS seq, u.*
-  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-    $10::text[], $11::text[], $12::text[]) AS u (id, action_type, idempotency_key, connector, operation, entity_type,
-    entity_ref, target_version, rationale, proposed_change, current_state, context)),
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+    $9::text[], $10::text[], $11::text[], $12::text[]) AS u (id, action_type, idempotency_key, connector,
+    operation, entity_type, entity_ref, target_version, rationale, proposed_change, current_state, context)),
 a AS (INSERT INTO action (seq, tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at,
     expires_at, decided_by, decided_via)
   SELECT seq, $13, 'act' || id, 'pending', action_type, 3, $14, idempotency_key, $15, $16, '', '' FROM r),

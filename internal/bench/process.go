@@ -50,7 +50,10 @@ func (r *runner) process(ctx context.Context) (err error) {
 	if err := r.prepare(ctx, rooms["empty"], nil); err != nil {
 		return err
 	}
-	err = r.prepare(ctx, rooms["filled"], func(w *world) error { reader = w.people[0].headers; return r.fillScale(ctx, w) })
+	err = r.prepare(ctx, rooms["filled"], func(w *world) error {
+		reader = w.people[0].headers
+		return r.fillScale(ctx, w)
+	})
 	if err != nil {
 		return err
 	}

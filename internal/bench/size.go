@@ -20,63 +20,55 @@ const sized, sizedParts = 2000, 8
 
 // size measures what the store keeps of an action that was proposed, approved and applied: by how much the database
 // grows in each round. Unlike in the other figures, all of it is written by the use cases.
-func (r *runner) size(ctx context.Context) (err error) {
-	room, err := r.base.room(ctx, "size")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, room.remove()) }()
+func (r *runner) size(ctx context.Context) error {
 	targets := noopTargets()
-	w, err := r.open(ctx, room.place(Setup{Targets: targets, Idle: true}), 16)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
-	registry, err := dispatch.NewRegistry(targets...)
-	if err != nil {
-		return err
-	}
-	n := min(sized, r.Scale)
-	var whole values
-	parts := map[string]*values{}
-	last, err := room.parts(ctx)
-	if err != nil {
-		return err
-	}
-	for round := range r.Rounds {
-		r.say("size, round %d of %d", round+1, r.Rounds)
-		texts, err := w.apply(ctx, registry, 1+round*n, n)
+	return r.within(ctx, "size", Setup{Targets: targets, Idle: true}, 16, func(room room, w *world) (err error) {
+		registry, err := dispatch.NewRegistry(targets...)
 		if err != nil {
 			return err
 		}
-		now, err := room.parts(ctx)
+		n := min(sized, r.Scale)
+		var whole values
+		parts := map[string]*values{}
+		last, err := room.parts(ctx)
 		if err != nil {
 			return err
 		}
-		total := 0.0
-		each := func(name string) float64 { return float64(now[name]-last[name]) / float64(n) }
-		for name := range now {
-			total += each(name)
-		}
-		for name := range now {
-			if parts[name] == nil {
-				parts[name] = &values{}
+		for round := range r.Rounds {
+			r.say("size, round %d of %d", round+1, r.Rounds)
+			texts, err := w.apply(ctx, registry, 1+round*n, n)
+			if err != nil {
+				return err
 			}
-			parts[name].add(each(name), total)
+			now, err := room.parts(ctx)
+			if err != nil {
+				return err
+			}
+			total := 0.0
+			each := func(name string) float64 { return float64(now[name]-last[name]) / float64(n) }
+			for name := range now {
+				total += each(name)
+			}
+			for name := range now {
+				if parts[name] == nil {
+					parts[name] = &values{}
+				}
+				parts[name].add(each(name), total)
+			}
+			whole.add(total, texts)
+			last = now
 		}
-		whole.add(total, texts)
-		last = now
-	}
-	r.report(Line{Figure: "size", Name: "disk for each applied action", Unit: "bytes", Lower: true,
-		Baseline: "its proposal and its entries of the log, as JSON"}, whole)
-	names := slices.SortedFunc(maps.Keys(parts), func(a, b string) int {
-		return cmp.Compare(spreadOf(parts[b].ours).Median, spreadOf(parts[a].ours).Median)
+		r.report(Line{Figure: "size", Name: "disk for each applied action", Unit: "bytes", Lower: true,
+			Baseline: "its proposal and its entries of the log, as JSON"}, whole)
+		names := slices.SortedFunc(maps.Keys(parts), func(a, b string) int {
+			return cmp.Compare(spreadOf(parts[b].ours).Median, spreadOf(parts[a].ours).Median)
+		})
+		for _, name := range names[:min(sizedParts, len(names))] {
+			r.report(Line{Figure: "size", Name: "… of which " + name, Unit: "bytes", Lower: true, Baseline: "all parts"},
+				*parts[name])
+		}
+		return nil
 	})
-	for _, name := range names[:min(sizedParts, len(names))] {
-		r.report(Line{Figure: "size", Name: "… of which " + name, Unit: "bytes", Lower: true, Baseline: "all parts"},
-			*parts[name])
-	}
-	return nil
 }
 
 // apply proposes, approves and carries out n actions, and does the background's work. It returns the length of an

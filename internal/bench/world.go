@@ -30,6 +30,9 @@ func (noop) Execute(_ context.Context, c connector.Call) (connector.Result, erro
 
 func noopTargets() []dispatch.Target { return []dispatch.Target{{Name: "shop", Connector: noop{}}} }
 
+// held is a gate that does not dispatch what is approved while it is measured.
+func held() Setup { return Setup{Targets: noopTargets(), Hold: time.Hour} }
+
 // person is a decider, with the header lines of their credentials.
 type person struct {
 	id, name string
@@ -53,6 +56,23 @@ type world struct {
 	// the expiry time of each.
 	expiry time.Duration
 	end    time.Time
+}
+
+// within serves a gate in a room of its own while fn measures.
+func (r *runner) within(
+	ctx context.Context, name string, s Setup, people int, fn func(room, *world) error,
+) (err error) {
+	in, err := r.base.room(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.remove()) }()
+	w, err := r.open(ctx, in.place(s), people)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	return fn(in, w)
 }
 
 // open serves a gate with an agent and as many approvers as there are clients, each with a key of
