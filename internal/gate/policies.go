@@ -89,7 +89,7 @@ type judgement struct {
 // activePolicy returns the tenant's active policy, parsed. For a policy that does
 // not load it returns nil with the reason; nothing is allowed under it.
 func (g *Gate) activePolicy(
-	tx gatehouse.ReadTx, tenant string,
+	tx gatehouse.PolicyReader, tenant string,
 ) (p *policy.Policy, version int, reason string, err error) {
 	version, err = tx.ActivePolicyVersion()
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
@@ -121,7 +121,7 @@ func (g *Gate) activePolicy(
 
 // judge prepares a judgement by the active policy, for judged to evaluate. Without
 // a policy that loads, the verdict is deny.
-func (g *Gate) judge(tx gatehouse.ReadTx, f policy.Facts) (judgement, error) {
+func (g *Gate) judge(tx policyFacts, f policy.Facts) (judgement, error) {
 	p, version, reason, err := g.activePolicy(tx, f.Tenant)
 	if err != nil {
 		return judgement{}, err
@@ -238,7 +238,7 @@ func storePolicy(tx gatehouse.Tx, tenant string, by author, source, action strin
 }
 
 // recordPolicy records that a version became active.
-func recordPolicy(tx gatehouse.Tx, by author, kind string, v *gatehouse.PolicyVersion) error {
+func recordPolicy(tx changeRecorder, by author, kind string, v *gatehouse.PolicyVersion) error {
 	data := map[string]any{"version": v.Version, "sha256": v.SHA256}
 	detail := ""
 	if v.ActionID != "" {
