@@ -59,12 +59,17 @@ var ErrOtherTenant = errors.New("gatehouse: a row of another tenant")
 // with the same unique key exists.
 var ErrConflict = errors.New("gatehouse: conflict")
 
-// ReadTx reads the rows of one tenant in one snapshot. Methods that find one row
-// return ErrNotFound.
-type ReadTx interface {
+// Clock is the clock of a transaction.
+type Clock interface {
 	// Now is the transaction's one reading of the clock, in UTC and whole
 	// microseconds. It never runs backwards from one Update to the next.
 	Now() time.Time
+}
+
+// ReadTx reads the rows of one tenant in one snapshot. Methods that find one row
+// return ErrNotFound. A function that needs one area takes only that interface.
+type ReadTx interface {
+	Clock
 	TransitionReader
 	ActionReader
 	IDReader
