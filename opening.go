@@ -10,7 +10,7 @@ type TransitionReader interface {
 	// OpenCaller returns the store's data about a caller; none for nil.
 	OpenCaller(by *Caller) (CallerFacts, error)
 	// FindDecision is OpenDecision without locks and voters, with the action as FindAction
-	// returns it. It may leave out the sponsor.
+	// returns it. It may leave out the sponsor, and an action that is not pending.
 	FindDecision(q DecisionQuery) (*OpenedDecision, error)
 	// OpenPage is ListActions, with the caller's facts and, if views is true, saved views.
 	// If the filter has an error, it still returns the caller's facts.
