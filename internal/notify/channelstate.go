@@ -12,11 +12,7 @@ type change struct {
 // recordHealth records a channel's state after an attempt, and reports when the channel starts or stops
 // failing. first is true if no earlier attempt of the message has failed.
 func (n *Notifier) recordHealth(
-	tx gatehouse.Tx,
-	c *Configured,
-	m *gatehouse.Notification,
-	first bool,
-	failure error,
+	tx gatehouse.Tx, c *Configured, m *gatehouse.Notification, first bool, failure error,
 ) (moved change, err error) {
 	if m.Status == gatehouse.NotificationMuted {
 		return moved, nil

@@ -79,9 +79,7 @@ type Fact struct{ Label, Value string }
 // compose makes a notification's message from the present state. muted is the reason for not
 // sending it, "" to send it.
 func (n *Notifier) compose(
-	ctx context.Context,
-	c *Configured,
-	row *gatehouse.Notification,
+	ctx context.Context, c *Configured, row *gatehouse.Notification,
 ) (m *Message, muted string, err error) {
 	err = n.store.View(ctx, row.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		m, muted, err = n.message(tx, c, row)

@@ -81,9 +81,7 @@ func unwanted(kind gatehouse.NotificationKind) string {
 
 // dueAt is when a message is sent: at once, or after the quiet hours of the channel and of the
 // recipient. A question waits for at most half of the time that is left to answer it.
-func dueAt(
-	now time.Time, kind gatehouse.NotificationKind, a *gatehouse.Action, hours ...*gatehouse.Quiet,
-) time.Time {
+func dueAt(now time.Time, kind gatehouse.NotificationKind, a *gatehouse.Action, hours ...*gatehouse.Quiet) time.Time {
 	due := afterAll(now, hours...)
 	if !kind.Asks() || a.Approval == nil {
 		return due
