@@ -89,40 +89,58 @@ type judgement struct {
 // activePolicy returns the tenant's active policy, parsed. For a policy that does
 // not load it returns nil with the reason; nothing is allowed under it.
 func (g *Gate) activePolicy(
-	tx gatehouse.ReadTx, tenant string,
+	tx gatehouse.PolicyReader, tenant string,
 ) (p *policy.Policy, version int, reason string, err error) {
 	version, err = tx.ActivePolicyVersion()
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return nil, 0, "", err
 	}
+	p, reason, err = g.policyOf(tx, tenant, version)
+	return p, version, reason, err
+}
+
+// policyOf is activePolicy for a version that was just found active, 0 for none. A cached version costs no
+// read.
+func (g *Gate) policyOf(
+	tx gatehouse.PolicyReader, tenant string, version int,
+) (p *policy.Policy, reason string, err error) {
 	if version == 0 {
-		return nil, 0, "no policy is active", nil
+		return nil, "no policy is active", nil
 	}
 	g.policies.see(tenant, version)
 	if p := g.policies.get(policyKey{tenant, version}); p != nil {
-		return p, version, "", nil
+		return p, "", nil
 	}
 	stored, err := tx.FindPolicy(version)
 	if err != nil {
-		return nil, version, "", err
+		return nil, "", err
 	}
 	if sum := sha256.Sum256([]byte(stored.Source)); hex.EncodeToString(sum[:]) != stored.SHA256 {
 		g.Log.Error("active policy is not the one that was applied", "tenant", tenant, "version", version)
-		return nil, version, fmt.Sprintf("the active policy (version %d) is not the one that was applied", version), nil
+		return nil, fmt.Sprintf("the active policy (version %d) is not the one that was applied", version), nil
 	}
 	p, perr := policy.Parse([]byte(stored.Source))
 	if perr != nil {
 		g.Log.Error("active policy does not load", "tenant", tenant, "version", version, "error", perr)
-		return nil, version, fmt.Sprintf("the active policy (version %d) does not load", version), nil
+		return nil, fmt.Sprintf("the active policy (version %d) does not load", version), nil
 	}
 	g.policies.put(policyKey{tenant, version}, p)
-	return p, version, "", nil
+	return p, "", nil
 }
 
 // judge prepares a judgement by the active policy, for judged to evaluate. Without
 // a policy that loads, the verdict is deny.
-func (g *Gate) judge(tx gatehouse.ReadTx, f policy.Facts) (judgement, error) {
-	p, version, reason, err := g.activePolicy(tx, f.Tenant)
+func (g *Gate) judge(tx policyFacts, f policy.Facts) (judgement, error) {
+	version, err := tx.ActivePolicyVersion()
+	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		return judgement{}, err
+	}
+	return g.judgeBy(tx, f, version)
+}
+
+// judgeBy is judge by a version that was just found active, 0 for none.
+func (g *Gate) judgeBy(tx policyFacts, f policy.Facts, version int) (judgement, error) {
+	p, reason, err := g.policyOf(tx, f.Tenant, version)
 	if err != nil {
 		return judgement{}, err
 	}
@@ -238,7 +256,7 @@ func storePolicy(tx gatehouse.Tx, tenant string, by author, source, action strin
 }
 
 // recordPolicy records that a version became active.
-func recordPolicy(tx gatehouse.Tx, by author, kind string, v *gatehouse.PolicyVersion) error {
+func recordPolicy(tx changeRecorder, by author, kind string, v *gatehouse.PolicyVersion) error {
 	data := map[string]any{"version": v.Version, "sha256": v.SHA256}
 	detail := ""
 	if v.ActionID != "" {
@@ -275,11 +293,11 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 	if err != nil {
 		return nil, err
 	}
-	tenant := c.Principal.Tenant
 	if _, err := policy.Parse([]byte(stored.Source)); err != nil {
 		return nil, policyError(err)
 	}
-	err = g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+	tenant := c.Principal.Tenant
+	err = g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		if err := g.requireUngated(tx, tenant); err != nil {
 			return err
 		}
@@ -295,7 +313,6 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 	if err != nil {
 		return nil, err
 	}
-	g.Hints.Notify(usecase.TopicAudit)
 	return g.FindPolicy(ctx, version)
 }
 

@@ -62,7 +62,7 @@ func (n *Notifier) recordHealth(
 }
 
 // leaf writes a log entry about a channel.
-func (n *Notifier) leaf(tx gatehouse.Tx, event, tenant, channel, why string) error {
+func (n *Notifier) leaf(tx gatehouse.LogWriter, event, tenant, channel, why string) error {
 	l := &gatehouse.Leaf{Tenant: tenant, Type: event, Subject: channel, Actor: "system"}
 	if why != "" {
 		l.Data = gatehouse.ObjectJSON(gatehouse.Member{Name: "error", Value: gatehouse.StringJSON(why)})

@@ -17,7 +17,7 @@ type preference struct {
 }
 
 // preferencesOf reads the preferences of a person; those of all people with "".
-func preferencesOf(tx gatehouse.ReadTx, person string) (preferences, error) {
+func preferencesOf(tx gatehouse.PreferenceReader, person string) (preferences, error) {
 	list, err := tx.ListPreferences(person)
 	all := make(preferences, len(list))
 	for _, p := range list {
