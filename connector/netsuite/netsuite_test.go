@@ -2,7 +2,6 @@ package netsuite_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -164,14 +163,7 @@ func TestDraftsPushPath(t *testing.T) {
 	}
 }
 
-func kindOf(t *testing.T, err error) *connector.Error {
-	t.Helper()
-	var e *connector.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("got %v, want a *connector.Error", err)
-	}
-	return e
-}
+var kindOf = connectortest.Failure
 
 // TestCreateIsIdempotent: repeating a create gives one record.
 func TestCreateIsIdempotent(t *testing.T) {

@@ -1,7 +1,6 @@
 package stripe_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -43,14 +42,7 @@ func call(operation, entity, ref, state, change string) connector.Call {
 	return connectortest.Call(operation, entity, ref, canonical(state), canonical(change))
 }
 
-func failure(t *testing.T, err error) *connector.Error {
-	t.Helper()
-	var e *connector.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("got %v, want a *connector.Error", err)
-	}
-	return e
-}
+var failure = connectortest.Failure
 
 func TestConformance(t *testing.T) {
 	t.Parallel()

@@ -168,9 +168,8 @@ func (c *Console) reviewEdit(v *view) error {
 	e.note, e.once = strings.TrimSpace(v.form("note")), v.form("once")
 	do := v.form("do")
 	request := gatehouse.EditRequest{
-		Digest: gatehouse.Digest(
-			v.form("digest"),
-		), Note: e.note, Approve: do == "approve", DryRun: do != "save" && do != "approve",
+		Digest: gatehouse.Digest(v.form("digest")), Note: e.note,
+		Approve: do == "approve", DryRun: do != "save" && do != "approve",
 	}
 	if request.ProposedChange, err = e.read(v); err == nil {
 		a, err = c.cfg.Actions.Edit(
