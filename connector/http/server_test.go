@@ -179,7 +179,7 @@ func text(s string) *string { return &s }
 func (s *crm) config() httpconn.Config {
 	return httpconn.Config{
 		BaseURL: s.URL, AllowPrivate: true,
-		Auth: &httpconn.Auth{Bearer: &httpconn.Secret{Secret: "CRM_TOKEN"}},
+		Auth: &httpconn.Auth{Bearer: &connector.Secret{Secret: "CRM_TOKEN"}},
 		Operations: map[string]httpconn.Operation{"update": {
 			Method: "PATCH", Path: "/{entity_type}/{entity_ref}", Class: connector.ClassA,
 			Conditional: &httpconn.Conditional{},
@@ -196,12 +196,7 @@ const (
 	expired = "s3cret-that-has-expired"
 )
 
-func secrets(name string) (string, error) {
-	if name == "CRM_TOKEN" {
-		return token, nil
-	}
-	return "", fmt.Errorf("there is no secret %s", name)
-}
+var secrets = connectortest.Named(map[string]string{"CRM_TOKEN": token})
 
 func newConnector(t testing.TB, cfg httpconn.Config) *httpconn.Connector {
 	t.Helper()

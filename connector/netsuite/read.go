@@ -151,22 +151,12 @@ func (e *entity) differences(r *record, call connector.Call) connector.State {
 		return connector.State{Expected: expectation(call), Actual: "null"}
 	}
 	if call.Target.Version != "" && call.Target.Version != r.modified {
-		return connector.State{
-			Expected: gatehouse.StringJSON(call.Target.Version), Actual: gatehouse.StringJSON(r.modified),
-		}
+		return rest.OtherVersion(call.Target.Version, r.modified)
 	}
-	pre, _ := call.CurrentState.Fields()
-	var expected, actual []gatehouse.Member
-	for _, m := range pre {
-		if got := r.fields[m.Name]; !e.fields[m.Name].same(m.Value, got) {
-			expected = append(expected, m)
-			actual = append(actual, gatehouse.Member{Name: m.Name, Value: got})
-		}
-	}
-	if expected == nil {
-		return connector.State{Matches: true}
-	}
-	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
+	return rest.Compare(call, func(m gatehouse.Member) (gatehouse.JSON, bool) {
+		got := r.fields[m.Name]
+		return got, e.fields[m.Name].same(m.Value, got)
+	})
 }
 
 func expectation(call connector.Call) gatehouse.JSON {
@@ -202,7 +192,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	e, v := c.look(call)
 	switch {
 	case len(v) > 0:
-		return connector.State{}, rest.Invalid(v)
+		return connector.State{}, rest.Invalid(v.Err())
 	case call.Operation == opCreate:
 		return connector.State{Matches: true}, nil
 	case c.readerOf(e) == readsNothing:
@@ -269,7 +259,7 @@ func (e *entity) snapshot(r *record, call connector.Call) connector.Snapshot {
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	e, v := c.look(call)
 	if len(v) > 0 {
-		return connector.Inconclusive, connector.Result{}, rest.Invalid(v)
+		return connector.Inconclusive, connector.Result{}, rest.Invalid(v.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

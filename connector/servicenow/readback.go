@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 // ReadBack implements [connector.ReadBacker]. It never returns Absent, because an earlier call may
@@ -17,24 +18,19 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 }
 
 func (c *Connector) readBack(
-	ctx context.Context,
-	call connector.Call,
+	ctx context.Context, call connector.Call,
 ) (connector.Finding, connector.Result, *connector.Error) {
 	var found record
 	var there bool
 	var failed *connector.Error
 	switch call.Operation {
 	case opCreate:
-		if found, there, failed = c.created(
-			ctx,
-			call,
-		); failed != nil || !there ||
+		if found, there, failed = c.created(ctx, call); failed != nil || !there ||
 			notAsApproved(call, record{}, found) != nil {
 			return connector.Inconclusive, connector.Result{}, failed
 		}
 		return connector.Present, connector.Result{
-			ExternalID:       found.externalID(),
-			ResponseMetadata: madeBefore(found),
+			ExternalID: found.externalID(), ResponseMetadata: rest.Found(found.json),
 		}, nil
 	case opWorkNote, opComment:
 		found, there, failed = c.noted(ctx, call)
@@ -54,7 +50,7 @@ func (c *Connector) readBack(
 	if failed != nil || gone {
 		return connector.Inconclusive, connector.Result{}, failed
 	}
-	return connector.Present, connector.Result{ExternalID: on.externalID(), ResponseMetadata: madeBefore(found)}, nil
+	return connector.Present, connector.Result{ExternalID: on.externalID(), ResponseMetadata: rest.Found(found.json)}, nil
 }
 
 // asApproved reports whether a record has every approved value.

@@ -161,21 +161,14 @@ func (c *Connector) readSubscription(ctx context.Context, call connector.Call, p
 
 // differences compares a target with the pre-image of a call.
 func (s *state) differences(call connector.Call) connector.State {
-	pre, _ := call.CurrentState.Fields()
 	if s.gone {
+		pre, _ := call.CurrentState.Fields()
 		return connector.State{Expected: gatehouse.ObjectJSON(pre...), Actual: "null"}
 	}
-	var expected, actual []gatehouse.Member
-	for _, m := range pre {
-		if got := s.members[m.Name]; !same(m.Name, m.Value, got) {
-			expected = append(expected, m)
-			actual = append(actual, gatehouse.Member{Name: m.Name, Value: got})
-		}
-	}
-	if expected == nil {
-		return connector.State{Matches: true}
-	}
-	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
+	return rest.Compare(call, func(m gatehouse.Member) (gatehouse.JSON, bool) {
+		got := s.members[m.Name]
+		return got, same(m.Name, m.Value, got)
+	})
 }
 
 // same compares two values of a member. Amounts are compared as numbers, even if one is written as
@@ -203,7 +196,7 @@ func plain(j gatehouse.JSON) string {
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
 	op, v := c.look(call)
 	if len(v) > 0 {
-		return connector.State{}, rest.Invalid(v)
+		return connector.State{}, rest.Invalid(v.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -230,7 +223,7 @@ func (c *Connector) ReadsState(call connector.Call) bool {
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	op, v := c.look(call)
 	if len(v) > 0 {
-		return connector.Snapshot{}, rest.Invalid(v)
+		return connector.Snapshot{}, rest.Invalid(v.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 
 func (a *account) config() stripe.Config {
 	return stripe.Config{
-		Key: stripe.Secret{Secret: "STRIPE_KEY"}, Mode: "test", BaseURL: a.URL, AllowPrivate: true,
+		Key: connector.Secret{Secret: "STRIPE_KEY"}, Mode: "test", BaseURL: a.URL, AllowPrivate: true,
 		Operations: map[string]stripe.Operation{
 			"refund": {}, "credit": {}, "debit": {}, "cancel_subscription": {}, "resume_subscription": {},
 			"change_price": {},
@@ -27,9 +27,7 @@ func (a *account) config() stripe.Config {
 func newConnector(t testing.TB, cfg stripe.Config) *stripe.Connector {
 	t.Helper()
 	c, err := stripe.New(t.Context(), cfg, func(string) (string, error) { return apiKey, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	return c.(*stripe.Connector)
 }
 
@@ -42,11 +40,7 @@ func canonical(s string) gatehouse.JSON {
 }
 
 func call(operation, entity, ref, state, change string) connector.Call {
-	return connector.Call{
-		Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Attempt: 1, Operation: operation,
-		Digest: gatehouse.NewDigest(canonical(change)), Target: gatehouse.Target{EntityType: entity, EntityRef: ref},
-		CurrentState: canonical(state), ProposedChange: canonical(change),
-	}
+	return connectortest.Call(operation, entity, ref, canonical(state), canonical(change))
 }
 
 func failure(t *testing.T, err error) *connector.Error {

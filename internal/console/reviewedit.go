@@ -80,9 +80,7 @@ func (f editField) value() (gatehouse.JSON, error) {
 
 // mapLeaves replaces each leaf of a value. A leaf is anything but a non-empty object or array.
 func mapLeaves(
-	j gatehouse.JSON,
-	steps []string,
-	fn func(steps []string, leaf gatehouse.JSON) gatehouse.JSON,
+	j gatehouse.JSON, steps []string, fn func(steps []string, leaf gatehouse.JSON) gatehouse.JSON,
 ) gatehouse.JSON {
 	under := func(step string) []string { return append(steps[:len(steps):len(steps)], step) }
 	if members, err := j.Fields(); err == nil && len(members) > 0 {

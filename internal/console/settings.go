@@ -47,6 +47,33 @@ func (c *Console) settingsRoutes() []route {
 		c.noticeRoutes(), c.messageRoutes())
 }
 
+// settingsTab is a page of the settings.
+type settingsTab struct {
+	path, label string
+	shown       bool
+}
+
+// settingsTabs are the pages of the settings that a person may see.
+func settingsTabs(v *view) []settingsTab {
+	cfg, admin := v.c.cfg, v.has(gatehouse.RoleAdmin)
+	decides, operates := admin || v.has(gatehouse.RoleApprover), admin || v.has(gatehouse.RoleOperator)
+	return slices.DeleteFunc([]settingsTab{
+		{settingsPath, "You", true},
+		{devicesPath, "Notifications", cfg.Devices != nil},
+		{delegationsPath, "Delegations", cfg.Delegations != nil && decides},
+		{grantsPath, "Grants", cfg.Grants != nil && decides},
+		{mandatesPath, "Mandates", cfg.Mandates != nil && decides},
+		{connectorsPath, "Connectors", cfg.Connectors != nil && operates},
+		{principalsPath, "Principals", admin},
+		{groupsPath, "Groups", admin},
+		{tenantsPath, "Tenants", admin && v.managesTenants()},
+		{secretsPath, "Secrets", admin && cfg.Secrets != nil},
+		{providersPath, "Sign-in", admin},
+		{noticesPath, "Changes", admin},
+		{messagesPath, "Messages", v.has(gatehouse.RoleOperator, gatehouse.RoleAuditor)},
+	}, func(t settingsTab) bool { return !t.shown })
+}
+
 // access lists a principal's credentials, for the person's own settings and for an administrator's
 // page of the principal.
 type access struct {

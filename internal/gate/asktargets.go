@@ -81,9 +81,6 @@ func (g *Gate) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehou
 			out.Settled++
 		}
 	}
-	if out.Settled > 0 {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
 	return out, nil
 }
 
@@ -141,7 +138,7 @@ func (g *Gate) readBackPush(ctx context.Context, c *gatehouse.Caller, id string)
 
 // settleUnknown records the result of a read-back.
 func settleUnknown(
-	tx gatehouse.Tx, actor string, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Receipt,
+	tx pushMover, actor string, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Receipt,
 ) (gatehouse.PushStatus, error) {
 	now := tx.Now()
 	r.ID, r.PushID, r.Generation, r.At = NewID("rcp"), p.ID, p.Generation, now

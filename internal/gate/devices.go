@@ -100,7 +100,7 @@ func (g *Gate) RemoveDevice(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		d, err := ownDevice(tx, c, id)
 		if err != nil {
 			return err
@@ -110,14 +110,11 @@ func (g *Gate) RemoveDevice(ctx context.Context, id string) error {
 		}
 		return recordDevice(tx, c, "device.removed", d)
 	})
-	if err == nil {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
 	return usecase.NotFound(err, "device")
 }
 
 // ownDevice finds a device of the caller; other people's are not found.
-func ownDevice(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (*gatehouse.Device, error) {
+func ownDevice(tx gatehouse.DeviceReader, c *gatehouse.Caller, id string) (*gatehouse.Device, error) {
 	d, err := tx.FindDevice(id)
 	if err == nil && d.PrincipalID != c.Principal.ID {
 		err = gatehouse.ErrNotFound
@@ -125,7 +122,7 @@ func ownDevice(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (*gatehouse.
 	return d, err
 }
 
-func recordDevice(tx gatehouse.Tx, c *gatehouse.Caller, event string, d *gatehouse.Device) error {
+func recordDevice(tx gatehouse.LogWriter, c *gatehouse.Caller, event string, d *gatehouse.Device) error {
 	data := map[string]any{"device": d.ID, "label": d.Label, "service": d.Service}
 	if c.Via != "" {
 		data["via"] = c.Via
@@ -151,7 +148,7 @@ func (g *Gate) TestDevice(ctx context.Context, id string) (*gatehouse.Notificati
 	n := testMessage(c, info)
 	n.Recipient = c.Principal.ID
 	n.Data = gatehouse.ObjectJSON(gatehouse.Member{Name: "device", Value: gatehouse.StringJSON(id)})
-	n, err = g.sendTest(ctx, n, func(tx gatehouse.Tx) error {
+	n, err = g.sendTest(ctx, c, n, func(tx gatehouse.Tx) error {
 		_, err := ownDevice(tx, c, id)
 		return err
 	})
@@ -213,7 +210,7 @@ func (g *Gate) makeWebPushKey(tx gatehouse.Tx, tenant string) (*gatehouse.RingKe
 
 // resealWebPushKey seals a tenant's key under the present master key. The key itself
 // stays the same.
-func (g *Gate) resealWebPushKey(tx gatehouse.Tx, tenant, by string) error {
+func (g *Gate) resealWebPushKey(tx ringWriter, tenant, by string) error {
 	old, err := activeRingKey(tx, gatehouse.RingWebPush)
 	if err != nil || old == nil || old.Master == g.config.Master.ID() || !g.config.Master.Has(old.Master) {
 		return err

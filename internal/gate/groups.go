@@ -34,7 +34,7 @@ func (g *Gate) FindGroup(ctx context.Context, name string) (found *gatehouse.Gro
 }
 
 // withMembers sets the members of groups of one tenant.
-func withMembers(tx gatehouse.ReadTx, groups ...*gatehouse.Group) error {
+func withMembers(tx gatehouse.IdentityReader, groups ...*gatehouse.Group) error {
 	people, err := tx.ListPeople()
 	if err != nil {
 		return err
@@ -137,37 +137,31 @@ func (g *Gate) changeGroup(
 	if err != nil {
 		return nil, err
 	}
-	var out *gatehouse.Group
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
-		out = nil
+	out, err := usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Group, error) {
 		_, self, err := lockPrincipals(tx, c.Principal.ID, c.Principal.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := stillAdmin(self); err != nil {
-			return err
+			return nil, err
 		}
 		people, err := tx.ListPeople()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := fn(tx, c, people); err != nil {
-			return err
+			return nil, err
 		}
-		out, err = tx.FindGroup(name)
+		out, err := tx.FindGroup(name)
 		switch {
 		case errors.Is(err, gatehouse.ErrNotFound):
-			return nil // the group was deleted
+			return nil, nil // the group was deleted
 		case err != nil:
-			return err
+			return nil, err
 		}
-		return withMembers(tx, out)
+		return out, withMembers(tx, out)
 	})
-	if err != nil {
-		return nil, usecase.NotFound(err, "group")
-	}
-	g.Hints.Notify(usecase.TopicAudit)
-	return out, nil
+	return out, usecase.NotFound(err, "group")
 }
 
 // peopleNamed finds the ids of people by id, or by name without regard to case.
@@ -257,7 +251,7 @@ func insertGroup(tx gatehouse.Tx, tenant, name string, by author) error {
 	return recordGroup(tx, tenant, "group.created", name, by)
 }
 
-func recordGroup(tx gatehouse.Tx, tenant, event, name string, by author) error {
+func recordGroup(tx changeRecorder, tenant, event, name string, by author) error {
 	return recordChange(tx, by, change{tenant: tenant, kind: event, subject: "group:" + name, name: name})
 }
 

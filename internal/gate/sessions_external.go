@@ -45,7 +45,6 @@ func (g *Gate) SignInExternal(
 		return err
 	})
 	if err == nil {
-		g.Hints.Notify(usecase.TopicAudit)
 		err = refused
 	}
 	if err != nil {
@@ -102,7 +101,7 @@ func providerAuthor(e gatehouse.ExternalSignIn) author {
 // freeName derives a free name from the provider's name for the person. The
 // provider's own name is its prefix: nobody can take the name of a principal, or of
 // somebody whom a policy names, by choosing that name at the provider.
-func freeName(tx gatehouse.ReadTx, e gatehouse.ExternalSignIn) (string, error) {
+func freeName(tx gatehouse.IdentityReader, e gatehouse.ExternalSignIn) (string, error) {
 	clean := strings.Map(func(r rune) rune {
 		if gatehouse.ValidName("a" + string(r)) {
 			return r
@@ -167,7 +166,7 @@ func mapRoles(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignI
 // otherAdmin reports whether the tenant has an administrator besides p, and locks
 // that administrator until the end of the transaction. If two administrators lose
 // the role at the same moment, one keeps it.
-func otherAdmin(tx gatehouse.Tx, p *gatehouse.Principal) (bool, error) {
+func otherAdmin(tx peopleWriter, p *gatehouse.Principal) (bool, error) {
 	for cursor := ""; ; {
 		page, err := tx.ListPrincipals(cursor, gatehouse.MaxLimit)
 		if err != nil {
@@ -203,7 +202,7 @@ func linkIdentity(tx gatehouse.Tx, p *gatehouse.Principal, issuer, subject strin
 	return recordIdentity(tx, "identity.linked", p, issuer, subject, by)
 }
 
-func recordIdentity(tx gatehouse.Tx, event string, p *gatehouse.Principal, issuer, subject string, by author) error {
+func recordIdentity(tx changeRecorder, event string, p *gatehouse.Principal, issuer, subject string, by author) error {
 	return recordChange(tx, by, change{
 		tenant: p.Tenant, kind: event, subject: p.ID, name: p.Name, detail: issuer,
 		data: map[string]any{"issuer": issuer, "subject": subject},
@@ -213,7 +212,7 @@ func recordIdentity(tx gatehouse.Tx, event string, p *gatehouse.Principal, issue
 // LinkIdentity links a proven OIDC identity of a tenant to the caller.
 func (g *Gate) LinkIdentity(
 	ctx context.Context, tenant, issuer, subject string,
-) (out *gatehouse.ExternalIdentity, err error) {
+) (*gatehouse.ExternalIdentity, error) {
 	c, err := browserCaller(ctx)
 	if err != nil {
 		return nil, err
@@ -222,28 +221,23 @@ func (g *Gate) LinkIdentity(
 	if tenant != p.Tenant {
 		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "this provider is for another tenant")
 	}
-	err = g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
-		out, err = tx.FindIdentity(issuer, subject)
+	by := usecase.Case{By: c}
+	return usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.ExternalIdentity, error) {
+		out, err := tx.FindIdentity(issuer, subject)
 		switch {
 		case err == nil && out.PrincipalID == p.ID:
-			return nil
+			return out, nil
 		case err == nil:
-			return gatehouse.E(gatehouse.CodeAlreadyExists, "this identity is linked to somebody else")
+			return nil, gatehouse.E(gatehouse.CodeAlreadyExists, "this identity is linked to somebody else")
 		case !errors.Is(err, gatehouse.ErrNotFound):
-			return err
+			return nil, err
 		}
 		if err := linkIdentity(tx, p, issuer, subject, authorOf(c)); err != nil {
-			return err
+			return nil, err
 		}
-		out = &gatehouse.ExternalIdentity{Tenant: tenant, Issuer: issuer, Subject: subject, PrincipalID: p.ID,
-			CreatedAt: tx.Now()}
-		return nil
+		return &gatehouse.ExternalIdentity{Tenant: tenant, Issuer: issuer, Subject: subject, PrincipalID: p.ID,
+			CreatedAt: tx.Now()}, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	g.Hints.Notify(usecase.TopicAudit)
-	return out, nil
 }
 
 // ListIdentities lists a principal's OIDC identities.
@@ -267,7 +261,7 @@ func (g *Gate) UnlinkIdentity(ctx context.Context, issuer, subject string) error
 	if err != nil {
 		return err
 	}
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		i, err := tx.FindIdentity(issuer, subject)
 		if err != nil {
 			return err
@@ -290,8 +284,5 @@ func (g *Gate) UnlinkIdentity(ctx context.Context, issuer, subject string) error
 		}
 		return endSessions(tx, p, issuer, c.Principal.ID, "identity unlinked")
 	})
-	if err == nil {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
 	return usecase.NotFound(err, "identity")
 }
