@@ -5,6 +5,7 @@ import (
 	"iter"
 	"sync"
 	"testing"
+	"time"
 )
 
 // TestGroup: each item is written once, in a batch of at most groupBatch, and a failure reaches all callers of its
@@ -36,9 +37,14 @@ func TestGroup(t *testing.T) {
 	const callers = 1000
 	errs := make([]error, callers)
 	var wg sync.WaitGroup
+	mu.Lock() // both writers wait with their first item until the queue is full
 	for i := range callers {
 		wg.Go(func() { errs[i] = g.do(i) })
 	}
+	for len(g.queue) < cap(g.queue) {
+		time.Sleep(time.Millisecond)
+	}
+	mu.Unlock()
 	wg.Wait()
 	g.close()
 	told := 0
