@@ -134,6 +134,8 @@ type Gate struct {
 	decisions   decisionTally
 	nonces      usedNonces
 	previews    *previews
+	// fullCeilings is used only if the store is remote.
+	fullCeilings fullCeilings
 }
 
 var (

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,15 @@ import (
 func claim(amount gatehouse.Decimal) gatehouse.CeilingClaim {
 	return gatehouse.CeilingClaim{Ceiling: "daily", Scope: "tenant", Amount: amount, Limit: "100",
 		Window: gatehouse.Duration(24 * time.Hour)}
+}
+
+// reserve reserves claims that must fit.
+func reserve(tx gatehouse.Tx, actionID string, claims ...gatehouse.CeilingClaim) error {
+	excess, err := tx.ReserveCeilings(actionID, claims...)
+	if err == nil && excess != nil {
+		err = fmt.Errorf("%s does not fit: %s are used", excess.Amount, excess.Used)
+	}
+	return err
 }
 
 // lockDaily locks the ceiling of claim, and returns the sum of its claims.
@@ -45,21 +55,21 @@ func (s *suite) ceilings() {
 	var reserved time.Time
 	s.update(func(tx gatehouse.Tx) error {
 		reserved = tx.Now()
-		err := tx.ReserveCeilings(a.ID,
+		err := reserve(tx, a.ID,
 			claim("1.25"),
-			gatehouse.CeilingClaim{Ceiling: "daily", Scope: "agent:x", Amount: "7", Limit: "1", Window: 1},
-			gatehouse.CeilingClaim{Ceiling: "other", Scope: "tenant", Amount: "7", Limit: "1", Window: 1},
+			gatehouse.CeilingClaim{Ceiling: "daily", Scope: "agent:x", Amount: "7", Limit: "7", Window: 1},
+			gatehouse.CeilingClaim{Ceiling: "other", Scope: "tenant", Amount: "7", Limit: "7", Window: 1},
 		)
 		if err != nil {
 			return err
 		}
-		return tx.ReserveCeilings(b.ID, claim("0.0000001"))
+		return reserve(tx, b.ID, claim("0.0000001"))
 	})
 	want("rounded away from zero", "1.250001")
 	s.update(func(tx gatehouse.Tx) error {
 		c := claim("9")
 		c.Scope = "agent:y"
-		return tx.ReserveCeilings(b.ID, c)
+		return reserve(tx, b.ID, claim("0.0000001"), c)
 	})
 	uses := func(tenant, scope string, since time.Time, limit int) (list []gatehouse.CeilingUse) {
 		s.Helper()
@@ -100,7 +110,7 @@ func (s *suite) ceilings() {
 	s.update(func(tx gatehouse.Tx) error {
 		locked, err := tx.LockCeilings(many...)
 		s.same("several spans, locked", locked, []gatehouse.Decimal{"1.250001", "0", "7", "0", "7", "1.250001"})
-		return errors.Join(err, tx.ReserveCeilings(a.ID)) // no claims
+		return errors.Join(err, reserve(tx, a.ID)) // no claims
 	})
 	s.update(func(tx gatehouse.Tx) error {
 		sum, err := lockDaily(tx, counted)
@@ -109,22 +119,23 @@ func (s *suite) ceilings() {
 		}
 		return err
 	})
-	s.update(func(tx gatehouse.Tx) error { return tx.ReserveCeilings(a.ID, claim("2")) })
-	want("a second claim of an action replaces the first", "2.000001")
+	s.update(func(tx gatehouse.Tx) error { return reserve(tx, a.ID, claim("2")) })
+	want("new claims of an action replace the earlier ones", "2.000001")
+	s.same("also those on other ceilings", uses(tenant, "agent:x", before, 1), []gatehouse.CeilingUse(nil))
 	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(a.ID) })
 	want("released", "0.000001")
 	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(a.ID) })
-	s.update(func(tx gatehouse.Tx) error { return tx.ReserveCeilings(a.ID, claim("3")) })
+	s.update(func(tx gatehouse.Tx) error { return reserve(tx, a.ID, claim("3")) })
 	want("reserved again", "3.000001")
 	s.refused(
 		gatehouse.ErrNotFound,
 		"a claim of nothing",
-		func(tx gatehouse.Tx) error { return tx.ReserveCeilings("act_none", claim("1")) },
+		func(tx gatehouse.Tx) error { return reserve(tx, "act_none", claim("1")) },
 	)
 	err := s.store.Update(
 		context.Background(),
 		tenant,
-		func(tx gatehouse.Tx) error { return tx.ReserveCeilings(a.ID, claim("1e30")) },
+		func(tx gatehouse.Tx) error { return reserve(tx, a.ID, claim("1e30")) },
 	)
 	if err == nil {
 		s.Fatal("an amount that cannot be kept was reserved")
@@ -167,7 +178,7 @@ func (s *suite) ceilingRace() {
 				if used.Add("1").Cmp("7") > 0 {
 					return full
 				}
-				return tx.ReserveCeilings(a.ID, claim("1"))
+				return reserve(tx, a.ID, claim("1"))
 			})
 			switch {
 			case err == nil:
