@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -197,5 +198,109 @@ func (s *suite) ceilingRace() {
 	}
 	if got := s.used(-time.Hour); got.Cmp("7") != 0 {
 		s.Fatalf("used %s", got)
+	}
+}
+
+// ceilingGroups lets many callers open decisions and claim three ceilings at once. Some fail after their
+// claim; their places stay free. As many as fit succeed.
+func (s *suite) ceilingGroups() {
+	const callers, limit = 48, 20
+	failed, full := errors.New("failed"), errors.New("full")
+	claims := make([]gatehouse.CeilingClaim, 3)
+	for i := range claims {
+		claims[i] = claim("1")
+		claims[i].Ceiling, claims[i].Limit = fmt.Sprint("c", i), "20"
+	}
+	var won, lost, gone atomic.Int64
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range callers {
+		a, mine := s.pending(), slices.Clone(claims)
+		if i%2 == 1 {
+			slices.Reverse(mine)
+		}
+		wg.Go(func() {
+			<-start
+			err := s.store.Update(context.Background(), tenant, func(tx gatehouse.Tx) error {
+				if _, err := tx.OpenDecision(gatehouse.DecisionQuery{ActionID: a.ID}); err != nil {
+					return err
+				}
+				excess, err := tx.ReserveCeilings(a.ID, mine...)
+				if err == nil && excess != nil {
+					err = full
+				}
+				if err == nil && i%8 == 0 {
+					_, err = tx.ListCeilingUse("c0", "", tx.Now().Add(-time.Hour), 1)
+				}
+				if err == nil && i%4 == 0 {
+					err = failed
+				}
+				return err
+			})
+			switch {
+			case err == nil:
+				won.Add(1)
+			case errors.Is(err, full):
+				lost.Add(1)
+			case errors.Is(err, failed):
+				gone.Add(1)
+			default:
+				s.Errorf("Update: %v", err)
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+	if won.Load() != limit || won.Load()+lost.Load()+gone.Load() != callers {
+		s.Errorf("%d won, %d lost and %d failed, want %d to win", won.Load(), lost.Load(), gone.Load(), limit)
+	}
+	spans := make([]gatehouse.CeilingSpan, len(claims))
+	for i, c := range claims {
+		spans[i] = gatehouse.CeilingSpan{Ceiling: c.Ceiling, Scope: c.Scope, Since: s.now().Add(-time.Hour)}
+	}
+	want := []gatehouse.Decimal{"20", "20", "20"}
+	s.view(func(tx gatehouse.ReadTx) error {
+		stored, err := tx.CeilingUses(spans)
+		s.same("the stored sums", stored, want)
+		return err
+	})
+	s.update(func(tx gatehouse.Tx) error {
+		locked, err := tx.LockCeilings(spans...)
+		s.same("the sums in a transaction that writes", locked, want)
+		return err
+	})
+}
+
+// ceilingExcess compares a claim with its limit.
+func (s *suite) ceilingExcess() {
+	a, b := s.pending(), s.pending()
+	small, big := claim("60.5"), claim("39.5000001")
+	other := claim("1")
+	other.Ceiling = "other"
+	try := func(id string, claims ...gatehouse.CeilingClaim) (excess *gatehouse.CeilingExcess) {
+		s.Helper()
+		s.update(func(tx gatehouse.Tx) (err error) {
+			excess, err = tx.ReserveCeilings(id, claims...)
+			return err
+		})
+		return excess
+	}
+	s.same("a claim that fits", try(a.ID, small), (*gatehouse.CeilingExcess)(nil))
+	s.same("a claim that does not fit", try(b.ID, other, big),
+		&gatehouse.CeilingExcess{CeilingClaim: big, Used: "60.5", Left: "39.5"})
+	s.update(func(tx gatehouse.Tx) error {
+		list, err := tx.ListCeilingUse("other", "", time.Time{}, 10)
+		s.same("the claim beside it", list, []gatehouse.CeilingUse(nil))
+		return err
+	})
+	never := claim("100.1")
+	s.same("a claim above the limit", try(b.ID, never),
+		&gatehouse.CeilingExcess{CeilingClaim: never, Used: "60.5", Left: "39.5", Never: true})
+	exact := claim("39.5")
+	s.same("a claim that takes the rest", try(b.ID, exact), (*gatehouse.CeilingExcess)(nil))
+	precise := claim("0.0000004")
+	precise.Ceiling, precise.Limit = "precise", "0.0000005"
+	if excess := try(b.ID, precise); excess == nil {
+		s.Error("a claim of a millionth, rounded up, fits under half a millionth")
 	}
 }
