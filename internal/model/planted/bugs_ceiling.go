@@ -27,7 +27,7 @@ func ceilingBugs() []bug {
 		plant("a failed action keeps its place under the ceiling", "10", "internal/dispatch/step.go",
 			"s.do(func() error { return s.tx.ReleaseCeilings(s.action.ID) })", "", model, "TestModel"),
 		plant("a replay reserves nothing", "10", "internal/gate/replay.go",
-			`return "", "", reserve(tx, a)`, `return "", "", nil`, model, "TestModel"),
+			`return "", "", g.reserve(tx, a)`, `return "", "", nil`, model, "TestModel"),
 		plant("the window of a ceiling is ignored", "10", sqlite+"/ceilingsums.go",
 			"if x.end <= since {\n\t\t\tcontinue\n\t\t}\n\t\tif sum", "if sum", model, "TestModel"),
 		plant("a released claim still counts", "10", sqlite+"/ceilings.go",
