@@ -10,7 +10,9 @@ import (
 
 // lockFor locks a name until the end of the transaction. Two names with the same hash wait for
 // each other, which is harmless.
-func lockFor(name ...string) query { return ask(`SELECT pg_advisory_xact_lock($1)`, nil, hashOf(name...)) }
+func lockFor(name ...string) query {
+	return ask(`SELECT pg_advisory_xact_lock($1)`, nil, hashOf(name...))
+}
 
 func hashOf(name ...string) int64 {
 	h := fnv.New64a()
