@@ -1,5 +1,5 @@
 # The README has `make demo`, `make dev` and `make test`.
-.PHONY: build quickbuild demo dev test quick lint bench fuzz storm planted release sdks
+.PHONY: build quickbuild demo dev test quick lint generate bench fuzz storm planted release sdks
 
 build:
 	go build -ldflags "-s -w" -o bin/gatehouse ./cmd/gatehouse
@@ -24,6 +24,10 @@ quick:
 
 lint:
 	./scripts/lint
+
+# Writes every generated file again.
+generate:
+	./scripts/generate
 
 bench: build
 	./bin/gatehouse bench

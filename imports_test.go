@@ -121,8 +121,8 @@ var mayImport = map[string][]string{
 	// A separate module: benchmarks of the outbox and of runs against River.
 	"deploy/release": {},
 	"bench/river": {
-		"", "internal/gate", "internal/bench", "internal/dispatch", "internal/policy", "internal/runs",
-		"internal/store/postgres", "internal/usecase", "internal/wake",
+		"", "internal/gate", "internal/bench", "internal/dispatch", "internal/runs", "internal/store/postgres",
+		"internal/usecase", "internal/wake",
 	},
 	"internal/migratestore": {"", "internal/audit", "internal/pgurl", "internal/store/postgres", "internal/store/sqlite"},
 	"internal/invariants":   {"", "internal/audit", "internal/store/postgres", "internal/store/shared", "internal/store/sqlite"},

@@ -1,8 +1,7 @@
 // Command river compares the gate's outbox with River, a job queue on PostgreSQL, on the same
 // server: a push that is claimed, checked, called on a connector that does nothing, and settled,
 // with receipt and audit log, compared with a job that does nothing. It also compares the steps of
-// runs, and the time until a worker has a step. It is a separate module, so that the product does
-// not depend on River.
+// runs. It is a separate module, so that the product does not depend on River.
 //
 //	go -C bench/river run . --database-url postgres://user@host/postgres
 package main
@@ -22,7 +21,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/bench"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
-	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
@@ -46,7 +44,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	rounds := flags.Int("rounds", 5, "how often the two take turns")
 	workers := flags.Int("workers", 16, "pushes that the gate carries out at a time")
 	riverWorkers := flags.Int("river-workers", 200, "jobs that River executes at a time")
-	only := flags.String("only", "dispatch,steps,handed", "the figures to measure, of dispatch, steps and handed")
+	only := flags.String("only", "dispatch,steps", "the figures to measure, of dispatch and steps")
 	asJSON := flags.Bool("json", false, "print one JSON document")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -83,21 +81,6 @@ func start(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 	if s.Hints != nil {
 		hints = s.Hints(hints)
 	}
-	gt := gate.New(store, targets, hints, gate.Config{PolicySource: policy.DefaultSource(), Hold: &s.Hold}, log)
-	rs := runs.New(gt, runs.Config{Models: s.Models})
-	g := &bench.Gate{Store: store, App: gt, Runs: rs, Log: log, Close: store.Close}
-	if s.Models != nil {
-		// A figure about runs that are started, not only stored: they are carried
-		// out as in a server.
-		ctx, cancel := context.WithCancel(ctx)
-		stopped := make(chan struct{})
-		r := runs.NewRuntime(store, rs, hub, runs.RuntimeConfig{}, log)
-		go func() { defer close(stopped); r.Run(ctx) }()
-		g.Close = func() error {
-			cancel()
-			<-stopped
-			return store.Close()
-		}
-	}
-	return g, nil
+	gt := gate.New(store, targets, hints, gate.Config{PolicySource: bench.Policy(), Hold: &s.Hold}, log)
+	return &bench.Gate{Store: store, App: gt, Runs: runs.New(gt, runs.Config{}), Log: log, Close: store.Close}, nil
 }

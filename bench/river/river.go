@@ -27,18 +27,14 @@ type job struct {
 // Kind names the job to River.
 func (job) Kind() string { return "noop" }
 
-// noop counts, and tells when it was called, where somebody listens.
+// noop counts the jobs.
 type noop struct {
 	river.WorkerDefaults[job]
 	worked *atomic.Int64
-	called chan<- time.Time
 }
 
 // Work does nothing.
 func (w *noop) Work(context.Context, *river.Job[job]) error {
-	if w.called != nil {
-		w.called <- time.Now()
-	}
 	w.worked.Add(1)
 	return nil
 }
@@ -151,38 +147,6 @@ func (q *queue) client(w *noop) (*river.Client[pgx.Tx], error) {
 		FetchCooldown: river.FetchCooldownMin, FetchPollInterval: 5 * time.Millisecond,
 		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: q.workers}},
 	})
-}
-
-// Hand times single jobs, from before each is inserted until it is worked.
-func (q *queue) Hand(ctx context.Context, n int, pause time.Duration) (took []time.Duration, err error) {
-	called := make(chan time.Time, 1)
-	client, err := q.client(&noop{worked: new(atomic.Int64), called: called})
-	if err != nil {
-		return nil, err
-	}
-	if err := client.Start(ctx); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, stop(client)) }()
-	for range n {
-		start := time.Now()
-		if _, err := client.Insert(ctx, job{q.made}, nil); err != nil {
-			return nil, err
-		}
-		q.made++
-		select {
-		case at := <-called:
-			took = append(took, at.Sub(start))
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	return took, nil
 }
 
 func (q *queue) completed(ctx context.Context) (n int, err error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/wneessen/go-mail"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
 // Config defines a connector of type email.
@@ -34,7 +35,7 @@ type Config struct {
 	// Username signs in at the server.
 	Username string `yaml:"username" form:"first"`
 	// Password is the password's secret, required with a Username.
-	Password Secret `yaml:"password" form:"first"`
+	Password connector.Secret `yaml:"password" form:"first"`
 	// From is the sender, such as Gatehouse <gate@acme.example>.
 	From string `yaml:"from" form:"first"`
 	// Recipients are those permitted: addresses, domains such as "@acme.example", or "*" for
@@ -44,12 +45,6 @@ type Config struct {
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 	// Timeout limits the whole SMTP dialogue, 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
-}
-
-// Secret refers to a secret by name.
-type Secret struct {
-	// Secret is the name of an entry of secrets.
-	Secret string `yaml:"secret"`
 }
 
 // addressForm is a bare ASCII address, without comments and quotes.

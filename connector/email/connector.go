@@ -120,11 +120,7 @@ func (c *Connector) levels() connector.Levels { return connector.Levels{Floor: c
 
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
-	op, ok := c.operations.Operation(call.Operation)
-	if !ok || len(call.Target.EntityRefs) > 0 {
-		return gatehouse.L5
-	}
-	return c.levels().Of(op.Floor, call.ProposedChange)
+	return c.operations.Floor(call, c.levels())
 }
 
 // Declarations implements [connector.Declarer].

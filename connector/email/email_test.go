@@ -29,7 +29,7 @@ func start(t testing.TB) *mailtest.Server {
 
 func config(s *mailtest.Server) email.Config {
 	return email.Config{
-		SMTP: s.Addr, CA: s.CA, AllowPrivate: true, Username: "gate", Password: email.Secret{Secret: "MAIL"},
+		SMTP: s.Addr, CA: s.CA, AllowPrivate: true, Username: "gate", Password: connector.Secret{Secret: "MAIL"},
 		From: "Gatehouse <gate@acme.example>", Recipients: []string{"@shop.example", "ana@other.example"},
 	}
 }
@@ -342,7 +342,7 @@ func TestConfig(t *testing.T) {
 		"from: must be an address":  func(c *email.Config) { c.From = "Gatehouse" },
 		"at least one is needed":    func(c *email.Config) { c.Recipients = nil },
 		"neither an address":        func(c *email.Config) { c.Recipients = []string{"@"} },
-		"belong together":           func(c *email.Config) { c.Password = email.Secret{} },
+		"belong together":           func(c *email.Config) { c.Password = connector.Secret{} },
 		"starttls, implicit or non": func(c *email.Config) { c.TLS = "maybe" },
 		"without authentication":    func(c *email.Config) { c.TLS = "none" },
 		"holds no certificate":      func(c *email.Config) { c.CA = "x" },

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,26 +33,16 @@ func (c *Connector) useApp(cfg Config, key string) error {
 		names = append(names, repository)
 	}
 	installation := rest.API{
-		Client: c.api.Client,
-		Base:   c.api.Base,
-		Header: c.api.Header,
+		Client: c.api.Client, Base: c.api.Base, Header: c.api.Header,
 		Credential: func(context.Context) (string, *connector.Error) {
 			return assertion(signer, cfg.Auth.App.ClientID)
 		},
 	}
 	path := "/app/installations/" + strconv.FormatInt(cfg.Auth.App.InstallationID, 10) + "/access_tokens"
 	body := gatehouse.MustJSON(map[string]any{"repositories": names})
-	token := &rest.Token{Fetch: func(ctx context.Context) (string, time.Time, *connector.Error) {
+	c.api.UseToken(&rest.Token{Fetch: func(ctx context.Context) (string, time.Time, *connector.Error) {
 		return fetch(ctx, &installation, path, body)
-	}}
-	c.api.Credential = func(ctx context.Context) (string, *connector.Error) {
-		value, failed := token.Get(ctx)
-		return "Bearer " + value, failed
-	}
-	c.api.Refused = func(credential string) bool {
-		token.Drop(strings.TrimPrefix(credential, "Bearer "))
-		return true
-	}
+	}})
 	return nil
 }
 
@@ -99,7 +88,7 @@ func assertion(signer jose.Signer, clientID string) (string, *connector.Error) {
 func fetch(
 	ctx context.Context, api *rest.API, path string, body gatehouse.JSON,
 ) (string, time.Time, *connector.Error) {
-	_, a, failed := api.Do(ctx, http.MethodPost, path, url.Values{}, body)
+	_, a, failed := api.Do(ctx, http.MethodPost, path, nil, nil, body)
 	if failed != nil {
 		return "", time.Time{}, failed
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
 // Config defines a connector of type github.
@@ -39,7 +40,7 @@ type Config struct {
 // Auth has exactly one of its members.
 type Auth struct {
 	// Token is the secret with a personal access token, preferably fine-grained.
-	Token *Secret `yaml:"token"`
+	Token *connector.Secret `yaml:"token"`
 	// App authenticates as an installation of a GitHub App.
 	App *App `yaml:"app"`
 }
@@ -51,13 +52,7 @@ type App struct {
 	// InstallationID is the number at the end of the installation's URL.
 	InstallationID int64 `yaml:"installation_id"`
 	// PrivateKey is the secret with the app's private key, as PEM.
-	PrivateKey Secret `yaml:"private_key"`
-}
-
-// Secret refers to a secret by name.
-type Secret struct {
-	// Secret is the name of an entry of secrets.
-	Secret string `yaml:"secret"`
+	PrivateKey connector.Secret `yaml:"private_key"`
 }
 
 // Repository holds an operator's declarations for a repository.
@@ -114,15 +109,4 @@ func (c *Config) validate() error {
 		return errors.New("repositories: an installation of an app has one owner")
 	}
 	return nil
-}
-
-func (s Secret) value(at string, secrets func(string) (string, error)) (string, error) {
-	if s.Secret == "" || secrets == nil {
-		return "", fmt.Errorf("%s: needs the name of a secret", at)
-	}
-	value, err := secrets(s.Secret)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", at, err)
-	}
-	return strings.TrimSpace(value), nil
 }

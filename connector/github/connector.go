@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -38,17 +39,7 @@ type Connector struct {
 	pace         rest.Pace
 }
 
-var (
-	_ connector.Connector   = (*Connector)(nil)
-	_ connector.Checker     = (*Connector)(nil)
-	_ connector.StateReader = (*Connector)(nil)
-	_ connector.ReadBacker  = (*Connector)(nil)
-	_ connector.Validator   = (*Connector)(nil)
-	_ connector.Floorer     = (*Connector)(nil)
-	_ connector.Declarer    = (*Connector)(nil)
-	_ connector.Typed       = (*Connector)(nil)
-	_ connector.Prober      = (*Connector)(nil)
-)
+var _ typed.Connector = (*Connector)(nil)
 
 // New makes a connector from a configuration, with the values of the secrets that it names. It
 // makes no call.
@@ -72,20 +63,21 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		return nil, err
 	}
 	if cfg.Auth.App != nil {
-		key, err := cfg.Auth.App.PrivateKey.value("auth.app.private_key", secrets)
+		key, err := cfg.Auth.App.PrivateKey.Value("auth.app.private_key", secrets)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.useApp(cfg, key); err != nil {
+		if err := c.useApp(cfg, strings.TrimSpace(key)); err != nil {
 			return nil, err
 		}
 		return c, nil
 	}
-	token, err := cfg.Auth.Token.value("auth.token", secrets)
+	token, err := cfg.Auth.Token.Value("auth.token", secrets)
 	if err != nil {
 		return nil, err
 	}
-	c.api.Credential = func(context.Context) (string, *connector.Error) { return "Bearer " + token, nil }
+	bearer := "Bearer " + strings.TrimSpace(token)
+	c.api.Credential = func(context.Context) (string, *connector.Error) { return bearer, nil }
 	return c, nil
 }
 
@@ -124,29 +116,12 @@ func (c *Connector) Probe(ctx context.Context) error {
 
 // Execute implements [connector.Connector].
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
-	if err := c.Validate(call); err != nil {
-		return connector.Result{}, &connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	unlock := c.targets.Lock(ctx, call.Target.EntityType+" "+call.Target.EntityRef)
-	if unlock == nil {
-		return connector.Result{}, &connector.Error{
-			Kind: connector.NotSent, Code: "timeout", Detail: "the time was over before the call's turn came",
-		}
-	}
-	defer unlock()
 	do := map[string]func(context.Context, connector.Call) (connector.Result, *connector.Error){
 		opComment: c.comment, opAddLabel: c.label, opRemoveLabel: c.label, opMerge: c.merge, opDispatch: c.dispatch,
 		opCancelRun: c.cancelRun, opRelease: c.release, opDeleteComment: c.remove, opDeleteRelease: c.remove,
 	}[call.Operation]
-	res, failed := do(ctx, call)
-	if failed != nil {
-		return res, failed
-	}
-	return res, nil
+	name := call.Target.EntityType + " " + call.Target.EntityRef
+	return c.targets.Execute(ctx, c, call, c.timeout, name, do)
 }
 
 // send makes the only writing call; the answer must have one of the given statuses.
@@ -156,15 +131,11 @@ func (c *Connector) send(
 	if failed := c.pace.Wait(ctx, ""); failed != nil {
 		return res, "", failed
 	}
-	r, a, failed := c.api.Do(ctx, method, path, nil, body)
-	if r != nil {
-		res.RequestMetadata = r.Metadata()
-	}
+	res, a, failed := c.api.Do(ctx, method, path, nil, nil, body)
 	if failed != nil {
 		return res, "", failed
 	}
 	doc = a.JSON()
-	res.ResponseMetadata = a.Metadata(doc)
 	if !slices.Contains(statuses, a.Status) {
 		return res, doc, c.failure(a)
 	}

@@ -23,7 +23,7 @@ import (
 
 func config(f *fake) github.Config {
 	return github.Config{
-		BaseURL: f.URL, AllowPrivate: true, Auth: github.Auth{Token: &github.Secret{Secret: "GITHUB"}},
+		BaseURL: f.URL, AllowPrivate: true, Auth: github.Auth{Token: &connector.Secret{Secret: "GITHUB"}},
 		Repositories: map[string]github.Repository{repo: {}},
 	}
 }
@@ -443,7 +443,7 @@ func (f *fake) app() (cfg github.Config, private string) {
 	f.appKey = &key().PublicKey
 	cfg = config(f)
 	cfg.Auth = github.Auth{
-		App: &github.App{ClientID: "Iv1.app", InstallationID: 99, PrivateKey: github.Secret{Secret: "KEY"}},
+		App: &github.App{ClientID: "Iv1.app", InstallationID: 99, PrivateKey: connector.Secret{Secret: "KEY"}},
 	}
 	return cfg, keyPEM(key())
 }
@@ -577,7 +577,7 @@ func TestConfig(t *testing.T) {
 		"is not owner/name":      func(c *github.Config) { c.Repositories = map[string]github.Repository{"shop": {}} },
 		"exactly one of token":   func(c *github.Config) { c.Auth = github.Auth{} },
 		"needs client_id":        func(c *github.Config) { c.Auth = github.Auth{App: &github.App{}} },
-		"there is no secret":     func(c *github.Config) { c.Auth.Token = &github.Secret{Secret: "OTHER"} },
+		"there is no secret":     func(c *github.Config) { c.Auth.Token = &connector.Secret{Secret: "OTHER"} },
 		"cannot name an input":   func(c *github.Config) { c.ActionInput = "a b" },
 		"there are add_label, cancel": func(c *github.Config) {
 			c.Repositories = map[string]github.Repository{repo: {Operations: map[string]github.Operation{"x": {}}}}

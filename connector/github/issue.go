@@ -27,7 +27,7 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 		}
 	}
 	_, number := place(call)
-	text, _ := textOf(call.ProposedChange, "body")
+	text, _ := rest.TextOf(call.ProposedChange, "body")
 	body := gatehouse.Member{Name: "body", Value: marked(call, text)}
 	res, doc, failed := c.send(ctx, http.MethodPost, path(call, "issues", number, "comments"),
 		gatehouse.ObjectJSON(body), http.StatusCreated)
@@ -80,7 +80,7 @@ func (c *Connector) commented(
 		}
 		elements, _ := doc.Elements()
 		for _, e := range elements {
-			if text, _ := textOf(e, "body"); strings.HasSuffix(text, mark(call)) {
+			if text, _ := rest.TextOf(e, "body"); strings.HasSuffix(text, mark(call)) {
 				return e, true, nil
 			}
 		}
@@ -99,20 +99,12 @@ func (c *Connector) label(ctx context.Context, call connector.Call) (connector.R
 		return connector.Result{}, rest.NothingSent(failed)
 	}
 	adds := call.Operation == opAddLabel
-	name, _ := textOf(call.ProposedChange, "label")
+	name, _ := rest.TextOf(call.ProposedChange, "label")
 	if there && has(state, name) == adds {
 		return connector.Result{ExternalID: call.Target.EntityRef, ResponseMetadata: foundLabels(state)}, nil
 	}
 	if s := compare(call, state, there); !s.Matches {
-		return connector.Result{}, &connector.Error{
-			Kind: connector.Terminal,
-			Code: string(gatehouse.CodeTargetChanged),
-			Detail: "the issue is not as the proposal says: expected " + string(
-				s.Expected,
-			) + ", found " + string(
-				s.Actual,
-			),
-		}
+		return connector.Result{}, rest.Changed(s)
 	}
 	_, number := place(call)
 	method, to, body := http.MethodDelete, path(call, "issues", number, "labels", name), gatehouse.JSON("")

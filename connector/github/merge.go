@@ -6,6 +6,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 // merge merges the approved commit: GitHub compares it with the head. Only another pull request can
@@ -15,7 +16,7 @@ func (c *Connector) merge(ctx context.Context, call connector.Call) (connector.R
 	if failed != nil {
 		return connector.Result{}, failed
 	}
-	if open, _ := textOf(state, "state"); open != "open" {
+	if open, _ := rest.TextOf(state, "state"); open != "open" {
 		return connector.Result{}, &connector.Error{
 			Kind:   connector.Terminal,
 			Code:   string(gatehouse.CodeTargetChanged),
@@ -37,7 +38,7 @@ func (c *Connector) merge(ctx context.Context, call connector.Call) (connector.R
 		}
 		return res, failed
 	}
-	res.ExternalID, _ = textOf(doc, "sha")
+	res.ExternalID, _ = rest.TextOf(doc, "sha")
 	return res, notAsApproved(doc, gatehouse.Member{Name: "merged", Value: "true"})
 }
 
@@ -50,10 +51,10 @@ func (c *Connector) merged(
 	if failed != nil {
 		return "", false, failed
 	}
-	head, _ := textOf(state, "head")
-	base, _ := textOf(state, "base")
-	want, _ := textOf(call.CurrentState, "base")
+	head, _ := rest.TextOf(state, "head")
+	base, _ := rest.TextOf(state, "base")
+	want, _ := rest.TextOf(call.CurrentState, "base")
 	merged, _ := state.Get("merged")
-	commit, _ = textOf(state, "merge_commit_sha")
+	commit, _ = rest.TextOf(state, "merge_commit_sha")
 	return commit, merged == "true" && head == call.Target.Version && base == want, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
 )
 
@@ -77,39 +78,24 @@ const (
 		"prerelease": {"type": "boolean"}}}`
 )
 
-// undos states what remains after an operation was undone, or why it cannot be undone.
-func undos() map[string]*gatehouse.Undo {
-	return map[string]*gatehouse.Undo{
-		opComment:       connector.UndoExcept("its subscribers were mailed"),
-		opDeleteComment: connector.NoUndo("a deleted comment cannot be restored"),
-		opMerge:         connector.NoUndo("only another pull request takes a merge back"),
-		opDispatch:      connector.UndoExcept("what the jobs did stays"),
-		opCancelRun:     connector.NoUndo("a canceled run does not continue"),
-		opRelease:       connector.UndoExcept("the tag stays, and followers were told"),
-		opDeleteRelease: connector.NoUndo("a deleted release cannot be restored"),
-	}
-}
-
 func newOperations() (*typed.Operations, error) {
-	operation := func(
-		name string, class connector.Class, floor gatehouse.RiskLevel, reverses bool, change string,
-	) typed.Operation {
-		return typed.Operation{
-			Operation: connector.Operation{
-				Name: name, Class: class, Floor: floor, Reverses: reverses, Undo: undos()[name],
-			}, Change: change,
-		}
-	}
 	return typed.NewOperations(
-		operation(opComment, connector.ClassC, gatehouse.L3, true, comments),
-		operation(opDeleteComment, connector.ClassC, gatehouse.L4, false, deletes),
-		operation(opAddLabel, connector.ClassA, gatehouse.L3, true, label),
-		operation(opRemoveLabel, connector.ClassA, gatehouse.L3, true, label),
-		operation(opMerge, connector.ClassB, gatehouse.L4, false, merges),
-		operation(opDispatch, connector.ClassC, gatehouse.L4, true, dispatches),
-		operation(opCancelRun, connector.ClassC, gatehouse.L3, false, cancels),
-		operation(opRelease, connector.ClassB, gatehouse.L4, true, releases),
-		operation(opDeleteRelease, connector.ClassC, gatehouse.L4, false, deletes),
+		typed.Of(opComment, connector.ClassC, gatehouse.L3, true, comments,
+			connector.UndoExcept("its subscribers were mailed")),
+		typed.Of(opDeleteComment, connector.ClassC, gatehouse.L4, false, deletes,
+			connector.NoUndo("a deleted comment cannot be restored")),
+		typed.Of(opAddLabel, connector.ClassA, gatehouse.L3, true, label, nil),
+		typed.Of(opRemoveLabel, connector.ClassA, gatehouse.L3, true, label, nil),
+		typed.Of(opMerge, connector.ClassB, gatehouse.L4, false, merges,
+			connector.NoUndo("only another pull request takes a merge back")),
+		typed.Of(opDispatch, connector.ClassC, gatehouse.L4, true, dispatches,
+			connector.UndoExcept("what the jobs did stays")),
+		typed.Of(opCancelRun, connector.ClassC, gatehouse.L3, false, cancels,
+			connector.NoUndo("a canceled run does not continue")),
+		typed.Of(opRelease, connector.ClassB, gatehouse.L4, true, releases,
+			connector.UndoExcept("the tag stays, and followers were told")),
+		typed.Of(opDeleteRelease, connector.ClassC, gatehouse.L4, false, deletes,
+			connector.NoUndo("a deleted release cannot be restored")),
 	)
 }
 
@@ -155,12 +141,8 @@ func (c *Connector) levels(repository, operation string) connector.Levels {
 
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
-	op, ok := c.operations.Operation(call.Operation)
-	if !ok || len(call.Target.EntityRefs) > 0 {
-		return gatehouse.L5
-	}
 	repository, _ := place(call)
-	return c.levels(repository, op.Name).Of(op.Floor, call.ProposedChange)
+	return c.operations.Floor(call, c.levels(repository, call.Operation))
 }
 
 // Declarations implements [connector.Declarer].
@@ -198,11 +180,11 @@ func (c *Connector) Validate(call connector.Call) error {
 	case !merge && call.Target.Version != "":
 		v.Add("/target/version", "has a meaning for merge alone")
 	}
-	if _, ok := textOf(call.CurrentState, "base"); merge && !ok {
+	if _, ok := rest.TextOf(call.CurrentState, "base"); merge && !ok {
 		v.Add("/current_state/base", "is required: the branch that is merged into")
 	}
 	if call.Operation == opDeleteComment || call.Operation == opDeleteRelease {
-		if _, ok := textOf(call.CurrentState, "body"); !ok {
+		if _, ok := rest.TextOf(call.CurrentState, "body"); !ok {
 			v.Add("/current_state/body", "is required: what is deleted")
 		}
 	}
@@ -217,21 +199,13 @@ func (c *Connector) Validate(call connector.Call) error {
 			v.Add("/proposed_change/inputs/"+c.input, "is for the action's id")
 		}
 	}
-	if body, _ := textOf(call.ProposedChange, "body"); strings.Contains(body, "<!-- gatehouse:") {
+	if body, _ := rest.TextOf(call.ProposedChange, "body"); strings.Contains(body, "<!-- gatehouse:") {
 		v.Add("/proposed_change/body", "has the mark of another action")
 	}
 	return v.Err()
 }
 
 var commitForm = regexp.MustCompile(`^[0-9a-f]{40}$`)
-
-func textOf(j gatehouse.JSON, name string) (string, bool) {
-	member, ok := j.Get(name)
-	if !ok {
-		return "", false
-	}
-	return member.Text()
-}
 
 // mark is an invisible text by which a comment or release is found again.
 func mark(call connector.Call) string { return "<!-- gatehouse:" + call.ActionID + " -->" }

@@ -21,7 +21,7 @@ func outcome(a *rest.Answer) *connector.Error {
 	if a.Status != http.StatusForbidden && a.Status != http.StatusTooManyRequests {
 		return e
 	}
-	message, _ := textOf(a.JSON(), "message")
+	message, _ := rest.TextOf(a.JSON(), "message")
 	spent := a.Header.Get("X-Ratelimit-Remaining") == "0"
 	if a.Status == http.StatusForbidden && !spent && e.RetryAfter == 0 &&
 		!strings.Contains(strings.ToLower(message), "secondary rate limit") {

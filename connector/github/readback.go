@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 // ReadBack implements [connector.ReadBacker]. It never returns Absent, because an earlier call may
@@ -30,7 +31,7 @@ func (c *Connector) readBack(ctx context.Context, call connector.Call) (connecto
 		return commentResult(call, made), true, nil
 	case opAddLabel, opRemoveLabel:
 		state, there, failed := c.read(ctx, call)
-		name, _ := textOf(call.ProposedChange, "label")
+		name, _ := rest.TextOf(call.ProposedChange, "label")
 		return res, there && has(state, name) == (call.Operation == opAddLabel), failed
 	case opMerge:
 		commit, there, failed := c.merged(ctx, call)
@@ -53,7 +54,7 @@ func (c *Connector) readBack(ctx context.Context, call connector.Call) (connecto
 		return releaseResult(call, made), true, nil
 	case opCancelRun:
 		state, there, failed := c.read(ctx, call)
-		status, _ := textOf(state, "conclusion")
+		status, _ := rest.TextOf(state, "conclusion")
 		return res, there && status == "cancelled", failed
 	}
 	// An entity that cannot be seen is not necessarily deleted.

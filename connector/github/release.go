@@ -18,7 +18,7 @@ func (c *Connector) release(ctx context.Context, call connector.Call) (connector
 	if failed != nil {
 		return connector.Result{}, rest.NothingSent(failed)
 	}
-	if want, _ := textOf(call.ProposedChange, "target_commitish"); there && commit != want {
+	if want, _ := rest.TextOf(call.ProposedChange, "target_commitish"); there && commit != want {
 		return connector.Result{}, &connector.Error{
 			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
 			Detail: "the tag " + gatehouse.Quote(tag) + " is of another commit: " + commit,
@@ -68,8 +68,8 @@ func (c *Connector) tagged(
 		return "", false, failed
 	}
 	object, _ := doc.Get("object")
-	kind, _ := textOf(object, "type")
-	sha, _ := textOf(object, "sha")
+	kind, _ := rest.TextOf(object, "type")
+	sha, _ := rest.TextOf(object, "sha")
 	if kind != "tag" {
 		return sha, true, nil
 	}
@@ -77,7 +77,7 @@ func (c *Connector) tagged(
 		return "", false, failed
 	}
 	object, _ = doc.Get("object")
-	sha, _ = textOf(object, "sha")
+	sha, _ = rest.TextOf(object, "sha")
 	return sha, true, nil
 }
 
@@ -106,6 +106,6 @@ func (c *Connector) released(
 	if failed != nil || !there {
 		return "", false, failed
 	}
-	text, _ := textOf(doc, "body")
+	text, _ := rest.TextOf(doc, "body")
 	return doc, strings.HasSuffix(text, mark(call)), nil
 }

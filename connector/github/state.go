@@ -108,7 +108,7 @@ func names(list gatehouse.JSON, member string) gatehouse.JSON {
 	elements, _ := list.Elements()
 	var all []string
 	for _, e := range elements {
-		if s, ok := textOf(e, member); ok {
+		if s, ok := rest.TextOf(e, member); ok {
 			all = append(all, s)
 		} else if s, ok := e.Text(); ok {
 			all = append(all, s)
@@ -134,9 +134,9 @@ func (c *Connector) approvedBy(ctx context.Context, call connector.Call) (gateho
 	reviews, _ := doc.Elements()
 	for _, r := range reviews {
 		user, _ := r.Get("user")
-		login, _ := textOf(user, "login")
-		state, _ := textOf(r, "state")
-		commit, _ := textOf(r, "commit_id")
+		login, _ := rest.TextOf(user, "login")
+		state, _ := rest.TextOf(r, "state")
+		commit, _ := rest.TextOf(r, "commit_id")
 		if state == "APPROVED" && commit != call.Target.Version {
 			state = "STALE"
 		}
@@ -159,31 +159,16 @@ func compare(call connector.Call, state gatehouse.JSON, there bool) connector.St
 	if !there {
 		return connector.State{Expected: gatehouse.StringJSON(call.Target.EntityRef), Actual: "null"}
 	}
-	if head, _ := textOf(state, "head"); call.Operation == opMerge && head != call.Target.Version {
-		return connector.State{
-			Expected: gatehouse.StringJSON(call.Target.Version), Actual: gatehouse.StringJSON(head),
-		}
+	if head, _ := rest.TextOf(state, "head"); call.Operation == opMerge && head != call.Target.Version {
+		return rest.OtherVersion(call.Target.Version, head)
 	}
-	pre, _ := call.CurrentState.Fields()
-	var expected, actual []gatehouse.Member
-	for _, m := range pre {
-		got, ok := state.Get(m.Name)
-		if !ok {
-			got = "null"
-		}
-		want := m.Value
+	return rest.Compare(call, func(m gatehouse.Member) (gatehouse.JSON, bool) {
+		got, want := orNull(state, m.Name), m.Value
 		if m.Name == "labels" || m.Name == "approved_by" {
 			want = names(want, "")
 		}
-		if !want.Equal(got) {
-			expected = append(expected, m)
-			actual = append(actual, gatehouse.Member{Name: m.Name, Value: got})
-		}
-	}
-	if expected == nil {
-		return connector.State{Matches: true}
-	}
-	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
+		return got, want.Equal(got)
+	})
 }
 
 // before reads the entity before it is changed, and refuses a mismatch. It sends nothing that
@@ -194,15 +179,7 @@ func (c *Connector) before(ctx context.Context, call connector.Call) (gatehouse.
 		return "", rest.NothingSent(failed)
 	}
 	if s := compare(call, state, there); !s.Matches {
-		return "", &connector.Error{
-			Kind: connector.Terminal,
-			Code: string(gatehouse.CodeTargetChanged),
-			Detail: "the target is not as the proposal says: expected " + string(
-				s.Expected,
-			) + ", found " + string(
-				s.Actual,
-			),
-		}
+		return "", rest.Changed(s)
 	}
 	return state, nil
 }
@@ -228,9 +205,7 @@ func (c *Connector) ReadsState(call connector.Call) bool { return readPath(call)
 // ReadState implements [connector.StateReader].
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	if !c.ReadsState(call) {
-		return connector.Snapshot{}, &connector.Error{
-			Kind: connector.Terminal, Code: "unsupported", Detail: "an entity that does not exist yet has no state",
-		}
+		return connector.Snapshot{}, rest.NoState()
 	}
 	state, there, failed := c.read(ctx, call)
 	if failed != nil {
@@ -241,18 +216,16 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	}
 	out := connector.Snapshot{Matches: compare(call, state, true).Matches}
 	if call.Operation == opMerge {
-		out.Version, _ = textOf(state, "head")
+		out.Version, _ = rest.TextOf(state, "head")
 	}
-	var members []gatehouse.Member
-	for _, name := range connector.Fields(call.CurrentState) {
-		value, ok := state.Get(name)
-		if !ok {
-			value = "null"
-		}
-		members = append(members, gatehouse.Member{Name: name, Value: value})
-	}
-	if members != nil {
-		out.CurrentState = gatehouse.ObjectJSON(members...)
-	}
+	out.CurrentState = rest.Select(connector.Fields(call.CurrentState),
+		func(name string) gatehouse.JSON { return orNull(state, name) })
 	return out, nil
+}
+
+func orNull(state gatehouse.JSON, name string) gatehouse.JSON {
+	if value, ok := state.Get(name); ok {
+		return value
+	}
+	return "null"
 }

@@ -86,7 +86,7 @@ func (c *Connector) started(
 	list, _ := doc.Get("workflow_runs")
 	runs, _ := list.Elements()
 	for _, run := range runs {
-		if title, _ := textOf(run, "display_title"); strings.Contains(title, call.ActionID) {
+		if title, _ := rest.TextOf(run, "display_title"); strings.Contains(title, call.ActionID) {
 			id, ok := run.Get("id")
 			return id, ok, nil
 		}
@@ -109,19 +109,11 @@ func (c *Connector) cancelRun(ctx context.Context, call connector.Call) (connect
 	if failed != nil {
 		return connector.Result{}, failed
 	}
-	if status, _ := textOf(state, "status"); status == "completed" {
-		return connector.Result{}, &connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged), Detail: "the run is over",
-		}
+	if status, _ := rest.TextOf(state, "status"); status == "completed" {
+		return connector.Result{}, rest.TargetChanged("the run is over")
 	}
 	_, id := place(call)
-	res, _, failed := c.send(
-		ctx,
-		http.MethodPost,
-		path(call, "actions", "runs", id, "cancel"),
-		"",
-		http.StatusAccepted,
-	)
+	res, _, failed := c.send(ctx, http.MethodPost, path(call, "actions", "runs", id, "cancel"), "", http.StatusAccepted)
 	res.ExternalID = call.Target.EntityRef
 	return res, failed
 }

@@ -77,7 +77,7 @@ func (s *idp) connector(t *testing.T, change func(*httpconn.Config)) *httpconn.C
 	cfg := httpconn.Config{
 		BaseURL: s.URL, AllowPrivate: true,
 		Auth: &httpconn.Auth{OAuth2: &httpconn.OAuth2{
-			TokenURL: s.URL + "/login/", ClientID: "gate house", ClientSecret: httpconn.Secret{Secret: "CLIENT"},
+			TokenURL: s.URL + "/login/", ClientID: "gate house", ClientSecret: connector.Secret{Secret: "CLIENT"},
 			Scopes: []string{"a", "b"}, Audience: "crm",
 		}},
 		Operations: map[string]httpconn.Operation{"update": {
@@ -194,7 +194,7 @@ func TestNoToken(t *testing.T) {
 // TestAuthIsChecked: a wrong configuration is refused when the connector is made.
 func TestAuthIsChecked(t *testing.T) {
 	t.Parallel()
-	named := httpconn.Secret{Secret: "CLIENT"}
+	named := connector.Secret{Secret: "CLIENT"}
 	valid := httpconn.OAuth2{TokenURL: "https://login.example/token", ClientID: "x", ClientSecret: named}
 	for says, change := range map[string]func(*httpconn.Config, *httpconn.OAuth2){
 		"token_url: credentials": func(_ *httpconn.Config, o *httpconn.OAuth2) { o.TokenURL = "http://login.example/token" },
@@ -229,7 +229,7 @@ func TestSignedRequests(t *testing.T) {
 	t.Parallel()
 	s := newCRM(t)
 	cfg := s.config()
-	named := httpconn.Secret{Secret: "CRM_TOKEN"}
+	named := connector.Secret{Secret: "CRM_TOKEN"}
 	cfg.Auth = &httpconn.Auth{OAuth1: &httpconn.OAuth1{
 		ConsumerKey: named, ConsumerSecret: named, Token: named, TokenSecret: named, Realm: "R",
 	}}

@@ -60,7 +60,7 @@ type Entity struct {
 // Auth has exactly one of its members.
 type Auth struct {
 	// Bearer is sent as a bearer token.
-	Bearer *Secret `yaml:"bearer"`
+	Bearer *connector.Secret `yaml:"bearer"`
 	// Basic sends a user name and a secret password.
 	Basic *Basic `yaml:"basic"`
 	// Header sends a secret in a named header.
@@ -78,7 +78,7 @@ type OAuth2 struct {
 	// ClientID is the client's id.
 	ClientID string `yaml:"client_id"`
 	// ClientSecret is the client's secret.
-	ClientSecret Secret `yaml:"client_secret"`
+	ClientSecret connector.Secret `yaml:"client_secret"`
 	// Scopes are asked for; the server's own by default.
 	Scopes []string `yaml:"scopes"`
 	// Audience is for authorization servers that need it.
@@ -90,13 +90,13 @@ type OAuth2 struct {
 // OAuth1 holds the credentials of a client and of a user.
 type OAuth1 struct {
 	// ConsumerKey is the secret with the client's key.
-	ConsumerKey Secret `yaml:"consumer_key"`
+	ConsumerKey connector.Secret `yaml:"consumer_key"`
 	// ConsumerSecret is the secret with the client's shared secret.
-	ConsumerSecret Secret `yaml:"consumer_secret"`
+	ConsumerSecret connector.Secret `yaml:"consumer_secret"`
 	// Token is the secret with the access token.
-	Token Secret `yaml:"token"`
+	Token connector.Secret `yaml:"token"`
 	// TokenSecret is the secret with the access token's shared secret.
-	TokenSecret Secret `yaml:"token_secret"`
+	TokenSecret connector.Secret `yaml:"token_secret"`
 	// Realm is the protection realm.
 	Realm string `yaml:"realm"`
 }
@@ -104,15 +104,9 @@ type OAuth1 struct {
 // ClientCertificate is a certificate with its private key.
 type ClientCertificate struct {
 	// Cert is the secret with the certificate chain, as PEM.
-	Cert Secret `yaml:"cert"`
+	Cert connector.Secret `yaml:"cert"`
 	// Key is the secret with its private key, as PEM.
-	Key Secret `yaml:"key"`
-}
-
-// Secret refers to a secret by name.
-type Secret struct {
-	// Secret is the name of an entry of secrets.
-	Secret string `yaml:"secret"`
+	Key connector.Secret `yaml:"key"`
 }
 
 // Basic is HTTP basic authentication (RFC 7617).
@@ -120,7 +114,7 @@ type Basic struct {
 	// Username is sent unchanged.
 	Username string `yaml:"username"`
 	// Password is the password's secret.
-	Password Secret `yaml:"password"`
+	Password connector.Secret `yaml:"password"`
 }
 
 // SecretHeader is a header whose value is a secret.

@@ -42,7 +42,7 @@ func TestConformance(t *testing.T) {
 						&httpconn.ReadBack{Path: "/{entity_type}/{entity_ref}", Change: pointer("/data")}
 					op.ExternalID = nil
 					cfg.Operations["update"] = op
-					secret := httpconn.Secret{Secret: "CRM_TOKEN"}
+					secret := connector.Secret{Secret: "CRM_TOKEN"}
 					cfg.Auth = &httpconn.Auth{OAuth1: &httpconn.OAuth1{
 						ConsumerKey: secret, ConsumerSecret: secret, Token: secret, TokenSecret: secret}}
 				}

@@ -77,7 +77,7 @@ func TestReadBackPages(t *testing.T) {
 			}
 			pages := test.pages
 			c := newConnector(t, httpconn.Config{
-				BaseURL: s.URL, AllowPrivate: true, Auth: &httpconn.Auth{Bearer: &httpconn.Secret{Secret: "CRM_TOKEN"}},
+				BaseURL: s.URL, AllowPrivate: true, Auth: &httpconn.Auth{Bearer: &connector.Secret{Secret: "CRM_TOKEN"}},
 				Operations: map[string]httpconn.Operation{"update": {
 					Method: "POST", Path: "/x", ReadBack: &httpconn.ReadBack{
 						Path: path + "?limit=4", JSON: &httpconn.Match{Pointer: "/key", Equals: text("key-8")},

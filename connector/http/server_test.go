@@ -179,7 +179,7 @@ func text(s string) *string { return &s }
 func (s *crm) config() httpconn.Config {
 	return httpconn.Config{
 		BaseURL: s.URL, AllowPrivate: true,
-		Auth: &httpconn.Auth{Bearer: &httpconn.Secret{Secret: "CRM_TOKEN"}},
+		Auth: &httpconn.Auth{Bearer: &connector.Secret{Secret: "CRM_TOKEN"}},
 		Operations: map[string]httpconn.Operation{"update": {
 			Method: "PATCH", Path: "/{entity_type}/{entity_ref}", Class: connector.ClassA,
 			Conditional: &httpconn.Conditional{},

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse/connector"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 )
 
@@ -67,7 +68,7 @@ func TestClientCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	pair := &httpconn.ClientCertificate{Cert: httpconn.Secret{Secret: "CERT"}, Key: httpconn.Secret{Secret: "KEY"}}
+	pair := &httpconn.ClientCertificate{Cert: connector.Secret{Secret: "CERT"}, Key: connector.Secret{Secret: "KEY"}}
 	cfg := httpconn.Config{
 		BaseURL: s.URL, AllowPrivate: true, CAFile: authority, ClientCertificate: pair,
 		Operations: map[string]httpconn.Operation{"update": {Method: "POST", Path: "/x"}},

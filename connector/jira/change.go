@@ -16,16 +16,11 @@ import (
 func (c *Connector) send(
 	ctx context.Context, method, path string, body gatehouse.JSON, want int,
 ) (connector.Result, gatehouse.JSON, *connector.Error) {
-	r, a, failed := c.api.Do(ctx, method, path, nil, body)
-	var res connector.Result
-	if r != nil {
-		res.RequestMetadata = r.Metadata()
-	}
+	res, a, failed := c.api.Do(ctx, method, path, nil, nil, body)
 	if failed != nil {
 		return res, "", failed
 	}
 	doc := a.JSON()
-	res.ResponseMetadata = a.Metadata(doc)
 	switch {
 	case a.Status == http.StatusConflict:
 		failed = a.Failure() // another transition of the same issue was in progress
@@ -122,7 +117,7 @@ func (c *Connector) transition(ctx context.Context, call connector.Call) (connec
 	to := rest.Text(call.ProposedChange, "status")
 	from := rest.Text(was.fields, "status")
 	if from == to {
-		return connector.Result{ExternalID: was.key, ResponseMetadata: found(was.key)}, nil
+		return rest.MadeBefore(was.key), nil
 	}
 	id, failed := c.leading(ctx, was.key, to)
 	if failed != nil {
@@ -183,10 +178,6 @@ func (c *Connector) leading(ctx context.Context, key, status string) (string, *c
 	}
 }
 
-func found(what string) gatehouse.JSON {
-	return gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: gatehouse.StringJSON(what)})
-}
-
 // markLabel is the label of the issue that a call creates.
 func markLabel(call connector.Call) string { return "gatehouse-" + call.TargetKey()[:32] }
 
@@ -198,7 +189,7 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 		return connector.Result{}, rest.NothingSent(failed)
 	}
 	if there {
-		return connector.Result{ExternalID: made.key, ResponseMetadata: found(made.key)}, nil
+		return rest.MadeBefore(made.key), nil
 	}
 	fields := fieldsOf(call.ProposedChange)
 	labels, _ := call.ProposedChange.Get("labels")

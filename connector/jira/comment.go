@@ -24,7 +24,7 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 		return connector.Result{}, rest.NothingSent(failed)
 	}
 	if there {
-		return connector.Result{ExternalID: id, ResponseMetadata: found(id)}, nil
+		return rest.MadeBefore(id), nil
 	}
 	text := rest.Text(call.ProposedChange, "text")
 	body := gatehouse.ObjectJSON(
@@ -32,13 +32,8 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 		gatehouse.Member{Name: "properties", Value: gatehouse.MustJSON([]map[string]any{
 			{"key": property, "value": map[string]string{"key": call.TargetKey()}},
 		})})
-	res, doc, failed := c.send(
-		ctx,
-		http.MethodPost,
-		issuePath(call.Target.EntityRef, "comment"),
-		body,
-		http.StatusCreated,
-	)
+	res, doc, failed := c.send(ctx, http.MethodPost, issuePath(call.Target.EntityRef, "comment"), body,
+		http.StatusCreated)
 	if failed != nil {
 		return res, failed
 	}
@@ -117,5 +112,5 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	case !there:
 		return connector.Inconclusive, connector.Result{}, nil
 	}
-	return connector.Present, connector.Result{ExternalID: id, ResponseMetadata: found(id)}, nil
+	return connector.Present, rest.MadeBefore(id), nil
 }

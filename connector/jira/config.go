@@ -27,17 +27,11 @@ type Config struct {
 	// Email is the token's account.
 	Email string `yaml:"email" form:"first"`
 	// Token is the secret with the API token.
-	Token Secret `yaml:"token" form:"first"`
+	Token connector.Secret `yaml:"token" form:"first"`
 	// Projects are those whose issues actions can change, by key.
 	Projects map[string]Project `yaml:"projects" form:"first"`
 	// Timeout limits a call with its reads before and after; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
-}
-
-// Secret refers to a secret by name.
-type Secret struct {
-	// Secret is the name of an entry of secrets.
-	Secret string `yaml:"secret"`
 }
 
 // Project holds an operator's declarations for a project.

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
@@ -31,17 +30,7 @@ type Connector struct {
 	issues      rest.Keyed
 }
 
-var (
-	_ connector.Connector   = (*Connector)(nil)
-	_ connector.Checker     = (*Connector)(nil)
-	_ connector.StateReader = (*Connector)(nil)
-	_ connector.ReadBacker  = (*Connector)(nil)
-	_ connector.Validator   = (*Connector)(nil)
-	_ connector.Floorer     = (*Connector)(nil)
-	_ connector.Declarer    = (*Connector)(nil)
-	_ connector.Typed       = (*Connector)(nil)
-	_ connector.Prober      = (*Connector)(nil)
-)
+var _ typed.Connector = (*Connector)(nil)
 
 // New makes a connector from a configuration, with the value of the secret that it names. It makes
 // no call.
@@ -53,12 +42,9 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	if err != nil {
 		return nil, fmt.Errorf("site: %w", err)
 	}
-	if cfg.Token.Secret == "" || secrets == nil {
-		return nil, errors.New("token: needs the name of a secret")
-	}
-	token, err := secrets(cfg.Token.Secret)
+	token, err := cfg.Token.Value("token", secrets)
 	if err != nil {
-		return nil, fmt.Errorf("token: %w", err)
+		return nil, err
 	}
 	if token = strings.TrimSpace(token); !tokenForm.MatchString(token) {
 		return nil, errors.New("token: is not an API token")
@@ -108,36 +94,21 @@ func (c *Connector) Probe(ctx context.Context) error {
 
 // Execute implements [connector.Connector].
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
-	if err := c.Validate(call); err != nil {
-		return connector.Result{}, &connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
 	name := call.Target.EntityRef
 	if call.Operation == opCreate {
 		name = call.TargetKey()
 	}
-	unlock := c.issues.Lock(ctx, name)
-	if unlock == nil {
-		return connector.Result{}, rest.NotSent("timeout", "the time was over before the call's turn came")
-	}
-	defer unlock()
-	var res connector.Result
-	var failed *connector.Error
+	return c.issues.Execute(ctx, c, call, c.timeout, name, c.execute)
+}
+
+func (c *Connector) execute(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	switch call.Operation {
 	case opCreate:
-		res, failed = c.create(ctx, call)
+		return c.create(ctx, call)
 	case opComment:
-		res, failed = c.comment(ctx, call)
+		return c.comment(ctx, call)
 	case opTransition:
-		res, failed = c.transition(ctx, call)
-	default:
-		res, failed = c.update(ctx, call)
+		return c.transition(ctx, call)
 	}
-	if failed != nil {
-		return res, failed
-	}
-	return res, nil
+	return c.update(ctx, call)
 }

@@ -262,7 +262,7 @@ func (f *fake) search(query string) []object {
 
 func (f *fake) config() jira.Config {
 	return jira.Config{
-		Site: f.url, AllowPrivate: true, Email: "gate@acme.example", Token: jira.Secret{Secret: "JIRA"},
+		Site: f.url, AllowPrivate: true, Email: "gate@acme.example", Token: connector.Secret{Secret: "JIRA"},
 		Projects: map[string]jira.Project{"SHOP": {}},
 	}
 }

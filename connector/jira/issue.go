@@ -141,21 +141,13 @@ func (i issue) value(name string) gatehouse.JSON {
 // compare reports how an issue differs from the call's description of it. A pre-image takes
 // precedence over the version, because comments also change the time of the last update.
 func compare(call connector.Call, i issue) connector.State {
-	members, _ := call.CurrentState.Fields()
-	var expected, actual []gatehouse.Member
-	for _, m := range members {
-		if got := i.value(m.Name); !holds(m.Value, got) {
-			expected = append(expected, m)
-			actual = append(actual, gatehouse.Member{Name: m.Name, Value: got})
-		}
+	if v := call.Target.Version; v != "" && len(connector.Fields(call.CurrentState)) == 0 && v != i.version {
+		return rest.OtherVersion(v, i.version)
 	}
-	if expected != nil {
-		return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
-	}
-	if v := call.Target.Version; v != "" && len(members) == 0 && v != i.version {
-		return connector.State{Expected: gatehouse.StringJSON(v), Actual: gatehouse.StringJSON(i.version)}
-	}
-	return connector.State{Matches: true}
+	return rest.Compare(call, func(m gatehouse.Member) (gatehouse.JSON, bool) {
+		got := i.value(m.Name)
+		return got, holds(m.Value, got)
+	})
 }
 
 // before reads the issue before it is changed, and refuses a mismatch.
@@ -165,10 +157,7 @@ func (c *Connector) before(ctx context.Context, call connector.Call) (issue, *co
 	case failed != nil:
 		return i, rest.NothingSent(failed)
 	case gone:
-		return i, &connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
-			Detail: "the issue does not exist, or this account may not see it",
-		}
+		return i, rest.TargetChanged("the issue does not exist, or this account may not see it")
 	}
 	if s := compare(call, i); !s.Matches {
 		return i, rest.Changed(s)
@@ -197,9 +186,7 @@ func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation
 // ReadState implements [connector.StateReader].
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	if !c.ReadsState(call) {
-		return connector.Snapshot{}, &connector.Error{
-			Kind: connector.Terminal, Code: "unsupported", Detail: "an entity that does not exist yet has no state",
-		}
+		return connector.Snapshot{}, rest.NoState()
 	}
 	i, gone, failed := c.read(ctx, call.Target.EntityRef, names(call))
 	if failed != nil {
@@ -225,15 +212,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 
 // only selects the named fields, in the form in which a proposal sets them; "" for none.
 func (i issue) only(of []string) gatehouse.JSON {
-	slices.Sort(of)
-	var members []gatehouse.Member
-	for _, name := range slices.Compact(of) {
-		members = append(members, gatehouse.Member{Name: name, Value: settable(i.value(name))})
-	}
-	if members == nil {
-		return ""
-	}
-	return gatehouse.ObjectJSON(members...)
+	return rest.Select(of, func(name string) gatehouse.JSON { return settable(i.value(name)) })
 }
 
 // settable reduces the object that Jira shows to the member that identifies it.

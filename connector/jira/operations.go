@@ -52,22 +52,12 @@ const (
 )
 
 func newOperations() (*typed.Operations, error) {
-	undos := map[string]*gatehouse.Undo{
-		opCreate: connector.NoUndo("an issue that was created stays"), opComment: connector.NoUndo("a comment stays"),
-	}
-	of := func(name string, floor gatehouse.RiskLevel, reverses bool, change string) typed.Operation {
-		return typed.Operation{
-			Operation: connector.Operation{
-				Name: name, Class: connector.ClassC, Floor: floor, Reverses: reverses, Undo: undos[name],
-			},
-			Change: change,
-		}
-	}
 	return typed.NewOperations(
-		of(opCreate, gatehouse.L4, false, changesCreate),
-		of(opUpdate, gatehouse.L3, true, changesUpdate),
-		of(opTransition, gatehouse.L3, true, changesTransition),
-		of(opComment, gatehouse.L3, false, changesComment),
+		typed.Of(opCreate, connector.ClassC, gatehouse.L4, false, changesCreate,
+			connector.NoUndo("an issue that was created stays")),
+		typed.Of(opUpdate, connector.ClassC, gatehouse.L3, true, changesUpdate, nil),
+		typed.Of(opTransition, connector.ClassC, gatehouse.L3, true, changesTransition, nil),
+		typed.Of(opComment, connector.ClassC, gatehouse.L3, false, changesComment, connector.NoUndo("a comment stays")),
 	)
 }
 
@@ -105,11 +95,7 @@ func (c *Connector) levels(project, operation string) connector.Levels {
 
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
-	op, ok := c.operations.Operation(call.Operation)
-	if !ok || len(call.Target.EntityRefs) > 0 {
-		return gatehouse.L5
-	}
-	return c.levels(project(call), op.Name).Of(op.Floor, call.ProposedChange)
+	return c.operations.Floor(call, c.levels(project(call), call.Operation))
 }
 
 // Declarations implements [connector.Declarer]. An operation or field is listed with each level

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -102,12 +103,7 @@ func (w write) dry() write {
 }
 
 func (w write) done(status int) bool {
-	for _, s := range w.success {
-		if s == status {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(w.success, status)
 }
 
 // preview makes a dry run, and returns the request that may follow. A failure is never ambiguous:
@@ -126,14 +122,8 @@ func (c *Connector) preview(ctx context.Context, w write, call connector.Call, o
 func (c *Connector) dryRun(ctx context.Context, w write, call connector.Call) (write, *rest.Answer, *connector.Error) {
 	for {
 		dry := w.dry()
-		a, failed := c.api.AskWith(
-			ctx,
-			dry.method,
-			dry.path,
-			dry.query,
-			http.Header{"Content-Type": {w.contentType}},
-			dry.body,
-		)
+		header := http.Header{"Content-Type": {w.contentType}}
+		a, failed := c.api.AskWith(ctx, dry.method, dry.path, dry.query, header, dry.body)
 		if failed != nil {
 			return w, nil, rest.NothingSent(failed)
 		}
@@ -185,16 +175,11 @@ func content(doc gatehouse.JSON) gatehouse.JSON {
 
 // send makes the only writing call.
 func (c *Connector) send(ctx context.Context, w write) (connector.Result, gatehouse.JSON, *connector.Error) {
-	r, a, failed := c.api.DoWith(ctx, w.method, w.path, w.query, http.Header{"Content-Type": {w.contentType}}, w.body)
-	var res connector.Result
-	if r != nil {
-		res.RequestMetadata = r.Metadata()
-	}
+	res, a, failed := c.api.Do(ctx, w.method, w.path, w.query, http.Header{"Content-Type": {w.contentType}}, w.body)
 	if failed != nil {
 		return res, "", failed
 	}
 	doc := a.JSON()
-	res.ResponseMetadata = a.Metadata(doc)
 	switch {
 	case !w.done(a.Status):
 		return res, doc, outcome(a)
@@ -241,9 +226,7 @@ func notAsApproved(call connector.Call, now gatehouse.JSON) *connector.Error {
 	if wrong == nil {
 		return nil
 	}
-	return &connector.Error{
-		Code: "not_as_approved", Detail: "the object was changed, but " + strings.Join(wrong, "; "),
-	}
+	return &connector.Error{Code: "not_as_approved", Detail: "the object was changed, but " + strings.Join(wrong, "; ")}
 }
 
 // create creates an object. An existing object with this call's key was created by an earlier
@@ -253,15 +236,11 @@ func (c *Connector) create(ctx context.Context, call connector.Call, p place) (c
 		return res, failed
 	}
 	w, failed := c.preview(ctx, c.write(call, p, object{}), call, object{})
-	if failed != nil {
-		if failed.Code == "already_exists" {
-			if res, there, again := c.created(ctx, call, p); again == nil && there {
-				return res, nil
-			}
-		}
-		return connector.Result{}, failed
+	var res connector.Result
+	var doc gatehouse.JSON
+	if failed == nil {
+		res, doc, failed = c.send(ctx, w)
 	}
-	res, doc, failed := c.send(ctx, w)
 	if failed != nil {
 		if failed.Code == "already_exists" {
 			if res, there, again := c.created(ctx, call, p); again == nil && there {
@@ -299,7 +278,9 @@ func (c *Connector) created(
 			Kind: connector.Terminal, Code: "already_exists", Detail: "there is another object of the name",
 		}
 	}
-	return connector.Result{ExternalID: o.uid, ResponseMetadata: found(o.uid), Reversal: undoing(call, o)}, true, nil
+	res := rest.MadeBefore(o.uid)
+	res.Reversal = undoing(call, o)
+	return res, true, nil
 }
 
 // undoing deletes the created object, unless somebody has changed it since.

@@ -203,7 +203,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (c *cluster) config() kubernetes.Config {
 	return kubernetes.Config{
-		Server: c.url, AllowPrivate: true, CAFile: c.ca, Auth: kubernetes.Auth{Token: &kubernetes.Secret{Secret: "TOKEN"}},
+		Server: c.url, AllowPrivate: true, CAFile: c.ca, Auth: kubernetes.Auth{Token: &connector.Secret{Secret: "TOKEN"}},
 		Resources: map[string]kubernetes.Resource{
 			"deployments.apps": {Kind: "Deployment", Namespaces: []string{c.namespace}},
 			"configmaps":       {Kind: "ConfigMap", Namespaces: []string{c.namespace}},

@@ -38,17 +38,11 @@ type Config struct {
 // Auth has exactly one of Token, and Certificate with Key.
 type Auth struct {
 	// Token is the secret with a bearer token, such as a service account's.
-	Token *Secret `yaml:"token"`
+	Token *connector.Secret `yaml:"token"`
 	// Certificate is the secret with a client certificate, as PEM.
-	Certificate *Secret `yaml:"certificate"`
+	Certificate *connector.Secret `yaml:"certificate"`
 	// Key is the secret with its private key, as PEM.
-	Key *Secret `yaml:"key"`
-}
-
-// Secret refers to a secret by name.
-type Secret struct {
-	// Secret is the name of an entry of secrets.
-	Secret string `yaml:"secret"`
+	Key *connector.Secret `yaml:"key"`
 }
 
 // Resource is a resource type of the API server.

@@ -34,16 +34,8 @@ type Connector struct {
 }
 
 var (
-	_ connector.Connector   = (*Connector)(nil)
-	_ connector.Checker     = (*Connector)(nil)
-	_ connector.StateReader = (*Connector)(nil)
-	_ connector.ReadBacker  = (*Connector)(nil)
-	_ connector.Validator   = (*Connector)(nil)
-	_ connector.Floorer     = (*Connector)(nil)
-	_ connector.Declarer    = (*Connector)(nil)
-	_ connector.Typed       = (*Connector)(nil)
-	_ connector.Lister      = (*Connector)(nil)
-	_ connector.Prober      = (*Connector)(nil)
+	_ typed.Connector  = (*Connector)(nil)
+	_ connector.Lister = (*Connector)(nil)
 )
 
 // New makes a connector from a configuration, with the values of the secrets that it names. It
@@ -87,7 +79,7 @@ func authenticate(client *http.Client, cfg Config, secrets func(string) (string,
 	}
 	if cfg.Auth.Token != nil {
 		rest.Trust(client, roots)
-		token, err := value("auth.token", cfg.Auth.Token, secrets)
+		token, err := cfg.Auth.Token.Value("auth.token", secrets)
 		if err != nil {
 			return "", err
 		}
@@ -96,11 +88,11 @@ func authenticate(client *http.Client, cfg Config, secrets func(string) (string,
 		}
 		return "Bearer " + token, nil
 	}
-	certificate, err := value("auth.certificate", cfg.Auth.Certificate, secrets)
+	certificate, err := cfg.Auth.Certificate.Value("auth.certificate", secrets)
 	if err != nil {
 		return "", err
 	}
-	key, err := value("auth.key", cfg.Auth.Key, secrets)
+	key, err := cfg.Auth.Key.Value("auth.key", secrets)
 	if err != nil {
 		return "", err
 	}
@@ -110,17 +102,6 @@ func authenticate(client *http.Client, cfg Config, secrets func(string) (string,
 	}
 	rest.Trust(client, roots, pair)
 	return "", nil
-}
-
-func value(at string, s *Secret, secrets func(string) (string, error)) (string, error) {
-	if s.Secret == "" || secrets == nil {
-		return "", fmt.Errorf("%s: needs the name of a secret", at)
-	}
-	v, err := secrets(s.Secret)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", at, err)
-	}
-	return v, nil
 }
 
 // fingerprint hashes the definition, with the names of secrets only. Levels, the time-out and the
@@ -173,31 +154,15 @@ func (c *Connector) Probe(ctx context.Context) error {
 
 // Execute implements [connector.Connector].
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
-	if err := c.Validate(call); err != nil {
-		return connector.Result{}, &connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
 	p, _ := c.place(call)
-	unlock := c.objects.Lock(ctx, p.path())
-	if unlock == nil {
-		return connector.Result{}, rest.NotSent("timeout", "the time was over before the call's turn came")
+	do := func(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+		switch call.Operation {
+		case opCreate:
+			return c.create(ctx, call, p)
+		case opDelete:
+			return c.remove(ctx, call, p)
+		}
+		return c.change(ctx, call, p)
 	}
-	defer unlock()
-	var res connector.Result
-	var failed *connector.Error
-	switch call.Operation {
-	case opCreate:
-		res, failed = c.create(ctx, call, p)
-	case opDelete:
-		res, failed = c.remove(ctx, call, p)
-	default:
-		res, failed = c.change(ctx, call, p)
-	}
-	if failed != nil {
-		return res, failed
-	}
-	return res, nil
+	return c.objects.Execute(ctx, c, call, c.timeout, p.path(), do)
 }

@@ -502,7 +502,7 @@ func TestAuthentication(t *testing.T) {
 	} else {
 		cert, key := certificate(t)
 		cfg := c.config()
-		cfg.Auth = kubernetes.Auth{Certificate: &kubernetes.Secret{Secret: "cert"}, Key: &kubernetes.Secret{Secret: "key"}}
+		cfg.Auth = kubernetes.Auth{Certificate: &connector.Secret{Secret: "cert"}, Key: &connector.Secret{Secret: "key"}}
 		k, err := kubernetes.New(t.Context(), cfg, func(name string) (string, error) {
 			return map[string]string{"cert": cert, "key": key}[name], nil
 		})
@@ -538,7 +538,7 @@ func TestConfig(t *testing.T) {
 		"server: ":     func(c *kubernetes.Config) { c.Server = "http://127.0.0.1" },
 		"ca_file: ":    func(c *kubernetes.Config) { c.CAFile = "fake_test.go" },
 		"auth: needs":  func(c *kubernetes.Config) { c.Auth.Token = nil },
-		"auth: cert":   func(c *kubernetes.Config) { c.Auth.Key = &kubernetes.Secret{Secret: "TOKEN"} },
+		"auth: cert":   func(c *kubernetes.Config) { c.Auth.Key = &connector.Secret{Secret: "TOKEN"} },
 		"auth.token: ": func(c *kubernetes.Config) { c.Auth.Token.Secret = "OTHER" },
 		"auth.certificate": func(
 			c *kubernetes.Config) {

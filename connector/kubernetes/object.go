@@ -85,22 +85,15 @@ func view(operation string, doc gatehouse.JSON) gatehouse.JSON {
 
 // compare reports how an object differs from the call's description of it.
 func compare(call connector.Call, o object) connector.State {
-	members, _ := call.CurrentState.Fields()
 	shown := view(call.Operation, o.doc)
-	var expected, actual []gatehouse.Member
-	for _, m := range members {
-		if got := get(shown, m.Name); len(differs("", m.Value, got)) > 0 {
-			expected = append(expected, m)
-			actual = append(actual, gatehouse.Member{Name: m.Name, Value: old(m.Value, got, got)})
-		}
+	s := rest.Compare(call, func(m gatehouse.Member) (gatehouse.JSON, bool) {
+		got := get(shown, m.Name)
+		return old(m.Value, got, got), len(differs("", m.Value, got)) == 0
+	})
+	if v := call.Target.Version; s.Matches && v != "" && v != o.version {
+		return rest.OtherVersion(v, o.version)
 	}
-	if expected != nil {
-		return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
-	}
-	if v := call.Target.Version; v != "" && v != o.version {
-		return connector.State{Expected: gatehouse.StringJSON(v), Actual: gatehouse.StringJSON(o.version)}
-	}
-	return connector.State{Matches: true}
+	return s
 }
 
 // before reads the object before it is changed, and refuses a mismatch.
@@ -110,7 +103,7 @@ func (c *Connector) before(ctx context.Context, call connector.Call, p place) (o
 	case failed != nil:
 		return o, rest.NothingSent(failed)
 	case why != "":
-		return o, &connector.Error{Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged), Detail: why}
+		return o, rest.TargetChanged(why)
 	}
 	if s := compare(call, o); !s.Matches {
 		return o, rest.Changed(s)
@@ -132,8 +125,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	if call.Operation == opCreate {
 		if why == "" && o.key != call.TargetKey() {
 			return connector.State{
-				Expected: "null",
-				Actual:   gatehouse.StringJSON(call.Target.EntityRef + " is there already"),
+				Expected: "null", Actual: gatehouse.StringJSON(call.Target.EntityRef + " is there already"),
 			}, nil
 		}
 		if why == "" {
@@ -165,9 +157,7 @@ func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	p, ok := c.place(call)
 	if !ok || !c.ReadsState(call) {
-		return connector.Snapshot{}, &connector.Error{
-			Kind: connector.Terminal, Code: "unsupported", Detail: "an entity that does not exist yet has no state",
-		}
+		return connector.Snapshot{}, rest.NoState()
 	}
 	o, why, failed := c.read(ctx, call, p)
 	if failed != nil {
@@ -220,11 +210,7 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	if !there {
 		return connector.Inconclusive, connector.Result{}, nil
 	}
-	return connector.Present, connector.Result{ExternalID: id, ResponseMetadata: found(id)}, nil
-}
-
-func found(what string) gatehouse.JSON {
-	return gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: gatehouse.StringJSON(what)})
+	return connector.Present, rest.MadeBefore(id), nil
 }
 
 // manifest is the manifest that creates a deleted object again; "" if the new object would differ:

@@ -50,24 +50,14 @@ const (
 )
 
 func newOperations() (*typed.Operations, error) {
-	undos := map[string]*gatehouse.Undo{
-		opRestart: connector.NoUndo("the pods are replaced"),
-		opDelete:  connector.UndoExcept("what depended on the object may be gone"),
-	}
-	of := func(name string, class connector.Class, floor gatehouse.RiskLevel, reverses bool,
-		change string) typed.Operation {
-		return typed.Operation{
-			Operation: connector.Operation{
-				Name: name, Class: class, Floor: floor, Reverses: reverses, Undo: undos[name],
-			}, Change: change,
-		}
-	}
 	return typed.NewOperations(
-		of(opCreate, connector.ClassA, gatehouse.L4, true, changesObject),
-		of(opApply, connector.ClassB, gatehouse.L3, true, changesObject),
-		of(opScale, connector.ClassB, gatehouse.L3, true, changesScale),
-		of(opRestart, connector.ClassB, gatehouse.L3, false, changesRestart),
-		of(opDelete, connector.ClassB, gatehouse.L4, true, changesDelete),
+		typed.Of(opCreate, connector.ClassA, gatehouse.L4, true, changesObject, nil),
+		typed.Of(opApply, connector.ClassB, gatehouse.L3, true, changesObject, nil),
+		typed.Of(opScale, connector.ClassB, gatehouse.L3, true, changesScale, nil),
+		typed.Of(opRestart, connector.ClassB, gatehouse.L3, false, changesRestart,
+			connector.NoUndo("the pods are replaced")),
+		typed.Of(opDelete, connector.ClassB, gatehouse.L4, true, changesDelete,
+			connector.UndoExcept("what depended on the object may be gone")),
 	)
 }
 
@@ -108,15 +98,11 @@ func (c *Connector) levels(resource, operation string) connector.Levels {
 
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
-	op, ok := c.operations.Operation(call.Operation)
-	if !ok || len(call.Target.EntityRefs) > 0 {
-		return gatehouse.L5
+	l := c.levels(call.Target.EntityType, call.Operation)
+	if call.Operation == opDelete && slices.Contains(holders, call.Target.EntityType) && len(call.Target.EntityRefs) == 0 {
+		return l.Of(gatehouse.L5, call.ProposedChange) // all that it holds goes with it
 	}
-	undeclared := op.Floor
-	if op.Name == opDelete && slices.Contains(holders, call.Target.EntityType) {
-		undeclared = gatehouse.L5 // all that it holds goes with it
-	}
-	return c.levels(call.Target.EntityType, op.Name).Of(undeclared, call.ProposedChange)
+	return c.operations.Floor(call, l)
 }
 
 // Declarations implements [connector.Declarer].

@@ -50,25 +50,19 @@ type OAuth2 struct {
 	CertificateID string `yaml:"certificate_id"`
 	// PrivateKey is the secret with its private key, as PEM: RSA of 3072 or 4096 bits, or
 	// P-256, P-384 or P-521.
-	PrivateKey Secret `yaml:"private_key"`
+	PrivateKey connector.Secret `yaml:"private_key"`
 }
 
 // TBA names the four secrets of an integration and its token.
 type TBA struct {
 	// ConsumerKey is the secret with the integration's consumer key.
-	ConsumerKey Secret `yaml:"consumer_key"`
+	ConsumerKey connector.Secret `yaml:"consumer_key"`
 	// ConsumerSecret is the secret with the integration's consumer secret.
-	ConsumerSecret Secret `yaml:"consumer_secret"`
+	ConsumerSecret connector.Secret `yaml:"consumer_secret"`
 	// Token is the secret with the access token's id.
-	Token Secret `yaml:"token"`
+	Token connector.Secret `yaml:"token"`
 	// TokenSecret is the secret with the access token's secret.
-	TokenSecret Secret `yaml:"token_secret"`
-}
-
-// Secret refers to a secret by name.
-type Secret struct {
-	// Secret is the name of an entry of secrets.
-	Secret string `yaml:"secret"`
+	TokenSecret connector.Secret `yaml:"token_secret"`
 }
 
 // RESTlet is a deployed script.

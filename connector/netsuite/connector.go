@@ -157,22 +157,12 @@ func (c *Config) check() error {
 
 // authenticate prepares the configured kind of authentication.
 func (c *Connector) authenticate(secrets func(string) (string, error), now func() time.Time) error {
-	value := func(at string, s Secret) (string, error) {
-		if s.Secret == "" || secrets == nil {
-			return "", fmt.Errorf("%s: needs the name of a secret", at)
-		}
-		v, err := secrets(s.Secret)
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", at, err)
-		}
-		return v, nil
-	}
 	auth := c.cfg.Auth
 	switch {
 	case (auth.OAuth2 == nil) == (auth.TBA == nil):
 		return errors.New("auth: needs exactly one of oauth2 and tba")
 	case auth.OAuth2 != nil:
-		key, err := value("auth.oauth2.private_key", auth.OAuth2.PrivateKey)
+		key, err := auth.OAuth2.PrivateKey.Value("auth.oauth2.private_key", secrets)
 		if err != nil {
 			return err
 		}
@@ -185,7 +175,7 @@ func (c *Connector) authenticate(secrets func(string) (string, error), now func(
 		c.tba = &rest.OAuth1{Realm: strings.ReplaceAll(strings.ToUpper(c.cfg.Account), "-", "_"), Now: now}
 		for _, s := range []struct {
 			at   string
-			name Secret
+			name connector.Secret
 			into *string
 		}{
 			{"consumer_key", auth.TBA.ConsumerKey, &c.tba.ConsumerKey},
@@ -194,7 +184,7 @@ func (c *Connector) authenticate(secrets func(string) (string, error), now func(
 			{"token_secret", auth.TBA.TokenSecret, &c.tba.TokenSecret},
 		} {
 			var err error
-			if *s.into, err = value("auth.tba."+s.at, s.name); err != nil {
+			if *s.into, err = s.name.Value("auth.tba."+s.at, secrets); err != nil {
 				return err
 			}
 		}

@@ -16,7 +16,7 @@ import (
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
 	e, v := c.look(call)
 	if len(v) > 0 {
-		return connector.Result{}, rest.Invalid(v)
+		return connector.Result{}, rest.Invalid(v.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

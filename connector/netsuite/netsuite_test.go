@@ -32,13 +32,13 @@ func secrets(name string) (string, error) {
 }
 
 var tbaAuth = netsuite.Auth{TBA: &netsuite.TBA{
-	ConsumerKey:    netsuite.Secret{Secret: "NS_CONSUMER_KEY"},
-	ConsumerSecret: netsuite.Secret{Secret: "NS_CONSUMER_SECRET"},
-	Token:          netsuite.Secret{Secret: "NS_TOKEN"}, TokenSecret: netsuite.Secret{Secret: "NS_TOKEN_SECRET"},
+	ConsumerKey:    connector.Secret{Secret: "NS_CONSUMER_KEY"},
+	ConsumerSecret: connector.Secret{Secret: "NS_CONSUMER_SECRET"},
+	Token:          connector.Secret{Secret: "NS_TOKEN"}, TokenSecret: connector.Secret{Secret: "NS_TOKEN_SECRET"},
 }}
 
 var oauth2Auth = netsuite.Auth{OAuth2: &netsuite.OAuth2{
-	ClientID: "client-1", CertificateID: "cert-1", PrivateKey: netsuite.Secret{Secret: "NS_KEY"},
+	ClientID: "client-1", CertificateID: "cert-1", PrivateKey: connector.Secret{Secret: "NS_KEY"},
 }}
 
 // config accesses the fake account through the record service.
@@ -425,11 +425,11 @@ func TestConfiguration(t *testing.T) {
 		},
 		"certificate_id": func(c *netsuite.Config) {
 			c.Auth = netsuite.Auth{OAuth2: &netsuite.OAuth2{ClientID: "x",
-				PrivateKey: netsuite.Secret{Secret: "NS_KEY"}}}
+				PrivateKey: connector.Secret{Secret: "NS_KEY"}}}
 		},
 		"is not PEM": func(c *netsuite.Config) {
 			c.Auth = netsuite.Auth{OAuth2: &netsuite.OAuth2{
-				ClientID: "x", CertificateID: "y", PrivateKey: netsuite.Secret{Secret: "NS_TOKEN"},
+				ClientID: "x", CertificateID: "y", PrivateKey: connector.Secret{Secret: "NS_TOKEN"},
 			}}
 		},
 	} {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	"github.com/gatehouse-dev/gatehouse/connector/netsuite"
 )
@@ -35,7 +36,7 @@ func TestProbe(t *testing.T) {
 		},
 		"certificate unmapped": {(*account).config, func(_ *account, c *netsuite.Config) {
 			c.Auth.OAuth2 = &netsuite.OAuth2{
-				ClientID: "client-1", CertificateID: "cert-0", PrivateKey: netsuite.Secret{Secret: "NS_KEY"},
+				ClientID: "client-1", CertificateID: "cert-0", PrivateKey: connector.Secret{Secret: "NS_KEY"},
 			}
 		}, secrets, "", "400", ""},
 		"token revoked": {restOverTBA, nil, revoked, "", "the login is refused", ""},

@@ -202,7 +202,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	e, v := c.look(call)
 	switch {
 	case len(v) > 0:
-		return connector.State{}, rest.Invalid(v)
+		return connector.State{}, rest.Invalid(v.Err())
 	case call.Operation == opCreate:
 		return connector.State{Matches: true}, nil
 	case c.readerOf(e) == readsNothing:
@@ -269,7 +269,7 @@ func (e *entity) snapshot(r *record, call connector.Call) connector.Snapshot {
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	e, v := c.look(call)
 	if len(v) > 0 {
-		return connector.Inconclusive, connector.Result{}, rest.Invalid(v)
+		return connector.Inconclusive, connector.Result{}, rest.Invalid(v.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -43,12 +43,9 @@ func newSignIn(cfg Config, site *url.URL, client *http.Client, secrets func(stri
 	if named == nil {
 		named, at = cfg.Auth.PrivateKey, "auth.private_key"
 	}
-	if named.Secret == "" || secrets == nil {
-		return nil, fmt.Errorf("%s: needs the name of a secret", at)
-	}
-	value, err := secrets(named.Secret)
+	value, err := named.Value(at, secrets)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", at, err)
+		return nil, err
 	}
 	if s.secret = strings.TrimSpace(value); s.secret == "" {
 		return nil, fmt.Errorf("%s: is empty", at)

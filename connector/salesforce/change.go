@@ -3,7 +3,7 @@ package salesforce
 import (
 	"context"
 	"net/http"
-	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,21 +16,11 @@ import (
 func (c *Connector) send(
 	ctx context.Context, method, path string, header http.Header, body gatehouse.JSON, want ...int,
 ) (connector.Result, *rest.Answer, *connector.Error) {
-	r, a, failed := c.api.DoWith(ctx, method, path, url.Values{}, header, body)
-	var res connector.Result
-	if r != nil {
-		res.RequestMetadata = r.Metadata()
+	res, a, failed := c.api.Do(ctx, method, path, nil, header, body)
+	if failed == nil && !slices.Contains(want, a.Status) {
+		failed = c.failure(a)
 	}
-	if failed != nil {
-		return res, nil, failed
-	}
-	res.ResponseMetadata = a.Metadata(a.JSON())
-	for _, status := range want {
-		if a.Status == status {
-			return res, a, nil
-		}
-	}
-	return res, a, c.failure(a)
+	return res, a, failed
 }
 
 // settled reads a record repeatedly until the second of its last change has passed on Salesforce's
@@ -136,11 +126,9 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 	case failed != nil:
 		return connector.Result{}, rest.NothingSent(failed)
 	case !gone:
-		return connector.Result{
-			ExternalID:       made.id,
-			ResponseMetadata: found(made.id),
-			Reversal:         undoing(call, made),
-		}, nil
+		res := rest.MadeBefore(made.id)
+		res.Reversal = undoing(call, made)
+		return res, nil
 	}
 	res, a, failed := c.send(ctx, http.MethodPatch, c.path(object, field, key), nil, call.ProposedChange,
 		http.StatusCreated, http.StatusOK, http.StatusNoContent)
@@ -151,8 +139,7 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 	made, gone, _, failed = c.read(ctx, c.names(call), object, field, key)
 	if failed != nil || gone || id != "" && id != made.id {
 		return res, &connector.Error{
-			Code:   "not_confirmed",
-			Detail: "the record was made, but could not be read afterwards",
+			Code: "not_confirmed", Detail: "the record was made, but could not be read afterwards",
 		}
 	}
 	res.ExternalID = made.id
@@ -171,10 +158,6 @@ func undoing(call connector.Call, made record) *gatehouse.Reversal {
 	}
 	back.Target.EntityRef, back.Target.Version = made.id, made.version
 	return back
-}
-
-func found(what string) gatehouse.JSON {
-	return gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: gatehouse.StringJSON(what)})
 }
 
 // ReadBack implements [connector.ReadBacker]. It never returns Absent, because an earlier call may
@@ -201,5 +184,5 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	if !there {
 		return connector.Inconclusive, connector.Result{}, nil
 	}
-	return connector.Present, connector.Result{ExternalID: now.id, ResponseMetadata: found(now.id)}, nil
+	return connector.Present, rest.MadeBefore(now.id), nil
 }

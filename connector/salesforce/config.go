@@ -39,21 +39,15 @@ type Auth struct {
 	// ClientID is the consumer key of the app.
 	ClientID string `yaml:"client_id"`
 	// ClientSecret is the secret with the consumer secret, for the client credentials flow.
-	ClientSecret *Secret `yaml:"client_secret"`
+	ClientSecret *connector.Secret `yaml:"client_secret"`
 	// PrivateKey is the secret with the app's RSA key, as PEM, for the JWT bearer flow. It
 	// requires Username.
-	PrivateKey *Secret `yaml:"private_key"`
+	PrivateKey *connector.Secret `yaml:"private_key"`
 	// Username is the user whom the JWT bearer flow signs in.
 	Username string `yaml:"username"`
 	// Audience is what the assertion is for: https://login.salesforce.com by default,
 	// https://test.salesforce.com for a sandbox.
 	Audience string `yaml:"audience"`
-}
-
-// Secret refers to a secret by name.
-type Secret struct {
-	// Secret is the name of an entry of secrets.
-	Secret string `yaml:"secret"`
 }
 
 // Object holds an operator's declarations for an object.

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,16 +32,8 @@ type Connector struct {
 }
 
 var (
-	_ connector.Connector   = (*Connector)(nil)
-	_ connector.Checker     = (*Connector)(nil)
-	_ connector.StateReader = (*Connector)(nil)
-	_ connector.ReadBacker  = (*Connector)(nil)
-	_ connector.Validator   = (*Connector)(nil)
-	_ connector.Floorer     = (*Connector)(nil)
-	_ connector.Declarer    = (*Connector)(nil)
-	_ connector.Typed       = (*Connector)(nil)
-	_ connector.Lister      = (*Connector)(nil)
-	_ connector.Prober      = (*Connector)(nil)
+	_ typed.Connector  = (*Connector)(nil)
+	_ connector.Lister = (*Connector)(nil)
 )
 
 // New makes a connector from a configuration, with the value of the secret that it names. It makes
@@ -60,22 +51,14 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	if err != nil {
 		return nil, err
 	}
-	token := &rest.Token{Fetch: in.fetch}
 	c := &Connector{
 		api: &rest.API{
 			Client: client, Base: base, Header: http.Header{"Accept": {"application/json"}, "User-Agent": {"gatehouse"}},
-			Credential: func(ctx context.Context) (string, *connector.Error) {
-				value, failed := token.Get(ctx)
-				return "Bearer " + value, failed
-			},
-			Refused: func(credential string) bool {
-				token.Drop(strings.TrimPrefix(credential, "Bearer "))
-				return true
-			},
 		},
 		root: "/services/data/" + cmp.Or(cfg.APIVersion, defaultVersion), objects: cfg.Objects,
 		timeout: cmp.Or(cfg.Timeout.D(), defaultTimeout), fingerprint: fingerprint(cfg),
 	}
+	c.api.UseToken(&rest.Token{Fetch: in.fetch})
 	if c.operations, err = newOperations(); err != nil {
 		return nil, err
 	}
@@ -148,10 +131,7 @@ func (c *Connector) probeKey(ctx context.Context, name string) error {
 		unique, _ := f.Get("unique")
 		if external != "true" || unique != "true" {
 			return fmt.Errorf(
-				"objects.%s.key_field: %s must be an external id and unique, else two creations make two records",
-				name,
-				key,
-			)
+				"objects.%s.key_field: %s must be an external id and unique, else two creations make two records", name, key)
 		}
 		c.unique.Store(name, true)
 		return nil
@@ -161,34 +141,19 @@ func (c *Connector) probeKey(ctx context.Context, name string) error {
 
 // Execute implements [connector.Connector].
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
-	if err := c.Validate(call); err != nil {
-		return connector.Result{}, &connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
 	name := call.Target.EntityRef
 	if call.Operation == opCreate {
 		name = call.TargetKey()
 	}
-	unlock := c.records.Lock(ctx, name)
-	if unlock == nil {
-		return connector.Result{}, rest.NotSent("timeout", "the time was over before the call's turn came")
-	}
-	defer unlock()
-	var res connector.Result
-	var failed *connector.Error
+	return c.records.Execute(ctx, c, call, c.timeout, name, c.execute)
+}
+
+func (c *Connector) execute(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	switch call.Operation {
 	case opCreate:
-		res, failed = c.create(ctx, call)
+		return c.create(ctx, call)
 	case opDelete:
-		res, failed = c.remove(ctx, call)
-	default:
-		res, failed = c.update(ctx, call)
+		return c.remove(ctx, call)
 	}
-	if failed != nil {
-		return res, failed
-	}
-	return res, nil
+	return c.update(ctx, call)
 }

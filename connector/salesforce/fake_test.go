@@ -431,7 +431,7 @@ func (f *fake) show(r *http.Request, id string) (int, any) {
 func (f *fake) config() salesforce.Config {
 	return salesforce.Config{
 		Site: f.url, AllowPrivate: true,
-		Auth:    salesforce.Auth{ClientID: consumerKey, ClientSecret: &salesforce.Secret{Secret: "SF"}},
+		Auth:    salesforce.Auth{ClientID: consumerKey, ClientSecret: &connector.Secret{Secret: "SF"}},
 		Objects: map[string]salesforce.Object{"Opportunity": {KeyField: "Gatehouse_Key__c"}},
 	}
 }

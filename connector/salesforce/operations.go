@@ -39,31 +39,10 @@ var written = []string{
 
 func newOperations() (*typed.Operations, error) {
 	return typed.NewOperations(
-		typed.Operation{
-			Operation: connector.Operation{
-				Name:     opCreate,
-				Class:    connector.ClassA,
-				Floor:    gatehouse.L4,
-				Reverses: true,
-			},
-			Change: changesFields,
-		},
-		typed.Operation{
-			Operation: connector.Operation{
-				Name:     opUpdate,
-				Class:    connector.ClassB,
-				Floor:    gatehouse.L3,
-				Reverses: true,
-			},
-			Change: changesFields,
-		},
-		typed.Operation{
-			Operation: connector.Operation{
-				Name: opDelete, Class: connector.ClassC, Floor: gatehouse.L4,
-				Undo: connector.NoUndo("a person restores a deleted record from the recycle bin within 15 days"),
-			},
-			Change: changesNothing,
-		},
+		typed.Of(opCreate, connector.ClassA, gatehouse.L4, true, changesFields, nil),
+		typed.Of(opUpdate, connector.ClassB, gatehouse.L3, true, changesFields, nil),
+		typed.Of(opDelete, connector.ClassC, gatehouse.L4, false, changesNothing,
+			connector.NoUndo("a person restores a deleted record from the recycle bin within 15 days")),
 	)
 }
 
@@ -106,11 +85,7 @@ func (c *Connector) levels(object, operation string) connector.Levels {
 
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
-	op, ok := c.operations.Operation(call.Operation)
-	if !ok || len(call.Target.EntityRefs) > 0 {
-		return gatehouse.L5
-	}
-	return c.levels(call.Target.EntityType, op.Name).Of(op.Floor, call.ProposedChange)
+	return c.operations.Floor(call, c.levels(call.Target.EntityType, call.Operation))
 }
 
 // Declarations implements [connector.Declarer].

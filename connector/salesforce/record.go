@@ -133,23 +133,16 @@ func holds(approved, shown gatehouse.JSON) bool {
 
 // compare reports how a record differs from the call's description of it.
 func compare(call connector.Call, r record) connector.State {
-	members, _ := call.CurrentState.Fields()
-	var expected, actual []gatehouse.Member
-	for _, m := range members {
-		if got := r.value(m.Name); !holds(m.Value, got) {
-			expected = append(expected, m)
-			actual = append(actual, gatehouse.Member{Name: m.Name, Value: got})
-		}
-	}
-	if expected != nil {
-		return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
-	}
-	if v := call.Target.Version; v != "" {
+	s := rest.Compare(call, func(m gatehouse.Member) (gatehouse.JSON, bool) {
+		got := r.value(m.Name)
+		return got, holds(m.Value, got)
+	})
+	if v := call.Target.Version; s.Matches && v != "" {
 		if t, _ := parseTime(v); !t.Equal(r.modified) {
-			return connector.State{Expected: gatehouse.StringJSON(v), Actual: gatehouse.StringJSON(r.version)}
+			return rest.OtherVersion(v, r.version)
 		}
 	}
-	return connector.State{Matches: true}
+	return s
 }
 
 // before reads the record before it is changed, and refuses a mismatch.
@@ -159,10 +152,7 @@ func (c *Connector) before(ctx context.Context, call connector.Call) (record, *c
 	case failed != nil:
 		return r, rest.NothingSent(failed)
 	case gone:
-		return r, &connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
-			Detail: "the record does not exist, or this user may not see it",
-		}
+		return r, rest.TargetChanged("the record does not exist, or this user may not see it")
 	}
 	if s := compare(call, r); !s.Matches {
 		return r, rest.Changed(s)
@@ -191,9 +181,7 @@ func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation
 // ReadState implements [connector.StateReader].
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	if !c.ReadsState(call) {
-		return connector.Snapshot{}, &connector.Error{
-			Kind: connector.Terminal, Code: "unsupported", Detail: "an entity that does not exist yet has no state",
-		}
+		return connector.Snapshot{}, rest.NoState()
 	}
 	r, gone, _, failed := c.read(ctx, c.names(call), call.Target.EntityType, call.Target.EntityRef)
 	if failed != nil {
@@ -212,13 +200,5 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 
 // only selects the named fields; "" for none.
 func (r record) only(of []string) gatehouse.JSON {
-	slices.Sort(of)
-	var members []gatehouse.Member
-	for _, name := range slices.Compact(of) {
-		members = append(members, gatehouse.Member{Name: name, Value: r.value(name)})
-	}
-	if members == nil {
-		return ""
-	}
-	return gatehouse.ObjectJSON(members...)
+	return rest.Select(of, r.value)
 }

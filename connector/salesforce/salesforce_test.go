@@ -235,7 +235,7 @@ func TestLimit(t *testing.T) {
 // bearer signs in by a signed assertion.
 func bearer(c *salesforce.Config) {
 	c.Auth = salesforce.Auth{
-		ClientID: consumerKey, PrivateKey: &salesforce.Secret{Secret: "KEY"}, Username: "gate@acme.example",
+		ClientID: consumerKey, PrivateKey: &connector.Secret{Secret: "KEY"}, Username: "gate@acme.example",
 		Audience: "https://test.salesforce.com",
 	}
 }
@@ -351,9 +351,9 @@ func TestConfig(t *testing.T) {
 		"api_version: ":       func(c *salesforce.Config) { c.APIVersion = "v45.0" },
 		"auth.client_id: ":    func(c *salesforce.Config) { c.Auth.ClientID = "" },
 		"auth.client_secret:": func(c *salesforce.Config) { c.Auth.ClientSecret.Secret = "OTHER" },
-		"auth: needs exactly": func(c *salesforce.Config) { c.Auth.PrivateKey = &salesforce.Secret{Secret: "KEY"} },
+		"auth: needs exactly": func(c *salesforce.Config) { c.Auth.PrivateKey = &connector.Secret{Secret: "KEY"} },
 		"auth.private_key: is not PEM": func(c *salesforce.Config) {
-			c.Auth.ClientSecret, c.Auth.PrivateKey, c.Auth.Username = nil, &salesforce.Secret{Secret: "SF"}, "a@b"
+			c.Auth.ClientSecret, c.Auth.PrivateKey, c.Auth.Username = nil, &connector.Secret{Secret: "SF"}, "a@b"
 		},
 		"objects: at least": func(c *salesforce.Config) { c.Objects = nil },
 		"objects: \"a/b\"":  func(c *salesforce.Config) { c.Objects = map[string]salesforce.Object{"a/b": {}} },

@@ -22,9 +22,8 @@ func (c *Connector) change(ctx context.Context, call connector.Call) (connector.
 			return connector.Result{}, &connector.Error{
 				Kind: connector.Terminal,
 				Code: string(gatehouse.CodeInvalid),
-				Detail: "the record shows no field " + gatehouse.Quote(
-					name,
-				) + ": there is none, or this user may not read it",
+				Detail: "the record shows no field " + gatehouse.Quote(name) +
+					": there is none, or this user may not read it",
 			}
 		}
 	}
@@ -32,21 +31,11 @@ func (c *Connector) change(ctx context.Context, call connector.Call) (connector.
 	if c.condition != "" {
 		body = append(body, gatehouse.Member{Name: c.condition, Value: gatehouse.StringJSON(call.Target.Version)})
 	}
-	r, a, failed := c.api.Do(
-		ctx,
-		http.MethodPatch,
-		recordPath(call.Target),
-		shows(names...),
-		gatehouse.ObjectJSON(body...),
-	)
-	var res connector.Result
-	if r != nil {
-		res.RequestMetadata = r.Metadata()
-	}
+	res, a, failed := c.api.Do(ctx, http.MethodPatch, recordPath(call.Target), shows(names...), nil,
+		gatehouse.ObjectJSON(body...))
 	if failed != nil {
 		return res, failed
 	}
-	res.ResponseMetadata = a.Metadata(a.JSON())
 	result, failed := resultOf(a)
 	if failed != nil {
 		if a.Status == http.StatusForbidden && c.condition != "" {
@@ -88,10 +77,8 @@ func notAsApproved(call connector.Call, before, after record) *connector.Error {
 		case !ok:
 			wrong = append(wrong, m.Name+" is not shown")
 		case !same(m.Value, shown):
-			wrong = append(
-				wrong,
-				fmt.Sprintf("%s is %s instead of %s", m.Name, gatehouse.Quote(shown), clip(plain(m.Value))),
-			)
+			wrong = append(wrong,
+				fmt.Sprintf("%s is %s instead of %s", m.Name, gatehouse.Quote(shown), clip(plain(m.Value))))
 		}
 	}
 	if wrong == nil {

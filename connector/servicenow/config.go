@@ -47,7 +47,7 @@ type Basic struct {
 	// Username is sent unchanged.
 	Username string `yaml:"username"`
 	// Password is the password's secret.
-	Password Secret `yaml:"password"`
+	Password connector.Secret `yaml:"password"`
 }
 
 // OAuth is RFC 6749, section 4.4.
@@ -55,13 +55,7 @@ type OAuth struct {
 	// ClientID is the OAuth application's client id.
 	ClientID string `yaml:"client_id"`
 	// ClientSecret is the secret with the client secret.
-	ClientSecret Secret `yaml:"client_secret"`
-}
-
-// Secret refers to a secret by name.
-type Secret struct {
-	// Secret is the name of an entry of secrets.
-	Secret string `yaml:"secret"`
+	ClientSecret connector.Secret `yaml:"client_secret"`
 }
 
 // Table holds an operator's declarations for a table.
@@ -129,24 +123,12 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// secret finds the value of a secret.
-func secret(at string, s Secret, secrets func(string) (string, error)) (string, error) {
-	if s.Secret == "" || secrets == nil {
-		return "", fmt.Errorf("%s: needs the name of a secret", at)
-	}
-	value, err := secrets(s.Secret)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", at, err)
-	}
-	return value, nil
-}
-
 // header is the value of the Authorization header.
 func (b *Basic) header(secrets func(string) (string, error)) (string, error) {
 	if b.Username == "" || strings.ContainsAny(b.Username, ":\r\n") {
 		return "", errors.New("auth.basic.username: is missing, or has a colon or line break")
 	}
-	password, err := secret("auth.basic.password", b.Password, secrets)
+	password, err := b.Password.Value("auth.basic.password", secrets)
 	if err != nil {
 		return "", err
 	}

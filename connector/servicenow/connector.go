@@ -9,10 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
@@ -33,16 +31,8 @@ type Connector struct {
 }
 
 var (
-	_ connector.Connector   = (*Connector)(nil)
-	_ connector.Checker     = (*Connector)(nil)
-	_ connector.StateReader = (*Connector)(nil)
-	_ connector.ReadBacker  = (*Connector)(nil)
-	_ connector.Validator   = (*Connector)(nil)
-	_ connector.Floorer     = (*Connector)(nil)
-	_ connector.Declarer    = (*Connector)(nil)
+	_ typed.Connector       = (*Connector)(nil)
 	_ connector.Conditional = (*Connector)(nil)
-	_ connector.Typed       = (*Connector)(nil)
-	_ connector.Prober      = (*Connector)(nil)
 )
 
 // New makes a connector from a configuration, with the values of the secrets that it names. It
@@ -104,7 +94,7 @@ func (c *Connector) useOAuth(o *OAuth, secrets func(string) (string, error)) err
 	if o.ClientID == "" {
 		return errors.New("auth.oauth.client_id: is required")
 	}
-	clientSecret, err := secret("auth.oauth.client_secret", o.ClientSecret, secrets)
+	clientSecret, err := o.ClientSecret.Value("auth.oauth.client_secret", secrets)
 	if err != nil {
 		return err
 	}
@@ -113,17 +103,9 @@ func (c *Connector) useOAuth(o *OAuth, secrets func(string) (string, error)) err
 	}
 	u := *c.api.Base
 	u.Path += "/oauth_token.do"
-	token := &rest.Token{Fetch: func(ctx context.Context) (string, time.Time, *connector.Error) {
+	c.api.UseToken(&rest.Token{Fetch: func(ctx context.Context) (string, time.Time, *connector.Error) {
 		return rest.FetchToken(ctx, c.api.Client, &u, "", form)
-	}}
-	c.api.Credential = func(ctx context.Context) (string, *connector.Error) {
-		value, failed := token.Get(ctx)
-		return "Bearer " + value, failed
-	}
-	c.api.Refused = func(credential string) bool {
-		token.Drop(strings.TrimPrefix(credential, "Bearer "))
-		return true
-	}
+	}})
 	return nil
 }
 
@@ -144,37 +126,19 @@ func (c *Connector) Probe(ctx context.Context) error {
 
 // Execute implements [connector.Connector].
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
-	if err := c.Validate(call); err != nil {
-		return connector.Result{}, &connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	unlock := c.records.Lock(ctx, c.lockName(call))
-	if unlock == nil {
-		return connector.Result{}, &connector.Error{
-			Kind: connector.NotSent, Code: "timeout", Detail: "the time was over before the call's turn came",
-		}
-	}
-	defer unlock()
+	return c.records.Execute(ctx, c, call, c.timeout, c.lockName(call), c.execute)
+}
 
-	var res connector.Result
-	var failed *connector.Error
+func (c *Connector) execute(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	switch call.Operation {
 	case opCreate:
-		res, failed = c.create(ctx, call)
+		return c.create(ctx, call)
 	case opWorkNote, opComment:
-		res, failed = c.note(ctx, call)
+		return c.note(ctx, call)
 	case opAddLabel, opRemoveLabel:
-		res, failed = c.label(ctx, call)
-	default:
-		res, failed = c.change(ctx, call)
+		return c.label(ctx, call)
 	}
-	if failed != nil {
-		return res, failed
-	}
-	return res, nil
+	return c.change(ctx, call)
 }
 
 // lockName is the name of the lock for a call: the record, or the record to be created.

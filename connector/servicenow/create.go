@@ -17,21 +17,16 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 		return connector.Result{}, rest.NothingSent(failed)
 	}
 	if there {
-		return connector.Result{ExternalID: made.externalID(), ResponseMetadata: madeBefore(made)}, nil
+		return connector.Result{ExternalID: made.externalID(), ResponseMetadata: rest.Found(made.json)}, nil
 	}
 	fields, _ := call.ProposedChange.Fields()
 	body := gatehouse.ObjectJSON(append(fields,
 		gatehouse.Member{Name: "correlation_id", Value: gatehouse.StringJSON(call.TargetKey())})...)
 	names := append(connector.Fields(call.ProposedChange), "correlation_id")
-	r, a, failed := c.api.Do(ctx, http.MethodPost, tablePath(call.Target.EntityType), shows(names...), body)
-	var res connector.Result
-	if r != nil {
-		res.RequestMetadata = r.Metadata()
-	}
+	res, a, failed := c.api.Do(ctx, http.MethodPost, tablePath(call.Target.EntityType), shows(names...), nil, body)
 	if failed != nil {
 		return res, failed
 	}
-	res.ResponseMetadata = a.Metadata(a.JSON())
 	result, failed := resultOf(a)
 	if failed != nil {
 		return res, failed
@@ -57,9 +52,4 @@ func (c *Connector) created(ctx context.Context, call connector.Call) (record, b
 		}
 	}
 	return record{}, false, failed
-}
-
-// madeBefore records that an earlier call had the effect.
-func madeBefore(r record) gatehouse.JSON {
-	return gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: r.json})
 }

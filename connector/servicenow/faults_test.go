@@ -161,7 +161,7 @@ func TestOAuth(t *testing.T) {
 	w := newWorld(t, nil)
 	useOAuth := func(c *servicenow.Config) {
 		c.Auth = servicenow.Auth{
-			OAuth: &servicenow.OAuth{ClientID: "client", ClientSecret: servicenow.Secret{Secret: "CLIENT"}},
+			OAuth: &servicenow.OAuth{ClientID: "client", ClientSecret: connector.Secret{Secret: "CLIENT"}},
 		}
 	}
 	c := w.connector(t, useOAuth)

@@ -31,19 +31,14 @@ func (c *Connector) note(ctx context.Context, call connector.Call) (connector.Re
 		return connector.Result{}, rest.NothingSent(failed)
 	}
 	if there {
-		return connector.Result{ExternalID: on.externalID(), ResponseMetadata: madeBefore(entry)}, nil
+		return connector.Result{ExternalID: on.externalID(), ResponseMetadata: rest.Found(entry.json)}, nil
 	}
-	text, _ := textOf(call.ProposedChange, "text")
+	text, _ := rest.TextOf(call.ProposedChange, "text")
 	body := marshal(map[string]string{journalOf(call.Operation): text + "\n\n" + marker(call)})
-	r, a, failed := c.api.Do(ctx, http.MethodPatch, recordPath(call.Target), shows(), body)
-	var res connector.Result
-	if r != nil {
-		res.RequestMetadata = r.Metadata()
-	}
+	res, a, failed := c.api.Do(ctx, http.MethodPatch, recordPath(call.Target), shows(), nil, body)
 	if failed != nil {
 		return res, failed
 	}
-	res.ResponseMetadata = a.Metadata(a.JSON())
 	result, failed := resultOf(a)
 	if failed != nil {
 		return res, failed

@@ -29,7 +29,7 @@ func (c *Connector) label(ctx context.Context, call connector.Call) (connector.R
 	}
 	adds := call.Operation == opAddLabel
 	if adds == has {
-		return connector.Result{ExternalID: on.externalID(), ResponseMetadata: madeBefore(entry)}, nil
+		return connector.Result{ExternalID: on.externalID(), ResponseMetadata: rest.Found(entry.json)}, nil
 	}
 
 	entryID, _ := entry.value("sys_id")
@@ -40,15 +40,11 @@ func (c *Connector) label(ctx context.Context, call connector.Call) (connector.R
 			"label": id, "table": call.Target.EntityType, "table_key": call.Target.EntityRef, "title": on.externalID(),
 		})
 	}
-	r, a, failed := c.api.Do(ctx, method, path, shows("label", "table", "table_key"), body)
-	res := connector.Result{ExternalID: on.externalID()}
-	if r != nil {
-		res.RequestMetadata = r.Metadata()
-	}
+	res, a, failed := c.api.Do(ctx, method, path, shows("label", "table", "table_key"), nil, body)
+	res.ExternalID = on.externalID()
 	if failed != nil {
 		return res, failed
 	}
-	res.ResponseMetadata = a.Metadata(a.JSON())
 	if failed := labelled(call, a, id); failed != nil {
 		return res, failed
 	}
@@ -89,7 +85,7 @@ func isEntry(r record, call connector.Call, label string) bool {
 
 // labelID finds the label with the approved name.
 func (c *Connector) labelID(ctx context.Context, call connector.Call) (string, *connector.Error) {
-	name, _ := textOf(call.ProposedChange, "label")
+	name, _ := rest.TextOf(call.ProposedChange, "label")
 	found, failed := c.find(ctx, "label", "name="+name, "name")
 	for _, r := range found {
 		if id, ok := r.value("sys_id"); ok && r.is("name", name) {
@@ -100,9 +96,8 @@ func (c *Connector) labelID(ctx context.Context, call connector.Call) (string, *
 		failed = &connector.Error{
 			Kind: connector.Terminal,
 			Code: "no_such_label",
-			Detail: "there is no label " + gatehouse.Quote(
-				name,
-			) + ", or this user may not read it; make it in ServiceNow first",
+			Detail: "there is no label " + gatehouse.Quote(name) +
+				", or this user may not read it; make it in ServiceNow first",
 		}
 	}
 	return "", failed

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
 	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 )
@@ -46,28 +47,16 @@ func newOperations(conditional bool) (*typed.Operations, error) {
 	if conditional {
 		class = connector.ClassB
 	}
-	undos := map[string]*gatehouse.Undo{
-		opCreate:   connector.NoUndo("a record that was created stays"),
-		opWorkNote: connector.NoUndo("a work note stays"),
-		opComment:  connector.NoUndo("a comment stays"),
-	}
-	operation := func(
-		name string, class connector.Class, floor gatehouse.RiskLevel, reverses bool, change string,
-	) typed.Operation {
-		return typed.Operation{
-			Operation: connector.Operation{
-				Name: name, Class: class, Floor: floor, Reverses: reverses, Undo: undos[name],
-			}, Change: change,
-		}
-	}
 	return typed.NewOperations(
-		operation(opUpdate, class, gatehouse.L3, true, changesFields),
-		operation(opAssign, class, gatehouse.L3, true, changesAssignment),
-		operation(opCreate, connector.ClassC, gatehouse.L4, false, changesFields),
-		operation(opWorkNote, connector.ClassC, gatehouse.L3, false, changesJournal),
-		operation(opComment, connector.ClassC, gatehouse.L3, false, changesJournal),
-		operation(opAddLabel, connector.ClassC, gatehouse.L3, true, changesLabel),
-		operation(opRemoveLabel, connector.ClassC, gatehouse.L3, true, changesLabel),
+		typed.Of(opUpdate, class, gatehouse.L3, true, changesFields, nil),
+		typed.Of(opAssign, class, gatehouse.L3, true, changesAssignment, nil),
+		typed.Of(opCreate, connector.ClassC, gatehouse.L4, false, changesFields,
+			connector.NoUndo("a record that was created stays")),
+		typed.Of(opWorkNote, connector.ClassC, gatehouse.L3, false, changesJournal,
+			connector.NoUndo("a work note stays")),
+		typed.Of(opComment, connector.ClassC, gatehouse.L3, false, changesJournal, connector.NoUndo("a comment stays")),
+		typed.Of(opAddLabel, connector.ClassC, gatehouse.L3, true, changesLabel, nil),
+		typed.Of(opRemoveLabel, connector.ClassC, gatehouse.L3, true, changesLabel, nil),
 	)
 }
 
@@ -102,11 +91,7 @@ func (c *Connector) levels(table, operation string) connector.Levels {
 
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
-	op, ok := c.operations.Operation(call.Operation)
-	if !ok || len(call.Target.EntityRefs) > 0 {
-		return gatehouse.L5
-	}
-	return c.levels(call.Target.EntityType, op.Name).Of(op.Floor, call.ProposedChange)
+	return c.operations.Floor(call, c.levels(call.Target.EntityType, call.Operation))
 }
 
 // Declarations implements [connector.Declarer].
@@ -145,14 +130,10 @@ func (c *Connector) Validate(call connector.Call) error {
 		v.Add("/current_state", "does not apply to a record that does not exist yet")
 	}
 	// ServiceNow shows text between these tags as HTML.
-	if text, ok := textOf(call.ProposedChange, "text"); ok && strings.Contains(strings.ToLower(text), "[code]") {
+	if text, ok := rest.TextOf(call.ProposedChange, "text"); ok && strings.Contains(strings.ToLower(text), "[code]") {
 		v.Add("/proposed_change/text", "has [code], which ServiceNow shows as HTML")
 	}
-	if label, ok := textOf(
-		call.ProposedChange,
-		"label",
-	); ok &&
-		strings.Contains(strings.ToLower(label), "javascript:") {
+	if label, _ := rest.TextOf(call.ProposedChange, "label"); strings.Contains(strings.ToLower(label), "javascript:") {
 		v.Add("/proposed_change/label", "has javascript:, which ServiceNow evaluates in a query")
 	}
 	call.CheckKey(&v, "sn", table, ref)
@@ -162,14 +143,6 @@ func (c *Connector) Validate(call connector.Call) error {
 func hasMembers(j gatehouse.JSON) bool {
 	members, err := j.Fields()
 	return err == nil && len(members) > 0
-}
-
-func textOf(j gatehouse.JSON, name string) (string, bool) {
-	member, ok := j.Get(name)
-	if !ok {
-		return "", false
-	}
-	return member.Text()
 }
 
 // marshal is the canonical JSON of a map of strings.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 // ReadBack implements [connector.ReadBacker]. It never returns Absent, because an earlier call may
@@ -34,7 +35,7 @@ func (c *Connector) readBack(
 		}
 		return connector.Present, connector.Result{
 			ExternalID:       found.externalID(),
-			ResponseMetadata: madeBefore(found),
+			ResponseMetadata: rest.Found(found.json),
 		}, nil
 	case opWorkNote, opComment:
 		found, there, failed = c.noted(ctx, call)
@@ -54,7 +55,7 @@ func (c *Connector) readBack(
 	if failed != nil || gone {
 		return connector.Inconclusive, connector.Result{}, failed
 	}
-	return connector.Present, connector.Result{ExternalID: on.externalID(), ResponseMetadata: madeBefore(found)}, nil
+	return connector.Present, connector.Result{ExternalID: on.externalID(), ResponseMetadata: rest.Found(found.json)}, nil
 }
 
 // asApproved reports whether a record has every approved value.

@@ -114,10 +114,7 @@ func (c *Connector) read(ctx context.Context, call connector.Call) (r record, go
 	r = record{result}
 	if !r.is("sys_id", call.Target.EntityRef) {
 		return record{}, false, &connector.Error{
-			Kind:   connector.Transient,
-			Code:   "check_failed",
-			Detail: "the answer is not the record",
-			Says:   a.Says(a.JSON()),
+			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not the record", Says: a.Says(a.JSON()),
 		}
 	}
 	return r, false, nil
@@ -164,9 +161,7 @@ func resultOf(a *rest.Answer) (gatehouse.JSON, *connector.Error) {
 		}
 	case !ok:
 		return "", &connector.Error{
-			Code:   "no_result",
-			Detail: a.Describe() + ", but without a result",
-			Says:   a.Says(a.JSON()),
+			Code: "no_result", Detail: a.Describe() + ", but without a result", Says: a.Says(a.JSON()),
 		}
 	}
 	return result, nil
@@ -176,26 +171,15 @@ func resultOf(a *rest.Answer) (gatehouse.JSON, *connector.Error) {
 // precedence over the version, because rules and SLAs also raise sys_mod_count; with the business
 // rule, the count must match as well.
 func (c *Connector) compare(call connector.Call, r record) connector.State {
-	members, _ := call.CurrentState.Fields()
-	var expected, actual []gatehouse.Member
-	for _, m := range members {
+	s := rest.Compare(call, func(m gatehouse.Member) (gatehouse.JSON, bool) {
 		shown, ok := r.value(m.Name)
-		if ok && same(m.Value, shown) || !ok && m.Value == "null" {
-			continue
-		}
-		expected = append(expected, m)
-		actual = append(actual, gatehouse.Member{Name: m.Name, Value: gatehouse.StringJSON(shown)})
+		return gatehouse.StringJSON(shown), ok && same(m.Value, shown) || !ok && m.Value == "null"
+	})
+	v := call.Target.Version
+	if s.Matches && v != "" && v != r.version() && (!hasMembers(call.CurrentState) || c.Conditional(call)) {
+		return rest.OtherVersion(v, r.version())
 	}
-	if expected != nil {
-		return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
-	}
-	byVersion := call.Target.Version != "" && (len(members) == 0 || c.Conditional(call))
-	if byVersion && call.Target.Version != r.version() {
-		return connector.State{
-			Expected: gatehouse.StringJSON(call.Target.Version), Actual: gatehouse.StringJSON(r.version()),
-		}
-	}
-	return connector.State{Matches: true}
+	return s
 }
 
 // Checks implements [connector.SelectiveChecker].
@@ -222,9 +206,7 @@ func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation
 // ReadState implements [connector.StateReader].
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	if !c.ReadsState(call) {
-		return connector.Snapshot{}, &connector.Error{
-			Kind: connector.Terminal, Code: "unsupported", Detail: "an entity that does not exist yet has no state",
-		}
+		return connector.Snapshot{}, rest.NoState()
 	}
 	r, gone, failed := c.read(ctx, call)
 	if failed != nil {
@@ -247,19 +229,12 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 
 // fields selects the named fields, each once; "" for none. A missing field is null.
 func (r record) fields(names []string) gatehouse.JSON {
-	var members []gatehouse.Member
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		m := gatehouse.Member{Name: name, Value: "null"}
+	return rest.Select(names, func(name string) gatehouse.JSON {
 		if shown, ok := r.value(name); ok {
-			m.Value = gatehouse.StringJSON(shown)
+			return gatehouse.StringJSON(shown)
 		}
-		members = append(members, m)
-	}
-	if members == nil {
-		return ""
-	}
-	return gatehouse.ObjectJSON(members...)
+		return "null"
+	})
 }
 
 // before reads the record before it is changed, and refuses a mismatch. It sends nothing that
@@ -270,21 +245,10 @@ func (c *Connector) before(ctx context.Context, call connector.Call) (record, *c
 	case failed != nil:
 		return record{}, rest.NothingSent(failed)
 	case gone:
-		return record{}, &connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
-			Detail: "the record does not exist, or this user may not read it",
-		}
+		return record{}, rest.TargetChanged("the record does not exist, or this user may not read it")
 	}
 	if s := c.compare(call, r); !s.Matches {
-		return record{}, &connector.Error{
-			Kind: connector.Terminal,
-			Code: string(gatehouse.CodeTargetChanged),
-			Detail: "the record is not as the proposal says: expected " + string(
-				s.Expected,
-			) + ", found " + string(
-				s.Actual,
-			),
-		}
+		return record{}, rest.Changed(s)
 	}
 	return r, nil
 }

@@ -226,7 +226,7 @@ func TestConfig(t *testing.T) {
 		},
 		"exactly one of basic and oauth": func(c *servicenow.Config) { c.Auth = servicenow.Auth{} },
 		"there is no secret OTHER": func(c *servicenow.Config) {
-			c.Auth.Basic = &servicenow.Basic{Username: "gate", Password: servicenow.Secret{Secret: "OTHER"}}
+			c.Auth.Basic = &servicenow.Basic{Username: "gate", Password: connector.Secret{Secret: "OTHER"}}
 		},
 		"username: is missing, or has a colo": func(c *servicenow.Config) {
 			c.Auth.Basic = &servicenow.Basic{Username: "a:b"}

@@ -80,7 +80,7 @@ func (w *world) config() servicenow.Config {
 		Instance:     w.url,
 		AllowPrivate: true,
 		Auth: servicenow.Auth{
-			Basic: &servicenow.Basic{Username: "gate", Password: servicenow.Secret{Secret: "SNOW"}},
+			Basic: &servicenow.Basic{Username: "gate", Password: connector.Secret{Secret: "SNOW"}},
 		},
 		Tables: map[string]servicenow.Table{"incident": {}, "change_request": {}},
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
 // Config defines a connector of type slack.
@@ -19,7 +20,7 @@ type Config struct {
 	// connector.
 	Tenants []string `yaml:"tenants"`
 	// Token is the secret with the bot token, xoxb-….
-	Token Secret `yaml:"token" form:"first"`
+	Token connector.Secret `yaml:"token" form:"first"`
 	// Channels are the channels that actions can name, by id.
 	Channels map[string]Channel `yaml:"channels" form:"first"`
 	// AllowBroadcast permits texts that notify whole groups, such as <!channel>.
@@ -30,12 +31,6 @@ type Config struct {
 	AllowPrivate bool `yaml:"allow_private"`
 	// Timeout limits a call with its preceding reads, 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
-}
-
-// Secret refers to a secret by name.
-type Secret struct {
-	// Secret is the name of an entry of secrets.
-	Secret string `yaml:"secret"`
 }
 
 // Channel holds an operator's declarations for a channel.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
@@ -36,18 +35,7 @@ type Connector struct {
 	pace        rest.Pace
 }
 
-var (
-	_ connector.Connector  = (*Connector)(nil)
-	_ connector.Checker    = (*Connector)(nil)
-	_ connector.ReadBacker = (*Connector)(nil)
-	_ connector.Validator  = (*Connector)(nil)
-	_ connector.Floorer    = (*Connector)(nil)
-	_ connector.Declarer   = (*Connector)(nil)
-	_ connector.Typed      = (*Connector)(nil)
-	_ connector.Prober     = (*Connector)(nil)
-
-	_ connector.StateReader = (*Connector)(nil)
-)
+var _ typed.Connector = (*Connector)(nil)
 
 // New makes a connector from a configuration, with the values of the secrets that it names. It
 // makes no call.
@@ -60,12 +48,9 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	if err != nil {
 		return nil, fmt.Errorf("base_url: %w", err)
 	}
-	if cfg.Token.Secret == "" || secrets == nil {
-		return nil, errors.New("token: needs the name of a secret")
-	}
-	token, err := secrets(cfg.Token.Secret)
+	token, err := cfg.Token.Value("token", secrets)
 	if err != nil {
-		return nil, fmt.Errorf("token: %w", err)
+		return nil, err
 	}
 	c := &Connector{
 		api: &rest.API{
@@ -112,29 +97,11 @@ func (c *Connector) Probe(ctx context.Context) error {
 
 // Execute implements [connector.Connector].
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
-	if err := c.Validate(call); err != nil {
-		return connector.Result{}, &connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	unlock := c.messages.Lock(ctx, lockName(call))
-	if unlock == nil {
-		return connector.Result{}, &connector.Error{
-			Kind: connector.NotSent, Code: "timeout", Detail: "the time was over before the call's turn came",
-		}
-	}
-	defer unlock()
 	do := c.change
 	if call.Operation == opPost {
 		do = c.post
 	}
-	res, failed := do(ctx, call)
-	if failed != nil {
-		return res, failed
-	}
-	return res, nil
+	return c.messages.Execute(ctx, c, call, c.timeout, lockName(call), do)
 }
 
 // lockName is the name of the lock for a call: the message, or the message to be posted.

@@ -35,8 +35,8 @@ func (c *Connector) post(ctx context.Context, call connector.Call) (connector.Re
 		return res, failed
 	}
 	made, _ := doc.Get("message")
-	where, _ := textOf(doc, "channel")
-	ts, _ := textOf(doc, "ts")
+	where, _ := rest.TextOf(doc, "channel")
+	ts, _ := rest.TextOf(doc, "ts")
 	res.ExternalID = where + "/" + ts
 	if where != channel || !messageForm.MatchString(res.ExternalID) {
 		return res, &connector.Error{Code: "not_as_approved", Detail: "Slack does not say where the message is"}
@@ -48,7 +48,7 @@ func (c *Connector) post(ctx context.Context, call connector.Call) (connector.Re
 func (c *Connector) approved(
 	call connector.Call, m message, res connector.Result,
 ) (connector.Result, *connector.Error) {
-	if want, _ := textOf(call.ProposedChange, "text"); !sameText(want, m.text("text")) {
+	if want, _ := rest.TextOf(call.ProposedChange, "text"); !sameText(want, m.text("text")) {
 		return res, &connector.Error{
 			Code: "not_as_approved",
 			Detail: "the message is there, but its text is " + gatehouse.Quote(
@@ -56,7 +56,7 @@ func (c *Connector) approved(
 			) + ", and not the approved one",
 		}
 	}
-	if thread, ok := textOf(call.ProposedChange, "thread_ts"); ok && thread != m.text("thread_ts") {
+	if thread, ok := rest.TextOf(call.ProposedChange, "thread_ts"); ok && thread != m.text("thread_ts") {
 		return res, &connector.Error{
 			Code:   "not_as_approved",
 			Detail: "the message is there, but not in the approved thread",
@@ -97,15 +97,7 @@ func (c *Connector) change(ctx context.Context, call connector.Call) (connector.
 		return connector.Result{}, rest.NothingSent(failed)
 	}
 	if s := compare(call, before, there); !s.Matches {
-		return connector.Result{}, &connector.Error{
-			Kind: connector.Terminal,
-			Code: string(gatehouse.CodeTargetChanged),
-			Detail: "the message is not as the proposal says: expected " + string(
-				s.Expected,
-			) + ", found " + string(
-				s.Actual,
-			),
-		}
+		return connector.Result{}, rest.Changed(s)
 	}
 	body := []gatehouse.Member{
 		{Name: "channel", Value: gatehouse.StringJSON(channel)}, {Name: "ts", Value: gatehouse.StringJSON(ts)},
@@ -136,14 +128,10 @@ func (c *Connector) change(ctx context.Context, call connector.Call) (connector.
 func (c *Connector) call(
 	ctx context.Context, method string, body gatehouse.JSON,
 ) (res connector.Result, doc gatehouse.JSON, failed *connector.Error) {
-	r, a, failed := c.api.Do(ctx, http.MethodPost, method, nil, body)
-	if r != nil {
-		res.RequestMetadata = r.Metadata()
-	}
+	res, a, failed := c.api.Do(ctx, http.MethodPost, method, nil, nil, body)
 	if failed != nil {
 		return res, "", failed
 	}
-	res.ResponseMetadata = a.Metadata(a.JSON())
 	doc, failed = said(a)
 	return res, doc, failed
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 // eventType is the type of a posted message's metadata. Every app and member can read the metadata,
@@ -29,7 +30,7 @@ func metadata(call connector.Call) gatehouse.JSON {
 type message struct{ json gatehouse.JSON }
 
 func (m message) text(name string) string {
-	s, _ := textOf(m.json, name)
+	s, _ := rest.TextOf(m.json, name)
 	return s
 }
 
@@ -39,9 +40,9 @@ func (m message) of(call connector.Call) bool {
 	if !ok {
 		return false
 	}
-	kind, _ := textOf(mark, "event_type")
+	kind, _ := rest.TextOf(mark, "event_type")
 	payload, _ := mark.Get("event_payload")
-	id, _ := textOf(payload, "action_id")
+	id, _ := rest.TextOf(payload, "action_id")
 	return kind == eventType && id == call.ActionID
 }
 
@@ -73,7 +74,7 @@ func (c *Connector) posted(ctx context.Context, call connector.Call) (m message,
 		query.Set("oldest", strconv.FormatInt(since.Add(-time.Minute).Unix(), 10)+".000000")
 	}
 	method := "/conversations.history"
-	if thread, ok := textOf(call.ProposedChange, "thread_ts"); ok {
+	if thread, ok := rest.TextOf(call.ProposedChange, "thread_ts"); ok {
 		method = "/conversations.replies"
 		query.Set("ts", thread)
 	}
@@ -124,7 +125,7 @@ func (c *Connector) list(
 		found = append(found, message{e})
 	}
 	if more, ok := doc.Get("response_metadata"); ok {
-		next, _ = textOf(more, "next_cursor")
+		next, _ = rest.TextOf(more, "next_cursor")
 	}
 	return found, next, nil
 }

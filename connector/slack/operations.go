@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
 )
 
@@ -34,18 +35,11 @@ const (
 )
 
 func newOperations() (*typed.Operations, error) {
-	operation := func(
-		name string, floor gatehouse.RiskLevel, reverses bool, change string, undo *gatehouse.Undo,
-	) typed.Operation {
-		return typed.Operation{Change: change, Operation: connector.Operation{
-			Name: name, Class: connector.ClassC, Floor: floor, Reverses: reverses, Undo: undo,
-		}}
-	}
 	return typed.NewOperations(
-		operation(opPost, gatehouse.L3, true, posts,
+		typed.Of(opPost, connector.ClassC, gatehouse.L3, true, posts,
 			connector.UndoExcept("people who have read the message know its text")),
-		operation(opUpdate, gatehouse.L3, true, edits, nil),
-		operation(opDelete, gatehouse.L4, false, deletes,
+		typed.Of(opUpdate, connector.ClassC, gatehouse.L3, true, edits, nil),
+		typed.Of(opDelete, connector.ClassC, gatehouse.L4, false, deletes,
 			connector.NoUndo("a deleted message cannot be restored")),
 	)
 }
@@ -83,12 +77,8 @@ func place(call connector.Call) (channel, ts string) {
 
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
-	op, ok := c.operations.Operation(call.Operation)
-	if !ok || len(call.Target.EntityRefs) > 0 {
-		return gatehouse.L5
-	}
 	channel, _ := place(call)
-	return c.levels(channel, op.Name).Of(op.Floor, call.ProposedChange)
+	return c.operations.Floor(call, c.levels(channel, call.Operation))
 }
 
 func (c *Connector) levels(channel, operation string) connector.Levels {
@@ -127,14 +117,14 @@ func (c *Connector) Validate(call connector.Call) error {
 	if call.Target.Version != "" {
 		v.Add("/target/version", "does not apply: messages have no version")
 	}
-	_, hasText := textOf(call.CurrentState, "text")
+	_, hasText := rest.TextOf(call.CurrentState, "text")
 	switch {
 	case call.Operation == opPost && call.CurrentState != "" && call.CurrentState != "{}":
 		v.Add("/current_state", "does not apply to a message that does not exist yet")
 	case call.Operation != opPost && !hasText:
 		v.Add("/current_state/text", "is required: the message's present text, to detect changes by others")
 	}
-	if text, _ := textOf(call.ProposedChange, "text"); !c.broadcast && strings.Contains(text, "<!") {
+	if text, _ := rest.TextOf(call.ProposedChange, "text"); !c.broadcast && strings.Contains(text, "<!") {
 		v.Add(
 			"/proposed_change/text",
 			"has <!, which notifies whole groups, such as <!channel>; allow_broadcast permits it",
@@ -142,12 +132,4 @@ func (c *Connector) Validate(call connector.Call) error {
 	}
 	call.CheckKey(&v, "slack", channel)
 	return v.Err()
-}
-
-func textOf(j gatehouse.JSON, name string) (string, bool) {
-	member, ok := j.Get(name)
-	if !ok {
-		return "", false
-	}
-	return member.Text()
 }

@@ -55,7 +55,7 @@ func said(a *rest.Answer) (gatehouse.JSON, *connector.Error) {
 	e := &connector.Error{
 		Code: "no_answer", Detail: "the answer does not come from Slack's Web API", Says: a.Says(doc),
 	}
-	code, has := textOf(doc, "error")
+	code, has := rest.TextOf(doc, "error")
 	if ok != "false" || !has || !gatehouse.ValidName(code) {
 		return "", e
 	}

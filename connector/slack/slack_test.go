@@ -19,7 +19,7 @@ const channel = "C0123ABC"
 
 func config(f *fake) slack.Config {
 	return slack.Config{
-		BaseURL: f.URL + "/api", AllowPrivate: true, Token: slack.Secret{Secret: "SLACK"},
+		BaseURL: f.URL + "/api", AllowPrivate: true, Token: connector.Secret{Secret: "SLACK"},
 		Channels: map[string]slack.Channel{channel: {}},
 	}
 }

@@ -3,8 +3,8 @@ package slack
 import (
 	"context"
 
-	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 // compare reports how a message differs from a call's pre-image.
@@ -12,7 +12,7 @@ func compare(call connector.Call, m message, there bool) connector.State {
 	if !there {
 		return connector.State{Expected: call.CurrentState, Actual: "null"}
 	}
-	if want, _ := textOf(call.CurrentState, "text"); !sameText(want, m.text("text")) {
+	if want, _ := rest.TextOf(call.CurrentState, "text"); !sameText(want, m.text("text")) {
 		return connector.State{Expected: textState(want), Actual: textState(m.text("text"))}
 	}
 	return connector.State{Matches: true}
@@ -82,7 +82,7 @@ func (c *Connector) readBack(
 	channel, ts := place(call)
 	m, there, failed := c.find(ctx, channel, ts)
 	res := connector.Result{ExternalID: call.Target.EntityRef}
-	want, _ := textOf(call.ProposedChange, "text")
+	want, _ := rest.TextOf(call.ProposedChange, "text")
 	stands := there && sameText(want, m.text("text"))
 	if call.Operation == opDelete {
 		stands = !there
@@ -93,7 +93,7 @@ func (c *Connector) readBack(
 	case !stands:
 		return connector.Inconclusive, connector.Result{}, nil
 	case there:
-		res.ResponseMetadata = gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: m.json})
+		res.ResponseMetadata = rest.Found(m.json)
 	}
 	return connector.Present, res, nil
 }

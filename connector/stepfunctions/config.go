@@ -1,6 +1,9 @@
 package stepfunctions
 
-import "github.com/gatehouse-dev/gatehouse"
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
 
 // Config defines a connector of type stepfunctions.
 type Config struct {
@@ -32,17 +35,11 @@ type Config struct {
 // Credentials name the secrets of an IAM user or role.
 type Credentials struct {
 	// AccessKeyID is the secret with the access key's id.
-	AccessKeyID Secret `yaml:"access_key_id"`
+	AccessKeyID connector.Secret `yaml:"access_key_id"`
 	// SecretAccessKey is the secret with the secret access key.
-	SecretAccessKey Secret `yaml:"secret_access_key"`
+	SecretAccessKey connector.Secret `yaml:"secret_access_key"`
 	// SessionToken is the secret with the token of temporary credentials.
-	SessionToken *Secret `yaml:"session_token"`
-}
-
-// Secret refers to a secret by name.
-type Secret struct {
-	// Secret is the name of an entry of secrets.
-	Secret string `yaml:"secret"`
+	SessionToken *connector.Secret `yaml:"session_token"`
 }
 
 // StateMachine is a standard workflow.

@@ -146,31 +146,15 @@ func (c *Config) check() error {
 
 func (c *Connector) authenticate(secrets func(string) (string, error)) error {
 	names := c.cfg.Credentials
-	wanted := []struct {
-		at   string
-		name Secret
-		into *string
-	}{
-		{"access_key_id", names.AccessKeyID, &c.credentials.AccessKeyID},
-		{"secret_access_key", names.SecretAccessKey, &c.credentials.SecretAccessKey},
+	var err error
+	if c.credentials.AccessKeyID, err = names.AccessKeyID.Value("credentials.access_key_id", secrets); err != nil {
+		return err
 	}
-	if names.SessionToken != nil {
-		wanted = append(wanted, struct {
-			at   string
-			name Secret
-			into *string
-		}{"session_token", *names.SessionToken, &c.credentials.SessionToken})
+	c.credentials.SecretAccessKey, err = names.SecretAccessKey.Value("credentials.secret_access_key", secrets)
+	if err == nil && names.SessionToken != nil {
+		c.credentials.SessionToken, err = names.SessionToken.Value("credentials.session_token", secrets)
 	}
-	for _, w := range wanted {
-		if w.name.Secret == "" || secrets == nil {
-			return fmt.Errorf("credentials.%s: needs the name of a secret", w.at)
-		}
-		var err error
-		if *w.into, err = secrets(w.name.Secret); err != nil {
-			return fmt.Errorf("credentials.%s: %w", w.at, err)
-		}
-	}
-	return nil
+	return err
 }
 
 // fingerprint hashes the definition, with the names of secrets only. The permitted state machines

@@ -43,7 +43,7 @@ func texts(pairs ...string) gatehouse.JSON {
 // refuses it because of an earlier one, it finds out who made that one.
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
 	if v := c.look(call); len(v) > 0 {
-		return connector.Result{}, rest.Invalid(v)
+		return connector.Result{}, rest.Invalid(v.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

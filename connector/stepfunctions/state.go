@@ -51,7 +51,7 @@ func unread(x *exchange) *connector.Error {
 // Check implements [connector.Checker].
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
 	if v := c.look(call); len(v) > 0 {
-		return connector.State{}, rest.Invalid(v)
+		return connector.State{}, rest.Invalid(v.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -85,7 +85,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	none := connector.Result{}
 	if v := c.look(call); len(v) > 0 {
-		return connector.Inconclusive, none, rest.Invalid(v)
+		return connector.Inconclusive, none, rest.Invalid(v.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

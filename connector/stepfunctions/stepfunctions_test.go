@@ -33,9 +33,9 @@ func (a *aws) config() stepfunctions.Config {
 	return stepfunctions.Config{
 		Region: "eu-west-1", Account: "123456789012", Endpoint: a.URL, AllowPrivate: true,
 		Credentials: stepfunctions.Credentials{
-			AccessKeyID:     stepfunctions.Secret{Secret: "AWS_ID"},
-			SecretAccessKey: stepfunctions.Secret{Secret: "AWS_KEY"},
-			SessionToken:    &stepfunctions.Secret{Secret: "AWS_SESSION"},
+			AccessKeyID:     connector.Secret{Secret: "AWS_ID"},
+			SecretAccessKey: connector.Secret{Secret: "AWS_KEY"},
+			SessionToken:    &connector.Secret{Secret: "AWS_SESSION"},
 		},
 		StateMachines: map[string]stepfunctions.StateMachine{
 			"orders": {Input: map[string]any{

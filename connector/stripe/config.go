@@ -2,6 +2,7 @@ package stripe
 
 import (
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
 // Config defines a connector of type stripe.
@@ -12,7 +13,7 @@ type Config struct {
 	// default.
 	Tenants []string `yaml:"tenants"`
 	// Key is the secret with the API key, preferably a restricted one.
-	Key Secret `yaml:"key" form:"first"`
+	Key connector.Secret `yaml:"key" form:"first"`
 	// Mode is live or test. Keys and objects of the other mode are refused.
 	Mode string `yaml:"mode" form:"first"`
 	// Account is the connected account that is changed, such as acct_123.
@@ -31,12 +32,6 @@ type Config struct {
 	// Operations are those that actions can name: refund, credit, debit, cancel_subscription,
 	// resume_subscription, change_price.
 	Operations map[string]Operation `yaml:"operations" form:"first"`
-}
-
-// Secret refers to a secret by name.
-type Secret struct {
-	// Secret is the name of an entry of secrets.
-	Secret string `yaml:"secret"`
 }
 
 // Operation holds an operator's declarations for an operation.

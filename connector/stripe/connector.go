@@ -85,11 +85,8 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	if c.base, err = rest.ParseBase(cfg.BaseURL, cfg.AllowPrivate, true); err != nil {
 		return nil, fmt.Errorf("base_url: %w", err)
 	}
-	if cfg.Key.Secret == "" || secrets == nil {
-		return nil, errors.New("key: needs the name of a secret")
-	}
-	if c.key, err = secrets(cfg.Key.Secret); err != nil {
-		return nil, fmt.Errorf("key: %w", err)
+	if c.key, err = cfg.Key.Value("key", secrets); err != nil {
+		return nil, err
 	}
 	c.key = strings.TrimSpace(c.key)
 	switch {

@@ -31,7 +31,7 @@ func (c *Connector) prepare(method, path string) *rest.Request {
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
 	op, v := c.look(call)
 	if len(v) > 0 {
-		return connector.Result{}, rest.Invalid(v)
+		return connector.Result{}, rest.Invalid(v.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -128,7 +128,7 @@ func (c *Connector) outcome(
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	op, v := c.look(call)
 	if len(v) > 0 {
-		return connector.Inconclusive, connector.Result{}, rest.Invalid(v)
+		return connector.Inconclusive, connector.Result{}, rest.Invalid(v.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

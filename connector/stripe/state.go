@@ -203,7 +203,7 @@ func plain(j gatehouse.JSON) string {
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
 	op, v := c.look(call)
 	if len(v) > 0 {
-		return connector.State{}, rest.Invalid(v)
+		return connector.State{}, rest.Invalid(v.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -230,7 +230,7 @@ func (c *Connector) ReadsState(call connector.Call) bool {
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	op, v := c.look(call)
 	if len(v) > 0 {
-		return connector.Snapshot{}, rest.Invalid(v)
+		return connector.Snapshot{}, rest.Invalid(v.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

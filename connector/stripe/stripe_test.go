@@ -16,7 +16,7 @@ import (
 
 func (a *account) config() stripe.Config {
 	return stripe.Config{
-		Key: stripe.Secret{Secret: "STRIPE_KEY"}, Mode: "test", BaseURL: a.URL, AllowPrivate: true,
+		Key: connector.Secret{Secret: "STRIPE_KEY"}, Mode: "test", BaseURL: a.URL, AllowPrivate: true,
 		Operations: map[string]stripe.Operation{
 			"refund": {}, "credit": {}, "debit": {}, "cancel_subscription": {}, "resume_subscription": {},
 			"change_price": {},

@@ -71,7 +71,10 @@ func (w *nullWriter) WriteHeader(status int)      { w.status = status }
 // and metrics.
 func BenchmarkDecideHandler(b *testing.B) {
 	f := newFake()
-	q := quick{f, f.values["Decide"].(*gatehouse.Answer), f.values["Answer"].(*gatehouse.ShortAnswer)}
+	q := quick{
+		f, sampleOf(typeOf[*gatehouse.Answer]()).(*gatehouse.Answer),
+		sampleOf(typeOf[*gatehouse.ShortAnswer]()).(*gatehouse.ShortAnswer),
+	}
 	s := newServer(b, f, func(c *Config) { c.Actions = q })
 	mux := http.NewServeMux()
 	mux.Handle("POST /api/v1/proposed-actions/{id}/decide", bareDecide(q.answer))

@@ -40,8 +40,9 @@ type (
 		Always                bool
 	}
 	docsBody struct {
-		Media  string
-		Schema docsType
+		Media   string
+		Schema  docsType
+		Example any
 	}
 	docsAnswer struct {
 		Status, Description string
@@ -143,7 +144,7 @@ func operationView(op *huma.Operation) docsOperation {
 func bodyViews(content map[string]*huma.MediaType) []docsBody {
 	var list []docsBody
 	for _, media := range slices.Sorted(maps.Keys(content)) {
-		list = append(list, docsBody{Media: media, Schema: typeView(content[media].Schema)})
+		list = append(list, docsBody{Media: media, Schema: typeView(content[media].Schema), Example: content[media].Example})
 	}
 	return list
 }

@@ -66,30 +66,16 @@ func TestIdempotencyKnowsThePath(t *testing.T) {
 func TestIdempotencyOnEveryRouteThatCreatesOrDecides(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake(), func(c *Config) { c.BulkPerMinute = 1000 })
-	bodies := roundBodies()
-	without := map[string]bool{
-		"drain": true, "revokeKey": true, "revokeSession": true, "activatePolicy": true, "explainPolicy": true,
-		"checkStore": true,
-		// A repeat makes one more key, which does no harm.
-		"rotateLinkKeys": true, "revokeLinkKey": true,
-		// The hash of the request would be one of a secret.
-		"setSecret": true, "rotateSecret": true, "revokeSecret": true,
-		// A repeat finds less to do.
-		"markUnknown": true, "askTargets": true, "dismissNotices": true,
-		// A repeat sends one more test.
-		"testDevice": true,
-		// An old lease is useless.
-		"leaseSteps": true, "heartbeatStep": true, "leasePushes": true, "heartbeatPush": true,
-	}
 	for i := range s.routes {
 		rt := &s.routes[i]
 		if rt.method != "POST" {
 			continue
 		}
-		if rt.idempotent == without[rt.name] {
-			t.Errorf("%s: heeds Idempotency-Key: %v", rt.name, rt.idempotent)
+		if _, excused := withoutIdempotencyKey[rt.name]; rt.idempotent == excused {
+			t.Errorf("%s: reads Idempotency-Key: %v; either it does, or withoutIdempotencyKey has the reason",
+				rt.name, rt.idempotent)
 		}
-		r := keyed(request{method: "POST", path: rt.example(), key: "gth_all", token: "gte_all", body: bodies[rt.name]}, "k")
+		r := keyed(request{method: "POST", path: rt.url(), key: "gth_all", token: "gte_all", body: rt.example}, "k")
 		first, second := r.send(s), r.send(s)
 		if first.Code != rt.status {
 			t.Errorf("%s: %d %s", rt.name, first.Code, first.Body)
@@ -100,48 +86,6 @@ func TestIdempotencyOnEveryRouteThatCreatesOrDecides(t *testing.T) {
 		if first.Body.String() != second.Body.String() {
 			t.Errorf("%s: another body:\n%s\n%s", rt.name, first.Body, second.Body)
 		}
-	}
-}
-
-// roundBodies holds a valid body for each route that takes one.
-func roundBodies() map[string]string {
-	return map[string]string{
-		"propose": goodProposal, "revise": goodProposal, "explainPolicy": goodProposal, "decide": goodDecision,
-		"edit":        `{"digest":"sha256:aa","note":"why","patch":{"price":"11.00"}}`,
-		"markUnknown": `{"before":"2026-11-21T08:00:00Z","dry_run":false}`,
-		"bulkDecide":  `{"decision":"rejected","items":[{"action_id":"act_1"}]}`,
-		"approve":     `{"digest":"sha256:aa"}`, "resolvePush": `{"outcome":"applied","reason":"seen"}`,
-		"replayDeadLetters": `{"all":true}`,
-		"setSecret":         `{"name":"shop-token","value":"value"}`, "rotateSecret": `{"value":"value"}`,
-		"dismissNotices":     `{"ids":["ntc_1"]}`,
-		"discardDeadLetters": `{"ids":["psh_1"],"reason":"over"}`,
-		"resolveDeadLetters": `{"filter":{"connector":"shop"},"outcome":"failed","reason":"seen"}`,
-		"proposePolicy":      `{"source":"rules: []\n"}`,
-		"proposeConnectors":  `{"source":"connectors: {}\n","base":0}`,
-		"createPrincipal":    `{"name":"eve","kind":"person","roles":["approver"]}`, "updatePrincipal": `{"disabled":true}`,
-		"targetChanged":    `{"connector":"shop","entity_type":"item","entity_ref":"SKU-1","version":"8"}`,
-		"createDelegation": `{"to":"ben","ends_at":"2026-12-01T08:00:00Z","action_types":["price_change"],"max_level":3}`,
-		"setPreference":    `{"channel":"mail","muted":["digests"],"quiet":{"from":"20:00","to":"07:00"}}`,
-		"putGroup":         `{"members":["ana"]}`, "changeGroup": `{"add":["ana"],"remove":["ben"]}`,
-		"createGrant": `{"agent":"bot","connector":"shop","operation":"refund","when":"true","count":3,` +
-			`"amounts":[{"amount":"10.00","currency":"EUR"}],"for":"4h"}`,
-		"proposeMandate": `{"goal":"pay back","steps":[{"action_type":"refund","connector":"shop","operation":"refund",` +
-			`"entity_type":"order","when":"true","count":3,"amounts":[{"amount":"10.00","currency":"EUR"}]}],"for":"48h"}`,
-		"narrowMandate":  `{"in_all":{"count":2}}`,
-		"comment":        `{"text":"why?","kind":"question"}`,
-		"assign":         `{"assignee":"ben"}`,
-		"evaluateAction": `{"digest":"sha256:aa","result":"warn"}`,
-		"createTenant":   `{"id":"acme"}`, "applyPolicy": `{"source":"rules: []"}`,
-		"applyWorkflow": `{"name": "triage", "steps": []}`, "startRun": `{"input":{"n":1},"trigger_ref":"INC1"}`,
-		"cancelRun": `{"reason":"no"}`,
-		"signalRun": `{"name":"closed","data":{"n":1.10}}`, "leaseSteps": `{"tools":["page"],"max":10,"wait":"30s"}`,
-		"heartbeatStep": `{"generation":1}`,
-		"completeStep":  `{"generation":1,"output":{"ok":true}}`,
-		"failStep":      `{"generation":1,"detail":"no","retryable":true}`,
-		"proposeStep":   `{"generation":1,"action":` + goodProposal + `}`, "leasePushes": `{"connectors":["crm"]}`,
-		"heartbeatPush": `{"generation":1,"lease":"30s"}`,
-		"completePush":  `{"generation":1,"external_id":"x"}`,
-		"failPush":      `{"generation":1,"kind":"ambiguous","code":"timeout","detail":"no answer"}`,
 	}
 }
 

@@ -69,10 +69,10 @@ func TestLabelsAreBounded(t *testing.T) {
 		return strings.Count(request{path: "/metrics", key: "gth_aud"}.send(s).Body.String(), "_count{")
 	}
 	get := func(i int) {
-		request{path: fmt.Sprintf("/api/v1/proposed-actions/x%d", i), key: "gth_ana"}.send(s)
+		request{path: fmt.Sprintf("/api/v1/proposed-actions/act_x%d", i), key: "gth_ana"}.send(s)
 		request{path: fmt.Sprintf("/api/v1/x%d", i), key: "gth_ana"}.send(s)
 		request{method: fmt.Sprintf("M%d", i), path: decidePath, key: "gth_ana"}.send(s)
-		request{path: fmt.Sprintf("/api/v1/proposed-actions/x%d?wait=1s", i), key: "gth_ana"}.send(s)
+		request{path: fmt.Sprintf("/api/v1/proposed-actions/act_x%d?wait=1s", i), key: "gth_ana"}.send(s)
 	}
 	get(0)
 	before := count()

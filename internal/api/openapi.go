@@ -129,14 +129,17 @@ func operation(r huma.Registry, rt *route) *huma.Operation {
 			Content: map[string]*huma.MediaType{"*/*": {Schema: &huma.Schema{}}}}
 	}
 	if rt.in != nil {
+		media := &huma.MediaType{Schema: r.Schema(rt.in, true, "")}
+		if rt.example != "" {
+			media.Example = json.RawMessage(rt.example)
+		}
 		op.RequestBody = &huma.RequestBody{
-			Required: !rt.optional,
-			Content:  map[string]*huma.MediaType{"application/json": {Schema: r.Schema(rt.in, true, "")}},
+			Required: !rt.optional, Content: map[string]*huma.MediaType{"application/json": media},
 		}
 	}
 	if rt.text {
 		op.RequestBody.Content = map[string]*huma.MediaType{
-			"application/yaml": {Schema: &huma.Schema{Type: "string"}},
+			"application/yaml": {Schema: &huma.Schema{Type: "string"}, Example: rt.example},
 			"application/json": {Schema: &huma.Schema{Type: "object"}},
 		}
 	}

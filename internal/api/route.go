@@ -31,6 +31,8 @@ type route struct {
 	object string
 	query  []param
 	handler
+	// example is a valid body, which the OpenAPI document and the page /docs show.
+	example string
 	// status is the status of the answer and out its type; with replays, 200
 	// with the same type is possible too.
 	status  int

@@ -9,6 +9,10 @@ import (
 
 const tagActions = "Actions"
 
+// exampleProposal is a valid proposal.
+const exampleProposal = `{"action_type":"price_change","connector":"shop","operation":"update",` +
+	`"target":{"entity_type":"item","entity_ref":"SKU-1042"},"proposed_change":{"price":"12.50"}}`
+
 func (s *Server) actionRoutes() []route {
 	return []route{
 		{
@@ -20,7 +24,8 @@ func (s *Server) actionRoutes() []route {
 				"A known idempotency_key with the same content answers 200 with the action that it named.",
 			roles: proposers, cached: true, status: http.StatusCreated, replays: true,
 			out: typeOf[gatehouse.Action](), idempotent: true,
-			codes: []gatehouse.Code{gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported},
+			codes:   []gatehouse.Code{gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported},
+			example: exampleProposal,
 			handler: body((*gatehouse.Proposal).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.Proposal) (reply, error) {
 					a, replayed, err := s.cfg.Actions.Propose(ctx, in)
@@ -124,6 +129,7 @@ func (s *Server) actionRoutes() []route {
 			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeExpired, gatehouse.CodeDuplicateKey,
 				gatehouse.CodeUnsupported},
+			example: exampleProposal,
 			handler: body((*gatehouse.Proposal).Validate,
 				func(ctx context.Context, c *call, in *gatehouse.Proposal) (reply, error) {
 					return answer(s.cfg.Actions.Revise(ctx, c.id, in))
@@ -169,6 +175,7 @@ func (s *Server) actionRoutes() []route {
 			codes: append([]gatehouse.Code{
 				gatehouse.CodeAlreadyDecided, gatehouse.CodeCannotEdit,
 			}, refusals...),
+			example: `{"digest":"sha256:…","note":"why","patch":{"price":"11.00"}}`,
 			handler: body((*gatehouse.EditRequest).Validate,
 				func(ctx context.Context, c *call, in *gatehouse.EditRequest) (reply, error) {
 					a, err := s.cfg.Actions.Edit(ctx, c.id, *in)

@@ -35,7 +35,8 @@ func (s *Server) adminRoutes() []route {
 			doc:     "The key, and a person's edit token, are shown in this answer only.",
 			roles:   admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Credentials](),
 			idempotent: true, secret: true,
-			codes: []gatehouse.Code{gatehouse.CodeAlreadyExists},
+			codes:   []gatehouse.Code{gatehouse.CodeAlreadyExists},
+			example: `{"name":"eve","kind":"person","roles":["approver"]}`,
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewPrincipal) (reply, error) {
 				return answer(s.cfg.Admin.CreatePrincipal(ctx, *in))
 			}),
@@ -57,7 +58,8 @@ func (s *Server) adminRoutes() []route {
 			method: "PATCH", path: "/principals/{id}", name: "updatePrincipal", tag: tagAdmin,
 			summary: "Change roles or sponsor, disable or enable", doc: "Omitted members do not change.",
 			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusOK,
-			out: typeOf[gatehouse.Principal](),
+			out:     typeOf[gatehouse.Principal](),
+			example: `{"disabled":true}`,
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.PrincipalChange) (reply, error) {
 				return answer(s.cfg.Admin.UpdatePrincipal(ctx, c.id, *in))
 			}),
@@ -95,7 +97,8 @@ func (s *Server) adminRoutes() []route {
 			method: "POST", path: "/tenants", name: "createTenant", tag: tagAdmin,
 			summary: "Create a tenant", doc: "Only for administrators of the tenant default.",
 			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Tenant](), idempotent: true,
-			codes: []gatehouse.Code{gatehouse.CodeAlreadyExists},
+			codes:   []gatehouse.Code{gatehouse.CodeAlreadyExists},
+			example: `{"id":"acme"}`,
 			handler: body(checkTenant, func(ctx context.Context, _ *call, in *newTenant) (reply, error) {
 				return answer(s.cfg.Admin.CreateTenant(ctx, in.ID))
 			}),

@@ -9,14 +9,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-func (f *fake) CheckStore(ctx context.Context, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
-	return use[*gatehouse.StoreCheck](ctx, f, "CheckStore", "", held)
-}
-
-func (f *fake) CheckConfiguration(ctx context.Context) (*gatehouse.ConfigurationCheck, error) {
-	return use[*gatehouse.ConfigurationCheck](ctx, f, "CheckConfiguration", "", nil)
-}
-
 // checkFunc is a CheckService.
 type checkFunc func(ctx context.Context, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error)
 

@@ -29,7 +29,8 @@ func (s *Server) connectorRoutes() []route {
 				"next " +
 				"version, which every replica uses within seconds. Secrets are named, never literal.",
 			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
-			codes: []gatehouse.Code{gatehouse.CodeTargetChanged, gatehouse.CodeUnsupported},
+			codes:   []gatehouse.Code{gatehouse.CodeTargetChanged, gatehouse.CodeUnsupported},
+			example: `{"source":"connectors: {}\n","base":0}`,
 			handler: body((*gatehouse.ConnectorProposal).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.ConnectorProposal) (reply, error) {
 					return answer(m.ProposeConnectors(ctx, *in))

@@ -19,6 +19,7 @@ func (s *Server) conversationRoutes() []route {
 				"of each text.",
 			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleAdmin}, object: ObjectAction,
 			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true, codes: closed,
+			example: `{"text":"why?","kind":"question"}`,
 			handler: body((*gatehouse.CommentRequest).Validate,
 				func(ctx context.Context, c *call, in *gatehouse.CommentRequest) (reply, error) {
 					return answer(s.cfg.Actions.Comment(ctx, c.id, *in))
@@ -31,6 +32,7 @@ func (s *Server) conversationRoutes() []route {
 				"nothing.",
 			roles: []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.Action](), idempotent: true, codes: closed,
+			example: `{"assignee":"ben"}`,
 			handler: body(checkAssign, func(ctx context.Context, c *call, in *gatehouse.AssignRequest) (reply, error) {
 				return answer(s.cfg.Actions.Assign(ctx, c.id, *in))
 			}),

@@ -40,7 +40,8 @@ func (s *Server) decisionRoutes() []route {
 				"is pending, approval.rejects_at says when, and undo takes it back.",
 			roles: approvers, token: tokenRequired, cached: true, object: ObjectAction, decides: "decide",
 			status: http.StatusOK, out: typeOf[gatehouse.Answer](), idempotent: true,
-			codes: append([]gatehouse.Code{gatehouse.CodeAlreadyDecided}, refusals...),
+			codes:   append([]gatehouse.Code{gatehouse.CodeAlreadyDecided}, refusals...),
+			example: `{"decision":"approved","digest":"sha256:…"}`,
 			handler: body((*gatehouse.Decision).Validate, func(
 				ctx context.Context, c *call, in *gatehouse.Decision,
 			) (reply, error) {
@@ -53,6 +54,7 @@ func (s *Server) decisionRoutes() []route {
 				"lost races are skipped as already_decided, L4 and L5 as individual_decision_required.",
 			roles: approvers, token: tokenRequired, decides: "bulk-decide", bulk: true, via: gatehouse.ViaBulk,
 			status: http.StatusOK, out: typeOf[gatehouse.BulkAnswer](), idempotent: true,
+			example: `{"decision":"rejected","items":[{"action_id":"act_1"}]}`,
 			handler: body((*gatehouse.BulkDecision).Validate, func(
 				ctx context.Context, _ *call, in *gatehouse.BulkDecision,
 			) (reply, error) {
@@ -75,7 +77,8 @@ func (s *Server) shortForm(verb string, kind gatehouse.DecisionKind) route {
 			"When it was decided the other way, by policy, canceled or superseded: 409 not_awaiting_approval.",
 		roles: approvers, token: tokenRequired, cached: true, object: ObjectAction, decides: verb,
 		status: http.StatusOK, out: typeOf[gatehouse.ShortAnswer](), idempotent: true,
-		codes: append([]gatehouse.Code{gatehouse.CodeNotAwaitingApproval}, refusals...),
+		codes:   append([]gatehouse.Code{gatehouse.CodeNotAwaitingApproval}, refusals...),
+		example: `{"digest":"sha256:…"}`,
 		handler: maybe(
 			body(func(in *shortDecision) error { d := in.decision(kind); return d.Validate() },
 				func(ctx context.Context, c *call, in *shortDecision) (reply, error) {

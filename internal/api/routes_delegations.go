@@ -32,6 +32,7 @@ func (s *Server) delegationRoutes() []route {
 				"their own name, for that person. Without from, it is from the caller; only administrators create those of others.",
 			roles: delegators, changesRights: true, status: http.StatusCreated,
 			out: typeOf[gatehouse.Delegation](), idempotent: true,
+			example: `{"to":"ben","ends_at":"2026-12-01T08:00:00Z","action_types":["price_change"],"max_level":3}`,
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewDelegation) (reply, error) {
 				return answer(d.CreateDelegation(ctx, *in))
 			}),

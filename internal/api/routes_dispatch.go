@@ -55,7 +55,8 @@ func (s *Server) dispatchRoutes() []route {
 			summary: "Settle an unknown outcome", doc: "An operator's statement about what happened at the target, with the " +
 				"reason. The outcome must be unknown.",
 			roles: operators, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.Push](), idempotent: true,
-			codes: []gatehouse.Code{gatehouse.CodeNotUnknown},
+			codes:   []gatehouse.Code{gatehouse.CodeNotUnknown},
+			example: `{"outcome":"applied","reason":"seen"}`,
 			handler: body((*gatehouse.Resolution).Validate,
 				func(ctx context.Context, c *call, in *gatehouse.Resolution) (reply, error) {
 					return answer(s.cfg.Dispatch.ResolvePush(ctx, c.id, *in))
@@ -91,7 +92,8 @@ func (s *Server) dispatchRoutes() []route {
 			doc: "Takes ids, a filter or all. The idempotency key stays the same, and every check is repeated. Applied " +
 				"pushes are skipped as already_applied, and pushes that a second call could apply twice as resolve_first.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.ReplayAnswer](), idempotent: true,
-			codes: []gatehouse.Code{gatehouse.CodeTooLate},
+			codes:   []gatehouse.Code{gatehouse.CodeTooLate},
+			example: `{"all":true}`,
 			handler: body((*gatehouse.ReplayRequest).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.ReplayRequest) (reply, error) {
 					return answer(s.cfg.Dispatch.ReplayDeadLetters(ctx, *in))
@@ -102,6 +104,7 @@ func (s *Server) dispatchRoutes() []route {
 			doc: "Takes ids or a filter, and the reason. The dead letters stay failed, and can never be replayed; one " +
 				"with an unknown outcome is skipped as resolve_first.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.DeadLetterAnswer](), idempotent: true,
+			example: `{"ids":["psh_1"],"reason":"over"}`,
 			handler: body((*gatehouse.DiscardRequest).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.DiscardRequest) (reply, error) {
 					return answer(s.cfg.Dispatch.DiscardDeadLetters(ctx, *in))
@@ -112,6 +115,7 @@ func (s *Server) dispatchRoutes() []route {
 			doc: "Takes ids or a filter: an operator's statement about what happened at the target, with the reason. " +
 				"Other pushes are skipped as not_unknown.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.DeadLetterAnswer](), idempotent: true,
+			example: `{"filter":{"connector":"shop"},"outcome":"failed","reason":"seen"}`,
 			handler: body((*gatehouse.ResolveRequest).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.ResolveRequest) (reply, error) {
 					return answer(s.cfg.Dispatch.ResolveDeadLetters(ctx, *in))

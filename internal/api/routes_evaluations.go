@@ -19,7 +19,8 @@ func (s *Server) evaluationRoutes() []route {
 			"name, apart from the proposer's words, and the result decides nothing. An evaluator evaluates each revision once.",
 		roles: []gatehouse.Role{gatehouse.RoleEvaluator}, object: ObjectAction, status: http.StatusCreated,
 		out: typeOf[gatehouse.Evaluated](), idempotent: true,
-		codes: []gatehouse.Code{gatehouse.CodeDigestMismatch, gatehouse.CodeAlreadyExists, gatehouse.CodeTooLate},
+		codes:   []gatehouse.Code{gatehouse.CodeDigestMismatch, gatehouse.CodeAlreadyExists, gatehouse.CodeTooLate},
+		example: `{"digest":"sha256:…","result":"warn"}`,
 		handler: body(
 			(*gatehouse.NewEvaluated).Validate,
 			func(ctx context.Context, c *call, in *gatehouse.NewEvaluated) (reply, error) {

@@ -34,6 +34,8 @@ func (s *Server) grantRoutes() []route {
 				"With " +
 				"dry_run the answer is the grant as it would be, with its worst_case, and nothing is stored.",
 			roles: givers, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Grant](), idempotent: true,
+			example: `{"agent":"bot","connector":"shop","operation":"refund","when":"true","count":3,` +
+				`"amounts":[{"amount":"10.00","currency":"EUR"}],"for":"4h"}`,
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewGrant) (reply, error) {
 				return answer(g.CreateGrant(ctx, *in))
 			}),

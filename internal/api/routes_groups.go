@@ -37,6 +37,7 @@ func (s *Server) groupRoutes() []route {
 			doc: "{id} is its name. The given members, by id or name, replace those that were set by hand; members that " +
 				"come from a sign-in stay.",
 			roles: admins, changesRights: true, status: http.StatusOK, out: typeOf[gatehouse.Group](),
+			example: `{"members":["ana"]}`,
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.GroupMembers) (reply, error) {
 				return answer(s.cfg.Admin.PutGroup(ctx, c.id, *in))
 			}),
@@ -47,6 +48,7 @@ func (s *Server) groupRoutes() []route {
 				"after " +
 				"the next sign-in, unless the provider says otherwise.",
 			roles: admins, changesRights: true, object: ObjectGroup, status: http.StatusOK, out: typeOf[gatehouse.Group](),
+			example: `{"add":["ana"],"remove":["ben"]}`,
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.GroupChange) (reply, error) {
 				return answer(s.cfg.Admin.ChangeGroup(ctx, c.id, *in))
 			}),

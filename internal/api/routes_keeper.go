@@ -53,6 +53,7 @@ func (s *Server) keeperRoutes() []route {
 				"is resolved. A dry run unless dry_run is false. Only pushes of the caller's tenant are marked; another tenant " +
 				"is not_found.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.MarkUnknownAnswer](),
+			example: `{"before":"2026-11-21T08:00:00Z","dry_run":false}`,
 			handler: body((*gatehouse.MarkUnknownRequest).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.MarkUnknownRequest) (reply, error) {
 					return answer(k.MarkUnknown(ctx, *in))

@@ -1,29 +1,11 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
-
-func (f *fake) PreviewArchive(ctx context.Context, retention time.Duration) (*gatehouse.ArchivePreview, error) {
-	return use[*gatehouse.ArchivePreview](ctx, f, "PreviewArchive", "", retention)
-}
-
-func (f *fake) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) (*gatehouse.MarkUnknownAnswer, error) {
-	return use[*gatehouse.MarkUnknownAnswer](ctx, f, "MarkUnknown", "", r)
-}
-
-func (f *fake) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehouse.AskAnswer, error) {
-	return use[*gatehouse.AskAnswer](ctx, f, "AskTargets", "", r)
-}
-
-func (f *fake) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
-	return use[*gatehouse.RoleCheck](ctx, f, "CheckRoles", "", nil)
-}
 
 // TestKeeper checks who may call what, and what is refused before anything is
 // done.

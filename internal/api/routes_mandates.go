@@ -38,6 +38,8 @@ func (s *Server) mandateRoutes() []route {
 				"judges each action. The goal authorises nothing.",
 			roles: []gatehouse.Role{gatehouse.RoleProposer}, status: http.StatusCreated, out: typeOf[gatehouse.Action](),
 			idempotent: true,
+			example: `{"goal":"pay back","steps":[{"action_type":"refund","connector":"shop","operation":"refund",` +
+				`"entity_type":"order","when":"true","count":3,"amounts":[{"amount":"10.00","currency":"EUR"}]}],"for":"48h"}`,
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.Plan) (reply, error) {
 				return answer(m.ProposeMandate(ctx, *in))
 			}),
@@ -52,6 +54,7 @@ func (s *Server) mandateRoutes() []route {
 			doc:     "Any approver may lower them. An omitted limit does not change. Wider limits need a new plan.",
 			roles:   people, changesRights: true, object: ObjectMandate, idempotent: true,
 			status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
+			example: `{"in_all":{"count":2}}`,
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.Narrowing) (reply, error) {
 				return answer(m.NarrowMandate(ctx, c.id, *in))
 			}),

@@ -42,6 +42,7 @@ func (s *Server) noticeRoutes() []route {
 			summary: "Hide notices from oneself",
 			doc:     "1 to 200 ids. Every other administrator still sees them, and the audit log keeps the events.",
 			roles:   admins, status: http.StatusOK, out: typeOf[dismissed](),
+			example: `{"ids":["ntc_1"]}`,
 			handler: body(nil, func(ctx context.Context, _ *call, in *noticeIDs) (reply, error) {
 				count, err := n.DismissNotices(ctx, in.IDs)
 				return reply{value: dismissed{count}}, err

@@ -58,7 +58,8 @@ func (s *Server) notificationRoutes() []route {
 			method: "POST", path: "/notifications/retry", name: "retryNotification", tag: tagNotifications,
 			summary: "Send a notification again now", doc: "The notification must have failed, or wait for another try.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
-			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeNotFound},
+			codes:   []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeNotFound},
+			example: `{"id":"ntf_1"}`,
 			handler: body(nil, func(ctx context.Context, _ *call, in *notificationID) (reply, error) {
 				return answer(n.RetryNotification(ctx, in.ID))
 			}),
@@ -69,6 +70,7 @@ func (s *Server) notificationRoutes() []route {
 			doc: "Selects the notifications that failed since a time, of one channel or of all, the newest first. A dry " +
 				"run unless dry_run is false. If next_cursor is not empty, repeat the request with it as cursor.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.RetryAnswer](), idempotent: true,
+			example: `{"since":"2026-11-21T08:00:00Z","dry_run":false}`,
 			handler: body((*gatehouse.RetryRequest).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.RetryRequest) (reply, error) {
 					return answer(n.RetryNotifications(ctx, *in))
@@ -87,7 +89,8 @@ func (s *Server) notificationRoutes() []route {
 			doc: "Sends the test to the caller, or to the channel's place. The server answers once the channel has " +
 				"answered, or after 25 seconds; the status is the result of the test.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
-			codes: []gatehouse.Code{gatehouse.CodeNotFound},
+			codes:   []gatehouse.Code{gatehouse.CodeNotFound},
+			example: `{"channel":"mail"}`,
 			handler: body(nil, func(ctx context.Context, _ *call, in *channelName) (reply, error) {
 				return answer(n.TestChannel(ctx, in.Channel))
 			}),

@@ -23,7 +23,8 @@ func (s *Server) policyRoutes() []route {
 			doc:     "A policy that does not load gets 422 with line and column, and nothing changes.",
 			roles:   admins, changesRights: true, status: http.StatusCreated,
 			out: typeOf[gatehouse.PolicyVersion](), idempotent: true,
-			codes: []gatehouse.Code{gatehouse.CodePolicyGated},
+			codes:   []gatehouse.Code{gatehouse.CodePolicyGated},
+			example: `{"source":"rules: []"}`,
 			handler: body(checkSource, func(ctx context.Context, _ *call, in *policySource) (reply, error) {
 				return answer(s.cfg.Policies.ApplyPolicy(ctx, in.Source))
 			}),
@@ -34,6 +35,7 @@ func (s *Server) policyRoutes() []route {
 				"policy. " +
 				"Where the active policy says policy_changes: gated, there is no other way.",
 			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
+			example: `{"source":"rules: []\n"}`,
 			handler: body(checkProposedSource, func(ctx context.Context, _ *call, in *gatehouse.PolicyProposal) (reply, error) {
 				return answer(s.cfg.Policies.ProposePolicy(ctx, *in))
 			}),
@@ -93,7 +95,8 @@ func (s *Server) policyRoutes() []route {
 				"proposal of the caller. If fewer people may answer than must approve, the outcome is deny, with that reason " +
 				"first; without the role proposer, the caller is not excluded.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Explanation](),
-			codes: []gatehouse.Code{gatehouse.CodeUnsupported},
+			codes:   []gatehouse.Code{gatehouse.CodeUnsupported},
+			example: exampleProposal,
 			handler: body((*gatehouse.Proposal).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.Proposal) (reply, error) {
 					return answer(s.cfg.Policies.ExplainPolicy(ctx, in))

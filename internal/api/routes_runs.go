@@ -108,7 +108,8 @@ func (s *Server) runRoutes() []route {
 			doc: "No step starts any more, pending work is canceled, workers are asked to stop, and calls that were " +
 				"already sent are completed. Repeating the request changes nothing.",
 			roles: steerers, object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Run](), idempotent: true,
-			codes: []gatehouse.Code{gatehouse.CodeTooLate},
+			codes:   []gatehouse.Code{gatehouse.CodeTooLate},
+			example: `{"reason":"no"}`,
 			handler: maybe(body(nil, func(ctx context.Context, c *call, in *cancelRun) (reply, error) {
 				return answer(s.cfg.Runs.CancelRun(ctx, c.id, in.Reason))
 			})),
@@ -132,7 +133,8 @@ func (s *Server) runRoutes() []route {
 				"step names the permitted senders; " +
 				"without it, an agent must have started the run: else sender_not_allowed, and nothing is stored.",
 			roles: signalers, object: ObjectRun, status: http.StatusCreated, out: typeOf[gatehouse.Signal](), idempotent: true,
-			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeSenderNotAllowed},
+			codes:   []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeSenderNotAllowed},
+			example: `{"name":"closed","data":{"n":1.10}}`,
 			handler: body(nil, func(ctx context.Context, c *call, in *newSignal) (reply, error) {
 				return answer(s.cfg.Runs.SignalRun(ctx, c.id, in.Name, in.Data))
 			}),

@@ -29,7 +29,8 @@ func (s *Server) secretRoutes() []route {
 			summary: "Store a secret",
 			doc:     "The name must be new, or its secret revoked. Connectors that name the secret use it within seconds.",
 			roles:   admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Secret](),
-			codes: append(codes, gatehouse.CodeAlreadyExists),
+			codes:   append(codes, gatehouse.CodeAlreadyExists),
+			example: `{"name":"shop-token","value":"value"}`,
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewSecret) (reply, error) {
 				return answer(k.SetSecret(ctx, *in))
 			}),
@@ -38,7 +39,8 @@ func (s *Server) secretRoutes() []route {
 			summary: "Replace the value of a secret",
 			doc:     "Connectors use the new value within seconds, without a restart; approvals stay.",
 			roles:   admins, changesRights: true, object: ObjectSecret, status: http.StatusOK, out: typeOf[gatehouse.Secret](),
-			codes: codes,
+			codes:   codes,
+			example: `{"value":"value"}`,
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.SecretValue) (reply, error) {
 				return answer(k.RotateSecret(ctx, gatehouse.NewSecret{Name: c.id, Value: in.Value}))
 			}),

@@ -46,6 +46,7 @@ func (s *Server) targetRoutes() []route {
 			"only its own actions.",
 		roles:  []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleOperator},
 		status: http.StatusOK, out: typeOf[gatehouse.TargetChanges](), idempotent: true,
+		example: `{"connector":"shop","entity_type":"item","entity_ref":"SKU-1","version":"8"}`,
 		handler: body(
 			(*gatehouse.TargetChange).Validate,
 			func(ctx context.Context, _ *call, in *gatehouse.TargetChange) (reply, error) {

@@ -31,6 +31,7 @@ func (s *Server) stepRoutes() []route {
 				"carries the lease's " +
 				"generation.",
 			roles: workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedStep](),
+			example: `{"tools":["page"],"max":10,"wait":"30s"}`,
 			handler: body((*gatehouse.LeaseRequest).Validate, func(
 				ctx context.Context, c *call, in *gatehouse.LeaseRequest,
 			) (reply, error) {
@@ -43,6 +44,7 @@ func (s *Server) stepRoutes() []route {
 			method: "POST", path: "/steps/{id}/heartbeat", name: "heartbeatStep", tag: tagWorkers,
 			summary: "Renew the lease of a step", doc: "cancel in the answer asks the holder to stop.",
 			roles: workers, object: ObjectStep, status: http.StatusOK, out: typeOf[gatehouse.LeaseState](), codes: leaseLost,
+			example: `{"generation":1}`,
 			handler: body((*gatehouse.Heartbeat).Validate, func(
 				ctx context.Context, c *call, in *gatehouse.Heartbeat,
 			) (reply, error) {
@@ -53,6 +55,7 @@ func (s *Server) stepRoutes() []route {
 			summary: "Report that a step succeeded", doc: "Takes the output, and the cost of the worker's own model calls.",
 			roles: workers, object: ObjectStep, status: http.StatusOK, out: typeOf[gatehouse.Step](),
 			codes: leaseLost, idempotent: true,
+			example: `{"generation":1,"output":{"ok":true}}`,
 			handler: body((*gatehouse.StepResult).Validate, func(
 				ctx context.Context, c *call, in *gatehouse.StepResult,
 			) (reply, error) {
@@ -65,6 +68,7 @@ func (s *Server) stepRoutes() []route {
 				"retry_after.",
 			roles: workers, object: ObjectStep, status: http.StatusOK, out: typeOf[gatehouse.Step](),
 			codes: leaseLost, idempotent: true,
+			example: `{"generation":1,"detail":"no","retryable":true}`,
 			handler: body((*gatehouse.StepFailure).Validate, func(
 				ctx context.Context, c *call, in *gatehouse.StepFailure,
 			) (reply, error) {
@@ -77,6 +81,7 @@ func (s *Server) stepRoutes() []route {
 			roles: workers, object: ObjectStep, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeLeaseLost, gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported,
 				gatehouse.CodeTooLate},
+			example: `{"generation":1,"action":` + exampleProposal + `}`,
 			handler: body((*gatehouse.StepProposal).Validate, func(
 				ctx context.Context, c *call, in *gatehouse.StepProposal,
 			) (reply, error) {
@@ -94,6 +99,7 @@ func (s *Server) pushLeaseRoutes() []route {
 			doc: "Leases approved changes to carry out once, each under its idempotency_key. own limits the lease to " +
 				"actions that the caller proposed. max, wait and lease are as for steps.",
 			roles: workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedPush](),
+			example: `{"connectors":["crm"]}`,
 			handler: body((*gatehouse.PushLeaseRequest).Validate, func(
 				ctx context.Context, c *call, in *gatehouse.PushLeaseRequest,
 			) (reply, error) {
@@ -106,6 +112,7 @@ func (s *Server) pushLeaseRoutes() []route {
 			method: "POST", path: "/pushes/{id}/heartbeat", name: "heartbeatPush", tag: tagWorkers,
 			summary: "Renew the lease of a push", doc: "cancel in the answer asks the holder to send nothing more.",
 			roles: workers, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.LeaseState](), codes: leaseLost,
+			example: `{"generation":1,"lease":"30s"}`,
 			handler: body((*gatehouse.Heartbeat).Validate, func(
 				ctx context.Context, c *call, in *gatehouse.Heartbeat,
 			) (reply, error) {
@@ -116,6 +123,7 @@ func (s *Server) pushLeaseRoutes() []route {
 			summary: "Report that a change was applied", doc: "Takes the proof, and the way to undo the change.",
 			roles: workers, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.Push](),
 			codes: leaseLost, idempotent: true,
+			example: `{"generation":1,"external_id":"x"}`,
 			handler: body((*gatehouse.PushResult).Validate, func(
 				ctx context.Context, c *call, in *gatehouse.PushResult,
 			) (reply, error) {
@@ -129,6 +137,7 @@ func (s *Server) pushLeaseRoutes() []route {
 				"ambiguous (it is not known whether it was applied).",
 			roles: workers, object: ObjectPush, status: http.StatusOK, out: typeOf[gatehouse.Push](),
 			codes: leaseLost, idempotent: true,
+			example: `{"generation":1,"kind":"ambiguous","code":"timeout","detail":"no answer"}`,
 			handler: body((*gatehouse.PushFailure).Validate, func(
 				ctx context.Context, c *call, in *gatehouse.PushFailure,
 			) (reply, error) {

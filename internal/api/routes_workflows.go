@@ -22,7 +22,8 @@ func (s *Server) workflowRoutes() []route {
 				"when it is already the newest version. A source that does not load gets 422 with line and column, and nothing " +
 				"changes. ETag is the digest of the source.",
 			roles: operators, status: http.StatusCreated, out: typeOf[gatehouse.Workflow](), replays: true,
-			codes: []gatehouse.Code{gatehouse.CodeAlreadyExists},
+			codes:   []gatehouse.Code{gatehouse.CodeAlreadyExists},
+			example: `{"name": "triage", "steps": []}`,
 			handler: textBody(gatehouse.MaxWorkflowBytes, func(ctx context.Context, c *call, source string) (reply, error) {
 				w, changed, err := s.cfg.Runs.ApplyWorkflow(ctx, c.id, source)
 				out, err := tagged(c, w, err)
@@ -77,6 +78,7 @@ func (s *Server) workflowRoutes() []route {
 				"has it.",
 			roles: proposers, object: ObjectWorkflow, status: http.StatusCreated, replays: true,
 			out: typeOf[gatehouse.Run](), idempotent: true,
+			example: `{"input":{"n":1},"trigger_ref":"INC1"}`,
 			handler: maybe(body(checkNewRun, func(ctx context.Context, c *call, in *gatehouse.NewRun) (reply, error) {
 				run, replayed, err := s.cfg.Runs.StartRun(ctx, c.id, *in)
 				if replayed {

@@ -2,6 +2,14 @@ package bench
 
 import "github.com/gatehouse-dev/gatehouse"
 
+// rowTexts are the lists that a proposal's rows hold, as JSON.
+type rowTexts struct{ rules, reasons, excluded string }
+
+func rowsOf(a *gatehouse.Action) rowTexts {
+	return rowTexts{string(gatehouse.MustJSON(a.Policy.Rules)), string(gatehouse.MustJSON(a.Policy.Reasons)),
+		string(gatehouse.MustJSON(a.Approval.Excluded))}
+}
+
 // The texts of the bare sides' leaves, as long as the gate's.
 const (
 	whoDecides  = "prn_01968f6e3a5b7c1d9e2f4a6b8c0d1e2f"
@@ -15,7 +23,8 @@ func proposedLeaf(a *gatehouse.Action, id string) string {
 	return `{"action_id":"` + id + `","actor":"` + a.ProposerID + `","at":"2026-11-20T12:00:00.000000Z","data":{` +
 		`"action_type":"price_change","approval":"apr` + rest +
 		`","expires_at":"2026-11-21T12:00:00.000000Z","outcome":"needs_approval",` +
-		`"policy_version":1,"required":1,"revision":1,"risk_level":3,"rules":[]},"digest":"` + string(a.Digest) +
+		`"policy_version":1,"required":1,"revision":1,"risk_level":3,"rules":` + rowsOf(a).rules + `},"digest":"` +
+		string(a.Digest) +
 		`","id":"evt` + rest +
 		`","subject":"` + id + `","tenant":"default","to":"pending","type":"hitl.proposed"}`
 }

@@ -33,7 +33,6 @@ type room interface {
 	// proposals and decisions use the gate's own tables.
 	proposals(context.Context, *gatehouse.Action) (proposer, error)
 	decisions(context.Context, *gatehouse.Action) (decider, error)
-	numbers(context.Context) (numberer, error)
 	// steps uses the gate's own tables, and works in batches of the given size.
 	steps(ctx context.Context, batch int) (stepper, error)
 	// walk reads the inbox of the gate in this room with plain queries.
@@ -41,17 +40,39 @@ type room interface {
 	// known updates the planner's statistics on both sides, as a server does by itself after a
 	// minute.
 	known(context.Context) error
+	// parts are the bytes of each table of the gate's store, with its indexes.
+	parts(context.Context) (map[string]int64, error)
 	// remove deletes all databases of the room.
 	remove() error
 }
 
-// The writes of the bare sides are durable when their methods return. All methods except pending,
-// queue and fill may be called concurrently.
+// The writes of the bare sides are durable when their methods return. All methods except pending
+// and approved may be called concurrently.
 
-// claimer writes the minimum for a decision and its push, to tables that have nothing else.
-type claimer interface {
+// What the bare sides do, for the table; how they commit follows.
+const (
+	claimIs    = "bare HTTP endpoint and one claim, "
+	sameRowsIs = "bare HTTP endpoint and all rows of a decision, "
+	proposalIs = "bare HTTP endpoint and the same rows, "
+)
+
+// way is one way in which a bare side writes; is says which, for the table.
+type way[In any] struct {
+	is    string
+	write func(id string, in *In) error
+}
+
+// decider stores actions and decides them; the targets are beside the first of its ways.
+type decider interface {
 	// pending stores n more pending actions and returns their ids.
 	pending(n int) ([]string, error)
+	ways() []way[bareDecision]
+	close() error
+}
+
+// claimer is a decider that writes the minimum for a decision and its push, to tables that have nothing else.
+type claimer interface {
+	decider
 	claim(id string) error
 	// single makes one caller's claim without concurrency.
 	single(id string) error
@@ -60,27 +81,11 @@ type claimer interface {
 	lease(ids []string) error
 	intent(id string) error
 	complete(id string) error
-	close() error
 }
 
 // proposer writes the rows of a proposal.
 type proposer interface {
-	insert(id string, p *bareProposal) error
-	close() error
-}
-
-// decider writes the rows of a decision.
-type decider interface {
-	// pending stores n more pending actions and returns their ids.
-	pending(n int) ([]string, error)
-	decide(id string, d *bareDecision) error
-	close() error
-}
-
-// numberer writes the rows of numbered leaves.
-type numberer interface {
-	fill(n int) error
-	number(n int) error
+	ways() []way[bareProposal]
 	close() error
 }
 
@@ -101,9 +106,9 @@ type bareAnswer struct {
 }
 
 // serveDecide serves the bare endpoint for decisions.
-func serveDecide(ctx context.Context, decide func(id string, in *bareDecision) error) (*bareServer, error) {
+func serveDecide(ctx context.Context, w way[bareDecision]) (*bareServer, error) {
 	return serveBare(ctx, "POST /decide/{id}", bareJSON(func(r *http.Request, in *bareDecision) (bareAnswer, error) {
 		id := r.PathValue("id")
-		return bareAnswer{id, in.Decision}, decide(id, in)
+		return bareAnswer{id, in.Decision}, w.write(id, in)
 	}))
 }

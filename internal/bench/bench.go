@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -33,7 +34,7 @@ type Options struct {
 	Rounds int
 	// Clients are the numbers of concurrent clients that decide.
 	Clients []int
-	// Only names the figures to measure; empty for all.
+	// Only names the figures to measure; empty for the usual ones.
 	Only []string
 	// Dir is the parent of a new folder for the stores, which is removed at the end; "" for the
 	// system's temporary folder.
@@ -44,8 +45,7 @@ type Options struct {
 	DatabaseURL string
 	// Workers is the number of pushes carried out concurrently; 0 for 16.
 	Workers int
-	// Queue, when set, replaces the baseline of dispatch, of steps and, if it is a [Handing], of
-	// handed. Its Setup says where the gate's store is.
+	// Queue, when set, replaces the baseline of dispatch and of steps. Its Setup says where the gate's store is.
 	Queue func(context.Context, Setup) (Queue, error)
 	// Profiles, when set, is the folder for CPU profiles of the rounds, except those of the barest
 	// sides.
@@ -138,36 +138,47 @@ type figure struct {
 	name  string
 	about string
 	run   func(*runner, context.Context) error
+	// more says that the figure is measured only when it is named.
+	more bool
 }
 
-// figures lists the figures in the order of measurement.
+// figures lists the figures in the order of measurement. Those that are measured unless others are named are the
+// figures with targets for what users wait for.
 var figures = []figure{
-	{"propose", "proposals over HTTP", (*runner).propose},
-	{"decide", "decisions over HTTP", (*runner).decide},
-	{"cost", "decisions that read their target, or under ceilings, beside plain ones", (*runner).cost},
-	{"called", "from the committed decision to the call at the target", (*runner).called},
-	{"dispatch", "pushes from claim to settled", (*runner).dispatch},
-	{"inbox", "the inbox page of a filled store", (*runner).inbox},
-	{"process", "memory and start-up of the real process", (*runner).process},
-	{"sequence", "numbering of audit leaves", (*runner).sequence},
-	{"verify", "verification of audit entries", (*runner).verify},
-	{"policy", "policy evaluations", (*runner).policy},
-	{"expiry", "decisions while many other actions expire", (*runner).expiry},
-	{"steps", "steps of runs that do nothing", (*runner).steps},
-	{"handed", "from the ready step to the worker", (*runner).handed},
-	{"parked", "a server with many parked runs", (*runner).parked},
-	{"fair", "a tenant's steps beside another one's backlog", (*runner).fair},
-	{"triage", "whole runs with a model, an approval and a write", (*runner).triage},
-	{"flat", "a filled store beside one with a tenth, on PostgreSQL", (*runner).flat},
+	{"propose", "proposals over HTTP", (*runner).propose, false},
+	{"decide", "decisions over HTTP", (*runner).decide, false},
+	{"cost", "decisions that read their target, under ceilings, of many tenants", (*runner).cost, false},
+	{"called", "from the committed decision to the call at the target", (*runner).called, false},
+	{"dispatch", "pushes from claim to settled", (*runner).dispatch, false},
+	{"inbox", "the inbox page of a filled store", (*runner).inbox, false},
+	{"process", "memory and start-up of the real process", (*runner).process, false},
+	{"size", "what the store keeps of an applied action", (*runner).size, false},
+	{"verify", "verification of audit entries", (*runner).verify, false},
+	{"policy", "policy evaluations", (*runner).policy, false},
+	{"steps", "steps of runs that do nothing", (*runner).steps, false},
+	{"parked", "a server with many parked runs", (*runner).parked, true},
+	{"triage", "whole runs with a model, an approval and a write", (*runner).triage, true},
+	{"flat", "a filled store beside one with a tenth, on PostgreSQL", (*runner).flat, true},
 }
 
-// Names lists the figures, for help texts.
+// Names lists all figures.
 func Names() []string {
 	names := make([]string, len(figures))
 	for i, f := range figures {
 		names[i] = f.name
 	}
 	return names
+}
+
+// Table describes the figures, a line each; more selects those that are measured only when they are named.
+func Table(more bool) string {
+	var b strings.Builder
+	for _, f := range figures {
+		if f.more == more {
+			fmt.Fprintf(&b, "  %-10s%s\n", f.name, f.about)
+		}
+	}
+	return b.String()
 }
 
 // Run measures. It removes everything that it has stored, even if ctx ends.
@@ -184,7 +195,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer func() { err = errors.Join(err, r.base.close()) }()
 	r.About(r.base.about())
 	for _, f := range figures {
-		if len(o.Only) > 0 && !slices.Contains(o.Only, f.name) {
+		if len(o.Only) > 0 && !slices.Contains(o.Only, f.name) || len(o.Only) == 0 && f.more {
 			continue
 		}
 		if err := ctx.Err(); err != nil {

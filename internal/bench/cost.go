@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -18,8 +19,8 @@ const (
 	// benchCeilings is the number of ceilings, and benchClaims the number of claims in the window of each, or
 	// Options.Scale if that is less.
 	benchCeilings, benchClaims = 20, 20_000
-	// checkedTarget and ceilingTarget are PERFORMANCE.md's targets beside plain decisions.
-	checkedTarget, ceilingTarget = 0.8, 1 / 1.5
+	// checkedTarget and costTarget are PERFORMANCE.md's targets beside plain decisions.
+	checkedTarget, costTarget = 0.8, 1 / 1.5
 )
 
 // checked is noop with a target that can be read, and answers at once.
@@ -31,21 +32,51 @@ func (checked) Check(context.Context, connector.Call) (connector.State, error) {
 
 // cost measures decisions that cost more than plain ones, beside plain ones.
 func (r *runner) cost(ctx context.Context) error {
-	err := r.costOf(ctx, "checked", "decisions that read their target", checkedTarget,
-		[]dispatch.Target{{Name: "shop", Connector: checked{}}}, func(*world) error { return nil })
+	err := r.costOf(ctx, "checked", "decisions that read their target", "those that do not", checkedTarget,
+		[]dispatch.Target{{Name: "shop", Connector: checked{}}},
+		func(w *world) ([]*world, error) { return []*world{w}, nil })
+	if err != nil {
+		return err
+	}
+	err = r.costOf(ctx, "older", "decisions that an older policy version judged", "those that the active one judged",
+		checkedTarget, noopTargets(), func(w *world) ([]*world, error) {
+			if err := w.propose(ctx); err != nil { // all are like this one
+				return nil, err
+			}
+			_, err := w.App.ApplyPolicy(w.admin, string(policySource)+"# the same rules\n")
+			return []*world{w}, err
+		})
 	if err != nil {
 		return err
 	}
 	claims := min(benchClaims, r.Scale)
 	what := fmt.Sprintf("decisions under %d ceilings with %d claims each", benchCeilings, claims)
-	return r.costOf(ctx, "ceilings", what, ceilingTarget, noopTargets(),
-		func(w *world) error { return r.claim(ctx, w, claims) })
+	err = r.costOf(ctx, "ceilings", what, "those under none", costTarget, noopTargets(),
+		func(w *world) ([]*world, error) { return []*world{w}, r.claim(ctx, w, claims) })
+	if err != nil {
+		return err
+	}
+	everywhere := []dispatch.Target{{Name: "shop", Connector: noop{}, Tenants: []string{dispatch.AllTenants}}}
+	n := slices.Max(r.Clients)
+	what = fmt.Sprintf("decisions of %d tenants", n)
+	return r.costOf(ctx, "tenants", what, "those of one tenant", costTarget, everywhere,
+		func(w *world) ([]*world, error) {
+			list := []*world{w}
+			for len(list) < n {
+				other, err := w.beside(ctx, fmt.Sprintf("tenant-%d", len(list)), 1)
+				if err != nil {
+					return nil, err
+				}
+				list = append(list, other)
+			}
+			return list, nil
+		})
 }
 
 // claim applies a policy with ceilings, and fills their windows.
 func (r *runner) claim(ctx context.Context, w *world, claims int) error {
 	var policy strings.Builder
-	policy.WriteString("version: 1\nceilings:\n")
+	policy.Write(policySource) // it ends with its ceilings
 	for i := range benchCeilings {
 		fmt.Fprintf(&policy, "  - {name: c%d, per: tenant, window: %dh, count: 1000000}\n", i, i+1)
 	}
@@ -61,19 +92,20 @@ func (r *runner) claim(ctx context.Context, w *world, claims int) error {
 	return err
 }
 
-// costOf measures decisions in a prepared world beside plain ones.
+// costOf measures decisions in a prepared gate, by tenants that share the clients, beside plain ones.
 func (r *runner) costOf(
-	ctx context.Context, figure, what string, target float64, targets []dispatch.Target, prepare func(*world) error,
+	ctx context.Context, figure, what, plain string, target float64, targets []dispatch.Target,
+	prepare func(*world) ([]*world, error),
 ) (err error) {
 	n := slices.Max(r.Clients)
-	worlds := make([]*world, 2) // the prepared one, and the plain one
-	for i := range worlds {
+	var sides [2][]*world // the prepared one, and the plain one
+	for i := range sides {
 		room, err := r.base.room(ctx, fmt.Sprintf("%s_%d", figure, i))
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, room.remove()) }()
-		s := room.place(Setup{Targets: noopTargets(), Hold: time.Hour})
+		s := room.place(held())
 		if i == 0 {
 			s.Targets = targets
 		}
@@ -82,10 +114,10 @@ func (r *runner) costOf(
 			return err
 		}
 		defer func() { err = errors.Join(err, w.Close()) }()
-		worlds[i] = w
+		sides[i] = []*world{w}
 	}
 	r.say("%s: preparing", figure)
-	if err := prepare(worlds[0]); err != nil {
+	if sides[0], err = prepare(sides[0][0]); err != nil {
 		return err
 	}
 	var rate, p99 values
@@ -93,30 +125,42 @@ func (r *runner) costOf(
 	d := r.slice(2)
 	for round := range r.Rounds {
 		r.say("%s, round %d of %d", figure, round+1, r.Rounds)
-		one := func(w *world) (*outcome, error) {
-			list, err := w.fill(ctx, expected(last, d))
-			if err == nil {
-				err = w.settleIndex(ctx)
-			}
-			if err != nil {
-				return nil, err
-			}
-			runtime.GC()
-			return driveHTTP(ctx, w.Addr, n, d, len(list), http.StatusOK, w.decideRequest(list))
-		}
-		ours, err := one(worlds[0])
+		ours, err := decideShared(ctx, sides[0], n, d, last)
 		if err != nil {
 			return err
 		}
-		if last, err = one(worlds[1]); err != nil {
+		if last, err = decideShared(ctx, sides[1], n, d, last); err != nil {
 			return err
 		}
 		rate.add(ours.perSecond(), last.perSecond())
 		p99.add(ours.p99(), last.p99())
 	}
 	name := fmt.Sprintf("%s, %d clients", what, n)
-	const plain = "decisions without"
 	r.report(Line{Figure: "cost", Name: name, Unit: "/s", Baseline: plain, Target: target}, rate)
 	r.report(Line{Figure: "cost", Name: name + ", p99", Unit: "ms", Baseline: plain, Lower: true}, p99)
 	return nil
+}
+
+// decideShared measures n clients that decide in the given tenants of one gate, as many in each. It ends early when a
+// tenant has no action left.
+func decideShared(ctx context.Context, in []*world, n int, d time.Duration, last *outcome) (*outcome, error) {
+	lists, next := make([][]pending, len(in)), make([]atomic.Int64, len(in))
+	for i, w := range in {
+		var err error
+		if lists[i], err = w.fill(ctx, expected(last, d)/len(in)+n); err != nil {
+			return nil, err
+		}
+	}
+	if err := in[0].settleIndex(ctx); err != nil {
+		return nil, err
+	}
+	runtime.GC()
+	return driveHTTP(ctx, in[0].Addr, n, d, -1, http.StatusOK, func(b []byte, client, _ int) []byte {
+		i := client % len(in)
+		item := int(next[i].Add(1)) - 1
+		if item >= len(lists[i]) {
+			return nil
+		}
+		return in[i].decideRequest(lists[i])(b, client/len(in), item)
+	})
 }

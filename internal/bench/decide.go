@@ -10,66 +10,61 @@ import (
 	"time"
 )
 
-// decideTarget is PERFORMANCE.md's target for the ratio with the largest number of clients.
-const decideTarget = 0.6
+const (
+	// decideTarget is PERFORMANCE.md's target for the ratio with the largest number of clients.
+	decideTarget = 0.6
+	// singleTarget is PERFORMANCE.md's target for the median time of one client's decision, as a multiple of the
+	// baseline that base.singleBesideRows names.
+	singleTarget = 2.5
+)
 
-// singleTarget is PERFORMANCE.md's target for the median time of one client's decision, as a multiple of the
-// baseline that base.singleBesideRows names.
-const singleTarget = 2.5
+// decideSide is a bare side of decide, served over HTTP.
+type decideSide struct {
+	is   string
+	rows bool // all rows of a decision, not the claim alone
+	addr string
+	ids  []string
+	last *outcome
+	fill func(n int) ([]string, error)
 
-// decide measures approvals of distinct actions by distinct people, with API key and edit token,
-// beside the claim.
-func (r *runner) decide(ctx context.Context) (err error) {
-	room, err := r.base.room(ctx, "decide")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, room.remove()) }()
-	// The hold keeps approved actions from being dispatched during the measurement.
-	w, err := r.open(ctx, room.place(Setup{Targets: noopTargets(), Hold: time.Hour}), slices.Max(r.Clients))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
-	s := &decideSides{world: w, known: room.known}
-	if s.claims, err = room.claims(ctx); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.claims.close()) }()
-	claims, err := serveDecide(ctx, func(id string, _ *bareDecision) error { return s.claims.claim(id) })
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, claims.close()) }()
-	s.claimsAddr = claims.addr
-	if err := w.propose(ctx); err != nil {
-		return err
-	}
-	if s.rows, err = room.decisions(ctx, w.template); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.rows.close()) }()
-	rows, err := serveDecide(ctx, s.rows.decide)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.close()) }()
-	s.rowsAddr = rows.addr
-	for _, n := range r.Clients {
-		if err := r.decideWith(ctx, s, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	rate, p50, cpu values
 }
 
-// decideSides are the gate and the two bare sides, each served over HTTP.
-type decideSides struct {
-	*world
-	claims               claimer
-	rows                 decider
-	claimsAddr, rowsAddr string
-	known                func(context.Context) error
+// decide measures approvals of distinct actions by distinct people, with API key and edit token,
+// beside the claim and beside all rows that a decision writes.
+func (r *runner) decide(ctx context.Context) error {
+	return r.within(ctx, "decide", held(), slices.Max(r.Clients), func(room room, w *world) (err error) {
+		if err := w.propose(ctx); err != nil {
+			return err
+		}
+		claims, err := room.claims(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, claims.close()) }()
+		rows, err := room.decisions(ctx, w.template)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.close()) }()
+		var sides []decideSide
+		for i, d := range []decider{claims, rows} {
+			for _, way := range d.ways() {
+				server, err := serveDecide(ctx, way)
+				if err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, server.close()) }()
+				sides = append(sides, decideSide{is: way.is, rows: i == 1, addr: server.addr, fill: d.pending})
+			}
+		}
+		for _, n := range r.Clients {
+			if err := r.decideWith(ctx, w, room, claims, slices.Clone(sides), n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // expected is the largest number of items that a side can process in its time: one and a half times
@@ -82,104 +77,88 @@ func expected(last *outcome, d time.Duration) int {
 	return max(200, int(rate*d.Seconds()))
 }
 
-// decideWith measures the gate, the claim, and all rows that a decision writes; with one client
-// also the claim without HTTP.
-func (r *runner) decideWith(ctx context.Context, s *decideSides, n int) error {
-	w, c := s.world, s.claims
-	bareClaimIs := "bare HTTP endpoint and one claim, " + r.base.how()
-	sameRowsIs := "bare HTTP endpoint and all rows of a decision, " + r.base.how()
-	d := r.slice(3)
-	var rate, p50, p99, single, tail, cpu, sameRate, sameP50, sameCPU values
-	var ours, bare, alone, rows *outcome
+// decideWith measures the gate and the bare sides; with one client also the claim without HTTP.
+func (r *runner) decideWith(ctx context.Context, w *world, in room, c claimer, sides []decideSide, n int) error {
+	d := r.slice(1 + len(sides))
+	var single, tail values
+	var ours, alone *outcome
 	for round := range r.Rounds {
 		r.say("decide, %d clients, round %d of %d", n, round+1, r.Rounds)
 		list, err := w.fill(ctx, expected(ours, d))
 		if err != nil {
 			return err
 		}
-		ids, err := c.pending(expected(bare, d))
-		if err != nil {
-			return err
-		}
-		rowIDs, err := s.rows.pending(expected(rows, d))
-		if err != nil {
-			return err
+		for i := range sides {
+			s := &sides[i]
+			if s.ids, err = s.fill(expected(s.last, d)); err != nil {
+				return err
+			}
 		}
 		if err := w.settleIndex(ctx); err != nil {
 			return err
 		}
 		if round == 0 {
-			if err := s.known(ctx); err != nil {
+			if err := in.known(ctx); err != nil {
 				return err
 			}
 		}
 		ours, err = r.profiled(fmt.Sprintf("decide-%d", n), round, func() (*outcome, error) {
 			return driveHTTP(ctx, w.Addr, n, d, len(list), http.StatusOK, w.decideRequest(list))
 		})
+		if err == nil {
+			err = w.settle(ctx)
+		}
 		if err != nil {
 			return err
 		}
-		if err := w.settle(ctx); err != nil {
-			return err
-		}
-		runtime.GC()
-		bare, err = driveHTTP(ctx, s.claimsAddr, n, d, len(ids), http.StatusOK, bareDecide(ids))
-		if err != nil {
-			return err
-		}
-		rate.add(ours.perSecond(), bare.perSecond())
-		p50.add(ours.p50(), bare.p50())
-		p99.add(ours.p99(), bare.p99())
-		cpu.add(ours.cpuEach(), bare.cpuEach())
 		tail.add(ours.p99(), ours.p50())
-		rows, err = r.profiled(fmt.Sprintf("decide-rows-%d", n), round, func() (*outcome, error) {
-			return driveHTTP(ctx, s.rowsAddr, n, d, len(rowIDs), http.StatusOK, bareDecide(rowIDs))
-		})
-		if err != nil {
-			return err
+		for i := range sides {
+			s := &sides[i]
+			runtime.GC()
+			if s.last, err = driveHTTP(ctx, s.addr, n, d, len(s.ids), http.StatusOK, bareDecide(s.ids)); err != nil {
+				return err
+			}
+			s.rate.add(ours.perSecond(), s.last.perSecond())
+			s.p50.add(ours.p50(), s.last.p50())
+			s.cpu.add(ours.cpuEach(), s.last.cpuEach())
 		}
-		sameRate.add(ours.perSecond(), rows.perSecond())
-		sameP50.add(ours.p50(), rows.p50())
-		sameCPU.add(ours.cpuEach(), rows.cpuEach())
-		if n > 1 {
-			continue
-		}
-		if alone, err = claimAlone(ctx, c, expected(alone, d), d); err != nil {
-			return err
-		}
-		single.add(ours.p50(), alone.p50())
-	}
-	name := func(what string) string {
 		if n == 1 {
-			return what + ", 1 client"
+			if alone, err = claimAlone(ctx, c, expected(alone, d), d); err != nil {
+				return err
+			}
+			single.add(ours.p50(), alone.p50())
 		}
-		return fmt.Sprintf("%s, %d clients", what, n)
 	}
-	l := Line{Figure: "decide", Name: name("decisions"), Unit: "/s", Baseline: bareClaimIs}
-	if n >= 64 {
-		l.Target = decideTarget
+	clients := ", 1 client"
+	if n != 1 {
+		clients = fmt.Sprintf(", %d clients", n)
 	}
-	r.report(l, rate)
-	r.report(Line{Figure: "decide", Name: name("decide p50"), Unit: "ms", Baseline: bareClaimIs, Lower: true}, p50)
-	r.report(Line{Figure: "decide", Name: name("decide p99"), Unit: "ms", Baseline: bareClaimIs, Lower: true}, p99)
-	r.reportCPU(Line{Figure: "decide", Name: name("CPU a decision"), Baseline: bareClaimIs}, cpu)
-	r.report(Line{Figure: "decide", Name: name("decisions"), Unit: "/s", Baseline: sameRowsIs}, sameRate)
-	besideRows := Line{Figure: "decide", Name: name("decide p50"), Unit: "ms", Baseline: sameRowsIs, Lower: true}
-	besideClaim := besideRows
-	besideClaim.Baseline = "bare claim in a transaction, no HTTP"
-	if n == 1 && r.base.singleBesideRows() {
-		besideRows.Target = singleTarget
-	} else {
-		besideClaim.Target = singleTarget
+	line := func(name, unit, is string, target float64) Line {
+		return Line{Figure: "decide", Name: name + clients, Unit: unit, Baseline: is, Lower: unit == "ms", Target: target}
 	}
-	r.report(besideRows, sameP50)
-	r.reportCPU(Line{Figure: "decide", Name: name("CPU a decision"), Baseline: sameRowsIs}, sameCPU)
+	besideRows := r.base.singleBesideRows()
+	for i := range sides {
+		s := &sides[i]
+		rate, p50 := 0.0, 0.0
+		if i == 0 && n >= 64 {
+			rate = decideTarget
+		}
+		if s.rows && n == 1 && besideRows {
+			p50 = singleTarget
+		}
+		r.report(line("decisions", "/s", s.is, rate), s.rate)
+		r.report(line("decide p50", "ms", s.is, p50), s.p50)
+		r.reportCPU(line("CPU a decision", "", s.is, 0), s.cpu)
+	}
 	if n == 1 {
-		r.report(besideClaim, single)
+		l := line("decide p50", "ms", "bare claim in a transaction, no HTTP", singleTarget)
+		if besideRows {
+			l.Target = 0
+		}
+		r.report(l, single)
 	}
 	if n >= 64 {
-		r.report(Line{Figure: "decide", Name: name("decide p99"), Unit: "ms", Baseline: "its own p50", Lower: true,
-			Target: 4}, tail)
+		r.report(line("decide p99", "ms", "its own p50", 4), tail)
 	}
 	return nil
 }

@@ -18,76 +18,68 @@ func (r *runner) workers() int { return cmp.Or(r.Workers, 16) }
 
 // dispatch measures pushes from claim and intent, through a connector that does nothing, to
 // settlement.
-func (r *runner) dispatch(ctx context.Context) (err error) {
-	room, err := r.base.room(ctx, "dispatch")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, room.remove()) }()
+func (r *runner) dispatch(ctx context.Context) error {
 	targets := noopTargets()
-	w, err := r.open(ctx, room.place(Setup{Targets: targets, Idle: true}), 16)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
-	registry, err := dispatch.NewRegistry(targets...)
-	if err != nil {
-		return err
-	}
-	b, err := r.queue(ctx, room)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.Close()) }()
-	d := r.slice(2)
-	var rate values
-	var ours, bare *outcome
-	guess := func(last *outcome) int {
-		if last == nil {
-			return max(64, int(4000*d.Seconds()))
-		}
-		return max(64, int(last.perSecond()*d.Seconds()))
-	}
-	for round := range r.Rounds {
-		r.say("dispatch, round %d of %d", round+1, r.Rounds)
-		n := guess(ours)
-		if err := w.approve(ctx, n); err != nil {
+	return r.within(ctx, "dispatch", Setup{Targets: targets, Idle: true}, 16, func(room room, w *world) (err error) {
+		registry, err := dispatch.NewRegistry(targets...)
+		if err != nil {
 			return err
 		}
-		if err := w.number(ctx); err != nil {
+		b, err := r.queue(ctx, room)
+		if err != nil {
 			return err
 		}
-		m := guess(bare)
-		if err := b.Store(ctx, m); err != nil {
-			return err
+		defer func() { err = errors.Join(err, b.Close()) }()
+		d := r.slice(2)
+		var rate values
+		var ours, bare *outcome
+		guess := func(last *outcome) int {
+			if last == nil {
+				return max(64, int(4000*d.Seconds()))
+			}
+			return max(64, int(last.perSecond()*d.Seconds()))
 		}
-		if round == 0 {
-			if err := room.known(ctx); err != nil {
+		for round := range r.Rounds {
+			r.say("dispatch, round %d of %d", round+1, r.Rounds)
+			n := guess(ours)
+			if err := w.approve(ctx, n); err != nil {
 				return err
 			}
+			if err := w.number(ctx); err != nil {
+				return err
+			}
+			m := guess(bare)
+			if err := b.Store(ctx, m); err != nil {
+				return err
+			}
+			if round == 0 {
+				if err := room.known(ctx); err != nil {
+					return err
+				}
+			}
+			ours, err = r.profiled("dispatch", round, func() (*outcome, error) { return w.carry(ctx, registry, r.workers(), n) })
+			if err != nil {
+				return err
+			}
+			if err := w.number(ctx); err != nil {
+				return err
+			}
+			runtime.GC()
+			took, err := b.Carry(ctx, m)
+			if err != nil {
+				return err
+			}
+			bare = &outcome{done: m, elapsed: took}
+			rate.add(ours.perSecond(), bare.perSecond())
 		}
-		ours, err = r.profiled("dispatch", round, func() (*outcome, error) { return w.carry(ctx, registry, r.workers(), n) })
-		if err != nil {
-			return err
+		target := 0.5
+		if r.Queue != nil {
+			target = 1
 		}
-		if err := w.number(ctx); err != nil {
-			return err
-		}
-		runtime.GC()
-		took, err := b.Carry(ctx, m)
-		if err != nil {
-			return err
-		}
-		bare = &outcome{done: m, elapsed: took}
-		rate.add(ours.perSecond(), bare.perSecond())
-	}
-	target := 0.5
-	if r.Queue != nil {
-		target = 1
-	}
-	r.report(Line{Figure: "dispatch", Name: "pushes claimed, called, settled", Unit: "/s", Target: target,
-		Baseline: b.Is()}, rate)
-	return nil
+		r.report(Line{Figure: "dispatch", Name: "pushes claimed, called, settled", Unit: "/s", Target: target,
+			Baseline: b.Is()}, rate)
+		return nil
+	})
 }
 
 // approve stores n approved actions with their pushes, through the use case.

@@ -177,3 +177,15 @@ func (w *world) number(ctx context.Context) error {
 		}
 	}
 }
+
+// background does what a server's background does: it numbers the waiting leaves and indexes the actions.
+func (w *world) background(ctx context.Context) error {
+	if err := w.number(ctx); err != nil {
+		return err
+	}
+	for {
+		if more, err := w.App.IndexActions(ctx); err != nil || !more {
+			return err
+		}
+	}
+}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -18,127 +17,69 @@ import (
 const pageRows = 50
 
 // inbox measures reading the inbox, page after page.
-func (r *runner) inbox(ctx context.Context) (err error) {
-	room, err := r.base.room(ctx, "inbox")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, room.remove()) }()
-	w, err := r.open(ctx, room.place(Setup{Targets: noopTargets(), Hold: time.Hour}), 1)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
-	if err := r.fillScale(ctx, w); err != nil {
-		return err
-	}
-	if err := room.known(ctx); err != nil {
-		return err
-	}
-	walk, err := room.walk(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, walk.close()) }()
-	client, err := dial(ctx, w.Addr)
-	if err != nil {
-		return err
-	}
-	defer client.close()
-	d := r.slice(4)
-	page := &httpWalk{client: client, headers: w.people[0].headers}
-	console, err := w.console(ctx, client)
-	if err != nil {
-		return err
-	}
-	direct := &storeWalk{store: w.Store}
-	once := func(next func(context.Context) error) func() (*outcome, error) {
-		return func() (*outcome, error) {
-			return drive(ctx, 1, d, -1, func(int) (func(int) error, func(), error) {
-				return func(int) error { return next(ctx) }, func() {}, nil
-			})
-		}
-	}
-	var p50, p99, store50, store99, console50, console99 values
-	for round := range r.Rounds {
-		r.say("inbox, round %d of %d", round+1, r.Rounds)
-		if err := w.settle(ctx); err != nil {
+func (r *runner) inbox(ctx context.Context) error {
+	return r.within(ctx, "inbox", held(), 1, func(room room, w *world) (err error) {
+		if err := r.fillScale(ctx, w); err != nil {
 			return err
 		}
-		over, err := r.profiled("inbox", round, once(page.next))
+		if err := room.known(ctx); err != nil {
+			return err
+		}
+		walk, err := room.walk(ctx)
 		if err != nil {
 			return err
 		}
-		within, err := r.profiled("inbox-store", round, once(direct.next))
+		defer func() { err = errors.Join(err, walk.close()) }()
+		client, err := dial(ctx, w.Addr)
 		if err != nil {
 			return err
 		}
-		seen, err := r.profiled("inbox-console", round, once(console.next))
-		if err != nil {
-			return err
+		defer client.close()
+		d := r.slice(3)
+		page := &httpWalk{client: client, headers: w.people[0].headers}
+		direct := &storeWalk{store: w.Store}
+		once := func(next func(context.Context) error) func() (*outcome, error) {
+			return func() (*outcome, error) {
+				return drive(ctx, 1, d, -1, func(int) (func(int) error, func(), error) {
+					return func(int) error { return next(ctx) }, func() {}, nil
+				})
+			}
 		}
-		runtime.GC()
-		bare, err := once(walk.next)()
-		if err != nil {
-			return err
+		var p50, p99, store50, store99 values
+		for round := range r.Rounds {
+			r.say("inbox, round %d of %d", round+1, r.Rounds)
+			if err := w.settle(ctx); err != nil {
+				return err
+			}
+			over, err := r.profiled("inbox", round, once(page.next))
+			if err != nil {
+				return err
+			}
+			within, err := r.profiled("inbox-store", round, once(direct.next))
+			if err != nil {
+				return err
+			}
+			runtime.GC()
+			bare, err := once(walk.next)()
+			if err != nil {
+				return err
+			}
+			p50.add(over.p50(), bare.p50())
+			p99.add(over.p99(), bare.p99())
+			store50.add(within.p50(), bare.p50())
+			store99.add(within.p99(), bare.p99())
 		}
-		p50.add(over.p50(), bare.p50())
-		p99.add(over.p99(), bare.p99())
-		console50.add(seen.p50(), bare.p50())
-		console99.add(seen.p99(), bare.p99())
-		store50.add(within.p50(), bare.p50())
-		store99.add(within.p99(), bare.p99())
-	}
-	const is = "bare keyset query of the same rows, no HTTP"
-	name := fmt.Sprintf("%d pending of %d", min(r.Scale, maxPending), r.Scale)
-	r.report(Line{Figure: "inbox", Name: "page over HTTP p50, " + name, Unit: "ms", Baseline: is, Lower: true}, p50)
-	r.report(Line{Figure: "inbox", Name: "page over HTTP p99, " + name, Unit: "ms", Baseline: is, Lower: true, Target: 3},
-		p99)
-	r.report(Line{Figure: "inbox", Name: "page from the store p50, " + name, Unit: "ms", Baseline: is, Lower: true},
-		store50)
-	r.report(Line{Figure: "inbox", Name: "page from the store p99, " + name, Unit: "ms", Baseline: is, Lower: true},
-		store99)
-	r.report(Line{Figure: "inbox", Name: "console's inbox, whole page, p50, " + name, Unit: "ms", Baseline: is,
-		Lower: true}, console50)
-	r.report(Line{Figure: "inbox", Name: "console's inbox, whole page, p99, " + name, Unit: "ms", Baseline: is,
-		Lower: true}, console99)
-	return nil
-}
-
-// consolePage reads the first page of the console's inbox, as HTML.
-type consolePage struct {
-	client *rawClient
-	cookie string
-	b      []byte
-}
-
-// console signs a person in.
-func (w *world) console(ctx context.Context, client *rawClient) (*consolePage, error) {
-	approver, err := w.App.FindPrincipal(w.admin, w.people[0].id)
-	if err != nil {
-		return nil, err
-	}
-	link, err := w.App.CreateSetupLink(w.admin, approver.ID)
-	if err != nil {
-		return nil, err
-	}
-	in, err := w.App.RedeemSetupLink(ctx, link.Token, gatehouse.Browser{UserAgent: "bench"})
-	if err != nil {
-		return nil, err
-	}
-	return &consolePage{client: client, cookie: "Cookie: gatehouse_session=" + in.Token + "\r\n"}, nil
-}
-
-func (p *consolePage) next(context.Context) error {
-	p.b = get(p.b[:0], "/inbox", p.cookie)
-	status, body, err := p.client.do(p.b)
-	if err != nil {
-		return err
-	}
-	if status != http.StatusOK || !bytes.Contains(body, []byte(`data-testid="row"`)) {
-		return fmt.Errorf("the console's inbox: status %d", status)
-	}
-	return nil
+		const is = "bare keyset query of the same rows, no HTTP"
+		name := fmt.Sprintf("%d pending of %d", min(r.Scale, maxPending), r.Scale)
+		r.report(Line{Figure: "inbox", Name: "page over HTTP p50, " + name, Unit: "ms", Baseline: is, Lower: true}, p50)
+		r.report(Line{Figure: "inbox", Name: "page over HTTP p99, " + name, Unit: "ms", Baseline: is, Lower: true, Target: 3},
+			p99)
+		r.report(Line{Figure: "inbox", Name: "page from the store p50, " + name, Unit: "ms", Baseline: is, Lower: true},
+			store50)
+		r.report(Line{Figure: "inbox", Name: "page from the store p99, " + name, Unit: "ms", Baseline: is, Lower: true},
+			store99)
+		return nil
+	})
 }
 
 // httpWalk reads the inbox over HTTP.

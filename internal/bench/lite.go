@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +14,9 @@ import (
 
 	_ "modernc.org/sqlite" // the baseline speaks through database/sql
 )
+
+// liteHow says how the bare sides commit: see liteGroup.
+const liteHow = "group commit without savepoints"
 
 // liteBase is SQLite: each room is a folder.
 type liteBase struct{ dir string }
@@ -24,7 +28,7 @@ func openLite(dir string) (base, error) {
 
 func (b *liteBase) engine() string         { return "SQLite" }
 func (b *liteBase) about() string          { return "SQLite, WAL, synchronous=FULL" }
-func (b *liteBase) how() string            { return "group commit" }
+func (b *liteBase) how() string            { return liteHow }
 func (b *liteBase) singleBesideRows() bool { return false }
 func (b *liteBase) startTarget() float64   { return 300 }
 func (b *liteBase) close() error           { return os.RemoveAll(b.dir) }
@@ -42,9 +46,8 @@ func (r *liteRoom) remove() error       { return os.RemoveAll(r.dir) }
 // known does nothing, because SQLite's planner uses the schema alone.
 func (r *liteRoom) known(context.Context) error { return nil }
 
-func (r *liteRoom) claims(ctx context.Context) (claimer, error)   { return openClaims(ctx, r.dir) }
-func (r *liteRoom) numbers(ctx context.Context) (numberer, error) { return openNumbers(ctx, r.dir) }
-func (r *liteRoom) walk(ctx context.Context) (walker, error)      { return openWalk(ctx, r.dir) }
+func (r *liteRoom) claims(ctx context.Context) (claimer, error) { return openClaims(ctx, r.dir) }
+func (r *liteRoom) walk(ctx context.Context) (walker, error)    { return openWalk(ctx, r.dir) }
 
 func (r *liteRoom) proposals(ctx context.Context, a *gatehouse.Action) (proposer, error) {
 	return openProposals(ctx, r.dir, a)
@@ -54,12 +57,37 @@ func (r *liteRoom) decisions(ctx context.Context, a *gatehouse.Action) (decider,
 	return openDecisions(ctx, r.dir, a)
 }
 
+func (r *liteRoom) parts(ctx context.Context) (_ map[string]int64, err error) {
+	db, err := openBare(ctx, filepath.Join(r.dir, "gatehouse.db"), "")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	rows, err := db.QueryContext(ctx, `SELECT coalesce(tbl_name, name), sum(pgsize)
+FROM dbstat LEFT JOIN sqlite_schema USING (name) GROUP BY 1`)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	sizes := map[string]int64{}
+	for rows.Next() {
+		var name string
+		var size int64
+		if err := rows.Scan(&name, &size); err != nil {
+			return nil, err
+		}
+		sizes[name] = size
+	}
+	return sizes, rows.Err()
+}
+
 // bareDB is an SQLite file behind database/sql with the store's durability: the simplest durable
 // writes from Go.
 type bareDB struct {
 	*sql.DB
 	// writer is the only connection that writes.
-	writer *sql.Conn
+	writer                  *sql.Conn
+	begin, commit, rollback *sql.Stmt
 }
 
 const barePragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)" +
@@ -74,9 +102,14 @@ func openBare(ctx context.Context, path, schema string) (*bareDB, error) {
 	if b.writer, err = db.Conn(ctx); err == nil && schema != "" {
 		_, err = b.writer.ExecContext(ctx, schema)
 	}
+	var st []*sql.Stmt
+	if err == nil {
+		st, err = b.prepare(ctx, `BEGIN IMMEDIATE`, `COMMIT`, `ROLLBACK`)
+	}
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
+	b.begin, b.commit, b.rollback = st[0], st[1], st[2]
 	return b, nil
 }
 
@@ -103,100 +136,29 @@ func (b *bareDB) prepare(ctx context.Context, texts ...string) ([]*sql.Stmt, err
 
 // whole runs fn in one transaction of the writing connection.
 func (b *bareDB) whole(fn func() error) error {
-	ctx := context.Background()
-	if _, err := b.writer.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+	if err := execStmt(b.begin); err != nil {
 		return err
 	}
 	if err := fn(); err != nil {
-		_, rollback := b.writer.ExecContext(ctx, `ROLLBACK`)
-		return errors.Join(err, rollback)
+		return errors.Join(err, execStmt(b.rollback))
 	}
-	_, err := b.writer.ExecContext(ctx, `COMMIT`)
-	return err
+	return execStmt(b.commit)
 }
 
-// groupBatch is the maximum number of callers that share a commit, as in the store.
-const groupBatch = 64
+// liteGroup is group commit on SQLite: the waiting functions run in one transaction, without savepoints.
+type liteGroup struct{ *group[func() error] }
 
-// group is the simplest group commit: one goroutine runs the waiting functions in one transaction,
-// each in a savepoint. None is expected to fail, so a failure ends the whole batch.
-type group struct {
-	db    *bareDB
-	queue chan groupJob
-	done  chan struct{}
-
-	begin, commit, rollback, savepoint, release *sql.Stmt
-}
-
-type groupJob struct {
-	fn   func() error
-	done chan error
-}
-
-func newGroup(db *bareDB) (*group, error) {
-	st, err := db.prepare(context.Background(), `BEGIN IMMEDIATE`, `COMMIT`, `ROLLBACK`, `SAVEPOINT one`, `RELEASE one`)
-	if err != nil {
-		return nil, err
-	}
-	g := &group{
-		db: db, queue: make(chan groupJob, 4*groupBatch), done: make(chan struct{}),
-		begin: st[0], commit: st[1], rollback: st[2], savepoint: st[3], release: st[4],
-	}
-	go g.loop()
-	return g, nil
-}
-
-// do runs fn in the next transaction and returns when it is durable.
-func (g *group) do(fn func() error) error {
-	j := groupJob{fn: fn, done: make(chan error, 1)}
-	g.queue <- j
-	return <-j.done
-}
-
-// close ends the group. No call of do may follow.
-func (g *group) close() {
-	close(g.queue)
-	<-g.done
-}
-
-func (g *group) loop() {
-	defer close(g.done)
-	var batch []groupJob
-	for first := range g.queue {
-		batch = append(batch[:0], first)
-		err := g.run(&batch)
-		for _, j := range batch {
-			j.done <- err
-		}
-	}
-}
-
-func (g *group) run(batch *[]groupJob) error {
-	if err := execStmt(g.begin); err != nil {
-		return err
-	}
-	for n := 0; n < len(*batch); n++ {
-		err := execStmt(g.savepoint)
-		if err == nil {
-			err = (*batch)[n].fn()
-		}
-		if err == nil {
-			err = execStmt(g.release)
-		}
-		if err != nil {
-			return errors.Join(err, execStmt(g.rollback))
-		}
-		if len(*batch) < groupBatch {
-			select {
-			case j, open := <-g.queue:
-				if open {
-					*batch = append(*batch, j)
+func newLiteGroup(db *bareDB) *liteGroup {
+	return &liteGroup{newGroup(1, func(list iter.Seq[func() error]) error {
+		return db.whole(func() error {
+			for fn := range list {
+				if err := fn(); err != nil {
+					return err
 				}
-			default:
 			}
-		}
-	}
-	return execStmt(g.commit)
+			return nil
+		})
+	})}
 }
 
 func execStmt(s *sql.Stmt, args ...any) error {

@@ -40,9 +40,8 @@ CREATE TABLE mirror (seq INTEGER PRIMARY KEY, action_id TEXT NOT NULL UNIQUE, bo
 // liteClaims is the claimer on SQLite.
 type liteClaims struct {
 	db                        *bareDB
-	group                     *group
+	group                     *liteGroup
 	update, push, event, fill *sql.Stmt
-	begin, commit             *sql.Stmt
 	steps                     []*sql.Stmt
 	made                      int
 }
@@ -57,17 +56,17 @@ func openClaims(ctx context.Context, dir string) (_ *liteClaims, err error) {
 	if c.db, err = openBare(ctx, filepath.Join(dir, "bare.db"), claimSchema); err != nil {
 		return nil, err
 	}
-	st, err := c.db.prepare(ctx, claimUpdate, claimPush, claimEvent, claimFill, `BEGIN IMMEDIATE`, `COMMIT`)
+	st, err := c.db.prepare(ctx, claimUpdate, claimPush, claimEvent, claimFill)
 	if err != nil {
 		return nil, err
 	}
-	c.update, c.push, c.event, c.fill, c.begin, c.commit = st[0], st[1], st[2], st[3], st[4], st[5]
+	c.update, c.push, c.event, c.fill = st[0], st[1], st[2], st[3]
 	if c.steps, err = c.db.prepare(ctx, stepLease, stepSent, stepMoving, stepPushDone, stepActionDone, stepReceipt,
 		stepMirror); err != nil {
 		return nil, err
 	}
-	c.group, err = newGroup(c.db)
-	return c, err
+	c.group = newLiteGroup(c.db)
+	return c, nil
 }
 
 func (c *liteClaims) close() error {
@@ -81,6 +80,10 @@ func (c *liteClaims) close() error {
 }
 
 func (c *liteClaims) claim(id string) error { return c.group.do(func() error { return c.write(id) }) }
+
+func (c *liteClaims) ways() []way[bareDecision] {
+	return []way[bareDecision]{{claimIs + liteHow, func(id string, _ *bareDecision) error { return c.claim(id) }}}
+}
 
 // write executes the three statements within a transaction.
 func (c *liteClaims) write(id string) error {
@@ -102,15 +105,7 @@ func bareEvent(kind, id string) string {
 	return `{"type":"` + kind + `","subject":"` + id + `","actor":"ana","digest":"` + bareDigest + `"}`
 }
 
-func (c *liteClaims) single(id string) error {
-	if err := execStmt(c.begin); err != nil {
-		return err
-	}
-	if err := c.write(id); err != nil {
-		return err
-	}
-	return execStmt(c.commit)
-}
+func (c *liteClaims) single(id string) error { return c.db.whole(func() error { return c.write(id) }) }
 
 func (c *liteClaims) pending(n int) ([]string, error) {
 	ids := make([]string, n)

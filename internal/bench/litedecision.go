@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
@@ -17,7 +18,7 @@ import (
 type liteDecisions struct {
 	db    *bareDB
 	rows  *liteProposals
-	group *group
+	group *liteGroup
 	st    []*sql.Stmt
 	made  int
 }
@@ -55,8 +56,8 @@ func openDecisions(ctx context.Context, dir string, template *gatehouse.Action) 
 	if b.st, err = b.db.prepare(ctx, sameStatements...); err != nil {
 		return b, err
 	}
-	b.group, err = newGroup(b.db)
-	return b, err
+	b.group = newLiteGroup(b.db)
+	return b, nil
 }
 
 // pending stores n more pending actions and returns their ids.
@@ -76,14 +77,16 @@ func (b *liteDecisions) pending(n int) ([]string, error) {
 	return ids, err
 }
 
-func (b *liteDecisions) decide(id string, in *bareDecision) error {
-	return b.group.do(func() error { return b.write(id, in) })
+func (b *liteDecisions) ways() []way[bareDecision] {
+	return []way[bareDecision]{{sameRowsIs + liteHow, func(id string, in *bareDecision) error {
+		return b.group.do(func() error { return b.write(id, in) })
+	}}}
 }
 
 // write writes the rows of an approval.
 func (b *liteDecisions) write(id string, in *bareDecision) error {
 	a, ctx := b.rows.template, context.Background()
-	now := b.rows.now()
+	now := time.Now().UnixMicro()
 	rest := id[len("act"):]
 	if err := execStmt(b.st[0], whoDecides, whoDecides, nameDecides, whyDecided, in.Digest, now, a.Tenant,
 		"apr"+rest); err != nil {

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"path/filepath"
 	"time"
@@ -16,7 +15,7 @@ import (
 // indexes and checks, by bare statements.
 type liteProposals struct {
 	db                               *bareDB
-	group                            *group
+	group                            *liteGroup
 	action, proposal, approval, leaf *sql.Stmt
 	template                         *gatehouse.Action
 }
@@ -28,7 +27,7 @@ decided_by, decided_via) VALUES (?, ?, 'pending', ?, 3, ?, ?, ?, ?, '', '')`
 target_version, claimed_risk, on_behalf_of, expires_in, hold, digest, fingerprint, content_hash,
 policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale,
 proposed_change, current_state, context, metadata, extra)
-VALUES (?, ?, 1, ?, ?, ?, ?, '', ?, 3, '', 0, 0, ?, ?, ?, 'needs_approval', 1, '', '', 'agent', ?, ?, ?, ?, '', '')`
+VALUES (?, ?, 1, ?, ?, ?, ?, '', ?, 3, '', 0, 0, ?, ?, ?, 'needs_approval', 1, ?, ?, 'agent', ?, ?, ?, ?, '', '')`
 	rowApproval = `INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at)
 VALUES (?, ?, ?, 'requested', 1, '["approver"]', '', ?, ?, ?)`
 	// That index serves lookups of leaves, which are not a part of writing them.
@@ -53,8 +52,8 @@ func openProposals(ctx context.Context, dir string, template *gatehouse.Action) 
 	if err := b.prepare(ctx); err != nil {
 		return b, err
 	}
-	b.group, err = newGroup(b.db)
-	return b, err
+	b.group = newLiteGroup(b.db)
+	return b, nil
 }
 
 func (b *liteProposals) prepare(ctx context.Context) error {
@@ -64,9 +63,6 @@ func (b *liteProposals) prepare(ctx context.Context) error {
 	}
 	return err
 }
-
-// now is the time in the store's format, in microseconds.
-func (b *liteProposals) now() int64 { return time.Now().UnixMicro() }
 
 // makeSchema creates the store's tables in an empty file.
 func makeSchema(ctx context.Context, path string) error {
@@ -83,14 +79,16 @@ func makeSchema(ctx context.Context, path string) error {
 	return errors.Join(err, s.Close())
 }
 
-func (b *liteProposals) insert(id string, p *bareProposal) error {
-	return b.group.do(func() error { return b.write(id, p) })
+func (b *liteProposals) ways() []way[bareProposal] {
+	return []way[bareProposal]{{proposalIs + liteHow, func(id string, p *bareProposal) error {
+		return b.group.do(func() error { return b.write(id, p) })
+	}}}
 }
 
 func (b *liteProposals) write(id string, p *bareProposal) error {
-	now := b.now()
+	now := time.Now().UnixMicro()
 	end := now + int64(24*time.Hour/time.Microsecond)
-	a := b.template
+	a, rows := b.template, rowsOf(b.template)
 	done, err := b.action.ExecContext(context.Background(), a.Tenant, id, p.ActionType, a.ProposerID, p.IdempotencyKey,
 		now, end)
 	if err != nil {
@@ -102,15 +100,11 @@ func (b *liteProposals) write(id string, p *bareProposal) error {
 	}
 	if err := execStmt(b.proposal, seq, a.Tenant, p.Connector, p.Operation, p.Target.EntityType, p.Target.EntityRef,
 		p.Target.Version,
-		string(a.Digest), a.Fingerprint, a.ContentHash[:], p.Rationale,
+		string(a.Digest), a.Fingerprint, a.ContentHash[:], rows.rules, rows.reasons, p.Rationale,
 		string(p.ProposedChange), string(p.CurrentState), string(p.Context)); err != nil {
 		return err
 	}
-	excluded, err := json.Marshal(a.Approval.Excluded)
-	if err != nil {
-		return err
-	}
-	if err := execStmt(b.approval, seq, a.Tenant, "apr"+id[3:], string(excluded), end, now); err != nil {
+	if err := execStmt(b.approval, seq, a.Tenant, "apr"+id[3:], rows.excluded, end, now); err != nil {
 		return err
 	}
 	return execStmt(b.leaf, a.Tenant, id, proposedLeaf(a, id))

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +22,14 @@ import (
 
 // poolSize is the number of connections of a bare side, the same as the store's.
 const poolSize = 16
+
+// How the bare sides commit: each caller alone, or those that wait together, in a batch of up to groupBatch; two
+// batches are under way at a time.
+const (
+	pgAlone   = "one statement each, pool of 16"
+	pgBatched = "micro-batched: the rows of up to 64 callers in one statement, 2 at a time"
+	pgWriters = 2
+)
 
 // insufficientPrivilege is the SQLSTATE for ending another user's session without the right to.
 const insufficientPrivilege = "42501"
@@ -62,7 +72,7 @@ FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'shared_buffers', '
 
 func (b *pgBase) engine() string         { return "PostgreSQL" }
 func (b *pgBase) about() string          { return b.server }
-func (b *pgBase) how() string            { return fmt.Sprintf("one statement, pool of %d", poolSize) }
+func (b *pgBase) how() string            { return pgAlone }
 func (b *pgBase) singleBesideRows() bool { return true }
 func (b *pgBase) startTarget() float64   { return 500 }
 
@@ -172,25 +182,50 @@ func (r *pgRoom) bare(ctx context.Context, kind, schema string) (*pgxpool.Pool, 
 
 func (r *pgRoom) claims(ctx context.Context) (claimer, error) {
 	pool, err := r.bare(ctx, "claims", pgClaimSchema)
-	return &pgClaims{pool: pool}, err
+	c := &pgClaims{pool: pool}
+	c.group = newGroup(pgWriters, c.claimMany)
+	return c, err
 }
 
 func (r *pgRoom) proposals(ctx context.Context, a *gatehouse.Action) (proposer, error) {
-	pool, err := r.bare(ctx, "rows", "")
-	return &pgRows{pool: pool, template: a}, err
+	return r.rows(ctx, a)
 }
 
 func (r *pgRoom) decisions(ctx context.Context, a *gatehouse.Action) (decider, error) {
-	pool, err := r.bare(ctx, "rows", "")
-	return &pgRows{pool: pool, template: a}, err
+	rows, err := r.rows(ctx, a)
+	return &pgDecisions{rows}, err
 }
 
-func (r *pgRoom) numbers(ctx context.Context) (numberer, error) {
-	pool, err := r.bare(ctx, "numbers", pgNumberSchema)
-	return &pgNumbers{pool: pool}, err
+func (r *pgRoom) rows(ctx context.Context, a *gatehouse.Action) (*pgRows, error) {
+	pool, err := r.bare(ctx, "rows", "")
+	b := &pgRows{pool: pool, template: a}
+	b.group = newGroup(pgWriters, func(list iter.Seq[*pgProposal]) error { return b.insert(slices.Collect(list)...) })
+	return b, err
 }
 
 func (r *pgRoom) walk(ctx context.Context) (walker, error) { return openPGWalk(ctx, r.url) }
+
+// parts vacuums first, as the server does by itself after some time.
+func (r *pgRoom) parts(ctx context.Context) (_ map[string]int64, err error) {
+	conn, err := pgx.Connect(ctx, r.url)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	if _, err := conn.Exec(ctx, `VACUUM (ANALYZE)`); err != nil {
+		return nil, err
+	}
+	rows, err := conn.Query(ctx, `SELECT relname::text, pg_total_relation_size(oid) FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'`)
+	if err != nil {
+		return nil, err
+	}
+	sizes := map[string]int64{}
+	var name string
+	var size int64
+	_, err = pgx.ForEachRow(rows, []any{&name, &size}, func() error { sizes[name] = size; return nil })
+	return sizes, err
+}
 
 // openPool opens a bare side's connections and runs a script on one of them.
 func openPool(ctx context.Context, databaseURL, script string) (*pgxpool.Pool, error) {
@@ -214,11 +249,11 @@ func openPool(ctx context.Context, databaseURL, script string) (*pgxpool.Pool, e
 	return pool, nil
 }
 
-// execPG runs one statement, which must change a row.
-func execPG(pool *pgxpool.Pool, sql string, args ...any) error {
+// execPG runs one statement, which must change a row for each of n items.
+func execPG(pool *pgxpool.Pool, n int, sql string, args ...any) error {
 	tag, err := pool.Exec(context.Background(), sql, args...)
-	if err == nil && tag.RowsAffected() == 0 {
-		err = fmt.Errorf("nothing changed by %s", sql)
+	if err == nil && tag.RowsAffected() != int64(n) {
+		err = fmt.Errorf("%d rows, not %d, are changed by %s", tag.RowsAffected(), n, sql)
 	}
 	return err
 }

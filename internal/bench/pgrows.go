@@ -1,11 +1,8 @@
 package bench
 
 import (
-	"context"
-	"encoding/json"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -15,17 +12,25 @@ import (
 // The statements for the rows of a proposal and of a decision in the gate's own tables, with their
 // indexes, checks and triggers: one statement each.
 const (
-	pgPropose = `WITH a AS (INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
-    decided_by, decided_via) VALUES ($1, 'act' || $2, 'pending', $3, 3, $4, $5, $6, $7, '', '') RETURNING seq),
+	// $1 to $12 have an element for each proposal.
+	pgPropose = `WITH r AS MATERIALIZED (
+  SELECT nextval(pg_get_serial_sequence('action', 'seq')) AS seq, u.*
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+    $9::text[], $10::text[], $11::text[], $12::text[]) AS u (id, action_type, idempotency_key, connector,
+    operation, entity_type, entity_ref, target_version, rationale, proposed_change, current_state, context)),
+a AS (INSERT INTO action (seq, tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at,
+    expires_at, decided_by, decided_via)
+  SELECT seq, $13, 'act' || id, 'pending', action_type, 3, $14, idempotency_key, $15, $16, '', '' FROM r),
 p AS (INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
     target_version, claimed_risk, on_behalf_of, expires_in, hold, digest, fingerprint, content_hash,
     policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale,
     proposed_change, current_state, context, metadata, extra)
-  SELECT seq, $1, 1, $8, $9, $10, $11, '', $12, 3, '', 0, 0, $13, $14, $15, 'needs_approval', 1, '', '', 'agent',
-    $16, $17, $18, $19, '', '' FROM a),
+  SELECT seq, $13, 1, connector, operation, entity_type, entity_ref, '', target_version, 3, '', 0, 0, $17, $18, $19,
+    'needs_approval', 1, $20, $21, 'agent', rationale, proposed_change, current_state, context, '', '' FROM r),
 o AS (INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at)
-  SELECT seq, $1, 'apr' || $2, 'requested', 1, '["approver"]', '', $20, $7, $6 FROM a)
-INSERT INTO audit_leaf (seq, tenant, action_id, body) VALUES (nextval('audit_leaf_row'), $1, 'act' || $2, $21)`
+  SELECT seq, $13, 'apr' || id, 'requested', 1, '["approver"]', '', $22, $16, $15 FROM r)
+INSERT INTO audit_leaf (seq, tenant, action_id, body)
+SELECT nextval('audit_leaf_row'), $13, 'act' || id, replace($23, '$id', id) FROM r`
 
 	pgDecide = `WITH o AS (UPDATE approval SET status = 'approved'
 		WHERE tenant = $1 AND id = 'apr' || $2 AND status = 'requested' RETURNING seq),
@@ -39,60 +44,76 @@ p AS (INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotenc
 INSERT INTO audit_leaf (seq, tenant, action_id, body) SELECT nextval('audit_leaf_row'), $1, id, $8 FROM a`
 )
 
-// pgRows is proposer and decider on PostgreSQL.
+// pgRows is proposer on PostgreSQL.
 type pgRows struct {
 	pool     *pgxpool.Pool
 	template *gatehouse.Action
+	group    *group[*pgProposal]
 	made     int
 }
 
-func (b *pgRows) close() error { b.pool.Close(); return nil }
-
-func (b *pgRows) insert(id string, p *bareProposal) error {
-	args, err := b.proposal(id, p)
-	if err != nil {
-		return err
-	}
-	return execPG(b.pool, pgPropose, args...)
+type pgProposal struct {
+	*bareProposal
+	id string
 }
 
-func (b *pgRows) proposal(id string, p *bareProposal) ([]any, error) {
-	a, now := b.template, time.Now()
-	excluded, err := json.Marshal(a.Approval.Excluded)
-	return []any{
-		a.Tenant, id[len("act"):], p.ActionType, a.ProposerID, p.IdempotencyKey, now.UnixMicro(),
-		now.Add(24 * time.Hour).UnixMicro(),
-		p.Connector, p.Operation, p.Target.EntityType, p.Target.EntityRef, p.Target.Version, string(a.Digest), a.Fingerprint,
-		a.ContentHash[:],
-		p.Rationale, string(p.ProposedChange), string(p.CurrentState),
-		string(p.Context), string(excluded), proposedLeaf(a, id),
-	}, err
+func (b *pgRows) close() error {
+	b.group.close()
+	b.pool.Close()
+	return nil
 }
 
-func (b *pgRows) pending(n int) ([]string, error) {
-	ctx := context.Background()
-	ids := make([]string, n)
-	for i := range ids {
-		ids[i] = gate.NewID("act")
+func (b *pgRows) ways() []way[bareProposal] {
+	return []way[bareProposal]{
+		{proposalIs + pgBatched, func(id string, p *bareProposal) error { return b.group.do(&pgProposal{p, id}) }},
+		{proposalIs + pgAlone, func(id string, p *bareProposal) error { return b.insert(&pgProposal{p, id}) }},
 	}
-	for from := 0; from < n; from += fillBatch {
-		var batch pgx.Batch
-		for _, id := range ids[from:min(n, from+fillBatch)] {
-			args, err := b.proposal(id, barely(proposal(b.made)))
-			if err != nil {
-				return nil, err
-			}
-			b.made++
-			batch.Queue(pgPropose, args...)
+}
+
+func (b *pgRows) insert(list ...*pgProposal) error {
+	var columns [12][]string
+	for _, p := range list {
+		for i, text := range [len(columns)]string{
+			p.id[len("act"):], p.ActionType, p.IdempotencyKey, p.Connector, p.Operation, p.Target.EntityType,
+			p.Target.EntityRef, p.Target.Version, p.Rationale, string(p.ProposedChange), string(p.CurrentState),
+			string(p.Context),
+		} {
+			columns[i] = append(columns[i], text)
 		}
-		if err := b.pool.SendBatch(ctx, &batch).Close(); err != nil { // one transaction
+	}
+	var args []any
+	for _, c := range columns {
+		args = append(args, c)
+	}
+	a, now := b.template, time.Now()
+	rows := rowsOf(a)
+	return execPG(b.pool, len(list), pgPropose, append(args, a.Tenant, a.ProposerID, now.UnixMicro(),
+		now.Add(24*time.Hour).UnixMicro(), string(a.Digest), a.Fingerprint, a.ContentHash[:], rows.rules, rows.reasons,
+		rows.excluded, proposedLeaf(a, "act$id"))...)
+}
+
+// pgDecisions is decider on PostgreSQL.
+type pgDecisions struct{ *pgRows }
+
+func (b *pgDecisions) pending(n int) ([]string, error) {
+	ids := make([]string, n)
+	for from := 0; from < n; from += fillBatch {
+		var list []*pgProposal
+		for i := from; i < min(n, from+fillBatch); i++ {
+			ids[i] = gate.NewID("act")
+			list = append(list, &pgProposal{barely(proposal(b.made)), ids[i]})
+			b.made++
+		}
+		if err := b.insert(list...); err != nil {
 			return nil, err
 		}
 	}
 	return ids, nil
 }
 
-func (b *pgRows) decide(id string, in *bareDecision) error {
-	return execPG(b.pool, pgDecide, b.template.Tenant, id[len("act"):], whoDecides, nameDecides, whyDecided, in.Digest,
-		time.Now().UnixMicro(), decidedLeaf(id, in.Digest))
+func (b *pgDecisions) ways() []way[bareDecision] {
+	return []way[bareDecision]{{sameRowsIs + pgAlone, func(id string, in *bareDecision) error {
+		return execPG(b.pool, 1, pgDecide, b.template.Tenant, id[len("act"):], whoDecides, nameDecides, whyDecided,
+			in.Digest, time.Now().UnixMicro(), decidedLeaf(id, in.Digest))
+	}}}
 }

@@ -7,26 +7,35 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
 )
 
 const (
-	// idleFor is how long a process rests before its memory is read.
-	idleFor = time.Second
+	// restFor is how long processes rest before their memory is read, at the default Duration and above.
+	restFor = 30 * time.Second
+	// reads is the number of searches after which the memory is read again.
+	reads = 40
+	// childRounds limits the rounds of the figures on child processes, whose memory hardly varies.
+	childRounds = 3
 	// startLimit is how long a process may take until it is ready.
 	startLimit = 2 * time.Minute
 	megabyte   = 1 << 20
 )
 
-// process measures the real program as a child process: its time to readiness, and its memory when
-// idle, with an empty and with a filled store.
+// rest is how long processes rest.
+func (r *runner) rest() time.Duration { return min(restFor, r.Duration*3/2) }
+
+// process measures the real program as a child process: its time to readiness, and its memory at rest, with an empty
+// and with a filled store, and after searches. The processes of a round rest at the same time.
 func (r *runner) process(ctx context.Context) (err error) {
 	rooms := map[string]Setup{}
 	for _, name := range []string{"empty", "filled", "bare"} {
@@ -37,30 +46,46 @@ func (r *runner) process(ctx context.Context) (err error) {
 		defer func() { err = errors.Join(err, room.remove()) }()
 		rooms[name] = room.place(Setup{Targets: noopTargets(), Idle: true})
 	}
-	empty, filled, bare := rooms["empty"], rooms["filled"], rooms["bare"]
-	if err := r.prepare(ctx, empty, nil); err != nil {
+	var reader string
+	if err := r.prepare(ctx, rooms["empty"], nil); err != nil {
 		return err
 	}
-	if err := r.prepare(ctx, filled, func(w *world) error { return r.fillScale(ctx, w) }); err != nil {
+	err = r.prepare(ctx, rooms["filled"], func(w *world) error {
+		reader = w.people[0].headers
+		return r.fillScale(ctx, w)
+	})
+	if err != nil {
 		return err
 	}
-	var idle, grown, start, startFilled values
-	for round := range r.Rounds {
-		r.say("process, round %d of %d", round+1, r.Rounds)
-		e, err := r.child(ctx, empty, serveArgs)
+	var idle, grown, searched, start, startFilled values
+	for round := range min(r.Rounds, childRounds) {
+		r.say("process, round %d of %d", round+1, min(r.Rounds, childRounds))
+		var after float64
+		c, err := r.children(ctx, []child{
+			{in: rooms["empty"], args: serveArgs}, {in: rooms["filled"], args: serveArgs},
+			{in: rooms["bare"], args: bareArgs},
+		}, func(ctx context.Context, c []child) error {
+			if err := rested(ctx, r.rest()); err != nil {
+				return err
+			}
+			for i := range c {
+				if c[i].rss, err = residentMB(ctx, c[i].pid); err != nil {
+					return err
+				}
+			}
+			if err := r.search(ctx, c[1].addr, reader); err != nil {
+				return err
+			}
+			after, err = residentMB(ctx, c[1].pid)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		f, err := r.child(ctx, filled, serveArgs)
-		if err != nil {
-			return err
-		}
-		b, err := r.child(ctx, bare, bareArgs)
-		if err != nil {
-			return err
-		}
+		e, f, b := c[0], c[1], c[2]
 		idle.add(e.rss, b.rss)
 		grown.add(f.rss-e.rss, e.rss)
+		searched.add(after-f.rss, f.rss)
 		start.add(e.ready, b.ready)
 		startFilled.add(f.ready, b.ready)
 	}
@@ -70,13 +95,36 @@ func (r *runner) process(ctx context.Context) (err error) {
 	if r.Scale > maxPending {
 		more = 10
 	}
-	r.report(Line{Figure: "process", Name: "resident memory, idle", Unit: "MB", Baseline: is, Lower: true, Absolute: true,
-		Target: 40}, idle)
-	r.report(Line{Figure: "process", Name: "more memory with " + name, Unit: "MB", Baseline: "its own, idle and empty",
-		Lower: true, Absolute: true, Target: more}, grown)
-	r.report(Line{Figure: "process", Name: "start to ready, empty", Unit: "ms", Baseline: is, Lower: true}, start)
-	r.report(Line{Figure: "process", Name: "start to ready with " + name, Unit: "ms", Baseline: is, Lower: true,
-		Absolute: true, Target: r.base.startTarget()}, startFilled)
+	line := func(name, unit, is string, target float64) Line {
+		return Line{Figure: "process", Name: name, Unit: unit, Baseline: is, Lower: true, Absolute: target > 0,
+			Target: target}
+	}
+	rest := gatehouse.Duration(r.rest().Round(time.Second)).String()
+	r.report(line("resident memory after "+rest+" of rest", "MB", is, 40), idle)
+	r.report(line("more memory with "+name, "MB", "its own, empty", more), grown)
+	r.report(line(fmt.Sprintf("more memory after %d searches", reads), "MB", "its own, at rest", 50), searched)
+	r.report(line("start to ready, empty", "ms", is, 0), start)
+	r.report(line("start to ready with "+name, "ms", is, r.base.startTarget()), startFilled)
+	return nil
+}
+
+// search searches for texts that a few, many and all actions have.
+func (r *runner) search(ctx context.Context, addr, headers string) error {
+	c, err := dial(ctx, addr)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	for i := range reads {
+		q := []string{fmt.Sprintf("SKU-%09d", i*r.Scale/reads), fmt.Sprintf("SKU-%06d", i), "supplier cost", "bench"}[i%4]
+		status, body, err := c.do(get(nil, "/api/v1/proposed-actions?limit=200&q="+url.QueryEscape(q), headers))
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("status %d: %s", status, body)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -90,7 +138,7 @@ func (r *runner) prepare(ctx context.Context, s Setup, fill func(*world) error) 
 		err = fill(w)
 	}
 	if err == nil {
-		err = w.number(ctx)
+		err = w.background(ctx)
 	}
 	return errors.Join(err, w.Close())
 }
@@ -116,48 +164,59 @@ func childEnv(s Setup) []string {
 	return env
 }
 
-// seen holds a child process's measurements.
-type seen struct {
+// child is a process of the program.
+type child struct {
+	in   Setup
+	args func(Setup, string) []string
+
+	addr  string
+	pid   int
 	ready float64 // milliseconds from exec to the first ready answer
 	rss   float64 // megabytes
+	words bytes.Buffer
 }
 
-// child starts the program, waits until it is ready, lets it rest, reads its memory and ends it.
-func (r *runner) child(ctx context.Context, in Setup, args func(Setup, string) []string) (s seen, err error) {
-	addr, err := freeAddr(ctx)
-	if err != nil {
-		return s, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+// children starts the processes one after another, calls fn when all are ready, and ends them.
+func (r *runner) children(
+	ctx context.Context, list []child, fn func(context.Context, []child) error,
+) (_ []child, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit+2*r.rest())
 	defer cancel()
-	cmd := exec.CommandContext(ctx, r.Executable)
-	cmd.Args = append([]string{r.Name}, args(in, addr)...)
-	cmd.Env = childEnv(in)
-	var words bytes.Buffer
-	cmd.Stderr = &words
-	start := time.Now()
-	if err := cmd.Start(); err != nil {
-		return s, err
-	}
-	defer func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		e := cmd.Wait()
-		if err == nil && e != nil {
-			err = fmt.Errorf("%v: %w: %s", cmd.Args, e, words.Bytes())
+	for i := range list {
+		c := &list[i]
+		if c.addr, err = freeAddr(ctx); err != nil {
+			return nil, err
 		}
-	}()
-	if err := awaitReady(ctx, addr); err != nil {
-		return s, fmt.Errorf("%v is not ready: %w: %s", cmd.Args, err, words.Bytes())
+		cmd := exec.CommandContext(ctx, r.Executable)
+		cmd.Args = append([]string{r.Name}, c.args(c.in, c.addr)...)
+		cmd.Env = childEnv(c.in)
+		cmd.Stderr = &c.words
+		start := time.Now()
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		defer func() {
+			_ = cmd.Process.Signal(os.Interrupt)
+			if e := cmd.Wait(); err == nil && e != nil {
+				err = fmt.Errorf("%v: %w: %s", cmd.Args, e, c.words.Bytes())
+			}
+		}()
+		c.pid = cmd.Process.Pid
+		if err := awaitReady(ctx, c.addr); err != nil {
+			return nil, fmt.Errorf("%v is not ready: %w", cmd.Args, err)
+		}
+		c.ready = milliseconds(time.Since(start))
 	}
-	s.ready = milliseconds(time.Since(start))
+	return list, fn(ctx, list)
+}
+
+func rested(ctx context.Context, d time.Duration) error {
 	select {
-	case <-time.After(min(idleFor, r.Duration)):
+	case <-time.After(d):
+		return nil
 	case <-ctx.Done():
-		return s, ctx.Err()
+		return ctx.Err()
 	}
-	rss, err := residentBytes(ctx, cmd.Process.Pid)
-	s.rss = float64(rss) / megabyte
-	return s, err
 }
 
 // freeAddr returns an address that nothing listens on.
@@ -188,26 +247,19 @@ func awaitReady(ctx context.Context, addr string) error {
 	}
 }
 
-// residentBytes asks the system for a process's resident memory.
-func residentBytes(ctx context.Context, pid int) (int64, error) {
-	if runtime.GOOS == "linux" {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-		if err != nil {
-			return 0, err
-		}
-		fields := bytes.Fields(b)
-		if len(fields) < 2 {
-			return 0, fmt.Errorf("statm says %q", b)
-		}
-		pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
-		return pages * int64(os.Getpagesize()), err
+// residentMB asks the system for a process's resident memory.
+func residentMB(ctx context.Context, pid int) (float64, error) {
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid)); err == nil {
+		var size, resident float64
+		_, err := fmt.Sscan(string(b), &size, &resident)
+		return resident * float64(os.Getpagesize()) / megabyte, err
 	}
 	out, err := exec.CommandContext(ctx, "ps", "-o", "rss=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
 		return 0, fmt.Errorf("ps: %w", err)
 	}
-	kilobytes, err := strconv.ParseInt(string(bytes.TrimSpace(out)), 10, 64)
-	return kilobytes << 10, err
+	kilobytes, err := strconv.ParseFloat(string(bytes.TrimSpace(out)), 64)
+	return kilobytes / 1024, err
 }
 
 // ServeBareChild is the baseline of process: net/http and an open database, and nothing else, until

@@ -19,14 +19,6 @@ type Queue interface {
 	Close() error
 }
 
-// Handing is a Queue that measures how long a job takes to reach its worker: from before it is
-// stored until the worker has it. It does so for n jobs that do nothing, one after another with a
-// pause between them, in an otherwise empty queue.
-type Handing interface {
-	Queue
-	Hand(ctx context.Context, n int, pause time.Duration) ([]time.Duration, error)
-}
-
 // queue opens the baseline of dispatch.
 func (r *runner) queue(ctx context.Context, in room) (Queue, error) {
 	if r.Queue != nil {

@@ -1,10 +1,7 @@
 package bench
 
 import (
-	"context"
-	"os"
 	"testing"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
@@ -13,7 +10,7 @@ import (
 func TestRunSources(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]string{
-		"line": lineSource(lineSteps), "probe": probeSource, "parked": parkedSource, "triage": triageSource,
+		"line": lineSource(lineSteps), "parked": parkedSource, "triage": triageSource,
 	} {
 		d, err := workflow.Parse([]byte(source))
 		if err != nil {
@@ -58,39 +55,6 @@ func TestBareSteps(t *testing.T) {
 		var got int
 		if err := db.QueryRowContext(t.Context(), query).Scan(&got); err != nil || got != want {
 			t.Errorf("%s: %d, %v, want %d", query, got, err, want)
-		}
-	}
-}
-
-func TestProcessCPU(t *testing.T) {
-	t.Parallel()
-	before, err := processCPU(t.Context(), os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	for ctx.Err() == nil { // numbering takes some time
-	}
-	after, err := processCPU(t.Context(), os.Getpid())
-	if err != nil || after <= before {
-		t.Errorf("%v, then %v: %v", before, after, err)
-	}
-}
-
-func TestClockTime(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]time.Duration{
-		"0:01.50": 1500 * time.Millisecond, "00:00:07": 7 * time.Second,
-		"2-03:04:05": 51*time.Hour + 4*time.Minute + 5*time.Second,
-	} {
-		if got, err := clockTime(text); err != nil || got != want {
-			t.Errorf("%s: %v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "x-1:00", "1:y"} {
-		if got, err := clockTime(text); err == nil {
-			t.Errorf("%q: %v", text, got)
 		}
 	}
 }

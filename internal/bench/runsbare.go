@@ -11,8 +11,6 @@ import (
 type stepper interface {
 	Store(ctx context.Context, n int) error
 	Carry(ctx context.Context, n int) (time.Duration, error)
-	// one leases one step, notes the time, and completes the step.
-	one(ctx context.Context) (time.Duration, error)
 	Close() error
 }
 

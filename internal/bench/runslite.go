@@ -123,15 +123,5 @@ func (b *liteSteps) Carry(ctx context.Context, n int) (time.Duration, error) {
 	})
 }
 
-func (b *liteSteps) one(context.Context) (time.Duration, error) {
-	start := time.Now()
-	list, err := b.lease(1)
-	took := time.Since(start)
-	if err == nil {
-		err = b.complete(list)
-	}
-	return took, err
-}
-
 // Close closes the connection.
 func (b *liteSteps) Close() error { return b.db.Close() }

@@ -102,15 +102,5 @@ func (b *pgSteps) Carry(ctx context.Context, n int) (time.Duration, error) {
 	})
 }
 
-func (b *pgSteps) one(ctx context.Context) (time.Duration, error) {
-	start := time.Now()
-	list, err := b.lease(ctx, 1)
-	took := time.Since(start)
-	if err == nil {
-		err = b.complete(ctx, list)
-	}
-	return took, err
-}
-
 // Close closes the connections.
 func (b *pgSteps) Close() error { b.pool.Close(); return nil }

@@ -25,28 +25,20 @@ var ways = []struct {
 // steps measures steps that do nothing, through lease, evaluation and completion, with the attempt,
 // the audit leaf and the readying of the next step. The baseline writes the same rows by bare
 // statements in batches of the same size.
-func (r *runner) steps(ctx context.Context) (err error) {
-	room, err := r.base.room(ctx, "steps")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, room.remove()) }()
+func (r *runner) steps(ctx context.Context) error {
 	e := &ends{}
-	w, err := r.open(ctx, room.place(Setup{Targets: noopTargets(), Idle: true,
-		Hints: func(h usecase.Hints) usecase.Hints {
-			e.Hints = h
-			return e
-		}}), 1)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
-	for _, n := range inFlight {
-		if err := r.stepsWith(ctx, room, w, e, n); err != nil {
-			return err
+	setup := Setup{Targets: noopTargets(), Idle: true, Hints: func(h usecase.Hints) usecase.Hints {
+		e.Hints = h
+		return e
+	}}
+	return r.within(ctx, "steps", setup, 1, func(room room, w *world) error {
+		for _, n := range inFlight {
+			if err := r.stepsWith(ctx, room, w, e, n); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // lines is a Queue of bare runs.
@@ -126,11 +118,14 @@ func (r *runner) stepsWith(ctx context.Context, in room, w *world, e *ends, n in
 	for i, way := range ways {
 		l := Line{Figure: "steps", Name: fmt.Sprintf("steps leased, carried out, completed, %d in flight%s", n, way.name),
 			Unit: "/s", Baseline: b.Is()}
+		alone := way.onward < 0
 		switch {
-		case r.Queue != nil:
+		case r.Queue != nil && !alone:
 			l.Target = 1
-		case r.base.engine() == "SQLite":
+		case r.Queue == nil && r.base.engine() == "SQLite":
 			l.Target = 0.5
+		case r.Queue == nil && alone:
+			l.Target = 1
 		}
 		r.report(l, rate[i])
 		if r.Queue == nil {

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -33,80 +32,88 @@ steps:
 output: {group: "${{ steps.group.output.group }}"}
 `
 
+// instant is a model that answers at once and for nothing.
+type instant struct{}
+
+func (instant) Ask(
+	_ context.Context, _, provider string, _ gatehouse.JSON,
+) (gatehouse.JSON, *gatehouse.ModelUsage, *gatehouse.StepFailure) {
+	return `{"text":"ok"}`, &gatehouse.ModelUsage{
+		Provider: provider, Model: "none", InputTokens: 100, OutputTokens: 10, Cost: "0", Currency: "USD",
+	}, nil
+}
+
+func (instant) Most(string, string, gatehouse.JSON) (gatehouse.Decimal, string, bool) {
+	return "0", "USD", true
+}
+
 // triageClients is the number of concurrent runs.
 const triageClients = 16
 
 // triage measures complete runs from start to end, beside the same action proposed, approved and
 // carried out without a run.
-func (r *runner) triage(ctx context.Context) (err error) {
-	room, err := r.base.room(ctx, "triage")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, room.remove()) }()
-	w, err := r.open(ctx, room.place(Setup{Targets: noopTargets(), Models: &probes{}}), 1)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
-	if _, _, err := w.Runs.ApplyWorkflow(w.admin, "triage", triageSource); err != nil {
-		return err
-	}
-	var person *gatehouse.Principal
-	err = w.Store.View(ctx, gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) (err error) {
-		person, err = tx.FindPrincipal(w.people[0].id)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	t := &triager{
-		world: w,
-		agent: gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: w.agent, Via: gatehouse.ViaAPI}),
-		ana:   gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: person, StepUp: true, Via: gatehouse.ViaAPI}),
-	}
-	d := r.slice(2)
-	var rate, p50, cpu values
-	base := 0
-	side := func(do func(int) error) (*outcome, error) {
-		first := base
-		o, err := drive(ctx, triageClients, d, -1, func(int) (func(int) error, func(), error) {
-			return func(item int) error { return do(first + item) }, func() {}, nil
-		})
-		if err == nil {
-			base += o.done + triageClients
-			err = w.settle(ctx)
+func (r *runner) triage(ctx context.Context) error {
+	setup := Setup{Targets: noopTargets(), Models: instant{}}
+	return r.within(ctx, "triage", setup, 1, func(room room, w *world) (err error) {
+		if _, _, err := w.Runs.ApplyWorkflow(w.admin, "triage", triageSource); err != nil {
+			return err
 		}
-		return o, err
-	}
-	for round := range r.Rounds {
-		r.say("triage, round %d of %d", round+1, r.Rounds)
-		ours, err := r.profiled("triage", round, func() (*outcome, error) { return side(t.run) })
+		var person *gatehouse.Principal
+		err = w.Store.View(ctx, gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) (err error) {
+			person, err = tx.FindPrincipal(w.people[0].id)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		if err := w.evidence(ctx); err != nil {
-			return err
+		t := &triager{
+			world: w,
+			agent: gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: w.agent, Via: gatehouse.ViaAPI}),
+			ana:   gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: person, StepUp: true, Via: gatehouse.ViaAPI}),
 		}
-		if round == 0 {
-			if err := room.known(ctx); err != nil {
+		d := r.slice(2)
+		var rate, p50, cpu values
+		base := 0
+		side := func(do func(int) error) (*outcome, error) {
+			first := base
+			o, err := drive(ctx, triageClients, d, -1, func(int) (func(int) error, func(), error) {
+				return func(item int) error { return do(first + item) }, func() {}, nil
+			})
+			if err == nil {
+				base += o.done + triageClients
+				err = w.settle(ctx)
+			}
+			return o, err
+		}
+		for round := range r.Rounds {
+			r.say("triage, round %d of %d", round+1, r.Rounds)
+			ours, err := r.profiled("triage", round, func() (*outcome, error) { return side(t.run) })
+			if err != nil {
 				return err
 			}
+			if err := w.evidence(ctx); err != nil {
+				return err
+			}
+			if round == 0 {
+				if err := room.known(ctx); err != nil {
+					return err
+				}
+			}
+			bare, err := side(t.action)
+			if err != nil {
+				return err
+			}
+			rate.add(ours.perSecond(), bare.perSecond())
+			p50.add(ours.p50(), bare.p50())
+			cpu.add(ours.cpuEach(), bare.cpuEach())
 		}
-		bare, err := side(t.action)
-		if err != nil {
-			return err
-		}
-		rate.add(ours.perSecond(), bare.perSecond())
-		p50.add(ours.p50(), bare.p50())
-		cpu.add(ours.cpuEach(), bare.cpuEach())
-	}
-	is := "the same action proposed, approved and applied without a run"
-	name := fmt.Sprintf("runs from start to end, %d at a time", triageClients)
-	r.report(Line{Figure: "triage", Name: name, Unit: "/s", Baseline: is}, rate)
-	r.report(Line{Figure: "triage", Name: "a run from start to end, p50", Unit: "ms", Baseline: is, Lower: true}, p50)
-	r.reportCPU(Line{Figure: "triage", Name: "CPU a run", Baseline: is}, cpu)
-	return nil
+		is := "the same action proposed, approved and applied without a run"
+		name := fmt.Sprintf("runs from start to end, %d at a time", triageClients)
+		r.report(Line{Figure: "triage", Name: name, Unit: "/s", Baseline: is}, rate)
+		r.report(Line{Figure: "triage", Name: "a run from start to end, p50", Unit: "ms", Baseline: is, Lower: true}, p50)
+		r.reportCPU(Line{Figure: "triage", Name: "CPU a run", Baseline: is}, cpu)
+		return nil
+	})
 }
 
 type triager struct {

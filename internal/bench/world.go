@@ -30,15 +30,19 @@ func (noop) Execute(_ context.Context, c connector.Call) (connector.Result, erro
 
 func noopTargets() []dispatch.Target { return []dispatch.Target{{Name: "shop", Connector: noop{}}} }
 
+// held is a gate that does not dispatch what is approved while it is measured.
+func held() Setup { return Setup{Targets: noopTargets(), Hold: time.Hour} }
+
 // person is a decider, with the header lines of their credentials.
 type person struct {
 	id, name string
 	headers  string
 }
 
-// world is a served gate and its users.
+// world is a tenant of a served gate, and its users.
 type world struct {
 	*Gate
+	tenant string
 	// admin is the administrator's context.
 	admin     context.Context
 	agent     *gatehouse.Principal
@@ -54,6 +58,23 @@ type world struct {
 	end    time.Time
 }
 
+// within serves a gate in a room of its own while fn measures.
+func (r *runner) within(
+	ctx context.Context, name string, s Setup, people int, fn func(room, *world) error,
+) (err error) {
+	in, err := r.base.room(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.remove()) }()
+	w, err := r.open(ctx, in.place(s), people)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	return fn(in, w)
+}
+
 // open serves a gate with an agent and as many approvers as there are clients, each with a key of
 // its own.
 func (r *runner) open(ctx context.Context, s Setup, people int) (*world, error) {
@@ -61,19 +82,35 @@ func (r *runner) open(ctx context.Context, s Setup, people int) (*world, error) 
 	if err != nil {
 		return nil, err
 	}
-	w := &world{Gate: g}
-	if err := w.populate(ctx, people); err != nil {
+	w := &world{Gate: g, tenant: gatehouse.DefaultTenant}
+	creds, err := w.App.Bootstrap(ctx)
+	if err == nil {
+		err = w.populate(ctx, creds.Key, people)
+	}
+	if err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
 	return w, nil
 }
 
-func (w *world) populate(ctx context.Context, people int) error {
-	creds, err := w.App.Bootstrap(ctx)
-	if err != nil {
-		return err
+// beside makes another tenant of the gate.
+func (w *world) beside(ctx context.Context, tenant string, people int) (*world, error) {
+	if _, err := w.App.CreateTenant(w.admin, tenant); err != nil {
+		return nil, err
 	}
-	admin, err := w.App.Authenticate(ctx, creds.Key)
+	creds, err := w.App.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
+		Tenant: tenant, Name: "admin", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin},
+	})
+	if err != nil {
+		return nil, err
+	}
+	other := &world{Gate: w.Gate, tenant: tenant}
+	return other, other.populate(ctx, creds.Key, people)
+}
+
+// populate makes the users of a tenant, by its administrator's key.
+func (w *world) populate(ctx context.Context, key string, people int) error {
+	admin, err := w.App.Authenticate(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -140,7 +177,7 @@ func (w *world) fill(ctx context.Context, n int) ([]pending, error) {
 		for range min(fillBatch, n-len(list)) {
 			batch = append(batch, w.next())
 		}
-		err := w.Store.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+		err := w.Store.Update(ctx, w.tenant, func(tx gatehouse.Tx) error {
 			for _, a := range batch {
 				if err := w.insert(tx, a); err != nil {
 					return err
@@ -253,10 +290,8 @@ func (w *world) await(ctx context.Context, check func(gatehouse.ReadQueues) (don
 		if err != nil || done {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(20 * time.Millisecond):
+		if err := rested(ctx, 20*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

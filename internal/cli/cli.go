@@ -42,47 +42,47 @@ type cli struct {
 	Cancel   cancelCmd   `cmd:"" group:"act" help:"Withdraw an action."`
 	Undo     undoCmd     `cmd:"" group:"act" help:"Take back a decision before it has an effect."`
 	Revise   reviseCmd   `cmd:"" group:"act" help:"Replace a pending action by another."`
-	Grant    grantCmd    `cmd:"" group:"act" help:"Approve in advance: create, list, show, revoke."`
-	Mandate  mandateCmd  `cmd:"" group:"act" help:"Plans of agents: propose, list, show, narrow, pause, resume, revoke."`
+	Grant    grantCmd    `cmd:"" group:"act" help:"Approve in advance."`
+	Mandate  mandateCmd  `cmd:"" group:"act" help:"Plans of agents."`
 	Edit     editCmd     `cmd:"" group:"act" help:"Edit the change of a pending action, as its reviewer."`
 	Evaluate evaluateCmd `cmd:"" group:"act" help:"Evaluate a pending action, as a registered evaluator."`
 	Rebase   rebaseCmd   `cmd:"" group:"act" help:"Propose the same change on the present state of its target."`
 	Reverse  reverseCmd  `cmd:"" group:"act" help:"Propose the opposite of an applied change."`
 
-	MCP  mcpCmd  `cmd:"" name:"mcp" group:"act" help:"MCP, for agents: proxy, serve, tools, add, install."`
-	Hook hookCmd `cmd:"" group:"act" help:"Hooks of coding agents: claude-code, codex."`
+	MCP  mcpCmd  `cmd:"" name:"mcp" group:"act" help:"MCP, for agents."`
+	Hook hookCmd `cmd:"" group:"act" help:"Hooks of coding agents."`
 
-	Run      runCmd      `cmd:"" group:"run" help:"Runs: start, list, show, queues, watch, cancel, retry, signal, reflexion."`
-	Workflow workflowCmd `cmd:"" group:"run" help:"Workflows: lint, test, graph, schema, apply, list, show."`
+	Run      runCmd      `cmd:"" group:"run" help:"Runs."`
+	Workflow workflowCmd `cmd:"" group:"run" help:"Workflows."`
 
-	Push      pushCmd      `cmd:"" group:"operate" help:"Pushes: list, health, drain, resolve, ask, mark-unknown."`
-	DLQ       dlqCmd       `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay, resolve, discard."`
-	Notify    notifyCmd    `cmd:"" group:"operate" help:"Messages to people: list, channels, retry, test, bounce, device, preferences, slack-manifest."`
+	Push      pushCmd      `cmd:"" group:"operate" help:"Pushes."`
+	DLQ       dlqCmd       `cmd:"" name:"dlq" group:"operate" help:"Dead letters."`
+	Notify    notifyCmd    `cmd:"" group:"operate" help:"Messages to people."`
 	Insights  insightsCmd  `cmd:"" group:"operate" help:"Print how the gate was used, and the results of decisions."`
 	Applied   appliedCmd   `cmd:"" group:"operate" help:"List applied changes."`
 	Corpus    corpusCmd    `cmd:"" group:"operate" help:"List what decisions teach."`
-	Evidence  evidenceCmd  `cmd:"" group:"operate" help:"Evidence about an action or a run: action, export, show."`
-	Audit     auditCmd     `cmd:"" group:"operate" help:"The audit log: tail, verify, head."`
-	Context   contextCmd   `cmd:"" group:"other" help:"Named servers: add, use, list, show, remove."`
-	Config    configCmd    `cmd:"" group:"serve" help:"The configuration: check, init."`
-	Connector connectorCmd `cmd:"" group:"serve" help:"Connectors: list, operations, schema, import, test, apply, show, versions."`
+	Evidence  evidenceCmd  `cmd:"" group:"operate" help:"Evidence about an action or a run."`
+	Audit     auditCmd     `cmd:"" group:"operate" help:"The audit log."`
+	Context   contextCmd   `cmd:"" group:"other" help:"Named servers."`
+	Config    configCmd    `cmd:"" group:"serve" help:"The configuration."`
+	Connector connectorCmd `cmd:"" group:"serve" help:"Connectors."`
 	Doctor    doctorCmd    `cmd:"" group:"operate" help:"Check server, key, edit token and queues, or a whole store."`
 	Backup    backupCmd    `cmd:"" group:"operate" help:"Copy a data folder's store to a file, while it is served."`
 	Archive   archiveCmd   `cmd:"" group:"operate" help:"Count the actions that the archiver would move now."`
 
 	MigrateStore migrateStoreCmd `cmd:"" group:"operate" help:"Copy a data folder into a PostgreSQL database."`
 
-	Admin     adminCmd     `cmd:"" group:"administer" help:"For administrators: notices, reset."`
-	Policy    policyCmd    `cmd:"" group:"administer" help:"Policies: lint, test, explain, apply, show, list, usage, activate."`
-	Evaluator evaluatorCmd `cmd:"" group:"administer" help:"Registered evaluators: add, list, revoke."`
+	Admin     adminCmd     `cmd:"" group:"administer" help:"For administrators."`
+	Policy    policyCmd    `cmd:"" group:"administer" help:"Policies."`
+	Evaluator evaluatorCmd `cmd:"" group:"administer" help:"Registered evaluators."`
 	Group     groupCmd     `cmd:"" group:"administer" help:"Groups of people whom policies ask."`
-	Delegate  delegateCmd  `cmd:"" group:"administer" help:"Answer for people who are away: to, list, end."`
+	Delegate  delegateCmd  `cmd:"" group:"administer" help:"Answer for people who are away."`
 	Principal principalCmd `cmd:"" group:"administer" help:"People, agents and services."`
-	Key       keyCmd       `cmd:"" group:"administer" help:"API keys: create, list, revoke."`
-	Secret    secretCmd    `cmd:"" group:"administer" help:"Secrets of connectors, in the store: list, set, rotate, revoke."`
-	Link      linkCmd      `cmd:"" group:"administer" help:"Links of mails: keys."`
-	Session   sessionCmd   `cmd:"" group:"administer" help:"Signed-in browsers: list, revoke."`
-	Tenant    tenantCmd    `cmd:"" group:"administer" help:"Tenants: create, list."`
+	Key       keyCmd       `cmd:"" group:"administer" help:"API keys."`
+	Secret    secretCmd    `cmd:"" group:"administer" help:"Secrets of connectors, in the store."`
+	Link      linkCmd      `cmd:"" group:"administer" help:"Links of mails."`
+	Session   sessionCmd   `cmd:"" group:"administer" help:"Signed-in browsers."`
+	Tenant    tenantCmd    `cmd:"" group:"administer" help:"Tenants."`
 
 	Bench      serve.BenchCommand `cmd:"" group:"other" help:"Measure a gate on this machine, beside bare baselines."`
 	Version    versionCmd         `cmd:"" group:"other" help:"Print the version."`
@@ -122,10 +122,27 @@ func newParser(c *cli) (*kong.Kong, error) {
 			{Key: "other", Title: "Other"},
 			{Key: "global", Title: "Everywhere"},
 		}),
+		kong.PostBuild(nameSubcommands),
 		kong.KindMapper(reflect.Int, kong.MapperFunc(wholeNumber)),
 		kong.Bind(&c.Globals, &c.Globals.IO),
 		kong.BindToProvider((*globals).connect),
 	)
+}
+
+// nameSubcommands ends the help of each group with the names of its commands.
+func nameSubcommands(k *kong.Kong) error {
+	for _, group := range k.Model.Children {
+		var names []string
+		for _, c := range group.Children {
+			if c.Type == kong.CommandNode && !c.Hidden {
+				names = append(names, c.Name)
+			}
+		}
+		if len(names) > 0 {
+			group.Help = strings.TrimSuffix(group.Help, ".") + ": " + strings.Join(names, ", ") + "."
+		}
+	}
+	return nil
 }
 
 // run is main without the process: it returns the exit code.

@@ -61,43 +61,6 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestCommandTable compares the table of commands with the program's: a row has one command, or
-// several commands of one group.
-func TestCommandTable(t *testing.T) {
-	t.Parallel()
-	src, err := os.ReadFile("../../docs/cli.md")
-	must(t, err)
-	missing := map[string]bool{}
-	for _, leaf := range testParser(t).Model.Leaves(true) {
-		missing[strings.TrimSpace(leaf.Path())] = true
-	}
-	name := regexp.MustCompile("`([a-z -]+)`")
-	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]+)\\| ").FindAllStringSubmatch(section(string(src),
-		"Commands"), -1) {
-		group := ""
-		for _, m := range name.FindAllStringSubmatch(row[1], -1) {
-			path := group + m[1]
-			if !missing[path] {
-				t.Errorf("there is no command %s, or it is listed twice", path)
-			}
-			delete(missing, path)
-			if i := strings.LastIndex(path, " "); i >= 0 {
-				group = path[:i+1]
-			}
-		}
-	}
-	for path := range missing {
-		t.Errorf("the table does not have gatehouse %s", path)
-	}
-}
-
-// section returns the part of a page below a heading.
-func section(page, heading string) string {
-	_, rest, _ := strings.Cut(page, "\n## "+heading+"\n")
-	part, _, _ := strings.Cut(rest, "\n## ")
-	return part
-}
-
 // checkCommands parses the command lines of a page's shell blocks.
 func checkCommands(t *testing.T, parser *kong.Kong, page string) {
 	t.Helper()

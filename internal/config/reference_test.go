@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-var updateReference = flag.Bool("update-reference", false, "write docs/configuration.md")
+var update = flag.Bool("update", false, "write docs/configuration.md and connectorkeys.tsv")
 
 const referencePage = "../../docs/configuration.md"
 
@@ -82,7 +82,7 @@ func TestReference(t *testing.T) {
 	}
 
 	for name, want := range map[string]string{referencePage: page.String(), keysFile: forms.String()} {
-		if *updateReference {
+		if *update {
 			if err := os.WriteFile(name, []byte(want), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestReference(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(got) != want {
-			t.Errorf("%s differs from the structs: go test ./internal/config -run Reference -update-reference", name)
+			t.Errorf("%s differs from the structs: make generate", name)
 		}
 	}
 }
@@ -399,6 +399,8 @@ func scalar(name string) string {
 		return "status or range"
 	case "FieldLevels":
 		return "map"
+	case "Secret":
+		return "secret"
 	case "Value":
 		return "string or secret"
 	case "Node", "Schema":

@@ -288,7 +288,7 @@ func (g *Gate) RevokeKey(ctx context.Context, keyID string) error {
 	if err != nil {
 		return err
 	}
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		if err := tx.RevokeKey(keyID); err != nil {
 			return err
 		}
@@ -302,9 +302,6 @@ func (g *Gate) RevokeKey(ctx context.Context, keyID string) error {
 		}
 		return recordKey(tx, c, p, "key.revoked", keyID)
 	})
-	if err == nil {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
 	return usecase.NotFound(err, "key")
 }
 

@@ -81,9 +81,6 @@ func (g *Gate) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehou
 			out.Settled++
 		}
 	}
-	if out.Settled > 0 {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
 	return out, nil
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
-	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // CallbackInfo describes an enabled type of callbacks to the use cases.
@@ -118,7 +117,6 @@ func (g *Gate) WithdrawGone(ctx context.Context, tenant, id, why string) error {
 	})
 	if moved && err == nil {
 		g.Hints.Notify(id)
-		g.Hints.Notify(usecase.TopicAudit)
 	}
 	return err
 }

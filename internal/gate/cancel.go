@@ -90,7 +90,6 @@ func (g *Gate) CancelForRun(ctx context.Context, tenant, id string) error {
 	})
 	if err == nil {
 		g.Hints.Notify(id)
-		g.Hints.Notify(usecase.TopicAudit)
 	}
 	return err
 }

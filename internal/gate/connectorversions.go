@@ -177,7 +177,6 @@ func (g *Gate) StoreConnectors(
 	}
 	if err == nil {
 		g.Hints.Notify(usecase.TopicConnectors)
-		g.Hints.Notify(usecase.TopicAudit)
 	}
 	return version, err
 }

@@ -193,7 +193,7 @@ func (g *Gate) SnoozeAction(ctx context.Context, id string, until time.Time) err
 	if err != nil {
 		return err
 	}
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		if a.Approval == nil {
 			return alreadyDecided(a)
 		}

@@ -53,7 +53,7 @@ func (g *Gate) eachDeadLetter(
 	if err != nil {
 		return nil, err
 	}
-	results, changed := make([]gatehouse.DeadLetterResult, 0, len(ids)), false
+	results := make([]gatehouse.DeadLetterResult, 0, len(ids))
 	seen := make(map[string]bool, len(ids))
 	for _, named := range ids {
 		id, err := g.Resolve(ctx, "push", named)
@@ -68,13 +68,9 @@ func (g *Gate) eachDeadLetter(
 		seen[id] = true
 		res := g.oneDeadLetter(ctx, c, id, s.DryRun, act)
 		if res.Skipped == "" && !s.DryRun {
-			changed = true
 			g.Hints.Notify(res.ActionID)
 		}
 		results = append(results, res)
-	}
-	if changed {
-		g.Hints.Notify(usecase.TopicAudit)
 	}
 	return results, nil
 }

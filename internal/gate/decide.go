@@ -325,7 +325,8 @@ func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 	}
 	if r.known == nil && !r.needsNoPreparation(a, rights.PolicyVersion) {
 		r.known = a
-		return usecase.ErrStale // look runs before the next try
+		r.gate.prepared.Store(a.Tenant, true)
+		return usecase.ErrStale // prepare runs before the next try
 	}
 	if r.drift != nil {
 		detail := "the target has changed since the proposal"

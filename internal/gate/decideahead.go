@@ -12,10 +12,11 @@ import (
 // that one transaction decides. It refuses nothing: the transaction reports what cannot
 // be read. It fails when the caller has changed, or when the context ends.
 func (r *ruling) readAhead(ctx context.Context) error {
-	if r.known != nil || r.decision.Decision != gatehouse.Approve || !r.gate.checksAny() {
+	c := r.caller
+	_, expected := r.gate.prepared.Load(c.Principal.Tenant)
+	if r.known != nil || r.decision.Decision != gatehouse.Approve || !expected && !r.gate.checksAny() {
 		return nil
 	}
-	c := r.caller
 	var o *gatehouse.OpenedDecision
 	var now time.Time
 	looks := func() bool { return o.Action != nil && r.approvesPending(o.Action) && !r.refused(o.Action, now) }
@@ -36,7 +37,11 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	if err := usecase.Verify(c, o.CallerFacts); err != nil {
 		return err
 	}
-	if !looks() || r.policyKnown && r.needsNoPreparation(o.Action, r.policyVersion) {
+	if !looks() {
+		return nil
+	}
+	if r.policyKnown && r.needsNoPreparation(o.Action, r.policyVersion) {
+		r.gate.prepared.Delete(c.Principal.Tenant)
 		return nil
 	}
 	r.known = o.Action

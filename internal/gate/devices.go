@@ -100,7 +100,7 @@ func (g *Gate) RemoveDevice(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		d, err := ownDevice(tx, c, id)
 		if err != nil {
 			return err
@@ -110,9 +110,6 @@ func (g *Gate) RemoveDevice(ctx context.Context, id string) error {
 		}
 		return recordDevice(tx, c, "device.removed", d)
 	})
-	if err == nil {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
 	return usecase.NotFound(err, "device")
 }
 
@@ -151,7 +148,7 @@ func (g *Gate) TestDevice(ctx context.Context, id string) (*gatehouse.Notificati
 	n := testMessage(c, info)
 	n.Recipient = c.Principal.ID
 	n.Data = gatehouse.ObjectJSON(gatehouse.Member{Name: "device", Value: gatehouse.StringJSON(id)})
-	n, err = g.sendTest(ctx, n, func(tx gatehouse.Tx) error {
+	n, err = g.sendTest(ctx, c, n, func(tx gatehouse.Tx) error {
 		_, err := ownDevice(tx, c, id)
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -129,6 +130,9 @@ type Gate struct {
 	policies *policyCache
 	vetos    vetoCache
 	config   Config
+	// prepared has the tenants whose last approval had to be prepared outside the transaction: the next
+	// one is read ahead. So, after a change of the policy, only the first one runs two transactions.
+	prepared sync.Map
 	// credentials is nil unless the store is remote.
 	credentials *credentialCache
 	decisions   decisionTally

@@ -137,37 +137,31 @@ func (g *Gate) changeGroup(
 	if err != nil {
 		return nil, err
 	}
-	var out *gatehouse.Group
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
-		out = nil
+	out, err := usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Group, error) {
 		_, self, err := lockPrincipals(tx, c.Principal.ID, c.Principal.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := stillAdmin(self); err != nil {
-			return err
+			return nil, err
 		}
 		people, err := tx.ListPeople()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := fn(tx, c, people); err != nil {
-			return err
+			return nil, err
 		}
-		out, err = tx.FindGroup(name)
+		out, err := tx.FindGroup(name)
 		switch {
 		case errors.Is(err, gatehouse.ErrNotFound):
-			return nil // the group was deleted
+			return nil, nil // the group was deleted
 		case err != nil:
-			return err
+			return nil, err
 		}
-		return withMembers(tx, out)
+		return out, withMembers(tx, out)
 	})
-	if err != nil {
-		return nil, usecase.NotFound(err, "group")
-	}
-	g.Hints.Notify(usecase.TopicAudit)
-	return out, nil
+	return out, usecase.NotFound(err, "group")
 }
 
 // peopleNamed finds the ids of people by id, or by name without regard to case.

@@ -120,7 +120,7 @@ func (g *Gate) changeKeys(ctx context.Context, what string, fn func(gatehouse.Tx
 	if err != nil {
 		return err
 	}
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		_, self, err := lockPrincipals(tx, c.Principal.ID, c.Principal.ID)
 		if err != nil {
 			return err
@@ -130,9 +130,6 @@ func (g *Gate) changeKeys(ctx context.Context, what string, fn func(gatehouse.Tx
 		}
 		return fn(tx, c)
 	})
-	if err == nil {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
 	return usecase.NotFound(err, what)
 }
 

@@ -144,9 +144,6 @@ func (g *Gate) StartMandate(ctx context.Context, tenant, actionID string) (id st
 			data: mandateData(m, map[string]any{"action": a.ID, "digest": a.Digest}),
 		})
 	})
-	if err == nil {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
 	return id, err
 }
 

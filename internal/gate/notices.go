@@ -159,7 +159,7 @@ func (g *Gate) DismissNotices(ctx context.Context, ids []string) (dismissed int,
 	if len(ids) == 0 || len(ids) > maxDismissed {
 		return 0, gatehouse.Violations{{Pointer: "/ids", Detail: "must name 1 to 200 notices"}}.Err()
 	}
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		dismissed = 0
 		for _, id := range ids {
 			hidden, err := tx.DismissNotice(c.Principal.ID, id)

@@ -65,20 +65,20 @@ func (g *Gate) RetryNotification(ctx context.Context, id string) (out *gatehouse
 	if err := Require(c, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	by := usecase.Case{By: c}
+	out, err = usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.Notification, error) {
 		n, err := tx.FindNotification(id)
 		if err != nil {
-			return usecase.NotFoundAs(err, "notification", id)
+			return nil, usecase.NotFoundAs(err, "notification", id)
 		}
 		if n.Status != gatehouse.NotificationFailed && n.Status != gatehouse.NotificationQueued {
-			return gatehouse.E(
+			return nil, gatehouse.E(
 				gatehouse.CodeTooLate,
 				"only a failed or queued notification can be retried, this one is %s",
 				n.Status,
 			)
 		}
-		out = n
-		return sendAgain(tx, n)
+		return n, sendAgain(tx, n)
 	})
 	if err == nil {
 		g.Hints.Notify(TopicNotify)
@@ -119,9 +119,10 @@ func (g *Gate) RetryNotifications(
 	if out.DryRun {
 		return out, g.Store.View(ctx, c.Principal.Tenant, find)
 	}
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	by := usecase.Case{By: c}
+	out, err = usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.RetryAnswer, error) {
 		if err := find(tx); err != nil {
-			return err
+			return nil, err
 		}
 		found := out.Items
 		out.Items = found[:0:0]
@@ -130,10 +131,10 @@ func (g *Gate) RetryNotifications(
 			case err == nil:
 				out.Items = append(out.Items, n)
 			case !errors.Is(err, gatehouse.ErrConflict):
-				return err
+				return nil, err
 			}
 		}
-		return nil
+		return out, nil
 	})
 	if err != nil {
 		return nil, err
@@ -197,7 +198,7 @@ func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Noti
 	if info.Personal {
 		n.Recipient = c.Principal.ID
 	}
-	return g.sendTest(ctx, n, func(tx gatehouse.Tx) error {
+	return g.sendTest(ctx, c, n, func(tx gatehouse.Tx) error {
 		reaches := !info.Personal
 		switch {
 		case info.Endpoint != nil:
@@ -226,11 +227,11 @@ func testMessage(c *gatehouse.Caller, info *ChannelInfo) *gatehouse.Notification
 
 // sendTest queues a test message after a check, and waits briefly for its outcome.
 func (g *Gate) sendTest(
-	ctx context.Context, n *gatehouse.Notification, check func(gatehouse.Tx) error,
+	ctx context.Context, c *gatehouse.Caller, n *gatehouse.Notification, check func(gatehouse.Tx) error,
 ) (*gatehouse.Notification, error) {
 	done, end := g.Hints.Subscribe(n.ID)
 	defer end()
-	err := g.Update(ctx, n.Tenant, nil, func(tx gatehouse.Tx) error {
+	err := g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		if err := check(tx); err != nil {
 			return err
 		}

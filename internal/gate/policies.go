@@ -95,34 +95,52 @@ func (g *Gate) activePolicy(
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return nil, 0, "", err
 	}
+	p, reason, err = g.policyOf(tx, tenant, version)
+	return p, version, reason, err
+}
+
+// policyOf is activePolicy for a version that was just found active, 0 for none. A cached version costs no
+// read.
+func (g *Gate) policyOf(
+	tx gatehouse.ReadTx, tenant string, version int,
+) (p *policy.Policy, reason string, err error) {
 	if version == 0 {
-		return nil, 0, "no policy is active", nil
+		return nil, "no policy is active", nil
 	}
 	g.policies.see(tenant, version)
 	if p := g.policies.get(policyKey{tenant, version}); p != nil {
-		return p, version, "", nil
+		return p, "", nil
 	}
 	stored, err := tx.FindPolicy(version)
 	if err != nil {
-		return nil, version, "", err
+		return nil, "", err
 	}
 	if sum := sha256.Sum256([]byte(stored.Source)); hex.EncodeToString(sum[:]) != stored.SHA256 {
 		g.Log.Error("active policy is not the one that was applied", "tenant", tenant, "version", version)
-		return nil, version, fmt.Sprintf("the active policy (version %d) is not the one that was applied", version), nil
+		return nil, fmt.Sprintf("the active policy (version %d) is not the one that was applied", version), nil
 	}
 	p, perr := policy.Parse([]byte(stored.Source))
 	if perr != nil {
 		g.Log.Error("active policy does not load", "tenant", tenant, "version", version, "error", perr)
-		return nil, version, fmt.Sprintf("the active policy (version %d) does not load", version), nil
+		return nil, fmt.Sprintf("the active policy (version %d) does not load", version), nil
 	}
 	g.policies.put(policyKey{tenant, version}, p)
-	return p, version, "", nil
+	return p, "", nil
 }
 
 // judge prepares a judgement by the active policy, for judged to evaluate. Without
 // a policy that loads, the verdict is deny.
 func (g *Gate) judge(tx gatehouse.ReadTx, f policy.Facts) (judgement, error) {
-	p, version, reason, err := g.activePolicy(tx, f.Tenant)
+	version, err := tx.ActivePolicyVersion()
+	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		return judgement{}, err
+	}
+	return g.judgeBy(tx, f, version)
+}
+
+// judgeBy is judge by a version that was just found active, 0 for none.
+func (g *Gate) judgeBy(tx gatehouse.ReadTx, f policy.Facts, version int) (judgement, error) {
+	p, reason, err := g.policyOf(tx, f.Tenant, version)
 	if err != nil {
 		return judgement{}, err
 	}
@@ -275,11 +293,11 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 	if err != nil {
 		return nil, err
 	}
-	tenant := c.Principal.Tenant
 	if _, err := policy.Parse([]byte(stored.Source)); err != nil {
 		return nil, policyError(err)
 	}
-	err = g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
+	tenant := c.Principal.Tenant
+	err = g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		if err := g.requireUngated(tx, tenant); err != nil {
 			return err
 		}
@@ -295,7 +313,6 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 	if err != nil {
 		return nil, err
 	}
-	g.Hints.Notify(usecase.TopicAudit)
 	return g.FindPolicy(ctx, version)
 }
 

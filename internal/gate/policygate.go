@@ -122,9 +122,6 @@ func (g *Gate) ApplyApproved(
 		}
 		return err
 	})
-	if err == nil {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
 	return version, err
 }
 
@@ -161,6 +158,5 @@ func (g *Gate) BreakGlass(ctx context.Context, tenant, source string) (*gatehous
 	}
 	g.Log.WarnContext(ctx, "BREAK-GLASS: a policy was changed without the gate, with direct access to the store",
 		"tenant", tenant, "version", out.Version, "sha256", out.SHA256)
-	g.Hints.Notify(usecase.TopicAudit)
 	return out, nil
 }

@@ -59,7 +59,7 @@ func (g *Gate) preferences(tx gatehouse.ReadTx, p *gatehouse.Principal) ([]*gate
 // message.
 func (g *Gate) SetPreference(
 	ctx context.Context, change gatehouse.PreferenceChange,
-) (out *gatehouse.Preference, err error) {
+) (*gatehouse.Preference, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
 		return nil, err
@@ -67,18 +67,18 @@ func (g *Gate) SetPreference(
 	if err := change.Validate(); err != nil {
 		return nil, err
 	}
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	return usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Preference, error) {
 		list, err := g.preferences(tx, c.Principal)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		at := slices.IndexFunc(list, func(p *gatehouse.Preference) bool { return p.Channel == change.Channel })
 		if at < 0 {
-			return gatehouse.Violations{{
+			return nil, gatehouse.Violations{{
 				Pointer: "/channel", Detail: "no channel of this name sends to persons in this tenant",
 			}}.Err()
 		}
-		out = list[at]
+		out := list[at]
 		var v gatehouse.Violations
 		for _, topic := range change.Muted {
 			if topic.Vital() && !slices.ContainsFunc(list, func(p *gatehouse.Preference) bool {
@@ -88,16 +88,12 @@ func (g *Gate) SetPreference(
 			}
 		}
 		if err := v.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		now := tx.Now()
 		out.Muted, out.Quiet, out.ChangedAt = change.Muted, change.Quiet, &now
-		return putPreference(tx, out, c.Principal.ID, string(c.Via))
+		return out, putPreference(tx, out, c.Principal.ID, string(c.Via))
 	})
-	if err == nil {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
-	return out, err
 }
 
 // putPreference stores a preference and records the change.

@@ -62,7 +62,6 @@ func (g *Gate) ResetAdmin(ctx context.Context, r AdminReset) (*gatehouse.Credent
 	}
 	g.Log.WarnContext(ctx, "an administrator was reset with direct access to the store", "tenant", r.Tenant,
 		"principal", out.ID, "name", r.Name)
-	g.Hints.Notify(usecase.TopicAudit)
 	return out, nil
 }
 

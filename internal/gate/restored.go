@@ -53,9 +53,6 @@ func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) 
 		}
 	}
 	out.Items, out.Marked = marked, len(marked)
-	if out.Marked > 0 {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
 	return out, nil
 }
 

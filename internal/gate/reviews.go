@@ -42,9 +42,6 @@ func (g *Gate) ReviewLink(
 		}
 		return nil
 	})
-	if err == nil && out != nil {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
 	return out, err
 }
 
@@ -303,9 +300,6 @@ func (g *Gate) ReviewOpened(ctx context.Context, id, token, device string) error
 	})
 	if errors.Is(err, gatehouse.ErrConflict) {
 		return nil // recorded before
-	}
-	if err == nil {
-		g.Hints.Notify(usecase.TopicAudit)
 	}
 	return err
 }

@@ -274,28 +274,25 @@ func (g *Gate) RevokeSession(ctx context.Context, id string) (*gatehouse.Session
 
 func (g *Gate) revokeSession(
 	ctx context.Context, c *gatehouse.Caller, id, reason string,
-) (s *gatehouse.Session, err error) {
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) (err error) {
-		if s, err = tx.FindSessionByID(id); err != nil {
-			return err
+) (*gatehouse.Session, error) {
+	out, err := usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Session, error) {
+		s, err := tx.FindSessionByID(id)
+		if err != nil {
+			return nil, err
 		}
 		if s.PrincipalID != c.Principal.ID {
 			if err := Require(c, gatehouse.RoleAdmin); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if !s.Live(tx.Now()) {
-			return nil
+			return s, nil
 		}
 		if err := endSession(tx, s, c.Principal.ID, reason); err != nil {
-			return err
+			return nil, err
 		}
 		s.RevokedAt = timePtr(tx.Now())
-		return nil
+		return s, nil
 	})
-	if err != nil {
-		return nil, usecase.NotFound(err, "session")
-	}
-	g.Hints.Notify(usecase.TopicAudit)
-	return s, nil
+	return out, usecase.NotFound(err, "session")
 }

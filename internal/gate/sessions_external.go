@@ -45,7 +45,6 @@ func (g *Gate) SignInExternal(
 		return err
 	})
 	if err == nil {
-		g.Hints.Notify(usecase.TopicAudit)
 		err = refused
 	}
 	if err != nil {
@@ -213,7 +212,7 @@ func recordIdentity(tx gatehouse.Tx, event string, p *gatehouse.Principal, issue
 // LinkIdentity links a proven OIDC identity of a tenant to the caller.
 func (g *Gate) LinkIdentity(
 	ctx context.Context, tenant, issuer, subject string,
-) (out *gatehouse.ExternalIdentity, err error) {
+) (*gatehouse.ExternalIdentity, error) {
 	c, err := browserCaller(ctx)
 	if err != nil {
 		return nil, err
@@ -222,28 +221,23 @@ func (g *Gate) LinkIdentity(
 	if tenant != p.Tenant {
 		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "this provider is for another tenant")
 	}
-	err = g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
-		out, err = tx.FindIdentity(issuer, subject)
+	by := usecase.Case{By: c}
+	return usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.ExternalIdentity, error) {
+		out, err := tx.FindIdentity(issuer, subject)
 		switch {
 		case err == nil && out.PrincipalID == p.ID:
-			return nil
+			return out, nil
 		case err == nil:
-			return gatehouse.E(gatehouse.CodeAlreadyExists, "this identity is linked to somebody else")
+			return nil, gatehouse.E(gatehouse.CodeAlreadyExists, "this identity is linked to somebody else")
 		case !errors.Is(err, gatehouse.ErrNotFound):
-			return err
+			return nil, err
 		}
 		if err := linkIdentity(tx, p, issuer, subject, authorOf(c)); err != nil {
-			return err
+			return nil, err
 		}
-		out = &gatehouse.ExternalIdentity{Tenant: tenant, Issuer: issuer, Subject: subject, PrincipalID: p.ID,
-			CreatedAt: tx.Now()}
-		return nil
+		return &gatehouse.ExternalIdentity{Tenant: tenant, Issuer: issuer, Subject: subject, PrincipalID: p.ID,
+			CreatedAt: tx.Now()}, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	g.Hints.Notify(usecase.TopicAudit)
-	return out, nil
 }
 
 // ListIdentities lists a principal's OIDC identities.
@@ -267,7 +261,7 @@ func (g *Gate) UnlinkIdentity(ctx context.Context, issuer, subject string) error
 	if err != nil {
 		return err
 	}
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		i, err := tx.FindIdentity(issuer, subject)
 		if err != nil {
 			return err
@@ -290,8 +284,5 @@ func (g *Gate) UnlinkIdentity(ctx context.Context, issuer, subject string) error
 		}
 		return endSessions(tx, p, issuer, c.Principal.ID, "identity unlinked")
 	})
-	if err == nil {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
 	return usecase.NotFound(err, "identity")
 }

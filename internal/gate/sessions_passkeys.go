@@ -83,46 +83,39 @@ func (g *Gate) SignInPasskey(
 	if err != nil {
 		return nil, err
 	}
-	g.Hints.Notify(usecase.TopicAudit)
 	return out, nil
 }
 
 // AddPasskey stores a verified new passkey of the caller. It uses only the fields
 // Name, CredentialID, Credential and SignCount of k.
-func (g *Gate) AddPasskey(ctx context.Context, k *gatehouse.Passkey) (out *gatehouse.Passkey, err error) {
+func (g *Gate) AddPasskey(ctx context.Context, k *gatehouse.Passkey) (*gatehouse.Passkey, error) {
 	c, err := browserCaller(ctx)
 	if err != nil {
 		return nil, err
 	}
 	p := c.Principal
-	err = g.Update(ctx, p.Tenant, nil, func(tx gatehouse.Tx) error {
+	return usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Passkey, error) {
 		_, err := tx.FindPasskeyByCredential(k.CredentialID)
 		if err == nil {
-			return gatehouse.E(gatehouse.CodeAlreadyExists, "this passkey is known already")
+			return nil, gatehouse.E(gatehouse.CodeAlreadyExists, "this passkey is known already")
 		}
 		if !errors.Is(err, gatehouse.ErrNotFound) {
-			return err
+			return nil, err
 		}
 		own, err := tx.ListPasskeys(p.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if len(own) >= maxPasskeys {
-			return gatehouse.E(gatehouse.CodeInvalid, "you have the maximum of %d passkeys: remove one first", maxPasskeys)
+			return nil, gatehouse.E(gatehouse.CodeInvalid, "you have the maximum of %d passkeys: remove one first", maxPasskeys)
 		}
 		row := *k
 		row.ID, row.Tenant, row.PrincipalID, row.CreatedAt, row.LastUsedAt = NewID("pky"), p.Tenant, p.ID, tx.Now(), nil
 		if err := tx.InsertPasskey(&row); err != nil {
-			return err
+			return nil, err
 		}
-		out = &row
-		return recordKey(tx, c, p, "passkey.added", row.ID)
+		return &row, recordKey(tx, c, p, "passkey.added", row.ID)
 	})
-	if err != nil {
-		return nil, err
-	}
-	g.Hints.Notify(usecase.TopicAudit)
-	return out, nil
 }
 
 // ListPasskeys lists a principal's passkeys.
@@ -144,7 +137,7 @@ func (g *Gate) RemovePasskey(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		k, err := tx.FindPasskey(id)
 		if err != nil {
 			return err
@@ -166,8 +159,5 @@ func (g *Gate) RemovePasskey(ctx context.Context, id string) error {
 		}
 		return endSessions(tx, p, k.ID, c.Principal.ID, "passkey removed")
 	})
-	if err == nil {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
 	return usecase.NotFound(err, "passkey")
 }

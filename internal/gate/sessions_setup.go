@@ -115,6 +115,5 @@ func (g *Gate) RedeemSetupLink(
 	if err != nil {
 		return nil, err
 	}
-	g.Hints.Notify(usecase.TopicAudit)
 	return out, nil
 }

@@ -91,44 +91,40 @@ func (g *Gate) StepUpPasskey(
 func (g *Gate) recordStepUp(ctx context.Context, c *gatehouse.Caller, method gatehouse.StepUpMethod, actionID string,
 	digest gatehouse.Digest,
 	check func(gatehouse.Tx) error,
-) (u *gatehouse.StepUp, err error) {
-	err = g.Update(ctx, c.Session.Tenant, nil, func(tx gatehouse.Tx) error {
+) (*gatehouse.StepUp, error) {
+	out, err := usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.StepUp, error) {
 		s, err := tx.FindSessionByID(c.Session.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !s.Live(tx.Now()) {
-			return signInFirst()
+			return nil, signInFirst()
 		}
 		a, err := tx.FindAction(actionID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if a.Digest != digest {
-			return gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest "+
+			return nil, gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest "+
 				"differs").With("digest", a.Digest)
 		}
 		if check != nil {
 			if err := check(tx); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		u = &gatehouse.StepUp{
+		u := &gatehouse.StepUp{
 			ID: NewID("stu"), Tenant: s.Tenant, SessionID: s.ID, ActionID: a.ID, Digest: a.Digest, Method: method, At: tx.Now(),
 		}
 		if err := tx.InsertStepUp(u); err != nil {
-			return err
+			return nil, err
 		}
-		return tx.AppendLeaf(&gatehouse.Leaf{
+		return u, tx.AppendLeaf(&gatehouse.Leaf{
 			Tenant: u.Tenant, Type: "step_up.given", Subject: u.ID, ActionID: a.ID, Actor: c.Principal.ID, Digest: a.Digest,
 			Data: usecase.Object(map[string]any{"session": s.ID, "method": string(method)}),
 		})
 	})
-	if err != nil {
-		return nil, usecase.NotFound(err, "action")
-	}
-	g.Hints.Notify(usecase.TopicAudit)
-	return u, nil
+	return out, usecase.NotFound(err, "action")
 }
 
 // stepUp consumes the proof that an approval at L4 and L5 needs in a session. The

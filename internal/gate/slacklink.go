@@ -47,7 +47,7 @@ func (g *Gate) CreateSlackCode(ctx context.Context) (*gatehouse.SlackCode, error
 		return nil, err
 	}
 	out := &gatehouse.SlackCode{Code: string(raw[:codeLength/2]) + "-" + string(raw[codeLength/2:])}
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		if err := checkSecondSecret(tx, c); err != nil {
 			return err
 		}
@@ -124,7 +124,6 @@ func (g *Gate) LinkSlack(ctx context.Context, tenants []string, issuer, user, co
 	if err != nil {
 		return "", err
 	}
-	g.Hints.Notify(usecase.TopicAudit)
 	return text, nil
 }
 
@@ -142,7 +141,7 @@ func (g *Gate) UnlinkSlack(ctx context.Context, issuer, subject string) error {
 	if err != nil {
 		return err
 	}
-	err = g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	err = g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		i, err := tx.FindIdentity(issuer, subject)
 		if err != nil {
 			return err
@@ -155,8 +154,5 @@ func (g *Gate) UnlinkSlack(ctx context.Context, issuer, subject string) error {
 		}
 		return recordIdentity(tx, "identity.unlinked", c.Principal, issuer, subject, authorOf(c))
 	})
-	if err == nil {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
 	return usecase.NotFound(err, "identity")
 }

@@ -125,9 +125,7 @@ func (g *Gate) Unsubscribe(ctx context.Context, token string) (out *gatehouse.Un
 	if err != nil {
 		return nil, err
 	}
-	changed := false
 	err = g.Update(ctx, k.Tenant, nil, func(tx gatehouse.Tx) error {
-		changed = false
 		var p *gatehouse.Preference
 		if out, p, err = digests(tx, person, channel); err != nil || out.Off {
 			return err
@@ -135,11 +133,8 @@ func (g *Gate) Unsubscribe(ctx context.Context, token string) (out *gatehouse.Un
 		now := tx.Now()
 		p.Muted, p.ChangedAt = append(p.Muted, gatehouse.TopicDigests), &now
 		p.Muted = gatehouse.SortTopics(p.Muted)
-		out.Off, changed = true, true
+		out.Off = true
 		return putPreference(tx, p, "system", "unsubscribe link")
 	})
-	if err == nil && changed {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
 	return out, usecase.NotFound(err, "person")
 }

@@ -70,10 +70,10 @@ func (g *Gate) readVetoInput(
 
 	proposal := a.Proposal
 	proposal.RiskLevel = a.ClaimedRisk
-	j, err := g.judge(tx, policy.Facts{
+	j, err := g.judgeBy(tx, policy.Facts{
 		Tenant: a.Tenant, Proposal: &proposal, Proposer: proposer, Floor: floor, ProposedAt: a.ProposedAt,
 		Reversal: a.Reverses != "", Declared: a.Declared,
-	})
+	}, version)
 	if err != nil {
 		return nil, err
 	}

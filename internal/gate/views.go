@@ -36,7 +36,7 @@ func (g *Gate) SaveView(ctx context.Context, name, query string) error {
 	if err := v.Err(); err != nil {
 		return err
 	}
-	return g.Update(ctx, c.Principal.Tenant, nil, func(tx gatehouse.Tx) error {
+	return g.Do(ctx, c, func(tx gatehouse.Tx) error {
 		known, err := tx.ListViews(c.Principal.ID)
 		if err != nil {
 			return err
@@ -60,6 +60,5 @@ func (g *Gate) DeleteView(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return g.Update(ctx, c.Principal.Tenant, nil,
-		func(tx gatehouse.Tx) error { return tx.DeleteView(c.Principal.ID, name) })
+	return g.Do(ctx, c, func(tx gatehouse.Tx) error { return tx.DeleteView(c.Principal.ID, name) })
 }

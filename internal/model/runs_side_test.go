@@ -265,7 +265,7 @@ func (s *runSide) leaseOutside() (names []string) {
 // began.
 func (s *runSide) carry(name string, onward int) {
 	step := s.leased[name]
-	s.must(s.runs.ExecuteChain(context.Background(), step, "server", onward))
+	s.must(s.runs.ExecuteChain(context.Background(), step, "server", onward, func() {}))
 	now, err := s.runs.FindRun(s.as("admin"), step.RunID)
 	s.must(err)
 	if child := now.StepByID(step.ID).ChildRun; child != "" {

@@ -1,6 +1,8 @@
 package notify_test
 
 import (
+	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -51,14 +53,29 @@ func TestRetryFailed(t *testing.T) {
 			t.Errorf("a cursor after the last: %s", next)
 		}
 		counts(3, 1)
-		ask(2, gatehouse.RetryRequest{DryRun: &send})
+		c, err := gatehouse.CallerFrom(w.As("olga"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := *c
+		again.Idempotency = &gatehouse.IdempotencyRequest{Key: "k", Route: "POST /x", Encode: json.Marshal}
+		keyed := gatehouse.NewContext(t.Context(), &again)
+		first, err := w.Gate.RetryNotifications(keyed, gatehouse.RetryRequest{Since: since, DryRun: &send})
+		if err != nil || len(first.Items) != 2 {
+			t.Errorf("the first request under a key: %+v, %v", first, err)
+		}
+		var replay *gatehouse.Replay
+		_, err = w.Gate.RetryNotifications(keyed, gatehouse.RetryRequest{Since: since, DryRun: &send})
+		if !errors.As(err, &replay) {
+			t.Errorf("the second request under the key: %v, want the first answer", err)
+		}
 		ask(0, gatehouse.RetryRequest{DryRun: &send}) // a repetition finds none
 		counts(1, 3)
 		f.fails = false
 		w.deliver(n, "hook")
 		counts(1, 0)
 
-		_, err := w.Gate.RetryNotifications(w.As("ana"), gatehouse.RetryRequest{Since: since})
+		_, err = w.Gate.RetryNotifications(w.As("ana"), gatehouse.RetryRequest{Since: since})
 		if gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 			t.Errorf("an approver: %v", err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-var updateAuthorization = flag.Bool("update-authorization", false, "write testdata/authorization.txt again")
+var update = flag.Bool("update", false, "write testdata/authorization.txt")
 
 const authorizationFile = "testdata/authorization.txt"
 
@@ -23,7 +23,7 @@ const authorizationFile = "testdata/authorization.txt"
 // compares the refusals with the document and with the committed matrix. A new
 // route or a changed right changes the matrix, so that review sees it:
 //
-//	go test ./internal/proof -run TestAuthorization -update-authorization
+//	make generate
 //
 // Each request has an unknown query parameter. The server checks key, thing,
 // role and edit token before the query, so an allowed call answers 400 invalid
@@ -59,7 +59,7 @@ func TestAuthorization(t *testing.T) {
 		line := fmt.Sprintf("%-48s %s", op.method+" "+op.path, strings.Join(row, " "))
 		fmt.Fprintln(&table, strings.TrimRight(line, " "))
 	}
-	if *updateAuthorization {
+	if *update {
 		if err := os.WriteFile(filepath.FromSlash(authorizationFile), []byte(table.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -26,17 +26,18 @@ type Models interface {
 // Execute runs a built-in step for a worker of this process that leased it, and returns when the
 // step is closed or waits. A lost lease is not an error: another worker then has the step.
 func (r *Runs) Execute(ctx context.Context, step *gatehouse.Step, worker string) error {
-	return r.ExecuteChain(ctx, step, worker, 0)
+	return r.ExecuteChain(ctx, step, worker, 0, func() {})
 }
 
 // ExecuteChain is Execute, but the transaction that closes the step also executes up to onward inline
-// steps that become ready: see executeInline. A retried step executes alone.
-func (r *Runs) ExecuteChain(ctx context.Context, step *gatehouse.Step, worker string, onward int) error {
-	return r.executeWith(ctx, step, worker, onward, nil)
-}
-
-func (r *Runs) executeWith(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *batched) error {
-	err := r.executeStep(ctx, step, worker, onward, m)
+// steps that become ready: see executeInline. A retried step executes alone. storing is called once, before
+// the outcome is stored, or at the latest when the step is done. It may not block.
+func (r *Runs) ExecuteChain(
+	ctx context.Context, step *gatehouse.Step, worker string, onward int, storing func(),
+) error {
+	storing = sync.OnceFunc(storing)
+	defer storing()
+	err := r.executeStep(ctx, step, worker, onward, storing)
 	if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost {
 		r.Log.WarnContext(ctx, "the lease of a step was lost", "run", step.RunID, "step", step.Key)
 		return nil
@@ -44,16 +45,10 @@ func (r *Runs) executeWith(ctx context.Context, step *gatehouse.Step, worker str
 	return err
 }
 
-func (r *Runs) executeStep(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *batched) error {
-	w, failure := r.prepareAlone(step)
-	if w == nil || failure != nil || !w.onlyStores() {
-		m.leave()
-	}
-
-	var err error
-	if w == nil {
-		w, failure, err = r.prepareWith(ctx, step)
-	}
+func (r *Runs) executeStep(
+	ctx context.Context, step *gatehouse.Step, worker string, onward int, storing func(),
+) error {
+	w, failure, err := r.prepare(ctx, step)
 	switch {
 	case err != nil:
 		return err
@@ -62,7 +57,7 @@ func (r *Runs) executeStep(ctx context.Context, step *gatehouse.Step, worker str
 			gatehouse.StepFailure{Generation: step.Generation, Code: failure.Code, Detail: failure.Detail})
 	}
 
-	w.batched = m
+	w.storing = storing
 	if step.Attempts == 1 { // the steps that follow may have made a first attempt fail
 		w.inlineLimit = onward
 	}

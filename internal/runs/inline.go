@@ -20,19 +20,21 @@ import (
 func (r *Runs) closeHeld(
 	ctx context.Context, w *work, worker string, output gatehouse.JSON, fn func(*runTx) error,
 ) error {
-	with := func(ctx context.Context, ahead map[string]*work) error {
+	with := func(ahead map[string]*work) error {
 		return r.moveHeld(ctx, w.step, worker, func(m *runTx) error {
 			m.inline = ahead
 			return fn(m)
 		})
 	}
 	ahead := w.evaluateInline(output)
-	w.batched.notifyStoring()
-	err := with(w.batched.join(ctx), ahead)
+	if w.storing != nil {
+		w.storing()
+	}
+	err := with(ahead)
 	if err != nil && len(ahead) > 0 && ctx.Err() == nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
 		// A following step may be impossible to store, for instance because another
 		// step has its key. That must not prevent this step from closing.
-		return with(ctx, nil)
+		return with(nil)
 	}
 	return err
 }

@@ -204,7 +204,7 @@ func TestOnwardKeepsNobodyBack(t *testing.T) {
 			if len(steps) != 1 {
 				w.Fatalf("leased %d steps of %s", len(steps), workflow)
 			}
-			w.must(w.runs.ExecuteChain(w.Context(), steps[0], "test", 16))
+			w.must(w.runs.ExecuteChain(w.Context(), steps[0], "test", 16, func() {}))
 		}
 		carry("thief")
 		w.status(other.ID, gatehouse.RunSucceeded)

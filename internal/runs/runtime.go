@@ -63,7 +63,7 @@ func NewRuntime(store gatehouse.Store, runs *Runs, hints Hints, c RuntimeConfig,
 		c.Weights = func(string, string) (int, int) { return 1, 1 }
 	}
 	held := c.Workers
-	if _, gathers := store.(gatehouse.Announcer); gathers {
+	if _, remote := store.(gatehouse.Remote); remote {
 		held += storing
 	}
 	return &Runtime{
@@ -110,28 +110,25 @@ func (r *Runtime) work(ctx context.Context) {
 			r.sleep(ctx, r.config.Poll, ready, r.freed)
 			continue
 		}
-		carried.Go(func() { r.execute(ctx, steps) })
+		for _, s := range steps {
+			carried.Go(func() { r.execute(ctx, s) })
+		}
 	}
 }
 
-// execute executes steps to their end, even when ctx ends: their leases bound the
+// execute executes a step to its end, even when ctx ends: its lease bounds the
 // time.
-func (r *Runtime) execute(ctx context.Context, steps []*gatehouse.Step) {
-	r.runs.ExecuteAll(context.WithoutCancel(ctx), steps, ExecuteOptions{
-		Worker: r.config.Owner, InlineLimit: r.config.InlineLimit,
-		Storing: func(*gatehouse.Step) { <-r.slots },
-		Done: func(s *gatehouse.Step, err error) {
-			if err != nil {
-				// The step becomes ready again when the lease expires.
-				r.log.ErrorContext(ctx, "a step could not be executed", "run", s.RunID, "step", s.Key, "error", err)
-			}
-			<-r.held
-			select {
-			case r.freed <- struct{}{}:
-			default:
-			}
-		},
-	})
+func (r *Runtime) execute(ctx context.Context, s *gatehouse.Step) {
+	err := r.runs.ExecuteChain(context.WithoutCancel(ctx), s, r.config.Owner, r.config.InlineLimit, func() { <-r.slots })
+	if err != nil {
+		// The step becomes ready again when the lease expires.
+		r.log.ErrorContext(ctx, "a step could not be executed", "run", s.RunID, "step", s.Key, "error", err)
+	}
+	<-r.held
+	select {
+	case r.freed <- struct{}{}:
+	default:
+	}
 }
 
 func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
@@ -164,13 +161,13 @@ func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 // backlog: finding and leasing one step costs as much as several.
 const patience = time.Millisecond
 
-// storing is how many steps may be leased besides the executing ones, if the
-// store prefers several Updates together: while the results of one lease are
-// being stored, the next steps are leased and executed.
+// storing is how many steps may be leased besides the executing ones over a remote
+// store: while the results of one lease are being stored, the next steps are leased
+// and executed.
 const storing = 64
 
-// minSlots is the number of free slots that a lease waits for while there is a backlog. When
-// steps are stored together, their slots become free all at once.
+// minSlots is the number of free slots that a lease waits for while there is a backlog. Over a
+// remote store, slots become free before results are stored, so several soon are.
 func (r *Runtime) minSlots() int {
 	if cap(r.held) > cap(r.slots) {
 		return r.config.Workers

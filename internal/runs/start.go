@@ -109,7 +109,6 @@ func (r *Runs) start(
 
 func (r *Runs) notifyStarted(run *gatehouse.Run) {
 	h := r.Hints
-	h.Notify(usecase.TopicAudit)
 	h.Notify(TopicRuns)
 	for _, s := range run.Steps {
 		if s.Status == gatehouse.StepReady {

@@ -48,8 +48,9 @@ type work struct {
 	inlineLimit int
 	known       known
 	// before is the action that the previous iteration proposed, "" for none.
-	before  string
-	batched *batched
+	before string
+	// storing is called when the outcome is about to be stored; nil for none.
+	storing func()
 }
 
 // mistake returns a failure with a formatted detail.

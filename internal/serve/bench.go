@@ -15,7 +15,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
-	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
@@ -30,8 +29,8 @@ type BenchCommand struct {
 	Parked   int           `help:"Runs that wait in the figure parked." default:"20000" placeholder:"N"`
 	Duration time.Duration `help:"How long each figure is measured, over all rounds." default:"20s" placeholder:"TIME"`
 	Rounds   int           `help:"How often gate and baseline take turns." default:"5" placeholder:"N"`
-	Clients  []int         `help:"Numbers of clients that decide." default:"1,16,64" placeholder:"N,…"`
-	Only     []string      `help:"The figures to measure; see the list below." placeholder:"NAME,…"`
+	Clients  []int         `help:"Numbers of clients that decide." default:"1,64" placeholder:"N,…"`
+	Only     []string      `help:"The figures to measure, of the lists below." placeholder:"NAME,…"`
 	// Not from the environment, so that a bench never uses a database by accident.
 	DatabaseURL DatabaseURL `help:"Measure on this PostgreSQL server, in databases of its own that are made and dropped." placeholder:"URL"`
 	Data        string      `help:"Where to create the stores; the system's temporary folder by default." placeholder:"DIR"`
@@ -49,8 +48,12 @@ turns, and prints both sides and their ratio: the median, and the least and the
 greatest in brackets. Works in a folder of its own, which it removes; on PostgreSQL, in
 databases of its own.
 
-Figures: ` + strings.Join(bench.Names(), ", ") + `.
+Figures:
 
+` + bench.Table(false) + `
+Only when named:
+
+` + bench.Table(true) + `
 Example: gatehouse bench --only decide --clients 64 --duration 30s`
 }
 
@@ -128,7 +131,7 @@ func startBench(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 	if s.Hints != nil {
 		hints = s.Hints(hints)
 	}
-	n.Gate = gate.New(n.Store, n.Registry, hints, gate.Config{PolicySource: policy.DefaultSource(), Hold: &s.Hold}, log)
+	n.Gate = gate.New(n.Store, n.Registry, hints, gate.Config{PolicySource: bench.Policy(), Hold: &s.Hold}, log)
 	if n.Runs, err = newRuns(n.Gate, n.config); err != nil {
 		return fail(err)
 	}

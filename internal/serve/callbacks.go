@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
 	aws "github.com/gatehouse-dev/gatehouse/connector/stepfunctions"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
@@ -62,12 +63,12 @@ func tasksConfig(s *config.StepFunctionsCallbacks) aws.Config {
 	c := aws.Config{
 		Region: s.Region, Account: s.Account, Partition: s.Partition, Endpoint: s.Endpoint, AllowPrivate: s.AllowPrivate,
 		Credentials: aws.Credentials{
-			AccessKeyID:     aws.Secret{Secret: s.AccessKeyID},
-			SecretAccessKey: aws.Secret{Secret: s.SecretAccessKey},
+			AccessKeyID:     connector.Secret{Secret: s.AccessKeyID},
+			SecretAccessKey: connector.Secret{Secret: s.SecretAccessKey},
 		},
 	}
 	if s.SessionToken != "" {
-		c.Credentials.SessionToken = &aws.Secret{Secret: s.SessionToken}
+		c.Credentials.SessionToken = &connector.Secret{Secret: s.SessionToken}
 	}
 	return c
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
-var updateMetrics = flag.Bool("update-metrics", false, "write docs/metrics.md")
+var update = flag.Bool("update", false, "write docs/metrics.md")
 
 const metricsIntro = "# Metrics\n\nEvery metric of `/metrics`, generated from the program's source; " +
 	"beside these it has those of\nPrometheus's collectors for Go and the process. " +
@@ -59,13 +59,13 @@ func TestMetricsPage(t *testing.T) {
 
 	want := metricsIntro + metricRows(t, s.metrics.(*prometheus.Registry))
 	const page = "../../docs/metrics.md"
-	if *updateMetrics {
+	if *update {
 		must(t, os.WriteFile(page, []byte(want), 0o600))
 	}
 	got, err := os.ReadFile(page)
 	must(t, err)
 	if string(got) != want {
-		t.Errorf("%s differs from the registry: go test ./internal/serve -run MetricsPage -update-metrics", page)
+		t.Errorf("%s differs from the registry: make generate", page)
 	}
 }
 

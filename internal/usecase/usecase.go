@@ -24,9 +24,9 @@ type Case struct {
 	Open func(gatehouse.Tx) (gatehouse.CallerFacts, error)
 }
 
-// Perform runs a use case in one transaction of the caller's tenant, once for each
-// Idempotency-Key (see Once), and notifies the log's readers after the commit. fn may
-// run again, and then sets all its results again.
+// Perform runs a use case in one transaction of the caller's tenant (see Update), once
+// for each Idempotency-Key (see Once). fn may run again, and then sets all its results
+// again.
 func Perform[T any](ctx context.Context, r *Runner, u Case, fn func(gatehouse.Tx) (*T, error)) (*T, error) {
 	var out *T
 	err := r.Update(ctx, u.By.Principal.Tenant, u.Prepare, func(tx gatehouse.Tx) (err error) {
@@ -43,8 +43,13 @@ func Perform[T any](ctx context.Context, r *Runner, u Case, fn func(gatehouse.Tx
 	if err != nil {
 		return nil, err
 	}
-	r.Hints.Notify(TopicAudit)
 	return out, nil
+}
+
+// Do is Perform for a use case that returns only an error.
+func (r *Runner) Do(ctx context.Context, c *gatehouse.Caller, fn func(gatehouse.Tx) error) error {
+	_, err := Perform(ctx, r, Case{By: c}, func(tx gatehouse.Tx) (*struct{}, error) { return nil, fn(tx) })
+	return err
 }
 
 // PerformAcross is Perform for rows of several tenants.
@@ -65,7 +70,6 @@ func PerformAcross[T any](
 	if err != nil {
 		return nil, err
 	}
-	r.Hints.Notify(TopicAudit)
 	return out, nil
 }
 
@@ -127,22 +131,35 @@ var ErrStale = errors.New("usecase: read before the transaction is stale")
 // maxRestarts bounds how often a use case restarts after conflicts.
 const maxRestarts = 8
 
-// Update runs a use case's transaction. prepare runs before each try, for work
-// outside the transaction; it may be nil.
+// Update runs a transaction again after conflicts, and notifies the readers of the log
+// if it has written to the log. prepare runs before each try, for work outside the
+// transaction; it may be nil. A caller's use case runs in Perform.
 func (r *Runner) Update(ctx context.Context, tenant string, prepare func() error, fn func(gatehouse.Tx) error) error {
-	return restart(ctx, func() error {
+	return r.notified(ctx, func(wrote *bool) error {
 		if prepare != nil {
 			if err := prepare(); err != nil {
 				return err
 			}
 		}
-		return r.Store.Update(ctx, tenant, fn)
+		return r.Store.Update(ctx, tenant, func(tx gatehouse.Tx) error { return fn(noted{tx, wrote}) })
 	})
 }
 
 // UpdateQueues is Update for rows of several tenants.
 func (r *Runner) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
-	return restart(ctx, func() error { return r.Store.UpdateQueues(ctx, fn) })
+	return r.notified(ctx, func(wrote *bool) error {
+		return r.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error { return fn(notedQueues{q, wrote}) })
+	})
+}
+
+// notified restarts run, and notifies the log's readers when it has set wrote.
+func (r *Runner) notified(ctx context.Context, run func(wrote *bool) error) error {
+	wrote := false
+	err := restart(ctx, func() error { return run(&wrote) })
+	if err == nil && wrote {
+		r.Hints.Notify(TopicAudit)
+	}
+	return err
 }
 
 // View runs a read for the caller. A missing row is not_found, naming what.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,10 +33,7 @@ type API struct {
 // Ask makes a call that changes nothing. The call can be repeated, so its failures are never
 // ambiguous; after a 401 it is repeated once if another credential is available.
 func (a *API) Ask(
-	ctx context.Context,
-	method, path string,
-	query url.Values,
-	body gatehouse.JSON,
+	ctx context.Context, method, path string, query url.Values, body gatehouse.JSON,
 ) (*Answer, *connector.Error) {
 	return a.AskWith(ctx, method, path, query, nil, body)
 }
@@ -63,30 +61,41 @@ func (a *API) AskWith(
 	}
 }
 
-// Do makes a call, once. If the failure happened before a request existed, the request is nil, and
-// the failure is not_sent or terminal.
+// Do makes a call, once, with additional headers, which override those of the API. The result
+// describes the request and its answer. If the failure happened before a request existed, the result
+// is empty, and the failure is not_sent or terminal.
 func (a *API) Do(
-	ctx context.Context, method, path string, query url.Values, body gatehouse.JSON,
-) (*Request, *Answer, *connector.Error) {
-	return a.DoWith(ctx, method, path, query, nil, body)
-}
-
-// DoWith is Do with additional headers, which override those of the API.
-func (a *API) DoWith(
 	ctx context.Context, method, path string, query url.Values, header http.Header, body gatehouse.JSON,
-) (*Request, *Answer, *connector.Error) {
+) (res connector.Result, answer *Answer, failed *connector.Error) {
 	r, failed := a.request(ctx, method, path, query, body)
 	if failed != nil {
-		return nil, nil, failed
+		return res, nil, failed
 	}
 	for name := range header {
 		r.Header.Set(name, header.Get(name))
 	}
-	answer, failed := a.send(ctx, r)
-	if failed == nil && answer.Status == http.StatusUnauthorized {
+	answer, failed = a.send(ctx, r)
+	res.RequestMetadata = r.Metadata()
+	if failed != nil {
+		return res, nil, failed
+	}
+	res.ResponseMetadata = answer.Metadata(answer.JSON())
+	if answer.Status == http.StatusUnauthorized {
 		a.refused(r) // the next attempt uses another credential
 	}
-	return r, answer, failed
+	return res, answer, nil
+}
+
+// UseToken sends a token with each request, and another one after its refusal.
+func (a *API) UseToken(t *Token) {
+	a.Credential = func(ctx context.Context) (string, *connector.Error) {
+		value, failed := t.Get(ctx)
+		return "Bearer " + value, failed
+	}
+	a.Refused = func(credential string) bool {
+		t.Drop(strings.TrimPrefix(credential, "Bearer "))
+		return true
+	}
 }
 
 func (a *API) refused(r *Request) bool {
@@ -108,10 +117,7 @@ func (a *API) request(
 	var err error
 	if u.Path, err = url.PathUnescape(u.RawPath); err != nil {
 		return nil, &connector.Error{
-			Kind:   connector.Terminal,
-			Code:   string(gatehouse.CodeInvalid),
-			Detail: "the target makes no path",
-			Err:    err,
+			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: "the target makes no path", Err: err,
 		}
 	}
 	u.RawQuery = query.Encode()
@@ -160,11 +166,7 @@ func (a *API) wait() time.Duration {
 // 5xx and a 2xx are ambiguous; other 3xx and 4xx are terminal.
 func (a *Answer) Failure() *connector.Error {
 	e := &connector.Error{
-		Code: "http_" + strconv.Itoa(
-			a.Status,
-		),
-		Detail:     a.Describe(),
-		Says:       a.Says(a.JSON()),
+		Code: "http_" + strconv.Itoa(a.Status), Detail: a.Describe(), Says: a.Says(a.JSON()),
 		RetryAfter: RetryAfter(a.Header),
 	}
 	switch s := a.Status; {

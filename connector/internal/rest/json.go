@@ -19,6 +19,12 @@ func Text(j gatehouse.JSON, name string) string {
 	return ""
 }
 
+// TextOf is the text of an object's member; false for anything else.
+func TextOf(j gatehouse.JSON, name string) (string, bool) {
+	value, _ := j.Get(name)
+	return value.Text()
+}
+
 // With sets a member of an object.
 func With(j gatehouse.JSON, name string, value gatehouse.JSON) gatehouse.JSON {
 	members, _ := j.Fields()
@@ -36,8 +42,7 @@ func Brief(j gatehouse.JSON) string {
 }
 
 // Invalid is the failure of a call that can never be carried out.
-func Invalid(v gatehouse.Violations) *connector.Error {
-	err := v.Err()
+func Invalid(err error) *connector.Error {
 	return &connector.Error{
 		Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
 	}
@@ -50,8 +55,63 @@ func NotSent(code, detail string) *connector.Error {
 
 // Changed is the failure of a change whose target differs from the proposal.
 func Changed(s connector.State) *connector.Error {
+	return TargetChanged(
+		"the target is not as the proposal says: expected " + Brief(s.Expected) + ", found " + Brief(s.Actual))
+}
+
+// TargetChanged is the failure of a change that the target's state rules out.
+func TargetChanged(detail string) *connector.Error {
+	return &connector.Error{Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged), Detail: detail}
+}
+
+// NoState is the failure to read the state of an entity that an operation creates.
+func NoState() *connector.Error {
 	return &connector.Error{
-		Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
-		Detail: "the target is not as the proposal says: expected " + Brief(s.Expected) + ", is " + Brief(s.Actual),
+		Kind: connector.Terminal, Code: "unsupported", Detail: "an entity that does not exist yet has no state",
 	}
+}
+
+// Found is the metadata of an effect that an earlier call had.
+func Found(what gatehouse.JSON) gatehouse.JSON {
+	return gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: what})
+}
+
+// MadeBefore is the result of a call whose effect is there already.
+func MadeBefore(id string) connector.Result {
+	return connector.Result{ExternalID: id, ResponseMetadata: Found(gatehouse.StringJSON(id))}
+}
+
+// Compare compares the pre-image of a call with the target. look returns the present value of a member,
+// and whether it is the same.
+func Compare(call connector.Call, look func(gatehouse.Member) (got gatehouse.JSON, same bool)) connector.State {
+	members, _ := call.CurrentState.Fields()
+	var expected, actual []gatehouse.Member
+	for _, m := range members {
+		if got, same := look(m); !same {
+			expected = append(expected, m)
+			actual = append(actual, gatehouse.Member{Name: m.Name, Value: got})
+		}
+	}
+	if expected == nil {
+		return connector.State{Matches: true}
+	}
+	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
+}
+
+// OtherVersion is the state of a target whose version is not the expected one.
+func OtherVersion(expected, actual string) connector.State {
+	return connector.State{Expected: gatehouse.StringJSON(expected), Actual: gatehouse.StringJSON(actual)}
+}
+
+// Select makes an object of the named members, each once; "" without names.
+func Select(names []string, value func(name string) gatehouse.JSON) gatehouse.JSON {
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	var members []gatehouse.Member
+	for _, name := range slices.Compact(names) {
+		members = append(members, gatehouse.Member{Name: name, Value: value(name)})
+	}
+	return gatehouse.ObjectJSON(members...)
 }

@@ -3,6 +3,9 @@ package rest
 import (
 	"context"
 	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
 // Keyed is a set of named locks within this process. The zero value is ready to use.
@@ -38,4 +41,26 @@ func (k *Keyed) Lock(ctx context.Context, name string) (unlock func()) {
 			return nil
 		}
 	}
+}
+
+// Execute carries out a valid call within a time, in its turn among the calls with the same name.
+func (k *Keyed) Execute(
+	ctx context.Context, c connector.Validator, call connector.Call, timeout time.Duration, name string,
+	do func(context.Context, connector.Call) (connector.Result, *connector.Error),
+) (connector.Result, error) {
+	if err := c.Validate(call); err != nil {
+		return connector.Result{}, Invalid(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	unlock := k.Lock(ctx, name)
+	if unlock == nil {
+		return connector.Result{}, NotSent("timeout", "the time was over before the call's turn came")
+	}
+	defer unlock()
+	res, failed := do(ctx, call)
+	if failed != nil {
+		return res, failed
+	}
+	return res, nil
 }

@@ -51,8 +51,6 @@ func (p *Pace) Wait(ctx context.Context, name string) *connector.Error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return &connector.Error{
-			Kind: connector.NotSent, Code: "timeout", Detail: "the time was over before the call's turn came",
-		}
+		return NotSent("timeout", "the time was over before the call's turn came")
 	}
 }

@@ -18,6 +18,28 @@ type Operation struct {
 	Change string
 }
 
+// Of is an operation with the schema of its change. A nil undo is that of reverses.
+func Of(
+	name string, class connector.Class, floor gatehouse.RiskLevel, reverses bool, change string, undo *gatehouse.Undo,
+) Operation {
+	return Operation{Change: change, Operation: connector.Operation{
+		Name: name, Class: class, Floor: floor, Reverses: reverses, Undo: undo,
+	}}
+}
+
+// Connector has the abilities of a connector to records that can be read.
+type Connector interface {
+	connector.Connector
+	connector.Checker
+	connector.StateReader
+	connector.ReadBacker
+	connector.Validator
+	connector.Floorer
+	connector.Declarer
+	connector.Typed
+	connector.Prober
+}
+
 // Operations are a connector's built-in operations, by name.
 type Operations struct{ byName map[string]operation }
 
@@ -48,6 +70,16 @@ func NewOperations(list ...Operation) (*Operations, error) {
 func (o *Operations) Operation(name string) (connector.Operation, bool) {
 	op, ok := o.byName[name]
 	return op.Operation, ok
+}
+
+// Floor is the least level of a call at the declared levels: L5 for an unknown operation, or for
+// several entities.
+func (o *Operations) Floor(c connector.Call, declared connector.Levels) gatehouse.RiskLevel {
+	op, ok := o.byName[c.Operation]
+	if !ok || len(c.Target.EntityRefs) > 0 {
+		return gatehouse.L5
+	}
+	return declared.Of(op.Floor, c.ProposedChange)
 }
 
 // Schema is the JSON Schema of the proposed change of an operation.

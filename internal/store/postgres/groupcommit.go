@@ -221,18 +221,7 @@ func (s *Store) startGroup() {
 }
 
 // read passes the answers to the row functions of its queries.
-func (m *member) read() (err error) {
-	for i, q := range slices.Concat(m.locks, m.reads) {
-		for _, raw := range m.answers[i] {
-			if q.row == nil || err != nil {
-				break
-			}
-			m.t.r = q.reader(raw)
-			err = q.row(&m.t.r)
-		}
-	}
-	return err
-}
+func (m *member) read() error { return m.t.replay(slices.Concat(m.locks, m.reads), m.answers) }
 
 // takeOwnership makes the member the owner of ids and keys. It reports false if one of them
 // belongs to another member.

@@ -2,26 +2,20 @@ package postgres
 
 import "slices"
 
-// mergedRead is one statement that members of a group send, with the distinct rows and the requesters of
-// each.
+// mergedRead is one statement that members of a group or of a batch of Reads send, with the distinct rows and,
+// for each, the answers to which the result is appended.
 type mergedRead struct {
-	statement  *arrayStatement
-	tenant     string
-	rows       []any
-	slots      map[any]int
-	requesters [][]requester
-}
-
-// requester is one statement of a member.
-type requester struct {
-	m *member
-	i int
+	statement *arrayStatement
+	tenant    string
+	rows      []any
+	slots     map[any]int
+	answers   [][]*[][][]byte
 }
 
 // mergedReads are the statements of all members, in order of first occurrence.
 type mergedReads []*mergedRead
 
-func (list *mergedReads) add(q query, by requester) {
+func (list *mergedReads) add(q query, to *[][][]byte) {
 	at := slices.IndexFunc(*list, func(o *mergedRead) bool { return o.statement == q.statement && o.tenant == q.tenant })
 	if at < 0 {
 		at = len(*list)
@@ -32,12 +26,12 @@ func (list *mergedReads) add(q query, by requester) {
 	if !known {
 		slot = len(o.rows)
 		o.slots[q.rows[0]] = slot
-		o.rows, o.requesters = append(o.rows, q.rows[0]), append(o.requesters, nil)
+		o.rows, o.answers = append(o.rows, q.rows[0]), append(o.answers, nil)
 	}
-	o.requesters[slot] = append(o.requesters[slot], by)
+	o.answers[slot] = append(o.answers[slot], to)
 }
 
-// deliver copies a row to all its requesters.
+// deliver copies a row to all that asked for it.
 func (o *mergedRead) deliver(slot int, raw [][]byte) {
 	size := 0
 	for _, b := range raw {
@@ -51,8 +45,8 @@ func (o *mergedRead) deliver(slot int, raw [][]byte) {
 			kept[i] = all[from:len(all):len(all)]
 		}
 	}
-	for _, t := range o.requesters[slot] {
-		t.m.answers[t.i] = append(t.m.answers[t.i], kept)
+	for _, to := range o.answers[slot] {
+		*to = append(*to, kept)
 	}
 }
 
@@ -62,6 +56,15 @@ func (o *mergedRead) query() query {
 		o.deliver(int(r.Int())-1, r.raw)
 		return nil
 	}}
+}
+
+// appendTo appends the statements to a batch, each in its tenant.
+func (list mergedReads) appendTo(t *readTx, batch []query) []query {
+	for _, o := range list {
+		t.tenant = o.tenant
+		batch = append(t.withTenant(batch), o.query())
+	}
+	return batch
 }
 
 // readClockOfGroup is readClock, and limits how long the group's writes wait for a lock. After
@@ -76,22 +79,14 @@ func (g *group) read(t *tx) error {
 	for _, m := range g.members {
 		m.answers = make([][][][]byte, len(m.locks)+len(m.reads))
 		for i, q := range m.locks {
-			locks.add(q, requester{m, i})
+			locks.add(q, &m.answers[i])
 		}
 		for i, q := range m.reads {
-			rest.add(q, requester{m, len(m.locks) + i})
+			rest.add(q, &m.answers[len(m.locks)+i])
 		}
 	}
-	batch := t.pendingBatch(8)
-	ask := func(list mergedReads) {
-		for _, o := range list {
-			t.useTenant(o.tenant)
-			batch = append(t.withTenant(batch), o.query())
-		}
-	}
-	ask(locks)
-	batch = append(batch, query{sql: readClockOfGroup, row: t.setClock})
-	ask(rest)
+	batch := append(locks.appendTo(&t.readTx, t.pendingBatch(8)), query{sql: readClockOfGroup, row: t.setClock})
+	batch = rest.appendTo(&t.readTx, batch)
 	t.begun = true
 	err, own := t.send(t.ctx, batch)
 	if err != nil {

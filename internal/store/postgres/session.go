@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
@@ -64,16 +65,18 @@ type readTx struct {
 	shared.Reads
 	s   *Store
 	ctx context.Context
-	// c is nil until an Update sends its first batch, and stays nil in a member of a group. w is
-	// the Update itself; it is nil in a View.
+	// c is nil until an Update or a Read sends its first batch, and stays nil in a member of a group or
+	// of a batch of Reads. w is the Update itself; it is nil in a View.
 	c    *pgx.Conn
+	conn *pgxpool.Conn
 	w    *tx
 	view bool
 	// single marks a Read: its one question goes out without BEGIN, or, if it takes several
-	// statements, between BEGIN and COMMIT.
-	single bool
-	begun  bool
-	end    bool
+	// statements, between BEGIN and COMMIT. readDone, which may be nil, ends its turn in the queue.
+	single   bool
+	readDone func()
+	begun    bool
+	end      bool
 	// err is the first server error. It has ended the transaction, so it is the answer to every
 	// later call.
 	err error
@@ -121,6 +124,11 @@ func (t *readTx) lockAndRead(locks []query, queries ...query) error {
 	first := !t.begun
 	if t.single && !first {
 		return errSecondRead
+	}
+	if t.single && t.c == nil {
+		if batched, err := t.joinReads(queries); batched || err != nil {
+			return err
+		}
 	}
 	if t.w != nil && t.c == nil {
 		if grouped, err := t.w.join(locks, queries); grouped || err != nil {

@@ -63,8 +63,9 @@ type Store struct {
 	lockQueue     lockQueue
 	// setTenantLongWait is the first statement of an Update that may wait long for a lock.
 	setTenantLongWait string
-	// groupQueue is where Updates wait to form a group.
+	// groupQueue is where Updates wait to form a group, reads where Reads wait to form a batch.
 	groupQueue groupQueue
+	reads      readQueue
 	// Where the queues of the dispatcher, the sequencer, the step workers and the sweeper
 	// begin.
 	pushScan, leafScan, stepScan, expiryScan scanStart
@@ -286,26 +287,16 @@ func (s *Store) acquireView(ctx context.Context) (*pgxpool.Conn, error) {
 }
 
 func (s *Store) view(ctx context.Context, tenant string, single bool, fn func(*readTx) error) error {
-	c, err := s.acquireView(ctx)
-	if err != nil {
-		return err
-	}
-	t := &readTx{s: s, ctx: ctx, c: c.Conn(), view: true, single: single}
+	t := &readTx{s: s, ctx: ctx, view: true, single: single}
 	t.Reads = shared.Reads{Reader: t}
 	t.useTenant(tenant)
-	defer func() {
-		t.end = true
-		leave := func() {
-			t.finish(c)
-			<-s.viewSlots
+	defer t.endView()
+	if !single {
+		if err := t.connectView(); err != nil {
+			return err
 		}
-		if t.inTransaction() {
-			go leave() // nobody has to wait for the end of a read
-		} else {
-			leave()
-		}
-	}()
-	err = fn(t)
+	}
+	err := fn(t)
 	if t.err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -315,13 +306,42 @@ func (s *Store) view(ctx context.Context, tenant string, single bool, fn func(*r
 	return err
 }
 
+// connectView takes a view slot and a connection.
+func (t *readTx) connectView() error {
+	if t.conn, t.err = t.s.acquireView(t.ctx); t.err != nil {
+		return t.err
+	}
+	t.c = t.conn.Conn()
+	return nil
+}
+
+// endView returns what connectView took, and ends the Read's turn in the queue.
+func (t *readTx) endView() {
+	t.end = true
+	if t.readDone != nil {
+		t.readDone()
+	}
+	if t.conn == nil {
+		return
+	}
+	leave := func() {
+		t.finish()
+		<-t.s.viewSlots
+	}
+	if t.inTransaction() {
+		go leave() // nobody has to wait for the end of a read
+	} else {
+		leave()
+	}
+}
+
 // inTransaction reports whether the connection is within a transaction.
 func (t *readTx) inTransaction() bool {
 	return t.begun && !t.c.IsClosed() && t.c.PgConn().TxStatus() != 'I'
 }
 
 // finish rolls back an uncommitted transaction and releases the connection.
-func (t *readTx) finish(c *pgxpool.Conn) {
+func (t *readTx) finish() {
 	if t.inTransaction() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 5*time.Second)
 		defer cancel()
@@ -330,5 +350,5 @@ func (t *readTx) finish(c *pgxpool.Conn) {
 			_ = t.c.Close(ctx)
 		}
 	}
-	c.Release()
+	t.conn.Release()
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
@@ -28,7 +27,6 @@ const (
 type tx struct {
 	readTx
 	shared.Writes
-	conn *pgxpool.Conn
 	// member is the transaction's part in a group. releaseGroupSlot returns its slot in the
 	// group queue, if it has one.
 	member           *member
@@ -160,7 +158,7 @@ func (t *tx) release() {
 		t.member.group.memberEnded(t.member, nil)
 	}
 	if t.conn != nil {
-		t.finish(t.conn)
+		t.finish()
 		if t.leftSession != nil {
 			go t.s.releaseWhenGone(*t.leftSession)
 		} else {

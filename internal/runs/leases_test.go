@@ -3,7 +3,6 @@ package runs_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -22,20 +21,6 @@ const quick = "name: quick\nsteps:\n  - {id: make, uses: transform, with: {n: 1}
 
 const slow = "name: slow\nsteps:\n  - {id: ask, uses: model.acme, with: {model: small, prompt: hello}}\n"
 
-// announced records the group sizes that are announced to the store.
-type announced struct {
-	gatehouse.Announcer
-	mu    sync.Mutex
-	sizes []int
-}
-
-func (a *announced) Announce(n int) func(context.Context) context.Context {
-	a.mu.Lock()
-	a.sizes = append(a.sizes, n)
-	a.mu.Unlock()
-	return a.Announcer.Announce(n)
-}
-
 func claimed(w *world, workflow string, n int) []*gatehouse.Step {
 	w.Helper()
 	steps, err := w.runs.Claim(w.Context(), "test", gatehouse.StepShare{
@@ -48,67 +33,9 @@ func claimed(w *world, workflow string, n int) []*gatehouse.Step {
 	return steps
 }
 
-// TestLeasedAtOnceAreStoredTogether: of steps leased together, those that only
-// compute a value are stored together and do not wait for slow ones. Each step
-// reports once that it is being stored, and then that it is done.
-func TestLeasedAtOnceAreStoredTogether(t *testing.T) {
-	t.Parallel()
-	store, err := engines["postgres"](t)
-	if err != nil {
-		t.Fatal(err)
-	}
-	counted := &announced{Announcer: store.(gatehouse.Announcer)}
-	w := newWorld(t, counted)
-	w.apply("quick", quick)
-	w.apply("slow", slow)
-	w.status(w.start("quick", `{}`).ID, gatehouse.RunSucceeded) // from here on the workflow is cached
-	w.status(w.start("slow", `{}`).ID, gatehouse.RunSucceeded)
-	w.stop()
-	const n = 5
-	for range n {
-		w.start("quick", `{}`)
-	}
-	w.start("slow", `{}`)
-	steps := append(claimed(w, "quick", n), claimed(w, "slow", 1)...)
-	counted.sizes = nil
-	others := make(chan struct{})
-	w.models.answer = func(gatehouse.JSON) gatehouse.JSON {
-		select {
-		case <-others:
-		case <-time.After(20 * time.Second):
-			t.Error("a transform waits for a model step")
-		}
-		return `{"text":"late"}`
-	}
-	var mu sync.Mutex
-	told := map[string]string{}
-	done := 0
-	w.runs.ExecuteAll(t.Context(), steps, runs.ExecuteOptions{
-		Worker:  "test",
-		Storing: func(s *gatehouse.Step) { mu.Lock(); told[s.ID] += "storing "; mu.Unlock() },
-		Done: func(s *gatehouse.Step, err error) {
-			mu.Lock()
-			defer mu.Unlock()
-			told[s.ID] += fmt.Sprint("done ", err)
-			if done++; done == n {
-				close(others)
-			}
-		},
-	})
-	for _, s := range steps {
-		if told[s.ID] != "storing done <nil>" {
-			t.Errorf("a step of %s reported %q", s.Workflow, told[s.ID])
-		}
-		w.status(s.RunID, gatehouse.RunSucceeded)
-	}
-	if len(counted.sizes) != 1 || counted.sizes[0] != n {
-		t.Errorf("announced to the store were %v, want %d at once", counted.sizes, n)
-	}
-}
-
-// TestLeasedAtOnceFailApart: steps that are stored together fail separately, and a lost lease is
-// not an error.
-func TestLeasedAtOnceFailApart(t *testing.T) {
+// TestStoringIsCalledOnce: each step reports once that it is being stored, however it ends, and a lost lease
+// is not an error.
+func TestStoringIsCalledOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("quick", quick)
 		w.status(w.start("quick", `{}`).ID, gatehouse.RunSucceeded)
@@ -119,14 +46,12 @@ func TestLeasedAtOnceFailApart(t *testing.T) {
 		steps := claimed(w, "quick", 3)
 		steps[1].Generation-- // a lease that another worker holds
 		steps[2].Head, steps[2].RunID = nil, "run_none"
-		came := map[string]error{}
-		var mu sync.Mutex
-		w.runs.ExecuteAll(t.Context(), steps, runs.ExecuteOptions{
-			Worker: "test", Storing: func(*gatehouse.Step) {},
-			Done: func(s *gatehouse.Step, err error) { mu.Lock(); came[s.ID] = err; mu.Unlock() },
-		})
-		if came[steps[0].ID] != nil || came[steps[1].ID] != nil || !errors.Is(came[steps[2].ID], gatehouse.ErrNotFound) {
-			t.Errorf("came to %v", came)
+		for i, want := range []error{nil, nil, gatehouse.ErrNotFound} {
+			storing := 0
+			err := w.runs.ExecuteChain(t.Context(), steps[i], "test", 0, func() { storing++ })
+			if !errors.Is(err, want) || storing != 1 {
+				t.Errorf("step %d came to %v and was stored %d times, want %v, once", i, err, storing, want)
+			}
 		}
 		w.status(steps[0].RunID, gatehouse.RunSucceeded)
 		run, err := w.runs.FindRun(w.as("admin"), steps[1].RunID)
