@@ -233,7 +233,8 @@ func (f *file) readProposal(p [13]sql.NullString, revision int64, change, state 
 		what.Magnitude = &gatehouse.Magnitude{Amount: gatehouse.Decimal(p[7].String), Currency: p[8].String}
 	}
 	return &proposal{
-		ceilings: ceilings, tenant: p[0].String, outcome: gatehouse.Outcome(p[11].String), digest: gatehouse.Digest(p[9].String),
+		ceilings: ceilings,
+		tenant:   p[0].String, outcome: gatehouse.Outcome(p[11].String), digest: gatehouse.Digest(p[9].String),
 		computed: gatehouse.ComputeDigest(f.tenant, int(revision), p[1].String, p[10].String, what),
 	}, nil
 }

@@ -15,7 +15,7 @@ func TestCeilingsOf(t *testing.T) {
 	hour := gatehouse.Duration(time.Hour)
 	for name, claims := range map[string][]gatehouse.CeilingClaim{
 		"none": nil,
-		"one": {{Ceiling: "c", Scope: "tenant", Amount: "1.50", Limit: "10", Window: hour, Currency: "EUR"}},
+		"one":  {{Ceiling: "c", Scope: "tenant", Amount: "1.50", Limit: "10", Window: hour, Currency: "EUR"}},
 		"two": {
 			{Ceiling: "c", Scope: "target:\"ü\"", Amount: "1", Limit: "1e3", Window: hour},
 			{Ceiling: "d", Scope: "tenant", Amount: "0.1", Limit: "2", Window: 90 * hour},

@@ -7,19 +7,19 @@ const approvalWidth = 23
 
 // extra holds the rare parts of a proposal.
 type extra struct {
-	Evaluations  []gatehouse.Evaluation   `json:"evaluations,omitempty"`
-	ArtifactDiff *gatehouse.ArtifactDiff  `json:"artifact_diff,omitempty"`
-	Callback     *Callback                `json:"callback,omitempty"`
-	Claims       string                   `json:"claims,omitempty"` // see joinClaims
-	RiskName     string                   `json:"risk_name,omitempty"`
-	Title        string                   `json:"title,omitempty"`
-	Repeats      string                   `json:"repeats,omitempty"`
-	RebasedBy    string                   `json:"rebased_by,omitempty"`
-	UndoneBy     string                   `json:"undone_by,omitempty"`
-	EditedBy     string                   `json:"edited_by,omitempty"`
-	Edit         *gatehouse.Edit          `json:"edit,omitempty"`
-	Editors      []string                 `json:"editors,omitempty"`
-	Declared     *gatehouse.Declared      `json:"declared,omitempty"`
+	Evaluations  []gatehouse.Evaluation  `json:"evaluations,omitempty"`
+	ArtifactDiff *gatehouse.ArtifactDiff `json:"artifact_diff,omitempty"`
+	Callback     *Callback               `json:"callback,omitempty"`
+	Claims       string                  `json:"claims,omitempty"` // see joinClaims
+	RiskName     string                  `json:"risk_name,omitempty"`
+	Title        string                  `json:"title,omitempty"`
+	Repeats      string                  `json:"repeats,omitempty"`
+	RebasedBy    string                  `json:"rebased_by,omitempty"`
+	UndoneBy     string                  `json:"undone_by,omitempty"`
+	EditedBy     string                  `json:"edited_by,omitempty"`
+	Edit         *gatehouse.Edit         `json:"edit,omitempty"`
+	Editors      []string                `json:"editors,omitempty"`
+	Declared     *gatehouse.Declared     `json:"declared,omitempty"`
 	// Ceilings is in place of Claims if those do not fit in lines, and in what 0.1.0 stored.
 	Ceilings []gatehouse.CeilingClaim `json:"ceilings,omitempty"`
 }
