@@ -94,6 +94,8 @@ func TestCeilingGroupWaits(t *testing.T) {
 	s := openTest(t, Config{})
 	ids := fill(t, s, 4)
 	locked, free := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(free) })
+	defer release()
 	held := make(chan error, 1)
 	go func() {
 		held <- s.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
@@ -104,7 +106,7 @@ func TestCeilingGroupWaits(t *testing.T) {
 		})
 	}()
 	<-locked
-	ended := make(chan []error)
+	ended := make(chan []error, 1)
 	wait := gathered(t, s, reserveAll(s, ids, "4")...)
 	go func() { ended <- wait() }()
 	for waits, end := false, time.Now().Add(20*time.Second); !waits; time.Sleep(time.Millisecond) {
@@ -120,7 +122,7 @@ func TestCeilingGroupWaits(t *testing.T) {
 			t.Fatal("the group does not wait for the lock: ", err)
 		}
 	}
-	close(free)
+	release()
 	for _, err := range append(<-ended, <-held) {
 		if err != nil {
 			t.Error(err)
