@@ -37,8 +37,10 @@ func (s Status) Finished() bool {
 
 // Target names the entity, or entities, that a change is for.
 type Target struct {
+	// EntityType is the kind of record, such as item or invoice, as the connector names it.
 	EntityType string `json:"entity_type"`
-	EntityRef  string `json:"entity_ref,omitempty"`
+	// EntityRef is the record's key at the target, "" for a new record and for a bulk operation.
+	EntityRef string `json:"entity_ref,omitempty"`
 	// EntityRefs lists the keys of a bulk operation, at most [MaxEntityRefs].
 	EntityRefs []string `json:"entity_refs,omitempty"`
 	// Version is the target's version that the proposer saw.
@@ -48,84 +50,129 @@ type Target struct {
 // Magnitude is the proposer's own claim of the size of a change. A policy may
 // take it to raise, never to lower, the amount that it computes.
 type Magnitude struct {
-	Amount   Decimal `json:"amount"`
-	Currency string  `json:"currency,omitempty"`
+	// Amount is a decimal number, exactly as given.
+	Amount Decimal `json:"amount"`
+	// Currency is an ISO 4217 code such as EUR, "" for an amount without a unit.
+	Currency string `json:"currency,omitempty"`
 }
 
 // Evaluation is an evaluator's result for the change, made before people see the change.
 type Evaluation struct {
+	// Name is the evaluator's name, as the proposer gives it.
 	Name       string `json:"name"`
 	Kind       string `json:"kind"`                 // deterministic, probabilistic or human
 	Result     string `json:"result"`               // pass, warn or fail
 	Confidence JSON   `json:"confidence,omitempty"` // a number between 0 and 1, exactly as given
-	Details    string `json:"details,omitempty"`
+	// Details are the evaluator's words, at most [MaxTextBytes] bytes.
+	Details string `json:"details,omitempty"`
 }
 
 // ArtifactDiff is a text diff that belongs to the proposal.
 type ArtifactDiff struct {
-	Type         string `json:"type"`
-	Text         string `json:"text,omitempty"`
-	Summary      string `json:"summary,omitempty"`
-	LinesAdded   *int   `json:"lines_added,omitempty"`
-	LinesRemoved *int   `json:"lines_removed,omitempty"`
+	// Type is the format of Text.
+	Type string `json:"type"`
+	// Text is the diff itself.
+	Text string `json:"text,omitempty"`
+	// Summary says in short what the diff changes, at most [MaxTextBytes] bytes.
+	Summary string `json:"summary,omitempty"`
+	// LinesAdded is the proposer's count, nil if it gave none; the server does not count.
+	LinesAdded *int `json:"lines_added,omitempty"`
+	// LinesRemoved is as LinesAdded.
+	LinesRemoved *int `json:"lines_removed,omitempty"`
 }
 
 // Proposal is what an agent sends. It is stored whole and never changed.
 type Proposal struct {
-	ActionType     string        `json:"action_type"`
-	Connector      string        `json:"connector"`
-	Operation      string        `json:"operation"`
-	Target         Target        `json:"target"`
-	CurrentState   JSON          `json:"current_state,omitempty"`
-	ProposedChange JSON          `json:"proposed_change"`
-	Rationale      string        `json:"rationale,omitempty"`
-	RiskLevel      RiskLevel     `json:"risk_level,omitempty"`
-	Magnitude      *Magnitude    `json:"magnitude,omitempty"`
-	OnBehalfOf     string        `json:"on_behalf_of,omitempty"`
-	Evaluations    []Evaluation  `json:"evaluations,omitempty"`
-	ArtifactDiff   *ArtifactDiff `json:"artifact_diff,omitempty"`
-	Context        JSON          `json:"context,omitempty"`
-	ExpiresIn      Span          `json:"expires_in,omitempty"`
-	Callback       *Callback     `json:"callback,omitempty"`
-	Metadata       JSON          `json:"metadata,omitempty"`
-	IdempotencyKey string        `json:"idempotency_key,omitempty"`
+	// ActionType is the proposer's word for the kind of change, in lower case.
+	ActionType string `json:"action_type"`
+	// Connector is the name of a configured connector.
+	Connector string `json:"connector"`
+	// Operation is one of the connector's operations.
+	Operation string `json:"operation"`
+	Target    Target `json:"target"`
+	// CurrentState is the pre-image, an object: the state on which the proposer based the change. ""
+	// for none.
+	CurrentState JSON `json:"current_state,omitempty"`
+	// ProposedChange is the change itself, an object.
+	ProposedChange JSON `json:"proposed_change"`
+	// Rationale tells people why, at most [MaxTextBytes] bytes.
+	Rationale string `json:"rationale,omitempty"`
+	// RiskLevel is the proposer's claim, 0 for none. A claim can only raise the level.
+	RiskLevel RiskLevel `json:"risk_level,omitempty"`
+	// Magnitude is nil when the proposer claims no size.
+	Magnitude *Magnitude `json:"magnitude,omitempty"`
+	// OnBehalfOf names the person for whom the agent works; that person cannot decide. "" for none.
+	OnBehalfOf string `json:"on_behalf_of,omitempty"`
+	// Evaluations are at most [MaxEvaluations].
+	Evaluations []Evaluation `json:"evaluations,omitempty"`
+	// ArtifactDiff is nil when the proposal has no text diff.
+	ArtifactDiff *ArtifactDiff `json:"artifact_diff,omitempty"`
+	// Context is an object for the people who decide, "" for none.
+	Context JSON `json:"context,omitempty"`
+	// ExpiresIn shortens the time to decide, at most [MaxExpiry]; 0 leaves it to the policy.
+	ExpiresIn Span `json:"expires_in,omitempty"`
+	// Callback is called when the action is decided, and when it is finished; nil for none.
+	Callback *Callback `json:"callback,omitempty"`
+	// Metadata is an object of the proposer's own, which policies can read. "" for none.
+	Metadata JSON `json:"metadata,omitempty"`
+	// IdempotencyKey is unique in the tenant. The server makes one for a proposal without one.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
 }
 
 // Action is a proposal as the gate holds it: judged, decided, carried out.
 // The members of Proposal never change; RiskLevel is the server's.
 type Action struct {
-	ID       string `json:"id"`
+	ID string `json:"id"`
+	// Revision counts from 1. A revision is an action of its own; see Supersedes.
 	Revision int    `json:"revision"`
 	Tenant   string `json:"tenant"`
 	Proposal
+	// ClaimedRisk is the level that the proposer claimed, 0 for none.
 	ClaimedRisk RiskLevel `json:"claimed_risk_level,omitempty"`
 	// RiskName is the name that the tenant's policy gave the level when it judged
 	// the action, "" for none.
 	RiskName string `json:"risk_name,omitempty"`
 	Status   Status `json:"status"`
-	Digest   Digest `json:"digest"`
+	// Digest is the hash that people approve; see [Digest].
+	Digest Digest `json:"digest"`
 	// Fingerprint is the fingerprint of the connector's definition at the proposal.
 	Fingerprint string `json:"connector_fingerprint"`
 	// Declared is what the connector declared about the operation at the proposal; nil for
 	// nothing.
-	Declared   *Declared      `json:"declared,omitempty"`
-	Policy     PolicyOutcome  `json:"policy"`
-	Approval   *Approval      `json:"approval"`
-	Push       *PushSummary   `json:"push"`
-	Receipt    *Receipt       `json:"receipt"`
-	Supersedes string         `json:"supersedes,omitempty"`
-	Superseded string         `json:"superseded_by,omitempty"`
-	Reverses   string         `json:"reverses,omitempty"`
-	ReversedBy string         `json:"reversed_by,omitempty"`
-	ProposedBy string         `json:"proposed_by"`
-	ProposerID string         `json:"proposed_by_id"`
-	ProposedAt time.Time      `json:"proposed_at"`
-	DecidedBy  string         `json:"decided_by,omitempty"`
-	DecidedAt  *time.Time     `json:"decided_at,omitempty"`
-	DecidedVia Channel        `json:"decided_via,omitempty"`
-	FinishedAt *time.Time     `json:"finished_at,omitempty"`
-	Failure    *Failure       `json:"failure"`
-	Ceilings   []CeilingClaim `json:"ceilings,omitempty"`
+	Declared *Declared `json:"declared,omitempty"`
+	// Policy is the judgement at the proposal, which never changes.
+	Policy PolicyOutcome `json:"policy"`
+	// Approval is nil when the policy decided alone.
+	Approval *Approval `json:"approval"`
+	// Push is nil until the action is approved.
+	Push *PushSummary `json:"push"`
+	// Receipt is the latest one that is not late, nil before the first call.
+	Receipt *Receipt `json:"receipt"`
+	// Supersedes is the id of the revision that this one replaces, "" for the first.
+	Supersedes string `json:"supersedes,omitempty"`
+	// Superseded is the id of the next revision, "" for the latest.
+	Superseded string `json:"superseded_by,omitempty"`
+	// Reverses is the id of the action that this one undoes, "" for none.
+	Reverses string `json:"reverses,omitempty"`
+	// ReversedBy is the id of the applied action that has undone this one, "" for none.
+	ReversedBy string `json:"reversed_by,omitempty"`
+	// ProposedBy is the proposer's name.
+	ProposedBy string `json:"proposed_by"`
+	// ProposerID is the proposer's principal id.
+	ProposerID string    `json:"proposed_by_id"`
+	ProposedAt time.Time `json:"proposed_at"`
+	// DecidedBy is a principal's name, or the policy's; "" before the decision.
+	DecidedBy string `json:"decided_by,omitempty"`
+	// DecidedAt is nil before the decision.
+	DecidedAt *time.Time `json:"decided_at,omitempty"`
+	// DecidedVia is the channel of the decision, set by the server.
+	DecidedVia Channel `json:"decided_via,omitempty"`
+	// FinishedAt is nil until the action is in a finished state.
+	FinishedAt *time.Time `json:"finished_at,omitempty"`
+	// Failure is nil unless the action failed, or its outcome is unknown.
+	Failure *Failure `json:"failure"`
+	// Ceilings are the claims that an approval reserves.
+	Ceilings []CeilingClaim `json:"ceilings,omitempty"`
 	// Title is the question that an approval step of a workflow asks, "" for none.
 	Title string `json:"title,omitempty"`
 	// Repeats is the action with the same change whose push was a dead letter when
@@ -140,7 +187,8 @@ type Action struct {
 	// EditedBy is the name of the reviewer who edited the change, "" for the proposer's
 	// own change. Edit has the differences and the reason.
 	EditedBy string `json:"edited_by,omitempty"`
-	Edit     *Edit  `json:"edit,omitempty"`
+	// Edit is nil unless EditedBy is set.
+	Edit *Edit `json:"edit,omitempty"`
 	// Editors are the principal ids and person ids of all editors of this revision and
 	// of earlier ones.
 	Editors []string `json:"editors,omitempty"`
@@ -169,18 +217,25 @@ type Action struct {
 
 // PolicyOutcome tells how the policy judged an action, and which version.
 type PolicyOutcome struct {
-	Outcome Outcome  `json:"outcome"`
-	Rules   []string `json:"rules"`
+	// Outcome is allow, deny or needs_approval.
+	Outcome Outcome `json:"outcome"`
+	// Rules are the ids of the rules that decided.
+	Rules []string `json:"rules"`
+	// Reasons are the texts of those rules.
 	Reasons []string `json:"reasons"`
-	Version int      `json:"version"`
+	// Version is the number of the policy version that judged.
+	Version int `json:"version"`
 }
 
 // Failure says why an action ended as failed, or as unknown. A run's failure
 // has neither TargetSays nor Retry.
 type Failure struct {
-	Code   string `json:"code"`
+	// Code is for programs, such as target_changed.
+	Code string `json:"code"`
+	// Detail is for people.
 	Detail string `json:"detail"`
 	// TargetSays is the target's own answer; see [Push].
 	TargetSays string `json:"target_says,omitempty"`
-	Retry      Retry  `json:"retry,omitempty"`
+	// Retry says whether a person can send the change again.
+	Retry Retry `json:"retry,omitempty"`
 }

@@ -20,7 +20,8 @@ const (
 // Approval is the question to people about one action. Its creation freezes
 // everything but the status and the votes.
 type Approval struct {
-	ID       string `json:"id"`
+	ID string `json:"id"`
+	// ActionID is the action that the question is about.
 	ActionID string `json:"action_id"`
 	// Status is requested until a decision, an expiry or a cancellation.
 	Status ApprovalStatus `json:"status"`
@@ -98,8 +99,9 @@ type Vote struct {
 	// Via is the channel, set by the server.
 	Via Channel `json:"via"`
 	// Digest is what the voter saw; "" where the request named none.
-	Digest Digest    `json:"digest,omitempty"`
-	At     time.Time `json:"at"`
+	Digest Digest `json:"digest,omitempty"`
+	// At is the time of the vote, by the store's clock.
+	At time.Time `json:"at"`
 	// For is the principal whose right the vote uses by a delegation, and ForName
 	// its name. Both are "" when voters use their own right.
 	For     string `json:"for,omitempty"`

@@ -64,7 +64,8 @@ type StoredClaim struct {
 	Ceiling string `json:"ceiling"`
 	Scope   string `json:"scope"`
 	// Amount is in millionths, rounded away from zero.
-	Amount     int64     `json:"amount"`
+	Amount int64 `json:"amount"`
+	// ReservedAt is the time of the approval that reserved it.
 	ReservedAt time.Time `json:"reserved_at"`
 	// ReleasedAt is nil while the claim counts.
 	ReleasedAt *time.Time `json:"released_at,omitempty"`
@@ -84,12 +85,14 @@ type Archived struct {
 	ProposerID         string
 	ProposedAt         time.Time
 	EndedAt            time.Time
-	ArchivedAt         time.Time
+	// ArchivedAt is when the archiver moved the action.
+	ArchivedAt time.Time
 	// Batch is the subject of the audit leaf that names the document's hash.
 	Batch string
 	// SHA256 is the hash of Document, the canonical form of a record with its
 	// version.
-	SHA256   Hash
+	SHA256 Hash
+	// Document is the whole record: see [NewArchived].
 	Document JSON
 }
 
@@ -190,6 +193,7 @@ func (a *Action) EndedAt() time.Time {
 // actions of one tenant that revise or reverse one another. It is archived whole or
 // not at all.
 type ArchivePlan struct {
+	// Families are in the order of the scan.
 	Families []ActionFamily
 	// Next is the cursor from which the next scan continues; 0 at the end.
 	Next int64
@@ -200,7 +204,8 @@ type ArchivePlan struct {
 // ActionFamily names actions of one tenant that belong together.
 type ActionFamily struct {
 	Tenant string
-	IDs    []string
+	// IDs are the ids of all its actions.
+	IDs []string
 	// In a plan: the earliest and the latest end in the family, and the size in
 	// bytes of the proposed changes and pre-images. The store does not lock by
 	// these fields.

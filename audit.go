@@ -5,9 +5,10 @@ import "time"
 // Leaf is one transition as the audit log records it. The transaction that makes
 // the transition writes the leaf without a number; the sequencer numbers it later.
 type Leaf struct {
-	ID     string    `json:"id"`
-	Tenant string    `json:"tenant"`
-	At     time.Time `json:"at"`
+	ID     string `json:"id"`
+	Tenant string `json:"tenant"`
+	// At is the time of the transaction, set by the store.
+	At time.Time `json:"at"`
 	// Type is the event's name, such as hitl.proposed or push.applied.
 	Type string `json:"type"`
 	// Subject is the id of what changed: an action, approval, push, key, ….
@@ -48,7 +49,8 @@ type CorpusEntry struct {
 	Outcome DecisionKind `json:"outcome"`
 	// DecidedBy is the name of the decider.
 	DecidedBy string `json:"decided_by"`
-	Notes     string `json:"notes,omitempty"`
+	// Notes are the decider's words.
+	Notes string `json:"notes,omitempty"`
 	// At is the time of the decision.
 	At time.Time `json:"at"`
 }
@@ -67,7 +69,9 @@ type AppliedMirror struct {
 	// Digest is the approved digest.
 	Digest Digest `json:"digest"`
 	// ExternalID is the target's id for the effect, "" when it gave none.
-	ExternalID string    `json:"external_id,omitempty"`
-	ReceiptID  string    `json:"receipt_id"`
-	AppliedAt  time.Time `json:"applied_at"`
+	ExternalID string `json:"external_id,omitempty"`
+	// ReceiptID is the receipt of the successful call.
+	ReceiptID string `json:"receipt_id"`
+	// AppliedAt is when the outcome was recorded.
+	AppliedAt time.Time `json:"applied_at"`
 }

@@ -9,7 +9,9 @@ import (
 // Limit is the most that may happen: a number of actions, and the money that they move
 // in all, by currency. Without amounts they move no money.
 type Limit struct {
-	Count   int         `json:"count"`
+	// Count is 1 to [MaxGrantCount].
+	Count int `json:"count"`
+	// Amounts has at most one amount for each currency.
 	Amounts []Magnitude `json:"amounts,omitempty"`
 }
 
@@ -52,7 +54,9 @@ func (l *Limit) money() string {
 // Budget is a limit, and how much of it is used. Use is never refunded.
 type Budget struct {
 	Limit
-	Used        int         `json:"used"`
+	// Used counts the actions.
+	Used int `json:"used"`
+	// UsedAmounts is the money moved so far, by currency.
 	UsedAmounts []Magnitude `json:"used_amounts,omitempty"`
 }
 

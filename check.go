@@ -25,7 +25,8 @@ type CheckService interface {
 // ConfigurationCheck lists a server's findings in its own configuration.
 type ConfigurationCheck struct {
 	// At is when the checks ran; they may be some seconds old.
-	At     time.Time              `json:"at"`
+	At time.Time `json:"at"`
+	// Checks are in the order in which they ran.
 	Checks []ConfigurationFinding `json:"checks"`
 }
 
@@ -44,15 +45,17 @@ type StoreCheck struct {
 	// OK is true when nothing is violated.
 	OK bool `json:"ok"`
 	// Violations counts all violations, over all invariants and tenants.
-	Violations int              `json:"violations"`
+	Violations int `json:"violations"`
+	// Invariants has one check for each rule, by number.
 	Invariants []InvariantCheck `json:"invariants"`
 }
 
 // InvariantCheck is the result of checking one rule.
 type InvariantCheck struct {
 	// Number is the rule's number in docs/proof/README.md; 0 is the store itself.
-	Number int    `json:"number"`
-	Title  string `json:"title"`
+	Number int `json:"number"`
+	// Title is the rule in one sentence.
+	Title string `json:"title"`
 	// Examined counts the checked rows, or actions with their rows.
 	Examined int64 `json:"examined"`
 	// NotChecked says why the rule was not checked; "" when it was.
@@ -68,6 +71,7 @@ type StoreViolation struct {
 	// Tenant is "" for the store itself.
 	Tenant string `json:"tenant,omitempty"`
 	// ID is the id of the row.
-	ID     string `json:"id"`
+	ID string `json:"id"`
+	// Detail says what is wrong with the row.
 	Detail string `json:"detail"`
 }

@@ -31,13 +31,17 @@ type ConnectorVersion struct {
 // differs from the stored version for more than a few seconds, the process cannot use the stored
 // one.
 type ConnectorState struct {
+	// Running is the version that the process uses, 0 for none.
 	Running int `json:"running"`
-	Stored  int `json:"stored"`
+	// Stored is the newest version in the store, 0 for none.
+	Stored int `json:"stored"`
 }
 
 // ConnectorProposal asks to replace the connectors in the store.
 type ConnectorProposal struct {
-	Source    string `json:"source"`
+	// Source is the whole new text, as in [ConnectorVersion].
+	Source string `json:"source"`
+	// Rationale tells the approvers why.
 	Rationale string `json:"rationale,omitempty"`
 	// Base is the version from which the source was edited, 0 for none. If it is not the newest
 	// version, the proposal is refused with target_changed. Without a base, the source replaces

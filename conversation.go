@@ -54,6 +54,7 @@ func (c *Comment) Digest() Digest { return NewDigest(JSON(c.Text)) }
 
 // Conversation counts the comments on an action.
 type Conversation struct {
+	// Comments counts all messages of every kind.
 	Comments int `json:"comments"`
 	// Asked counts the questions that wait for an answer, Answered the others.
 	Asked    int `json:"asked"`
@@ -102,6 +103,7 @@ func CommentKinds() []CommentKind { return []CommentKind{CommentNote, CommentQue
 
 // AssignRequest assigns an action to a person, by id or name; "" takes the assignment back.
 type AssignRequest struct {
+	// Assignee is a person's id or name, "" to assign the action to nobody.
 	Assignee string `json:"assignee"`
 }
 
@@ -164,7 +166,8 @@ const (
 // else sees it, and it is not in the log.
 type Snooze struct {
 	ActionID string
-	Until    time.Time
+	// Until is when the action is shown again.
+	Until time.Time
 }
 
 // ConversationReader finds comments and snoozes.

@@ -11,13 +11,14 @@ import (
 // and nobody has closed it.
 type DeadLetter struct {
 	// ID is the id of the push.
-	ID         string     `json:"id"`
-	ActionID   string     `json:"action_id"`
-	ActionType string     `json:"action_type"`
-	Connector  string     `json:"connector"`
-	Operation  string     `json:"operation"`
-	Target     Target     `json:"target"`
-	Status     PushStatus `json:"status"` // failed or unknown
+	ID         string `json:"id"`
+	ActionID   string `json:"action_id"`
+	ActionType string `json:"action_type"`
+	Connector  string `json:"connector"`
+	Operation  string `json:"operation"`
+	// Target is where the change was to be applied.
+	Target Target     `json:"target"`
+	Status PushStatus `json:"status"` // failed or unknown
 	// Class is the connector operation's class: A, B or C.
 	Class string `json:"class"`
 	// Payload is the action's canonical form.
@@ -143,7 +144,8 @@ const MaxDeadLetterBatch = 1000
 // nothing changes, and the answer tells what would change.
 type DeadLetterSelection struct {
 	// IDs are ids of pushes, at most [MaxDeadLetterBatch]. Exclusive with Filter.
-	IDs    []string          `json:"ids,omitempty"`
+	IDs []string `json:"ids,omitempty"`
+	// Filter selects at most [MaxDeadLetterBatch], newest first; nil with IDs.
 	Filter *DeadLetterFilter `json:"filter,omitempty"`
 	DryRun bool              `json:"dry_run,omitempty"`
 }
@@ -177,10 +179,12 @@ func (s DeadLetterSelection) checkSelection(v *Violations, all bool) {
 // ReplayRequest selects dead letters for a replay. All selects every dead letter.
 type ReplayRequest struct {
 	// Exactly one of IDs, All and Filter is given.
-	IDs    []string          `json:"ids,omitempty"`
-	All    bool              `json:"all,omitempty"`
+	IDs []string `json:"ids,omitempty"`
+	All bool     `json:"all,omitempty"`
+	// Filter is as in [DeadLetterSelection].
 	Filter *DeadLetterFilter `json:"filter,omitempty"`
-	DryRun bool              `json:"dry_run,omitempty"`
+	// DryRun changes nothing, and answers what would happen.
+	DryRun bool `json:"dry_run,omitempty"`
 }
 
 // Selection returns the request's ids or filter; All is not part of it.
@@ -249,7 +253,9 @@ func checkReason(v *Violations, reason string) {
 
 // ReplayAnswer has one result per dead letter.
 type ReplayAnswer struct {
-	DryRun  bool               `json:"dry_run,omitempty"`
+	// DryRun repeats the request's.
+	DryRun bool `json:"dry_run,omitempty"`
+	// Results are in the order of the request, or newest first.
 	Results []DeadLetterResult `json:"results"`
 	// Replayed and Skipped count the results; in a dry run, what they would be.
 	Replayed int `json:"replayed"`
@@ -258,7 +264,9 @@ type ReplayAnswer struct {
 
 // DeadLetterAnswer has one result per dead letter of a discard or a resolve.
 type DeadLetterAnswer struct {
-	DryRun  bool               `json:"dry_run,omitempty"`
+	// DryRun repeats the request's.
+	DryRun bool `json:"dry_run,omitempty"`
+	// Results are in the order of the request, or newest first.
 	Results []DeadLetterResult `json:"results"`
 	// Done and Skipped count the results; in a dry run, what they would be.
 	Done    int `json:"done"`
@@ -268,7 +276,8 @@ type DeadLetterAnswer struct {
 // DeadLetterResult is the result for one dead letter.
 type DeadLetterResult struct {
 	// ID is the id of the push.
-	ID       string `json:"id"`
+	ID string `json:"id"`
+	// ActionID is the push's action, "" when the push is unknown.
 	ActionID string `json:"action_id,omitempty"`
 	// Result is the new state (queued, discarded, applied or failed); in a dry run,
 	// the state that it would get. "" when skipped.

@@ -64,11 +64,16 @@ type DecisionCount struct {
 	// Endpoint is decide, bulk-decide (each item counts), approve, reject, or
 	// console for every decision of a signed-in browser.
 	Endpoint string `json:"endpoint"`
-	Won      int64  `json:"won"`
-	Voted    int64  `json:"voted"`
-	Replayed int64  `json:"replayed"`
-	Conflict int64  `json:"conflict"`
-	Refused  int64  `json:"refused"`
+	// Won counts the requests that settled the question.
+	Won int64 `json:"won"`
+	// Voted counts votes that left the quorum open.
+	Voted int64 `json:"voted"`
+	// Replayed counts repetitions of a decision that stands.
+	Replayed int64 `json:"replayed"`
+	// Conflict counts answers that came after another decision.
+	Conflict int64 `json:"conflict"`
+	// Refused counts all other errors, such as a missing right.
+	Refused int64 `json:"refused"`
 }
 
 // Add adds n to the count of a result.

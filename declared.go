@@ -21,6 +21,7 @@ func (d *Declared) IsZero() bool { return d == nil || len(d.Amounts) == 0 && d.U
 // Undo tells whether the effect of an operation can be undone. Its texts continue a sentence,
 // without a full stop.
 type Undo struct {
+	// Possible is true when the connector can reverse the operation.
 	Possible bool `json:"possible"`
 	// Why is the reason why it cannot: "an e-mail that was sent stays sent"; "" for no
 	// particular reason.

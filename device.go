@@ -22,7 +22,8 @@ type Device struct {
 	// PrincipalID is the person.
 	PrincipalID string `json:"principal_id"`
 	// Label names the browser, such as "Firefox on Android".
-	Label     string    `json:"label"`
+	Label string `json:"label"`
+	// CreatedAt is when the browser was added.
 	CreatedAt time.Time `json:"created_at"`
 	// Service is the host of the push service.
 	Service string `json:"service"`

@@ -33,7 +33,8 @@ const (
 // DispatchHealth is the health of a tenant's connectors and queue.
 type DispatchHealth struct {
 	// At is the time of the snapshot.
-	At         time.Time         `json:"at"`
+	At time.Time `json:"at"`
+	// Connectors are sorted by name.
 	Connectors []ConnectorHealth `json:"connectors"`
 	// Queue has [HealthPoints] points over [HealthWindow], the oldest first; the last
 	// is at At. It is derived from the pushes: a replayed push counts as waiting
@@ -47,8 +48,9 @@ type DispatchHealth struct {
 // ConnectorHealth is the health of a connector for the caller's tenant. The counts of
 // the last hour, and the last times, look back [HealthWindow] at most.
 type ConnectorHealth struct {
-	Connector string       `json:"connector"`
-	Breaker   BreakerState `json:"breaker"`
+	Connector string `json:"connector"`
+	// Breaker is the circuit breaker of this process.
+	Breaker BreakerState `json:"breaker"`
 	// Queued counts the waiting pushes, including those on hold; InFlight counts
 	// the pushes that are being sent.
 	Queued   int `json:"queued"`
@@ -59,11 +61,14 @@ type ConnectorHealth struct {
 	OldestAt *time.Time `json:"oldest_at,omitempty"`
 	// AppliedLastHour and FailedLastHour count by outcome; an unknown one is a
 	// failure.
-	AppliedLastHour int        `json:"applied_last_hour"`
-	FailedLastHour  int        `json:"failed_last_hour"`
-	LastSuccessAt   *time.Time `json:"last_success_at,omitempty"`
-	LastErrorAt     *time.Time `json:"last_error_at,omitempty"`
-	LastErrorCode   string     `json:"last_error_code,omitempty"`
+	AppliedLastHour int `json:"applied_last_hour"`
+	FailedLastHour  int `json:"failed_last_hour"`
+	// LastSuccessAt is nil without a success in the window.
+	LastSuccessAt *time.Time `json:"last_success_at,omitempty"`
+	// LastErrorAt is nil without a failure in the window.
+	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
+	// LastErrorCode is the code of the failure at LastErrorAt.
+	LastErrorCode string `json:"last_error_code,omitempty"`
 	// LastWords is the target's answer at LastErrorAt, else the error.
 	LastWords string `json:"last_words,omitempty"`
 }

@@ -126,10 +126,14 @@ func (c Code) Retryable() bool {
 // Error is an error that may be shown to the outside. Detail is for people;
 // Context holds the members that the contract names for the code.
 type Error struct {
-	Code       Code
-	Detail     string
+	// Code is the machine's word; it decides the HTTP status.
+	Code Code
+	// Detail is one sentence for people, without secrets.
+	Detail string
+	// Violations names the wrong fields of an invalid request.
 	Violations []Violation
-	Context    map[string]any
+	// Context is nil when the code has no further members.
+	Context map[string]any
 	// RetryAfter is in whole seconds, 0 for none.
 	RetryAfter int
 	cause      error
@@ -185,7 +189,8 @@ func CodeOf(err error) Code {
 // Violation is one thing wrong with an input; Pointer is an RFC 6901 JSON pointer.
 type Violation struct {
 	Pointer string `json:"pointer"`
-	Detail  string `json:"detail"`
+	// Detail says what is wrong, and completes a sentence about the field.
+	Detail string `json:"detail"`
 }
 
 // Violations collects the errors of an input.

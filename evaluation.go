@@ -13,11 +13,13 @@ type Evaluated struct {
 	ByID string `json:"by_id"`
 	By   string `json:"by"`
 	NewEvaluated
+	// At is when the result arrived.
 	At time.Time `json:"at"`
 }
 
 // NewEvaluated is an evaluator's result for the revision of an action that has the digest.
 type NewEvaluated struct {
+	// Digest is the digest of the evaluated revision.
 	Digest Digest `json:"digest"`
 	// Result is pass, warn or fail.
 	Result string `json:"result"`

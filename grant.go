@@ -51,7 +51,9 @@ type Grant struct {
 	// Budget is how many actions may use the grant, and how much money they may move.
 	// A grant without amounts covers no action that moves money.
 	Budget
+	// CreatedAt begins the grant.
 	CreatedAt time.Time `json:"created_at"`
+	// ExpiresAt ends the grant, unless it ends earlier.
 	ExpiresAt time.Time `json:"expires_at"`
 	// EndedAt is set when the grant ended before ExpiresAt, with EndedBy, the name of
 	// the principal that ended it, and the reason.
@@ -151,7 +153,8 @@ type GrantFilter struct {
 	Agent, Grantor       string
 	Connector, Operation string
 	// Open leaves out ended and expired grants.
-	Open  bool
+	Open bool
+	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
 	Limit int
 }
 

@@ -18,8 +18,10 @@ type ActionFact struct {
 	// DecidedVia is "" before a decision, [ViaPolicy] for the policy's.
 	DecidedVia Channel
 	ProposedAt time.Time
-	ExpiresAt  *time.Time
-	DecidedAt  *time.Time
+	// ExpiresAt is nil when the question has no end, or there is none.
+	ExpiresAt *time.Time
+	// DecidedAt is nil before a decision.
+	DecidedAt *time.Time
 	// Groups are the groups that the approval asks; nil for none.
 	Groups []string
 }
@@ -51,14 +53,16 @@ type InsightService interface {
 
 // Insights sums up the proposals since a time, and their outcomes.
 type Insights struct {
+	// Since is the beginning of the window.
 	Since time.Time `json:"since"`
 	// Until is the time of the snapshot.
 	Until time.Time `json:"until"`
 	// Seen is the number of proposals that were counted. Capped is true when older
 	// ones were left out.
-	Seen   int     `json:"seen"`
-	Capped bool    `json:"capped"`
-	All    Insight `json:"all"`
+	Seen   int  `json:"seen"`
+	Capped bool `json:"capped"`
+	// All is the sum over all proposals, without a name.
+	All Insight `json:"all"`
 	// ByType and ByAgent are sorted by frequency, highest first.
 	ByType  []Insight `json:"by_type"`
 	ByAgent []Insight `json:"by_agent"`
@@ -104,6 +108,7 @@ type Insight struct {
 // waited. Counts has one number for each of [WaitBuckets], and a last one for the
 // actions that have waited longer.
 type WaitingCount struct {
+	// RiskLevel is the level of the counted actions.
 	RiskLevel RiskLevel `json:"risk_level"`
 	Counts    []int     `json:"counts"`
 }
@@ -126,9 +131,11 @@ func WaitBuckets() []time.Duration {
 
 // SavedView is a named filter of the console's lists: the query of its URL.
 type SavedView struct {
-	Tenant      string
+	Tenant string
+	// PrincipalID is the owner, who alone sees the view.
 	PrincipalID string
-	Name        string
+	// Name is unique for the principal, at most MaxViewName characters.
+	Name string
 	// Query is the URL's query, at most MaxViewQuery bytes.
 	Query     string
 	CreatedAt time.Time

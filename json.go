@@ -11,7 +11,8 @@ import (
 
 // Member is one member of a JSON object.
 type Member struct {
-	Name  string
+	Name string
+	// Value is canonical JSON.
 	Value JSON
 }
 

@@ -46,8 +46,11 @@ func DecidedHows() []DecidedHow {
 
 // ActionFilter selects actions of one tenant. Zero fields select all.
 type ActionFilter struct {
-	Status     Status
+	// Status selects by the state; "" selects all.
+	Status Status
+	// ActionType selects by the type; "" selects all.
 	ActionType string
+	// RiskLevel selects by the level; 0 selects all.
 	RiskLevel  RiskLevel
 	ProposedBy string // principal id or name
 	// Query is the id of an action, approval or push, or a text to search for: each part of it,
@@ -70,14 +73,17 @@ type ActionFilter struct {
 	// ReadBy selects what the principal with this id proposed, and what Inherit
 	// lets that principal read in addition.
 	ReadBy string
-	Sort   Sort
+	// Sort is the order; "" is [SortNewest].
+	Sort Sort
 	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
-	Limit  int
+	Limit int
+	// Cursor is the NextCursor of the page before, "" for the first.
 	Cursor string
 }
 
 // PushFilter selects pushes of one tenant.
 type PushFilter struct {
+	// Status selects by the state; "" selects all.
 	Status PushStatus
 	// ReadBy selects by the pushes' actions, as in ActionFilter.
 	ReadBy string
@@ -88,7 +94,9 @@ type PushFilter struct {
 	// Code is the error code of the last attempt.
 	Code string
 	// Since selects pushes that ended at that time or later.
-	Since  time.Time
-	Limit  int
+	Since time.Time
+	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
+	Limit int
+	// Cursor is the NextCursor of the page before, "" for the first.
 	Cursor string
 }

@@ -34,8 +34,10 @@ type Cover struct {
 	// Fingerprint is the connector's fingerprint when the plan was proposed; the
 	// server sets it. After a change of its definition, the connector is not covered.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	Operation   string `json:"operation"`
-	EntityType  string `json:"entity_type"`
+	// Operation is the connector's operation.
+	Operation string `json:"operation"`
+	// EntityType is the kind of record; see [Target].
+	EntityType string `json:"entity_type"`
 	// Keys are the only records that the step may change; nil for all of the type.
 	Keys []string `json:"keys,omitempty"`
 	// When is a CEL condition over the facts of a policy, except its calendar; "true"
@@ -60,7 +62,8 @@ type PlanStep struct {
 // Plan is an agent's request for a mandate of its own.
 type Plan struct {
 	// Goal describes the purpose of the plan. It authorises nothing.
-	Goal  string     `json:"goal"`
+	Goal string `json:"goal"`
+	// Steps are 1 to [MaxMandateSteps].
 	Steps []PlanStep `json:"steps"`
 	// InAll limits all steps together; nil for the sum of the steps.
 	InAll *Limit `json:"in_all,omitempty"`
@@ -148,13 +151,20 @@ func (p *Plan) sum() Limit {
 
 // Terms is the change of an action that asks for a mandate: people approve it.
 type Terms struct {
-	Agent     string     `json:"agent"`
-	AgentName string     `json:"agent_name"`
-	Steps     []PlanStep `json:"steps"`
-	InAll     Limit      `json:"in_all"`
-	PerDay    *Limit     `json:"per_day,omitempty"`
-	MaxLevel  RiskLevel  `json:"max_level"`
-	Until     time.Time  `json:"until"`
+	// Agent is the principal id of the agent that may use the mandate.
+	Agent string `json:"agent"`
+	// AgentName is the agent's name, for the approvers.
+	AgentName string `json:"agent_name"`
+	// Steps are as in the plan, with the fingerprints of their connectors.
+	Steps []PlanStep `json:"steps"`
+	// InAll limits all steps together.
+	InAll Limit `json:"in_all"`
+	// PerDay limits each day in UTC; nil for no such limit.
+	PerDay *Limit `json:"per_day,omitempty"`
+	// MaxLevel is the highest risk level that the mandate covers.
+	MaxLevel RiskLevel `json:"max_level"`
+	// Until is when the mandate ends.
+	Until time.Time `json:"until"`
 }
 
 // Terms fills in what an agent's valid plan leaves out. The mandate lasts from now.
@@ -220,7 +230,9 @@ type MandateStep struct {
 
 // MandateVoter is a person whose approval of the plan is a vote for each use.
 type MandateVoter struct {
-	ID   string `json:"id"`
+	// ID is the voter's principal id.
+	ID string `json:"id"`
+	// Name is the voter's name at the approval.
 	Name string `json:"name"`
 }
 
@@ -232,20 +244,28 @@ type Mandate struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant"`
 	// Action is the id of the action by which people approved the plan.
-	Action    string `json:"action"`
-	Agent     string `json:"agent"`
+	Action string `json:"action"`
+	// Agent is the id of the one principal that may use the mandate.
+	Agent string `json:"agent"`
+	// AgentName is the agent's name at the approval.
 	AgentName string `json:"agent_name"`
 	// Goal is the agent's text. It authorises nothing.
-	Goal  string        `json:"goal"`
+	Goal string `json:"goal"`
+	// Steps have their own limits, each with what is used of it.
 	Steps []MandateStep `json:"steps"`
-	InAll Budget        `json:"in_all"`
+	// InAll limits all steps together.
+	InAll Budget `json:"in_all"`
 	// PerDay is the budget of Day, a date in UTC. Each day begins with the same limit.
-	PerDay *Budget        `json:"per_day,omitempty"`
-	Day    string         `json:"day,omitempty"`
-	Level  RiskLevel      `json:"max_level"`
+	PerDay *Budget `json:"per_day,omitempty"`
+	Day    string  `json:"day,omitempty"`
+	// Level is the highest risk level that the mandate covers.
+	Level RiskLevel `json:"max_level"`
+	// Voters are the people who approved the plan.
 	Voters []MandateVoter `json:"voters"`
 
+	// CreatedAt begins the mandate.
 	CreatedAt time.Time `json:"created_at"`
+	// ExpiresAt ends the mandate, unless it ends earlier.
 	ExpiresAt time.Time `json:"expires_at"`
 	// PausedAt is set while the mandate approves nothing. Then either PausedBy
 	// names the person who paused it, or PausedAction is the action that failed or
@@ -254,9 +274,11 @@ type Mandate struct {
 	PausedBy     string     `json:"paused_by,omitempty"`
 	PausedAction string     `json:"paused_action,omitempty"`
 	// EndedAt is set when the mandate ended before ExpiresAt.
-	EndedAt   *time.Time `json:"ended_at,omitempty"`
-	EndedBy   string     `json:"ended_by,omitempty"`
-	EndReason GrantEnd   `json:"end_reason,omitempty"`
+	EndedAt *time.Time `json:"ended_at,omitempty"`
+	// EndedBy is the name of the person who ended it, "" when nobody did.
+	EndedBy string `json:"ended_by,omitempty"`
+	// EndReason says why it ended early.
+	EndReason GrantEnd `json:"end_reason,omitempty"`
 	// Worst is [Mandate.WorstCase] in answers; it is not stored.
 	Worst string `json:"worst_case,omitempty"`
 }
@@ -319,8 +341,11 @@ func dayOf(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
 // MandateLeft is the unused part of a mandate's limits.
 type MandateLeft struct {
-	InAll Limit   `json:"in_all"`
-	Today *Limit  `json:"today,omitempty"`
+	// InAll is the unused part of all steps together.
+	InAll Limit `json:"in_all"`
+	// Today is nil for a mandate without a limit per day.
+	Today *Limit `json:"today,omitempty"`
+	// Steps are in the order of the mandate's steps.
 	Steps []Limit `json:"steps"`
 }
 
@@ -385,9 +410,11 @@ func (m *Mandate) Text() JSON {
 
 // MandateFilter selects mandates; an empty field selects all.
 type MandateFilter struct {
+	// Agent is an agent's id or name, "" for all.
 	Agent string
 	// Open leaves out ended and expired mandates.
-	Open  bool
+	Open bool
+	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
 	Limit int
 }
 

@@ -8,10 +8,12 @@ import (
 
 // Narrowing lowers limits of a mandate. What it leaves out stays.
 type Narrowing struct {
+	// InAll lowers the limit of all steps together, nil for no change.
 	InAll *LowerLimit `json:"in_all,omitempty"`
 	// PerDay lowers the limit of each day, or gives one where there was none.
-	PerDay *LowerLimit     `json:"per_day,omitempty"`
-	Steps  []StepNarrowing `json:"steps,omitempty"`
+	PerDay *LowerLimit `json:"per_day,omitempty"`
+	// Steps lowers the limits of single steps.
+	Steps []StepNarrowing `json:"steps,omitempty"`
 	// Until is the new end.
 	Until *time.Time `json:"until,omitempty"`
 }
@@ -19,13 +21,16 @@ type Narrowing struct {
 // LowerLimit has the new number, nil for the same one, and the new amounts of the
 // currencies that it names.
 type LowerLimit struct {
-	Count   *int        `json:"count,omitempty"`
+	// Count is nil to keep the number.
+	Count *int `json:"count,omitempty"`
+	// Amounts are at most the present ones; currencies that it leaves out keep theirs.
 	Amounts []Magnitude `json:"amounts,omitempty"`
 }
 
 // StepNarrowing lowers the limit of the step with a number, from 1. The count 0 closes
 // the step.
 type StepNarrowing struct {
+	// Step counts from 1.
 	Step int `json:"step"`
 	LowerLimit
 }

@@ -10,9 +10,10 @@ import (
 // entry of the same kind; a notice is shown to each administrator until that
 // administrator dismisses it.
 type Notice struct {
-	ID     string    `json:"id"`
-	Tenant string    `json:"tenant"`
-	At     time.Time `json:"at"`
+	ID     string `json:"id"`
+	Tenant string `json:"tenant"`
+	// At is the time of the change.
+	At time.Time `json:"at"`
 	// Kind is the type of the audit log entry, such as principal.created.
 	Kind string `json:"kind"`
 	// Subject is the id of the changed object, SubjectName its name.
@@ -20,7 +21,8 @@ type Notice struct {
 	SubjectName string `json:"subject_name,omitempty"`
 	// Actor is the id of the principal that made the change, or "init", "reset" and the
 	// like.
-	Actor     string `json:"actor"`
+	Actor string `json:"actor"`
+	// ActorName is the name of Actor, "" for a program.
 	ActorName string `json:"actor_name,omitempty"`
 	// Via is the channel of the change, "" for none.
 	Via Channel `json:"via,omitempty"`
@@ -35,8 +37,10 @@ type Notice struct {
 // NoticeFilter selects notices of one tenant, newest first.
 type NoticeFilter struct {
 	// All includes the notices that the caller has dismissed.
-	All    bool
-	Limit  int
+	All bool
+	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
+	Limit int
+	// Cursor is the NextCursor of the page before, "" for the first.
 	Cursor string
 }
 

@@ -84,20 +84,24 @@ func NotificationStatuses() []NotificationStatus {
 
 // Notification is one message to one recipient over one channel.
 type Notification struct {
-	ID        string           `json:"id"`
-	Tenant    string           `json:"tenant"`
-	CreatedAt time.Time        `json:"created_at"`
-	Kind      NotificationKind `json:"kind"`
+	ID     string `json:"id"`
+	Tenant string `json:"tenant"`
+	// CreatedAt is when the message was queued.
+	CreatedAt time.Time `json:"created_at"`
+	// Kind is the subject, such as asked.
+	Kind NotificationKind `json:"kind"`
 	// ActionID is the action that the message is about, "" for none.
 	ActionID string `json:"action_id,omitempty"`
 	// Entry is the index of the log entry that the message reports, -1 for none.
 	Entry int64 `json:"entry"`
 	// Channel is the configured name. Recipient is the id of a principal, "" for a
 	// channel that is a shared place, such as a chat channel.
-	Channel       string             `json:"channel"`
-	Recipient     string             `json:"recipient,omitempty"`
-	RecipientName string             `json:"recipient_name,omitempty"`
-	Status        NotificationStatus `json:"status"`
+	Channel   string `json:"channel"`
+	Recipient string `json:"recipient,omitempty"`
+	// RecipientName is the name of Recipient; the store adds it to what it reads.
+	RecipientName string `json:"recipient_name,omitempty"`
+	// Status is the state of the delivery.
+	Status NotificationStatus `json:"status"`
 	// Attempts counts the calls of the channel.
 	Attempts int `json:"attempts"`
 	// LastError is the last failure, or why a message was muted.
@@ -144,7 +148,8 @@ const (
 
 // ChannelState tells how a channel works in a tenant.
 type ChannelState struct {
-	Tenant  string `json:"tenant"`
+	Tenant string `json:"tenant"`
+	// Channel is the configured name.
 	Channel string `json:"channel"`
 	// Failures counts consecutive failures; 0 after a success.
 	Failures int `json:"failures"`
@@ -174,8 +179,10 @@ type ChannelState struct {
 type ChannelMinute struct {
 	// Minute is in minutes since 1970.
 	Minute int64 `json:"minute"`
-	Tried  int   `json:"tried"`
-	Failed int   `json:"failed"`
+	// Tried counts the messages with their first attempt in the minute.
+	Tried int `json:"tried"`
+	// Failed counts those of them that failed.
+	Failed int `json:"failed"`
 }
 
 // Word is the channel's state: off, failing or works.
@@ -229,8 +236,10 @@ type NotificationFilter struct {
 	ActionID string
 	// FinishedSince, unless zero, selects messages that finished at this time or later.
 	FinishedSince time.Time
-	Limit         int
-	Cursor        string
+	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
+	Limit int
+	// Cursor is the NextCursor of the page before, "" for the first.
+	Cursor string
 }
 
 // RetryRequest selects failed messages to be sent again.
@@ -264,8 +273,10 @@ func (r *RetryRequest) Validate() error {
 
 // RetryAnswer lists the messages that would be, or were, queued again, the newest first.
 type RetryAnswer struct {
-	DryRun bool            `json:"dry_run"`
-	Items  []*Notification `json:"items"`
+	// DryRun is true when nothing was queued.
+	DryRun bool `json:"dry_run"`
+	// Items are the selected messages, newest first.
+	Items []*Notification `json:"items"`
 	// NextCursor is "" when no older message failed since then.
 	NextCursor string `json:"next_cursor"`
 }

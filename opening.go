@@ -10,7 +10,7 @@ type TransitionReader interface {
 	// OpenCaller returns the store's data about a caller; none for nil.
 	OpenCaller(by *Caller) (CallerFacts, error)
 	// FindDecision is OpenDecision without locks and voters, with the action as FindAction
-	// returns it. It may leave out the sponsor.
+	// returns it. It may leave out the sponsor, and an action that is not pending.
 	FindDecision(q DecisionQuery) (*OpenedDecision, error)
 	// OpenPage is ListActions, with the caller's facts and, if views is true, saved views.
 	// If the filter has an error, it still returns the caller's facts.
@@ -39,6 +39,7 @@ type CallerFacts struct {
 	// Principal and EditToken belong to the key of [Caller.Cached]. They are zero for a
 	// caller without it, and for a key that is unknown or revoked.
 	Principal *Principal
+	// EditToken is the SHA-256 of the caller's edit token.
 	EditToken [32]byte
 	// Answer is the stored answer under the caller's Idempotency-Key; nil for none.
 	Answer *IdempotencyRecord
@@ -89,11 +90,13 @@ type OpenedDecision struct {
 // channel and at the time of the vote.
 type Settlement struct {
 	ActionID, ApprovalID string
-	Vote                 Vote
+	// Vote is the vote that settles the question.
+	Vote Vote
 	// To is approved or rejected.
 	To Status
 	// Push is the queued push of an approved action, due at NotBefore; nil for a rejected one.
 	Push *Push
+	// Leaf is the log entry of the decision.
 	Leaf *Leaf
 }
 
@@ -115,6 +118,7 @@ type ProposalQuery struct {
 // OpenedProposal is the data for a proposal.
 type OpenedProposal struct {
 	CallerFacts
+	// PolicyVersion is the number of the active version, 0 for none.
 	PolicyVersion int
 	// Same is the action with the key; nil for none.
 	Same *Action
@@ -140,7 +144,9 @@ type PushQuery struct {
 // OpenedPush is the data for the last checks of a push.
 type OpenedPush struct {
 	Rights
-	Action  *Action
+	// Action is locked.
+	Action *Action
+	// Push is locked, with its lease as stored.
 	Push    *Push
 	Receipt *Receipt // nil for none
 }
@@ -148,6 +154,7 @@ type OpenedPush struct {
 // OpenedPage is a page of actions for a caller.
 type OpenedPage struct {
 	CallerFacts
-	Page  Page[*Action]
+	Page Page[*Action]
+	// Views are the caller's saved views, by name; nil unless asked for.
 	Views []*SavedView
 }

@@ -16,6 +16,7 @@ const (
 // Verdict is a policy's judgement of one action. It has all data that the gate needs: the gate
 // asks the policy again only for a veto.
 type Verdict struct {
+	// Outcome is allow, deny or needs_approval.
 	Outcome Outcome
 	// RiskLevel is the final level: the maximum of policy, floor and claim.
 	RiskLevel RiskLevel
@@ -52,26 +53,31 @@ type Grounds struct {
 	Listed RiskLevel `json:"listed,omitempty"`
 	// Floor is the connector's minimum level for the operation, Claimed the
 	// proposer's level; 0 for none.
-	Floor   RiskLevel    `json:"floor,omitempty"`
-	Claimed RiskLevel    `json:"claimed,omitempty"`
-	Rules   []RuleGround `json:"rules"`
+	Floor   RiskLevel `json:"floor,omitempty"`
+	Claimed RiskLevel `json:"claimed,omitempty"`
+	// Rules are the rules that decided.
+	Rules []RuleGround `json:"rules"`
 }
 
 // RuleGround is a rule that decided, with its condition and the facts that the
 // condition names.
 type RuleGround struct {
-	Rule    string  `json:"rule"`
+	// Rule is the rule's id.
+	Rule string `json:"rule"`
+	// Outcome is what the rule decides.
 	Outcome Outcome `json:"outcome"`
 	// When is the condition's text in the policy.
 	When string `json:"when"`
 	// Risk is the level that the rule sets, 0 for none.
-	Risk  RiskLevel  `json:"risk,omitempty"`
+	Risk RiskLevel `json:"risk,omitempty"`
+	// Facts are the facts that When names.
 	Facts []RuleFact `json:"facts"`
 }
 
 // RuleFact is a fact as the rule saw it. Value is "" when the proposal does not
 // give the fact, and when the value is too long to show.
 type RuleFact struct {
+	// Name is the fact's name in the policy language.
 	Name  string `json:"name"`
 	Value JSON   `json:"value,omitempty"`
 	// Long is true when the value is too long to show.
@@ -115,6 +121,7 @@ func (c CeilingClaim) CountedAt(reserved time.Time) time.Time {
 
 // CeilingUse is the reserved sum of one ceiling for one scope.
 type CeilingUse struct {
+	// Scope is as in [CeilingClaim].
 	Scope string
 	// Used is a count, or an amount in the scope's currency.
 	Used Decimal
@@ -123,13 +130,17 @@ type CeilingUse struct {
 // CeilingSpan selects the claims on a ceiling for one scope that were reserved
 // after Since.
 type CeilingSpan struct {
+	// Ceiling is the name of the ceiling in the policy.
 	Ceiling string
-	Scope   string
-	Since   time.Time
+	// Scope is as in [CeilingClaim].
+	Scope string
+	// Since is the beginning of the window, now minus its length.
+	Since time.Time
 }
 
 // CeilingAccount is one account of a ceiling of the active policy, with its use.
 type CeilingAccount struct {
+	// Ceiling is the name of the ceiling in the policy.
 	Ceiling string `json:"ceiling"`
 	// Per is the kind of the ceiling's accounts: one per tenant, agent, type or
 	// target.
@@ -137,9 +148,11 @@ type CeilingAccount struct {
 	// Scope is as in CeilingClaim; "" where nothing is counted yet.
 	Scope string `json:"scope,omitempty"`
 	// Name is the name of the principal of an agent's scope.
-	Name     string   `json:"name,omitempty"`
-	Currency string   `json:"currency,omitempty"`
-	Window   Duration `json:"window"`
+	Name string `json:"name,omitempty"`
+	// Currency is an ISO 4217 code, "" for a count.
+	Currency string `json:"currency,omitempty"`
+	// Window is the length of the sliding window.
+	Window Duration `json:"window"`
 	// Limit and Used are counts, or amounts in Currency.
 	Limit Decimal `json:"limit"`
 	Used  Decimal `json:"used"`
@@ -170,13 +183,15 @@ func CeilingLeft(limit, used Decimal) Decimal {
 // PolicyVersion is one stored policy. Versions of a tenant count from 1; one
 // is active.
 type PolicyVersion struct {
-	Tenant  string `json:"tenant"`
-	Version int    `json:"version"`
+	Tenant string `json:"tenant"`
+	// Version counts from 1.
+	Version int `json:"version"`
 	// Source is the text; lists leave it out.
 	Source string `json:"source"`
 	// SHA256 is the hash of Source.
 	SHA256 string `json:"sha256"`
-	Active bool   `json:"active"`
+	// Active is true for the one version that judges now.
+	Active bool `json:"active"`
 	// AppliedBy is the name of the principal that applied the version, AppliedAt the time.
 	AppliedBy string    `json:"applied_by"`
 	AppliedAt time.Time `json:"applied_at"`
@@ -199,23 +214,28 @@ type PolicyCheck struct {
 	// Levels and Rules say in short what the text decides. They are empty when it
 	// does not parse.
 	Levels []PolicyLevel `json:"levels"`
-	Rules  []PolicyRule  `json:"rules"`
+	// Rules are in the order of the text.
+	Rules []PolicyRule `json:"rules"`
 }
 
 // PolicyAsk is the audience of a level or rule, and the time that it has. Zero fields of a rule
 // take the level's.
 type PolicyAsk struct {
+	// Required is the number of distinct persons who must approve.
 	Required int `json:"required,omitempty"`
 	// Who are roles, groups and people, as in [Whom].
-	Who    []string  `json:"who,omitempty"`
-	Expiry Duration  `json:"expiry,omitempty"`
-	Hold   *Duration `json:"hold,omitempty"`
+	Who []string `json:"who,omitempty"`
+	// Expiry is how long people have to answer.
+	Expiry Duration `json:"expiry,omitempty"`
+	// Hold is how long an approval rests before dispatch, nil where the policy sets none.
+	Hold *Duration `json:"hold,omitempty"`
 	// Stages counts the stages of escalation; 0 for none.
 	Stages int `json:"stages,omitempty"`
 }
 
 // PolicyLevel is a policy's settings for a risk level.
 type PolicyLevel struct {
+	// Level is 1 to 5.
 	Level RiskLevel `json:"level"`
 	// Name is the policy's own name of the level, "" for none.
 	Name string `json:"name,omitempty"`
@@ -228,12 +248,16 @@ type PolicyLevel struct {
 
 // PolicyRule is a rule of a policy.
 type PolicyRule struct {
-	ID   string `json:"id"`
-	Line int    `json:"line"`
+	// ID is unique in the policy.
+	ID string `json:"id"`
+	// Line is the rule's line in the text, from 1.
+	Line int `json:"line"`
 	// When is the condition, in the policy language.
-	When   string  `json:"when"`
-	Then   Outcome `json:"then"`
-	Reason string  `json:"reason,omitempty"`
+	When string `json:"when"`
+	// Then is the rule's outcome.
+	Then Outcome `json:"then"`
+	// Reason is the text that people read, "" for none.
+	Reason string `json:"reason,omitempty"`
 	// Risk is the level that the rule raises the action to; 0 for none.
 	Risk RiskLevel `json:"risk,omitempty"`
 	PolicyAsk
@@ -242,8 +266,9 @@ type PolicyRule struct {
 // PolicyFinding is one remark on a line of a policy.
 type PolicyFinding struct {
 	// Line and Column count from 1.
-	Line   int    `json:"line"`
-	Column int    `json:"column"`
+	Line   int `json:"line"`
+	Column int `json:"column"`
+	// Detail is one sentence for the author of the policy.
 	Detail string `json:"detail"`
 	// Remark marks a finding for a person to look at. It does not block the policy.
 	Remark bool `json:"remark,omitempty"`
@@ -254,7 +279,8 @@ type PolicyFinding struct {
 type PolicyTest struct {
 	Name string `json:"name"`
 	// Line is the test's line in the text, from 1.
-	Line        int      `json:"line"`
+	Line int `json:"line"`
+	// Differences say what the test expected, and what the policy answers.
 	Differences []string `json:"differences,omitempty"`
 }
 

@@ -59,7 +59,8 @@ func (k NotificationKind) Topic() MessageTopic {
 type Preference struct {
 	Tenant      string `json:"-"`
 	PrincipalID string `json:"-"`
-	Channel     string `json:"channel"`
+	// Channel is the configured name.
+	Channel string `json:"channel"`
 	// Kind is the channel's kind, such as email. Reaches says that the channel has an
 	// address of the person.
 	Kind    string `json:"kind"`
@@ -78,9 +79,12 @@ func (p *Preference) Mutes(t MessageTopic) bool { return slices.Contains(p.Muted
 
 // PreferenceChange replaces a person's preference for a channel.
 type PreferenceChange struct {
-	Channel string         `json:"channel"`
-	Muted   []MessageTopic `json:"muted,omitempty"`
-	Quiet   *QuietHours    `json:"quiet,omitempty"`
+	// Channel is the configured name.
+	Channel string `json:"channel"`
+	// Muted replaces the muted topics; empty mutes none.
+	Muted []MessageTopic `json:"muted,omitempty"`
+	// Quiet replaces the quiet hours; nil for none.
+	Quiet *QuietHours `json:"quiet,omitempty"`
 }
 
 // Validate checks the change, and puts the topics in order.

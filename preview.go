@@ -72,6 +72,7 @@ type PreviewFailure struct {
 
 // PreviewUndo tells whether a change could be undone.
 type PreviewUndo struct {
+	// Possible is true when the connector could reverse the change.
 	Possible bool `json:"possible"`
 	// Why says why not; "" when it is possible.
 	Why string `json:"why,omitempty"`

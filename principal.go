@@ -43,8 +43,9 @@ type Principal struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant"`
 	// Name is unique in the tenant, without regard to case; see [ValidName].
-	Name  string `json:"name"`
-	Kind  Kind   `json:"kind"`
+	Name string `json:"name"`
+	Kind Kind   `json:"kind"`
+	// Roles are what the principal may do; see [Role].
 	Roles []Role `json:"roles"`
 	// Person identifies the human behind the principal: two principals of one human
 	// share it, and count as one voter. It is the principal's own id unless an
@@ -123,8 +124,9 @@ func (p *Principal) Validate() error {
 
 // Key is an API key as stored: never the secret, only its SHA-256.
 type Key struct {
-	ID          string `json:"id"`
-	Tenant      string `json:"tenant"`
+	ID     string `json:"id"`
+	Tenant string `json:"tenant"`
+	// PrincipalID is the owner.
 	PrincipalID string `json:"principal_id"`
 	// Hash is the SHA-256 of the secret.
 	Hash      [32]byte  `json:"-"`
@@ -172,6 +174,7 @@ func (c Channel) InAdvance() bool { return c == ViaGrant || c == ViaMandate }
 
 // Caller is the principal that makes a request, and what the request proved.
 type Caller struct {
+	// Principal is who calls, as stored.
 	Principal *Principal
 	// StepUp is true when the request carried the person's second secret: the edit
 	// token, or its substitute on the channel.

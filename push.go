@@ -18,13 +18,16 @@ const (
 
 // Push is the outbox row of an approved action.
 type Push struct {
-	ID             string     `json:"id"`
-	Tenant         string     `json:"tenant"`
-	ActionID       string     `json:"action_id"`
-	Connector      string     `json:"connector"`
-	IdempotencyKey string     `json:"idempotency_key"`
-	Digest         Digest     `json:"digest"`
-	Status         PushStatus `json:"status"`
+	ID       string `json:"id"`
+	Tenant   string `json:"tenant"`
+	ActionID string `json:"action_id"`
+	// Connector is the connector that carries the change out.
+	Connector string `json:"connector"`
+	// IdempotencyKey makes two calls the same effect at the target.
+	IdempotencyKey string `json:"idempotency_key"`
+	// Digest is the approved digest, which is checked again before each call.
+	Digest Digest     `json:"digest"`
+	Status PushStatus `json:"status"`
 	// Attempts counts the recorded intents; each is recorded before its call.
 	Attempts int `json:"attempts"`
 	// AttemptBase is the value of Attempts at the last replay: the retry budget
@@ -39,8 +42,9 @@ type Push struct {
 	// NextAttempt is when a queued push is due, nil for none.
 	NextAttempt *time.Time `json:"next_attempt_at"`
 	// PickedAt is the time of the last claim, SentAt of the last recorded intent.
-	PickedAt  *time.Time `json:"picked_at"`
-	SentAt    *time.Time `json:"sent_at"`
+	PickedAt *time.Time `json:"picked_at"`
+	SentAt   *time.Time `json:"sent_at"`
+	// AppliedAt is when the success was recorded, nil before.
 	AppliedAt *time.Time `json:"applied_at"`
 	// FinishedAt is nil while the push is queued or in flight.
 	FinishedAt *time.Time `json:"finished_at"`
@@ -62,9 +66,11 @@ type Push struct {
 	TargetSays string `json:"target_says,omitempty"`
 	// ClosedAt is set when a failed push is discarded; then the push can never be
 	// replayed.
-	ClosedAt     *time.Time `json:"closed_at,omitempty"`
-	ClosedBy     string     `json:"closed_by,omitempty"`
-	ClosedReason string     `json:"closed_reason,omitempty"`
+	ClosedAt *time.Time `json:"closed_at,omitempty"`
+	// ClosedBy is the name of the principal who discarded it.
+	ClosedBy string `json:"closed_by,omitempty"`
+	// ClosedReason is that person's reason.
+	ClosedReason string `json:"closed_reason,omitempty"`
 }
 
 // MaxTargetSays bounds TargetSays of a push, in bytes.
@@ -78,14 +84,19 @@ func (p *Push) DeadLetter() bool {
 
 // PushSummary is the push as an action shows it.
 type PushSummary struct {
-	ID          string     `json:"id"`
-	Status      PushStatus `json:"status"`
-	Attempts    int        `json:"attempts"`
-	LastError   string     `json:"last_error"`
+	ID       string     `json:"id"`
+	Status   PushStatus `json:"status"`
+	Attempts int        `json:"attempts"`
+	// LastError describes the last failure, "" before one.
+	LastError string `json:"last_error"`
+	// NextAttempt is when a queued push is due, nil for none.
 	NextAttempt *time.Time `json:"next_attempt_at"`
-	PickedAt    *time.Time `json:"picked_at"`
-	SentAt      *time.Time `json:"sent_at"`
-	AppliedAt   *time.Time `json:"applied_at"`
+	// PickedAt is the time of the last claim.
+	PickedAt *time.Time `json:"picked_at"`
+	// SentAt is the time of the last recorded intent.
+	SentAt *time.Time `json:"sent_at"`
+	// AppliedAt is when the success was recorded, nil before.
+	AppliedAt *time.Time `json:"applied_at"`
 }
 
 // SetPush attaches the summary of a push to its action, and completes the action's failure from
@@ -126,23 +137,27 @@ const (
 // Receipt records one call: what was attempted, what happened, and whether and
 // how it can be reversed.
 type Receipt struct {
-	ID             string `json:"id"`
-	Tenant         string `json:"tenant"`
-	ActionID       string `json:"action_id"`
-	PushID         string `json:"push_id"`
+	ID       string `json:"id"`
+	Tenant   string `json:"tenant"`
+	ActionID string `json:"action_id"`
+	PushID   string `json:"push_id"`
+	// IdempotencyKey is the key that was sent with the call.
 	IdempotencyKey string `json:"idempotency_key"`
 	// Attempt is the push's Attempts, Generation its Generation, at the call.
-	Attempt    int            `json:"attempt"`
-	Generation int            `json:"generation"`
-	Outcome    ReceiptOutcome `json:"outcome"`
+	Attempt    int `json:"attempt"`
+	Generation int `json:"generation"`
+	// Outcome is what the connector reports.
+	Outcome ReceiptOutcome `json:"outcome"`
 	// ErrorCode and Error describe a failed call, "" for a success.
-	ErrorCode  string `json:"error_code,omitempty"`
-	Error      string `json:"error,omitempty"`
+	ErrorCode string `json:"error_code,omitempty"`
+	Error     string `json:"error,omitempty"`
+	// ExternalID is the target's id for the effect, "" when it gave none.
 	ExternalID string `json:"external_id,omitempty"`
 	// RequestMetadata and ResponseMetadata are evidence, without secrets.
 	RequestMetadata  JSON `json:"request_metadata"`
 	ResponseMetadata JSON `json:"response_metadata"`
-	Reversible       bool `json:"reversible"`
+	// Reversible is true when Reversal can be proposed.
+	Reversible bool `json:"reversible"`
 	// Reversal describes the change that undoes this one; nil when there is none.
 	Reversal *Reversal `json:"reversal,omitempty"`
 	// Late marks evidence from a holder that had lost its lease. It changed no
@@ -159,10 +174,13 @@ type Receipt struct {
 // Reversal is the change that undoes an applied one. It is proposed as an
 // action of its own and goes through the gate like any other.
 type Reversal struct {
+	// Operation is an operation of the same connector.
 	Operation string `json:"operation"`
-	Target    Target `json:"target"`
+	// Target has the version after the change, which the reversal expects.
+	Target Target `json:"target"`
 	// CurrentState is the expected state before the reversal, "" for none.
-	CurrentState   JSON `json:"current_state,omitempty"`
+	CurrentState JSON `json:"current_state,omitempty"`
+	// ProposedChange restores the earlier state.
 	ProposedChange JSON `json:"proposed_change"`
 }
 

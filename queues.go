@@ -19,8 +19,7 @@ type QueueStore interface {
 
 // ReadQueues reads rows of all tenants in one snapshot.
 type ReadQueues interface {
-	// Now is the transaction's one reading of the clock, as in [ReadTx].
-	Now() time.Time
+	Clock
 	// In moves the transaction to a tenant and returns its ReadTx. There is only
 	// one ReadTx: the value that an earlier In returned reads the same tenant from
 	// now on.
@@ -38,8 +37,7 @@ type ReadQueues interface {
 // Queues reads and writes rows of all tenants. A guarded write whose guard
 // fails returns ErrConflict, as in [Tx].
 type Queues interface {
-	// Now is the transaction's one reading of the clock, as in [ReadTx].
-	Now() time.Time
+	Clock
 	// In moves the transaction to a tenant and returns its Tx. There is only one
 	// Tx: the value that an earlier In returned works on the same tenant from now
 	// on.

@@ -8,8 +8,11 @@ import (
 // QuietHours are the configured hours of each day in which messages wait: times of
 // day such as 20:00 and 07:00, and a time zone such as Europe/Berlin; "" is UTC.
 type QuietHours struct {
+	// From is when the quiet hours begin, as 15:04.
 	From string `json:"from"`
-	To   string `json:"to"`
+	// To is when they end; on the next day if it is before From.
+	To string `json:"to"`
+	// Zone is an IANA name.
 	Zone string `json:"zone,omitempty"`
 }
 

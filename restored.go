@@ -52,8 +52,9 @@ type ArchivePreview struct {
 	Bytes int64 `json:"bytes"`
 	// Oldest and Newest are the earliest and the latest end among the actions; nil
 	// for none.
-	Oldest  *time.Time       `json:"oldest_ended_at,omitempty"`
-	Newest  *time.Time       `json:"newest_ended_at,omitempty"`
+	Oldest *time.Time `json:"oldest_ended_at,omitempty"`
+	Newest *time.Time `json:"newest_ended_at,omitempty"`
+	// Tenants counts the actions by tenant.
 	Tenants []TenantArchived `json:"tenants"`
 	// Complete is false when the time ran out before the end of the store; there
 	// may be more actions then.
@@ -62,8 +63,9 @@ type ArchivePreview struct {
 
 // TenantArchived counts the actions of one tenant.
 type TenantArchived struct {
-	Tenant  string `json:"tenant"`
-	Actions int    `json:"actions"`
+	Tenant string `json:"tenant"`
+	// Actions counts the actions that would move.
+	Actions int `json:"actions"`
 }
 
 // MaxMarked bounds how many pushes one call marks, and lists.
@@ -104,6 +106,7 @@ func (r *MarkUnknownRequest) Validate() error {
 
 // MarkUnknownAnswer lists what would be, or was, marked.
 type MarkUnknownAnswer struct {
+	// DryRun is true when nothing was marked.
 	DryRun bool `json:"dry_run"`
 	// Items lists the pushes, at most the request's Limit.
 	Items []MarkedPush `json:"items"`
@@ -115,24 +118,29 @@ type MarkUnknownAnswer struct {
 
 // MarkedPush is one of the pushes. Was is its status before.
 type MarkedPush struct {
-	Tenant    string     `json:"tenant"`
-	PushID    string     `json:"push_id"`
-	ActionID  string     `json:"action_id"`
-	Connector string     `json:"connector"`
-	Operation string     `json:"operation"`
-	Target    Target     `json:"target"`
-	Change    JSON       `json:"proposed_change"`
-	Class     string     `json:"class"`
-	Was       PushStatus `json:"was"`
-	Attempts  int        `json:"attempts"`
-	CreatedAt time.Time  `json:"created_at"`
+	Tenant    string `json:"tenant"`
+	PushID    string `json:"push_id"`
+	ActionID  string `json:"action_id"`
+	Connector string `json:"connector"`
+	Operation string `json:"operation"`
+	Target    Target `json:"target"`
+	// Change is the approved change.
+	Change JSON `json:"proposed_change"`
+	// Class is the connector operation's class now: A, B or C.
+	Class string     `json:"class"`
+	Was   PushStatus `json:"was"`
+	// Attempts counts the recorded intents that the store knows of.
+	Attempts  int       `json:"attempts"`
+	CreatedAt time.Time `json:"created_at"`
 }
 
 // AskRequest names unknown pushes. Without IDs it selects a page of them, newest
 // first, starting at Cursor.
 type AskRequest struct {
-	IDs    []string `json:"ids,omitempty"`
-	Cursor string   `json:"cursor,omitempty"`
+	// IDs are ids of pushes, at most [MaxAsked].
+	IDs []string `json:"ids,omitempty"`
+	// Cursor is the NextCursor of the page before, "" for the first.
+	Cursor string `json:"cursor,omitempty"`
 	// Limit is 1 to MaxAsked, which is the default. Each push is one question to a
 	// target.
 	Limit int `json:"limit,omitempty"`
@@ -155,6 +163,7 @@ const MaxAsked = 50
 
 // AskAnswer has a result for each selected push.
 type AskAnswer struct {
+	// Results are in the order of the request.
 	Results []AskResult `json:"results"`
 	// Settled counts the pushes whose outcome is now known.
 	Settled int `json:"settled"`
@@ -165,7 +174,10 @@ type AskAnswer struct {
 // AskResult is what the target answered. Outcome is applied; failed, which proves
 // that there was no effect and can be none; or unknown, with the reason in Detail.
 type AskResult struct {
-	PushID  string     `json:"push_id"`
+	// PushID is the push that was asked about.
+	PushID string `json:"push_id"`
+	// Outcome is "" for a push that is not unknown.
 	Outcome PushStatus `json:"outcome"`
-	Detail  string     `json:"detail,omitempty"`
+	// Detail says why the outcome is not known, "" when it is.
+	Detail string `json:"detail,omitempty"`
 }

@@ -9,15 +9,18 @@ import (
 // approval, when the recipient loses the right to decide, when the key of its link
 // is revoked, and at ExpiresAt.
 type Review struct {
-	ID         string `json:"review_id"`
-	Tenant     string `json:"tenant"`
-	ActionID   string `json:"action_id"`
+	ID       string `json:"review_id"`
+	Tenant   string `json:"tenant"`
+	ActionID string `json:"action_id"`
+	// ApprovalID is the question.
 	ApprovalID string `json:"approval_id"`
 	// Recipient is the id of the person to whom the mail was sent.
-	Recipient     string    `json:"recipient"`
+	Recipient string `json:"recipient"`
+	// RecipientName is the name of Recipient; the store adds it to what it reads.
 	RecipientName string    `json:"recipient_name,omitempty"`
 	CreatedAt     time.Time `json:"created_at"`
-	ExpiresAt     time.Time `json:"expires_at"`
+	// ExpiresAt is the end of the question, or of the link if that is earlier.
+	ExpiresAt time.Time `json:"expires_at"`
 	// Tries counts the wrong codes, at most MaxCodeTries.
 	Tries int `json:"-"`
 }
@@ -66,6 +69,7 @@ const (
 // OpenReview is a review as its link opens it.
 type OpenReview struct {
 	Review
+	// State is pending, or why nobody can answer by this link.
 	State ReviewState `json:"state"`
 	// Detail says why the review cannot be decided, "" when it can.
 	Detail string `json:"detail,omitempty"`
@@ -85,6 +89,7 @@ type OpenReview struct {
 
 // ReviewDecision is an answer given by a link.
 type ReviewDecision struct {
+	// Decision is approved or rejected.
 	Decision DecisionKind `json:"decision"`
 	// Reason is stored as the vote's notes.
 	Reason string `json:"reason,omitempty"`
@@ -122,7 +127,8 @@ type ReviewLink struct {
 	// ID is the review's id, Token the link's token.
 	ID, Token string
 	// Code is printed in the mail's text; "" where codes cannot decide.
-	Code      string
+	Code string
+	// ExpiresAt is the review's.
 	ExpiresAt time.Time
 }
 

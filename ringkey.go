@@ -25,8 +25,9 @@ const (
 type RingKey struct {
 	ID string `json:"id"`
 	// Number identifies the key in its signatures; unique over all tenants.
-	Number  uint32      `json:"number"`
-	Tenant  string      `json:"tenant"`
+	Number uint32 `json:"number"`
+	Tenant string `json:"tenant"`
+	// Purpose is what the key is for.
 	Purpose RingPurpose `json:"purpose"`
 	// Sealed is the key, encrypted under the master key whose id is Master.
 	Sealed    []byte    `json:"-"`

@@ -79,7 +79,8 @@ type Run struct {
 	Status    RunStatus `json:"status"`
 	// Stop is "" while the run continues. Once set, the run starts nothing new, and ends in this
 	// final state when the work in progress has settled.
-	Stop    RunStatus   `json:"stopping,omitempty"`
+	Stop RunStatus `json:"stopping,omitempty"`
+	// Trigger is what started the run.
 	Trigger TriggerType `json:"trigger"`
 	// TriggerRef is the trigger's own id for the run, unique per tenant and
 	// workflow; "" for none.
@@ -104,7 +105,8 @@ type Run struct {
 	Failure   *Failure  `json:"failure"`
 	CreatedAt time.Time `json:"created_at"`
 	// StartedAt is the time of admission, nil before.
-	StartedAt  *time.Time `json:"started_at"`
+	StartedAt *time.Time `json:"started_at"`
+	// FinishedAt is nil until the run is in a final state.
 	FinishedAt *time.Time `json:"finished_at"`
 	// Deadline is when an unfinished run fails; nil for none.
 	Deadline *time.Time `json:"deadline"`
@@ -222,11 +224,13 @@ type Step struct {
 	Attempts int `json:"attempts"`
 	// IdempotencyKey is set when the step is first leased; unique per tenant.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
-	Input          JSON   `json:"input"`
+	// Input is the step's "with", evaluated for the attempt; "" before the first.
+	Input JSON `json:"input"`
 	// Output is at most 256 KiB of JSON.
 	Output JSON `json:"output"`
 	// Skipped is true when the step's condition did not hold.
-	Skipped bool     `json:"skipped,omitempty"`
+	Skipped bool `json:"skipped,omitempty"`
+	// Failure is nil unless the last attempt failed.
 	Failure *Failure `json:"failure"`
 	// ActionID, ChildRun and Event name what the step waits for, or waited for.
 	ActionID string `json:"action_id,omitempty"`
@@ -241,8 +245,9 @@ type Step struct {
 	LeaseUntil *time.Time `json:"lease_expires_at"`
 	CreatedAt  time.Time  `json:"created_at"`
 	// ReadyAt is when the step last became ready, StartedAt its first lease.
-	ReadyAt    *time.Time `json:"ready_at"`
-	StartedAt  *time.Time `json:"started_at"`
+	ReadyAt   *time.Time `json:"ready_at"`
+	StartedAt *time.Time `json:"started_at"`
+	// FinishedAt is nil until the step is in a final state.
 	FinishedAt *time.Time `json:"finished_at"`
 	// OpenItems is set by LockRun on waiting steps: the states of the step's
 	// unfinished items that LockRun did not return.
@@ -269,14 +274,18 @@ type StepAttempt struct {
 	Attempt    int `json:"attempt"`
 	Generation int `json:"generation"`
 	// Worker is the holder's name.
-	Worker     string    `json:"worker"`
-	StartedAt  time.Time `json:"started_at"`
+	Worker string `json:"worker"`
+	// StartedAt is the time of the lease.
+	StartedAt time.Time `json:"started_at"`
+	// FinishedAt is when the lease ended, by its result or its loss.
 	FinishedAt time.Time `json:"finished_at"`
 	// Outcome is the step's state afterwards, or "cached". For a lost lease, Code
 	// is "lease_expired".
 	Outcome string `json:"outcome"`
-	Code    string `json:"code,omitempty"`
-	Detail  string `json:"detail,omitempty"`
+	// Code is the code of a failure, "" for none.
+	Code string `json:"code,omitempty"`
+	// Detail is for people.
+	Detail string `json:"detail,omitempty"`
 }
 
 // ModelUsage is the cost of one model call.
@@ -285,16 +294,21 @@ type ModelUsage struct {
 	RunID    string `json:"-"`
 	Workflow string `json:"-"`
 	StepID   string `json:"step_id"`
-	Attempt  int    `json:"attempt"`
+	// Attempt is the attempt of the step that made the call.
+	Attempt int `json:"attempt"`
+	// Provider is the configured name.
 	Provider string `json:"provider"`
-	Model    string `json:"model"`
+	// Model is the model's name at the provider.
+	Model string `json:"model"`
 	// InputTokens and OutputTokens are never negative.
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
 	// Cost is in units of Currency, such as USD.
-	Cost     Decimal   `json:"cost"`
-	Currency string    `json:"currency"`
-	At       time.Time `json:"at"`
+	Cost Decimal `json:"cost"`
+	// Currency is an ISO 4217 code.
+	Currency string `json:"currency"`
+	// At is when the cost was stored.
+	At time.Time `json:"at"`
 }
 
 // BudgetClaim reserves the most that a model call may cost, until its cost is
@@ -304,9 +318,11 @@ type BudgetClaim struct {
 	Tenant, Workflow, StepID string
 	Generation               int
 	// Most is in units of Currency.
-	Most     Decimal
+	Most Decimal
+	// Currency is an ISO 4217 code.
 	Currency string
-	At       time.Time
+	// At is when the claim was stored.
+	At time.Time
 }
 
 // Signal is an event sent to a run. A signal that arrives before its step waits is
@@ -315,27 +331,32 @@ type Signal struct {
 	Tenant string `json:"-"`
 	RunID  string `json:"run_id"`
 	ID     string `json:"id"`
-	Name   string `json:"name"`
-	Data   JSON   `json:"data"`
+	// Name is the name of the event.
+	Name string `json:"name"`
+	// Data is the sender's JSON, which the waiting step gets.
+	Data JSON `json:"data"`
 	// By is the name of the sender.
-	By string    `json:"by"`
+	By string `json:"by"`
+	// At is when the event arrived.
 	At time.Time `json:"at"`
 }
 
 // Reflexion is the lesson of a finished run, for agents to read.
 type Reflexion struct {
-	ID       string    `json:"id"`
-	Tenant   string    `json:"tenant"`
-	RunID    string    `json:"run_id"`
-	Workflow string    `json:"workflow"`
-	Version  int       `json:"workflow_version"`
-	Outcome  RunStatus `json:"outcome"`
+	ID       string `json:"id"`
+	Tenant   string `json:"tenant"`
+	RunID    string `json:"run_id"`
+	Workflow string `json:"workflow"`
+	Version  int    `json:"workflow_version"`
+	// Outcome is the run's final state.
+	Outcome RunStatus `json:"outcome"`
 	// Attempted, Happened and Otherwise are sentences: the attempt, its result, and what to do
 	// differently next time.
-	Attempted string    `json:"attempted"`
-	Happened  string    `json:"happened"`
-	Otherwise string    `json:"otherwise"`
-	At        time.Time `json:"at"`
+	Attempted string `json:"attempted"`
+	Happened  string `json:"happened"`
+	Otherwise string `json:"otherwise"`
+	// At is when the lesson was written.
+	At time.Time `json:"at"`
 }
 
 // Bundle is the evidence of a finished run as one archive.

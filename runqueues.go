@@ -8,7 +8,8 @@ type OpenLease struct {
 	Worker string
 	// Tool is the step's tool, "" for built-in steps; Lane the push's connector.
 	Tool, Lane string
-	Until      time.Time
+	// Until is the end of the lease.
+	Until time.Time
 }
 
 // RunQueues has the tools whose steps wait, the workers that hold work, and the
@@ -26,6 +27,7 @@ type RunQueues struct {
 
 // ToolQueue is a tool with ready steps.
 type ToolQueue struct {
+	// Tool is "" for built-in steps.
 	Tool string `json:"tool"`
 	// OldestAt is when the step that has waited longest became ready.
 	OldestAt time.Time `json:"oldest_at"`
@@ -36,9 +38,12 @@ type ToolQueue struct {
 // WorkerState has the leases of a worker. A lease whose end has passed without a heartbeat is
 // about to be lost.
 type WorkerState struct {
+	// Worker is the name that the worker gave.
 	Worker string `json:"worker"`
-	Steps  int    `json:"steps"`
-	Pushes int    `json:"pushes"`
+	// Steps counts the steps that it holds.
+	Steps int `json:"steps"`
+	// Pushes counts the pushes that it holds.
+	Pushes int `json:"pushes"`
 	// Tools are the tools of its steps, and the connectors of its pushes.
 	Tools []string `json:"tools"`
 	// LeaseUntil is the latest end of its leases: each heartbeat moves it on.
@@ -47,9 +52,11 @@ type WorkerState struct {
 
 // ScheduleState says when the next scheduled run of a workflow begins.
 type ScheduleState struct {
-	Workflow string    `json:"workflow"`
-	Version  int       `json:"version"`
-	NextAt   time.Time `json:"next_at"`
+	Workflow string `json:"workflow"`
+	// Version is the workflow version that set the time.
+	Version int `json:"version"`
+	// NextAt is when the next run begins.
+	NextAt time.Time `json:"next_at"`
 }
 
 // MaxOpenLeases bounds the leases, and MaxSchedules the schedules, of RunQueues.

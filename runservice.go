@@ -63,9 +63,12 @@ type NewRun struct {
 // RunDetail is a run with everything that belongs to it.
 type RunDetail struct {
 	*Run
+	// Attempts are in the order of time.
 	Attempts []*StepAttempt `json:"attempts"`
-	Usage    []*ModelUsage  `json:"usage"`
-	Signals  []*Signal      `json:"signals"`
+	// Usage are the model calls with their costs.
+	Usage []*ModelUsage `json:"usage"`
+	// Signals are the events sent to the run, in the order of arrival.
+	Signals []*Signal `json:"signals"`
 	// Actions are the actions that its steps proposed, in the order of the steps.
 	Actions []*Action `json:"actions"`
 	// Needs maps the key of each step of the workflow to the keys of the steps that

@@ -7,7 +7,9 @@ import (
 
 // RunFilter selects runs of one tenant. Zero fields select all.
 type RunFilter struct {
-	Status   RunStatus
+	// Status selects by the state; "" selects all.
+	Status RunStatus
+	// Workflow selects by name; "" selects all.
 	Workflow string
 	// Since and Until select by CreatedAt: from Since on, and before Until.
 	Since, Until time.Time
@@ -19,7 +21,9 @@ type RunFilter struct {
 	// ReadBy selects the runs that the principal with this id started, and those
 	// that Inherit lets that principal read in addition.
 	ReadBy string
-	Limit  int
+	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
+	Limit int
+	// Cursor is the NextCursor of the page before, "" for the first.
 	Cursor string
 }
 
@@ -72,9 +76,11 @@ type Lane struct {
 type DueLane struct {
 	Lane
 	// Ready counts up to the bound that the caller gave.
-	Ready           int
+	Ready int
+	// WorkflowRunning counts the running steps of the lane's workflow.
 	WorkflowRunning int
-	TenantRunning   int
+	// TenantRunning counts the running steps of the lane's tenant.
+	TenantRunning int
 }
 
 // ReadyTool is a tool with ready steps.
@@ -102,7 +108,8 @@ type StepShare struct {
 // QueuedLane counts a workflow's queued runs, up to a bound, and the runs of
 // workflow and tenant that have started since a time.
 type QueuedLane struct {
-	Tenant, Workspace, Workflow    string
+	Tenant, Workspace, Workflow string
+	// Queued counts the queued runs, up to the caller's bound.
 	Queued                         int
 	WorkflowStarted, TenantStarted int
 }

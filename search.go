@@ -8,7 +8,8 @@ type SearchBlock struct {
 	// Actions counts the actions that the words were taken from.
 	Actions int64
 	// LastID is the id of the last of these actions, "" for none.
-	LastID  string
+	LastID string
+	// Tenants has a part for each tenant of the block's actions.
 	Tenants []SearchTenant
 }
 
@@ -17,11 +18,13 @@ type SearchTenant struct {
 	Tenant string
 	// LowID and TopID are the least and the greatest id of its actions.
 	LowID, TopID string
-	Words        []SearchWord
+	// Words are sorted.
+	Words []SearchWord
 }
 
 // SearchWord is a word and the actions of a block that have it.
 type SearchWord struct {
+	// Word is in lower case.
 	Word string
 	// Rows is encoded by the store.
 	Rows []byte

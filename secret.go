@@ -39,11 +39,14 @@ type Secret struct {
 	State  SecretState `json:"state"`
 	UsedBy []string    `json:"used_by"`
 	// SetAt and SetBy describe the present value.
-	SetAt     *time.Time `json:"set_at"`
-	SetBy     string     `json:"set_by,omitempty"`
-	SetByName string     `json:"set_by_name,omitempty"`
+	SetAt *time.Time `json:"set_at"`
+	SetBy string     `json:"set_by,omitempty"`
+	// SetByName is the name of SetBy.
+	SetByName string `json:"set_by_name,omitempty"`
+	// RevokedAt is nil while the secret has a value.
 	RevokedAt *time.Time `json:"revoked_at"`
-	RevokedBy string     `json:"revoked_by,omitempty"`
+	// RevokedBy is the id of the principal that revoked it.
+	RevokedBy string `json:"revoked_by,omitempty"`
 	// LastUsedAt is when a connector that uses the secret last called its target, to
 	// the minute.
 	LastUsedAt *time.Time `json:"last_used_at"`
@@ -55,12 +58,15 @@ type Secret struct {
 
 // NewSecret is the value of a secret to be stored.
 type NewSecret struct {
-	Name  string `json:"name"`
+	// Name is unique in the tenant.
+	Name string `json:"name"`
+	// Value is sealed before it is stored, and never shown again.
 	Value string `json:"value"`
 }
 
 // SecretValue is the value of a secret whose name is known.
 type SecretValue struct {
+	// Value is sealed before it is stored, and never shown again.
 	Value string `json:"value"`
 }
 

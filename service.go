@@ -58,6 +58,7 @@ const MaxWait = 60 * time.Second
 
 // Decision is a person's answer to one action.
 type Decision struct {
+	// Decision is approved or rejected.
 	Decision DecisionKind `json:"decision"`
 	// Notes are the person's words, at most [MaxNotesBytes] bytes.
 	Notes string `json:"notes,omitempty"`
@@ -114,8 +115,9 @@ const (
 // Answer is the outcome of a decision. Code and Result are the same word: decided,
 // vote_recorded, already_approved or already_rejected.
 type Answer struct {
-	Code   string  `json:"code"`
-	Result string  `json:"result"`
+	Code   string `json:"code"`
+	Result string `json:"result"`
+	// Action is the action after the decision.
 	Action *Action `json:"action"`
 	// Votes counts the approving votes so far, Required the needed ones.
 	Votes    int `json:"votes"`
@@ -134,13 +136,16 @@ type ShortAnswer struct {
 	// already_rejected.
 	Status string `json:"status"`
 	// ApprovedBy and RejectedBy are names, set for an earlier decision only.
-	ApprovedBy string     `json:"approved_by,omitempty"`
+	ApprovedBy string `json:"approved_by,omitempty"`
+	// ApprovedAt is nil unless ApprovedBy is set.
 	ApprovedAt *time.Time `json:"approved_at,omitempty"`
 	RejectedBy string     `json:"rejected_by,omitempty"`
+	// RejectedAt is nil unless RejectedBy is set.
 	RejectedAt *time.Time `json:"rejected_at,omitempty"`
 	// Votes and Required are set with vote_recorded.
-	Votes    int  `json:"votes,omitempty"`
-	Required int  `json:"required,omitempty"`
+	Votes    int `json:"votes,omitempty"`
+	Required int `json:"required,omitempty"`
+	// Replayed is as in Answer.
 	Replayed bool `json:"replayed,omitempty"`
 	// NotesStored is as in Answer.
 	NotesStored *bool `json:"notes_stored,omitempty"`
@@ -151,6 +156,7 @@ const MaxBulk = 500
 
 // BulkDecision is one answer to several actions of L1 to L3.
 type BulkDecision struct {
+	// Decision is the answer to every item.
 	Decision DecisionKind `json:"decision"`
 	// Notes apply to each vote, at most [MaxNotesBytes] bytes.
 	Notes string `json:"notes,omitempty"`
@@ -182,18 +188,21 @@ func (b *BulkDecision) Validate() error {
 // BulkItem names one action, with the digest that was seen.
 type BulkItem struct {
 	ActionID string `json:"action_id"`
-	Digest   Digest `json:"digest,omitempty"`
+	// Digest is what the person saw; an approval needs it.
+	Digest Digest `json:"digest,omitempty"`
 }
 
 // BulkAnswer has one result per item, in order, and their counts.
 type BulkAnswer struct {
+	// Results are in the order of the items.
 	Results []BulkResult `json:"results"`
 	// Decided and Voted count items that this call decided, or voted on.
 	Decided int `json:"decided"`
 	Voted   int `json:"vote_recorded"`
 	// Replayed counts decisions that this person had already taken.
 	Replayed int `json:"replayed"`
-	Skipped  int `json:"skipped"`
+	// Skipped counts the items that were not decided.
+	Skipped int `json:"skipped"`
 }
 
 // BulkResult holds either the code of an answer or why the item was skipped.
@@ -203,27 +212,35 @@ type BulkResult struct {
 	Result string `json:"result,omitempty"`
 	// Skipped is the code of an error, "" for an answer.
 	Skipped string `json:"skipped,omitempty"`
-	Detail  string `json:"detail,omitempty"`
+	// Detail explains Skipped to people.
+	Detail string `json:"detail,omitempty"`
 }
 
 // CancelAnswer is the outcome of a cancellation. Code and Result are canceled or
 // already_canceled.
 type CancelAnswer struct {
-	Code   string  `json:"code"`
-	Result string  `json:"result"`
+	// Code is canceled or already_canceled.
+	Code string `json:"code"`
+	// Result is the same word as Code.
+	Result string `json:"result"`
+	// Action is the action afterwards.
 	Action *Action `json:"action"`
 }
 
 // UndoAnswer is the outcome of an undo. Code and Result are undone or already_undone.
 // Action is the new revision: pending, or denied where the active policy denies it.
 type UndoAnswer struct {
-	Code   string  `json:"code"`
-	Result string  `json:"result"`
+	// Code is undone or already_undone.
+	Code string `json:"code"`
+	// Result is the same word as Code.
+	Result string `json:"result"`
+	// Action is the new revision, which asks people again.
 	Action *Action `json:"action"`
 }
 
 // ReverseRequest says why an applied action should be undone.
 type ReverseRequest struct {
+	// Rationale tells the approvers of the reversal why.
 	Rationale string `json:"rationale,omitempty"`
 }
 
@@ -237,6 +254,7 @@ func (r *ReverseRequest) Validate() error {
 // Evidence is everything that the store has about one action: enough for an
 // outsider to see what was proposed, who decided, and what was done.
 type Evidence struct {
+	// Action is the action as it is now.
 	Action *Action `json:"action"`
 	// Receipts and Entries are complete, oldest first.
 	Receipts []*Receipt `json:"receipts"`
@@ -288,8 +306,10 @@ func (r *DrainRequest) Validate() error {
 
 // DrainAnswer lists what would be, or was, sent.
 type DrainAnswer struct {
-	DryRun bool        `json:"dry_run"`
-	Items  []DrainItem `json:"items"`
+	// DryRun is true when nothing was sent.
+	DryRun bool `json:"dry_run"`
+	// Items are the due pushes.
+	Items []DrainItem `json:"items"`
 }
 
 // DrainItem is one push of a drain.
@@ -299,13 +319,17 @@ type DrainItem struct {
 	Connector string `json:"connector"`
 	Operation string `json:"operation"`
 	Target    Target `json:"target"`
-	Change    JSON   `json:"proposed_change"`
-	Digest    Digest `json:"digest"`
+	// Change is the approved change.
+	Change JSON `json:"proposed_change"`
+	// Digest is the approved digest.
+	Digest Digest `json:"digest"`
 	// Key is the idempotency key.
 	Key string `json:"idempotency_key"`
 	// Outcome is "due" in a dry run, else the push's status afterwards.
-	Outcome   string    `json:"outcome"`
-	Detail    string    `json:"detail,omitempty"`
+	Outcome string `json:"outcome"`
+	// Detail is the last error of the push, "" for none.
+	Detail string `json:"detail,omitempty"`
+	// NotBefore is the end of the hold.
 	NotBefore time.Time `json:"not_before"`
 	// Receipt is nil in a dry run, and when the push got none.
 	Receipt *Receipt `json:"receipt,omitempty"`
@@ -352,9 +376,12 @@ type NewPrincipal struct {
 	// may name another, and only for the first principal there, who becomes its
 	// administrator.
 	Tenant string `json:"tenant,omitempty"`
-	Name   string `json:"name"`
-	Kind   Kind   `json:"kind"`
-	Roles  []Role `json:"roles"`
+	// Name is unique in the tenant; see [ValidName].
+	Name string `json:"name"`
+	// Kind is person, agent or service.
+	Kind Kind `json:"kind"`
+	// Roles are what the principal may do; see [Role].
+	Roles []Role `json:"roles"`
 	// Person is as in [Principal]; "" for the new principal's own id.
 	Person string `json:"person,omitempty"`
 	// Sponsor is a person's id or name; agents only.
@@ -363,17 +390,21 @@ type NewPrincipal struct {
 
 // PrincipalChange changes the fields that are not nil.
 type PrincipalChange struct {
+	// Roles replaces all roles; nil leaves them.
 	Roles *[]Role `json:"roles,omitempty"`
 	// Sponsor is a person's id or name; "" removes it.
-	Sponsor  *string `json:"sponsor,omitempty"`
-	Disabled *bool   `json:"disabled,omitempty"`
+	Sponsor *string `json:"sponsor,omitempty"`
+	// Disabled is nil to leave it as it is.
+	Disabled *bool `json:"disabled,omitempty"`
 }
 
 // Credentials are secrets that are shown once.
 type Credentials struct {
 	// ID is the principal's id.
-	ID    string `json:"id"`
-	Key   string `json:"key,omitempty"`
+	ID string `json:"id"`
+	// Key is the secret, shown only here; "" when no key was made.
+	Key string `json:"key,omitempty"`
+	// KeyID names the key when it is revoked.
 	KeyID string `json:"key_id,omitempty"`
 	// EditToken is set for persons only.
 	EditToken string `json:"edit_token,omitempty"`
@@ -406,24 +437,31 @@ type PolicyService interface {
 
 // PolicyProposal asks to replace the active policy.
 type PolicyProposal struct {
-	Source    string `json:"source"`
+	// Source is the whole new text.
+	Source string `json:"source"`
+	// Rationale tells the approvers why.
 	Rationale string `json:"rationale,omitempty"`
 }
 
 // Explanation tells how the active policy would judge a proposal.
 type Explanation struct {
 	PolicyOutcome
+	// RiskLevel is the level that the server would set.
 	RiskLevel RiskLevel `json:"risk_level"`
 	// RiskName is the policy's own name of the level, "" for none.
-	RiskName string   `json:"risk_name,omitempty"`
-	Required int      `json:"required"`
-	Roles    []Role   `json:"roles"`
-	People   []string `json:"people,omitempty"`
-	Groups   []string `json:"groups,omitempty"`
-	Expiry   Duration `json:"expiry"`
+	RiskName string `json:"risk_name,omitempty"`
+	// Required is the number of distinct persons who must approve.
+	Required int `json:"required"`
+	// Roles, People and Groups are whom the question would ask.
+	Roles  []Role   `json:"roles"`
+	People []string `json:"people,omitempty"`
+	Groups []string `json:"groups,omitempty"`
+	// Expiry is how long people would have to answer.
+	Expiry Duration `json:"expiry"`
 	Timing
 	// Hold is the effective one, including the server's default.
-	Hold     Duration       `json:"hold"`
+	Hold Duration `json:"hold"`
+	// Ceilings are the claims that an approval would reserve.
 	Ceilings []CeilingClaim `json:"ceilings,omitempty"`
 	// EditUpTo is the highest level at which an editor of the change may approve it
 	// alone; at 0 an editor never approves it.
@@ -437,9 +475,12 @@ type Explanation struct {
 
 // RuleTrace is the result of one rule.
 type RuleTrace struct {
-	Rule    string  `json:"rule"`
+	// Rule is the rule's id.
+	Rule string `json:"rule"`
+	// Outcome is what the rule decides when it matches.
 	Outcome Outcome `json:"outcome"`
-	Matched bool    `json:"matched"`
+	// Matched is true when the rule's condition held.
+	Matched bool `json:"matched"`
 	// Detail says why the rule did not match, "" when it did.
 	Detail string `json:"detail,omitempty"`
 }
@@ -456,7 +497,8 @@ type LogHead struct {
 	Tenant string `json:"tenant"`
 	// Size counts the numbered entries.
 	Size int64 `json:"size"`
-	Root Hash  `json:"root"`
+	// Root is the root hash of the Merkle tree (RFC 6962) over the entries.
+	Root Hash `json:"root"`
 }
 
 // LogCheck is the result of comparing a whole log with its own head. It proves that

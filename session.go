@@ -40,10 +40,11 @@ const (
 // Session is a person's signed-in browser, in one tenant. The browser holds the
 // token; the store has only the token's SHA-256.
 type Session struct {
-	ID          string       `json:"id"`
-	Tenant      string       `json:"tenant"`
-	PrincipalID string       `json:"principal_id"`
-	Method      SignInMethod `json:"method"`
+	ID          string `json:"id"`
+	Tenant      string `json:"tenant"`
+	PrincipalID string `json:"principal_id"`
+	// Method is how the person signed in.
+	Method SignInMethod `json:"method"`
 	// Credential is the credential with which the person signed in: the passkey's id, or the
 	// OIDC issuer; empty for a set-up link.
 	Credential string `json:"credential,omitempty"`
@@ -91,8 +92,10 @@ type Passkey struct {
 // ExternalIdentity links an OIDC subject to a principal. Only issuer and subject
 // identify it; names and addresses can pass to another person.
 type ExternalIdentity struct {
-	Tenant      string    `json:"tenant"`
-	Issuer      string    `json:"issuer"`
+	Tenant string `json:"tenant"`
+	// Issuer names the provider, such as an OIDC issuer URL.
+	Issuer string `json:"issuer"`
+	// Subject is the provider's id of the person.
 	Subject     string    `json:"subject"`
 	PrincipalID string    `json:"principal_id"`
 	CreatedAt   time.Time `json:"created_at"`
@@ -100,12 +103,14 @@ type ExternalIdentity struct {
 
 // SetupLink lets one person sign in once. The store has only the token's SHA-256.
 type SetupLink struct {
-	ID          string `json:"id"`
-	Tenant      string `json:"tenant"`
+	ID     string `json:"id"`
+	Tenant string `json:"tenant"`
+	// PrincipalID is the person whom the link signs in.
 	PrincipalID string `json:"principal_id"`
 	// Hash is the SHA-256 of the token.
 	Hash      [32]byte  `json:"-"`
 	CreatedAt time.Time `json:"created_at"`
+	// ExpiresAt is CreatedAt + SetupLinkTTL.
 	ExpiresAt time.Time `json:"expires_at"`
 	// UsedAt is nil while the link is unused.
 	UsedAt *time.Time `json:"used_at"`
@@ -113,9 +118,11 @@ type SetupLink struct {
 
 // NewSetupLink is a set-up link with its token, shown once.
 type NewSetupLink struct {
-	ID          string `json:"id"`
+	ID string `json:"id"`
+	// PrincipalID is the person whom the link signs in.
 	PrincipalID string `json:"principal_id"`
-	Token       string `json:"setup_token"`
+	// Token is the secret, shown only here.
+	Token string `json:"setup_token"`
 	// Path is the console's page for the link, relative to the server's address.
 	Path      string    `json:"setup_path"`
 	ExpiresAt time.Time `json:"expires_at"`
@@ -138,12 +145,14 @@ const (
 // StepUp proves that the person at a session's browser is the one who signed in. It
 // is valid for one decision on one action, as shown to the person.
 type StepUp struct {
-	ID        string `json:"id"`
-	Tenant    string `json:"tenant"`
+	ID     string `json:"id"`
+	Tenant string `json:"tenant"`
+	// SessionID is the session whose person proved themselves.
 	SessionID string `json:"session_id"`
 	ActionID  string `json:"action_id"`
 	// Digest is the action's digest as it was shown.
-	Digest Digest       `json:"digest"`
+	Digest Digest `json:"digest"`
+	// Method is how they did.
 	Method StepUpMethod `json:"method"`
 	At     time.Time    `json:"at"`
 	// UsedAt is nil until a decision consumes the step-up.
@@ -161,7 +170,8 @@ type Ceremony struct {
 	// SessionID is set when a signed-in person has begun the ceremony.
 	SessionID string
 	// Data is the ceremony's own state, as JSON.
-	Data      []byte
+	Data []byte
+	// ExpiresAt is CeremonyTTL after the beginning.
 	ExpiresAt time.Time
 }
 
@@ -173,8 +183,10 @@ type SessionFilter struct {
 	// All selects the sessions of all principals; for administrators.
 	All bool
 	// Ended includes sessions that are revoked or have expired.
-	Ended  bool
-	Limit  int
+	Ended bool
+	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
+	Limit int
+	// Cursor is the NextCursor of the page before, "" for the first.
 	Cursor string
 }
 

@@ -36,7 +36,8 @@ type Browser struct {
 type SignedIn struct {
 	Session   *Session
 	Principal *Principal
-	Token     string
+	// Token goes into the browser's cookie.
+	Token string
 }
 
 // BrowserService keeps the sessions of browsers. For methods that take no token,
@@ -114,7 +115,8 @@ type SignInService interface {
 type SignInOptions struct {
 	// Providers lists the OIDC providers in the order of the configuration.
 	Providers []SignInProvider
-	Passkeys  bool
+	// Passkeys is true when passkeys are switched on.
+	Passkeys bool
 	// PasskeyOrigins are the origins at which browsers can use passkeys, such as
 	// http://localhost:8080. The same page at another address cannot use them.
 	PasskeyOrigins []string
@@ -134,9 +136,11 @@ const CallbackPath = "/signin/oidc/callback"
 // Redirect is the address to which the browser has to go (303), with the State to
 // keep.
 type Redirect struct {
+	// URL is the provider's page.
 	URL string
 	// State goes into a cookie until ExpiresAt.
-	State     string
+	State string
+	// ExpiresAt is the end of the ceremony.
 	ExpiresAt time.Time
 }
 
@@ -147,16 +151,20 @@ type Redirect struct {
 type Challenge struct {
 	Options JSON
 	// State goes into a cookie until ExpiresAt.
-	State     string
+	State string
+	// ExpiresAt is the end of the ceremony.
 	ExpiresAt time.Time
 }
 
 // OIDCResult is the result of an OIDC ceremony: exactly one of SignedIn, Linked and
 // StepUp is set.
 type OIDCResult struct {
+	// SignedIn is the new session.
 	SignedIn *SignedIn
-	Linked   *ExternalIdentity
-	StepUp   *StepUp
+	// Linked is the identity that was linked to the caller.
+	Linked *ExternalIdentity
+	// StepUp is the proof for a decision.
+	StepUp *StepUp
 	// ReturnTo is a path of this server.
 	ReturnTo string
 }

@@ -42,11 +42,13 @@ type SlackClick struct {
 	Result, Said string
 	// Attempts counts the claims. DueAt is when the click is carried out, or when
 	// the lease of a claimed click ends; nil when the click is finished.
-	Attempts   int
-	DueAt      *time.Time
+	Attempts int
+	DueAt    *time.Time
+	// FinishedAt is nil until the click is carried out.
 	FinishedAt *time.Time
 	// Generation fences stale holders: each claim raises it by one.
 	Generation int
+	// LeaseOwner names the process that holds the lease, "" for none.
 	LeaseOwner string
 	// LastError is the last failure to carry the click out.
 	LastError string
@@ -55,7 +57,8 @@ type SlackClick struct {
 // PostedCard is a message in a channel. It shows the state of an action. Only the
 // holder of the lease writes the message, from the stored state.
 type PostedCard struct {
-	Tenant   string
+	Tenant string
+	// Channel is the configured name.
 	Channel  string
 	ActionID string
 	// Ref is the channel's id for the message.
@@ -68,11 +71,14 @@ type PostedCard struct {
 	// nil when there is nothing to write.
 	DueAt *time.Time
 	// Attempts counts the claims.
-	Attempts   int
+	Attempts int
+	// Generation fences stale holders: each claim raises it by one.
 	Generation int
+	// LeaseOwner names the process that holds the lease, "" for none.
 	LeaseOwner string
-	LastError  string
-	UpdatedAt  time.Time
+	// LastError is the last failure to write the card, "" after a success.
+	LastError string
+	UpdatedAt time.Time
 }
 
 // SlackReader finds clicks and cards.
@@ -117,6 +123,8 @@ type SlackService interface {
 
 // SlackCode is a code that links a Slack user.
 type SlackCode struct {
-	Code      string    `json:"code"`
+	// Code is the code to type in Slack, shown only here.
+	Code string `json:"code"`
+	// ExpiresAt is SlackLinkTTL after it was made.
 	ExpiresAt time.Time `json:"expires_at"`
 }

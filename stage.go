@@ -222,7 +222,8 @@ const (
 
 // Moment is a time at which a waiting question has an event.
 type Moment struct {
-	At   time.Time
+	At time.Time
+	// Kind is the event's type in the log.
 	Kind MomentKind
 	// Number is the number of the stage, or of the reminder, from 1.
 	Number int

@@ -59,12 +59,17 @@ var ErrOtherTenant = errors.New("gatehouse: a row of another tenant")
 // with the same unique key exists.
 var ErrConflict = errors.New("gatehouse: conflict")
 
-// ReadTx reads the rows of one tenant in one snapshot. Methods that find one row
-// return ErrNotFound.
-type ReadTx interface {
+// Clock is the clock of a transaction.
+type Clock interface {
 	// Now is the transaction's one reading of the clock, in UTC and whole
 	// microseconds. It never runs backwards from one Update to the next.
 	Now() time.Time
+}
+
+// ReadTx reads the rows of one tenant in one snapshot. Methods that find one row
+// return ErrNotFound. A function that needs one area takes only that interface.
+type ReadTx interface {
+	Clock
 	TransitionReader
 	ActionReader
 	IDReader
@@ -212,13 +217,15 @@ type ActionMove struct {
 	ID       string
 	From, To Status
 	// DecidedBy is a principal's name, or [Action.PolicyName].
-	DecidedBy  string
+	DecidedBy string
+	// DecidedVia is the channel of the decision.
 	DecidedVia Channel
 	// Decided and Finished make the store set the times of the decision and of the end
 	// to Now. A DecidedAt that is not zero stands in for the former.
 	Decided, Finished bool
 	DecidedAt         time.Time
-	Failure           *Failure
+	// Failure is why the action failed, or is unknown.
+	Failure *Failure
 	// ReversedBy is the id of the action that reverses this one.
 	ReversedBy string
 }
@@ -433,16 +440,21 @@ type LogWriter interface {
 // PendingLeaf is a leaf that waits for its number. Row is the store's key of the
 // leaf.
 type PendingLeaf struct {
-	Row      int64
-	Tenant   string
+	Row    int64
+	Tenant string
+	// ActionID is "" where no action is concerned.
 	ActionID string
-	Body     JSON
+	// Body is the canonical JSON of the leaf.
+	Body JSON
 }
 
 // NumberedLeaf gives a pending leaf its index and hash.
 type NumberedLeaf struct {
-	Row      int64
-	Index    int64
+	// Row is the store's key of the leaf.
+	Row int64
+	// Index counts from 0 within the tenant's log.
+	Index int64
+	// LeafHash is as in [Entry].
 	LeafHash Hash
 }
 

@@ -90,18 +90,23 @@ func checkGeneration(v *Violations, generation int) {
 
 // Lease is the right to execute until ExpiresAt. Generation proves the right.
 type Lease struct {
-	Generation int       `json:"generation"`
-	ExpiresAt  time.Time `json:"expires_at"`
+	// Generation is sent back with the result.
+	Generation int `json:"generation"`
+	// ExpiresAt is when others may lease the work, unless it is renewed.
+	ExpiresAt time.Time `json:"expires_at"`
 }
 
 // LeasedStep is a step with the right to execute it.
 type LeasedStep struct {
-	Step  *Step `json:"step"`
+	// Step has the evaluated input.
+	Step *Step `json:"step"`
+	// Lease is needed for the result.
 	Lease Lease `json:"lease"`
 }
 
 // Heartbeat renews a lease.
 type Heartbeat struct {
+	// Generation is the lease's.
 	Generation int `json:"generation"`
 	// Lease is how long the renewed lease lasts, as in [LeaseRequest].
 	Lease Span `json:"lease,omitempty"`
@@ -124,6 +129,7 @@ type LeaseState struct {
 
 // StepResult is the result of a step.
 type StepResult struct {
+	// Generation is the lease's.
 	Generation int `json:"generation"`
 	// Output is at most 256 KiB of JSON; absent becomes null.
 	Output JSON `json:"output,omitempty"`
@@ -176,6 +182,7 @@ func (r *StepResult) checkUsage(v *Violations) {
 
 // StepFailure tells why an attempt failed, and whether another attempt may succeed.
 type StepFailure struct {
+	// Generation is the lease's.
 	Generation int `json:"generation"`
 	// Code is at most 64 bytes; "" becomes "failed".
 	Code string `json:"code,omitempty"`
@@ -208,8 +215,10 @@ func checkFailure(v *Violations, detail string, after Duration) {
 
 // StepProposal is the action that a step proposes.
 type StepProposal struct {
-	Generation int      `json:"generation"`
-	Action     Proposal `json:"action"`
+	// Generation is the lease's.
+	Generation int `json:"generation"`
+	// Action goes through the gate like any proposal; the step waits for it.
+	Action Proposal `json:"action"`
 }
 
 // Validate checks the proposal without the store.
@@ -253,29 +262,38 @@ func (r *PushLeaseRequest) Validate() error {
 // LeasedPush is an approved change with the right, and the duty, to carry it
 // out once.
 type LeasedPush struct {
-	Push           *Push  `json:"push"`
-	ActionID       string `json:"action_id"`
-	ActionType     string `json:"action_type"`
-	Operation      string `json:"operation"`
-	Target         Target `json:"target"`
-	CurrentState   JSON   `json:"current_state,omitempty"`
-	ProposedChange JSON   `json:"proposed_change"`
+	// Push is the row of the outbox.
+	Push       *Push  `json:"push"`
+	ActionID   string `json:"action_id"`
+	ActionType string `json:"action_type"`
+	Operation  string `json:"operation"`
+	Target     Target `json:"target"`
+	// CurrentState is the approved pre-image, "" for none.
+	CurrentState JSON `json:"current_state,omitempty"`
+	// ProposedChange is the approved change.
+	ProposedChange JSON `json:"proposed_change"`
+	// IdempotencyKey must go to the target with the call, if the target takes one.
 	IdempotencyKey string `json:"idempotency_key"`
-	Digest         Digest `json:"digest"`
-	Attempt        int    `json:"attempt"`
-	Lease          Lease  `json:"lease"`
+	// Digest is the approved digest.
+	Digest Digest `json:"digest"`
+	// Attempt counts from 1.
+	Attempt int `json:"attempt"`
+	// Lease is needed for the result.
+	Lease Lease `json:"lease"`
 }
 
 // PushResult is the proof of an applied change.
 type PushResult struct {
+	// Generation is the lease's.
 	Generation int `json:"generation"`
 	// ExternalID is the target's id for the effect, "" for none.
 	ExternalID string `json:"external_id,omitempty"`
 	// RequestMetadata and ResponseMetadata are at most 16 KiB each, without
 	// secrets.
-	RequestMetadata  JSON      `json:"request_metadata,omitempty"`
-	ResponseMetadata JSON      `json:"response_metadata,omitempty"`
-	Reversal         *Reversal `json:"reversal,omitempty"`
+	RequestMetadata  JSON `json:"request_metadata,omitempty"`
+	ResponseMetadata JSON `json:"response_metadata,omitempty"`
+	// Reversal is nil when the change cannot be undone.
+	Reversal *Reversal `json:"reversal,omitempty"`
 }
 
 // Validate checks the result without the store.
@@ -299,15 +317,18 @@ func checkMetadata(v *Violations, pointer string, j JSON) {
 
 // PushFailure is a failed call.
 type PushFailure struct {
+	// Generation is the lease's.
 	Generation int `json:"generation"`
 	// Kind is terminal, transient, not_sent or ambiguous, as a connector would
 	// classify it.
 	Kind string `json:"kind"`
 	// Code is required, at most 64 bytes.
-	Code   string `json:"code"`
+	Code string `json:"code"`
+	// Detail is for people, at most [MaxNotesBytes] bytes.
 	Detail string `json:"detail"`
 	// TargetSays is the target's own answer, without secrets; see [Push].
-	TargetSays string   `json:"target_says,omitempty"`
+	TargetSays string `json:"target_says,omitempty"`
+	// RetryAfter is the least wait before the next attempt, at most [MaxRetryAfter].
 	RetryAfter Duration `json:"retry_after,omitempty"`
 }
 

@@ -7,11 +7,13 @@ import "time"
 type Workflow struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant"`
-	Name   string `json:"name"`
+	// Name is the name in the source.
+	Name string `json:"name"`
 	// Version counts from 1 within the workflow's name.
 	Version int `json:"version"`
 	// Workspace groups workflows of a tenant; claims are fair between workspaces.
-	Workspace   string `json:"workspace"`
+	Workspace string `json:"workspace"`
+	// Description is the description in the source, "" for none.
 	Description string `json:"description,omitempty"`
 	// Source is the text that was applied; lists leave it out.
 	Source string `json:"source,omitempty"`
@@ -29,8 +31,10 @@ const MaxWorkflowBytes = 256 << 10
 type Schedule struct {
 	Tenant   string
 	Workflow string
-	Version  int
-	NextAt   time.Time
+	// Version is the version that set the time.
+	Version int
+	// NextAt is zero for a workflow without a schedule.
+	NextAt time.Time
 }
 
 // WorkflowSummary is a workflow as lists show it: its newest version, and the
@@ -60,7 +64,8 @@ func (w *WorkflowSummary) FailureRate() (share float64, ok bool) {
 
 // WorkflowProblem is one error in a workflow's source, at a line and column from 1.
 type WorkflowProblem struct {
-	Line   int    `json:"line"`
-	Column int    `json:"column"`
+	Line   int `json:"line"`
+	Column int `json:"column"`
+	// Detail is one sentence for the author.
 	Detail string `json:"detail"`
 }

@@ -26,7 +26,7 @@ func segment(id string) string {
 // Propose proposes a change. replayed is true if the server already has an action with the
 // proposal's idempotency_key and content.
 func (c *Client) Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error) {
-	a, got, err := post[gatehouse.Action](ctx, c, true, actions, p)
+	a, got, err := posted[gatehouse.Action](ctx, c, true, actions, p)
 	return a, err == nil && got.status == http.StatusOK && !got.replayed, err
 }
 
@@ -69,14 +69,12 @@ func (c *Client) WaitAsked(
 
 // Comment adds a question, an answer or a comment to a pending action.
 func (c *Client) Comment(ctx context.Context, id string, r gatehouse.CommentRequest) (*gatehouse.Action, error) {
-	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/comments"), r)
-	return out, err
+	return post[gatehouse.Action](ctx, c, true, action(id, "/comments"), r)
 }
 
 // Assign assigns a pending action to a person.
 func (c *Client) Assign(ctx context.Context, id string, r gatehouse.AssignRequest) (*gatehouse.Action, error) {
-	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/assign"), r)
-	return out, err
+	return post[gatehouse.Action](ctx, c, true, action(id, "/assign"), r)
 }
 
 func settled(a *gatehouse.Action, until gatehouse.Until) bool {
@@ -108,8 +106,7 @@ func (c *Client) ListActions(ctx context.Context, f gatehouse.ActionFilter) (gat
 
 // Decide approves or rejects an action.
 func (c *Client) Decide(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.Answer, error) {
-	out, _, err := post[gatehouse.Answer](ctx, c, true, action(id, "/decide"), d)
-	return out, err
+	return post[gatehouse.Answer](ctx, c, true, action(id, "/decide"), d)
 }
 
 // Answer approves or rejects an action, by its id or its approval's id, in the idempotent form.
@@ -124,52 +121,44 @@ func (c *Client) Answer(ctx context.Context, id string, d gatehouse.Decision) (*
 		Confirm string           `json:"confirm,omitempty"`
 		Hold    bool             `json:"hold,omitempty"`
 	}{d.Notes, d.Digest, d.Confirm, d.Hold}
-	out, _, err := post[gatehouse.ShortAnswer](ctx, c, true, "/approvals/"+segment(id)+verb, body)
-	return out, err
+	return post[gatehouse.ShortAnswer](ctx, c, true, "/approvals/"+segment(id)+verb, body)
 }
 
 // BulkDecide gives the same answer to many actions.
 func (c *Client) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gatehouse.BulkAnswer, error) {
-	out, _, err := post[gatehouse.BulkAnswer](ctx, c, true, actions+"/bulk-decide", b)
-	return out, err
+	return post[gatehouse.BulkAnswer](ctx, c, true, actions+"/bulk-decide", b)
 }
 
 // Cancel withdraws an action.
 func (c *Client) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, error) {
-	out, _, err := post[gatehouse.CancelAnswer](ctx, c, true, action(id, "/cancel"), nil)
-	return out, err
+	return post[gatehouse.CancelAnswer](ctx, c, true, action(id, "/cancel"), nil)
 }
 
 // Undo takes back a decision within its hold: a new revision of the same content is pending.
 func (c *Client) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, error) {
-	out, _, err := post[gatehouse.UndoAnswer](ctx, c, true, action(id, "/undo"), nil)
-	return out, err
+	return post[gatehouse.UndoAnswer](ctx, c, true, action(id, "/undo"), nil)
 }
 
 // Rebase replaces a pending action by a new one with the same change and the target's present
 // state. The gate reads that state.
 func (c *Client) Rebase(ctx context.Context, id string) (*gatehouse.Action, error) {
-	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/rebase"), nil)
-	return out, err
+	return post[gatehouse.Action](ctx, c, true, action(id, "/rebase"), nil)
 }
 
 // Edit replaces a pending action by a revision with the caller's edited change. The caller must be
 // permitted to decide the action, whose proposer stays the same.
 func (c *Client) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
-	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/edit"), e)
-	return out, err
+	return post[gatehouse.Action](ctx, c, true, action(id, "/edit"), e)
 }
 
 // Revise replaces a pending action by a new revision.
 func (c *Client) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*gatehouse.Action, error) {
-	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/revise"), p)
-	return out, err
+	return post[gatehouse.Action](ctx, c, true, action(id, "/revise"), p)
 }
 
 // Reverse proposes the reversal of an applied action.
 func (c *Client) Reverse(ctx context.Context, id string, r gatehouse.ReverseRequest) (*gatehouse.Action, error) {
-	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/reverse"), r)
-	return out, err
+	return post[gatehouse.Action](ctx, c, true, action(id, "/reverse"), r)
 }
 
 // Evidence returns everything that is known about an action.

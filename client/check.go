@@ -10,7 +10,7 @@ var _ gatehouse.CheckService = (*Client)(nil)
 
 // CheckStore makes the server check its whole store, which takes up to 90 s.
 func (c *Client) CheckStore(ctx context.Context, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
-	out, _, err := post[gatehouse.StoreCheck](ctx, c, false, "/doctor", struct {
+	out, err := post[gatehouse.StoreCheck](ctx, c, false, "/doctor", struct {
 		Held []gatehouse.LogHead `json:"held,omitempty"`
 	}{held})
 	return out, err

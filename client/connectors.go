@@ -11,8 +11,7 @@ var _ gatehouse.ConnectorService = (*Client)(nil)
 
 // ProposeConnectors proposes to replace the connectors in the store.
 func (c *Client) ProposeConnectors(ctx context.Context, p gatehouse.ConnectorProposal) (*gatehouse.Action, error) {
-	out, _, err := post[gatehouse.Action](ctx, c, true, "/connector-versions/propose", p)
-	return out, err
+	return post[gatehouse.Action](ctx, c, true, "/connector-versions/propose", p)
 }
 
 // FindConnectors returns a version of the connectors in the store; 0 is the newest.
@@ -26,6 +25,5 @@ func (c *Client) FindConnectors(ctx context.Context, version int) (*gatehouse.Co
 
 // ListConnectorVersions returns all versions, newest first, without their source.
 func (c *Client) ListConnectorVersions(ctx context.Context) ([]*gatehouse.ConnectorVersion, error) {
-	p, err := page[*gatehouse.ConnectorVersion](ctx, c, "/connector-versions", nil)
-	return p.Items, err
+	return list[*gatehouse.ConnectorVersion](ctx, c, "/connector-versions", nil)
 }

@@ -11,8 +11,7 @@ var _ gatehouse.DeviceService = (*Client)(nil)
 
 // ListDevices returns the caller's devices, newest first.
 func (c *Client) ListDevices(ctx context.Context) ([]*gatehouse.Device, error) {
-	p, err := page[*gatehouse.Device](ctx, c, "/devices", nil)
-	return p.Items, err
+	return list[*gatehouse.Device](ctx, c, "/devices", nil)
 }
 
 // RemoveDevice ends the notifications of one of the caller's devices.
@@ -23,6 +22,5 @@ func (c *Client) RemoveDevice(ctx context.Context, id string) error {
 
 // TestDevice sends a test to one of the caller's devices.
 func (c *Client) TestDevice(ctx context.Context, id string) (*gatehouse.Notification, error) {
-	out, _, err := post[gatehouse.Notification](ctx, c, false, "/devices/"+segment(id)+"/test", nil)
-	return out, err
+	return post[gatehouse.Notification](ctx, c, false, "/devices/"+segment(id)+"/test", nil)
 }

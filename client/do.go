@@ -139,18 +139,34 @@ func decode(raw []byte, out any) error {
 	return nil
 }
 
-// get reads a path into a new T.
-func get[T any](ctx context.Context, c *Client, path string, query url.Values) (*T, error) {
+// read makes a request, and reads its answer into a new T.
+func read[T any](ctx context.Context, c *Client, r request) (*T, error) {
 	out := new(T)
-	_, err := c.do(ctx, request{method: http.MethodGet, path: path, query: query, out: out})
-	if err != nil {
+	r.out = out
+	if _, err := c.do(ctx, r); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
+// get reads a path into a new T.
+func get[T any](ctx context.Context, c *Client, path string, query url.Values) (*T, error) {
+	return read[T](ctx, c, request{method: http.MethodGet, path: path, query: query})
+}
+
+// list reads the items at a path that has no further page.
+func list[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
+	p, err := page[T](ctx, c, path, query)
+	return p.Items, err
+}
+
 // post sends body and reads the answer into a new T.
-func post[T any](ctx context.Context, c *Client, once bool, path string, body any) (*T, answer, error) {
+func post[T any](ctx context.Context, c *Client, once bool, path string, body any) (*T, error) {
+	return read[T](ctx, c, request{method: http.MethodPost, path: path, body: body, once: once})
+}
+
+// posted is post that also returns how the answer came.
+func posted[T any](ctx context.Context, c *Client, once bool, path string, body any) (*T, answer, error) {
 	out := new(T)
 	a, err := c.do(ctx, request{method: http.MethodPost, path: path, body: body, out: out, once: once})
 	if err != nil {

@@ -137,12 +137,7 @@ func eventOf(index int64, body []byte) (*gatehouse.Event, error) {
 		return nil, fmt.Errorf("client: cannot decode an event: %w", err)
 	}
 	return &gatehouse.Event{
-		Index:    index,
-		ID:       a.ID,
-		Type:     a.Type,
-		Subject:  a.Subject,
-		ActionID: a.ActionID,
-		Body:     body,
+		Index: index, ID: a.ID, Type: a.Type, Subject: a.Subject, ActionID: a.ActionID, Body: body,
 	}, nil
 }
 

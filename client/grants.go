@@ -10,14 +10,12 @@ var _ gatehouse.GrantService = (*Client)(nil)
 
 // CreateGrant approves the next actions of one agent in advance.
 func (c *Client) CreateGrant(ctx context.Context, n gatehouse.NewGrant) (*gatehouse.Grant, error) {
-	out, _, err := post[gatehouse.Grant](ctx, c, true, "/grants", n)
-	return out, err
+	return post[gatehouse.Grant](ctx, c, true, "/grants", n)
 }
 
 // ListGrants returns the tenant's grants, newest first.
 func (c *Client) ListGrants(ctx context.Context) ([]*gatehouse.Grant, error) {
-	p, err := page[*gatehouse.Grant](ctx, c, "/grants", nil)
-	return p.Items, err
+	return list[*gatehouse.Grant](ctx, c, "/grants", nil)
 }
 
 // FindGrant returns a grant.
@@ -27,6 +25,5 @@ func (c *Client) FindGrant(ctx context.Context, id string) (*gatehouse.Grant, er
 
 // RevokeGrant ends a grant at once.
 func (c *Client) RevokeGrant(ctx context.Context, id string) (*gatehouse.Grant, error) {
-	out, _, err := post[gatehouse.Grant](ctx, c, true, "/grants/"+segment(id)+"/revoke", nil)
-	return out, err
+	return post[gatehouse.Grant](ctx, c, true, "/grants/"+segment(id)+"/revoke", nil)
 }

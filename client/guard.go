@@ -52,9 +52,7 @@ type GuardedFunc[A, R any] struct {
 // Guarded wraps a function whose arguments encode as a JSON object. In a guard, each operation of a
 // connector has at most one function; a second one is an error.
 func Guarded[A, R any](
-	g *Guard,
-	tool GuardTool[A],
-	fn func(context.Context, A) (R, error),
+	g *Guard, tool GuardTool[A], fn func(context.Context, A) (R, error),
 ) (*GuardedFunc[A, R], error) {
 	if tool.ActionType == "" || tool.Connector == "" || tool.Operation == "" || tool.Target == nil || fn == nil {
 		return nil, errors.New(
@@ -217,11 +215,7 @@ func (g *Guard) settle(ctx context.Context, a *gatehouse.Action) (_ *gatehouse.A
 
 // once leases a push and carries it out.
 func (g *Guard) once(
-	ctx context.Context,
-	connectors []string,
-	own bool,
-	wait time.Duration,
-	causes map[string]error,
+	ctx context.Context, connectors []string, own bool, wait time.Duration, causes map[string]error,
 ) error {
 	pushes, err := g.client.LeasePushes(ctx, gatehouse.PushLeaseRequest{
 		Connectors: connectors, Own: own, Max: 1, Wait: gatehouse.Duration(wait), Lease: gatehouse.Span(g.lease),

@@ -23,8 +23,7 @@ func (c *Client) PreviewArchive(ctx context.Context, retention time.Duration) (*
 func (c *Client) MarkUnknown(
 	ctx context.Context, r gatehouse.MarkUnknownRequest,
 ) (*gatehouse.MarkUnknownAnswer, error) {
-	out, _, err := post[gatehouse.MarkUnknownAnswer](ctx, c, false, "/pushes/mark-unknown", r)
-	return out, err
+	return post[gatehouse.MarkUnknownAnswer](ctx, c, false, "/pushes/mark-unknown", r)
 }
 
 // CheckRoles lists work that has waited too long for a role of serve.
@@ -34,6 +33,5 @@ func (c *Client) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 
 // AskTargets asks targets for the effects of unknown pushes.
 func (c *Client) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehouse.AskAnswer, error) {
-	out, _, err := post[gatehouse.AskAnswer](ctx, c, false, "/pushes/ask", r)
-	return out, err
+	return post[gatehouse.AskAnswer](ctx, c, false, "/pushes/ask", r)
 }

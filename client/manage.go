@@ -20,8 +20,7 @@ func (c *Client) ListPushes(ctx context.Context, f gatehouse.PushFilter) (gateho
 
 // ListBreakers lists the connectors with the states of their circuit breakers.
 func (c *Client) ListBreakers(ctx context.Context) ([]gatehouse.BreakerState, error) {
-	p, err := page[gatehouse.BreakerState](ctx, c, "/connectors", nil)
-	return p.Items, err
+	return list[gatehouse.BreakerState](ctx, c, "/connectors", nil)
 }
 
 // DispatchHealth returns the health of connectors and queue.
@@ -31,8 +30,7 @@ func (c *Client) DispatchHealth(ctx context.Context) (*gatehouse.DispatchHealth,
 
 // Drain lists the due pushes or, when DryRun is false, sends them.
 func (c *Client) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.DrainAnswer, error) {
-	out, _, err := post[gatehouse.DrainAnswer](ctx, c, false, "/pushes/drain", r)
-	return out, err
+	return post[gatehouse.DrainAnswer](ctx, c, false, "/pushes/drain", r)
 }
 
 // ListDeadLetters returns a page of the pushes that need a person.
@@ -67,28 +65,24 @@ func selectDeadLetters(q url.Values, f gatehouse.DeadLetterFilter) {
 func (c *Client) DiscardDeadLetters(
 	ctx context.Context, r gatehouse.DiscardRequest,
 ) (*gatehouse.DeadLetterAnswer, error) {
-	out, _, err := post[gatehouse.DeadLetterAnswer](ctx, c, true, "/dead-letters/discard", r)
-	return out, err
+	return post[gatehouse.DeadLetterAnswer](ctx, c, true, "/dead-letters/discard", r)
 }
 
 // ResolveDeadLetters records the outcomes of several unknown pushes.
 func (c *Client) ResolveDeadLetters(
 	ctx context.Context, r gatehouse.ResolveRequest,
 ) (*gatehouse.DeadLetterAnswer, error) {
-	out, _, err := post[gatehouse.DeadLetterAnswer](ctx, c, true, "/dead-letters/resolve", r)
-	return out, err
+	return post[gatehouse.DeadLetterAnswer](ctx, c, true, "/dead-letters/resolve", r)
 }
 
 // ReplayDeadLetters puts dead letters back into the queue.
 func (c *Client) ReplayDeadLetters(ctx context.Context, r gatehouse.ReplayRequest) (*gatehouse.ReplayAnswer, error) {
-	out, _, err := post[gatehouse.ReplayAnswer](ctx, c, true, "/dead-letters/replay", r)
-	return out, err
+	return post[gatehouse.ReplayAnswer](ctx, c, true, "/dead-letters/replay", r)
 }
 
 // ResolvePush records the outcome of an unknown push.
 func (c *Client) ResolvePush(ctx context.Context, id string, r gatehouse.Resolution) (*gatehouse.Push, error) {
-	out, _, err := post[gatehouse.Push](ctx, c, true, "/pushes/"+segment(id)+"/resolve", r)
-	return out, err
+	return post[gatehouse.Push](ctx, c, true, "/pushes/"+segment(id)+"/resolve", r)
 }
 
 func principal(idOrName, verb string) string {
@@ -97,8 +91,7 @@ func principal(idOrName, verb string) string {
 
 // CreatePrincipal creates a principal; only this answer contains its secrets.
 func (c *Client) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*gatehouse.Credentials, error) {
-	out, _, err := post[gatehouse.Credentials](ctx, c, true, "/principals", r)
-	return out, err
+	return post[gatehouse.Credentials](ctx, c, true, "/principals", r)
 }
 
 // FindPrincipal reads a principal by id or name.
@@ -117,18 +110,12 @@ func (c *Client) ListPrincipals(
 func (c *Client) UpdatePrincipal(
 	ctx context.Context, idOrName string, r gatehouse.PrincipalChange,
 ) (*gatehouse.Principal, error) {
-	out := new(gatehouse.Principal)
-	_, err := c.do(ctx, request{method: http.MethodPatch, path: principal(idOrName, ""), body: r, out: out})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return read[gatehouse.Principal](ctx, c, request{method: http.MethodPatch, path: principal(idOrName, ""), body: r})
 }
 
 // ListGroups returns the tenant's groups with their members.
 func (c *Client) ListGroups(ctx context.Context) ([]*gatehouse.Group, error) {
-	p, err := page[*gatehouse.Group](ctx, c, "/groups", nil)
-	return p.Items, err
+	return list[*gatehouse.Group](ctx, c, "/groups", nil)
 }
 
 // FindGroup reads a group with its members.
@@ -147,11 +134,7 @@ func (c *Client) ChangeGroup(ctx context.Context, name string, r gatehouse.Group
 }
 
 func (c *Client) group(ctx context.Context, method, name string, body any) (*gatehouse.Group, error) {
-	out := new(gatehouse.Group)
-	if _, err := c.do(ctx, request{method: method, path: "/groups/" + segment(name), body: body, out: out}); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return read[gatehouse.Group](ctx, c, request{method: method, path: "/groups/" + segment(name), body: body})
 }
 
 // DeleteGroup deletes a group and every membership.
@@ -162,14 +145,12 @@ func (c *Client) DeleteGroup(ctx context.Context, name string) error {
 
 // CreateKey creates another API key for a principal.
 func (c *Client) CreateKey(ctx context.Context, idOrName string) (*gatehouse.Credentials, error) {
-	out, _, err := post[gatehouse.Credentials](ctx, c, true, principal(idOrName, "/keys"), nil)
-	return out, err
+	return post[gatehouse.Credentials](ctx, c, true, principal(idOrName, "/keys"), nil)
 }
 
 // ListKeys returns a principal's keys, without their secrets.
 func (c *Client) ListKeys(ctx context.Context, idOrName string) ([]*gatehouse.Key, error) {
-	p, err := page[*gatehouse.Key](ctx, c, principal(idOrName, "/keys"), nil)
-	return p.Items, err
+	return list[*gatehouse.Key](ctx, c, principal(idOrName, "/keys"), nil)
 }
 
 // RevokeKey revokes an API key.
@@ -180,20 +161,17 @@ func (c *Client) RevokeKey(ctx context.Context, keyID string) error {
 
 // RotateEditToken creates a new edit token for a person.
 func (c *Client) RotateEditToken(ctx context.Context, idOrName string) (*gatehouse.Credentials, error) {
-	out, _, err := post[gatehouse.Credentials](ctx, c, true, principal(idOrName, "/edit-token"), nil)
-	return out, err
+	return post[gatehouse.Credentials](ctx, c, true, principal(idOrName, "/edit-token"), nil)
 }
 
 // CreateTenant creates a tenant.
 func (c *Client) CreateTenant(ctx context.Context, id string) (*gatehouse.Tenant, error) {
-	out, _, err := post[gatehouse.Tenant](ctx, c, true, "/tenants", map[string]string{"id": id})
-	return out, err
+	return post[gatehouse.Tenant](ctx, c, true, "/tenants", map[string]string{"id": id})
 }
 
 // ListTenants returns all tenants.
 func (c *Client) ListTenants(ctx context.Context) ([]*gatehouse.Tenant, error) {
-	p, err := page[*gatehouse.Tenant](ctx, c, "/tenants", nil)
-	return p.Items, err
+	return list[*gatehouse.Tenant](ctx, c, "/tenants", nil)
 }
 
 // WhoAmI returns the principal of the client's key.
@@ -203,8 +181,7 @@ func (c *Client) WhoAmI(ctx context.Context) (*gatehouse.Principal, error) {
 
 // ApplyPolicy stores a policy and makes it the active one.
 func (c *Client) ApplyPolicy(ctx context.Context, source string) (*gatehouse.PolicyVersion, error) {
-	out, _, err := post[gatehouse.PolicyVersion](ctx, c, true, "/policies", map[string]string{"source": source})
-	return out, err
+	return post[gatehouse.PolicyVersion](ctx, c, true, "/policies", map[string]string{"source": source})
 }
 
 // ActivePolicy reads the active policy.
@@ -219,32 +196,27 @@ func (c *Client) FindPolicy(ctx context.Context, version int) (*gatehouse.Policy
 
 // ListPolicies returns all versions, newest first, without their source.
 func (c *Client) ListPolicies(ctx context.Context) ([]*gatehouse.PolicyVersion, error) {
-	p, err := page[*gatehouse.PolicyVersion](ctx, c, "/policies", nil)
-	return p.Items, err
+	return list[*gatehouse.PolicyVersion](ctx, c, "/policies", nil)
 }
 
 // PolicyUsage returns how much of the active policy's ceilings is reserved.
 func (c *Client) PolicyUsage(ctx context.Context) ([]*gatehouse.CeilingAccount, error) {
-	p, err := page[*gatehouse.CeilingAccount](ctx, c, "/policies/usage", nil)
-	return p.Items, err
+	return list[*gatehouse.CeilingAccount](ctx, c, "/policies/usage", nil)
 }
 
 // ActivatePolicy makes a stored version the active one.
 func (c *Client) ActivatePolicy(ctx context.Context, version int) (*gatehouse.PolicyVersion, error) {
-	out, _, err := post[gatehouse.PolicyVersion](ctx, c, false, fmt.Sprintf("/policies/%d/activate", version), nil)
-	return out, err
+	return post[gatehouse.PolicyVersion](ctx, c, false, fmt.Sprintf("/policies/%d/activate", version), nil)
 }
 
 // ProposePolicy proposes to replace the active policy.
 func (c *Client) ProposePolicy(ctx context.Context, r gatehouse.PolicyProposal) (*gatehouse.Action, error) {
-	out, _, err := post[gatehouse.Action](ctx, c, true, "/policies/propose", r)
-	return out, err
+	return post[gatehouse.Action](ctx, c, true, "/policies/propose", r)
 }
 
 // ExplainPolicy returns how the active policy would judge a proposal.
 func (c *Client) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.Explanation, error) {
-	out, _, err := post[gatehouse.Explanation](ctx, c, false, "/policies/explain", p)
-	return out, err
+	return post[gatehouse.Explanation](ctx, c, false, "/policies/explain", p)
 }
 
 // ListEntries reads the audit log, starting at an index; limit is at most 200.
@@ -253,8 +225,7 @@ func (c *Client) ListEntries(ctx context.Context, from int64, limit int) ([]*gat
 	if from > 0 {
 		q.Set("after", strconv.FormatInt(from-1, 10))
 	}
-	p, err := page[*gatehouse.Entry](ctx, c, "/audit/entries", q)
-	return p.Items, err
+	return list[*gatehouse.Entry](ctx, c, "/audit/entries", q)
 }
 
 // Head reads the size and the root hash of the audit log.

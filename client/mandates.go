@@ -10,14 +10,12 @@ var _ gatehouse.MandateService = (*Client)(nil)
 
 // ProposeMandate proposes a plan.
 func (c *Client) ProposeMandate(ctx context.Context, p gatehouse.Plan) (*gatehouse.Action, error) {
-	out, _, err := post[gatehouse.Action](ctx, c, true, "/mandates", p)
-	return out, err
+	return post[gatehouse.Action](ctx, c, true, "/mandates", p)
 }
 
 // ListMandates returns mandates, newest first.
 func (c *Client) ListMandates(ctx context.Context) ([]*gatehouse.Mandate, error) {
-	p, err := page[*gatehouse.Mandate](ctx, c, "/mandates", nil)
-	return p.Items, err
+	return list[*gatehouse.Mandate](ctx, c, "/mandates", nil)
 }
 
 // FindMandate returns a mandate.
@@ -46,6 +44,5 @@ func (c *Client) RevokeMandate(ctx context.Context, id string) (*gatehouse.Manda
 }
 
 func (c *Client) changeMandate(ctx context.Context, id, verb string, in any) (*gatehouse.Mandate, error) {
-	out, _, err := post[gatehouse.Mandate](ctx, c, true, "/mandates/"+segment(id)+"/"+verb, in)
-	return out, err
+	return post[gatehouse.Mandate](ctx, c, true, "/mandates/"+segment(id)+"/"+verb, in)
 }

@@ -22,7 +22,7 @@ func (c *Client) DismissNotices(ctx context.Context, ids []string) (int, error) 
 	type answer struct {
 		Dismissed int `json:"dismissed"`
 	}
-	out, _, err := post[answer](ctx, c, false, "/notices/dismiss", map[string]any{"ids": ids})
+	out, err := post[answer](ctx, c, false, "/notices/dismiss", map[string]any{"ids": ids})
 	if err != nil {
 		return 0, err
 	}

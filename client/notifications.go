@@ -28,14 +28,12 @@ func (c *Client) ListNotifications(
 
 // RetryNotification sends a message again now.
 func (c *Client) RetryNotification(ctx context.Context, id string) (*gatehouse.Notification, error) {
-	out, _, err := post[gatehouse.Notification](ctx, c, false, "/notifications/retry", map[string]any{"id": id})
-	return out, err
+	return post[gatehouse.Notification](ctx, c, false, "/notifications/retry", map[string]any{"id": id})
 }
 
 // RetryNotifications lists failed messages or, when DryRun is false, sends them again.
 func (c *Client) RetryNotifications(ctx context.Context, r gatehouse.RetryRequest) (*gatehouse.RetryAnswer, error) {
-	out, _, err := post[gatehouse.RetryAnswer](ctx, c, false, "/notifications/retry-failed", r)
-	return out, err
+	return post[gatehouse.RetryAnswer](ctx, c, false, "/notifications/retry-failed", r)
 }
 
 // ListChannels returns the channels of the caller's tenant.
@@ -52,8 +50,7 @@ func (c *Client) ListChannels(ctx context.Context) ([]*gatehouse.ChannelState, e
 
 // TestChannel sends a test message to the caller, or to the channel's configured destination.
 func (c *Client) TestChannel(ctx context.Context, channel string) (*gatehouse.Notification, error) {
-	out, _, err := post[gatehouse.Notification](ctx, c, false, "/channels/test", map[string]any{"channel": channel})
-	return out, err
+	return post[gatehouse.Notification](ctx, c, false, "/channels/test", map[string]any{"channel": channel})
 }
 
 // ReceiveBounce delivers a mail that a mail server returned. It needs no key.

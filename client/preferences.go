@@ -11,20 +11,14 @@ var _ gatehouse.PreferenceService = (*Client)(nil)
 
 // ListPreferences returns the caller's preference for each channel that sends to persons.
 func (c *Client) ListPreferences(ctx context.Context) ([]*gatehouse.Preference, error) {
-	p, err := page[*gatehouse.Preference](ctx, c, "/notifications/preferences", nil)
-	return p.Items, err
+	return list[*gatehouse.Preference](ctx, c, "/notifications/preferences", nil)
 }
 
 // SetPreference replaces the caller's preference for a channel.
 func (c *Client) SetPreference(
 	ctx context.Context, change gatehouse.PreferenceChange,
 ) (*gatehouse.Preference, error) {
-	out := new(gatehouse.Preference)
-	_, err := c.do(ctx, request{
-		method: http.MethodPut, path: "/notifications/preferences", body: change, out: out,
+	return read[gatehouse.Preference](ctx, c, request{
+		method: http.MethodPut, path: "/notifications/preferences", body: change,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }

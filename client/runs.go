@@ -50,8 +50,7 @@ func (c *Client) ListWorkflows(
 
 // ListWorkflowVersions returns all versions, newest first, without their sources.
 func (c *Client) ListWorkflowVersions(ctx context.Context, name string) ([]*gatehouse.Workflow, error) {
-	p, err := page[*gatehouse.Workflow](ctx, c, workflow(name, "/versions"), nil)
-	return p.Items, err
+	return list[*gatehouse.Workflow](ctx, c, workflow(name, "/versions"), nil)
 }
 
 // StartRun starts a run of the newest version. replayed is true if the server already knows the
@@ -59,7 +58,7 @@ func (c *Client) ListWorkflowVersions(ctx context.Context, name string) ([]*gate
 func (c *Client) StartRun(
 	ctx context.Context, name string, r gatehouse.NewRun,
 ) (out *gatehouse.Run, replayed bool, err error) {
-	out, a, err := post[gatehouse.Run](ctx, c, true, workflow(name, "/runs"), r)
+	out, a, err := posted[gatehouse.Run](ctx, c, true, workflow(name, "/runs"), r)
 	return out, err == nil && a.status == http.StatusOK && !a.replayed, err
 }
 
@@ -130,14 +129,12 @@ func (c *Client) CancelRun(ctx context.Context, id, reason string) (*gatehouse.R
 	body := struct {
 		Reason string `json:"reason,omitempty"`
 	}{reason}
-	out, _, err := post[gatehouse.Run](ctx, c, true, run(id, "/cancel"), body)
-	return out, err
+	return post[gatehouse.Run](ctx, c, true, run(id, "/cancel"), body)
 }
 
 // RetryRun starts a failed or canceled run again.
 func (c *Client) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) {
-	out, _, err := post[gatehouse.Run](ctx, c, true, run(id, "/retry"), nil)
-	return out, err
+	return post[gatehouse.Run](ctx, c, true, run(id, "/retry"), nil)
 }
 
 // RetryRunFrom starts a run that has ended again, from a step on.
@@ -145,8 +142,7 @@ func (c *Client) RetryRunFrom(ctx context.Context, id, step string) (*gatehouse.
 	body := struct {
 		From string `json:"from"`
 	}{step}
-	out, _, err := post[gatehouse.Run](ctx, c, true, run(id, "/retry"), body)
-	return out, err
+	return post[gatehouse.Run](ctx, c, true, run(id, "/retry"), body)
 }
 
 // SignalRun sends an event to a run.
@@ -155,8 +151,7 @@ func (c *Client) SignalRun(ctx context.Context, id, name string, data gatehouse.
 		Name string         `json:"name"`
 		Data gatehouse.JSON `json:"data,omitempty"`
 	}{name, data}
-	out, _, err := post[gatehouse.Signal](ctx, c, true, run(id, "/signals"), body)
-	return out, err
+	return post[gatehouse.Signal](ctx, c, true, run(id, "/signals"), body)
 }
 
 // ListReflexions returns a page of the lessons of finished runs, newest first: of one workflow, or

@@ -10,25 +10,21 @@ var _ gatehouse.SecretService = (*Client)(nil)
 
 // ListSecrets returns the secrets of the store, without their values.
 func (c *Client) ListSecrets(ctx context.Context) ([]*gatehouse.Secret, error) {
-	p, err := page[*gatehouse.Secret](ctx, c, "/secrets", nil)
-	return p.Items, err
+	return list[*gatehouse.Secret](ctx, c, "/secrets", nil)
 }
 
 // SetSecret stores a secret.
 func (c *Client) SetSecret(ctx context.Context, n gatehouse.NewSecret) (*gatehouse.Secret, error) {
-	out, _, err := post[gatehouse.Secret](ctx, c, false, "/secrets", n)
-	return out, err
+	return post[gatehouse.Secret](ctx, c, false, "/secrets", n)
 }
 
 // RotateSecret replaces the value of a secret.
 func (c *Client) RotateSecret(ctx context.Context, n gatehouse.NewSecret) (*gatehouse.Secret, error) {
 	value := gatehouse.SecretValue{Value: n.Value}
-	out, _, err := post[gatehouse.Secret](ctx, c, false, "/secrets/"+segment(n.Name)+"/rotate", value)
-	return out, err
+	return post[gatehouse.Secret](ctx, c, false, "/secrets/"+segment(n.Name)+"/rotate", value)
 }
 
 // RevokeSecret deletes the value of a secret.
 func (c *Client) RevokeSecret(ctx context.Context, name string) (*gatehouse.Secret, error) {
-	out, _, err := post[gatehouse.Secret](ctx, c, false, "/secrets/"+segment(name)+"/revoke", nil)
-	return out, err
+	return post[gatehouse.Secret](ctx, c, false, "/secrets/"+segment(name)+"/revoke", nil)
 }

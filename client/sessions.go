@@ -25,12 +25,10 @@ func (c *Client) ListSessions(
 
 // RevokeSession ends a session; its next request is refused.
 func (c *Client) RevokeSession(ctx context.Context, id string) (*gatehouse.Session, error) {
-	out, _, err := post[gatehouse.Session](ctx, c, false, "/sessions/"+segment(id)+"/revoke", nil)
-	return out, err
+	return post[gatehouse.Session](ctx, c, false, "/sessions/"+segment(id)+"/revoke", nil)
 }
 
 // CreateSetupLink creates a person's one-time link; only this answer contains it.
 func (c *Client) CreateSetupLink(ctx context.Context, idOrName string) (*gatehouse.NewSetupLink, error) {
-	out, _, err := post[gatehouse.NewSetupLink](ctx, c, true, principal(idOrName, "/setup-link"), nil)
-	return out, err
+	return post[gatehouse.NewSetupLink](ctx, c, true, principal(idOrName, "/setup-link"), nil)
 }

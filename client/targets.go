@@ -23,12 +23,10 @@ var _ gatehouse.EvaluationService = (*Client)(nil)
 
 // Evaluate stores the caller's result for a pending action.
 func (c *Client) Evaluate(ctx context.Context, id string, n gatehouse.NewEvaluated) (*gatehouse.Evaluated, error) {
-	out, _, err := post[gatehouse.Evaluated](ctx, c, true, action(id, "/evaluations"), n)
-	return out, err
+	return post[gatehouse.Evaluated](ctx, c, true, action(id, "/evaluations"), n)
 }
 
 // TargetChanged reports that an entity in a target system has changed.
 func (c *Client) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
-	out, _, err := post[gatehouse.TargetChanges](ctx, c, true, "/targets/changed", t)
-	return out, err
+	return post[gatehouse.TargetChanges](ctx, c, true, "/targets/changed", t)
 }

@@ -26,20 +26,17 @@ func (c *Client) HeartbeatStep(ctx context.Context, id string, r gatehouse.Heart
 
 // CompleteStep reports that a step succeeded.
 func (c *Client) CompleteStep(ctx context.Context, id string, r gatehouse.StepResult) (*gatehouse.Step, error) {
-	out, _, err := post[gatehouse.Step](ctx, c, true, step(id, "/complete"), r)
-	return out, err
+	return post[gatehouse.Step](ctx, c, true, step(id, "/complete"), r)
 }
 
 // FailStep reports that an attempt failed.
 func (c *Client) FailStep(ctx context.Context, id string, r gatehouse.StepFailure) (*gatehouse.Step, error) {
-	out, _, err := post[gatehouse.Step](ctx, c, true, step(id, "/fail"), r)
-	return out, err
+	return post[gatehouse.Step](ctx, c, true, step(id, "/fail"), r)
 }
 
 // ProposeStep proposes the action that a step leads to, and parks the step.
 func (c *Client) ProposeStep(ctx context.Context, id string, r gatehouse.StepProposal) (*gatehouse.Action, error) {
-	out, _, err := post[gatehouse.Action](ctx, c, true, step(id, "/propose"), r)
-	return out, err
+	return post[gatehouse.Action](ctx, c, true, step(id, "/propose"), r)
 }
 
 // LeasePushes leases due pushes of connectors of type worker.
@@ -54,18 +51,16 @@ func (c *Client) HeartbeatPush(ctx context.Context, id string, r gatehouse.Heart
 
 // CompletePush reports that a change was applied.
 func (c *Client) CompletePush(ctx context.Context, id string, r gatehouse.PushResult) (*gatehouse.Push, error) {
-	out, _, err := post[gatehouse.Push](ctx, c, true, push(id, "/complete"), r)
-	return out, err
+	return post[gatehouse.Push](ctx, c, true, push(id, "/complete"), r)
 }
 
 // FailPush reports that a call failed.
 func (c *Client) FailPush(ctx context.Context, id string, r gatehouse.PushFailure) (*gatehouse.Push, error) {
-	out, _, err := post[gatehouse.Push](ctx, c, true, push(id, "/fail"), r)
-	return out, err
+	return post[gatehouse.Push](ctx, c, true, push(id, "/fail"), r)
 }
 
 func leases[T any](ctx context.Context, c *Client, path string, body any) ([]T, error) {
-	out, _, err := post[[]T](ctx, c, false, path, body)
+	out, err := post[[]T](ctx, c, false, path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +68,5 @@ func leases[T any](ctx context.Context, c *Client, path string, body any) ([]T, 
 }
 
 func (c *Client) heartbeat(ctx context.Context, path string, body gatehouse.Heartbeat) (*gatehouse.LeaseState, error) {
-	out := new(gatehouse.LeaseState)
-	_, err := c.do(ctx, request{method: http.MethodPost, path: path, body: body, out: out, again: true})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return read[gatehouse.LeaseState](ctx, c, request{method: http.MethodPost, path: path, body: body, again: true})
 }

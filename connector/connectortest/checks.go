@@ -7,8 +7,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
+
+// Must ends the test on an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // Failure returns the failure of a call, nil for none. An error of another type ends the test.
 func Failure(t testing.TB, err error) *connector.Error {
@@ -29,9 +38,7 @@ func WantFailure(t testing.TB, err error, kind connector.Kind, code string) {
 }
 
 // WantFinding reads a call back, and checks the finding.
-func WantFinding(
-	t testing.TB, r connector.ReadBacker, c connector.Call, want connector.Finding,
-) connector.Result {
+func WantFinding(t testing.TB, r connector.ReadBacker, c connector.Call, want connector.Finding) connector.Result {
 	t.Helper()
 	finding, res, err := r.ReadBack(t.Context(), c)
 	if err != nil || finding != want {
@@ -61,6 +68,25 @@ func Probe(t testing.TB, c connector.Connector, shown, failure string, secrets .
 // Secrets returns the value of a secret by its name.
 type Secrets = func(name string) (string, error)
 
+// Named are secrets by their names.
+func Named(values map[string]string) Secrets {
+	return func(name string) (string, error) {
+		if value, ok := values[name]; ok {
+			return value, nil
+		}
+		return "", errors.New("there is no secret " + name)
+	}
+}
+
+// Call is the first call of an action, with its change and pre-image.
+func Call(operation, entityType, entityRef string, pre, change gatehouse.JSON) connector.Call {
+	return connector.Call{
+		Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Digest: gatehouse.NewDigest(change), Attempt: 1,
+		Operation: operation, Target: gatehouse.Target{EntityType: entityType, EntityRef: entityRef},
+		CurrentState: pre, ProposedChange: change,
+	}
+}
+
 // Builder is a connector's function New.
 type Builder[C any] = func(ctx context.Context, config C, secrets Secrets) (connector.Connector, error)
 
@@ -82,6 +108,50 @@ func WithSecret[C any](build Builder[C], config C, value string) func(*testing.T
 	return func(t *testing.T) connector.Connector {
 		return Build[connector.Connector](t, build, config, func(string) (string, error) { return value, nil })
 	}
+}
+
+// Refuses checks that each change of a configuration is refused, with an error that has its key.
+func Refuses[C any](
+	t *testing.T, build Builder[C], config func() C, secrets Secrets, changes map[string]func(*C),
+) {
+	t.Helper()
+	for want, change := range changes {
+		cfg := config()
+		change(&cfg)
+		if _, err := build(t.Context(), cfg, secrets); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// Invalid checks that a connector refuses calls at the proposal, and carries none of them out.
+func Invalid(t *testing.T, c connector.Connector, calls map[string]connector.Call) {
+	t.Helper()
+	for name, call := range calls {
+		if code := gatehouse.CodeOf(c.(connector.Validator).Validate(call)); code != gatehouse.CodeInvalid {
+			t.Errorf("%s: code %q", name, code)
+		}
+		if _, err := c.Execute(t.Context(), call); err == nil {
+			t.Errorf("%s was carried out", name)
+		}
+	}
+}
+
+// Race makes two calls at once. One of them succeeds; it returns the other's error.
+func Race(t *testing.T, first, second func() error) error {
+	t.Helper()
+	failures := make(chan error, 2)
+	for _, call := range []func() error{first, second} {
+		go func() { failures <- call() }()
+	}
+	a, b := <-failures, <-failures
+	if a != nil && b != nil {
+		t.Errorf("nobody has won: %v, %v", a, b)
+	}
+	if a == nil {
+		return b
+	}
+	return a
 }
 
 // Fingerprint checks which changes of a configuration change the fingerprint: those of differ do, those
@@ -110,7 +180,7 @@ func Fingerprint[C any](
 	}
 	if of(nil, func(name string) (string, error) {
 		value, err := secrets(name)
-		return value + "2", err
+		return "2" + value, err
 	}) != base {
 		t.Error("the value of a secret changes the fingerprint")
 	}

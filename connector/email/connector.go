@@ -33,6 +33,7 @@ const mails = `{"type": "object", "required": ["subject", "text"], "additionalPr
 
 // Connector sends mail through one server.
 type Connector struct {
+	*typed.Operations
 	server      server
 	from        *netmail.Address
 	domain      string
@@ -42,7 +43,6 @@ type Connector struct {
 	recipients  []string // in lower case
 	floor       gatehouse.RiskLevel
 	timeout     time.Duration
-	operations  *typed.Operations
 	fingerprint string
 }
 
@@ -84,7 +84,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 			return nil, fmt.Errorf("password: %w", err)
 		}
 	}
-	c.operations, err = typed.NewOperations(typed.Operation{
+	c.Operations, err = typed.NewOperations(typed.Operation{
 		Operation: connector.Operation{
 			Name: opSend, Class: connector.ClassC, Floor: gatehouse.L3,
 			Undo: connector.NoUndo("an e-mail that was sent stays sent"),
@@ -103,24 +103,19 @@ func fingerprint(cfg Config) string {
 // Fingerprint implements [connector.Connector].
 func (c *Connector) Fingerprint() string { return c.fingerprint }
 
-// Operation implements [connector.Connector].
-func (c *Connector) Operation(name string) (connector.Operation, bool) {
-	return c.operations.Operation(name)
-}
-
 // Schema implements [connector.Typed].
 func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) {
 	if entityType != entityRecipient {
 		return "", false
 	}
-	return c.operations.Schema(operation)
+	return c.Operations.Schema(operation)
 }
 
 func (c *Connector) levels() connector.Levels { return connector.Levels{Floor: c.floor} }
 
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
-	return c.operations.Floor(call, c.levels())
+	return c.Operations.Floor(call, c.levels())
 }
 
 // Declarations implements [connector.Declarer].
@@ -131,7 +126,7 @@ func (c *Connector) Declarations() []connector.Declaration {
 // Validate implements [connector.Validator].
 func (c *Connector) Validate(call connector.Call) error {
 	var v gatehouse.Violations
-	c.operations.Check(&v, call)
+	c.Operations.Check(&v, call)
 	if call.Target.EntityType != entityRecipient {
 		v.Add("/target/entity_type", "must be %s", entityRecipient)
 	}

@@ -34,33 +34,17 @@ func config(s *mailtest.Server) email.Config {
 	}
 }
 
-func secrets(name string) (string, error) {
-	if name != "MAIL" {
-		return "", errors.New("there is no secret " + name)
-	}
-	return password, nil
-}
+var secrets = connectortest.Named(map[string]string{"MAIL": password})
 
 func newConnector(t testing.TB, cfg email.Config) *email.Connector {
 	t.Helper()
 	c, err := email.New(t.Context(), cfg, secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	return c.(*email.Connector)
 }
 
 func call(change gatehouse.JSON) connector.Call {
-	return connector.Call{
-		Tenant:         "default",
-		ActionID:       "act_1",
-		IdempotencyKey: "act_1:1",
-		Digest:         gatehouse.NewDigest(change),
-		Attempt:        1,
-		Operation:      "send",
-		Target:         gatehouse.Target{EntityType: "recipient", EntityRef: "bo@shop.example"},
-		ProposedChange: change,
-	}
+	return connectortest.Call("send", "recipient", "bo@shop.example", "", change)
 }
 
 const hello = gatehouse.JSON(`{"subject":"Your order","text":"It is on its way.\nGrüße"}`)
@@ -159,9 +143,7 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	answer := func(code int) error {
 		return &smtp.SMTPError{
-			Code:         code,
-			EnhancedCode: smtp.EnhancedCode{code / 100, 1, 1},
-			Message:      "no " + "thanks",
+			Code: code, EnhancedCode: smtp.EnhancedCode{code / 100, 1, 1}, Message: "no " + "thanks",
 		}
 	}
 	rcpt := func(code int) func(*mailtest.Server, *email.Config) {
@@ -245,9 +227,7 @@ func TestOneOfTwoRefused(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	defer silent.Close()
 	s := start(t)
 	cfg := config(s)
@@ -337,7 +317,8 @@ func TestConfig(t *testing.T) {
 		d[0] != (connector.Declaration{Operation: "send", EntityType: "recipient", Level: 1}) {
 		t.Errorf("%+v", d)
 	}
-	for want, change := range map[string]func(*email.Config){
+	configure := func() email.Config { return config(s) }
+	connectortest.Refuses(t, email.New, configure, secrets, map[string]func(*email.Config){
 		"smtp: must be HOST:PORT":   func(c *email.Config) { c.SMTP = "mail.example" },
 		"from: must be an address":  func(c *email.Config) { c.From = "Gatehouse" },
 		"at least one is needed":    func(c *email.Config) { c.Recipients = nil },
@@ -349,13 +330,7 @@ func TestConfig(t *testing.T) {
 		"there is no secret":        func(c *email.Config) { c.Password.Secret = "OTHER" },
 		"must be 1 to 5":            func(c *email.Config) { c.Floor = 6 },
 		"not email":                 func(c *email.Config) { c.Type = "http" },
-	} {
-		cfg := config(s)
-		change(&cfg)
-		if _, err := email.New(t.Context(), cfg, secrets); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
+	})
 	other := config(s)
 	other.From = "other@acme.example"
 	if newConnector(t, other).Fingerprint() == base.Fingerprint() {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	"github.com/gatehouse-dev/gatehouse/connector/email"
 )
 
@@ -22,9 +23,7 @@ const huge = 32 << 20
 func scripted(t *testing.T, replies map[string]string) (addr string, mails *atomic.Int64) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	mails = new(atomic.Int64)
 	usual := map[string]string{"BANNER": "220 ready\r\n", "DATA": "354 go on\r\n", "QUIT": "221 bye\r\n"}
 	var served sync.WaitGroup

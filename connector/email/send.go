@@ -67,9 +67,7 @@ func (c *Connector) client(ctx context.Context) (*mail.Client, error) {
 		timeout = max(time.Millisecond, min(timeout, time.Until(deadline)))
 	}
 	options := []mail.Option{
-		mail.WithPort(
-			c.server.port,
-		),
+		mail.WithPort(c.server.port),
 		mail.WithTimeout(timeout),
 		mail.WithTLSConfig(c.server.tls),
 		mail.WithHELO(c.domain),
@@ -150,10 +148,7 @@ func invalid(err error) *connector.Error {
 func (c *Connector) metadata(call connector.Call) gatehouse.JSON {
 	sum := sha256.Sum256([]byte(textOf(call.ProposedChange, "text")))
 	return gatehouse.MustJSON(map[string]any{
-		"server": net.JoinHostPort(
-			c.server.host,
-			strconv.Itoa(c.server.port),
-		),
+		"server":      net.JoinHostPort(c.server.host, strconv.Itoa(c.server.port)),
 		"message_id":  "<" + c.messageID(call) + ">",
 		"from":        c.from.Address,
 		"to":          call.Target.EntityRef,

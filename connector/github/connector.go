@@ -28,11 +28,11 @@ const (
 
 // Connector changes the configured repositories.
 type Connector struct {
+	*typed.Operations
 	api          *rest.API
 	repositories map[string]Repository
 	input        string // that takes the action's id, "" for none
 	runDetails   bool
-	operations   *typed.Operations
 	fingerprint  string
 	timeout      time.Duration
 	targets      rest.Keyed
@@ -59,7 +59,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		repositories: cfg.Repositories, input: cfg.ActionInput, runDetails: !cfg.NoRunDetails,
 		fingerprint: fingerprint(cfg), timeout: cmp.Or(cfg.Timeout.D(), defaultTimeout), pace: rest.Pace{Gap: gap},
 	}
-	if c.operations, err = newOperations(); err != nil {
+	if c.Operations, err = newOperations(); err != nil {
 		return nil, err
 	}
 	if cfg.Auth.App != nil {

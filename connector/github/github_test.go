@@ -28,12 +28,7 @@ func config(f *fake) github.Config {
 	}
 }
 
-func secrets(name string) (string, error) {
-	if name != "GITHUB" {
-		return "", errors.New("there is no secret " + name)
-	}
-	return token, nil
-}
+var secrets = connectortest.Named(map[string]string{"GITHUB": token})
 
 func newConnector(t testing.TB, cfg github.Config) *github.Connector {
 	t.Helper()
@@ -48,16 +43,7 @@ var refs = map[string][2]string{
 }
 
 func call(operation string, change gatehouse.JSON) connector.Call {
-	return connector.Call{
-		Tenant:         "default",
-		ActionID:       "act_1",
-		IdempotencyKey: "act_1:1",
-		Digest:         gatehouse.NewDigest(change),
-		Attempt:        1,
-		Operation:      operation,
-		Target:         gatehouse.Target{EntityType: refs[operation][0], EntityRef: refs[operation][1]},
-		ProposedChange: change,
-	}
+	return connectortest.Call(operation, refs[operation][0], refs[operation][1], "", change)
 }
 
 func merge() connector.Call {
@@ -248,9 +234,7 @@ func TestReversals(t *testing.T) {
 				t.Error("is said not to be reversible")
 			}
 			undo := back(res)
-			if err := c.Validate(undo); err != nil {
-				t.Fatal(err)
-			}
+			connectortest.Must(t, c.Validate(undo))
 			if operation == "comment" {
 				f.comments[0]["body"] = "edited by somebody"
 				_, err := c.Execute(t.Context(), undo)
@@ -572,7 +556,8 @@ func TestConfig(t *testing.T) {
 	if newConnector(t, cfg).Fingerprint() == base {
 		t.Error("the input is not in the fingerprint")
 	}
-	for want, change := range map[string]func(*github.Config){
+	configure := func() github.Config { return config(f) }
+	connectortest.Refuses(t, github.New, configure, secrets, map[string]func(*github.Config){
 		"at least one is needed": func(c *github.Config) { c.Repositories = nil },
 		"is not owner/name":      func(c *github.Config) { c.Repositories = map[string]github.Repository{"shop": {}} },
 		"exactly one of token":   func(c *github.Config) { c.Auth = github.Auth{} },
@@ -584,11 +569,5 @@ func TestConfig(t *testing.T) {
 		},
 		"an internal address": func(c *github.Config) { c.AllowPrivate = false },
 		"not github":          func(c *github.Config) { c.Type = "http" },
-	} {
-		cfg := config(f)
-		change(&cfg)
-		if _, err := github.New(t.Context(), cfg, secrets); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
+	})
 }

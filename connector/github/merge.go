@@ -44,8 +44,7 @@ func (c *Connector) merge(ctx context.Context, call connector.Call) (connector.R
 
 // merged checks whether the approved commit was merged into the approved branch.
 func (c *Connector) merged(
-	ctx context.Context,
-	call connector.Call,
+	ctx context.Context, call connector.Call,
 ) (commit string, there bool, failed *connector.Error) {
 	state, _, failed := c.read(ctx, call)
 	if failed != nil {

@@ -99,17 +99,12 @@ func newOperations() (*typed.Operations, error) {
 	)
 }
 
-// Operation implements [connector.Connector].
-func (c *Connector) Operation(name string) (connector.Operation, bool) {
-	return c.operations.Operation(name)
-}
-
 // Schema implements [connector.Typed].
 func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) {
 	if entities[operation] != entityType {
 		return "", false
 	}
-	return c.operations.Schema(operation)
+	return c.Operations.Schema(operation)
 }
 
 // place splits a reference; both parts are "" if it does not suit its operation.
@@ -142,7 +137,7 @@ func (c *Connector) levels(repository, operation string) connector.Levels {
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	repository, _ := place(call)
-	return c.operations.Floor(call, c.levels(repository, call.Operation))
+	return c.Operations.Floor(call, c.levels(repository, call.Operation))
 }
 
 // Declarations implements [connector.Declarer].
@@ -163,7 +158,7 @@ func (c *Connector) Declarations() []connector.Declaration {
 // Validate implements [connector.Validator].
 func (c *Connector) Validate(call connector.Call) error {
 	var v gatehouse.Violations
-	c.operations.Check(&v, call)
+	c.Operations.Check(&v, call)
 	entity := entities[call.Operation]
 	if call.Target.EntityType != entity {
 		v.Add("/target/entity_type", "must be %s for %s", entity, gatehouse.Quote(call.Operation))

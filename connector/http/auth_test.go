@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 )
 
@@ -88,9 +89,7 @@ func (s *idp) connector(t *testing.T, change func(*httpconn.Config)) *httpconn.C
 		change(&cfg)
 	}
 	c, err := httpconn.New(t.Context(), cfg, func(string) (string, error) { return clientSecret, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	return c.(*httpconn.Connector)
 }
 

@@ -43,12 +43,10 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	if byVersion {
 		version, _ := op.check.version.version(a, doc)
 		if !sameVersion(call.Target.Version, version) {
-			return connector.State{
-				Expected: gatehouse.StringJSON(call.Target.Version), Actual: gatehouse.StringJSON(version),
-			}, nil
+			return rest.OtherVersion(call.Target.Version, version), nil
 		}
 	}
-	return op.check.compare(doc, pre), nil
+	return op.check.compare(doc, call), nil
 }
 
 // look reads the target with the operation's check. gone is true when the target does not exist.
@@ -93,21 +91,12 @@ func expectation(call connector.Call, byVersion bool, pre []gatehouse.Member) ga
 }
 
 // compare lists the members of the pre-image that differ.
-func (k *check) compare(doc document, pre []gatehouse.Member) connector.State {
+func (k *check) compare(doc document, call connector.Call) connector.State {
 	state, _ := doc.at(k.state)
-	var expected, actual []gatehouse.Member
-	for _, f := range pre {
-		got, ok := state.Get(f.Name)
-		if ok && f.Value.Equal(got) || !ok && f.Value == "null" {
-			continue
-		}
-		expected = append(expected, f)
-		actual = append(actual, gatehouse.Member{Name: f.Name, Value: got})
-	}
-	if expected == nil {
-		return connector.State{Matches: true}
-	}
-	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
+	return rest.Compare(call, func(m gatehouse.Member) (gatehouse.JSON, bool) {
+		got, ok := state.Get(m.Name)
+		return got, ok && m.Value.Equal(got) || !ok && m.Value == "null"
+	})
 }
 
 // ReadBack asks the target for the effect of an earlier call. It never returns Absent, because an

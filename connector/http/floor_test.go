@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 )
 
@@ -33,13 +34,9 @@ operations:
 func withLevels(t *testing.T) *httpconn.Connector {
 	t.Helper()
 	var cfg httpconn.Config
-	if err := yaml.Load([]byte(levels), &cfg, yaml.WithKnownFields()); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, yaml.Load([]byte(levels), &cfg, yaml.WithKnownFields()))
 	c, err := httpconn.New(t.Context(), cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	return c.(*httpconn.Connector)
 }
 
@@ -122,9 +119,7 @@ func TestAnyEntity(t *testing.T) {
 	for _, entities := range []map[string]httpconn.Entity{nil, {"deal": {}}} {
 		cfg.Entities = entities
 		c, err := httpconn.New(t.Context(), cfg, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, err)
 		want := []connector.Declaration{
 			{Operation: "label", Level: 1, AnyEntity: entities == nil}, {Operation: "note", Field: "text", Level: 2},
 			{Operation: "typed", Field: "text", Level: 2, AnyEntity: entities == nil},

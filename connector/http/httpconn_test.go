@@ -83,9 +83,7 @@ func TestBytesArriveAsApproved(t *testing.T) {
 	c := newConnector(t, s.config())
 	change := `{"amount":1234567890123456789,"note":"ü \"quoted\" <b>","price":12.50,"zero":-0.0}`
 	res, err := c.Execute(t.Context(), call(change))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	want := "PATCH /deals/42 " + change
 	if got := s.requests(); len(got) != 1 || got[0] != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -230,13 +228,9 @@ func TestTimeout(t *testing.T) {
 func TestNotSent(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	closed := "http://" + l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, l.Close())
 	untrusted := httptest.NewTLSServer(http.NotFoundHandler())
 	untrusted.Config.ErrorLog = nil
 	t.Cleanup(untrusted.Close)

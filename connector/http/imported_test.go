@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 )
 
@@ -33,9 +34,7 @@ left_out: {upload: its body is no JSON}
 func parse(t *testing.T, text string) httpconn.Config {
 	t.Helper()
 	var cfg httpconn.Config
-	if err := yaml.Load([]byte(text), &cfg, yaml.WithKnownFields()); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, yaml.Load([]byte(text), &cfg, yaml.WithKnownFields()))
 	cfg.BaseURL, cfg.Import = "https://billing.example", strings.ReplaceAll(imported, "%", strings.Repeat("a", 64))
 	return cfg
 }

@@ -196,12 +196,7 @@ const (
 	expired = "s3cret-that-has-expired"
 )
 
-func secrets(name string) (string, error) {
-	if name == "CRM_TOKEN" {
-		return token, nil
-	}
-	return "", fmt.Errorf("there is no secret %s", name)
-}
+var secrets = connectortest.Named(map[string]string{"CRM_TOKEN": token})
 
 func newConnector(t testing.TB, cfg httpconn.Config) *httpconn.Connector {
 	t.Helper()

@@ -40,7 +40,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	if (!ok || !state.IsObject()) && len(pre) > 0 {
 		return connector.Snapshot{}, unreadable("no_state", "the target's answer has no object where its state is read")
 	}
-	out.Matches = out.Matches && op.check.compare(doc, pre).Matches
+	out.Matches = out.Matches && op.check.compare(doc, call).Matches
 	out.CurrentState = stateOf(state, pre, call.ProposedChange)
 	return out, nil
 }

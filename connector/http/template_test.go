@@ -56,9 +56,7 @@ func TestTemplates(t *testing.T) {
 			s := newCRM(t)
 			s.breakWith(false, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) })
 			c := s.operation(t, test.op)
-			if err := c.Validate(hostile); err != nil {
-				t.Fatal(err)
-			}
+			connectortest.Must(t, c.Validate(hostile))
 			if _, err := c.Execute(t.Context(), hostile); err != nil {
 				t.Fatal(err)
 			}
@@ -277,9 +275,7 @@ func TestReverse(t *testing.T) {
 		}
 		c := newConnector(t, cfg)
 		res, err := c.Execute(t.Context(), change)
-		if err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, err)
 		// The operation's description predicts what the configuration says.
 		update, _ := c.Operation("update")
 		remove, _ := c.Operation("remove")

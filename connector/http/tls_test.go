@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 )
 
@@ -26,9 +27,7 @@ import (
 func clientPair(t *testing.T) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	now := time.Now()
 	of := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
@@ -36,13 +35,9 @@ func clientPair(t *testing.T) (certificate, key string) {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, of, of, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
 }
@@ -64,9 +59,7 @@ func TestClientCertificate(t *testing.T) {
 	t.Cleanup(s.Close)
 	authority := filepath.Join(t.TempDir(), "ca.pem")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	if err := os.WriteFile(authority, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, os.WriteFile(authority, text, 0o600))
 
 	pair := &httpconn.ClientCertificate{Cert: connector.Secret{Secret: "CERT"}, Key: connector.Secret{Secret: "KEY"}}
 	cfg := httpconn.Config{
@@ -76,9 +69,7 @@ func TestClientCertificate(t *testing.T) {
 	secrets := map[string]string{"CERT": certificate, "KEY": key}
 	of := func(name string) (string, error) { return secrets[name], nil }
 	c, err := httpconn.New(t.Context(), cfg, of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	if _, err := c.Execute(t.Context(), call(`{}`)); err != nil || served.Load() != 1 {
 		t.Errorf("%v, and %d calls were served", err, served.Load())
 	}
@@ -86,9 +77,7 @@ func TestClientCertificate(t *testing.T) {
 	without := cfg
 	without.ClientCertificate = nil
 	plain, err := httpconn.New(t.Context(), without, of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	if _, err := plain.Execute(t.Context(), call(`{}`)); err == nil || served.Load() != 1 {
 		t.Errorf("without a certificate: %v, and %d calls were served", err, served.Load())
 	}

@@ -208,8 +208,7 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 	made, gone, failed := c.read(ctx, res.ExternalID, append(names(call), "labels"))
 	if failed != nil || gone {
 		return res, &connector.Error{
-			Code:   "not_confirmed",
-			Detail: "the issue was made, but could not be read afterwards",
+			Code: "not_confirmed", Detail: "the issue was made, but could not be read afterwards",
 		}
 	}
 	return res, differs(rest.With(call.ProposedChange, "labels", added(labels, markLabel(call))), issue{}, made)

@@ -22,9 +22,9 @@ const defaultTimeout = 30 * time.Second
 
 // Connector changes issues of one site.
 type Connector struct {
+	*typed.Operations
 	api         *rest.API
 	projects    map[string]Project
-	operations  *typed.Operations
 	fingerprint string
 	timeout     time.Duration
 	issues      rest.Keyed
@@ -58,7 +58,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		},
 		projects: cfg.Projects, timeout: cmp.Or(cfg.Timeout.D(), defaultTimeout), fingerprint: fingerprint(cfg),
 	}
-	if c.operations, err = newOperations(); err != nil {
+	if c.Operations, err = newOperations(); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -267,12 +267,7 @@ func (f *fake) config() jira.Config {
 	}
 }
 
-func secrets(name string) (string, error) {
-	if name == "JIRA" {
-		return token, nil
-	}
-	return "", fmt.Errorf("there is no secret %s", name)
-}
+var secrets = connectortest.Named(map[string]string{"JIRA": token})
 
 func (f *fake) connector(change func(*jira.Config)) *jira.Connector {
 	f.t.Helper()
@@ -284,11 +279,7 @@ func (f *fake) connector(change func(*jira.Config)) *jira.Connector {
 }
 
 func call(operation string, change, pre gatehouse.JSON) connector.Call {
-	c := connector.Call{
-		Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Digest: gatehouse.NewDigest(change), Attempt: 1,
-		Operation: operation, Target: gatehouse.Target{EntityType: "issue", EntityRef: "SHOP-1"},
-		CurrentState: pre, ProposedChange: change,
-	}
+	c := connectortest.Call(operation, "issue", "SHOP-1", pre, change)
 	if operation == "create" {
 		c.Target.EntityRef = "SHOP"
 	}

@@ -39,9 +39,7 @@ func names(call connector.Call) []string {
 
 // read reads an issue; gone is true if it does not exist or this account may not see it.
 func (c *Connector) read(
-	ctx context.Context,
-	key string,
-	fields []string,
+	ctx context.Context, key string, fields []string,
 ) (i issue, gone bool, failed *connector.Error) {
 	query := url.Values{"fields": {strings.Join(fields, ",")}}
 	a, failed := c.api.Ask(ctx, http.MethodGet, issuePath(key), query, "")

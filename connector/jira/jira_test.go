@@ -1,7 +1,6 @@
 package jira_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -136,9 +135,7 @@ func TestTexts(t *testing.T) {
 	f := newFake(t)
 	c := f.connector(nil)
 	res, err := c.Execute(t.Context(), call("create", newIssue, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	if _, err := c.Execute(t.Context(), call("comment", hello, "")); err != nil {
 		t.Fatal(err)
 	}
@@ -183,20 +180,13 @@ func TestValidate(t *testing.T) {
 	other.Target.EntityRef = "OPS-1"
 	path := call("update", newSummary, oldSummary)
 	path.Target.EntityRef = "SHOP-1/../OPS-1"
-	for name, bad := range map[string]connector.Call{
+	connectortest.Invalid(t, c, map[string]connector.Call{
 		"another project": other, "a path": path, "blind": call("update", newSummary, ""),
 		"status as a field":  call("update", `{"status":"Done"}`, oldSummary),
 		"our label":          call("create", `{"issuetype":"Task","summary":"x","labels":["gatehouse-1"]}`, ""),
 		"lines in a summary": call("update", `{"summary":"a\nb"}`, oldSummary), "no text": call("comment", `{}`, ""),
 		"a state of nothing": call("create", newIssue, oldSummary),
-	} {
-		if code := gatehouse.CodeOf(c.Validate(bad)); code != gatehouse.CodeInvalid {
-			t.Errorf("%s: code %q", name, code)
-		}
-		if _, err := c.Execute(t.Context(), bad); err == nil {
-			t.Errorf("%s was carried out", name)
-		}
-	}
+	})
 	for change, floor := range map[gatehouse.JSON]gatehouse.RiskLevel{`{"labels":["a"]}`: 1, newSummary: 3,
 		`{"labels":["a"],"summary":"b"}`: 3} {
 		if got := c.Floor(call("update", change, oldSummary)); got != floor {
@@ -218,8 +208,7 @@ func TestValidate(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
-	base := f.connector(nil).Fingerprint()
-	for name, change := range map[string]func(*jira.Config){
+	connectortest.Refuses(t, jira.New, f.config, secrets, map[string]func(*jira.Config){
 		"site: ":             func(c *jira.Config) { c.Site = "ftp://x" },
 		"email: ":            func(c *jira.Config) { c.Email = "gate" },
 		"token: ":            func(c *jira.Config) { c.Token.Secret = "OTHER" },
@@ -228,21 +217,12 @@ func TestConfig(t *testing.T) {
 		"projects.SHOP.operations.delete:": func(c *jira.Config) {
 			c.Projects["SHOP"] = jira.Project{Operations: map[string]jira.Operation{"delete": {}}}
 		},
-	} {
-		cfg := f.config()
-		change(&cfg)
-		if _, err := jira.New(t.Context(), cfg, secrets); err == nil || !strings.HasPrefix(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if got := f.connector(func(c *jira.Config) { c.Email = "other@acme.example" }).Fingerprint(); got == base {
-		t.Error("another account has the same fingerprint")
-	}
-	if got := f.connector(
-		func(c *jira.Config) {
-			c.Projects["SHOP"] = jira.Project{
-				Fields: connector.FieldLevels{"labels": 1}}
-		}).Fingerprint(); got != base {
-		t.Error("levels are in the fingerprint")
-	}
+	})
+	connectortest.Fingerprint(t, jira.New, f.config, secrets, map[string]func(*jira.Config){
+		"another account": func(c *jira.Config) { c.Email = "other@acme.example" },
+	}, map[string]func(*jira.Config){
+		"levels": func(c *jira.Config) {
+			c.Projects["SHOP"] = jira.Project{Fields: connector.FieldLevels{"labels": 1}}
+		},
+	})
 }

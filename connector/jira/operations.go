@@ -61,17 +61,12 @@ func newOperations() (*typed.Operations, error) {
 	)
 }
 
-// Operation implements [connector.Connector].
-func (c *Connector) Operation(name string) (connector.Operation, bool) {
-	return c.operations.Operation(name)
-}
-
 // Schema implements [connector.Typed].
 func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) {
 	if entityType != entity {
 		return "", false
 	}
-	return c.operations.Schema(operation)
+	return c.Operations.Schema(operation)
 }
 
 // project is the key of the project that a call changes, "" if the target's syntax is invalid.
@@ -95,7 +90,7 @@ func (c *Connector) levels(project, operation string) connector.Levels {
 
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
-	return c.operations.Floor(call, c.levels(project(call), call.Operation))
+	return c.Operations.Floor(call, c.levels(project(call), call.Operation))
 }
 
 // Declarations implements [connector.Declarer]. An operation or field is listed with each level
@@ -117,7 +112,7 @@ func (c *Connector) Declarations() []connector.Declaration {
 // Validate implements [connector.Validator].
 func (c *Connector) Validate(call connector.Call) error {
 	var v gatehouse.Violations
-	c.operations.Check(&v, call)
+	c.Operations.Check(&v, call)
 	if call.Target.EntityType != entity {
 		v.Add("/target/entity_type", "must be %s", entity)
 	}

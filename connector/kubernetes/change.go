@@ -263,9 +263,7 @@ func (c *Connector) create(ctx context.Context, call connector.Call, p place) (c
 
 // created searches for a call's object. Another object of the same name is a failure.
 func (c *Connector) created(
-	ctx context.Context,
-	call connector.Call,
-	p place,
+	ctx context.Context, call connector.Call, p place,
 ) (connector.Result, bool, *connector.Error) {
 	o, why, failed := c.read(ctx, call, p)
 	switch {

@@ -62,9 +62,7 @@ func newCluster(t testing.TB) *cluster {
 	c.url, c.server = s.URL, s
 	c.ca = filepath.Join(t.TempDir(), "ca.pem")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	if err := os.WriteFile(c.ca, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, os.WriteFile(c.ca, text, 0o600))
 	c.do("POST", "/api/v1/namespaces", "kubectl", `{"metadata":{"name":"`+c.namespace+`"}}`)
 	c.do("POST", c.deployments(), "kubectl", `{"metadata":{"name":"web","labels":{"app":"web"}},"spec":{"replicas":1,
 		"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
@@ -76,13 +74,9 @@ func newCluster(t testing.TB) *cluster {
 
 func realServer(t testing.TB, address string) http.Handler {
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	text, err := os.ReadFile(os.Getenv("GATEHOUSE_TEST_KUBERNETES_CA"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(text)
 	admin := os.Getenv("GATEHOUSE_TEST_KUBERNETES_TOKEN")
@@ -212,12 +206,7 @@ func (c *cluster) config() kubernetes.Config {
 	}
 }
 
-func secrets(name string) (string, error) {
-	if name == "TOKEN" {
-		return token + "\n", nil
-	}
-	return "", fmt.Errorf("there is no secret %s", name)
-}
+var secrets = connectortest.Named(map[string]string{"TOKEN": token + "\n"})
 
 func (c *cluster) connector(change func(*kubernetes.Config)) *kubernetes.Connector {
 	c.t.Helper()
@@ -235,11 +224,7 @@ func force(cfg *kubernetes.Config) {
 }
 
 func (c *cluster) call(operation string, change, pre gatehouse.JSON) connector.Call {
-	return connector.Call{
-		Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Digest: gatehouse.NewDigest(change), Attempt: 1,
-		Operation: operation, Target: gatehouse.Target{EntityType: "deployments.apps", EntityRef: c.namespace + "/web"},
-		CurrentState: pre, ProposedChange: change,
-	}
+	return connectortest.Call(operation, "deployments.apps", c.namespace+"/web", pre, change)
 }
 
 // create creates the config map "settings".

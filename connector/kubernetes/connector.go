@@ -24,10 +24,10 @@ const (
 
 // Connector changes objects of one cluster.
 type Connector struct {
+	*typed.Operations
 	api         *rest.API
 	manager     string
 	resources   map[string]Resource
-	operations  *typed.Operations
 	fingerprint string
 	timeout     time.Duration
 	objects     rest.Keyed
@@ -64,7 +64,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		manager: cmp.Or(cfg.FieldManager, defaultManager), resources: cfg.Resources,
 		timeout: cmp.Or(cfg.Timeout.D(), defaultTimeout), fingerprint: fingerprint(cfg),
 	}
-	if c.operations, err = newOperations(); err != nil {
+	if c.Operations, err = newOperations(); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -148,22 +148,15 @@ func TestTwoReplicas(t *testing.T) {
 	var arrived sync.WaitGroup
 	arrived.Add(2)
 	c.behave(func() { c.pause = func() { arrived.Done(); arrived.Wait() } })
-	failures := make(chan error, 2)
-	for _, n := range []gatehouse.JSON{five, `{"spec":{"replicas":9}}`} {
+	replica := func(n gatehouse.JSON) func() error {
 		k := c.connector(nil)
-		go func() {
+		return func() error {
 			_, err := k.Execute(t.Context(), c.call("apply", n, two))
-			failures <- err
-		}()
+			return err
+		}
 	}
-	first, second := <-failures, <-failures
-	if first == nil {
-		first, second = second, first
-	}
-	if second != nil {
-		t.Errorf("nobody has won: %v", second)
-	}
-	wantFailure(t, first, connector.Transient, "conflict")
+	lost := connectortest.Race(t, replica(five), replica(`{"spec":{"replicas":9}}`))
+	wantFailure(t, lost, connector.Transient, "conflict")
 	if c.effects() != 1 {
 		t.Errorf("%d effects", c.effects())
 	}
@@ -185,9 +178,7 @@ func TestFieldManagers(t *testing.T) {
 	}
 	k := c.connector(force)
 	res, err := k.Execute(t.Context(), c.call("apply", newImage, oldImage))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	images := func() string { return string(c.web("spec", "template", "spec", "containers")) }
 	if got := images(); !strings.Contains(got, "nginx:2") || !strings.Contains(got, "fluent:1") {
 		t.Errorf("containers: %s", got)
@@ -232,9 +223,7 @@ func TestForgotten(t *testing.T) {
 	// A field is removed on purpose by naming it with null.
 	meant := gatehouse.JSON(`{"metadata":{"annotations":{"team":null}},"spec":{"replicas":5}}`)
 	res, err := k.Execute(t.Context(), c.call("apply", meant, two))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	if got := c.web("metadata", "annotations"); strings.Contains(string(got), "team") || c.web("spec", "replicas") != "5" {
 		t.Errorf("annotations %s, replicas %s", got, c.web("spec", "replicas"))
 	}
@@ -254,14 +243,10 @@ func TestAdded(t *testing.T) {
 		"metadata": object{"annotations": object{"note": "<b>\u202e"}}, "spec": object{"paused": true, "replicas": 2},
 	})
 	res, err := k.Execute(t.Context(), c.call("apply", change, two))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	undo := c.call(res.Reversal.Operation, res.Reversal.ProposedChange, res.Reversal.CurrentState)
 	undo.IdempotencyKey = "act_2:1"
-	if err := k.Validate(undo); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, k.Validate(undo))
 	if _, err := k.Execute(t.Context(), undo); err != nil {
 		t.Fatal(err)
 	}
@@ -280,9 +265,7 @@ func TestCreate(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	res, err := k.Execute(t.Context(), c.create(settings))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	other := c.create(settings)
 	other.IdempotencyKey = "act_2:1"
 	_, err = k.Execute(t.Context(), other)
@@ -299,9 +282,7 @@ func TestCreate(t *testing.T) {
 		t.Fatalf("%v, %s, %d effects", err, c.settings(), c.effects())
 	}
 	again := c.create(removed.Reversal.ProposedChange) // reverse the reversal, with the old manifest
-	if err := k.Validate(again); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, k.Validate(again))
 	if _, err := k.Execute(t.Context(), again); err != nil || !strings.Contains(string(c.settings()), `"level":"debug"`) {
 		t.Errorf("%v, %s", err, c.settings())
 	}
@@ -424,7 +405,7 @@ func TestValidate(t *testing.T) {
 		return call
 	}
 	apply := c.call("apply", five, two)
-	for name, bad := range map[string]connector.Call{
+	connectortest.Invalid(t, k, map[string]connector.Call{
 		"another resource":  at(apply, "pods", c.namespace+"/web"),
 		"another namespace": at(apply, "deployments.apps", "kube-system/web"),
 		"a path":            at(apply, "deployments.apps", c.namespace+"/../x"),
@@ -439,14 +420,7 @@ func TestValidate(t *testing.T) {
 		"a restart":          at(c.call("restart", restart, `{"restartedAt":null}`), "configmaps", c.namespace+"/settings"),
 		"a propagation":      c.call("delete", `{"propagation":"all"}`, two),
 		"a state of nothing": c.call("create", settings, two),
-	} {
-		if code := gatehouse.CodeOf(k.Validate(bad)); code != gatehouse.CodeInvalid {
-			t.Errorf("%s: code %q", name, code)
-		}
-		if _, err := k.Execute(t.Context(), bad); err == nil {
-			t.Errorf("%s was carried out", name)
-		}
-	}
+	})
 	namespace := at(c.call("delete", "{}", two), "namespaces", c.namespace)
 	for name, test := range map[string]struct {
 		call  connector.Call
@@ -472,19 +446,13 @@ func TestValidate(t *testing.T) {
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gate"},
 		NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	encode := func(kind string, b []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}))
 	}
@@ -506,9 +474,7 @@ func TestAuthentication(t *testing.T) {
 		k, err := kubernetes.New(t.Context(), cfg, func(name string) (string, error) {
 			return map[string]string{"cert": cert, "key": key}[name], nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, err)
 		if err := k.(connector.Prober).Probe(t.Context()); err != nil {
 			t.Errorf("with a certificate: %v", err)
 		}
@@ -533,15 +499,13 @@ func TestAuthentication(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	base := c.connector(nil).Fingerprint()
-	for name, change := range map[string]func(*kubernetes.Config){
+	connectortest.Refuses(t, kubernetes.New, c.config, secrets, map[string]func(*kubernetes.Config){
 		"server: ":     func(c *kubernetes.Config) { c.Server = "http://127.0.0.1" },
 		"ca_file: ":    func(c *kubernetes.Config) { c.CAFile = "fake_test.go" },
 		"auth: needs":  func(c *kubernetes.Config) { c.Auth.Token = nil },
 		"auth: cert":   func(c *kubernetes.Config) { c.Auth.Key = &connector.Secret{Secret: "TOKEN"} },
 		"auth.token: ": func(c *kubernetes.Config) { c.Auth.Token.Secret = "OTHER" },
-		"auth.certificate": func(
-			c *kubernetes.Config) {
+		"auth.certificate": func(c *kubernetes.Config) {
 			s := c.Auth.Token
 			c.Auth = kubernetes.Auth{Certificate: s, Key: s}
 		},
@@ -552,8 +516,7 @@ func TestConfig(t *testing.T) {
 			c.Resources = map[string]kubernetes.Resource{"secrets": {Kind: "Secret"}}
 		},
 		"resources.configmaps.kind": func(c *kubernetes.Config) { c.Resources["configmaps"] = kubernetes.Resource{} },
-		"resources.configmaps.version": func(
-			c *kubernetes.Config) {
+		"resources.configmaps.version": func(c *kubernetes.Config) {
 			c.Resources["configmaps"] = kubernetes.Resource{Kind: "X", Version: "1"}
 		},
 		"resources.configmaps.namespaces": func(c *kubernetes.Config) {
@@ -562,21 +525,12 @@ func TestConfig(t *testing.T) {
 		"resources.configmaps.operations.exec": func(c *kubernetes.Config) {
 			c.Resources["configmaps"] = kubernetes.Resource{Kind: "X", Operations: map[string]kubernetes.Operation{"exec": {}}}
 		},
-	} {
-		cfg := c.config()
-		change(&cfg)
-		if _, err := kubernetes.New(t.Context(), cfg, secrets); err == nil || !strings.HasPrefix(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if got := c.connector(force).Fingerprint(); got == base {
-		t.Error("force is not in the fingerprint")
-	}
-	if got := c.connector(func(cfg *kubernetes.Config) {
-		r := cfg.Resources["configmaps"]
-		r.Fields = connector.FieldLevels{"data": 1}
-		cfg.Resources["configmaps"] = r
-	}).Fingerprint(); got != base {
-		t.Error("levels are in the fingerprint")
-	}
+	})
+	connectortest.Fingerprint(t, kubernetes.New, c.config, secrets,
+		map[string]func(*kubernetes.Config){"force": force},
+		map[string]func(*kubernetes.Config){"levels": func(cfg *kubernetes.Config) {
+			r := cfg.Resources["configmaps"]
+			r.Fields = connector.FieldLevels{"data": 1}
+			cfg.Resources["configmaps"] = r
+		}})
 }

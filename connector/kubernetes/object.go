@@ -30,9 +30,7 @@ func objectOf(doc gatehouse.JSON) (object, bool) {
 // read reads the subject of an operation: an object, or its scale. why is the server's message if
 // the object does not exist.
 func (c *Connector) read(
-	ctx context.Context,
-	call connector.Call,
-	p place,
+	ctx context.Context, call connector.Call, p place,
 ) (o object, why string, failed *connector.Error) {
 	path := p.path()
 	if call.Operation == opScale {

@@ -61,17 +61,12 @@ func newOperations() (*typed.Operations, error) {
 	)
 }
 
-// Operation implements [connector.Connector].
-func (c *Connector) Operation(name string) (connector.Operation, bool) {
-	return c.operations.Operation(name)
-}
-
 // Schema implements [connector.Typed].
 func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) {
 	if !c.takes(operation, entityType) {
 		return "", false
 	}
-	return c.operations.Schema(operation)
+	return c.Operations.Schema(operation)
 }
 
 func (c *Connector) takes(operation, resource string) bool {
@@ -84,7 +79,7 @@ func (c *Connector) List() []connector.Listed {
 	takers := func(op string) []string {
 		return slices.DeleteFunc(slices.Sorted(maps.Keys(c.resources)), func(r string) bool { return !c.takes(op, r) })
 	}
-	names := slices.DeleteFunc(c.operations.Names(), func(op string) bool { return len(takers(op)) == 0 })
+	names := slices.DeleteFunc(c.Operations.Names(), func(op string) bool { return len(takers(op)) == 0 })
 	return connector.ListOf(c, names, takers)
 }
 
@@ -102,7 +97,7 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	if call.Operation == opDelete && slices.Contains(holders, call.Target.EntityType) && len(call.Target.EntityRefs) == 0 {
 		return l.Of(gatehouse.L5, call.ProposedChange) // all that it holds goes with it
 	}
-	return c.operations.Floor(call, l)
+	return c.Operations.Floor(call, l)
 }
 
 // Declarations implements [connector.Declarer].
@@ -123,7 +118,7 @@ func (c *Connector) Declarations() []connector.Declaration {
 // Validate implements [connector.Validator].
 func (c *Connector) Validate(call connector.Call) error {
 	var v gatehouse.Violations
-	c.operations.Check(&v, call)
+	c.Operations.Check(&v, call)
 	resource := call.Target.EntityType
 	switch _, ok := c.resources[resource]; {
 	case !ok:

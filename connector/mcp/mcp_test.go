@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	mcpconn "github.com/gatehouse-dev/gatehouse/connector/mcp"
 )
 
@@ -31,9 +32,7 @@ func TestTools(t *testing.T) {
 	c, err := mcpconn.New(mcpconn.Config{Tools: map[string]mcpconn.Tool{
 		"read_file": {Floor: 1, Class: connector.ClassA}, "drop": {Floor: 5},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	for name, want := range map[string]struct {
 		class connector.Class
 		floor gatehouse.RiskLevel

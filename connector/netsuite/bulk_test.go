@@ -127,9 +127,7 @@ func TestBulkUpdate(t *testing.T) {
 		t.Errorf("Check: %+v, %v", state, err)
 	}
 	res, err := c.Execute(t.Context(), call)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	s.wantLimits(t, 200)
 	if n := len(a.writes()); n != 2 {
 		t.Errorf("%d requests", n)
@@ -369,9 +367,7 @@ func TestBulkVendorCosts(t *testing.T) {
 	call.CurrentState = canonical(`{"12/7":{"cost":"3.5"},"12/8":{"cost":4}}`)
 	call.ProposedChange = canonical(`{"12/7":{"cost":"3.60000"},"12/8":{"cost":"4.1","vendor_code":` +
 		string(gatehouse.StringJSON(code)) + `}}`)
-	if err := c.Validate(call); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, c.Validate(call))
 	if state, err := c.Check(t.Context(), call); err != nil || !state.Matches {
 		t.Errorf("Check: %+v, %v", state, err)
 	}
@@ -386,9 +382,7 @@ func TestBulkVendorCosts(t *testing.T) {
 			} `json:"itemvendor"`
 		} `json:"sublists"`
 	}
-	if err := json.Unmarshal([]byte(s.read(t, a, "inventoryitem", "12")), &row); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, json.Unmarshal([]byte(s.read(t, a, "inventoryitem", "12")), &row))
 	lines := row.Sublists.ItemVendor
 	if lines[0].PurchasePrice != "3.6" || lines[1].PurchasePrice != "4.1" || lines[1].VendorCode != code {
 		t.Errorf("%+v", lines)

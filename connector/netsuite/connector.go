@@ -1,6 +1,7 @@
 package netsuite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,16 +61,11 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	return newConnector(cfg, secrets, time.Now)
 }
 
-func newConnector(
-	cfg Config, secrets func(name string) (string, error), now func() time.Time,
-) (*Connector, error) {
+func newConnector(cfg Config, secrets func(name string) (string, error), now func() time.Time) (*Connector, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	c := &Connector{client: rest.NewClient(cfg.AllowPrivate), timeout: cfg.Timeout.D()}
-	if c.timeout == 0 {
-		c.timeout = defaultTimeout
-	}
+	c := &Connector{client: rest.NewClient(cfg.AllowPrivate), timeout: cmp.Or(cfg.Timeout.D(), defaultTimeout)}
 	var err error
 	if cfg.Entities, err = resolve(cfg.Entities); err != nil {
 		return nil, err

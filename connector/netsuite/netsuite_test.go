@@ -2,7 +2,6 @@ package netsuite_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -15,21 +14,13 @@ import (
 )
 
 // secrets are the secrets of the fake account.
-func secrets(name string) (string, error) {
-	switch name {
-	case "NS_CONSUMER_KEY":
-		return "ck", nil
-	case "NS_CONSUMER_SECRET":
-		return "consumer-s3cret-value", nil
-	case "NS_TOKEN":
-		return "tk", nil
-	case "NS_TOKEN_SECRET":
-		return "token-s3cret-value", nil
-	case "NS_KEY":
-		return certificatePEM(), nil
-	}
-	return "", fmt.Errorf("there is no secret %s", name)
-}
+var secrets = connectortest.Named(map[string]string{
+	"NS_CONSUMER_KEY":    "ck",
+	"NS_CONSUMER_SECRET": "consumer-s3cret-value",
+	"NS_TOKEN":           "tk",
+	"NS_TOKEN_SECRET":    "token-s3cret-value",
+	"NS_KEY":             certificatePEM(),
+})
 
 var tbaAuth = netsuite.Auth{TBA: &netsuite.TBA{
 	ConsumerKey:    connector.Secret{Secret: "NS_CONSUMER_KEY"},
@@ -60,9 +51,7 @@ func (a *account) draft() netsuite.Config {
 func newConnector(t testing.TB, cfg netsuite.Config) *netsuite.Connector {
 	t.Helper()
 	c, err := netsuite.New(t.Context(), cfg, secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	return c.(*netsuite.Connector)
 }
 
@@ -76,11 +65,7 @@ func canonical(s string) gatehouse.JSON {
 
 // update is a change of the vendor in the fake account.
 func update(state, change string) connector.Call {
-	return connector.Call{
-		Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Attempt: 1, Operation: "update",
-		Digest: gatehouse.NewDigest(canonical(change)), Target: gatehouse.Target{EntityType: "vendor", EntityRef: "42"},
-		CurrentState: canonical(state), ProposedChange: canonical(change),
-	}
+	return connectortest.Call("update", "vendor", "42", canonical(state), canonical(change))
 }
 
 func create(entity, change string) connector.Call {
@@ -161,9 +146,7 @@ func TestDraftsPushPath(t *testing.T) {
 		t.Errorf("Check: %+v, %v; want it unchecked", state, err)
 	}
 	res, err := c.Execute(t.Context(), call)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	for name, want := range map[string]gatehouse.JSON{
 		"ns_internal_id": `"42"`, "applied_at": `"2026-11-24T03:00:00Z"`, "record_type": `"vendor"`,
 		"script": `"customscript_gfs_platform_query"`, "deploy": `"customdeploy_gfs"`,
@@ -180,14 +163,7 @@ func TestDraftsPushPath(t *testing.T) {
 	}
 }
 
-func kindOf(t *testing.T, err error) *connector.Error {
-	t.Helper()
-	var e *connector.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("got %v, want a *connector.Error", err)
-	}
-	return e
-}
+var kindOf = connectortest.Failure
 
 // TestCreateIsIdempotent: repeating a create gives one record.
 func TestCreateIsIdempotent(t *testing.T) {
@@ -201,9 +177,7 @@ func TestCreateIsIdempotent(t *testing.T) {
 	var ids []string
 	for range 3 {
 		res, err := c.Execute(t.Context(), call)
-		if err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, err)
 		ids = append(ids, res.ExternalID)
 		if res.Reversal == nil || res.Reversal.Target.EntityRef != res.ExternalID {
 			t.Errorf("reversal %+v", res.Reversal)
@@ -406,7 +380,8 @@ func TestValidate(t *testing.T) {
 // TestConfiguration: invalid configurations are refused at the start.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
-	for want, change := range map[string]func(*netsuite.Config){
+	configure := func() netsuite.Config { return newAccount(t).config() }
+	connectortest.Refuses(t, netsuite.New, configure, secrets, map[string]func(*netsuite.Config){
 		"account":     func(c *netsuite.Config) { c.Account = "a/b" },
 		"exactly one": func(c *netsuite.Config) { c.Auth.TBA = tbaAuth.TBA },
 		"entities":    func(c *netsuite.Config) { c.Entities = nil },
@@ -432,13 +407,7 @@ func TestConfiguration(t *testing.T) {
 				ClientID: "x", CertificateID: "y", PrivateKey: connector.Secret{Secret: "NS_TOKEN"},
 			}}
 		},
-	} {
-		cfg := newAccount(t).config()
-		change(&cfg)
-		if _, err := netsuite.New(t.Context(), cfg, secrets); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
-	}
+	})
 }
 
 // TestFloors: a declared field lowers only an update; nothing lowers a create.

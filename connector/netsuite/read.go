@@ -151,22 +151,12 @@ func (e *entity) differences(r *record, call connector.Call) connector.State {
 		return connector.State{Expected: expectation(call), Actual: "null"}
 	}
 	if call.Target.Version != "" && call.Target.Version != r.modified {
-		return connector.State{
-			Expected: gatehouse.StringJSON(call.Target.Version), Actual: gatehouse.StringJSON(r.modified),
-		}
+		return rest.OtherVersion(call.Target.Version, r.modified)
 	}
-	pre, _ := call.CurrentState.Fields()
-	var expected, actual []gatehouse.Member
-	for _, m := range pre {
-		if got := r.fields[m.Name]; !e.fields[m.Name].same(m.Value, got) {
-			expected = append(expected, m)
-			actual = append(actual, gatehouse.Member{Name: m.Name, Value: got})
-		}
-	}
-	if expected == nil {
-		return connector.State{Matches: true}
-	}
-	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
+	return rest.Compare(call, func(m gatehouse.Member) (gatehouse.JSON, bool) {
+		got := r.fields[m.Name]
+		return got, e.fields[m.Name].same(m.Value, got)
+	})
 }
 
 func expectation(call connector.Call) gatehouse.JSON {

@@ -51,16 +51,10 @@ func (a *account) deploy() *script {
 	a.t.Helper()
 	cmd := exec.Command(node(a.t), "restlet/serve.js") // ends with its input
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	connectortest.Must(a.t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		a.t.Fatal(err)
-	}
+	connectortest.Must(a.t, err)
+	connectortest.Must(a.t, cmd.Start())
 	a.t.Cleanup(func() {
 		a.Close() // waits for requests that the client has given up
 		in.Close()
@@ -276,9 +270,7 @@ func TestOurRESTletCreates(t *testing.T) {
 	call := create("sales_order",
 		`{"customer":"7","date":"2026-11-24","lines":[{"item":"11","quantity":3,"rate":"19.99"}]}`)
 	first, err := c.Execute(t.Context(), call)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	second, err := c.Execute(t.Context(), call)
 	if err != nil || first.ExternalID == "" || second.ExternalID != first.ExternalID || s.effects() != 1 {
 		t.Errorf("%q, then %q, %v; %d effects", first.ExternalID, second.ExternalID, err, s.effects())

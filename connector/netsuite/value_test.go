@@ -12,6 +12,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 )
 
 // TestValues converts each type to each wire form and back.
@@ -34,9 +35,7 @@ func TestValues(t *testing.T) {
 	} {
 		c.field.Field = "f"
 		f, err := compileField("f", c.field, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, err)
 		for w, want := range map[wire]gatehouse.JSON{wireREST: c.rest, wireOurs: c.ours, wirePlain: c.plain} {
 			sent := f.send(c.value, w)
 			if sent != want {
@@ -64,9 +63,7 @@ func TestSameValues(t *testing.T) {
 		{"text", `"a"`, `"a "`, false},
 	} {
 		f, err := compileField("f", Field{Field: "f", Type: c.kind}, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, err)
 		if got := f.same(c.a, c.b); got != c.same {
 			t.Errorf("%s %s and %s: %v", c.kind, c.a, c.b, got)
 		}
@@ -78,27 +75,21 @@ func TestKeys(t *testing.T) {
 	t.Parallel()
 	text := func(key any) string {
 		der, err := x509.MarshalPKCS8PrivateKey(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, err)
 		return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	}
 	for curve, want := range map[elliptic.Curve]jose.SignatureAlgorithm{
 		elliptic.P256(): jose.ES256, elliptic.P384(): jose.ES384, elliptic.P521(): jose.ES512,
 	} {
 		key, err := ecdsa.GenerateKey(curve, rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, err)
 		if _, got, err := parseKey(text(key)); err != nil || got != want {
 			t.Errorf("%s, %v, want %s", got, err, want)
 		}
 	}
 	for bits, want := range map[int]jose.SignatureAlgorithm{2048: "", 3072: jose.PS256} {
 		key, err := rsa.GenerateKey(rand.Reader, bits)
-		if err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, err)
 		if _, got, err := parseKey(text(key)); got != want || (err == nil) != (want != "") {
 			t.Errorf("RSA of %d bits: %s, %v", bits, got, err)
 		}

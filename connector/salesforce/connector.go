@@ -21,10 +21,10 @@ const defaultTimeout = 30 * time.Second
 
 // Connector changes records of one org.
 type Connector struct {
+	*typed.Operations
 	api         *rest.API
 	root        string // of the REST API, such as /services/data/v64.0
 	objects     map[string]Object
-	operations  *typed.Operations
 	fingerprint string
 	timeout     time.Duration
 	records     rest.Keyed
@@ -59,7 +59,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		timeout: cmp.Or(cfg.Timeout.D(), defaultTimeout), fingerprint: fingerprint(cfg),
 	}
 	c.api.UseToken(&rest.Token{Fetch: in.fetch})
-	if c.operations, err = newOperations(); err != nil {
+	if c.Operations, err = newOperations(); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -436,15 +436,7 @@ func (f *fake) config() salesforce.Config {
 	}
 }
 
-func secrets(name string) (string, error) {
-	switch name {
-	case "SF":
-		return consumerSecret + "\n", nil
-	case "KEY":
-		return certificatePEM(), nil
-	}
-	return "", fmt.Errorf("there is no secret %s", name)
-}
+var secrets = connectortest.Named(map[string]string{"SF": consumerSecret + "\n", "KEY": certificatePEM()})
 
 func (f *fake) connector(change func(*salesforce.Config)) *salesforce.Connector {
 	f.t.Helper()
@@ -456,11 +448,7 @@ func (f *fake) connector(change func(*salesforce.Config)) *salesforce.Connector 
 }
 
 func call(operation string, change, pre gatehouse.JSON) connector.Call {
-	c := connector.Call{
-		Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Digest: gatehouse.NewDigest(change), Attempt: 1,
-		Operation: operation, Target: gatehouse.Target{EntityType: "Opportunity", EntityRef: deal},
-		CurrentState: pre, ProposedChange: change,
-	}
+	c := connectortest.Call(operation, "Opportunity", deal, pre, change)
 	if operation == "create" {
 		c.Target.EntityRef = "new"
 	}

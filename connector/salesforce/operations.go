@@ -46,17 +46,12 @@ func newOperations() (*typed.Operations, error) {
 	)
 }
 
-// Operation implements [connector.Connector].
-func (c *Connector) Operation(name string) (connector.Operation, bool) {
-	return c.operations.Operation(name)
-}
-
 // Schema implements [connector.Typed].
 func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) {
 	if !c.takes(operation, entityType) {
 		return "", false
 	}
-	return c.operations.Schema(operation)
+	return c.Operations.Schema(operation)
 }
 
 func (c *Connector) takes(operation, object string) bool {
@@ -66,7 +61,7 @@ func (c *Connector) takes(operation, object string) bool {
 
 // List implements [connector.Lister].
 func (c *Connector) List() []connector.Listed {
-	names := slices.DeleteFunc(c.operations.Names(), func(op string) bool { return len(c.takers(op)) == 0 })
+	names := slices.DeleteFunc(c.Operations.Names(), func(op string) bool { return len(c.takers(op)) == 0 })
 	return connector.ListOf(c, names, c.takers)
 }
 
@@ -85,7 +80,7 @@ func (c *Connector) levels(object, operation string) connector.Levels {
 
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
-	return c.operations.Floor(call, c.levels(call.Target.EntityType, call.Operation))
+	return c.Operations.Floor(call, c.levels(call.Target.EntityType, call.Operation))
 }
 
 // Declarations implements [connector.Declarer].
@@ -106,7 +101,7 @@ func (c *Connector) Declarations() []connector.Declaration {
 // Validate implements [connector.Validator].
 func (c *Connector) Validate(call connector.Call) error {
 	var v gatehouse.Violations
-	c.operations.Check(&v, call)
+	c.Operations.Check(&v, call)
 	object, ref := call.Target.EntityType, call.Target.EntityRef
 	if near, ok := spelling.Near(object, maps.Keys(c.objects)); ok {
 		v.Add("/target/entity_type", "is another spelling of %s; write it so", gatehouse.Quote(near))

@@ -42,9 +42,7 @@ func (c *Connector) names(call connector.Call) []string {
 // read reads a record at the path below sobjects. gone is true if it does not exist or this user
 // may not see it; deleted is true if it is known to have existed.
 func (c *Connector) read(
-	ctx context.Context,
-	fields []string,
-	parts ...string,
+	ctx context.Context, fields []string, parts ...string,
 ) (r record, gone, deleted bool, failed *connector.Error) {
 	a, failed := c.api.Ask(ctx, http.MethodGet, c.path(parts...), url.Values{"fields": {strings.Join(fields, ",")}}, "")
 	switch {

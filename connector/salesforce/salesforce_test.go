@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -80,22 +79,15 @@ func TestTwoReplicas(t *testing.T) {
 	var both sync.WaitGroup
 	both.Add(2)
 	f.behave(func() { f.beforeWrite = func() { both.Done(); both.Wait() } })
-	failures := make(chan error, 2)
-	for _, stage := range []gatehouse.JSON{won, `{"StageName":"Closed Lost"}`} {
+	replica := func(stage gatehouse.JSON) func() error {
 		c := f.connector(nil)
-		go func() {
+		return func() error {
 			_, err := c.Execute(t.Context(), call("update", stage, open))
-			failures <- err
-		}()
+			return err
+		}
 	}
-	first, second := <-failures, <-failures
-	if first == nil {
-		first, second = second, first
-	}
-	if second != nil {
-		t.Errorf("nobody has won: %v", second)
-	}
-	wantFailure(t, first, connector.Terminal, "target_changed")
+	lost := connectortest.Race(t, replica(won), replica(`{"StageName":"Closed Lost"}`))
+	wantFailure(t, lost, connector.Terminal, "target_changed")
 	if f.effects() != 1 {
 		t.Errorf("%d effects", f.effects())
 	}
@@ -110,9 +102,7 @@ func TestWithinASecond(t *testing.T) {
 	c := f.connector(nil)
 	f.set("StageName", "Prospecting")
 	changed, err := time.Parse(`"2006-01-02T15:04:05.000-0700"`, string(f.field(deal, "LastModifiedDate")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	var sent time.Time
 	f.behave(func() {
 		f.beforeWrite = func() {
@@ -150,9 +140,7 @@ func TestCreatedIsNotOverwritten(t *testing.T) {
 	f := newFake(t)
 	c := f.connector(nil)
 	res, err := c.Execute(t.Context(), call("create", newDeal, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	f.behave(func() { f.records[res.ExternalID]["Name"] = "Toner, black" })
 	if _, err := c.Execute(t.Context(), call("create", newDeal, "")); err != nil {
 		t.Fatal(err)
@@ -304,7 +292,7 @@ func TestValidate(t *testing.T) {
 	lead.Target.EntityType = "Lead"
 	version := call("update", won, "")
 	version.Target.Version = "yesterday"
-	for name, bad := range map[string]connector.Call{
+	connectortest.Invalid(t, c, map[string]connector.Call{
 		"another object": object("Account", deal), "another spelling": object("opportunity", deal),
 		"a path": object("Opportunity", "../Account/001"), "an id of 15": object("Opportunity", deal[:15]),
 		"a mistyped id": object("Opportunity", "0068a00001rbqb8AAC"), "blind": call("update", won, ""),
@@ -315,14 +303,7 @@ func TestValidate(t *testing.T) {
 		"a path as a field":          call("update", `{"Name,Id":"x"}`, open), "no fields": call("update", `{}`, open),
 		"a deletion of fields": call("delete", won, open), "a state of nothing": call("create", newDeal, open),
 		"no key field": lead, "no time": version,
-	} {
-		if code := gatehouse.CodeOf(c.Validate(bad)); code != gatehouse.CodeInvalid {
-			t.Errorf("%s: code %q", name, code)
-		}
-		if _, err := c.Execute(t.Context(), bad); err == nil {
-			t.Errorf("%s was carried out", name)
-		}
-	}
+	})
 	for change, floor := range map[gatehouse.JSON]gatehouse.RiskLevel{
 		`{"Description":"a"}`: 1, won: 3, `{"Amount":1}`: 4, `{"Description":"a","StageName":"b"}`: 3,
 	} {
@@ -345,8 +326,7 @@ func TestValidate(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
-	base := f.connector(nil).Fingerprint()
-	for name, change := range map[string]func(*salesforce.Config){
+	connectortest.Refuses(t, salesforce.New, f.config, secrets, map[string]func(*salesforce.Config){
 		"site: ":              func(c *salesforce.Config) { c.Site = "ftp://x" },
 		"api_version: ":       func(c *salesforce.Config) { c.APIVersion = "v45.0" },
 		"auth.client_id: ":    func(c *salesforce.Config) { c.Auth.ClientID = "" },
@@ -364,19 +344,13 @@ func TestConfig(t *testing.T) {
 		"objects.Opportunity.operations.undelete": func(c *salesforce.Config) {
 			c.Objects["Opportunity"] = salesforce.Object{Operations: map[string]salesforce.Operation{"undelete": {}}}
 		},
-	} {
-		cfg := f.config()
-		change(&cfg)
-		if _, err := salesforce.New(t.Context(), cfg, secrets); err == nil || !strings.HasPrefix(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if got := f.connector(func(c *salesforce.Config) { c.Auth.ClientID = "another-consumer" }).Fingerprint(); got == base {
-		t.Error("another client has the same fingerprint")
-	}
-	if got := f.connector(func(c *salesforce.Config) {
-		c.Objects["Opportunity"] = salesforce.Object{KeyField: "Gatehouse_Key__c", Fields: connector.FieldLevels{"Name": 1}}
-	}).Fingerprint(); got != base {
-		t.Error("levels are in the fingerprint")
-	}
+	})
+	connectortest.Fingerprint(t, salesforce.New, f.config, secrets, map[string]func(*salesforce.Config){
+		"another client": func(c *salesforce.Config) { c.Auth.ClientID = "another-consumer" },
+	}, map[string]func(*salesforce.Config){
+		"levels": func(c *salesforce.Config) {
+			o := salesforce.Object{KeyField: "Gatehouse_Key__c", Fields: connector.FieldLevels{"Name": 1}}
+			c.Objects["Opportunity"] = o
+		},
+	})
 }

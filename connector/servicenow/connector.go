@@ -21,10 +21,10 @@ const defaultTimeout = 30 * time.Second
 
 // Connector changes records of one instance.
 type Connector struct {
+	*typed.Operations
 	api         *rest.API
 	tables      map[string]Table
 	condition   string // the field of the business rule, "" for none
-	operations  *typed.Operations
 	fingerprint string
 	timeout     time.Duration
 	records     rest.Keyed
@@ -55,7 +55,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	if cfg.Condition != nil {
 		c.condition = cfg.Condition.Field
 	}
-	if c.operations, err = newOperations(c.condition != ""); err != nil {
+	if c.Operations, err = newOperations(c.condition != ""); err != nil {
 		return nil, err
 	}
 	if cfg.Auth.Basic != nil {

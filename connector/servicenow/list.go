@@ -11,7 +11,7 @@ import (
 func (c *Connector) List() []connector.Listed {
 	return connector.ListOf(
 		c,
-		c.operations.Names(),
+		c.Operations.Names(),
 		func(string) []string { return slices.Collect(maps.Keys(c.tables)) },
 	)
 }

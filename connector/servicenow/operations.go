@@ -60,17 +60,12 @@ func newOperations(conditional bool) (*typed.Operations, error) {
 	)
 }
 
-// Operation implements [connector.Connector].
-func (c *Connector) Operation(name string) (connector.Operation, bool) {
-	return c.operations.Operation(name)
-}
-
 // Schema implements [connector.Typed].
 func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) {
 	if _, ok := c.tables[entityType]; !ok {
 		return "", false
 	}
-	return c.operations.Schema(operation)
+	return c.Operations.Schema(operation)
 }
 
 // Conditional reports whether the instance compares sys_mod_count for the call.
@@ -91,7 +86,7 @@ func (c *Connector) levels(table, operation string) connector.Levels {
 
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
-	return c.operations.Floor(call, c.levels(call.Target.EntityType, call.Operation))
+	return c.Operations.Floor(call, c.levels(call.Target.EntityType, call.Operation))
 }
 
 // Declarations implements [connector.Declarer].
@@ -108,7 +103,7 @@ func (c *Connector) Declarations() []connector.Declaration {
 // Validate implements [connector.Validator].
 func (c *Connector) Validate(call connector.Call) error {
 	var v gatehouse.Violations
-	c.operations.Check(&v, call)
+	c.Operations.Check(&v, call)
 	table, ref := call.Target.EntityType, call.Target.EntityRef
 	if near, ok := spelling.Near(table, maps.Keys(c.tables)); ok {
 		v.Add("/target/entity_type", "is another spelling of %s; write it so", gatehouse.Quote(near))

@@ -18,24 +18,19 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 }
 
 func (c *Connector) readBack(
-	ctx context.Context,
-	call connector.Call,
+	ctx context.Context, call connector.Call,
 ) (connector.Finding, connector.Result, *connector.Error) {
 	var found record
 	var there bool
 	var failed *connector.Error
 	switch call.Operation {
 	case opCreate:
-		if found, there, failed = c.created(
-			ctx,
-			call,
-		); failed != nil || !there ||
+		if found, there, failed = c.created(ctx, call); failed != nil || !there ||
 			notAsApproved(call, record{}, found) != nil {
 			return connector.Inconclusive, connector.Result{}, failed
 		}
 		return connector.Present, connector.Result{
-			ExternalID:       found.externalID(),
-			ResponseMetadata: rest.Found(found.json),
+			ExternalID: found.externalID(), ResponseMetadata: rest.Found(found.json),
 		}, nil
 	case opWorkNote, opComment:
 		found, there, failed = c.noted(ctx, call)

@@ -75,9 +75,7 @@ func TestUpdate(t *testing.T) {
 	call := w.call("update", gatehouse.MustJSON(map[string]any{"urgency": 1, "short_description": "VPN — down"}))
 	call.CurrentState = `{"short_description":"Can't reach the VPN"}`
 	res, err := c.Execute(t.Context(), call)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	want := []snowtest.Write{
 		{
 			Method:   "PATCH",
@@ -224,18 +222,12 @@ func TestJournal(t *testing.T) {
 			call := w.call(operation, `{"text":"Moved.\nSorry."}`)
 			found(t, c, call, connector.Inconclusive)
 			for range 2 { // the second attempt finds the first one's note
-				if res, err := c.Execute(
-					t.Context(),
-					call,
-				); err != nil || res.ExternalID != "INC0010001" ||
+				if res, err := c.Execute(t.Context(), call); err != nil || res.ExternalID != "INC0010001" ||
 					res.Reversal != nil {
 					t.Fatalf("%v, %+v", err, res)
 				}
 			}
-			if got := w.Journal(
-				w.incident,
-				field,
-			); len(got) != 1 ||
+			if got := w.Journal(w.incident, field); len(got) != 1 ||
 				got[0].Text != "Moved.\nSorry.\n\n[gatehouse act_1]" {
 				t.Errorf("%+v", got)
 			}

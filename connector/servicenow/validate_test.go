@@ -213,7 +213,7 @@ func TestFingerprint(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	for want, change := range map[string]func(*servicenow.Config){
+	connectortest.Refuses(t, servicenow.New, w.config, secrets, map[string]func(*servicenow.Config){
 		"instance: is required": func(c *servicenow.Config) { c.Instance = "" },
 		"an internal address":   func(c *servicenow.Config) { c.AllowPrivate = false },
 		"tables: at least one":  func(c *servicenow.Config) { c.Tables = nil },
@@ -235,11 +235,5 @@ func TestConfig(t *testing.T) {
 			c.Condition = &servicenow.Condition{Field: "a b"}
 		},
 		`type: is "http", not servicenow`: func(c *servicenow.Config) { c.Type = "http" },
-	} {
-		cfg := w.config()
-		change(&cfg)
-		if _, err := servicenow.New(t.Context(), cfg, secrets); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
+	})
 }

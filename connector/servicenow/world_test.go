@@ -1,7 +1,6 @@
 package servicenow_test
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -86,15 +85,7 @@ func (w *world) config() servicenow.Config {
 	}
 }
 
-func secrets(name string) (string, error) {
-	switch name {
-	case "SNOW":
-		return password, nil
-	case "CLIENT":
-		return "secret-of-the-client", nil
-	}
-	return "", errors.New("there is no secret " + name)
-}
+var secrets = connectortest.Named(map[string]string{"SNOW": password, "CLIENT": "secret-of-the-client"})
 
 func (w *world) connector(t testing.TB, change func(*servicenow.Config)) *servicenow.Connector {
 	t.Helper()
@@ -107,16 +98,7 @@ func (w *world) connector(t testing.TB, change func(*servicenow.Config)) *servic
 
 // call is an operation on the incident.
 func (w *world) call(operation string, change gatehouse.JSON) connector.Call {
-	return connector.Call{
-		Tenant:         "default",
-		ActionID:       "act_1",
-		IdempotencyKey: "act_1:1",
-		Digest:         gatehouse.NewDigest(change),
-		Attempt:        1,
-		Operation:      operation,
-		Target:         gatehouse.Target{EntityType: "incident", EntityRef: w.incident},
-		ProposedChange: change,
-	}
+	return connectortest.Call(operation, "incident", w.incident, "", change)
 }
 
 // update changes the incident's state from its present one.

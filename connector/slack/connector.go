@@ -25,10 +25,10 @@ const (
 
 // Connector writes to the channels of one workspace.
 type Connector struct {
+	*typed.Operations
 	api         *rest.API
 	channels    map[string]Channel
 	broadcast   bool
-	operations  *typed.Operations
 	fingerprint string
 	timeout     time.Duration
 	messages    rest.Keyed
@@ -61,7 +61,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		channels: cfg.Channels, broadcast: cfg.AllowBroadcast, fingerprint: fingerprint(cfg),
 		timeout: cmp.Or(cfg.Timeout.D(), defaultTimeout), pace: rest.Pace{Gap: gap},
 	}
-	c.operations, err = newOperations()
+	c.Operations, err = newOperations()
 	return c, err
 }
 

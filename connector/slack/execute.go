@@ -50,16 +50,13 @@ func (c *Connector) approved(
 ) (connector.Result, *connector.Error) {
 	if want, _ := rest.TextOf(call.ProposedChange, "text"); !sameText(want, m.text("text")) {
 		return res, &connector.Error{
-			Code: "not_as_approved",
-			Detail: "the message is there, but its text is " + gatehouse.Quote(
-				m.text("text"),
-			) + ", and not the approved one",
+			Code: "not_as_approved", Detail: "the message is there, but its text is " +
+				gatehouse.Quote(m.text("text")) + ", and not the approved one",
 		}
 	}
 	if thread, ok := rest.TextOf(call.ProposedChange, "thread_ts"); ok && thread != m.text("thread_ts") {
 		return res, &connector.Error{
-			Code:   "not_as_approved",
-			Detail: "the message is there, but not in the approved thread",
+			Code: "not_as_approved", Detail: "the message is there, but not in the approved thread",
 		}
 	}
 	res.Reversal = reversal(res.ExternalID, m)

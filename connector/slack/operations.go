@@ -44,17 +44,12 @@ func newOperations() (*typed.Operations, error) {
 	)
 }
 
-// Operation implements [connector.Connector].
-func (c *Connector) Operation(name string) (connector.Operation, bool) {
-	return c.operations.Operation(name)
-}
-
 // Schema implements [connector.Typed].
 func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) {
 	if entityType != entityOf(operation) {
 		return "", false
 	}
-	return c.operations.Schema(operation)
+	return c.Operations.Schema(operation)
 }
 
 func entityOf(operation string) string {
@@ -78,7 +73,7 @@ func place(call connector.Call) (channel, ts string) {
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	channel, _ := place(call)
-	return c.operations.Floor(call, c.levels(channel, call.Operation))
+	return c.Operations.Floor(call, c.levels(channel, call.Operation))
 }
 
 func (c *Connector) levels(channel, operation string) connector.Levels {
@@ -104,7 +99,7 @@ func (c *Connector) Declarations() []connector.Declaration {
 // Validate implements [connector.Validator].
 func (c *Connector) Validate(call connector.Call) error {
 	var v gatehouse.Violations
-	c.operations.Check(&v, call)
+	c.Operations.Check(&v, call)
 	if want := entityOf(call.Operation); call.Target.EntityType != want {
 		v.Add("/target/entity_type", "must be %s", want)
 	}

@@ -24,12 +24,7 @@ func config(f *fake) slack.Config {
 	}
 }
 
-func secrets(name string) (string, error) {
-	if name != "SLACK" {
-		return "", errors.New("there is no secret " + name)
-	}
-	return token, nil
-}
+var secrets = connectortest.Named(map[string]string{"SLACK": token})
 
 func newConnector(t testing.TB, cfg slack.Config) *slack.Connector {
 	t.Helper()
@@ -41,17 +36,7 @@ func call(operation, ref string, was, change gatehouse.JSON) connector.Call {
 	if operation == "post" {
 		entity = "channel"
 	}
-	return connector.Call{
-		Tenant:         "default",
-		ActionID:       "act_1",
-		IdempotencyKey: "act_1:1",
-		Digest:         gatehouse.NewDigest(change),
-		Attempt:        1,
-		Operation:      operation,
-		Target:         gatehouse.Target{EntityType: entity, EntityRef: ref},
-		CurrentState:   was,
-		ProposedChange: change,
-	}
+	return connectortest.Call(operation, entity, ref, was, change)
 }
 
 func post(text string) connector.Call { return call("post", channel, "", state(text)) }
@@ -281,10 +266,7 @@ func TestBefore(t *testing.T) {
 		ref := f.add(channel, "before", "UGATE")
 		f.fail("conversations.replies", false, test.with)
 		_, err := c.Execute(t.Context(), call("update", ref, state("before"), state("after")))
-		if e := failure(
-			t,
-			err,
-		); e == nil || e.Kind != test.kind || e.Code != test.code ||
+		if e := failure(t, err); e == nil || e.Kind != test.kind || e.Code != test.code ||
 			f.calls("chat.update") != 0 {
 			t.Errorf("%s: %v, %d calls", name, err, f.calls("chat.update"))
 		}
@@ -406,18 +388,13 @@ func TestLevels(t *testing.T) {
 	if err := c.Probe(t.Context()); err != nil {
 		t.Error(err)
 	}
-	for want, change := range map[string]func(*slack.Config){
+	configure := func() slack.Config { return config(f) }
+	connectortest.Refuses(t, slack.New, configure, secrets, map[string]func(*slack.Config){
 		"at least one is needed":     func(c *slack.Config) { c.Channels = nil },
 		"is not the id of a channel": func(c *slack.Config) { c.Channels = map[string]slack.Channel{"#general": {}} },
 		"there is no secret":         func(c *slack.Config) { c.Token.Secret = "OTHER" },
 		"needs the name":             func(c *slack.Config) { c.Token.Secret = "" },
 		"an internal address":        func(c *slack.Config) { c.AllowPrivate = false },
 		"not slack":                  func(c *slack.Config) { c.Type = "http" },
-	} {
-		cfg := config(f)
-		change(&cfg)
-		if _, err := slack.New(t.Context(), cfg, secrets); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
+	})
 }

@@ -59,9 +59,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 
 // ReadBack implements [connector.ReadBacker]. A posted message that is not found proves nothing,
 // because an earlier call may still arrive.
-func (c *Connector) ReadBack(
-	ctx context.Context, call connector.Call,
-) (connector.Finding, connector.Result, error) {
+func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	finding, res, failed := c.readBack(ctx, call)
 	if failed != nil {
 		return connector.Inconclusive, connector.Result{}, failed

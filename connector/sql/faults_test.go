@@ -17,6 +17,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	"github.com/gatehouse-dev/gatehouse/internal/mariatest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
@@ -35,9 +36,7 @@ type proxy struct {
 func newProxy(t *testing.T, dsn string) *proxy {
 	t.Helper()
 	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	network, address := "unix", u.Query().Get("socket")
 	if u.Scheme == "postgres" {
 		address = filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432")
@@ -46,9 +45,7 @@ func newProxy(t *testing.T, dsn string) *proxy {
 		network, address = "tcp", u.Host
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	p := &proxy{}
 	u.Host, u.RawQuery = l.Addr().String(), ""
@@ -217,9 +214,7 @@ func stopCaller(t *testing.T, engine string) {
 
 	// The stopped caller, written out: its record and change are written, but not committed.
 	tx, err := tg.db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	key := `'default', '` + update.IdempotencyKey + `'`
 	if engine == "sqlserver" { // whose keys of records are bytes
 		key = `CAST('default' AS BLOB), CAST('` + update.IdempotencyKey + `' AS BLOB)`
@@ -319,13 +314,9 @@ func ownServer(t *testing.T, engine string) (tg *target, crash, up func() error)
 	}
 	if engine == "mariadb" {
 		server, err := mariatest.New()
-		if err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, err)
 		t.Cleanup(func() { server.Close() })
-		if err := server.Create("shop"); err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, server.Create("shop"))
 		tg.dsn = server.DSN("shop")
 		if tg.db, err = server.Root("shop"); err != nil {
 			t.Fatal(err)
@@ -335,9 +326,7 @@ func ownServer(t *testing.T, engine string) (tg *target, crash, up func() error)
 	cluster := pgtest.New(t)
 	tg.dsn = cluster.DSN("postgres")
 	db, err := sql.Open("pgx", tg.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	tg.db = db
 	return tg, func() error { return cluster.Down(true) }, cluster.Up
 }
@@ -350,9 +339,7 @@ func crashServer(t *testing.T, engine string) {
 	update := call("update", "SKU-1042", "7", "", `{"price":"12.50"}`)
 
 	lock, err := tg.db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	locking := `SELECT * FROM items FOR UPDATE`
 	if engine == "sqlserver" {
 		locking = `UPDATE items SET note = note`
@@ -366,9 +353,7 @@ func crashServer(t *testing.T, engine string) {
 		ended <- err
 	}()
 	waitForLocks(t, tg, 1)
-	if err := crash(); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, crash())
 	wantFailure(t, <-ended, connector.Ambiguous, "connection_lost")
 
 	_, err = c.Execute(t.Context(), update)
@@ -379,9 +364,7 @@ func crashServer(t *testing.T, engine string) {
 	if err := c.Validate(update); err != nil {
 		t.Errorf("Validate with the server down: %v", err)
 	}
-	if err := up(); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, up())
 	_ = lock.Rollback() // of the fake, which the crash leaves alone
 	mustExecute(t, c, update)
 	if got := tg.one(t, `SELECT version FROM items WHERE sku = 'SKU-1042'`); got != "8" {
@@ -396,9 +379,7 @@ func TestLockedTarget(t *testing.T) {
 		tg, c := newShop(t, engine)
 		mustExecute(t, c, call("update", "SKU-2", "1", "", `{"qty":5}`))
 		conn, err := tg.db.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, err)
 		defer conn.Close()
 		begin := map[string]string{"sqlite": "BEGIN IMMEDIATE",
 			"postgres": "BEGIN; UPDATE items SET note = 'busy' WHERE sku = 'SKU-1042'"}
@@ -468,9 +449,7 @@ func deadlock(t *testing.T, engine string) {
 		defer own.Close()
 	}
 	tx, err := own.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	defer func() { _ = tx.Rollback() }()
 	for _, s := range []string{favor, `UPDATE items SET note = 'a' WHERE sku = 'SKU-3'`} {
 		if _, err := tx.Exec(s); err != nil {
@@ -488,9 +467,7 @@ func deadlock(t *testing.T, engine string) {
 		t.Fatal(err)
 	}
 	wantFailure(t, <-ended, connector.Transient, "serialization")
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, tx.Commit())
 	mustExecute(t, c, update)
 }
 

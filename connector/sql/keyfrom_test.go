@@ -125,9 +125,7 @@ func TestMadeKey(t *testing.T) {
 			return
 		}
 		back := again(undone.Reversal)
-		if err := c.Validate(back); err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, c.Validate(back))
 		mustExecute(t, c, back)
 		if got := tg.theKey(t); got != made {
 			t.Errorf("the row came back as %s, was %s", got, made)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
 )
 
@@ -86,18 +87,12 @@ func TestKilledCallers(t *testing.T) {
 func killedChild(t *testing.T, dsn string, version int, life time.Duration) (last, acknowledged int) {
 	t.Helper()
 	self, err := filepath.Abs(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Env = append(os.Environ(), childEnv+"="+dsn, fmt.Sprintf("%s_VERSION=%d", childEnv, version))
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
+	connectortest.Must(t, cmd.Start())
 	last, acknowledged = -1, version-1
 	lines := bufio.NewScanner(out)
 	var timer *time.Timer

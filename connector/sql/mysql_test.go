@@ -7,6 +7,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
 	"github.com/gatehouse-dev/gatehouse/internal/mariatest"
 )
@@ -60,9 +61,7 @@ func TestMariaDBOwnTypes(t *testing.T) {
 	}
 	res = mustExecute(t, c, call("delete", ref, "", `{"u":9223372036854775807}`, `{}`))
 	insert := again(res.Reversal)
-	if err := c.Validate(insert); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, c.Validate(insert))
 	mustExecute(t, c, insert)
 	if got := dump(); got != before {
 		t.Errorf("reversed to\n%s, was\n%s", got, before)
@@ -183,9 +182,7 @@ func TestMariaDBWithTLS(t *testing.T) {
 	tg := newTarget(t, "mariadb", itemsSchema)
 	tg.exec(t, "CREATE USER encrypted@'%' IDENTIFIED BY 'pw' REQUIRE SSL; GRANT ALL ON *.* TO encrypted@'%'")
 	u, err := url.Parse(newProxy(t, tg.dsn).dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	ca := mariatest.Shared(t).CA()
 	for _, test := range []struct {
 		host, parameters string

@@ -3,6 +3,7 @@ package sqlconn
 import (
 	"testing"
 
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	"github.com/gatehouse-dev/gatehouse/internal/mariatest"
 )
 
@@ -11,9 +12,7 @@ func TestMySQLSession(t *testing.T) {
 	t.Parallel()
 	name := mariatest.Database(t)
 	_, db, err := openMySQL(mariatest.Shared(t).DSN(name), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	defer db.Close()
 	for variable, want := range map[string]string{
 		"tx_isolation":             "REPEATABLE-READ",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
 )
 
@@ -17,21 +18,15 @@ func (tg *target) dump(t testing.TB) string {
 	t.Helper()
 	rows, err := tg.db.Query(`SELECT sku || '|' || version || '|' || coalesce(price, '-') || '|' || coalesce(` +
 		asText(tg.engine, "qty") + `, '-') || '|' || name || '|' || coalesce(note, '-') FROM items ORDER BY sku`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	defer rows.Close()
 	var lines []string
 	for rows.Next() {
 		var s string
-		if err := rows.Scan(&s); err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, rows.Scan(&s))
 		lines = append(lines, s)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, rows.Err())
 	return strings.Join(lines, "\n")
 }
 
@@ -68,9 +63,7 @@ func TestReversals(t *testing.T) {
 						`SELECT coalesce(sum(length(sku || coalesce(price,'-') || coalesce(qty,0) || name || coalesce(note,'-'))),0) || ':' || count(*) || ':' || min(coalesce(price,'-')) || max(coalesce(price,'-')) FROM items`)
 				}
 				before, shape := tg.dump(t), withoutVersions()
-				if err := conn.Validate(c); err != nil {
-					t.Fatal(err)
-				}
+				connectortest.Must(t, conn.Validate(c))
 				res := mustExecute(t, conn, c)
 				changed := withoutVersions()
 				if changed == shape {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
 )
 
@@ -46,9 +47,7 @@ func (tg *target) rows(t *testing.T, query string) (all [][]string) {
 		isolation = sql.LevelReadCommitted
 	}
 	tx, err := tg.db.BeginTx(t.Context(), &sql.TxOptions{Isolation: isolation})
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	defer func() { _ = tx.Rollback() }()
 	rows, err := tx.Query(query)
 	if err != nil {
@@ -56,26 +55,20 @@ func (tg *target) rows(t *testing.T, query string) (all [][]string) {
 	}
 	defer rows.Close()
 	names, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	for rows.Next() {
 		values, into := make([]sql.NullString, len(names)), make([]any, len(names))
 		for i := range values {
 			into[i] = &values[i]
 		}
-		if err := rows.Scan(into...); err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, rows.Scan(into...))
 		one := make([]string, len(names))
 		for i, v := range values {
 			one[i] = v.String
 		}
 		all = append(all, one)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, rows.Err())
 	return all
 }
 
@@ -261,9 +254,7 @@ func TestPreviewWaits(t *testing.T) {
 			t.Fatalf("%+v, %v", got, failed)
 		}
 		tx, err := tg.db.Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, err)
 		if _, err := tx.Exec(`UPDATE items SET note = 'mine' WHERE sku = 'SKU-2'`); err != nil {
 			t.Fatal(err)
 		}
@@ -275,9 +266,7 @@ func TestPreviewWaits(t *testing.T) {
 		if d := time.Since(begun); d > 4*time.Second {
 			t.Errorf("waited %s", d)
 		}
-		if err := tx.Rollback(); err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, tx.Rollback())
 		if engine == "sqlite" {
 			return
 		}
@@ -420,9 +409,7 @@ INSERT INTO items SELECT 'row ' || i, 1, '1', 1, '', hex(zeroblob(1000)) FROM n`
 	}
 	path := strings.TrimPrefix(tg.dsn, "sqlite:")
 	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	c := newConnector(t, items(tg.dsn))
 	got, err := c.Preview(t.Context(), bulk("update", "", `{"note":"`+strings.Repeat("n", 2000)+`"}`, refs...))
 	if err == nil && got.Rows != 4000 {

@@ -72,9 +72,7 @@ func newTarget(t testing.TB, engine, schema string) *target {
 		tg.mssql = mssqltest.New(t)
 		tg.dsn, tg.db = tg.mssql.DSN(), tg.mssql.DB
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	t.Cleanup(func() { tg.db.Close() })
 	tg.exec(t, schema)
 	return tg
@@ -83,9 +81,7 @@ func newTarget(t testing.TB, engine, schema string) *target {
 func (tg *target) exec(t testing.TB, statement string, args ...any) {
 	t.Helper()
 	if tg.mssql != nil {
-		if err := tg.mssql.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, tg.mssql.Exec(t.Context(), statement))
 		return
 	}
 	if _, err := tg.db.Exec(statement, args...); err != nil {
@@ -110,9 +106,7 @@ func (tg *target) one(t testing.TB, query string, args ...any) string {
 func (tg *target) number(t testing.TB, query string) int {
 	t.Helper()
 	n, err := strconv.Atoi(tg.one(t, query))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	return n
 }
 
@@ -217,9 +211,7 @@ func (tg *target) effects(t *testing.T) int {
 	t.Helper()
 	rows := tg.rows(t, `SELECT version - 7 FROM items WHERE sku = 'SKU-1042'`)
 	n, err := strconv.Atoi(rows[len(rows)-1][0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	return n
 }
 

@@ -60,9 +60,7 @@ func TestSQLServerOwnTypes(t *testing.T) {
 	}
 	res = mustExecute(t, c, call("delete", "7", "", `{"ti":200}`, `{}`))
 	insert := again(res.Reversal)
-	if err := c.Validate(insert); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, c.Validate(insert))
 	mustExecute(t, c, insert)
 	if got := dump(); got != before {
 		t.Errorf("reversed to\n%s, was\n%s", got, before)
@@ -219,18 +217,14 @@ func TestSQLServerWaits(t *testing.T) {
 	tg, c := newShop(t, "sqlserver")
 	tg.mssql.LockTimeout(50 * time.Millisecond)
 	other, err := tg.db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	if _, err := other.Exec(`UPDATE items SET note = 'busy'`); err != nil {
 		t.Fatal(err)
 	}
 	update := call("update", "SKU-1042", "7", "", `{"price":"12.50"}`)
 	_, err = c.Execute(t.Context(), update)
 	wantFailure(t, err, connector.Transient, "busy")
-	if err := other.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, other.Rollback())
 	mustExecute(t, c, update)
 }
 
@@ -266,17 +260,13 @@ func TestSQLServerLogin(t *testing.T) {
 	t.Parallel()
 	tg := newTarget(t, "sqlserver", itemsSchema)
 	u, err := url.Parse(tg.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	u.User = url.User(mssqltest.User)
 	cfg := items(u.String())
 	cfg.PasswordSecret = "SHOP"
 	for password, reached := range map[string]bool{"wrong-7391": false, mssqltest.Password: true} {
 		c, err := sqlconn.New(t.Context(), cfg, func(string) (string, error) { return password, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, err)
 		defer c.(*sqlconn.Connector).Close()
 		_, err = c.Execute(t.Context(), call("update", "SKU-1042", "7", "", `{"price":"1"}`))
 		if reached {
@@ -299,15 +289,11 @@ func TestSQLServerWithTLS(t *testing.T) {
 	t.Cleanup(certified.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw})
-	if err := os.WriteFile(ca, block, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, os.WriteFile(ca, block, 0o600))
 	tg := newTarget(t, "sqlserver", itemsSchema)
 	tg.mssql.OfferTLS(&tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12})
 	u, err := url.Parse(tg.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	port := u.Port()
 	for _, test := range []struct {
 		host, parameters string

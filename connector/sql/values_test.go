@@ -7,6 +7,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
 )
 
@@ -179,9 +180,7 @@ INSERT INTO vals VALUES ('6f1f2a3e-0000-4000-8000-000000000001', 'sad', '{1,2}',
 
 	res = mustExecute(t, c, call("delete", ref, "", `{"m":"sad"}`, `{}`))
 	insert := call("insert", ref, "", "", string(res.Reversal.ProposedChange))
-	if err := c.Validate(insert); err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, c.Validate(insert))
 	mustExecute(t, c, insert)
 	if got := tg.one(t, all); got != before {
 		t.Errorf("reversed to %s, was %s", got, before)

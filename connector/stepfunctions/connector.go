@@ -1,6 +1,7 @@
 package stepfunctions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,10 +86,8 @@ func newConnector(cfg Config, secrets func(name string) (string, error)) (*Conne
 	}
 	c := &Connector{
 		cfg: cfg, fingerprint: cfg.fingerprint(), client: rest.NewClient(cfg.AllowPrivate), signer: v4.NewSigner(),
-		timeout: cfg.Timeout.D(), shapes: make(map[string]*jsonshape.Schema), schemas: make(map[string]gatehouse.JSON),
-	}
-	if c.timeout == 0 {
-		c.timeout = defaultTimeout
+		timeout: cmp.Or(cfg.Timeout.D(), defaultTimeout),
+		shapes:  make(map[string]*jsonshape.Schema), schemas: make(map[string]gatehouse.JSON),
 	}
 	endpoint := cfg.Endpoint
 	if endpoint == "" {

@@ -13,17 +13,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/stepfunctions/stepfunctionstest"
 )
 
-func secrets(name string) (string, error) {
-	switch name {
-	case "AWS_ID":
-		return stepfunctionstest.KeyID, nil
-	case "AWS_KEY":
-		return stepfunctionstest.SecretKey, nil
-	case "AWS_SESSION":
-		return "session-s3cret-token", nil
-	}
-	return "", fmt.Errorf("there is no secret %s", name)
-}
+var secrets = connectortest.Named(map[string]string{
+	"AWS_ID":      stepfunctionstest.KeyID,
+	"AWS_KEY":     stepfunctionstest.SecretKey,
+	"AWS_SESSION": "session-s3cret-token",
+})
 
 type aws struct{ *stepfunctionstest.AWS }
 
@@ -60,11 +54,7 @@ func call(operation, entity, ref, state, change string) connector.Call {
 		}
 		return j
 	}
-	return connector.Call{
-		Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Attempt: 1, Operation: operation,
-		Digest: gatehouse.NewDigest(canonical(change)), Target: gatehouse.Target{EntityType: entity, EntityRef: ref},
-		CurrentState: canonical(state), ProposedChange: canonical(change),
-	}
+	return connectortest.Call(operation, entity, ref, canonical(state), canonical(change))
 }
 
 func start() connector.Call {

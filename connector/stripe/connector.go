@@ -1,6 +1,7 @@
 package stripe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,11 +76,9 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		return nil, err
 	}
 	c := &Connector{
-		cfg: cfg, client: rest.NewClient(cfg.AllowPrivate), timeout: cfg.Timeout.D(), fingerprint: cfg.fingerprint(),
+		cfg: cfg, client: rest.NewClient(cfg.AllowPrivate), fingerprint: cfg.fingerprint(),
+		timeout:    cmp.Or(cfg.Timeout.D(), defaultTimeout),
 		operations: make(map[string]*operation), shapes: make(map[string]*jsonshape.Schema),
-	}
-	if c.timeout == 0 {
-		c.timeout = defaultTimeout
 	}
 	var err error
 	if c.base, err = rest.ParseBase(cfg.BaseURL, cfg.AllowPrivate, true); err != nil {

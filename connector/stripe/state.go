@@ -161,21 +161,14 @@ func (c *Connector) readSubscription(ctx context.Context, call connector.Call, p
 
 // differences compares a target with the pre-image of a call.
 func (s *state) differences(call connector.Call) connector.State {
-	pre, _ := call.CurrentState.Fields()
 	if s.gone {
+		pre, _ := call.CurrentState.Fields()
 		return connector.State{Expected: gatehouse.ObjectJSON(pre...), Actual: "null"}
 	}
-	var expected, actual []gatehouse.Member
-	for _, m := range pre {
-		if got := s.members[m.Name]; !same(m.Name, m.Value, got) {
-			expected = append(expected, m)
-			actual = append(actual, gatehouse.Member{Name: m.Name, Value: got})
-		}
-	}
-	if expected == nil {
-		return connector.State{Matches: true}
-	}
-	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
+	return rest.Compare(call, func(m gatehouse.Member) (gatehouse.JSON, bool) {
+		got := s.members[m.Name]
+		return got, same(m.Name, m.Value, got)
+	})
 }
 
 // same compares two values of a member. Amounts are compared as numbers, even if one is written as

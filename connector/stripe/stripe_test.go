@@ -1,7 +1,6 @@
 package stripe_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -27,9 +26,7 @@ func (a *account) config() stripe.Config {
 func newConnector(t testing.TB, cfg stripe.Config) *stripe.Connector {
 	t.Helper()
 	c, err := stripe.New(t.Context(), cfg, func(string) (string, error) { return apiKey, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	return c.(*stripe.Connector)
 }
 
@@ -42,21 +39,10 @@ func canonical(s string) gatehouse.JSON {
 }
 
 func call(operation, entity, ref, state, change string) connector.Call {
-	return connector.Call{
-		Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Attempt: 1, Operation: operation,
-		Digest: gatehouse.NewDigest(canonical(change)), Target: gatehouse.Target{EntityType: entity, EntityRef: ref},
-		CurrentState: canonical(state), ProposedChange: canonical(change),
-	}
+	return connectortest.Call(operation, entity, ref, canonical(state), canonical(change))
 }
 
-func failure(t *testing.T, err error) *connector.Error {
-	t.Helper()
-	var e *connector.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("got %v, want a *connector.Error", err)
-	}
-	return e
-}
+var failure = connectortest.Failure
 
 func TestConformance(t *testing.T) {
 	t.Parallel()

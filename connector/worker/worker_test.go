@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
 )
 
@@ -44,9 +45,7 @@ func TestOperations(t *testing.T) {
 	c, err := workerconn.New(workerconn.Config{Operations: map[string]workerconn.Operation{
 		"plain": {}, "post": {Class: connector.ClassA, Floor: gatehouse.L5},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	if o, ok := c.Operation("plain"); !ok || o.Class != connector.ClassC ||
 		connector.FloorOf(c, o, connector.Call{Operation: "plain"}) != gatehouse.L3 {
 		t.Errorf("plain: %+v", o)
@@ -69,9 +68,7 @@ func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	of := func(o workerconn.Operation) string {
 		c, err := workerconn.New(workerconn.Config{Operations: map[string]workerconn.Operation{"post": o}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		connectortest.Must(t, err)
 		return c.Fingerprint()
 	}
 	same := of(workerconn.Operation{Class: connector.ClassA})
@@ -95,9 +92,7 @@ func TestFloors(t *testing.T) {
 		"tag":    {Floor: 1, Fields: connector.FieldLevels{"price": 3}},
 		"delete": {}, "bulk_delete": {},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	connectortest.Must(t, err)
 	for _, test := range []struct {
 		operation, change string
 		refs              []string

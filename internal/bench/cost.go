@@ -19,6 +19,8 @@ const (
 	// benchCeilings is the number of ceilings, and benchClaims the number of claims in the window of each, or
 	// Options.Scale if that is less.
 	benchCeilings, benchClaims = 20, 20_000
+	// scalePerTenant is the share of Options.Scale for each tenant; there are at most as many as clients.
+	scalePerTenant = 50
 	// checkedTarget and costTarget are PERFORMANCE.md's targets beside plain decisions.
 	checkedTarget, costTarget = 0.8, 1 / 1.5
 )
@@ -58,12 +60,13 @@ func (r *runner) cost(ctx context.Context) error {
 	}
 	everywhere := []dispatch.Target{{Name: "shop", Connector: noop{}, Tenants: []string{dispatch.AllTenants}}}
 	n := slices.Max(r.Clients)
-	what = fmt.Sprintf("decisions of %d tenants", n)
+	tenants := min(n, max(2, r.Scale/scalePerTenant))
+	what = fmt.Sprintf("decisions of %d tenants", tenants)
 	return r.costOf(ctx, "tenants", what, "those of one tenant", costTarget, everywhere,
 		func(w *world) ([]*world, error) {
 			list := []*world{w}
-			for len(list) < n {
-				other, err := w.beside(ctx, fmt.Sprintf("tenant-%d", len(list)), 1)
+			for len(list) < tenants {
+				other, err := w.beside(ctx, fmt.Sprintf("tenant-%d", len(list)), (n+tenants-1)/tenants)
 				if err != nil {
 					return nil, err
 				}
@@ -147,7 +150,7 @@ func decideShared(ctx context.Context, in []*world, n int, d time.Duration, last
 	lists, next := make([][]pending, len(in)), make([]atomic.Int64, len(in))
 	for i, w := range in {
 		var err error
-		if lists[i], err = w.fill(ctx, expected(last, d)/len(in)+n); err != nil {
+		if lists[i], err = w.fill(ctx, expected(last, d)/len(in)+1); err != nil {
 			return nil, err
 		}
 	}

@@ -14,11 +14,12 @@
 //     processes.
 //   - Both sides use the same engine with the same durability: SQLite files in one
 //     folder (WAL, synchronous=FULL, group commit), or databases on one PostgreSQL
-//     server (one statement per unit of work, 16 connections) with fresh planner
-//     statistics. An answer is sent only after its data is durable. The CPU figures do
+//     server (one statement per unit of work, 16 connections, and micro-batched) with fresh
+//     planner statistics. An answer is sent only after its data is durable. The CPU figures do
 //     not include the PostgreSQL server.
 //   - The rows that a side works on are stored before its clock starts, and the
 //     background work of the other side is finished by then.
+//   - The gate judges by ten rules, of which two match.
 //   - The set-up is the same in every run. Ids are created in ascending order.
 //   - Each value belongs to one round; the minimum, the median and the maximum over the
 //     rounds are shown. A ratio is taken within a round, from adjacent measurements.

@@ -42,15 +42,11 @@ func (r *runner) steps(ctx context.Context) error {
 }
 
 // lines is a Queue of bare runs.
-type lines struct {
-	stepper
-	how string
-	in  int
-}
+type lines struct{ stepper }
 
 // Is is the name of the baseline.
-func (l *lines) Is() string {
-	return "bare lease and completion, the same rows in batches of as many, " + l.how
+func (*lines) Is() string {
+	return "bare lease and completion, the same rows in batches of as many, one transaction a batch"
 }
 
 func (r *runner) lines(ctx context.Context, in room, n int) (Queue, error) {
@@ -58,7 +54,7 @@ func (r *runner) lines(ctx context.Context, in room, n int) (Queue, error) {
 		return r.Queue(ctx, in.place(Setup{}))
 	}
 	s, err := in.steps(ctx, n)
-	return &lines{stepper: s, how: "one transaction a batch", in: n}, err
+	return &lines{s}, err
 }
 
 func (r *runner) stepsWith(ctx context.Context, in room, w *world, e *ends, n int) (err error) {

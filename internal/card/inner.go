@@ -208,10 +208,7 @@ func WithEdges(list []Shown) []Shown {
 			}
 			if space {
 				span = Span{
-					Text:  text,
-					Kind:  SpanSpace,
-					Shown: strings.Repeat("␠", len(text)),
-					Name:  "space at the edge",
+					Text: text, Kind: SpanSpace, Shown: strings.Repeat("␠", len(text)), Name: "space at the edge",
 				}
 			}
 			out = append(out, Shown{span, s.Differs})

@@ -30,35 +30,29 @@ type section struct{ title, page, below, dir, name string }
 
 const connectorKey = "connectors.NAME"
 
-var sections = []section{
-	{"", "", "", ".", "file"},
-	{"Connectors of type sql", "[connectors](connectors.md)", connectorKey, "../../connector/sql", "Config"},
-	{"Connectors of type http", "[connectors](connectors.md)", connectorKey, "../../connector/http",
-		"Config"},
-	{"Connectors of type netsuite", "[NetSuite](connectors/netsuite.md)", connectorKey,
-		"../../connector/netsuite", "Config"},
-	{"Connectors of type servicenow", "[ServiceNow](connectors/servicenow.md)", connectorKey,
-		"../../connector/servicenow", "Config"},
-	{"Connectors of type slack", "[Slack](connectors/slack.md)", connectorKey,
-		"../../connector/slack", "Config"},
-	{"Connectors of type stepfunctions", "[AWS Step Functions](connectors/stepfunctions.md)", connectorKey,
-		"../../connector/stepfunctions", "Config"},
-	{"Connectors of type stripe", "[Stripe](connectors/stripe.md)", connectorKey, "../../connector/stripe",
-		"Config"},
-	{"Connectors of type jira", "[Jira](connectors/jira.md)", connectorKey, "../../connector/jira",
-		"Config"},
-	{"Connectors of type kubernetes", "[Kubernetes](connectors/kubernetes.md)", connectorKey,
-		"../../connector/kubernetes", "Config"},
-	{"Connectors of type salesforce", "[Salesforce](connectors/salesforce.md)", connectorKey,
-		"../../connector/salesforce", "Config"},
-	{"Connectors of type github", "[GitHub](connectors/github.md)", connectorKey,
-		"../../connector/github", "Config"},
-	{"Connectors of type email", "[E-mail](connectors/email.md)", connectorKey,
-		"../../connector/email", "Config"},
-	{"Connectors of type worker", "[connectors](connectors.md)", connectorKey, "../../connector/worker",
-		"Config"},
-	{"Connectors of type mcp", "[MCP](mcp.md)", connectorKey, "../../connector/mcp", "Config"},
-	{"NATS", "[events](events.md)", "nats", "../feed", "Config"},
+// sections are the parts of the page. A connector is a folder with a Config; its page is the one of
+// its name, if there is one.
+func sections(t *testing.T) []section {
+	t.Helper()
+	list := []section{{"", "", "", ".", "file"}}
+	dirs, err := filepath.Glob("../../connector/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		if strings.HasSuffix(dir, "/internal") || parseStructs(t, dir)["Config"] == nil {
+			continue
+		}
+		kind, page := filepath.Base(dir), "[connectors](connectors.md)"
+		if kind == "mcp" {
+			page = "[MCP](mcp.md)"
+		} else if text, err := os.ReadFile("../../docs/connectors/" + kind + ".md"); err == nil {
+			title, _, _ := strings.Cut(strings.TrimPrefix(string(text), "# "), "\n")
+			page = fmt.Sprintf("[%s](connectors/%s.md)", title, kind)
+		}
+		list = append(list, section{"Connectors of type " + kind, page, connectorKey, dir, "Config"})
+	}
+	return append(list, section{"NATS", "[events](events.md)", "nats", "../feed", "Config"})
 }
 
 // TestReference compares docs/configuration.md, and the keys of forms, with the structs that
@@ -67,7 +61,7 @@ func TestReference(t *testing.T) {
 	t.Parallel()
 	var page, forms strings.Builder
 	page.WriteString(referenceIntro)
-	for _, s := range sections {
+	for _, s := range sections(t) {
 		if s.title != "" {
 			fmt.Fprintf(&page, "\n## %s\n\nBelow `%s`: see %s.\n", s.title, s.below, s.page)
 		}

@@ -155,8 +155,8 @@ func (c *Console) removeDevice(v *view) error {
 }
 
 func (c *Console) devicesRefused(v *view, err error) error {
-	e := asError(err)
-	if e.Code == gatehouse.CodeInternal || e.Code == gatehouse.CodeUnauthenticated || e.Code == gatehouse.CodeNotFound {
+	e := shown(err)
+	if e == nil {
 		return err
 	}
 	return c.showDevices(v, gatehouse.StatusOf(e.Code), &devicesView{failed: e})

@@ -34,9 +34,7 @@ func phones() gate.ChannelInfo {
 func (b *browser) script(path, body string) *page {
 	b.w.t.Helper()
 	r, err := http.NewRequestWithContext(b.w.t.Context(), http.MethodPost, b.w.server.URL+path, strings.NewReader(body))
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
+	must(b.w.t, err)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	r.Header.Set("Accept", "application/json")
@@ -49,13 +47,9 @@ func (b *browser) serverKey() []byte {
 	b.w.t.Helper()
 	var answer struct{ Key string }
 	p := b.script(notificationsPath+"/key", "").want(http.StatusOK)
-	if err := json.Unmarshal([]byte(p.body), &answer); err != nil {
-		b.w.t.Fatal(err)
-	}
+	must(b.w.t, json.Unmarshal([]byte(p.body), &answer))
 	key, err := base64.RawURLEncoding.DecodeString(answer.Key)
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
+	must(b.w.t, err)
 	if _, err := ecdh.P256().NewPublicKey(key); err != nil || len(key) != gatehouse.P256DHSize {
 		b.w.t.Fatalf("the key: %v", err)
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -159,8 +160,8 @@ func (c *Console) resolve(v *view) error {
 
 // dispatchRefused shows the page's present state with the error.
 func (c *Console) dispatchRefused(v *view, err error) error {
-	e := asError(err)
-	if e.Code == gatehouse.CodeInternal || e.Code == gatehouse.CodeUnauthenticated || e.Code == gatehouse.CodeNotFound {
+	e := shown(err)
+	if e == nil {
 		return err
 	}
 	p, found := c.dispatchPage(v)
@@ -173,17 +174,11 @@ func (c *Console) dispatchRefused(v *view, err error) error {
 
 // groupTitle is an operator's word for a state.
 func groupTitle(s gatehouse.PushStatus) string {
-	switch s {
-	case gatehouse.PushQueued:
-		return "Queued"
-	case gatehouse.PushPicking:
-		return "Being prepared"
-	case gatehouse.PushSent:
-		return "Sent, without an answer yet"
-	case gatehouse.PushApplied:
-		return "Applied"
-	case gatehouse.PushCanceled:
-		return "Canceled"
-	}
-	return string(s)
+	return cmp.Or(map[gatehouse.PushStatus]string{
+		gatehouse.PushQueued:   "Queued",
+		gatehouse.PushPicking:  "Being prepared",
+		gatehouse.PushSent:     "Sent, without an answer yet",
+		gatehouse.PushApplied:  "Applied",
+		gatehouse.PushCanceled: "Canceled",
+	}[s], string(s))
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strings"
@@ -51,6 +52,18 @@ func shown(err error) *gatehouse.Error {
 	return e
 }
 
+// changed answers the form that made a change: with the list at a path, or with show, after it has
+// set failed to the refusal.
+func (v *view) changed(path string, err error, failed **gatehouse.Error, show func(status int) error) error {
+	if err == nil {
+		return v.redirect(path)
+	}
+	if *failed = shown(err); *failed == nil {
+		return err
+	}
+	return show(gatehouse.StatusOf((*failed).Code))
+}
+
 // sentence turns an error's detail into a sentence by its first letter and full stop. A detail that
 // starts with a name or a value keeps its first letter.
 func sentence(detail string) string {
@@ -72,55 +85,39 @@ func sentence(detail string) string {
 
 // errorTitle names an error in a few words.
 func errorTitle(code gatehouse.Code) string {
-	switch code {
-	case gatehouse.CodeNotFound:
-		return "Not found"
-	case gatehouse.CodeRoleRequired, gatehouse.CodeSelfApproval, gatehouse.CodeEditTokenRequired,
-		gatehouse.CodeStepUpRequired,
-		gatehouse.CodeSenderNotAllowed:
-		return "Not allowed"
-	case gatehouse.CodeUnauthenticated:
-		return "Not signed in"
-	case gatehouse.CodeBadToken:
-		return "This link is not valid"
-	case gatehouse.CodeLinkExpired:
-		return "This link has expired"
-	case gatehouse.CodeSignInRequired:
-		return "Nothing was decided"
-	case gatehouse.CodeExpired:
-		return "Too late: it has expired"
-	case gatehouse.CodeAlreadyDecided, gatehouse.CodeNotAwaitingApproval:
-		return "Already decided"
-	case gatehouse.CodeAlreadyVoted:
-		return "You have voted already"
-	case gatehouse.CodeDigestMismatch:
-		return "This is not what you saw"
-	case gatehouse.CodeTargetChanged:
-		return "The target has changed"
-	case gatehouse.CodeConfirmation:
-		return "Please confirm"
-	case gatehouse.CodeCeilingExceeded:
-		return "A ceiling would be exceeded"
-	case gatehouse.CodeAuthorityRevoked:
-		return "No longer allowed"
-	case gatehouse.CodePolicyGated:
-		return "The policy is changed through the gate"
-	case gatehouse.CodeTooLate:
-		return "Too late"
-	case gatehouse.CodeNotReversible:
-		return "Cannot be reversed"
-	case gatehouse.CodeCannotRebase:
-		return "Cannot be rebased"
-	case gatehouse.CodeCannotEdit:
-		return "Cannot be edited"
-	case gatehouse.CodeBusy, gatehouse.CodeInProgress, gatehouse.CodeRateLimited:
-		return "Please try again"
-	case gatehouse.CodeInternal:
-		return "Something went wrong"
-	case gatehouse.CodeMalformed, gatehouse.CodeInvalid, gatehouse.CodeBodyTooLarge:
-		return "That cannot be accepted"
-	}
-	return "Not possible"
+	return cmp.Or(map[gatehouse.Code]string{
+		gatehouse.CodeNotFound:            "Not found",
+		gatehouse.CodeRoleRequired:        "Not allowed",
+		gatehouse.CodeSelfApproval:        "Not allowed",
+		gatehouse.CodeEditTokenRequired:   "Not allowed",
+		gatehouse.CodeStepUpRequired:      "Not allowed",
+		gatehouse.CodeSenderNotAllowed:    "Not allowed",
+		gatehouse.CodeUnauthenticated:     "Not signed in",
+		gatehouse.CodeBadToken:            "This link is not valid",
+		gatehouse.CodeLinkExpired:         "This link has expired",
+		gatehouse.CodeSignInRequired:      "Nothing was decided",
+		gatehouse.CodeExpired:             "Too late: it has expired",
+		gatehouse.CodeAlreadyDecided:      "Already decided",
+		gatehouse.CodeNotAwaitingApproval: "Already decided",
+		gatehouse.CodeAlreadyVoted:        "You have voted already",
+		gatehouse.CodeDigestMismatch:      "This is not what you saw",
+		gatehouse.CodeTargetChanged:       "The target has changed",
+		gatehouse.CodeConfirmation:        "Please confirm",
+		gatehouse.CodeCeilingExceeded:     "A ceiling would be exceeded",
+		gatehouse.CodeAuthorityRevoked:    "No longer allowed",
+		gatehouse.CodePolicyGated:         "The policy is changed through the gate",
+		gatehouse.CodeTooLate:             "Too late",
+		gatehouse.CodeNotReversible:       "Cannot be reversed",
+		gatehouse.CodeCannotRebase:        "Cannot be rebased",
+		gatehouse.CodeCannotEdit:          "Cannot be edited",
+		gatehouse.CodeBusy:                "Please try again",
+		gatehouse.CodeInProgress:          "Please try again",
+		gatehouse.CodeRateLimited:         "Please try again",
+		gatehouse.CodeInternal:            "Something went wrong",
+		gatehouse.CodeMalformed:           "That cannot be accepted",
+		gatehouse.CodeInvalid:             "That cannot be accepted",
+		gatehouse.CodeBodyTooLarge:        "That cannot be accepted",
+	}[code], "Not possible")
 }
 
 // errorAdvice says what to do about an error.

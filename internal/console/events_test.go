@@ -57,9 +57,7 @@ func (b *browser) streamAt(ctx context.Context, path, lastID string) (stream <-c
 	client := *b.client
 	client.Timeout = 0
 	res, err := client.Do(r) //nolint:bodyclose // by the goroutine below
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
+	must(b.w.t, err)
 	lines := make(chan string, 100)
 	go func() {
 		defer close(lines)

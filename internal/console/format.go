@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -80,19 +81,13 @@ func short(id string) string {
 
 // riskMeaning explains a risk level in words.
 func riskMeaning(r gatehouse.RiskLevel) string {
-	switch r {
-	case gatehouse.L1:
-		return "note or tag"
-	case gatehouse.L2:
-		return "safe field"
-	case gatehouse.L3:
-		return "medium write"
-	case gatehouse.L4:
-		return "creates or removes an entity"
-	case gatehouse.L5:
-		return "destructive or bulk"
-	}
-	return "not graded"
+	return cmp.Or(map[gatehouse.RiskLevel]string{
+		gatehouse.L1: "note or tag",
+		gatehouse.L2: "safe field",
+		gatehouse.L3: "medium write",
+		gatehouse.L4: "creates or removes an entity",
+		gatehouse.L5: "destructive or bulk",
+	}[r], "not graded")
 }
 
 // statusTone groups the states of actions and pushes by their meaning to a reader. The state's word

@@ -195,8 +195,7 @@ func (c *Console) listed(v *view, q inboxQuery, a *gatehouse.Action) bool {
 
 func (c *Console) inboxRow(v *view, q inboxQuery, a *gatehouse.Action) inboxRow {
 	row := inboxRow{
-		a: a, isOpen: a.ID == q.Open,
-		looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
+		a: a, isOpen: a.ID == q.Open, looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
 	}
 	row.line = rowOf(a)
 	if a.Approval != nil {

@@ -90,9 +90,7 @@ func (i *idp) form(b *browser, at *page, name string) *http.Request {
 	form := url.Values{"id": {found[1]}, "username": {i.subject(name)}, "password": {"p"}}
 	r, err := http.NewRequestWithContext(b.w.t.Context(), http.MethodPost, i.issuer+"/login/username",
 		strings.NewReader(form.Encode()))
-	if err != nil {
-		i.w.t.Fatal(err)
-	}
+	must(i.w.t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	return r
 }

@@ -80,9 +80,7 @@ func (f editField) value() (gatehouse.JSON, error) {
 
 // mapLeaves replaces each leaf of a value. A leaf is anything but a non-empty object or array.
 func mapLeaves(
-	j gatehouse.JSON,
-	steps []string,
-	fn func(steps []string, leaf gatehouse.JSON) gatehouse.JSON,
+	j gatehouse.JSON, steps []string, fn func(steps []string, leaf gatehouse.JSON) gatehouse.JSON,
 ) gatehouse.JSON {
 	under := func(step string) []string { return append(steps[:len(steps):len(steps)], step) }
 	if members, err := j.Fields(); err == nil && len(members) > 0 {
@@ -170,9 +168,8 @@ func (c *Console) reviewEdit(v *view) error {
 	e.note, e.once = strings.TrimSpace(v.form("note")), v.form("once")
 	do := v.form("do")
 	request := gatehouse.EditRequest{
-		Digest: gatehouse.Digest(
-			v.form("digest"),
-		), Note: e.note, Approve: do == "approve", DryRun: do != "save" && do != "approve",
+		Digest: gatehouse.Digest(v.form("digest")), Note: e.note,
+		Approve: do == "approve", DryRun: do != "save" && do != "approve",
 	}
 	if request.ProposedChange, err = e.read(v); err == nil {
 		a, err = c.cfg.Actions.Edit(

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/url"
 	"strconv"
 	"strings"
@@ -33,25 +34,18 @@ func stateWord(status string) string {
 
 // stateMark is a different shape for each state, so that no meaning depends on colour alone.
 func stateMark(status string) string {
-	switch status {
-	case string(gatehouse.RunQueued), string(gatehouse.StepReady):
-		return "○"
-	case string(gatehouse.StepBlocked):
-		return "·"
-	case string(gatehouse.RunRunning):
-		return "▶"
-	case string(gatehouse.RunWaitingApproval):
-		return "◆"
-	case string(gatehouse.RunWaiting):
-		return "…"
-	case string(gatehouse.RunRetrying):
-		return "↻"
-	case string(gatehouse.RunSucceeded):
-		return "✓"
-	case string(gatehouse.RunFailed), "lease_expired":
-		return "✕"
-	}
-	return "–"
+	return cmp.Or(map[string]string{
+		string(gatehouse.RunQueued):          "○",
+		string(gatehouse.StepReady):          "○",
+		string(gatehouse.StepBlocked):        "·",
+		string(gatehouse.RunRunning):         "▶",
+		string(gatehouse.RunWaitingApproval): "◆",
+		string(gatehouse.RunWaiting):         "…",
+		string(gatehouse.RunRetrying):        "↻",
+		string(gatehouse.RunSucceeded):       "✓",
+		string(gatehouse.RunFailed):          "✕",
+		"lease_expired":                      "✕",
+	}[status], "–")
 }
 
 func stateTone(status string) string {

@@ -13,9 +13,7 @@ import (
 // sessionCookie is the browser's session cookie, "" for none.
 func (b *browser) sessionCookie() string {
 	u, err := url.Parse(b.w.server.URL)
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
+	must(b.w.t, err)
 	for _, c := range b.jar.Cookies(u) {
 		if c.Name == "gatehouse_session" {
 			return c.Value

@@ -47,6 +47,33 @@ func (c *Console) settingsRoutes() []route {
 		c.noticeRoutes(), c.messageRoutes())
 }
 
+// settingsTab is a page of the settings.
+type settingsTab struct {
+	path, label string
+	shown       bool
+}
+
+// settingsTabs are the pages of the settings that a person may see.
+func settingsTabs(v *view) []settingsTab {
+	cfg, admin := v.c.cfg, v.has(gatehouse.RoleAdmin)
+	decides, operates := admin || v.has(gatehouse.RoleApprover), admin || v.has(gatehouse.RoleOperator)
+	return slices.DeleteFunc([]settingsTab{
+		{settingsPath, "You", true},
+		{devicesPath, "Notifications", cfg.Devices != nil},
+		{delegationsPath, "Delegations", cfg.Delegations != nil && decides},
+		{grantsPath, "Grants", cfg.Grants != nil && decides},
+		{mandatesPath, "Mandates", cfg.Mandates != nil && decides},
+		{connectorsPath, "Connectors", cfg.Connectors != nil && operates},
+		{principalsPath, "Principals", admin},
+		{groupsPath, "Groups", admin},
+		{tenantsPath, "Tenants", admin && v.managesTenants()},
+		{secretsPath, "Secrets", admin && cfg.Secrets != nil},
+		{providersPath, "Sign-in", admin},
+		{noticesPath, "Changes", admin},
+		{messagesPath, "Messages", v.has(gatehouse.RoleOperator, gatehouse.RoleAuditor)},
+	}, func(t settingsTab) bool { return !t.shown })
+}
+
 // access lists a principal's credentials, for the person's own settings and for an administrator's
 // page of the principal.
 type access struct {
@@ -117,8 +144,8 @@ func (c *Console) access(v *view, who *gatehouse.Principal, base string) (access
 
 // settingsRefused shows the page's present state with the error.
 func (c *Console) settingsRefused(v *view, err error) error {
-	e := asError(err)
-	if e.Code == gatehouse.CodeInternal || e.Code == gatehouse.CodeUnauthenticated || e.Code == gatehouse.CodeNotFound {
+	e := shown(err)
+	if e == nil {
 		return err
 	}
 	p, found := c.settingsView(v)
@@ -140,18 +167,35 @@ func (v *view) sure() error {
 	return nil
 }
 
+// read reads a form, with its confirmation box if sure is set.
+func (v *view) read(sure bool) error {
+	if sure {
+		return v.sure()
+	}
+	return v.parse()
+}
+
+// changeOwn makes a confirmed change, and returns to a section of the page.
+func (c *Console) changeOwn(v *view, section string, fn func() error) error {
+	err := v.sure()
+	if err == nil {
+		err = fn()
+	}
+	if err != nil {
+		return c.settingsRefused(v, err)
+	}
+	return v.redirect(settingsPath + section)
+}
+
 func (c *Console) revokeOwnSession(v *view) error {
-	if err := v.sure(); err != nil {
-		return c.settingsRefused(v, err)
-	}
-	// An administrator may end anybody's sessions, but this page ends only one's own.
-	if err := c.isSessionOf(v, v.person.ID); err != nil {
+	return c.changeOwn(v, "#sessions", func() error {
+		// An administrator may end anybody's sessions, but this page ends only one's own.
+		if err := c.isSessionOf(v, v.person.ID); err != nil {
+			return err
+		}
+		_, err := c.cfg.Sessions.RevokeSession(v.ctx, v.r.PathValue("session"))
 		return err
-	}
-	if _, err := c.cfg.Sessions.RevokeSession(v.ctx, v.r.PathValue("session")); err != nil {
-		return c.settingsRefused(v, err)
-	}
-	return v.redirect(settingsPath + "#sessions")
+	})
 }
 
 // isSessionOf returns an error unless the session in the path belongs to the principal.
@@ -213,13 +257,7 @@ func (c *Console) addPasskeyFinish(v *view) error {
 }
 
 func (c *Console) removeOwnPasskey(v *view) error {
-	if err := v.sure(); err != nil {
-		return c.settingsRefused(v, err)
-	}
-	if err := c.removePasskey(v, v.person.ID); err != nil {
-		return c.settingsRefused(v, err)
-	}
-	return v.redirect(settingsPath + "#passkeys")
+	return c.changeOwn(v, "#passkeys", func() error { return c.removePasskey(v, v.person.ID) })
 }
 
 // removePasskey removes the passkey in the path, if it belongs to the principal.
@@ -257,15 +295,17 @@ func identityID(i *gatehouse.ExternalIdentity) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// unlinkIdentity removes the link in the path, if it belongs to the principal.
-func (c *Console) unlinkIdentity(v *view, principal string) error {
+// unlink removes the identity in the path, if it belongs to the principal.
+func (c *Console) unlink(
+	v *view, principal string, remove func(ctx context.Context, issuer, subject string) error,
+) error {
 	list, err := c.cfg.Browser.ListIdentities(v.ctx, principal)
 	if err != nil {
 		return err
 	}
 	for _, i := range list {
 		if identityID(i) == v.r.PathValue("identity") {
-			return c.cfg.Browser.UnlinkIdentity(v.ctx, i.Issuer, i.Subject)
+			return remove(v.ctx, i.Issuer, i.Subject)
 		}
 	}
 	return gatehouse.E(gatehouse.CodeNotFound, "no such identity")
@@ -302,13 +342,7 @@ func (c *Console) createOwnKey(v *view) error {
 }
 
 func (c *Console) revokeOwnKey(v *view) error {
-	if err := v.sure(); err != nil {
-		return c.settingsRefused(v, err)
-	}
-	if err := c.cfg.Self.RevokeOwnKey(v.ctx, v.r.PathValue("key")); err != nil {
-		return c.settingsRefused(v, err)
-	}
-	return v.redirect(settingsPath + "#keys")
+	return c.changeOwn(v, "#keys", func() error { return c.cfg.Self.RevokeOwnKey(v.ctx, v.r.PathValue("key")) })
 }
 
 // secret is a value that is shown once.

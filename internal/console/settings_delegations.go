@@ -103,13 +103,7 @@ func (c *Console) endDelegation(v *view) error {
 
 // delegated shows the list after a change, with the error of a refused one.
 func (c *Console) delegated(v *view, p *delegationsView, err error) error {
-	if err == nil {
-		return v.redirect(delegationsPath)
-	}
-	if p.failed = shown(err); p.failed == nil {
-		return err
-	}
-	return c.showDelegations(v, gatehouse.StatusOf(p.failed.Code), p)
+	return v.changed(delegationsPath, err, &p.failed, func(status int) error { return c.showDelegations(v, status, p) })
 }
 
 func delegationPath(id, verb string) string { return delegationsPath + "/" + url.PathEscape(id) + verb }

@@ -131,13 +131,7 @@ func (c *Console) revokeGrant(v *view) error {
 
 // granted shows the list after a change, with the error of a refused one.
 func (c *Console) granted(v *view, p *grantsView, err error) error {
-	if err == nil {
-		return v.redirect(grantsPath)
-	}
-	if p.failed = shown(err); p.failed == nil {
-		return err
-	}
-	return c.showGrants(v, gatehouse.StatusOf(p.failed.Code), p)
+	return v.changed(grantsPath, err, &p.failed, func(status int) error { return c.showGrants(v, status, p) })
 }
 
 func grantPath(id, verb string) string { return grantsPath + "/" + url.PathEscape(id) + verb }

@@ -42,21 +42,11 @@ func (c *Console) showGroups(v *view, status int, p *groupsView) error {
 
 // changeGroups runs a change and shows the list, with the error of a refused one.
 func (c *Console) changeGroups(v *view, p *groupsView, sure bool, fn func(name string) error) error {
-	read := v.parse
-	if sure {
-		read = v.sure
-	}
-	err := read()
+	err := v.read(sure)
 	if err == nil {
 		err = fn(v.r.PathValue("group"))
 	}
-	if err == nil {
-		return v.redirect(groupsPath)
-	}
-	if p.failed = shown(err); p.failed == nil {
-		return err
-	}
-	return c.showGroups(v, gatehouse.StatusOf(p.failed.Code), p)
+	return v.changed(groupsPath, err, &p.failed, func(status int) error { return c.showGroups(v, status, p) })
 }
 
 func (c *Console) createGroup(v *view) error {

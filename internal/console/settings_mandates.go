@@ -78,14 +78,8 @@ func narrowing(count, amounts string) (gatehouse.Narrowing, error) {
 
 // changedMandate shows the list after a change, with the error of a refused one.
 func (c *Console) changedMandate(v *view, err error) error {
-	if err == nil {
-		return v.redirect(mandatesPath)
-	}
-	failed := shown(err)
-	if failed == nil {
-		return err
-	}
-	return c.showMandates(v, gatehouse.StatusOf(failed.Code), failed)
+	var failed *gatehouse.Error
+	return v.changed(mandatesPath, err, &failed, func(status int) error { return c.showMandates(v, status, failed) })
 }
 
 func mandatePath(id, verb string) string { return mandatesPath + "/" + url.PathEscape(id) + verb }

@@ -96,8 +96,7 @@ type principalForm struct {
 
 func (c *Console) newPrincipal(v *view) error {
 	return c.showPrincipalForm(v, http.StatusOK, &principalForm{
-		ask:  gatehouse.NewPrincipal{Kind: gatehouse.KindPerson, Tenant: v.query("tenant")},
-		once: v.requestID,
+		ask: gatehouse.NewPrincipal{Kind: gatehouse.KindPerson, Tenant: v.query("tenant")}, once: v.requestID,
 	})
 }
 
@@ -202,8 +201,8 @@ func (c *Console) who(v *view) (*gatehouse.Principal, error) {
 
 // principalRefused shows the principal's present state with the error.
 func (c *Console) principalRefused(v *view, err error) error {
-	e := asError(err)
-	if e.Code == gatehouse.CodeInternal || e.Code == gatehouse.CodeUnauthenticated || e.Code == gatehouse.CodeNotFound {
+	e := shown(err)
+	if e == nil {
 		return err
 	}
 	p, found := c.principalView(v)
@@ -216,11 +215,7 @@ func (c *Console) principalRefused(v *view, err error) error {
 
 // change runs a change of the principal in the path and returns to its page.
 func (c *Console) change(v *view, section string, sure bool, fn func(*gatehouse.Principal) error) error {
-	read := v.parse
-	if sure {
-		read = v.sure
-	}
-	if err := read(); err != nil {
+	if err := v.read(sure); err != nil {
 		return c.principalRefused(v, err)
 	}
 	who, err := c.who(v)
@@ -293,16 +288,14 @@ func (c *Console) removeTheirPasskey(v *view) error {
 }
 
 func (c *Console) unlinkTheirIdentity(v *view) error {
-	return c.change(v, "#identities", true, func(who *gatehouse.Principal) error { return c.unlinkIdentity(v, who.ID) })
+	return c.change(v, "#identities", true, func(who *gatehouse.Principal) error {
+		return c.unlink(v, who.ID, c.cfg.Browser.UnlinkIdentity)
+	})
 }
 
 // reveal creates a secret for the principal in the path, and shows it.
 func (c *Console) reveal(v *view, sure bool, create func(*gatehouse.Principal) (secretsPage, error)) error {
-	read := v.parse
-	if sure {
-		read = v.sure
-	}
-	if err := read(); err != nil {
+	if err := v.read(sure); err != nil {
 		return c.principalRefused(v, err)
 	}
 	who, err := c.who(v)
@@ -383,25 +376,16 @@ func mayRole(kind gatehouse.Kind, r gatehouse.Role) string {
 
 // roleMeaning says what a role permits.
 func roleMeaning(r gatehouse.Role) string {
-	switch r {
-	case gatehouse.RoleProposer:
-		return "proposes changes"
-	case gatehouse.RoleApprover:
-		return "decides on what others propose"
-	case gatehouse.RoleOperator:
-		return "drains the queue and records unknown outcomes"
-	case gatehouse.RoleAuditor:
-		return "reads and verifies the log"
-	case gatehouse.RoleViewer:
-		return "reads only; cannot be combined with other roles"
-	case gatehouse.RoleWorker:
-		return "carries out changes as a pull worker"
-	case gatehouse.RoleEvaluator:
-		return "evaluates pending changes under its own name; the only role of a service"
-	case gatehouse.RoleAdmin:
-		return "manages principals and policies; implies approver, operator and auditor"
-	}
-	return ""
+	return map[gatehouse.Role]string{
+		gatehouse.RoleProposer:  "proposes changes",
+		gatehouse.RoleApprover:  "decides on what others propose",
+		gatehouse.RoleOperator:  "drains the queue and records unknown outcomes",
+		gatehouse.RoleAuditor:   "reads and verifies the log",
+		gatehouse.RoleViewer:    "reads only; cannot be combined with other roles",
+		gatehouse.RoleWorker:    "carries out changes as a pull worker",
+		gatehouse.RoleEvaluator: "evaluates pending changes under its own name; the only role of a service",
+		gatehouse.RoleAdmin:     "manages principals and policies; implies approver, operator and auditor",
+	}[r]
 }
 
 // kindMeaning says what a kind of principal is for.

@@ -76,13 +76,7 @@ func secretIn(v *view) string {
 
 // secretChanged shows the list after a change, with the error of a refused one.
 func (c *Console) secretChanged(v *view, p *secretsView, err error) error {
-	if err == nil {
-		return v.redirect(secretsPath)
-	}
-	if p.failed = shown(err); p.failed == nil {
-		return err
-	}
-	return c.showSecrets(v, gatehouse.StatusOf(p.failed.Code), p)
+	return v.changed(secretsPath, err, &p.failed, func(status int) error { return c.showSecrets(v, status, p) })
 }
 
 func secretPath(name, verb string) string { return secretsPath + "/" + url.PathEscape(name) + verb }

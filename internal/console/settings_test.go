@@ -44,9 +44,7 @@ func (p *page) once() string {
 func (b *browser) inside() context.Context {
 	b.w.t.Helper()
 	c, err := b.w.gate.FindSession(b.w.t.Context(), b.sessionCookie())
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
+	must(b.w.t, err)
 	return gatehouse.NewContext(b.w.t.Context(), c)
 }
 
@@ -54,9 +52,7 @@ func (b *browser) inside() context.Context {
 func (b *browser) again() *browser {
 	b.w.t.Helper()
 	link, err := b.w.gate.CreateSetupLink(b.w.admin, b.name)
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
+	must(b.w.t, err)
 	other := b.w.stranger()
 	other.name, other.creds = b.name, b.creds
 	other.post("/setup", "token", link.Token).want(http.StatusOK)

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -37,21 +36,5 @@ func (c *Console) slackCode(v *view) error {
 
 // unlinkSlack removes one of the person's own links.
 func (c *Console) unlinkSlack(v *view) error {
-	if err := v.sure(); err != nil {
-		return c.settingsRefused(v, err)
-	}
-	list, err := c.cfg.Browser.ListIdentities(v.ctx, v.person.ID)
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(list, func(i *gatehouse.ExternalIdentity) bool {
-		return identityID(i) == v.r.PathValue("identity")
-	})
-	if i < 0 {
-		return gatehouse.E(gatehouse.CodeNotFound, "no such identity")
-	}
-	if err := c.cfg.Slack.UnlinkSlack(v.ctx, list[i].Issuer, list[i].Subject); err != nil {
-		return c.settingsRefused(v, err)
-	}
-	return v.redirect(settingsPath + "#slack")
+	return c.changeOwn(v, "#slack", func() error { return c.unlink(v, v.person.ID, c.cfg.Slack.UnlinkSlack) })
 }

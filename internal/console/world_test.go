@@ -268,23 +268,17 @@ func (w *world) signIn(name string, roles ...gatehouse.Role) *browser {
 func (b *browser) do(r *http.Request) *page {
 	b.w.t.Helper()
 	res, err := b.client.Do(r)
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
+	must(b.w.t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
+	must(b.w.t, err)
 	return &page{t: b.w.t, status: res.StatusCode, header: res.Header, url: res.Request.URL, body: string(body)}
 }
 
 func (b *browser) request(method, path string, form url.Values) *http.Request {
 	b.w.t.Helper()
 	r, err := http.NewRequestWithContext(b.w.t.Context(), method, b.w.server.URL+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		b.w.t.Fatal(err)
-	}
+	must(b.w.t, err)
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")

@@ -86,7 +86,7 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 // firstOf fails unless the principal is the first of another tenant, and an
 // administrator: from then on the tenant manages itself. Of several concurrent
 // calls only one succeeds.
-func firstOf(tx gatehouse.Tx, tenant string, p *gatehouse.Principal) error {
+func firstOf(tx peopleWriter, tenant string, p *gatehouse.Principal) error {
 	if err := tx.LockFirstPrincipal(); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func firstOf(tx gatehouse.Tx, tenant string, p *gatehouse.Principal) error {
 }
 
 // resolveLinks turns the sponsor's and the person's names into ids.
-func resolveLinks(tx gatehouse.ReadTx, p *gatehouse.Principal) error {
+func resolveLinks(tx gatehouse.IdentityReader, p *gatehouse.Principal) error {
 	if p.Sponsor != "" {
 		s, err := tx.FindPrincipal(p.Sponsor)
 		if err != nil {
@@ -253,7 +253,7 @@ func newKey() func(gatehouse.Tx, *gatehouse.Caller, *gatehouse.Principal) (*gate
 	}
 }
 
-func recordKey(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal, event, subject string) error {
+func recordKey(tx changeRecorder, c *gatehouse.Caller, p *gatehouse.Principal, event, subject string) error {
 	return recordChange(tx, authorOf(c), change{
 		tenant: p.Tenant, kind: event, subject: subject, name: p.Name,
 		data: map[string]any{"principal": p.ID, "approver_since": p.ApproverSince},
@@ -261,7 +261,7 @@ func recordKey(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal, eve
 }
 
 // recordRights records a principal's new rights.
-func recordRights(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
+func recordRights(tx changeRecorder, by author, p *gatehouse.Principal) error {
 	return recordChange(tx, by, change{
 		tenant: p.Tenant, kind: "principal.changed", subject: p.ID, name: p.Name, detail: rightsText(p),
 		data: map[string]any{"roles": p.Roles, "sponsor": p.Sponsor, "disabled": p.Disabled,

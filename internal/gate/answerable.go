@@ -88,7 +88,7 @@ func audience(v gatehouse.Verdict) gatehouse.Audience {
 // read the text, so it names only people whom the approval names, the proposer, its sponsor, and
 // the person on whose behalf it is proposed. Others are only counted.
 func unanswerable(
-	tx gatehouse.ReadTx, ap *gatehouse.Approval, v gatehouse.Verdict, e exclusion, asker string,
+	tx gatehouse.IdentityReader, ap *gatehouse.Approval, v gatehouse.Verdict, e exclusion, asker string,
 ) (string, error) {
 	people, err := tx.ListPeople()
 	if err != nil {

@@ -18,7 +18,7 @@ func approverSince(before, after *gatehouse.Principal, now time.Time) {
 
 // restartApproverDelay restarts the approver's delay after somebody else has issued them a
 // credential: that other person may now hold it.
-func restartApproverDelay(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) error {
+func restartApproverDelay(tx peopleWriter, c *gatehouse.Caller, p *gatehouse.Principal) error {
 	if c.Principal.ID == p.ID || p.Disabled || !p.Has(gatehouse.RoleApprover) {
 		return nil
 	}

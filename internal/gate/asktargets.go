@@ -138,7 +138,7 @@ func (g *Gate) readBackPush(ctx context.Context, c *gatehouse.Caller, id string)
 
 // settleUnknown records the result of a read-back.
 func settleUnknown(
-	tx gatehouse.Tx, actor string, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Receipt,
+	tx pushMover, actor string, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Receipt,
 ) (gatehouse.PushStatus, error) {
 	now := tx.Now()
 	r.ID, r.PushID, r.Generation, r.At = NewID("rcp"), p.ID, p.Generation, now

@@ -15,7 +15,7 @@ import (
 // The proposer is read without a lock: a sponsor set while this transaction runs counts as set
 // after it, and the next check bars that sponsor. rights may be nil; whatever it lacks is read.
 func (g *Gate) votersStand(
-	tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights, voter, from *gatehouse.Principal,
+	tx voterFacts, a *gatehouse.Action, rights *gatehouse.Rights, voter, from *gatehouse.Principal,
 ) error {
 	// lender is the id of the principal whose right the vote uses, "" for the
 	// voter's own.
@@ -81,7 +81,7 @@ func (g *Gate) votersStand(
 
 // sponsors lists the identities of the proposer's sponsor, who may have been set
 // since the proposal and must not decide.
-func sponsors(tx gatehouse.ReadTx, a *gatehouse.Action, rights *gatehouse.Rights) ([]string, error) {
+func sponsors(tx gatehouse.IdentityReader, a *gatehouse.Action, rights *gatehouse.Rights) ([]string, error) {
 	find := func(id string) (*gatehouse.Principal, error) {
 		for _, p := range []*gatehouse.Principal{rights.Proposer, rights.Sponsor} {
 			if p != nil && p.ID == id {

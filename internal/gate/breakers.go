@@ -20,7 +20,7 @@ func (g *Gate) ListBreakers(ctx context.Context) (out []gatehouse.BreakerState, 
 
 // breakers returns the breakers of a tenant. Waiting pushes are counted up to one
 // page.
-func (g *Gate) breakers(tx gatehouse.ReadTx, tenant, readBy string) ([]gatehouse.BreakerState, error) {
+func (g *Gate) breakers(tx pushFacts, tenant, readBy string) ([]gatehouse.BreakerState, error) {
 	page, err := tx.ListPushes(gatehouse.PushFilter{
 		Status: gatehouse.PushQueued, Limit: gatehouse.MaxLimit, ReadBy: readBy,
 	})

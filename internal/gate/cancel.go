@@ -98,7 +98,7 @@ func tooLate(a *gatehouse.Action) error {
 	return gatehouse.E(gatehouse.CodeTooLate, "the action is %s", a.Status).With("current_status", a.Status)
 }
 
-func cancelPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
+func cancelPending(tx actionMover, c *gatehouse.Caller, a *gatehouse.Action) error {
 	if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalCanceled); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func cancelPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) er
 }
 
 // cancelHeld withdraws an approved action whose push cannot be claimed yet.
-func cancelHeld(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
+func cancelHeld(tx pushMover, c *gatehouse.Caller, a *gatehouse.Action) error {
 	if err := withdrawPush(tx, a); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func cancelHeld(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error
 
 // withdrawPush cancels the push of an approved action within its hold, and releases the
 // action's ceilings.
-func withdrawPush(tx gatehouse.Tx, a *gatehouse.Action) error {
+func withdrawPush(tx pushMover, a *gatehouse.Action) error {
 	p, err := tx.LockPush(a.Push.ID)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func withdrawPush(tx gatehouse.Tx, a *gatehouse.Action) error {
 	return nil
 }
 
-func moveCanceled(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
+func moveCanceled(tx actionMover, c *gatehouse.Caller, a *gatehouse.Action) error {
 	from := a.Status
 	err := tx.MoveAction(gatehouse.ActionMove{
 		ID: a.ID, From: from, To: gatehouse.StatusCanceled, Finished: true,

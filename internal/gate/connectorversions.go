@@ -108,7 +108,7 @@ func (g *Gate) newestConnectors(ctx context.Context) (v *gatehouse.ConnectorVers
 	return v, err
 }
 
-func newestConnectors(tx gatehouse.ReadTx) (*gatehouse.ConnectorVersion, error) {
+func newestConnectors(tx gatehouse.ConnectorVersionReader) (*gatehouse.ConnectorVersion, error) {
 	n, err := tx.ConnectorVersion()
 	if err != nil || n == 0 {
 		return &gatehouse.ConnectorVersion{Tenant: gatehouse.DefaultTenant}, err

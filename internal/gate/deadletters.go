@@ -77,7 +77,7 @@ func pushFilter(f gatehouse.DeadLetterFilter) gatehouse.PushFilter {
 	return out
 }
 
-func (g *Gate) deadLetter(tx gatehouse.ReadTx, p *gatehouse.Push) (*gatehouse.DeadLetter, error) {
+func (g *Gate) deadLetter(tx pushFacts, p *gatehouse.Push) (*gatehouse.DeadLetter, error) {
 	a, err := tx.FindAction(p.ActionID)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (g *Gate) DiscardDeadLetters(
 		})
 }
 
-func discard(tx gatehouse.Tx, who *gatehouse.Principal, p *gatehouse.Push, a *gatehouse.Action, reason string) error {
+func discard(tx pushMover, who *gatehouse.Principal, p *gatehouse.Push, a *gatehouse.Action, reason string) error {
 	if err := tx.ClosePush(p.ID, who.Name, reason); err != nil {
 		return err
 	}

@@ -130,7 +130,7 @@ func newDelegation(
 	}, nil
 }
 
-func roomFor(tx gatehouse.ReadTx, from string) error {
+func roomFor(tx gatehouse.DelegationReader, from string) error {
 	list, err := tx.ListDelegations(from, true, maxDelegationList)
 	if err != nil {
 		return err
@@ -218,7 +218,7 @@ func (g *Gate) EndDelegation(ctx context.Context, id string) (*gatehouse.Delegat
 
 // recordDelegation writes the log entry, and the notice to the administrators. The
 // entry holds the whole delegation, so that a forged row is detected.
-func recordDelegation(tx gatehouse.Tx, c *gatehouse.Caller, event string, d *gatehouse.Delegation) error {
+func recordDelegation(tx changeRecorder, c *gatehouse.Caller, event string, d *gatehouse.Delegation) error {
 	detail := "to " + d.ToName + " until " + d.Ends.Format(time.RFC3339)
 	if len(d.Types) > 0 {
 		detail += ", for " + joinWords(d.Types)
@@ -281,7 +281,7 @@ func (g *Gate) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.
 // usedBy returns the name of the voter who has already approved by the right of holder, as the
 // holder's person or as a delegate. It skips the votes of except, and returns "" if there is no
 // such voter. Each right counts once.
-func usedBy(tx gatehouse.ReadTx, ap *gatehouse.Approval, holder, except *gatehouse.Principal) (string, error) {
+func usedBy(tx gatehouse.IdentityReader, ap *gatehouse.Approval, holder, except *gatehouse.Principal) (string, error) {
 	for _, v := range ap.Votes {
 		if v.Decision != gatehouse.Approve || v.Person == except.Person {
 			continue
@@ -306,7 +306,7 @@ func usedBy(tx gatehouse.ReadTx, ap *gatehouse.Approval, holder, except *gatehou
 
 // borrow chooses the lender by whose right the person votes: to approve, the first
 // lender with an unused right.
-func (r *ruling) borrow(tx gatehouse.ReadTx) error {
+func (r *ruling) borrow(tx gatehouse.IdentityReader) error {
 	var used error
 	person := r.caller.Principal
 	for _, from := range r.lenders {

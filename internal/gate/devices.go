@@ -114,7 +114,7 @@ func (g *Gate) RemoveDevice(ctx context.Context, id string) error {
 }
 
 // ownDevice finds a device of the caller; other people's are not found.
-func ownDevice(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (*gatehouse.Device, error) {
+func ownDevice(tx gatehouse.DeviceReader, c *gatehouse.Caller, id string) (*gatehouse.Device, error) {
 	d, err := tx.FindDevice(id)
 	if err == nil && d.PrincipalID != c.Principal.ID {
 		err = gatehouse.ErrNotFound
@@ -122,7 +122,7 @@ func ownDevice(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (*gatehouse.
 	return d, err
 }
 
-func recordDevice(tx gatehouse.Tx, c *gatehouse.Caller, event string, d *gatehouse.Device) error {
+func recordDevice(tx gatehouse.LogWriter, c *gatehouse.Caller, event string, d *gatehouse.Device) error {
 	data := map[string]any{"device": d.ID, "label": d.Label, "service": d.Service}
 	if c.Via != "" {
 		data["via"] = c.Via
@@ -210,7 +210,7 @@ func (g *Gate) makeWebPushKey(tx gatehouse.Tx, tenant string) (*gatehouse.RingKe
 
 // resealWebPushKey seals a tenant's key under the present master key. The key itself
 // stays the same.
-func (g *Gate) resealWebPushKey(tx gatehouse.Tx, tenant, by string) error {
+func (g *Gate) resealWebPushKey(tx ringWriter, tenant, by string) error {
 	old, err := activeRingKey(tx, gatehouse.RingWebPush)
 	if err != nil || old == nil || old.Master == g.config.Master.ID() || !g.config.Master.Has(old.Master) {
 		return err

@@ -186,7 +186,7 @@ func mayEdit(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) error {
 
 // editorStands checks that the active policy still lets an editor of the action approve
 // it; nil for everybody else.
-func (g *Gate) editorStands(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.Principal) error {
+func (g *Gate) editorStands(tx gatehouse.PolicyReader, a *gatehouse.Action, p *gatehouse.Principal) error {
 	if !excluded(a.Editors, p) {
 		return nil
 	}
@@ -224,7 +224,7 @@ func (r *ruling) onEdited(tx gatehouse.Tx, a *gatehouse.Action) error {
 
 // copyTargetMark copies the mark of a changed target to a revision made by an edit or an undo, which
 // do not read the target.
-func copyTargetMark(tx gatehouse.Tx, a *gatehouse.Action, from lineage) error {
+func copyTargetMark(tx gatehouse.ActionWriter, a *gatehouse.Action, from lineage) error {
 	if !from.editing && !from.undoing || from.supersedes.Approval == nil || from.supersedes.Approval.TargetChanged == nil {
 		return nil
 	}

@@ -95,7 +95,7 @@ var publicEvents = []string{"hitl.", "push.", "action.", "run.", "step."}
 // mayReadEvent reports whether the caller may read an event's subject. may caches the
 // answers.
 func (g *Gate) mayReadEvent(
-	tx gatehouse.ReadTx,
+	tx objectReader,
 	c *gatehouse.Caller,
 	e *gatehouse.Event,
 	may map[string]bool,

@@ -314,7 +314,7 @@ func endGrant(
 
 // recordGrant writes the log entry of a new grant, and the notice to the administrators.
 // The entry holds the whole grant, so that a forged row is detected.
-func recordGrant(tx gatehouse.Tx, c *gatehouse.Caller, grant *gatehouse.Grant) error {
+func recordGrant(tx changeRecorder, c *gatehouse.Caller, grant *gatehouse.Grant) error {
 	return recordChange(tx, authorOf(c), change{
 		tenant: grant.Tenant, kind: "grant.created", subject: grant.ID, name: grant.AgentName, detail: grant.Worst,
 		data: map[string]any{

@@ -42,7 +42,7 @@ func (g *Gate) ActionGrounds(ctx context.Context, a *gatehouse.Action) (*gatehou
 
 // policyVersion returns one version, parsed; nil when it does not exist or does not
 // load.
-func (g *Gate) policyVersion(tx gatehouse.ReadTx, tenant string, version int) (*policy.Policy, error) {
+func (g *Gate) policyVersion(tx gatehouse.PolicyReader, tenant string, version int) (*policy.Policy, error) {
 	if p := g.policies.get(policyKey{tenant, version}); p != nil {
 		return p, nil
 	}

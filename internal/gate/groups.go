@@ -34,7 +34,7 @@ func (g *Gate) FindGroup(ctx context.Context, name string) (found *gatehouse.Gro
 }
 
 // withMembers sets the members of groups of one tenant.
-func withMembers(tx gatehouse.ReadTx, groups ...*gatehouse.Group) error {
+func withMembers(tx gatehouse.IdentityReader, groups ...*gatehouse.Group) error {
 	people, err := tx.ListPeople()
 	if err != nil {
 		return err
@@ -251,7 +251,7 @@ func insertGroup(tx gatehouse.Tx, tenant, name string, by author) error {
 	return recordGroup(tx, tenant, "group.created", name, by)
 }
 
-func recordGroup(tx gatehouse.Tx, tenant, event, name string, by author) error {
+func recordGroup(tx changeRecorder, tenant, event, name string, by author) error {
 	return recordChange(tx, by, change{tenant: tenant, kind: event, subject: "group:" + name, name: name})
 }
 

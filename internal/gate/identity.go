@@ -165,7 +165,7 @@ func insertPrincipal(
 }
 
 // recordPrincipal records a new principal, with its first key if it has one.
-func recordPrincipal(tx gatehouse.Tx, by author, p *gatehouse.Principal, keyID string) error {
+func recordPrincipal(tx changeRecorder, by author, p *gatehouse.Principal, keyID string) error {
 	data := map[string]any{
 		"name": p.Name, "kind": p.Kind, "roles": p.Roles, "sponsor": p.Sponsor, "person": p.Person,
 		"approver_since": p.ApproverSince,

@@ -41,7 +41,7 @@ func openRing(master *ring.Master, k *gatehouse.RingKey) ([]byte, error) {
 
 // newRingKey stores a new active key.
 func (g *Gate) newRingKey(
-	tx gatehouse.Tx, tenant, by string, purpose gatehouse.RingPurpose, secret []byte,
+	tx ringWriter, tenant, by string, purpose gatehouse.RingPurpose, secret []byte,
 ) (*gatehouse.RingKey, error) {
 	if g.config.Master == nil {
 		return nil, errNoMaster()
@@ -60,7 +60,7 @@ func (g *Gate) newRingKey(
 }
 
 // activeRingKey returns the active key of a purpose, nil when there is none.
-func activeRingKey(tx gatehouse.ReadTx, purpose gatehouse.RingPurpose) (*gatehouse.RingKey, error) {
+func activeRingKey(tx ringReader, purpose gatehouse.RingPurpose) (*gatehouse.RingKey, error) {
 	list, err := tx.ListRingKeys(purpose)
 	for _, k := range list {
 		if k.StateAt(tx.Now()) == gatehouse.RingKeyActive {
@@ -89,7 +89,7 @@ func (g *Gate) rotate(tx gatehouse.Tx, tenant string, old *gatehouse.RingKey, by
 }
 
 // recordKeyChange is recordChange, without a notice for the server's own changes.
-func recordKeyChange(tx gatehouse.Tx, by author, c change) error {
+func recordKeyChange(tx changeRecorder, by author, c change) error {
 	if by.id == initAuthor || by.id == rotationAuthor {
 		return tx.AppendLeaf(&gatehouse.Leaf{
 			Tenant: c.tenant, Type: c.kind, Subject: c.subject, Actor: by.id, Data: usecase.Object(c.data),

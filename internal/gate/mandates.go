@@ -222,7 +222,7 @@ func (g *Gate) FindMandate(ctx context.Context, id string) (m *gatehouse.Mandate
 }
 
 // readMandate finds a mandate. For an agent, other agents' mandates do not exist.
-func readMandate(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (*gatehouse.Mandate, error) {
+func readMandate(tx gatehouse.MandateReader, c *gatehouse.Caller, id string) (*gatehouse.Mandate, error) {
 	m, err := tx.FindMandate(id)
 	if err == nil && m.Agent != c.Principal.ID && readsGrants(c) != nil && c.Principal.Has(gatehouse.RoleProposer) {
 		return nil, gatehouse.ErrNotFound
@@ -338,7 +338,7 @@ func (g *Gate) changeMandate(
 
 // PauseFailed pauses the mandate that approved an action, after the action failed or
 // its outcome became unknown.
-func PauseFailed(tx gatehouse.Tx, a *gatehouse.Action, actor string) error {
+func PauseFailed(tx mandateMover, a *gatehouse.Action, actor string) error {
 	if a.DecidedVia != gatehouse.ViaMandate || a.Approval == nil || len(a.Approval.Votes) == 0 {
 		return nil
 	}
@@ -351,7 +351,7 @@ func PauseFailed(tx gatehouse.Tx, a *gatehouse.Action, actor string) error {
 }
 
 // endMandates ends the open mandates for which ends is true.
-func endMandates(tx gatehouse.Tx, by author, why gatehouse.GrantEnd, ends func(*gatehouse.Mandate) bool) error {
+func endMandates(tx mandateMover, by author, why gatehouse.GrantEnd, ends func(*gatehouse.Mandate) bool) error {
 	open, err := tx.ListMandates(gatehouse.MandateFilter{Open: true, Limit: maxOpenMandates})
 	if err != nil {
 		return err
@@ -379,7 +379,7 @@ const maxOpenMandates = 10_000
 
 // endMandate ends a locked mandate. action is the action that ended it, nil for none.
 func endMandate(
-	tx gatehouse.Tx, by author, m *gatehouse.Mandate, why gatehouse.GrantEnd, action *gatehouse.Action,
+	tx mandateMover, by author, m *gatehouse.Mandate, why gatehouse.GrantEnd, action *gatehouse.Action,
 ) error {
 	m.End(tx.Now(), by.name, why)
 	data := map[string]any{
@@ -392,7 +392,7 @@ func endMandate(
 }
 
 // writeMandate stores a changed mandate with its log entry.
-func writeMandate(tx gatehouse.Tx, by author, m *gatehouse.Mandate, event string, data map[string]any) error {
+func writeMandate(tx mandateMover, by author, m *gatehouse.Mandate, event string, data map[string]any) error {
 	if err := tx.UpdateMandate(m); err != nil {
 		return err
 	}
@@ -400,7 +400,7 @@ func writeMandate(tx gatehouse.Tx, by author, m *gatehouse.Mandate, event string
 }
 
 // logMandate writes the log entry of a change of a mandate.
-func logMandate(tx gatehouse.Tx, by author, m *gatehouse.Mandate, event string, data map[string]any) error {
+func logMandate(tx gatehouse.LogWriter, by author, m *gatehouse.Mandate, event string, data map[string]any) error {
 	if data == nil {
 		data = map[string]any{}
 	}

@@ -95,7 +95,7 @@ func (g *Gate) useMandate(tx gatehouse.Tx, a *gatehouse.Action, v *judgement, fo
 
 // standing lists the voters who may approve an action, one for each person.
 func (g *Gate) standing(
-	tx gatehouse.Tx, a *gatehouse.Action, voters []*gatehouse.Principal,
+	tx voterFacts, a *gatehouse.Action, voters []*gatehouse.Principal,
 ) (list []*gatehouse.Principal, err error) {
 	for _, p := range voters {
 		same := func(o *gatehouse.Principal) bool { return o.Person == p.Person }

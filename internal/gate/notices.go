@@ -51,7 +51,7 @@ type change struct {
 // every administrator of the tenant sees until they dismiss it. When the author
 // belongs to another tenant, the entry names that tenant, which also gets an entry
 // and a notice.
-func recordChange(tx gatehouse.Tx, by author, c change) error {
+func recordChange(tx changeRecorder, by author, c change) error {
 	data := make(map[string]any, len(c.data)+2)
 	for name, value := range c.data {
 		data[name] = value
@@ -101,7 +101,7 @@ func recordChange(tx gatehouse.Tx, by author, c change) error {
 	return home.InsertNotice(notice(home, by, c, from, ""))
 }
 
-func notice(tx gatehouse.Tx, by author, c change, tenant, from string) *gatehouse.Notice {
+func notice(tx gatehouse.Clock, by author, c change, tenant, from string) *gatehouse.Notice {
 	return &gatehouse.Notice{
 		ID: NewID("ntc"), Tenant: tenant, At: tx.Now(), Kind: c.kind, Subject: c.subject, SubjectName: c.name,
 		Actor: by.id, ActorName: by.name, Via: by.via, FromTenant: from, Detail: c.detail,

@@ -89,7 +89,7 @@ type judgement struct {
 // activePolicy returns the tenant's active policy, parsed. For a policy that does
 // not load it returns nil with the reason; nothing is allowed under it.
 func (g *Gate) activePolicy(
-	tx gatehouse.ReadTx, tenant string,
+	tx gatehouse.PolicyReader, tenant string,
 ) (p *policy.Policy, version int, reason string, err error) {
 	version, err = tx.ActivePolicyVersion()
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
@@ -102,7 +102,7 @@ func (g *Gate) activePolicy(
 // policyOf is activePolicy for a version that was just found active, 0 for none. A cached version costs no
 // read.
 func (g *Gate) policyOf(
-	tx gatehouse.ReadTx, tenant string, version int,
+	tx gatehouse.PolicyReader, tenant string, version int,
 ) (p *policy.Policy, reason string, err error) {
 	if version == 0 {
 		return nil, "no policy is active", nil
@@ -130,7 +130,7 @@ func (g *Gate) policyOf(
 
 // judge prepares a judgement by the active policy, for judged to evaluate. Without
 // a policy that loads, the verdict is deny.
-func (g *Gate) judge(tx gatehouse.ReadTx, f policy.Facts) (judgement, error) {
+func (g *Gate) judge(tx policyFacts, f policy.Facts) (judgement, error) {
 	version, err := tx.ActivePolicyVersion()
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return judgement{}, err
@@ -139,7 +139,7 @@ func (g *Gate) judge(tx gatehouse.ReadTx, f policy.Facts) (judgement, error) {
 }
 
 // judgeBy is judge by a version that was just found active, 0 for none.
-func (g *Gate) judgeBy(tx gatehouse.ReadTx, f policy.Facts, version int) (judgement, error) {
+func (g *Gate) judgeBy(tx policyFacts, f policy.Facts, version int) (judgement, error) {
 	p, reason, err := g.policyOf(tx, f.Tenant, version)
 	if err != nil {
 		return judgement{}, err
@@ -256,7 +256,7 @@ func storePolicy(tx gatehouse.Tx, tenant string, by author, source, action strin
 }
 
 // recordPolicy records that a version became active.
-func recordPolicy(tx gatehouse.Tx, by author, kind string, v *gatehouse.PolicyVersion) error {
+func recordPolicy(tx changeRecorder, by author, kind string, v *gatehouse.PolicyVersion) error {
 	data := map[string]any{"version": v.Version, "sha256": v.SHA256}
 	detail := ""
 	if v.ActionID != "" {

@@ -28,7 +28,7 @@ type policyText struct {
 
 // gatedChanges reports whether the active policy can be replaced only through the
 // gate. A policy that does not load counts as gated when its text has the key.
-func (g *Gate) gatedChanges(tx gatehouse.ReadTx, tenant string) (bool, error) {
+func (g *Gate) gatedChanges(tx gatehouse.PolicyReader, tenant string) (bool, error) {
 	p, _, _, err := g.activePolicy(tx, tenant)
 	if err != nil || p != nil {
 		return p != nil && p.GatedChanges(), err
@@ -41,7 +41,7 @@ func (g *Gate) gatedChanges(tx gatehouse.ReadTx, tenant string) (bool, error) {
 }
 
 // requireUngated fails with policy_gated when the policy can be replaced only through the gate.
-func (g *Gate) requireUngated(tx gatehouse.ReadTx, tenant string) error {
+func (g *Gate) requireUngated(tx gatehouse.PolicyReader, tenant string) error {
 	gated, err := g.gatedChanges(tx, tenant)
 	if err == nil && gated {
 		err = gatehouse.E(gatehouse.CodePolicyGated,

@@ -23,7 +23,7 @@ func lint(p *policy.Policy) []gatehouse.PolicyFinding {
 // policyRemarks adds findings for asked people and groups that the tenant lacks, and
 // for too few people who can answer. It sorts all findings by line.
 func policyRemarks(
-	tx gatehouse.ReadTx,
+	tx gatehouse.IdentityReader,
 	p *policy.Policy,
 	findings []gatehouse.PolicyFinding,
 ) ([]gatehouse.PolicyFinding, error) {

@@ -58,7 +58,7 @@ func (g *Gate) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.
 }
 
 // duePushes walks the tenant's queued pushes and yields the due ones.
-func duePushes(tx gatehouse.ReadTx, limit int, yield func(*gatehouse.Push, *gatehouse.Action)) error {
+func duePushes(tx pushFacts, limit int, yield func(*gatehouse.Push, *gatehouse.Action)) error {
 	cursor := ""
 	for found := 0; found < limit; {
 		page, err := tx.ListPushes(
@@ -124,7 +124,7 @@ func (g *Gate) ResolvePush(ctx context.Context, id string, r gatehouse.Resolutio
 }
 
 // lockPush locks a push and its action: the action first, as in every lock order.
-func lockPush(tx gatehouse.Tx, id string) (*gatehouse.Push, *gatehouse.Action, error) {
+func lockPush(tx pushMover, id string) (*gatehouse.Push, *gatehouse.Action, error) {
 	p, err := tx.FindPush(id)
 	if err != nil {
 		return nil, nil, err
@@ -138,7 +138,7 @@ func lockPush(tx gatehouse.Tx, id string) (*gatehouse.Push, *gatehouse.Action, e
 }
 
 func resolve(
-	tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Resolution,
+	tx pushMover, c *gatehouse.Caller, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Resolution,
 ) error {
 	now := tx.Now()
 	p.FinishedAt = &now
@@ -181,7 +181,7 @@ func resolve(
 // records it: the mirror row, and, for a reversal, the original's new state. When
 // the original is no longer applied, the reversal has still happened at the target,
 // and only the mirror records it.
-func Applied(tx gatehouse.Tx, a *gatehouse.Action, r *gatehouse.Receipt, actor string) error {
+func Applied(tx pushMover, a *gatehouse.Action, r *gatehouse.Receipt, actor string) error {
 	err := tx.InsertMirror(&gatehouse.AppliedMirror{
 		Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation,
 		Target: a.Target, Before: a.CurrentState, After: a.ProposedChange, Digest: a.Digest,
@@ -213,7 +213,7 @@ func Applied(tx gatehouse.Tx, a *gatehouse.Action, r *gatehouse.Receipt, actor s
 
 // closeRepeated closes a failed dead letter whose change another action has now
 // applied. A dead letter with an unknown outcome still needs a person.
-func closeRepeated(tx gatehouse.Tx, a *gatehouse.Action, actor string) error {
+func closeRepeated(tx pushMover, a *gatehouse.Action, actor string) error {
 	old, err := tx.LockAction(a.Repeats)
 	if err != nil || old.Status != gatehouse.StatusFailed || old.Push == nil || old.ArchivedAt != nil {
 		return err

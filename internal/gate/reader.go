@@ -26,7 +26,7 @@ func onlyWorker(p *gatehouse.Principal) bool {
 
 // mayRead returns ErrNotFound when the caller may not read the action or run with
 // that id, which the principal owner proposed or started.
-func (g *Gate) mayRead(tx gatehouse.ReadTx, c *gatehouse.Caller, id, owner string) error {
+func (g *Gate) mayRead(tx gatehouse.IdentityReader, c *gatehouse.Caller, id, owner string) error {
 	as := g.ReadsAs(c.Principal)
 	if as == "" || as == owner {
 		return nil
@@ -39,7 +39,7 @@ func (g *Gate) mayRead(tx gatehouse.ReadTx, c *gatehouse.Caller, id, owner strin
 }
 
 // findAction is tx.FindAction, limited to what the caller may read.
-func (g *Gate) findAction(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (*gatehouse.Action, error) {
+func (g *Gate) findAction(tx objectReader, c *gatehouse.Caller, id string) (*gatehouse.Action, error) {
 	a, err := tx.FindAction(id)
 	if err == nil {
 		err = g.mayRead(tx, c, a.ID, a.ProposerID)
@@ -51,12 +51,12 @@ func (g *Gate) findAction(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (
 }
 
 // ReadRun returns nil when the caller may read the run.
-func (g *Gate) ReadRun(tx gatehouse.ReadTx, c *gatehouse.Caller, run *gatehouse.Run) error {
+func (g *Gate) ReadRun(tx gatehouse.IdentityReader, c *gatehouse.Caller, run *gatehouse.Run) error {
 	return g.mayRead(tx, c, run.ID, run.StarterID)
 }
 
 // ReadRunOf is ReadRun by the run's id.
-func (g *Gate) ReadRunOf(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) error {
+func (g *Gate) ReadRunOf(tx objectReader, c *gatehouse.Caller, id string) error {
 	run, err := tx.FindRunHead(id)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (g *Gate) ownEntries(
 }
 
 // ownObject reports whether the id is that of an action or run that the caller may read.
-func (g *Gate) ownObject(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (bool, error) {
+func (g *Gate) ownObject(tx objectReader, c *gatehouse.Caller, id string) (bool, error) {
 	_, err := g.findAction(tx, c, id)
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		err = g.ReadRunOf(tx, c, id)

@@ -8,7 +8,7 @@ import (
 )
 
 // record appends the leaf of one transition of an action.
-func record(tx gatehouse.Tx, a *gatehouse.Action, event, actor string, from, to gatehouse.Status,
+func record(tx gatehouse.LogWriter, a *gatehouse.Action, event, actor string, from, to gatehouse.Status,
 	data map[string]any) error {
 	if len(data) == 0 {
 		return recordData(tx, a, event, actor, from, to, "")
@@ -16,7 +16,7 @@ func record(tx gatehouse.Tx, a *gatehouse.Action, event, actor string, from, to 
 	return recordData(tx, a, event, actor, from, to, usecase.Object(data))
 }
 
-func recordData(tx gatehouse.Tx, a *gatehouse.Action, event, actor string, from, to gatehouse.Status,
+func recordData(tx gatehouse.LogWriter, a *gatehouse.Action, event, actor string, from, to gatehouse.Status,
 	data gatehouse.JSON) error {
 	return tx.AppendLeaf(leafOf(a, event, actor, from, to, data))
 }

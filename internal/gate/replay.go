@@ -99,7 +99,7 @@ type safety struct {
 	skip, reason string
 }
 
-func (g *Gate) replaySafety(tx gatehouse.ReadTx, p *gatehouse.Push, a *gatehouse.Action) (safety, error) {
+func (g *Gate) replaySafety(tx pushFacts, p *gatehouse.Push, a *gatehouse.Action) (safety, error) {
 	_, err := tx.SuccessReceipt(p.IdempotencyKey)
 	late := err == nil
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
@@ -199,7 +199,7 @@ func (g *Gate) class(a *gatehouse.Action) string {
 }
 
 // requeue puts a dead letter back into the queue, with a new retry budget.
-func requeue(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Push, a *gatehouse.Action) error {
+func requeue(tx pushMover, c *gatehouse.Caller, p *gatehouse.Push, a *gatehouse.Action) error {
 	now, from := tx.Now(), p.Status
 	p.Status, p.NextAttempt, p.FinishedAt = gatehouse.PushQueued, &now, nil
 	p.AttemptBase = p.Attempts

@@ -118,7 +118,7 @@ func checkLinkKey(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 }
 
 // completeReview records that a decision came by a link.
-func (r *ruling) completeReview(tx gatehouse.Tx) error {
+func (r *ruling) completeReview(tx gatehouse.LogWriter) error {
 	l := r.caller.Link
 	if l == nil || r.priorDecision || r.replayed {
 		return nil

@@ -89,7 +89,7 @@ func claimsOf(v *gatehouse.Review, a *gatehouse.Action, key uint32) link.Claims 
 
 // linkLevel is the level up to which a link decides without a sign-in: the lower of
 // the levels of the policy that judged the action and of the active policy.
-func (g *Gate) linkLevel(tx gatehouse.ReadTx, a *gatehouse.Action) (gatehouse.RiskLevel, error) {
+func (g *Gate) linkLevel(tx gatehouse.PolicyReader, a *gatehouse.Action) (gatehouse.RiskLevel, error) {
 	active, version, _, err := g.activePolicy(tx, a.Tenant)
 	if err != nil || active == nil {
 		return 0, err
@@ -255,7 +255,7 @@ func (g *Gate) recognize(tx gatehouse.ReadTx, o *openedReview, caller *gatehouse
 }
 
 // proofs lists the accepted proofs, and which of them the caller has given.
-func (g *Gate) proofs(tx gatehouse.ReadTx, o *openedReview) error {
+func (g *Gate) proofs(tx gatehouse.PolicyReader, o *openedReview) error {
 	o.Proofs = []gatehouse.ReviewProof{gatehouse.ProofSession}
 	if o.Known == gatehouse.ProofSession {
 		o.Proven = o.Known

@@ -143,7 +143,7 @@ func supersede(tx gatehouse.Tx, c *gatehouse.Caller, from lineage, a *gatehouse.
 }
 
 // closeRevised closes a pending action that a revision replaces.
-func closeRevised(tx gatehouse.Tx, c *gatehouse.Caller, from lineage, old *gatehouse.Action) error {
+func closeRevised(tx actionMover, c *gatehouse.Caller, from lineage, old *gatehouse.Action) error {
 	if old.Status == gatehouse.StatusPending && !tx.Now().Before(old.Approval.End()) {
 		return expiredError(old)
 	}
@@ -158,7 +158,7 @@ func closeRevised(tx gatehouse.Tx, c *gatehouse.Caller, from lineage, old *gateh
 	return closePending(tx, old)
 }
 
-func closePending(tx gatehouse.Tx, old *gatehouse.Action) error {
+func closePending(tx gatehouse.ActionWriter, old *gatehouse.Action) error {
 	if err := tx.MoveApproval(old.Approval.ID, gatehouse.ApprovalCanceled); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (g *Gate) requireSecondSecret(ctx context.Context, c *gatehouse.Caller) err
 	return g.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return checkSecondSecret(tx, c) })
 }
 
-func checkSecondSecret(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+func checkSecondSecret(tx gatehouse.Clock, c *gatehouse.Caller) error {
 	switch {
 	case c.Session == nil && c.StepUp, c.TokenShown:
 		return nil

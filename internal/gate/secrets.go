@@ -36,7 +36,7 @@ func secretAAD(s *gatehouse.Secret) []string {
 
 // sealSecret seals a value under the tenant's key. It makes a new key if there is none,
 // or if this server cannot open it.
-func (g *Gate) sealSecret(tx gatehouse.Tx, s *gatehouse.Secret, value string) error {
+func (g *Gate) sealSecret(tx ringWriter, s *gatehouse.Secret, value string) error {
 	if g.config.Master == nil {
 		return errNoMaster()
 	}
@@ -75,7 +75,7 @@ func (g *Gate) sealSecret(tx gatehouse.Tx, s *gatehouse.Secret, value string) er
 type opener map[string]*ring.Master
 
 // newOpener returns the keys of a tenant's secrets that a master key opens.
-func newOpener(tx gatehouse.ReadTx, master *ring.Master) (opener, error) {
+func newOpener(tx gatehouse.RingReader, master *ring.Master) (opener, error) {
 	keys, err := tx.ListRingKeys(gatehouse.RingSecrets)
 	o := opener{}
 	for _, k := range keys {
@@ -230,7 +230,7 @@ func (g *Gate) putSecret(
 
 // recordSecret writes the log entry of a change and the notice for all administrators.
 // The value is in neither.
-func (g *Gate) recordSecret(tx gatehouse.Tx, c *gatehouse.Caller, s *gatehouse.Secret, kind string) error {
+func (g *Gate) recordSecret(tx changeRecorder, c *gatehouse.Caller, s *gatehouse.Secret, kind string) error {
 	s.UsedBy = usecase.OrEmpty(g.secretUses(s.Tenant)[s.Name])
 	detail := "used by no connector"
 	if len(s.UsedBy) > 0 {

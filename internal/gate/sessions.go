@@ -199,7 +199,7 @@ func endSessions(tx gatehouse.Tx, p *gatehouse.Principal, credential, by, reason
 	return nil
 }
 
-func recordEnd(tx gatehouse.Tx, tenant, id, principal, by, reason string) error {
+func recordEnd(tx gatehouse.LogWriter, tenant, id, principal, by, reason string) error {
 	return tx.AppendLeaf(&gatehouse.Leaf{
 		Tenant: tenant, Type: "session.revoked", Subject: id, Actor: by,
 		Data: usecase.Object(map[string]any{"principal": principal, "reason": reason}),
@@ -252,7 +252,7 @@ func (g *Gate) ListSessions(
 
 // ownOrAdmins finds a principal, "" for the caller. Only an administrator may name
 // another principal.
-func ownOrAdmins(tx gatehouse.ReadTx, c *gatehouse.Caller, idOrName string) (*gatehouse.Principal, error) {
+func ownOrAdmins(tx gatehouse.IdentityReader, c *gatehouse.Caller, idOrName string) (*gatehouse.Principal, error) {
 	if idOrName == "" {
 		return c.Principal, nil
 	}

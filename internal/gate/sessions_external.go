@@ -101,7 +101,7 @@ func providerAuthor(e gatehouse.ExternalSignIn) author {
 // freeName derives a free name from the provider's name for the person. The
 // provider's own name is its prefix: nobody can take the name of a principal, or of
 // somebody whom a policy names, by choosing that name at the provider.
-func freeName(tx gatehouse.ReadTx, e gatehouse.ExternalSignIn) (string, error) {
+func freeName(tx gatehouse.IdentityReader, e gatehouse.ExternalSignIn) (string, error) {
 	clean := strings.Map(func(r rune) rune {
 		if gatehouse.ValidName("a" + string(r)) {
 			return r
@@ -166,7 +166,7 @@ func mapRoles(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignI
 // otherAdmin reports whether the tenant has an administrator besides p, and locks
 // that administrator until the end of the transaction. If two administrators lose
 // the role at the same moment, one keeps it.
-func otherAdmin(tx gatehouse.Tx, p *gatehouse.Principal) (bool, error) {
+func otherAdmin(tx peopleWriter, p *gatehouse.Principal) (bool, error) {
 	for cursor := ""; ; {
 		page, err := tx.ListPrincipals(cursor, gatehouse.MaxLimit)
 		if err != nil {
@@ -202,7 +202,7 @@ func linkIdentity(tx gatehouse.Tx, p *gatehouse.Principal, issuer, subject strin
 	return recordIdentity(tx, "identity.linked", p, issuer, subject, by)
 }
 
-func recordIdentity(tx gatehouse.Tx, event string, p *gatehouse.Principal, issuer, subject string, by author) error {
+func recordIdentity(tx changeRecorder, event string, p *gatehouse.Principal, issuer, subject string, by author) error {
 	return recordChange(tx, by, change{
 		tenant: p.Tenant, kind: event, subject: p.ID, name: p.Name, detail: issuer,
 		data: map[string]any{"issuer": issuer, "subject": subject},

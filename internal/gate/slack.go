@@ -53,7 +53,7 @@ func (g *Gate) StoreSlackClick(ctx context.Context, c *gatehouse.SlackClick) err
 
 // SlackUpTo returns the highest level that may be decided from Slack under a
 // tenant's active policy; 0 when no policy loads.
-func (g *Gate) SlackUpTo(tx gatehouse.ReadTx, tenant string) (gatehouse.RiskLevel, error) {
+func (g *Gate) SlackUpTo(tx gatehouse.PolicyReader, tenant string) (gatehouse.RiskLevel, error) {
 	p, _, _, err := g.activePolicy(tx, tenant)
 	if err != nil || p == nil {
 		return 0, err

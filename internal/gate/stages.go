@@ -47,7 +47,7 @@ func recordMoments(tx gatehouse.Tx, a *gatehouse.Action) error {
 	return nil
 }
 
-func recordMoment(tx gatehouse.Tx, a *gatehouse.Action, m gatehouse.Moment) error {
+func recordMoment(tx gatehouse.LogWriter, a *gatehouse.Action, m gatehouse.Moment) error {
 	ap := a.Approval
 	data := map[string]any{"approval": ap.ID, "at": m.At}
 	switch m.Kind {
@@ -66,7 +66,7 @@ func recordMoment(tx gatehouse.Tx, a *gatehouse.Action, m gatehouse.Moment) erro
 }
 
 // rejectByTimeout lets the policy reject an action that nobody answered.
-func rejectByTimeout(tx gatehouse.Tx, a *gatehouse.Action) error {
+func rejectByTimeout(tx actionMover, a *gatehouse.Action) error {
 	if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalExpired); err != nil {
 		return err
 	}

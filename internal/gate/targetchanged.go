@@ -114,7 +114,7 @@ func (g *Gate) markOpen(
 }
 
 // markTarget marks one action, unless it was decided meanwhile.
-func markTarget(tx gatehouse.Tx, c *gatehouse.Caller, id string, t gatehouse.TargetChange) (bool, error) {
+func markTarget(tx actionMover, c *gatehouse.Caller, id string, t gatehouse.TargetChange) (bool, error) {
 	a, err := tx.LockAction(id)
 	if err != nil {
 		return false, err

@@ -95,7 +95,7 @@ func undoable(a *gatehouse.Action) bool {
 
 // closeHeld closes an action whose decision is in its hold. Of an undo and the end of the
 // hold, whichever locks the action first wins.
-func closeHeld(tx gatehouse.Tx, c *gatehouse.Caller, old *gatehouse.Action) error {
+func closeHeld(tx pushMover, c *gatehouse.Caller, old *gatehouse.Action) error {
 	if ap := old.Approval; ap != nil && ap.VoteOf(c.Principal.Person) == nil {
 		if err := entitled(ap, c.Principal, tx.Now()); err != nil {
 			return err

@@ -62,7 +62,7 @@ func (g *Gate) RejectReasons(ctx context.Context) (reasons []string, err error) 
 
 // accounts lists up to most accounts of each ceiling, the fullest first. An unused
 // ceiling has one account without a scope.
-func (g *Gate) accounts(tx gatehouse.ReadTx, tenant string, most int) (list []*gatehouse.CeilingAccount, err error) {
+func (g *Gate) accounts(tx policyFacts, tenant string, most int) (list []*gatehouse.CeilingAccount, err error) {
 	active, _, _, err := g.activePolicy(tx, tenant)
 	if err != nil || active == nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (g *Gate) accounts(tx gatehouse.ReadTx, tenant string, most int) (list []*g
 
 // nameOf returns the name of a principal, "" when it does not exist; known caches
 // the names.
-func nameOf(tx gatehouse.ReadTx, id string, known map[string]string) (string, error) {
+func nameOf(tx gatehouse.IdentityReader, id string, known map[string]string) (string, error) {
 	if name, ok := known[id]; ok {
 		return name, nil
 	}
@@ -134,7 +134,7 @@ func claimants(actions []*gatehouse.Action) (list []*gatehouse.Action) {
 
 // exceeds sets Exceeds on the pending actions of one tenant: the ceilings that have no room now
 // for their claims. Each action is judged as if it alone were approved.
-func exceeds(tx gatehouse.ReadTx, actions ...*gatehouse.Action) error {
+func exceeds(tx policyFacts, actions ...*gatehouse.Action) error {
 	list := claimants(actions)
 	if len(list) == 0 {
 		return nil

@@ -42,7 +42,7 @@ func (h *vetoInput) key() vetoKey {
 
 // readVetoInput reads what the veto of the active version needs. It reads the proposer if proposer is nil.
 func (g *Gate) readVetoInput(
-	tx gatehouse.ReadTx, a *gatehouse.Action, version int, proposer *gatehouse.Principal,
+	tx policyFacts, a *gatehouse.Action, version int, proposer *gatehouse.Principal,
 ) (*vetoInput, error) {
 	if version == a.Policy.Version && version != 0 {
 		_, floor, _, err := g.targets.Describe(a.Tenant, &a.Proposal)
@@ -157,7 +157,7 @@ func (g *Gate) judgeVeto(ctx context.Context, h *vetoInput) (err error) {
 
 // vetoed returns the veto within a transaction, "" for none. If the policy has to judge first,
 // it fails with [*unjudged].
-func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action, rights *gatehouse.Rights) (string, error) {
+func (g *Gate) vetoed(tx policyFacts, a *gatehouse.Action, rights *gatehouse.Rights) (string, error) {
 	h, err := g.readVetoInput(tx, a, rights.PolicyVersion, rights.Proposer)
 	if err != nil {
 		return "", err

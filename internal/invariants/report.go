@@ -2,7 +2,6 @@ package invariants
 
 import (
 	"fmt"
-	"slices"
 )
 
 // maxListed bounds the listed violations of one rule; all are counted.
@@ -84,15 +83,4 @@ func (r *Report) violated(n int, tenant, id, format string, args ...any) {
 	if (r.lists == "" || tenant == "" || tenant == r.lists) && len(i.Listed) < maxListed {
 		i.Listed = append(i.Listed, Violation{tenant, id, fmt.Sprintf(format, args...)})
 	}
-}
-
-// Violated lists the numbers of the violated rules.
-func (r *Report) Violated() []int {
-	var out []int
-	for _, i := range r.Invariants {
-		if i.Violations > 0 {
-			out = append(out, i.Number)
-		}
-	}
-	return slices.Clip(out)
 }

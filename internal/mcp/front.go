@@ -86,10 +86,7 @@ func NewFront(c FrontConfig) (*Front, error) {
 		c.Idle = 30 * time.Minute
 	}
 	f := &Front{
-		FrontConfig: c,
-		homes:       map[[sha256.Size]byte]*home{},
-		patience:    bodyPatience,
-		discover:    discoverPatience,
+		FrontConfig: c, homes: map[[sha256.Size]byte]*home{}, patience: bodyPatience, discover: discoverPatience,
 	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.running.Go(f.sweep)

@@ -182,10 +182,7 @@ func (k keyed) FindAction(_ context.Context, id string) (*gatehouse.Action, erro
 }
 
 func (k keyed) WaitAction(
-	ctx context.Context,
-	id string,
-	wait time.Duration,
-	_ gatehouse.Until,
+	ctx context.Context, id string, wait time.Duration, _ gatehouse.Until,
 ) (*gatehouse.Action, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

@@ -32,8 +32,7 @@ func newBounceWorld(t *testing.T, w *world) *bounceWorld {
 	}
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{c}})
 	w.Propose("walnuts", "price_change", 12)
-	w.spread(n)
-	w.deliver(n, "mail")
+	w.send(n, "mail")
 	return b
 }
 
@@ -118,8 +117,7 @@ func TestBounce(t *testing.T) {
 		again := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})
 		w.deliver(again, "mail")
 		w.Propose("pecans", "price_change", 12)
-		w.spread(again)
-		w.deliver(again, "mail")
+		w.send(again, "mail")
 		if got := len(b.smtp.Mails()) - mails; got != 3 {
 			t.Errorf("%d mails after the bounce, want 3", got)
 		}
@@ -239,8 +237,7 @@ func TestBounceWhileSending(t *testing.T) {
 		return nil
 	})
 	w.Propose("walnuts", "price_change", 12)
-	w.spread(n)
-	w.deliver(n, "mail")
+	w.send(n, "mail")
 	if got := <-codes; got != gatehouse.CodeBusy || len(codes) != 0 {
 		t.Errorf("%q, and %d more", got, len(codes))
 	}

@@ -12,11 +12,7 @@ type change struct {
 // recordHealth records a channel's state after an attempt, and reports when the channel starts or stops
 // failing. first is true if no earlier attempt of the message has failed.
 func (n *Notifier) recordHealth(
-	tx gatehouse.Tx,
-	c *Configured,
-	m *gatehouse.Notification,
-	first bool,
-	failure error,
+	tx gatehouse.Tx, c *Configured, m *gatehouse.Notification, first bool, failure error,
 ) (moved change, err error) {
 	if m.Status == gatehouse.NotificationMuted {
 		return moved, nil
@@ -66,7 +62,7 @@ func (n *Notifier) recordHealth(
 }
 
 // leaf writes a log entry about a channel.
-func (n *Notifier) leaf(tx gatehouse.Tx, event, tenant, channel, why string) error {
+func (n *Notifier) leaf(tx gatehouse.LogWriter, event, tenant, channel, why string) error {
 	l := &gatehouse.Leaf{Tenant: tenant, Type: event, Subject: channel, Actor: "system"}
 	if why != "" {
 		l.Data = gatehouse.ObjectJSON(gatehouse.Member{Name: "error", Value: gatehouse.StringJSON(why)})

@@ -16,8 +16,7 @@ func TestConversationNotifies(t *testing.T) {
 	engines(t, func(t *testing.T, w *world) {
 		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})
 		a := w.Propose("walnuts", "price_change", 12)
-		w.spread(n)
-		w.deliver(n, "mail")
+		w.send(n, "mail")
 		before := len(w.smtp.Mails())
 		say := func(name string, r gatehouse.CommentRequest) {
 			t.Helper()
@@ -37,8 +36,7 @@ func TestConversationNotifies(t *testing.T) {
 		assign("ana", "bo")
 		assign("ana", "")
 		say("bot", gatehouse.CommentRequest{Text: "so", Answers: 1})
-		w.spread(n)
-		w.deliver(n, "mail")
+		w.send(n, "mail")
 		var told []string
 		for _, m := range w.smtp.Mails()[before:] {
 			told = append(told, m.To+" "+m.Text)

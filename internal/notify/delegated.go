@@ -40,7 +40,7 @@ func (s *fanOut) addDelegated(t trigger) error {
 }
 
 // delegated fills in a message about a delegation. muted is the reason for sending none.
-func (n *Notifier) delegated(tx gatehouse.ReadTx, m *Message, id, event string) (muted string, err error) {
+func (n *Notifier) delegated(tx gatehouse.DelegationReader, m *Message, id, event string) (muted string, err error) {
 	d, err := tx.FindDelegation(id)
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		return "the delegation does not exist", nil

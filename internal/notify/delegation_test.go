@@ -35,24 +35,21 @@ func TestDelegateIsNotified(t *testing.T) {
 			return to, text
 		}
 		w.Propose("walnuts", "price_change", 12)
-		w.spread(n)
-		w.deliver(n, "mail")
+		w.send(n, "mail")
 		if to, _ := told(); len(to) != 1 || !strings.HasPrefix(to[0], "ana") {
 			t.Fatalf("without a delegation %v are notified", to)
 		}
 		made, err := w.Gate.CreateDelegation(w.Admin(),
 			gatehouse.NewDelegation{From: "ana", To: "bo", Ends: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)})
 		must(t, err)
-		w.spread(n)
-		w.deliver(n, "mail")
+		w.send(n, "mail")
 		to, text := told()
 		if len(to) != 3 || to[1] != "ana@shop.example" || to[2] != "bo@shop.example" ||
 			!strings.Contains(text, "You answer for ana until 2026-12-01") {
 			t.Fatalf("%v are notified of the delegation, bo by %q", to, text)
 		}
 		w.Propose("almonds", "price_change", 12)
-		w.spread(n)
-		w.deliver(n, "mail")
+		w.send(n, "mail")
 		if to, text := told(); len(to) != 5 || strings.Count(text, "You answer for") < 3 {
 			t.Errorf("told are %v, bo %q", to, text)
 		}
@@ -66,8 +63,7 @@ func TestDelegateIsNotified(t *testing.T) {
 		if _, err := w.Gate.EndDelegation(w.Admin(), made.ID); err != nil {
 			t.Fatal(err)
 		}
-		w.spread(n)
-		w.deliver(n, "mail")
+		w.send(n, "mail")
 		if to, text := told(); len(to) != 7 || !strings.Contains(text, "You no longer answer for ana") {
 			t.Errorf("%v are notified of its end", to)
 		}

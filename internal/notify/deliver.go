@@ -141,11 +141,7 @@ func (e errMuted) Error() string { return string(e) }
 
 // record stores the outcome of an attempt, unless another holder has taken over the claim.
 func (n *Notifier) record(
-	ctx context.Context,
-	c *Configured,
-	m *gatehouse.Notification,
-	sent Sent,
-	failure error,
+	ctx context.Context, c *Configured, m *gatehouse.Notification, sent Sent, failure error,
 ) error {
 	var status gatehouse.NotificationStatus
 	var moved change

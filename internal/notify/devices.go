@@ -9,7 +9,7 @@ import (
 )
 
 // devices are the devices to which a message is sent; none on a channel that sends to none.
-func devices(tx gatehouse.ReadTx, c *Configured, row *gatehouse.Notification) ([]*gatehouse.Device, error) {
+func devices(tx gatehouse.DeviceReader, c *Configured, row *gatehouse.Notification) ([]*gatehouse.Device, error) {
 	if !c.Trait().Devices {
 		return nil, nil
 	}

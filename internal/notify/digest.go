@@ -67,7 +67,7 @@ func (l *load) digest(
 }
 
 // write stores a new or updated digest; a conflict says that the digest has been sent meanwhile.
-func (l *load) write(tx gatehouse.Tx) error {
+func (l *load) write(tx gatehouse.NotificationWriter) error {
 	if l.open == nil || !l.grown {
 		return nil
 	}

@@ -178,7 +178,7 @@ func ignoreNotFound(err error) error {
 }
 
 // since returns the index of the first entry after a time.
-func since(tx gatehouse.ReadTx, at time.Time) (int64, error) {
+func since(tx gatehouse.LogReader, at time.Time) (int64, error) {
 	size, err := tx.LogSize()
 	if err != nil {
 		return 0, err
@@ -342,7 +342,7 @@ func stageChannels(t trigger, a *gatehouse.Action) []string {
 }
 
 // stale reports whether a message is no longer relevant.
-func stale(tx gatehouse.ReadTx, kind gatehouse.NotificationKind, a *gatehouse.Action) (bool, error) {
+func stale(tx gatehouse.PushReader, kind gatehouse.NotificationKind, a *gatehouse.Action) (bool, error) {
 	switch kind {
 	case gatehouse.NotifyAsked, gatehouse.NotifyEscalated, gatehouse.NotifyReminded:
 		return a.Status != gatehouse.StatusPending || a.Approval == nil || a.Approval.RejectsAt != nil, nil

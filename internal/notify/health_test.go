@@ -140,8 +140,7 @@ func TestFlakyRetries(t *testing.T) {
 	f.fails = true
 	w.Propose("walnuts", "price_change", 12)
 	w.Propose("almonds", "price_change", 12)
-	w.spread(n)
-	w.deliver(n, "hook")
+	w.send(n, "hook")
 	w.post(f, false, n)
 	w.Clock.Advance(6 * time.Second)
 	f.fails = true

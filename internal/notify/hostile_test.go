@@ -49,8 +49,7 @@ func TestHostileMail(t *testing.T) {
 	for _, text := range hostileTexts {
 		w.hostile(text)
 	}
-	w.spread(n)
-	w.deliver(n, "mail")
+	w.send(n, "mail")
 	mails := w.smtp.Mails()
 	if len(mails) != 2*len(hostileTexts) {
 		t.Fatalf("%d mails", len(mails))
@@ -95,9 +94,7 @@ func TestTenants(t *testing.T) {
 		w.SignIn(made.Key)
 		w.create(
 			gatehouse.NewPrincipal{
-				Name:  "ana",
-				Kind:  gatehouse.KindPerson,
-				Roles: []gatehouse.Role{gatehouse.RoleApprover},
+				Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 			},
 		)
 		w.create(gatehouse.NewPrincipal{

@@ -24,8 +24,7 @@ func TestIterationOnTheCard(t *testing.T) {
 		if _, _, err := w.Gate.Propose(w.As("bot"), &p); err != nil {
 			t.Fatal(err)
 		}
-		w.spread(n)
-		w.deliver(n, "slack")
+		w.send(n, "slack")
 		for _, m := range f.Messages() {
 			if strings.Contains(m.All(), "2; the last is rejected; ana: seen") {
 				return

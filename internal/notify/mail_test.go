@@ -31,8 +31,7 @@ func TestMail(t *testing.T) {
 	engines(t, func(t *testing.T, w *world) {
 		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})
 		a := w.Propose("walnuts", "price_change", 12)
-		w.spread(n)
-		w.deliver(n, "mail")
+		w.send(n, "mail")
 		asked := w.smtp.Mails()
 		if got := recipients(asked); !slices.Equal(got, []string{"ana@shop.example", "bo@shop.example"}) {
 			t.Fatalf("asked: %v", got)
@@ -57,8 +56,7 @@ func TestMail(t *testing.T) {
 		}
 
 		w.Decide(a, "ana", gatehouse.Reject)
-		w.spread(n)
-		w.deliver(n, "mail")
+		w.send(n, "mail")
 		outcome := w.smtp.Mails()[2:]
 		if got := recipients(outcome); !slices.Equal(got, []string{"sam@shop.example"}) {
 			t.Fatalf("the outcome went to %v", got)
@@ -76,8 +74,7 @@ func TestMail(t *testing.T) {
 			t.Errorf("statuses: %v", got)
 		}
 		// No message is sent twice.
-		w.spread(n)
-		w.deliver(n, "mail")
+		w.send(n, "mail")
 		if got := len(w.smtp.Mails()); got != 3 {
 			t.Errorf("%d mails", got)
 		}
@@ -97,8 +94,7 @@ func TestMailRefused(t *testing.T) {
 	})
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})
 	w.Propose("walnuts", "price_change", 12)
-	w.spread(n)
-	w.deliver(n, "mail")
+	w.send(n, "mail")
 	byName := map[string]*gatehouse.Notification{}
 	for _, m := range w.list(gatehouse.NotificationFilter{}) {
 		byName[m.RecipientName] = m
@@ -127,9 +123,8 @@ func TestMailRefused(t *testing.T) {
 	if _, err := w.Gate.RetryNotification(w.As("ana"), m.ID); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 		t.Errorf("an approver's retry: %v", err)
 	}
-	if _, err := w.Gate.ListNotifications(w.As("ana"), gatehouse.NotificationFilter{}); gatehouse.CodeOf(
-		err,
-	) != gatehouse.CodeRoleRequired {
+	_, err = w.Gate.ListNotifications(w.As("ana"), gatehouse.NotificationFilter{})
+	if gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 		t.Errorf("an approver's list: %v", err)
 	}
 }
@@ -182,14 +177,12 @@ func TestOwnActs(t *testing.T) {
 	if _, err := w.Gate.Cancel(w.As("pat@shop.example"), withdrawn.ID); err != nil {
 		t.Fatal(err)
 	}
-	w.spread(n)
-	w.deliver(n, "mail")
+	w.send(n, "mail")
 	if mails := w.smtp.Mails(); len(mails) != 0 {
 		t.Errorf("of what pat proposed and withdrew: %v", recipients(mails))
 	}
 	w.Decide(propose(), "ana", gatehouse.Reject)
-	w.spread(n)
-	w.deliver(n, "mail")
+	w.send(n, "mail")
 	if got := recipients(w.smtp.Mails()); !slices.Equal(got, []string{"pat@shop.example"}) {
 		t.Errorf("of ana's decision: %v", got)
 	}
@@ -219,8 +212,7 @@ func TestLateHolder(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
 		config := notify.Config{
-			Channels: []*notify.Configured{w.mail()},
-			Routes:   []notify.Route{{Channels: []string{"mail"}}},
+			Channels: []*notify.Configured{w.mail()}, Routes: []notify.Route{{Channels: []string{"mail"}}},
 		}
 		late, next := w.notifier(config), w.notifier(config)
 		var once sync.Once
@@ -233,8 +225,7 @@ func TestLateHolder(t *testing.T) {
 			}
 		}
 		w.Propose("walnuts", "price_change", 12)
-		w.spread(late)
-		w.deliver(late, "mail")
+		w.send(late, "mail")
 		for _, m := range w.list(gatehouse.NotificationFilter{}) {
 			if m.Status != gatehouse.NotificationAccepted || m.Attempts > 2 {
 				t.Errorf("%s: %s after %d attempts", m.RecipientName, m.Status, m.Attempts)

@@ -79,9 +79,7 @@ type Fact struct{ Label, Value string }
 // compose makes a notification's message from the present state. muted is the reason for not
 // sending it, "" to send it.
 func (n *Notifier) compose(
-	ctx context.Context,
-	c *Configured,
-	row *gatehouse.Notification,
+	ctx context.Context, c *Configured, row *gatehouse.Notification,
 ) (m *Message, muted string, err error) {
 	err = n.store.View(ctx, row.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		m, muted, err = n.message(tx, c, row)
@@ -264,7 +262,7 @@ var errCardWaits = &Refusal{Recipient: true, Err: errors.New("the question is st
 const cardTries = 2
 
 // questionMessage finds the message in a shared place that asked for the approval.
-func questionMessage(tx gatehouse.ReadTx, action, channel string) (ref string, waits bool, err error) {
+func questionMessage(tx gatehouse.NotificationReader, action, channel string) (ref string, waits bool, err error) {
 	page, err := tx.ListNotifications(gatehouse.NotificationFilter{
 		Channel: channel, ActionID: action, Limit: gatehouse.MaxLimit,
 	})
@@ -341,7 +339,7 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 }
 
 // iteration adds to a repeated question its number and why the previous iteration was rejected.
-func iteration(tx gatehouse.ReadTx, m *Message, a *gatehouse.Action) error {
+func iteration(tx gatehouse.ActionReader, m *Message, a *gatehouse.Action) error {
 	n, previous := card.Iteration(a)
 	if n < 2 || previous == "" || !m.Kind.Asks() {
 		return nil

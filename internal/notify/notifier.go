@@ -53,7 +53,7 @@ type Config struct {
 	Probe time.Duration
 	// DecideUpTo is the highest level that a tenant lets people decide on messages themselves; nil
 	// for none.
-	DecideUpTo func(tx gatehouse.ReadTx, tenant string) (gatehouse.RiskLevel, error)
+	DecideUpTo func(tx gatehouse.PolicyReader, tenant string) (gatehouse.RiskLevel, error)
 }
 
 // Reviews signs links for one recipient.
@@ -230,7 +230,7 @@ func (n *Notifier) tenants() []string {
 }
 
 // routing returns a tenant's channels with their states.
-func (n *Notifier) routing(tx gatehouse.ReadTx, tenant string) (*routing, error) {
+func (n *Notifier) routing(tx gatehouse.NotificationReader, tenant string) (*routing, error) {
 	r := &routing{
 		channels: make(map[string]*Configured),
 		states:   make(map[string]*gatehouse.ChannelState),

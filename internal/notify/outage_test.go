@@ -181,9 +181,7 @@ func TestDayWithoutChannels(t *testing.T) {
 		short, _, err := o.Gate.Propose(o.As("bot"), &gatehouse.Proposal{
 			ActionType: "price_change", Connector: "shop", Operation: "update", ExpiresIn: gatehouse.Span(6 * time.Hour),
 			Target: gatehouse.Target{
-				EntityType: "item",
-				EntityRef:  "short",
-				Version:    "7",
+				EntityType: "item", EntityRef: "short", Version: "7",
 			}, ProposedChange: `{"amount":"1"}`,
 		})
 		must(t, err)
@@ -330,8 +328,7 @@ func TestDigestsOfADayWithoutMail(t *testing.T) {
 				w.Propose("walnuts", "price_change", 12)
 			}
 			for range 18 {
-				w.spread(n)
-				w.deliver(n, "mail")
+				w.send(n, "mail")
 				w.Clock.Advance(20 * time.Minute)
 			}
 		}

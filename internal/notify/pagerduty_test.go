@@ -99,8 +99,7 @@ func TestPagerDuty(t *testing.T) {
 		w.hostile(text)
 	}
 	p.answers(http.StatusTooManyRequests)
-	w.spread(n)
-	w.deliver(n, "oncall")
+	w.send(n, "oncall")
 	if len(p.events) != 0 {
 		t.Fatalf("%d events were accepted by a receiver that refuses", len(p.events))
 	}
@@ -123,8 +122,7 @@ func TestPagerDuty(t *testing.T) {
 		t.Errorf("%d events, open %v; the first: %+v", len(p.events), p.open, first)
 	}
 	w.Decide(a, "ana", gatehouse.Reject)
-	w.spread(n)
-	w.deliver(n, "oncall")
+	w.send(n, "oncall")
 	if p.open[key] || len(p.events) != len(hostileTexts)+3 {
 		t.Errorf("the incident of a decided question is open: %v", p.open)
 	}

@@ -17,7 +17,7 @@ type preference struct {
 }
 
 // preferencesOf reads the preferences of a person; those of all people with "".
-func preferencesOf(tx gatehouse.ReadTx, person string) (preferences, error) {
+func preferencesOf(tx gatehouse.PreferenceReader, person string) (preferences, error) {
 	list, err := tx.ListPreferences(person)
 	all := make(preferences, len(list))
 	for _, p := range list {
@@ -81,9 +81,7 @@ func unwanted(kind gatehouse.NotificationKind) string {
 
 // dueAt is when a message is sent: at once, or after the quiet hours of the channel and of the
 // recipient. A question waits for at most half of the time that is left to answer it.
-func dueAt(
-	now time.Time, kind gatehouse.NotificationKind, a *gatehouse.Action, hours ...*gatehouse.Quiet,
-) time.Time {
+func dueAt(now time.Time, kind gatehouse.NotificationKind, a *gatehouse.Action, hours ...*gatehouse.Quiet) time.Time {
 	due := afterAll(now, hours...)
 	if !kind.Asks() || a.Approval == nil {
 		return due

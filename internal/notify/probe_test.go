@@ -31,8 +31,7 @@ func TestProbe(t *testing.T) {
 		for _, item := range []string{"walnuts", "almonds", "dates"} {
 			w.Propose(item, "price_change", 12)
 		}
-		w.spread(n)
-		w.deliver(n, "hook")
+		w.send(n, "hook")
 		if !fails() {
 			t.Fatal("the channel does not fail")
 		}
@@ -64,8 +63,7 @@ func TestProbeLeavesAlone(t *testing.T) {
 	for _, item := range []string{"walnuts", "almonds", "dates"} {
 		w.Propose(item, "price_change", 12)
 	}
-	w.spread(n)
-	w.deliver(n, "hook")
+	w.send(n, "hook")
 	for range 59 {
 		w.Clock.Advance(time.Minute)
 		w.deliver(n, "hook")

@@ -48,8 +48,7 @@ func TestQuietHours(t *testing.T) {
 			}
 			propose()
 			w.Decide(propose(), "ana", gatehouse.Approve)
-			w.spread(n)
-			w.deliver(n, "mail")
+			w.send(n, "mail")
 			for _, row := range w.list(gatehouse.NotificationFilter{}) {
 				want := c.asked
 				if row.Kind == gatehouse.NotifyDecided {

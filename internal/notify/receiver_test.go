@@ -54,8 +54,7 @@ func TestReceiver(t *testing.T) {
 			n := w.notifier(
 				notify.Config{Channels: []*notify.Configured{{Name: "hook", Tenants: []string{"default"}, Channel: c}}})
 			a := w.Propose("walnuts", "price_change", 12)
-			w.spread(n)
-			w.deliver(n, "hook")
+			w.send(n, "hook")
 			mu.Lock()
 			defer mu.Unlock()
 			if len(got) != 1 || got[0].Type != "approval.asked" || got[0].ActionID != a.ID || got[0].Status != "pending" ||

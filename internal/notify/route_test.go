@@ -106,8 +106,7 @@ func TestGiven(t *testing.T) {
 		},
 	})
 	must(t, err)
-	w.spread(n)
-	w.deliver(n, "mail")
+	w.send(n, "mail")
 	w.deliver(n, "slack")
 	texts := map[string]string{"the mail": w.smtp.Mails()[0].Text, "the card": o.slack.Messages()[0].All()}
 	for where, text := range texts {

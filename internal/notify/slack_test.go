@@ -41,8 +41,7 @@ func TestSlack(t *testing.T) {
 		f := slacktest.New(t)
 		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.slackChannel(f)}})
 		a := w.Propose("walnuts", "price_change", 12)
-		w.spread(n)
-		w.deliver(n, "slack")
+		w.send(n, "slack")
 		list := f.Messages()
 		if len(list) != 1 {
 			t.Fatalf("%d messages", len(list))
@@ -59,8 +58,7 @@ func TestSlack(t *testing.T) {
 			t.Errorf("metadata: %s", got)
 		}
 		w.Decide(a, "ana", gatehouse.Reject)
-		w.spread(n)
-		w.deliver(n, "slack")
+		w.send(n, "slack")
 		list = f.Messages()
 		if len(list) != 1 || updates(list) != 1 {
 			t.Fatalf("%d messages, %d updates", len(list), updates(list))
@@ -83,16 +81,14 @@ func TestSlackLostAnswer(t *testing.T) {
 	f.Lose("chat.postMessage", 1)
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.slackChannel(f)}})
 	a := w.Propose("walnuts", "price_change", 12)
-	w.spread(n)
-	w.deliver(n, "slack")
+	w.send(n, "slack")
 	if got := w.statuses(); got[gatehouse.NotificationQueued] != 1 {
 		t.Fatalf("statuses: %v", got)
 	}
 	w.Clock.Advance(time.Minute)
 	w.deliver(n, "slack")
 	w.Decide(a, "ana", gatehouse.Approve)
-	w.spread(n)
-	w.deliver(n, "slack")
+	w.send(n, "slack")
 	list := f.Messages()
 	if len(list) != 1 || updates(list) != 1 || !strings.Contains(list[0].All(), "Approved by ana") {
 		t.Errorf("%d messages, %d updates", len(list), updates(list))
@@ -107,20 +103,17 @@ func TestSlackDecidedMeanwhile(t *testing.T) {
 	f := slacktest.New(t)
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.slackChannel(f)}})
 	gone := w.Propose("walnuts", "price_change", 12)
-	w.spread(n)
-	w.deliver(n, "slack")
+	w.send(n, "slack")
 	f.Forget()
 	w.Decide(gone, "ana", gatehouse.Reject)
-	w.spread(n)
-	w.deliver(n, "slack")
+	w.send(n, "slack")
 	if list := f.Messages(); len(list) != 1 || !strings.Contains(list[0].All(), "Rejected by ana") {
 		t.Errorf("after the card was deleted: %d messages", len(list))
 	}
 	f.Fail("chat.postMessage", "not_in_channel")
 	w.Propose("pecans", "price_change", 12)
 	for range 3 {
-		w.spread(n)
-		w.deliver(n, "slack")
+		w.send(n, "slack")
 		w.Clock.Advance(time.Hour)
 	}
 	if got := w.logged("channel.failing"); got != 1 {

@@ -99,8 +99,7 @@ func (o *office) settle() {
 	o.t.Helper()
 	for range 6 {
 		o.work()
-		o.spread(o.notifier)
-		o.deliver(o.notifier, "slack")
+		o.send(o.notifier, "slack")
 		if _, err := o.notifier.WriteCards(context.Background(), "slack"); err != nil {
 			o.t.Fatal(err)
 		}

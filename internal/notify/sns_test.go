@@ -116,14 +116,12 @@ func TestSNS(t *testing.T) {
 		w.hostile(text)
 	}
 	f.fails("Throttled")
-	w.spread(n)
-	w.deliver(n, "topic")
+	w.send(n, "topic")
 	f.fails("")
 	w.Clock.Advance(time.Minute)
 	w.deliver(n, "topic")
 	w.Decide(a, "ana", gatehouse.Approve)
-	w.spread(n)
-	w.deliver(n, "topic")
+	w.send(n, "topic")
 	if len(f.published) != len(hostileTexts)+3 {
 		t.Errorf("%d messages", len(f.published))
 	}
@@ -162,8 +160,7 @@ func TestSNSRefusals(t *testing.T) {
 		{Name: "topic", Tenants: []string{"default"}, Channel: c},
 	}})
 	w.Propose("walnuts", "price_change", 12)
-	w.spread(n)
-	w.deliver(n, "topic")
+	w.send(n, "topic")
 	list := w.list(gatehouse.NotificationFilter{})
 	if len(list) != 1 || list[0].Status != gatehouse.NotificationQueued ||
 		!strings.Contains(list[0].LastError, "SignatureDoesNotMatch") {

@@ -33,7 +33,9 @@ func (w *world) flows() *flows {
 	f := &flows{AWS: stepfunctionstest.New(w.t), w: w}
 	tasks, err := aws.NewTasks(aws.Config{
 		Region: "eu-west-1", Account: "123456789012", Endpoint: f.URL, AllowPrivate: true,
-		Credentials: aws.Credentials{AccessKeyID: connector.Secret{Secret: "id"}, SecretAccessKey: connector.Secret{Secret: "key"}},
+		Credentials: aws.Credentials{
+			AccessKeyID: connector.Secret{Secret: "id"}, SecretAccessKey: connector.Secret{Secret: "key"},
+		},
 	}, func(name string) (string, error) {
 		return map[string]string{"id": stepfunctionstest.KeyID, "key": stepfunctionstest.SecretKey}[name], nil
 	})

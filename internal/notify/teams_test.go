@@ -76,11 +76,9 @@ func TestTeams(t *testing.T) {
 	for _, text := range append(hostileTexts, strings.Repeat("[x](https://evil.example) ", 36)) {
 		w.hostile(text)
 	}
-	w.spread(n)
-	w.deliver(n, "teams")
+	w.send(n, "teams")
 	w.Decide(a, "ana", gatehouse.Reject)
-	w.spread(n)
-	w.deliver(n, "teams")
+	w.send(n, "teams")
 	if got := w.statuses(); got[gatehouse.NotificationAccepted] != len(hostileTexts)+3 || len(got) != 1 {
 		t.Errorf("statuses: %v", got)
 	}
@@ -93,8 +91,7 @@ func TestTeams(t *testing.T) {
 	}
 	workflow.Close()
 	w.Propose("pecans", "price_change", 12)
-	w.spread(n)
-	w.deliver(n, "teams")
+	w.send(n, "teams")
 	for _, m := range w.list(gatehouse.NotificationFilter{Status: gatehouse.NotificationQueued}) {
 		if m.LastError == "" || strings.Contains(m.LastError, "hidden") {
 			t.Errorf("the error: %q", m.LastError)

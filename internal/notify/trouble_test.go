@@ -31,14 +31,12 @@ func TestFailing(t *testing.T) {
 			Routes:   []notify.Route{{Channels: []string{"mail"}, Fallback: []string{"hook"}}},
 		})
 		w.Propose("walnuts", "price_change", 12) // two mails
-		w.spread(n)
-		w.deliver(n, "mail")
+		w.send(n, "mail")
 		if got := w.logged("channel.failing"); got != 0 {
 			t.Fatalf("failing after two failures: %d", got)
 		}
 		w.Propose("pecans", "price_change", 12)
-		w.spread(n)
-		w.deliver(n, "mail")
+		w.send(n, "mail")
 		if got := w.logged("channel.failing"); got != 1 {
 			t.Fatalf("%d entries channel.failing", got)
 		}
@@ -49,8 +47,7 @@ func TestFailing(t *testing.T) {
 			t.Fatalf("the next channel got %+v", bodies)
 		}
 		w.Propose("almonds", "price_change", 12)
-		w.spread(n)
-		w.deliver(n, "hook")
+		w.send(n, "hook")
 		if bodies, _ = e.got(); len(bodies) != 2 || bodies[1].Type != "approval.asked" {
 			t.Fatalf("the next channel got %+v", bodies)
 		}
@@ -84,8 +81,7 @@ func TestStorm(t *testing.T) {
 	for i := range proposals {
 		w.Propose("walnuts", []string{"price_change", "spend"}[i%2], 0)
 		if i%1000 == 999 {
-			w.spread(n)
-			w.deliver(n, "mail")
+			w.send(n, "mail")
 		}
 	}
 	w.Clock.Advance(16 * time.Minute)
@@ -126,9 +122,7 @@ func TestDeadLetters(t *testing.T) {
 	w.Fill()
 	w.create(
 		gatehouse.NewPrincipal{
-			Name:  "olga",
-			Kind:  gatehouse.KindPerson,
-			Roles: []gatehouse.Role{gatehouse.RoleOperator},
+			Name: "olga", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleOperator},
 		},
 	)
 	dead, err := w.Gate.ListDeadLetters(w.Admin(), gatehouse.DeadLetterFilter{Limit: 100})
@@ -140,8 +134,7 @@ func TestDeadLetters(t *testing.T) {
 		want[d.ActionID] = d.Status
 	}
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}, DigestAfter: 1000})
-	w.spread(n)
-	w.deliver(n, "mail")
+	w.send(n, "mail")
 	told := map[string]gatehouse.NotificationKind{}
 	for _, m := range w.list(gatehouse.NotificationFilter{}) {
 		if m.RecipientName == "olga" && m.Status == gatehouse.NotificationAccepted {

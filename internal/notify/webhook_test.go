@@ -96,11 +96,9 @@ func TestWebhook(t *testing.T) {
 		e := newEndpoint(t)
 		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.hook(e)}})
 		a := w.Propose("walnuts", "price_change", 12)
-		w.spread(n)
-		w.deliver(n, "hook")
+		w.send(n, "hook")
 		w.Decide(a, "ana", gatehouse.Approve)
-		w.spread(n)
-		w.deliver(n, "hook")
+		w.send(n, "hook")
 		bodies, _ := e.got()
 		var types []string
 		for _, b := range bodies {
@@ -139,8 +137,7 @@ func TestSchedule(t *testing.T) {
 	})
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.hook(e)}, Probe: -1})
 	w.Propose("walnuts", "price_change", 12)
-	w.spread(n)
-	w.deliver(n, "hook")
+	w.send(n, "hook")
 	w.Clock.Advance(59 * time.Minute)
 	w.deliver(n, "hook")
 	if _, ids := e.got(); len(ids) != 1 {
@@ -179,9 +176,7 @@ func TestGone(t *testing.T) {
 	e.answers(func(int) (int, http.Header) { return 410, nil })
 	w.create(
 		gatehouse.NewPrincipal{
-			Name:  "ada@gate.example",
-			Kind:  gatehouse.KindPerson,
-			Roles: []gatehouse.Role{gatehouse.RoleAdmin},
+			Name: "ada@gate.example", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin},
 		},
 	)
 	n := w.notifier(notify.Config{
@@ -189,8 +184,7 @@ func TestGone(t *testing.T) {
 		Routes:   []notify.Route{{Channels: []string{"hook"}, Fallback: []string{"mail"}}},
 	})
 	w.Propose("walnuts", "price_change", 12)
-	w.spread(n)
-	w.deliver(n, "hook")
+	w.send(n, "hook")
 	w.deliver(n, "mail")
 	mails := w.smtp.Mails()
 	if got := recipients(mails); !slices.Equal(got, []string{"ada@gate.example"}) {
@@ -200,8 +194,7 @@ func TestGone(t *testing.T) {
 		t.Errorf("the alert:\n%s", mails[0].Text)
 	}
 	w.Propose("pecans", "price_change", 13)
-	w.spread(n)
-	w.deliver(n, "hook")
+	w.send(n, "hook")
 	w.deliver(n, "mail")
 	if _, ids := e.got(); len(ids) != 1 {
 		t.Errorf("%d attempts at an endpoint that is gone", len(ids))

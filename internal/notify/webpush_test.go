@@ -47,23 +47,17 @@ func (w *world) phones(change ...func(*webpush.Config)) *phones {
 func (p *phones) of(name, device string) *webpushtest.Browser {
 	p.w.t.Helper()
 	public, err := p.key.PublicKey.Bytes()
-	if err != nil {
-		p.w.t.Fatal(err)
-	}
+	must(p.w.t, err)
 	b := p.service.Subscribe(p.w.t, public)
 	person, err := p.w.Gate.FindPrincipal(p.w.Admin(), name)
-	if err != nil {
-		p.w.t.Fatal(err)
-	}
+	must(p.w.t, err)
 	err = p.w.Store.Update(context.Background(), "default", func(tx gatehouse.Tx) error {
 		return tx.PutDevice(&gatehouse.Device{
 			ID: device, Tenant: "default", PrincipalID: person.ID, Label: "Firefox on Android", CreatedAt: tx.Now(),
 			Subscription: gatehouse.Subscription{Endpoint: b.Endpoint, P256DH: b.P256DH, Auth: b.Auth},
 		})
 	})
-	if err != nil {
-		p.w.t.Fatal(err)
-	}
+	must(p.w.t, err)
 	return b
 }
 
@@ -71,16 +65,12 @@ func (p *phones) of(name, device string) *webpushtest.Browser {
 func (p *phones) devices(name string) (list []*gatehouse.Device) {
 	p.w.t.Helper()
 	person, err := p.w.Gate.FindPrincipal(p.w.Admin(), name)
-	if err != nil {
-		p.w.t.Fatal(err)
-	}
+	must(p.w.t, err)
 	err = p.w.Store.View(context.Background(), "default", func(tx gatehouse.ReadTx) (err error) {
 		list, err = tx.ListDevices(person.ID)
 		return err
 	})
-	if err != nil {
-		p.w.t.Fatal(err)
-	}
+	must(p.w.t, err)
 	return list
 }
 
@@ -94,8 +84,7 @@ func TestWebPush(t *testing.T) {
 		phone, laptop := p.of("ana", "dev_1"), p.of("ana", "dev_2")
 		olga := p.of("olga", "dev_3") // an operator answers nothing
 		a := w.Propose("walnuts", "price_change", 12)
-		w.spread(n)
-		w.deliver(n, "phones")
+		w.send(n, "phones")
 		for _, b := range []*webpushtest.Browser{phone, laptop} {
 			got := b.Got()
 			if len(got) != 1 {
@@ -125,8 +114,7 @@ func TestWebPush(t *testing.T) {
 		// The answer of another person replaces the question, under the same topic.
 		sam := p.of("sam", "dev_4")
 		w.Decide(a, "bo", gatehouse.Reject)
-		w.spread(n)
-		w.deliver(n, "phones")
+		w.send(n, "phones")
 		if got := sam.Got(); len(got) != 1 || got[0].Topic != phone.Got()[0].Topic || got[0].Urgency != "normal" {
 			t.Errorf("the sponsor got %+v", got)
 		}
@@ -144,8 +132,7 @@ func TestWebPushGone(t *testing.T) {
 		old.Answer(http.StatusGone, "")
 		only.Answer(http.StatusNotFound, "")
 		w.Propose("walnuts", "price_change", 12)
-		w.spread(n)
-		w.deliver(n, "phones")
+		w.send(n, "phones")
 		if list := p.devices("ana"); len(list) != 1 || list[0].ID != "dev_2" || len(current.Got()) != 1 {
 			t.Errorf("ana's devices: %+v", list)
 		}
@@ -191,8 +178,7 @@ func TestWebPushRetries(t *testing.T) {
 		slow.Answer(http.StatusTooManyRequests, "3600")
 		broken.Answer(http.StatusServiceUnavailable, "")
 		w.Propose("walnuts", "price_change", 12)
-		w.spread(n)
-		w.deliver(n, "phones")
+		w.send(n, "phones")
 		rows := w.list(gatehouse.NotificationFilter{Channel: "phones"})
 		for _, m := range rows {
 			wait := m.DueAt.Sub(w.Clock.Now())
@@ -233,8 +219,7 @@ func TestWebPushRefused(t *testing.T) {
 	must(t, err)
 	p.key = other // the subscription is for another key
 	w.Propose("walnuts", "price_change", 12)
-	w.spread(n)
-	w.deliver(n, "phones")
+	w.send(n, "phones")
 	rows := w.list(gatehouse.NotificationFilter{Channel: "phones"})
 	if len(b.Got()) != 0 || len(rows) != 1 || rows[0].Status != gatehouse.NotificationFailed ||
 		rows[0].LastError != "the push service answered 403" || len(p.devices("ana")) != 1 {
@@ -256,8 +241,7 @@ func TestWebPushHostile(t *testing.T) {
 	for _, text := range texts {
 		w.hostile(text)
 	}
-	w.spread(n)
-	w.deliver(n, "phones")
+	w.send(n, "phones")
 	got := b.Got()
 	if len(got) != len(texts) || len(b.Refused()) != 0 {
 		t.Fatalf("%d of %d messages, refused: %q", len(got), len(texts), b.Refused())
@@ -278,8 +262,7 @@ func TestWebPushStaysOutside(t *testing.T) {
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{p.channel}})
 	b := p.of("ana", "dev_1") // at 127.0.0.1
 	w.Propose("walnuts", "price_change", 12)
-	w.spread(n)
-	w.deliver(n, "phones")
+	w.send(n, "phones")
 	rows := w.list(gatehouse.NotificationFilter{Channel: "phones"})
 	if len(b.Got()) != 0 || len(b.Refused()) != 0 || len(rows) != 1 ||
 		rows[0].LastError != "the push service "+strings.TrimPrefix(p.service.URL, "https://")+" cannot be reached" {

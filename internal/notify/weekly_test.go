@@ -53,8 +53,7 @@ func TestWeekly(t *testing.T) {
 			return w.list(gatehouse.NotificationFilter{Channel: "teams"})
 		}
 		w.Propose("walnuts", "price_change", 12)
-		w.spread(n)
-		w.deliver(n, "teams")
+		w.send(n, "teams")
 		after(7*24*time.Hour - 4*time.Hour)
 		if got := tests(); len(got) != 1 || got[0].Kind != gatehouse.NotifyAsked {
 			t.Fatalf("within a week of the question: %d messages", len(got))

@@ -133,6 +133,13 @@ func (w *world) deliver(n *notify.Notifier, channel string) {
 	}
 }
 
+// send queues all messages of the log, and sends a channel's.
+func (w *world) send(n *notify.Notifier, channel string) {
+	w.t.Helper()
+	w.spread(n)
+	w.deliver(n, channel)
+}
+
 // list returns all messages, newest first.
 func (w *world) list(f gatehouse.NotificationFilter) []*gatehouse.Notification {
 	w.t.Helper()

@@ -253,9 +253,7 @@ func (q *question) verdict() gatehouse.Timing {
 		a := s.audience
 		out.Stages = append(out.Stages, gatehouse.Stage{
 			Who: gatehouse.Audience{
-				Roles:  slices.Clone(a.roles),
-				People: slices.Clone(a.people),
-				Groups: slices.Clone(a.groups),
+				Roles: slices.Clone(a.roles), People: slices.Clone(a.people), Groups: slices.Clone(a.groups),
 			},
 			For: gatehouse.Duration(s.lasts), Notify: slices.Clone(s.notify),
 		})

@@ -80,7 +80,7 @@ func (r *Runs) ApplyWorkflow(ctx context.Context, name, source string) (*gatehou
 }
 
 // knownSender fails if the webhook names a sender that does not exist.
-func knownSender(tx gatehouse.ReadTx, def *workflow.Definition) error {
+func knownSender(tx gatehouse.IdentityReader, def *workflow.Definition) error {
 	if def.On.Webhook == nil || def.On.Webhook.Sender == "" {
 		return nil
 	}
@@ -162,7 +162,7 @@ func ensurePrincipal(tx gatehouse.Tx, c *gatehouse.Caller, name string) error {
 }
 
 // schedule stores when the workflow's next scheduled run begins.
-func schedule(tx gatehouse.Tx, w *gatehouse.Workflow, def *workflow.Definition, now time.Time) error {
+func schedule(tx gatehouse.RunWriter, w *gatehouse.Workflow, def *workflow.Definition, now time.Time) error {
 	s := &gatehouse.Schedule{Tenant: w.Tenant, Workflow: w.Name, Version: w.Version}
 	if cron := def.On.Schedule; cron != nil {
 		s.NextAt = cron.Next(now)

@@ -82,7 +82,7 @@ func notesOfRejection(a *gatehouse.Action) (notes string) {
 
 // findPrevious finds the action that the previous iteration proposed, so that approvers
 // see what has changed since.
-func (w *work) findPrevious(tx gatehouse.ReadTx) error {
+func (w *work) findPrevious(tx gatehouse.StepReader) error {
 	id, n := w.step.Iteration()
 	if n < 2 || w.step.Parent != "" || !w.spec.Kind.Proposes() {
 		return nil

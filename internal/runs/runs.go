@@ -98,13 +98,13 @@ func New(g *gate.Gate, config Config) *Runs {
 
 // definition returns the parsed version of a workflow. Versions never change, so
 // cached definitions stay valid.
-func (r *Runs) definition(tx gatehouse.ReadTx, tenant, name string, version int) (*workflow.Definition, error) {
+func (r *Runs) definition(tx gatehouse.WorkflowReader, tenant, name string, version int) (*workflow.Definition, error) {
 	v, err := r.version(tx, definitionKey{tenant, name, version})
 	return v.Definition, err
 }
 
 // author returns the author of a version.
-func (r *Runs) author(tx gatehouse.ReadTx, key definitionKey) (string, error) {
+func (r *Runs) author(tx gatehouse.WorkflowReader, key definitionKey) (string, error) {
 	r.mu.Lock()
 	v, ok := r.definitions[key]
 	r.mu.Unlock()
@@ -118,7 +118,7 @@ func (r *Runs) author(tx gatehouse.ReadTx, key definitionKey) (string, error) {
 	return w.CreatedBy, nil // even when it no longer parses
 }
 
-func (r *Runs) version(tx gatehouse.ReadTx, key definitionKey) (d knownVersion, err error) {
+func (r *Runs) version(tx gatehouse.WorkflowReader, key definitionKey) (d knownVersion, err error) {
 	r.mu.Lock()
 	d, ok := r.definitions[key]
 	r.mu.Unlock()

@@ -120,7 +120,7 @@ func (r *Runs) notifyStarted(run *gatehouse.Run) {
 // mayRepeat returns an error if the principal may not read the existing run with the same
 // trigger_ref. A webhook or schedule needs no check: its refs are reserved, so the existing run
 // is its own.
-func (r *Runs) mayRepeat(tx gatehouse.ReadTx, c *gatehouse.Caller, known *gatehouse.Run, from origin) error {
+func (r *Runs) mayRepeat(tx gatehouse.IdentityReader, c *gatehouse.Caller, known *gatehouse.Run, from origin) error {
 	if from.by == nil {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (r *Runs) mayRepeat(tx gatehouse.ReadTx, c *gatehouse.Caller, known *gateho
 }
 
 // known finds the existing run with the same trigger_ref.
-func (r *Runs) known(tx gatehouse.ReadTx, run *gatehouse.Run) (*gatehouse.Run, error) {
+func (r *Runs) known(tx gatehouse.RunReader, run *gatehouse.Run) (*gatehouse.Run, error) {
 	if run.TriggerRef == "" {
 		return nil, nil
 	}

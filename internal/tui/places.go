@@ -26,23 +26,15 @@ const goes = "g: i the inbox as a list, b the selection; r w d p a n s other pag
 // elsewhere names the command for a page that is not part of a review. The letters are those that
 // follow g in the console.
 func elsewhere(k string) string {
-	switch k {
-	case "r":
-		return "Runs: `gatehouse run list`."
-	case "w":
-		return "Workflows: `gatehouse workflow list`."
-	case "d":
-		return "Dispatch: `gatehouse push list` and `gatehouse dlq list`."
-	case "p":
-		return "Policies: `gatehouse policy list`."
-	case "a":
-		return "Audit: `gatehouse audit tail`."
-	case "n":
-		return "Insights: `gatehouse insights`."
-	case "s":
-		return "Settings: `gatehouse principal show` and `gatehouse session list`."
-	}
-	return ""
+	return map[string]string{
+		"r": "Runs: `gatehouse run list`.",
+		"w": "Workflows: `gatehouse workflow list`.",
+		"d": "Dispatch: `gatehouse push list` and `gatehouse dlq list`.",
+		"p": "Policies: `gatehouse policy list`.",
+		"a": "Audit: `gatehouse audit tail`.",
+		"n": "Insights: `gatehouse insights`.",
+		"s": "Settings: `gatehouse principal show` and `gatehouse session list`.",
+	}[k]
 }
 
 // goTo handles the key after g.

@@ -101,11 +101,7 @@ func (t *Token) release() { <-t.turn }
 // value of that header, "" for none. It, the form and the answer contain secrets; a failure does not
 // repeat them.
 func FetchToken(
-	ctx context.Context,
-	client *http.Client,
-	u *url.URL,
-	authorization string,
-	form url.Values,
+	ctx context.Context, client *http.Client, u *url.URL, authorization string, form url.Values,
 ) (string, time.Time, *connector.Error) {
 	r := NewRequest(http.MethodPost, u)
 	if authorization != "" {

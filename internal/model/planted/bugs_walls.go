@@ -18,6 +18,8 @@ func wallBugs() []bug {
 		}, postgres, "TestStatementsSeparateTenants/TenantWalls"},
 		plant("every transaction sees all tenants", "16", postgres+"/tenantscope.go",
 			"\tt.tenant = tenant\n}", "\tt.tenant = AllTenants\n}", postgres, "TestPoliciesSeparateTenants/TenantWalls"),
+		plant("a batch of reads on PostgreSQL sees all tenants", "16", postgres+"/groupmerge.go",
+			"\t\tt.tenant = o.tenant\n", "\t\tt.tenant = AllTenants\n", postgres, "TestReadBatchOfTenants"),
 		plant("a tenant's name selects all tenants", "16", postgres+"/tenantscope.go",
 			"tenant = \"\"\n", "_ = tenant\n", postgres, "TestTenantCalledAll"),
 		plant("row-level security does not apply to the tables' owner", "16", postgres+"/migrations/0100_base.sql",

@@ -124,7 +124,7 @@ func (b *Bounces) record(
 }
 
 // sentTo reports whether the notification's recipient has the address that the mail was sent to.
-func (b *Bounces) sentTo(tx gatehouse.ReadTx, n *gatehouse.Notification, about returned) (bool, error) {
+func (b *Bounces) sentTo(tx gatehouse.IdentityReader, n *gatehouse.Notification, about returned) (bool, error) {
 	i := slices.IndexFunc(b.Places, func(p Place) bool { return p.Name == n.Channel })
 	if i < 0 || n.Recipient == "" {
 		return false, nil

@@ -95,8 +95,7 @@ func (c *Callback) Send(ctx context.Context, m *notify.Message) (notify.Sent, er
 	switch {
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
 		return notify.Sent{}, &notify.Refusal{
-			Recipient: true,
-			Err:       errors.New("no stream of JetStream has the subject"),
+			Recipient: true, Err: errors.New("no stream of JetStream has the subject"),
 		}
 	case err != nil:
 		return notify.Sent{}, err

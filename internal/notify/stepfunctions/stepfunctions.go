@@ -69,9 +69,7 @@ func (c *Callback) Send(ctx context.Context, m *notify.Message) (notify.Sent, er
 	}
 	if token == "" {
 		return notify.Sent{}, &notify.Refusal{
-			Final:     true,
-			Recipient: true,
-			Err:       errors.New("the action has no task token"),
+			Final: true, Recipient: true, Err: errors.New("the action has no task token"),
 		}
 	}
 	task := aws.Task{

@@ -59,9 +59,7 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	}
 	if len(body) > maxBody {
 		return notify.Sent{}, &notify.Refusal{
-			Final:     true,
-			Recipient: true,
-			Err:       errors.New("the card is too large for Teams"),
+			Final: true, Recipient: true, Err: errors.New("the card is too large for Teams"),
 		}
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))

@@ -116,6 +116,11 @@
 // with one question, in one round trip: a single statement, or several between BEGIN and
 // COMMIT.
 //
+// Reads that arrive while another one is under way form the next batch (readbatch.go): one View,
+// in one round trip, in which each statement goes out once for each tenant, with the rows of all
+// members. A batch waits for no more members. If it fails, each member runs alone; a member that
+// gives up leaves at once. A batch that takes longer than 25 ms does not delay the next one.
+//
 // # Tenants
 //
 // Every statement names its tenant. In addition, every table has a row security policy that

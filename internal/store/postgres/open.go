@@ -69,6 +69,38 @@ LEFT JOIN LATERAL (
   SELECT * FROM principal WHERE tenant = p.tenant AND id = p.sponsor OFFSET 0
 ) s ON true`)
 
+// findDecisions finds open actions as openActions does, without locks, with the active policy and the proposer.
+var findDecisions = reads[idRow](`
+SELECT r.n, a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''),
+  a.proposed_at, a.decided_by, a.decided_via, a.decided_at, a.finished_at, a.failure_code, a.failure_detail,
+  coalesce(a.supersedes, ''), coalesce(a.superseded_by, ''), coalesce(a.reverses, ''), coalesce(a.reversed_by, ''),
+  p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version,
+  p.claimed_risk, p.amount, p.currency, p.on_behalf_of, p.expires_in, p.hold, p.digest, p.fingerprint,
+  p.content_hash, p.policy_outcome, p.policy_version, p.policy_rules, p.policy_reasons, p.proposed_by,
+  p.rationale, p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
+  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at,
+  o.confirm_prompt, o.confirm_value, o.groups, o.timing, o.told, o.changed_at, o.changed_version, o.changed_by,
+  o.about, o.comments, o.asked, o.answered, o.assignee_id, o.assignee, o.evaluated, NULL::text,
+  (SELECT version FROM policy_active WHERE tenant = r.tenant),
+  b.tenant, b.id, b.name, b.kind, b.roles, b.person, b.sponsor, b.disabled, b.created_at,
+  b.approver_since, b.groups
+FROM (
+  SELECT tenant, ($2::text[])[n] AS id, n
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $3
+) r
+CROSS JOIN LATERAL (
+  SELECT * FROM approval
+  WHERE approval.seq = (
+    SELECT seq FROM action WHERE tenant = r.tenant AND id = r.id
+    UNION ALL SELECT seq FROM approval WHERE tenant = r.tenant AND id = r.id LIMIT 1)
+  OFFSET 0
+) o
+CROSS JOIN LATERAL (SELECT * FROM action WHERE action.seq = o.seq OFFSET 0) a
+CROSS JOIN LATERAL (SELECT * FROM proposal WHERE proposal.seq = a.seq OFFSET 0) p
+LEFT JOIN LATERAL (
+  SELECT * FROM principal WHERE tenant = a.tenant AND id = a.proposer_id OFFSET 0
+) b ON true`)
+
 func (h *opening) add(q query) { h.queries = append(h.queries, q) }
 
 // OpenCaller finds the caller's credential and stored answer.
@@ -128,22 +160,26 @@ func (t *readTx) openPolicy(version *int) {
 // openRights adds the read of policy, proposer and sponsor.
 func (t *readTx) openRights(id string, rights *gatehouse.Rights) {
 	t.opening.add(findRights.ask(func(r *row) error {
-		if r.Null() {
-			r.Skip(1)
-		} else {
-			rights.PolicyVersion = int(r.Int())
-		}
-		for _, p := range []**gatehouse.Principal{&rights.Proposer, &rights.Sponsor} {
-			if r.Null() {
-				break
-			}
-			var err error
-			if *p, err = shared.ScanPrincipal(r); err != nil {
-				return err
-			}
-		}
-		return nil
+		return scanRights(r, &rights.PolicyVersion, &rights.Proposer, &rights.Sponsor)
 	}, idRow{t.tenant, id}))
+}
+
+// scanRights reads the active version and principals, of whom the last may be missing.
+func scanRights(r *row, version *int, people ...**gatehouse.Principal) (err error) {
+	if r.Null() {
+		r.Skip(1)
+	} else {
+		*version = int(r.Int())
+	}
+	for _, p := range people {
+		if r.Null() {
+			break
+		}
+		if *p, err = shared.ScanPrincipal(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // openVoters adds a query that locks people.
@@ -173,15 +209,29 @@ func (t *tx) OpenDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision,
 	return o, err
 }
 
-// FindDecision reads the action, the caller, the active policy version and the proposer.
+// FindDecision reads the caller and, of a pending action, what its decision depends on, in one round trip.
 func (t *readTx) FindDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision, error) {
 	o := new(gatehouse.OpenedDecision)
 	t.opening = opening{}
 	t.openCaller(q.By, &o.CallerFacts, nil)
-	t.openRights(q.ActionID, &o.Rights)
-	var err error
-	o.Action, err = shared.OrNone(t.FindAction(q.ActionID))
+	var votes []gatehouse.Vote
+	err := t.read(
+		findDecisions.ask(func(r *row) (err error) {
+			if o.Action, err = scanAction(r); err != nil {
+				return err
+			}
+			r.Skip(1) // there is no push
+			return scanRights(r, &o.PolicyVersion, &o.Proposer)
+		}, idRow{t.tenant, q.ActionID}),
+		findVotes.ask(func(r *row) error { votes = append(votes, shared.ScanVote(r)); return nil },
+			actionName{Tenant: t.tenant, ID: q.ActionID}))
 	t.dropOldAnswer(&o.CallerFacts)
+	if a := o.Action; a != nil && a.Status != gatehouse.StatusPending {
+		o.Action = nil // it may have a push
+	} else if a != nil {
+		a.Approval.Votes = votes
+		t.show(a)
+	}
 	return o, err
 }
 

@@ -38,8 +38,8 @@ func TestDecisionsLookRowsUp(t *testing.T) {
 	named := regexp.MustCompile(`\b(id|seq|hash|principal_id|action_seq|idempotency_key) = `)
 	for name, sql := range map[string]string{
 		"an action": findActions.text, "an open action": openActions.text,
-		"an open action in a group": openActions.forGroup,
-		"a lock":                    lockActions.text, "a lock in a group": lockActions.forGroup,
+		"an open action in a group": openActions.forGroup, "an open action, not locked": findDecisions.text,
+		"a lock": lockActions.text, "a lock in a group": lockActions.forGroup,
 		"the rights": findRights.text, "a key": findCredentials.text,
 		"a key, locked": lockCredentials.text, "a key in a group": lockCredentials.forGroup,
 	} {

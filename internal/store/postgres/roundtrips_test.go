@@ -284,6 +284,35 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
+// TestRoundTripsOfOlderPolicy: after a change of the policy, one decision runs two transactions. The next ones
+// read the action first, as long as the last one had to.
+func TestRoundTripsOfOlderPolicy(t *testing.T) {
+	t.Parallel()
+	var road traveler
+	p := populate(t, openTest(t, Config{trip: road.note}))
+	agent, ana := p.known(p.agent), p.known(p.ana)
+	old := []*gatehouse.Action{p.propose(agent), p.propose(agent)}
+	if _, err := p.gate.ApplyPolicy(p.root, string(policy.DefaultSource())+"\n# again\n"); err != nil {
+		t.Fatal(err)
+	}
+	young := []*gatehouse.Action{p.propose(agent), p.propose(agent)}
+	decide := func(what string, a *gatehouse.Action) int {
+		return road.of(t, what, func() {
+			if err := p.approve(ana, a.ID, a); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	decide("older, the first", old[0])
+	got := []int{
+		decide("older, the second", old[1]), decide("younger, the first", young[0]),
+		decide("younger, the second", young[1]),
+	}
+	if want := []int{3, 3, 2}; !slices.Equal(got, want) {
+		t.Errorf("%d round trips, want %d", got, want)
+	}
+}
+
 // TestCachedCaller changes, through another process, each fact that the credential cache holds
 // about a principal: nothing is done on the strength of an outdated fact.
 func TestCachedCaller(t *testing.T) {

@@ -30,6 +30,7 @@ var statements = map[string]*arrayStatement{
 	"findBoards":        findBoards.arrayStatement,
 	"findCredentials":   findCredentials.arrayStatement,
 	"findDeadLetters":   findDeadLetters.arrayStatement,
+	"findDecisions":     findDecisions.arrayStatement,
 	"findNamed":         findNamed.arrayStatement,
 	"findPushes":        findPushes.arrayStatement,
 	"findRights":        findRights.arrayStatement,

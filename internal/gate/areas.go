@@ -1,0 +1,71 @@
+package gate
+
+import "github.com/gatehouse-dev/gatehouse"
+
+// The parts of a transaction that functions of several areas take.
+type (
+	// changeRecorder records changes of rights or rules: see recordChange.
+	changeRecorder interface {
+		gatehouse.Clock
+		gatehouse.LogWriter
+		gatehouse.ConsoleWriter
+	}
+	// actionMover moves actions, and records the moves.
+	actionMover interface {
+		gatehouse.Clock
+		gatehouse.ActionWriter
+		gatehouse.LogWriter
+	}
+	// pushMover moves actions together with their pushes.
+	pushMover interface {
+		actionMover
+		gatehouse.PushReader
+		gatehouse.PushWriter
+	}
+	// mandateMover changes mandates, and records the changes.
+	mandateMover interface {
+		gatehouse.Clock
+		gatehouse.MandateReader
+		gatehouse.MandateWriter
+		gatehouse.LogWriter
+	}
+	// peopleWriter reads, locks and changes people.
+	peopleWriter interface {
+		gatehouse.Clock
+		gatehouse.IdentityReader
+		gatehouse.IdentityWriter
+	}
+	// policyFacts has what a policy judges by.
+	policyFacts interface {
+		gatehouse.Clock
+		gatehouse.PolicyReader
+		gatehouse.IdentityReader
+	}
+	// voterFacts is policyFacts that locks voters.
+	voterFacts interface {
+		policyFacts
+		gatehouse.IdentityWriter
+	}
+	// pushFacts has what pushes and their actions are shown by.
+	pushFacts interface {
+		gatehouse.Clock
+		gatehouse.ActionReader
+		gatehouse.PushReader
+	}
+	// objectReader finds actions and runs, and who may read them.
+	objectReader interface {
+		gatehouse.ActionReader
+		gatehouse.IdentityReader
+		gatehouse.RunReader
+	}
+	// ringReader finds the keys of the ring that are active now.
+	ringReader interface {
+		gatehouse.Clock
+		gatehouse.RingReader
+	}
+	// ringWriter makes and retires keys of the ring.
+	ringWriter interface {
+		ringReader
+		gatehouse.RingWriter
+	}
+)

@@ -1,0 +1,214 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// holdBatches lets Reads wait in the queue. release starts a batch of them once n wait.
+func holdBatches(t testing.TB, s *Store) (release func(n int)) {
+	q := &s.reads
+	q.mu.Lock()
+	q.busy = true
+	q.mu.Unlock()
+	return func(n int) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Microsecond) {
+			q.mu.Lock()
+			waiting := len(q.waiting)
+			if waiting == n || time.Now().After(end) {
+				q.busy = false
+				s.startReads()
+				q.mu.Unlock()
+				if waiting != n {
+					t.Errorf("%d Reads wait, want %d", waiting, n)
+				}
+				return
+			}
+			q.mu.Unlock()
+		}
+	}
+}
+
+// readTogether makes the calls form one batch, and returns their errors.
+func readTogether(t testing.TB, s *Store, calls ...func() error) []error {
+	t.Helper()
+	release := holdBatches(t, s)
+	errs := make([]error, len(calls))
+	var wg sync.WaitGroup
+	for i, call := range calls {
+		wg.Go(func() { errs[i] = call() })
+	}
+	release(len(calls))
+	wg.Wait()
+	return errs
+}
+
+// seenVersions reads active versions and has no condition on the tenant.
+var seenVersions = reads[tenantRow](`
+SELECT r.n, a.version
+FROM (SELECT tenant, n FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $2) r
+CROSS JOIN LATERAL (SELECT version FROM policy_active OFFSET 0) a`)
+
+// brokenVersions fails on the server.
+var brokenVersions = reads[tenantRow](`
+SELECT r.n, 1 / (r.n - r.n)
+FROM (SELECT tenant, n FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $2) r`)
+
+// versions is a Read that wants the versions that a statement finds.
+func versions(ctx context.Context, s *Store, tenant string, from of[tenantRow], want ...int64) func() error {
+	return func() error {
+		var got []int64
+		err := s.view(ctx, tenant, true, func(t *readTx) error {
+			got = nil
+			return t.read(from.ask(func(r *row) error { got = append(got, r.Int()); return nil }, tenantRow{tenant}))
+		})
+		if err == nil && !slices.Equal(got, want) {
+			err = fmt.Errorf("%s reads %v, want %v", tenant, got, want)
+		}
+		return err
+	}
+}
+
+// withPolicies gives each tenant a policy; that of the n-th tenant has version n+1.
+func withPolicies(t testing.TB, s *Store, tenants ...string) {
+	t.Helper()
+	for n, tenant := range tenants {
+		err := s.Update(t.Context(), tenant, func(tx gatehouse.Tx) error {
+			err := tx.InsertTenant(&gatehouse.Tenant{ID: tenant, CreatedAt: tx.Now()})
+			for range n + 1 {
+				p := &gatehouse.PolicyVersion{Tenant: tenant, Source: "version: 1", AppliedBy: "a", AppliedAt: tx.Now()}
+				_, not := tx.InsertPolicy(p)
+				err = errors.Join(err, not)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestReadBatchOfTenants: a batch is one round trip, and each member sees the rows of its own tenant only,
+// even where a statement does not name the tenant.
+func TestReadBatchOfTenants(t *testing.T) {
+	t.Parallel()
+	var road traveler
+	s := openTest(t, Config{trip: road.note})
+	tenants := []string{"acme", "globex", "initech"}
+	withPolicies(t, s, tenants...)
+	var calls []func() error
+	for range 5 {
+		for n, tenant := range tenants {
+			calls = append(calls, versions(t.Context(), s, tenant, seenVersions, int64(n+1)),
+				versions(t.Context(), s, tenant, activeVersions, int64(n+1)))
+		}
+	}
+	trips := road.of(t, "batch", func() {
+		if err := errors.Join(readTogether(t, s, calls...)...); err != nil {
+			t.Error(err)
+		}
+	})
+	if trips != 1 {
+		t.Errorf("%d round trips, want 1", trips)
+	}
+}
+
+// TestReadBatchOfFailures: a member's failure is its own.
+func TestReadBatchOfFailures(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := openTest(t, Config{})
+	withPolicies(t, s, "acme")
+	own := errors.New("own")
+	good := versions(ctx, s, "acme", activeVersions, 1)
+	errs := readTogether(t, s, good,
+		versions(ctx, s, "acme", brokenVersions),
+		func() error { return s.Read(ctx, "acme", func(tx gatehouse.ReadTx) error { tx.Now(); return own }) },
+		func() error {
+			return s.Read(ctx, "acme", func(tx gatehouse.ReadTx) error {
+				_, err := tx.ActivePolicyVersion()
+				if _, second := tx.ActivePolicyVersion(); !errors.Is(second, errSecondRead) {
+					err = errors.Join(err, fmt.Errorf("a second read: %w", second))
+				}
+				return err
+			})
+		}, good)
+	if errs[1] == nil || !errors.Is(errs[2], own) {
+		t.Errorf("the failures are %v", errs)
+	}
+	errs[1], errs[2] = nil, nil
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestReadBatchMemberGone: a caller who gives up is gone at once, and the others get their answers, while
+// the caller waits for a batch and while the batch waits for the server. A batch that waits for long does
+// not delay other Reads.
+func TestReadBatchMemberGone(t *testing.T) {
+	t.Parallel()
+	var road traveler
+	url := database(t)
+	s := openTest(t, Config{URL: url, trip: road.note})
+	withPolicies(t, s, "acme")
+	blocker, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer blocker.Close(context.Background())
+	if _, err := blocker.Exec(t.Context(), `BEGIN; LOCK TABLE policy_active`); err != nil {
+		t.Fatal(err)
+	}
+	release := holdBatches(t, s)
+	others := make(chan error, 3)
+	start := func(call func() error) <-chan error {
+		ended := make(chan error, 1)
+		go func() { ended <- call() }()
+		return ended
+	}
+	for range 3 {
+		go func() { others <- versions(context.Background(), s, "acme", activeVersions, 1)() }()
+	}
+	early, giveUpEarly := context.WithCancel(t.Context())
+	late, giveUpLate := context.WithCancel(t.Context())
+	first := start(versions(early, s, "acme", activeVersions, 1))
+	second := start(versions(late, s, "acme", activeVersions, 1))
+	giveUpEarly()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("a member that waited: %v", err)
+	}
+	road.of(t, "batch", func() {
+		release(4)
+		for sent := 0; sent == 0; time.Sleep(time.Millisecond) {
+			road.mu.Lock()
+			sent = len(road.trips)
+			road.mu.Unlock()
+		}
+	})
+	giveUpLate()
+	if err := <-second; !errors.Is(err, context.Canceled) {
+		t.Errorf("a member of a batch under way: %v", err)
+	}
+	err = s.Read(t.Context(), "acme", func(tx gatehouse.ReadTx) error { tx.Now(); return nil })
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := blocker.Exec(t.Context(), `ROLLBACK`); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := <-others; err != nil {
+			t.Error(err)
+		}
+	}
+}
