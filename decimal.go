@@ -201,8 +201,8 @@ var million = big.NewInt(1_000_000)
 // never undercounts. It fails when the result overflows, or when d is not a decimal
 // number.
 func (d Decimal) Micros() (int64, error) {
-	if d == "" {
-		return 0, nil
+	if n, ok := d.ExactMicros(); ok {
+		return n, nil
 	}
 	f, ok := d.tryFixed()
 	if !ok {
@@ -216,6 +216,28 @@ func (d Decimal) Micros() (int64, error) {
 		return 0, fmt.Errorf("%s is too large for an amount", Quote(string(d)))
 	}
 	return q.Int64(), nil
+}
+
+// ExactMicros returns the value in millionths if it is written with at most twelve digits before the point, at
+// most six after it, and no exponent, as most amounts are. Nothing is rounded then.
+func (d Decimal) ExactMicros() (n int64, ok bool) {
+	l, ok := splitDecimal(string(d))
+	if d != "" && (!ok || len(l.digits) > 12 || len(l.fraction) > 6 || l.exponent != 0) {
+		return 0, false
+	}
+	for i := range len(l.digits) {
+		n = 10*n + int64(l.digits[i]-'0')
+	}
+	for i := range 6 {
+		n *= 10
+		if i < len(l.fraction) {
+			n += int64(l.fraction[i] - '0')
+		}
+	}
+	if l.negative {
+		n = -n
+	}
+	return n, true
 }
 
 // DecimalFromMicros returns a value given in millionths, without trailing zeros.
@@ -239,6 +261,8 @@ func (d *Decimal) UnmarshalJSON(b []byte) error {
 	switch {
 	case s == "null":
 		return nil
+	case len(s) >= 2 && s[0] == '"' && !strings.Contains(s, `\`):
+		s = s[1 : len(s)-1]
 	case strings.HasPrefix(s, `"`):
 		if err := json.Unmarshal(b, &s); err != nil {
 			return err

@@ -198,9 +198,10 @@ type ActionWriter interface {
 	LinkSuperseded(oldID, newID string) error
 	// InsertMirror stores the mirror of an applied action.
 	InsertMirror(m *AppliedMirror) error
-	// ReserveCeilings stores claims of an action, at most one for a ceiling and scope. A
-	// second claim on the same ceiling and scope replaces the first.
-	ReserveCeilings(actionID string, claims ...CeilingClaim) error
+	// ReserveCeilings stores the claims of an action, at most one for a ceiling and scope, in place of its earlier
+	// ones, if each fits under its limit: the sum of LockCeilings over the claim's window, with the claim, does not
+	// exceed it. Otherwise it stores nothing and returns the first claim that does not fit. It locks like LockCeilings.
+	ReserveCeilings(actionID string, claims ...CeilingClaim) (*CeilingExcess, error)
 	// LockCeilings sums the unreleased claims of each span whose
 	// [CeilingClaim.CountedAt] is after Since, and locks ceiling and scope until the
 	// end of the transaction. The cost does not grow with the number of claims.

@@ -174,11 +174,17 @@ func (b *bench) approve(with ...func(*gatehouse.Action, *gatehouse.Push)) (a *ga
 		if err := tx.InsertPush(p); err != nil {
 			return err
 		}
-		return tx.ReserveCeilings(a.ID, gatehouse.CeilingClaim{
-			Ceiling: "daily", Scope: a.ID, Amount: "1", Limit: "10", Window: gatehouse.Duration(24 * time.Hour),
-		})
+		return reserve(tx, a.ID)
 	})
 	return a
+}
+
+// reserve claims one of the ten places of an action's own ceiling.
+func reserve(tx gatehouse.Tx, id string) error {
+	_, err := tx.ReserveCeilings(id, gatehouse.CeilingClaim{
+		Ceiling: "daily", Scope: id, Amount: "1", Limit: "10", Window: gatehouse.Duration(24 * time.Hour),
+	})
+	return err
 }
 
 // state is everything that the store holds about one action.
@@ -296,9 +302,7 @@ func (b *bench) replay(a *gatehouse.Action) {
 		return errors.Join(
 			tx.UpdatePush(p, gatehouse.PushFailed, p.Generation),
 			tx.MoveAction(gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusFailed, To: gatehouse.StatusApproved}),
-			tx.ReserveCeilings(a.ID,
-				gatehouse.CeilingClaim{Ceiling: "daily", Scope: a.ID, Amount: "1", Limit: "10",
-					Window: gatehouse.Duration(24 * time.Hour)}),
+			reserve(tx, a.ID),
 		)
 	})
 }

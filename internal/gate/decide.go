@@ -360,7 +360,7 @@ func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 	if r.full != nil {
 		return r.full
 	}
-	if err := reserve(tx, a); err != nil {
+	if err := r.gate.reserve(tx, a); err != nil {
 		return err
 	}
 	failpoint.Here("decide/reserved")
@@ -380,11 +380,10 @@ func (r *ruling) approved(tx gatehouse.Tx) error {
 }
 
 // needsNoPreparation reports whether no look outside the transaction is needed: the policy that
-// judged the action is active, and the target is not read. On a remote store, ceilings
-// need a look too: the transaction waits for each ceiling's lock, so actions over a
-// full ceiling would be refused one by one.
+// judged the action is active, and the target is not read. On a remote store, a ceiling that
+// was full lately needs a look too.
 func (r *ruling) needsNoPreparation(a *gatehouse.Action, version int) bool {
-	if version == 0 || version != a.Policy.Version || r.gate.remote() && len(a.Ceilings) > 0 {
+	if version == 0 || version != a.Policy.Version || r.gate.remote() && r.gate.fullCeilings.any(a) {
 		return false
 	}
 	return r.decision.AcknowledgeStale || !r.gate.checks(subject(a))

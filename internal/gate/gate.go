@@ -138,6 +138,8 @@ type Gate struct {
 	decisions   decisionTally
 	nonces      usedNonces
 	previews    *previews
+	// fullCeilings is used only if the store is remote.
+	fullCeilings fullCeilings
 }
 
 var (

@@ -1,18 +1,98 @@
 package invariants
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"slices"
 )
+
+// claimsWhere is a query of claims, one row each: the row of their action, tenant, ceiling, scope, amount, and the
+// times of reservation and release.
+func (c *checker) claimsWhere(condition string) string {
+	return `SELECT action_seq, tenant, ` + c.claimAt("->> 0") + `, ` + c.claimAt("->> 1") + `,
+CAST(` + c.claimAt("->> 2") + ` AS BIGINT), reserved_at, released_at FROM ` + c.eachClaim() + ` WHERE ` + condition
+}
+
+// eachClaim joins the rows of claims with the claims in each.
+func (c *checker) eachClaim() string {
+	if c.t.sqlite {
+		return `ceiling_claim, json_each(claims) x`
+	}
+	return `ceiling_claim, json_array_elements(claims::json) x (value)`
+}
+
+func (c *checker) claimAt(place string) string { return `(x.value ` + place + `)` }
+
+// held is the sum of the claims on an account that are held at a time, for each time of a reservation.
+type held struct{ at, sum int64 }
+
+// account is what a limit applies to.
+type account struct{ tenant, ceiling, scope string }
+
+// loadHeld reads all claims that are held, and adds them up by account in the order of their reservation.
+func (c *checker) loadHeld(ctx context.Context, tx *sql.Tx) error {
+	c.held = make(map[account][]held)
+	err := each(ctx, tx, c.claimsWhere("released_at IS NULL"), func(rows *sql.Rows) error {
+		var seq int64
+		var a account
+		var h held
+		var released sql.NullInt64
+		err := rows.Scan(&seq, &a.tenant, &a.ceiling, &a.scope, &h.sum, &h.at, &released)
+		c.held[a] = append(c.held[a], h)
+		return err
+	})
+	for _, list := range c.held {
+		slices.SortFunc(list, func(a, b held) int { return cmp.Compare(a.at, b.at) })
+		for i := range list[1:] {
+			list[i+1].sum += list[i].sum
+		}
+	}
+	return err
+}
+
+// heldUntil is the sum of the claims on an account that were reserved at or before a time.
+func (c *checker) heldUntil(a account, at int64) int64 {
+	list := c.held[a]
+	after, _ := slices.BinarySearchFunc(list, at+1, func(h held, at int64) int { return cmp.Compare(h.at, at) })
+	if after == 0 {
+		return 0
+	}
+	return list[after-1].sum
+}
+
+// sumClaims computes, for each held claim, what other actions held when it was made and still held at the
+// beginning of the check. That is at most what they held then.
+func (c *checker) sumClaims(ctx context.Context, tx *sql.Tx, files []*file) error {
+	if c.held == nil {
+		if err := c.loadHeld(ctx, tx); err != nil {
+			return err
+		}
+	}
+	for _, f := range files {
+		for i := range f.claims {
+			l := &f.claims[i]
+			limit := f.ceiling(l)
+			if l.released || limit == nil {
+				continue
+			}
+			a := account{l.tenant, l.ceiling, l.scope}
+			since := l.reservedAt - limit.Window.D().Microseconds()
+			l.others = max(0, c.heldUntil(a, l.reservedAt)-c.heldUntil(a, since)-l.amount)
+		}
+	}
+	return nil
+}
 
 // checkSums compares the running sum of each ceiling, scope and time slice with
 // the claims behind it.
 func (c *checker) checkSums(ctx context.Context) error {
-	const query = `SELECT coalesce(s.tenant, c.tenant), coalesce(s.ceiling, c.ceiling), coalesce(s.scope, c.scope),
+	query := `SELECT coalesce(s.tenant, c.tenant), coalesce(s.ceiling, c.ceiling), coalesce(s.scope, c.scope),
   CAST(coalesce(s.amount, 0) AS TEXT), CAST(coalesce(c.amount, 0) AS TEXT)
 FROM ceiling_sum s FULL JOIN (
-  SELECT tenant, ceiling, scope, counted_at, sum(amount) AS amount FROM ceiling_claim WHERE released_at IS NULL
-  GROUP BY tenant, ceiling, scope, counted_at) c
+  SELECT tenant, ` + c.claimAt("->> 0") + ` AS ceiling, ` + c.claimAt("->> 1") + ` AS scope,
+    CAST(` + c.claimAt("->> 3") + ` AS BIGINT) AS counted_at, sum(CAST(` + c.claimAt("->> 2") + ` AS BIGINT)) AS amount
+  FROM ` + c.eachClaim() + ` WHERE released_at IS NULL GROUP BY 1, 2, 3, 4) c
 ON c.tenant = s.tenant AND c.ceiling = s.ceiling AND c.scope = s.scope AND c.counted_at = s.counted_at
 WHERE coalesce(s.amount, 0) <> coalesce(c.amount, 0)`
 	return c.in(ctx, func(tx *sql.Tx) error {

@@ -50,6 +50,8 @@ type checker struct {
 	t *Target
 	o Options
 	r *Report
+	// held are the claims on ceilings; nil until they are read.
+	held map[account][]held
 }
 
 // in runs fn on one snapshot.

@@ -120,7 +120,7 @@ func (c *checker) load(ctx context.Context, tx *sql.Tx, after int64) ([]*file, e
 		return fmt.Sprintf("%[1]s > %[2]d AND %[1]s <= %[3]d", column, after, last)
 	}
 	for _, load := range []func(context.Context, *sql.Tx, map[int64]*file, func(string) string) error{
-		loadVotes, loadPushes, loadReceipts, loadClaims, loadMirrors, loadComments, c.loadLeaves,
+		loadVotes, loadPushes, loadReceipts, c.loadClaims, loadMirrors, loadComments, c.loadLeaves,
 	} {
 		if err := load(ctx, tx, bySeq, within); err != nil {
 			return nil, err
@@ -219,9 +219,7 @@ func (f *file) readProposal(p [13]sql.NullString, revision int64, change, state 
 	if err != nil {
 		return nil, err
 	}
-	extra, err := shared.DecodeJSON[struct {
-		Ceilings []gatehouse.CeilingClaim `json:"ceilings"`
-	}](p[12].String)
+	ceilings, err := shared.CeilingsOf(p[12].String)
 	if err != nil {
 		return nil, err
 	}
@@ -234,14 +232,11 @@ func (f *file) readProposal(p [13]sql.NullString, revision int64, change, state 
 	if p[7].Valid {
 		what.Magnitude = &gatehouse.Magnitude{Amount: gatehouse.Decimal(p[7].String), Currency: p[8].String}
 	}
-	out := &proposal{
-		tenant: p[0].String, outcome: gatehouse.Outcome(p[11].String), digest: gatehouse.Digest(p[9].String),
+	return &proposal{
+		ceilings: ceilings,
+		tenant:   p[0].String, outcome: gatehouse.Outcome(p[11].String), digest: gatehouse.Digest(p[9].String),
 		computed: gatehouse.ComputeDigest(f.tenant, int(revision), p[1].String, p[10].String, what),
-	}
-	if extra != nil {
-		out.ceilings = extra.Ceilings
-	}
-	return out, nil
+	}, nil
 }
 
 func loadVotes(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
@@ -291,20 +286,20 @@ FROM receipt WHERE `+within("action_seq")+` ORDER BY action_seq, seq`, func(rows
 		})
 }
 
-func loadClaims(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
-	return each(ctx, tx,
-		`SELECT action_seq, tenant, ceiling, scope, amount, reserved_at, released_at FROM ceiling_claim WHERE `+
-			within("action_seq"), func(rows *sql.Rows) error {
-			var seq int64
-			var released sql.NullInt64
-			var l claim
-			err := rows.Scan(&seq, &l.tenant, &l.ceiling, &l.scope, &l.amount, &l.reservedAt, &released)
-			l.released = released.Valid
-			if f := files[seq]; f != nil {
-				f.claims = append(f.claims, l)
-			}
-			return err
-		})
+func (c *checker) loadClaims(
+	ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string,
+) error {
+	return each(ctx, tx, c.claimsWhere(within("action_seq")), func(rows *sql.Rows) error {
+		var seq int64
+		var released sql.NullInt64
+		var l claim
+		err := rows.Scan(&seq, &l.tenant, &l.ceiling, &l.scope, &l.amount, &l.reservedAt, &released)
+		l.released = released.Valid
+		if f := files[seq]; f != nil {
+			f.claims = append(f.claims, l)
+		}
+		return err
+	})
 }
 
 func loadMirrors(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
@@ -339,34 +334,6 @@ func (c *checker) loadLeaves(ctx context.Context, tx *sql.Tx, files map[int64]*f
 		}
 		return nil
 	})
-}
-
-// sumClaims computes, for each held claim, what other actions held when it was
-// made and still hold. That is at most what they held then.
-func (c *checker) sumClaims(ctx context.Context, tx *sql.Tx, files []*file) error {
-	for _, f := range files {
-		for i := range f.claims {
-			l := &f.claims[i]
-			limit := f.ceiling(l)
-			if l.released || limit == nil {
-				continue
-			}
-			query := `SELECT coalesce(sum(amount), 0) FROM ceiling_claim
-				WHERE tenant = ? AND ceiling = ? AND scope = ? AND reserved_at > ? AND reserved_at <= ? AND released_at IS NULL
-				AND action_seq <> ?`
-			if !c.t.sqlite {
-				query = `SELECT coalesce(sum(amount), 0)::bigint FROM ceiling_claim
-					WHERE tenant = $1 AND ceiling = $2 AND scope = $3 AND reserved_at > $4 AND reserved_at <= $5
-					AND released_at IS NULL AND action_seq <> $6`
-			}
-			err := tx.QueryRowContext(ctx, query, l.tenant, l.ceiling, l.scope, l.reservedAt-limit.Window.D().Microseconds(),
-				l.reservedAt, f.seq).Scan(&l.others)
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // ceiling returns the limit under which a claim was made.

@@ -12,7 +12,7 @@ func (c *checker) orphans(ctx context.Context) error {
 	for _, t := range []struct{ name, key, tenant, id string }{
 		{"proposal", "seq", "tenant", "seq"}, {"approval", "seq", "tenant", "id"}, {"vote", "seq", "tenant", "name"},
 		{"push", "action_seq", "tenant", "id"}, {"receipt", "action_seq", "tenant", "id"},
-		{"ceiling_claim", "action_seq", "tenant", "ceiling"}, {"mirror", "action_seq", "tenant", "receipt_id"},
+		{"ceiling_claim", "action_seq", "tenant", "action_seq"}, {"mirror", "action_seq", "tenant", "receipt_id"},
 		{"comment", "seq", "tenant", "author"}, {"snooze", "seq", "tenant", "principal_id"},
 	} {
 		if err := c.childless(ctx, t.name, t.key, t.tenant, t.id); err != nil {

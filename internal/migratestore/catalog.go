@@ -18,8 +18,8 @@ import (
 // Tables of one engine only, which are not copied. SQLite: the stored clock and
 // batch numbers. PostgreSQL: schema versions, commit marks, the queue of leaves
 // (see queueLeaves), and the tables of this package. Two things of both engines are
-// derived on each: the triggers of ceiling_claim write the sums of ceilings, and the
-// server fills the search index.
+// derived in the database: the triggers of ceiling_claim write the sums of ceilings, and
+// the server fills the search index.
 var (
 	sqliteOnly = map[string]bool{
 		"meta": true, sumTable: true, "action_word": true, "action_word_block": true, "action_word_mark": true,

@@ -132,7 +132,7 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 		t.Errorf("approved changes were not applied: %v", lost)
 	}
 	if used := count(t, s.db,
-		`SELECT count(*) FROM ceiling_claim WHERE ceiling = 'by-count' AND released_at IS NULL`); used != 25 {
+		`SELECT count(*) FROM ceiling_claim WHERE claims LIKE '%"by-count"%' AND released_at IS NULL`); used != 25 {
 		t.Errorf("invariant 10: %d claims on a ceiling of 25, which the storm should have filled", used)
 	}
 	w.check(t, j)
@@ -157,7 +157,8 @@ func (s *crashStorm) reach(t *testing.T) {
 	t.Helper()
 	until(t, "effect of every target, and full ceiling", func() bool {
 		s.load.fresh.Store(0)
-		full := count(t, s.db, `SELECT count(*) FROM ceiling_claim WHERE ceiling = 'by-count' AND released_at IS NULL`) == 25
+		full := count(t, s.db,
+			`SELECT count(*) FROM ceiling_claim WHERE claims LIKE '%"by-count"%' AND released_at IS NULL`) == 25
 		reached := count(t, s.db, `SELECT count(DISTINCT connector) FROM push WHERE status = 'applied'`)
 		return full && reached >= len(systemNames)+2
 	})

@@ -8,7 +8,7 @@ func replicaBugs() []bug {
 			"  FOR NO KEY UPDATE /* SKIP LOCKED */\n) o", "  OFFSET 0\n) o",
 			model, "TestLinearizable/postgres"),
 		plant("a ceiling is not locked while it is checked", "10", postgres+"/ceilings.go",
-			"locks[i] = lockFor(\"ceiling\", t.tenant, s.Ceiling, s.Scope)", "locks[i] = ask(`SELECT $1::text`, nil, s.Scope)", postgres, conform+"CeilingRace"),
+			"t.lockAndRead([]query{t.lockQuery(list)}, ", "t.lockAndRead(nil, ", postgres, conform+"CeilingRace"),
 		plant("two workers claim the same push", "5, 12", postgres+"/pushes.go",
 			"WHERE tenant = s.tenant AND status = 'queued' AND lane = ''", "WHERE tenant = s.tenant AND status IN ('queued', 'picking') AND lane = ''", postgres, conform+"Claims"),
 		plant("two replicas count a tenant's pushes in flight at once", "dispatch.max_concurrency", postgres+"/pushes.go",

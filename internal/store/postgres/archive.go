@@ -239,9 +239,10 @@ FROM push h WHERE h.action_seq = (SELECT seq FROM action WHERE tenant = $1 AND i
 	selectMirrorOf = `SELECT tenant, action_id, action_type, connector, operation, target, before_state,
   after_state, digest, external_id, receipt_id, applied_at
 FROM mirror WHERE action_seq = (SELECT seq FROM action WHERE tenant = $1 AND id = $2)`
-	selectClaims = `SELECT ceiling, scope, amount, reserved_at, released_at FROM ceiling_claim
+	selectClaims = `SELECT c ->> 0, c ->> 1, (c ->> 2)::bigint, reserved_at, released_at
+FROM ceiling_claim CROSS JOIN LATERAL json_array_elements(claims::json) c
 WHERE action_seq = (SELECT seq FROM action WHERE tenant = $1 AND id = $2)
-ORDER BY action_seq, ceiling, scope`
+ORDER BY (c ->> 0) COLLATE "C", (c ->> 1) COLLATE "C"`
 )
 
 // record reads everything that the tables hold of an action, in one round trip.

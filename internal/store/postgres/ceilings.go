@@ -1,72 +1,144 @@
 package postgres
 
 import (
-	"cmp"
 	"hash/fnv"
-	"slices"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // lockFor locks a name until the end of the transaction. Two names with the same hash wait for
 // each other, which is harmless.
 func lockFor(name ...string) query {
+	return ask(`SELECT pg_advisory_xact_lock($1)`, nil, hashOf(name...))
+}
+
+func hashOf(name ...string) int64 {
 	h := fnv.New64a()
 	for _, part := range name {
 		_, _ = h.Write([]byte(part))
 		_, _ = h.Write([]byte{0})
 	}
-	return ask(`SELECT pg_advisory_xact_lock($1)`, nil, int64(h.Sum64()))
+	return int64(h.Sum64())
 }
 
-// ReserveCeilings stores claims, in place of earlier claims of the same action, ceiling and scope.
-// Amounts are stored in millionths, rounded away from zero, so a sum is never too low.
-func (t *tx) ReserveCeilings(actionID string, claims ...gatehouse.CeilingClaim) error {
-	if len(claims) == 0 {
-		return nil
-	}
-	ceilings, scopes := make([]string, len(claims)), make([]string, len(claims))
-	amounts, counted := make([]int64, len(claims)), make([]int64, len(claims))
-	for i, c := range claims {
-		var err error
-		if amounts[i], err = c.Amount.Micros(); err != nil {
-			return err
-		}
-		ceilings[i], scopes[i], counted[i] = c.Ceiling, c.Scope, c.CountedAt(t.Now()).UnixMicro()
-	}
-	return t.Write(`
-WITH w AS (
-  INSERT INTO ceiling_claim (action_seq, ceiling, scope, tenant, amount, reserved_at, counted_at)
-  SELECT a.seq, c.ceiling, c.scope, a.tenant, c.amount, $3, c.counted_at
-  FROM action a
-  CROSS JOIN unnest($4::text[], $5::text[], $6::bigint[], $7::bigint[]) AS c(ceiling, scope, amount, counted_at)
-  WHERE a.tenant = $1 AND a.id = $2
-  ON CONFLICT (action_seq, ceiling, scope) DO UPDATE
-  SET amount = excluded.amount, reserved_at = excluded.reserved_at, counted_at = excluded.counted_at,
+// ceilingLock is the hash of a ceiling and scope of a tenant.
+type ceilingLock struct{ Hash int64 }
+
+// lockCeilings locks ceilings, in one order for all transactions.
+var lockCeilings = writes[ceilingLock](rankLockCeiling, "", `
+SELECT pg_advisory_xact_lock(hash)
+FROM (SELECT DISTINCT hash FROM unnest($1::bigint[]) AS hash ORDER BY hash LIMIT $2) r`).once()
+
+// claimsRow is the claims of an action, encoded.
+type claimsRow struct {
+	Tenant, ActionID, Claims string
+	CountedAt                int64
+	ReservedAt               time.Time
+}
+
+// reserveClaims stores claims in place of earlier ones. A trigger adds them to the sums.
+var reserveClaims = writes[claimsRow](rankClaims, "ActionID", `
+WITH r AS (
+  SELECT tenant, ($2::text[])[n] AS action_id, ($3::text[])[n] AS claims, ($4::bigint[])[n] AS counted_at,
+    ($5::bigint[])[n] AS reserved_at
+  FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $6
+),
+w AS (
+  INSERT INTO ceiling_claim (action_seq, tenant, claims, counted_at, reserved_at)
+  SELECT a.seq, r.tenant, r.claims, r.counted_at, r.reserved_at
+  FROM r
+  CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = r.tenant AND id = r.action_id OFFSET 0) a
+  ON CONFLICT (action_seq) DO UPDATE
+  SET claims = excluded.claims, counted_at = excluded.counted_at, reserved_at = excluded.reserved_at,
     released_at = NULL
   RETURNING 1
 )
-SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`,
-		t.tenant, actionID, t.Now(), ceilings, scopes, amounts, counted)
+SELECT CASE WHEN (SELECT count(*) FROM w) = $6 THEN 0 ELSE gatehouse_refuse('GH002') END`)
+
+// ceilingRow is a ceiling and scope with its limit, and the time after which claims count.
+type ceilingRow struct {
+	Tenant, Ceiling, Scope string
+	Since, Limit           int64
 }
 
-// LockCeilings locks each ceiling and scope, in one order for all transactions, then sums the claims. A
-// sum that overflows is an error, so that it cannot pass the ceiling.
+// checkCeilings refuses if the claims on a ceiling exceed its limit, those of this transaction included.
+var checkCeilings = writes[ceilingRow](rankCheckCeiling, "", `
+SELECT CASE WHEN EXISTS (
+  SELECT 1
+  FROM (
+    SELECT tenant, ($2::text[])[n] AS ceiling, ($3::text[])[n] AS scope, ($4::bigint[])[n] AS since,
+      ($5::bigint[])[n] AS "limit"
+    FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $6
+  ) r
+  WHERE (
+    SELECT sum(amount) FROM ceiling_sum s
+    WHERE s.tenant = r.tenant AND s.ceiling = r.ceiling AND s.scope = r.scope AND s.counted_at > r.since
+  ) > r."limit"
+) THEN gatehouse_refuse('GH001') ELSE 0 END`).once()
+
+// ReserveCeilings stores the claims of an action if each fits under its limit.
+//
+// A member of a group does not read the sums. It locks the ceilings, adds its claims, and has the server check
+// the sums: if one is exceeded, the group is undone, and this runs again, alone. A group locks all its ceilings
+// in one statement per tenant, in one order; so the claims must be the first that a member writes.
+func (t *tx) ReserveCeilings(actionID string, claims ...gatehouse.CeilingClaim) (*gatehouse.CeilingExcess, error) {
+	if len(claims) == 0 {
+		return nil, nil
+	}
+	list, err := shared.ClaimsAt(t.Now(), claims)
+	if err != nil {
+		return nil, err
+	}
+	text, latest := shared.EncodeClaims(list)
+	reserve := reserveClaims.row(t, claimsRow{t.tenant, actionID, text, latest, t.Now()})
+	if t.member != nil && len(t.queue) == 0 {
+		check := query{statement: checkCeilings.arrayStatement, tenant: t.tenant}
+		for _, c := range list {
+			check.rows = append(check.rows, ceilingRow{t.tenant, c.Ceiling, c.Scope, c.Since, c.Limit})
+		}
+		for _, q := range []query{t.lockQuery(list), reserve, check} {
+			if err := t.queueWrite(q); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	}
+	used, err := t.lockSums(list)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range list {
+		if !c.Fits(used[i]) {
+			return shared.ExcessOf(claims[i], used[i]), nil
+		}
+	}
+	return nil, t.queueWrite(reserve)
+}
+
+// lockQuery locks the ceilings of claims.
+func (t *tx) lockQuery(list []shared.Claim) query {
+	q := query{statement: lockCeilings.arrayStatement, tenant: t.tenant}
+	for _, c := range list {
+		q.rows = append(q.rows, ceilingLock{hashOf("ceiling", t.tenant, c.Ceiling, c.Scope)})
+	}
+	return q
+}
+
+// lockSums locks ceilings, then sums their claims.
+func (t *tx) lockSums(list []shared.Claim) (used []int64, err error) {
+	return used, t.lockAndRead([]query{t.lockQuery(list)}, askSums(t.tenant, list, &used))
+}
+
+// LockCeilings locks each ceiling and scope, then sums the claims. A sum that overflows is an error, so that it
+// cannot pass the ceiling.
 func (t *tx) LockCeilings(spans ...gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
 	if len(spans) == 0 {
 		return nil, nil
 	}
-	ordered := slices.SortedFunc(slices.Values(spans), func(a, b gatehouse.CeilingSpan) int {
-		return cmp.Or(cmp.Compare(a.Ceiling, b.Ceiling), cmp.Compare(a.Scope, b.Scope))
-	})
-	locks := make([]query, len(spans))
-	for i, s := range ordered {
-		locks[i] = lockFor("ceiling", t.tenant, s.Ceiling, s.Scope)
-	}
-	used := make([]gatehouse.Decimal, 0, len(spans))
-	err := t.lockAndRead(locks, askCeilings(t.tenant, spans, &used))
-	return used, err
+	used, err := t.lockSums(spansOf(spans))
+	return decimals(used), err
 }
 
 // ListCeilingUse sums by scope. A sum that overflows is an error.
@@ -77,7 +149,7 @@ func (t *readTx) ListCeilingUse(
 ) (list []gatehouse.CeilingUse, err error) {
 	err = t.each(`SELECT scope, sum(amount)::bigint FROM ceiling_sum
 WHERE tenant = $1 AND ceiling = $2 AND ($3 = '' OR scope = $3) AND counted_at > $4
-GROUP BY scope ORDER BY sum(amount) DESC, scope COLLATE "C" LIMIT $5`,
+GROUP BY scope HAVING sum(amount) > 0 ORDER BY sum(amount) DESC, scope COLLATE "C" LIMIT $5`,
 		func(r *row) error {
 			list = append(list, gatehouse.CeilingUse{Scope: r.Text(), Used: gatehouse.DecimalFromMicros(r.Int())})
 			return nil
@@ -87,16 +159,32 @@ GROUP BY scope ORDER BY sum(amount) DESC, scope COLLATE "C" LIMIT $5`,
 
 // CeilingUses sums each span. A sum that overflows is an error.
 func (t *readTx) CeilingUses(spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
-	used := make([]gatehouse.Decimal, 0, len(spans))
-	err := t.read(askCeilings(t.tenant, spans, &used))
-	return used, err
+	var used []int64
+	err := t.read(askSums(t.tenant, spansOf(spans), &used))
+	return decimals(used), err
 }
 
-// askCeilings appends the sum of each span to used.
-func askCeilings(tenant string, spans []gatehouse.CeilingSpan, used *[]gatehouse.Decimal) query {
-	ceilings, scopes, since := make([]string, len(spans)), make([]string, len(spans)), make([]int64, len(spans))
+func spansOf(spans []gatehouse.CeilingSpan) []shared.Claim {
+	list := make([]shared.Claim, len(spans))
 	for i, s := range spans {
-		ceilings[i], scopes[i], since[i] = s.Ceiling, s.Scope, s.Since.UnixMicro()
+		list[i] = shared.Claim{Ceiling: s.Ceiling, Scope: s.Scope, Since: s.Since.UnixMicro()}
+	}
+	return list
+}
+
+func decimals(micros []int64) []gatehouse.Decimal {
+	list := make([]gatehouse.Decimal, len(micros))
+	for i, n := range micros {
+		list[i] = gatehouse.DecimalFromMicros(n)
+	}
+	return list
+}
+
+// askSums appends the sum of the claims that count with each of the list to used.
+func askSums(tenant string, list []shared.Claim, used *[]int64) query {
+	ceilings, scopes, since := make([]string, len(list)), make([]string, len(list)), make([]int64, len(list))
+	for i, c := range list {
+		ceilings[i], scopes[i], since[i] = c.Ceiling, c.Scope, c.Since
 	}
 	return ask(`
 SELECT coalesce((
@@ -104,12 +192,12 @@ SELECT coalesce((
   WHERE c.tenant = $1 AND c.ceiling = u.ceiling AND c.scope = u.scope AND c.counted_at > u.since), 0)::bigint
 FROM unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY u (ceiling, scope, since, n) ORDER BY u.n`,
 		func(r *row) error {
-			*used = append(*used, gatehouse.DecimalFromMicros(r.Int()))
+			*used = append(*used, r.Int())
 			return nil
 		}, tenant, ceilings, scopes, since)
 }
 
-// ReleaseCeilings releases the claims of an action.
+// ReleaseCeilings releases the claims of an action. A trigger takes them from the sums.
 func (t *tx) ReleaseCeilings(actionID string) error {
 	return t.Write(`UPDATE ceiling_claim SET released_at = $1
 WHERE action_seq = (SELECT seq FROM action WHERE tenant = $2 AND id = $3) AND released_at IS NULL`,

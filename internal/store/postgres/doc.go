@@ -66,6 +66,9 @@
 //     than 100 ms.
 //   - Any server error undoes the whole group, and each member runs again, alone. So each caller
 //     gets only its own failure. A guarded statement fails when the guard of one row does.
+//   - A member that claims ceilings does not read their sums. The group locks the ceilings, adds all
+//     claims, and has the server check the sums. A claim that does not fit undoes the group, and each
+//     member that runs alone compares its claims with the sums.
 //   - The commit mark belongs to the group. When the answer to COMMIT is lost, all members
 //     share the outcome.
 //   - The clock is read once for all members, after the locks.

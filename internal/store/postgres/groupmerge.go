@@ -134,9 +134,22 @@ func (g *group) merge(t *tx, writers []*member) (batch []query) {
 			}
 			left[i] = list[n:]
 		}
+		if merged.statement.distinct {
+			merged.rows = distinct(merged.rows)
+		}
 		t.useTenant(merged.tenant)
 		batch = append(t.withTenant(batch), merged)
 	}
+}
+
+// distinct drops rows that equal earlier ones.
+func distinct(rows []any) []any {
+	seen := make(map[any]bool, len(rows))
+	return slices.DeleteFunc(rows, func(r any) bool {
+		was := seen[r]
+		seen[r] = true
+		return was
+	})
 }
 
 // sortByRank sorts a member's writes into the order in which groups send them, if all of them

@@ -34,8 +34,11 @@ func (a lockKey) compare(b lockKey) int {
 func lockedKey(locks []query) (lockKey, bool) {
 	for _, q := range locks {
 		if q.statement != nil {
-			if r, ok := q.rows[0].(idRow); ok {
+			switch r := q.rows[0].(type) {
+			case idRow:
 				return lockKey{"id", r.Tenant, r.ID}, true
+			case ceilingLock:
+				return lockKey{kind: nameKind, id: strconv.FormatInt(r.Hash, 10)}, true
 			}
 			continue
 		}

@@ -37,6 +37,8 @@ type arrayStatement struct {
 	// subject is the index of the column that names the written object, -1 for none. No two members of
 	// a group write the same one.
 	subject int
+	// distinct says that a group sends equal rows once.
+	distinct bool
 	// key is the index of the column that is an idempotency key, -1 for none. No two members of a group
 	// write the same key: the statement would find it free for both, as it does not see its own writes.
 	key int
@@ -82,6 +84,12 @@ func (s of[R]) withKey(name string) of[R] {
 	return s
 }
 
+// once sets distinct.
+func (s of[R]) once() of[R] {
+	s.distinct = true
+	return s
+}
+
 func (s *arrayStatement) column(name string) int {
 	return slices.IndexFunc(s.columns, func(c column) bool { return c.name == name })
 }
@@ -98,6 +106,9 @@ const (
 	rankWakeParent
 	rankReflexion
 	rankAction
+	rankLockCeiling
+	rankClaims
+	rankCheckCeiling
 	rankVote
 	rankApproval
 	rankPushUpdate

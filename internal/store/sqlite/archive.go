@@ -207,8 +207,8 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = t.each(`SELECT ceiling, scope, amount, reserved_at, released_at FROM ceiling_claim WHERE action_seq = ?
-ORDER BY ceiling, scope`, func(s *stmt) error {
+	err = t.each(`SELECT c.value ->> 0, c.value ->> 1, c.value ->> 2, reserved_at, released_at
+FROM ceiling_claim, json_each(claims) c WHERE action_seq = ? ORDER BY 1, 2`, func(s *stmt) error {
 		r.Claims = append(r.Claims, gatehouse.StoredClaim{Ceiling: s.Text(), Scope: s.Text(), Amount: s.Int(),
 			ReservedAt: s.Time(), ReleasedAt: s.TimePtr()})
 		return nil
@@ -270,6 +270,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			return err
 		}
 		gone = append(gone, words...)
+		if err := t.releaseClaims(seq); err != nil {
+			return err
+		}
 		for _, sql := range moveOut {
 			if _, err := t.exec(sql, seq); err != nil {
 				return err

@@ -117,6 +117,7 @@ func (w *writer) begin() error {
 
 // rollback rolls back the transaction if one is still open.
 func (w *writer) rollback() {
+	w.sums.forget()
 	if w.c.autocommit() {
 		return
 	}
@@ -163,6 +164,7 @@ func (w *writer) run(r *request, savepoint bool) (wrote bool, err, whole error) 
 			return false, nil, lost(errors.Join(e, err))
 		}
 	}
+	w.sums.undoClosure()
 	return false, err, nil
 }
 
@@ -170,7 +172,7 @@ func lost(err error) error { return fmt.Errorf("%w: %w", errRolledBack, err) }
 
 // call runs a closure and turns a panic into an error.
 func (w *writer) call(r *request) (err error) {
-	w.running = r
+	w.running, w.sums.undo = r, nil
 	t := &tx{readTx: readTx{s: w.s, c: w.c, at: w.s.now(true), tenant: r.tenant}, w: w}
 	t.Reads, t.Writes = shared.Reads{Reader: &t.readTx}, shared.Writes{Writer: t}
 	returned := false
@@ -188,12 +190,16 @@ func (w *writer) call(r *request) (err error) {
 	return err
 }
 
-// finish writes the meta row and commits. A transaction without changes is
+// finish writes the sums of ceilings and the meta row, and commits. A transaction without changes is
 // rolled back and costs no fsync.
 func (w *writer) finish(wrote bool) error {
 	if !wrote {
 		w.rollback()
 		return nil
+	}
+	if err := w.sums.store(w.c); err != nil {
+		w.rollback()
+		return lost(err)
 	}
 	number := w.batch + 1
 	if _, err := w.c.exec(`UPDATE meta SET clock = ?, batch = ? WHERE id = 1`, w.s.clock.Load(), number); err != nil {
@@ -208,6 +214,7 @@ func (w *writer) finish(wrote bool) error {
 		w.c.trim(w.cache)
 		return nil
 	}
+	w.sums.forget()
 	if !w.c.autocommit() {
 		// Refused, and the transaction is still open: nothing is stored.
 		w.rollback()

@@ -1,40 +1,106 @@
 package sqlite
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// ReserveCeilings stores claims and replaces earlier claims of the same
-// action, ceiling and scope. Amounts are stored in millionths, rounded away
-// from zero, so a sum is never too low.
-func (t *tx) ReserveCeilings(actionID string, claims ...gatehouse.CeilingClaim) error {
-	for _, c := range claims {
-		amount, err := c.Amount.Micros()
+// ReserveCeilings stores the claims of an action if each fits under its limit: the writer's transaction
+// is the lock.
+func (t *tx) ReserveCeilings(actionID string, claims ...gatehouse.CeilingClaim) (*gatehouse.CeilingExcess, error) {
+	if len(claims) == 0 {
+		return nil, nil
+	}
+	list, err := shared.ClaimsAt(t.at, claims)
+	if err != nil {
+		return nil, err
+	}
+	seq, err := t.rowOf(t.tenant, actionID)
+	if err != nil {
+		return nil, err
+	}
+	if seq == 0 {
+		return nil, gatehouse.ErrNotFound
+	}
+	for i, c := range list {
+		used, err := t.used(account{t.tenant, c.Ceiling, c.Scope}, c.Since)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		err = t.found(`
-INSERT INTO ceiling_claim (action_seq, ceiling, scope, tenant, amount, reserved_at, counted_at)
-SELECT seq, ?, ?, tenant, ?, ?, ? FROM action WHERE tenant = ? AND id = ?
-ON CONFLICT (action_seq, ceiling, scope) DO UPDATE
-SET amount = excluded.amount, reserved_at = excluded.reserved_at, counted_at = excluded.counted_at, released_at = NULL`,
-			c.Ceiling, c.Scope, amount, t.at, c.CountedAt(t.at), t.tenant, actionID)
-		if err != nil {
-			return err
+		if !c.Fits(used) {
+			return shared.ExcessOf(claims[i], used), nil
 		}
 	}
-	return nil
+	if err := t.releaseClaims(seq); err != nil {
+		return nil, err
+	}
+	text, latest := shared.EncodeClaims(list)
+	_, err = t.exec(`
+INSERT INTO ceiling_claim (action_seq, tenant, claims, counted_at, reserved_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (action_seq) DO UPDATE
+SET claims = excluded.claims, counted_at = excluded.counted_at, reserved_at = excluded.reserved_at,
+  released_at = NULL`, seq, t.tenant, text, latest, t.at)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range list {
+		t.count(c, c.Amount)
+	}
+	return nil, nil
+}
+
+// ReleaseCeilings releases the claims of an action.
+func (t *tx) ReleaseCeilings(actionID string) error {
+	seq, err := t.rowOf(t.tenant, actionID)
+	if err != nil {
+		return err
+	}
+	return t.releaseClaims(seq)
+}
+
+// releaseClaims releases the claims of the action in row seq.
+func (t *tx) releaseClaims(seq int64) error {
+	var held string
+	err := t.each(`UPDATE ceiling_claim SET released_at = ? WHERE action_seq = ? AND released_at IS NULL
+RETURNING claims`, func(r *stmt) error { held = r.Text(); return nil }, t.at, seq)
+	if err != nil || held == "" {
+		return err
+	}
+	list, err := shared.DecodeClaims(held)
+	for _, c := range list {
+		t.count(c, -c.Amount)
+	}
+	return err
 }
 
 // LockCeilings is CeilingUses: the writer's transaction is the lock.
 func (t *tx) LockCeilings(spans ...gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
-	if len(spans) == 0 {
-		return nil, nil
-	}
 	return t.CeilingUses(spans)
+}
+
+// CeilingUses returns the sum of each span, with the changes of this batch.
+func (t *tx) CeilingUses(spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
+	list := make([]gatehouse.Decimal, len(spans))
+	for i, s := range spans {
+		used, err := t.used(account{t.tenant, s.Ceiling, s.Scope}, s.Since.UnixMicro())
+		if err != nil {
+			return nil, err
+		}
+		list[i] = gatehouse.DecimalFromMicros(used)
+	}
+	return list, nil
+}
+
+// ListCeilingUse stores the changes of this batch first.
+func (t *tx) ListCeilingUse(
+	ceiling, scope string, since time.Time, limit int,
+) ([]gatehouse.CeilingUse, error) {
+	if err := t.w.sums.store(t.c); err != nil {
+		return nil, err
+	}
+	return t.readTx.ListCeilingUse(ceiling, scope, since, limit)
 }
 
 // ListCeilingUse sums by scope. An overflowing sum is an error.
@@ -45,7 +111,7 @@ func (t *readTx) ListCeilingUse(
 ) (list []gatehouse.CeilingUse, err error) {
 	err = t.each(`SELECT scope, sum(amount) FROM ceiling_sum
 WHERE tenant = ? AND ceiling = ? AND (? = '' OR scope = ?) AND counted_at > ?
-GROUP BY scope ORDER BY sum(amount) DESC, scope LIMIT ?`,
+GROUP BY scope HAVING sum(amount) > 0 ORDER BY sum(amount) DESC, scope LIMIT ?`,
 		func(r *stmt) error {
 			list = append(list, gatehouse.CeilingUse{Scope: r.Text(), Used: gatehouse.DecimalFromMicros(r.Int())})
 			return nil
@@ -55,29 +121,14 @@ GROUP BY scope ORDER BY sum(amount) DESC, scope LIMIT ?`,
 
 // CeilingUses returns the sum of each span. An overflowing sum is an error.
 func (t *readTx) CeilingUses(spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
-	rows := make([][3]any, len(spans))
-	for i, s := range spans {
-		rows[i] = [3]any{s.Ceiling, s.Scope, s.Since.UnixMicro()}
-	}
-	list, err := json.Marshal(rows)
-	if err != nil {
-		return nil, err
-	}
 	used := make([]gatehouse.Decimal, 0, len(spans))
-	err = t.each(`SELECT coalesce((SELECT sum(amount) FROM ceiling_sum
-  WHERE tenant = ? AND ceiling = u.value ->> 0 AND scope = u.value ->> 1 AND counted_at > u.value ->> 2), 0)
-FROM json_each(?) u ORDER BY u.key`,
-		func(r *stmt) error {
-			used = append(used, gatehouse.DecimalFromMicros(r.Int()))
-			return nil
-		}, t.tenant, string(list))
-	return used, err
-}
-
-// ReleaseCeilings releases the claims of an action.
-func (t *tx) ReleaseCeilings(actionID string) error {
-	_, err := t.exec(`UPDATE ceiling_claim SET released_at = ?
-WHERE action_seq = (SELECT seq FROM action WHERE tenant = ? AND id = ?) AND released_at IS NULL`,
-		t.at, t.tenant, actionID)
-	return err
+	for _, s := range spans {
+		n, err := t.number(`SELECT coalesce(sum(amount), 0) FROM ceiling_sum
+WHERE tenant = ? AND ceiling = ? AND scope = ? AND counted_at > ?`, t.tenant, s.Ceiling, s.Scope, s.Since)
+		if err != nil {
+			return nil, err
+		}
+		used = append(used, gatehouse.DecimalFromMicros(n))
+	}
+	return used, nil
 }

@@ -2,7 +2,9 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,9 +24,12 @@ func BenchmarkCeiling(b *testing.B) {
 			}
 			err := s.Update(context.Background(), gatehouse.DefaultTenant, func(x gatehouse.Tx) error {
 				_, err := x.(*tx).exec(`
-INSERT INTO ceiling_claim (action_seq, ceiling, scope, tenant, amount, reserved_at, counted_at)
-SELECT i, 'daily', 'tenant', 'default', 1000000, at, (at / 1350000000 + 1) * 1350000000
-FROM (SELECT seq AS i, ? - seq * 86400000000 / ? AS at FROM action WHERE seq <= ?)`,
+INSERT INTO ceiling_sum (tenant, ceiling, scope, counted_at, amount)
+SELECT 'default', 'daily', 'tenant', counted_at, 1000000 * count(*)
+FROM (
+  SELECT (at / 1350000000 + 1) * 1350000000 AS counted_at
+  FROM (SELECT ? - seq * 86400000000 / ? AS at FROM action WHERE seq <= ?)
+) GROUP BY counted_at`,
 					x.Now(), max(claims, 1), claims)
 				return err
 			})
@@ -34,16 +39,70 @@ FROM (SELECT seq AS i, ? - seq * 86400000000 / ? AS at FROM action WHERE seq <= 
 			b.ResetTimer()
 			for i := range b.N {
 				err := s.Update(context.Background(), "default", func(tx gatehouse.Tx) error {
-					span := gatehouse.CeilingSpan{Ceiling: "daily", Scope: "tenant", Since: tx.Now().Add(-day.D())}
-					if _, err := tx.LockCeilings(span); err != nil {
-						return err
-					}
-					return tx.ReserveCeilings(fmt.Sprintf("act_%09d", claims+i+1), c)
+					_, err := tx.ReserveCeilings(fmt.Sprintf("act_%09d", claims+i+1), c)
+					return err
 				})
 				if err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
+	}
+}
+
+// TestCeilingSums compares the sums that the writer remembers with those that are stored, over more slices of time
+// than it remembers.
+func TestCeilingSums(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	const n = maxSlices + 50
+	populate(t, s, n, 1, "86400")
+	update := func(fn func(tx gatehouse.Tx) error) {
+		t.Helper()
+		if err := s.Update(t.Context(), "default", fn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		update(func(tx gatehouse.Tx) error {
+			window := gatehouse.Duration(10 * time.Millisecond)
+			excess, err := tx.ReserveCeilings(fmt.Sprintf("act_%09d", i+1),
+				gatehouse.CeilingClaim{Ceiling: "c", Scope: "tenant", Amount: "1", Limit: "1000", Window: window},
+				gatehouse.CeilingClaim{Ceiling: "c", Scope: fmt.Sprint(i % 7), Amount: "2", Limit: "1000", Window: window})
+			if excess != nil {
+				t.Errorf("%s are used", excess.Used)
+			}
+			if i%5 == 4 {
+				err = errors.Join(err, tx.ReleaseCeilings(fmt.Sprintf("act_%09d", i)))
+			}
+			return err
+		})
+		if i%50 != 0 && i < n-1 {
+			continue
+		}
+		for range 2 { // the second time, some accounts are read again
+			var spans []gatehouse.CeilingSpan
+			for _, ago := range []time.Duration{0, 5 * time.Millisecond, time.Hour} {
+				for scope := range 8 {
+					name := fmt.Sprint(scope)
+					if scope == 7 {
+						name = "tenant"
+					}
+					spans = append(spans, gatehouse.CeilingSpan{Ceiling: "c", Scope: name, Since: time.Now().Add(-ago)})
+				}
+			}
+			var remembered, stored []gatehouse.Decimal
+			update(func(tx gatehouse.Tx) (err error) { remembered, err = tx.LockCeilings(spans...); return err })
+			err := s.View(t.Context(), "default", func(tx gatehouse.ReadTx) (err error) {
+				stored, err = tx.CeilingUses(spans)
+				return err
+			})
+			if err != nil || !slices.Equal(remembered, stored) {
+				t.Fatalf("after %d: remembered %v, stored %v, %v", i+1, remembered, stored, err)
+			}
+			if i%100 == 0 {
+				clear(s.writer.sums.known)
+			}
+		}
 	}
 }

@@ -11,6 +11,8 @@
 //   - An error, a panic or a violated foreign key undoes that closure and is
 //     reported to its caller alone. Savepoints are used only when needed: when a closure fails
 //     after a write, the batch is rolled back and run again with one savepoint per closure.
+//   - The writer remembers the sums of ceilings, and stores those that a batch changed before its
+//     COMMIT. A rollback drops what it remembers.
 //   - Callers are answered after COMMIT, never before.
 //   - A caller's context never reaches the connection. A caller that gives up
 //     before its closure has begun gets ctx.Err(), and nothing is stored; after

@@ -49,6 +49,7 @@ type writer struct {
 	outcomes []error
 	people   people
 	actives  actives
+	sums     ceilingSums
 	// careful is the number of coming batches that get savepoints.
 	careful int
 	// fault is the reason why the store refuses writes for now: the writer does

@@ -114,7 +114,7 @@ func (s *suite) settle(a *gatehouse.Action, p *gatehouse.Push) {
 				Target: a.Target,
 				Before: `{"price":"10.00"}`, After: `{"price":"12.50"}`, Digest: a.Digest, ReceiptID: receipt.ID, AppliedAt: now,
 			}),
-			tx.ReserveCeilings(a.ID, claim("2.50")),
+			reserve(tx, a.ID, claim("2.50")),
 			tx.ReleaseCeilings(a.ID),
 		)
 	})
@@ -283,7 +283,7 @@ func (s *suite) archivePins() {
 	// An action with a ceiling claim, and one with a step-up.
 	holds, proven := rejected(), rejected()
 	s.update(func(tx gatehouse.Tx) error {
-		return errors.Join(tx.ReserveCeilings(holds.ID, claim("1")), tx.InsertStepUp(&gatehouse.StepUp{
+		return errors.Join(reserve(tx, holds.ID, claim("1")), tx.InsertStepUp(&gatehouse.StepUp{
 			ID: "stu_1", Tenant: tenant, SessionID: session.ID, ActionID: proven.ID, Digest: "sha256:1",
 			Method: gatehouse.StepUpPasskey, At: tx.Now(),
 		}))

@@ -3,6 +3,8 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +15,15 @@ import (
 func claim(amount gatehouse.Decimal) gatehouse.CeilingClaim {
 	return gatehouse.CeilingClaim{Ceiling: "daily", Scope: "tenant", Amount: amount, Limit: "100",
 		Window: gatehouse.Duration(24 * time.Hour)}
+}
+
+// reserve reserves claims that must fit.
+func reserve(tx gatehouse.Tx, actionID string, claims ...gatehouse.CeilingClaim) error {
+	excess, err := tx.ReserveCeilings(actionID, claims...)
+	if err == nil && excess != nil {
+		err = fmt.Errorf("%s does not fit: %s are used", excess.Amount, excess.Used)
+	}
+	return err
 }
 
 // lockDaily locks the ceiling of claim, and returns the sum of its claims.
@@ -45,21 +56,21 @@ func (s *suite) ceilings() {
 	var reserved time.Time
 	s.update(func(tx gatehouse.Tx) error {
 		reserved = tx.Now()
-		err := tx.ReserveCeilings(a.ID,
+		err := reserve(tx, a.ID,
 			claim("1.25"),
-			gatehouse.CeilingClaim{Ceiling: "daily", Scope: "agent:x", Amount: "7", Limit: "1", Window: 1},
-			gatehouse.CeilingClaim{Ceiling: "other", Scope: "tenant", Amount: "7", Limit: "1", Window: 1},
+			gatehouse.CeilingClaim{Ceiling: "daily", Scope: "agent:x", Amount: "7", Limit: "7", Window: 1},
+			gatehouse.CeilingClaim{Ceiling: "other", Scope: "tenant", Amount: "7", Limit: "7", Window: 1},
 		)
 		if err != nil {
 			return err
 		}
-		return tx.ReserveCeilings(b.ID, claim("0.0000001"))
+		return reserve(tx, b.ID, claim("0.0000001"))
 	})
 	want("rounded away from zero", "1.250001")
 	s.update(func(tx gatehouse.Tx) error {
 		c := claim("9")
 		c.Scope = "agent:y"
-		return tx.ReserveCeilings(b.ID, c)
+		return reserve(tx, b.ID, claim("0.0000001"), c)
 	})
 	uses := func(tenant, scope string, since time.Time, limit int) (list []gatehouse.CeilingUse) {
 		s.Helper()
@@ -100,7 +111,7 @@ func (s *suite) ceilings() {
 	s.update(func(tx gatehouse.Tx) error {
 		locked, err := tx.LockCeilings(many...)
 		s.same("several spans, locked", locked, []gatehouse.Decimal{"1.250001", "0", "7", "0", "7", "1.250001"})
-		return errors.Join(err, tx.ReserveCeilings(a.ID)) // no claims
+		return errors.Join(err, reserve(tx, a.ID)) // no claims
 	})
 	s.update(func(tx gatehouse.Tx) error {
 		sum, err := lockDaily(tx, counted)
@@ -109,22 +120,23 @@ func (s *suite) ceilings() {
 		}
 		return err
 	})
-	s.update(func(tx gatehouse.Tx) error { return tx.ReserveCeilings(a.ID, claim("2")) })
-	want("a second claim of an action replaces the first", "2.000001")
+	s.update(func(tx gatehouse.Tx) error { return reserve(tx, a.ID, claim("2")) })
+	want("new claims of an action replace the earlier ones", "2.000001")
+	s.same("also those on other ceilings", uses(tenant, "agent:x", before, 1), []gatehouse.CeilingUse(nil))
 	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(a.ID) })
 	want("released", "0.000001")
 	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(a.ID) })
-	s.update(func(tx gatehouse.Tx) error { return tx.ReserveCeilings(a.ID, claim("3")) })
+	s.update(func(tx gatehouse.Tx) error { return reserve(tx, a.ID, claim("3")) })
 	want("reserved again", "3.000001")
 	s.refused(
 		gatehouse.ErrNotFound,
 		"a claim of nothing",
-		func(tx gatehouse.Tx) error { return tx.ReserveCeilings("act_none", claim("1")) },
+		func(tx gatehouse.Tx) error { return reserve(tx, "act_none", claim("1")) },
 	)
 	err := s.store.Update(
 		context.Background(),
 		tenant,
-		func(tx gatehouse.Tx) error { return tx.ReserveCeilings(a.ID, claim("1e30")) },
+		func(tx gatehouse.Tx) error { return reserve(tx, a.ID, claim("1e30")) },
 	)
 	if err == nil {
 		s.Fatal("an amount that cannot be kept was reserved")
@@ -167,7 +179,7 @@ func (s *suite) ceilingRace() {
 				if used.Add("1").Cmp("7") > 0 {
 					return full
 				}
-				return tx.ReserveCeilings(a.ID, claim("1"))
+				return reserve(tx, a.ID, claim("1"))
 			})
 			switch {
 			case err == nil:
@@ -186,5 +198,109 @@ func (s *suite) ceilingRace() {
 	}
 	if got := s.used(-time.Hour); got.Cmp("7") != 0 {
 		s.Fatalf("used %s", got)
+	}
+}
+
+// ceilingGroups lets many callers open decisions and claim three ceilings at once. Some fail after their
+// claim; their places stay free. As many as fit succeed.
+func (s *suite) ceilingGroups() {
+	const callers, limit = 48, 20
+	failed, full := errors.New("failed"), errors.New("full")
+	claims := make([]gatehouse.CeilingClaim, 3)
+	for i := range claims {
+		claims[i] = claim("1")
+		claims[i].Ceiling, claims[i].Limit = fmt.Sprint("c", i), "20"
+	}
+	var won, lost, gone atomic.Int64
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range callers {
+		a, mine := s.pending(), slices.Clone(claims)
+		if i%2 == 1 {
+			slices.Reverse(mine)
+		}
+		wg.Go(func() {
+			<-start
+			err := s.store.Update(context.Background(), tenant, func(tx gatehouse.Tx) error {
+				if _, err := tx.OpenDecision(gatehouse.DecisionQuery{ActionID: a.ID}); err != nil {
+					return err
+				}
+				excess, err := tx.ReserveCeilings(a.ID, mine...)
+				if err == nil && excess != nil {
+					err = full
+				}
+				if err == nil && i%8 == 0 {
+					_, err = tx.ListCeilingUse("c0", "", tx.Now().Add(-time.Hour), 1)
+				}
+				if err == nil && i%4 == 0 {
+					err = failed
+				}
+				return err
+			})
+			switch {
+			case err == nil:
+				won.Add(1)
+			case errors.Is(err, full):
+				lost.Add(1)
+			case errors.Is(err, failed):
+				gone.Add(1)
+			default:
+				s.Errorf("Update: %v", err)
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+	if won.Load() != limit || won.Load()+lost.Load()+gone.Load() != callers {
+		s.Errorf("%d won, %d lost and %d failed, want %d to win", won.Load(), lost.Load(), gone.Load(), limit)
+	}
+	spans := make([]gatehouse.CeilingSpan, len(claims))
+	for i, c := range claims {
+		spans[i] = gatehouse.CeilingSpan{Ceiling: c.Ceiling, Scope: c.Scope, Since: s.now().Add(-time.Hour)}
+	}
+	want := []gatehouse.Decimal{"20", "20", "20"}
+	s.view(func(tx gatehouse.ReadTx) error {
+		stored, err := tx.CeilingUses(spans)
+		s.same("the stored sums", stored, want)
+		return err
+	})
+	s.update(func(tx gatehouse.Tx) error {
+		locked, err := tx.LockCeilings(spans...)
+		s.same("the sums in a transaction that writes", locked, want)
+		return err
+	})
+}
+
+// ceilingExcess compares a claim with its limit.
+func (s *suite) ceilingExcess() {
+	a, b := s.pending(), s.pending()
+	small, big := claim("60.5"), claim("39.5000001")
+	other := claim("1")
+	other.Ceiling = "other"
+	try := func(id string, claims ...gatehouse.CeilingClaim) (excess *gatehouse.CeilingExcess) {
+		s.Helper()
+		s.update(func(tx gatehouse.Tx) (err error) {
+			excess, err = tx.ReserveCeilings(id, claims...)
+			return err
+		})
+		return excess
+	}
+	s.same("a claim that fits", try(a.ID, small), (*gatehouse.CeilingExcess)(nil))
+	s.same("a claim that does not fit", try(b.ID, other, big),
+		&gatehouse.CeilingExcess{CeilingClaim: big, Used: "60.5", Left: "39.5"})
+	s.update(func(tx gatehouse.Tx) error {
+		list, err := tx.ListCeilingUse("other", "", time.Time{}, 10)
+		s.same("the claim beside it", list, []gatehouse.CeilingUse(nil))
+		return err
+	})
+	never := claim("100.1")
+	s.same("a claim above the limit", try(b.ID, never),
+		&gatehouse.CeilingExcess{CeilingClaim: never, Used: "60.5", Left: "39.5", Never: true})
+	exact := claim("39.5")
+	s.same("a claim that takes the rest", try(b.ID, exact), (*gatehouse.CeilingExcess)(nil))
+	precise := claim("0.0000004")
+	precise.Ceiling, precise.Limit = "precise", "0.0000005"
+	if excess := try(b.ID, precise); excess == nil {
+		s.Error("a claim of a millionth, rounded up, fits under half a millionth")
 	}
 }

@@ -66,6 +66,8 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Lessons", (*suite).lessons},
 		{"Ceilings", (*suite).ceilings},
 		{"CeilingRace", (*suite).ceilingRace},
+		{"CeilingGroups", (*suite).ceilingGroups},
+		{"CeilingExcess", (*suite).ceilingExcess},
 		{"Stages", (*suite).stages},
 		{"HeldRejections", (*suite).heldRejections},
 		{"Delegations", (*suite).delegations},

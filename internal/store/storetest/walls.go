@@ -47,7 +47,7 @@ func (s *suite) tenantWalls() {
 			}),
 			tx.InsertMirror(
 				&gatehouse.AppliedMirror{Tenant: tenant, ActionID: a.ID, ReceiptID: "rcp_1", After: `{}`, AppliedAt: now}),
-			tx.ReserveCeilings(a.ID, claim("5")),
+			reserve(tx, a.ID, claim("5")),
 			tx.AddDecisions(now, "decide", gatehouse.ResultWon, 1),
 			tx.InsertIdempotency(
 				&gatehouse.IdempotencyRecord{Tenant: tenant, PrincipalID: ana.ID, Route: "r", Key: "k", CreatedAt: now}),
@@ -99,7 +99,7 @@ func (s *suite) tenantWalls() {
 		"InsertMirror": func(tx gatehouse.Tx) error {
 			return tx.InsertMirror(&gatehouse.AppliedMirror{Tenant: other, ActionID: a.ID, AppliedAt: now})
 		},
-		"ReserveCeilings": func(tx gatehouse.Tx) error { return tx.ReserveCeilings(a.ID, claim("1")) },
+		"ReserveCeilings": func(tx gatehouse.Tx) error { return reserve(tx, a.ID, claim("1")) },
 		"RevokeKey":       func(tx gatehouse.Tx) error { return tx.RevokeKey("key_1") },
 		"InsertKey": func(tx gatehouse.Tx) error {
 			return tx.InsertKey(

@@ -1,0 +1,94 @@
+package shared
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func TestCeilingsOf(t *testing.T) {
+	t.Parallel()
+	hour := gatehouse.Duration(time.Hour)
+	for name, claims := range map[string][]gatehouse.CeilingClaim{
+		"none": nil,
+		"one":  {{Ceiling: "c", Scope: "tenant", Amount: "1.50", Limit: "10", Window: hour, Currency: "EUR"}},
+		"two": {
+			{Ceiling: "c", Scope: "target:\"ü\"", Amount: "1", Limit: "1e3", Window: hour},
+			{Ceiling: "d", Scope: "tenant", Amount: "0.1", Limit: "2", Window: 90 * hour},
+		},
+		"a scope of two lines": {{Ceiling: "c", Scope: "target:a\nb", Amount: "1", Limit: "2", Window: hour}},
+	} {
+		stored, err := EncodeExtra(&gatehouse.Action{Ceilings: claims})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := CeilingsOf(stored)
+		if diff := cmp.Diff(claims, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+	old := `{"ceilings":[{"ceiling":"c","scope":"tenant","amount":"1","limit":"2","window":"1h"}]}`
+	got, err := CeilingsOf(old)
+	want := []gatehouse.CeilingClaim{{Ceiling: "c", Scope: "tenant", Amount: "1", Limit: "2", Window: hour}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("as 0.1.0 stored it: %v (-want +got):\n%s", err, diff)
+	}
+	for _, damaged := range []string{`{"claims":"c\ntenant\n1"}`, `{"claims":"c\ntenant\nx\n2\n1h\n"}`} {
+		if _, err := CeilingsOf(damaged); err == nil {
+			t.Errorf("%s is decoded", damaged)
+		}
+	}
+}
+
+// TestClaimsAt rounds amounts up and limits down.
+func TestClaimsAt(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	of := func(amount, limit gatehouse.Decimal) (Claim, error) {
+		list, err := ClaimsAt(now, []gatehouse.CeilingClaim{{Amount: amount, Limit: limit, Window: 64e9}})
+		if err != nil {
+			return Claim{}, err
+		}
+		return list[0], nil
+	}
+	for _, c := range []struct {
+		amount, limit gatehouse.Decimal
+		micros, most  int64
+	}{
+		{"1.5", "2", 1_500_000, 2_000_000},
+		{"0.0000001", "0.0000019", 1, 1},
+		{"", "1e30", 0, math.MaxInt64},
+		{"1e2", "-1.0000001", 100_000_000, -1_000_001},
+	} {
+		got, err := of(c.amount, c.limit)
+		want := Claim{Amount: c.micros, Limit: c.most, CountedAt: 1000e6, Since: 936e6}
+		if err != nil || got != want {
+			t.Errorf("%s of %s: %+v, %v, want %+v", c.amount, c.limit, got, err, want)
+		}
+	}
+	for _, amount := range []gatehouse.Decimal{"-1", "1e30"} {
+		if _, err := of(amount, "1"); err == nil {
+			t.Errorf("a claim of %s is taken", amount)
+		}
+	}
+}
+
+func TestStoredClaims(t *testing.T) {
+	t.Parallel()
+	list := []Claim{
+		{Ceiling: "a \"b\"", Scope: "target:ü\n", Amount: math.MaxInt64, CountedAt: 7},
+		{Ceiling: "c", Scope: "tenant", CountedAt: 3},
+	}
+	text, latest := EncodeClaims(list)
+	got, err := DecodeClaims(text)
+	if diff := cmp.Diff(list, got); diff != "" || err != nil || latest != 7 {
+		t.Errorf("%s, latest %d: %v (-want +got):\n%s", text, latest, err, diff)
+	}
+	if _, err := DecodeClaims(`[["c","tenant",1]]`); err == nil {
+		t.Error("a claim of three values is decoded")
+	}
+}
