@@ -261,8 +261,6 @@ func (d *Decimal) UnmarshalJSON(b []byte) error {
 	switch {
 	case s == "null":
 		return nil
-	case len(s) >= 2 && s[0] == '"' && !strings.Contains(s, `\`):
-		s = s[1 : len(s)-1]
 	case strings.HasPrefix(s, `"`):
 		if err := json.Unmarshal(b, &s); err != nil {
 			return err

@@ -105,7 +105,6 @@ type ruling struct {
 	vetoInput     *vetoInput
 	veto          string
 	drift         *drift
-	full          error // a ceiling that was full, nil for none
 	// targetUnchanged is true if the target was read, and still is as proposed.
 	targetUnchanged bool
 
@@ -190,7 +189,7 @@ func (r *ruling) prepare(ctx context.Context) (err error) {
 		return nil // if a look is needed, approve restarts with ErrStale
 	}
 	again := r.prepared || !r.policyKnown
-	r.prepared, r.drift, r.full, r.targetUnchanged = true, nil, nil, false
+	r.prepared, r.drift, r.targetUnchanged = true, nil, false
 	if !r.approvesPending(a) {
 		return nil
 	}
@@ -203,8 +202,8 @@ func (r *ruling) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if r.full, err = r.gate.fullCeiling(ctx, a); err != nil || r.decision.AcknowledgeStale {
-		return err
+	if r.decision.AcknowledgeStale {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.gate.config.CheckTimeout)
 	defer cancel()
@@ -357,10 +356,7 @@ func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 		}
 		return r.record(tx, "hitl.voted", gatehouse.StatusPending)
 	}
-	if r.full != nil {
-		return r.full
-	}
-	if err := r.gate.reserve(tx, a); err != nil {
+	if err := reserve(tx, a); err != nil {
 		return err
 	}
 	failpoint.Here("decide/reserved")
@@ -380,10 +376,9 @@ func (r *ruling) approved(tx gatehouse.Tx) error {
 }
 
 // needsNoPreparation reports whether no look outside the transaction is needed: the policy that
-// judged the action is active, and the target is not read. On a remote store, a ceiling that
-// was full lately needs a look too.
+// judged the action is active, and the target is not read.
 func (r *ruling) needsNoPreparation(a *gatehouse.Action, version int) bool {
-	if version == 0 || version != a.Policy.Version || r.gate.remote() && r.gate.fullCeilings.any(a) {
+	if version == 0 || version != a.Policy.Version {
 		return false
 	}
 	return r.decision.AcknowledgeStale || !r.gate.checks(subject(a))

@@ -1,8 +1,6 @@
 package gate
 
 import (
-	"context"
-
 	"github.com/gatehouse-dev/gatehouse"
 )
 
@@ -60,29 +58,12 @@ func ceilingExceeded(c gatehouse.CeilingClaim, used gatehouse.Decimal) error {
 		With("limit", c.Limit).With("used", used).With("amount", c.Amount)
 }
 
-// fullCeiling checks without a lock whether a claim of the action exceeds its
-// ceiling now. It returns nil when every claim fits, and unless the store is remote and one
-// of the ceilings was full lately: else the check in the transaction is just as fast.
-func (g *Gate) fullCeiling(ctx context.Context, a *gatehouse.Action) (full, err error) {
-	if !g.remote() || !g.fullCeilings.any(a) {
-		return nil, nil
-	}
-	copied := *a
-	if err := g.readExcesses(ctx, []*gatehouse.Action{&copied}); err != nil || len(copied.Exceeds) == 0 {
-		return nil, err
-	}
-	excess := copied.Exceeds[0]
-	g.fullCeilings.add(a.Tenant, excess.CeilingClaim)
-	return ceilingExceeded(excess.CeilingClaim, excess.Used), nil
-}
-
 // reserve stores the action's claims. It fails with ceiling_exceeded when a claim exceeds its ceiling. Each
 // ceiling is locked until the transaction ends, so that two actions never both take the last free amount.
-func (g *Gate) reserve(tx gatehouse.Tx, a *gatehouse.Action) error {
+func reserve(tx gatehouse.Tx, a *gatehouse.Action) error {
 	excess, err := tx.ReserveCeilings(a.ID, a.Ceilings...)
 	if err != nil || excess == nil {
 		return err
 	}
-	g.fullCeilings.add(a.Tenant, excess.CeilingClaim)
 	return ceilingExceeded(excess.CeilingClaim, excess.Used)
 }

@@ -138,8 +138,6 @@ type Gate struct {
 	decisions   decisionTally
 	nonces      usedNonces
 	previews    *previews
-	// fullCeilings is used only if the store is remote.
-	fullCeilings fullCeilings
 }
 
 var (

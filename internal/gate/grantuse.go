@@ -165,7 +165,7 @@ func (g *Gate) useGrant(tx gatehouse.Tx, a *gatehouse.Action, v *judgement, foun
 	} else if err != nil {
 		return false, err
 	}
-	if err := g.reserve(tx, a); gatehouse.CodeOf(err) == gatehouse.CodeCeilingExceeded {
+	if err := reserve(tx, a); gatehouse.CodeOf(err) == gatehouse.CodeCeilingExceeded {
 		return false, nil
 	} else if err != nil {
 		return false, err

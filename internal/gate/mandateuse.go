@@ -72,7 +72,7 @@ func (g *Gate) useMandate(tx gatehouse.Tx, a *gatehouse.Action, v *judgement, fo
 	if voters, err = g.standing(tx, a, voters); err != nil || len(voters) < a.Approval.Required {
 		return false, err
 	}
-	if err := g.reserve(tx, a); gatehouse.CodeOf(err) == gatehouse.CodeCeilingExceeded {
+	if err := reserve(tx, a); gatehouse.CodeOf(err) == gatehouse.CodeCeilingExceeded {
 		return false, nil
 	} else if err != nil {
 		return false, err

@@ -398,7 +398,7 @@ func (g *Gate) insertAllowed(
 		proposedData(a, from)); err != nil {
 		return err
 	}
-	if err := g.reserve(tx, a); err != nil {
+	if err := reserve(tx, a); err != nil {
 		return err
 	}
 	return g.enqueue(tx, a)

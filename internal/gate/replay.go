@@ -89,7 +89,7 @@ func (g *Gate) mayReplay(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action
 			return "", "", err
 		}
 	}
-	return "", "", g.reserve(tx, a)
+	return "", "", reserve(tx, a)
 }
 
 // safety is safe if a replay of a dead letter cannot double its effect. skip is the

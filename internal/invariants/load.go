@@ -219,7 +219,9 @@ func (f *file) readProposal(p [13]sql.NullString, revision int64, change, state 
 	if err != nil {
 		return nil, err
 	}
-	ceilings, err := shared.CeilingsOf(p[12].String)
+	extra, err := shared.DecodeJSON[struct {
+		Ceilings []gatehouse.CeilingClaim `json:"ceilings"`
+	}](p[12].String)
 	if err != nil {
 		return nil, err
 	}
@@ -232,11 +234,14 @@ func (f *file) readProposal(p [13]sql.NullString, revision int64, change, state 
 	if p[7].Valid {
 		what.Magnitude = &gatehouse.Magnitude{Amount: gatehouse.Decimal(p[7].String), Currency: p[8].String}
 	}
-	return &proposal{
-		ceilings: ceilings,
-		tenant:   p[0].String, outcome: gatehouse.Outcome(p[11].String), digest: gatehouse.Digest(p[9].String),
+	out := &proposal{
+		tenant: p[0].String, outcome: gatehouse.Outcome(p[11].String), digest: gatehouse.Digest(p[9].String),
 		computed: gatehouse.ComputeDigest(f.tenant, int(revision), p[1].String, p[10].String, what),
-	}, nil
+	}
+	if extra != nil {
+		out.ceilings = extra.Ceilings
+	}
+	return out, nil
 }
 
 func loadVotes(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {

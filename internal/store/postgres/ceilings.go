@@ -81,8 +81,9 @@ SELECT CASE WHEN EXISTS (
 // ReserveCeilings stores the claims of an action if each fits under its limit.
 //
 // A member of a group does not read the sums. It locks the ceilings, adds its claims, and has the server check
-// the sums: if one is exceeded, the group is undone, and this runs again, alone. A group locks all its ceilings
-// in one statement per tenant, in one order; so the claims must be the first that a member writes.
+// the sums: if one is exceeded, the group is undone, and this runs again, alone. A member whose ceiling was full
+// lately runs alone from the start. A group locks all its ceilings in one statement per tenant, in one order; so
+// the claims must be the first that a member writes.
 func (t *tx) ReserveCeilings(actionID string, claims ...gatehouse.CeilingClaim) (*gatehouse.CeilingExcess, error) {
 	if len(claims) == 0 {
 		return nil, nil
@@ -93,12 +94,13 @@ func (t *tx) ReserveCeilings(actionID string, claims ...gatehouse.CeilingClaim) 
 	}
 	text, latest := shared.EncodeClaims(list)
 	reserve := reserveClaims.row(t, claimsRow{t.tenant, actionID, text, latest, t.Now()})
-	if t.member != nil && len(t.queue) == 0 {
+	locks := t.lockQuery(list)
+	if t.member != nil && len(t.queue) == 0 && !t.s.fullCeilings.any(locks) {
 		check := query{statement: checkCeilings.arrayStatement, tenant: t.tenant}
 		for _, c := range list {
 			check.rows = append(check.rows, ceilingRow{t.tenant, c.Ceiling, c.Scope, c.Since, c.Limit})
 		}
-		for _, q := range []query{t.lockQuery(list), reserve, check} {
+		for _, q := range []query{locks, reserve, check} {
 			if err := t.queueWrite(q); err != nil {
 				return nil, err
 			}
@@ -111,6 +113,7 @@ func (t *tx) ReserveCeilings(actionID string, claims ...gatehouse.CeilingClaim) 
 	}
 	for i, c := range list {
 		if !c.Fits(used[i]) {
+			t.s.fullCeilings.add(locks.rows[i].(ceilingLock).Hash)
 			return shared.ExcessOf(claims[i], used[i]), nil
 		}
 	}

@@ -66,6 +66,8 @@ type Store struct {
 	// groupQueue is where Updates wait to form a group, reads where Reads wait to form a batch.
 	groupQueue groupQueue
 	reads      readQueue
+	// fullCeilings has the ceilings that refused a claim lately.
+	fullCeilings fullCeilings
 	// Where the queues of the dispatcher, the sequencer, the step workers and the sweeper
 	// begin.
 	pushScan, leafScan, stepScan, expiryScan scanStart

@@ -2,11 +2,9 @@ package shared
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -98,63 +96,4 @@ func DecodeClaims(text string) ([]Claim, error) {
 		}
 	}
 	return list, err
-}
-
-// claimLines is the number of lines of a claim in what joinClaims returns.
-const claimLines = 6
-
-// joinClaims writes the claims of a proposal as lines. A list of objects takes three times as long to decode.
-// It returns "" if a text has lines of its own.
-func joinClaims(claims []gatehouse.CeilingClaim) string {
-	var b strings.Builder
-	for i, c := range claims {
-		if strings.Contains(c.Ceiling+c.Scope+c.Currency, "\n") {
-			return ""
-		}
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(c.Ceiling + "\n" + c.Scope + "\n" + string(c.Amount) + "\n" + string(c.Limit) + "\n" +
-			c.Window.String() + "\n" + c.Currency)
-	}
-	return b.String()
-}
-
-// ceilings returns the claims in either form, and sets err if they are damaged.
-func (x *extra) ceilings(err *error) []gatehouse.CeilingClaim {
-	if x.Claims == "" {
-		return x.Ceilings
-	}
-	lines := strings.Split(x.Claims, "\n")
-	if len(lines)%claimLines != 0 {
-		*err = fmt.Errorf("store: stored claims have %d lines", len(lines))
-		return nil
-	}
-	claims := make([]gatehouse.CeilingClaim, len(lines)/claimLines)
-	for i := range claims {
-		c, t := &claims[i], lines[claimLines*i:]
-		c.Ceiling, c.Scope, c.Currency = t[0], t[1], t[5]
-		var errs [3]error
-		c.Amount, errs[0] = decimalOf(t[2])
-		c.Limit, errs[1] = decimalOf(t[3])
-		c.Window, errs[2] = gatehouse.ParseDuration(t[4])
-		*err = errors.Join(*err, errors.Join(errs[:]...))
-	}
-	return claims
-}
-
-func decimalOf(s string) (gatehouse.Decimal, error) {
-	if s == "" {
-		return "", nil
-	}
-	return gatehouse.ParseDecimal(s)
-}
-
-// CeilingsOf returns the claims of a proposal from its stored rare parts.
-func CeilingsOf(stored string) (claims []gatehouse.CeilingClaim, err error) {
-	x, err := DecodeJSON[extra](stored)
-	if x != nil {
-		claims = x.ceilings(&err)
-	}
-	return claims, err
 }

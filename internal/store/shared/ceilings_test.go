@@ -10,40 +10,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-func TestCeilingsOf(t *testing.T) {
-	t.Parallel()
-	hour := gatehouse.Duration(time.Hour)
-	for name, claims := range map[string][]gatehouse.CeilingClaim{
-		"none": nil,
-		"one":  {{Ceiling: "c", Scope: "tenant", Amount: "1.50", Limit: "10", Window: hour, Currency: "EUR"}},
-		"two": {
-			{Ceiling: "c", Scope: "target:\"ü\"", Amount: "1", Limit: "1e3", Window: hour},
-			{Ceiling: "d", Scope: "tenant", Amount: "0.1", Limit: "2", Window: 90 * hour},
-		},
-		"a scope of two lines": {{Ceiling: "c", Scope: "target:a\nb", Amount: "1", Limit: "2", Window: hour}},
-	} {
-		stored, err := EncodeExtra(&gatehouse.Action{Ceilings: claims})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := CeilingsOf(stored)
-		if diff := cmp.Diff(claims, got); diff != "" || err != nil {
-			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
-		}
-	}
-	old := `{"ceilings":[{"ceiling":"c","scope":"tenant","amount":"1","limit":"2","window":"1h"}]}`
-	got, err := CeilingsOf(old)
-	want := []gatehouse.CeilingClaim{{Ceiling: "c", Scope: "tenant", Amount: "1", Limit: "2", Window: hour}}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("as 0.1.0 stored it: %v (-want +got):\n%s", err, diff)
-	}
-	for _, damaged := range []string{`{"claims":"c\ntenant\n1"}`, `{"claims":"c\ntenant\nx\n2\n1h\n"}`} {
-		if _, err := CeilingsOf(damaged); err == nil {
-			t.Errorf("%s is decoded", damaged)
-		}
-	}
-}
-
 // TestClaimsAt rounds amounts up and limits down.
 func TestClaimsAt(t *testing.T) {
 	t.Parallel()

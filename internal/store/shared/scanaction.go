@@ -7,21 +7,19 @@ const approvalWidth = 23
 
 // extra holds the rare parts of a proposal.
 type extra struct {
-	Evaluations  []gatehouse.Evaluation  `json:"evaluations,omitempty"`
-	ArtifactDiff *gatehouse.ArtifactDiff `json:"artifact_diff,omitempty"`
-	Callback     *Callback               `json:"callback,omitempty"`
-	Claims       string                  `json:"claims,omitempty"` // see joinClaims
-	RiskName     string                  `json:"risk_name,omitempty"`
-	Title        string                  `json:"title,omitempty"`
-	Repeats      string                  `json:"repeats,omitempty"`
-	RebasedBy    string                  `json:"rebased_by,omitempty"`
-	UndoneBy     string                  `json:"undone_by,omitempty"`
-	EditedBy     string                  `json:"edited_by,omitempty"`
-	Edit         *gatehouse.Edit         `json:"edit,omitempty"`
-	Editors      []string                `json:"editors,omitempty"`
-	Declared     *gatehouse.Declared     `json:"declared,omitempty"`
-	// Ceilings is in place of Claims if those do not fit in lines, and in what 0.1.0 stored.
-	Ceilings []gatehouse.CeilingClaim `json:"ceilings,omitempty"`
+	Evaluations  []gatehouse.Evaluation   `json:"evaluations,omitempty"`
+	ArtifactDiff *gatehouse.ArtifactDiff  `json:"artifact_diff,omitempty"`
+	Callback     *Callback                `json:"callback,omitempty"`
+	Ceilings     []gatehouse.CeilingClaim `json:"ceilings,omitempty"`
+	RiskName     string                   `json:"risk_name,omitempty"`
+	Title        string                   `json:"title,omitempty"`
+	Repeats      string                   `json:"repeats,omitempty"`
+	RebasedBy    string                   `json:"rebased_by,omitempty"`
+	UndoneBy     string                   `json:"undone_by,omitempty"`
+	EditedBy     string                   `json:"edited_by,omitempty"`
+	Edit         *gatehouse.Edit          `json:"edit,omitempty"`
+	Editors      []string                 `json:"editors,omitempty"`
+	Declared     *gatehouse.Declared      `json:"declared,omitempty"`
 }
 
 // EncodeExtra stores the rare parts; "" for none.
@@ -31,14 +29,10 @@ func EncodeExtra(a *gatehouse.Action) (string, error) {
 		len(a.Editors) == 0 && a.Declared.IsZero() {
 		return "", nil
 	}
-	claims, ceilings := joinClaims(a.Ceilings), []gatehouse.CeilingClaim(nil)
-	if claims == "" {
-		ceilings = a.Ceilings
-	}
 	return EncodeJSON(&extra{
-		a.Evaluations, a.ArtifactDiff, StoreCallback(a.Callback), claims, a.RiskName, a.Title,
-		a.Repeats, a.RebasedBy, a.UndoneBy,
-		a.EditedBy, a.Edit, a.Editors, a.Declared, ceilings,
+		a.Evaluations, a.ArtifactDiff, StoreCallback(a.Callback), a.Ceilings, a.RiskName, a.Title, a.Repeats,
+		a.RebasedBy, a.UndoneBy,
+		a.EditedBy, a.Edit, a.Editors, a.Declared,
 	})
 }
 
@@ -74,7 +68,7 @@ func ScanAction(r Row) (a *gatehouse.Action, err error) {
 	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.JSON(), r.JSON(), r.JSON(), r.JSON()
 	if x := JSONAt[extra](r, &err); x != nil {
 		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback.Load(),
-			x.ceilings(&err)
+			x.Ceilings
 		a.RiskName, a.Title, a.Repeats, a.RebasedBy = x.RiskName, x.Title, x.Repeats, x.RebasedBy
 		a.UndoneBy, a.EditedBy, a.Edit, a.Editors, a.Declared = x.UndoneBy, x.EditedBy, x.Edit, x.Editors, x.Declared
 	}
