@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/gatehouse-dev/gatehouse"
 )
 
@@ -63,6 +61,11 @@ CROSS JOIN LATERAL (SELECT version FROM policy_active OFFSET 0) a`)
 var brokenVersions = reads[tenantRow](`
 SELECT r.n, 1 / (r.n - r.n)
 FROM (SELECT tenant, n FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $2) r`)
+
+// slowVersions takes two seconds.
+var slowVersions = reads[tenantRow](`
+SELECT r.n, 1
+FROM (SELECT tenant, n FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $2) r, pg_sleep(2)`)
 
 // versions is a Read that wants the versions that a statement finds.
 func versions(ctx context.Context, s *Store, tenant string, from of[tenantRow], want ...int64) func() error {
@@ -158,19 +161,10 @@ func TestReadBatchOfFailures(t *testing.T) {
 func TestReadBatchMemberGone(t *testing.T) {
 	t.Parallel()
 	var road traveler
-	url := database(t)
-	s := openTest(t, Config{URL: url, trip: road.note})
+	s := openTest(t, Config{trip: road.note})
 	withPolicies(t, s, "acme")
-	blocker, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer blocker.Close(context.Background())
-	if _, err := blocker.Exec(t.Context(), `BEGIN; LOCK TABLE policy_active`); err != nil {
-		t.Fatal(err)
-	}
 	release := holdBatches(t, s)
-	others := make(chan error, 3)
+	others := make(chan error, 4)
 	start := func(call func() error) <-chan error {
 		ended := make(chan error, 1)
 		go func() { ended <- call() }()
@@ -179,6 +173,7 @@ func TestReadBatchMemberGone(t *testing.T) {
 	for range 3 {
 		go func() { others <- versions(context.Background(), s, "acme", activeVersions, 1)() }()
 	}
+	go func() { others <- versions(context.Background(), s, "acme", slowVersions, 1)() }()
 	early, giveUpEarly := context.WithCancel(t.Context())
 	late, giveUpLate := context.WithCancel(t.Context())
 	first := start(versions(early, s, "acme", activeVersions, 1))
@@ -188,7 +183,7 @@ func TestReadBatchMemberGone(t *testing.T) {
 		t.Errorf("a member that waited: %v", err)
 	}
 	road.of(t, "batch", func() {
-		release(4)
+		release(5)
 		for sent := 0; sent == 0; time.Sleep(time.Millisecond) {
 			road.mu.Lock()
 			sent = len(road.trips)
@@ -199,14 +194,11 @@ func TestReadBatchMemberGone(t *testing.T) {
 	if err := <-second; !errors.Is(err, context.Canceled) {
 		t.Errorf("a member of a batch under way: %v", err)
 	}
-	err = s.Read(t.Context(), "acme", func(tx gatehouse.ReadTx) error { tx.Now(); return nil })
+	err := s.Read(t.Context(), "acme", func(tx gatehouse.ReadTx) error { tx.Now(); return nil })
 	if err != nil {
 		t.Error(err)
 	}
-	if _, err := blocker.Exec(t.Context(), `ROLLBACK`); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
+	for range 4 {
 		if err := <-others; err != nil {
 			t.Error(err)
 		}
