@@ -8,8 +8,6 @@ func ceilingBugs() []bug {
 			"if !c.Fits(used) {", "if false {", model, "TestModel"),
 		plant("a ceiling lets one more through", "10", "internal/store/shared/ceilings.go",
 			"used <= c.Limit-c.Amount", "used <= c.Limit", model, "TestModel"),
-		plant("an allowed proposal does not see that its ceiling is full", "10", "internal/gate/enqueue.go",
-			"used[i].Add(c.Amount).Cmp(c.Limit) > 0", "used[i].Cmp(c.Limit) > 0", model, "TestModel"),
 		plant("an approval reserves nothing", "10", "internal/gate/enqueue.go",
 			"tx.ReserveCeilings(a.ID, a.Ceilings...)", "tx.ReserveCeilings(a.ID)", model, "TestModel"),
 		plant("a group does not check the ceilings that its members claim", "10", postgres+"/ceilings.go",
