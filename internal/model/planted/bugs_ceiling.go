@@ -27,7 +27,7 @@ func ceilingBugs() []bug {
 		plant("a replay reserves nothing", "10", "internal/gate/replay.go",
 			`return "", "", g.reserve(tx, a)`, `return "", "", nil`, model, "TestModel"),
 		plant("the window of a ceiling is ignored", "10", sqlite+"/ceilingsums.go",
-			"if x.end <= since {\n\t\t\tcontinue\n\t\t}\n\t\tif sum", "if sum", model, "TestModel"),
+			"if x.end <= since {\n\t\t\tcontinue\n\t\t}\n\t\tif sum", "if sum", sqlite, "TestCeilingSums"),
 		plant("a released claim still counts", "10", sqlite+"/ceilings.go",
 			"t.count(c, -c.Amount)", "_ = c", sqlite, conform+"Ceilings"),
 		plant("a replay is made without checking the approvers again", "promise 2", "internal/gate/replay.go",
