@@ -126,7 +126,7 @@ func (c *Connector) Declarations() []connector.Declaration {
 // Validate implements [connector.Validator].
 func (c *Connector) Validate(call connector.Call) error {
 	var v gatehouse.Violations
-	c.Operations.Check(&v, call)
+	c.Check(&v, call)
 	if call.Target.EntityType != entityRecipient {
 		v.Add("/target/entity_type", "must be %s", entityRecipient)
 	}

@@ -6,7 +6,7 @@ import "github.com/gatehouse-dev/gatehouse/connector"
 func (c *Connector) List() []connector.Listed {
 	return connector.ListOf(
 		c,
-		c.Operations.Names(),
+		c.Names(),
 		func(operation string) []string { return []string{entities[operation]} },
 	)
 }

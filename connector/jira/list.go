@@ -4,5 +4,5 @@ import "github.com/gatehouse-dev/gatehouse/connector"
 
 // List implements [connector.Lister].
 func (c *Connector) List() []connector.Listed {
-	return connector.ListOf(c, c.Operations.Names(), func(string) []string { return []string{entity} })
+	return connector.ListOf(c, c.Names(), func(string) []string { return []string{entity} })
 }

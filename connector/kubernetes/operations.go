@@ -79,7 +79,7 @@ func (c *Connector) List() []connector.Listed {
 	takers := func(op string) []string {
 		return slices.DeleteFunc(slices.Sorted(maps.Keys(c.resources)), func(r string) bool { return !c.takes(op, r) })
 	}
-	names := slices.DeleteFunc(c.Operations.Names(), func(op string) bool { return len(takers(op)) == 0 })
+	names := slices.DeleteFunc(c.Names(), func(op string) bool { return len(takers(op)) == 0 })
 	return connector.ListOf(c, names, takers)
 }
 

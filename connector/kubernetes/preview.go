@@ -12,7 +12,7 @@ var _ connector.Previewer = (*Connector)(nil)
 
 // Previews implements [connector.Previewer]: the server makes a dry run of every operation.
 func (c *Connector) Previews(call connector.Call) bool {
-	_, known := c.Operations.Operation(call.Operation)
+	_, known := c.Operation(call.Operation)
 	_, ok := c.place(call)
 	return known && ok && c.takes(call.Operation, call.Target.EntityType)
 }

@@ -61,7 +61,7 @@ func (c *Connector) takes(operation, object string) bool {
 
 // List implements [connector.Lister].
 func (c *Connector) List() []connector.Listed {
-	names := slices.DeleteFunc(c.Operations.Names(), func(op string) bool { return len(c.takers(op)) == 0 })
+	names := slices.DeleteFunc(c.Names(), func(op string) bool { return len(c.takers(op)) == 0 })
 	return connector.ListOf(c, names, c.takers)
 }
 

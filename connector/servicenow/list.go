@@ -11,7 +11,7 @@ import (
 func (c *Connector) List() []connector.Listed {
 	return connector.ListOf(
 		c,
-		c.Operations.Names(),
+		c.Names(),
 		func(string) []string { return slices.Collect(maps.Keys(c.tables)) },
 	)
 }
