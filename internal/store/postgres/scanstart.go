@@ -97,6 +97,11 @@ func (t *readTx) scanFrom(f *scanStart) (lowMarks, error) {
 	}
 	l := t
 	if t.view {
+		if t.c == nil {
+			if err := t.connectView(); err != nil {
+				return m, err
+			}
+		}
 		l = &readTx{s: t.s, ctx: t.ctx, c: t.c, single: true}
 	}
 	defer func(tenant string) { l.tenant = tenant }(l.tenant)
