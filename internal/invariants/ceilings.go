@@ -10,8 +10,8 @@ import (
 // claimsWhere is a query of claims, one row each: the row of their action, tenant, ceiling, scope, amount, and the
 // times of reservation and release.
 func (c *checker) claimsWhere(condition string) string {
-	return `SELECT action_seq, tenant, ` + c.claimAt("->> 0") + `, ` + c.claimAt("->> 1") + `,
-CAST(` + c.claimAt("->> 2") + ` AS BIGINT), reserved_at, released_at FROM ` + c.eachClaim() + ` WHERE ` + condition
+	return `SELECT action_seq, tenant, x.value ->> 0, x.value ->> 1,
+CAST(x.value ->> 2 AS BIGINT), reserved_at, released_at FROM ` + c.eachClaim() + ` WHERE ` + condition
 }
 
 // eachClaim joins the rows of claims with the claims in each.
@@ -21,8 +21,6 @@ func (c *checker) eachClaim() string {
 	}
 	return `ceiling_claim, json_array_elements(claims::json) x (value)`
 }
-
-func (c *checker) claimAt(place string) string { return `(x.value ` + place + `)` }
 
 // held is the sum of the claims on an account that are held at a time, for each time of a reservation.
 type held struct{ at, sum int64 }
@@ -90,8 +88,8 @@ func (c *checker) checkSums(ctx context.Context) error {
 	query := `SELECT coalesce(s.tenant, c.tenant), coalesce(s.ceiling, c.ceiling), coalesce(s.scope, c.scope),
   CAST(coalesce(s.amount, 0) AS TEXT), CAST(coalesce(c.amount, 0) AS TEXT)
 FROM ceiling_sum s FULL JOIN (
-  SELECT tenant, ` + c.claimAt("->> 0") + ` AS ceiling, ` + c.claimAt("->> 1") + ` AS scope,
-    CAST(` + c.claimAt("->> 3") + ` AS BIGINT) AS counted_at, sum(CAST(` + c.claimAt("->> 2") + ` AS BIGINT)) AS amount
+  SELECT tenant, x.value ->> 0 AS ceiling, x.value ->> 1 AS scope,
+    CAST(x.value ->> 3 AS BIGINT) AS counted_at, sum(CAST(x.value ->> 2 AS BIGINT)) AS amount
   FROM ` + c.eachClaim() + ` WHERE released_at IS NULL GROUP BY 1, 2, 3, 4) c
 ON c.tenant = s.tenant AND c.ceiling = s.ceiling AND c.scope = s.scope AND c.counted_at = s.counted_at
 WHERE coalesce(s.amount, 0) <> coalesce(c.amount, 0)`

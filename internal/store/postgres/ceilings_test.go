@@ -59,12 +59,12 @@ func usedOf(t *testing.T, s *Store) (used []gatehouse.Decimal) {
 }
 
 // TestCeilingGroup: decisions under ceilings that fit share two round trips. If some do not fit, as many
-// succeed as fit, and the others learn that the ceiling is full.
+// succeed as fit, and the others learn that the ceiling is full. Then no group claims the ceiling for a while.
 func TestCeilingGroup(t *testing.T) {
 	t.Parallel()
 	var road traveler
 	s := openTest(t, Config{trip: road.note})
-	ids := fill(t, s, 24)
+	ids := fill(t, s, 32)
 	n := road.of(t, "group", func() {
 		for _, err := range together(t, s, reserveAll(s, ids[:8], "12")...) {
 			if err != nil {
@@ -76,7 +76,7 @@ func TestCeilingGroup(t *testing.T) {
 		t.Errorf("%d round trips, want 2", n)
 	}
 	full := 0
-	for _, err := range together(t, s, reserveAll(s, ids[8:], "12")...) {
+	for _, err := range together(t, s, reserveAll(s, ids[8:24], "12")...) {
 		if errors.Is(err, errFull) {
 			full++
 		} else if err != nil {
@@ -85,6 +85,16 @@ func TestCeilingGroup(t *testing.T) {
 	}
 	if want := []gatehouse.Decimal{"12", "12"}; full != 12 || !slices.Equal(usedOf(t, s), want) {
 		t.Errorf("%d found the ceilings full, want 12; used %v, want %v", full, usedOf(t, s), want)
+	}
+	road.of(t, "full", func() {
+		for _, err := range together(t, s, reserveAll(s, ids[24:], "12")...) {
+			if !errors.Is(err, errFull) {
+				t.Error(err)
+			}
+		}
+	})
+	if slices.ContainsFunc(road.trips, func(trip []string) bool { return slices.Contains(trip, checkCeilings.text) }) {
+		t.Error("a group claims a ceiling that was full just now")
 	}
 }
 

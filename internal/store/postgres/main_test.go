@@ -61,8 +61,15 @@ func openTest(t testing.TB, config Config) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("Close: %v", err)
+		closed := make(chan error, 1)
+		go func() { closed <- s.Close() }()
+		select {
+		case err := <-closed:
+			if err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		case <-time.After(30 * time.Second):
+			t.Errorf("Close waits for %d connections that were not released", s.pool.Stat().AcquiredConns())
 		}
 	})
 	return s
