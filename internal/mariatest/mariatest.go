@@ -1,7 +1,7 @@
 // Package mariatest gives tests databases on a real MariaDB server.
 //
 // The server is a private one on a unix socket in a temporary folder. Each test process starts
-// it once, on first use, with the programs of Debian's mariadb-server-core, which need no
+// it once, on first use, with the programs of Debian's mariadb-server-core and mariadb-client-core, which need no
 // service. Without these programs the test fails: none is skipped in silence.
 //
 // A package that uses mariatest calls [Close] at the end of its TestMain.
