@@ -20,6 +20,8 @@ const (
 	// maxHold is how long a group counts as under way. A group that waits longer for a lock
 	// continues, but no longer delays others.
 	maxHold = 25 * time.Millisecond
+	// companionWait is how long the first of several companions waits in an idle queue for the others.
+	companionWait = time.Millisecond
 	// maxMembers bounds a group.
 	maxMembers = 64
 	// maxCallers bounds the Updates whose closures run or wait in the group queue.
@@ -64,11 +66,10 @@ type member struct {
 	// admitted tells the outcome of the wait in the queue: nil means that answers are there;
 	// errRunAlone that the Update runs alone. Without a group, it then holds a group slot,
 	// which it must return.
-	admitted  chan error
-	group     *group
-	announced *announcement
-	writes    []query
-	ended     bool
+	admitted chan error
+	group    *group
+	writes   []query
+	ended    bool
 	// done receives the outcome.
 	done chan error
 }
@@ -142,7 +143,7 @@ func groupable(lists ...[]query) bool {
 // waitForGroup waits in the group queue. It returns nil when the answers are there. With
 // errRunAlone, the Update holds a group slot unless it has a group.
 func (s *Store) waitForGroup(ctx context.Context, m *member) error {
-	s.enqueue(m)
+	s.enqueue(m, gatehouse.Companions(ctx))
 	var gone error
 	select {
 	case err := <-m.admitted:
@@ -160,6 +161,44 @@ func (s *Store) waitForGroup(ctx context.Context, m *member) error {
 		}
 	}
 	return gone
+}
+
+// enqueue puts a member in the group queue. In an idle queue, the first of several companions waits for the others.
+func (s *Store) enqueue(m *member, companions int) {
+	l := &s.groupQueue
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = append(l.waiting, m)
+	if l.running > 0 || len(l.waiting) >= min(companions, maxMembers) {
+		s.startIfReady()
+		return
+	}
+	if len(l.waiting) == 1 {
+		time.AfterFunc(s.config.companionWait, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			s.startIfReady()
+		})
+	}
+}
+
+// startIfReady starts the next group if it may start. The caller holds the queue's mutex.
+func (s *Store) startIfReady() {
+	if l := &s.groupQueue; len(l.waiting) > 0 && l.canStart() {
+		s.startGroup()
+	}
+}
+
+// dequeue removes a member from the queue. It reports false if the member was already admitted.
+func (s *Store) dequeue(m *member) bool {
+	l := &s.groupQueue
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.waiting, m)
+	if i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+	}
+	return i >= 0
 }
 
 // holdGroupSlot returns a function that returns the group slot of some members, once. After
@@ -180,9 +219,7 @@ func (s *Store) releaseGroupSlot(members int) {
 	defer l.mu.Unlock()
 	l.running--
 	l.members -= members
-	if len(l.waiting) > 0 && l.canStart() {
-		s.startGroup()
-	}
+	s.startIfReady()
 }
 
 // startGroup starts a group of the waiting Updates: as many as fit and share no key. The caller
