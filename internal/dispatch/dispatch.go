@@ -39,7 +39,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 			d.log.ErrorContext(ctx, "claim failed", "error", err)
 		}
 		if err == nil && got.claimed == n { // more pushes may be due
-			least = d.config.Workers / 4
+			least = d.config.Workers
 			continue
 		}
 		least = 1

@@ -101,7 +101,4 @@ func TestOthersEndTheWait(t *testing.T) {
 		t.Error(err)
 	}
 	wantLeft(t, s, "alone", "stays")
-	if l := &s.groupQueue; l.running != 0 || len(l.waiting) != 0 {
-		t.Errorf("%d are under way, %d wait", l.running, len(l.waiting))
-	}
 }

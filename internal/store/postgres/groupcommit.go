@@ -41,6 +41,8 @@ type groupQueue struct {
 	running int
 	members int // members of the running groups
 	waiting []*member
+	// held is the end of the wait for companions; nil without one.
+	held *time.Timer
 	// concurrency estimates the number of concurrent Updates, in 16ths: the recent maximum,
 	// decaying with each group.
 	concurrency int
@@ -51,6 +53,9 @@ type groupQueue struct {
 // equal groups the commit of one overlaps the work of the other.
 func (l *groupQueue) canStart() bool {
 	l.concurrency = max(l.concurrency, 16*(len(l.waiting)+l.members))
+	if l.held != nil {
+		return false
+	}
 	return l.running == 0 || l.running < maxGroups && 16*len(l.waiting) >= max(16*minSecondGroup, l.concurrency*7/16)
 }
 
@@ -163,23 +168,29 @@ func (s *Store) waitForGroup(ctx context.Context, m *member) error {
 	return gone
 }
 
-// enqueue puts a member in the group queue. In an idle queue, the first of several companions waits for the others.
+// enqueue puts a member in the group queue. The queue holds companions until they are all there, companionWait has
+// passed, or any other Update comes.
 func (s *Store) enqueue(m *member, companions int) {
 	l := &s.groupQueue
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = append(l.waiting, m)
-	if l.running > 0 || len(l.waiting) >= min(companions, maxMembers) {
-		s.startIfReady()
-		return
-	}
-	if len(l.waiting) == 1 {
-		time.AfterFunc(s.config.companionWait, func() {
+	switch {
+	case len(l.waiting) >= min(companions, maxMembers):
+		l.held = nil
+	case l.held == nil:
+		var held *time.Timer
+		held = time.AfterFunc(s.config.companionWait, func() {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			s.startIfReady()
+			if l.held == held {
+				l.held = nil
+				s.startIfReady()
+			}
 		})
+		l.held = held
 	}
+	s.startIfReady()
 }
 
 // startIfReady starts the next group if it may start. The caller holds the queue's mutex.
