@@ -215,10 +215,6 @@ type Dispatcher struct {
 	// slots holds an element for each push in progress. After its call, a push
 	// may hold a place in recording instead, until its outcome is stored.
 	slots, recording lease.Slots
-	// announcer is the store if it prefers to run concurrent Updates together, else
-	// nil.
-	announcer gatehouse.Announcer
-	linger    time.Duration
 	// nudge wakes Run when this process has put back a push to a later time, or
 	// has settled a push while a tenant is at its bound (full).
 	nudge chan struct{}
@@ -261,11 +257,9 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 		store: d.Store, targets: d.Targets, authority: d.Authority, owner: d.Owner, wake: d.Wake,
 		committed: d.Committed, log: d.Log.With("worker", d.Owner), metrics: d.Metrics, trace: d.Trace, random: d.Random,
 		failpoint: d.Failpoint, now: time.Now, config: c, slots: make(lease.Slots, c.Workers),
-		recording: make(lease.Slots, c.Workers),
-		nudge:     make(chan struct{}, 1), linger: linger,
+		recording: make(lease.Slots, c.Workers), nudge: make(chan struct{}, 1),
 	}
 	d.Targets.callLimits.onSlotFree(dispatcher.hint)
-	dispatcher.announcer, _ = d.Store.(gatehouse.Announcer)
 	dispatcher.fair = newFair(&dispatcher.config)
 	dispatcher.breakers = newBreakers(c.Breaker, dispatcher.now, func(name, state string) {
 		dispatcher.log.Warn("the breaker of a connector has changed its state", "connector", name, "state", state)

@@ -39,7 +39,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 			d.log.ErrorContext(ctx, "claim failed", "error", err)
 		}
 		if err == nil && got.claimed == n { // more pushes may be due
-			least = d.minSlots()
+			least = d.config.Workers
 			continue
 		}
 		least = 1
@@ -155,13 +155,8 @@ func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func
 	}
 	got.claimed = len(pushes)
 	lease.Release(n-len(pushes), d.slots)
-	jobs := make([]*job, len(pushes))
-	for i, p := range pushes {
-		jobs[i] = d.newJob(p, claimed)
-	}
-	d.formBatches(jobs)
-	for _, j := range jobs {
-		begin(j)
+	for _, p := range pushes {
+		begin(d.newJob(p, claimed, len(pushes)))
 	}
 	return got, err
 }
@@ -230,18 +225,9 @@ func (d *Dispatcher) report(ctx context.Context, jobs []*job) ([]gatehouse.Drain
 	return items, err
 }
 
-// formBatches is how long a claim waits for further slots: long enough to claim several quick pushes
+// slotWait is how long a claim waits for further slots: long enough to claim several quick pushes
 // together, and too short for idle slots to matter.
 const slotWait = 5 * time.Millisecond
-
-// minSlots is the number of slots to wait for after a claim that used all of
-// its slots. With batches, all slots become free at once.
-func (d *Dispatcher) minSlots() int {
-	if d.announcer != nil {
-		return d.config.Workers
-	}
-	return d.config.Workers / 4
-}
 
 // done frees the slot of a finished push, and wakes Run if a tenant is at its
 // bound.

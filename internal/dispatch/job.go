@@ -35,8 +35,9 @@ type job struct {
 	// proof is a read-back receipt that proves it and is not stored yet.
 	clean bool
 	proof *gatehouse.Receipt
-	// intents and outcomes are the batches that the job has not joined yet.
-	intents, outcomes *pushBatch
+	// companions is the number of jobs of its claim: they store their intents, and later their outcomes, at about the
+	// same time.
+	companions int
 	// recorded is true if the job has exchanged its slot for a place in recording.
 	recorded bool
 	// pass is true if the job must report its result to the breaker, trial if
@@ -48,10 +49,10 @@ type job struct {
 	outdatedReason error
 }
 
-func (d *Dispatcher) newJob(p *gatehouse.Push, claimed time.Time) *job {
+func (d *Dispatcher) newJob(p *gatehouse.Push, claimed time.Time, companions int) *job {
 	lease := d.config.Lease
 	return &job{
-		Dispatcher: d, push: p,
+		Dispatcher: d, push: p, companions: companions,
 		log:    d.log.With("push", p.ID, "action", p.ActionID, "tenant", p.Tenant, "generation", p.Generation),
 		until:  claimed.Add(lease - lease/6),
 		giveUp: claimed.Add(2 * lease),
@@ -63,7 +64,6 @@ func (d *Dispatcher) newJob(p *gatehouse.Push, claimed time.Time) *job {
 func (j *job) process(ctx context.Context) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), j.giveUp)
 	defer cancel()
-	defer j.leave()
 	j.failpoint(PointClaimed)
 	ctx, traced := j.trace(ctx, "dispatch", j.push)
 	outcome, took, err := j.run(ctx)

@@ -65,7 +65,7 @@ func (d *Dispatcher) outsideJob(p *gatehouse.Push, owner string, claimed time.Ti
 		nudge: d.nudge, fair: d.fair,
 	}
 	own.config.Lease = lease
-	return own.newJob(p, claimed)
+	return own.newJob(p, claimed, 0)
 }
 
 // alreadyReported reports whether the caller is the last holder of a push and has already

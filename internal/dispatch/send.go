@@ -17,7 +17,7 @@ const intentTries = 5
 // make, built from the very rows that were checked; nil when the push has
 // another outcome.
 func (j *job) intend(ctx context.Context) (call *connector.Call, outcome string, err error) {
-	together := j.join(ctx, &j.intents)
+	together := gatehouse.WithCompanions(ctx, j.companions)
 	for range intentTries {
 		call, outcome, err = j.tryIntend(together)
 		together = ctx
@@ -194,14 +194,28 @@ func (j *job) finalReadBack(ctx context.Context, kind connector.Kind) (*gatehous
 	return nil, verdictUnknown
 }
 
+// freeSlot frees the slot of a job whose call is done, so that another push can use it while the store
+// records the outcome. At most Workers outcomes are recorded that way; further jobs keep their slots
+// until they are done.
+func (j *job) freeSlot() {
+	if j.recorded {
+		return
+	}
+	select {
+	case j.recording <- struct{}{}:
+		j.recorded = true
+		<-j.slots
+	default:
+	}
+}
+
 // recordApplied writes a success without locks, on the state that the intent
 // stored. It returns false if nothing was stored; then record reads the current
 // state.
 func (j *job) recordApplied(ctx context.Context, r *gatehouse.Receipt) bool {
 	j.freeSlot()
 	j.failpoint(PointOutcome)
-	ctx = j.join(ctx, &j.outcomes)
-	err := j.store.Update(ctx, j.push.Tenant, func(tx gatehouse.Tx) error {
+	err := j.store.Update(gatehouse.WithCompanions(ctx, j.companions), j.push.Tenant, func(tx gatehouse.Tx) error {
 		s := resume(tx, j.push, j.action, j.owner)
 		s.applied(r)
 		j.failpoint(PointOutcomeCommit)
@@ -220,7 +234,7 @@ func (j *job) recordApplied(ctx context.Context, r *gatehouse.Receipt) bool {
 func (j *job) record(ctx context.Context, r *gatehouse.Receipt, fn func(*step) string) (outcome string, err error) {
 	j.freeSlot()
 	j.failpoint(PointOutcome)
-	together := j.join(ctx, &j.outcomes)
+	together := gatehouse.WithCompanions(ctx, j.companions)
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err = j.update(together, gatehouse.PushSent, func(s *step) {
 			outcome = fn(s)

@@ -5,7 +5,7 @@ package main
 func waitBugs() []bug {
 	const postgres = "internal/store/postgres"
 	const lockQueue, group = postgres + "/lockqueue.go", postgres + "/groupcommit.go"
-	const announce, resolve = postgres + "/announce.go", postgres + "/resolve.go"
+	const resolve = postgres + "/resolve.go"
 	return []bug{
 		plant("a caller that waits for two locks continues after one", "promise 6", lockQueue,
 			"next.ahead--; next.ahead == 0 {", "next.ahead--; next.ahead >= 0 {", postgres, "TestLockQueue"),
@@ -41,8 +41,10 @@ func waitBugs() []bug {
 			"\tslices.SortFunc(members, func(a, b *member) int { return slices.CompareFunc(a.keys, b.keys, lockKey.compare) })\n", "", postgres, "TestGroupsTakeKeysInOneOrder"),
 		plant("a caller that has already written joins a group", "2", group,
 			"t.mode.alone || len(t.queue) > 0 || ", "t.mode.alone || ", postgres, "TestWriteFirstRunsAlone"),
-		plant("a late caller waits with the previous group", "promise 6", announce,
-			"w.members, w.released = nil, true", "w.members = nil", postgres, "TestAnnouncedWaitBriefly"),
+		plant("companions that do not come hold the others for ever", "promise 6", group,
+			"\t\t\t\tl.held = nil\n\t\t\t\ts.startIfReady()", "\t\t\t\ts.startIfReady()", postgres, "TestCompanionsWaitBriefly"),
+		plant("a caller waits for the companions of others", "promise 6", group,
+			"case len(l.waiting) >= min(companions, maxMembers):", "case companions > 0 && len(l.waiting) >= min(companions, maxMembers):", postgres, "TestOthersEndTheWait"),
 
 		plant("a commit without an answer from a server that shuts down counts as undone", "2, 5", postgres+"/update.go",
 			"errors.As(err, &pg) && !severe(pg), pgconn", "errors.As(err, &pg), pgconn", postgres, "TestCommitLost/shut_down"),

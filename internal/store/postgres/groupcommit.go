@@ -20,6 +20,8 @@ const (
 	// maxHold is how long a group counts as under way. A group that waits longer for a lock
 	// continues, but no longer delays others.
 	maxHold = 25 * time.Millisecond
+	// companionWait is how long the first of several companions waits in an idle queue for the others.
+	companionWait = time.Millisecond
 	// maxMembers bounds a group.
 	maxMembers = 64
 	// maxCallers bounds the Updates whose closures run or wait in the group queue.
@@ -39,6 +41,8 @@ type groupQueue struct {
 	running int
 	members int // members of the running groups
 	waiting []*member
+	// held is the end of the wait for companions; nil without one.
+	held *time.Timer
 	// concurrency estimates the number of concurrent Updates, in 16ths: the recent maximum,
 	// decaying with each group.
 	concurrency int
@@ -49,6 +53,9 @@ type groupQueue struct {
 // equal groups the commit of one overlaps the work of the other.
 func (l *groupQueue) canStart() bool {
 	l.concurrency = max(l.concurrency, 16*(len(l.waiting)+l.members))
+	if l.held != nil {
+		return false
+	}
 	return l.running == 0 || l.running < maxGroups && 16*len(l.waiting) >= max(16*minSecondGroup, l.concurrency*7/16)
 }
 
@@ -64,11 +71,10 @@ type member struct {
 	// admitted tells the outcome of the wait in the queue: nil means that answers are there;
 	// errRunAlone that the Update runs alone. Without a group, it then holds a group slot,
 	// which it must return.
-	admitted  chan error
-	group     *group
-	announced *announcement
-	writes    []query
-	ended     bool
+	admitted chan error
+	group    *group
+	writes   []query
+	ended    bool
 	// done receives the outcome.
 	done chan error
 }
@@ -142,7 +148,7 @@ func groupable(lists ...[]query) bool {
 // waitForGroup waits in the group queue. It returns nil when the answers are there. With
 // errRunAlone, the Update holds a group slot unless it has a group.
 func (s *Store) waitForGroup(ctx context.Context, m *member) error {
-	s.enqueue(m)
+	s.enqueue(m, gatehouse.Companions(ctx))
 	var gone error
 	select {
 	case err := <-m.admitted:
@@ -160,6 +166,50 @@ func (s *Store) waitForGroup(ctx context.Context, m *member) error {
 		}
 	}
 	return gone
+}
+
+// enqueue puts a member in the group queue. The queue holds companions until they are all there, companionWait has
+// passed, or any other Update comes.
+func (s *Store) enqueue(m *member, companions int) {
+	l := &s.groupQueue
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = append(l.waiting, m)
+	switch {
+	case len(l.waiting) >= min(companions, maxMembers):
+		l.held = nil
+	case l.held == nil:
+		var held *time.Timer
+		held = time.AfterFunc(s.config.companionWait, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if l.held == held {
+				l.held = nil
+				s.startIfReady()
+			}
+		})
+		l.held = held
+	}
+	s.startIfReady()
+}
+
+// startIfReady starts the next group if it may start. The caller holds the queue's mutex.
+func (s *Store) startIfReady() {
+	if l := &s.groupQueue; len(l.waiting) > 0 && l.canStart() {
+		s.startGroup()
+	}
+}
+
+// dequeue removes a member from the queue. It reports false if the member was already admitted.
+func (s *Store) dequeue(m *member) bool {
+	l := &s.groupQueue
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.waiting, m)
+	if i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+	}
+	return i >= 0
 }
 
 // holdGroupSlot returns a function that returns the group slot of some members, once. After
@@ -180,9 +230,7 @@ func (s *Store) releaseGroupSlot(members int) {
 	defer l.mu.Unlock()
 	l.running--
 	l.members -= members
-	if len(l.waiting) > 0 && l.canStart() {
-		s.startGroup()
-	}
+	s.startIfReady()
 }
 
 // startGroup starts a group of the waiting Updates: as many as fit and share no key. The caller

@@ -177,9 +177,8 @@ func (l *lockQueue) blocked(keys []lockKey) bool {
 
 // runMode tells how the next run of an Update proceeds.
 type runMode struct {
-	// alone keeps the Update out of groups. announced is the announcement that expects it.
-	alone     bool
-	announced *announcement
+	// alone keeps the Update out of groups.
+	alone bool
 	// longWait says that the Update was refused a lock. It waits in the lock queue as waiter, if
 	// its keys are known, and then, in a long-wait slot, as long as the server's lock_timeout
 	// allows.

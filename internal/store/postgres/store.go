@@ -40,6 +40,8 @@ type Config struct {
 	inspect bool // see Inspect
 	// callers replaces maxCallers, for tests.
 	callers int
+	// companionWait replaces companionWait, for tests.
+	companionWait time.Duration
 	// trip receives the statements of each round trip, for tests.
 	trip func(statements []string)
 }
@@ -93,6 +95,9 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	config.MaxConns = max(config.MaxConns, 2)
 	if config.callers == 0 {
 		config.callers = maxCallers
+	}
+	if config.companionWait == 0 {
+		config.companionWait = companionWait
 	}
 	if config.Patience == 0 {
 		config.Patience = 30 * time.Second

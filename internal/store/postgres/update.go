@@ -55,7 +55,7 @@ func (s *Store) update(ctx context.Context, tenant string, fn func(*tx) error) e
 	if err := s.takeSlot(ctx, s.callerSlots); err != nil {
 		return err
 	}
-	c := runMode{announced: announcementOf(ctx)}
+	c := runMode{}
 	defer func() {
 		s.lockQueue.leave(c.waiter)
 		if !c.slotReturned {
@@ -135,7 +135,6 @@ func (t *tx) connect() error {
 	if t.conn != nil {
 		return nil
 	}
-	t.skipAnnouncement()
 	if t.err = t.waitForKeys(); t.err != nil {
 		return t.err
 	}
@@ -153,7 +152,6 @@ func (t *tx) connect() error {
 // release ends the transaction and returns its slots and connection.
 func (t *tx) release() {
 	t.end = true
-	t.skipAnnouncement()
 	if t.member != nil {
 		t.member.group.memberEnded(t.member, nil)
 	}

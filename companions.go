@@ -1,0 +1,19 @@
+package gatehouse
+
+import "context"
+
+type companionsKey struct{}
+
+// WithCompanions says that n Updates begin at about the same time, each with this context or one derived
+// from it. An idle store that commits concurrent Updates in groups then waits briefly for the others, so that
+// one group takes them all. The Updates stay independent: each succeeds or fails by itself, and one that never
+// begins only costs the others that wait.
+func WithCompanions(ctx context.Context, n int) context.Context {
+	return context.WithValue(ctx, companionsKey{}, n)
+}
+
+// Companions returns the number given to [WithCompanions], or 0.
+func Companions(ctx context.Context) int {
+	n, _ := ctx.Value(companionsKey{}).(int)
+	return n
+}
