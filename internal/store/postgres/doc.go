@@ -72,7 +72,7 @@
 //   - The commit mark belongs to the group. When the answer to COMMIT is lost, all members
 //     share the outcome.
 //   - The clock is read once for all members, after the locks.
-//   - Members may belong to several tenants. Each statement concerns one tenant.
+//   - Members may belong to several tenants. Each row of a statement names its tenant.
 //
 // # Waiting for locks
 //
@@ -117,15 +117,14 @@
 // COMMIT.
 //
 // Reads that arrive while another one is under way form the next batch (readbatch.go): one View,
-// in one round trip, in which each statement goes out once for each tenant, with the rows of all
-// members. A batch waits for no more members. If it fails, each member runs alone; a member that
+// in one round trip, in which each statement goes out once, with the rows of all members. A batch waits for no more members. If it fails, each member runs alone; a member that
 // gives up leaves at once. A batch that takes longer than 25 ms does not delay the next one.
 //
 // # Tenants
 //
 // Every statement names its tenant. In addition, every table has a row security policy that
 // shows and accepts only rows of the tenant in the setting [TenantSetting], which a transaction
-// sets before its first statement. The policies apply to the owner of the tables, but not to a
+// sets before its first statement; a group and a batch name the tenants of their members. The policies apply to the owner of the tables, but not to a
 // superuser or a role with BYPASSRLS; Open and Inspect, and so `gatehouse doctor --deep`, warn of
 // such a role.
 //

@@ -114,11 +114,6 @@ func (t *tx) join(locks, queries []query) (grouped bool, err error) {
 		t: t, locks: locks, reads: slices.Concat(queries, t.opening.queries), keys: t.opening.keys,
 		admitted: make(chan error, 1), done: make(chan error, 1),
 	}
-	for _, list := range [][]query{m.locks, m.reads} {
-		for i := range list {
-			list[i].tenant = t.tenant
-		}
-	}
 	err = t.s.waitForGroup(t.ctx, m)
 	switch {
 	case errors.Is(err, errRunAlone):
@@ -414,7 +409,7 @@ func (g *group) run() {
 	if len(writers) == 0 {
 		return
 	}
-	t.queue, t.wrote = g.merge(t, writers), true
+	t.queue, t.wrote = g.merge(writers), true
 	undone, err := t.commit()
 	if err != nil && !t.unclear {
 		s.log.DebugContext(ctx, "postgres: a group was rolled back", "members", len(writers), "again", undone, "error", err)

@@ -3,10 +3,9 @@ package postgres
 import "slices"
 
 // mergedRead is one statement that members of a group or of a batch of Reads send, with the distinct rows and,
-// for each, the answers to which the result is appended.
+// for each, the answers to which the result is appended. Each row names its tenant.
 type mergedRead struct {
 	statement *arrayStatement
-	tenant    string
 	rows      []any
 	slots     map[any]int
 	answers   [][]*[][][]byte
@@ -16,10 +15,10 @@ type mergedRead struct {
 type mergedReads []*mergedRead
 
 func (list *mergedReads) add(q query, to *[][][]byte) {
-	at := slices.IndexFunc(*list, func(o *mergedRead) bool { return o.statement == q.statement && o.tenant == q.tenant })
+	at := slices.IndexFunc(*list, func(o *mergedRead) bool { return o.statement == q.statement })
 	if at < 0 {
 		at = len(*list)
-		*list = append(*list, &mergedRead{statement: q.statement, tenant: q.tenant, slots: make(map[any]int)})
+		*list = append(*list, &mergedRead{statement: q.statement, slots: make(map[any]int)})
 	}
 	o := (*list)[at]
 	slot, known := o.slots[q.rows[0]]
@@ -58,11 +57,10 @@ func (o *mergedRead) query() query {
 	}}
 }
 
-// appendTo appends the statements to a batch, each in its tenant.
-func (list mergedReads) appendTo(t *readTx, batch []query) []query {
+// appendTo appends the statements to a batch.
+func (list mergedReads) appendTo(batch []query) []query {
 	for _, o := range list {
-		t.tenant = o.tenant
-		batch = append(t.withTenant(batch), o.query())
+		batch = append(batch, o.query())
 	}
 	return batch
 }
@@ -85,8 +83,9 @@ func (g *group) read(t *tx) error {
 			rest.add(q, &m.answers[len(m.locks)+i])
 		}
 	}
-	batch := append(locks.appendTo(&t.readTx, t.pendingBatch(8)), query{sql: readClockOfGroup, row: t.setClock})
-	batch = rest.appendTo(&t.readTx, batch)
+	t.tenant = tenantsOf(g.members)
+	batch := append(locks.appendTo(t.withTenant(t.pendingBatch(8))), query{sql: readClockOfGroup, row: t.setClock})
+	batch = rest.appendTo(batch)
 	t.begun = true
 	err, own := t.send(t.ctx, batch)
 	if err != nil {
@@ -109,7 +108,7 @@ func (m *member) missesLock() bool {
 
 // merge combines the writes of all members into few statements. The order of each member's
 // writes is kept.
-func (g *group) merge(t *tx, writers []*member) (batch []query) {
+func (g *group) merge(writers []*member) (batch []query) {
 	left := make([][]query, len(writers))
 	for i, m := range writers {
 		left[i] = sortByRank(m.writes)
@@ -124,11 +123,10 @@ func (g *group) merge(t *tx, writers []*member) (batch []query) {
 		if next == nil {
 			return batch
 		}
-		merged := query{statement: next.statement, tenant: next.tenant}
+		merged := query{statement: next.statement}
 		for i, list := range left {
 			n := 0
-			for n < len(list) && list[n].statement == merged.statement && list[n].tenant == merged.tenant &&
-				(n == 0 || compatible(list[:n], list[n])) {
+			for n < len(list) && list[n].statement == merged.statement && (n == 0 || compatible(list[:n], list[n])) {
 				merged.rows = append(merged.rows, list[n].rows...)
 				n++
 			}
@@ -137,8 +135,7 @@ func (g *group) merge(t *tx, writers []*member) (batch []query) {
 		if merged.statement.distinct {
 			merged.rows = distinct(merged.rows)
 		}
-		t.useTenant(merged.tenant)
-		batch = append(t.withTenant(batch), merged)
+		batch = append(batch, merged)
 	}
 }
 

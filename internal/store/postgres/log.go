@@ -15,7 +15,7 @@ import (
 // leafRow is a leaf without a number. Key is the id under which its entry is listed.
 type leafRow struct{ Tenant, Key, Body string }
 
-// appendLeaves stores leaves of one tenant with a row in audit_waiting, which they share. The sequencer
+// appendLeaves stores leaves. Those of a tenant share a row in audit_waiting. The sequencer
 // deletes that row when it numbers them.
 var appendLeaves = writes[leafRow](rankLeaf, "", `
 WITH r AS (
@@ -28,7 +28,7 @@ leaf AS (
   RETURNING seq, tenant
 )
 INSERT INTO audit_waiting (first, tenant, leaves)
-SELECT min(seq), min(tenant), array_agg(seq) FROM leaf`)
+SELECT min(seq), tenant, array_agg(seq) FROM leaf GROUP BY tenant`)
 
 // AppendLeaf stores a leaf without a number. It fills in time and id if they are missing.
 func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {

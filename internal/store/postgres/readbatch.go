@@ -18,6 +18,7 @@ type readQueue struct {
 
 // batchedRead is a Read on its way through the queue.
 type batchedRead struct {
+	tenant  string
 	queries []query
 	// answers hold the rows, by query, and at the clock reading.
 	answers [][][][]byte
@@ -35,10 +36,7 @@ func (t *readTx) joinReads(queries []query) (batched bool, err error) {
 	if !groupable(all) {
 		return false, t.connectView()
 	}
-	for i := range all {
-		all[i].tenant = t.tenant
-	}
-	r := &batchedRead{queries: all, admitted: make(chan error, 1)}
+	r := &batchedRead{tenant: t.tenant, queries: all, admitted: make(chan error, 1)}
 	err = t.s.waitForReads(t.ctx, r)
 	if errors.Is(err, errRunAlone) {
 		t.readDone = r.done
@@ -145,8 +143,9 @@ func (s *Store) readBatch(members []*batchedRead) error {
 	}
 	var at time.Time
 	err := s.view(ctx, "", false, func(t *readTx) error {
-		batch := append(t.pendingBatch(len(reads)), query{sql: readClock, row: t.setClock})
-		batch = append(reads.appendTo(t, batch), query{sql: `commit`})
+		t.tenant = tenantsOf(members)
+		batch := append(t.withTenant(t.pendingBatch(len(reads))), query{sql: readClock, row: t.setClock})
+		batch = append(reads.appendTo(batch), query{sql: `commit`})
 		t.begun = true
 		var own error
 		t.err, own = t.send(ctx, batch)

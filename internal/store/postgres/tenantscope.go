@@ -3,14 +3,16 @@ package postgres
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TenantSetting is the setting that tells the tables' row security policies the tenant of a
-// transaction; the value AllTenants means all tenants. A program that reads the tables directly
+// TenantSetting is the setting that tells the tables' row security policies the tenant of a transaction, or
+// several with commas between; the value AllTenants means all tenants. A program that reads the tables directly
 // sets it on its connections, or it sees no rows.
 const (
 	TenantSetting = "gatehouse.tenant"
@@ -20,14 +22,28 @@ const (
 // setTenant holds until the end of the transaction.
 const setTenant = `SELECT set_config('` + TenantSetting + `', $1, true)`
 
-// useTenant sets the tenant of the next statements. A tenant with the name AllTenants does not
-// exist.
+// useTenant sets the tenant of the next statements. A tenant with the name AllTenants, or with a comma in
+// its name, does not exist.
 func (t *readTx) useTenant(tenant string) {
-	if tenant == AllTenants {
+	if tenant == AllTenants || strings.Contains(tenant, ",") {
 		tenant = ""
 	}
 	t.tenant = tenant
 }
+
+// tenantsOf is the value of TenantSetting for the transaction of a group, or of a batch of Reads.
+func tenantsOf[M interface{ ofTenant() string }](members []M) string {
+	tenants := make([]string, len(members))
+	for i, m := range members {
+		tenants[i] = m.ofTenant()
+	}
+	slices.Sort(tenants)
+	return strings.Join(slices.Compact(tenants), ",")
+}
+
+func (m *member) ofTenant() string { return m.t.tenant }
+
+func (r *batchedRead) ofTenant() string { return r.tenant }
 
 // AllTenants makes the statements of one method concern all tenants; back restores the tenant.
 func (t *readTx) AllTenants() (back func()) {
