@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed assets
@@ -19,9 +20,13 @@ var assetFiles embed.FS
 // cache them for ever. One hash for all: a script that imports another one gets the same version.
 type assets struct {
 	prefix string
-	files  map[string][]byte
-	// packed holds the gzip form of each file that becomes smaller by it, compressed once at start.
-	packed map[string][]byte
+	files  map[string]asset
+}
+
+// asset is an embedded file. packed compresses the file at the first call.
+type asset struct {
+	body   []byte
+	packed func() []byte
 }
 
 var assetTypes = map[string]string{
@@ -32,7 +37,7 @@ var assetTypes = map[string]string{
 }
 
 func loadAssets() (*assets, error) {
-	a := &assets{files: make(map[string][]byte), packed: make(map[string][]byte)}
+	a := &assets{files: make(map[string]asset)}
 	sum := sha256.New()
 	err := fs.WalkDir(assetFiles, "assets", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || assetTypes[path.Ext(name)] == "" {
@@ -42,11 +47,8 @@ func loadAssets() (*assets, error) {
 		if err != nil {
 			return err
 		}
-		short := strings.TrimPrefix(name, "assets/")
-		a.files[short] = body
-		if packed := pack(body); len(packed) < len(body) {
-			a.packed[short] = packed
-		}
+		packed := sync.OnceValue(func() []byte { return pack(body) })
+		a.files[strings.TrimPrefix(name, "assets/")] = asset{body: body, packed: packed}
 		sum.Write([]byte(name))
 		sum.Write(body)
 		return nil
@@ -73,7 +75,7 @@ func (a *assets) url(name string) string { return a.prefix + name }
 // ServeHTTP serves the files of this version only; other hashes are not found.
 func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, ok := strings.CutPrefix(r.URL.Path, a.prefix)
-	body, known := a.files[name]
+	file, known := a.files[name]
 	if !ok || !known {
 		http.Error(w, "no such file", http.StatusNotFound)
 		return
@@ -81,9 +83,10 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", assetTypes[path.Ext(name)])
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	w.Header().Set("Vary", "Accept-Encoding")
-	if packed := a.packed[name]; packed != nil && takesGzip(r) {
+	body := file.body
+	if takesGzip(r) && len(file.packed()) < len(body) {
 		w.Header().Set("Content-Encoding", "gzip")
-		body = packed
+		body = file.packed()
 	}
 	_, _ = w.Write(body) //nolint:gosec // the embedded files, under their own types
 }

@@ -79,14 +79,14 @@ func tokenKind(name, value string) string {
 
 // design shows the design tokens.
 func (c *Console) design(v *view) error {
-	return v.render(http.StatusOK, "Design", "", designPage(v, tokenGroups(string(c.assets.files["console.css"]))))
+	return v.render(http.StatusOK, "Design", "", designPage(v, tokenGroups(string(c.assets.files["console.css"].body))))
 }
 
 // designSheet has a class for each token's sample, because the content policy forbids inline
 // styles.
 func (c *Console) designSheet(v *view) error {
 	var b strings.Builder
-	for _, g := range tokenGroups(string(c.assets.files["console.css"])) {
+	for _, g := range tokenGroups(string(c.assets.files["console.css"].body)) {
 		for _, t := range g.Tokens {
 			property := map[string]string{
 				"shadow": "box-shadow", "type": "font-size", "weight": "font-weight", "face": "font-family",
