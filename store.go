@@ -38,8 +38,8 @@ type Store interface {
 }
 
 // Remote marks a store that needs a round trip per query and that other processes
-// also write. Callers read rows within the transaction, since rows read before may
-// have changed.
+// also write. A caller's key is cached outside of it, and the transaction verifies the
+// caller: see [CachedCredential].
 type Remote interface {
 	Store
 	Remote()

@@ -24,10 +24,6 @@ type Authenticator interface {
 	Authenticate(ctx context.Context, key string) (*gatehouse.Principal, error)
 	// CheckEditToken reports whether token is the principal's edit token.
 	CheckEditToken(ctx context.Context, p *gatehouse.Principal, token string) (bool, error)
-}
-
-// CredentialCache is an optional ability of an [Authenticator].
-type CredentialCache interface {
 	// CachedCaller returns the last known caller with these secrets, or nil; see
 	// [gatehouse.CachedCredential]. editToken is "" if the request has none.
 	CachedCaller(key, editToken string) *gatehouse.Caller
@@ -56,25 +52,20 @@ const (
 	ObjectConnectorVersion = "connector_version"
 )
 
-// Lookup reports whether the caller's tenant has an object, whatever the caller's roles. With a
-// Lookup, a missing object (404) precedes a missing role (403).
+// Lookup finds what a path names.
 type Lookup interface {
-	// Exists returns nil, or an error with code not_found. kind is one of the Object constants.
+	// Exists returns nil if the caller's tenant has the object, whatever the caller's roles, or an
+	// error with code not_found. kind is one of the Object constants.
 	// For an unknown kind it returns nil.
 	Exists(ctx context.Context, kind, id string) error
-}
-
-// Resolver is an optional ability of a [Lookup].
-type Resolver interface {
-	// Resolve returns the full id for a short one in a path (see
-	// [gatehouse.ShortID]); any other id is returned unchanged. If no id that
-	// the caller may read begins with it, the error has code not_found; if
+	// Resolve returns the full id for a short one (see [gatehouse.ShortID]); any other id is returned
+	// unchanged. If no id that the caller may read begins with it, the error has code not_found; if
 	// several do, ambiguous_id.
 	Resolve(ctx context.Context, kind, id string) (string, error)
 }
 
-// Config configures a [Server]. The services, Auth and Logger are required; the
-// rest has defaults.
+// Config configures a [Server]. The services, Auth, Lookup and Logger are required;
+// the rest has defaults.
 type Config struct {
 	Actions  gatehouse.ActionService
 	Dispatch gatehouse.DispatchService
@@ -129,8 +120,6 @@ type Config struct {
 	Keeper gatehouse.KeeperService
 
 	Auth Authenticator
-	// Lookup, when nil, asks the services. Pushes, keys and steps cannot be looked up that way,
-	// so for them a missing role is reported before a missing object.
 	Lookup Lookup
 	Logger *slog.Logger
 	// Build describes the server for /healthz and the OpenAPI document.
@@ -173,7 +162,6 @@ type Server struct {
 	cfg     Config
 	log     *slog.Logger
 	routes  []route
-	cache   CredentialCache // nil for none
 	metrics *metrics
 	running running
 	bulk    *window
@@ -194,11 +182,10 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.New("api: a service is missing")
 	case cfg.Auth == nil:
 		return nil, errors.New("api: the authenticator is missing")
+	case cfg.Lookup == nil:
+		return nil, errors.New("api: the lookup is missing")
 	case cfg.Logger == nil:
 		return nil, errors.New("api: the logger is missing")
-	}
-	if cfg.Lookup == nil {
-		cfg.Lookup = serviceLookup{cfg}
 	}
 	if cfg.Registerer == nil && cfg.Gatherer == nil {
 		own := prometheus.NewRegistry()
@@ -214,7 +201,6 @@ func New(cfg Config) (*Server, error) {
 		cfg.BulkPerMinute = 30
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger, bulk: newWindow(cfg.BulkPerMinute)}
-	s.cache, _ = cfg.Auth.(CredentialCache)
 	s.general = newBuckets(cfg.RequestsPerSecond, cfg.RequestBurst)
 	s.general.sharedBy(cfg.Rates, cfg.Logger)
 	s.hooks = newHookLimits(HookRate{cfg.HooksPerSecond, cfg.HookBurst}, cfg.HookRates)

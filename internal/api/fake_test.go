@@ -177,6 +177,10 @@ func (f *fake) CheckEditToken(_ context.Context, p *gatehouse.Principal, token s
 	return token == "gte_"+p.Name, nil
 }
 
+func (f *fake) CachedCaller(string, string) *gatehouse.Caller { return nil }
+
+func (f *fake) Resolve(_ context.Context, _, id string) (string, error) { return id, nil }
+
 func (f *fake) Exists(ctx context.Context, kind, id string) error {
 	if _, err := gatehouse.CallerFrom(ctx); err != nil {
 		return err

@@ -111,6 +111,7 @@ func TestNewWantsItsParts(t *testing.T) {
 		"admin":    func(c *Config) { c.Admin = nil },
 		"policies": func(c *Config) { c.Policies = nil }, "audit": func(c *Config) { c.Audit = nil },
 		"auth":   func(c *Config) { c.Auth = nil },
+		"lookup": func(c *Config) { c.Lookup = nil },
 		"logger": func(c *Config) { c.Logger = nil },
 	} {
 		cfg := whole

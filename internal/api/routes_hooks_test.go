@@ -2,7 +2,6 @@ package api
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -231,22 +230,6 @@ func TestWithoutRuns(t *testing.T) {
 	for _, path := range []string{"/runs", "/workflows", "/steps", "/hooks/{workflow}"} {
 		if strings.Contains(string(doc), Prefix+path) {
 			t.Errorf("the document has %s", path)
-		}
-	}
-}
-
-// TestServiceLookup asks the services what exists, and calls nothing else.
-func TestServiceLookup(t *testing.T) {
-	t.Parallel()
-	f := newFake()
-	l := serviceLookup{newServer(t, f).cfg}
-	ctx := gatehouse.NewContext(context.Background(), &gatehouse.Caller{Principal: people["gth_ana"]})
-	for kind, id := range map[string]string{ObjectRun: "run_1", ObjectWorkflow: "triage"} {
-		if err := l.Exists(ctx, kind, id); err != nil {
-			t.Errorf("%s: %v", kind, err)
-		}
-		if err := l.Exists(ctx, kind, "nope"); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
-			t.Errorf("no %s: %v", kind, err)
 		}
 	}
 }

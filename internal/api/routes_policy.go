@@ -112,7 +112,7 @@ func versionOf(id string) (int, error) { return numberOf(id, ObjectPolicy) }
 func numberOf(id, kind string) (int, error) {
 	version, err := strconv.Atoi(id)
 	if err != nil || version < 1 || strconv.Itoa(version) != id {
-		return 0, noSuch(kind)
+		return 0, gatehouse.E(gatehouse.CodeNotFound, "no such %s", kind)
 	}
 	return version, nil
 }

@@ -208,12 +208,12 @@ func (s *Server) caller(r *http.Request, rt *route) (*gatehouse.Caller, string, 
 	// A short id is resolved before the use case, so its caller must be
 	// authenticated.
 	_, short := gatehouse.ShortID(rt.object, r.PathValue("id"))
-	if s.cache != nil && rt.cached && !short {
+	if rt.cached && !short {
 		key, token := bearer(r), editToken(r)
 		if rt.token == tokenNone {
 			token = ""
 		}
-		if c := s.cache.CachedCaller(key, token); c != nil &&
+		if c := s.cfg.Auth.CachedCaller(key, token); c != nil &&
 			(len(rt.roles) == 0 || slices.ContainsFunc(rt.roles, c.Principal.Has)) && (rt.token == tokenNone || c.StepUp) {
 			return c, key, nil
 		}

@@ -68,6 +68,8 @@ type anything struct{}
 
 func (anything) Exists(context.Context, string, string) error { return nil }
 
+func (anything) Resolve(_ context.Context, _, id string) (string, error) { return id, nil }
+
 // put makes a step ready for the tool page.
 func (b *workbench) put(key string, input gatehouse.JSON) *benchStep {
 	b.mu.Lock()

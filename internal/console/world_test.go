@@ -75,7 +75,11 @@ type targets struct{ w *world }
 func (targets) Describe(string, *gatehouse.Proposal) (string, gatehouse.RiskLevel, time.Duration, error) {
 	return "f1", 0, time.Hour, nil
 }
-func (targets) Validate(*gatehouse.Action) error { return nil }
+func (targets) Declared(string, *gatehouse.Proposal) *gatehouse.Declared { return nil }
+func (targets) Lane(string, string) string                               { return "" }
+func (targets) Checks(*gatehouse.Action) bool                            { return true }
+func (targets) ChecksAny() bool                                          { return true }
+func (targets) Validate(*gatehouse.Action) error                         { return nil }
 
 // Reverses: every connector except "once" can reverse.
 func (targets) Reverses(_, connector, _ string) bool { return connector != "once" }

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -168,6 +169,45 @@ func (b *breakers) ended(tenant, name string, trial bool, s sign, failure *conne
 	}
 }
 
+// atBreaker asks the connector's breaker whether the push may proceed; if not, wait is the time
+// until the next try. If the connector has a probe, the probe runs before a trial and costs no
+// attempt.
+func (j *job) atBreaker(ctx context.Context) (wait time.Duration) {
+	name := j.push.Connector
+	j.pass, j.trial, wait = j.breakers.admit(name)
+	if !j.trial {
+		return wait
+	}
+	conn, _ := j.targets.Lookup(j.push.Tenant, name)
+	prober, ok := conn.(connector.Prober)
+	if !ok || j.targets.unready(j.push.Tenant, name) != nil {
+		return 0 // an unready target is refused without a call
+	}
+	ctx, cancel := j.readContext(ctx, j.readDeadline())
+	defer cancel()
+	if failure := j.targets.probe(ctx, prober); failure != nil {
+		j.reportToBreaker(signIll, failure)
+		_, _, wait = j.breakers.admit(name)
+		return max(wait, time.Second)
+	}
+	return 0
+}
+
+// reportToBreaker reports the job's result to the breaker, once. A failed trial does not
+// count against the push's retries.
+func (j *job) reportToBreaker(s sign, failure *connector.Error) {
+	if !j.pass {
+		return
+	}
+	j.pass = false
+	if j.trial && s == signIll && j.push.AttemptBase < j.push.Attempts {
+		mine := *j.push // the row as claimed may belong to the batch
+		mine.AttemptBase++
+		j.push = &mine
+	}
+	j.breakers.ended(j.push.Tenant, j.push.Connector, j.trial, s, failure)
+}
+
 // cause says why the calls of a connector are stopped.
 func (b *breakers) cause(tenant, name string) string {
 	b.mu.Lock()
@@ -209,4 +249,9 @@ func (b *breakers) states(tenant string) []gatehouse.BreakerState {
 	}
 	slices.SortFunc(out, func(a, b gatehouse.BreakerState) int { return cmp.Compare(a.Connector, b.Connector) })
 	return out
+}
+
+// Breakers lists the breakers of this process that are not closed, as a tenant may see them.
+func (d *Dispatcher) Breakers(tenant string) []gatehouse.BreakerState {
+	return d.breakers.states(tenant)
 }

@@ -76,6 +76,16 @@ func (r *Registry) readBack(
 	return f, res, asError(err)
 }
 
+// probe calls [connector.Prober], which is foreign code.
+func (r *Registry) probe(ctx context.Context, p connector.Prober) (failure *connector.Error) {
+	defer func() { failure = r.redactError(failure) }()
+	defer recoverTo(&failure)
+	if err := p.Probe(ctx); err != nil {
+		return &connector.Error{Kind: connector.NotSent, Code: "probe_failed", Detail: err.Error(), Err: err}
+	}
+	return nil
+}
+
 func recoverTo(failure **connector.Error) {
 	if p := recover(); p != nil {
 		*failure = &connector.Error{

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
 // codeConcurrency is the error code of a push or a read that has no slot for its call.
@@ -174,27 +173,6 @@ func (l *callLimits) dequeue(limit func(name string) int) []waitingPush {
 		c.queue = slices.Delete(c.queue, 0, n)
 	}
 	return out
-}
-
-// Concurrency returns how many calls of a connector may be under way in this process; 0 is no
-// limit.
-func (r *Registry) Concurrency(name string) int { return r.snapshot().targets[name].Concurrency }
-
-// begin checks a read outside of a push as call does, and takes a slot for it. done releases the
-// slot.
-func (r *Registry) begin(ctx context.Context, tenant, name string) (done func(), failure *connector.Error) {
-	if failure := r.call(tenant, name); failure != nil {
-		return nil, failure
-	}
-	ctx, cancel := context.WithTimeout(ctx, readWait)
-	defer cancel()
-	if !r.callLimits.acquireForRead(ctx, name, r.Concurrency(name)) {
-		return nil, &connector.Error{
-			Kind: connector.NotSent, Code: codeConcurrency,
-			Detail: "other calls of this connector were under way for too long",
-		}
-	}
-	return func() { r.callLimits.release(name, r.Concurrency(name)) }, nil
 }
 
 // putInQueue puts the push back without an attempt, and adds it to the queue of its connector.

@@ -13,6 +13,15 @@ import (
 // errLost says that the push no longer belongs to this worker.
 var errLost = errors.New("dispatch: lease lost")
 
+// Outcomes for the metrics, besides the names of statuses.
+const (
+	outcomeRetry       = "retry"
+	outcomeQuarantined = "quarantined"
+	outcomeReleased    = "released"
+	outcomeLate        = "late"
+	outcomeRescued     = "rescued"
+)
+
 // job is one claimed push in progress.
 type job struct {
 	*Dispatcher
@@ -43,7 +52,7 @@ type job struct {
 	// pass is true if the job must report its result to the breaker, trial if
 	// the job is the breaker's trial.
 	pass, trial bool
-	// refreshed is true once the job has reloaded the connectors of the store. behind is the
+	// refreshed is true once the job has reloaded the connectors of the store. outdatedReason is the
 	// reason if this process still has other versions.
 	refreshed      bool
 	outdatedReason error

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"time"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
@@ -74,4 +76,52 @@ func receiptOutcome(k connector.Kind) gatehouse.ReceiptOutcome {
 		return gatehouse.ReceiptTerminal
 	}
 	return gatehouse.ReceiptAmbiguous
+}
+
+// applyVerdict writes the consequence of a failed attempt.
+func applyVerdict(s *step, v verdict, wait time.Duration, r *gatehouse.Receipt, says string) (outcome string) {
+	if v != verdictRetry {
+		s.end(v == verdictFailed, r.ErrorCode, r.Error, says, text("receipt", r.ID))
+		return string(s.push.Status)
+	}
+	next := s.tx.Now().Add(wait)
+	s.retry(next, r.ErrorCode, r.Error)
+	s.leaf("push.retry", text("receipt", r.ID), text("code", r.ErrorCode),
+		text("next_attempt_at", next.Format(time.RFC3339Nano)))
+	return outcomeRetry
+}
+
+// spent reports whether no attempt is left after this one.
+func (j *job) spent() bool { return j.config.spent(j.push, j.class, j.retention) }
+
+// spent reports whether a push has no attempt left. Patience is measured on the
+// store's clock, up to the last claim.
+func (c *Config) spent(p *gatehouse.Push, class connector.Class, retention time.Duration) bool {
+	if p.Attempts-p.AttemptBase <= c.Retries {
+		return false
+	}
+	if class != connector.ClassA || p.PickedAt == nil {
+		return true
+	}
+	patience := c.Patience
+	if retention > 0 {
+		patience = min(patience, retention)
+	}
+	return p.PickedAt.Sub(p.FirstDue()) >= patience
+}
+
+func (j *job) wait(failure *connector.Error) time.Duration {
+	return backoff(j.config.Backoff, j.push.Attempts-j.push.AttemptBase, failure.RetryAfter, j.random())
+}
+
+// maxRetryAfter bounds the wait that a target can ask for.
+const maxRetryAfter = time.Hour
+
+// backoff returns the wait after the nth attempt (from 1): the nth configured
+// step, or the last one, varied by up to a fifth; longer when the target asks
+// for it in wish. random is in [0, 1).
+func backoff(steps []time.Duration, n int, wish time.Duration, random float64) time.Duration {
+	d := steps[min(max(n, 1), len(steps))-1]
+	d += time.Duration(float64(d) * (random - 0.5) * 0.4)
+	return max(d, min(wish, maxRetryAfter))
 }

@@ -3,14 +3,15 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
-	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // Target is a configured connector.
@@ -75,6 +76,46 @@ func NewRegistry(targets ...Target) (*Registry, error) {
 	r := &Registry{}
 	r.state.Store(&registered{targets: all})
 	return r, nil
+}
+
+// snapshot returns the current snapshot.
+func (r *Registry) snapshot() *registered {
+	if s := r.state.Load(); s != nil {
+		return s
+	}
+	return &registered{}
+}
+
+func (r *Registry) redactor() *connector.Redactor { return r.snapshot().redactor }
+
+// Replace adds targets, or replaces those of the same names, removes the targets that are
+// gone, and replaces the list of secrets to redact. Calls in progress keep their connector.
+func (r *Registry) Replace(targets []Target, gone, secrets []string) {
+	all := maps.Clone(r.snapshot().targets)
+	for _, name := range gone {
+		delete(all, name)
+	}
+	for _, t := range targets {
+		all[t.Name] = t
+	}
+	r.state.Store(&registered{targets: all, redactor: connector.NewRedactor(secrets)})
+}
+
+// SetRefresh sets the function that reloads the connectors of the store. Its error is the reason
+// why this process does not have the stored ones. Call it before dispatching.
+func (r *Registry) SetRefresh(refresh func(context.Context) error) { r.refresh = refresh }
+
+// mayBeOutdated reports whether the store may have another connector of the name.
+func (r *Registry) mayBeOutdated(name string) bool {
+	t, ok := r.snapshot().targets[name]
+	return r.refresh != nil && (!ok || t.Stored)
+}
+
+// Targets returns all targets by name.
+func (r *Registry) Targets() []Target {
+	return slices.SortedFunc(maps.Values(r.snapshot().targets), func(a, b Target) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 }
 
 // Names returns the sorted names of the connectors that serve a tenant.
@@ -237,106 +278,35 @@ func (r *Registry) Validate(a *gatehouse.Action) error {
 	return nil
 }
 
-// Check compares the target with the proposal's version and pre-image. checked
-// is false when the connector cannot compare them. An error is a
-// *connector.Error or has code invalid.
-func (r *Registry) Check(
-	ctx context.Context, a *gatehouse.Action,
-) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
-	if failure := r.unready(a.Tenant, a.Connector); failure != nil {
-		return false, "", "", false, failure
+// Concurrency returns how many calls of a connector may be under way in this process; 0 is no
+// limit.
+func (r *Registry) Concurrency(name string) int { return r.snapshot().targets[name].Concurrency }
+
+// call records the time of a call that is about to be made. If it must not be made,
+// call returns the failure.
+func (r *Registry) call(tenant, name string) *connector.Error {
+	if failure := r.unready(tenant, name); failure != nil {
+		return failure
 	}
-	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
-	if err != nil {
-		return false, "", "", false, err
-	}
-	checker, ok := c.(connector.Checker)
-	if !ok {
-		return false, "", "", false, nil
-	}
-	done, failure := r.begin(ctx, a.Tenant, a.Connector)
-	if failure != nil {
-		return false, "", "", false, failure
-	}
-	defer done()
-	s, err := r.check(ctx, checker, callOf(a, 0))
-	if err != nil {
-		return false, "", "", false, err
-	}
-	return s.Matches, s.Expected, s.Actual, !s.Unchecked, nil
+	r.used.Store(name, time.Now())
+	return nil
 }
 
-// Checks reports whether Check asks the target.
-func (r *Registry) Checks(a *gatehouse.Action) bool {
-	c, ok := r.Lookup(a.Tenant, a.Connector)
-	if !ok {
-		return true // Check reports the error
+// unready returns the failure of a target that must not be called, nil for others.
+func (r *Registry) unready(tenant, name string) *connector.Error {
+	t, ok := r.snapshot().targets[name]
+	if !ok || !t.Serves(tenant) || t.Unready == nil {
+		return nil
 	}
-	if s, ok := c.(connector.SelectiveChecker); ok {
-		return asksTarget(s, callOf(a, 0))
-	}
-	_, ok = c.(connector.Checker)
-	return ok
+	return &connector.Error{Kind: connector.NotSent, Code: "secret_missing", Detail: r.RedactText(t.Unready.Error())}
 }
 
-// ChecksAny reports whether any connector can ask its target.
-func (r *Registry) ChecksAny() bool {
-	for _, t := range r.snapshot().targets {
-		if _, ok := t.Connector.(connector.Checker); ok {
-			return true
-		}
-	}
-	return false
-}
-
-// ReadsState reports whether ReadState can read the target of an action.
-func (r *Registry) ReadsState(a *gatehouse.Action) bool {
-	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
-	reader, ok := c.(connector.StateReader)
-	return err == nil && ok && readsState(reader, callOf(a, 0))
-}
-
-// ReadState reads the current version and pre-image of an action's target. The
-// state is in canonical form. An error is a *connector.Error, or an
-// *gate.UnreadableError when another try cannot succeed.
-func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (gatehouse.TargetState, error) {
-	if !r.ReadsState(a) {
-		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the connector cannot read the state of this target"}
-	}
-	done, failure := r.begin(ctx, a.Tenant, a.Connector)
-	if failure != nil {
-		return gatehouse.TargetState{}, failure
-	}
-	defer done()
-	c, _ := r.Lookup(a.Tenant, a.Connector)
-	reader, ok := c.(connector.StateReader)
-	if !ok {
-		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the connector cannot read the state of this target"}
-	}
-	s, failure := r.readState(ctx, reader, callOf(a, 0))
-	switch {
-	case failure != nil && failure.Kind == connector.Terminal:
-		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: clip(failure.Detail), Cause: failure}
-	case failure != nil:
-		return gatehouse.TargetState{}, failure
-	case s.Gone:
-		return gatehouse.TargetState{Gone: true, ReadAt: time.Now().UTC()}, nil
-	case r.redactor().Finds(s.Version) || r.redactor().FindsJSON(s.CurrentState):
-		// A redacted state would not be the target's, and nobody may read the
-		// unredacted one.
-		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the target's present state holds a secret of " +
-			"this server"}
-	}
-	out := gatehouse.TargetState{Matches: s.Matches, Version: s.Version, ReadAt: time.Now().UTC()}
-	if s.CurrentState == "" {
-		return out, nil
-	}
-	var err error
-	if out.CurrentState, err = gatehouse.Canonicalize([]byte(s.CurrentState)); err != nil {
-		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the connector returned a state that is not JSON",
-			Cause: err}
-	}
-	return out, nil
+// LastUsed returns when a connector last called its target in this process; the zero
+// time for never.
+func (r *Registry) LastUsed(name string) time.Time {
+	at, _ := r.used.Load(name)
+	t, _ := at.(time.Time)
+	return t
 }
 
 // callOf builds the connector call of an action.

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,38 @@ type step struct {
 // queryOf opens a push with its action alone.
 func queryOf(p *gatehouse.Push) gatehouse.PushQuery {
 	return gatehouse.PushQuery{ActionID: p.ActionID, PushID: p.ID}
+}
+
+// update runs fn in a transaction if the push still belongs to this worker and
+// is in from; otherwise it fails with errLost. It also stores the read-back's
+// proof.
+func (j *job) update(ctx context.Context, from gatehouse.PushStatus, fn func(*step)) error {
+	return j.store.Update(ctx, j.push.Tenant, func(tx gatehouse.Tx) error {
+		s, err := begin(tx, j.query(from), j.owner)
+		if err != nil {
+			return err
+		}
+		if s.push.Status != from || s.push.Generation != j.push.Generation {
+			return errLost
+		}
+		if j.proof != nil {
+			s.receipt(j.proof)
+		}
+		fn(s)
+		return s.err
+	})
+}
+
+// query returns the query that opens a transaction on the push. Before the call, it
+// includes the rights, and the receipt if none was read yet or a stopped worker may
+// have reported meanwhile.
+func (j *job) query(from gatehouse.PushStatus) gatehouse.PushQuery {
+	q := queryOf(j.push)
+	q.Rights = from == gatehouse.PushPicking
+	if q.Rights && (j.push.Attempts > 0 || j.action == nil) {
+		q.ReceiptKey = j.push.IdempotencyKey
+	}
+	return q
 }
 
 // begin locks action and push, in the usual lock order.

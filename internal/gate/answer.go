@@ -1,25 +1,35 @@
 package gate
 
 import (
-	"context"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Answer is the idempotent form of Decide. If the same decision has already been
-// taken, by any person who may take it, that is an answer and not a conflict.
-func (g *Gate) Answer(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.ShortAnswer, error) {
-	endpoint := endpointApprove
-	if d.Decision == gatehouse.Reject {
-		endpoint = endpointReject
+// answer shapes the ruling for decide.
+func (r *ruling) answer() (*gatehouse.Answer, error) {
+	a := r.action
+	if r.priorDecision {
+		if by := r.standingFor(r.decision.Decision); by != nil && by.Person == r.caller.Principal.Person {
+			r.replayed = true
+			r.code = alreadyCode(r.decision.Decision)
+			return r.shaped(), nil
+		}
+		if a.Status == gatehouse.StatusExpired {
+			return nil, expiredError(a)
+		}
+		return nil, alreadyDecided(a)
 	}
-	a, err := decideAs(ctx, g, id, d, (*ruling).shortAnswer)
-	if err != nil {
-		g.countDecision(ctx, endpoint, gatehouse.FailedResult(err))
-	} else {
-		g.countDecision(ctx, endpoint, gatehouse.DecisionResultOf(a.Status, a.Replayed))
+	return r.shaped(), nil
+}
+
+func (r *ruling) shaped() *gatehouse.Answer {
+	out := &gatehouse.Answer{Code: r.code, Result: r.code, Action: r.action, Replayed: r.replayed,
+		NotesStored: r.notesStored()}
+	if ap := r.action.Approval; ap != nil {
+		out.Votes, out.Required = ap.Approvals(), ap.Required
 	}
-	return a, err
+	return out
 }
 
 func (r *ruling) shortAnswer() (*gatehouse.ShortAnswer, error) {
@@ -71,4 +81,60 @@ func (r *ruling) notesStored() *bool {
 		}
 	}
 	return new(bool)
+}
+
+// standingFor returns the caller's vote for a standing decision of the given kind, else
+// the first vote for it; nil if people have taken no such decision.
+func (r *ruling) standingFor(d gatehouse.DecisionKind) *gatehouse.Vote {
+	a := r.action
+	ap := a.Approval
+	if ap == nil || a.Status == gatehouse.StatusCanceled || a.Status == gatehouse.StatusSuperseded {
+		return nil
+	}
+	want := gatehouse.ApprovalApproved
+	if d == gatehouse.Reject {
+		want = gatehouse.ApprovalRejected
+	}
+	if v, _ := a.HeldRejection(); ap.Status != want && (v == nil || d == gatehouse.Approve) {
+		return nil
+	}
+	var first *gatehouse.Vote
+	for i := range ap.Votes {
+		v := &ap.Votes[i]
+		if v.Decision != d {
+			continue
+		}
+		if v.Person == r.caller.Principal.Person {
+			return v
+		}
+		if first == nil {
+			first = v
+		}
+	}
+	return first
+}
+
+func alreadyCode(d gatehouse.DecisionKind) string {
+	if d == gatehouse.Reject {
+		return gatehouse.AlreadyRejected
+	}
+	return gatehouse.AlreadyApproved
+}
+
+func alreadyDecided(a *gatehouse.Action) error {
+	if v, _ := a.HeldRejection(); v != nil {
+		return gatehouse.E(gatehouse.CodeAlreadyDecided, "%s has rejected it", v.Name).
+			With("current_status", gatehouse.StatusRejected).With("decided_by", v.Name).With("decided_at", v.At)
+	}
+	e := gatehouse.E(gatehouse.CodeAlreadyDecided, "the action is %s", a.Status).
+		With("current_status", a.Status).With("decided_by", a.DecidedBy).With("decided_at", a.DecidedAt)
+	if a.Superseded != "" {
+		e = e.With("superseded_by", a.Superseded)
+	}
+	return e
+}
+
+func expiredError(a *gatehouse.Action) error {
+	return gatehouse.E(gatehouse.CodeExpired, "the approval expired at %s", a.Approval.ExpiresAt.Format(time.RFC3339)).
+		With("current_status", gatehouse.StatusExpired).With("expires_at", a.Approval.ExpiresAt)
 }

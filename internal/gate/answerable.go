@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// readBackPush builds the approval: how many people must approve, who may, and who may not. why is the
+// newApproval builds the approval: how many people must approve, who may, and who may not. why is the
 // reason when too few people may approve; "" otherwise.
 func newApproval(
 	tx gatehouse.ReadTx, proposer *gatehouse.Principal, a *gatehouse.Action, v gatehouse.Verdict, from lineage,
@@ -48,6 +48,12 @@ func newApproval(
 	// The opened answerers may be incomplete, so check all people.
 	why, err = unanswerable(tx, ap, v, exclusion{proposer, a.OnBehalfOf, find}, asker)
 	return ap, why, err
+}
+
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // timing returns how long the approval of a verdict stays open, and its stages and reminders.

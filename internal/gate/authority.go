@@ -64,7 +64,7 @@ func (g *Gate) votersStand(
 			whose = of(v.lender)
 		}
 		if at < 0 || whose < 0 || a.Approval.Bars(found[at]) || !found[at].MayDecide() || excluded(barred, found[at]) ||
-			entitled(a.Approval, found[whose], tx.Now()) != nil || excluded(barred, found[whose]) {
+			MayAnswer(a.Approval, found[whose], tx.Now()) != nil || excluded(barred, found[whose]) {
 			return revoked("%s voted, but has lost the right to", v.name).With("voter", v.name)
 		}
 		if err := g.editorStands(tx, a, found[at]); err != nil {
@@ -104,7 +104,7 @@ func sponsors(tx gatehouse.IdentityReader, a *gatehouse.Action, rights *gatehous
 
 // Recheck reports whether an approved action may still be carried out. The active policy must
 // not deny it, nor ask for more people or a higher level than the approval did; the required
-// number of people must have approved it and still be entitled. Recheck runs in the transaction
+// number of people must have approved it and still have the right to. Recheck runs in the transaction
 // that records the intent to call. Its error has code authority_revoked, or is [*unjudged].
 func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights) error {
 	if rights == nil {
@@ -128,4 +128,8 @@ func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.R
 		return revoked("the approval is no longer valid")
 	}
 	return g.votersStand(tx, a, rights, nil, nil)
+}
+
+func revoked(format string, args ...any) *gatehouse.Error {
+	return gatehouse.E(gatehouse.CodeAuthorityRevoked, format, args...)
 }

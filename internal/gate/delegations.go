@@ -264,7 +264,7 @@ func (g *Gate) lendersFor(
 // mayAnswer checks that the person may answer, by their own right or by a
 // delegation.
 func (g *Gate) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.Principal) error {
-	refusal := entitled(a.Approval, p, tx.Now())
+	refusal := MayAnswer(a.Approval, p, tx.Now())
 	if refusal == nil {
 		return nil
 	}

@@ -141,7 +141,7 @@ func (g *Gate) editLineage(
 		editors: union(old.Editors, []string{me.ID, me.Person}), about: aboutOf(old),
 	}
 	if !from.corrects() {
-		err = g.Store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error { return mayEdit(old, me, tx.Now()) })
+		err = g.Store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error { return MayEdit(old, me, tx.Now()) })
 	}
 	if err != nil {
 		return from, err
@@ -174,14 +174,15 @@ func (g *Gate) editLineage(
 	return from, err
 }
 
-// mayEdit checks that a person may edit a pending action: they need the right to answer it
-// themselves. An earlier editor, though excluded from answering, may edit again.
-func mayEdit(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) error {
+// MayEdit returns the reason why a principal may not edit a pending action as its reviewer; nil when
+// it may: a reviewer needs the right to answer it. An earlier editor, though excluded from answering,
+// may edit again.
+func MayEdit(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) error {
 	ap := *a.Approval
 	if excluded(a.Editors, p) {
 		ap.Excluded = nil
 	}
-	return entitled(&ap, p, now)
+	return MayAnswer(&ap, p, now)
 }
 
 // editorStands checks that the active policy still lets an editor of the action approve

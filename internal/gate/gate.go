@@ -23,40 +23,25 @@ type Targets interface {
 	// with code invalid.
 	Describe(tenant string, p *gatehouse.Proposal) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration,
 		err error)
+	// Declared returns the connector's declarations about a proposal's operation; nil for nothing.
+	Declared(tenant string, p *gatehouse.Proposal) *gatehouse.Declared
 	// Validate refuses an action that can never be carried out.
 	Validate(a *gatehouse.Action) error
+	// Lane returns "" for a connector that the dispatcher calls, else the lane of its outside workers.
+	Lane(tenant, connector string) string
+	// Checks reports whether Check asks the action's target, ChecksAny whether it asks any target.
+	Checks(a *gatehouse.Action) bool
+	ChecksAny() bool
 	// Check compares the target with the proposal. checked is false when the
 	// connector cannot check; err is set when the target did not answer.
 	Check(ctx context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool,
 		err error)
 }
 
-// Checks is an optional ability of Targets: it tells whether Check asks the target
-// at all.
-type Checks interface {
-	Checks(a *gatehouse.Action) bool
-	// ChecksAny reports whether Check asks the target of any connector.
-	ChecksAny() bool
-}
-
 // Reverses is an optional ability of Targets: it tells whether an operation
 // describes how to undo its effect.
 type Reverses interface {
 	Reverses(tenant, connector, operation string) bool
-}
-
-// Declares is an optional ability of Targets: it returns the connector's declarations about a
-// proposal's operation; nil for nothing.
-type Declares interface {
-	Declared(tenant string, p *gatehouse.Proposal) *gatehouse.Declared
-}
-
-// declared asks Targets with [Declares].
-func (g *Gate) declared(tenant string, p *gatehouse.Proposal) *gatehouse.Declared {
-	if d, ok := g.targets.(Declares); ok {
-		return d.Declared(tenant, p)
-	}
-	return nil
 }
 
 // Redactor is an optional ability of Targets: it removes the secrets of the
@@ -167,22 +152,6 @@ func New(store gatehouse.Store, targets Targets, hints usecase.Hints, config Con
 		g.credentials = new(credentialCache)
 	}
 	return g
-}
-
-// remote reports whether each query costs a round trip. If so, the use case makes
-// as many queries as possible at once, in the transaction that acts on the answers.
-func (g *Gate) remote() bool { return g.credentials != nil }
-
-// checks reports whether Check may have to ask the action's target.
-func (g *Gate) checks(a *gatehouse.Action) bool {
-	c, known := g.targets.(Checks)
-	return !known || c.Checks(a)
-}
-
-// checksAny reports whether Check may have to ask any target.
-func (g *Gate) checksAny() bool {
-	c, known := g.targets.(Checks)
-	return !known || c.ChecksAny()
 }
 
 // Redactor returns the redactor of the configuration's secrets, nil for none.

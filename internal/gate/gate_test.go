@@ -47,6 +47,9 @@ func (f *targets) Describe(_ string, p *gatehouse.Proposal) (string, gatehouse.R
 	return f.fingerprint, f.floor, time.Hour, nil
 }
 
+func (f *targets) Lane(string, string) string       { return "" }
+func (f *targets) Checks(*gatehouse.Action) bool    { return true }
+func (f *targets) ChecksAny() bool                  { return true }
 func (f *targets) Validate(*gatehouse.Action) error { return nil }
 
 func (f *targets) Check(

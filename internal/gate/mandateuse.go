@@ -127,7 +127,7 @@ func (g *Gate) approveFor(tx gatehouse.Tx, a *gatehouse.Action, voters []*gateho
 		if err := tx.PutVote(a.Approval.ID, r.ballot); err != nil {
 			return err
 		}
-		if err := r.record(tx, "hitl.voted", gatehouse.StatusPending); err != nil {
+		if err := tx.AppendLeaf(r.leaf("hitl.voted", gatehouse.StatusPending)); err != nil {
 			return err
 		}
 	}

@@ -376,7 +376,7 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 		}
 		facts = policy.Facts{
 			Tenant: tenant, Proposal: p, Proposer: c.Principal, Floor: floor, ProposedAt: tx.Now(),
-			Declared: g.declared(tenant, p),
+			Declared: g.targets.Declared(tenant, p),
 		}
 		return nil
 	})

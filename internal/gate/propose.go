@@ -126,9 +126,8 @@ func (g *Gate) propose(
 	}
 	first := true
 	judge := func() error {
-		cached := first && g.remote()
-		first = false
-		if cached {
+		if first {
+			first = false
 			var known bool
 			if d.verdict, known, err = g.judgeAsLast(ctx, facts); known {
 				return err
@@ -253,7 +252,7 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 	}
 	a := gatehouse.Action{
 		ID: id, Revision: from.revision, Tenant: tenant, Proposal: *p,
-		ClaimedRisk: p.RiskLevel, Fingerprint: fingerprint, Declared: g.declared(tenant, p),
+		ClaimedRisk: p.RiskLevel, Fingerprint: fingerprint, Declared: g.targets.Declared(tenant, p),
 		ProposedBy: from.proposer(c).Name, ProposerID: from.proposer(c).ID,
 		ContentHash: p.ContentHash(), Title: from.title,
 	}
@@ -401,7 +400,7 @@ func (g *Gate) insertAllowed(
 	if err := reserve(tx, a); err != nil {
 		return err
 	}
-	return g.enqueue(tx, a)
+	return tx.InsertPush(g.newPush(tx, a))
 }
 
 func insertDenied(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, from lineage) error {

@@ -177,6 +177,19 @@ func resolve(
 		map[string]any{"push": p.ID, "outcome": r.Outcome, "reason": r.Reason})
 }
 
+// newPush makes the push of an approved action.
+func (g *Gate) newPush(tx gatehouse.Tx, a *gatehouse.Action) *gatehouse.Push {
+	now := tx.Now()
+	due := now.Add(a.HoldFor.D())
+	p := &gatehouse.Push{
+		ID: NewID("psh"), Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector,
+		IdempotencyKey: a.IdempotencyKey, Digest: a.Digest, Status: gatehouse.PushQueued,
+		NotBefore: due, NextAttempt: &due, CreatedAt: now, Lane: g.targets.Lane(a.Tenant, a.Connector),
+	}
+	a.Push = p.Summary()
+	return p
+}
+
 // Applied writes the consequences of an applied action, in the transaction that
 // records it: the mirror row, and, for a reversal, the original's new state. When
 // the original is no longer applied, the reversal has still happened at the target,

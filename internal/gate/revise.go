@@ -151,7 +151,7 @@ func closeRevised(tx actionMover, c *gatehouse.Caller, from lineage, old *gateho
 		return err
 	}
 	if from.editing {
-		if err := mayEdit(old, c.Principal, tx.Now()); err != nil {
+		if err := MayEdit(old, c.Principal, tx.Now()); err != nil {
 			return err
 		}
 	}

@@ -48,8 +48,9 @@ func steppedUp(c *gatehouse.Caller) error {
 	return nil
 }
 
-// entitled checks the right to answer one approval now.
-func entitled(ap *gatehouse.Approval, p *gatehouse.Principal, now time.Time) error {
+// MayAnswer returns the reason why a principal has no right to answer an approval; nil when it has
+// the right, whether or not it has voted already.
+func MayAnswer(ap *gatehouse.Approval, p *gatehouse.Principal, now time.Time) error {
 	if ap.Bars(p) {
 		return gatehouse.E(gatehouse.CodeSelfApproval, "the proposer, its sponsor, the person it was proposed for and "+
 			"everybody who contributed to its content cannot decide")

@@ -97,7 +97,7 @@ func undoable(a *gatehouse.Action) bool {
 // hold, whichever locks the action first wins.
 func closeHeld(tx pushMover, c *gatehouse.Caller, old *gatehouse.Action) error {
 	if ap := old.Approval; ap != nil && ap.VoteOf(c.Principal.Person) == nil {
-		if err := entitled(ap, c.Principal, tx.Now()); err != nil {
+		if err := MayAnswer(ap, c.Principal, tx.Now()); err != nil {
 			return err
 		}
 	}
@@ -130,7 +130,7 @@ func (r *ruling) holdRejection(tx gatehouse.Tx, at time.Time) error {
 	}
 	ap.RejectsAt = &at
 	r.code = gatehouse.Decided
-	return r.record(tx, "hitl.voted", gatehouse.StatusPending)
+	return tx.AppendLeaf(r.leaf("hitl.voted", gatehouse.StatusPending))
 }
 
 // rejectHeld lets a held rejection take effect.

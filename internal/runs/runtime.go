@@ -62,13 +62,9 @@ func NewRuntime(store gatehouse.Store, runs *Runs, hints Hints, c RuntimeConfig,
 	if c.Weights == nil {
 		c.Weights = func(string, string) (int, int) { return 1, 1 }
 	}
-	held := c.Workers
-	if _, remote := store.(gatehouse.Remote); remote {
-		held += storing
-	}
 	return &Runtime{
 		store: store, runs: runs, hints: hints, config: c, log: log, fair: &fair{weights: c.Weights},
-		slots: make(lease.Slots, c.Workers), held: make(lease.Slots, held), freed: make(chan struct{}, 1),
+		slots: make(lease.Slots, c.Workers), held: make(lease.Slots, c.Workers+storing), freed: make(chan struct{}, 1),
 	}
 }
 
@@ -100,7 +96,7 @@ func (r *Runtime) work(ctx context.Context) {
 		}
 		steps, err := r.lease(ctx, n)
 		if least = 1; len(steps) == n { // more may be ready than there were slots
-			least = r.minSlots()
+			least = r.config.Workers
 		}
 		if err != nil && ctx.Err() == nil {
 			r.log.ErrorContext(ctx, "leasing steps failed", "error", err)
@@ -161,19 +157,9 @@ func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 // backlog: finding and leasing one step costs as much as several.
 const patience = time.Millisecond
 
-// storing is how many steps may be leased besides the executing ones over a remote
-// store: while the results of one lease are being stored, the next steps are leased
-// and executed.
+// storing is how many steps may be leased besides the executing ones: while the results of one
+// lease are being stored, the next steps are leased and executed.
 const storing = 64
-
-// minSlots is the number of free slots that a lease waits for while there is a backlog. Over a
-// remote store, slots become free before results are stored, so several soon are.
-func (r *Runtime) minSlots() int {
-	if cap(r.held) > cap(r.slots) {
-		return r.config.Workers
-	}
-	return max(1, r.config.Workers/4)
-}
 
 // sleep waits for one of the hints, at most for the given time.
 func (r *Runtime) sleep(ctx context.Context, most time.Duration, hint, other <-chan struct{}) {

@@ -62,7 +62,11 @@ type anything struct{}
 func (anything) Describe(string, *gatehouse.Proposal) (string, gatehouse.RiskLevel, time.Duration, error) {
 	return "f1", 0, 0, nil
 }
-func (anything) Validate(*gatehouse.Action) error { return nil }
+func (anything) Declared(string, *gatehouse.Proposal) *gatehouse.Declared { return nil }
+func (anything) Lane(string, string) string                               { return "" }
+func (anything) Checks(*gatehouse.Action) bool                            { return true }
+func (anything) ChecksAny() bool                                          { return true }
+func (anything) Validate(*gatehouse.Action) error                         { return nil }
 func (anything) Check(
 	context.Context, *gatehouse.Action,
 ) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {

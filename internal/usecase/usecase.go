@@ -1,9 +1,14 @@
+// Package usecase runs the use cases of internal/gate and internal/runs, so that no use
+// case can forget a part: the caller, the earlier answer of an Idempotency-Key, the
+// transaction, the stored answer, and the hint after the commit.
 package usecase
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"log/slog"
+	"slices"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -125,6 +130,29 @@ func once[T any](
 	return out, remember(tx, c, out)
 }
 
+// errStaleCaller says that a cached caller has changed or no longer exists.
+var errStaleCaller = errors.New("usecase: the cached caller is out of date")
+
+// Verify compares a cached caller with the store's data. Each run of a transaction's
+// closure verifies the caller again, since a run may be rolled back.
+func Verify(c *gatehouse.Caller, known gatehouse.CallerFacts) error {
+	if c.Cached == nil {
+		return nil
+	}
+	c.Cached.Verified = known.Principal != nil && samePrincipal(known.Principal, c.Principal) &&
+		(!c.StepUp || subtle.ConstantTimeCompare(known.EditToken[:], c.Cached.EditToken[:]) == 1)
+	if !c.Cached.Verified {
+		return errStaleCaller
+	}
+	return nil
+}
+
+func samePrincipal(p, q *gatehouse.Principal) bool {
+	return p.ID == q.ID && p.Tenant == q.Tenant && p.Name == q.Name && p.Kind == q.Kind && p.Person == q.Person &&
+		p.Sponsor == q.Sponsor && p.Disabled == q.Disabled && slices.Equal(p.Roles, q.Roles) &&
+		slices.Equal(p.Groups, q.Groups)
+}
+
 // ErrStale says that values read before the transaction have changed.
 var ErrStale = errors.New("usecase: read before the transaction is stale")
 
@@ -161,6 +189,31 @@ func (r *Runner) notified(ctx context.Context, run func(wrote *bool) error) erro
 	}
 	return err
 }
+
+// noted is a transaction that notes whether it writes to the log, whose readers are
+// notified after the commit.
+type noted struct {
+	gatehouse.Tx
+	wrote *bool
+}
+
+func (t noted) AppendLeaf(l *gatehouse.Leaf) error {
+	*t.wrote = true
+	return t.Tx.AppendLeaf(l)
+}
+
+func (t noted) SettleDecision(s *gatehouse.Settlement) error {
+	*t.wrote = true
+	return t.Tx.SettleDecision(s)
+}
+
+// notedQueues is noted for rows of several tenants.
+type notedQueues struct {
+	gatehouse.Queues
+	wrote *bool
+}
+
+func (q notedQueues) In(tenant string) gatehouse.Tx { return noted{q.Queues.In(tenant), q.wrote} }
 
 // View runs a read for the caller. A missing row is not_found, naming what.
 func (r *Runner) View(ctx context.Context, what string, fn func(gatehouse.ReadTx, *gatehouse.Caller) error) error {

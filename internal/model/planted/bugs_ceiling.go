@@ -8,7 +8,7 @@ func ceilingBugs() []bug {
 			"if !c.Fits(used) {", "if false {", model, "TestModel"),
 		plant("a ceiling lets one more through", "10", "internal/store/shared/ceilings.go",
 			"used <= c.Limit-c.Amount", "used <= c.Limit", model, "TestModel"),
-		plant("an approval reserves nothing", "10", "internal/gate/enqueue.go",
+		plant("an approval reserves nothing", "10", "internal/gate/ceilings.go",
 			"tx.ReserveCeilings(a.ID, a.Ceilings...)", "tx.ReserveCeilings(a.ID)", model, "TestModel"),
 		plant("a group does not check the ceilings that its members claim", "10", postgres+"/ceilings.go",
 			"[]query{locks, reserve, check}", "[]query{locks, reserve}",

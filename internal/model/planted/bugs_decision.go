@@ -1,7 +1,7 @@
 package main
 
 const (
-	decide   = "internal/gate/decide.go"
+	ruling   = "internal/gate/ruling.go"
 	dispatch = "internal/dispatch"
 	model    = "internal/model"
 	gate     = "internal/gate"
@@ -13,61 +13,61 @@ const (
 // decisionBugs: one decision, of exactly those bytes, in time, with its push.
 func decisionBugs() []bug {
 	return []bug{
-		plant("a decided approval is decided again", "1, 11", decide,
+		plant("a decided approval is decided again", "1, 11", ruling,
 			"if a.Status != gatehouse.StatusPending {\n\t\tr.priorDecision = "+
 				"true", "if false {\n\t\tr.priorDecision = true", model, "TestModel"),
-		plant("every caller is told that it decided", "1, 2", decide,
+		plant("every caller is told that it decided", "1, 2", ruling,
 			"if a.Status != gatehouse.StatusPending {\n\t\tr.priorDecision = true",
 			"if a.Status == gatehouse.StatusRejected {\n\t\tr.code = gatehouse.Decided\n\t\treturn nil\n\t}\n\tif a.Status "+
 				"!= gatehouse.StatusPending {\n\t\tr.priorDecision = true", model, "TestLinearizable"),
-		plant("a stored answer for decide is used for another voter", "1", decide,
+		plant("a stored answer for decide is used for another voter", "1", "internal/gate/answer.go",
 			"by != nil && by.Person == r.caller.Principal.Person", "by != nil", model, "TestModel"),
-		plant("a person's second vote always replaces the first", "1", decide,
+		plant("a person's second vote always replaces the first", "1", ruling,
 			"if done, err := r.ownVote(ap, person); done || err != nil {\n\t\treturn err\n\t}", "", model, "TestLinearizable"),
-		plant("an approved action without its push", "3", "internal/store/shared/decided.go",
+		plant("an approved action without its push", "3", "internal/store/shared/settle.go",
 			"if err == nil && d.Push != nil {", "if false {", model, "TestModel"),
 		{
 			"the push is written in a transaction of its own", "3",
 			[]edit{
-				{"internal/store/shared/decided.go", "if err == nil && d.Push != nil {", "if false {"},
-				{decide, "r.sendHints()\n\treturn out, nil", "if r.action.Status == gatehouse.StatusApproved && r.code == " +
+				{"internal/store/shared/settle.go", "if err == nil && d.Push != nil {", "if false {"},
+				{"internal/gate/decide.go", "r.sendHints()\n\treturn out, nil", "if r.action.Status == gatehouse.StatusApproved && r.code == " +
 					"gatehouse.Decided {\n\t\tif err := g.Store.Update(ctx, r.action.Tenant, func(tx gatehouse.Tx) error { return " +
-					"g.enqueue(tx, r.action) }); err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t}\n\tr.sendHints()\n\treturn out, " +
+					"tx.InsertPush(g.newPush(tx, r.action)) }); err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t}\n\tr.sendHints()\n\treturn out, " +
 					"nil"},
 			},
 			model, "TestOneTransaction",
 		},
 		plant("an allowed action without its push", "3", "internal/gate/propose.go",
-			"return g.enqueue(tx, a)\n", "return nil\n", model, "TestModel"),
+			"return tx.InsertPush(g.newPush(tx, a))\n", "return nil\n", model, "TestModel"),
 		plant("a push before the decision", "4, 7", "internal/gate/propose.go",
 			`data["approval"], data["required"] = a.Approval.ID, a.Approval.Required`,
-			`data["approval"], data["required"] = a.Approval.ID, a.Approval.Required`+"\n\tif err := g.enqueue(tx, a); err != nil {\n\t\treturn err\n\t}", model, "TestModel"),
+			`data["approval"], data["required"] = a.Approval.ID, a.Approval.Required`+"\n\tif err := tx.InsertPush(g.newPush(tx, a)); err != nil {\n\t\treturn err\n\t}", model, "TestModel"),
 		plant("the store accepts a push of an unapproved action", "4", sqlite+"/pushes.go",
 			"WHERE tenant = ? AND id = ? AND status = 'approved'`", "WHERE tenant = ? AND id = ? AND status <> ''`", sqlite, conform+"PushNeedsApproval"),
-		plant("the digest is not compared at the decision", "6", decide,
+		plant("the digest is not compared at the decision", "6", ruling,
 			"if r.decision.Digest != \"\" && r.decision.Digest != a.Digest {", "if false {", model, "TestModel"),
 		plant("an approval without a digest", "6", "service.go",
 			"if kind == Approve && digest == \"\" {", "if false {", model, "TestModel"),
 		plant("the digest does not cover the change", "6", "digest.go",
 			"Member{\"proposed_change\", p.ProposedChange},\n\t\tMember{\"revision\", ", `Member{"proposed_change", "null"}, Member{"revision", `, root, "TestDigestVectors"),
-		plant("an expired approval can be given", "9", decide,
+		plant("an expired approval can be given", "9", ruling,
 			"if !tx.Now().Before(ap.End()) {", "if false {", gate, "TestExpiryHoldsWithoutTheSweeper"),
-		plant("an approval can be given at its expiry", "9", decide,
+		plant("an approval can be given at its expiry", "9", ruling,
 			"if !tx.Now().Before(ap.End()) {", "if tx.Now().After(ap.End()) {", gate,
 			"TestExpiryHoldsWithoutTheSweeper"),
 		plant("the proposer can extend the approval", "9", "internal/gate/answerable.go",
 			"expiry = min(expiry, in)", "expiry = in", model, "TestModel"),
-		plant("one approval too few is enough", "8", decide,
+		plant("one approval too few is enough", "8", ruling,
 			"if ap.Approvals() < ap.Required {", "if ap.Approvals() < ap.Required-1 {", model, "TestModel"),
 		plant("one approval is enough for L5", "8", "internal/gate/answerable.go",
 			"required := max(v.Required, from.required, 1)", "required := max(from.required, 1)\n\tv.Required = 1", model, "TestModel"),
-		plant("the value is not retyped at L4 and L5", "contract", decide,
+		plant("the value is not retyped at L4 and L5", "contract", ruling,
 			"c != nil && r.decision.Confirm != c.Value", "c != nil && false", model, "TestModel"),
-		plant("a target that has changed is approved unseen", "contract", decide,
+		plant("a target that has changed is approved unseen", "contract", ruling,
 			"if r.drift != nil {", "if false {", gate, "TestTargetChangedNeedsAcknowledgement"),
-		plant("the active policy has no veto at the decision", "promise 2", decide,
+		plant("the active policy has no veto at the decision", "promise 2", ruling,
 			"if r.veto != \"\" {", "if false {", model, "TestModel"),
-		plant("a policy applied meanwhile is not seen", "promise 2", decide,
+		plant("a policy applied meanwhile is not seen", "promise 2", ruling,
 			"if r.known != nil && rights.PolicyVersion != r.policyVersion {", "if rights.PolicyVersion < 0 {", gate,
 			"TestPolicyAppliedMeanwhileVetoes"),
 		plant("a revised action keeps its approval open", "1, 11", "internal/gate/revise.go",

@@ -44,7 +44,7 @@ func dispatchBugs() []bug {
 			"n = min(n, share.Most-int(busy))", "n = min(n, share.Most-int(busy)*0)", sqlite, conform+"ClaimShares"),
 		plant("a held action is canceled although it was claimed", "7, 11", "internal/gate/cancel.go",
 			"if p.Status != gatehouse.PushQueued || !tx.Now().Before(p.NotBefore) || p.Attempts > 0 {", "if !tx.Now().Before(p.NotBefore.Add(1e11)) {", model, "TestModel"),
-		plant("a holder that lost its lease settles the push", "12", "internal/dispatch/record.go",
+		plant("a holder that lost its lease settles the push", "12", "internal/dispatch/step.go",
 			"if s.push.Status != from || s.push.Generation != j.push.Generation {", "if s.push.Status != from {",
 			dispatch, "TestGenerationFences"),
 		plant("late evidence counts as an outcome", "12", "internal/dispatch/send.go",

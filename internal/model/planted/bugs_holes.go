@@ -25,7 +25,7 @@ func holeBugs() []bug {
 			"return safety{\n\t\tskip:   gatehouse.SkippedResolveFirst,\n\t\treason: \"class C",
 			"return safety{\n\t\tsafe:   true,\n\t\treason: \"class C",
 			model, "TestModel"),
-		plant("class C is called again while patience lasts", "15", "internal/dispatch/record.go",
+		plant("class C is called again while patience lasts", "15", "internal/dispatch/judge.go",
 			"if class != connector.ClassA || p.PickedAt == nil {", "if p.PickedAt == nil {", dispatch, "TestPatience"),
 		plant("a connector's floor is left out", "promise 2", "internal/dispatch/registry.go",
 			"floor = connector.FloorOf(", "_ = connector.FloorOf(", dispatch, "TestRegistryFloor"),

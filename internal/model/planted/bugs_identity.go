@@ -3,9 +3,9 @@ package main
 // identityBugs let the wrong people decide, or cross tenants.
 func identityBugs() []bug {
 	return []bug{
-		plant("a principal counts as a person", "8", decide,
+		plant("a principal counts as a person", "8", ruling,
 			"own := ap.VoteOf(person.Person)", "own := ap.VoteOf(person.ID)", model, "TestModel"),
-		plant("votes are stored under the name, not the person", "8", decide,
+		plant("votes are stored under the name, not the person", "8", ruling,
 			"Person: p.Person, PrincipalID: p.ID, Name: p.Name, Decision", "Person: p.Name, PrincipalID: p.ID, Name: p.Name, Decision", model, "TestModel"),
 		plant("the proposer may decide", "8", "internal/gate/rights.go",
 			"list := []string{proposer.ID, proposer.Person, proposer.Name}", "list := []string{}", model, "TestModel"),
@@ -19,7 +19,7 @@ func identityBugs() []bug {
 			"return s == p.ID || s == p.Person || strings", "return s == p.ID || strings", model, "TestModel"),
 		plant("a revision drops the excluded people", "8", "internal/gate/answerable.go",
 			"barred = union(barred, old.Approval.Excluded)", "_ = old", gate, "TestReviewerWhoRevisesCannotApprove"),
-		plant("a voter who lost the role still counts", "8", decide,
+		plant("a voter who lost the role still counts", "8", ruling,
 			"if err := r.gate.votersStand(tx, a, rights, r.caller.Principal, r.from); err != nil {\n\t\treturn err\n\t}", "",
 			gate, "TestVotersAreRevalidated"),
 		plant("the vote of an agent's new sponsor still counts", "8", "internal/gate/authority.go",
@@ -50,7 +50,7 @@ func identityBugs() []bug {
 		plant("people are asked although nobody may answer", "8", "internal/gate/answerable.go",
 			"ap.Answerers(from.opened.Answerers) >= ap.Required", "ap.Answerers(from.opened.Answerers) >= 0", model,
 			"TestModel"),
-		plant("a cached caller is accepted without its key", "promise 2", "internal/usecase/caller.go",
+		plant("a cached caller is accepted without its key", "promise 2", "internal/usecase/usecase.go",
 			"if !c.Cached.Verified {", "if false {", "internal/store/postgres", "TestCachedCaller"),
 		plant("only the first answerers are counted", "8", "internal/gate/answerable.go",
 			"if n >= ap.Required {", "if n >= ap.Required && len(people) < 0 {", gate, "TestManyMayAnswer"),

@@ -14,7 +14,7 @@ func restoredBugs() []bug {
 			"r.Tenant != \"\" && r.Tenant != own", "false", gate, "TestMarkUnknown"),
 		plant("a dry run marks", "contract", restored,
 			"if out.DryRun {", "if false {", "internal/model", "TestModel"),
-		plant("an absent class C effect counts as proof", "5, 15", "internal/dispatch/readback.go",
+		plant("an absent class C effect counts as proof", "5, 15", "internal/dispatch/targetreads.go",
 			"finding == connector.Absent && !once(op.Class)", "finding == connector.Absent && op.Class != \"\"", "internal/model", "TestModel"),
 	}
 }

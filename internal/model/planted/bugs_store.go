@@ -36,8 +36,8 @@ func storeBugs() []bug {
 			"return record(tx, a, \"hitl.expired\", \"system\", gatehouse.StatusPending, "+
 				"gatehouse.StatusExpired,\n\t\tmap[string]any{\"expires_at\": a.Approval.ExpiresAt})", "return nil", model,
 			"TestModel"),
-		plant("a vote leaves no leaf", "14", decide,
-			"return r.record(tx, \"hitl.voted\", gatehouse.StatusPending)", "return nil", model, "TestModel"),
+		plant("a vote leaves no leaf", "14", ruling,
+			"return tx.AppendLeaf(r.leaf(\"hitl.voted\", gatehouse.StatusPending))", "return nil", model, "TestModel"),
 		plant("an intent leaves no leaf", "14, 15", "internal/dispatch/send.go",
 			"\t\ts.leaf(\"push.sent\")\n", "", model, "TestModel"),
 		plant("a second sequencer is not fenced", "14", sqlite+"/numbers.go",

@@ -292,3 +292,21 @@ func (t *tx) queueWrite(q query) error {
 	}
 	return nil
 }
+
+// inTransaction reports whether the connection is within a transaction.
+func (t *readTx) inTransaction() bool {
+	return t.begun && !t.c.IsClosed() && t.c.PgConn().TxStatus() != 'I'
+}
+
+// finish rolls back an uncommitted transaction and releases the connection.
+func (t *readTx) finish() {
+	if t.inTransaction() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 5*time.Second)
+		defer cancel()
+		t.s.reportTrip([]query{{sql: `rollback`}})
+		if _, err := t.c.Exec(ctx, `rollback`); err != nil {
+			_ = t.c.Close(ctx)
+		}
+	}
+	t.conn.Release()
+}

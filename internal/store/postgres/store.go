@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/pgurl"
-	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // Config sets up a store. Only URL is required.
@@ -249,113 +247,3 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 
 // Remote marks a store whose reads cost round trips: see [gatehouse.Remote].
 func (s *Store) Remote() {}
-
-// View runs fn on one snapshot. When ctx ends, the running statement ends too.
-func (s *Store) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
-	return s.view(ctx, tenant, false, func(t *readTx) error { return fn(t) })
-}
-
-// Read is a View with one question, in one round trip.
-func (s *Store) Read(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
-	return s.view(ctx, tenant, true, func(t *readTx) error { return fn(t) })
-}
-
-// maxConnectRetry is how long a View retries while the server refuses connections, for example
-// during a restart. No statement was sent by then, so a retry is always safe.
-const maxConnectRetry = time.Second
-
-// acquireView takes a view slot and a connection. Between attempts it returns the slot, so that
-// other Views can wait at the same time.
-func (s *Store) acquireView(ctx context.Context) (*pgxpool.Conn, error) {
-	began := time.Now()
-	for pause := maxConnectRetry / 20; ; pause *= 2 {
-		if err := s.takeSlot(ctx, s.viewSlots); err != nil {
-			return nil, err
-		}
-		c, err := s.acquire(ctx)
-		if err == nil {
-			return c, nil
-		}
-		<-s.viewSlots
-		if kindOf(err) != lost || time.Since(began)+pause > maxConnectRetry {
-			return nil, err
-		}
-		timer := time.NewTimer(pause/2 + rand.N(pause/2))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, ctx.Err()
-		case <-s.closing:
-			timer.Stop()
-			return nil, errClosed
-		}
-	}
-}
-
-func (s *Store) view(ctx context.Context, tenant string, single bool, fn func(*readTx) error) error {
-	t := &readTx{s: s, ctx: ctx, view: true, single: single}
-	t.Reads = shared.Reads{Reader: t}
-	t.useTenant(tenant)
-	defer t.endView()
-	if !single {
-		if err := t.connectView(); err != nil {
-			return err
-		}
-	}
-	err := fn(t)
-	if t.err != nil && ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err == nil {
-		err = t.err
-	}
-	return err
-}
-
-// connectView takes a view slot and a connection.
-func (t *readTx) connectView() error {
-	if t.conn, t.err = t.s.acquireView(t.ctx); t.err != nil {
-		return t.err
-	}
-	t.c = t.conn.Conn()
-	return nil
-}
-
-// endView returns what connectView took, and ends the Read's turn in the queue.
-func (t *readTx) endView() {
-	t.end = true
-	if t.readDone != nil {
-		t.readDone()
-	}
-	if t.conn == nil {
-		return
-	}
-	leave := func() {
-		t.finish()
-		<-t.s.viewSlots
-	}
-	if t.inTransaction() {
-		go leave() // nobody has to wait for the end of a read
-	} else {
-		leave()
-	}
-}
-
-// inTransaction reports whether the connection is within a transaction.
-func (t *readTx) inTransaction() bool {
-	return t.begun && !t.c.IsClosed() && t.c.PgConn().TxStatus() != 'I'
-}
-
-// finish rolls back an uncommitted transaction and releases the connection.
-func (t *readTx) finish() {
-	if t.inTransaction() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 5*time.Second)
-		defer cancel()
-		t.s.reportTrip([]query{{sql: `rollback`}})
-		if _, err := t.c.Exec(ctx, `rollback`); err != nil {
-			_ = t.c.Close(ctx)
-		}
-	}
-	t.conn.Release()
-}

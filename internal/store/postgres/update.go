@@ -46,6 +46,26 @@ type tx struct {
 	leftSession *session
 }
 
+// queues is passed to closures that write for all tenants. Its methods are the methods of tx that call
+// AllTenants first.
+type queues struct{ *tx }
+
+var (
+	_ gatehouse.Tx     = (*tx)(nil)
+	_ gatehouse.Queues = queues{}
+)
+
+// In moves the transaction to a tenant.
+func (q queues) In(tenant string) gatehouse.Tx {
+	q.useTenant(tenant)
+	return q.tx
+}
+
+// UpdateQueues is Update for all tenants.
+func (s *Store) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	return s.update(ctx, "", func(t *tx) error { return fn(queues{t}) })
+}
+
 // Update runs fn in a transaction; see the package comment for its rules.
 func (s *Store) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
 	return s.update(ctx, tenant, func(t *tx) error { return fn(t) })

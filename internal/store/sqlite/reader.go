@@ -107,6 +107,26 @@ func (s *Store) Read(ctx context.Context, tenant string, fn func(gatehouse.ReadT
 	return s.View(ctx, tenant, fn)
 }
 
+// readQueues is passed to closures that read for all tenants. It has the methods of readTx whose statements
+// name no tenant.
+type readQueues struct{ *readTx }
+
+// In scopes the transaction to a tenant.
+func (q readQueues) In(tenant string) gatehouse.ReadTx {
+	q.tenant = tenant
+	return q.readTx
+}
+
+// ViewQueues is View for all tenants.
+func (s *Store) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+	return s.view(ctx, "", func(t *readTx) error { return fn(readQueues{t}) })
+}
+
+// ReadQueues is ViewQueues: there is no remote database here.
+func (s *Store) ReadQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+	return s.ViewQueues(ctx, fn)
+}
+
 // open begins a View's transaction at its first statement: a View that the
 // cache answers takes no connection.
 func (t *readTx) open() error {

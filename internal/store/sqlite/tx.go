@@ -15,9 +15,15 @@ type tx struct {
 	waiting unnumbered
 }
 
+// queues is passed to closures that write for all tenants. It has the methods of tx whose statements name no
+// tenant.
+type queues struct{ *tx }
+
 var (
-	_ gatehouse.ReadTx = (*readTx)(nil)
-	_ gatehouse.Tx     = (*tx)(nil)
+	_ gatehouse.ReadTx     = (*readTx)(nil)
+	_ gatehouse.ReadQueues = readQueues{}
+	_ gatehouse.Tx         = (*tx)(nil)
+	_ gatehouse.Queues     = queues{}
 )
 
 // Tenant is the transaction's tenant; "" while it works for all tenants.
@@ -57,4 +63,10 @@ func (t *tx) WriteOrFail(none error, sql string, args ...any) error {
 // Returning is Each: SQLite runs the whole statement before it returns the first row.
 func (t *tx) Returning(sql string, row func(shared.Row) error, args ...any) error {
 	return t.Each(sql, row, args...)
+}
+
+// In scopes the transaction to a tenant.
+func (q queues) In(tenant string) gatehouse.Tx {
+	q.tenant = tenant
+	return q.tx
 }

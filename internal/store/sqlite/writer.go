@@ -105,6 +105,11 @@ func (s *Store) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx)
 	return s.update(ctx, tenant, func(t *tx) error { return fn(t) })
 }
 
+// UpdateQueues is Update for all tenants.
+func (s *Store) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	return s.update(ctx, "", func(t *tx) error { return fn(queues{t}) })
+}
+
 func (s *Store) update(ctx context.Context, tenant string, fn func(*tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

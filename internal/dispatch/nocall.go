@@ -8,47 +8,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// Outcomes for the metrics, besides the names of statuses.
-const (
-	outcomeRetry       = "retry"
-	outcomeQuarantined = "quarantined"
-	outcomeReleased    = "released"
-	outcomeLate        = "late"
-	outcomeRescued     = "rescued"
-)
-
-// update runs fn in a transaction if the push still belongs to this worker and
-// is in from; otherwise it fails with errLost. It also stores the read-back's
-// proof.
-func (j *job) update(ctx context.Context, from gatehouse.PushStatus, fn func(*step)) error {
-	return j.store.Update(ctx, j.push.Tenant, func(tx gatehouse.Tx) error {
-		s, err := begin(tx, j.query(from), j.owner)
-		if err != nil {
-			return err
-		}
-		if s.push.Status != from || s.push.Generation != j.push.Generation {
-			return errLost
-		}
-		if j.proof != nil {
-			s.receipt(j.proof)
-		}
-		fn(s)
-		return s.err
-	})
-}
-
-// query returns the query that opens a transaction on the push. Before the call, it
-// includes the rights, and the receipt if none was read yet or a stopped worker may
-// have reported meanwhile.
-func (j *job) query(from gatehouse.PushStatus) gatehouse.PushQuery {
-	q := queryOf(j.push)
-	q.Rights = from == gatehouse.PushPicking
-	if q.Rights && (j.push.Attempts > 0 || j.action == nil) {
-		q.ReceiptKey = j.push.IdempotencyKey
-	}
-	return q
-}
-
 // settle records an effect that exists without a call under this claim.
 func (j *job) settle(ctx context.Context, r *gatehouse.Receipt) (string, error) {
 	err := j.update(ctx, gatehouse.PushPicking, func(s *step) { s.applied(r) })
@@ -90,6 +49,16 @@ func (j *job) release(ctx context.Context, code, detail string, cause error) (st
 	return outcomeReleased, err
 }
 
+// putBack puts the push back without an attempt. The waits vary, so that waiting pushes return one after another.
+func (j *job) putBack(ctx context.Context, wait time.Duration, code, detail string) (string, error) {
+	wait += time.Duration(float64(wait) * j.random() / 5)
+	err := j.update(ctx, gatehouse.PushPicking, func(s *step) {
+		s.push.PutBack++
+		s.retry(s.tx.Now().Add(wait), code, clip(detail))
+	})
+	return outcomeReleased, err
+}
+
 // checkFailed counts an attempt whose target could not be checked. The attempt
 // has no effect: no call was made.
 func (j *job) checkFailed(ctx context.Context, failure *connector.Error) (outcome string, err error) {
@@ -108,40 +77,4 @@ func (j *job) checkFailed(ctx context.Context, failure *connector.Error) (outcom
 		outcome = applyVerdict(s, v, wait, r, failure.Says)
 	})
 	return outcome, err
-}
-
-// spent reports whether no attempt is left after this one.
-func (j *job) spent() bool { return j.config.spent(j.push, j.class, j.retention) }
-
-// spent reports whether a push has no attempt left. Patience is measured on the
-// store's clock, up to the last claim.
-func (c *Config) spent(p *gatehouse.Push, class connector.Class, retention time.Duration) bool {
-	if p.Attempts-p.AttemptBase <= c.Retries {
-		return false
-	}
-	if class != connector.ClassA || p.PickedAt == nil {
-		return true
-	}
-	patience := c.Patience
-	if retention > 0 {
-		patience = min(patience, retention)
-	}
-	return p.PickedAt.Sub(p.FirstDue()) >= patience
-}
-
-func (j *job) wait(failure *connector.Error) time.Duration {
-	return backoff(j.config.Backoff, j.push.Attempts-j.push.AttemptBase, failure.RetryAfter, j.random())
-}
-
-// applyVerdict writes the consequence of a failed attempt.
-func applyVerdict(s *step, v verdict, wait time.Duration, r *gatehouse.Receipt, says string) (outcome string) {
-	if v != verdictRetry {
-		s.end(v == verdictFailed, r.ErrorCode, r.Error, says, text("receipt", r.ID))
-		return string(s.push.Status)
-	}
-	next := s.tx.Now().Add(wait)
-	s.retry(next, r.ErrorCode, r.Error)
-	s.leaf("push.retry", text("receipt", r.ID), text("code", r.ErrorCode),
-		text("next_attempt_at", next.Format(time.RFC3339Nano)))
-	return outcomeRetry
 }

@@ -1,0 +1,169 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+)
+
+// The reads of a target outside of a push: for a decision, for a page, and for an unknown outcome.
+
+// begin checks a read outside of a push as call does, and takes a slot for it. done releases the
+// slot.
+func (r *Registry) begin(ctx context.Context, tenant, name string) (done func(), failure *connector.Error) {
+	if failure := r.call(tenant, name); failure != nil {
+		return nil, failure
+	}
+	ctx, cancel := context.WithTimeout(ctx, readWait)
+	defer cancel()
+	if !r.callLimits.acquireForRead(ctx, name, r.Concurrency(name)) {
+		return nil, &connector.Error{
+			Kind: connector.NotSent, Code: codeConcurrency,
+			Detail: "other calls of this connector were under way for too long",
+		}
+	}
+	return func() { r.callLimits.release(name, r.Concurrency(name)) }, nil
+}
+
+// Check compares the target with the proposal's version and pre-image. checked
+// is false when the connector cannot compare them. An error is a
+// *connector.Error or has code invalid.
+func (r *Registry) Check(
+	ctx context.Context, a *gatehouse.Action,
+) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
+	if failure := r.unready(a.Tenant, a.Connector); failure != nil {
+		return false, "", "", false, failure
+	}
+	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
+	if err != nil {
+		return false, "", "", false, err
+	}
+	checker, ok := c.(connector.Checker)
+	if !ok {
+		return false, "", "", false, nil
+	}
+	done, failure := r.begin(ctx, a.Tenant, a.Connector)
+	if failure != nil {
+		return false, "", "", false, failure
+	}
+	defer done()
+	s, err := r.check(ctx, checker, callOf(a, 0))
+	if err != nil {
+		return false, "", "", false, err
+	}
+	return s.Matches, s.Expected, s.Actual, !s.Unchecked, nil
+}
+
+// Checks reports whether Check asks the target.
+func (r *Registry) Checks(a *gatehouse.Action) bool {
+	c, ok := r.Lookup(a.Tenant, a.Connector)
+	if !ok {
+		return true // Check reports the error
+	}
+	if s, ok := c.(connector.SelectiveChecker); ok {
+		return asksTarget(s, callOf(a, 0))
+	}
+	_, ok = c.(connector.Checker)
+	return ok
+}
+
+// ChecksAny reports whether any connector can ask its target.
+func (r *Registry) ChecksAny() bool {
+	for _, t := range r.snapshot().targets {
+		if _, ok := t.Connector.(connector.Checker); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// ReadsState reports whether ReadState can read the target of an action.
+func (r *Registry) ReadsState(a *gatehouse.Action) bool {
+	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
+	reader, ok := c.(connector.StateReader)
+	return err == nil && ok && readsState(reader, callOf(a, 0))
+}
+
+// ReadState reads the current version and pre-image of an action's target. The
+// state is in canonical form. An error is a *connector.Error, or an
+// *gate.UnreadableError when another try cannot succeed.
+func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (gatehouse.TargetState, error) {
+	if !r.ReadsState(a) {
+		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the connector cannot read the state of this target"}
+	}
+	done, failure := r.begin(ctx, a.Tenant, a.Connector)
+	if failure != nil {
+		return gatehouse.TargetState{}, failure
+	}
+	defer done()
+	c, _ := r.Lookup(a.Tenant, a.Connector)
+	reader, ok := c.(connector.StateReader)
+	if !ok {
+		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the connector cannot read the state of this target"}
+	}
+	s, failure := r.readState(ctx, reader, callOf(a, 0))
+	switch {
+	case failure != nil && failure.Kind == connector.Terminal:
+		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: clip(failure.Detail), Cause: failure}
+	case failure != nil:
+		return gatehouse.TargetState{}, failure
+	case s.Gone:
+		return gatehouse.TargetState{Gone: true, ReadAt: time.Now().UTC()}, nil
+	case r.redactor().Finds(s.Version) || r.redactor().FindsJSON(s.CurrentState):
+		// A redacted state would not be the target's, and nobody may read the
+		// unredacted one.
+		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the target's present state holds a secret of " +
+			"this server"}
+	}
+	out := gatehouse.TargetState{Matches: s.Matches, Version: s.Version, ReadAt: time.Now().UTC()}
+	if s.CurrentState == "" {
+		return out, nil
+	}
+	var err error
+	if out.CurrentState, err = gatehouse.Canonicalize([]byte(s.CurrentState)); err != nil {
+		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the connector returned a state that is not JSON",
+			Cause: err}
+	}
+	return out, nil
+}
+
+// ReadBack asks a target about the earlier attempts of an action whose outcome
+// is unknown. The receipt has no id yet; its outcome is applied or not_sent. It
+// is nil when nothing is proven. For class C an absence proves nothing either:
+// a person decides, because a replay would be a second call. An error is a
+// *connector.Error or has code invalid.
+func (r *Registry) ReadBack(ctx context.Context, a *gatehouse.Action, attempts int) (*gatehouse.Receipt, error) {
+	c, op, err := r.operation(a.Tenant, a.Connector, a.Operation)
+	if err != nil {
+		return nil, err
+	}
+	reader, ok := c.(connector.ReadBacker)
+	if !ok {
+		return nil, nil
+	}
+	done, failure := r.begin(ctx, a.Tenant, a.Connector)
+	if failure != nil {
+		return nil, failure
+	}
+	defer done()
+	finding, res, failure := r.readBack(ctx, reader, callOf(a, attempts))
+	if failure != nil {
+		return nil, failure
+	}
+	out := &gatehouse.Receipt{
+		Tenant: a.Tenant, ActionID: a.ID, IdempotencyKey: a.IdempotencyKey, Attempt: attempts, Source: sourceReadBack,
+		ExternalID: res.ExternalID, RequestMetadata: res.RequestMetadata, ResponseMetadata: res.ResponseMetadata,
+	}
+	switch {
+	case finding == connector.Present:
+		out.Outcome, out.Reversal, out.Reversible = gatehouse.ReceiptApplied, res.Reversal, res.Reversal != nil
+	case finding == connector.Absent && !once(op.Class):
+		out.Outcome = gatehouse.ReceiptNotSent
+	default:
+		return nil, nil
+	}
+	return out, nil
+}
