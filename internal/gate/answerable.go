@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// readBackPush builds the approval: how many people must approve, who may, and who may not. why is the
+// newApproval builds the approval: how many people must approve, who may, and who may not. why is the
 // reason when too few people may approve; "" otherwise.
 func newApproval(
 	tx gatehouse.ReadTx, proposer *gatehouse.Principal, a *gatehouse.Action, v gatehouse.Verdict, from lineage,

@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// readAhead reads the action and the policy before the transaction of an approval, so
-// that one transaction decides. It refuses nothing: the transaction reports what cannot
-// be read. It fails when the caller has changed, or when the context ends.
+// readAhead reads the action and the policy before the transaction of an approval, which
+// then need not restart to have them prepared. It refuses nothing: the transaction reports
+// what cannot be read. It fails when the caller has changed, or when the context ends.
 func (r *ruling) readAhead(ctx context.Context) error {
 	c := r.caller
 	_, expected := r.gate.prepared.Load(c.Principal.Tenant)
@@ -19,14 +19,14 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	}
 	var o *gatehouse.OpenedDecision
 	var now time.Time
-	looks := func() bool { return o.Action != nil && r.approvesPending(o.Action) && !r.refused(o.Action, now) }
+	decides := func() bool { return o.Action != nil && r.approvesPending(o.Action) && !r.refused(o.Action, now) }
 	_ = r.gate.Store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
 		r.policyKnown = false
 		found, err := tx.FindDecision(gatehouse.DecisionQuery{By: c, ActionID: r.id})
 		if err != nil {
 			return err
 		}
-		if o, now = found, tx.Now(); looks() {
+		if o, now = found, tx.Now(); decides() {
 			return r.readPolicy(tx, o.Action, o.PolicyVersion, o.Proposer)
 		}
 		return nil
@@ -37,7 +37,7 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	if err := usecase.Verify(c, o.CallerFacts); err != nil {
 		return err
 	}
-	if !looks() {
+	if !decides() {
 		return nil
 	}
 	if r.policyKnown && r.needsNoPreparation(o.Action, r.policyVersion) {

@@ -23,7 +23,7 @@ type Recent[T any] struct {
 	groups map[string]chan struct{}
 }
 
-// approvesPending is one read, in progress or finished.
+// sharedRead is one read, in progress or finished.
 type sharedRead[T any] struct {
 	done  chan struct{}
 	at    time.Time
