@@ -150,8 +150,8 @@ func (r *routing) channelsFor(kind gatehouse.NotificationKind, a *gatehouse.Acti
 	return list
 }
 
-// standIns are the channels that get the alert about a broken one.
-func (r *routing) standIns(broken string) []*Configured {
+// fallbacks are the channels that get the alert about a broken one.
+func (r *routing) fallbacks(broken string) []*Configured {
 	var names []string
 	for i := range r.routes {
 		route := &r.routes[i]
