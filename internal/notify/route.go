@@ -142,8 +142,12 @@ func (r *routing) channelsFor(kind gatehouse.NotificationKind, a *gatehouse.Acti
 			}
 		}
 	}
+	return r.named(names)
+}
+
+// named returns the channels with these names, each once, by name.
+func (r *routing) named(names []string) (list []*Configured) {
 	slices.Sort(names)
-	var list []*Configured
 	for _, name := range slices.Compact(names) {
 		list = append(list, r.channels[name])
 	}
@@ -163,10 +167,5 @@ func (r *routing) fallbacks(broken string) []*Configured {
 			names = append(names, next)
 		}
 	}
-	slices.Sort(names)
-	var list []*Configured
-	for _, name := range slices.Compact(names) {
-		list = append(list, r.channels[name])
-	}
-	return list
+	return r.named(names)
 }
