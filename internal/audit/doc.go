@@ -1,4 +1,4 @@
-// Package audit numbers the entries of the audit log, builds its Merkle tree, and verifies both.
+// Package audit numbers, chains, proves and verifies the audit log.
 //
 // # The log
 //
@@ -14,9 +14,9 @@
 // The entries of a tenant are the leaves of a Merkle tree as in RFC 6962, section
 // 2.1: a leaf's hash is SHA-256(0x00 || body), where body is the canonical JSON of
 // the leaf; a node's is SHA-256(0x01 || left || right). The hash of every complete
-// subtree is stored under the index that [tlog.StoredHashIndex] gives it. The
-// head of any size therefore takes a logarithmic number of reads, and a verification can
-// name the first entry that was changed.
+// subtree is stored under the index that [tlog.StoredHashIndex] gives it. Head,
+// inclusion and consistency proofs of any size therefore take a logarithmic number
+// of reads, and a verification can name the first entry that was changed.
 //
 // # What happens when
 //
@@ -28,5 +28,5 @@
 //     were numbered are no longer waiting.
 //   - Somebody changes, drops, moves or adds an entry behind the program's
 //     back: [Check] detects it by the stored hashes. If they change the hashes
-//     too, a head that is kept elsewhere detects it.
+//     too, a checkpoint that is kept elsewhere detects it.
 package audit

@@ -2,7 +2,11 @@ package audit_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
+
+	"golang.org/x/mod/sumdb/tlog"
+	"pgregory.net/rapid"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
@@ -20,6 +24,82 @@ func numbered(t testing.TB, n int) *memLog {
 		t.Fatal(got, err)
 	}
 	return log
+}
+
+// TestProofs checks inclusion and consistency proofs of random sizes with the
+// checkers of tlog against naive roots, and checks that they prove nothing else.
+func TestProofs(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	log := numbered(t, n)
+	rapid.Check(t, func(t *rapid.T) {
+		size := int64(rapid.IntRange(1, n).Draw(t, "size"))
+		index := rapid.Int64Range(0, size-1).Draw(t, "index")
+		from := rapid.Int64Range(1, size).Draw(t, "from")
+		root := func(size int64) tlog.Hash { return tlog.Hash(mth(bodies(int(size)))) }
+		leaf := func(i int64) tlog.Hash { return tlog.Hash(audit.LeafHash(body(int(i)))) }
+
+		inclusion, err := audit.Proof(log.of("acme"), "acme", index, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tlog.CheckRecord(inclusion, size, root(size), index, leaf(index)); err != nil {
+			t.Fatalf("entry %d in %d: %v", index, size, err)
+		}
+		if err := tlog.CheckRecord(inclusion, size, root(size), index, leaf(index+1)); err == nil {
+			t.Fatalf("the proof of entry %d in %d proves entry %d too", index, size, index+1)
+		}
+
+		consistency, err := audit.Consistency(log.of("acme"), "acme", from, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tlog.CheckTree(consistency, size, root(size), from, root(from)); err != nil {
+			t.Fatalf("%d to %d: %v", from, size, err)
+		}
+		if err := tlog.CheckTree(consistency, size, root(size), from, leaf(n)); err == nil {
+			t.Fatalf("the proof from %d to %d proves another beginning too", from, size)
+		}
+	})
+}
+
+func TestProofBounds(t *testing.T) {
+	t.Parallel()
+	log := numbered(t, 5)
+	head := func(tenant string, size int64) error {
+		_, err := audit.HeadAt(log.of(tenant), tenant, size)
+		return err
+	}
+	proof := func(tenant string, index, size int64) error {
+		_, err := audit.Proof(log.of(tenant), tenant, index, size)
+		return err
+	}
+	consistency := func(tenant string, from, to int64) error {
+		_, err := audit.Consistency(log.of(tenant), tenant, from, to)
+		return err
+	}
+	for i, tt := range []struct {
+		err     error
+		pointer string // "" for none
+	}{
+		{head("acme", 0), ""}, {head("acme", 5), ""}, {head("nobody", 0), ""},
+		{head("acme", 6), "/size"}, {head("acme", -1), "/size"}, {head("nobody", 1), "/size"},
+		{proof("acme", 0, 1), ""}, {proof("acme", 4, 5), ""},
+		{proof("acme", 5, 5), "/entry"}, {proof("acme", -1, 5), "/entry"},
+		{proof("acme", 0, 6), "/size"}, {proof("acme", 0, 0), "/size"}, {proof("nobody", 0, 1), "/size"},
+		{consistency("acme", 1, 5), ""}, {consistency("acme", 5, 5), ""},
+		{consistency("acme", 0, 5), "/from"}, {consistency("acme", 4, 3), "/from"},
+		{consistency("acme", 1, 6), "/to"}, {consistency("nobody", 1, 1), "/to"},
+	} {
+		var e *gatehouse.Error
+		switch {
+		case tt.pointer == "" && tt.err != nil:
+			t.Errorf("case %d: %v", i, tt.err)
+		case tt.pointer != "" &&
+			(!errors.As(tt.err, &e) || e.Code != gatehouse.CodeInvalid || e.Violations[0].Pointer != tt.pointer):
+			t.Errorf("case %d: got %v, want invalid %s", i, tt.err, tt.pointer)
+		}
+	}
 }
 
 func TestHeadOfDamagedLog(t *testing.T) {
@@ -45,4 +125,9 @@ func (s shortReads) LogHashes(indexes []int64) ([]gatehouse.Hash, error) {
 		}
 	}
 	return out, nil
+}
+
+func ExampleOrigin() {
+	fmt.Println(audit.Origin("gate.example.com", "acme"))
+	// Output: gate.example.com/acme
 }

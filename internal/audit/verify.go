@@ -9,7 +9,7 @@ import (
 )
 
 // VerifyEntries verifies a whole log offline: entries from 0 on, in order, against
-// a head. It trusts no statement of an entry about itself:
+// a head, such as a checkpoint's. It trusts no statement of an entry about itself:
 // it recomputes leaf hashes from the bodies, and the root from the leaf hashes.
 // held are earlier heads of the log, kept out of reach of the log's operator: the
 // entries must pass through each of them.
