@@ -283,10 +283,10 @@ type Mandate struct {
 	Worst string `json:"worst_case,omitempty"`
 }
 
-// Mandate makes the mandate of an approved plan.
-func (t *Terms) Mandate(id, goal string, a *Action, now time.Time) *Mandate {
+// Mandate makes the mandate of a plan that was approved as the action a.
+func (t *Terms) Mandate(id string, a *Action, now time.Time) *Mandate {
 	m := &Mandate{
-		ID: id, Tenant: a.Tenant, Action: a.ID, Agent: t.Agent, AgentName: t.AgentName, Goal: goal,
+		ID: id, Tenant: a.Tenant, Action: a.ID, Agent: t.Agent, AgentName: t.AgentName, Goal: a.Rationale,
 		InAll: Budget{Limit: t.InAll}, Level: t.MaxLevel, CreatedAt: now, ExpiresAt: t.Until,
 	}
 	for _, s := range t.Steps {

@@ -287,7 +287,7 @@ type NotificationService interface {
 	// ListNotifications returns a page, newest first.
 	ListNotifications(ctx context.Context, f NotificationFilter) (Page[*Notification], error)
 	// RetryNotification sends a failed or queued notification now. Any other status
-	// is an [Error] with code invalid_state.
+	// is an [Error] with code too_late.
 	RetryNotification(ctx context.Context, id string) (*Notification, error)
 	// RetryNotifications sends the selected failed notifications now; a dry run lists
 	// them. A repeated call finds only those that have failed again.

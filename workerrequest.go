@@ -84,7 +84,7 @@ func checkLeaseTime(v *Violations, lease Span) {
 
 func checkGeneration(v *Violations, generation int) {
 	if generation < 1 {
-		v.Add("/generation", "is required: the lease's")
+		v.Add("/generation", "is required: the generation of the lease")
 	}
 }
 

@@ -42,7 +42,7 @@ func (c *Client) Follow(ctx context.Context, f gatehouse.EventFilter, fn func(ga
 			return ctx.Err()
 		}
 		if last != before {
-			try = 0 // it had come along
+			try = 0 // the connection delivered an event
 		}
 		var e *gatehouse.Error
 		if errors.As(err, &e) && !e.Code.Retryable() {

@@ -77,7 +77,7 @@ func Guarded[A, R any](
 		if err := d.Decode(&args); err != nil {
 			return "", &noEffect{err: fmt.Errorf("the approved arguments do not fit: %w", err), code: "wrong_arguments"}
 		}
-		if names(tool.Target(args)) != names(p.Target) {
+		if entitiesOf(tool.Target(args)) != entitiesOf(p.Target) {
 			return "", &noEffect{err: errors.New("the approved arguments name another target"), code: "other_target"}
 		}
 		result, err := fn(ctx, args)
@@ -226,7 +226,7 @@ func (g *Guard) once(
 	for i := range pushes {
 		// A change in progress is not interrupted when the caller's patience ends.
 		if err := g.carryOut(context.WithoutCancel(ctx), &pushes[i], causes); err != nil &&
-			codeOf(err) != gatehouse.CodeLeaseLost {
+			gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
 			return err
 		}
 	}
@@ -274,7 +274,7 @@ func (g *Guard) keep(ctx context.Context, cancel context.CancelCauseFunc, p *gat
 		state, err := g.client.HeartbeatPush(ctx, p.Push.ID, gatehouse.Heartbeat{
 			Generation: p.Lease.Generation, Lease: gatehouse.Span(g.lease)})
 		switch {
-		case err != nil && codeOf(err) == gatehouse.CodeLeaseLost:
+		case gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost:
 			cancel(ErrLeaseLost)
 			return
 		case err == nil && state.Cancel:
@@ -284,14 +284,7 @@ func (g *Guard) keep(ctx context.Context, cancel context.CancelCauseFunc, p *gat
 	}
 }
 
-func names(t gatehouse.Target) string {
+// entitiesOf names the entities of a target, whatever their version.
+func entitiesOf(t gatehouse.Target) string {
 	return fmt.Sprintf("%q %q %q", t.EntityType, t.EntityRef, t.EntityRefs)
-}
-
-func codeOf(err error) gatehouse.Code {
-	var e *gatehouse.Error
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return ""
 }

@@ -156,7 +156,7 @@ func (r *Receiver) Handler(fn func(context.Context, *Webhook) error) http.Handle
 		case err != nil:
 			http.Error(w, "the body cannot be read", http.StatusBadRequest)
 		case fn(req.Context(), hook) != nil:
-			http.Error(w, "not taken", http.StatusInternalServerError)
+			http.Error(w, "the webhook was not handled", http.StatusInternalServerError)
 		default:
 			w.WriteHeader(http.StatusNoContent)
 		}

@@ -23,7 +23,7 @@ const (
 	entityRecipient = "recipient"
 )
 
-// A header contains no control characters; a text contains line breaks and tabs only.
+// mails is the JSON Schema of a mail. A header has no control characters, a text only line breaks and tabs.
 const mails = `{"type": "object", "required": ["subject", "text"], "additionalProperties": false, "properties": {
 	"subject": {"type": "string", "maxLength": 200, "pattern": "^[^\\x00-\\x1f\\x7f]+$"},
 	"text": {"type": "string", "minLength": 1, "maxLength": 100000,

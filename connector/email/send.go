@@ -114,17 +114,17 @@ func (c *Connector) Probe(ctx context.Context) error {
 // Execute implements [connector.Connector].
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
 	if err := c.Validate(call); err != nil {
-		return connector.Result{}, invalid(err)
+		return connector.Result{}, rest.Invalid(err)
 	}
 	m, err := c.message(call)
 	if err != nil {
-		return connector.Result{}, invalid(err)
+		return connector.Result{}, rest.Invalid(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	client, err := c.client(ctx)
 	if err != nil {
-		return connector.Result{}, invalid(err)
+		return connector.Result{}, rest.Invalid(err)
 	}
 	res := connector.Result{RequestMetadata: c.metadata(call)}
 	err = client.DialAndSendWithContext(ctx, m)
@@ -136,12 +136,6 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	res.ResponseMetadata = gatehouse.ObjectJSON(
 		gatehouse.Member{Name: "answer", Value: gatehouse.StringJSON(cut(m.ServerResponse()))})
 	return res, nil
-}
-
-func invalid(err error) *connector.Error {
-	return &connector.Error{
-		Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
-	}
 }
 
 // metadata is the part of the mail that the receipt keeps.

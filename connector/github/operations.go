@@ -164,7 +164,7 @@ func (c *Connector) Validate(call connector.Call) error {
 		v.Add("/target/entity_type", "must be %s for %s", entity, gatehouse.Quote(call.Operation))
 	}
 	if repository, _ := place(call); repository == "" {
-		v.Add("/target/entity_ref", "must be such as %s", examples[entity])
+		v.Add("/target/entity_ref", "must look like %s", examples[entity])
 	} else if _, ok := c.repositories[repository]; !ok {
 		v.Add("/target/entity_ref", "%s", connector.UnknownEntity(repository, maps.Keys(c.repositories)))
 	}
@@ -173,7 +173,7 @@ func (c *Connector) Validate(call connector.Call) error {
 	case merge && !commitForm.MatchString(call.Target.Version):
 		v.Add("/target/version", "must be the head's commit, which is what is merged: 40 hexadecimal digits")
 	case !merge && call.Target.Version != "":
-		v.Add("/target/version", "has a meaning for merge alone")
+		v.Add("/target/version", "applies to merge only")
 	}
 	if _, ok := rest.TextOf(call.CurrentState, "base"); merge && !ok {
 		v.Add("/current_state/base", "is required: the branch that is merged into")
@@ -186,12 +186,12 @@ func (c *Connector) Validate(call connector.Call) error {
 	known := states[entity]
 	for _, name := range connector.Fields(call.CurrentState) {
 		if !slices.Contains(known, name) {
-			v.Add("/current_state/"+name, "cannot be compared; there are %s", strings.Join(known, ", "))
+			v.Add("/current_state/"+name, "cannot be compared; these can: %s", strings.Join(known, ", "))
 		}
 	}
 	if inputs, ok := call.ProposedChange.Get("inputs"); ok && c.input != "" {
 		if _, taken := inputs.Get(c.input); taken {
-			v.Add("/proposed_change/inputs/"+c.input, "is for the action's id")
+			v.Add("/proposed_change/inputs/"+c.input, "is set by the connector, to the action's id")
 		}
 	}
 	if body, _ := rest.TextOf(call.ProposedChange, "body"); strings.Contains(body, "<!-- gatehouse:") {

@@ -124,7 +124,7 @@ func (c *Connector) Validate(call connector.Call) error {
 	case !ok:
 		v.Add("/target/entity_type", "%s", connector.UnknownEntity(resource, maps.Keys(c.resources)))
 	case !c.takes(call.Operation, resource):
-		v.Add("/target/entity_type", "cannot be restarted: %s can", strings.Join(restartable, ", "))
+		v.Add("/target/entity_type", "cannot be restarted; these can: %s", strings.Join(restartable, ", "))
 	default:
 		if _, ok := c.place(call); !ok {
 			v.Add("/target/entity_ref", "%s", c.resources[resource].refForm())

@@ -84,7 +84,7 @@ func (c *Connector) lookAtTarget(e *entity, call connector.Call, v *gatehouse.Vi
 	}
 	e.checkRef("/target/entity_ref", call.Target.EntityRef, v)
 	if call.Target.Version != "" && c.readerOf(e) == readsNothing {
-		v.Add("/target/version", "cannot be compared: this RESTlet tells no state")
+		v.Add("/target/version", "cannot be compared: this RESTlet does not report the state")
 	}
 	e.checkState("/current_state", call.CurrentState, v)
 }

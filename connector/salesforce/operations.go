@@ -115,9 +115,9 @@ func (c *Connector) Validate(call connector.Call) error {
 		case isNear:
 			v.Add("/proposed_change/"+name, "is another spelling of %s; write it so", gatehouse.Quote(near))
 		case slices.Contains(written, folded):
-			v.Add("/proposed_change/"+name, "is written by Salesforce")
+			v.Add("/proposed_change/"+name, "is set by Salesforce")
 		case key != "" && folded == spelling.Fold(key):
-			v.Add("/proposed_change/"+name, "is for the key of a creation")
+			v.Add("/proposed_change/"+name, "is set by the connector, when it creates a record")
 		}
 	}
 	pre, _ := call.CurrentState.Fields()

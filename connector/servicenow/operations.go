@@ -114,7 +114,7 @@ func (c *Connector) Validate(call connector.Call) error {
 		v.Add("/target/entity_ref", "must be a sys_id: 32 hexadecimal digits in lower case")
 	}
 	if _, ok := call.ProposedChange.Get(c.condition); ok && c.condition != "" {
-		v.Add("/proposed_change/"+c.condition, "is for the business rule")
+		v.Add("/proposed_change/"+c.condition, "is set by the connector, for the business rule")
 	}
 	switch {
 	case c.Conditional(call) && call.Target.Version == "":

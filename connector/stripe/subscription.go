@@ -21,7 +21,7 @@ func cancel() *operation {
 		check: func(change gatehouse.JSON, v *gatehouse.Violations) {
 			for _, name := range []string{"invoice_now", "prorate"} {
 				if _, ok := change.Get(name); ok && member(change, "at") != "now" {
-					v.Add("/proposed_change/"+name, "is for a cancellation now")
+					v.Add("/proposed_change/"+name, "applies only if at is now")
 				}
 			}
 		},

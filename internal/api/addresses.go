@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -139,12 +140,7 @@ func (a *Addresses) Of(r *http.Request) string {
 }
 
 func (a *Addresses) trusts(addr netip.Addr) bool {
-	for _, p := range a.Trusted {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.Trusted, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // local reports whether a request came from this machine, and not through a

@@ -64,60 +64,42 @@ type Lookup interface {
 	Resolve(ctx context.Context, kind, id string) (string, error)
 }
 
-// Config configures a [Server]. The services, Auth, Lookup and Logger are required;
-// the rest has defaults.
+// Config configures a [Server]. Actions, Dispatch, Admin, Policies, Audit, Sessions, Auth, Lookup and Logger are
+// required; the rest has defaults. The routes of another service are left out if it is nil.
 type Config struct {
-	Actions  gatehouse.ActionService
-	Dispatch gatehouse.DispatchService
-	Admin    gatehouse.AdminService
-	Policies gatehouse.PolicyService
-	Audit    gatehouse.AuditService
-	Sessions gatehouse.SessionService
-	// If Runs, Workers or Hooks is nil, its routes are left out.
-	Runs    gatehouse.RunService
-	Workers gatehouse.WorkerService
-	Hooks   Hooks
-	// If Notices is nil, its routes are left out.
-	Notices gatehouse.NoticeService
-	// If Notifications is nil, its routes are left out.
+	Actions       gatehouse.ActionService
+	Dispatch      gatehouse.DispatchService
+	Admin         gatehouse.AdminService
+	Policies      gatehouse.PolicyService
+	Audit         gatehouse.AuditService
+	Sessions      gatehouse.SessionService
+	Runs          gatehouse.RunService
+	Workers       gatehouse.WorkerService
+	Hooks         Hooks
+	Notices       gatehouse.NoticeService
 	Notifications gatehouse.NotificationService
-	// If LinkKeys or Reviews is nil, its routes are left out.
-	LinkKeys gatehouse.LinkKeyService
-	Reviews  gatehouse.ReviewService
-	// If Secrets is nil, its routes are left out.
-	Secrets gatehouse.SecretService
-	// If Delegations is nil, its routes are left out.
-	Delegations gatehouse.DelegationService
-	// If Grants is nil, its routes are left out.
-	Grants gatehouse.GrantService
-	// If Devices is nil, its routes are left out.
-	Devices gatehouse.DeviceService
-	// If Preferences is nil, its routes are left out.
-	Preferences gatehouse.PreferenceService
-	// If Connectors is nil, its routes are left out.
-	Connectors gatehouse.ConnectorService
-	// If Mandates is nil, its routes are left out.
-	Mandates gatehouse.MandateService
-	// If Evaluations is nil, its route is left out.
-	Evaluations gatehouse.EvaluationService
-	// If Targets is nil, its route is left out.
-	Targets gatehouse.TargetService
-	// If TargetHooks is nil, its route is left out.
-	TargetHooks TargetHooks
-	// If Bounces is nil, its route is left out.
-	Bounces gatehouse.BounceService
-	// If Events is nil, its route is left out. EventBeat is the interval of
-	// keep-alive messages on a quiet stream; 15 s by default.
-	Events    gatehouse.EventService
+	LinkKeys      gatehouse.LinkKeyService
+	Reviews       gatehouse.ReviewService
+	Secrets       gatehouse.SecretService
+	Delegations   gatehouse.DelegationService
+	Grants        gatehouse.GrantService
+	Devices       gatehouse.DeviceService
+	Preferences   gatehouse.PreferenceService
+	Connectors    gatehouse.ConnectorService
+	Mandates      gatehouse.MandateService
+	Evaluations   gatehouse.EvaluationService
+	Targets       gatehouse.TargetService
+	TargetHooks   TargetHooks
+	Bounces       gatehouse.BounceService
+	Events        gatehouse.EventService
+	Insights      gatehouse.InsightService
+	Checks        gatehouse.CheckService
+	Keeper        gatehouse.KeeperService
+
+	// EventBeat is the interval of keep-alive messages on a quiet stream of events; 15 s by default.
 	EventBeat time.Duration
-	// PublicURL is the console's URL for browsers; "" when it is not
-	// configured.
+	// PublicURL is the console's URL for browsers; "" when it is not configured.
 	PublicURL string
-	// If Insights is nil, its route is left out.
-	Insights gatehouse.InsightService
-	// If Checks or Keeper is nil, its routes are left out.
-	Checks gatehouse.CheckService
-	Keeper gatehouse.KeeperService
 
 	Auth Authenticator
 	Lookup Lookup

@@ -8,10 +8,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestMintingNeedsTheEditToken walks the table of routes: every route that
+// TestChangingRightsNeedsTheEditToken walks the table of routes: every route that
 // changes something must require the edit token and document it, unless
 // withoutEditToken has it. So a new route cannot be forgotten.
-func TestMintingNeedsTheEditToken(t *testing.T) {
+func TestChangingRightsNeedsTheEditToken(t *testing.T) {
 	t.Parallel()
 	f := newFake()
 	s := newServer(t, f)
@@ -27,14 +27,14 @@ func TestMintingNeedsTheEditToken(t *testing.T) {
 			t.Errorf("%s: needs the edit token: %v; either it does, or withoutEditToken has the reason", rt.name, guarded)
 		}
 		if rt.changesRights == (excused || decides) {
-			t.Errorf("%s: mints: %v", rt.name, rt.changesRights)
+			t.Errorf("%s: changesRights is %v", rt.name, rt.changesRights)
 		}
 		if !rt.changesRights {
 			continue
 		}
 		op := doc.Paths[Prefix+rt.path][strings.ToLower(rt.method)]
-		if !op.Mints || len(op.Security) != 1 || op.Security[0]["editToken"] == nil {
-			t.Errorf("%s: the document says mints %v, security %v", rt.name, op.Mints, op.Security)
+		if !op.ChangesRights || len(op.Security) != 1 || op.Security[0]["editToken"] == nil {
+			t.Errorf("%s: the document says x-changes-rights %v, security %v", rt.name, op.ChangesRights, op.Security)
 		}
 		for _, token := range []string{"", "gte_ana", "gte_wrong"} { // none, somebody else's, nobody's
 			wantCode(t, request{method: rt.method, path: rt.url(), key: "gth_root", token: token, body: "{}"}.send(s),

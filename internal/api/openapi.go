@@ -114,7 +114,7 @@ func operation(r huma.Registry, rt *route) *huma.Operation {
 		op.Description += " Roles: " + anyOf(rt.roles) + "."
 	}
 	if rt.changesRights {
-		op.Extensions["x-mints"] = true
+		op.Extensions["x-changes-rights"] = true
 		op.Description += " Needs the edit token: it changes rights, credentials or rules."
 	}
 	if rt.token == tokenRequired {

@@ -17,12 +17,12 @@ type openAPI struct {
 	OpenAPI string `json:"openapi"`
 	Info    struct{ Title, Version string }
 	Paths   map[string]map[string]struct {
-		OperationID string   `json:"operationId"`
-		Roles       []string `json:"x-roles"`
-		Mints       bool     `json:"x-mints"`
-		Summary     string
-		Tags        []string
-		Parameters  []struct {
+		OperationID   string   `json:"operationId"`
+		Roles         []string `json:"x-roles"`
+		ChangesRights bool     `json:"x-changes-rights"`
+		Summary       string
+		Tags          []string
+		Parameters    []struct {
 			Name, In string
 			Required bool
 		}

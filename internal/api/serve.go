@@ -185,7 +185,7 @@ func (s *Server) entitle(ctx context.Context, r *http.Request, rt *route, c *cal
 		if editToken(r) != "" {
 			format = "%s needs your edit token: the one in X-Edit-Token is not yours, or was replaced"
 		}
-		return gatehouse.E(gatehouse.CodeEditTokenRequired, format, rt.guarded())
+		return gatehouse.E(gatehouse.CodeEditTokenRequired, format, rt.tokenProtects())
 	}
 	return nil
 }
@@ -194,8 +194,8 @@ func roleRequired(rt *route) error {
 	return gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", anyOf(rt.roles)).With("roles", rt.roles)
 }
 
-// guarded describes what the edit token protects on this route.
-func (rt *route) guarded() string {
+// tokenProtects says what the edit token protects on this route.
+func (rt *route) tokenProtects() string {
 	if rt.changesRights {
 		return "changing rights, credentials or rules"
 	}

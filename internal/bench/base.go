@@ -9,8 +9,8 @@ import (
 
 // base is the database engine below both sides of a figure: SQLite or PostgreSQL.
 type base interface {
-	// room creates the databases of one figure. Names are distinct within a run.
-	room(ctx context.Context, name string) (room, error)
+	// databases creates the databases of one figure. Names are distinct within a run.
+	databases(ctx context.Context, name string) (databases, error)
 	// engine is the engine's name; about adds details for the head of the table.
 	engine() string
 	about() string
@@ -24,9 +24,9 @@ type base interface {
 	close() error
 }
 
-// room holds the stores of one figure: the gate's and those of the bare sides, each in its own
-// database.
-type room interface {
+// databases are the stores of one figure: the gate's and those of the bare sides, each a database of
+// its own.
+type databases interface {
 	// place adds the location of the gate's store to a Setup.
 	place(Setup) Setup
 	claims(context.Context) (claimer, error)
@@ -35,14 +35,14 @@ type room interface {
 	decisions(context.Context, *gatehouse.Action) (decider, error)
 	// steps uses the gate's own tables, and works in batches of the given size.
 	steps(ctx context.Context, batch int) (stepper, error)
-	// walk reads the inbox of the gate in this room with plain queries.
+	// walk reads the gate's inbox with plain queries.
 	walk(context.Context) (walker, error)
-	// known updates the planner's statistics on both sides, as a server does by itself after a
+	// analyze updates the planner's statistics on both sides, as a server does by itself after a
 	// minute.
-	known(context.Context) error
+	analyze(context.Context) error
 	// parts are the bytes of each table of the gate's store, with its indexes.
 	parts(context.Context) (map[string]int64, error)
-	// remove deletes all databases of the room.
+	// remove deletes all of them.
 	remove() error
 }
 

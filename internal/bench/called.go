@@ -39,11 +39,11 @@ func (s stamped) Notify(topic string) {
 // called measures the time from the decision to the call on an idle gate: from the moment when the
 // use case learns of its commit until the target's handler starts.
 func (r *runner) called(ctx context.Context) (err error) {
-	room, err := r.base.room(ctx, "called")
+	dbs, err := r.base.databases(ctx, "called")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, room.remove()) }()
+	defer func() { err = errors.Join(err, dbs.remove()) }()
 	arrivals := make(chan time.Time, 16)
 	target, err := serveBare(ctx, "/", func(w http.ResponseWriter, req *http.Request) {
 		arrivals <- time.Now()
@@ -65,7 +65,7 @@ func (r *runner) called(ctx context.Context) (err error) {
 		return err
 	}
 	var committed atomic.Pointer[time.Time]
-	setup := room.place(Setup{
+	setup := dbs.place(Setup{
 		Targets: []dispatch.Target{{Name: "shop", Connector: c}},
 		Hints:   func(h usecase.Hints) usecase.Hints { return stamped{h, &committed} },
 	})
@@ -87,7 +87,7 @@ func (r *runner) called(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, other.Close()) }()
 	}
-	bare, err := room.claims(ctx)
+	bare, err := dbs.claims(ctx)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (r *runner) called(ctx context.Context) (err error) {
 			return err
 		}
 		if round == 0 {
-			if err := room.known(ctx); err != nil {
+			if err := dbs.analyze(ctx); err != nil {
 				return err
 			}
 		}

@@ -66,7 +66,7 @@ func (r *runner) cost(ctx context.Context) error {
 		func(w *world) ([]*world, error) {
 			list := []*world{w}
 			for len(list) < tenants {
-				other, err := w.beside(ctx, fmt.Sprintf("tenant-%d", len(list)), (n+tenants-1)/tenants)
+				other, err := w.addTenant(ctx, fmt.Sprintf("tenant-%d", len(list)), (n+tenants-1)/tenants)
 				if err != nil {
 					return nil, err
 				}
@@ -103,12 +103,12 @@ func (r *runner) costOf(
 	n := slices.Max(r.Clients)
 	var sides [2][]*world // the prepared one, and the plain one
 	for i := range sides {
-		room, err := r.base.room(ctx, fmt.Sprintf("%s_%d", figure, i))
+		dbs, err := r.base.databases(ctx, fmt.Sprintf("%s_%d", figure, i))
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, room.remove()) }()
-		s := room.place(held())
+		defer func() { err = errors.Join(err, dbs.remove()) }()
+		s := dbs.place(held())
 		if i == 0 {
 			s.Targets = targets
 		}

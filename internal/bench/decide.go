@@ -33,16 +33,16 @@ type decideSide struct {
 // decide measures approvals of distinct actions by distinct people, with API key and edit token,
 // beside the claim and beside all rows that a decision writes.
 func (r *runner) decide(ctx context.Context) error {
-	return r.within(ctx, "decide", held(), slices.Max(r.Clients), func(room room, w *world) (err error) {
+	return r.within(ctx, "decide", held(), slices.Max(r.Clients), func(dbs databases, w *world) (err error) {
 		if err := w.propose(ctx); err != nil {
 			return err
 		}
-		claims, err := room.claims(ctx)
+		claims, err := dbs.claims(ctx)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, claims.close()) }()
-		rows, err := room.decisions(ctx, w.template)
+		rows, err := dbs.decisions(ctx, w.template)
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (r *runner) decide(ctx context.Context) error {
 			}
 		}
 		for _, n := range r.Clients {
-			if err := r.decideWith(ctx, w, room, claims, slices.Clone(sides), n); err != nil {
+			if err := r.decideWith(ctx, w, dbs, claims, slices.Clone(sides), n); err != nil {
 				return err
 			}
 		}
@@ -78,7 +78,7 @@ func expected(last *outcome, d time.Duration) int {
 }
 
 // decideWith measures the gate and the bare sides; with one client also the claim without HTTP.
-func (r *runner) decideWith(ctx context.Context, w *world, in room, c claimer, sides []decideSide, n int) error {
+func (r *runner) decideWith(ctx context.Context, w *world, in databases, c claimer, sides []decideSide, n int) error {
 	d := r.slice(1 + len(sides))
 	var single, tail values
 	var ours, alone *outcome
@@ -98,7 +98,7 @@ func (r *runner) decideWith(ctx context.Context, w *world, in room, c claimer, s
 			return err
 		}
 		if round == 0 {
-			if err := in.known(ctx); err != nil {
+			if err := in.analyze(ctx); err != nil {
 				return err
 			}
 		}

@@ -20,12 +20,12 @@ func (r *runner) workers() int { return cmp.Or(r.Workers, 16) }
 // settlement.
 func (r *runner) dispatch(ctx context.Context) error {
 	targets := noopTargets()
-	return r.within(ctx, "dispatch", Setup{Targets: targets, Idle: true}, 16, func(room room, w *world) (err error) {
+	return r.within(ctx, "dispatch", Setup{Targets: targets, Idle: true}, 16, func(dbs databases, w *world) (err error) {
 		registry, err := dispatch.NewRegistry(targets...)
 		if err != nil {
 			return err
 		}
-		b, err := r.queue(ctx, room)
+		b, err := r.queue(ctx, dbs)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (r *runner) dispatch(ctx context.Context) error {
 				return err
 			}
 			if round == 0 {
-				if err := room.known(ctx); err != nil {
+				if err := dbs.analyze(ctx); err != nil {
 					return err
 				}
 			}

@@ -26,12 +26,12 @@ func (r *runner) flat(ctx context.Context) (err error) {
 	var sides [2]*flatSide
 	sizes := [2]int{r.Scale, max(1, r.Scale/10)}
 	for i, name := range []string{"flat", "flat_tenth"} {
-		room, err := r.base.room(ctx, name)
+		dbs, err := r.base.databases(ctx, name)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, room.remove()) }()
-		if sides[i], err = r.openFlat(ctx, room, sizes[i], min(sizes[1], maxPending)); err != nil {
+		defer func() { err = errors.Join(err, dbs.remove()) }()
+		if sides[i], err = r.openFlat(ctx, dbs, sizes[i], min(sizes[1], maxPending)); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, sides[i].close()) }()
@@ -79,7 +79,7 @@ type flatSide struct {
 	swept   *outcome
 }
 
-func (r *runner) openFlat(ctx context.Context, in room, size, waiting int) (_ *flatSide, err error) {
+func (r *runner) openFlat(ctx context.Context, in databases, size, waiting int) (_ *flatSide, err error) {
 	setup := in.place(Setup{Targets: noopTargets(), Idle: true})
 	w, err := r.open(ctx, setup, 1)
 	if err != nil {

@@ -18,14 +18,14 @@ const pageRows = 50
 
 // inbox measures reading the inbox, page after page.
 func (r *runner) inbox(ctx context.Context) error {
-	return r.within(ctx, "inbox", held(), 1, func(room room, w *world) (err error) {
+	return r.within(ctx, "inbox", held(), 1, func(dbs databases, w *world) (err error) {
 		if err := r.fillScale(ctx, w); err != nil {
 			return err
 		}
-		if err := room.known(ctx); err != nil {
+		if err := dbs.analyze(ctx); err != nil {
 			return err
 		}
-		walk, err := room.walk(ctx)
+		walk, err := dbs.walk(ctx)
 		if err != nil {
 			return err
 		}

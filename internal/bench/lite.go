@@ -18,7 +18,7 @@ import (
 // liteHow says how the bare sides commit: see liteGroup.
 const liteHow = "group commit without savepoints"
 
-// liteBase is SQLite: each room is a folder.
+// liteBase is SQLite: the databases of a figure are files in one folder.
 type liteBase struct{ dir string }
 
 func openLite(dir string) (base, error) {
@@ -33,31 +33,31 @@ func (b *liteBase) singleBesideRows() bool { return false }
 func (b *liteBase) startTarget() float64   { return 300 }
 func (b *liteBase) close() error           { return os.RemoveAll(b.dir) }
 
-func (b *liteBase) room(_ context.Context, name string) (room, error) {
+func (b *liteBase) databases(_ context.Context, name string) (databases, error) {
 	dir := filepath.Join(b.dir, name)
-	return &liteRoom{dir}, os.Mkdir(dir, 0o700)
+	return &liteDatabases{dir}, os.Mkdir(dir, 0o700)
 }
 
-type liteRoom struct{ dir string }
+type liteDatabases struct{ dir string }
 
-func (r *liteRoom) place(s Setup) Setup { s.Dir = r.dir; return s }
-func (r *liteRoom) remove() error       { return os.RemoveAll(r.dir) }
+func (r *liteDatabases) place(s Setup) Setup { s.Dir = r.dir; return s }
+func (r *liteDatabases) remove() error       { return os.RemoveAll(r.dir) }
 
-// known does nothing, because SQLite's planner uses the schema alone.
-func (r *liteRoom) known(context.Context) error { return nil }
+// analyze does nothing, because SQLite's planner uses the schema alone.
+func (r *liteDatabases) analyze(context.Context) error { return nil }
 
-func (r *liteRoom) claims(ctx context.Context) (claimer, error) { return openClaims(ctx, r.dir) }
-func (r *liteRoom) walk(ctx context.Context) (walker, error)    { return openWalk(ctx, r.dir) }
+func (r *liteDatabases) claims(ctx context.Context) (claimer, error) { return openClaims(ctx, r.dir) }
+func (r *liteDatabases) walk(ctx context.Context) (walker, error)    { return openWalk(ctx, r.dir) }
 
-func (r *liteRoom) proposals(ctx context.Context, a *gatehouse.Action) (proposer, error) {
+func (r *liteDatabases) proposals(ctx context.Context, a *gatehouse.Action) (proposer, error) {
 	return openProposals(ctx, r.dir, a)
 }
 
-func (r *liteRoom) decisions(ctx context.Context, a *gatehouse.Action) (decider, error) {
+func (r *liteDatabases) decisions(ctx context.Context, a *gatehouse.Action) (decider, error) {
 	return openDecisions(ctx, r.dir, a)
 }
 
-func (r *liteRoom) parts(ctx context.Context) (_ map[string]int64, err error) {
+func (r *liteDatabases) parts(ctx context.Context) (_ map[string]int64, err error) {
 	db, err := openBare(ctx, filepath.Join(r.dir, "gatehouse.db"), "")
 	if err != nil {
 		return nil, err

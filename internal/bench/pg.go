@@ -34,7 +34,7 @@ const (
 // insufficientPrivilege is the SQLSTATE for ending another user's session without the right to.
 const insufficientPrivilege = "42501"
 
-// pgBase is PostgreSQL: each room and each bare side is a separate database. Existing databases of
+// pgBase is PostgreSQL: the gate and each bare side have a database of their own. Existing databases of
 // the server are not touched.
 type pgBase struct {
 	url    string
@@ -118,8 +118,8 @@ func (b *pgBase) drop(name string) error {
 	return err
 }
 
-func (b *pgBase) room(ctx context.Context, name string) (room, error) {
-	r := &pgRoom{base: b, name: name, dir: filepath.Join(b.dir, name)}
+func (b *pgBase) databases(ctx context.Context, name string) (databases, error) {
+	r := &pgDatabases{base: b, name: name, dir: filepath.Join(b.dir, name)}
 	if err := os.Mkdir(r.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -128,16 +128,16 @@ func (b *pgBase) room(ctx context.Context, name string) (room, error) {
 	return r, err
 }
 
-type pgRoom struct {
+type pgDatabases struct {
 	base           *pgBase
 	name, dir, url string
 	// beside are the names of the bare sides' databases.
 	beside []string
 }
 
-func (r *pgRoom) place(s Setup) Setup { s.Dir, s.DatabaseURL = r.dir, r.url; return s }
+func (r *pgDatabases) place(s Setup) Setup { s.Dir, s.DatabaseURL = r.dir, r.url; return s }
 
-func (r *pgRoom) remove() error {
+func (r *pgDatabases) remove() error {
 	err := os.RemoveAll(r.dir)
 	for _, name := range append(r.beside, r.name) {
 		err = errors.Join(err, r.base.drop(name))
@@ -145,7 +145,7 @@ func (r *pgRoom) remove() error {
 	return err
 }
 
-func (r *pgRoom) known(ctx context.Context) error {
+func (r *pgDatabases) analyze(ctx context.Context) error {
 	for _, name := range append([]string{r.name}, r.beside...) {
 		u, err := r.base.address(name)
 		if err != nil {
@@ -161,7 +161,7 @@ func (r *pgRoom) known(ctx context.Context) error {
 }
 
 // bare opens a database for a bare side.
-func (r *pgRoom) bare(ctx context.Context, kind, schema string) (*pgxpool.Pool, error) {
+func (r *pgDatabases) bare(ctx context.Context, kind, schema string) (*pgxpool.Pool, error) {
 	name := r.name + "_" + kind
 	u, err := r.base.create(ctx, name)
 	if err != nil {
@@ -180,33 +180,33 @@ func (r *pgRoom) bare(ctx context.Context, kind, schema string) (*pgxpool.Pool, 
 	return openPool(ctx, u, schema)
 }
 
-func (r *pgRoom) claims(ctx context.Context) (claimer, error) {
+func (r *pgDatabases) claims(ctx context.Context) (claimer, error) {
 	pool, err := r.bare(ctx, "claims", pgClaimSchema)
 	c := &pgClaims{pool: pool}
 	c.group = newGroup(pgWriters, c.claimMany)
 	return c, err
 }
 
-func (r *pgRoom) proposals(ctx context.Context, a *gatehouse.Action) (proposer, error) {
+func (r *pgDatabases) proposals(ctx context.Context, a *gatehouse.Action) (proposer, error) {
 	return r.rows(ctx, a)
 }
 
-func (r *pgRoom) decisions(ctx context.Context, a *gatehouse.Action) (decider, error) {
+func (r *pgDatabases) decisions(ctx context.Context, a *gatehouse.Action) (decider, error) {
 	rows, err := r.rows(ctx, a)
 	return &pgDecisions{rows}, err
 }
 
-func (r *pgRoom) rows(ctx context.Context, a *gatehouse.Action) (*pgRows, error) {
+func (r *pgDatabases) rows(ctx context.Context, a *gatehouse.Action) (*pgRows, error) {
 	pool, err := r.bare(ctx, "rows", "")
 	b := &pgRows{pool: pool, template: a}
 	b.group = newGroup(pgWriters, func(list iter.Seq[*pgProposal]) error { return b.insert(slices.Collect(list)...) })
 	return b, err
 }
 
-func (r *pgRoom) walk(ctx context.Context) (walker, error) { return openPGWalk(ctx, r.url) }
+func (r *pgDatabases) walk(ctx context.Context) (walker, error) { return openPGWalk(ctx, r.url) }
 
 // parts vacuums first, as the server does by itself after some time.
-func (r *pgRoom) parts(ctx context.Context) (_ map[string]int64, err error) {
+func (r *pgDatabases) parts(ctx context.Context) (_ map[string]int64, err error) {
 	conn, err := pgx.Connect(ctx, r.url)
 	if err != nil {
 		return nil, err

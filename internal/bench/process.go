@@ -37,20 +37,20 @@ func (r *runner) rest() time.Duration { return min(restFor, r.Duration*3/2) }
 // process measures the real program as a child process: its time to readiness, and its memory at rest, with an empty
 // and with a filled store, and after searches. The processes of a round rest at the same time.
 func (r *runner) process(ctx context.Context) (err error) {
-	rooms := map[string]Setup{}
+	setups := map[string]Setup{}
 	for _, name := range []string{"empty", "filled", "bare"} {
-		room, err := r.base.room(ctx, "process_"+name)
+		dbs, err := r.base.databases(ctx, "process_"+name)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, room.remove()) }()
-		rooms[name] = room.place(Setup{Targets: noopTargets(), Idle: true})
+		defer func() { err = errors.Join(err, dbs.remove()) }()
+		setups[name] = dbs.place(Setup{Targets: noopTargets(), Idle: true})
 	}
 	var reader string
-	if err := r.prepare(ctx, rooms["empty"], nil); err != nil {
+	if err := r.prepare(ctx, setups["empty"], nil); err != nil {
 		return err
 	}
-	err = r.prepare(ctx, rooms["filled"], func(w *world) error {
+	err = r.prepare(ctx, setups["filled"], func(w *world) error {
 		reader = w.people[0].headers
 		return r.fillScale(ctx, w)
 	})
@@ -62,8 +62,8 @@ func (r *runner) process(ctx context.Context) (err error) {
 		r.say("process, round %d of %d", round+1, min(r.Rounds, childRounds))
 		var after float64
 		c, err := r.children(ctx, []child{
-			{in: rooms["empty"], args: serveArgs}, {in: rooms["filled"], args: serveArgs},
-			{in: rooms["bare"], args: bareArgs},
+			{in: setups["empty"], args: serveArgs}, {in: setups["filled"], args: serveArgs},
+			{in: setups["bare"], args: bareArgs},
 		}, func(ctx context.Context, c []child) error {
 			if err := rested(ctx, r.rest()); err != nil {
 				return err

@@ -17,11 +17,11 @@ const proposeClients, proposeTarget = 64, 0.5
 
 // propose measures proposals, beside bare inserts of the same rows.
 func (r *runner) propose(ctx context.Context) error {
-	return r.within(ctx, "propose", held(), 0, func(room room, w *world) (err error) {
+	return r.within(ctx, "propose", held(), 0, func(dbs databases, w *world) (err error) {
 		if err := w.propose(ctx); err != nil {
 			return err
 		}
-		b, err := room.proposals(ctx, w.template)
+		b, err := dbs.proposals(ctx, w.template)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ type Queue interface {
 }
 
 // queue opens the baseline of dispatch.
-func (r *runner) queue(ctx context.Context, in room) (Queue, error) {
+func (r *runner) queue(ctx context.Context, in databases) (Queue, error) {
 	if r.Queue != nil {
 		return r.Queue(ctx, in.place(Setup{}))
 	}

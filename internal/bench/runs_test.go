@@ -27,7 +27,7 @@ func TestRunSources(t *testing.T) {
 // TestBareSteps: the bare side executes all steps in order, and reports when none are left.
 func TestBareSteps(t *testing.T) {
 	t.Parallel()
-	s, err := (&liteRoom{dir: t.TempDir()}).steps(t.Context(), 16)
+	s, err := (&liteDatabases{dir: t.TempDir()}).steps(t.Context(), 16)
 	if err != nil {
 		t.Fatal(err)
 	}

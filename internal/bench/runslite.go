@@ -42,7 +42,7 @@ VALUES ('default', ?, ?, 1, 1, 'bench', ?3, ?3, 'succeeded', '', '')`,
 VALUES ('default', ?, ?, 'line', 1, 'succeeded', ?, ?, ?, ?)`,
 }
 
-func (r *liteRoom) steps(ctx context.Context, batch int) (stepper, error) {
+func (r *liteDatabases) steps(ctx context.Context, batch int) (stepper, error) {
 	b := &liteSteps{path: filepath.Join(r.dir, fmt.Sprintf("steps%d.db", batch)), batch: batch}
 	if err := makeSchema(ctx, b.path); err != nil {
 		return nil, err

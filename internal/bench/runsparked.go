@@ -32,12 +32,12 @@ func (r *runner) parked(ctx context.Context) (err error) {
 	}
 	var sides [2]Setup
 	for i, name := range []string{"idle", "parked"} {
-		room, err := r.base.room(ctx, "parked_"+name)
+		dbs, err := r.base.databases(ctx, "parked_"+name)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, room.remove()) }()
-		sides[i] = room.place(Setup{Targets: noopTargets(), Idle: true})
+		defer func() { err = errors.Join(err, dbs.remove()) }()
+		sides[i] = dbs.place(Setup{Targets: noopTargets(), Idle: true})
 		err = r.prepare(ctx, sides[i], func(w *world) error {
 			if name == "idle" {
 				return nil
@@ -45,7 +45,7 @@ func (r *runner) parked(ctx context.Context) (err error) {
 			return r.park(ctx, w, n)
 		})
 		if err == nil {
-			err = room.known(ctx)
+			err = dbs.analyze(ctx)
 		}
 		if err != nil {
 			return err

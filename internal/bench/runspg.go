@@ -46,7 +46,7 @@ type pgSteps struct {
 	batch int
 }
 
-func (r *pgRoom) steps(ctx context.Context, batch int) (stepper, error) {
+func (r *pgDatabases) steps(ctx context.Context, batch int) (stepper, error) {
 	kind := fmt.Sprintf("steps%d", batch)
 	pool, err := r.bare(ctx, kind, "")
 	if err != nil {

@@ -31,9 +31,9 @@ func (r *runner) steps(ctx context.Context) error {
 		e.Hints = h
 		return e
 	}}
-	return r.within(ctx, "steps", setup, 1, func(room room, w *world) error {
+	return r.within(ctx, "steps", setup, 1, func(dbs databases, w *world) error {
 		for _, n := range inFlight {
-			if err := r.stepsWith(ctx, room, w, e, n); err != nil {
+			if err := r.stepsWith(ctx, dbs, w, e, n); err != nil {
 				return err
 			}
 		}
@@ -49,7 +49,7 @@ func (*lines) Is() string {
 	return "bare lease and completion, the same rows in batches of as many, one transaction a batch"
 }
 
-func (r *runner) lines(ctx context.Context, in room, n int) (Queue, error) {
+func (r *runner) lines(ctx context.Context, in databases, n int) (Queue, error) {
 	if r.Queue != nil {
 		return r.Queue(ctx, in.place(Setup{}))
 	}
@@ -57,7 +57,7 @@ func (r *runner) lines(ctx context.Context, in room, n int) (Queue, error) {
 	return &lines{s}, err
 }
 
-func (r *runner) stepsWith(ctx context.Context, in room, w *world, e *ends, n int) (err error) {
+func (r *runner) stepsWith(ctx context.Context, in databases, w *world, e *ends, n int) (err error) {
 	b, err := r.lines(ctx, in, n)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (r *runner) stepsWith(ctx context.Context, in room, w *world, e *ends, n in
 				return err
 			}
 			if round == 0 && i == 0 {
-				if err := in.known(ctx); err != nil {
+				if err := in.analyze(ctx); err != nil {
 					return err
 				}
 			}

@@ -54,7 +54,7 @@ const triageClients = 16
 // carried out without a run.
 func (r *runner) triage(ctx context.Context) error {
 	setup := Setup{Targets: noopTargets(), Models: instant{}}
-	return r.within(ctx, "triage", setup, 1, func(room room, w *world) (err error) {
+	return r.within(ctx, "triage", setup, 1, func(dbs databases, w *world) (err error) {
 		if _, _, err := w.Runs.ApplyWorkflow(w.admin, "triage", triageSource); err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (r *runner) triage(ctx context.Context) error {
 				return err
 			}
 			if round == 0 {
-				if err := room.known(ctx); err != nil {
+				if err := dbs.analyze(ctx); err != nil {
 					return err
 				}
 			}

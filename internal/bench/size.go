@@ -22,7 +22,7 @@ const sized, sizedParts = 2000, 8
 // grows in each round. Unlike in the other figures, all of it is written by the use cases.
 func (r *runner) size(ctx context.Context) error {
 	targets := noopTargets()
-	return r.within(ctx, "size", Setup{Targets: targets, Idle: true}, 16, func(room room, w *world) (err error) {
+	return r.within(ctx, "size", Setup{Targets: targets, Idle: true}, 16, func(dbs databases, w *world) (err error) {
 		registry, err := dispatch.NewRegistry(targets...)
 		if err != nil {
 			return err
@@ -30,7 +30,7 @@ func (r *runner) size(ctx context.Context) error {
 		n := min(sized, r.Scale)
 		var whole values
 		parts := map[string]*values{}
-		last, err := room.parts(ctx)
+		last, err := dbs.parts(ctx)
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (r *runner) size(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			now, err := room.parts(ctx)
+			now, err := dbs.parts(ctx)
 			if err != nil {
 				return err
 			}

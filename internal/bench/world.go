@@ -58,11 +58,11 @@ type world struct {
 	end    time.Time
 }
 
-// within serves a gate in a room of its own while fn measures.
+// within serves a gate on new databases while fn measures.
 func (r *runner) within(
-	ctx context.Context, name string, s Setup, people int, fn func(room, *world) error,
+	ctx context.Context, name string, s Setup, people int, fn func(databases, *world) error,
 ) (err error) {
-	in, err := r.base.room(ctx, name)
+	in, err := r.base.databases(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func (r *runner) open(ctx context.Context, s Setup, people int) (*world, error) 
 	return w, nil
 }
 
-// beside makes another tenant of the gate.
-func (w *world) beside(ctx context.Context, tenant string, people int) (*world, error) {
+// addTenant makes another tenant of the gate.
+func (w *world) addTenant(ctx context.Context, tenant string, people int) (*world, error) {
 	if _, err := w.App.CreateTenant(w.admin, tenant); err != nil {
 		return nil, err
 	}

@@ -169,5 +169,5 @@ func (g *globals) resolve() error {
 	return nil
 }
 
-// contextNames are the sorted names.
+// names returns the names of the contexts, sorted.
 func (c *contexts) names() []string { return slices.Sorted(maps.Keys(c.Contexts)) }

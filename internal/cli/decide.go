@@ -228,13 +228,13 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 		if status == gatehouse.Decided {
 			status = string(d.Decision)
 		}
-		g.sayOfNotes(answer.NotesStored)
+		g.sayNotesNotStored(answer.NotesStored)
 		by, at := g.whoDecided(api, answer.Action, status)
 		return g.printAnswer(answer.Action.ID, status, answer.Votes, answer.Required, by, at)
 	}
 	answer, err := api.Answer(g.Ctx, id, d)
 	return printOutcome(g, answer, err, func() error {
-		g.sayOfNotes(answer.NotesStored)
+		g.sayNotesNotStored(answer.NotesStored)
 		by, at := answer.ApprovedBy, g.AtPtr(answer.ApprovedAt)
 		if answer.RejectedBy != "" {
 			by, at = answer.RejectedBy, g.AtPtr(answer.RejectedAt)
@@ -269,8 +269,8 @@ func (g *globals) whoDecided(api service, a *gatehouse.Action, status string) (b
 	return by, at
 }
 
-// sayOfNotes says that the notes were not stored.
-func (g *globals) sayOfNotes(stored *bool) {
+// sayNotesNotStored says so if the notes were not stored.
+func (g *globals) sayNotesNotStored(stored *bool) {
 	if stored != nil && !*stored {
 		g.Say("Your notes were not stored: the decision was made before.")
 	}

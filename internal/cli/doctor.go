@@ -55,11 +55,9 @@ Examples:
 `
 }
 
-const (
-	// maxSkew is the clock difference that needs no note. Times are shown by this machine's clock;
-	// the server decides by its own.
-	maxSkew = 5 * time.Second
-)
+// maxSkew is the clock difference that needs no note. Times are shown by this machine's clock;
+// the server decides by its own.
+const maxSkew = 5 * time.Second
 
 func (c *doctorCmd) Run(g *globals) error {
 	if c.Deep {

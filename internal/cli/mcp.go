@@ -226,7 +226,7 @@ func (f *mcpServerFlags) connect(log *slog.Logger) (mcp.Upstream, error) {
 		case len(unset) > 0:
 			return nil, term.Usagef("--header %s: %s is not set", name, strings.Join(unset, ", "))
 		case !httpguts.ValidHeaderFieldValue(value):
-			return nil, term.Usagef("--header %s: the value holds what a header cannot", name)
+			return nil, term.Usagef("--header %s: the value has characters that a header cannot have", name)
 		}
 		header.Add(name, value)
 	}

@@ -165,7 +165,7 @@ func (c *mcpClient) begin(method, params string) string {
 	return id
 }
 
-// answer is a frame that the client got.
+// mcpAnswer is a frame that the client got.
 type mcpAnswer struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
@@ -66,10 +65,9 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 // quickstart runs the page in a folder in place of the clone.
 type quickstart struct {
-	t       *testing.T
-	dir     string
-	server  *devServer
-	approve string // the block that decides
+	t      *testing.T
+	dir    string
+	server *devServer
 }
 
 // TestQuickstart runs every block of the page, in their order: all but the
@@ -78,7 +76,7 @@ func TestQuickstart(t *testing.T) {
 	t.Parallel()
 	if out, err := exec.Command("python3", "-c",
 		"import sys; assert sys.version_info >= (3, 9)").CombinedOutput(); err != nil {
-		t.Fatalf("docs/quickstart.md has an agent in Python, so this test needs python3, 3.9 or later: %v %s", err, out)
+		t.Fatalf("this test makes a terminal with python3, 3.9 or later: %v %s", err, out)
 	}
 	root, err := filepath.Abs("../..")
 	must(t, err)
@@ -91,30 +89,25 @@ func TestQuickstart(t *testing.T) {
 			if got := anonymous(q.server.banner); got != anonymous(f.text) {
 				t.Errorf("line %d: the block of dev is\n%s", f.line, got)
 			}
-		case f.language == "python":
-			q.write("agent.py", f.text)
 		case f.language != "sh":
 			t.Errorf("line %d: nothing runs a block of %q", f.line, f.language)
 		case strings.TrimSpace(f.text) == "gatehouse dev":
 			q.server = startDev(t, q.dir)
-		case strings.Contains(f.text, "agent.py"):
-			q.agent(f)
 		case strings.Contains(f.text, "gatehouse approve"):
-			q.approve = f.text
-			q.decide(f.line)
+			q.decide(f)
 		default:
 			// The clone exists already.
 			q.run(f.line,
 				`git() { [ "$1" = clone ]; }; cd() { :; }; make() { command make -C '`+root+`' -n "$@" > make.out; }`+"\n"+f.text)
 		}
 	}
-	if ran["sh"] < 5 || ran["python"] != 1 || ran["text"] != 1 {
+	if ran["sh"] < 5 || ran["text"] != 1 {
 		t.Errorf("the page has other blocks than it had: %v", ran)
 	}
 	admin := servetest.MustClient(t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
 	page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusApplied})
-	if err != nil || len(page.Items) != 3 {
-		t.Errorf("applied: %d of 3, %v", len(page.Items), err)
+	if err != nil || len(page.Items) != 2 {
+		t.Errorf("applied: %d of 2, %v", len(page.Items), err)
 	}
 	q.server.stop()
 }
@@ -154,39 +147,11 @@ func (q *quickstart) run(line int, script string) {
 }
 
 // decide runs the block that approves, on a terminal.
-func (q *quickstart) decide(line int) {
+func (q *quickstart) decide(f fence) {
 	q.t.Helper()
-	q.write("approve.sh", q.approve)
+	q.write("approve.sh", f.text)
 	out, err := q.command("python3", "-c", answerYes, "approve.sh").CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("applied")) {
-		q.t.Fatalf("line %d: %v\n%s", line, err, out)
-	}
-}
-
-// agent runs a block that proposes and waits, and decides meanwhile.
-func (q *quickstart) agent(f fence) {
-	q.t.Helper()
-	var said bytes.Buffer
-	cmd := q.command("bash", "-euc", f.text)
-	cmd.Stdout, cmd.Stderr = &said, &said
-	must(q.t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	admin := servetest.MustClient(q.t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(q.t, q.dir, "admin"))
-	for tick := time.NewTicker(50 * time.Millisecond); ; {
-		page, err := admin.ListActions(q.t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusPending})
-		must(q.t, err)
-		if len(page.Items) == 1 {
-			break
-		}
-		select {
-		case err := <-ended:
-			q.t.Fatalf("line %d: %v before it was decided\n%s", f.line, err, &said)
-		case <-tick.C:
-		}
-	}
-	q.decide(f.line)
-	if err := <-ended; err != nil || !strings.HasSuffix(said.String(), "applied\n") {
-		q.t.Errorf("line %d: %v\n%s", f.line, err, &said)
+		q.t.Fatalf("line %d: %v\n%s", f.line, err, out)
 	}
 }

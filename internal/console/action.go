@@ -55,7 +55,8 @@ type actionPage struct {
 	// stepUp is this person's valid step-up proof for the shown digest, nil without one.
 	stepUp  *gatehouse.StepUp
 	options gatehouse.SignInOptions
-	looks   []string
+	// viewers are the other people who have the page open.
+	viewers []string
 	history []moment
 	// undo is the time until which this person can withdraw the approval, zero when they cannot.
 	undo                time.Time
@@ -111,7 +112,7 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 	full := v.query("full") != "" || v.shownInFull(a)
 	p := &actionPage{
 		a: a, step: card.Ladder(a), target: c.targetOf(v, a),
-		cannot: v.mayDecide(a), looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
+		cannot: v.mayDecide(a), viewers: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
 		history: historyOf(a), undo: undoUntil(v, a),
 		canReverse: a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible &&
 			v.has(gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator),
@@ -294,7 +295,7 @@ func historyOf(a *gatehouse.Action) []moment {
 	return list
 }
 
-// voterOf names the voter and, for a deputy, the person they voted for.
+// voterOf names the voter and, for a delegate, the person they voted for.
 func voterOf(v gatehouse.Vote) string {
 	if v.ForName != "" {
 		return v.Name + ", for " + v.ForName

@@ -227,13 +227,13 @@ func cannotText(p *actionPage) string {
 		return fmt.Sprintf("Rejected by %s. The proposer is notified at %s.", v.Name, clock(at))
 	}
 	if a.DecidedBy != "" && a.DecidedAt != nil {
-		return fmt.Sprintf("%s. Decided by %s at %s.", itIs(a.Status), a.DecidedBy, clock(*a.DecidedAt))
+		return fmt.Sprintf("%s. Decided by %s at %s.", statusWord(a.Status), a.DecidedBy, clock(*a.DecidedAt))
 	}
-	return "There is nothing to decide. " + itIs(a.Status) + "."
+	return "There is nothing to decide. " + statusWord(a.Status) + "."
 }
 
-// itIs names the action's state as the start of a sentence.
-func itIs(s gatehouse.Status) string {
+// statusWord names an action's status, with a capital.
+func statusWord(s gatehouse.Status) string {
 	switch s {
 	case gatehouse.StatusFailed:
 		return "Failed"
@@ -247,9 +247,8 @@ func itIs(s gatehouse.Status) string {
 	return strings.ToUpper(string(s[:1])) + string(s[1:])
 }
 
-// settledElsewhere says where to continue with an action that failed; "" when there is nothing to
-// do.
-func settledElsewhere(a *gatehouse.Action) string {
+// whereToSettle says where to settle a dead letter; "" for any other action.
+func whereToSettle(a *gatehouse.Action) string {
 	switch {
 	case a.Push == nil || a.ArchivedAt != nil:
 		return ""
@@ -352,7 +351,7 @@ func doneTitle(v *view, a *gatehouse.Action) string {
 	case a.Status == gatehouse.StatusApproved, a.Status == gatehouse.StatusPushing:
 		return "Approved; being sent"
 	}
-	return itIs(a.Status)
+	return statusWord(a.Status)
 }
 
 func doneTone(a *gatehouse.Action) string {

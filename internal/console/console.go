@@ -28,7 +28,7 @@ type Config struct {
 	Reviews gatehouse.ReviewService
 	// Slack links people to their Slack users.
 	Slack gatehouse.SlackService
-	// Delegations lets people name deputies; nil disables the page.
+	// Delegations lets people delegate their answers; nil disables the page.
 	Delegations Delegations
 	// Connectors shows the connectors of the server; nil leaves its page out.
 	Connectors Connectors

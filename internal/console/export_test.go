@@ -8,10 +8,10 @@ import (
 
 // RouteInfo is a route for the tests that visit all of them.
 type RouteInfo struct {
-	Pattern string
-	Roles   []gatehouse.Role
-	Public  bool
-	Mints   bool
+	Pattern       string
+	Roles         []gatehouse.Role
+	Public        bool
+	ChangesRights bool
 }
 
 // Routes lists the routes.

@@ -154,13 +154,5 @@ func forEverybody(path string) bool {
 
 // has reports whether the person holds any of the roles.
 func (v *view) has(roles ...gatehouse.Role) bool {
-	if v.person == nil {
-		return false
-	}
-	for _, r := range roles {
-		if v.person.Has(r) {
-			return true
-		}
-	}
-	return false
+	return v.person != nil && slices.ContainsFunc(roles, v.person.Has)
 }

@@ -25,11 +25,11 @@ func (c *Console) inboxRoutes() []route {
 // inboxRow is an action in the list.
 type inboxRow struct {
 	line
-	a      *gatehouse.Action
-	looks  []string // who else has it open
-	bulk   bool     // may be decided in bulk
-	voted  bool     // this person has voted
-	isOpen bool
+	a       *gatehouse.Action
+	viewers []string // the other people who have it open
+	bulk    bool     // may be decided in bulk
+	voted   bool     // this person has voted
+	isOpen  bool
 	// like is the key that similar rows of the page share; see alike.
 	like  string
 	likes int
@@ -195,7 +195,7 @@ func (c *Console) listed(v *view, q inboxQuery, a *gatehouse.Action) bool {
 
 func (c *Console) inboxRow(v *view, q inboxQuery, a *gatehouse.Action) inboxRow {
 	row := inboxRow{
-		a: a, isOpen: a.ID == q.Open, looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
+		a: a, isOpen: a.ID == q.Open, viewers: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
 	}
 	row.line = rowOf(a)
 	if a.Approval != nil {

@@ -46,7 +46,7 @@ func (v *view) commands() (list []command) {
 		{label: "Secrets", path: secretsPath},
 		{label: "Grants", path: grantsPath},
 		{label: "Mandates", path: mandatesPath},
-		{label: "Deputies", path: delegationsPath},
+		{label: "Delegations", path: delegationsPath},
 		{label: "Messages sent", path: messagesPath},
 		{label: "Notifications in this browser", path: devicesPath},
 		{label: "Tenants", path: tenantsPath},

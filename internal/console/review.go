@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,15 +73,8 @@ type reviewPage struct {
 }
 
 // byCode reports whether the forms ask for the code from the mail.
-func (p *reviewPage) byCode() bool { return p.open.Proven == "" && p.takes(gatehouse.ProofCode) }
-
-func (p *reviewPage) takes(proof gatehouse.ReviewProof) bool {
-	for _, one := range p.open.Proofs {
-		if one == proof {
-			return true
-		}
-	}
-	return false
+func (p *reviewPage) byCode() bool {
+	return p.open.Proven == "" && slices.Contains(p.open.Proofs, gatehouse.ProofCode)
 }
 
 // decidable reports whether an answer on this page can be accepted.

@@ -44,13 +44,13 @@ func whatStands(a *gatehouse.Action, p *gatehouse.Principal, want string) (stand
 		if a.Status == gatehouse.StatusCanceled {
 			return true, "The action is canceled."
 		}
-		return false, "The action was not canceled. " + itIs(a.Status) + "."
+		return false, "The action was not canceled. " + statusWord(a.Status) + "."
 	}
 	if want == gatehouse.Undone {
 		if a.Status == gatehouse.StatusSuperseded {
 			return true, "The decision is undone."
 		}
-		return false, "The decision was not undone. " + itIs(a.Status) + "."
+		return false, "The decision was not undone. " + statusWord(a.Status) + "."
 	}
 	var own gatehouse.DecisionKind
 	if a.Approval != nil {
@@ -67,7 +67,7 @@ func whatStands(a *gatehouse.Action, p *gatehouse.Principal, want string) (stand
 	case a.Status == gatehouse.StatusPending:
 		return false, "The server has no answer from you. The action is still pending: decide again."
 	}
-	text = "The server has no answer from you. " + itIs(a.Status)
+	text = "The server has no answer from you. " + statusWord(a.Status)
 	if a.DecidedBy != "" && a.DecidedAt != nil {
 		text += ", decided by " + a.DecidedBy + " at " + clock(*a.DecidedAt)
 	}

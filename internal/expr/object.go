@@ -23,7 +23,7 @@ func ToValue(j gatehouse.JSON) ref.Val {
 	case '[':
 		elements, err := j.Elements()
 		if err != nil {
-			return types.NewErr("a list does not read: %v", err)
+			return types.NewErr("a list cannot be read: %v", err)
 		}
 		values := make([]ref.Val, len(elements))
 		for i, e := range elements {
@@ -115,7 +115,7 @@ func (o *Object) member(name string) (gatehouse.JSON, bool) {
 func (o *Object) Find(key ref.Val) (ref.Val, bool) {
 	o.load()
 	if o.err != nil {
-		return types.NewErr("an object does not read: %v", o.err), false
+		return types.NewErr("an object cannot be read: %v", o.err), false
 	}
 	name, ok := key.(types.String)
 	if !ok {
@@ -155,7 +155,7 @@ func (o *Object) Contains(key ref.Val) ref.Val {
 func (o *Object) Size() ref.Val {
 	o.load()
 	if o.err != nil {
-		return types.NewErr("an object does not read: %v", o.err)
+		return types.NewErr("an object cannot be read: %v", o.err)
 	}
 	return types.Int(len(o.members))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -120,7 +121,7 @@ func (r *Reader) Mapping(n *yaml.Node, what string, known ...string) Fields {
 		case f.Values[name] != nil:
 			r.Fail(key, "%s appears twice", gatehouse.Quote(name))
 			continue
-		case len(known) > 0 && !contained(known, name):
+		case len(known) > 0 && !slices.Contains(known, name):
 			r.Fail(key, "%s has no key %s; it has %s", what, gatehouse.Quote(name), strings.Join(known, ", "))
 			continue
 		}
@@ -135,15 +136,6 @@ type Fields struct {
 	Node   *yaml.Node
 	Keys   []*yaml.Node // in the order of the file
 	Values map[string]*yaml.Node
-}
-
-func contained(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }
 
 // List returns the items of a sequence.
@@ -187,7 +179,7 @@ func (r *Reader) Texts(n *yaml.Node, what string) []string {
 	var out []string
 	for _, item := range r.List(n, what) {
 		s := r.Text(item, what)
-		if contained(out, s) {
+		if slices.Contains(out, s) {
 			r.Fail(item, "%s appears twice", gatehouse.Quote(s))
 			continue
 		}

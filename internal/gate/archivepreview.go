@@ -68,10 +68,10 @@ func (g *Gate) PreviewArchive(ctx context.Context, retention time.Duration) (*ga
 			out.Actions += len(f.IDs)
 			out.Bytes += f.Bytes
 			if out.Oldest == nil || f.Oldest.Before(*out.Oldest) {
-				out.Oldest = timePtr(f.Oldest)
+				out.Oldest = new(f.Oldest)
 			}
 			if out.Newest == nil || f.Newest.After(*out.Newest) {
-				out.Newest = timePtr(f.Newest)
+				out.Newest = new(f.Newest)
 			}
 		}
 

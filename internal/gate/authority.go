@@ -17,9 +17,9 @@ import (
 func (g *Gate) votersStand(
 	tx voterFacts, a *gatehouse.Action, rights *gatehouse.Rights, voter, from *gatehouse.Principal,
 ) error {
-	// lender is the id of the principal whose right the vote uses, "" for the
+	// delegator is the id of the principal whose right the vote uses, "" for the
 	// voter's own.
-	type counted struct{ id, name, lender string }
+	type counted struct{ id, name, delegator string }
 	var voters []counted
 	for _, v := range a.Approval.Votes {
 		if v.Decision == gatehouse.Approve {
@@ -29,15 +29,15 @@ func (g *Gate) votersStand(
 	if voter != nil {
 		c := counted{voter.ID, voter.Name, ""}
 		if from != nil {
-			c.lender = from.ID
+			c.delegator = from.ID
 		}
 		voters = append(voters, c)
 	}
 
 	ids := make([]string, 0, len(voters))
 	for _, v := range voters {
-		if ids = append(ids, v.id); v.lender != "" {
-			ids = append(ids, v.lender)
+		if ids = append(ids, v.id); v.delegator != "" {
+			ids = append(ids, v.delegator)
 		}
 	}
 	if rights == nil {
@@ -60,8 +60,8 @@ func (g *Gate) votersStand(
 	}
 	for _, v := range voters {
 		at, whose := of(v.id), of(v.id)
-		if v.lender != "" {
-			whose = of(v.lender)
+		if v.delegator != "" {
+			whose = of(v.delegator)
 		}
 		if at < 0 || whose < 0 || a.Approval.Bars(found[at]) || !found[at].MayDecide() || excluded(barred, found[at]) ||
 			MayAnswer(a.Approval, found[whose], tx.Now()) != nil || excluded(barred, found[whose]) {

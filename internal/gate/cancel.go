@@ -124,7 +124,7 @@ func withdrawPush(tx pushMover, a *gatehouse.Action) error {
 	if p.Status != gatehouse.PushQueued || !tx.Now().Before(p.NotBefore) || p.Attempts > 0 {
 		return tooLate(a)
 	}
-	p.Status, p.FinishedAt, p.NextAttempt = gatehouse.PushCanceled, timePtr(tx.Now()), nil
+	p.Status, p.FinishedAt, p.NextAttempt = gatehouse.PushCanceled, new(tx.Now()), nil
 	if err := tx.UpdatePush(p, gatehouse.PushQueued, p.Generation); err != nil {
 		if errors.Is(err, gatehouse.ErrConflict) {
 			return tooLate(a)
@@ -147,6 +147,6 @@ func moveCanceled(tx actionMover, c *gatehouse.Caller, a *gatehouse.Action) erro
 	if err != nil {
 		return err
 	}
-	a.Status, a.FinishedAt = gatehouse.StatusCanceled, timePtr(tx.Now())
+	a.Status, a.FinishedAt = gatehouse.StatusCanceled, new(tx.Now())
 	return record(tx, a, "hitl.canceled", c.Principal.ID, from, gatehouse.StatusCanceled, nil)
 }

@@ -123,9 +123,9 @@ func (r *ruling) find(ctx context.Context) error {
 	return r.judge(ctx)
 }
 
-// readAhead reads the action and the policy before the transaction of an approval, so
-// that one transaction decides. It refuses nothing: the transaction reports what cannot
-// be read. It fails when the caller has changed, or when the context ends.
+// readAhead reads the action and the policy before the transaction of an approval, which
+// then need not restart to have them prepared. It refuses nothing: the transaction reports
+// what cannot be read. It fails when the caller has changed, or when the context ends.
 func (r *ruling) readAhead(ctx context.Context) error {
 	c := r.caller
 	_, expected := r.gate.prepared.Load(c.Principal.Tenant)
@@ -134,14 +134,14 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	}
 	var o *gatehouse.OpenedDecision
 	var now time.Time
-	looks := func() bool { return o.Action != nil && r.approvesPending(o.Action) && !r.refused(o.Action, now) }
+	decides := func() bool { return o.Action != nil && r.approvesPending(o.Action) && !r.refused(o.Action, now) }
 	_ = r.gate.Store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
 		r.policyKnown = false
 		found, err := tx.FindDecision(gatehouse.DecisionQuery{By: c, ActionID: r.id})
 		if err != nil {
 			return err
 		}
-		if o, now = found, tx.Now(); looks() {
+		if o, now = found, tx.Now(); decides() {
 			return r.readPolicy(tx, o.Action, o.PolicyVersion, o.Proposer)
 		}
 		return nil
@@ -152,7 +152,7 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	if err := usecase.Verify(c, o.CallerFacts); err != nil {
 		return err
 	}
-	if !looks() {
+	if !decides() {
 		return nil
 	}
 	if r.policyKnown && r.needsNoPreparation(o.Action, r.policyVersion) {
@@ -213,7 +213,7 @@ func (r *ruling) judge(ctx context.Context) (err error) {
 func (r *ruling) prepare(ctx context.Context) (err error) {
 	a := r.known
 	if a == nil {
-		return nil // if a look is needed, approve restarts with ErrStale
+		return nil // approve restarts with ErrStale if it needs the policy or the target
 	}
 	again := r.prepared || !r.policyKnown
 	r.prepared, r.drift, r.targetUnchanged = true, nil, false
@@ -246,8 +246,8 @@ func (r *ruling) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// needsNoPreparation reports whether no look outside the transaction is needed: the policy that
-// judged the action is active, and the target is not read.
+// needsNoPreparation reports whether approve needs nothing from prepare: the policy that judged the
+// action is active, and the target is not read.
 func (r *ruling) needsNoPreparation(a *gatehouse.Action, version int) bool {
 	if version == 0 || version != a.Policy.Version {
 		return false

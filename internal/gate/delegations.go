@@ -209,7 +209,7 @@ func (g *Gate) EndDelegation(ctx context.Context, id string) (*gatehouse.Delegat
 			if err := recordDelegation(tx, c, "delegation.ended", d); err != nil {
 				return nil, err
 			}
-			d.EndedAt, d.EndedBy = timePtr(tx.Now()), c.Principal.Name
+			d.EndedAt, d.EndedBy = new(tx.Now()), c.Principal.Name
 		}
 		return d, nil
 	})
@@ -245,9 +245,9 @@ func (g *Gate) StandingsOf(ctx context.Context) (list []gatehouse.Standing, err 
 	return list, err
 }
 
-// lendersFor returns the principals whose right a person may use on an action whose audience does
-// not include that person. Each principal's vote must count at the action's level.
-func (g *Gate) lendersFor(
+// delegatorsFor returns the principals by whose right a person may answer an action that does not
+// ask that person. Each principal's vote must count at the action's level.
+func (g *Gate) delegatorsFor(
 	tx gatehouse.ReadTx,
 	a *gatehouse.Action,
 	p *gatehouse.Principal,
@@ -268,7 +268,7 @@ func (g *Gate) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.
 	if refusal == nil {
 		return nil
 	}
-	list, err := g.lendersFor(tx, a, p)
+	list, err := g.delegatorsFor(tx, a, p)
 	if err != nil {
 		return err
 	}
@@ -304,12 +304,12 @@ func usedBy(tx gatehouse.IdentityReader, ap *gatehouse.Approval, holder, except 
 	return "", nil
 }
 
-// borrow chooses the lender by whose right the person votes: to approve, the first
-// lender with an unused right.
-func (r *ruling) borrow(tx gatehouse.IdentityReader) error {
+// chooseDelegator sets the delegator by whose right the person votes: to approve, the first one
+// whose right is unused.
+func (r *ruling) chooseDelegator(tx gatehouse.IdentityReader) error {
 	var used error
 	person := r.caller.Principal
-	for _, from := range r.lenders {
+	for _, from := range r.delegators {
 		by := ""
 		if r.decision.Decision == gatehouse.Approve {
 			var err error

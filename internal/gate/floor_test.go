@@ -114,9 +114,9 @@ func TestLoweredFloorOpensNothing(t *testing.T) {
 	}
 }
 
-// TestTwinsAreRefused: a change with two keys that are spellings of one name is
+// TestKeysThatDifferOnlyInSpellingAreRefused: a change with two keys that are spellings of one name is
 // refused at every entry point, and nothing is stored.
-func TestTwinsAreRefused(t *testing.T) {
+func TestKeysThatDifferOnlyInSpellingAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	bot := w.agent()

@@ -115,8 +115,8 @@ type Gate struct {
 	policies *policyCache
 	vetos    vetoCache
 	config   Config
-	// prepared has the tenants whose last approval had to be prepared outside the transaction: the next
-	// one is read ahead. So, after a change of the policy, only the first one runs two transactions.
+	// prepared has the tenants whose last approval was prepared outside the transaction: the next one
+	// is read ahead. So only the first approval after a change of the policy runs its transaction twice.
 	prepared sync.Map
 	// credentials is nil unless the store is remote.
 	credentials *credentialCache
@@ -175,5 +175,3 @@ func (g *Gate) HintPush(id string) {
 	g.Hints.Notify(usecase.TopicPush)
 	g.Hints.Notify(usecase.TopicPush + ":" + id + ":0")
 }
-
-func timePtr(t time.Time) *time.Time { return &t }

@@ -87,7 +87,7 @@ func TestRemovedMembersDoNotCount(t *testing.T) {
 	wantCode(t, recheck(), gatehouse.CodeAuthorityRevoked)
 }
 
-func TestChangingGroupsIsMinting(t *testing.T) {
+func TestChangingGroupsIsChangingRights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	ana := w.person("ana")

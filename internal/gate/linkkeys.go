@@ -173,7 +173,7 @@ func (g *Gate) RevokeLinkKey(ctx context.Context, id string) (out *gatehouse.Rin
 		if err := tx.RevokeRingKey(out.ID); err != nil {
 			return err
 		}
-		out.RevokedAt = timePtr(tx.Now())
+		out.RevokedAt = new(tx.Now())
 		if out.RetiredAt == nil {
 			out.RetiredAt = out.RevokedAt
 		}

@@ -134,7 +134,7 @@ func (g *Gate) StartMandate(ctx context.Context, tenant, actionID string) (id st
 		if err := g.mayStart(tx, a, &terms); err != nil {
 			return err
 		}
-		m := terms.Mandate(id, a.Rationale, a, tx.Now())
+		m := terms.Mandate(id, a, tx.Now())
 		if err := tx.InsertMandate(m); err != nil {
 			return err
 		}

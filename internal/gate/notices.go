@@ -47,7 +47,7 @@ type change struct {
 	data map[string]any
 }
 
-// sendHints writes the log entry of a change of rights or rules, and the notice that
+// recordChange writes the log entry of a change of rights or rules, and the notice that
 // every administrator of the tenant sees until they dismiss it. When the author
 // belongs to another tenant, the entry names that tenant, which also gets an entry
 // and a notice.

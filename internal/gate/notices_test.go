@@ -18,10 +18,10 @@ func (w *world) notices(ctx context.Context, f gatehouse.NoticeFilter) []*gateho
 	return page.Items
 }
 
-// TestMintingLeavesANotice runs every minting use case. Each leaves a log entry and a
+// TestChangingRightsLeavesANotice runs every use case that changes rights. Each leaves a log entry and a
 // notice that name the author, the change and the subject; every administrator sees
 // the notice until they dismiss it.
-func TestMintingLeavesANotice(t *testing.T) {
+func TestChangingRightsLeavesANotice(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, withGrants, func(c *appConfig) { c.Master = newMaster(t, ring.New()) })
 	w.agent()
@@ -29,7 +29,7 @@ func TestMintingLeavesANotice(t *testing.T) {
 	w.person("ben")
 	w.secrets("old", "gone")
 	other := w.principal("root", gatehouse.KindPerson, gatehouse.RoleAdmin)
-	for name, run := range w.minted() {
+	for name, run := range w.rightsChanges() {
 		entries, seen := w.logged(), len(w.notices(w.admin, gatehouse.NoticeFilter{Limit: 200}))
 		if err := run(w.admin); err != nil {
 			t.Fatal(name, err)

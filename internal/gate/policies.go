@@ -391,7 +391,7 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 		v.Groups
 	out.EditUpTo = int(v.EditUpTo)
 	out.Expiry, out.Timing, out.Ceilings, out.Trace = gatehouse.Duration(v.Expiry), v.Timing, v.Ceilings, trace
-	out.Hold = gatehouse.Duration(g.hold(v))
+	out.Hold = gatehouse.Duration(g.hold(v, v.RiskLevel))
 
 	if v.Outcome == gatehouse.OutcomeNeedsApproval {
 		err = g.Store.View(ctx, facts.Proposer.Tenant, func(tx gatehouse.ReadTx) error {

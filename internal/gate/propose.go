@@ -365,17 +365,16 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 	return g.useGrants(tx, a, v)
 }
 
-// askRepeated lets people decide on a change that already is a dead letter. The dead
-// letter may have had its effect, or have it by a replay, so the change could be made
-// twice. twin is the dead letter's action; "" for none.
-func askRepeated(a *gatehouse.Action, twin string) {
-	if twin == "" {
+// askRepeated lets people decide on a change that already is a dead letter: both could have
+// their effect, the dead letter by a replay. deadLetter is its action; "" for none.
+func askRepeated(a *gatehouse.Action, deadLetter string) {
+	if deadLetter == "" {
 		return
 	}
-	a.Repeats = twin
+	a.Repeats = deadLetter
 	a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
 	a.Policy.Reasons = append(a.Policy.Reasons,
-		"the same change is a dead letter, "+twin+": replay, resolve or discard that one first")
+		"the same change is a dead letter, "+deadLetter+": replay, resolve or discard that one first")
 }
 
 func (g *Gate) insertAllowed(
@@ -410,7 +409,7 @@ func insertDenied(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, fro
 	}
 	a.Status = gatehouse.StatusDenied
 	decidedByPolicy(tx, a)
-	a.FinishedAt = timePtr(tx.Now())
+	a.FinishedAt = new(tx.Now())
 	if err := tx.InsertAction(a); err != nil {
 		return err
 	}
@@ -432,7 +431,7 @@ func (g *Gate) insertPending(
 		return insertDenied(tx, c, a, from)
 	}
 	a.Status = gatehouse.StatusPending
-	a.HoldFor = gatehouse.Duration(g.holdAt(v, a.RiskLevel))
+	a.HoldFor = gatehouse.Duration(g.hold(v, a.RiskLevel))
 	ap.ID, ap.ActionID, ap.Status, ap.Confirm, ap.Votes = NewID("apr"), a.ID, gatehouse.ApprovalRequested,
 		confirmation(a), []gatehouse.Vote{}
 	if from.about != nil {
@@ -462,10 +461,8 @@ func (g *Gate) insertPending(
 	return nil
 }
 
-// hold is how long an action waits after people have approved it, under a verdict.
-func (g *Gate) hold(v gatehouse.Verdict) time.Duration { return g.holdAt(v, v.RiskLevel) }
-
-func (g *Gate) holdAt(v gatehouse.Verdict, risk gatehouse.RiskLevel) time.Duration {
+// hold is how long an action of a level waits after people have approved it, under a verdict.
+func (g *Gate) hold(v gatehouse.Verdict, risk gatehouse.RiskLevel) time.Duration {
 	switch {
 	case v.Hold != nil:
 		return *v.Hold
@@ -480,7 +477,7 @@ func (g *Gate) holdAt(v gatehouse.Verdict, risk gatehouse.RiskLevel) time.Durati
 func decidedByPolicy(tx gatehouse.Tx, a *gatehouse.Action) {
 	a.DecidedBy = a.PolicyName()
 	a.DecidedVia = gatehouse.ViaPolicy
-	a.DecidedAt = timePtr(tx.Now())
+	a.DecidedAt = new(tx.Now())
 }
 
 func proposedData(a *gatehouse.Action, from lineage) map[string]any {

@@ -42,9 +42,9 @@ func (s *updatesStore) View(ctx context.Context, tenant string, fn func(gatehous
 	return s.Store.View(ctx, tenant, fn)
 }
 
-// TestLookedAtDecisionTakesOneTransaction: the target is read before the
+// TestDecisionThatReadsItsTargetTakesOneTransaction: the target is read before the
 // transaction, and a single transaction decides.
-func TestLookedAtDecisionTakesOneTransaction(t *testing.T) {
+func TestDecisionThatReadsItsTargetTakesOneTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	bot, ana := w.agent(), w.person("ana")

@@ -56,7 +56,7 @@ func sameTarget(a *gatehouse.Action, p *gatehouse.Proposal) bool {
 		gatehouse.MustJSON(one) == gatehouse.MustJSON(other)
 }
 
-// approvesPending returns the least number of people who must approve a revision of a run's action:
+// runRequirements returns the least number of people who must approve a revision of a run's action:
 // no fewer than before, since the run continues with it; 0 for an action without a run. An approval
 // step must keep its target. starter is the principal that started the run, nil for none: its
 // ceilings apply to the revision.

@@ -25,16 +25,16 @@ type ruling struct {
 	// targetUnchanged is true if the target was read, and still is as proposed.
 	targetUnchanged bool
 
-	// Set by rule. lenders are the principals whose right the caller may use, from is
-	// the one whose right it uses; both are nil for the caller's own right.
-	lenders  []*gatehouse.Principal
-	from     *gatehouse.Principal
-	grant    string // the id of the approving grant or mandate, "" for none
-	ballot   gatehouse.Vote
-	action   *gatehouse.Action
-	proof    *gatehouse.StepUp // the consumed step-up, nil for none
-	code     string
-	replayed bool
+	// Set by rule. delegators are the principals by whose right the caller may vote, from is
+	// the one by whose right it votes; both are nil for the caller's own right.
+	delegators []*gatehouse.Principal
+	from       *gatehouse.Principal
+	grant      string // the id of the approving grant or mandate, "" for none
+	ballot     gatehouse.Vote
+	action     *gatehouse.Action
+	proof      *gatehouse.StepUp // the consumed step-up, nil for none
+	code       string
+	replayed   bool
 	// priorDecision is true when a decision stood before this call.
 	priorDecision bool
 	// held is true if a held rejection takes effect.
@@ -50,7 +50,7 @@ type drift struct {
 // if the vote settles the question.
 func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rights) error {
 	r.code, r.replayed, r.priorDecision, r.proof = "", false, false, nil
-	r.lenders, r.from = nil, nil
+	r.delegators, r.from = nil, nil
 	person := r.caller.Principal
 	r.action = a
 	ap := a.Approval
@@ -80,7 +80,7 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rig
 	if done, err := r.ownVote(ap, person); done || err != nil {
 		return err
 	}
-	if err := r.borrow(tx); err != nil {
+	if err := r.chooseDelegator(tx); err != nil {
 		return err
 	}
 	if r.decision.Digest != "" && r.decision.Digest != a.Digest {
@@ -111,10 +111,10 @@ func (r *ruling) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action) error {
 		return nil // the voter learns the decision even if the delegation has ended
 	}
 	var err error
-	if r.lenders, err = r.gate.lendersFor(tx, a, person); err != nil {
+	if r.delegators, err = r.gate.delegatorsFor(tx, a, person); err != nil {
 		return err
 	}
-	if len(r.lenders) == 0 {
+	if len(r.delegators) == 0 {
 		return refusal
 	}
 	return nil
@@ -207,7 +207,7 @@ func (r *ruling) reject(tx gatehouse.Tx) error {
 		return err
 	}
 	failpoint.Here("reject/settled")
-	r.action.FinishedAt = timePtr(tx.Now())
+	r.action.FinishedAt = new(tx.Now())
 	return nil
 }
 
@@ -242,7 +242,7 @@ func (r *ruling) settle(tx gatehouse.Tx, to gatehouse.Status, event string, push
 		return err
 	}
 	a.Status, a.Approval.Status = to, gatehouse.ApprovalStatus(to)
-	a.DecidedBy, a.DecidedVia, a.DecidedAt = r.ballot.Name, r.ballot.Via, timePtr(r.ballot.At)
+	a.DecidedBy, a.DecidedVia, a.DecidedAt = r.ballot.Name, r.ballot.Via, new(r.ballot.At)
 	r.code = gatehouse.Decided
 	return nil
 }

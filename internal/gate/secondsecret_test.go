@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 )
 
-// minted lists the use cases that make or change credentials, roles, groups or policies.
-func (w *world) minted() map[string]func(context.Context) error {
+// rightsChanges lists the use cases that make or change credentials, roles, groups or policies.
+func (w *world) rightsChanges() map[string]func(context.Context) error {
 	roles, disabled, version := []gatehouse.Role{gatehouse.RoleApprover}, true, 1
 	keys, err := w.gate.ListKeys(w.admin, "ana")
 	if err != nil || len(keys) == 0 {
@@ -80,9 +80,9 @@ func (w *world) secrets(names ...string) {
 	}
 }
 
-// TestMintingIsDeciding runs each use case as an administrator with only a key, and
+// TestChangingRightsNeedsASecondSecret runs each use case as an administrator with only a key, and
 // as one whose browser signed in long ago: neither changes anything.
-func TestMintingIsDeciding(t *testing.T) {
+func TestChangingRightsNeedsASecondSecret(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, withGrants, func(c *appConfig) { c.Master = newMaster(t, ring.New()) })
 	w.agent()
@@ -105,7 +105,7 @@ func TestMintingIsDeciding(t *testing.T) {
 	right, err := w.gate.ShowEditToken(browser, rotated.EditToken)
 	must(t, err)
 	before := w.logged()
-	for name, run := range w.minted() {
+	for name, run := range w.rightsChanges() {
 		for who, ctx := range map[string]context.Context{"a key": keyOnly, "an old sign-in": browser,
 			"somebody else's token": wrong} {
 			if err := run(ctx); gatehouse.CodeOf(err) != gatehouse.CodeEditTokenRequired {
@@ -116,13 +116,13 @@ func TestMintingIsDeciding(t *testing.T) {
 	if after := w.logged(); after != before {
 		t.Errorf("%d entries of the log, %d before", after, before)
 	}
-	for name, run := range w.minted() {
+	for name, run := range w.rightsChanges() {
 		if err := run(right); err != nil {
 			t.Errorf("%s with the token: %v", name, err)
 		}
 	}
 	session.CreatedAt = w.clock.Now()
-	if err := w.minted()["create key"](browser); err != nil {
+	if err := w.rightsChanges()["create key"](browser); err != nil {
 		t.Errorf("after a fresh sign-in: %v", err)
 	}
 }

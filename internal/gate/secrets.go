@@ -213,7 +213,7 @@ func (g *Gate) putSecret(
 		}
 		s := &gatehouse.Secret{
 			Tenant: c.Principal.Tenant, Name: n.Name, Version: 1, State: gatehouse.SecretSet,
-			SetAt: timePtr(tx.Now()), SetBy: c.Principal.ID, SetByName: c.Principal.Name,
+			SetAt: new(tx.Now()), SetBy: c.Principal.ID, SetByName: c.Principal.Name,
 		}
 		if old != nil {
 			s.Version, s.LastUsedAt = old.Version+1, old.LastUsedAt
@@ -257,7 +257,7 @@ func (g *Gate) RevokeSecret(ctx context.Context, name string) (*gatehouse.Secret
 		if err := tx.RevokeSecret(name, c.Principal.ID); err != nil {
 			return nil, err
 		}
-		s.RevokedAt, s.RevokedBy, s.Sealed, s.RingKey = timePtr(tx.Now()), c.Principal.ID, nil, ""
+		s.RevokedAt, s.RevokedBy, s.Sealed, s.RingKey = new(tx.Now()), c.Principal.ID, nil, ""
 		return s, g.recordSecret(tx, c, s, "secret.revoked")
 	})
 }

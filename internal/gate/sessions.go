@@ -46,7 +46,7 @@ func (g *Gate) FindSession(ctx context.Context, token string) (*gatehouse.Caller
 	}
 	if err := g.touch(ctx, c.Session); err != nil {
 		// The session is valid; failing to record its use is not a reason to refuse.
-		g.Log.WarnContext(ctx, "session not touched", "session", c.Session.ID, "error", err)
+		g.Log.WarnContext(ctx, "the last use of a session was not stored", "session", c.Session.ID, "error", err)
 	}
 	return c, nil
 }
@@ -291,7 +291,7 @@ func (g *Gate) revokeSession(
 		if err := endSession(tx, s, c.Principal.ID, reason); err != nil {
 			return nil, err
 		}
-		s.RevokedAt = timePtr(tx.Now())
+		s.RevokedAt = new(tx.Now())
 		return s, nil
 	})
 	return out, usecase.NotFound(err, "session")

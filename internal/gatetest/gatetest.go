@@ -279,7 +279,7 @@ func (w *World) Answer(item string, kinds ...connector.Kind) {
 	w.Target.answers[item] = kinds
 }
 
-// body is the content of a stored answer under an idempotency key.
+// request is a request with an Idempotency-Key.
 func (w *World) request(key string) *gatehouse.IdempotencyRequest {
 	return &gatehouse.IdempotencyRequest{
 		Key: key, Route: "POST /proposed-actions", BodyHash: sha256.Sum256([]byte(key)),

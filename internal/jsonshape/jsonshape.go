@@ -89,7 +89,7 @@ func (s *Schema) Check(under string, j gatehouse.JSON) (v gatehouse.Violations) 
 	}
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(j)))
 	if err != nil {
-		v.Add(under, "does not read: %v", err)
+		v.Add(under, "cannot be read: %v", err)
 		return v
 	}
 	var invalid *jsonschema.ValidationError

@@ -2,25 +2,25 @@ package lease
 
 import "sync"
 
-// Walk bounds the queues of one look; the next look continues after them.
+// Walk is the most queues that one scan reads; the next scan continues after them.
 const Walk = 64
 
-// Cursor is the key of the queue after which the next look begins. It starts before the
+// Cursor is the key of the queue after which the next scan begins. It starts before the
 // first queue.
 type Cursor[K any] struct {
 	mu    sync.Mutex
 	after K
 }
 
-// After returns the key after which the next look begins.
+// After returns the key after which the next scan begins.
 func (c *Cursor[K]) After() K {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.after
 }
 
-// Looked records a look at n queues; last is the key of the last one. If n is below
-// Walk, the next look begins at the first queue.
+// Looked records a scan of n queues; last is the key of the last one. If n is below
+// Walk, the next scan begins at the first queue.
 func (c *Cursor[K]) Looked(n int, last K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -193,7 +193,7 @@ func (h *home) recordWanted(s *session, tool string, arguments gatehouse.JSON) {
 
 // begin starts a session with its own server.
 func (h *home) begin(modern bool) (*session, error) {
-	if err := h.room(modern); err != nil {
+	if err := h.makeRoom(modern); err != nil {
 		return nil, err
 	}
 	upstream, err := h.front.Start()
@@ -222,9 +222,9 @@ func (h *home) begin(modern bool) (*session, error) {
 	return s, nil
 }
 
-// room makes room for one more session of a key by ending the one that was idle
+// makeRoom makes room for one more session of a key by ending the one that was idle
 // longest.
-func (h *home) room(modern bool) error {
+func (h *home) makeRoom(modern bool) error {
 	h.mu.Lock()
 	if modern || len(h.sessions) < maxSessions {
 		h.mu.Unlock()

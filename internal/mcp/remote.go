@@ -200,7 +200,7 @@ func (r *remote) speaksModern() bool {
 	return r.modern
 }
 
-// deliver posts a notification, or the client's answer to a server's request.
+// sendOneWay posts a notification, or the client's answer to a server's request.
 func (r *remote) sendOneWay(f *frame) error {
 	ctx, cancel := context.WithTimeout(r.ctx, postPatience)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// deliver answers with the state of an action. final says that the answer has the
+// stateAnswer answers with the state of an action. final says that the answer has the
 // action's outcome.
 func (p *Proxy) stateAnswer(f *frame, a *gatehouse.Action, x *execution) (answer []byte, final bool) {
 	if x != nil && x.result != nil {

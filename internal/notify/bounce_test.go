@@ -18,15 +18,15 @@ import (
 // bounceWorld has sent a question to ana and bo.
 type bounceWorld struct {
 	*world
-	desk   *email.Bounces
-	failed int
+	bounces *email.Bounces
+	failed  int
 }
 
 func newBounceWorld(t *testing.T, w *world) *bounceWorld {
 	t.Helper()
 	c := w.mail()
 	b := &bounceWorld{world: w}
-	b.desk = &email.Bounces{
+	b.bounces = &email.Bounces{
 		Store: w.Store, Log: slog.New(slog.DiscardHandler), Failed: func(string) { b.failed++ },
 		Places: []email.Place{{Name: "mail", Tenants: c.Tenants, Channel: c.Channel.(*email.Channel)}},
 	}
@@ -61,7 +61,7 @@ func (b *bounceWorld) sent(name string) *gatehouse.Notification {
 }
 
 func (b *bounceWorld) receive(to, mail string) (gatehouse.BounceResult, error) {
-	out, err := b.desk.ReceiveBounce(context.Background(), to, []byte(mail))
+	out, err := b.bounces.ReceiveBounce(context.Background(), to, []byte(mail))
 	if err != nil {
 		return "", err
 	}
@@ -189,10 +189,10 @@ func TestBounceOfAnotherState(t *testing.T) {
 		Bounces: "bounce@gate.example", BounceKeys: [][]byte{[]byte(strings.Repeat("k", 32))},
 	})
 	must(t, err)
-	present := b.desk.Places[0].Channel
-	b.desk.Places[0].Channel = moved
+	present := b.bounces.Places[0].Channel
+	b.bounces.Places[0].Channel = moved
 	b.wants("", report, gatehouse.BounceIgnored)
-	b.desk.Places[0].Channel = present
+	b.bounces.Places[0].Channel = present
 
 	id := b.sent("ana").ID
 	set := func(status gatehouse.NotificationStatus) {
@@ -225,7 +225,7 @@ func TestBounceWhileSending(t *testing.T) {
 		return nil
 	})
 	c := w.mail()
-	b := &bounceWorld{world: w, desk: &email.Bounces{
+	b := &bounceWorld{world: w, bounces: &email.Bounces{
 		Store: w.Store, Log: slog.New(slog.DiscardHandler),
 		Places: []email.Place{{Name: "mail", Tenants: c.Tenants, Channel: c.Channel.(*email.Channel)}},
 	}}

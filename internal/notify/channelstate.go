@@ -70,7 +70,7 @@ func (n *Notifier) leaf(tx gatehouse.LogWriter, event, tenant, channel, why stri
 	return tx.AppendLeaf(l)
 }
 
-// alert queues a message about a broken channel on its stand-in channels: to their shared place, or
+// alert queues a message about a broken channel on its fallback channels: to their shared place, or
 // to every administrator whom they reach.
 func (n *Notifier) alert(tx gatehouse.Tx, tenant, broken, event, why string) error {
 	routes, err := n.routing(tx, tenant)
@@ -86,8 +86,8 @@ func (n *Notifier) alert(tx gatehouse.Tx, tenant, broken, event, why string) err
 	if s.preferences, err = preferencesOf(tx, ""); err != nil {
 		return err
 	}
-	standIns := routes.standIns(broken)
-	for _, c := range standIns {
+	fallbacks := routes.fallbacks(broken)
+	for _, c := range fallbacks {
 		if !c.Trait().Personal {
 			s.rows = append(s.rows, s.row(gatehouse.NotifyChannelFailing, "", -1, c.Name, "", data))
 			continue
@@ -108,7 +108,7 @@ func (n *Notifier) alert(tx gatehouse.Tx, tenant, broken, event, why string) err
 				continue
 			}
 			row := s.row(gatehouse.NotifyChannelFailing, "", -1, c.Name, p.ID, data)
-			muted, err := s.mutes(row.Kind, c, p, standIns)
+			muted, err := s.mutes(row.Kind, c, p, fallbacks)
 			if err != nil {
 				return err
 			}

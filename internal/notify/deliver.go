@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// claim limits the messages of one round on a channel, which are sent concurrently.
+	// claim limits the messages that one round takes from a channel's queue, together those that are
+	// sent at the same time.
 	claim    = 16
 	together = 4
 	// callTime limits one call of a channel.

@@ -17,7 +17,7 @@ const probeAge = 76 * time.Hour
 type probes struct {
 	mu   sync.Mutex
 	from map[string]time.Time
-	// after holds the waits that receivers have asked for since the last look.
+	// after holds the waits that receivers have asked for since the last probe.
 	after map[string]time.Duration
 }
 

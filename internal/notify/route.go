@@ -142,16 +142,20 @@ func (r *routing) channelsFor(kind gatehouse.NotificationKind, a *gatehouse.Acti
 			}
 		}
 	}
+	return r.named(names)
+}
+
+// named returns the channels with these names, each once, by name.
+func (r *routing) named(names []string) (list []*Configured) {
 	slices.Sort(names)
-	var list []*Configured
 	for _, name := range slices.Compact(names) {
 		list = append(list, r.channels[name])
 	}
 	return list
 }
 
-// standIns are the channels that get the alert about a broken one.
-func (r *routing) standIns(broken string) []*Configured {
+// fallbacks are the channels that get the alert about a broken one.
+func (r *routing) fallbacks(broken string) []*Configured {
 	var names []string
 	for i := range r.routes {
 		route := &r.routes[i]
@@ -163,10 +167,5 @@ func (r *routing) standIns(broken string) []*Configured {
 			names = append(names, next)
 		}
 	}
-	slices.Sort(names)
-	var list []*Configured
-	for _, name := range slices.Compact(names) {
-		list = append(list, r.channels[name])
-	}
-	return list
+	return r.named(names)
 }

@@ -67,13 +67,13 @@ func TestSlackSignature(t *testing.T) {
 			return other
 		},
 	} {
-		if rec := o.slack.Deliver(o.desk, change(o.slack.Request(payload))); rec.Code != http.StatusUnauthorized {
+		if rec := o.slack.Deliver(o.handler, change(o.slack.Request(payload))); rec.Code != http.StatusUnauthorized {
 			t.Errorf("%s: %d", name, rec.Code)
 		}
 	}
 	for _, off := range []time.Duration{5*time.Minute + time.Second, -5*time.Minute - time.Second} {
 		o.slack.SetNow(func() time.Time { return o.Clock.Now().Add(off) })
-		if rec := o.slack.Deliver(o.desk, o.slack.Request(payload)); rec.Code != http.StatusUnauthorized {
+		if rec := o.slack.Deliver(o.handler, o.slack.Request(payload)); rec.Code != http.StatusUnauthorized {
 			t.Errorf("%s off: %d", off, rec.Code)
 		}
 	}
@@ -122,7 +122,7 @@ func TestSlackForgedPayload(t *testing.T) {
 	} {
 		r := o.slack.Sign(c.body)
 		c.change(r)
-		if rec := o.slack.Deliver(o.desk, r); rec.Code != c.want {
+		if rec := o.slack.Deliver(o.handler, r); rec.Code != c.want {
 			t.Errorf("%s: %d %s, want %d", name, rec.Code, rec.Body, c.want)
 		}
 	}
@@ -137,7 +137,7 @@ func TestSlackSocket(t *testing.T) {
 	a, m := o.ask("pair")
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); o.desk.Run(ctx) }()
+	go func() { defer close(ended); o.handler.Run(ctx) }()
 	defer func() { stop(); <-ended }()
 	deliver := func(kind string, payload []byte) (json.RawMessage, error) {
 		t.Helper()
@@ -177,7 +177,7 @@ func TestSlackSocket(t *testing.T) {
 	if len(o.slack.Said(bo.ID)) != 1 || len(o.slack.Said(ana.ID)) != 1 {
 		t.Errorf("answers: %q, %q", o.slack.Said(ana.ID), o.slack.Said(bo.ID))
 	}
-	if rec := o.slack.Deliver(o.desk, o.slack.Request(payload)); rec.Code != http.StatusUnauthorized {
+	if rec := o.slack.Deliver(o.handler, o.slack.Request(payload)); rec.Code != http.StatusUnauthorized {
 		t.Errorf("over HTTP: %d", rec.Code)
 	}
 }

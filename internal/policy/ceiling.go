@@ -111,7 +111,7 @@ func (c *ceiling) currencyOf(v *view) (string, error) {
 		return "", nil
 	}
 	currency := strings.ToUpper(text)
-	if !isCurrency(currency) {
+	if !gatehouse.ValidCurrency(currency) {
 		if text == "" {
 			return "", errors.New("the currency of the amount is not known")
 		}
@@ -128,11 +128,6 @@ func (v *view) declaredCurrency() (string, bool) {
 	}
 	_, currency, ok := card.Money(v.action())
 	return currency, ok && currency != ""
-}
-
-// isCurrency reports whether s has the form of an ISO 4217 code.
-func isCurrency(s string) bool {
-	return len(s) == 3 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
 func refuse(v *gatehouse.Verdict, reason string) {

@@ -331,7 +331,7 @@ func (p *parser) ceiling(n *yaml.Node) {
 		amountCurrency: p.expression(f.Values["amount_currency"], "amount_currency", wantCurrency),
 		at:             Problem{Line: n.Line, Column: n.Column},
 	}
-	if v := f.Values["currency"]; v != nil && !isCurrency(c.currency) {
+	if v := f.Values["currency"]; v != nil && !gatehouse.ValidCurrency(c.currency) {
 		p.Fail(v, "currency must be three capital letters, such as USD; amount_currency takes an expression")
 	}
 

@@ -23,7 +23,7 @@ func (p *Policy) Ceilings() []gatehouse.CeilingAccount {
 func SplitScope(per, scope string) (agent, currency string) {
 	// The key of a target may end like a currency, so targets take the ceiling's
 	// own.
-	if i := strings.LastIndexByte(scope, '/'); i >= 0 && per != perTarget && isCurrency(scope[i+1:]) {
+	if i := strings.LastIndexByte(scope, '/'); i >= 0 && per != perTarget && gatehouse.ValidCurrency(scope[i+1:]) {
 		scope, currency = scope[:i], scope[i+1:]
 	}
 	agent, _ = strings.CutPrefix(scope, "agent:")

@@ -53,8 +53,7 @@ func (r *Runs) executeStep(
 	case err != nil:
 		return err
 	case failure != nil:
-		return r.fail(ctx, step, worker,
-			gatehouse.StepFailure{Generation: step.Generation, Code: failure.Code, Detail: failure.Detail})
+		return r.mistaken(ctx, w, worker, failure)
 	}
 
 	w.storing = storing
@@ -128,6 +127,7 @@ func (r *Runs) finish(ctx context.Context, w *work, worker string, res gatehouse
 	return r.complete(ctx, w, worker, res)
 }
 
+// mistaken records that an attempt failed for good.
 func (r *Runs) mistaken(ctx context.Context, w *work, worker string, f *gatehouse.Failure) error {
 	return r.fail(ctx, w.step, worker,
 		gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail})
@@ -145,7 +145,7 @@ func (r *Runs) ask(ctx context.Context, w *work, worker string) error {
 	case over != nil:
 		return r.fail(ctx, w.step, worker, *over)
 	}
-	callCtx, done := r.hold(ctx, w, worker)
+	callCtx, done := r.keepLease(ctx, w, worker)
 	answer, usage, failure := r.config.Models.Ask(callCtx, w.step.Tenant, w.spec.Provider, w.with)
 	done()
 	failpoint.Here("step/asked")
@@ -163,9 +163,9 @@ func (r *Runs) ask(ctx context.Context, w *work, worker string) error {
 // defaultTimeout bounds an attempt of a step that sets no timeout.
 const defaultTimeout = 2 * time.Minute
 
-// hold limits an attempt to the step's timeout and renews its lease meanwhile. It
+// keepLease limits an attempt to the step's timeout and renews its lease meanwhile. It
 // cancels the attempt when the run is stopping or the lease is lost.
-func (r *Runs) hold(ctx context.Context, w *work, worker string) (held context.Context, done func()) {
+func (r *Runs) keepLease(ctx context.Context, w *work, worker string) (held context.Context, done func()) {
 	timeout := w.spec.Timeout
 	if timeout <= 0 {
 		timeout = defaultTimeout

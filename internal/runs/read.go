@@ -2,10 +2,90 @@ package runs
 
 import (
 	"context"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
+
+// head returns a run of the caller's tenant without its steps.
+func (r *Runs) head(ctx context.Context, id string) (run *gatehouse.Run, err error) {
+	err = r.View(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		if run, err = tx.FindRunHead(id); err != nil {
+			return err
+		}
+		return r.gate.ReadRun(tx, c, run)
+	})
+	return run, err
+}
+
+// refusal returns not_found when the caller may not read the run, else err.
+func (r *Runs) refusal(ctx context.Context, id string, err error) error {
+	if _, gone := r.head(ctx, id); gone != nil {
+		return gone
+	}
+	return err
+}
+
+// FindRun returns a run of the caller's tenant with its steps.
+func (r *Runs) FindRun(ctx context.Context, id string) (run *gatehouse.Run, err error) {
+	err = r.View(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		if run, err = tx.FindRun(id); err != nil {
+			return err
+		}
+		return r.gate.ReadRun(tx, c, run)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return run.Positioned(), nil
+}
+
+// ListRuns returns a page of the tenant's runs that the caller may read.
+func (r *Runs) ListRuns(ctx context.Context, f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse.Run], err error) {
+	err = r.View(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		f.ReadBy = r.gate.ReadsAs(c.Principal)
+		page, err = tx.ListRuns(f)
+		return err
+	})
+	return page, err
+}
+
+// WaitRun returns when the run has ended or its state has changed, or after the given time, with
+// the present state of the run.
+func (r *Runs) WaitRun(ctx context.Context, id string, wait time.Duration) (*gatehouse.Run, error) {
+	return r.WatchRun(ctx, id, "", wait)
+}
+
+// maxPosition bounds a caller's position, in bytes.
+const maxPosition = 64
+
+// WatchRun is WaitRun starting from a position.
+func (r *Runs) WatchRun(ctx context.Context, id, since string, wait time.Duration) (*gatehouse.Run, error) {
+	var v gatehouse.Violations
+	v.CheckText("/since", since, maxPosition)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	first, err := r.FindRun(ctx, id)
+	if err != nil || first.Status.Final() || wait <= 0 || since != "" && since != first.Position {
+		return first, err
+	}
+	last := first
+	// A change before the subscription sent no hint to this caller: Poll reads at once.
+	err = usecase.Poll(ctx, r.Hints, min(wait, gatehouse.MaxWait), []string{first.ID}, func() (bool, error) {
+		now, err := r.FindRun(ctx, id)
+		if err != nil {
+			return true, err
+		}
+		last = now
+		return now.Status.Final() || now.Position != first.Position, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return last, nil
+}
 
 // RunDetail returns a run with everything that belongs to it.
 func (r *Runs) RunDetail(ctx context.Context, id string) (*gatehouse.RunDetail, error) {

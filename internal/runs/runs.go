@@ -214,7 +214,7 @@ type runTx struct {
 	// tools lists the tools with steps that became ready; "" for built-in steps.
 	tools map[string]bool
 	// inline holds, by key, the inline steps to execute when they become ready;
-	// passed counts the executed ones.
+	// inlineDone counts the executed ones.
 	inline     map[string]*work
 	inlineDone int
 	// outcomes and used are for the metrics.

@@ -74,9 +74,7 @@ func (r *Runtime) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	defer loops.Wait()
 	loops.Go(func() { r.wake(ctx) })
-	loops.Go(func() {
-		r.loop(ctx, "admission", TopicRuns, func(ctx context.Context) (int, error) { return r.runs.Admit(ctx) })
-	})
+	loops.Go(func() { r.loop(ctx, "admission", TopicRuns, r.runs.Admit) })
 	loops.Go(func() { r.loop(ctx, "schedules", "", r.runs.FireSchedules) })
 	loops.Go(func() { r.loop(ctx, "evidence", "", r.runs.Bundle) })
 	r.work(ctx)

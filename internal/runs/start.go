@@ -262,9 +262,6 @@ func (m *runTx) admit() error {
 	return m.advance()
 }
 
-// minute is the window of max_runs_per_min.
-const minute = time.Minute
-
 // Admit starts queued runs as far as the limits of their workflows and tenants
 // allow, and returns how many.
 func (r *Runs) Admit(ctx context.Context) (int, error) {
@@ -277,7 +274,7 @@ func (r *Runs) Admit(ctx context.Context) (int, error) {
 	for last := (gatehouse.QueuedLane{}); ; {
 		var queued []gatehouse.QueuedLane
 		err := r.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
-			queued, err = q.QueuedLanes(last, lanes, each, q.Now().Add(-minute))
+			queued, err = q.QueuedLanes(last, lanes, each, q.Now().Add(-time.Minute))
 			return err
 		})
 		if err != nil {
@@ -358,7 +355,7 @@ func (r *Runs) admitOne(ctx context.Context, run *gatehouse.Run) (admitted bool,
 		if err := tx.LockAdmission(); err != nil {
 			return err
 		}
-		ofWorkflow, ofTenant, err := tx.StartedRuns(run.Workflow, tx.Now().Add(-minute))
+		ofWorkflow, ofTenant, err := tx.StartedRuns(run.Workflow, tx.Now().Add(-time.Minute))
 		if err != nil {
 			return err
 		}

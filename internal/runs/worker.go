@@ -104,7 +104,7 @@ func (r *Runs) claimFor(
 		return nil, err
 	}
 	shares, last, err := r.shares(ctx, due, n)
-	r.turned(tenant, tool, last)
+	r.setLastLane(tenant, tool, last)
 	if err != nil || len(shares) == 0 {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (r *Runs) lastLane(tenant, tool string) gatehouse.Lane {
 	return r.lastLanes[[2]string{tenant, tool}]
 }
 
-func (r *Runs) turned(tenant, tool string, last gatehouse.Lane) {
+func (r *Runs) setLastLane(tenant, tool string, last gatehouse.Lane) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lastLanes == nil || len(r.lastLanes) >= maxLastLanes {
@@ -188,8 +188,7 @@ func (r *Runs) prepareLeased(ctx context.Context, s *gatehouse.Step, owner strin
 	case err != nil:
 		return nil, err
 	case failure != nil:
-		return nil, r.fail(ctx, s, owner,
-			gatehouse.StepFailure{Generation: s.Generation, Code: failure.Code, Detail: failure.Detail})
+		return nil, r.mistaken(ctx, w, owner, failure)
 	case w.skip:
 		return nil, r.skip(ctx, w, owner)
 	case w.fanOut:

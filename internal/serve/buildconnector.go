@@ -104,11 +104,11 @@ func BuildConnector(
 	case err != nil:
 		b.Unready = errors.New(connector.NewRedactor(values).Text(err.Error()))
 	}
-	for _, standIn := range standIns {
+	for _, placeholder := range placeholders {
 		if b.Connector != nil {
 			break
 		}
-		text := standIn()
+		text := placeholder()
 		if made, err := create(func(string) (string, error) { return text, nil }); err == nil {
 			b.Connector = made
 		}
@@ -147,9 +147,9 @@ func ownTenant(entry config.Connector) string {
 	return gatehouse.DefaultTenant
 }
 
-// standIns are placeholder secrets in the forms that connectors accept. A connector
+// placeholders are secrets in the forms that connectors accept. A connector
 // made with one describes its operations, and is never called.
-var standIns = []func() string{
+var placeholders = []func() string{
 	func() string { return "not-set" },
 	func() string { return "sk_test_notset0000000000" },
 	func() string { return "sk_live_notset0000000000" },

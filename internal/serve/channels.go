@@ -153,15 +153,15 @@ func bounces(n *Node, metrics notify.Metrics) *email.Bounces {
 	return b
 }
 
-// slackDesk makes the receiver of clicks in Slack, nil if no channel supports them.
-func slackDesk(n *Node) *slack.Desk {
+// newSlackHandler makes the receiver of clicks in Slack, nil if no channel supports them.
+func newSlackHandler(n *Node) *slack.Handler {
 	var places []slack.Place
 	for _, c := range n.channels {
 		if ch, ok := c.Channel.(*slack.Channel); ok {
 			places = append(places, slack.Place{Name: c.Name, Tenants: c.Tenants, Channel: ch})
 		}
 	}
-	return slack.NewDesk(slack.DeskConfig{
+	return slack.NewHandler(slack.HandlerConfig{
 		Gate: n.Gate, Store: n.Store, Hints: n.Hub, Places: places, PublicURL: n.publicURL(),
 		Owner: ownerName(), Log: n.Log,
 	})

@@ -282,9 +282,9 @@ connectors: {crm: {type: http, tenants: %s, base_url: "https://crm.example", aut
 	}
 }
 
-// TestStandIns makes each connector that takes a key or a certificate without it: it
+// TestPlaceholders makes each connector that takes a key or a certificate without it: it
 // describes its operations, and cannot be called.
-func TestStandIns(t *testing.T) {
+func TestPlaceholders(t *testing.T) {
 	t.Parallel()
 	cfg := servetest.Config(t, `
 secrets: {S: "store:s"}

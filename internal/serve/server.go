@@ -253,10 +253,10 @@ type Server struct {
 	metrics  prometheus.Registerer
 	audited  *telemetry.Audit
 	prober   *prober
-	// usedStored counts messages to people; nil without channels.
+	// notified counts messages to people; nil without channels.
 	notified *telemetry.Notifications
-	// desk takes clicks in Slack, nil if no channel supports them.
-	desk *slack.Desk
+	// slackHandler takes clicks in Slack, nil if no channel supports them.
+	slackHandler *slack.Handler
 }
 
 // Start serves all roles on the address until Close. The node must have an
@@ -339,11 +339,11 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	if n.caught != nil {
 		mux.Handle("GET "+devMailPath, thisMachine(n.caught))
 	}
-	if s.desk = slackDesk(n); s.desk != nil {
-		mux.Handle(slack.InteractionsPath, s.desk)
+	if s.slackHandler = newSlackHandler(n); s.slackHandler != nil {
+		mux.Handle(slack.InteractionsPath, s.slackHandler)
 	}
 	if n.cards != nil {
-		n.cards.Serve(s.desk, func(ctx context.Context, issuer, user string) (bool, error) {
+		n.cards.Serve(s.slackHandler, func(ctx context.Context, issuer, user string) (bool, error) {
 			return n.Gate.SlackLinked(ctx, gatehouse.DefaultTenant, issuer, user)
 		})
 		mux.Handle(slackdev.Path, thisMachine(n.cards))
@@ -451,8 +451,8 @@ func (s *Server) background(ctx context.Context, d *dispatch.Dispatcher, roles [
 	if has(roles, RoleNotifier) && len(s.channels) > 0 {
 		s.warnUnsigned(s.Log)
 		s.work.Go(func() { s.notifier(s.notified).Run(ctx) })
-		if s.desk != nil {
-			s.work.Go(func() { s.desk.Run(ctx) })
+		if s.slackHandler != nil {
+			s.work.Go(func() { s.slackHandler.Run(ctx) })
 		}
 	}
 	s.work.Go(func() { s.secrets.run(ctx, s.Hub) })

@@ -61,7 +61,7 @@ func newStoreConnectors(cfg *config.Config, secrets *storeSecrets, log *slog.Log
 // config is the file's configuration with the connectors of the running version.
 func (c *storeConnectors) config() *config.Config { return c.state.Load().merged }
 
-// usedStored is the state for clients; nil without connectors in the store.
+// publicState is the state for clients; nil without connectors in the store.
 func (c *storeConnectors) publicState() *gatehouse.ConnectorState {
 	s := c.state.Load()
 	if s.stored == 0 {

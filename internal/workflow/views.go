@@ -3,7 +3,6 @@ package workflow
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -167,7 +166,7 @@ func decode(with gatehouse.JSON, into any) error {
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
 		text := strings.TrimPrefix(err.Error(), "json: ")
-		return invalid("", "%s", fmt.Sprintf("does not read: %s", text))
+		return invalid("", "cannot be read: %s", text)
 	}
 	return nil
 }

@@ -2,19 +2,19 @@ package main
 
 // holeBugs: there is a way around the gate, or a state without an end.
 func holeBugs() []bug {
-	const minting, told, dead = gate + "/secondsecret.go", gate + "/notices.go", gate + "/replay.go"
+	const secondSecret, told, dead = gate + "/secondsecret.go", gate + "/notices.go", gate + "/replay.go"
 	const answers, addresses = "internal/api/answers.go", "internal/api/addresses.go"
 	const calendar, redactor = "internal/policy/calendar.go", "connector/redact.go"
 	return []bug{
-		plant("a key alone makes credentials", "promise 2", minting,
+		plant("a key alone makes credentials", "promise 2", secondSecret,
 			"case c.Session == nil && c.StepUp, c.TokenShown:", "case c.Session == nil, c.TokenShown:", gate,
-			"TestMintingIsDeciding"),
-		plant("an old session makes credentials", "promise 2", minting,
+			"TestChangingRightsNeedsASecondSecret"),
+		plant("an old session makes credentials", "promise 2", secondSecret,
 			"case tx.Now().Sub(c.Session.CreatedAt) < gatehouse.FreshSignIn:",
 			"case tx.Now().After(c.Session.CreatedAt):",
 			"internal/console", "TestFormsOfAdministratorsNeedAFreshSignIn"),
 		plant("administrators are not told of new rights", "contract", told,
-			"if by.id != initAuthor {", "if by.id == initAuthor {", gate, "TestMintingLeavesANotice"),
+			"if by.id != initAuthor {", "if by.id == initAuthor {", gate, "TestChangingRightsLeavesANotice"),
 		plant("a tenant is not told of its administrators' acts elsewhere", "contract", told,
 			"return home.InsertNotice(notice(home, by, c, from, \"\"))", "return nil", gate, "TestAcrossTenants"),
 		plant("a question to a group asks everybody", "8", "answerers.go",
@@ -32,7 +32,7 @@ func holeBugs() []bug {
 		plant("keys that differ in case alone are taken", "promise 2", gate+"/propose.go",
 			"if err := spelling.CheckKeys(p); err != nil {",
 			"if err := spelling.CheckKeys(p); err != nil && p.Connector == \"\" {",
-			gate, "TestTwinsAreRefused"),
+			gate, "TestKeysThatDifferOnlyInSpellingAreRefused"),
 		plant("an agent reads what others propose", "promise 8", gate+"/reader.go",
 			"|| p.Kind == gatehouse.KindAgent && !g.config.AgentsSeeTenant {", "{", gate,
 			"TestAgentsReadTheirOwn"),

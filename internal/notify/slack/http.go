@@ -16,7 +16,7 @@ const maxRequest = 512 << 10
 
 // ServeHTTP processes a signed request. It reads only the verified body, and nothing else of the
 // request. It answers once the click is stored.
-func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if r.Method != http.MethodPost {
@@ -70,7 +70,7 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // signer is the app whose secret signed a request, nil for none.
-func (d *Desk) signer(h http.Header, body []byte) (found *app) {
+func (d *Handler) signer(h http.Header, body []byte) (found *app) {
 	for _, a := range d.apps {
 		if Verify(a.secret, h, body, d.Now()) == nil {
 			found = a

@@ -2,7 +2,7 @@
 // to date with their actions, and processes the clicks on them.
 //
 // A click is verified and stored before it is acknowledged, within 3 seconds. Afterwards it is
-// carried out under a lease, by the same use case as every other decision. See [Desk].
+// carried out under a lease, by the same use case as every other decision. See [Handler].
 package slack
 
 import (

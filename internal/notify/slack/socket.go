@@ -24,7 +24,7 @@ const (
 
 // socket keeps a Socket Mode connection open. Its messages are not signed: the token and TLS prove
 // their origin.
-func (d *Desk) socket(ctx context.Context, a *app) {
+func (d *Handler) socket(ctx context.Context, a *app) {
 	c := a.places[0].config
 	client := notify.HTTPClient(c.AllowPrivate)
 	client.Timeout = handshakeTime
@@ -57,7 +57,7 @@ func (d *Desk) socket(ctx context.Context, a *app) {
 }
 
 // serveSocket answers the messages of one client until it fails.
-func (d *Desk) serveSocket(ctx context.Context, a *app, conn *socketmode.Client) error {
+func (d *Handler) serveSocket(ctx context.Context, a *app, conn *socketmode.Client) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -77,7 +77,7 @@ func (d *Desk) serveSocket(ctx context.Context, a *app, conn *socketmode.Client)
 
 // envelope processes one delivery and acknowledges it by its id. A delivery that could not be
 // stored is not acknowledged.
-func (d *Desk) envelope(ctx context.Context, a *app, conn *socketmode.Client, e socketmode.Event) {
+func (d *Handler) envelope(ctx context.Context, a *app, conn *socketmode.Client, e socketmode.Event) {
 	var (
 		reply any
 		err   error

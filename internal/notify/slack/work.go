@@ -35,7 +35,7 @@ const (
 )
 
 // Run processes clicks, and keeps the Socket Mode connections open, until the context ends.
-func (d *Desk) Run(ctx context.Context) {
+func (d *Handler) Run(ctx context.Context) {
 	var work sync.WaitGroup
 	for _, a := range d.apps {
 		if a.token != "" {
@@ -46,7 +46,7 @@ func (d *Desk) Run(ctx context.Context) {
 	work.Wait()
 }
 
-func (d *Desk) clicks(ctx context.Context) {
+func (d *Handler) clicks(ctx context.Context) {
 	wake, end := d.Hints.Subscribe(topicClicks)
 	defer end()
 	purged := time.Time{}
@@ -60,7 +60,7 @@ func (d *Desk) clicks(ctx context.Context) {
 	})
 }
 
-func (d *Desk) purge(ctx context.Context) error {
+func (d *Handler) purge(ctx context.Context) error {
 	return d.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		_, err := q.PurgeSlackClicks(q.Now().Add(-keepClicks), purgeBatch)
 		return err
@@ -68,7 +68,7 @@ func (d *Desk) purge(ctx context.Context) error {
 }
 
 // Work processes one round of due clicks. more says that further clicks may be due.
-func (d *Desk) Work(ctx context.Context) (more bool, err error) {
+func (d *Handler) Work(ctx context.Context) (more bool, err error) {
 	var next, now time.Time
 	err = d.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 		now = q.Now()
@@ -93,7 +93,7 @@ func (d *Desk) Work(ctx context.Context) (more bool, err error) {
 }
 
 // carryOut makes the decision of a claimed click, and answers the person.
-func (d *Desk) carryOut(ctx context.Context, c *gatehouse.SlackClick, now time.Time) error {
+func (d *Handler) carryOut(ctx context.Context, c *gatehouse.SlackClick, now time.Time) error {
 	if c.Result == "" {
 		call, cancel := context.WithTimeout(ctx, clickTime)
 		result, said, err := d.Gate.CarryOutSlackClick(call, c)
@@ -101,7 +101,7 @@ func (d *Desk) carryOut(ctx context.Context, c *gatehouse.SlackClick, now time.T
 		d.reach("decided")
 		switch {
 		case ctx.Err() != nil:
-			return ctx.Err() // the desk stops: the lease expires, and the click is processed again
+			return ctx.Err() // the handler stops: the lease expires, and the click is processed again
 		case err != nil && now.Sub(c.CreatedAt) < tryFor:
 			return d.later(ctx, c, now, err)
 		case err != nil:
@@ -129,7 +129,7 @@ func (d *Desk) carryOut(ctx context.Context, c *gatehouse.SlackClick, now time.T
 }
 
 // answer tells the person the result of the click.
-func (d *Desk) answer(ctx context.Context, c *gatehouse.SlackClick) error {
+func (d *Handler) answer(ctx context.Context, c *gatehouse.SlackClick) error {
 	for _, p := range d.Places {
 		if p.Name != c.Channel {
 			continue
@@ -149,7 +149,7 @@ func (d *Desk) answer(ctx context.Context, c *gatehouse.SlackClick) error {
 }
 
 // later postpones a click.
-func (d *Desk) later(ctx context.Context, c *gatehouse.SlackClick, now time.Time, cause error) error {
+func (d *Handler) later(ctx context.Context, c *gatehouse.SlackClick, now time.Time, cause error) error {
 	wait := min(2*time.Second<<min(c.Attempts, 10), time.Minute)
 	var r *notify.Refusal
 	if errors.As(cause, &r) && r.After > wait {
@@ -162,7 +162,7 @@ func (d *Desk) later(ctx context.Context, c *gatehouse.SlackClick, now time.Time
 }
 
 // put records the progress of a click; touch also makes its card due.
-func (d *Desk) put(ctx context.Context, c *gatehouse.SlackClick, touch bool) error {
+func (d *Handler) put(ctx context.Context, c *gatehouse.SlackClick, touch bool) error {
 	return d.Store.Update(ctx, c.Tenant, func(tx gatehouse.Tx) error {
 		if err := tx.UpdateSlackClick(c, c.Generation); err != nil || !touch {
 			return err

@@ -43,10 +43,10 @@ var policy = func() string {
 }()
 
 // Serve sets the receiver of clicks, and the function that knows the linked Slack users.
-func (w *Workspace) Serve(desk http.Handler, linked Linked) {
+func (w *Workspace) Serve(handler http.Handler, linked Linked) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.desk, w.linked = desk, linked
+	w.handler, w.linked = handler, linked
 }
 
 func (w *Workspace) routes() {

@@ -185,13 +185,13 @@ func (w *Workspace) wait(ctx context.Context, d time.Duration, holds func() bool
 	}
 }
 
-// deliver sends a request to the desk, signed as Slack signs it; ok reports whether it was
+// deliver sends a request to the handler, signed as Slack signs it; ok reports whether it was
 // acknowledged.
 func (w *Workspace) deliver(ctx context.Context, form url.Values) (out reply, ok bool) {
 	w.mu.Lock()
-	desk := w.desk
+	handler := w.handler
 	w.mu.Unlock()
-	if desk == nil {
+	if handler == nil {
 		return out, false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
@@ -204,7 +204,7 @@ func (w *Workspace) deliver(ctx context.Context, form url.Values) (out reply, ok
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	slack.Sign(w.secret, r.Header, body, time.Now())
 	a := &acknowledgement{header: make(http.Header), status: http.StatusOK}
-	desk.ServeHTTP(a, r)
+	handler.ServeHTTP(a, r)
 	if a.status != http.StatusOK {
 		return out, false
 	}
@@ -214,7 +214,7 @@ func (w *Workspace) deliver(ctx context.Context, form url.Values) (out reply, ok
 	return out, true
 }
 
-// acknowledgement is the desk's answer.
+// acknowledgement is the handler's answer.
 type acknowledgement struct {
 	header http.Header
 	status int

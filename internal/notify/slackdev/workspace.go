@@ -1,5 +1,5 @@
 // Package slackdev is the Slack of development mode: it shows the messages of a slack channel on a
-// page, and sends clicks, forms and commands to the real desk, signed as Slack signs them.
+// page, and sends clicks, forms and commands to the real handler, signed as Slack signs them.
 //
 // Nothing leaves the process. A browser acts as the Slack user of its own cookie. As in Slack, that
 // user cannot decide until a person has linked it with a code from their settings.
@@ -58,7 +58,7 @@ type view struct {
 	Submit     text    `json:"submit"`
 	Close      text    `json:"close"`
 	Blocks     []block `json:"blocks"`
-	// Problems are the desk's errors about an earlier attempt, by block; Given is the typed text.
+	// Problems are the handler's errors about an earlier attempt, by block; Given is the typed text.
 	Problems map[string]string `json:"-"`
 	Given    map[string]string `json:"-"`
 }
@@ -74,7 +74,7 @@ type Workspace struct {
 	pages  http.ServeMux
 
 	mu       sync.Mutex
-	desk     http.Handler
+	handler  http.Handler
 	linked   Linked
 	serial   int
 	messages []*message

@@ -369,7 +369,7 @@ func (t *tx) ClaimPushes(
 	},
 		owner, now.Add(lease), now, tenants, limits, mosts, from[0], from[1]))
 	t.wrote = t.wrote || len(list) > 0
-	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return dueAt(a).Compare(dueAt(b)) })
+	slices.SortStableFunc(list, shared.ByDueTime)
 	return list, err
 }
 
@@ -397,15 +397,8 @@ func (t *tx) ClaimLane(
 	err = t.lockAndRead(nil, ask(claimLane, func(r *row) error { list = append(list, shared.ScanPush(r)); return nil },
 		owner, now.Add(lease), now, t.tenant, lanes, int64(limit), proposer))
 	t.wrote = t.wrote || len(list) > 0
-	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return dueAt(a).Compare(dueAt(b)) })
+	slices.SortStableFunc(list, shared.ByDueTime)
 	return list, err
-}
-
-func dueAt(p *gatehouse.Push) time.Time {
-	if p.NextAttempt != nil && p.NextAttempt.After(p.NotBefore) {
-		return *p.NextAttempt
-	}
-	return p.NotBefore
 }
 
 // pushUpdate is a push with its new values, and the status and the generation that its holder read.

@@ -2,6 +2,7 @@ package shared
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -13,4 +14,14 @@ func PushFilterKey(f gatehouse.PushFilter) []string {
 		return nil
 	}
 	return []string{strconv.FormatBool(f.DeadLetters), f.Connector, f.Code, strconv.FormatInt(f.Since.UnixMicro(), 10)}
+}
+
+// ByDueTime orders pushes by the time at which they can be claimed.
+func ByDueTime(a, b *gatehouse.Push) int { return dueTime(a).Compare(dueTime(b)) }
+
+func dueTime(p *gatehouse.Push) time.Time {
+	if p.NextAttempt != nil && p.NextAttempt.After(p.NotBefore) {
+		return *p.NextAttempt
+	}
+	return p.NotBefore
 }

@@ -86,7 +86,7 @@ type people struct {
 	// by holds a principal under its id and under the name that it was looked
 	// up by.
 	by map[principalID]*gatehouse.Principal
-	// approvalStatus holds the first answerers of questions by audience.
+	// byAudience holds the first answerers of questions by audience.
 	byAudience map[audience][]*gatehouse.Principal
 	// touched is set from a write of identity data to the end of its
 	// transaction, while it is not known whether the write will be committed.

@@ -296,7 +296,7 @@ func (t *tx) ClaimPushes(
 		}
 		list = append(list, taken...)
 	}
-	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return due(a).Compare(due(b)) })
+	slices.SortStableFunc(list, shared.ByDueTime)
 	return list, nil
 }
 
@@ -327,13 +327,6 @@ func (t *tx) ClaimLane(
 		list = append(list, taken...)
 	}
 	return list, nil
-}
-
-func due(p *gatehouse.Push) time.Time {
-	if p.NextAttempt != nil && p.NextAttempt.After(p.NotBefore) {
-		return *p.NextAttempt
-	}
-	return p.NotBefore
 }
 
 const (

@@ -201,7 +201,7 @@ func (s *stmt) TimePtr() *time.Time {
 // Skip skips n columns.
 func (s *stmt) Skip(n int) { s.column += int32(n) }
 
-// null reports whether the next column is NULL, without advancing.
+// Null reports whether the next column is NULL, without advancing.
 func (s *stmt) Null() bool {
 	return sqlite3.Xsqlite3_column_type(s.c.tls, s.p, s.column) == sqlite3.SQLITE_NULL
 }
@@ -211,7 +211,7 @@ func (s *stmt) Hash() (h [32]byte) {
 	return h
 }
 
-// blob returns a copy of the next column's bytes.
+// Blob returns a copy of the next column's bytes.
 func (s *stmt) Blob() []byte { return append([]byte(nil), s.raw()...) }
 
 // JSON reads a text.

@@ -53,16 +53,16 @@ func TestFormsOfAdministratorsNeedAFreshSignIn(t *testing.T) {
 			strings.HasPrefix(rt.Pattern, "POST /settings/delegations") ||
 			strings.HasPrefix(rt.Pattern, "POST /settings/grants") ||
 			strings.HasPrefix(rt.Pattern, "POST /settings/mandates")
-		if rt.Mints != (admins && !plainForms[rt.Pattern] || own) {
-			t.Errorf("%s: mints %v", rt.Pattern, rt.Mints)
+		if rt.ChangesRights != (admins && !plainForms[rt.Pattern] || own) {
+			t.Errorf("%s: ChangesRights is %v", rt.Pattern, rt.ChangesRights)
 		}
-		if !rt.Mints {
+		if !rt.ChangesRights {
 			continue
 		}
 		seen++
 		path = strings.NewReplacer("{principal}", "eve", "{key}", keys[0].ID, "{version}", "1").Replace(path)
 		if strings.Contains(path, "{") {
-			continue // passkeys and identities: see TestMintingIsDeciding and oidc_test.go
+			continue // passkeys and identities: see TestChangingRightsNeedsASecondSecret and oidc_test.go
 		}
 		for _, token := range []string{"", "gte_wrong"} {
 			p := root.post(path, append([]string{"edit_token", token}, fields...)...).want(http.StatusForbidden)
@@ -80,9 +80,9 @@ func TestFormsOfAdministratorsNeedAFreshSignIn(t *testing.T) {
 	}
 }
 
-// TestMintingFormsAreReadWhole posts truncated forms: the part before the syntax error must change
+// TestFormsThatChangeRightsAreReadWhole posts truncated forms: the part before the syntax error must change
 // nothing.
-func TestMintingFormsAreReadWhole(t *testing.T) {
+func TestFormsThatChangeRightsAreReadWhole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	root := w.signIn("root", gatehouse.RoleAdmin)

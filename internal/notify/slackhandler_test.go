@@ -32,7 +32,7 @@ type office struct {
 	*world
 	slack    *slacktest.Workspace
 	notifier *notify.Notifier
-	desk     *slack.Desk
+	handler  *slack.Handler
 	channel  *notify.Configured
 }
 
@@ -61,13 +61,13 @@ func newOffice(t *testing.T, w *world, more ...func(*slack.Config)) *office {
 	return o
 }
 
-// open makes a notifier and a desk, as a server does at its start.
+// open makes a notifier and a handler, as a server does at its start.
 func (o *office) open() {
 	o.notifier = o.world.notifier(notify.Config{
 		Channels: []*notify.Configured{o.channel}, DecideUpTo: o.Gate.SlackUpTo, DigestAfter: 1000,
 	})
-	o.desk = slack.NewDesk(slack.DeskConfig{
-		Gate: o.Gate, Store: o.Store, Hints: o.hub, PublicURL: "https://gate.example", Owner: "desk",
+	o.handler = slack.NewHandler(slack.HandlerConfig{
+		Gate: o.Gate, Store: o.Store, Hints: o.hub, PublicURL: "https://gate.example", Owner: "handler",
 		Places: []slack.Place{{Name: "slack", Tenants: o.channel.Tenants, Channel: o.channel.Channel.(*slack.Channel)}},
 		Log:    slog.New(slog.DiscardHandler), Now: o.Clock.Now,
 	})
@@ -108,7 +108,7 @@ func (o *office) settle() {
 
 func (o *office) work() {
 	o.t.Helper()
-	if _, err := o.desk.Work(context.Background()); err != nil {
+	if _, err := o.handler.Work(context.Background()); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -151,7 +151,7 @@ func (o *office) press(u slacktest.User, m *slacktest.Message, label string) {
 
 func (o *office) deliverOK(r *http.Request) string {
 	o.t.Helper()
-	rec := o.slack.Deliver(o.desk, r)
+	rec := o.slack.Deliver(o.handler, r)
 	if rec.Code != http.StatusOK {
 		o.t.Fatalf("not acknowledged: %d %s", rec.Code, rec.Body)
 	}
@@ -269,10 +269,10 @@ func TestSlackTogether(t *testing.T) {
 			var work sync.WaitGroup
 			for _, r := range requests {
 				work.Go(func() {
-					if rec := o.slack.Deliver(o.desk, r); rec.Code != http.StatusOK {
+					if rec := o.slack.Deliver(o.handler, r); rec.Code != http.StatusOK {
 						t.Errorf("not acknowledged: %d", rec.Code)
 					}
-					if _, err := o.desk.Work(context.Background()); err != nil {
+					if _, err := o.handler.Work(context.Background()); err != nil {
 						t.Error(err)
 					}
 				})
@@ -342,13 +342,13 @@ func TestSlackKilled(t *testing.T) {
 				o.press(ana, m, "Approve")
 				if point != "acknowledged" {
 					killed, kill := context.WithCancel(context.Background())
-					o.desk.Failpoint = func(p string) {
+					o.handler.Failpoint = func(p string) {
 						if p == point {
 							kill()
 							runtime.Goexit() // the server dies here
 						}
 					}
-					_, _ = o.desk.Work(killed)
+					_, _ = o.handler.Work(killed)
 				}
 				o.open() // another server
 				o.settle()
@@ -430,7 +430,7 @@ func TestSlackOtherCard(t *testing.T) {
 		o.deliverOK(o.slack.Request(o.slack.Press(ana, m, with(strings.Replace(value, "|default|", "|acme|", 1)))))
 		o.told(ana, "not served here")
 		for _, wrong := range []string{"", "1|default|" + a.ID, value + "|x", "2" + value[1:], "1|default|psh_1|" + digest} {
-			rec := o.slack.Deliver(o.desk, o.slack.Request(o.slack.Press(ana, m, with(wrong))))
+			rec := o.slack.Deliver(o.handler, o.slack.Request(o.slack.Press(ana, m, with(wrong))))
 			if rec.Code != http.StatusBadRequest {
 				t.Errorf("%q: %d", wrong, rec.Code)
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Gate is the part of the use cases that the desk needs.
+// Gate is the part of the use cases that the handler needs.
 type Gate interface {
 	// StoreSlackClick stores a click, once.
 	StoreSlackClick(ctx context.Context, c *gatehouse.SlackClick) error
@@ -39,8 +39,8 @@ type Place struct {
 	*Channel
 }
 
-// DeskConfig configures a desk.
-type DeskConfig struct {
+// HandlerConfig configures a handler.
+type HandlerConfig struct {
 	Gate   Gate
 	Store  gatehouse.Store
 	Hints  Hints
@@ -54,9 +54,9 @@ type DeskConfig struct {
 	Now func() time.Time
 }
 
-// Desk processes clicks, forms and commands in Slack. Any number of desks may work on one store.
-type Desk struct {
-	DeskConfig
+// Handler processes clicks, forms and commands in Slack. Any number of handlers may work on one store.
+type Handler struct {
+	HandlerConfig
 	apps []*app
 	// Failpoint, when set, is called between the parts of processing a click; for tests.
 	Failpoint func(point string)
@@ -71,9 +71,9 @@ type app struct {
 // handleTime limits the work before a request is acknowledged: Slack waits 3 s.
 const handleTime = 2500 * time.Millisecond
 
-// NewDesk makes a desk for the channels that accept clicks, nil if there are none.
-func NewDesk(c DeskConfig) *Desk {
-	d := &Desk{DeskConfig: c}
+// NewHandler makes a handler for the channels that accept clicks, nil if there are none.
+func NewHandler(c HandlerConfig) *Handler {
+	d := &Handler{HandlerConfig: c}
 	if d.Now == nil {
 		d.Now = time.Now
 	}
@@ -117,7 +117,7 @@ func (a *app) place(channel, tenant string) *Place {
 
 // interact processes an interaction whose origin was verified. reply is the body of the
 // acknowledgement, nil for none. After an error, nothing is acknowledged.
-func (d *Desk) interact(ctx context.Context, a *app, payload []byte) (reply any, err error) {
+func (d *Handler) interact(ctx context.Context, a *app, payload []byte) (reply any, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handleTime)
 	defer cancel()
 	i := new(interaction)
@@ -142,7 +142,7 @@ func (d *Desk) interact(ctx context.Context, a *app, payload []byte) (reply any,
 }
 
 // press processes a pressed button.
-func (d *Desk) press(ctx context.Context, a *app, i *interaction, by person, key gatehouse.Hash) error {
+func (d *Handler) press(ctx context.Context, a *app, i *interaction, by person, key gatehouse.Hash) error {
 	if len(i.Actions) != 1 {
 		return errValue
 	}
@@ -186,7 +186,7 @@ const notLinkedText = "Your Slack account is linked to nobody in Gatehouse. To l
 // strangerTime limits the check whether somebody is linked, before a form is opened.
 const strangerTime = 300 * time.Millisecond
 
-func (d *Desk) stranger(ctx context.Context, tenant string, by person) bool {
+func (d *Handler) stranger(ctx context.Context, tenant string, by person) bool {
 	ctx, cancel := context.WithTimeout(ctx, strangerTime)
 	defer cancel()
 	linked, err := d.Gate.SlackLinked(ctx, tenant, by.issuer, by.user)
@@ -194,7 +194,7 @@ func (d *Desk) stranger(ctx context.Context, tenant string, by person) bool {
 }
 
 // submit processes a form with a reason.
-func (d *Desk) submit(ctx context.Context, a *app, i *interaction, by person, key gatehouse.Hash) (any, error) {
+func (d *Handler) submit(ctx context.Context, a *app, i *interaction, by person, key gatehouse.Hash) (any, error) {
 	if i.View.CallbackID != formRejected {
 		return nil, nil
 	}
@@ -226,7 +226,7 @@ func click(p *Place, s subject, by person, key gatehouse.Hash) *gatehouse.SlackC
 }
 
 // refuse answers a click on a card that does not belong to a served channel.
-func (d *Desk) refuse(ctx context.Context, a *app, place string, by person) {
+func (d *Handler) refuse(ctx context.Context, a *app, place string, by person) {
 	if !channelForm.MatchString(place) {
 		return
 	}
@@ -237,7 +237,7 @@ func (d *Desk) refuse(ctx context.Context, a *app, place string, by person) {
 }
 
 // command processes a slash command whose origin was verified. Only the sender sees the answer.
-func (d *Desk) command(ctx context.Context, a *app, form url.Values) (any, error) {
+func (d *Handler) command(ctx context.Context, a *app, form url.Values) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, handleTime)
 	defer cancel()
 	by, err := who(form.Get("enterprise_id"), form.Get("team_id"), "", form.Get("user_id"))
@@ -266,14 +266,14 @@ func private(text, link string) any {
 }
 
 // page is the URL of a page of the console, "" if the address is not known.
-func (d *Desk) page(path string) string {
+func (d *Handler) page(path string) string {
 	if d.PublicURL == "" {
 		return ""
 	}
 	return strings.TrimSuffix(d.PublicURL, "/") + path
 }
 
-func (d *Desk) reach(point string) {
+func (d *Handler) reach(point string) {
 	if d.Failpoint != nil {
 		d.Failpoint(point)
 	}
