@@ -12,7 +12,7 @@ const maxID = "\U0010FFFF"
 
 // ListPushes lists pushes, newest first.
 func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
-	bound := shared.BoundToReader(filterOf(t.tenant, f), f.ReadBy)
+	bound := shared.PushBound(t.tenant, f)
 	c, err := shared.ParseCursor(f.Cursor, shared.KindPushes, bound...)
 	if err != nil {
 		return page, err
@@ -22,7 +22,7 @@ func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gateho
 	if f.Status != "" {
 		where.add("h.status = ?", string(f.Status))
 	}
-	where.readBy("h.action_seq", t.tenant, f.ReadBy)
+	shared.ReadBy(where.add, "h.action_seq", t.tenant, f.ReadBy)
 	if f.DeadLetters {
 		where.add(deadLetters)
 	}
@@ -49,11 +49,6 @@ func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gateho
 		shared.KindPushes, bound...), err
 }
 
-// filterOf returns the values to which a cursor is bound.
-func filterOf(tenant string, f gatehouse.PushFilter) []string {
-	return append([]string{tenant, string(f.Status)}, shared.PushFilterKey(f)...)
-}
-
 // ListCorpus lists corpus entries, those of the newest approvals first.
 func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
 	bound := shared.BoundToReader([]string{t.tenant}, readBy)
@@ -70,7 +65,7 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	w := &pageScan{limit: limit + 1, before: func(p, q pagePosition) bool { return p.approval > q.approval }}
 	// People decided, which makes an entry of the corpus.
 	w.add("tenant = ? AND id < ? AND status IN ('approved', 'rejected')", t.tenant, before)
-	w.readBy("seq", t.tenant, readBy)
+	shared.ReadBy(w.add, "seq", t.tenant, readBy)
 	w.positions = w.number(`SELECT 0::bigint AS at, 0 AS bucket, false AS large, (SELECT ctid FROM action
 WHERE action.seq = z.seq) AS place FROM (SELECT seq FROM approval
 WHERE `+w.sql()+` ORDER BY id DESC LIMIT ?) z`, limit+1)
@@ -109,7 +104,7 @@ func (t *readTx) ListMirror(
 	page.Items = []*gatehouse.AppliedMirror{}
 	var where condition
 	where.add("tenant = ? AND seq < ?", t.tenant, before)
-	where.readBy("action_seq", t.tenant, readBy)
+	shared.ReadBy(where.add, "action_seq", t.tenant, readBy)
 	last := fmt.Sprintf(" ORDER BY seq DESC LIMIT $%d", len(where.args)+1)
 	var sizes []int64
 	err = t.each(`SELECT octet_length(target)::bigint + octet_length(before_state) + octet_length(after_state)

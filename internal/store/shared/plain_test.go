@@ -14,11 +14,13 @@ import (
 // assembled are the files in which SQL is put together: the filters of lists, and statements that name a table
 // or an index that is given.
 var assembled = []string{
-	"postgres/list.go", "postgres/lockqueue.go", "postgres/moving.go", "postgres/pages.go", "postgres/readers.go",
+	"postgres/list.go", "postgres/lockqueue.go", "postgres/moving.go", "postgres/pages.go",
 	"postgres/ready.go", "postgres/rows.go", "postgres/runs_input.go", "postgres/searchindex.go",
 	"postgres/tenantscope.go",
 
-	"sqlite/list.go", "sqlite/pages.go", "sqlite/pushfacts.go", "sqlite/readers.go", "sqlite/runs.go",
+	"shared/listfilter.go",
+
+	"sqlite/list.go", "sqlite/pages.go", "sqlite/pushfacts.go", "sqlite/runs.go",
 	"sqlite/urgency.go",
 }
 
@@ -92,7 +94,7 @@ func plain(e ast.Expr) bool {
 	case *ast.BasicLit:
 		return true
 	case *ast.Ident:
-		return strings.HasSuffix(x.Name, "Columns") || x.Name == "last" || x.Name == "inherited"
+		return strings.HasSuffix(x.Name, "Columns") || x.Name == "last"
 	case *ast.SelectorExpr:
 		return strings.HasSuffix(x.Sel.Name, "Columns")
 	case *ast.BinaryExpr:

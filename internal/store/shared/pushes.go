@@ -7,13 +7,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// PushFilterKey returns the values to which a cursor is bound besides tenant and status; nil for
-// none.
-func PushFilterKey(f gatehouse.PushFilter) []string {
-	if !f.DeadLetters && f.Connector == "" && f.Code == "" && f.Since.IsZero() {
-		return nil
+// PushBound returns the values to which a cursor of pushes is bound.
+func PushBound(tenant string, f gatehouse.PushFilter) []string {
+	bound := []string{tenant, string(f.Status)}
+	if f.DeadLetters || f.Connector != "" || f.Code != "" || !f.Since.IsZero() {
+		bound = append(bound, strconv.FormatBool(f.DeadLetters), f.Connector, f.Code,
+			strconv.FormatInt(f.Since.UnixMicro(), 10))
 	}
-	return []string{strconv.FormatBool(f.DeadLetters), f.Connector, f.Code, strconv.FormatInt(f.Since.UnixMicro(), 10)}
+	return BoundToReader(bound, f.ReadBy)
 }
 
 // ByDueTime orders pushes by the time at which they can be claimed.

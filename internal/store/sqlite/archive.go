@@ -101,29 +101,8 @@ func (t *readTx) listArchived(
 		return page, err
 	}
 	var where condition
-	where.add("tenant = ?", tenant)
-	if f.Status != "" {
-		where.add("status = ?", string(f.Status))
-	}
-	if f.ActionType != "" {
-		where.add("action_type = ?", f.ActionType)
-	}
-	if f.RiskLevel != 0 {
-		where.add("risk = ?", int(f.RiskLevel))
-	}
-	if f.ProposedBy != "" {
-		where.add(`proposer_id IN (?, (SELECT id FROM principal WHERE tenant = ? AND name = ?))`,
-			f.ProposedBy, tenant, f.ProposedBy)
-	}
-	if f.ReadBy != "" {
-		where.add("(proposer_id = ? OR id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)
-	}
-	if f.Query != "" {
-		where.add("(id = ? OR approval_id = ? OR push_id = ?)", f.Query, f.Query, f.Query)
-	}
-	if c.ID != "" {
-		where.add("id < ?", c.ID)
-	}
+	shared.FilterArchive(where.add, tenant, f, c,
+		`SELECT id FROM principal WHERE tenant = ? AND name = ?`)
 	limit := shared.PageLimit(f.Limit)
 	size := int64(0)
 	err = t.each(

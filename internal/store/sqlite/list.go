@@ -3,7 +3,6 @@ package sqlite
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -41,19 +40,7 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 	if f.Sort == gatehouse.SortUrgency {
 		kind = shared.KindUrgency
 	}
-	bound := []string{
-		t.tenant, string(f.Status), f.ActionType, strconv.Itoa(int(f.RiskLevel)), f.ProposedBy, f.Query,
-	}
-	if f.Decided != "" {
-		bound = append(bound, string(f.Decided))
-	}
-	if f.AskedGroup != "" {
-		bound = append(bound, "group:"+f.AskedGroup)
-	}
-	if f.Assignee != "" {
-		bound = append(bound, "assignee:"+f.Assignee)
-	}
-	bound = shared.BoundToReader(bound, f.ReadBy)
+	bound := shared.ActionBound(t.tenant, f)
 	c, err := shared.ParseCursor(f.Cursor, kind, bound...)
 	if err != nil {
 		return page, err
@@ -112,25 +99,8 @@ type place struct {
 // actionFilter builds the predicates of a filter, except the status. text is the
 // search text.
 func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condition, text string, err error) {
-	c.add("a.tenant = ?", tenant)
-	if f.ActionType != "" {
-		c.add("a.action_type = ?", f.ActionType)
-	}
-	if f.RiskLevel != 0 {
-		c.add("a.risk = ?", int(f.RiskLevel))
-	}
-	if f.Decided != "" {
-		c.add(shared.DecidedSQL(f.Decided))
-	}
-	if f.AskedGroup != "" {
-		c.add("EXISTS (SELECT 1 FROM approval g WHERE g.seq = a.seq AND instr(g.groups, ?) > 0)", shared.InList(f.AskedGroup))
-	}
-	if f.Assignee != "" {
-		c.add("EXISTS (SELECT 1 FROM approval s WHERE s.seq = a.seq AND ? IN (s.assignee_id, s.assignee))", f.Assignee)
-	}
-	if f.ReadBy != "" {
-		c.add("(a.proposer_id = ? OR a.id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)
-	}
+	shared.FilterActions(c.add, tenant, f,
+		"EXISTS (SELECT 1 FROM approval g WHERE g.seq = a.seq AND instr(g.groups, ?) > 0)")
 	if f.ProposedBy != "" {
 		id := f.ProposedBy
 		err := t.each(`SELECT id FROM principal WHERE tenant = ? AND name = ?`,

@@ -7,7 +7,7 @@ import (
 
 // ListPushes lists newest first.
 func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
-	bound := shared.BoundToReader(filterOf(t.tenant, f), f.ReadBy)
+	bound := shared.PushBound(t.tenant, f)
 	c, err := shared.ParseCursor(f.Cursor, shared.KindPushes, bound...)
 	if err != nil {
 		return page, err
@@ -18,7 +18,7 @@ func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gateho
 	if f.Status != "" {
 		where.add("status = ?"+narrow(f.Status), string(f.Status))
 	}
-	where.readBy("action_seq", t.tenant, f.ReadBy)
+	shared.ReadBy(where.add, "action_seq", t.tenant, f.ReadBy)
 	if f.DeadLetters {
 		from = `push INDEXED BY push_dead`
 		where.add(deadLetters)
@@ -41,11 +41,6 @@ ORDER BY id DESC LIMIT ?`, append(where.args, limit+1)...)
 	page.Items = append([]*gatehouse.Push{}, list...)
 	return shared.Finish(page, limit, func(p *gatehouse.Push) shared.Cursor { return shared.Cursor{ID: p.ID} },
 		shared.KindPushes, bound...), err
-}
-
-// filterOf returns the values to which a cursor is bound.
-func filterOf(tenant string, f gatehouse.PushFilter) []string {
-	return append([]string{tenant, string(f.Status)}, shared.PushFilterKey(f)...)
 }
 
 // narrow returns the index condition that finds the pushes of a status. Applied
@@ -80,7 +75,7 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	var where condition
 	// People decided, which makes an entry of the corpus.
 	where.add("tenant = ? AND id < ? AND status IN ('approved', 'rejected')", t.tenant, before)
-	where.readBy("seq", t.tenant, readBy)
+	shared.ReadBy(where.add, "seq", t.tenant, readBy)
 	err = t.each(
 		`SELECT seq, id FROM approval WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`,
 		func(r *stmt) error { rows = append(rows, place{seq: r.Int(), id: r.Text()}); return nil },
@@ -121,7 +116,7 @@ func (t *readTx) ListMirror(
 	page.Items = []*gatehouse.AppliedMirror{}
 	var where condition
 	where.add("tenant = ? AND seq < ?", t.tenant, before)
-	where.readBy("action_seq", t.tenant, readBy)
+	shared.ReadBy(where.add, "action_seq", t.tenant, readBy)
 	var sizes []int64
 	err = t.each(`SELECT octet_length(target) + octet_length(before_state) + octet_length(after_state) FROM mirror
 WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { sizes = append(sizes, r.Int()); return nil },

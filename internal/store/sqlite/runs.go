@@ -143,26 +143,7 @@ func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse
 		return page, err
 	}
 	var where condition
-	where.add("r.tenant = ?", t.tenant)
-	if f.Workflow != "" {
-		where.add("r.workflow = ?", f.Workflow)
-	}
-	if f.Status != "" {
-		where.add("r.status = ?", string(f.Status))
-	}
-	if f.ReadBy != "" {
-		where.add("(r.starter_id = ? OR r.id IN ("+inherited+"))", f.ReadBy, t.tenant, f.ReadBy)
-	}
-	if !f.Since.IsZero() {
-		where.add("r.created_at >= ?", f.Since)
-	}
-	if !f.Until.IsZero() {
-		where.add("r.created_at < ?", f.Until)
-	}
-	where.add(shared.RunIndex(f))
-	if c.Seq != 0 {
-		where.add("(r.created_at, r.seq) < (?, ?)", c.AsOf, c.Seq)
-	}
+	shared.FilterRuns(where.add, t.tenant, f, c)
 	limit := shared.PageLimit(f.Limit)
 	if f.InputField != "" {
 		return t.runsByInput(f, where, limit, bound)

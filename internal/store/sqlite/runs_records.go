@@ -124,17 +124,7 @@ func (t *readTx) ListReflexions(
 		return page, err
 	}
 	var where condition
-	where.add("tenant = ?", t.tenant)
-	if workflow != "" {
-		where.add("workflow = ?", workflow)
-	}
-	if readBy != "" {
-		where.add(`run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? UNION ALL `+inherited+`)`,
-			t.tenant, readBy, t.tenant, readBy)
-	}
-	if c.Seq != 0 {
-		where.add("seq < ?", c.Seq)
-	}
+	shared.FilterReflexions(where.add, t.tenant, workflow, readBy, c)
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.Reflexion{}
 	var seqs []int64

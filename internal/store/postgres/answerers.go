@@ -1,7 +1,5 @@
 package postgres
 
-import ()
-
 // audienceRow is a tenant, and the audience of a question in the form that EncodeAudience returns.
 type audienceRow struct{ Tenant, Roles, People, Groups string }
 
