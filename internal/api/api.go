@@ -101,7 +101,7 @@ type Config struct {
 	// PublicURL is the console's URL for browsers; "" when it is not configured.
 	PublicURL string
 
-	Auth Authenticator
+	Auth   Authenticator
 	Lookup Lookup
 	Logger *slog.Logger
 	// Build describes the server for /healthz and the OpenAPI document.
