@@ -51,7 +51,7 @@
 // queue. If no other Update is under way, it runs alone, at once. Otherwise the queued Updates form
 // the next group, of up to 64, in one transaction with two round trips. The first locks and reads
 // for all members; each closure then runs on its own answers; the second writes and commits for
-// all. An idle queue holds only Updates with companions (gatehouse.WithCompanions), for a millisecond at most.
+// all. The queue holds only Updates with companions (gatehouse.WithCompanions), for a millisecond at most.
 // Each statement goes out once, with the rows of all members. The rules:
 //
 //   - A group waits for no row lock. A row that somebody else holds is missing from the

@@ -308,7 +308,7 @@ func (m *member) checkWrite(q query) error {
 	if s.subject >= 0 && !m.takeOwnership(q.subject()) {
 		return errRunAlone
 	}
-	if key := s.textAt(q.rows[0], s.key); key != "" && !m.takeOwnership("key "+q.tenant+" "+key) {
+	if key := s.textAt(q.rows[0], s.key); key != "" && !m.takeOwnership("key "+m.t.tenant+" "+key) {
 		return errRunAlone
 	}
 	return nil

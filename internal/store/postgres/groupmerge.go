@@ -74,7 +74,9 @@ const readClockOfGroup = `SELECT clock_timestamp(), set_config('lock_timeout', '
 // read locks and reads for all members, in one round trip.
 func (g *group) read(t *tx) error {
 	var locks, rest mergedReads
-	for _, m := range g.members {
+	tenants := make([]string, len(g.members))
+	for n, m := range g.members {
+		tenants[n] = m.t.tenant
 		m.answers = make([][][][]byte, len(m.locks)+len(m.reads))
 		for i, q := range m.locks {
 			locks.add(q, &m.answers[i])
@@ -83,7 +85,7 @@ func (g *group) read(t *tx) error {
 			rest.add(q, &m.answers[len(m.locks)+i])
 		}
 	}
-	t.tenant = tenantsOf(g.members)
+	t.useTenants(tenants)
 	batch := append(locks.appendTo(t.withTenant(t.pendingBatch(8))), query{sql: readClockOfGroup, row: t.setClock})
 	batch = rest.appendTo(batch)
 	t.begun = true

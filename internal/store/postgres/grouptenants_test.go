@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -41,6 +42,30 @@ func TestGroupMembersSeeTheirTenant(t *testing.T) {
 		if got := after[tenant] - before[tenant]; got != leaves {
 			t.Errorf("%s has %d new leaves, want %d", tenant, got, leaves)
 		}
+	}
+}
+
+// TestGroupSeesItsTenants: a statement that does not name the tenant sees, in a group, the rows of the members' tenants,
+// and no others.
+func TestGroupSeesItsTenants(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	withPolicies(t, s, "acme", "globex", "umbrella")
+	look := func(tenant string) func() error {
+		return func() error {
+			return s.update(context.Background(), tenant, func(t *tx) error {
+				var got []int64
+				t.opening.groups = true
+				err := t.read(seenVersions.ask(func(r *row) error { got = append(got, r.Int()); return nil }, tenantRow{tenant}))
+				if slices.Sort(got); err == nil && !slices.Equal(got, []int64{1, 2}) {
+					err = fmt.Errorf("%s sees the versions %v, want 1 and 2", tenant, got)
+				}
+				return err
+			})
+		}
+	}
+	if err := errors.Join(together(t, s, look("acme"), look("globex"))...); err != nil {
+		t.Error(err)
 	}
 }
 

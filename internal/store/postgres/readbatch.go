@@ -135,7 +135,9 @@ func (s *Store) readBatch(members []*batchedRead) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.Patience)
 	defer cancel()
 	var reads mergedReads
-	for _, r := range members {
+	tenants := make([]string, len(members))
+	for n, r := range members {
+		tenants[n] = r.tenant
 		r.answers = make([][][][]byte, len(r.queries))
 		for i, q := range r.queries {
 			reads.add(q, &r.answers[i])
@@ -143,7 +145,7 @@ func (s *Store) readBatch(members []*batchedRead) error {
 	}
 	var at time.Time
 	err := s.view(ctx, "", false, func(t *readTx) error {
-		t.tenant = tenantsOf(members)
+		t.useTenants(tenants)
 		batch := append(t.withTenant(t.pendingBatch(len(reads))), query{sql: readClock, row: t.setClock})
 		batch = append(reads.appendTo(batch), query{sql: `commit`})
 		t.begun = true

@@ -31,19 +31,11 @@ func (t *readTx) useTenant(tenant string) {
 	t.tenant = tenant
 }
 
-// tenantsOf is the value of TenantSetting for the transaction of a group, or of a batch of Reads.
-func tenantsOf[M interface{ ofTenant() string }](members []M) string {
-	tenants := make([]string, len(members))
-	for i, m := range members {
-		tenants[i] = m.ofTenant()
-	}
+// useTenants sets the tenants of a group, or of a batch of Reads.
+func (t *readTx) useTenants(tenants []string) {
 	slices.Sort(tenants)
-	return strings.Join(slices.Compact(tenants), ",")
+	t.tenant = strings.Join(slices.Compact(tenants), ",")
 }
-
-func (m *member) ofTenant() string { return m.t.tenant }
-
-func (r *batchedRead) ofTenant() string { return r.tenant }
 
 // AllTenants makes the statements of one method concern all tenants; back restores the tenant.
 func (t *readTx) AllTenants() (back func()) {
