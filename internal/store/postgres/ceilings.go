@@ -96,7 +96,7 @@ func (t *tx) ReserveCeilings(actionID string, claims ...gatehouse.CeilingClaim) 
 	reserve := reserveClaims.row(t, claimsRow{t.tenant, actionID, text, latest, t.Now()})
 	locks := t.lockQuery(list)
 	if t.member != nil && len(t.queue) == 0 && !t.s.fullCeilings.any(locks) {
-		check := query{statement: checkCeilings.arrayStatement}
+		check := query{statement: checkCeilings.arrayStatement, tenant: t.tenant}
 		for _, c := range list {
 			check.rows = append(check.rows, ceilingRow{t.tenant, c.Ceiling, c.Scope, c.Since, c.Limit})
 		}
@@ -122,7 +122,7 @@ func (t *tx) ReserveCeilings(actionID string, claims ...gatehouse.CeilingClaim) 
 
 // lockQuery locks the ceilings of claims.
 func (t *tx) lockQuery(list []shared.Claim) query {
-	q := query{statement: lockCeilings.arrayStatement}
+	q := query{statement: lockCeilings.arrayStatement, tenant: t.tenant}
 	for _, c := range list {
 		q.rows = append(q.rows, ceilingLock{hashOf("ceiling", t.tenant, c.Ceiling, c.Scope)})
 	}

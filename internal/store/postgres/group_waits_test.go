@@ -242,7 +242,7 @@ func TestGroupsTakeKeysInOneOrder(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		want = append(
 			want,
-			&member{t: new(tx), keys: []lockKey{{"key", gatehouse.DefaultTenant, id}}, admitted: make(chan error, 1)},
+			&member{keys: []lockKey{{"key", gatehouse.DefaultTenant, id}}, admitted: make(chan error, 1)},
 		)
 	}
 	for _, i := range []int{1, 2, 0} {

@@ -114,6 +114,7 @@ func (t *tx) join(locks, queries []query) (grouped bool, err error) {
 		t: t, locks: locks, reads: slices.Concat(queries, t.opening.queries), keys: t.opening.keys,
 		admitted: make(chan error, 1), done: make(chan error, 1),
 	}
+	t.nameTenant(m.locks, m.reads)
 	err = t.s.waitForGroup(t.ctx, m)
 	switch {
 	case errors.Is(err, errRunAlone):
@@ -308,7 +309,7 @@ func (m *member) checkWrite(q query) error {
 	if s.subject >= 0 && !m.takeOwnership(q.subject()) {
 		return errRunAlone
 	}
-	if key := s.textAt(q.rows[0], s.key); key != "" && !m.takeOwnership("key "+m.t.tenant+" "+key) {
+	if key := s.textAt(q.rows[0], s.key); key != "" && !m.takeOwnership("key "+q.tenant+" "+key) {
 		return errRunAlone
 	}
 	return nil
@@ -409,7 +410,7 @@ func (g *group) run() {
 	if len(writers) == 0 {
 		return
 	}
-	t.queue, t.wrote = g.merge(writers), true
+	t.queue, t.wrote = g.merge(t, writers), true
 	undone, err := t.commit()
 	if err != nil && !t.unclear {
 		s.log.DebugContext(ctx, "postgres: a group was rolled back", "members", len(writers), "again", undone, "error", err)

@@ -74,9 +74,9 @@ const readClockOfGroup = `SELECT clock_timestamp(), set_config('lock_timeout', '
 // read locks and reads for all members, in one round trip.
 func (g *group) read(t *tx) error {
 	var locks, rest mergedReads
-	tenants := make([]string, len(g.members))
-	for n, m := range g.members {
-		tenants[n] = m.t.tenant
+	var asked [][]query
+	for _, m := range g.members {
+		asked = append(asked, m.locks, m.reads)
 		m.answers = make([][][][]byte, len(m.locks)+len(m.reads))
 		for i, q := range m.locks {
 			locks.add(q, &m.answers[i])
@@ -85,7 +85,7 @@ func (g *group) read(t *tx) error {
 			rest.add(q, &m.answers[len(m.locks)+i])
 		}
 	}
-	t.useTenants(tenants)
+	t.useTenantsOf(asked...)
 	batch := append(locks.appendTo(t.withTenant(t.pendingBatch(8))), query{sql: readClockOfGroup, row: t.setClock})
 	batch = rest.appendTo(batch)
 	t.begun = true
@@ -110,11 +110,13 @@ func (m *member) missesLock() bool {
 
 // merge combines the writes of all members into few statements. The order of each member's
 // writes is kept.
-func (g *group) merge(writers []*member) (batch []query) {
+func (g *group) merge(t *tx, writers []*member) (batch []query) {
 	left := make([][]query, len(writers))
 	for i, m := range writers {
 		left[i] = sortByRank(m.writes)
 	}
+	t.useTenantsOf(left...)
+	batch = t.withTenant(nil)
 	for {
 		var next *query
 		for _, list := range left {

@@ -18,7 +18,6 @@ type readQueue struct {
 
 // batchedRead is a Read on its way through the queue.
 type batchedRead struct {
-	tenant  string
 	queries []query
 	// answers hold the rows, by query, and at the clock reading.
 	answers [][][][]byte
@@ -36,7 +35,8 @@ func (t *readTx) joinReads(queries []query) (batched bool, err error) {
 	if !groupable(all) {
 		return false, t.connectView()
 	}
-	r := &batchedRead{tenant: t.tenant, queries: all, admitted: make(chan error, 1)}
+	t.nameTenant(all)
+	r := &batchedRead{queries: all, admitted: make(chan error, 1)}
 	err = t.s.waitForReads(t.ctx, r)
 	if errors.Is(err, errRunAlone) {
 		t.readDone = r.done
@@ -135,9 +135,9 @@ func (s *Store) readBatch(members []*batchedRead) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.Patience)
 	defer cancel()
 	var reads mergedReads
-	tenants := make([]string, len(members))
-	for n, r := range members {
-		tenants[n] = r.tenant
+	var asked [][]query
+	for _, r := range members {
+		asked = append(asked, r.queries)
 		r.answers = make([][][][]byte, len(r.queries))
 		for i, q := range r.queries {
 			reads.add(q, &r.answers[i])
@@ -145,7 +145,7 @@ func (s *Store) readBatch(members []*batchedRead) error {
 	}
 	var at time.Time
 	err := s.view(ctx, "", false, func(t *readTx) error {
-		t.useTenants(tenants)
+		t.useTenantsOf(asked...)
 		batch := append(t.withTenant(t.pendingBatch(len(reads))), query{sql: readClock, row: t.setClock})
 		batch = append(reads.appendTo(batch), query{sql: `commit`})
 		t.begun = true

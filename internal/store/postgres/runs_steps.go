@@ -401,7 +401,7 @@ func (t *tx) updateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 	statements := make([]query, 0, 8)
 	add := func(sql ...string) {
 		for _, q := range sql {
-			statements = append(statements, query{sql: q, args: []any{s.Tenant, s.ID}})
+			statements = append(statements, query{sql: q, args: []any{s.Tenant, s.ID}, tenant: t.tenant})
 		}
 	}
 	switch from {

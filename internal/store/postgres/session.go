@@ -29,6 +29,8 @@ type query struct {
 	statement *arrayStatement
 	rows      []any
 	row       func(*row) error
+	// tenant is the tenant of a statement that a group sends.
+	tenant string
 	// none is the error if the statement writes no row; nil if it may write none. It fails the transaction.
 	none error
 }
@@ -255,13 +257,13 @@ func rowsOf(fn func(shared.Row) error) func(*row) error {
 
 // Write queues a statement that no group sends. An error shows at the next read or at the commit.
 func (t *tx) Write(sql string, args ...any) error {
-	return t.queueWrite(query{sql: sql, args: bind(args)})
+	return t.queueWrite(query{sql: sql, args: bind(args), tenant: t.tenant})
 }
 
 // WriteOrFail is Write. If no row is written, the transaction fails with the error none. The number of rows
 // is looked at before COMMIT is sent.
 func (t *tx) WriteOrFail(none error, sql string, args ...any) error {
-	return t.queueWrite(query{sql: sql, args: bind(args), none: none})
+	return t.queueWrite(query{sql: sql, args: bind(args), tenant: t.tenant, none: none})
 }
 
 // Returning sends a statement that writes, and calls fn for each row that it returns.

@@ -134,7 +134,7 @@ func (s of[R]) write(t *tx, r R) error {
 }
 
 func (s of[R]) row(t *tx, r R) query {
-	return query{statement: s.arrayStatement, rows: []any{r}}
+	return query{statement: s.arrayStatement, rows: []any{r}, tenant: t.tenant}
 }
 
 // arguments returns the columns of the rows, and the number of rows.

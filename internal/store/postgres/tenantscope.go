@@ -31,8 +31,24 @@ func (t *readTx) useTenant(tenant string) {
 	t.tenant = tenant
 }
 
-// useTenants sets the tenants of a group, or of a batch of Reads.
-func (t *readTx) useTenants(tenants []string) {
+// nameTenant writes the tenant into statements that a group, or a batch of Reads, will send.
+func (t *readTx) nameTenant(lists ...[]query) {
+	for _, list := range lists {
+		for i := range list {
+			list[i].tenant = t.tenant
+		}
+	}
+}
+
+// useTenantsOf sets the tenants of the next statements, which are those of several transactions.
+func (t *readTx) useTenantsOf(lists ...[]query) {
+	var tenants []string
+	for _, q := range slices.Concat(lists...) {
+		tenants = append(tenants, q.tenant)
+	}
+	if slices.Contains(tenants, AllTenants) {
+		tenants = []string{AllTenants}
+	}
 	slices.Sort(tenants)
 	t.tenant = strings.Join(slices.Compact(tenants), ",")
 }
