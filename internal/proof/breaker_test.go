@@ -12,7 +12,7 @@ import (
 // and each is executed once when the target is well again.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 1, `dispatch: {hold: 0s, retries: 100, backoff: [50ms], lease: 5s}`)
+	w := newWorld(t, 1, `dispatch: {hold: 0s, retries: 100, backoff: [50ms]}`)
 	ana := w.admin.create(t, "ana", "person", "approver")
 	op := w.admin.create(t, "op", "person", "operator")
 	approved := func(ref string) *gatehouse.Action {
