@@ -31,6 +31,7 @@ func TestPrincipalIsMadeWithItsSecretsShownOnce(t *testing.T) {
 	if p = root.get(one).want(http.StatusOK); len(p.secrets()) > 0 {
 		t.Errorf("the page of ana shows %v", p.secrets())
 	}
+	root.get(one).has("for services only").lacks(`value="evaluator"`)
 	root.get("/settings/principals").want(http.StatusOK).has("ana", "approver, operator", `data-id="`+w.id("ana")+`"`)
 
 	root.post("/settings/principals", "name", "ana", "kind", "person", "role", "viewer").want(http.StatusConflict)
@@ -44,6 +45,11 @@ func TestPrincipalIsMadeWithItsSecretsShownOnce(t *testing.T) {
 		"ana").want(http.StatusOK)
 	if len(p.secrets()) != 1 {
 		t.Errorf("an agent gets %v", p.secrets())
+	}
+	root.get("/settings/principals/new").want(http.StatusOK).has(`value="evaluator"`)
+	p = root.post("/settings/principals", "name", "fraud-check", "kind", "service", "role", "evaluator").want(http.StatusOK)
+	if len(p.secrets()) != 1 || !w.keyWorks(p.secrets()[0]) {
+		t.Errorf("an evaluator gets %v", p.secrets())
 	}
 	root.get("/settings/principals/"+w.id("bot")).want(http.StatusOK).
 		has("never for an agent", "Only people sign in and decide", "Sponsor", one).

@@ -362,13 +362,15 @@ func (v *view) origin() string {
 	return "http://" + v.r.Host
 }
 
-// mayRole says why a kind of principal cannot hold a role, "" when it can.
-func mayRole(kind gatehouse.Kind, r gatehouse.Role) string {
+// refusedRole says why a kind of principal cannot hold a role; "" if it can, or if the kind is still open.
+func refusedRole(kind gatehouse.Kind, r gatehouse.Role) string {
 	p := gatehouse.Principal{Name: "x", Kind: kind, Roles: []gatehouse.Role{r}}
-	if p.Validate() == nil {
+	switch {
+	case kind == "" || p.Validate() == nil:
 		return ""
-	}
-	if kind == gatehouse.KindAgent {
+	case r == gatehouse.RoleEvaluator:
+		return "for services only"
+	case kind == gatehouse.KindAgent:
 		return "never for an agent"
 	}
 	return "for people only"
