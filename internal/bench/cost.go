@@ -128,11 +128,16 @@ func (r *runner) costOf(
 	d := r.slice(2)
 	for round := range r.Rounds {
 		r.say("%s, round %d of %d", figure, round+1, r.Rounds)
-		ours, err := decideShared(ctx, sides[0], n, d, last)
+		ours, err := r.profiled(figure, round, func() (*outcome, error) {
+			return decideShared(ctx, sides[0], n, d, last)
+		})
 		if err != nil {
 			return err
 		}
-		if last, err = decideShared(ctx, sides[1], n, d, last); err != nil {
+		last, err = r.profiled(figure+".plain", round, func() (*outcome, error) {
+			return decideShared(ctx, sides[1], n, d, ours)
+		})
+		if err != nil {
 			return err
 		}
 		rate.add(ours.perSecond(), last.perSecond())
