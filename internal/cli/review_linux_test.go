@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -370,6 +371,31 @@ func TestReviewReadsTheTarget(t *testing.T) {
 	s.sees("Change price of A from 11.00 to 12.50 USD")
 	s.types("j")
 	s.sees("target read from shop: as bot says")
+	s.types("q")
+	s.ends(0)
+}
+
+// TestReviewShowsTheConversation: the questions about an action, and their answers, are on its card.
+func TestReviewShowsTheConversation(t *testing.T) {
+	t.Parallel()
+	in := openInbox(t)
+	ana := in.principal("ana", gatehouse.KindPerson, gatehouse.RoleApprover)
+	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
+	a := in.price("A", "10.00", "12.50")
+	say := func(c *client.Client, r gatehouse.CommentRequest) {
+		t.Helper()
+		if _, err := c.Comment(t.Context(), a.ID, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(in.client(ana), gatehouse.CommentRequest{Text: "why so much?", Kind: gatehouse.CommentQuestion})
+	say(in.bot, gatehouse.CommentRequest{Text: "the supplier \x1b[2Jraised it", Answers: 1})
+
+	s := in.review(ben, seatOptions{token: true})
+	s.sees("1. ana asks bot")
+	s.sees("│ why so much?")
+	s.sees("2. bot answers 1")
+	s.sees("│ the supplier <U+001B>[2Jraised it")
 	s.types("q")
 	s.ends(0)
 }

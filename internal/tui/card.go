@@ -36,6 +36,8 @@ type view struct {
 	target sheet.Target
 	// preview is what the target would do.
 	preview sheet.Preview
+	// commentsErr is the reason why the comments on the action could not be read.
+	commentsErr error
 }
 
 // pager writes the lines of a page.
@@ -66,6 +68,7 @@ func cardPage(a *gatehouse.Action, v view) page {
 		p.head("Rationale, in the words of " + a.ProposedBy)
 		p.quote(a.Rationale)
 	}
+	p.conversation(a)
 	p.facts(a)
 	p.votes(a)
 	return p.page

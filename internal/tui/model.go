@@ -68,7 +68,9 @@ type item struct {
 	rebases bool
 	target  sheet.Target
 	preview sheet.Preview
-	picked  bool // for a decision in bulk
+	// commentsErr is the reason why the comments on the action could not be read.
+	commentsErr error
+	picked      bool // for a decision in bulk
 }
 
 // armMsg ends the time in which the keys of the card with this number are inert.
@@ -94,6 +96,8 @@ func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.targetArrived(msg)
 	case previewed:
 		return m, m.previewArrived(msg)
+	case commentsRead:
+		m.commentsArrived(msg)
 	case armMsg:
 		m.armed = m.armed || int(msg) == m.cards
 	case loaded:
@@ -127,7 +131,7 @@ func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (m *reviewer) appear() tea.Cmd {
 	m.top, m.seen, m.whole = 0, 0, false
 	m.layout()
-	return tea.Batch(m.rest(), m.readTarget(), m.askPreview())
+	return tea.Batch(m.rest(), m.readTarget(), m.askPreview(), m.readComments())
 }
 
 // layout lays out the page at the person's position.
@@ -143,6 +147,7 @@ func (m *reviewer) layout() {
 		m.page = cardPage(a, view{
 			width: max(m.width-1, minColumns), color: m.color, why: m.why, whole: m.whole, now: m.now(),
 			answersFor: m.answersFor(a), target: m.items[m.at].target, preview: m.items[m.at].preview,
+			commentsErr: m.items[m.at].commentsErr,
 			// At L5, nobody sees the votes of others before voting.
 			silent: a.Status == gatehouse.StatusPending && a.RiskLevel >= gatehouse.L5 && !m.items[m.at].voted,
 		})

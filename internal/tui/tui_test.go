@@ -196,6 +196,28 @@ func TestAFilterThatFails(t *testing.T) {
 	}
 }
 
+// TestCommentsThatCannotBeRead: the card says so, until they were read or the action was revised.
+func TestCommentsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	m := testReviewer(t)
+	it := m.items[0]
+	shows := func(text string) bool { return strings.Contains(strings.Join(m.page.lines, "\n"), text) }
+	m.Update(commentsRead{item: it, id: it.action.ID, err: gatehouse.E(gatehouse.CodeBusy, "later")})
+	if !shows("It could not be read: later") {
+		t.Errorf("the card is %q", m.page.lines)
+	}
+	read := commentsRead{item: it, id: "act_before", comments: []gatehouse.Comment{{Number: 1, Author: "ana", Text: "old"}}}
+	m.Update(read)
+	if shows("old") {
+		t.Error("the card has the comments of another revision")
+	}
+	read.id = it.action.ID
+	m.Update(read)
+	if !shows("│ old") || shows("could not be read") {
+		t.Errorf("the card is %q", m.page.lines)
+	}
+}
+
 // TestForgedContentIsNotApproved: the digest binds what is shown.
 func TestForgedContentIsNotApproved(t *testing.T) {
 	t.Parallel()
