@@ -549,9 +549,10 @@ func TestReviewHostile(t *testing.T) {
 		p.Rationale, p.Context = hostileText, gatehouse.ObjectJSON(gatehouse.Member{Name: "note", Value: quoted})
 		p.Evaluations = []gatehouse.Evaluation{{Name: "check", Kind: "human", Result: "pass", Details: hostileText}}
 	})
+	w.ana.post("/actions/"+a.ID+"/comments", "text", hostileText, "kind", "question").want(http.StatusOK)
 	for _, d := range []gatehouse.DecisionKind{"", gatehouse.Approve, gatehouse.Reject} {
-		p := w.ana.get(pathOf(w.link(a, w.ana), d)).want(http.StatusOK).has("alert(1)").lacks("<script>", "<img",
-			"\u202e", "\x1b")
+		p := w.ana.get(pathOf(w.link(a, w.ana), d)).want(http.StatusOK).
+			has("alert(1)", "asks bot", "not answered").lacks("<script>", "<img", "\u202e", "\x1b")
 		p.shown("the page of a link")
 	}
 	large := w.propose(w.bot, func(p *gatehouse.Proposal) {

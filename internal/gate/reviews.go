@@ -277,6 +277,11 @@ func (g *Gate) OpenReview(ctx context.Context, id, token, device string) (*gateh
 	if err != nil {
 		return nil, err
 	}
+	if o.Action != nil {
+		if err := g.readComments(ctx, o.Action); err != nil {
+			return nil, err
+		}
+	}
 	return &o.OpenReview, nil
 }
 
