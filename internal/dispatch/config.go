@@ -17,9 +17,9 @@ import (
 type Config struct {
 	// Retries is the number of retries after the first call.
 	Retries int
-	// Patience is how long after a push was first due an operation of class A is retried when Retries are
-	// used up. These retries wait for the last Backoff, and end when the target no longer keeps the
-	// idempotency key. 0 means no such retries.
+	// Patience adds retries for operations of class A when Retries are used up: until this time has passed
+	// since the push was first due, but only as long as the target keeps the idempotency key. Each of these
+	// retries waits for the last Backoff. 0 means no such retries.
 	Patience time.Duration
 	// Backoff holds the wait after each attempt. Further attempts use the last wait. The default is 5 s,
 	// 30 s, 2 min, 10 min. Each wait varies by up to a fifth.
@@ -90,12 +90,12 @@ func (c Config) validate() error {
 	}
 	for name, t := range c.Tenants {
 		if t.Weight < 0 || t.Weight > lease.MaxWeight || t.MaxConcurrency < 0 {
-			return fmt.Errorf("dispatch: tenant %s: weight must be at most %d, max_concurrency not negative", name,
-				lease.MaxWeight)
+			return fmt.Errorf("dispatch: tenant %s: weight must be 0 to %d, and max_concurrency must not be negative",
+				name, lease.MaxWeight)
 		}
 	}
 	if c.Default.Weight < 0 || c.Default.Weight > lease.MaxWeight || c.Default.MaxConcurrency < 0 {
-		return fmt.Errorf("dispatch: weight must be at most %d, max_concurrency not negative", lease.MaxWeight)
+		return fmt.Errorf("dispatch: weight must be 0 to %d, and max_concurrency must not be negative", lease.MaxWeight)
 	}
 	if c.Breaker.Failures < 0 || c.Breaker.Open < 0 || c.Breaker.Longest < 0 {
 		return errors.New("dispatch: the breaker's failures and times cannot be negative")
@@ -216,7 +216,7 @@ type Dispatcher struct {
 // New returns a dispatcher.
 func New(d Dependencies, c Config) (*Dispatcher, error) {
 	if d.Store == nil || d.Targets == nil || d.Authority == nil || d.Owner == "" {
-		return nil, errors.New("dispatch: store, targets, authority and owner are needed")
+		return nil, errors.New("dispatch: store, targets, authority and owner are required")
 	}
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {

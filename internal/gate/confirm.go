@@ -48,13 +48,13 @@ func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 	}
 	for _, field := range salientFields {
 		if v, ok := a.ProposedChange.Get(field); ok {
-			if c := retyping(field, v); c != nil {
+			if c := confirmField(field, v); c != nil {
 				return c
 			}
 		}
 	}
 	if field, v, ok := onlyChange(a); ok {
-		if c := retyping(field, v); c != nil && len(c.Value) <= maxRetyped {
+		if c := confirmField(field, v); c != nil && len(c.Value) <= maxRetyped {
 			return c
 		}
 	}
@@ -66,9 +66,9 @@ func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 	return &gatehouse.Confirm{Value: short, Prompt: "Type " + short + ", the beginning of the digest"}
 }
 
-// retyping returns the confirmation by the new value of a field. It returns nil when the value is neither text
-// nor a number, or cannot be typed.
-func retyping(field string, v gatehouse.JSON) *gatehouse.Confirm {
+// confirmField asks the approver to retype the new value of a field. It returns nil when the value is neither
+// text nor a number, or cannot be typed.
+func confirmField(field string, v gatehouse.JSON) *gatehouse.Confirm {
 	text, ok := v.Text()
 	if !ok {
 		if _, isNumber := v.Number(); !isNumber {
@@ -82,8 +82,7 @@ func retyping(field string, v gatehouse.JSON) *gatehouse.Confirm {
 	return &gatehouse.Confirm{Value: text, Prompt: fmt.Sprintf("Type the new %s %s", label(field), text)}
 }
 
-// onlyChange returns the only field whose value changes; ok is false when several
-// fields change, or none.
+// onlyChange returns the only field whose value changes. ok is false when no field changes, or several do.
 func onlyChange(a *gatehouse.Action) (field string, value gatehouse.JSON, ok bool) {
 	fields, err := a.ProposedChange.Fields()
 	if err != nil {

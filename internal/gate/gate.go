@@ -20,8 +20,8 @@ type Targets interface {
 	// Describe returns the connector's fingerprint, the lowest risk level that the connector allows for the
 	// proposal, and how long the target keeps idempotency keys (0 means forever). The error has code invalid
 	// if the tenant has no such connector or operation.
-	Describe(tenant string, p *gatehouse.Proposal) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration,
-		err error)
+	Describe(tenant string, p *gatehouse.Proposal) (
+		fingerprint string, floor gatehouse.RiskLevel, retention time.Duration, err error)
 	// Declared returns the connector's declarations about a proposal's operation; nil if there are none.
 	Declared(tenant string, p *gatehouse.Proposal) *gatehouse.Declared
 	// Validate refuses an action that can never be carried out.
@@ -35,8 +35,8 @@ type Targets interface {
 	ChecksAny() bool
 	// Check compares the target with the proposal. checked is false when the connector cannot read the
 	// target; err is set when the target did not answer.
-	Check(ctx context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool,
-		err error)
+	Check(ctx context.Context, a *gatehouse.Action) (
+		matches bool, expected, actual gatehouse.JSON, checked bool, err error)
 }
 
 // ReversalChecker is an optional ability of Targets. Reverses reports whether the connector describes how to
@@ -169,8 +169,8 @@ func NewID(prefix string) string {
 	return prefix + "_" + strings.ReplaceAll(id.String(), "-", "")
 }
 
-// HintPush announces a new push of generation 0, on the topic of all pushes and on a topic of its own, for
-// subscribers that distribute single pushes.
+// HintPush announces a new push of generation 0 on the topic of all pushes. It also announces the push on the
+// push's own topic, for subscribers that distribute single pushes.
 func (g *Gate) HintPush(id string) {
 	g.Hints.Notify(usecase.TopicPush)
 	g.Hints.Notify(usecase.TopicPush + ":" + id + ":0")

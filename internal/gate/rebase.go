@@ -55,7 +55,7 @@ func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error)
 	if err := revisable(old); err != nil {
 		return nil, err
 	}
-	p, err := g.rebased(ctx, old)
+	p, err := g.rebasedProposal(ctx, old)
 	if err != nil {
 		return nil, err
 	}
@@ -107,8 +107,8 @@ func (g *Gate) enabledProposer(
 	return p, err
 }
 
-// rebased reads the target of an action and returns the action's proposal with the current state.
-func (g *Gate) rebased(ctx context.Context, old *gatehouse.Action) (*gatehouse.Proposal, error) {
+// rebasedProposal reads the target of an action and returns the action's proposal with the current state.
+func (g *Gate) rebasedProposal(ctx context.Context, old *gatehouse.Action) (*gatehouse.Proposal, error) {
 	reader, ok := g.targets.(StateReader)
 	if !ok || !reader.ReadsState(old) {
 		return nil, cannotRebase("unreadable", "the connector %s cannot read the state of this target", old.Connector)
@@ -117,7 +117,7 @@ func (g *Gate) rebased(ctx context.Context, old *gatehouse.Action) (*gatehouse.P
 	defer cancel()
 	now, err := reader.ReadState(ctx, old)
 	if err != nil {
-		return nil, g.notRead(old, err)
+		return nil, g.readFailed(old, err)
 	}
 	p := old.Proposal
 	p.Target.Version, p.CurrentState = now.Version, now.CurrentState
@@ -139,9 +139,9 @@ func (g *Gate) rebased(ctx context.Context, old *gatehouse.Action) (*gatehouse.P
 	return &p, nil
 }
 
-// notRead returns the error for clients after a failed read of a target.
-func (g *Gate) notRead(a *gatehouse.Action, err error) error {
-	g.Log.Warn("target not read for a rebase", "action", a.ID, "error", err)
+// readFailed returns the error for clients after a failed read of a target.
+func (g *Gate) readFailed(a *gatehouse.Action, err error) error {
+	g.Log.Warn("the target could not be read for a rebase", "action", a.ID, "error", err)
 	var unreadable *UnreadableError
 	if errors.As(err, &unreadable) {
 		return cannotRebase("unreadable", "%s", unreadable.Detail).Because(err)

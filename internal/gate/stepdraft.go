@@ -72,7 +72,7 @@ func (d *Draft) Judge(ctx context.Context) error {
 }
 
 // Insert stores the action, its approval or push, and its log entries, in the caller's transaction. Call Judge
-// before.
+// first.
 func (d *Draft) Insert(tx gatehouse.Tx) (a *gatehouse.Action, err error) {
 	from := d.from
 	if from.opened, err = tx.OpenProposal(d.draft.query(d.by.Principal)); err != nil {

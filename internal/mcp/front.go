@@ -51,9 +51,9 @@ type Front struct {
 
 	// open counts the open requests.
 	open atomic.Int64
-	// bodyTimeout bounds the time in which a body must arrive. discover bounds the time in which a server must
-	// show that it knows the newer protocol.
-	bodyTimeout, discover time.Duration
+	// bodyTimeout bounds the time in which a body must arrive. discoverTimeout bounds the time in which a server
+	// must answer server/discover, which shows that it knows the newer protocol.
+	bodyTimeout, discoverTimeout time.Duration
 
 	mu   sync.Mutex
 	keys map[[sha256.Size]byte]*keyState // by the hash of the key
@@ -84,7 +84,8 @@ func NewFront(c FrontConfig) (*Front, error) {
 		c.Idle = 30 * time.Minute
 	}
 	f := &Front{
-		FrontConfig: c, keys: map[[sha256.Size]byte]*keyState{}, bodyTimeout: bodyTimeout, discover: discoverPatience,
+		FrontConfig: c, keys: map[[sha256.Size]byte]*keyState{}, bodyTimeout: bodyTimeout,
+		discoverTimeout: discoverTimeout,
 	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.running.Go(f.sweep)
@@ -161,7 +162,7 @@ func hostOf(hostport string) string {
 }
 
 var (
-	errNoKey    = errors.New("a key of the gate is needed as the bearer token")
+	errNoKey    = errors.New("the bearer token must be a key of the gate")
 	errFull     = errors.New("too many keys or sessions are in use")
 	errStopping = errors.New("the proxy is stopping")
 )

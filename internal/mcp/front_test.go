@@ -449,7 +449,7 @@ func TestFrontSilent(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.silent = true
-	s.front.discover = 50 * time.Millisecond
+	s.front.discoverTimeout = 50 * time.Millisecond
 	got := s.do("POST", modernFrame("1", "server/discover", `{}`), modernHeader("server/discover", "")...)
 	if got.status != 404 || !strings.Contains(got.body, "-32601") {
 		t.Errorf("%+v", got)

@@ -261,7 +261,7 @@ type answering struct {
 func (a *answering) run() {
 	timeout := streamAfter
 	if a.method == "server/discover" {
-		timeout = a.s.state.front.discover
+		timeout = a.s.state.front.discoverTimeout
 	}
 	tick := time.NewTimer(timeout)
 	defer tick.Stop()

@@ -43,9 +43,9 @@ const (
 	trustedFor = 30 * time.Second
 	// keptFor is how long a key's last server is kept for actions that are approved later.
 	keptFor = 24 * time.Hour
-	// discoverPatience is how long a server may take to show that it knows the
+	// discoverTimeout is how long a server may take to show that it knows the
 	// newer protocol. Some older servers do not answer unknown requests.
-	discoverPatience = 10 * time.Second
+	discoverTimeout = 10 * time.Second
 	// maxWanted bounds the calls whose session is remembered.
 	maxWanted = 1000
 )

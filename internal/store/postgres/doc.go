@@ -8,9 +8,9 @@
 // principals by id, ceilings. Statements travel in batches, one round trip each:
 // BEGIN with the first reads, queued writes with the reads that follow them, and
 // the last writes with COMMIT. A guarded write takes effect only if its row is in the expected
-// state. The server checks the guards of a transition: the statement fails, and a batch with a
-// failed statement does not commit. For all other guarded writes (WriteOrFail), the store checks the
-// number of written rows; it sends them one round trip before COMMIT. The rules:
+// state. In a transition, a failed guard makes the statement fail on the server, and a batch with a
+// failed statement does not commit. For all other guarded writes (WriteOrFail), the store itself
+// checks the number of written rows, and so sends the writes one round trip before COMMIT. The rules:
 //
 //   - Every later call in the transaction, and the Update itself, returns the first server error,
 //     even if the closure ignores that error.
@@ -89,9 +89,9 @@
 //     update slot and its connection, and runs again, alone, with the full lock_timeout. Such Updates
 //     take at most half of the update slots.
 //   - Among the Updates that run alone and need the same lock, one has slots. The others wait in the
-//     lock queue in order of arrival, without any slot or connection. An Update joins the queues of
-//     all its keys at once, before it begins, so no two Updates wait for each other. It waits until
-//     its turn comes or its context ends.
+//     lock queue in order of arrival, without any slot or connection, until their context ends. An
+//     Update joins the queues of all its keys at once, before it begins, so no two Updates wait for
+//     each other.
 //   - The lock keys of an Update are the keys that its Open method names, or else the key that its
 //     first read locks. If the Update does not get a later lock, it adds that key for its next run.
 //   - While the first Update in the queue of a key does not get its lock, no Update with this key

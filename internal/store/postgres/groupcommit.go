@@ -259,7 +259,7 @@ func (s *Store) startGroup() {
 		members[0].admitted <- errRunAlone
 		return
 	}
-	// Two groups lock the keys that both have in the same order.
+	// All groups lock keys in the same order, so two groups cannot deadlock on them.
 	slices.SortFunc(members, func(a, b *member) int { return slices.CompareFunc(a.keys, b.keys, lockKey.compare) })
 	g := &group{
 		s: s, members: members, pending: len(members), allEnded: make(chan struct{}), owners: make(map[string]*member),

@@ -6,10 +6,10 @@ import "slices"
 // once. Each row names its tenant.
 type mergedRead struct {
 	statement *arrayStatement
-	// rows are the distinct rows of the members, index the position of each row in rows.
+	// rows are the distinct rows of the members. index maps each row to its position in rows.
 	rows  []any
 	index map[any]int
-	// answers holds, for each row, the members' answers to which the results of the row are appended.
+	// answers[i] lists the members' answers that get the results for rows[i].
 	answers [][]*[][][]byte
 }
 
@@ -33,8 +33,8 @@ func (list *mergedReads) add(q query, answer *[][][]byte) {
 	m.answers[i] = append(m.answers[i], answer)
 }
 
-// deliver appends a row of the result to the answers of the sent row with index i. It copies the result,
-// because the driver reuses raw.
+// deliver appends a result for rows[i] to each of answers[i]. It copies the result, because the driver reuses
+// raw.
 func (m *mergedRead) deliver(i int, raw [][]byte) {
 	size := 0
 	for _, b := range raw {
@@ -69,10 +69,10 @@ func (list mergedReads) appendTo(batch []query) []query {
 	return batch
 }
 
-// readClockOfGroup reads the clock, and sets how long the writes of the group wait for a lock. A lock can
-// be held longer, for example that of a key which a disconnected replica has inserted and not committed.
-// Then each member runs alone, and only the member that needs the lock waits for it. The time exceeds the
-// server's deadlock_timeout, so that the server first detects a deadlock of two groups.
+// readClockOfGroup reads the clock, and sets how long the writes of the group wait for a lock. Another
+// transaction may hold a lock for longer, for example that of a disconnected replica, which has inserted a
+// key and not committed. Then each member runs alone, and only the member that needs the lock waits for it.
+// The time exceeds the server's deadlock_timeout, so that the server first detects a deadlock of two groups.
 const readClockOfGroup = `SELECT clock_timestamp(), set_config('lock_timeout', '2s', true)`
 
 // read locks and reads for all members, in one round trip.

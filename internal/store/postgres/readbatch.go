@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// readQueue holds the Reads that wait while a batch of Reads is under way. They form the next batch. A
-// queue with one Read lets it run alone, which counts as a batch.
+// readQueue holds the Reads that wait while a batch of Reads is under way. The waiting Reads form the next
+// batch. A single waiting Read runs alone, and counts as a batch.
 type readQueue struct {
 	mu      sync.Mutex
 	busy    bool

@@ -15,8 +15,8 @@ import (
 type scanStart struct {
 	table string
 	// query reads the marks of all tenants; NULL means that a part of the queue is empty. times says
-	// that the marks are times. Such a mark is never later than oldestWriter, because a running
-	// transaction may still insert a row with an earlier time than the marks.
+	// that the marks are times. The store lowers them to oldestWriter, because a running transaction
+	// may still insert rows with earlier times.
 	query string
 	times bool
 
@@ -47,24 +47,24 @@ const (
 // transactions, since the server resets the counter only about once a second.
 const pagesRead = `SELECT pg_stat_get_xact_blocks_fetched($1::text::regclass)`
 
-// oldestWriter reads the start of the oldest transaction that may insert rows which the next
-// snapshot does not contain. A transaction reads the clock after its start, so it stores no time
-// before its start. Such a transaction is still running, and one of these holds:
+// oldestWriter reads the start of the oldest running transaction that may insert rows which the next
+// snapshot does not contain. No such row has a time before that start, because a transaction reads
+// the clock after its start. One of these holds for each such transaction:
 //
-//   - It has written a row, and has a transaction number (backend_xid).
+//   - It has written a row, and so has a transaction number (backend_xid).
 //   - It has not written yet. Then it belongs to the store, and is younger than 10 s.
 //   - It is not in pg_stat_activity, which shows the same list during a whole transaction. Then it
-//     began after the current transaction, whose start the query therefore includes.
+//     began after the current transaction. The query therefore includes the current transaction.
 //
 // A backup has no transaction number, so the query ignores it. A role without pg_read_all_stats does
-// not see when transactions of other roles began. If replicas connect as several roles, a transaction
-// must therefore end within [maxForeignTx].
+// not see when transactions of other roles began. If replicas connect as several roles, each
+// transaction must therefore end within [maxForeignTx].
 const oldestWriter = `SELECT min(xact_start) FROM pg_stat_activity
 WHERE datname = current_database() AND (backend_xid IS NOT NULL OR pid = pg_backend_pid()
   OR application_name = current_setting('application_name') AND xact_start > clock_timestamp() - interval '10 s')`
 
-// current returns the marks. due tells the caller to scan from the beginning, for which mayScan says
-// that the caller is able. Of concurrent callers, only one gets due; the others use the marks.
+// current returns the marks. mayScan says whether the caller can scan from the beginning; due tells the
+// caller to do so. Of concurrent callers, only one gets due, and the others use the marks.
 func (start *scanStart) current(mayScan bool) (m lowMarks, due bool) {
 	start.mu.Lock()
 	defer start.mu.Unlock()

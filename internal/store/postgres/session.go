@@ -96,7 +96,7 @@ type readTx struct {
 	freeKey keyOf
 	// tag is the command tag of the last statement of the last batch.
 	tag string
-	// r is the memory of the row that a row function gets.
+	// r is reused for each row that a row function gets.
 	r row
 }
 
@@ -249,7 +249,7 @@ func (t *readTx) number(sql string, args ...any) (n int64, err error) {
 	return n, err
 }
 
-// Each is each for package shared, which has the methods that both engines share.
+// Each implements shared.Reader.
 func (t *readTx) Each(sql string, row func(shared.Row) error, args ...any) error {
 	return t.each(sql, rowsOf(row), args...)
 }

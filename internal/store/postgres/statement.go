@@ -17,8 +17,8 @@ import (
 // own fields, whose names are prefixed with the name of the struct field. The text unnests only the first
 // array WITH ORDINALITY, and indexes the other arrays by that row number n: to unnest many arrays costs
 // three times as much. The last argument is the number of rows. The text uses it as LIMIT, so that the
-// planner expects few rows and looks each row up in an index, whatever its statistics of the tables. A
-// subquery with OFFSET 0 is planned separately, as a lookup of one row.
+// planner expects few rows and looks each row up in an index, even if its statistics of the tables are
+// wrong. The planner treats a subquery with OFFSET 0 separately, as a lookup of one row.
 //
 // A read returns the row number n, from 1, before its other columns.
 type arrayStatement struct {

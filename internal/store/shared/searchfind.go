@@ -47,7 +47,7 @@ type Finder struct {
 	ReadRows func(seqs []int64) ([]*Searchable, error)
 
 	now, asOf int64
-	// matches are the actions of the page that the index has found so far, matched their row numbers.
+	// matches are the actions for the page that searchIndex has found so far. matched has their row numbers.
 	matches []*Searchable
 	matched map[int64]bool
 }
@@ -102,8 +102,8 @@ func (f *Finder) scanList(after Place, limit, rows int) (found []*Searchable, la
 	return found, list[len(list)-1].Place, len(list) == rows, nil
 }
 
-// searchIndex finds up to need actions after a place with the index. complete is false if it would have to
-// examine more than searchMaxActions actions.
+// searchIndex finds up to need actions after a place with the index. complete is false if the index returns
+// more than searchMaxActions actions.
 func (f *Finder) searchIndex(after Place, need int) (found []*Searchable, complete bool, err error) {
 	f.now, f.asOf = f.Times()
 	f.matched, f.matches = map[int64]bool{}, nil
@@ -140,8 +140,8 @@ func (f *Finder) searchIndex(after Place, need int) (found []*Searchable, comple
 	return f.matches[:min(need, len(f.matches))], true, nil
 }
 
-// isFull reports whether the matches with ids above top fill the page. Blocks whose highest id is top then
-// need not be read. In the order by urgency, ids do not tell that.
+// isFull reports whether the matches with ids above top fill the page, so that blocks whose highest id is top
+// need not be read. The order by urgency does not follow ids, so isFull is then false.
 func (f *Finder) isFull(need int, top string) bool {
 	if f.Urgent {
 		return false

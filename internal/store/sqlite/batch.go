@@ -119,7 +119,7 @@ func (w *writer) rollback() {
 		return
 	}
 	if _, err := w.c.exec(`ROLLBACK`); err != nil && !w.c.autocommit() {
-		w.s.log.Error("sqlite: rollback", "error", err)
+		w.s.log.Error("sqlite: a rollback failed", "error", err)
 	}
 }
 
@@ -214,7 +214,7 @@ func (w *writer) finish(wrote bool) error {
 	}
 	w.sums.forget()
 	if !w.c.autocommit() {
-		// Refused, and the transaction is still open: nothing is stored.
+		// SQLite refused the COMMIT, and the transaction is still open: nothing is stored.
 		w.rollback()
 		return lost(err)
 	}
@@ -248,7 +248,7 @@ func (w *writer) resolve(number int64, cause error) error {
 		time.Sleep(pause) //nolint:forbidigo // the writer has nothing else to wait for
 	}
 	unclear := fmt.Errorf("the outcome of a commit (%w) cannot be read back: %w", cause, err)
-	fault := fmt.Errorf("%w: sqlite: no writes: %w", gatehouse.ErrBusy, unclear)
+	fault := fmt.Errorf("%w: sqlite: the store refuses writes: %w", gatehouse.ErrBusy, unclear)
 	w.fault.Store(&fault)
 	w.unclearBatch, w.pause = number, minPause
 	w.retry = time.After(w.pause)

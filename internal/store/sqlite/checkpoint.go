@@ -15,7 +15,7 @@ const checkpointPages = 8000
 const longLog = 8
 
 // passes is how often the checkpointer copies the WAL before the writer copies the rest. Each pass
-// copies only the pages written during the previous pass, so the rest is small and delays callers little.
+// copies only the pages written during the previous pass, so the rest is small and callers wait briefly.
 const passes = 3
 
 // checkpointer copies the WAL into the database file on a connection of its own, in parallel with the
@@ -49,7 +49,7 @@ func (k *checkpointer) run() {
 	for range k.wake {
 		for range passes {
 			if _, err := k.c.checkpoint(`PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
-				k.s.log.Warn("sqlite: checkpoint", "error", err)
+				k.s.log.Warn("sqlite: a checkpoint failed", "error", err)
 			}
 		}
 		k.copied.Store(true)
@@ -76,7 +76,7 @@ func (k *checkpointer) committed(c *conn) {
 			_, err = c.checkpoint(`PRAGMA wal_checkpoint(RESTART)`)
 		}
 		if err != nil {
-			k.s.log.Warn("sqlite: checkpoint", "error", err)
+			k.s.log.Warn("sqlite: a checkpoint failed", "error", err)
 		}
 		k.copied.Store(false)
 		k.requested, k.writtenAtCopy = false, k.written

@@ -189,7 +189,7 @@ func (w *writer) resume() {
 	w.loop()
 }
 
-// next takes a request whose caller still waits from the queue; nil when there is none.
+// next takes the first request whose caller still waits; nil when the queue has none.
 func (w *writer) next() *request {
 	for {
 		select {
