@@ -193,7 +193,7 @@ func (r *Runtime) wake(ctx context.Context) {
 				continue
 			}
 			if wait = r.config.Poll; r.runs.BackedOff() == 0 {
-				wait = idleWakePause // another loop or process is about to wake the step
+				wait = idleWakePause // another loop or process is waking the due step
 			}
 		}
 		r.sleep(ctx, min(wait, idleWakePause), nil, nil)

@@ -285,8 +285,8 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		Committed: func(id string) { n.Hub.Notify(id); n.Hub.Notify(usecase.TopicAudit) },
 		Log:       n.Log, Metrics: telemetry.NewPushes(metrics, slices.Sorted(maps.Keys(n.stored.config().Connectors))...),
 		BreakerChanged: telemetry.NewBreakers(metrics, slices.Sorted(maps.Keys(n.stored.config().Connectors))...).Moved,
-		Failpoint:    func(p dispatch.Point) { failpoint.Here(string(p)) },
-		Trace:        n.tracing.Push,
+		Failpoint:      func(p dispatch.Point) { failpoint.Here(string(p)) },
+		Trace:          n.tracing.Push,
 	}, engineConfig(n.config.Dispatch))
 	if err != nil {
 		return fail(err)

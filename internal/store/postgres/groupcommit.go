@@ -161,7 +161,7 @@ func (s *Store) waitForGroup(ctx context.Context, m *member) error {
 		gaveUp = errClosed
 	}
 	if !s.dequeue(m) { // the member was admitted meanwhile
-		if m.group != nil { // the group may wait for its answers for long
+		if m.group != nil { // the group must not wait for this closure
 			m.group.memberEnded(m, nil)
 		} else {
 			s.releaseGroupSlot(1)

@@ -138,16 +138,20 @@ func (t *readTx) lockAndRead(locks []query, queries ...query) error {
 			return err
 		}
 	}
-	batch := append(t.withTenant(t.pendingBatch(len(locks)+len(queries))), locks...)
+
+	batch := t.withTenant(t.pendingBatch(len(locks) + len(queries)))
+	batch = append(batch, locks...)
 	if first || len(locks) > 0 && !t.clockSeen {
 		batch = append(batch, query{sql: readClock, row: t.setClock})
 	}
 	t.queue = t.queue[:0]
 	t.begun = true
-	batch = t.withOpening(append(batch, queries...))
+	batch = append(batch, queries...)
+	batch = t.withOpening(batch)
 	if t.single && len(queries) > 1 {
 		batch = append(batch, query{sql: `commit`})
 	}
+
 	err, rowErr := t.send(t.ctx, batch)
 	if err != nil {
 		if t.update != nil && isLockTimeout(err) {
