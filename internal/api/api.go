@@ -18,9 +18,8 @@ const Prefix = "/api/v1"
 
 // Authenticator identifies the holder of a credential.
 type Authenticator interface {
-	// Authenticate returns the principal of an API key. An unknown or revoked
-	// key, or one of a disabled principal, is an error with code
-	// unauthenticated.
+	// Authenticate returns the principal of an API key. The error has code unauthenticated if the key is
+	// unknown or revoked, or its principal is disabled.
 	Authenticate(ctx context.Context, key string) (*gatehouse.Principal, error)
 	// CheckEditToken reports whether token is the principal's edit token.
 	CheckEditToken(ctx context.Context, p *gatehouse.Principal, token string) (bool, error)
@@ -52,20 +51,20 @@ const (
 	ObjectConnectorVersion = "connector_version"
 )
 
-// Lookup finds what a path names.
+// Lookup finds the object that a path names.
 type Lookup interface {
-	// Exists returns nil if the caller's tenant has the object, whatever the caller's roles, or an
-	// error with code not_found. kind is one of the Object constants.
-	// For an unknown kind it returns nil.
+	// Exists returns nil if the caller's tenant has the object, even if the caller may not read the object, and
+	// otherwise an error with code not_found. kind is one of the Object constants; for any other kind, Exists
+	// returns nil.
 	Exists(ctx context.Context, kind, id string) error
-	// Resolve returns the full id for a short one (see [gatehouse.ShortID]); any other id is returned
-	// unchanged. If no id that the caller may read begins with it, the error has code not_found; if
-	// several do, ambiguous_id.
+	// Resolve returns the full id for a short id (see [gatehouse.ShortID]), and any other id unchanged. The
+	// error has code not_found if no id that the caller may read begins with the short id, and code
+	// ambiguous_id if several do.
 	Resolve(ctx context.Context, kind, id string) (string, error)
 }
 
 // Config configures a [Server]. Actions, Dispatch, Admin, Policies, Audit, Sessions, Auth, Lookup and Logger are
-// required; the rest has defaults. The routes of another service are left out if it is nil.
+// required. If any other service is nil, its routes do not exist. All other fields have defaults.
 type Config struct {
 	Actions       gatehouse.ActionService
 	Dispatch      gatehouse.DispatchService
@@ -96,7 +95,7 @@ type Config struct {
 	Checks        gatehouse.CheckService
 	Keeper        gatehouse.KeeperService
 
-	// EventBeat is the interval of keep-alive messages on a quiet stream of events; 15 s by default.
+	// EventBeat is the interval of keep-alive messages on a stream without events; 15 s by default.
 	EventBeat time.Duration
 	// PublicURL is the console's URL for browsers; "" when it is not configured.
 	PublicURL string
@@ -106,35 +105,30 @@ type Config struct {
 	Logger *slog.Logger
 	// Build describes the server for /healthz and the OpenAPI document.
 	Build gatehouse.Build
-	// ConnectorState, when not nil, adds the version of the connectors to /healthz.
+	// ConnectorState, if not nil, returns the version of the connectors, which /healthz then shows.
 	ConnectorState func() *gatehouse.ConnectorState
-	// Registerer and Gatherer are for /metrics; if both are nil, the server
-	// uses its own registry.
+	// Registerer and Gatherer are the registry behind /metrics. If both are nil, the server makes a registry.
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer
 	// Ready reports whether the server can work; nil means always.
 	Ready func(ctx context.Context) error
-	// BodyTimeout bounds the time for sending a body; 30 s by default.
+	// BodyTimeout bounds the time in which a client sends a body; 30 s by default.
 	BodyTimeout time.Duration
-	// BulkPerMinute bounds the bulk decisions of one person in any 60 s; 30 by
-	// default.
+	// BulkPerMinute bounds the bulk decisions of one person in any 60 s; 30 by default.
 	BulkPerMinute int
-	// RequestsPerSecond bounds the requests of one principal, with bursts of
-	// RequestBurst; 0 means no bound. Rates, when not nil, shares the bound
-	// between processes.
+	// RequestsPerSecond bounds the requests of one principal, with bursts of RequestBurst; 0 means no bound.
+	// Rates, if not nil, applies the bound to all processes together.
 	RequestsPerSecond float64
 	RequestBurst      int
 	Rates             RateStore
-	// Addresses bounds wrong keys by address; nil means the server's own
-	// instance.
+	// Addresses bounds the requests with wrong keys from one address; nil means that the server makes one.
 	Addresses *Addresses
-	// HooksPerSecond bounds the deliveries of one address to one workflow or source,
-	// with bursts of HookBurst. Four times as many may go to all of them together.
-	// The defaults are 50 and 200; a negative value means no bound.
+	// HooksPerSecond bounds the webhook deliveries from one address to one workflow or source, with bursts of
+	// HookBurst. The defaults are 50 and 200; a negative value means no bound.
 	HooksPerSecond float64
 	HookBurst      int
-	// HookRates are the rates of individual workflows, by name. An address's
-	// bound over all workflows is four times the largest rate.
+	// HookRates are the bounds of individual workflows, by name. The bound of all deliveries from one address
+	// is four times the largest rate of HooksPerSecond and HookRates.
 	HookRates map[string]HookRate
 }
 
@@ -155,8 +149,8 @@ type Server struct {
 	front   http.Handler
 }
 
-// New returns a server. It fails on an incomplete configuration, and if the
-// registerer already has a server's metrics.
+// New returns a server. It fails if a required field is missing, or if the registerer already has the metrics
+// of a server.
 func New(cfg Config) (*Server, error) {
 	switch {
 	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil,
@@ -199,12 +193,11 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// ServeHTTP serves the API alone; everything else is 404.
+// ServeHTTP serves the paths of [Server.Mount], and answers 404 for all others.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.front.ServeHTTP(w, r) }
 
-// Mount adds the API, its document and the health endpoints to a mux. It
-// handles /api, /api/, /openapi.json, /docs, /docs/docs.css, /healthz, /readyz and
-// /metrics with every method, and no other path.
+// Mount adds the API, its documentation and the health endpoints to a mux. It registers /api, /api/,
+// /openapi.json, /docs, /docs/docs.css, /healthz, /readyz and /metrics, for every method, and no other path.
 func (s *Server) Mount(mux *http.ServeMux) {
 	byPath := make(map[string]methods)
 	for i := range s.routes {
@@ -214,7 +207,7 @@ func (s *Server) Mount(mux *http.ServeMux) {
 		byPath[rt.path] = m
 	}
 	for path, m := range byPath {
-		mux.Handle(Prefix+path, s.dispatch(m))
+		mux.Handle(Prefix+path, s.byMethod(m))
 	}
 	if s.cfg.Hooks != nil {
 		mux.Handle(Prefix+hookRoute.path, s.serveHook(&hookRoute, s.receive))
@@ -234,18 +227,19 @@ func (s *Server) Mount(mux *http.ServeMux) {
 	s.mountOps(mux)
 }
 
-// methods holds the handlers of one path. A path is registered once, without a
-// method, so that this package and not the mux answers a wrong method.
+// methods holds the handlers of one path. The mux gets each path once, without a method, so that this package
+// answers a request with a wrong method.
 type methods struct {
 	get, post, put, patch, del http.Handler
 }
 
 func (m *methods) set(method string, h http.Handler) {
-	*m.slot(method) = h
+	*m.handler(method) = h
 }
 
-// slot returns the field for a method's handler; HEAD is GET without a body.
-func (m *methods) slot(method string) *http.Handler {
+// handler returns the field for a method's handler; HEAD is GET without a body. For an unknown method, the
+// field is always nil.
+func (m *methods) handler(method string) *http.Handler {
 	switch method {
 	case http.MethodGet, http.MethodHead:
 		return &m.get
@@ -261,33 +255,35 @@ func (m *methods) slot(method string) *http.Handler {
 	return new(http.Handler)
 }
 
+// allowed lists the methods that have a handler, for the Allow header.
 func (m *methods) allowed() string {
 	var list []string
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
-		if *m.slot(method) != nil {
+		if *m.handler(method) != nil {
 			list = append(list, method)
 		}
 	}
 	return strings.Join(list, ", ")
 }
 
-func (s *Server) dispatch(m methods) http.Handler {
+// byMethod returns the handler of a path. It answers a method without a handler with method_not_allowed.
+func (s *Server) byMethod(m methods) http.Handler {
 	allowed := m.allowed()
-	wrong := s.authenticated(func(w http.ResponseWriter, r *http.Request) error {
+	wrongMethod := s.authenticated(func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", allowed)
 		return gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path allows %s", allowed)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if h := *m.slot(r.Method); h != nil {
+		if h := *m.handler(r.Method); h != nil {
 			h.ServeHTTP(w, r)
 			return
 		}
-		wrong.ServeHTTP(w, r)
+		wrongMethod.ServeHTTP(w, r)
 	})
 }
 
-// unknownPath answers for unknown paths under /api/: 401 without a valid key,
-// as everywhere there, else 404.
+// unknownPath answers requests for unknown paths under /api/: 401 without a valid key, as for all paths under
+// /api/, and else 404.
 func (s *Server) unknownPath() http.Handler { return s.authenticated(s.notFound) }
 
 func (s *Server) notFound(http.ResponseWriter, *http.Request) error {

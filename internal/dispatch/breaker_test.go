@@ -84,7 +84,7 @@ func TestAnHourOfOutage(t *testing.T) {
 			b := newBench(t, wrap(o))
 			var moves []string
 			d := b.atClock(breakerConfig(), func(d *Dependencies) {
-				d.BreakerMoved = func(_, state string) { moves = append(moves, state) }
+				d.BreakerChanged = func(_, state string) { moves = append(moves, state) }
 			})
 			actions := make([]*gatehouse.Action, 20)
 			for i := range actions {

@@ -13,41 +13,37 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/lease"
 )
 
-// Config configures how pushes are carried out. Zero fields take the default,
-// except Retries: zero means a single call.
+// Config configures a dispatcher. A zero field means its default, but zero Retries means a single call.
 type Config struct {
 	// Retries is the number of retries after the first call.
 	Retries int
-	// Patience allows further retries of class A when Retries are used up, at
-	// the last backoff, for this long after a push was first due, but never for
-	// longer than the target keeps idempotency keys; 0 means none.
+	// Patience adds retries for operations of class A when Retries are used up: until this time has passed
+	// since the push was first due, but only as long as the target keeps the idempotency key. Each of these
+	// retries waits for the last Backoff. 0 means no such retries.
 	Patience time.Duration
-	// Backoff is the wait after each attempt; the last one repeats. The default
-	// is 5 s, 30 s, 2 min, 10 min. Each wait varies by up to a fifth.
+	// Backoff holds the wait after each attempt. Further attempts use the last wait. The default is 5 s,
+	// 30 s, 2 min, 10 min. Each wait varies by up to a fifth.
 	Backoff []time.Duration
-	// Lease is how long a claimed push belongs to its worker; 60 s by default.
-	// A call must end when a sixth of the lease is left.
+	// Lease is how long a claimed push belongs to its worker; 60 s by default. A call must end when a sixth
+	// of the lease is left.
 	Lease time.Duration
-	// Workers bounds the concurrent calls; 16 by default. With a remote store,
-	// the outcomes of as many earlier calls may be written at the same time.
+	// Workers bounds the concurrent calls; 16 by default. With a remote store, the outcomes of up to
+	// Workers earlier calls may be written at the same time.
 	Workers int
-	// Tenants holds weight and bound of individual tenants, Default those of
-	// all others.
+	// Tenants holds the settings of individual tenants, Default the settings of all other tenants.
 	Tenants map[string]Tenant
 	Default Tenant
-	// Batch bounds the pushes claimed at a time; Workers by default. A
-	// dispatcher claims no more pushes than it has free workers, so that no
-	// lease is wasted.
+	// Batch bounds the pushes claimed at a time; Workers by default. A dispatcher claims only as many pushes
+	// as it has free workers, so that no lease runs unused.
 	Batch int
-	// Poll is the longest sleep between two looks at the queue; 1 s by default.
+	// Poll is the longest time between two polls of the queue; 1 s by default.
 	Poll time.Duration
-	// CheckTimeout bounds each read-only call to the target (check, read-back);
-	// 10 s by default.
+	// CheckTimeout bounds each read-only call to the target (check, read-back); 10 s by default.
 	CheckTimeout time.Duration
-	// MaxClaims is how often a push may be claimed without an attempt before it
-	// is quarantined as poison; 10 by default.
+	// MaxClaims bounds the claims of a push that lead to no attempt; 10 by default. Then the push is
+	// quarantined with the code poison.
 	MaxClaims int
-	// Breaker suspends the calls of a failing connector; none by default.
+	// Breaker is the circuit breaker of each connector; none by default.
 	Breaker Breaker
 }
 
@@ -67,18 +63,19 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// of returns the settings of a tenant.
-func (c *Config) of(tenant string) Tenant {
-	if t, ok := c.Tenants[tenant]; ok {
+// tenant returns the settings of a tenant.
+func (c *Config) tenant(name string) Tenant {
+	if t, ok := c.Tenants[name]; ok {
 		return t
 	}
 	return c.Default
 }
 
-func setDefault[T comparable](v *T, d T) {
+// setDefault sets a zero value to its default.
+func setDefault[T comparable](v *T, standard T) {
 	var zero T
 	if *v == zero {
-		*v = d
+		*v = standard
 	}
 }
 
@@ -93,12 +90,12 @@ func (c Config) validate() error {
 	}
 	for name, t := range c.Tenants {
 		if t.Weight < 0 || t.Weight > lease.MaxWeight || t.MaxConcurrency < 0 {
-			return fmt.Errorf("dispatch: tenant %s: weight must be at most %d, max_concurrency not negative", name,
-				lease.MaxWeight)
+			return fmt.Errorf("dispatch: tenant %s: weight must be 0 to %d, and max_concurrency must not be negative",
+				name, lease.MaxWeight)
 		}
 	}
 	if c.Default.Weight < 0 || c.Default.Weight > lease.MaxWeight || c.Default.MaxConcurrency < 0 {
-		return fmt.Errorf("dispatch: weight must be at most %d, max_concurrency not negative", lease.MaxWeight)
+		return fmt.Errorf("dispatch: weight must be 0 to %d, and max_concurrency must not be negative", lease.MaxWeight)
 	}
 	if c.Breaker.Failures < 0 || c.Breaker.Open < 0 || c.Breaker.Longest < 0 {
 		return errors.New("dispatch: the breaker's failures and times cannot be negative")
@@ -106,33 +103,29 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Unjudged is the error of a check that needs a judgement. Judge makes it
-// outside the transaction, because it may take long, and fails when the context
-// ends.
+// Unjudged is the error of a Recheck that needs a policy judgement. Judge evaluates the policy. It is called
+// outside the transaction, because it may take long, and fails when the context ends.
 type Unjudged interface {
 	error
 	Judge(ctx context.Context) error
 }
 
-// Authority checks a last time whether an approval is still valid.
+// Authority checks, immediately before a call, whether the approval is still valid.
 type Authority interface {
-	// Recheck runs in the transaction that writes the intent, with the stored
-	// action and the rights that the transaction read first. A *gatehouse.Error
-	// whose code is not retryable ends the push without a call, under its code.
-	// After [Unjudged], the transaction runs again when Judge has succeeded.
-	// After other errors the push is put back and tried again.
+	// Recheck runs in the transaction that writes the intent. That transaction has read the stored action and
+	// the rights. If the error is a *gatehouse.Error whose code is not retryable, the push fails with this
+	// code and without a call. If the error is [Unjudged], Judge is called and the transaction runs again.
+	// After any other error, the push returns to the queue.
 	Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights) error
 }
 
-// Metrics counts; see internal/telemetry. Its methods are called after the
-// commit, concurrently.
+// Metrics counts calls and their results; see internal/telemetry. Its methods are called after the commit,
+// concurrently.
 type Metrics interface {
-	// PushSent counts a call. waited is the time from the push's due time to
-	// the commit of its intent.
+	// PushSent counts a call. waited is the time from the push's due time to the commit of its intent.
 	PushSent(connector string, waited time.Duration)
-	// PushSettled counts a result of a push: applied, failed, unknown, retry,
-	// quarantined, released, late or rescued. took is the time of the call, 0
-	// without one.
+	// PushSettled counts a result of a push: applied, failed, unknown, retry, quarantined, released, late or
+	// rescued. took is the duration of the call, 0 if there was no call.
 	PushSettled(connector, outcome string, took time.Duration)
 }
 
@@ -144,34 +137,30 @@ type Dependencies struct {
 	Authority Authority
 	// Owner names this process in leases and audit leaves.
 	Owner string
-	// Wake hints that a push may be due. May be nil: polling finds the push as
-	// well.
+	// Wake signals that a push may be due. It may be nil, since polling finds the push as well.
 	Wake <-chan struct{}
-	// Committed is called with the id of each changed action, after the commit
-	// and without a lock held. May be nil.
+	// Committed, if not nil, is called with the id of each changed action, after the commit and without a lock.
 	Committed func(actionID string)
 	Log       *slog.Logger
 	Metrics   Metrics
-	// BreakerMoved is called after each change of a breaker's state: closed,
-	// open or half_open. May be nil.
-	BreakerMoved func(connector, state string)
-	// Trace begins a span, "dispatch" or "call", of a push. The returned
-	// function ends the span. May be nil.
+	// BreakerChanged, if not nil, is called after each change of a circuit breaker's state: closed, open or
+	// half_open.
+	BreakerChanged func(connector, state string)
+	// Trace, if not nil, begins a span of a push, with the name "dispatch" or "call". The returned function
+	// ends the span.
 	Trace func(ctx context.Context, name string, p *gatehouse.Push) (context.Context, func(outcome string, err error))
-	// Random returns numbers in [0, 1) for the jitter; nil means the default
-	// source.
+	// Random returns numbers in [0, 1) for the jitter; nil means the default source.
 	Random func() float64
-	// Failpoint is called at the points where a crash must be harmless; nil
-	// except in crash tests. The binary uses package failpoint.
+	// Failpoint, if not nil, is called at each Point, so that a test can crash the process there. The binary
+	// passes package failpoint.
 	Failpoint func(Point)
 }
 
-// Point is a point between two steps at which a crash test kills the process.
+// Point is a place in the code at which a crash test kills the process.
 type Point string
 
-// The points, in the order of the path, then those of a rescue. The points
-// before a commit are inside a transaction: they may be passed more than once,
-// and only the death of the whole process can be tested there.
+// The points that a push passes, in order, and then the points of a rescue. A point before a commit is inside a
+// transaction, which may run more than once. A test can only kill the whole process there.
 const (
 	PointClaimed       Point = "dispatch/after-claim"
 	PointIntent        Point = "dispatch/before-intent"
@@ -185,7 +174,7 @@ const (
 	PointRescued       Point = "rescue/committed"
 )
 
-// Points lists the points of the path.
+// Points lists the points that a push passes.
 func Points() []Point {
 	return []Point{
 		PointClaimed, PointIntent, PointIntentCommit, PointSent, PointCalled,
@@ -209,14 +198,14 @@ type Dispatcher struct {
 	trace     func(context.Context, string, *gatehouse.Push) (context.Context, func(string, error))
 	random    func() float64
 	failpoint func(Point)
-	// now is this process's monotonic clock, which measures leases locally.
+	// now reads this process's monotonic clock, by which the dispatcher measures its leases.
 	now    func() time.Time
 	config Config
-	// slots holds an element for each push in progress. After its call, a push
-	// may hold a place in recording instead, until its outcome is stored.
+	// slots bounds the pushes in progress. After its call, a push may move from slots to recording until its
+	// outcome is stored.
 	slots, recording lease.Slots
-	// nudge wakes Run when this process has put back a push to a later time, or
-	// has settled a push while a tenant is at its bound (full).
+	// nudge wakes Run when this process has returned a push to the queue for a later time, or has settled a
+	// push while a tenant is at its MaxConcurrency (full).
 	nudge chan struct{}
 	full  atomic.Bool
 	fair  *fair
@@ -227,7 +216,7 @@ type Dispatcher struct {
 // New returns a dispatcher.
 func New(d Dependencies, c Config) (*Dispatcher, error) {
 	if d.Store == nil || d.Targets == nil || d.Authority == nil || d.Owner == "" {
-		return nil, errors.New("dispatch: store, targets, authority and owner are needed")
+		return nil, errors.New("dispatch: store, targets, authority and owner are required")
 	}
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -262,9 +251,9 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 	d.Targets.callLimits.onSlotFree(dispatcher.hint)
 	dispatcher.fair = newFair(&dispatcher.config)
 	dispatcher.breakers = newBreakers(c.Breaker, dispatcher.now, func(name, state string) {
-		dispatcher.log.Warn("the breaker of a connector has changed its state", "connector", name, "state", state)
-		if d.BreakerMoved != nil {
-			d.BreakerMoved(name, state)
+		dispatcher.log.Warn("the circuit breaker of a connector changed its state", "connector", name, "state", state)
+		if d.BreakerChanged != nil {
+			d.BreakerChanged(name, state)
 		}
 		if state == breakerClosed {
 			dispatcher.hint()
@@ -278,9 +267,8 @@ type noMetrics struct{}
 func (noMetrics) PushSent(string, time.Duration)            {}
 func (noMetrics) PushSettled(string, string, time.Duration) {}
 
-// Loop calls fn at once and then every interval until ctx ends, and immediately
-// again while fn reports more work. It logs errors and the recovery from them.
-// After an error it waits for the interval.
+// Loop calls fn repeatedly until ctx ends. It waits for the interval after each call, but not after a call that
+// reports more work. It logs each error of fn, and the first success after an error.
 func Loop(
 	ctx context.Context, log *slog.Logger, name string, interval time.Duration,
 	fn func(context.Context) (more bool, err error),

@@ -121,7 +121,7 @@ func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func
 		claimed = d.now()
 		err = d.store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
 			pushes, due, full = nil, nil, nil
-			shares := []gatehouse.PushShare{{Tenant: tenant, Limit: n, Most: d.fair.of(tenant).MaxConcurrency}}
+			shares := []gatehouse.PushShare{{Tenant: tenant, Limit: n, Most: d.fair.settings(tenant).MaxConcurrency}}
 			if tenant == "" {
 				if due, err = q.DueTenants(d.fair.looks.After(), lease.Walk, n); err != nil {
 					return err

@@ -19,7 +19,7 @@ type Tenant struct {
 
 // fair divides claims between tenants; see [lease.Fair].
 type fair struct {
-	of func(tenant string) Tenant
+	settings func(tenant string) Tenant
 	// bounded says that some tenant has a MaxConcurrency.
 	bounded bool
 	tenants lease.Fair
@@ -27,7 +27,7 @@ type fair struct {
 }
 
 func newFair(c *Config) *fair {
-	f := &fair{of: c.of, bounded: c.Default.MaxConcurrency > 0}
+	f := &fair{settings: c.tenant, bounded: c.Default.MaxConcurrency > 0}
 	for _, t := range c.Tenants {
 		f.bounded = f.bounded || t.MaxConcurrency > 0
 	}
@@ -40,7 +40,7 @@ func newFair(c *Config) *fair {
 func (f *fair) share(due []gatehouse.DueTenant, n int) (shares []gatehouse.PushShare, full []string) {
 	queues := make([]lease.Queue, 0, len(due))
 	for _, d := range due {
-		most := f.of(d.Tenant).MaxConcurrency
+		most := f.settings(d.Tenant).MaxConcurrency
 		left := lease.Room(most, d.InFlight, d.Due)
 		if left == 0 {
 			full = append(full, d.Tenant)
@@ -57,7 +57,7 @@ func (f *fair) share(due []gatehouse.DueTenant, n int) (shares []gatehouse.PushS
 }
 
 func (f *fair) path(tenant string) []lease.Part {
-	return []lease.Part{{Name: tenant, Weight: f.of(tenant).Weight}}
+	return []lease.Part{{Name: tenant, Weight: f.settings(tenant).Weight}}
 }
 
 // claimed charges the claimed pushes to their tenants.

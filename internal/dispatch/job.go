@@ -140,7 +140,7 @@ func (j *job) inspect(ctx context.Context) (more bool, outcome string, err error
 		return end(j.settle(ctx, j.receiptFrom(prior)))
 	}
 	// These checks come before any call to the target.
-	if failure := j.targets.call(j.push.Tenant, j.push.Connector); failure != nil {
+	if failure := j.targets.beginCall(j.push.Tenant, j.push.Connector); failure != nil {
 		j.class = j.targets.Class(j.push.Tenant, j.push.Connector, j.action.Operation)
 		return end(j.checkFailed(ctx, failure))
 	}
@@ -159,7 +159,7 @@ func (j *job) inspect(ctx context.Context) (more bool, outcome string, err error
 		if found := j.readBack(ctx, j.readDeadline()); found != nil {
 			return end(j.settle(ctx, found))
 		}
-		if !j.clean && once(j.class) {
+		if !j.clean && callsOnce(j.class) {
 			return end(j.quarantine(ctx, reason{code: "ambiguous", detail: "an earlier call may have had its effect"}))
 		}
 		if !j.clean && j.forgotten() {
@@ -185,7 +185,7 @@ func (j *job) first() bool {
 	conn, ok := j.targets.Lookup(j.push.Tenant, j.push.Connector)
 	_, checks := conn.(connector.Checker)
 	return j.push.Attempts == 0 && ok && !checks && !j.poison(j.push) &&
-		j.targets.call(j.push.Tenant, j.push.Connector) == nil
+		j.targets.beginCall(j.push.Tenant, j.push.Connector) == nil
 }
 
 // forgotten reports whether a target that is idempotent by key may have dropped

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// verdict is the consequence of a failed call.
+// verdict is what follows a failed call.
 type verdict string
 
 const (
@@ -16,17 +16,17 @@ const (
 	verdictUnknown verdict = "unknown"
 )
 
-// judge decides about a failed call. clean says that every earlier attempt is
-// proven to be without effect, spent that no attempt is left.
+// judge returns the verdict about a failed call of an operation. clean says that all earlier attempts are
+// proven to be without effect; spent says that no attempt is left.
 //
-//	            A, B                        C
-//	not_sent    retry                       retry
-//	transient   retry                       end, since the one call was made
-//	ambiguous   retry                       unknown
-//	terminal    end                         end
+//	kind        class A or B    class C
+//	not_sent    retry           retry if clean, else unknown
+//	transient   retry           failed if clean, else unknown
+//	ambiguous   retry           unknown
+//	terminal    failed if clean, else unknown
 //
-// "end", and a retry without attempts left, is failed when all attempts are
-// proven to be without effect, else unknown. A spent ambiguous call is unknown.
+// If no attempt is left, a retry becomes unknown after an ambiguous call. After another call it becomes failed
+// if clean, else unknown.
 func judge(class connector.Class, kind connector.Kind, clean, spent bool) verdict {
 	end := verdictUnknown
 	switch kind {
@@ -39,24 +39,23 @@ func judge(class connector.Class, kind connector.Kind, clean, spent bool) verdic
 		if clean {
 			end = verdictFailed
 		}
-		if spent || once(class) && (kind == connector.Transient || !clean) {
+		if spent || callsOnce(class) && (kind == connector.Transient || !clean) {
 			return end
 		}
 		return verdictRetry
 	default:
-		if once(class) || spent {
+		if callsOnce(class) || spent {
 			return end
 		}
 		return verdictRetry
 	}
 }
 
-// once reports whether a class allows only one automatic call; true for an
-// unknown class.
-func once(c connector.Class) bool { return c != connector.ClassA && c != connector.ClassB }
+// callsOnce reports whether a class allows only one automatic call; true for an unknown class.
+func callsOnce(c connector.Class) bool { return c != connector.ClassA && c != connector.ClassB }
 
-// The sources of receipts; see [gatehouse.Receipt]. sourceCheck marks an
-// attempt that ended before its call because the target could not be checked.
+// The sources of receipts; see [gatehouse.Receipt]. sourceCheck is the source of an attempt without a call,
+// because the check of the target failed.
 const (
 	sourceCall     = "call"
 	sourceCheck    = "check"
@@ -78,10 +77,11 @@ func receiptOutcome(k connector.Kind) gatehouse.ReceiptOutcome {
 	return gatehouse.ReceiptAmbiguous
 }
 
-// applyVerdict writes the consequence of a failed attempt.
-func applyVerdict(s *step, v verdict, wait time.Duration, r *gatehouse.Receipt, says string) (outcome string) {
+// applyVerdict moves the push after a failed attempt with the receipt r. targetSays is the text of the target's
+// answer.
+func applyVerdict(s *step, v verdict, wait time.Duration, r *gatehouse.Receipt, targetSays string) (outcome string) {
 	if v != verdictRetry {
-		s.end(v == verdictFailed, r.ErrorCode, r.Error, says, text("receipt", r.ID))
+		s.end(v == verdictFailed, r.ErrorCode, r.Error, targetSays, text("receipt", r.ID))
 		return string(s.push.Status)
 	}
 	next := s.tx.Now().Add(wait)
@@ -94,8 +94,8 @@ func applyVerdict(s *step, v verdict, wait time.Duration, r *gatehouse.Receipt, 
 // spent reports whether no attempt is left after this one.
 func (j *job) spent() bool { return j.config.spent(j.push, j.class, j.retention) }
 
-// spent reports whether a push has no attempt left. Patience is measured on the
-// store's clock, up to the last claim.
+// spent reports whether a push has no attempt left. The time since the push was first due counts up to the last
+// claim, by the store's clock.
 func (c *Config) spent(p *gatehouse.Push, class connector.Class, retention time.Duration) bool {
 	if p.Attempts-p.AttemptBase <= c.Retries {
 		return false
@@ -110,18 +110,19 @@ func (c *Config) spent(p *gatehouse.Push, class connector.Class, retention time.
 	return p.PickedAt.Sub(p.FirstDue()) >= patience
 }
 
+// wait returns the time until the next attempt.
 func (j *job) wait(failure *connector.Error) time.Duration {
 	return backoff(j.config.Backoff, j.push.Attempts-j.push.AttemptBase, failure.RetryAfter, j.random())
 }
 
-// maxRetryAfter bounds the wait that a target can ask for.
+// maxRetryAfter bounds the wait that a target can request.
 const maxRetryAfter = time.Hour
 
-// backoff returns the wait after the nth attempt (from 1): the nth configured
-// step, or the last one, varied by up to a fifth; longer when the target asks
-// for it in wish. random is in [0, 1).
-func backoff(steps []time.Duration, n int, wish time.Duration, random float64) time.Duration {
-	d := steps[min(max(n, 1), len(steps))-1]
-	d += time.Duration(float64(d) * (random - 0.5) * 0.4)
-	return max(d, min(wish, maxRetryAfter))
+// backoff returns the wait after attempt n, where 1 is the first: the nth of waits, or the last one, varied by up
+// to a fifth. If the target requests a longer wait (retryAfter), backoff returns that, up to maxRetryAfter. random
+// is in [0, 1).
+func backoff(waits []time.Duration, n int, retryAfter time.Duration, random float64) time.Duration {
+	wait := waits[min(max(n, 1), len(waits))-1]
+	wait += time.Duration(float64(wait) * (random - 0.5) * 0.4)
+	return max(wait, min(retryAfter, maxRetryAfter))
 }

@@ -66,7 +66,7 @@ func TestJudgeNeverCallsAnAmbiguityFailed(t *testing.T) {
 		if v == verdictRetry && spent {
 			t.Fatal("retried beyond the budget")
 		}
-		if v == verdictRetry && once(class) && (kind != connector.NotSent || !isClean) {
+		if v == verdictRetry && callsOnce(class) && (kind != connector.NotSent || !isClean) {
 			t.Fatal("the one call of class C was repeated")
 		}
 	})

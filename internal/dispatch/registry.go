@@ -21,17 +21,16 @@ type Target struct {
 	// Tenants lists the tenants that may use the connector. Empty means only
 	// the default tenant, AllTenants means every tenant.
 	Tenants []string
-	// Unready says why the target must not be called, such as a secret that is
-	// missing. Its pushes then wait, as for a target that is down.
-	// Connector may be nil.
+	// Unready, if not nil, is the reason why the target must not be called, for example a missing secret. The
+	// pushes then wait, as they do when the target does not answer. Connector may then be nil.
 	Unready error
 	// Stored says that the connector is configured in the store.
 	Stored bool
-	// Concurrency limits the calls under way in this process; 0 is no limit.
+	// Concurrency bounds the concurrent calls of this process; 0 means no bound.
 	Concurrency int
 }
 
-// AllTenants means every tenant, present and future.
+// AllTenants in Target.Tenants means every tenant.
 const AllTenants = "*"
 
 // Serves reports whether a tenant may use the connector.
@@ -47,7 +46,7 @@ type Registry struct {
 	state atomic.Pointer[registered]
 	// used maps the name of a connector to the time of its last call.
 	used sync.Map
-	// refresh reloads the connectors of the store; nil for a registry without any.
+	// refresh reloads the connectors that are configured in the store; nil if there are none.
 	refresh    func(context.Context) error
 	callLimits callLimits
 }
@@ -88,11 +87,11 @@ func (r *Registry) snapshot() *registered {
 
 func (r *Registry) redactor() *connector.Redactor { return r.snapshot().redactor }
 
-// Replace adds targets, or replaces those of the same names, removes the targets that are
-// gone, and replaces the list of secrets to redact. Calls in progress keep their connector.
-func (r *Registry) Replace(targets []Target, gone, secrets []string) {
+// Replace adds targets, or replaces the targets of the same names. It removes the targets named by removed, and
+// replaces the list of secrets to redact. Calls in progress keep their connector.
+func (r *Registry) Replace(targets []Target, removed, secrets []string) {
 	all := maps.Clone(r.snapshot().targets)
-	for _, name := range gone {
+	for _, name := range removed {
 		delete(all, name)
 	}
 	for _, t := range targets {
@@ -101,17 +100,17 @@ func (r *Registry) Replace(targets []Target, gone, secrets []string) {
 	r.state.Store(&registered{targets: all, redactor: connector.NewRedactor(secrets)})
 }
 
-// SetRefresh sets the function that reloads the connectors of the store. Its error is the reason
-// why this process does not have the stored ones. Call it before dispatching.
+// SetRefresh sets the function that reloads the connectors that are configured in the store. The function
+// returns an error if this process cannot use them. Call SetRefresh before the dispatcher runs.
 func (r *Registry) SetRefresh(refresh func(context.Context) error) { r.refresh = refresh }
 
-// mayBeOutdated reports whether the store may have another connector of the name.
+// mayBeOutdated reports whether the store may have a newer connector with this name than the registry.
 func (r *Registry) mayBeOutdated(name string) bool {
 	t, ok := r.snapshot().targets[name]
 	return r.refresh != nil && (!ok || t.Stored)
 }
 
-// Targets returns all targets by name.
+// Targets returns all targets, sorted by name.
 func (r *Registry) Targets() []Target {
 	return slices.SortedFunc(maps.Values(r.snapshot().targets), func(a, b Target) int {
 		return strings.Compare(a.Name, b.Name)
@@ -130,8 +129,7 @@ func (r *Registry) Names(tenant string) []string {
 	return names
 }
 
-// Lookup returns a connector; false when no connector has the name, or it does
-// not serve the tenant.
+// Lookup returns the connector with this name that serves the tenant; false if there is none.
 func (r *Registry) Lookup(tenant, name string) (connector.Connector, bool) {
 	t, ok := r.snapshot().targets[name]
 	if !ok || !t.Serves(tenant) || t.Connector == nil {
@@ -140,7 +138,7 @@ func (r *Registry) Lookup(tenant, name string) (connector.Connector, bool) {
 	return t.Connector, true
 }
 
-// operation finds a connector and its operation, for a tenant.
+// operation returns a connector that serves a tenant, and one of its operations.
 func (r *Registry) operation(tenant, name, operation string) (connector.Connector, connector.Operation, error) {
 	c, ok := r.Lookup(tenant, name)
 	if failure := r.unready(tenant, name); !ok && failure != nil {
@@ -165,8 +163,8 @@ func (r *Registry) operation(tenant, name, operation string) (connector.Connecto
 	return c, op, nil
 }
 
-// otherOperations lists the connector's operations for an error; "" if the connector is no
-// [connector.Lister].
+// otherOperations returns the end of an error text that lists the connector's operations; "" if the connector is
+// no [connector.Lister].
 func otherOperations(c connector.Connector) string {
 	l, ok := c.(connector.Lister)
 	if !ok {
@@ -182,7 +180,7 @@ func otherOperations(c connector.Connector) string {
 	return knownNames(names)
 }
 
-// knownNames adds a list of names to an error; "" for none.
+// knownNames returns the end of an error text that lists names; "" for no names.
 func knownNames(names string) string {
 	if names == "" {
 		return ""
@@ -190,10 +188,9 @@ func knownNames(names string) string {
 	return "; it has " + names
 }
 
-// Describe returns the connector's fingerprint, the risk floor of the proposal,
-// and how long the target keeps idempotency records (0 means forever). The
-// error has code invalid when the tenant does not know the connector or
-// operation.
+// Describe returns the connector's fingerprint, the lowest risk level that the connector allows for the proposal,
+// and how long the target keeps idempotency keys (0 means forever). The error has code invalid if the tenant has
+// no such connector or operation.
 func (r *Registry) Describe(
 	tenant string, p *gatehouse.Proposal,
 ) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration, err error) {
@@ -205,15 +202,13 @@ func (r *Registry) Describe(
 	return c.Fingerprint(), floor, op.KeyRetention, nil
 }
 
-// Reverses reports whether the connector can say how to undo an operation;
-// false when the operation is unknown.
+// Reverses reports whether the connector describes how to undo an operation; false for an unknown operation.
 func (r *Registry) Reverses(tenant, name, operation string) bool {
 	_, op, err := r.operation(tenant, name, operation)
 	return err == nil && op.Reverses
 }
 
-// Declared returns what the connector declares about a proposal's operation; nil for
-// nothing.
+// Declared returns the connector's declarations about a proposal's operation; nil if there are none.
 func (r *Registry) Declared(tenant string, p *gatehouse.Proposal) *gatehouse.Declared {
 	c, op, err := r.operation(tenant, p.Connector, p.Operation)
 	if err != nil {
@@ -222,8 +217,8 @@ func (r *Registry) Declared(tenant string, p *gatehouse.Proposal) *gatehouse.Dec
 	return connector.DeclaredOf(c, op, callOf(&gatehouse.Action{Tenant: tenant, Proposal: *p}, 0))
 }
 
-// Lane returns "" for a connector that the dispatcher calls. For a connector
-// whose pushes external workers carry out it returns the connector's name.
+// Lane returns the name of the connector if external workers carry out its pushes, and "" if the dispatcher calls
+// the connector.
 func (r *Registry) Lane(tenant, name string) string {
 	c, _ := r.Lookup(tenant, name)
 	if _, outside := c.(connector.Outside); outside {
@@ -232,18 +227,18 @@ func (r *Registry) Lane(tenant, name string) string {
 	return ""
 }
 
-// Class returns the class of an operation. An unknown operation is of class C,
-// which assumes nothing.
+// Class returns the class of an operation. An unknown operation, or an unknown class, counts as class C, which
+// allows no second call.
 func (r *Registry) Class(tenant, name, operation string) connector.Class {
 	_, op, err := r.operation(tenant, name, operation)
-	if err != nil || once(op.Class) {
+	if err != nil || callsOnce(op.Class) {
 		return connector.ClassC
 	}
 	return op.Class
 }
 
-// Conditional reports whether the write of an action depends on the target's
-// version or pre-image; see [connector.Conditional].
+// Conditional reports whether the target carries an action out only if its version or pre-image is unchanged; see
+// [connector.Conditional].
 func (r *Registry) Conditional(a *gatehouse.Action) bool {
 	conn, op, err := r.operation(a.Tenant, a.Connector, a.Operation)
 	if err != nil {
@@ -255,8 +250,7 @@ func (r *Registry) Conditional(a *gatehouse.Action) bool {
 	return op.Class == connector.ClassB
 }
 
-// retention is how long the target of an operation keeps idempotency keys; 0
-// means forever or unknown.
+// retention returns how long the target of an operation keeps idempotency keys; 0 means forever or unknown.
 func (r *Registry) retention(tenant, name, operation string) time.Duration {
 	_, op, err := r.operation(tenant, name, operation)
 	if err != nil {
@@ -265,8 +259,7 @@ func (r *Registry) retention(tenant, name, operation string) time.Duration {
 	return op.KeyRetention
 }
 
-// Validate refuses, with code invalid, an action that can never be carried out.
-// It makes no call.
+// Validate returns an error with code invalid if an action can never be carried out. It makes no call.
 func (r *Registry) Validate(a *gatehouse.Action) error {
 	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
 	if err != nil {
@@ -278,13 +271,12 @@ func (r *Registry) Validate(a *gatehouse.Action) error {
 	return nil
 }
 
-// Concurrency returns how many calls of a connector may be under way in this process; 0 is no
-// limit.
+// Concurrency returns the bound of concurrent calls of a connector in this process; 0 means no bound.
 func (r *Registry) Concurrency(name string) int { return r.snapshot().targets[name].Concurrency }
 
-// call records the time of a call that is about to be made. If it must not be made,
-// call returns the failure.
-func (r *Registry) call(tenant, name string) *connector.Error {
+// beginCall records the time of a call that is about to be made. If the target must not be called, beginCall
+// returns the failure.
+func (r *Registry) beginCall(tenant, name string) *connector.Error {
 	if failure := r.unready(tenant, name); failure != nil {
 		return failure
 	}
@@ -292,7 +284,7 @@ func (r *Registry) call(tenant, name string) *connector.Error {
 	return nil
 }
 
-// unready returns the failure of a target that must not be called, nil for others.
+// unready returns the failure of a target that must not be called; nil if it may be called.
 func (r *Registry) unready(tenant, name string) *connector.Error {
 	t, ok := r.snapshot().targets[name]
 	if !ok || !t.Serves(tenant) || t.Unready == nil {
@@ -301,8 +293,7 @@ func (r *Registry) unready(tenant, name string) *connector.Error {
 	return &connector.Error{Kind: connector.NotSent, Code: "secret_missing", Detail: r.RedactText(t.Unready.Error())}
 }
 
-// LastUsed returns when a connector last called its target in this process; the zero
-// time for never.
+// LastUsed returns when this process last called a connector; the zero time if it never did.
 func (r *Registry) LastUsed(name string) time.Time {
 	at, _ := r.used.Load(name)
 	t, _ := at.(time.Time)

@@ -187,7 +187,7 @@ func (j *job) finalReadBack(ctx context.Context, kind connector.Kind) (*gatehous
 	if found := j.readBack(ctx, j.until); found != nil {
 		return found, verdictFailed
 	}
-	if j.clean && !once(j.class) {
+	if j.clean && !callsOnce(j.class) {
 		return nil, verdictFailed
 	}
 	j.proof = nil

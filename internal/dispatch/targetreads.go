@@ -14,7 +14,7 @@ import (
 // begin checks a read outside of a push as call does, and takes a slot for it. done releases the
 // slot.
 func (r *Registry) begin(ctx context.Context, tenant, name string) (done func(), failure *connector.Error) {
-	if failure := r.call(tenant, name); failure != nil {
+	if failure := r.beginCall(tenant, name); failure != nil {
 		return nil, failure
 	}
 	ctx, cancel := context.WithTimeout(ctx, readWait)
@@ -160,7 +160,7 @@ func (r *Registry) ReadBack(ctx context.Context, a *gatehouse.Action, attempts i
 	switch {
 	case finding == connector.Present:
 		out.Outcome, out.Reversal, out.Reversible = gatehouse.ReceiptApplied, res.Reversal, res.Reversal != nil
-	case finding == connector.Absent && !once(op.Class):
+	case finding == connector.Absent && !callsOnce(op.Class):
 		out.Outcome = gatehouse.ReceiptNotSent
 	default:
 		return nil, nil

@@ -21,7 +21,7 @@ func admin(ctx context.Context) (*gatehouse.Caller, error) {
 // CreatePrincipal makes a principal with its first key, and, for a person, an edit
 // token. Both secrets are shown only in this answer.
 func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*gatehouse.Credentials, error) {
-	c, err := g.provenAdmin(ctx)
+	c, err := g.adminWithStepUp(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func changePrincipal[T any](ctx context.Context, g *Gate, idOrName string, fn on
 	if _, err := g.FindPrincipal(ctx, idOrName); err != nil {
 		return nil, err
 	}
-	c, err := g.provenAdmin(ctx)
+	c, err := g.adminWithStepUp(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -284,7 +284,7 @@ func (g *Gate) ListKeys(ctx context.Context, principal string) (keys []*gatehous
 
 // RevokeKey ends a key, at once.
 func (g *Gate) RevokeKey(ctx context.Context, keyID string) error {
-	c, err := g.provenAdmin(ctx)
+	c, err := g.adminWithStepUp(ctx)
 	if err != nil {
 		return err
 	}
@@ -334,7 +334,7 @@ func (g *Gate) CreateTenant(ctx context.Context, id string) (*gatehouse.Tenant, 
 	if err != nil {
 		return nil, err
 	}
-	if err := g.requireSecondSecret(ctx, c); err != nil {
+	if err := g.requireStepUp(ctx, c); err != nil {
 		return nil, err
 	}
 	if !gatehouse.ValidName(id) {

@@ -32,7 +32,7 @@ func (g *Gate) checkAbout(tenant string, about *gatehouse.About) error {
 		})
 		return err
 	}
-	if named, ok := g.targets.(Named); ok && !slices.Contains(named.Names(tenant), about.Connector) {
+	if connectors, ok := g.targets.(ConnectorLister); ok && !slices.Contains(connectors.Names(tenant), about.Connector) {
 		return gatehouse.E(gatehouse.CodeInvalid, "no connector %s is configured for this tenant",
 			gatehouse.Quote(about.Connector))
 	}

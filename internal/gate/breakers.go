@@ -29,15 +29,15 @@ func (g *Gate) breakers(tx pushFacts, tenant, readBy string) ([]gatehouse.Breake
 	}
 
 	by := make(map[string]gatehouse.BreakerState)
-	if named, ok := g.targets.(Named); ok {
-		for _, name := range named.Names(tenant) {
+	if connectors, ok := g.targets.(ConnectorLister); ok {
+		for _, name := range connectors.Names(tenant) {
 			if name != workflow.ApprovalConnector && name != PolicyConnector {
 				by[name] = gatehouse.BreakerState{Connector: name, State: gatehouse.BreakerClosed}
 			}
 		}
 	}
-	if breaking, ok := g.drainer.(Breaking); ok {
-		for _, b := range breaking.Breakers(tenant) {
+	if lister, ok := g.drainer.(BreakerLister); ok {
+		for _, b := range lister.Breakers(tenant) {
 			if _, mine := by[b.Connector]; mine {
 				by[b.Connector] = b
 			}

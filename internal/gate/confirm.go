@@ -10,19 +10,23 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// salientFields are the fields of a change whose value matters most, in order of
-// preference.
+// salientFields are the fields of a change that matter most to an approver, the most important first.
 var salientFields = []string{"amount", "total", "price", "name", "company_name", "companyname", "title"}
 
-// maxRetyped bounds, in bytes, the value of an arbitrary field that has to be
-// retyped: people copy longer values, such as record ids, without reading them.
+// maxRetyped bounds the retyped value of a field that is not in salientFields, in bytes. People copy longer
+// values, such as record ids, without reading them.
 const maxRetyped = 24
 
-// confirmation chooses what an approver has to retype at L4 and L5: the number of
-// changed records, or of actions approved in advance, else an amount, else the name of
-// a new entity, else the new value of the only changed field, if it is short, else the
-// target's reference. All of these come from the payload, never from the claimed
-// magnitude. Text that cannot be typed is skipped.
+// confirmation chooses the value that an approver must retype at L4 and L5. It is the first of these that the
+// action has, and that a person can type:
+//
+//   - the number of changed records, or of actions approved in advance
+//   - the new value of one of salientFields
+//   - the new value of the only changed field, if it is short
+//   - the reference of the target
+//   - the beginning of the digest
+//
+// All values come from the payload, never from the magnitude that the proposer claims.
 func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 	if !a.RiskLevel.NeedsConfirmation() {
 		return nil
@@ -44,13 +48,13 @@ func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 	}
 	for _, field := range salientFields {
 		if v, ok := a.ProposedChange.Get(field); ok {
-			if c := retyping(field, v); c != nil {
+			if c := confirmField(field, v); c != nil {
 				return c
 			}
 		}
 	}
 	if field, v, ok := onlyChange(a); ok {
-		if c := retyping(field, v); c != nil && len(c.Value) <= maxRetyped {
+		if c := confirmField(field, v); c != nil && len(c.Value) <= maxRetyped {
 			return c
 		}
 	}
@@ -62,9 +66,9 @@ func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 	return &gatehouse.Confirm{Value: short, Prompt: "Type " + short + ", the beginning of the digest"}
 }
 
-// retyping asks for the new value of a field; nil when the value is neither text
-// nor a number, or cannot be typed.
-func retyping(field string, v gatehouse.JSON) *gatehouse.Confirm {
+// confirmField asks the approver to retype the new value of a field. It returns nil when the value is neither
+// text nor a number, or cannot be typed.
+func confirmField(field string, v gatehouse.JSON) *gatehouse.Confirm {
 	text, ok := v.Text()
 	if !ok {
 		if _, isNumber := v.Number(); !isNumber {
@@ -78,8 +82,7 @@ func retyping(field string, v gatehouse.JSON) *gatehouse.Confirm {
 	return &gatehouse.Confirm{Value: text, Prompt: fmt.Sprintf("Type the new %s %s", label(field), text)}
 }
 
-// onlyChange returns the only field whose value changes; ok is false when several
-// fields change, or none.
+// onlyChange returns the only field whose value changes. ok is false when no field changes, or several do.
 func onlyChange(a *gatehouse.Action) (field string, value gatehouse.JSON, ok bool) {
 	fields, err := a.ProposedChange.Fields()
 	if err != nil {
@@ -97,16 +100,16 @@ func onlyChange(a *gatehouse.Action) (field string, value gatehouse.JSON, ok boo
 	return field, value, ok
 }
 
-// wantsReason reports whether the approval lacks a reason. In the console, the
-// second approver at L5 must give one before seeing the first approver's. API
-// callers show their own page, so their notes are optional.
+// wantsReason reports whether the approval lacks a required reason. The second approver at L5 must give a reason
+// in the console, which hides the first approver's reason until then. API callers have pages of their own, so
+// their notes are optional.
 func (r *ruling) wantsReason() bool {
 	return r.caller.Session != nil && r.action.RiskLevel > gatehouse.L4 &&
 		r.action.Approval.Approvals() > 0 && strings.TrimSpace(r.decision.Notes) == ""
 }
 
-// typeable reports whether a person can see and retype the text: short, and made of
-// letters, digits, punctuation, symbols and single inner spaces only.
+// typeable reports whether a person can see and retype a text: it is short, and consists of letters, digits,
+// punctuation, symbols, and single spaces between them.
 func typeable(s string) bool {
 	if s == "" || len(s) > 128 || strings.TrimSpace(s) != s || strings.Contains(s, "  ") {
 		return false
@@ -119,6 +122,7 @@ func typeable(s string) bool {
 	return true
 }
 
+// label returns a name from the payload for a prompt, quoted if a person could not type it.
 func label(s string) string {
 	if typeable(s) {
 		return s

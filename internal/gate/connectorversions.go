@@ -26,7 +26,7 @@ var _ gatehouse.ConnectorService = (*Gate)(nil)
 // ProposeConnectors proposes to replace the connectors in the store: an L4 action that
 // shows the difference. The digest covers both texts and the version that it replaces.
 func (g *Gate) ProposeConnectors(ctx context.Context, r gatehouse.ConnectorProposal) (*gatehouse.Action, error) {
-	c, err := g.provenAdmin(ctx)
+	c, err := g.adminWithStepUp(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (g *Gate) ProposeConnectors(ctx context.Context, r gatehouse.ConnectorPropo
 // CheckTestsConnectors fails for callers who may not propose connectors: nobody else has one tested that
 // is not stored.
 func (g *Gate) CheckTestsConnectors(ctx context.Context) error {
-	c, err := g.provenAdmin(ctx)
+	c, err := g.adminWithStepUp(ctx)
 	if err != nil {
 		return err
 	}

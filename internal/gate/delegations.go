@@ -28,7 +28,7 @@ func (g *Gate) CreateDelegation(ctx context.Context, n gatehouse.NewDelegation) 
 		return nil, err
 	}
 	return usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Delegation, error) {
-		if err := checkSecondSecret(tx, c); err != nil {
+		if err := checkStepUp(tx, c); err != nil {
 			return nil, err
 		}
 
@@ -199,7 +199,7 @@ func (g *Gate) EndDelegation(ctx context.Context, id string) (*gatehouse.Delegat
 		if d.From != c.Principal.ID && d.To != c.Principal.ID && !c.Principal.Has(gatehouse.RoleAdmin) {
 			return nil, gatehouse.ErrNotFound
 		}
-		if err := checkSecondSecret(tx, c); err != nil {
+		if err := checkStepUp(tx, c); err != nil {
 			return nil, err
 		}
 		if d.EndedAt == nil && tx.Now().Before(d.Ends) {

@@ -20,7 +20,7 @@ func (g *Gate) DispatchHealth(ctx context.Context) (*gatehouse.DispatchHealth, e
 			return err
 		}
 		h = newHealth(tx.Now(), breakers)
-		if limited, ok := g.targets.(Limited); ok {
+		if limited, ok := g.targets.(ConcurrencyLimiter); ok {
 			for name, x := range h.by {
 				x.Concurrency = limited.Concurrency(name)
 			}

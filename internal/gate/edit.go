@@ -170,7 +170,7 @@ func (g *Gate) editLineage(
 			Decision: gatehouse.Approve, Notes: e.Note, Confirm: e.Confirm, AcknowledgeStale: e.AcknowledgeStale,
 		}}
 	}
-	from.author, err = g.stillProposes(ctx, old, cannotEdit)
+	from.author, err = g.enabledProposer(ctx, old, cannotEdit)
 	return from, err
 }
 

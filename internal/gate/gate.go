@@ -15,95 +15,94 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// Targets is the use cases' view of the configured connectors.
+// Targets gives the use cases access to the configured connectors.
 type Targets interface {
-	// Describe returns the connector's fingerprint, the risk floor of the proposal,
-	// and how long the target keeps idempotency keys (0: forever). An unknown
-	// connector or operation, or one that does not serve the tenant, is an error
-	// with code invalid.
-	Describe(tenant string, p *gatehouse.Proposal) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration,
-		err error)
-	// Declared returns the connector's declarations about a proposal's operation; nil for nothing.
+	// Describe returns the connector's fingerprint, the lowest risk level that the connector allows for the
+	// proposal, and how long the target keeps idempotency keys (0 means forever). The error has code invalid
+	// if the tenant has no such connector or operation.
+	Describe(tenant string, p *gatehouse.Proposal) (
+		fingerprint string, floor gatehouse.RiskLevel, retention time.Duration, err error)
+	// Declared returns the connector's declarations about a proposal's operation; nil if there are none.
 	Declared(tenant string, p *gatehouse.Proposal) *gatehouse.Declared
 	// Validate refuses an action that can never be carried out.
 	Validate(a *gatehouse.Action) error
-	// Lane returns "" for a connector that the dispatcher calls, else the lane of its outside workers.
+	// Lane returns the queue of pushes that external workers take for a connector; "" if the dispatcher
+	// calls the connector itself.
 	Lane(tenant, connector string) string
-	// Checks reports whether Check asks the action's target, ChecksAny whether it asks any target.
+	// Checks reports whether Check can read the target of an action.
 	Checks(a *gatehouse.Action) bool
+	// ChecksAny reports whether Check can read the target of any action at all.
 	ChecksAny() bool
-	// Check compares the target with the proposal. checked is false when the
-	// connector cannot check; err is set when the target did not answer.
-	Check(ctx context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool,
-		err error)
+	// Check compares the target with the proposal. checked is false when the connector cannot read the
+	// target; err is set when the target did not answer.
+	Check(ctx context.Context, a *gatehouse.Action) (
+		matches bool, expected, actual gatehouse.JSON, checked bool, err error)
 }
 
-// Reverses is an optional ability of Targets: it tells whether an operation
-// describes how to undo its effect.
-type Reverses interface {
+// ReversalChecker is an optional ability of Targets. Reverses reports whether the connector describes how to
+// undo the effect of an operation.
+type ReversalChecker interface {
 	Reverses(tenant, connector, operation string) bool
 }
 
-// Redactor is an optional ability of Targets: it removes the secrets of the
-// configuration from text that came from outside.
+// Redactor is an optional ability of Targets. It removes the configured secrets from text that came from
+// outside.
 type Redactor interface {
 	RedactText(s string) string
 	RedactJSON(j gatehouse.JSON) gatehouse.JSON
 }
 
-// Drainer sends a tenant's due pushes now.
+// Drainer sends a tenant's due pushes at once.
 type Drainer interface {
 	Drain(ctx context.Context, tenant string, limit int) ([]gatehouse.DrainItem, error)
-	// Class returns the operation's class, A, B or C: what may be done after an
-	// ambiguous call.
+	// Class returns the class of an operation, A, B or C. The class decides what may follow an ambiguous
+	// call; see package connector.
 	Class(tenant, connector, operation string) string
 }
 
-// Breaking is an optional ability of a Drainer: it lists the breakers that are not
-// closed, as a tenant may see them.
-type Breaking interface {
+// BreakerLister is an optional ability of a Drainer. Breakers lists the circuit breakers of a tenant's
+// connectors that are not closed.
+type BreakerLister interface {
 	Breakers(tenant string) []gatehouse.BreakerState
 }
 
-// Named is an optional ability of Targets: it lists the names of the connectors
-// that serve a tenant.
-type Named interface{ Names(tenant string) []string }
+// ConnectorLister is an optional ability of Targets. Names lists the connectors that serve a tenant.
+type ConnectorLister interface{ Names(tenant string) []string }
 
-// Limited is an optional ability of Targets: it returns how many calls of a connector this
-// process makes at a time; 0 is no limit.
-type Limited interface{ Concurrency(name string) int }
+// ConcurrencyLimiter is an optional ability of Targets. Concurrency returns how many calls of a connector this
+// process makes at a time; 0 means no limit.
+type ConcurrencyLimiter interface{ Concurrency(name string) int }
 
 // Config has the settings beside the policy.
 type Config struct {
-	// Hold delays the dispatch of every approval where no rule sets a hold; nil
-	// means 10 s for L1-L3 decided by people and none for the rest.
+	// Hold delays the dispatch of every approved action for which no rule sets a hold. nil means 10 s for
+	// actions of L1 to L3 that people decided, and no delay for others.
 	Hold *time.Duration
-	// PolicySource is the first policy of a tenant that has none.
+	// PolicySource is the policy that a tenant without a policy gets.
 	PolicySource []byte
-	// CheckTimeout bounds reading the target at decide; 3 s by default.
+	// CheckTimeout bounds a read of the target at a decision; 3 s by default.
 	CheckTimeout time.Duration
-	// ApproverDelay is how long a person has to have been an approver to count at
-	// L5; 0 for no delay.
+	// ApproverDelay is how long a person must have been an approver before the person's approval counts at
+	// L5; 0 means no delay.
 	ApproverDelay time.Duration
-	// Retention is the archiver's retention; 0 when there is no archiver.
+	// Retention is the age at which the archiver moves ended actions; 0 when there is no archiver.
 	Retention time.Duration
 	// AgentsSeeTenant lets agents read everything in their tenant.
 	AgentsSeeTenant bool
-	// Channels are the channels that the notifier uses.
+	// Channels are the notifier's channels.
 	Channels []ChannelInfo
-	// Callbacks are the types of callbacks that are switched on.
+	// Callbacks are the enabled types of callbacks.
 	Callbacks []CallbackInfo
-	// Master seals the keys that sign links, the keys of secrets, and task tokens; nil
-	// disables all three.
+	// Master encrypts the keys that sign links, the keys of secrets, and task tokens; nil disables all three.
 	Master *ring.Master
-	// SecretUses returns which connectors use a tenant's secrets of the store, by
-	// secret; the caller may change the map. Nil means none.
+	// SecretUses returns, for each stored secret of a tenant, the connectors that use the secret. The caller
+	// may change the map. A nil function means that no connector uses any.
 	SecretUses func(tenant string) map[string][]string
-	// CheckConnectors says why this server cannot use a text of connectors; nil for a gate
-	// without connectors in the store.
+	// CheckConnectors returns an error if this server cannot use a connectors file with the given content. It
+	// is nil if the store has no connectors.
 	CheckConnectors func(ctx context.Context, source string) error
-	// LinkTTL is how long a link is valid, LinkRotation the age at which a key is
-	// replaced; see [gatehouse.DefaultLinkTTL].
+	// LinkTTL is how long a signed link is valid. LinkRotation is the age at which a signing key is replaced.
+	// See [gatehouse.DefaultLinkTTL].
 	LinkTTL, LinkRotation time.Duration
 }
 
@@ -115,10 +114,11 @@ type Gate struct {
 	policies *policyCache
 	vetos    vetoCache
 	config   Config
-	// prepared has the tenants whose last approval was prepared outside the transaction: the next one
-	// is read ahead. So only the first approval after a change of the policy runs its transaction twice.
+	// prepared holds the tenants whose last approval needed the policy or the target before its
+	// transaction. The next approval of such a tenant reads both in advance. So only the first approval
+	// after a change of the policy runs its transaction twice.
 	prepared sync.Map
-	// credentials is nil unless the store is remote.
+	// credentials is nil if the store is local.
 	credentials *credentialCache
 	decisions   decisionTally
 	nonces      usedNonces
@@ -136,8 +136,8 @@ var (
 	_ gatehouse.ReviewService   = (*Gate)(nil)
 )
 
-// New makes a gate. The drainer is set later with SetDrainer, since the dispatcher
-// itself needs the gate's authority checks.
+// New returns a gate. SetDrainer sets its drainer later, because the dispatcher is the drainer and needs the
+// gate.
 func New(store gatehouse.Store, targets Targets, hints usecase.Hints, config Config, log *slog.Logger) *Gate {
 	if config.CheckTimeout == 0 {
 		config.CheckTimeout = 3 * time.Second
@@ -148,13 +148,13 @@ func New(store gatehouse.Store, targets Targets, hints usecase.Hints, config Con
 		Runner: &usecase.Runner{Store: store, Hints: hints, Log: log}, targets: targets, config: config,
 		policies: newPolicyCache(), previews: newPreviews(config.CheckTimeout),
 	}
-	if _, far := store.(gatehouse.Remote); far {
+	if _, remote := store.(gatehouse.Remote); remote {
 		g.credentials = new(credentialCache)
 	}
 	return g
 }
 
-// Redactor returns the redactor of the configuration's secrets, nil for none.
+// Redactor returns the redactor of the configured secrets; nil if there is none.
 func (g *Gate) Redactor() Redactor {
 	r, _ := g.targets.(Redactor)
 	return r
@@ -169,8 +169,8 @@ func NewID(prefix string) string {
 	return prefix + "_" + strings.ReplaceAll(id.String(), "-", "")
 }
 
-// HintPush announces a new push of generation 0: on the general topic, and on the
-// push's own topic for subscribers that hand out single pushes.
+// HintPush announces a new push of generation 0 on the topic of all pushes. It also announces the push on the
+// push's own topic, for subscribers that distribute single pushes.
 func (g *Gate) HintPush(id string) {
 	g.Hints.Notify(usecase.TopicPush)
 	g.Hints.Notify(usecase.TopicPush + ":" + id + ":0")

@@ -29,7 +29,7 @@ func (g *Gate) CreateGrant(ctx context.Context, n gatehouse.NewGrant) (*gatehous
 		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver gives grants").
 			With("roles", []gatehouse.Role{gatehouse.RoleApprover})
 	}
-	if err := g.requireSecondSecret(ctx, c); err != nil {
+	if err := g.requireStepUp(ctx, c); err != nil {
 		return nil, err
 	}
 	if err := n.Validate(); err != nil {
@@ -207,7 +207,7 @@ func (g *Gate) RevokeGrant(ctx context.Context, id string) (*gatehouse.Grant, er
 		return nil, err
 	}
 	out, err := usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Grant, error) {
-		if err := checkSecondSecret(tx, c); err != nil {
+		if err := checkStepUp(tx, c); err != nil {
 			return nil, err
 		}
 		grant, err := tx.LockGrant(id)

@@ -133,7 +133,7 @@ func (g *Gate) DeleteGroup(ctx context.Context, name string) error {
 func (g *Gate) changeGroup(
 	ctx context.Context, name string, fn func(gatehouse.Tx, *gatehouse.Caller, []*gatehouse.Principal) error,
 ) (*gatehouse.Group, error) {
-	c, err := g.provenAdmin(ctx)
+	c, err := g.adminWithStepUp(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -116,7 +116,7 @@ func (g *Gate) ListLinkKeys(ctx context.Context) (list []*gatehouse.RingKey, err
 // changeKeys checks that the caller is an administrator, and runs a change of a link key
 // or of a secret.
 func (g *Gate) changeKeys(ctx context.Context, what string, fn func(gatehouse.Tx, *gatehouse.Caller) error) error {
-	c, err := g.provenAdmin(ctx)
+	c, err := g.adminWithStepUp(ctx)
 	if err != nil {
 		return err
 	}

@@ -316,7 +316,7 @@ func (g *Gate) changeMandate(
 		return nil, err
 	}
 	out, err := usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Mandate, error) {
-		if err := checkSecondSecret(tx, c); err != nil {
+		if err := checkStepUp(tx, c); err != nil {
 			return nil, err
 		}
 		// The same lock order as in a change of the person's rights.

@@ -211,7 +211,7 @@ func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.Ri
 // ApplyPolicy stores a new version and makes it the active one. A source that
 // does not parse is an error with code invalid, with line and column.
 func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.PolicyVersion, error) {
-	c, err := g.provenAdmin(ctx)
+	c, err := g.adminWithStepUp(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +289,7 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 	if err != nil {
 		return nil, err
 	}
-	c, err := g.provenAdmin(ctx)
+	c, err := g.adminWithStepUp(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (g *Gate) requireUngated(tx gatehouse.PolicyReader, tenant string) error {
 // ProposePolicy proposes to replace the active policy: an L4 action that shows the
 // difference, for another person to approve. The digest covers both texts.
 func (g *Gate) ProposePolicy(ctx context.Context, r gatehouse.PolicyProposal) (*gatehouse.Action, error) {
-	c, err := g.provenAdmin(ctx)
+	c, err := g.adminWithStepUp(ctx)
 	if err != nil {
 		return nil, err
 	}

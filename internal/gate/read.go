@@ -42,9 +42,9 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 
 // describe sets the fields that come from connectors and are not stored.
 func (g *Gate) describe(actions ...*gatehouse.Action) {
-	r, ok := g.targets.(Reverses)
+	r, ok := g.targets.(ReversalChecker)
 	for _, a := range actions {
-		a.CanRebase, a.CanPreview = g.rebases(a), g.CanPreview(a)
+		a.CanRebase, a.CanPreview = g.canRebase(a), g.CanPreview(a)
 		a.Undoable = ok && r.Reverses(a.Tenant, a.Connector, a.Operation)
 	}
 }

@@ -7,21 +7,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxFreshState bounds the state that a rebase reads, in bytes: a proposal with this
-// state must fit in a request body.
+// maxFreshState bounds the state that a rebase reads, in bytes. A proposal with this state must fit in a
+// request body.
 const maxFreshState = 512 << 10
 
-// StateReader is an optional ability of Targets: it reads the present version and
-// pre-image of an action's target.
+// StateReader is an optional ability of Targets. It reads the current version and state of an action's target.
 type StateReader interface {
-	// ReadsState reports whether ReadState can read an action's target. It makes no
-	// call.
+	// ReadsState reports whether ReadState can read an action's target, without a call.
 	ReadsState(a *gatehouse.Action) bool
 	ReadState(ctx context.Context, a *gatehouse.Action) (gatehouse.TargetState, error)
 }
 
-// UnreadableError is an error of ReadState after which reading again cannot
-// succeed. Detail is for people, without secrets.
+// UnreadableError is an error of ReadState that another try would repeat. Detail is a message for people and
+// contains no secrets.
 type UnreadableError struct {
 	Detail string
 	Cause  error
@@ -32,13 +30,12 @@ func (e *UnreadableError) Error() string { return e.Detail }
 // Unwrap returns the cause, for logs only.
 func (e *UnreadableError) Unwrap() error { return e.Cause }
 
-// Rebase replaces a pending action by the same change on the present state of its target, which
-// the gate reads. The proposer stays the same: the policy judges the revision as theirs, and
-// people who could not decide the old one cannot decide the new one. The caller adds no content,
-// so rebasing does not exclude them.
+// Rebase replaces a pending action by a revision with the same change and the current state of the target. The
+// gate reads that state itself. The proposer stays the same: the policy judges the revision as the proposer's,
+// and people who could not decide the old action cannot decide the revision. The caller adds no content, so the
+// rebase does not bar the caller from deciding.
 //
-// An action that needed people's approval needs it again, whatever the policy says of the
-// present state; the policy can still deny.
+// The revision needs people's approval even if the policy would allow it. The policy can still deny it.
 func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -51,14 +48,14 @@ func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error)
 	if err := mayRebase(c, old); err != nil {
 		return nil, err
 	}
-	// A repeated request gets its earlier answer, whatever the state is now.
+	// A repeated request gets its earlier answer, even if the state has changed since.
 	if err := g.AlreadyAnswered(ctx, c); err != nil {
 		return nil, err
 	}
 	if err := revisable(old); err != nil {
 		return nil, err
 	}
-	p, err := g.rebased(ctx, old)
+	p, err := g.rebasedProposal(ctx, old)
 	if err != nil {
 		return nil, err
 	}
@@ -73,15 +70,15 @@ func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error)
 	if old.Reverses != "" {
 		from.reverses = &gatehouse.Action{ID: old.Reverses}
 	}
-	if from.author, err = g.stillProposes(ctx, old, cannotRebase); err != nil {
+	if from.author, err = g.enabledProposer(ctx, old, cannotRebase); err != nil {
 		return nil, err
 	}
 	a, _, err := g.propose(ctx, c, p, from)
 	return a, err
 }
 
-// mayRebase checks the right to ask for the present state: a person who proposes
-// or approves, or the program that proposed the action.
+// mayRebase checks that the caller may rebase an action: a person with the role proposer or approver, or the
+// program that proposed the action.
 func mayRebase(c *gatehouse.Caller, old *gatehouse.Action) error {
 	if c.Principal.Kind == gatehouse.KindPerson {
 		return Require(c, gatehouse.RoleProposer, gatehouse.RoleApprover)
@@ -95,9 +92,9 @@ func mayRebase(c *gatehouse.Caller, old *gatehouse.Action) error {
 	return nil
 }
 
-// stillProposes returns the action's proposer, with an error of refuse if the proposer
-// is disabled.
-func (g *Gate) stillProposes(
+// enabledProposer returns the action's proposer. If the proposer is disabled, it returns the error that refuse
+// makes.
+func (g *Gate) enabledProposer(
 	ctx context.Context, a *gatehouse.Action, refuse func(reason, format string, args ...any) *gatehouse.Error,
 ) (p *gatehouse.Principal, err error) {
 	err = g.Store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) (err error) {
@@ -110,8 +107,8 @@ func (g *Gate) stillProposes(
 	return p, err
 }
 
-// rebased is the proposal of an action on the present state of its target.
-func (g *Gate) rebased(ctx context.Context, old *gatehouse.Action) (*gatehouse.Proposal, error) {
+// rebasedProposal reads the target of an action and returns the action's proposal with the current state.
+func (g *Gate) rebasedProposal(ctx context.Context, old *gatehouse.Action) (*gatehouse.Proposal, error) {
 	reader, ok := g.targets.(StateReader)
 	if !ok || !reader.ReadsState(old) {
 		return nil, cannotRebase("unreadable", "the connector %s cannot read the state of this target", old.Connector)
@@ -120,11 +117,12 @@ func (g *Gate) rebased(ctx context.Context, old *gatehouse.Action) (*gatehouse.P
 	defer cancel()
 	now, err := reader.ReadState(ctx, old)
 	if err != nil {
-		return nil, g.notRead(old, err)
+		return nil, g.readFailed(old, err)
 	}
 	p := old.Proposal
 	p.Target.Version, p.CurrentState = now.Version, now.CurrentState
-	// The stored level is the server's, not the claim; the key belongs to the old revision.
+	// The stored risk level is the server's; the proposal takes the level that the proposer claimed. The
+	// idempotency key belongs to the old revision.
 	p.RiskLevel, p.IdempotencyKey = old.ClaimedRisk, ""
 	switch {
 	case now.Gone:
@@ -141,9 +139,9 @@ func (g *Gate) rebased(ctx context.Context, old *gatehouse.Action) (*gatehouse.P
 	return &p, nil
 }
 
-// notRead maps an error of reading a target to an error for clients.
-func (g *Gate) notRead(a *gatehouse.Action, err error) error {
-	g.Log.Warn("target not read for a rebase", "action", a.ID, "error", err)
+// readFailed returns the error for clients after a failed read of a target.
+func (g *Gate) readFailed(a *gatehouse.Action, err error) error {
+	g.Log.Warn("the target could not be read for a rebase", "action", a.ID, "error", err)
 	var unreadable *UnreadableError
 	if errors.As(err, &unreadable) {
 		return cannotRebase("unreadable", "%s", unreadable.Detail).Because(err)
@@ -153,30 +151,28 @@ func (g *Gate) notRead(a *gatehouse.Action, err error) error {
 	return e
 }
 
-// cannotRebase is the error of a rebase that makes no revision; reason is for
-// programs.
+// cannotRebase returns the error of a rebase that is impossible. Programs read reason.
 func cannotRebase(reason, format string, args ...any) *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeCannotRebase, format, args...).With("reason", reason)
 }
 
-// rebases reports whether a pending action can be proposed on the present state of
-// its target.
-func (g *Gate) rebases(a *gatehouse.Action) bool {
+// canRebase reports whether an action is pending and the gate can read the current state of its target.
+func (g *Gate) canRebase(a *gatehouse.Action) bool {
 	r, ok := g.targets.(StateReader)
 	return ok && a.Status == gatehouse.StatusPending && r.ReadsState(a)
 }
 
-// targetGone reports whether the target of a pending action is known not to exist.
+// targetGone reports whether a read shows that the target of a pending action no longer exists.
 func (g *Gate) targetGone(ctx context.Context, a *gatehouse.Action) bool {
-	if !g.rebases(a) {
+	if !g.canRebase(a) {
 		return false
 	}
 	now, err := g.targets.(StateReader).ReadState(ctx, a)
 	return err == nil && now.Gone
 }
 
-// rebaseData is the log entry's data of a rebase: the old and the new version, "" where
-// the proposal names none.
+// rebaseData returns the data of a rebase's log entry: the old and the new version of the target. A version is
+// "" if the proposal has none.
 func rebaseData(old, a *gatehouse.Action) map[string]any {
 	return map[string]any{"from_version": old.Target.Version, "to_version": a.Target.Version}
 }

@@ -161,7 +161,7 @@ func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 		}
 		return gatehouse.E(gatehouse.CodeTargetChanged, "%s", detail).
 			With("expected", r.drift.expected).With("actual", r.drift.actual).
-			With("can_acknowledge", !r.gate.conditional(a)).With("can_rebase", !r.drift.gone && r.gate.rebases(a))
+			With("can_acknowledge", !r.gate.conditional(a)).With("can_rebase", !r.drift.gone && r.gate.canRebase(a))
 	}
 	if err := r.movedSince(); err != nil {
 		return err

@@ -269,7 +269,7 @@ func (g *Gate) UnlinkIdentity(ctx context.Context, issuer, subject string) error
 		if err := Require(c, gatehouse.RoleAdmin); err != nil {
 			return err
 		}
-		if err := checkSecondSecret(tx, c); err != nil {
+		if err := checkStepUp(tx, c); err != nil {
 			return err
 		}
 		p, err := tx.FindPrincipal(i.PrincipalID)

@@ -147,7 +147,7 @@ func (g *Gate) RemovePasskey(ctx context.Context, id string) error {
 			return err
 		}
 		if p.ID != c.Principal.ID { // removing one's own credential gives nobody a way in
-			if err := checkSecondSecret(tx, c); err != nil {
+			if err := checkStepUp(tx, c); err != nil {
 				return err
 			}
 		}

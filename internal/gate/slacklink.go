@@ -48,7 +48,7 @@ func (g *Gate) CreateSlackCode(ctx context.Context) (*gatehouse.SlackCode, error
 	}
 	out := &gatehouse.SlackCode{Code: string(raw[:codeLength/2]) + "-" + string(raw[codeLength/2:])}
 	err = g.Do(ctx, c, func(tx gatehouse.Tx) error {
-		if err := checkSecondSecret(tx, c); err != nil {
+		if err := checkStepUp(tx, c); err != nil {
 			return err
 		}
 		out.ExpiresAt = tx.Now().Add(gatehouse.SlackLinkTTL)

@@ -7,19 +7,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// RunProposal is the context in which a run proposes an action.
+// RunProposal says on whose behalf, and under which conditions, a run proposes an action.
 type RunProposal struct {
-	// By is the workflow's own principal.
+	// By is the principal of the workflow.
 	By *gatehouse.Caller
-	// Starter is the principal that started the run, nil for none: its ceilings per
-	// agent apply.
+	// Starter is the principal that started the run, nil for none. The ceilings per agent of the starter
+	// apply to the action.
 	Starter *gatehouse.Principal
-	// Required is the least number of people who must approve. Barred are people who
-	// cannot decide, besides the proposer and related people.
+	// Required is the smallest number of people who must approve.
 	Required int
-	Barred   []string
-	// Title is the question of an approval step. About is the entity whose state it asks
-	// about; nil for none.
+	// Barred are further people who cannot decide, in addition to the proposer, the sponsor and the person
+	// on whose behalf the action is proposed.
+	Barred []string
+	// Title is the question of an approval step. About is the entity about whose state the step asks; nil
+	// for none.
 	Title string
 	About *gatehouse.About
 }
@@ -30,7 +31,7 @@ type Draft struct {
 	by    *gatehouse.Caller
 	from  lineage
 	draft *draft
-	// proposal is what the policy judges.
+	// proposal is the policy's input.
 	proposal *gatehouse.Proposal
 }
 
@@ -50,11 +51,11 @@ func (g *Gate) DraftFor(p *gatehouse.Proposal, of RunProposal) (*Draft, error) {
 	return &Draft{gate: g, by: of.By, from: from, draft: d, proposal: p}, nil
 }
 
-// Action is the action as far as it does not depend on the store.
+// Action returns the action without the fields that depend on the store.
 func (d *Draft) Action() *gatehouse.Action { return &d.draft.action }
 
-// Judge judges the draft by the active policy. Call it outside the transaction,
-// before each try.
+// Judge evaluates the active policy for the draft. Call Judge outside the transaction of Insert, before each
+// try of that transaction.
 func (d *Draft) Judge(ctx context.Context) error {
 	a, tenant := &d.draft.action, d.by.Principal.Tenant
 	err := d.gate.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
@@ -70,8 +71,8 @@ func (d *Draft) Judge(ctx context.Context) error {
 	return err
 }
 
-// Insert stores the judged action with the consequences of its outcome, within the
-// caller's transaction.
+// Insert stores the action, its approval or push, and its log entries, in the caller's transaction. Call Judge
+// first.
 func (d *Draft) Insert(tx gatehouse.Tx) (a *gatehouse.Action, err error) {
 	from := d.from
 	if from.opened, err = tx.OpenProposal(d.draft.query(d.by.Principal)); err != nil {

@@ -154,5 +154,5 @@ func (r *ruling) movedSince() error {
 	_, target := a.AskedTarget()
 	return gatehouse.E(gatehouse.CodeTargetChanged, "the target has changed since the proposal, says %s", m.By).
 		With("expected", version(target.Version)).With("actual", version(m.Version)).
-		With("can_acknowledge", !r.gate.conditional(a)).With("can_rebase", r.gate.rebases(a))
+		With("can_acknowledge", !r.gate.conditional(a)).With("can_rebase", r.gate.canRebase(a))
 }

@@ -56,7 +56,7 @@ func (g *Gate) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetStat
 	defer cancel()
 	now, err := g.targets.(StateReader).ReadState(ctx, read)
 	if err != nil {
-		return nil, g.notRead(a, err)
+		return nil, g.readFailed(a, err)
 	}
 	if now.CurrentState != "" && (len(now.CurrentState) > maxFreshState || !now.CurrentState.IsObject()) {
 		return nil, cannotRebase("state_invalid", "the target's present state cannot be shown beside a proposal")

@@ -57,7 +57,7 @@ func (g *Gate) undoDecision(ctx context.Context, c *gatehouse.Caller, old *gateh
 	if old.Reverses != "" {
 		from.reverses = &gatehouse.Action{ID: old.Reverses}
 	}
-	if from.author, err = g.stillProposes(ctx, old, cannotUndo); err != nil {
+	if from.author, err = g.enabledProposer(ctx, old, cannotUndo); err != nil {
 		return nil, err
 	}
 	a, _, err := g.propose(ctx, c, &p, from)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -24,60 +25,57 @@ import (
 
 // FrontConfig configures a [Front].
 type FrontConfig struct {
-	// Config configures each proxy, except Upstream and Gate, which are created
-	// per proxy.
+	// Config configures each proxy. Its Upstream and Gate are not used: the front makes them for each proxy.
 	Config
-	// Start starts or connects to the server, for one session.
+	// Start starts an MCP server, or connects to one, for one session.
 	Start func() (Upstream, error)
-	// GateFor returns a client of the gate for a caller's key.
+	// GateFor returns a client of the gate that uses a caller's key.
 	GateFor func(key string) (Gate, error)
-	// Hosts are the names by which clients may reach the front, besides
-	// localhost and IP addresses.
+	// Hosts are the host names by which clients may reach the front, in addition to localhost and IP addresses.
 	Hosts []string
 	// Idle is the time after which an unused session ends; 30 min by default.
 	Idle time.Duration
 }
 
-// Front serves a proxy to clients over streamable HTTP, for protocol versions
-// up to 2025-11-25 and for 2026-07-28. The bearer token of each request is the
-// caller's own key of the gate.
+// Front is an HTTP handler that serves proxies to MCP clients over streamable HTTP, for protocol versions up to
+// 2025-11-25 and for 2026-07-28. The bearer token of each request is the caller's API key of the gate.
 //
-// A session of the older protocol has its own proxy and server. Requests of the
-// newer protocol, which has no sessions, share one proxy per key. An approved
-// action is executed through the session that asked for it or, when that has
-// ended, through another session of the same key. For this purpose, the server
-// of a key's last session is kept.
+// In the older protocol, each session has a proxy and an MCP server of its own. The newer protocol has no
+// sessions: all requests with the same key share one proxy. An approved action is executed through the session
+// that proposed it. If that session has ended, another session of the same key executes the action. Therefore
+// the MCP server of a key's last session is kept after the session ends.
 type Front struct {
 	FrontConfig
 	ctx  context.Context
 	stop context.CancelFunc
 
+	// open counts the open requests.
 	open atomic.Int64
-	// patience bounds the time for a body to arrive. discover bounds the time in which a server
-	// must show that it knows the newer protocol.
-	patience, discover time.Duration
+	// bodyTimeout bounds the time in which a body must arrive. discoverTimeout bounds the time in which a server
+	// must answer server/discover, which shows that it knows the newer protocol.
+	bodyTimeout, discoverTimeout time.Duration
 
-	mu    sync.Mutex
-	homes map[[sha256.Size]byte]*home
-	// running are the workers and servers that Close waits for.
+	mu   sync.Mutex
+	keys map[[sha256.Size]byte]*keyState // by the hash of the key
+	// running has the workers and servers for which Close waits.
 	running sync.WaitGroup
 }
 
 // The bounds of a front.
 const (
-	// maxHomes bounds the number of keys with state.
-	maxHomes = 256
+	// maxKeys bounds the keys in use.
+	maxKeys = 256
 	// maxSessions bounds the sessions of one key.
 	maxSessions = 16
 	// maxRequests bounds the requests and streams of all callers.
 	maxRequests = 1024
-	// maxKey bounds a key, in bytes.
-	maxKey = 512
-	// bodyPatience is how long a body may take to arrive.
-	bodyPatience = 30 * time.Second
+	// maxKeyLength bounds the length of a key, in bytes.
+	maxKeyLength = 512
+	// bodyTimeout is how long a body may take to arrive.
+	bodyTimeout = 30 * time.Second
 )
 
-// NewFront returns a front. [Front.Close] ends it.
+// NewFront returns a front. Call [Front.Close] at its end.
 func NewFront(c FrontConfig) (*Front, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
@@ -86,15 +84,15 @@ func NewFront(c FrontConfig) (*Front, error) {
 		c.Idle = 30 * time.Minute
 	}
 	f := &Front{
-		FrontConfig: c, homes: map[[sha256.Size]byte]*home{}, patience: bodyPatience, discover: discoverPatience,
+		FrontConfig: c, keys: map[[sha256.Size]byte]*keyState{}, bodyTimeout: bodyTimeout,
+		discoverTimeout: discoverTimeout,
 	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.running.Go(f.sweep)
 	return f, nil
 }
 
-// Close ends all sessions. Calls in progress at a server get some time to
-// return.
+// Close ends all sessions. It waits a short time for the calls that servers execute.
 func (f *Front) Close() {
 	f.mu.Lock()
 	f.stop()
@@ -111,34 +109,34 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer f.open.Add(-1)
-	if why := f.foreign(r); why != "" {
-		http.Error(w, why, http.StatusForbidden)
+	if reason := f.crossSite(r); reason != "" {
+		http.Error(w, reason, http.StatusForbidden)
 		return
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	h, err := f.caller(r)
+	k, err := f.caller(r)
 	if err != nil {
 		f.refuse(w, err)
 		return
 	}
 	switch r.Method {
 	case http.MethodPost:
-		h.post(w, r)
+		k.post(w, r)
 	case http.MethodGet:
-		h.listen(w, r)
+		k.listen(w, r)
 	case http.MethodDelete:
-		h.delete(w, r)
+		k.delete(w, r)
 	default:
 		w.Header().Set("Allow", "POST, GET, DELETE")
 		http.Error(w, "the method is not POST, GET or DELETE", http.StatusMethodNotAllowed)
 	}
 }
 
-// foreign explains why a request may come from another site's page, "" when it
-// does not. A page of a site whose name resolves to this machine sends that
-// name as the Host.
-func (f *Front) foreign(r *http.Request) string {
+// crossSite returns the reason why a request may come from a web page of another site; "" if it does not. The
+// check of the Host prevents DNS rebinding: if a site's name resolves to this machine, its pages send that name
+// as the Host.
+func (f *Front) crossSite(r *http.Request) string {
 	host := hostOf(r.Host)
 	if net.ParseIP(host) == nil && host != "localhost" && !slices.Contains(f.Hosts, host) {
 		return "the Host is not one of this server's names"
@@ -154,7 +152,7 @@ func (f *Front) foreign(r *http.Request) string {
 	return ""
 }
 
-// hostOf returns a Host without port and brackets, in lower case.
+// hostOf returns the host name or address in a Host header, without port and brackets and in lower case.
 func hostOf(hostport string) string {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -164,12 +162,12 @@ func hostOf(hostport string) string {
 }
 
 var (
-	errNoKey    = errors.New("a key of the gate is needed as the bearer token")
+	errNoKey    = errors.New("the bearer token must be a key of the gate")
 	errFull     = errors.New("too many keys or sessions are in use")
 	errStopping = errors.New("the proxy is stopping")
 )
 
-// refuse answers a request for which caller has returned an error.
+// refuse answers a request for which f.caller has returned err.
 func (f *Front) refuse(w http.ResponseWriter, err error) {
 	var e *gatehouse.Error
 	switch {
@@ -191,19 +189,19 @@ func (f *Front) refuse(w http.ResponseWriter, err error) {
 	}
 }
 
-// caller returns the home of a request's key. It asks the gate from time to
-// time whether the key is still valid.
-func (f *Front) caller(r *http.Request) (*home, error) {
+// caller returns the state of a request's key. From time to time, it asks the gate whether the key is still
+// valid.
+func (f *Front) caller(r *http.Request) (*keyState, error) {
 	key := bearer(r)
-	if key == "" || len(key) > maxKey {
+	if key == "" || len(key) > maxKeyLength {
 		return nil, errNoKey
 	}
 	id := sha256.Sum256([]byte(key))
 	f.mu.Lock()
-	h := f.homes[id]
+	k := f.keys[id]
 	f.mu.Unlock()
-	if h != nil && h.trusted() {
-		return h, nil
+	if k != nil && k.trusted() {
+		return k, nil
 	}
 	gate, err := f.GateFor(key)
 	if err != nil {
@@ -212,79 +210,76 @@ func (f *Front) caller(r *http.Request) (*home, error) {
 	me, err := identify(r.Context(), gate)
 	if err != nil {
 		var e *gatehouse.Error
-		if h != nil && (errors.Is(err, errRoles) || errors.As(err, &e) && e.Code == gatehouse.CodeUnauthenticated) {
-			f.drop(h)
+		if k != nil && (errors.Is(err, errRoles) || errors.As(err, &e) && e.Code == gatehouse.CodeUnauthenticated) {
+			f.drop(k)
 		}
 		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if h = f.homes[id]; h == nil {
+	if k = f.keys[id]; k == nil {
 		switch {
 		case f.ctx.Err() != nil:
 			return nil, errStopping
-		case len(f.homes) >= maxHomes:
+		case len(f.keys) >= maxKeys:
 			return nil, errFull
 		}
-		h = newHome(f, id, gate, me)
-		f.homes[id] = h
-		f.running.Go(h.work)
+		k = newKeyState(f, id, gate, me)
+		f.keys[id] = k
+		f.running.Go(k.work)
 	}
-	h.trust()
-	return h, nil
+	k.trust()
+	return k, nil
 }
 
-// drop ends the sessions and worker of a key that is no longer valid.
-func (f *Front) drop(h *home) {
+// drop ends the sessions and the worker of a key, and forgets its state.
+func (f *Front) drop(k *keyState) {
 	f.mu.Lock()
-	if f.homes[h.id] == h {
-		delete(f.homes, h.id)
+	if f.keys[k.id] == k {
+		delete(f.keys, k.id)
 	}
 	f.mu.Unlock()
-	h.stop()
+	k.stop()
 }
 
-// sweep ends unused sessions until the front is closed.
+// sweep ends unused sessions from time to time, until the front is closed.
 func (f *Front) sweep() {
 	for pause(f.ctx, max(min(f.Idle/4, time.Minute), time.Second)) {
 		f.mu.Lock()
-		homes := make([]*home, 0, len(f.homes))
-		for _, h := range f.homes {
-			homes = append(homes, h)
-		}
+		keys := slices.Collect(maps.Values(f.keys))
 		f.mu.Unlock()
-		for _, h := range homes {
-			if h.sweep() {
-				f.drop(h)
+		for _, k := range keys {
+			if k.sweep() {
+				f.drop(k)
 			}
 		}
 	}
 }
 
-// accepted makes every proxy check the pins again after one proxy has changed
-// them.
-func (f *Front) accepted() {
+// recheckPins makes every proxy check its server against the pinned tools again. A proxy that has changed the
+// pins calls it.
+func (f *Front) recheckPins() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, h := range f.homes {
-		h.refresh()
+	for _, k := range f.keys {
+		k.refresh()
 	}
 }
 
-// body reads a frame as one line: to a server on stdio, a line feed inside a
-// frame would end it. body answers a refused request itself.
+// body reads the JSON-RPC message of a request, and returns it as one line, because a server on stdio reads a
+// line feed as the end of a message. If the message is refused, body answers the request and returns false.
 func (f *Front) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
 		http.Error(w, "Content-Type must be "+jsonType, http.StatusUnsupportedMediaType)
 		return nil, false
 	}
 	deadlines := http.NewResponseController(w)
-	_ = deadlines.SetReadDeadline(time.Now().Add(f.patience)) // test recorders have no deadlines
+	_ = deadlines.SetReadDeadline(time.Now().Add(f.bodyTimeout)) // test recorders have no deadlines
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxClientFrame))
 	_ = deadlines.SetReadDeadline(time.Time{})
-	var long *http.MaxBytesError
+	var tooLong *http.MaxBytesError
 	switch {
-	case errors.As(err, &long):
+	case errors.As(err, &tooLong):
 		answerError(w, http.StatusRequestEntityTooLarge, nil, codeInvalidRequest, "the frame is longer than 4 MiB")
 		return nil, false
 	case err != nil:
@@ -304,7 +299,7 @@ func (f *Front) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	return raw, true
 }
 
-// answerError answers with a JSON-RPC error.
+// answerError answers a request with a JSON-RPC error.
 func answerError(w http.ResponseWriter, status int, id []byte, code int, detail string) {
 	answerFrame(w, status, errorFrame(id, code, detail))
 }
@@ -315,8 +310,8 @@ func answerFrame(w http.ResponseWriter, status int, frame []byte) {
 	_, _ = w.Write(frame)
 }
 
-// token returns a name that nobody can guess.
+// token returns a random text that nobody can guess.
 func token() string { return rand.Text() + rand.Text() }
 
-// logged returns the front's logger for one caller.
-func (f *Front) logged(me *gatehouse.Principal) *slog.Logger { return f.Log.With("principal", me.ID) }
+// logFor returns the front's logger with the id of a caller.
+func (f *Front) logFor(me *gatehouse.Principal) *slog.Logger { return f.Log.With("principal", me.ID) }

@@ -148,7 +148,7 @@ func TestFrontHostileFrames(t *testing.T) {
 // TestFrontSlowBody: the front gives up on a body that does not arrive.
 func TestFrontSlowBody(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, func(f *Front) { f.patience = 200 * time.Millisecond })
+	s := newStage(t, func(f *Front) { f.bodyTimeout = 200 * time.Millisecond })
 	session, _ := s.begin("a")
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
 	must(t, err)
@@ -280,7 +280,7 @@ func TestFrontLeft(t *testing.T) {
 	must(t, err)
 	leave()
 	_ = resp.Body.Close()
-	h := s.home("a")
+	h := s.stateOf("a")
 	for deadline := time.Now().Add(time.Minute); !h.find(first).idle(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the call is still open")
@@ -346,7 +346,7 @@ func TestFrontBounds(t *testing.T) {
 	if got := s.do("POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, sessionHeader, first); got.status != 404 {
 		t.Errorf("%+v", got)
 	}
-	if got := len(s.home("a").sessions); got != maxSessions {
+	if got := len(s.stateOf("a").sessions); got != maxSessions {
 		t.Errorf("%d sessions", got)
 	}
 }
@@ -383,7 +383,7 @@ func TestFrontCarriesOut(t *testing.T) {
 		sessions[text], _ = s.begin("a")
 	}
 	s.begin("b")
-	h := s.home("a")
+	h := s.stateOf("a")
 	for text, id := range sessions {
 		ctx, leave := context.WithCancel(t.Context())
 		resp, err := http.DefaultClient.Do(s.request(ctx, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call",`+
@@ -433,7 +433,7 @@ func TestFrontRevoked(t *testing.T) {
 	if got := s.do("POST", ping, sessionHeader, session); got.status != 200 {
 		t.Errorf("while it is trusted: %+v", got)
 	}
-	h := s.home("a")
+	h := s.stateOf("a")
 	h.mu.Lock()
 	h.checked = h.checked.Add(-trustedFor)
 	h.mu.Unlock()
@@ -449,7 +449,7 @@ func TestFrontSilent(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.silent = true
-	s.front.discover = 50 * time.Millisecond
+	s.front.discoverTimeout = 50 * time.Millisecond
 	got := s.do("POST", modernFrame("1", "server/discover", `{}`), modernHeader("server/discover", "")...)
 	if got.status != 404 || !strings.Contains(got.body, "-32601") {
 		t.Errorf("%+v", got)

@@ -32,12 +32,12 @@ const (
 var legacyVersions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
 // post handles one frame of a client.
-func (h *home) post(w http.ResponseWriter, r *http.Request) {
+func (k *keyState) post(w http.ResponseWriter, r *http.Request) {
 	if !accepts(r, jsonType) || !accepts(r, streamType) {
 		http.Error(w, "Accept must have "+jsonType+" and "+streamType, http.StatusNotAcceptable)
 		return
 	}
-	raw, ok := h.front.body(w, r)
+	raw, ok := k.front.body(w, r)
 	if !ok {
 		return
 	}
@@ -50,11 +50,11 @@ func (h *home) post(w http.ResponseWriter, r *http.Request) {
 	version, session := r.Header.Get(versionHeader), r.Header.Get(sessionHeader)
 	switch {
 	case f.method == "initialize" && session == "":
-		h.initialize(w, r, f)
+		k.initialize(w, r, f)
 	case session != "":
-		h.inSession(w, r, f, session)
+		k.inSession(w, r, f, session)
 	case modernVersion(f) != "" || version != "" && !slices.Contains(legacyVersions, version):
-		h.withoutSession(w, r, f)
+		k.withoutSession(w, r, f)
 	default:
 		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest,
 			"there is no session: send initialize first, or each request's own protocol version")
@@ -84,22 +84,22 @@ func prefersStream(r *http.Request) bool {
 }
 
 // initialize starts a session.
-func (h *home) initialize(w http.ResponseWriter, r *http.Request, f *frame) {
+func (k *keyState) initialize(w http.ResponseWriter, r *http.Request, f *frame) {
 	if !f.isRequest() {
 		answerError(w, http.StatusBadRequest, nil, codeInvalidRequest, "initialize has no id")
 		return
 	}
-	s, err := h.begin(false)
+	s, err := k.begin(false)
 	if err != nil {
-		h.notBegun(w, f, err)
+		k.notBegun(w, f, err)
 		return
 	}
 	w.Header().Set(sessionHeader, s.id)
-	h.handle(w, r, s, f)
+	k.handle(w, r, s, f)
 }
 
-func (h *home) notBegun(w http.ResponseWriter, f *frame, err error) {
-	h.front.logged(h.me).Error("a session could not be started", "error", err)
+func (k *keyState) notBegun(w http.ResponseWriter, f *frame, err error) {
+	k.front.logFor(k.me).Error("a session could not be started", "error", err)
 	status, detail := http.StatusBadGateway, "the MCP server could not be started"
 	if errors.Is(err, errFull) || errors.Is(err, errStopping) {
 		status, detail = http.StatusServiceUnavailable, err.Error()
@@ -109,8 +109,8 @@ func (h *home) notBegun(w http.ResponseWriter, f *frame, err error) {
 }
 
 // inSession handles a frame of the protocol with sessions.
-func (h *home) inSession(w http.ResponseWriter, r *http.Request, f *frame, id string) {
-	s := h.find(id)
+func (k *keyState) inSession(w http.ResponseWriter, r *http.Request, f *frame, id string) {
+	s := k.find(id)
 	version := r.Header.Get(versionHeader)
 	switch {
 	case s == nil:
@@ -121,12 +121,12 @@ func (h *home) inSession(w http.ResponseWriter, r *http.Request, f *frame, id st
 	case f.method == "initialize":
 		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest, "the session has begun already")
 	default:
-		h.handle(w, r, s, f)
+		k.handle(w, r, s, f)
 	}
 }
 
 // withoutSession handles a frame of the protocol without sessions.
-func (h *home) withoutSession(w http.ResponseWriter, r *http.Request, f *frame) {
+func (k *keyState) withoutSession(w http.ResponseWriter, r *http.Request, f *frame) {
 	if !f.isRequest() {
 		if f.isResponse() {
 			answerError(w, http.StatusBadRequest, nil, codeInvalidRequest, "there is no request to answer")
@@ -144,16 +144,16 @@ func (h *home) withoutSession(w http.ResponseWriter, r *http.Request, f *frame) 
 		answerError(w, http.StatusBadRequest, f.id, codeHeaderMismatch, why)
 		return
 	}
-	s, err := h.sharedSession()
+	s, err := k.sharedSession()
 	if err != nil {
-		h.notBegun(w, f, err)
+		k.notBegun(w, f, err)
 		return
 	}
 	if why := s.mismatch(r, f); why != "" {
 		answerError(w, http.StatusBadRequest, f.id, codeHeaderMismatch, why)
 		return
 	}
-	h.handle(w, r, s, f)
+	k.handle(w, r, s, f)
 }
 
 // mismatch names the header that differs from the body, "" for none.
@@ -209,7 +209,7 @@ func unmasked(value string) string {
 }
 
 // handle passes a frame to a session's proxy, and answers if it is a request.
-func (h *home) handle(w http.ResponseWriter, r *http.Request, s *session, f *frame) {
+func (k *keyState) handle(w http.ResponseWriter, r *http.Request, s *session, f *frame) {
 	if !f.isRequest() {
 		s.proxy.clientFrame(s.ctx, f.raw)
 		w.Header().Del(sessionHeader)
@@ -230,17 +230,17 @@ func (h *home) handle(w http.ResponseWriter, r *http.Request, s *session, f *fra
 	if !a.succeeded {
 		switch f.method {
 		case "initialize": // the client has no session
-			h.end(s)
+			k.end(s)
 		case "server/discover": // the server knows only the older protocol
-			h.endUnused(s)
+			k.endUnused(s)
 		}
 	}
 }
 
 // endUnused ends the shared session if it has not been used yet.
-func (h *home) endUnused(s *session) {
+func (k *keyState) endUnused(s *session) {
 	if !s.isReady.Load() && s.idle() {
-		h.end(s)
+		k.end(s)
 	}
 }
 
@@ -261,7 +261,7 @@ type answering struct {
 func (a *answering) run() {
 	timeout := streamAfter
 	if a.method == "server/discover" {
-		timeout = a.s.home.front.discover
+		timeout = a.s.state.front.discoverTimeout
 	}
 	tick := time.NewTimer(timeout)
 	defer tick.Stop()
@@ -340,7 +340,7 @@ func (a *answering) write(frame []byte) bool {
 }
 
 // listen streams the server's unsolicited messages.
-func (h *home) listen(w http.ResponseWriter, r *http.Request) {
+func (k *keyState) listen(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get(sessionHeader)
 	if id == "" {
 		w.Header().Set("Allow", "POST")
@@ -351,7 +351,7 @@ func (h *home) listen(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Accept must have "+streamType, http.StatusNotAcceptable)
 		return
 	}
-	s := h.find(id)
+	s := k.find(id)
 	if s == nil {
 		http.Error(w, errNoSession.Error(), http.StatusNotFound)
 		return

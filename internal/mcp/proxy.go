@@ -131,8 +131,8 @@ type Proxy struct {
 
 	// wants is called with each call before it becomes an action; may be nil.
 	wants func(tool string, arguments gatehouse.JSON)
-	// accepted is called when the pins have changed.
-	accepted func()
+	// pinsChanged is called when the pins have changed.
+	pinsChanged func()
 }
 
 // reply is the server's answer to one of the proxy's own requests.
@@ -150,7 +150,7 @@ func newProxy(c Config, out io.Writer) *Proxy {
 		held: map[string]context.CancelFunc{}, ready: make(chan struct{}), done: newExecuted(),
 		watching: map[string]map[*watcher]bool{},
 	}
-	p.accepted = p.refresh
+	p.pinsChanged = p.refresh
 	return p
 }
 

@@ -15,7 +15,7 @@ import (
 // key that have no session. It is the proxy's output: it writes each frame to
 // the HTTP response waiting for the frame.
 type session struct {
-	home   *home
+	state  *keyState
 	id     string
 	modern bool
 	proxy  *Proxy
@@ -27,7 +27,7 @@ type session struct {
 	isReady, isGone atomic.Bool
 	closing         sync.Once
 
-	// Guarded by home.mu: the time of the last use, the number of calls in
+	// Guarded by state.mu: the time of the last use, the number of calls in
 	// progress, and whether the session ends after the last of them.
 	used    time.Time
 	busy    int
@@ -49,18 +49,18 @@ type session struct {
 // maxWaiting bounds the frames that wait for a stream.
 const maxWaiting = 100
 
-func newSession(h *home, upstream Upstream, modern bool) *session {
+func newSession(k *keyState, upstream Upstream, modern bool) *session {
 	s := &session{
-		home: h, id: token(), modern: modern, outlets: map[string]*outlet{}, used: time.Now(),
-		log: h.front.logged(h.me).Warn,
+		state: k, id: token(), modern: modern, outlets: map[string]*outlet{}, used: time.Now(),
+		log: k.front.logFor(k.me).Warn,
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	c := h.front.Config
-	c.Gate, c.Upstream, c.Log = h.gate, upstream, h.front.logged(h.me)
+	c := k.front.Config
+	c.Gate, c.Upstream, c.Log = k.gate, upstream, k.front.logFor(k.me)
 	s.proxy = newProxy(c, s)
-	s.proxy.me, s.proxy.done = h.me, h.done
-	s.proxy.wants = func(tool string, arguments gatehouse.JSON) { h.recordWanted(s, tool, arguments) }
-	s.proxy.accepted = h.front.accepted
+	s.proxy.me, s.proxy.done = k.me, k.done
+	s.proxy.wants = func(tool string, arguments gatehouse.JSON) { k.recordWanted(s, tool, arguments) }
+	s.proxy.pinsChanged = k.front.recheckPins
 	return s
 }
 
@@ -71,14 +71,14 @@ func (s *session) run() {
 		select {
 		case <-s.proxy.ready:
 			s.isReady.Store(true)
-			s.home.readied(s)
+			s.state.readied(s)
 		case <-over:
 		}
 	}()
 	err := s.proxy.fromServer()
 	close(over)
 	s.isGone.Store(true)
-	s.home.forgetSession(s)
+	s.state.forgetSession(s)
 	s.proxy.end(errServerGone)
 	s.close()
 	if err != nil {

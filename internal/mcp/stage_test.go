@@ -324,15 +324,15 @@ func nextEvent(t *testing.T, r *bufio.Reader) string {
 	}
 }
 
-func (s *stage) home(key string) *home {
+func (s *stage) stateOf(key string) *keyState {
 	s.front.mu.Lock()
 	defer s.front.mu.Unlock()
-	for _, h := range s.front.homes {
+	for _, h := range s.front.keys {
 		if h.me.Name == key {
 			return h
 		}
 	}
-	s.Fatal("no home")
+	s.Fatal("the front does not know the key")
 	return nil
 }
 

@@ -211,7 +211,7 @@ func (p *Proxy) accept(push *gatehouse.LeasedPush) error {
 	if err := p.Folder.setPins(pinned); err != nil {
 		return err
 	}
-	p.accepted()
+	p.pinsChanged()
 	return nil
 }
 

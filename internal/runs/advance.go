@@ -242,7 +242,7 @@ func (m *runTx) settleRun() error {
 	}
 	to := gatehouse.StatusOfSteps(run.Steps, run.Stop)
 	if to == run.Status {
-		if m.was == markOf(run) {
+		if m.stored == fieldsOf(run) {
 			return nil
 		}
 		return m.tx.MoveRun(run, run.Status)

@@ -8,91 +8,93 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// An inline step only computes a value from the data of its run. When the preceding step closes,
-// the inline step may be readied, leased, executed and closed in the same transaction, by the
-// worker that holds the preceding step's lease. Its row, attempt and leaf are the usual ones; no
-// reader sees the intermediate states. The chain counts as one lease of its lane, so the number
-// of running steps of the workflow does not grow, and other lanes wait at most one transaction
+// An inline step only computes a value from the data of its run. When the step before it closes, the same
+// transaction may make the inline step ready, and lease, execute and close it, for the worker that holds the
+// lease of the step before. The row, the attempt and the log entry of an inline step are the same as those of
+// any other step; no reader sees the intermediate states. A chain of inline steps counts as one lease of its
+// lane: the workflow has no more running steps than without it, and other lanes wait at most one transaction
 // longer.
 
-// closeHeld closes a held step by fn, together with the inline steps that follow it. output is
-// the step's output, "" when it is skipped.
+// closeHeld closes a leased step by fn, together with the inline steps that follow. output is the step's
+// output, "" when the step is skipped.
 func (r *Runs) closeHeld(
 	ctx context.Context, w *work, worker string, output gatehouse.JSON, fn func(*runTx) error,
 ) error {
-	with := func(ahead map[string]*work) error {
+	closeWith := func(inline map[string]*work) error {
 		return r.moveHeld(ctx, w.step, worker, func(m *runTx) error {
-			m.inline = ahead
+			m.inline = inline
 			return fn(m)
 		})
 	}
-	ahead := w.evaluateInline(output)
+	inline := w.evaluateInline(output)
 	if w.storing != nil {
 		w.storing()
 	}
-	err := with(ahead)
-	if err != nil && len(ahead) > 0 && ctx.Err() == nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
-		// A following step may be impossible to store, for instance because another
-		// step has its key. That must not prevent this step from closing.
-		return with(nil)
+	err := closeWith(inline)
+	if err != nil && len(inline) > 0 && ctx.Err() == nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
+		// Perhaps an inline step cannot be stored, for example because another step has its idempotency
+		// key. That must not prevent this step from closing.
+		return closeWith(nil)
 	}
 	return err
 }
 
-// evaluateInline evaluates, before the transaction, the chain of inline steps that the end of this
-// step may make ready, up to the limit. Their expressions may use only values read for this step
-// and outputs of earlier steps in the chain. All outputs together must fit the bound of one
-// step. The transaction checks which of the steps are ready.
+// evaluateInline evaluates the chain of inline steps that may become ready when this step closes, up to
+// inlineLimit. It runs before the transaction, which checks which of the steps are ready. The expressions may
+// use only values that were read for this step, and outputs of earlier steps in the chain. All outputs
+// together must fit the size limit of one step's output.
 func (w *work) evaluateInline(output gatehouse.JSON) map[string]*work {
 	if _, n := w.step.Iteration(); w.inlineLimit == 0 || n > 1 {
 		return nil
 	}
-	var ahead map[string]*work
+	var inline map[string]*work
 	left := gatehouse.MaxStepOutput
-	row := map[string]bool{w.step.Key: true}
-	b := &templateValues{run: w.run, def: w.def, known: w.known}
-	b.known.note(w.step.Key, output)
+	chain := map[string]bool{w.step.Key: true}
+	values := &templateValues{run: w.run, def: w.def, known: w.known}
+	values.known.note(w.step.Key, output)
+
 	for found := true; found; {
 		found = false
 		for _, spec := range w.def.Steps {
-			if row[spec.ID] || !needsAny(spec, row) || !isInline(spec) {
+			if chain[spec.ID] || !needsAny(spec, chain) || !isInline(spec) {
 				continue
 			}
-			if len(ahead) == w.inlineLimit {
-				return ahead
+			if len(inline) == w.inlineLimit {
+				return inline
 			}
 			next := &work{step: &gatehouse.Step{Key: spec.ID}, run: w.run, def: w.def, spec: spec}
-			b.err = nil
-			if failure := next.evaluate(b.scope(nil)); failure != nil || b.err != nil || len(next.with) > left {
+			values.err = nil
+			if failure := next.evaluate(values.scope(nil)); failure != nil || values.err != nil || len(next.with) > left {
 				continue // the step is leased and executed in the usual way
 			}
-			if ahead == nil {
-				ahead = make(map[string]*work)
+
+			if inline == nil {
+				inline = make(map[string]*work)
 			}
-			ahead[spec.ID], row[spec.ID], found = next, true, true
+			inline[spec.ID], chain[spec.ID], found = next, true, true
 			left -= len(next.with)
 			if next.skip {
-				b.known.note(spec.ID, "")
+				values.known.note(spec.ID, "")
 			} else {
-				b.known.note(spec.ID, orNull(next.with))
+				values.known.note(spec.ID, orNull(next.with))
 			}
 		}
 	}
-	return ahead
+	return inline
 }
 
-// needsAny reports whether the step needs one of the steps in the chain.
-func needsAny(spec *workflow.Step, row map[string]bool) bool {
-	return slices.ContainsFunc(spec.Needs, func(need string) bool { return row[need] })
+// needsAny reports whether a step needs one of the steps in the chain.
+func needsAny(spec *workflow.Step, chain map[string]bool) bool {
+	return slices.ContainsFunc(spec.Needs, func(need string) bool { return chain[need] })
 }
 
-// isInline reports whether the step computes one value and has no effect outside its
-// run. It has the default idempotency key, since a transform cannot set another.
+// isInline reports whether a step computes one value and has no effect outside its run: a transform without
+// items. A transform always has the default idempotency key.
 func isInline(spec *workflow.Step) bool {
 	return spec.Kind == workflow.KindTransform && spec.ForEach == nil
 }
 
-// executeInline executes a blocked step that is now ready, if it was evaluated ahead.
+// executeInline closes a blocked step that is now ready, if evaluateInline has evaluated the step.
 func (m *runTx) executeInline(s *gatehouse.Step) (done bool, err error) {
 	w := m.inline[s.Key]
 	if w == nil || s.Status != gatehouse.StepBlocked || s.Tool != "" {

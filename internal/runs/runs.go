@@ -13,10 +13,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// The topics of hints about runs. A run's own topic is its id.
+// The topics of hints about runs. In addition, the id of a run is the topic of its changes.
 const (
-	// TopicSteps announces ready built-in steps. With a colon and a tool's name
-	// appended, the topic announces ready steps of that tool.
+	// TopicSteps announces ready built-in steps. TopicSteps + ":" + a tool's name announces ready steps of
+	// that tool.
 	TopicSteps = "steps"
 	// TopicRuns announces that a run was queued or has ended.
 	TopicRuns = "runs"
@@ -24,9 +24,8 @@ const (
 
 // Limits bounds a tenant's use of the runtime; zero means no bound.
 type Limits struct {
-	// MaxConcurrency bounds the tenant's running steps, MaxRunsPerMin the
-	// runs that start within any minute, MaxWritesPerRun the actions that
-	// one run proposes.
+	// MaxConcurrency bounds the tenant's running steps, MaxRunsPerMin the runs that start within any minute,
+	// and MaxWritesPerRun the actions that one run proposes.
 	MaxConcurrency, MaxRunsPerMin, MaxWritesPerRun int
 	Budget                                         *Budget
 }
@@ -40,7 +39,7 @@ type Budget struct {
 
 // Config has the settings that are not part of a workflow.
 type Config struct {
-	// Limits returns a tenant's limits; nil for no bounds at all.
+	// Limits returns a tenant's limits; nil means no bounds.
 	Limits func(tenant string) Limits
 	// Lease is how long a worker of this process may hold a step; 60 s by default.
 	Lease time.Duration
@@ -57,14 +56,14 @@ type Runs struct {
 	config  Config
 	outside Outside
 	metrics Metrics // nil for none
-	// backoffs holds the steps and runs that could not be woken.
+	// backoffs holds the steps and runs that failed to wake, with the time of the next try.
 	backoffs backoffs
 
 	mu          sync.Mutex
 	definitions map[definitionKey]knownVersion
 	lastLanes   map[[2]string]gatehouse.Lane // by tenant and tool
 	limits      map[definitionKey]knownLimits
-	// applied counts the versions that were applied in this process.
+	// applied counts the workflow versions that were applied through this process.
 	applied int
 }
 
@@ -96,8 +95,8 @@ func New(g *gate.Gate, config Config) *Runs {
 		limits: make(map[definitionKey]knownLimits)}
 }
 
-// definition returns the parsed version of a workflow. Versions never change, so
-// cached definitions stay valid.
+// definition returns a parsed version of a workflow. A version never changes, so cached definitions stay
+// valid.
 func (r *Runs) definition(tx gatehouse.WorkflowReader, tenant, name string, version int) (*workflow.Definition, error) {
 	v, err := r.version(tx, definitionKey{tenant, name, version})
 	return v.Definition, err
@@ -115,7 +114,7 @@ func (r *Runs) author(tx gatehouse.WorkflowReader, key definitionKey) (string, e
 	if err != nil {
 		return "", err
 	}
-	return w.CreatedBy, nil // even when it no longer parses
+	return w.CreatedBy, nil // even if the version no longer parses
 }
 
 func (r *Runs) version(tx gatehouse.WorkflowReader, key definitionKey) (d knownVersion, err error) {
@@ -142,8 +141,8 @@ func (r *Runs) version(tx gatehouse.WorkflowReader, key definitionKey) (d knownV
 	return d, nil
 }
 
-// limitsAge is how long the limits of a workflow's newest version are cached. A
-// version that another process applies takes effect after that.
+// limitsAge is how long the limits of a workflow's newest version are cached. A version that another process
+// applies takes effect after that time.
 const limitsAge = time.Second
 
 type knownLimits struct {
@@ -152,7 +151,9 @@ type knownLimits struct {
 }
 
 // Limits returns the limits of a workflow's newest version and of its tenant.
-func (r *Runs) Limits(ctx context.Context, tenant, name string) (of workflow.Limits, tenantLimits Limits, err error) {
+func (r *Runs) Limits(
+	ctx context.Context, tenant, name string,
+) (limits workflow.Limits, tenantLimits Limits, err error) {
 	key := definitionKey{tenant: tenant, name: name}
 	r.mu.Lock()
 	known, ok := r.limits[key]
@@ -161,17 +162,17 @@ func (r *Runs) Limits(ctx context.Context, tenant, name string) (of workflow.Lim
 	if ok && time.Now().Before(known.until) {
 		return known.limits, r.config.Limits(tenant), nil
 	}
-	if of, err = r.readLimits(ctx, tenant, name); err == nil {
+	if limits, err = r.readLimits(ctx, tenant, name); err == nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if applied == r.applied { // otherwise the limits read may be older than the applied version
+		if applied == r.applied { // else the limits may be those of an older version
 			if len(r.limits) >= maxDefinitions {
 				clear(r.limits)
 			}
-			r.limits[key] = knownLimits{of, time.Now().Add(limitsAge)}
+			r.limits[key] = knownLimits{limits, time.Now().Add(limitsAge)}
 		}
 	}
-	return of, r.config.Limits(tenant), err
+	return limits, r.config.Limits(tenant), err
 }
 
 // forgetLimits empties the cache after a version was applied in this process.
@@ -182,7 +183,7 @@ func (r *Runs) forgetLimits() {
 	clear(r.limits)
 }
 
-func (r *Runs) readLimits(ctx context.Context, tenant, name string) (of workflow.Limits, err error) {
+func (r *Runs) readLimits(ctx context.Context, tenant, name string) (limits workflow.Limits, err error) {
 	err = r.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
 		w, err := tx.FindWorkflow(name, 0)
 		if err != nil {
@@ -190,54 +191,53 @@ func (r *Runs) readLimits(ctx context.Context, tenant, name string) (of workflow
 		}
 		d, err := r.definition(tx, tenant, name, w.Version)
 		if err == nil {
-			of = d.Limits
+			limits = d.Limits
 		}
 		return err
 	})
-	return of, err
+	return limits, err
 }
 
-// runTx is one transaction on a locked run. The run has all steps of its workflow,
-// but at first only the moved item.
+// runTx is one transaction on a locked run. run contains all steps of its workflow. Of the items of a for_each
+// step, it first contains only the item that the transaction moves.
 type runTx struct {
 	runs *Runs
 	tx   gatehouse.Tx
 	run  *gatehouse.Run
-	// ancestors holds the run's ancestors, the direct parent first, when they are
-	// locked too.
+	// ancestors holds the run's ancestors, the direct parent first, if the transaction has locked them.
 	ancestors []*gatehouse.Run
 	def       *workflow.Definition
 	actor     string
-	from      gatehouse.RunStatus
-	// was holds the stored values of the fields that MoveRun writes.
-	was mark
-	// tools lists the tools with steps that became ready; "" for built-in steps.
+	// from is the run's status at the start of the transaction.
+	from gatehouse.RunStatus
+	// stored holds the stored values of the fields that MoveRun writes.
+	stored runFields
+	// tools has the tools of the steps that became ready; "" stands for built-in steps.
 	tools map[string]bool
-	// inline holds, by key, the inline steps to execute when they become ready;
-	// inlineDone counts the executed ones.
+	// inline holds the evaluated inline steps, by key, that are closed when they become ready. inlineDone
+	// counts the closed ones.
 	inline     map[string]*work
 	inlineDone int
 	// outcomes and used are for the metrics.
 	outcomes []gatehouse.StepStatus
 	used     []gatehouse.ModelUsage
-	// stopped and ended tell that this transaction stopped, or ended, the run.
+	// stopped and ended say that this transaction stopped or ended the run.
 	stopped, ended bool
 }
 
-// move locks a run, lets fn change the step (which may be an item; "" for no step),
-// and then makes the moves that follow. fn may run more than once. After the
-// commit, move sends the hints.
+// move locks a run, lets fn change a step or an item of a step, and then makes the moves that follow from this
+// change. step is "" if fn changes no step. fn may run more than once. After the commit, move sends the hints.
 func (r *Runs) move(ctx context.Context, tenant, id, step, actor string, fn func(*runTx) error) error {
 	return r.moveWith(ctx, gatehouse.Tx.LockRun, tenant, id, step, actor, fn)
 }
 
-// moveHeld is move for the result of a leased step. It writes only the run, the
-// step and their dependents.
+// moveHeld is move for the result of a leased step. It can write only the run, the step, and the steps and runs
+// that depend on them.
 func (r *Runs) moveHeld(ctx context.Context, step *gatehouse.Step, actor string, fn func(*runTx) error) error {
 	return r.moveWith(ctx, gatehouse.Tx.OpenStep, step.Tenant, step.RunID, step.ID, actor, fn)
 }
 
-// lockRun is LockRun or OpenStep.
+// lockRun locks and reads a run: it is LockRun or OpenStep of [gatehouse.Tx].
 type lockRun func(tx gatehouse.Tx, id, step string) (*gatehouse.Run, error)
 
 func (r *Runs) moveWith(
@@ -275,19 +275,23 @@ func (r *Runs) beginWith(tx gatehouse.Tx, lock lockRun, tenant, id, step, actor 
 		return nil, err
 	}
 	return &runTx{
-		runs: r, tx: tx, run: run, def: def, actor: actor, from: run.Status, was: markOf(run), tools: make(map[string]bool),
+		runs: r, tx: tx, run: run, def: def, actor: actor, from: run.Status, stored: fieldsOf(run),
+		tools: make(map[string]bool),
 	}, nil
 }
 
-// mark holds the fields of a run that settleRun stores when one of them has changed.
-type mark struct {
+// runFields has the fields of a run that settleRun stores when one of them has changed.
+type runFields struct {
 	status, stop gatehouse.RunStatus
 	writes       int
 	failure      *gatehouse.Failure
 }
 
-func markOf(run *gatehouse.Run) mark { return mark{run.Status, run.Stop, run.Writes, run.Failure} }
+func fieldsOf(run *gatehouse.Run) runFields {
+	return runFields{run.Status, run.Stop, run.Writes, run.Failure}
+}
 
+// notifyChanges counts what a committed transaction did, and sends the hints about its changes.
 func (r *Runs) notifyChanges(m *runTx) {
 	if m == nil {
 		return
@@ -311,7 +315,7 @@ func stepsTopic(tool string) string {
 	return TopicSteps + ":" + tool
 }
 
-// leaf records one transition of the run or one of its steps.
+// leaf records a transition of the run, or of one of its steps, in the log.
 func (m *runTx) leaf(event string, step *gatehouse.Step, from, to string, data ...gatehouse.Member) error {
 	if step != nil {
 		data = append(data, member("step", step.Key), member("step_id", step.ID),
@@ -336,7 +340,7 @@ func errLeaseLost(s *gatehouse.Step) error {
 		With("status", s.Status).With("generation", s.Generation)
 }
 
-// held returns a step that is running under the caller's lease.
+// held returns a step if it is running under the caller's lease, which has this generation.
 func (m *runTx) held(id string, generation int) (*gatehouse.Step, error) {
 	s := m.run.StepByID(id)
 	switch {
@@ -349,10 +353,10 @@ func (m *runTx) held(id string, generation int) (*gatehouse.Step, error) {
 	return s, nil
 }
 
-// random is a number in [0, 1).
+// random returns a number in [0, 1).
 func random() float64 { return rand.Float64() }
 
-// notFound reports whether an error means that nothing was found.
+// notFound reports whether an error is ErrNotFound or has the code not_found.
 func notFound(err error) bool {
 	return errors.Is(err, gatehouse.ErrNotFound) || gatehouse.CodeOf(err) == gatehouse.CodeNotFound
 }

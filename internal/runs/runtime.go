@@ -11,19 +11,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// RuntimeConfig configures how steps are executed. Zero fields take the default.
+// RuntimeConfig configures a Runtime. A zero field means its default.
 type RuntimeConfig struct {
 	// Workers bounds the steps that execute at a time; 16 by default.
 	Workers int
 	// Weights are the shares of tenants and workspaces; nil means equal shares.
 	Weights Weights
-	// Poll is the longest sleep between two polls of the store; 1 s by default.
+	// Poll is the longest time between two polls of the store; 1 s by default.
 	Poll time.Duration
 	// Owner names this process in leases.
 	Owner string
-	// InlineLimit bounds the inline steps: steps that touch nothing outside their
-	// run and run in the same transaction as the step before them. 16 by
-	// default; a negative value means none.
+	// InlineLimit bounds the inline steps that the transaction of another step closes; 16 by default, and a
+	// negative value means none. An inline step only computes a value from the data of its run.
 	InlineLimit int
 }
 
@@ -40,10 +39,10 @@ type Runtime struct {
 	config RuntimeConfig
 	log    *slog.Logger
 	fair   *fair
-	// slots limits the executing steps: a step frees its slot when its result is about to be
-	// stored. held limits the leased steps.
+	// slots bounds the executing steps. A step frees its slot when its result is about to be stored. held
+	// bounds the leased steps.
 	slots, held lease.Slots
-	// freed signals that a step has ended, so that its lane may have room.
+	// freed receives a value when a step has ended. The lane of the step may then have room.
 	freed chan struct{}
 }
 
@@ -64,12 +63,11 @@ func NewRuntime(store gatehouse.Store, runs *Runs, hints Hints, c RuntimeConfig,
 	}
 	return &Runtime{
 		store: store, runs: runs, hints: hints, config: c, log: log, fair: &fair{weights: c.Weights},
-		slots: make(lease.Slots, c.Workers), held: make(lease.Slots, c.Workers+storing), freed: make(chan struct{}, 1),
+		slots: make(lease.Slots, c.Workers), held: make(lease.Slots, c.Workers+maxStoring), freed: make(chan struct{}, 1),
 	}
 }
 
-// Run works until ctx ends. Then it stops leasing, lets executing steps end,
-// and returns.
+// Run leases and executes steps until ctx ends. Then it waits for the executing steps, and returns.
 func (r *Runtime) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	defer loops.Wait()
@@ -82,18 +80,19 @@ func (r *Runtime) Run(ctx context.Context) {
 
 // work leases ready steps and executes them.
 func (r *Runtime) work(ctx context.Context) {
-	var carried sync.WaitGroup
-	defer carried.Wait()
+	var executing sync.WaitGroup
+	defer executing.Wait()
 	ready, cancel := r.hints.Subscribe(TopicSteps)
 	defer cancel()
 	least := 1
 	for ctx.Err() == nil {
-		n := lease.Acquire(ctx, least, r.config.Workers, patience, r.held, r.slots)
+		n := lease.Acquire(ctx, least, r.config.Workers, slotPatience, r.held, r.slots)
 		if n == 0 {
 			return
 		}
 		steps, err := r.lease(ctx, n)
-		if least = 1; len(steps) == n { // more may be ready than there were slots
+		least = 1
+		if len(steps) == n { // more steps may be ready than there were slots
 			least = r.config.Workers
 		}
 		if err != nil && ctx.Err() == nil {
@@ -105,13 +104,12 @@ func (r *Runtime) work(ctx context.Context) {
 			continue
 		}
 		for _, s := range steps {
-			carried.Go(func() { r.execute(ctx, s) })
+			executing.Go(func() { r.execute(ctx, s) })
 		}
 	}
 }
 
-// execute executes a step to its end, even when ctx ends: its lease bounds the
-// time.
+// execute executes a step to its end, even when ctx ends. The lease of the step bounds the time.
 func (r *Runtime) execute(ctx context.Context, s *gatehouse.Step) {
 	err := r.runs.ExecuteChain(context.WithoutCancel(ctx), s, r.config.Owner, r.config.InlineLimit, func() { <-r.slots })
 	if err != nil {
@@ -125,6 +123,7 @@ func (r *Runtime) execute(ctx context.Context, s *gatehouse.Step) {
 	}
 }
 
+// lease leases up to n ready steps, divided fairly between the lanes.
 func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 	var due []gatehouse.DueLane
 	err := r.store.ReadQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
@@ -136,12 +135,12 @@ func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 	}
 	r.fair.looks.Looked(len(due), due[len(due)-1].Lane)
 	shares := r.fair.share(due, n, func(l gatehouse.Lane) (workflow, tenant int, ok bool) {
-		own, of, err := r.runs.Limits(ctx, l.Tenant, l.Workflow)
+		limits, tenantLimits, err := r.runs.Limits(ctx, l.Tenant, l.Workflow)
 		if err != nil { // the steps of other lanes are still leased
 			r.log.ErrorContext(ctx, "the limits of a workflow were not read: none of its steps is leased",
 				"tenant", l.Tenant, "workflow", l.Workflow, "error", err)
 		}
-		return own.MaxConcurrency, of.MaxConcurrency, err == nil
+		return limits.MaxConcurrency, tenantLimits.MaxConcurrency, err == nil
 	})
 	if len(shares) == 0 {
 		return nil, nil
@@ -151,15 +150,14 @@ func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 	return steps, err
 }
 
-// patience is how long a lease waits for further slots while there is a
-// backlog: finding and leasing one step costs as much as several.
-const patience = time.Millisecond
+// slotPatience is how long a lease waits for further slots while there is a backlog: to find and lease one
+// step costs as much as to lease several.
+const slotPatience = time.Millisecond
 
-// storing is how many steps may be leased besides the executing ones: while the results of one
-// lease are being stored, the next steps are leased and executed.
-const storing = 64
+// maxStoring bounds the leased steps whose results are being stored, in addition to the executing steps.
+const maxStoring = 64
 
-// sleep waits for one of the hints, at most for the given time.
+// sleep waits for one of the two hints, at most for the time most.
 func (r *Runtime) sleep(ctx context.Context, most time.Duration, hint, other <-chan struct{}) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -172,15 +170,14 @@ func (r *Runtime) sleep(ctx context.Context, most time.Duration, hint, other <-c
 }
 
 const (
-	// rest is the minimum time between two rounds of waking.
-	rest = 5 * time.Millisecond
-	// idle is the minimum time between two rounds when the first found nothing
-	// to wake: every transition in the store sends a hint, and most hints
-	// concern no run.
-	idle = 20 * time.Millisecond
+	// wakePause is the shortest time between two rounds of wake.
+	wakePause = 5 * time.Millisecond
+	// idleWakePause is the shortest time between two rounds when the first round found nothing to wake.
+	// Every transition in the store sends a hint, and most hints concern no run.
+	idleWakePause = 20 * time.Millisecond
 )
 
-// wake moves steps that have settled, are due, or have lost their worker.
+// wake moves the steps whose action has settled, whose time has come, or whose worker has lost its lease.
 func (r *Runtime) wake(ctx context.Context) {
 	moved, cancel := r.hints.Subscribe(usecase.TopicAudit)
 	defer cancel()
@@ -191,21 +188,21 @@ func (r *Runtime) wake(ctx context.Context) {
 			if err != nil && ctx.Err() == nil {
 				r.log.ErrorContext(ctx, "waking steps failed", "error", err)
 			}
-			r.sleep(ctx, rest, nil, nil)
+			r.sleep(ctx, wakePause, nil, nil)
 			if n > 0 {
 				continue
 			}
 			if wait = r.config.Poll; r.runs.BackedOff() == 0 {
-				wait = idle // another loop or process is waking it
+				wait = idleWakePause // another loop or process is waking the due step
 			}
 		}
-		r.sleep(ctx, min(wait, idle), nil, nil)
-		r.sleep(ctx, wait-idle, moved, nil)
+		r.sleep(ctx, min(wait, idleWakePause), nil, nil)
+		r.sleep(ctx, wait-idleWakePause, moved, nil)
 	}
 }
 
-// untilDue is the time until the next step or run is due, at most the poll. It
-// is 0 when one may be due now.
+// untilDue returns the time until the next step or run is due, at most config.Poll. It returns 0 or less when
+// one may be due now.
 func (r *Runtime) untilDue(ctx context.Context) time.Duration {
 	if r.runs.BackedOff() > 0 {
 		return 0
@@ -224,8 +221,8 @@ func (r *Runtime) untilDue(ctx context.Context) time.Duration {
 	return wait
 }
 
-// loop calls fn repeatedly: at once if the last call found work, else after the poll interval or
-// a hint.
+// loop calls fn repeatedly until ctx ends. After a call that found no work, it waits for a hint, at most for
+// config.Poll.
 func (r *Runtime) loop(ctx context.Context, what, topic string, fn func(context.Context) (int, error)) {
 	var hint <-chan struct{}
 	if topic != "" {

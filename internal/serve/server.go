@@ -284,9 +284,9 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		Store: n.Store, Targets: n.Registry, Authority: n.Gate, Owner: ownerName(), Wake: pushes,
 		Committed: func(id string) { n.Hub.Notify(id); n.Hub.Notify(usecase.TopicAudit) },
 		Log:       n.Log, Metrics: telemetry.NewPushes(metrics, slices.Sorted(maps.Keys(n.stored.config().Connectors))...),
-		BreakerMoved: telemetry.NewBreakers(metrics, slices.Sorted(maps.Keys(n.stored.config().Connectors))...).Moved,
-		Failpoint:    func(p dispatch.Point) { failpoint.Here(string(p)) },
-		Trace:        n.tracing.Push,
+		BreakerChanged: telemetry.NewBreakers(metrics, slices.Sorted(maps.Keys(n.stored.config().Connectors))...).Moved,
+		Failpoint:      func(p dispatch.Point) { failpoint.Here(string(p)) },
+		Trace:          n.tracing.Push,
 	}, engineConfig(n.config.Dispatch))
 	if err != nil {
 		return fail(err)

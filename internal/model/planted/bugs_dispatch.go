@@ -5,10 +5,10 @@ package main
 func dispatchBugs() []bug {
 	return []bug{
 		plant("class C is called again after an ambiguous answer", "5, 15", "internal/dispatch/judge.go",
-			"if once(class) || spent {", "if spent {", model, "TestModel"),
+			"if callsOnce(class) || spent {", "if spent {", model, "TestModel"),
 		plant("class C is called again after a transient answer", "15", "internal/dispatch/judge.go",
-			"if spent || once(class) && (kind == connector.Transient || !clean) {",
-			"if spent || once(class) && !clean {", dispatch, "TestJudge"),
+			"if spent || callsOnce(class) && (kind == connector.Transient || !clean) {",
+			"if spent || callsOnce(class) && !clean {", dispatch, "TestJudge"),
 		plant("class C is called again after its worker died", "5, 15", "internal/dispatch/rescue.go",
 			"class, retention := d.targets.Class(q.Tenant, q.Connector, s.action.Operation), ",
 			"class, retention := connector.ClassA, ", dispatch, "TestRescueGoesByTheClass"),

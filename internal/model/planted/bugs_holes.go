@@ -2,14 +2,14 @@ package main
 
 // holeBugs: there is a way around the gate, or a state without an end.
 func holeBugs() []bug {
-	const secondSecret, told, dead = gate + "/secondsecret.go", gate + "/notices.go", gate + "/replay.go"
+	const stepUp, told, dead = gate + "/stepup.go", gate + "/notices.go", gate + "/replay.go"
 	const answers, addresses = "internal/api/answers.go", "internal/api/addresses.go"
 	const calendar, redactor = "internal/policy/calendar.go", "connector/redact.go"
 	return []bug{
-		plant("a key alone makes credentials", "promise 2", secondSecret,
+		plant("a key alone makes credentials", "promise 2", stepUp,
 			"case c.Session == nil && c.StepUp, c.TokenShown:", "case c.Session == nil, c.TokenShown:", gate,
 			"TestChangingRightsNeedsASecondSecret"),
-		plant("an old session makes credentials", "promise 2", secondSecret,
+		plant("an old session makes credentials", "promise 2", stepUp,
 			"case tx.Now().Sub(c.Session.CreatedAt) < gatehouse.FreshSignIn:",
 			"case tx.Now().After(c.Session.CreatedAt):",
 			"internal/console", "TestFormsOfAdministratorsNeedAFreshSignIn"),

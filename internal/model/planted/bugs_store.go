@@ -13,7 +13,7 @@ func storeBugs() []bug {
 			sqlite, "TestUnclearCommit",
 		},
 		plant("a refused COMMIT counts as done", "2", sqlite+"/batch.go",
-			"// Refused, and the transaction is still open: nothing is stored.\n\t\tw.rollback()\n\t\treturn lost(err)", "w.rollback()\n\t\treturn nil", sqlite, "TestUnclearCommit"),
+			"// SQLite refused the COMMIT, and the transaction is still open: nothing is stored.\n\t\tw.rollback()\n\t\treturn lost(err)", "w.rollback()\n\t\treturn nil", sqlite, "TestUnclearCommit"),
 		plant("nothing is committed", "2", sqlite+"/writer.go",
 			"_, err := c.exec(`COMMIT`); return err", "_, err := c.exec(`ROLLBACK`); return err", sqlite, "TestKilled"),
 		plant("an unclear COMMIT counts as done", "2", sqlite+"/batch.go",

@@ -29,7 +29,7 @@ type ceilingLock struct{ Hash int64 }
 // lockCeilings locks ceilings, in one order for all transactions.
 var lockCeilings = writes[ceilingLock](rankLockCeiling, "", `
 SELECT pg_advisory_xact_lock(hash)
-FROM (SELECT DISTINCT hash FROM unnest($1::bigint[]) AS hash ORDER BY hash LIMIT $2) r`).once()
+FROM (SELECT DISTINCT hash FROM unnest($1::bigint[]) AS hash ORDER BY hash LIMIT $2) r`).withDistinct()
 
 // claimsRow is the claims of an action, encoded.
 type claimsRow struct {
@@ -76,7 +76,7 @@ SELECT CASE WHEN EXISTS (
     SELECT sum(amount) FROM ceiling_sum s
     WHERE s.tenant = r.tenant AND s.ceiling = r.ceiling AND s.scope = r.scope AND s.counted_at > r.since
   ) > r."limit"
-) THEN gatehouse_refuse('GH001') ELSE 0 END`).once()
+) THEN gatehouse_refuse('GH001') ELSE 0 END`).withDistinct()
 
 // ReserveCeilings stores the claims of an action if each fits under its limit.
 //

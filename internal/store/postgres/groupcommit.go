@@ -11,16 +11,17 @@ import (
 )
 
 const (
-	// maxGroups bounds the groups under way at a time. A single Update that a group could have
-	// taken counts as a group. Further Updates wait and form the next group.
+	// maxGroups bounds the groups under way at a time. An Update that takes a group slot and runs
+	// alone counts as a group. Further Updates wait and form the next group.
 	maxGroups = 2
-	// minSecondGroup is the least number of waiting Updates that starts a second group beside
-	// the first: two small groups cost more than one.
+	// minSecondGroup is the smallest number of waiting Updates for which a second group starts
+	// beside the first: two small groups cost more than one.
 	minSecondGroup = 4
-	// maxHold is how long a group counts as under way. A group that waits longer for a lock
-	// continues, but no longer delays others.
-	maxHold = 25 * time.Millisecond
-	// companionWait is how long the first of several companions waits in an idle queue for the others.
+	// maxBusy is how long a group, or a batch of Reads, can delay the next one. A group that waits
+	// longer for a lock continues, but no longer counts as under way.
+	maxBusy = 25 * time.Millisecond
+	// companionWait is how long the first of several companions waits in an idle queue for the
+	// others; see [gatehouse.WithCompanions].
 	companionWait = time.Millisecond
 	// maxMembers bounds a group.
 	maxMembers = 64
@@ -31,8 +32,8 @@ const (
 	maxClosureTime = 100 * time.Millisecond
 )
 
-// errRunAlone says that a member left its group, or that the group was undone: its closure runs
-// again, alone.
+// errRunAlone says that an Update or a Read runs alone: a group or batch could not take it, or it
+// left its group, or its group was undone.
 var errRunAlone = errors.New("postgres: runs alone")
 
 // groupQueue is where Updates wait while others are under way.
@@ -41,55 +42,60 @@ type groupQueue struct {
 	running int
 	members int // members of the running groups
 	waiting []*member
-	// held is the end of the wait for companions; nil without one.
-	held *time.Timer
-	// concurrency estimates the number of concurrent Updates, in 16ths: the recent maximum,
-	// decaying with each group.
+	// companionTimer ends the wait for companions; nil if nobody waits for companions.
+	companionTimer *time.Timer
+	// concurrency estimates the number of concurrent Updates, in 16ths. It rises to each new
+	// maximum at once, and falls by a sixteenth with each group.
 	concurrency int
 }
 
-// canStart reports whether the waiting Updates may start. While a group runs, they must be
-// nearly half of all concurrent Updates: a much smaller group costs nearly as much, and with
+// canStart reports whether the waiting Updates may start. A second group starts only if it has
+// nearly half of all concurrent Updates: a much smaller group costs nearly as much, and with two
 // equal groups the commit of one overlaps the work of the other.
-func (l *groupQueue) canStart() bool {
-	l.concurrency = max(l.concurrency, 16*(len(l.waiting)+l.members))
-	if l.held != nil {
+func (q *groupQueue) canStart() bool {
+	q.concurrency = max(q.concurrency, 16*(len(q.waiting)+q.members))
+	switch {
+	case q.companionTimer != nil:
 		return false
+	case q.running == 0:
+		return true
 	}
-	return l.running == 0 || l.running < maxGroups && 16*len(l.waiting) >= max(16*minSecondGroup, l.concurrency*7/16)
+	nearlyHalf := q.concurrency * 7 / 16
+	return q.running < maxGroups && 16*len(q.waiting) >= max(16*minSecondGroup, nearlyHalf)
 }
 
-// member is an Update on its way into and through a group. Its closure runs in the caller's
-// goroutine; the group runs in its own.
+// member is an Update that waits for a group or belongs to one. The closure of the Update runs in
+// the caller's goroutine; the group has a goroutine of its own.
 type member struct {
 	t *tx
-	// locks and reads are its first statements, locks first. answers holds their rows, by
-	// statement.
+	// locks and reads are the first statements of the Update. answers holds their rows: those of
+	// each lock, then those of each read.
 	locks, reads []query
 	answers      [][][][]byte
 	keys         []lockKey
-	// admitted tells the outcome of the wait in the queue: nil means that answers are there;
-	// errRunAlone that the Update runs alone. Without a group, it then holds a group slot,
-	// which it must return.
+	// admitted receives the end of the wait in the queue. nil means that the answers have arrived.
+	// errRunAlone means that the Update runs alone; if it has no group, it then holds a group slot
+	// and must return the slot.
 	admitted chan error
 	group    *group
 	writes   []query
-	ended    bool
-	// done receives the outcome.
+	// ended says that the closure has ended.
+	ended bool
+	// done receives the outcome of the group.
 	done chan error
 }
 
-// group is several Updates in one transaction. The first round trip locks and reads for all of
-// them; each closure then runs on its answers; the second round trip writes and commits for
-// all.
+// group is a transaction that several Updates share. The first round trip locks and reads for all
+// members; each closure then runs on its answers; the second round trip writes and commits for all
+// members.
 type group struct {
 	s       *Store
 	members []*member
 	at      time.Time // the clock reading
 
 	mu sync.Mutex
-	// pending counts the running closures, sealed says that the group waits for no more of
-	// them, and allEnded is closed when the last one ends.
+	// pending counts the running closures. allEnded is closed when the last closure ends. sealed
+	// says that the group no longer waits for closures.
 	pending  int
 	sealed   bool
 	allEnded chan struct{}
@@ -97,17 +103,17 @@ type group struct {
 	owners map[string]*member
 }
 
-// join brings an Update that sends its first statements into a group. Otherwise it connects the
-// Update, and grouped is false: the Update runs alone.
+// join sends the first statements of an Update through a group. If no group can take the Update, it
+// runs alone: join connects it, and grouped is false.
 func (t *tx) join(locks, queries []query) (grouped bool, err error) {
 	if t.member != nil {
 		t.err = errRunAlone // a second read
 		return true, t.err
 	}
-	clock := len(locks)+len(queries) == 0
 	t.noteKeys(locks)
-	if t.mode.alone || len(t.queue) > 0 || !t.opening.groups && !clock || !groupable(locks, queries, t.opening.queries) ||
-		t.s.lockQueue.blocked(t.opening.keys) {
+	onlyClock := len(locks)+len(queries) == 0
+	mayJoin := !t.mode.alone && len(t.queue) == 0 && (t.opening.groups || onlyClock)
+	if !mayJoin || !groupable(locks, queries, t.opening.queries) || t.s.lockQueue.blocked(t.opening.keys) {
 		return false, t.connect()
 	}
 	m := &member{
@@ -141,101 +147,101 @@ func groupable(lists ...[]query) bool {
 	return true
 }
 
-// waitForGroup waits in the group queue. It returns nil when the answers are there. With
-// errRunAlone, the Update holds a group slot unless it has a group.
+// waitForGroup waits in the group queue. It returns nil when the answers have arrived. If it returns
+// errRunAlone to an Update without a group, the Update holds a group slot.
 func (s *Store) waitForGroup(ctx context.Context, m *member) error {
 	s.enqueue(m, gatehouse.Companions(ctx))
-	var gone error
+	var gaveUp error
 	select {
 	case err := <-m.admitted:
 		return err
 	case <-ctx.Done():
-		gone = ctx.Err()
+		gaveUp = ctx.Err()
 	case <-s.closing:
-		gone = errClosed
+		gaveUp = errClosed
 	}
-	if !s.dequeue(m) { // admitted meanwhile
-		if m.group != nil { // its answers may take long
+	if !s.dequeue(m) { // the member was admitted meanwhile
+		if m.group != nil { // the group must not wait for this closure
 			m.group.memberEnded(m, nil)
 		} else {
 			s.releaseGroupSlot(1)
 		}
 	}
-	return gone
+	return gaveUp
 }
 
-// enqueue puts a member in the group queue. The queue holds companions until they are all there, companionWait has
-// passed, or any other Update comes.
+// enqueue puts a member in the group queue. If the member has companions, the queue does not start
+// until all of them have arrived, companionWait has passed, or an Update without companions arrives.
 func (s *Store) enqueue(m *member, companions int) {
-	l := &s.groupQueue
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.waiting = append(l.waiting, m)
+	q := &s.groupQueue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, m)
 	switch {
-	case len(l.waiting) >= min(companions, maxMembers):
-		l.held = nil
-	case l.held == nil:
-		var held *time.Timer
-		held = time.AfterFunc(s.config.companionWait, func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			if l.held == held {
-				l.held = nil
+	case len(q.waiting) >= min(companions, maxMembers):
+		q.companionTimer = nil
+	case q.companionTimer == nil:
+		var timer *time.Timer
+		timer = time.AfterFunc(s.config.companionWait, func() {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			if q.companionTimer == timer {
+				q.companionTimer = nil
 				s.startIfReady()
 			}
 		})
-		l.held = held
+		q.companionTimer = timer
 	}
 	s.startIfReady()
 }
 
 // startIfReady starts the next group if it may start. The caller holds the queue's mutex.
 func (s *Store) startIfReady() {
-	if l := &s.groupQueue; len(l.waiting) > 0 && l.canStart() {
+	if q := &s.groupQueue; len(q.waiting) > 0 && q.canStart() {
 		s.startGroup()
 	}
 }
 
 // dequeue removes a member from the queue. It reports false if the member was already admitted.
 func (s *Store) dequeue(m *member) bool {
-	l := &s.groupQueue
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := slices.Index(l.waiting, m)
+	q := &s.groupQueue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.waiting, m)
 	if i >= 0 {
-		l.waiting = slices.Delete(l.waiting, i, i+1)
+		q.waiting = slices.Delete(q.waiting, i, i+1)
 	}
 	return i >= 0
 }
 
-// holdGroupSlot returns a function that returns the group slot of some members, once. After
-// maxHold the slot is returned anyway.
-func (s *Store) holdGroupSlot(members int) (pass func()) {
+// holdGroupSlot holds the group slot of some members until the caller calls release, at most for
+// maxBusy.
+func (s *Store) holdGroupSlot(members int) (release func()) {
 	once := sync.OnceFunc(func() { s.releaseGroupSlot(members) })
-	timer := time.AfterFunc(maxHold, once)
+	timer := time.AfterFunc(maxBusy, once)
 	return func() {
 		timer.Stop()
 		once()
 	}
 }
 
-// releaseGroupSlot returns the group slot of some members.
+// releaseGroupSlot frees the group slot of some members, and starts the next group if it may start.
 func (s *Store) releaseGroupSlot(members int) {
-	l := &s.groupQueue
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.running--
-	l.members -= members
+	q := &s.groupQueue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.running--
+	q.members -= members
 	s.startIfReady()
 }
 
-// startGroup starts a group of the waiting Updates: as many as fit and share no key. The caller
-// holds the queue's mutex.
+// startGroup starts a group of waiting Updates, of which no two have the same key. A single Update
+// runs alone. The caller holds the queue's mutex.
 func (s *Store) startGroup() {
-	l := &s.groupQueue
+	q := &s.groupQueue
 	taken := make(map[lockKey]bool)
 	var members, rest []*member
-	for _, m := range l.waiting {
+	for _, m := range q.waiting {
 		if len(members) == maxMembers || slices.ContainsFunc(m.keys, func(k lockKey) bool { return taken[k] }) {
 			rest = append(rest, m)
 			continue
@@ -245,15 +251,15 @@ func (s *Store) startGroup() {
 		}
 		members = append(members, m)
 	}
-	l.waiting = rest
-	l.running++
-	l.members += len(members)
-	l.concurrency -= l.concurrency / 16
+	q.waiting = rest
+	q.running++
+	q.members += len(members)
+	q.concurrency -= q.concurrency / 16
 	if len(members) == 1 {
 		members[0].admitted <- errRunAlone
 		return
 	}
-	// Two groups that want the same keys lock them in the same order.
+	// All groups lock keys in the same order, so two groups cannot deadlock on them.
 	slices.SortFunc(members, func(a, b *member) int { return slices.CompareFunc(a.keys, b.keys, lockKey.compare) })
 	g := &group{
 		s: s, members: members, pending: len(members), allEnded: make(chan struct{}), owners: make(map[string]*member),
@@ -264,7 +270,7 @@ func (s *Store) startGroup() {
 	go g.run()
 }
 
-// read passes the answers to the row functions of its queries.
+// read passes the answers to the row functions of the member's queries.
 func (m *member) read() error { return m.t.replay(slices.Concat(m.locks, m.reads), m.answers) }
 
 // takeOwnership makes the member the owner of ids and keys. It reports false if one of them
@@ -282,7 +288,8 @@ func (m *member) takeOwnership(ids ...string) bool {
 	return true
 }
 
-// claimLocked makes the member the owner of an action that it locked.
+// claimLocked makes the member the owner of an action that it locked, and of the action's approval
+// and push.
 func (t *tx) claimLocked(a *gatehouse.Action) error {
 	if t.member == nil {
 		return nil
@@ -377,7 +384,7 @@ func (g *group) seal() (writers []*member) {
 	return writers
 }
 
-// run carries out the group. Any server error undoes all of it, and each member runs again,
+// run carries out the group. Any server error undoes the whole group, and each member runs again,
 // alone, so that no member gets the error of another.
 func (g *group) run() {
 	s := g.s
@@ -406,6 +413,7 @@ func (g *group) run() {
 		}
 		m.admitted <- nil
 	}
+
 	writers := g.seal()
 	if len(writers) == 0 {
 		return

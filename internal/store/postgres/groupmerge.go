@@ -2,81 +2,85 @@ package postgres
 
 import "slices"
 
-// mergedRead is one statement that members of a group or of a batch of Reads send, with the distinct rows and,
-// for each, the answers to which the result is appended. Each row names its tenant.
+// mergedRead is one statement of several members of a group or of a batch of Reads. It sends equal rows
+// once. Each row names its tenant.
 type mergedRead struct {
 	statement *arrayStatement
-	rows      []any
-	slots     map[any]int
-	answers   [][]*[][][]byte
+	// rows are the distinct rows of the members. index maps each row to its position in rows.
+	rows  []any
+	index map[any]int
+	// answers[i] lists the members' answers that get the results for rows[i].
+	answers [][]*[][][]byte
 }
 
 // mergedReads are the statements of all members, in order of first occurrence.
 type mergedReads []*mergedRead
 
-func (list *mergedReads) add(q query, to *[][][]byte) {
-	at := slices.IndexFunc(*list, func(o *mergedRead) bool { return o.statement == q.statement })
+// add adds a query of a member. The rows of its result will be appended to answer.
+func (list *mergedReads) add(q query, answer *[][][]byte) {
+	at := slices.IndexFunc(*list, func(m *mergedRead) bool { return m.statement == q.statement })
 	if at < 0 {
 		at = len(*list)
-		*list = append(*list, &mergedRead{statement: q.statement, slots: make(map[any]int)})
+		*list = append(*list, &mergedRead{statement: q.statement, index: make(map[any]int)})
 	}
-	o := (*list)[at]
-	slot, known := o.slots[q.rows[0]]
+	m := (*list)[at]
+	i, known := m.index[q.rows[0]]
 	if !known {
-		slot = len(o.rows)
-		o.slots[q.rows[0]] = slot
-		o.rows, o.answers = append(o.rows, q.rows[0]), append(o.answers, nil)
+		i = len(m.rows)
+		m.index[q.rows[0]] = i
+		m.rows, m.answers = append(m.rows, q.rows[0]), append(m.answers, nil)
 	}
-	o.answers[slot] = append(o.answers[slot], to)
+	m.answers[i] = append(m.answers[i], answer)
 }
 
-// deliver copies a row to all that asked for it.
-func (o *mergedRead) deliver(slot int, raw [][]byte) {
+// deliver appends a result for rows[i] to each of answers[i]. It copies the result, because the driver reuses
+// raw.
+func (m *mergedRead) deliver(i int, raw [][]byte) {
 	size := 0
 	for _, b := range raw {
 		size += len(b)
 	}
-	all, kept := make([]byte, 0, size), make([][]byte, len(raw))
-	for i, b := range raw {
+	buffer, fields := make([]byte, 0, size), make([][]byte, len(raw))
+	for k, b := range raw {
 		if b != nil {
-			from := len(all)
-			all = append(all, b...)
-			kept[i] = all[from:len(all):len(all)]
+			from := len(buffer)
+			buffer = append(buffer, b...)
+			fields[k] = buffer[from:len(buffer):len(buffer)]
 		}
 	}
-	for _, to := range o.answers[slot] {
-		*to = append(*to, kept)
+	for _, answer := range m.answers[i] {
+		*answer = append(*answer, fields)
 	}
 }
 
-// query is the statement to send.
-func (o *mergedRead) query() query {
-	return query{sql: o.statement.forGroup, args: o.statement.arguments(o.rows), row: func(r *row) error {
-		o.deliver(int(r.Int())-1, r.raw)
+// query returns the statement to send.
+func (m *mergedRead) query() query {
+	return query{sql: m.statement.forGroup, args: m.statement.arguments(m.rows), row: func(r *row) error {
+		m.deliver(int(r.Int())-1, r.raw)
 		return nil
 	}}
 }
 
 // appendTo appends the statements to a batch.
 func (list mergedReads) appendTo(batch []query) []query {
-	for _, o := range list {
-		batch = append(batch, o.query())
+	for _, m := range list {
+		batch = append(batch, m.query())
 	}
 	return batch
 }
 
-// readClockOfGroup is readClock, and limits how long the group's writes wait for a lock. After
-// that, each member runs alone, and only the one that needs the lock waits, such as for a key
-// that a disconnected replica has inserted and not committed. The limit exceeds the server's
-// deadlock_timeout, so that a deadlock of two groups is found first.
+// readClockOfGroup reads the clock, and sets how long the writes of the group wait for a lock. Another
+// transaction may hold a lock for longer, for example that of a disconnected replica, which has inserted a
+// key and not committed. Then each member runs alone, and only the member that needs the lock waits for it.
+// The time exceeds the server's deadlock_timeout, so that the server first detects a deadlock of two groups.
 const readClockOfGroup = `SELECT clock_timestamp(), set_config('lock_timeout', '2s', true)`
 
 // read locks and reads for all members, in one round trip.
 func (g *group) read(t *tx) error {
 	var locks, rest mergedReads
-	var asked [][]query
+	var queries [][]query
 	for _, m := range g.members {
-		asked = append(asked, m.locks, m.reads)
+		queries = append(queries, m.locks, m.reads)
 		m.answers = make([][][][]byte, len(m.locks)+len(m.reads))
 		for i, q := range m.locks {
 			locks.add(q, &m.answers[i])
@@ -85,20 +89,22 @@ func (g *group) read(t *tx) error {
 			rest.add(q, &m.answers[len(m.locks)+i])
 		}
 	}
-	t.useTenantsOf(asked...)
-	batch := append(locks.appendTo(t.withTenant(t.pendingBatch(8))), query{sql: readClockOfGroup, row: t.setClock})
+	t.useTenantsOf(queries...)
+	batch := t.withTenant(t.pendingBatch(8))
+	batch = locks.appendTo(batch)
+	batch = append(batch, query{sql: readClockOfGroup, row: t.setClock})
 	batch = rest.appendTo(batch)
 	t.begun = true
-	err, own := t.send(t.ctx, batch)
+	err, rowErr := t.send(t.ctx, batch)
 	if err != nil {
 		t.err = explain(err)
 		return t.err
 	}
-	return own
+	return rowErr
 }
 
-// missesLock reports whether a row that a member must lock does not exist or is locked by
-// somebody else.
+// missesLock reports whether a row that a member must lock does not exist or is locked by another
+// transaction.
 func (m *member) missesLock() bool {
 	for i, q := range slices.Concat(m.locks, m.reads) {
 		if q.statement.needed && len(m.answers[i]) == 0 {
@@ -108,8 +114,9 @@ func (m *member) missesLock() bool {
 	return false
 }
 
-// merge combines the writes of all members into few statements. The order of each member's
-// writes is kept.
+// merge combines the writes of all members into few statements. It takes the statement of the lowest rank
+// among the members' next writes, with the rows of all members whose next writes use this statement, and
+// repeats that until no writes are left. So each member's writes stay in their order.
 func (g *group) merge(t *tx, writers []*member) (batch []query) {
 	left := make([][]query, len(writers))
 	for i, m := range writers {
@@ -143,19 +150,19 @@ func (g *group) merge(t *tx, writers []*member) (batch []query) {
 	}
 }
 
-// distinct drops rows that equal earlier ones.
+// distinct drops duplicate rows.
 func distinct(rows []any) []any {
 	seen := make(map[any]bool, len(rows))
 	return slices.DeleteFunc(rows, func(r any) bool {
-		was := seen[r]
+		duplicate := seen[r]
 		seen[r] = true
-		return was
+		return duplicate
 	})
 }
 
-// sortByRank sorts a member's writes into the order in which groups send them, if all of them
-// concern runs. These tables are separate from the others, and each step is written once, so
-// only the order of statements of one kind matters.
+// sortByRank sorts a member's writes by rank, if all of them concern workflow runs and no step is written
+// twice. The tables of runs are separate from the others, so only the order of writes with the same
+// statement matters, and the sort keeps that order. Other writes are returned unsorted.
 func sortByRank(writes []query) []query {
 	steps := make(map[string]bool, len(writes))
 	for _, q := range writes {
@@ -178,8 +185,8 @@ func sortByRank(writes []query) []query {
 	return sorted
 }
 
-// compatible reports whether a write can share a statement with the others of its member: its subject
-// differs from all of theirs.
+// compatible reports whether a write can share a statement with other writes of its member: no other
+// write has the same subject.
 func compatible(others []query, q query) bool {
 	if q.statement.subject < 0 {
 		return q.statement == appendLeaves.arrayStatement
@@ -188,5 +195,5 @@ func compatible(others []query, q query) bool {
 	return !slices.ContainsFunc(others, func(o query) bool { return o.subject() == id })
 }
 
-// subject is the object that a write of one row names; "" for none.
+// subject returns the subject of a write of one row; "" for none.
 func (q *query) subject() string { return q.statement.textAt(q.rows[0], q.statement.subject) }

@@ -183,7 +183,7 @@ func scanRights(r *row, version *int, people ...**gatehouse.Principal) (err erro
 }
 
 // openVoters adds a query that locks people.
-func (t *tx) openVoters(people of[idRow], id string, rights *gatehouse.Rights) {
+func (t *tx) openVoters(people statementOf[idRow], id string, rights *gatehouse.Rights) {
 	t.opening.add(people.ask(func(r *row) error {
 		p, err := shared.ScanPrincipal(r)
 		rights.Voters = append(rights.Voters, p)

@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// readQueue is where Reads wait while a batch of them is under way. They form the next batch. A Read that
-// runs alone counts as a batch if a batch could have taken it.
+// readQueue holds the Reads that wait while a batch of Reads is under way. The waiting Reads form the next
+// batch. A single waiting Read runs alone, and counts as a batch.
 type readQueue struct {
 	mu      sync.Mutex
 	busy    bool
 	waiting []*batchedRead
 }
 
-// batchedRead is a Read on its way through the queue.
+// batchedRead is a Read that waits for a batch or belongs to one.
 type batchedRead struct {
 	queries []query
-	// answers hold the rows, by query, and at the clock reading.
+	// answers holds the rows of the result, by query. at is the clock reading.
 	answers [][][][]byte
 	at      time.Time
-	// admitted tells the outcome of the wait: nil means that the answers are there, errRunAlone that the
-	// Read runs alone. It calls done, unless that is nil, when it has ended.
+	// admitted receives the end of the wait: nil means that the answers have arrived, errRunAlone that the
+	// Read runs alone. A Read that runs alone calls done, if it is not nil, at its end.
 	admitted chan error
 	done     func()
 }
 
-// joinReads answers a Read in a batch. Otherwise it connects the Read, and batched is false: the Read
-// runs alone.
+// joinReads answers a Read through a batch. If no batch can take the Read, it runs alone: joinReads connects
+// it, and batched is false.
 func (t *readTx) joinReads(queries []query) (batched bool, err error) {
 	all := slices.Concat(queries, t.opening.queries)
 	if !groupable(all) {
@@ -49,7 +49,8 @@ func (t *readTx) joinReads(queries []query) (batched bool, err error) {
 	return true, t.replay(all, r.answers)
 }
 
-// replay passes answers to the row functions of their queries.
+// replay passes the answers to the row functions of their queries, and returns the first error of a row
+// function.
 func (t *readTx) replay(queries []query, answers [][][][]byte) (err error) {
 	for i, q := range queries {
 		for _, raw := range answers[i] {
@@ -63,33 +64,33 @@ func (t *readTx) replay(queries []query, answers [][][][]byte) (err error) {
 	return err
 }
 
-// waitForReads waits for the answers. With errRunAlone, the Read runs alone.
+// waitForReads waits for the answers. It returns errRunAlone if the Read has to run alone.
 func (s *Store) waitForReads(ctx context.Context, r *batchedRead) error {
 	q := &s.reads
 	q.mu.Lock()
 	q.waiting = append(q.waiting, r)
 	s.startReads()
 	q.mu.Unlock()
-	var gone error
+	var gaveUp error
 	select {
 	case err := <-r.admitted:
 		return err
 	case <-ctx.Done():
-		gone = ctx.Err()
+		gaveUp = ctx.Err()
 	case <-s.closing:
-		gone = errClosed
+		gaveUp = errClosed
 	}
 	q.mu.Lock()
 	q.waiting = slices.DeleteFunc(q.waiting, func(o *batchedRead) bool { return o == r })
 	q.mu.Unlock()
-	if r.done != nil { // admitted meanwhile
+	if r.done != nil { // the Read was admitted meanwhile, to run alone
 		r.done()
 	}
-	return gone
+	return gaveUp
 }
 
-// startReads starts a batch of the waiting Reads, unless one is under way. The caller holds the queue's
-// mutex.
+// startReads starts a batch of waiting Reads, unless another batch is under way. The caller holds the
+// queue's mutex.
 func (s *Store) startReads() {
 	q := &s.reads
 	if q.busy || len(q.waiting) == 0 {
@@ -114,7 +115,7 @@ func (s *Store) startReads() {
 	}()
 }
 
-// holdReads returns the function that ends a batch. After maxHold the next batch may start anyway.
+// holdReads returns the function that lets the next batch start. It is called after maxBusy at the latest.
 func (s *Store) holdReads() (done func()) {
 	once := sync.OnceFunc(func() {
 		s.reads.mu.Lock()
@@ -122,22 +123,22 @@ func (s *Store) holdReads() (done func()) {
 		s.reads.busy = false
 		s.startReads()
 	})
-	timer := time.AfterFunc(maxHold, once)
+	timer := time.AfterFunc(maxBusy, once)
 	return func() {
 		timer.Stop()
 		once()
 	}
 }
 
-// readBatch reads for all members, on one snapshot, in one round trip. After any error each of them runs
+// readBatch reads for all members, on one snapshot, in one round trip. After any error, each member runs
 // alone, so that no member gets the error of another.
 func (s *Store) readBatch(members []*batchedRead) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.Patience)
 	defer cancel()
 	var reads mergedReads
-	var asked [][]query
+	var queries [][]query
 	for _, r := range members {
-		asked = append(asked, r.queries)
+		queries = append(queries, r.queries)
 		r.answers = make([][][][]byte, len(r.queries))
 		for i, q := range r.queries {
 			reads.add(q, &r.answers[i])
@@ -145,14 +146,16 @@ func (s *Store) readBatch(members []*batchedRead) error {
 	}
 	var at time.Time
 	err := s.view(ctx, "", false, func(t *readTx) error {
-		t.useTenantsOf(asked...)
-		batch := append(t.withTenant(t.pendingBatch(len(reads))), query{sql: readClock, row: t.setClock})
-		batch = append(reads.appendTo(batch), query{sql: `commit`})
+		t.useTenantsOf(queries...)
+		batch := t.withTenant(t.pendingBatch(len(reads)))
+		batch = append(batch, query{sql: readClock, row: t.setClock})
+		batch = reads.appendTo(batch)
+		batch = append(batch, query{sql: `commit`})
 		t.begun = true
-		var own error
-		t.err, own = t.send(ctx, batch)
+		var rowErr error
+		t.err, rowErr = t.send(ctx, batch)
 		at = t.at
-		return own
+		return rowErr
 	})
 	if err != nil {
 		s.log.DebugContext(ctx, "postgres: a batch of reads failed", "members", len(members), "error", err)

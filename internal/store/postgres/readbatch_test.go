@@ -68,7 +68,7 @@ SELECT r.n, 1
 FROM (SELECT tenant, n FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $2) r, pg_sleep(2)`)
 
 // versions is a Read that wants the versions that a statement finds.
-func versions(ctx context.Context, s *Store, tenant string, from of[tenantRow], want ...int64) func() error {
+func versions(ctx context.Context, s *Store, tenant string, from statementOf[tenantRow], want ...int64) func() error {
 	return func() error {
 		var got []int64
 		err := s.view(ctx, tenant, true, func(t *readTx) error {

@@ -51,7 +51,7 @@ func (t *readTx) search(w *pageScan, text string, f gatehouse.ActionFilter, kind
 		return SelectSearchable + c.sql(), c.args
 	}
 	find.Times = func() (now, asOf int64) { return t.Now().UnixMicro(), at.AsOf }
-	find.Walk = func(after shared.Place, limit int) (list []*shared.Searchable, err error) {
+	find.ReadList = func(after shared.Place, limit int) (list []*shared.Searchable, err error) {
 		scan := &pageScan{limit: limit}
 		scan.where, scan.args = append(scan.where, filter.where...), append(scan.args, filter.args...)
 		if kind == shared.KindUrgency {
@@ -77,7 +77,7 @@ func (t *readTx) search(w *pageScan, text string, f gatehouse.ActionFilter, kind
 		}, scan.args...)
 		return list, err
 	}
-	find.Tail = func(limit int) (block int64, list []*shared.Searchable, err error) {
+	find.Unindexed = func(limit int) (block int64, list []*shared.Searchable, err error) {
 		t.allowSecondRead()
 		if block, err = t.number(selectSearchMark); err != nil {
 			return 0, nil, err
@@ -94,12 +94,12 @@ func (t *readTx) search(w *pageScan, text string, f gatehouse.ActionFilter, kind
 		}, t.tenant, block, before)
 		return list, err
 	}
-	find.Word = func(blocks []int64, from, to string, found func(block int64, rows []byte)) error {
+	find.Postings = func(blocks []int64, from, to string, found func(block int64, rows []byte)) error {
 		t.allowSecondRead()
 		add := func(r *row) error { found(r.Int(), r.next()); return nil }
 		return t.each(selectSearchWord, add, blocks, t.tenant, from, to)
 	}
-	find.Rows = func(seqs []int64) ([]*shared.Searchable, error) {
+	find.ReadRows = func(seqs []int64) ([]*shared.Searchable, error) {
 		sql, args := with("a.seq = ANY (?)", seqs)
 		return t.searchables(sql, args...)
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// beginUpdate does not ask for READ WRITE: an operator who sets
-	// default_transaction_read_only wants the database to stay as it is.
+	// beginUpdate does not say READ WRITE, since that would override an operator's
+	// default_transaction_read_only.
 	beginUpdate = `begin isolation level read committed`
 	beginView   = `begin isolation level repeatable read read only`
 )
@@ -21,26 +21,26 @@ const (
 // maxQueue bounds the writes that wait for the next round trip.
 const maxQueue = 256
 
-// query is one statement for the server: sql with args, or a statement with rows. row, which may be nil,
-// is called for each row of the result and must not use the transaction.
+// query is one statement for the server: either sql with args, or an arrayStatement with rows.
 type query struct {
 	sql       string
 	args      []any
 	statement *arrayStatement
 	rows      []any
-	row       func(*row) error
-	// tenant is the tenant of a statement that a group sends.
+	// row, which may be nil, is called for each row of the result. It must not use the transaction.
+	row func(*row) error
+	// tenant is the tenant of a statement that a group or a batch of Reads may send.
 	tenant string
-	// none is the error if the statement writes no row; nil if it may write none. It fails the transaction.
-	none error
+	// noRowErr, if not nil, fails the transaction if the statement writes no row.
+	noRowErr error
 }
 
 func ask(sql string, row func(*row) error, args ...any) query {
 	return query{sql: sql, args: bind(args), row: row}
 }
 
-// sent returns what goes to the server.
-func (q *query) sent() (sql string, args []any) {
+// sqlAndArgs returns the text and the arguments for the server.
+func (q *query) sqlAndArgs() (sql string, args []any) {
 	switch s := q.statement; {
 	case s == nil:
 		return q.sql, q.args
@@ -50,7 +50,8 @@ func (q *query) sent() (sql string, args []any) {
 	return q.statement.text, q.statement.arguments(q.rows)
 }
 
-// reader is a row of the result as the query's function reads it: without the number of the row.
+// reader returns a row of the result for the query's row function. It skips the row number that an
+// arrayStatement returns first.
 func (q *query) reader(raw [][]byte) row {
 	if q.statement == nil {
 		return row{raw: raw}
@@ -65,42 +66,44 @@ type readTx struct {
 	shared.Reads
 	s   *Store
 	ctx context.Context
-	// c is nil until an Update or a Read sends its first batch, and stays nil in a member of a group or
-	// of a batch of Reads. w is the Update itself; it is nil in a View.
+	// c is nil until an Update or a Read sends its first batch. It stays nil in a member of a group or
+	// of a batch of Reads.
 	c    *pgx.Conn
 	conn *pgxpool.Conn
-	w    *tx
-	view bool
-	// single marks a Read: its one question goes out without BEGIN, or, if it takes several
-	// statements, between BEGIN and COMMIT. readDone, which may be nil, ends its turn in the queue.
+	// update is the Update to which this readTx belongs; nil in a View.
+	update *tx
+	view   bool
+	// single says that this is a Read: a single method call in one round trip. It sends one statement
+	// without BEGIN, and several between BEGIN and COMMIT. readDone, which may be nil, lets the next
+	// Reads of the queue start.
 	single   bool
 	readDone func()
 	begun    bool
-	end      bool
-	// err is the first server error. It has ended the transaction, so it is the answer to every
-	// later call.
+	ended    bool
+	// err is the first server error. It has ended the transaction, so every later call returns it.
 	err error
-	// at is the clock reading. Until a caller has seen it (clockSeen), it is provisional, and is
-	// read again after a wait for locks.
+	// at is the clock reading. As long as no caller has seen it (clockSeen), each wait for locks
+	// replaces it by a new reading.
 	at        time.Time
 	clockSeen bool
 	queue     []query
 	wrote     bool
-	// tenant is the tenant of the next statements, serverTenant the one last set on the server; see
-	// withTenant.
+	// tenant is the tenant of the next statements. serverTenant is the tenant that the server's
+	// setting has; see withTenant.
 	tenant, serverTenant string
 	opening              opening
 	// freeKey is an idempotency key that neither an action nor the archive has.
 	freeKey keyOf
 	// tag is the command tag of the last statement of the last batch.
 	tag string
-	r   row
+	// r is reused for each row that a row function gets.
+	r row
 }
 
-// Now is the transaction's one clock reading. The first call reads it, or the round trip before the
-// call, after the locks taken so far.
+// Now returns the transaction's single clock reading. It is later than all locks taken before the
+// first call of Now.
 func (t *readTx) Now() time.Time {
-	if t.at.IsZero() && !t.end {
+	if t.at.IsZero() && !t.ended {
 		if err := t.read(); err != nil {
 			t.at = t.s.lastReading() // the transaction can no longer commit
 		}
@@ -112,10 +115,10 @@ func (t *readTx) Now() time.Time {
 // read sends the queued writes and then the queries, in one round trip.
 func (t *readTx) read(queries ...query) error { return t.lockAndRead(nil, queries...) }
 
-// lockAndRead is read with queries that lock. The clock and the reads that follow them see what
-// was committed during the wait for the locks.
+// lockAndRead is read with locking queries before the others. The clock and the other queries see
+// everything that was committed during the wait for the locks.
 func (t *readTx) lockAndRead(locks []query, queries ...query) error {
-	if t.end {
+	if t.ended {
 		return errEnded
 	}
 	if t.err != nil {
@@ -130,34 +133,38 @@ func (t *readTx) lockAndRead(locks []query, queries ...query) error {
 			return err
 		}
 	}
-	if t.w != nil && t.c == nil {
-		if grouped, err := t.w.join(locks, queries); grouped || err != nil {
+	if t.update != nil && t.c == nil {
+		if grouped, err := t.update.join(locks, queries); grouped || err != nil {
 			return err
 		}
 	}
-	batch := append(t.withTenant(t.pendingBatch(len(locks)+len(queries))), locks...)
+
+	batch := t.withTenant(t.pendingBatch(len(locks) + len(queries)))
+	batch = append(batch, locks...)
 	if first || len(locks) > 0 && !t.clockSeen {
 		batch = append(batch, query{sql: readClock, row: t.setClock})
 	}
 	t.queue = t.queue[:0]
 	t.begun = true
-	batch = t.withOpening(append(batch, queries...))
+	batch = append(batch, queries...)
+	batch = t.withOpening(batch)
 	if t.single && len(queries) > 1 {
 		batch = append(batch, query{sql: `commit`})
 	}
-	err, own := t.send(t.ctx, batch)
+
+	err, rowErr := t.send(t.ctx, batch)
 	if err != nil {
-		if t.w != nil && isLockTimeout(err) {
-			t.w.deniedKey, _ = lockedKey(locks)
+		if t.update != nil && isLockTimeout(err) {
+			t.update.deniedKey, _ = lockedKey(locks)
 		}
 		t.err = explain(err)
 		return t.err
 	}
-	return own
+	return rowErr
 }
 
-// pendingBatch begins the next batch: BEGIN if it is due, and the queued writes. queries is the
-// number of statements that follow.
+// pendingBatch returns the beginning of the next batch: BEGIN, if the transaction has not begun, and
+// the queued writes. queries is the number of statements that the caller will append.
 func (t *readTx) pendingBatch(queries int) []query {
 	batch := make([]query, 0, len(t.queue)+queries+16)
 	if !t.begun && (!t.single || queries > 1) {
@@ -179,13 +186,13 @@ func (t *readTx) setClock(r *row) error {
 	return nil
 }
 
-// send runs a batch. err is the error of the server or the connection; own is the first error
+// send runs a batch. err is the error of the server or the connection; rowErr is the first error
 // of a row function.
-func (t *readTx) send(ctx context.Context, batch []query) (err, own error) {
+func (t *readTx) send(ctx context.Context, batch []query) (err, rowErr error) {
 	t.s.reportTrip(batch)
 	var b pgx.Batch
 	for i := range batch {
-		sql, args := batch[i].sent()
+		sql, args := batch[i].sqlAndArgs()
 		b.Queue(sql, args...)
 	}
 	t.tag = ""
@@ -194,24 +201,24 @@ func (t *readTx) send(ctx context.Context, batch []query) (err, own error) {
 		rows, err := results.Query()
 		if err == nil {
 			for rows.Next() {
-				if fn := batch[i].row; fn != nil && own == nil {
+				if fn := batch[i].row; fn != nil && rowErr == nil {
 					t.r = batch[i].reader(rows.RawValues())
-					own = fn(&t.r)
+					rowErr = fn(&t.r)
 				}
 			}
 			rows.Close()
 			err = rows.Err()
 		}
-		if err == nil && batch[i].none != nil && rows.CommandTag().RowsAffected() == 0 {
-			err = noRow(batch[i].none)
+		if err == nil && batch[i].noRowErr != nil && rows.CommandTag().RowsAffected() == 0 {
+			err = noRow(batch[i].noRowErr)
 		}
 		if err != nil {
 			_ = results.Close()
-			return err, own
+			return err, rowErr
 		}
 		t.tag = rows.CommandTag().String()
 	}
-	return results.Close(), own
+	return results.Close(), rowErr
 }
 
 // reportTrip passes a batch to a test.
@@ -221,12 +228,12 @@ func (s *Store) reportTrip(batch []query) {
 	}
 	statements := make([]string, len(batch))
 	for i, q := range batch {
-		statements[i], _ = q.sent()
+		statements[i], _ = q.sqlAndArgs()
 	}
 	s.config.trip(statements)
 }
 
-// one is read for a single row; ErrNotFound if there is none.
+// one reads one row with fn; ErrNotFound if there is none.
 func (t *readTx) one(sql string, fn func(*row) error, args ...any) error {
 	found := false
 	err := t.read(ask(sql, func(r *row) error { found = true; return fn(r) }, args...))
@@ -246,7 +253,7 @@ func (t *readTx) number(sql string, args ...any) (n int64, err error) {
 	return n, err
 }
 
-// Each is each, for the methods that both engines share.
+// Each implements shared.Reader.
 func (t *readTx) Each(sql string, row func(shared.Row) error, args ...any) error {
 	return t.each(sql, rowsOf(row), args...)
 }
@@ -255,15 +262,15 @@ func rowsOf(fn func(shared.Row) error) func(*row) error {
 	return func(r *row) error { return fn(r) }
 }
 
-// Write queues a statement that no group sends. An error shows at the next read or at the commit.
+// Write queues a statement that no group sends. The next read or the commit returns its error.
 func (t *tx) Write(sql string, args ...any) error {
 	return t.queueWrite(query{sql: sql, args: bind(args), tenant: t.tenant})
 }
 
-// WriteOrFail is Write. If no row is written, the transaction fails with the error none. The number of rows
-// is looked at before COMMIT is sent.
-func (t *tx) WriteOrFail(none error, sql string, args ...any) error {
-	return t.queueWrite(query{sql: sql, args: bind(args), tenant: t.tenant, none: none})
+// WriteOrFail is Write, but the transaction fails with noRowErr if the statement writes no row. The
+// store sends COMMIT only after it has checked the number of rows.
+func (t *tx) WriteOrFail(noRowErr error, sql string, args ...any) error {
+	return t.queueWrite(query{sql: sql, args: bind(args), tenant: t.tenant, noRowErr: noRowErr})
 }
 
 // Returning sends a statement that writes, and calls fn for each row that it returns.
@@ -273,7 +280,7 @@ func (t *tx) Returning(sql string, fn func(shared.Row) error, args ...any) error
 
 func (t *tx) queueWrite(q query) error {
 	switch {
-	case t.end:
+	case t.ended:
 		return errEnded
 	case t.err != nil:
 		return t.err

@@ -9,92 +9,95 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// arrayStatement is a statement of a transition, for any number of rows at once: one row for an Update that
-// runs alone, the rows of all members for a group. Its text is complete: it can be pasted into psql.
+// arrayStatement is a statement of a transition, for any number of rows: one row for an Update that
+// runs alone, the rows of all members for a group. Its text is complete and can be pasted into psql.
 //
-// Argument $1 is the array of the rows' first column, $2 that of the second, and so on. The columns are
-// the fields of the row type, in their order; those of a struct in a field follow with the field's name
-// before theirs. The text unnests the first array, and finds the row's elements of the others by its number
-// n: unnest of many arrays costs three times as much. The last argument is the number of rows. It is a LIMIT,
-// so the planner expects few rows and finds each by an index, whatever it believes about the sizes of
-// tables. A subquery with OFFSET 0 is planned by itself, as a lookup for a single row.
+// Argument $1 is the array of the first column of all rows, $2 that of the second column, and so on.
+// The columns are the fields of the row type, in their order. A field of struct type is replaced by its
+// own fields, whose names are prefixed with the name of the struct field. The text unnests only the first
+// array WITH ORDINALITY, and indexes the other arrays by that row number n: to unnest many arrays costs
+// three times as much. The last argument is the number of rows. The text uses it as LIMIT, so that the
+// planner expects few rows and looks each row up in an index, even if its statistics of the tables are
+// wrong. The planner treats a subquery with OFFSET 0 separately, as a lookup of one row.
 //
-// A read returns the number of the row, from 1, before its own columns.
+// A read returns the row number n, from 1, before its other columns.
 type arrayStatement struct {
 	text string
-	// forGroup is the text that a group sends. It differs only for a read that locks: its comment SKIP LOCKED
-	// becomes part of the statement, since a group waits for no lock. Rows that somebody else holds are missing
-	// from the result.
+	// forGroup is the text that a group sends. It differs from text only for a locking read: the comment
+	// SKIP LOCKED becomes part of the statement, because a group waits for no lock. Rows that another
+	// transaction holds are missing from the result.
 	forGroup string
-	// single is the text for one row, of a write with so many columns that arrays would be slow. Its
-	// arguments are the columns themselves.
+	// single is the text for one row, if the statement is a write with so many columns that arrays are
+	// slow. Its arguments are the values of the columns.
 	single string
-	// needed says that a member runs alone if the read finds nothing for it.
+	// needed says that a member runs alone if this read finds no row for the member.
 	needed bool
 	// rank orders the writes of a group, lowest first. It is 0 for a read.
 	rank    int
 	columns []column
-	// subject is the index of the column that names the written object, -1 for none. No two members of
-	// a group write the same one.
+	// subject is the index of the column that identifies the written object, -1 for none. No two members
+	// of a group write the same object.
 	subject int
-	// distinct says that a group sends equal rows once.
+	// distinct says that a group drops duplicate rows.
 	distinct bool
 	// key is the index of the column that is an idempotency key, -1 for none. No two members of a group
-	// write the same key: the statement would find it free for both, as it does not see its own writes.
+	// write the same key: the statement does not see its own writes, so it would find the key free for
+	// both.
 	key int
 }
 
-// of is a statement for rows of type R.
-type of[R any] struct{ *arrayStatement }
+// statementOf is an arrayStatement whose rows are of type R.
+type statementOf[R any] struct{ *arrayStatement }
 
-func newStatement[R any](text string) of[R] {
+func newStatement[R any](text string) statementOf[R] {
 	columns := columnsOf(nil, column{typ: reflect.TypeFor[R]()})
 	forGroup := strings.ReplaceAll(text, "/* SKIP LOCKED */", "SKIP LOCKED")
-	return of[R]{&arrayStatement{text: text, forGroup: forGroup, subject: -1, key: -1, columns: columns}}
+	return statementOf[R]{&arrayStatement{text: text, forGroup: forGroup, subject: -1, key: -1, columns: columns}}
 }
 
-func reads[R any](text string) of[R] { return newStatement[R](text) }
+func reads[R any](text string) statementOf[R] { return newStatement[R](text) }
 
-// locks is a read that locks the row that a member needs.
-func locks[R any](text string) of[R] {
+// locks is a read that locks rows. A group member without such a row runs alone.
+func locks[R any](text string) statementOf[R] {
 	s := newStatement[R](text)
 	s.needed = true
 	return s
 }
 
-// writes is a write. subject names the column with that role, "" for none.
-func writes[R any](rank int, subject, text string) of[R] {
+// writes is a write. subject is the name of the subject column; see arrayStatement.
+func writes[R any](rank int, subject, text string) statementOf[R] {
 	s := newStatement[R](text)
 	s.rank, s.subject = rank, s.column(subject)
 	return s
 }
 
 // single is a write of one row, which no group sends.
-func single[R any](text string) of[R] { return newStatement[R]("").withSingle(text) }
+func single[R any](text string) statementOf[R] { return newStatement[R]("").withSingle(text) }
 
 // withSingle sets the text for one row.
-func (s of[R]) withSingle(text string) of[R] {
+func (s statementOf[R]) withSingle(text string) statementOf[R] {
 	s.single = text
 	return s
 }
 
 // withKey names the column that is an idempotency key.
-func (s of[R]) withKey(name string) of[R] {
+func (s statementOf[R]) withKey(name string) statementOf[R] {
 	s.key = s.column(name)
 	return s
 }
 
-// once sets distinct.
-func (s of[R]) once() of[R] {
+// withDistinct makes groups drop duplicate rows.
+func (s statementOf[R]) withDistinct() statementOf[R] {
 	s.distinct = true
 	return s
 }
 
+// column returns the index of a column, -1 for an unknown name.
 func (s *arrayStatement) column(name string) int {
 	return slices.IndexFunc(s.columns, func(c column) bool { return c.name == name })
 }
 
-// The order of the writes of a group. Those of runs come first, up to rankLastOfRuns.
+// The order of the writes of a group. The writes of workflow runs come first, up to rankLastOfRuns.
 const (
 	rankClaim = iota + 1
 	rankUsage
@@ -123,21 +126,21 @@ const (
 	rankLastOfRuns = rankReflexion
 )
 
-// ask is the read for one row.
-func (s of[R]) ask(fn func(*row) error, r R) query {
+// ask returns the read with one row of arguments. fn is called for each row of the result.
+func (s statementOf[R]) ask(fn func(*row) error, r R) query {
 	return query{statement: s.arrayStatement, rows: []any{r}, row: fn}
 }
 
-// write queues one row.
-func (s of[R]) write(t *tx, r R) error {
+// write queues the write of one row.
+func (s statementOf[R]) write(t *tx, r R) error {
 	return t.queueWrite(s.row(t, r))
 }
 
-func (s of[R]) row(t *tx, r R) query {
+func (s statementOf[R]) row(t *tx, r R) query {
 	return query{statement: s.arrayStatement, rows: []any{r}, tenant: t.tenant}
 }
 
-// arguments returns the columns of the rows, and the number of rows.
+// arguments returns the array of each column, and then the number of rows.
 func (s *arrayStatement) arguments(rows []any) []any {
 	values := make([]reflect.Value, len(rows))
 	for i, r := range rows {
@@ -150,7 +153,7 @@ func (s *arrayStatement) arguments(rows []any) []any {
 	return append(args, int64(len(rows)))
 }
 
-// scalars returns the columns of one row.
+// scalars returns the values of the columns of one row.
 func (s *arrayStatement) scalars(r any) []any {
 	args := make([]any, len(s.columns))
 	for i := range s.columns {
@@ -179,7 +182,7 @@ func hashBytes(v reflect.Value) []byte {
 	return h[:]
 }
 
-// textAt is a text column of a row; "" for NULL.
+// textAt returns the value of a text column of a row; "" for NULL.
 func (s *arrayStatement) textAt(r any, column int) string {
 	if column < 0 {
 		return ""
@@ -191,12 +194,13 @@ func (s *arrayStatement) textAt(r any, column int) string {
 	return v.String()
 }
 
-// column is a field of a row. It is optional if one of the pointers on the way to it may be nil; then it
-// is NULL.
+// column is a field of a row.
 type column struct {
-	name     string
-	path     []int
-	typ      reflect.Type
+	name string
+	// path holds the index of the field in each nested struct, outermost first.
+	path []int
+	typ  reflect.Type
+	// optional says that the field, or a struct on its path, is a pointer. A nil pointer is NULL.
 	optional bool
 }
 
@@ -205,7 +209,8 @@ var (
 	hashType = reflect.TypeFor[[32]byte]()
 )
 
-// columnsOf appends the columns of a field, or of its fields if it is a struct.
+// columnsOf appends a field to list. If the field is a struct, columnsOf appends the fields of the struct
+// instead.
 func columnsOf(list []column, c column) []column {
 	if c.typ.Kind() == reflect.Pointer {
 		c.typ, c.optional = c.typ.Elem(), true
@@ -224,25 +229,30 @@ func columnsOf(list []column, c column) []column {
 	return list
 }
 
-// value is the column of a row; ok is false for NULL.
-func (c *column) value(v reflect.Value) (field reflect.Value, ok bool) {
-	for i := -1; ; i++ {
-		if i >= 0 {
-			v = v.Field(c.path[i])
+// value returns the column's value in a row; ok is false for NULL.
+func (c *column) value(row reflect.Value) (value reflect.Value, ok bool) {
+	value, ok = follow(row)
+	for _, i := range c.path {
+		if !ok {
+			return value, false
 		}
-		if v.Kind() == reflect.Pointer {
-			if v.IsNil() {
-				return v, false
-			}
-			v = v.Elem()
-		}
-		if i == len(c.path)-1 {
-			return v, true
-		}
+		value, ok = follow(value.Field(i))
 	}
+	return value, ok
 }
 
-// array is the column of all rows. A time is a number of microseconds.
+// follow returns the target of a pointer, and any other value unchanged. ok is false for a nil pointer.
+func follow(v reflect.Value) (target reflect.Value, ok bool) {
+	switch {
+	case v.Kind() != reflect.Pointer:
+		return v, true
+	case v.IsNil():
+		return v, false
+	}
+	return v.Elem(), true
+}
+
+// array returns the column's values in all rows. A time is in microseconds since 1970.
 func (c *column) array(rows []reflect.Value) any {
 	switch {
 	case c.typ == timeType:
@@ -259,6 +269,7 @@ func (c *column) array(rows []reflect.Value) any {
 	return collect(c, rows, reflect.Value.Int)
 }
 
+// collect returns the column's values as a []T, or as a []*T with nil for NULL if the column is optional.
 func collect[T any](c *column, rows []reflect.Value, get func(reflect.Value) T) any {
 	list := make([]T, len(rows))
 	if !c.optional {
@@ -268,17 +279,17 @@ func collect[T any](c *column, rows []reflect.Value, get func(reflect.Value) T) 
 		}
 		return list
 	}
-	some := make([]*T, len(rows))
+	pointers := make([]*T, len(rows))
 	for i, r := range rows {
 		if v, ok := c.value(r); ok {
 			list[i] = get(v)
-			some[i] = &list[i]
+			pointers[i] = &list[i]
 		}
 	}
-	return some
+	return pointers
 }
 
-// orNull is nil for an absent text.
+// orNull returns nil for an empty text, else a pointer to the text.
 func orNull[T ~string](s T) *T {
 	if s == "" {
 		return nil
@@ -286,10 +297,10 @@ func orNull[T ~string](s T) *T {
 	return &s
 }
 
-// idRow names an object of a tenant.
+// idRow identifies an object of a tenant.
 type idRow struct{ Tenant, ID string }
 
-// failure is the part of a gatehouse.Failure that has columns; nil for none.
+// failure has the fields of a gatehouse.Failure that are stored in columns. A nil *failure is NULL.
 type failure struct{ Code, Detail string }
 
 func failureOf(f *gatehouse.Failure) *failure {

@@ -137,7 +137,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	if err := warn(ctx, pool, config.Logger); err != nil {
+	if err := warnOfBypass(ctx, pool, config.Logger); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("postgres: %w", err)
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TenantSetting is the setting that tells the tables' row security policies the tenant of a transaction, or
-// several with commas between; the value AllTenants means all tenants. A program that reads the tables directly
-// sets it on its connections, or it sees no rows.
+// TenantSetting is the PostgreSQL setting that the row security policies of the tables read. It holds the
+// tenant of a transaction, several tenants separated by commas, or AllTenants. A program that reads the tables
+// directly must set it on its connections; otherwise it sees no rows.
 const (
 	TenantSetting = "gatehouse.tenant"
 	AllTenants    = "*"
 )
 
-// setTenant holds until the end of the transaction.
+// setTenant sets TenantSetting until the end of the transaction.
 const setTenant = `SELECT set_config('` + TenantSetting + `', $1, true)`
 
-// useTenant sets the tenant of the next statements. A tenant with the name AllTenants, or with a comma in
-// its name, does not exist.
+// useTenant sets the tenant of the next statements. No tenant is named AllTenants or has a comma in its name:
+// such a name selects no tenant.
 func (t *readTx) useTenant(tenant string) {
 	if tenant == AllTenants || strings.Contains(tenant, ",") {
 		tenant = ""
@@ -31,7 +31,7 @@ func (t *readTx) useTenant(tenant string) {
 	t.tenant = tenant
 }
 
-// nameTenant writes the tenant into statements that a group, or a batch of Reads, will send.
+// nameTenant sets the tenant of statements that a group, or a batch of Reads, will send.
 func (t *readTx) nameTenant(lists ...[]query) {
 	for _, list := range lists {
 		for i := range list {
@@ -40,7 +40,8 @@ func (t *readTx) nameTenant(lists ...[]query) {
 	}
 }
 
-// useTenantsOf sets the tenants of the next statements, which are those of several transactions.
+// useTenantsOf sets the tenants of the next statements to the tenants of the given queries, which belong to
+// several transactions.
 func (t *readTx) useTenantsOf(lists ...[]query) {
 	var tenants []string
 	for _, q := range slices.Concat(lists...) {
@@ -53,17 +54,17 @@ func (t *readTx) useTenantsOf(lists ...[]query) {
 	t.tenant = strings.Join(slices.Compact(tenants), ",")
 }
 
-// AllTenants makes the statements of one method concern all tenants; back restores the tenant.
-func (t *readTx) AllTenants() (back func()) {
-	was := t.tenant
+// AllTenants makes the next statements apply to all tenants, until the caller calls restore.
+func (t *readTx) AllTenants() (restore func()) {
+	previous := t.tenant
 	t.tenant = AllTenants
-	return func() { t.tenant = was }
+	return func() { t.tenant = previous }
 }
 
-// Tenant is the tenant of the next statements.
+// Tenant returns the tenant of the next statements.
 func (t *readTx) Tenant() string { return t.tenant }
 
-// Owns refuses a row of another tenant than the transaction's.
+// Owns returns ErrOtherTenant unless a row's tenant is the transaction's tenant.
 func (t *readTx) Owns(tenant string) error {
 	if tenant != t.tenant {
 		return gatehouse.ErrOtherTenant
@@ -71,29 +72,29 @@ func (t *readTx) Owns(tenant string) error {
 	return nil
 }
 
-// withTenant appends setTenant to a batch if the next statements are for another tenant than
-// the previous ones.
+// withTenant appends setTenant to a batch if the server's setting is not the tenant of the next
+// statements.
 func (t *readTx) withTenant(batch []query) []query {
 	if t.tenant == t.serverTenant {
 		return batch
 	}
 	sql := setTenant
-	if t.serverTenant == "" && t.w != nil && t.w.mode.longWait {
+	if t.serverTenant == "" && t.update != nil && t.update.mode.longWait {
 		sql = t.s.setTenantLongWait
 	}
 	t.serverTenant = t.tenant
 	return append(batch, ask(sql, nil, t.tenant))
 }
 
-// warn logs a warning if row security does not bind the role of the store.
-func warn(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+// warnOfBypass logs a warning if row security does not apply to the role of the store.
+func warnOfBypass(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	var role string
 	var bypasses bool
 	err := pool.QueryRow(ctx,
 		`SELECT rolname::text, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&role, &bypasses)
 	if err == nil && bypasses {
-		log.WarnContext(ctx, "postgres: the role is not bound by row security: only the statements keep tenants apart; "+
-			"connect as one that is not a superuser and has no BYPASSRLS", "role", role)
+		log.WarnContext(ctx, "postgres: row security does not apply to the role: only the statements keep tenants apart; "+
+			"connect as a role that is not a superuser and has no BYPASSRLS", "role", role)
 	}
 	return err
 }

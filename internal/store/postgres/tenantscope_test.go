@@ -240,7 +240,7 @@ func TestWarned(t *testing.T) {
 		if err := s.Ping(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(out.String(), "not bound by row security"); got != want {
+		if got := strings.Contains(out.String(), "row security does not apply"); got != want {
 			t.Errorf("%s: warned %v: %s", role, got, out.String())
 		}
 		out.Reset()
@@ -251,7 +251,7 @@ func TestWarned(t *testing.T) {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
-		if got := strings.Contains(out.String(), "not bound by row security"); got != want {
+		if got := strings.Contains(out.String(), "row security does not apply"); got != want {
 			t.Errorf("%s: a reader was warned %v: %s", role, got, out.String())
 		}
 	}

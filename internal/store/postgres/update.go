@@ -120,7 +120,7 @@ func (s *Store) run(
 	c runMode,
 ) (next runMode, again bool, err error) {
 	t := &tx{readTx: readTx{s: s, ctx: ctx}, mode: c}
-	t.w, t.Reads, t.Writes = t, shared.Reads{Reader: &t.readTx}, shared.Writes{Writer: t}
+	t.update, t.Reads, t.Writes = t, shared.Reads{Reader: &t.readTx}, shared.Writes{Writer: t}
 	t.useTenant(tenant)
 	defer func() {
 		t.release()
@@ -171,7 +171,7 @@ func (t *tx) connect() error {
 
 // release ends the transaction and returns its slots and connection.
 func (t *tx) release() {
-	t.end = true
+	t.ended = true
 	if t.member != nil {
 		t.member.group.memberEnded(t.member, nil)
 	}
@@ -219,7 +219,7 @@ func (t *tx) commit() (again bool, err error) {
 		err := t.member.submit(t.ctx)
 		return errors.Is(err, errRunAlone), err
 	}
-	if slices.ContainsFunc(t.queue, func(q query) bool { return q.none != nil }) {
+	if slices.ContainsFunc(t.queue, func(q query) bool { return q.noRowErr != nil }) {
 		if err := t.read(); err != nil {
 			return t.mayRunAgain(), err
 		}

@@ -110,7 +110,7 @@ func (t *readTx) connectView() error {
 
 // endView returns what connectView took, and ends the Read's turn in the queue.
 func (t *readTx) endView() {
-	t.end = true
+	t.ended = true
 	if t.readDone != nil {
 		t.readDone()
 	}

@@ -26,39 +26,38 @@ const (
 // Buckets is the number of due buckets in the order by urgency.
 const Buckets = 4
 
-// maxCursor bounds the length of a cursor that is decoded.
+// maxCursor bounds the length of a cursor, in bytes.
 const maxCursor = 1024
 
-// Cursor is the position in a list after which the next page begins: the last
-// row of the previous page, in terms of the list's order. It is opaque to
-// callers and needs no secrecy: a cursor can only narrow a query that is bound
-// to the caller's tenant.
+// Cursor is the position in a list after which the next page begins: the values of the last row of the
+// previous page by which the list is ordered. Callers see a cursor as an opaque text. It is not secret,
+// since it can only narrow a query that is bound to the caller's tenant.
 type Cursor struct {
 	Kind string `json:"k"`
 	// Filter binds the cursor to the tenant and the filter of its first page.
 	Filter uint64 `json:"f"`
 	ID     string `json:"i,omitempty"`
-	// Seq is a row number. In the order by urgency it is 1 when many more rows
-	// are known to have the same bucket and risk.
+	// Seq is a row number. In the order by urgency, 1 says that many more rows are known to have the
+	// same bucket and risk.
 	Seq int64 `json:"s,omitempty"`
-	// AsOf, Bucket and Risk are used by the order by urgency. The buckets are
-	// relative to AsOf, the clock reading of the first page.
+	// AsOf, Bucket and Risk are set in the order by urgency only. AsOf is the clock reading of the first
+	// page, to which the buckets are relative.
 	AsOf   int64 `json:"t,omitempty"`
 	Bucket int   `json:"b,omitempty"`
 	Risk   int   `json:"r,omitempty"`
 }
 
-// Encode returns the text of the cursor for callers.
+// Encode returns the text that callers get.
 func (c Cursor) Encode() string {
 	b, err := json.Marshal(c)
 	if err != nil {
-		panic(err) // strings and integers only
+		panic(err) // impossible: the fields are texts and integers
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// ParseCursor reads a cursor of a list and filter; "" is the first page. It
-// rejects any other cursor with code invalid.
+// ParseCursor decodes the text of a cursor; "" is the first page. The error has code invalid if the text
+// is not a cursor of this kind of list with this filter.
 func ParseCursor(s, kind string, filter ...string) (c Cursor, err error) {
 	if s == "" {
 		return Cursor{}, nil
@@ -76,14 +75,16 @@ func ParseCursor(s, kind string, filter ...string) (c Cursor, err error) {
 	if err := d.Decode(&c); err != nil || c.Encode() != s {
 		return Cursor{}, bad
 	}
-	if c.Kind != kind || c.Filter != FilterHash(filter) || c.Bucket < 0 || c.Bucket >= Buckets || c.Risk < 0 ||
-		c.Risk > 5 || c.AsOf < 0 || c.Seq < 0 || c.ID == "" && c.Seq == 0 {
+	sameList := c.Kind == kind && c.Filter == FilterHash(filter)
+	inRange := 0 <= c.Bucket && c.Bucket < Buckets && 0 <= c.Risk && c.Risk <= 5 && c.AsOf >= 0 && c.Seq >= 0
+	namesRow := c.ID != "" || c.Seq != 0
+	if !sameList || !inRange || !namesRow {
 		return Cursor{}, bad
 	}
 	return c, nil
 }
 
-// FilterHash hashes a tenant and filter for a cursor.
+// FilterHash hashes a tenant and a filter for Cursor.Filter.
 func FilterHash(parts []string) uint64 {
 	h := fnv.New64a()
 	for _, p := range parts {
@@ -101,13 +102,14 @@ func PageLimit(n int) int {
 	return min(n, gatehouse.MaxLimit)
 }
 
-// Finish trims a page that was read with one extra row, and sets its cursor.
+// Finish completes a page that was read with one row more than limit. If that row exists, Finish removes it
+// and sets the page's next cursor. position returns the cursor of an item, without kind and filter.
 func Finish[T any](
-	page gatehouse.Page[T], limit int, at func(T) Cursor, kind string, filter ...string,
+	page gatehouse.Page[T], limit int, position func(T) Cursor, kind string, filter ...string,
 ) gatehouse.Page[T] {
 	if len(page.Items) > limit {
 		page.Items = page.Items[:limit]
-		c := at(page.Items[limit-1])
+		c := position(page.Items[limit-1])
 		c.Kind, c.Filter = kind, FilterHash(filter)
 		page.NextCursor = c.Encode()
 	}

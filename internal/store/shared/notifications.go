@@ -102,7 +102,7 @@ func (t Reads) OpenNotifications() (int, error) {
 // NextNotificationAt returns the earliest due time of a channel.
 func (t Reads) NextNotificationAt(channel string) (time.Time, error) {
 	defer t.AllTenants()()
-	return earliest(t, `SELECT min(due_at) FROM notification WHERE channel = $1 AND due_at IS NOT NULL`, channel)
+	return timeOrZero(t, `SELECT min(due_at) FROM notification WHERE channel = $1 AND due_at IS NOT NULL`, channel)
 }
 
 // InsertNotifications stores notifications one by one.

@@ -7,59 +7,57 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The bounds of a search. It first reads searchFirst rows of the list itself, which
-// finds common words at once. Then it asks the index for up to searchMost actions.
-// If the words are so common that this does not fill the page, it continues to read
-// the list, searchNext rows at a time.
+// The bounds of a search. A search first reads searchFirstRows rows of the list itself, which finds common
+// words at once. Then it examines the actions that the index returns, up to searchMaxActions. If the index
+// returns more, the words are common, and the search continues to read the list, searchNextRows at a time.
 const (
-	searchFirst = 256
-	searchNext  = 2048
-	searchMost  = 10_000
+	searchFirstRows  = 256
+	searchNextRows   = 2048
+	searchMaxActions = 10_000
 )
 
-// SearchRange describes a block of the tenant's index.
+// SearchRange describes a block of the tenant's index. TopID is the highest id of its actions.
 type SearchRange struct {
 	Block int64
 	TopID string
 }
 
-// Finder finds the actions of one page of a search. The functions apply the list's
-// filter; Tail and Rows apply StoredStatus instead of the filter's status.
+// Finder finds the actions of one page of a search. The engine sets the functions. They apply the filter of
+// the list, but Unindexed and ReadRows apply StoredStatus instead of the filter's status.
 type Finder struct {
 	Search Search
-	// Urgent selects the order by urgency, of pending actions. Status is as in the
+	// Urgent selects the order by urgency, which lists only pending actions. Status is the status of the
 	// filter.
 	Urgent bool
 	Status gatehouse.Status
-	// Walk reads up to limit actions of the list, after a place.
-	Walk func(after Place, limit int) ([]*Searchable, error)
-	// Times returns the transaction's time, and that of the first page; both in
-	// microseconds. It is called after Walk.
+	// ReadList reads up to limit actions of the list, after a place.
+	ReadList func(after Place, limit int) ([]*Searchable, error)
+	// Times returns the time of the transaction and the time of the first page, in microseconds. It is
+	// called after ReadList.
 	Times func() (now, asOf int64)
-	// Tail reads up to limit actions that are not in the index, and returns the first block that
-	// is not.
-	Tail func(limit int) (block int64, list []*Searchable, err error)
-	// Ranges lists the blocks below block with an action whose id is less than
-	// before ("" for any), in descending order of TopID.
+	// Unindexed reads up to limit actions that are not in the index yet, and returns the number of the
+	// first block that is not in the index.
+	Unindexed func(limit int) (block int64, list []*Searchable, err error)
+	// Ranges lists the blocks with a number below block that have an action with an id below before ("" for
+	// any id), in descending order of TopID.
 	Ranges func(block int64, before string) ([]SearchRange, error)
-	// Word calls found with the rows of the index for the words from <= w < to of
-	// some blocks.
-	Word func(blocks []int64, from, to string, found func(block int64, rows []byte)) error
-	// Rows reads actions by number.
-	Rows func(seqs []int64) ([]*Searchable, error)
+	// Postings calls found with the encoded row numbers of each word w with from <= w < to in some blocks.
+	Postings func(blocks []int64, from, to string, found func(block int64, rows []byte)) error
+	// ReadRows reads actions by row number.
+	ReadRows func(seqs []int64) ([]*Searchable, error)
 
 	now, asOf int64
-	seen      map[int64]bool
-	pool      []*Searchable
+	// matches are the actions for the page that searchIndex has found so far. matched has their row numbers.
+	matches []*Searchable
+	matched map[int64]bool
 }
 
-// StoredStatus returns the one status that the rows of Tail and Rows may have; ""
-// for any.
+// StoredStatus returns the only stored status that a matching action can have; "" if several are possible.
 func (f *Finder) StoredStatus() gatehouse.Status {
 	switch {
 	case f.Urgent:
 		return gatehouse.StatusPending
-	case f.Status == gatehouse.StatusExpired: // also pending, and overdue
+	case f.Status == gatehouse.StatusExpired: // stored as expired, or still as pending
 		return ""
 	}
 	return f.Status
@@ -70,16 +68,16 @@ func (f *Finder) Find(after Place, limit int) ([]*Searchable, error) {
 	if len(f.Search.parts) == 0 {
 		return nil, nil
 	}
-	found, last, more, err := f.walk(after, limit, searchFirst)
+	found, last, more, err := f.scanList(after, limit, searchFirstRows)
 	if err != nil || !more || len(found) >= limit {
 		return found[:min(limit, len(found))], err
 	}
-	rest, complete, err := f.ask(last, limit-len(found))
+	rest, complete, err := f.searchIndex(last, limit-len(found))
 	if err != nil || complete {
 		return append(found, rest...), err
 	}
 	for more && len(found) < limit {
-		rest, last, more, err = f.walk(last, limit, searchNext)
+		rest, last, more, err = f.scanList(last, limit, searchNextRows)
 		if err != nil {
 			return nil, err
 		}
@@ -88,10 +86,11 @@ func (f *Finder) Find(after Place, limit int) ([]*Searchable, error) {
 	return found[:min(limit, len(found))], nil
 }
 
-// walk reads a stretch of the list. more is false at its end.
-func (f *Finder) walk(after Place, limit, stretch int) (found []*Searchable, last Place, more bool, err error) {
-	stretch = max(stretch, limit)
-	list, err := f.Walk(after, stretch)
+// scanList reads rows of the list and returns the actions that match. last is the place of the last row read.
+// more is false at the end of the list.
+func (f *Finder) scanList(after Place, limit, rows int) (found []*Searchable, last Place, more bool, err error) {
+	rows = max(rows, limit)
+	list, err := f.ReadList(after, rows)
 	if err != nil || len(list) == 0 {
 		return nil, after, false, err
 	}
@@ -100,19 +99,20 @@ func (f *Finder) walk(after Place, limit, stretch int) (found []*Searchable, las
 			found = append(found, a)
 		}
 	}
-	return found, list[len(list)-1].Place, len(list) == stretch, nil
+	return found, list[len(list)-1].Place, len(list) == rows, nil
 }
 
-// ask finds actions with the index. complete is false if more than searchMost
-// actions would have to be examined.
-func (f *Finder) ask(after Place, need int) (found []*Searchable, complete bool, err error) {
+// searchIndex finds up to need actions after a place with the index. complete is false if the index returns
+// more than searchMaxActions actions.
+func (f *Finder) searchIndex(after Place, need int) (found []*Searchable, complete bool, err error) {
 	f.now, f.asOf = f.Times()
-	f.seen, f.pool = map[int64]bool{}, nil
-	block, tail, err := f.Tail(searchMost + 1)
-	if err != nil || len(tail) > searchMost {
+	f.matched, f.matches = map[int64]bool{}, nil
+	block, unindexed, err := f.Unindexed(searchMaxActions + 1)
+	if err != nil || len(unindexed) > searchMaxActions {
 		return nil, false, err
 	}
-	f.consider(tail, after)
+	f.addMatches(unindexed, after)
+
 	before := ""
 	if !f.Urgent {
 		before = after.ID
@@ -121,31 +121,33 @@ func (f *Finder) ask(after Place, need int) (found []*Searchable, complete bool,
 	if err != nil {
 		return nil, false, err
 	}
-	looked := len(tail)
-	for n := 4; len(ranges) > 0 && !f.enough(need, ranges[0].TopID); n *= 8 {
+	examined := len(unindexed)
+	for n := 4; len(ranges) > 0 && !f.isFull(need, ranges[0].TopID); n *= 8 {
 		n = min(n, len(ranges))
 		seqs, err := f.candidates(ranges[:n])
-		if looked += len(seqs); err != nil || looked > searchMost {
+		examined += len(seqs)
+		if err != nil || examined > searchMaxActions {
 			return nil, false, err
 		}
-		rows, err := f.Rows(seqs)
+		rows, err := f.ReadRows(seqs)
 		if err != nil {
 			return nil, false, err
 		}
-		f.consider(rows, after)
+		f.addMatches(rows, after)
 		ranges = ranges[n:]
 	}
-	slices.SortFunc(f.pool, func(a, b *Searchable) int { return f.compare(a.Place, b.Place) })
-	return f.pool[:min(need, len(f.pool))], true, nil
+	slices.SortFunc(f.matches, func(a, b *Searchable) int { return f.compare(a.Place, b.Place) })
+	return f.matches[:min(need, len(f.matches))], true, nil
 }
 
-// enough reports whether actions with ids above top fill the page.
-func (f *Finder) enough(need int, top string) bool {
+// isFull reports whether the matches with ids above top fill the page, so that blocks whose highest id is top
+// need not be read. The order by urgency does not follow ids, so isFull is then false.
+func (f *Finder) isFull(need int, top string) bool {
 	if f.Urgent {
 		return false
 	}
 	n := 0
-	for _, a := range f.pool {
+	for _, a := range f.matches {
 		if a.ID > top {
 			n++
 		}
@@ -153,64 +155,66 @@ func (f *Finder) enough(need int, top string) bool {
 	return n >= need
 }
 
-// candidates returns the actions of some blocks that have all words of the search.
+// candidates returns the row numbers of the actions in some blocks that have all words of the search.
 func (f *Finder) candidates(ranges []SearchRange) (seqs []int64, err error) {
 	blocks := make([]int64, len(ranges))
 	for i, r := range ranges {
 		blocks[i] = r.Block
 	}
 	words := f.Search.ranges()
-	// Words with digits are rarer, and so are longer words.
+	// Begin with the rarest words. Words with digits are rarer than others, and long words rarer than short.
 	slices.SortStableFunc(words, func(a, b wordRange) int {
 		return cmp.Compare(b.rarity(), a.rarity())
 	})
-	var have map[int64]*rowSet
+	// common holds, by block, the actions that have all words so far.
+	var common map[int64]*rowSet
 	for i, w := range words {
-		with := map[int64]*rowSet{}
-		err := f.Word(blocks, w.from, w.to, func(block int64, rows []byte) {
-			if with[block] == nil {
-				with[block] = &rowSet{}
+		withWord := map[int64]*rowSet{}
+		err := f.Postings(blocks, w.from, w.to, func(block int64, rows []byte) {
+			if withWord[block] == nil {
+				withWord[block] = &rowSet{}
 			}
-			with[block].add(rows)
+			withWord[block].add(rows)
 		})
 		if err != nil {
 			return nil, err
 		}
 		if i > 0 {
-			for block, set := range with {
+			for block, set := range withWord {
 				for n := range set {
-					set[n] &= have[block][n]
+					set[n] &= common[block][n]
 				}
 			}
 		}
-		have = with
-		blocks = slices.DeleteFunc(blocks, func(b int64) bool { return have[b] == nil })
+		common = withWord
+		blocks = slices.DeleteFunc(blocks, func(b int64) bool { return common[b] == nil })
 	}
 	for _, b := range blocks {
-		seqs = have[b].seqs(seqs, b)
+		seqs = common[b].seqs(seqs, b)
 	}
 	return seqs, nil
 }
 
-// consider adds the actions that the list shows after a place.
-func (f *Finder) consider(list []*Searchable, after Place) {
+// addMatches adds the actions that match the search, have a status of the list, and come after a place.
+func (f *Finder) addMatches(list []*Searchable, after Place) {
 	for _, a := range list {
-		shown := a.status
-		if shown == gatehouse.StatusPending && a.expires <= f.now {
-			shown = gatehouse.StatusExpired
+		status := a.status
+		if status == gatehouse.StatusPending && a.expires <= f.now {
+			status = gatehouse.StatusExpired
 		}
+		listed := f.Status == "" || f.Status == status
 		if f.Urgent {
 			a.Bucket = bucket(f.asOf, a.expires)
+			listed = f.Status == status || status == gatehouse.StatusPending
 		}
-		wanted := f.Status == "" && !f.Urgent || f.Status == shown || f.Urgent && shown == gatehouse.StatusPending
-		if wanted && !f.seen[a.Seq] && f.compare(after, a.Place) < 0 && f.Search.Match(a) {
-			f.seen[a.Seq] = true
-			f.pool = append(f.pool, a)
+		if listed && !f.matched[a.Seq] && f.compare(after, a.Place) < 0 && f.Search.Match(a) {
+			f.matched[a.Seq] = true
+			f.matches = append(f.matches, a)
 		}
 	}
 }
 
-// compare is the order of the list.
+// compare orders two places as the list does.
 func (f *Finder) compare(a, b Place) int {
 	if f.Urgent {
 		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(b.Risk, a.Risk), cmp.Compare(a.ID, b.ID))

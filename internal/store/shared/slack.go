@@ -34,7 +34,7 @@ SELECT count(*) FROM slack_click WHERE tenant = $1 AND action_id = $2 AND result
 // NextSlackClickAt returns the earliest due time of all clicks.
 func (t Reads) NextSlackClickAt() (time.Time, error) {
 	defer t.AllTenants()()
-	return earliest(t, `SELECT min(due_at) FROM slack_click WHERE due_at IS NOT NULL`)
+	return timeOrZero(t, `SELECT min(due_at) FROM slack_click WHERE due_at IS NOT NULL`)
 }
 
 // InsertSlackClick stores a click; ErrConflict if the interaction is known.
@@ -83,7 +83,7 @@ FROM notification_card WHERE tenant = $1 AND channel = $2 AND action_id = $3`, t
 // NextCardAt returns the earliest due time of a channel's cards.
 func (t Reads) NextCardAt(channel string) (time.Time, error) {
 	defer t.AllTenants()()
-	return earliest(t, `
+	return timeOrZero(t, `
 SELECT min(due_at) FROM notification_card WHERE channel = $1 AND due_at IS NOT NULL`, channel)
 }
 

@@ -11,8 +11,8 @@ import (
 type Reader interface {
 	Tenant() string
 	Now() time.Time
-	// AllTenants makes the statements concern all tenants, until back is called.
-	AllTenants() (back func())
+	// AllTenants makes the next statements apply to all tenants, until the caller calls restore.
+	AllTenants() (restore func())
 	// Each calls row for each row of the result.
 	Each(sql string, row func(Row) error, args ...any) error
 }
@@ -20,12 +20,12 @@ type Reader interface {
 // Writer is a Reader that writes.
 type Writer interface {
 	Reader
-	// Owns returns ErrOtherTenant for a row of another tenant than the transaction's.
+	// Owns returns ErrOtherTenant unless a row's tenant is the transaction's tenant.
 	Owns(tenant string) error
 	Write(sql string, args ...any) error
-	// WriteOrFail is Write. If no row is written, the transaction fails with the error none, which is
-	// ErrConflict or ErrNotFound: at once, or at the latest when it commits.
-	WriteOrFail(none error, sql string, args ...any) error
+	// WriteOrFail is Write, but the transaction fails with noRowErr if the statement writes no row.
+	// noRowErr is ErrConflict or ErrNotFound. WriteOrFail returns the error, or the commit does.
+	WriteOrFail(noRowErr error, sql string, args ...any) error
 	// Returning is Each for a statement that writes.
 	Returning(sql string, row func(Row) error, args ...any) error
 }
@@ -45,7 +45,7 @@ func Append[T any](list *[]T, scan func(Row) (T, error)) func(Row) error {
 	}
 }
 
-// list reads all rows.
+// list reads all rows of the result.
 func list[T any](t Reader, scan func(Row) (T, error), sql string, args ...any) (all []T, err error) {
 	err = t.Each(sql, Append(&all, scan), args...)
 	return all, err
@@ -71,8 +71,8 @@ func number(t Reader, sql string, args ...any) (n int, err error) {
 	return n, err
 }
 
-// earliest reads one time; zero for NULL.
-func earliest(t Reader, sql string, args ...any) (at time.Time, err error) {
+// timeOrZero reads one time; the zero time for NULL.
+func timeOrZero(t Reader, sql string, args ...any) (at time.Time, err error) {
 	err = t.Each(sql, func(r Row) error {
 		if next := r.TimePtr(); next != nil {
 			at = *next
@@ -87,15 +87,16 @@ func scanText(r Row) (string, error) { return r.Text(), nil }
 // lastID sorts after every id.
 const lastID = "\U0010FFFF"
 
-// listing is a page of a list that is ordered by id. first is the id with which the first page begins: lastID
-// if the newest comes first, else "".
+// listing describes a page of a list that is ordered by id. first is the id after which the first page
+// begins: lastID if the order is descending, else "".
 type listing struct {
 	kind, cursor, first string
 	limit               int
 	filter              []string
 }
 
-// page reads a page. $1 is the tenant, $2 the id after which the page begins, $3 the number of rows.
+// page reads a page. In sql, $1 is the tenant, $2 the id after which the page begins, $3 the number of rows,
+// and $4 the first of args.
 func page[T any](
 	t Reader, l listing, scan func(Row) (T, error), id func(T) string, sql string, args ...any,
 ) (p gatehouse.Page[T], err error) {
@@ -109,6 +110,7 @@ func page[T any](
 	}
 	limit := PageLimit(l.limit)
 	p.Items = []T{}
-	err = t.Each(sql, Append(&p.Items, scan), append([]any{t.Tenant(), after, limit + 1}, args...)...)
+	args = append([]any{t.Tenant(), after, limit + 1}, args...)
+	err = t.Each(sql, Append(&p.Items, scan), args...)
 	return Finish(p, limit, func(v T) Cursor { return Cursor{ID: id(v)} }, l.kind, l.filter...), err
 }

@@ -52,7 +52,7 @@ func (t *readTx) scanAction(r *stmt) (row scanned, err error) {
 // show presents an overdue approval as expired, unless the caller reads the
 // stored state.
 func (t *readTx) show(a *gatehouse.Action) {
-	if t.stored {
+	if t.asStored {
 		a.Approval.See(t.at)
 		return
 	}
@@ -199,7 +199,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		return err
 	}
 	seq := t.c.lastRow()
-	t.hold(seq, a)
+	t.remember(seq, a)
 	if err := t.insertProposal(seq, a); err != nil {
 		return err
 	}
@@ -234,9 +234,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 	return err
 }
 
-// decideHeld applies a decision to an action that is pending and held (see
-// held).
-const decideHeld = `UPDATE OR ROLLBACK action
+// decideKnown applies a decision to a pending action whose row number is known; see knownAction.
+const decideKnown = `UPDATE OR ROLLBACK action
 SET status = ?, decided_by = ?, decided_via = ?, decided_at = ?, finished_at = ?
 WHERE seq = ? AND status = 'pending'`
 
@@ -286,10 +285,10 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) (err error) {
 		return err
 	}
 	// The status is unknown until the statement has succeeded.
-	t.held.status = ""
+	t.known.status = ""
 	defer func() {
 		if err == nil {
-			t.held.status = m.To
+			t.known.status = m.To
 		}
 	}()
 	if shared.HasEnded(m.To) {
@@ -297,7 +296,7 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) (err error) {
 	}
 	if m.From == gatehouse.StatusPending && m.Decided && m.DecidedBy != "" && m.DecidedVia != "" && m.Failure == nil &&
 		m.ReversedBy == "" {
-		return t.guarded(decideHeld, string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, seq)
+		return t.guarded(decideKnown, string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, seq)
 	}
 	if plain := (gatehouse.ActionMove{ID: m.ID, From: m.From, To: m.To, Finished: m.Finished}); m == plain &&
 		m.From != gatehouse.StatusFailed {

@@ -60,7 +60,7 @@ func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error 
 	if !gatehouse.ApprovalRequested.CanMove(to) {
 		return gatehouse.ErrConflict
 	}
-	h := t.holdsApproval(t.tenant, approvalID)
+	h := t.knownByApproval(t.tenant, approvalID)
 	if h == nil {
 		return t.guarded(`UPDATE OR ROLLBACK approval SET status = ? WHERE tenant = ? AND id = ? AND status = 'requested'`,
 			string(to), t.tenant, approvalID)
@@ -80,7 +80,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 // PutVote stores a person's vote and replaces that person's earlier vote. A
 // decided approval accepts no votes.
 func (t *tx) PutVote(approvalID string, v gatehouse.Vote) error {
-	if h := t.holdsApproval(t.tenant, approvalID); h != nil {
+	if h := t.knownByApproval(t.tenant, approvalID); h != nil {
 		if h.approvalStatus != gatehouse.ApprovalRequested {
 			return gatehouse.ErrConflict
 		}

@@ -160,8 +160,8 @@ func (t *tx) LockEnded(families []gatehouse.ActionFamily, before time.Time) (lis
 
 // record reads all rows of an action.
 func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
-	t.stored = true
-	defer func() { t.stored = false }()
+	t.asStored = true
+	defer func() { t.asStored = false }()
 	row, err := t.load(findAction, tenant, id)
 	if err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func (t *tx) PutArchived(list []*gatehouse.Archived) error {
 		}
 	}
 	var packer shared.Packer
-	t.seen, t.held = nil, held{}
+	t.lastPush, t.known = nil, knownAction{}
 	var gone []*shared.Searchable
 	for _, a := range list {
 		packed, err := packer.Pack(a.Document)

@@ -11,38 +11,36 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// errRolledBack says that SQLite rolled the transaction back by itself or
-// refused to commit it. Nothing of the transaction is stored.
+// errRolledBack says that SQLite has rolled back a transaction, or refused to commit it. Nothing of the
+// transaction is stored.
 var errRolledBack = errors.New("sqlite: transaction rolled back")
 
-// carefulBatches is the number of batches that use savepoints after a closure
-// wrote and then failed.
-const carefulBatches = 64
+// maxSavepointBatches is the number of batches that use savepoints after a batch was spoiled.
+const maxSavepointBatches = 64
 
-// spoiled is the error of a batch in which a closure without a savepoint wrote and then failed
-// with err. Only a rollback of the whole transaction undoes its writes.
-type spoiled struct{ err error }
+// spoiledBatch is the error of a batch in which a closure without a savepoint wrote and then failed
+// with err. Only a rollback of the whole transaction undoes the closure's writes.
+type spoiledBatch struct{ err error }
 
-func (s *spoiled) Error() string { return s.err.Error() }
+func (s *spoiledBatch) Error() string { return s.err.Error() }
 
-// runBatch runs the first request and the requests queued behind it in one
-// transaction. On an error nothing is stored; otherwise outcomes holds the
-// result of each closure.
+// runBatch runs the first open request, and the requests queued behind it, in one transaction. If it
+// returns an error, nothing is stored; otherwise outcomes holds the result of each closure.
 //
-// A savepoint copies each page before the closure's first write to it, which
-// costs a tenth of the writer's time. Nearly every closure that fails does so
-// before it writes. So the batch runs without savepoints first; if a closure
-// fails after a write, the batch runs again with savepoints.
+// A savepoint copies each page before the closure's first write to the page, which costs a tenth of the
+// writer's time. Nearly every closure that fails does so before its first write. So a batch runs without
+// savepoints at first. If a closure fails after a write, the batch runs again with savepoints, and so do
+// the next maxSavepointBatches.
 func (w *writer) runBatch() (outcomes []error, err error) {
 	defer w.settle()
-	savepoints := w.careful > 0
+	savepoints := w.savepointBatches > 0
 	if savepoints {
-		w.careful--
+		w.savepointBatches--
 	}
 	wrote, err := w.attempt(savepoints)
-	var s *spoiled
-	if errors.As(err, &s) {
-		w.careful = carefulBatches
+	var spoiled *spoiledBatch
+	if errors.As(err, &spoiled) {
+		w.savepointBatches = maxSavepointBatches
 		wrote, err = w.attempt(true)
 	}
 	if err != nil {
@@ -51,34 +49,33 @@ func (w *writer) runBatch() (outcomes []error, err error) {
 	return w.outcomes, w.finish(wrote)
 }
 
-// attempt begins a transaction and runs the open requests and those that arrive
-// meanwhile. The transaction stays open on success and is rolled back on an
-// error.
+// attempt begins a transaction, and runs the open requests and the requests that arrive meanwhile. On
+// success the transaction stays open; after an error it is rolled back.
 func (w *writer) attempt(savepoints bool) (wrote bool, err error) {
 	if err := w.begin(); err != nil {
 		return false, err
 	}
 	w.outcomes = w.outcomes[:0]
 	for i := 0; i < len(w.open); i++ {
-		// The first closure needs no savepoint: the transaction can simply
-		// restart.
-		did, outcome, whole := w.run(w.open[i], savepoints && i > 0)
-		var s *spoiled
-		if i == 0 && errors.As(whole, &s) {
+		// The first closure needs no savepoint: a new transaction can begin instead.
+		closureWrote, outcome, batchErr := w.run(w.open[i], savepoints && i > 0)
+		var spoiled *spoiledBatch
+		if i == 0 && errors.As(batchErr, &spoiled) {
 			w.rollback()
-			outcome, whole = s.err, w.begin()
+			outcome, batchErr = spoiled.err, w.begin()
 		}
-		if whole != nil {
+		if batchErr != nil {
 			w.rollback()
-			return false, whole
+			return false, batchErr
 		}
-		wrote = wrote || did
+		wrote = wrote || closureWrote
 		w.outcomes = append(w.outcomes, outcome)
+
 		if len(w.open) < maxBatch {
 			r := w.next()
 			if r == nil && i == len(w.open)-1 {
-				// A runnable goroutine may be about to queue another closure,
-				// which then shares this commit. Yield once, but do not wait.
+				// Another goroutine may be about to queue a request, which could then share this
+				// commit. Let it run once, but do not wait for it.
 				runtime.Gosched()
 				r = w.next()
 			}
@@ -93,16 +90,16 @@ func (w *writer) attempt(savepoints bool) (wrote bool, err error) {
 // runAlone runs one closure in its own transaction.
 func (w *writer) runAlone(r *request) error {
 	defer w.settle()
-	if err := w.broken(); err != nil {
+	if err := w.refusal(); err != nil {
 		return err
 	}
 	if err := w.begin(); err != nil {
 		return err
 	}
-	wrote, outcome, whole := w.run(r, true)
-	if whole != nil {
+	wrote, outcome, batchErr := w.run(r, true)
+	if batchErr != nil {
 		w.rollback()
-		return whole
+		return batchErr
 	}
 	if err := w.finish(wrote); err != nil {
 		return err
@@ -122,13 +119,13 @@ func (w *writer) rollback() {
 		return
 	}
 	if _, err := w.c.exec(`ROLLBACK`); err != nil && !w.c.autocommit() {
-		w.s.log.Error("sqlite: rollback", "error", err)
+		w.s.log.Error("sqlite: a rollback failed", "error", err)
 	}
 }
 
-// run executes one closure. whole is set when the whole transaction is lost or
-// spoiled; otherwise err is the closure's own error.
-func (w *writer) run(r *request, savepoint bool) (wrote bool, err, whole error) {
+// run executes one closure. batchErr is not nil when the whole transaction is rolled back or spoiled;
+// otherwise err is the closure's own error.
+func (w *writer) run(r *request, savepoint bool) (wrote bool, err, batchErr error) {
 	if savepoint {
 		if _, err := w.c.exec(`SAVEPOINT closure`); err != nil {
 			return false, nil, lost(err)
@@ -155,7 +152,7 @@ func (w *writer) run(r *request, savepoint bool) (wrote bool, err, whole error) 
 	}
 	if !savepoint {
 		if w.c.totalChanges() != before || w.c.deferredKeys() {
-			return false, nil, &spoiled{err}
+			return false, nil, &spoiledBatch{err}
 		}
 		return false, err, nil
 	}
@@ -168,6 +165,7 @@ func (w *writer) run(r *request, savepoint bool) (wrote bool, err, whole error) 
 	return false, err, nil
 }
 
+// lost wraps the reason why the transaction is rolled back.
 func lost(err error) error { return fmt.Errorf("%w: %w", errRolledBack, err) }
 
 // call runs a closure and turns a panic into an error.
@@ -177,7 +175,7 @@ func (w *writer) call(r *request) (err error) {
 	t.Reads, t.Writes = shared.Reads{Reader: &t.readTx}, shared.Writes{Writer: t}
 	returned := false
 	defer func() {
-		t.end = true
+		t.ended = true
 		if returned {
 			w.running = nil
 		} else if p := recover(); p != nil {
@@ -190,8 +188,8 @@ func (w *writer) call(r *request) (err error) {
 	return err
 }
 
-// finish writes the sums of ceilings and the meta row, and commits. A transaction without changes is
-// rolled back and costs no fsync.
+// finish writes the sums of ceilings and the meta row, and commits. A transaction without writes is rolled
+// back instead, which costs no fsync.
 func (w *writer) finish(wrote bool) error {
 	if !wrote {
 		w.rollback()
@@ -216,26 +214,24 @@ func (w *writer) finish(wrote bool) error {
 	}
 	w.sums.forget()
 	if !w.c.autocommit() {
-		// Refused, and the transaction is still open: nothing is stored.
+		// SQLite refused the COMMIT, and the transaction is still open: nothing is stored.
 		w.rollback()
 		return lost(err)
 	}
 	return w.resolve(number, err)
 }
 
-// Pauses between two attempts to read back a commit. A pause doubles from
-// minPause to maxPause while callers wait, and up to longPause after they were
-// answered.
+// The pauses between two attempts to read back a commit. While callers wait, the pauses double from
+// minPause to maxPause. After the callers were answered, they double up to longPause.
 const (
 	minPause  = 10 * time.Millisecond
 	maxPause  = time.Second
 	longPause = 5 * time.Second
 )
 
-// resolve reads back the outcome of a COMMIT that failed and left no
-// transaction open. nil means that the batch is stored. When patience runs out,
-// the store reports the outcome as unclear, refuses writes, and keeps trying
-// (see mend).
+// resolve reads back the outcome of a COMMIT that failed and left no transaction open. It returns nil if
+// the batch is stored. When patience runs out, resolve returns an error that says that the outcome is
+// unclear, and the store refuses writes until retryReadBack has read the outcome.
 func (w *writer) resolve(number int64, cause error) error {
 	var err error
 	end := time.Now().Add(w.patience)
@@ -252,21 +248,21 @@ func (w *writer) resolve(number int64, cause error) error {
 		time.Sleep(pause) //nolint:forbidigo // the writer has nothing else to wait for
 	}
 	unclear := fmt.Errorf("the outcome of a commit (%w) cannot be read back: %w", cause, err)
-	fault := fmt.Errorf("%w: sqlite: no writes: %w", gatehouse.ErrBusy, unclear)
+	fault := fmt.Errorf("%w: sqlite: the store refuses writes: %w", gatehouse.ErrBusy, unclear)
 	w.fault.Store(&fault)
-	w.unclear, w.pause = number, minPause
-	w.again = time.After(w.pause)
+	w.unclearBatch, w.pause = number, minPause
+	w.retry = time.After(w.pause)
 	w.s.log.Error("sqlite: stopped writing until an unclear commit can be read back", "batch", number, "error", unclear)
 	return fmt.Errorf("sqlite: a transaction may or may not be stored: %w", unclear)
 }
 
-// retryReadBack tries again to read back an unclear commit. The callers have already
-// been answered, so nothing runs again.
+// retryReadBack tries again to read back an unclear commit, and lets the store write again if that
+// succeeds. The callers already have their answers, so no closure runs again.
 func (w *writer) retryReadBack() {
-	stored, err := w.readBack(w.unclear)
+	stored, err := w.readBack(w.unclearBatch)
 	if err != nil {
 		w.pause = min(2*w.pause, longPause)
-		w.again = time.After(w.pause)
+		w.retry = time.After(w.pause)
 		return
 	}
 	if stored {
@@ -275,16 +271,15 @@ func (w *writer) retryReadBack() {
 	w.people.touch()
 	w.actives.touch()
 	w.settle()
-	w.s.log.Warn("sqlite: an unclear commit was read back; writing again", "batch", w.unclear, "stored", stored)
-	w.unclear, w.again = 0, nil
+	w.s.log.Warn("sqlite: an unclear commit was read back; writing again", "batch", w.unclearBatch, "stored", stored)
+	w.unclearBatch, w.retry = 0, nil
 	w.fault.Store(nil)
 }
 
-// readBack reopens the connection and reads whether a batch is stored. If the
-// batch is absent, readBack first commits an empty batch with a later number,
-// which overwrites whatever the failed commit left in the log. If this commit
-// is unclear too, the later number keeps the next read-back from taking the
-// empty batch for the lost one.
+// readBack opens a new connection and reads whether a batch is stored. If the batch is absent, readBack
+// commits an empty batch before it returns, which overwrites any remains of the failed commit in the WAL.
+// The empty batch has a later number: if this commit becomes unclear too, the next read-back cannot
+// mistake the empty batch for the lost batch.
 func (w *writer) readBack(number int64) (stored bool, err error) {
 	_ = w.c.close()
 	c, err := openWriter(w.s.config.Path)

@@ -6,39 +6,38 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// checkpointPages is how many pages (32 MB) are written to the log before a
-// checkpoint copies them into the file.
+// checkpointPages is the number of pages (32 MB) after which a checkpoint copies the write-ahead log (WAL)
+// into the database file.
 const checkpointPages = 8000
 
-// longLog times checkpointPages is the log size from which the writer waits, up
-// to busy_timeout, for the Views that still read the log.
+// longLog is a factor: when the WAL has longLog times checkpointPages pages, the writer waits for the
+// Views that still read it, up to busy_timeout.
 const longLog = 8
 
-// passes is how often the checkpointer copies the log before the writer copies
-// the rest. Each pass copies the pages written during the previous pass, so callers wait only while
-// the writer copies the small rest.
+// passes is how often the checkpointer copies the WAL before the writer copies the rest. Each pass
+// copies only the pages written during the previous pass, so the rest is small and callers wait briefly.
 const passes = 3
 
-// checkpointer copies the log into the file on a separate connection, in parallel with the writer.
-// Between two batches, the writer copies the pages written during the last pass. Then the whole log
-// is copied, and the next batch restarts the log from the beginning, unless a View reads it at that
-// moment. So the log does not grow under a load that never pauses. When Views have prevented the
-// restart for a long time, the writer waits for them.
+// checkpointer copies the WAL into the database file on a connection of its own, in parallel with the
+// writer. Then the writer, between two batches, copies the pages written during the last pass. Now the
+// whole WAL is copied, and the next batch writes from its beginning again, unless a View reads the WAL
+// at that moment. So the WAL does not grow without end under a load that never pauses. When Views have
+// prevented this restart for long, the writer waits for them.
 type checkpointer struct {
 	s    *Store
 	c    *conn
 	wake chan struct{}
 	done chan struct{}
-	// copied is set when the checkpointer is done and the writer must copy the
-	// rest.
+	// copied tells the writer that the checkpointer has ended its passes, and that the writer must copy
+	// the rest.
 	copied atomic.Bool
 
-	// Used by the writer's goroutine only. pages is checkpointPages except in
-	// tests.
-	pages     int64
-	counted   int64 // total pages written
-	since     int64 // value of counted at the last copy of the log
-	requested bool
+	// Only the writer's goroutine uses the following fields.
+
+	pages         int64 // checkpointPages except in tests
+	written       int64 // all pages written so far
+	writtenAtCopy int64 // value of written when the WAL was last copied
+	requested     bool  // the checkpointer was woken, and the writer has not copied the rest
 }
 
 func newCheckpointer(s *Store, c *conn) *checkpointer {
@@ -50,14 +49,14 @@ func (k *checkpointer) run() {
 	for range k.wake {
 		for range passes {
 			if _, err := k.c.checkpoint(`PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
-				k.s.log.Warn("sqlite: checkpoint", "error", err)
+				k.s.log.Warn("sqlite: a checkpoint failed", "error", err)
 			}
 		}
 		k.copied.Store(true)
 	}
 }
 
-// close ends the goroutine. The writer must have ended.
+// close ends the checkpointer's goroutine. The writer must have ended before.
 func (k *checkpointer) close() error {
 	close(k.wake)
 	<-k.done
@@ -66,8 +65,9 @@ func (k *checkpointer) close() error {
 
 // committed runs in the writer after each commit.
 func (k *checkpointer) committed(c *conn) {
-	switch k.counted += c.pagesWritten(); {
-	case !k.requested && k.counted-k.since >= k.pages:
+	k.written += c.pagesWritten()
+	switch {
+	case !k.requested && k.written-k.writtenAtCopy >= k.pages:
 		k.requested = true
 		k.wake <- struct{}{}
 	case k.requested && k.copied.Load():
@@ -76,14 +76,14 @@ func (k *checkpointer) committed(c *conn) {
 			_, err = c.checkpoint(`PRAGMA wal_checkpoint(RESTART)`)
 		}
 		if err != nil {
-			k.s.log.Warn("sqlite: checkpoint", "error", err)
+			k.s.log.Warn("sqlite: a checkpoint failed", "error", err)
 		}
 		k.copied.Store(false)
-		k.requested, k.since = false, k.counted
+		k.requested, k.writtenAtCopy = false, k.written
 	}
 }
 
-// checkpoint runs a checkpoint and returns the number of pages in the log.
+// checkpoint runs a checkpoint and returns the number of pages in the WAL.
 func (c *conn) checkpoint(sql string) (pages int64, err error) {
 	_, err = c.first(sql, func(r *stmt) error {
 		_ = r.Int() // whether the checkpoint was blocked

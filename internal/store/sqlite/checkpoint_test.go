@@ -52,7 +52,7 @@ func TestLogIsBounded(t *testing.T) {
 		wg.Wait()
 		rounds++
 		var written int64
-		update(t, s, func(x gatehouse.Tx) error { written = s.checkpointer.counted; return nil })
+		update(t, s, func(x gatehouse.Tx) error { written = s.checkpointer.written; return nil })
 		log, err := os.Stat(s.config.Path + "-wal")
 		if err != nil {
 			t.Fatal(err)

@@ -41,12 +41,12 @@ func (t *tx) SettleDecision(d *gatehouse.Settlement) error {
 	if err := shared.CheckSettlement(t.tenant, d); err != nil {
 		return err
 	}
-	if t.holds(t.tenant, d.ActionID) == nil {
+	if t.knownByID(t.tenant, d.ActionID) == nil {
 		if _, err := t.LockAction(d.ActionID); err != nil {
 			return err
 		}
 	}
-	if t.held.approval != d.ApprovalID {
+	if t.known.approval != d.ApprovalID {
 		return gatehouse.ErrConflict
 	}
 	return shared.SettleByParts(t, d)

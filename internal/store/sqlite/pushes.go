@@ -27,12 +27,12 @@ func (t *readTx) FindPush(id string) (p *gatehouse.Push, err error) {
 // LockPush is FindPush: the writer's transaction is the lock. A push that was
 // read with its action and not written since is not read again.
 func (t *tx) LockPush(id string) (p *gatehouse.Push, err error) {
-	if p = t.seen; p != nil && p.ID == id && p.Tenant == t.tenant {
-		t.seen = nil // from now on the caller owns it
+	if p = t.lastPush; p != nil && p.ID == id && p.Tenant == t.tenant {
+		t.lastPush = nil // from now on the caller owns it
 	} else if p, err = t.FindPush(id); err != nil {
 		return nil, err
 	}
-	t.pushOf = pushOf{t.tenant, p.ID, p.ActionID}
+	t.knownPush = knownPush{t.tenant, p.ID, p.ActionID}
 	return p, nil
 }
 
@@ -40,8 +40,8 @@ func (t *tx) LockPush(id string) (p *gatehouse.Push, err error) {
 func (t *readTx) attachPush(row scanned) error {
 	err := t.each(`SELECT `+pushColumns+` FROM push WHERE action_seq = ?`,
 		func(r *stmt) error {
-			t.seen = shared.ScanPush(r)
-			row.action.SetPush(t.seen)
+			t.lastPush = shared.ScanPush(r)
+			row.action.SetPush(t.lastPush)
 			return nil
 		}, row.seq)
 	if err != nil || row.action.Push == nil {
@@ -76,7 +76,7 @@ func (t *tx) MarkDeadLetter(p *gatehouse.Push, effect gatehouse.Hash) error {
 	if err := t.Owns(p.Tenant); err != nil {
 		return err
 	}
-	t.seen = nil
+	t.lastPush = nil
 	return t.guarded(`UPDATE OR ROLLBACK push SET target_says = ?, effect = ?
 WHERE tenant = ? AND id = ? AND status = ? AND generation = ? AND (status = 'failed' OR status = 'unknown')`,
 		p.TargetSays, effect[:], p.Tenant, p.ID, string(p.Status), p.Generation)
@@ -84,7 +84,7 @@ WHERE tenant = ? AND id = ? AND status = ? AND generation = ? AND (status = 'fai
 
 // ClosePush closes a failed push permanently.
 func (t *tx) ClosePush(id, by, reason string) error {
-	t.seen = nil
+	t.lastPush = nil
 	return t.guarded(`UPDATE OR ROLLBACK push SET closed_at = ?, closed_by = ?, closed_reason = ?
 WHERE tenant = ? AND id = ? AND status = 'failed' AND closed_at IS NULL`, t.at, by, reason, t.tenant, id)
 }
@@ -244,8 +244,8 @@ func (t *tx) InsertPush(p *gatehouse.Push) error {
 	if !gatehouse.PushStatus("").CanMove(p.Status) {
 		return gatehouse.ErrConflict
 	}
-	t.seen = nil
-	if h := t.holds(p.Tenant, p.ActionID); h != nil && h.status == gatehouse.StatusApproved {
+	t.lastPush = nil
+	if h := t.knownByID(p.Tenant, p.ActionID); h != nil && h.status == gatehouse.StatusApproved {
 		return t.insertPush(p, h.seq)
 	}
 	n, err := t.exec(`
@@ -277,7 +277,7 @@ func (t *tx) ClaimPushes(
 	owner string, lease time.Duration, shares ...gatehouse.PushShare,
 ) (list []*gatehouse.Push, err error) {
 	until := t.at.Add(lease)
-	t.seen = nil
+	t.lastPush = nil
 	for _, share := range shares {
 		n := share.Limit
 		if share.Most > 0 {
@@ -314,7 +314,7 @@ WHERE seq IN (
 func (t *tx) ClaimLane(
 	owner string, lease time.Duration, proposer string, lanes []string, limit int,
 ) (list []*gatehouse.Push, err error) {
-	t.seen = nil
+	t.lastPush = nil
 	for _, lane := range lanes {
 		if len(list) >= limit {
 			break
@@ -353,7 +353,7 @@ func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation
 	if p.Status != from && !from.CanMove(p.Status) || p.Generation < generation {
 		return gatehouse.ErrConflict
 	}
-	t.seen = nil
+	t.lastPush = nil
 	args := []any{
 		string(p.Status), p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode, p.NotBefore,
 		p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.LeaseOwner, p.LeaseUntil, p.Replays, p.PutBack,
@@ -366,6 +366,6 @@ func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation
 	if err := t.guarded(sql, args...); err != nil {
 		return err
 	}
-	t.pushOf = pushOf{p.Tenant, p.ID, p.ActionID}
+	t.knownPush = knownPush{p.Tenant, p.ID, p.ActionID}
 	return nil
 }

@@ -13,21 +13,19 @@ type readTx struct {
 	shared.Reads
 	s *Store
 	// c is nil until a View's first read; see open.
-	c   *conn
-	ctx context.Context
-	at  time.Time
-	end bool
-	// tenant is the scope of the transaction; "" while it works for all
-	// tenants.
+	c     *conn
+	ctx   context.Context
+	at    time.Time
+	ended bool
+	// tenant is the tenant of the transaction; "" while its statements apply to all tenants.
 	tenant string
-	// quiet waits until ctx can no longer cause an interruption.
-	quiet func()
-	// seen is the push that was last read with its action, until the push is
-	// written.
-	seen *gatehouse.Push
-	// stored is set while rows are read as stored, without show; see
+	// endInterrupts, if not nil, waits until the end of ctx can no longer interrupt a statement.
+	endInterrupts func()
+	// lastPush is the push that was last read with its action; nil after a write of a push.
+	lastPush *gatehouse.Push
+	// asStored says that actions are returned with their stored status, even when they have expired; see
 	// LockAction.
-	stored bool
+	asStored bool
 }
 
 // Now returns the transaction's single clock reading.
@@ -38,17 +36,17 @@ func (t *readTx) exec(sql string, args ...any) (int, error) {
 		return 0, err
 	}
 	n, err := t.c.exec(sql, args...)
-	return n, t.after(err)
+	return n, t.noteRollback(err)
 }
 
 func (t *readTx) each(sql string, row func(*stmt) error, args ...any) error {
 	if err := t.open(); err != nil {
 		return err
 	}
-	return t.after(t.c.each(sql, row, args...))
+	return t.noteRollback(t.c.each(sql, row, args...))
 }
 
-// one is first, with ErrNotFound when there is no row.
+// one reads the first row of the result; ErrNotFound when there is none.
 func (t *readTx) one(sql string, row func(*stmt) error, args ...any) error {
 	if err := t.open(); err != nil {
 		return err
@@ -57,7 +55,7 @@ func (t *readTx) one(sql string, row func(*stmt) error, args ...any) error {
 	if err == nil && !found {
 		return gatehouse.ErrNotFound
 	}
-	return t.after(err)
+	return t.noteRollback(err)
 }
 
 func (t *readTx) number(sql string, args ...any) (int64, error) {
@@ -65,20 +63,20 @@ func (t *readTx) number(sql string, args ...any) (int64, error) {
 		return 0, err
 	}
 	n, err := t.c.number(sql, args...)
-	return n, t.after(err)
+	return n, t.noteRollback(err)
 }
 
-// after checks whether the error made SQLite end the transaction. If so, no
-// statement may follow: each would be its own transaction.
-func (t *readTx) after(err error) error {
+// noteRollback returns err. If SQLite has rolled the transaction back because of err, noteRollback ends
+// the readTx: further statements would each run in a transaction of their own.
+func (t *readTx) noteRollback(err error) error {
 	if err != nil && t.c.autocommit() {
-		t.end = true
+		t.ended = true
 	}
 	return err
 }
 
-// View runs fn on one snapshot, taken at its first read. When ctx ends, the
-// running statement is interrupted.
+// View runs fn on one snapshot, which its first read takes. When ctx ends, the running statement is
+// interrupted.
 func (s *Store) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
 	return s.view(ctx, tenant, func(t *readTx) error { return fn(t) })
 }
@@ -102,16 +100,16 @@ func (s *Store) view(ctx context.Context, tenant string, fn func(*readTx) error)
 	return err
 }
 
-// Read is View: there is no remote database here.
+// Read is View: a local database has no round trips to save.
 func (s *Store) Read(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
 	return s.View(ctx, tenant, fn)
 }
 
-// readQueues is passed to closures that read for all tenants. It has the methods of readTx whose statements
-// name no tenant.
+// readQueues is passed to closures that read for all tenants. The methods of gatehouse.ReadQueues name no
+// tenant in their statements.
 type readQueues struct{ *readTx }
 
-// In scopes the transaction to a tenant.
+// In limits the transaction to a tenant.
 func (q readQueues) In(tenant string) gatehouse.ReadTx {
 	q.tenant = tenant
 	return q.readTx
@@ -122,16 +120,16 @@ func (s *Store) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) er
 	return s.view(ctx, "", func(t *readTx) error { return fn(readQueues{t}) })
 }
 
-// ReadQueues is ViewQueues: there is no remote database here.
+// ReadQueues is ViewQueues, as Read is View.
 func (s *Store) ReadQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
 	return s.ViewQueues(ctx, fn)
 }
 
-// open begins a View's transaction at its first statement: a View that the
-// cache answers takes no connection.
+// open begins a View's transaction at its first statement. A View that a cache answers needs no
+// connection.
 func (t *readTx) open() error {
 	switch {
-	case t.end:
+	case t.ended:
 		return errEnded
 	case t.c != nil:
 		return nil
@@ -159,32 +157,32 @@ func (t *readTx) open() error {
 	if t.ctx.Done() != nil {
 		interrupted := make(chan struct{})
 		stop := context.AfterFunc(t.ctx, func() { c.interrupt(); close(interrupted) })
-		t.quiet = func() {
+		t.endInterrupts = func() {
 			if !stop() {
 				<-interrupted
 			}
 		}
 	}
 	_, err := c.exec(`BEGIN`)
-	t.end = err != nil // without BEGIN each statement would read its own snapshot
+	t.ended = err != nil // without BEGIN, each statement would read a snapshot of its own
 	return err
 }
 
-// close ends a View's transaction and gives its connection back.
+// close ends a View's transaction and returns its connection.
 func (t *readTx) close() {
-	t.end = true
+	t.ended = true
 	if t.c == nil {
 		return
 	}
 	if !t.c.autocommit() {
-		// This ends the snapshot. For a read-only transaction COMMIT and
-		// ROLLBACK do the same, and COMMIT cannot be refused.
+		// COMMIT ends the snapshot. A read-only transaction has nothing to roll back, and SQLite does
+		// not refuse its COMMIT.
 		if _, err := t.c.exec(`COMMIT`); err != nil {
 			_, _ = t.c.exec(`ROLLBACK`)
 		}
 	}
-	if t.quiet != nil {
-		t.quiet()
+	if t.endInterrupts != nil {
+		t.endInterrupts()
 	}
 	t.c.trim(maxCached)
 	t.s.readers <- t.c

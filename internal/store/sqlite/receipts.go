@@ -17,7 +17,7 @@ func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
 	if err != nil {
 		return err
 	}
-	if t.pushOf == (pushOf{c.Tenant, c.PushID, c.ActionID}) {
+	if t.knownPush == (knownPush{c.Tenant, c.PushID, c.ActionID}) {
 		// Plain values instead of a SELECT: see InsertPush.
 		seq, err := t.rowOf(c.Tenant, c.ActionID)
 		if err != nil {

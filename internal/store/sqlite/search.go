@@ -40,10 +40,10 @@ func (t *readTx) search(
 	bySeq := c.with(`(? = '' OR a.status = ?)`, status, status)
 	bySeq.where[0] = "+a.tenant = ?" // makes the planner search by row number
 	find.Times = func() (now, asOf int64) { return t.at.UnixMicro(), at.AsOf }
-	find.Walk = func(after shared.Place, limit int) ([]*shared.Searchable, error) {
+	find.ReadList = func(after shared.Place, limit int) ([]*shared.Searchable, error) {
 		return t.searchWalk(c, f, kind, at.AsOf, after, limit)
 	}
-	find.Tail = func(limit int) (block int64, list []*shared.Searchable, err error) {
+	find.Unindexed = func(limit int) (block int64, list []*shared.Searchable, err error) {
 		if block, err = t.number(`SELECT block FROM action_word_mark`); err != nil {
 			return 0, nil, err
 		}
@@ -59,7 +59,7 @@ WHERE tenant = ?1 AND block < ?2 AND (?3 = '' OR low_id < ?3) ORDER BY top_id DE
 		}, t.tenant, block, before)
 		return list, err
 	}
-	find.Word = func(blocks []int64, from, to string, found func(block int64, rows []byte)) error {
+	find.Postings = func(blocks []int64, from, to string, found func(block int64, rows []byte)) error {
 		list, err := numbers(blocks)
 		if err != nil {
 			return err
@@ -70,7 +70,7 @@ ON w.tenant = ?2 AND w.block = b.value AND w.word >= ?3 AND w.word < ?4`, func(r
 			return nil
 		}, list, t.tenant, from, to)
 	}
-	find.Rows = func(seqs []int64) ([]*shared.Searchable, error) {
+	find.ReadRows = func(seqs []int64) ([]*shared.Searchable, error) {
 		list, err := numbers(seqs)
 		if err != nil {
 			return nil, err

@@ -66,8 +66,8 @@ func TestFailureBeforeWritingCostsNoRun(t *testing.T) {
 	fns, runs, culprit, own := failing("t", n, 7, false)
 	errs := oneBatch(t, s, fns...)
 	wantAllBut(t, s, "t", errs, culprit, own)
-	if runs.Load() != n || s.writer.careful != 0 {
-		t.Errorf("%d runs, want %d; %d careful batches to come", runs.Load(), n, s.writer.careful)
+	if runs.Load() != n || s.writer.savepointBatches != 0 {
+		t.Errorf("%d runs, want %d; %d careful batches to come", runs.Load(), n, s.writer.savepointBatches)
 	}
 }
 

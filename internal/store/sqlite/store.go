@@ -120,7 +120,7 @@ func (s *Store) start() error {
 
 // Ping reports whether the store can read and still accepts writes.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.writer.broken(); err != nil {
+	if err := s.writer.refusal(); err != nil {
 		return err
 	}
 	return s.view(ctx, "", func(t *readTx) error {

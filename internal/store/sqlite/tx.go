@@ -9,14 +9,14 @@ import (
 type tx struct {
 	readTx
 	shared.Writes
-	w       *writer
-	held    held
-	pushOf  pushOf
-	waiting unnumbered
+	w         *writer
+	known     knownAction
+	knownPush knownPush
+	waiting   unnumbered
 }
 
-// queues is passed to closures that write for all tenants. It has the methods of tx whose statements name no
-// tenant.
+// queues is passed to closures that write for all tenants. The methods of gatehouse.Queues name no tenant in
+// their statements.
 type queues struct{ *tx }
 
 var (
@@ -29,8 +29,8 @@ var (
 // Tenant is the transaction's tenant; "" while it works for all tenants.
 func (t *readTx) Tenant() string { return t.tenant }
 
-// AllTenants does nothing: a statement that names no tenant concerns all of them.
-func (t *readTx) AllTenants() (back func()) { return func() {} }
+// AllTenants does nothing: here a statement that names no tenant applies to all tenants anyway.
+func (t *readTx) AllTenants() (restore func()) { return func() {} }
 
 // Owns returns ErrOtherTenant for a row of another tenant than the transaction's.
 func (t *readTx) Owns(tenant string) error {

@@ -42,26 +42,26 @@ type writer struct {
 	queue chan *request
 	done  chan struct{}
 	batch int64 // number of the last committed batch
-	// open holds the requests that have begun and are not answered yet. running
-	// is the request whose closure is executing.
+	// open holds the requests that have started and are not answered yet. running is the request whose
+	// closure is executing.
 	open     []*request
 	running  *request
 	outcomes []error
 	people   people
 	actives  actives
 	sums     ceilingSums
-	// careful is the number of coming batches that get savepoints.
-	careful int
-	// fault is the reason why the store refuses writes for now: the writer does
-	// not know whether the batch numbered unclear is stored. It reads back when
-	// again fires, and then after pauses that double.
-	fault   atomic.Pointer[error]
-	unclear int64
-	again   <-chan time.Time
-	pause   time.Duration
+	// savepointBatches is the number of coming batches that use savepoints.
+	savepointBatches int
+	// fault is the reason why the store refuses writes for now: the writer does not know whether
+	// unclearBatch is stored. The writer reads the outcome back when retry fires. After each failure,
+	// pause doubles.
+	fault        atomic.Pointer[error]
+	unclearBatch int64
+	retry        <-chan time.Time
+	pause        time.Duration
 
-	// patience is how long the store tries to read back an unclear commit before its callers get an
-	// unclear outcome.
+	// patience is how long the store tries to read back an unclear commit before it tells the callers
+	// that the outcome is unclear.
 	patience time.Duration
 	// cache is maxCached except in tests.
 	cache int64
@@ -91,16 +91,16 @@ func (w *writer) load() error {
 
 func (w *writer) close() error { return w.c.close() }
 
-// broken returns the reason why the store refuses writes for now; nil while it
-// accepts them. The error is ErrBusy: a refused request stores nothing.
-func (w *writer) broken() error {
+// refusal returns the reason why the store refuses writes for now; nil while it accepts writes. The error
+// wraps ErrBusy, since a refused request stores nothing.
+func (w *writer) refusal() error {
 	if e := w.fault.Load(); e != nil {
 		return *e
 	}
 	return nil
 }
 
-// Update hands fn to the writer; see the package comment for its rules.
+// Update lets the writer run fn in a transaction; see the package comment for the rules.
 func (s *Store) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
 	return s.update(ctx, tenant, func(t *tx) error { return fn(t) })
 }
@@ -138,7 +138,7 @@ func (s *Store) update(ctx context.Context, tenant string, fn func(*tx) error) e
 		<-r.done
 		return r.err
 	case <-w.done:
-		// The writer has ended and has answered all requests that it took.
+		// The writer has ended, and has answered all requests that it took from the queue.
 		select {
 		case <-r.done:
 			return r.err
@@ -162,7 +162,7 @@ func (w *writer) loop() {
 		select {
 		case r := <-w.queue:
 			w.serve(r)
-		case <-w.again:
+		case <-w.retry:
 			w.retryReadBack()
 		case <-w.s.closing:
 			for {
@@ -177,9 +177,9 @@ func (w *writer) loop() {
 	}
 }
 
-// resume replaces a loop whose goroutine a closure has ended (runtime.Goexit),
-// as a test that fails inside a closure does. That closure is undone, and the
-// others of its batch run again.
+// resume runs the loop in a new goroutine after a closure has ended the old goroutine (runtime.Goexit),
+// as a test that fails inside a closure does. The transaction of the batch is rolled back, and the other
+// closures of the batch run again.
 func (w *writer) resume() {
 	culprit := w.running
 	w.running = nil
@@ -189,8 +189,7 @@ func (w *writer) resume() {
 	w.loop()
 }
 
-// next returns a queued request whose caller still waits; nil when there is
-// none.
+// next takes the first request whose caller still waits; nil when the queue has none.
 func (w *writer) next() *request {
 	for {
 		select {
@@ -209,7 +208,7 @@ func (w *writer) serve(r *request) {
 	if !r.state.CompareAndSwap(waiting, started) {
 		return
 	}
-	if err := w.broken(); err != nil {
+	if err := w.refusal(); err != nil {
 		r.answer(err)
 		return
 	}
@@ -222,7 +221,7 @@ func (w *writer) serve(r *request) {
 		w.open = w.open[:0]
 		return
 	}
-	if w.unclear != 0 || len(w.open) == 1 && !errors.Is(err, errRolledBack) {
+	if w.unclearBatch != 0 || len(w.open) == 1 && !errors.Is(err, errRolledBack) {
 		for _, r := range w.open {
 			r.answer(err)
 		}

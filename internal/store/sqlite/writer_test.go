@@ -124,7 +124,7 @@ func TestNothingWrittenCostsNoCommit(t *testing.T) {
 func TestForeignKeyLeftOpen(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	s.writer.careful = 2 // the holder's batch and this one
+	s.writer.savepointBatches = 2 // the holder's batch and this one
 	var runs atomic.Int64
 	good := func(tx gatehouse.Tx) error { runs.Add(1); return insertTenant("good")(tx) }
 	errs := oneBatch(t, s, good, func(tx gatehouse.Tx) error {

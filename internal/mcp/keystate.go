@@ -11,9 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// home is a front's state for one key: its sessions, and the worker that
-// executes approved actions.
-type home struct {
+// keyState is a front's state for one key: its sessions, and the worker that executes approved actions.
+type keyState struct {
 	front *Front
 	id    [sha256.Size]byte
 	gate  Gate
@@ -38,47 +37,47 @@ type home struct {
 	wanted map[string]*session
 }
 
-// The time limits and bounds of a home.
+// The time limits and bounds for one key.
 const (
 	// trustedFor is how long a key is trusted without asking the gate.
 	trustedFor = 30 * time.Second
 	// keptFor is how long a key's last server is kept for actions that are approved later.
 	keptFor = 24 * time.Hour
-	// discoverPatience is how long a server may take to show that it knows the
+	// discoverTimeout is how long a server may take to show that it knows the
 	// newer protocol. Some older servers do not answer unknown requests.
-	discoverPatience = 10 * time.Second
+	discoverTimeout = 10 * time.Second
 	// maxWanted bounds the calls whose session is remembered.
 	maxWanted = 1000
 )
 
-func newHome(f *Front, id [sha256.Size]byte, gate Gate, me *gatehouse.Principal) *home {
-	h := &home{
+func newKeyState(f *Front, id [sha256.Size]byte, gate Gate, me *gatehouse.Principal) *keyState {
+	k := &keyState{
 		front: f, id: id, gate: gate, me: me, done: newExecuted(), ready: make(chan struct{}, 1),
 		sessions: map[string]*session{}, wanted: map[string]*session{}, used: time.Now(),
 	}
-	h.ctx, h.stop = context.WithCancel(f.ctx)
-	return h
+	k.ctx, k.stop = context.WithCancel(f.ctx)
+	return k
 }
 
-func (h *home) trusted() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.used = time.Now()
-	return time.Since(h.checked) < trustedFor
+func (k *keyState) trusted() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.used = time.Now()
+	return time.Since(k.checked) < trustedFor
 }
 
-func (h *home) trust() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.checked, h.used = time.Now(), time.Now()
+func (k *keyState) trust() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.checked, k.used = time.Now(), time.Now()
 }
 
 // all returns the sessions with a running server.
-func (h *home) all() (list []*session) {
-	for _, s := range h.sessions {
+func (k *keyState) all() (list []*session) {
+	for _, s := range k.sessions {
 		list = append(list, s)
 	}
-	for _, s := range []*session{h.shared, h.kept} {
+	for _, s := range []*session{k.shared, k.kept} {
 		if s != nil {
 			list = append(list, s)
 		}
@@ -86,10 +85,10 @@ func (h *home) all() (list []*session) {
 	return list
 }
 
-func (h *home) refresh() {
-	h.mu.Lock()
-	list := h.all()
-	h.mu.Unlock()
+func (k *keyState) refresh() {
+	k.mu.Lock()
+	list := k.all()
+	k.mu.Unlock()
 	for _, s := range list {
 		s.proxy.refresh()
 	}
@@ -97,15 +96,15 @@ func (h *home) refresh() {
 
 // work executes approved actions until the front closes, then ends the
 // sessions.
-func (h *home) work() {
+func (k *keyState) work() {
 	w := &worker{
-		Config: h.front.Config, ready: h.awaitReady, carryOut: h.carryOut,
+		Config: k.front.Config, ready: k.awaitReady, carryOut: k.carryOut,
 	}
-	w.Gate = h.gate
-	w.run(h.ctx)
-	h.mu.Lock()
-	list := h.all()
-	h.mu.Unlock()
+	w.Gate = k.gate
+	w.run(k.ctx)
+	k.mu.Lock()
+	list := k.all()
+	k.mu.Unlock()
 	var closing sync.WaitGroup // a server may take some time to end
 	for _, s := range list {
 		closing.Go(s.close)
@@ -115,14 +114,14 @@ func (h *home) work() {
 
 // awaitReady waits until some session can execute calls; false when ctx ends
 // first.
-func (h *home) awaitReady(ctx context.Context) bool {
+func (k *keyState) awaitReady(ctx context.Context) bool {
 	for {
-		if s := h.take(""); s != nil {
-			h.put(s)
+		if s := k.take(""); s != nil {
+			k.put(s)
 			return true
 		}
 		select {
-		case <-h.ready:
+		case <-k.ready:
 		case <-ctx.Done():
 			return false
 		}
@@ -131,13 +130,13 @@ func (h *home) awaitReady(ctx context.Context) bool {
 
 // take returns a session that can execute a call, preferably the one that asked
 // for it, and nil if there is none. The session stays open until put.
-func (h *home) take(call string) *session {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	found := h.wanted[call]
+func (k *keyState) take(call string) *session {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	found := k.wanted[call]
 	if !found.canExecute() {
 		found = nil
-		for _, s := range h.all() {
+		for _, s := range k.all() {
 			if s.canExecute() && (found == nil || s.used.After(found.used)) {
 				found = s
 			}
@@ -150,11 +149,11 @@ func (h *home) take(call string) *session {
 }
 
 // put returns a session from take.
-func (h *home) put(s *session) {
-	h.mu.Lock()
+func (k *keyState) put(s *session) {
+	k.mu.Lock()
 	s.busy--
 	over := s.retired && s.busy == 0
-	h.mu.Unlock()
+	k.mu.Unlock()
 	if over {
 		s.close()
 	}
@@ -162,93 +161,93 @@ func (h *home) put(s *session) {
 
 func callHash(tool string, arguments gatehouse.JSON) string { return hash(tool, string(arguments)) }
 
-func (h *home) carryOut(ctx context.Context, push *gatehouse.LeasedPush) {
-	s := h.take(callHash(push.Operation, push.ProposedChange))
+func (k *keyState) carryOut(ctx context.Context, push *gatehouse.LeasedPush) {
+	s := k.take(callHash(push.Operation, push.ProposedChange))
 	if s == nil {
 		// No session was left when this push was leased.
-		p := newProxy(h.front.Config, nil)
-		p.Gate, p.done = h.gate, h.done
+		p := newProxy(k.front.Config, nil)
+		p.Gate, p.done = k.gate, k.done
 		v := p.failure(push, "not_sent", "server_gone", errServerGone.Error())
 		if err := p.report(push, v); err != nil {
 			p.Log.Error("the outcome could not be reported: it will be unknown", "error", err)
 		}
 		return
 	}
-	defer h.put(s)
+	defer k.put(s)
 	s.proxy.execute(ctx, push)
 }
 
 // recordWanted remembers which session asked for a call.
-func (h *home) recordWanted(s *session, tool string, arguments gatehouse.JSON) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.wanted) >= maxWanted {
-		for call := range h.wanted { // drop any one
-			delete(h.wanted, call)
+func (k *keyState) recordWanted(s *session, tool string, arguments gatehouse.JSON) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.wanted) >= maxWanted {
+		for call := range k.wanted { // drop any one
+			delete(k.wanted, call)
 			break
 		}
 	}
-	h.wanted[callHash(tool, arguments)] = s
+	k.wanted[callHash(tool, arguments)] = s
 }
 
 // begin starts a session with its own server.
-func (h *home) begin(modern bool) (*session, error) {
-	if err := h.makeRoom(modern); err != nil {
+func (k *keyState) begin(modern bool) (*session, error) {
+	if err := k.makeRoom(modern); err != nil {
 		return nil, err
 	}
-	upstream, err := h.front.Start()
+	upstream, err := k.front.Start()
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(h, upstream, modern)
-	h.mu.Lock()
+	s := newSession(k, upstream, modern)
+	k.mu.Lock()
 	switch {
-	case h.ctx.Err() != nil:
-		h.mu.Unlock()
+	case k.ctx.Err() != nil:
+		k.mu.Unlock()
 		_ = upstream.Close()
 		return nil, errStopping
 	case !modern:
-		h.sessions[s.id] = s
-	case h.shared != nil: // two requests came at once
-		first := h.shared
-		h.mu.Unlock()
+		k.sessions[s.id] = s
+	case k.shared != nil: // two requests came at once
+		first := k.shared
+		k.mu.Unlock()
 		_ = upstream.Close()
 		return first, nil
 	default:
-		h.shared = s
+		k.shared = s
 	}
-	h.front.running.Go(s.run)
-	h.mu.Unlock()
+	k.front.running.Go(s.run)
+	k.mu.Unlock()
 	return s, nil
 }
 
 // makeRoom makes room for one more session of a key by ending the one that was idle
 // longest.
-func (h *home) makeRoom(modern bool) error {
-	h.mu.Lock()
-	if modern || len(h.sessions) < maxSessions {
-		h.mu.Unlock()
+func (k *keyState) makeRoom(modern bool) error {
+	k.mu.Lock()
+	if modern || len(k.sessions) < maxSessions {
+		k.mu.Unlock()
 		return nil
 	}
 	var oldest *session
-	for _, s := range h.sessions {
+	for _, s := range k.sessions {
 		if s.idle() && (oldest == nil || s.used.Before(oldest.used)) {
 			oldest = s
 		}
 	}
-	h.mu.Unlock()
+	k.mu.Unlock()
 	if oldest == nil {
 		return errFull
 	}
-	h.end(oldest)
+	k.end(oldest)
 	return nil
 }
 
 // find returns a session of this key.
-func (h *home) find(id string) *session {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.sessions[id]
+func (k *keyState) find(id string) *session {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.sessions[id]
 	if s != nil {
 		s.used = time.Now()
 	}
@@ -256,41 +255,41 @@ func (h *home) find(id string) *session {
 }
 
 // sharedSession returns the session for the protocol without sessions.
-func (h *home) sharedSession() (*session, error) {
-	h.mu.Lock()
-	s := h.shared
+func (k *keyState) sharedSession() (*session, error) {
+	k.mu.Lock()
+	s := k.shared
 	if s != nil {
 		s.used = time.Now()
 	}
-	h.mu.Unlock()
+	k.mu.Unlock()
 	if s != nil {
 		return s, nil
 	}
-	return h.begin(true)
+	return k.begin(true)
 }
 
 // end ends a session for its client. Its server is kept if no other server
 // could execute actions that are approved later.
-func (h *home) end(s *session) {
+func (k *keyState) end(s *session) {
 	s.detach()
-	h.mu.Lock()
-	if h.sessions[s.id] == s {
-		delete(h.sessions, s.id)
+	k.mu.Lock()
+	if k.sessions[s.id] == s {
+		delete(k.sessions, s.id)
 	}
-	if h.shared == s {
-		h.shared = nil
+	if k.shared == s {
+		k.shared = nil
 	}
 	keep := s.canExecute()
-	for _, other := range h.all() {
+	for _, other := range k.all() {
 		keep = keep && !other.canExecute()
 	}
 	if keep {
-		h.kept = s
-		h.mu.Unlock()
+		k.kept = s
+		k.mu.Unlock()
 		return
 	}
-	over := h.retire(s)
-	h.mu.Unlock()
+	over := k.retire(s)
+	k.mu.Unlock()
 	if over {
 		s.close()
 	}
@@ -298,25 +297,25 @@ func (h *home) end(s *session) {
 
 // retire lets a session's server end when its calls have returned; true when it
 // has none.
-func (h *home) retire(s *session) bool {
+func (k *keyState) retire(s *session) bool {
 	s.retired = true
 	return s.busy == 0
 }
 
 // readied records that a session can execute calls. A server kept for that
 // purpose is no longer needed.
-func (h *home) readied(s *session) {
-	h.mu.Lock()
+func (k *keyState) readied(s *session) {
+	k.mu.Lock()
 	var old *session
-	if h.kept != nil && h.kept != s {
-		old, h.kept = h.kept, nil
-		if !h.retire(old) {
+	if k.kept != nil && k.kept != s {
+		old, k.kept = k.kept, nil
+		if !k.retire(old) {
 			old = nil
 		}
 	}
-	h.mu.Unlock()
+	k.mu.Unlock()
 	select {
-	case h.ready <- struct{}{}:
+	case k.ready <- struct{}{}:
 	default:
 	}
 	if old != nil {
@@ -325,53 +324,53 @@ func (h *home) readied(s *session) {
 }
 
 // forgetSession forgets a session whose server has ended.
-func (h *home) forgetSession(s *session) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.sessions[s.id] == s {
-		delete(h.sessions, s.id)
+func (k *keyState) forgetSession(s *session) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.sessions[s.id] == s {
+		delete(k.sessions, s.id)
 	}
-	if h.shared == s {
-		h.shared = nil
+	if k.shared == s {
+		k.shared = nil
 	}
-	if h.kept == s {
-		h.kept = nil
+	if k.kept == s {
+		k.kept = nil
 	}
-	for call, by := range h.wanted {
+	for call, by := range k.wanted {
 		if by == s {
-			delete(h.wanted, call)
+			delete(k.wanted, call)
 		}
 	}
 }
 
-// sweep ends idle sessions; true when the home is no longer needed.
-func (h *home) sweep() bool {
-	h.mu.Lock()
+// sweep ends idle sessions. It reports whether the state is no longer needed.
+func (k *keyState) sweep() bool {
+	k.mu.Lock()
 	var ended []*session
-	for _, s := range h.sessions {
-		if s.idle() && time.Since(s.used) > h.front.Idle {
+	for _, s := range k.sessions {
+		if s.idle() && time.Since(s.used) > k.front.Idle {
 			ended = append(ended, s)
 		}
 	}
-	if s := h.shared; s != nil && s.idle() && time.Since(s.used) > keptFor {
+	if s := k.shared; s != nil && s.idle() && time.Since(s.used) > keptFor {
 		ended = append(ended, s)
 	}
-	unused := len(h.sessions) == 0 && h.shared == nil && time.Since(h.used) > keptFor
-	h.mu.Unlock()
+	unused := len(k.sessions) == 0 && k.shared == nil && time.Since(k.used) > keptFor
+	k.mu.Unlock()
 	for _, s := range ended {
-		h.end(s)
+		k.end(s)
 	}
 	return unused
 }
 
 // delete ends a session at its client's request.
-func (h *home) delete(w http.ResponseWriter, r *http.Request) {
-	s := h.find(r.Header.Get(sessionHeader))
+func (k *keyState) delete(w http.ResponseWriter, r *http.Request) {
+	s := k.find(r.Header.Get(sessionHeader))
 	if s == nil {
 		http.Error(w, errNoSession.Error(), http.StatusNotFound)
 		return
 	}
-	h.end(s)
+	k.end(s)
 	w.WriteHeader(http.StatusNoContent)
 }
 
