@@ -25,6 +25,8 @@ func TestGrantsPage(t *testing.T) {
 	vic.get(path).want(http.StatusForbidden)
 	vic.get("/actions/" + a.ID).want(http.StatusOK).lacks(testid("grant-like"))
 	ana.get("/actions/"+a.ID).want(http.StatusOK).has(testid("grant-like"), path+"?like="+a.ID)
+	pia := w.signIn("pia", gatehouse.RoleProposer)
+	ana.get("/actions/" + w.propose(w.as(pia.creds), nil).ID).want(http.StatusOK).lacks(testid("grant-like"))
 	ana.get(path+"?like="+a.ID).want(http.StatusOK).
 		has(`name="agent" value="bot"`, `value="`+a.Connector+`"`, `value="`+a.Operation+`"`).
 		lacks(testid("worst-case"))

@@ -19,6 +19,8 @@ type Grants interface {
 	gatehouse.GrantService
 	// GrantsUpTo returns the highest level that the active policy lets a grant cover.
 	GrantsUpTo(ctx context.Context) (gatehouse.RiskLevel, error)
+	// CanGrantLike reports whether a grant can cover actions like this one.
+	CanGrantLike(ctx context.Context, a *gatehouse.Action) (bool, error)
 }
 
 func (c *Console) grantRoutes() []route {
@@ -147,11 +149,11 @@ func (v *view) likePath(a *gatehouse.Action) string {
 	if v.c.cfg.Grants == nil || !asked || !v.person.MayDecide() || a.Approval.Bars(v.person) {
 		return ""
 	}
-	upTo, err := v.c.cfg.Grants.GrantsUpTo(v.ctx)
+	can, err := v.c.cfg.Grants.CanGrantLike(v.ctx, a)
 	if err != nil {
 		v.c.log.WarnContext(v.ctx, "policy not read", "request_id", v.requestID, "error", err)
 	}
-	if a.RiskLevel > upTo {
+	if !can {
 		return ""
 	}
 	return grantsPath + "?like=" + url.QueryEscape(a.ID)
