@@ -107,13 +107,21 @@ func (g *Grant) State(at time.Time) string {
 
 // WorstCase describes the most that can happen by a grant that nobody has used yet.
 func (g *Grant) WorstCase() string {
-	s := fmt.Sprintf("at most %d times %s of %s by %s", g.Count, g.Operation, g.Connector, g.AgentName)
+	s := fmt.Sprintf("at most %s %s of %s by %s", counted(g.Count, "time"), g.Operation, g.Connector, g.AgentName)
 	if money := g.money(); money == "" {
 		s += ", without money"
 	} else {
 		s += ", " + money + " in all"
 	}
 	return s + fmt.Sprintf(", up to %s, until %s", g.Level, g.ExpiresAt.UTC().Format(time.RFC3339))
+}
+
+// counted is a number of things: "1 time", "2 times".
+func counted(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
 }
 
 // NewGrant is a request to create a grant. Agent is a name or an id; the other fields

@@ -194,7 +194,7 @@ func (t *Terms) WorstCase() string {
 	const shownCondition = 80 // characters
 	steps := make([]string, len(t.Steps))
 	for i, s := range t.Steps {
-		steps[i] = fmt.Sprintf("%s (%s of %s), %d times", s.ActionType, s.Operation, s.Connector, s.Count)
+		steps[i] = fmt.Sprintf("%s (%s of %s), %s", s.ActionType, s.Operation, s.Connector, counted(s.Count, "time"))
 		if when := strings.Join(strings.Fields(s.When), " "); when != "" && when != "true" {
 			if r := []rune(when); len(r) > shownCondition {
 				when = string(r[:shownCondition]) + "…"
@@ -202,17 +202,17 @@ func (t *Terms) WorstCase() string {
 			steps[i] += ", when " + when
 		}
 		if n := len(s.Keys); n > 0 {
-			steps[i] += fmt.Sprintf(", on %d named records", n)
+			steps[i] += ", on " + counted(n, "named record")
 		}
 	}
-	text := fmt.Sprintf("at most %d actions by %s", t.InAll.Count, t.AgentName)
+	text := fmt.Sprintf("at most %s by %s", counted(t.InAll.Count, "action"), t.AgentName)
 	if len(t.InAll.Amounts) > 0 {
 		text += ", " + t.InAll.money() + " in all"
 	} else {
 		text += ", without money"
 	}
 	if t.PerDay != nil {
-		text += fmt.Sprintf(", %d actions", t.PerDay.Count)
+		text += ", " + counted(t.PerDay.Count, "action")
 		if money := t.PerDay.money(); money != "" {
 			text += " and " + money
 		}

@@ -218,7 +218,7 @@ func cannotText(p *actionPage) string {
 		return "You cannot decide this: " + asError(p.cannot).Detail + "."
 	case gatehouse.CodeAlreadyVoted:
 		left := a.Approval.Required - a.Approval.Approvals()
-		return fmt.Sprintf("You have voted. %s to go.", plural(left, "approval", "approvals"))
+		return "You have voted. " + plural(left, "approval", "approvals") + " to go; until then you can still reject it."
 	case gatehouse.CodeExpired:
 		return "Nobody decided in time. The question expired at " + clock(a.Approval.ExpiresAt) +
 			", and nothing was changed."
@@ -408,11 +408,18 @@ func levelFrom(a *gatehouse.Action, g *gatehouse.Grounds) card.Phrase {
 	return append(p, card.Part{Text: "."})
 }
 
-// quorumLine says who must answer, and by when.
-func quorumLine(ap *gatehouse.Approval) string {
-	s := plural(ap.Required, "person", "different persons") + " must approve"
+// quorumLine says who must answer, and by when; once the question is closed, who had to.
+func quorumLine(a *gatehouse.Action) string {
+	ap, must := a.Approval, " had to approve"
+	if awaits(a) {
+		must = " must approve"
+	}
+	s := plural(ap.Required, "person", "different persons") + must
 	if from := audienceWords(ap.Reached()); from != "" {
 		s += ", from " + from
+	}
+	if !awaits(a) {
+		return s + "."
 	}
 	return s + ". Until " + clock(ap.ExpiresAt) + ". " + card.Timeout(&ap.Timing, ap.Extended)
 }

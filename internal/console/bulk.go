@@ -18,6 +18,7 @@ type bulkView struct {
 	// answer is set after the decision.
 	answer   *gatehouse.BulkAnswer
 	decision gatehouse.DecisionKind
+	failed   *gatehouse.Error
 }
 
 // bulkItem is one action of the selection; why is the reason for leaving it out.
@@ -32,11 +33,13 @@ type bulkItem struct {
 
 // bulkPage shows the total effect of a selection.
 func (c *Console) bulkPage(v *view) error {
-	picked := v.pickedIDs()
+	return c.showBulk(v, http.StatusOK, v.pickedIDs(), &bulkView{back: localPath(v.query("return"))})
+}
+
+func (c *Console) showBulk(v *view, status int, picked []string, b *bulkView) error {
 	if len(picked) > gatehouse.MaxBulk {
 		return gatehouse.E(gatehouse.CodeInvalid, "at most %d can be decided at once", gatehouse.MaxBulk)
 	}
-	b := &bulkView{back: localPath(v.query("return"))}
 	for _, id := range picked {
 		a, err := c.cfg.Actions.FindAction(v.ctx, id)
 		if err != nil {
@@ -52,7 +55,7 @@ func (c *Console) bulkPage(v *view) error {
 		actions[i] = item.a
 	}
 	b.totals = card.Effect(actions, card.Person{ID: v.person.ID, Person: v.person.Person, Name: v.person.Name}, v.now)
-	return v.render(http.StatusOK, "Decide several", "/inbox", bulkReview(v, b))
+	return v.render(status, "Decide several", "/inbox", bulkReview(v, b))
 }
 
 func (b *bulkView) add(v *view, a *gatehouse.Action) {
@@ -123,12 +126,17 @@ func (c *Console) bulkDecide(v *view) error {
 		Notes:    strings.TrimSpace(v.form("notes")),
 		Hold:     true,
 	}
-	if d.Decision == gatehouse.Reject && d.Notes == "" {
-		return gatehouse.E(gatehouse.CodeInvalid, "say why you reject them: the proposers read it")
-	}
+	var picked []string
 	for _, item := range v.r.PostForm["item"] {
 		id, digest, _ := strings.Cut(item, " ")
+		picked = append(picked, id)
 		d.Items = append(d.Items, gatehouse.BulkItem{ActionID: id, Digest: gatehouse.Digest(digest)})
+	}
+	if d.Decision == gatehouse.Reject && d.Notes == "" {
+		return c.showBulk(v, http.StatusUnprocessableEntity, picked, &bulkView{
+			back:   localPath(v.form("return")),
+			failed: gatehouse.E(gatehouse.CodeInvalid, "say why you reject them: the proposers read it"),
+		})
 	}
 	tooLong, err := c.leaveOut(v, &d)
 	if err != nil {

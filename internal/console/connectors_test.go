@@ -160,7 +160,7 @@ func TestConnectorForm(t *testing.T) {
 	}
 	root.post(path, form("name", "")...).want(http.StatusBadRequest)
 	root.post(path, "base", "2", "type", "http", "name", "web").want(http.StatusConflict).
-		has("version 3 is stored meanwhile")
+		has("Somebody else has changed the connectors", "Version 3 is stored meanwhile")
 	root.post(path, "base", "3", "type", "http", "name", "a b").want(http.StatusUnprocessableEntity)
 	root.post(path, "base", "3", "type", "http", "name", "shop").want(http.StatusConflict).has("already")
 	root.post(path, "base", "3", "type", "http", "name", "web", "key.base_url", "refused").
@@ -223,7 +223,8 @@ func TestConnectorTrial(t *testing.T) {
 	}
 	root.post(path, "base", "3", "type", "http", "name", "good", "key.base_url", "refused").
 		want(http.StatusUnprocessableEntity).has(`id="fault-base_url"`, `aria-invalid="true"`)
-	root.post(path, "base", "2", "type", "http", "name", "good").want(http.StatusConflict).has("version 3 is stored meanwhile")
+	root.post(path, "base", "2", "type", "http", "name", "good").want(http.StatusConflict).
+		has("Version 3 is stored meanwhile")
 	root.post(path, form("shop")...).want(http.StatusConflict).has("already")
 	if n := len(w.connectors.proposed); n != 0 {
 		t.Errorf("%d proposals", n)

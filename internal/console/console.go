@@ -45,7 +45,7 @@ type Config struct {
 	// Unsubscribe serves the links in digests; nil leaves the page out.
 	Unsubscribe gatehouse.UnsubscribeService
 	// Mandates lets people stop what they approved; nil leaves its page out.
-	Mandates gatehouse.MandateService
+	Mandates Mandates
 	// LogChecker verifies the audit log.
 	LogChecker LogChecker
 	// PolicyChecker lints and tests policies that are not stored yet.

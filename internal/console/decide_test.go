@@ -21,7 +21,8 @@ func TestApproveFromTheInboxAndUndo(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 
 	ana.get("/inbox").want(200).has(a.ID, "Change price of SKU-1042", "+2.50 USD", "bot")
-	ana.get("/inbox?open="+a.ID).want(200).has("10.00", "12.50", testid("approve"), "supplier raised cost")
+	ana.get("/inbox?open="+a.ID).want(200).has("10.00", "12.50", testid("approve"), "supplier raised cost",
+		"1 person must approve")
 	p := ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve, "return", "/inbox?tab=team")...).want(200)
 	if p.url.Path != "/inbox" || p.url.Query().Get("done") != a.ID || p.url.Query().Get("tab") != "team" {
 		t.Errorf("the answer led to %s", p.url)
@@ -40,7 +41,8 @@ func TestApproveFromTheInboxAndUndo(t *testing.T) {
 		t.Errorf("the undo led to %s", p.url)
 	}
 	p.has(testid("undone"), "took back the decision", "This is revision 2 of it.", testid("approve"))
-	ana.get("/actions/"+a.ID).want(200).has("superseded", got.Superseded)
+	ana.get("/actions/"+a.ID).want(200).has("superseded", got.Superseded, "1 person had to approve").
+		lacks("After that it expires")
 	w.number()
 	w.signIn("eve", gatehouse.RoleAuditor).get("/audit").want(200).has("undid the decision on", "asked again about")
 
@@ -221,6 +223,28 @@ func TestLadder(t *testing.T) {
 	if got := w.action(a.ID); got.Status != gatehouse.StatusApproved {
 		t.Errorf("it is %s", got.Status)
 	}
+}
+
+// TestAVoterCanStillReject: while more approvals are needed, somebody who has approved is offered to reject instead.
+func TestAVoterCanStillReject(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	a := w.propose(w.agent("bot"), func(p *gatehouse.Proposal) {
+		p.ActionType, p.Operation, p.CurrentState, p.ProposedChange = "bulk_delete", "delete", "", "{}"
+		p.Target = gatehouse.Target{EntityType: "item", EntityRefs: []string{"SKU-1", "SKU-2", "SKU-3"}}
+	})
+	path := "/actions/" + a.ID
+	ana.post(path+"/decide",
+		decision(a, gatehouse.Approve, "confirm", "3", "edit_token", ana.creds.EditToken)...).want(200)
+	ana.get(path).has("You have voted. 1 approval to go; until then you can still reject it.", testid("reject-form")).
+		lacks(testid("approve-form"))
+	ana.post(path+"/decide", "decision", string(gatehouse.Reject), "notes", "not these").want(200)
+	w.afterHold()
+	if got := w.action(a.ID); got.Status != gatehouse.StatusRejected {
+		t.Errorf("it is %s", got.Status)
+	}
+	ana.get(path).lacks(testid("reject-form"))
 }
 
 func TestHiddenContentCannotBeApproved(t *testing.T) {

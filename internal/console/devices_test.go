@@ -82,7 +82,7 @@ func TestDevices(t *testing.T) {
 	id := devices[0].ID
 	ben.post(notificationsPath+"/devices/"+id+"/remove", "sure", "yes").want(http.StatusNotFound)
 	ben.post(notificationsPath + "/devices/" + id + "/test").want(http.StatusNotFound)
-	ana.post(notificationsPath + "/devices/" + id + "/remove").want(http.StatusUnprocessableEntity).has("tick the box")
+	ana.post(notificationsPath + "/devices/" + id + "/remove").want(http.StatusUnprocessableEntity).has("Tick the box")
 
 	// Whoever signs in to the same browser takes it over.
 	ben.script(notificationsPath+"/devices", phone.JSON()).want(http.StatusCreated)

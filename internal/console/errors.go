@@ -171,3 +171,44 @@ func errorAdvice(code gatehouse.Code) string {
 	}
 	return "Nothing was changed."
 }
+
+// fieldWord is the label of the form's field that a violation's pointer names; "" for a pointer into
+// JSON that the person typed, which stays a pointer.
+func fieldWord(pointer string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(pointer, "/in_all"), "/"), "/")
+	return map[string]string{
+		"action_types": "Action types",
+		"add":          "Person",
+		"agent":        "Agent",
+		"amounts":      "Amount of money",
+		"assignee":     "To",
+		"channel":      "Channel",
+		"connector":    "Connector",
+		"count":        "Number of actions",
+		"decision":     "Decision",
+		"ends_at":      "Until",
+		"for":          "For how long",
+		"from":         "For",
+		"id":           "Tenant",
+		"kind":         "Kind",
+		"max_level":    "Highest risk level",
+		"muted":        "Your messages",
+		"name":         "Name",
+		"note":         "Why",
+		"notes":        "Why",
+		"operation":    "Operation",
+		"outcome":      "Outcome",
+		"person":       "The same human as",
+		"quiet":        "Quiet hours",
+		"reason":       "Why",
+		"roles":        "Roles",
+		"sponsor":      "Sponsor",
+		"starts_at":    "From",
+		"tenant":       "Tenant",
+		"text":         "Your words",
+		"to":           "Delegate",
+		"until":        "Until",
+		"value":        "Value",
+		"when":         "When",
+	}[name]
+}

@@ -15,14 +15,18 @@ func TestGrantsPage(t *testing.T) {
 	ana, vic := w.signIn("ana", gatehouse.RoleApprover), w.signIn("vic", gatehouse.RoleViewer)
 	bot := w.agent("bot")
 	ana.get("/actions/" + w.propose(bot, nil).ID).want(http.StatusOK).lacks(testid("grant-like"))
+	const path = "/settings/grants"
+	ana.get(path).want(http.StatusOK).has("The active policy allows no grants.").lacks(testid("new-grant"))
 	if _, err := w.gate.ApplyPolicy(w.admin, "version: 1\ngrants: {up_to: 3}\n"); err != nil {
 		t.Fatal(err)
 	}
-	const path = "/settings/grants"
+	ana.get(path).want(http.StatusOK).has("The active policy allows grants up to L3.", testid("new-grant"))
 	a := w.propose(bot, nil)
 	vic.get(path).want(http.StatusForbidden)
 	vic.get("/actions/" + a.ID).want(http.StatusOK).lacks(testid("grant-like"))
 	ana.get("/actions/"+a.ID).want(http.StatusOK).has(testid("grant-like"), path+"?like="+a.ID)
+	pia := w.signIn("pia", gatehouse.RoleProposer)
+	ana.get("/actions/" + w.propose(w.as(pia.creds), nil).ID).want(http.StatusOK).lacks(testid("grant-like"))
 	ana.get(path+"?like="+a.ID).want(http.StatusOK).
 		has(`name="agent" value="bot"`, `value="`+a.Connector+`"`, `value="`+a.Operation+`"`).
 		lacks(testid("worst-case"))
@@ -31,7 +35,8 @@ func TestGrantsPage(t *testing.T) {
 		"agent", "bot", "connector", a.Connector, "operation", a.Operation, "when", "true", "count", "2",
 		"amounts", "USD=500", "for", "1h",
 	}
-	ana.post(path, "agent", "bot", "count", "x").want(http.StatusUnprocessableEntity).has("must be a number")
+	ana.post(path, "agent", "bot", "count", "x").want(http.StatusUnprocessableEntity).
+		has("Number of actions: must be a number", "For how long: must be a duration such as 4h").lacks(">/count<", ">/for<")
 	ana.post(path, fields...).want(http.StatusOK).has(testid("worst-case"), "at most 2 times", "USD 500 in all")
 	if list, err := w.gate.ListGrants(w.admin); err != nil || len(list) != 0 {
 		t.Fatalf("created before its worst case was shown: %v, %v", list, err)

@@ -57,7 +57,7 @@ func TestGroupsPage(t *testing.T) {
 		t.Errorf("making a group ends at %s", p.url)
 	}
 	root.get(path).has(`data-id="finance"`, "No members: nobody can answer")
-	root.post(path, "name", "finance").want(http.StatusConflict).has("the group finance exists", `value="finance"`)
+	root.post(path, "name", "finance").want(http.StatusConflict).has("The group finance exists", `value="finance"`)
 	root.post(path, "name", "Not a Name!").want(http.StatusUnprocessableEntity).has(`value="Not a Name!"`)
 	if got := w.groups(); !slices.Equal(got, []string{"finance"}) {
 		t.Fatalf("the groups are %v", got)

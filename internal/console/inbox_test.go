@@ -292,7 +292,8 @@ func TestBulk(t *testing.T) {
 
 	items := []string{"item", a.ID + " " + string(a.Digest), "item", b.ID + " " + string(b.Digest), "item",
 		large.ID + " " + string(large.Digest), "return", "/inbox"}
-	ana.post("/inbox/bulk", append(items, "decision", "rejected", "notes", " ")...).want(http.StatusUnprocessableEntity)
+	ana.post("/inbox/bulk", append(items, "decision", "rejected", "notes", " ")...).want(http.StatusUnprocessableEntity).
+		has("Say why you reject them", testid("bulk-form"), testid("bulk-totals"))
 	ana.post("/inbox/bulk", append(items, "decision", "approved")...).want(200).has("2 items approved",
 		"individual_decision_required")
 	for id, want := range map[string]gatehouse.Status{a.ID: gatehouse.StatusApproved, b.ID: gatehouse.StatusApproved,

@@ -15,6 +15,7 @@ func TestMandatesPage(t *testing.T) {
 	w := newWorld(t)
 	ana, vic := w.signIn("ana", gatehouse.RoleApprover), w.signIn("vic", gatehouse.RoleViewer)
 	bot := w.agent("bot")
+	ana.get("/settings/mandates").want(http.StatusOK).has("The active policy allows no mandates.")
 	if _, err := w.gate.ApplyPolicy(w.admin, "version: 1\nmandates: {up_to: 3}\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -47,10 +48,11 @@ func TestMandatesPage(t *testing.T) {
 	const path = "/settings/mandates"
 	vic.get(path).want(http.StatusForbidden)
 	ana.get(path).want(http.StatusOK).
-		has(worst, "bot: active", "Used 0 of 40, 0 of 2000 USD", "left today: 9, 2000 USD", "Approved by ana",
+		has(worst, "The active policy allows mandates up to L3.", "bot: active",
+			"Used 0 of 40, 0 of 2000 USD", "left today: 9, 2000 USD", "Approved by ana",
 			"/actions/"+a.ID,
 			"on item", ">SKU-1042<", ">oak, 2 m<").
-		lacks(goal)
+		lacks(goal, ">true<")
 	b := w.propose(bot, func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"12.50"}` })
 	if got := w.action(b.ID); got.DecidedVia != gatehouse.ViaMandate {
 		t.Errorf("decided via %q: %v", got.DecidedVia, got.Policy.Reasons)
@@ -58,7 +60,9 @@ func TestMandatesPage(t *testing.T) {
 	ana.get("/actions/"+b.ID).want(http.StatusOK).has("ana, by "+id, "approved in advance")
 	ana.get(path).want(http.StatusOK).has("Used 1 of 40, 12.5 of 2000 USD")
 	of := path + "/" + id
-	ana.post(of+"/narrow", "count", "41").want(http.StatusUnprocessableEntity).has("widening needs a new plan")
+	ana.post(of+"/narrow", "count", "41").want(http.StatusUnprocessableEntity).
+		has("Number of actions: must be 0 to 40: widening needs a new plan", `value="41"`).lacks("/in_all")
+	ana.post(of + "/narrow").want(http.StatusUnprocessableEntity).has("Type a maximum of actions, of money, or both.")
 	ana.post(of+"/narrow", "count", "x").want(http.StatusUnprocessableEntity).has("must be a number")
 	ana.post(of+"/narrow", "count", "20", "amounts", "USD=500").want(http.StatusOK).has("Used 1 of 20, 12.5 of 500 USD")
 	ana.post(of + "/pause").want(http.StatusOK).has("bot: paused by ana")

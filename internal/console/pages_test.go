@@ -140,7 +140,7 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 	ana.get("/dispatch").want(http.StatusOK).has("the price is too high", "Retrying needs the role admin").
 		lacks(`data-testid="replay"`)
 	ana.post("/dispatch/replay", "push", a.Push.ID).want(http.StatusForbidden)
-	root.post("/dispatch/replay").want(http.StatusUnprocessableEntity).has("select the dead letters to retry")
+	root.post("/dispatch/replay").want(http.StatusUnprocessableEntity).has("Select the dead letters to retry")
 	root.post("/dispatch/replay", "push", a.Push.ID, "push",
 		"psh_unknown").want(http.StatusOK).has("1 dead letter is back in the queue, 1 not", "psh_unknown")
 	if got := w.action(a.ID).Push.Status; got != gatehouse.PushQueued {
@@ -161,7 +161,7 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 	ops := w.signIn("otto", gatehouse.RoleOperator)
 	ana.post("/dispatch/discard", "push", b.Push.ID, "reason", "over").want(http.StatusForbidden)
 	ops.post("/dispatch/discard", "reason",
-		"over").want(http.StatusUnprocessableEntity).has("select the dead letters to discard")
+		"over").want(http.StatusUnprocessableEntity).has("Select the dead letters to discard")
 	ops.post("/dispatch/discard", "push", b.Push.ID, "reason", " ").want(http.StatusUnprocessableEntity)
 	ops.post("/dispatch/discard", "push", b.Push.ID, "push", a.Push.ID, "reason", "ordered by phone").want(http.StatusOK).
 		has("1 dead letter is closed, 1 not", "no failure is open")
@@ -260,7 +260,7 @@ func TestPolicyIsCheckedThenApplied(t *testing.T) {
 	root.post("/policies/apply", "source", "rules: [nonsense", "base",
 		"1").want(http.StatusUnprocessableEntity).has("was not applied")
 	root.post("/policies/apply", "source", active.Source, "base",
-		"1").want(http.StatusUnprocessableEntity).has("this is the active version already")
+		"1").want(http.StatusUnprocessableEntity).has("This is the active version already")
 	if n := w.policies(); n != 1 {
 		t.Fatalf("%d versions after refusals", n)
 	}
@@ -269,7 +269,7 @@ func TestPolicyIsCheckedThenApplied(t *testing.T) {
 		"1 line added").lacks("<script>\n")
 	root.post("/policies/apply", "source", next, "base", "1").want(http.StatusOK).has("Version 2")
 	root.post("/policies/apply", "source", active.Source, "base",
-		"1").want(http.StatusUnprocessableEntity).has("version 2 became active meanwhile")
+		"1").want(http.StatusUnprocessableEntity).has("Version 2 became active meanwhile")
 	root.get("/policies/1").want(http.StatusOK).has("Make version 1 the active one")
 	root.post("/policies/1/activate").want(http.StatusOK).has("Version 1")
 	root.get("/policies").want(http.StatusOK).has("Ceilings of the active policy").has("destructive-per-day")

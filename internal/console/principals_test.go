@@ -35,25 +35,32 @@ func TestPrincipalIsMadeWithItsSecretsShownOnce(t *testing.T) {
 	root.get("/settings/principals").want(http.StatusOK).has("ana", "approver, operator", `data-id="`+w.id("ana")+`"`)
 
 	root.post("/settings/principals", "name", "ana", "kind", "person", "role", "viewer").want(http.StatusConflict)
-	root.post("/settings/principals", "name", "x y", "kind", "person").want(http.StatusUnprocessableEntity).has("/name",
-		"/roles")
+	root.post("/settings/principals", "name", "x y", "kind", "person").want(http.StatusUnprocessableEntity).
+		has("Name: must be 1 to 128 letters", "Roles: at least one role is needed").lacks("/name", "/roles")
 	root.post("/settings/principals", "name", "bot", "kind", "agent", "role",
 		"approver").want(http.StatusUnprocessableEntity).has("an agent can never be approver", `value="bot"`)
 	root.post("/settings/principals", "name", "bot", "kind", "agent", "role", "proposer", "sponsor",
-		"nobody").want(http.StatusUnprocessableEntity).has("/sponsor")
+		"nobody").want(http.StatusUnprocessableEntity).
+		has(`Sponsor: no principal`).lacks("/sponsor")
 	p = root.post("/settings/principals", "name", "bot", "kind", "agent", "role", "proposer", "sponsor",
 		"ana").want(http.StatusOK)
 	if len(p.secrets()) != 1 {
 		t.Errorf("an agent gets %v", p.secrets())
 	}
 	root.get("/settings/principals/new").want(http.StatusOK).has(`value="evaluator"`)
-	p = root.post("/settings/principals", "name", "fraud-check", "kind", "service", "role", "evaluator").want(http.StatusOK)
+	p = root.post("/settings/principals", "name", "fraud-check", "kind", "service", "role",
+		"evaluator").want(http.StatusOK)
 	if len(p.secrets()) != 1 || !w.keyWorks(p.secrets()[0]) {
 		t.Errorf("an evaluator gets %v", p.secrets())
 	}
 	root.get("/settings/principals/"+w.id("bot")).want(http.StatusOK).
 		has("never for an agent", "Only people sign in and decide", "Sponsor", one).
 		lacks(testid("setup-link"), testid("rotate"), testid("sessions"))
+	root.get("/settings/principals/"+w.id("ana")).has("also for votes on open questions", "stop counting")
+	root.get("/settings/principals/"+w.id("bot")).has("Its keys are refused at once, and its grants and mandates end.").
+		lacks("votes", "all sessions end")
+	root.post("/settings/principals/"+w.id("fraud-check")+"/disable", "sure", "yes").want(http.StatusOK).
+		has("Its keys are refused.").lacks("votes")
 	root.post("/settings/principals/" + w.id("bot") + "/setup-link").want(http.StatusUnprocessableEntity)
 	root.post("/settings/principals/"+w.id("bot")+"/edit-token", "sure", "yes").want(http.StatusUnprocessableEntity)
 	root.get("/settings/principals/prn_none").want(http.StatusNotFound)
@@ -86,7 +93,7 @@ func TestPrincipalIsChangedAtOnce(t *testing.T) {
 		"admin").want(http.StatusUnprocessableEntity).has("viewer cannot be combined with other roles")
 	ana.get("/audit").want(http.StatusOK)
 
-	root.post(one + "/disable").want(http.StatusUnprocessableEntity).has("tick the box")
+	root.post(one + "/disable").want(http.StatusUnprocessableEntity).has("Tick the box")
 	if !ana.signedIn() {
 		t.Fatal("disabled without the box")
 	}

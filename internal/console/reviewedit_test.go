@@ -54,7 +54,8 @@ func TestReviewEdit(t *testing.T) {
 		!strings.Contains(check, "1.10") || strings.Contains(check, "second") {
 		t.Errorf("what differs: %s", check)
 	}
-	ana.post(form, fields("do", "save", "field-3", "11.00")...).want(http.StatusUnprocessableEntity).has("/note")
+	ana.post(form, fields("do", "save", "field-3", "11.00")...).want(http.StatusUnprocessableEntity).
+		has("Why: is required").lacks("/note")
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
 		t.Fatalf("tries have made it %s", got.Status)
 	}

@@ -130,7 +130,7 @@ func TestRunPage(t *testing.T) {
 	vic.post(path+"/cancel", "reason", "x").want(http.StatusForbidden)
 	op := w.signIn("op", gatehouse.RoleOperator)
 	op.get(path).has(testid("cancel"), "Cancel the run of asking").lacks(testid("retry"))
-	op.post(path + "/retry").want(http.StatusConflict).has("only a run that failed or was canceled is retried")
+	op.post(path + "/retry").want(http.StatusConflict).has("Only a run that failed or was canceled is retried")
 
 	// The open page gets no content while nothing has changed, and the new content afterwards.
 	live := path + "/live?seen=" + between(p.body, "/live?seen=", `"`)
@@ -139,7 +139,8 @@ func TestRunPage(t *testing.T) {
 	}
 	op.post(path+"/cancel", "reason", "the <i>supplier</i> took it back").want(http.StatusOK)
 	vic.get(live).want(http.StatusOK).has(`id="run"`, `data-status="canceled"`,
-		"canceled by op: the &lt;i&gt;supplier&lt;/i&gt; took it back").lacks("<html", "<i>")
+		"canceled by op: the &lt;i&gt;supplier&lt;/i&gt; took it back").
+		lacks("<html", "<i>", "Canceled: ", "decided by")
 	ended := w.reached(run.ID, gatehouse.RunCanceled)
 	if ended.Failure == nil || ended.Failure.Code != "canceled" {
 		t.Errorf("the run ended with %+v", ended.Failure)

@@ -336,7 +336,7 @@ func (c *Console) createOwnKey(v *view) error {
 	}
 	return v.showSecrets(secretsPage{
 		title: "Your new key", back: settingsPath + "#keys",
-		meaning: "Anyone with this key can read and propose as you until you revoke it. Its id is " + made.KeyID + ".",
+		meaning: "Anyone with this key can act as you, except where your edit token is needed. Its id is " + made.KeyID + ".",
 		secrets: []secret{{"Key", made.Key}},
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 const grantsPath = "/settings/grants"
@@ -18,6 +19,8 @@ type Grants interface {
 	gatehouse.GrantService
 	// GrantsUpTo returns the highest level that the active policy lets a grant cover.
 	GrantsUpTo(ctx context.Context) (gatehouse.RiskLevel, error)
+	// CanGrantLike reports whether a grant can cover actions like this one.
+	CanGrantLike(ctx context.Context, a *gatehouse.Action) (bool, error)
 }
 
 func (c *Console) grantRoutes() []route {
@@ -35,6 +38,7 @@ func (c *Console) grantRoutes() []route {
 // grantsView lists grants; form holds the typed fields of a new one.
 type grantsView struct {
 	list []*gatehouse.Grant
+	upTo gatehouse.RiskLevel // what the active policy allows; 0 for no grants
 	form grantForm
 	// tried is a preview of the new one, nil before its worst case was requested.
 	tried  *gatehouse.Grant
@@ -60,6 +64,9 @@ func (c *Console) grants(v *view) error {
 func (c *Console) showGrants(v *view, status int, p *grantsView) error {
 	var err error
 	if p.list, err = c.cfg.Grants.ListGrants(v.ctx); err != nil {
+		return err
+	}
+	if p.upTo, err = c.cfg.Grants.GrantsUpTo(v.ctx); err != nil {
 		return err
 	}
 	return v.render(status, "Grants", settingsPath, grantsBody(v, p))
@@ -138,15 +145,15 @@ func grantPath(id, verb string) string { return grantsPath + "/" + url.PathEscap
 
 // likePath is the URL of the form for a grant like an action, "" if the person cannot create one.
 func (v *view) likePath(a *gatehouse.Action) string {
-	asked := a.Approval != nil && !a.DecidedVia.InAdvance()
+	asked := a.Approval != nil && !a.DecidedVia.InAdvance() && !gate.OwnQuestion(a)
 	if v.c.cfg.Grants == nil || !asked || !v.person.MayDecide() || a.Approval.Bars(v.person) {
 		return ""
 	}
-	upTo, err := v.c.cfg.Grants.GrantsUpTo(v.ctx)
+	can, err := v.c.cfg.Grants.CanGrantLike(v.ctx, a)
 	if err != nil {
 		v.c.log.WarnContext(v.ctx, "policy not read", "request_id", v.requestID, "error", err)
 	}
-	if a.RiskLevel > upTo {
+	if !can {
 		return ""
 	}
 	return grantsPath + "?like=" + url.QueryEscape(a.ID)

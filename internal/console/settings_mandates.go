@@ -13,6 +13,13 @@ import (
 
 const mandatesPath = "/settings/mandates"
 
+// Mandates is the part of the mandate service that the console uses.
+type Mandates interface {
+	gatehouse.MandateService
+	// MandatesUpTo returns the highest level that the active policy lets a mandate cover, 0 for none.
+	MandatesUpTo(ctx context.Context) (gatehouse.RiskLevel, error)
+}
+
 func (c *Console) mandateRoutes() []route {
 	m := c.cfg.Mandates
 	if m == nil {
@@ -27,37 +34,60 @@ func (c *Console) mandateRoutes() []route {
 				if err == nil {
 					_, err = fn(v.ctx, v.r.PathValue("mandate"))
 				}
-				return c.changedMandate(v, err)
+				return c.changedMandate(v, &mandatesView{}, err)
 			},
 		}
 	}
 	return []route{
 		{pattern: "GET " + mandatesPath, roles: people, handle: func(v *view) error {
-			return c.showMandates(v, http.StatusOK, nil)
+			return c.showMandates(v, http.StatusOK, &mandatesView{})
 		}},
 		{pattern: "POST " + mandatesPath + "/{mandate}/narrow", roles: people, changesRights: true, handle: c.narrowMandate},
 		change("pause", m.PauseMandate), change("resume", m.ResumeMandate), change("revoke", m.RevokeMandate),
 	}
 }
 
-func (c *Console) showMandates(v *view, status int, failed *gatehouse.Error) error {
-	list, err := c.cfg.Mandates.ListMandates(v.ctx)
-	if err != nil {
+// mandatesView lists mandates; typedCount and typedMoney are the limits typed to
+// narrow one of them.
+type mandatesView struct {
+	list                   []*gatehouse.Mandate
+	upTo                   gatehouse.RiskLevel
+	narrowed               string
+	typedCount, typedMoney string
+	failed                 *gatehouse.Error
+}
+
+// typed returns the typed limits of a mandate that was not narrowed.
+func (p *mandatesView) typed(m *gatehouse.Mandate) (count, amounts string) {
+	if p.failed == nil || p.narrowed != m.ID {
+		return "", ""
+	}
+	return p.typedCount, p.typedMoney
+}
+
+func (c *Console) showMandates(v *view, status int, p *mandatesView) error {
+	var err error
+	if p.list, err = c.cfg.Mandates.ListMandates(v.ctx); err != nil {
 		return err
 	}
-	return v.render(status, "Mandates", settingsPath, mandatesBody(v, list, failed))
+	if p.upTo, err = c.cfg.Mandates.MandatesUpTo(v.ctx); err != nil {
+		return err
+	}
+	return v.render(status, "Mandates", settingsPath, mandatesBody(v, p))
 }
 
 // narrowMandate lowers the limits of the whole mandate.
 func (c *Console) narrowMandate(v *view) error {
+	p := &mandatesView{narrowed: v.r.PathValue("mandate")}
 	err := v.parse()
 	if err == nil {
+		p.typedCount, p.typedMoney = v.form("count"), v.form("amounts")
 		var n gatehouse.Narrowing
-		if n, err = narrowing(v.form("count"), v.form("amounts")); err == nil {
-			_, err = c.cfg.Mandates.NarrowMandate(v.ctx, v.r.PathValue("mandate"), n)
+		if n, err = narrowing(p.typedCount, p.typedMoney); err == nil {
+			_, err = c.cfg.Mandates.NarrowMandate(v.ctx, p.narrowed, n)
 		}
 	}
-	return c.changedMandate(v, err)
+	return c.changedMandate(v, p, err)
 }
 
 func narrowing(count, amounts string) (gatehouse.Narrowing, error) {
@@ -71,15 +101,14 @@ func narrowing(count, amounts string) (gatehouse.Narrowing, error) {
 		l.Count = &n
 	}
 	if l.Count == nil && len(l.Amounts) == 0 {
-		v.Add("", "names no limit")
+		v.Add("", "Type a maximum of actions, of money, or both.")
 	}
 	return gatehouse.Narrowing{InAll: &l}, v.Err()
 }
 
 // changedMandate shows the list after a change, with the error of a refused one.
-func (c *Console) changedMandate(v *view, err error) error {
-	var failed *gatehouse.Error
-	return v.changed(mandatesPath, err, &failed, func(status int) error { return c.showMandates(v, status, failed) })
+func (c *Console) changedMandate(v *view, p *mandatesView, err error) error {
+	return v.changed(mandatesPath, err, &p.failed, func(status int) error { return c.showMandates(v, status, p) })
 }
 
 func mandatePath(id, verb string) string { return mandatesPath + "/" + url.PathEscape(id) + verb }

@@ -402,3 +402,30 @@ func kindMeaning(k gatehouse.Kind) string {
 	}
 	return ""
 }
+
+// rolesTakeEffect says when a change of roles counts. Only people vote.
+func rolesTakeEffect(k gatehouse.Kind) string {
+	if k == gatehouse.KindPerson {
+		return "Takes effect at once, also for votes on open questions."
+	}
+	return "Takes effect at once."
+}
+
+// whileDisabled says what a disabled principal cannot do.
+func whileDisabled(k gatehouse.Kind) string {
+	if k == gatehouse.KindPerson {
+		return "Keys and sign-in are refused, and votes do not count."
+	}
+	return "Its keys are refused."
+}
+
+// onceDisabled says what disabling a principal does.
+func onceDisabled(k gatehouse.Kind) string {
+	switch k {
+	case gatehouse.KindPerson:
+		return "Keys and sign-in are refused at once, all sessions end, and votes on open questions stop counting."
+	case gatehouse.KindAgent:
+		return "Its keys are refused at once, and its grants and mandates end."
+	}
+	return "Its keys are refused at once."
+}

@@ -145,7 +145,7 @@ func TestOwnSessionsEndAtOnce(t *testing.T) {
 		t.Errorf("%d sessions can be ended, want the two others", n)
 	}
 	path := "/settings/sessions/" + two.sessionID() + "/revoke"
-	one.post(path).want(http.StatusUnprocessableEntity).has("tick the box")
+	one.post(path).want(http.StatusUnprocessableEntity).has("Tick the box")
 	if !two.signedIn() {
 		t.Fatal("a session ended without the box")
 	}

@@ -74,6 +74,9 @@ func TestReverseIsOfferedWhereItCanSucceed(t *testing.T) {
 	eve.get(path + "/reversal").want(200).lacks(testid("reverse"))
 	ana.get(path+"/reversal").want(200).has(testid("reverse")).lacks("hx-get", testid("reverse-moved"))
 
+	ana.post(path + "/reverse").want(200)
+	ana.post(path+"/reverse").want(http.StatusConflict).has("A reversal is open already.", testid("open-reversal"))
+
 	w.drifts(`{"price":"11.11"}`)
 	ana.get(moved+"/reversal").want(200).has(testid("reverse"), testid("reverse-moved"))
 

@@ -34,7 +34,8 @@ func TestSavedViewsKeepTheFilterOnly(t *testing.T) {
 
 	ana.post("/inbox/views", "name", "Prices <b>", "query", "tab=decided&status=applied").want(http.StatusOK)
 	ana.get("/inbox").has("status=applied").lacks("by=bot")
-	ana.post("/inbox/views", "name", " ", "query", "risk=3").want(http.StatusUnprocessableEntity).has("/name")
+	ana.post("/inbox/views", "name", " ", "query", "risk=3").want(http.StatusUnprocessableEntity).
+		has("Name: must have 1 to 64 characters")
 	ana.post("/inbox/views", "name", strings.Repeat("x", gatehouse.MaxViewName+1), "query",
 		"risk=3").want(http.StatusUnprocessableEntity)
 	ana.post("/inbox/views", "name", "broken", "query", "%zz;;").want(http.StatusOK)

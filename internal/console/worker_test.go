@@ -19,7 +19,9 @@ func TestWorkerPages(t *testing.T) {
 		b.get(path).want(http.StatusForbidden)
 	}
 	settings := b.get("/settings").want(http.StatusOK)
-	if body := settings.body; strings.Contains(body, `href="/workflows"`) {
-		t.Error("the navigation leads a worker to pages that are refused")
+	if body := settings.body; strings.Contains(body, `href="/workflows"`) ||
+		strings.Contains(body, testid("find")) || strings.Contains(body, testid("palette")) {
+		t.Error("the page leads a worker to pages that are refused")
 	}
+	settings.lacks("data-events") // a refused stream would show that the server is away
 }

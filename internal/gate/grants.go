@@ -159,6 +159,21 @@ func (g *Gate) GrantsUpTo(ctx context.Context) (level gatehouse.RiskLevel, err e
 	return level, err
 }
 
+// CanGrantLike reports whether a grant can cover actions like this one: the active policy allows its
+// level, and its proposer is an agent or a service. For display.
+func (g *Gate) CanGrantLike(ctx context.Context, a *gatehouse.Action) (can bool, err error) {
+	err = g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		active, _, _, err := g.activePolicy(tx, c.Principal.Tenant)
+		if err != nil || active == nil || a.RiskLevel > active.GrantUpTo() {
+			return err
+		}
+		p, err := tx.FindPrincipal(a.ProposerID)
+		can = err == nil && p.Kind != gatehouse.KindPerson && p.Has(gatehouse.RoleProposer)
+		return err
+	})
+	return can, err
+}
+
 // ListGrants returns the tenant's grants, newest first.
 func (g *Gate) ListGrants(ctx context.Context) (list []*gatehouse.Grant, err error) {
 	err = g.View(ctx, "grant", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {

@@ -183,6 +183,19 @@ func (g *Gate) mayStart(tx gatehouse.Tx, a *gatehouse.Action, t *gatehouse.Terms
 	return err
 }
 
+// MandatesUpTo returns the highest level that the active policy lets a mandate cover, for
+// display.
+func (g *Gate) MandatesUpTo(ctx context.Context) (level gatehouse.RiskLevel, err error) {
+	err = g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		active, _, _, err := g.activePolicy(tx, c.Principal.Tenant)
+		if active != nil {
+			level = active.MandateUpTo()
+		}
+		return err
+	})
+	return level, err
+}
+
 // ListMandates returns the tenant's mandates, newest first.
 func (g *Gate) ListMandates(ctx context.Context) (list []*gatehouse.Mandate, err error) {
 	err = g.View(ctx, "mandate", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
