@@ -206,7 +206,7 @@ func (v Violations) Err() error {
 	if len(v) == 0 {
 		return nil
 	}
-	return &Error{Code: CodeInvalid, Detail: v[0].Pointer + " " + v[0].Detail, Violations: v}
+	return &Error{Code: CodeInvalid, Detail: strings.TrimPrefix(v[0].Pointer+" "+v[0].Detail, " "), Violations: v}
 }
 
 // QuoteWord returns an id or a name unchanged, and quotes any other text.

@@ -96,6 +96,11 @@ func TestViolations(t *testing.T) {
 	if gatehouse.CodeOf(err) != gatehouse.CodeInvalid || !strings.Contains(err.Error(), "/a has 1; /b is wrong") {
 		t.Errorf("%v", err)
 	}
+	var e *gatehouse.Error
+	if err := (gatehouse.Violations{{Detail: "must be an object"}}).Err(); !errors.As(err, &e) ||
+		e.Detail != "must be an object" {
+		t.Errorf("without a pointer: %#v", err)
+	}
 }
 
 func TestQuote(t *testing.T) {

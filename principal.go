@@ -106,7 +106,7 @@ func (p *Principal) Validate() error {
 			v.Add("/roles", "viewer cannot be combined with other roles")
 		}
 		if r == RoleEvaluator && (len(p.Roles) > 1 || p.Kind != KindService) {
-			v.Add("/roles", "evaluator is the only role of a service")
+			v.Add("/roles", "only a service can be evaluator, and with no other role")
 		}
 	}
 

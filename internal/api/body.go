@@ -200,6 +200,8 @@ func wrongType(e *json.SemanticError) string {
 	switch t := e.GoType; {
 	case (t == typeOf[gatehouse.Duration]() || t == typeOf[gatehouse.Span]()) && e.JSONKind != '"':
 		return "must be a string such as 30s, 4h or 7d"
+	case t == typeOf[time.Time]():
+		return "must be a time such as 2026-01-02T15:04:05Z"
 	case t == typeOf[gatehouse.Duration](), t == typeOf[gatehouse.Span](), t == typeOf[gatehouse.Decimal](),
 		t == typeOf[gatehouse.JSON](), t == typeOf[gatehouse.Hash]():
 		if e.Err != nil {

@@ -92,6 +92,19 @@ func TestStrictBodies(t *testing.T) {
 	}
 }
 
+func TestWrongTimesAreNamed(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{`"tomorrow"`, `1770000000`, `{}`, `"2026-01-02"`} {
+		var body struct {
+			Since time.Time `json:"since"`
+		}
+		err := decodeStrict([]byte(`{"since":`+value+`}`), &body)
+		if err == nil || err.Error() != "invalid: /since must be a time such as 2026-01-02T15:04:05Z" {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
 func TestRefusedBodiesReachNobody(t *testing.T) {
 	t.Parallel()
 	f := newFake()

@@ -209,18 +209,23 @@ func responses(r huma.Registry, rt *route) map[string]*huma.Response {
 	}
 	for status, codes := range byStatus {
 		slices.Sort(codes)
-		headers := commonHeaders()
-		if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-			headers["Retry-After"] = &huma.Header{Description: "Seconds.", Schema: &huma.Schema{Type: "integer"}}
-		}
-		out[strconv.Itoa(status)] = &huma.Response{
-			Description: strings.Join(codes, ", "), Headers: headers,
-			Content: map[string]*huma.MediaType{
-				"application/problem+json": {Schema: &huma.Schema{Ref: schemaPrefix + "Problem"}}},
-			Extensions: map[string]any{"x-codes": codes},
-		}
+		out[strconv.Itoa(status)] = problemOf(status, codes...)
 	}
 	return out
+}
+
+// problemOf is the answer with a status that has one of the codes.
+func problemOf(status int, codes ...string) *huma.Response {
+	headers := commonHeaders()
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		headers["Retry-After"] = &huma.Header{Description: "Seconds.", Schema: &huma.Schema{Type: "integer"}}
+	}
+	return &huma.Response{
+		Description: strings.Join(codes, ", "), Headers: headers,
+		Content: map[string]*huma.MediaType{
+			"application/problem+json": {Schema: &huma.Schema{Ref: schemaPrefix + "Problem"}}},
+		Extensions: map[string]any{"x-codes": codes},
+	}
 }
 
 func commonHeaders() map[string]*huma.Header {
@@ -266,22 +271,30 @@ const tagOps = "Operation"
 var opsDocs = []func(huma.Registry) *huma.Operation{
 	opsDoc("/healthz", "health", "Show that the process answers, and its build", "application/json",
 		typeOf[gatehouse.Health]()),
-	opsDoc("/readyz", "ready", "Show whether the server is ready; 503 busy if not", "application/json", nil),
-	opsDoc("/metrics", "metrics", "Metrics for Prometheus", "text/plain", nil),
+	opsDoc("/readyz", "ready", "Show whether the server is ready; 503 busy if not", "application/json", nil,
+		gatehouse.CodeBusy),
+	opsDoc("/metrics", "metrics", "Metrics for Prometheus; from another machine with an auditor's key", "text/plain", nil,
+		gatehouse.CodeUnauthenticated, gatehouse.CodeRoleRequired),
 }
 
-func opsDoc(path, name, summary, contentType string, out reflect.Type) func(huma.Registry) *huma.Operation {
+func opsDoc(
+	path, name, summary, contentType string, out reflect.Type, codes ...gatehouse.Code,
+) func(huma.Registry) *huma.Operation {
 	return func(r huma.Registry) *huma.Operation {
 		schema := &huma.Schema{}
 		if out != nil {
 			schema = r.Schema(out, true, "")
 		}
+		responses := map[string]*huma.Response{"200": {
+			Description: "OK", Content: map[string]*huma.MediaType{contentType: {Schema: schema}},
+		}}
+		for _, code := range codes {
+			status := gatehouse.StatusOf(code)
+			responses[strconv.Itoa(status)] = problemOf(status, string(code))
+		}
 		return &huma.Operation{
 			Method: http.MethodGet, Path: path, OperationID: name, Tags: []string{tagOps}, Summary: summary,
-			Security: []map[string][]string{},
-			Responses: map[string]*huma.Response{"200": {
-				Description: "OK", Content: map[string]*huma.MediaType{contentType: {Schema: schema}},
-			}},
+			Security: []map[string][]string{}, Responses: responses,
 		}
 	}
 }

@@ -120,6 +120,11 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 			t.Errorf("%s is not in the document", path)
 		}
 	}
+	for path, status := range map[string]string{"/readyz": "503", "/metrics": "401"} {
+		if len(doc.Paths[path]["get"].Responses[status].Codes) != 1 {
+			t.Errorf("%s does not have status %s in the document", path, status)
+		}
+	}
 }
 
 // TestMuxAndDocumentAgree sends a request to every path of the document.

@@ -66,7 +66,7 @@ func (s *Server) streamEvents(ctx context.Context, c *call) (reply, error) {
 		}
 	}
 	if len(f.Types) > maxEventTypes {
-		v.Add("/type", "has more than %d types", maxEventTypes)
+		v.Add("/query/type", "has more than %d types", maxEventTypes)
 	}
 	if _, given := c.query["after"]; given {
 		after := c.query.integer("after", -1)
@@ -75,7 +75,7 @@ func (s *Server) streamEvents(ctx context.Context, c *call) (reply, error) {
 	if c.lastEvent != "" {
 		last, err := strconv.ParseInt(c.lastEvent, 10, 64)
 		if err != nil || last < -1 || last == math.MaxInt64 {
-			v.Add("/Last-Event-ID", "must be the id of an event of this stream")
+			v.Add("/header/Last-Event-ID", "must be the id of an event of this stream")
 		}
 		f.After = &last
 	}

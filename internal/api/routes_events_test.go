@@ -96,6 +96,16 @@ func frames(t *testing.T, lines *bufio.Scanner, n int) (list []string) {
 	return list
 }
 
+func TestEventStreamNamesTheWrongHeader(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(newServer(t, newFake(), func(c *Config) { c.Events = &eventLog{} }))
+	t.Cleanup(server.Close)
+	_, lines := stream(t, server.URL, "/api/v1/events", "foo")
+	if !lines.Scan() || !strings.Contains(lines.Text(), `"pointer":"/header/Last-Event-ID"`) {
+		t.Errorf("%s", lines.Text())
+	}
+}
+
 // TestEventStream: each event's id is its index, a stream starts after the last
 // event that was read, sends keep-alives, and ends when its key is revoked.
 func TestEventStream(t *testing.T) {

@@ -157,7 +157,9 @@ func (s *dlqSelection) read(all bool) (out gatehouse.DeadLetterSelection, err er
 		}
 	}
 	switch {
-	case given != 1:
+	case given > 1:
+		return out, term.Usagef("give only one of: ids, a filter, and --all")
+	case given == 0:
 		return out, term.Usagef(
 			"name dead letters, or a filter (--connector, --code, --status, --group, --since, --limit), or " +
 				"--all where there is one")

@@ -151,6 +151,22 @@ func (g *globals) ownName() string {
 	return "NAME"
 }
 
+// personHint says why there is no person of a name: it is a program's, or nobody's.
+func (g *globals) personHint(pointer, name string) string {
+	ctx, cancel := context.WithTimeout(g.Ctx, 3*time.Second)
+	defer cancel()
+	if api, err := g.connect(); err == nil {
+		if p, err := api.FindPrincipal(ctx, name); err == nil && p.Kind != gatehouse.KindPerson {
+			return fmt.Sprintf("the principal of this name is of the kind %s", p.Kind)
+		}
+	}
+	if strings.HasPrefix(pointer, "/remove/") {
+		return "`gatehouse group list` shows the members"
+	}
+	return "an administrator creates people: gatehouse principal create --kind person --role approver --name " +
+		term.ShellWord(term.Safe(name))
+}
+
 // hint says what to do next, if the error itself does not.
 func (g *globals) hint(err error, e *gatehouse.Error) string {
 	if e == nil {
@@ -168,7 +184,7 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 		if g.Key == "" {
 			return "set GATEHOUSE_KEY, or give --key"
 		}
-		return "the key is unknown or revoked; `gatehouse doctor` explains more"
+		return "the key is unknown or revoked, or its principal is disabled; `gatehouse doctor` explains more"
 	case gatehouse.CodeEditTokenRequired:
 		if g.EditToken == "" {
 			return "set GATEHOUSE_EDIT_TOKEN, or give --edit-token"
@@ -186,8 +202,7 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 	case gatehouse.CodeInvalid:
 		for _, v := range e.Violations {
 			if name, ok := strings.CutPrefix(v.Detail, "no person "); ok {
-				return "an administrator creates people: gatehouse principal create --kind person --role approver --name " +
-					term.ShellWord(term.Safe(strings.Trim(name, `"`)))
+				return g.personHint(v.Pointer, strings.Trim(name, `"`))
 			}
 		}
 	case gatehouse.CodeConfirmation:
@@ -219,13 +234,19 @@ func acknowledgeHint(id string, err error) string {
 // missingHint says how to name a thing that the server did not find: "no action
 // act_01a2", "no group finanse".
 func missingHint(detail string) string {
+	switch {
+	case detail == "the store has no connectors of this tenant":
+		return "`gatehouse connector apply` proposes the first ones; `gatehouse connector list` also lists those of the file"
+	case strings.HasPrefix(detail, "no connector version "):
+		return "`gatehouse connector versions` lists them"
+	}
 	words := strings.Fields(detail)
 	if len(words) != 3 || words[0] != "no" {
 		return ""
 	}
 	kind, id := words[1], words[2]
 	switch kind {
-	case "group", "workflow", "secret":
+	case "group", "workflow", "secret", "policy":
 		return "`gatehouse " + kind + " list` lists them"
 	}
 	_, digits, _ := strings.Cut(id, "_")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -86,6 +87,10 @@ func readPlan(source []byte) (*gatehouse.Plan, error) {
 	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&plan); err != nil {
+		if form, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return nil, gatehouse.E(gatehouse.CodeMalformed, "%s cannot be of the kind %s",
+				cmp.Or(form.Field, "the plan"), form.Value)
+		}
 		return nil, gatehouse.E(gatehouse.CodeMalformed, "the plan cannot be read: %s",
 			strings.TrimPrefix(err.Error(), "json: "))
 	}

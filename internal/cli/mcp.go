@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,9 @@ type mcpStateFlags struct {
 
 // folder is the state folder for a name and one server.
 func (f *mcpStateFlags) folder(url, name string) (string, error) {
+	if err := checkServerName(name); err != nil {
+		return "", err
+	}
 	if f.State != "" {
 		return f.State, nil
 	}
@@ -64,7 +68,26 @@ func (f *mcpServerFlags) Validate() error {
 	case f.Upstream == "" && len(f.Header) > 0:
 		return errors.New("--header needs --upstream")
 	}
+	for _, h := range f.Header {
+		if name, _, ok := strings.Cut(h, "="); !ok || !httpguts.ValidHeaderFieldName(name) {
+			return errors.New("--header takes NAME=VALUE, with the name of an HTTP header")
+		}
+	}
 	return nil
+}
+
+// variables are the names of the environment's variables in the headers.
+func (f *mcpServerFlags) variables() (names []string) {
+	for _, h := range f.Header {
+		_, value, _ := strings.Cut(h, "=")
+		os.Expand(value, func(name string) string {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+			return ""
+		})
+	}
+	return names
 }
 
 // words are the end of the proxy's command line.
@@ -210,10 +233,7 @@ const relist = 30 * time.Second
 func (f *mcpServerFlags) connect(log *slog.Logger) (mcp.Upstream, error) {
 	header := http.Header{}
 	for _, h := range f.Header {
-		name, value, ok := strings.Cut(h, "=")
-		if !ok || !httpguts.ValidHeaderFieldName(name) {
-			return nil, term.Usagef("--header takes NAME=VALUE, with the name of an HTTP header")
-		}
+		name, value, _ := strings.Cut(h, "=")
 		var unset []string
 		value = os.Expand(value, func(variable string) string {
 			v, ok := os.LookupEnv(variable)

@@ -38,8 +38,8 @@ Examples:
 
 func (c *mcpAddCmd) Run(g *globals) error {
 	connector := "mcp:" + c.Name
-	if !gatehouse.ValidName(connector) {
-		return term.Usagef("%s cannot name a server: letters, digits, or any of ._@+-", gatehouse.Quote(c.Name))
+	if err := checkServerName(c.Name); err != nil {
+		return err
 	}
 	name := cmp.Or(c.Config, filepath.Join(c.Data, "gatehouse.yaml"))
 	source, err := os.ReadFile(name)
@@ -59,6 +59,13 @@ func (c *mcpAddCmd) Run(g *globals) error {
 	}
 	_, err = fmt.Fprintln(g.Stdout, shellLine(c.proxyLine(g.Program(), c.Name)))
 	return err
+}
+
+func checkServerName(name string) error {
+	if !gatehouse.ValidName("mcp:" + name) {
+		return term.Usagef("%s cannot name a server: letters, digits, or any of ._@+-", gatehouse.Quote(name))
+	}
+	return nil
 }
 
 // declare adds a connector to a file, below the key connectors or in one of its own.
@@ -147,6 +154,9 @@ func (c *mcpInstallCmd) Run(g *globals) error {
 	if err := g.resolve(); err != nil {
 		return err
 	}
+	if err := checkServerName(c.Name); err != nil {
+		return err
+	}
 	line := c.proxyLine(g.Program(), c.Name)
 	entry := stdioEntry{Command: line[0], Args: line[1:], Env: map[string]string{"GATEHOUSE_URL": g.URL}}
 	var document any
@@ -176,9 +186,14 @@ func (c *mcpInstallCmd) Run(g *globals) error {
 	return term.WriteJSON(g.Stdout, document)
 }
 
-// printTOML prints the entry for Codex, which takes the key from its own environment.
+// printTOML prints the entry for Codex, which hands on the key, and the variables of the
+// headers, from its own environment.
 func (c *mcpInstallCmd) printTOML(g *globals, entry stdioEntry) error {
 	args, err := json.Marshal(entry.Args) // a JSON array of strings is a TOML one
+	if err != nil {
+		return err
+	}
+	vars, err := json.Marshal(append([]string{"GATEHOUSE_KEY"}, c.variables()...))
 	if err != nil {
 		return err
 	}
@@ -186,7 +201,7 @@ func (c *mcpInstallCmd) printTOML(g *globals, entry stdioEntry) error {
 command = %s
 args = %s
 env = { GATEHOUSE_URL = %s }
-env_vars = ["GATEHOUSE_KEY"]
-`, gatehouse.StringJSON(c.Name), gatehouse.StringJSON(entry.Command), args, gatehouse.StringJSON(g.URL))
+env_vars = %s
+`, gatehouse.StringJSON(c.Name), gatehouse.StringJSON(entry.Command), args, gatehouse.StringJSON(g.URL), vars)
 	return err
 }

@@ -257,6 +257,21 @@ func TestMCPInstall(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s", agent, code, out)
 		}
 	}
+	for _, c := range []struct {
+		name, header, want string
+		code               int
+	}{
+		{"crm", "Authorization=Bearer ${CRM_TOKEN}", `env_vars = ["GATEHOUSE_KEY","CRM_TOKEN"]`, 0},
+		{"crm", "Authorization", "", 2}, {"../crm", "A=b", "", 2},
+	} {
+		g, stdout, stderr := testGlobals(t)
+		g.URL = "http://127.0.0.1:8080"
+		code := run(*g, []string{"mcp", "install", "codex", "--name", c.name, "--upstream", "https://crm.example/mcp",
+			"--header", c.header})
+		if code != c.code || !strings.Contains(stdout.String(), c.want) {
+			t.Errorf("%+v: exit code %d\n%s%s", c, code, stdout, stderr)
+		}
+	}
 }
 
 // TestMCPAdd declares a connector in configuration files, and refuses a file that it cannot edit.

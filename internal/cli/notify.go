@@ -137,8 +137,10 @@ Examples:
 // Run queues the message, or those that failed.
 func (c *notifyRetryCmd) Run(g *globals, api service) error {
 	switch {
-	case (c.ID == "") == (c.AllSince == ""):
+	case c.ID == "" && c.AllSince == "":
 		return term.Usagef("name a message, or give --all-since")
+	case c.ID != "" && c.AllSince != "":
+		return term.Usagef("name a message, or give --all-since, not both")
 	case c.ID != "" && (c.Channel != "" || c.All || c.Cursor != "" || c.Yes):
 		return term.Usagef("--channel, --all, --cursor and --yes need --all-since")
 	case c.ID != "":

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -287,9 +288,39 @@ func (c *Config) DecodeNATS(into any) error {
 
 var unknownKey = regexp.MustCompile(`^field (.*) not found in type \S+$`)
 
+var wrongForm = regexp.MustCompile("(?s)^cannot construct !!([a-z]+)(?: (`.*`))? into (.+)$")
+
 // plain removes the names of Go types from the parser's message.
 func plain(message string) string {
-	return unknownKey.ReplaceAllString(message, "there is no key $1 here")
+	m := wrongForm.FindStringSubmatch(message)
+	if m == nil {
+		return unknownKey.ReplaceAllString(message, "there is no key $1 here")
+	}
+	given := m[2]
+	switch m[1] {
+	case "seq":
+		given = "a list"
+	case "map":
+		given = "a mapping"
+	}
+	if want := wantedForm(strings.TrimPrefix(m[3], "*")); want != "" {
+		return "wants " + want + ", not " + given
+	}
+	return "cannot be " + given
+}
+
+// wantedForm describes a value of a Go type, "" if its name does not tell.
+func wantedForm(goType string) string {
+	for _, one := range []struct{ prefix, want string }{
+		{"gatehouse.Duration", "a duration such as 30s, 4h or 7d"}, {"gatehouse.Span", "a duration such as 30s, 4h or 7d"},
+		{"[]", "a list"}, {"map[", "a mapping"}, {"struct ", "a mapping"}, {"string", "text"},
+		{"bool", "true or false"}, {"int", "a whole number"}, {"uint", "a whole number"},
+	} {
+		if strings.HasPrefix(goType, one.prefix) {
+			return one.want
+		}
+	}
+	return ""
 }
 
 // locate puts file, line and column before a YAML error.

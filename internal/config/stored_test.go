@@ -30,7 +30,7 @@ func TestConnectorsOfTheStore(t *testing.T) {
 		"type: sql, dsn: 'sqlite:/hush-hush.db'":                           "belongs to one machine",
 		"&a type: http":                                                    "without an anchor",
 		"type: http, x: &a hush":                                           "no anchors",
-		"type: [http]":                                                     "connectors:1:",
+		"type: [http]":                                                     "connectors:1:26: wants text, not a list",
 	} {
 		_, err := config.ParseConnectors([]byte("connectors: {crm: {" + src + "}}"))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush-hush") {
@@ -49,6 +49,9 @@ func TestConnectorsOfTheStore(t *testing.T) {
 	}
 	for src, want := range map[string]string{
 		"models: {}":                     "there is no key models here",
+		"x":                              "connectors:1:1: cannot be `x`",
+		"connectors: 5":                  "connectors:1:13: wants a mapping, not `5`",
+		"connectors: {crm: [a]}":         "connectors:1:19: wants a mapping, not a list",
 		"connectors: {a b: {type: x}}":   "cannot name a connector",
 		"connectors: {crm: {}, crm: {}}": "already defined",
 	} {

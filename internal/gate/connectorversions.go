@@ -231,7 +231,7 @@ func (g *Gate) FindConnectors(ctx context.Context, version int) (v *gatehouse.Co
 			return err
 		}
 		if v, err = newestConnectors(tx); err == nil && v.Version == 0 {
-			err = gatehouse.ErrNotFound
+			err = gatehouse.E(gatehouse.CodeNotFound, "the store has no connectors of this tenant")
 		}
 		return err
 	})

@@ -66,8 +66,7 @@ func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGr
 	case err != nil:
 		return nil, err
 	case active == nil || active.GrantUpTo() == 0:
-		return nil, gatehouse.E(gatehouse.CodeInvalid,
-			"the active policy allows no grants: it lacks grants: {up_to: 1..3}")
+		return nil, gatehouse.Violations{{Detail: "the active policy allows no grants: it lacks grants: {up_to: 1..3}"}}.Err()
 	case n.For.D() > active.GrantWindow():
 		return nil, gatehouse.Violations{
 			{Pointer: "/for", Detail: "is more than the policy's " + gatehouse.Duration(active.GrantWindow()).String()},

@@ -85,12 +85,12 @@ func (g *Gate) PutGroup(ctx context.Context, name string, m gatehouse.GroupMembe
 
 // ChangeGroup adds members by hand, and removes members of any source.
 func (g *Gate) ChangeGroup(ctx context.Context, name string, r gatehouse.GroupChange) (*gatehouse.Group, error) {
-	if len(r.Add) == 0 && len(r.Remove) == 0 {
-		return nil, gatehouse.E(gatehouse.CodeInvalid, "name somebody to add or to remove")
-	}
 	return g.changeGroup(ctx, name, func(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal) error {
 		if _, err := tx.FindGroup(name); err != nil {
 			return err
+		}
+		if len(r.Add) == 0 && len(r.Remove) == 0 {
+			return gatehouse.Violations{{Pointer: "/add", Detail: "name somebody to add, or to remove"}}.Err()
 		}
 		add, err := peopleNamed(people, "/add", r.Add)
 		if err != nil {

@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -140,7 +141,13 @@ func TestGroupsTakePeopleOnly(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeNotFound)
 	_, err = w.gate.ChangeGroup(w.admin, "finance", gatehouse.GroupChange{Add: []string{"ana"}})
 	wantCode(t, err, gatehouse.CodeNotFound)
+	_, err = w.gate.ChangeGroup(w.admin, "finance", gatehouse.GroupChange{})
+	wantCode(t, err, gatehouse.CodeNotFound)
 	w.group("finance", "ana")
+	_, err = w.gate.ChangeGroup(w.admin, "finance", gatehouse.GroupChange{})
+	if e, ok := errors.AsType[*gatehouse.Error](err); !ok || len(e.Violations) != 1 {
+		t.Errorf("a change of nobody: %v", err)
+	}
 	if n := w.leaves("group.created") + w.leaves("principal.changed"); n != 2 {
 		t.Errorf("%d leaves about groups, want 2", n)
 	}

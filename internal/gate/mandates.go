@@ -44,8 +44,9 @@ func (g *Gate) ProposeMandate(ctx context.Context, p gatehouse.Plan) (*gatehouse
 			return err
 		}
 		if active == nil || active.MandateUpTo() == 0 {
-			return gatehouse.E(gatehouse.CodeInvalid,
-				"the active policy allows no mandates: it lacks mandates: {up_to: 1..4}")
+			return gatehouse.Violations{{
+				Detail: "the active policy allows no mandates: it lacks mandates: {up_to: 1..4}",
+			}}.Err()
 		}
 		terms = p.Terms(c.Principal, active.MandateUpTo(), tx.Now())
 		return g.fitsPolicy(c.Principal.Tenant, active, &p, terms)

@@ -65,6 +65,9 @@ func (g *Gate) RetryNotification(ctx context.Context, id string) (out *gatehouse
 	if err := Require(c, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
+	if id == "" {
+		return nil, gatehouse.Violations{{Pointer: "/id", Detail: "is required"}}.Err()
+	}
 	by := usecase.Case{By: c}
 	out, err = usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.Notification, error) {
 		n, err := tx.FindNotification(id)

@@ -278,4 +278,9 @@ func TestRebaseAgain(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeKeyReused)
 	_, err = w.gate.Rebase(bot, a.ID)
 	wantCode(t, err, gatehouse.CodeAlreadyDecided)
+	_, err = w.gate.ReadTarget(bot, a.ID)
+	wantCode(t, err, gatehouse.CodeCannotRebase)
+	if !strings.Contains(err.Error(), "this one is superseded") {
+		t.Errorf("the target of a superseded action: %v", err)
+	}
 }

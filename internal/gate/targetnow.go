@@ -49,7 +49,12 @@ func (g *Gate) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetStat
 		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "a program can read only the targets of its own actions")
 	}
 	read := g.readable(a)
-	if read == nil {
+	switch {
+	case read == nil && a.Status != gatehouse.StatusPending:
+		return nil, cannotRebase("unreadable",
+			"only the target of a pending action, or of an applied one that can be reversed, is read; this one is %s",
+			a.Status)
+	case read == nil:
 		return nil, cannotRebase("unreadable", "the connector %s cannot read the state of this target", subject(a).Connector)
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.config.CheckTimeout)

@@ -108,7 +108,9 @@ func (l *ConfigChecker) File(f *DataFlags) *config.Config {
 		l.add("file", term.CheckNote, "there is no %s: no connector is known; gatehouse config init writes one", name)
 		return &config.Config{}
 	default:
-		l.add("file", term.CheckFail, "%v", err)
+		for _, problem := range strings.Split(err.Error(), "\n") {
+			l.add("file", term.CheckFail, "%s", problem)
+		}
 		return nil
 	}
 	return cfg
