@@ -385,7 +385,7 @@ func roleMeaning(r gatehouse.Role) string {
 		gatehouse.RoleAuditor:   "reads and verifies the log",
 		gatehouse.RoleViewer:    "reads only; cannot be combined with other roles",
 		gatehouse.RoleWorker:    "carries out changes as a pull worker",
-		gatehouse.RoleEvaluator: "evaluates pending changes under its own name; the only role of a service",
+		gatehouse.RoleEvaluator: "evaluates pending changes under its own name; for a service, without other roles",
 		gatehouse.RoleAdmin:     "manages principals and policies; implies approver, operator and auditor",
 	}[r]
 }
