@@ -206,7 +206,8 @@ func TestCommentsThatCannotBeRead(t *testing.T) {
 	if !shows("It could not be read: later") {
 		t.Errorf("the card is %q", m.page.lines)
 	}
-	read := commentsRead{item: it, id: "act_before", comments: []gatehouse.Comment{{Number: 1, Author: "ana", Text: "old"}}}
+	read := commentsRead{item: it, id: "act_before"}
+	read.comments = []gatehouse.Comment{{Number: 1, Author: "ana", Text: "old"}}
 	m.Update(read)
 	if shows("old") {
 		t.Error("the card has the comments of another revision")
