@@ -152,6 +152,25 @@ func TestExcludedPeopleAreNotDelegates(t *testing.T) {
 	w.wantCode("proposed for who delegates", w.code(ben, hers, gatehouse.Approve), gatehouse.CodeRoleRequired)
 }
 
+// TestNewSponsorsDoNotCountByDelegation: a vote by delegation does not count once the delegate, or the person the
+// delegate votes for, is the agent's sponsor.
+func TestNewSponsorsDoNotCountByDelegation(t *testing.T) {
+	t.Parallel()
+	for _, sponsor := range []string{"ana", "ben"} {
+		w := newWorld(t, twoOfFinanceDecide)
+		bot, ana, ben, dan := w.agent(), w.person("ana"), w.person("ben"), w.person("dan")
+		w.group("finance", "ana", "dan")
+		ana, dan = w.again(ana), w.again(dan)
+		w.delegate(ana, gatehouse.NewDelegation{To: "ben"})
+		a := w.propose(bot, nil)
+		w.wantCode("by delegation", w.code(ben, a, gatehouse.Approve), "")
+		_, err := w.gate.UpdatePrincipal(w.admin, "bot", gatehouse.PrincipalChange{Sponsor: &sponsor})
+		must(t, err)
+		w.wantCode("the last approval, with the sponsor "+sponsor, w.code(dan, a, gatehouse.Approve),
+			gatehouse.CodeAuthorityRevoked)
+	}
+}
+
 func TestDelegationIsChecked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, financeDecides)

@@ -15,7 +15,9 @@ func archiveBugs() []bug {
 		plant("an action that a run awaits is archived", "13, 18", litearc,
 			"AND r.status <> 'succeeded' AND", "AND r.status = 'none' AND", sqlite, conform+"ArchivePins"),
 		plant("a dead letter is archived", "promise 6", litearc,
-			"h.action_seq = a.seq AND h.closed_at IS NOT NULL)\n", "h.action_seq = a.seq)\n", sqlite, conform+"ArchivePins"),
+			"'canceled'\n    AND h.closed_at IS NULL)\n  OR a.status = 'failed' AND NOT EXISTS (SELECT 1 FROM push h WHERE "+
+				"h.action_seq = a.seq AND h.closed_at IS NOT NULL)\n",
+			"'canceled' AND h.status <> 'failed')\n", sqlite, conform+"ArchivePins"),
 		plant("an unsent push is archived", "3, 13", litearc,
 			"h.status <> 'applied' AND h.status <> 'canceled'", "h.status = 'none'", sqlite, conform+"ArchivePins"),
 		plant("a claim that still counts is archived", "10", litearc,
