@@ -530,7 +530,7 @@ func principalFormBody(v *view, f *principalForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<p class=\"muted small\">An agent is never approver, operator or admin; a service never approver or admin. Only a service is evaluator, and then has no other role.</p><label>Sponsor of an agent <input type=\"text\" name=\"sponsor\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<p class=\"muted small\">An agent is never approver, operator or admin; a service never approver or admin. Only a service can be evaluator, and it then has no other role.</p><label>Sponsor of an agent <input type=\"text\" name=\"sponsor\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
