@@ -171,8 +171,8 @@ func (w *world) checkDoctor(t *testing.T) {
 	}
 }
 
-// heal waits until every push has settled, expiries are recorded, and every
-// leaf has a number.
+// heal waits until every push has settled, expiries and held rejections are
+// recorded, and every leaf has a number.
 func (w *world) heal(t testing.TB, within time.Duration) {
 	t.Helper()
 	db := openStore(t, w.gate)
@@ -186,6 +186,9 @@ func (w *world) heal(t testing.TB, within time.Duration) {
 		soon := now() + 2*time.Second.Microseconds() // nothing must expire during the checks
 		if n := count(t, db, `SELECT count(*) FROM action WHERE status = 'pending' AND expires_at <= ?`, soon); n > 0 {
 			return fmt.Errorf("%d actions that expire are not swept", n)
+		}
+		if n := count(t, db, `SELECT count(*) FROM approval WHERE status = 'requested' AND rejects_at <= ?`, soon); n > 0 {
+			return fmt.Errorf("%d rejections whose hold has ended are not swept", n)
 		}
 		if n := count(t, db, db.waiting()); n > 0 {
 			return fmt.Errorf("%d audit leaves have no number", n)
