@@ -27,6 +27,9 @@ const (
 	roundSQLPicking        // the ledger is locked for reading, too
 	roundFree              // nothing: a random moment
 	roundKinds
+	// The ledger is locked for reading until a server has taken over a push of a dead one: only where
+	// the rounds above did not meet that.
+	roundTaken
 )
 
 // TestCrashStorm repeatedly kills servers with SIGKILL under load: while work
@@ -77,12 +80,10 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 		}
 		least = min(least, s.round(t, round%roundKinds))
 	}
-	// A running replica takes over another's work sooner, and a slow machine needs more rounds to
-	// hit such a moment.
 	const leftover = "kills of work left by another"
-	left := kills / 5 / (4*len(w.servers) - 3)
+	left := kills / 5 / (4*len(w.servers) - 3) // a running replica takes over another's work sooner
 	for more := 0; more < kills && l.count(leftover) < left; more++ {
-		least = min(least, s.round(t, more%roundKinds))
+		least = min(least, s.round(t, roundSQLPicking), s.round(t, roundTaken))
 	}
 	// A channel accepts one card a second, which is too slow for this one: see TestCardOfTheDead.
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "notify/card-written" })
@@ -249,8 +250,11 @@ func (s *crashStorm) round(t *testing.T, kind int) (acks int) {
 	default:
 		s.set("")
 	}
-	s.load.acks(t, crashAcks)
 	unlock := func() {}
+	if kind == roundTaken {
+		unlock = s.lockShop(t, "BEGIN EXCLUSIVE")
+	}
+	s.load.acks(t, crashAcks)
 	victim := s.servers[s.rng.IntN(len(s.servers))]
 	holder := func(status, connector string) func() bool {
 		return func() bool {
@@ -268,6 +272,11 @@ func (s *crashStorm) round(t *testing.T, kind int) (acks int) {
 	case roundSQLPicking:
 		unlock = s.lockShop(t, "BEGIN EXCLUSIVE")
 		until(t, "push that reads the ledger", holder("picking", "shop"))
+	case roundTaken:
+		until(t, "push of a dead server that another has taken over", func() bool {
+			victim = s.servers[s.rng.IntN(len(s.servers))]
+			return s.taken(t, victim.pid()) > 0 || s.leftBehind(t) == 0
+		})
 	}
 	time.Sleep(time.Duration(s.rng.IntN(20_000)) * time.Microsecond)
 	pid := victim.pid()
@@ -396,23 +405,31 @@ func (s *crashStorm) look(t *testing.T, pid int) {
 				"sent": "kills while sent to the ledger"}[status], 1)
 		}
 	}
-	if count(t, s.db, `SELECT count(*) FROM push WHERE `+owned+` AND status IN ('picking','sent') AND generation > 1`,
-		strconv.Itoa(pid)) > 0 {
+	if s.taken(t, pid) > 0 {
 		s.add("kills of work left by another", 1)
 	}
+}
+
+// taken counts the pushes that a process has taken over from a dead one.
+func (s *crashStorm) taken(t *testing.T, pid int) int {
+	return count(t, s.db, `SELECT count(*) FROM push WHERE `+owned+` AND status IN ('picking','sent') AND generation > 1`,
+		strconv.Itoa(pid))
 }
 
 // rescued waits until no lease of an earlier process remains.
 func (s *crashStorm) rescued(t *testing.T) {
 	t.Helper()
+	until(t, "end of the leases of the dead", func() bool { return s.leftBehind(t) == 0 })
+}
+
+// leftBehind counts the pushes that dead servers hold.
+func (s *crashStorm) leftBehind(t *testing.T) int {
 	living, pids := "", []any{}
 	for _, server := range s.servers {
 		living += " AND NOT (" + owned + ")"
 		pids = append(pids, strconv.Itoa(server.pid()))
 	}
-	until(t, "end of the leases of the dead", func() bool {
-		return count(t, s.db, `SELECT count(*) FROM push WHERE status IN ('picking','sent')`+living, pids...) == 0
-	})
+	return count(t, s.db, `SELECT count(*) FROM push WHERE status IN ('picking','sent')`+living, pids...)
 }
 
 func (s *crashStorm) outcomes(t *testing.T) []string {
