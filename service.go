@@ -490,6 +490,45 @@ type AuditService interface {
 	ListEntries(ctx context.Context, from int64, limit int) ([]*Entry, error)
 	// Head returns size and root hash of the numbered log.
 	Head(ctx context.Context) (*LogHead, error)
+	// Checkpoint returns the head as a signed note, in the format of C2SP tlog-checkpoint.
+	// It is an Error with code unsupported if there is no master key.
+	Checkpoint(ctx context.Context) ([]byte, error)
+	// LogKeys returns the public keys that verify checkpoints. The first one signs; the others
+	// are of earlier master keys. Without a master key there are none.
+	LogKeys(ctx context.Context) (*LogKeys, error)
+	// ProveEntry proves that an entry lies in the log of the given size; 0 means the size of
+	// the numbered log.
+	ProveEntry(ctx context.Context, entry, size int64) (*EntryProof, error)
+	// ProveGrowth proves that the log of size to begins with the log of size from; 0 as to
+	// means the size of the numbered log.
+	ProveGrowth(ctx context.Context, from, to int64) (*GrowthProof, error)
+}
+
+// LogKeys are the public keys of a log.
+type LogKeys struct {
+	Keys []string `json:"keys"`
+}
+
+// EntryProof is the inclusion proof of RFC 6962, section 2.1.1.
+type EntryProof struct {
+	Entry int64 `json:"entry"`
+	Size  int64 `json:"size"`
+	// Root is the root hash of the log of that size. A proof is worth as much as the
+	// checkpoint that states the same root.
+	Root Hash `json:"root"`
+	// LeafHash is the hash of the entry.
+	LeafHash Hash `json:"leaf_hash"`
+	// Hashes are the siblings on the way from the leaf to the root.
+	Hashes []Hash `json:"hashes"`
+}
+
+// GrowthProof is the consistency proof of RFC 6962, section 2.1.2.
+type GrowthProof struct {
+	From     int64  `json:"from"`
+	To       int64  `json:"to"`
+	FromRoot Hash   `json:"from_root"`
+	ToRoot   Hash   `json:"to_root"`
+	Hashes   []Hash `json:"hashes"`
 }
 
 // LogHead is the RFC 6962 tree head of a tenant's log.

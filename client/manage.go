@@ -232,3 +232,34 @@ func (c *Client) ListEntries(ctx context.Context, from int64, limit int) ([]*gat
 func (c *Client) Head(ctx context.Context) (*gatehouse.LogHead, error) {
 	return get[gatehouse.LogHead](ctx, c, "/audit/head", nil)
 }
+
+// Checkpoint reads the head of the audit log as a signed note.
+func (c *Client) Checkpoint(ctx context.Context) (note []byte, err error) {
+	_, err = c.do(ctx, request{method: http.MethodGet, path: "/audit/checkpoint", out: &note})
+	return note, err
+}
+
+// LogKeys reads the public keys that verify checkpoints.
+func (c *Client) LogKeys(ctx context.Context) (*gatehouse.LogKeys, error) {
+	return get[gatehouse.LogKeys](ctx, c, "/audit/keys", nil)
+}
+
+// ProveEntry reads the proof that an entry lies in the log of the given size; 0 means the
+// present size.
+func (c *Client) ProveEntry(ctx context.Context, entry, size int64) (*gatehouse.EntryProof, error) {
+	q := url.Values{"entry": {strconv.FormatInt(entry, 10)}}
+	if size != 0 {
+		q.Set("size", strconv.FormatInt(size, 10))
+	}
+	return get[gatehouse.EntryProof](ctx, c, "/audit/proof", q)
+}
+
+// ProveGrowth reads the proof that the log of size to begins with the log of size from; 0 as
+// to means the present size.
+func (c *Client) ProveGrowth(ctx context.Context, from, to int64) (*gatehouse.GrowthProof, error) {
+	q := url.Values{"from": {strconv.FormatInt(from, 10)}}
+	if to != 0 {
+		q.Set("to", strconv.FormatInt(to, 10))
+	}
+	return get[gatehouse.GrowthProof](ctx, c, "/audit/consistency", q)
+}

@@ -244,12 +244,28 @@ func (f *services) ProposePolicy(ctx context.Context, a1 gatehouse.PolicyProposa
 	return use[*gatehouse.Action](ctx, f, "ProposePolicy", a1)
 }
 
+func (f *services) Checkpoint(ctx context.Context) ([]uint8, error) {
+	return use[[]uint8](ctx, f, "Checkpoint")
+}
+
 func (f *services) Head(ctx context.Context) (*gatehouse.LogHead, error) {
 	return use[*gatehouse.LogHead](ctx, f, "Head")
 }
 
 func (f *services) ListEntries(ctx context.Context, a1 int64, a2 int) ([]*gatehouse.Entry, error) {
 	return use[[]*gatehouse.Entry](ctx, f, "ListEntries", a1, a2)
+}
+
+func (f *services) LogKeys(ctx context.Context) (*gatehouse.LogKeys, error) {
+	return use[*gatehouse.LogKeys](ctx, f, "LogKeys")
+}
+
+func (f *services) ProveEntry(ctx context.Context, a1 int64, a2 int64) (*gatehouse.EntryProof, error) {
+	return use[*gatehouse.EntryProof](ctx, f, "ProveEntry", a1, a2)
+}
+
+func (f *services) ProveGrowth(ctx context.Context, a1 int64, a2 int64) (*gatehouse.GrowthProof, error) {
+	return use[*gatehouse.GrowthProof](ctx, f, "ProveGrowth", a1, a2)
 }
 
 func (f *services) CreateSetupLink(ctx context.Context, a1 string) (*gatehouse.NewSetupLink, error) {

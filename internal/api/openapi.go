@@ -192,7 +192,10 @@ func (p *param) schema() *huma.Schema {
 
 func responses(r huma.Registry, rt *route) map[string]*huma.Response {
 	ok := func(description string) *huma.Response {
-		content := map[string]*huma.MediaType{"application/json": {Schema: r.Schema(rt.out, true, "")}}
+		content := make(map[string]*huma.MediaType)
+		if rt.out != nil {
+			content["application/json"] = &huma.MediaType{Schema: r.Schema(rt.out, true, "")}
+		}
 		if rt.media != "" {
 			content[rt.media] = &huma.MediaType{Schema: &huma.Schema{Type: "string", Format: "binary"}}
 		}

@@ -247,14 +247,16 @@ func TestAnswersFitTheDocument(t *testing.T) {
 		rt := &s.routes[i]
 		op := "/paths/" + at(Prefix+rt.path) + "/" + strings.ToLower(rt.method)
 		path := rt.url()
-		if rt.media != "" {
+		if rt.media != "" && rt.out != nil {
 			path += "?format=manifest" // an answer that is not JSON has no schema
 		}
 		w := request{method: rt.method, path: path, key: "gth_all", token: "gte_all", body: rt.example}.send(s)
 		if w.Code != rt.status {
 			t.Fatalf("%s: %d %s", rt.name, w.Code, w.Body)
 		}
-		validate(t, op+"/responses/"+itoa(w.Code)+"/content/application~1json/schema", w.Body.Bytes())
+		if rt.out != nil {
+			validate(t, op+"/responses/"+itoa(w.Code)+"/content/application~1json/schema", w.Body.Bytes())
+		}
 		if body := rt.example; body != "" {
 			validate(t, op+"/requestBody/content/application~1json/schema", []byte(body))
 		}

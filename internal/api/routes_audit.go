@@ -35,8 +35,63 @@ func (s *Server) auditRoutes() []route {
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Audit.Head(ctx))
 			}),
+		}, {
+			method: "GET", path: "/audit/checkpoint", name: "getCheckpoint", tag: tagAudit,
+			summary: "Read the signed head of the log",
+			doc: "Size and root hash as a signed note, in the format of C2SP tlog-checkpoint. Verify it with a key of " +
+				"/audit/keys that you have from earlier.",
+			roles: auditors, status: http.StatusOK, media: mediaText,
+			handler: plain(s.getCheckpoint),
+		}, {
+			method: "GET", path: "/audit/keys", name: "getLogKeys", tag: tagAudit,
+			summary: "Read the public keys of the log",
+			doc: "The first one signs checkpoints; the others are of earlier master keys. Without a master key there are " +
+				"none. Keep them where nobody who runs Gatehouse can change them.",
+			roles: auditors, status: http.StatusOK, out: typeOf[gatehouse.LogKeys](),
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+				return answer(s.cfg.Audit.LogKeys(ctx))
+			}),
+		}, {
+			method: "GET", path: "/audit/proof", name: "getEntryProof", tag: tagAudit,
+			summary: "Prove that the log has an entry",
+			doc:     "The inclusion proof of RFC 6962, section 2.1.1.",
+			roles:   auditors, status: http.StatusOK, out: typeOf[gatehouse.EntryProof](),
+			query: []param{
+				{name: "entry", kind: paramInteger, min: 0, max: math.MaxInt64 - 1, doc: "The index of the entry; needed."},
+				{name: "size", kind: paramInteger, min: 1, max: math.MaxInt64 - 1,
+					doc: "The size of the log, such as that of a checkpoint; the present size by default."},
+			},
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Audit.ProveEntry(ctx, c.query.integer("entry", -1), c.query.integer("size", 0)))
+			}),
+		}, {
+			method: "GET", path: "/audit/consistency", name: "getGrowthProof", tag: tagAudit,
+			summary: "Prove that the log only grew",
+			doc:     "The consistency proof of RFC 6962, section 2.1.2: the log of size to begins with the log of size from.",
+			roles:   auditors, status: http.StatusOK, out: typeOf[gatehouse.GrowthProof](),
+			query: []param{
+				{name: "from", kind: paramInteger, min: 1, max: math.MaxInt64 - 1, doc: "The earlier size; needed."},
+				{name: "to", kind: paramInteger, min: 1, max: math.MaxInt64 - 1,
+					doc: "The later size; the present one by default."},
+			},
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Audit.ProveGrowth(ctx, c.query.integer("from", 0), c.query.integer("to", 0)))
+			}),
 		},
 	}
+}
+
+const mediaText = "text/plain"
+
+var headerText = []string{mediaText + "; charset=utf-8"}
+
+func (s *Server) getCheckpoint(ctx context.Context, c *call) (reply, error) {
+	b, err := s.cfg.Audit.Checkpoint(ctx)
+	if err != nil {
+		return reply{}, err
+	}
+	writeBytes(c.w, http.StatusOK, headerText, b)
+	return reply{written: true}, nil
 }
 
 func (s *Server) listEntries(ctx context.Context, c *call) (reply, error) {

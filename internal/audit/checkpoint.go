@@ -1,10 +1,11 @@
 package audit
 
 import (
-	"crypto/rand"
+	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -17,7 +18,7 @@ import (
 
 // ErrBadCheckpoint says that a checkpoint is malformed, belongs to another log, or
 // is not signed by the expected key.
-var ErrBadCheckpoint = errors.New("audit: bad checkpoint")
+var ErrBadCheckpoint = errors.New("the checkpoint is not valid")
 
 // maxCheckpoint bounds the bytes of a checkpoint, cosignatures included.
 const maxCheckpoint = 64 << 10
@@ -31,63 +32,96 @@ func Origin(base, tenant string) string {
 	return base + "/" + strings.ReplaceAll(tenant, "+", "%2B")
 }
 
-// NewKey makes an Ed25519 key for the log with this origin: secret, for
-// [note.NewSigner], and public, for [note.NewVerifier].
-func NewKey(origin string) (secret, public string, err error) {
-	if err := checkOrigin(origin); err != nil {
-		return "", "", err
-	}
-	return note.GenerateKey(rand.Reader, origin)
+// Key signs the checkpoints of one log. It implements [note.Signer].
+type Key struct {
+	origin  string
+	private ed25519.PrivateKey
+	hash    uint32
+	public  string
 }
 
-// SignCheckpoint makes the signed note that commits to a head, in the format of
-// C2SP tlog-checkpoint (https://c2sp.org/tlog-checkpoint). The signer's name must
-// be the origin. The note does not contain the head's tenant; see [Origin].
-func SignCheckpoint(head gatehouse.LogHead, origin string, signer note.Signer) ([]byte, error) {
+// NewKey makes the Ed25519 key of the log with this origin from a secret seed of
+// 32 bytes. The same seed gives the same key.
+func NewKey(origin string, seed []byte) (*Key, error) {
 	if err := checkOrigin(origin); err != nil {
 		return nil, err
 	}
-	if signer.Name() != origin {
-		return nil, fmt.Errorf("audit: the key of %s cannot sign for %s", gatehouse.Quote(signer.Name()),
-			gatehouse.Quote(origin))
+	private := ed25519.NewKeyFromSeed(seed)
+	public, err := note.NewEd25519VerifierKey(origin, private.Public().(ed25519.PublicKey))
+	if err != nil {
+		return nil, err
 	}
+	verifier, err := note.NewVerifier(public)
+	if err != nil {
+		return nil, err
+	}
+	return &Key{origin, private, verifier.KeyHash(), public}, nil
+}
+
+// Name returns the origin.
+func (k *Key) Name() string { return k.origin }
+
+// KeyHash returns the number that identifies the key in a signature line.
+func (k *Key) KeyHash() uint32 { return k.hash }
+
+// Sign signs the text of a note.
+func (k *Key) Sign(msg []byte) ([]byte, error) { return ed25519.Sign(k.private, msg), nil }
+
+// Public returns the public key, for [note.NewVerifier]: origin, number and key, joined by +.
+func (k *Key) Public() string { return k.public }
+
+// SignCheckpoint makes the signed note that commits to a head, in the format of
+// C2SP tlog-checkpoint (https://c2sp.org/tlog-checkpoint). The note does not contain
+// the head's tenant; see [Origin].
+func SignCheckpoint(head gatehouse.LogHead, key *Key) ([]byte, error) {
 	if head.Size < 0 {
 		return nil, fmt.Errorf("audit: a log of size %d cannot be signed", head.Size)
 	}
 	root := base64.StdEncoding.EncodeToString(head.Root[:])
-	return note.Sign(&note.Note{Text: fmt.Sprintf("%s\n%d\n%s\n", origin, head.Size, root)}, signer)
+	return note.Sign(&note.Note{Text: fmt.Sprintf("%s\n%d\n%s\n", key.origin, head.Size, root)}, key)
 }
 
-// VerifyCheckpoint returns the size and root that a checkpoint commits to; the
-// head's tenant is left empty. Any mistake is [ErrBadCheckpoint]. Signatures
-// by others, such as witnesses, and extension lines are allowed and ignored.
-func VerifyCheckpoint(msg []byte, origin string, verifier note.Verifier) (gatehouse.LogHead, error) {
+// VerifyCheckpoint returns the head that a checkpoint commits to. keys are the public keys of one log, see [Key.Public]:
+// the checkpoint must be of that log, and signed with one of them. Any mistake is
+// [ErrBadCheckpoint]. Signatures by others, such as witnesses, and extension lines are
+// allowed and ignored.
+func VerifyCheckpoint(msg []byte, keys ...string) (gatehouse.LogHead, error) {
 	bad := func(format string, args ...any) (gatehouse.LogHead, error) {
 		return gatehouse.LogHead{}, fmt.Errorf("%w: "+format, append([]any{ErrBadCheckpoint}, args...)...)
 	}
-	if verifier.Name() != origin {
-		return bad("the key is that of %s, not of %s", gatehouse.Quote(verifier.Name()), gatehouse.Quote(origin))
+	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+	verifiers := make([]note.Verifier, len(keys))
+	for i, key := range keys {
+		var err error
+		if verifiers[i], err = note.NewVerifier(key); err != nil {
+			return bad("%s is not a public key, as `gatehouse audit keys` prints it", gatehouse.Quote(key))
+		}
 	}
 	if len(msg) > maxCheckpoint {
 		return bad("it is longer than %d bytes", maxCheckpoint)
 	}
-	n, err := note.Open(msg, note.VerifierList(verifier))
-	if err != nil {
-		return bad("%v", err)
+	n, err := note.Open(msg, note.VerifierList(verifiers...))
+	var unverified *note.UnverifiedNoteError
+	switch {
+	case errors.As(err, &unverified):
+		return bad("no signature is by a given key")
+	case err != nil:
+		return bad("it is not a signed note, or a signature is wrong")
 	}
 	// Three lines and any extension lines; each ends in a newline.
 	lines := strings.SplitN(n.Text, "\n", 4)
 	if len(lines) < 4 {
 		return bad("it has fewer than three lines")
 	}
-	if lines[0] != origin {
-		return bad("it is of the log %s, not of %s", gatehouse.Quote(lines[0]), gatehouse.Quote(origin))
+	if !slices.ContainsFunc(n.Sigs, func(s note.Signature) bool { return s.Name == lines[0] }) {
+		return bad("it is of the log %s, and the key of %s", gatehouse.Quote(lines[0]), gatehouse.Quote(n.Sigs[0].Name))
 	}
 	size, err := strconv.ParseInt(lines[1], 10, 64)
 	if err != nil || size < 0 || strconv.FormatInt(size, 10) != lines[1] {
 		return bad("%s is not a size", gatehouse.Quote(lines[1]))
 	}
-	head := gatehouse.LogHead{Size: size}
+	tenant := lines[0][strings.LastIndexByte(lines[0], '/')+1:]
+	head := gatehouse.LogHead{Tenant: strings.ReplaceAll(tenant, "%2B", "+"), Size: size}
 	if err := head.Root.UnmarshalText([]byte(lines[2])); err != nil {
 		return bad("%v", err)
 	}

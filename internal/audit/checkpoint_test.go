@@ -13,32 +13,28 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
-// keyPair makes a key for an origin.
-func keyPair(t testing.TB, origin string) (note.Signer, note.Verifier) {
+// newKey makes a key for an origin from a seed of one repeated byte.
+func newKey(t testing.TB, origin string, seed byte) *audit.Key {
 	t.Helper()
-	secret, public, err := audit.NewKey(origin)
+	key, err := audit.NewKey(origin, bytes.Repeat([]byte{seed}, 32))
 	must(t, err)
-	signer, err := note.NewSigner(secret)
-	must(t, err)
-	verifier, err := note.NewVerifier(public)
-	must(t, err)
-	return signer, verifier
+	return key
 }
 
 func TestCheckpointRoundTrip(t *testing.T) {
 	t.Parallel()
 	origin := audit.Origin("gate.example.com", "a+b")
-	signer, verifier := keyPair(t, origin)
+	key := newKey(t, origin, 1)
 	_, head := logOf(11)
-	msg, err := audit.SignCheckpoint(head, origin, signer)
+	msg, err := audit.SignCheckpoint(head, key)
 	must(t, err)
 	root, _ := head.Root.MarshalText()
 	if want := fmt.Sprintf("gate.example.com/a%%2Bb\n11\n%s\n\n— gate.example.com/a%%2Bb ",
 		root); !strings.HasPrefix(string(msg), want) {
 		t.Errorf("checkpoint:\n%swant the beginning\n%s", msg, want)
 	}
-	got, err := audit.VerifyCheckpoint(msg, origin, verifier)
-	if err != nil || got != (gatehouse.LogHead{Size: 11, Root: head.Root}) {
+	got, err := audit.VerifyCheckpoint(msg, key.Public())
+	if err != nil || got != (gatehouse.LogHead{Tenant: "a+b", Size: 11, Root: head.Root}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -48,16 +44,16 @@ func TestCheckpointRoundTrip(t *testing.T) {
 func TestCheckpointTamper(t *testing.T) {
 	t.Parallel()
 	origin := "gate.example.com/acme"
-	signer, verifier := keyPair(t, origin)
+	key := newKey(t, origin, 1)
 	_, head := logOf(11)
-	msg, err := audit.SignCheckpoint(head, origin, signer)
+	msg, err := audit.SignCheckpoint(head, key)
 	must(t, err)
 	accepted := 0
 	for i := range msg {
 		for bit := range 8 {
 			bad := bytes.Clone(msg)
 			bad[i] ^= 1 << bit
-			got, err := audit.VerifyCheckpoint(bad, origin, verifier)
+			got, err := audit.VerifyCheckpoint(bad, key.Public())
 			switch {
 			case err == nil && got.Root == head.Root && got.Size == head.Size:
 				accepted++
@@ -70,7 +66,7 @@ func TestCheckpointTamper(t *testing.T) {
 		t.Errorf("%d flipped bits were accepted", accepted)
 	}
 	for i := range msg {
-		if _, err := audit.VerifyCheckpoint(msg[:i], origin, verifier); !errors.Is(err, audit.ErrBadCheckpoint) {
+		if _, err := audit.VerifyCheckpoint(msg[:i], key.Public()); !errors.Is(err, audit.ErrBadCheckpoint) {
 			t.Errorf("cut after %d bytes: %v", i, err)
 		}
 	}
@@ -79,10 +75,8 @@ func TestCheckpointTamper(t *testing.T) {
 func TestCheckpointText(t *testing.T) {
 	t.Parallel()
 	const origin = "gate.example.com/acme"
-	signer, verifier := keyPair(t, origin)
-	_, stranger := keyPair(t, origin)
-	zen, elsewhere := keyPair(t, "gate.example.com/zen")
-	witness, _ := keyPair(t, "witness.example.org")
+	key, next, stranger := newKey(t, origin, 1), newKey(t, origin, 2), newKey(t, origin, 3)
+	zen, witness := newKey(t, "gate.example.com/zen", 1), newKey(t, "witness.example.org", 1)
 	_, head := logOf(3)
 	rootText, _ := head.Root.MarshalText()
 	root := string(rootText)
@@ -93,27 +87,32 @@ func TestCheckpointText(t *testing.T) {
 	}
 	good := origin + "\n3\n" + root + "\n"
 	for _, tt := range []struct {
-		name     string
-		msg      []byte
-		verifier note.Verifier
-		ok       bool
+		name string
+		msg  []byte
+		keys []string
+		ok   bool
 	}{
-		{"as signed", sign(good, signer), verifier, true},
-		{"a witness signed too", sign(good, witness, signer), verifier, true},
-		{"an extension line", sign(good+"more\n", signer), verifier, true},
-		{"another key of that name", sign(good, signer), stranger, false},
-		{"the key of another log", sign(good, signer), elsewhere, false},
-		{"signed by another log's key, which is asked for", sign(good, zen), elsewhere, false},
-		{"signed by the witness alone", sign(good, witness), verifier, false},
-		{"another origin, signed by our key", sign("gate.example.com/zen\n3\n"+root+"\n", signer), verifier, false},
-		{"size with a leading zero", sign(origin+"\n03\n"+root+"\n", signer), verifier, false},
-		{"negative size", sign(origin+"\n-3\n"+root+"\n", signer), verifier, false},
-		{"size too big", sign(origin+"\n9223372036854775808\n"+root+"\n", signer), verifier, false},
-		{"short root", sign(origin+"\n3\n"+root[:40]+"\n", signer), verifier, false},
-		{"no root", sign(origin+"\n3\n", signer), verifier, false},
-		{"too long", sign(good+strings.Repeat("x", 70_000)+"\n", signer), verifier, false},
+		{"as signed", sign(good, key), []string{key.Public()}, true},
+		{"a witness signed too", sign(good, witness, key), []string{key.Public()}, true},
+		{"an extension line", sign(good+"more\n", key), []string{key.Public()}, true},
+		{"another key of that name", sign(good, key), []string{stranger.Public()}, false},
+		{"the key of another log", sign(good, key), []string{zen.Public()}, false},
+		{"signed by another log's key, which is asked for", sign(good, zen), []string{zen.Public()}, false},
+		{"signed by the witness alone", sign(good, witness), []string{key.Public()}, false},
+		{"another origin, signed by our key", sign("gate.example.com/zen\n3\n"+root+"\n", key), []string{key.Public()}, false},
+		{"size with a leading zero", sign(origin+"\n03\n"+root+"\n", key), []string{key.Public()}, false},
+		{"negative size", sign(origin+"\n-3\n"+root+"\n", key), []string{key.Public()}, false},
+		{"size too big", sign(origin+"\n9223372036854775808\n"+root+"\n", key), []string{key.Public()}, false},
+		{"short root", sign(origin+"\n3\n"+root[:40]+"\n", key), []string{key.Public()}, false},
+		{"signed before the key was replaced", sign(good, key), []string{next.Public(), key.Public()}, true},
+		{"one key, given twice", sign(good, key), []string{key.Public(), key.Public()}, true},
+		{"no key", sign(good, key), nil, false},
+		{"a key that is none", sign(good, key), []string{"gate.example.com/acme"}, false},
+		{"no note", []byte(good), []string{key.Public()}, false},
+		{"no root", sign(origin+"\n3\n", key), []string{key.Public()}, false},
+		{"too long", sign(good+strings.Repeat("x", 70_000)+"\n", key), []string{key.Public()}, false},
 	} {
-		got, err := audit.VerifyCheckpoint(tt.msg, origin, tt.verifier)
+		got, err := audit.VerifyCheckpoint(tt.msg, tt.keys...)
 		switch {
 		case tt.ok && (err != nil || got.Size != 3 || got.Root != head.Root):
 			t.Errorf("%s: %+v, %v", tt.name, got, err)
@@ -125,17 +124,13 @@ func TestCheckpointText(t *testing.T) {
 
 func TestCheckpointRefusals(t *testing.T) {
 	t.Parallel()
-	signer, _ := keyPair(t, "gate.example.com/acme")
 	_, head := logOf(3)
-	if _, err := audit.SignCheckpoint(head, "gate.example.com/zen", signer); err == nil {
-		t.Error("one log's key signed for another")
-	}
 	head.Size = -1
-	if _, err := audit.SignCheckpoint(head, "gate.example.com/acme", signer); err == nil {
+	if _, err := audit.SignCheckpoint(head, newKey(t, "gate.example.com/acme", 1)); err == nil {
 		t.Error("a negative size was signed")
 	}
 	for _, origin := range []string{"", "a b", "a+b", "a\nb", "a\u2003b", "a\xff", "a\x00b"} {
-		if _, _, err := audit.NewKey(origin); err == nil {
+		if _, err := audit.NewKey(origin, make([]byte, 32)); err == nil {
 			t.Errorf("a key for the origin %q", origin)
 		}
 	}

@@ -24,15 +24,7 @@ func Head(tx gatehouse.LogReader, tenant string) (gatehouse.LogHead, error) {
 	return headAt(tx, tenant, size)
 }
 
-// HeadAt returns the head that the log had at an earlier size, from 0 to the
-// present one; any other size is an Error with code invalid.
-func HeadAt(tx gatehouse.LogReader, tenant string, size int64) (gatehouse.LogHead, error) {
-	if err := inLog(tx, "/size", size, 0); err != nil {
-		return gatehouse.LogHead{}, err
-	}
-	return headAt(tx, tenant, size)
-}
-
+// headAt returns the head that the log had at a size, at most the present one.
 func headAt(tx gatehouse.LogReader, tenant string, size int64) (gatehouse.LogHead, error) {
 	tree, err := loadTree(tx, tenant, size)
 	if err != nil {
@@ -41,45 +33,78 @@ func headAt(tx gatehouse.LogReader, tenant string, size int64) (gatehouse.LogHea
 	return gatehouse.LogHead{Tenant: tenant, Size: size, Root: tree.Root()}, nil
 }
 
-// Proof proves that entry index lies in the log of the given size (RFC 6962,
-// section 2.1.1). [tlog.CheckRecord] checks it. An index that is not below
-// size, or a size beyond the log's, is an Error with code invalid.
-func Proof(tx gatehouse.LogReader, tenant string, index, size int64) (tlog.RecordProof, error) {
-	if err := inLog(tx, "/size", size, 1); err != nil {
+// ProveEntry proves that an entry lies in the log of the given size, 0 for the
+// present one (RFC 6962, section 2.1.1). [tlog.CheckRecord] checks it. An entry that
+// is not below size, or a size beyond the log's, is an Error with code invalid.
+func ProveEntry(tx gatehouse.LogReader, tenant string, entry, size int64) (*gatehouse.EntryProof, error) {
+	size, err := sizeIn(tx, "/size", size)
+	if err != nil {
 		return nil, err
 	}
-	if index < 0 || index >= size {
+	if entry < 0 || entry >= size {
 		return nil, invalid("/entry", "must be from 0 to %d, the last entry of a log of size %d", size-1, size)
 	}
-	return tlog.ProveRecord(size, index, reader(tx, tenant))
+	head, err := headAt(tx, tenant, size)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := readHashes(tx, tenant, []int64{tlog.StoredHashIndex(0, entry)})
+	if err != nil {
+		return nil, err
+	}
+	proof, err := tlog.ProveRecord(size, entry, reader(tx, tenant))
+	return &gatehouse.EntryProof{Entry: entry, Size: size, Root: head.Root, LeafHash: leaf[0], Hashes: hashes(proof)}, err
 }
 
-// Consistency proves that the log at size to begins with the log at size from
-// (RFC 6962, section 2.1.2). [tlog.CheckTree] checks it. Sizes other than
-// 1 <= from <= to <= the log's are an Error with code invalid.
-func Consistency(tx gatehouse.LogReader, tenant string, from, to int64) (tlog.TreeProof, error) {
-	if err := inLog(tx, "/to", to, 1); err != nil {
+// ProveGrowth proves that the log at size to, 0 for the present one, begins with
+// the log at size from (RFC 6962, section 2.1.2). [tlog.CheckTree] checks it. Sizes
+// other than 1 <= from <= to <= the log's are an Error with code invalid.
+func ProveGrowth(tx gatehouse.LogReader, tenant string, from, to int64) (*gatehouse.GrowthProof, error) {
+	to, err := sizeIn(tx, "/to", to)
+	if err != nil {
 		return nil, err
 	}
 	if from < 1 || from > to {
 		return nil, invalid("/from", "must be from 1 to %d", to)
 	}
-	return tlog.ProveTree(to, from, reader(tx, tenant))
+	before, err := headAt(tx, tenant, from)
+	if err != nil {
+		return nil, err
+	}
+	after, err := headAt(tx, tenant, to)
+	if err != nil {
+		return nil, err
+	}
+	proof, err := tlog.ProveTree(to, from, reader(tx, tenant))
+	return &gatehouse.GrowthProof{
+		From: from, To: to, FromRoot: before.Root, ToRoot: after.Root, Hashes: hashes(proof),
+	}, err
 }
 
-// inLog checks that size lies between least and the size of the log.
-func inLog(tx gatehouse.LogReader, pointer string, size, least int64) error {
+// sizeIn returns a size of the log, the present one for 0, and refuses a size that the log
+// has not reached.
+func sizeIn(tx gatehouse.LogReader, pointer string, size int64) (int64, error) {
 	have, err := tx.LogSize()
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return 0, err
+	case have == 0:
+		return 0, invalid(pointer, "the log is empty")
+	case size == 0:
+		return have, nil
+	case size < 0 || size > have:
+		return 0, invalid(pointer, "must be from 1 to %d, the size of the log", have)
 	}
-	if have < least {
-		return invalid(pointer, "the log is empty")
+	return size, nil
+}
+
+// hashes returns a proof of tlog, never nil.
+func hashes(proof []tlog.Hash) []gatehouse.Hash {
+	out := make([]gatehouse.Hash, len(proof))
+	for i, h := range proof {
+		out[i] = gatehouse.Hash(h)
 	}
-	if size < least || size > have {
-		return invalid(pointer, "must be from %d to %d, the size of the log", least, have)
-	}
-	return nil
+	return out
 }
 
 func invalid(pointer, format string, args ...any) error {

@@ -39,10 +39,11 @@ func TestProofs(t *testing.T) {
 		root := func(size int64) tlog.Hash { return tlog.Hash(mth(bodies(int(size)))) }
 		leaf := func(i int64) tlog.Hash { return tlog.Hash(audit.LeafHash(body(int(i)))) }
 
-		inclusion, err := audit.Proof(log.of("acme"), "acme", index, size)
-		if err != nil {
-			t.Fatal(err)
+		entry, err := audit.ProveEntry(log.of("acme"), "acme", index, size)
+		if err != nil || tlog.Hash(entry.Root) != root(size) || tlog.Hash(entry.LeafHash) != leaf(index) {
+			t.Fatalf("entry %d in %d: %+v, %v", index, size, entry, err)
 		}
+		inclusion := hashesOf(entry.Hashes)
 		if err := tlog.CheckRecord(inclusion, size, root(size), index, leaf(index)); err != nil {
 			t.Fatalf("entry %d in %d: %v", index, size, err)
 		}
@@ -50,10 +51,11 @@ func TestProofs(t *testing.T) {
 			t.Fatalf("the proof of entry %d in %d proves entry %d too", index, size, index+1)
 		}
 
-		consistency, err := audit.Consistency(log.of("acme"), "acme", from, size)
-		if err != nil {
-			t.Fatal(err)
+		growth, err := audit.ProveGrowth(log.of("acme"), "acme", from, size)
+		if err != nil || tlog.Hash(growth.FromRoot) != root(from) || tlog.Hash(growth.ToRoot) != root(size) {
+			t.Fatalf("%d to %d: %+v, %v", from, size, growth, err)
 		}
+		consistency := hashesOf(growth.Hashes)
 		if err := tlog.CheckTree(consistency, size, root(size), from, root(from)); err != nil {
 			t.Fatalf("%d to %d: %v", from, size, err)
 		}
@@ -63,31 +65,33 @@ func TestProofs(t *testing.T) {
 	})
 }
 
+func hashesOf(proof []gatehouse.Hash) []tlog.Hash {
+	out := make([]tlog.Hash, len(proof))
+	for i, h := range proof {
+		out[i] = tlog.Hash(h)
+	}
+	return out
+}
+
 func TestProofBounds(t *testing.T) {
 	t.Parallel()
 	log := numbered(t, 5)
-	head := func(tenant string, size int64) error {
-		_, err := audit.HeadAt(log.of(tenant), tenant, size)
-		return err
-	}
 	proof := func(tenant string, index, size int64) error {
-		_, err := audit.Proof(log.of(tenant), tenant, index, size)
+		_, err := audit.ProveEntry(log.of(tenant), tenant, index, size)
 		return err
 	}
 	consistency := func(tenant string, from, to int64) error {
-		_, err := audit.Consistency(log.of(tenant), tenant, from, to)
+		_, err := audit.ProveGrowth(log.of(tenant), tenant, from, to)
 		return err
 	}
 	for i, tt := range []struct {
 		err     error
 		pointer string // "" for none
 	}{
-		{head("acme", 0), ""}, {head("acme", 5), ""}, {head("nobody", 0), ""},
-		{head("acme", 6), "/size"}, {head("acme", -1), "/size"}, {head("nobody", 1), "/size"},
-		{proof("acme", 0, 1), ""}, {proof("acme", 4, 5), ""},
+		{proof("acme", 0, 1), ""}, {proof("acme", 4, 5), ""}, {proof("acme", 4, 0), ""},
 		{proof("acme", 5, 5), "/entry"}, {proof("acme", -1, 5), "/entry"},
-		{proof("acme", 0, 6), "/size"}, {proof("acme", 0, 0), "/size"}, {proof("nobody", 0, 1), "/size"},
-		{consistency("acme", 1, 5), ""}, {consistency("acme", 5, 5), ""},
+		{proof("acme", 0, 6), "/size"}, {proof("acme", 0, -1), "/size"}, {proof("acme", 5, 0), "/entry"}, {proof("nobody", 0, 1), "/size"},
+		{consistency("acme", 1, 5), ""}, {consistency("acme", 5, 5), ""}, {consistency("acme", 5, 0), ""},
 		{consistency("acme", 0, 5), "/from"}, {consistency("acme", 4, 3), "/from"},
 		{consistency("acme", 1, 6), "/to"}, {consistency("nobody", 1, 1), "/to"},
 	} {

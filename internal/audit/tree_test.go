@@ -115,10 +115,7 @@ func TestNumberingEqualsNaive(t *testing.T) {
 				t.Fatalf("tenant %s: leaves (-want +got):\n%s", tenant, diff)
 			}
 			size := rapid.IntRange(0, len(want)).Draw(t, "size")
-			head, err := audit.HeadAt(log.of(tenant), tenant, int64(size))
-			if err != nil || head.Root != mth(want[:size]) || head.Size != int64(size) {
-				t.Fatalf("tenant %s: head at %d of %d: %+v, %v", tenant, size, len(want), head, err)
-			}
+			head := gatehouse.LogHead{Size: int64(size), Root: mth(want[:size])}
 			report, err := audit.Check(t.Context(), log, tenant, head)
 			if err != nil || report.Err() != nil || report.Found != int64(len(want)) || report.Computed != mth(want) ||
 				report.HeldHeads != 1 {

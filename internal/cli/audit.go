@@ -16,6 +16,9 @@ type auditCmd struct {
 	Tail   auditTailCmd   `cmd:"" help:"Print the newest entries."`
 	Verify auditVerifyCmd `cmd:"" help:"Read the whole log and recompute its tree."`
 	Head   auditHeadCmd   `cmd:"" help:"Print size and root hash of the log."`
+
+	Checkpoint auditCheckpointCmd `cmd:"" help:"Print the signed head of the log."`
+	Keys       auditKeysCmd       `cmd:"" help:"Print the public keys that verify checkpoints."`
 }
 
 // auditTailCmd prints entries.
@@ -185,5 +188,55 @@ func (c *auditHeadCmd) Run(g *globals, api service) error {
 	return show(g, head, err, func() *term.Table {
 		return term.Row([]string{"TENANT", "SIZE", "ROOT"},
 			head.Tenant, strconv.FormatInt(head.Size, 10), term.HashText(head.Root))
+	})
+}
+
+// auditCheckpointCmd prints the signed head.
+type auditCheckpointCmd struct{}
+
+func (*auditCheckpointCmd) Help() string {
+	return `
+Prints size and root hash as a signed note (C2SP tlog-checkpoint). Keep it
+elsewhere: "gatehouse audit verify --held" can later show whether the log still
+begins with the same entries, and --log-key that the note is genuine.
+
+Examples:
+
+    gatehouse audit checkpoint > checkpoint
+`
+}
+
+func (c *auditCheckpointCmd) Run(g *globals, api service) error {
+	note, err := api.Checkpoint(g.Ctx)
+	return printOutcome(g, map[string]string{"checkpoint": string(note)}, err, func() error {
+		for line := range strings.Lines(string(note)) {
+			fmt.Fprintln(g.Stdout, term.Safe(strings.TrimSuffix(line, "\n")))
+		}
+		return nil
+	})
+}
+
+// auditKeysCmd prints the public keys.
+type auditKeysCmd struct{}
+
+func (*auditKeysCmd) Help() string {
+	return `
+Prints the public keys that verify checkpoints, one per line. The first one
+signs; the others are of earlier master keys. Get them once, while you trust the
+server, and keep them elsewhere.
+
+Examples:
+
+    gatehouse audit keys > log.keys
+`
+}
+
+func (c *auditKeysCmd) Run(g *globals, api service) error {
+	keys, err := api.LogKeys(g.Ctx)
+	return printOutcome(g, keys, err, func() error {
+		for _, key := range keys.Keys {
+			fmt.Fprintln(g.Stdout, term.Safe(key))
+		}
+		return nil
 	})
 }

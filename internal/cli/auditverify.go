@@ -1,10 +1,16 @@
 package cli
 
 import (
+	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
@@ -14,32 +20,35 @@ import (
 
 // auditVerifyCmd verifies the log.
 type auditVerifyCmd struct {
-	Held []string `placeholder:"FILE" help:"Heads that were kept elsewhere, as \"audit head --json\" or \"backup --json\" printed them. Repeatable."`
+	Log    string   `arg:"" optional:"" placeholder:"LOG" help:"The log: a file that \"audit tail --all --json\" wrote, - for standard input, or the URL of a server; the server of the context by default."`
+	Held   []string `placeholder:"FILE" help:"Heads that were kept elsewhere: what \"audit checkpoint\", \"audit head --json\" or \"backup --json\" printed. Repeatable."`
+	LogKey []string `placeholder:"KEY" help:"A public key of the log, which \"audit keys\" printed when you trusted the server. Repeatable."`
 }
 
 func (*auditVerifyCmd) Help() string {
 	return `
 Reads every entry, recomputes every hash from the entries' bytes, and compares
 the root and the number of entries with the head. The hashes that the server
-sends are not trusted. Exits 1 when a check fails.
+sends are not trusted. With --log-key, the head must be signed. A log in a file
+has no head of its own: it is compared with the largest head of --held. Exits 1
+when a check fails.
 
 Examples:
 
     gatehouse audit verify
     gatehouse audit verify --held head.json
+    gatehouse audit verify log.jsonl --held checkpoint --log-key "$(cat log.key)"
 `
 }
 
-func (c *auditVerifyCmd) Run(g *globals, api service) error {
-	head, err := api.Head(g.Ctx)
-	if err != nil {
-		return err
+// Run verifies the log of a server, or in a file.
+func (c *auditVerifyCmd) Run(g *globals) error {
+	verify := c.file
+	if url := strings.HasPrefix(c.Log, "http://") || strings.HasPrefix(c.Log, "https://"); url || c.Log == "" {
+		g.URL = cmp.Or(c.Log, g.URL)
+		verify = c.server
 	}
-	held, err := c.held(g, head.Tenant)
-	if err != nil {
-		return err
-	}
-	report, err := audit.VerifyEntries(g.entriesUpTo(api, head.Size), *head, held...)
+	report, err := verify(g)
 	err = printOutcome(g, report, err, func() error {
 		s := sheet.New(&g.IO)
 		s.Line("tenant", report.Tenant)
@@ -60,23 +69,89 @@ func (c *auditVerifyCmd) Run(g *globals, api service) error {
 	return nil
 }
 
+// server verifies the log of a server against its present head, which is signed if there is a key.
+func (c *auditVerifyCmd) server(g *globals) (report audit.Report, err error) {
+	api, err := g.connect()
+	if err != nil {
+		return report, err
+	}
+	head := new(gatehouse.LogHead)
+	if len(c.LogKey) == 0 {
+		head, err = api.Head(g.Ctx)
+	} else {
+		var note []byte
+		if note, err = api.Checkpoint(g.Ctx); err == nil {
+			*head, err = audit.VerifyCheckpoint(note, c.LogKey...)
+		}
+	}
+	if err != nil {
+		return report, err
+	}
+	var held []gatehouse.LogHead
+	for _, name := range c.Held {
+		heads, err := heldHeads(g, []string{name}, c.LogKey)
+		if err != nil {
+			return report, err
+		}
+		heads = slices.DeleteFunc(heads, func(h gatehouse.LogHead) bool { return h.Tenant != "" && h.Tenant != head.Tenant })
+		if len(heads) == 0 {
+			return report, fmt.Errorf("%s has no head of tenant %s", term.Safe(name), term.Safe(head.Tenant))
+		}
+		held = append(held, heads...)
+	}
+	return audit.VerifyEntries(g.entriesUpTo(api, head.Size), *head, held...)
+}
+
 // entriesUpTo reads the log up to the size of a head, and shows the progress.
 func (g *globals) entriesUpTo(api service, size int64) iter.Seq2[*gatehouse.Entry, error] {
 	return audit.EntriesUpTo(g.Ctx, api, size, func(done int64) { g.Progress("verify", done, size) })
 }
 
-// held reads the heads of a tenant from the named files.
-func (c *auditVerifyCmd) held(g *globals, tenant string) (held []gatehouse.LogHead, err error) {
-	for _, name := range c.Held {
-		heads, err := heldHeads(g, []string{name})
-		if err != nil {
-			return nil, err
-		}
-		heads = slices.DeleteFunc(heads, func(h gatehouse.LogHead) bool { return h.Tenant != "" && h.Tenant != tenant })
-		if len(heads) == 0 {
-			return nil, fmt.Errorf("%s has no head of tenant %s", term.Safe(name), term.Safe(tenant))
-		}
-		held = append(held, heads...)
+// file verifies a log in a file against the largest of the held heads.
+func (c *auditVerifyCmd) file(g *globals) (report audit.Report, err error) {
+	held, err := heldHeads(g, c.Held, c.LogKey)
+	if err != nil {
+		return report, err
 	}
-	return held, nil
+	if len(held) == 0 {
+		return report, term.Usagef("a log in a file has no head of its own: name a head with --held")
+	}
+	head := slices.MaxFunc(held, func(a, b gatehouse.LogHead) int { return cmp.Compare(a.Size, b.Size) })
+	for _, h := range held {
+		if h.Tenant != head.Tenant {
+			return report, fmt.Errorf("--held names heads of the tenants %s and %s, and a log is that of one tenant",
+				term.Safe(h.Tenant), term.Safe(head.Tenant))
+		}
+	}
+	in := g.Stdin
+	if c.Log != "-" {
+		f, err := os.Open(c.Log)
+		if err != nil {
+			return report, err
+		}
+		defer f.Close()
+		in = f
+	}
+	return audit.VerifyEntries(entriesIn(in, c.Log, head.Size), head, held...)
+}
+
+// entriesIn reads the entries below size from lines, as "audit tail --json" prints them.
+func entriesIn(in io.Reader, name string, size int64) iter.Seq2[*gatehouse.Entry, error] {
+	return func(yield func(*gatehouse.Entry, error) bool) {
+		lines := json.NewDecoder(in)
+		for line := 1; ; line++ {
+			e := new(gatehouse.Entry)
+			err := lines.Decode(e)
+			switch {
+			case errors.Is(err, io.EOF):
+				return
+			case err != nil || e.Body == "":
+				yield(nil, fmt.Errorf("line %d of %s is not an entry, as `gatehouse audit tail --all --json` prints it", line,
+					term.Safe(name)))
+				return
+			case e.Index < size && !yield(e, nil):
+				return
+			}
+		}
+	}
 }

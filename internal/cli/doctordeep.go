@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/invariants"
 	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
@@ -14,7 +16,7 @@ import (
 
 // deep checks the store itself. It exits 1 if an invariant is violated.
 func (c *doctorCmd) deep(g *globals) error {
-	held, err := heldHeads(g, c.Held)
+	held, err := heldHeads(g, c.Held, nil)
 	if err != nil {
 		return err
 	}
@@ -82,13 +84,25 @@ func (c *doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
 }
 
 // heldHeads reads heads that were kept outside of the store: one, as printed by "audit head
-// --json", or several, as printed by "backup --json".
-func heldHeads(g *globals, files []string) ([]gatehouse.LogHead, error) {
+// --json" or, signed with one of the keys, by "audit checkpoint", or several, as printed by
+// "backup --json".
+func heldHeads(g *globals, files, keys []string) ([]gatehouse.LogHead, error) {
 	var all []gatehouse.LogHead
 	for _, name := range files {
 		b, err := term.ReadInput(&g.IO, name)
 		if err != nil {
 			return nil, err
+		}
+		if bytes.Contains(b, []byte("\n\n— ")) { // a signed note
+			if len(keys) == 0 {
+				return nil, fmt.Errorf("%s is a checkpoint, and only `gatehouse audit verify --log-key` reads one", term.Safe(name))
+			}
+			h, err := audit.VerifyCheckpoint(b, keys...)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", term.Safe(name), err)
+			}
+			all = append(all, h)
+			continue
 		}
 		var kept struct {
 			gatehouse.LogHead
@@ -101,15 +115,19 @@ func heldHeads(g *globals, files []string) ([]gatehouse.LogHead, error) {
 			return []gatehouse.LogHead{kept.LogHead}
 		}
 		if err := json.Unmarshal(b, &kept); err != nil {
-			return nil, fmt.Errorf("%s is not a head: %w", name, err)
+			return nil, noHeads(name)
 		}
 		for _, h := range heads() {
 			if h.Root == (gatehouse.Hash{}) {
-				return nil, fmt.Errorf(
-					"%s holds no heads, as `gatehouse audit head --json` or `gatehouse backup --json` print them", name)
+				return nil, noHeads(name)
 			}
 			all = append(all, h)
 		}
 	}
 	return all, nil
+}
+
+func noHeads(name string) error {
+	return fmt.Errorf("%s holds no heads, as `gatehouse audit head --json` or `gatehouse backup --json` print them",
+		term.Safe(name))
 }

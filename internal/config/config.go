@@ -62,6 +62,8 @@ type Config struct {
 	Digest Digest
 	// Links sets how the links of mails are signed.
 	Links Links
+	// Audit sets how the audit log is signed.
+	Audit Audit
 	// Callbacks says which callbacks a proposal can have.
 	Callbacks Callbacks
 	// credentials are secrets outside of Secrets.
@@ -136,6 +138,7 @@ type file struct {
 	Routes   []Route            `yaml:"routes"`
 	Digest   Digest             `yaml:"digest"`
 	Links    Links              `yaml:"links"`
+	Audit    Audit              `yaml:"audit"`
 
 	Callbacks Callbacks `yaml:"callbacks"`
 
@@ -174,7 +177,7 @@ func Parse(path string, src []byte) (*Config, error) {
 		AgentsSee: raw.AgentsSee, Hooks: raw.Hooks, SignIn: raw.SignIn,
 		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, ApproverDelay: raw.ApproverDelay, nats: &raw.NATS,
 		file:        path,
-		credentials: found, Channels: raw.Channels, Routes: raw.Routes, Digest: raw.Digest, Links: raw.Links,
+		credentials: found, Channels: raw.Channels, Routes: raw.Routes, Digest: raw.Digest, Links: raw.Links, Audit: raw.Audit,
 		Callbacks: raw.Callbacks,
 	}
 	if err := c.takeStored(path); err != nil {
@@ -229,6 +232,9 @@ func Parse(path string, src []byte) (*Config, error) {
 		return nil, err
 	}
 	if err := c.Links.validate(path); err != nil {
+		return nil, err
+	}
+	if err := c.Audit.validate(path); err != nil {
 		return nil, err
 	}
 	if err := c.Callbacks.validate(path, c); err != nil {

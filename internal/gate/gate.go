@@ -93,8 +93,11 @@ type Config struct {
 	Channels []ChannelInfo
 	// Callbacks are the enabled types of callbacks.
 	Callbacks []CallbackInfo
-	// Master encrypts the keys that sign links, the keys of secrets, and task tokens; nil disables all three.
+	// Master encrypts the keys that sign links, the keys of secrets, and task tokens, and signs checkpoints of
+	// the log; nil disables all four.
 	Master *ring.Master
+	// LogOrigin names this installation in checkpoints, such as gate.example.com; localhost by default.
+	LogOrigin string
 	// SecretUses returns, for each stored secret of a tenant, the connectors that use the secret. The caller
 	// may change the map. A nil function means that no connector uses any.
 	SecretUses func(tenant string) map[string][]string

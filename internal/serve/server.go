@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -198,7 +199,7 @@ func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Lo
 		AgentsSeeTenant: cfg.AgentsSee == config.AgentsSeeTenant, ApproverDelay: cfg.ApproverDelay.D(),
 		Channels: channelInfos(n.channels), Callbacks: callbacks,
 		Master: master, SecretUses: n.secrets.uses, CheckConnectors: n.stored.check,
-		LinkTTL: cfg.Links.TTL.D(), LinkRotation: cfg.Links.RotateEvery.D(),
+		LogOrigin: n.logOrigin(), LinkTTL: cfg.Links.TTL.D(), LinkRotation: cfg.Links.RotateEvery.D(),
 	}
 	if cfg.Dispatch.Hold != nil {
 		hold := cfg.Dispatch.Hold.D()
@@ -223,6 +224,18 @@ func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Lo
 
 // publicURL is the base URL of links, "" if none is configured.
 func (n *Node) publicURL() string { return cmp.Or(n.config.SignIn.PublicURL, n.linkURL) }
+
+// logOrigin names this installation in checkpoints of the log, "" for the default.
+func (n *Node) logOrigin() string {
+	if n.config.Audit.Origin != "" {
+		return n.config.Audit.Origin
+	}
+	u, err := url.Parse(n.config.SignIn.PublicURL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
 
 // Close closes the store, the connectors and the backplane.
 func (n *Node) Close() error {
