@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"fmt"
-
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
@@ -83,49 +81,4 @@ WHERE `+w.sql()+` ORDER BY id DESC LIMIT ?) z`, limit+1)
 		page.Items = append(page.Items, shared.CorpusEntryOf(a))
 	}
 	return page, nil
-}
-
-// ListMirror lists applied changes, newest first. A row of a concurrent transaction may appear
-// a moment after younger rows.
-func (t *readTx) ListMirror(
-	readBy, cursor string,
-	limit int,
-) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
-	bound := shared.BoundToReader([]string{t.tenant}, readBy)
-	c, err := shared.ParseCursor(cursor, shared.KindMirror, bound...)
-	if err != nil {
-		return page, err
-	}
-	before := c.Seq
-	if before == 0 {
-		before = 1<<63 - 1
-	}
-	limit = shared.PageLimit(limit)
-	page.Items = []*gatehouse.AppliedMirror{}
-	var where condition
-	where.add("tenant = ? AND seq < ?", t.tenant, before)
-	shared.ReadBy(where.add, "action_seq", t.tenant, readBy)
-	last := fmt.Sprintf(" ORDER BY seq DESC LIMIT $%d", len(where.args)+1)
-	var sizes []int64
-	err = t.each(`SELECT octet_length(target)::bigint + octet_length(before_state) + octet_length(after_state)
-FROM mirror
-WHERE `+where.sql()+last, func(r *row) error { sizes = append(sizes, r.Int()); return nil },
-		append(where.args, limit)...)
-	if err != nil || len(sizes) == 0 {
-		return page, err
-	}
-	if n := shared.Fit(len(sizes), func(i int) int64 { return sizes[i] }); n < len(sizes) {
-		limit = n
-	}
-	var seqs []int64
-	err = t.each(`SELECT seq, tenant, action_id, action_type, connector, operation, target, before_state,
-  after_state, digest, external_id, receipt_id, applied_at FROM mirror WHERE `+where.sql()+last, func(r *row) error {
-		var err error
-		seqs = append(seqs, r.Int())
-		page.Items = append(page.Items, shared.ScanMirror(r, &err))
-		return err
-	}, append(where.args, limit+1)...)
-	return shared.Finish(page, limit,
-		func(*gatehouse.AppliedMirror) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} },
-		shared.KindMirror, bound...), err
 }

@@ -114,18 +114,3 @@ func FilterRuns(add Add, tenant string, f gatehouse.RunFilter, c Cursor) {
 		add("(r.created_at, r.seq) < (?, ?)", c.AsOf, c.Seq)
 	}
 }
-
-// FilterReflexions adds the predicates of a list of reflexions after a cursor.
-func FilterReflexions(add Add, tenant, workflow, readBy string, c Cursor) {
-	add("tenant = ?", tenant)
-	if workflow != "" {
-		add("workflow = ?", workflow)
-	}
-	if readBy != "" {
-		add("run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? UNION ALL "+inherited+")",
-			tenant, readBy, tenant, readBy)
-	}
-	if c.Seq != 0 {
-		add("seq < ?", c.Seq)
-	}
-}

@@ -18,7 +18,7 @@ var assembled = []string{
 	"postgres/ready.go", "postgres/rows.go", "postgres/runs_input.go", "postgres/searchindex.go",
 	"postgres/tenantscope.go",
 
-	"shared/listfilter.go",
+	"shared/listfilter.go", "shared/pages.go",
 
 	"sqlite/list.go", "sqlite/pages.go", "sqlite/pushfacts.go", "sqlite/runs.go",
 	"sqlite/urgency.go",

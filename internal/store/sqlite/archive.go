@@ -178,8 +178,8 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 	if r.Action.Comments, err = t.ListComments(id); err != nil {
 		return nil, err
 	}
-	err = t.each(`SELECT `+mirrorColumns+` FROM mirror WHERE action_seq = ?`, func(s *stmt) (err error) {
-		s.Skip(1)
+	err = t.each(`SELECT tenant, action_id, action_type, connector, operation, target, before_state, after_state, digest,
+  external_id, receipt_id, applied_at FROM mirror WHERE action_seq = ?`, func(s *stmt) (err error) {
 		r.Mirror = shared.ScanMirror(s, &err)
 		return err
 	}, row.seq)
@@ -194,9 +194,6 @@ FROM ceiling_claim, json_each(claims) c WHERE action_seq = ? ORDER BY 1, 2`, fun
 	}, row.seq)
 	return r, err
 }
-
-const mirrorColumns = `seq, tenant, action_id, action_type, connector, operation, target, before_state, after_state,
-  digest, external_id, receipt_id, applied_at`
 
 // moveOut deletes an action from the tables, child rows first.
 var moveOut = [...]string{

@@ -113,34 +113,6 @@ RETURNING tenant, run_id, id, name, data, sent_by, at`,
 	return s, err
 }
 
-// ListReflexions lists newest first.
-func (t *readTx) ListReflexions(
-	workflow, readBy, cursor string,
-	limit int,
-) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
-	bound := shared.BoundToReader([]string{t.tenant, workflow}, readBy)
-	c, err := shared.ParseCursor(cursor, shared.KindReflexions, bound...)
-	if err != nil {
-		return page, err
-	}
-	var where condition
-	shared.FilterReflexions(where.add, t.tenant, workflow, readBy, c)
-	limit = shared.PageLimit(limit)
-	page.Items = []*gatehouse.Reflexion{}
-	var seqs []int64
-	err = t.each(`SELECT seq, tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at
-FROM reflexion WHERE `+
-		where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
-		seqs = append(seqs, r.Int())
-		x, err := shared.ScanReflexion(r)
-		page.Items = append(page.Items, x)
-		return err
-	}, append(where.args, limit+1)...)
-	return shared.Finish(page, limit,
-		func(*gatehouse.Reflexion) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindReflexions,
-		bound...), err
-}
-
 // InsertReflexion stores the reflexion of a run, once.
 func (t *tx) InsertReflexion(r *gatehouse.Reflexion) error {
 	if err := t.Owns(r.Tenant); err != nil {
