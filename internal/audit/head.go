@@ -11,7 +11,7 @@ import (
 // ErrDamaged says that the log contradicts its own hashes, or that required hashes
 // are missing. Only a change behind the program's back, or a broken disk, causes
 // it.
-var ErrDamaged = errors.New("audit: the stored log is damaged")
+var ErrDamaged = errors.New("the log is damaged")
 
 // Head returns size and root of a tenant's log according to its stored hashes. It
 // reads a logarithmic number of hashes and no entries; [Check] compares the hashes
@@ -37,12 +37,12 @@ func headAt(tx gatehouse.LogReader, tenant string, size int64) (gatehouse.LogHea
 // present one (RFC 6962, section 2.1.1). [tlog.CheckRecord] checks it. An entry that
 // is not below size, or a size beyond the log's, is an Error with code invalid.
 func ProveEntry(tx gatehouse.LogReader, tenant string, entry, size int64) (*gatehouse.EntryProof, error) {
-	size, err := sizeIn(tx, "/size", size)
+	size, err := sizeIn(tx, "/query/size", size)
 	if err != nil {
 		return nil, err
 	}
 	if entry < 0 || entry >= size {
-		return nil, invalid("/entry", "must be from 0 to %d, the last entry of a log of size %d", size-1, size)
+		return nil, invalid("/query/entry", "must be from 0 to %d, the last entry of a log of size %d", size-1, size)
 	}
 	head, err := headAt(tx, tenant, size)
 	if err != nil {
@@ -60,12 +60,12 @@ func ProveEntry(tx gatehouse.LogReader, tenant string, entry, size int64) (*gate
 // the log at size from (RFC 6962, section 2.1.2). [tlog.CheckTree] checks it. Sizes
 // other than 1 <= from <= to <= the log's are an Error with code invalid.
 func ProveGrowth(tx gatehouse.LogReader, tenant string, from, to int64) (*gatehouse.GrowthProof, error) {
-	to, err := sizeIn(tx, "/to", to)
+	to, err := sizeIn(tx, "/query/to", to)
 	if err != nil {
 		return nil, err
 	}
 	if from < 1 || from > to {
-		return nil, invalid("/from", "must be from 1 to %d", to)
+		return nil, invalid("/query/from", "must be from 1 to %d", to)
 	}
 	before, err := headAt(tx, tenant, from)
 	if err != nil {

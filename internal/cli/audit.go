@@ -227,7 +227,7 @@ server, and keep them elsewhere.
 
 Examples:
 
-    gatehouse audit keys > log.keys
+    gatehouse audit keys > log.key
 `
 }
 

@@ -37,7 +37,7 @@ Examples:
 
     gatehouse audit verify
     gatehouse audit verify --held head.json
-    gatehouse audit verify log.jsonl --held checkpoint --log-key "$(cat log.key)"
+    gatehouse audit verify log.jsonl --held checkpoint --log-key "$(head -n 1 log.key)"
 `
 }
 
