@@ -70,6 +70,9 @@ func storeBugs() []bug {
 			"b.hashes = b.tree.Append(h, b.hashes)", "b.hashes = b.tree.Append(h, b.hashes[:0])", "internal/audit", "TestNumberingEqualsNaive"),
 		plant("an altered entry counts as intact", "14", "internal/audit/verify.go",
 			"if h != e.LeafHash {", "if false {", "internal/audit", "TestTamper"),
+		plant("a checkpoint of another log counts", "14", "internal/audit/checkpoint.go",
+			"if !slices.ContainsFunc(n.Sigs, func(s note.Signature) bool { return s.Name == lines[0] }) {", "if n == nil {",
+			"internal/audit", "TestCheckpointText"),
 		plant("a log that was cut off says ok", "14", "internal/audit/verify.go",
 			"case size != v.head.Size:", "case false:", "internal/audit", "TestTamper"),
 	}
