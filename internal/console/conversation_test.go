@@ -20,6 +20,8 @@ func TestConversationPage(t *testing.T) {
 	path := "/actions/" + a.ID
 	ana.post(path+"/comments", "text", "why <b>\u202e?", "kind", "question").want(http.StatusOK)
 	page := ana.get(path).want(http.StatusOK)
+	page.has("Why you are asked")
+	w.signIn("vic", gatehouse.RoleViewer).get(path).has("Why people are asked")
 	page.has("not answered", "asks bot", "why &lt;b&gt;", "U+202E", "asked question 1")
 	ana.get("/inbox").want(http.StatusOK).has(testid("asked"))
 	_, err := w.gate.Comment(bot, a.ID, gatehouse.CommentRequest{Text: "the supplier raised it", Answers: 1})

@@ -40,7 +40,7 @@ func (v *view) keyMap() []keyHelp {
 		{[]string{"b"}, "rebase on the present state, where the target has changed", talkers},
 		{[]string{"u"}, "undo the last decision, before its hold ends; after one in bulk, all of it", deciders},
 		{[]string{"n", "p"}, "next, previous change", nil},
-		{[]string{"w"}, "why you were asked", nil},
+		{[]string{"w"}, "why people are asked", nil},
 		{[]string{"/"}, "search", nil},
 		{[]string{"Ctrl-K"}, "find an action, a run, a person, a page or a command", nil},
 	}

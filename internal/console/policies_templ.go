@@ -1620,7 +1620,7 @@ func explanation(x *gatehouse.Explanation) templ.Component {
 				}
 			}
 		}
-		if x.Outcome != gatehouse.OutcomeDeny {
+		if x.Outcome != gatehouse.OutcomeDeny && x.Hold > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 134, "<div><dt>Held for</dt><dd>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

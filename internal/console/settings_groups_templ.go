@@ -269,7 +269,7 @@ func groupsBody(v *view, p *groupsView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if p.adds == g.Name {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<div class=\"error-text\">")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<div class=\"error-text refusal\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
