@@ -180,8 +180,9 @@ type Caller struct {
 	// token, or its substitute on the channel.
 	StepUp bool
 	// TokenShown is true when a browser's request carried the person's edit token.
-	// Changing rights and rules then needs no fresh sign-in.
-	TokenShown bool
+	// Changing rights and rules then needs no fresh sign-in. TokenWrong is true when it
+	// carried another text in its place.
+	TokenShown, TokenWrong bool
 	// Session is the browser's session, nil for a caller with a key. In a session,
 	// L4 and L5 also need a [StepUp] for the action as it was shown.
 	Session *Session

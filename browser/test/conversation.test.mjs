@@ -56,7 +56,19 @@ test("assign and snooze by keyboard", limit, async (t) => {
   await page.goto(`${g.url}/inbox?open=${b.id}`);
   await awake(page);
   await page.keyboard.press("s");
-  assert.equal(await page.getByTestId("assignee").inputValue(), "bea");
+  const assignee = page.getByTestId("assignee");
+  assert.equal(await assignee.inputValue(), "bea");
+  await assignee.fill("nobody");
+  await page.keyboard.press("Enter");
+  await page.getByTestId("refused-assign").waitFor();
+  assert.equal(await assignee.inputValue(), "nobody");
+  assert.ok(await assignee.evaluate((el) => el === document.activeElement), "the refused field has no focus");
+  await page.waitForFunction(() => {
+    const { top, bottom } = document.querySelector("[data-testid=refused-assign]").getBoundingClientRect();
+    return top > 0 && bottom < innerHeight;
+  });
+  await accessible(page, "a refused form");
+  await assignee.fill("bea");
   await page.keyboard.press("Enter");
   await page.getByTestId("assigned").waitFor();
   assert.match(await page.getByTestId("assigned").innerText(), /assigned to you/);

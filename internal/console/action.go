@@ -65,6 +65,8 @@ type actionPage struct {
 	// reversed is that state, nil for not known.
 	readsReversal bool
 	reversed      *gatehouse.TargetState
+	// openReversal is the id of the action that reverses this one once it is decided and applied, "" for none.
+	openReversal string
 	// canRebase reports that the gate can propose the action again on the target's present state,
 	// and that this person may ask for it. once is the key of that form: a second press finds the
 	// revision that the first one made.
@@ -84,12 +86,11 @@ type actionPage struct {
 	// produced is what the steps before a question have produced.
 	produced []produced
 
-	// outcome is the error of the last answer, if it was refused; notes is the text typed with that
-	// answer.
+	// outcome is the error of the last form, if it was refused; refused is the decision that it asked for, or the
+	// last part of its path, and field returns what was typed into it.
 	outcome *gatehouse.Error
-	notes   string
-	// said is the text of a comment that was refused.
-	said string
+	refused string
+	field   func(name string) string
 	// reasons are the reasons for a rejection that the policy offers.
 	reasons []string
 	// record counts the outcomes of earlier, similar actions; nil when the page loads it later.
@@ -100,6 +101,14 @@ type actionPage struct {
 	// list as a query.
 	back string
 	next inboxQuery
+}
+
+// typed returns a field of a form as it was typed, if the form was refused.
+func (p *actionPage) typed(form, field string) string {
+	if p.refused != form {
+		return ""
+	}
+	return p.field(field)
 }
 
 // openAction collects what the page of an action shows. With read, it asks the target for its
@@ -121,7 +130,12 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 		canRebase: a.CanRebase && v.has(gatehouse.RoleProposer, gatehouse.RoleApprover), once: v.requestID,
 	}
 	p.preview.canAsk = c.canPreview(v, a)
-	p.readsReversal = p.canReverse && c.cfg.Targets.CanReadTarget(a)
+	if p.canReverse {
+		if p.openReversal, err = c.cfg.Targets.OpenReversal(v.ctx, a.ID); err != nil {
+			return nil, err
+		}
+	}
+	p.readsReversal = p.canReverse && p.openReversal == "" && c.cfg.Targets.CanReadTarget(a)
 	if read {
 		p.target = c.readTarget(v, a)
 	}

@@ -557,7 +557,7 @@ func actionView(v *view, p *actionPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = whySection(p.a, p.grounds).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = whySection(p.a, p.grounds, p.cannot == nil).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1365,7 +1365,7 @@ func outcomeContext(v *view, p *actionPage) templ.Component {
 	})
 }
 
-func whySection(a *gatehouse.Action, g *gatehouse.Grounds) templ.Component {
+func whySection(a *gatehouse.Action, g *gatehouse.Grounds, you bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1391,9 +1391,9 @@ func whySection(a *gatehouse.Action, g *gatehouse.Grounds) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var63 string
-		templ_7745c5c3_Var63, templ_7745c5c3_Err = templ.JoinStringErrs(whyTitle(a))
+		templ_7745c5c3_Var63, templ_7745c5c3_Err = templ.JoinStringErrs(whyTitle(a, you))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `action.templ`, Line: 249, Col: 34}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `action.templ`, Line: 249, Col: 39}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var63))
 		if templ_7745c5c3_Err != nil {

@@ -192,8 +192,10 @@ func evalTone(result string) string {
 	return "quiet"
 }
 
-func whyTitle(a *gatehouse.Action) string {
+func whyTitle(a *gatehouse.Action, you bool) string {
 	switch {
+	case a.Approval != nil && a.Status == gatehouse.StatusPending && !you:
+		return "Why people are asked"
 	case a.Approval != nil && a.Status == gatehouse.StatusPending:
 		return "Why you are asked"
 	case a.Approval != nil:

@@ -69,11 +69,14 @@ func TestFormsOfAdministratorsNeedAFreshSignIn(t *testing.T) {
 			if len(p.secrets()) > 0 {
 				t.Errorf("%s shows %v", path, p.secrets())
 			}
+			p.lacks("gte_wrong", testid("error")) // the page of the form, not that of an error
 		}
 	}
 	if seen < 12 {
 		t.Errorf("%d forms", seen)
 	}
+	root.post("/settings/principals/eve/roles", "edit_token", "gte_wrong", "role", "operator").
+		has(`value="operator" checked`).lacks(`value="approver" checked`)
 	made := root.post("/settings/principals/eve/keys", "once", "2", "edit_token", root.creds.EditToken).want(http.StatusOK)
 	if len(made.secrets()) != 1 {
 		t.Errorf("with the token: %s", made.text())

@@ -20,6 +20,8 @@ func TestConversationPage(t *testing.T) {
 	path := "/actions/" + a.ID
 	ana.post(path+"/comments", "text", "why <b>\u202e?", "kind", "question").want(http.StatusOK)
 	page := ana.get(path).want(http.StatusOK)
+	page.has("Why you are asked")
+	w.signIn("vic", gatehouse.RoleViewer).get(path).has("Why people are asked")
 	page.has("not answered", "asks bot", "why &lt;b&gt;", "U+202E", "asked question 1")
 	ana.get("/inbox").want(http.StatusOK).has(testid("asked"))
 	_, err := w.gate.Comment(bot, a.ID, gatehouse.CommentRequest{Text: "the supplier raised it", Answers: 1})
@@ -35,7 +37,9 @@ func TestConversationPage(t *testing.T) {
 	ana.get(path).want(http.StatusOK).has("assigned to ben")
 	ben.get("/inbox?assignee=me").want(http.StatusOK).has(a.ID, "assigned to you")
 	ana.get("/inbox?assignee=me").want(http.StatusOK).lacks(a.ID)
-	ana.post(path+"/assign", "assignee", "nobody").want(http.StatusUnprocessableEntity)
+	ana.post(path+"/assign", "assignee", "nobody").want(http.StatusUnprocessableEntity).
+		has(testid("refused-assign"), `value="nobody"`, `open data-testid="assign-more"`).
+		lacks(`open data-testid="approve-more"`, `open data-testid="snooze-more"`)
 }
 
 // TestSnoozePage: a snoozed item disappears only from the person's own tab and its count.
@@ -73,5 +77,6 @@ func TestSnoozePage(t *testing.T) {
 	if err != nil || len(list) != 1 || !strings.HasPrefix(list[0].Until.UTC().Format(time.RFC3339), at) {
 		t.Errorf("until %s: %+v, %v", at, list, err)
 	}
-	ana.post(path, "for", "until", "until", "never").want(http.StatusUnprocessableEntity)
+	ana.post(path, "for", "until", "until", "2026-13-01T00:00").want(http.StatusUnprocessableEntity).
+		has(testid("refused-snooze"), `value="2026-13-01T00:00"`, `open data-testid="snooze-more"`)
 }

@@ -1,8 +1,10 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -59,7 +61,7 @@ func (c *Console) refuse(v *view, id string, err error) error {
 	if found != nil {
 		return found
 	}
-	p.outcome, p.notes, p.said = e, v.form("notes"), v.form("text")
+	p.outcome, p.refused, p.field = e, cmp.Or(v.form("decision"), path.Base(v.r.URL.Path)), v.form
 	p.offered = stale(p)
 	if to := localPath(v.form("return")); strings.HasPrefix(to, "/inbox") {
 		p.back, p.next = to, queryOf(to)

@@ -207,7 +207,8 @@ func TestLadder(t *testing.T) {
 		`data-code="confirmation_required"`)
 	// The step-up above is valid until it is used, but only for the person who made it; ben has
 	// none.
-	ben.post(path+"/decide", decision(a, gatehouse.Approve, "confirm", "3")...).want(http.StatusForbidden)
+	ben.post(path+"/decide", decision(a, gatehouse.Approve, "confirm", "3")...).want(http.StatusForbidden).
+		has(testid("refused-approved"), `name="confirm" value="3"`)
 	ben.post(path+"/decide",
 		decision(a, gatehouse.Approve, "confirm", "3", "edit_token", ana.creds.EditToken)...).want(http.StatusForbidden)
 	ana.get(path).has(testid("step-up-done"))

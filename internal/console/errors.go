@@ -120,11 +120,28 @@ func errorTitle(code gatehouse.Code) string {
 	}[code], "Not possible")
 }
 
+// wayOut is the page, with its name, from which the person can go on after an error: the section of the page
+// that failed, else the inbox.
+func (v *view) wayOut() (path, name string) {
+	if strings.HasPrefix(v.r.URL.Path, docsPath) {
+		return docsPath + docsIndex, "documentation"
+	}
+	for _, item := range v.navItems() {
+		if strings.HasPrefix(v.r.URL.Path, item.Path+"/") {
+			return item.Path, strings.ToLower(item.Label)
+		}
+	}
+	if v.onlyWorker() {
+		return settingsPath, "settings"
+	}
+	return "/inbox", "inbox"
+}
+
 // errorAdvice says what to do about an error.
 func errorAdvice(code gatehouse.Code) string {
 	switch code {
 	case gatehouse.CodeNotFound:
-		return "The page may belong to another tenant, or the address is incomplete. Search for the id in the inbox."
+		return "The address is incomplete, or the page belongs to another tenant."
 	case gatehouse.CodeBadToken, gatehouse.CodeLinkExpired:
 		return "Open Gatehouse's inbox to see what is waiting for you."
 	case gatehouse.CodeSignInRequired:

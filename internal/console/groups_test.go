@@ -106,8 +106,10 @@ func TestGroupsNeedAFreshSignIn(t *testing.T) {
 	}
 	for _, f := range forms {
 		root.post(f[0], f[1:]...).want(http.StatusForbidden)
-		root.post(f[0], append(f[1:], "edit_token", "gte_wrong")...).want(http.StatusForbidden)
+		root.post(f[0], append(f[1:], "edit_token", "gte_wrong")...).want(http.StatusForbidden).
+			has("This is not your edit token.").lacks("gte_wrong")
 	}
+	root.post(forms[1][0], "person", "ben", "edit_token", "gte_wrong").has(`value="ben"`)
 	w.wantMembers("refused", "finance", "ana")
 	if got := w.groups(); !slices.Equal(got, []string{"finance"}) {
 		t.Errorf("refused: %v", got)

@@ -3,43 +3,54 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// keyHelp is a line of the key map. console.js implements the keys.
+// keyHelp is a line of the key map, for people with one of the roles; with no roles, for everybody who has an
+// inbox. console.js implements the keys.
 type keyHelp struct {
-	keys []string
-	what string
+	keys  []string
+	what  string
+	roles []gatehouse.Role
 }
 
-func keyMap() []keyHelp {
-	return []keyHelp{
-		{[]string{"j", "k"}, "next, previous item; on a run's page, step"},
-		{[]string{"Enter"}, "open the item"},
-		{[]string{"→", "←"}, "unfold, fold the actions that are alike"},
-		{[]string{"Esc"}, "back to the list"},
-		{[]string{"x"}, "select for a decision in bulk"},
-		{[]string{"J", "K"}, "select while moving: Shift and j or k; Shift and a click selects a range"},
-		{[]string{"X"}, "select all that are like the one selected last"},
-		{[]string{"v"}, "review what is selected; there, a approves all of it"},
-		{[]string{"a"}, "approve; where more is asked for, go there"},
-		{[]string{"d"}, "reject; asks why"},
-		{[]string{"e"}, "edit the change"},
-		{[]string{"c"}, "comment, or ask the proposer"},
-		{[]string{"s"}, "assign to somebody"},
-		{[]string{"z"}, "snooze"},
-		{[]string{"b"}, "rebase on the present state, where the target has changed"},
-		{[]string{"u"}, "undo the last decision, before its hold ends; after one in bulk, all of it"},
-		{[]string{"n", "p"}, "next, previous change"},
-		{[]string{"w"}, "why you were asked"},
-		{[]string{"/"}, "search"},
-		{[]string{"Ctrl-K"}, "find an action, a run, a person, a page or a command"},
-		{[]string{"g", "i"},
-			"inbox; g and r, w, d, p, a, n, s: runs, workflows, dispatch, policies, audit, insights, settings"},
-		{[]string{"?"}, "this help"},
+// keyMap lists the keys that this person can use.
+func (v *view) keyMap() []keyHelp {
+	deciders := []gatehouse.Role{gatehouse.RoleApprover}
+	talkers := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleProposer}
+	pickers := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleOperator}
+	all := []keyHelp{
+		{[]string{"j", "k"}, "next, previous item; on a run's page, step", nil},
+		{[]string{"Enter"}, "open the item", nil},
+		{[]string{"→", "←"}, "unfold, fold the actions that are alike", nil},
+		{[]string{"Esc"}, "back to the list", nil},
+		{[]string{"x"}, "select, to act on several at once", pickers},
+		{[]string{"J", "K"}, "select while moving: Shift and j or k; Shift and a click selects a range", pickers},
+		{[]string{"X"}, "select all that are like the one selected last", deciders},
+		{[]string{"v"}, "review what is selected", pickers},
+		{[]string{"a"}, "approve, also what is selected; where more is asked for, go there", deciders},
+		{[]string{"d"}, "reject; asks why", deciders},
+		{[]string{"e"}, "edit the change", talkers},
+		{[]string{"c"}, "comment, or ask the proposer", talkers},
+		{[]string{"s"}, "assign to somebody", deciders},
+		{[]string{"z"}, "snooze", deciders},
+		{[]string{"b"}, "rebase on the present state, where the target has changed", talkers},
+		{[]string{"u"}, "undo the last decision, before its hold ends; after one in bulk, all of it", deciders},
+		{[]string{"n", "p"}, "next, previous change", nil},
+		{[]string{"w"}, "why people are asked", nil},
+		{[]string{"/"}, "search", nil},
+		{[]string{"Ctrl-K"}, "find an action, a run, a person, a page or a command", nil},
 	}
+	all = slices.DeleteFunc(all, func(k keyHelp) bool {
+		return v.onlyWorker() || len(k.roles) > 0 && !v.has(k.roles...)
+	})
+	for _, item := range v.navItems() {
+		all = append(all, keyHelp{[]string{"g", item.Key}, "go to " + item.Label, nil})
+	}
+	return append(all, keyHelp{[]string{"?"}, "this help", nil})
 }
 
 func (c *Console) help(v *view) error {

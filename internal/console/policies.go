@@ -49,6 +49,8 @@ type policiesView struct {
 	history policyHistory
 	// warnings are the findings about a version that was just applied.
 	warnings []gatehouse.PolicyFinding
+	// failed says why the version was not made the active one.
+	failed *gatehouse.Error
 }
 
 func (c *Console) policiesPage(v *view) error {
@@ -56,23 +58,24 @@ func (c *Console) policiesPage(v *view) error {
 	if err != nil {
 		return err
 	}
-	return c.showPolicy(v, active, nil)
+	return c.showPolicy(v, http.StatusOK, &policiesView{shown: active})
 }
 
-func (c *Console) policyPage(v *view) error {
+func (c *Console) policyPage(v *view) error { return c.showVersion(v, http.StatusOK, &policiesView{}) }
+
+// showVersion shows the version that the path names.
+func (c *Console) showVersion(v *view, status int, p *policiesView) error {
 	n, err := strconv.Atoi(v.r.PathValue("version"))
 	if err != nil {
 		return gatehouse.E(gatehouse.CodeNotFound, "there is no such version")
 	}
-	shown, err := c.cfg.Policies.FindPolicy(v.ctx, n)
-	if err != nil {
+	if p.shown, err = c.cfg.Policies.FindPolicy(v.ctx, n); err != nil {
 		return err
 	}
-	return c.showPolicy(v, shown, nil)
+	return c.showPolicy(v, status, p)
 }
 
-func (c *Console) showPolicy(v *view, shown *gatehouse.PolicyVersion, warnings []gatehouse.PolicyFinding) error {
-	p := &policiesView{shown: shown, warnings: warnings}
+func (c *Console) showPolicy(v *view, status int, p *policiesView) error {
 	var err error
 	if p.versions, err = c.cfg.Policies.ListPolicies(v.ctx); err != nil {
 		return err
@@ -80,13 +83,13 @@ func (c *Console) showPolicy(v *view, shown *gatehouse.PolicyVersion, warnings [
 	if p.usage, err = c.cfg.Policies.PolicyUsage(v.ctx); err != nil {
 		return err
 	}
-	if p.check, err = c.cfg.PolicyChecker.CheckPolicy(v.ctx, shown.Source); err != nil {
+	if p.check, err = c.cfg.PolicyChecker.CheckPolicy(v.ctx, p.shown.Source); err != nil {
 		return err
 	}
 	if p.history, err = c.policyHistory(v); err != nil {
 		return err
 	}
-	return v.render(http.StatusOK, "Policies", "/policies", policiesBody(v, p))
+	return v.render(status, "Policies", "/policies", policiesBody(v, p))
 }
 
 func (c *Console) activatePolicy(v *view) error {
@@ -94,10 +97,9 @@ func (c *Console) activatePolicy(v *view) error {
 	if err != nil {
 		return gatehouse.E(gatehouse.CodeNotFound, "there is no such version")
 	}
-	if _, err := c.cfg.Policies.ActivatePolicy(v.ctx, n); err != nil {
-		return err
-	}
-	return v.redirect("/policies")
+	_, err = c.cfg.Policies.ActivatePolicy(v.ctx, n)
+	p := &policiesView{}
+	return v.changed("/policies", err, &p.failed, func(status int) error { return c.showVersion(v, status, p) })
 }
 
 // policyEdit is a policy text that is not a version yet.
@@ -187,7 +189,7 @@ func (c *Console) applyPolicy(v *view) error {
 		return v.render(gatehouse.StatusOf(e.outcome.Code), "Edit the policy", "/policies", policyEditor(v, e))
 	}
 	if len(applied.Warnings) > 0 {
-		return c.showPolicy(v, applied, applied.Warnings)
+		return c.showPolicy(v, http.StatusOK, &policiesView{shown: applied, warnings: applied.Warnings})
 	}
 	return v.redirect("/policies")
 }

@@ -27,6 +27,8 @@ func (c *Console) groupRoutes() []route {
 type groupsView struct {
 	list   []*gatehouse.Group
 	name   string // of a new group, as it was typed
+	adds   string // the group to which the person could not be added
+	person string // as they were typed
 	failed *gatehouse.Error
 }
 
@@ -65,9 +67,10 @@ func (c *Console) createGroup(v *view) error {
 }
 
 func (c *Console) addToGroup(v *view) error {
-	return c.changeGroups(v, &groupsView{}, false, func(name string) error {
-		_, err := c.cfg.Admin.ChangeGroup(v.ctx, name,
-			gatehouse.GroupChange{Add: []string{strings.TrimSpace(v.form("person"))}})
+	p := &groupsView{}
+	return c.changeGroups(v, p, false, func(name string) error {
+		p.adds, p.person = name, strings.TrimSpace(v.form("person"))
+		_, err := c.cfg.Admin.ChangeGroup(v.ctx, name, gatehouse.GroupChange{Add: []string{p.person}})
 		return err
 	})
 }

@@ -165,7 +165,10 @@ type principalView struct {
 	// person is the person behind the principal, if that is another principal.
 	person string
 	self   bool
-	failed *gatehouse.Error
+	// roles and newSponsor are in the form of the roles.
+	roles      []gatehouse.Role
+	newSponsor string
+	failed     *gatehouse.Error
 }
 
 func (c *Console) principal(v *view) error {
@@ -191,6 +194,7 @@ func (c *Console) principalView(v *view) (*principalView, error) {
 	if who.Person != who.ID {
 		p.person, err = c.sponsorName(v, who.Person)
 	}
+	p.roles, p.newSponsor = who.Roles, p.sponsor
 	return p, err
 }
 
@@ -209,7 +213,9 @@ func (c *Console) principalRefused(v *view, err error) error {
 	if found != nil {
 		return found
 	}
-	p.failed = e
+	if p.failed = e; strings.HasSuffix(v.r.URL.Path, "/roles") {
+		p.roles, p.newSponsor = v.formRoles(), v.form("sponsor")
+	}
 	return v.render(gatehouse.StatusOf(e.Code), p.who.Name, settingsPath, principalBody(v, p))
 }
 

@@ -857,12 +857,12 @@ func principalBody(v *view, p *principalView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if p.self {
-			templ_7745c5c3_Err = roleBoxes(p.who.Kind, p.who.Roles, gatehouse.RoleAdmin).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = roleBoxes(p.who.Kind, p.roles, gatehouse.RoleAdmin).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = roleBoxes(p.who.Kind, p.who.Roles, "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = roleBoxes(p.who.Kind, p.roles, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -873,9 +873,9 @@ func principalBody(v *view, p *principalView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var43 string
-			templ_7745c5c3_Var43, templ_7745c5c3_Err = templ.ResolveAttributeValue(p.sponsor)
+			templ_7745c5c3_Var43, templ_7745c5c3_Err = templ.ResolveAttributeValue(p.newSponsor)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `settings_principals.templ`, Line: 158, Col: 57}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `settings_principals.templ`, Line: 158, Col: 60}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var43)
 			if templ_7745c5c3_Err != nil {

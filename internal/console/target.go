@@ -20,6 +20,8 @@ type TargetReader interface {
 	// CanPreview decides without a call to the target.
 	CanPreview(a *gatehouse.Action) bool
 	Preview(ctx context.Context, id string) (*gatehouse.Preview, error)
+	// OpenReversal returns the id of an applied action's open reversal, "" for none.
+	OpenReversal(ctx context.Context, id string) (string, error)
 }
 
 // The limits for reading targets on behalf of open pages.
@@ -92,7 +94,7 @@ func (c *Console) actionReversal(v *view) error {
 	if err != nil {
 		return err
 	}
-	if p.canReverse && c.cfg.Targets.CanReadTarget(p.a) {
+	if p.readsReversal {
 		if state, _, err := c.readNow(v, p.a); err == nil {
 			p.reversed = state
 		}

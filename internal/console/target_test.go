@@ -74,8 +74,16 @@ func TestReverseIsOfferedWhereItCanSucceed(t *testing.T) {
 	eve.get(path + "/reversal").want(200).lacks(testid("reverse"))
 	ana.get(path+"/reversal").want(200).has(testid("reverse")).lacks("hx-get", testid("reverse-moved"))
 
-	ana.post(path + "/reverse").want(200)
+	ana.post(path+"/reverse", "rationale", strings.Repeat("x", gatehouse.MaxTextBytes+1)).
+		want(http.StatusUnprocessableEntity).has(testid("refused-reverse"), "xxx</textarea>", `open data-testid="reverse"`).
+		lacks("/reversal")
+	open := ana.post(path + "/reverse").want(200).url.Path
 	ana.post(path+"/reverse").want(http.StatusConflict).has("A reversal is open already.", testid("open-reversal"))
+	for _, at := range []string{path, path + "/reversal"} {
+		ana.get(at).want(200).has(`href="`+open+`" `+testid("reversal-open")).lacks(testid("reverse"), "/reversal\"")
+	}
+	ana.post(open + "/cancel").want(200)
+	ana.get(path).want(200).has(testid("reverse"))
 
 	w.drifts(`{"price":"11.11"}`)
 	ana.get(moved+"/reversal").want(200).has(testid("reverse"), testid("reverse-moved"))

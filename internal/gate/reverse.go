@@ -92,6 +92,15 @@ func (g *Gate) isGone(ctx context.Context, a *gatehouse.Action) bool {
 	return err == nil && now.Gone
 }
 
+// OpenReversal returns the id of the open reversal of an applied action, "" for none.
+func (g *Gate) OpenReversal(ctx context.Context, id string) (open string, err error) {
+	err = g.View(ctx, "action", func(tx gatehouse.ReadTx, _ *gatehouse.Caller) error {
+		open, err = tx.OpenReversal(id)
+		return err
+	})
+	return open, err
+}
+
 func notReversible(a *gatehouse.Action, why string) *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeNotReversible, "%s", why).With("current_status", a.Status)
 }

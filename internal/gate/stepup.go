@@ -35,6 +35,8 @@ func checkStepUp(tx gatehouse.Clock, c *gatehouse.Caller) error {
 			"changing rights, credentials or rules needs your edit token (X-Edit-Token)")
 	case tx.Now().Sub(c.Session.CreatedAt) < gatehouse.FreshSignIn:
 		return nil
+	case c.TokenWrong:
+		return gatehouse.E(gatehouse.CodeEditTokenRequired, "this is not your edit token")
 	}
 	return gatehouse.E(gatehouse.CodeEditTokenRequired,
 		"changing rights, credentials or rules needs your edit token, or a sign-in of the last %d minutes",
@@ -42,18 +44,17 @@ func checkStepUp(tx gatehouse.Clock, c *gatehouse.Caller) error {
 }
 
 // ShowEditToken checks an edit token that a signed-in browser sent. It returns the context with TokenShown set
-// in the caller. For a wrong token it returns the context unchanged, and use cases that need the token refuse the
-// request.
+// or TokenWrong in the caller. With a wrong token, use cases that need the token refuse the request.
 func (g *Gate) ShowEditToken(ctx context.Context, token string) (context.Context, error) {
 	c, err := browserCaller(ctx)
 	if err != nil {
 		return ctx, err
 	}
 	ok, err := g.CheckEditToken(ctx, c.Principal, token)
-	if err != nil || !ok {
+	if err != nil {
 		return ctx, err
 	}
 	shown := *c
-	shown.TokenShown = true
+	shown.TokenShown, shown.TokenWrong = ok, !ok
 	return gatehouse.NewContext(ctx, &shown), nil
 }

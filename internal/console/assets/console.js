@@ -234,7 +234,9 @@ document.addEventListener("htmx:after:swap", (e) => {
   if (!pane) return;
   pane.scrollTop = 0;
   if (matchMedia("(max-width: 60rem)").matches) scrollTo(0, 0);
-  pane.focus({ preventScroll: true });
+  const refused = $("[autofocus]", pane);
+  (refused ?? pane).focus({ preventScroll: true });
+  refused?.scrollIntoView({ block: "center" });
   say($(".sentence", pane)?.textContent || $(".notice-title", pane)?.textContent || "");
 });
 
