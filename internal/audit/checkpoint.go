@@ -81,10 +81,10 @@ func SignCheckpoint(head gatehouse.LogHead, key *Key) ([]byte, error) {
 	return note.Sign(&note.Note{Text: fmt.Sprintf("%s\n%d\n%s\n", key.origin, head.Size, root)}, key)
 }
 
-// VerifyCheckpoint returns the head that a checkpoint commits to. keys are the public keys of one log, see [Key.Public]:
-// the checkpoint must be of that log, and signed with one of them. Any mistake is
-// [ErrBadCheckpoint]. Signatures by others, such as witnesses, and extension lines are
-// allowed and ignored.
+// VerifyCheckpoint returns the head that a checkpoint commits to. keys are public keys of one
+// log, see [Key.Public]: the checkpoint must be of that log, and signed with one of them. Any
+// mistake is [ErrBadCheckpoint]. Signatures by others, such as witnesses, and extension lines
+// are allowed and ignored.
 func VerifyCheckpoint(msg []byte, keys ...string) (gatehouse.LogHead, error) {
 	bad := func(format string, args ...any) (gatehouse.LogHead, error) {
 		return gatehouse.LogHead{}, fmt.Errorf("%w: "+format, append([]any{ErrBadCheckpoint}, args...)...)

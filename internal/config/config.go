@@ -177,8 +177,8 @@ func Parse(path string, src []byte) (*Config, error) {
 		AgentsSee: raw.AgentsSee, Hooks: raw.Hooks, SignIn: raw.SignIn,
 		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, ApproverDelay: raw.ApproverDelay, nats: &raw.NATS,
 		file:        path,
-		credentials: found, Channels: raw.Channels, Routes: raw.Routes, Digest: raw.Digest, Links: raw.Links, Audit: raw.Audit,
-		Callbacks: raw.Callbacks,
+		credentials: found, Channels: raw.Channels, Routes: raw.Routes, Digest: raw.Digest, Links: raw.Links,
+		Audit: raw.Audit, Callbacks: raw.Callbacks,
 	}
 	if err := c.takeStored(path); err != nil {
 		return nil, err

@@ -273,7 +273,8 @@ func TestPolicyIsCheckedThenApplied(t *testing.T) {
 	root.get("/policies/1").want(http.StatusOK).has("Make version 1 the active one")
 	root.post("/policies/1/activate").want(http.StatusOK).has("Version 1")
 	root.get("/policies").want(http.StatusOK).has("Ceilings of the active policy").has("destructive-per-day")
-	root.get("/policies/9").want(http.StatusNotFound).has(`href="/policies" ` + testid("way-out")).lacks("Search for the id")
+	root.get("/policies/9").want(http.StatusNotFound).has(`href="/policies" ` + testid("way-out")).
+		lacks("Search for the id")
 	root.get("/docs/none").want(http.StatusNotFound).has(`href="/docs/README" ` + testid("way-out"))
 	root.get("/policies/x").want(http.StatusNotFound)
 }

@@ -23,7 +23,8 @@ func TestWorkerPages(t *testing.T) {
 		strings.Contains(body, testid("find")) || strings.Contains(body, testid("palette")) {
 		t.Error("the page leads a worker to pages that are refused")
 	}
-	help := b.get("/help").want(http.StatusOK).has("go to Settings", "this help").lacks("next, previous", "snooze", "palette")
+	help := b.get("/help").want(http.StatusOK).has("go to Settings", "this help").
+		lacks("next, previous", "snooze", "palette")
 	help.lacks("approve")
 	eve := w.signIn("eve", gatehouse.RoleViewer)
 	eve.get("/help").has("next, previous item", "go to Inbox").lacks("snooze", "reject; asks why", "go to Audit")
