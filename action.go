@@ -184,6 +184,9 @@ type Action struct {
 	// UndoneBy is the name of the person whose undo of a decision made this revision, ""
 	// for none.
 	UndoneBy string `json:"undone_by,omitempty"`
+	// CanceledBy is the name of the principal that canceled the action, "" for none, or if not known.
+	// It is not stored, and lists leave it out.
+	CanceledBy string `json:"canceled_by,omitempty"`
 	// EditedBy is the name of the reviewer who edited the change, "" for the proposer's
 	// own change. Edit has the differences and the reason.
 	EditedBy string `json:"edited_by,omitempty"`

@@ -113,7 +113,7 @@ func (g *Grant) WorstCase() string {
 	} else {
 		s += ", " + money + " in all"
 	}
-	return s + fmt.Sprintf(", up to %s, until %s", g.Level, g.ExpiresAt.UTC().Format(time.RFC3339))
+	return s + fmt.Sprintf(", up to %s, until %s", g.Level, g.ExpiresAt.UTC().Format("2006-01-02 15:04:05 UTC"))
 }
 
 // counted is a number of things: "1 time", "2 times".

@@ -218,7 +218,7 @@ func (t *Terms) WorstCase() string {
 		}
 		text += " a day"
 	}
-	return text + fmt.Sprintf(", up to %s, until %s: ", t.MaxLevel, t.Until.UTC().Format(time.RFC3339)) +
+	return text + fmt.Sprintf(", up to %s, until %s: ", t.MaxLevel, t.Until.UTC().Format("2006-01-02 15:04:05 UTC")) +
 		strings.Join(steps, "; ")
 }
 

@@ -199,6 +199,8 @@ type PolicyVersion struct {
 	// probably mistakes, and people who are asked but do not exist. They are not
 	// stored.
 	Warnings []PolicyFinding `json:"warnings,omitempty"`
+	// Unchanged is true in the answer to applying the active version again, which stores nothing.
+	Unchanged bool `json:"unchanged,omitempty"`
 	// ActionID is the action by which the version was approved, "" for one that was
 	// applied directly.
 	ActionID string `json:"action_id,omitempty"`

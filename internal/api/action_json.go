@@ -110,6 +110,7 @@ func appendAction(b []byte, a *gatehouse.Action) []byte {
 	b = optional(b, `,"repeats":`, a.Repeats)
 	b = optional(b, `,"rebased_by":`, a.RebasedBy)
 	b = optional(b, `,"undone_by":`, a.UndoneBy)
+	b = optional(b, `,"canceled_by":`, a.CanceledBy)
 	b = optional(b, `,"edited_by":`, a.EditedBy)
 	if e := a.Edit; e != nil {
 		b = member(b, `,"edit":{"by_id":`, e.ByID)

@@ -71,14 +71,18 @@ func (s *Server) actionRoutes() []route {
 				if err != nil {
 					return reply{}, err
 				}
-				return answer(s.cfg.Actions.ListActions(ctx, gatehouse.ActionFilter{
+				page, err := s.cfg.Actions.ListActions(ctx, gatehouse.ActionFilter{
 					Status: gatehouse.Status(c.query["status"]), ActionType: c.query["action_type"],
 					RiskLevel:  gatehouse.RiskLevel(c.query.integer("risk_level", 0)),
 					ProposedBy: c.query["proposed_by"], Query: c.query["q"], Sort: gatehouse.Sort(c.query["sort"]),
 					Archived: c.query["archived"] == "true", Decided: gatehouse.DecidedHow(c.query["decided"]),
 					AskedGroup: c.query["group"], Assignee: assignee,
 					Limit: c.query.limit(), Cursor: c.query["cursor"],
-				}))
+				})
+				if err == nil && len(page.Items) == 0 && c.query["cursor"] == "" {
+					err = s.checkNames(ctx, c)
+				}
+				return answer(page, err)
 			}),
 		}, {
 			method: "GET", path: "/proposed-actions/{id}", name: "getAction", tag: tagActions,

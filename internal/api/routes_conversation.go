@@ -46,6 +46,42 @@ func checkAssign(r *gatehouse.AssignRequest) error {
 	return v.Err()
 }
 
+// checkNames refuses an empty list whose filters name nothing that exists; what names a deleted group is
+// listed. Agents do not learn who exists.
+func (s *Server) checkNames(ctx context.Context, c *call) error {
+	if c.caller.Principal.Kind == gatehouse.KindAgent {
+		return nil
+	}
+	principal := func(name string) error { _, err := s.cfg.Admin.FindPrincipal(ctx, name); return err }
+	for _, one := range []struct {
+		param, what string
+		find        func(name string) error
+	}{
+		{"group", "group", func(name string) error { _, err := s.cfg.Admin.FindGroup(ctx, name); return err }},
+		{"assignee", "principal", principal},
+		{"proposed_by", "principal", principal},
+	} {
+		name := c.query[one.param]
+		if name == "" || one.param == "assignee" && name == "me" {
+			continue
+		}
+		switch err := one.find(name); {
+		case gatehouse.CodeOf(err) == gatehouse.CodeNotFound:
+			return unknownName(one.param, one.what, name)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// unknownName is the error of a filter that names nothing.
+func unknownName(param, what, name string) error {
+	return gatehouse.Violations{{
+		Pointer: pointerTo(param), Detail: "names no " + what + ": " + gatehouse.Quote(name),
+	}}.Err()
+}
+
 // assigneeOf is the assignee that a list is filtered by; me is the caller.
 func assigneeOf(ctx context.Context, c *call) (string, error) {
 	name := c.query["assignee"]

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -47,12 +48,22 @@ func (s *Server) notificationRoutes() []route {
 				param{name: "action", max: 128, doc: "Only messages about this action, by its whole id."},
 			),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
-				return answer(n.ListNotifications(ctx, gatehouse.NotificationFilter{
+				f := gatehouse.NotificationFilter{
 					Status: gatehouse.NotificationStatus(
 						c.query["status"],
 					), Channel: c.query["channel"], ActionID: c.query["action"],
 					Limit: c.query.limit(), Cursor: c.query["cursor"],
-				}))
+				}
+				page, err := n.ListNotifications(ctx, f)
+				if err != nil || len(page.Items) > 0 || f.Channel == "" || f.Cursor != "" {
+					return answer(page, err)
+				}
+				channels, err := n.ListChannels(ctx)
+				if err == nil && !slices.ContainsFunc(channels,
+					func(s *gatehouse.ChannelState) bool { return s.Channel == f.Channel }) {
+					err = unknownName("channel", "channel", f.Channel) // what a former channel sent is listed
+				}
+				return answer(page, err)
 			}),
 		}, {
 			method: "POST", path: "/notifications/retry", name: "retryNotification", tag: tagNotifications,

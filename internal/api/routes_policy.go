@@ -20,13 +20,19 @@ func (s *Server) policyRoutes() []route {
 		{
 			method: "POST", path: "/policies", name: "applyPolicy", tag: tagPolicy,
 			summary: "Store a policy and make it the active one",
-			doc:     "A policy that does not load gets 422 with line and column, and nothing changes.",
-			roles:   admins, changesRights: true, status: http.StatusCreated,
+			doc: "201 when it is a new version, 200 with unchanged when it is the active version already. A policy that " +
+				"does not load gets 422 with line and column, and nothing changes.",
+			roles: admins, changesRights: true, status: http.StatusCreated,
 			out: typeOf[gatehouse.PolicyVersion](), idempotent: true,
 			codes:   []gatehouse.Code{gatehouse.CodePolicyGated},
 			example: `{"source":"rules: []"}`,
 			handler: body(checkSource, func(ctx context.Context, _ *call, in *policySource) (reply, error) {
-				return answer(s.cfg.Policies.ApplyPolicy(ctx, in.Source))
+				v, err := s.cfg.Policies.ApplyPolicy(ctx, in.Source)
+				out, err := answer(v, err)
+				if err == nil && v.Unchanged {
+					out.status = http.StatusOK
+				}
+				return out, err
 			}),
 		}, {
 			method: "POST", path: "/policies/propose", name: "proposePolicy", tag: tagPolicy,

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/openapi"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
@@ -105,7 +106,7 @@ func (c *connectorImportCmd) Run(g *globals) error {
 	}
 	file, err := openapi.Open(before)
 	if err != nil {
-		return fmt.Errorf("%s: %w", cmp.Or(c.To, "connector "+c.Propose), err)
+		return config.Locate(cmp.Or(c.To, "connector "+c.Propose), err)
 	}
 	if err := c.known(api); err != nil {
 		return err

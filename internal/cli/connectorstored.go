@@ -10,6 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
+// connectorVersions is the hint for a version that is not stored.
+const connectorVersions = "`gatehouse connector versions` lists them"
+
 type connectorApplyCmd struct {
 	File      string `arg:"" optional:"" help:"The connectors as YAML, - for stdin."`
 	Restore   int    `help:"Propose this earlier version again, instead of a file." placeholder:"N"`
@@ -60,6 +63,7 @@ func (c *connectorApplyCmd) Run(g *globals, api service) error {
 
 func (c *connectorApplyCmd) source(g *globals, api service) (string, error) {
 	if c.Restore > 0 {
+		g.missing = connectorVersions
 		v, err := api.FindConnectors(g.Ctx, c.Restore)
 		if err != nil {
 			return "", err
@@ -90,6 +94,10 @@ Examples:
 }
 
 func (c *connectorShowCmd) Run(g *globals, api service) error {
+	g.missing = connectorVersions
+	if c.Version == 0 {
+		g.missing = "`gatehouse connector apply` proposes the first ones; `gatehouse connector list` also lists those of the file"
+	}
 	v, err := api.FindConnectors(g.Ctx, c.Version)
 	return printOutcome(g, v, err, func() error { return g.printSource(v.Source) })
 }

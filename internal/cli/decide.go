@@ -35,8 +35,10 @@ quorum exits 0 too; see "gatehouse wait".
 Examples:
 
     gatehouse approve act_01993b7e
-    gatehouse approve act_01993b7e --digest sha256:4bf5122f --notes "checked with the supplier"
-    gatehouse approve act_01993b7e --digest sha256:4bf5122f --confirm 480.00
+    gatehouse approve act_01993b7e --notes "checked with the supplier" \
+      --digest sha256:4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a
+    gatehouse approve act_01993b7e --confirm 480.00 \
+      --digest sha256:4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a
 `
 }
 

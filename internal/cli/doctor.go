@@ -94,13 +94,13 @@ func (c *doctorCmd) server(g *globals, add adder) bool {
 	ask := &http.Client{Timeout: 10 * time.Second}
 	req, err := http.NewRequestWithContext(g.Ctx, http.MethodGet, strings.TrimSuffix(g.URL, "/")+"/readyz", nil)
 	if err != nil {
-		add("server", term.CheckFail, "%v", err)
+		add("server", term.CheckFail, "%s", term.ErrorText(err))
 		return false
 	}
 	before := time.Now()
 	resp, err := ask.Do(req)
 	if err != nil {
-		add("server", term.CheckFail, "%v", err)
+		add("server", term.CheckFail, "%s", term.ErrorText(err))
 		return false
 	}
 	defer resp.Body.Close()

@@ -21,7 +21,7 @@ type editCmd struct {
 	Approve          bool             `help:"Also approve the edited change; if that fails, nothing is edited."`
 	Confirm          string           `placeholder:"VALUE" help:"The value of the edited change that L4 and L5 ask to be retyped, with --approve."`
 	AcknowledgeStale bool             `help:"With --approve: also where the target changed since the proposal."`
-	DryRun           bool             `help:"Only print what would change, and who may approve it."`
+	DryRun           bool             `help:"Only print what would change, and who may approve it; with --json also the action as it would be."`
 }
 
 func (*editCmd) Help() string {
@@ -35,7 +35,8 @@ stored.
 Examples:
 
     gatehouse edit act_01993b7e --set price=11.90 --note "the price list says 11.90"
-    gatehouse edit act_01993b7e --set price=11.90 --note "typo" --digest sha256:4bf5122f --approve
+    gatehouse edit act_01993b7e --set price=11.90 --note "typo" --approve \
+      --digest sha256:4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a
     gatehouse edit act_01993b7e -f change.json --dry-run
 `
 }
@@ -110,6 +111,9 @@ func (c *editCmd) preview(g *globals, api service, a *gatehouse.Action, e gateho
 		g.Say("  %s", sheet.MovedText(x))
 	}
 	g.Say("%s", term.Safe(card.AfterEdit(tried, me)))
+	if c.DryRun && g.JSON {
+		return g.PrintJSON(tried)
+	}
 	return nil
 }
 

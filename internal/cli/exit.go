@@ -194,10 +194,8 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 			"; the only administrator: gatehouse admin reset " + name
 	case gatehouse.CodeNotFound:
 		if e.Context["request_id"] != nil { // the error is the server's
-			if hint := missingHint(e.Detail); hint != "" {
-				return hint
-			}
-			return "a key sees its own tenant only; `gatehouse doctor` tells which that is"
+			return cmp.Or(g.missing, missingHint(e.Detail),
+				"a key sees its own tenant only; `gatehouse doctor` tells which that is")
 		}
 	case gatehouse.CodeInvalid:
 		for _, v := range e.Violations {
@@ -234,12 +232,6 @@ func acknowledgeHint(id string, err error) string {
 // missingHint says how to name a thing that the server did not find: "no action
 // act_01a2", "no group finanse".
 func missingHint(detail string) string {
-	switch {
-	case detail == "the store has no connectors of this tenant":
-		return "`gatehouse connector apply` proposes the first ones; `gatehouse connector list` also lists those of the file"
-	case strings.HasPrefix(detail, "no connector version "):
-		return "`gatehouse connector versions` lists them"
-	}
 	words := strings.Fields(detail)
 	if len(words) != 3 || words[0] != "no" {
 		return ""

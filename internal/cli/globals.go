@@ -15,4 +15,6 @@ type globals struct {
 	resolved bool
 	// named is the id of the action that a decision concerns, for hints.
 	named string
+	// missing is the hint if the server does not know what the command names; "" for the general one.
+	missing string
 }

@@ -86,7 +86,8 @@ change is shown on the terminal and you are asked.
 Examples:
 
     gatehouse mcp tools accept files
-    gatehouse mcp tools accept files --digest sha256:4bf5122f --confirm files
+    gatehouse mcp tools accept files --confirm files \
+      --digest sha256:4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a
 `
 }
 

@@ -21,7 +21,8 @@ type policyApplyCmd struct {
 func (*policyApplyCmd) Help() string {
 	return `
 The file is checked and its tests are run first; nothing is sent when one fails.
-Actions keep the version that judged them: the active one can only veto.
+Actions keep the version that judged them: the active one can only veto. Applying the
+active policy again changes nothing.
 
 Where the active policy says "policy_changes: gated", the change is proposed as an
 action of L4 that another person must approve, and that applies it: the command prints
@@ -66,6 +67,9 @@ func (c *policyApplyCmd) Run(g *globals) error {
 	}
 	for _, w := range v.Warnings {
 		finding{File: c.File, Line: w.Line, Column: w.Column, Detail: w.Detail, Remark: w.Remark}.print(g.Stderr)
+	}
+	if v.Unchanged {
+		g.Say("Nothing changed: version %d is this policy, and is active.", v.Version)
 	}
 	return g.printVersion(v, nil)
 }

@@ -162,7 +162,7 @@ func Parse(path string, src []byte) (*Config, error) {
 		src = []byte("{}")
 	}
 	if err := yaml.Load(src, &root); err != nil {
-		return nil, locate(path, err)
+		return nil, Locate(path, err)
 	}
 	var found credentials
 	if err := resolve(path, &root, &found); err != nil {
@@ -170,7 +170,7 @@ func Parse(path string, src []byte) (*Config, error) {
 	}
 	var raw file
 	if err := root.Load(&raw, yaml.WithKnownFields()); err != nil {
-		return nil, locate(path, err)
+		return nil, Locate(path, err)
 	}
 	c := &Config{
 		Policy: raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit,
@@ -264,7 +264,7 @@ func (c Connector) Decode(into any) error {
 		own.Content = slices.Delete(own.Content, at, at+2)
 	}
 	if err := own.Load(into, yaml.WithKnownFields()); err != nil {
-		return locate(c.file, err)
+		return Locate(c.file, err)
 	}
 	return nil
 }
@@ -287,7 +287,7 @@ func (c *Config) DecodeNATS(into any) error {
 		return nil
 	}
 	if err := c.nats.Load(into, yaml.WithKnownFields()); err != nil {
-		return locate(c.file, err)
+		return Locate(c.file, err)
 	}
 	return nil
 }
@@ -329,8 +329,8 @@ func wantedForm(goType string) string {
 	return ""
 }
 
-// locate puts file, line and column before a YAML error.
-func locate(path string, err error) error {
+// Locate puts file, line and column before a YAML error.
+func Locate(path string, err error) error {
 	var many *yaml.LoadErrors
 	if errors.As(err, &many) && len(many.Errors) > 0 {
 		all := make([]error, len(many.Errors))

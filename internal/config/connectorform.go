@@ -400,7 +400,7 @@ func parseYAML(path, src string) (*yaml.Node, error) {
 	}
 	var doc yaml.Node
 	if err := yaml.Load([]byte(src), &doc); err != nil {
-		return nil, locate(path, err)
+		return nil, Locate(path, err)
 	}
 	return documentOf(&doc), nil
 }

@@ -25,14 +25,14 @@ func ParseConnectors(src []byte) (map[string]Connector, error) {
 		src = []byte("{}")
 	}
 	if err := yaml.Load(src, &root); err != nil {
-		return nil, locate(StoredPath, err)
+		return nil, Locate(StoredPath, err)
 	}
 	if err := refuseLiterals("", &root); err != nil {
 		return nil, err
 	}
 	var raw storedFile
 	if err := root.Load(&raw, yaml.WithKnownFields()); err != nil {
-		return nil, locate(StoredPath, err)
+		return nil, Locate(StoredPath, err)
 	}
 	all, err := connectorsOf(StoredPath, raw.Connectors)
 	for name, entry := range all {
@@ -57,7 +57,7 @@ func connectorsOf(path string, raw map[string]yaml.Node) (map[string]Connector, 
 			Concurrency Count    `yaml:"concurrency"`
 		}
 		if err := node.Load(&head); err != nil {
-			return nil, locate(path, err)
+			return nil, Locate(path, err)
 		}
 		if !gatehouse.ValidName(name) {
 			return nil, fmt.Errorf("%s:%d:%d: %s cannot name a connector", path, node.Line, node.Column,
@@ -189,7 +189,7 @@ func editEntry(src, name string, edit func(was *yaml.Node) (*yaml.Node, error)) 
 		src = "connectors: {}\n"
 	}
 	if err := yaml.Load([]byte(src), &root); err != nil {
-		return "", locate(StoredPath, err)
+		return "", Locate(StoredPath, err)
 	}
 	section := child(documentOf(&root), "connectors")
 	if section == nil || section.Kind != yaml.MappingNode {

@@ -72,7 +72,7 @@ func entryIn(src, name string) (entry *yaml.Node, err error) {
 		return nil, nil
 	}
 	if err := yaml.Load([]byte(src), &root); err != nil {
-		return nil, locate(StoredPath, err)
+		return nil, Locate(StoredPath, err)
 	}
 	if section := child(documentOf(&root), "connectors"); section != nil {
 		entry = child(section, name)

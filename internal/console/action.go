@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -286,7 +287,7 @@ func historyOf(a *gatehouse.Action) []moment {
 		}
 	}
 	if a.Status != gatehouse.StatusPending {
-		add(a.DecidedAt, decidedWord(a), a.DecidedBy, string(a.DecidedVia))
+		add(a.DecidedAt, decidedWord(a), cmp.Or(a.DecidedBy, a.CanceledBy), string(a.DecidedVia))
 	}
 	if a.Push != nil {
 		add(a.DecidedAt, queuedWord(a), "the gate", "")
@@ -296,7 +297,7 @@ func historyOf(a *gatehouse.Action) []moment {
 	}
 	if a.Push == nil || a.Push.AppliedAt == nil {
 		if a.FinishedAt != nil && (a.DecidedAt == nil || !a.FinishedAt.Equal(*a.DecidedAt)) {
-			add(a.FinishedAt, string(a.Status), "", "")
+			add(a.FinishedAt, string(a.Status), a.CanceledBy, "")
 		}
 	}
 	list = append(list, talkMoments(a)...)

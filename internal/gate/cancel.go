@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -138,6 +139,36 @@ func withdrawPush(tx pushMover, a *gatehouse.Action) error {
 	return nil
 }
 
+// canceledBy names who canceled an action: before the decision its proposer, unless its workflow is
+// gone; in the hold, who the numbered entries of the log name.
+func (g *Gate) canceledBy(ctx context.Context, a *gatehouse.Action) (name string, err error) {
+	if a.DecidedBy == "" {
+		if a.Failure == nil {
+			name = a.ProposedBy
+		}
+		return name, nil
+	}
+	return name, g.Store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) error {
+		name = ""
+		entries, err := tx.ListActionEntries(a.ID)
+		for _, e := range entries {
+			var leaf gatehouse.Leaf
+			if err := json.Unmarshal([]byte(e.Body), &leaf); err != nil {
+				return err
+			}
+			if leaf.Type != "hitl.canceled" {
+				continue
+			}
+			p, err := tx.FindPrincipal(leaf.Actor)
+			if err != nil {
+				return err
+			}
+			name = p.Name
+		}
+		return err
+	})
+}
+
 func moveCanceled(tx actionMover, c *gatehouse.Caller, a *gatehouse.Action) error {
 	from := a.Status
 	err := tx.MoveAction(gatehouse.ActionMove{
@@ -147,6 +178,6 @@ func moveCanceled(tx actionMover, c *gatehouse.Caller, a *gatehouse.Action) erro
 	if err != nil {
 		return err
 	}
-	a.Status, a.FinishedAt = gatehouse.StatusCanceled, new(tx.Now())
+	a.Status, a.FinishedAt, a.CanceledBy = gatehouse.StatusCanceled, new(tx.Now()), c.Principal.Name
 	return record(tx, a, "hitl.canceled", c.Principal.ID, from, gatehouse.StatusCanceled, nil)
 }

@@ -76,7 +76,7 @@ func TestMandateApproves(t *testing.T) {
 	a, err := w.gate.ProposeMandate(bot, plan(func(p *gatehouse.Plan) { p.PerDay = &gatehouse.Limit{Count: 9} }))
 	must(t, err)
 	const worst = "at most 3 actions by bot, EUR 100 in all, 9 actions and EUR 100 a day, up to L3, " +
-		"until 2026-11-22T12:00:00Z: refund (refund of shop), 3 times, when change.amount <= 50"
+		"until 2026-11-22 12:00:00 UTC: refund (refund of shop), 3 times, when change.amount <= 50"
 	if a.Status != gatehouse.StatusPending || a.RiskLevel != gatehouse.L4 || a.Title != "Approve in advance: "+worst ||
 		a.Rationale != "pay back the recalled lamps" || a.Approval.Confirm == nil || a.Approval.Confirm.Value != "3" {
 		t.Errorf("the plan is %+v, to confirm %+v", a, a.Approval.Confirm)

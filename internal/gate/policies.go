@@ -115,7 +115,7 @@ func (g *Gate) policyOf(
 	if err != nil {
 		return nil, "", err
 	}
-	if sum := sha256.Sum256([]byte(stored.Source)); hex.EncodeToString(sum[:]) != stored.SHA256 {
+	if policySum(stored.Source) != stored.SHA256 {
 		g.Log.Error("active policy is not the one that was applied", "tenant", tenant, "version", version)
 		return nil, fmt.Sprintf("the active policy (version %d) is not the one that was applied", version), nil
 	}
@@ -208,8 +208,8 @@ func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.Ri
 	return ""
 }
 
-// ApplyPolicy stores a new version and makes it the active one. A source that
-// does not parse is an error with code invalid, with line and column.
+// ApplyPolicy stores a new version and makes it the active one; nothing changes if it is the active
+// one already. A source that does not parse is an error with code invalid, with line and column.
 func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.PolicyVersion, error) {
 	c, err := g.adminWithStepUp(ctx)
 	if err != nil {
@@ -222,11 +222,15 @@ func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.Polic
 	findings := lint(parsed)
 	by := usecase.Case{By: c}
 	return usecase.Perform(ctx, g.Runner, by, func(tx gatehouse.Tx) (*gatehouse.PolicyVersion, error) {
-		if err := g.requireUngated(tx, c.Principal.Tenant); err != nil {
+		out, err := tx.ActivePolicy()
+		if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 			return nil, err
 		}
-		out, err := storePolicy(tx, c.Principal.Tenant, authorOf(c), source, "")
-		if err != nil {
+		if err == nil && out.Source == source && out.SHA256 == policySum(source) {
+			out.Unchanged = true
+		} else if err := g.requireUngated(tx, c.Principal.Tenant); err != nil {
+			return nil, err
+		} else if out, err = storePolicy(tx, c.Principal.Tenant, authorOf(c), source, ""); err != nil {
 			return nil, err
 		}
 		if out.Warnings, err = policyRemarks(tx, parsed, findings); err != nil {
@@ -239,9 +243,8 @@ func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.Polic
 // storePolicy stores a tenant's next version and activates it. action is the id of
 // the action that was approved for it, "" for none.
 func storePolicy(tx gatehouse.Tx, tenant string, by author, source, action string) (*gatehouse.PolicyVersion, error) {
-	sum := sha256.Sum256([]byte(source))
 	v := &gatehouse.PolicyVersion{
-		Tenant: tenant, Source: source, SHA256: hex.EncodeToString(sum[:]),
+		Tenant: tenant, Source: source, SHA256: policySum(source),
 		Active: true, AppliedBy: by.name, AppliedAt: tx.Now(), ActionID: action,
 	}
 	n, err := tx.InsertPolicy(v)
@@ -253,6 +256,11 @@ func storePolicy(tx gatehouse.Tx, tenant string, by author, source, action strin
 		return nil, err
 	}
 	return v, recordPolicy(tx, by, "policy.applied", v)
+}
+
+func policySum(source string) string {
+	sum := sha256.Sum256([]byte(source))
+	return hex.EncodeToString(sum[:])
 }
 
 // recordPolicy records that a version became active.

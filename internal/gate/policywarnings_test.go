@@ -46,6 +46,10 @@ rules:
 	if err != nil || active.Version != v.Version || len(active.Warnings) > 0 {
 		t.Errorf("active: %+v, %v", active, err)
 	}
+	again, err := w.gate.ApplyPolicy(w.admin, active.Source)
+	if err != nil || again.Version != v.Version || !again.Unchanged || len(again.Warnings) != len(v.Warnings) {
+		t.Errorf("applied again: %+v, %v", again, err)
+	}
 	check, err := w.gate.CheckPolicy(w.admin, active.Source)
 	if err != nil ||
 		!slices.ContainsFunc(check.Findings,

@@ -30,6 +30,9 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 			return exceeds(tx, a)
 		})
 	}
+	if err == nil && a.Status == gatehouse.StatusCanceled {
+		a.CanceledBy, err = g.canceledBy(ctx, a)
+	}
 	if err == nil {
 		err = g.readComments(ctx, a)
 	}

@@ -54,7 +54,7 @@ func (w *world) rightsChanges() map[string]func(context.Context) error {
 		},
 		"apply policy": func(ctx context.Context) error {
 			_, err := w.gate.ApplyPolicy(ctx,
-				withGrants)
+				withGrants+"# again\n")
 			return err
 		},
 		"set a secret": func(ctx context.Context) error {

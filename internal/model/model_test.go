@@ -457,7 +457,9 @@ func (m *match) world() map[string]func(*rapid.T) {
 		"policy": func(rt *rapid.T) {
 			frozen := pick(rt, "frozen", false, false, true)
 			m.play("policy", func() string {
-				m.model.policy, m.model.frozen = m.model.policy+1, frozen
+				if frozen != m.model.frozen { // else it is the active version already
+					m.model.policy, m.model.frozen = m.model.policy+1, frozen
+				}
 				return fmt.Sprint("version ", m.model.policy)
 			}, func(s *side) string {
 				v, err := s.gate.ApplyPolicy(s.admin, source(frozen))

@@ -284,6 +284,13 @@ func TestRefusals(t *testing.T) {
 			string(document("3.1.0",
 				`/a: {post: {operationId: a b, responses: {'200': {description: ok}}}}, /b: {post: {operationId: a_b, responses: {'200': {description: ok}}}}`, "")),
 			"has two operations that are called"},
+		"a text for a map": {
+			"openapi: 3.1.0\ninfo: {title: a, version: '1'}\npaths: {/a: {post: {responses: x}}}",
+			"is not valid: Operation.responses cannot be text"},
+		"a lost part": {
+			string(document("3.1.0", `/a: {post: {requestBody: {$ref: '#/components/x'}}}`, "")),
+			`it refers to "#/components/x", which is not there`},
+		"a tab":    {"openapi: 3.1.0\n\tx: 1", "is neither JSON nor YAML: line 2, column 1: found a tab"},
 		"infinity": {"openapi: 3.1.0\nx: .inf", "is not a JSON number"},
 		"a merge":  {"openapi: 3.1.0\nx: {<<: {a: b}}", "a key must be a text"},
 	} {

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -80,6 +82,9 @@ func parse(src []byte) (any, error) {
 	}
 	var node yaml.Node
 	if err := yaml.Load(src, &node); err != nil {
+		if at, ok := errors.AsType[*yaml.LoadError](err); ok {
+			err = fmt.Errorf("line %d, column %d: %s", at.Mark.Line, at.Mark.Column, at.Message)
+		}
 		return nil, fmt.Errorf("is neither JSON nor YAML: %s", line(err))
 	}
 	p := &reader{left: maxValues}
@@ -213,9 +218,27 @@ func validate(root map[string]any) (err error) {
 			openapi3.DisableSchemaPatternValidation(), openapi3.AllowExtraSiblingFields("description", "summary"))
 	}
 	if err != nil {
-		return fmt.Errorf("is not valid: %s", line(err))
+		return fmt.Errorf("is not valid: %s", plain(line(err)))
 	}
 	return nil
+}
+
+var (
+	wrongForm = regexp.MustCompile(`json: cannot unmarshal (\w+) into (?:field )?(\S+) of type `)
+	nowhere   = regexp.MustCompile(`^failed to resolve .* in fragment in URI: (".*?")`)
+)
+
+// plain removes the names of decoders and Go types from the library's message.
+func plain(message string) string {
+	if m := nowhere.FindStringSubmatch(message); m != nil {
+		return "it refers to " + m[1] + ", which is not there"
+	}
+	m := wrongForm.FindStringSubmatch(message)
+	if m == nil {
+		return message
+	}
+	given := map[string]string{"string": "text", "bool": "true or false", "object": "a map", "array": "a list"}
+	return m[2] + " cannot be " + cmp.Or(given[m[1]], "a "+m[1])
 }
 
 // resolve follows references within the document; nil if they do not resolve.

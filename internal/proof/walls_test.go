@@ -46,7 +46,7 @@ func TestWalls(t *testing.T) {
 	keys := w.admin.get("/principals/" + ana.id + "/keys")
 	var listed struct{ Items []gatehouse.Key }
 	keys.decode(t, &listed)
-	policies := w.admin.post("/policies", object{"source": rules})
+	policies := w.admin.post("/policies", object{"source": rules + "# again\n"})
 	if policies.status != 201 {
 		t.Fatal(policies)
 	}
@@ -128,7 +128,8 @@ func TestWalls(t *testing.T) {
 	must(t, boss.post("/principals",
 		object{"name": "x", "kind": "person", "roles": []string{"approver"}, "tenant": "default"}), 403, "role_required")
 	must(t, boss.post("/tenants", object{"id": "west"}), 403, "role_required")
-	searches := []string{"q=" + secret, "q=" + applied.ID, "proposed_by=" + w.agent.id, "q=SKU-0"}
+	must(t, boss.get("/proposed-actions?proposed_by="+w.agent.id), 422, "invalid")
+	searches := []string{"q=" + secret, "q=" + applied.ID, "q=SKU-0"}
 	for _, q := range searches {
 		var page gatehouse.Page[*gatehouse.Action]
 		boss.get("/proposed-actions?"+q).decode(t, &page)

@@ -66,6 +66,9 @@ func (c *CheckCommand) Validate() error {
 
 // Run makes every check and prints the results.
 func (c *CheckCommand) Run(g *term.IO) error {
+	if _, err := os.Stat(c.Data); c.Config == "" && c.DatabaseURL == "" && errors.Is(err, fs.ErrNotExist) {
+		return term.Usagef("there is no folder %s: name the data folder with --data, or a configuration file", c.Data)
+	}
 	l := &ConfigChecker{Offline: c.Offline}
 	cfg := l.File(&c.DataFlags)
 	if cfg != nil {

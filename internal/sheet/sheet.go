@@ -194,6 +194,7 @@ func (s *Sheet) Facts(a *gatehouse.Action) {
 	s.Line("superseded", a.Superseded)
 	s.Line("rebased by", a.RebasedBy)
 	s.Line("undone by", a.UndoneBy)
+	s.Line("canceled by", a.CanceledBy)
 	s.Line("edited by", a.EditedBy)
 	s.Line("reverses", a.Reverses)
 	s.Line("repeats", a.Repeats)

@@ -22,7 +22,7 @@ type dbError struct {
 	text string
 }
 
-func (e *dbError) Error() string { return fmt.Sprintf("sqlite: %s (%d)", e.text, e.code) }
+func (e *dbError) Error() string { return fmt.Sprintf("%s (SQLite error %d)", e.text, e.code) }
 
 // Is maps result codes to the store's errors that callers know.
 func (e *dbError) Is(target error) bool {

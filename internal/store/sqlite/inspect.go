@@ -16,7 +16,7 @@ import (
 )
 
 // ErrReadOnly is the error of a write to a store opened with Inspect.
-var ErrReadOnly = errors.New("sqlite: the file was opened for reading only")
+var ErrReadOnly = errors.New("the file was opened for reading only")
 
 // Reader is a read-only store, with or without another process that holds the
 // file. It takes no lock, writes nothing and never migrates.
@@ -42,12 +42,12 @@ func Inspect(ctx context.Context, config Config) (*Reader, error) {
 	}
 	switch {
 	case version > SchemaVersion():
-		return nil, fmt.Errorf("sqlite: %s: %w", config.Path, newerError(version))
+		return nil, fmt.Errorf("%s: %w", config.Path, newerError(version))
 	case version < shared.BaseVersion:
-		return nil, fmt.Errorf("sqlite: %s: %w", config.Path, olderError(version))
+		return nil, fmt.Errorf("%s: %w", config.Path, olderError(version))
 	case version < SchemaVersion():
 		return nil, fmt.Errorf(
-			"sqlite: %s is of version %d, this program reads version %d: "+
+			"%s is of version %d, this program reads version %d: "+
 				"`gatehouse serve` brings a folder to its own version when it starts",
 			config.Path, version, SchemaVersion())
 	}
@@ -58,7 +58,7 @@ func Inspect(ctx context.Context, config Config) (*Reader, error) {
 		c, err := openReader(config.Path)
 		if err != nil {
 			s.closeConns()
-			return nil, fmt.Errorf("sqlite: open %s: %w", config.Path, err)
+			return nil, fmt.Errorf("open %s: %w", config.Path, err)
 		}
 		s.readers <- c
 	}
@@ -119,11 +119,11 @@ func SchemaVersion() int {
 // of another program.
 func FileVersion(_ context.Context, path string) (int, error) {
 	if _, err := os.Stat(path); err != nil {
-		return 0, fmt.Errorf("sqlite: %w", err)
+		return 0, err
 	}
 	c, err := openReader(path)
 	if err != nil {
-		return 0, fmt.Errorf("sqlite: open %s: %w", path, err)
+		return 0, fmt.Errorf("open %s: %w", path, err)
 	}
 	id, err := c.number(`PRAGMA application_id`)
 	var version int64
@@ -131,10 +131,10 @@ func FileVersion(_ context.Context, path string) (int, error) {
 		version, err = c.number(`PRAGMA user_version`)
 	}
 	if err := errors.Join(err, c.close()); err != nil {
-		return 0, fmt.Errorf("sqlite: %s: %w", path, err)
+		return 0, fmt.Errorf("%s: %w", path, err)
 	}
 	if id != applicationID {
-		return 0, fmt.Errorf("sqlite: %s is not a store of Gatehouse", path)
+		return 0, fmt.Errorf("%s is not a store of Gatehouse", path)
 	}
 	return int(version), nil
 }
@@ -148,18 +148,18 @@ func Backup(ctx context.Context, path, to string) (err error) {
 		return err
 	}
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, fmt.Errorf("sqlite: %s exists already; a backup is never written over another file", to))
+		return errors.Join(err, fmt.Errorf("%s exists already; a backup is never written over another file", to))
 	}
 	if _, err := os.Stat(filepath.Dir(to)); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("sqlite: the folder %s does not exist: make it first", filepath.Dir(to))
+		return fmt.Errorf("the folder %s does not exist: make it first", filepath.Dir(to))
 	}
 	partial := to + ".partial"
 	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("sqlite: %w", err)
+		return err
 	}
 	f, err := os.OpenFile(partial, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
-		return fmt.Errorf("sqlite: %w", err)
+		return err
 	}
 	defer func() {
 		err = errors.Join(err, f.Close())
@@ -168,17 +168,17 @@ func Backup(ctx context.Context, path, to string) (err error) {
 		}
 	}()
 	if err := vacuumInto(ctx, path, partial); err != nil {
-		return fmt.Errorf("sqlite: back up %s: %w", path, err)
+		return fmt.Errorf("back up %s: %w", path, err)
 	}
 	if err := f.Sync(); err != nil {
-		return fmt.Errorf("sqlite: %w", err)
+		return err
 	}
 	// Unlike Rename, Link never replaces a file that appeared meanwhile.
 	if err := os.Link(partial, to); err != nil {
-		return fmt.Errorf("sqlite: %w", err)
+		return err
 	}
 	if err := os.Remove(partial); err != nil {
-		return fmt.Errorf("sqlite: %w", err)
+		return err
 	}
 	return syncFolder(filepath.Dir(to))
 }
@@ -203,10 +203,10 @@ func vacuumInto(ctx context.Context, path, to string) error {
 func syncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
-		return fmt.Errorf("sqlite: %w", err)
+		return err
 	}
 	if err := d.Sync(); err != nil && runtime.GOOS != "windows" {
-		return errors.Join(fmt.Errorf("sqlite: sync %s: %w", dir, err), d.Close())
+		return errors.Join(fmt.Errorf("sync %s: %w", dir, err), d.Close())
 	}
 	return d.Close()
 }

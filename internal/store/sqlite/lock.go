@@ -22,7 +22,7 @@ var errLocked = errors.New("held by another process")
 func acquire(ctx context.Context, path string, wait time.Duration) (*fileLock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("sqlite: %w", err)
+		return nil, err
 	}
 	deadline := time.Now().Add(wait)
 	for {
@@ -31,7 +31,7 @@ func acquire(ctx context.Context, path string, wait time.Duration) (*fileLock, e
 			break
 		}
 		if !errors.Is(err, errLocked) {
-			return nil, errors.Join(fmt.Errorf("sqlite: lock %s: %w", path, err), f.Close())
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 		}
 		if !time.Now().Before(deadline) {
 			holder, _ := os.ReadFile(path)
@@ -40,7 +40,7 @@ func acquire(ctx context.Context, path string, wait time.Duration) (*fileLock, e
 				who = "unknown"
 			}
 			return nil, errors.Join(
-				fmt.Errorf("sqlite: the data folder is %w (process %s): one process at a time may open %s", ErrInUse, who, path),
+				fmt.Errorf("the data folder is %w (process %s): one process at a time may open %s", ErrInUse, who, path),
 				f.Close())
 		}
 		select {

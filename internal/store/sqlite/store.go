@@ -57,7 +57,7 @@ var _ gatehouse.Store = (*Store)(nil)
 // the file's lock: one process at a time.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	if config.Path == "" {
-		return nil, errors.New("sqlite: no path")
+		return nil, errors.New("no path")
 	}
 	if config.Logger == nil {
 		config.Logger = slog.Default()
@@ -72,7 +72,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		config.LockWait = 2 * time.Second
 	}
 	if err := os.MkdirAll(filepath.Dir(config.Path), 0o700); err != nil {
-		return nil, fmt.Errorf("sqlite: %w", err)
+		return nil, err
 	}
 	lock, err := acquire(ctx, config.Path+"-lock", config.LockWait)
 	if err != nil {
@@ -92,11 +92,11 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 func (s *Store) start() error {
 	w, err := openWriter(s.config.Path)
 	if err != nil {
-		return fmt.Errorf("sqlite: open %s: %w", s.config.Path, err)
+		return fmt.Errorf("open %s: %w", s.config.Path, err)
 	}
 	s.writer = newWriter(s, w)
 	if err := migrate(w, migrations, s.config.Logger); err != nil {
-		return fmt.Errorf("sqlite: migrate %s: %w", s.config.Path, err)
+		return fmt.Errorf("migrate %s: %w", s.config.Path, err)
 	}
 	if err := s.writer.load(); err != nil {
 		return err
@@ -104,13 +104,13 @@ func (s *Store) start() error {
 	for range s.config.Readers {
 		c, err := openReader(s.config.Path)
 		if err != nil {
-			return fmt.Errorf("sqlite: open a reader: %w", err)
+			return fmt.Errorf("open a reader: %w", err)
 		}
 		s.readers <- c
 	}
 	k, err := open(s.config.Path, false, pragmas+roomForCaches)
 	if err != nil {
-		return fmt.Errorf("sqlite: open a connection for checkpoints: %w", err)
+		return fmt.Errorf("open a connection for checkpoints: %w", err)
 	}
 	s.checkpointer = newCheckpointer(s, k)
 	go s.checkpointer.run()
