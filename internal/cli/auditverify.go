@@ -109,6 +109,15 @@ func (g *globals) entriesUpTo(api service, size int64) iter.Seq2[*gatehouse.Entr
 
 // file verifies a log in a file against the largest of the held heads.
 func (c *auditVerifyCmd) file(g *globals) (report audit.Report, err error) {
+	in := g.Stdin
+	if c.Log != "-" {
+		f, err := os.Open(c.Log)
+		if err != nil {
+			return report, err
+		}
+		defer f.Close()
+		in = f
+	}
 	held, err := heldHeads(g, c.Held, c.LogKey)
 	if err != nil {
 		return report, err
@@ -122,15 +131,6 @@ func (c *auditVerifyCmd) file(g *globals) (report audit.Report, err error) {
 			return report, fmt.Errorf("--held names heads of the tenants %s and %s, and a log is that of one tenant",
 				term.Safe(h.Tenant), term.Safe(head.Tenant))
 		}
-	}
-	in := g.Stdin
-	if c.Log != "-" {
-		f, err := os.Open(c.Log)
-		if err != nil {
-			return report, err
-		}
-		defer f.Close()
-		in = f
 	}
 	return audit.VerifyEntries(entriesIn(in, c.Log, head.Size), head, held...)
 }

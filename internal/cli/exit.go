@@ -238,7 +238,7 @@ func missingHint(detail string) string {
 	}
 	kind, id := words[1], words[2]
 	switch kind {
-	case "group", "workflow", "secret", "policy":
+	case "group", "workflow", "secret", "policy", "principal":
 		return "`gatehouse " + kind + " list` lists them"
 	}
 	_, digits, _ := strings.Cut(id, "_")

@@ -118,7 +118,9 @@ func SchemaVersion() int {
 // FileVersion returns the schema version of an existing file. It refuses a file
 // of another program.
 func FileVersion(_ context.Context, path string) (int, error) {
-	if _, err := os.Stat(path); err != nil {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("there is no store %s: %w", path, fs.ErrNotExist)
+	} else if err != nil {
 		return 0, err
 	}
 	c, err := openReader(path)
