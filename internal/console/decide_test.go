@@ -107,6 +107,7 @@ func TestUndoAll(t *testing.T) {
 			if _, err := w.gate.Cancel(bot, gone.ID); err != nil {
 				t.Fatal(err)
 			}
+			ana.get("/actions/" + gone.ID).want(200).has(`<span class="what">canceled</span> <span>by <b>bot</b></span>`)
 		}
 		ana.post("/inbox/undo", append(ids, "return", "/inbox")...).want(200).
 			has("Undid 2 of 3; 1 was "+word, gone.ID, "not undone")
