@@ -113,8 +113,9 @@ var samples = map[reflect.Type]any{
 	typeOf[*gatehouse.Bundle]():   testBundle(),
 	typeOf[*gatehouse.Workflow](): testWorkflow(),
 	typeOf[*gatehouse.PolicyVersion](): &gatehouse.PolicyVersion{
-		Tenant: "default", Version: 2, Source: "version: 1\n", SHA256: "ab", Active: true, AppliedBy: "ana", AppliedAt: testTime,
-		Warnings: []gatehouse.PolicyFinding{{Line: 1, Column: 1, Detail: "x", Remark: true}}, ActionID: "act_1",
+		Tenant: "default", Version: 2, Source: "version: 1\n", SHA256: "ab", Active: true, AppliedBy: "ana",
+		AppliedAt: testTime,
+		Warnings:  []gatehouse.PolicyFinding{{Line: 1, Column: 1, Detail: "x", Remark: true}}, ActionID: "act_1",
 	},
 }
 

@@ -96,7 +96,8 @@ Examples:
 func (c *connectorShowCmd) Run(g *globals, api service) error {
 	g.missing = connectorVersions
 	if c.Version == 0 {
-		g.missing = "`gatehouse connector apply` proposes the first ones; `gatehouse connector list` also lists those of the file"
+		g.missing = "`gatehouse connector apply` proposes the first ones; " +
+			"`gatehouse connector list` also lists those of the file"
 	}
 	v, err := api.FindConnectors(g.Ctx, c.Version)
 	return printOutcome(g, v, err, func() error { return g.printSource(v.Source) })
