@@ -148,7 +148,7 @@ func (g *Gate) canceledBy(ctx context.Context, a *gatehouse.Action) (name string
 		}
 		return name, nil
 	}
-	return name, g.Store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) error {
+	err = g.Store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) error {
 		name = ""
 		entries, err := tx.ListActionEntries(a.ID)
 		for _, e := range entries {
@@ -159,14 +159,16 @@ func (g *Gate) canceledBy(ctx context.Context, a *gatehouse.Action) (name string
 			if leaf.Type != "hitl.canceled" {
 				continue
 			}
-			p, err := tx.FindPrincipal(leaf.Actor)
-			if err != nil {
+			switch p, err := tx.FindPrincipal(leaf.Actor); {
+			case err == nil:
+				name = p.Name
+			case !errors.Is(err, gatehouse.ErrNotFound): // system cancels, too
 				return err
 			}
-			name = p.Name
 		}
 		return err
 	})
+	return name, err
 }
 
 func moveCanceled(tx actionMover, c *gatehouse.Caller, a *gatehouse.Action) error {
