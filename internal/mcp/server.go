@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -118,11 +118,7 @@ func NewServer(version string, api Service, permission *Hook) *sdk.Server {
 			InputSchema: json.RawMessage(`{"type":"object","properties":` + t.properties +
 				`,"required":[` + t.required + `],"additionalProperties":false}`),
 		}, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			if err := t.check(r.Params.Arguments); err != nil {
-				return toolResult(nil, err), nil
-			}
-			out, err := t.run(ctx, api, r.Params.Arguments)
-			return toolResult(out, err), nil
+			return t.call(ctx, api, r.Params.Arguments), nil
 		})
 	}
 	if permission != nil {
@@ -131,17 +127,43 @@ func NewServer(version string, api Service, permission *Hook) *sdk.Server {
 	return s
 }
 
+func (t *tool) call(ctx context.Context, api Service, arguments []byte) *sdk.CallToolResult {
+	if err := t.check(arguments); err != nil {
+		return toolResult(nil, err)
+	}
+	out, err := t.run(ctx, api, arguments)
+	if wrong, ok := errors.AsType[*jsonv2.SemanticError](err); ok {
+		err = t.wrongType(wrong)
+	}
+	return toolResult(out, err)
+}
+
+// wrongType names the argument and the type that its schema gives it.
+func (t *tool) wrongType(e *jsonv2.SemanticError) error {
+	schema := []byte(`{"properties":` + t.properties + "}")
+	for name := range e.JSONPointer.Tokens() {
+		schema = memberOf(memberOf(schema, "properties"), name)
+	}
+	detail := "has the wrong type"
+	switch kind := text(memberOf(schema, "type")); {
+	case kind == "string" && e.JSONKind == '"' && e.Err != nil:
+		detail = e.Err.Error()
+	case kind == "integer", kind == "object", kind == "array":
+		detail = "must be an " + kind
+	case kind == "string":
+		detail = "must be a string"
+	}
+	return gatehouse.Violations{{Pointer: string(e.JSONPointer), Detail: detail}}.Err()
+}
+
 // check refuses arguments that the tool does not define in exactly this
-// spelling.
+// spelling, and the absence of one that it needs.
 func (t *tool) check(arguments []byte) error {
 	var properties, given map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(t.properties), &properties); err != nil {
 		return err
 	}
-	if len(arguments) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(arguments, &given); err != nil {
+	if err := json.Unmarshal(arguments, &given); err != nil && len(arguments) > 0 {
 		return gatehouse.E(gatehouse.CodeMalformed, "the arguments must be an object")
 	}
 	for name := range given {
@@ -149,7 +171,13 @@ func (t *tool) check(arguments []byte) error {
 			return gatehouse.E(gatehouse.CodeMalformed, "there is no argument %s", gatehouse.Quote(name))
 		}
 	}
-	return nil
+	var missing gatehouse.Violations
+	for name := range strings.SplitSeq(t.required, ",") {
+		if name = strings.Trim(name, `"`); name != "" && (given[name] == nil || string(given[name]) == "null") {
+			missing.Add("/"+name, "is required")
+		}
+	}
+	return missing.Err()
 }
 
 // toolResult tells a model the result of a call.
@@ -172,7 +200,8 @@ func toolResult(out any, err error) *sdk.CallToolResult {
 	return &sdk.CallToolResult{IsError: err != nil, Content: []sdk.Content{&sdk.TextContent{Text: string(b)}}}
 }
 
-// read decodes arguments strictly.
+// read decodes arguments strictly. The error of a value of the wrong type is a
+// *[jsonv2.SemanticError].
 func read(arguments []byte, into any) error {
 	if len(arguments) == 0 {
 		arguments = []byte("{}")
@@ -181,13 +210,7 @@ func read(arguments []byte, into any) error {
 	if err != nil {
 		return gatehouse.E(gatehouse.CodeMalformed, "the arguments are not valid JSON: %v", err)
 	}
-	d := json.NewDecoder(bytes.NewReader([]byte(canonical)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return gatehouse.E(gatehouse.CodeMalformed, "the arguments cannot be read: %s",
-			strings.TrimPrefix(err.Error(), "json: "))
-	}
-	return nil
+	return jsonv2.Unmarshal([]byte(canonical), into, jsonv2.RejectUnknownMembers(true))
 }
 
 // shown is an action in the form for models.

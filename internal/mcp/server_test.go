@@ -1,0 +1,41 @@
+package mcp
+
+import (
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// TestWrongArguments: an error names the argument and what it must be, before the gate is asked.
+func TestWrongArguments(t *testing.T) {
+	t.Parallel()
+	const proposal = `"action_type":"a","connector":"c","operation":"o","proposed_change":{}`
+	for _, tt := range []struct{ tool, arguments, want string }{
+		{"get_action", ``, "/action_id is required"},
+		{"cancel_action", `null`, "/action_id is required"},
+		{"get_action", `{"action_id":null}`, "/action_id is required"},
+		{"wait_action", `{"seconds":5}`, "/action_id is required"},
+		{"answer_question", `{"action_id":"act_1","question":1}`, "/text is required"},
+		{"revise_action", `{"action_id":"act_1"}`, "/action_type is required"},
+		{"check_policy", `[1]`, "the arguments must be an object"},
+		{"get_action", `{"action_id":"act_1","zz":1}`, `there is no argument "zz"`},
+		{"get_action", `{"action_id":5}`, "/action_id must be a string"},
+		{"wait_action", `{"action_id":"act_1","seconds":"5"}`, "/seconds must be an integer"},
+		{"wait_action", `{"action_id":"act_1","seconds":1e30}`, "/seconds must be an integer"},
+		{"list_actions", `{"limit":1.5}`, "/limit must be an integer"},
+		{"propose_change", `{` + proposal + `,"target":"x"}`, "/target must be an object"},
+		{"propose_change", `{` + proposal + `,"target":{"entity_ref":[]}}`, "/target/entity_ref must be a string"},
+		{"propose_change", `{` + proposal + `,"target":{},"expires_in":5}`, "/expires_in must be a string"},
+		{"revise_action", `{"action_id":"act_1",` + proposal + `,"target":[]}`, "/target must be an object"},
+	} {
+		for _, tool := range serverTools() {
+			if tool.name != tt.tool {
+				continue
+			}
+			r := tool.call(t.Context(), nil, []byte(tt.arguments))
+			if got := text(memberOf([]byte(r.Content[0].(*sdk.TextContent).Text), "detail")); got != tt.want || !r.IsError {
+				t.Errorf("%s(%s): %q, want %q", tt.tool, tt.arguments, got, tt.want)
+			}
+		}
+	}
+}
