@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/mcp"
@@ -76,18 +74,12 @@ func (c *mcpServeCmd) Run(g *globals) error {
 		}
 		permission = &mcp.Hook{Agent: c.Prompt, Gate: api, Folder: folder, Hold: c.Hold.D()}
 	}
-	err = mcp.NewServer(version.Number, api, permission).Run(g.Ctx, &sdk.IOTransport{
-		Reader: io.NopCloser(g.Stdin), Writer: nopWriteCloser{g.Stdout},
-	})
+	err = mcp.NewServer(version.Number, api, permission).Run(g.Ctx, mcp.Stdio(g.Stdin, g.Stdout))
 	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err
 }
-
-type nopWriteCloser struct{ io.Writer }
-
-func (nopWriteCloser) Close() error { return nil }
 
 func (c *mcpServeCmd) serveHTTP(g *globals) error {
 	if err := g.resolve(); err != nil {

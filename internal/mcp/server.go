@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -397,6 +399,49 @@ func list(ctx context.Context, api Service, arguments []byte) (any, error) {
 	}
 	return out, nil
 }
+
+// Stdio returns the transport of a client on a pair of streams. A line that is
+// no JSON-RPC message is answered with an error, and does not end the session.
+func Stdio(in io.Reader, out io.Writer) *sdk.IOTransport {
+	checked, frames := io.Pipe()
+	both := &lockedWriter{w: out}
+	go func() {
+		for lines := newLines(in, maxServerFrame); ; {
+			line, err := lines.next()
+			if err == nil {
+				_, err = parseFrame(line, clientDepth)
+			}
+			var bad *frameError
+			switch {
+			case err == nil:
+				_, err = frames.Write(append(line, '\n'))
+			case errors.Is(err, errTooLong):
+				_, err = both.Write(append(errorFrame(nil, codeInvalidRequest, err.Error()), '\n'))
+			case errors.As(err, &bad):
+				_, err = both.Write(append(errorFrame(bad.id, bad.code, bad.detail), '\n'))
+			}
+			if err != nil {
+				_ = frames.CloseWithError(err)
+				return
+			}
+		}
+	}()
+	return &sdk.IOTransport{Reader: checked, Writer: both}
+}
+
+// lockedWriter writes each frame whole. Its Close leaves the stream open.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
+func (*lockedWriter) Close() error { return nil }
 
 // NewHandler serves the MCP server over streamable HTTP, for both eras of the
 // protocol. The bearer token of each request is the caller's own key;

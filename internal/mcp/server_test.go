@@ -1,6 +1,9 @@
 package mcp
 
 import (
+	"bytes"
+	"io"
+	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -36,6 +39,27 @@ func TestWrongArguments(t *testing.T) {
 			if got := text(memberOf([]byte(r.Content[0].(*sdk.TextContent).Text), "detail")); got != tt.want || !r.IsError {
 				t.Errorf("%s(%s): %q, want %q", tt.tool, tt.arguments, got, tt.want)
 			}
+		}
+	}
+}
+
+// TestFrames: a refused line is answered, and the next one is served.
+func TestFrames(t *testing.T) {
+	t.Parallel()
+	good := `{"jsonrpc":"2.0","id":9,"method":"ping"}`
+	for line, want := range map[string]string{
+		`hello`:                     `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`,
+		`{"jsonrpc":"2.0",`:         `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`,
+		`[` + good + `]`:            `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`,
+		`{"jsonrpc":"2.0","id":{}}`: `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`,
+		`{"jsonrpc":"1.0","id":1,"method":"ping"}`:              `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,`,
+		`{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}`: `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,`,
+	} {
+		var out bytes.Buffer
+		transport := Stdio(strings.NewReader(line+"\n"+good+"\n"), &out)
+		passed, err := io.ReadAll(transport.Reader)
+		if err != nil || string(passed) != good+"\n" || !strings.HasPrefix(out.String(), want) {
+			t.Errorf("%s: %v, passed %q, answered %q", line, err, passed, out.String())
 		}
 	}
 }
