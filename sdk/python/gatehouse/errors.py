@@ -30,8 +30,8 @@ class APIError(GatehouseError):
         self.errors: List[Dict[str, str]] = problem.get("errors") or []
         self.retry_after = retry_after  # seconds
         self.problem = problem
-        where = "; ".join(f"{e.get('pointer', '')}: {e.get('detail', '')}" for e in self.errors)
-        super().__init__(": ".join(part for part in (self.code, self.detail, where) if part))
+        said = [self.detail] + [f"{e.get('pointer', '')} {e.get('detail', '')}".strip() for e in self.errors]
+        super().__init__(": ".join(part for part in (self.code, "; ".join(filter(None, dict.fromkeys(said)))) if part))
 
 
 class NoEffect(GatehouseError):

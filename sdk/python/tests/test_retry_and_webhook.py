@@ -62,9 +62,10 @@ class RetryTest(unittest.TestCase):
         self.assertTrue(seen[0])
 
     def test_what_is_not_retryable_is_not_retried(self):
-        error = {"code": "invalid", "retryable": False, "errors": [{"pointer": "/target", "detail": "is required"}]}
+        errors = [{"pointer": "/target", "detail": "is required"}, {"pointer": "/connector", "detail": "is required"}]
+        error = {"code": "invalid", "retryable": False, "detail": "/target is required", "errors": errors}
         client, seen = self.serve((422, {}, error))
-        with self.assertRaisesRegex(APIError, "invalid: /target: is required"):
+        with self.assertRaisesRegex(APIError, "^invalid: /target is required; /connector is required$"):
             client.propose({"action_type": "x"})
         self.assertEqual(len(seen), 1)
 

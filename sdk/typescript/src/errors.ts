@@ -27,8 +27,8 @@ export class APIError extends GatehouseError {
 
   constructor(status: number, problem: Problem, retryAfter?: number) {
     const errors = problem.errors ?? [];
-    const where = errors.map((e) => `${e.pointer}: ${e.detail}`).join("; ");
-    super([problem.code, problem.detail, where].filter(Boolean).join(": "));
+    const said = new Set([problem.detail, ...errors.map((e) => `${e.pointer} ${e.detail}`.trim())]);
+    super([problem.code, [...said].filter(Boolean).join("; ")].filter(Boolean).join(": "));
     this.status = status;
     this.code = problem.code;
     this.detail = problem.detail ?? "";

@@ -47,10 +47,11 @@ test("busy is retried under the same key", async () => {
 
 test("what is not retryable is not retried", async () => {
   const { client, keys } = await serve({
-    status: 422, body: '{"code": "invalid", "retryable": false, "errors": [{"pointer": "/target", "detail": "is required"}]}',
+    status: 422, body: '{"code": "invalid", "retryable": false, "detail": "/target is required", "errors": ' +
+      '[{"pointer": "/target", "detail": "is required"}, {"pointer": "/connector", "detail": "is required"}]}',
   });
   const { error } = await outcome(client.propose(proposal));
-  assert.match(String(error), /invalid: \/target: is required/);
+  assert.match(String(error), /invalid: \/target is required; \/connector is required$/);
   assert.equal(keys.length, 1);
 });
 
