@@ -148,6 +148,8 @@ func (t *tool) wrongType(e *jsonv2.SemanticError) error {
 	}
 	detail := "has the wrong type"
 	switch kind := text(memberOf(schema, "type")); {
+	case errors.Is(e.Err, jsonv2.ErrUnknownName):
+		detail = "is not known"
 	case kind == "string" && e.JSONKind == '"' && e.Err != nil:
 		detail = e.Err.Error()
 	case kind == "integer", kind == "object", kind == "array":

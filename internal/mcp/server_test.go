@@ -28,6 +28,7 @@ func TestWrongArguments(t *testing.T) {
 		{"list_actions", `{"limit":1.5}`, "/limit must be an integer"},
 		{"propose_change", `{` + proposal + `,"target":"x"}`, "/target must be an object"},
 		{"propose_change", `{` + proposal + `,"target":{"entity_ref":[]}}`, "/target/entity_ref must be a string"},
+		{"propose_change", `{` + proposal + `,"target":{"entity":"x"}}`, "/target/entity is not known"},
 		{"propose_change", `{` + proposal + `,"target":{},"expires_in":5}`, "/expires_in must be a string"},
 		{"revise_action", `{"action_id":"act_1",` + proposal + `,"target":[]}`, "/target must be an object"},
 	} {
