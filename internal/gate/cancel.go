@@ -140,35 +140,30 @@ func withdrawPush(tx pushMover, a *gatehouse.Action) error {
 }
 
 // canceledBy names who canceled an action: before the decision its proposer, unless its workflow is
-// gone; in the hold, who the numbered entries of the log name.
-func (g *Gate) canceledBy(ctx context.Context, a *gatehouse.Action) (name string, err error) {
-	if a.DecidedBy == "" {
-		if a.Failure == nil {
-			name = a.ProposedBy
-		}
-		return name, nil
+// gone; in the hold, who the action's entries in the log name.
+func canceledBy(tx gatehouse.ReadTx, a *gatehouse.Action, entries []*gatehouse.Entry) (name string, err error) {
+	switch {
+	case a.Status != gatehouse.StatusCanceled:
+		return "", nil
+	case a.DecidedBy == "" && a.Failure == nil:
+		return a.ProposedBy, nil
 	}
-	err = g.Store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) error {
-		name = ""
-		entries, err := tx.ListActionEntries(a.ID)
-		for _, e := range entries {
-			var leaf gatehouse.Leaf
-			if err := json.Unmarshal([]byte(e.Body), &leaf); err != nil {
-				return err
-			}
-			if leaf.Type != "hitl.canceled" {
-				continue
-			}
-			switch p, err := tx.FindPrincipal(leaf.Actor); {
-			case err == nil:
-				name = p.Name
-			case !errors.Is(err, gatehouse.ErrNotFound): // system cancels, too
-				return err
-			}
+	for _, e := range entries {
+		var leaf gatehouse.Leaf
+		if err := json.Unmarshal([]byte(e.Body), &leaf); err != nil {
+			return "", err
 		}
-		return err
-	})
-	return name, err
+		if leaf.Type != "hitl.canceled" {
+			continue
+		}
+		switch p, err := tx.FindPrincipal(leaf.Actor); {
+		case err == nil:
+			name = p.Name
+		case !errors.Is(err, gatehouse.ErrNotFound): // system cancels, too
+			return "", err
+		}
+	}
+	return name, nil
 }
 
 func moveCanceled(tx actionMover, c *gatehouse.Caller, a *gatehouse.Action) error {

@@ -31,7 +31,13 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 		})
 	}
 	if err == nil && a.Status == gatehouse.StatusCanceled {
-		a.CanceledBy, err = g.canceledBy(ctx, a)
+		err = g.Store.View(ctx, a.Tenant, func(tx gatehouse.ReadTx) error {
+			entries, err := tx.ListActionEntries(a.ID)
+			if err == nil {
+				a.CanceledBy, err = canceledBy(tx, a, entries)
+			}
+			return err
+		})
 	}
 	if err == nil {
 		err = g.readComments(ctx, a)
@@ -145,6 +151,9 @@ func (g *Gate) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, er
 		}
 		entries, err := tx.ListActionEntries(a.ID)
 		if err != nil {
+			return err
+		}
+		if a.CanceledBy, err = canceledBy(tx, a, entries); err != nil {
 			return err
 		}
 		out = &gatehouse.Evidence{Action: a, Receipts: receipts, Entries: entries, Canonical: string(a.Canonical())}
