@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
+	"net"
 
 	"github.com/nats-io/nats.go"
 
@@ -27,9 +28,11 @@ type Backplane struct {
 	// development is true only in development mode.
 	development bool
 	linkURL     string
-	carriers    []wake.Carrier
-	nats        *nats.Conn
-	feed        feed.Config
+	// listener is the port that was taken before the node was opened; nil for none.
+	listener net.Listener
+	carriers []wake.Carrier
+	nats     *nats.Conn
+	feed     feed.Config
 }
 
 // newBackplane connects to NATS if it is configured, else uses LISTEN and NOTIFY of the

@@ -143,12 +143,13 @@ func playDemo(g *term.IO, dir string, stage demo.Stage) (*demoResult, error) {
 	if err := makeMasterKey(cfg, dir); err != nil {
 		return nil, err
 	}
-	listen, err := freeAddress(g.Ctx, "127.0.0.1:0")
+	listener, listen, err := bind(g.Ctx, "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
+	defer listener.Close()
 	mails := &mailCatcher{}
-	n, err := openNodeWith(g.Ctx, dir, cfg, &Backplane{caught: mails, linkURL: "http://" + listen}, log)
+	n, err := openNodeWith(g.Ctx, dir, cfg, &Backplane{caught: mails, linkURL: "http://" + listen, listener: listener}, log)
 	if err != nil {
 		return nil, err
 	}

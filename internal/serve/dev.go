@@ -73,10 +73,11 @@ func (c *devServeCmd) Run(g *term.IO) error {
 	if err := checkLoopback(c.Listen); err != nil {
 		return err
 	}
-	listen, err := freeAddress(g.Ctx, c.Listen)
+	listener, listen, err := bind(g.Ctx, c.Listen)
 	if err != nil {
 		return err
 	}
+	defer listener.Close()
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (c *devServeCmd) Run(g *term.IO) error {
 	if err := makeMasterKey(cfg, c.Data); err != nil {
 		return err
 	}
-	n, err := openNodeWith(g.Ctx, c.Data, cfg, devBackplane(cfg, listen), log)
+	n, err := openNodeWith(g.Ctx, c.Data, cfg, devBackplane(cfg, listener, listen), log)
 	if err != nil {
 		return err
 	}
@@ -149,8 +150,8 @@ func (c *devServeCmd) Run(g *term.IO) error {
 }
 
 // devBackplane catches mails and Slack cards, each unless a channel is configured for it.
-func devBackplane(cfg *config.Config, listen string) *Backplane {
-	b := &Backplane{development: true, caught: &mailCatcher{}, cards: slackdev.New()}
+func devBackplane(cfg *config.Config, listener net.Listener, listen string) *Backplane {
+	b := &Backplane{development: true, caught: &mailCatcher{}, cards: slackdev.New(), listener: listener}
 	for _, c := range cfg.Channels {
 		switch c.Kind {
 		case "email":
@@ -222,18 +223,21 @@ func checkLoopback(listen string) error {
 		"others there is `gatehouse serve`")
 }
 
-// freeAddress fails if the port is in use, before any file is created. For port 0 it chooses a free
-// port: passkeys are bound to the port.
-func freeAddress(ctx context.Context, listen string) (string, error) {
+// bind takes the port before any file is created, and keeps it. It also returns the address with the port,
+// which port 0 leaves open: links and passkeys are bound to it.
+func bind(ctx context.Context, listen string) (net.Listener, string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
-		return "", portTaken(err, listen)
+		return nil, "", portTaken(err, listen)
 	}
 	host, port, err := net.SplitHostPort(listen)
 	if err == nil && port == "0" {
 		_, port, err = net.SplitHostPort(l.Addr().String())
 	}
-	return net.JoinHostPort(host, port), errors.Join(err, l.Close())
+	if err != nil {
+		return nil, "", errors.Join(err, l.Close())
+	}
+	return l, net.JoinHostPort(host, port), nil
 }
 
 func portTaken(err error, listen string) error {

@@ -339,9 +339,11 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	if err != nil {
 		return fail(err)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
-	if err != nil {
-		return fail(portTaken(err, listen))
+	listener := n.listener
+	if listener == nil {
+		if listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", listen); err != nil {
+			return fail(portTaken(err, listen))
+		}
 	}
 	s.URL = "http://" + listener.Addr().String()
 	if n.secure != nil {
