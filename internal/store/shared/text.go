@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-
-	jsonv2 "github.com/go-json-experiment/json"
 )
 
 const hexDigits = "0123456789abcdef"
@@ -98,14 +96,13 @@ func EncodeJSON[T any](v *T) (string, error) {
 	return string(b), nil
 }
 
-// DecodeJSON reverses EncodeJSON. It takes half as long as encoding/json, which counts where SQLite's writer
-// decodes an action under many ceilings.
+// DecodeJSON reverses EncodeJSON.
 func DecodeJSON[T any](s string) (*T, error) {
 	if s == "" {
 		return nil, nil
 	}
 	v := new(T)
-	if err := jsonv2.Unmarshal([]byte(s), v); err != nil {
+	if err := json.Unmarshal([]byte(s), v); err != nil {
 		return nil, fmt.Errorf("store: stored %T: %w", v, err)
 	}
 	return v, nil
