@@ -47,9 +47,9 @@ func checkAssign(r *gatehouse.AssignRequest) error {
 }
 
 // checkNames refuses an empty list whose filters name nothing that exists; what names a deleted group is
-// listed. Agents do not learn who exists.
+// listed. Only people learn who exists.
 func (s *Server) checkNames(ctx context.Context, c *call) error {
-	if c.caller.Principal.Kind == gatehouse.KindAgent {
+	if c.caller.Principal.Kind != gatehouse.KindPerson {
 		return nil
 	}
 	principal := func(name string) error { _, err := s.cfg.Admin.FindPrincipal(ctx, name); return err }
