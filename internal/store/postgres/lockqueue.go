@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -273,15 +272,12 @@ func (t *tx) waitInQueue(ready <-chan struct{}, slots chan<- struct{}) (err erro
 	return err
 }
 
-// shortenLockTimeout gives a new connection a short lock_timeout, if it has a longer one.
-func shortenLockTimeout(ctx context.Context, c *pgx.Conn) error {
-	_, err := c.Exec(ctx, `SELECT set_config('lock_timeout', `+shortLockTimeout+`, false) FROM pg_settings
-WHERE name = 'lock_timeout' AND setting::bigint NOT BETWEEN 1 AND `+shortLockTimeout+`::bigint`)
-	return err
-}
+// shortenLockTimeout gives a new connection a lock_timeout of shortLockWait, if it has a longer one or none.
+var shortenLockTimeout = `SELECT set_config('lock_timeout', '` + shortLockTimeout + `', false)
+WHERE extract(epoch FROM current_setting('lock_timeout')::interval) * 1000 NOT BETWEEN 1 AND ` + shortLockTimeout
 
 // shortLockTimeout is shortLockWait in milliseconds, as SQL.
-var shortLockTimeout = "'" + strconv.FormatInt(shortLockWait.Milliseconds(), 10) + "'"
+var shortLockTimeout = strconv.FormatInt(shortLockWait.Milliseconds(), 10)
 
 // longLockTimeout returns setTenant with the lock_timeout that connections are made with,
 // before [shortenLockTimeout] shortens it.

@@ -29,12 +29,15 @@ type session struct {
 }
 
 const (
-	// A new connection deletes the rows of connections that ended long ago. No connection lasts
-	// two days: the pool renews each after an hour.
-	forgetSessions = `DELETE FROM gatehouse_session WHERE seq IN (SELECT seq FROM gatehouse_session
+	// beginSession begins the transaction that inserts the row of a new connection. The transaction does
+	// not wait for a standby: later writes of the session follow it in the WAL. It deletes the rows
+	// of connections that ended long ago: no connection lasts two days, because the pool renews each after an hour.
+	beginSession = `BEGIN;
+SET LOCAL synchronous_commit = local;
+DELETE FROM gatehouse_session WHERE seq IN (SELECT seq FROM gatehouse_session
 WHERE started_at < clock_timestamp() - interval '2 days' ORDER BY seq LIMIT 100 FOR UPDATE SKIP LOCKED)`
 	insertSession = `WITH s AS (INSERT INTO gatehouse_session DEFAULT VALUES RETURNING seq, started_at)
-SELECT s.seq, s.started_at, a.pid, a.backend_start FROM s, pg_stat_activity a WHERE a.pid = pg_backend_pid()`
+SELECT s.seq, s.started_at, a.pid, a.backend_start FROM s, pg_stat_get_activity(pg_backend_pid()) a`
 
 	// markSession is the last write of each transaction.
 	markSession = `
@@ -98,22 +101,20 @@ func attachSession(_ context.Context, config *pgx.ConnConfig) error {
 // have waited for.
 var errNoStandby = errors.New("the server did not wait for its standby")
 
-// registerSession inserts the row of a new connection. It does not wait for a standby: later
-// writes of the session follow it in the WAL.
+// registerSession inserts the row of a new connection, and gives the connection a short lock_timeout.
+// Each statement runs once per connection, so that none is worth preparing.
 func registerSession(ctx context.Context, c *pgx.Conn) error {
 	o := sessionOf(c)
-	if err := shortenLockTimeout(ctx, c); err != nil {
-		return err
+	for _, sql := range []string{shortenLockTimeout, beginSession} {
+		if _, err := c.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
 	}
-	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SET LOCAL synchronous_commit = local`); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, forgetSessions); err != nil {
-			return err
-		}
-		return tx.QueryRow(ctx, insertSession).Scan(&o.seq, &o.made, &o.pid, &o.started)
-	})
+	err := c.QueryRow(ctx, insertSession, pgx.QueryExecModeSimpleProtocol).Scan(&o.seq, &o.made, &o.pid, &o.started)
+	if err == nil {
+		_, err = c.Exec(ctx, `COMMIT`, pgx.QueryExecModeSimpleProtocol)
+	}
+	return err
 }
 
 // resolve finds the outcome of a COMMIT whose answer was lost. again is true if it did not take
