@@ -84,7 +84,7 @@ func long() bool { return os.Getenv("GATEHOUSE_STORM") == "long" }
 // unless the command line does.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	want := map[string]string{"rapid.checks": "40", "rapid.steps": "50"}
+	want := map[string]string{"rapid.checks": "24", "rapid.steps": "50"}
 	if long() {
 		want["rapid.checks"] = "5000"
 	}

@@ -242,7 +242,7 @@ var outcomes = []string{
 // single gate that does one thing at a time could have given their answers.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
-	histories := 50
+	histories := 30
 	if long() {
 		histories = 2000
 	}
