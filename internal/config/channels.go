@@ -98,15 +98,15 @@ type Route struct {
 	Tell []string `yaml:"tell"`
 	// Channels take the messages.
 	Channels []string `yaml:"channels"`
-	// Fallback lists channels. While a channel of the route fails, the first of these that
-	// works takes its messages, too.
+	// Fallback lists channels: while one of the route fails, the first of these that works takes its
+	// messages, too.
 	Fallback []string `yaml:"fallback"`
 }
 
 // Digest bounds the single messages of one recipient on one channel; further messages are sent as
 // one digest. Webhooks get every message.
 type Digest struct {
-	// After is how many single messages are sent within the time span; 10 by default.
+	// After is how many single messages are sent within Every; 10 by default.
 	After int `yaml:"after"`
 	// Every is the time span; 15m by default.
 	Every gatehouse.Span `yaml:"every"`
