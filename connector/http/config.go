@@ -30,12 +30,11 @@ type Config struct {
 	CAFile string `yaml:"ca_file"`
 	// Headers are sent with every request.
 	Headers map[string]Value `yaml:"headers"`
-	// Entitiesare the only types that actions can name; all by default.
+	// Entities are the only types that actions can name; all by default.
 	Entities map[string]Entity `yaml:"entities"`
 	// Operations defines the operations, by name.
 	Operations map[string]Operation `yaml:"operations" form:"first"`
-	// Import is what `gatehouse connector import` wrote, such as file:crm.openapi.yaml. Keys
-	// of Operations override it.
+	// Import is what `gatehouse connector import` wrote, such as file:crm.openapi.yaml.
 	Import string `yaml:"import"`
 	// Probe is the request of a test call.
 	Probe *Probe `yaml:"probe"`
@@ -53,7 +52,6 @@ type Probe struct {
 // Entity holds an operator's declarations for an entity type.
 type Entity struct {
 	// Fields maps fields to levels, for each PATCH whose body is the proposed change.
-	// Elsewhere they only raise the floor.
 	Fields connector.FieldLevels `yaml:"fields"`
 }
 

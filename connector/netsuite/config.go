@@ -120,7 +120,7 @@ type Field struct {
 	Type string `yaml:"type" form:"first"`
 	// Format is the date format of your RESTlet; YYYY-MM-DD by default.
 	Format string `yaml:"format"`
-	// Scale is how many digits may follow the point; 2 by default for money, 8 for decimal.
+	// Scale is how many digits may follow the point; 2 for money, 8 for decimal by default.
 	Scale int `yaml:"scale"`
 	// MaxLength bounds a text's characters; 300 by default.
 	MaxLength int `yaml:"max_length"`

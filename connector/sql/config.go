@@ -29,8 +29,7 @@ type Config struct {
 	IdempotencyTable string `yaml:"idempotency_table"`
 	// KeyRetention is how long the records are kept; forever by default.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`
-	// Operations declares insert, update, delete, bulk_insert, bulk_update, bulk_delete and
-	// update_where.
+	// Operations declares single operations.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
@@ -61,8 +60,7 @@ type Entity struct {
 	ExternalID string `yaml:"external_id"`
 	// Operations overrides the connector's declarations for this entity.
 	Operations map[string]Operation `yaml:"operations"`
-	// Fields maps columns to levels, for updates of one row. Elsewhere they only raise the
-	// floor.
+	// Fields maps columns to levels, for updates of one row.
 	Fields connector.FieldLevels `yaml:"fields" form:"first"`
 	// Amounts are the columns that hold money; known by their names by default.
 	Amounts []gatehouse.AmountField `yaml:"amounts" json:",omitempty"`

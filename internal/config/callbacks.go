@@ -13,7 +13,7 @@ type Callbacks struct {
 	Tenants []string `yaml:"tenants"`
 	// Webhook allows callbacks of type webhook.
 	Webhook *WebhookCallbacks `yaml:"webhook"`
-	// NATS allows callbacks of type nats, over the cluster of the key nats.
+	// NATS allows callbacks of type nats.
 	NATS *NATSCallbacks `yaml:"nats"`
 	// StepFunctions allows callbacks of type step_functions. It needs links.master_key.
 	StepFunctions *StepFunctionsCallbacks `yaml:"step_functions"`
@@ -25,7 +25,7 @@ type WebhookCallbacks struct {
 	Hosts []string `yaml:"hosts"`
 	// PrivateHosts may take callbacks inside the network, also over plain http.
 	PrivateHosts []string `yaml:"private_hosts"`
-	// Secret is the name of the signing secret, as for a channel of kind webhook.
+	// Secret is the signing secret's name, as for a channel of kind webhook.
 	Secret string `yaml:"secret"`
 }
 

@@ -34,7 +34,7 @@ type Config struct {
 	Secrets map[string]string
 	// Stored maps the names of those secrets that are in the store to their names there.
 	Stored map[string]string
-	// RateLimit bounds the requests of a principal, over all its keys and all replicas.
+	// RateLimit bounds the requests of a principal.
 	RateLimit RateLimit
 	// TrustedProxies are the proxies, such as 10.0.0.0/8, whose X-Forwarded-For names the
 	// client.
@@ -56,7 +56,7 @@ type Config struct {
 	ApproverDelay gatehouse.Duration
 	// Channels are ways to reach people, by name.
 	Channels map[string]Channel
-	// Routes says which messages go over which channels. A condition that is absent holds for all.
+	// Routes says which messages go over which channels. An absent condition holds.
 	Routes []Route
 	// Digest bounds the single messages of one recipient.
 	Digest Digest

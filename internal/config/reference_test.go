@@ -105,7 +105,7 @@ NAME is a name of your choice, [] for each item of a list. A value without a typ
   for worker and mcp.
 - ` + "`allow_private`" + ` boolean: permits an address inside the network, and plain HTTP except for kubernetes.
 - ` + "`floor`" + ` number, levels: an operation's least level, 1 to 5; 3 if its row says no more.
-- ` + "`amounts`" + ` list: [fields that hold money](connectors.md#amounts-of-money).
+- ` + "`amounts`" + ` list: [what holds money](connectors.md#amounts-of-money); known by its name by default.
 
 At the top of the file:
 `
@@ -227,6 +227,9 @@ func (r reference) keys(prefix, name string) {
 				word = "as " + first
 			}
 			fmt.Fprintf(r.forms, "%s\t%s\t%s\t%s\t%s\n", r.kind, key, word, tagOf(r.t, f).Get("form"), text)
+		}
+		if top == "amounts" { // in the introduction
+			continue
 		}
 		if first != "" {
 			text += " Keys: as `" + first + "`."

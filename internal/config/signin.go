@@ -23,7 +23,7 @@ type SignIn struct {
 
 // OIDC is one OpenID Connect provider.
 type OIDC struct {
-	// Name is on the button, and before the names of people that Provision makes: acme:ana.
+	// Name is on the button, and before the names of provisioned people: acme:ana.
 	Name string `yaml:"name"`
 	// Issuer is the provider's issuer, exactly.
 	Issuer string `yaml:"issuer"`
