@@ -21,7 +21,8 @@ type Model struct {
 	AllowPrivate bool `yaml:"allow_private"`
 	// Timeout bounds one request; 2m by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// MaxTokensField is max_completion_tokens (the default) or max_tokens, for type openai.
+	// MaxTokensField is the server's name for the bound: max_completion_tokens (the default) or
+	// max_tokens.
 	MaxTokensField string `yaml:"max_tokens_field"`
 	// Prices are by model. A model under a budget needs one.
 	Prices map[string]Price `yaml:"prices"`
