@@ -186,7 +186,7 @@ type Operation struct {
 	Headers map[string]Value `yaml:"headers"`
 	// IdempotencyHeader carries the key; Idempotency-Key by default for class A.
 	IdempotencyHeader string `yaml:"idempotency_header"`
-	// Conditional sends the version, as class B requires.
+	// Conditional sends the version, as class B requires; may be empty.
 	Conditional *Conditional `yaml:"conditional"`
 	// Success are the statuses that prove the change; 200-299 by default.
 	Success []StatusRange `yaml:"success"`

@@ -13,7 +13,7 @@ type Callbacks struct {
 	Tenants []string `yaml:"tenants"`
 	// Webhook allows callbacks of type webhook.
 	Webhook *WebhookCallbacks `yaml:"webhook"`
-	// NATS allows callbacks of type nats.
+	// NATS allows callbacks of type nats, over the cluster of the key nats.
 	NATS *NATSCallbacks `yaml:"nats"`
 	// StepFunctions allows callbacks of type step_functions. It needs links.master_key.
 	StepFunctions *StepFunctionsCallbacks `yaml:"step_functions"`

@@ -34,7 +34,7 @@ type Config struct {
 	Secrets map[string]string
 	// Stored maps the names of those secrets that are in the store to their names there.
 	Stored map[string]string
-	// RateLimit bounds the requests of a principal.
+	// RateLimit bounds the requests of a principal, over all its keys and all replicas.
 	RateLimit RateLimit
 	// TrustedProxies are the proxies, such as 10.0.0.0/8, whose X-Forwarded-For names the
 	// client.
