@@ -38,8 +38,7 @@ type Config struct {
 	Password connector.Secret `yaml:"password" form:"first"`
 	// From is the sender, such as Gatehouse <gate@acme.example>.
 	From string `yaml:"from" form:"first"`
-	// Recipients are those permitted: addresses, domains such as "@acme.example", or "*" for
-	// anybody.
+	// Recipients are addresses, domains such as "@acme.example", or "*" for anybody.
 	Recipients []string `yaml:"recipients" form:"first"`
 	// Floor is the least level of send, 1 to 5; 3 by default.
 	Floor gatehouse.RiskLevel `yaml:"floor"`

@@ -23,8 +23,7 @@ type Config struct {
 	Auth Auth `yaml:"auth" form:"first"`
 	// Repositories are those that actions can name, as owner/name.
 	Repositories map[string]Repository `yaml:"repositories" form:"first"`
-	// ActionInput is an input of each workflow for the action's id, to find a run after a lost
-	// answer.
+	// ActionInput is an input of each workflow for the action's id.
 	ActionInput string `yaml:"action_input"`
 	// NoRunDetails leaves out return_run_details, for GitHub Enterprise Server up to 3.20.
 	NoRunDetails bool `yaml:"no_run_details"`

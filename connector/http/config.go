@@ -30,14 +30,13 @@ type Config struct {
 	CAFile string `yaml:"ca_file"`
 	// Headers are sent with every request.
 	Headers map[string]Value `yaml:"headers"`
-	// Entities, if given, are the only entity types that actions can name.
+	// Entities are the only types that actions can name; all by default.
 	Entities map[string]Entity `yaml:"entities"`
 	// Operations defines the operations, by name.
 	Operations map[string]Operation `yaml:"operations" form:"first"`
-	// Import is what `gatehouse connector import` wrote, such as file:crm.openapi.yaml. Keys
-	// of Operations override it.
+	// Import is what `gatehouse connector import` wrote, such as file:crm.openapi.yaml.
 	Import string `yaml:"import"`
-	// Probe is the request of a test call; without it, only the target's address is tested.
+	// Probe is the request of a test call.
 	Probe *Probe `yaml:"probe"`
 	// Timeout limits one request in total, 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
@@ -46,14 +45,13 @@ type Config struct {
 // Probe is a GET with the connector's credentials. A status of 200-299 proves that the target
 // accepts them.
 type Probe struct {
-	// Path is what follows the base URL, such as /me; it may end in a query.
+	// Path is what follows the base URL, such as /me.
 	Path string `yaml:"path"`
 }
 
 // Entity holds an operator's declarations for an entity type.
 type Entity struct {
 	// Fields maps fields to levels, for each PATCH whose body is the proposed change.
-	// Elsewhere they only raise the floor.
 	Fields connector.FieldLevels `yaml:"fields"`
 }
 
@@ -174,7 +172,7 @@ type Operation struct {
 	Method string `yaml:"method" form:"first"`
 	// Path is what follows the base URL; it may end in a query.
 	Path string `yaml:"path" form:"first"`
-	// EncodeSlashes sends a slash in a path's value as %2F, instead of refusing it.
+	// EncodeSlashes sends a slash in a path's value as %2F.
 	EncodeSlashes bool `yaml:"encode_slashes"`
 	// Class is A, B or C; C by default.
 	Class connector.Class `yaml:"class" form:"first"`
@@ -186,15 +184,13 @@ type Operation struct {
 	Schema Schema `yaml:"schema" json:",omitempty"`
 	// Headers are sent in addition to the connector's, and override them.
 	Headers map[string]Value `yaml:"headers"`
-	// IdempotencyHeader carries a key made of tenant and idempotency key; Idempotency-Key by
-	// default for class A.
+	// IdempotencyHeader carries the key; Idempotency-Key by default for class A.
 	IdempotencyHeader string `yaml:"idempotency_header"`
-	// Conditional makes the request conditional on the version. Class B requires it.
+	// Conditional sends the version, as class B requires; may be empty.
 	Conditional *Conditional `yaml:"conditional"`
 	// Success are the statuses that prove the change; 200-299 by default.
 	Success []StatusRange `yaml:"success"`
-	// ResponseSchema is the JSON Schema that a successful answer must fit; else, the outcome
-	// is not known.
+	// ResponseSchema is the JSON Schema that a successful answer must fit, else it is ambiguous.
 	ResponseSchema Schema `yaml:"response_schema" json:",omitempty"`
 	// Outcomes are tried in order, before Success and the defaults.
 	Outcomes []Rule `yaml:"outcomes"`
@@ -222,7 +218,7 @@ type Operation struct {
 
 // Conditional is a header that makes the target refuse the request if the entity has changed.
 type Conditional struct {
-	// Header is If-Match by default, which quotes an entity-tag and refuses lists and *.
+	// Header is If-Match by default.
 	Header string `yaml:"header"`
 	// From is "version" (the default), or a member such as "current_state.rev".
 	From string `yaml:"from"`
@@ -314,8 +310,8 @@ type Preview struct {
 	Before *Pointer `yaml:"before"`
 	// Rows points to the number of records that would change.
 	Rows *Pointer `yaml:"rows"`
-	// Failure points to the part of a successful answer that reports a refusal, such as
-	// /errors; null, false and empty values are none.
+	// Failure points to a refusal in a successful answer, such as /errors; null, false and empty
+	// values are none.
 	Failure *Pointer `yaml:"failure"`
 }
 
@@ -334,8 +330,7 @@ type ReadBack struct {
 	Change *Pointer `yaml:"change" form:"first"`
 	// ExternalID points to the target's own id of the effect.
 	ExternalID *Pointer `yaml:"external_id"`
-	// Pages says that the answer is a list, which may have several pages. JSON, Change and
-	// ExternalID then point into each element.
+	// Pages says that the answer is a list. JSON, Change and ExternalID then point into each element.
 	Pages *Pages `yaml:"pages" json:",omitempty"`
 }
 
@@ -343,11 +338,11 @@ type ReadBack struct {
 type Pages struct {
 	// Items points to the list in the answer; the whole answer by default.
 	Items Pointer `yaml:"items"`
-	// Next leads to the next page: link is the header Link with rel=next, offset counts the
-	// elements, and a JSON pointer is where the answer has the cursor or the address.
+	// Next leads to the next page: link (the header Link), offset (counts the elements), or the JSON
+	// pointer of the cursor or address.
 	Next string `yaml:"next"`
-	// Parameter is the query parameter for the cursor, or for the offset (offset by default).
-	// Without it, the pointer leads to an address.
+	// Parameter is the query parameter for cursor or offset; without it, the pointer leads to an
+	// address.
 	Parameter string `yaml:"parameter"`
 	// Max is how many pages are read at most, 1 to 50; 10 by default.
 	Max int `yaml:"max"`
@@ -359,8 +354,7 @@ type Reverse struct {
 	Operation string `yaml:"operation"`
 	// EntityRef is a template, which can name {external_id}; the same entity by default.
 	EntityRef string `yaml:"entity_ref"`
-	// Change is a JSON template; by default the change's members from current_state, if it has
-	// all of them.
+	// Change is a JSON template; by default the change's members from current_state.
 	Change string `yaml:"change"`
 	// Version is where the answer has the new version: "header ETag" or a JSON pointer.
 	Version string `yaml:"version"`

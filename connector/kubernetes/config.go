@@ -51,10 +51,9 @@ type Resource struct {
 	Version string `yaml:"version" form:"first"`
 	// Kind is the objects' kind, such as Deployment.
 	Kind string `yaml:"kind" form:"first"`
-	// Namespaces are those whose objects can be changed; absent for a resource without
-	// namespaces.
+	// Namespaces are those whose objects can be changed, if the resource has some.
 	Namespaces []string `yaml:"namespaces" form:"first"`
-	// Force takes over fields that another manager has set, instead of refusing.
+	// Force takes over fields that another manager has set.
 	Force bool `yaml:"force"`
 	// Fields maps top-level fields, such as spec, to levels, for apply.
 	Fields connector.FieldLevels `yaml:"fields"`

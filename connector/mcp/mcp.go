@@ -29,14 +29,13 @@ type Config struct {
 	// Tenants lists the tenants that may use the connector. The server enforces it, not the
 	// connector.
 	Tenants []string `yaml:"tenants"`
-	// Tools declares single tools. Others are of class C, with floor 3 (4 with delete in the
-	// name, 5 with bulk).
+	// Tools declares single tools. Others are of class C, with floor 3 (delete 4, bulk 5).
 	Tools map[string]Tool `yaml:"tools"`
 }
 
 // Tool holds an operator's declarations for a tool.
 type Tool struct {
-	// Class is A if repeating a call is harmless, else C, the default.
+	// Class is A (harmless to repeat) or C, the default.
 	Class connector.Class `yaml:"class"`
 	// Floor is the least level of the tool, 1 to 5.
 	Floor gatehouse.RiskLevel `yaml:"floor"`

@@ -22,12 +22,11 @@ type Config struct {
 	AllowPrivate bool `yaml:"allow_private"`
 	// Auth has exactly one of its members.
 	Auth Auth `yaml:"auth" form:"first"`
-	// RESTlet is the script that makes changes; the REST record service does by default.
+	// RESTlet is the script that makes changes, instead of the record service.
 	RESTlet *RESTlet `yaml:"restlet" form:"first"`
 	// Timeout limits one request in total; 1m by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// Entities are the entity types that actions can name. Those of the canonical field map
-	// (vendor, vendor_cost, item, customer, sales_order, purchase_order, journal) start with
+	// Entities are the entity types that actions can name. Those of the canonical field map start with
 	// its definition.
 	Entities map[string]Entity `yaml:"entities" form:"first"`
 	// Operations configures create, update and bulk_update, by name.
@@ -48,8 +47,8 @@ type OAuth2 struct {
 	ClientID string `yaml:"client_id"`
 	// CertificateID is what NetSuite shows beside the mapped certificate.
 	CertificateID string `yaml:"certificate_id"`
-	// PrivateKey is the secret with its private key, as PEM: RSA of 3072 or 4096 bits, or
-	// P-256, P-384 or P-521.
+	// PrivateKey is the secret with its private key, as PEM: RSA-3072, RSA-4096, P-256, P-384 or
+	// P-521.
 	PrivateKey connector.Secret `yaml:"private_key"`
 }
 
@@ -71,18 +70,16 @@ type RESTlet struct {
 	Script string `yaml:"script"`
 	// Deploy is the deployment's id or number.
 	Deploy string `yaml:"deploy"`
-	// Protocol is that of the RESTlet: plain (the default) for one of yours, gatehouse for
-	// this project's.
+	// Protocol is that of the RESTlet: plain (the default), or gatehouse for this project's.
 	Protocol string `yaml:"protocol"`
-	// Reads, set to rest, lets the connector read records by the record service around a plain
-	// RESTlet's changes.
+	// Reads, set to rest, compares records by the record service around a plain RESTlet's changes.
 	Reads string `yaml:"reads"`
 }
 
 // Operation configures create, update or bulk_update.
 type Operation struct {
-	// Via is rest or restlet; by default the RESTlet, if there is one, but rest where only
-	// rest makes a create idempotent. A bulk_update is sent as an update is.
+	// Via is rest or restlet; restlet by default, if there is one, but rest where only rest makes a
+	// create idempotent.
 	Via string `yaml:"via"`
 	// Floor is the least level; 4 by default for create, 5 for bulk_update.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
@@ -94,12 +91,11 @@ type Entity struct {
 	Record string `yaml:"record" form:"first"`
 	// RESTRecord is the record type in the record service, such as salesOrder.
 	RESTRecord string `yaml:"rest_record" form:"first"`
-	// Line makes the entity one line of a sublist, named RECORD/LINE. It requires a RESTlet.
+	// Line makes the entity one line of a sublist, named RECORD/LINE, by a RESTlet.
 	Line *Line `yaml:"line"`
-	// Balanced are two fields of lines whose sums must be equal, such as debit and credit.
+	// Balanced are two fields of lines with equal sums, such as debit and credit.
 	Balanced []string `yaml:"balanced"`
-	// Fields are the fields that actions can name, in addition to those of the canonical field
-	// map.
+	// Fields are the fields that actions can name, beside those of the canonical field map.
 	Fields map[string]Field `yaml:"fields" form:"first"`
 	// Omit are fields of the canonical field map that actions cannot name.
 	Omit []string `yaml:"omit"`
@@ -124,7 +120,7 @@ type Field struct {
 	Type string `yaml:"type" form:"first"`
 	// Format is the date format of your RESTlet; YYYY-MM-DD by default.
 	Format string `yaml:"format"`
-	// Scale is how many digits may follow the point; 2 by default for money, 8 for decimal.
+	// Scale is how many digits may follow the point; 2 for money, 8 for decimal by default.
 	Scale int `yaml:"scale"`
 	// MaxLength bounds a text's characters; 300 by default.
 	MaxLength int `yaml:"max_length"`

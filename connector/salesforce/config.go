@@ -40,19 +40,17 @@ type Auth struct {
 	ClientID string `yaml:"client_id"`
 	// ClientSecret is the secret with the consumer secret, for the client credentials flow.
 	ClientSecret *connector.Secret `yaml:"client_secret"`
-	// PrivateKey is the secret with the app's RSA key, as PEM, for the JWT bearer flow. It
-	// requires Username.
+	// PrivateKey is the secret with the app's RSA key, as PEM, for the JWT bearer flow.
 	PrivateKey *connector.Secret `yaml:"private_key"`
 	// Username is the user whom the JWT bearer flow signs in.
 	Username string `yaml:"username"`
-	// Audience is what the assertion is for: https://login.salesforce.com by default,
-	// https://test.salesforce.com for a sandbox.
+	// Audience is https://login.salesforce.com by default; https://test.salesforce.com for a sandbox.
 	Audience string `yaml:"audience"`
 }
 
 // Object holds an operator's declarations for an object.
 type Object struct {
-	// KeyField is a custom text field, an external id and unique, which creation requires.
+	// KeyField is a custom text field, external id and unique, which creation requires.
 	KeyField string `yaml:"key_field"`
 	// Fields maps fields to levels, for update.
 	Fields connector.FieldLevels `yaml:"fields"`

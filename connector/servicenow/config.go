@@ -60,8 +60,7 @@ type OAuth struct {
 
 // Table holds an operator's declarations for a table.
 type Table struct {
-	// Fields maps fields to levels, for update and assign. Elsewhere they only raise the
-	// floor.
+	// Fields maps fields to levels, for update and assign.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares operations on this table, by name.
 	Operations map[string]Operation `yaml:"operations"`

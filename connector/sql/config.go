@@ -19,22 +19,17 @@ type Config struct {
 	// Tenants lists the tenants that may use the connector. The server enforces it, not the
 	// connector.
 	Tenants []string `yaml:"tenants"`
-	// DSN is the database: sqlite:/path/file.db, which must exist, postgres://…,
-	// mysql://user@host:3306/database, also for MariaDB, or
-	// sqlserver://user@host:1433/database.
+	// DSN is the database: sqlite:PATH, postgres://…, mysql://… or sqlserver://….
 	DSN string `yaml:"dsn" form:"first"`
 	// PasswordSecret is the secret with the password, which replaces one in the DSN.
 	PasswordSecret string `yaml:"password_secret" form:"first"`
 	// Entities maps a target's entity_type to its table.
 	Entities map[string]Entity `yaml:"entities" form:"first"`
-	// IdempotencyTable is the target's table for applied changes, created on first use;
-	// gatehouse_applied by default.
+	// IdempotencyTable is the table for applied changes; gatehouse_applied by default.
 	IdempotencyTable string `yaml:"idempotency_table"`
-	// KeyRetention is how long the records are kept, if something prunes them; forever by
-	// default.
+	// KeyRetention is how long the records are kept; forever by default.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`
-	// Operations declares insert, update, delete, bulk_insert, bulk_update, bulk_delete and
-	// update_where.
+	// Operations declares single operations.
 	Operations map[string]Operation `yaml:"operations"`
 }
 
@@ -53,26 +48,24 @@ type Entity struct {
 	Table string `yaml:"table" form:"first"`
 	// Key is the unique column by which entity_ref names a row.
 	Key string `yaml:"key" form:"first"`
-	// KeyFrom is "database" if the database makes the key of a row that is inserted. By default,
-	// the proposal gives it.
+	// KeyFrom is "database" if the database makes the key of an inserted row.
 	KeyFrom string `yaml:"key_from" json:",omitempty"`
 	// Version is an integer column that each update increments, or SQL Server's rowversion.
 	// Optional.
 	Version string `yaml:"version" form:"first"`
-	// Columns are all that proposals can name and receipts show, besides Key and Version; all
-	// by default.
+	// Columns are all that proposals can name and receipts show, besides Key and Version; all by
+	// default.
 	Columns []string `yaml:"columns" form:"first"`
 	// ExternalID is the column by which receipts name the row; Key by default.
 	ExternalID string `yaml:"external_id"`
 	// Operations overrides the connector's declarations for this entity.
 	Operations map[string]Operation `yaml:"operations"`
-	// Fields maps columns to levels, for updates of one row. Elsewhere they only raise the
-	// floor.
+	// Fields maps columns to levels, for updates of one row.
 	Fields connector.FieldLevels `yaml:"fields" form:"first"`
 	// Amounts are the columns that hold money; known by their names by default.
 	Amounts []gatehouse.AmountField `yaml:"amounts" json:",omitempty"`
-	// Preview tries a pending change in a transaction that is rolled back, to show its effect;
-	// true by default, except for MariaDB and MySQL, where a trigger's writes may stay.
+	// Preview tries a pending change in a transaction that is rolled back; true by default, except for
+	// MariaDB and MySQL.
 	Preview *bool `yaml:"preview" json:",omitempty"`
 }
 

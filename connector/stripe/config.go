@@ -18,8 +18,8 @@ type Config struct {
 	Mode string `yaml:"mode" form:"first"`
 	// Account is the connected account that is changed, such as acct_123.
 	Account string `yaml:"account"`
-	// KeyAccount is the account that the key must be of, such as acct_123. It is verified before
-	// the first change with a key, which needs the permission to read its account.
+	// KeyAccount is the account that the key must be of, such as acct_123. The key must be permitted
+	// to read it.
 	KeyAccount string `yaml:"key_account"`
 	// APIVersion is the API's version; 2025-03-31.basil by default.
 	APIVersion string `yaml:"api_version"`

@@ -29,14 +29,12 @@ type Config struct {
 
 // Operation is an operation of the workers.
 type Operation struct {
-	// Class is A if repeating a call under its idempotency key is harmless, B if a condition guards
-	// it, else C, the default.
+	// Class is A, B or C, the default.
 	Class connector.Class `yaml:"class" form:"first"`
 	// Floor is the least level; 4 by default with delete in the name, 5 with bulk or
 	// entity_refs.
 	Floor gatehouse.RiskLevel `yaml:"floor" form:"first"`
-	// Fields maps fields to levels, for actions on one entity. Workers must write only fields
-	// of the change.
+	// Fields maps fields to levels, for actions on one entity.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Amounts are the fields that hold money; known by their names by default.
 	Amounts []gatehouse.AmountField `yaml:"amounts"`

@@ -8,8 +8,7 @@ import (
 
 // Retention sets how long ended actions and runs stay in the live tables.
 type Retention struct {
-	// Finished is how long after its end an action is archived, 30d to 3650d; never without
-	// it. An archived action cannot be reversed.
+	// Finished is how long after its end an action is archived, 30d to 3650d; never by default.
 	Finished gatehouse.Duration `yaml:"finished"`
 }
 

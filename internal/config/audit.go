@@ -7,8 +7,9 @@ import (
 
 // Audit sets how the audit log is signed.
 type Audit struct {
-	// Origin names this installation in signed checkpoints: up to 128 letters, digits, dots, hyphens and
-	// colons; the host of sign_in.public_url by default, else localhost. A change changes the keys too.
+	// Origin names this installation in signed checkpoints: up to 128 letters, digits, dots, hyphens
+	// and colons; the host of sign_in.public_url by default, else localhost. A change also changes the
+	// keys.
 	Origin string `yaml:"origin"`
 }
 

@@ -25,7 +25,7 @@ type WebhookCallbacks struct {
 	Hosts []string `yaml:"hosts"`
 	// PrivateHosts may take callbacks inside the network, also over plain http.
 	PrivateHosts []string `yaml:"private_hosts"`
-	// Secret is the name of the signing secret, as for a channel of kind webhook.
+	// Secret is the signing secret's name, as for a channel of kind webhook.
 	Secret string `yaml:"secret"`
 }
 

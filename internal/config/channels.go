@@ -39,8 +39,8 @@ type Channel struct {
 	Domain string `yaml:"domain"`
 	// URL is a webhook's address; for slack, pagerduty and sns it replaces the vendor's.
 	URL string `yaml:"url"`
-	// Secret is the name of the secret that signs a webhook: whsec_ and 24 to 64 bytes in
-	// base64, or whsk_ and an ed25519 key. Each of its lines signs.
+	// Secret is the name of the secret that signs a webhook: whsec_ and 24 to 64 bytes in base64, or
+	// whsk_ and an ed25519 key. Each line signs.
 	Secret string `yaml:"secret"`
 	// AllowPrivate permits addresses inside the network, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
@@ -50,8 +50,7 @@ type Channel struct {
 	Token string `yaml:"token"`
 	// Channel is the Slack channel's id, such as C0123456789.
 	Channel string `yaml:"channel"`
-	// SigningSecret is the secret with the app's signing secret, for decisions at
-	// /slack/interactions.
+	// SigningSecret is the secret with the app's signing secret, for decisions at /slack/interactions.
 	SigningSecret string `yaml:"signing_secret"`
 	// AppToken is the secret with the app's token, xapp-…, for decisions over Socket Mode.
 	AppToken string `yaml:"app_token"`
@@ -65,7 +64,7 @@ type Channel struct {
 	SecretAccessKey string `yaml:"secret_access_key"`
 	// SessionToken is the secret with the token of temporary credentials.
 	SessionToken string `yaml:"session_token"`
-	// Contact is for the operators of push services: mailto:ADDRESS, or an https address.
+	// Contact is for the operators of push services: mailto:ADDRESS or an https address.
 	Contact string `yaml:"contact"`
 }
 
@@ -98,15 +97,15 @@ type Route struct {
 	Tell []string `yaml:"tell"`
 	// Channels take the messages.
 	Channels []string `yaml:"channels"`
-	// Fallback lists channels. While a channel of the route fails, the first of these that
-	// works takes its messages, too.
+	// Fallback lists channels: while one of the route fails, the first of these that works takes its
+	// messages, too.
 	Fallback []string `yaml:"fallback"`
 }
 
 // Digest bounds the single messages of one recipient on one channel; further messages are sent as
 // one digest. Webhooks get every message.
 type Digest struct {
-	// After is how many single messages are sent within the time span; 10 by default.
+	// After is how many single messages are sent within Every; 10 by default.
 	After int `yaml:"after"`
 	// Every is the time span; 15m by default.
 	Every gatehouse.Span `yaml:"every"`

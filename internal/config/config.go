@@ -29,8 +29,8 @@ type Config struct {
 	Policy Policy
 	// Dispatch sets how approved changes are carried out.
 	Dispatch Dispatch
-	// Secrets maps a name to a value. The value store:NAME is a secret that `gatehouse secret
-	// set NAME` keeps, for connectors only.
+	// Secrets maps a name to a value. store:NAME is one that `gatehouse secret set NAME` keeps, for
+	// connectors only.
 	Secrets map[string]string
 	// Stored maps the names of those secrets that are in the store to their names there.
 	Stored map[string]string
@@ -51,12 +51,12 @@ type Config struct {
 	Runs Runs
 	// Retention sets what is archived, and when.
 	Retention Retention
-	// ApproverDelay is how long people must have been approvers before they count at L5; 0s by
-	// default, 90d at most.
+	// ApproverDelay is how long people must have been approvers to count at L5; 0s by default, 90d at
+	// most.
 	ApproverDelay gatehouse.Duration
 	// Channels are ways to reach people, by name.
 	Channels map[string]Channel
-	// Routes says which messages go over which channels. A condition that is absent holds for all.
+	// Routes says which messages go over which channels. An absent condition holds.
 	Routes []Route
 	// Digest bounds the single messages of one recipient.
 	Digest Digest

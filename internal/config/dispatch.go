@@ -33,9 +33,10 @@ type Dispatch struct {
 	// Hold is how long an approved action waits, unless a rule says otherwise; 10s by default
 	// for L1 to L3 decided by people, else 0s.
 	Hold *gatehouse.Duration `yaml:"hold"`
-	// Retries is how many calls follow a failed first one; 3 by default.
+	// Retries is how many calls follow a failed one; 3 by default.
 	Retries *int `yaml:"retries"`
-	// Patience is how long class A is retried after that, at the last wait; 0s by default.
+	// Patience is how long class A is retried after that, at the last wait, within key_retention; 0s
+	// by default.
 	Patience gatehouse.Span `yaml:"patience"`
 	// Backoff are the waits before retries; the last one repeats.
 	Backoff []gatehouse.Duration `yaml:"backoff"`

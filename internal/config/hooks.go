@@ -31,15 +31,14 @@ type TargetSource struct {
 	// Kind is how reports are signed: generic (Standard Webhooks, the default), github or
 	// servicenow.
 	Kind string `yaml:"kind"`
-	// Secret is the name of the signing secret. Each of its lines is accepted.
+	// Secret is the signing secret's name. Each line is accepted.
 	Secret string `yaml:"secret"`
-	// EntityType is the JSON pointer of the entity's type, such as /table; without a slash,
-	// the type itself.
+	// EntityType is the JSON pointer of the entity's type, or without a slash, the type.
 	EntityType string `yaml:"entity_type"`
 	// EntityRef is the JSON pointer of the entity's key.
 	EntityRef string `yaml:"entity_ref"`
-	// Version is the JSON pointer of the new version. Without it, a report marks all open
-	// proposals on the entity.
+	// Version is the JSON pointer of the new version. Without it, a report marks all proposals on the
+	// entity.
 	Version string `yaml:"version"`
 }
 

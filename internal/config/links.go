@@ -9,9 +9,8 @@ import (
 
 // Links sets how the links of mails are signed.
 type Links struct {
-	// MasterKey seals the keys of links and stored secrets: 32 bytes in base64; by default
-	// master.key in the data folder. Of several lines, the first seals and all open. Without a
-	// key, mails have no links and the store takes no secrets.
+	// MasterKey seals the keys of links and stored secrets: 32 bytes in base64; by default master.key
+	// in the data folder. Of several lines, the first seals and all open.
 	MasterKey string `yaml:"master_key"`
 	// TTL is how long a link is valid, at most as long as the approval; 7d by default, 30d at
 	// most.

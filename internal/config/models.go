@@ -9,10 +9,9 @@ import (
 
 // Model is one provider of models, as steps use it: model.<name>.
 type Model struct {
-	// Type is the API: openai for chat completions, also of other servers, or anthropic for
-	// the Messages API.
+	// Type is the API: openai (chat completions) or anthropic (Messages).
 	Type string `yaml:"type"`
-	// BaseURL is the part of the URL before /chat/completions (openai) or /v1/messages (anthropic).
+	// BaseURL is what comes before /chat/completions or /v1/messages.
 	BaseURL string `yaml:"base_url"`
 	// Key is the name of a secret, if the server asks for one.
 	Key string `yaml:"key"`
@@ -22,8 +21,8 @@ type Model struct {
 	AllowPrivate bool `yaml:"allow_private"`
 	// Timeout bounds one request; 2m by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// MaxTokensField is the server's name for the bound, for type openai:
-	// max_completion_tokens (the default) or max_tokens.
+	// MaxTokensField is the server's name for the bound: max_completion_tokens (the default) or
+	// max_tokens.
 	MaxTokensField string `yaml:"max_tokens_field"`
 	// Prices are by model. A model under a budget needs one.
 	Prices map[string]Price `yaml:"prices"`

@@ -52,7 +52,7 @@ func sections(t *testing.T) []section {
 		}
 		list = append(list, section{"Connectors of type " + kind, page, connectorKey, dir, "Config"})
 	}
-	return append(list, section{"NATS", "[events](events.md)", "nats", "../feed", "Config"})
+	return append(list, section{"Keys below nats", "[events](events.md)", "nats", "../feed", "Config"})
 }
 
 // TestReference compares docs/configuration.md, and the keys of forms, with the structs that
@@ -60,12 +60,12 @@ func sections(t *testing.T) []section {
 func TestReference(t *testing.T) {
 	t.Parallel()
 	var page, forms strings.Builder
-	page.WriteString(referenceIntro)
+	page.WriteString(strings.ReplaceAll(referenceIntro, "~", "`"))
 	for _, s := range sections(t) {
 		if s.title != "" {
-			fmt.Fprintf(&page, "\n## %s\n\nBelow `%s`: see %s.\n", s.title, s.below, s.page)
+			fmt.Fprintf(&page, "\n## %s\n\nSee %s.\n", s.title, s.page)
 		}
-		page.WriteString("\n| key | meaning |\n|---|---|\n")
+		page.WriteString("\n")
 		r := reference{t: t, out: &page, structs: parseStructs(t, s.dir), shown: map[string]string{},
 			said: map[string]string{}}
 		if s.below == connectorKey {
@@ -91,24 +91,25 @@ func TestReference(t *testing.T) {
 	}
 }
 
+// referenceIntro has ~ where the page has `.
 const referenceIntro = `# Configuration keys
 
-Every key of ` + "`gatehouse.yaml`" + `, generated from the program's source. Unknown keys are errors. A scalar may hold
-` + "`${NAME}`" + ` for an environment variable, or be ` + "`file:PATH`" + ` for the content of a file.
-NAME is a name of your choice, [] for each item of a list. A value without a type is a string.
-` + "`gatehouse config check`" + ` checks a file; ` + "`gatehouse config init`" + ` writes a first one.
+Every key of ~gatehouse.yaml~, generated from the program's source. Unknown keys are errors. A scalar may hold
+~${NAME}~ for an environment variable, or be ~file:PATH~ for the content of a file.
+NAME is a name of your choice, [] for each item of a list. A value without a type is a string. A secret
+is written ~{secret: NAME}~, for an entry of ~secrets~. The keys of a connector are below ~connectors.NAME~, with these:
 
-| in connectors | meaning |
-|---|---|
-| secret | ` + "`{secret: NAME}`" + `, an entry of ` + "`secrets`" + `. |
-| ` + "`type`" + ` | Every connector has it. |
-| ` + "`tenants`" + ` list | The tenants that can use it; ` + "`default`" + ` alone if absent. |
-| ` + "`timeout`" + ` duration | The longest time of an HTTP or SMTP call with its reads; 30s, or 1m for netsuite. |
-| ` + "`concurrency`" + ` number | The most calls under way, in each replica, 1 to 1000; no limit by default, 2 for netsuite. Not for worker and mcp. |
-| ` + "`allow_private`" + ` boolean | Permits an address inside the network, and plain HTTP except for kubernetes. |
-| ` + "`floor`" + ` number, levels | 1 to 5. A floor is an operation's least level; 3 if its row says no more. |
-| ` + "`amounts`" + ` list | Where money is: ` + "`{field: /total, currency: /unit}`" + `. The currency is a ` +
-	`pointer or a code; ` + "`minor: true`" + ` says that the value counts cents. |
+- ~type~: every connector has it.
+- ~tenants~ list: those that can use it; ~default~ alone by default. Also of models, channels and callbacks.
+- ~timeout~ duration: the longest time of an HTTP or SMTP call with its reads; 30s, or 1m for netsuite.
+- ~concurrency~ number: the most calls under way in each replica, 1 to 1000; no limit by default, 2 for netsuite.
+  Not for worker and mcp.
+- ~allow_private~ boolean: permits an address inside the network, and plain HTTP except for kubernetes. Also of
+  models, channels and ~callbacks.step_functions~.
+- ~floor~ number, levels: an operation's least level, 1 to 5; 3 if its row says no more.
+- ~amounts~ list: [what holds money](connectors.md#amounts-of-money); known by its name by default.
+
+At the top of the file:
 `
 
 // parseStructs returns the struct types of a folder's files, by name.
@@ -149,7 +150,7 @@ func parseStructs(t *testing.T, dir string) map[string]*ast.TypeSpec {
 	return structs
 }
 
-// reference writes the keys of structs as rows of a table.
+// reference writes the keys of structs as a list.
 type reference struct {
 	t       *testing.T
 	out     *strings.Builder
@@ -172,9 +173,9 @@ type repeated struct {
 func (r *repeated) write(out *strings.Builder) {
 	switch {
 	case len(r.keys) == 1 && len(strings.Fields(r.text)) < 9:
-		fmt.Fprintf(out, "| %s | %s |\n", r.keys[0], r.text)
+		fmt.Fprintf(out, "- %s: %s\n", r.keys[0], r.text)
 	case len(r.keys) > 0:
-		fmt.Fprintf(out, "| %s | As for %s. |\n", strings.Join(r.keys, ", "), r.first)
+		fmt.Fprintf(out, "- %s: as for %s.\n", strings.Join(r.keys, ", "), r.first)
 	}
 	*r = repeated{}
 }
@@ -217,7 +218,7 @@ func (r reference) keys(prefix, name string) {
 			r.t.Errorf("%s.%s has no comment", name, f.Names[0].Name)
 		}
 		if name == "file" && r.size(f) > 0 {
-			fmt.Fprintf(r.out, "\n## %s\n\n| key | meaning |\n|---|---|\n", key)
+			fmt.Fprintf(r.out, "\n## %s\n\n", key)
 		}
 		top := key
 		key = prefix + key + path
@@ -227,8 +228,10 @@ func (r reference) keys(prefix, name string) {
 			if first != "" {
 				word = "as " + first
 			}
-			fmt.Fprintf(r.forms, "%s\t%s\t%s\t%s\t%s\n", r.kind, key, word, tagOf(r.t, f).Get("form"),
-				strings.ReplaceAll(text, `\|`, "|"))
+			fmt.Fprintf(r.forms, "%s\t%s\t%s\t%s\t%s\n", r.kind, key, word, tagOf(r.t, f).Get("form"), text)
+		}
+		if kind == "" && slices.Contains([]string{"amounts", "tenants", "allow_private"}, top) { // in the introduction
+			continue
 		}
 		if first != "" {
 			text += " Keys: as `" + first + "`."
@@ -263,7 +266,7 @@ func (r reference) keys(prefix, name string) {
 		}
 		again.write(r.out)
 		if kind == "" || first != "" || !onlyNames(text) {
-			fmt.Fprintf(r.out, "| `%s`%s | %s |\n", key, value, text)
+			fmt.Fprintf(r.out, "- `%s`%s: %s\n", key, value, text)
 		}
 		if kind != "" && first == "" {
 			r.shown[kind] = key
@@ -450,7 +453,6 @@ func comment(doc *ast.CommentGroup, keys map[string]string, key string) string {
 	for name, key := range keys {
 		text = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllLiteralString(text, "`"+key+"`")
 	}
-	text = strings.ReplaceAll(text, "|", `\|`)
 
 	first, rest, _ := strings.Cut(text, " ")
 	if first != "`"+key+"`" && !strings.EqualFold(first, strings.ReplaceAll(key, "_", "")) {

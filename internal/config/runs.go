@@ -16,7 +16,7 @@ type Runs struct {
 	Lease gatehouse.Span `yaml:"lease"`
 	// RunBounds are those of every tenant that sets none of its own.
 	RunBounds `yaml:",inline"`
-	// Tenants sets shares and bounds of single tenants, the same on all replicas.
+	// Tenants sets shares and bounds of single tenants.
 	Tenants map[string]RunTenant `yaml:"tenants"`
 }
 

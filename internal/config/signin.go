@@ -13,8 +13,7 @@ import (
 // SignIn says how people sign in to the console. Set-up links always work;
 // without this section nothing else does.
 type SignIn struct {
-	// PublicURL is how browsers reach the server: https, or http on loopback. Register
-	// PublicURL/signin/oidc/callback at OIDC providers.
+	// PublicURL is how browsers reach the server: https, or http on loopback.
 	PublicURL string `yaml:"public_url"`
 	// OIDC are the providers, in the order of their buttons.
 	OIDC []OIDC `yaml:"oidc"`
@@ -24,7 +23,7 @@ type SignIn struct {
 
 // OIDC is one OpenID Connect provider.
 type OIDC struct {
-	// Name is on the button, and before the names of people that Provision makes: acme:ana.
+	// Name is on the button, and before the names of provisioned people: acme:ana.
 	Name string `yaml:"name"`
 	// Issuer is the provider's issuer, exactly.
 	Issuer string `yaml:"issuer"`
@@ -38,11 +37,9 @@ type OIDC struct {
 	GroupsClaim string `yaml:"groups_claim"`
 	// NameClaim is the claim with a new person's name; preferred_username by default.
 	NameClaim string `yaml:"name_claim"`
-	// Roles maps the provider's groups to roles. A sign-in gives and takes away the roles of
-	// this map.
+	// Roles maps the provider's groups to roles.
 	Roles map[string][]gatehouse.Role `yaml:"roles"`
-	// Groups maps the provider's groups to groups that policies can ask. Each sign-in
-	// refreshes them.
+	// Groups maps the provider's groups to groups that policies can ask, at each sign-in.
 	Groups map[string][]string `yaml:"groups"`
 	// Tenant is the tenant of the provider's people; default if absent.
 	Tenant string `yaml:"tenant"`

@@ -116,6 +116,7 @@ func TestConnectorKeys(t *testing.T) {
 		"http.operations.preview.method":   "GET POST PUT PATCH DELETE", "netsuite.operations.via": "rest restlet",
 		"netsuite.entities.fields.type":       netsuiteTypes,
 		"netsuite.entities.fields.lines.type": netsuiteTypes, "sql.entities.preview": "true false",
+		"worker.operations.class": "A B C",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

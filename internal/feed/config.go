@@ -20,13 +20,11 @@ import (
 // Config is the nats section of the configuration file. Without url, NATS is
 // not used.
 type Config struct {
-	// URL is a server's address, or several separated by commas, such as
-	// tls://user:password@host:4222.
+	// URL is an address such as tls://user:password@host:4222, or several separated by commas.
 	URL string `yaml:"url"`
 	// Credentials is the path of a .creds file, if servers require one.
 	Credentials string `yaml:"credentials"`
-	// Prefix begins all subjects; gatehouse by default. Installations that share servers need
-	// different ones.
+	// Prefix begins all subjects; gatehouse by default.
 	Prefix string `yaml:"prefix"`
 	// Stream is the event stream's name; GATEHOUSE_EVENTS by default.
 	Stream string `yaml:"stream"`
@@ -34,7 +32,7 @@ type Config struct {
 	MaxAge gatehouse.Span `yaml:"max_age"`
 	// Replicas is how many servers store the stream, 1 to 5; 1 by default.
 	Replicas int `yaml:"replicas"`
-	// Handoff hands each push to one replica through a work queue, instead of waking all.
+	// Handoff hands each push to one replica, instead of waking all.
 	Handoff bool `yaml:"handoff"`
 }
 

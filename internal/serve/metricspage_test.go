@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write docs/metrics.md")
 
 const metricsIntro = "# Metrics\n\nEvery metric of `/metrics`, generated from the program's source; " +
 	"beside these it has those of\nPrometheus's collectors for Go and the process. " +
-	"[Monitoring](monitoring.md) says what to alert on.\n\n| metric{labels} | meaning |\n|---|---|\n"
+	"[Monitoring](monitoring.md) says what to alert on. Labels are in braces.\n\n"
 
 // everything turns on what has metrics of its own: channels and reports of targets.
 const everything = `
@@ -69,7 +69,7 @@ func TestMetricsPage(t *testing.T) {
 	}
 }
 
-// metricRows returns a row for each metric of ours, by name.
+// metricRows returns a line for each metric of ours, by name.
 func metricRows(t *testing.T, r *prometheus.Registry) string {
 	t.Helper()
 	descs := make(chan *prometheus.Desc)
@@ -92,7 +92,7 @@ func metricRows(t *testing.T, r *prometheus.Registry) string {
 		}
 		if strings.HasPrefix(name, "gatehouse_") {
 			labels := strings.ReplaceAll("{"+m[3]+"}", "{}", "")
-			rows[name] = fmt.Sprintf("| `%s%s` | %s |\n", name, labels, help)
+			rows[name] = fmt.Sprintf("- `%s%s`: %s\n", name, labels, help)
 		}
 	}
 	var out strings.Builder

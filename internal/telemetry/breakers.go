@@ -16,7 +16,7 @@ func NewBreakers(r prometheus.Registerer, connectors ...string) *Breakers {
 		}, []string{"connector"}),
 		opened: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_breaker_opened_total",
-			Help: "How often the breaker of a connector was opened, or opened again after a trial.",
+			Help: "How often the breaker of a connector was opened, trials included.",
 		}, []string{"connector"}),
 	}
 	r.MustRegister(b.open, b.opened)

@@ -17,8 +17,8 @@ func RegisterConnectors(r prometheus.Registerer, state func() *gatehouse.Connect
 			return 0
 		}))
 	}
-	gauge("gatehouse_connectors_running_version", "The version of the store's connectors that this process runs.",
+	gauge("gatehouse_connectors_running_version", "The stored version of connectors that this process runs.",
 		func(s *gatehouse.ConnectorState) int { return s.Running })
-	gauge("gatehouse_connectors_stored_version", "The newest version of the connectors in the store.",
+	gauge("gatehouse_connectors_stored_version", "The newest stored version of connectors.",
 		func(s *gatehouse.ConnectorState) int { return s.Stored })
 }

@@ -8,11 +8,11 @@ import "github.com/prometheus/client_golang/prometheus"
 func RegisterFeed(r prometheus.Registerer, published func() uint64, behind func() int64) {
 	r.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "gatehouse_feed_published_total", Help: "Entries of the audit log that this process has published.",
+			Name: "gatehouse_feed_published_total", Help: "Published entries of the audit log.",
 		}, func() float64 { return float64(published()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "gatehouse_feed_behind",
-			Help: "Entries of the audit log missing from the stream, when this process last checked.",
+			Help: "Entries of the audit log missing from the stream, at the last check.",
 		}, func() float64 { return float64(behind()) }),
 	)
 }

@@ -29,7 +29,7 @@ func NewNotifications(r prometheus.Registerer, store gatehouse.Store) *Notificat
 	}
 	r.MustRegister(n.attempts, n.failing, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "gatehouse_notifications_open",
-		Help: "Messages of all tenants that wait or are being sent; -1 when the store does not answer.",
+		Help: "Messages of all tenants that wait or are being sent; -1 if unknown.",
 	}, func() float64 {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()

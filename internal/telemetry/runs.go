@@ -26,17 +26,17 @@ func NewRuns(r prometheus.Registerer, s gatehouse.Store) *Runs {
 	m := &Runs{
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_steps_total",
-			Help: "Ended steps and repeated attempts, by outcome; failed_retryable is an attempt that is repeated.",
+			Help: "Ended steps by outcome; failed_retryable is an attempt that is repeated.",
 		}, []string{"outcome"}),
 		waited: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "gatehouse_step_wait_seconds", Help: "Time from when a step was ready until a worker had its lease.",
+			Name: "gatehouse_step_wait_seconds", Help: "Time from when a step was ready until it was leased.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 14),
 		}),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_model_tokens_total", Help: "Tokens that models read and wrote for steps.",
 		}, []string{"provider", "direction"}),
 		cost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gatehouse_model_cost_total", Help: "Cost of the model calls of steps, by currency.",
+			Name: "gatehouse_model_cost_total", Help: "Cost of the model calls of steps.",
 		}, []string{"provider", "currency"}),
 	}
 	r.MustRegister(m.steps, m.waited, m.tokens, m.cost, newOpenRuns(s))
