@@ -313,7 +313,7 @@ func (s *crashStorm) die(t *testing.T, victim *server, name string) {
 	case "sweep/moved", "sweep/committed", "cancel/recorded", "cancel/committed", "reject/settled":
 		nth += s.rng.IntN(3)
 	default:
-		nth += s.rng.IntN(scale(8, 20))
+		nth += s.rng.IntN(scale(4, 20))
 	}
 	kill()
 	s.calm()

@@ -80,7 +80,8 @@ func databaseEnv(dsn string) []string {
 	if dsn == "" {
 		return nil
 	}
-	return []string{"GATEHOUSE_DATABASE_URL=" + dsn}
+	// A server that starts again prepares its statements on each connection: the short forms keep few.
+	return []string{"GATEHOUSE_DATABASE_URL=" + dsn, fmt.Sprint("GATEHOUSE_DATABASE_CONNECTIONS=", scale(5, 16))}
 }
 
 // staff creates the gate's servers without starting them. They are killed when
