@@ -55,7 +55,7 @@ func (c *notifyListCmd) Run(g *globals, api service) error {
 				Cursor: cursor, Limit: limit,
 			})
 		})
-	return showPage(g, page, err, "Nobody was told anything.", func() *term.Table {
+	return showPage(g, page, err, "There are no such messages.", func() *term.Table {
 		t := &term.Table{
 			Header: []string{"ID", "WHEN", "WHAT", "ACTION", "CHANNEL", "TO", "STATUS", "ATTEMPTS", "ERROR"},
 			Wide:   8, Drop: []int{7, 3, 0},
@@ -111,7 +111,7 @@ func (*notifyChannelsCmd) Run(g *globals, api service) error {
 	})
 }
 
-// notifyRetryCmd sends again.
+// notifyRetryCmd sends messages again.
 type notifyRetryCmd struct {
 	ID       string `arg:"" optional:"" help:"The message's id."`
 	AllSince string `placeholder:"WHEN" help:"All that failed since then, instead of one: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
@@ -134,7 +134,7 @@ Examples:
 `
 }
 
-// Run queues the message, or those that failed.
+// Run queues one message, or all selected failed messages.
 func (c *notifyRetryCmd) Run(g *globals, api service) error {
 	switch {
 	case c.ID == "" && c.AllSince == "":
