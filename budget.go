@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Limit is the most that may happen: a number of actions, and the money that they move
-// in all, by currency. Without amounts they move no money.
+// Limit is the largest permitted number of actions and, for each currency, the largest
+// total amount that they may move. Without amounts they may move no money.
 type Limit struct {
 	// Count is 1 to [MaxGrantCount].
 	Count int `json:"count"`

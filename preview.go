@@ -40,7 +40,7 @@ type PreviewChange struct {
 	// Path is an RFC 6901 pointer within the row or object.
 	Path string `json:"path"`
 	// Before and After are the values; "" when there is none. Proposed is the action's
-	// own value where it is another.
+	// value if it differs from After.
 	Before   JSON `json:"before,omitempty"`
 	After    JSON `json:"after,omitempty"`
 	Proposed JSON `json:"proposed,omitempty"`

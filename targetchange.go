@@ -38,7 +38,7 @@ func (t *TargetChange) Validate() error {
 // maxTargetText bounds each field of a TargetChange, in bytes.
 const maxTargetText = 1024
 
-// TargetMark marks an open question: its target has changed.
+// TargetMark says that the target of an open action has changed.
 type TargetMark struct {
 	// At is when the change was reported.
 	At time.Time `json:"at"`
@@ -55,7 +55,7 @@ type TargetChanges struct {
 	// whole tenant.
 	Marked    int      `json:"marked"`
 	ActionIDs []string `json:"action_ids"`
-	// More is true when there are further ones: a repeated call marks them.
+	// More is true when open actions remain unmarked: a repeated call marks them.
 	More bool `json:"more"`
 }
 

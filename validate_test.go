@@ -18,7 +18,7 @@ func pointers(t *testing.T, err error) []string {
 	t.Helper()
 	var e *gatehouse.Error
 	if !errors.As(err, &e) {
-		t.Fatalf("%v is no Error", err)
+		t.Fatalf("%v is not an Error", err)
 	}
 	var at []string
 	for _, v := range e.Violations {
