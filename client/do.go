@@ -165,7 +165,7 @@ func post[T any](ctx context.Context, c *Client, once bool, path string, body an
 	return read[T](ctx, c, request{method: http.MethodPost, path: path, body: body, once: once})
 }
 
-// posted is post that also returns how the answer came.
+// posted is post that also returns the status, and whether the answer was replayed.
 func posted[T any](ctx context.Context, c *Client, once bool, path string, body any) (*T, answer, error) {
 	out := new(T)
 	a, err := c.do(ctx, request{method: http.MethodPost, path: path, body: body, out: out, once: once})

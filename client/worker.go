@@ -43,7 +43,7 @@ func Retryable(err error) error {
 // and reports the results.
 //
 // A step is executed at least once: if its worker dies or the report is lost, there is another
-// attempt. step.IdempotencyKey is the same in all attempts; pass it to whatever the handler calls.
+// attempt. step.IdempotencyKey is the same in all attempts; pass it to the systems that the handler calls.
 type Worker struct {
 	Client *Client
 	Tools  []string
@@ -60,7 +60,7 @@ type Worker struct {
 	// Wait is how long one request waits for a ready step; 30 s by default.
 	Wait time.Duration
 	// Grace is how long handlers may continue after the worker was told to stop; 20 s by default.
-	// Handlers that are cut off then fail in a retryable way.
+	// After it, their contexts end, and an error that they return then is retryable.
 	Grace time.Duration
 	// Name is the worker's name for people; the principal's name by default.
 	Name string
@@ -68,9 +68,9 @@ type Worker struct {
 	Logger *slog.Logger
 }
 
-// Run works until ctx ends, then waits for the running handlers, and returns nil; leases whose
-// answer was not received yet expire. It returns an error when the server refuses the worker
-// itself: its key, its role, or its request. If the server is unreachable, Run keeps asking.
+// Run works until ctx ends, then waits for the running handlers, and returns nil. A lease that the
+// server granted but whose answer did not arrive expires. Run returns an error when the server
+// refuses the worker itself: its key, its role, or its request. If the server is unreachable, Run keeps asking.
 func (w Worker) Run(ctx context.Context) error {
 	if err := w.setDefaults(); err != nil {
 		return err
