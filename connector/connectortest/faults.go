@@ -17,7 +17,7 @@ import (
 type Fault string
 
 // The faults. A fixture with a Server has all of them but Expired, Dropped, Changed and Skewed, which
-// need a field of the fixture. The hostile ones need no break of the target.
+// need a field of the fixture. The hostile ones need no fault of the target.
 const (
 	// LostBefore: the connection is lost, and nothing was done.
 	LostBefore Fault = "an answer lost before the effect"
@@ -41,13 +41,13 @@ const (
 	WrongDate Fault = "a target whose clock is wrong"
 	// Skewed: the target refuses the credentials because a clock is wrong.
 	Skewed Fault = "credentials refused because of a clock"
-	// HostileReference: a proposal's reference wants to reach another object.
+	// HostileReference: a proposal's reference tries to reach another object.
 	HostileReference Fault = "a hostile reference"
-	// HostileText: a proposal's text wants to leave its place.
+	// HostileText: a proposal's text tries to change the structure of the request.
 	HostileText Fault = "a hostile text"
 )
 
-// Faults are all faults.
+// Faults lists all faults.
 var Faults = []Fault{
 	LostBefore, LostAfter, Busy, Outage, Unauthorized, Expired, Garbled, Dropped, Changed, WrongDate, Skewed,
 	HostileReference, HostileText,
@@ -159,7 +159,7 @@ func (f *Fixture) repeat(t *testing.T, failure *connector.Error, done int) (res 
 	return res
 }
 
-// refused makes calls while the target does nothing: one call each five minutes of an hour's outage.
+// refused makes calls while the target does nothing: one call every five minutes for an hour.
 func (f *Fixture) refused(t *testing.T, fault Fault) {
 	calls, want := 12, []connector.Kind{connector.NotSent, connector.Transient, connector.Ambiguous}
 	switch fault {
@@ -211,7 +211,7 @@ func (f *Fixture) once(t *testing.T, c connector.Call) (connector.Result, *conne
 	return res, failure
 }
 
-// expired: the old secrets are refused, and their replacement sets no approval aside.
+// expired: the old secrets are refused. Replacing them keeps the fingerprint, so approvals stay valid.
 func expired(t *testing.T, f *Fixture) {
 	if f.Expired == nil {
 		t.Fatal("set Fixture.Expired, or say in Harness.Not why it does not apply")
@@ -222,7 +222,7 @@ func expired(t *testing.T, f *Fixture) {
 	}
 	f.Connector = old
 	if _, failure := f.once(t, f.Call); failure == nil || failure.Kind == connector.Ambiguous {
-		t.Errorf("got %v of a target that did nothing", failure)
+		t.Errorf("got %v from a target that did nothing", failure)
 	}
 	f.wantEffects(t, 0)
 	f.Connector = current
@@ -249,7 +249,7 @@ func skewed(t *testing.T, f *Fixture) {
 	}
 }
 
-// waits: the wait that a target names is handed on, also for a call within it.
+// waits: the failure carries the target's Retry-After, also for a call before that time is over.
 func waits(t *testing.T, f *Fixture) {
 	f.wire.breakBy(&breakage{all: true, answer: status(http.StatusTooManyRequests, "Retry-After", "120")})
 	for range 2 {
@@ -262,7 +262,7 @@ func waits(t *testing.T, f *Fixture) {
 	f.wantEffects(t, 0)
 }
 
-// evil are texts that must not leave their place in a request.
+// evil is a text that must not change the structure of a request.
 const evil = "a\r\nX-Evil: 1\u202e\x00</script>\"'&x=1#"
 
 // hostileReference: a reference reaches nothing but its own object.

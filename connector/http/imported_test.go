@@ -28,7 +28,7 @@ operations:
     imported: {digest: x, why: [a POST], money: [/amount]}
 set_aside:
   purge: {method: DELETE, path: /all, floor: 5}
-left_out: {upload: its body is no JSON}
+left_out: {upload: its body is not JSON}
 `
 
 func parse(t *testing.T, text string) httpconn.Config {

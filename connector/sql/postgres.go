@@ -121,7 +121,7 @@ func (postgresDialect) decode(c column, raw any) (cell, error) {
 		if j, err := gatehouse.Canonicalize([]byte(s)); err == nil {
 			return cell{j, true}, nil
 		}
-		return cell{gatehouse.StringJSON(s), c.kind != kindJSON}, nil // NaN, or deeper than we read
+		return cell{gatehouse.StringJSON(s), c.kind != kindJSON}, nil // NaN, or nested too deeply
 	}
 	return cell{gatehouse.StringJSON(s), true}, nil
 }
@@ -181,8 +181,7 @@ func (postgresDialect) rollback(ctx context.Context, conn *sql.Conn) bool {
 	return rollback(ctx, conn)
 }
 
-// ensureRecord takes a lock, since two CREATE TABLE IF NOT EXISTS at a time
-// can fail on each other.
+// ensureRecord takes a lock because concurrent CREATE TABLE IF NOT EXISTS statements can fail.
 func (d postgresDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
 	var there bool
 	if err := conn.QueryRowContext(ctx, `SELECT to_regclass($1) IS NOT NULL`,
