@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// TestCardOfOtherRoutes: where a route tells only questions, no message follows their outcome. However
-// a question ends, and wherever, its card shows it and has no buttons.
+// TestCardOfOtherRoutes: a route that sends only questions sends no message about an outcome, but the
+// card of a question shows the outcome and loses its buttons.
 func TestCardOfOtherRoutes(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -71,9 +71,9 @@ func TestCardOfOtherRoutes(t *testing.T) {
 	})
 }
 
-// TestCardOfTheDead: a notifier dies after it posted a card, and the question ends before another one
+// TestCardAfterCrash: a notifier dies after it posted a card, and the question ends before another one
 // tries again: the card shows the outcome.
-func TestCardOfTheDead(t *testing.T) {
+func TestCardAfterCrash(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
 		o := newOffice(t, w)

@@ -85,7 +85,7 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 	for more := 0; more < kills && l.count(leftover) < left; more++ {
 		least = min(least, s.round(t, roundSQLPicking), s.round(t, roundTaken))
 	}
-	// A channel accepts one card a second, which is too slow for this one: see TestCardOfTheDead.
+	// A channel accepts one card a second, which is too slow for this one: see TestCardAfterCrash.
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "notify/card-written" })
 	l.rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for i, name := range names {

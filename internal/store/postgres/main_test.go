@@ -25,7 +25,7 @@ var template = pgtest.Template{Prepare: func(t testing.TB, dsn string) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	welcome(t, dsn)
+	grantGuest(t, dsn)
 }}
 
 // database creates a migrated database for one test.

@@ -17,7 +17,7 @@ import (
 // checks.
 const guestRole = "gatehouse_test_guest"
 
-// makeRole creates a role, unless another test process has.
+// makeRole creates a role unless it exists.
 func makeRole(t testing.TB, dsn, role string) {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -32,8 +32,8 @@ func makeRole(t testing.TB, dsn, role string) {
 	statement(t, pgtest.Superuser(dsn), sql)
 }
 
-// welcome grants the guest its privileges in a database with tables.
-func welcome(t testing.TB, dsn string) {
+// grantGuest grants the guest its privileges in a database with tables.
+func grantGuest(t testing.TB, dsn string) {
 	t.Helper()
 	makeRole(t, dsn, guestRole)
 	statement(t, pgtest.Superuser(dsn),
@@ -87,7 +87,7 @@ func TestMayNotMakeTables(t *testing.T) {
 	openTest(t, Config{URL: address})
 }
 
-// TestOthersTables: the error names the remedy for tables that another role owns, too.
+// TestOthersTables: if another role owns the tables, the error names the remedy.
 func TestOthersTables(t *testing.T) {
 	t.Parallel()
 	dsn := database(t)

@@ -53,7 +53,7 @@ func limitOf(limit gatehouse.Decimal) int64 {
 	return n
 }
 
-// Fits reports whether the claim fits under its limit beside the used amount.
+// Fits reports whether the used amount and the claim together stay within the limit.
 func (c *Claim) Fits(used int64) bool { return used <= c.Limit-c.Amount }
 
 // ExcessOf describes a claim that does not fit.
@@ -64,7 +64,7 @@ func ExcessOf(c gatehouse.CeilingClaim, used int64) *gatehouse.CeilingExcess {
 	}
 }
 
-// EncodeClaims encodes claims for the store, and returns the latest time that one is counted at.
+// EncodeClaims encodes claims for the store, and returns the latest CountedAt.
 func EncodeClaims(claims []Claim) (text string, latest int64) {
 	b := []byte("[")
 	for i := range claims {
