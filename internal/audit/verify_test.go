@@ -57,7 +57,7 @@ func TestTamper(t *testing.T) {
 		name   string
 		tamper func(t *rapid.T, l log, i int) log
 		kind   audit.FaultKind
-		index  func(n, i int64) int64 // where, in a log of n tampered with at i
+		index  func(n, i int64) int64 // the fault's index, in a log of n with entry i changed
 		found  int                    // number of surplus entries
 	}{
 		{"byte of a body", func(t *rapid.T, l log, i int) log {

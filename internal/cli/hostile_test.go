@@ -22,7 +22,7 @@ var hostileWords = map[string]string{
 	"direction": "a\u202etxet\u202c a\u2066b\u2069 1\u200d0\u200b0",
 	// Escape sequences of seven bits and of eight, and a null character.
 	"controls": "a\x1b[2J\x1b]0;owned\a a\u009b2J a\x00b",
-	// Digits and letters of other alphabets, tags, bytes that are no UTF-8, and many marks on one letter.
+	// Digits and letters of other alphabets, tags, invalid UTF-8, and many marks on one letter.
 	"look-alikes": "1\u0661\u0662.00 p\u0430ypal a\U000e0041\U000e0042 a\xff\xfe e" + strings.Repeat("\u0301", 40),
 	"lines":       "a\nact_000000000000 applied a\r\nb\rc a\tapplied a\u2028b\u2029c",
 }

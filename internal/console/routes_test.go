@@ -248,7 +248,7 @@ func TestEveryPostStaysInItsTenant(t *testing.T) {
 	seen := 0
 	for _, role := range gatehouse.Roles() {
 		if role == gatehouse.RoleWorker || role == gatehouse.RoleEvaluator {
-			continue // no person's
+			continue // not for people
 		}
 		b := w.signIn("p-"+string(role), role)
 		for _, rt := range console.Routes(w.console) {
@@ -285,7 +285,7 @@ func TestEveryGetStaysInItsTenant(t *testing.T) {
 	seen := 0
 	for _, role := range gatehouse.Roles() {
 		if role == gatehouse.RoleWorker || role == gatehouse.RoleEvaluator {
-			continue // no person's
+			continue // not for people
 		}
 		b := w.signIn("p-"+string(role), role)
 		for _, id := range []string{foreign, stranger, before.action.Approval.ID} {

@@ -319,7 +319,7 @@ func TestRunsStayInTheirTenant(t *testing.T) {
 	seen := 0
 	for _, role := range gatehouse.Roles() {
 		if role == gatehouse.RoleWorker || role == gatehouse.RoleEvaluator {
-			continue // no person's
+			continue // not for people
 		}
 		b := w.signIn("p-"+string(role), role)
 		person := gatehouse.Principal{Roles: []gatehouse.Role{role}}

@@ -78,7 +78,7 @@ func TestPreview(t *testing.T) {
 				p.Changes[0].Path == "/f99000" &&
 				strings.HasSuffix(text, "…") && len(gatehouse.MustJSON(p)) < 64<<10
 		}},
-		"what is no JSON": {says(gatehouse.Preview{Changes: []gatehouse.PreviewChange{{Path: "/a", After: `{"a":`}}},
+		"invalid JSON": {says(gatehouse.Preview{Changes: []gatehouse.PreviewChange{{Path: "/a", After: `{"a":`}}},
 			nil), "default", false,
 			func(p gatehouse.Preview) bool { return p.Changes[0].After == `"{\"a\":"` }},
 		"an error": {says(ok, &connector.Error{Kind: connector.Transient, Detail: "no " + secret}),

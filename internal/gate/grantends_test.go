@@ -39,7 +39,7 @@ func TestGrantEndsWithMappedRole(t *testing.T) {
 	w.wantStatus("with the role again", w.refund(bot, "10", nil), gatehouse.StatusPending)
 }
 
-// late runs something between the preparation of a use case and its transaction.
+// late calls first after a use case's preparation and before its transaction.
 type late struct {
 	gatehouse.Store
 	first func()
@@ -75,7 +75,7 @@ func TestGrantEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// TestGrantOfDeadLetter: people decide on the same change as a dead letter.
+// TestGrantOfDeadLetter: a grant does not approve a change that repeats a dead letter.
 func TestGrantOfDeadLetter(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")

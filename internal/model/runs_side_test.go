@@ -53,10 +53,10 @@ type runSide struct {
 	hook   *hookedStore
 }
 
-// hookedStore lets something happen between two transactions of a use case.
+// hookedStore calls before between two transactions of a use case.
 type hookedStore struct {
 	gatehouse.Store
-	in     int // transactions until then
+	in     int // transactions that precede the call
 	before func()
 }
 
@@ -349,7 +349,7 @@ func (s *runSide) wakeAll() {
 			return
 		}
 	}
-	s.t.Fatalf("%s: waking comes to no end", s.name)
+	s.t.Fatalf("%s: waking does not end", s.name)
 }
 
 func (s *runSide) admitQueued() {
@@ -416,7 +416,7 @@ func (s *runSide) attempts(run int) map[string][]string {
 	for _, a := range d.Attempts {
 		key := d.StepByID(a.StepID).Key
 		if of[key] = append(of[key], a.Outcome); a.Attempt != len(of[key]) {
-			s.t.Errorf("%s: attempt %d of %s is its number %d", s.name, a.Attempt, key, len(of[key]))
+			s.t.Errorf("%s: attempt %d of %s is number %d in the list", s.name, a.Attempt, key, len(of[key]))
 		}
 	}
 	return of

@@ -55,7 +55,7 @@ func (m *runModel) wakeOnce() bool {
 func (m *runModel) wake(s *stepState) {
 	r := s.run
 	due := !s.due.IsZero() && !m.now.Before(s.due)
-	// An expired action has expired, recorded or not.
+	// An action counts as expired before the sweep records it.
 	expired := s.act != nil && s.act.status == "pending" && !m.now.Before(s.act.expires)
 	switch {
 	case s.status == "waiting_approval" && (s.act.ended() || expired):
@@ -137,7 +137,7 @@ func (m *runModel) cancel(r *runState) string {
 	return "ok"
 }
 
-// retry is the run that retries another; each run has at most one.
+// retry begins a run that retries r, unless there is one.
 func (m *runModel) retry(r *runState) string {
 	if r.status != "failed_terminal" && r.status != "canceled" {
 		return "too_late"
@@ -160,7 +160,7 @@ func (m *runModel) decide(s *stepState, approve bool) string {
 	return "ok"
 }
 
-// snapshot is everything visible of the runs.
+// snapshot describes all visible state of the runs.
 func (m *runModel) snapshot() (out []string) {
 	for i, r := range m.runs {
 		lines := []string{
