@@ -73,7 +73,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	not := connectortest.Not("GitHub compares the commit, and a merge has no other value", connectortest.Dropped,
 		connectortest.Changed)
-	not[connectortest.Skewed] = "a token names no time"
+	not[connectortest.Skewed] = "a token does not contain the time"
 	connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
 		f := newFake(t)
 		return &connectortest.Fixture{

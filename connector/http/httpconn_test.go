@@ -20,7 +20,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, class := range []connector.Class{connector.ClassA, connector.ClassB} {
-		not := connectortest.Not("a bearer token names no time", connectortest.Skewed)
+		not := connectortest.Not("a bearer token does not contain the time", connectortest.Skewed)
 		if class == connector.ClassB {
 			not = connectortest.Not("the fake checks no signatures", connectortest.Expired)
 		}

@@ -49,7 +49,7 @@ func TestConformance(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			not := connectortest.Not("a token names no time", connectortest.Skewed)
+			not := connectortest.Not("a token does not contain the time", connectortest.Skewed)
 			if test.field == "" {
 				not[connectortest.Dropped] = "Jira requires the transition, the only field"
 			}

@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 		"delete":  {`{}`, two, "", [2]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			not := connectortest.Not("a token names no time", connectortest.Skewed)
+			not := connectortest.Not("a token does not contain the time", connectortest.Skewed)
 			if name == "delete" {
 				not[connectortest.Dropped], not[connectortest.Changed] = "a deletion has no field", "a deletion has no value"
 			}

@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 			func(f *fake) gatehouse.JSON { return f.count() + f.field(deal, "StageName") }, "", [2]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			not := connectortest.Not("a client secret names no time", connectortest.Skewed)
+			not := connectortest.Not("a client secret does not contain the time", connectortest.Skewed)
 			if name == "delete" { // by a signed assertion
 				not = connectortest.Not("a deletion has no field", connectortest.Dropped, connectortest.Changed)
 			}

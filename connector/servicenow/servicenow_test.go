@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/snowtest"
 )
 
-var noTime = connectortest.Not("a password names no time", connectortest.Skewed)
+var noTime = connectortest.Not("a password does not contain the time", connectortest.Skewed)
 
 // The target is a fake that follows ServiceNow's documentation of the Table API, and ignores,
 // rewrites and hides fields as ServiceNow does. The suite runs with class C, which reads before it

@@ -49,7 +49,7 @@ var (
 
 var not = map[connectortest.Fault]string{
 	connectortest.Dropped: "Slack requires the text, the only field",
-	connectortest.Skewed:  "a token names no time",
+	connectortest.Skewed:  "a token does not contain the time",
 }
 
 // The target is a fake; see [fake]. The suite runs on update, because it has what the suite needs:

@@ -94,7 +94,7 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			not := connectortest.Not("a key names no time", connectortest.Skewed)
+			not := connectortest.Not("an API key does not contain the time", connectortest.Skewed)
 			if f.field == "" {
 				not[connectortest.Dropped] = "the answer has no field that Stripe does not require"
 			}
@@ -386,7 +386,7 @@ func TestDescription(t *testing.T) {
 	}
 	bad := call("refund", "payment_intent", "pi_1/../x", `{}`, `{"amount":1,"currency":"eur"}`)
 	if gatehouse.CodeOf(c.Validate(bad)) != gatehouse.CodeInvalid {
-		t.Error("a path passes for an id")
+		t.Error("a path is accepted as an id")
 	}
 }
 

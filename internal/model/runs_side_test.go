@@ -46,8 +46,8 @@ type runSide struct {
 	worker *dispatch.Dispatcher
 	target *ledger
 	people map[string]*gatehouse.Principal
-	// ids are the ids of the runs, in the model's order; leased are the leases
-	// given.
+	// ids are the ids of the runs, in the model's order; leased has the leased
+	// steps, by the model's name of the lease.
 	ids    []string
 	leased map[string]*gatehouse.Step
 	hook   *hookedStore
@@ -261,7 +261,7 @@ func (s *runSide) leaseOutside() (names []string) {
 	return names
 }
 
-// carry carries out a lease with some inline steps, and records the run that it
+// carry executes a leased step and its inline steps, and records a child run that it
 // began.
 func (s *runSide) carry(name string, onward int) {
 	step := s.leased[name]
