@@ -140,7 +140,7 @@ var engines = map[string]func(testing.TB) (gatehouse.Store, error){
 		return sqlite.Open(t.Context(), sqlite.Config{Path: migratedfile.New(t)})
 	},
 	"postgres": func(t testing.TB) (gatehouse.Store, error) {
-		return postgres.Open(t.Context(), postgres.Config{URL: migrated.Database(t)})
+		return postgres.Open(t.Context(), postgres.Config{URL: migrated.Database(t), MaxConns: 4})
 	},
 }
 

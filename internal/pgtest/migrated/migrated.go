@@ -31,7 +31,7 @@ func Database(t testing.TB) string {
 func Open(t testing.TB, dsn string, clock func() time.Time) *postgres.Store {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), postgres.Config{
-		URL: dsn, MaxConns: 6, Clock: clock, Logger: slog.New(slog.DiscardHandler),
+		URL: dsn, MaxConns: 4, Clock: clock, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
