@@ -15,7 +15,7 @@ type Leaf struct {
 	Subject string `json:"subject"`
 	// ActionID is "" where no action is concerned.
 	ActionID string `json:"action_id,omitempty"`
-	// Actor is the principal's id, or "policy", "system" and the like.
+	// Actor is the principal's id, or a word such as "policy" or "system".
 	Actor string `json:"actor"`
 	// From and To are the states before and after; "" where the event has none.
 	From string `json:"from,omitempty"`

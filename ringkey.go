@@ -12,7 +12,7 @@ type RingPurpose string
 const (
 	// RingLinks are the keys that sign links in mails.
 	RingLinks RingPurpose = "links"
-	// RingWebPush is the P-256 key by which push services know the tenant (VAPID,
+	// RingWebPush is the P-256 key by which push services identify the tenant (VAPID,
 	// RFC 8292). It is made once: browsers bind their subscriptions to it.
 	RingWebPush RingPurpose = "webpush"
 	// RingSecrets keys seal the secrets of the store.
@@ -33,7 +33,7 @@ type RingKey struct {
 	Sealed    []byte    `json:"-"`
 	Master    string    `json:"master"`
 	CreatedAt time.Time `json:"created_at"`
-	// CreatedBy is the id of the principal that made the key, or "schedule" and the like.
+	// CreatedBy is the id of the principal that made the key, or "init" or "schedule".
 	CreatedBy string `json:"created_by"`
 	// RetiredAt is when a newer key replaced this one; nil for the active key.
 	RetiredAt *time.Time `json:"retired_at"`
@@ -83,8 +83,9 @@ type LinkKeyService interface {
 	// RotateLinkKeys makes a new key. Links signed with the previous one stay valid
 	// until they expire.
 	RotateLinkKeys(ctx context.Context) (*RingKey, error)
-	// RevokeLinkKey ends all links that the key, found by id, has signed. If it was
-	// the active key, a new one is made. Revoking a revoked key changes nothing.
+	// RevokeLinkKey revokes the key with this id, and ends all links that it has
+	// signed. If it was the active key, a new one is made. Revoking a revoked key
+	// changes nothing.
 	RevokeLinkKey(ctx context.Context, id string) (*RingKey, error)
 }
 
@@ -96,16 +97,16 @@ type RingReader interface {
 
 // RingWriter writes keys of the ring.
 type RingWriter interface {
-	// InsertRingKey stores a key. An existing number, and a second active key of a
-	// tenant and purpose, are ErrConflict.
+	// InsertRingKey stores a key. It is ErrConflict if the number exists, or if the
+	// tenant has another active key for the purpose.
 	InsertRingKey(k *RingKey) error
-	// RetireRingKey sets retired_at to Now and ends_at; a key that is not active is
-	// ErrConflict.
+	// RetireRingKey sets retired_at to Now, and ends_at. It is ErrConflict unless the
+	// key is active.
 	RetireRingKey(id string, ends time.Time) error
-	// RevokeRingKey sets revoked_at to Now, and retired_at where that is unset. A
-	// revoked key is ErrConflict.
+	// RevokeRingKey sets revoked_at to Now, and retired_at where that is unset. It
+	// is ErrConflict if the key is revoked already.
 	RevokeRingKey(id string) error
-	// ResealRingKey stores a key sealed under another master key, guarded by the
-	// present master key.
+	// ResealRingKey stores a key as sealed under the master key to. It is ErrConflict
+	// unless the stored key is sealed under the master key from.
 	ResealRingKey(id, from string, sealed []byte, to string) error
 }

@@ -34,8 +34,8 @@ type Secret struct {
 	Name   string `json:"name"`
 	// Version counts the values; 0 for a missing secret.
 	Version int `json:"version"`
-	// State and UsedBy are set in answers only. UsedBy has the connectors of the
-	// configuration that refer to the secret, sorted.
+	// State and UsedBy are set in answers only. UsedBy names the connectors
+	// of the configuration that refer to the secret, sorted.
 	State  SecretState `json:"state"`
 	UsedBy []string    `json:"used_by"`
 	// SetAt and SetBy describe the present value.
@@ -45,7 +45,7 @@ type Secret struct {
 	SetByName string `json:"set_by_name,omitempty"`
 	// RevokedAt is nil while the secret has a value.
 	RevokedAt *time.Time `json:"revoked_at"`
-	// RevokedBy is the id of the principal that revoked it.
+	// RevokedBy is the id of the principal that revoked the secret.
 	RevokedBy string `json:"revoked_by,omitempty"`
 	// LastUsedAt is when a connector that uses the secret last called its target, to
 	// the minute.
@@ -64,7 +64,7 @@ type NewSecret struct {
 	Value string `json:"value"`
 }
 
-// SecretValue is the value of a secret whose name is known.
+// SecretValue is the new value of a secret; the request's path has the name.
 type SecretValue struct {
 	// Value is sealed before it is stored, and never shown again.
 	Value string `json:"value"`
@@ -108,12 +108,12 @@ type SecretReader interface {
 
 // SecretWriter writes secrets.
 type SecretWriter interface {
-	// PutSecret stores the value of a version. It is ErrConflict unless the stored
-	// version is the predecessor, or, for version 1, there is none. It ends a
-	// revocation.
+	// PutSecret stores the value of a version, and ends a revocation. It is
+	// ErrConflict unless the stored version is the one before, or, for version 1, no
+	// version is stored.
 	PutSecret(s *Secret) error
-	// RevokeSecret deletes the value and sets revoked_at to Now. A revoked secret is
-	// ErrConflict.
+	// RevokeSecret deletes the value and sets revoked_at to Now. It is ErrConflict if
+	// the secret is revoked already.
 	RevokeSecret(name, by string) error
 	// UseSecret sets last_used_at, unless the stored time is later.
 	UseSecret(name string, at time.Time) error

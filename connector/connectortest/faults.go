@@ -83,7 +83,7 @@ func survives(t *testing.T, f *Fixture, fault Fault) {
 	case Dropped, Changed:
 		f.breakBy(t, fault)
 		_, failure := f.once(t, f.Call)
-		if !f.wire.hasFalsified() {
+		if !f.wire.hasRewritten() {
 			t.Fatal("the request has no such field or value: nothing was tested")
 		}
 		if failure == nil || failure.Code != "not_as_approved" || !oneOf(failure, connector.Ambiguous, connector.Terminal) {

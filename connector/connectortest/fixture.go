@@ -14,7 +14,7 @@ import (
 // Harness makes a new fixture for each test.
 type Harness struct {
 	New func(t *testing.T) *Fixture
-	// Not says, for each fault that this connector or its target cannot have, why.
+	// Not gives the reason for each fault that this connector or its target cannot have.
 	Not map[Fault]string
 }
 

@@ -403,7 +403,7 @@ func reverses(t *testing.T, f *Fixture) {
 		t.Fatalf("the reversal: %v", failure)
 	}
 	if after := f.Read(t); after != before {
-		t.Errorf("reversed to %s, was %s", after, before)
+		t.Errorf("after the reversal, the state is %s; before the change it was %s", after, before)
 	}
 }
 

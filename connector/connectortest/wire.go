@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// wire stands before a fixture's server, and breaks its answers.
+// wire is a handler in front of a fixture's server. It can break requests and answers.
 type wire struct {
 	next    http.Handler
 	changes func(*http.Request) bool
@@ -24,23 +24,23 @@ type wire struct {
 	broken    *breakage
 	requests  int
 	changed   int
-	falsified bool
-	dirty     []string // requests that a text has escaped into
+	rewritten bool
+	dirty     []string // the URIs of requests whose structure a text has changed
 }
 
-// breakage is what a wire does to the requests that change something, or to all.
+// breakage is what a wire does to the requests that change something; if all is set, to every request.
 type breakage struct {
 	all bool
 	// date is how far the header Date is off.
 	date time.Duration
 	// rewrite replaces the body of a request.
 	rewrite func(body []byte) []byte
-	// after lets the request have its effect before the answer. If answer is nil, the target answers.
+	// after lets the target carry out the request before answer runs. If answer is nil, the target answers.
 	after  bool
 	answer func(http.ResponseWriter, *http.Request)
 }
 
-// connect puts a wire before the fixture's server.
+// connect puts a wire in front of the fixture's server.
 func (f *Fixture) connect() {
 	if f.Server == nil {
 		return
@@ -52,8 +52,8 @@ func (f *Fixture) connect() {
 	f.Server.Config.Handler = f.wire
 }
 
-// Changes is the default of [Fixture.Changes]: each request but GET, HEAD, those for a token, and those
-// with a parameter for a dry run.
+// Changes is the default of [Fixture.Changes]: each request changes something, except GET, HEAD, requests
+// for a token, and dry runs.
 func Changes(r *http.Request) bool {
 	end := strings.TrimSuffix(r.URL.Path, "s")
 	return r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasSuffix(end, "token") &&
@@ -82,7 +82,7 @@ func (wi *wire) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if b != nil && b.rewrite != nil && changes {
 		was := body
 		body = b.rewrite(body)
-		wi.falsified = wi.falsified || !bytes.Equal(was, body)
+		wi.rewritten = wi.rewritten || !bytes.Equal(was, body)
 		refill()
 	}
 	wi.mu.Unlock()
@@ -103,14 +103,14 @@ func (wi *wire) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.answer(w, r)
 }
 
-// breakBy breaks the answers until it is called with nil.
+// breakBy breaks requests and answers until it is called with nil.
 func (wi *wire) breakBy(b *breakage) {
 	wi.mu.Lock()
 	defer wi.mu.Unlock()
 	wi.broken = b
 }
 
-// count is the number of requests, and of those that change something.
+// count returns the number of all requests, and of the requests that change something.
 func (wi *wire) count() (requests, changed int) {
 	if wi == nil {
 		return 0, 0
@@ -120,14 +120,14 @@ func (wi *wire) count() (requests, changed int) {
 	return wi.requests, wi.changed
 }
 
-// hasFalsified reports whether a request was rewritten; without a wire, the fixture has seen to it.
-func (wi *wire) hasFalsified() bool {
+// hasRewritten reports whether a request was rewritten. Without a wire, Fixture.Break does it.
+func (wi *wire) hasRewritten() bool {
 	if wi == nil {
 		return true
 	}
 	wi.mu.Lock()
 	defer wi.mu.Unlock()
-	return wi.falsified
+	return wi.rewritten
 }
 
 func (wi *wire) wantClean(t *testing.T) {
@@ -138,11 +138,11 @@ func (wi *wire) wantClean(t *testing.T) {
 	wi.mu.Lock()
 	defer wi.mu.Unlock()
 	for _, uri := range wi.dirty {
-		t.Errorf("a text has changed the request %q", uri)
+		t.Errorf("a text has changed the structure of the request %q", uri)
 	}
 }
 
-// breakBy breaks the target until heal is called, by the fixture's own way or before its server.
+// breakBy breaks the target until heal is called, with the fixture's own Break or with the wire.
 func (f *Fixture) breakBy(t *testing.T, fault Fault) (heal func()) {
 	t.Helper()
 	if f.Break != nil {
@@ -162,14 +162,14 @@ func (f *Fixture) breakBy(t *testing.T, fault Fault) (heal func()) {
 	switch {
 	case fault == Garbled && f.Server != nil:
 	case f.Server == nil || !ok:
-		t.Fatalf("the fixture cannot have %s: break it, or say in Harness.Not why this does not apply", fault)
+		t.Fatalf("the suite cannot cause %s: set Fixture.Break, or say in Harness.Not why the fault cannot happen", fault)
 	default:
 		f.wire.breakBy(&b)
 	}
 	return func() { f.wire.breakBy(nil) }
 }
 
-// breakages are the faults that need no more than a server.
+// breakages are the faults that the wire can cause for every fixture with a server.
 var breakages = map[Fault]breakage{
 	LostBefore:   {answer: lost},
 	LostAfter:    {after: true, answer: lost},
@@ -179,7 +179,7 @@ var breakages = map[Fault]breakage{
 	Unauthorized: {answer: status(http.StatusUnauthorized)},
 }
 
-// garbled are answers to a change that was made.
+// garbled are wrong answers to a change that the target has made.
 var garbled = map[string]func(http.ResponseWriter, *http.Request){
 	"a failure of a gateway": status(http.StatusBadGateway),
 	"a page":                 text("<html>Sign in</html>"),
@@ -208,7 +208,7 @@ func status(code int, header ...string) func(http.ResponseWriter, *http.Request)
 	}
 }
 
-// drop removes the fixture's field from a body, a JSON document or a form.
+// drop removes the fixture's field from a body, which is a JSON document or a form.
 func (f *Fixture) drop(body []byte) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()

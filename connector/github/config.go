@@ -21,11 +21,11 @@ type Config struct {
 	Tenants []string `yaml:"tenants"`
 	// Auth is the authentication.
 	Auth Auth `yaml:"auth" form:"first"`
-	// Repositories are those that actions can name, as owner/name.
+	// Repositories are the repositories that actions can name, as owner/name.
 	Repositories map[string]Repository `yaml:"repositories" form:"first"`
-	// ActionInput is an input of each workflow for the action's id.
+	// ActionInput is the workflow input that takes the action's id. Each workflow needs it.
 	ActionInput string `yaml:"action_input"`
-	// NoRunDetails leaves out return_run_details, for GitHub Enterprise Server up to 3.20.
+	// NoRunDetails omits the parameter return_run_details, for GitHub Enterprise Server up to 3.20.
 	NoRunDetails bool `yaml:"no_run_details"`
 	// BaseURL is the API's address; https://api.github.com by default, https://HOST/api/v3 for
 	// GitHub Enterprise Server.
@@ -62,7 +62,7 @@ type Repository struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level; 4 by default for merge, dispatch, release and what deletes.
+	// Floor is the least level; 4 by default for merge, dispatch, release and deletions.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
@@ -90,7 +90,7 @@ func (c *Config) validate() error {
 		for _, op := range slices.Sorted(maps.Keys(c.Repositories[name].Operations)) {
 			at := fmt.Sprintf("repositories.%s.operations.%s", name, op)
 			if _, ok := entities[op]; !ok {
-				return fmt.Errorf("%s: there are %s", at, strings.Join(operationNames(), ", "))
+				return fmt.Errorf("%s: unknown operation; there are %s", at, strings.Join(operationNames(), ", "))
 			}
 			if !c.Repositories[name].Operations[op].Floor.Valid() {
 				return fmt.Errorf("%s.floor: must be 1 to 5", at)
@@ -105,7 +105,7 @@ func (c *Config) validate() error {
 	case c.Auth.App != nil && (c.Auth.App.ClientID == "" || c.Auth.App.InstallationID < 1):
 		return errors.New("auth.app: needs client_id and installation_id")
 	case c.Auth.App != nil && len(owners) > 1:
-		return errors.New("repositories: an installation of an app has one owner")
+		return errors.New("repositories: all need the same owner, because an app's installation has only one")
 	}
 	return nil
 }

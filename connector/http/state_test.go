@@ -16,16 +16,16 @@ import (
 func TestReadState(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		status                int
-		body                  string
-		version, pre, change  string
-		want                  string // version and state, "gone", or the kind of the error
-		matches               bool
-		withoutVersion, blind bool
+		status                       int
+		body                         string
+		version, pre, change         string
+		want                         string // version and state, "gone", or the kind of the error
+		matches                      bool
+		withoutVersion, withoutCheck bool
 	}{
-		"the members of the pre-image, as they are": {200, `{"v":8,"s":{"a":1.50,"b":"x","c":0}}`, "7", `{"b":"y","a":1}`,
+		"the present members of the pre-image": {200, `{"v":8,"s":{"a":1.50,"b":"x","c":0}}`, "7", `{"b":"y","a":1}`,
 			`{"z":1}`, `8 {"a":1.50,"b":"x"}`, false, false, false},
-		"and what the change touches": {200, `{"v":7,"s":{"a":1,"b":2,"c":3}}`, "7", `{"a":1}`, `{"b":9,"new":1}`,
+		"the members of the change as well": {200, `{"v":7,"s":{"a":1,"b":2,"c":3}}`, "7", `{"a":1}`, `{"b":9,"new":1}`,
 			`7 {"a":1,"b":2}`, true, false, false},
 		"null for a member that is gone": {200, `{"v":7,"s":{}}`, "7", `{"a":1}`, `{}`, `7 {"a":null}`, false, false, false},
 		"a version alone":                {200, `{"v":8,"s":{"b":2}}`, "7", ``, `{"b":9}`, `8 {"b":2}`, false, false, false},
@@ -53,7 +53,7 @@ func TestReadState(t *testing.T) {
 			if test.withoutVersion {
 				op.Check.Version = ""
 			}
-			if test.blind {
+			if test.withoutCheck {
 				op.Check = nil
 			}
 			c := newConnector(t,

@@ -71,7 +71,7 @@ func (c *Config) validate() error {
 		}
 		for _, op := range slices.Sorted(maps.Keys(c.Projects[key].Operations)) {
 			if !slices.Contains(operationNames, op) {
-				return fmt.Errorf("%s.operations.%s: there are %s", at, op, strings.Join(operationNames, ", "))
+				return fmt.Errorf("%s.operations.%s: unknown operation; there are %s", at, op, strings.Join(operationNames, ", "))
 			}
 			if f := c.Projects[key].Operations[op].Floor; !f.Valid() {
 				return fmt.Errorf("%s.operations.%s.floor: must be 1 to 5", at, op)

@@ -131,7 +131,7 @@ func (r Resource) validate(at string) error {
 	}
 	for _, op := range slices.Sorted(maps.Keys(r.Operations)) {
 		if !slices.Contains(operationNames, op) {
-			return fmt.Errorf("%s.operations.%s: there are %s", at, op, strings.Join(operationNames, ", "))
+			return fmt.Errorf("%s.operations.%s: unknown operation; there are %s", at, op, strings.Join(operationNames, ", "))
 		}
 		if f := r.Operations[op].Floor; !f.Valid() {
 			return fmt.Errorf("%s.operations.%s.floor: must be 1 to 5", at, op)

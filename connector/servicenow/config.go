@@ -98,7 +98,7 @@ func (c *Config) validate() error {
 		for _, op := range slices.Sorted(maps.Keys(c.Tables[name].Operations)) {
 			at := fmt.Sprintf("tables.%s.operations.%s", name, op)
 			if !slices.Contains(operationNames, op) {
-				return fmt.Errorf("%s: there are %s", at, strings.Join(operationNames, ", "))
+				return fmt.Errorf("%s: unknown operation; there are %s", at, strings.Join(operationNames, ", "))
 			}
 			if f := c.Tables[name].Operations[op].Floor; !f.Valid() {
 				return fmt.Errorf("%s.floor: must be 1 to 5", at)

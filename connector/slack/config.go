@@ -63,7 +63,7 @@ func (c *Config) validate() error {
 		for _, op := range slices.Sorted(maps.Keys(c.Channels[id].Operations)) {
 			at := fmt.Sprintf("channels.%s.operations.%s", id, op)
 			if !slices.Contains(operationNames, op) {
-				return fmt.Errorf("%s: there are %s", at, strings.Join(operationNames, ", "))
+				return fmt.Errorf("%s: unknown operation; there are %s", at, strings.Join(operationNames, ", "))
 			}
 			if !c.Channels[id].Operations[op].Floor.Valid() {
 				return fmt.Errorf("%s.floor: must be 1 to 5", at)

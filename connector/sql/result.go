@@ -11,7 +11,7 @@ import (
 // maxReversal limits the JSON of a reversal, in bytes: it must fit in a proposal's body.
 const maxReversal = 512 << 10
 
-// maxImage limits the images in a receipt, in bytes.
+// maxImage limits each image in a receipt, in bytes.
 const maxImage = 16 << 10
 
 // verify compares the written values with the approved ones.
@@ -25,8 +25,7 @@ func (p *plan) verify(before, after map[string]row) error {
 			continue
 		}
 		if r == nil {
-			return &refusal{"not_as_approved",
-				"the row " + gatehouse.Quote(ref) + " is not there under its key after the change"}
+			return &refusal{"not_as_approved", "after the change, no row has the key " + gatehouse.Quote(ref)}
 		}
 		for _, f := range p.changeOf(ref) {
 			i := p.table.byName[f.Name]
@@ -166,7 +165,7 @@ func (p *plan) reversal(before, after map[string]row) *gatehouse.Reversal {
 	} else {
 		rev.Target.EntityRef = p.refs[0]
 		if p.op == opDelete && p.table.entity.KeyFrom == keyFromDatabase {
-			rev.Operation = opUpsert // which inserts the row under its own key
+			rev.Operation = opUpsert // an upsert inserts the row under its own key
 		}
 	}
 	var state, change []gatehouse.Member
@@ -207,7 +206,7 @@ func (p *plan) keyLost() bool {
 		(key.generated && !key.identity || p.bulk && p.table.entity.KeyFrom == keyFromDatabase)
 }
 
-// undo returns the row's state before the reversal, and the change that reverses it.
+// undo returns the state that the reversal expects in the row, and the change that restores the row.
 func (p *plan) undo(ref string, before, after row) (now, back gatehouse.JSON, ok bool) {
 	columns := p.changed(ref)
 	t := p.table
@@ -227,7 +226,7 @@ func (p *plan) undo(ref string, before, after row) (now, back gatehouse.JSON, ok
 	case opInsert:
 		shown := p.comparable(after, p.guarding(columns, withVersion))
 		if len(shown) == 0 && t.version < 0 {
-			shown = []int{t.key} // a delete must name a state, and the row has no other
+			shown = []int{t.key} // a delete must name a state, and no other column is left
 		}
 		return p.image(after, shown), "{}", true
 	}
@@ -247,8 +246,8 @@ func (p *plan) undo(ref string, before, after row) (now, back gatehouse.JSON, ok
 	return "", p.image(before, written), true
 }
 
-// guarding returns the columns of a pre-image; in bulk they include the version, because the target
-// names none.
+// guarding returns the columns of a pre-image. In a bulk change they include the version, because
+// its target names no version.
 func (p *plan) guarding(columns, withVersion []int) []int {
 	if p.bulk {
 		return withVersion

@@ -21,23 +21,23 @@ func valuesConfig(dsn string) sqlconn.Config {
 	return sqlconn.Config{DSN: dsn, Entities: map[string]sqlconn.Entity{"item": {Table: "vals", Key: "id"}}}
 }
 
-// TestValuesLandExactly writes each value over a null of its column and reads it without the
+// TestValuesAreStoredExactly replaces a null with each value, and reads the stored value without the
 // connector.
-func TestValuesLandExactly(t *testing.T) {
+func TestValuesAreStoredExactly(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {
 		tg := newTarget(t, engine, valuesSchema)
 		c := newConnector(t, valuesConfig(tg.dsn))
 		for i, test := range []struct {
 			column, value string
-			// As text; "" when the value must be refused.
+			// The stored value as text; "" when the connector must refuse the value.
 			sqlite, postgres, mariadb, sqlserver string
 		}{
 			{"i", `1234567890123456789`, "1234567890123456789", "1234567890123456789", "1234567890123456789",
 				"1234567890123456789"},
 			{"i", `-9223372036854775808`, "-9223372036854775808", "-9223372036854775808", "-9223372036854775808",
 				"-9223372036854775808"},
-			{"i", `12345678901234567890`, "", "", "", ""}, // SQLite would make a float of it
+			{"i", `12345678901234567890`, "", "", "", ""}, // SQLite would store a float
 			{"i", `"42"`, "42", "42", "42", "42"},
 			{"i", `1.5`, "1.5", "", "", ""}, // SQLite's INTEGER columns hold it
 			{"n", `12.50`, "12.5", "12.5000", "12.5000", "12.5000"},
@@ -46,7 +46,7 @@ func TestValuesLandExactly(t *testing.T) {
 			{"n", `1234567890123456.1234`, "", "1234567890123456.1234", "1234567890123456.1234",
 				"1234567890123456.1234"},
 			{"f", `0.1`, "0.1", "0.1", "0.1", "0.1"},
-			{"f", `0.12345678901234567890`, "", "", "", ""}, // no float is that
+			{"f", `0.12345678901234567890`, "", "", "", ""}, // no float has this value
 			{"b", `true`, "1", "true", "1", "1"},
 			{"b", `false`, "0", "false", "0", "0"},
 			{"t", `"plain"`, "plain", "plain", "plain", "plain"},
@@ -64,7 +64,7 @@ func TestValuesLandExactly(t *testing.T) {
 			{"v", `"123456"`, "123456", "", "", ""}, // PostgreSQL would cut it off or fail
 			{"j", `{"b":2,"a":[1,{"c":12.50}]}`, `{"a":[1,{"c":12.50}],"b":2}`, `{"a":[1,{"c":12.50}],"b":2}`,
 				`{"a":[1,{"c":12.50}],"b":2}`, `{"a":[1,{"c":12.50}],"b":2}`},
-			{"j", `"text"`, `"text"`, `"text"`, `"text"`, `text`}, // SQL Server keeps JSON in texts
+			{"j", `"text"`, `"text"`, `"text"`, `"text"`, `text`}, // SQL Server stores JSON as text
 			{"at", `"2026-11-20T21:00:00.5Z"`, "2026-11-20T21:00:00.5Z", "2026-11-20 21:00:00.5",
 				"2026-11-20 21:00:00.500000", "2026-11-20T21:00:00.500000"},
 			{"d", `"2026-11-20"`, "2026-11-20", "2026-11-20", "2026-11-20", "2026-11-20"},
@@ -89,7 +89,7 @@ func TestValuesLandExactly(t *testing.T) {
 				}
 				query := `SELECT ` + asText(engine, test.column) + ` FROM vals WHERE id = '` + ref + `'`
 				if got := tg.one(t, query); got != want {
-					t.Fatalf("holds %s, want %s", got, want)
+					t.Fatalf("the column holds %s, want %s", got, want)
 				}
 				if refused {
 					return
@@ -97,13 +97,13 @@ func TestValuesLandExactly(t *testing.T) {
 				// The written value matches the next pre-image.
 				again := call("update", ref, "", string(update.ProposedChange), state)
 				if s, err := c.Check(t.Context(), again); err != nil || !s.Matches {
-					t.Errorf("Check against what was just written: %+v, %v", s, err)
+					t.Errorf("Check against the written value: %+v, %v", s, err)
 				}
 				undo := call(res.Reversal.Operation, ref, "", string(res.Reversal.CurrentState),
 					string(res.Reversal.ProposedChange))
 				mustExecute(t, c, undo)
 				if got := tg.one(t, query); got != "<null>" {
-					t.Errorf("reversed to %s", got)
+					t.Errorf("after the reversal, the column holds %s", got)
 				}
 			})
 		}
@@ -139,7 +139,7 @@ func TestPreImages(t *testing.T) {
 			`{"id":"1","n":10,"v":"x"}`:    false,
 		} {
 			if engine == "sqlserver" && strings.HasPrefix(state, `{"j":{"a":1}`) {
-				matches = false // its texts are compared exactly
+				matches = false // its JSON is text, which is compared exactly
 			}
 			update := call("update", "1", "", state, `{"v":"new"}`)
 			s, err := c.Check(t.Context(), update)
@@ -154,7 +154,7 @@ func TestPreImages(t *testing.T) {
 	})
 }
 
-// TestPostgresOwnTypes: values without a JSON form are kept as PostgreSQL's text.
+// TestPostgresOwnTypes: a value without a JSON form is written and read in PostgreSQL's text form.
 func TestPostgresOwnTypes(t *testing.T) {
 	t.Parallel()
 	tg := newTarget(t, "postgres", `
@@ -171,11 +171,11 @@ INSERT INTO vals VALUES ('6f1f2a3e-0000-4000-8000-000000000001', 'sad', '{1,2}',
 	res := mustExecute(t, c,
 		call("update", ref, "", state, `{"m":"happy","iv":"2 hours","c":7,"arr":"{3}","tz":"2026-06-01T00:00:00+02:00"}`))
 	if got := tg.one(t, `SELECT m::text || iv || c || arr::text || twice FROM vals`); got != "happy02:00:007{3}14" {
-		t.Errorf("holds %s", got)
+		t.Errorf("the row holds %s", got)
 	}
 	mustExecute(t, c, call("update", ref, "", string(res.Reversal.CurrentState), string(res.Reversal.ProposedChange)))
 	if got := tg.one(t, all); got != before {
-		t.Errorf("reversed to %s, was %s", got, before)
+		t.Errorf("after the reversal, the row is %s; before the change it was %s", got, before)
 	}
 
 	res = mustExecute(t, c, call("delete", ref, "", `{"m":"sad"}`, `{}`))
@@ -183,7 +183,7 @@ INSERT INTO vals VALUES ('6f1f2a3e-0000-4000-8000-000000000001', 'sad', '{1,2}',
 	connectortest.Must(t, c.Validate(insert))
 	mustExecute(t, c, insert)
 	if got := tg.one(t, all); got != before {
-		t.Errorf("reversed to %s, was %s", got, before)
+		t.Errorf("after the reversal, the row is %s; before the change it was %s", got, before)
 	}
 
 	for change, code := range map[string]string{
@@ -193,8 +193,8 @@ INSERT INTO vals VALUES ('6f1f2a3e-0000-4000-8000-000000000001', 'sad', '{1,2}',
 		_, err := c.Execute(t.Context(), call("update", ref, "", `{"m":"sad"}`, change))
 		wantFailure(t, err, connector.Terminal, code)
 	}
-	// To PostgreSQL, an upper-case uuid names the same row, but a limit per target would count it
-	// as another target.
+	// For PostgreSQL, an upper-case uuid names the same row, but a limit per target would count it as
+	// another target, so it is refused.
 	_, err := c.Execute(t.Context(), call("update", "6F1F2A3E-0000-4000-8000-000000000001", "", `{"m":"sad"}`, `{"c":1}`))
 	wantFailure(t, err, connector.Terminal, string(gatehouse.CodeTargetChanged))
 }

@@ -67,8 +67,8 @@ func (w *nullWriter) Write(b []byte) (int, error) { return len(b), nil }
 func (w *nullWriter) WriteHeader(status int)      { w.status = status }
 
 // BenchmarkDecideHandler compares the API's handlers with plain net/http
-// handlers. The difference is the cost of ordered checks, strict decoding, ids
-// and metrics.
+// handlers. The difference is the cost of ordered checks, strict decoding,
+// request ids and metrics.
 func BenchmarkDecideHandler(b *testing.B) {
 	f := newFake()
 	q := quick{

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// checkFunc is a CheckService.
+// checkFunc is a CheckService whose CheckStore is the function.
 type checkFunc func(ctx context.Context, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error)
 
 func (f checkFunc) CheckStore(ctx context.Context, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
@@ -55,8 +55,8 @@ func TestCheckStore(t *testing.T) {
 		r.key = key
 		wantCode(t, r.send(s), gatehouse.CodeRoleRequired)
 	}
-	without := newServer(t, newFake(), func(c *Config) { c.Checks = nil })
-	wantCode(t, checkRequest.send(without), gatehouse.CodeNotFound)
+	noChecks := newServer(t, newFake(), func(c *Config) { c.Checks = nil })
+	wantCode(t, checkRequest.send(noChecks), gatehouse.CodeNotFound)
 }
 
 // Only an administrator of the default tenant sees the ids of all tenants.
@@ -64,17 +64,17 @@ func TestCheckStoreIsForTheDefaultTenant(t *testing.T) {
 	t.Parallel()
 	checks := &storeChecks{time: time.Minute, hour: newWindow(1),
 		service: checkFunc(func(context.Context, []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
-			t.Error("checked")
+			t.Error("the store was checked")
 			return nil, nil
 		})}
 	c := &call{caller: &gatehouse.Caller{
 		Principal: &gatehouse.Principal{Tenant: "acme", Roles: []gatehouse.Role{gatehouse.RoleAdmin}}}}
 	if _, err := checks.run(t.Context(), c, new(heldHeads)); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
-		t.Errorf("answered %v", err)
+		t.Errorf("got %v, want %s", err, gatehouse.CodeRoleRequired)
 	}
 }
 
-func TestCheckStoreOneAtATimeAndFew(t *testing.T) {
+func TestCheckStoreLimits(t *testing.T) {
 	t.Parallel()
 	begun, end := make(chan struct{}), make(chan struct{})
 	s := checkServer(t, func(context.Context, []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
@@ -89,17 +89,17 @@ func TestCheckStoreOneAtATimeAndFew(t *testing.T) {
 		w := checkRequest.send(s)
 		wantCode(t, w, gatehouse.CodeBusy)
 		if w.Header().Get("Retry-After") == "" {
-			t.Error("nobody is told when to come again")
+			t.Error("the busy answer has no Retry-After")
 		}
 		end <- struct{}{}
 		if code := <-first; code != http.StatusOK {
-			t.Fatalf("answered %d", code)
+			t.Fatalf("the first check was answered %d", code)
 		}
 	}
 	wantCode(t, checkRequest.send(s), gatehouse.CodeRateLimited)
 }
 
-func TestCheckStoreEndsInTime(t *testing.T) {
+func TestCheckStoreTimeLimit(t *testing.T) {
 	t.Parallel()
 	checks := &storeChecks{time: time.Millisecond, hour: newWindow(1),
 		service: checkFunc(func(ctx context.Context, _ []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {

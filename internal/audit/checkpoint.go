@@ -23,8 +23,8 @@ var ErrBadCheckpoint = errors.New("the checkpoint is not valid")
 // maxCheckpoint bounds the bytes of a checkpoint, cosignatures included.
 const maxCheckpoint = 64 << 10
 
-// Origin names the log of one tenant, as the first line of its checkpoints and as
-// the name of its key, so that no checkpoint of one tenant passes for another's.
+// Origin names the log of one tenant. It is the first line of the log's checkpoints
+// and the name of its key, so that no checkpoint of one tenant passes for another's.
 // base is the installation's name, such as gate.example.com.
 func Origin(base, tenant string) string {
 	// A key's name cannot have a plus, but a tenant's name can. A tenant's name
@@ -82,8 +82,8 @@ func SignCheckpoint(head gatehouse.LogHead, key *Key) ([]byte, error) {
 }
 
 // VerifyCheckpoint returns the head that a checkpoint commits to. keys are public keys of one
-// log, see [Key.Public]: the checkpoint must be of that log, and signed with one of them. Any
-// mistake is [ErrBadCheckpoint]. Signatures by others, such as witnesses, and extension lines
+// log, see [Key.Public]: the checkpoint must be of that log, and signed with one of them. Every
+// error is [ErrBadCheckpoint]. Signatures by others, such as witnesses, and extension lines
 // are allowed and ignored.
 func VerifyCheckpoint(msg []byte, keys ...string) (gatehouse.LogHead, error) {
 	bad := func(format string, args ...any) (gatehouse.LogHead, error) {
@@ -104,7 +104,7 @@ func VerifyCheckpoint(msg []byte, keys ...string) (gatehouse.LogHead, error) {
 	var unverified *note.UnverifiedNoteError
 	switch {
 	case errors.As(err, &unverified):
-		return bad("no signature is by a given key")
+		return bad("no given key has signed it")
 	case err != nil:
 		return bad("it is not a signed note, or a signature is wrong")
 	}
@@ -114,7 +114,7 @@ func VerifyCheckpoint(msg []byte, keys ...string) (gatehouse.LogHead, error) {
 		return bad("it has fewer than three lines")
 	}
 	if !slices.ContainsFunc(n.Sigs, func(s note.Signature) bool { return s.Name == lines[0] }) {
-		return bad("it is of the log %s, and the key of %s", gatehouse.Quote(lines[0]), gatehouse.Quote(n.Sigs[0].Name))
+		return bad("its log is %s, but the log of the key is %s", gatehouse.Quote(lines[0]), gatehouse.Quote(n.Sigs[0].Name))
 	}
 	size, err := strconv.ParseInt(lines[1], 10, 64)
 	if err != nil || size < 0 || strconv.FormatInt(size, 10) != lines[1] {

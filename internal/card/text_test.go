@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// drawn renders blocks like a page: folds as their number of lines.
-func drawn(blocks []card.Block) []string {
+// linesOf returns the lines of blocks as a page shows them: a fold as its number of lines.
+func linesOf(blocks []card.Block) []string {
 	var out []string
 	for _, b := range blocks {
 		if b.Folded {
@@ -50,7 +50,7 @@ func TestCompareTextFolds(t *testing.T) {
 		"0,10 added line ten", "0,11 added and a half",
 		"11,12 context line 11", "12,13 context line 12", "13,14 context line 13", "… 7",
 	}
-	if d := cmp.Diff(want, drawn(text.Blocks)); d != "" {
+	if d := cmp.Diff(want, linesOf(text.Blocks)); d != "" {
 		t.Error(d)
 	}
 	if text.Added != 2 || text.Removed != 1 {
@@ -58,16 +58,16 @@ func TestCompareTextFolds(t *testing.T) {
 	}
 	// A single line is not folded.
 	text = card.CompareText("a\nb\nc\nd\ne\n", "a\nb\nc\nd\nE\n")
-	if got := drawn(text.Blocks)[0]; got != "1,1 context a" {
+	if got := linesOf(text.Blocks)[0]; got != "1,1 context a" {
 		t.Errorf("begins with %s", got)
 	}
-	// The final line feed is part of the text, but further lines do not change it.
+	// Removing the final line feed changes the last line. Appending lines to a text without one does not.
 	want = []string{"1,0 removed a", "0,1 added a (open)"}
-	if d := cmp.Diff(want, drawn(card.CompareText("a\n", "a").Blocks)); d != "" {
+	if d := cmp.Diff(want, linesOf(card.CompareText("a\n", "a").Blocks)); d != "" {
 		t.Error(d)
 	}
 	want = []string{"1,1 context a", "0,2 added b"}
-	if d := cmp.Diff(want, drawn(card.CompareText("a", "a\nb").Blocks)); d != "" {
+	if d := cmp.Diff(want, linesOf(card.CompareText("a", "a\nb").Blocks)); d != "" {
 		t.Error(d)
 	}
 }
@@ -136,7 +136,7 @@ func TestParseUnified(t *testing.T) {
 		"0,0 header +++ b/new",
 		"0,0 header @@ -0,0 +1,2 @@", "0,1 added one", "0,2 added two",
 	}
-	if d := cmp.Diff(want, drawn(a.Blocks)); d != "" {
+	if d := cmp.Diff(want, linesOf(a.Blocks)); d != "" {
 		t.Error(d)
 	}
 }
@@ -170,7 +170,7 @@ func TestMalformedDiffIsPlain(t *testing.T) {
 	}
 }
 
-// checkArtifact reassembles the text.
+// checkArtifact checks that the lines of an artifact give the text again, and that its counts are right.
 func checkArtifact(t interface{ Fatalf(string, ...any) }, text string, a card.Artifact) {
 	var b strings.Builder
 	added, removed := 0, 0
@@ -181,7 +181,7 @@ func checkArtifact(t interface{ Fatalf(string, ...any) }, text string, a card.Ar
 		for _, l := range block.Lines {
 			switch {
 			case (l.Kind == card.Plain) != (a.Plain != ""):
-				t.Fatalf("%q has a %s line, and is plain: %q", text, l.Kind, a.Plain)
+				t.Fatalf("%q has a %s line, but Plain is %q", text, l.Kind, a.Plain)
 			case l.Kind == card.Plus:
 				added++
 			case l.Kind == card.Minus:
@@ -201,11 +201,11 @@ func checkArtifact(t interface{ Fatalf(string, ...any) }, text string, a card.Ar
 		t.Fatalf("the lines of %q give %q", text, b.String())
 	}
 	if added != a.Added || removed != a.Removed {
-		t.Fatalf("%q: +%d -%d, counted +%d -%d", text, a.Added, a.Removed, added, removed)
+		t.Fatalf("%q: the artifact says +%d -%d, its lines are +%d -%d", text, a.Added, a.Removed, added, removed)
 	}
 }
 
-func TestParseUnifiedReadsOurDiffs(t *testing.T) {
+func TestParseUnifiedReadsGeneratedDiffs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "-b", "+c", "@@ -1 +1 @@", "--- x", `\ d`, ""}), 1,
@@ -235,7 +235,7 @@ func TestArtifactClaims(t *testing.T) {
 	t.Parallel()
 	n := func(i int) *int { return &i }
 	if a := card.ParseArtifact(nil); a != nil {
-		t.Error("an empty text gives a block")
+		t.Error("nil gives an artifact")
 	}
 	a := card.ParseArtifact(&gatehouse.ArtifactDiff{Text: gitDiff, LinesAdded: n(4), LinesRemoved: n(2)})
 	if a.Claim != "" {

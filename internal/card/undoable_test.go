@@ -57,7 +57,7 @@ func undoing(u gatehouse.Undo) *gatehouse.Action {
 	}
 }
 
-// TestUndoOfPreview: what the target says counts before what its connector declares.
+// TestUndoOfPreview: the target's preview takes precedence over the connector's declaration.
 func TestUndoOfPreview(t *testing.T) {
 	t.Parallel()
 	const declared = "Can be undone as long as nobody changes it."

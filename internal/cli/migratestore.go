@@ -12,18 +12,18 @@ import (
 
 type migrateStoreCmd struct {
 	Data        string            `help:"The data folder." env:"GATEHOUSE_DATA" default:"gatehouse-data" placeholder:"DIR"`
-	DatabaseURL serve.DatabaseURL `help:"The PostgreSQL database to copy it into: an empty one, or one left by an earlier call." env:"GATEHOUSE_DATABASE_URL" required:"" placeholder:"URL"`
-	DryRun      bool              `help:"Only check the folder, even while it is served, and the database."`
+	DatabaseURL serve.DatabaseURL `help:"The PostgreSQL database to copy the folder into: an empty one, or one left by an earlier call." env:"GATEHOUSE_DATABASE_URL" required:"" placeholder:"URL"`
+	DryRun      bool              `help:"Only check the folder and the database. A server may still use the folder."`
 }
 
 func (*migrateStoreCmd) Help() string {
 	return `
 Copies all rows of a data folder into an empty PostgreSQL database, byte for
-byte, and compares the two: the rows of each table by number, every tenant's
-audit log by its entries and its head, and the entries that wait for their
-number. The server on the folder must be stopped.
+byte, and compares the two: the number of rows in each table, the entries and the
+head of each tenant's audit log, and the entries that have no number yet. The server
+on the folder must be stopped.
 
-It may be killed at any moment: the same command continues where it stopped, and no
+The command may be killed at any moment: run again, it continues where it stopped. No
 server starts on the database before the copy is complete. A database with other
 data is refused. Do not serve the folder afterwards: both servers would send the
 approved changes.
@@ -61,7 +61,7 @@ func (c *migrateStoreCmd) Run(g *globals) error {
 		case r.State == "finished":
 			g.Say("The folder is in the database already.")
 		default:
-			g.Say("%d of %d rows copied now; all are there and verified. From now on, serve the database and not the folder.",
+			g.Say("%d of %d rows copied now; all rows are verified. From now on, serve the database and not the folder.",
 				r.Copied, r.Rows)
 		}
 		return nil

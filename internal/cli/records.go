@@ -41,15 +41,15 @@ func (c *appliedCmd) Run(g *globals, api service) error {
 	})
 }
 
-// corpusCmd lists the lessons of past decisions.
+// corpusCmd lists the corpus: what past decisions teach.
 type corpusCmd struct {
 	paging `embed:""`
 }
 
 func (*corpusCmd) Help() string {
 	return `
-Lists one entry for each decision: the features of the action, the outcome, the
-author and the reason. Piped, the columns are: id, action, type, outcome, decided
+Lists one entry for each decision: the features of the action, the outcome, who
+decided, and the reason. Piped, the columns are: id, action, type, outcome, decided
 by, at, notes, features.
 
 Examples:
@@ -79,8 +79,8 @@ type evidenceActionCmd struct {
 
 func (*evidenceActionCmd) Help() string {
 	return `
-A JSON document: the action, every receipt, its entries in the audit log, and the
-canonical text whose SHA-256 is the digest. The command computes the digest
+Prints a JSON document: the action, its receipts, its entries in the audit log, and
+the canonical text whose SHA-256 is the digest. The command computes the digest
 again and exits 1 if it differs.
 
 Examples:

@@ -17,10 +17,10 @@ const leastFold = 5
 
 // inboxFold is one row for several alike actions, which opens in place.
 type inboxFold struct {
-	// like is the key that its rows share; id identifies it on the page.
-	like, id string
-	rows     []inboxRow
-	what     card.Phrase
+	// alikeKey is the key that its rows share; id identifies the fold on the page.
+	alikeKey, id string
+	rows         []inboxRow
+	what         card.Phrase
 	// moved is the effect of all of them on money, by currency.
 	moved []foldSum
 	open  bool
@@ -35,26 +35,26 @@ type listItem struct {
 	fold *inboxFold
 }
 
-// alike marks rows with the same agent, type, operation, level and fields. It considers only rows
+// markAlike marks rows with the same agent, type, operation, level and fields. It considers only rows
 // that can be decided in bulk, and only groups of several. Those to be folded are moved behind the
 // first of them.
-func (p *inboxPage) alike(now time.Time) {
+func (p *inboxPage) markAlike(now time.Time) {
 	counts, folds := make(map[string]int), make(map[string][]inboxRow)
 	for i := range p.rows {
 		row := &p.rows[i]
 		if !row.bulk {
 			continue
 		}
-		row.like = likeness(row.a)
-		row.foldID = row.like + "-" + strings.ReplaceAll(row.due(now), " ", "-")
-		counts[row.like]++
+		row.alikeKey = likeness(row.a)
+		row.foldID = row.alikeKey + "-" + strings.ReplaceAll(row.due(now), " ", "-")
+		counts[row.alikeKey]++
 	}
 	for i := range p.rows {
-		if row := &p.rows[i]; counts[row.like] > 1 {
-			row.likes = counts[row.like]
+		if row := &p.rows[i]; counts[row.alikeKey] > 1 {
+			row.alikeCount = counts[row.alikeKey]
 			folds[row.foldID] = append(folds[row.foldID], *row)
 		} else {
-			row.like, row.foldID = "", ""
+			row.alikeKey, row.foldID = "", ""
 		}
 	}
 	var order []inboxRow
@@ -88,7 +88,7 @@ func (g inboxGroup) items(v *view) (list []listItem) {
 			continue
 		}
 		if n < 0 || list[n].fold == nil || list[n].fold.id != row.foldID {
-			list = append(list, listItem{fold: &inboxFold{like: row.like, id: row.foldID}})
+			list = append(list, listItem{fold: &inboxFold{alikeKey: row.alikeKey, id: row.foldID}})
 			n++
 		}
 		f := list[n].fold

@@ -26,14 +26,14 @@ func (c *Console) inboxRoutes() []route {
 type inboxRow struct {
 	line
 	a       *gatehouse.Action
-	viewers []string // the other people who have it open
+	viewers []string // the other people who have the action open
 	bulk    bool     // may be decided in bulk
 	voted   bool     // this person has voted
 	isOpen  bool
-	// like is the key that similar rows of the page share; see alike.
-	like  string
-	likes int
-	// foldID is the fold that has the row, "" for none.
+	// alikeKey is the key that alike rows of the page share, and alikeCount their number; see markAlike.
+	alikeKey   string
+	alikeCount int
+	// foldID is the id of the fold that contains the row, "" for none.
 	foldID string
 }
 
@@ -42,7 +42,7 @@ type inboxPage struct {
 	q    inboxQuery
 	rows []inboxRow
 	next string // the cursor of the next page
-	// detail is the open action, nil for none; done is the action that was decided last.
+	// detail is the open action, nil for none; done is the action decided last.
 	detail *actionPage
 	done   *gatehouse.Action
 	fresh  freshCount
@@ -52,15 +52,16 @@ type inboxPage struct {
 	known known
 }
 
-// freshCount counts the proposals since the list was made.
+// freshCount counts the proposals that came after the list's snapshot.
 type freshCount struct {
 	n    int
 	more bool // there may be more than n
 }
 
-// enoughRows is the number of rows from which a page is full. Pages of the store are used whole,
-// because the cursor points behind them, so a page has fewer than twice as many rows.
 const (
+	// enoughRows is the number of rows at which a page reads no further pages of the store. A page of
+	// the store is used whole, because the next cursor points behind it. So a page of the inbox can
+	// have more rows, but fewer than twice as many.
 	enoughRows = 40
 	// maxStorePages limits the search for rows that this person may decide.
 	maxStorePages = 8
@@ -103,8 +104,8 @@ func (c *Console) inbox(v *view) error {
 	for _, row := range p.rows {
 		p.known.action(row.a)
 	}
-	p.alike(v.now)
-	p.placed()
+	p.markAlike(v.now)
+	p.setPlace()
 	title := "Inbox"
 	if !q.history() {
 		title = "(" + p.tally.of(q.Tab) + ") Inbox"
@@ -112,8 +113,8 @@ func (c *Console) inbox(v *view) error {
 	return v.render(http.StatusOK, title, "/inbox", inboxView(v, p))
 }
 
-// placed sets the position of the open action in the list: "12 of 38".
-func (p *inboxPage) placed() {
+// setPlace sets the position of the open action in the list: "12 of 38".
+func (p *inboxPage) setPlace() {
 	for i, row := range p.rows {
 		if row.isOpen && !p.q.history() {
 			p.detail.place = placeText(p.q.Skip+i+1, p.total())
@@ -154,7 +155,7 @@ func (p *inboxPage) watched() inboxQuery {
 	return q
 }
 
-// list finds a page of rows, the cursor of the next page, and the saved views.
+// list fills in the rows of a page, the cursor of the next page, and the saved views.
 func (c *Console) list(v *view, p *inboxPage) error {
 	f := v.filter(p.q)
 	page, views, err := c.cfg.Views.Inbox(v.ctx, f)
@@ -249,7 +250,7 @@ func (c *Console) inboxDone(v *view) error {
 	return v.write(http.StatusOK, doneNotice(v, p))
 }
 
-// countFresh counts the newer rows that the list would have. It reads the newest only.
+// countFresh counts the rows that a list without a snapshot would add. It reads one page, newest first.
 func (c *Console) countFresh(v *view, q inboxQuery) (freshCount, error) {
 	var count freshCount
 	if q.Snap.IsZero() || q.history() {
@@ -262,14 +263,14 @@ func (c *Console) countFresh(v *view, q inboxQuery) (freshCount, error) {
 		return count, err
 	}
 	count.more = page.NextCursor != ""
-	now := q
-	now.Snap = time.Time{}
+	unfrozen := q
+	unfrozen.Snap = time.Time{}
 	for _, a := range page.Items {
 		if !a.ProposedAt.After(q.Snap) {
 			count.more = false
 			break
 		}
-		if c.listed(v, now, a) {
+		if c.listed(v, unfrozen, a) {
 			count.n++
 		}
 	}

@@ -25,25 +25,25 @@ type inboxQuery struct {
 	By     string
 	Text   string
 	Status gatehouse.Status // in the tab Decided
-	// Decided selects, in the tab Decided, the actions that people or the policy alone decided.
+	// Decided filters the tab Decided by who decided: people, or the policy alone.
 	Decided gatehouse.DecidedHow
-	// Group selects the actions that ask a group of people.
+	// Group selects the actions whose approval asks this group.
 	Group string
-	// Assignee selects what is assigned to a person, "me" for the reader. Snoozed lists, in the tab
-	// Mine, what the reader has snoozed.
+	// Assignee selects the actions that are assigned to a person; "me" means the reader. Snoozed
+	// lists, in the tab Mine, the actions that the reader has snoozed.
 	Assignee string
 	Snoozed  bool
-	// Open is the action shown beside the list, Done the one that was decided last.
+	// Open is the id of the action shown beside the list, Done is the id of the action decided last.
 	Open, Done string
 	Cursor     string
-	// From and To limit the time of the proposal; zero sets no limit. Insights uses them to link a
-	// figure to its rows.
+	// From and To limit the time of the proposal; zero sets no limit. Links of the page Insights
+	// set them.
 	From, To time.Time
 	// Skip is the number of rows on earlier pages.
 	Skip int
 	// Snap is the time of the list's snapshot: later proposals are not listed yet. Zero means now.
 	Snap time.Time
-	// Empty is set when the page has no rows: new ones are then shown at once.
+	// Empty is set when the page has no rows: new rows are then shown at once.
 	Empty bool
 }
 
@@ -91,7 +91,7 @@ func (q inboxQuery) within(a *gatehouse.Action) bool {
 	return (q.From.IsZero() || !a.ProposedAt.Before(q.From)) && (q.To.IsZero() || !a.ProposedAt.After(q.To))
 }
 
-// decidedStatuses are the states that the tab Decided can be filtered by.
+// decidedStatuses are the states that the tab Decided can filter by.
 func decidedStatuses() []gatehouse.Status {
 	return []gatehouse.Status{
 		gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusApplied, gatehouse.StatusRejected,
@@ -173,12 +173,13 @@ func (q inboxQuery) values() url.Values {
 	return v
 }
 
-// history reports whether the list shows past actions, newest first, and not open questions.
+// history reports whether the list shows past actions, newest first, instead of open questions.
 func (q inboxQuery) history() bool { return q.Tab == tabDecided || q.Tab == tabAll }
 
 // url is the inbox's URL for this query.
 func (q inboxQuery) url() string { return q.at("/inbox") }
 
+// at is the URL of a path with this query.
 func (q inboxQuery) at(path string) string {
 	if v := q.values(); len(v) > 0 {
 		return path + "?" + v.Encode()

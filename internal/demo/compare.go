@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// bookkeeping is the table that the sql connector adds to a target, by its default name. It is
-// not part of the shop.
+// bookkeeping is the default name of the table that the sql connector adds to a target. It is not
+// part of the shop.
 const bookkeeping = "gatehouse_applied"
 
 // Difference is one difference between the ledger and the approved changes.
@@ -23,14 +23,14 @@ type Difference struct {
 	Found    string `json:"found"`
 }
 
-// String shows the difference in one line, its values as SQL literals.
+// String shows the difference in one line. Values are SQL literals.
 func (d Difference) String() string {
 	at := strings.TrimSuffix(strings.Join([]string{d.Table, d.Key, d.Column}, " "), " ")
 	return fmt.Sprintf("%s: expected %s, found %s", strings.TrimSpace(at), d.Expected, d.Found)
 }
 
 // compare compares all rows of two ledgers. It returns the number of compared rows and tables.
-func compare(ctx context.Context, expected, found *sql.DB) (rows, looked int, diffs []Difference, err error) {
+func compare(ctx context.Context, expected, found *sql.DB) (rows, tables int, diffs []Difference, err error) {
 	want, err := shapes(ctx, expected)
 	if err != nil {
 		return 0, 0, nil, err
@@ -53,9 +53,9 @@ func compare(ctx context.Context, expected, found *sql.DB) (rows, looked int, di
 		if err != nil {
 			return 0, 0, nil, fmt.Errorf("table %s: %w", name, err)
 		}
-		rows, looked, diffs = rows+n, looked+1, append(diffs, d...)
+		rows, tables, diffs = rows+n, tables+1, append(diffs, d...)
 	}
-	return rows, looked, diffs, nil
+	return rows, tables, diffs, nil
 }
 
 func or(s, other string) string {

@@ -12,16 +12,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
-// asked is an activation that calls a function whenever an expression reads the
+// stopFact is an activation that calls a function whenever an expression reads the
 // fact stop.
-type asked func() bool
+type stopFact func() bool
 
-func (asked) Parent() cel.Activation { return nil }
+func (stopFact) Parent() cel.Activation { return nil }
 
-func (a asked) ResolveName(name string) (any, bool) {
+func (f stopFact) ResolveName(name string) (any, bool) {
 	switch name {
 	case "stop":
-		return types.Bool(a()), true
+		return types.Bool(f()), true
 	case "list":
 		return types.DefaultTypeAdapter.NativeToValue(make([]int64, 300)), true
 	}
@@ -55,7 +55,7 @@ func TestEvaluationEndsWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	steps := 0
-	_, err = e.EvalWithin(budget, asked(func() bool {
+	_, err = e.EvalWithin(budget, stopFact(func() bool {
 		steps++
 		cancel()
 		return false
@@ -65,8 +65,8 @@ func TestEvaluationEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestBudgetIsSpentOnce: the expressions of a budget together cost no more than
-// one may.
+// TestBudgetIsSpentOnce: expressions that share a budget cost together no more than
+// a single expression may cost.
 func TestBudgetIsSpentOnce(t *testing.T) {
 	t.Parallel()
 	l, e := compiled(t)
@@ -75,12 +75,12 @@ func TestBudgetIsSpentOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	evaluate := func() (steps int, err error) {
-		_, err = e.EvalWithin(budget, asked(func() bool { steps++; return false }))
+		_, err = e.EvalWithin(budget, stopFact(func() bool { steps++; return false }))
 		return steps, err
 	}
 	first, err := evaluate()
 	if err != nil || budget.Spent() {
-		t.Fatalf("the first one: %v after %d steps", err, first)
+		t.Fatalf("the first evaluation: %v after %d steps", err, first)
 	}
 	all := first
 	for err == nil {
@@ -89,24 +89,24 @@ func TestBudgetIsSpentOnce(t *testing.T) {
 		all += steps
 	}
 	if !strings.Contains(err.Error(), "cost limit") || !budget.Spent() || errors.Is(err, context.Canceled) {
-		t.Errorf("the last one: %v", err)
+		t.Errorf("the last evaluation: %v", err)
 	}
 	fresh, err := l.Budget(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What one expression can do with the whole budget.
+	// A single expression that needs more than the whole budget.
 	budget = fresh
 	long, errs := l.Compile("list.all(a, list.all(b, list.all(c, !stop)))", nil, nil)
 	if errs != nil {
 		t.Fatal(errs)
 	}
 	whole := 0
-	if _, err := long.EvalWithin(budget, asked(func() bool { whole++; return false })); err == nil {
-		t.Fatal("a single expression costs more than the budget")
+	if _, err := long.EvalWithin(budget, stopFact(func() bool { whole++; return false })); err == nil {
+		t.Fatal("an expression may cost more than the budget")
 	}
 	if all > whole+whole/10 {
-		t.Errorf("expressions of one budget made %d steps, and a single one %d", all, whole)
+		t.Errorf("several expressions ran %d steps within a budget, a single expression %d", all, whole)
 	}
 	if steps, err := evaluate(); err == nil || steps > 1 {
 		t.Errorf("after the budget was spent: %d steps, error %v", steps, err)

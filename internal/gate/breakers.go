@@ -18,8 +18,8 @@ func (g *Gate) ListBreakers(ctx context.Context) (out []gatehouse.BreakerState, 
 	return out, err
 }
 
-// breakers returns the breakers of a tenant. Waiting pushes are counted up to one
-// page.
+// breakers returns the breakers of a tenant. It counts at most one page of waiting
+// pushes.
 func (g *Gate) breakers(tx pushFacts, tenant, readBy string) ([]gatehouse.BreakerState, error) {
 	page, err := tx.ListPushes(gatehouse.PushFilter{
 		Status: gatehouse.PushQueued, Limit: gatehouse.MaxLimit, ReadBy: readBy,
@@ -28,48 +28,48 @@ func (g *Gate) breakers(tx pushFacts, tenant, readBy string) ([]gatehouse.Breake
 		return nil, err
 	}
 
-	by := make(map[string]gatehouse.BreakerState)
+	states := make(map[string]gatehouse.BreakerState)
 	if connectors, ok := g.targets.(ConnectorLister); ok {
 		for _, name := range connectors.Names(tenant) {
 			if name != workflow.ApprovalConnector && name != PolicyConnector {
-				by[name] = gatehouse.BreakerState{Connector: name, State: gatehouse.BreakerClosed}
+				states[name] = gatehouse.BreakerState{Connector: name, State: gatehouse.BreakerClosed}
 			}
 		}
 	}
 	if lister, ok := g.drainer.(BreakerLister); ok {
 		for _, b := range lister.Breakers(tenant) {
-			if _, mine := by[b.Connector]; mine {
-				by[b.Connector] = b
+			if _, known := states[b.Connector]; known {
+				states[b.Connector] = b
 			}
 		}
 	}
 
 	for _, p := range page.Items {
-		b, known := by[p.Connector]
+		b, known := states[p.Connector]
 		if p.ErrorCode != gatehouse.CodeBreakerOpen || !known {
 			continue
 		}
 		b.Waiting++
-		// Another replica has opened the breaker, unless the push is merely about
-		// to be tried.
+		// If this replica's breaker is closed (no Since) and the push still has to
+		// wait, the breaker of another replica is open.
 		if b.Since == nil && p.NextAttempt != nil && p.NextAttempt.After(tx.Now()) {
 			b.State = gatehouse.BreakerOpen
 			if b.NextTrialAt == nil || p.NextAttempt.Before(*b.NextTrialAt) {
 				b.NextTrialAt, b.Cause = p.NextAttempt, p.LastError
 			}
 		}
-		by[p.Connector] = b
+		states[p.Connector] = b
 	}
 
-	out := make([]gatehouse.BreakerState, 0, len(by))
-	for _, name := range slices.Sorted(maps.Keys(by)) {
-		out = append(out, by[name])
+	out := make([]gatehouse.BreakerState, 0, len(states))
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		out = append(out, states[name])
 	}
 	return out, nil
 }
 
-// OpenBreakers lists, for the operator of the server, the breakers of each tenant
-// that are not closed.
+// OpenBreakers lists the breakers of each tenant that are not closed, for the
+// operator of the server.
 func (g *Gate) OpenBreakers(ctx context.Context) (map[string][]gatehouse.BreakerState, error) {
 	out := make(map[string][]gatehouse.BreakerState)
 	err := g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {

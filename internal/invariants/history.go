@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// pushData is what a push's leaves say in addition to the action's move.
+// pushData is the data that a push's leaves have in addition to the action's move.
 type pushData struct {
 	Push       string               `json:"push"`
 	From       gatehouse.PushStatus `json:"push_from"`
@@ -26,9 +26,9 @@ type history struct {
 	push      gatehouse.PushStatus
 	intents   map[[2]int]bool // attempt and generation of each push.sent
 	highest   int             // highest generation so far
-	receiptAt map[string]int  // highest generation at the time a receipt was named
-	uncalled  bool            // settled without a call
-	marked    int             // how often a restored store marked it as sent
+	receiptAt map[string]int  // by receipt: the highest generation when a leaf named it
+	uncalled  bool            // the push was settled without a call
+	marked    int             // how often a restored store marked the push as sent
 }
 
 // replay reads an action's entries in order and checks rules 11, 12, 14 and 15.
@@ -41,10 +41,10 @@ func (f *file) replay(say sayer) *history {
 		}
 		from, to := gatehouse.Status(l.From), gatehouse.Status(l.To)
 		if from != h.status {
-			say(14, "the entry %s begins at %q, but the log has the action at %q", l.Type, from, h.status)
+			say(14, "the entry %s begins at %q, but before it the action is %q", l.Type, from, h.status)
 		}
 		if from != to && !reachable(from, to, gatehouse.Statuses(), gatehouse.Status.CanMove) {
-			say(11, "the entry %s moves it from %q to %q", l.Type, from, to)
+			say(11, "the entry %s moves the action from %q to %q", l.Type, from, to)
 		}
 		if from == gatehouse.StatusPending && to != gatehouse.StatusPending {
 			h.terminal++
@@ -112,18 +112,18 @@ func (f *file) checkHistory(h *history, say sayer) {
 		if h.push != "" && h.push != p.status && p.status != gatehouse.PushCanceled && !leased {
 			say(14, "push %s is %s, but the log leads to %s", p.id, p.status, h.push)
 		}
-		// A settlement without a call counts as one attempt, without an intent.
-		// So do a failed look at the target before any call, and a call that a
-		// restored store may have forgotten.
-		looks := map[int]bool{}
+		// Some attempts have no intent: a settlement without a call, a failed check
+		// of the target before any call, and a call that a restored store may have
+		// forgotten.
+		checks := map[int]bool{}
 		for _, c := range f.receipts {
 			if c.source == "check" && !c.late {
-				looks[c.attempt] = true
+				checks[c.attempt] = true
 			}
 		}
-		if n := len(h.intents) + len(looks) + h.marked; p.attempts != n && (p.attempts != 1 || n != 0 || !h.uncalled) {
-			say(15, "push %s counts %d attempts, the log has %d intents and %d looks", p.id, p.attempts, len(h.intents),
-				len(looks))
+		if n := len(h.intents) + len(checks) + h.marked; p.attempts != n && (p.attempts != 1 || n != 0 || !h.uncalled) {
+			say(15, "push %s counts %d attempts, but it has %d intents and %d failed checks", p.id, p.attempts,
+				len(h.intents), len(checks))
 		}
 	}
 	for _, c := range f.receipts {
@@ -136,9 +136,8 @@ func (f *file) checkHistory(h *history, say sayer) {
 	}
 }
 
-// reachable reports whether the transition table has a path from one state to
-// another. A leaf may cover several moves of one transaction, but only along
-// such a path.
+// reachable reports whether the transition table has a path of one or two moves from
+// one state to another. A leaf may cover two moves of one transaction.
 func reachable[S ~string](from, to S, all []S, can func(S, S) bool) bool {
 	return can(from, to) || slices.ContainsFunc(all, func(via S) bool { return can(from, via) && can(via, to) })
 }

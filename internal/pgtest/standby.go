@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// standbyName is the name of each standby on its primary.
+// standbyName is the application_name of each standby.
 const standbyName = "standby"
 
 // Standby creates and starts a streaming standby of c. No commit waits for it unless
@@ -30,7 +30,7 @@ func (c *Cluster) Standby(t testing.TB) *Cluster {
 	return s
 }
 
-// Follow turns c, which is down, into a standby of primary. The data of c is lost.
+// Follow turns c, which must be down, into a standby of primary. The data of c is lost.
 func (c *Cluster) Follow(primary *Cluster) error {
 	if err := os.RemoveAll(c.data()); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (c *Cluster) Follow(primary *Cluster) error {
 	return c.Up()
 }
 
-// Synchronous makes each COMMIT wait for a standby, or stops that.
+// Synchronous sets whether each COMMIT waits for a standby.
 func (c *Cluster) Synchronous(on bool) error {
 	names := ""
 	if on {
@@ -55,12 +55,11 @@ func (c *Cluster) Synchronous(on bool) error {
 			return err
 		}
 	}
-	// Each process of the server reads the setting by itself, so a new connection must confirm
-	// it.
+	// Each process of the server reads the setting by itself, so a new connection must confirm it.
 	return c.await("SELECT current_setting('synchronous_standby_names') = '" + names + "'")
 }
 
-// Promote promotes a standby and returns when it takes writes.
+// Promote promotes a standby and returns when it accepts writes.
 func (c *Cluster) Promote() error {
 	if err := c.exec("SELECT pg_promote(false)"); err != nil {
 		return err
@@ -68,7 +67,7 @@ func (c *Cluster) Promote() error {
 	return c.await("SELECT NOT pg_is_in_recovery()")
 }
 
-// Followed waits until a standby has everything that c has.
+// Followed waits until every standby has replayed all that c has written.
 func (c *Cluster) Followed() error {
 	return c.await("SELECT coalesce(bool_and(replay_lsn >= pg_current_wal_lsn()), false) FROM pg_stat_replication")
 }
@@ -89,7 +88,7 @@ func (c *Cluster) await(question string) error {
 		case yes || err != nil:
 			return err
 		case ctx.Err() != nil:
-			return fmt.Errorf("postgres does not reach the state: %s", question)
+			return fmt.Errorf("postgres did not reach the state: %s", question)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -105,8 +104,8 @@ func (c *Cluster) ask(ctx context.Context, question string) (yes bool, err error
 	return yes, err
 }
 
-// Pair returns the address of a database on whichever of the clusters takes writes, in the form
-// that operators are told to use.
+// Pair returns a URL that lists several clusters: a client connects to the cluster that accepts
+// writes. The documentation tells operators to use this form.
 func Pair(database string, clusters ...*Cluster) string {
 	var hosts []string
 	for _, c := range clusters {

@@ -85,7 +85,7 @@ func TestCeiling(t *testing.T) {
 			[]string{"tenant/EUR 5 1000.00"}},
 		{"the stated currency, claimed", byAmount + ", currency: EUR", facts("note", `{"amount":5}`, magnitude("1")),
 			[]string{"tenant/EUR 5 1000.00"}},
-		{"the change counts before the claim", byAmount + ", currency: EUR",
+		{"the change takes precedence over the claim", byAmount + ", currency: EUR",
 			facts("note", `{"amount":5,"currency":"EUR"}`, magnitude("6")), []string{"tenant/EUR 6 1000.00"}},
 		{"a ceiling for the other currency",
 			byAmount + ", currency: USD}\n  - {name: d, window: 24h, per: tenant, limit: 7, amount: change.amount, currency: EUR",

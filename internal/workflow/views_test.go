@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// proposing is a workflow with a step of each kind that has a view.
-func proposing(tb testing.TB) *workflow.Definition {
+// threeKinds is a workflow with a connector step, an approval step and a wait step.
+func threeKinds(tb testing.TB) *workflow.Definition {
 	tb.Helper()
 	return mustParse(tb, steps(
 		"- {id: put, uses: connector.shop.update, action_type: price_change, risk: high, with: {target: {entity_type: x, "+
@@ -26,7 +26,7 @@ func proposing(tb testing.TB) *workflow.Definition {
 // TestProposal checks what a connector step proposes.
 func TestProposal(t *testing.T) {
 	t.Parallel()
-	d := proposing(t)
+	d := threeKinds(t)
 	got, err := d.Step("put").Proposal(
 		`{"artifact_diff":{"text":"-a","type":"unified_diff"},"change":{"price":12.50},"context":{"a":1},"current_state":{"price":10.10},` +
 			`"evaluations":[{"confidence":0.90,"kind":"probabilistic","name":"e","result":"pass"}],"expires_in":"4h","magnitude":{"amount":2.40,"currency":"USD"},` +
@@ -49,7 +49,7 @@ func TestProposal(t *testing.T) {
 	ask, err := d.Step("ask").Proposal("")
 	if err != nil || ask.Connector != "workflow" || ask.Operation != "approve" || ask.ActionType != "workflow_approval" ||
 		ask.ProposedChange != "{}" {
-		t.Errorf("%+v, %v", ask, err)
+		t.Errorf("the approval step proposes %+v, %v", ask, err)
 	}
 	for with, want := range map[gatehouse.JSON]string{
 		`{"change":{}}`: "entity_type",
@@ -63,18 +63,18 @@ func TestProposal(t *testing.T) {
 	} {
 		p, err := d.Step("put").Proposal(with)
 		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %+v, %v", with, p, err)
+			t.Errorf("%s: got %+v, %v; want an error with %s", with, p, err, want)
 		}
 	}
 	if _, err := d.Step("wait").Proposal(`{}`); err == nil {
-		t.Error("a wait proposes")
+		t.Error("a wait step makes a proposal")
 	}
 }
 
-// TestWaitFor checks until when and for what a step waits.
+// TestWaitFor checks until which time and for which event a step waits.
 func TestWaitFor(t *testing.T) {
 	t.Parallel()
-	s := proposing(t).Step("wait")
+	s := threeKinds(t).Step("wait")
 	for _, c := range []struct {
 		with  gatehouse.JSON
 		until string
@@ -89,7 +89,7 @@ func TestWaitFor(t *testing.T) {
 	} {
 		until, event, err := s.WaitFor(c.with, at)
 		if err != nil || until.Format(time.RFC3339) != c.until || event != c.event {
-			t.Errorf("%s: %s, %q, %v", c.with, until, event, err)
+			t.Errorf("%s: got %s, %q, %v; want %s, %q", c.with, until, event, err, c.until, c.event)
 		}
 	}
 	for _, with := range []gatehouse.JSON{
@@ -98,12 +98,12 @@ func TestWaitFor(t *testing.T) {
 		`{"event":""}`, `{"event":"a b"}`, `{"event":"a","timeout":"400d"}`, `{"until":null}`, `{"ever":"x"}`,
 	} {
 		if until, event, err := s.WaitFor(with, at); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
-			t.Errorf("%s: %s, %q, %v", with, until, event, err)
+			t.Errorf("%s: got %s, %q, %v; want the error invalid", with, until, event, err)
 		}
 	}
 }
 
-// TestCheckInput checks which inputs are refused, and where.
+// TestCheckInput checks which inputs are refused, and the pointers of the violations.
 func TestCheckInput(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, `name: w
@@ -169,18 +169,18 @@ steps:
 	}
 }
 
-// TestResult checks the output of a run; a skipped step has no output to use.
+// TestResult checks the output of a run. An output cannot use a step that was skipped.
 func TestResult(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t,
 		"name: w\nsteps:\n- {id: before, uses: transform, with: 1}\noutput: {a: '${{ steps.before.output }}'}\n")
 	if got, err := d.Result(scope(`{}`, `1.0`)); err != nil || got != `{"a":1.0}` {
-		t.Errorf("%s, %v", got, err)
+		t.Errorf("the output is %s, %v", got, err)
 	}
 	if got, err := d.Result(scope(`{}`)); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
-		t.Errorf("%s, %v", got, err)
+		t.Errorf("after a skipped step, the output is %s, %v", got, err)
 	}
 	if got, err := mustParse(t, steps(transform)).Result(scope(`{}`)); got != "" || err != nil {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("a workflow without an output has %q, %v", got, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// maxShown limits how much of an answer's body a receipt keeps, maxShownHeader how much of one
+// maxShown limits the part of an answer's body that a receipt keeps, maxShownHeader the part of each
 // header, in bytes.
 const (
 	maxShown       = 4 << 10
@@ -90,8 +90,7 @@ func (a *Answer) Metadata(doc gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// Says is the answer's body as the target wrote it, cut to the length that is stored. doc is as for
-// Metadata.
+// Says is the answer's body as text, cut to the length that is stored. doc is the result of JSON, or "".
 func (a *Answer) Says(doc gatehouse.JSON) string {
 	body := string(a.Body)
 	if doc != "" {
@@ -100,15 +99,15 @@ func (a *Answer) Says(doc gatehouse.JSON) string {
 	return cutText(strings.ToValidUTF8(body, "\uFFFD"), gatehouse.MaxTargetSays)
 }
 
-// cutText shortens a text to at most that many bytes, without splitting a character.
-func cutText(s string, most int) string {
-	if len(s) <= most {
+// cutText shortens a text to at most limit bytes, without splitting a character.
+func cutText(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	const more = "…"
-	end := most - len(more)
+	const ellipsis = "…"
+	end := limit - len(ellipsis)
 	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}
-	return s[:end] + more
+	return s[:end] + ellipsis
 }

@@ -136,7 +136,7 @@ func (b *Bounces) sentTo(tx gatehouse.IdentityReader, n *gatehouse.Notification,
 	return slices.Equal(recipientHash(b.Places[i].address(p)), about.recipient), nil
 }
 
-// reason is one line of bounded length: the text is a stranger's.
+// reason is one line of bounded length: the text comes from a foreign server.
 func (r *report) reason(prefix string) string {
 	text := prefix + strings.TrimSpace(r.status+" "+strings.TrimSpace(strings.TrimPrefix(r.diagnostic, r.status)))
 	shown, hidden := card.Truncate(card.Terminal(text), maxReason)

@@ -17,7 +17,7 @@ const (
 	// maxParts and maxStatus bound how much of a report is read: its parts, and the bytes of its status.
 	maxParts  = 10
 	maxStatus = 64 << 10
-	// maxRecipients bounds the recipients that a report, or a header, names.
+	// maxRecipients bounds the recipients that are read from a report or from a header.
 	maxRecipients = 20
 )
 
@@ -29,8 +29,8 @@ type report struct {
 	status, diagnostic string
 }
 
-// returnedMail parses a mail that came back. Delivery to a program puts a line of the mbox format
-// before the header.
+// returnedMail parses a mail that came back. A mail server that delivers to a program may put a line
+// of the mbox format before the header.
 func returnedMail(raw []byte) (*netmail.Message, error) {
 	if bytes.HasPrefix(raw, []byte("From ")) {
 		_, raw, _ = bytes.Cut(raw, []byte("\n"))
@@ -38,7 +38,7 @@ func returnedMail(raw []byte) (*netmail.Message, error) {
 	return netmail.ReadMessage(bytes.NewReader(raw))
 }
 
-// recipients are the addresses to which a mail was sent, by its header.
+// recipients are the addresses to which a mail was sent, according to its header.
 func recipients(h netmail.Header) (list []string) {
 	for _, name := range []string{"X-Original-To", "Delivered-To", "To"} {
 		for _, value := range h[textproto.CanonicalMIMEHeaderKey(name)] {
@@ -84,9 +84,9 @@ func readReport(m *netmail.Message) report {
 var statusCode = regexp.MustCompile(`^[45]\.\d{1,3}\.\d{1,3}\b`)
 
 // readStatus reads the groups of fields: the first is about the mail, each other about a recipient.
-// A failure counts before a delay.
+// A failure takes precedence over a delay.
 func readStatus(raw []byte) (r report) {
-	// The reader refuses control characters, which a stranger's diagnostic may have.
+	// ReadMIMEHeader refuses control characters, which the diagnostic of a foreign server may have.
 	raw = bytes.Map(func(c rune) rune {
 		if c < ' ' && c != '\n' && c != '\r' && c != '\t' || c == 0x7f {
 			return '?'

@@ -124,7 +124,7 @@ func (d *Handler) interact(ctx context.Context, a *app, payload []byte) (reply a
 	if err := json.Unmarshal(payload, i); err != nil {
 		return nil, errValue
 	}
-	by, err := i.who()
+	by, err := i.person()
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func (d *Handler) refuse(ctx context.Context, a *app, place string, by person) {
 func (d *Handler) command(ctx context.Context, a *app, form url.Values) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, handleTime)
 	defer cancel()
-	by, err := who(form.Get("enterprise_id"), form.Get("team_id"), "", form.Get("user_id"))
+	by, err := identify(form.Get("enterprise_id"), form.Get("team_id"), "", form.Get("user_id"))
 	if err != nil {
 		return nil, err
 	}

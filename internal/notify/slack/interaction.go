@@ -11,10 +11,10 @@ import (
 
 // interaction is Slack's description of a click, or of a submitted form.
 type interaction struct {
-	Type       string `json:"type"`
-	TriggerID  string `json:"trigger_id"`
-	Team       *named `json:"team"`
-	Enterprise *named `json:"enterprise"`
+	Type       string  `json:"type"`
+	TriggerID  string  `json:"trigger_id"`
+	Team       *withID `json:"team"`
+	Enterprise *withID `json:"enterprise"`
 	User       struct {
 		ID     string `json:"id"`
 		TeamID string `json:"team_id"`
@@ -38,15 +38,15 @@ type interaction struct {
 	} `json:"view"`
 }
 
-type named struct {
+type withID struct {
 	ID string `json:"id"`
 }
 
-func (n *named) id() string {
-	if n == nil {
+func (w *withID) id() string {
+	if w == nil {
 		return ""
 	}
-	return n.ID
+	return w.ID
 }
 
 // The syntax of Slack's ids.
@@ -59,9 +59,9 @@ var (
 // person is the acting Slack user, in the form of an external identity.
 type person struct{ issuer, user string }
 
-// who returns the issuer of a user: their enterprise, or their workspace. A user whose home is
-// neither the app's workspace nor its enterprise is a guest; their issuer is the home that Slack names.
-func who(enterprise, team, home, user string) (person, error) {
+// identify returns a user as a person. The issuer is the user's enterprise, or else the workspace. A
+// user whose home is neither of them is a guest; the issuer is then the home that Slack names.
+func identify(enterprise, team, home, user string) (person, error) {
 	owner := team
 	if enterprise != "" {
 		owner = enterprise
@@ -70,21 +70,21 @@ func who(enterprise, team, home, user string) (person, error) {
 		owner = home
 	}
 	if !teamForm.MatchString(owner) || !userForm.MatchString(user) {
-		return person{}, errors.New("slack: the user has no id that is known")
+		return person{}, errors.New("slack: the id of the user or of the workspace has an unknown form")
 	}
 	return person{gatehouse.SlackIssuer + owner, user}, nil
 }
 
-func (i *interaction) who() (person, error) {
-	return who(i.Enterprise.id(), i.Team.id(), i.User.TeamID, i.User.ID)
+func (i *interaction) person() (person, error) {
+	return identify(i.Enterprise.id(), i.Team.id(), i.User.TeamID, i.User.ID)
 }
 
-// subject identifies the action and the position of a card.
+// subject identifies an action, and the card in Slack that shows it.
 type subject struct {
 	Tenant   string `json:"t"`
 	ActionID string `json:"a"`
 	Digest   string `json:"d"`
-	// Place and TS identify the card.
+	// Place is the channel's id, and TS the timestamp of the card's message.
 	Place string `json:"p"`
 	TS    string `json:"ts"`
 }

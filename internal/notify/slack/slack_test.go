@@ -42,7 +42,7 @@ func TestWho(t *testing.T) {
 		{"", "T0A", "", "", ""},
 		{"", "T0A", "T0A|x", "U0A", ""},
 	} {
-		got, err := who(c.enterprise, c.team, c.home, c.user)
+		got, err := identify(c.enterprise, c.team, c.home, c.user)
 		if got.issuer != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%+v: %q, %v", c, got.issuer, err)
 		}

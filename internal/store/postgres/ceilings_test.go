@@ -62,10 +62,10 @@ func usedOf(t *testing.T, s *Store) (used []gatehouse.Decimal) {
 // succeed as fit, and the others learn that the ceiling is full. Then no group claims the ceiling for a while.
 func TestCeilingGroup(t *testing.T) {
 	t.Parallel()
-	var road traveler
-	s := openTest(t, Config{trip: road.note})
+	var counter tripCounter
+	s := openTest(t, Config{trip: counter.record})
 	ids := fill(t, s, 32)
-	n := road.of(t, "group", func() {
+	n := counter.count(t, "group", func() {
 		for _, err := range together(t, s, reserveAll(s, ids[:8], "12")...) {
 			if err != nil {
 				t.Error(err)
@@ -86,14 +86,14 @@ func TestCeilingGroup(t *testing.T) {
 	if want := []gatehouse.Decimal{"12", "12"}; full != 12 || !slices.Equal(usedOf(t, s), want) {
 		t.Errorf("%d found the ceilings full, want 12; used %v, want %v", full, usedOf(t, s), want)
 	}
-	road.of(t, "full", func() {
+	counter.count(t, "full", func() {
 		for _, err := range together(t, s, reserveAll(s, ids[24:], "12")...) {
 			if !errors.Is(err, errFull) {
 				t.Error(err)
 			}
 		}
 	})
-	if slices.ContainsFunc(road.trips, func(trip []string) bool { return slices.Contains(trip, checkCeilings.text) }) {
+	if slices.ContainsFunc(counter.trips, func(trip []string) bool { return slices.Contains(trip, checkCeilings.text) }) {
 		t.Error("a group claims a ceiling that was full just now")
 	}
 }

@@ -29,15 +29,15 @@ func leaving(s *Store, key string) func(context.Context) error {
 // TestCompanionsAreOneGroup: companions form one group, even if nobody else is under way.
 func TestCompanionsAreOneGroup(t *testing.T) {
 	t.Parallel()
-	var road traveler
-	s := openTest(t, Config{trip: road.note, companionWait: time.Hour})
+	var counter tripCounter
+	s := openTest(t, Config{trip: counter.record, companionWait: time.Hour})
 	var calls []func(context.Context) error
 	var want []string
 	for i := range 8 {
 		want = append(want, fmt.Sprint("w", i))
 		calls = append(calls, leaving(s, want[i]))
 	}
-	n := road.of(t, "companions", func() {
+	n := counter.count(t, "companions", func() {
 		for _, err := range atOnce(len(calls), calls...) {
 			if err != nil {
 				t.Error(err)

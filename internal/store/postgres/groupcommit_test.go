@@ -108,8 +108,8 @@ func wantLeft(t testing.TB, s *Store, want ...string) {
 // TestGroupTrips: a group takes two round trips, whatever its size.
 func TestGroupTrips(t *testing.T) {
 	t.Parallel()
-	var road traveler
-	s := openTest(t, Config{trip: road.note})
+	var counter tripCounter
+	s := openTest(t, Config{trip: counter.record})
 	p := populate(t, s)
 	agent := p.known(p.agent)
 	p.known(p.ana)
@@ -119,7 +119,7 @@ func TestGroupTrips(t *testing.T) {
 		a, ctx := p.propose(agent), p.cached(p.ana)
 		decides = append(decides, func() error { return p.approve(ctx, a.ID, a) })
 	}
-	n := road.of(t, "group", func() {
+	n := counter.count(t, "group", func() {
 		for _, err := range together(t, s, decides...) {
 			if err != nil {
 				t.Error(err)
@@ -129,7 +129,7 @@ func TestGroupTrips(t *testing.T) {
 	if n != 2 {
 		t.Errorf("%d round trips, want 2", n)
 	}
-	for i, statements := range road.trips {
+	for i, statements := range counter.trips {
 		if len(statements) > 20 {
 			t.Errorf("trip %d has %d statements for %d decisions", i+1, len(statements), members)
 		}
@@ -403,8 +403,8 @@ func TestGroupWaitsForNoLock(t *testing.T) {
 func TestGroupOfTenants(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	var road traveler
-	s := openTest(t, Config{trip: road.note})
+	var counter tripCounter
+	s := openTest(t, Config{trip: counter.record})
 	tenants := []string{"acme", "globex", "initech"}
 	var calls []func() error
 	for _, tenant := range tenants {
@@ -425,7 +425,7 @@ func TestGroupOfTenants(t *testing.T) {
 			})
 		}
 	}
-	if n := road.of(t, "group", func() {
+	if n := counter.count(t, "group", func() {
 		for _, err := range together(t, s, calls...) {
 			if err != nil {
 				t.Error(err)

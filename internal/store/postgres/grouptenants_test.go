@@ -62,8 +62,8 @@ func TestGroupSeesItsTenants(t *testing.T) {
 // group. The leaves of each tenant share a row of their own.
 func TestGroupWritesForTenants(t *testing.T) {
 	t.Parallel()
-	var road traveler
-	s := openTest(t, Config{trip: road.note})
+	var counter tripCounter
+	s := openTest(t, Config{trip: counter.record})
 	write := func() error {
 		return s.UpdateQueues(context.Background(), func(q gatehouse.Queues) error {
 			q.Now()
@@ -76,7 +76,7 @@ func TestGroupWritesForTenants(t *testing.T) {
 			return nil
 		})
 	}
-	n := road.of(t, "group", func() {
+	n := counter.count(t, "group", func() {
 		if err := errors.Join(together(t, s, write, write)...); err != nil {
 			t.Error(err)
 		}

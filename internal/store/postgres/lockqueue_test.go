@@ -81,14 +81,14 @@ func TestShortLockWait(t *testing.T) {
 			q := u.Query()
 			q.Set("lock_timeout", timeout)
 			u.RawQuery = q.Encode()
-			var road traveler
-			s := openTest(t, Config{URL: u.String(), trip: road.note})
+			var counter tripCounter
+			s := openTest(t, Config{URL: u.String(), trip: counter.record})
 			id := fill(t, s, 1)[0]
 			free := lockRows(t, s, id)
 			freed := sync.OnceFunc(free)
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 			defer cancel()
-			road.of(t, "update", func() {
+			counter.count(t, "update", func() {
 				err = s.Update(ctx, "default", func(tx gatehouse.Tx) error {
 					_, err := tx.LockAction("act_" + id)
 					if timeout != "20ms" && isLockTimeout(err) {
@@ -105,9 +105,9 @@ func TestShortLockWait(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			first, second := slices.Contains(road.trips[0], setTenant), slices.Contains(road.trips[1], setTenant)
+			first, second := slices.Contains(counter.trips[0], setTenant), slices.Contains(counter.trips[1], setTenant)
 			if !first || second == brief {
-				t.Errorf("the trips were %q", road.trips)
+				t.Errorf("the trips were %q", counter.trips)
 			}
 			wantIdle(t, s)
 			at := timeout

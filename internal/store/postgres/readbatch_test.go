@@ -106,8 +106,8 @@ func withPolicies(t testing.TB, s *Store, tenants ...string) {
 // statement that does not name the tenant sees those of the batch's tenants, and no others.
 func TestReadBatchOfTenants(t *testing.T) {
 	t.Parallel()
-	var road traveler
-	s := openTest(t, Config{trip: road.note})
+	var counter tripCounter
+	s := openTest(t, Config{trip: counter.record})
 	tenants := []string{"acme", "globex", "initech"}
 	withPolicies(t, s, append(tenants, "umbrella")...)
 	var calls []func() error
@@ -117,7 +117,7 @@ func TestReadBatchOfTenants(t *testing.T) {
 				versions(t.Context(), s, tenant, activeVersions, int64(n+1)))
 		}
 	}
-	trips := road.of(t, "batch", func() {
+	trips := counter.count(t, "batch", func() {
 		if err := errors.Join(readTogether(t, s, calls...)...); err != nil {
 			t.Error(err)
 		}
@@ -161,8 +161,8 @@ func TestReadBatchOfFailures(t *testing.T) {
 // not delay other Reads.
 func TestReadBatchMemberGone(t *testing.T) {
 	t.Parallel()
-	var road traveler
-	s := openTest(t, Config{trip: road.note})
+	var counter tripCounter
+	s := openTest(t, Config{trip: counter.record})
 	withPolicies(t, s, "acme")
 	release := holdBatches(t, s)
 	others := make(chan error, 4)
@@ -183,12 +183,12 @@ func TestReadBatchMemberGone(t *testing.T) {
 	if err := <-first; !errors.Is(err, context.Canceled) {
 		t.Errorf("a member that waited: %v", err)
 	}
-	road.of(t, "batch", func() {
+	counter.count(t, "batch", func() {
 		release(5)
 		for sent := 0; sent == 0; time.Sleep(time.Millisecond) {
-			road.mu.Lock()
-			sent = len(road.trips)
-			road.mu.Unlock()
+			counter.mu.Lock()
+			sent = len(counter.trips)
+			counter.mu.Unlock()
 		}
 	})
 	giveUpLate()

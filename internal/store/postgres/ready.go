@@ -13,10 +13,10 @@ import (
 const pingTimeout = 3 * time.Second
 
 // maxStandbyWait is how long a COMMIT may wait for a standby before Ping reports that the
-// database takes no writes.
+// database accepts no writes.
 const maxStandbyWait = 5 * time.Second
 
-// Ping checks that the database answers, takes writes, keeps them, grants the role its
+// Ping checks that the database answers, accepts writes, keeps them, grants the role its
 // privileges, and has the schema version of this program. A process must not work on a newer
 // schema, or on none.
 func (s *Store) Ping(ctx context.Context) error {
@@ -63,7 +63,7 @@ EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wa
 	case standby:
 		return errors.New("postgres: this server is a standby: it takes no writes")
 	case frozen == "on":
-		return errors.New("postgres: default_transaction_read_only is set: this database takes no writes")
+		return errors.New("postgres: default_transaction_read_only is set: this database accepts no writes")
 	case commit == "off":
 		return fmt.Errorf("postgres: %w", errAsyncCommit)
 	case alone:

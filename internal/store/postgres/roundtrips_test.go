@@ -38,13 +38,13 @@ func (looked) Check(context.Context, connector.Call) (connector.State, error) {
 	return connector.State{Matches: true}, nil
 }
 
-// traveler counts the round trips to the server.
-type traveler struct {
+// tripCounter counts the round trips to the server.
+type tripCounter struct {
 	mu    sync.Mutex
 	trips [][]string
 }
 
-func (t *traveler) note(statements []string) {
+func (t *tripCounter) record(statements []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !slices.Equal(statements, []string{"rollback"}) { // nobody waits for the rollback of a read
@@ -52,8 +52,8 @@ func (t *traveler) note(statements []string) {
 	}
 }
 
-// of returns the number of round trips of fn, and logs them.
-func (t *traveler) of(tb testing.TB, what string, fn func()) int {
+// count returns the number of round trips of fn, and logs them.
+func (t *tripCounter) count(tb testing.TB, what string, fn func()) int {
 	tb.Helper()
 	t.mu.Lock()
 	t.trips = nil
@@ -185,8 +185,8 @@ func (p *people) approve(ctx context.Context, id string, a *gatehouse.Action) er
 // only on a remote server.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
-	var road traveler
-	p := populate(t, openTest(t, Config{trip: road.note}))
+	var counter tripCounter
+	p := populate(t, openTest(t, Config{trip: counter.record}))
 	agent, ana := p.known(p.agent), p.known(p.ana)
 	p.propose(agent) // reads and parses the policy
 	if err := p.gate.SaveView(ana, "mine", ""); err != nil {
@@ -194,7 +194,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 	want := func(what string, most int, fn func()) {
 		t.Helper()
-		if n := road.of(t, what, fn); n != most {
+		if n := counter.count(t, what, fn); n != most {
 			t.Errorf("%s: %d round trips, want %d", what, n, most)
 		}
 	}
@@ -256,7 +256,7 @@ func TestRoundTrips(t *testing.T) {
 		must(err)
 	})
 	drain := func(limit int) (trips int) {
-		return road.of(t, fmt.Sprintf("drain %d", limit), func() {
+		return counter.count(t, fmt.Sprintf("drain %d", limit), func() {
 			done, err := p.worker.Drain(t.Context(), gatehouse.DefaultTenant, limit)
 			must(err)
 			if len(done) != limit {
@@ -288,8 +288,8 @@ func TestRoundTrips(t *testing.T) {
 // read the action first, as long as the last one had to.
 func TestRoundTripsOfOlderPolicy(t *testing.T) {
 	t.Parallel()
-	var road traveler
-	p := populate(t, openTest(t, Config{trip: road.note}))
+	var counter tripCounter
+	p := populate(t, openTest(t, Config{trip: counter.record}))
 	agent, ana := p.known(p.agent), p.known(p.ana)
 	old := []*gatehouse.Action{p.propose(agent), p.propose(agent)}
 	if _, err := p.gate.ApplyPolicy(p.root, string(policy.DefaultSource())+"\n# again\n"); err != nil {
@@ -297,7 +297,7 @@ func TestRoundTripsOfOlderPolicy(t *testing.T) {
 	}
 	young := []*gatehouse.Action{p.propose(agent), p.propose(agent)}
 	decide := func(what string, a *gatehouse.Action) int {
-		return road.of(t, what, func() {
+		return counter.count(t, what, func() {
 			if err := p.approve(ana, a.ID, a); err != nil {
 				t.Error(err)
 			}

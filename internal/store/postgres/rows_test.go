@@ -81,8 +81,8 @@ func TestPageIsAsItsActionsAre(t *testing.T) {
 // in a second round trip. A proposal larger than a page comes alone.
 func TestPageIsNotReadPastItsSize(t *testing.T) {
 	t.Parallel()
-	var road traveler
-	s := openTest(t, Config{trip: road.note})
+	var counter tripCounter
+	s := openTest(t, Config{trip: counter.record})
 	const large, all = 900 << 10, 12
 	var ids []string
 	err := s.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
@@ -121,7 +121,7 @@ func TestPageIsNotReadPastItsSize(t *testing.T) {
 		var got []string
 		var pages []int
 		for f := (gatehouse.ActionFilter{Sort: order}); len(pages) == 0 || f.Cursor != ""; {
-			n := road.of(t, "page", func() {
+			n := counter.count(t, "page", func() {
 				err := s.Read(t.Context(), "default", func(tx gatehouse.ReadTx) error {
 					page, err := tx.ListActions(f)
 					for _, a := range page.Items {

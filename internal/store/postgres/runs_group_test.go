@@ -110,15 +110,15 @@ func closeStep(s *Store, leased *gatehouse.Step, last bool) func() error {
 // of statements that does not depend on the number of runs. Each run gets its own answer.
 func TestRunsInOneGroup(t *testing.T) {
 	t.Parallel()
-	var road traveler
-	s := openTest(t, Config{trip: road.note})
+	var counter tripCounter
+	s := openTest(t, Config{trip: counter.record})
 	const n = 12
 	leased := leasedRuns(t, s, n)
 	var calls []func() error
 	for i, step := range leased {
 		calls = append(calls, closeStep(s, step, i%4 == 0))
 	}
-	trips := road.of(t, "group", func() {
+	trips := counter.count(t, "group", func() {
 		for _, err := range together(t, s, calls...) {
 			if err != nil {
 				t.Error(err)
@@ -128,7 +128,7 @@ func TestRunsInOneGroup(t *testing.T) {
 	if trips != 2 {
 		t.Errorf("%d round trips, want 2", trips)
 	}
-	for i, statements := range road.trips {
+	for i, statements := range counter.trips {
 		if len(statements) > 16 {
 			t.Errorf("trip %d has %d statements for %d runs", i+1, len(statements), n)
 		}
@@ -239,15 +239,15 @@ func closeTwo(s *Store, leased *gatehouse.Step) func() error {
 // statements. A step that is no longer blocked undoes only its own run's transition.
 func TestStepsPassInOneGroup(t *testing.T) {
 	t.Parallel()
-	var road traveler
-	s := openTest(t, Config{trip: road.note})
+	var counter tripCounter
+	s := openTest(t, Config{trip: counter.record})
 	const n = 12
 	leased := leasedRuns(t, s, n)
 	var calls []func() error
 	for _, step := range leased {
 		calls = append(calls, closeTwo(s, step))
 	}
-	trips := road.of(t, "group", func() {
+	trips := counter.count(t, "group", func() {
 		for _, err := range together(t, s, calls[:8]...) {
 			if err != nil {
 				t.Error(err)
@@ -257,7 +257,7 @@ func TestStepsPassInOneGroup(t *testing.T) {
 	if trips != 2 {
 		t.Errorf("%d round trips, want 2", trips)
 	}
-	for i, statements := range road.trips {
+	for i, statements := range counter.trips {
 		if len(statements) > 16 {
 			t.Errorf("trip %d has %d statements for 8 runs", i+1, len(statements))
 		}
@@ -391,11 +391,11 @@ func abs(n int) int { return max(n, -n) }
 // heads of the runs.
 func TestClaimTrips(t *testing.T) {
 	t.Parallel()
-	var road traveler
-	s := openTest(t, Config{trip: road.note})
+	var counter tripCounter
+	s := openTest(t, Config{trip: counter.record})
 	var leased []*gatehouse.Step
 	before := time.Now().Add(-time.Minute)
-	if trips := road.of(t, "claim", func() { leased = leasedRuns(t, s, 3) }); trips != 4 {
+	if trips := counter.count(t, "claim", func() { leased = leasedRuns(t, s, 3) }); trips != 4 {
 		t.Errorf("storing runs and claiming their steps took %d round trips, want 4", trips)
 	}
 	for _, step := range leased {

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ownKey closes a leased step under a key of the workflow's own.
-func ownKey(t testing.TB, s *Store, leased *gatehouse.Step, key string, to gatehouse.StepStatus) func() error {
+// closeWithOwnKey closes a leased step under a key that the workflow defines: an own key.
+func closeWithOwnKey(t testing.TB, s *Store, leased *gatehouse.Step, key string, to gatehouse.StepStatus) func() error {
 	return func() error {
 		return s.Update(t.Context(), leased.Tenant, func(tx gatehouse.Tx) error {
 			r, err := tx.LockRun(leased.RunID, leased.ID)
@@ -29,8 +29,8 @@ func ownKey(t testing.TB, s *Store, leased *gatehouse.Step, key string, to gateh
 	}
 }
 
-// pass closes the second step of a run under the key made of run and step.
-func pass(t testing.TB, s *Store, of *gatehouse.Step) func() error {
+// passStep closes the second step of a run under its generated key, which consists of run and step.
+func passStep(t testing.TB, s *Store, of *gatehouse.Step) func() error {
 	return func() error {
 		return s.Update(t.Context(), of.Tenant, func(tx gatehouse.Tx) error {
 			r, err := tx.LockRun(of.RunID, "")
@@ -46,6 +46,7 @@ func pass(t testing.TB, s *Store, of *gatehouse.Step) func() error {
 	}
 }
 
+// holder returns the id of the step that holds a key, "" if none does.
 func holder(t testing.TB, s *Store, key string) string {
 	t.Helper()
 	var id string
@@ -62,8 +63,8 @@ func holder(t testing.TB, s *Store, key string) string {
 	return id
 }
 
-// TestKeysOfSteps: one step holds a key, whether the key is made of run and step, which no
-// index contains, or is a workflow's own key with the same text.
+// TestKeysOfSteps: at most one step holds a key, even if one step has it as its generated key,
+// which no index contains, and another as its own key.
 func TestKeysOfSteps(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -71,7 +72,7 @@ func TestKeysOfSteps(t *testing.T) {
 	refused := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, gatehouse.ErrConflict) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: got %v, want a conflict", what, err)
 		}
 	}
 	held := func(key, want string) {
@@ -86,27 +87,27 @@ func TestKeysOfSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The generated key first, then the step's own key.
+	// The generated key is stored first, the same own key second.
 	done(closeStep(s, leased[0], false)())
 	held("run_00:s0", "stp_00_0")
-	refused("a key that was made before", ownKey(t, s, leased[1], "run_00:s0", gatehouse.StepSucceeded)())
-	done(pass(t, s, leased[2])())
+	refused("the generated key of a closed step", closeWithOwnKey(t, s, leased[1], "run_00:s0", gatehouse.StepSucceeded)())
+	done(passStep(t, s, leased[2])())
 	held("run_02:s1", "stp_02_1")
-	refused("a key that was passed", ownKey(t, s, leased[1], "run_02:s1", gatehouse.StepSucceeded)())
-	// The own key first.
-	done(ownKey(t, s, leased[1], "run_03:s0", gatehouse.StepSucceeded)())
+	refused("the generated key of a passed step", closeWithOwnKey(t, s, leased[1], "run_02:s1", gatehouse.StepSucceeded)())
+	// The own key is stored first.
+	done(closeWithOwnKey(t, s, leased[1], "run_03:s0", gatehouse.StepSucceeded)())
 	held("run_03:s0", "stp_01_0")
-	refused("a key that is somebody's own", closeStep(s, leased[3], false)())
-	done(ownKey(t, s, leased[3], "run_04:s1", gatehouse.StepSucceeded)())
-	refused("a step that is passed under somebody's own", pass(t, s, leased[4])())
+	refused("a generated key that another run has as its own", closeStep(s, leased[3], false)())
+	done(closeWithOwnKey(t, s, leased[3], "run_04:s1", gatehouse.StepSucceeded)())
+	refused("a passed step whose key another run has as its own", passStep(t, s, leased[4])())
 	held("run_04:s1", "stp_03_0")
-	// A step's own key that equals a generated key of its run.
-	done(ownKey(t, s, leased[4], "run_04:s0:other", gatehouse.StepSucceeded)())
+	// An own key that begins with or equals a generated key of the same run.
+	done(closeWithOwnKey(t, s, leased[4], "run_04:s0:other", gatehouse.StepSucceeded)())
 	held("run_04:s0:other", "stp_04_0")
-	done(ownKey(t, s, leased[5], "run_05:s1", gatehouse.StepSucceeded)())
-	refused("a step that is passed under its neighbour's", pass(t, s, leased[5])())
+	done(closeWithOwnKey(t, s, leased[5], "run_05:s1", gatehouse.StepSucceeded)())
+	refused("a passed step whose key another step of the run has", passStep(t, s, leased[5])())
 	// A failed step holds no key.
-	done(ownKey(t, s, leased[6], "run_07:s0", gatehouse.StepFailed)())
+	done(closeWithOwnKey(t, s, leased[6], "run_07:s0", gatehouse.StepFailed)())
 	held("run_07:s0", "")
 	done(closeStep(s, leased[7], false)())
 	held("run_07:s0", "stp_07_0")
@@ -114,8 +115,8 @@ func TestKeysOfSteps(t *testing.T) {
 	held("none", "")
 }
 
-// TestKeysAtOnce: if two Updates write the same key concurrently, one as a made key and one as
-// an own key, exactly one gets it, whichever comes first.
+// TestKeysAtOnce: if two Updates write the same key concurrently, one as a generated key and one
+// as an own key, exactly one of them gets it.
 func TestKeysAtOnce(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -123,15 +124,15 @@ func TestKeysAtOnce(t *testing.T) {
 	leased := leasedRuns(t, s, 2*n)
 	won := map[bool]int{}
 	for i := range n {
-		made := closeStep(s, leased[i], false)
+		generated := closeStep(s, leased[i], false)
 		if i%2 == 0 {
-			made = pass(t, s, leased[i])
+			generated = passStep(t, s, leased[i])
 		}
 		key := fmt.Sprintf("run_%02d:s%d", i, (i+1)%2)
-		own := ownKey(t, s, leased[n+i], key, gatehouse.StepSucceeded)
+		own := closeWithOwnKey(t, s, leased[n+i], key, gatehouse.StepSucceeded)
 		var both sync.WaitGroup
 		var first, second error
-		both.Go(func() { first = made() })
+		both.Go(func() { first = generated() })
 		both.Go(func() { second = own() })
 		both.Wait()
 		for _, err := range []error{first, second} {
@@ -144,7 +145,7 @@ func TestKeysAtOnce(t *testing.T) {
 		}
 		won[first == nil]++
 	}
-	t.Logf("the key that was made of the two came first %d times, the other %d times", won[true], won[false])
+	t.Logf("the generated key was stored %d times, the own key %d times", won[true], won[false])
 }
 
 // closeUnder closes a leased step under a key, as a worker's answer does, so that several can
@@ -165,8 +166,8 @@ func closeUnder(s *Store, leased *gatehouse.Step, key string, output gatehouse.J
 	}
 }
 
-// TestKeysInOneGroup: if two members write the same key in one statement, one of them gets it,
-// although the statement does not see its own writes.
+// TestKeysInOneGroup: if two members of a group write the same key in one statement, exactly one of
+// them gets it, although the statement does not see its own writes.
 func TestKeysInOneGroup(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -187,9 +188,9 @@ func TestKeysInOneGroup(t *testing.T) {
 	}
 }
 
-// TestWhoHasALikeKeyWaits: a workflow's own key with the text of another run's made key is not
-// written while that run is being moved.
-func TestWhoHasALikeKeyWaits(t *testing.T) {
+// TestOwnKeyWaitsForRun: an own key with the text of another run's generated key is not written
+// while an Update holds the lock of that run.
+func TestOwnKeyWaitsForRun(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	leased := leasedRuns(t, s, 2)
@@ -199,7 +200,7 @@ func TestWhoHasALikeKeyWaits(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		go func() { written <- ownKey(t, s, leased[1], "run_00:s0", gatehouse.StepSucceeded)() }()
+		go func() { written <- closeWithOwnKey(t, s, leased[1], "run_00:s0", gatehouse.StepSucceeded)() }()
 		waitForLock(t, s)
 		now := tx.Now()
 		step := r.Steps[0]
@@ -211,7 +212,7 @@ func TestWhoHasALikeKeyWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-written; !errors.Is(err, gatehouse.ErrConflict) {
-		t.Errorf("the other one: %v", err)
+		t.Errorf("the own key: got %v, want a conflict", err)
 	}
 }
 
@@ -250,6 +251,6 @@ func TestPassedStepsStayInPlace(t *testing.T) {
 	err = tx.QueryRow(t.Context(),
 		`SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'step'`).Scan(&all, &inPlace)
 	if err != nil || all != len(leased) || inPlace != all {
-		t.Errorf("of %d steps %d were written in place: %v", all, inPlace, err)
+		t.Errorf("of %d updated steps, %d were updated in place: %v", all, inPlace, err)
 	}
 }

@@ -130,8 +130,8 @@ SELECT tenant, 'stp_late', seq, id, 'late', 9, '', 'late', workspace, 'transform
 // transactions under way are read before the rows, each with its own snapshot.
 func TestScanFromTheBeginning(t *testing.T) {
 	t.Parallel()
-	road := &traveler{}
-	s, ctx := openTest(t, Config{trip: road.note}), context.Background()
+	counter := &tripCounter{}
+	s, ctx := openTest(t, Config{trip: counter.record}), context.Background()
 	park(t, s, 1)
 	approved(t, s, "beta", 2)
 	execAll(t, s,
@@ -143,7 +143,7 @@ FROM run, (VALUES ('x', 'ready', 7, NULL, NULL), ('y', 'running', 1, 8, NULL), (
 		`UPDATE push SET status = 'picking', generation = 1, lease_owner = 'w', lease_until = 8 WHERE id = (SELECT min(id)
 			FROM push)`)
 	s.stepScan.longScan = true
-	trips := road.of(t, "a question", func() {
+	trips := counter.count(t, "a question", func() {
 		err := s.ReadQueues(ctx, func(q gatehouse.ReadQueues) error {
 			lanes, err := q.DueLanes("acme", "", gatehouse.Lane{}, 64, 16)
 			if len(lanes) != 0 {
@@ -160,7 +160,7 @@ FROM run, (VALUES ('x', 'ready', 7, NULL, NULL), ('y', 'running', 1, 8, NULL), (
 	}
 	at := -1
 	for _, sql := range []string{beginUpdate, readClock, oldestWriter, stepMarks, `commit`} {
-		next := slices.Index(road.trips[0], sql)
+		next := slices.Index(counter.trips[0], sql)
 		if next <= at {
 			t.Errorf("%q is at %d, after %d", sql, next, at)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// written returns what a decision writes, without random values.
+// written returns the rows of the tables that a decision writes, without random ids.
 func written(t *testing.T, url string) (rows []string) {
 	t.Helper()
 	c, err := pgx.Connect(context.Background(), url)
@@ -25,7 +25,7 @@ func written(t *testing.T, url string) (rows []string) {
 	if _, err := c.Exec(context.Background(), `SELECT set_config($1, $2, false)`, TenantSetting, AllTenants); err != nil {
 		t.Fatal(err)
 	}
-	drawn := regexp.MustCompile(`\\"id\\": ?\\"[^"]*\\"`)
+	randomID := regexp.MustCompile(`\\"id\\": ?\\"[^"]*\\"`)
 	for _, table := range []string{"action", "approval", "vote", "push", "audit_leaf", "idempotency"} {
 		list, err := c.Query(
 			context.Background(),
@@ -40,14 +40,15 @@ func written(t *testing.T, url string) (rows []string) {
 			t.Fatal(err)
 		}
 		for _, text := range texts {
-			rows = append(rows, drawn.ReplaceAllString(text, ""))
+			rows = append(rows, randomID.ReplaceAllString(text, ""))
 		}
 	}
 	return rows
 }
 
-// settle decides an action, by one write or by several; between runs after the lock.
-func settle(s *Store, one, answer bool, between func(tx *tx) error) error {
+// settle approves an action, with one write or with several, and stores an answer if asked to. between
+// runs after the action is locked.
+func settle(s *Store, oneWrite, answer bool, between func(tx *tx) error) error {
 	return s.Update(context.Background(), "default", func(x gatehouse.Tx) error {
 		a, err := x.LockAction("act_000000000")
 		if err != nil {
@@ -70,7 +71,7 @@ func settle(s *Store, one, answer bool, between func(tx *tx) error) error {
 		leaf := &gatehouse.Leaf{
 			Tenant: a.Tenant, Type: "hitl.approved", Subject: a.ID, ActionID: a.ID, Actor: "prn_ana",
 		}
-		if one {
+		if oneWrite {
 			err = x.SettleDecision(&gatehouse.Settlement{
 				ActionID: a.ID, ApprovalID: a.Approval.ID, Vote: vote, To: gatehouse.StatusApproved,
 				Push: push, Leaf: leaf,
@@ -94,74 +95,74 @@ func settle(s *Store, one, answer bool, between func(tx *tx) error) error {
 	})
 }
 
-// TestSettleStatement: a decision in one statement stores what the single statements store, and each
-// obstacle prevents all of it.
+// TestSettleStatement: a decision in one statement stores the same rows as one in several statements. If
+// one of its rows conflicts with a stored row, it stores none.
 func TestSettleStatement(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMicro(1_700_000_000_000_000).UTC()
-	open := func(t *testing.T) (*Store, string, *traveler) {
-		url, road := database(t), &traveler{}
-		s := openTest(t, Config{URL: url, Clock: func() time.Time { return at }, trip: road.note})
+	open := func(t *testing.T) (*Store, string, *tripCounter) {
+		url, counter := database(t), &tripCounter{}
+		s := openTest(t, Config{URL: url, Clock: func() time.Time { return at }, trip: counter.record})
 		fill(t, s, 1)
-		return s, url, road
+		return s, url, counter
 	}
 	for name, answer := range map[string]bool{"without an answer": false, "with an answer": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var stored [2][]string
-			for i, one := range []bool{false, true} {
-				s, url, road := open(t)
-				road.of(t, "decision", func() {
-					if err := settle(s, one, answer, nil); err != nil {
+			for i, oneWrite := range []bool{false, true} {
+				s, url, counter := open(t)
+				counter.count(t, "decision", func() {
+					if err := settle(s, oneWrite, answer, nil); err != nil {
 						t.Error(err)
 					}
 				})
-				last := road.trips[len(road.trips)-1]
-				if whole := slices.Equal(last, []string{settleDecision.single, `commit`}); whole != one {
-					t.Errorf("sent as one statement with the mark is %v, want %v", whole, one)
+				last := counter.trips[len(counter.trips)-1]
+				if got := slices.Equal(last, []string{settleDecision.single, `commit`}); got != oneWrite {
+					t.Errorf("the decision is sent as one statement: %v, want %v", got, oneWrite)
 				}
 				stored[i] = written(t, url)
 			}
 			if diff := cmp.Diff(stored[0], stored[1]); diff != "" || len(stored[0]) < 5 {
-				t.Errorf("%d rows; one by one and in one differ:\n%s", len(stored[0]), diff)
+				t.Errorf("%d rows; several statements and one statement store different rows:\n%s", len(stored[0]), diff)
 			}
 		})
 	}
-	other := func(sql string, args ...any) func(tx *tx) error {
+	write := func(sql string, args ...any) func(tx *tx) error {
 		return func(tx *tx) error { return tx.Write(sql, args...) }
 	}
 	for name, between := range map[string]func(tx *tx) error{
-		"answered": other(`UPDATE approval SET status = 'rejected'`),
-		"moved":    other(`UPDATE action SET status = 'canceled', decided_at = 1`),
-		"pushed": other(
+		"approval decided": write(`UPDATE approval SET status = 'rejected'`),
+		"action moved":     write(`UPDATE action SET status = 'canceled', decided_at = 1`),
+		"push exists": write(
 			`INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts, attempt_base, last_error, error_code, not_before, created_at, generation, lease_owner, replays) SELECT tenant, 'psh_2', seq, id, '', '', '', 'queued', 0, 0, '', '', 0, 0, 0, '', 0 FROM action`),
-		"remembered": other(`INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at)
+		"answer exists": write(`INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at)
 			VALUES ('default', 'prn_ana', 'POST', 'k', sha256(''), $1)`, at.UnixMicro()),
-		"mark removed": other(`UPDATE gatehouse_session SET last = -1`),
+		"mark removed": write(`UPDATE gatehouse_session SET last = -1`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, url, road := open(t)
+			s, url, counter := open(t)
 			before := written(t, url)
 			if len(before) < 2 {
-				t.Fatalf("stored are %v", before)
+				t.Fatalf("the rows before the decision are %v", before)
 			}
-			road.of(t, "decision", func() {
+			counter.count(t, "decision", func() {
 				if err := settle(s, true, true, between); !errors.Is(err, gatehouse.ErrConflict) {
-					t.Errorf("it is %v, want a conflict", err)
+					t.Errorf("got %v, want a conflict", err)
 				}
 			})
-			if !slices.Contains(road.trips[len(road.trips)-1], settleDecision.single) {
-				t.Error("it was not sent as one")
+			if !slices.Contains(counter.trips[len(counter.trips)-1], settleDecision.single) {
+				t.Error("the decision was not sent as one statement")
 			}
 			if diff := cmp.Diff(before, written(t, url)); diff != "" {
-				t.Errorf("something is stored:\n%s", diff)
+				t.Errorf("the refused decision changed rows:\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestSettleInGroup: the decisions of a group and their stored answers are all stored.
+// TestSettleInGroup: a group stores every decision in it, with the answer for its idempotency key.
 func TestSettleInGroup(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// BoundToReader adds a filter's ReadBy to the values to which a cursor is bound. Without ReadBy,
-// cursors are the same as before this filter existed.
+// BoundToReader adds a filter's ReadBy to the values to which a cursor is bound. Without ReadBy it
+// adds nothing, so that cursors of older versions stay valid.
 func BoundToReader(bound []string, readBy string) []string {
 	if readBy == "" {
 		return bound
@@ -14,14 +14,14 @@ func BoundToReader(bound []string, readBy string) []string {
 	return append(bound, "read by "+readBy)
 }
 
-// Inherited reports whether Inherit stored this row.
+// Inherited reports whether Inherit has let a principal read the object with this id.
 func (t Reads) Inherited(principalID, id string) (found bool, err error) {
 	err = t.Each(`SELECT 1 FROM reader WHERE tenant = $1 AND principal_id = $2 AND thing = $3`,
 		func(Row) error { found = true; return nil }, t.Tenant(), principalID, id)
 	return found, err
 }
 
-// Inherit lets the agents that may read the object from also read the object id.
+// Inherit lets the agents that may read one object (from) also read another one (id).
 func (t Writes) Inherit(id, from string) error {
 	return t.Write(`
 INSERT INTO reader (tenant, principal_id, thing)

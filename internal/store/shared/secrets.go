@@ -32,7 +32,7 @@ FROM secret s LEFT JOIN principal p ON p.tenant = s.tenant AND p.id = s.set_by
 WHERE s.tenant = $1 AND s.name = $2`, t.Tenant(), name)
 }
 
-// PutSecret stores a value of the next version.
+// PutSecret stores the value of the next version.
 func (t Writes) PutSecret(s *gatehouse.Secret) error {
 	if err := t.Owns(s.Tenant); err != nil {
 		return err
@@ -56,7 +56,7 @@ UPDATE secret SET sealed = NULL, ring_key = NULL, revoked_at = $3, revoked_by = 
 WHERE tenant = $1 AND name = $2 AND revoked_at IS NULL`, t.Tenant(), name, t.Now(), by)
 }
 
-// UseSecret stores the time of the last use.
+// UseSecret stores the time of the last use, unless a later one is stored.
 func (t Writes) UseSecret(name string, at time.Time) error {
 	return t.Write(`
 UPDATE secret SET used_at = $3 WHERE tenant = $1 AND name = $2 AND (used_at IS NULL OR used_at < $3)`,
