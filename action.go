@@ -26,7 +26,7 @@ const (
 // Decided reports whether the action is no longer pending.
 func (s Status) Decided() bool { return s != StatusPending }
 
-// Finished reports whether the action will not change by itself any more.
+// Finished reports whether the action changes only when somebody replays, resolves or reverses it.
 func (s Status) Finished() bool {
 	switch s {
 	case StatusPending, StatusApproved, StatusPushing:
@@ -47,8 +47,8 @@ type Target struct {
 	Version string `json:"version,omitempty"`
 }
 
-// Magnitude is the proposer's own claim of the size of a change. A policy may
-// take it to raise, never to lower, the amount that it computes.
+// Magnitude is the size of a change, as the proposer claims it. A policy may use it
+// to raise the amount that the policy computes, never to lower it.
 type Magnitude struct {
 	// Amount is a decimal number, exactly as given.
 	Amount Decimal `json:"amount"`
@@ -75,9 +75,9 @@ type ArtifactDiff struct {
 	Text string `json:"text,omitempty"`
 	// Summary says in short what the diff changes, at most [MaxTextBytes] bytes.
 	Summary string `json:"summary,omitempty"`
-	// LinesAdded is the proposer's count, nil if it gave none; the server does not count.
+	// LinesAdded is the proposer's count, nil for none; the server does not count.
 	LinesAdded *int `json:"lines_added,omitempty"`
-	// LinesRemoved is as LinesAdded.
+	// LinesRemoved is the same for removed lines.
 	LinesRemoved *int `json:"lines_removed,omitempty"`
 }
 
@@ -95,7 +95,7 @@ type Proposal struct {
 	CurrentState JSON `json:"current_state,omitempty"`
 	// ProposedChange is the change itself, an object.
 	ProposedChange JSON `json:"proposed_change"`
-	// Rationale tells people why, at most [MaxTextBytes] bytes.
+	// Rationale tells people why the change is proposed, at most [MaxTextBytes] bytes.
 	Rationale string `json:"rationale,omitempty"`
 	// RiskLevel is the proposer's claim, 0 for none. A claim can only raise the level.
 	RiskLevel RiskLevel `json:"risk_level,omitempty"`
@@ -103,7 +103,7 @@ type Proposal struct {
 	Magnitude *Magnitude `json:"magnitude,omitempty"`
 	// OnBehalfOf names the person for whom the agent works; that person cannot decide. "" for none.
 	OnBehalfOf string `json:"on_behalf_of,omitempty"`
-	// Evaluations are at most [MaxEvaluations].
+	// Evaluations lists at most [MaxEvaluations] results.
 	Evaluations []Evaluation `json:"evaluations,omitempty"`
 	// ArtifactDiff is nil when the proposal has no text diff.
 	ArtifactDiff *ArtifactDiff `json:"artifact_diff,omitempty"`
@@ -113,14 +113,14 @@ type Proposal struct {
 	ExpiresIn Span `json:"expires_in,omitempty"`
 	// Callback is called when the action is decided, and when it is finished; nil for none.
 	Callback *Callback `json:"callback,omitempty"`
-	// Metadata is an object of the proposer's own, which policies can read. "" for none.
+	// Metadata is the proposer's own object, which policies can read. "" for none.
 	Metadata JSON `json:"metadata,omitempty"`
 	// IdempotencyKey is unique in the tenant. The server makes one for a proposal without one.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 }
 
 // Action is a proposal as the gate holds it: judged, decided, carried out.
-// The members of Proposal never change; RiskLevel is the server's.
+// The members of Proposal never change, but the server sets RiskLevel.
 type Action struct {
 	ID string `json:"id"`
 	// Revision counts from 1. A revision is an action of its own; see Supersedes.
@@ -137,8 +137,8 @@ type Action struct {
 	Digest Digest `json:"digest"`
 	// Fingerprint is the fingerprint of the connector's definition at the proposal.
 	Fingerprint string `json:"connector_fingerprint"`
-	// Declared is what the connector declared about the operation at the proposal; nil for
-	// nothing.
+	// Declared is what the connector declared about the operation at the proposal; nil if
+	// it declared nothing.
 	Declared *Declared `json:"declared,omitempty"`
 	// Policy is the judgement at the proposal, which never changes.
 	Policy PolicyOutcome `json:"policy"`
@@ -146,7 +146,7 @@ type Action struct {
 	Approval *Approval `json:"approval"`
 	// Push is nil until the action is approved.
 	Push *PushSummary `json:"push"`
-	// Receipt is the latest one that is not late, nil before the first call.
+	// Receipt is the latest receipt that is not late, nil before the first call.
 	Receipt *Receipt `json:"receipt"`
 	// Supersedes is the id of the revision that this one replaces, "" for the first.
 	Supersedes string `json:"supersedes,omitempty"`
@@ -181,10 +181,10 @@ type Action struct {
 	// RebasedBy is the name of the principal that requested the rebase, "" for an action that is
 	// not a rebase.
 	RebasedBy string `json:"rebased_by,omitempty"`
-	// UndoneBy is the name of the person whose undo of a decision made this revision, ""
-	// for none.
+	// UndoneBy is the name of the person who undid a decision and so made this
+	// revision, "" for none.
 	UndoneBy string `json:"undone_by,omitempty"`
-	// CanceledBy is the name of the principal that canceled the action, "" for none, or if not known.
+	// CanceledBy is the name of the principal that canceled the action, "" for none or if unknown.
 	// It is not stored, and lists leave it out.
 	CanceledBy string `json:"canceled_by,omitempty"`
 	// EditedBy is the name of the reviewer who edited the change, "" for the proposer's
@@ -207,18 +207,18 @@ type Action struct {
 	// ContentHash is the SHA-256 of the proposal's canonical form, to compare
 	// proposals with the same idempotency_key. Answers do not show it.
 	ContentHash [32]byte `json:"-"`
-	// HoldFor is how long an approval rests before dispatch.
+	// HoldFor is how long an approved action waits before dispatch.
 	HoldFor Duration `json:"hold,omitempty"`
 	// Undoable is whether the connector says how to undo the operation; false if
 	// unknown. It is not stored: each read asks the connector as configured now.
 	Undoable bool `json:"undoable,omitzero"`
-	// Comments are the conversation on the action, in order. Lists leave it out.
+	// Comments are the conversation on the action, in order. Lists leave them out.
 	Comments []Comment `json:"comments,omitempty"`
 	// ArchivedAt is set once the action is in the archive: see ArchiveReader.
 	ArchivedAt *time.Time `json:"archived_at,omitempty"`
 }
 
-// PolicyOutcome tells how the policy judged an action, and which version.
+// PolicyOutcome tells how the policy judged an action, and which version of the policy.
 type PolicyOutcome struct {
 	// Outcome is allow, deny or needs_approval.
 	Outcome Outcome `json:"outcome"`

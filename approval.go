@@ -18,7 +18,7 @@ const (
 )
 
 // Approval is the question to people about one action. Its creation freezes
-// everything but the status and the votes.
+// who may answer, the quorum and the times.
 type Approval struct {
 	ID string `json:"id"`
 	// ActionID is the action that the question is about.
@@ -29,7 +29,8 @@ type Approval struct {
 	Required int `json:"required"`
 	// Roles, People and Groups say who may answer from the beginning: holders of
 	// any of the roles, the named principals (by id or name), and members of any of
-	// the groups. Excluded people never may. Later stages add people.
+	// the groups. Later stages add people. Excluded people
+	// may never answer.
 	Roles  []Role   `json:"roles"`
 	People []string `json:"people,omitempty"`
 	Groups []string `json:"groups,omitempty"`
@@ -67,7 +68,7 @@ type Approval struct {
 	Votes []Vote `json:"votes"`
 }
 
-// Confirm asks the approver to retype the value that matters.
+// Confirm asks the approver to retype the most important value of the change.
 type Confirm struct {
 	// Prompt tells the approver what to retype.
 	Prompt string `json:"prompt"`
@@ -98,7 +99,7 @@ type Vote struct {
 	Notes string `json:"notes,omitempty"`
 	// Via is the channel, set by the server.
 	Via Channel `json:"via"`
-	// Digest is what the voter saw; "" where the request named none.
+	// Digest is the digest that the voter saw; "" where the request had none.
 	Digest Digest `json:"digest,omitempty"`
 	// At is the time of the vote, by the store's clock.
 	At time.Time `json:"at"`

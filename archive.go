@@ -38,7 +38,7 @@ func (s Status) Archivable() bool {
 	return false
 }
 
-// Record is everything that the store has of one action, except the audit log,
+// Record is everything that the store has about one action, except the audit log,
 // which never moves.
 type Record struct {
 	// Action has neither Push nor Receipt set here.
@@ -137,7 +137,7 @@ func NewArchived(r *Record, batch string, now time.Time) (*Archived, error) {
 	return a, nil
 }
 
-// ErrArchiveDamaged is the error of a document that was changed after it was archived.
+// ErrArchiveDamaged says that a document was changed after it was archived.
 var ErrArchiveDamaged = errors.New("gatehouse: a damaged document in the archive")
 
 // Record reads the document, and checks it against its hash and against the columns
@@ -158,7 +158,7 @@ func (a *Archived) Record() (*Record, error) {
 	case d.Version != archiveVersion:
 		return nil, damaged(fmt.Sprintf("version %d is not known", d.Version))
 	case r.Action == nil:
-		return nil, damaged("there is no action in it")
+		return nil, damaged("it has no action")
 	case r.Action.Tenant != a.Tenant || r.Action.ID != a.ID || r.Action.Status != a.Status ||
 		r.Action.IdempotencyKey != a.IdempotencyKey:
 		return nil, damaged("it belongs to another action")
@@ -207,7 +207,7 @@ type ActionFamily struct {
 	// IDs are the ids of all its actions.
 	IDs []string
 	// In a plan: the earliest and the latest end in the family, and the size in
-	// bytes of the proposed changes and pre-images. The store does not lock by
+	// bytes of the proposed changes and pre-images. LockEnded ignores
 	// these fields.
 	Oldest, Newest time.Time
 	Bytes          int64
@@ -231,7 +231,7 @@ type ArchiveWriter interface {
 	// families that another transaction has locked.
 	LockEnded(families []ActionFamily, before time.Time) ([]*Record, error)
 	// PutArchived stores locked actions of one tenant in the archive, and deletes
-	// them and everything that belongs to them from the other tables. An archived
-	// action is ErrConflict.
+	// them and everything that belongs to them from the other tables. It fails with
+	// ErrConflict if an action is already archived.
 	PutArchived(list []*Archived) error
 }

@@ -63,7 +63,7 @@ type AppliedMirror struct {
 	Connector  string `json:"connector"`
 	Operation  string `json:"operation"`
 	Target     Target `json:"target"`
-	// Before is the approved pre-image, "" for none; After the approved change.
+	// Before is the approved pre-image, "" for none. After is the approved change.
 	Before JSON `json:"before,omitempty"`
 	After  JSON `json:"after"`
 	// Digest is the approved digest.

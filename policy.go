@@ -229,7 +229,7 @@ type PolicyAsk struct {
 	Who []string `json:"who,omitempty"`
 	// Expiry is how long people have to answer.
 	Expiry Duration `json:"expiry,omitempty"`
-	// Hold is how long an approval rests before dispatch, nil where the policy sets none.
+	// Hold is how long an approved action waits before dispatch, nil where the policy sets none.
 	Hold *Duration `json:"hold,omitempty"`
 	// Stages counts the stages of escalation; 0 for none.
 	Stages int `json:"stages,omitempty"`

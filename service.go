@@ -32,7 +32,7 @@ type ActionService interface {
 	// pending.
 	Undo(ctx context.Context, id string) (*UndoAnswer, error)
 	Revise(ctx context.Context, id string, p *Proposal) (*Action, error)
-	// Rebase replaces a pending action by a new one with the same change and the
+	// Rebase replaces a pending action with a new one with the same change and the
 	// target's present state. The gate reads that state.
 	Rebase(ctx context.Context, id string) (*Action, error)
 	// Edit replaces a pending action by a revision with a change that a reviewer edited.

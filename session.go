@@ -48,7 +48,7 @@ type Session struct {
 	// Credential is the credential with which the person signed in: the passkey's id, or the
 	// OIDC issuer; empty for a set-up link.
 	Credential string `json:"credential,omitempty"`
-	// UserAgent is the browser's own name: hostile text.
+	// UserAgent is the User-Agent header: untrusted text.
 	UserAgent string    `json:"user_agent"`
 	CreatedAt time.Time `json:"created_at"`
 	// LastSeenAt lags by at most SessionTouch.

@@ -17,16 +17,17 @@ import (
 //   - Every [SignedIn] has a new token, which goes into the session cookie (HttpOnly,
 //     Path=/, SameSite=Lax: an OIDC provider's answer arrives as a navigation from
 //     another site; Secure and __Host- over https). The cookie's old value goes into
-//     Browser.Previous, which ends that session: a planted token is never adopted.
+//     Browser.Previous, which ends that session: a token that an attacker
+//     planted is never adopted.
 //   - Between Begin and Finish, the State is in its own cookie (same attributes, until
 //     ExpiresAt). The handler passes it to Finish and clears it. It works once,
 //     whatever the result.
-//   - A GET page begins nothing that has an effect: set-up links are redeemed by
-//     POST. The one exception is OIDC's return, which needs the State cookie.
+//   - A GET request has no effect: set-up links are redeemed by POST. The one exception
+//     is the return from an OIDC provider, which needs the State cookie.
 
-// Browser is the browser of a sign-in.
+// Browser describes the browser that signs in.
 type Browser struct {
-	// UserAgent is the browser's own name: hostile text.
+	// UserAgent is the User-Agent header: untrusted text.
 	UserAgent string
 	// Previous is the session token that the browser sent, "" for none.
 	Previous string
@@ -59,8 +60,8 @@ type BrowserService interface {
 	FindSetupLink(ctx context.Context, token string) (*SetupLink, *Principal, error)
 	// RedeemSetupLink consumes the link; errors as for FindSetupLink.
 	RedeemSetupLink(ctx context.Context, token string, b Browser) (*SignedIn, error)
-	// ListPasskeys and ListIdentities return those of a principal, by id or name;
-	// "" is the caller. Only administrators see those of other principals.
+	// ListPasskeys and ListIdentities list what belongs to a principal, given by id
+	// or name; "" is the caller. Only administrators may name other principals.
 	ListPasskeys(ctx context.Context, principal string) ([]*Passkey, error)
 	ListIdentities(ctx context.Context, principal string) ([]*ExternalIdentity, error)
 	// RemovePasskey removes a passkey of the caller, or, for an administrator, any
@@ -85,8 +86,8 @@ type SignInService interface {
 	// Options lists the methods of signing in here.
 	Options() SignInOptions
 
-	// BeginOIDC begins a sign-in at a provider. FinishOIDC hands returnTo back; it
-	// is a path of this server, else "/" replaces it.
+	// BeginOIDC begins a sign-in at a provider. FinishOIDC returns
+	// returnTo if it is a path of this server, else "/".
 	BeginOIDC(ctx context.Context, provider, returnTo string) (*Redirect, error)
 	// BeginOIDCLink begins linking the caller to its identity at a provider. The
 	// error is step_up_required unless the sign-in is fresh or editToken is the
@@ -96,13 +97,13 @@ type SignInService interface {
 	// action as it was shown.
 	BeginOIDCStepUp(ctx context.Context, provider, actionID string, digest Digest, returnTo string) (*Redirect, error)
 	// FinishOIDC takes the provider's answer at CallbackPath to any of these three
-	// methods: the State cookie's value and the query's parameters. Linking and
-	// step-up need, in the context, the caller that began them.
+	// methods: the State cookie's value and the query's parameters. For linking and
+	// step-up, the context must have the caller that began them.
 	FinishOIDC(ctx context.Context, state string, answer url.Values, b Browser) (*OIDCResult, error)
 
-	// BeginPasskeySignIn begins a sign-in with a passkey. The registration and the
-	// step-up are for the caller: registration adds a passkey (step_up_required as
-	// for BeginOIDCLink), the step-up is for one action as it was shown.
+	// BeginPasskeySignIn begins a sign-in with a passkey. Registration adds a passkey
+	// to the caller (step_up_required as for BeginOIDCLink). A step-up is the caller's,
+	// for one action as it was shown.
 	BeginPasskeySignIn(ctx context.Context) (*Challenge, error)
 	FinishPasskeySignIn(ctx context.Context, state string, response []byte, b Browser) (*SignedIn, error)
 	BeginPasskeyRegistration(ctx context.Context, name, editToken string) (*Challenge, error)
@@ -174,7 +175,7 @@ type OIDCResult struct {
 type ExternalSignIn struct {
 	Tenant, Provider, Issuer, Subject string
 	// Name is the provider's name for the person, used for a new principal. It
-	// identifies nobody.
+	// does not identify the person.
 	Name string
 	// Roles are the roles that the mapping gives the person. Managed are all roles
 	// that the mapping can give: a sign-in takes away only these.
@@ -182,6 +183,6 @@ type ExternalSignIn struct {
 	// Groups are the groups of this tenant that the mapping gives the person. Other
 	// memberships from the same issuer end.
 	Groups []string
-	// Provision creates a person for an unknown identity that has a role.
+	// Provision says whether to create a person for an unknown identity that has a role.
 	Provision bool
 }

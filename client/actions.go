@@ -139,7 +139,7 @@ func (c *Client) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, er
 	return post[gatehouse.UndoAnswer](ctx, c, true, action(id, "/undo"), nil)
 }
 
-// Rebase replaces a pending action by a new one with the same change and the target's present
+// Rebase replaces a pending action with a new one that has the same change and the target's
 // state. The gate reads that state.
 func (c *Client) Rebase(ctx context.Context, id string) (*gatehouse.Action, error) {
 	return post[gatehouse.Action](ctx, c, true, action(id, "/rebase"), nil)
@@ -151,7 +151,7 @@ func (c *Client) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (
 	return post[gatehouse.Action](ctx, c, true, action(id, "/edit"), e)
 }
 
-// Revise replaces a pending action by a new revision.
+// Revise replaces a pending action with a new revision.
 func (c *Client) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*gatehouse.Action, error) {
 	return post[gatehouse.Action](ctx, c, true, action(id, "/revise"), p)
 }

@@ -23,7 +23,7 @@ func (c *Client) ListBreakers(ctx context.Context) ([]gatehouse.BreakerState, er
 	return list[gatehouse.BreakerState](ctx, c, "/connectors", nil)
 }
 
-// DispatchHealth returns the health of connectors and queue.
+// DispatchHealth returns the health of the connectors and of the queue.
 func (c *Client) DispatchHealth(ctx context.Context) (*gatehouse.DispatchHealth, error) {
 	return get[gatehouse.DispatchHealth](ctx, c, "/pushes/health", nil)
 }
@@ -85,8 +85,8 @@ func (c *Client) ResolvePush(ctx context.Context, id string, r gatehouse.Resolut
 	return post[gatehouse.Push](ctx, c, true, "/pushes/"+segment(id)+"/resolve", r)
 }
 
-func principal(idOrName, verb string) string {
-	return "/principals/" + segment(idOrName) + verb
+func principal(idOrName, suffix string) string {
+	return "/principals/" + segment(idOrName) + suffix
 }
 
 // CreatePrincipal creates a principal; only this answer contains its secrets.
@@ -137,7 +137,7 @@ func (c *Client) group(ctx context.Context, method, name string, body any) (*gat
 	return read[gatehouse.Group](ctx, c, request{method: method, path: "/groups/" + segment(name), body: body})
 }
 
-// DeleteGroup deletes a group and every membership.
+// DeleteGroup deletes a group and its memberships.
 func (c *Client) DeleteGroup(ctx context.Context, name string) error {
 	_, err := c.do(ctx, request{method: http.MethodDelete, path: "/groups/" + segment(name)})
 	return err
@@ -245,7 +245,7 @@ func (c *Client) LogKeys(ctx context.Context) (*gatehouse.LogKeys, error) {
 }
 
 // ProveEntry reads the proof that an entry lies in the log of the given size; 0 means the
-// present size.
+// current size.
 func (c *Client) ProveEntry(ctx context.Context, entry, size int64) (*gatehouse.EntryProof, error) {
 	q := url.Values{"entry": {strconv.FormatInt(entry, 10)}}
 	if size != 0 {
@@ -255,7 +255,7 @@ func (c *Client) ProveEntry(ctx context.Context, entry, size int64) (*gatehouse.
 }
 
 // ProveGrowth reads the proof that the log of size to begins with the log of size from; 0 as
-// to means the present size.
+// to means the current size.
 func (c *Client) ProveGrowth(ctx context.Context, from, to int64) (*gatehouse.GrowthProof, error) {
 	q := url.Values{"from": {strconv.FormatInt(from, 10)}}
 	if to != 0 {

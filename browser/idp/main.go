@@ -23,14 +23,14 @@ func main() {
 
 func run(in io.Reader, out io.Writer) error {
 	d := json.NewDecoder(in)
-	var known struct {
+	var config struct {
 		Clients []struct {
 			ID, Secret string
 			Callbacks  []string
 		}
 		People []idptest.Person
 	}
-	if err := d.Decode(&known); err != nil {
+	if err := d.Decode(&config); err != nil {
 		return err
 	}
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -42,14 +42,14 @@ func run(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range known.Clients {
+	for _, c := range config.Clients {
 		p.Register(c.ID, c.Secret, c.Callbacks...)
 	}
-	for _, who := range known.People {
-		p.Join(who)
+	for _, person := range config.People {
+		p.Join(person)
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- http.Serve(l, p) }() //nolint:gosec // a test's, on loopback
+	go func() { failed <- http.Serve(l, p) }() //nolint:gosec // a test server on loopback
 	ended := make(chan error, 1)
 	go func() {
 		_, err := io.Copy(io.Discard, in)

@@ -28,13 +28,13 @@ type Config struct {
 	SMTP string `yaml:"smtp" form:"first"`
 	// TLS is starttls (the default), implicit, or none. None requires AllowPrivate.
 	TLS string `yaml:"tls"`
-	// CA is further PEM certificates to trust.
+	// CA are additional PEM certificates to trust.
 	CA string `yaml:"ca"`
 	// AllowPrivate permits a server at an internal address.
 	AllowPrivate bool `yaml:"allow_private"`
 	// Username signs in at the server.
 	Username string `yaml:"username" form:"first"`
-	// Password is the password's secret, required with a Username.
+	// Password is the secret that holds the password, required with a Username.
 	Password connector.Secret `yaml:"password" form:"first"`
 	// From is the sender, such as Gatehouse <gate@acme.example>.
 	From string `yaml:"from" form:"first"`
@@ -120,7 +120,7 @@ func (c *Config) validate() error {
 		return errors.New("floor: must be 1 to 5")
 	}
 	if (c.Username == "") != (c.Password.Secret == "") {
-		return errors.New("username and password belong together")
+		return errors.New("username and password must be set together")
 	}
 	return nil
 }

@@ -323,7 +323,7 @@ func TestConfig(t *testing.T) {
 		"from: must be an address":  func(c *email.Config) { c.From = "Gatehouse" },
 		"at least one is needed":    func(c *email.Config) { c.Recipients = nil },
 		"neither an address":        func(c *email.Config) { c.Recipients = []string{"@"} },
-		"belong together":           func(c *email.Config) { c.Password = connector.Secret{} },
+		"must be set together":      func(c *email.Config) { c.Password = connector.Secret{} },
 		"starttls, implicit or non": func(c *email.Config) { c.TLS = "maybe" },
 		"without authentication":    func(c *email.Config) { c.TLS = "none" },
 		"holds no certificate":      func(c *email.Config) { c.CA = "x" },

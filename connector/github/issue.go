@@ -43,8 +43,8 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 	return res, nil
 }
 
-// commentResult is the result for an existing comment. Deleting it is a weak reversal: it was
-// mailed to everybody who follows the issue.
+// commentResult is the result for an existing comment. Deleting it is a weak reversal: GitHub has
+// already mailed it to everybody who follows the issue.
 func commentResult(call connector.Call, made gatehouse.JSON) connector.Result {
 	id, _ := made.Get("id")
 	text, _ := made.Get("body")
@@ -63,7 +63,7 @@ func commentResult(call connector.Call, made gatehouse.JSON) connector.Result {
 // maxPages limits the search for a mark, in pages of 100.
 const maxPages = 10
 
-// commented searches for an action's comment.
+// commented searches for the comment that an earlier attempt wrote.
 func (c *Connector) commented(
 	ctx context.Context, call connector.Call,
 ) (made gatehouse.JSON, there bool, failed *connector.Error) {
@@ -107,13 +107,13 @@ func (c *Connector) label(ctx context.Context, call connector.Call) (connector.R
 		return connector.Result{}, rest.Changed(s)
 	}
 	_, number := place(call)
-	method, to, body := http.MethodDelete, path(call, "issues", number, "labels", name), gatehouse.JSON("")
+	method, address, body := http.MethodDelete, path(call, "issues", number, "labels", name), gatehouse.JSON("")
 	back := opAddLabel
 	if adds {
-		method, to, back = http.MethodPost, path(call, "issues", number, "labels"), opRemoveLabel
+		method, address, back = http.MethodPost, path(call, "issues", number, "labels"), opRemoveLabel
 		body = gatehouse.MustJSON(map[string][]string{"labels": {name}})
 	}
-	res, doc, failed := c.send(ctx, method, to, body, http.StatusOK)
+	res, doc, failed := c.send(ctx, method, address, body, http.StatusOK)
 	if failed != nil {
 		return res, failed
 	}

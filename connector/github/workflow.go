@@ -70,7 +70,7 @@ func runResult(call connector.Call, id gatehouse.JSON) connector.Result {
 	}
 }
 
-// started searches for an action's run by its name.
+// started searches for the run that an earlier attempt started: its title contains the action's id.
 func (c *Connector) started(
 	ctx context.Context, call connector.Call,
 ) (id gatehouse.JSON, there bool, failed *connector.Error) {
@@ -103,7 +103,7 @@ func since(call connector.Call) string {
 	return at.Add(-time.Minute).UTC().Format(time.RFC3339)
 }
 
-// cancelRun asks a run to stop. The run may finish before that.
+// cancelRun asks a run to stop. The run may finish before it stops.
 func (c *Connector) cancelRun(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	state, failed := c.before(ctx, call)
 	if failed != nil {

@@ -40,7 +40,7 @@ def in_words(action):
     status = action["status"]
     if status == "invalid":
         errors = "; ".join(f"{e['pointer']} {e['detail']}" for e in action["errors"])
-        return "Not proposed. Mend it and call again: " + errors
+        return "Not proposed. Correct it and call again: " + errors
     if status == "applied":
         return "Applied."
     if status == "denied":

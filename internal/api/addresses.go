@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Bounds on wrong secrets. Each address has wrongBurst attempts at once, then
+// Limits on wrong secrets. Each address has wrongBurst attempts at once, then
 // one per wrongEvery. At most maxAddresses addresses and maxRight keys are
 // remembered.
 const (
@@ -31,12 +31,12 @@ type Addresses struct {
 
 	mu     sync.Mutex
 	failed map[string]attempts
-	right  map[[sha256.Size]byte]struct{}
-	now    func() time.Time // nil for time.Now
+	right  map[[sha256.Size]byte]struct{} // hashes of correct secrets
+	now    func() time.Time               // nil for time.Now
 }
 
-// attempts counts the failures of one address: spent is the part not yet refilled
-// at the time since.
+// attempts counts the failures of one address: at the time since, spent of them were
+// not refilled yet.
 type attempts struct {
 	spent float64
 	since time.Time
@@ -55,7 +55,7 @@ func (a *Addresses) clock() time.Time {
 func (a *Addresses) Allow(r *http.Request, secret string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at := a.left(a.Of(r))
+	at := a.refilled(a.Of(r))
 	if at.spent <= wrongBurst-1 {
 		return nil
 	}
@@ -65,8 +65,8 @@ func (a *Addresses) Allow(r *http.Request, secret string) error {
 	return rateLimited(time.Duration((at.spent - wrongBurst + 1) * float64(wrongEvery)))
 }
 
-// left returns the attempts of an address, refilled up to now.
-func (a *Addresses) left(address string) attempts {
+// refilled returns the attempts of an address, refilled up to now.
+func (a *Addresses) refilled(address string) attempts {
 	now := a.clock()
 	at, known := a.failed[address]
 	if !known {
@@ -82,7 +82,7 @@ func (a *Addresses) Failed(r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	address := a.Of(r)
-	at := a.left(address)
+	at := a.refilled(address)
 	at.spent = min(at.spent+1, wrongBurst)
 	if a.failed == nil || len(a.failed) >= maxAddresses {
 		a.forget()
@@ -95,7 +95,7 @@ func (a *Addresses) Failed(r *http.Request) {
 func (a *Addresses) forget() {
 	kept := make(map[string]attempts, len(a.failed))
 	for address := range a.failed {
-		if at := a.left(address); at.spent > 0 && len(kept) < maxAddresses/2 {
+		if at := a.refilled(address); at.spent > 0 && len(kept) < maxAddresses/2 {
 			kept[address] = at
 		}
 	}
@@ -152,8 +152,8 @@ func local(r *http.Request) bool {
 		r.Header.Get("X-Real-Ip") == ""
 }
 
-// SignIn counts failed sign-ins: it serves the request, and counts an answer
-// with a client error as a failure.
+// SignIn counts failed sign-ins. If attempt reports that a request tries to sign in,
+// a response with a client error counts as a failure.
 func (a *Addresses) SignIn(next http.Handler, attempt func(*http.Request) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !attempt(r) {

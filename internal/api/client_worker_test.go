@@ -76,7 +76,7 @@ func TestWorkerExecutesBatches(t *testing.T) {
 			return s.Step.Input, nil
 		})
 	for _, s := range steps {
-		b.is(t, s, gatehouse.StepSucceeded)
+		b.waitFor(t, s, gatehouse.StepSucceeded)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,14 +122,14 @@ func TestWorkerReportsAStep(t *testing.T) {
 	good, again, final, silent := b.put("good", ""), b.put("again", ""), b.put("final", ""), b.put("silent", "")
 	panics, parked := b.put("panics", ""), b.put("parked", "")
 	for _, s := range []*benchStep{good, again} {
-		b.is(t, s, gatehouse.StepSucceeded)
+		b.waitFor(t, s, gatehouse.StepSucceeded)
 	}
 	for _, s := range []*benchStep{final, silent, panics} {
-		b.is(t, s, gatehouse.StepFailed)
+		b.waitFor(t, s, gatehouse.StepFailed)
 	}
-	b.is(t, parked, gatehouse.StepWaitingApproval)
+	b.waitFor(t, parked, gatehouse.StepWaitingApproval)
 	last := b.put("last", "")
-	b.is(t, last, gatehouse.StepSucceeded) // the panic did not end the worker
+	b.waitFor(t, last, gatehouse.StepSucceeded) // the panic did not end the worker
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if f := again.failures; len(f) != 1 || !f[0].Retryable || f[0].Detail != "outer: busy" || again.Attempts != 2 {
@@ -164,7 +164,7 @@ func TestWorkerKeepsItsLeases(t *testing.T) {
 	})
 	b.until(t, "heartbeats", func() bool { return s.heartbeats >= 4 })
 	close(enough)
-	b.is(t, s, gatehouse.StepSucceeded)
+	b.waitFor(t, s, gatehouse.StepSucceeded)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s.Attempts != 1 || s.refused != 0 {
@@ -204,7 +204,7 @@ func TestWorkerStopsHandlers(t *testing.T) {
 	<-entered
 	b.do(func() { canceled.cancel = true })
 	want(client.ErrCanceled)
-	b.is(t, canceled, gatehouse.StepFailed)
+	b.waitFor(t, canceled, gatehouse.StepFailed)
 	b.do(func() {
 		if f := canceled.failures; len(f) != 1 || f[0].Retryable || f[0].Code != "canceled" {
 			t.Errorf("canceled: %+v", f)
@@ -271,8 +271,8 @@ func TestWorkerReportsOverABrokenConnection(t *testing.T) {
 	s := b.put("once", "")
 	startWorker(t, server, client.Worker{},
 		func(context.Context, *gatehouse.LeasedStep) (gatehouse.JSON, error) { return "true", nil })
-	b.is(t, s, gatehouse.StepSucceeded)
-	b.is(t, b.put("next", ""), gatehouse.StepSucceeded) // the worker is done with the first
+	b.waitFor(t, s, gatehouse.StepSucceeded)
+	b.waitFor(t, b.put("next", ""), gatehouse.StepSucceeded) // the worker is done with the first
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s.refused != 0 || s.Attempts != 1 || b.lose != "" {
@@ -288,7 +288,7 @@ func TestWorkerAsksAgain(t *testing.T) {
 	s := b.put("first", "")
 	startWorker(t, server, client.Worker{},
 		func(context.Context, *gatehouse.LeasedStep) (gatehouse.JSON, error) { return "true", nil })
-	b.is(t, s, gatehouse.StepSucceeded)
+	b.waitFor(t, s, gatehouse.StepSucceeded)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s.Attempts != 2 {

@@ -98,20 +98,20 @@ func testExampleWorker(t *testing.T, command []string) {
 		b.put("lost", `{"seconds":600,"who":"eve"}`)
 	p := startExample(t, command, server.URL, "gth_work")
 
-	b.is(t, canceled, gatehouse.StepRunning)
-	b.is(t, lost, gatehouse.StepRunning)
+	b.waitFor(t, canceled, gatehouse.StepRunning)
+	b.waitFor(t, lost, gatehouse.StepRunning)
 	b.do(func() {
 		canceled.cancel = true
 		// Another worker holds it now.
 		until := time.Now().Add(time.Hour)
 		lost.Generation, lost.LeaseUntil = lost.Generation+1, &until
 	})
-	b.is(t, canceled, gatehouse.StepFailed)
+	b.waitFor(t, canceled, gatehouse.StepFailed)
 	b.until(t, "the lost step's worker to be told", func() bool { return lost.refused > 0 })
 	for _, s := range []*benchStep{good, busy, long} {
-		b.is(t, s, gatehouse.StepSucceeded)
+		b.waitFor(t, s, gatehouse.StepSucceeded)
 	}
-	b.is(t, bad, gatehouse.StepFailed)
+	b.waitFor(t, bad, gatehouse.StepFailed)
 
 	must(t, p.Process.Signal(syscall.SIGTERM))
 	if err := p.end(t); err != nil {

@@ -49,7 +49,7 @@ func sharing(store RateStore) *buckets {
 }
 
 // TestRateIsSharedByProcesses: processes that share a store allow one burst
-// plus its slack, whatever their number, and a new process adds nothing.
+// plus a tenth of it each, whatever their number, and a new process adds nothing.
 func TestRateIsSharedByProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(*testing.T) {
@@ -71,9 +71,9 @@ func TestRateIsSharedByProcesses(t *testing.T) {
 	})
 }
 
-// TestRateOfASlowCallerAsksNothing: below a tenth of the rate, no statement is
-// sent.
-func TestRateOfASlowCallerAsksNothing(t *testing.T) {
+// TestRateOfSlowCallerSkipsStore: the store is not asked about a caller below a
+// tenth of the rate.
+func TestRateOfSlowCallerSkipsStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(*testing.T) {
 		store := new(sharedBuckets)
@@ -91,7 +91,7 @@ func TestRateOfASlowCallerAsksNothing(t *testing.T) {
 }
 
 // TestRateWithoutItsStore: if the store fails, each process applies its own
-// bound and asks the store again later.
+// limit and asks the store again later.
 func TestRateWithoutItsStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(*testing.T) {
@@ -108,8 +108,8 @@ func TestRateWithoutItsStore(t *testing.T) {
 		if n := passed(1, b); n != 1 || store.asked.Load() != 2 {
 			t.Errorf("%d passed, and the store was asked %d times", n, store.asked.Load())
 		}
-		if lacks := time.Until(store.fullAt); lacks < 8*time.Second {
-			t.Errorf("what was spent meanwhile was not told: %s", lacks)
+		if fullIn := time.Until(store.fullAt); fullIn < 8*time.Second {
+			t.Errorf("the bucket is full in %s: the store lacks what was spent while it was down", fullIn)
 		}
 	})
 }

@@ -14,19 +14,19 @@ import (
 
 // workbench is a worker service whose steps are ready as soon as they are put
 // on it. It has leases with generations that expire, heartbeats that report
-// cancellation, and stored answers by Idempotency-Key. Pushes are the fake's.
+// cancellation, and stored answers by Idempotency-Key. The fake serves pushes.
 type workbench struct {
 	*fake
 	mu      sync.Mutex
 	steps   []*benchStep
 	changed chan struct{} // closed and replaced with every change
 	answers map[string]any
-	most    int // maximum of steps that ran at the same time
-	batch   int // maximum that one request leased
+	most    int // maximum number of steps that ran at the same time
+	batch   int // maximum number of steps that one request leased
 	lose    string
 }
 
-// benchStep is a step and what was reported for it.
+// benchStep is a step and the reports about it.
 type benchStep struct {
 	gatehouse.Step
 	cancel     bool
@@ -51,8 +51,8 @@ func newWorkbench(t *testing.T) (*workbench, *httptest.Server) {
 	return b, server
 }
 
-// loses reports whether to lose the answer to a request: the first one under
-// lose.
+// loses reports whether to drop the answer to a request. Only the first request
+// to the path lose is dropped.
 func (b *workbench) loses(path string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,7 +70,7 @@ func (anything) Exists(context.Context, string, string) error { return nil }
 
 func (anything) Resolve(_ context.Context, _, id string) (string, error) { return id, nil }
 
-// put makes a step ready for the tool page.
+// put adds a ready step for the tool named page.
 func (b *workbench) put(key string, input gatehouse.JSON) *benchStep {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,7 +82,7 @@ func (b *workbench) put(key string, input gatehouse.JSON) *benchStep {
 	return s
 }
 
-// tell wakes all waiters. The lock is held.
+// tell wakes all waiters. The caller holds the lock.
 func (b *workbench) tell() {
 	close(b.changed)
 	b.changed = make(chan struct{})
@@ -111,13 +111,13 @@ func (b *workbench) until(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-changed:
 		case <-limit.C:
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
 
-// is waits for a step's status.
-func (b *workbench) is(t *testing.T, s *benchStep, status gatehouse.StepStatus) {
+// waitFor waits until a step has a status.
+func (b *workbench) waitFor(t *testing.T, s *benchStep, status gatehouse.StepStatus) {
 	t.Helper()
 	b.until(t, fmt.Sprintf("%s to be %s", s.Key, status), func() bool { return s.Status == status })
 }

@@ -69,7 +69,7 @@ type Setup struct {
 	// Roles are the roles of the process; all when empty.
 	Roles   []string
 	Targets []dispatch.Target
-	// Hold is how long an approval rests before it is dispatched.
+	// Hold is how long an approved action waits before dispatch.
 	Hold time.Duration
 	// Hints may wrap the hints of the use cases.
 	Hints func(usecase.Hints) usecase.Hints

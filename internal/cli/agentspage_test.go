@@ -62,7 +62,7 @@ func TestAgentTool(t *testing.T) {
 		}
 	}
 	if n := strings.Count(code, "tool_input["); n != len(tool.Input.Properties) || n != len(tool.Input.Required) {
-		t.Errorf("the tool reads %d members of %d, of which %d are required", n, len(tool.Input.Properties),
+		t.Errorf("the tool reads %d members; the schema has %d, and requires %d", n, len(tool.Input.Properties),
 			len(tool.Input.Required))
 	}
 
@@ -70,17 +70,17 @@ func TestAgentTool(t *testing.T) {
 	admin := servetest.MustClient(t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
 	q.write("gate.py", code)
 	q.write("session.py", agentSession)
-	var said bytes.Buffer
+	var output bytes.Buffer
 	cmd := q.command("bash", "-euc", `eval "$(gatehouse dev env --as agent)"; python3 session.py`)
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Stdout, cmd.Stderr = &output, &output
 	must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
 		select {
 		case err := <-ended:
-			invalid, rest, _ := strings.Cut(said.String(), "\n")
-			if !strings.HasPrefix(invalid, "Not proposed. Mend it and call again: /proposed_change/colour ") {
+			invalid, rest, _ := strings.Cut(output.String(), "\n")
+			if !strings.HasPrefix(invalid, "Not proposed. Correct it and call again: /proposed_change/colour ") {
 				t.Errorf("for a column that does not exist the model reads %q", invalid)
 			}
 			want := `Applied.
@@ -90,7 +90,7 @@ Approved, but it failed at the target: target_changed`
 			lines := strings.SplitAfter(rest, "\n")
 			if err != nil || !strings.HasPrefix(rest, want) || len(lines) != 8 ||
 				lines[4] != lines[1] || !strings.HasPrefix(lines[5], "duplicate_key: ") || lines[6] != "unauthenticated\n" {
-				t.Errorf("%v, and the model reads\n%s", err, &said)
+				t.Errorf("%v, and the model reads\n%s", err, &output)
 			}
 			q.server.stop()
 			return

@@ -26,19 +26,19 @@ func (c *Console) auditRoutes() []route {
 	}
 }
 
-// auditPage is a range of the log, or what a search found in it, newest entry first.
+// auditPage is a range of the log, or the entries that a search found, newest entry first.
 type auditPage struct {
 	q    auditQuery
 	head *gatehouse.LogHead
 	rows []auditRow
 	// action is the id of the action whose entries the page shows, "" for the whole log.
 	action string
-	// names maps the ids of principals to their names, actions the ids of actions to their short
-	// lines.
+	// names maps ids of principals to their names. actions maps ids of actions to their short
+	// descriptions.
 	names   map[string]string
 	actions map[string]card.Phrase
-	// older and newer are the URLs of the neighbouring pages, "" for none. searched is where a
-	// search that is not at its end has stopped, 0 for none.
+	// older and newer are the URLs of the neighbouring pages, "" for none. searched is the
+	// index at which an unfinished search stopped, 0 for none.
 	older, newer string
 	searched     int64
 	checked      *gatehouse.LogCheck
@@ -96,7 +96,7 @@ func (c *Console) auditPage(v *view) (p *auditPage, err error) {
 	default:
 		p.newer = p.q.page(end + auditRows)
 	}
-	p.name(c, v)
+	p.findNames(c, v)
 	p.known = make(known)
 	p.known.add("by", gatehouseName)
 	for _, row := range p.rows {
@@ -105,9 +105,9 @@ func (c *Console) auditPage(v *view) (p *auditPage, err error) {
 	return p, p.describe(c, v)
 }
 
-// name looks up the names of the acting and the affected principals. An auditor may see every
+// findNames looks up the names of the acting and the affected principals. An auditor may see every
 // principal's name, because the log contains them. An id without a principal is shown as it is.
-func (p *auditPage) name(c *Console, v *view) {
+func (p *auditPage) findNames(c *Console, v *view) {
 	p.names = map[string]string{v.person.ID: v.person.Name}
 	for _, row := range p.rows {
 		for _, id := range []string{row.leaf.Actor, row.leaf.Subject, row.data["principal"]} {
@@ -122,7 +122,7 @@ func (p *auditPage) name(c *Console, v *view) {
 	}
 }
 
-// describe looks up what the entries' actions do.
+// describe looks up the short descriptions of the entries' actions.
 func (p *auditPage) describe(c *Console, v *view) error {
 	p.actions = map[string]card.Phrase{}
 	for _, row := range p.rows {

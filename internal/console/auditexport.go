@@ -38,7 +38,7 @@ func (c *Console) exportAudit(v *view) error {
 			exportedRows, exportedReads)
 	}
 	p := &auditPage{q: q, rows: rows}
-	p.name(c, v)
+	p.findNames(c, v)
 
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// TestReportedChangeShows: the card says that the target has changed and who reported it; an action
-// on another target shows nothing.
+// TestReportedChangeShows: after a report, the card says that the target has changed and who
+// reported it.
 func TestReportedChangeShows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -29,7 +29,7 @@ func TestReportedChangeShows(t *testing.T) {
 }
 
 // TestApprovalStepsShowTheirEntity: the card of an approval step names the entity
-// whose state it asks about, and says what has changed of it since.
+// whose state it asks about, and shows how the entity has changed since.
 func TestApprovalStepsShowTheirEntity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

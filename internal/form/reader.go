@@ -24,7 +24,7 @@ type Reader struct {
 	// MaxBytes and MaxLines limit the source.
 	MaxBytes, MaxLines int
 	Problems           []Problem
-	source             [][]rune // lines
+	source             [][]rune // the lines of the source
 }
 
 // Fail adds a problem at a node.
@@ -39,7 +39,7 @@ func (r *Reader) At(line, column int, format string, args ...any) {
 	}
 }
 
-// Load parses a source with one document; nil if it cannot be parsed.
+// Load parses a source with one document. It returns nil when it finds a problem.
 func (r *Reader) Load(source []byte) *yaml.Node {
 	switch {
 	case len(source) > r.MaxBytes:
@@ -65,7 +65,7 @@ func (r *Reader) Load(source []byte) *yaml.Node {
 		return nil
 	}
 	before := len(r.Problems)
-	r.plain(doc.Content[0])
+	r.refuseSyntax(doc.Content[0])
 	if len(r.Problems) > before {
 		return nil
 	}
@@ -85,8 +85,8 @@ func (r *Reader) syntax(err error) {
 	r.At(max(1, mark.Line), max(1, mark.Column), "%s", strings.TrimPrefix(one.Message, "yaml: "))
 }
 
-// plain refuses YAML syntax whose meaning differs from its text.
-func (r *Reader) plain(n *yaml.Node) {
+// refuseSyntax refuses anchors, aliases and tags.
+func (r *Reader) refuseSyntax(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		r.Fail(n, "anchors and aliases are not supported")
@@ -96,12 +96,12 @@ func (r *Reader) plain(n *yaml.Node) {
 		return
 	}
 	for _, c := range n.Content {
-		r.plain(c)
+		r.refuseSyntax(c)
 	}
 }
 
-// Mapping returns the values of a mapping by key. Other keys than the known ones are problems;
-// without known keys, all are accepted.
+// Mapping returns the values of a mapping by key. A key that is not in known is a problem; an
+// empty known accepts all keys.
 func (r *Reader) Mapping(n *yaml.Node, what string, known ...string) Fields {
 	if n.Kind != yaml.MappingNode {
 		r.Fail(n, "%s must be a mapping", what)
@@ -113,7 +113,7 @@ func (r *Reader) Mapping(n *yaml.Node, what string, known ...string) Fields {
 		name := key.Value
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			r.Fail(key, "a key must be a single word")
+			r.Fail(key, "a key must be text, not a list or a mapping")
 			continue
 		case key.ShortTag() == "!!merge":
 			r.Fail(key, "merge keys are not supported")
@@ -193,8 +193,8 @@ var (
 	decimalForm = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$`)
 )
 
-// Plain reports whether an unquoted number is valid in JSON too, so that both have the same
-// value.
+// Plain reports whether an unquoted number is valid in JSON too, and so has the same value in YAML
+// and in JSON.
 func Plain(n *yaml.Node) bool {
 	switch n.ShortTag() {
 	case "!!int":
@@ -219,7 +219,7 @@ func (r *Reader) Whole(n *yaml.Node, what string, high int) int {
 	return 0
 }
 
-// Duration parses 30s, 4h or 7d within limits.
+// Duration parses a duration such as 30s, 4h or 7d, and checks its limits.
 func (r *Reader) Duration(n *yaml.Node, what string, low, high gatehouse.Duration) gatehouse.Duration {
 	if n == nil {
 		return 0

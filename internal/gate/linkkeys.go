@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// maxRotated bounds the keys of one round of the scheduled rotation.
+// maxRotated limits how many keys one round of the scheduled rotation replaces.
 const maxRotated = 100
 
 // rotationAuthor is the author of scheduled rotations, which need no notice.
@@ -70,8 +70,8 @@ func activeRingKey(tx ringReader, purpose gatehouse.RingPurpose) (*gatehouse.Rin
 	return nil, err
 }
 
-// rotate replaces the active key, which may be nil, by a new one. Signatures of the
-// old key stay valid for as long as any link can live.
+// rotate replaces the active key, which may be nil, with a new one. Signatures of the
+// old key stay valid for MaxLinkTTL.
 func (g *Gate) rotate(tx gatehouse.Tx, tenant string, old *gatehouse.RingKey, by author) (*gatehouse.RingKey, error) {
 	c := change{tenant: tenant, kind: "link.key_created", data: map[string]any{}}
 	if old != nil {
@@ -134,7 +134,7 @@ func (g *Gate) changeKeys(ctx context.Context, what string, fn func(gatehouse.Tx
 }
 
 // RotateLinkKeys makes a new key and retires the active one. It also seals the key
-// for web push under the present master key.
+// for web push under the current master key.
 func (g *Gate) RotateLinkKeys(ctx context.Context) (out *gatehouse.RingKey, err error) {
 	err = g.changeKeys(ctx, "link key", func(tx gatehouse.Tx, c *gatehouse.Caller) error {
 		old, err := activeRingKey(tx, gatehouse.RingLinks)

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// machineAuthor is the author of acts with direct access to the store: the log cannot
-// know the person.
+// machineAuthor is the author of acts with direct access to the store. The log cannot
+// name the person.
 func machineAuthor(act string) author {
 	return author{id: act, name: "somebody at the machine", via: "machine"}
 }
@@ -24,7 +24,7 @@ type AdminReset struct {
 // ResetAdmin makes a new key and edit token for an administrator who has lost them.
 // It takes no caller: it is for people with direct access to the store. If a tenant
 // has no enabled administrator, the named person becomes one, and is created if
-// missing. The act is in the log, and every administrator is notified.
+// missing. The reset is in the log, and every administrator is notified.
 func (g *Gate) ResetAdmin(ctx context.Context, r AdminReset) (*gatehouse.Credentials, error) {
 	key, keyHash := newSecret(keyPrefix)
 	token, tokenHash := newSecret(editPrefix)
@@ -65,8 +65,8 @@ func (g *Gate) ResetAdmin(ctx context.Context, r AdminReset) (*gatehouse.Credent
 	return out, nil
 }
 
-// resettable returns the named administrator, with the approver's delay restarted.
-// When the tenant has no administrator left, it makes one.
+// resettable returns the named administrator, and restarts their delay as a new
+// approver. When the tenant has no administrator left, the named person becomes one.
 func (g *Gate) resettable(tx gatehouse.Tx, by author, r AdminReset) (*gatehouse.Principal, error) {
 	now := tx.Now()
 	p, err := tx.FindPrincipal(r.Name)

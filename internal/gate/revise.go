@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// Revise replaces a pending action by a new one. The old approval is canceled with its
+// Revise replaces a pending action with a new one. The old approval is canceled with its
 // votes; people who could not decide the old action cannot decide the new one.
 func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*gatehouse.Action, error) {
 	c, err := gatehouse.CallerFrom(ctx)

@@ -127,7 +127,7 @@ func numbersInRange(j gatehouse.JSON) bool {
 	return ok
 }
 
-// violations lists the innermost causes.
+// violations lists the innermost causes of a validation error.
 func violations(e *jsonschema.ValidationError, under string) (out gatehouse.Violations) {
 	english := message.NewPrinter(language.English)
 	var walk func(e *jsonschema.ValidationError)

@@ -16,7 +16,7 @@ const (
 	typeNVarChar  = 0xe7
 )
 
-// varchar is a parameter that is not Unicode.
+// varchar is the value of a text parameter that is not Unicode.
 type varchar string
 
 // request is a statement with its parameters by name.
@@ -27,7 +27,7 @@ type request struct {
 	rpc    bool
 }
 
-// reader reads little-endian numbers and texts; bad after the end.
+// reader reads little-endian numbers and texts. A read beyond the end sets bad.
 type reader struct {
 	b   []byte
 	bad bool
@@ -88,7 +88,7 @@ func parseRequest(m message) (request, error) {
 	return q, nil
 }
 
-// declarations are "@p1 nvarchar(5),@p2 bigint,@rows bigint output".
+// declarations matches declarations of parameters such as "@p1 nvarchar(5),@p2 bigint,@rows bigint output".
 var declarations = regexp.MustCompile(`^@\w+ \w+(\([\w,]+\))?( output)?(,@\w+ \w+(\([\w,]+\))?( output)?)*$`)
 
 func (r *reader) value() any {
@@ -126,7 +126,7 @@ func (r *reader) value() any {
 	return nil
 }
 
-// long reads a value of a length, or in parts where the type has no limit.
+// long reads a value: with its length in front, or in parts if the size of the type is unlimited (0xffff).
 func (r *reader) long(size uint16) (b []byte, null bool) {
 	if size != 0xffff {
 		n := r.uint16()

@@ -16,8 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
 )
 
-// TestNATSCallback publishes both callbacks into a stream, each once, although a notifier dies
-// after a call, and waits while the cluster is down.
+// TestNATSCallback: each callback is published into the stream once, although a notifier dies
+// after it has published and the cluster is down for a while.
 func TestNATSCallback(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -67,18 +67,18 @@ func TestNATSCallback(t *testing.T) {
 	}
 	w.Clock.Advance(10 * time.Second)
 	tell()
-	var told, ids []string
+	var published, ids []string
 	for seq := uint64(1); seq <= 2; seq++ {
 		m, err := stream.GetMsg(t.Context(), seq)
 		must(t, err)
 		var b webhook.Body
 		must(t, json.Unmarshal(m.Data, &b))
-		told, ids = append(told, b.Type+" "+b.Data.Status+" "+m.Subject), append(ids, m.Header.Get("Nats-Msg-Id"))
+		published, ids = append(published, b.Type+" "+b.Data.Status+" "+m.Subject), append(ids, m.Header.Get("Nats-Msg-Id"))
 	}
 	if want := []string{
 		"action.decided approved callbacks.orders.7", "action.finished applied callbacks.orders.7",
-	}; !slices.Equal(told, want) {
-		t.Errorf("told %v, want %v", told, want)
+	}; !slices.Equal(published, want) {
+		t.Errorf("published %v, want %v", published, want)
 	}
 	info, err := stream.Info(t.Context())
 	if err != nil || info.State.Msgs != 2 || ids[0] == ids[1] || ids[0] != waiting[0].ID {
@@ -89,9 +89,9 @@ func TestNATSCallback(t *testing.T) {
 	}
 }
 
-// TestNATSCallbackPlaces: agents cannot leave the prefix, and the prefix cannot overlap the
-// subjects of the server and of NATS.
-func TestNATSCallbackPlaces(t *testing.T) {
+// TestNATSCallbackSubjects: agents can only name subjects under the prefix, and the prefix cannot
+// overlap the subjects of the server and of NATS.
+func TestNATSCallbackSubjects(t *testing.T) {
 	t.Parallel()
 	c, err := natscall.New(nil, "callbacks", "gatehouse")
 	must(t, err)

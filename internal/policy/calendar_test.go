@@ -29,7 +29,7 @@ func TestTimeOfTheProposal(t *testing.T) {
 	t.Parallel()
 	for when, cases := range map[string]map[string]bool{
 		`proposed_at.weekday("Asia/Tokyo") == "monday"`: {"2026-11-22T14:59:59Z": false, "2026-11-22T15:00:00Z": true},
-		// The clocks of New York go forward at 2:00, and back to 1:00.
+		// In New York, 2:00 becomes 3:00 in March, and 2:00 becomes 1:00 in November.
 		`proposed_at.hour("America/New_York") == 3`: {"2026-03-08T07:00:00Z": true,
 			"2026-03-08T06:59:00Z": false},
 		`proposed_at.hour("America/New_York") == 1`: {"2026-11-01T05:30:00Z": true, "2026-11-01T06:30:00Z": true,

@@ -13,10 +13,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 )
 
-// masterKeyFile is the file of the master key in a data folder.
+// masterKeyFile is the name of the master key's file in a data folder.
 const masterKeyFile = "master.key"
 
-// readMasterKey takes the master key of the data folder if the configuration names
+// readMasterKey reads the master key of the data folder if the configuration has
 // none.
 func readMasterKey(cfg *config.Config, data string) error {
 	if cfg.Links.MasterKey != "" {
@@ -46,7 +46,7 @@ func masterKey(cfg *config.Config) (*ring.Master, error) {
 }
 
 // makeMasterKey gives a data folder a master key, unless it has one or the
-// configuration names one.
+// configuration has one.
 func makeMasterKey(cfg *config.Config, data string) error {
 	if cfg.Links.MasterKey != "" {
 		return nil
@@ -62,8 +62,9 @@ func makeMasterKey(cfg *config.Config, data string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// warnUnsigned logs that mails have no signed links, if there is a mail channel.
-func (n *Node) warnUnsigned(log *slog.Logger) {
+// noteUnsigned logs that mails have no signed links, if there is a mail channel and no
+// master key.
+func (n *Node) noteUnsigned(log *slog.Logger) {
 	if n.config.Links.MasterKey != "" {
 		return
 	}

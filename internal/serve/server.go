@@ -266,7 +266,7 @@ func (s *Server) background(ctx context.Context, d *dispatch.Dispatcher, roles [
 		s.index(ctx)
 	}
 	if has(roles, RoleNotifier) && len(s.channels) > 0 {
-		s.warnUnsigned(s.Log)
+		s.noteUnsigned(s.Log)
 		s.work.Go(func() { s.notifier(s.notified).Run(ctx) })
 		if s.slackHandler != nil {
 			s.work.Go(func() { s.slackHandler.Run(ctx) })

@@ -15,7 +15,7 @@ func waitBugs() []bug {
 			"next := w.waiting[0]\n\t\t\tw.holder, w.waiting = next, slices.Delete(w.waiting, 0, 1)",
 			"next := w.waiting[len(w.waiting)-1]\n\t\t\tw.holder, w.waiting = next, w.waiting[:len(w.waiting)-1]", postgres, "TestStuckInOrder"),
 		plant("a caller that queues again, for another lock, keeps its old places", "promise 6", lockQueue,
-			"t.s.lockQueue.leave(c.waiter)\n\t\tc.waiter, c.keys = nil,", "c.waiter, c.keys = nil,", postgres, "TestStuckBesides"),
+			"t.s.lockQueue.leave(c.waiter)\n\t\tc.waiter, c.keys = nil,", "c.waiter, c.keys = nil,", postgres, "TestStuckOnSecondKey"),
 		plant("a caller that wants a blocked row joins a group", "promise 6", lockQueue,
 			"w.holder != nil && w.holder.stuck", "w.holder != nil && false", postgres, "TestStuckKeepsOutOfGroups"),
 		plant("callers that are refused a lock take all slots", "promise 6", lockQueue,

@@ -101,7 +101,7 @@ func New(c Config) (*Channel, error) {
 		}
 	}
 	if (c.Username == "") != (c.Password == "") {
-		return nil, errors.New("username and password belong together")
+		return nil, errors.New("username and password must be set together")
 	}
 	return ch, ch.connection(port)
 }

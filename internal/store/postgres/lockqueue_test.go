@@ -49,7 +49,7 @@ func TestLockQueue(t *testing.T) {
 				l.refuse(&k)
 				for _, i := range which {
 					if n := holders[i].Add(1); n != 1 {
-						t.Errorf("%d have the same thing", n)
+						t.Errorf("%d Updates hold the same key", n)
 					}
 				}
 				runtime.Gosched() // so that others want the same keys
@@ -63,7 +63,7 @@ func TestLockQueue(t *testing.T) {
 	}
 	wg.Wait()
 	if len(l.queues) != 0 || l.stuck.Load() != 0 {
-		t.Errorf("%d lines are left, and %d who were refused", len(l.queues), l.stuck.Load())
+		t.Errorf("%d lock queues and %d stuck Updates are left", len(l.queues), l.stuck.Load())
 	}
 }
 

@@ -83,7 +83,7 @@ type readTx struct {
 	// err is the first server error. It has ended the transaction, so every later call returns it.
 	err error
 	// at is the clock reading. As long as no caller has seen it (clockSeen), each wait for locks
-	// replaces it by a new reading.
+	// replaces it with a new reading.
 	at        time.Time
 	clockSeen bool
 	queue     []query

@@ -16,9 +16,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// locksLast is a database without a lock_timeout, in which a wait for a lock ends only with the
-// lock.
-func locksLast(t *testing.T) string {
+// noLockTimeout returns the URL of a database without a lock_timeout: a wait for a lock ends only
+// when the lock is released.
+func noLockTimeout(t *testing.T) string {
 	t.Helper()
 	u, err := url.Parse(database(t))
 	if err != nil {
@@ -30,7 +30,7 @@ func locksLast(t *testing.T) string {
 	return u.String()
 }
 
-// lockRows locks some actions in a session of another program, until free is called.
+// lockRows locks actions in a session that is not the store's, until free is called.
 func lockRows(t *testing.T, s *Store, ids ...string) (free func()) {
 	t.Helper()
 	ctx := context.Background()
@@ -55,12 +55,12 @@ func lockRows(t *testing.T, s *Store, ids ...string) (free func()) {
 	}
 }
 
-var errDecided = errors.New("somebody else has decided it")
+var errDecided = errors.New("the action is already decided")
 
 // decideOnce decides an action that is still open.
 func decideOnce(tx gatehouse.Tx, id string) error { return decideWith(tx, false, id) }
 
-// decideOpened is decideOnce in a transaction that opens as a decision does.
+// decideOpened is decideOnce, but locks the action by OpenDecision.
 func decideOpened(tx gatehouse.Tx, id string) error { return decideWith(tx, true, id) }
 
 func decideWith(tx gatehouse.Tx, opened bool, id string) error {
@@ -74,7 +74,7 @@ func decideWith(tx gatehouse.Tx, opened bool, id string) error {
 	return decide(tx, id)
 }
 
-// decideLate reads something else first, so the Update has begun when its key becomes known.
+// decideLate reads the log's size first, so the transaction begins before the Update's key is known.
 func decideLate(tx gatehouse.Tx, id string) error {
 	if _, err := tx.LogSize(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func decideLate(tx gatehouse.Tx, id string) error {
 }
 
 // TestStuckRowStopsNobody: a row that another program keeps locked delays only the Updates that
-// want it, however many they are.
+// want it, however many such rows and Updates there are.
 func TestStuckRowStopsNobody(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -99,7 +99,7 @@ func TestStuckRowStopsNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := openTest(t, Config{URL: locksLast(t), callers: 12})
+			s := openTest(t, Config{URL: noLockTimeout(t), callers: 12})
 			const others = 8
 			ids := fill(t, s, test.rows+others)
 			free := lockRows(t, s, ids[:test.rows]...)
@@ -108,10 +108,10 @@ func TestStuckRowStopsNobody(t *testing.T) {
 			var wg sync.WaitGroup
 			for row := range test.rows {
 				for range test.callers {
-					first := sync.OnceFunc(func() { begun.Add(1) })
+					countOnce := sync.OnceFunc(func() { begun.Add(1) })
 					wg.Go(func() {
 						err := s.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
-							first()
+							countOnce()
 							return test.decide(tx, ids[row])
 						})
 						switch {
@@ -129,7 +129,7 @@ func TestStuckRowStopsNobody(t *testing.T) {
 			end := time.Now().Add(30 * time.Second)
 			for waiting := true; waiting || begun.Load() < int64(test.rows*test.callers); time.Sleep(time.Millisecond) {
 				if time.Now().After(end) {
-					t.Errorf("%d have begun", begun.Load())
+					t.Errorf("%d Updates have begun, want %d", begun.Load(), test.rows*test.callers)
 					break
 				}
 				s.groupQueue.mu.Lock()
@@ -141,17 +141,17 @@ func TestStuckRowStopsNobody(t *testing.T) {
 			for i, id := range ids[test.rows:] {
 				if err := s.Update(ctx, gatehouse.DefaultTenant,
 					func(tx gatehouse.Tx) error { return decideOpened(tx, id) }); err != nil {
-					t.Errorf("another action, %d: %v", i, err)
+					t.Errorf("Update of another action, number %d: %v", i, err)
 					break
 				}
 				if err := s.View(ctx, "default",
 					func(tx gatehouse.ReadTx) error { _, err := tx.FindAction("act_" + id); return err }); err != nil {
-					t.Errorf("a look, %d: %v", i, err)
+					t.Errorf("View of another action, number %d: %v", i, err)
 					break
 				}
 			}
 			if test.rows == 1 {
-				queued(t, s, ids[0], test.callers-1) // one waits at the server, and the others behind it
+				queued(t, s, ids[0], test.callers-1) // one Update waits at the server, the others in the queue
 			}
 			free()
 			wg.Wait()
@@ -172,14 +172,14 @@ func wantIdle(t *testing.T, s *Store) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.queues) != 0 || l.stuck.Load() != 0 {
-		t.Errorf("%d lines are left, and %d who were refused", len(l.queues), l.stuck.Load())
+		t.Errorf("%d lock queues and %d stuck Updates are left", len(l.queues), l.stuck.Load())
 	}
 	if u, p, c := len(s.updateSlots), len(s.longWaitSlots), len(s.callerSlots); u+p+c != 0 {
-		t.Errorf("places left taken: %d of Updates, %d of those who wait, %d of callers", u, p, c)
+		t.Errorf("slots still taken: %d of Updates, %d of long waits, %d of callers", u, p, c)
 	}
 }
 
-// queued waits until an Update holds an action's key and so many wait behind it.
+// queued waits until a stuck Update holds an action's key, and `behind` others wait for the key.
 func queued(t *testing.T, s *Store, id string, behind int) {
 	t.Helper()
 	l := &s.lockQueue
@@ -192,7 +192,7 @@ func queued(t *testing.T, s *Store, id string, behind int) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Errorf("%d wait in line, want %d", len(w.waiting), behind)
+			t.Errorf("%d Updates wait in the queue, want %d", len(w.waiting), behind)
 			return
 		}
 	}
@@ -202,14 +202,14 @@ func queued(t *testing.T, s *Store, id string, behind int) {
 // others, each with its own context.
 func behindStuck(
 	t *testing.T, s *Store, id string, before, n int,
-) (gone []context.CancelFunc, ended []chan error, order func() []int) {
+) (cancels []context.CancelFunc, ended []chan error, order func() []int) {
 	t.Helper()
 	var mu sync.Mutex
 	var came []int
 	for i := range n {
 		ctx, cancel := context.WithCancel(context.Background())
 		t.Cleanup(cancel)
-		gone, ended = append(gone, cancel), append(ended, make(chan error, 1))
+		cancels, ended = append(cancels, cancel), append(ended, make(chan error, 1))
 		go func() {
 			ended[i] <- s.Update(ctx, "default", func(tx gatehouse.Tx) error {
 				a, err := lockWith(tx, true, "act_"+id)
@@ -227,7 +227,7 @@ func behindStuck(
 		}()
 		queued(t, s, id, before+i)
 	}
-	return gone, ended, func() []int {
+	return cancels, ended, func() []int {
 		mu.Lock()
 		defer mu.Unlock()
 		return came
@@ -238,22 +238,22 @@ func behindStuck(
 // up returns at once, and delays nobody.
 func TestStuckInOrder(t *testing.T) {
 	t.Parallel()
-	s := openTest(t, Config{URL: locksLast(t)})
+	s := openTest(t, Config{URL: noLockTimeout(t)})
 	id := fill(t, s, 1)[0]
 	free := lockRows(t, s, id)
-	gone, ended, order := behindStuck(t, s, id, 0, 20)
+	cancels, ended, order := behindStuck(t, s, id, 0, 20)
 	for n, i := range []int{7, 19} {
-		gone[i]()
+		cancels[i]()
 		if err := <-ended[i]; !errors.Is(err, context.Canceled) {
-			t.Errorf("error %v, want that of the context", err)
+			t.Errorf("error %v, want context.Canceled", err)
 		}
 		queued(t, s, id, 18-n)
 	}
-	gone[0]() // the Update that waits at the server
+	cancels[0]() // the Update that waits at the server
 	if err := <-ended[0]; !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want that of the context", err)
+		t.Errorf("error %v, want context.Canceled", err)
 	}
-	queued(t, s, id, 16) // by now the next one was refused the lock
+	queued(t, s, id, 16) // now the server has refused the lock to the next Update too
 	free()
 	var want []int
 	for i := 1; i < 20; i++ {
@@ -267,16 +267,16 @@ func TestStuckInOrder(t *testing.T) {
 		}
 	}
 	if got := order(); !slices.Equal(got, want) {
-		t.Errorf("they came in the order %v, want %v", got, want)
+		t.Errorf("the Updates got the key in the order %v, want %v", got, want)
 	}
 	wantIdle(t, s)
 }
 
 // TestStuckClose: an Update in the lock queue returns when the store is closed. Close waits
-// only for those at the server.
+// only for Updates that wait at the server.
 func TestStuckClose(t *testing.T) {
 	t.Parallel()
-	s := openTest(t, Config{URL: locksLast(t)})
+	s := openTest(t, Config{URL: noLockTimeout(t)})
 	id := fill(t, s, 1)[0]
 	free := lockRows(t, s, id)
 	_, ended, _ := behindStuck(t, s, id, 0, 6)
@@ -302,7 +302,7 @@ func TestStuckClose(t *testing.T) {
 // group would be refused the lock again and make its other members wait.
 func TestStuckKeepsOutOfGroups(t *testing.T) {
 	t.Parallel()
-	s := openTest(t, Config{URL: locksLast(t)})
+	s := openTest(t, Config{URL: noLockTimeout(t)})
 	ids := fill(t, s, 2)
 	free := lockRows(t, s, ids[0])
 	_, ended, _ := behindStuck(t, s, ids[0], 0, 1)
@@ -324,11 +324,11 @@ func TestStuckKeepsOutOfGroups(t *testing.T) {
 	wantIdle(t, s)
 }
 
-// TestStuckBesides: an Update that is refused an additional key queues for both keys, and has
+// TestStuckOnSecondKey: an Update that is refused an additional key queues for both keys, and has
 // left all queues when it ends.
-func TestStuckBesides(t *testing.T) {
+func TestStuckOnSecondKey(t *testing.T) {
 	t.Parallel()
-	s := openTest(t, Config{URL: locksLast(t)})
+	s := openTest(t, Config{URL: noLockTimeout(t)})
 	ids := fill(t, s, 2)
 	free := lockRows(t, s, ids[1])
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

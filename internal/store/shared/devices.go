@@ -20,7 +20,7 @@ SELECT tenant, id, principal_id, endpoint, p256dh, auth, label, created_at, last
 FROM device WHERE tenant = $1 AND id = $2`, t.Tenant(), id)
 }
 
-// ListDevices lists devices, newest first.
+// ListDevices lists a principal's devices, newest first.
 func (t Reads) ListDevices(principal string) ([]*gatehouse.Device, error) {
 	return list(t, scanDevice, `
 SELECT tenant, id, principal_id, endpoint, p256dh, auth, label, created_at, last_sent_at, last_message, last_error
@@ -33,7 +33,7 @@ func (t Reads) DeviceOwners() ([]string, error) {
 SELECT DISTINCT principal_id FROM device WHERE tenant = $1 ORDER BY principal_id`, t.Tenant())
 }
 
-// PutDevice stores a device, or replaces the one with its endpoint.
+// PutDevice stores a device, or replaces the one with the same endpoint.
 func (t Writes) PutDevice(d *gatehouse.Device) error {
 	if err := t.Owns(d.Tenant); err != nil {
 		return err
@@ -49,7 +49,7 @@ ON CONFLICT (tenant, endpoint) DO UPDATE SET id = excluded.id, principal_id = ex
 		d.LastMessage, d.LastError)
 }
 
-// UpdateDevice writes the outcome of a message.
+// UpdateDevice writes the outcome of the device's last message.
 func (t Writes) UpdateDevice(d *gatehouse.Device) error {
 	if err := t.Owns(d.Tenant); err != nil {
 		return err

@@ -19,7 +19,7 @@ SELECT tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens
 FROM model_usage WHERE tenant = $1 AND run_id = $2 ORDER BY seq`, t.Tenant(), runID)
 }
 
-// ClaimBudget stores the maximum cost of a call, and deletes claims older than forget.
+// ClaimBudget stores the maximum cost of a call, and deletes claims made before the time forget.
 func (t Writes) ClaimBudget(c *gatehouse.BudgetClaim, forget time.Time) error {
 	if err := t.Owns(c.Tenant); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (t Reads) ListHands(runID string) ([]string, error) {
 SELECT principal FROM run_hand WHERE tenant = $1 AND run_id = $2 ORDER BY principal`, t.Tenant(), runID)
 }
 
-// InsertHand stores a principal once.
+// InsertHand stores a principal that contributed to a run, once.
 func (t Writes) InsertHand(runID, principal string) error {
 	return t.Write(`
 INSERT INTO run_hand (tenant, run_id, principal) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,

@@ -42,7 +42,7 @@ type scanned struct {
 	action *gatehouse.Action
 }
 
-// scanAction reads a row of actionColumns. Its votes are read next, and then it is shown.
+// scanAction reads a row of actionColumns. The caller then reads the votes and calls show.
 func (t *readTx) scanAction(r *stmt) (row scanned, err error) {
 	row.seq = r.Int()
 	row.action, err = shared.ScanAction(r)
@@ -59,7 +59,7 @@ func (t *readTx) show(a *gatehouse.Action) {
 	a.See(t.at)
 }
 
-// FindAction finds by the id of the action or of its approval.
+// FindAction finds an action by its id or by the id of its approval.
 func (t *readTx) FindAction(id string) (*gatehouse.Action, error) {
 	row, err := t.find(t.tenant, id)
 	return row.action, err
@@ -71,13 +71,13 @@ func (t *readTx) find(tenant, id string) (scanned, error) {
 		first, second = second, first
 	}
 	row, err := t.load(first, tenant, id)
-	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
+	if err == gatehouse.ErrNotFound { //nolint:errorlint // load does not wrap it
 		row, err = t.load(second, tenant, id)
 	}
 	return t.orArchived(shared.ArchivedByID, tenant, id, row, err)
 }
 
-// FindActionByKey finds by the idempotency key.
+// FindActionByKey finds an action by its idempotency key.
 func (t *readTx) FindActionByKey(key string) (*gatehouse.Action, error) {
 	row, err := t.load(findActionByKey, t.tenant, key)
 	row, err = t.orArchived(archivedByKey, t.tenant, key, row, err)
@@ -124,7 +124,7 @@ func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= ? ORDER BY o.next_at LIMIT ?`, limit)
 }
 
-// HeldRejections lists the actions of all tenants whose held rejection takes effect.
+// HeldRejections lists the actions of all tenants whose held rejection is due.
 func (t *readTx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
 	return t.dueApprovals(`SELECT a.tenant, a.id FROM approval o INDEXED BY approval_rejects JOIN action a ON a.seq = o.seq
 WHERE o.rejects_at IS NOT NULL AND o.status = 'requested' AND o.rejects_at <= ? ORDER BY o.rejects_at LIMIT ?`, limit)
@@ -156,7 +156,7 @@ func (t *readTx) OpenOnTarget(c gatehouse.TargetChange, limit int) (ids []string
 	return ids, err
 }
 
-// OpenReversal finds the reversal of an action that is in progress or applied.
+// OpenReversal finds the reversal of an action, if the reversal is in progress or applied.
 func (t *readTx) OpenReversal(actionID string) (id string, err error) {
 	err = t.each(`SELECT id FROM action WHERE tenant = ? AND reverses = ?
 AND status NOT IN ('rejected', 'denied', 'expired', 'canceled', 'superseded', 'failed')
@@ -210,7 +210,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 }
 
 func (t *tx) insertProposal(seq int64, a *gatehouse.Action) error {
-	rare, err := shared.EncodeExtra(a)
+	extra, err := shared.EncodeExtra(a)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 		string(a.Digest), a.Fingerprint, a.ContentHash[:],
 		string(a.Policy.Outcome), a.Policy.Version, shared.EncodeList(a.Policy.Rules),
 		shared.EncodeList(a.Policy.Reasons),
-		a.ProposedBy, a.Rationale, a.ProposedChange, a.CurrentState, a.Context, a.Metadata, rare)
+		a.ProposedBy, a.Rationale, a.ProposedChange, a.CurrentState, a.Context, a.Metadata, extra)
 	return err
 }
 
@@ -258,7 +258,7 @@ WHERE seq = ?8 AND status = ?9`
   failure_code = CASE WHEN ?6 IS NOT NULL THEN ?6 WHEN status = 'failed' THEN NULL ELSE failure_code END,
   failure_detail = CASE WHEN ?6 IS NOT NULL THEN ?7 WHEN status = 'failed' THEN NULL ELSE failure_detail END
 WHERE seq = ?8 AND status = ?9`
-	// moveOn is moveOther for a move that writes only the status.
+	// moveOn is moveOther for a move that writes only the status and finished_at.
 	moveOn = `UPDATE OR ROLLBACK action SET status = ?1,
   finished_at = CASE WHEN ?1 IN ('approved', 'pushing') THEN NULL ELSE coalesce(?2, finished_at) END
 WHERE seq = ?3 AND status = ?4`
@@ -313,7 +313,7 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) (err error) {
 	return t.guarded(moveOther, args...)
 }
 
-// guarded runs a statement that must change at least one row, else ErrConflict.
+// guarded runs a statement, and returns ErrConflict if it changes no row.
 func (t *readTx) guarded(sql string, args ...any) error {
 	n, err := t.exec(sql, args...)
 	if err == nil && n == 0 {
@@ -322,8 +322,8 @@ func (t *readTx) guarded(sql string, args ...any) error {
 	return err
 }
 
-// found runs a statement whose row must exist, else ErrNotFound.
-func (t *readTx) found(sql string, args ...any) error {
+// execOrNotFound runs a statement, and returns ErrNotFound if it changes no row.
+func (t *readTx) execOrNotFound(sql string, args ...any) error {
 	n, err := t.exec(sql, args...)
 	if err == nil && n == 0 {
 		return gatehouse.ErrNotFound
@@ -333,7 +333,7 @@ func (t *readTx) found(sql string, args ...any) error {
 
 // LinkSuperseded records which revision replaced an action.
 func (t *tx) LinkSuperseded(oldID, newID string) error {
-	return t.found(`UPDATE action SET superseded_by = ? WHERE tenant = ? AND id = ?`, newID, t.tenant, oldID)
+	return t.execOrNotFound(`UPDATE action SET superseded_by = ? WHERE tenant = ? AND id = ?`, newID, t.tenant, oldID)
 }
 
 func sortVotes(votes []gatehouse.Vote) {

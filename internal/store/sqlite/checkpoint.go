@@ -10,7 +10,7 @@ import (
 // into the database file.
 const checkpointPages = 8000
 
-// longLog is a factor: when the WAL has longLog times checkpointPages pages, the writer waits for the
+// longLog is a factor: when the WAL has at least longLog times checkpointPages pages, the writer waits for the
 // Views that still read it, up to busy_timeout.
 const longLog = 8
 
@@ -20,8 +20,8 @@ const passes = 3
 
 // checkpointer copies the WAL into the database file on a connection of its own, in parallel with the
 // writer. Then the writer, between two batches, copies the pages written during the last pass. Now the
-// whole WAL is copied, and the next batch writes from its beginning again, unless a View reads the WAL
-// at that moment. So the WAL does not grow without end under a load that never pauses. When Views have
+// whole WAL is copied, and the next batch writes from the WAL's beginning again, unless a View reads the
+// WAL at that moment. So the WAL does not grow without end under a load that never pauses. When Views have
 // prevented this restart for long, the writer waits for them.
 type checkpointer struct {
 	s    *Store
@@ -56,7 +56,7 @@ func (k *checkpointer) run() {
 	}
 }
 
-// close ends the checkpointer's goroutine. The writer must have ended before.
+// close ends the checkpointer's goroutine. The writer must end first.
 func (k *checkpointer) close() error {
 	close(k.wake)
 	<-k.done

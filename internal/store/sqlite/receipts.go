@@ -31,7 +31,7 @@ error_code, error, external_id, reversible, late, source, at, request_metadata, 
 			c.Error, c.ExternalID, c.Reversible, c.Late, c.Source, c.At, c.RequestMetadata, c.ResponseMetadata, reversal)
 		return err
 	}
-	return t.found(`INSERT INTO receipt (tenant, id, action_seq, action_id, push_id, idempotency_key, attempt,
+	return t.execOrNotFound(`INSERT INTO receipt (tenant, id, action_seq, action_id, push_id, idempotency_key, attempt,
   generation, outcome,
 error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata,
   reversal) SELECT tenant, ?, action_seq, action_id, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
