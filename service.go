@@ -32,10 +32,10 @@ type ActionService interface {
 	// pending.
 	Undo(ctx context.Context, id string) (*UndoAnswer, error)
 	Revise(ctx context.Context, id string, p *Proposal) (*Action, error)
-	// Rebase replaces a pending action with a new one with the same change and the
-	// target's present state. The gate reads that state.
+	// Rebase replaces a pending action with a new one that has the same change and the
+	// target's current state, which the gate reads.
 	Rebase(ctx context.Context, id string) (*Action, error)
-	// Edit replaces a pending action by a revision with a change that a reviewer edited.
+	// Edit replaces a pending action with a revision whose change a reviewer edited.
 	Edit(ctx context.Context, id string, e EditRequest) (*Action, error)
 	Reverse(ctx context.Context, id string, r ReverseRequest) (*Action, error)
 	// Evidence returns everything that the store has about one action.

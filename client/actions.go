@@ -140,12 +140,12 @@ func (c *Client) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, er
 }
 
 // Rebase replaces a pending action with a new one that has the same change and the target's
-// state. The gate reads that state.
+// current state, which the gate reads.
 func (c *Client) Rebase(ctx context.Context, id string) (*gatehouse.Action, error) {
 	return post[gatehouse.Action](ctx, c, true, action(id, "/rebase"), nil)
 }
 
-// Edit replaces a pending action by a revision with the caller's edited change. The caller must be
+// Edit replaces a pending action with a revision with the caller's edited change. The caller must be
 // permitted to decide the action, whose proposer stays the same.
 func (c *Client) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
 	return post[gatehouse.Action](ctx, c, true, action(id, "/edit"), e)

@@ -64,7 +64,7 @@ func plainText(v gatehouse.JSON) string {
 	return string(v)
 }
 
-// shortened returns a fact that names the facts with cut text, if there are any.
+// shortened returns a fact that names the facts that were cut, nil if none was.
 func shortened(facts []Fact) []Fact {
 	var labels []string
 	for _, f := range facts {
