@@ -28,7 +28,7 @@ type Config struct {
 	SMTP string `yaml:"smtp" form:"first"`
 	// TLS is starttls (the default), implicit, or none. None requires AllowPrivate.
 	TLS string `yaml:"tls"`
-	// CA are additional PEM certificates to trust.
+	// CA holds additional PEM certificates to trust.
 	CA string `yaml:"ca"`
 	// AllowPrivate permits a server at an internal address.
 	AllowPrivate bool `yaml:"allow_private"`

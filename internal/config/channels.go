@@ -23,7 +23,7 @@ type Channel struct {
 	SMTP string `yaml:"smtp"`
 	// TLS is starttls (the default), implicit, or none for a server on this machine.
 	TLS string `yaml:"tls"`
-	// CA are additional PEM certificates to trust, such as file:ca.pem.
+	// CA holds additional PEM certificates to trust, such as file:ca.pem.
 	CA string `yaml:"ca"`
 	// Username signs in at the mail server, if it asks.
 	Username string `yaml:"username"`
