@@ -214,7 +214,9 @@ func (g *Gate) RotateOldLinkKeys(ctx context.Context) (rotated int, err error) {
 			err = nil
 			continue
 		}
-		rotated++
+		if err == nil {
+			rotated++
+		}
 	}
 	if rotated > 0 {
 		g.Hints.Notify(usecase.TopicAudit)
