@@ -100,13 +100,13 @@ NAME is a name of your choice, [] for each item of a list. A value without a typ
 is written ~{secret: NAME}~, for an entry of ~secrets~. The keys of a connector are below ~connectors.NAME~, with these:
 
 - ~type~: every connector has it.
-- ~tenants~ list: those that can use it; ~default~ alone by default. Also of models, channels and callbacks.
+- ~tenants~ list: the tenants that can use it; ~default~ alone by default. Also of models, channels and callbacks.
 - ~timeout~ duration: the longest time of an HTTP or SMTP call with its reads; 30s, or 1m for netsuite.
 - ~concurrency~ number: the most calls under way in each replica, 1 to 1000; no limit by default, 2 for netsuite.
   Not for worker and mcp.
 - ~allow_private~ boolean: permits an address inside the network, and plain HTTP except for kubernetes. Also of
   models, channels and ~callbacks.step_functions~.
-- ~floor~ number, levels: an operation's least level, 1 to 5; 3 if its row says no more.
+- ~floor~ number, levels: an operation's least level, 1 to 5; 3 unless its line below says otherwise.
 - ~amounts~ list: [what holds money](connectors.md#amounts-of-money); known by its name by default.
 
 At the top of the file:

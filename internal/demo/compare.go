@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -43,7 +44,7 @@ func compare(ctx context.Context, expected, found *sql.DB) (rows, tables int, di
 	for _, name := range union(want, got) {
 		if want[name].sql != got[name].sql {
 			diffs = append(diffs,
-				Difference{name, "", "", or(want[name].sql, "no such table"), or(got[name].sql, "no such table")})
+				Difference{name, "", "", cmp.Or(want[name].sql, "no such table"), cmp.Or(got[name].sql, "no such table")})
 			continue
 		}
 		if !want[name].table {
@@ -56,13 +57,6 @@ func compare(ctx context.Context, expected, found *sql.DB) (rows, tables int, di
 		rows, tables, diffs = rows+n, tables+1, append(diffs, d...)
 	}
 	return rows, tables, diffs, nil
-}
-
-func or(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 func union[V any](a, b map[string]V) []string {

@@ -223,18 +223,3 @@ func (g *Gate) RotateOldLinkKeys(ctx context.Context) (rotated int, err error) {
 	}
 	return rotated, err
 }
-
-// PurgeReviews deletes reviews that ended long ago, and returns how many.
-func (g *Gate) PurgeReviews(ctx context.Context) (total int, err error) {
-	for {
-		n := 0
-		err := g.Store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
-			n, err = q.PurgeReviews(q.Now().Add(-gatehouse.SessionKept), purgeBatch)
-			return err
-		})
-		total += n
-		if err != nil || n < purgeBatch {
-			return total, err
-		}
-	}
-}

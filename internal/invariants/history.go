@@ -122,8 +122,8 @@ func (f *file) checkHistory(h *history, say sayer) {
 			}
 		}
 		if n := len(h.intents) + len(checks) + h.marked; p.attempts != n && (p.attempts != 1 || n != 0 || !h.uncalled) {
-			say(15, "push %s counts %d attempts, but it has %d intents and %d failed checks", p.id, p.attempts,
-				len(h.intents), len(checks))
+			say(15, "push %s counts %d attempts, but it has %d intents, %d failed checks and %d marks of a restore",
+				p.id, p.attempts, len(h.intents), len(checks), h.marked)
 		}
 	}
 	for _, c := range f.receipts {

@@ -190,7 +190,7 @@ func TestFrozen(t *testing.T) {
 	if !errors.Is(err, gatehouse.ErrNotFound) {
 		t.Errorf("it was stored, or is not read: %v", err)
 	}
-	if err := s.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "takes no writes") {
+	if err := s.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "accepts no writes") {
 		t.Errorf("ready: %v", err)
 	}
 	freeze(t, s, "off")
