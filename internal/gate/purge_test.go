@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
 )
 
 // TestOldSessionsAreForgotten: ended sessions, step-ups and links stay listed for a
@@ -49,5 +50,30 @@ func TestOldSessionsAreForgotten(t *testing.T) {
 	w.gone(first.Token)
 	if n := w.leaves("session.started"); n != 2 {
 		t.Errorf("the log knows %d sessions", n)
+	}
+}
+
+// TestOldReviewsAreForgotten: a review is kept for a month after its links have expired.
+func TestOldReviewsAreForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, "", func(c *appConfig) { c.Master = newMaster(t, ring.New()) })
+	a := w.propose(w.agent(), func(p *gatehouse.Proposal) { p.ActionType = "create_item" })
+	w.person("ana")
+	ana, err := w.gate.FindPrincipal(w.admin, "ana")
+	must(t, err)
+	l, err := w.gate.ReviewLink(t.Context(), a, ana)
+	must(t, err)
+	for _, step := range []struct {
+		after time.Duration
+		want  int
+	}{
+		{l.ExpiresAt.Sub(w.clock.Now()) + gatehouse.SessionKept - time.Second, 0},
+		{2 * time.Second, 1},
+		{time.Second, 0},
+	} {
+		w.clock.Advance(step.after)
+		if n, err := w.gate.PurgeReviews(t.Context()); err != nil || n != step.want {
+			t.Errorf("%d reviews are gone, %v; want %d", n, err, step.want)
+		}
 	}
 }
