@@ -53,8 +53,9 @@ func (d *dist) pack(b binary, packager nfpm.Packager) error {
 				PostInstall: filepath.Join(scripts, "postinstall.sh"),
 				PreRemove:   filepath.Join(scripts, "preremove.sh"), PostRemove: filepath.Join(scripts, "postremove.sh"),
 			},
-			Deb: nfpm.Deb{Predepends: []string{"passwd"}},
-			RPM: nfpm.RPM{BuildHost: "gatehouse", Group: "System Environment/Daemons"},
+			// Level 9, the default, takes three times the CPU time of level 6 and saves 0.4 % of the deb, 4 % of the rpm.
+			Deb: nfpm.Deb{Predepends: []string{"passwd"}, Compression: "gzip:6"},
+			RPM: nfpm.RPM{BuildHost: "gatehouse", Group: "System Environment/Daemons", Compression: "gzip:6"},
 		},
 	})
 	if !isDeb {
