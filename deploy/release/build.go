@@ -67,8 +67,9 @@ func (d *dist) compile(ctx context.Context, system, arch string) (binary, error)
 	}
 	const at = "github.com/gatehouse-dev/gatehouse/internal/version"
 	flags := fmt.Sprintf("-s -w -X %s.commit=%s -X %s.date=%s", at, commit, at, d.date.Format(time.RFC3339))
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", b.file,
-		"./cmd/gatehouse")
+	// The linker drops debugging data; the compiler need not make any.
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
+		"-ldflags", flags, "-o", b.file, "./cmd/gatehouse")
 	cmd.Dir = d.root
 	cmd.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch, "GOAMD64=v1",
 		"GOARM64=v8.0", "GOEXPERIMENT=")

@@ -201,7 +201,7 @@ func TestPlainBuild(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/gatehouse")
 	cmd.Dir = clone
 	// The flags of the release, except for the commit, so that little is compiled again.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=auto")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -gcflags=all=-dwarf=false -buildvcs=auto")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
