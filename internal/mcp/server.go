@@ -194,6 +194,8 @@ func toolResult(out any, err error) *sdk.CallToolResult {
 			Detail string               `json:"detail"`
 			Errors gatehouse.Violations `json:"errors,omitempty"`
 		}{e.Code, e.Detail, e.Violations}
+	case errors.Is(err, context.Canceled):
+		out = map[string]string{"code": "canceled", "detail": "the call was canceled; the gate may have acted on it"}
 	case err != nil:
 		out = map[string]string{"code": "unreachable", "detail": "the gate was not reached; ask again"}
 	}
