@@ -309,8 +309,6 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
-// TestLines: a too long line is dropped except its ends, and the next line is
-// read.
 // TestServerEnds: a request that the server leaves without an answer gets one before the proxy ends.
 func TestServerEnds(t *testing.T) {
 	t.Parallel()
@@ -341,6 +339,8 @@ func TestServerEnds(t *testing.T) {
 	}
 }
 
+// TestLines: a too long line is dropped except its ends, and the next line is
+// read.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	in := newLines(strings.NewReader("a\r\n\n  \n"+`{"id":"first"`+strings.Repeat("x",
