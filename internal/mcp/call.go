@@ -398,9 +398,11 @@ func (p *Proxy) poll(
 
 // waitCall handles the proxy's own tool gatehouse_wait.
 func (p *Proxy) waitCall(ctx context.Context, f *frame, c *call) []byte {
-	value, _ := c.arguments.Get("action_id")
-	id, _ := value.Text()
-	a, err := p.Gate.FindAction(ctx, id)
+	var in byID
+	if err := readOwn(waitTool, c.arguments, &in); err != nil {
+		return p.failed(ctx, f, err)
+	}
+	a, err := p.Gate.FindAction(ctx, in.ID)
 	if err == nil && a.Connector != p.connector() {
 		err = gatehouse.E(gatehouse.CodeNotFound, "there is no such action of this server")
 	}

@@ -331,7 +331,8 @@ func TestServerEnds(t *testing.T) {
 	lines.Scan() // the server has got it
 	must(t, server.Close())
 	lines.Scan()
-	if want := `{"jsonrpc":"2.0","id":5,"error":{"code":-32603,"message":"the MCP server has ended"}}`; lines.Text() != want {
+	want := `{"jsonrpc":"2.0","id":5,"error":{"code":-32603,"message":"the MCP server has ended"}}`
+	if lines.Text() != want {
 		t.Errorf("answered %q, want %s", lines.Text(), want)
 	}
 	if err := <-ended; !errors.Is(err, errServerGone) {

@@ -21,6 +21,7 @@ func TestWrongArguments(t *testing.T) {
 		{"get_action", ``, "/action_id is required"},
 		{"cancel_action", `null`, "/action_id is required"},
 		{"get_action", `{"action_id":null}`, "/action_id is required"},
+		{"get_action", `{"action_id":""}`, "/action_id is required"},
 		{"wait_action", `{"seconds":5}`, "/action_id is required"},
 		{"answer_question", `{"action_id":"act_1","question":1}`, "/text is required"},
 		{"revise_action", `{"action_id":"act_1"}`, "/action_type is required"},
