@@ -150,7 +150,7 @@ func malformed(pointer, detail string) error {
 		pointer = strings.ToValidUTF8(pointer[:maxPointer], "") + "…"
 	}
 	return (&gatehouse.Error{
-		Code: gatehouse.CodeMalformed, Detail: detail,
+		Code: gatehouse.CodeMalformed, Detail: strings.TrimPrefix(pointer+" "+detail, " "),
 		Violations: gatehouse.Violations{{Pointer: pointer, Detail: detail}},
 	}).With("pointer", pointer)
 }

@@ -88,6 +88,9 @@ func TestStrictBodies(t *testing.T) {
 			if tt.code == malformed && p["pointer"] != tt.pointer {
 				t.Errorf("pointer %v, want %q", p["pointer"], tt.pointer)
 			}
+			if detail := p["detail"].(string); !strings.HasPrefix(detail, tt.pointer) {
+				t.Errorf("detail %q does not begin with the first error's %q", detail, tt.pointer)
+			}
 		})
 	}
 }

@@ -67,7 +67,7 @@ func (s *Server) checkNames(ctx context.Context, c *call) error {
 		}
 		switch err := one.find(name); {
 		case gatehouse.CodeOf(err) == gatehouse.CodeNotFound:
-			return unknownName(one.param, one.what, name)
+			return unknownName(pointerTo(one.param), one.what, name)
 		case err != nil:
 			return err
 		}
@@ -76,10 +76,8 @@ func (s *Server) checkNames(ctx context.Context, c *call) error {
 }
 
 // unknownName is the error of a filter that names nothing.
-func unknownName(param, what, name string) error {
-	return gatehouse.Violations{{
-		Pointer: pointerTo(param), Detail: "names no " + what + ": " + gatehouse.Quote(name),
-	}}.Err()
+func unknownName(pointer, what, name string) error {
+	return gatehouse.Violations{{Pointer: pointer, Detail: "names no " + what + ": " + gatehouse.Quote(name)}}.Err()
 }
 
 // assigneeOf is the assignee that a list is filtered by; me is the caller.

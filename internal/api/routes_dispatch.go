@@ -3,8 +3,10 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 const tagDispatch = "Pushes and dead letters"
@@ -72,7 +74,11 @@ func (s *Server) dispatchRoutes() []route {
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				f := deadLetterFilter(c)
 				f.Group, f.Limit, f.Cursor = c.query["group"], c.query.limit(), c.query["cursor"]
-				return answer(s.cfg.Dispatch.ListDeadLetters(ctx, f))
+				page, err := s.cfg.Dispatch.ListDeadLetters(ctx, f)
+				if err == nil && len(page.Items) == 0 && f.Cursor == "" {
+					err = s.knownConnector(ctx, pointerTo("connector"), f.Connector)
+				}
+				return answer(page, err)
 			}),
 		}, {
 			method: "GET", path: "/dead-letters/groups", name: "groupDeadLetters", tag: tagDispatch,
@@ -84,7 +90,12 @@ func (s *Server) dispatchRoutes() []route {
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.DeadLetterGroups](),
 			query: deadLetterParams(),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
-				return answer(s.cfg.Dispatch.GroupDeadLetters(ctx, deadLetterFilter(c)))
+				f := deadLetterFilter(c)
+				groups, err := s.cfg.Dispatch.GroupDeadLetters(ctx, f)
+				if err == nil && len(groups.Items) == 0 {
+					err = s.knownConnector(ctx, pointerTo("connector"), f.Connector)
+				}
+				return answer(groups, err)
 			}),
 		}, {
 			method: "POST", path: "/dead-letters/replay", name: "replayDeadLetters", tag: tagDispatch,
@@ -96,7 +107,11 @@ func (s *Server) dispatchRoutes() []route {
 			example: `{"all":true}`,
 			handler: body((*gatehouse.ReplayRequest).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.ReplayRequest) (reply, error) {
-					return answer(s.cfg.Dispatch.ReplayDeadLetters(ctx, *in))
+					out, err := s.cfg.Dispatch.ReplayDeadLetters(ctx, *in)
+					if err == nil && len(out.Results) == 0 && in.Filter != nil {
+						err = s.knownConnector(ctx, "/filter/connector", in.Filter.Connector)
+					}
+					return answer(out, err)
 				}),
 		}, {
 			method: "POST", path: "/dead-letters/discard", name: "discardDeadLetters", tag: tagDispatch,
@@ -107,7 +122,11 @@ func (s *Server) dispatchRoutes() []route {
 			example: `{"ids":["psh_1"],"reason":"over"}`,
 			handler: body((*gatehouse.DiscardRequest).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.DiscardRequest) (reply, error) {
-					return answer(s.cfg.Dispatch.DiscardDeadLetters(ctx, *in))
+					out, err := s.cfg.Dispatch.DiscardDeadLetters(ctx, *in)
+					if err == nil && len(out.Results) == 0 && in.Filter != nil {
+						err = s.knownConnector(ctx, "/filter/connector", in.Filter.Connector)
+					}
+					return answer(out, err)
 				}),
 		}, {
 			method: "POST", path: "/dead-letters/resolve", name: "resolveDeadLetters", tag: tagDispatch,
@@ -118,7 +137,11 @@ func (s *Server) dispatchRoutes() []route {
 			example: `{"filter":{"connector":"shop"},"outcome":"failed","reason":"seen"}`,
 			handler: body((*gatehouse.ResolveRequest).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.ResolveRequest) (reply, error) {
-					return answer(s.cfg.Dispatch.ResolveDeadLetters(ctx, *in))
+					out, err := s.cfg.Dispatch.ResolveDeadLetters(ctx, *in)
+					if err == nil && len(out.Results) == 0 && in.Filter != nil {
+						err = s.knownConnector(ctx, "/filter/connector", in.Filter.Connector)
+					}
+					return answer(out, err)
 				}),
 		},
 	}
@@ -142,4 +165,18 @@ func deadLetterFilter(c *call) gatehouse.DeadLetterFilter {
 		Connector: c.query["connector"], Code: c.query["code"], Status: gatehouse.PushStatus(c.query["status"]),
 		Since: c.query.time("since"),
 	}
+}
+
+// knownConnector refuses the name of no connector. It is for empty answers: the dead letters of a former
+// connector are listed.
+func (s *Server) knownConnector(ctx context.Context, pointer, name string) error {
+	// The gate's own two have no breakers.
+	if name == "" || name == gate.PolicyConnector || name == "workflow" {
+		return nil
+	}
+	states, err := s.cfg.Dispatch.ListBreakers(ctx)
+	if err != nil || slices.ContainsFunc(states, func(b gatehouse.BreakerState) bool { return b.Connector == name }) {
+		return err
+	}
+	return unknownName(pointer, "connector", name)
 }

@@ -55,13 +55,8 @@ func (s *Server) notificationRoutes() []route {
 					Limit: c.query.limit(), Cursor: c.query["cursor"],
 				}
 				page, err := n.ListNotifications(ctx, f)
-				if err != nil || len(page.Items) > 0 || f.Channel == "" || f.Cursor != "" {
-					return answer(page, err)
-				}
-				channels, err := n.ListChannels(ctx)
-				if err == nil && !slices.ContainsFunc(channels,
-					func(s *gatehouse.ChannelState) bool { return s.Channel == f.Channel }) {
-					err = unknownName("channel", "channel", f.Channel) // what a former channel sent is listed
+				if err == nil && len(page.Items) == 0 && f.Cursor == "" {
+					err = knownChannel(ctx, n, pointerTo("channel"), f.Channel)
 				}
 				return answer(page, err)
 			}),
@@ -84,7 +79,11 @@ func (s *Server) notificationRoutes() []route {
 			example: `{"since":"2026-11-21T08:00:00Z","dry_run":false}`,
 			handler: body((*gatehouse.RetryRequest).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.RetryRequest) (reply, error) {
-					return answer(n.RetryNotifications(ctx, *in))
+					out, err := n.RetryNotifications(ctx, *in)
+					if err == nil && len(out.Items) == 0 && in.Cursor == "" {
+						err = knownChannel(ctx, n, "/channel", in.Channel)
+					}
+					return answer(out, err)
 				}),
 		}, {
 			method: "GET", path: "/channels", name: "listChannels", tag: tagNotifications,
@@ -107,4 +106,18 @@ func (s *Server) notificationRoutes() []route {
 			}),
 		},
 	}
+}
+
+// knownChannel refuses the name of no channel. It is for empty answers: what a former channel sent is
+// listed.
+func knownChannel(ctx context.Context, n gatehouse.NotificationService, pointer, name string) error {
+	if name == "" {
+		return nil
+	}
+	channels, err := n.ListChannels(ctx)
+	if err != nil || slices.ContainsFunc(channels,
+		func(s *gatehouse.ChannelState) bool { return s.Channel == name }) {
+		return err
+	}
+	return unknownName(pointer, "channel", name)
 }

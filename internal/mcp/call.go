@@ -292,7 +292,7 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 	return answer
 }
 
-// hold waits until an action is finished, somebody asks, or wait has passed. x is the server's
+// hold waits until an action is finished, somebody asks, wait has passed, or the server has ended. x is the server's
 // answer if this proxy executed the action.
 func (p *Proxy) hold(
 	ctx context.Context, c *call, a *gatehouse.Action, wait time.Duration,
@@ -300,7 +300,7 @@ func (p *Proxy) hold(
 	deadline := time.Now().Add(wait)
 	stop := p.progress(ctx, c, a)
 	defer stop()
-	for {
+	for leaving := false; ; {
 		next, err := last(ctx, p.Gate, a)
 		if err != nil {
 			return a, nil, err
@@ -321,14 +321,20 @@ func (p *Proxy) hold(
 		if a.Status.Finished() && here != nil && x.begun.Load() && within(ctx, here, settling) {
 			continue
 		}
-		if a.Status.Finished() || !time.Now().Before(deadline) || a.AskedAfter(p.seen(a.ID)) {
+		if a.Status.Finished() || leaving || !time.Now().Before(deadline) || a.AskedAfter(p.seen(a.ID)) {
 			return a, nil, nil
 		}
-		polled, err := p.poll(ctx, a, here, time.Until(deadline))
+		select {
+		case <-p.gone:
+			leaving = true
+			next, err = p.Gate.FindAction(ctx, a.ID)
+		default:
+			next, err = p.poll(ctx, a, here, time.Until(deadline))
+		}
 		if err != nil {
 			return a, nil, err
 		}
-		a = polled
+		a = next
 	}
 }
 
@@ -353,7 +359,7 @@ func within(ctx context.Context, closed <-chan struct{}, d time.Duration) bool {
 // the gate.
 const quick = 100 * time.Millisecond
 
-// poll waits until an action is finished, or until here is closed, which means
+// poll waits until an action is finished, the server has ended, or here is closed, which means
 // that this proxy has executed it.
 func (p *Proxy) poll(
 	ctx context.Context, a *gatehouse.Action, here <-chan struct{}, wait time.Duration,
@@ -362,6 +368,8 @@ func (p *Proxy) poll(
 	defer timer.Stop()
 	select {
 	case <-here:
+		return a, nil
+	case <-p.gone:
 		return a, nil
 	case <-ctx.Done():
 		return a, ctx.Err()
@@ -381,6 +389,8 @@ func (p *Proxy) poll(
 	select {
 	case <-here:
 		return a, nil
+	case <-p.gone:
+		return a, nil
 	case got := <-answers:
 		return got.a, got.err
 	}
@@ -388,9 +398,11 @@ func (p *Proxy) poll(
 
 // waitCall handles the proxy's own tool gatehouse_wait.
 func (p *Proxy) waitCall(ctx context.Context, f *frame, c *call) []byte {
-	value, _ := c.arguments.Get("action_id")
-	id, _ := value.Text()
-	a, err := p.Gate.FindAction(ctx, id)
+	var in byID
+	if err := readOwn(waitTool, c.arguments, &in); err != nil {
+		return p.failed(ctx, f, err)
+	}
+	a, err := p.Gate.FindAction(ctx, in.ID)
 	if err == nil && a.Connector != p.connector() {
 		err = gatehouse.E(gatehouse.CodeNotFound, "there is no such action of this server")
 	}

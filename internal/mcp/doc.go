@@ -24,6 +24,8 @@
 //   - The gate does not answer: nothing is sent, and the result says so.
 //   - The proxy or the server dies after a call was sent: the lease expires,
 //     and the outcome is unknown. The call is not sent again.
+//   - The server of a proxy on stdio ends: the proxy answers each open call with
+//     what is known of its action, and ends.
 //   - A tool's definition, the instructions or the command line differ from
 //     their pin: the tool is quarantined. Its pinned text is served, and its
 //     calls are refused, even approved ones, until a person approves the

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -305,6 +306,37 @@ func TestHostileServer(t *testing.T) {
 	}
 	if got := said(`{"jsonrpc":"2.0","id":6,"result":{}}`); got != "" {
 		t.Errorf("a second answer reached the client: %s", got)
+	}
+}
+
+// TestServerEnds: a request that the server leaves without an answer gets one before the proxy ends.
+func TestServerEnds(t *testing.T) {
+	t.Parallel()
+	folder, err := OpenFolder(t.TempDir())
+	must(t, err)
+	server := &scripted{out: make(chan []byte, 16), gone: make(chan struct{}), wait: make(chan struct{})}
+	gate := keyed{&pendingGate{byKey: map[string]*gatehouse.Action{}, decided: make(chan struct{})}, "a"}
+	in, client := io.Pipe()
+	said, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		c := Config{Name: "peer", Upstream: server, Gate: gate, Folder: folder, Log: slog.New(slog.DiscardHandler)}
+		ended <- Run(t.Context(), c, in, out)
+		_ = out.Close()
+	}()
+	_, err = io.WriteString(client, `{"jsonrpc":"2.0","id":5,"method":"resources/read",`+
+		`"params":{"uri":"x","_meta":{"progressToken":7}}}`+"\n")
+	must(t, err)
+	lines := bufio.NewScanner(said)
+	lines.Scan() // the server has got it
+	must(t, server.Close())
+	lines.Scan()
+	want := `{"jsonrpc":"2.0","id":5,"error":{"code":-32603,"message":"the MCP server has ended"}}`
+	if lines.Text() != want {
+		t.Errorf("answered %q, want %s", lines.Text(), want)
+	}
+	if err := <-ended; !errors.Is(err, errServerGone) {
+		t.Error(err)
 	}
 }
 

@@ -102,6 +102,11 @@ type Proxy struct {
 	count   int
 	// held cancels the wait of a call, by the id of the client's request.
 	held map[string]context.CancelFunc
+	// handling counts held; nothing is added once ended is set.
+	handling sync.WaitGroup
+	// gone is closed when the server has ended and all that was sent to it is reported: held calls
+	// are answered with what is known.
+	gone chan struct{}
 	// lastQuestions is the number of the last question that the client got, by action.
 	lastQuestions map[string]int
 	// watching holds the client's waiting requests, by the action's id.
@@ -148,7 +153,7 @@ func newProxy(c Config, out io.Writer) *Proxy {
 	p := &Proxy{
 		Config: c, out: out, forwarded: map[string]string{}, pending: map[string]chan reply{},
 		held: map[string]context.CancelFunc{}, ready: make(chan struct{}), done: newExecuted(),
-		watching: map[string]map[*watcher]bool{},
+		watching: map[string]map[*watcher]bool{}, gone: make(chan struct{}),
 	}
 	p.pinsChanged = p.refresh
 	return p
@@ -172,7 +177,8 @@ func identify(ctx context.Context, gate Gate) (*gatehouse.Principal, error) {
 var errRoles = errors.New("lacks the role")
 
 // Run proxies until the client closes its end, ctx ends, or the server ends,
-// which is an error. Calls in progress at the server get some time to return.
+// which is an error: open requests are answered first. Otherwise, calls in
+// progress at the server get some time to return.
 func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	if err := c.complete(); err != nil {
 		return err
@@ -188,17 +194,25 @@ func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	client, server := make(chan error, 1), make(chan error, 1)
 	go func() { client <- p.fromClient(ctx, newLines(in, maxClientFrame)) }()
 	go func() { server <- p.fromServer() }()
-	working := make(chan struct{})
-	go func() { defer close(working); p.work(ctx) }()
+	working, stopWork := context.WithCancel(ctx)
+	defer stopWork()
+	var worker sync.WaitGroup
+	worker.Go(func() { p.work(working) })
 	select {
 	case err = <-client:
 	case <-ctx.Done():
 	case err = <-server:
-		p.end(errServerGone)
 		err = errors.Join(errServerGone, err)
+		p.end(errServerGone)
+		p.answerForwarded()
+		stopWork()
+		worker.Wait()
+		close(p.gone)
+		time.AfterFunc(drainGrace, cancel)
+		p.handling.Wait()
 	}
 	cancel()
-	<-working
+	worker.Wait()
 	p.end(errServerGone)
 	return err
 }
@@ -211,6 +225,17 @@ func (p *Proxy) end(err error) {
 	for id, waiting := range p.pending {
 		waiting <- reply{err: err}
 		delete(p.pending, id)
+	}
+}
+
+// answerForwarded answers the requests that the server has left without an answer.
+func (p *Proxy) answerForwarded() {
+	p.mu.Lock()
+	open := p.forwarded
+	p.forwarded = map[string]string{}
+	p.mu.Unlock()
+	for id := range open {
+		p.answer(errorFrame([]byte(id), codeInternal, errServerGone.Error()))
 	}
 }
 
@@ -320,8 +345,15 @@ func (p *Proxy) learn(f *frame) {
 func (p *Proxy) forward(f *frame) {
 	if f.isRequest() {
 		p.mu.Lock()
-		p.forwarded[string(f.id)] = f.method
+		ended := p.ended
+		if ended == nil {
+			p.forwarded[string(f.id)] = f.method
+		}
 		p.mu.Unlock()
+		if ended != nil {
+			p.answer(errorFrame(f.id, codeInternal, ended.Error()))
+			return
+		}
 	}
 	if err := p.Upstream.Send(f.raw); err != nil && f.isRequest() {
 		p.mu.Lock()
@@ -339,9 +371,19 @@ func (p *Proxy) forward(f *frame) {
 func (p *Proxy) begin(ctx context.Context, f *frame, handle func(context.Context, *frame) []byte) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.mu.Lock()
-	p.held[string(f.id)] = cancel
+	ended := p.ended
+	if ended == nil {
+		p.held[string(f.id)] = cancel
+		p.handling.Add(1)
+	}
 	p.mu.Unlock()
+	if ended != nil {
+		cancel()
+		p.answer(errorFrame(f.id, codeInternal, ended.Error()))
+		return
+	}
 	go func() {
+		defer p.handling.Done()
 		defer cancel()
 		answer := handle(ctx, f)
 		p.mu.Lock()

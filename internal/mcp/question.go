@@ -2,7 +2,11 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -21,6 +25,23 @@ const answerName = "gatehouse_answer"
 // ownTool reports whether a tool is the gate's own.
 func ownTool(name string) bool { return name == waitName || name == answerName }
 
+// readOwn decodes the arguments of the proxy's own tool with this definition.
+func readOwn(definition string, arguments gatehouse.JSON, into any) error {
+	schema := memberOf([]byte(definition), "inputSchema")
+	t := &tool{
+		properties: string(memberOf(schema, "properties")),
+		required:   strings.Trim(string(memberOf(schema, "required")), "[]"),
+	}
+	if err := t.check([]byte(arguments)); err != nil {
+		return err
+	}
+	err := read([]byte(arguments), into)
+	if wrong, ok := errors.AsType[*jsonv2.SemanticError](err); ok {
+		return t.wrongType(wrong)
+	}
+	return err
+}
+
 // answerCall handles the proxy's own tool gatehouse_answer.
 func (p *Proxy) answerCall(ctx context.Context, f *frame, c *call) []byte {
 	var in struct {
@@ -28,8 +49,8 @@ func (p *Proxy) answerCall(ctx context.Context, f *frame, c *call) []byte {
 		Question int    `json:"question"`
 		Text     string `json:"text"`
 	}
-	if err := read([]byte(c.arguments), &in); err != nil {
-		return errorFrame(f.id, codeInvalidParams, "tools/call: "+err.Error())
+	if err := readOwn(answerTool, c.arguments, &in); err != nil {
+		return p.failed(ctx, f, err)
 	}
 	a, err := p.Gate.FindAction(ctx, in.ID)
 	if err == nil && a.Connector != p.connector() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -177,7 +178,7 @@ func (t *tool) check(arguments []byte) error {
 	}
 	var missing gatehouse.Violations
 	for name := range strings.SplitSeq(t.required, ",") {
-		if name = strings.Trim(name, `"`); name != "" && (given[name] == nil || string(given[name]) == "null") {
+		if name = strings.Trim(name, `"`); name != "" && slices.Contains([]string{"", "null", `""`}, string(given[name])) {
 			missing.Add("/"+name, "is required")
 		}
 	}
@@ -194,8 +195,11 @@ func toolResult(out any, err error) *sdk.CallToolResult {
 			Detail string               `json:"detail"`
 			Errors gatehouse.Violations `json:"errors,omitempty"`
 		}{e.Code, e.Detail, e.Violations}
+	case errors.Is(err, context.Canceled):
+		out = map[string]string{"code": "canceled", "detail": "the call was canceled; the gate may have acted on it"}
 	case err != nil:
-		out = map[string]string{"code": "unreachable", "detail": "the gate was not reached; ask again"}
+		out = map[string]string{"code": "unreachable", "detail": "the gate did not answer, and may have acted on the " +
+			"call: look with list_actions before you repeat a change"}
 	}
 	b, encoding := json.Marshal(out)
 	if encoding != nil {

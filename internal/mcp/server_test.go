@@ -2,11 +2,15 @@ package mcp
 
 import (
 	"bytes"
+	"context"
 	"io"
+	"net/url"
 	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/gatehouse-dev/gatehouse"
 )
 
 // TestWrongArguments: an error names the argument and what it must be, before the gate is asked.
@@ -17,6 +21,7 @@ func TestWrongArguments(t *testing.T) {
 		{"get_action", ``, "/action_id is required"},
 		{"cancel_action", `null`, "/action_id is required"},
 		{"get_action", `{"action_id":null}`, "/action_id is required"},
+		{"get_action", `{"action_id":""}`, "/action_id is required"},
 		{"wait_action", `{"seconds":5}`, "/action_id is required"},
 		{"answer_question", `{"action_id":"act_1","question":1}`, "/text is required"},
 		{"revise_action", `{"action_id":"act_1"}`, "/action_type is required"},
@@ -40,6 +45,21 @@ func TestWrongArguments(t *testing.T) {
 			if got := text(memberOf([]byte(r.Content[0].(*sdk.TextContent).Text), "detail")); got != tt.want || !r.IsError {
 				t.Errorf("%s(%s): %q, want %q", tt.tool, tt.arguments, got, tt.want)
 			}
+		}
+	}
+}
+
+// TestErrorsOfCalls: a canceled call is not a gate that cannot be reached.
+func TestErrorsOfCalls(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]string{
+		&url.Error{Op: "Get", Err: context.Canceled}:         "canceled",
+		&url.Error{Op: "Get", Err: context.DeadlineExceeded}: "unreachable",
+		gatehouse.E(gatehouse.CodeTooLate, "applied"):        "too_late",
+	} {
+		r := toolResult(nil, err)
+		if got := text(memberOf([]byte(r.Content[0].(*sdk.TextContent).Text), "code")); got != want || !r.IsError {
+			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}
 }

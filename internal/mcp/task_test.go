@@ -53,6 +53,23 @@ func (p *Proxy) inquire(t *testing.T, method, params string) (out about) {
 	return out
 }
 
+// TestArgumentsOfOwnTools: a wrong argument is named, and the gate is not asked.
+func TestArgumentsOfOwnTools(t *testing.T) {
+	t.Parallel()
+	p := newRounds(t, &pendingGate{}, newFolder(t, t.TempDir()), "a")
+	for _, tt := range []struct{ tool, arguments, want string }{
+		{waitName, `{}`, "/action_id is required"},
+		{waitName, `{"id":"act_1"}`, `there is no argument \"id\"`},
+		{waitName, `{"action_id":5}`, "/action_id must be a string"},
+		{answerName, `{"action_id":"act_1","question":"1","text":"x"}`, "/question must be an integer"},
+	} {
+		got := p.inquire(t, "tools/call", `{"name":"`+tt.tool+`","arguments":`+tt.arguments+`}`)
+		if !strings.Contains(got.raw, tt.want) {
+			t.Errorf("%s(%s): %s, want %q", tt.tool, tt.arguments, got.raw, tt.want)
+		}
+	}
+}
+
 // TestTasks: a call that asks for a task gets one, in either protocol. It
 // reports the outcome as often as it is asked, but only to its principal.
 func TestTasks(t *testing.T) {

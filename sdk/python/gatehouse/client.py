@@ -11,7 +11,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import uuid
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from decimal import Decimal
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from .errors import APIError, Unreachable
 from .types import Action, Comment, LeasedPush, Proposal
@@ -29,19 +30,23 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 class Client:
     """Calls the gate at url, by default GATEHOUSE_URL, with key, by default GATEHOUSE_KEY.
 
+    Without one of them, or with one that cannot be right, it raises ValueError.
+
     A call is retried up to retries times while the gate is busy or unreachable. All attempts
     carry the same Idempotency-Key, so the effect happens once. Threads may share a client.
     """
 
     def __init__(self, url: Optional[str] = None, key: Optional[str] = None, *, retries: int = 5) -> None:
-        self.url = (url or os.environ["GATEHOUSE_URL"]).rstrip("/")
-        self._key = key or os.environ["GATEHOUSE_KEY"]
+        self.url = _given(url, "GATEHOUSE_URL").rstrip("/").removesuffix("/api/v1")
+        if not self.url.lower().startswith(("http://", "https://")):
+            raise ValueError(f"the address {self.url!r} must begin with http:// or https://")
+        self._key = _given(key, "GATEHOUSE_KEY")
         self._retries = retries
         self._opener = urllib.request.build_opener(_NoRedirect)
 
     def propose(self, proposal: Proposal) -> Action:
         """Proposes a change. If its idempotency_key is already known, the first call's action is returned."""
-        return self._call("POST", "/proposed-actions", proposal)
+        return _action(self._call("POST", "/proposed-actions", proposal))
 
     def get(
         self, action_id: str, *, wait: float = 0, until: str = "finished", questions_after: Optional[int] = None,
@@ -53,7 +58,7 @@ class Client:
         query = {"wait": _seconds(wait), "until": until} if wait > 0 else {}
         if wait > 0 and questions_after is not None:
             query["questions_after"] = str(questions_after)
-        return self._call("GET", _path("proposed-actions", action_id), query=query, timeout=wait + 30)
+        return _action(self._call("GET", _path("proposed-actions", action_id), query=query, timeout=wait + 30))
 
     def wait(
         self, action_id: str, *, patience: float = 3600, until: str = "finished",
@@ -150,7 +155,7 @@ class Client:
             try:
                 request = urllib.request.Request(url, data, headers, method=method)
                 with self._opener.open(request, timeout=timeout) as answer:
-                    return json.loads(answer.read())
+                    return json.loads(answer.read(), parse_float=decimal)
             except urllib.error.HTTPError as refused:
                 error = _refusal(refused)
                 if last or not error.retryable or (error.retry_after or 0) > _MAX_PAUSE:
@@ -161,6 +166,30 @@ class Client:
                     raise Unreachable(f"{method} {path}: {broken}") from broken
             time.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
+
+
+def _given(value: Optional[str], variable: str) -> str:
+    value = (value or os.environ.get(variable, "")).strip()
+    if not value:
+        raise ValueError(f"give it, or set {variable}")
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError(f"what is given for {variable} has characters that it cannot have")
+    return value
+
+
+def _action(answer: Any) -> Action:
+    if not isinstance(answer, dict) or not {"id", "status"} <= answer.keys():
+        raise Unreachable("the answer is no action of Gatehouse: is the address right?")
+    return answer  # type: ignore[return-value]
+
+
+def decimal(lexeme: str) -> Union[float, str]:
+    """A decimal that a float does not hold is a str of its digits."""
+    number = float(lexeme)
+    try:
+        return number if Decimal(repr(number)) == Decimal(lexeme) else lexeme
+    except ArithmeticError:
+        return lexeme
 
 
 def _refusal(refused: urllib.error.HTTPError) -> APIError:

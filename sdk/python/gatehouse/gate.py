@@ -17,6 +17,7 @@ import functools
 import hashlib
 import inspect
 import json
+import re
 import threading
 import time
 from typing import Any, Callable, Dict, List, Optional, TypeVar, Union
@@ -266,7 +267,7 @@ class _Tool:
         if callable(self._target):
             return self._target(**arguments)
         kind, _, ref = self._target.partition("/")
-        return {"entity_type": kind, "entity_ref": ref.format_map(arguments)}
+        return {"entity_type": kind, "entity_ref": re.sub(r"\{([^{}]*)\}", lambda m: _text(arguments, m[1]), ref)}
 
     def execute(self, push: LeasedPush, caller: _Caller) -> _Ran:
         """Runs the function with the approved arguments, which must name the approved target."""
@@ -313,11 +314,17 @@ def _names(target: Target) -> List[Any]:
     return [target.get("entity_type"), target.get("entity_ref", ""), target.get("entity_refs") or []]
 
 
+def _text(arguments: Dict[str, Any], name: str) -> str:
+    if type(arguments.get(name)) not in (str, int, float):
+        raise TypeError(f"no text for {{{name}}} of the target")
+    return str(arguments[name])
+
+
 def _json(what: str, value: Any) -> None:
     """Refuses values that JSON does not preserve."""
     try:
         same = json.loads(json.dumps(value, allow_nan=False)) == value
-    except ValueError:
+    except (TypeError, ValueError):
         same = False
     if not same or not isinstance(value, dict):
         raise TypeError(f"{what} must be JSON values: str, int, float, bool, None, list, dict with str keys")

@@ -10,6 +10,7 @@ import json
 import time
 from typing import Any, Dict, Mapping, Optional
 
+from .client import decimal
 from .errors import InvalidSignature
 
 
@@ -45,7 +46,7 @@ def verify_webhook(
     if not valid:
         raise InvalidSignature("no signature of webhook-signature fits")
     try:
-        content = json.loads(body)
+        content = json.loads(body, parse_float=decimal)
     except ValueError:
         content = None
     if not isinstance(content, dict):

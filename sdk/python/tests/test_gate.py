@@ -168,8 +168,14 @@ class GateTest(unittest.TestCase):
             self.refund()("A-9")
         self.assertEqual((refused.exception.code, refused.exception.status), ("unauthenticated", 401))
 
+    def test_arguments_without_a_text_for_the_target(self):
+        for target, wrong in (("x/{a}", None), ("x/{a}", [1]), ("x/{a}", True), ("x/{b}", 1)):
+            tool = Gate(self.client).tool(action_type="x", target=target, connector="erp", operation="refund")
+            with self.assertRaisesRegex(TypeError, "no text for {[ab]} of the target"):
+                tool(lambda a: a).propose(wrong)
+
     def test_arguments_that_are_no_json(self):
         for wrong in ((1, 2), {1: 2}, float("nan"), object()):
-            with self.assertRaises(TypeError):
+            with self.assertRaisesRegex(TypeError, "must be JSON values"):
                 self.gate.tool(action_type="x", target="x/1", connector="erp", operation="refund")(lambda a: a)(wrong)
             self.gate = Gate(self.client)

@@ -1,14 +1,17 @@
 """Tests retries against a server that fails as the gate documents, and webhook signatures."""
 
 import json
+import os
 import threading
 import unittest
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from unittest import mock
 
 from gatehouse import APIError, Client, InvalidSignature, Unreachable, verify_webhook
 
 # The test vector of the Standard Webhooks reference libraries.
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+ACTION = {"id": "act_1", "status": "pending"}
 BODY = b'{"test": 2432232314}'
 HEADERS = {"Webhook-Id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "Webhook-Timestamp": "1614265330",
            "Webhook-Signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="}
@@ -43,7 +46,7 @@ class RetryTest(unittest.TestCase):
                 for name, value in {"Content-Type": kind, **headers}.items():
                     self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(json.dumps(body).encode())
+                self.wfile.write((body if isinstance(body, str) else json.dumps(body)).encode())
 
             def log_message(self, *_):
                 pass
@@ -56,8 +59,8 @@ class RetryTest(unittest.TestCase):
 
     def test_busy_is_retried_under_the_same_key(self):
         busy = (503, {"Retry-After": "1"}, {"code": "busy", "retryable": True})
-        client, seen = self.serve(busy, (201, {}, {"id": "act_1"}))
-        self.assertEqual(client.propose({"action_type": "x"}), {"id": "act_1"})
+        client, seen = self.serve(busy, (201, {}, ACTION))
+        self.assertEqual(client.propose({"action_type": "x"}), ACTION)
         self.assertEqual((len(seen), len(set(seen))), (2, 1))
         self.assertTrue(seen[0])
 
@@ -80,6 +83,28 @@ class RetryTest(unittest.TestCase):
         with self.assertRaises(APIError):
             client.lease_pushes(["erp"])
         self.assertEqual(seen, [None])
+
+    def test_an_answer_of_another_server(self):
+        for answer in ({"ok": True}, [], None):
+            client, _ = self.serve((200, {}, answer))
+            with self.assertRaisesRegex(Unreachable, "no action of Gatehouse: is the address right"):
+                client.propose({"action_type": "x"})
+
+    def test_decimals_keep_their_digits(self):
+        for digits, want in (("1.50", 1.5), ("-0.0", 0.0), ("4.12345678901234567890", None), ("1e400", None),
+                             ("1e99999999999999999999", None)):
+            body = json.dumps({**ACTION, "price": "?"}).replace('"?"', digits)
+            client, _ = self.serve((200, {}, body))
+            self.assertEqual(client.propose({"action_type": "x"})["price"], digits if want is None else want)
+
+    def test_what_the_client_is_given(self):
+        for url, key in (("", "gth_x"), ("127.0.0.1:8080", "gth_x"), ("ftp://127.0.0.1", "gth_x"),
+                         ("http://127.0.0.1", ""), ("http://127.0.0.1", "gth_\nx"), ("http://127.0.0.1", "gth_ä")):
+            with mock.patch.dict(os.environ, {"GATEHOUSE_URL": url, "GATEHOUSE_KEY": key}):
+                with self.assertRaises(ValueError) as wrong:
+                    Client()
+                self.assertNotIn("gth_", str(wrong.exception))
+        self.assertEqual(Client("http://127.0.0.1:1/api/v1/", "gth_x\n").url, "http://127.0.0.1:1")
 
     def test_out_of_reach(self):
         with self.assertRaises(Unreachable):

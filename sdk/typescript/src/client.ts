@@ -33,32 +33,36 @@ export interface WaitOptions {
 /** Answers a question, or leaves it open with null. */
 export type Answerer = (question: Comment) => string | null | Promise<string | null>;
 
-/** Calls the gate. It may be used concurrently. */
+/** Calls the gate. It may be used concurrently. An address or a key that cannot be right is a TypeError. */
 export class Client {
   readonly url: string;
   readonly #key: string;
   readonly #retries: number;
 
   constructor(options: ClientOptions = {}) {
-    this.url = (options.url ?? environment("GATEHOUSE_URL")).replace(/\/+$/, "").replace(/\/api\/v1$/, "");
-    this.#key = options.key ?? environment("GATEHOUSE_KEY");
+    this.url = given(options.url, "GATEHOUSE_URL").replace(/\/+$/, "").replace(/\/api\/v1$/, "");
+    if (!/^https?:\/\//i.test(this.url)) {
+      throw new TypeError(`the address "${this.url}" must begin with http:// or https://`);
+    }
+    this.#key = given(options.key, "GATEHOUSE_KEY");
     this.#retries = options.retries ?? 5;
   }
 
   /** Proposes a change. If its idempotency_key is already known, the first call's action is returned. */
-  propose(proposal: Proposal, options: { signal?: AbortSignal | undefined } = {}): Promise<Action> {
-    return this.call("POST", "/proposed-actions", proposal, options);
+  async propose(proposal: Proposal, options: { signal?: AbortSignal | undefined } = {}): Promise<Action> {
+    return checked(await this.call("POST", "/proposed-actions", proposal, options));
   }
 
   /**
    * Returns an action as soon as it is decided or finished, or after wait seconds (at most 60). With
    * questionsAfter, an open question with a higher number ends the wait too.
    */
-  get(id: string, options: WaitOptions & { wait?: number; questionsAfter?: number | undefined } = {}): Promise<Action> {
+  async get(id: string, options: WaitOptions & { wait?: number; questionsAfter?: number | undefined } = {}): Promise<Action> {
     const { wait = 0, until = "finished", signal, questionsAfter } = options;
     const query: Record<string, string> = wait > 0 ? { wait: seconds(wait), until } : {};
     if (wait > 0 && questionsAfter !== undefined) query["questions_after"] = String(questionsAfter);
-    return this.call("GET", path("proposed-actions", id), undefined, { query, timeout: wait + 30, signal });
+    return checked(
+      await this.call("GET", path("proposed-actions", id), undefined, { query, timeout: wait + 30, signal }));
   }
 
   /**
@@ -236,9 +240,15 @@ function path(...parts: string[]): string {
   return parts.map((part) => "/" + (/^\.{0,2}$/.test(part) ? "-" : encodeURIComponent(part))).join("");
 }
 
-function environment(name: string): string {
+function checked(answer: Partial<Action> | null): Action {
+  if (answer?.id && answer.status) return answer as Action;
+  throw new Unreachable("the answer is no action of Gatehouse: is the address right?");
+}
+
+function given(option: string | undefined, name: string): string {
   const { process } = globalThis as { process?: { env: Record<string, string | undefined> } };
-  const value = process?.env[name];
+  const value = (option || process?.env[name] || "").trim();
   if (!value) throw new TypeError(`give it, or set ${name}`);
+  if (!/^[ -~]*$/.test(value)) throw new TypeError(`what is given for ${name} has characters that it cannot have`);
   return value;
 }

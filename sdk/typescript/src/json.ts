@@ -32,6 +32,7 @@ export function stringify(value: unknown): string {
   const mark = crypto.randomUUID();
   const text = JSON.stringify(value, function (this: Record<string, unknown>, name, made: unknown) {
     const held = this[name]; // before a toJSON
+    if (typeof held === "number" && !Number.isFinite(held)) throw new TypeError(`${held} is no value of JSON`);
     return typeof held === "bigint" ? mark + held : made;
   });
   if (text === undefined) throw new TypeError("no value of JSON");

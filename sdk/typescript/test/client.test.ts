@@ -37,9 +37,9 @@ const proposal = {
 const busy: Canned = { status: 503, headers: { "Retry-After": "1" }, body: '{"code": "busy", "retryable": true}' };
 
 test("busy is retried under the same key", async () => {
-  const { client, keys } = await serve(busy, { status: 201, body: '{"id": "act_1"}' });
+  const { client, keys } = await serve(busy, { status: 201, body: '{"id": "act_1", "status": "pending"}' });
   const begun = Date.now();
-  assert.deepEqual(await client.propose(proposal), { id: "act_1" });
+  assert.deepEqual(await client.propose(proposal), { id: "act_1", status: "pending" });
   assert.ok(keys[0]);
   assert.deepEqual(keys, [keys[0], keys[0]]);
   assert.ok(Date.now() - begun >= 950, "Retry-After is heeded");
@@ -76,15 +76,39 @@ test("numbers keep their digits", async () => {
   const text = '{"a": 9007199254740993, "b": 0.1, "c": 1.50, "d": 0.12345678901234567890, "e": 1e400, "f": -0, '
     + '"g": 12345678901234567000, "h": "12345678901234567890 \\" 12345678901234567890", "i": [123456789012345678901]}';
   const { client, bodies } = await serve({ status: 200, body: text }, { status: 201, body: "{}" });
-  assert.deepEqual(await client.get("act_1"), {
+  assert.deepEqual(await client.call("GET", "/numbers"), {
     a: 9007199254740993n, b: 0.1, c: 1.5, d: "0.12345678901234567890", e: "1e400", f: -0,
     g: 12345678901234567000, h: '12345678901234567890 " 12345678901234567890', i: [123456789012345678901n],
   });
-  await client.propose(proposal);
+  await client.call("POST", "/proposed-actions", proposal);
   assert.match(bodies[1] ?? "", /"id":1234567890123456789,"price":0.1/);
   const broken = await serve({ status: 200, body: '{"a": 12345678901234567890-1}' });
   const { error } = await outcome(new Client({ url: broken.client.url, key: "gth_x", retries: 0 }).get("act_1"));
   assert.ok(error instanceof Unreachable);
+});
+
+test("a number that is none is not sent as null", async () => {
+  const { client, keys } = await serve();
+  const { error } = await outcome(client.propose({ ...proposal, proposed_change: { price: NaN } }));
+  assert.match(String(error), /TypeError: NaN is no value of JSON/);
+  assert.deepEqual(keys, []);
+});
+
+test("an answer of another server", async () => {
+  for (const body of ['{"ok": true}', "[]", "null"]) {
+    const { client } = await serve({ status: 200, body });
+    const { error } = await outcome(client.propose(proposal));
+    assert.match(String(error), /Unreachable: the answer is no action of Gatehouse: is the address right/);
+  }
+});
+
+test("what the client is given", () => {
+  for (const [url, key] of [["127.0.0.1:8080", "gth_x"], ["ftp://127.0.0.1", "gth_x"], ["http://127.0.0.1", "gth_\nx"],
+    ["http://127.0.0.1", "gth_ä"]] as const) {
+    assert.throws(() => new Client({ url, key }),
+      (error: Error) => error instanceof TypeError && !error.message.includes("gth_"));
+  }
+  assert.equal(new Client({ url: "http://127.0.0.1:1/api/v1/", key: "gth_x\n" }).url, "http://127.0.0.1:1");
 });
 
 // The test vector of the Standard Webhooks reference libraries.
