@@ -41,9 +41,8 @@ func (a Audience) Words() []string { return Whom(a.Roles, a.Groups, a.People) }
 // Audience returns the people whom the approval asks from the beginning.
 func (a *Approval) Audience() Audience { return Audience{a.Roles, a.People, a.Groups} }
 
-// Bars reports whether the approval excludes the principal. It compares names
-// without regard to case, since names in the list may come from a proposal: "Ana"
-// and "ana" are the same person.
+// Bars reports whether the approval excludes the principal. It ignores the case of
+// names, which may come from a proposal: "Ana" and "ana" are the same person.
 func (a *Approval) Bars(p *Principal) bool {
 	return slices.ContainsFunc(a.Excluded, func(s string) bool {
 		return s == p.ID || s == p.Person || strings.EqualFold(s, p.Name)
@@ -56,10 +55,9 @@ func (p *Principal) MayDecide() bool {
 	return !p.Disabled && p.Kind == KindPerson && p.Has(RoleApprover)
 }
 
-// Answerers counts the persons among people who may answer at some time: enabled
-// approvers whom the approval asks and does not exclude. Two principals of one
-// human count once. With fewer than Required answerers the approval can never be
-// given.
+// Answerers counts the persons who may answer at some time: enabled approvers whom
+// the approval asks and does not exclude. Two principals of one person count once.
+// With fewer than Required, the question can never be approved.
 func (a *Approval) Answerers(people []*Principal) int {
 	seen := make(map[string]bool)
 	for _, p := range people {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// The bounds of devices: the number of one principal's, and the characters of an
-// endpoint and of a label.
+// The largest number of a person's devices, and the largest lengths, in characters.
 const (
 	MaxDevices     = 10
 	MaxEndpoint    = 2048
@@ -17,13 +16,11 @@ const (
 
 // Device is a browser in which a person gets notifications by web push.
 type Device struct {
-	ID     string `json:"id"`
-	Tenant string `json:"tenant"`
-	// PrincipalID is the person.
+	ID          string `json:"id"`
+	Tenant      string `json:"tenant"`
 	PrincipalID string `json:"principal_id"`
 	// Label names the browser, such as "Firefox on Android".
-	Label string `json:"label"`
-	// CreatedAt is when the browser was added.
+	Label     string    `json:"label"`
 	CreatedAt time.Time `json:"created_at"`
 	// Service is the host of the push service.
 	Service string `json:"service"`
@@ -33,8 +30,8 @@ type Device struct {
 	LastError string `json:"last_error,omitempty"`
 	// Subscription says how to reach the device. It is secret.
 	Subscription `json:"-"`
-	// LastMessage is the id of the last notification that was accepted: a retry for
-	// another device leaves this one out.
+	// LastMessage is the id of the last notification that was accepted: when it is
+	// retried for another device, this one is skipped.
 	LastMessage string `json:"-"`
 }
 
@@ -53,7 +50,7 @@ const (
 	PushAuthSize = 16
 )
 
-// Validate checks everything but the destination's address.
+// Validate checks the form; it does not resolve the endpoint's host.
 func (s *Subscription) Validate() error {
 	var v Violations
 	u, err := url.Parse(s.Endpoint)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,8 +21,7 @@ var mayImport = map[string][]string{
 	"cmd/gatehouse": {"internal/cli"},
 	"internal/cli": {
 		"", "client", "connector", "connector/mcp", "internal/gate", "internal/audit", "internal/card",
-		"internal/config",
-		"internal/invariants", "internal/mcp", "internal/migratestore", "internal/notify/slack", "internal/openapi",
+		"internal/config", "internal/invariants", "internal/mcp", "internal/migratestore", "internal/notify/slack", "internal/openapi",
 		"internal/form", "internal/policy", "internal/serve", "internal/sheet", "internal/spelling", "internal/store/sqlite",
 		"internal/term", "internal/tui", "internal/version", "internal/workflow",
 	},
@@ -52,8 +52,7 @@ var mayImport = map[string][]string{
 	"internal/dispatch": {"", "internal/gate", "internal/lease", "connector"},
 	"internal/runs": {
 		"", "internal/gate", "internal/lease", "internal/usecase", "internal/workflow", "internal/audit",
-		"internal/failpoint",
-		"connector",
+		"internal/failpoint", "connector",
 	},
 	"internal/failpoint": {},
 	"internal/api":       {"", "internal/gate", "internal/card", "internal/link"},
@@ -71,21 +70,20 @@ var mayImport = map[string][]string{
 	"internal/pgurl":          {},
 	"internal/demo":           {"", "client"},
 	"internal/wake":           {},
-	// The carriers of hints, each with its driver.
-	"internal/wake/pgwake":   {"internal/pgurl", "internal/wake"},
-	"internal/wake/natswake": {"internal/wake"},
-	"internal/feed":          {""},
-	"internal/config":        {""},
-	"internal/certs":         {},
-	"internal/telemetry":     {""},
-	"internal/llm":           {""},
-	"internal/version":       {""},
-	"internal/term":          {"", "internal/card"},
-	"internal/sheet":         {"", "internal/card", "internal/runline", "internal/term", "internal/workflow"},
-	"internal/tui":           {"", "internal/card", "internal/sheet", "internal/term"},
-	"internal/hook":          {""},
-	"internal/notify":        {"", "internal/card", "internal/failpoint"},
-	"internal/notify/email":  {"", "internal/card", "internal/notify"},
+	"internal/wake/pgwake":    {"internal/pgurl", "internal/wake"},
+	"internal/wake/natswake":  {"internal/wake"},
+	"internal/feed":           {""},
+	"internal/config":         {""},
+	"internal/certs":          {},
+	"internal/telemetry":      {""},
+	"internal/llm":            {""},
+	"internal/version":        {""},
+	"internal/term":           {"", "internal/card"},
+	"internal/sheet":          {"", "internal/card", "internal/runline", "internal/term", "internal/workflow"},
+	"internal/tui":            {"", "internal/card", "internal/sheet", "internal/term"},
+	"internal/hook":           {""},
+	"internal/notify":         {"", "internal/card", "internal/failpoint"},
+	"internal/notify/email":   {"", "internal/card", "internal/notify"},
 	"internal/notify/stepfunctions": {
 		"", "connector", "connector/stepfunctions", "internal/notify", "internal/notify/webhook",
 	},
@@ -97,13 +95,12 @@ var mayImport = map[string][]string{
 	"internal/notify/pagerduty": {"", "internal/notify"},
 	"internal/notify/webpush":   {"", "internal/card", "internal/notify"},
 	"internal/notify/sns":       {"", "internal/notify", "internal/notify/webhook"},
-	// It builds its own gate, and compares packages with bare baselines.
 	"internal/bench": {
 		"", "connector", "connector/http", "internal/gate", "internal/audit", "internal/dispatch", "internal/policy",
 		"internal/runs", "internal/store/sqlite", "internal/store/postgres", "internal/usecase",
 	},
-	// A separate module: benchmarks of the outbox and of runs against River.
 	"deploy/release": {},
+	// A separate module.
 	"bench/river": {
 		"", "internal/gate", "internal/bench", "internal/dispatch", "internal/runs", "internal/store/postgres",
 		"internal/usecase", "internal/wake",
@@ -135,19 +132,19 @@ var mayImport = map[string][]string{
 	"internal/signin/idptest":                       {},
 	"browser/idp":                                   {"internal/signin/idptest"},
 	// Fakes of other systems, for tests and examples.
-	"internal/llm/llmtest": {},
-	"internal/snowtest":    {},
-	"internal/mssqltest":   {},
-	// Runnable examples, which use fakes.
+	"internal/llm/llmtest":    {},
+	"internal/snowtest":       {},
+	"internal/mssqltest":      {},
 	"examples/incident/fakes": {"internal/llm/llmtest", "internal/snowtest"},
 }
 
-// anyConnector may be imported by a connector that mayImport does not list.
+// anyConnector lists what a connector may import that mayImport does not list.
 var anyConnector = []string{
 	"", "connector", "connector/internal/rest", "connector/internal/typed", "internal/jsonshape", "internal/spelling",
 }
 
-// mayImportAllBut lists the packages that wire others, and what they may not import.
+// mayImportAllBut lists the packages that may import everything except the given
+// packages.
 var mayImportAllBut = map[string][]string{
 	"internal/serve": {"internal/cli", "internal/tui"},
 }
@@ -182,18 +179,18 @@ func TestImportRules(t *testing.T) {
 }
 
 func checkImports(t *testing.T, file string) {
-	room := path.Dir(file)
-	if room == "." {
-		room = ""
+	pkg := path.Dir(file)
+	if pkg == "." {
+		pkg = ""
 	}
-	allowed, known := mayImport[room]
-	if !known && path.Dir(room) == "connector" {
+	allowed, known := mayImport[pkg]
+	if !known && path.Dir(pkg) == "connector" {
 		allowed, known = anyConnector, true
 	}
-	never, wires := mayImportAllBut[room]
+	never, wires := mayImportAllBut[pkg]
 	known = known || wires
 	if !known {
-		t.Errorf("%s: the room %s has no import rule; add it", file, room)
+		t.Errorf("%s: the package %s has no import rule; add it", file, pkg)
 		return
 	}
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
@@ -206,20 +203,11 @@ func checkImports(t *testing.T, file string) {
 		own, isOwn := strings.CutPrefix(name, module)
 		own = strings.TrimPrefix(own, "/")
 		switch {
-		case isOwn && wires && !contains(never, own):
-		case isOwn && !contains(allowed, own):
-			t.Errorf("%s imports %s, which %q may not", file, name, room)
-		case !isOwn && standardOnly[room] && strings.Contains(strings.Split(name, "/")[0], "."):
-			t.Errorf("%s imports %s; %q has the standard library only", file, name, room)
+		case isOwn && wires && !slices.Contains(never, own):
+		case isOwn && !slices.Contains(allowed, own):
+			t.Errorf("%s imports %s, which %q may not", file, name, pkg)
+		case !isOwn && standardOnly[pkg] && strings.Contains(strings.Split(name, "/")[0], "."):
+			t.Errorf("%s imports %s; %q may import the standard library only", file, name, pkg)
 		}
 	}
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }

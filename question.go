@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Question returns the digest of the data that an approval freezes at its creation: the number
-// of approvers, who may and may not decide, the times and the schedule, the text to retype, and
-// the state in question. The log entry of the proposal holds the digest, so that a change of the
-// row outside the server is detected.
+// Question returns the digest of what an approval freezes at its creation: the number of
+// approvers, who may and may not decide, creation and expiry, the schedule, the value to retype,
+// and the subject. The log entry of the proposal holds the digest, so that a change of the row
+// outside the server is detected.
 func (a *Approval) Question() Digest {
 	confirm := JSON("null")
 	if a.Confirm != nil {
@@ -32,11 +32,11 @@ func (a *Approval) Question() Digest {
 	if a.IsZero() {
 		return NewDigest(ObjectJSON(append(members, Member{"v", "1"})...))
 	}
-	return NewDigest(ObjectJSON(append(members, Member{"schedule", a.digest()}, Member{"v", "2"})...))
+	return NewDigest(ObjectJSON(append(members, Member{"schedule", a.schedule()}, Member{"v", "2"})...))
 }
 
-// digest returns the schedule as part of a question's digest.
-func (s *Timing) digest() JSON {
+// schedule returns the schedule as Question hashes it.
+func (s *Timing) schedule() JSON {
 	stages := make([]JSON, 0, len(s.Stages))
 	for _, stage := range s.Stages {
 		stages = append(stages, ObjectJSON(

@@ -15,7 +15,7 @@ const (
 	// RingWebPush is the P-256 key by which push services identify the tenant (VAPID,
 	// RFC 8292). It is made once: browsers bind their subscriptions to it.
 	RingWebPush RingPurpose = "webpush"
-	// RingSecrets keys seal the secrets of the store.
+	// RingSecrets are the keys that seal the secrets of the store.
 	RingSecrets RingPurpose = "secrets"
 )
 
@@ -25,9 +25,8 @@ const (
 type RingKey struct {
 	ID string `json:"id"`
 	// Number identifies the key in its signatures; unique over all tenants.
-	Number uint32 `json:"number"`
-	Tenant string `json:"tenant"`
-	// Purpose is what the key is for.
+	Number  uint32      `json:"number"`
+	Tenant  string      `json:"tenant"`
 	Purpose RingPurpose `json:"purpose"`
 	// Sealed is the key, encrypted under the master key whose id is Master.
 	Sealed    []byte    `json:"-"`
@@ -41,11 +40,11 @@ type RingKey struct {
 	EndsAt *time.Time `json:"ends_at"`
 	// RevokedAt is nil unless an administrator has revoked the key.
 	RevokedAt *time.Time `json:"revoked_at"`
-	// State is the state that follows from the times above; set in answers only.
+	// State follows from the times above; set in answers only.
 	State RingKeyState `json:"state,omitempty"`
 }
 
-// RingKeyState tells what a key of the ring can be used for.
+// RingKeyState says what a key of the ring can be used for.
 type RingKeyState string
 
 // The states.
@@ -106,7 +105,7 @@ type RingWriter interface {
 	// RevokeRingKey sets revoked_at to Now, and retired_at where that is unset. It
 	// is ErrConflict if the key is revoked already.
 	RevokeRingKey(id string) error
-	// ResealRingKey stores a key as sealed under the master key to. It is ErrConflict
-	// unless the stored key is sealed under the master key from.
+	// ResealRingKey replaces Sealed and, from one to the other, Master. It is
+	// ErrConflict unless the stored Master is from.
 	ResealRingKey(id, from string, sealed []byte, to string) error
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The console signs people in with two services: [BrowserService] keeps the
-// sessions (internal/gate), [SignInService] runs the ceremonies of OIDC and passkeys
+// The console signs people in with two services: [BrowserService] stores the
+// sessions (internal/gate), [SignInService] runs OIDC and passkey sign-ins
 // (internal/signin). Neither knows HTML or cookies.
 //
 // A console's handler does the following.
@@ -41,8 +41,8 @@ type SignedIn struct {
 	Token string
 }
 
-// BrowserService keeps the sessions of browsers. For methods that take no token,
-// the caller of the context must come from FindSession.
+// BrowserService stores the sessions of browsers. For methods that take no session
+// or link token, the caller of the context must come from FindSession.
 type BrowserService interface {
 	// FindSession returns the caller of a session token, with Session set, Via
 	// console, and StepUp true: the sign-in substitutes for the edit token up to
@@ -67,8 +67,8 @@ type BrowserService interface {
 	// RemovePasskey removes a passkey of the caller, or, for an administrator, any
 	// passkey, and ends the sessions that began with it.
 	RemovePasskey(ctx context.Context, id string) error
-	// UnlinkIdentity does the same for a link to an OIDC identity, for
-	// administrators only: people who unlink themselves could come back as new
+	// UnlinkIdentity removes a link to an OIDC identity, and ends its sessions. Only
+	// administrators may: people who unlink themselves could come back as new
 	// persons.
 	UnlinkIdentity(ctx context.Context, issuer, subject string) error
 	// FindStepUp returns the caller's open step-up for an action as shown;
@@ -79,11 +79,11 @@ type BrowserService interface {
 	StepUpWithEditToken(ctx context.Context, actionID string, digest Digest, token string) (*StepUp, error)
 }
 
-// SignInService runs the ceremonies. Errors of Finish: unauthenticated for an
+// SignInService runs OIDC and passkey sign-ins. Errors of the Finish methods: unauthenticated for an
 // invalid State or answer, whatever the reason; role_required when the identity is
 // proven but gives no access.
 type SignInService interface {
-	// Options lists the methods of signing in here.
+	// Options lists the ways to sign in.
 	Options() SignInOptions
 
 	// BeginOIDC begins a sign-in at a provider. FinishOIDC returns
@@ -96,14 +96,14 @@ type SignInService interface {
 	// BeginOIDCStepUp asks the provider to authenticate the caller again, for one
 	// action as it was shown.
 	BeginOIDCStepUp(ctx context.Context, provider, actionID string, digest Digest, returnTo string) (*Redirect, error)
-	// FinishOIDC takes the provider's answer at CallbackPath to any of these three
-	// methods: the State cookie's value and the query's parameters. For linking and
-	// step-up, the context must have the caller that began them.
+	// FinishOIDC completes any of these three at CallbackPath, from the State
+	// cookie's value and the query's parameters. For linking and step-up, the context
+	// must have the caller that began them.
 	FinishOIDC(ctx context.Context, state string, answer url.Values, b Browser) (*OIDCResult, error)
 
-	// BeginPasskeySignIn begins a sign-in with a passkey. Registration adds a passkey
-	// to the caller (step_up_required as for BeginOIDCLink). A step-up is the caller's,
-	// for one action as it was shown.
+	// Sign-in needs no caller. Registration adds a passkey to the caller
+	// (step_up_required as for BeginOIDCLink). A step-up is for the caller and one
+	// action as it was shown.
 	BeginPasskeySignIn(ctx context.Context) (*Challenge, error)
 	FinishPasskeySignIn(ctx context.Context, state string, response []byte, b Browser) (*SignedIn, error)
 	BeginPasskeyRegistration(ctx context.Context, name, editToken string) (*Challenge, error)
@@ -112,11 +112,11 @@ type SignInService interface {
 	FinishPasskeyStepUp(ctx context.Context, state string, response []byte) (*StepUp, error)
 }
 
-// SignInOptions lists the methods of signing in.
+// SignInOptions lists the ways to sign in.
 type SignInOptions struct {
 	// Providers lists the OIDC providers in the order of the configuration.
 	Providers []SignInProvider
-	// Passkeys is true when passkeys are switched on.
+	// Passkeys says whether passkeys are enabled.
 	Passkeys bool
 	// PasskeyOrigins are the origins at which browsers can use passkeys, such as
 	// http://localhost:8080. The same page at another address cannot use them.
@@ -134,14 +134,11 @@ type SignInProvider struct {
 // providers send the browser back.
 const CallbackPath = "/signin/oidc/callback"
 
-// Redirect is the address to which the browser has to go (303), with the State to
-// keep.
+// Redirect sends the browser to a provider (303).
 type Redirect struct {
-	// URL is the provider's page.
 	URL string
 	// State goes into a cookie until ExpiresAt.
-	State string
-	// ExpiresAt is the end of the ceremony.
+	State     string
 	ExpiresAt time.Time
 }
 
@@ -152,20 +149,16 @@ type Redirect struct {
 type Challenge struct {
 	Options JSON
 	// State goes into a cookie until ExpiresAt.
-	State string
-	// ExpiresAt is the end of the ceremony.
+	State     string
 	ExpiresAt time.Time
 }
 
 // OIDCResult is the result of an OIDC ceremony: exactly one of SignedIn, Linked and
 // StepUp is set.
 type OIDCResult struct {
-	// SignedIn is the new session.
 	SignedIn *SignedIn
-	// Linked is the identity that was linked to the caller.
-	Linked *ExternalIdentity
-	// StepUp is the proof for a decision.
-	StepUp *StepUp
+	Linked   *ExternalIdentity
+	StepUp   *StepUp
 	// ReturnTo is a path of this server.
 	ReturnTo string
 }

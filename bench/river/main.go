@@ -1,7 +1,7 @@
 // Command river compares the gate's outbox with River, a job queue on PostgreSQL, on the same
-// server: a push that is claimed, checked, called on a connector that does nothing, and settled,
-// with receipt and audit log, compared with a job that does nothing. It also compares the steps of
-// runs. It is a separate module, so that the product does not depend on River.
+// server: a push that is claimed, checked, sent to a connector that does nothing, and settled, with
+// receipt and audit log, with a job that does nothing. It also compares the steps of runs. It is a
+// separate module, so that the product does not depend on River.
 //
 //	go -C bench/river run . --database-url postgres://user@host/postgres
 package main
@@ -38,13 +38,13 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("river", flag.ContinueOnError)
-	url := flags.String("database-url", "", "the server, as a URL; databases are created on it and dropped")
+	url := flags.String("database-url", "", "the server, as a URL; the benchmark creates databases on it and drops them")
 	duration := flags.Duration("duration", 40*time.Second,
 		"how long each figure is measured, over both sides and all rounds")
-	rounds := flags.Int("rounds", 5, "how often the two take turns")
+	rounds := flags.Int("rounds", 5, "how often each figure is measured, on both sides in turn")
 	workers := flags.Int("workers", 16, "pushes that the gate carries out at a time")
 	riverWorkers := flags.Int("river-workers", 200, "jobs that River executes at a time")
-	only := flags.String("only", "dispatch,steps", "the figures to measure, of dispatch and steps")
+	only := flags.String("only", "dispatch,steps", "the figures to measure: dispatch, steps or both")
 	asJSON := flags.Bool("json", false, "print one JSON document")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -64,8 +64,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(err, p.Close())
 }
 
-// start wires a gate without a server: the bench runs the dispatcher itself, and
-// the runtime where it measures runs by themselves.
+// start makes a gate without a server: the benchmark runs the dispatcher, and for
+// steps the runtime, itself.
 func start(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	targets, err := dispatch.NewRegistry(s.Targets...)

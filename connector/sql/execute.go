@@ -187,7 +187,7 @@ func (c *Connector) apply(
 	if !claimed {
 		res, found, err := c.recorded(ctx, conn, call)
 		if err == nil && !found {
-			err = errors.New("sqlconn: the idempotency record went away")
+			err = errors.New("sqlconn: the idempotency record disappeared")
 		}
 		return res, err == nil, err
 	}

@@ -331,7 +331,7 @@ func (d mysqlDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table st
 			return err
 		}
 	}
-	return errors.New("sqlconn: the idempotency table went away")
+	return errors.New("sqlconn: the idempotency table disappeared")
 }
 
 // codeRecordTable is the code of an idempotency table that cannot keep the promise.

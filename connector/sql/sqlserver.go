@@ -15,13 +15,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// sqlserverDialect talks to Microsoft SQL Server, 2016 or later, or Azure SQL.
+// sqlserverDialect is for Microsoft SQL Server, 2016 or later, and Azure SQL.
 type sqlserverDialect struct{}
 
-// sqlserverSession makes a session independent of the server's and the database's defaults. A value
-// that does not fit is refused (ANSI_WARNINGS, ARITHABORT). An error ends its statement and not the
-// transaction (XACT_ABORT), which claim needs and begin, commit and rollback allow for. A lock is
-// waited for 10 seconds at most.
+// sqlserverSession makes a session independent of the defaults of the server and the database. With
+// ANSI_WARNINGS and ARITHABORT, a value that does not fit its column is an error. Without XACT_ABORT,
+// most errors leave the transaction open, as unlessExists needs. A statement waits for a lock for 10
+// seconds at most.
 const sqlserverSession = "SET XACT_ABORT OFF; SET IMPLICIT_TRANSACTIONS OFF; SET ANSI_NULLS ON; " +
 	"SET ANSI_PADDING ON; SET ANSI_WARNINGS ON; SET ARITHABORT ON; SET CONCAT_NULL_YIELDS_NULL ON; " +
 	"SET QUOTED_IDENTIFIER ON; SET NUMERIC_ROUNDABORT OFF; SET LANGUAGE us_english; SET DATEFORMAT ymd; " +
@@ -47,7 +47,7 @@ func (sqlserverDialect) quote(name string) string {
 
 func (sqlserverDialect) param(i int) string { return "@p" + strconv.Itoa(i) }
 
-// sqlserverColumns reads the catalogue. The name of a type of the user's own is that of its base type.
+// sqlserverColumns reads the catalogue. For a user-defined type it returns the base type's name.
 const sqlserverColumns = `
 SELECT c.name, COALESCE(TYPE_NAME(c.system_type_id), TYPE_NAME(c.user_type_id)), c.max_length, c.precision, c.scale,
        c.is_nullable, c.is_identity, CAST(IIF(c.is_computed = 1 OR c.generated_always_type <> 0, 1, 0) AS bit)
@@ -78,20 +78,20 @@ func (d sqlserverDialect) columns(ctx context.Context, q querier, table string) 
 }
 
 // lock locks the rows, and the key ranges of missing rows, until the end of the transaction. It
-// sees the latest committed rows, also in a database with snapshot reads.
+// reads the latest committed rows, even if the database has READ_COMMITTED_SNAPSHOT.
 func (sqlserverDialect) lock() (hint, end string) { return " WITH (UPDLOCK, HOLDLOCK)", "" }
 
 func (sqlserverDialect) first(n int) (top, end string) { return "TOP (" + strconv.Itoa(n) + ") ", "" }
 
 func (sqlserverDialect) now() string { return "CONVERT(nvarchar(33), SYSUTCDATETIME(), 126) + N'Z'" }
 
-// unlessExists is empty: the error of a duplicate ends the INSERT, not the transaction.
+// unlessExists is empty: after the error of a duplicate key, the transaction is still open.
 func (sqlserverDialect) unlessExists() string { return "" }
 
-// recordKey is bytes, since every collation takes texts for equal that differ in trailing spaces.
+// recordKey returns bytes, because comparisons of texts ignore trailing spaces.
 func (sqlserverDialect) recordKey(s string) any { return []byte(s) }
 
-// execute reads the count of the statement itself: those of its triggers would be added to it.
+// execute reads @@ROWCOUNT: the driver would add the rows that triggers change.
 func (sqlserverDialect) execute(ctx context.Context, conn *sql.Conn, s *statement) (rows int64, err error) {
 	var text strings.Builder
 	if s.identity != "" {
@@ -106,17 +106,17 @@ func (sqlserverDialect) execute(ctx context.Context, conn *sql.Conn, s *statemen
 	return rows, err
 }
 
-// insertReturning asks for the number of the statement itself, and not for that of a trigger. OUTPUT
-// is refused where the table has triggers.
+// insertReturning reads SCOPE_IDENTITY, which the inserts of triggers do not change. OUTPUT would fail
+// on a table with triggers.
 func (sqlserverDialect) insertReturning(ctx context.Context, conn *sql.Conn, s *statement, _ column) (any, error) {
-	var made int64
+	var number int64
 	_, err := conn.ExecContext(ctx, s.text.String()+"; IF SCOPE_IDENTITY() IS NULL "+
-		"THROW 50000, 'a trigger has inserted no row, or another', 1; SET @made = SCOPE_IDENTITY()",
-		append(s.args[:len(s.args):len(s.args)], sql.Named("made", sql.Out{Dest: &made}))...)
-	return made, err
+		"THROW 50000, 'a trigger has replaced the INSERT', 1; SET @number = SCOPE_IDENTITY()",
+		append(s.args[:len(s.args):len(s.args)], sql.Named("number", sql.Out{Dest: &number}))...)
+	return number, err
 }
 
-// begin tries another connection when this one is broken.
+// begin returns driver.ErrBadConn for a broken connection, so that the caller tries another.
 func (sqlserverDialect) begin(ctx context.Context, conn *sql.Conn) error {
 	_, err := conn.ExecContext(ctx, "BEGIN TRANSACTION")
 	if err != nil && ctx.Err() == nil && sqlserverError(err) == nil {
@@ -125,8 +125,9 @@ func (sqlserverDialect) begin(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// commit believes the errors that leave nothing to commit. A trigger that leaves a transaction open
-// would have COMMIT end its own alone, so the depth must be one.
+// commit rolls back after an error of sqlserverUncommitted. After another error it is unknown whether
+// the change was committed. COMMIT ends the innermost transaction alone, so it is an error that a
+// trigger left one open.
 func (d sqlserverDialect) commit(ctx context.Context, conn *sql.Conn) (rolledBack bool, err error) {
 	_, err = conn.ExecContext(ctx, "IF @@TRANCOUNT <> 1 THROW 50000, 'a trigger has left a transaction open', 1; "+
 		"COMMIT TRANSACTION")
@@ -140,16 +141,16 @@ func (d sqlserverDialect) commit(ctx context.Context, conn *sql.Conn) (rolledBac
 	return false, err
 }
 
-// sqlserverUncommitted are the errors of a COMMIT that was not done: another depth, a transaction
-// that can only be rolled back, and failed validations of memory-optimized tables.
+// sqlserverUncommitted are the errors after which COMMIT has committed nothing: the THROW of commit, a
+// transaction that can only be rolled back, and failed validations of memory-optimized tables.
 var sqlserverUncommitted = map[int32]bool{50000: true, 3930: true, 41301: true, 41305: true, 41325: true}
 
-// rollback finds no transaction where an error has ended it already.
+// rollback finds no transaction if an error has ended it already.
 func (sqlserverDialect) rollback(ctx context.Context, conn *sql.Conn) bool {
 	return rollbackBy(ctx, conn, "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION")
 }
 
-// ensureRecord makes the table. One that is there must refuse a second record of a key.
+// ensureRecord creates the table. An existing one must have the key that prevents duplicate records.
 func (d sqlserverDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
 	for range 2 {
 		columns, err := d.columns(ctx, conn, table)
@@ -169,11 +170,11 @@ func (d sqlserverDialect) ensureRecord(ctx context.Context, conn *sql.Conn, tabl
   result          nvarchar(max) NOT NULL,
   PRIMARY KEY (tenant, idempotency_key)
 )`)
-		if e := sqlserverError(err); err != nil && (e == nil || e.Number != 2714) { // another caller's is there
+		if e := sqlserverError(err); err != nil && (e == nil || e.Number != 2714) { // 2714: another caller created it
 			return err
 		}
 	}
-	return errors.New("sqlconn: the idempotency table went away")
+	return errors.New("sqlconn: the idempotency table disappeared")
 }
 
 // sqlserverPrimaryKey reads the columns of a table's primary key.
@@ -212,8 +213,8 @@ func (d sqlserverDialect) checkRecord(ctx context.Context, conn *sql.Conn, table
 	return nil
 }
 
-// sqlserverError is the first error of a batch, which is the cause of the others; nil if the server
-// gave no answer, or gave up on the connection.
+// sqlserverError returns the first error of a batch, which is the cause of the others; nil if the
+// server did not answer, or ended the connection.
 func sqlserverError(err error) *mssql.Error {
 	var e mssql.Error
 	var broken mssql.ServerError
@@ -231,8 +232,8 @@ func (sqlserverDialect) classify(err error) verdict {
 	if e == nil || e.Number == 0 { // 0 is the driver's own
 		return verdict{kind: connector.Ambiguous, code: "connection_lost", detail: "the connection failed"}
 	}
-	// The message of a duplicate ends with the values of the key, which can have columns that are
-	// not to be seen.
+	// The message of a duplicate ends with the values of the key, and those of some columns must not
+	// be shown.
 	message, _, _ := strings.Cut(e.Message, " The duplicate key value is ")
 	v := verdict{kind: connector.Terminal, code: "sql_error", answered: true, says: shortened(message)}
 	v.detail = fmt.Sprintf("%s (error %d)", v.says, e.Number)

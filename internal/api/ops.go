@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// mountOps adds the routes without a key: health, metrics for this machine, the
-// OpenAPI document and its page.
+// mountOps adds the routes that work without a key: health, metrics (see mayScrape),
+// the OpenAPI document and its page.
 func (s *Server) mountOps(mux *http.ServeMux) {
 	mux.Handle("/healthz", s.readOnly(func(w http.ResponseWriter, _ *http.Request) error {
 		h := gatehouse.Health{Status: "ok", Build: s.cfg.Build}
@@ -45,8 +45,8 @@ func (s *Server) mountOps(mux *http.ServeMux) {
 	s.mountDocs(mux)
 }
 
-// mayScrape allows requests from this machine and with auditors' keys to read
-// the metrics, which name connectors and count what people do.
+// mayScrape permits the metrics, which name connectors and count what people do, to
+// this machine and to auditors' keys.
 func (s *Server) mayScrape(r *http.Request) error {
 	if local(r) {
 		return nil
@@ -62,8 +62,8 @@ func (s *Server) mayScrape(r *http.Request) error {
 	return nil
 }
 
-// Metrics serves /metrics without a key, for a listener that only scrapers can
-// reach; everything else is 404.
+// Metrics serves /metrics, and no other path, without a key, for a listener that only
+// scrapers can reach.
 func (s *Server) Metrics() http.Handler {
 	mux := http.NewServeMux()
 	if s.cfg.Gatherer != nil {
@@ -77,7 +77,7 @@ func (s *Server) readOnly(fn func(http.ResponseWriter, *http.Request) error) htt
 	return s.plain(func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			return gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path allows GET, HEAD")
+			return gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path allows only GET and HEAD")
 		}
 		return fn(w, r)
 	})

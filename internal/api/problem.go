@@ -37,10 +37,10 @@ var ownMembers = map[string]bool{
 	"code": true, "retryable": true, "request_id": true, "errors": true,
 }
 
-// titles describes each code, for people who read the raw response.
+// titles has a sentence for each code, for people who read the raw response.
 var titles = map[gatehouse.Code]string{
-	gatehouse.CodeMalformed:           "The body is not JSON that this call takes",
-	gatehouse.CodeInvalid:             "The request is understood, but wrong",
+	gatehouse.CodeMalformed:           "The body is not the JSON that this call accepts",
+	gatehouse.CodeInvalid:             "The request is well-formed, but wrong",
 	gatehouse.CodeUnsupported:         "Not built yet",
 	gatehouse.CodeBodyTooLarge:        "The body is too large",
 	gatehouse.CodeUnauthenticated:     "No valid API key",
@@ -52,14 +52,14 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeSenderNotAllowed:    "This principal may not send the event",
 	gatehouse.CodeNotFound:            "Not found",
 	gatehouse.CodeAmbiguousID:         "Several ids begin with this text",
-	gatehouse.CodeMethodNotAllowed:    "Not with this method",
+	gatehouse.CodeMethodNotAllowed:    "The path does not accept this method",
 	gatehouse.CodeAlreadyDecided:      "Decided already",
 	gatehouse.CodeNotAwaitingApproval: "Not awaiting approval",
 	gatehouse.CodeDigestMismatch:      "The digest differs from the stored one",
 	gatehouse.CodeTargetChanged:       "The target changed since the proposal",
 	gatehouse.CodeAlreadyVoted:        "This person voted already",
 	gatehouse.CodeCeilingExceeded:     "A ceiling would be exceeded",
-	gatehouse.CodeAuthorityRevoked:    "The authority is gone",
+	gatehouse.CodeAuthorityRevoked:    "The authority was revoked",
 	gatehouse.CodeDuplicateKey:        "The idempotency_key belongs to other content",
 	gatehouse.CodeAlreadyExists:       "Exists already",
 	gatehouse.CodeTooLate:             "Too late to cancel",
@@ -81,8 +81,8 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeBusy:                "Busy",
 }
 
-// outside turns any error into one that clients may see.
-func outside(err error) *gatehouse.Error {
+// publicError turns any error into one that clients may see.
+func publicError(err error) *gatehouse.Error {
 	var e *gatehouse.Error
 	switch {
 	case errors.As(err, &e) && e.Code != gatehouse.CodeInternal && titles[e.Code] != "":
@@ -100,7 +100,7 @@ func problemType(code gatehouse.Code) string { return "/docs#" + string(code) }
 
 // problem writes an error and returns its status.
 func (s *Server) problem(w http.ResponseWriter, r *http.Request, requestID string, err error) int {
-	e := outside(err)
+	e := publicError(err)
 	status := gatehouse.StatusOf(e.Code)
 	s.logProblem(r, requestID, status, err)
 	p := problem{
@@ -131,7 +131,7 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, requestID strin
 	}
 	b, err := json.Marshal(&p, wire)
 	if err != nil {
-		// An invalid context member must not cost the client the code.
+		// Without a context member that cannot be encoded, the client still gets the code.
 		s.log.ErrorContext(r.Context(), "encode problem", "request_id", requestID, "code", e.Code, "err", err)
 		p.Context = nil
 		if b, err = json.Marshal(&p, wire); err != nil {

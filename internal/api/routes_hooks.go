@@ -90,7 +90,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) (int, error) {
 		return 0, noHook()
 	}
 	run, replayed, err := s.cfg.Hooks.Receive(r.Context(), tenant, workflow, r.Header, body)
-	if gatehouse.CodeOf(outside(err)) == gatehouse.CodeNotFound {
+	if gatehouse.CodeOf(publicError(err)) == gatehouse.CodeNotFound {
 		err = noHook()
 	}
 	if err != nil {

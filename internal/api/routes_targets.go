@@ -90,7 +90,7 @@ func (s *Server) receiveTarget(w http.ResponseWriter, r *http.Request) (int, err
 		return 0, err
 	}
 	out, replayed, err := s.cfg.TargetHooks.ReportTarget(r.Context(), source, r.Header, body)
-	if gatehouse.CodeOf(outside(err)) == gatehouse.CodeNotFound {
+	if gatehouse.CodeOf(publicError(err)) == gatehouse.CodeNotFound {
 		err = noHook()
 	}
 	if err != nil {

@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// benchCeilings is the number of ceilings, and benchClaims the number of claims in the window of each, or
-	// Options.Scale if that is less.
+	// benchCeilings is the number of ceilings, benchClaims the largest number of claims in the window of each; see
+	// Options.Scale.
 	benchCeilings, benchClaims = 20, 20_000
-	// scalePerTenant is the share of Options.Scale for each tenant; there are at most as many as clients.
+	// scalePerTenant: there is one tenant for so much of Options.Scale, but not more tenants than clients.
 	scalePerTenant = 50
-	// checkedTarget and costTarget are PERFORMANCE.md's targets beside plain decisions.
+	// checkedTarget and costTarget are PERFORMANCE.md's targets, as parts of the rate of plain decisions.
 	checkedTarget, costTarget = 0.8, 1 / 1.5
 )
 
-// checked is noop with a target that can be read, and answers at once.
+// checked is noop with a target that can be read, which takes no time.
 type checked struct{ noop }
 
 func (checked) Check(context.Context, connector.Call) (connector.State, error) {
 	return connector.State{Matches: true}, nil
 }
 
-// cost measures decisions that cost more than plain ones, beside plain ones.
+// cost compares decisions that do more work with plain ones.
 func (r *runner) cost(ctx context.Context) error {
 	err := r.costOf(ctx, "checked", "decisions that read their target", "those that do not", checkedTarget,
 		[]dispatch.Target{{Name: "shop", Connector: checked{}}},
@@ -42,7 +42,7 @@ func (r *runner) cost(ctx context.Context) error {
 	}
 	err = r.costOf(ctx, "older", "decisions that an older policy version judged", "those that the active one judged",
 		checkedTarget, noopTargets(), func(w *world) ([]*world, error) {
-			if err := w.propose(ctx); err != nil { // all are like this one
+			if err := w.propose(ctx); err != nil { // fill copies it
 				return nil, err
 			}
 			_, err := w.App.ApplyPolicy(w.admin, string(policySource)+"# the same rules\n")
@@ -76,7 +76,7 @@ func (r *runner) cost(ctx context.Context) error {
 		})
 }
 
-// claim applies a policy with ceilings, and fills their windows.
+// claim applies a policy with ceilings, and puts claims into their windows.
 func (r *runner) claim(ctx context.Context, w *world, claims int) error {
 	var policy strings.Builder
 	policy.Write(policySource) // it ends with its ceilings
@@ -95,13 +95,14 @@ func (r *runner) claim(ctx context.Context, w *world, claims int) error {
 	return err
 }
 
-// costOf measures decisions in a prepared gate, by tenants that share the clients, beside plain ones.
+// costOf compares decisions in a prepared gate with those in a plain one. The tenants that prepare returns share the
+// clients.
 func (r *runner) costOf(
 	ctx context.Context, figure, what, plain string, target float64, targets []dispatch.Target,
 	prepare func(*world) ([]*world, error),
 ) (err error) {
 	n := slices.Max(r.Clients)
-	var sides [2][]*world // the prepared one, and the plain one
+	var sides [2][]*world // the tenants of the prepared gate, and of the plain one
 	for i := range sides {
 		dbs, err := r.base.databases(ctx, fmt.Sprintf("%s_%d", figure, i))
 		if err != nil {

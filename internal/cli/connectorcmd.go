@@ -114,7 +114,7 @@ func (c *connectorTestCmd) Run(g *globals) error {
 	}
 	entry, ok := cfg.Connectors[c.Name]
 	if !ok {
-		return term.Usagef("there is no connector %s in the configuration", gatehouse.Quote(c.Name))
+		return term.Usagef("there is no connector %s", gatehouse.Quote(c.Name))
 	}
 	l := &serve.ConfigChecker{}
 	l.OpenSecrets(g.Ctx, cfg, c.Data, string(c.DatabaseURL))

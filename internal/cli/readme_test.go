@@ -14,8 +14,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// pasteIt pastes a text into an interactive shell on a terminal, and then ends the shell.
-const pasteIt = `
+// pasteScript pastes a file into an interactive shell on a terminal, and then ends the shell.
+const pasteScript = `
 import os, pty, sys
 pid, fd = pty.fork()
 if pid == 0:
@@ -25,12 +25,12 @@ while text:
     text = text[os.write(fd, text[:256]):]
 while True:
     try:
-        said = os.read(fd, 4096)
+        output = os.read(fd, 4096)
     except OSError:
         break
-    if not said:
+    if not output:
         break
-    sys.stdout.buffer.write(said)
+    sys.stdout.buffer.write(output)
     sys.stdout.flush()
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 `
@@ -42,14 +42,14 @@ func TestReadmeAgent(t *testing.T) {
 	var blocks []string
 	for _, f := range fences(t, "../../README.md") {
 		if f.language != "sh" && f.language != "text" {
-			t.Errorf("line %d: nothing runs a block of %q", f.line, f.language)
+			t.Errorf("line %d: no test runs a block of %q", f.line, f.language)
 		}
 		blocks = append(blocks, f.text)
 	}
 	i := slices.IndexFunc(blocks, func(b string) bool { return strings.Contains(b, "proposed-actions") })
 	if i != 2 || blocks[0] != "git clone https://github.com/gatehouse-dev/gatehouse && cd gatehouse\nmake demo\n" ||
 		blocks[1] != "make dev\n" {
-		t.Fatalf("the page must have the clone, two commands and the agent: %q", blocks)
+		t.Fatalf("the page must have make demo in a clone, make dev, and the agent: %q", blocks)
 	}
 	plan, err := exec.Command("make", "-C", "../..", "--no-print-directory", "-n", "dev").Output()
 	if err != nil || !strings.HasSuffix(string(plan), "-o bin/gatehouse ./cmd/gatehouse\n./bin/gatehouse dev\n") {
@@ -58,7 +58,7 @@ func TestReadmeAgent(t *testing.T) {
 	program, err := exec.LookPath("gatehouse")
 	must(t, err)
 	for name, command := range map[string][]string{
-		"script": {"sh", "agent.sh"}, "pasted": {"python3", "-c", pasteIt, "agent.sh"},
+		"script": {"sh", "agent.sh"}, "pasted": {"python3", "-c", pasteScript, "agent.sh"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,9 +68,9 @@ func TestReadmeAgent(t *testing.T) {
 			must(t, os.Symlink(program, filepath.Join(q.dir, "bin", "gatehouse")))
 			began := time.Now()
 			server := startDev(t, q.dir)
-			var said bytes.Buffer
+			var output bytes.Buffer
 			agent := q.command(command[0], command[1:]...)
-			agent.Stdout, agent.Stderr = &said, &said
+			agent.Stdout, agent.Stderr = &output, &output
 			must(t, agent.Start())
 			admin := servetest.MustClient(t, strings.TrimSuffix(server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
 			approveFirst(t, admin)
@@ -78,8 +78,8 @@ func TestReadmeAgent(t *testing.T) {
 				t.Errorf("the first decision came after %v", took)
 			}
 			err := agent.Wait()
-			if lines := strings.Fields(said.String()); err != nil || !slices.Contains(lines, "applied") {
-				t.Errorf("%v, and the agent says\n%s", err, &said)
+			if words := strings.Fields(output.String()); err != nil || !slices.Contains(words, "applied") {
+				t.Errorf("%v, and the agent printed\n%s", err, &output)
 			}
 			server.stop()
 		})

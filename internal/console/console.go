@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Config configures a [Console]. The services, Sessions and Log are required; the rest has
-// defaults.
+// Config configures a [Console]. Log is required, and so is every service whose comment does not
+// mention nil.
 type Config struct {
 	Actions  gatehouse.ActionService
 	Dispatch gatehouse.DispatchService
@@ -24,15 +24,15 @@ type Config struct {
 	Notices gatehouse.NoticeService
 	// Notifications lists the messages sent, with their recipients.
 	Notifications gatehouse.NotificationService
-	// Reviews opens and decides reviews by link; nil disables those pages.
+	// Reviews opens and decides reviews by link; nil leaves those pages out.
 	Reviews gatehouse.ReviewService
 	// Slack links people to their Slack users.
 	Slack gatehouse.SlackService
-	// Delegations lets people delegate their answers; nil disables the page.
+	// Delegations lets people delegate their answers; nil leaves its page out.
 	Delegations Delegations
 	// Connectors shows the connectors of the server; nil leaves its page out.
 	Connectors Connectors
-	// ConnectorStore keeps connectors in the store; nil leaves its forms out.
+	// ConnectorStore changes the connectors of the store; nil leaves its forms out.
 	ConnectorStore gatehouse.ConnectorService
 	// Secrets manages the secrets of the store; nil leaves its page out.
 	Secrets gatehouse.SecretService
@@ -42,7 +42,7 @@ type Config struct {
 	Devices Devices
 	// Preferences lets people choose their messages; nil leaves that part of the page out.
 	Preferences gatehouse.PreferenceService
-	// Unsubscribe serves the links in digests; nil leaves the page out.
+	// Unsubscribe serves the unsubscribe links in digests; nil leaves its page out.
 	Unsubscribe gatehouse.UnsubscribeService
 	// Mandates lets people stop what they approved; nil leaves its page out.
 	Mandates Mandates
@@ -67,9 +67,8 @@ type Config struct {
 	// Hints wakes open pages after a change; with nil, the pages poll.
 	Hints Hints
 	Log   *slog.Logger
-	// PublicURL is the console's address for browsers. With "", links use the host of the request.
-	// With an https address, even one that a proxy serves, the session cookie is sent over https
-	// only.
+	// PublicURL is the console's address for browsers; if "", links use the host of the request. If
+	// it is https, even if a proxy serves it, the session cookie is sent over https only.
 	PublicURL string
 	// TLS says that browsers use HTTPS although PublicURL is "".
 	TLS bool
@@ -128,11 +127,11 @@ func navigation() []navItem {
 type route struct {
 	// pattern is a pattern of http.ServeMux, with the method.
 	pattern string
-	// roles lists the permitted roles, of which the person needs one; when empty, any session will
-	// do.
+	// roles are the permitted roles, of which the person needs one; empty permits everybody who is
+	// signed in.
 	roles []gatehouse.Role
-	// changesRights marks a form that changes rights, credentials or rules: without a fresh sign-in, it
-	// requires the edit token.
+	// changesRights marks a form that changes rights, credentials or rules. It requires a fresh
+	// sign-in or the edit token.
 	changesRights bool
 	// public routes are served without a session.
 	public bool
@@ -141,7 +140,6 @@ type route struct {
 	handle     func(*view) error
 }
 
-// routes lists all routes, in the order of the sections.
 func (c *Console) routes() []route {
 	return slices.Concat(
 		c.baseRoutes(),
@@ -164,15 +162,14 @@ func (c *Console) routes() []route {
 	)
 }
 
-// New makes a console. It returns an error if the configuration lacks a required service.
+// New makes a console. It returns an error if a required service or the log is missing.
 func New(cfg Config) (*Console, error) {
 	switch {
 	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil,
 		cfg.Runs == nil, cfg.LogChecker == nil, cfg.PolicyChecker == nil, cfg.Statistics == nil, cfg.Notices == nil,
-		cfg.Notifications == nil, cfg.Targets == nil, cfg.Slack == nil:
+		cfg.Notifications == nil, cfg.Targets == nil, cfg.Slack == nil, cfg.Browser == nil, cfg.SignIn == nil,
+		cfg.Sessions == nil, cfg.Self == nil, cfg.Views == nil:
 		return nil, errors.New("console: a service is missing")
-	case cfg.Browser == nil, cfg.SignIn == nil, cfg.Sessions == nil, cfg.Self == nil, cfg.Views == nil:
-		return nil, errors.New("console: a service of sessions is missing")
 	case cfg.Log == nil:
 		return nil, errors.New("console: the logger is missing")
 	}
@@ -204,7 +201,6 @@ func New(cfg Config) (*Console, error) {
 	return c, nil
 }
 
-// ServeHTTP serves the pages.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.ServeHTTP(w, r) }
 
 // baseRoutes are the routes that belong to no section.

@@ -12,17 +12,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/natstest"
 )
 
-// replaced is a store that fails and then is replaced by another one.
+// replaced is a store that fails, and then reads from another one.
 type replaced struct {
 	gatehouse.Store
-	failed, looked atomic.Int64
-	by             atomic.Pointer[world]
-	down           atomic.Bool
+	failed, reads atomic.Int64 // failed reads, and those from the other store
+	by            atomic.Pointer[world]
+	down          atomic.Bool
 }
 
 func (r *replaced) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
 	if by := r.by.Load(); by != nil {
-		defer r.looked.Add(1)
+		defer r.reads.Add(1)
 		return by.store.View(ctx, tenant, fn)
 	}
 	if r.down.Load() {
@@ -34,7 +34,7 @@ func (r *replaced) View(ctx context.Context, tenant string, fn func(gatehouse.Re
 
 func (r *replaced) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
 	if by := r.by.Load(); by != nil {
-		defer r.looked.Add(1)
+		defer r.reads.Add(1)
 		return by.store.ViewQueues(ctx, fn)
 	}
 	if r.down.Load() {
@@ -44,9 +44,9 @@ func (r *replaced) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues)
 	return r.Store.ViewQueues(ctx, fn)
 }
 
-// TestStandbyLackedPublishedEvents: after a failover the log lacks its last
-// entries, and has as many others when the feed looks again. The stream must
-// not continue as if these followed.
+// TestStandbyLackedPublishedEvents: after a failover, the log has other entries in
+// place of the published ones, and five more. The feed must not publish these as if
+// they followed.
 func TestStandbyLackedPublishedEvents(t *testing.T) {
 	t.Parallel()
 	broker := natstest.Start(t)
@@ -68,13 +68,13 @@ func TestStandbyLackedPublishedEvents(t *testing.T) {
 	js := streams(t, broker.URL())
 	before.exact(js)
 	store.down.Store(true)
-	eventually(t, func() bool { return store.failed.Load() > 0 }, func() string { return "the feed does not look" })
+	eventually(t, func() bool { return store.failed.Load() > 0 }, func() string { return "the feed does not read the failed store" })
 	for _, tenant := range tenants {
 		after.write(tenant, 5)
 	}
 	store.by.Store(after)
-	eventually(t, func() bool { return store.looked.Load() > 6 }, func() string { return "the feed does not look again" })
+	eventually(t, func() bool { return store.reads.Load() > 6 }, func() string { return "the feed does not read the other store" })
 	if n := f.Published(); n != uint64(len(before.entries(tenants[0]))+len(before.entries(tenants[1]))) {
-		t.Errorf("%d events are published: some are of another log than those before", n)
+		t.Errorf("%d events are published: some are from the other log", n)
 	}
 }

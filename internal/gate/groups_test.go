@@ -23,7 +23,7 @@ func (w *world) group(name string, members ...string) {
 	}
 }
 
-// again returns the same person in a later request.
+// again returns the caller of a later request, with the person's groups as they are now.
 func (w *world) again(who context.Context) context.Context {
 	w.t.Helper()
 	c := *callerOf(w.t, who)
@@ -77,7 +77,7 @@ func TestRemovedMembersDoNotCount(t *testing.T) {
 	}
 	recheck := func() error { return w.recheck(a.ID) }
 	if err := recheck(); err != nil {
-		t.Fatalf("both are members: %v", err)
+		t.Fatalf("while both are members: %v", err)
 	}
 	if _, err := w.gate.ChangeGroup(w.admin, "finance", gatehouse.GroupChange{Remove: []string{"ben"}}); err != nil {
 		t.Fatal(err)
@@ -146,15 +146,15 @@ func TestGroupsTakePeopleOnly(t *testing.T) {
 	w.group("finance", "ana")
 	_, err = w.gate.ChangeGroup(w.admin, "finance", gatehouse.GroupChange{})
 	if e, ok := errors.AsType[*gatehouse.Error](err); !ok || len(e.Violations) != 1 {
-		t.Errorf("a change of nobody: %v", err)
+		t.Errorf("an empty change: %v", err)
 	}
 	if n := w.leaves("group.created") + w.leaves("principal.changed"); n != 2 {
-		t.Errorf("%d leaves about groups, want 2", n)
+		t.Errorf("%d log entries about groups, want 2", n)
 	}
 }
 
-// TestGroupsFromASignIn: a provider's memberships follow its groups, independently
-// of those that are set by hand.
+// TestGroupsFromASignIn: each sign-in replaces the memberships from its provider, and
+// keeps those that were set by hand.
 func TestGroupsFromASignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, asksFinance)
@@ -185,12 +185,12 @@ func TestGroupsFromASignIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := members("legal"); !slices.Equal(got["finance"], []string{gatehouse.ByHand}) || len(got["legal"]) != 1 {
-		t.Fatalf("after the provider says legal: %v", got)
+		t.Fatalf("after a sign-in with legal: %v", got)
 	}
 	if got := members(); len(got) != 1 || got["legal"] != nil {
-		t.Fatalf("after the provider says nothing: %v", got)
+		t.Fatalf("after a sign-in without groups: %v", got)
 	}
-	// Removal by hand removes a person from every source, until the next sign-in.
+	// Removal by hand also ends memberships from a provider, until the next sign-in.
 	members("finance")
 	if _, err := w.gate.ChangeGroup(w.admin, "finance", gatehouse.GroupChange{Remove: []string{"corp:ana"}}); err != nil {
 		t.Fatal(err)

@@ -22,8 +22,8 @@ func (readOnlyStore) Update(context.Context, string, func(gatehouse.Tx) error) e
 	return errNoUpdate
 }
 
-// TestOldLinkKeysRotate: the sweeper replaces a key that has been active for too long, once, by a server that
-// has its master key. A rotation that fails is an error, and does not count.
+// TestOldLinkKeysRotate: one server that has the master key replaces a key that has been active for too long. A
+// failed rotation is an error, and is not counted.
 func TestOldLinkKeysRotate(t *testing.T) {
 	t.Parallel()
 	text := ring.New()

@@ -200,7 +200,7 @@ func (s *session) insertIdentity(ctx context.Context, q request, m []string) (*r
 func (s *session) insertNumbered(ctx context.Context, q request, m []string) (*result, int64, *Error) {
 	set, rows, failed := s.insertInto(ctx, q, m, false)
 	if failed == nil && (rows != 1 || s.number == 0) {
-		failed = refused(50000, "a trigger has inserted no row, or another")
+		failed = refused(50000, "a trigger has replaced the INSERT")
 	}
 	return set, s.number, failed
 }

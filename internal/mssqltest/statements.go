@@ -60,7 +60,7 @@ var forms = []form{
 		`(`+name+`)`, (*session).read),
 	of(`INSERT INTO (`+tableRef+`) \((.+)\) VALUES \((.+)\)`+counted, (*session).insert),
 	of(`INSERT INTO (`+tableRef+`) \((.+)\) VALUES \((.+)\); IF SCOPE_IDENTITY\(\) IS NULL THROW 50000, '[\w ,]+', 1; `+
-		`SET @made = SCOPE_IDENTITY\(\)`, (*session).insertNumbered),
+		`SET @number = SCOPE_IDENTITY\(\)`, (*session).insertNumbered),
 	of(`SET IDENTITY_INSERT (`+tableRef+`) ON; INSERT INTO (`+tableRef+`) \((.+)\) VALUES \((.+)\)`+counted+
 		`; SET IDENTITY_INSERT (`+tableRef+`) OFF`, (*session).insertIdentity),
 	of(`UPDATE (`+tableRef+`) SET (.+) WHERE (`+name+`) IN \(`+keyList+`\)`+counted, (*session).update),

@@ -10,15 +10,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// TestGuards covers what a guard may skip: a condition whose first comparisons
-// exclude the action. A fact that is missing after them is not evaluated; one that
-// is missing before them makes the verdict stricter.
+// TestGuards: when the first comparisons of a condition exclude the action, the rest
+// is not evaluated, so a fact that is missing there is no error. A missing fact before
+// them is an error, which makes the verdict stricter.
 func TestGuards(t *testing.T) {
 	const asks = gatehouse.OutcomeNeedsApproval
 	for _, c := range []struct {
-		name, when string
-		outcome    gatehouse.Outcome // of a rule that denies
-		evaluated  bool              // the rest of the condition, which fails
+		name, when string            // the first comparisons of a rule that denies
+		outcome    gatehouse.Outcome // of the policy
+		evaluated  bool              // whether the rest of the condition is
 	}{
 		{"another type", `action.type == "refund"`, asks, false},
 		{"the text on the left", `"refund" == action.type`, asks, false},
@@ -37,7 +37,7 @@ func TestGuards(t *testing.T) {
 				t.Errorf("the outcome is %s: %v", verdict.Outcome, verdict.Reasons)
 			}
 			if failed := strings.Contains(trace[0].Detail, "error"); failed != c.evaluated {
-				t.Errorf("the rest was evaluated: %v; %s", failed, trace[0].Detail)
+				t.Errorf("the rest is evaluated: %v; %s", failed, trace[0].Detail)
 			}
 		})
 	}
@@ -48,7 +48,7 @@ func TestGuards(t *testing.T) {
 			t.Errorf("a condition that cannot be evaluated gave %s", v.Outcome)
 		}
 	})
-	t.Run("nobody proposes", func(t *testing.T) {
+	t.Run("no proposer", func(t *testing.T) {
 		p := mustParse(t, "version: 1\nrules:\n  - {id: r, when: 'proposer.name == \"other\"', then: deny}\n")
 		f := facts("price_change", `{}`, func(f *policy.Facts) { f.Proposer = nil })
 		if v := p.Evaluate(context.Background(), f); v.Outcome != gatehouse.OutcomeDeny {

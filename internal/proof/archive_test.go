@@ -90,7 +90,7 @@ func newOld(t *testing.T, e engine) *old {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(o.data, "gatehouse.yaml"), "retention: {finished: 30d}\n")
-	o.staff(e)
+	o.addServers(e)
 	path, err := mortal()
 	if err != nil {
 		t.Fatal(err)

@@ -270,7 +270,7 @@ func (p *page) place(w *world, e engine) *world {
 		p.restored = g.dsn
 	}
 	g.admin = &person{gate: g, name: w.admin.name, key: w.admin.key, edit: w.admin.edit}
-	g.staff(e)
+	g.addServers(e)
 	agent := *w.agent
 	agent.gate = g
 	return &world{gate: g, shop: w.shop, target: w.target, agent: &agent}

@@ -19,7 +19,7 @@ import (
 )
 
 // gate is one store with its servers: one on a data folder, any number on a
-// database.
+// PostgreSQL database.
 type gate struct {
 	t       testing.TB
 	data    string
@@ -70,23 +70,23 @@ func newGate(t testing.TB, e engine, config, policy string) *gate {
 		t.Fatalf("init printed %s (%v)", out, err)
 	}
 	g.admin = &person{gate: g, name: "admin", key: made.AdminKey, edit: made.EditToken}
-	g.staff(e)
+	g.addServers(e)
 	g.start()
 	return g
 }
 
-// databaseEnv is the environment for a database; none for the data folder.
+// databaseEnv returns the environment of a server on a database; nil for the data folder.
 func databaseEnv(dsn string) []string {
 	if dsn == "" {
 		return nil
 	}
-	// A server that starts again prepares its statements on each connection: the short forms keep few.
+	// Each start prepares the statements on every connection, so the short tests have few.
 	return []string{"GATEHOUSE_DATABASE_URL=" + dsn, fmt.Sprint("GATEHOUSE_DATABASE_CONNECTIONS=", scale(5, 16))}
 }
 
-// staff creates the gate's servers without starting them. They are killed when
+// addServers creates the gate's servers without starting them. They are killed when
 // the test ends.
-func (g *gate) staff(e engine) {
+func (g *gate) addServers(e engine) {
 	t := g.t
 	for range e.replicas {
 		g.servers = append(g.servers, &server{gate: g, binary: binary, env: databaseEnv(e.through(g.dsn)), args: e.flags})
@@ -98,7 +98,7 @@ func (g *gate) staff(e engine) {
 			}
 		}
 		if t.Failed() {
-			t.Logf("the servers' last words:\n%s", g.log.String())
+			t.Logf("the last log lines of the servers:\n%s", g.log.String())
 		}
 	})
 }
@@ -118,7 +118,6 @@ func stderrOf(err error) string {
 	return ""
 }
 
-// start starts all servers; stop stops them.
 func (g *gate) start() {
 	g.t.Helper()
 	for _, s := range g.servers {
@@ -126,7 +125,7 @@ func (g *gate) start() {
 	}
 }
 
-// revive starts the servers that are dead.
+// revive starts the servers that do not run.
 func (g *gate) revive() {
 	g.t.Helper()
 	for _, s := range g.servers {
@@ -143,7 +142,7 @@ func (g *gate) stop() {
 	}
 }
 
-// base is the address for the next call: each server in turn.
+// base returns the address for the next call: each server in turn.
 func (g *gate) base() string {
 	s := g.servers[g.turn.Add(1)%uint64(len(g.servers))]
 	url, _ := s.url.Load().(string)
@@ -153,7 +152,6 @@ func (g *gate) base() string {
 	return url
 }
 
-// pid is the process id of a running server.
 func (s *server) pid() int { return s.cmd.Process.Pid }
 
 // start runs the server on a free port and returns when it serves.
@@ -165,8 +163,8 @@ func (s *server) start() {
 	}
 }
 
-// launch is start for a server that may end before it serves; the error then
-// says how.
+// launch is start for a server that may end before it serves; it then returns how
+// the process ended.
 func (s *server) launch() error {
 	g := s.gate
 	g.t.Helper()
@@ -217,7 +215,7 @@ func (g *gate) read(r io.Reader, serving chan<- string) {
 	}
 }
 
-// kill ends the process like a power failure: nothing runs afterwards.
+// kill ends the process by SIGKILL: none of its clean-up runs.
 func (s *server) kill() {
 	_ = s.cmd.Process.Signal(syscall.SIGKILL)
 	if err := <-s.exited; err == nil {
@@ -260,7 +258,7 @@ func (g *gate) cli(p *person, args ...string) (stdout string, err error) {
 type tail struct {
 	mu    sync.Mutex
 	lines []string
-	says  map[string]int
+	count map[string]int
 }
 
 func (l *tail) add(line string) {
@@ -272,18 +270,18 @@ func (l *tail) add(line string) {
 	l.lines = append(l.lines, line)
 	if _, rest, ok := strings.Cut(line, `"msg":"`); ok {
 		message, _, _ := strings.Cut(rest, `"`)
-		if l.says == nil {
-			l.says = make(map[string]int)
+		if l.count == nil {
+			l.count = make(map[string]int)
 		}
-		l.says[message]++
+		l.count[message]++
 	}
 }
 
-// said counts how often a message was logged.
+// said returns how often a message was logged.
 func (l *tail) said(message string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.says[message]
+	return l.count[message]
 }
 
 func (l *tail) String() string {

@@ -63,7 +63,7 @@ func withStored(ctx context.Context, cfg *config.Config, data, databaseURL strin
 }
 
 // Connector makes one connector of the configuration or the store, without calling its
-// target.
+// target, and returns how to close it.
 func (f *ConnectorFlags) Connector(ctx context.Context, name string) (connector.Connector, func(), error) {
 	cfg, _, err := f.LoadAll(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func (f *ConnectorFlags) Connector(ctx context.Context, name string) (connector.
 	}
 	entry, ok := cfg.Connectors[name]
 	if !ok {
-		return nil, nil, term.Usagef("there is no connector %s in the configuration", gatehouse.Quote(name))
+		return nil, nil, term.Usagef("there is no connector %s", gatehouse.Quote(name))
 	}
 	b, err := BuildConnector(ctx, cfg, entry, NoStoredSecret)
 	if err == nil && b.Connector == nil {
@@ -95,7 +95,7 @@ func (l *ConfigChecker) merge(ctx context.Context, cfg *config.Config, data, dat
 	case err != nil && (strings.Contains(err.Error(), config.StoredPath+":") || merged != nil):
 		l.add(storedCheck, term.CheckFail, "%v", err)
 	case err != nil:
-		return cfg // the check of the store says it
+		return cfg // the check of the store reports it
 	case version > 0:
 		l.add(storedCheck, term.CheckOK, "version %d, %d connectors", version,
 			len(merged.Connectors)-len(cfg.Connectors))
@@ -107,7 +107,7 @@ func (l *ConfigChecker) merge(ctx context.Context, cfg *config.Config, data, dat
 // storedCheck names the check of the connectors of the store.
 const storedCheck = "connectors of the store"
 
-// replica adds whether this replica runs the stored version of the connectors.
+// replica checks that this replica runs the stored version of the connectors.
 func (l *ConfigChecker) replica(s *connectorState) {
 	switch why := s.outdated(); {
 	case why != "":

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestPatienceOutlastsAnOutage: a push of class A whose target fails for longer than the retries
-// last is applied when the target recovers, without a person. Without patience it is a dead letter
+// TestPatienceOutlastsAnOutage: a push of class A whose target is down for longer than the retries
+// take is applied when the target recovers, without a person. Without patience it is a dead letter
 // by then.
 func TestPatienceOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
@@ -55,15 +55,14 @@ dispatch: {hold: 0s, retries: 2, backoff: [20ms], patience: %s}`, target.URL, c.
 				t.Helper()
 				for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
 					if time.Now().After(deadline) {
-						t.Fatalf("%s: not within a minute, after %d calls the action is %s", what, calls.Load(),
-							status())
+						t.Fatalf("no %s within a minute; after %d calls the action is %s", what, calls.Load(), status())
 					}
 				}
 			}
-			const retries = 3 // the first call and two more
-			await("the outage", func() bool { return calls.Load() > retries || status() == c.want })
+			const attempts = 3 // the first call and two retries
+			await("last retry", func() bool { return calls.Load() > attempts || status() == c.want })
 			up.Store(true)
-			await("the end", func() bool { return status() == c.want })
+			await("outcome", func() bool { return status() == c.want })
 		})
 	}
 }

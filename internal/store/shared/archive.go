@@ -15,14 +15,14 @@ import (
 // KindArchive is the kind of cursors of the archive's list.
 const KindArchive = "a"
 
-// The bounds of one search for archivable actions: the number of actions read,
-// and the approximate number of proposal bytes planned.
+// One search for archivable actions reads up to ArchiveScan actions, and plans
+// about archiveBytes bytes of proposals.
 const (
 	ArchiveScan  = 200
 	archiveBytes = 1 << 20
 )
 
-// Ending holds what decides whether an action can be archived.
+// Ending is what decides whether an action can be archived.
 type Ending struct {
 	Seq        int64
 	Tenant, ID string
@@ -53,8 +53,8 @@ type Endings struct {
 	Kin func(tenant, id string) ([]string, error)
 }
 
-// EndingsOf reads actions with an engine's own statements. $1 is the time at or before which ceiling claims are
-// outside every window, in scan and find.
+// EndingsOf reads actions by the engine's own statements. In scan and find, $1 is a time: no ceiling counts
+// claims from it or earlier.
 func EndingsOf(t Reader, scan, find, kin string) Endings {
 	reach := t.Now().Add(-gatehouse.MaxCeilingWindow)
 	return Endings{
@@ -86,7 +86,7 @@ func (s Endings) Plan(after int64, before time.Time, limit int) (*gatehouse.Arch
 			continue
 		}
 		if planned >= limit || size >= archiveBytes {
-			return plan, nil // Next is the row that was planned last
+			return plan, nil
 		}
 		family, err := s.Family(e, before)
 		if err != nil {
@@ -116,15 +116,15 @@ func (s Endings) Plan(after int64, before time.Time, limit int) (*gatehouse.Arch
 		plan.Families = append(plan.Families, f)
 	}
 	plan.Next = 0
-	// Rows are in the order of proposal times: no old row follows young ones.
+	// Rows are in the order of proposal times: if these are all young, so is the rest.
 	if len(rows) == ArchiveScan && !young {
 		plan.Next = rows[len(rows)-1].Seq
 	}
 	return plan, nil
 }
 
-// Family returns an action and all actions that must be archived with it, by
-// id; nil when one of them cannot be archived.
+// Family returns an action and all actions that must be archived with it, sorted
+// by id; nil if one of them cannot be archived.
 func (s Endings) Family(first *Ending, before time.Time) ([]*Ending, error) {
 	if !first.archivable(before) {
 		return nil, nil
@@ -151,7 +151,7 @@ func (s Endings) Family(first *Ending, before time.Time) ([]*Ending, error) {
 			family = append(family, e)
 		}
 	}
-	slices.SortFunc(family, func(a, b *Ending) int { return bytes.Compare([]byte(a.ID), []byte(b.ID)) })
+	slices.SortFunc(family, func(a, b *Ending) int { return strings.Compare(a.ID, b.ID) })
 	return family, nil
 }
 
@@ -191,7 +191,7 @@ func (t Reads) FindArchived(id string) (*gatehouse.Archived, error) {
 	return find(t, ScanArchived, ArchivedByID, t.Tenant(), id)
 }
 
-// ArchivedPush is the push of an archived action that was found by the push's id.
+// ArchivedPush returns the push of a found archived action, if it has this id.
 func ArchivedPush(id string, a *gatehouse.Archived, err error) (*gatehouse.Push, error) {
 	switch {
 	case err != nil:
@@ -234,8 +234,7 @@ func (p *Packer) Pack(document gatehouse.JSON) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// maxDocument bounds the unpacked size of a document: a proposal of a megabyte
-// plus receipts.
+// maxDocument bounds the unpacked size of a document, in bytes.
 const maxDocument = 256 << 20
 
 // Unpack reverses Pack. Unreadable data is [gatehouse.ErrArchiveDamaged].
@@ -247,7 +246,7 @@ func Unpack(packed []byte) (gatehouse.JSON, error) {
 	return gatehouse.JSON(text), nil
 }
 
-// ArchiveBound returns the values to which a cursor of the archive's list is bound.
+// ArchiveBound returns the filter of a cursor of the archive's list.
 func ArchiveBound(tenant string, f gatehouse.ActionFilter) []string {
 	return BoundToReader(
 		[]string{tenant, string(f.Status), f.ActionType, fmt.Sprint(int(f.RiskLevel)), f.ProposedBy, f.Query}, f.ReadBy)

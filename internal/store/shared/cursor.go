@@ -11,34 +11,32 @@ import (
 
 // The kinds of list that a cursor can belong to.
 const (
-	KindNewest     = "n"
-	KindUrgency    = "u"
-	KindPushes     = "p"
-	KindMirror     = "m"
-	KindCorpus     = "c"
-	KindPrincipals = "r"
-	KindSessions   = "s"
-	KindNotices    = "t"
-
+	KindNewest        = "n"
+	KindUrgency       = "u"
+	KindPushes        = "p"
+	KindMirror        = "m"
+	KindCorpus        = "c"
+	KindPrincipals    = "r"
+	KindSessions      = "s"
+	KindNotices       = "t"
 	KindNotifications = "o"
 )
 
-// Buckets is the number of due buckets in the order by urgency.
+// Buckets is the number of buckets of due times in the order by urgency.
 const Buckets = 4
 
 // maxCursor bounds the length of a cursor, in bytes.
 const maxCursor = 1024
 
 // Cursor is the position in a list after which the next page begins: the values of the last row of the
-// previous page by which the list is ordered. Callers see a cursor as an opaque text. It is not secret,
-// since it can only narrow a query that is bound to the caller's tenant.
+// previous page by which the list is ordered. To callers it is an opaque text. A forged one can only
+// narrow a query that is bound to the caller's tenant.
 type Cursor struct {
 	Kind string `json:"k"`
 	// Filter binds the cursor to the tenant and the filter of its first page.
 	Filter uint64 `json:"f"`
 	ID     string `json:"i,omitempty"`
-	// Seq is a row number. In the order by urgency, 1 says that many more rows are known to have the
-	// same bucket and risk.
+	// Seq is a row number; in the order by urgency it is [Place].Large instead, as 0 or 1.
 	Seq int64 `json:"s,omitempty"`
 	// AsOf, Bucket and Risk are set in the order by urgency only. AsOf is the clock reading of the first
 	// page, to which the buckets are relative.

@@ -24,29 +24,26 @@ func DecodeMemberships(s string) ([]gatehouse.Membership, error) {
 }
 
 // EncodeAudience encodes the roles, people and groups of an audience as JSON
-// arrays; "" for an empty list. All three are "" for a question that asks every
-// approver.
+// arrays; "" for an empty list. All three are "" if it asks every approver.
 func EncodeAudience(a gatehouse.Audience) (roles, people, groups string) {
 	if slices.Contains(a.Roles, gatehouse.RoleApprover) {
-		return "", "", "" // it asks everybody who may decide
+		return "", "", ""
 	}
 	list := slices.Clone(a.Roles)
 	if len(list) > 0 && !slices.Contains(list, gatehouse.RoleAdmin) {
 		list = append(list, gatehouse.RoleAdmin) // admin implies most roles
 	}
-	some := func(list []string) string {
-		if len(list) == 0 {
-			return ""
-		}
-		return EncodeList(list)
-	}
-	if len(list) > 0 {
-		roles = EncodeList(list)
-	}
-	return roles, some(a.People), some(a.Groups)
+	return encodeSome(list), encodeSome(a.People), encodeSome(a.Groups)
 }
 
-// AskedGroups reads the groups of an approval; nil for none and for a text that is not a list.
+func encodeSome[T ~string](list []T) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return EncodeList(list)
+}
+
+// AskedGroups reads the groups of an approval; nil for none, or for a text that is not a list.
 func AskedGroups(text string) []string {
 	if list, err := DecodeList[string](text); err == nil && len(list) > 0 {
 		return list
@@ -54,15 +51,14 @@ func AskedGroups(text string) []string {
 	return nil
 }
 
-// InList returns a name as it appears in the text of an encoded list. A group's name
-// has no quotes, so no other name contains this text.
+// InList returns a group's name as it appears in the text of an encoded list: in
+// quotes, which no name contains, so the text of no other group contains it.
 func InList(name string) string { return string(AppendQuoted(nil, name)) }
 
 func scanGroup(r Row) (*gatehouse.Group, error) {
 	return &gatehouse.Group{Tenant: r.Text(), Name: r.Text(), CreatedAt: r.Time()}, nil
 }
 
-// FindGroup finds a group by name.
 func (t Reads) FindGroup(name string) (*gatehouse.Group, error) {
 	return find(t, scanGroup, `
 SELECT tenant, name, created_at FROM principal_group WHERE tenant = $1 AND name = $2`, t.Tenant(), name)
@@ -75,7 +71,7 @@ SELECT tenant, name, created_at FROM principal_group WHERE tenant = $1 ORDER BY 
 	return append([]*gatehouse.Group{}, groups...), err
 }
 
-// InsertGroup stores a group; ErrConflict if the name is known.
+// InsertGroup stores a group; ErrConflict if the name exists.
 func (t Writes) InsertGroup(g *gatehouse.Group) error {
 	if err := t.Owns(g.Tenant); err != nil {
 		return err
@@ -84,7 +80,6 @@ func (t Writes) InsertGroup(g *gatehouse.Group) error {
 		g.Tenant, g.Name, g.CreatedAt)
 }
 
-// DeleteGroup deletes a group.
 func (t Writes) DeleteGroup(name string) error {
 	return t.WriteOrFail(gatehouse.ErrNotFound, `
 DELETE FROM principal_group WHERE tenant = $1 AND name = $2`, t.Tenant(), name)

@@ -32,7 +32,7 @@ type Searchable struct {
 type Place struct {
 	ID           string
 	Bucket, Risk int
-	// Large is as in Cursor.Seq.
+	// Large says that many more rows are known to have the same bucket and risk.
 	Large bool
 }
 
