@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// MaxFirstAnswerers bounds the persons that a store's FirstAnswerers returns.
+// MaxFirstAnswerers is the largest number of Answerers that a proposal's opening reads.
 const MaxFirstAnswerers = 16
 
 // Audience names the people whom a question asks; see [Approval].

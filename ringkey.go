@@ -105,7 +105,7 @@ type RingWriter interface {
 	// RevokeRingKey sets revoked_at to Now, and retired_at where that is unset. It
 	// is ErrConflict if the key is revoked already.
 	RevokeRingKey(id string) error
-	// ResealRingKey replaces Sealed and, from one to the other, Master. It is
-	// ErrConflict unless the stored Master is from.
+	// ResealRingKey sets Sealed, and Master to to. It is ErrConflict unless the stored
+	// Master is from.
 	ResealRingKey(id, from string, sealed []byte, to string) error
 }

@@ -153,8 +153,8 @@ type Challenge struct {
 	ExpiresAt time.Time
 }
 
-// OIDCResult is the result of an OIDC ceremony: exactly one of SignedIn, Linked and
-// StepUp is set.
+// OIDCResult is the result of FinishOIDC: exactly one of SignedIn, Linked and StepUp
+// is set.
 type OIDCResult struct {
 	SignedIn *SignedIn
 	Linked   *ExternalIdentity

@@ -57,29 +57,30 @@ func call(operation, entity, ref, state, change string) connector.Call {
 	return connectortest.Call(operation, entity, ref, canonical(state), canonical(change))
 }
 
-func start() connector.Call {
+func startCall() connector.Call {
 	return call("start_execution", "state_machine", "orders", `{}`, `{"input":{"order":"4711"}}`)
 }
 
-func success() connector.Call {
+func successCall() connector.Call {
 	return call("send_task_success", "execution", stepfunctionstest.RunningARN, `{"status":"RUNNING"}`,
 		`{"task_token":"token-1","output":{"decision":"approved"}}`)
 }
 
-func failed() connector.Call {
+func failureCall() connector.Call {
 	return call("send_task_failure", "execution", stepfunctionstest.RunningARN, `{"status":"RUNNING"}`,
 		`{"task_token":"token-1","error":"Rejected","cause":"too expensive"}`)
 }
 
 var failure = connectortest.Failure
 
-var signed = connectortest.Not("the signature covers the body, and AWS answers no values", connectortest.Dropped,
+var signed = connectortest.Not("the signature covers the body, and AWS returns no values", connectortest.Dropped,
 	connectortest.Changed)
 
-// TestConformance starts an execution, and answers a task.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]connector.Call{"start": start(), "success": success(), "failure": failed()} {
+	for name, c := range map[string]connector.Call{
+		"start": startCall(), "success": successCall(), "failure": failureCall(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			connectortest.Run(t, connectortest.Harness{Not: signed, New: func(t *testing.T) *connectortest.Fixture {
@@ -119,9 +120,9 @@ func TestStartsOnce(t *testing.T) {
 	t.Parallel()
 	a := newAWS(t)
 	c := newConnector(t, a.config())
-	want := stepfunctionstest.PrefixARN + "execution:orders:" + start().TargetKey()
+	want := stepfunctionstest.PrefixARN + "execution:orders:" + startCall().TargetKey()
 	for i := range 3 {
-		res, err := c.Execute(t.Context(), start())
+		res, err := c.Execute(t.Context(), startCall())
 		if err != nil || res.ExternalID != want {
 			t.Fatalf("%+v, %v", res, err)
 		}
@@ -129,11 +130,11 @@ func TestStartsOnce(t *testing.T) {
 			a.Set(func() { a.Executions[want].Status = "SUCCEEDED" })
 		}
 	}
-	if finding, res, err := c.ReadBack(t.Context(), start()); err != nil || finding != connector.Present ||
+	if finding, res, err := c.ReadBack(t.Context(), startCall()); err != nil || finding != connector.Present ||
 		res.ExternalID != want {
 		t.Errorf("read back %v, %+v, %v", finding, res, err)
 	}
-	other := start()
+	other := startCall()
 	other.ProposedChange = `{"input":{"order":"4712"}}`
 	if finding, _, err := c.ReadBack(t.Context(), other); finding == connector.Present {
 		t.Errorf("read back another input: %v, %v", finding, err)
@@ -146,17 +147,18 @@ func TestStartsOnce(t *testing.T) {
 	}
 }
 
-// TestTaskClosed: the meaning of a refused answer depends on who closed the task.
+// TestTaskClosed: on the first attempt a closed task is another's answer or a timeout; later it may be our
+// own earlier answer.
 func TestTaskClosed(t *testing.T) {
 	t.Parallel()
 	a := newAWS(t)
 	c := newConnector(t, a.config())
 	a.Set(func() { a.Executions[stepfunctionstest.RunningARN].Status = "TIMED_OUT" })
-	_, err := c.Execute(t.Context(), success())
+	_, err := c.Execute(t.Context(), successCall())
 	if e := failure(t, err); e.Kind != connector.Terminal || e.Code != "target_changed" {
 		t.Errorf("a first attempt: %v", e)
 	}
-	again := success()
+	again := successCall()
 	again.Attempt = 2
 	_, err = c.Execute(t.Context(), again)
 	if e := failure(t, err); e.Kind != connector.Ambiguous || e.Code != "task_closed" {
@@ -164,12 +166,12 @@ func TestTaskClosed(t *testing.T) {
 	}
 }
 
-// TestExpressIsRefused: an EXPRESS workflow would start twice.
+// TestExpressIsRefused: an EXPRESS workflow has no idempotent start.
 func TestExpressIsRefused(t *testing.T) {
 	t.Parallel()
 	a := newAWS(t)
 	c := newConnector(t, a.config())
-	express := start()
+	express := startCall()
 	express.Target.EntityRef = "fast"
 	_, err := c.Execute(t.Context(), express)
 	if e := failure(t, err); e.Code != "target_changed" || !strings.Contains(e.Detail, "EXPRESS") || a.Changes() != 0 {
@@ -178,11 +180,11 @@ func TestExpressIsRefused(t *testing.T) {
 	if s, err := c.Check(t.Context(), express); err != nil || s.Matches {
 		t.Errorf("%+v, %v", s, err)
 	}
-	revised := start()
+	revised := startCall()
 	revised.Target.Version = "rev-0"
 	if s, err := c.Check(t.Context(), revised); err != nil || s.Matches || !strings.Contains(string(s.Actual),
 		"rev-1") {
-		t.Errorf("another revision than people saw: %+v, %v", s, err)
+		t.Errorf("a revised state machine: %+v, %v", s, err)
 	}
 }
 
@@ -210,7 +212,7 @@ func TestErrorTable(t *testing.T) {
 		a := newAWS(t)
 		a.Fault = func(w http.ResponseWriter) bool { stepfunctionstest.Fail(w, c.status, c.name); return true }
 		conn := newConnector(t, a.config())
-		for _, tried := range []connector.Call{start(), success()} {
+		for _, tried := range []connector.Call{startCall(), successCall()} {
 			_, err := conn.Execute(t.Context(), tried)
 			if e := failure(t, err); e.Kind != c.kind || e.Code != c.code || a.Changes() == 0 {
 				t.Errorf("%d %s: %v, want %v %s", c.status, c.name, e, c.kind, c.code)
@@ -243,8 +245,8 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if c.Floor(start()) != 2 || c.Floor(success()) != 3 {
-		t.Errorf("floors %d and %d", c.Floor(start()), c.Floor(success()))
+	if c.Floor(startCall()) != 2 || c.Floor(successCall()) != 3 {
+		t.Errorf("floors %d and %d", c.Floor(startCall()), c.Floor(successCall()))
 	}
 	if d := c.Declarations(); len(d) != 1 || d[0].Level != 2 {
 		t.Errorf("%+v", d)

@@ -45,8 +45,8 @@ func (s *Server) mountOps(mux *http.ServeMux) {
 	s.mountDocs(mux)
 }
 
-// mayScrape permits the metrics, which name connectors and count what people do, to
-// this machine and to auditors' keys.
+// mayScrape lets this machine and auditors' keys read the metrics, which name connectors
+// and count what people do.
 func (s *Server) mayScrape(r *http.Request) error {
 	if local(r) {
 		return nil

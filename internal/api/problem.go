@@ -37,18 +37,18 @@ var ownMembers = map[string]bool{
 	"code": true, "retryable": true, "request_id": true, "errors": true,
 }
 
-// titles has a sentence for each code, for people who read the raw response.
+// titles describes each code, for people who read the raw response.
 var titles = map[gatehouse.Code]string{
 	gatehouse.CodeMalformed:           "The body is not the JSON that this call accepts",
 	gatehouse.CodeInvalid:             "The request is well-formed, but wrong",
-	gatehouse.CodeUnsupported:         "Not built yet",
+	gatehouse.CodeUnsupported:         "Not supported",
 	gatehouse.CodeBodyTooLarge:        "The body is too large",
 	gatehouse.CodeUnauthenticated:     "No valid API key",
 	gatehouse.CodeRoleRequired:        "A role is missing",
 	gatehouse.CodeEditTokenRequired:   "The edit token is missing or wrong",
 	gatehouse.CodeStepUpRequired:      "A fresh proof of who you are is missing",
 	gatehouse.CodeConfirmation:        "The value to retype is missing or wrong",
-	gatehouse.CodeSelfApproval:        "Proposers cannot decide their own proposal",
+	gatehouse.CodeSelfApproval:        "Proposer, sponsor and on_behalf_of cannot decide",
 	gatehouse.CodeSenderNotAllowed:    "This principal may not send the event",
 	gatehouse.CodeNotFound:            "Not found",
 	gatehouse.CodeAmbiguousID:         "Several ids begin with this text",
@@ -62,7 +62,7 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeAuthorityRevoked:    "The authority was revoked",
 	gatehouse.CodeDuplicateKey:        "The idempotency_key belongs to other content",
 	gatehouse.CodeAlreadyExists:       "Exists already",
-	gatehouse.CodeTooLate:             "Too late to cancel",
+	gatehouse.CodeTooLate:             "Too late to cancel or undo",
 	gatehouse.CodeNotReversible:       "Not reversible",
 	gatehouse.CodeCannotRebase:        "Cannot be rebased",
 	gatehouse.CodeCannotEdit:          "Cannot be edited",
@@ -77,7 +77,7 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeKeyReused:           "The Idempotency-Key was used for another request",
 	gatehouse.CodeExpired:             "Expired",
 	gatehouse.CodeRateLimited:         "Too many requests",
-	gatehouse.CodeInternal:            "Something went wrong on our side",
+	gatehouse.CodeInternal:            "The server failed",
 	gatehouse.CodeBusy:                "Busy",
 }
 

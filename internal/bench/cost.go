@@ -19,7 +19,7 @@ const (
 	// benchCeilings is the number of ceilings, benchClaims the largest number of claims in the window of each; see
 	// Options.Scale.
 	benchCeilings, benchClaims = 20, 20_000
-	// scalePerTenant: there is one tenant for so much of Options.Scale, but not more tenants than clients.
+	// scalePerTenant: the number of tenants is Options.Scale divided by it, but at most the number of clients.
 	scalePerTenant = 50
 	// checkedTarget and costTarget are PERFORMANCE.md's targets, as parts of the rate of plain decisions.
 	checkedTarget, costTarget = 0.8, 1 / 1.5

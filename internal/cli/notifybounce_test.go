@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestNotifyBounce gives returned mails to the command, as a mail server's pipe does: without a
-// key, with headers of the mail server, and longer than the server accepts.
+// TestNotifyBounce gives bounced mails to the command, as a mail server's pipe does: without a key,
+// with headers that the mail server adds, and longer than Gatehouse accepts.
 func TestNotifyBounce(t *testing.T) {
 	t.Parallel()
 	smtp := mailtest.Start(t)
@@ -47,17 +47,17 @@ links: {master_key: %q}
 	}
 	bounce(4, report, "--recipient", "x"+to)
 	if out := list(); !strings.Contains(out, "\taccepted\t") {
-		t.Errorf("after forged ones: %s", out)
+		t.Errorf("after reports without the address: %s", out)
 	}
 	command(exitTryLater, report, "notify", "bounce", "--url", "http://127.0.0.1:9")
 
 	piped := "From MAILER-DAEMON Fri Nov 27 10:00:00 2026\nX-Original-To: " + to + "\n" + report +
 		strings.Repeat("x", 1<<20)
 	if out := bounce(0, piped); out != "failed\n" {
-		t.Errorf("the first: %s", out)
+		t.Errorf("the first report: %s", out)
 	}
 	if out := bounce(0, report, "--recipient", to); out != "ignored\n" {
-		t.Errorf("the second: %s", out)
+		t.Errorf("the second report: %s", out)
 	}
 	if out := list(); !strings.Contains(out, "\tfailed\t1\tbounced: 5.1.1 no such user\n") {
 		t.Errorf("after: %s", out)
@@ -83,6 +83,6 @@ func TestBouncesNeedAMasterKey(t *testing.T) {
 		_ = n.Close()
 	}
 	if err == nil || !strings.Contains(err.Error(), "channels.mail.bounces: needs links.master_key") {
-		t.Errorf("served: %v", err)
+		t.Errorf("the server: %v", err)
 	}
 }

@@ -54,7 +54,7 @@ type Config struct {
 	// Targets reads the present state of a pending action's target.
 	Targets TargetReader
 
-	// Browser stores the sessions, SignIn runs the sign-in ceremonies, Sessions lists and ends
+	// Browser stores the sessions, SignIn runs OIDC and passkey sign-ins, Sessions lists and ends
 	// sessions.
 	Browser  gatehouse.BrowserService
 	SignIn   gatehouse.SignInService

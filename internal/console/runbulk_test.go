@@ -24,7 +24,7 @@ func TestBulkRuns(t *testing.T) {
 	vic, op := w.signIn("vic", gatehouse.RoleViewer), w.signIn("op", gatehouse.RoleOperator)
 	picked := "/runs/bulk?return=%2Fruns%3Fworkflow%3Dasking&pick=" + ids[0] + "&pick=" + ids[1]
 
-	// Only operators select runs and do something to them.
+	// Only operators may select, cancel and retry runs.
 	vic.get("/runs").want(http.StatusOK).lacks(`name="pick"`, testid("bulk-bar"))
 	vic.get(picked).want(http.StatusForbidden)
 	vic.post("/runs/bulk", "do", "cancel", "pick", ids[0]).want(http.StatusForbidden)
@@ -39,13 +39,13 @@ func TestBulkRuns(t *testing.T) {
 		return op.do(op.request(http.MethodPost, "/runs/bulk", url.Values{"do": {do}, "pick": picks,
 			"reason": {"the <i>supplier</i> stopped"}}))
 	}
-	// One that does not exist does not stop the others.
+	// A run that does not exist does not prevent the others.
 	post("cancel", ids[0], "run_none", ids[1]).want(http.StatusOK).
 		has("2 runs canceled, 1 run not", `data-id="run_none" data-code="not_found"`,
 			`data-id="`+ids[1]+`" data-code="done"`)
 	for _, id := range ids {
 		if r := w.reached(id, gatehouse.RunCanceled); r.Failure.Detail != "canceled by op: the <i>supplier</i> stopped" {
-			t.Errorf("%s is canceled because of %q", id, r.Failure.Detail)
+			t.Errorf("the failure of %s is %q", id, r.Failure.Detail)
 		}
 	}
 	op.get(picked).want(http.StatusOK).has("Retry 2 runs").lacks("Cancel 2 runs")

@@ -68,12 +68,12 @@ func TestStandbyLackedPublishedEvents(t *testing.T) {
 	js := streams(t, broker.URL())
 	before.exact(js)
 	store.down.Store(true)
-	eventually(t, func() bool { return store.failed.Load() > 0 }, func() string { return "the feed does not read the failed store" })
+	eventually(t, func() bool { return store.failed.Load() > 0 }, func() string { return "no failed read" })
 	for _, tenant := range tenants {
 		after.write(tenant, 5)
 	}
 	store.by.Store(after)
-	eventually(t, func() bool { return store.reads.Load() > 6 }, func() string { return "the feed does not read the other store" })
+	eventually(t, func() bool { return store.reads.Load() > 6 }, func() string { return "no reads from the other store" })
 	if n := f.Published(); n != uint64(len(before.entries(tenants[0]))+len(before.entries(tenants[1]))) {
 		t.Errorf("%d events are published: some are from the other log", n)
 	}

@@ -25,14 +25,15 @@ func holdRejection(a *gatehouse.Action) gatehouse.Decision {
 	return gatehouse.Decision{Decision: gatehouse.Reject, Notes: "too high", Digest: a.Digest, Hold: true}
 }
 
-func (w *world) decided(who context.Context, a *gatehouse.Action, d gatehouse.Decision) *gatehouse.Answer {
+func (w *world) mustDecide(who context.Context, a *gatehouse.Action, d gatehouse.Decision) *gatehouse.Answer {
 	w.t.Helper()
 	got, err := w.gate.Decide(who, a.ID, d)
 	must(w.t, err)
 	return got
 }
 
-// wantUndone checks the old action and its revision after an undo.
+// wantUndone checks the old action and its revision after an undo, and returns the
+// revision.
 func (w *world) wantUndone(old *gatehouse.Action, got *gatehouse.UndoAnswer, err error) *gatehouse.Action {
 	w.t.Helper()
 	if err != nil || got.Code != gatehouse.Undone {
@@ -65,7 +66,7 @@ func TestUndoOfAnApproval(t *testing.T) {
 	w := newHoldingWorld(t, "")
 	bot, ana, ben := w.agent(), w.person("ana"), w.person("ben")
 	a := w.propose(bot, nil)
-	w.decided(ana, a, approve(a))
+	w.mustDecide(ana, a, approve(a))
 
 	got, err := w.gate.Undo(ben, a.ID)
 	next := w.wantUndone(a, got, err)
@@ -83,11 +84,11 @@ func TestUndoOfAnApproval(t *testing.T) {
 	if err != nil || again.Code != gatehouse.AlreadyUndone || again.Action.ID != next.ID {
 		t.Errorf("a second undo: %+v, %v", again, err)
 	}
-	// The revision is decided like any other, and not by the agent.
+	// The old revision cannot be decided again, but the new one can, until its hold ends.
 	if _, err := w.gate.Decide(ana, a.ID, approve(a)); gatehouse.CodeOf(err) != gatehouse.CodeAlreadyDecided {
 		t.Errorf("the old revision: %v", err)
 	}
-	w.decided(ana, next, approve(next))
+	w.mustDecide(ana, next, approve(next))
 	w.clock.Advance(held)
 	if _, err := w.gate.Undo(ana, next.ID); gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
 		t.Errorf("after the hold: %v", err)
@@ -100,7 +101,7 @@ func TestUndoOfARejection(t *testing.T) {
 	w := newHoldingWorld(t, "")
 	bot, ana, ben := w.agent(), w.person("ana"), w.person("ben")
 	a := w.propose(bot, nil)
-	got := w.decided(ana, a, holdRejection(a))
+	got := w.mustDecide(ana, a, holdRejection(a))
 	if got.Code != gatehouse.Decided || got.Action.Approval.RejectsAt == nil {
 		t.Fatalf("%+v of %+v", got, got.Action.Approval)
 	}
@@ -110,7 +111,7 @@ func TestUndoOfARejection(t *testing.T) {
 		t.Errorf("the log has the rejection already: %s", d)
 	}
 
-	// For everybody else the decision is unchanged.
+	// To everybody else the action is decided.
 	for what, err := range map[string]error{
 		"an approval": errorOf(w.gate.Decide(ben, a.ID, approve(a))),
 		"a revision":  errorOf(w.gate.Revise(bot, a.ID, proposal(nil))),
@@ -119,8 +120,8 @@ func TestUndoOfARejection(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if again := w.decided(ana, a, holdRejection(a)); again.Code != gatehouse.AlreadyRejected || !again.Replayed {
-		t.Errorf("her rejection again: %+v", again)
+	if again := w.mustDecide(ana, a, holdRejection(a)); again.Code != gatehouse.AlreadyRejected || !again.Replayed {
+		t.Errorf("the same rejection again: %+v", again)
 	}
 
 	undo, err := w.gate.Undo(ana, a.ID)
@@ -139,10 +140,10 @@ func TestAHeldRejectionTakesEffect(t *testing.T) {
 	bot, ana := w.agent(), w.person("ana")
 	a := w.propose(bot, nil)
 	at := w.clock.Now()
-	w.decided(ana, a, holdRejection(a))
+	w.mustDecide(ana, a, holdRejection(a))
 	w.clock.Advance(held)
 
-	// Reads say so before the sweeper has stored it.
+	// Reads show the rejection before the sweeper has stored it.
 	shown := w.find(a.ID)
 	w.wantStatus("after the hold", shown, gatehouse.StatusRejected)
 	if shown.DecidedBy != "ana" || !shown.DecidedAt.Equal(at) || shown.Approval.RejectsAt != nil {
@@ -163,17 +164,17 @@ func TestAHeldRejectionTakesEffect(t *testing.T) {
 	w.sweep()
 }
 
-// TestAHeldRejectionEndsWithItsQuestion: a rejection that is given in time does not
-// expire, and it does not outlast the question.
+// TestAHeldRejectionEndsWithItsQuestion: the hold ends with the question at the
+// latest, and the action is then rejected, not expired.
 func TestAHeldRejectionEndsWithItsQuestion(t *testing.T) {
 	t.Parallel()
 	w := newHoldingWorld(t, "")
 	bot, ana := w.agent(), w.person("ana")
 	a := w.propose(bot, nil)
 	w.clock.Advance(a.Approval.End().Sub(w.clock.Now()) - time.Second)
-	got := w.decided(ana, a, holdRejection(a))
+	got := w.mustDecide(ana, a, holdRejection(a))
 	if !got.Action.Approval.RejectsAt.Equal(a.Approval.End()) {
-		t.Errorf("it is held until %s, and the question ends at %s", got.Action.Approval.RejectsAt, a.Approval.End())
+		t.Errorf("the hold ends at %s, and the question at %s", got.Action.Approval.RejectsAt, a.Approval.End())
 	}
 	w.clock.Advance(time.Second)
 	w.wantStatus("shown", w.find(a.ID), gatehouse.StatusRejected)
@@ -185,11 +186,11 @@ func TestAHeldRejectionEndsWithItsQuestion(t *testing.T) {
 
 func TestARejectionWithoutHoldTakesEffectAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, w := range map[string]*world{"not asked for": newHoldingWorld(t, ""), "none": newWorld(t, "")} {
+	for name, w := range map[string]*world{"not asked for": newHoldingWorld(t, ""), "not configured": newWorld(t, "")} {
 		a, ana := w.propose(w.agent(), nil), w.person("ana")
 		d := holdRejection(a)
-		d.Hold = name == "none"
-		w.decided(ana, a, d)
+		d.Hold = name == "not configured"
+		w.mustDecide(ana, a, d)
 		w.wantStatus(name, w.find(a.ID), gatehouse.StatusRejected)
 		if _, err := w.gate.Undo(ana, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
 			t.Errorf("%s: %v", name, err)
@@ -208,8 +209,8 @@ func TestWhoMayUndo(t *testing.T) {
 	if _, err := w.gate.Undo(ana, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
 		t.Errorf("before a decision: %v", err)
 	}
-	w.decided(ana, a, approve(a))
-	for name, who := range map[string]context.Context{"the agent": bot, "somebody who is not asked": ben} {
+	w.mustDecide(ana, a, approve(a))
+	for name, who := range map[string]context.Context{"the agent": bot, "a person who is not asked": ben} {
 		if _, err := w.gate.Undo(who, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -228,20 +229,19 @@ ceilings:
 `)
 	bot, ana := w.agent(), w.person("ana")
 	a := w.propose(bot, nil)
-	w.decided(ana, a, approve(a))
+	w.mustDecide(ana, a, approve(a))
 	got, err := w.gate.Undo(ana, a.ID)
 	next := w.wantUndone(a, got, err)
-	w.decided(ana, next, approve(next))
+	w.mustDecide(ana, next, approve(next))
 }
 
-// TestUndoUnderAnotherPolicy: the active policy judges the revision, and its denial is the
-// result.
+// TestUndoUnderAnotherPolicy: the active policy judges the revision, and can deny it.
 func TestUndoUnderAnotherPolicy(t *testing.T) {
 	t.Parallel()
 	w := newHoldingWorld(t, "")
 	bot, ana := w.agent(), w.person("ana")
 	a := w.propose(bot, nil)
-	w.decided(ana, a, approve(a))
+	w.mustDecide(ana, a, approve(a))
 	_, err := w.gate.ApplyPolicy(w.admin,
 		"version: 1\nrules:\n  - {id: stop, when: \"true\", then: deny, reason: frozen}\n")
 	must(t, err)
@@ -252,14 +252,14 @@ func TestUndoUnderAnotherPolicy(t *testing.T) {
 	w.wantStatus("the old action", w.find(a.ID), gatehouse.StatusSuperseded)
 }
 
-// TestUndosAtOnce: of undos at the same time one makes the revision, and all return it.
+// TestUndosAtOnce: of concurrent undos, one makes the revision, and all return it.
 func TestUndosAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, d := range []func(*gatehouse.Action) gatehouse.Decision{approve, holdRejection} {
+	for _, decision := range []func(*gatehouse.Action) gatehouse.Decision{approve, holdRejection} {
 		w := newHoldingWorld(t, "")
 		bot, ana := w.agent(), w.person("ana")
 		a := w.propose(bot, nil)
-		w.decided(ana, a, d(a))
+		w.mustDecide(ana, a, decision(a))
 		var wg sync.WaitGroup
 		var codes [4]string
 		var next [4]string

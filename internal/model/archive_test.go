@@ -86,8 +86,8 @@ func (m *model) family(a *action) []*action {
 // ends records when actions reached their present status.
 func (m *model) ends() {
 	for _, a := range m.actions {
-		if a.stood != a.status {
-			a.stood, a.ended = a.status, m.now
+		if a.endedAs != a.status {
+			a.endedAs, a.ended = a.status, m.now
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (m *model) refuse(a *action) {
 func (m *model) answerers(a *action) int {
 	humans := map[string]bool{}
 	for _, w := range m.people {
-		if a.entitled(w) == "" {
+		if a.refusal(w) == "" {
 			humans[w.person] = true
 		}
 	}
@@ -215,11 +215,11 @@ func (m *model) decide(a *action, b ballot) string {
 }
 
 // rule is the decision path, with its checks in order.
-func (m *model) rule(a *action, w *who, b ballot) (answer string, ok bool) {
+func (m *model) rule(a *action, w *principal, b ballot) (answer string, ok bool) {
 	if a.approval == "" {
 		return m.standing(a, w, b)
 	}
-	if code := a.entitled(w); code != "" {
+	if code := a.refusal(w); code != "" {
 		return code, false
 	}
 	if status, _ := m.shown(a); status != pending {
@@ -269,7 +269,7 @@ func (m *model) rule(a *action, w *who, b ballot) (answer string, ok bool) {
 	return m.decided(a, b), true
 }
 
-func (m *model) vote(a *action, w *who, b ballot) {
+func (m *model) vote(a *action, w *principal, b ballot) {
 	v := vote{w.person, w.name, b.kind()}
 	if own := a.voteOf(w.person); own != nil {
 		*own = v
@@ -278,7 +278,7 @@ func (m *model) vote(a *action, w *who, b ballot) {
 	}
 }
 
-func (m *model) settle(a *action, w *who, s gatehouse.Status, o gatehouse.ApprovalStatus, leaf string) {
+func (m *model) settle(a *action, w *principal, s gatehouse.Status, o gatehouse.ApprovalStatus, leaf string) {
 	a.status, a.approval, a.decidedBy = s, o, w.name
 	m.actor = w.name
 	a.leaves = append(a.leaves, leaf)
@@ -292,7 +292,7 @@ func (m *model) decided(a *action, b ballot) string {
 }
 
 // standing answers if the question has already been decided.
-func (m *model) standing(a *action, w *who, b ballot) (answer string, ok bool) {
+func (m *model) standing(a *action, w *principal, b ballot) (answer string, ok bool) {
 	status, _ := m.shown(a)
 	want, already := gatehouse.ApprovalApproved, "already_approved"
 	if !b.approve {

@@ -16,7 +16,7 @@ func TestNameIsKeptUntilItIsSomebodys(t *testing.T) {
 			if got := s.propose(p); got != "proposed pending" {
 				t.Fatal(got)
 			}
-			s.create(&who{name: "olga", person: "olga", kind: population()[1].kind, roles: population()[1].roles})
+			s.create(&principal{name: "olga", person: "olga", kind: population()[1].kind, roles: population()[1].roles})
 			b := ballot{by: "olga", approve: true, digest: "right", stepUp: true}
 			if got := s.decide(0, b); got != "self_approval" {
 				t.Errorf("olga: %q, want self_approval", got)

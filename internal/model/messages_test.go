@@ -129,7 +129,7 @@ func (m *model) tell() {
 
 func (m *model) tellOf(a *action, leaf, actor string) {
 	var kind gatehouse.NotificationKind
-	var to func(*who) bool
+	var to func(*principal) bool
 	status, _ := m.shown(a)
 	switch leaf {
 	case "hitl.proposed":
@@ -137,14 +137,14 @@ func (m *model) tellOf(a *action, leaf, actor string) {
 			return
 		}
 		kind, a.carded = gatehouse.NotifyAsked, true
-		to = func(w *who) bool { return a.entitled(w) == "" && a.voteOf(w.person) == nil }
+		to = func(w *principal) bool { return a.refusal(w) == "" && a.voteOf(w.person) == nil }
 	case "hitl.approved", "hitl.rejected", "hitl.canceled", "hitl.expired":
 		kind = gatehouse.NotifyDecided
 		if leaf == "hitl.expired" {
 			kind = gatehouse.NotifyExpired
 		}
 		concerned := []string{a.by, a.behalf, m.people[a.by].sponsor}
-		to = func(w *who) bool { return slices.Contains(concerned, w.name) }
+		to = func(w *principal) bool { return slices.Contains(concerned, w.name) }
 	case "push.failed", "push.unknown":
 		p := a.push
 		if p.status != gatehouse.PushUnknown && (p.status != gatehouse.PushFailed || !p.closed.IsZero()) {
@@ -154,7 +154,7 @@ func (m *model) tellOf(a *action, leaf, actor string) {
 		if leaf == "push.unknown" {
 			kind = gatehouse.NotifyUnknown
 		}
-		to = func(w *who) bool { return w.has(gatehouse.RoleOperator) }
+		to = func(w *principal) bool { return w.has(gatehouse.RoleOperator) }
 	default:
 		return
 	}

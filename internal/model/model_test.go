@@ -153,7 +153,7 @@ func (f failing) Logf(s string, args ...any) { f.rt.Logf(s, args...) }
 
 func newModel() *model {
 	m := &model{
-		people: map[string]*who{}, keys: map[string]*action{}, answers: map[string]answered{}, policy: 1,
+		people: map[string]*principal{}, keys: map[string]*action{}, answers: map[string]answered{}, policy: 1,
 		calls: map[*action]int{}, effects: map[*action]int{}, drifted: map[string]bool{},
 	}
 	for _, w := range population() {

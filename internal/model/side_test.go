@@ -64,9 +64,9 @@ func newGround(t testing.TB, name string, open opener, now func() time.Time) *gr
 
 // population lists the initial principals. ana has two identities, cy is the
 // sponsor of bot.
-func population() []*who {
+func population() []*principal {
 	person, approver, proposer := gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer
-	return []*who{
+	return []*principal{
 		{name: "admin", person: "admin", kind: person, roles: []gatehouse.Role{gatehouse.RoleAdmin}},
 		{name: "ana", person: "ana", kind: person, roles: []gatehouse.Role{approver}},
 		{name: "ana-too", person: "ana", kind: person, roles: []gatehouse.Role{approver}},
@@ -117,7 +117,7 @@ func newSide(t testing.TB, g *ground, tenant string) *side {
 	return s
 }
 
-func (s *side) create(w *who) *gatehouse.Credentials {
+func (s *side) create(w *principal) *gatehouse.Credentials {
 	n := gatehouse.NewPrincipal{Tenant: s.tenant, Name: w.name, Kind: w.kind, Roles: w.roles, Sponsor: w.sponsor}
 	if w.person != w.name {
 		n.Person = w.person

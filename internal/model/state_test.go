@@ -10,26 +10,26 @@ import (
 )
 
 // model is what the gate promises, as one plain data structure: no ids, no
-// transactions, no concurrency. Its methods are the use cases; each returns the
-// words of its answer.
+// transactions, no concurrency. Its methods are the use cases; each returns its
+// answer as a text.
 type model struct {
 	now     time.Time
-	people  map[string]*who
+	people  map[string]*principal
 	actions []*action
 	keys    map[string]*action // by idempotency_key
 	answers map[string]answered
-	pushes  int  // so far
+	pushes  int  // ever made
 	policy  int  // the active version
-	frozen  bool // what it says
+	frozen  bool // whether it has the rule freeze
 	calls   map[*action]int
 	effects map[*action]int
 	drifted map[string]bool
-	actor   string   // of the leaves of the step under way; "" is no person
-	told    []string // the messages so far, see tell
+	actor   string   // who causes the leaves of the present step; "" if nobody
+	told    []string // the messages so far; see tell
 }
 
-// who is a principal. person is the name of a human's first principal.
-type who struct {
+// principal is a person or an agent. person is the name of a human's first principal.
+type principal struct {
 	name, person string
 	kind         gatehouse.Kind
 	roles        []gatehouse.Role
@@ -37,13 +37,13 @@ type who struct {
 	disabled     bool
 }
 
-func (w *who) has(r gatehouse.Role) bool {
+func (w *principal) has(r gatehouse.Role) bool {
 	return slices.Contains(w.roles, r) || slices.Contains(w.roles, gatehouse.RoleAdmin) && r != gatehouse.RoleProposer
 }
 
 // reads reports whether a principal may read an action: a person reads every
 // action, an agent its own and their revisions.
-func (w *who) reads(a *action) bool {
+func (w *principal) reads(a *action) bool {
 	return w.kind != gatehouse.KindAgent || a.by == w.name || a.supersedes != nil && w.reads(a.supersedes)
 }
 
@@ -53,10 +53,9 @@ type answered struct {
 	at           time.Time
 }
 
-// action is an action with its approval and push.
 type action struct {
 	proposal
-	n          int // its place in model.actions
+	n          int // its index in model.actions
 	status     gatehouse.Status
 	approval   gatehouse.ApprovalStatus // "" when nobody is asked
 	version    int                      // of the policy that judged it
@@ -81,12 +80,11 @@ type action struct {
 	receipts   []string
 	leaves     []string
 	actors     []string // of the leaves, in their order
-	heard      int      // the leaves that messages were made of
-	carded     bool     // it was asked for on the board
-	// ended is the time at which it reached the status that it had after the
-	// last step.
+	heard      int      // how many leaves tell has seen
+	carded     bool     // whether the board has a card of it
+	// endedAs is the status after the last step; ended is when that was reached.
+	endedAs  gatehouse.Status
 	ended    time.Time
-	stood    gatehouse.Status
 	archived bool
 }
 
@@ -103,14 +101,15 @@ type claim struct {
 }
 
 type push struct {
-	status                              gatehouse.PushStatus
-	attempts, base, replays, generation int
-	notBefore, next, sent, created      time.Time
-	lease                               time.Time
-	code                                string
-	closed                              time.Time
-	nth                                 int // among all pushes
-	// doubt: an attempt may have had its effect.
+	status                         gatehouse.PushStatus
+	attempts, replays, generation  int
+	base                           int // the attempts before the latest replay
+	notBefore, next, sent, created time.Time
+	lease                          time.Time
+	code                           string
+	closed                         time.Time
+	nth                            int // among all pushes
+	// doubt says that an attempt may have had its effect.
 	doubt bool
 }
 
@@ -124,7 +123,7 @@ type proposal struct {
 	claimedRisk                        int
 }
 
-// content is what repetitions under one idempotency_key are compared by.
+// content is what must be equal in proposals with the same idempotency_key.
 func (p proposal) content() string {
 	return fmt.Sprint(p.kind, p.connector, p.operation, p.entity, p.behalf, p.amount, p.expiresIn, p.key, p.claimedRisk)
 }
@@ -182,11 +181,11 @@ func (m *model) denies(kind string) bool {
 	return kind == forbidden || m.frozen && (kind == price || kind == spend)
 }
 
-// vetoed: a later version can deny what an earlier one let through.
+// vetoed reports whether a later policy version denies the action.
 func (m *model) vetoed(a *action) bool { return a.version != m.policy && m.denies(a.kind) }
 
-// shown is the action's status in reads: past its expiry it is expired, swept
-// or not.
+// shown returns the status in reads: from its expiry on it is expired, even before
+// the sweep.
 func (m *model) shown(a *action) (gatehouse.Status, gatehouse.ApprovalStatus) {
 	if a.status == gatehouse.StatusPending && !m.now.Before(a.expires) {
 		return gatehouse.StatusExpired, gatehouse.ApprovalExpired
@@ -249,8 +248,8 @@ func (a *action) approvals() (n int) {
 	return n
 }
 
-// entitled returns the code why a principal cannot answer; "" when it can.
-func (a *action) entitled(w *who) string {
+// refusal returns the error code if a principal may not answer; "" if it may.
+func (a *action) refusal(w *principal) string {
 	switch {
 	case slices.Contains(a.excluded, w.name) || slices.Contains(a.excluded, w.person):
 		return "self_approval"
@@ -262,20 +261,20 @@ func (a *action) entitled(w *who) string {
 	return ""
 }
 
-// votersStand: everyone whose approval counts still has the right to give it.
+// votersStand reports whether all who approved may still approve.
 func (m *model) votersStand(a *action) bool {
 	sponsor := m.people[a.by].sponsor
 	for _, v := range a.votes {
 		w := m.people[v.by]
 		if v.decision == gatehouse.Approve &&
-			(a.entitled(w) != "" || sponsor != "" && (sponsor == w.name || sponsor == w.person)) {
+			(a.refusal(w) != "" || sponsor != "" && (sponsor == w.name || sponsor == w.person)) {
 			return false
 		}
 	}
 	return true
 }
 
-// snapshot is everything observable of an action, in words.
+// snapshot returns everything observable of an action.
 func (m *model) snapshot(a *action) string {
 	status, approval := m.shown(a)
 	o := observation{
@@ -300,7 +299,7 @@ func (m *model) snapshot(a *action) string {
 	return o.String()
 }
 
-// observation is the common form of model and store for an action.
+// observation is what model and store are compared by, of one action.
 type observation struct {
 	kind, status, approval, decidedBy, failure, push string
 	revision, required                               int

@@ -99,7 +99,7 @@ func TestWebhookCallback(t *testing.T) {
 			t.Fatalf("told %v, want %v", e.told(), want)
 		}
 		if ids[0] == ids[1] {
-			t.Error("both moments have one id")
+			t.Error("both callbacks have the same id")
 		}
 		d := bodies[0].Data
 		if d.ActionID != a.ID || d.Event != "hitl.approved" || d.DecidedBy != "ana" || d.DecidedAt == nil ||
@@ -165,9 +165,8 @@ func TestWebhookCallback(t *testing.T) {
 	})
 }
 
-// TestCallbackSurvivesItsNotifier: if a notifier dies between the call and its record, another one calls
-// again, and the receiver recognises the second call by its id. A refused callback is retried, and
-// does not count as a failure of the channel.
+// TestCallbackSurvivesItsNotifier: if a notifier dies before it records its call, another one calls again
+// with the same id. A refused callback is retried, and does not count as a failure of the channel.
 func TestCallbackSurvivesItsNotifier(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -198,17 +197,17 @@ func TestCallbackSurvivesItsNotifier(t *testing.T) {
 			w.deliver(n, "callback.webhook")
 			w.Clock.Advance(3 * time.Hour)
 		}
-		channels, err := w.Gate.ListNotifications(w.Admin(), gatehouse.NotificationFilter{
+		queued, err := w.Gate.ListNotifications(w.Admin(), gatehouse.NotificationFilter{
 			Status: gatehouse.NotificationQueued, ActionID: a.ID,
 		})
-		if err != nil || len(channels.Items) != 1 || channels.Items[0].Kind != gatehouse.NotifyCallbackFinished ||
-			channels.Items[0].LastError == "" {
-			t.Fatalf("%+v, %v", channels.Items, err)
+		if err != nil || len(queued.Items) != 1 || queued.Items[0].Kind != gatehouse.NotifyCallbackFinished ||
+			queued.Items[0].LastError == "" {
+			t.Fatalf("%+v, %v", queued.Items, err)
 		}
 		states, err := w.channels()
 		if err != nil ||
 			slices.ContainsFunc(states, func(s *gatehouse.ChannelState) bool { return s.FailingSince != nil }) {
-			t.Errorf("the channel fails: %+v, %v", states, err)
+			t.Errorf("the channels: %+v, %v", states, err)
 		}
 		// A 410 ends the message, but does not switch the channel off.
 		e.answers(func(int) (int, http.Header) { return 410, nil })
@@ -220,9 +219,9 @@ func TestCallbackSurvivesItsNotifier(t *testing.T) {
 	})
 }
 
-// TestWebhookCallbackPlaces: a forbidden address is refused at the proposal, and a connection to an
-// internal address is refused.
-func TestWebhookCallbackPlaces(t *testing.T) {
+// TestWebhookCallbackAddresses: an address that is not allowed is refused when it is proposed and when it
+// is called, and so is an internal address unless it is in Private.
+func TestWebhookCallbackAddresses(t *testing.T) {
 	t.Parallel()
 	c, err := webhook.NewCallback(webhook.CallbackConfig{
 		Hosts: []string{"hooks.example.com", "Inside.example:8443"}, Private: []string{"10.0.0.7", "[::1]:9000"},
@@ -237,11 +236,11 @@ func TestWebhookCallbackPlaces(t *testing.T) {
 		"http://[::1]/": "not allowed", "http://169.254.169.254/latest": "not allowed", "https://10.0.0.70/": "not allowed",
 	} {
 		err := c.Check(&gatehouse.Callback{Type: gatehouse.CallbackWebhook, URL: address})
-		said := ""
+		why := ""
 		if e := new(gatehouse.Error); errors.As(err, &e) {
-			said = string(gatehouse.MustJSON(e.Violations))
+			why = string(gatehouse.MustJSON(e.Violations))
 		}
-		if (err == nil) != (want == "") || !strings.Contains(said, want) {
+		if (err == nil) != (want == "") || !strings.Contains(why, want) {
 			t.Errorf("%s: %v, want %q", address, err, want)
 		}
 	}
@@ -253,7 +252,7 @@ func TestWebhookCallbackPlaces(t *testing.T) {
 			t.Errorf("%+v is accepted", bad)
 		}
 	}
-	// An external host name that resolves to an internal address.
+	// An allowed host with an internal address.
 	called := false
 	inside := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))
 	defer inside.Close()
@@ -271,7 +270,7 @@ func TestWebhookCallbackPlaces(t *testing.T) {
 	// The configuration may have changed since the proposal.
 	a.Callback.URL = "https://elsewhere.example/"
 	if _, err = c.Send(t.Context(), &notify.Message{ID: "ntf_1", Action: a}); err == nil {
-		t.Error("it calls a host that is not allowed any more")
+		t.Error("it calls a host that is no longer allowed")
 	}
 	if b, err := json.Marshal(webhook.NewBody(&notify.Message{ID: "ntf_1", Kind: gatehouse.NotifyTest})); err != nil ||
 		strings.Contains(string(b), "votes") {

@@ -116,7 +116,7 @@ func (s Endings) Plan(after int64, before time.Time, limit int) (*gatehouse.Arch
 		plan.Families = append(plan.Families, f)
 	}
 	plan.Next = 0
-	// Rows are in the order of proposal times: if these are all young, so is the rest.
+	// Rows are in the order of proposal times: if all of these are young, so are the rest.
 	if len(rows) == ArchiveScan && !young {
 		plan.Next = rows[len(rows)-1].Seq
 	}
@@ -191,7 +191,7 @@ func (t Reads) FindArchived(id string) (*gatehouse.Archived, error) {
 	return find(t, ScanArchived, ArchivedByID, t.Tenant(), id)
 }
 
-// ArchivedPush returns the push of a found archived action, if it has this id.
+// ArchivedPush returns the push of FindArchived's result; ErrNotFound unless id is the push's.
 func ArchivedPush(id string, a *gatehouse.Archived, err error) (*gatehouse.Push, error) {
 	switch {
 	case err != nil:
