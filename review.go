@@ -166,9 +166,9 @@ type ReviewWriter interface {
 	// InsertReview stores a review; a second one of the same approval and recipient is
 	// ErrConflict.
 	InsertReview(r *Review) error
-	// CountReviewTry adds one to tries; at MaxCodeTries it is ErrConflict.
+	// CountReviewTry adds one to tries; at MaxCodeTries it fails with ErrConflict.
 	CountReviewTry(id string) error
 	// MarkReviewOpened stores when the recipient's browser first opened the review;
-	// a second time is ErrConflict.
+	// a second time fails with ErrConflict.
 	MarkReviewOpened(id string) error
 }

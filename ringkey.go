@@ -97,16 +97,16 @@ type RingReader interface {
 
 // RingWriter writes keys of the ring.
 type RingWriter interface {
-	// InsertRingKey stores a key. It is ErrConflict if the number exists, or if the
+	// InsertRingKey stores a key. It returns ErrConflict if the number exists, or if the
 	// tenant has another active key for the purpose.
 	InsertRingKey(k *RingKey) error
-	// RetireRingKey sets retired_at to Now, and ends_at. It is ErrConflict unless the
+	// RetireRingKey sets retired_at to Now, and ends_at. It returns ErrConflict unless the
 	// key is active.
 	RetireRingKey(id string, ends time.Time) error
 	// RevokeRingKey sets revoked_at to Now, and retired_at where that is unset. It
-	// is ErrConflict if the key is revoked already.
+	// fails with ErrConflict if the key is revoked already.
 	RevokeRingKey(id string) error
-	// ResealRingKey stores a key as sealed under the master key to. It is ErrConflict
+	// ResealRingKey stores a key as sealed under the master key to. It returns ErrConflict
 	// unless the stored key is sealed under the master key from.
 	ResealRingKey(id, from string, sealed []byte, to string) error
 }

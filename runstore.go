@@ -208,14 +208,14 @@ type ModelReader interface {
 // one row of a run locks the run first, then its steps, then the rows that they
 // refer to.
 type RunWriter interface {
-	// InsertWorkflow stores a version. An existing version is ErrConflict.
+	// InsertWorkflow stores a version. An existing version fails with ErrConflict.
 	InsertWorkflow(w *Workflow) error
 	// PutSchedule stores the schedule of a workflow, or removes it when NextAt is
 	// zero. A nonzero from is a guard: the write happens only while the stored
 	// NextAt equals from.
 	PutSchedule(s *Schedule, from time.Time) error
 	// InsertRun stores a run with its steps. A known trigger_ref of the
-	// workflow, or a known idempotency key, is ErrConflict.
+	// workflow, or a known idempotency key, fails with ErrConflict.
 	InsertRun(r *Run) error
 	// LockRun returns a run, and locks its row until the end of the transaction.
 	// The run comes with the steps of its workflow and, of their items, only the
@@ -239,7 +239,7 @@ type RunWriter interface {
 	// UpdateStep writes every mutable column of s, guarded by status and generation
 	// as they were read. It writes Input and Output only when they are not absent.
 	// A change of status must be in the transition table. A known idempotency key
-	// is ErrConflict.
+	// fails with ErrConflict.
 	//
 	// A step may be written as waiting_approval with an action, or as waiting with
 	// a child run, that has already ended. It is then among SettledSteps as soon as
