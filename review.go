@@ -81,10 +81,10 @@ type OpenReview struct {
 	// Proofs are the accepted proofs: deciding needs any one of them. It is empty
 	// when the review can be decided in the console only.
 	Proofs []ReviewProof `json:"proofs,omitempty"`
-	// Known is set when the caller has signed in as the recipient, or uses a
-	// recognized device. Proven equals Known where that proof is enough to decide.
-	Known  ReviewProof `json:"-"`
-	Proven ReviewProof `json:"-"`
+	// Recognized is set when the caller has signed in as the recipient, or uses a
+	// recognized device. Proven equals Recognized where that proof is enough to decide.
+	Recognized ReviewProof `json:"-"`
+	Proven     ReviewProof `json:"-"`
 }
 
 // ReviewDecision is an answer given by a link.

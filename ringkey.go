@@ -69,8 +69,8 @@ func (k *RingKey) StateAt(now time.Time) RingKeyState {
 	return RingKeyRetired
 }
 
-// Known reports whether signatures of the key are still accepted.
-func (k *RingKey) Known(now time.Time) bool {
+// Accepted reports whether signatures of the key are still accepted.
+func (k *RingKey) Accepted(now time.Time) bool {
 	s := k.StateAt(now)
 	return s == RingKeyActive || s == RingKeyRetired
 }

@@ -150,8 +150,8 @@ type RunReader interface {
 	ListRuns(f RunFilter) (Page[*Run], error)
 	// ListSignals returns all signals of a run, oldest first.
 	ListSignals(runID string) ([]*Signal, error)
-	// ListHands returns the principals that InsertHand stored for a run, sorted.
-	ListHands(runID string) ([]string, error)
+	// ListRunContributors returns the principals that InsertRunContributor stored for a run, sorted.
+	ListRunContributors(runID string) ([]string, error)
 	// FindBundle returns a run's evidence bundle.
 	FindBundle(runID string) (*Bundle, error)
 	// ListRunEntries returns the numbered log entries whose subject is the run, in
@@ -261,10 +261,10 @@ type RunWriter interface {
 	ClaimBudget(c *BudgetClaim, forget time.Time) error
 	// ReleaseBudget removes the claim of a step and generation, if there is one.
 	ReleaseBudget(stepID string, generation int) error
-	// InsertHand stores that a principal contributed to the run's data. A principal
+	// InsertRunContributor stores that a principal contributed to the run's data. A principal
 	// that is already stored changes nothing. ErrNotFound when there is no such
 	// run.
-	InsertHand(runID, principal string) error
+	InsertRunContributor(runID, principal string) error
 	InsertSignal(s *Signal) error
 	// TakeSignal marks the oldest untaken signal of the name as taken, and returns
 	// it; ErrNotFound for none.

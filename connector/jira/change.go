@@ -30,7 +30,7 @@ func (c *Connector) send(
 		return res, doc, a.Failure()
 	case want != http.StatusNoContent && !doc.IsObject():
 		return res, doc, &connector.Error{
-			Code: "answer_unreadable", Detail: a.Describe() + ", with nothing that can be read", Says: a.Says(doc),
+			Code: "answer_unreadable", Detail: a.Describe() + ", with nothing that can be read", Says: a.Text(doc),
 		}
 	}
 	return res, doc, nil
@@ -244,7 +244,7 @@ func (c *Connector) created(ctx context.Context, call connector.Call) (issue, bo
 	if !ok || err != nil {
 		return issue{}, false, &connector.Error{
 			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not a list of issues",
-			Says: a.Says(a.JSON()),
+			Says: a.Text(a.JSON()),
 		}
 	}
 	for _, e := range elements {

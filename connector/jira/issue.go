@@ -55,7 +55,7 @@ func (c *Connector) read(
 	if !ok || i.key != key {
 		return i, false, &connector.Error{
 			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not the issue " + gatehouse.Quote(key) +
-				": it was moved, or the answer is incomplete", Says: a.Says(a.JSON()),
+				": it was moved, or the answer is incomplete", Says: a.Text(a.JSON()),
 		}
 	}
 	return i, false, nil

@@ -58,7 +58,7 @@ func (c *Connector) read(
 		return r, false, false, &connector.Error{
 			Kind: connector.Transient, Code: "check_failed",
 			Detail: "the answer is not a record with a time of its last change",
-			Says:   a.Says(a.JSON()),
+			Says:   a.Text(a.JSON()),
 		}
 	}
 	// Salesforce accepts a field's name in any case, but people and ceilings compare names exactly.

@@ -118,7 +118,7 @@ func (c *Connector) list(
 			Kind:   connector.Transient,
 			Code:   "check_failed",
 			Detail: "the answer has no messages",
-			Says:   a.Says(a.JSON()),
+			Says:   a.Text(a.JSON()),
 		}
 	}
 	for _, e := range elements {

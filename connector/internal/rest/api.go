@@ -166,7 +166,7 @@ func (a *API) wait() time.Duration {
 // 5xx and a 2xx are ambiguous; other 3xx and 4xx are terminal.
 func (a *Answer) Failure() *connector.Error {
 	e := &connector.Error{
-		Code: "http_" + strconv.Itoa(a.Status), Detail: a.Describe(), Says: a.Says(a.JSON()),
+		Code: "http_" + strconv.Itoa(a.Status), Detail: a.Describe(), Says: a.Text(a.JSON()),
 		RetryAfter: RetryAfter(a.Header),
 	}
 	switch s := a.Status; {
