@@ -84,11 +84,11 @@ func (c *Cluster) await(question string) error {
 	defer cancel()
 	for {
 		yes, err := c.ask(ctx, question)
-		switch {
-		case yes || err != nil:
-			return err
-		case ctx.Err() != nil:
-			return fmt.Errorf("postgres did not reach the state: %s", question)
+		if err != nil {
+			return fmt.Errorf("%s: %w", question, err)
+		}
+		if yes {
+			return nil
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
