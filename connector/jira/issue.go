@@ -42,7 +42,7 @@ func (c *Connector) read(
 	ctx context.Context, key string, fields []string,
 ) (i issue, gone bool, failed *connector.Error) {
 	query := url.Values{"fields": {strings.Join(fields, ",")}}
-	a, failed := c.api.Ask(ctx, http.MethodGet, issuePath(key), query, "")
+	a, failed := c.api.Ask(ctx, http.MethodGet, issuePath(key), query)
 	switch {
 	case failed != nil:
 		return i, false, failed

@@ -36,7 +36,7 @@ func (c *Connector) read(
 	if call.Operation == opScale {
 		path = p.path("scale")
 	}
-	a, failed := c.api.Ask(ctx, http.MethodGet, path, nil, "")
+	a, failed := c.api.Ask(ctx, http.MethodGet, path, nil)
 	switch {
 	case failed != nil:
 		return o, "", failed

@@ -44,7 +44,7 @@ func (c *Connector) names(call connector.Call) []string {
 func (c *Connector) read(
 	ctx context.Context, fields []string, parts ...string,
 ) (r record, gone, deleted bool, failed *connector.Error) {
-	a, failed := c.api.Ask(ctx, http.MethodGet, c.path(parts...), url.Values{"fields": {strings.Join(fields, ",")}}, "")
+	a, failed := c.api.Ask(ctx, http.MethodGet, c.path(parts...), url.Values{"fields": {strings.Join(fields, ",")}})
 	switch {
 	case failed != nil:
 		return r, false, false, failed

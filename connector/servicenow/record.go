@@ -96,7 +96,7 @@ func (c *Connector) read(ctx context.Context, call connector.Call) (r record, go
 	if changesRecord(call.Operation) {
 		fields = append(fields, connector.Fields(call.ProposedChange)...)
 	}
-	a, failed := c.api.Ask(ctx, http.MethodGet, recordPath(call.Target), shows(fields...), "")
+	a, failed := c.api.Ask(ctx, http.MethodGet, recordPath(call.Target), shows(fields...))
 	if failed != nil {
 		return record{}, false, failed
 	}
@@ -125,7 +125,7 @@ func (c *Connector) find(ctx context.Context, table, query string, fields ...str
 	params := shows(fields...)
 	params.Set("sysparm_query", query)
 	params.Set("sysparm_limit", "20")
-	a, failed := c.api.Ask(ctx, http.MethodGet, tablePath(table), params, "")
+	a, failed := c.api.Ask(ctx, http.MethodGet, tablePath(table), params)
 	if failed != nil {
 		return nil, failed
 	}

@@ -32,13 +32,11 @@ type API struct {
 
 // Ask makes a call that changes nothing. The call can be repeated, so its failures are never
 // ambiguous; after a 401 it is repeated once if another credential is available.
-func (a *API) Ask(
-	ctx context.Context, method, path string, query url.Values, body gatehouse.JSON,
-) (*Answer, *connector.Error) {
-	return a.AskWith(ctx, method, path, query, nil, body)
+func (a *API) Ask(ctx context.Context, method, path string, query url.Values) (*Answer, *connector.Error) {
+	return a.AskWith(ctx, method, path, query, nil, "")
 }
 
-// AskWith is Ask with additional headers, which override those of the API.
+// AskWith is Ask with a body and additional headers, which override those of the API.
 func (a *API) AskWith(
 	ctx context.Context, method, path string, query url.Values, header http.Header, body gatehouse.JSON,
 ) (*Answer, *connector.Error) {
